@@ -1,0 +1,3 @@
+//! The native command `tracefx`.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! CPU kernels: scalar and SIMD, written per family.

@@ -1,0 +1,1 @@
+//! The interpreter: runs a graph with the kernels of a backend.

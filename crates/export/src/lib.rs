@@ -1,0 +1,1 @@
+//! ExportedProgram: graph module, signature, state and dynamic-shape constraints.

@@ -1,0 +1,1 @@
+//! The graph: nodes, arguments, names, users, edits, lint and the printed form.

@@ -1,0 +1,1 @@
+//! Reader of PyTorch's .pt2 archives; opening one runs no code.

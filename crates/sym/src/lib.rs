@@ -1,0 +1,1 @@
+//! Symbolic integers: canonical expressions, ranges and the parser of PyTorch's size expressions.

@@ -1,0 +1,1 @@
+//! The tracefx byte format: what crosses from TypeScript to Rust, and the .fxg file.

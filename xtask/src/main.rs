@@ -1,0 +1,3 @@
+//! Repository chores: code generation, tidy checks and WebAssembly builds.
+
+fn main() {}
