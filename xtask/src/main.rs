@@ -1,3 +1,48 @@
-//! Repository chores: code generation, tidy checks and WebAssembly builds.
+//! Repository chores: code generation, tidy checks, WebAssembly builds and sizes.
+//!
+//! It is run through the alias in `.cargo/config.toml`:
+//!
+//! ```text
+//! cargo xtask codegen [--check]     print ts/src/bindings from the Rust values they mirror
+//! cargo xtask tidy                  check the layering of the crates and the shape of their files
+//! ```
+//!
+//! It is not a build script: `cargo build` never depends on it.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command talks to its user through the terminal")]
+#![forbid(unsafe_code)]
 
-fn main() {}
+mod codegen;
+mod tidy;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const USAGE: &str = "usage: cargo xtask codegen [--check] | tidy";
+
+/// What a chore that failed has to say; one line or several.
+type Outcome = Result<(), String>;
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let outcome = match args.as_slice() {
+        ["codegen"] => codegen::write(&root()),
+        ["codegen", "--check"] => codegen::check(&root()),
+        ["tidy"] => tidy::check(&root()),
+        [] => Err(USAGE.to_owned()),
+        other => Err(format!("unknown arguments: {}\n{USAGE}", other.join(" "))),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The root of the repository: the folder that holds the workspace's `Cargo.toml`.
+fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().expect("xtask lies in the root of the repository").to_owned()
+}

@@ -1,0 +1,22 @@
+//! Holds the rules of the repository that no compiler knows: who may depend on whom, and what files look like.
+//!
+//! Every rule is a function from facts to complaints, one line each, so that all of them are reported at once.
+
+mod files;
+mod lockfile;
+mod rows;
+
+use crate::Outcome;
+use std::path::Path;
+
+/// Checks every rule and reports everything that breaks one.
+pub(crate) fn check(root: &Path) -> Outcome {
+    let mut complaints = rows::check(root)?;
+    complaints.extend(files::check(root)?);
+    complaints.extend(lockfile::check(root)?);
+    if complaints.is_empty() {
+        println!("tidy: layering, files and lockfile are in order");
+        return Ok(());
+    }
+    Err(complaints.join("\n"))
+}
