@@ -105,6 +105,8 @@ codes! {
     InvalidOption "FX0702" "UsageError",
     /// A file or URL could not be read or written.
     Io "FX0703" "UsageError",
+    /// The engine was used before it was loaded.
+    NotLoaded "FX0704" "UsageError",
 
     /// Memory ran out; the engine goes on.
     OutOfMemory "FX0901" "EngineError",

@@ -35,6 +35,7 @@ export const ERRORS = {
   Disposed: { code: "FX0701", class: "UsageError" },
   InvalidOption: { code: "FX0702", class: "UsageError" },
   Io: { code: "FX0703", class: "UsageError" },
+  NotLoaded: { code: "FX0704", class: "UsageError" },
   OutOfMemory: { code: "FX0901", class: "EngineError" },
   Internal: { code: "FX0902", class: "EngineError" },
 } as const;
