@@ -5,6 +5,7 @@
 //! ```text
 //! cargo xtask codegen [--check]     print ts/src/bindings from the Rust values they mirror
 //! cargo xtask tidy                  check the layering of the crates and the shape of their files
+//! cargo xtask wasm [VARIANT]        build the engine into ts/wasm
 //! ```
 //!
 //! It is not a build script: `cargo build` never depends on it.
@@ -13,11 +14,12 @@
 
 mod codegen;
 mod tidy;
+mod wasm;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask codegen [--check] | tidy";
+const USAGE: &str = "usage: cargo xtask codegen [--check] | tidy | wasm [VARIANT]";
 
 /// What a chore that failed has to say; one line or several.
 type Outcome = Result<(), String>;
@@ -29,6 +31,8 @@ fn main() -> ExitCode {
         ["codegen"] => codegen::write(&root()),
         ["codegen", "--check"] => codegen::check(&root()),
         ["tidy"] => tidy::check(&root()),
+        ["wasm"] => wasm::build(&root(), None),
+        ["wasm", variant] => wasm::build(&root(), Some(variant)),
         [] => Err(USAGE.to_owned()),
         other => Err(format!("unknown arguments: {}\n{USAGE}", other.join(" "))),
     };

@@ -1,1 +1,49 @@
 //! The WebAssembly surface of the engine: bytes in, bytes out, handles.
+//!
+//! Nothing is computed here. What is refused crosses as the JSON of its diagnostic (see [`refusal`]), thrown as a
+//! string; a panic crosses as an exception, with its place to be asked for afterwards (see [`panics`]). TypeScript turns
+//! both into classes with a stable code. Names keep their Rust spelling on both sides: the glue is private to the package.
+
+mod panics;
+mod refusal;
+
+pub use panics::take_panic_place;
+pub use refusal::Refusal;
+
+use tracefx_core::{Code, Diagnostic};
+use wasm_bindgen::prelude::wasm_bindgen;
+
+/// The version of the engine.
+///
+/// ```
+/// assert_eq!(tracefx_wasm::engine_version(), env!("CARGO_PKG_VERSION"));
+/// ```
+#[wasm_bindgen]
+pub fn engine_version() -> String {
+    env!("CARGO_PKG_VERSION").to_owned()
+}
+
+/// Fails in the way that is asked for, so that the package can test what arrives in JavaScript: `refuse`, `panic`, or
+/// `trap`, which no handler survives.
+///
+/// # Errors
+///
+/// Always, unless it does not return at all.
+///
+/// # Panics
+///
+/// When it is asked to.
+#[wasm_bindgen]
+pub fn __test_failure(kind: &str) -> Result<(), Refusal> {
+    match kind {
+        "refuse" => Err(Diagnostic::new(Code::ShapeMismatch, "mat1 is 2x3 but mat2 is 4x5")
+            .node("mm_1")
+            .op("aten.mm.default")
+            .note("mat1 is %x")
+            .help("transpose mat2")
+            .into()),
+        "panic" => panic!("asked to panic"),
+        "trap" => std::process::abort(),
+        other => Err(Diagnostic::new(Code::InvalidOption, format!("no failure is called {other}")).into()),
+    }
+}

@@ -1,0 +1,52 @@
+//! How a refusal crosses to JavaScript: as the JSON of its diagnostic, thrown as a string.
+
+use serde_json::json;
+use tracefx_core::Diagnostic;
+use wasm_bindgen::JsValue;
+
+/// A diagnostic on its way to JavaScript; `?` makes one of a [`Diagnostic`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Refusal(Diagnostic);
+
+impl Refusal {
+    /// The JSON that crosses; fields without a value are left out.
+    ///
+    /// ```
+    /// use tracefx_core::{Code, Diagnostic};
+    /// use tracefx_wasm::Refusal;
+    /// let it = Refusal::from(Diagnostic::new(Code::Disposed, "the tensor was disposed").help("clone it first"));
+    /// assert_eq!(
+    ///     it.to_json(),
+    ///     r#"{"class":"UsageError","code":"FX0701","help":"clone it first","message":"the tensor was disposed","name":"Disposed","notes":[]}"#
+    /// );
+    /// ```
+    pub fn to_json(&self) -> String {
+        let code = self.0.code();
+        let mut fields = json!({
+            "code": code.id(),
+            "name": code.name(),
+            "class": code.class(),
+            "message": self.0.message(),
+            "notes": self.0.notes(),
+        });
+        let optional = [("node", self.0.node_name()), ("op", self.0.op_name()), ("help", self.0.help_text())];
+        for (name, value) in optional {
+            if let Some(value) = value {
+                fields[name] = value.into();
+            }
+        }
+        fields.to_string()
+    }
+}
+
+impl From<Diagnostic> for Refusal {
+    fn from(it: Diagnostic) -> Self {
+        Refusal(it)
+    }
+}
+
+impl From<Refusal> for JsValue {
+    fn from(it: Refusal) -> Self {
+        JsValue::from_str(&it.to_json())
+    }
+}

@@ -1,0 +1,154 @@
+//! Builds the engine for WebAssembly: cargo, then wasm-bindgen, then wasm-opt, once for each variant.
+//!
+//! The result lies in `ts/wasm`: `engine.js` with its types, and one `engine-VARIANT.wasm` for each variant. All
+//! variants of one kind share the glue, which is checked: a difference would mean that one of them has another surface.
+
+mod toolchain;
+
+use crate::Outcome;
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use toolchain::Toolchain;
+
+/// Where the package finds the engine, from the root of the repository.
+pub(crate) const FOLDER: &str = "ts/wasm";
+
+/// Target features of every variant: what each browser and Node version that we support has.
+const BASELINE: &str = "+simd128,+bulk-memory,+mutable-globals,+sign-ext,+nontrapping-fptoint";
+
+/// One build of the engine.
+struct Variant {
+    /// Its name, as in `engine-simd.wasm`.
+    name: &'static str,
+    /// The name of its glue without the extension.
+    glue: &'static str,
+    /// Target features beyond the baseline.
+    features: &'static [&'static str],
+}
+
+/// The files of the package by name.
+type Files = BTreeMap<String, Vec<u8>>;
+
+const VARIANTS: &[Variant] = &[
+    Variant { name: "simd", glue: "engine", features: &[] },
+    Variant { name: "relaxed", glue: "engine", features: &["+relaxed-simd"] },
+];
+
+/// Builds all variants, or only the one of this name; then the package holds no other, for they must share their glue.
+pub(crate) fn build(root: &Path, only: Option<&str>) -> Outcome {
+    let chosen: Vec<&Variant> = VARIANTS.iter().filter(|it| only.is_none_or(|name| it.name == name)).collect();
+    if chosen.is_empty() {
+        let known: Vec<&str> = VARIANTS.iter().map(|it| it.name).collect();
+        return Err(format!("no variant is called {}; there are {}", only.unwrap_or_default(), known.join(", ")));
+    }
+    let toolchain = Toolchain::find()?;
+    println!("wasm: building with {}", toolchain.name());
+    let bindgen = bindgen(root)?;
+    let mut files = Files::new();
+    for variant in &chosen {
+        let module = compile(root, &toolchain, variant)?;
+        package(root, &bindgen, variant, &module, &mut files)?;
+    }
+    install(&root.join(FOLDER), &files)
+}
+
+/// Builds the host binary that writes the glue, and returns where it is.
+fn bindgen(root: &Path) -> Result<PathBuf, String> {
+    let target = root.join("target/bindgen");
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(["build", "--quiet", "--release", "--locked", "--manifest-path", "xtask/bindgen/Cargo.toml"]);
+    run(command.arg("--target-dir").arg(&target).current_dir(root))?;
+    Ok(target.join("release").join(format!("tracefx-bindgen{}", std::env::consts::EXE_SUFFIX)))
+}
+
+/// Compiles the crate `wasm` and returns the module.
+fn compile(root: &Path, toolchain: &Toolchain, variant: &Variant) -> Result<PathBuf, String> {
+    let target = root.join("target/wasm");
+    let mut command = toolchain.cargo();
+    command
+        .args(["build", "--quiet", "--release", "--locked", "--package", "tracefx-wasm"])
+        .args(["--target", "wasm32-unknown-unknown", "-Zbuild-std=panic_unwind,std", "--target-dir"])
+        .arg(&target)
+        .env("CARGO_ENCODED_RUSTFLAGS", flags(toolchain, variant))
+        .current_dir(root);
+    run(&mut command)?;
+    Ok(target.join("wasm32-unknown-unknown/release/tracefx_wasm.wasm"))
+}
+
+/// The flags of the compiler, in the encoding that admits spaces in paths.
+fn flags(toolchain: &Toolchain, variant: &Variant) -> OsString {
+    let features: Vec<&str> = std::iter::once(BASELINE).chain(variant.features.iter().copied()).collect();
+    let mut flags: Vec<OsString> = vec!["-Cpanic=unwind".into()];
+    flags.push(format!("-Ctarget-feature={}", features.join(",")).into());
+    if let Some(linker) = toolchain.linker() {
+        flags.push(concat(["-Clinker=".as_ref(), linker.as_os_str()]));
+    }
+    // Panics name files; those of dependencies should not name the folders of the machine that built them.
+    let cargo_home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let cargo_home = cargo_home.or_else(|| std::env::home_dir().map(|home| home.join(".cargo")));
+    let sources = toolchain.sysroot().join("lib/rustlib/src/rust");
+    for (folder, name) in [(cargo_home, "/cargo"), (Some(sources), "/rustc")] {
+        if let Some(folder) = folder {
+            flags.push(concat(["--remap-path-prefix=".as_ref(), folder.as_os_str(), "=".as_ref(), name.as_ref()]));
+        }
+    }
+    flags.join(&OsString::from("\u{1f}"))
+}
+
+fn concat<const N: usize>(parts: [&OsStr; N]) -> OsString {
+    parts.into_iter().collect()
+}
+
+/// Adds a variant's optimised module and its glue to the files of the package.
+fn package(root: &Path, bindgen: &Path, variant: &Variant, module: &Path, files: &mut Files) -> Outcome {
+    let staging = root.join("target/wasm/staging").join(variant.name);
+    fs::create_dir_all(&staging).map_err(|e| format!("cannot create {}: {e}", staging.display()))?;
+    run(Command::new(bindgen).arg(module).arg(&staging).arg(variant.glue))?;
+
+    let optimiser = root.join("node_modules/binaryen/bin/wasm-opt");
+    if !optimiser.exists() {
+        return Err("wasm-opt is missing\nhelp: npm install".to_owned());
+    }
+    // The module says which features it uses, so wasm-opt needs to be told none.
+    let (raw, optimised) = (staging.join(format!("{}_bg.wasm", variant.glue)), staging.join("optimised.wasm"));
+    run(Command::new("node").arg(optimiser).arg("-O3").arg(raw).arg("-o").arg(&optimised))?;
+    files.insert(format!("engine-{}.wasm", variant.name), read(&optimised)?);
+
+    for extension in ["js", "d.ts"] {
+        let name = format!("{}.{extension}", variant.glue);
+        let text = read(&staging.join(&name))?;
+        if files.get(&name).is_some_and(|it| *it != text) {
+            return Err(format!("{name} of the variant {} is not that of the variants before it", variant.name));
+        }
+        files.insert(name, text);
+    }
+    Ok(())
+}
+
+/// Makes a folder hold exactly these files.
+fn install(folder: &Path, files: &Files) -> Outcome {
+    if folder.exists() {
+        fs::remove_dir_all(folder).map_err(|e| format!("cannot empty {}: {e}", folder.display()))?;
+    }
+    fs::create_dir_all(folder).map_err(|e| format!("cannot create {}: {e}", folder.display()))?;
+    for (name, bytes) in files {
+        let path = folder.join(name);
+        fs::write(&path, bytes).map_err(|e| format!("cannot write {}: {e}", path.display()))?;
+        println!("wasm: {FOLDER}/{name}, {} bytes", bytes.len());
+    }
+    Ok(())
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    fs::read(path).map_err(|e| format!("cannot read {}: {e}", path.display()))
+}
+
+/// Runs a command to its end; a failure names it.
+fn run(command: &mut Command) -> Outcome {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let status = command.status().map_err(|e| format!("cannot run {name}: {e}"))?;
+    if status.success() { Ok(()) } else { Err(format!("{name} failed: {status}")) }
+}
