@@ -1,0 +1,137 @@
+/**
+ * The engine: one instance of the WebAssembly module for each realm, loaded once.
+ *
+ * Everything that calls the engine goes through {@link call}, which turns what Rust throws into an {@link FxError}. After
+ * a panic the engine goes on. After a trap (memory ran out, the stack overflowed) its memory cannot be trusted: every
+ * call is refused until {@link restart} makes the instance anew.
+ *
+ * @module
+ */
+import initialise, * as glue from "../../wasm/engine.js";
+import { type ErrorDetails, type ErrorName, fxError } from "../errors.ts";
+import { bytesOf, checkMagic, compileModule, type ModuleSource } from "./module.ts";
+import { bestVariant, MODULES, type Variant } from "./variant.ts";
+
+/** The functions that the engine offers. */
+export type Engine = Omit<typeof glue, "default" | "initSync" | "start" | "__wbg_reset_state">;
+
+/** How to load the engine. */
+export interface InitOptions {
+  /** Which build to load; by default the fastest that this host can run. */
+  readonly variant?: Variant;
+  /** The module itself or where it lies, for hosts where the package cannot find it. */
+  readonly wasm?: ModuleSource | Promise<ModuleSource>;
+}
+
+let loading: Promise<void> | undefined;
+let loaded = false;
+
+/**
+ * Loads the engine. Only the first call does, later ones wait for it and ignore their options; after a failure the next
+ * call tries again.
+ *
+ * @example
+ * ```ts
+ * await init();
+ * await init({ wasm: new URL("/assets/engine-simd.wasm", location.href) });
+ * ```
+ */
+export function init(options: InitOptions = {}): Promise<void> {
+  loading ??= load(options).catch((error: unknown) => {
+    loading = undefined;
+    throw error;
+  });
+  return loading;
+}
+
+/** Loads the engine at once, from bytes or a compiled module. Browsers refuse large bytes on the main thread. */
+export function initSync(wasm: BufferSource | WebAssembly.Module): void {
+  if (loaded) return;
+  if (!(wasm instanceof WebAssembly.Module)) checkMagic(bytesOf(wasm), "the source");
+  glue.initSync({ module: wasm });
+  loaded = true;
+  loading = Promise.resolve();
+}
+
+/** Makes the engine anew, with empty memory. Tensors and programs that it held are lost, and say so when they are used. */
+export function restart(): void {
+  requireLoaded();
+  glue.__wbg_reset_state();
+}
+
+/** The version of the engine. */
+export function engineVersion(): string {
+  return call((engine) => engine.engine_version());
+}
+
+/** Calls the engine and turns what it throws into an {@link FxError}; what a callback threw passes unchanged. */
+export function call<T>(body: (engine: Engine) => T): T {
+  requireLoaded();
+  try {
+    return body(glue);
+  } catch (thrown) {
+    throw translated(thrown);
+  }
+}
+
+async function load(options: InitOptions): Promise<void> {
+  const { variant, wasm, ...unknown } = options;
+  const [stray] = Object.keys(unknown);
+  if (stray !== undefined) {
+    throw fxError("InvalidOption", `init has no option ${stray}`, { help: "the options are variant and wasm" });
+  }
+  const module = await compileModule(wasm === undefined ? packaged(variant) : await wasm);
+  await initialise({ module_or_path: module });
+  loaded = true;
+}
+
+/** Where the package has the build. */
+function packaged(variant: Variant | undefined): URL {
+  const chosen = variant ?? bestVariant();
+  if (chosen === undefined) {
+    throw fxError("NotImplemented", "this host has no WebAssembly SIMD, which the engine needs", {
+      help: "use Node 20 or later, or a browser of 2023 or later",
+    });
+  }
+  if (!Object.hasOwn(MODULES, chosen)) {
+    throw fxError("InvalidOption", `the engine has no variant ${chosen}`, {
+      help: `the variants are ${Object.keys(MODULES).join(" and ")}`,
+    });
+  }
+  return MODULES[chosen]();
+}
+
+function requireLoaded(): void {
+  if (loaded) return;
+  throw fxError("NotLoaded", "the engine is not loaded", { help: "await init() first" });
+}
+
+/** What the engine threw, as an error of ours where it is one. */
+function translated(thrown: unknown): unknown {
+  if (typeof thrown === "string") return refusal(thrown) ?? thrown;
+  let place: string | undefined;
+  try {
+    place = glue.take_panic_place();
+  } catch {
+    return fxError("Internal", "the engine stopped and its memory cannot be trusted any more", {
+      cause: thrown,
+      help: "call restart() to make it anew; what it held is lost",
+    });
+  }
+  if (!(thrown instanceof Error && thrown.name === "PanicError")) return thrown;
+  return fxError("Internal", `the engine panicked: ${thrown.message}`, {
+    cause: thrown,
+    notes: place === undefined ? [] : [`at ${place}`],
+    help: "this is a bug of tracefx, please report it; the engine goes on",
+  });
+}
+
+/** A refusal that crossed as JSON; undefined for any other string. */
+function refusal(json: string): Error | undefined {
+  try {
+    const { name, message, ...details } = JSON.parse(json) as { name: ErrorName; message: string } & ErrorDetails;
+    return fxError(name, message, details);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,72 @@
+/**
+ * Gets a compiled WebAssembly module from wherever it is: a URL, a response, bytes, or a module that is compiled already.
+ *
+ * @module
+ */
+import { fxError } from "../errors.ts";
+
+/** What the engine can be loaded from. Hosts that forbid compiling at run time pass a module. */
+export type ModuleSource = string | URL | Response | BufferSource | WebAssembly.Module;
+
+const HELP = "copy the .wasm files of the package beside your bundle, or say where they are: init({ wasm })";
+
+/** Compiles a source. Relative URLs are relative to the document. */
+export async function compileModule(source: ModuleSource): Promise<WebAssembly.Module> {
+  if (source instanceof WebAssembly.Module) return source;
+  if (typeof source === "string" || source instanceof URL) {
+    const url = source.toString();
+    if (url.startsWith("file:")) return await compileBytes(await readFile(url), url);
+    return await compileResponse(await request(url));
+  }
+  if (source instanceof Response) return await compileResponse(source);
+  return await compileBytes(bytesOf(source), "the source");
+}
+
+/** The bytes of a buffer or of a view of one. */
+export function bytesOf(source: BufferSource): Uint8Array<ArrayBuffer> {
+  if (source instanceof ArrayBuffer) return new Uint8Array(source);
+  const { buffer, byteOffset, byteLength } = source;
+  return new Uint8Array(buffer, byteOffset, byteLength);
+}
+
+/** Refuses bytes that are no WebAssembly; most often they are the page that a server sends for what it does not find. */
+export function checkMagic(bytes: Uint8Array, from: string): void {
+  const [a, b, c, d] = bytes;
+  if (a === 0x00 && b === 0x61 && c === 0x73 && d === 0x6d) return;
+  const start = String.fromCharCode(...bytes.subarray(0, 8));
+  throw fxError("Io", `${from} is no WebAssembly module, it begins with ${JSON.stringify(start)}`, { help: HELP });
+}
+
+async function request(url: string): Promise<Response> {
+  try {
+    return await fetch(url);
+  } catch (cause) {
+    throw fxError("Io", `cannot fetch ${url}`, { cause, help: HELP });
+  }
+}
+
+async function compileResponse(response: Response): Promise<WebAssembly.Module> {
+  if (!response.ok) {
+    throw fxError("Io", `the server answered ${response.status} for ${response.url}`, { help: HELP });
+  }
+  // Compiling while bytes arrive is possible only with the right type; servers often send another one.
+  const type = response.headers.get("content-type") ?? "";
+  if (type.startsWith("application/wasm")) return await WebAssembly.compileStreaming(response);
+  return await compileBytes(new Uint8Array(await response.arrayBuffer()), response.url);
+}
+
+async function compileBytes(bytes: Uint8Array<ArrayBuffer>, from: string): Promise<WebAssembly.Module> {
+  checkMagic(bytes, from);
+  return await WebAssembly.compile(bytes);
+}
+
+/** Reads a file where there are files. `getBuiltinModule` keeps the import out of the sight of bundlers. */
+async function readFile(url: string): Promise<Uint8Array<ArrayBuffer>> {
+  const fs = globalThis.process?.getBuiltinModule?.("node:fs/promises");
+  if (fs === undefined) throw fxError("Io", `this host cannot read ${url}`, { help: HELP });
+  try {
+    return new Uint8Array(await fs.readFile(new URL(url)));
+  } catch (cause) {
+    throw fxError("Io", `cannot read ${url}`, { cause, help: HELP });
+  }
+}
