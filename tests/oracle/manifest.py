@@ -1,0 +1,26 @@
+"""Lists every fixture with its origin in tests/fixtures/MANIFEST.json. usage: python tests/oracle/manifest.py"""
+import hashlib, json, pathlib
+
+root = pathlib.Path(__file__).resolve().parent.parent / "fixtures"
+SOURCES = {"programs": "tests/oracle/gen_fixtures.py", "programs-compat": "tests/oracle/gen_compat.py"}
+
+
+def torch_version(path):
+    meta = path.parent / "meta.json"
+    return json.loads(meta.read_text()).get("torch") if meta.exists() else None
+
+
+fixtures = {}
+for path in sorted(p for kind in SOURCES for p in (root / kind).rglob("*") if p.is_file()):
+    name = path.relative_to(root).as_posix()
+    fixtures[name] = {
+        "source": SOURCES[name.split("/")[0]],
+        "torch": torch_version(path),
+        "bytes": path.stat().st_size,
+        "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+    }
+# Fixtures of other kinds keep their entries.
+manifest = root / "MANIFEST.json"
+old = json.loads(manifest.read_text()) if manifest.exists() else {}
+kept = {name: it for name, it in old.items() if name.split("/")[0] not in SOURCES}
+manifest.write_text(json.dumps(dict(sorted({**kept, **fixtures}.items())), indent=1) + "\n")
