@@ -1,1 +1,14 @@
-//! Reader of PyTorch's .pt2 archives; opening one runs no code.
+//! Reader of PyTorch's `.pt2` archives; opening one runs no code.
+#![forbid(unsafe_code)]
+
+mod archive;
+mod limits;
+mod options;
+pub mod pickle;
+pub mod schema;
+pub mod torch_save;
+mod zip;
+
+pub use archive::{Archive, Container};
+pub use limits::Limits;
+pub use options::LoadOptions;

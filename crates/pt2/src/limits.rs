@@ -1,0 +1,94 @@
+use tracefx_core::{Code, Diagnostic, Result};
+
+/// What an untrusted archive may ask for. Every bound is checked before memory is taken, and an error names the field
+/// that it ran into, so that a caller with a good reason can raise it.
+///
+/// ```
+/// use tracefx_pt2::{Limits, LoadOptions};
+/// let options = LoadOptions { limits: Limits { entries: 100, ..Limits::default() }, ..LoadOptions::default() };
+/// assert_eq!(options.limits.entries, 100);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of the whole archive.
+    pub archive_bytes: u64,
+    /// Entries of one zip directory.
+    pub entries: u64,
+    /// Bytes of one zip directory.
+    pub directory_bytes: u64,
+    /// Bytes of one entry after it was inflated.
+    pub inflated_bytes: u64,
+    /// How many times larger an inflated entry may be than its compressed bytes.
+    pub inflate_ratio: u64,
+    /// Bytes of one JSON document.
+    pub json_bytes: u64,
+    /// How deep JSON may nest. The parser's own bound is 127, so a larger number has no effect.
+    pub json_depth: u64,
+    /// Nodes of a program, those of its sub-graphs included.
+    pub nodes: u64,
+    /// Arguments of one node, the elements of its lists included.
+    pub node_args: u64,
+    /// Bytes of one name.
+    pub name_bytes: u64,
+    /// Dimensions of a tensor.
+    pub rank: u64,
+    /// How deep sub-graphs may nest.
+    pub subgraph_depth: u64,
+    /// Values that one pickle may make.
+    pub pickle_values: u64,
+    /// Entries of one pickle's stack.
+    pub pickle_stack: u64,
+    /// Entries of one pickle's memo.
+    pub pickle_memo: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        const MIB: u64 = 1 << 20;
+        const GIB: u64 = 1 << 30;
+        let wide = cfg!(target_pointer_width = "64");
+        Limits {
+            archive_bytes: if wide { 64 * GIB } else { 4 * GIB },
+            entries: 65_536,
+            directory_bytes: 32 * MIB,
+            inflated_bytes: if wide { 4 * GIB } else { GIB },
+            inflate_ratio: 100,
+            json_bytes: if wide { 512 * MIB } else { 64 * MIB },
+            json_depth: 127,
+            nodes: 1_000_000,
+            node_args: 65_536,
+            name_bytes: 4_096,
+            rank: 64,
+            subgraph_depth: 32,
+            pickle_values: 1_000_000,
+            pickle_stack: 100_000,
+            pickle_memo: 1_000_000,
+        }
+    }
+}
+
+impl Limits {
+    /// Refuses a value above one of these limits; `name` is the name of the field.
+    pub(crate) fn check(name: &'static str, limit: u64, value: u64) -> Result<()> {
+        if value <= limit { Ok(()) } else { Err(exceeded(name, limit, format!("{value}"))) }
+    }
+}
+
+/// The refusal of something above a limit whose exact size may be unknown.
+pub(crate) fn exceeded(name: &'static str, limit: u64, value: String) -> Diagnostic {
+    Diagnostic::new(Code::LimitExceeded, format!("the limit `{name}` is {limit}, but the file asks for {value}"))
+        .help(format!("if you trust the file, load it with a larger `Limits::{name}`"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_exceeded_limit_is_named_with_both_numbers() {
+        let error = Limits::check("rank", 64, 65).unwrap_err();
+        assert_eq!(error.code(), Code::LimitExceeded);
+        assert_eq!(error.message(), "the limit `rank` is 64, but the file asks for 65");
+        assert!(Limits::check("rank", 64, 64).is_ok());
+    }
+}

@@ -1,0 +1,6 @@
+//! Files that mean harm: each must be refused with a typed error, and no number in one may cost memory or time.
+
+mod archives;
+mod mutations;
+mod pickles;
+mod zip_writer;
