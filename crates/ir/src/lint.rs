@@ -1,0 +1,55 @@
+use crate::{Attribute, Graph, GraphModule, NodeId, Opcode};
+use rustc_hash::FxHashSet;
+use tracefx_core::{Code, Diagnostic};
+
+impl Graph {
+    /// Everything that is wrong with the graph, in order: uses before the definition, names given twice, and with a
+    /// module, attributes that are not there. An empty list means that the graph is well formed.
+    ///
+    /// As in FX, several outputs, no output, and inputs after calls are well formed.
+    pub fn lint(&self, owner: Option<&GraphModule>) -> Vec<Diagnostic> {
+        let mut problems = Vec::new();
+        let mut names = FxHashSet::default();
+        let mut defined = vec![false; self.id_bound()];
+        for id in self.nodes() {
+            let node = self.node(id);
+            let mut problem =
+                |what: String| problems.push(Diagnostic::new(Code::GraphInvalid, what).node(&**node.name()));
+            if !names.insert(node.name().clone()) {
+                problem(format!("Node redefined name {}!", node.name()));
+            }
+            for input in node.all_input_nodes() {
+                if !self.contains(input) {
+                    problem(format!("Node '{}' uses a node that was erased", node.name()));
+                } else if !defined[input.index()] {
+                    problem(format!(
+                        "Argument '{}' of Node '{}' was used before it has been defined! Please check that Nodes in the graph are topologically ordered",
+                        self.node(input).name(),
+                        node.name()
+                    ));
+                }
+            }
+            defined[id.index()] = true;
+            if let Some(owner) = owner {
+                problems.extend(self.lint_target(id, owner));
+            }
+        }
+        problems
+    }
+
+    fn lint_target(&self, id: NodeId, owner: &GraphModule) -> Option<Diagnostic> {
+        let node = self.node(id);
+        let (name, target) = (node.name(), node.target());
+        let what = match (node.op(), owner.attribute(target)) {
+            (Opcode::GetAttr | Opcode::CallModule, Err(_)) => {
+                format!("Node {name} target {target} references nonexistent attribute {target}")
+            }
+            (Opcode::CallModule, Ok(Attribute::Tensor { .. })) => {
+                format!("Node {name} target {target} does not reference an nn.Module")
+            }
+            (Opcode::GetAttr, Ok(_)) | (Opcode::CallModule, Ok(Attribute::Module(_))) => return None,
+            (Opcode::Placeholder | Opcode::CallFunction | Opcode::CallMethod | Opcode::Output, _) => return None,
+        };
+        Some(Diagnostic::new(Code::AttributeMissing, what).node(&**name))
+    }
+}

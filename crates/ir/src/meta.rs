@@ -1,0 +1,83 @@
+use crate::Str;
+use indexmap::IndexMap;
+use tracefx_core::{DType, Device, Layout};
+use tracefx_sym::SymInt;
+
+/// What is known of a tensor without its data. Sizes, strides and the offset are in elements and may be symbolic.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TensorMeta {
+    /// The dtype of the elements.
+    pub dtype: DType,
+    /// The sizes.
+    pub sizes: Vec<SymInt>,
+    /// The strides.
+    pub strides: Vec<SymInt>,
+    /// The position of the first element in its storage.
+    pub storage_offset: SymInt,
+    /// Where the tensor lives.
+    pub device: Device,
+    /// How it is stored.
+    pub layout: Layout,
+    /// Whether gradients flow to it.
+    pub requires_grad: bool,
+}
+
+impl TensorMeta {
+    /// A row-major tensor on the CPU.
+    pub fn contiguous(dtype: DType, sizes: Vec<SymInt>) -> Self {
+        let mut strides = vec![SymInt::from(1); sizes.len()];
+        for dim in (1..sizes.len()).rev() {
+            strides[dim - 1] = &strides[dim] * sizes[dim].max(&SymInt::from(1));
+        }
+        TensorMeta {
+            dtype,
+            sizes,
+            strides,
+            storage_offset: SymInt::from(0),
+            device: Device::cpu(),
+            layout: Layout::Strided,
+            requires_grad: false,
+        }
+    }
+}
+
+/// The abstract value of a node: what FX keeps as `meta["val"]`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Val {
+    /// No value.
+    None,
+    /// A tensor without its data.
+    Tensor(TensorMeta),
+    /// An int, perhaps symbolic.
+    Int(SymInt),
+    /// A float that is known only when the program runs.
+    Float,
+    /// A bool that is known only when the program runs.
+    Bool,
+    /// Several values; the flag says whether they are a tuple or a list.
+    Seq {
+        /// The values.
+        items: Vec<Val>,
+        /// Whether they are a tuple.
+        is_tuple: bool,
+    },
+}
+
+/// What passes and the exporter have noted about a node.
+///
+/// `val` is typed; the other entries (`stack_trace`, `nn_module_stack`, `source_fn_stack`, `torch_fn`, `from_node`,
+/// `custom`…) are kept as the strings that PyTorch serialises, so that saving gives back what was read.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Meta {
+    /// The abstract value; an edit of the node's arguments invalidates it.
+    pub val: Option<Val>,
+    /// The other entries, in order.
+    pub entries: IndexMap<Str, Str>,
+}
+
+impl Meta {
+    /// The entry of this key.
+    pub fn get(&self, key: &str) -> Option<&str> {
+        self.entries.get(key).map(|it| &**it)
+    }
+}

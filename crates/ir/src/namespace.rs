@@ -1,0 +1,120 @@
+use crate::illegal_names::ILLEGAL_NAMES;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Gives each node a name of its own, by the rules of `torch.fx.graph._Namespace`.
+///
+/// A name once given is never given again, not even after its node was erased.
+///
+/// ```
+/// use tracefx_ir::Namespace;
+/// let mut names = Namespace::default();
+/// let given: Vec<String> = ["add", "add", "sum", "3d conv", ""].iter().map(|it| names.create_name(it)).collect();
+/// assert_eq!(given, ["add", "add_1", "sum_1", "_3d_conv", "_unnamed"]);
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Namespace {
+    used: FxHashSet<Box<str>>,
+    base_count: FxHashMap<Box<str>, u128>,
+    /// For each base the largest `k` such that `base_1` to `base_k` are all used. Names are never freed, so the search
+    /// for a free suffix may begin there; without it, many clashes of one base would take quadratic time.
+    dense: FxHashMap<Box<str>, u128>,
+}
+
+impl Namespace {
+    /// A free name, as close to the candidate as the rules allow.
+    pub fn create_name(&mut self, candidate: &str) -> String {
+        let mut candidate = legal_identifier(candidate);
+        let (base, suffix) = split_suffix(&candidate);
+        let base = base.to_string();
+        let mut num = match suffix {
+            Some(num) if !self.used.contains(candidate.as_str()) => num,
+            _ => {
+                let mut num = self.base_count.get(candidate.as_str()).copied().unwrap_or(0);
+                if ILLEGAL_NAMES.binary_search(&candidate.as_str()).is_ok() {
+                    num += 1;
+                    candidate = format!("{candidate}_{num}");
+                }
+                num
+            }
+        };
+        if self.used.contains(candidate.as_str()) {
+            let dense = self.dense.get(base.as_str()).copied().unwrap_or(0);
+            let starts_dense = num <= dense;
+            num = num.max(dense);
+            loop {
+                num += 1;
+                candidate = format!("{base}_{num}");
+                if !self.used.contains(candidate.as_str()) {
+                    break;
+                }
+            }
+            if starts_dense {
+                self.dense.insert(base.as_str().into(), num);
+            }
+        }
+        self.used.insert(candidate.as_str().into());
+        self.base_count.insert(base.into(), num);
+        candidate
+    }
+
+    /// Takes exactly this name; `false` where it is taken already.
+    pub fn reserve(&mut self, name: &str) -> bool {
+        self.used.insert(name.into())
+    }
+
+    /// Whether this name was given already.
+    pub fn is_used(&self, name: &str) -> bool {
+        self.used.contains(name)
+    }
+}
+
+/// The candidate with each run of characters that no identifier has replaced by one underscore.
+fn legal_identifier(candidate: &str) -> String {
+    let mut res = String::with_capacity(candidate.len());
+    let mut in_run = false;
+    for c in candidate.chars() {
+        let is_legal = c.is_ascii_alphanumeric() || c == '_';
+        if is_legal {
+            res.push(c);
+        } else if !in_run {
+            res.push('_');
+        }
+        in_run = !is_legal;
+    }
+    if res.is_empty() {
+        res.push_str("_unnamed");
+    }
+    if res.starts_with(|c: char| c.is_ascii_digit()) {
+        res.insert(0, '_');
+    }
+    res
+}
+
+/// `a_12` as `a` and 12; a suffix of more digits than 128 bits hold counts as part of the name.
+fn split_suffix(name: &str) -> (&str, Option<u128>) {
+    match name.rsplit_once('_') {
+        Some((base, digits))
+            if !base.is_empty() && !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) =>
+        {
+            match digits.parse::<u128>() {
+                Ok(num) if num < u128::MAX / 2 => (base, Some(num)),
+                Ok(_) | Err(_) => (name, None),
+            }
+        }
+        Some(_) | None => (name, None),
+    }
+}
+
+/// `PascalCase` as `pascal_case`; `ALL_CAPS` as `all_caps`.
+pub(crate) fn snake_case(text: &str) -> String {
+    let mut res = String::with_capacity(text.len() + 4);
+    let mut after_lower = false;
+    for c in text.chars() {
+        if after_lower && c.is_ascii_uppercase() {
+            res.push('_');
+        }
+        res.extend(c.to_lowercase());
+        after_lower = c.is_ascii_lowercase();
+    }
+    res
+}
