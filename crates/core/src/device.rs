@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -6,20 +7,20 @@ use std::str::FromStr;
 /// ```
 /// use tracefx_core::Device;
 /// let d: Device = "cuda:1".parse().unwrap();
-/// assert_eq!((d.kind.as_str(), d.index, d.to_string()), ("cuda", Some(1), "cuda:1".to_string()));
+/// assert_eq!((&*d.kind, d.index, d.to_string()), ("cuda", Some(1), "cuda:1".to_string()));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Device {
     /// The device type: `cpu`, `cuda`, `meta`…
-    pub kind: String,
+    pub kind: Cow<'static, str>,
     /// The ordinal, where the program names one.
     pub index: Option<i64>,
 }
 
 impl Device {
     /// The CPU.
-    pub fn cpu() -> Self {
-        Device { kind: "cpu".to_string(), index: None }
+    pub const fn cpu() -> Self {
+        Device { kind: Cow::Borrowed("cpu"), index: None }
     }
 }
 
@@ -41,7 +42,7 @@ impl FromStr for Device {
             None => (text, None),
         };
         let is_name = !kind.is_empty() && kind.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
-        if is_name { Ok(Device { kind: kind.to_string(), index }) } else { Err(()) }
+        if is_name { Ok(Device { kind: Cow::Owned(kind.to_string()), index }) } else { Err(()) }
     }
 }
 
