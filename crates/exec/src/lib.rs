@@ -1,1 +1,16 @@
 //! The interpreter: runs a graph with the kernels of a backend.
+//!
+//! [`Executor`] calls one operator: it asks the shape rule for the results, makes views and allocates, and then lets a
+//! kernel fill them in, or falls back to the operator's decomposition. [`Interpreter`] walks a graph in order and calls
+//! the executor for each node. Neither knows what a kernel does inside.
+#![forbid(unsafe_code)]
+
+mod assign;
+mod executor;
+mod interpreter;
+mod kernels;
+
+pub use assign::assign;
+pub use executor::{Executor, tensor_meta};
+pub use interpreter::Interpreter;
+pub use kernels::{Kernel, Kernels};

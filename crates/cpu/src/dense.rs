@@ -1,0 +1,51 @@
+//! Access to the elements of tensors as plain slices.
+
+use std::marker::PhantomData;
+use std::ops::Deref;
+use tracefx_core::{Element, Result, StorageRead, Tensor};
+
+/// The elements of a tensor in row-major order: the tensor itself where it is contiguous, else a copy.
+pub(crate) struct Dense(Tensor);
+
+impl Dense {
+    pub(crate) fn new(tensor: &Tensor) -> Result<Self> {
+        Ok(Dense(tensor.contiguous()?))
+    }
+
+    /// The elements.
+    ///
+    /// # Panics
+    /// When `T` is not the element type of the tensor.
+    pub(crate) fn read<T: Element>(&self) -> DenseRead<'_, T> {
+        assert_eq!(T::DTYPE, self.0.dtype(), "a kernel reads a tensor as what it is");
+        let n = self.0.numel();
+        // An empty tensor may have any offset.
+        let offset = if n == 0 { 0 } else { self.0.offset() };
+        DenseRead { guard: self.0.storage().read(), offset, n, element: PhantomData }
+    }
+}
+
+/// The elements of a [`Dense`] while they are being read.
+pub(crate) struct DenseRead<'a, T> {
+    guard: StorageRead<'a>,
+    offset: usize,
+    n: usize,
+    element: PhantomData<T>,
+}
+
+impl<T: Element> Deref for DenseRead<'_, T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        &self.guard.elements::<T>()[self.offset..self.offset + self.n]
+    }
+}
+
+/// Gives the elements of a new, row-major result to `fill`.
+///
+/// # Panics
+/// When `T` is not the element type of the tensor.
+pub(crate) fn fill<T: Element, R>(result: &Tensor, fill: impl FnOnce(&mut [T]) -> R) -> R {
+    assert_eq!(T::DTYPE, result.dtype(), "a kernel fills a tensor as what it is");
+    fill(result.storage().write().elements_mut::<T>())
+}

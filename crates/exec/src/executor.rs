@@ -1,0 +1,257 @@
+use crate::{Kernel, Kernels, assign};
+use tracefx_core::{Code, Device, Diagnostic, Dims, Layout, Result, Tensor, has_contiguous_strides};
+use tracefx_ir::{Str, TensorMeta};
+use tracefx_ops::{Args, Builder, Cx, Infer, Output, Registry, TensorRef, Traced, Value, bind};
+use tracefx_sym::SymInt;
+
+/// Calls operators on tensors, at once.
+#[derive(Clone, Copy, Debug)]
+pub struct Executor<'a> {
+    registry: &'a Registry,
+    kernels: &'a Kernels,
+}
+
+impl<'a> Executor<'a> {
+    /// An executor of these operators with these kernels.
+    pub fn new(registry: &'a Registry, kernels: &'a Kernels) -> Self {
+        Executor { registry, kernels }
+    }
+
+    /// Calls the operator of this name and gives back its results, one per result of the schema.
+    ///
+    /// # Errors
+    /// `NotImplemented` where the operator is not known or has neither kernel nor decomposition for these arguments;
+    /// else what the operator refuses. The error names the operator.
+    pub fn call(
+        &self,
+        name: &str,
+        args: &[Value<Tensor>],
+        kwargs: &[(Str, Value<Tensor>)],
+    ) -> Result<Vec<Value<Tensor>>> {
+        let op = self.registry.require(name)?;
+        let args = Args::new(op, bind(op, args, kwargs)?);
+        self.call_bound(&args).map_err(|problem| problem.op(&*op.name))
+    }
+
+    fn call_bound(&self, args: &Args<'_, Tensor>) -> Result<Vec<Value<Tensor>>> {
+        match args.op.def.infer {
+            Infer::InPlaceOf(functional) => self.call_in_place(args, functional),
+            Infer::Composite => self.decompose(args),
+            Infer::Rule(rule) => {
+                let metas = args.values.iter().map(|it| it.try_map(&mut |it| Ok::<_, Diagnostic>(tensor_meta(it))));
+                let metas = Args::new(args.op, metas.collect::<Result<_>>()?);
+                let outputs = rule(&metas)?;
+                self.fulfil(args, &outputs)
+            }
+        }
+    }
+
+    /// Makes what the shape rule promised.
+    fn fulfil(&self, args: &Args<'_, Tensor>, outputs: &[Output]) -> Result<Vec<Value<Tensor>>> {
+        let mut fresh = Vec::new();
+        let mut is_unknown = false;
+        let results = outputs
+            .iter()
+            .map(|output| self.make(args, output, &mut fresh, &mut is_unknown))
+            .collect::<Result<Vec<_>>>()?;
+        // Views, sizes and identities need no kernel; an assertion, which has no result at all, does.
+        if fresh.is_empty() && !is_unknown && !outputs.is_empty() {
+            return Ok(results);
+        }
+        let refusal = match self.kernels.get(&args.op.name) {
+            Some(Kernel::Fill(fill)) => {
+                let dense: Vec<Tensor> = fresh.iter().map(|it| it.dense.clone()).collect();
+                match fill(args, &dense) {
+                    Ok(()) => {
+                        fresh.iter().try_for_each(Fresh::settle)?;
+                        return Ok(results);
+                    }
+                    Err(problem) => problem,
+                }
+            }
+            Some(Kernel::Make(make)) => match make(args) {
+                Ok(results) => return Ok(results),
+                Err(problem) => problem,
+            },
+            None => args.unsupported(format!("the operator {} has no kernel", args.op.name)),
+        };
+        // A kernel that lacks a dtype leaves the call to the decomposition.
+        if refusal.code() == Code::NotImplemented && args.op.def.decompose.is_some() {
+            return self.decompose(args);
+        }
+        Err(refusal)
+    }
+
+    fn make(
+        &self,
+        args: &Args<'_, Tensor>,
+        output: &Output,
+        fresh: &mut Vec<Fresh>,
+        is_unknown: &mut bool,
+    ) -> Result<Value<Tensor>> {
+        Ok(match output {
+            Output::Tensor(meta) => {
+                let it = Fresh::allocate(meta)?;
+                let result = it.result.clone();
+                fresh.push(it);
+                Value::Tensor(result)
+            }
+            Output::View { arg, item, meta } => {
+                let base = match &args.values[*arg] {
+                    Value::List(items) => match &items[*item] {
+                        Value::Tensor(base) => base,
+                        other => return Err(args.invalid(format!("a view of a {}", other.kind_name()))),
+                    },
+                    _ => args.tensor(*arg)?,
+                };
+                let offset = known(&meta.storage_offset)?;
+                let (sizes, strides) = (known_dims(&meta.sizes)?, known_dims(&meta.strides)?);
+                let view = Tensor::view_of(base.storage().clone(), meta.dtype, &sizes, &strides, offset)?;
+                Value::Tensor(view)
+            }
+            Output::Same(arg) => args.values[*arg].clone(),
+            Output::List(items) => {
+                Value::List(items.iter().map(|it| self.make(args, it, fresh, is_unknown)).collect::<Result<_>>()?)
+            }
+            Output::Value(value) => {
+                value.try_map(&mut |_| Err(args.invalid("a shape rule promised a tensor as a plain value")))?
+            }
+            Output::Unknown => {
+                *is_unknown = true;
+                Value::None
+            }
+        })
+    }
+
+    fn call_in_place(&self, args: &Args<'_, Tensor>, functional: &str) -> Result<Vec<Value<Tensor>>> {
+        let target = args.tensor(0)?;
+        let op = self.registry.require(functional)?;
+        let n_args = op.schema.args.len();
+        let inner = Args::new(op, args.values[..n_args.min(args.values.len())].to_vec());
+        let mut results = self.call_bound(&inner)?;
+        let result = results.drain(..).next();
+        let Some(Value::Tensor(result)) = result else {
+            return Err(args.invalid(format!("{functional} does not give a tensor to write")));
+        };
+        let mut result = result;
+        if result.dtype() != target.dtype() {
+            if result.dtype().kind() > target.dtype().kind() {
+                let what = format!(
+                    "result type {} can't be cast to the desired output type {}",
+                    result.dtype().name(),
+                    target.dtype().name()
+                );
+                return Err(Diagnostic::new(Code::DTypeMismatch, what));
+            }
+            let kwargs = [("dtype".into(), Value::DType(target.dtype()))];
+            if let Some(Value::Tensor(converted)) =
+                self.call("aten._to_copy.default", &[Value::Tensor(result.clone())], &kwargs)?.pop()
+            {
+                result = converted;
+            }
+        }
+        if result.storage().is_same(target.storage()) {
+            result = result.compact_copy()?;
+        }
+        assign(target, &result)?;
+        Ok(vec![Value::Tensor(target.clone())])
+    }
+
+    fn decompose(&self, args: &Args<'_, Tensor>) -> Result<Vec<Value<Tensor>>> {
+        let Some(decompose) = args.op.def.decompose else {
+            return Err(args.unsupported(format!("the operator {} has no kernel", args.op.name)));
+        };
+        let mut builder = Eager { executor: *self, tensors: Vec::new() };
+        let values = args.values.iter().map(|it| builder.import(it)).collect();
+        let results = decompose(&mut Cx::new(&mut builder), &Args::new(args.op, values))?;
+        Ok(results.iter().map(|it| builder.export(it)).collect())
+    }
+}
+
+/// A builder that runs each call of a decomposition at once.
+struct Eager<'a> {
+    executor: Executor<'a>,
+    tensors: Vec<(Tensor, TensorMeta)>,
+}
+
+impl Eager<'_> {
+    fn import(&mut self, value: &Value<Tensor>) -> Traced {
+        let add = &mut |tensor: &Tensor| {
+            self.tensors.push((tensor.clone(), tensor_meta(tensor)));
+            Ok::<_, std::convert::Infallible>(TensorRef(self.tensors.len() - 1))
+        };
+        match value.try_map(add) {
+            Ok(it) => it,
+            Err(never) => match never {},
+        }
+    }
+
+    fn export(&self, value: &Traced) -> Value<Tensor> {
+        match value.try_map(&mut |it| Ok::<_, std::convert::Infallible>(self.tensors[it.0].0.clone())) {
+            Ok(it) => it,
+            Err(never) => match never {},
+        }
+    }
+}
+
+impl Builder for Eager<'_> {
+    fn call(&mut self, op: &str, args: &[Traced], kwargs: &[(&str, Traced)]) -> Result<Vec<Traced>> {
+        let args: Vec<_> = args.iter().map(|it| self.export(it)).collect();
+        let kwargs: Vec<_> = kwargs.iter().map(|(key, it)| (Str::from(*key), self.export(it))).collect();
+        let results = self.executor.call(op, &args, &kwargs)?;
+        Ok(results.iter().map(|it| self.import(it)).collect())
+    }
+
+    fn meta(&self, tensor: TensorRef) -> &TensorMeta {
+        &self.tensors[tensor.0].1
+    }
+}
+
+/// What a shape rule sees of a tensor.
+pub fn tensor_meta(tensor: &Tensor) -> TensorMeta {
+    let dims = |it: &[usize]| it.iter().map(|&it| SymInt::from(it as i64)).collect();
+    TensorMeta {
+        dtype: tensor.dtype(),
+        sizes: dims(tensor.sizes()),
+        strides: dims(tensor.strides()),
+        storage_offset: SymInt::from(tensor.offset() as i64),
+        device: Device::cpu(),
+        layout: Layout::Strided,
+        requires_grad: false,
+    }
+}
+
+/// A result that a kernel fills. Kernels always write row-major; where the shape rule asks for other strides (channels
+/// last, for one), the elements are put in place afterwards.
+struct Fresh {
+    dense: Tensor,
+    result: Tensor,
+}
+
+impl Fresh {
+    fn allocate(meta: &TensorMeta) -> Result<Self> {
+        let sizes = known_dims(&meta.sizes)?;
+        let strides = known_dims(&meta.strides)?;
+        let dense = Tensor::zeros(meta.dtype, &sizes)?;
+        if has_contiguous_strides(&sizes, &strides) {
+            let result = if dense.numel() == 0 { dense.clone() } else { dense.as_strided(&sizes, &strides, 0)? };
+            return Ok(Fresh { dense, result });
+        }
+        let result = Tensor::zeros(meta.dtype, &sizes)?.as_strided(&sizes, &strides, 0)?;
+        Ok(Fresh { dense, result })
+    }
+
+    fn settle(&self) -> Result<()> {
+        if self.result.storage().is_same(self.dense.storage()) { Ok(()) } else { assign(&self.result, &self.dense) }
+    }
+}
+
+fn known_dims(dims: &[SymInt]) -> Result<Dims> {
+    dims.iter().map(known).collect()
+}
+
+fn known(size: &SymInt) -> Result<usize> {
+    size.as_int()
+        .and_then(|it| usize::try_from(it).ok())
+        .ok_or_else(|| Diagnostic::new(Code::ShapeMismatch, format!("{size} is not a size")))
+}

@@ -1,0 +1,174 @@
+use crate::Executor;
+use tracefx_core::{Code, Diagnostic, Result, Tensor};
+use tracefx_ir::{Arg, Attribute, Graph, GraphModule, NodeId, Opcode, Str};
+use tracefx_ops::Value;
+
+/// Runs a graph node by node: `torch.fx.Interpreter` with tensors for values.
+///
+/// Each value is dropped after its last user ran. An error names the node where it happened.
+#[derive(Clone, Copy, Debug)]
+pub struct Interpreter<'a> {
+    module: &'a GraphModule,
+    executor: Executor<'a>,
+}
+
+/// What a node has become.
+#[derive(Clone)]
+enum Slot<'a> {
+    Value(Value<Tensor>),
+    Module(&'a GraphModule),
+}
+
+impl<'a> Interpreter<'a> {
+    /// An interpreter of this module.
+    pub fn new(module: &'a GraphModule, executor: Executor<'a>) -> Self {
+        Interpreter { module, executor }
+    }
+
+    /// Runs the graph on these inputs, one per placeholder, and gives back what it returns.
+    ///
+    /// # Errors
+    /// `InputCount` where an input without a default is missing or one is too many; else what a node refuses.
+    pub fn run(&self, inputs: &[Value<Tensor>]) -> Result<Value<Tensor>> {
+        let graph = &self.module.graph;
+        let last_users = last_users(graph);
+        let mut env: Vec<Option<Slot<'a>>> = vec![None; graph.id_bound()];
+        let mut inputs = inputs.iter();
+        for id in graph.nodes() {
+            let node = graph.node(id);
+            let slot = self.run_node(id, &env, &mut inputs).map_err(|problem| problem.node(&**node.name()))?;
+            if node.op() == Opcode::Output {
+                let extra = inputs.count();
+                return match slot {
+                    Slot::Value(value) if extra == 0 => Ok(value),
+                    Slot::Value(_) => Err(Diagnostic::new(Code::InputCount, format!("{extra} inputs too many"))),
+                    Slot::Module(_) => Err(Diagnostic::new(Code::GraphInvalid, "the graph returns a module")),
+                };
+            }
+            if !graph.users(id).is_empty() {
+                env[id.index()] = Some(slot);
+            }
+            for &dead in &last_users[id.index()] {
+                env[dead.index()] = None;
+            }
+        }
+        Err(Diagnostic::new(Code::GraphInvalid, "the graph has no output"))
+    }
+
+    fn run_node(
+        &self,
+        id: NodeId,
+        env: &[Option<Slot<'a>>],
+        inputs: &mut std::slice::Iter<'_, Value<Tensor>>,
+    ) -> Result<Slot<'a>> {
+        let graph = &self.module.graph;
+        let node = graph.node(id);
+        match node.op() {
+            Opcode::Placeholder => match (inputs.next(), node.args().first()) {
+                (Some(input), _) => Ok(Slot::Value(input.clone())),
+                (None, Some(default)) => self.value(default, env).map(Slot::Value),
+                (None, None) => {
+                    let what = format!(
+                        "Expected positional argument for parameter {}, but one was not passed in!",
+                        node.target()
+                    );
+                    Err(Diagnostic::new(Code::InputCount, what))
+                }
+            },
+            Opcode::GetAttr => Ok(match self.module.attribute(node.target())? {
+                Attribute::Tensor { tensor, .. } => Slot::Value(Value::Tensor(tensor.clone())),
+                Attribute::Module(module) => Slot::Module(module),
+            }),
+            Opcode::CallFunction => self.call_function(id, env).map(Slot::Value),
+            Opcode::CallModule => {
+                let module = self.module.submodule(node.target())?;
+                let args = self.values(node.args(), env)?;
+                Interpreter { module, executor: self.executor }.run(&args).map(Slot::Value)
+            }
+            Opcode::CallMethod => {
+                let what = format!("calling the method {} of a value is not implemented", node.target());
+                Err(Diagnostic::new(Code::NotImplemented, what).help("export the program, so that it calls operators"))
+            }
+            Opcode::Output => self.value(node.args().first().unwrap_or(&Arg::None), env).map(Slot::Value),
+        }
+    }
+
+    fn call_function(&self, id: NodeId, env: &[Option<Slot<'a>>]) -> Result<Value<Tensor>> {
+        let node = self.module.graph.node(id);
+        if &**node.target() == "operator.getitem" {
+            let args = self.values(node.args(), env)?;
+            return get_item(&args);
+        }
+        let args = self.values(node.args(), env)?;
+        let kwargs: Vec<(Str, Value<Tensor>)> =
+            node.kwargs().iter().map(|(key, it)| Ok((key.clone(), self.value(it, env)?))).collect::<Result<_>>()?;
+        let mut results = self.executor.call(node.target(), &args, &kwargs)?;
+        Ok(match results.len() {
+            0 => Value::None,
+            1 => results.remove(0),
+            _ => Value::List(results),
+        })
+    }
+
+    fn values(&self, args: &[Arg], env: &[Option<Slot<'a>>]) -> Result<Vec<Value<Tensor>>> {
+        args.iter().map(|it| self.value(it, env)).collect()
+    }
+
+    fn value(&self, arg: &Arg, env: &[Option<Slot<'a>>]) -> Result<Value<Tensor>> {
+        Ok(match arg {
+            Arg::None => Value::None,
+            Arg::Bool(it) => Value::Bool(*it),
+            Arg::Int(it) => Value::int(*it),
+            Arg::Float(it) => Value::Float(*it),
+            Arg::Complex(it) => Value::Complex(*it),
+            Arg::Str(it) => Value::Str(it.clone()),
+            Arg::DType(it) => Value::DType(*it),
+            Arg::Device(it) => Value::Device(it.clone()),
+            Arg::Layout(it) => Value::Layout(*it),
+            Arg::MemoryFormat(it) => Value::MemoryFormat(*it),
+            Arg::List(items) | Arg::Tuple(items) => Value::List(self.values(items, env)?),
+            Arg::Node(node) => match &env[node.index()] {
+                Some(Slot::Value(value)) => value.clone(),
+                Some(Slot::Module(_)) => {
+                    let what =
+                        format!("{} is a module, and an operator takes none", self.module.graph.node(*node).name());
+                    return Err(Diagnostic::new(Code::NotImplemented, what));
+                }
+                None => {
+                    let what = format!("{} is used before it is defined", self.module.graph.node(*node).name());
+                    return Err(Diagnostic::new(Code::GraphInvalid, what));
+                }
+            },
+            Arg::Ellipsis | Arg::Op(_) | Arg::Dict(_) | Arg::Slice(_) => {
+                let what = format!("the argument {} is not implemented", self.module.graph.format_arg(arg));
+                return Err(Diagnostic::new(Code::NotImplemented, what));
+            }
+        })
+    }
+}
+
+/// For each node the nodes that it is the last user of.
+fn last_users(graph: &Graph) -> Vec<Vec<NodeId>> {
+    let mut res = vec![Vec::new(); graph.id_bound()];
+    let mut is_seen = vec![false; graph.id_bound()];
+    for id in graph.nodes().rev() {
+        graph.node(id).for_each_input(&mut |input| {
+            if !std::mem::replace(&mut is_seen[input.index()], true) {
+                res[id.index()].push(input);
+            }
+        });
+    }
+    res
+}
+
+/// Python's `a[i]` on a list or tuple of results.
+fn get_item(args: &[Value<Tensor>]) -> Result<Value<Tensor>> {
+    let (Some(Value::List(items)), Some(Value::Int(index))) = (args.first(), args.get(1)) else {
+        return Err(Diagnostic::new(Code::NotImplemented, "operator.getitem is implemented for a list and an int"));
+    };
+    let n = items.len() as i64;
+    let position = index.as_int().map(|it| if it < 0 { it + n } else { it });
+    position.and_then(|it| usize::try_from(it).ok()).and_then(|it| items.get(it)).cloned().ok_or_else(|| {
+        Diagnostic::new(Code::IndexOutOfRange, format!("index {index} is out of range: there are {n} items"))
+    })
+}

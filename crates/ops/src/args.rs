@@ -1,0 +1,302 @@
+use crate::{Op, Value};
+use tracefx_core::{Code, DType, Diagnostic, MemoryFormat, Result, Scalar};
+use tracefx_sym::SymInt;
+
+/// The arguments of one call, one per argument of the schema and in its order, with the defaults filled in.
+///
+/// [`bind`](crate::bind) has checked them against the schema, so that the readers below fail only where a rule asks for
+/// something that the schema does not promise; then the error says so.
+#[derive(Debug)]
+pub struct Args<'a, T> {
+    /// The operator.
+    pub op: &'a Op,
+    /// The arguments.
+    pub values: Vec<Value<T>>,
+}
+
+/// An argument of type `Tensor`, for which Python code may also give a number.
+#[derive(Clone, Copy, Debug)]
+pub enum Operand<'a, T> {
+    /// A tensor.
+    Tensor(&'a T),
+    /// A number, which takes part in type promotion by its kind alone.
+    Scalar(Scalar),
+}
+
+impl<'a, T> Args<'a, T> {
+    /// The arguments of a call of `op`, already bound.
+    pub fn new(op: &'a Op, values: Vec<Value<T>>) -> Self {
+        Args { op, values }
+    }
+
+    /// A tensor.
+    ///
+    /// # Errors
+    /// `SchemaMismatch` where the argument is none.
+    pub fn tensor(&self, index: usize) -> Result<&T> {
+        match &self.values[index] {
+            Value::Tensor(it) => Ok(it),
+            other => Err(self.mismatch(index, "a Tensor", other)),
+        }
+    }
+
+    /// A tensor, or nothing.
+    ///
+    /// # Errors
+    /// `SchemaMismatch` where the argument is something else.
+    pub fn opt_tensor(&self, index: usize) -> Result<Option<&T>> {
+        if self.is_none(index) { Ok(None) } else { self.tensor(index).map(Some) }
+    }
+
+    /// A tensor or a number.
+    ///
+    /// # Errors
+    /// `SchemaMismatch` where the argument is something else, or a number that is not known.
+    pub fn operand(&self, index: usize) -> Result<Operand<'_, T>> {
+        match &self.values[index] {
+            Value::Tensor(it) => Ok(Operand::Tensor(it)),
+            other => match other.as_scalar() {
+                Some(scalar) => Ok(Operand::Scalar(scalar)),
+                None => Err(self.mismatch(index, "a Tensor or a number", other)),
+            },
+        }
+    }
+
+    /// The tensors of a list.
+    ///
+    /// # Errors
+    /// `SchemaMismatch` where the argument is not a list of tensors.
+    pub fn tensors(&self, index: usize) -> Result<Vec<&T>> {
+        self.list(index)?
+            .iter()
+            .map(|it| match it {
+                Value::Tensor(it) => Ok(it),
+                other => Err(self.mismatch(index, "a list of Tensors", other)),
+            })
+            .collect()
+    }
+
+    /// The tensors of a list that may have gaps.
+    ///
+    /// # Errors
+    /// `SchemaMismatch` where the argument is something else.
+    pub fn opt_tensors(&self, index: usize) -> Result<Vec<Option<&T>>> {
+        self.list(index)?
+            .iter()
+            .map(|it| match it {
+                Value::Tensor(it) => Ok(Some(it)),
+                Value::None => Ok(None),
+                other => Err(self.mismatch(index, "a list of Tensors and None", other)),
+            })
+            .collect()
+    }
+
+    /// A number.
+    ///
+    /// # Errors
+    /// `SchemaMismatch` where the argument is none.
+    pub fn scalar(&self, index: usize) -> Result<Scalar> {
+        self.values[index].as_scalar().ok_or_else(|| self.mismatch(index, "a number", &self.values[index]))
+    }
+
+    /// A number, or nothing.
+    ///
+    /// # Errors
+    /// `SchemaMismatch` where the argument is something else.
+    pub fn opt_scalar(&self, index: usize) -> Result<Option<Scalar>> {
+        if self.is_none(index) { Ok(None) } else { self.scalar(index).map(Some) }
+    }
+
+    /// An int, perhaps symbolic.
+    ///
+    /// # Errors
+    /// `SchemaMismatch` where the argument is none.
+    pub fn sym_int(&self, index: usize) -> Result<&SymInt> {
+        match &self.values[index] {
+            Value::Int(it) => Ok(it),
+            other => Err(self.mismatch(index, "an int", other)),
+        }
+    }
+
+    /// An int that is known.
+    ///
+    /// # Errors
+    /// `SchemaMismatch` where the argument is not an int; `NotImplemented` where it is not known.
+    pub fn int(&self, index: usize) -> Result<i64> {
+        known(self.sym_int(index)?, self, index)
+    }
+
+    /// An int that is known, or nothing.
+    ///
+    /// # Errors
+    /// As [`Args::int`].
+    pub fn opt_int(&self, index: usize) -> Result<Option<i64>> {
+        if self.is_none(index) { Ok(None) } else { self.int(index).map(Some) }
+    }
+
+    /// An int, perhaps symbolic, or nothing.
+    ///
+    /// # Errors
+    /// As [`Args::sym_int`].
+    pub fn opt_sym_int(&self, index: usize) -> Result<Option<&SymInt>> {
+        if self.is_none(index) { Ok(None) } else { self.sym_int(index).map(Some) }
+    }
+
+    /// A list of ints, perhaps symbolic.
+    ///
+    /// # Errors
+    /// `SchemaMismatch` where the argument is something else.
+    pub fn sym_ints(&self, index: usize) -> Result<Vec<SymInt>> {
+        self.list(index)?
+            .iter()
+            .map(|it| match it {
+                Value::Int(it) => Ok(it.clone()),
+                other => Err(self.mismatch(index, "a list of ints", other)),
+            })
+            .collect()
+    }
+
+    /// A list of ints that are known.
+    ///
+    /// # Errors
+    /// As [`Args::int`].
+    pub fn ints(&self, index: usize) -> Result<Vec<i64>> {
+        self.sym_ints(index)?.iter().map(|it| known(it, self, index)).collect()
+    }
+
+    /// A list of ints that are known, or nothing.
+    ///
+    /// # Errors
+    /// As [`Args::int`].
+    pub fn opt_ints(&self, index: usize) -> Result<Option<Vec<i64>>> {
+        if self.is_none(index) { Ok(None) } else { self.ints(index).map(Some) }
+    }
+
+    /// A float.
+    ///
+    /// # Errors
+    /// `SchemaMismatch` where the argument is not a number.
+    pub fn float(&self, index: usize) -> Result<f64> {
+        self.scalar(index).map(Scalar::to_f64)
+    }
+
+    /// A float, or nothing.
+    ///
+    /// # Errors
+    /// `SchemaMismatch` where the argument is something else.
+    pub fn opt_float(&self, index: usize) -> Result<Option<f64>> {
+        if self.is_none(index) { Ok(None) } else { self.float(index).map(Some) }
+    }
+
+    /// A list of floats, or nothing.
+    ///
+    /// # Errors
+    /// `SchemaMismatch` where the argument is something else.
+    pub fn opt_floats(&self, index: usize) -> Result<Option<Vec<f64>>> {
+        if self.is_none(index) {
+            return Ok(None);
+        }
+        let float = |it: &Value<T>| {
+            it.as_scalar().map(Scalar::to_f64).ok_or_else(|| self.mismatch(index, "a list of floats", it))
+        };
+        self.list(index)?.iter().map(float).collect::<Result<_>>().map(Some)
+    }
+
+    /// A bool.
+    ///
+    /// # Errors
+    /// `SchemaMismatch` where the argument is none.
+    pub fn bool(&self, index: usize) -> Result<bool> {
+        match &self.values[index] {
+            Value::Bool(it) => Ok(*it),
+            other => Err(self.mismatch(index, "a bool", other)),
+        }
+    }
+
+    /// A string.
+    ///
+    /// # Errors
+    /// `SchemaMismatch` where the argument is none.
+    pub fn str(&self, index: usize) -> Result<&str> {
+        match &self.values[index] {
+            Value::Str(it) => Ok(it),
+            other => Err(self.mismatch(index, "a str", other)),
+        }
+    }
+
+    /// A string, or nothing.
+    ///
+    /// # Errors
+    /// `SchemaMismatch` where the argument is something else.
+    pub fn opt_str(&self, index: usize) -> Result<Option<&str>> {
+        if self.is_none(index) { Ok(None) } else { self.str(index).map(Some) }
+    }
+
+    /// A dtype, or nothing.
+    ///
+    /// # Errors
+    /// `SchemaMismatch` where the argument is something else.
+    pub fn opt_dtype(&self, index: usize) -> Result<Option<DType>> {
+        match &self.values[index] {
+            Value::None => Ok(None),
+            Value::DType(it) => Ok(Some(*it)),
+            other => Err(self.mismatch(index, "a dtype", other)),
+        }
+    }
+
+    /// A memory format, or nothing.
+    ///
+    /// # Errors
+    /// `SchemaMismatch` where the argument is something else.
+    pub fn opt_memory_format(&self, index: usize) -> Result<Option<MemoryFormat>> {
+        match &self.values[index] {
+            Value::None => Ok(None),
+            Value::MemoryFormat(it) => Ok(Some(*it)),
+            other => Err(self.mismatch(index, "a memory format", other)),
+        }
+    }
+
+    /// The items of a list.
+    ///
+    /// # Errors
+    /// `SchemaMismatch` where the argument is none.
+    pub fn list(&self, index: usize) -> Result<&[Value<T>]> {
+        match &self.values[index] {
+            Value::List(items) => Ok(items),
+            other => Err(self.mismatch(index, "a list", other)),
+        }
+    }
+
+    /// Whether the argument is `None`.
+    pub fn is_none(&self, index: usize) -> bool {
+        matches!(self.values[index], Value::None)
+    }
+
+    /// An error about a value that the operator refuses.
+    pub fn invalid(&self, what: impl Into<String>) -> Diagnostic {
+        Diagnostic::new(Code::InvalidArgument, what).op(&*self.op.name)
+    }
+
+    /// An error about shapes that do not fit.
+    pub fn bad_shape(&self, what: impl Into<String>) -> Diagnostic {
+        Diagnostic::new(Code::ShapeMismatch, what).op(&*self.op.name)
+    }
+
+    /// An error about something of this operator that is not implemented.
+    pub fn unsupported(&self, what: impl Into<String>) -> Diagnostic {
+        Diagnostic::new(Code::NotImplemented, what).op(&*self.op.name)
+    }
+
+    fn mismatch(&self, index: usize, expected: &str, got: &Value<T>) -> Diagnostic {
+        let name = &self.op.schema.args[index].name;
+        let what = format!("argument `{name}` should be {expected} but is {}", got.kind_name());
+        Diagnostic::new(Code::SchemaMismatch, what).op(&*self.op.name)
+    }
+}
+
+fn known<T>(value: &SymInt, args: &Args<'_, T>, index: usize) -> Result<i64> {
+    value.as_int().ok_or_else(|| {
+        let name = &args.op.schema.args[index].name;
+        args.unsupported(format!("argument `{name}` is symbolic ({value}) and has to be known here"))
+    })
+}

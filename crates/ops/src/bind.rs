@@ -1,0 +1,135 @@
+use crate::schema::Default;
+use crate::{ArgSpec, ArgType, Op, Value};
+use tracefx_core::{Code, DType, Diagnostic, Layout, MemoryFormat, Result};
+use tracefx_ir::Str;
+
+/// Sorts the arguments of a call by the schema: fills in defaults, finds keyword arguments, widens ints to floats and
+/// single values to lists of fixed length, and refuses what does not fit.
+///
+/// A number may stand where the schema asks for a tensor, as in Python.
+///
+/// # Errors
+/// `SchemaMismatch`, naming the argument and what was expected.
+pub fn bind<T: Clone>(op: &Op, args: &[Value<T>], kwargs: &[(Str, Value<T>)]) -> Result<Vec<Value<T>>> {
+    let specs = &op.schema.args;
+    let n_positional = specs.iter().take_while(|it| !it.is_kwarg_only).count();
+    if args.len() > n_positional {
+        let what = format!("takes {n_positional} positional arguments but {} were given", args.len());
+        return Err(mismatch(op, what));
+    }
+    for (key, _) in kwargs {
+        let position = specs.iter().position(|it| *it.name == **key);
+        match position {
+            None => return Err(mismatch(op, format!("there is no argument `{key}`"))),
+            Some(position) if position < args.len() => {
+                return Err(mismatch(op, format!("argument `{key}` is given twice")));
+            }
+            Some(_) => {}
+        }
+    }
+    let bind_one = |(position, spec): (usize, &ArgSpec)| {
+        let given = args.get(position).or_else(|| kwargs.iter().find(|it| *it.0 == *spec.name).map(|it| &it.1));
+        match (given, &spec.default) {
+            (Some(given), _) => coerce(given, &spec.ty).ok_or_else(|| {
+                let what =
+                    format!("argument `{}` should be {} but is {}", spec.name, spec.ty.describe(), given.kind_name());
+                mismatch(op, what)
+            }),
+            (None, Some(default)) => Ok(default_value(default, &spec.ty)),
+            (None, None) if matches!(spec.ty, ArgType::Optional(_)) => Ok(Value::None),
+            (None, None) => Err(mismatch(op, format!("argument `{}` is missing", spec.name))),
+        }
+    };
+    specs.iter().enumerate().map(bind_one).collect()
+}
+
+fn mismatch(op: &Op, what: String) -> Diagnostic {
+    Diagnostic::new(Code::SchemaMismatch, what).op(&*op.name).help(format!("the schema is {}", op.schema))
+}
+
+/// The value as this type, or `None` where it is of another one.
+fn coerce<T: Clone>(value: &Value<T>, ty: &ArgType) -> Option<Value<T>> {
+    let is_number = matches!(value, Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Complex(_));
+    let fits = match ty {
+        ArgType::Optional(inner) => {
+            return if matches!(value, Value::None) { Some(Value::None) } else { coerce(value, inner) };
+        }
+        ArgType::List(inner, size) => {
+            return match (value, size) {
+                (Value::List(items), _) => {
+                    items.iter().map(|it| coerce(it, inner)).collect::<Option<_>>().map(Value::List)
+                }
+                (single, Some(size)) => coerce(single, inner).map(|it| Value::List(vec![it; *size])),
+                (_, None) => None,
+            };
+        }
+        ArgType::Float => {
+            return match value {
+                Value::Float(_) => Some(value.clone()),
+                Value::Int(it) => it.as_int().map(|it| Value::Float(it as f64)),
+                _ => None,
+            };
+        }
+        ArgType::Int => {
+            return match value {
+                Value::Int(_) => Some(value.clone()),
+                // Python's bool is an int.
+                Value::Bool(it) => Some(Value::int(*it as i64)),
+                _ => None,
+            };
+        }
+        ArgType::Tensor => is_number || matches!(value, Value::Tensor(_)),
+        ArgType::Scalar | ArgType::Complex => is_number,
+        ArgType::Bool => matches!(value, Value::Bool(_)),
+        ArgType::Str => matches!(value, Value::Str(_)),
+        ArgType::DType => matches!(value, Value::DType(_)),
+        ArgType::Layout => matches!(value, Value::Layout(_)),
+        ArgType::Device => matches!(value, Value::Device(_)),
+        ArgType::MemoryFormat => matches!(value, Value::MemoryFormat(_)),
+        ArgType::Generator => false,
+        ArgType::Any => true,
+    };
+    fits.then(|| value.clone())
+}
+
+fn default_value<T>(default: &Default, ty: &ArgType) -> Value<T> {
+    match (default, ty) {
+        (Default::None, _) => Value::None,
+        (Default::Bool(it), _) => Value::Bool(*it),
+        (Default::Int(it), ArgType::Float) => Value::Float(*it as f64),
+        (Default::Int(it), ArgType::List(_, Some(size))) => Value::ints(&vec![*it; *size]),
+        (Default::Int(it), _) => Value::int(*it),
+        (Default::Float(it), _) => Value::Float(*it),
+        (Default::Str(it), _) => Value::Str(it.as_str().into()),
+        (Default::Ints(it), _) => Value::ints(it),
+        (Default::Name(name), _) => {
+            let dtype = || DType::from_name(name).map(Value::DType);
+            let layout = || Layout::from_name(name).map(Value::Layout);
+            MemoryFormat::from_name(name).map(Value::MemoryFormat).or_else(dtype).or_else(layout).unwrap_or(Value::None)
+        }
+    }
+}
+
+impl ArgType {
+    /// What this type is called in an error message.
+    pub fn describe(&self) -> String {
+        match self {
+            ArgType::Tensor => "a Tensor".to_string(),
+            ArgType::Int => "an int".to_string(),
+            ArgType::Float => "a float".to_string(),
+            ArgType::Bool => "a bool".to_string(),
+            ArgType::Scalar => "a number".to_string(),
+            ArgType::Complex => "a complex number".to_string(),
+            ArgType::Str => "a str".to_string(),
+            ArgType::DType => "a torch.dtype".to_string(),
+            ArgType::Layout => "a torch.layout".to_string(),
+            ArgType::Device => "a torch.device".to_string(),
+            ArgType::MemoryFormat => "a torch.memory_format".to_string(),
+            ArgType::Generator => "a torch.Generator".to_string(),
+            ArgType::Any => "any value".to_string(),
+            ArgType::Optional(inner) => format!("{} or None", inner.describe()),
+            ArgType::List(inner, None) => format!("a list, each item {}", inner.describe()),
+            ArgType::List(inner, Some(size)) => format!("a list of {size}, each item {}", inner.describe()),
+        }
+    }
+}

@@ -1,0 +1,77 @@
+use crate::Value;
+use tracefx_core::Result;
+use tracefx_ir::TensorMeta;
+
+/// A tensor inside a decomposition: whatever the builder keeps under this number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TensorRef(pub usize);
+
+/// A value inside a decomposition.
+pub type Traced = Value<TensorRef>;
+
+/// Where the calls of a decomposition go: to kernels at once, or into a graph.
+pub trait Builder {
+    /// Calls an operator by name and gives back its results.
+    ///
+    /// # Errors
+    /// What the operator refuses.
+    fn call(&mut self, op: &str, args: &[Traced], kwargs: &[(&str, Traced)]) -> Result<Vec<Traced>>;
+
+    /// What is known of a tensor.
+    fn meta(&self, tensor: TensorRef) -> &TensorMeta;
+}
+
+/// What a decomposition is given to work with.
+pub struct Cx<'a> {
+    builder: &'a mut dyn Builder,
+}
+
+impl<'a> Cx<'a> {
+    /// A context over this builder.
+    pub fn new(builder: &'a mut dyn Builder) -> Self {
+        Cx { builder }
+    }
+
+    /// Calls an operator with one result.
+    ///
+    /// # Errors
+    /// What the operator refuses.
+    pub fn call(&mut self, op: &str, args: impl IntoIterator<Item = Traced>) -> Result<Traced> {
+        self.call_with(op, args, &[])
+    }
+
+    /// Calls an operator with one result, with keyword arguments.
+    ///
+    /// # Errors
+    /// What the operator refuses.
+    pub fn call_with(
+        &mut self,
+        op: &str,
+        args: impl IntoIterator<Item = Traced>,
+        kwargs: &[(&str, Traced)],
+    ) -> Result<Traced> {
+        let args: Vec<Traced> = args.into_iter().collect();
+        let mut results = self.builder.call(op, &args, kwargs)?;
+        Ok(if results.is_empty() { Value::None } else { results.swap_remove(0) })
+    }
+
+    /// Calls an operator with several results.
+    ///
+    /// # Errors
+    /// What the operator refuses.
+    pub fn call_all(&mut self, op: &str, args: impl IntoIterator<Item = Traced>) -> Result<Vec<Traced>> {
+        let args: Vec<Traced> = args.into_iter().collect();
+        self.builder.call(op, &args, &[])
+    }
+
+    /// What is known of a tensor.
+    pub fn meta(&self, tensor: TensorRef) -> &TensorMeta {
+        self.builder.meta(tensor)
+    }
+}
+
+impl From<TensorRef> for Traced {
+    fn from(tensor: TensorRef) -> Self {
+        Value::Tensor(tensor)
+    }
+}

@@ -1,0 +1,80 @@
+use crate::{Args, Value};
+use tracefx_core::{Code, DType, Diagnostic, Result};
+use tracefx_ir::TensorMeta;
+use tracefx_sym::SymInt;
+
+/// One result of an operator, as its shape rule gives it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Output {
+    /// A tensor of its own, which a kernel fills.
+    Tensor(TensorMeta),
+    /// A view of the storage of the argument at this position; of the `item`-th tensor where the argument is a list.
+    View {
+        /// The position of the argument.
+        arg: usize,
+        /// The position in the list.
+        item: usize,
+        /// What the view sees.
+        meta: TensorMeta,
+    },
+    /// The argument at this position itself.
+    Same(usize),
+    /// A list of tensors.
+    List(Vec<Output>),
+    /// A value that follows from the shapes alone.
+    Value(Value<TensorMeta>),
+    /// A value that only the data can tell; a kernel makes it.
+    Unknown,
+}
+
+impl Output {
+    /// A view of the first argument.
+    pub fn view(meta: TensorMeta) -> Self {
+        Output::View { arg: 0, item: 0, meta }
+    }
+}
+
+/// A fresh row-major tensor as the only result.
+pub fn contiguous(dtype: DType, sizes: Vec<SymInt>) -> Vec<Output> {
+    vec![Output::Tensor(TensorMeta::contiguous(dtype, sizes))]
+}
+
+/// The dimension as an index from the front. A 0-d tensor counts as having one dimension, as in PyTorch.
+///
+/// # Errors
+/// `IndexOutOfRange`, in PyTorch's words.
+pub fn normalize_dim<T>(args: &Args<'_, T>, dim: i64, rank: usize) -> Result<usize> {
+    let n = rank.max(1) as i64;
+    if dim < -n || dim >= n {
+        let what = format!("Dimension out of range (expected to be in range of [{}, {}], but got {dim})", -n, n - 1);
+        return Err(Diagnostic::new(Code::IndexOutOfRange, what).op(&*args.op.name));
+    }
+    Ok(if dim < 0 { dim + n } else { dim } as usize)
+}
+
+/// The sizes that these sizes broadcast to.
+///
+/// # Errors
+/// `ShapeMismatch`, in PyTorch's words, where two sizes differ and neither is one.
+pub fn broadcast<T>(args: &Args<'_, T>, a: &[SymInt], b: &[SymInt]) -> Result<Vec<SymInt>> {
+    let rank = a.len().max(b.len());
+    let one = SymInt::from(1);
+    let at = |sizes: &[SymInt], dim: usize| match (dim + sizes.len()).checked_sub(rank) {
+        Some(dim) => sizes[dim].clone(),
+        None => one.clone(),
+    };
+    (0..rank)
+        .map(|dim| {
+            let (x, y) = (at(a, dim), at(b, dim));
+            if x == y || y == one {
+                Ok(x)
+            } else if x == one {
+                Ok(y)
+            } else {
+                Err(args.bad_shape(format!(
+                    "The size of tensor a ({x}) must match the size of tensor b ({y}) at non-singleton dimension {dim}"
+                )))
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,181 @@
+use crate::{Args, Cx, Output, Schema, TensorRef, Traced};
+use tracefx_core::{DType, Result};
+use tracefx_ir::TensorMeta;
+
+/// What an operator is, as one row of the registry's table.
+#[derive(Clone, Copy, Debug)]
+pub struct OpDef {
+    /// The ATen schema, exactly PyTorch's text.
+    pub schema: &'static str,
+    /// One or more sentences about what it computes.
+    pub doc: &'static str,
+    /// Its properties.
+    pub tags: Tags,
+    /// Where the shapes of its results come from.
+    pub infer: Infer,
+    /// How it is made of other operators, for backends without a kernel.
+    pub decompose: Option<Decompose>,
+    /// How near its results are to the exact ones.
+    pub tolerance: Tol,
+}
+
+/// A shape rule: the results' dtypes, sizes, strides and aliasing, from the arguments without their data.
+pub type Rule = fn(&Args<'_, TensorMeta>) -> Result<Vec<Output>>;
+
+/// A decomposition: calls other operators through the context and gives back the results.
+pub type Decompose = fn(&mut Cx<'_>, &Args<'_, TensorRef>) -> Result<Vec<Traced>>;
+
+/// Where the shapes of an operator's results come from.
+#[derive(Clone, Copy, Debug)]
+pub enum Infer {
+    /// A rule of its own.
+    Rule(Rule),
+    /// It computes what this functional operator computes and writes it into its first argument.
+    InPlaceOf(&'static str),
+    /// Its decomposition says, operator by operator.
+    Composite,
+}
+
+/// Properties of an operator. Shared code asks for a property and never for "which operator".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tags(u32);
+
+impl Tags {
+    /// No property.
+    pub const NONE: Tags = Tags(0);
+    /// One of the core ATen operators, into which all others decompose.
+    pub const CORE: Tags = Tags(1);
+    /// Each element of the result depends on the elements at the same place alone.
+    pub const POINTWISE: Tags = Tags(1 << 1);
+    /// Dimensions are reduced to one value.
+    pub const REDUCTION: Tags = Tags(1 << 2);
+    /// The first two arguments may change places.
+    pub const COMMUTATIVE: Tags = Tags(1 << 3);
+    /// The result looks at the storage of an argument.
+    pub const VIEW: Tags = Tags(1 << 4);
+    /// The result depends on a random generator.
+    pub const RANDOM: Tags = Tags(1 << 5);
+    /// It does something besides giving a result: it must not be removed.
+    pub const SIDE_EFFECT: Tags = Tags(1 << 6);
+    /// The sizes of the results depend on the data of the arguments.
+    pub const DATA_DEPENDENT_SHAPE: Tags = Tags(1 << 7);
+
+    /// Both sets of properties.
+    pub const fn with(self, other: Tags) -> Tags {
+        Tags(self.0 | other.0)
+    }
+
+    /// Whether all of these properties are there.
+    pub const fn has(self, other: Tags) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+/// How near a result must be to PyTorch's: `|a - b| <= atol + rtol * |b|`, by dtype of the result.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Tol {
+    /// Bit for bit: data movement, integers, comparisons.
+    Exact,
+    /// The default of PyTorch's own tests for the dtype.
+    Default,
+    /// The default, times a factor, for long sums and chains of transcendental functions.
+    Scaled(f64),
+}
+
+impl Tol {
+    /// Relative and absolute tolerance for results of this dtype. The defaults are those of `torch.testing`
+    /// (float32 1.3e-6 and 1e-5, float16 1e-3, bfloat16 1.6e-2, float64 1e-7); integers and bools are always exact.
+    pub fn for_dtype(self, dtype: DType) -> (f64, f64) {
+        let (rtol, atol) = match dtype {
+            DType::Float16 | DType::Complex32 => (1e-3, 1e-5),
+            DType::BFloat16 => (1.6e-2, 1e-5),
+            DType::Float32 | DType::Complex64 => (1.3e-6, 1e-5),
+            DType::Float64 | DType::Complex128 => (1e-7, 1e-7),
+            DType::Bool
+            | DType::UInt8
+            | DType::Int8
+            | DType::UInt16
+            | DType::Int16
+            | DType::UInt32
+            | DType::Int32
+            | DType::UInt64
+            | DType::Int64
+            | DType::Float8E4M3FN
+            | DType::Float8E5M2
+            | DType::Float8E4M3FNUZ
+            | DType::Float8E5M2FNUZ
+            | DType::Float8E8M0FNU => (0.0, 0.0),
+        };
+        match self {
+            Tol::Exact => (0.0, 0.0),
+            Tol::Default => (rtol, atol),
+            Tol::Scaled(factor) => (rtol * factor, atol * factor),
+        }
+    }
+}
+
+impl OpDef {
+    /// An operator with this schema and shape rule. Its tolerance is [`Tol::Exact`] until it is said otherwise.
+    pub const fn new(schema: &'static str, rule: Rule) -> Self {
+        OpDef { schema, doc: "", tags: Tags::NONE, infer: Infer::Rule(rule), decompose: None, tolerance: Tol::Exact }
+    }
+
+    /// An operator that is wholly made of others.
+    pub const fn composite(schema: &'static str, decompose: Decompose) -> Self {
+        OpDef {
+            schema,
+            doc: "",
+            tags: Tags::NONE,
+            infer: Infer::Composite,
+            decompose: Some(decompose),
+            tolerance: Tol::Default,
+        }
+    }
+
+    /// An operator that writes what another one computes into its first argument.
+    pub const fn in_place(schema: &'static str, functional: &'static str) -> Self {
+        OpDef {
+            schema,
+            doc: "",
+            tags: Tags::NONE,
+            infer: Infer::InPlaceOf(functional),
+            decompose: None,
+            tolerance: Tol::Default,
+        }
+    }
+
+    /// Says what it computes.
+    pub const fn doc(mut self, doc: &'static str) -> Self {
+        self.doc = doc;
+        self
+    }
+
+    /// Gives it properties.
+    pub const fn tags(mut self, tags: Tags) -> Self {
+        self.tags = self.tags.with(tags);
+        self
+    }
+
+    /// Says how it is made of other operators.
+    pub const fn decompose(mut self, decompose: Decompose) -> Self {
+        self.decompose = Some(decompose);
+        self
+    }
+
+    /// Says how near its results are.
+    pub const fn tolerance(mut self, tolerance: Tol) -> Self {
+        self.tolerance = tolerance;
+        self
+    }
+}
+
+/// An operator of the registry: its row with the schema parsed.
+#[derive(Debug)]
+pub struct Op {
+    /// The row.
+    pub def: OpDef,
+    /// The parsed schema.
+    pub schema: Schema,
+    /// The qualified name without `torch.ops.`, such as `aten.add.Tensor`.
+    pub name: String,
+}

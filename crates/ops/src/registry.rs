@@ -1,0 +1,56 @@
+use crate::{Op, OpDef, Schema, families};
+use rustc_hash::FxHashMap;
+use std::sync::OnceLock;
+use tracefx_core::{Code, Diagnostic, Result};
+
+/// The operators by name.
+#[derive(Debug)]
+pub struct Registry {
+    ops: FxHashMap<String, Op>,
+}
+
+/// The operators that tracefx knows.
+pub fn registry() -> &'static Registry {
+    static REGISTRY: OnceLock<Registry> = OnceLock::new();
+    REGISTRY.get_or_init(|| Registry::new(families::ALL))
+}
+
+impl Registry {
+    /// A registry of the operators of these tables.
+    ///
+    /// # Panics
+    /// When a schema does not parse or a name stands twice: the tables are part of the program.
+    fn new(tables: &[&'static [OpDef]]) -> Self {
+        let mut ops = FxHashMap::default();
+        for def in tables.iter().copied().flatten() {
+            let schema = Schema::parse(def.schema).unwrap_or_else(|problem| panic!("{problem}"));
+            let name = schema.qualified_name();
+            let is_new = ops.insert(name.clone(), Op { def: *def, schema, name }).is_none();
+            assert!(is_new, "the schema `{}` stands twice in the registry", def.schema);
+        }
+        Registry { ops }
+    }
+
+    /// The operator of this name: `aten.add.Tensor`, with or without `torch.ops.`.
+    pub fn get(&self, name: &str) -> Option<&Op> {
+        self.ops.get(name.strip_prefix("torch.ops.").unwrap_or(name))
+    }
+
+    /// The operator of this name.
+    ///
+    /// # Errors
+    /// `NotImplemented`, naming the operator, where there is none.
+    pub fn require(&self, name: &str) -> Result<&Op> {
+        self.get(name).ok_or_else(|| {
+            let name = name.strip_prefix("torch.ops.").unwrap_or(name);
+            Diagnostic::new(Code::NotImplemented, format!("the operator {name} is not implemented")).op(name)
+        })
+    }
+
+    /// All operators, by name.
+    pub fn ops(&self) -> Vec<&Op> {
+        let mut res: Vec<&Op> = self.ops.values().collect();
+        res.sort_by(|a, b| a.name.cmp(&b.name));
+        res
+    }
+}

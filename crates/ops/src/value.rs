@@ -1,0 +1,113 @@
+use tracefx_core::{Complex64, DType, Device, Layout, MemoryFormat, Scalar};
+use tracefx_ir::Str;
+use tracefx_sym::SymInt;
+
+/// A value that operators take and give, generic in what a tensor is: its data when a program runs, its
+/// [`TensorMeta`](tracefx_ir::TensorMeta) when shapes are propagated, a reference when an operator is decomposed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value<T> {
+    /// `None`.
+    None,
+    /// A bool.
+    Bool(bool),
+    /// An int, perhaps symbolic while shapes are propagated.
+    Int(SymInt),
+    /// A float.
+    Float(f64),
+    /// A complex number.
+    Complex(Complex64),
+    /// A string.
+    Str(Str),
+    /// A dtype.
+    DType(DType),
+    /// A device.
+    Device(Device),
+    /// A layout.
+    Layout(Layout),
+    /// A memory format.
+    MemoryFormat(MemoryFormat),
+    /// A tensor.
+    Tensor(T),
+    /// A list or tuple.
+    List(Vec<Value<T>>),
+}
+
+impl<T> Value<T> {
+    /// An int that is known.
+    pub fn int(value: i64) -> Self {
+        Value::Int(SymInt::from(value))
+    }
+
+    /// A list of ints that are known.
+    pub fn ints(values: &[i64]) -> Self {
+        Value::List(values.iter().map(|&it| Value::int(it)).collect())
+    }
+
+    /// The kind of value, as error messages call it.
+    pub fn kind_name(&self) -> &'static str {
+        match self {
+            Value::None => "None",
+            Value::Bool(_) => "bool",
+            Value::Int(_) => "int",
+            Value::Float(_) => "float",
+            Value::Complex(_) => "complex",
+            Value::Str(_) => "str",
+            Value::DType(_) => "torch.dtype",
+            Value::Device(_) => "torch.device",
+            Value::Layout(_) => "torch.layout",
+            Value::MemoryFormat(_) => "torch.memory_format",
+            Value::Tensor(_) => "Tensor",
+            Value::List(_) => "list",
+        }
+    }
+
+    /// The number that this is; `None` for other things and for ints that are not known yet.
+    pub fn as_scalar(&self) -> Option<Scalar> {
+        match self {
+            Value::Bool(it) => Some(Scalar::Bool(*it)),
+            Value::Int(it) => it.as_int().map(Scalar::Int),
+            Value::Float(it) => Some(Scalar::Float(*it)),
+            Value::Complex(it) => Some(Scalar::Complex(*it)),
+            Value::None
+            | Value::Str(_)
+            | Value::DType(_)
+            | Value::Device(_)
+            | Value::Layout(_)
+            | Value::MemoryFormat(_)
+            | Value::Tensor(_)
+            | Value::List(_) => None,
+        }
+    }
+
+    /// The same value with each tensor replaced.
+    ///
+    /// # Errors
+    /// The first error of `map`.
+    pub fn try_map<U, E>(&self, map: &mut dyn FnMut(&T) -> Result<U, E>) -> Result<Value<U>, E> {
+        Ok(match self {
+            Value::Tensor(it) => Value::Tensor(map(it)?),
+            Value::List(items) => Value::List(items.iter().map(|it| it.try_map(map)).collect::<Result<_, E>>()?),
+            Value::None => Value::None,
+            Value::Bool(it) => Value::Bool(*it),
+            Value::Int(it) => Value::Int(it.clone()),
+            Value::Float(it) => Value::Float(*it),
+            Value::Complex(it) => Value::Complex(*it),
+            Value::Str(it) => Value::Str(it.clone()),
+            Value::DType(it) => Value::DType(*it),
+            Value::Device(it) => Value::Device(it.clone()),
+            Value::Layout(it) => Value::Layout(*it),
+            Value::MemoryFormat(it) => Value::MemoryFormat(*it),
+        })
+    }
+}
+
+impl<T> From<Scalar> for Value<T> {
+    fn from(scalar: Scalar) -> Self {
+        match scalar {
+            Scalar::Bool(it) => Value::Bool(it),
+            Scalar::Int(it) => Value::int(it),
+            Scalar::Float(it) => Value::Float(it),
+            Scalar::Complex(it) => Value::Complex(it),
+        }
+    }
+}
