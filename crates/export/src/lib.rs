@@ -1,1 +1,17 @@
 //! ExportedProgram: graph module, signature, state and dynamic-shape constraints.
+//!
+//! [`ExportedProgram`] is what `torch.export` gives: a graph whose inputs are the parameters, buffers and constants of the
+//! module as well as the user's inputs, and a [`GraphSignature`] that says which is which. It is a plain value; reading
+//! and writing files and running kernels are the work of other crates.
+//!
+//! [`ExportedProgram::module`] gives back a module that holds its own state and takes the user's inputs alone.
+#![forbid(unsafe_code)]
+
+mod program;
+mod signature;
+mod tree;
+mod unlift;
+
+pub use program::{CallSignature, Constant, ExportedProgram, ModuleCallEntry, StateEntry};
+pub use signature::{Argument, ConstantValue, GraphSignature, InputKind, InputSpec, OutputKind, OutputSpec};
+pub use tree::TreeSpec;

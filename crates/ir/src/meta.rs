@@ -1,7 +1,7 @@
 use crate::Str;
 use indexmap::IndexMap;
 use tracefx_core::{DType, Device, Layout};
-use tracefx_sym::SymInt;
+use tracefx_sym::{SymBool, SymFloat, SymInt};
 
 /// What is known of a tensor without its data. Sizes, strides and the offset are in elements and may be symbolic.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,10 +50,10 @@ pub enum Val {
     Tensor(TensorMeta),
     /// An int, perhaps symbolic.
     Int(SymInt),
-    /// A float that is known only when the program runs.
-    Float,
-    /// A bool that is known only when the program runs.
-    Bool,
+    /// A float, perhaps symbolic.
+    Float(SymFloat),
+    /// A bool, perhaps symbolic.
+    Bool(SymBool),
     /// Several values; the flag says whether they are a tuple or a list.
     Seq {
         /// The values.

@@ -1,0 +1,108 @@
+use crate::{Argument, GraphSignature, TreeSpec};
+use indexmap::IndexMap;
+use tracefx_core::Tensor;
+use tracefx_ir::{GraphModule, Str};
+use tracefx_sym::{Symbol, ValueRange};
+
+/// A parameter or persistent buffer.
+#[derive(Clone, Debug)]
+pub struct StateEntry {
+    /// The tensor. Entries may share a storage: tied weights do.
+    pub tensor: Tensor,
+    /// Whether it is a parameter.
+    pub is_parameter: bool,
+    /// Whether gradients flow to it.
+    pub requires_grad: bool,
+}
+
+/// Something that the program holds besides its state.
+#[derive(Clone, Debug)]
+pub enum Constant {
+    /// A lifted tensor or a buffer that is not saved with the module.
+    Tensor(Tensor),
+    /// A custom object, kept as the bytes of its pickle, which nothing here ever runs.
+    CustomObj(Vec<u8>),
+}
+
+/// The signature of a module whose calls are to be kept.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CallSignature {
+    /// What goes in, by the names of graph values; empty for the root.
+    pub inputs: Vec<Argument>,
+    /// What comes out, by the names of graph values; empty for the root.
+    pub outputs: Vec<Argument>,
+    /// The structure of `(args, kwargs)`.
+    pub in_spec: TreeSpec,
+    /// The structure of the result.
+    pub out_spec: TreeSpec,
+    /// The names of the positional and keyword parameters of `forward`.
+    pub forward_arg_names: Option<Vec<Str>>,
+}
+
+/// One module that the traced code called.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModuleCallEntry {
+    /// The qualified name; empty for the root. A second call is `name@1`.
+    pub fqn: Str,
+    /// The signature, where it is kept.
+    pub signature: Option<CallSignature>,
+}
+
+/// A program as `torch.export` gives it. See the crate's documentation.
+#[derive(Clone, Debug)]
+pub struct ExportedProgram {
+    /// The graph, and the sub-graphs that it refers to.
+    pub module: GraphModule,
+    /// What the inputs and outputs of the graph are.
+    pub signature: GraphSignature,
+    /// Parameters and persistent buffers by qualified name, those that the graph does not use included.
+    pub state_dict: IndexMap<Str, StateEntry>,
+    /// Lifted constants, buffers that are not saved, and custom objects, by qualified name.
+    pub constants: IndexMap<Str, Constant>,
+    /// The values that the symbols of the sizes may have.
+    pub range_constraints: IndexMap<Symbol, ValueRange>,
+    /// The root first, then the modules that the traced code called.
+    pub module_call_graph: Vec<ModuleCallEntry>,
+    /// The dialects that the graph was checked against: `TRAINING` or `ATEN`; no name means `ATEN`.
+    pub verifiers: Vec<Str>,
+    /// Conditions on the inputs as Python expressions.
+    pub guards: Vec<Str>,
+    /// The inputs that the program was exported with, flattened; `None` where the file has none or they cannot be read
+    /// without running code.
+    pub example_inputs: Option<Vec<tracefx_ops::Value<Tensor>>>,
+    /// The versions of the operator sets.
+    pub opset_version: IndexMap<Str, i64>,
+    /// Major and minor version of the schema that the program was written in.
+    pub schema_version: (i64, i64),
+    /// The PyTorch that wrote it.
+    pub torch_version: Str,
+    /// The fields of the named tuples among inputs and outputs, by the name of the type.
+    pub namedtuple_fields: IndexMap<Str, Vec<Str>>,
+    /// Texts that the user saved beside the program.
+    pub extra_files: IndexMap<Str, Str>,
+}
+
+impl ExportedProgram {
+    /// The structure of `(args, kwargs)`, where the program has one.
+    pub fn in_spec(&self) -> Option<&TreeSpec> {
+        self.root_signature().map(|it| &it.in_spec)
+    }
+
+    /// The structure of the result, where the program has one.
+    pub fn out_spec(&self) -> Option<&TreeSpec> {
+        self.root_signature().map(|it| &it.out_spec)
+    }
+
+    /// The tensor of a parameter, buffer or constant.
+    pub fn tensor(&self, fqn: &str) -> Option<&Tensor> {
+        match (self.state_dict.get(fqn), self.constants.get(fqn)) {
+            (Some(entry), _) => Some(&entry.tensor),
+            (None, Some(Constant::Tensor(tensor))) => Some(tensor),
+            (None, Some(Constant::CustomObj(_)) | None) => None,
+        }
+    }
+
+    fn root_signature(&self) -> Option<&CallSignature> {
+        self.module_call_graph.iter().find(|it| it.fqn.is_empty()).and_then(|it| it.signature.as_ref())
+    }
+}

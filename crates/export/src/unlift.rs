@@ -1,0 +1,157 @@
+use crate::{Argument, Constant, ExportedProgram, InputKind, InputSpec, OutputKind};
+use tracefx_core::{Code, Diagnostic, Result};
+use tracefx_ir::{Arg, Attribute, GraphModule, InsertPoint, NodeId, Opcode, TensorKind};
+
+impl ExportedProgram {
+    /// The program as a module that holds its state and takes the user's inputs alone: `ExportedProgram.module()`.
+    ///
+    /// Parameters, buffers and constants become attributes of the module, read by `get_attr` nodes. New values of
+    /// buffers, parameters and inputs, which the graph returns, are written back by `copy_` nodes instead. The tensors
+    /// are copied, so that running the module does not change the program; entries that share a storage still do.
+    ///
+    /// # Errors
+    /// `AttributeMissing` where the signature names a tensor that the program does not hold, `GraphInvalid` where it does
+    /// not fit the graph, `NotImplemented` for custom objects and effect tokens.
+    pub fn module(&self) -> Result<GraphModule> {
+        let mut module = self.module.clone();
+        let graph = &module.graph;
+        let placeholders: Vec<NodeId> =
+            graph.nodes().filter(|&it| graph.node(it).op() == Opcode::Placeholder).collect();
+        let n_specs = self.signature.input_specs.len();
+        if placeholders.len() != n_specs {
+            let what = format!("the graph has {} inputs and its signature {n_specs}", placeholders.len());
+            return Err(Diagnostic::new(Code::GraphInvalid, what));
+        }
+        let mut copies = StorageCopies::default();
+        for (&placeholder, spec) in placeholders.iter().zip(&self.signature.input_specs) {
+            if spec.kind != InputKind::UserInput {
+                self.lower_input(&mut module, placeholder, spec, &mut copies)?;
+            }
+        }
+        self.lower_outputs(&mut module)?;
+        Ok(module)
+    }
+
+    /// Turns a lifted input into an attribute and the node that reads it.
+    fn lower_input(
+        &self,
+        module: &mut GraphModule,
+        placeholder: NodeId,
+        spec: &InputSpec,
+        copies: &mut StorageCopies,
+    ) -> Result<()> {
+        let name = module.graph.node(placeholder).name().clone();
+        let fqn = spec.target.clone().unwrap_or_else(|| name.clone());
+        let missing = || {
+            let what = format!("the program holds no tensor for the {} `{fqn}`", spec.kind.name());
+            Diagnostic::new(Code::AttributeMissing, what).node(&*name)
+        };
+        let (tensor, kind) = match (spec.kind, self.state_dict.get(&fqn), self.constants.get(&fqn)) {
+            (InputKind::CustomObj | InputKind::Token, _, _) => {
+                let what = format!("running a program with a {} input (`{fqn}`) is not implemented", spec.kind.name());
+                return Err(Diagnostic::new(Code::NotImplemented, what).node(&*name));
+            }
+            (InputKind::Parameter, Some(entry), _) => (&entry.tensor, TensorKind::Parameter),
+            (_, Some(entry), _) => (&entry.tensor, TensorKind::Buffer),
+            (_, None, Some(Constant::Tensor(tensor))) => (tensor, TensorKind::Constant),
+            (_, None, Some(Constant::CustomObj(_)) | None) => return Err(missing()),
+        };
+        if !module.attributes.contains_key(&fqn) {
+            let tensor = copies.copy(tensor)?;
+            module.attributes.insert(fqn.clone(), Attribute::Tensor { tensor, kind });
+        }
+        let graph = &mut module.graph;
+        let before = graph.set_insert_point(InsertPoint::Before(placeholder))?;
+        let attr = graph.create_node(Opcode::GetAttr, &fqn, Vec::new(), Vec::new(), Some(&fqn.replace('.', "_")))?;
+        let meta = graph.node(placeholder).meta.clone();
+        *graph.meta_mut(attr) = meta;
+        graph.replace_all_uses_with(placeholder, attr, &mut |_, _| true)?;
+        graph.set_insert_point(before)?;
+        graph.erase_node(placeholder)
+    }
+
+    /// Writes new values of buffers, parameters and inputs back, and returns what is the user's alone.
+    fn lower_outputs(&self, module: &mut GraphModule) -> Result<()> {
+        let graph = &mut module.graph;
+        let invalid = |what: String| Diagnostic::new(Code::GraphInvalid, what);
+        let output = graph.output_node().ok_or_else(|| invalid("the graph has no output".to_string()))?;
+        let results = match graph.node(output).args().first() {
+            Some(Arg::Tuple(items) | Arg::List(items)) => items.clone(),
+            Some(other) => vec![other.clone()],
+            None => Vec::new(),
+        };
+        let specs = &self.signature.output_specs;
+        if results.len() != specs.len() {
+            return Err(invalid(format!(
+                "the graph returns {} values and its signature {}",
+                results.len(),
+                specs.len()
+            )));
+        }
+        let mut kept = Vec::new();
+        for (result, spec) in results.into_iter().zip(specs) {
+            let target = spec.target.as_deref();
+            let destination = match spec.kind {
+                OutputKind::BufferMutation | OutputKind::ParameterMutation => target.and_then(|fqn| {
+                    let found = graph.find_nodes(Opcode::GetAttr, fqn).next();
+                    found
+                }),
+                OutputKind::UserInputMutation => target.and_then(|name| graph.find(name)),
+                OutputKind::UserOutput
+                | OutputKind::LossOutput
+                | OutputKind::GradientToParameter
+                | OutputKind::GradientToUserInput => {
+                    kept.push(result);
+                    continue;
+                }
+                OutputKind::Token => {
+                    let what = "running a program with effect tokens is not implemented";
+                    return Err(Diagnostic::new(Code::NotImplemented, what).node(&**spec.arg.name()));
+                }
+            };
+            let destination = destination.ok_or_else(|| {
+                invalid(format!("{} names `{}`, which is no input", spec.kind.name(), target.unwrap_or("")))
+            })?;
+            let before = graph.set_insert_point(InsertPoint::Before(output))?;
+            let args = vec![Arg::Node(destination), result];
+            graph.create_node(Opcode::CallFunction, "torch.ops.aten.copy_.default", args, Vec::new(), None)?;
+            graph.set_insert_point(before)?;
+        }
+        graph.set_args(output, vec![Arg::Tuple(kept)])
+    }
+
+    /// The user's inputs of constant value: the name of the input and the value that it must have.
+    pub fn constant_inputs(&self) -> impl Iterator<Item = (&tracefx_ir::Str, &crate::ConstantValue)> {
+        self.signature.user_inputs().filter_map(|spec| match &spec.arg {
+            Argument::Constant { name, value } => Some((name, value)),
+            Argument::Tensor(_)
+            | Argument::SymInt(_)
+            | Argument::SymFloat(_)
+            | Argument::SymBool(_)
+            | Argument::CustomObj { .. }
+            | Argument::Token(_) => None,
+        })
+    }
+}
+
+/// Copies of storages, one per storage, so that views of one storage stay views of one.
+#[derive(Default)]
+struct StorageCopies(std::collections::HashMap<usize, tracefx_core::Storage>);
+
+impl StorageCopies {
+    fn copy(&mut self, tensor: &tracefx_core::Tensor) -> Result<tracefx_core::Tensor> {
+        let storage = match self.0.entry(tensor.storage().id()) {
+            std::collections::hash_map::Entry::Occupied(it) => it.into_mut(),
+            std::collections::hash_map::Entry::Vacant(it) => {
+                it.insert(tracefx_core::Storage::from_bytes(tensor.storage().read().bytes())?)
+            }
+        };
+        tracefx_core::Tensor::view_of(
+            storage.clone(),
+            tensor.dtype(),
+            tensor.sizes(),
+            tensor.strides(),
+            tensor.offset(),
+        )
+    }
+}
