@@ -129,9 +129,9 @@ impl<'a> Interpreter<'a> {
             Arg::List(items) | Arg::Tuple(items) => Value::List(self.values(items, env)?),
             Arg::Node(node) => match &env[node.index()] {
                 Some(Slot::Value(value)) => value.clone(),
-                Some(Slot::Module(_)) => {
-                    let what =
-                        format!("{} is a module, and an operator takes none", self.module.graph.node(*node).name());
+                Some(Slot::Module(module)) => {
+                    let name = self.module.graph.node(*node).name();
+                    let what = format!("{name} is a {} and not a value that an operator takes", module.class_name);
                     return Err(Diagnostic::new(Code::NotImplemented, what));
                 }
                 None => {

@@ -7,9 +7,9 @@
 //! ```
 //! use tracefx_ops::registry;
 //!
-//! let op = registry().get("aten.add.Tensor").unwrap();
-//! assert_eq!(op.schema.to_string(), "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor");
-//! assert_eq!(op.schema.args[2].name, "alpha");
+//! let op = registry().get("aten.sym_size.int").unwrap();
+//! assert_eq!(op.schema.to_string(), "aten::sym_size.int(Tensor self, int dim) -> SymInt");
+//! assert_eq!(op.schema.args[1].name, "dim");
 //! ```
 #![forbid(unsafe_code)]
 
