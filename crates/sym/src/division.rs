@@ -15,11 +15,6 @@ impl SymInt {
         floor_div(Func::FloorDiv, self, other)
     }
 
-    /// The quotient rounded towards plus infinity.
-    pub fn ceil_div(&self, other: &SymInt) -> SymInt {
-        -(-self).floor_div(other)
-    }
-
     /// `self % other` as Python does it: with the sign of `other`.
     ///
     /// Of sizes it is a `Mod`, as in PyTorch; where one of them might be negative it is a `PythonMod`.
@@ -73,6 +68,14 @@ pub(crate) fn floor_div(func: Func, a: &SymInt, b: &SymInt) -> SymInt {
         return exact;
     }
     call(func, a, b)
+}
+
+/// PyTorch's `CeilDiv`: a floor division of `a + b - 1`, unless there is no rest.
+pub(crate) fn ceil_div(a: &SymInt, b: &SymInt) -> SymInt {
+    if let Some(decided) = trivial(a, b) {
+        return decided;
+    }
+    exact_quotient(a, b).unwrap_or_else(|| floor_div(Func::FloorDiv, &(a + b - 1), b))
 }
 
 pub(crate) fn modulo(func: Func, a: &SymInt, b: &SymInt) -> SymInt {

@@ -205,7 +205,7 @@ fn eval_call(call: &Call, bindings: &Bindings<'_>) -> Result<Value, EvalError> {
 pub(crate) fn apply(func: Func, args: &[Value]) -> Result<Value, EvalError> {
     let int = |at: usize| args[at].to_int(func);
     let float = |at: usize| args[at].to_f64();
-    let within = |value: f64, holds: bool| if holds { Ok(value) } else { Err(EvalError::Domain(func)) };
+    let unless = |outside: bool, value: f64| if outside { Err(EvalError::Domain(func)) } else { Ok(value) };
     use Func::*;
     Ok(match func {
         FloorDiv | CleanDiv => Value::Int(checked_floor_div(int(0)?, int(1)?)?),
@@ -253,20 +253,20 @@ pub(crate) fn apply(func: Func, args: &[Value]) -> Result<Value, EvalError> {
         ToFloat => Value::Float(float(0)),
         TruncToFloat => Value::Float(float(0).trunc()),
         RoundDecimal => Value::Float(round_decimal(float(0), int(1)?)?),
-        Sqrt => Value::Float(within(float(0).sqrt(), !(float(0) < 0.0))?),
-        Cos => Value::Float(within(float(0).cos(), !float(0).is_infinite())?),
-        Sin => Value::Float(within(float(0).sin(), !float(0).is_infinite())?),
-        Tan => Value::Float(within(float(0).tan(), !float(0).is_infinite())?),
+        Sqrt => Value::Float(unless(float(0) < 0.0, float(0).sqrt())?),
+        Cos => Value::Float(unless(float(0).is_infinite(), float(0).cos())?),
+        Sin => Value::Float(unless(float(0).is_infinite(), float(0).sin())?),
+        Tan => Value::Float(unless(float(0).is_infinite(), float(0).tan())?),
         Cosh => Value::Float(not_overflown(float(0), f64::cosh)?),
         Sinh => Value::Float(not_overflown(float(0), f64::sinh)?),
         Tanh => Value::Float(float(0).tanh()),
-        Asin => Value::Float(within(float(0).asin(), !(float(0).abs() > 1.0))?),
-        Acos => Value::Float(within(float(0).acos(), !(float(0).abs() > 1.0))?),
+        Asin => Value::Float(unless(float(0).abs() > 1.0, float(0).asin())?),
+        Acos => Value::Float(unless(float(0).abs() > 1.0, float(0).acos())?),
         Atan => Value::Float(float(0).atan()),
         Asinh => Value::Float(float(0).asinh()),
         Exp => Value::Float(not_overflown(float(0), f64::exp)?),
-        Log => Value::Float(within(float(0).ln(), !(float(0) <= 0.0))?),
-        Log2 => Value::Float(within(float(0).log2(), !(float(0) <= 0.0))?),
+        Log => Value::Float(unless(float(0) <= 0.0, float(0).ln())?),
+        Log2 => Value::Float(unless(float(0) <= 0.0, float(0).log2())?),
         Eq | Ne | Lt | Le | Gt | Ge => Value::Bool(holds(func, compare(args[0], args[1]))),
         And => Value::Bool(args.iter().all(|it| *it == Value::Bool(true))),
         Or => Value::Bool(args.contains(&Value::Bool(true))),
@@ -297,8 +297,9 @@ pub(crate) fn compare(a: Value, b: Value) -> Option<Ordering> {
     }
 }
 
+const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
+
 fn compare_int_with_float(a: i64, b: f64) -> Option<Ordering> {
-    const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
     if b.is_nan() {
         None
     } else if b >= TWO_TO_63 {
@@ -344,7 +345,7 @@ pub(crate) fn int_true_div(a: i64, b: i64) -> Result<f64, EvalError> {
     // A quotient of at least 55 bits, whose last bit also says whether there was a rest, rounds as the exact one does.
     let shift = (55 + divisor.ilog2()).saturating_sub(dividend.checked_ilog2().unwrap_or(0));
     let shifted = u128::from(dividend) << shift;
-    let quotient = shifted / u128::from(divisor) | u128::from(shifted % u128::from(divisor) != 0);
+    let quotient = (shifted / u128::from(divisor)) | u128::from(shifted % u128::from(divisor) != 0);
     // The power of two is exact, and so is the product: the shift is at most 118.
     let size = quotient as f64 * f64::from_bits(u64::from(1023 - shift) << 52);
     Ok(if (a < 0) != (b < 0) { -size } else { size })
@@ -383,11 +384,7 @@ fn rounded_int(value: Value, round: fn(f64) -> f64) -> Result<Value, EvalError> 
         Value::Float(it) => {
             let whole = round(it);
             // Both bounds are exact floats; NaN fails both.
-            if whole >= -9_223_372_036_854_775_808.0 && whole < 9_223_372_036_854_775_808.0 {
-                Ok(Value::Int(whole as i64))
-            } else {
-                Err(OVERFLOW)
-            }
+            if (-TWO_TO_63..TWO_TO_63).contains(&whole) { Ok(Value::Int(whole as i64)) } else { Err(OVERFLOW) }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! [`SymFloat`]: floats that depend on sizes or on computed values.
 
 use crate::expr::{Call, Extent, Invalid};
-use crate::{Func, Symbol};
+use crate::{Expr, Func, Symbol};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
@@ -69,9 +69,20 @@ impl SymFloat {
         }
     }
 
-    /// A fraction that is not whole, in lowest terms with a positive denominator.
-    pub(crate) fn of_fraction(numerator: i64, denominator: i64) -> Self {
-        SymFloat(Repr::Rational(numerator, denominator))
+    /// A fraction in lowest terms, or the integer that it is; `None` if it leaves 64 bits or divides by zero.
+    pub(crate) fn fraction(numerator: i64, denominator: i64) -> Option<Expr> {
+        let (mut gcd, mut rest) = (i128::from(numerator), i128::from(denominator));
+        while rest != 0 {
+            (gcd, rest) = (rest, gcd % rest);
+        }
+        // The sign of the divisor makes the denominator positive.
+        let gcd = if (gcd < 0) == (denominator < 0) { gcd } else { -gcd };
+        let numerator = i64::try_from(i128::from(numerator).checked_div(gcd)?).ok()?;
+        match i64::try_from(i128::from(denominator).checked_div(gcd)?).ok()? {
+            0 => None,
+            1 => Some(Expr::Int(numerator.into())),
+            denominator => Some(Expr::Float(SymFloat(Repr::Rational(numerator, denominator)))),
+        }
     }
 
     pub(crate) fn of_call(call: Result<Arc<Call>, Invalid>) -> Self {

@@ -28,22 +28,11 @@ use std::sync::Arc;
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct SymInt(Repr);
 
-#[derive(Clone, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 enum Repr {
     Int(i64),
     Poly(Arc<Poly>),
     Invalid(Invalid),
-}
-
-impl PartialEq for Repr {
-    fn eq(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Repr::Int(a), Repr::Int(b)) => a == b,
-            (Repr::Poly(a), Repr::Poly(b)) => Arc::ptr_eq(a, b) || a == b,
-            (Repr::Invalid(a), Repr::Invalid(b)) => a == b,
-            (Repr::Int(_) | Repr::Poly(_) | Repr::Invalid(_), _) => false,
-        }
-    }
 }
 
 /// What a [`SymInt`] is, for the modules that walk it.
@@ -171,7 +160,7 @@ impl SymInt {
         for bit in (0..u32::BITS - exponent.leading_zeros()).rev() {
             power = &power * &power;
             if exponent >> bit & 1 == 1 {
-                power = power * self;
+                power *= self;
             }
             if power.invalid().is_some() {
                 break;

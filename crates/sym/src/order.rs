@@ -150,7 +150,7 @@ fn cmp_args(a: &Part<'_>, b: &Part<'_>) -> Ordering {
         (Part::Rational(a, b), Part::Rational(c, d)) => {
             (i128::from(*a) * i128::from(*d)).cmp(&(i128::from(*c) * i128::from(*b)))
         }
-        (Part::Call(x), Part::Call(y)) => cmp_lists(&x.args, &y.args, |x, y| cmp_exprs(x, y)),
+        (Part::Call(x), Part::Call(y)) => cmp_lists(&x.args, &y.args, cmp_exprs),
         (Part::Product(x), Part::Product(y)) => cmp_lists(x, y, |x, y| cmp_keys(&Key::factor(x), &Key::factor(y))),
         (Part::Sum(x), Part::Sum(y)) => cmp_lists(x, y, |x, y| cmp_keys(&Key::term(x), &Key::term(y))),
         // The class has decided everything else but numbers of different kinds, and sums of different sorts.
