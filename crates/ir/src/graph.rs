@@ -621,7 +621,7 @@ impl DoubleEndedIterator for Nodes<'_> {
 }
 
 /// The name that FX gives to a node of this target: a function's `__name__` or the string, in snake case.
-fn name_of_target(op: Opcode, target: &str) -> String {
+pub fn name_of_target(op: Opcode, target: &str) -> String {
     let name = match op {
         Opcode::CallFunction => function_name(target),
         Opcode::Placeholder | Opcode::GetAttr | Opcode::CallMethod | Opcode::CallModule | Opcode::Output => {

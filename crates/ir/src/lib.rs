@@ -37,7 +37,7 @@ mod print;
 mod users;
 
 pub use arg::{Arg, Str};
-pub use graph::{Graph, InsertPoint};
+pub use graph::{Graph, InsertPoint, name_of_target};
 pub use meta::{Meta, TensorMeta, Val};
 pub use module::{Attribute, GraphModule, TensorKind};
 pub use namespace::Namespace;
