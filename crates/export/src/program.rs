@@ -1,6 +1,6 @@
 use crate::{Argument, GraphSignature, TreeSpec};
 use indexmap::IndexMap;
-use tracefx_core::Tensor;
+use tracefx_core::{Diagnostic, Tensor};
 use tracefx_ir::{GraphModule, Str};
 use tracefx_sym::{Symbol, ValueRange};
 
@@ -57,6 +57,8 @@ pub struct ExportedProgram {
     pub signature: GraphSignature,
     /// Parameters and persistent buffers by qualified name, those that the graph does not use included.
     pub state_dict: IndexMap<Str, StateEntry>,
+    /// Entries of the state that only Python can make again (tensor subclasses), as the bytes of their pickles.
+    pub opaque_state: IndexMap<Str, Vec<u8>>,
     /// Lifted constants, buffers that are not saved, and custom objects, by qualified name.
     pub constants: IndexMap<Str, Constant>,
     /// The values that the symbols of the sizes may have.
@@ -80,6 +82,8 @@ pub struct ExportedProgram {
     pub namedtuple_fields: IndexMap<Str, Vec<Str>>,
     /// Texts that the user saved beside the program.
     pub extra_files: IndexMap<Str, Str>,
+    /// What could not be read and is not needed to run the program, such as example inputs of an unknown class.
+    pub warnings: Vec<Diagnostic>,
 }
 
 impl ExportedProgram {
