@@ -31,6 +31,16 @@ pub enum SymIntArgument {
     Int(i64),
 }
 
+impl SymIntArgument {
+    /// The name, where it is not a number.
+    pub fn as_name(&self) -> Option<&str> {
+        match self {
+            SymIntArgument::Name(name) => Some(name),
+            SymIntArgument::Int(_) => None,
+        }
+    }
+}
+
 /// A reference to a symbolic float, or a number.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub enum SymFloatArgument {
@@ -42,6 +52,16 @@ pub enum SymFloatArgument {
     Float(Float),
 }
 
+impl SymFloatArgument {
+    /// The name, where it is not a number.
+    pub fn as_name(&self) -> Option<&str> {
+        match self {
+            SymFloatArgument::Name(name) => Some(name),
+            SymFloatArgument::Float(_) => None,
+        }
+    }
+}
+
 /// A reference to a symbolic boolean, or a value.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub enum SymBoolArgument {
@@ -51,6 +71,16 @@ pub enum SymBoolArgument {
     /// A value.
     #[serde(rename = "as_bool")]
     Bool(bool),
+}
+
+impl SymBoolArgument {
+    /// The name, where it is not a number.
+    pub fn as_name(&self) -> Option<&str> {
+        match self {
+            SymBoolArgument::Name(name) => Some(name),
+            SymBoolArgument::Bool(_) => None,
+        }
+    }
 }
 
 /// A reference to an object that is neither a tensor nor a number.

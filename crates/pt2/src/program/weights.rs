@@ -1,0 +1,140 @@
+//! The tensors of a program: its state and its constants, in any of the three containers.
+
+use crate::archive::{Archive, Container};
+use crate::limits::Limits;
+use crate::schema::{PayloadConfig, PayloadMeta, SymInt, TensorMeta};
+use crate::torch_save::{SavedTensor, TorchSave};
+use crate::{LoadOptions, pickle::ValueId};
+use std::collections::HashMap;
+use tracefx_core::{Code, Diagnostic, Dims, Layout, Result, Storage, Tensor};
+
+/// A weight or constant.
+pub(super) enum Weight {
+    /// A tensor.
+    Tensor(SavedTensor),
+    /// Something that only Python could make again: its pickle.
+    Opaque(Vec<u8>),
+}
+
+/// Whether the state is read, or the constants.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    State,
+    Constants,
+}
+
+/// Reads all weights, or all constants, of one program.
+pub(super) fn read(
+    archive: &Archive<'_>,
+    program: &str,
+    part: Part,
+    options: &LoadOptions,
+) -> Result<Vec<(String, Weight)>> {
+    let folder = if part == Part::State { "weights" } else { "constants" };
+    match archive.container() {
+        Container::OldZip => {
+            let name = if part == Part::State { "serialized_state_dict.pt" } else { "serialized_constants.pt" };
+            pickled(&archive.read_in_root(name)?, options)
+        }
+        Container::PickledWeights => pickled(&archive.read_in_root(&format!("data/{folder}/{program}.pt"))?, options),
+        Container::RawWeights => {
+            let config = archive.text_in_root(&format!("data/{folder}/{program}_{folder}_config.json"))?;
+            let config = PayloadConfig::from_json(&config, &options.limits)?;
+            let mut reader = Raw { archive, folder, options, storages: HashMap::new() };
+            let read = |(name, meta): (&String, &PayloadMeta)| {
+                let weight = reader.weight(meta).map_err(|error| error.note(format!("while reading `{name}`")))?;
+                Ok((name.clone(), weight))
+            };
+            config.config.iter().map(read).collect()
+        }
+    }
+}
+
+fn pickled(bytes: &[u8], options: &LoadOptions) -> Result<Vec<(String, Weight)>> {
+    if bytes.is_empty() {
+        return Ok(Vec::new());
+    }
+    let saved = TorchSave::read(bytes, options)?;
+    let weight = |(name, id): (&str, ValueId)| {
+        let weight = if saved.is_tensor(id) {
+            Weight::Tensor(saved.tensor(id)?.clone())
+        } else {
+            // One value cannot be cut out of a pickle, so it keeps all of it.
+            Weight::Opaque(bytes.to_vec())
+        };
+        Ok((name.to_string(), weight))
+    };
+    saved.mapping(saved.pickle().root())?.into_iter().map(weight).collect()
+}
+
+/// A reader of entries that hold one storage each.
+struct Raw<'a, 'b> {
+    archive: &'a Archive<'b>,
+    folder: &'static str,
+    options: &'a LoadOptions,
+    /// Weights that name one entry share its bytes.
+    storages: HashMap<String, Storage>,
+}
+
+impl Raw<'_, '_> {
+    fn weight(&mut self, meta: &PayloadMeta) -> Result<Weight> {
+        let path = format!("data/{}/{}", self.folder, meta.path_name);
+        let Some(tensor_meta) = meta.tensor_meta.as_ref().filter(|_| !meta.use_pickle) else {
+            return self.pickled(&path, meta);
+        };
+        if tensor_meta.layout.0 != Layout::Strided {
+            let what = format!("weights of layout {} are not implemented", tensor_meta.layout.0);
+            return Err(Diagnostic::new(Code::NotImplemented, what));
+        }
+        let storage = match self.storages.get(&meta.path_name) {
+            Some(storage) => storage.clone(),
+            None => {
+                let storage = Storage::from_bytes(&self.archive.read_in_root(&path)?)?;
+                self.storages.insert(meta.path_name.clone(), storage.clone());
+                storage
+            }
+        };
+        Ok(Weight::Tensor(SavedTensor {
+            tensor: view(storage, tensor_meta, &self.options.limits)?,
+            requires_grad: tensor_meta.requires_grad,
+            is_parameter: meta.is_param,
+        }))
+    }
+
+    /// A tensor subclass or another object of Python.
+    fn pickled(&self, path: &str, meta: &PayloadMeta) -> Result<Weight> {
+        let bytes = self.archive.read_in_root(path)?;
+        // A plain tensor may be pickled too; anything that is no file of torch.save has no tensors to rebuild.
+        if meta.use_pickle && bytes.starts_with(b"PK") {
+            let saved = TorchSave::read(&bytes, self.options)?;
+            if let Ok(tensor) = saved.tensor(saved.pickle().root()) {
+                return Ok(Weight::Tensor(tensor.clone()));
+            }
+        }
+        Ok(Weight::Opaque(bytes.into_owned()))
+    }
+}
+
+fn view(storage: Storage, meta: &TensorMeta, limits: &Limits) -> Result<Tensor> {
+    Limits::check("rank", limits.rank, meta.sizes.len() as u64)?;
+    let dims = |them: &[SymInt]| them.iter().map(count).collect::<Result<Dims>>();
+    let (sizes, strides, offset) = (dims(&meta.sizes)?, dims(&meta.strides)?, count(&meta.storage_offset)?);
+    let was_saved = !storage.is_empty();
+    Tensor::view_of(storage, meta.dtype.0, &sizes, &strides, offset).map_err(|error| {
+        if was_saved {
+            error
+        } else {
+            error.note("the entry is empty: the program may have been saved without weights")
+        }
+    })
+}
+
+fn count(value: &SymInt) -> Result<usize> {
+    let wrong = |what: String| Diagnostic::new(Code::ViewOutOfBounds, what);
+    match value {
+        SymInt::Int(it) => {
+            usize::try_from(*it).map_err(|_| wrong(format!("{it} is not a size, stride or offset of a weight")))
+        }
+        SymInt::Expr(it) => Err(wrong(format!("a weight has the symbolic size `{}`", it.expr_str))),
+    }
+}

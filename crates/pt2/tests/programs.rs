@@ -1,0 +1,78 @@
+//! Programs that PyTorch wrote, read and printed as PyTorch prints them.
+//!
+//! The fixtures of the repository always run. `TRACEFX_PROGRAMS` names further directories, separated by `:`, that are
+//! searched for folders with a `model.pt2`; a `graph.txt` beside it that begins with `graph():` is compared.
+
+use std::path::{Path, PathBuf};
+use tracefx_pt2::{LoadOptions, load};
+
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures")
+}
+
+/// The folders below this one that hold a program, sorted.
+fn folders(root: &Path) -> Vec<PathBuf> {
+    let (mut found, mut rest) = (Vec::new(), vec![root.to_path_buf()]);
+    while let Some(folder) = rest.pop() {
+        if folder.join("model.pt2").exists() {
+            found.push(folder.clone());
+        }
+        let entries = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+        rest.extend(entries.map(|it| it.unwrap().path()).filter(|it| it.is_dir()));
+    }
+    found.sort();
+    found
+}
+
+/// What differs, or nothing.
+fn difference(folder: &Path) -> Option<String> {
+    let program = match load(&std::fs::read(folder.join("model.pt2")).unwrap(), &LoadOptions::default()) {
+        Ok(program) => program,
+        Err(error) => return Some(error.to_string()),
+    };
+    let problems = program.module.graph.lint(Some(&program.module));
+    if let Some(problem) = problems.first() {
+        return Some(problem.to_string());
+    }
+    let expected = std::fs::read_to_string(folder.join("graph.txt")).unwrap_or_default();
+    if !expected.starts_with("graph():") {
+        return None;
+    }
+    let printed = program.module.graph.to_string();
+    let mut lines = expected.trim_end().lines().zip(printed.lines()).enumerate();
+    match lines.find(|(_, (expected, printed))| expected != printed) {
+        Some((at, (expected, printed))) => {
+            Some(format!("line {}\n  expected {expected}\n  printed  {printed}", at + 1))
+        }
+        None => (expected.trim_end() != printed).then(|| "the number of lines".to_string()),
+    }
+}
+
+#[track_caller]
+fn check(root: &Path, at_least: usize) {
+    let folders = folders(root);
+    assert!(folders.len() >= at_least, "{} holds {} programs only", root.display(), folders.len());
+    let failures: Vec<String> = folders
+        .iter()
+        .filter_map(|folder| difference(folder).map(|what| format!("{}: {what}", folder.display())))
+        .collect();
+    assert!(failures.is_empty(), "{} of {}:\n{}", failures.len(), folders.len(), failures.join("\n"));
+}
+
+#[test]
+fn graphs_are_printed_as_pytorch_prints_them() {
+    check(&fixtures().join("programs"), 22);
+}
+
+#[test]
+fn programs_of_every_container_and_version_are_read() {
+    check(&fixtures().join("programs-compat"), 8);
+}
+
+#[test]
+fn programs_of_further_directories_are_read() {
+    let Ok(roots) = std::env::var("TRACEFX_PROGRAMS") else { return };
+    for root in roots.split(':') {
+        check(Path::new(root), 1);
+    }
+}
