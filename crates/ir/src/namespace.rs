@@ -21,6 +21,9 @@ pub struct Namespace {
 }
 
 impl Namespace {
+    /// The names that are never given: Python's keywords and builtins, and the globals of generated code. Sorted.
+    pub const ILLEGAL_NAMES: &[&str] = ILLEGAL_NAMES;
+
     /// A free name, as close to the candidate as the rules allow.
     pub fn create_name(&mut self, candidate: &str) -> String {
         let mut candidate = legal_identifier(candidate);
@@ -29,7 +32,7 @@ impl Namespace {
         let mut num = match suffix {
             Some(num) if !self.used.contains(candidate.as_str()) => num,
             _ => {
-                let mut num = self.base_count.get(candidate.as_str()).copied().unwrap_or(0);
+                let mut num = self.base_count.get(base.as_str()).copied().unwrap_or(0);
                 if ILLEGAL_NAMES.binary_search(&candidate.as_str()).is_ok() {
                     num += 1;
                     candidate = format!("{candidate}_{num}");

@@ -5,13 +5,7 @@ use tracefx_core::{Scalar, python_float};
 impl fmt::Display for Graph {
     /// PyTorch's `str(graph)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("graph()")?;
-        if let Some(ty) =
-            self.nodes().find(|&it| self.node(it).op() == Opcode::Output).and_then(|it| self.node(it).ty())
-        {
-            write!(f, " -> {ty}")?;
-        }
-        f.write_str(":")?;
+        f.write_str("graph():")?;
         for id in self.nodes() {
             write!(f, "\n    {}", self.format_node(id))?;
         }
@@ -210,12 +204,18 @@ fn write_python_string(out: &mut String, text: &str) -> fmt::Result {
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
             c if c == quote => write!(out, "\\{c}")?,
-            c if (c as u32) < 0x20 || (0x7f..0xa0).contains(&(c as u32)) => write!(out, "\\x{:02x}", c as u32)?,
-            // Python prints other characters that Unicode calls printable as they are; separators are not.
-            '\u{2028}' | '\u{2029}' => write!(out, "\\u{:04x}", c as u32)?,
-            c => out.push(c),
+            c if is_printable(c) => out.push(c),
+            c if (c as u32) < 0x100 => write!(out, "\\x{:02x}", c as u32)?,
+            c if (c as u32) < 0x10000 => write!(out, "\\u{:04x}", c as u32)?,
+            c => write!(out, "\\U{:08x}", c as u32)?,
         }
     }
     out.push(quote);
     Ok(())
+}
+
+/// Python's `str.isprintable`: neither of Unicode's "other" nor a separator, except the space. `escape_debug` has the
+/// same rule; a letter goes before the character because a mark at the beginning of a text is escaped as well.
+fn is_printable(c: char) -> bool {
+    matches!(c, ' '..='~') || !c.is_ascii() && format!("a{c}").escape_debug().nth(1) == Some(c)
 }

@@ -5,6 +5,7 @@
 
 mod dtypes;
 mod errors;
+mod names;
 
 use crate::Outcome;
 use std::fs;
@@ -26,6 +27,7 @@ struct File {
 const FILES: &[File] = &[
     File { name: "dtypes.ts", source: "crates/core/src/dtype.rs", body: dtypes::body },
     File { name: "errors.ts", source: "crates/core/src/diagnostic.rs", body: errors::body },
+    File { name: "names.ts", source: "crates/ir/src/illegal_names.rs", body: names::body },
 ];
 
 impl File {
