@@ -8,3 +8,42 @@ export { engineVersion, type InitOptions, init, initSync, restart } from "./engi
 export type { ModuleSource } from "./engine/module.ts";
 export type { Variant } from "./engine/variant.ts";
 export * from "./errors.ts";
+export {
+  type Arg,
+  type ArgInput,
+  isNode,
+  type Kwargs,
+  type KwargsInput,
+  mapAggregate,
+  mapArg,
+  slice,
+  tuple,
+} from "./graph/args.ts";
+export { Graph, type InsertScope, type NodeQuery } from "./graph/graph.ts";
+export { type Attribute, GraphModule, type LeafModule } from "./graph/module.ts";
+export { Node, type Opcode, type ReplaceOptions } from "./graph/node.ts";
+export type { NodeList } from "./graph/nodeList.ts";
+export {
+  Complex,
+  complex,
+  device,
+  DeviceArg,
+  Dict,
+  dtype,
+  DTypeArg,
+  Ellipsis,
+  EllipsisType,
+  Float,
+  float,
+  layout,
+  LayoutArg,
+  type LayoutName,
+  List,
+  memoryFormat,
+  MemoryFormatArg,
+  type MemoryFormatName,
+  op,
+  OpArg,
+  Slice,
+  Tuple,
+} from "./graph/values.ts";

@@ -1,0 +1,245 @@
+/**
+ * Arguments: immutable trees whose leaves are Python values and nodes.
+ *
+ * A whole `number` is an int and any other a float; `float(1)` is the float 1.0; a `bigint` is always an int. An array is
+ * a list and {@link tuple} makes a tuple; an object or `Map` is a dict with string keys; `null` is `None`. -0, NaN and the
+ * infinities are floats.
+ *
+ * @module
+ */
+import { fxError } from "../errors.ts";
+import type { Node } from "./node.ts";
+import {
+  Complex,
+  DeviceArg,
+  Dict,
+  DTypeArg,
+  EllipsisType,
+  Float,
+  LayoutArg,
+  List,
+  MemoryFormatArg,
+  OpArg,
+  Slice,
+  Tuple,
+} from "./values.ts";
+
+/**
+ * An argument as a node holds it. An int that a `number` cannot hold exactly is a `bigint`, and a float is a `Float` only
+ * where a `number` of the same value would be an int.
+ */
+export type Arg =
+  | null
+  | boolean
+  | number
+  | bigint
+  | string
+  | Node
+  | Float
+  | Complex
+  | EllipsisType
+  | DTypeArg
+  | DeviceArg
+  | LayoutArg
+  | MemoryFormatArg
+  | OpArg
+  | Slice
+  | List
+  | Tuple
+  | Dict;
+
+/** What may be given as an argument. */
+export type ArgInput = Arg | readonly ArgInput[] | ReadonlyMap<string, ArgInput> | { readonly [key: string]: ArgInput };
+
+/** Keyword arguments as a node holds them: a frozen object without a prototype. */
+export type Kwargs = { readonly [name: string]: Arg };
+
+/** What may be given as keyword arguments. */
+export type KwargsInput = ReadonlyMap<string, ArgInput> | { readonly [name: string]: ArgInput };
+
+/** What {@link Node} extends, so that arguments can be told from nodes without knowing what a node is. */
+export abstract class NodeBase {
+  abstract name: string;
+}
+
+/** Containers nested deeper than this are taken for containers that hold themselves. */
+const MAX_DEPTH = 500;
+const MIN_INT = -(2n ** 63n);
+const MAX_INT = 2n ** 63n - 1n;
+
+/** A tuple: `tuple(a, b)` is Python's `(a, b)`, while `[a, b]` is a list. */
+export function tuple(...items: readonly ArgInput[]): Tuple {
+  return Tuple.frozen(items.map((it) => freezeArg(it)));
+}
+
+/** A slice, with Python's reading of fewer arguments: `slice(stop)`, `slice(start, stop)`, `slice(start, stop, step)`. */
+export function slice(stop: ArgInput): Slice;
+export function slice(start: ArgInput, stop: ArgInput, step?: ArgInput): Slice;
+export function slice(first: ArgInput, stop?: ArgInput, step: ArgInput = null): Slice {
+  const [start, end] = stop === undefined ? [null, first] : [first, stop];
+  return new Slice(freezeArg(start), freezeArg(end), freezeArg(step));
+}
+
+/** Whether this argument is a node. */
+export function isNode(arg: unknown): arg is Node {
+  return arg instanceof NodeBase;
+}
+
+/** A frozen copy of what was given, in the one form that a node holds. */
+export function freezeArg(input: ArgInput, depth = 0): Arg {
+  switch (typeof input) {
+    case "string":
+    case "boolean":
+      return input;
+    case "number":
+      if (isInt(input) && !Number.isSafeInteger(input)) {
+        throw fxError("GraphArgument", `the whole number ${input} is not exact`, {
+          help: "write an int as a bigint, such as 2n ** 60n, and a float as float(1e300)",
+        });
+      }
+      return input;
+    case "bigint":
+      return freezeInt(input);
+    case "object":
+      return freezeObject(input, depth);
+    case "undefined":
+    case "function":
+    case "symbol":
+      throw refused(input === undefined ? "undefined" : `a ${typeof input}`);
+  }
+}
+
+/** The frozen form of positional arguments. */
+export function freezeArgs(input: readonly ArgInput[]): Tuple {
+  if (!Array.isArray(input)) throw fxError("GraphArgument", "args must be an array", { help: "write [x] for one" });
+  return Tuple.frozen(input.map((it) => freezeArg(it)));
+}
+
+/** The frozen form of keyword arguments. */
+export function freezeKwargs(input: KwargsInput): Kwargs {
+  const res = Object.create(null) as Record<string, Arg>;
+  for (const [name, value] of entriesOf(input, "kwargs")) {
+    if (/^\d+$/.test(name)) throw fxError("GraphArgument", `\`${name}\` is not the name of a keyword argument`);
+    res[name] = freezeArg(value);
+  }
+  return Object.freeze(res);
+}
+
+/** Calls `visit` for each node in the tree, in order of appearance; repeated nodes are visited again. */
+export function forEachNode(arg: Arg, visit: (node: Node) => void): void {
+  if (isNode(arg)) visit(arg);
+  else if (arg instanceof Slice) for (const it of [arg.start, arg.stop, arg.step]) forEachNode(it, visit);
+  else if (arg instanceof List || arg instanceof Tuple) for (const it of arg) forEachNode(it, visit);
+  else if (arg instanceof Dict) for (const it of arg.values()) forEachNode(it, visit);
+}
+
+/** The distinct nodes in arguments, in order of first appearance, args before kwargs. */
+export function inputNodes(args: Tuple, kwargs: Kwargs): Set<Node> {
+  const res = new Set<Node>();
+  const add = (node: Node): void => void res.add(node);
+  forEachNode(args, add);
+  for (const name of Object.keys(kwargs)) forEachNode(kwargs[name] as Arg, add);
+  return res;
+}
+
+/**
+ * The tree with each node replaced: `torch.fx.node.map_arg`.
+ *
+ * @example
+ * ```ts
+ * node.args = node.args.map((arg) => mapArg(arg, (it) => (it === old ? replacement : it)));
+ * ```
+ */
+export function mapArg(arg: Arg, map: (node: Node) => ArgInput): Arg {
+  return mapAggregate(arg, (leaf) => (isNode(leaf) ? map(leaf) : leaf));
+}
+
+/** The tree with each leaf replaced: `torch.fx.node.map_aggregate`. */
+export function mapAggregate(arg: Arg, map: (leaf: Arg) => ArgInput): Arg {
+  const each = (it: Arg): Arg => mapAggregate(it, map);
+  if (arg instanceof Tuple) return Tuple.frozen(Array.from(arg, each));
+  if (arg instanceof List) return List.frozen(Array.from(arg, each));
+  if (arg instanceof Dict) return Dict.frozen(Array.from(arg, ([key, value]) => [key, each(value)] as const));
+  if (arg instanceof Slice) return new Slice(each(arg.start), each(arg.stop), each(arg.step));
+  return freezeArg(map(arg));
+}
+
+/** Positional arguments with each node replaced. */
+export function mapArgs(args: Tuple, map: (node: Node) => ArgInput): Tuple {
+  return mapArg(args, map) as Tuple;
+}
+
+/** Keyword arguments with each node replaced. */
+export function mapKwargs(kwargs: Kwargs, map: (node: Node) => ArgInput): Kwargs {
+  const res = Object.create(null) as Record<string, Arg>;
+  for (const name of Object.keys(kwargs)) res[name] = mapArg(kwargs[name] as Arg, map);
+  return Object.freeze(res);
+}
+
+/** Whether a number stands for an int. */
+export function isInt(value: number): boolean {
+  return Number.isInteger(value) && !Object.is(value, -0);
+}
+
+function freezeInt(value: bigint): number | bigint {
+  if (value < MIN_INT || value > MAX_INT) {
+    throw fxError("GraphArgument", `the int ${value} does not fit 64 bits`);
+  }
+  return value >= BigInt(Number.MIN_SAFE_INTEGER) && value <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(value) : value;
+}
+
+function freezeObject(input: ArgInput & (object | null), depth: number): Arg {
+  if (depth > MAX_DEPTH) {
+    throw fxError("GraphArgument", `an argument is nested deeper than ${MAX_DEPTH} containers`, {
+      help: "check that it does not hold itself",
+    });
+  }
+  if (input instanceof Float) return isInt(input.value) ? input : input.value;
+  if (isFrozen(input)) return input;
+  if (Array.isArray(input)) return List.frozen(Array.from(input as ArgInput[], (it) => freezeArg(it, depth + 1)));
+  const entries = entriesOf(input as KwargsInput, "an argument");
+  return Dict.frozen(Array.from(entries, ([key, value]) => [key, freezeArg(value, depth + 1)] as const));
+}
+
+function isFrozen(input: unknown): input is Exclude<Arg, string | number | bigint | boolean | Float> {
+  return (
+    input === null ||
+    isNode(input) ||
+    input instanceof List ||
+    input instanceof Tuple ||
+    input instanceof Dict ||
+    input instanceof Slice ||
+    input instanceof Complex ||
+    input instanceof EllipsisType ||
+    input instanceof DTypeArg ||
+    input instanceof DeviceArg ||
+    input instanceof LayoutArg ||
+    input instanceof MemoryFormatArg ||
+    input instanceof OpArg
+  );
+}
+
+function entriesOf(input: KwargsInput, what: string): Iterable<readonly [string, ArgInput]> {
+  if (input instanceof Map) {
+    for (const key of input.keys()) {
+      if (typeof key !== "string")
+        throw fxError("GraphArgument", `a key of ${what} is not a string but ${kindOf(key)}`);
+    }
+    return input;
+  }
+  const prototype: unknown = typeof input === "object" && input !== null ? Object.getPrototypeOf(input) : undefined;
+  if (prototype === Object.prototype || prototype === null) return Object.entries(input);
+  throw refused(kindOf(input));
+}
+
+function kindOf(value: unknown): string {
+  if (typeof value !== "object" || value === null) return `a ${typeof value}`;
+  const { constructor } = value;
+  return typeof constructor === "function" && constructor.name !== "" ? `a ${constructor.name}` : "an object";
+}
+
+function refused(what: string) {
+  return fxError("GraphArgument", `${what} cannot be an argument of a node`, {
+    help: "give None as null; register a tensor as an attribute of the module and refer to it with graph.getAttr",
+  });
+}

@@ -1,0 +1,99 @@
+/**
+ * Names of nodes, by the rules of `torch.fx.graph._Namespace`.
+ *
+ * @module
+ */
+import { ILLEGAL_NAMES } from "../bindings/names.ts";
+
+/**
+ * Gives each node a name of its own. A name once given is never given again, not even after its node was erased.
+ *
+ * @example
+ * ```ts
+ * const names = new Namespace();
+ * ["add", "add", "sum", ""].map((it) => names.createName(it)); // ["add", "add_1", "sum_1", "_unnamed"]
+ * ```
+ */
+export class Namespace {
+  readonly #used = new Set<string>();
+  readonly #baseCount = new Map<string, bigint>();
+  /**
+   * For each base the largest `k` such that `base_1` to `base_k` are all used. Names are never freed, so the search for a
+   * free suffix may begin there; without it, many clashes of one base would take quadratic time.
+   */
+  readonly #dense = new Map<string, bigint>();
+
+  /** A free name, as close to the candidate as the rules allow. */
+  createName(wanted: string): string {
+    let candidate = legalIdentifier(wanted);
+    const [base, suffix] = splitSuffix(candidate);
+    let num: bigint;
+    if (suffix !== undefined && !this.#used.has(candidate)) {
+      num = suffix;
+    } else {
+      num = this.#baseCount.get(base) ?? 0n;
+      if (ILLEGAL_NAMES.has(candidate)) {
+        num += 1n;
+        candidate = `${candidate}_${num}`;
+      }
+    }
+    if (this.#used.has(candidate)) {
+      const dense = this.#dense.get(base) ?? 0n;
+      const startsDense = num <= dense;
+      if (startsDense) num = dense;
+      do {
+        num += 1n;
+        candidate = `${base}_${num}`;
+      } while (this.#used.has(candidate));
+      if (startsDense) this.#dense.set(base, num);
+    }
+    this.#used.add(candidate);
+    this.#baseCount.set(base, num);
+    return candidate;
+  }
+
+  /** Takes exactly this name; `false` where it is taken already. */
+  reserve(name: string): boolean {
+    if (this.#used.has(name)) return false;
+    this.#used.add(name);
+    return true;
+  }
+
+  /** Whether this name was given already. */
+  isUsed(name: string): boolean {
+    return this.#used.has(name);
+  }
+
+  /** A namespace with the same names given. */
+  clone(): Namespace {
+    const res = new Namespace();
+    for (const name of this.#used) res.#used.add(name);
+    for (const [base, count] of this.#baseCount) res.#baseCount.set(base, count);
+    for (const [base, count] of this.#dense) res.#dense.set(base, count);
+    return res;
+  }
+}
+
+/** `PascalCase` as `pascal_case`; `ALL_CAPS` as `all_caps`. */
+export function snakeCase(text: string): string {
+  return text.replace(/(?<=[a-z])(?=[A-Z])/g, "_").toLowerCase();
+}
+
+/** The candidate with each run of characters that no identifier has replaced by one underscore. */
+function legalIdentifier(candidate: string): string {
+  const legal = candidate.replace(/[^0-9A-Za-z_]+/g, "_");
+  if (legal === "") return "_unnamed";
+  return /^\d/.test(legal) ? `_${legal}` : legal;
+}
+
+/** Suffixes of this size and more count as part of the name, as in the engine, which keeps them in 128 bits. */
+const MAX_SUFFIX = (2n ** 128n - 1n) / 2n;
+
+/** `a_12` as `a` and 12. */
+function splitSuffix(name: string): [base: string, suffix: bigint | undefined] {
+  const at = name.lastIndexOf("_");
+  const digits = name.slice(at + 1);
+  if (at < 1 || !/^\d+$/.test(digits) || digits.replace(/^0+/, "").length > 39) return [name, undefined];
+  const suffix = BigInt(digits);
+  return suffix < MAX_SUFFIX ? [name.slice(0, at), suffix] : [name, undefined];
+}

@@ -1,0 +1,305 @@
+/**
+ * One step of a graph: `torch.fx.Node`.
+ *
+ * @module
+ */
+import { fxError, type FxError } from "../errors.ts";
+import {
+  forEachNode,
+  freezeArg,
+  freezeArgs,
+  freezeKwargs,
+  inputNodes,
+  mapArgs,
+  mapKwargs,
+  NodeBase,
+  type Arg,
+  type ArgInput,
+  type Kwargs,
+  type KwargsInput,
+} from "./args.ts";
+import type { Graph } from "./graph.ts";
+import { Link } from "./order.ts";
+import { formatNode } from "./print.ts";
+import { Tuple } from "./values.ts";
+
+/** What a node does, as PyTorch spells it. */
+export type Opcode = "placeholder" | "get_attr" | "call_function" | "call_method" | "call_module" | "output";
+
+/** Every opcode. */
+export const OPCODES: readonly Opcode[] = [
+  "placeholder",
+  "get_attr",
+  "call_function",
+  "call_method",
+  "call_module",
+  "output",
+];
+
+/** How to replace the uses of a node; see {@link Node.replaceAllUsesWith}. */
+export interface ReplaceOptions {
+  /** Whether this user is to use the new node; without it, all are. */
+  readonly filter?: (user: Node) => boolean;
+  /** Whether the new node, which must have no meta yet, gets the meta of the old one. */
+  readonly propagateMeta?: boolean;
+}
+
+/** What only the graph may change. */
+class NodeState extends Link<Node> {
+  readonly users = new Set<Node>();
+  target: string;
+  name: string;
+  args: Tuple = EMPTY;
+  kwargs: Kwargs = NO_KWARGS;
+  inputs: ReadonlySet<Node> = new Set();
+
+  constructor(node: Node, target: string, name: string) {
+    super(node);
+    this.target = target;
+    this.name = name;
+  }
+}
+
+const EMPTY = Tuple.frozen([]);
+const NO_KWARGS: Kwargs = Object.freeze(Object.create(null) as Record<string, Arg>);
+
+let readState: (node: Node) => NodeState;
+
+/** What only the graph may change, of this node. */
+export function stateOf(node: Node): NodeState {
+  return readState(node);
+}
+
+/**
+ * One step of a graph. Nodes are made by {@link Graph}; assigning `args` or `kwargs` keeps the `users` of all nodes right.
+ *
+ * @example
+ * ```ts
+ * for (const node of graph.nodes) {
+ *   if (node.op === "call_function" && node.target === "torch.relu") node.target = "torch.ops.aten.gelu.default";
+ * }
+ * ```
+ */
+export class Node extends NodeBase {
+  static {
+    readState = (node) => node.#state;
+  }
+
+  /** The graph that the node belongs to, even after its erasure. */
+  readonly graph: Graph;
+  /** What the node does. */
+  readonly op: Opcode;
+  /** What passes have noted about the node: `val`, `stack_trace`, `nn_module_stack`… */
+  readonly meta = new Map<string, unknown>();
+  /** The Python type of the value, where it was annotated. */
+  type: string | undefined;
+  readonly #state: NodeState;
+
+  /** For {@link Graph} only. */
+  constructor(graph: Graph, op: Opcode, target: string, name: string) {
+    super();
+    this.graph = graph;
+    this.op = op;
+    this.#state = new NodeState(this, target, name);
+  }
+
+  /** The name, unique in the graph. Assigning gives exactly this name and throws where it is taken. */
+  get name(): string {
+    return this.#state.name;
+  }
+
+  set name(name: string) {
+    this.graph.setName(this, name);
+  }
+
+  /** Gives the node a free name close to the candidate, and returns it: FX's `_rename`. */
+  rename(candidate: string): string {
+    return this.graph.rename(this, candidate);
+  }
+
+  /**
+   * What the node acts on: the qualified name of a function as `str(graph)` prints it (`torch.ops.aten.add.Tensor`,
+   * `operator.getitem`), a method's name, or the path of an attribute, module or input.
+   */
+  get target(): string {
+    return this.#state.target;
+  }
+
+  set target(target: string) {
+    checkMember(this.graph, this);
+    checkTarget(target);
+    this.#state.target = target;
+    this.meta.delete("val");
+  }
+
+  /** The positional arguments, frozen. Assigning makes this node the last user of each of its inputs, as in FX. */
+  get args(): Tuple {
+    return this.#state.args;
+  }
+
+  set args(args: readonly ArgInput[]) {
+    setArguments(this, freezeArgs(args), this.#state.kwargs);
+  }
+
+  /** The keyword arguments, frozen, in order. */
+  get kwargs(): Kwargs {
+    return this.#state.kwargs;
+  }
+
+  set kwargs(kwargs: KwargsInput) {
+    setArguments(this, this.#state.args, freezeKwargs(kwargs));
+  }
+
+  /** The nodes that use this one, each once, in the order in which they began to. */
+  get users(): ReadonlySet<Node> {
+    return this.#state.users;
+  }
+
+  /** The distinct nodes among the arguments, in order of first appearance, args before kwargs. */
+  get allInputNodes(): Node[] {
+    return [...this.#state.inputs];
+  }
+
+  /** Whether the node is still in its graph. */
+  get isErased(): boolean {
+    return !this.#state.isLive;
+  }
+
+  /** The node after this one. After an erasure it still answers: with the node that followed. */
+  get next(): Node | undefined {
+    return this.graph.nodeAfter(this);
+  }
+
+  /** The node before this one. After an erasure it still answers: with the node that preceded. */
+  get prev(): Node | undefined {
+    return this.graph.nodeBefore(this);
+  }
+
+  /** Negative where this node stands before `other` in the graph, positive where after, 0 where it is the same. */
+  compare(other: Node): number {
+    checkMember(this.graph, this);
+    checkMember(this.graph, other);
+    return this.#state.label - other.#state.label;
+  }
+
+  /** Moves `node` to stand just before this one. */
+  prepend(node: Node): void {
+    this.graph.moveBefore(node, this);
+  }
+
+  /** Moves `node` to stand just after this one. */
+  append(node: Node): void {
+    this.graph.moveAfter(node, this);
+  }
+
+  /** Replaces one positional argument; a negative index counts from the end. */
+  updateArg(index: number, arg: ArgInput): void {
+    const at = index < 0 ? index + this.args.length : index;
+    if (!Number.isInteger(at) || at < 0 || at >= this.args.length) {
+      const reason = `there is no argument ${index}: the node has ${this.args.length}`;
+      throw fxError("GraphArgument", reason, { node: this.name });
+    }
+    const frozen = freezeArg(arg);
+    setArguments(this, Tuple.frozen(this.args.with(at, frozen)), this.kwargs);
+  }
+
+  /** Sets one keyword argument. */
+  updateKwarg(name: string, arg: ArgInput): void {
+    this.kwargs = new Map<string, ArgInput>([...Object.entries(this.kwargs), [name, arg]]);
+  }
+
+  /** Inserts a positional argument. The node keeps its place among the users of its other inputs. */
+  insertArg(index: number, arg: ArgInput): void {
+    if (!Number.isInteger(index) || index < 0 || index > this.args.length) {
+      const reason = `insertArg index must be between 0 and ${this.args.length}, and is ${index}`;
+      throw fxError("GraphArgument", reason, { node: this.name });
+    }
+    checkMember(this.graph, this);
+    const frozen = freezeArg(arg);
+    forEachNode(frozen, (it) => checkMember(this.graph, it));
+    const state = this.#state;
+    state.args = Tuple.frozen(state.args.toSpliced(index, 0, frozen));
+    state.inputs = inputNodes(state.args, state.kwargs);
+    forEachNode(frozen, (it) => it.#state.users.add(this));
+    this.meta.delete("val");
+  }
+
+  /** Replaces `oldInput` by `newInput` in the arguments of this node. */
+  replaceInputWith(oldInput: Node, newInput: Node): void {
+    checkMember(this.graph, newInput);
+    const swap = (it: Node): Node => (it === oldInput ? newInput : it);
+    setArguments(this, mapArgs(this.args, swap), mapKwargs(this.kwargs, swap));
+  }
+
+  /**
+   * Makes the users of this node use `replacement` instead, and returns those that changed, in users order.
+   *
+   * @example
+   * ```ts
+   * const negated = graph.insertingAfter(x, () => graph.callFunction("torch.neg", [x]));
+   * x.replaceAllUsesWith(negated, { filter: (user) => user !== negated });
+   * ```
+   */
+  replaceAllUsesWith(replacement: Node, { filter = () => true, propagateMeta = false }: ReplaceOptions = {}): Node[] {
+    checkMember(this.graph, this);
+    checkMember(this.graph, replacement);
+    if (propagateMeta) {
+      if (replacement.meta.size > 0) {
+        throw fxError("GraphArgument", "propagateMeta needs a replacement without meta", { node: replacement.name });
+      }
+      for (const [key, value] of this.meta) replacement.meta.set(key, value);
+    }
+    const changed = [...this.users].filter((user) => filter(user));
+    for (const user of changed) user.replaceInputWith(this, replacement);
+    return changed;
+  }
+
+  /** One line of `str(graph)`: FX's `format_node`. */
+  formatNode(): string {
+    return formatNode(this);
+  }
+
+  /** The name. */
+  override toString(): string {
+    return this.name;
+  }
+}
+
+/** Throws where the node is of another graph, or was erased. */
+export function checkMember(graph: Graph, node: Node): void {
+  if (node.graph === graph && !node.isErased) return;
+  throw foreign(node, node.graph === graph ? "was erased from the graph" : "belongs to another graph");
+}
+
+/** Throws where the target is not a string, as a caller without types may have it. */
+export function checkTarget(target: string): void {
+  if (typeof target === "string") return;
+  throw fxError("GraphArgument", `a target is a string, not a ${typeof target}`, {
+    help: "name a function by its qualified name, such as torch.ops.aten.relu.default",
+  });
+}
+
+/** Changes the arguments of a node and keeps the users right. */
+export function setArguments(node: Node, args: Tuple, kwargs: Kwargs): void {
+  checkMember(node.graph, node);
+  const inputs = inputNodes(args, kwargs);
+  for (const input of inputs) checkMember(node.graph, input);
+  const state = stateOf(node);
+  for (const input of state.inputs) stateOf(input).users.delete(node);
+  state.args = args;
+  state.kwargs = kwargs;
+  state.inputs = inputs;
+  for (const input of inputs) stateOf(input).users.add(node);
+  node.meta.delete("val");
+}
+
+/** Takes the arguments away from a node that is being erased. */
+export function clearArguments(node: Node): void {
+  setArguments(node, EMPTY, NO_KWARGS);
+}
+
+function foreign(node: Node, why: string): FxError {
+  return fxError("NodeForeign", `node ${node.name} ${why}`, {
+    help: "use a node of this graph; graph.graphCopy and graph.nodeCopy bring nodes over",
+  });
+}
