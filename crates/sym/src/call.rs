@@ -1,7 +1,7 @@
 //! Calls of functions, simplified where PyTorch does so.
 
 use crate::boolean::BoolCall;
-use crate::expr::{Call, Expr};
+use crate::expr::{Call, Expr, Invalid};
 use crate::int::IntRef;
 use crate::poly::Atom;
 use crate::{EvalError, Func, SymBool, SymFloat, SymInt, Value, division, eval, order};
@@ -219,6 +219,9 @@ fn power(args: Vec<Expr>) -> Result<Expr> {
 /// `Max` or `Min` of integers: flat, without duplicates, with at most one number.
 fn extremum(func: Func, args: Vec<Expr>) -> SymInt {
     let is_max = func == Func::Max;
+    if let Some(invalid) = args.iter().fold(None, |it, arg| Invalid::of_either(it, arg.invalid())) {
+        return SymInt::of_invalid(invalid);
+    }
     let mut number: Option<i64> = None;
     let mut others: Vec<SymInt> = Vec::new();
     let mut queue: Vec<SymInt> = args.iter().filter_map(Expr::as_int).cloned().collect();
@@ -228,15 +231,14 @@ fn extremum(func: Func, args: Vec<Expr>) -> SymInt {
             continue;
         }
         match arg.view() {
-            IntRef::Invalid(it) => return SymInt::of_invalid(it),
             IntRef::Int(value) => {
                 number = Some(number.map_or(value, |it| if is_max { it.max(value) } else { it.min(value) }));
             }
-            IntRef::Poly(_) => others.push(arg),
+            IntRef::Poly(_) | IntRef::Invalid(_) => others.push(arg),
         }
     }
     let mut others: Vec<Expr> = others.into_iter().map(Expr::Int).collect();
-    others.sort_by(order::cmp_exprs);
+    others.sort_by(order::cmp_unordered_args);
     others.dedup();
     if let (Some(number), [Expr::Int(only)]) = (number, others.as_slice()) {
         let only_is_larger = match number {
@@ -298,7 +300,7 @@ fn sum_or_product(func: Func, args: Vec<Expr>) -> Expr {
 
 /// A relation of two numbers.
 pub(crate) fn relation(func: Func, a: Expr, b: Expr) -> SymBool {
-    if let Some(invalid) = a.invalid().or(b.invalid()) {
+    if let Some(invalid) = Invalid::of_either(a.invalid(), b.invalid()) {
         return SymBool::Invalid(invalid);
     }
     if let (Expr::Int(x), Expr::Int(y)) = (&a, &b)
@@ -322,7 +324,7 @@ pub(crate) fn connective(func: Func, args: Vec<SymBool>) -> SymBool {
         match arg {
             SymBool::Const(it) if it == deciding => return SymBool::Const(deciding),
             SymBool::Const(_) => {}
-            SymBool::Invalid(it) => invalid = Some(it),
+            SymBool::Invalid(it) => invalid = Invalid::of_either(invalid, Some(it)),
             SymBool::Call(it) if it.func() == func => others.extend(it.args().iter().cloned()),
             SymBool::Call(it) => others.push(Expr::Bool(SymBool::Call(it))),
         }
@@ -330,7 +332,7 @@ pub(crate) fn connective(func: Func, args: Vec<SymBool>) -> SymBool {
     if let Some(invalid) = invalid {
         return SymBool::Invalid(invalid);
     }
-    others.sort_by(order::cmp_exprs);
+    others.sort_by(order::cmp_unordered_args);
     others.dedup();
     match others.as_slice() {
         [] => SymBool::Const(!deciding),

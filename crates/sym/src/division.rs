@@ -116,9 +116,9 @@ pub(crate) fn modulo(func: Func, a: &SymInt, b: &SymInt) -> SymInt {
 }
 
 fn trivial(a: &SymInt, b: &SymInt) -> Option<SymInt> {
-    match (a.invalid(), b.invalid()) {
-        (Some(it), _) | (None, Some(it)) => Some(SymInt::of_invalid(it)),
-        (None, None) => (*b == 0).then(|| SymInt::of_invalid(Invalid::DivisionByZero)),
+    match Invalid::of_either(a.invalid(), b.invalid()) {
+        Some(it) => Some(SymInt::of_invalid(it)),
+        None => (*b == 0).then(|| SymInt::of_invalid(Invalid::DivisionByZero)),
     }
 }
 

@@ -77,6 +77,11 @@ impl ShapeEnv {
         self.ranges.iter()
     }
 
+    /// The range that a symbol was constrained to, if it was.
+    pub fn declared_range(&self, symbol: &Symbol) -> Option<ValueRange> {
+        self.ranges.get(symbol).copied()
+    }
+
     /// What is known of a symbol: its range and its assumptions.
     pub fn range(&self, symbol: &Symbol) -> ValueRange {
         let range = self.ranges.get(symbol).copied().unwrap_or_default();

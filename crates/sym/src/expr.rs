@@ -23,16 +23,27 @@ pub enum Invalid {
     Overflow,
     /// Something was divided by zero.
     DivisionByZero,
+    /// A function has no value for its argument, such as a negative power of an integer.
+    Undefined,
     /// The expression grew beyond what is worth keeping.
     TooLarge,
 }
 
 impl Invalid {
+    /// The reason of what is made of two parts; it doesn't depend on their order.
+    pub(crate) fn of_either(a: Option<Invalid>, b: Option<Invalid>) -> Option<Invalid> {
+        match (a, b) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
     /// What happened, to go after "the expression" or "the size".
     pub const fn reason(self) -> &'static str {
         match self {
             Invalid::Overflow => "leaves 64 bits",
             Invalid::DivisionByZero => "divides by zero",
+            Invalid::Undefined => "has no value",
             Invalid::TooLarge => "is too large",
         }
     }

@@ -1,7 +1,7 @@
 //! [`SymFloat`]: floats that depend on sizes or on computed values.
 
 use crate::expr::{Call, Extent, Invalid};
-use crate::{Expr, Func, Symbol};
+use crate::{Expr, Func, SymInt, Symbol};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
@@ -133,6 +133,17 @@ impl SymFloat {
 impl From<f64> for SymFloat {
     fn from(value: f64) -> Self {
         SymFloat(Repr::Const(value))
+    }
+}
+
+impl From<SymInt> for SymFloat {
+    /// The float nearest to an integer.
+    fn from(int: SymInt) -> Self {
+        match (int.as_int(), int.invalid()) {
+            (Some(it), _) => SymFloat::from(it as f64),
+            (None, Some(it)) => SymFloat::of_invalid(it),
+            (None, None) => SymFloat::of_call(Call::new(Func::ToFloat, vec![Expr::Int(int)])),
+        }
     }
 }
 

@@ -223,10 +223,14 @@ impl SymInt {
         ints: fn(i64, i64) -> Option<i64>,
         polys: fn(&[Term], &[Term]) -> Result<Sum, Invalid>,
     ) -> SymInt {
+        if let Some(invalid) = Invalid::of_either(self.invalid(), other.invalid()) {
+            return Self::of_invalid(invalid);
+        }
         match (&self.0, &other.0) {
             (Repr::Int(a), Repr::Int(b)) => ints(*a, *b).map_or(Self::of_invalid(Invalid::Overflow), SymInt::new),
-            (Repr::Invalid(it), _) | (_, Repr::Invalid(it)) => Self::of_invalid(*it),
-            (Repr::Int(_) | Repr::Poly(_), _) => Self::of_sum(self.with_terms(|a| other.with_terms(|b| polys(a, b)))),
+            (Repr::Int(_) | Repr::Poly(_) | Repr::Invalid(_), _) => {
+                Self::of_sum(self.with_terms(|a| other.with_terms(|b| polys(a, b))))
+            }
         }
     }
 

@@ -32,6 +32,55 @@ pub(crate) fn cmp_exprs(a: &Expr, b: &Expr) -> Ordering {
     cmp_keys(&Key::expr(a), &Key::expr(b))
 }
 
+/// The order of the arguments of `Max`, `Min`, `And` and `Or`: smaller expressions first.
+pub(crate) fn cmp_unordered_args(a: &Expr, b: &Expr) -> Ordering {
+    n_nodes(a).cmp(&n_nodes(b)).then_with(|| cmp_exprs(a, b))
+}
+
+/// The terms of a sum in the order in which sympy shows them: as they are, but `6 - u0` instead of `-u0 + 6`.
+pub(crate) fn shown_terms(terms: &[Term]) -> impl ExactSizeIterator<Item = &Term> {
+    let constant_first = match terms {
+        [term, constant] => {
+            term.coeff < 0 && term.factors.len() == 1 && constant.factors.is_empty() && constant.coeff > 0
+        }
+        _ => false,
+    };
+    (0..terms.len()).map(move |at| &terms[if constant_first { 1 - at } else { at }])
+}
+
+/// The number of nodes of the tree that sympy has for an expression.
+fn n_nodes(expr: &Expr) -> u32 {
+    let of_call = |call: &Call| 1 + call.args.iter().map(n_nodes).sum::<u32>();
+    match expr {
+        Expr::Int(it) => match it.view() {
+            IntRef::Int(_) | IntRef::Invalid(_) => 1,
+            IntRef::Poly(poly) => {
+                let n_of_factor = |factor: &Factor| {
+                    let base = match &factor.atom {
+                        Atom::Symbol(_) => 1,
+                        Atom::Call(it) => of_call(it),
+                    };
+                    if factor.power == 1 { base } else { base + 2 }
+                };
+                let n_of_term = |term: &Term| {
+                    let parts = term.factors.len() + usize::from(term.coeff != 1 || term.factors.is_empty());
+                    let n_coeff = u32::from(term.coeff != 1 || term.factors.is_empty());
+                    n_coeff + term.factors.iter().map(n_of_factor).sum::<u32>() + u32::from(parts > 1)
+                };
+                poly.terms.iter().map(n_of_term).sum::<u32>() + u32::from(poly.terms.len() > 1)
+            }
+        },
+        Expr::Float(it) => match it.view() {
+            FloatRef::Call(it) => of_call(it),
+            FloatRef::Const(_) | FloatRef::Rational(..) | FloatRef::Symbol(_) | FloatRef::Invalid(_) => 1,
+        },
+        Expr::Bool(it) => match it {
+            SymBool::Call(it) => of_call(&it.0),
+            SymBool::Const(_) | SymBool::Invalid(_) => 1,
+        },
+    }
+}
+
 /// A view of an expression as sympy's sort key sees it.
 struct Key<'a> {
     part: Part<'a>,
@@ -152,7 +201,10 @@ fn cmp_args(a: &Part<'_>, b: &Part<'_>) -> Ordering {
         }
         (Part::Call(x), Part::Call(y)) => cmp_lists(&x.args, &y.args, cmp_exprs),
         (Part::Product(x), Part::Product(y)) => cmp_lists(x, y, |x, y| cmp_keys(&Key::factor(x), &Key::factor(y))),
-        (Part::Sum(x), Part::Sum(y)) => cmp_lists(x, y, |x, y| cmp_keys(&Key::term(x), &Key::term(y))),
+        (Part::Sum(x), Part::Sum(y)) => {
+            let (x, y): (Vec<&Term>, Vec<&Term>) = (shown_terms(x).collect(), shown_terms(y).collect());
+            cmp_lists(&x, &y, |x, y| cmp_keys(&Key::term(x), &Key::term(y)))
+        }
         // The class has decided everything else but numbers of different kinds, and sums of different sorts.
         (x, y) => rank(x).cmp(&rank(y)),
     }

@@ -2,7 +2,7 @@
 
 use crate::call::call;
 use crate::division;
-use crate::syntax::{self, Binary, Kind, Limits, Node, Relation, Unary, malformed};
+use crate::syntax::{self, Binary, Kind, Limits, Node, Unary, malformed};
 use crate::{Assumptions, Expr, Func, SymBool, SymFloat, SymInt, Symbol};
 use std::collections::BTreeMap;
 use tracefx_core::{Code, Diagnostic, Result};
@@ -64,10 +64,7 @@ impl Parser {
     pub fn parse_float(&mut self, text: &str) -> Result<SymFloat> {
         match self.parse(text)? {
             Expr::Float(it) => Ok(it),
-            Expr::Int(it) => match call(Func::ToFloat, vec![Expr::Int(it)])? {
-                Expr::Float(it) => Ok(it),
-                other => Err(wrong_sort(text, &other, "a float")),
-            },
+            Expr::Int(it) => Ok(it.into()),
             other => Err(wrong_sort(text, &other, "a float")),
         }
     }
@@ -151,7 +148,7 @@ impl Reader<'_> {
                 let mut parts = Vec::new();
                 for (relation, right) in rest {
                     let right = self.expr(right)?;
-                    parts.push(self.call(relation_func(*relation), vec![left, right.clone()], node.at)?);
+                    parts.push(self.call(relation.func(), vec![left, right.clone()], node.at)?);
                     left = right;
                 }
                 if parts.len() == 1 { Ok(parts.remove(0)) } else { self.call(Func::And, parts, node.at) }
@@ -333,17 +330,6 @@ impl Reader<'_> {
 
 fn symbol_expr(symbol: Symbol) -> Expr {
     if symbol.is_integer() { Expr::Int(symbol.into()) } else { Expr::Float(symbol.into()) }
-}
-
-fn relation_func(relation: Relation) -> Func {
-    match relation {
-        Relation::Eq => Func::Eq,
-        Relation::Ne => Func::Ne,
-        Relation::Lt => Func::Lt,
-        Relation::Le => Func::Le,
-        Relation::Gt => Func::Gt,
-        Relation::Ge => Func::Ge,
-    }
 }
 
 /// The function of a name in `srepr`, or of one of sympy's short names of relations.

@@ -5,7 +5,7 @@ use crate::float::FloatRef;
 use crate::func::precedence;
 use crate::int::IntRef;
 use crate::poly::{Atom, Factor, Term};
-use crate::{Func, SymBool, SymFloat, SymInt};
+use crate::{Func, SymBool, SymFloat, SymInt, order};
 use std::fmt::{self, Display, Formatter, Write};
 
 impl Display for SymInt {
@@ -69,7 +69,7 @@ impl fmt::Debug for crate::BoolCall {
 }
 
 fn write_sum(f: &mut Formatter<'_>, terms: &[Term]) -> fmt::Result {
-    for (at, term) in terms.iter().enumerate() {
+    for (at, term) in order::shown_terms(terms).enumerate() {
         match (at, term.coeff < 0) {
             (0, true) => f.write_str("-")?,
             (0, false) => {}
@@ -240,6 +240,13 @@ fn write_call(f: &mut Formatter<'_>, call: &Call) -> fmt::Result {
         (Func::Not, [arg]) => {
             f.write_char('~')?;
             write_operand(f, arg, precedence::NOT)
+        }
+        (Func::Max | Func::Min, args) => {
+            let mut args = args.to_vec();
+            args.sort_by(order::cmp_exprs);
+            write!(f, "{}(", call.func.name())?;
+            write_operands(f, &args, ", ", 0)?;
+            f.write_char(')')
         }
         (Func::Eq, args) => {
             f.write_str("Eq(")?;

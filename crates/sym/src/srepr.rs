@@ -5,7 +5,7 @@ use crate::float::FloatRef;
 use crate::int::IntRef;
 use crate::poly::{Atom, Factor, Term};
 use crate::print::{Zeros, float_text};
-use crate::{SymBool, SymFloat, SymInt, Symbol};
+use crate::{SymBool, SymFloat, SymInt, Symbol, order};
 use std::fmt::{self, Formatter, Write};
 
 macro_rules! srepr {
@@ -49,7 +49,11 @@ fn write_int(f: &mut Formatter<'_>, int: &SymInt) -> fmt::Result {
         IntRef::Invalid(_) => write!(f, "{int}"),
         IntRef::Poly(poly) => match &*poly.terms {
             [term] => write_term(f, term),
-            terms => write_list(f, "Add", terms, write_term),
+            terms => {
+                f.write_str("Add(")?;
+                write_items(f, order::shown_terms(terms), write_term)?;
+                f.write_char(')')
+            }
         },
     }
 }
@@ -104,7 +108,7 @@ fn write_term(f: &mut Formatter<'_>, term: &Term) -> fmt::Result {
             if coeff.unsigned_abs() != 1 {
                 write!(f, "Integer({}), ", coeff.unsigned_abs())?;
             }
-            write_items(f, factors, write_factor)?;
+            write_items(f, factors.iter(), write_factor)?;
             f.write_char(')')
         }
     }
@@ -124,26 +128,17 @@ fn write_factor(f: &mut Formatter<'_>, factor: &Factor) -> fmt::Result {
 }
 
 fn write_call(f: &mut Formatter<'_>, call: &Call) -> fmt::Result {
-    write_list(f, call.func.name(), &call.args, write_expr)
-}
-
-fn write_list<T>(
-    f: &mut Formatter<'_>,
-    name: &str,
-    items: &[T],
-    write: impl Fn(&mut Formatter<'_>, &T) -> fmt::Result,
-) -> fmt::Result {
-    write!(f, "{name}(")?;
-    write_items(f, items, write)?;
+    write!(f, "{}(", call.func.name())?;
+    write_items(f, call.args.iter(), write_expr)?;
     f.write_char(')')
 }
 
-fn write_items<T>(
+fn write_items<'a, T: 'a>(
     f: &mut Formatter<'_>,
-    items: &[T],
+    items: impl Iterator<Item = &'a T>,
     write: impl Fn(&mut Formatter<'_>, &T) -> fmt::Result,
 ) -> fmt::Result {
-    for (at, item) in items.iter().enumerate() {
+    for (at, item) in items.enumerate() {
         if at > 0 {
             f.write_str(", ")?;
         }

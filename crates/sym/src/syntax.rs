@@ -3,6 +3,7 @@
 //! Both expressions (`Add(Symbol('s0'), Integer(1))`, `s0 + 1`) and guards (`L['x'].size()[0] <= 1024`) are Python. This
 //! module knows the grammar and the limits; what the names mean is for the modules that walk the tree.
 
+use crate::Func;
 use tracefx_core::{Code, Diagnostic, Result};
 
 /// Limits on what is read from files; each is named in the error of what exceeds it.
@@ -82,6 +83,62 @@ pub(crate) enum Relation {
     Le,
     Gt,
     Ge,
+}
+
+impl Binary {
+    pub(crate) const fn symbol(self) -> &'static str {
+        match self {
+            Binary::Add => "+",
+            Binary::Sub => "-",
+            Binary::Mul => "*",
+            Binary::TrueDiv => "/",
+            Binary::FloorDiv => "//",
+            Binary::Mod => "%",
+            Binary::And => "&",
+            Binary::Or => "|",
+            Binary::LShift => "<<",
+            Binary::RShift => ">>",
+        }
+    }
+
+    /// How tightly it binds: operators of one level form a chain.
+    pub(crate) const fn level(self) -> u8 {
+        match self {
+            Binary::Or => FIRST_LEVEL,
+            Binary::And => FIRST_LEVEL + 1,
+            Binary::LShift | Binary::RShift => FIRST_LEVEL + 2,
+            Binary::Add | Binary::Sub => FIRST_LEVEL + 3,
+            Binary::Mul | Binary::TrueDiv | Binary::FloorDiv | Binary::Mod => LAST_LEVEL,
+        }
+    }
+}
+
+/// The loosest and the tightest level of the binary operators.
+const FIRST_LEVEL: u8 = 5;
+const LAST_LEVEL: u8 = 9;
+
+impl Relation {
+    pub(crate) const fn func(self) -> Func {
+        match self {
+            Relation::Eq => Func::Eq,
+            Relation::Ne => Func::Ne,
+            Relation::Lt => Func::Lt,
+            Relation::Le => Func::Le,
+            Relation::Gt => Func::Gt,
+            Relation::Ge => Func::Ge,
+        }
+    }
+
+    pub(crate) const fn symbol(self) -> &'static str {
+        match self {
+            Relation::Eq => "==",
+            Relation::Ne => "!=",
+            Relation::Lt => "<",
+            Relation::Le => "<=",
+            Relation::Gt => ">",
+            Relation::Ge => ">=",
+        }
+    }
 }
 
 /// Reads one expression; nothing may follow it.
@@ -292,44 +349,40 @@ impl<'a> Reader<'a> {
 
     fn comparison(&mut self) -> Result<Node<'a>> {
         let at = self.token_at;
-        let first = self.chain(0)?;
+        let first = self.chain(FIRST_LEVEL)?;
         let mut rest = Vec::new();
-        while let Token::Operator(operator) = self.token {
-            let relation = match operator {
-                "==" => Relation::Eq,
-                "!=" => Relation::Ne,
-                "<" => Relation::Lt,
-                "<=" => Relation::Le,
-                ">" => Relation::Gt,
-                ">=" => Relation::Ge,
-                _ => break,
-            };
+        while let Some(relation) = self.relation() {
             self.advance()?;
-            rest.push((relation, self.chain(0)?));
+            rest.push((relation, self.chain(FIRST_LEVEL)?));
         }
         Ok(if rest.is_empty() { first } else { Node { kind: Kind::Compare(Box::new(first), rest), at } })
     }
 
-    /// The binary operators by level, loosest first.
-    fn binary(&self, level: usize) -> Option<Binary> {
+    fn relation(&self) -> Option<Relation> {
         let Token::Operator(operator) = self.token else { return None };
-        match (level, operator) {
-            (0, "|") => Some(Binary::Or),
-            (1, "&") => Some(Binary::And),
-            (2, "<<") => Some(Binary::LShift),
-            (2, ">>") => Some(Binary::RShift),
-            (3, "+") => Some(Binary::Add),
-            (3, "-") => Some(Binary::Sub),
-            (4, "*") => Some(Binary::Mul),
-            (4, "/") => Some(Binary::TrueDiv),
-            (4, "//") => Some(Binary::FloorDiv),
-            (4, "%") => Some(Binary::Mod),
-            (_, _) => None,
-        }
+        const ALL: [Relation; 6] = [Relation::Eq, Relation::Ne, Relation::Lt, Relation::Le, Relation::Gt, Relation::Ge];
+        ALL.into_iter().find(|it| it.symbol() == operator)
     }
 
-    fn chain(&mut self, level: usize) -> Result<Node<'a>> {
-        if level > 4 {
+    fn binary(&self, level: u8) -> Option<Binary> {
+        let Token::Operator(operator) = self.token else { return None };
+        const ALL: [Binary; 10] = [
+            Binary::Add,
+            Binary::Sub,
+            Binary::Mul,
+            Binary::TrueDiv,
+            Binary::FloorDiv,
+            Binary::Mod,
+            Binary::And,
+            Binary::Or,
+            Binary::LShift,
+            Binary::RShift,
+        ];
+        ALL.into_iter().find(|it| it.level() == level && it.symbol() == operator)
+    }
+
+    fn chain(&mut self, level: u8) -> Result<Node<'a>> {
+        if level > LAST_LEVEL {
             return self.unary();
         }
         let at = self.token_at;
