@@ -1,0 +1,74 @@
+/**
+ * What an exported program consists of, without what can be done with it.
+ *
+ * @module
+ */
+import type { GraphModule } from "../graph/module.ts";
+import type { Tensor } from "../tensor/tensor.ts";
+import type { Argument, GraphSignature } from "./signature.ts";
+
+/** A parameter or persistent buffer. */
+export interface StateEntry {
+  readonly tensor: Tensor;
+  readonly isParameter: boolean;
+  readonly requiresGrad: boolean;
+}
+
+/** Something that a program holds besides its state: a tensor, or a custom object as the bytes of its pickle. */
+export type Constant =
+  | { readonly kind: "tensor"; readonly tensor: Tensor }
+  | { readonly kind: "customObj"; readonly bytes: Uint8Array };
+
+/** The structure of nested inputs or outputs: PyTorch's pytree `TreeSpec`. */
+export interface TreeSpec {
+  /** The container's type, such as `builtins.tuple`; undefined for a leaf. */
+  readonly type: string | undefined;
+  /** What the type needs besides the children, as JSON text: the keys of a dict, for one. */
+  readonly context: string | undefined;
+  readonly children: readonly TreeSpec[];
+}
+
+/** The signature of a module whose calls are to be kept. */
+export interface CallSignature {
+  readonly inputs: readonly Argument[];
+  readonly outputs: readonly Argument[];
+  /** The structure of `(args, kwargs)`. */
+  readonly inSpec: TreeSpec;
+  readonly outSpec: TreeSpec;
+  readonly forwardArgNames: readonly string[] | undefined;
+}
+
+/** One module that the traced code called; the root has an empty name. */
+export interface ModuleCallEntry {
+  readonly fqn: string;
+  readonly signature: CallSignature | undefined;
+}
+
+/** The values that a symbol may have; undefined is no bound. */
+export interface RangeConstraint {
+  readonly min: number | bigint | undefined;
+  readonly max: number | bigint | undefined;
+}
+
+/** The parts of an exported program, as files hold them. */
+export interface ProgramParts {
+  graphModule: GraphModule;
+  graphSignature: GraphSignature;
+  /** Parameters and persistent buffers by qualified name. */
+  state: Map<string, StateEntry>;
+  /** Lifted constants, buffers that are not saved, and custom objects, by qualified name. */
+  constants: Map<string, Constant>;
+  rangeConstraints: Map<string, RangeConstraint>;
+  moduleCallGraph: ModuleCallEntry[];
+  /** The dialects that the graph was checked against. */
+  verifiers: string[];
+  /** Conditions on the inputs as Python expressions. */
+  guards: string[];
+  opsetVersion: Map<string, number>;
+  schemaVersion: readonly [major: number, minor: number];
+  torchVersion: string;
+  /** The fields of the named tuples among inputs and outputs. */
+  namedtupleFields: Map<string, string[]>;
+  /** Texts that the user saved beside the program. */
+  extraFiles: Map<string, string>;
+}
