@@ -131,6 +131,19 @@ impl Graph {
         &self.names
     }
 
+    /// Replaces the record of the names that were given, to go on naming nodes as another graph would.
+    ///
+    /// # Errors
+    /// `GraphInvalid` where the name of a node is not among them.
+    pub fn set_names(&mut self, names: Namespace) -> Result<()> {
+        if let Some(id) = self.nodes().find(|&it| !names.is_used(&self.node(it).name)) {
+            let name = &*self.node(id).name;
+            return Err(Diagnostic::new(Code::GraphInvalid, format!("the name `{name}` was never given")).node(name));
+        }
+        self.names = names;
+        Ok(())
+    }
+
     /// Where new nodes go.
     pub fn insert_point(&self) -> InsertPoint {
         self.insert_point

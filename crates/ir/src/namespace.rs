@@ -60,6 +60,25 @@ impl Namespace {
         candidate
     }
 
+    /// A namespace in which these names were given, and for each base the suffix that was given last.
+    pub fn from_parts(
+        used: impl IntoIterator<Item = Box<str>>,
+        suffixes: impl IntoIterator<Item = (Box<str>, u128)>,
+    ) -> Self {
+        let (used, base_count) = (used.into_iter().collect(), suffixes.into_iter().collect());
+        Namespace { used, base_count, dense: FxHashMap::default() }
+    }
+
+    /// The names that were given, in no particular order.
+    pub fn used(&self) -> impl Iterator<Item = &str> {
+        self.used.iter().map(|it| &**it)
+    }
+
+    /// For each base the suffix that was given last, zero for none, in no particular order.
+    pub fn suffixes(&self) -> impl Iterator<Item = (&str, u128)> {
+        self.base_count.iter().map(|(base, suffix)| (&**base, *suffix))
+    }
+
     /// Takes exactly this name; `false` where it is taken already.
     pub fn reserve(&mut self, name: &str) -> bool {
         self.used.insert(name.into())
