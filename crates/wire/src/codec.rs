@@ -1,0 +1,205 @@
+//! Whole files: which sections there are, and in which order they are written and read.
+
+use crate::file::{FileWriter, Outline};
+use crate::format::Tag;
+use crate::graph::{read_graph, read_names, write_graph, write_names};
+use crate::meta::{read_meta, write_meta};
+use crate::module::{modules_of, read_modules, write_modules};
+use crate::strings::{StringWriter, Strings};
+use crate::symbols::{ExprWriter, Exprs};
+use crate::tensors::{TensorWriter, Tensors};
+use crate::words::Words;
+use crate::{Limits, Options};
+use tracefx_core::{Code, Diagnostic, Result, Storage};
+use tracefx_ir::{Graph, GraphModule};
+
+/// Writes a graph alone, without what its `get_attr` and `call_module` nodes refer to.
+///
+/// # Errors
+/// `GraphInvalid` where a node is used before its definition, `LimitExceeded` where an argument is nested deeper than
+/// [`MAX_DEPTH`](crate::MAX_DEPTH), `GraphArgument` where a dict has a key twice.
+pub fn encode_graph(graph: &Graph, options: &Options) -> Result<Vec<u8>> {
+    let mut writer = Writer::default();
+    writer.graphs(&[graph], options)?;
+    writer.finish(options)
+}
+
+/// Reads what [`encode_graph`] wrote.
+///
+/// # Errors
+/// `WireMalformed` where the bytes break a rule of the format, `WireVersion` where they need a newer reader,
+/// `LimitExceeded` where they go beyond a limit. The message names the section and the byte.
+pub fn decode_graph(file: &[u8], limits: &Limits) -> Result<Graph> {
+    let mut reader = Reader::new(file, limits)?;
+    reader.refuse(Tag::Mods, "it holds a module: read it with decode_module")?;
+    reader.refuse(Tag::Tens, "there is no module that they belong to")?;
+    reader.refuse(Tag::Data, "there are no tensors")?;
+    let mut graphs = reader.graphs(1, limits)?;
+    reader.finish()?;
+    Ok(graphs.pop().expect("one graph was read"))
+}
+
+/// Writes a module with its sub-modules and tensors. Tensors that share a storage share it in the file, too.
+///
+/// # Errors
+/// As for [`encode_graph`].
+pub fn encode_module(module: &GraphModule, options: &Options) -> Result<Vec<u8>> {
+    let mut writer = Writer::default();
+    writer.module(module, options)?;
+    writer.finish(options)
+}
+
+/// Reads what [`encode_module`] wrote. `weights` are the storages that were left out, in the order of [`storages`]; it
+/// is empty for a file that has its weights.
+///
+/// # Errors
+/// As for [`decode_graph`], and `ViewOutOfBounds` where a tensor leaves its storage.
+pub fn decode_module(file: &[u8], weights: &[Storage], limits: &Limits) -> Result<GraphModule> {
+    let mut reader = Reader::new(file, limits)?;
+    let module = reader.module(weights, limits)?;
+    reader.finish()?;
+    Ok(module)
+}
+
+/// The storages of a module's tensors, each once, in the order of the file.
+///
+/// # Errors
+/// `LimitExceeded` where modules are nested deeper than [`MAX_DEPTH`](crate::MAX_DEPTH).
+pub fn storages(module: &GraphModule) -> Result<Vec<Storage>> {
+    let mut writer = Writer::default();
+    write_modules(&mut Words::default(), &mut writer.strings, &mut writer.tensors, &modules_of(module)?)?;
+    Ok(writer.tensors.into_storages())
+}
+
+/// A file that is being written: the sections that are done, and the tables that all of them refer to.
+#[derive(Default)]
+struct Writer {
+    file: FileWriter,
+    strings: StringWriter,
+    exprs: ExprWriter,
+    tensors: TensorWriter,
+}
+
+impl Writer {
+    fn module(&mut self, root: &GraphModule, options: &Options) -> Result<()> {
+        let modules = modules_of(root)?;
+        let mut words = Words::default();
+        write_modules(&mut words, &mut self.strings, &mut self.tensors, &modules)?;
+        self.file.section(Tag::Mods, words.into_bytes());
+        let graphs: Vec<&Graph> = modules.iter().map(|it| &it.graph).collect();
+        self.graphs(&graphs, options)
+    }
+
+    fn graphs(&mut self, graphs: &[&Graph], options: &Options) -> Result<()> {
+        for graph in graphs {
+            let mut words = Words::default();
+            write_graph(&mut words, &mut self.strings, graph)?;
+            self.file.section(Tag::Grph, words.into_bytes());
+        }
+        if options.names {
+            let mut words = Words::default();
+            graphs.iter().try_for_each(|it| write_names(&mut words, &mut self.strings, it))?;
+            self.file.section(Tag::Nams, words.into_bytes());
+        }
+        let mut words = Words::default();
+        for graph in graphs {
+            write_meta(&mut words, &mut self.strings, &mut self.exprs, graph)?;
+        }
+        // Graphs without notes take a zero each; where no graph has any, the section is left out.
+        if words.len() > graphs.len() {
+            self.file.section(Tag::Meta, words.into_bytes());
+        }
+        Ok(())
+    }
+
+    fn finish(mut self, options: &Options) -> Result<Vec<u8>> {
+        if let Some(index) = self.tensors.index()? {
+            self.file.section(Tag::Tens, index);
+            if options.weights {
+                self.file.section(Tag::Data, self.tensors.data()?);
+            }
+        }
+        if let Some(exprs) = self.exprs.into_bytes()? {
+            self.file.section(Tag::Syms, exprs);
+        }
+        self.file.section(Tag::Strs, self.strings.into_bytes()?);
+        self.file.finish(options.checksum)
+    }
+}
+
+/// A file that is being read. Sections are read in the order in which they were written.
+struct Reader<'a> {
+    file: &'a [u8],
+    outline: Outline,
+    strings: Strings,
+    exprs: Exprs,
+}
+
+impl<'a> Reader<'a> {
+    fn new(file: &'a [u8], limits: &Limits) -> Result<Self> {
+        let outline = Outline::read(file, limits)?;
+        let strings = outline.cursor(file, Tag::Strs).ok_or_else(|| missing(Tag::Strs))?;
+        let exprs = outline.cursor(file, Tag::Syms);
+        Ok(Reader { file, strings: Strings::read(strings)?, exprs: Exprs::read(exprs)?, outline })
+    }
+
+    fn module(&mut self, weights: &[Storage], limits: &Limits) -> Result<GraphModule> {
+        let index = self.outline.cursor(self.file, Tag::Tens);
+        let data = self.outline.cursor(self.file, Tag::Data);
+        let mut tensors = Tensors::read(index, data, weights)?;
+        let modules = self.outline.cursor(self.file, Tag::Mods);
+        let modules = modules.ok_or_else(|| missing(Tag::Mods).help("a graph alone is read with decode_graph"))?;
+        let mut table = read_modules(modules, &mut self.strings, &mut tensors, limits)?;
+        let graphs = self.graphs(table.modules.len(), limits)?;
+        for (module, graph) in table.modules.iter_mut().zip(graphs) {
+            module.graph = graph;
+        }
+        Ok(table.assemble())
+    }
+
+    fn graphs(&mut self, count: usize, limits: &Limits) -> Result<Vec<Graph>> {
+        let sections = self.outline.cursors(self.file, Tag::Grph);
+        if sections.len() != count {
+            let what = format!("there are {} graphs for {count} modules", sections.len());
+            return Err(Diagnostic::new(Code::WireMalformed, what));
+        }
+        let mut graphs = Vec::with_capacity(count);
+        for cursor in sections {
+            graphs.push(read_graph(cursor, &mut self.strings, limits)?);
+        }
+        if let Some(mut cursor) = self.outline.cursor(self.file, Tag::Nams) {
+            graphs.iter_mut().try_for_each(|it| read_names(&mut cursor, &mut self.strings, it))?;
+            cursor.finish()?;
+        }
+        if let Some(mut cursor) = self.outline.cursor(self.file, Tag::Meta) {
+            if cursor.rest().len() <= 4 * count {
+                return Err(cursor.fail("the section is empty"));
+            }
+            for graph in &mut graphs {
+                read_meta(&mut cursor, &mut self.strings, &mut self.exprs, graph)?;
+            }
+            cursor.finish()?;
+        }
+        Ok(graphs)
+    }
+
+    fn refuse(&self, tag: Tag, why: &str) -> Result<()> {
+        match self.outline.cursor(self.file, tag) {
+            Some(cursor) => Err(cursor.fail(why)),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses what nothing refers to, unless a section that is not known here may.
+    fn finish(&self) -> Result<()> {
+        if self.outline.has_unknown() {
+            return Ok(());
+        }
+        self.exprs.finish()?;
+        self.strings.finish(Tag::Strs)
+    }
+}
+
+fn missing(tag: Tag) -> Diagnostic {
+    Diagnostic::new(Code::WireMalformed, format!("the section {tag} is missing"))
+}

@@ -1,0 +1,196 @@
+//! The numbers of the format. TypeScript's copy is printed from here; `docs/format.md` explains them.
+
+use std::fmt;
+
+/// The first four bytes of a file.
+pub const MAGIC: [u8; 4] = *b"FXG\0";
+/// Readers refuse another major version.
+pub const MAJOR: u16 = 1;
+/// A newer minor version adds sections that older readers may skip.
+pub const MINOR: u16 = 0;
+
+/// Bytes of the header.
+pub const HEADER_LEN: usize = 32;
+/// Bytes of one entry of the section table.
+pub const ENTRY_LEN: usize = 24;
+/// The header's flag that says that the checksum is there.
+pub const HAS_CHECKSUM: u32 = 1;
+/// Where the checksum stands in the header.
+pub const CHECKSUM_AT: usize = 24;
+
+/// A section's flag: a reader that does not know the section must refuse the file.
+pub const CRITICAL: u32 = 1;
+/// A section's flag: it begins at a multiple of [`WIDE_ALIGNMENT`], not of [`ALIGNMENT`].
+pub const WIDE: u32 = 2;
+/// Where sections begin: at multiples of this.
+pub const ALIGNMENT: usize = 8;
+/// Where wide sections, and the storages in them, begin.
+pub const WIDE_ALIGNMENT: usize = 64;
+
+/// The largest number that stands in the upper 24 bits of a word.
+pub const MAX_PAYLOAD: u32 = (1 << 24) - 1;
+
+macro_rules! sections {
+    ($($(#[$meta:meta])* $variant:ident = $text:literal $flags:expr),+ $(,)?) => {
+        /// A kind of section, in the order in which a file has them.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Tag { $($(#[$meta])* $variant),+ }
+
+        impl Tag {
+            /// Every kind, in file order.
+            pub const ALL: &'static [Tag] = &[$(Tag::$variant),+];
+
+            /// The four letters.
+            pub const fn name(self) -> &'static str {
+                match self { $(Tag::$variant => $text),+ }
+            }
+
+            /// The flags that the section always has.
+            pub const fn flags(self) -> u32 {
+                match self { $(Tag::$variant => $flags),+ }
+            }
+        }
+    };
+}
+
+sections! {
+    /// Strings, each once, in the order in which the other sections first refer to them.
+    Strs = "STRS" CRITICAL,
+    /// Symbolic expressions.
+    Syms = "SYMS" CRITICAL,
+    /// The tree of modules.
+    Mods = "MODS" CRITICAL,
+    /// A graph; the only section that may be there several times.
+    Grph = "GRPH" CRITICAL,
+    /// Names that were given but that no node has any more.
+    Nams = "NAMS" 0,
+    /// What passes and the exporter have noted about nodes.
+    Meta = "META" 0,
+    /// What makes a module an exported program.
+    Sign = "SIGN" CRITICAL,
+    /// Tensors and the lengths of their storages.
+    Tens = "TENS" CRITICAL,
+    /// The bytes of the storages.
+    Data = "DATA" CRITICAL | WIDE,
+}
+
+impl Tag {
+    /// The letters as a little-endian word.
+    pub fn code(self) -> u32 {
+        let name = self.name().as_bytes();
+        u32::from_le_bytes([name[0], name[1], name[2], name[3]])
+    }
+
+    /// The kind of this word.
+    pub fn from_code(code: u32) -> Option<Self> {
+        Tag::ALL.iter().copied().find(|it| it.code() == code)
+    }
+}
+
+impl fmt::Display for Tag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+macro_rules! numbers {
+    ($(#[$meta:meta])* $module:ident { $($(#[$nmeta:meta])* $name:ident = $value:literal),+ $(,)? }) => {
+        $(#[$meta])*
+        pub mod $module {
+            $($(#[$nmeta])* pub const $name: u32 = $value;)+
+
+            /// The names and numbers, in order.
+            pub const ALL: &[(&str, u32)] = &[$((stringify!($name), $value)),+];
+        }
+    };
+}
+
+numbers! {
+    /// What an argument's first word says in its lower 8 bits.
+    arg {
+        /// `None`.
+        NONE = 0,
+        /// `...`.
+        ELLIPSIS = 1,
+        /// A bool: the payload is 0 or 1.
+        BOOL = 2,
+        /// An int: two words follow, the lower one first.
+        INT = 3,
+        /// A float: the two words of its bits follow.
+        FLOAT = 4,
+        /// A complex number: the words of two floats follow.
+        COMPLEX = 5,
+        /// A string: the payload is its index.
+        STR = 6,
+        /// A dtype: the payload is its number.
+        DTYPE = 7,
+        /// A device without an index: the payload is the string of its type.
+        DEVICE = 8,
+        /// A device with an index: the same, and the index as two words.
+        DEVICE_INDEX = 9,
+        /// A layout: the payload is its number.
+        LAYOUT = 10,
+        /// A memory format: the payload is its number.
+        MEMORY_FORMAT = 11,
+        /// Another node: the payload is its position in the graph.
+        NODE = 12,
+        /// An operator: the payload is the string of its name.
+        OP = 13,
+        /// A list: the payload is the number of items, which follow.
+        LIST = 14,
+        /// A tuple: likewise.
+        TUPLE = 15,
+        /// A dict: the payload is the number of entries; each is the word of its key's string and the value.
+        DICT = 16,
+        /// A slice: start, stop and step follow.
+        SLICE = 17,
+    }
+}
+
+numbers! {
+    /// What the first word of an abstract value says in its lower 8 bits.
+    val {
+        /// No value.
+        NONE = 0,
+        /// A tensor: the payload is its dtype, its layout (8 bits each) and whether it requires a gradient (1 bit).
+        TENSOR = 1,
+        /// An int, float or bool, known or symbolic: its number follows.
+        NUMBER = 2,
+        /// A list: the payload is the number of items, which follow.
+        LIST = 3,
+        /// A tuple: likewise.
+        TUPLE = 4,
+    }
+}
+
+numbers! {
+    /// What the first word of a number says in its lower 8 bits.
+    sym {
+        /// A known int: two words follow, the lower one first.
+        INT = 0,
+        /// A known float: the two words of its bits follow.
+        FLOAT = 1,
+        /// A known bool: the payload is 0 or 1.
+        BOOL = 2,
+        /// An expression: the payload is its index in `SYMS`.
+        EXPR = 3,
+    }
+}
+
+numbers! {
+    /// What an attribute of a module is.
+    attribute {
+        /// A parameter.
+        PARAMETER = 0,
+        /// A buffer that is saved with the module.
+        BUFFER = 1,
+        /// A buffer or constant that is not saved with the module.
+        CONSTANT = 2,
+        /// A sub-module.
+        MODULE = 3,
+    }
+}
+
+/// Every table of numbers, by the name that TypeScript gives it.
+pub const NUMBERS: &[(&str, &[(&str, u32)])] =
+    &[("ARG", arg::ALL), ("VAL", val::ALL), ("SYM", sym::ALL), ("ATTRIBUTE", attribute::ALL)];

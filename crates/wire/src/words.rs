@@ -1,0 +1,58 @@
+//! Writing one section.
+
+use crate::format::MAX_PAYLOAD;
+use tracefx_core::{Code, Diagnostic, Result};
+
+/// The words of a section that is being written.
+#[derive(Debug, Default)]
+pub(crate) struct Words(Vec<u32>);
+
+impl Words {
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(crate) fn word(&mut self, word: u32) {
+        self.0.push(word);
+    }
+
+    /// Two words, the lower one first.
+    pub(crate) fn pair(&mut self, value: u64) {
+        self.0.push(value as u32);
+        self.0.push((value >> 32) as u32);
+    }
+
+    /// The number of things that follow.
+    pub(crate) fn count(&mut self, count: usize) -> Result<()> {
+        let word = u32::try_from(count).map_err(|_| too_large(count, u32::MAX))?;
+        self.word(word);
+        Ok(())
+    }
+
+    /// A word with a tag in its lower 8 bits and a number in the others.
+    pub(crate) fn tagged(&mut self, tag: u32, payload: usize) -> Result<()> {
+        self.0.push(tagged(tag, payload)?);
+        Ok(())
+    }
+
+    /// Overwrites a word that was written before, to announce a length that is known only now.
+    pub(crate) fn patch(&mut self, at: usize, word: u32) {
+        self.0[at] = word;
+    }
+
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        self.0.into_iter().flat_map(u32::to_le_bytes).collect()
+    }
+}
+
+/// A word with a tag in its lower 8 bits and a number in the others.
+pub(crate) fn tagged(tag: u32, payload: usize) -> Result<u32> {
+    match u32::try_from(payload) {
+        Ok(payload) if payload <= MAX_PAYLOAD => Ok(tag | payload << 8),
+        Ok(_) | Err(_) => Err(too_large(payload, MAX_PAYLOAD)),
+    }
+}
+
+fn too_large(count: usize, limit: u32) -> Diagnostic {
+    Diagnostic::new(Code::LimitExceeded, format!("the format counts to {limit}, and there are {count}"))
+}
