@@ -116,6 +116,33 @@ impl DType {
         Self::ALL.iter().copied().find(|it| it.name() == name)
     }
 
+    /// The name that PyTorch's error messages use: that of `c10::ScalarType`, such as `Float` or `Long`.
+    pub const fn cpp_name(self) -> &'static str {
+        match self {
+            DType::Bool => "Bool",
+            DType::UInt8 => "Byte",
+            DType::Int8 => "Char",
+            DType::UInt16 => "UInt16",
+            DType::Int16 => "Short",
+            DType::UInt32 => "UInt32",
+            DType::Int32 => "Int",
+            DType::UInt64 => "UInt64",
+            DType::Int64 => "Long",
+            DType::Float8E4M3FN => "Float8_e4m3fn",
+            DType::Float8E5M2 => "Float8_e5m2",
+            DType::Float8E4M3FNUZ => "Float8_e4m3fnuz",
+            DType::Float8E5M2FNUZ => "Float8_e5m2fnuz",
+            DType::Float8E8M0FNU => "Float8_e8m0fnu",
+            DType::Float16 => "Half",
+            DType::BFloat16 => "BFloat16",
+            DType::Float32 => "Float",
+            DType::Float64 => "Double",
+            DType::Complex32 => "ComplexHalf",
+            DType::Complex64 => "ComplexFloat",
+            DType::Complex128 => "ComplexDouble",
+        }
+    }
+
     /// Whether this is a real floating-point dtype.
     pub const fn is_float(self) -> bool {
         matches!(self.kind(), DTypeKind::Float)
