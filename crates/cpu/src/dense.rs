@@ -49,3 +49,9 @@ pub(crate) fn fill<T: Element, R>(result: &Tensor, fill: impl FnOnce(&mut [T]) -
     assert_eq!(T::DTYPE, result.dtype(), "a kernel fills a tensor as what it is");
     fill(result.storage().write().elements_mut::<T>())
 }
+
+/// Gives the elements of a new, row-major result to `fill`, as unsigned integers of their width.
+pub(crate) fn fill_bits<T: bytemuck::Pod, R>(result: &Tensor, fill: impl FnOnce(&mut [T]) -> R) -> R {
+    assert_eq!(size_of::<T>(), result.dtype().size(), "elements are moved in their own width");
+    fill(bytemuck::cast_slice_mut(result.storage().write().bytes_mut()))
+}

@@ -14,6 +14,10 @@
 //! ```
 
 mod dense;
+mod join;
+mod lookup;
+mod reshape;
+mod strided;
 
 use std::sync::OnceLock;
 use tracefx_exec::Kernels;
@@ -21,5 +25,5 @@ use tracefx_exec::Kernels;
 /// The kernels of this backend.
 pub fn kernels() -> &'static Kernels {
     static KERNELS: OnceLock<Kernels> = OnceLock::new();
-    KERNELS.get_or_init(|| Kernels::new(&[]))
+    KERNELS.get_or_init(|| Kernels::new(&[join::KERNELS, lookup::KERNELS, reshape::KERNELS]))
 }

@@ -14,6 +14,18 @@ use tracefx_ops::{Tol, Value, registry};
 /// Cases that differ from PyTorch on purpose, each with its reason.
 const DIFFERENT: &[(&str, &str)] = &[];
 
+/// Operators that ask for strides, so that another layout of the same elements may have another result or none.
+const BY_STRIDES: &[&str] = &[
+    "aten._unsafe_view.default",
+    "aten.as_strided.default",
+    "aten.as_strided_copy.default",
+    "aten.as_strided_scatter.default",
+    "aten.view.default",
+    "aten.view.dtype",
+    "aten.view_as.default",
+    "aten.view_as_complex.default",
+];
+
 #[test]
 fn recorded_operator_cases_agree() {
     let given = std::env::var("TRACEFX_OPCASES").ok();
@@ -37,7 +49,8 @@ fn recorded_operator_cases_agree() {
         let tensors = SafeTensors::deserialize(&data).ok();
         for (line, text) in fs::read_to_string(&file).unwrap().lines().enumerate() {
             let case: Json = serde_json::from_str(text).unwrap();
-            for restride in [false, true] {
+            let keeps_strides = BY_STRIDES.iter().any(|it| case["op"] == **it);
+            for restride in [false, true].into_iter().take(if keeps_strides { 1 } else { 2 }) {
                 match run_case(&case, tensors.as_ref(), restride) {
                     Ok(()) => n_passed += 1,
                     Err(Refusal::Skip(what)) => *skipped.entry(what).or_default() += 1,

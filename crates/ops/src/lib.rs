@@ -18,6 +18,7 @@ mod bind;
 mod decompose;
 mod families;
 mod infer;
+mod memory_format;
 mod op;
 mod promotion;
 mod registry;

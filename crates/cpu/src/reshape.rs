@@ -1,0 +1,14 @@
+//! Copies for what could not be a view.
+
+use crate::strided::{Source, gather_axes};
+use tracefx_core::{Result, Tensor};
+use tracefx_exec::Kernel;
+use tracefx_ops::Args;
+
+pub(crate) const KERNELS: &[(&str, Kernel)] = &[("aten.reshape.default", Kernel::Fill(reshape))];
+
+fn reshape(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
+    let base = args.tensor(0)?;
+    let flat = results[0].as_strided(base.sizes(), &tracefx_core::contiguous_strides(base.sizes()), 0)?;
+    gather_axes(base, &Source::of(base), &flat)
+}
