@@ -21,7 +21,7 @@ const flags = [
 ];
 
 /** What a target starts from: a function that gives byte arrays. */
-const SEEDS = { archive: archives, pickle: pickles };
+const SEEDS = { archive: archives, pickle: pickles, program: programs };
 
 const targets = readdirSync(join(root, "fuzz/fuzz_targets")).map((file) => file.replace(/\.rs$/, ""));
 const [target, seconds = "60"] = process.argv.slice(2);
@@ -90,6 +90,14 @@ function entriesOf(zip) {
 function archives() {
   const jsons = fixtures().flatMap((zip) => entriesOf(zip).filter(([name]) => name.endsWith(".json")).map((it) => it[1]));
   return [...fixtures(), ...jsons.filter((json) => json.length <= 65536)];
+}
+
+function programs() {
+  return fixtures().flatMap((zip) => {
+    const find = (end) => entriesOf(zip).find(([name]) => name.endsWith(end))?.[1];
+    const [program, weights] = [find("models/model.json"), find("model_weights_config.json")];
+    return program && weights ? [Buffer.concat([program, Buffer.from("\n--\n"), weights])] : [];
+  });
 }
 
 function pickles() {

@@ -60,6 +60,7 @@ impl TargetKind {
 }
 
 type Entries = IndexMap<Str, Str>;
+type Kwargs = Vec<(Str, Arg)>;
 
 impl<'a> Builder<'a> {
     pub(super) fn new(limits: &'a Limits) -> Self {
@@ -268,14 +269,14 @@ impl<'a> Builder<'a> {
         node: &'a schema::Node,
         kind: TargetKind,
         entries: &Entries,
-    ) -> Result<(Vec<Arg>, Vec<(Str, Arg)>)> {
+    ) -> Result<(Vec<Arg>, Kwargs)> {
         let elements = node.inputs.iter().map(|it| 1 + list_len(&it.arg)).sum::<u64>();
         Limits::check("node_args", self.limits.node_args, elements)?;
         let schema = match kind {
             TargetKind::Operator => tracefx_ops::registry().get(&node.target),
             TargetKind::SymOp | TargetKind::HigherOrder | TargetKind::Function => None,
         };
-        let (mut args, mut kwargs): (Vec<Arg>, Vec<(Str, Arg)>) = (Vec::new(), Vec::new());
+        let (mut args, mut kwargs): (Vec<Arg>, Kwargs) = (Vec::new(), Vec::new());
         for NamedArgument { name, arg, kind: given } in &node.inputs {
             self.check_name(name)?;
             let value = self.argument(scope, arg, entries)?;
@@ -283,11 +284,12 @@ impl<'a> Builder<'a> {
                 (TargetKind::SymOp, _) | (_, Some(ArgumentKind::Positional)) => true,
                 (TargetKind::HigherOrder | TargetKind::Function, _) => name.is_empty(),
                 (TargetKind::Operator, Some(ArgumentKind::Keyword)) if !is_python_keyword(name) => false,
-                // Files of PyTorch 2.6 do not say. What has a default is given by name; of an operator that nobody
-                // knows, every argument is taken by position.
+                // Files of PyTorch 2.6 do not say. What has a default is given by name.
                 (TargetKind::Operator, _) => {
-                    let spec = schema.and_then(|op| op.schema.args.iter().find(|it| *it.name == **name));
-                    spec.is_none_or(|it| (it.default.is_none() && !it.is_kwarg_only) || is_python_keyword(name))
+                    match schema.and_then(|op| op.schema.args.iter().find(|it| *it.name == **name)) {
+                        Some(it) => (it.default.is_none() && !it.is_kwarg_only) || is_python_keyword(name),
+                        None => kwargs.is_empty() && !is_usually_named(arg),
+                    }
                 }
             };
             if is_positional {
@@ -546,6 +548,11 @@ fn is_of_pytorch(target: &str) -> bool {
     ];
     let namespace = target.strip_prefix("torch.ops.").and_then(|it| it.split_once('.')).map(|(namespace, _)| namespace);
     namespace.is_some_and(|it| NAMESPACES.binary_search(&it).is_ok())
+}
+
+/// Whether operators take a value like this by name alone, as far as their schemas go.
+fn is_usually_named(argument: &Argument) -> bool {
+    matches!(argument, Argument::ScalarType(_) | Argument::Layout(_) | Argument::Device(_) | Argument::MemoryFormat(_))
 }
 
 fn is_python_keyword(name: &str) -> bool {

@@ -3,4 +3,5 @@
 mod archives;
 mod mutations;
 mod pickles;
+mod programs;
 mod zip_writer;

@@ -5,14 +5,14 @@ use std::path::Path;
 use tracefx_pt2::pickle::Pickle;
 use tracefx_pt2::schema::ExportedProgram;
 use tracefx_pt2::torch_save::TorchSave;
-use tracefx_pt2::{Archive, Limits, LoadOptions};
+use tracefx_pt2::{Archive, Limits, LoadOptions, load};
 
-fn fixture(name: &str) -> Vec<u8> {
+pub(crate) fn fixture(name: &str) -> Vec<u8> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures").join(name).join("model.pt2");
     std::fs::read(path).unwrap()
 }
 
-/// Reads all that there is; the result says only whether all of it was accepted.
+/// Reads all that there is, and loads the program; the result says only whether all of it was accepted.
 fn read_all(bytes: &[u8], options: &LoadOptions) -> tracefx_core::Result<()> {
     let archive = Archive::open(bytes, options)?;
     for name in archive.entries() {
@@ -21,6 +21,7 @@ fn read_all(bytes: &[u8], options: &LoadOptions) -> tracefx_core::Result<()> {
             TorchSave::read(&bytes, options)?;
         }
     }
+    load(bytes, options)?;
     Ok(())
 }
 
