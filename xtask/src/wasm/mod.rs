@@ -81,7 +81,8 @@ fn compile(root: &Path, toolchain: &Toolchain, variant: &Variant) -> Result<Path
 /// The flags of the compiler, in the encoding that admits spaces in paths.
 fn flags(toolchain: &Toolchain, variant: &Variant) -> OsString {
     let features: Vec<&str> = std::iter::once(BASELINE).chain(variant.features.iter().copied()).collect();
-    let mut flags: Vec<OsString> = vec!["-Cpanic=unwind".into()];
+    // Newer compilers encode exceptions in a way that Node before 24 and Safari before 18.4 do not know.
+    let mut flags: Vec<OsString> = vec!["-Cpanic=unwind".into(), "-Cllvm-args=-wasm-use-legacy-eh=true".into()];
     flags.push(format!("-Ctarget-feature={}", features.join(",")).into());
     if let Some(linker) = toolchain.linker() {
         flags.push(concat(["-Clinker=".as_ref(), linker.as_os_str()]));
