@@ -2,6 +2,17 @@ import { defineConfig } from "vitest/config";
 
 export default defineConfig({
   test: {
-    include: ["ts/test/**/*.test.ts", "tests/**/*.test.ts"],
+    projects: [
+      {
+        test: {
+          name: "node",
+          include: ["ts/test/**/*.test.ts", "tests/**/*.test.ts"],
+          exclude: ["tests/browser/**"],
+        },
+      },
+      {
+        test: { name: "browser", include: ["tests/browser/**/*.test.ts"] },
+      },
+    ],
   },
 });

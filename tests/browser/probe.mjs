@@ -1,0 +1,5 @@
+/** What the tests ask of the page: the built package as a module script sees it, under a global name. */
+import { call } from "../../ts/dist/engine/engine.js";
+import * as tracefx from "../../ts/dist/index.js";
+
+Object.assign(globalThis, { probe: { ...tracefx, call } });
