@@ -67,9 +67,15 @@ export function logged(name, command, { env = {}, append = false } = {}) {
   });
 }
 
-/** The last lines of a log, indented. */
+/** Lines that say only that something goes on. */
+const NOISE = /^\s+(Compiling|Checking|Downloading|Downloaded|Running|Doc-tests) /;
+
+/** The last lines of a log that say something, indented. */
 export function tail(/** @type {string} */ log, lines = 40) {
-  const all = readFileSync(log, "utf8").trimEnd().split("\n");
+  const all = readFileSync(log, "utf8")
+    .trimEnd()
+    .split("\n")
+    .filter((line) => !NOISE.test(line));
   const shown = all.slice(-lines).map((line) => `    ${line}`);
   return [`    (${relative(ROOT, log)})`, ...shown].join("\n");
 }
