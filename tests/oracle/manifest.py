@@ -2,7 +2,12 @@
 import hashlib, json, pathlib
 
 root = pathlib.Path(__file__).resolve().parent.parent / "fixtures"
-SOURCES = {"programs": "tests/oracle/gen_fixtures.py", "programs-compat": "tests/oracle/gen_compat.py"}
+SOURCES = {
+    "programs": "tests/oracle/gen_fixtures.py",
+    "programs-compat": "tests/oracle/gen_compat.py",
+    "graphs": "tests/oracle/gen_graph_cases.py",
+    "tensors": "tests/oracle/gen_tensor_cases.py",
+}
 
 
 def torch_version(path):

@@ -47,3 +47,6 @@ export {
   Slice,
   Tuple,
 } from "./graph/values.ts";
+export { tensor, tensorFromBytes, type TensorInput, type TensorOptions } from "./tensor/construct.ts";
+export type { Element, ElementArray } from "./tensor/elements.ts";
+export { type NestedElements, Tensor } from "./tensor/tensor.ts";

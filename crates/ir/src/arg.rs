@@ -81,7 +81,7 @@ impl Arg {
             Arg::Node(node) => map(*node),
             Arg::List(items) => Arg::List(items.iter().map(|it| it.map_nodes(map)).collect()),
             Arg::Tuple(items) => Arg::Tuple(items.iter().map(|it| it.map_nodes(map)).collect()),
-            Arg::Dict(items) => Arg::Dict(items.iter().map(|(key, it)| (key.clone(), it.map_nodes(map))).collect()),
+            Arg::Dict(items) => Arg::Dict(items.iter().map(|(key, it)| (Str::clone(key), it.map_nodes(map))).collect()),
             Arg::Slice(parts) => {
                 Arg::Slice(Box::new([parts[0].map_nodes(map), parts[1].map_nodes(map), parts[2].map_nodes(map)]))
             }

@@ -319,7 +319,7 @@ impl Graph {
         if &*self.node(node).name != candidate {
             self.nodes[node.index()].name = self.names.create_name(candidate).into();
         }
-        self.node(node).name.clone()
+        Str::clone(&self.node(node).name)
     }
 
     /// Gives the node exactly this name.
@@ -343,7 +343,8 @@ impl Graph {
         self.check_own(new)?;
         let mut swap = |it| Arg::Node(if it == old { new } else { it });
         let args = self.node(node).args.iter().map(|it| it.map_nodes(&mut swap)).collect();
-        let kwargs = self.node(node).kwargs.iter().map(|(key, it)| (key.clone(), it.map_nodes(&mut swap))).collect();
+        let kwargs =
+            self.node(node).kwargs.iter().map(|(key, it)| (Str::clone(key), it.map_nodes(&mut swap))).collect();
         self.update(node, |it| (it.args, it.kwargs) = (args, kwargs));
         Ok(())
     }
@@ -440,7 +441,8 @@ impl Graph {
     /// `NodeForeign` where a mapped argument is not a node of this graph.
     pub fn node_copy(&mut self, source: &Node, map: &mut dyn FnMut(NodeId) -> Arg) -> Result<NodeId> {
         let args: Vec<Arg> = source.args.iter().map(|it| it.map_nodes(map)).collect();
-        let kwargs: Vec<(Str, Arg)> = source.kwargs.iter().map(|(key, it)| (key.clone(), it.map_nodes(map))).collect();
+        let kwargs: Vec<(Str, Arg)> =
+            source.kwargs.iter().map(|(key, it)| (Str::clone(key), it.map_nodes(map))).collect();
         let copy = self.create_node(source.op, &source.target, args, kwargs, Some(&source.name))?;
         let node = &mut self.nodes[copy.index()];
         node.ty = source.ty.clone();
@@ -474,7 +476,7 @@ impl Graph {
                 return Ok(result);
             }
             let args: Vec<Arg> = source.args.iter().map(|it| it.map_nodes(&mut mapped)).collect();
-            let kwargs = source.kwargs.iter().map(|(key, it)| (key.clone(), it.map_nodes(&mut mapped))).collect();
+            let kwargs = source.kwargs.iter().map(|(key, it)| (Str::clone(key), it.map_nodes(&mut mapped))).collect();
             other.check_defined(undefined, id)?;
             let copy = self.create_node(source.op, &source.target, args, kwargs, Some(&source.name))?;
             self.nodes[copy.index()].ty = source.ty.clone();
@@ -515,7 +517,7 @@ impl Graph {
             let mut node = source.clone();
             let mut map = |it: NodeId| Arg::Node(new_id(it));
             node.args = source.args.iter().map(|it| it.map_nodes(&mut map)).collect();
-            node.kwargs = source.kwargs.iter().map(|(key, it)| (key.clone(), it.map_nodes(&mut map))).collect();
+            node.kwargs = source.kwargs.iter().map(|(key, it)| (Str::clone(key), it.map_nodes(&mut map))).collect();
             res.nodes.push(node);
             let mut users = UserSet::default();
             self.users(id).iter().for_each(|user| users.insert(new_id(user)));

@@ -15,7 +15,7 @@ impl Graph {
             let node = self.node(id);
             let mut problem =
                 |what: String| problems.push(Diagnostic::new(Code::GraphInvalid, what).node(&**node.name()));
-            if !names.insert(node.name().clone()) {
+            if !names.insert(&**node.name()) {
                 problem(format!("Node redefined name {}!", node.name()));
             }
             for input in node.all_input_nodes() {

@@ -52,7 +52,10 @@ export function decodeFloat(dtype: SmallFloat, bits: number): number {
   return sign * (power === 0 ? fraction : fraction + 2 ** mantissa) * scale;
 }
 
-/** The bits of the nearest number, ties to even, as PyTorch converts: through float32, and NaN where it is too large. */
+/**
+ * The bits of the nearest number, ties to even, as PyTorch converts: through float32. What is too large becomes infinity;
+ * without one, the largest number of `fn` and the NaN of `fnuz`.
+ */
 export function encodeFloat(dtype: SmallFloat, number: number): number {
   const { exponent, mantissa, bias, special } = FORMATS[dtype];
   if (special === "scale") {
@@ -62,17 +65,18 @@ export function encodeFloat(dtype: SmallFloat, number: number): number {
   }
   const value = Math.fround(number);
   const signBit = 2 ** (exponent + mantissa);
-  const isNegative = value < 0 || Object.is(value, -0);
-  const infinity = special === "ieee" ? (2 ** exponent - 1) * 2 ** mantissa : undefined;
-  const nan =
-    special === "fnuz" ? signBit : special === "fn" ? signBit - 1 : (infinity as number) + 2 ** (mantissa - 1);
-  if (Number.isNaN(value)) return nan;
-  const overflow = infinity ?? (special === "fn" ? signBit - 1 : signBit);
-  const magnitude = Math.min(magnitudeBits(Math.abs(value), mantissa, bias), overflow);
-  if (magnitude === overflow && infinity === undefined)
-    return special === "fnuz" ? nan : nan + (isNegative ? signBit : 0);
-  if (magnitude === 0 && special === "fnuz") return 0;
-  return magnitude + (isNegative ? signBit : 0);
+  const infinity = (2 ** exponent - 1) * 2 ** mantissa;
+  const sign = value < 0 || Object.is(value, -0) ? signBit : 0;
+  const magnitude = magnitudeBits(Math.abs(value), mantissa, bias);
+  switch (special) {
+    case "ieee":
+      return Number.isNaN(value) ? infinity + 2 ** (mantissa - 1) : sign + Math.min(magnitude, infinity);
+    case "fn":
+      return Number.isNaN(value) ? signBit - 1 : sign + Math.min(magnitude, signBit - 2);
+    case "fnuz":
+      if (Number.isNaN(value) || magnitude >= signBit) return signBit;
+      return magnitude === 0 ? 0 : sign + magnitude;
+  }
 }
 
 /** Exponent and mantissa of a number that is not negative, as if the exponent had no limit. */
