@@ -1,3 +1,117 @@
 //! The native command `tracefx`.
+//!
+//! Exit codes: 0 done, 1 the program or its inputs were refused, 2 the command line was wrong.
+#![forbid(unsafe_code)]
 
-fn main() {}
+mod files;
+mod session;
+
+use clap::{Parser, Subcommand};
+use files::{read, write};
+use serde_json::json;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Instant;
+use tracefx_core::{Diagnostic, Result};
+use tracefx_engine::{Limits, Runner, inspect, open, read_inputs, write_outputs};
+
+/// Opens, inspects, runs and converts programs that PyTorch exported. Opening a file runs no code of it.
+#[derive(Parser)]
+#[command(name = "tracefx", version, about)]
+struct Cli {
+    /// Prints JSON for machines, errors included.
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Shows the graph, the signature, the constraints, the sizes, and which operators are supported.
+    Inspect {
+        /// A .pt2 archive or .fxg file.
+        file: PathBuf,
+    },
+    /// Runs a program on the inputs of a .safetensors file.
+    Run {
+        /// A .pt2 archive or .fxg file.
+        file: PathBuf,
+        /// The inputs: `in0`, `in1`… by position, or the names that `inspect` shows.
+        #[arg(long)]
+        inputs: PathBuf,
+        /// Where the outputs go, as `out0`, `out1`….
+        #[arg(long)]
+        outputs: PathBuf,
+        /// Runs this often, and tells the fastest time.
+        #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+        repeat: u32,
+    },
+    /// Answers requests on standard input, one JSON object a line.
+    #[command(hide = true)]
+    Session,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    if let Verb::Session = cli.verb {
+        let talk = session::converse(std::io::stdin().lock(), std::io::stdout().lock());
+        return if talk.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    }
+    match execute(&cli) {
+        Ok(text) => {
+            // A reader that stops reading, such as `head`, is no failure of ours.
+            let _ = writeln!(std::io::stdout(), "{text}");
+            ExitCode::SUCCESS
+        }
+        Err(problem) => {
+            let text = if cli.json {
+                json!({ "error": problem_json(&problem) }).to_string()
+            } else {
+                format!("error: {problem}")
+            };
+            let _ = writeln!(std::io::stderr(), "{text}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn execute(cli: &Cli) -> Result<String> {
+    match &cli.verb {
+        Verb::Inspect { file } => {
+            let report = inspect(&open(&read(file)?, &Limits::default())?);
+            Ok(if cli.json { json!(report).to_string() } else { report.to_string() })
+        }
+        Verb::Run { file, inputs, outputs, repeat } => {
+            let runner = Runner::new(&open(&read(file)?, &Limits::default())?)?;
+            let inputs = read_inputs(runner.program(), &read(inputs)?)?;
+            let (mut results, mut fastest) = (Vec::new(), f64::INFINITY);
+            for _ in 0..*repeat {
+                let start = Instant::now();
+                results = runner.run(&inputs)?;
+                fastest = fastest.min(start.elapsed().as_secs_f64());
+            }
+            write(outputs, &write_outputs(&results)?)?;
+            let (n, milliseconds) = (results.len(), fastest * 1e3);
+            Ok(if cli.json {
+                json!({ "outputs": n, "milliseconds": milliseconds }).to_string()
+            } else {
+                format!("{n} outputs in {milliseconds:.3} ms, written to {}", outputs.display())
+            })
+        }
+        Verb::Session => Ok(String::new()),
+    }
+}
+
+fn problem_json(problem: &Diagnostic) -> serde_json::Value {
+    json!({
+        "code": problem.code().id(),
+        "name": problem.code().name(),
+        "message": problem.message(),
+        "node": problem.node_name(),
+        "op": problem.op_name(),
+        "notes": problem.notes(),
+        "help": problem.help_text(),
+    })
+}

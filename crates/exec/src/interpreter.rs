@@ -1,4 +1,5 @@
 use crate::Executor;
+use crate::higher_order::{self, Operand};
 use tracefx_core::{Code, Diagnostic, Result, Tensor};
 use tracefx_ir::{Arg, Attribute, Graph, GraphModule, NodeId, Opcode, Str};
 use tracefx_ops::Value;
@@ -99,6 +100,10 @@ impl<'a> Interpreter<'a> {
             let args = self.values(node.args(), env)?;
             return get_item(&args);
         }
+        if let Some(name) = node.target().strip_prefix("torch.ops.higher_order.") {
+            let operands = node.args().iter().map(|it| self.operand(it, env)).collect::<Result<Vec<_>>>()?;
+            return higher_order::call(name, &operands, self.executor);
+        }
         let args = self.values(node.args(), env)?;
         let kwargs: Vec<(Str, Value<Tensor>)> =
             node.kwargs().iter().map(|(key, it)| Ok((key.clone(), self.value(it, env)?))).collect::<Result<_>>()?;
@@ -108,6 +113,13 @@ impl<'a> Interpreter<'a> {
             1 => results.remove(0),
             _ => Value::List(results),
         })
+    }
+
+    fn operand(&self, arg: &Arg, env: &[Option<Slot<'a>>]) -> Result<Operand<'a>> {
+        match arg.as_node().and_then(|it| env[it.index()].as_ref()) {
+            Some(Slot::Module(module)) => Ok(Operand::Module(module)),
+            Some(Slot::Value(_)) | None => self.value(arg, env).map(Operand::Value),
+        }
     }
 
     fn values(&self, args: &[Arg], env: &[Option<Slot<'a>>]) -> Result<Vec<Value<Tensor>>> {

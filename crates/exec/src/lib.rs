@@ -7,10 +7,12 @@
 
 mod assign;
 mod executor;
+mod higher_order;
 mod interpreter;
 mod kernels;
 
 pub use assign::assign;
 pub use executor::{Executor, tensor_meta};
+pub use higher_order::HIGHER_ORDER;
 pub use interpreter::Interpreter;
 pub use kernels::{Kernel, Kernels};

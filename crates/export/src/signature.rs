@@ -122,6 +122,22 @@ kinds! {
     }
 }
 
+impl OutputKind {
+    /// Whether a call gives this output; new values of buffers, parameters and inputs are written back instead.
+    pub const fn is_result(self) -> bool {
+        match self {
+            OutputKind::UserOutput
+            | OutputKind::LossOutput
+            | OutputKind::GradientToParameter
+            | OutputKind::GradientToUserInput => true,
+            OutputKind::BufferMutation
+            | OutputKind::ParameterMutation
+            | OutputKind::UserInputMutation
+            | OutputKind::Token => false,
+        }
+    }
+}
+
 /// One input of the graph.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InputSpec {

@@ -92,10 +92,9 @@ impl ExportedProgram {
         for (result, spec) in results.into_iter().zip(specs) {
             let target = spec.target.as_deref();
             let destination = match spec.kind {
-                OutputKind::BufferMutation | OutputKind::ParameterMutation => target.and_then(|fqn| {
-                    let found = graph.find_nodes(Opcode::GetAttr, fqn).next();
-                    found
-                }),
+                OutputKind::BufferMutation | OutputKind::ParameterMutation => {
+                    target.and_then(|fqn| graph.find_nodes(Opcode::GetAttr, fqn).next())
+                }
                 OutputKind::UserInputMutation => target.and_then(|name| graph.find(name)),
                 OutputKind::UserOutput
                 | OutputKind::LossOutput

@@ -21,8 +21,9 @@ const ROWS: &[(&str, u8)] = &[
     ("exec", 5),
     ("cpu", 6),
     ("wgpu", 6),
-    ("wasm", 7),
-    ("cli", 7),
+    ("engine", 7),
+    ("wasm", 8),
+    ("cli", 8),
 ];
 
 /// Dependencies inside a row that are allowed, with the reason.

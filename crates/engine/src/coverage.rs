@@ -1,0 +1,106 @@
+use indexmap::IndexMap;
+use serde::Serialize;
+use tracefx_exec::Kernels;
+use tracefx_ir::{GraphModule, Opcode};
+use tracefx_ops::{ArgType, Infer, Op, Tags, registry};
+
+/// How the engine runs an operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Support {
+    /// With a kernel.
+    Kernel,
+    /// By its shape rule alone: a view, or arithmetic on sizes.
+    View,
+    /// As a composition of other operators.
+    Decomposition,
+    /// By the interpreter itself: control flow and `getitem`.
+    Interpreter,
+    /// Not at all.
+    Missing,
+}
+
+impl Support {
+    /// The name, as reports show it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Support::Kernel => "kernel",
+            Support::View => "view",
+            Support::Decomposition => "decomposition",
+            Support::Interpreter => "interpreter",
+            Support::Missing => "missing",
+        }
+    }
+}
+
+/// An operator that a program uses.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct OpUse {
+    /// Its qualified name.
+    pub target: String,
+    /// How many nodes call it, in all graphs of the program.
+    pub count: usize,
+    /// How the engine runs it.
+    pub support: Support,
+}
+
+/// The operators that a module and its sub-graphs call, in order of first use.
+pub fn coverage(module: &GraphModule) -> Vec<OpUse> {
+    let mut counts: IndexMap<String, usize> = IndexMap::new();
+    for (_, module) in module.modules() {
+        for id in module.graph.nodes() {
+            let node = module.graph.node(id);
+            if node.op() == Opcode::CallFunction {
+                *counts.entry(node.target().to_string()).or_default() += 1;
+            }
+        }
+    }
+    let kernels = tracefx_cpu::kernels();
+    counts.into_iter().map(|(target, count)| OpUse { support: support(&target, kernels), target, count }).collect()
+}
+
+fn support(target: &str, kernels: &Kernels) -> Support {
+    if let Some(name) = target.strip_prefix("torch.ops.higher_order.") {
+        return if tracefx_exec::HIGHER_ORDER.contains(&name) { Support::Interpreter } else { Support::Missing };
+    }
+    if target == "operator.getitem" {
+        return Support::Interpreter;
+    }
+    registry().get(target).map_or(Support::Missing, |op| support_of(op, kernels))
+}
+
+fn support_of(op: &Op, kernels: &Kernels) -> Support {
+    if kernels.get(&op.name).is_some() {
+        return Support::Kernel;
+    }
+    match op.def.infer {
+        Infer::InPlaceOf(functional) => {
+            registry().get(functional).map_or(Support::Missing, |it| support_of(it, kernels))
+        }
+        Infer::Composite => Support::Decomposition,
+        Infer::Rule(_) if op.def.decompose.is_some() => Support::Decomposition,
+        Infer::Rule(_) => {
+            let gives_tensors = op.schema.returns.iter().any(|it| holds_tensors(&it.ty));
+            if op.def.tags.has(Tags::VIEW) || !gives_tensors { Support::View } else { Support::Missing }
+        }
+    }
+}
+
+fn holds_tensors(ty: &ArgType) -> bool {
+    match ty {
+        ArgType::Tensor => true,
+        ArgType::Optional(inner) | ArgType::List(inner, _) => holds_tensors(inner),
+        ArgType::Int
+        | ArgType::Float
+        | ArgType::Bool
+        | ArgType::Scalar
+        | ArgType::Complex
+        | ArgType::Str
+        | ArgType::DType
+        | ArgType::Layout
+        | ArgType::Device
+        | ArgType::MemoryFormat
+        | ArgType::Generator
+        | ArgType::Any => false,
+    }
+}

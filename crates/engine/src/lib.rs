@@ -1,0 +1,25 @@
+//! Opens, inspects, runs and converts programs: what the command and the WebAssembly package share.
+//!
+//! Nothing here is an algorithm of its own: it puts the readers, the interpreter and the CPU kernels together, so that
+//! both surfaces give the same answers and print the same tables.
+//!
+//! ```no_run
+//! use tracefx_engine::{Limits, Runner, open};
+//!
+//! let program = open(&std::fs::read("model.pt2").unwrap(), &Limits::default()).unwrap();
+//! println!("{}", program.module.graph);
+//! let outputs = Runner::new(&program).unwrap().run(&[]);
+//! ```
+#![forbid(unsafe_code)]
+
+mod coverage;
+mod inspect;
+mod open;
+mod runner;
+mod tensors;
+
+pub use coverage::{OpUse, Support, coverage};
+pub use inspect::{Report, inspect};
+pub use open::{Format, Limits, open};
+pub use runner::Runner;
+pub use tensors::{Values, read_inputs, read_tensors, write_outputs, write_tensors};

@@ -1,0 +1,55 @@
+use tracefx_core::{Code, Diagnostic, Result, Tensor};
+use tracefx_exec::{Executor, Interpreter};
+use tracefx_export::ExportedProgram;
+use tracefx_ir::{Attribute, GraphModule, Str};
+use tracefx_ops::{Value, registry};
+
+/// A program that is ready to be called: its state, and its graph over the user's inputs.
+///
+/// Buffers that the program changes keep their new values from call to call; the program that the runner was made from
+/// keeps its own.
+#[derive(Debug)]
+pub struct Runner {
+    program: ExportedProgram,
+    module: GraphModule,
+}
+
+impl Runner {
+    /// Makes a program ready.
+    ///
+    /// # Errors
+    /// What [`ExportedProgram::module`] refuses.
+    pub fn new(program: &ExportedProgram) -> Result<Self> {
+        Ok(Runner { program: program.clone(), module: program.module()? })
+    }
+
+    /// Calls the program on the user's inputs, flattened, and gives back the user's outputs, flattened. An input that the
+    /// program changes is changed.
+    ///
+    /// # Errors
+    /// `InputCount`, `InputType`, `InputShape` or `InputValue` where the inputs break a constraint of the program; else
+    /// what an operator refuses. The runner can be called again.
+    pub fn run(&self, inputs: &[Value<Tensor>]) -> Result<Vec<Value<Tensor>>> {
+        let executor = Executor::new(registry(), tracefx_cpu::kernels());
+        match Interpreter::new(&self.module, executor).run(inputs)? {
+            Value::List(outputs) => Ok(outputs),
+            other => {
+                let what = format!("the program returns a {} instead of a tuple", other.kind_name());
+                Err(Diagnostic::new(Code::GraphInvalid, what))
+            }
+        }
+    }
+
+    /// The parameters, buffers and constants that the program reads, as they are now.
+    pub fn state(&self) -> impl Iterator<Item = (&Str, &Tensor)> {
+        self.module.attributes.iter().filter_map(|(name, attribute)| match attribute {
+            Attribute::Tensor { tensor, .. } => Some((name, tensor)),
+            Attribute::Module(_) => None,
+        })
+    }
+
+    /// The program that this was made from.
+    pub fn program(&self) -> &ExportedProgram {
+        &self.program
+    }
+}

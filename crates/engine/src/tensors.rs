@@ -1,0 +1,172 @@
+use safetensors::tensor::{Dtype, SafeTensors, View, serialize};
+use std::borrow::Cow;
+use tracefx_core::{Code, DType, Diagnostic, Result, Storage, Tensor, contiguous_strides};
+use tracefx_export::{Argument, ConstantValue, ExportedProgram};
+use tracefx_ops::Value;
+
+/// Values without structure: the inputs or outputs of a call, flattened.
+pub type Values = Vec<Value<Tensor>>;
+
+/// The user's inputs, flattened, from the bytes of a `.safetensors` file: `in0`, `in1`… by position, or the names of the
+/// graph's inputs. Inputs that were fixed when the program was exported are filled in.
+///
+/// # Errors
+/// `ArchiveMalformed` where the bytes are not such a file, `InputCount` where an input is missing or unknown.
+pub fn read_inputs(program: &ExportedProgram, bytes: &[u8]) -> Result<Values> {
+    let file = parse(bytes)?;
+    let mut taken = Vec::new();
+    let mut inputs = Vec::new();
+    for (position, spec) in program.signature.user_inputs().enumerate() {
+        let by_position = format!("in{position}");
+        let name = spec.arg.name();
+        let found = [by_position.as_str(), name].into_iter().find(|it| file.tensor(it).is_ok());
+        inputs.push(match (found, &spec.arg) {
+            (Some(found), Argument::SymInt(_) | Argument::SymFloat(_) | Argument::SymBool(_)) => {
+                taken.push(found.to_string());
+                tensor_of(&file, found)?.item()?.into()
+            }
+            (Some(found), _) => {
+                taken.push(found.to_string());
+                Value::Tensor(tensor_of(&file, found)?)
+            }
+            (None, Argument::Constant { value, .. }) => constant(value),
+            (None, _) => {
+                let names = file.names().iter().map(|it| it.to_string()).collect::<Vec<_>>().join(", ");
+                return Err(Diagnostic::new(Code::InputCount, format!("input {position} (`{name}`) is missing"))
+                    .note(format!("the file holds {names}"))
+                    .help(format!("call it `{by_position}` or `{name}` in the file")));
+            }
+        });
+    }
+    match file.names().into_iter().find(|it| !taken.iter().any(|name| name == it)) {
+        Some(extra) => Err(Diagnostic::new(Code::InputCount, format!("the program has no input `{extra}`"))
+            .help("tracefx inspect shows its inputs")),
+        None => Ok(inputs),
+    }
+}
+
+/// The bytes of a `.safetensors` file with the user's outputs as `out0`, `out1`…; outputs that are numbers become 0-d
+/// tensors, and `None` is left out.
+///
+/// # Errors
+/// `NotImplemented` for outputs that such a file cannot hold.
+pub fn write_outputs(outputs: &[Value<Tensor>]) -> Result<Vec<u8>> {
+    let mut entries = Vec::new();
+    for (position, output) in outputs.iter().enumerate() {
+        let tensor = match (output, output.as_scalar()) {
+            (Value::Tensor(tensor), _) => tensor.clone(),
+            (Value::None, _) => continue,
+            (_, Some(scalar)) => {
+                let dtype =
+                    if scalar.default_dtype() == DType::Float32 { DType::Float64 } else { scalar.default_dtype() };
+                Tensor::full(dtype, &[], scalar)?
+            }
+            (other, None) => {
+                let what =
+                    format!("output {position} is a {}, which a .safetensors file cannot hold", other.kind_name());
+                return Err(Diagnostic::new(Code::NotImplemented, what));
+            }
+        };
+        entries.push((format!("out{position}"), tensor));
+    }
+    write_tensors(&entries)
+}
+
+/// The tensors of a `.safetensors` file by name.
+///
+/// # Errors
+/// `ArchiveMalformed` where the bytes are not such a file.
+pub fn read_tensors(bytes: &[u8]) -> Result<Vec<(String, Tensor)>> {
+    let file = parse(bytes)?;
+    file.names().into_iter().map(|name| Ok((name.to_string(), tensor_of(&file, name)?))).collect()
+}
+
+/// The bytes of a `.safetensors` file with these tensors.
+///
+/// # Errors
+/// `NotImplemented` for a dtype that such a file cannot hold.
+pub fn write_tensors(tensors: &[(String, Tensor)]) -> Result<Vec<u8>> {
+    let entry = |(name, tensor): &(String, Tensor)| {
+        let dtype = dtype_to_file(tensor.dtype())?;
+        Ok((name.clone(), Entry { dtype, shape: tensor.sizes().to_vec(), data: tensor.to_bytes()? }))
+    };
+    let entries = tensors.iter().map(entry).collect::<Result<Vec<_>>>()?;
+    serialize(entries, None).map_err(|problem| Diagnostic::new(Code::Internal, format!("writing tensors: {problem}")))
+}
+
+fn parse(bytes: &[u8]) -> Result<SafeTensors<'_>> {
+    SafeTensors::deserialize(bytes).map_err(|problem| {
+        Diagnostic::new(Code::ArchiveMalformed, format!("this is not a .safetensors file: {problem}"))
+    })
+}
+
+fn constant(value: &ConstantValue) -> Value<Tensor> {
+    match value {
+        ConstantValue::None => Value::None,
+        ConstantValue::Bool(it) => Value::Bool(*it),
+        ConstantValue::Int(it) => Value::int(*it),
+        ConstantValue::Float(it) => Value::Float(*it),
+        ConstantValue::Str(it) => Value::Str(it.clone()),
+    }
+}
+
+fn tensor_of(file: &SafeTensors<'_>, name: &str) -> Result<Tensor> {
+    let view = file.tensor(name).map_err(|problem| Diagnostic::new(Code::ArchiveMalformed, problem.to_string()))?;
+    let dtype = DTYPES.iter().find(|(_, it)| *it == view.dtype()).map(|(dtype, _)| *dtype);
+    let dtype = dtype.ok_or_else(|| {
+        Diagnostic::new(
+            Code::NotImplemented,
+            format!("`{name}` is of dtype {:?}, which is not implemented", view.dtype()),
+        )
+    })?;
+    let storage = Storage::from_bytes(view.data())?;
+    Tensor::view_of(storage, dtype, view.shape(), &contiguous_strides(view.shape()), 0)
+}
+
+fn dtype_to_file(dtype: DType) -> Result<Dtype> {
+    let found = DTYPES.iter().find(|(it, _)| *it == dtype).map(|(_, dtype)| *dtype);
+    found.ok_or_else(|| Diagnostic::unsupported_dtype(dtype, "writing a .safetensors file"))
+}
+
+const DTYPES: &[(DType, Dtype)] = &[
+    (DType::Bool, Dtype::BOOL),
+    (DType::UInt8, Dtype::U8),
+    (DType::Int8, Dtype::I8),
+    (DType::UInt16, Dtype::U16),
+    (DType::Int16, Dtype::I16),
+    (DType::UInt32, Dtype::U32),
+    (DType::Int32, Dtype::I32),
+    (DType::UInt64, Dtype::U64),
+    (DType::Int64, Dtype::I64),
+    (DType::Float8E4M3FN, Dtype::F8_E4M3),
+    (DType::Float8E5M2, Dtype::F8_E5M2),
+    (DType::Float16, Dtype::F16),
+    (DType::BFloat16, Dtype::BF16),
+    (DType::Float32, Dtype::F32),
+    (DType::Float64, Dtype::F64),
+    (DType::Complex64, Dtype::C64),
+];
+
+struct Entry {
+    dtype: Dtype,
+    shape: Vec<usize>,
+    data: Vec<u8>,
+}
+
+impl View for Entry {
+    fn dtype(&self) -> Dtype {
+        self.dtype
+    }
+
+    fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    fn data(&self) -> Cow<'_, [u8]> {
+        Cow::Borrowed(&self.data)
+    }
+
+    fn data_len(&self) -> usize {
+        self.data.len()
+    }
+}

@@ -1,0 +1,202 @@
+//! Control flow: the operators that take graphs.
+
+use crate::{Executor, Interpreter};
+use tracefx_core::{Code, Diagnostic, Result, Scalar, Tensor};
+use tracefx_ir::GraphModule;
+use tracefx_ops::Value;
+
+/// The higher-order operators that are there, by their names after `torch.ops.higher_order.`.
+pub const HIGHER_ORDER: &[&str] = &["cond", "while_loop", "map_impl", "scan", "wrap_with_set_grad_enabled"];
+
+/// An argument of a higher-order operator.
+pub(crate) enum Operand<'a> {
+    Value(Value<Tensor>),
+    Module(&'a GraphModule),
+}
+
+/// Calls a higher-order operator by its name after `torch.ops.higher_order.`.
+///
+/// # Errors
+/// `NotImplemented` for an operator that is not there; `SchemaMismatch` where the operands are not what it takes; else
+/// what a branch refuses.
+pub(crate) fn call(name: &str, operands: &[Operand<'_>], executor: Executor<'_>) -> Result<Value<Tensor>> {
+    let cx = Call { name, operands, executor };
+    match name {
+        "cond" => cx.cond(),
+        "while_loop" => cx.while_loop(),
+        "map_impl" => cx.map(),
+        "scan" => cx.scan(),
+        "wrap_with_set_grad_enabled" => cx.run(cx.module(1)?, &cx.values(2)?),
+        _ => {
+            let what = format!("the operator higher_order.{name} is not implemented");
+            Err(Diagnostic::new(Code::NotImplemented, what).op(format!("higher_order.{name}")))
+        }
+    }
+}
+
+struct Call<'a> {
+    name: &'a str,
+    operands: &'a [Operand<'a>],
+    executor: Executor<'a>,
+}
+
+impl Call<'_> {
+    /// `cond(pred, true_graph, false_graph, operands)`.
+    fn cond(&self) -> Result<Value<Tensor>> {
+        let branch = if self.truth(self.value(0)?)? { self.module(1)? } else { self.module(2)? };
+        self.run(branch, self.list(3)?)
+    }
+
+    /// `while_loop(cond_graph, body_graph, carried, additional)`.
+    fn while_loop(&self) -> Result<Value<Tensor>> {
+        let (condition, body) = (self.module(0)?, self.module(1)?);
+        let mut carried = self.list(2)?.to_vec();
+        let additional = self.list(3)?;
+        loop {
+            let inputs = [&carried[..], additional].concat();
+            if !self.truth(&self.run(condition, &inputs)?)? {
+                return Ok(Value::List(carried));
+            }
+            let results = items(self.run(body, &inputs)?);
+            if results.len() != carried.len() {
+                return Err(self.refuse(format!(
+                    "the body carries {} values and gives {}",
+                    carried.len(),
+                    results.len()
+                )));
+            }
+            carried = results;
+        }
+    }
+
+    /// `map_impl(graph, xs, additional)`: the graph on each slice of the xs, the results stacked.
+    fn map(&self) -> Result<Value<Tensor>> {
+        let graph = self.module(0)?;
+        let (xs, additional) = (self.list(1)?, self.list(2)?);
+        let mut columns: Vec<Vec<Value<Tensor>>> = Vec::new();
+        for step in 0..self.n_steps(xs)? {
+            let inputs = [&self.slices(xs, step)?[..], additional].concat();
+            self.append(&mut columns, items(self.run(graph, &inputs)?))?;
+        }
+        self.stacked(columns).map(Value::List)
+    }
+
+    /// `scan(graph, init, xs, additional)`: the last carry, then the other results stacked.
+    fn scan(&self) -> Result<Value<Tensor>> {
+        let graph = self.module(0)?;
+        let (xs, additional) = (self.list(2)?, self.list(3)?);
+        let mut carry = self.list(1)?.to_vec();
+        let mut columns: Vec<Vec<Value<Tensor>>> = Vec::new();
+        for step in 0..self.n_steps(xs)? {
+            let inputs = [&carry[..], &self.slices(xs, step)?, additional].concat();
+            let mut results = items(self.run(graph, &inputs)?);
+            if results.len() < carry.len() {
+                return Err(self.refuse(format!(
+                    "the graph carries {} values and gives {}",
+                    carry.len(),
+                    results.len()
+                )));
+            }
+            let others = results.split_off(carry.len());
+            carry = results;
+            self.append(&mut columns, others)?;
+        }
+        carry.extend(self.stacked(columns)?);
+        Ok(Value::List(carry))
+    }
+
+    fn run(&self, module: &GraphModule, inputs: &[Value<Tensor>]) -> Result<Value<Tensor>> {
+        Interpreter::new(module, self.executor).run(inputs)
+    }
+
+    fn n_steps(&self, xs: &[Value<Tensor>]) -> Result<usize> {
+        let sizes: Vec<usize> =
+            xs.iter()
+                .map(|it| match it {
+                    Value::Tensor(tensor) if tensor.rank() > 0 => Ok(tensor.sizes()[0]),
+                    other => Err(self
+                        .refuse(format!("xs should be tensors with a dimension, and one is a {}", other.kind_name()))),
+                })
+                .collect::<Result<_>>()?;
+        match sizes.first() {
+            Some(&n) if n > 0 && sizes.iter().all(|&it| it == n) => Ok(n),
+            _ => Err(self.refuse(format!("xs should have equal leading sizes above zero, and have {sizes:?}"))),
+        }
+    }
+
+    fn slices(&self, xs: &[Value<Tensor>], step: usize) -> Result<Vec<Value<Tensor>>> {
+        let select = |it: &Value<Tensor>| {
+            let args = [it.clone(), Value::int(0), Value::int(step as i64)];
+            Ok(self.executor.call("aten.select.int", &args, &[])?.swap_remove(0))
+        };
+        xs.iter().map(select).collect()
+    }
+
+    fn append(&self, columns: &mut Vec<Vec<Value<Tensor>>>, row: Vec<Value<Tensor>>) -> Result<()> {
+        if columns.is_empty() {
+            columns.resize(row.len(), Vec::new());
+        }
+        if columns.len() != row.len() {
+            return Err(self.refuse(format!("one step gives {} values and another {}", columns.len(), row.len())));
+        }
+        columns.iter_mut().zip(row).for_each(|(column, it)| column.push(it));
+        Ok(())
+    }
+
+    fn stacked(&self, columns: Vec<Vec<Value<Tensor>>>) -> Result<Vec<Value<Tensor>>> {
+        let stack = |column| {
+            Ok(self.executor.call("aten.stack.default", &[Value::List(column), Value::int(0)], &[])?.swap_remove(0))
+        };
+        columns.into_iter().map(stack).collect()
+    }
+
+    fn truth(&self, value: &Value<Tensor>) -> Result<bool> {
+        let scalar = match value {
+            Value::Tensor(tensor) => Some(tensor.item()?),
+            Value::List(items) if items.len() == 1 => return self.truth(&items[0]),
+            other => other.as_scalar(),
+        };
+        match scalar {
+            Some(Scalar::Bool(it)) => Ok(it),
+            Some(_) | None => {
+                Err(self.refuse(format!("the predicate should be a bool and is a {}", value.kind_name())))
+            }
+        }
+    }
+
+    fn module(&self, index: usize) -> Result<&GraphModule> {
+        match self.operands.get(index) {
+            Some(Operand::Module(module)) => Ok(module),
+            Some(Operand::Value(_)) | None => Err(self.refuse(format!("operand {index} should be a graph"))),
+        }
+    }
+
+    fn value(&self, index: usize) -> Result<&Value<Tensor>> {
+        match self.operands.get(index) {
+            Some(Operand::Value(value)) => Ok(value),
+            Some(Operand::Module(_)) | None => Err(self.refuse(format!("operand {index} should be a value"))),
+        }
+    }
+
+    fn values(&self, from: usize) -> Result<Vec<Value<Tensor>>> {
+        (from..self.operands.len()).map(|it| self.value(it).cloned()).collect()
+    }
+
+    fn list(&self, index: usize) -> Result<&[Value<Tensor>]> {
+        match self.value(index)? {
+            Value::List(items) => Ok(items),
+            other => Err(self.refuse(format!("operand {index} should be a list and is a {}", other.kind_name()))),
+        }
+    }
+
+    fn refuse(&self, what: String) -> Diagnostic {
+        Diagnostic::new(Code::SchemaMismatch, what).op(format!("higher_order.{}", self.name))
+    }
+}
+
+fn items(value: Value<Tensor>) -> Vec<Value<Tensor>> {
+    match value {
+        Value::List(items) => items,
+        single => vec![single],
+    }
+}
