@@ -259,8 +259,7 @@ fn check_end_records(bytes: &[u8], start: u64, end: u64, n_entries: u64) -> Resu
 fn check_name(name: &str, limits: &Limits) -> Result<()> {
     Limits::check("name_bytes", limits.name_bytes, name.len() as u64)?;
     let is_plain = name.split('/').all(|part| !part.is_empty() && part != "." && part != "..");
-    // A drive letter or a stream (`c:x`) is harmless here, but not to whoever extracts the same file on Windows.
-    if !is_plain || name.chars().any(|it| it == '\\' || it == ':' || it.is_control()) {
+    if !is_plain || name.chars().any(|it| it == '\\' || it.is_control()) {
         return Err(malformed(format!("{name:?} is not a plain relative path")));
     }
     Ok(())

@@ -3,6 +3,7 @@ use crate::LoadOptions;
 use crate::pickle::{Value as Pickled, ValueId};
 use crate::torch_save::TorchSave;
 use serde_json::Value as Json;
+use std::collections::HashMap;
 use tracefx_core::{Code, Diagnostic, Result, Tensor};
 use tracefx_export::TreeSpec;
 use tracefx_ops::Value;
@@ -15,19 +16,21 @@ pub(super) fn read(bytes: &[u8], spec: &TreeSpec, options: &LoadOptions) -> Resu
     Ok(leaves)
 }
 
-/// Walks the structure and the value together, so that the structure bounds the work whatever the pickle shares.
+/// Walks the structure and the value together. A pickle can share one large value among many places, so the work at a
+/// place must not be more than the structure has children there.
 fn flatten(saved: &TorchSave, id: ValueId, spec: &TreeSpec, leaves: &mut Vec<Value<Tensor>>) -> Result<()> {
     let Some(ty) = spec.ty.as_deref() else {
         leaves.push(leaf(saved, id)?);
         return Ok(());
     };
+    let n = spec.children.len();
     let parts = match ty {
-        "builtins.tuple" | "builtins.list" => items(saved, id),
-        "builtins.dict" | "collections.OrderedDict" => mapping(saved, id, spec),
-        "collections.namedtuple" => saved.pickle().as_object(id).and_then(|(it, ..)| items(saved, it.args)),
+        "builtins.tuple" | "builtins.list" => items(saved, id, n),
+        "builtins.dict" | "collections.OrderedDict" => mapping(saved, id, &tree::keys(spec).unwrap_or_default()),
+        "collections.namedtuple" => saved.pickle().as_object(id).and_then(|(it, ..)| items(saved, it.args, n)),
         _ => attributes(saved, id, spec),
     };
-    let parts = parts.filter(|it| it.len() == spec.children.len()).ok_or_else(|| {
+    let parts = parts.filter(|it| it.len() == n).ok_or_else(|| {
         Diagnostic::new(Code::PickleMalformed, format!("an example input is not the {ty} that the program was given"))
     })?;
     parts.into_iter().zip(&spec.children).try_for_each(|(part, spec)| flatten(saved, part, spec, leaves))
@@ -52,33 +55,40 @@ fn leaf(saved: &TorchSave, id: ValueId) -> Result<Value<Tensor>> {
     })
 }
 
-fn items(saved: &TorchSave, id: ValueId) -> Option<Vec<ValueId>> {
+/// The items of a tuple or list of this length.
+fn items(saved: &TorchSave, id: ValueId, len: usize) -> Option<Vec<ValueId>> {
     match saved.pickle().get(id) {
-        Pickled::Tuple(items) => Some(items.to_vec()),
-        Pickled::List(items) => Some(items.clone()),
+        Pickled::Tuple(items) if items.len() == len => Some(items.to_vec()),
+        Pickled::List(items) if items.len() == len => Some(items.clone()),
         _ => None,
     }
 }
 
-fn mapping(saved: &TorchSave, id: ValueId, spec: &TreeSpec) -> Option<Vec<ValueId>> {
+/// The values of a dict that has these keys and no others, in the order of the keys.
+fn mapping(saved: &TorchSave, id: ValueId, keys: &[Json]) -> Option<Vec<ValueId>> {
     let pickle = saved.pickle();
-    let pairs = pickle.as_mapping(id)?;
-    let is_key = |key: &Json, id: ValueId| match pickle.get(id) {
-        Pickled::Str(it) => key.as_str() == Some(it),
-        Pickled::Int(it) => key.as_i64() == Some(*it),
-        _ => false,
+    let pairs = pickle.as_mapping(id).filter(|it| it.len() == keys.len())?;
+    let (mut by_name, mut by_number) = (HashMap::new(), HashMap::new());
+    for &(key, value) in pairs {
+        match pickle.get(key) {
+            Pickled::Str(it) => by_name.insert(&**it, value),
+            Pickled::Int(it) => by_number.insert(*it, value),
+            _ => return None,
+        };
+    }
+    let find = |key: &Json| match key {
+        Json::String(it) => by_name.get(&**it),
+        other => by_number.get(&other.as_i64()?),
     };
-    let keys = tree::keys(spec)?;
-    // The last pair of a key is the one that counts.
-    let find = |key: &Json| pairs.iter().rev().find(|&&(it, _)| is_key(key, it)).map(|&(_, value)| value);
-    keys.iter().map(find).collect()
+    keys.iter().map(|key| find(key).copied()).collect()
 }
 
 /// The fields of a registered dataclass: its context is `[[fields…], [fields that were None…]]`.
 fn attributes(saved: &TorchSave, id: ValueId, spec: &TreeSpec) -> Option<Vec<ValueId>> {
     let (object, ..) = saved.pickle().as_object(id)?;
-    let state = saved.mapping(object.state?).ok()?;
-    let (fields, _none): (Vec<String>, Vec<String>) = serde_json::from_str(spec.context.as_deref()?).ok()?;
-    let find = |field: &String| state.iter().find(|(name, _)| name == field).map(|&(_, value)| value);
-    fields.iter().map(find).collect()
+    let (fields, none_fields): (Vec<String>, Vec<String>) = serde_json::from_str(spec.context.as_deref()?).ok()?;
+    let names: Vec<Json> = fields.iter().chain(&none_fields).map(|it| Json::from(&**it)).collect();
+    let mut values = mapping(saved, object.state?, &names)?;
+    values.truncate(fields.len());
+    Some(values)
 }

@@ -145,7 +145,8 @@ impl<'a> Builder<'a> {
         self.check_name(&node.target)?;
         let kind = TargetKind::of(&node.target);
         let entries: Entries = node.metadata.iter().map(|(key, text)| ((&**key).into(), (&**text).into())).collect();
-        let (args, kwargs) = self.arguments(scope, node, kind, &entries)?;
+        let shared = shared_entries(&entries);
+        let (args, kwargs) = self.arguments(scope, node, kind, &shared)?;
         let target = match node.target.strip_prefix("_operator.") {
             Some(name) => format!("operator.{name}"),
             None => node.target.clone(),
@@ -175,7 +176,7 @@ impl<'a> Builder<'a> {
             Results::None => scope.graph.meta_mut(id).val = Some(Val::None),
             Results::Unnamed => {}
             Results::Parts(parts) => {
-                let val = self.parts(scope, id, &parts, &entries, true)?;
+                let val = self.parts(scope, id, &parts, &shared, true)?;
                 scope.graph.meta_mut(id).val = Some(val);
             }
         }
@@ -270,13 +271,15 @@ impl<'a> Builder<'a> {
         kind: TargetKind,
         entries: &Entries,
     ) -> Result<(Vec<Arg>, Kwargs)> {
-        let elements = node.inputs.iter().map(|it| 1 + list_len(&it.arg)).sum::<u64>();
+        let elements =
+            node.inputs.iter().map(|it| &it.arg).chain(&node.outputs).map(|it| 1 + list_len(it)).sum::<u64>();
         Limits::check("node_args", self.limits.node_args, elements)?;
         let schema = match kind {
             TargetKind::Operator => tracefx_ops::registry().get(&node.target),
             TargetKind::SymOp | TargetKind::HigherOrder | TargetKind::Function => None,
         };
         let (mut args, mut kwargs): (Vec<Arg>, Kwargs) = (Vec::new(), Vec::new());
+        let mut named = HashSet::new();
         for NamedArgument { name, arg, kind: given } in &node.inputs {
             self.check_name(name)?;
             let value = self.argument(scope, arg, entries)?;
@@ -294,7 +297,7 @@ impl<'a> Builder<'a> {
             };
             if is_positional {
                 args.push(value);
-            } else if kwargs.iter().any(|(key, _)| **key == **name) {
+            } else if !named.insert(&**name) {
                 return Err(invalid(format!("the argument `{name}` is given twice")));
             } else {
                 kwargs.push(((&**name).into(), value));
@@ -526,6 +529,16 @@ fn list_len(argument: &Argument) -> u64 {
         _ => 0,
     };
     len as u64
+}
+
+/// What the nodes that PyTorch makes for a node of the file have from it: the entries that it knows.
+fn shared_entries(entries: &Entries) -> Entries {
+    const SHARED: [&str; 6] = ["stack_trace", "nn_module_stack", "source_fn_stack", "torch_fn", "custom", "from_node"];
+    SHARED
+        .iter()
+        .filter_map(|&key| entries.get_key_value(key))
+        .map(|(key, it)| (Str::clone(key), Str::clone(it)))
+        .collect()
 }
 
 /// Whether the operator is of a namespace that PyTorch itself registers.

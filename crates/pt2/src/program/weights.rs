@@ -6,14 +6,16 @@ use crate::schema::{PayloadConfig, PayloadMeta, SymInt, TensorMeta};
 use crate::torch_save::{SavedTensor, TorchSave};
 use crate::{LoadOptions, pickle::ValueId};
 use std::collections::HashMap;
+use std::sync::Arc;
 use tracefx_core::{Code, Diagnostic, Dims, Layout, Result, Storage, Tensor};
 
-/// A weight or constant.
+/// A weight or constant. A clone shares its bytes: a file may name one payload a thousand times.
+#[derive(Clone)]
 pub(super) enum Weight {
     /// A tensor.
     Tensor(SavedTensor),
     /// Something that only Python could make again: its pickle.
-    Opaque(Vec<u8>),
+    Opaque(Arc<[u8]>),
 }
 
 /// Whether the state is read, or the constants.
@@ -40,7 +42,7 @@ pub(super) fn read(
         Container::RawWeights => {
             let config = archive.text_in_root(&format!("data/{folder}/{program}_{folder}_config.json"))?;
             let config = PayloadConfig::from_json(&config, &options.limits)?;
-            let mut reader = Raw { archive, folder, options, storages: HashMap::new() };
+            let mut reader = Raw { archive, folder, options, storages: HashMap::new(), pickles: HashMap::new() };
             let read = |(name, meta): (&String, &PayloadMeta)| {
                 let weight = reader.weight(meta).map_err(|error| error.note(format!("while reading `{name}`")))?;
                 Ok((name.clone(), weight))
@@ -55,12 +57,13 @@ fn pickled(bytes: &[u8], options: &LoadOptions) -> Result<Vec<(String, Weight)>>
         return Ok(Vec::new());
     }
     let saved = TorchSave::read(bytes, options)?;
+    // One value cannot be cut out of a pickle, so an object that is not rebuilt keeps all of it.
+    let mut whole: Option<Arc<[u8]>> = None;
     let weight = |(name, id): (&str, ValueId)| {
         let weight = if saved.is_tensor(id) {
             Weight::Tensor(saved.tensor(id)?.clone())
         } else {
-            // One value cannot be cut out of a pickle, so it keeps all of it.
-            Weight::Opaque(bytes.to_vec())
+            Weight::Opaque(Arc::clone(whole.get_or_insert_with(|| bytes.into())))
         };
         Ok((name.to_string(), weight))
     };
@@ -74,13 +77,19 @@ struct Raw<'a, 'b> {
     options: &'a LoadOptions,
     /// Weights that name one entry share its bytes.
     storages: HashMap<String, Storage>,
+    pickles: HashMap<String, Weight>,
 }
 
 impl Raw<'_, '_> {
     fn weight(&mut self, meta: &PayloadMeta) -> Result<Weight> {
         let path = format!("data/{}/{}", self.folder, meta.path_name);
         let Some(tensor_meta) = meta.tensor_meta.as_ref().filter(|_| !meta.use_pickle) else {
-            return self.pickled(&path, meta);
+            if let Some(known) = self.pickles.get(&meta.path_name) {
+                return Ok(known.clone());
+            }
+            let weight = self.pickled(&path, meta)?;
+            self.pickles.insert(meta.path_name.clone(), weight.clone());
+            return Ok(weight);
         };
         if tensor_meta.layout.0 != Layout::Strided {
             let what = format!("weights of layout {} are not implemented", tensor_meta.layout.0);
@@ -111,7 +120,7 @@ impl Raw<'_, '_> {
                 return Ok(Weight::Tensor(tensor.clone()));
             }
         }
-        Ok(Weight::Opaque(bytes.into_owned()))
+        Ok(Weight::Opaque(bytes.into()))
     }
 }
 

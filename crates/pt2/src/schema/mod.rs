@@ -57,6 +57,9 @@ impl PayloadConfig {
 fn from_json<T: DeserializeOwned>(text: &str, limits: &Limits, what: &str) -> Result<T> {
     Limits::check("json_bytes", limits.json_bytes, text.len() as u64)?;
     let text = json::prepare(text, limits)?;
-    serde_json::from_str(&text)
-        .map_err(|error| Diagnostic::new(Code::SchemaMalformed, format!("{what} is not what the schema says: {error}")))
+    serde_json::from_str(&text).map_err(|error| {
+        // The parser quotes what it did not expect, whatever its length.
+        let error: String = error.to_string().chars().take(400).collect();
+        Diagnostic::new(Code::SchemaMalformed, format!("{what} is not what the schema says: {error}"))
+    })
 }

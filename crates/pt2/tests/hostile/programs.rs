@@ -189,6 +189,18 @@ fn weights_stay_inside_their_bytes() {
 }
 
 #[test]
+fn many_weights_of_one_pickle_share_it() {
+    let bytes = changed("programs/subclass_weight", WEIGHTS, |it| {
+        let config = it["config"].as_object_mut().unwrap();
+        let pickled = config.values().find(|it| it["use_pickle"] == json!(true)).unwrap().clone();
+        config.extend((0..20_000).map(|at| (format!("copy{at}"), pickled.clone())));
+    });
+    let program = load(&bytes, &LoadOptions::default()).unwrap();
+    let (first, last) = (&program.opaque_state["copy0"], &program.opaque_state["copy19999"]);
+    assert!(std::sync::Arc::ptr_eq(first, last));
+}
+
+#[test]
 fn limits_on_programs_hold_and_are_named() {
     let bytes = fixture("programs/cond_simple");
     let check = |limits: Limits, name: &str| {
