@@ -49,4 +49,5 @@ export {
 } from "./graph/values.ts";
 export { tensor, tensorFromBytes, type TensorInput, type TensorOptions } from "./tensor/construct.ts";
 export type { Element, ElementArray } from "./tensor/elements.ts";
+export { readSafetensors, type SafetensorsFile, writeSafetensors } from "./tensor/safetensors.ts";
 export { type NestedElements, Tensor } from "./tensor/tensor.ts";
