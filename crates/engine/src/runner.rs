@@ -40,6 +40,17 @@ impl Runner {
         }
     }
 
+    /// Whether a call may write to the tensors that it is given: whether any operator of the program writes at all.
+    pub fn changes_inputs(&self) -> bool {
+        let writes = |module: &GraphModule| {
+            let graph = &module.graph;
+            graph.nodes().any(|id| {
+                registry().get(graph.node(id).target()).is_some_and(|op| op.schema.args.iter().any(|it| it.is_mutated))
+            })
+        };
+        self.module.modules().iter().any(|(_, module)| writes(module))
+    }
+
     /// The parameters, buffers and constants that the program reads, as they are now.
     pub fn state(&self) -> impl Iterator<Item = (&Str, &Tensor)> {
         self.module.attributes.iter().filter_map(|(name, attribute)| match attribute {

@@ -68,6 +68,36 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// Changes the limit of this name, as options outside Rust do.
+    ///
+    /// # Errors
+    /// `InvalidOption` where there is no limit of this name.
+    pub fn set(&mut self, name: &str, value: u64) -> Result<()> {
+        let field = match name {
+            "archive_bytes" => &mut self.archive_bytes,
+            "entries" => &mut self.entries,
+            "directory_bytes" => &mut self.directory_bytes,
+            "inflated_bytes" => &mut self.inflated_bytes,
+            "inflate_ratio" => &mut self.inflate_ratio,
+            "json_bytes" => &mut self.json_bytes,
+            "json_depth" => &mut self.json_depth,
+            "nodes" => &mut self.nodes,
+            "node_args" => &mut self.node_args,
+            "name_bytes" => &mut self.name_bytes,
+            "rank" => &mut self.rank,
+            "subgraph_depth" => &mut self.subgraph_depth,
+            "pickle_values" => &mut self.pickle_values,
+            "pickle_stack" => &mut self.pickle_stack,
+            "pickle_memo" => &mut self.pickle_memo,
+            _ => {
+                return Err(Diagnostic::new(Code::InvalidOption, format!("there is no limit `{name}`"))
+                    .help("the limits are the fields of `Limits`: archive_bytes, entries, directory_bytes, inflated_bytes, inflate_ratio, json_bytes, json_depth, nodes, node_args, name_bytes, rank, subgraph_depth, pickle_values, pickle_stack, pickle_memo"));
+            }
+        };
+        *field = value;
+        Ok(())
+    }
+
     /// Refuses a value above one of these limits; `name` is the name of the field.
     pub(crate) fn check(name: &'static str, limit: u64, value: u64) -> Result<()> {
         if value <= limit { Ok(()) } else { Err(exceeded(name, limit, format!("{value}"))) }
