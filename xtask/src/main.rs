@@ -6,6 +6,7 @@
 //! cargo xtask codegen [--check]     print ts/src/bindings from the Rust values they mirror
 //! cargo xtask tidy                  check the layering of the crates and the shape of their files
 //! cargo xtask wasm [VARIANT]        build the engine into ts/wasm
+//! cargo xtask sizes [--record]      print the sizes of the built package, and write benches/sizes.md
 //! ```
 //!
 //! It is not a build script: `cargo build` never depends on it.
@@ -13,13 +14,14 @@
 #![forbid(unsafe_code)]
 
 mod codegen;
+mod sizes;
 mod tidy;
 mod wasm;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask codegen [--check] | tidy | wasm [VARIANT]";
+const USAGE: &str = "usage: cargo xtask codegen [--check] | tidy | wasm [VARIANT] | sizes [--record]";
 
 /// What a chore that failed has to say; one line or several.
 type Outcome = Result<(), String>;
@@ -33,6 +35,8 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::check(&root()),
         ["wasm"] => wasm::build(&root(), None),
         ["wasm", variant] => wasm::build(&root(), Some(variant)),
+        ["sizes"] => sizes::print(&root(), false),
+        ["sizes", "--record"] => sizes::print(&root(), true),
         [] => Err(USAGE.to_owned()),
         other => Err(format!("unknown arguments: {}\n{USAGE}", other.join(" "))),
     };
