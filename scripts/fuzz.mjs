@@ -1,18 +1,24 @@
-// Builds and runs a fuzz target with libFuzzer, on the stable toolchain: `node scripts/fuzz.mjs TARGET [SECONDS]`.
-//
-// To add a target, put a file into fuzz/fuzz_targets and a [[bin]] into fuzz/Cargo.toml; seeds, where it needs any, go
-// into SEEDS below. A finding is written to fuzz/artifacts/TARGET, and the script fails.
+/**
+ * Builds and runs a fuzz target with libFuzzer, on the stable toolchain.
+ *
+ *     node scripts/fuzz.mjs TARGET [SECONDS]
+ *
+ * To add a target, put a file into fuzz/fuzz_targets and a [[bin]] into fuzz/Cargo.toml; seeds, where it needs any, go
+ * into SEEDS below. A finding is written to fuzz/artifacts/TARGET, and the script fails.
+ *
+ * @module
+ */
 import { execFileSync, spawnSync } from "node:child_process";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createHash } from "node:crypto";
 import { inflateRawSync } from "node:zlib";
-import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { join } from "node:path";
+import { ROOT } from "./progress.mjs";
 
-const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 const host = "x86_64-unknown-linux-gnu";
 const flags = [
-  "--cfg", "fuzzing",
+  "--cfg",
+  "fuzzing",
   "-Cpasses=sancov-module",
   "-Cllvm-args=-sanitizer-coverage-level=4",
   "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
@@ -20,18 +26,22 @@ const flags = [
   "-Cllvm-args=-sanitizer-coverage-trace-compares",
 ];
 
-/** What a target starts from: a function that gives byte arrays. */
+/**
+ * What a target starts from: a function that gives byte arrays.
+ *
+ * @type {Readonly<Record<string, () => Buffer[]>>}
+ */
 const SEEDS = { archive: archives, pickle: pickles, program: programs };
 
-const targets = readdirSync(join(root, "fuzz/fuzz_targets")).map((file) => file.replace(/\.rs$/, ""));
-const [target, seconds = "60"] = process.argv.slice(2);
+const targets = readdirSync(join(ROOT, "fuzz/fuzz_targets")).map((file) => file.replace(/\.rs$/, ""));
+const [target = "", seconds = "60"] = process.argv.slice(2);
 if (!targets.includes(target) || !/^[0-9]+$/.test(seconds)) {
   console.error(`usage: node scripts/fuzz.mjs TARGET [SECONDS]\ntargets: ${targets.join(", ")}`);
   process.exit(2);
 }
 
-const corpus = join(root, "fuzz/corpus", target);
-const artifacts = join(root, "fuzz/artifacts", target);
+const corpus = join(ROOT, "fuzz/corpus", target);
+const artifacts = join(ROOT, "fuzz/artifacts", target);
 mkdirSync(corpus, { recursive: true });
 mkdirSync(artifacts, { recursive: true });
 for (const seed of SEEDS[target]?.() ?? []) {
@@ -40,15 +50,22 @@ for (const seed of SEEDS[target]?.() ?? []) {
 
 // The flags are for the code that is fuzzed and not for build scripts, which --target keeps apart.
 execFileSync("cargo", ["build", "--release", "--manifest-path", "fuzz/Cargo.toml", "--target", host, "--bin", target], {
-  cwd: root,
+  cwd: ROOT,
   stdio: "inherit",
   env: { ...process.env, RUSTC_BOOTSTRAP: "1", CARGO_ENCODED_RUSTFLAGS: flags.join("\x1f") },
 });
 const run = spawnSync(
-  join(root, "fuzz/target", host, "release", target),
-  [corpus, `-artifact_prefix=${artifacts}/`, `-max_total_time=${seconds}`, "-max_len=65536", "-timeout=10",
-    "-rss_limit_mb=2048", "-print_final_stats=1"],
-  { cwd: root, encoding: "utf8", maxBuffer: 1 << 28 },
+  join(ROOT, "fuzz/target", host, "release", target),
+  [
+    corpus,
+    `-artifact_prefix=${artifacts}/`,
+    `-max_total_time=${seconds}`,
+    "-max_len=65536",
+    "-timeout=10",
+    "-rss_limit_mb=2048",
+    "-print_final_stats=1",
+  ],
+  { cwd: ROOT, encoding: "utf8", maxBuffer: 1 << 28 },
 );
 const executions = /stat::number_of_executed_units:\s*([0-9]+)/.exec(run.stderr)?.[1];
 if (run.status !== 0 || executions === undefined) {
@@ -59,48 +76,60 @@ if (run.status !== 0 || executions === undefined) {
 console.log(`fuzz ${target}: ${executions} executions in ${seconds} s, no finding`);
 
 function fixtures() {
+  /** @type {Buffer[]} */
   const found = [];
-  const walk = (folder) => {
+  const walk = (/** @type {string} */ folder) => {
     for (const entry of readdirSync(folder, { withFileTypes: true })) {
       const path = join(folder, entry.name);
       if (entry.isDirectory()) walk(path);
       else if (entry.name === "model.pt2") found.push(readFileSync(path));
     }
   };
-  walk(join(root, "tests/fixtures"));
+  walk(join(ROOT, "tests/fixtures"));
   return found.filter((bytes) => bytes.length <= 65536);
 }
 
-/** The entries of a zip file as `[name, bytes]`, by its directory. */
-function entriesOf(zip) {
+/** The entries of a zip file, by its directory. */
+function entriesOf(/** @type {Buffer} */ zip) {
   const end = zip.lastIndexOf("PK\x05\x06", undefined, "latin1");
   let at = zip.readUInt32LE(end + 16);
   return Array.from({ length: zip.readUInt16LE(end + 10) }, () => {
-    const [name, extra, comment] = [28, 30, 32].map((field) => zip.readUInt16LE(at + field));
+    const field = (/** @type {number} */ offset) => zip.readUInt16LE(at + offset);
+    const [name, extra, comment] = [field(28), field(30), field(32)];
     const local = zip.readUInt32LE(at + 42);
     const start = local + 30 + zip.readUInt16LE(local + 26) + zip.readUInt16LE(local + 28);
     const packed = zip.subarray(start, start + zip.readUInt32LE(at + 20));
-    const bytes = zip.readUInt16LE(at + 10) === 8 ? inflateRawSync(packed) : packed;
-    const entry = [zip.toString("utf8", at + 46, at + 46 + name), bytes];
+    const bytes = field(10) === 8 ? inflateRawSync(packed) : packed;
+    const entry = /** @type {const} */ ([zip.toString("utf8", at + 46, at + 46 + name), bytes]);
     at += 46 + name + extra + comment;
     return entry;
   });
 }
 
 function archives() {
-  const jsons = fixtures().flatMap((zip) => entriesOf(zip).filter(([name]) => name.endsWith(".json")).map((it) => it[1]));
+  const jsons = fixtures().flatMap((zip) =>
+    entriesOf(zip)
+      .filter(([name]) => name.endsWith(".json"))
+      .map((it) => it[1]),
+  );
   return [...fixtures(), ...jsons.filter((json) => json.length <= 65536)];
 }
 
 function programs() {
   return fixtures().flatMap((zip) => {
-    const find = (end) => entriesOf(zip).find(([name]) => name.endsWith(end))?.[1];
+    const find = (/** @type {string} */ end) => entriesOf(zip).find(([name]) => name.endsWith(end))?.[1];
     const [program, weights] = [find("models/model.json"), find("model_weights_config.json")];
     return program && weights ? [Buffer.concat([program, Buffer.from("\n--\n"), weights])] : [];
   });
 }
 
 function pickles() {
-  const inner = fixtures().flatMap((zip) => entriesOf(zip).filter(([name, bytes]) => name.endsWith(".pt") && bytes.length > 0));
-  return inner.flatMap(([, zip]) => entriesOf(zip).filter(([name]) => name.endsWith("/data.pkl")).map((it) => it[1]));
+  const inner = fixtures().flatMap((zip) =>
+    entriesOf(zip).filter(([name, bytes]) => name.endsWith(".pt") && bytes.length > 0),
+  );
+  return inner.flatMap(([, zip]) =>
+    entriesOf(zip)
+      .filter(([name]) => name.endsWith("/data.pkl"))
+      .map((it) => it[1]),
+  );
 }
