@@ -13,10 +13,18 @@
 //! # let _ = (executor, Tensor::from_slice(&[1.0f32], &[1]), Value::<Tensor>::None);
 //! ```
 
+mod convolution;
 mod dense;
+mod dropout;
 mod join;
 mod lookup;
+mod matmul;
+mod norm;
+mod pooling;
+mod product;
+mod real;
 mod reshape;
+mod softmax;
 mod strided;
 
 use std::sync::OnceLock;
@@ -25,5 +33,17 @@ use tracefx_exec::Kernels;
 /// The kernels of this backend.
 pub fn kernels() -> &'static Kernels {
     static KERNELS: OnceLock<Kernels> = OnceLock::new();
-    KERNELS.get_or_init(|| Kernels::new(&[join::KERNELS, lookup::KERNELS, reshape::KERNELS]))
+    KERNELS.get_or_init(|| {
+        Kernels::new(&[
+            convolution::KERNELS,
+            dropout::KERNELS,
+            join::KERNELS,
+            lookup::KERNELS,
+            matmul::KERNELS,
+            norm::KERNELS,
+            pooling::KERNELS,
+            reshape::KERNELS,
+            softmax::KERNELS,
+        ])
+    })
 }

@@ -47,6 +47,11 @@ pub(crate) fn in_memory_format(dtype: DType, sizes: Vec<SymInt>, format: MemoryF
     meta
 }
 
+/// A new tensor in the memory format that another one suggests.
+pub(crate) fn in_format_of(like: &TensorMeta, dtype: DType, sizes: Vec<SymInt>) -> TensorMeta {
+    in_memory_format(dtype, sizes, memory_format_of(like))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

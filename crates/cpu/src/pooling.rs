@@ -1,0 +1,269 @@
+//! Kernels of pooling. Every pooling here is over windows of three dimensions, of which the first may have size one, and
+//! the windows of a dimension are a list of ranges: fixed ones with a step, or adaptive ones.
+
+use crate::real::{Real, Strided, fill_real, with_real};
+use crate::{dense, dense::Dense};
+use tracefx_core::{Code, DType, Diagnostic, Element, Result, Tensor, bf16, f16};
+use tracefx_exec::Kernel;
+use tracefx_ops::Args;
+
+/// The kernels of this family.
+pub(crate) const KERNELS: &[(&str, Kernel)] = &[
+    ("aten.max_pool2d_with_indices.default", Kernel::Fill(max_pool)),
+    ("aten.max_pool3d_with_indices.default", Kernel::Fill(max_pool)),
+    ("aten.adaptive_max_pool2d.default", Kernel::Fill(adaptive_max_pool)),
+    ("aten.adaptive_max_pool3d.default", Kernel::Fill(adaptive_max_pool)),
+    ("aten.avg_pool2d.default", Kernel::Fill(avg_pool)),
+    ("aten.avg_pool3d.default", Kernel::Fill(avg_pool)),
+    ("aten._adaptive_avg_pool2d.default", Kernel::Fill(adaptive_avg_pool)),
+    ("aten._adaptive_avg_pool3d.default", Kernel::Fill(adaptive_avg_pool)),
+    ("aten.max_unpool2d.default", Kernel::Fill(max_unpool)),
+    ("aten.max_unpool3d.default", Kernel::Fill(max_unpool)),
+];
+
+/// One window along one dimension: the elements `start`, `start + step`… before `end`.
+#[derive(Clone, Copy)]
+struct Window {
+    start: usize,
+    end: usize,
+    step: usize,
+    /// The size with the padding that counts.
+    n_padded: usize,
+}
+
+/// The windows of each of three dimensions, and the sizes of the input.
+struct Windows {
+    dims: [Vec<Window>; 3],
+    sizes: [usize; 3],
+    n_planes: usize,
+}
+
+impl Windows {
+    /// Windows as `of` gives them for a dimension, its input size and its number of windows.
+    fn new(input: &Tensor, out: &Tensor, n_dims: usize, of: impl Fn(usize, usize, usize) -> Vec<Window>) -> Self {
+        let whole = || vec![Window { start: 0, end: 1, step: 1, n_padded: 1 }];
+        let (mut dims, mut sizes) = ([whole(), whole(), whole()], [1; 3]);
+        let n_lead = input.rank() - n_dims;
+        for dim in 0..n_dims {
+            let (size, n_windows) = (input.sizes()[n_lead + dim], out.sizes()[n_lead + dim]);
+            sizes[3 - n_dims + dim] = size;
+            dims[3 - n_dims + dim] = of(dim, size, n_windows);
+        }
+        Windows { dims, sizes, n_planes: input.sizes()[..n_lead].iter().product() }
+    }
+
+    fn fixed(args: &Args<'_, Tensor>, out: &Tensor, has_dilation: bool) -> Result<Self> {
+        let input = args.tensor(0)?;
+        let n_dims = if args.op.schema.name.contains("3d") { 3 } else { 2 };
+        let option = |index: usize| -> Result<Vec<usize>> {
+            let values: Vec<usize> = args.ints(index)?.iter().map(|&it| it as usize).collect();
+            Ok(if values.len() == 1 { vec![values[0]; n_dims] } else { values })
+        };
+        let kernel = option(1)?;
+        let stride = if args.list(2)?.is_empty() { kernel.clone() } else { option(2)? };
+        let padding = option(3)?;
+        let dilation = if has_dilation { option(4)? } else { vec![1; n_dims] };
+        Ok(Windows::new(input, out, n_dims, |dim, size, n_windows| {
+            let (padding, step) = (padding[dim], dilation[dim]);
+            let window = |at: usize| {
+                let first = at * stride[dim];
+                let end = first + (kernel[dim] - 1) * step + 1;
+                // The first tap that lies in the input.
+                let start = if first >= padding { first } else { first + (padding - first).div_ceil(step) * step };
+                let n_padded = end.min(size + 2 * padding).saturating_sub(first);
+                let end = end.saturating_sub(padding).min(size);
+                Window { start: start - padding, end, step, n_padded }
+            };
+            (0..n_windows).map(window).collect()
+        }))
+    }
+
+    fn adaptive(args: &Args<'_, Tensor>, out: &Tensor) -> Result<Self> {
+        let n_dims = if args.op.schema.name.contains("3d") { 3 } else { 2 };
+        Ok(Windows::new(args.tensor(0)?, out, n_dims, |_, size, n_windows| {
+            let window = |at: usize| {
+                let start = at / n_windows * size + at % n_windows * size / n_windows;
+                let end = ((at + 1) * size).div_ceil(n_windows);
+                Window { start, end, step: 1, n_padded: end - start }
+            };
+            (0..n_windows).map(window).collect()
+        }))
+    }
+
+    fn n_inputs(&self) -> usize {
+        self.sizes.iter().product()
+    }
+
+    /// Calls `pool` for each plane and each window in order: the place of the window in the result, the start of the
+    /// plane in the input, and the window.
+    fn for_each(&self, mut pool: impl FnMut(usize, usize, [Window; 3])) {
+        let mut at = 0;
+        for plane in 0..self.n_planes {
+            for &depth in &self.dims[0] {
+                for &height in &self.dims[1] {
+                    for &width in &self.dims[2] {
+                        pool(at, plane * self.n_inputs(), [depth, height, width]);
+                        at += 1;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Calls `visit` for each row of a window: the place of its first element in the plane, and that of its end.
+    fn rows(&self, [depth, height, width]: [Window; 3], mut visit: impl FnMut(usize, usize)) {
+        for d in (depth.start..depth.end).step_by(depth.step) {
+            for h in (height.start..height.end).step_by(height.step) {
+                let row = (d * self.sizes[1] + h) * self.sizes[2];
+                visit(row + width.start, row + width.end.max(width.start));
+            }
+        }
+    }
+}
+
+/// Elements of which one is the largest; NaN is larger than everything.
+trait Largest: Element + PartialOrd {
+    const LEAST: Self;
+
+    #[expect(clippy::eq_op, reason = "NaN alone is not equal to itself")]
+    fn is_nan(self) -> bool {
+        self != self
+    }
+}
+
+macro_rules! largest {
+    ($($ty:ty => $least:expr),+ $(,)?) => {$(
+        impl Largest for $ty {
+            const LEAST: Self = $least;
+        }
+    )+};
+}
+largest! {
+    u8 => u8::MIN, i8 => i8::MIN, i16 => i16::MIN, i32 => i32::MIN, i64 => i64::MIN,
+    f16 => f16::NEG_INFINITY, bf16 => bf16::NEG_INFINITY, f32 => f32::NEG_INFINITY, f64 => f64::NEG_INFINITY,
+}
+
+fn max_pool(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
+    largest_of(args, &Windows::fixed(args, &out[0], true)?, out)
+}
+
+fn adaptive_max_pool(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
+    largest_of(args, &Windows::adaptive(args, &out[0])?, out)
+}
+
+fn largest_of(args: &Args<'_, Tensor>, windows: &Windows, out: &[Tensor]) -> Result<()> {
+    let input = Dense::new(args.tensor(0)?)?;
+    match out[0].dtype() {
+        DType::UInt8 => find_largest::<u8>(&input, windows, out),
+        DType::Int8 => find_largest::<i8>(&input, windows, out),
+        DType::Int16 => find_largest::<i16>(&input, windows, out),
+        DType::Int32 => find_largest::<i32>(&input, windows, out),
+        DType::Int64 => find_largest::<i64>(&input, windows, out),
+        DType::Float16 => find_largest::<f16>(&input, windows, out),
+        DType::BFloat16 => find_largest::<bf16>(&input, windows, out),
+        DType::Float32 => find_largest::<f32>(&input, windows, out),
+        DType::Float64 => find_largest::<f64>(&input, windows, out),
+        other => return Err(Diagnostic::unsupported_dtype(other, &args.op.name)),
+    }
+    Ok(())
+}
+
+fn find_largest<T: Largest>(input: &Dense, windows: &Windows, out: &[Tensor]) {
+    let input = input.read::<T>();
+    let step = |window: [Window; 3]| window[2].step;
+    dense::fill::<T, _>(&out[0], |values| {
+        dense::fill::<i64, _>(&out[1], |indices| {
+            windows.for_each(|at, plane, window| {
+                let (mut max, mut index) = (T::LEAST, None);
+                windows.rows(window, |start, end| {
+                    for place in (start..end).step_by(step(window)) {
+                        let it = input[plane + place];
+                        if index.is_none() {
+                            index = Some(place);
+                        }
+                        if it > max || it.is_nan() {
+                            (max, index) = (it, Some(place));
+                        }
+                    }
+                });
+                values[at] = max;
+                indices[at] = index.unwrap_or(0) as i64;
+            });
+        });
+    });
+}
+
+fn avg_pool(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
+    let windows = Windows::fixed(args, &out[0], false)?;
+    let (counts_padding, divisor) = (args.bool(5)?, args.opt_int(6)?);
+    means(args, &windows, &out[0], |window| {
+        divisor.unwrap_or_else(|| {
+            let size = |it: Window| if counts_padding { it.n_padded } else { it.end.saturating_sub(it.start) };
+            window.map(size).iter().product::<usize>() as i64
+        })
+    })
+}
+
+fn adaptive_avg_pool(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
+    let windows = Windows::adaptive(args, &out[0])?;
+    means(args, &windows, &out[0], |window| window.map(|it| it.n_padded).iter().product::<usize>() as i64)
+}
+
+fn means(args: &Args<'_, Tensor>, windows: &Windows, out: &Tensor, divisor: impl Fn([Window; 3]) -> i64) -> Result<()> {
+    let input = args.tensor(0)?;
+    if input.dtype() == DType::Int64 {
+        let input = Dense::new(input)?;
+        let input = input.read::<i64>();
+        dense::fill::<i64, _>(out, |out| {
+            windows.for_each(|at, plane, window| {
+                let mut sum = 0i64;
+                windows.rows(window, |start, end| {
+                    sum = input[plane + start..plane + end].iter().fold(sum, |sum, &it| sum.wrapping_add(it));
+                });
+                out[at] = sum.wrapping_div(divisor(window).max(1));
+            });
+        });
+        return Ok(());
+    }
+    with_real!(input.dtype(), A => {
+        let input = Strided::<A>::dense(input)?;
+        fill_real::<A, _>(out, |out| mean_of::<A>(&input, windows, out, divisor));
+        Ok(())
+    }, else Err(Diagnostic::unsupported_dtype(input.dtype(), &args.op.name)))
+}
+
+fn mean_of<A: Real>(input: &[A], windows: &Windows, out: &mut [A], divisor: impl Fn([Window; 3]) -> i64) {
+    windows.for_each(|at, plane, window| {
+        let mut sum = A::ZERO;
+        let mut is_empty = true;
+        windows.rows(window, |start, end| {
+            is_empty &= start == end;
+            sum += input[plane + start..plane + end].iter().fold(A::ZERO, |sum, &it| sum + it);
+        });
+        // A window that lies in the padding alone gives zero, whatever the divisor.
+        out[at] = if is_empty { A::ZERO } else { sum / A::of(divisor(window) as f64) };
+    });
+}
+
+fn max_unpool(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
+    let (input, indices) = (args.tensor(0)?, Dense::new(args.tensor(1)?)?);
+    let n_dims = if args.op.schema.name.contains("3d") { 3 } else { 2 };
+    let n_planes: usize = input.sizes()[..input.rank() - n_dims].iter().product();
+    let n_out = out[0].numel().checked_div(n_planes).unwrap_or(0);
+    let n_in = input.numel().checked_div(n_planes).unwrap_or(0);
+    let input_values = Dense::new(input)?;
+    let indices = indices.read::<i64>();
+    tracefx_core::with_element!(input.dtype(), T => {
+        let values = input_values.read::<T>();
+        dense::fill::<T, _>(&out[0], |out| {
+            for (at, (&value, &index)) in values.iter().zip(&*indices).enumerate() {
+                let index = usize::try_from(index).ok().filter(|&it| it < n_out).ok_or_else(|| {
+                    let what = format!("found an invalid max index: {index} (the output has {n_out} elements)");
+                    Diagnostic::new(Code::IndexOutOfRange, what).op(&*args.op.name)
+                })?;
+                out[at / n_in * n_out + index] = value;
+            }
+            Ok(())
+        })
+    }, else Err(Diagnostic::unsupported_dtype(input.dtype(), &args.op.name)))
+}

@@ -1,0 +1,215 @@
+//! Floating-point kernels are written for float32 and float64; float16 and bfloat16 compute in float32 and are rounded
+//! once, when the result is written.
+
+use std::ops::{Add, AddAssign, Deref, Div, Mul, MulAssign, Neg, Sub};
+use tracefx_core::{DType, Dims, Element, Result, StorageRead, Tensor, bf16, f16};
+
+/// The types that floating-point kernels compute in.
+pub(crate) trait Real:
+    Element
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Div<Output = Self>
+    + Neg<Output = Self>
+    + AddAssign
+    + MulAssign
+    + PartialOrd
+{
+    const ZERO: Self;
+    const ONE: Self;
+    const INFINITY: Self;
+    /// The distance from one to the next number.
+    const EPSILON: f64;
+    fn of(value: f64) -> Self;
+    fn to_f64(self) -> f64;
+    fn exp(self) -> Self;
+    fn ln(self) -> Self;
+    fn sqrt(self) -> Self;
+    fn powf(self, exponent: Self) -> Self;
+    fn abs(self) -> Self;
+    fn floor(self) -> Self;
+    fn round_ties_even(self) -> Self;
+    fn is_nan(self) -> bool;
+}
+
+macro_rules! real {
+    ($($ty:ident),+) => {$(
+        impl Real for $ty {
+            const ZERO: Self = 0.0;
+            const ONE: Self = 1.0;
+            const INFINITY: Self = $ty::INFINITY;
+            const EPSILON: f64 = $ty::EPSILON as f64;
+            fn of(value: f64) -> Self {
+                value as $ty
+            }
+            fn to_f64(self) -> f64 {
+                self as f64
+            }
+            fn exp(self) -> Self {
+                $ty::exp(self)
+            }
+            fn ln(self) -> Self {
+                $ty::ln(self)
+            }
+            fn sqrt(self) -> Self {
+                $ty::sqrt(self)
+            }
+            fn powf(self, exponent: Self) -> Self {
+                $ty::powf(self, exponent)
+            }
+            fn abs(self) -> Self {
+                $ty::abs(self)
+            }
+            fn floor(self) -> Self {
+                $ty::floor(self)
+            }
+            fn round_ties_even(self) -> Self {
+                $ty::round_ties_even(self)
+            }
+            fn is_nan(self) -> bool {
+                $ty::is_nan(self)
+            }
+        }
+    )+};
+}
+real!(f32, f64);
+
+/// Runs a block with `A` bound to the type in which a floating-point dtype computes; the `else` block runs for others.
+macro_rules! with_real {
+    ($dtype:expr, $A:ident => $body:expr, else $other:expr) => {
+        match $dtype {
+            ::tracefx_core::DType::Float16 | ::tracefx_core::DType::BFloat16 | ::tracefx_core::DType::Float32 => {
+                type $A = f32;
+                $body
+            }
+            ::tracefx_core::DType::Float64 => {
+                type $A = f64;
+                $body
+            }
+            _ => $other,
+        }
+    };
+}
+pub(crate) use with_real;
+
+/// The elements of a tensor as `A`, with their strides: as they lie where the dtype is `A`'s, else converted and
+/// row-major.
+pub(crate) struct Strided<'a, A> {
+    data: Data<'a, A>,
+    offset: usize,
+    pub(crate) sizes: Dims,
+    pub(crate) strides: Dims,
+}
+
+enum Data<'a, A> {
+    Read(StorageRead<'a>),
+    Owned(Vec<A>),
+}
+
+impl<'a, A: Element> Strided<'a, A> {
+    /// The elements where they lie.
+    ///
+    /// # Panics
+    /// When `A` is not the element type of the tensor.
+    pub(crate) fn exact(tensor: &'a Tensor) -> Self {
+        assert_eq!(A::DTYPE, tensor.dtype(), "a kernel reads a tensor as what it is");
+        Strided {
+            data: Data::Read(tensor.storage().read()),
+            // An empty tensor may have any offset.
+            offset: if tensor.numel() == 0 { 0 } else { tensor.offset() },
+            sizes: tensor.sizes().into(),
+            strides: tensor.strides().into(),
+        }
+    }
+
+    /// The elements; the one at index `i` is at the sum of `i[d] * strides[d]`.
+    pub(crate) fn data(&self) -> &[A] {
+        match &self.data {
+            Data::Read(guard) => &guard.elements::<A>()[self.offset..],
+            Data::Owned(data) => data,
+        }
+    }
+}
+
+impl<'a, A: Real> Strided<'a, A> {
+    /// The elements of a floating-point tensor.
+    pub(crate) fn new(tensor: &'a Tensor) -> Result<Self> {
+        if tensor.dtype() == A::DTYPE {
+            return Ok(Self::exact(tensor));
+        }
+        Ok(Strided {
+            data: Data::Owned(converted(tensor)?),
+            offset: 0,
+            sizes: tensor.sizes().into(),
+            strides: tracefx_core::contiguous_strides(tensor.sizes()),
+        })
+    }
+
+    /// The elements of a floating-point tensor in row-major order.
+    pub(crate) fn dense(tensor: &'a Tensor) -> Result<Self> {
+        if tensor.dtype() == A::DTYPE && tensor.is_contiguous() {
+            return Ok(Self::exact(tensor));
+        }
+        Ok(Strided {
+            data: Data::Owned(converted(tensor)?),
+            offset: 0,
+            sizes: tensor.sizes().into(),
+            strides: tracefx_core::contiguous_strides(tensor.sizes()),
+        })
+    }
+}
+
+impl<A: Real> Deref for Strided<'_, A> {
+    type Target = [A];
+
+    fn deref(&self) -> &[A] {
+        self.data()
+    }
+}
+
+fn converted<A: Real>(tensor: &Tensor) -> Result<Vec<A>> {
+    if tensor.dtype() == A::DTYPE {
+        return tensor.to_vec::<A>();
+    }
+    match tensor.dtype() {
+        DType::Float16 => Ok(tensor.to_vec::<f16>()?.into_iter().map(|it| A::of(it.to_f64())).collect()),
+        DType::BFloat16 => Ok(tensor.to_vec::<bf16>()?.into_iter().map(|it| A::of(it.to_f64())).collect()),
+        DType::Float32 => Ok(tensor.to_vec::<f32>()?.into_iter().map(|it| A::of(it as f64)).collect()),
+        other => Err(tracefx_core::Diagnostic::unsupported_dtype(other, "a floating-point kernel")),
+    }
+}
+
+/// Gives the elements of a new, row-major result to `fill` as `A`, and rounds them to its dtype.
+pub(crate) fn fill_real<A: Real, R>(result: &Tensor, fill: impl FnOnce(&mut [A]) -> R) -> R {
+    let mut guard = result.storage().write();
+    if result.dtype() == A::DTYPE {
+        return fill(&mut guard.elements_mut::<A>()[..result.numel()]);
+    }
+    let mut wide = vec![A::ZERO; result.numel()];
+    let res = fill(&mut wide);
+    match result.dtype() {
+        DType::Float16 => round_into(guard.elements_mut::<f16>(), &wide, |it| f16::from_f32(it.to_f64() as f32)),
+        DType::BFloat16 => round_into(guard.elements_mut::<bf16>(), &wide, |it| bf16::from_f32(it.to_f64() as f32)),
+        DType::Float32 => round_into(guard.elements_mut::<f32>(), &wide, |it| it.to_f64() as f32),
+        DType::Float64 => round_into(guard.elements_mut::<f64>(), &wide, |it| it.to_f64()),
+        other => unreachable!("a floating-point kernel has a result of {other}"),
+    }
+    res
+}
+
+fn round_into<T, A: Real>(to: &mut [T], from: &[A], round: impl Fn(A) -> T) {
+    for (to, from) in to.iter_mut().zip(from) {
+        *to = round(*from);
+    }
+}
+
+/// What rounding to a floating-point dtype and back does to a number.
+pub(crate) fn rounding<A: Real>(dtype: DType) -> fn(A) -> A {
+    match dtype {
+        DType::Float16 => |it| A::of(f16::from_f32(it.to_f64() as f32).to_f64()),
+        DType::BFloat16 => |it| A::of(bf16::from_f32(it.to_f64() as f32).to_f64()),
+        DType::Float32 => |it| A::of(it.to_f64() as f32 as f64),
+        _ => |it| it,
+    }
+}
