@@ -121,7 +121,7 @@ impl Graph {
         self.nodes().filter(move |&it| self.node(it).op == op && &*self.node(it).target == target)
     }
 
-    /// The first output node.
+    /// The last output node.
     pub fn output_node(&self) -> Option<NodeId> {
         self.nodes().rev().find(|&it| self.node(it).op == Opcode::Output)
     }
@@ -278,7 +278,7 @@ impl Graph {
         self.set_kwargs(node, kwargs)
     }
 
-    /// Inserts a positional argument.
+    /// Inserts a positional argument. As in FX, the node keeps its place among the users of its other inputs.
     ///
     /// # Errors
     /// `NodeForeign` as in [`Graph::set_args`]; `GraphArgument` where the index is past the end.
@@ -289,8 +289,13 @@ impl Graph {
             let what = format!("insert_arg index must be between 0 and {}, and is {index}", args.len());
             return Err(Diagnostic::new(Code::GraphArgument, what).node(&*self.node(node).name));
         }
+        self.check_args(std::slice::from_ref(&arg), &[])?;
+        arg.for_each_node(&mut |input| self.users[input.index()].insert(node));
         args.insert(index, arg);
-        self.set_args(node, args)
+        let changed = &mut self.nodes[node.index()];
+        changed.args = args;
+        changed.meta.val = None;
+        Ok(())
     }
 
     /// Changes what the node calls.
