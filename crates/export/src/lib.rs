@@ -7,11 +7,13 @@
 //! [`ExportedProgram::module`] gives back a module that holds its own state and takes the user's inputs alone.
 #![forbid(unsafe_code)]
 
+mod inputs;
 mod program;
 mod signature;
 mod tree;
 mod unlift;
 
+pub use inputs::InputChecker;
 pub use program::{CallSignature, Constant, ExportedProgram, ModuleCallEntry, StateEntry};
 pub use signature::{Argument, ConstantValue, GraphSignature, InputKind, InputSpec, OutputKind, OutputSpec};
-pub use tree::TreeSpec;
+pub use tree::{Key, TreeSpec};

@@ -98,6 +98,11 @@ impl ExportedProgram {
         self.root_signature().map(|it| &it.out_spec)
     }
 
+    /// The names of the positional and keyword parameters of `forward`, where the program has them.
+    pub fn forward_arg_names(&self) -> Option<&[Str]> {
+        self.root_signature().and_then(|it| it.forward_arg_names.as_deref())
+    }
+
     /// The tensor of a parameter, buffer or constant.
     pub fn tensor(&self, fqn: &str) -> Option<&Tensor> {
         match (self.state_dict.get(fqn), self.constants.get(fqn)) {

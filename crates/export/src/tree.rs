@@ -1,3 +1,4 @@
+use serde_json::Value as Json;
 use tracefx_ir::Str;
 
 /// The structure of nested inputs or outputs: PyTorch's pytree `TreeSpec`.
@@ -42,4 +43,41 @@ impl TreeSpec {
         }
         n_leaves
     }
+
+    /// The keys of a dict, in the order of its children; `None` for other things, and where the context cannot be read.
+    pub fn keys(&self) -> Option<Vec<Key>> {
+        let context = self.context.as_deref()?;
+        let keys: Vec<Json> = match self.ty.as_deref()? {
+            "builtins.dict" | "collections.OrderedDict" => serde_json::from_str(context).ok()?,
+            "collections.defaultdict" => {
+                let context: Json = serde_json::from_str(context).ok()?;
+                serde_json::from_str(context["dict_context"].as_str()?).ok()?
+            }
+            _ => return None,
+        };
+        keys.iter()
+            .map(|key| match key {
+                Json::String(it) => Some(Key::Str(it.as_str().into())),
+                Json::Number(it) => it.as_i64().map(Key::Int),
+                Json::Null | Json::Bool(_) | Json::Array(_) | Json::Object(_) => None,
+            })
+            .collect()
+    }
+
+    /// The fields of a registered dataclass, in the order of its children, and those that were None, which are no
+    /// children; `None` for other things.
+    pub fn dataclass_fields(&self) -> Option<(Vec<Str>, Vec<Str>)> {
+        let [fields, none_fields]: [Vec<String>; 2] = serde_json::from_str(self.context.as_deref()?).ok()?;
+        let names = |them: Vec<String>| them.into_iter().map(Into::into).collect();
+        Some((names(fields), names(none_fields)))
+    }
+}
+
+/// A key of a dict among inputs or outputs.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Key {
+    /// A string.
+    Str(Str),
+    /// An int.
+    Int(i64),
 }

@@ -1,11 +1,9 @@
-use super::tree;
 use crate::LoadOptions;
 use crate::pickle::{Value as Pickled, ValueId};
 use crate::torch_save::TorchSave;
-use serde_json::Value as Json;
 use std::collections::HashMap;
 use tracefx_core::{Code, Diagnostic, Result, Tensor};
-use tracefx_export::TreeSpec;
+use tracefx_export::{Key, TreeSpec};
 use tracefx_ops::Value;
 
 /// Reads the inputs that a program was exported with, flattened by the structure of its arguments.
@@ -26,7 +24,7 @@ fn flatten(saved: &TorchSave, id: ValueId, spec: &TreeSpec, leaves: &mut Vec<Val
     let n = spec.children.len();
     let parts = match ty {
         "builtins.tuple" | "builtins.list" => items(saved, id, n),
-        "builtins.dict" | "collections.OrderedDict" => mapping(saved, id, &tree::keys(spec).unwrap_or_default()),
+        "builtins.dict" | "collections.OrderedDict" => mapping(saved, id, &spec.keys().unwrap_or_default()),
         "collections.namedtuple" => saved.pickle().as_object(id).and_then(|(it, ..)| items(saved, it.args, n)),
         _ => attributes(saved, id, spec),
     };
@@ -65,7 +63,7 @@ fn items(saved: &TorchSave, id: ValueId, len: usize) -> Option<Vec<ValueId>> {
 }
 
 /// The values of a dict that has these keys and no others, in the order of the keys.
-fn mapping(saved: &TorchSave, id: ValueId, keys: &[Json]) -> Option<Vec<ValueId>> {
+fn mapping(saved: &TorchSave, id: ValueId, keys: &[Key]) -> Option<Vec<ValueId>> {
     let pickle = saved.pickle();
     let pairs = pickle.as_mapping(id).filter(|it| it.len() == keys.len())?;
     let (mut by_name, mut by_number) = (HashMap::new(), HashMap::new());
@@ -76,18 +74,18 @@ fn mapping(saved: &TorchSave, id: ValueId, keys: &[Json]) -> Option<Vec<ValueId>
             _ => return None,
         };
     }
-    let find = |key: &Json| match key {
-        Json::String(it) => by_name.get(&**it),
-        other => by_number.get(&other.as_i64()?),
+    let find = |key: &Key| match key {
+        Key::Str(it) => by_name.get(&**it),
+        Key::Int(it) => by_number.get(it),
     };
     keys.iter().map(|key| find(key).copied()).collect()
 }
 
-/// The fields of a registered dataclass: its context is `[[fields…], [fields that were None…]]`.
+/// The fields of a registered dataclass.
 fn attributes(saved: &TorchSave, id: ValueId, spec: &TreeSpec) -> Option<Vec<ValueId>> {
     let (object, ..) = saved.pickle().as_object(id)?;
-    let (fields, none_fields): (Vec<String>, Vec<String>) = serde_json::from_str(spec.context.as_deref()?).ok()?;
-    let names: Vec<Json> = fields.iter().chain(&none_fields).map(|it| Json::from(&**it)).collect();
+    let (fields, none_fields) = spec.dataclass_fields()?;
+    let names: Vec<Key> = fields.iter().chain(&none_fields).map(|it| Key::Str(it.clone())).collect();
     let mut values = mapping(saved, object.state?, &names)?;
     values.truncate(fields.len());
     Some(values)

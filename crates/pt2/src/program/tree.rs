@@ -34,23 +34,10 @@ fn spec(node: Node) -> Result<TreeSpec> {
     if spec.is_leaf() && !spec.children.is_empty() {
         return Err(malformed("a leaf has children"));
     }
-    if keys(&spec).is_some_and(|keys| keys.len() != spec.children.len()) {
+    if spec.keys().is_some_and(|keys| keys.len() != spec.children.len()) {
         return Err(malformed("a dict has not as many keys as values"));
     }
     Ok(spec)
-}
-
-/// The keys of a dict, in the order of its children.
-pub(super) fn keys(spec: &TreeSpec) -> Option<Vec<Value>> {
-    let context = spec.context.as_deref()?;
-    match spec.ty.as_deref()? {
-        "builtins.dict" | "collections.OrderedDict" => serde_json::from_str(context).ok(),
-        "collections.defaultdict" => {
-            let context: Value = serde_json::from_str(context).ok()?;
-            serde_json::from_str(context["dict_context"].as_str()?).ok()
-        }
-        _ => None,
-    }
 }
 
 fn malformed(what: &str) -> Diagnostic {
@@ -60,6 +47,7 @@ fn malformed(what: &str) -> Diagnostic {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tracefx_export::Key;
 
     const LEAF: &str = r#"{"type": null, "context": null, "children_spec": []}"#;
 
@@ -71,13 +59,13 @@ mod tests {
     fn containers_are_read_with_their_contexts() {
         let it = parse(&text("builtins.dict", r#""[\"k\", 3]""#, &[LEAF, LEAF])).unwrap();
         assert_eq!((it.num_leaves(), it.context.as_deref()), (2, Some(r#"["k", 3]"#)));
-        assert_eq!(keys(&it).unwrap(), [Value::from("k"), Value::from(3)]);
+        assert_eq!(it.keys().unwrap(), [Key::Str("k".into()), Key::Int(3)]);
         let it = parse(&text("collections.namedtuple", r#""my.Point""#, &[LEAF])).unwrap();
-        assert_eq!((it.context.as_deref(), keys(&it)), (Some("my.Point"), None));
+        assert_eq!((it.context.as_deref(), it.keys()), (Some("my.Point"), None));
         let context =
             r#"{"default_factory_module": "builtins", "default_factory_name": "int", "dict_context": "[\"k\"]"}"#;
         let it = parse(&text("collections.defaultdict", context, &[LEAF])).unwrap();
-        assert_eq!(keys(&it).unwrap(), ["k"]);
+        assert_eq!(it.keys().unwrap(), [Key::Str("k".into())]);
         assert!(parse(&format!("[1, {LEAF}]")).unwrap().is_leaf());
     }
 
