@@ -31,7 +31,7 @@ const flags = [
  *
  * @type {Readonly<Record<string, () => Buffer[]>>}
  */
-const SEEDS = { archive: archives, pickle: pickles, program: programs };
+const SEEDS = { archive: archives, expr: expressions, pickle: pickles, program: programs };
 
 const targets = readdirSync(join(ROOT, "fuzz/fuzz_targets")).map((file) => file.replace(/\.rs$/, ""));
 const [target = "", seconds = "60"] = process.argv.slice(2);
@@ -132,4 +132,11 @@ function pickles() {
       .filter(([name]) => name.endsWith("/data.pkl"))
       .map((it) => it[1]),
   );
+}
+
+/** The expressions and guards of the fixtures, as they are in files. */
+function expressions() {
+  const tables = join(ROOT, "crates/sym/tests/fixtures");
+  const rows = readdirSync(tables).flatMap((file) => readFileSync(join(tables, file), "utf8").split("\n"));
+  return rows.map((row) => Buffer.from(row.replace(/\t.*/, "")));
 }
