@@ -89,14 +89,22 @@ pub(crate) fn write_entries(
 /// Writes a device.
 pub(crate) fn write_device(words: &mut Words, strings: &mut StringWriter, device: &Device) -> Result<()> {
     let kind = strings.index(&device.kind);
+    let refused = || Diagnostic::new(Code::GraphArgument, format!("`{device}` is not a device"));
+    if !is_device_kind(&device.kind) {
+        return Err(refused());
+    }
     match device.index {
         None => words.tagged(arg::DEVICE, kind),
         Some(index) => {
             words.tagged(arg::DEVICE_INDEX, kind)?;
-            words.pair(index as u64);
+            words.word(i32::try_from(index).ok().and_then(|it| u32::try_from(it).ok()).ok_or_else(refused)?);
             Ok(())
         }
     }
+}
+
+fn is_device_kind(kind: &str) -> bool {
+    !kind.is_empty() && kind.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_')
 }
 
 /// Reads an argument; it may refer to the nodes that are there.
@@ -180,9 +188,15 @@ pub(crate) fn read_device(cursor: &mut Cursor<'_>, strings: &mut Strings) -> Res
 
 fn read_device_after(cursor: &mut Cursor<'_>, strings: &mut Strings, word: u32) -> Result<Device> {
     let kind = strings.get(cursor, word >> 8)?;
+    if !is_device_kind(&kind) {
+        return Err(cursor.fail(format!("`{kind}` is not a device")));
+    }
     let index = match word & 0xff {
         arg::DEVICE => None,
-        arg::DEVICE_INDEX => Some(cursor.pair()? as i64),
+        arg::DEVICE_INDEX => match i32::try_from(cursor.word()?) {
+            Ok(index) => Some(i64::from(index)),
+            Err(_) => return Err(cursor.fail("the index of a device takes 31 bits")),
+        },
         tag => return Err(cursor.fail(format!("there is no device of kind {tag}"))),
     };
     Ok(Device { kind: kind.to_string().into(), index })

@@ -126,7 +126,7 @@ numbers! {
         DTYPE = 7,
         /// A device without an index: the payload is the string of its type.
         DEVICE = 8,
-        /// A device with an index: the same, and the index as two words.
+        /// A device with an index: the same, and a word with the index, below 2^31.
         DEVICE_INDEX = 9,
         /// A layout: the payload is its number.
         LAYOUT = 10,
@@ -191,6 +191,10 @@ numbers! {
     }
 }
 
-/// Every table of numbers, by the name that TypeScript gives it.
-pub const NUMBERS: &[(&str, &[(&str, u32)])] =
-    &[("ARG", arg::ALL), ("VAL", val::ALL), ("SYM", sym::ALL), ("ATTRIBUTE", attribute::ALL)];
+/// Every table of numbers: what it is, and the name that TypeScript gives it.
+pub const NUMBERS: &[(&str, &str, &[(&str, u32)])] = &[
+    ("What the first word of an argument says in its lower 8 bits.", "ARG", arg::ALL),
+    ("What the first word of an abstract value says in its lower 8 bits.", "VAL", val::ALL),
+    ("What the first word of a number says in its lower 8 bits.", "SYM", sym::ALL),
+    ("What an attribute of a module is.", "ATTRIBUTE", attribute::ALL),
+];

@@ -7,9 +7,12 @@ use crate::options::MAX_DEPTH;
 use crate::strings::{StringWriter, Strings};
 use crate::symbols::{ExprWriter, Exprs};
 use crate::words::Words;
-use tracefx_core::{DType, Layout, Result};
+use tracefx_core::{Code, DType, Diagnostic, Layout, Result};
 use tracefx_ir::{Graph, TensorMeta, Val};
 use tracefx_sym::Expr;
+
+/// The key of the abstract value in Python's and TypeScript's `meta`, where all notes have keys.
+const VAL: &str = "val";
 
 /// Writes the notes of one graph's nodes: a record for each node that has any.
 pub(crate) fn write_meta(
@@ -32,6 +35,10 @@ pub(crate) fn write_meta(
             write_val(words, strings, exprs, value, 0).map_err(|it| it.node(&**graph.node(id).name()))?;
         }
         for (key, text) in &meta.entries {
+            if &**key == VAL {
+                let what = "a text is noted as `val`, which is the key of the abstract value";
+                return Err(Diagnostic::new(Code::GraphArgument, what).node(&**graph.node(id).name()));
+            }
             strings.write(words, key)?;
             strings.write(words, text)?;
         }
@@ -67,7 +74,7 @@ pub(crate) fn read_meta(
         meta.val = value;
         for _ in 0..n_entries {
             let (key, text) = (strings.next(cursor)?, strings.next(cursor)?);
-            if meta.entries.contains_key(&key) {
+            if &*key == VAL || meta.entries.contains_key(&key) {
                 return Err(cursor.fail(format!("the key `{key}` is there twice")));
             }
             meta.entries.insert(key, text);
@@ -156,8 +163,8 @@ fn read_tensor(cursor: &mut Cursor<'_>, strings: &mut Strings, exprs: &mut Exprs
     let device = read_device(cursor, strings)?;
     let n_sizes = cursor.word()?;
     let n_strides = cursor.word()?;
-    let n_sizes = cursor.check_count(n_sizes, 2, "sizes")?;
-    let n_strides = cursor.check_count(n_strides, 2, "strides")?;
+    let n_sizes = cursor.check_count(n_sizes, 1, "sizes")?;
+    let n_strides = cursor.check_count(n_strides, 1, "strides")?;
     let sizes = (0..n_sizes).map(|_| exprs.next_int(cursor)).collect::<Result<Vec<_>>>()?;
     let strides = (0..n_strides).map(|_| exprs.next_int(cursor)).collect::<Result<Vec<_>>>()?;
     let storage_offset = exprs.next_int(cursor)?;

@@ -14,7 +14,7 @@ fn table() -> String {
     for tag in Tag::ALL {
         writeln!(out, "section {tag} {:#010x} {}", tag.code(), tag.flags()).unwrap();
     }
-    for (what, numbers) in format::NUMBERS {
+    for (_, what, numbers) in format::NUMBERS {
         for (name, number) in *numbers {
             writeln!(out, "{what} {name} {number}").unwrap();
         }

@@ -6,6 +6,7 @@
 mod dtypes;
 mod errors;
 mod names;
+mod wire;
 
 use crate::Outcome;
 use std::fs;
@@ -28,6 +29,7 @@ const FILES: &[File] = &[
     File { name: "dtypes.ts", source: "crates/core/src/dtype.rs", body: dtypes::body },
     File { name: "errors.ts", source: "crates/core/src/diagnostic.rs", body: errors::body },
     File { name: "names.ts", source: "crates/ir/src/illegal_names.rs", body: names::body },
+    File { name: "wire.ts", source: "crates/wire/src/format.rs", body: wire::body },
 ];
 
 impl File {
