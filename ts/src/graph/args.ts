@@ -26,7 +26,7 @@ import {
 
 /**
  * An argument as a node holds it. An int that a `number` cannot hold exactly is a `bigint`, and a float is a `Float` only
- * where a `number` of the same value would be an int.
+ * where a `number` of the same value would be an int, or would lose bits.
  */
 export type Arg =
   | null
@@ -194,7 +194,7 @@ function freezeObject(input: ArgInput & (object | null), depth: number): Arg {
       help: "check that it does not hold itself",
     });
   }
-  if (input instanceof Float) return isInt(input.value) ? input : input.value;
+  if (input instanceof Float) return isInt(input.value) || input.nanBits !== undefined ? input : input.value;
   if (isFrozen(input)) return input;
   if (Array.isArray(input)) return List.frozen(Array.from(input as ArgInput[], (it) => freezeArg(it, depth + 1)));
   const entries = entriesOf(input as KwargsInput, "an argument");

@@ -60,6 +60,14 @@ export class Graph {
     return this.#names;
   }
 
+  /** Replaces the record of the names that were given, to go on naming nodes as another graph would. */
+  setNames(names: Namespace): void {
+    for (const { name } of this.nodes) {
+      if (!names.isUsed(name)) throw fxError("GraphInvalid", `the name \`${name}\` was never given`, { node: name });
+    }
+    this.#names = names;
+  }
+
   /** The first node. */
   get first(): Node | undefined {
     return this.#order.first?.value;

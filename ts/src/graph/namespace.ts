@@ -52,6 +52,24 @@ export class Namespace {
     return candidate;
   }
 
+  /** A namespace in which these names were given, and for each base the suffix that was given last. */
+  static fromParts(used: Iterable<string>, suffixes: Iterable<readonly [base: string, suffix: bigint]>): Namespace {
+    const res = new Namespace();
+    for (const name of used) res.#used.add(name);
+    for (const [base, suffix] of suffixes) res.#baseCount.set(base, suffix);
+    return res;
+  }
+
+  /** The names that were given. */
+  used(): Iterable<string> {
+    return this.#used;
+  }
+
+  /** For each base the suffix that was given last, zero for none. */
+  suffixes(): Iterable<[base: string, suffix: bigint]> {
+    return this.#baseCount;
+  }
+
   /** Takes exactly this name; `false` where it is taken already. */
   reserve(name: string): boolean {
     if (this.#used.has(name)) return false;

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { OPCODES } from "../bindings/wire.ts";
 import { fxError, type FxError } from "../errors.ts";
 import {
   forEachNode,
@@ -23,18 +24,10 @@ import { Link } from "./order.ts";
 import { formatNode } from "./print.ts";
 import { Tuple } from "./values.ts";
 
-/** What a node does, as PyTorch spells it. */
-export type Opcode = "placeholder" | "get_attr" | "call_function" | "call_method" | "call_module" | "output";
+export { OPCODES };
 
-/** Every opcode. */
-export const OPCODES: readonly Opcode[] = [
-  "placeholder",
-  "get_attr",
-  "call_function",
-  "call_method",
-  "call_module",
-  "output",
-];
+/** What a node does, as PyTorch spells it. */
+export type Opcode = (typeof OPCODES)[number];
 
 /** How to replace the uses of a node; see {@link Node.replaceAllUsesWith}. */
 export interface ReplaceOptions {

@@ -7,16 +7,38 @@
  * @module
  */
 import { DTYPES, type DType } from "../bindings/dtypes.ts";
+import { LAYOUTS, MEMORY_FORMATS } from "../bindings/wire.ts";
 import { fxError, type FxError } from "../errors.ts";
 import type { Arg } from "./args.ts";
 
-/** A Python float whose value is whole, such as `1.0`; see {@link float}. */
+/** The bits of the NaN that JavaScript's `NaN` stands for. */
+const PLAIN_NAN = 0x7ff8000000000000n;
+
+/** The bits of a NaN that says more than `NaN`; JavaScript does not promise to keep them in a number. */
+function extraNanBits(bits: bigint): bigint | undefined {
+  const isNan = (bits & 0x7fffffffffffffffn) > 0x7ff0000000000000n;
+  return isNan && bits !== PLAIN_NAN ? bits : undefined;
+}
+
+function numberOfBits(bits: bigint): number {
+  return new Float64Array(new BigUint64Array([bits]).buffer)[0] as number;
+}
+
+/** A Python float whose value is whole, such as `1.0`, or whose bits a number may lose; see {@link float}. */
 export class Float {
   readonly value: number;
+  /** The bits of a NaN with a sign or a payload. */
+  readonly nanBits: bigint | undefined;
 
-  constructor(value: number) {
+  constructor(value: number, nanBits?: bigint) {
     this.value = value;
+    this.nanBits = nanBits;
     Object.freeze(this);
+  }
+
+  /** The float of these 64 bits. */
+  static ofBits(bits: bigint): Float {
+    return new Float(numberOfBits(bits), extraNanBits(bits));
   }
 }
 
@@ -24,13 +46,23 @@ export class Float {
 export class Complex {
   readonly re: number;
   readonly im: number;
+  /** The bits of parts that are NaNs with a sign or a payload. */
+  readonly nanBits: readonly [re: bigint | undefined, im: bigint | undefined];
 
-  constructor(re: number, im: number) {
+  constructor(re: number, im: number, nanBits: readonly [bigint | undefined, bigint | undefined] = NO_BITS) {
     this.re = re;
     this.im = im;
+    this.nanBits = nanBits;
     Object.freeze(this);
   }
+
+  /** The complex number whose parts have these 64 bits. */
+  static ofBits(re: bigint, im: bigint): Complex {
+    return new Complex(numberOfBits(re), numberOfBits(im), [extraNanBits(re), extraNanBits(im)]);
+  }
 }
+
+const NO_BITS: readonly [undefined, undefined] = [undefined, undefined];
 
 /** The class of {@link Ellipsis}. */
 export class EllipsisType {
@@ -71,18 +103,6 @@ export class DeviceArg {
     return this.index === undefined ? this.type : `${this.type}:${this.index}`;
   }
 }
-
-const LAYOUTS = [
-  "strided",
-  "sparse_coo",
-  "sparse_csr",
-  "sparse_csc",
-  "sparse_bsr",
-  "sparse_bsc",
-  "_mkldnn",
-  "jagged",
-] as const;
-const MEMORY_FORMATS = ["contiguous_format", "channels_last", "channels_last_3d", "preserve_format"] as const;
 
 /** The name of a `torch.layout`. */
 export type LayoutName = (typeof LAYOUTS)[number];

@@ -1,0 +1,160 @@
+/**
+ * `GRPH`: the nodes of one graph, in order. `NAMS`: the names that no node has any more.
+ *
+ * @module
+ */
+import { OPCODES } from "../bindings/wire.ts";
+import { fxError, FxError } from "../errors.ts";
+import type { Arg } from "../graph/args.ts";
+import { Graph } from "../graph/graph.ts";
+import { Namespace } from "../graph/namespace.ts";
+import type { Node } from "../graph/node.ts";
+import { numbered, readArg, readEntries, writeArg } from "./arg.ts";
+import type { Cursor } from "./cursor.ts";
+import type { Strings, StringWriter } from "./strings.ts";
+import { tagged, type WordWriter } from "./writer.ts";
+
+/** The words of a node without arguments: head, target, name, type, and the numbers of args and kwargs. */
+const MIN_NODE_WORDS = 6;
+
+/** Suffixes from this on count as part of the name. */
+const MAX_SUFFIX = (2n ** 128n - 1n) / 2n;
+
+/** Writes a graph. */
+export function writeGraph(words: WordWriter, strings: StringWriter, graph: Graph): void {
+  const positions = new Map<Node, number>();
+  const position = (input: Node): number => {
+    const known = positions.get(input);
+    if (known !== undefined) return known;
+    throw fxError("GraphInvalid", `Argument '${input.name}' was used before it has been defined`, {
+      help: "graph.lint says what else is wrong",
+    });
+  };
+  const nodes = [...graph.nodes];
+  words.count(nodes.length);
+  for (const [at, node] of nodes.entries()) {
+    const head = words.words;
+    words.word(0);
+    strings.write(words, node.target);
+    strings.write(words, node.name);
+    words.count(node.type === undefined ? 0 : strings.index(node.type) + 1);
+    const kwargs = Object.entries(node.kwargs);
+    words.count(node.args.length);
+    words.count(kwargs.length);
+    try {
+      for (const arg of node.args) writeArg(words, strings, arg, 0, position);
+      for (const [key, value] of kwargs) {
+        strings.write(words, key);
+        writeArg(words, strings, value, 0, position);
+      }
+    } catch (error) {
+      throw error instanceof FxError ? atNode(error, node.name) : error;
+    }
+    words.patch(head, tagged(OPCODES.indexOf(node.op), words.words - head));
+    positions.set(node, at);
+  }
+}
+
+/** Reads a graph. */
+export function readGraph(cursor: Cursor, strings: Strings, maxNodes: number): Graph {
+  const count = cursor.count(MIN_NODE_WORDS, "nodes");
+  if (count > maxNodes) throw cursor.exceeds(`the graph has ${count} nodes, and ${maxNodes} are allowed`);
+  const graph = new Graph();
+  const nodes: Node[] = [];
+  for (let at = 0; at < count; at++) nodes.push(readNode(cursor, strings, graph, nodes));
+  cursor.finish();
+  return graph;
+}
+
+function readNode(cursor: Cursor, strings: Strings, graph: Graph, nodes: readonly Node[]): Node {
+  const head = cursor.word();
+  const op = numbered(cursor, OPCODES, head & 0xff, "opcode");
+  const length = head >>> 8;
+  if (length < MIN_NODE_WORDS) {
+    throw cursor.fail(`a node takes at least ${MIN_NODE_WORDS} words, not ${length}`);
+  }
+  const record = cursor.split(length - 1);
+  const target = strings.next(record);
+  const name = strings.next(record);
+  const typeWord = record.word();
+  const type = typeWord === 0 ? undefined : strings.get(record, typeWord - 1);
+  const [argCount, kwargCount] = [record.word(), record.word()];
+  record.checkCount(argCount, 1, "arguments");
+  record.checkCount(kwargCount, 2, "keyword arguments");
+  const args: Arg[] = [];
+  for (let at = 0; at < argCount; at++) args.push(readArg(record, strings, nodes, 0));
+  const kwargs = readEntries(record, strings, nodes, kwargCount, 0);
+  for (const key of kwargs.keys()) {
+    if (/^[0-9]+$/.test(key)) throw record.fail(`\`${key}\` is not the name of a keyword argument`);
+  }
+  record.finish();
+  if (graph.names.isUsed(name)) throw record.fail(`the name \`${name}\` is taken`);
+  const node = graph.createNamedNode(op, target, args, kwargs, name);
+  node.type = type;
+  return node;
+}
+
+/** Writes the names of one graph that no node has any more, and the suffix that was given last for each base. */
+export function writeNames(words: WordWriter, strings: StringWriter, graph: Graph): void {
+  const live = new Set(Array.from(graph.nodes, (it) => it.name));
+  const erased = Array.from(graph.names.used()).filter((it) => !live.has(it));
+  erased.sort(compareText);
+  words.count(erased.length);
+  for (const name of erased) strings.write(words, name);
+  const suffixes = Array.from(graph.names.suffixes()).filter(([, suffix]) => suffix > 0n);
+  suffixes.sort(([a], [b]) => compareText(a, b));
+  words.count(suffixes.length);
+  for (const [base, suffix] of suffixes) {
+    strings.write(words, base);
+    words.bits(BigInt.asUintN(64, suffix));
+    words.bits(suffix >> 64n);
+  }
+}
+
+/** Reads the names of one graph that no node has any more. */
+export function readNames(cursor: Cursor, strings: Strings, graph: Graph): void {
+  const used: string[] = [];
+  const names = cursor.count(1, "names");
+  for (let at = 0; at < names; at++) {
+    const name = strings.next(cursor);
+    const last = used.at(-1);
+    if (graph.names.isUsed(name) || (last !== undefined && compareText(last, name) >= 0)) {
+      throw cursor.fail(`the name \`${name}\` is of a node, or out of order`);
+    }
+    used.push(name);
+  }
+  const suffixes: [string, bigint][] = [];
+  const count = cursor.count(5, "suffixes");
+  for (let at = 0; at < count; at++) {
+    const base = strings.next(cursor);
+    const suffix = cursor.bits() | (cursor.bits() << 64n);
+    const last = suffixes.at(-1)?.[0];
+    if (suffix === 0n || suffix >= MAX_SUFFIX || (last !== undefined && compareText(last, base) >= 0)) {
+      throw cursor.fail(`the suffix ${suffix} of \`${base}\` is out of range or out of order`);
+    }
+    suffixes.push([base, suffix]);
+  }
+  const live = Array.from(graph.nodes, (it) => it.name);
+  graph.setNames(Namespace.fromParts([...live, ...used], suffixes));
+}
+
+/** The order of two strings by code points, which is the order of their bytes in UTF-8. */
+function compareText(a: string, b: string): number {
+  for (let at = 0; at < a.length && at < b.length; at++) {
+    const [x, y] = [a.charCodeAt(at), b.charCodeAt(at)];
+    // Half of a character beyond U+FFFF comes after every character below.
+    if (x !== y) return isSurrogate(x) === isSurrogate(y) ? x - y : isSurrogate(x) ? 1 : -1;
+  }
+  return a.length - b.length;
+}
+
+function isSurrogate(unit: number): boolean {
+  return unit >= 0xd800 && unit <= 0xdfff;
+}
+
+/** The same error, with the node where it happened. */
+export function atNode(error: FxError, node: string): FxError {
+  if (error.node !== undefined) return error;
+  const { notes, help } = error;
+  return fxError(error.kind, error.reason, { node, notes, ...(help === undefined ? {} : { help }) });
+}

@@ -1,0 +1,138 @@
+/**
+ * `META`: what passes and the exporter have noted about nodes.
+ *
+ * Texts and abstract values are written; other JavaScript values in `meta` stay with the graph that has them.
+ *
+ * @module
+ */
+import { DTYPES } from "../bindings/dtypes.ts";
+import { LAYOUTS, MAX_DEPTH, VAL } from "../bindings/wire.ts";
+import { FxError } from "../errors.ts";
+import type { Graph } from "../graph/graph.ts";
+import { isVal, TensorMeta, type Val, ValSequence } from "../graph/val.ts";
+import { LayoutArg } from "../graph/values.ts";
+import { checkDepth, numbered, readBool, readDevice, readDType, writeDevice } from "./arg.ts";
+import type { Cursor } from "./cursor.ts";
+import { atNode } from "./graph.ts";
+import type { Strings, StringWriter } from "./strings.ts";
+import type { Exprs, ExprWriter } from "./symbols.ts";
+import type { WordWriter } from "./writer.ts";
+
+/** Writes the notes of one graph's nodes: a record for each node that has any. */
+export function writeMeta(words: WordWriter, strings: StringWriter, exprs: ExprWriter, graph: Graph): void {
+  const head = words.words;
+  words.word(0);
+  let records = 0;
+  let at = 0;
+  for (const node of graph.nodes) {
+    const position = at++;
+    const val = node.meta.get("val");
+    const entries = [...node.meta].filter(isEntry);
+    const hasVal = node.meta.has("val") && isVal(val);
+    if (!hasVal && entries.length === 0) continue;
+    records++;
+    words.count(position);
+    words.word(Number(hasVal));
+    words.count(entries.length);
+    try {
+      if (hasVal) writeVal(words, strings, exprs, val, 0);
+      for (const [key, text] of entries) {
+        strings.write(words, key);
+        strings.write(words, text);
+      }
+    } catch (error) {
+      throw error instanceof FxError ? atNode(error, node.name) : error;
+    }
+  }
+  words.patch(head, records);
+}
+
+/** Reads the notes of one graph's nodes. */
+export function readMeta(cursor: Cursor, strings: Strings, exprs: Exprs, graph: Graph): void {
+  const nodes = [...graph.nodes];
+  const records = cursor.count(3, "records");
+  let next = 0;
+  for (let record = 0; record < records; record++) {
+    const at = cursor.word();
+    const node = nodes[at];
+    if (at < next || node === undefined) {
+      throw cursor.fail(`a record of node ${at} stands where one of ${next} to ${nodes.length} may`);
+    }
+    next = at + 1;
+    const hasVal = readBool(cursor, cursor.word());
+    const count = cursor.word();
+    if (!hasVal && count === 0) throw cursor.fail(`the record of node ${at} is empty`);
+    if (hasVal) node.meta.set("val", readVal(cursor, strings, exprs, 0));
+    cursor.checkCount(count, 2, "entries");
+    const seen = new Set<string>();
+    for (let entry = 0; entry < count; entry++) {
+      const [key, text] = [strings.next(cursor), strings.next(cursor)];
+      if (key === "val" || seen.has(key)) throw cursor.fail(`the key \`${key}\` is there twice`);
+      seen.add(key);
+      node.meta.set(key, text);
+    }
+  }
+}
+
+function isEntry(entry: [string, unknown]): entry is [string, string] {
+  return entry[0] !== "val" && typeof entry[1] === "string";
+}
+
+function writeVal(words: WordWriter, strings: StringWriter, exprs: ExprWriter, val: Val, depth: number): void {
+  checkDepth(depth);
+  if (val === null) words.tagged(VAL.NONE, 0);
+  else if (val instanceof TensorMeta) writeTensor(words, strings, exprs, val);
+  else if (val instanceof ValSequence) {
+    words.tagged(val.kind === "tuple" ? VAL.TUPLE : VAL.LIST, val.items.length);
+    for (const it of val.items) writeVal(words, strings, exprs, it, depth + 1);
+  } else {
+    words.tagged(VAL.NUMBER, 0);
+    exprs.write(words, val);
+  }
+}
+
+function writeTensor(words: WordWriter, strings: StringWriter, exprs: ExprWriter, meta: TensorMeta): void {
+  const layout = LAYOUTS.indexOf(meta.layout.name);
+  words.tagged(VAL.TENSOR, DTYPES[meta.dtype].id | (layout << 8) | (Number(meta.requiresGrad) << 16));
+  writeDevice(words, strings, meta.device);
+  words.count(meta.sizes.length);
+  words.count(meta.strides.length);
+  for (const it of [...meta.sizes, ...meta.strides, meta.storageOffset]) exprs.writeInt(words, it);
+}
+
+function readVal(cursor: Cursor, strings: Strings, exprs: Exprs, depth: number): Val {
+  if (depth >= MAX_DEPTH) throw cursor.exceeds(`an abstract value is nested deeper than ${MAX_DEPTH} levels`);
+  const word = cursor.word();
+  const [tag, payload] = [word & 0xff, word >>> 8];
+  switch (tag) {
+    case VAL.TENSOR:
+      return readTensor(cursor, strings, exprs, payload);
+    case VAL.LIST:
+    case VAL.TUPLE: {
+      const count = cursor.checkCount(payload, 1, "items");
+      const items: Val[] = [];
+      for (let at = 0; at < count; at++) items.push(readVal(cursor, strings, exprs, depth + 1));
+      return new ValSequence(tag === VAL.TUPLE ? "tuple" : "list", items);
+    }
+    case VAL.NONE:
+    case VAL.NUMBER:
+      if (payload !== 0) throw cursor.fail(`an abstract value of kind ${tag} has the payload ${payload}`);
+      return tag === VAL.NONE ? null : exprs.next(cursor);
+    default:
+      throw cursor.fail(`there is no abstract value of kind ${tag}`);
+  }
+}
+
+function readTensor(cursor: Cursor, strings: Strings, exprs: Exprs, payload: number): TensorMeta {
+  const dtype = readDType(cursor, payload & 0xff);
+  const layout = new LayoutArg(numbered(cursor, LAYOUTS, (payload >>> 8) & 0xff, "layout"));
+  const requiresGrad = readBool(cursor, payload >>> 16);
+  const device = readDevice(cursor, strings);
+  const [sizeCount, strideCount] = [cursor.word(), cursor.word()];
+  cursor.checkCount(sizeCount, 1, "sizes");
+  cursor.checkCount(strideCount, 1, "strides");
+  const ints = (length: number) => Array.from({ length }, () => exprs.nextInt(cursor));
+  const sizes = ints(sizeCount);
+  const strides = ints(strideCount);
+  return new TensorMeta({ dtype, sizes, strides, storageOffset: exprs.nextInt(cursor), device, layout, requiresGrad });
+}

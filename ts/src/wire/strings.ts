@@ -1,0 +1,119 @@
+/**
+ * `STRS`, and `SYMS` whose texts are expressions: every text once, in the order of first use.
+ *
+ * @module
+ */
+import type { SectionName } from "../bindings/wire.ts";
+import { fxError } from "../errors.ts";
+import type { Cursor } from "./cursor.ts";
+import { WordWriter } from "./writer.ts";
+
+const ENCODER = new TextEncoder();
+
+/** The strings of a file that is being written. */
+export class StringWriter {
+  readonly #indices = new Map<string, number>();
+  readonly #texts: Uint8Array[] = [];
+
+  /** The number of strings. */
+  get size(): number {
+    return this.#texts.length;
+  }
+
+  /** The index of a string. */
+  index(text: string): number {
+    const known = this.#indices.get(text);
+    if (known !== undefined) return known;
+    if (/\p{Surrogate}/u.test(text)) {
+      throw fxError("GraphArgument", `the string ${JSON.stringify(text)} has half of a character`, {
+        help: "text.toWellFormed() replaces what is no character",
+      });
+    }
+    const index = this.#texts.push(ENCODER.encode(text)) - 1;
+    this.#indices.set(text, index);
+    return index;
+  }
+
+  /** Writes the index of a string. */
+  write(words: WordWriter, text: string): void {
+    words.count(this.index(text));
+  }
+
+  /** The section. */
+  finish(): Uint8Array {
+    const words = new WordWriter();
+    words.count(this.#texts.length);
+    let end = 0;
+    for (const text of this.#texts) words.count((end += text.length));
+    const bytes = new Uint8Array(end);
+    let at = 0;
+    for (const text of this.#texts) {
+      bytes.set(text, at);
+      at += text.length;
+    }
+    words.padded(bytes);
+    return words.finish();
+  }
+}
+
+/** The strings of a file that is being read. */
+export class Strings {
+  readonly #items: string[] = [];
+  /** How many were used. The first use of each must come in order, so that a file has one spelling. */
+  #used = 0;
+
+  constructor(cursor?: Cursor) {
+    if (cursor === undefined) return;
+    const count = cursor.count(1, "strings");
+    const ends: number[] = [];
+    let last = 0;
+    for (let at = 0; at < count; at++) {
+      const end = cursor.word();
+      if (end < last) throw cursor.fail(`a string ends at ${end}, and the one before at ${last}`);
+      ends.push((last = end));
+    }
+    const bytes = cursor.bytes(last);
+    const padding = cursor.bytes((4 - (last % 4)) % 4);
+    if (padding.some((it) => it !== 0)) throw cursor.fail("the bytes after the last string are not zero");
+    cursor.finish();
+    const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+    const seen = new Set<string>();
+    let start = 0;
+    for (const end of ends) {
+      let text: string;
+      try {
+        text = decoder.decode(bytes.slice(start, end));
+      } catch {
+        throw cursor.fail(`string ${seen.size} is not UTF-8`);
+      }
+      if (seen.has(text)) throw cursor.fail(`string ${seen.size} is there twice`);
+      seen.add(text);
+      this.#items.push(text);
+      start = end;
+    }
+  }
+
+  /** The number of strings. */
+  get size(): number {
+    return this.#items.length;
+  }
+
+  /** The string of an index that the cursor just read. */
+  get(cursor: Cursor, index: number): string {
+    if (index > this.#used) throw cursor.fail(`string ${index} is used before string ${this.#used}`);
+    const text = this.#items[index];
+    if (text === undefined) throw cursor.fail(`there is no string ${index}`);
+    this.#used = Math.max(this.#used, index + 1);
+    return text;
+  }
+
+  /** The string whose index is the next word. */
+  next(cursor: Cursor): string {
+    return this.get(cursor, cursor.word());
+  }
+
+  /** Refuses strings that nothing uses. */
+  finish(tag: SectionName): void {
+    if (this.#used < this.size) throw fxError("WireMalformed", `${tag}: nothing uses string ${this.#used}`);
+  }
+}
