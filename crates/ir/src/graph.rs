@@ -491,21 +491,25 @@ impl Graph {
         Ok(None)
     }
 
-    /// Erases the nodes that nothing uses and that `is_impure` does not hold on to, from the end to the beginning.
-    /// Inputs and outputs stay. Returns whether anything changed.
-    pub fn eliminate_dead_code(&mut self, is_impure: &dyn Fn(&Node) -> bool) -> bool {
+    /// Erases the nodes that nothing uses and that `is_impure` does not hold on to, from the end to the beginning, and
+    /// returns whether anything changed. As in FX, even unused inputs and outputs go unless it holds on to them.
+    ///
+    /// # Errors
+    /// The first problem that [`Graph::lint`] finds, since a use before the definition would be walked in vain.
+    pub fn eliminate_dead_code(&mut self, is_impure: &dyn Fn(&Node) -> bool) -> Result<bool> {
+        if let Some(problem) = self.lint(None).into_iter().next() {
+            return Err(problem);
+        }
         let mut is_changed = false;
         let mut at = self.last();
         while let Some(node) = at {
             at = self.prev(node);
-            let keeps =
-                matches!(self.node(node).op, Opcode::Placeholder | Opcode::Output) || is_impure(self.node(node));
-            if !keeps && self.users(node).is_empty() {
+            if self.users(node).is_empty() && !is_impure(self.node(node)) {
                 self.erase_node(node).expect("a node without users can be erased");
                 is_changed = true;
             }
         }
-        is_changed
+        Ok(is_changed)
     }
 
     /// The same graph with ids in order from zero and without tombstones, so that what is written does not depend on

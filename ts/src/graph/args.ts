@@ -134,12 +134,12 @@ export function forEachNode(arg: Arg, visit: (node: Node) => void): void {
 }
 
 /** The distinct nodes in arguments, in order of first appearance, args before kwargs. */
-export function inputNodes(args: Tuple, kwargs: Kwargs): Set<Node> {
-  const res = new Set<Node>();
-  const add = (node: Node): void => void res.add(node);
+export function inputNodes(args: Tuple, kwargs: Kwargs): readonly Node[] {
+  const found: Node[] = [];
+  const add = (node: Node): void => void found.push(node);
   forEachNode(args, add);
   for (const name of Object.keys(kwargs)) forEachNode(kwargs[name] as Arg, add);
-  return res;
+  return found.length < 2 ? found : [...new Set(found)];
 }
 
 /**

@@ -9,7 +9,8 @@ import type { Arg, ArgInput, Kwargs, KwargsInput } from "./args.ts";
 import { findProblems } from "./lint.ts";
 import type { GraphModule } from "./module.ts";
 import { Namespace, snakeCase } from "./namespace.ts";
-import { checkMember, checkTarget, clearArguments, Node, OPCODES, setArguments, stateOf, type Opcode } from "./node.ts";
+import { checkMember, checkTarget, clearArguments, copyNotes, Node, OPCODES, setArguments, stateOf } from "./node.ts";
+import type { Opcode } from "./node.ts";
 import { NodeList } from "./nodeList.ts";
 import { Order } from "./order.ts";
 import { formatGraph, formatTabular } from "./print.ts";
@@ -295,14 +296,20 @@ export class Graph {
   }
 
   /**
-   * Erases the nodes that nothing uses and that are not impure, from the end to the beginning. Inputs and outputs stay.
-   * Returns whether anything changed.
+   * Erases the nodes that nothing uses and that are not impure, from the end to the beginning, and returns whether
+   * anything changed. Another predicate replaces the rule wholly, as in FX: unused inputs go unless it holds on to them.
+   * Throws where the graph is not well formed.
+   *
+   * @example
+   * ```ts
+   * graph.eliminateDeadCode((node) => node.isImpure() || node.target === "builtins.print");
+   * ```
    */
-  eliminateDeadCode(isImpure: (node: Node) => boolean): boolean {
+  eliminateDeadCode(isImpure: (node: Node) => boolean = (node) => node.isImpure()): boolean {
+    this.lint();
     let isChanged = false;
     for (const node of this.nodes.reversed()) {
-      const keeps = node.op === "placeholder" || node.op === "output" || node.users.size > 0 || isImpure(node);
-      if (keeps) continue;
+      if (node.users.size > 0 || isImpure(node)) continue;
       this.eraseNode(node);
       isChanged = true;
     }
@@ -400,11 +407,6 @@ function settled(point: InsertPoint): InsertPoint {
   if (point.at === "end" || !point.node.isErased) return point;
   const { next } = point.node;
   return next === undefined ? END : { at: "before", node: next };
-}
-
-function copyNotes(from: Node, to: Node): void {
-  to.type = from.type;
-  for (const [key, value] of from.meta) to.meta.set(key, value);
 }
 
 /** The name that FX gives to a node of this target: a function's `__name__` or the string, in snake case. */

@@ -10,6 +10,8 @@ import { Graph } from "./graph.ts";
 /** A module that is called as it is, without a graph of its own. */
 export interface LeafModule {
   forward(...inputs: never[]): unknown;
+  /** Whether a call does something besides giving a value, so that it stays even where nothing uses the value. */
+  readonly isImpure?: boolean;
 }
 
 /** Something that a module holds under a name. */

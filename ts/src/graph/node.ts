@@ -20,6 +20,8 @@ import {
   type KwargsInput,
 } from "./args.ts";
 import type { Graph } from "./graph.ts";
+import { isImpureNode } from "./impure.ts";
+import type { GraphModule } from "./module.ts";
 import { Link } from "./order.ts";
 import { formatNode } from "./print.ts";
 import { Tuple } from "./values.ts";
@@ -44,7 +46,8 @@ class NodeState extends Link<Node> {
   name: string;
   args: Tuple = EMPTY;
   kwargs: Kwargs = NO_KWARGS;
-  inputs: ReadonlySet<Node> = new Set();
+  inputs: readonly Node[] = [];
+  meta: Map<string, unknown> | undefined;
 
   constructor(node: Node, target: string, name: string) {
     super(node);
@@ -82,8 +85,6 @@ export class Node extends NodeBase {
   readonly graph: Graph;
   /** What the node does. */
   readonly op: Opcode;
-  /** What passes have noted about the node: `val`, `stack_trace`, `nn_module_stack`… */
-  readonly meta = new Map<string, unknown>();
   /** The Python type of the value, where it was annotated. */
   type: string | undefined;
   readonly #state: NodeState;
@@ -94,6 +95,13 @@ export class Node extends NodeBase {
     this.graph = graph;
     this.op = op;
     this.#state = new NodeState(this, target, name);
+  }
+
+  /** What passes have noted about the node: `val`, `stack_trace`, `nn_module_stack`… */
+  get meta(): Map<string, unknown> {
+    // Most nodes of a large graph have no notes, so the map is made when somebody asks for it.
+    this.#state.meta ??= new Map();
+    return this.#state.meta;
   }
 
   /** The name, unique in the graph. Assigning gives exactly this name and throws where it is taken. */
@@ -122,7 +130,7 @@ export class Node extends NodeBase {
     checkMember(this.graph, this);
     checkTarget(target);
     this.#state.target = target;
-    this.meta.delete("val");
+    this.#state.meta?.delete("val");
   }
 
   /** The positional arguments, frozen. Assigning makes this node the last user of each of its inputs, as in FX. */
@@ -214,7 +222,7 @@ export class Node extends NodeBase {
     state.args = Tuple.frozen(state.args.toSpliced(index, 0, frozen));
     state.inputs = inputNodes(state.args, state.kwargs);
     forEachNode(frozen, (it) => it.#state.users.add(this));
-    this.meta.delete("val");
+    state.meta?.delete("val");
   }
 
   /** Replaces `oldInput` by `newInput` in the arguments of this node. */
@@ -245,6 +253,11 @@ export class Node extends NodeBase {
     const changed = [...this.users].filter((user) => filter(user));
     for (const user of changed) user.replaceInputWith(this, replacement);
     return changed;
+  }
+
+  /** Whether the node does something besides giving a value: FX's `is_impure`. The owner knows about called modules. */
+  isImpure(owner?: GraphModule): boolean {
+    return isImpureNode(this, owner);
   }
 
   /** One line of `str(graph)`: FX's `format_node`. */
@@ -283,7 +296,14 @@ export function setArguments(node: Node, args: Tuple, kwargs: Kwargs): void {
   state.kwargs = kwargs;
   state.inputs = inputs;
   for (const input of inputs) stateOf(input).users.add(node);
-  node.meta.delete("val");
+  state.meta?.delete("val");
+}
+
+/** Gives a copy of a node the notes of its source. */
+export function copyNotes(from: Node, to: Node): void {
+  to.type = from.type;
+  const { meta } = stateOf(from);
+  if (meta !== undefined) stateOf(to).meta = new Map(meta);
 }
 
 /** Takes the arguments away from a node that is being erased. */

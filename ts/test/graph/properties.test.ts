@@ -50,7 +50,7 @@ function edit(random: Random, graph: Graph): void {
     () => node.rename(random.pick(["a", "a_1", "sum", "x y"])),
     () => graph.nodeCopy(node),
     () => node.users.size === 0 && nodes.length > 3 && graph.eraseNode(node),
-    () => graph.eliminateDeadCode((it) => it === node || random.next() < 0.9),
+    () => graph.problems().length === 0 && graph.eliminateDeadCode((it) => it.isImpure() || random.next() < 0.9),
   ];
   random.pick(edits)();
 }
@@ -169,7 +169,8 @@ describe("a walk", () => {
   });
 });
 
-describe("a graph of 100,000 nodes", () => {
+// A quadratic algorithm would take hours; the limit only leaves room for a busy machine.
+describe("a graph of 100,000 nodes", { timeout: 120_000 }, () => {
   const N = 100_000;
 
   test("is built, grows before its output and is erased in time that is not quadratic", () => {
@@ -183,7 +184,7 @@ describe("a graph of 100,000 nodes", () => {
     expect(graph.nodes.length).toBe(2 * N + 2);
     expect(graph.problems()).toEqual([]);
     output.args = [graph.first ?? null];
-    expect(graph.eliminateDeadCode(() => false)).toBe(true);
+    expect(graph.eliminateDeadCode()).toBe(true);
     expect(Array.from(graph.nodes, (it) => it.name)).toEqual(["x", "output"]);
   });
 
