@@ -1,6 +1,6 @@
 use tracefx_core::{Code, Diagnostic, Result, Tensor};
 use tracefx_exec::{Executor, Interpreter};
-use tracefx_export::ExportedProgram;
+use tracefx_export::{ExportedProgram, InputChecker};
 use tracefx_ir::{Attribute, GraphModule, Str};
 use tracefx_ops::{Value, registry};
 
@@ -11,6 +11,7 @@ use tracefx_ops::{Value, registry};
 #[derive(Debug)]
 pub struct Runner {
     program: ExportedProgram,
+    checker: InputChecker,
     module: GraphModule,
 }
 
@@ -20,7 +21,7 @@ impl Runner {
     /// # Errors
     /// What [`ExportedProgram::module`] refuses.
     pub fn new(program: &ExportedProgram) -> Result<Self> {
-        Ok(Runner { program: program.clone(), module: program.module()? })
+        Ok(Runner { program: program.clone(), checker: InputChecker::new(program)?, module: program.module()? })
     }
 
     /// Calls the program on the user's inputs, flattened, and gives back the user's outputs, flattened. An input that the
@@ -30,6 +31,7 @@ impl Runner {
     /// `InputCount`, `InputType`, `InputShape` or `InputValue` where the inputs break a constraint of the program; else
     /// what an operator refuses. The runner can be called again.
     pub fn run(&self, inputs: &[Value<Tensor>]) -> Result<Vec<Value<Tensor>>> {
+        self.checker.check(inputs)?;
         let executor = Executor::new(registry(), tracefx_cpu::kernels());
         match Interpreter::new(&self.module, executor).run(inputs)? {
             Value::List(outputs) => Ok(outputs),
