@@ -105,7 +105,7 @@ export function freezeArg(input: ArgInput, depth = 0): Arg {
     case "undefined":
     case "function":
     case "symbol":
-      throw refused(input === undefined ? "undefined" : `a ${typeof input}`);
+      throw refused(kindOf(input));
   }
 }
 
@@ -233,9 +233,9 @@ function entriesOf(input: KwargsInput, what: string): Iterable<readonly [string,
 }
 
 function kindOf(value: unknown): string {
-  if (typeof value !== "object" || value === null) return `a ${typeof value}`;
+  if (typeof value !== "object" || value === null) return `a value of type ${typeof value}`;
   const { constructor } = value;
-  return typeof constructor === "function" && constructor.name !== "" ? `a ${constructor.name}` : "an object";
+  return typeof constructor === "function" ? `an object of class ${constructor.name}` : "an object";
 }
 
 function refused(what: string) {

@@ -143,7 +143,11 @@ function collect(data: TensorInput, place: readonly number[], shape: number[], l
 function checkLeaf(value: Leaf, place: readonly number[]): Leaf {
   if (typeof value === "number" || typeof value === "bigint" || typeof value === "boolean") return value;
   if (value instanceof Float || value instanceof Complex) return value;
-  const what = ArrayBuffer.isView(value) ? "a typed array" : value === null ? "null" : `a ${typeof value}`;
+  const what = ArrayBuffer.isView(value)
+    ? "a typed array"
+    : value === null
+      ? "null"
+      : `a value of type ${typeof value}`;
   throw fxError("InputType", `${what} at ${path(place)} is not a number`, {
     help: "nested arrays hold numbers, bigints and booleans; a typed array is a tensor of its own, with a shape",
   });

@@ -70,11 +70,11 @@ describe("a tensor of nested arrays", () => {
   });
 
   test.each([
-    [[1, "2"], "a string at [1] is not a number"],
-    [[[1, undefined]], "a undefined at [0][1] is not a number"],
+    [[1, "2"], "a value of type string at [1] is not a number"],
+    [[[1, undefined]], "a value of type undefined at [0][1] is not a number"],
     [[null], "null at [0] is not a number"],
     [[new Float32Array(2)], "a typed array at [0] is not a number"],
-    ["abc", "a string at the outermost level is not a number"],
+    ["abc", "a value of type string at the outermost level is not a number"],
   ])("of something else names the place: %j", (data, reason) => {
     expect(() => tensor(data as TensorInput)).toThrow(expect.objectContaining({ kind: "InputType", reason }));
   });

@@ -1,0 +1,272 @@
+import { describe, expect, test } from "vitest";
+import { type KwargsInput, tuple } from "../../src/graph/args.ts";
+import { Graph } from "../../src/graph/graph.ts";
+import type { Node, Opcode } from "../../src/graph/node.ts";
+
+function names(nodes: Iterable<Node>): string[] {
+  return Array.from(nodes, (it) => it.name);
+}
+
+function refused(kind: string): unknown {
+  return expect.objectContaining({ kind });
+}
+
+function three(): { graph: Graph; a: Node; b: Node; c: Node } {
+  const graph = new Graph();
+  return { graph, a: graph.placeholder("a"), b: graph.placeholder("b"), c: graph.placeholder("c") };
+}
+
+describe("the insertion point", () => {
+  test("is the end, even after an output", () => {
+    const { graph, a } = three();
+    graph.output(a);
+    graph.callFunction("torch.neg", [a]);
+    expect(names(graph.nodes)).toEqual(["a", "b", "c", "output", "neg"]);
+  });
+
+  test("holds for a body, whose nodes stand in the order in which they were made", () => {
+    const { graph, a, b } = three();
+    const made = graph.insertingAfter(a, () => [graph.placeholder("d"), graph.placeholder("e")]);
+    graph.insertingBefore(b, () => [graph.placeholder("f"), graph.placeholder("g")]);
+    graph.insertingBefore(undefined, () => graph.placeholder("h"));
+    graph.placeholder("i");
+    expect(names(graph.nodes)).toEqual(["h", "a", "d", "e", "f", "g", "b", "c", "i"]);
+    expect(names(made)).toEqual(["d", "e"]);
+  });
+
+  test("holds for a scope, also one that is left by an error, and scopes nest", () => {
+    const { graph, a, b } = three();
+    expect(() => {
+      using _outer = graph.insertingAfter(a);
+      graph.placeholder("d");
+      {
+        using _inner = graph.insertingBefore(b);
+        graph.placeholder("e");
+      }
+      graph.placeholder("f");
+      throw new Error("left");
+    }).toThrow("left");
+    graph.placeholder("g");
+    expect(names(graph.nodes)).toEqual(["a", "d", "f", "e", "b", "c", "g"]);
+  });
+
+  test("stays where nobody takes it back", () => {
+    const { graph, b } = three();
+    graph.insertingBefore(b);
+    graph.placeholder("d");
+    graph.placeholder("e");
+    graph.insertingAfter();
+    graph.placeholder("f");
+    expect(names(graph.nodes)).toEqual(["a", "d", "e", "b", "c", "f"]);
+  });
+
+  test("moves on when its node is erased, inside the scope or outside", () => {
+    const { graph, a, b, c } = three();
+    graph.insertingBefore(b);
+    graph.insertingAfter(c, () => graph.eraseNode(b));
+    graph.placeholder("d");
+    expect(names(graph.nodes)).toEqual(["a", "d", "c"]);
+    graph.insertingAfter(a);
+    graph.eraseNode(a);
+    graph.placeholder("e");
+    expect(names(graph.nodes)).toEqual(["e", "d", "c"]);
+  });
+
+  test("is not a node of another graph, or an erased one", () => {
+    const { graph, a } = three();
+    graph.eraseNode(a);
+    expect(() => graph.insertingBefore(a)).toThrow(refused("NodeForeign"));
+    expect(() => graph.insertingAfter(new Graph().placeholder("x"))).toThrow(refused("NodeForeign"));
+  });
+});
+
+describe("arguments", () => {
+  test("are nodes of this graph that are still there, or nothing changes", () => {
+    const graph = new Graph();
+    const x = graph.placeholder("x");
+    const neg = graph.callFunction("torch.neg", [x]);
+    const gone = graph.placeholder("gone");
+    graph.eraseNode(gone);
+    const foreign = new Graph().placeholder("y");
+    for (const bad of [gone, foreign]) {
+      const attempts: (() => unknown)[] = [
+        () => graph.callFunction("torch.abs", [[bad]]),
+        () => (neg.args = [x, { key: bad }]),
+        () => (neg.kwargs = { out: tuple(bad) }),
+        () => neg.updateArg(0, bad),
+        () => neg.updateKwarg("dim", bad),
+        () => neg.insertArg(0, bad),
+        () => neg.replaceInputWith(x, bad),
+        () => x.replaceAllUsesWith(bad),
+        () => neg.prepend(bad),
+        () => neg.append(bad),
+        () => neg.compare(bad),
+        () => graph.eraseNode(bad),
+      ];
+      for (const attempt of attempts) expect(attempt).toThrow(refused("NodeForeign"));
+    }
+    expect(graph.toString()).toBe(`graph():
+    %x : [num_users=1] = placeholder[target=x]
+    %neg : [num_users=0] = call_function[target=torch.neg](args = (%x,), kwargs = {})`);
+    expect(graph.callFunction("torch.abs", [x]).name).toBe("abs_1");
+  });
+
+  test("are updated by index, from the end too, and by name", () => {
+    const graph = new Graph();
+    const [x, y] = [graph.placeholder("x"), graph.placeholder("y")];
+    const node = graph.callFunction("f", [x, 1], { dim: 0 });
+    node.updateArg(-1, y);
+    node.updateKwarg("dim", 1);
+    node.updateKwarg("out", x);
+    node.insertArg(2, "end");
+    expect(node.formatNode()).toContain("(args = (%x, %y, end), kwargs = {dim: 1, out: %x})");
+    for (const index of [3, -4, 0.5]) expect(() => node.updateArg(index, 0)).toThrow(refused("GraphArgument"));
+    for (const index of [4, -1, 0.5]) expect(() => node.insertArg(index, 0)).toThrow(refused("GraphArgument"));
+  });
+
+  test("that change make the known value of the node invalid, and nothing else that is known", () => {
+    const graph = new Graph();
+    const x = graph.placeholder("x");
+    const node = graph.callFunction("f", [x]);
+    const edits: (() => void)[] = [
+      () => (node.args = [x, 1]),
+      () => (node.kwargs = {}),
+      () => (node.target = "g"),
+      () => node.insertArg(0, 1),
+    ];
+    for (const edit of edits) {
+      node.meta.set("val", 1).set("stack_trace", "here");
+      edit();
+      expect([...node.meta.keys()]).toEqual(["stack_trace"]);
+    }
+  });
+});
+
+describe("replaceAllUsesWith", () => {
+  test("gives the meta over on request, to a node without meta", () => {
+    const graph = new Graph();
+    const x = graph.placeholder("x");
+    const [old, replacement] = [graph.callFunction("f", [x]), graph.callFunction("g", [x])];
+    old.meta.set("custom", 1);
+    graph.output(old);
+    old.replaceAllUsesWith(replacement, { propagateMeta: true });
+    expect(replacement.meta.get("custom")).toBe(1);
+    expect(() => old.replaceAllUsesWith(replacement, { propagateMeta: true })).toThrow(refused("GraphArgument"));
+  });
+
+  test("asks the filter about every user, and changes nothing when it throws", () => {
+    const graph = new Graph();
+    const x = graph.placeholder("x");
+    const users = [0, 1, 2].map(() => graph.callFunction("f", [x]));
+    const y = graph.placeholder("y");
+    const filter = (user: Node): boolean => {
+      if (user === users[2]) throw new Error("no");
+      return true;
+    };
+    expect(() => x.replaceAllUsesWith(y, { filter })).toThrow("no");
+    expect([...x.users]).toEqual(users);
+    expect(x.replaceAllUsesWith(y, { filter: (user) => user !== users[1] })).toEqual([users[0], users[2]]);
+    expect([names(x.users), names(y.users)]).toEqual([["f_1"], ["f", "f_2"]]);
+  });
+});
+
+describe("copies", () => {
+  test("of a node keep type and notes, and map its arguments", () => {
+    const source = new Graph();
+    const node = source.callFunction("f", [source.placeholder("x")], {}, "int");
+    node.meta.set("note", { deep: 1 });
+    const graph = new Graph();
+    const y = graph.placeholder("y");
+    const copy = graph.nodeCopy(node, () => y);
+    expect([copy.type, copy.meta.get("note"), copy.allInputNodes]).toEqual(["int", node.meta.get("note"), [y]]);
+    copy.meta.set("own", 1);
+    expect(node.meta.has("own")).toBe(false);
+    expect(() => graph.nodeCopy(node)).toThrow(refused("NodeForeign"));
+  });
+
+  test("of a graph inline it, and give back what it returns without its output", () => {
+    const inner = new Graph();
+    const [a, b] = [inner.placeholder("a"), inner.placeholder("b")];
+    inner.output([inner.callFunction("torch.add", [a, b]), a]);
+    const graph = new Graph();
+    const x = graph.placeholder("x");
+    const map = new Map([[a, x]]);
+    const result = graph.graphCopy(inner, map);
+    expect(names(graph.nodes)).toEqual(["x", "b", "add"]);
+    expect(graph.output(result ?? null).formatNode()).toBe("return [add, x]");
+    expect(names(map.keys())).toEqual(["a", "b", "add"]);
+  });
+
+  test("of a graph into itself end, and ill-formed graphs are refused", () => {
+    const graph = new Graph();
+    const x = graph.placeholder("x");
+    graph.callFunction("torch.neg", [x]);
+    expect(graph.graphCopy(graph)).toBe(undefined);
+    expect(names(graph.nodes)).toEqual(["x", "neg", "x_1", "neg_1"]);
+    const late = new Graph();
+    const early = late.callFunction("torch.neg", []);
+    early.args = [late.placeholder("x")];
+    expect(() => new Graph().graphCopy(late)).toThrow(refused("GraphInvalid"));
+  });
+});
+
+describe("names", () => {
+  test("are given exactly by assignment, and freely by rename", () => {
+    const graph = new Graph();
+    const [x, y] = [graph.placeholder("x"), graph.placeholder("y")];
+    expect(() => {
+      y.name = "x";
+    }).toThrow(refused("GraphInvalid"));
+    expect(y.rename("x")).toBe("x_1");
+    expect(x.rename("x")).toBe("x");
+    y.name = "aten::odd name";
+    expect(graph.find("aten::odd name")).toBe(y);
+    expect(graph.find("y")).toBe(undefined);
+  });
+});
+
+test("nodes are found by opcode and target", () => {
+  const graph = new Graph();
+  const x = graph.placeholder("x");
+  const calls = ["f", "g", "f"].map((target) => graph.callFunction(target, [x]));
+  graph.callMethod("f", [x]);
+  expect(graph.findNodes({ op: "call_function", target: "f" })).toEqual([calls[0], calls[2]]);
+  expect(graph.findNodes({ op: "placeholder" })).toEqual([x]);
+  expect(() => graph.findNodes({ op: "call_function" })).toThrow(refused("GraphArgument"));
+  (calls[0] as Node).target = "g";
+  expect(names(graph.findNodes({ op: "call_function", target: "g" }))).toEqual(["f", "g"]);
+  expect(graph.outputNode()).toBe(undefined);
+  const output = graph.output(x);
+  graph.placeholder("late");
+  expect(graph.outputNode()).toBe(output);
+});
+
+test("erasing says who still uses the node", () => {
+  const graph = new Graph();
+  const x = graph.placeholder("x");
+  graph.callFunction("torch.neg", [x]);
+  graph.callFunction("torch.abs", [x]);
+  expect(() => graph.eraseNode(x)).toThrow(
+    "Tried to erase Node x but it still had 2 users in the graph: {neg, abs_1}!",
+  );
+});
+
+test("an erased node keeps its name and gives up the rest", () => {
+  const graph = new Graph();
+  const x = graph.placeholder("x");
+  const neg = graph.callFunction("torch.neg", [x], { dim: x });
+  graph.eraseNode(neg);
+  expect([neg.name, neg.isErased, [...neg.args], neg.kwargs, x.users.size]).toEqual(["neg", true, [], {}, 0]);
+  expect(() => graph.eraseNode(neg)).toThrow(refused("NodeForeign"));
+  expect(() => (neg.args = [x])).toThrow(refused("NodeForeign"));
+});
+
+test("what is not an opcode, a target or a list of arguments is refused", () => {
+  const graph = new Graph();
+  expect(() => graph.createNode("call" as Opcode, "f")).toThrow(refused("GraphArgument"));
+  expect(() => graph.createNode("root" as Opcode, "f")).toThrow(refused("GraphArgument"));
+  expect(() => graph.callFunction(Math.max as unknown as string)).toThrow(refused("GraphArgument"));
+  expect(() => graph.callFunction("f", { 0: 1 } as unknown as [])).toThrow(refused("GraphArgument"));
+  expect(() => graph.callFunction("f", [], [] as unknown as KwargsInput)).toThrow(refused("GraphArgument"));
+  expect(graph.nodes.length).toBe(0);
+});
