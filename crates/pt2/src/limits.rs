@@ -34,6 +34,8 @@ pub struct Limits {
     pub rank: u64,
     /// How deep sub-graphs may nest.
     pub subgraph_depth: u64,
+    /// Symbolic expressions: their length, depth and symbols.
+    pub expression: tracefx_sym::Limits,
     /// Values that one pickle may make.
     pub pickle_values: u64,
     /// Entries of one pickle's stack.
@@ -60,6 +62,7 @@ impl Default for Limits {
             name_bytes: 4_096,
             rank: 64,
             subgraph_depth: 32,
+            expression: tracefx_sym::Limits::default(),
             pickle_values: 1_000_000,
             pickle_stack: 100_000,
             pickle_memo: 1_000_000,

@@ -1,7 +1,8 @@
 //! Programs that PyTorch wrote, read and printed as PyTorch prints them.
 //!
 //! The fixtures of the repository always run. `TRACEFX_PROGRAMS` names further directories, separated by `:`, that are
-//! searched for folders with a `model.pt2`; a `graph.txt` beside it that begins with `graph():` is compared.
+//! searched for folders with a `model.pt2`. The graph is compared with `loaded.txt` beside it, or with a `graph.txt` that
+//! begins with `graph():`.
 
 use std::path::{Path, PathBuf};
 use tracefx_pt2::{LoadOptions, load};
@@ -34,7 +35,8 @@ fn difference(folder: &Path) -> Option<String> {
     if let Some(problem) = problems.first() {
         return Some(problem.to_string());
     }
-    let expected = std::fs::read_to_string(folder.join("graph.txt")).unwrap_or_default();
+    let text = |name: &str| std::fs::read_to_string(folder.join(name)).ok();
+    let expected = text("loaded.txt").or_else(|| text("graph.txt")).unwrap_or_default();
     if !expected.starts_with("graph():") {
         return None;
     }

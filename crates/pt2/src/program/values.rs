@@ -15,7 +15,7 @@ pub(super) struct Values<'a> {
 
 impl<'a> Values<'a> {
     pub(super) fn new(limits: &Limits) -> Self {
-        Values { rank: limits.rank, parser: Parser::default(), ints: HashMap::new() }
+        Values { rank: limits.rank, parser: Parser::with_limits(limits.expression), ints: HashMap::new() }
     }
 
     /// The symbol of this name, as the expressions declare it.

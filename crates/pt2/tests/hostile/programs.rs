@@ -212,6 +212,10 @@ fn limits_on_programs_hold_and_are_named() {
     check(Limits { rank: 1, ..Limits::default() }, "`rank` is 1");
     check(Limits { subgraph_depth: 0, ..Limits::default() }, "`subgraph_depth` is 0");
     check(Limits { json_depth: 8, ..Limits::default() }, "`json_depth` is 8");
+    let expression = tracefx_sym::Limits { max_length: 3, ..tracefx_sym::Limits::default() };
+    let limits = Limits { expression, ..Limits::default() };
+    let bytes = fixture("programs/dyn_derived__core");
+    refused(&bytes, &LoadOptions { limits, ..LoadOptions::default() }, Code::LimitExceeded, "max_length");
 }
 
 #[test]
