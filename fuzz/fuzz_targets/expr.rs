@@ -10,8 +10,7 @@ fuzz_target!(|text: &str| {
     if let Ok(guard) = Guard::parse(text, &limits) {
         let inputs = |number: i64| guard.holds(&move |_| Some(InputValue::Int(number)));
         drop((inputs(3), inputs(0), inputs(i64::MIN)));
-        let shown = guard.to_string();
-        assert!(!shown.is_empty());
+        drop(guard.to_string());
     }
     let mut parser = Parser::with_limits(limits);
     let Ok(expr) = parser.parse(text) else { return };

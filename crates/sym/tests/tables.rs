@@ -356,6 +356,7 @@ fn guards_outside_of_the_grammar_are_refused() {
         "__import__('os').system('true')",
         "L",
         "L[0]",
+        "L['']",
         "L['x'].size(0) == 1",
         "L['x'].numpy()[0] == 1",
         "L['x'].size()[s0] == 1",
