@@ -2,7 +2,9 @@
 
 mod corpus;
 mod edit_script;
+mod edits;
 mod lint;
+mod module;
 mod namespace;
 mod print;
 mod properties;
