@@ -13,6 +13,7 @@
 //! # let _ = (executor, Tensor::from_slice(&[1.0f32], &[1]), Value::<Tensor>::None);
 //! ```
 
+mod attention;
 mod convolution;
 mod dense;
 mod dropout;
@@ -26,6 +27,7 @@ mod real;
 mod reshape;
 mod softmax;
 mod strided;
+mod vector;
 
 use std::sync::OnceLock;
 use tracefx_exec::Kernels;
@@ -35,6 +37,7 @@ pub fn kernels() -> &'static Kernels {
     static KERNELS: OnceLock<Kernels> = OnceLock::new();
     KERNELS.get_or_init(|| {
         Kernels::new(&[
+            attention::KERNELS,
             convolution::KERNELS,
             dropout::KERNELS,
             join::KERNELS,
@@ -44,6 +47,7 @@ pub fn kernels() -> &'static Kernels {
             pooling::KERNELS,
             reshape::KERNELS,
             softmax::KERNELS,
+            vector::KERNELS,
         ])
     })
 }

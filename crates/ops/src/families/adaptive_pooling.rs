@@ -1,6 +1,6 @@
 //! Pooling to a result of a given size: the windows follow from it.
 
-use super::pooling::lead;
+use super::pooling::{lead, make_contiguous};
 use crate::memory_format::{in_format_of, memory_format_of};
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value};
 use tracefx_core::{DType, MemoryFormat, Result};
@@ -58,8 +58,9 @@ fn avg_pool2d(args: &Meta<'_>) -> Result<Vec<Output>> {
 
 fn avg_pool3d(args: &Meta<'_>) -> Result<Vec<Output>> {
     // Unlike the two-dimensional one, it does not keep channels last.
-    let meta = result(args, 3)?;
-    Ok(vec![Output::Tensor(TensorMeta::contiguous(meta.dtype, meta.sizes))])
+    let mut output = Output::Tensor(result(args, 3)?);
+    make_contiguous(&mut output);
+    Ok(vec![output])
 }
 
 fn max_pool(args: &Meta<'_>, n_dims: usize) -> Result<Vec<Output>> {
@@ -74,11 +75,7 @@ fn max_pool2d(args: &Meta<'_>) -> Result<Vec<Output>> {
 
 fn max_pool3d(args: &Meta<'_>) -> Result<Vec<Output>> {
     let mut outputs = max_pool(args, 3)?;
-    for output in &mut outputs {
-        if let Output::Tensor(meta) = output {
-            *meta = TensorMeta::contiguous(meta.dtype, std::mem::take(&mut meta.sizes));
-        }
-    }
+    outputs.iter_mut().for_each(make_contiguous);
     Ok(outputs)
 }
 

@@ -163,9 +163,7 @@ fn convolution(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     if sizes[2..].iter().any(|it| it.as_int().is_some_and(|it| it < 0)) {
         return Err(args.bad_shape(format!("the output would have the sizes {}", show(&sizes))));
     }
-    // PyTorch's float64 convolutions do not go by channels last.
     let format = match (memory_format_of(input), memory_format_of(weight)) {
-        _ if input.dtype == DType::Float64 => MemoryFormat::Contiguous,
         (MemoryFormat::Contiguous, format) | (format, _) => format,
     };
     Ok(vec![Output::Tensor(in_memory_format(input.dtype, sizes, format))])

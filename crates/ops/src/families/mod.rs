@@ -3,9 +3,11 @@
 use crate::OpDef;
 
 mod adaptive_pooling;
+mod attention;
 mod batch_norm;
 mod convolution;
 mod dropout;
+mod einsum;
 mod join;
 mod lookup;
 mod matmul;
@@ -18,14 +20,17 @@ mod scalar;
 mod slice;
 mod softmax;
 mod split;
+mod vector;
 mod view;
 
 /// The tables of all families.
 pub(crate) const ALL: &[&[OpDef]] = &[
     adaptive_pooling::OPS,
+    attention::OPS,
     batch_norm::OPS,
     convolution::OPS,
     dropout::OPS,
+    einsum::OPS,
     join::OPS,
     lookup::OPS,
     matmul::OPS,
@@ -38,5 +43,6 @@ pub(crate) const ALL: &[&[OpDef]] = &[
     slice::OPS,
     softmax::OPS,
     split::OPS,
+    vector::OPS,
     view::OPS,
 ];

@@ -1,7 +1,7 @@
 //! Layer, group and root-mean-square normalisation.
 
 use crate::memory_format::in_format_of;
-use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, contiguous};
+use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
@@ -142,7 +142,7 @@ fn rms_norm(args: &Meta<'_>) -> Result<Vec<Output>> {
     let (input, shape) = (args.tensor(0)?, args.sym_ints(1)?);
     n_lead(args, input, &shape, &[2])?;
     stats_dtype(args, input, &[2])?;
-    Ok(contiguous(input.dtype, input.sizes.clone()))
+    Ok(vec![Output::Tensor(in_format_of(input, input.dtype, input.sizes.clone()))])
 }
 
 fn layer_norm(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {

@@ -206,7 +206,17 @@ fn avg_pool2d(args: &Meta<'_>) -> Result<Vec<Output>> {
 }
 
 fn avg_pool3d(args: &Meta<'_>) -> Result<Vec<Output>> {
-    avg_pool(args, 3)
+    // Unlike the two-dimensional one, it does not keep channels last.
+    let mut outputs = avg_pool(args, 3)?;
+    outputs.iter_mut().for_each(make_contiguous);
+    Ok(outputs)
+}
+
+/// Makes a result row-major, for operators that do not keep the format of their input.
+pub(crate) fn make_contiguous(output: &mut Output) {
+    if let Output::Tensor(meta) = output {
+        *meta = TensorMeta::contiguous(meta.dtype, std::mem::take(&mut meta.sizes));
+    }
 }
 
 fn max_unpool(args: &Meta<'_>, n_dims: usize) -> Result<Vec<Output>> {

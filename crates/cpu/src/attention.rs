@@ -1,0 +1,174 @@
+//! The kernel of attention: one head at a time, with its weights in a buffer that the next head reuses.
+
+use crate::product::{Extent, Matrix, MatrixMut, Product};
+use crate::real::{Real, Strided, fill_real, with_real};
+use std::borrow::Cow;
+use tracefx_core::{Bool8, DType, Diagnostic, Dims, Result, Tensor};
+use tracefx_exec::Kernel;
+use tracefx_ops::Args;
+
+/// The kernels of this family.
+pub(crate) const KERNELS: &[(&str, Kernel)] = &[
+    ("aten.scaled_dot_product_attention.default", Kernel::Fill(attention)),
+    ("aten._scaled_dot_product_flash_attention_for_cpu.default", Kernel::Fill(flash)),
+];
+
+struct Options<'a> {
+    mask: Option<&'a Tensor>,
+    is_causal: bool,
+    scale: Option<f64>,
+    has_groups: bool,
+}
+
+fn attention(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
+    refuse_dropout(args, args.float(4)?)?;
+    let options = Options {
+        mask: args.opt_tensor(3)?,
+        is_causal: args.bool(5)?,
+        scale: args.opt_float(6)?,
+        has_groups: args.bool(7)?,
+    };
+    run(args, &options, out)
+}
+
+fn flash(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
+    refuse_dropout(args, args.float(3)?)?;
+    let options =
+        Options { mask: args.opt_tensor(5)?, is_causal: args.bool(4)?, scale: args.opt_float(6)?, has_groups: false };
+    run(args, &options, out)
+}
+
+fn refuse_dropout(args: &Args<'_, Tensor>, p: f64) -> Result<()> {
+    if p == 0.0 {
+        return Ok(());
+    }
+    let what = "attention with dropout is random, and PyTorch's random numbers are not reproduced";
+    Err(args.unsupported(what).help("export the module after `.eval()`"))
+}
+
+fn run(args: &Args<'_, Tensor>, options: &Options<'_>, out: &[Tensor]) -> Result<()> {
+    let dtype = out[0].dtype();
+    with_real!(dtype, A => compute::<A>(args, options, out),
+        else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
+}
+
+/// The strides of an operand along a batch that it broadcasts to.
+fn batch_strides<A: Real>(operand: &Strided<'_, A>, batch: &[usize]) -> Dims {
+    let lead = operand.sizes.len() - 2;
+    let missing = batch.len() - lead;
+    let stride = |dim: usize| match dim.checked_sub(missing) {
+        Some(dim) if operand.sizes[dim] != 1 => operand.strides[dim],
+        _ => 0,
+    };
+    (0..batch.len()).map(stride).collect()
+}
+
+fn compute<A: Real + Product>(args: &Args<'_, Tensor>, options: &Options<'_>, out: &[Tensor]) -> Result<()> {
+    let (query, key, value) = (args.tensor(0)?, args.tensor(1)?, args.tensor(2)?);
+    let (query, key, value) = (Strided::<A>::new(query)?, Strided::<A>::new(key)?, Strided::<A>::new(value)?);
+    let sizes = out[0].sizes();
+    let (batch, &[n_rows, n_values]) = sizes.split_at(sizes.len() - 2) else {
+        unreachable!("attention has a matrix for each head")
+    };
+    let (&[.., n_features], &[.., n_columns, _]) = (&query.sizes[..], &key.sizes[..]) else {
+        unreachable!("the shape rule asks for two dimensions")
+    };
+    let additive = options.mask.map(additive_mask).transpose()?;
+    let mask = additive.as_ref().map(|it| Strided::<A>::new(it)).transpose()?;
+    let mask_strides = mask.as_ref().map(|mask| {
+        let mut scores: Dims = batch.into();
+        scores.extend([n_rows, n_columns]);
+        let missing = scores.len() - mask.sizes.len();
+        let stride = |dim: usize| match dim.checked_sub(missing) {
+            Some(dim) if mask.sizes[dim] != 1 => mask.strides[dim],
+            _ => 0,
+        };
+        (0..scores.len()).map(stride).collect::<Dims>()
+    });
+    let strides = [&query, &key, &value].map(|it| batch_strides(it, batch));
+    let groups = |side: &Strided<'_, A>| match (options.has_groups, batch.last(), side.sizes.iter().rev().nth(2)) {
+        (true, Some(&all), Some(&own)) => all / own.max(1),
+        _ => 1,
+    };
+    let groups = [1, groups(&key), groups(&value)];
+    let scale = A::of(options.scale.unwrap_or(1.0 / (n_features as f64).sqrt()));
+    let n_heads: usize = batch.iter().product();
+    let mut weights = vec![<A as Real>::ZERO; n_rows * n_columns];
+    let mut sums = vec![0.0; n_heads * n_rows];
+    fill_real::<A, _>(&out[0], |out| {
+        for head in 0..n_heads {
+            let index = unravel(head, batch);
+            let start = |strides: &[usize], groups: usize| -> usize {
+                let last = index.len().wrapping_sub(1);
+                let at = |dim: usize| if dim == last { index[dim] / groups } else { index[dim] };
+                strides.iter().take(index.len()).enumerate().map(|(dim, stride)| at(dim) * stride).sum()
+            };
+            let [query, key, value] = [(&query, 0), (&key, 1), (&value, 2)].map(|(side, at)| {
+                let data = side.data().get(start(&strides[at], groups[at])..).unwrap_or(&[]);
+                let rank = side.strides.len();
+                Matrix { data, row: side.strides[rank - 2], col: side.strides[rank - 1] }
+            });
+            let key = Matrix { row: key.col, col: key.row, ..key };
+            let size = Extent { m: n_rows, n: n_columns, k: n_features };
+            A::product(size, MatrixMut { data: &mut weights, row: n_columns }, query, key, false);
+            for row in 0..n_rows {
+                let weights = &mut weights[row * n_columns..][..n_columns];
+                weights.iter_mut().for_each(|it| *it *= scale);
+                if let (Some(mask), Some(strides)) = (&mask, &mask_strides) {
+                    let start = start(strides, 1) + row * strides[batch.len()];
+                    let stride = strides[batch.len() + 1];
+                    weights.iter_mut().enumerate().for_each(|(at, it)| *it += mask.data()[start + at * stride]);
+                }
+                if options.is_causal {
+                    weights[(row + 1).min(n_columns)..].fill(-A::INFINITY);
+                }
+                sums[head * n_rows + row] = softmax(weights);
+            }
+            let size = Extent { m: n_rows, n: n_values, k: n_columns };
+            let weights = Matrix { data: &weights, row: n_columns, col: 1 };
+            let out = &mut out[head * n_rows * n_values..][..n_rows * n_values];
+            A::product(size, MatrixMut { data: out, row: n_values }, weights, value, false);
+        }
+    });
+    if let Some(out) = out.get(1) {
+        fill_real::<f64, _>(out, |out| out.copy_from_slice(&sums));
+    }
+    Ok(())
+}
+
+/// A mask of bools as numbers to add; another one as it is.
+fn additive_mask(mask: &Tensor) -> Result<Cow<'_, Tensor>> {
+    if mask.dtype() != DType::Bool {
+        return Ok(Cow::Borrowed(mask));
+    }
+    let additive = |it: &Bool8| if it.get() { 0.0 } else { f32::NEG_INFINITY };
+    let values: Vec<f32> = mask.to_vec::<Bool8>()?.iter().map(additive).collect();
+    Tensor::from_slice(&values, mask.sizes()).map(Cow::Owned)
+}
+
+/// The index of the `at`-th item of these sizes.
+fn unravel(mut at: usize, sizes: &[usize]) -> Dims {
+    let mut index: Dims = smallvec::smallvec![0; sizes.len()];
+    for (index, &size) in index.iter_mut().zip(sizes).rev() {
+        *index = at % size;
+        at /= size;
+    }
+    index
+}
+
+/// Replaces a row of scores by its softmax, or by zeros where it is masked altogether, and gives back the logarithm of
+/// the sum of exponentials.
+fn softmax<A: Real>(row: &mut [A]) -> f64 {
+    let max = row.iter().fold(-A::INFINITY, |max, &it| if it > max || it.is_nan() { it } else { max });
+    if max == -A::INFINITY {
+        row.fill(A::ZERO);
+        return 0.0;
+    }
+    let mut sum = A::ZERO;
+    for it in row.iter_mut() {
+        *it = (*it - max).exp();
+        sum += *it;
+    }
+    row.iter_mut().for_each(|it| *it = *it / sum);
+    (max + sum.ln()).to_f64()
+}

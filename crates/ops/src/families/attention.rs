@@ -1,0 +1,199 @@
+//! Scaled dot-product attention.
+
+use super::matmul_composite::tensor_of;
+use crate::{Args, Cx, OpDef, Output, TensorRef, Tol, Traced, Value, broadcast, contiguous};
+use tracefx_core::{Code, DType, Diagnostic, Result};
+use tracefx_ir::TensorMeta;
+use tracefx_sym::SymInt;
+
+/// The rows of this family.
+pub(crate) const OPS: &[OpDef] = &[
+    OpDef::new(
+        "aten::scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0., bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
+        attention,
+    )
+    .doc("`softmax(query @ key.T * scale + mask) @ value`, where a row that is masked altogether gives zeros.")
+    .decompose(decomposed)
+    .tolerance(Tol::Default),
+    OpDef::composite(
+        "aten::_scaled_dot_product_attention_math(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0., bool is_causal=False, Tensor? dropout_mask=None, *, float? scale=None, bool enable_gqa=False) -> (Tensor, Tensor)",
+        math,
+    )
+    .doc("Attention, with the weights as a second result."),
+    OpDef::new(
+        "aten::_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float dropout_p=0., bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)",
+        flash,
+    )
+    .doc("Attention of a batch of heads, with the logarithm of each row's sum of exponentials as a second result.")
+    .tolerance(Tol::Default),
+];
+
+type Meta<'a> = Args<'a, TensorMeta>;
+
+/// Checks the arguments, of which the last four are where `at` says, and gives the sizes of the result.
+fn result_sizes(args: &Meta<'_>, mask: usize, is_causal: usize, has_groups: bool) -> Result<Vec<SymInt>> {
+    let (query, key, value) = (args.tensor(0)?, args.tensor(1)?, args.tensor(2)?);
+    let ranks = [query, key, value].map(|it| it.sizes.len());
+    if ranks.iter().any(|&it| it < 2) {
+        return Err(args.bad_shape(format!(
+            "Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: {} key.dim: {} and \
+             value.dim: {} instead.",
+            ranks[0], ranks[1], ranks[2]
+        )));
+    }
+    if query.dtype != key.dtype || query.dtype != value.dtype {
+        let what = format!(
+            "Expected query, key, and value to have the same dtype, but got query.dtype: {} key.dtype: {} and \
+             value.dtype: {} instead.",
+            query.dtype.name(),
+            key.dtype.name(),
+            value.dtype.name()
+        );
+        return Err(Diagnostic::new(Code::DTypeMismatch, what).op(&*args.op.name));
+    }
+    if !query.dtype.is_float() {
+        return Err(Diagnostic::unsupported_dtype(query.dtype, &args.op.name));
+    }
+    let [(q_batch, q), (k_batch, k), (v_batch, v)] =
+        [query, key, value].map(|it| it.sizes.split_at(it.sizes.len() - 2));
+    if q[1] != k[1] || k[0] != v[0] {
+        return Err(args.bad_shape(format!(
+            "query of {}x{}, key of {}x{} and value of {}x{} do not fit",
+            q[0], q[1], k[0], k[1], v[0], v[1]
+        )));
+    }
+    let (mut k_batch, mut v_batch) = (k_batch.to_vec(), v_batch.to_vec());
+    if has_groups {
+        for batch in [&mut k_batch, &mut v_batch] {
+            let (Some(heads), Some(all)) = (batch.last_mut(), q_batch.last()) else {
+                return Err(args.bad_shape("grouped attention needs a dimension of heads"));
+            };
+            if let (Some(n), Some(n_all)) = (heads.as_int(), all.as_int())
+                && (n == 0 || n_all % n != 0)
+            {
+                return Err(args.bad_shape("Number of heads in key and value must divide the number of heads in query"));
+            }
+            *heads = all.clone();
+        }
+    }
+    let mut sizes = broadcast(args, &broadcast(args, q_batch, &k_batch)?, &v_batch)?;
+    if let Some(mask) = args.opt_tensor(mask)? {
+        if args.bool(is_causal)? {
+            return Err(
+                args.invalid("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
+            );
+        }
+        if mask.dtype != DType::Bool && mask.dtype != query.dtype && mask.dtype != DType::Float32 {
+            let what = format!(
+                "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: {} and  \
+                 query.dtype: {} instead.",
+                mask.dtype.name(),
+                query.dtype.name()
+            );
+            return Err(Diagnostic::new(Code::DTypeMismatch, what).op(&*args.op.name));
+        }
+        let scores = [&sizes[..], &[q[0].clone(), k[0].clone()]].concat();
+        if broadcast(args, &mask.sizes, &scores)? != scores {
+            return Err(args.bad_shape("the attention mask does not expand to the attention weights"));
+        }
+    }
+    sizes.extend([q[0].clone(), v[1].clone()]);
+    Ok(sizes)
+}
+
+fn attention(args: &Meta<'_>) -> Result<Vec<Output>> {
+    let sizes = result_sizes(args, 3, 5, args.bool(7)?)?;
+    Ok(contiguous(args.tensor(0)?.dtype, sizes))
+}
+
+fn flash(args: &Meta<'_>) -> Result<Vec<Output>> {
+    let query = args.tensor(0)?;
+    let sizes = result_sizes(args, 5, 4, false)?;
+    let [n_batch, n_heads, n_rows, _] = &sizes[..] else {
+        return Err(args.bad_shape(
+            "scaled_dot_product_attention_flash_attention: Accept only 4 dims inputs shape of {(B), H, T, K}",
+        ));
+    };
+    let dtype = if query.dtype == DType::Float64 { DType::Float64 } else { DType::Float32 };
+    // In memory, the heads come last.
+    let mut sums = TensorMeta::contiguous(dtype, vec![n_batch.clone(), n_rows.clone(), n_heads.clone()]);
+    sums.sizes.swap(1, 2);
+    sums.strides.swap(1, 2);
+    Ok(vec![contiguous(query.dtype, sizes.clone()).remove(0), Output::Tensor(sums)])
+}
+
+type Call<'a> = Args<'a, TensorRef>;
+
+fn decomposed(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
+    let mut res = attend(cx, args, args.opt_float(6)?, args.bool(7)?)?;
+    res.truncate(1);
+    Ok(res)
+}
+
+fn math(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
+    if !args.is_none(6) {
+        return Err(args.unsupported("attention with a dropout mask"));
+    }
+    attend(cx, args, args.opt_float(7)?, args.bool(8)?)
+}
+
+/// Follows `_scaled_dot_product_attention_math` of aten/src/ATen/native/transformers/attention.cpp.
+fn attend(cx: &mut Cx<'_>, args: &Call<'_>, scale: Option<f64>, has_groups: bool) -> Result<Vec<Traced>> {
+    if args.float(4)? > 0.0 {
+        return Err(
+            args.unsupported("attention with dropout is random, and PyTorch's random numbers are not reproduced")
+        );
+    }
+    let (query, mut key, mut value) = (*args.tensor(0)?, args.values[1].clone(), args.values[2].clone());
+    let meta = cx.meta(query).clone();
+    let n_rank = meta.sizes.len();
+    if n_rank < 2 {
+        return Err(args.bad_shape("the query needs at least two dimensions"));
+    }
+    let n_features = meta.sizes[n_rank - 1].as_int().map(|it| it as f64);
+    let Some(scale) = scale.or(n_features.map(|it| 1.0 / it.sqrt())) else {
+        return Err(args.unsupported("attention without a scale over a size that is not known"));
+    };
+    // Both sides take the root of the scale, which is better for half types.
+    let root = scale.abs().sqrt();
+    let query = cx.call("aten.mul.Scalar", [query.into(), Value::Float(if scale < 0.0 { -root } else { root })])?;
+    if has_groups {
+        for side in [&mut key, &mut value] {
+            let n = cx.meta(tensor_of(side)).sizes.iter().rev().nth(2).cloned();
+            let (Some(n), Some(n_all)) = (n, meta.sizes.iter().rev().nth(2)) else {
+                return Err(args.bad_shape("grouped attention needs a dimension of heads"));
+            };
+            let call = [side.clone(), Value::Int(n_all.floor_div(&n)), Value::int(-3)];
+            *side = cx.call("aten.repeat_interleave.self_int", call)?;
+        }
+    }
+    let transposed = cx.call("aten.transpose.int", [key.clone(), Value::int(-2), Value::int(-1)])?;
+    let transposed = cx.call("aten.mul.Scalar", [transposed, Value::Float(root)])?;
+    let mut weights = cx.call("aten.matmul.default", [query, transposed])?;
+    if let Some(mask) = additive_mask(cx, args, &meta, &weights)? {
+        weights = cx.call("aten.add.Tensor", [weights, mask])?;
+    }
+    let weights = cx.call("aten._safe_softmax.default", [weights, Value::int(-1)])?;
+    let result = cx.call("aten.matmul.default", [weights.clone(), value])?;
+    Ok(vec![result, weights])
+}
+
+/// The mask as numbers to add: zero where a weight counts and minus infinity where it does not.
+fn additive_mask(cx: &mut Cx<'_>, args: &Call<'_>, query: &TensorMeta, weights: &Traced) -> Result<Option<Traced>> {
+    let mask: Traced = if args.bool(5)? {
+        let sizes = cx.meta(tensor_of(weights)).sizes.clone();
+        let square = sizes[sizes.len() - 2..].iter().cloned().map(Value::Int).collect();
+        let ones = cx.call_with("aten.ones.default", [Value::List(square)], &[("dtype", Value::DType(DType::Bool))])?;
+        cx.call("aten.tril.default", [ones])?
+    } else {
+        match args.opt_tensor(3)? {
+            Some(mask) if cx.meta(*mask).dtype == DType::Bool => (*mask).into(),
+            Some(mask) => return Ok(Some((*mask).into())),
+            None => return Ok(None),
+        }
+    };
+    let hidden = cx.call("aten.logical_not.default", [mask.clone()])?;
+    let zeros = cx.call_with("aten.zeros_like.default", [mask], &[("dtype", Value::DType(query.dtype))])?;
+    let minus_infinity = Value::Float(f64::NEG_INFINITY);
+    Ok(Some(cx.call("aten.masked_fill.Scalar", [zeros, hidden, minus_infinity])?))
+}
