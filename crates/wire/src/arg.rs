@@ -151,7 +151,7 @@ pub(crate) fn read_arg(cursor: &mut Cursor<'_>, strings: &mut Strings, nodes: &[
             let mut part = || read_arg(cursor, strings, nodes, depth + 1);
             Arg::Slice(Box::new([part()?, part()?, part()?]))
         }
-        _ => return Err(cursor.fail(format!("there is no argument of kind {tag}"))),
+        _ => return Err(cursor.fail(format!("there is no argument of kind {tag} here"))),
     };
     let is_plain = matches!(tag, arg::NONE | arg::ELLIPSIS | arg::INT | arg::FLOAT | arg::COMPLEX | arg::SLICE);
     if is_plain && payload != 0 {

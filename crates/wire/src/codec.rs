@@ -5,12 +5,14 @@ use crate::format::Tag;
 use crate::graph::{read_graph, read_names, write_graph, write_names};
 use crate::meta::{read_meta, write_meta};
 use crate::module::{modules_of, read_modules, write_modules};
+use crate::sign::{SignReader, SignWriter};
 use crate::strings::{StringWriter, Strings};
 use crate::symbols::{ExprWriter, Exprs};
 use crate::tensors::{TensorWriter, Tensors};
 use crate::words::Words;
 use crate::{Limits, Options};
 use tracefx_core::{Code, Diagnostic, Result, Storage};
+use tracefx_export::ExportedProgram;
 use tracefx_ir::{Graph, GraphModule};
 
 /// Writes a graph alone, without what its `get_attr` and `call_module` nodes refer to.
@@ -30,10 +32,8 @@ pub fn encode_graph(graph: &Graph, options: &Options) -> Result<Vec<u8>> {
 /// `WireMalformed` where the bytes break a rule of the format, `WireVersion` where they need a newer reader,
 /// `LimitExceeded` where they go beyond a limit. The message names the section and the byte.
 pub fn decode_graph(file: &[u8], limits: &Limits) -> Result<Graph> {
-    let mut reader = Reader::new(file, limits)?;
+    let mut reader = Reader::new(file, &[], limits)?;
     reader.refuse(Tag::Mods, "it holds a module: read it with decode_module")?;
-    reader.refuse(Tag::Tens, "there is no module that they belong to")?;
-    reader.refuse(Tag::Data, "there are no tensors")?;
     let mut graphs = reader.graphs(1, limits)?;
     reader.finish()?;
     Ok(graphs.pop().expect("one graph was read"))
@@ -55,8 +55,9 @@ pub fn encode_module(module: &GraphModule, options: &Options) -> Result<Vec<u8>>
 /// # Errors
 /// As for [`decode_graph`], and `ViewOutOfBounds` where a tensor leaves its storage.
 pub fn decode_module(file: &[u8], weights: &[Storage], limits: &Limits) -> Result<GraphModule> {
-    let mut reader = Reader::new(file, limits)?;
-    let module = reader.module(weights, limits)?;
+    let mut reader = Reader::new(file, weights, limits)?;
+    reader.refuse(Tag::Sign, "it holds a program: read it with decode_program")?;
+    let module = reader.module(limits)?;
     reader.finish()?;
     Ok(module)
 }
@@ -68,6 +69,45 @@ pub fn decode_module(file: &[u8], weights: &[Storage], limits: &Limits) -> Resul
 pub fn storages(module: &GraphModule) -> Result<Vec<Storage>> {
     let mut writer = Writer::default();
     write_modules(&mut Words::default(), &mut writer.strings, &mut writer.tensors, &modules_of(module)?)?;
+    Ok(writer.tensors.into_storages())
+}
+
+/// Writes a program: its module, signature, state and constants. What was noted while it was read from elsewhere (the
+/// warnings) is not part of it.
+///
+/// # Errors
+/// As for [`encode_graph`].
+pub fn encode_program(program: &ExportedProgram, options: &Options) -> Result<Vec<u8>> {
+    let mut writer = Writer::default();
+    writer.module(&program.module, options)?;
+    writer.signature(program)?;
+    writer.finish(options)
+}
+
+/// Reads what [`encode_program`] wrote. `weights` are the storages that were left out, in the order of
+/// [`program_storages`]; it is empty for a file that has its weights.
+///
+/// # Errors
+/// As for [`decode_module`].
+pub fn decode_program(file: &[u8], weights: &[Storage], limits: &Limits) -> Result<ExportedProgram> {
+    let mut reader = Reader::new(file, weights, limits)?;
+    let module = reader.module(limits)?;
+    let cursor = reader.outline.cursor(file, Tag::Sign);
+    let cursor = cursor.ok_or_else(|| missing(Tag::Sign).help("a module is read with decode_module"))?;
+    let Reader { strings, exprs, tensors, .. } = &mut reader;
+    let program = SignReader { cursor, strings, exprs, tensors }.read(module)?;
+    reader.finish()?;
+    Ok(program)
+}
+
+/// The storages of a program's tensors, each once, in the order of the file.
+///
+/// # Errors
+/// As for [`encode_program`].
+pub fn program_storages(program: &ExportedProgram) -> Result<Vec<Storage>> {
+    let mut writer = Writer::default();
+    write_modules(&mut Words::default(), &mut writer.strings, &mut writer.tensors, &modules_of(&program.module)?)?;
+    writer.signature(program)?;
     Ok(writer.tensors.into_storages())
 }
 
@@ -112,6 +152,14 @@ impl Writer {
         Ok(())
     }
 
+    fn signature(&mut self, program: &ExportedProgram) -> Result<()> {
+        let mut words = Words::default();
+        let Writer { strings, exprs, tensors, .. } = self;
+        SignWriter { words: &mut words, strings, exprs, tensors }.write(program)?;
+        self.file.section(Tag::Sign, words.into_bytes());
+        Ok(())
+    }
+
     fn finish(mut self, options: &Options) -> Result<Vec<u8>> {
         if let Some(index) = self.tensors.index()? {
             self.file.section(Tag::Tens, index);
@@ -133,23 +181,23 @@ struct Reader<'a> {
     outline: Outline,
     strings: Strings,
     exprs: Exprs,
+    tensors: Tensors,
 }
 
 impl<'a> Reader<'a> {
-    fn new(file: &'a [u8], limits: &Limits) -> Result<Self> {
+    fn new(file: &'a [u8], weights: &[Storage], limits: &Limits) -> Result<Self> {
         let outline = Outline::read(file, limits)?;
         let strings = outline.cursor(file, Tag::Strs).ok_or_else(|| missing(Tag::Strs))?;
         let exprs = outline.cursor(file, Tag::Syms);
-        Ok(Reader { file, strings: Strings::read(strings)?, exprs: Exprs::read(exprs)?, outline })
+        let (strings, exprs) = (Strings::read(strings)?, Exprs::read(exprs)?);
+        let tensors = Tensors::read(outline.cursor(file, Tag::Tens), outline.cursor(file, Tag::Data), weights)?;
+        Ok(Reader { file, strings, exprs, tensors, outline })
     }
 
-    fn module(&mut self, weights: &[Storage], limits: &Limits) -> Result<GraphModule> {
-        let index = self.outline.cursor(self.file, Tag::Tens);
-        let data = self.outline.cursor(self.file, Tag::Data);
-        let mut tensors = Tensors::read(index, data, weights)?;
+    fn module(&mut self, limits: &Limits) -> Result<GraphModule> {
         let modules = self.outline.cursor(self.file, Tag::Mods);
         let modules = modules.ok_or_else(|| missing(Tag::Mods).help("a graph alone is read with decode_graph"))?;
-        let mut table = read_modules(modules, &mut self.strings, &mut tensors, limits)?;
+        let mut table = read_modules(modules, &mut self.strings, &mut self.tensors, limits)?;
         let graphs = self.graphs(table.modules.len(), limits)?;
         for (module, graph) in table.modules.iter_mut().zip(graphs) {
             module.graph = graph;
@@ -195,6 +243,7 @@ impl<'a> Reader<'a> {
         if self.outline.has_unknown() {
             return Ok(());
         }
+        self.tensors.finish()?;
         self.exprs.finish()?;
         self.strings.finish(Tag::Strs)
     }

@@ -34,6 +34,11 @@ impl<'a> Cursor<'a> {
         }
     }
 
+    /// The next word, which stays there to be read.
+    pub(crate) fn peek(&self) -> Result<u32> {
+        self.clone().word()
+    }
+
     /// The next two words, the lower one first.
     pub(crate) fn pair(&mut self) -> Result<u64> {
         match self.rest().first_chunk::<8>() {
@@ -81,6 +86,24 @@ impl<'a> Cursor<'a> {
         let bytes = self.rest().get(..len).ok_or_else(|| self.ends_early())?;
         self.at += len;
         Ok(bytes)
+    }
+
+    /// A length, that many bytes, and zeros up to a whole word.
+    pub(crate) fn blob(&mut self) -> Result<&'a [u8]> {
+        let len = self.count_bytes()?;
+        let bytes = self.bytes(len)?;
+        if self.bytes(len.next_multiple_of(4) - len)?.iter().any(|&it| it != 0) {
+            return Err(self.fail("the bytes after the last one are not zero"));
+        }
+        Ok(bytes)
+    }
+
+    fn count_bytes(&mut self) -> Result<usize> {
+        let len = self.word()? as usize;
+        if len.next_multiple_of(4) <= self.rest().len() {
+            return Ok(len);
+        }
+        Err(self.fail(format!("{len} bytes are announced, and there are {}", self.rest().len())))
     }
 
     /// Refuses what is left over.

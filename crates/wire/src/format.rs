@@ -144,6 +144,8 @@ numbers! {
         DICT = 16,
         /// A slice: start, stop and step follow.
         SLICE = 17,
+        /// A tensor, which only example inputs may be: the payload is its index.
+        TENSOR = 18,
     }
 }
 
@@ -191,10 +193,52 @@ numbers! {
     }
 }
 
-/// Every table of numbers: what it is, and the name that TypeScript gives it.
-pub const NUMBERS: &[(&str, &str, &[(&str, u32)])] = &[
-    ("What the first word of an argument says in its lower 8 bits.", "ARG", arg::ALL),
-    ("What the first word of an abstract value says in its lower 8 bits.", "VAL", val::ALL),
-    ("What the first word of a number says in its lower 8 bits.", "SYM", sym::ALL),
-    ("What an attribute of a module is.", "ATTRIBUTE", attribute::ALL),
+numbers! {
+    /// What the first word of a place in the signature says in its lower 8 bits; the payload is the string of its name.
+    argument {
+        /// A tensor.
+        TENSOR = 0,
+        /// A symbolic int.
+        SYM_INT = 1,
+        /// A symbolic float.
+        SYM_FLOAT = 2,
+        /// A symbolic bool.
+        SYM_BOOL = 3,
+        /// A custom object: the string of its class follows.
+        CUSTOM_OBJ = 4,
+        /// An effect token.
+        TOKEN = 5,
+        /// A fixed value: an argument that is None, a bool, an int, a float or a string follows.
+        CONSTANT = 6,
+    }
+}
+
+numbers! {
+    /// What the first word of a constant says in its lower 8 bits.
+    constant {
+        /// A tensor: the payload is its index.
+        TENSOR = 0,
+        /// A custom object: its bytes follow.
+        CUSTOM_OBJ = 1,
+    }
+}
+
+/// A table of numbers for TypeScript.
+pub struct Table {
+    /// What the numbers are.
+    pub doc: &'static str,
+    /// The name of the table.
+    pub name: &'static str,
+    /// Names and numbers.
+    pub numbers: &'static [(&'static str, u32)],
+}
+
+/// Every table of numbers.
+pub const TABLES: &[Table] = &[
+    Table { doc: "What the first word of an argument says in its lower 8 bits.", name: "ARG", numbers: arg::ALL },
+    Table { doc: "What the first word of an abstract value says.", name: "VAL", numbers: val::ALL },
+    Table { doc: "What the first word of a number says.", name: "SYM", numbers: sym::ALL },
+    Table { doc: "What an attribute of a module is.", name: "ATTRIBUTE", numbers: attribute::ALL },
+    Table { doc: "What the first word of a place in a signature says.", name: "ARGUMENT", numbers: argument::ALL },
+    Table { doc: "What the first word of a constant says.", name: "CONSTANT", numbers: constant::ALL },
 ];

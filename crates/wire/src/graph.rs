@@ -29,13 +29,7 @@ pub(crate) fn write_graph(words: &mut Words, strings: &mut StringWriter, graph: 
             words.word(0);
             strings.write(words, node.target())?;
             strings.write(words, node.name())?;
-            match node.ty() {
-                Some(ty) => {
-                    let index = strings.index(ty);
-                    words.count(index + 1)?;
-                }
-                None => words.word(0),
-            }
+            strings.write_optional(words, node.ty().map(|it| &**it))?;
             words.count(node.args().len())?;
             words.count(node.kwargs().len())?;
             node.args().iter().try_for_each(|it| write_arg(words, strings, it, 0, &position))?;
@@ -77,10 +71,7 @@ fn read_node(cursor: &mut Cursor<'_>, strings: &mut Strings, graph: &mut Graph, 
     let mut record = cursor.split(len - 1)?;
     let target = strings.next(&mut record)?;
     let name = strings.next(&mut record)?;
-    let ty = match record.word()? {
-        0 => None,
-        index => Some(strings.get(&record, index - 1)?),
-    };
+    let ty = strings.next_optional(&mut record)?;
     let n_args = record.word()?;
     let n_kwargs = record.word()?;
     let n_args = record.check_count(n_args, 1, "arguments")?;

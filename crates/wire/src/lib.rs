@@ -1,6 +1,6 @@
 //! The tracefx byte format: what crosses from TypeScript to Rust, and the `.fxg` file.
 //!
-//! Graphs, modules and tensors as sections of little-endian words. `docs/format.md` specifies the bytes. Three
+//! Graphs, modules, tensors and exported programs as sections of little-endian words. `docs/format.md` specifies the bytes. Three
 //! properties carry the rest:
 //!
 //! - *Exact*: integers of 64 bits, the bits of floats, lists that are not tuples, the order of everything.
@@ -29,17 +29,23 @@
 mod arg;
 mod codec;
 mod cursor;
+mod examples;
 mod file;
 pub mod format;
 mod graph;
 mod meta;
 mod module;
 mod options;
+mod sign;
 mod strings;
+mod structure;
 mod symbols;
 mod tensors;
 mod words;
 
-pub use codec::{decode_graph, decode_module, encode_graph, encode_module, storages};
+pub use codec::{
+    decode_graph, decode_module, decode_program, encode_graph, encode_module, encode_program, program_storages,
+    storages,
+};
 pub use file::{Outline, Section};
 pub use options::{Limits, MAX_DEPTH, Options};

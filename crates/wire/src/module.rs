@@ -44,7 +44,7 @@ pub(crate) fn write_modules(
     modules: &[&GraphModule],
 ) -> Result<()> {
     words.count(modules.len())?;
-    let (mut n_modules, mut n_tensors) = (1, 0);
+    let mut n_modules = 1;
     for module in modules {
         strings.write(words, &module.class_name)?;
         words.count(module.attributes.len())?;
@@ -52,11 +52,7 @@ pub(crate) fn write_modules(
         for (name, value) in &module.attributes {
             strings.write(words, name)?;
             match value {
-                Attribute::Tensor { tensor, kind } => {
-                    words.tagged(kind_number(*kind), n_tensors)?;
-                    tensors.push(tensor);
-                    n_tensors += 1;
-                }
+                Attribute::Tensor { tensor, kind } => words.tagged(kind_number(*kind), tensors.push(tensor))?,
                 Attribute::Module(_) => {
                     words.tagged(attribute::MODULE, n_modules)?;
                     n_modules += 1;
@@ -127,7 +123,6 @@ pub(crate) fn read_modules(
         table.children.push(children);
     }
     cursor.finish()?;
-    tensors.finish(&cursor)?;
     Ok(table)
 }
 

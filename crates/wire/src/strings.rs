@@ -37,6 +37,17 @@ impl StringWriter {
         self.0.is_empty()
     }
 
+    /// Writes one more than the index of a string, or zero where there is none.
+    pub(crate) fn write_optional(&mut self, words: &mut Words, text: Option<&str>) -> Result<()> {
+        match text {
+            Some(text) => {
+                let index = self.index(text);
+                words.count(index + 1)
+            }
+            None => words.count(0),
+        }
+    }
+
     /// The section.
     pub(crate) fn into_bytes(self) -> Result<Vec<u8>> {
         let mut words = Words::default();
@@ -112,6 +123,14 @@ impl Strings {
     pub(crate) fn next(&mut self, cursor: &mut Cursor<'_>) -> Result<Str> {
         let index = cursor.word()?;
         self.get(cursor, index)
+    }
+
+    /// The string whose index is one less than the next word, or none where that is zero.
+    pub(crate) fn next_optional(&mut self, cursor: &mut Cursor<'_>) -> Result<Option<Str>> {
+        match cursor.word()? {
+            0 => Ok(None),
+            index => self.get(cursor, index - 1).map(Some),
+        }
     }
 
     /// The number of strings.

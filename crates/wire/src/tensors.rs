@@ -2,11 +2,11 @@
 
 use crate::arg::{number_of, numbered};
 use crate::cursor::Cursor;
-use crate::format::WIDE_ALIGNMENT;
+use crate::format::{Tag, WIDE_ALIGNMENT};
 use crate::words::Words;
 use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
-use tracefx_core::{DType, Diagnostic, Dims, Result, Storage, Tensor};
+use tracefx_core::{Code, DType, Diagnostic, Dims, Result, Storage, Tensor};
 
 /// The tensors of a file that is being written.
 #[derive(Debug, Default)]
@@ -16,10 +16,11 @@ pub(crate) struct TensorWriter {
 }
 
 impl TensorWriter {
-    /// Adds a tensor; they are referred to in this order.
-    pub(crate) fn push(&mut self, tensor: &Tensor) {
+    /// Adds a tensor, and gives its index.
+    pub(crate) fn push(&mut self, tensor: &Tensor) -> usize {
         self.storages.entry(tensor.storage().id()).or_insert_with(|| tensor.storage().clone());
         self.tensors.push(tensor.clone());
+        self.tensors.len() - 1
     }
 
     /// The storages in the order of first use.
@@ -118,11 +119,12 @@ impl Tensors {
     }
 
     /// Refuses tensors that nothing refers to.
-    pub(crate) fn finish(&self, cursor: &Cursor<'_>) -> Result<()> {
+    pub(crate) fn finish(&self) -> Result<()> {
         if self.n_used == self.items.len() {
             return Ok(());
         }
-        Err(cursor.fail(format!("nothing refers to tensor {}", self.n_used)))
+        let what = format!("{}: nothing refers to tensor {}", Tag::Tens, self.n_used);
+        Err(Diagnostic::new(Code::WireMalformed, what))
     }
 }
 

@@ -35,6 +35,17 @@ impl Words {
         Ok(())
     }
 
+    /// A length and that many bytes, with zeros up to a whole word.
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) -> Result<()> {
+        self.count(bytes.len())?;
+        for chunk in bytes.chunks(4) {
+            let mut word = [0; 4];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.word(u32::from_le_bytes(word));
+        }
+        Ok(())
+    }
+
     /// Overwrites a word that was written before, to announce a length that is known only now.
     pub(crate) fn patch(&mut self, at: usize, word: u32) {
         self.0[at] = word;

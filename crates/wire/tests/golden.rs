@@ -6,8 +6,12 @@ mod cases;
 use cases::{Case, Content};
 use std::fmt::Write;
 use std::path::PathBuf;
+use tracefx_export::ExportedProgram;
 use tracefx_ir::{Attribute, Graph, GraphModule};
-use tracefx_wire::{Limits, Outline, decode_graph, decode_module, encode_graph, encode_module, format::Tag, storages};
+use tracefx_wire::{
+    Limits, Outline, decode_graph, decode_module, decode_program, encode_graph, encode_module, encode_program,
+    program_storages, storages,
+};
 
 fn path(name: &str) -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "../../tests/golden/wire", name].iter().collect()
@@ -17,6 +21,7 @@ fn encoded(case: &Case) -> Vec<u8> {
     match &case.content {
         Content::Graph(graph) => encode_graph(graph, &case.options),
         Content::Module(module) => encode_module(module, &case.options),
+        Content::Program(program) => encode_program(program, &case.options),
     }
     .unwrap()
 }
@@ -48,17 +53,24 @@ fn listing(file: &[u8], modules: &[(String, Option<&GraphModule>, &Graph)]) -> S
     out
 }
 
+/// All that is in a program, but for the names that its graph no longer has.
+fn describe(program: &ExportedProgram) -> String {
+    let rest = ExportedProgram { module: GraphModule::new(Graph::new()), ..program.clone() };
+    format!("{}\n{rest:#?}", program.module.graph)
+}
+
+fn modules_of(module: &GraphModule) -> Vec<(String, Option<&GraphModule>, &Graph)> {
+    module.modules().into_iter().map(|(path, it)| (path, Some(it), &it.graph)).collect()
+}
+
 #[test]
 fn golden_files_are_what_is_written() {
     for case in cases::all() {
         let file = encoded(&case);
         let text = match &case.content {
             Content::Graph(graph) => listing(&file, &[(String::new(), None, graph)]),
-            Content::Module(module) => {
-                let modules: Vec<_> =
-                    module.modules().into_iter().map(|(path, it)| (path, Some(it), &it.graph)).collect();
-                listing(&file, &modules)
-            }
+            Content::Module(module) => listing(&file, &modules_of(module)),
+            Content::Program(program) => listing(&file, &modules_of(&program.module)),
         };
         let (bytes_path, text_path) = (path(&format!("{}.fxg", case.name)), path(&format!("{}.txt", case.name)));
         if std::env::var_os("TRACEFX_UPDATE").is_some() {
@@ -81,11 +93,14 @@ fn golden_files_are_written_as_they_were_read() {
                 (encode_graph(&read, &case.options).unwrap(), (read.to_string(), graph.to_string()))
             }
             Content::Module(module) => {
-                let is_beside =
-                    Outline::read(&file, &limits).unwrap().sections.iter().all(|it| it.tag() != Some(Tag::Data));
-                let weights = if is_beside { storages(module).unwrap() } else { vec![] };
+                let weights = if case.options.weights { vec![] } else { storages(module).unwrap() };
                 let read = decode_module(&file, &weights, &limits).unwrap();
                 (encode_module(&read, &case.options).unwrap(), (read.graph.to_string(), module.graph.to_string()))
+            }
+            Content::Program(program) => {
+                let weights = if case.options.weights { vec![] } else { program_storages(program).unwrap() };
+                let read = decode_program(&file, &weights, &limits).unwrap();
+                (encode_program(&read, &case.options).unwrap(), (describe(&read), describe(program)))
             }
         };
         assert_eq!(printed.0, printed.1, "{}", case.name);

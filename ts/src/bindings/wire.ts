@@ -63,9 +63,10 @@ export const ARG = {
   TUPLE: 15,
   DICT: 16,
   SLICE: 17,
+  TENSOR: 18,
 } as const;
 
-/** What the first word of an abstract value says in its lower 8 bits. */
+/** What the first word of an abstract value says. */
 export const VAL = {
   NONE: 0,
   TENSOR: 1,
@@ -74,7 +75,7 @@ export const VAL = {
   TUPLE: 4,
 } as const;
 
-/** What the first word of a number says in its lower 8 bits. */
+/** What the first word of a number says. */
 export const SYM = {
   INT: 0,
   FLOAT: 1,
@@ -89,6 +90,45 @@ export const ATTRIBUTE = {
   CONSTANT: 2,
   MODULE: 3,
 } as const;
+
+/** What the first word of a place in a signature says. */
+export const ARGUMENT = {
+  TENSOR: 0,
+  SYM_INT: 1,
+  SYM_FLOAT: 2,
+  SYM_BOOL: 3,
+  CUSTOM_OBJ: 4,
+  TOKEN: 5,
+  CONSTANT: 6,
+} as const;
+
+/** What the first word of a constant says. */
+export const CONSTANT = {
+  TENSOR: 0,
+  CUSTOM_OBJ: 1,
+} as const;
+
+/** What inputs are; the place in the list is the number. */
+export const INPUT_KINDS = [
+  "USER_INPUT",
+  "PARAMETER",
+  "BUFFER",
+  "CONSTANT_TENSOR",
+  "CUSTOM_OBJ",
+  "TOKEN",
+] as const;
+
+/** What outputs are; the place in the list is the number. */
+export const OUTPUT_KINDS = [
+  "USER_OUTPUT",
+  "LOSS_OUTPUT",
+  "BUFFER_MUTATION",
+  "PARAMETER_MUTATION",
+  "GRADIENT_TO_PARAMETER",
+  "GRADIENT_TO_USER_INPUT",
+  "USER_INPUT_MUTATION",
+  "TOKEN",
+] as const;
 
 /** The opcodes; the place in the list is the number. */
 export const OPCODES = [

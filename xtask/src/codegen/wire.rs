@@ -3,6 +3,7 @@
 use super::quoted;
 use std::fmt::Write;
 use tracefx_core::{Layout, MemoryFormat};
+use tracefx_export::{InputKind, OutputKind};
 use tracefx_ir::Opcode;
 use tracefx_wire::MAX_DEPTH;
 use tracefx_wire::format::{self, Tag};
@@ -34,13 +35,17 @@ pub(super) fn body() -> String {
     }
     out.push_str("} as const;\n\n/** The letters of a section. */\nexport type SectionName = keyof typeof SECTIONS;\n");
 
-    for (doc, name, numbers) in format::NUMBERS {
+    for format::Table { doc, name, numbers } in format::TABLES {
         writeln!(out, "\n/** {doc} */\nexport const {name} = {{").expect("writing to a string succeeds");
         for (name, number) in *numbers {
             writeln!(out, "  {name}: {number},").expect("writing to a string succeeds");
         }
         out.push_str("} as const;\n");
     }
+    let inputs: Vec<&str> = InputKind::ALL.iter().map(|it| it.name()).collect();
+    names(&mut out, "What inputs are; the place in the list is the number.", "INPUT_KINDS", &inputs);
+    let outputs: Vec<&str> = OutputKind::ALL.iter().map(|it| it.name()).collect();
+    names(&mut out, "What outputs are; the place in the list is the number.", "OUTPUT_KINDS", &outputs);
     names(&mut out, "The opcodes; the place in the list is the number.", "OPCODES", &Opcode::ALL.map(Opcode::name));
     let layouts: Vec<&str> = Layout::ALL.iter().map(|it| it.name()).collect();
     names(&mut out, "The layouts; the place in the list is the number.", "LAYOUTS", &layouts);

@@ -1,6 +1,9 @@
-//! The graphs and modules of the golden files.
+//! The graphs, modules and programs of the golden files.
+
+mod program;
 
 use tracefx_core::{Complex64, DType, Device, Layout, MemoryFormat, Storage, Tensor};
+use tracefx_export::ExportedProgram;
 use tracefx_ir::{Arg, Attribute, Graph, GraphModule, InsertPoint, Opcode, Str, TensorKind, TensorMeta, Val};
 use tracefx_sym::{Parser, SymBool, SymFloat, SymInt};
 use tracefx_wire::{MAX_DEPTH, Options};
@@ -9,6 +12,7 @@ use tracefx_wire::{MAX_DEPTH, Options};
 pub(crate) enum Content {
     Graph(Graph),
     Module(GraphModule),
+    Program(Box<ExportedProgram>),
 }
 
 /// A golden file: its name, what it holds and how it is written.
@@ -33,6 +37,8 @@ pub(crate) fn all() -> Vec<Case> {
         module("module", nested_modules(), Options::FILE),
         module("module_dense", dense_module(), Options::FILE),
         module("module_beside", nested_modules(), Options::CALL),
+        Case { name: "program", content: Content::Program(Box::new(program::small())), options: Options::FILE },
+        Case { name: "program_beside", content: Content::Program(Box::new(program::small())), options: Options::CALL },
     ]
 }
 
