@@ -13,41 +13,55 @@
 //! # let _ = (executor, Tensor::from_slice(&[1.0f32], &[1]), Value::<Tensor>::None);
 //! ```
 
+mod activation;
 mod attention;
+mod binary;
+mod compare;
 mod convolution;
 mod dense;
 mod dropout;
 mod join;
 mod lookup;
+mod map;
 mod matmul;
 mod norm;
+mod number;
 mod pooling;
 mod product;
 mod real;
 mod reshape;
 mod softmax;
+mod special;
 mod strided;
+mod ternary;
+mod unary;
 mod vector;
 
 use std::sync::OnceLock;
-use tracefx_exec::Kernels;
+use tracefx_exec::{Kernel, Kernels};
+
+/// The kernels of all families.
+const TABLES: &[&[(&str, Kernel)]] = &[
+    activation::KERNELS,
+    attention::KERNELS,
+    binary::KERNELS,
+    compare::KERNELS,
+    convolution::KERNELS,
+    dropout::KERNELS,
+    join::KERNELS,
+    lookup::KERNELS,
+    matmul::KERNELS,
+    norm::KERNELS,
+    pooling::KERNELS,
+    reshape::KERNELS,
+    softmax::KERNELS,
+    ternary::KERNELS,
+    unary::KERNELS,
+    vector::KERNELS,
+];
 
 /// The kernels of this backend.
 pub fn kernels() -> &'static Kernels {
     static KERNELS: OnceLock<Kernels> = OnceLock::new();
-    KERNELS.get_or_init(|| {
-        Kernels::new(&[
-            attention::KERNELS,
-            convolution::KERNELS,
-            dropout::KERNELS,
-            join::KERNELS,
-            lookup::KERNELS,
-            matmul::KERNELS,
-            norm::KERNELS,
-            pooling::KERNELS,
-            reshape::KERNELS,
-            softmax::KERNELS,
-            vector::KERNELS,
-        ])
-    })
+    KERNELS.get_or_init(|| Kernels::new(TABLES))
 }

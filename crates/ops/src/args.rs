@@ -15,13 +15,22 @@ pub struct Args<'a, T> {
 }
 
 /// An argument of type `Tensor`, for which Python code may also give a number.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub enum Operand<'a, T> {
     /// A tensor.
     Tensor(&'a T),
     /// A number, which takes part in type promotion by its kind alone.
     Scalar(Scalar),
 }
+
+// Not derived: a reference is `Copy` whatever it refers to.
+impl<T> Clone for Operand<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Operand<'_, T> {}
 
 impl<'a, T> Args<'a, T> {
     /// The arguments of a call of `op`, already bound.

@@ -75,3 +75,11 @@ impl From<TensorRef> for Traced {
         Value::Tensor(tensor)
     }
 }
+
+/// The decomposition of an operator that is another name of one with the same arguments.
+pub(crate) fn forward(cx: &mut Cx<'_>, args: &crate::Args<'_, TensorRef>, op: &str) -> Result<Vec<Traced>> {
+    let specs = args.op.schema.args.iter();
+    let (named, positional): (Vec<_>, Vec<_>) = specs.zip(&args.values).partition(|(spec, _)| spec.is_kwarg_only);
+    let named: Vec<_> = named.into_iter().map(|(spec, value)| (spec.name.as_str(), value.clone())).collect();
+    Ok(vec![cx.call_with(op, positional.into_iter().map(|(_, value)| value.clone()), &named)?])
+}

@@ -16,6 +16,7 @@
 mod args;
 mod bind;
 mod decompose;
+mod elementwise;
 mod families;
 mod infer;
 mod memory_format;

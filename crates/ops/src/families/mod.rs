@@ -2,9 +2,12 @@
 
 use crate::OpDef;
 
+mod activation;
 mod adaptive_pooling;
 mod attention;
 mod batch_norm;
+mod binary;
+mod compare;
 mod convolution;
 mod dropout;
 mod einsum;
@@ -20,14 +23,19 @@ mod scalar;
 mod slice;
 mod softmax;
 mod split;
+mod ternary;
+mod unary;
 mod vector;
 mod view;
 
 /// The tables of all families.
 pub(crate) const ALL: &[&[OpDef]] = &[
+    activation::OPS,
     adaptive_pooling::OPS,
     attention::OPS,
     batch_norm::OPS,
+    binary::OPS,
+    compare::OPS,
     convolution::OPS,
     dropout::OPS,
     einsum::OPS,
@@ -43,6 +51,8 @@ pub(crate) const ALL: &[&[OpDef]] = &[
     slice::OPS,
     softmax::OPS,
     split::OPS,
+    ternary::OPS,
+    unary::OPS,
     vector::OPS,
     view::OPS,
 ];

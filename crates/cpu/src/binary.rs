@@ -1,0 +1,283 @@
+//! Arithmetic of two numbers.
+
+use crate::map::{Source, map2};
+use crate::number::{Number, Real, with_float, with_int, with_number, with_real};
+use crate::unary::refuse;
+use std::cell::Cell;
+use tracefx_core::{Code, DType, DTypeKind, Diagnostic, Element, Result, Tensor};
+use tracefx_exec::Kernel;
+use tracefx_ops::Args;
+
+/// A function of two real numbers.
+macro_rules! real {
+    ($f:expr) => {
+        Kernel::Fill(|args, outs| {
+            let dtype = outs[0].dtype();
+            let (a, b) = (Source::of(args, 0, dtype)?, Source::of(args, 1, dtype)?);
+            with_real!(dtype, F => map2::<F, F>(&a, &b, &outs[0], $f), else Err(refuse(args, dtype)))
+        })
+    };
+}
+
+/// A function of two floats.
+macro_rules! float {
+    ($f:expr) => {
+        Kernel::Fill(|args, outs| {
+            let dtype = outs[0].dtype();
+            let (a, b) = (Source::of(args, 0, dtype)?, Source::of(args, 1, dtype)?);
+            with_float!(dtype, F => map2::<F, F>(&a, &b, &outs[0], $f), else Err(refuse(args, dtype)))
+        })
+    };
+}
+
+/// A function of two integers.
+macro_rules! int {
+    ($f:expr) => {
+        Kernel::Fill(|args, outs| {
+            let dtype = outs[0].dtype();
+            let (a, b) = (Source::of(args, 0, dtype)?, Source::of(args, 1, dtype)?);
+            match dtype.kind() {
+                DTypeKind::Int if dtype != DType::UInt64 => map2::<i64, i64>(&a, &b, &outs[0], $f),
+                DTypeKind::Bool | DTypeKind::Int | DTypeKind::Float | DTypeKind::Complex => Err(refuse(args, dtype)),
+            }
+        })
+    };
+}
+
+/// A division, in which an integer divisor must not be zero.
+macro_rules! divide {
+    ($args:expr, $outs:expr, $f:expr) => {{
+        let (args, outs) = ($args, $outs);
+        let dtype = outs[0].dtype();
+        let (a, b) = (Source::of(args, 0, dtype)?, Source::of(args, 1, dtype)?);
+        with_float!(dtype, F => map2::<F, F>(&a, &b, &outs[0], $f), else with_int!(dtype, F => {
+            let by_zero = Cell::new(false);
+            map2::<F, F>(&a, &b, &outs[0], |a, b| if b == 0 {
+                by_zero.set(true);
+                0
+            } else {
+                $f(a, b)
+            })?;
+            if by_zero.get() { Err(Diagnostic::new(Code::InvalidArgument, "ZeroDivisionError")) } else { Ok(()) }
+        }, else Err(refuse(args, dtype))))
+    }};
+}
+
+/// The kernels of this family.
+pub(crate) const KERNELS: &[(&str, Kernel)] = &[
+    ("aten.add.Tensor", Kernel::Fill(add)),
+    ("aten.add.Scalar", Kernel::Fill(add)),
+    ("aten.sub.Tensor", Kernel::Fill(|args, outs| sub(args, outs, [0, 1]))),
+    ("aten.sub.Scalar", Kernel::Fill(|args, outs| sub(args, outs, [0, 1]))),
+    ("aten.rsub.Tensor", Kernel::Fill(|args, outs| sub(args, outs, [1, 0]))),
+    ("aten.rsub.Scalar", Kernel::Fill(|args, outs| sub(args, outs, [1, 0]))),
+    ("aten.mul.Tensor", Kernel::Fill(mul)),
+    ("aten.mul.Scalar", Kernel::Fill(mul)),
+    ("aten.div.Tensor", Kernel::Fill(div)),
+    ("aten.div.Scalar", Kernel::Fill(div)),
+    ("aten.div.Tensor_mode", Kernel::Fill(div_mode)),
+    ("aten.div.Scalar_mode", Kernel::Fill(div_mode)),
+    ("aten.floor_divide.default", Kernel::Fill(floor_div)),
+    ("aten.floor_divide.Scalar", Kernel::Fill(floor_div)),
+    ("aten.remainder.Tensor", Kernel::Fill(remainder)),
+    ("aten.remainder.Scalar", Kernel::Fill(remainder)),
+    ("aten.remainder.Scalar_Tensor", Kernel::Fill(remainder)),
+    ("aten.fmod.Tensor", Kernel::Fill(fmod)),
+    ("aten.fmod.Scalar", Kernel::Fill(fmod)),
+    ("aten.pow.Tensor_Tensor", Kernel::Fill(pow)),
+    ("aten.pow.Tensor_Scalar", Kernel::Fill(pow)),
+    ("aten.pow.Scalar", Kernel::Fill(pow)),
+    ("aten.float_power.Tensor_Tensor", Kernel::Fill(pow)),
+    ("aten.float_power.Tensor_Scalar", Kernel::Fill(pow)),
+    ("aten.float_power.Scalar", Kernel::Fill(pow)),
+    ("aten.maximum.default", real!(Real::larger)),
+    ("aten.minimum.default", real!(Real::smaller)),
+    ("aten.fmax.default", real!(|a, b| if b > a || Real::is_nan(a) { b } else { a })),
+    ("aten.fmin.default", real!(|a, b| if b < a || Real::is_nan(a) { b } else { a })),
+    ("aten.atan2.default", float!(|y, x| y.atan2(x))),
+    ("aten.hypot.default", float!(|a, b| a.hypot(b))),
+    ("aten.copysign.Tensor", float!(|a, b| a.copysign(b))),
+    ("aten.copysign.Scalar", float!(|a, b| a.copysign(b))),
+    ("aten.nextafter.default", Kernel::Fill(nextafter)),
+    (
+        "aten.xlogy.Tensor",
+        float!(|a, b| if b.is_nan() {
+            b
+        } else if a == 0.0 {
+            0.0
+        } else {
+            a * b.ln()
+        }),
+    ),
+    (
+        "aten.xlogy.Scalar_Other",
+        float!(|a, b| if b.is_nan() {
+            b
+        } else if a == 0.0 {
+            0.0
+        } else {
+            a * b.ln()
+        }),
+    ),
+    (
+        "aten.xlogy.Scalar_Self",
+        float!(|a, b| if b.is_nan() {
+            b
+        } else if a == 0.0 {
+            0.0
+        } else {
+            a * b.ln()
+        }),
+    ),
+    (
+        "aten.logaddexp.default",
+        float!(|a, b| if a == b && a.is_infinite() { a } else { a.max(b) + (-(a - b).abs()).exp().ln_1p() }),
+    ),
+    (
+        "aten.logaddexp2.default",
+        float!(|a, b| if a == b && a.is_infinite() { a } else { a.max(b) + (1.0 + (-(a - b).abs()).exp2()).log2() }),
+    ),
+    ("aten.heaviside.default", real!(|a, b| if a == Number::ZERO { b } else { ((a > Number::ZERO) as u8).into() })),
+    ("aten.gcd.default", int!(gcd)),
+    ("aten.lcm.default", int!(lcm)),
+];
+
+fn add(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
+    let dtype = outs[0].dtype();
+    let (a, b) = (Source::unrounded(args, 0, dtype)?, Source::unrounded(args, 1, dtype)?);
+    let alpha = args.scalar(2)?;
+    with_number!(dtype, F => {
+        let alpha = F::from_scalar(alpha);
+        if alpha == F::ONE {
+            map2::<F, F>(&a, &b, &outs[0], Number::add)
+        } else {
+            map2::<F, F>(&a, &b, &outs[0], |a, b| a.add(alpha.mul(b)))
+        }
+    }, else Err(refuse(args, dtype)))
+}
+
+fn sub(args: &Args<'_, Tensor>, outs: &[Tensor], [from, by]: [usize; 2]) -> Result<()> {
+    let dtype = outs[0].dtype();
+    let (a, b) = (Source::unrounded(args, from, dtype)?, Source::unrounded(args, by, dtype)?);
+    let alpha = args.scalar(2)?;
+    with_number!(dtype, F => {
+        let alpha = F::from_scalar(alpha);
+        if alpha == F::ONE {
+            map2::<F, F>(&a, &b, &outs[0], Number::sub)
+        } else {
+            map2::<F, F>(&a, &b, &outs[0], |a, b| a.sub(alpha.mul(b)))
+        }
+    }, else Err(refuse(args, dtype)))
+}
+
+fn mul(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
+    let dtype = outs[0].dtype();
+    let (a, b) = (Source::unrounded(args, 0, dtype)?, Source::unrounded(args, 1, dtype)?);
+    with_number!(dtype, F => map2::<F, F>(&a, &b, &outs[0], Number::mul), else Err(refuse(args, dtype)))
+}
+
+fn div(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
+    let dtype = outs[0].dtype();
+    let (a, b) = (Source::unrounded(args, 0, dtype)?, Source::unrounded(args, 1, dtype)?);
+    if dtype.is_complex() {
+        return map2::<[f64; 2], [f64; 2]>(&a, &b, &outs[0], complex_div);
+    }
+    with_float!(dtype, F => map2::<F, F>(&a, &b, &outs[0], |a, b| a / b), else Err(refuse(args, dtype)))
+}
+
+/// Smith's method: scales by the larger part of the divisor, so that nothing overflows on the way.
+fn complex_div([a, b]: [f64; 2], [c, d]: [f64; 2]) -> [f64; 2] {
+    if c.abs() >= d.abs() {
+        if c == 0.0 && d == 0.0 {
+            return [a / c.abs(), b / d.abs()];
+        }
+        let ratio = d / c;
+        let scale = 1.0 / (c + d * ratio);
+        [(a + b * ratio) * scale, (b - a * ratio) * scale]
+    } else {
+        let ratio = c / d;
+        let scale = 1.0 / (c * ratio + d);
+        [(a * ratio + b) * scale, (b * ratio - a) * scale]
+    }
+}
+
+fn div_mode(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
+    match args.opt_str(2)? {
+        Some("floor") => floor_div(args, outs),
+        Some(_) => divide!(args, outs, Real::trunc_div),
+        None => div(args, outs),
+    }
+}
+
+fn floor_div(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
+    divide!(args, outs, Real::floor_div)
+}
+
+fn remainder(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
+    divide!(args, outs, Real::remainder)
+}
+
+fn fmod(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
+    divide!(args, outs, Real::fmod)
+}
+
+fn pow(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
+    let dtype = outs[0].dtype();
+    let (a, b) = (Source::of(args, 0, dtype)?, Source::unrounded(args, 1, dtype)?);
+    with_float!(dtype, F => match &b {
+        // The exponents that PyTorch computes without logarithms; they differ at the infinities.
+        Source::Scalar(exponent) if exponent.to_f64() == 2.0 => map2::<F, F>(&a, &b, &outs[0], |a, _| a * a),
+        Source::Scalar(exponent) if exponent.to_f64() == 3.0 => map2::<F, F>(&a, &b, &outs[0], |a, _| a * a * a),
+        Source::Scalar(exponent) if exponent.to_f64() == 0.5 => map2::<F, F>(&a, &b, &outs[0], |a, _| a.sqrt()),
+        Source::Scalar(exponent) if exponent.to_f64() == -0.5 => map2::<F, F>(&a, &b, &outs[0], |a, _| 1.0 / a.sqrt()),
+        Source::Scalar(exponent) if exponent.to_f64() == -1.0 => map2::<F, F>(&a, &b, &outs[0], |a, _| 1.0 / a),
+        Source::Scalar(_) | Source::Tensor(_) => map2::<F, F>(&a, &b, &outs[0], |a, b| a.powf(b)),
+    }, else with_int!(dtype, F => map2::<F, F>(&a, &b, &outs[0], int_pow), else Err(refuse(args, dtype))))
+}
+
+/// Squares and multiplies, wrapping. A negative power is the integer part of the fraction.
+fn int_pow(base: i64, exponent: i64) -> i64 {
+    if exponent < 0 {
+        return match base {
+            1 => 1,
+            -1 if exponent % 2 == 0 => 1,
+            -1 => -1,
+            _ => 0,
+        };
+    }
+    let (mut base, mut exponent, mut result) = (base, exponent, 1i64);
+    while exponent > 0 {
+        if exponent & 1 == 1 {
+            result = result.wrapping_mul(base);
+        }
+        base = base.wrapping_mul(base);
+        exponent >>= 1;
+    }
+    result
+}
+
+fn nextafter(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
+    let dtype = outs[0].dtype();
+    let (a, b) = (Source::of(args, 0, dtype)?, Source::of(args, 1, dtype)?);
+    match dtype {
+        DType::Float32 => map2::<f32, f32>(&a, &b, &outs[0], libm::nextafterf),
+        DType::Float64 => map2::<f64, f64>(&a, &b, &outs[0], libm::nextafter),
+        // The neighbours of a half-precision float are not those of the float32 that it is computed in.
+        _ => Err(refuse(args, dtype)),
+    }
+}
+
+fn gcd(a: i64, b: i64) -> i64 {
+    let (mut a, mut b) = (a, b);
+    while a != 0 {
+        (a, b) = (b.wrapping_rem(a), a);
+    }
+    b.wrapping_abs()
+}
+
+fn lcm(a: i64, b: i64) -> i64 {
+    match gcd(a, b) {
+        0 => 0,
+        divisor => (a / divisor).wrapping_mul(b).wrapping_abs(),
+    }
+}

@@ -1,0 +1,178 @@
+//! Activations of neural networks.
+
+use crate::elementwise::promoting;
+use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, normalize_dim};
+use tracefx_core::{Code, DType, Diagnostic, Result};
+use tracefx_ir::TensorMeta;
+use tracefx_sym::SymInt;
+
+/// The rows of this family.
+pub(crate) const OPS: &[OpDef] = &[
+    OpDef::new("aten::relu(Tensor self) -> Tensor", relu).tags(Tags::POINTWISE).tags(Tags::CORE).doc("`max(x, 0)`."),
+    OpDef::composite("aten::relu6(Tensor self) -> Tensor", relu6).doc("`min(max(x, 0), 6)`."),
+    OpDef::new("aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", hardtanh).tags(Tags::POINTWISE).tags(Tags::CORE).doc("`x`, kept between `min_val` and `max_val`."),
+    OpDef::new("aten::threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", promoting::<1>).tags(Tags::POINTWISE).doc("`x` above the threshold, else `value`."),
+    float("aten::elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor").tags(Tags::CORE).doc("`x` above zero, else `alpha * (exp(x) - 1)`, with scales."),
+    float("aten::celu(Tensor self, Scalar alpha=1.) -> Tensor").doc("`x` above zero, else `alpha * (exp(x / alpha) - 1)`."),
+    float("aten::selu(Tensor self) -> Tensor").doc("`elu` with the scales at which activations normalise themselves."),
+    OpDef::new("aten::gelu(Tensor self, *, str approximate=\"none\") -> Tensor", gelu).tags(Tags::POINTWISE).tolerance(Tol::Default).tags(Tags::CORE).doc("`x * Phi(x)`, exact, or with the tanh approximation of Phi."),
+    float("aten::silu(Tensor self) -> Tensor").doc("`x * sigmoid(x)`."),
+    float("aten::mish(Tensor self) -> Tensor").doc("`x * tanh(log(1 + exp(x)))`."),
+    float("aten::softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor").doc("`log(1 + exp(beta * x)) / beta`; `x` itself where `beta * x` is above the threshold."),
+    OpDef::new("aten::softshrink(Tensor self, Scalar lambd=0.5) -> Tensor", softshrink).tags(Tags::POINTWISE).tolerance(Tol::Default).doc("`x`, moved `lambd` towards zero, 0 within `lambd` of it."),
+    float("aten::hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor").doc("`x`, 0 within `lambd` of zero."),
+    float("aten::hardsigmoid(Tensor self) -> Tensor").doc("`min(max(x + 3, 0), 6) / 6`."),
+    float("aten::hardswish(Tensor self) -> Tensor").doc("`x * min(max(x + 3, 0), 6) / 6`."),
+    float("aten::leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor").tags(Tags::CORE).doc("`x` above zero, else `negative_slope * x`."),
+    float("aten::log_sigmoid(Tensor self) -> Tensor").doc("`log(sigmoid(x))`."),
+    OpDef::new("aten::_prelu_kernel(Tensor self, Tensor weight) -> Tensor", prelu_kernel).tags(Tags::POINTWISE).tolerance(Tol::Default).doc("`x` above zero, else `weight * x`."),
+    OpDef::composite("aten::prelu(Tensor self, Tensor weight) -> Tensor", prelu).doc("`x` above zero, else `x` times the weight of its channel."),
+    OpDef::composite("aten::rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? generator=None) -> Tensor", rrelu).doc("`x` above zero, else `x` times a slope, which is random in training."),
+    OpDef::composite("aten::rrelu_with_noise_functional(Tensor self, Tensor noise, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? generator=None) -> (Tensor, Tensor noise_out)", rrelu_with_noise).doc("`rrelu` that also gives back its slopes."),
+    OpDef::composite("aten::glu(Tensor self, int dim=-1) -> Tensor", glu).doc("The first half of a dimension, times the sigmoid of the second."),
+    OpDef::in_place("aten::relu_(Tensor(a!) self) -> Tensor(a!)", "aten.relu.default").doc("In place: `max(x, 0)`."),
+    OpDef::in_place("aten::relu6_(Tensor(a!) self) -> Tensor(a!)", "aten.relu6.default").doc("In place: `min(max(x, 0), 6)`."),
+    OpDef::in_place("aten::hardtanh_(Tensor(a!) self, Scalar min_val=-1, Scalar max_val=1) -> Tensor(a!)", "aten.hardtanh.default").doc("In place: `x`, kept between `min_val` and `max_val`."),
+    OpDef::in_place("aten::threshold_(Tensor(a!) self, Scalar threshold, Scalar value) -> Tensor(a!)", "aten.threshold.default").doc("In place: `x` above the threshold, else `value`."),
+    OpDef::in_place("aten::elu_(Tensor(a!) self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor(a!)", "aten.elu.default").doc("In place: `x` above zero, else `alpha * (exp(x) - 1)`, with scales."),
+    OpDef::in_place("aten::celu_(Tensor(a!) self, Scalar alpha=1.) -> Tensor(a!)", "aten.celu.default").doc("In place: `x` above zero, else `alpha * (exp(x / alpha) - 1)`."),
+    OpDef::in_place("aten::selu_(Tensor(a!) self) -> Tensor(a!)", "aten.selu.default").doc("In place: `elu` with the scales at which activations normalise themselves."),
+    OpDef::in_place("aten::gelu_(Tensor(a!) self, *, str approximate=\"none\") -> Tensor(a!)", "aten.gelu.default").doc("In place: `x * Phi(x)`, exact, or with the tanh approximation of Phi."),
+    OpDef::in_place("aten::silu_(Tensor(a!) self) -> Tensor(a!)", "aten.silu.default").doc("In place: `x * sigmoid(x)`."),
+    OpDef::in_place("aten::mish_(Tensor(a!) self) -> Tensor(a!)", "aten.mish.default").doc("In place: `x * tanh(log(1 + exp(x)))`."),
+    OpDef::in_place("aten::hardsigmoid_(Tensor(a!) self) -> Tensor(a!)", "aten.hardsigmoid.default").doc("In place: `min(max(x + 3, 0), 6) / 6`."),
+    OpDef::in_place("aten::hardswish_(Tensor(a!) self) -> Tensor(a!)", "aten.hardswish.default").doc("In place: `x * min(max(x + 3, 0), 6) / 6`."),
+    OpDef::in_place("aten::leaky_relu_(Tensor(a!) self, Scalar negative_slope=0.01) -> Tensor(a!)", "aten.leaky_relu.default").doc("In place: `x` above zero, else `negative_slope * x`."),
+    OpDef::in_place("aten::rrelu_(Tensor(a!) self, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? generator=None) -> Tensor(a!)", "aten.rrelu.default").doc("In place: `x` above zero, else `x` times a slope, which is random in training."),
+];
+
+const fn float(schema: &'static str) -> OpDef {
+    OpDef::new(schema, float_only).tags(Tags::POINTWISE).tolerance(Tol::Default)
+}
+
+/// Activations that PyTorch has for floats alone.
+fn float_only(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    let dtype = args.tensor(0)?.dtype;
+    if !dtype.is_float() {
+        let what = format!("\"{}_cpu\" not implemented for '{}'", args.op.schema.name, dtype.name());
+        return Err(Diagnostic::new(Code::DTypeMismatch, what));
+    }
+    promoting::<1>(args)
+}
+
+fn relu(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    match args.tensor(0)?.dtype {
+        DType::Bool => Err(Diagnostic::new(Code::DTypeMismatch, "Boolean inputs not supported for relu")),
+        _ => promoting::<1>(args),
+    }
+}
+
+fn hardtanh(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    let dtype = args.tensor(0)?.dtype;
+    if dtype == DType::Bool {
+        return Err(Diagnostic::new(Code::DTypeMismatch, "Bool inputs not supported for hardtanh"));
+    }
+    if args.float(1)? > args.float(2)? {
+        return Err(args.invalid("min_val cannot be greater than max_val"));
+    }
+    promoting::<1>(args)
+}
+
+fn gelu(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    match args.str(1)? {
+        "none" | "tanh" => float_only(args),
+        _ => Err(args.invalid("approximate argument must be either none or tanh.")),
+    }
+}
+
+fn softshrink(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    let lambd = args.float(1)?;
+    // A NaN too is refused.
+    if lambd.is_nan() || lambd < 0.0 {
+        return Err(args.invalid(format!("lambda must be greater or equal to 0, but found to be {lambd}.")));
+    }
+    float_only(args)
+}
+
+fn prelu_kernel(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    let (this, weight) = (args.tensor(0)?.dtype, args.tensor(1)?.dtype);
+    if this != weight {
+        let what = format!("prelu: Type promoting not supported. Got {} and {}", this.name(), weight.name());
+        return Err(Diagnostic::new(Code::DTypeMismatch, what));
+    }
+    promoting::<2>(args)
+}
+
+fn relu6(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+    let this = args.values[0].clone();
+    Ok(vec![cx.call("aten.hardtanh.default", [this, Value::int(0), Value::int(6)])?])
+}
+
+fn prelu(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+    let (this, weight) = (*args.tensor(0)?, *args.tensor(1)?);
+    let (rank, channels) = (cx.meta(this).sizes.len(), cx.meta(this).sizes.get(1).cloned());
+    let weight_meta = cx.meta(weight).clone();
+    if weight_meta.sizes.len() > 1 {
+        return Err(args.bad_shape(format!(
+            "prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {}",
+            weight_meta.sizes.len()
+        )));
+    }
+    let mut weight: Traced = weight.into();
+    if let Some(n) = weight_meta.sizes.first() {
+        let channels = channels.unwrap_or(SymInt::ONE);
+        if *n != 1 && (rank == 0 || channels != *n) {
+            return Err(args.bad_shape(format!(
+                "Mismatch of parameter numbers and input channel size. Found parameter numbers = {n} and channel size \
+                 = {channels}."
+            )));
+        }
+        let mut sizes = vec![Value::int(1); rank];
+        if let Some(size) = sizes.get_mut(usize::from(rank > 1)) {
+            *size = Value::Int(n.clone());
+        }
+        weight = cx.call("aten.view.default", [weight, Value::List(sizes)])?;
+    }
+    Ok(vec![cx.call("aten._prelu_kernel.default", [this.into(), weight])?])
+}
+
+/// The slope of `rrelu` outside training is the mean of its bounds.
+fn rrelu(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+    let slope = mean_slope(args, 1)?;
+    Ok(vec![cx.call("aten.leaky_relu.default", [args.values[0].clone(), Value::Float(slope)])?])
+}
+
+fn rrelu_with_noise(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+    let slope = mean_slope(args, 2)?;
+    let result = cx.call("aten.leaky_relu.default", [args.values[0].clone(), Value::Float(slope)])?;
+    let noise = cx.call("aten.clone.default", [args.values[1].clone()])?;
+    Ok(vec![result, noise])
+}
+
+fn mean_slope(args: &Args<'_, TensorRef>, lower: usize) -> Result<f64> {
+    if args.bool(lower + 2)? {
+        return Err(args.unsupported("rrelu draws random slopes in training, which is not implemented"));
+    }
+    Ok((args.float(lower)? + args.float(lower + 1)?) / 2.0)
+}
+
+fn glu(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+    let this = *args.tensor(0)?;
+    let sizes = cx.meta(this).sizes.clone();
+    if sizes.is_empty() {
+        return Err(args.bad_shape("glu does not support 0-dimensional tensors"));
+    }
+    let dim = normalize_dim(args, args.int(1)?, sizes.len())?;
+    let half = sizes[dim].floor_div(&2.into());
+    if &half * 2 != sizes[dim] {
+        return Err(
+            args.bad_shape(format!("Halving dimension must be even, but dimension {dim} is size {}", sizes[dim]))
+        );
+    }
+    let mut part = |start: Traced| {
+        cx.call("aten.narrow.default", [this.into(), Value::int(dim as i64), start, Value::Int(half.clone())])
+    };
+    let (first, second) = (part(Value::int(0))?, part(Value::Int(half.clone()))?);
+    let gate = cx.call("aten.sigmoid.default", [second])?;
+    Ok(vec![cx.call("aten.mul.Tensor", [first, gate])?])
+}

@@ -1,0 +1,334 @@
+//! Arithmetic of two numbers.
+
+use crate::decompose::forward;
+use crate::elementwise::{elementwise, operands, promoting, promoting_to_float, to_float as float_of};
+use crate::{Args, OpDef, Output, Tags, Tol, Value, promote};
+use tracefx_core::{Code, DType, DTypeKind, Diagnostic, Result, Scalar};
+use tracefx_ir::TensorMeta;
+
+/// The rows of this family.
+pub(crate) const OPS: &[OpDef] = &[
+    arithmetic("aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", with_alpha)
+        .tags(Tags::COMMUTATIVE)
+        .tags(Tags::CORE)
+        .doc("`self + alpha * other`."),
+    arithmetic("aten::add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", with_alpha)
+        .tags(Tags::CORE)
+        .doc("`self + alpha * other`."),
+    arithmetic("aten::sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", sub)
+        .tags(Tags::CORE)
+        .doc("`self - alpha * other`."),
+    arithmetic("aten::sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", sub)
+        .tags(Tags::CORE)
+        .doc("`self - alpha * other`."),
+    arithmetic("aten::rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", sub)
+        .doc("`other - alpha * self`."),
+    arithmetic("aten::rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", sub)
+        .doc("`other - alpha * self`."),
+    arithmetic("aten::mul.Tensor(Tensor self, Tensor other) -> Tensor", promoting::<2>)
+        .tags(Tags::COMMUTATIVE)
+        .tags(Tags::CORE)
+        .doc("`self * other`."),
+    binary("aten::mul.Scalar(Tensor self, Scalar other) -> Tensor").tags(Tags::CORE).doc("`self * other`."),
+    to_float("aten::div.Tensor(Tensor self, Tensor other) -> Tensor")
+        .tags(Tags::CORE)
+        .doc("`self / other`, never as integers."),
+    to_float("aten::div.Scalar(Tensor self, Scalar other) -> Tensor")
+        .tags(Tags::CORE)
+        .doc("`self / other`, never as integers."),
+    arithmetic("aten::div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor", div_mode)
+        .tags(Tags::CORE)
+        .doc("`self / other`, exact, or rounded towards zero (`trunc`) or down (`floor`)."),
+    arithmetic("aten::div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor", div_mode)
+        .tags(Tags::CORE)
+        .doc("`self / other`, exact, or rounded towards zero (`trunc`) or down (`floor`)."),
+    binary("aten::floor_divide(Tensor self, Tensor other) -> Tensor").doc("`self / other`, rounded down."),
+    binary("aten::floor_divide.Scalar(Tensor self, Scalar other) -> Tensor").doc("`self / other`, rounded down."),
+    binary("aten::remainder.Tensor(Tensor self, Tensor other) -> Tensor")
+        .tags(Tags::CORE)
+        .doc("What is left of `self / other` rounded down; it has the sign of `other`."),
+    binary("aten::remainder.Scalar(Tensor self, Scalar other) -> Tensor")
+        .tags(Tags::CORE)
+        .doc("What is left of `self / other` rounded down; it has the sign of `other`."),
+    binary("aten::remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor")
+        .doc("What is left of `self / other` rounded down; it has the sign of `other`."),
+    binary("aten::fmod.Tensor(Tensor self, Tensor other) -> Tensor")
+        .tags(Tags::CORE)
+        .doc("What is left of `self / other` rounded towards zero; it has the sign of `self`."),
+    binary("aten::fmod.Scalar(Tensor self, Scalar other) -> Tensor")
+        .tags(Tags::CORE)
+        .doc("What is left of `self / other` rounded towards zero; it has the sign of `self`."),
+    binary("aten::pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor")
+        .tags(Tags::CORE)
+        .doc("`self` to the power of `exponent`."),
+    arithmetic("aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", pow_scalar)
+        .tags(Tags::CORE)
+        .doc("`self` to the power of `exponent`."),
+    binary("aten::pow.Scalar(Scalar self, Tensor exponent) -> Tensor")
+        .tags(Tags::CORE)
+        .doc("`self` to the power of `exponent`."),
+    arithmetic("aten::float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", float_power)
+        .doc("`self` to the power of `exponent`, in float64."),
+    arithmetic("aten::float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", float_power)
+        .doc("`self` to the power of `exponent`, in float64."),
+    arithmetic("aten::float_power.Scalar(Scalar self, Tensor exponent) -> Tensor", float_power)
+        .doc("`self` to the power of `exponent`, in float64."),
+    binary("aten::maximum(Tensor self, Tensor other) -> Tensor")
+        .tags(Tags::CORE)
+        .doc("The larger one; NaN where one is NaN."),
+    binary("aten::minimum(Tensor self, Tensor other) -> Tensor")
+        .tags(Tags::CORE)
+        .doc("The smaller one; NaN where one is NaN."),
+    binary("aten::fmax(Tensor self, Tensor other) -> Tensor").doc("The larger one; the other one where one is NaN."),
+    binary("aten::fmin(Tensor self, Tensor other) -> Tensor").doc("The smaller one; the other one where one is NaN."),
+    to_float("aten::atan2(Tensor self, Tensor other) -> Tensor")
+        .tags(Tags::CORE)
+        .doc("The angle of the point `(other, self)`."),
+    binary("aten::hypot(Tensor self, Tensor other) -> Tensor").doc("The length of the vector `(self, other)`."),
+    to_float("aten::copysign.Tensor(Tensor self, Tensor other) -> Tensor").doc("`self` with the sign of `other`."),
+    to_float("aten::copysign.Scalar(Tensor self, Scalar other) -> Tensor").doc("`self` with the sign of `other`."),
+    binary("aten::nextafter(Tensor self, Tensor other) -> Tensor")
+        .doc("The next float after `self` in the direction of `other`."),
+    to_float("aten::xlogy.Tensor(Tensor self, Tensor other) -> Tensor")
+        .doc("`self * log(other)`, which is 0 where `self` is 0."),
+    to_float("aten::xlogy.Scalar_Other(Tensor self, Scalar other) -> Tensor")
+        .doc("`self * log(other)`, which is 0 where `self` is 0."),
+    to_float("aten::xlogy.Scalar_Self(Scalar self, Tensor other) -> Tensor")
+        .doc("`self * log(other)`, which is 0 where `self` is 0."),
+    to_float("aten::logaddexp(Tensor self, Tensor other) -> Tensor").doc("`log(exp(self) + exp(other))`."),
+    to_float("aten::logaddexp2(Tensor self, Tensor other) -> Tensor").doc("`log2(2**self + 2**other)`."),
+    binary("aten::heaviside(Tensor self, Tensor values) -> Tensor").doc("0 below zero, 1 above, and `values` at zero."),
+    binary("aten::gcd(Tensor self, Tensor other) -> Tensor").doc("The greatest common divisor."),
+    binary("aten::lcm(Tensor self, Tensor other) -> Tensor").doc("The least common multiple."),
+    OpDef::in_place(
+        "aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)",
+        "aten.add.Tensor",
+    )
+    .doc("In place: `self + alpha * other`."),
+    OpDef::in_place(
+        "aten::add_.Scalar(Tensor(a!) self, Scalar other, Scalar alpha=1) -> Tensor(a!)",
+        "aten.add.Scalar",
+    )
+    .doc("In place: `self + alpha * other`."),
+    OpDef::in_place(
+        "aten::sub_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)",
+        "aten.sub.Tensor",
+    )
+    .doc("In place: `self - alpha * other`."),
+    OpDef::in_place(
+        "aten::sub_.Scalar(Tensor(a!) self, Scalar other, Scalar alpha=1) -> Tensor(a!)",
+        "aten.sub.Scalar",
+    )
+    .doc("In place: `self - alpha * other`."),
+    OpDef::in_place("aten::mul_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.mul.Tensor")
+        .doc("In place: `self * other`."),
+    OpDef::in_place("aten::mul_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.mul.Scalar")
+        .doc("In place: `self * other`."),
+    OpDef::in_place("aten::div_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.div.Tensor")
+        .doc("In place: `self / other`, never as integers."),
+    OpDef::in_place("aten::div_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.div.Scalar")
+        .doc("In place: `self / other`, never as integers."),
+    OpDef::in_place(
+        "aten::div_.Tensor_mode(Tensor(a!) self, Tensor other, *, str? rounding_mode) -> Tensor(a!)",
+        "aten.div.Tensor_mode",
+    )
+    .doc("In place: `self / other`, exact, or rounded towards zero (`trunc`) or down (`floor`)."),
+    OpDef::in_place(
+        "aten::div_.Scalar_mode(Tensor(a!) self, Scalar other, *, str? rounding_mode) -> Tensor(a!)",
+        "aten.div.Scalar_mode",
+    )
+    .doc("In place: `self / other`, exact, or rounded towards zero (`trunc`) or down (`floor`)."),
+    OpDef::in_place(
+        "aten::floor_divide_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)",
+        "aten.floor_divide.Scalar",
+    )
+    .doc("In place: `self / other`, rounded down."),
+    OpDef::in_place("aten::remainder_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.remainder.Tensor")
+        .doc("In place: what is left of `self / other` rounded down; it has the sign of `other`."),
+    OpDef::in_place("aten::remainder_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.remainder.Scalar")
+        .doc("In place: what is left of `self / other` rounded down; it has the sign of `other`."),
+    OpDef::in_place("aten::fmod_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.fmod.Tensor")
+        .doc("In place: what is left of `self / other` rounded towards zero; it has the sign of `self`."),
+    OpDef::in_place("aten::fmod_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.fmod.Scalar")
+        .doc("In place: what is left of `self / other` rounded towards zero; it has the sign of `self`."),
+    OpDef::in_place("aten::pow_.Scalar(Tensor(a!) self, Scalar exponent) -> Tensor(a!)", "aten.pow.Scalar")
+        .doc("In place: `self` to the power of `exponent`."),
+    OpDef::in_place(
+        "aten::float_power_.Scalar(Tensor(a!) self, Scalar exponent) -> Tensor(a!)",
+        "aten.float_power.Scalar",
+    )
+    .doc("In place: `self` to the power of `exponent`, in float64."),
+    OpDef::in_place("aten::atan2_(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.atan2.default")
+        .doc("In place: the angle of the point `(other, self)`."),
+    OpDef::in_place("aten::hypot_(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.hypot.default")
+        .doc("In place: the length of the vector `(self, other)`."),
+    OpDef::in_place("aten::copysign_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.copysign.Tensor")
+        .doc("In place: `self` with the sign of `other`."),
+    OpDef::in_place("aten::copysign_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.copysign.Scalar")
+        .doc("In place: `self` with the sign of `other`."),
+    OpDef::in_place("aten::nextafter_(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.nextafter.default")
+        .doc("In place: the next float after `self` in the direction of `other`."),
+    OpDef::in_place("aten::xlogy_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.xlogy.Tensor")
+        .doc("In place: `self * log(other)`, which is 0 where `self` is 0."),
+    OpDef::in_place(
+        "aten::xlogy_.Scalar_Other(Tensor(a!) self, Scalar other) -> Tensor(a!)",
+        "aten.xlogy.Scalar_Other",
+    )
+    .doc("In place: `self * log(other)`, which is 0 where `self` is 0."),
+    OpDef::in_place("aten::heaviside_(Tensor(a!) self, Tensor values) -> Tensor(a!)", "aten.heaviside.default")
+        .doc("In place: 0 below zero, 1 above, and `values` at zero."),
+    OpDef::in_place("aten::gcd_(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.gcd.default")
+        .doc("In place: the greatest common divisor."),
+    OpDef::in_place("aten::lcm_(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.lcm.default")
+        .doc("In place: the least common multiple."),
+    OpDef::composite("aten::subtract.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", |cx, args| {
+        forward(cx, args, "aten.sub.Tensor")
+    })
+    .doc("Another name of `sub`."),
+    OpDef::in_place(
+        "aten::subtract_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)",
+        "aten.sub.Tensor",
+    )
+    .doc("In place: another name of `sub`."),
+    OpDef::composite("aten::subtract.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", |cx, args| {
+        forward(cx, args, "aten.sub.Scalar")
+    })
+    .doc("Another name of `sub`."),
+    OpDef::in_place(
+        "aten::subtract_.Scalar(Tensor(a!) self, Scalar other, Scalar alpha=1) -> Tensor(a!)",
+        "aten.sub.Scalar",
+    )
+    .doc("In place: another name of `sub`."),
+    OpDef::composite("aten::multiply.Tensor(Tensor self, Tensor other) -> Tensor", |cx, args| {
+        forward(cx, args, "aten.mul.Tensor")
+    })
+    .doc("Another name of `mul`."),
+    OpDef::in_place("aten::multiply_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.mul.Tensor")
+        .doc("In place: another name of `mul`."),
+    OpDef::composite("aten::multiply.Scalar(Tensor self, Scalar other) -> Tensor", |cx, args| {
+        forward(cx, args, "aten.mul.Scalar")
+    })
+    .doc("Another name of `mul`."),
+    OpDef::in_place("aten::multiply_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.mul.Scalar")
+        .doc("In place: another name of `mul`."),
+    OpDef::composite("aten::divide.Tensor(Tensor self, Tensor other) -> Tensor", |cx, args| {
+        forward(cx, args, "aten.div.Tensor")
+    })
+    .doc("Another name of `div`."),
+    OpDef::in_place("aten::divide_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.div.Tensor")
+        .doc("In place: another name of `div`."),
+    OpDef::composite("aten::divide.Scalar(Tensor self, Scalar other) -> Tensor", |cx, args| {
+        forward(cx, args, "aten.div.Scalar")
+    })
+    .doc("Another name of `div`."),
+    OpDef::in_place("aten::divide_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.div.Scalar")
+        .doc("In place: another name of `div`."),
+    OpDef::composite(
+        "aten::divide.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
+        |cx, args| forward(cx, args, "aten.div.Tensor_mode"),
+    )
+    .doc("Another name of `div`."),
+    OpDef::in_place(
+        "aten::divide_.Tensor_mode(Tensor(a!) self, Tensor other, *, str? rounding_mode) -> Tensor(a!)",
+        "aten.div.Tensor_mode",
+    )
+    .doc("In place: another name of `div`."),
+    OpDef::composite(
+        "aten::divide.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor",
+        |cx, args| forward(cx, args, "aten.div.Scalar_mode"),
+    )
+    .doc("Another name of `div`."),
+    OpDef::in_place(
+        "aten::divide_.Scalar_mode(Tensor(a!) self, Scalar other, *, str? rounding_mode) -> Tensor(a!)",
+        "aten.div.Scalar_mode",
+    )
+    .doc("In place: another name of `div`."),
+    OpDef::composite("aten::true_divide.Tensor(Tensor self, Tensor other) -> Tensor", |cx, args| {
+        forward(cx, args, "aten.div.Tensor")
+    })
+    .doc("Another name of `div`."),
+    OpDef::in_place("aten::true_divide_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.div.Tensor")
+        .doc("In place: another name of `div`."),
+    OpDef::composite("aten::true_divide.Scalar(Tensor self, Scalar other) -> Tensor", |cx, args| {
+        forward(cx, args, "aten.div.Scalar")
+    })
+    .doc("Another name of `div`."),
+    OpDef::in_place("aten::true_divide_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.div.Scalar")
+        .doc("In place: another name of `div`."),
+    OpDef::composite("aten::max.other(Tensor self, Tensor other) -> Tensor", |cx, args| {
+        forward(cx, args, "aten.maximum.default")
+    })
+    .doc("Another name of `maximum`."),
+    OpDef::composite("aten::min.other(Tensor self, Tensor other) -> Tensor", |cx, args| {
+        forward(cx, args, "aten.minimum.default")
+    })
+    .doc("Another name of `minimum`."),
+];
+
+const fn arithmetic(schema: &'static str, rule: crate::Rule) -> OpDef {
+    OpDef::new(schema, rule).tags(Tags::POINTWISE).tolerance(Tol::Default)
+}
+
+const fn binary(schema: &'static str) -> OpDef {
+    arithmetic(schema, promoting::<2>)
+}
+
+const fn to_float(schema: &'static str) -> OpDef {
+    arithmetic(schema, promoting_to_float::<2>)
+}
+
+fn with_alpha(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    let operands = operands(args, 0..2)?;
+    let dtype = promote(&operands);
+    let alpha = args.scalar(2)?;
+    let is_boolean = matches!(alpha, Scalar::Bool(_));
+    if is_boolean && dtype != DType::Bool {
+        let what = "Boolean alpha only supported for Boolean results.";
+        return Err(Diagnostic::new(Code::DTypeMismatch, what));
+    }
+    if alpha.kind() > DTypeKind::Int && dtype.kind() <= DTypeKind::Int {
+        let what = "For integral input tensors, argument alpha must not be a floating point number.";
+        return Err(Diagnostic::new(Code::DTypeMismatch, what));
+    }
+    elementwise(args, dtype, &operands)
+}
+
+fn sub(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    let operands = operands(args, 0..2)?;
+    let n_bools = operands.iter().filter(|it| promote(&[**it]) == DType::Bool).count();
+    if n_bools > 0 {
+        let what = if n_bools == 2 {
+            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` \
+             operator instead."
+        } else {
+            "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, \
+             use the `~` or `logical_not()` operator instead."
+        };
+        return Err(Diagnostic::new(Code::DTypeMismatch, what));
+    }
+    with_alpha(args)
+}
+
+fn div_mode(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    match args.opt_str(2)? {
+        None => promoting_to_float::<2>(args),
+        Some("trunc" | "floor") => promoting::<2>(args),
+        Some(other) => Err(args
+            .invalid(format!("div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{other}'"))),
+    }
+}
+
+fn pow_scalar(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    let operands = operands(args, 0..2)?;
+    let dtype = promote(&operands);
+    if dtype.is_int() && matches!(args.values[1], Value::Int(_)) && args.int(1)? < 0 {
+        return Err(args.invalid("Integers to negative integer powers are not allowed."));
+    }
+    elementwise(args, dtype, &operands)
+}
+
+fn float_power(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    let operands = operands(args, 0..2)?;
+    let dtype = if float_of(promote(&operands)).is_complex() { DType::Complex128 } else { DType::Float64 };
+    elementwise(args, dtype, &operands)
+}

@@ -1,0 +1,128 @@
+//! Comparisons, logic and bits.
+
+use crate::decompose::forward;
+use crate::elementwise::{elementwise, operands, promoting, to_bool};
+use crate::{Args, OpDef, Output, Tags, promote};
+use tracefx_core::{Code, DType, DTypeKind, Diagnostic, Result};
+use tracefx_ir::TensorMeta;
+
+/// The rows of this family.
+pub(crate) const OPS: &[OpDef] = &[
+    question("aten::eq.Tensor(Tensor self, Tensor other) -> Tensor").tags(Tags::CORE).doc("Whether `self == other`."),
+    question("aten::eq.Scalar(Tensor self, Scalar other) -> Tensor").tags(Tags::CORE).doc("Whether `self == other`."),
+    question("aten::ne.Tensor(Tensor self, Tensor other) -> Tensor").tags(Tags::CORE).doc("Whether `self != other`."),
+    question("aten::ne.Scalar(Tensor self, Scalar other) -> Tensor").tags(Tags::CORE).doc("Whether `self != other`."),
+    question("aten::lt.Tensor(Tensor self, Tensor other) -> Tensor").tags(Tags::CORE).doc("Whether `self < other`."),
+    question("aten::lt.Scalar(Tensor self, Scalar other) -> Tensor").tags(Tags::CORE).doc("Whether `self < other`."),
+    question("aten::le.Tensor(Tensor self, Tensor other) -> Tensor").tags(Tags::CORE).doc("Whether `self <= other`."),
+    question("aten::le.Scalar(Tensor self, Scalar other) -> Tensor").tags(Tags::CORE).doc("Whether `self <= other`."),
+    question("aten::gt.Tensor(Tensor self, Tensor other) -> Tensor").tags(Tags::CORE).doc("Whether `self > other`."),
+    question("aten::gt.Scalar(Tensor self, Scalar other) -> Tensor").tags(Tags::CORE).doc("Whether `self > other`."),
+    question("aten::ge.Tensor(Tensor self, Tensor other) -> Tensor").tags(Tags::CORE).doc("Whether `self >= other`."),
+    question("aten::ge.Scalar(Tensor self, Scalar other) -> Tensor").tags(Tags::CORE).doc("Whether `self >= other`."),
+    question("aten::logical_and(Tensor self, Tensor other) -> Tensor").tags(Tags::CORE).doc("Whether both are not zero."),
+    question("aten::logical_or(Tensor self, Tensor other) -> Tensor").tags(Tags::CORE).doc("Whether one is not zero."),
+    question("aten::logical_xor(Tensor self, Tensor other) -> Tensor").tags(Tags::CORE).doc("Whether exactly one is not zero."),
+    bits("aten::bitwise_and.Tensor(Tensor self, Tensor other) -> Tensor").tags(Tags::CORE).doc("The bits that both have."),
+    bits("aten::bitwise_and.Scalar(Tensor self, Scalar other) -> Tensor").tags(Tags::CORE).doc("The bits that both have."),
+    bits("aten::bitwise_and.Scalar_Tensor(Scalar self, Tensor other) -> Tensor").doc("The bits that both have."),
+    bits("aten::__and__.Tensor(Tensor self, Tensor other) -> Tensor").doc("The bits that both have."),
+    bits("aten::__and__.Scalar(Tensor self, Scalar other) -> Tensor").doc("The bits that both have."),
+    bits("aten::bitwise_or.Tensor(Tensor self, Tensor other) -> Tensor").tags(Tags::CORE).doc("The bits that one has."),
+    bits("aten::bitwise_or.Scalar(Tensor self, Scalar other) -> Tensor").tags(Tags::CORE).doc("The bits that one has."),
+    bits("aten::bitwise_or.Scalar_Tensor(Scalar self, Tensor other) -> Tensor").doc("The bits that one has."),
+    bits("aten::__or__.Tensor(Tensor self, Tensor other) -> Tensor").doc("The bits that one has."),
+    bits("aten::__or__.Scalar(Tensor self, Scalar other) -> Tensor").doc("The bits that one has."),
+    bits("aten::bitwise_xor.Tensor(Tensor self, Tensor other) -> Tensor").tags(Tags::CORE).doc("The bits that exactly one has."),
+    bits("aten::bitwise_xor.Scalar(Tensor self, Scalar other) -> Tensor").tags(Tags::CORE).doc("The bits that exactly one has."),
+    bits("aten::bitwise_xor.Scalar_Tensor(Scalar self, Tensor other) -> Tensor").doc("The bits that exactly one has."),
+    bits("aten::__xor__.Tensor(Tensor self, Tensor other) -> Tensor").doc("The bits that exactly one has."),
+    bits("aten::__xor__.Scalar(Tensor self, Scalar other) -> Tensor").doc("The bits that exactly one has."),
+    bits("aten::bitwise_left_shift.Tensor(Tensor self, Tensor other) -> Tensor").doc("The bits moved up by so many places; 0 where these are more than there are."),
+    bits("aten::bitwise_left_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor").doc("The bits moved up by so many places; 0 where these are more than there are."),
+    bits("aten::bitwise_left_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor").doc("The bits moved up by so many places; 0 where these are more than there are."),
+    bits("aten::__lshift__.Tensor(Tensor self, Tensor other) -> Tensor").doc("The bits moved up by so many places; 0 where these are more than there are."),
+    bits("aten::__lshift__.Scalar(Tensor self, Scalar other) -> Tensor").doc("The bits moved up by so many places; 0 where these are more than there are."),
+    bits("aten::bitwise_right_shift.Tensor(Tensor self, Tensor other) -> Tensor").doc("The bits moved down by so many places, the sign filling up."),
+    bits("aten::bitwise_right_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor").doc("The bits moved down by so many places, the sign filling up."),
+    bits("aten::bitwise_right_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor").doc("The bits moved down by so many places, the sign filling up."),
+    bits("aten::__rshift__.Tensor(Tensor self, Tensor other) -> Tensor").doc("The bits moved down by so many places, the sign filling up."),
+    bits("aten::__rshift__.Scalar(Tensor self, Scalar other) -> Tensor").doc("The bits moved down by so many places, the sign filling up."),
+    OpDef::new("aten::isclose(Tensor self, Tensor other, float rtol=1.0000000000000001e-05, float atol=1e-08, bool equal_nan=False) -> Tensor", isclose).tags(Tags::POINTWISE).doc("Whether `|self - other| <= atol + rtol * |other|`."),
+    OpDef::in_place("aten::eq_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.eq.Tensor").doc("In place: whether `self == other`."),
+    OpDef::in_place("aten::eq_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.eq.Scalar").doc("In place: whether `self == other`."),
+    OpDef::in_place("aten::ne_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.ne.Tensor").doc("In place: whether `self != other`."),
+    OpDef::in_place("aten::ne_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.ne.Scalar").doc("In place: whether `self != other`."),
+    OpDef::in_place("aten::lt_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.lt.Tensor").doc("In place: whether `self < other`."),
+    OpDef::in_place("aten::lt_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.lt.Scalar").doc("In place: whether `self < other`."),
+    OpDef::in_place("aten::le_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.le.Tensor").doc("In place: whether `self <= other`."),
+    OpDef::in_place("aten::le_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.le.Scalar").doc("In place: whether `self <= other`."),
+    OpDef::in_place("aten::gt_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.gt.Tensor").doc("In place: whether `self > other`."),
+    OpDef::in_place("aten::gt_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.gt.Scalar").doc("In place: whether `self > other`."),
+    OpDef::in_place("aten::ge_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.ge.Tensor").doc("In place: whether `self >= other`."),
+    OpDef::in_place("aten::ge_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.ge.Scalar").doc("In place: whether `self >= other`."),
+    OpDef::in_place("aten::logical_and_(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.logical_and.default").doc("In place: whether both are not zero."),
+    OpDef::in_place("aten::logical_or_(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.logical_or.default").doc("In place: whether one is not zero."),
+    OpDef::in_place("aten::logical_xor_(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.logical_xor.default").doc("In place: whether exactly one is not zero."),
+    OpDef::in_place("aten::bitwise_and_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.bitwise_and.Tensor").doc("In place: the bits that both have."),
+    OpDef::in_place("aten::bitwise_and_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.bitwise_and.Scalar").doc("In place: the bits that both have."),
+    OpDef::in_place("aten::bitwise_or_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.bitwise_or.Tensor").doc("In place: the bits that one has."),
+    OpDef::in_place("aten::bitwise_or_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.bitwise_or.Scalar").doc("In place: the bits that one has."),
+    OpDef::in_place("aten::bitwise_xor_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.bitwise_xor.Tensor").doc("In place: the bits that exactly one has."),
+    OpDef::in_place("aten::bitwise_xor_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.bitwise_xor.Scalar").doc("In place: the bits that exactly one has."),
+    OpDef::in_place("aten::bitwise_left_shift_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.bitwise_left_shift.Tensor").doc("In place: the bits moved up by so many places; 0 where these are more than there are."),
+    OpDef::in_place("aten::bitwise_left_shift_.Tensor_Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.bitwise_left_shift.Tensor_Scalar").doc("In place: the bits moved up by so many places; 0 where these are more than there are."),
+    OpDef::in_place("aten::bitwise_right_shift_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.bitwise_right_shift.Tensor").doc("In place: the bits moved down by so many places, the sign filling up."),
+    OpDef::in_place("aten::bitwise_right_shift_.Tensor_Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.bitwise_right_shift.Tensor_Scalar").doc("In place: the bits moved down by so many places, the sign filling up."),
+    OpDef::in_place("aten::__iand__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.__and__.Tensor").doc("In place: as `__and__`."),
+    OpDef::in_place("aten::__iand__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.__and__.Scalar").doc("In place: as `__and__`."),
+    OpDef::in_place("aten::__ior__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.__or__.Tensor").doc("In place: as `__or__`."),
+    OpDef::in_place("aten::__ior__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.__or__.Scalar").doc("In place: as `__or__`."),
+    OpDef::in_place("aten::__ixor__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.__xor__.Tensor").doc("In place: as `__xor__`."),
+    OpDef::in_place("aten::__ixor__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.__xor__.Scalar").doc("In place: as `__xor__`."),
+    OpDef::in_place("aten::__ilshift__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.__lshift__.Tensor").doc("In place: as `__lshift__`."),
+    OpDef::in_place("aten::__ilshift__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.__lshift__.Scalar").doc("In place: as `__lshift__`."),
+    OpDef::in_place("aten::__irshift__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.__rshift__.Tensor").doc("In place: as `__rshift__`."),
+    OpDef::in_place("aten::__irshift__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.__rshift__.Scalar").doc("In place: as `__rshift__`."),
+    OpDef::composite("aten::greater.Tensor(Tensor self, Tensor other) -> Tensor", |cx, args| forward(cx, args, "aten.gt.Tensor")).doc("Another name of `gt`."),
+    OpDef::composite("aten::greater.Scalar(Tensor self, Scalar other) -> Tensor", |cx, args| forward(cx, args, "aten.gt.Scalar")).doc("Another name of `gt`."),
+    OpDef::composite("aten::greater_equal.Tensor(Tensor self, Tensor other) -> Tensor", |cx, args| forward(cx, args, "aten.ge.Tensor")).doc("Another name of `ge`."),
+    OpDef::composite("aten::greater_equal.Scalar(Tensor self, Scalar other) -> Tensor", |cx, args| forward(cx, args, "aten.ge.Scalar")).doc("Another name of `ge`."),
+    OpDef::composite("aten::less.Tensor(Tensor self, Tensor other) -> Tensor", |cx, args| forward(cx, args, "aten.lt.Tensor")).doc("Another name of `lt`."),
+    OpDef::composite("aten::less.Scalar(Tensor self, Scalar other) -> Tensor", |cx, args| forward(cx, args, "aten.lt.Scalar")).doc("Another name of `lt`."),
+    OpDef::composite("aten::less_equal.Tensor(Tensor self, Tensor other) -> Tensor", |cx, args| forward(cx, args, "aten.le.Tensor")).doc("Another name of `le`."),
+    OpDef::composite("aten::less_equal.Scalar(Tensor self, Scalar other) -> Tensor", |cx, args| forward(cx, args, "aten.le.Scalar")).doc("Another name of `le`."),
+    OpDef::composite("aten::not_equal.Tensor(Tensor self, Tensor other) -> Tensor", |cx, args| forward(cx, args, "aten.ne.Tensor")).doc("Another name of `ne`."),
+    OpDef::composite("aten::not_equal.Scalar(Tensor self, Scalar other) -> Tensor", |cx, args| forward(cx, args, "aten.ne.Scalar")).doc("Another name of `ne`."),
+];
+
+const fn question(schema: &'static str) -> OpDef {
+    OpDef::new(schema, to_bool::<2>).tags(Tags::POINTWISE)
+}
+
+const fn bits(schema: &'static str) -> OpDef {
+    OpDef::new(schema, bitwise).tags(Tags::POINTWISE)
+}
+
+fn bitwise(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    let dtype = promote(&operands(args, 0..2)?);
+    if dtype.kind() > DTypeKind::Int {
+        let what = format!("\"{}_cpu\" not implemented for '{}'", args.op.schema.name, dtype.name());
+        return Err(Diagnostic::new(Code::DTypeMismatch, what));
+    }
+    promoting::<2>(args)
+}
+
+fn isclose(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    let (a, b) = (args.tensor(0)?, args.tensor(1)?);
+    if a.dtype != b.dtype {
+        return Err(Diagnostic::new(
+            Code::DTypeMismatch,
+            format!("{} did not match {}", a.dtype.name(), b.dtype.name()),
+        ));
+    }
+    if args.float(2)? < 0.0 || args.float(3)? < 0.0 {
+        return Err(args.invalid("rtol and atol must be greater than or equal to zero"));
+    }
+    elementwise(args, DType::Bool, &operands(args, 0..2)?)
+}

@@ -1,0 +1,195 @@
+//! Choices between two numbers, and arithmetic of three.
+
+use crate::decompose::forward;
+use crate::elementwise::{check_fits, elementwise, operands, promoting};
+use crate::{Args, OpDef, Operand, Output, Tags, Tol, promote};
+use tracefx_core::{Code, DType, Diagnostic, Result};
+use tracefx_ir::TensorMeta;
+
+/// The rows of this family.
+pub(crate) const OPS: &[OpDef] = &[
+    OpDef::new("aten::where.self(Tensor condition, Tensor self, Tensor other) -> Tensor", where_rule)
+        .tags(Tags::POINTWISE)
+        .tags(Tags::CORE)
+        .doc("The element of `self` where the condition holds, else that of `other`."),
+    OpDef::new("aten::where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor", where_rule)
+        .tags(Tags::POINTWISE)
+        .doc("The number `self` where the condition holds, else the element of `other`."),
+    OpDef::new("aten::where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor", where_rule)
+        .tags(Tags::POINTWISE)
+        .doc("The element of `self` where the condition holds, else the number `other`."),
+    OpDef::new("aten::where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor", where_rule)
+        .tags(Tags::POINTWISE)
+        .doc("The number `self` where the condition holds, else the number `other`."),
+    OpDef::new("aten::masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor", masked_fill)
+        .tags(Tags::POINTWISE)
+        .doc("`self`, with `value` where the mask is set."),
+    OpDef::new("aten::masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor", masked_fill)
+        .tags(Tags::POINTWISE)
+        .doc("`self`, with `value` where the mask is set."),
+    OpDef::new("aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", clamp)
+        .tags(Tags::POINTWISE)
+        .tags(Tags::CORE)
+        .doc("`self`, kept between `min` and `max`; `max` where they contradict each other."),
+    OpDef::new("aten::clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", clamp)
+        .tags(Tags::POINTWISE)
+        .tags(Tags::CORE)
+        .doc("`self`, kept between `min` and `max`; `max` where they contradict each other."),
+    OpDef::new("aten::clamp_min(Tensor self, Scalar min) -> Tensor", promoting::<2>)
+        .tags(Tags::POINTWISE)
+        .doc("`self`, but not below `min`."),
+    OpDef::new("aten::clamp_min.Tensor(Tensor self, Tensor min) -> Tensor", promoting::<2>)
+        .tags(Tags::POINTWISE)
+        .doc("`self`, but not below `min`."),
+    OpDef::new("aten::clamp_max(Tensor self, Scalar max) -> Tensor", promoting::<2>)
+        .tags(Tags::POINTWISE)
+        .doc("`self`, but not above `max`."),
+    OpDef::new("aten::clamp_max.Tensor(Tensor self, Tensor max) -> Tensor", promoting::<2>)
+        .tags(Tags::POINTWISE)
+        .doc("`self`, but not above `max`."),
+    OpDef::new("aten::lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor", lerp)
+        .tags(Tags::POINTWISE)
+        .tolerance(Tol::Default)
+        .doc("`self + weight * (end - self)`."),
+    OpDef::new("aten::lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor", lerp)
+        .tags(Tags::POINTWISE)
+        .tolerance(Tol::Default)
+        .doc("`self + weight * (end - self)`."),
+    OpDef::new("aten::addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", addcmul)
+        .tags(Tags::POINTWISE)
+        .tolerance(Tol::Default)
+        .doc("`self + value * tensor1 * tensor2`."),
+    OpDef::new("aten::addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", addcdiv)
+        .tags(Tags::POINTWISE)
+        .tolerance(Tol::Default)
+        .doc("`self + value * tensor1 / tensor2`."),
+    OpDef::in_place(
+        "aten::masked_fill_.Scalar(Tensor(a!) self, Tensor mask, Scalar value) -> Tensor(a!)",
+        "aten.masked_fill.Scalar",
+    )
+    .doc("In place: `self`, with `value` where the mask is set."),
+    OpDef::in_place(
+        "aten::masked_fill_.Tensor(Tensor(a!) self, Tensor mask, Tensor value) -> Tensor(a!)",
+        "aten.masked_fill.Tensor",
+    )
+    .doc("In place: `self`, with `value` where the mask is set."),
+    OpDef::in_place(
+        "aten::clamp_(Tensor(a!) self, Scalar? min=None, Scalar? max=None) -> Tensor(a!)",
+        "aten.clamp.default",
+    )
+    .doc("In place: `self`, kept between `min` and `max`; `max` where they contradict each other."),
+    OpDef::in_place(
+        "aten::clamp_.Tensor(Tensor(a!) self, Tensor? min=None, Tensor? max=None) -> Tensor(a!)",
+        "aten.clamp.Tensor",
+    )
+    .doc("In place: `self`, kept between `min` and `max`; `max` where they contradict each other."),
+    OpDef::in_place("aten::clamp_min_(Tensor(a!) self, Scalar min) -> Tensor(a!)", "aten.clamp_min.default")
+        .doc("In place: `self`, but not below `min`."),
+    OpDef::in_place("aten::clamp_min_.Tensor(Tensor(a!) self, Tensor min) -> Tensor(a!)", "aten.clamp_min.Tensor")
+        .doc("In place: `self`, but not below `min`."),
+    OpDef::in_place("aten::clamp_max_(Tensor(a!) self, Scalar max) -> Tensor(a!)", "aten.clamp_max.default")
+        .doc("In place: `self`, but not above `max`."),
+    OpDef::in_place("aten::clamp_max_.Tensor(Tensor(a!) self, Tensor max) -> Tensor(a!)", "aten.clamp_max.Tensor")
+        .doc("In place: `self`, but not above `max`."),
+    OpDef::in_place("aten::lerp_.Scalar(Tensor(a!) self, Tensor end, Scalar weight) -> Tensor(a!)", "aten.lerp.Scalar")
+        .doc("In place: `self + weight * (end - self)`."),
+    OpDef::in_place("aten::lerp_.Tensor(Tensor(a!) self, Tensor end, Tensor weight) -> Tensor(a!)", "aten.lerp.Tensor")
+        .doc("In place: `self + weight * (end - self)`."),
+    OpDef::in_place(
+        "aten::addcmul_(Tensor(a!) self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor(a!)",
+        "aten.addcmul.default",
+    )
+    .doc("In place: `self + value * tensor1 * tensor2`."),
+    OpDef::in_place(
+        "aten::addcdiv_(Tensor(a!) self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor(a!)",
+        "aten.addcdiv.default",
+    )
+    .doc("In place: `self + value * tensor1 / tensor2`."),
+    OpDef::composite("aten::clip(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", |cx, args| {
+        forward(cx, args, "aten.clamp.default")
+    })
+    .doc("Another name of `clamp`."),
+    OpDef::in_place(
+        "aten::clip_(Tensor(a!) self, Scalar? min=None, Scalar? max=None) -> Tensor(a!)",
+        "aten.clamp.default",
+    )
+    .doc("In place: another name of `clamp`."),
+    OpDef::composite("aten::clip.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", |cx, args| {
+        forward(cx, args, "aten.clamp.Tensor")
+    })
+    .doc("Another name of `clamp`."),
+    OpDef::in_place(
+        "aten::clip_.Tensor(Tensor(a!) self, Tensor? min=None, Tensor? max=None) -> Tensor(a!)",
+        "aten.clamp.Tensor",
+    )
+    .doc("In place: another name of `clamp`."),
+];
+
+fn where_rule(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    let condition = args.tensor(0)?.dtype;
+    if !matches!(condition, DType::Bool | DType::UInt8) {
+        let what = format!("where expected condition to be a boolean tensor, but got a tensor with dtype {condition}");
+        return Err(Diagnostic::new(Code::DTypeMismatch, what));
+    }
+    elementwise(args, promote(&operands(args, 1..3)?), &operands(args, 0..3)?)
+}
+
+fn masked_fill(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    let (this, mask) = (args.tensor(0)?, args.tensor(1)?);
+    if mask.dtype != DType::Bool {
+        return Err(Diagnostic::new(Code::DTypeMismatch, "masked_fill only supports boolean masks"));
+    }
+    let value = args.operand(2)?;
+    if let Operand::Tensor(value) = value
+        && !value.sizes.is_empty()
+    {
+        let n = value.sizes.len();
+        let what =
+            format!("masked_fill only supports a 0-dimensional value tensor, but got tensor with {n} dimension(s).");
+        return Err(args.invalid(what));
+    }
+    if let Operand::Scalar(value) = value {
+        check_fits(value, this.dtype)?;
+    }
+    elementwise(args, this.dtype, &operands(args, 0..2)?)
+}
+
+fn clamp(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    if args.is_none(1) && args.is_none(2) {
+        return Err(args.invalid("torch.clamp: At least one of 'min' or 'max' must not be None"));
+    }
+    let operands = operands(args, 0..3)?;
+    let dtype = promote(&operands);
+    if dtype.is_complex() {
+        return Err(Diagnostic::new(Code::DTypeMismatch, "clamp is not supported for complex types"));
+    }
+    elementwise(args, dtype, &operands)
+}
+
+fn lerp(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    let this = args.tensor(0)?.dtype;
+    for index in 1..3 {
+        if let Operand::Tensor(other) = args.operand(index)?
+            && other.dtype != this
+            && !(index == 2 && other.sizes.is_empty())
+        {
+            let name = &args.op.schema.args[index].name;
+            let what = format!("expected dtype {} for `{name}` but got dtype {}", this.name(), other.dtype.name());
+            return Err(Diagnostic::new(Code::DTypeMismatch, what));
+        }
+    }
+    elementwise(args, this, &operands(args, 0..3)?)
+}
+
+fn addcmul(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    promoting::<3>(args)
+}
+
+fn addcdiv(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    if promote(&operands(args, 1..3)?).kind() <= tracefx_core::DTypeKind::Int {
+        let what = "Integer division with addcdiv is no longer supported, and in a future release addcdiv will \
+                    perform a true division of tensor1 and tensor2.";
+        return Err(Diagnostic::new(Code::DTypeMismatch, what));
+    }
+    promoting::<3>(args)
+}
