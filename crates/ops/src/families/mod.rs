@@ -54,5 +54,7 @@ pub(crate) const ALL: &[&[OpDef]] = &[
     ternary::OPS,
     unary::OPS,
     vector::OPS,
+    ternary::OPS,
+    unary::OPS,
     view::OPS,
 ];
