@@ -67,6 +67,11 @@ fn sign_of_factor(factor: &Factor) -> Sign {
         Atom::Call(call) => match (call.func, &*call.args) {
             (Func::Mod, _) => Sign::Nonnegative,
             (Func::PythonMod, [_, Expr::Int(modulus)]) if modulus.is_assumed_positive() => Sign::Nonnegative,
+            (Func::FloorDiv | Func::CleanDiv, [Expr::Int(base), Expr::Int(divisor)])
+                if base.is_assumed_nonnegative() && divisor.is_assumed_nonnegative() =>
+            {
+                Sign::Nonnegative
+            }
             (Func::Max, args) => args.iter().filter_map(Expr::as_int).map(sign).max().unwrap_or(Sign::Unknown),
             (Func::Min, args) => args.iter().filter_map(Expr::as_int).map(sign).min().unwrap_or(Sign::Unknown),
             _ => Sign::Unknown,

@@ -3,7 +3,7 @@
 use crate::boolean::BoolCall;
 use crate::expr::{Call, Expr, Invalid};
 use crate::int::IntRef;
-use crate::poly::Atom;
+use crate::poly::{Atom, Term};
 use crate::{EvalError, Func, SymBool, SymFloat, SymInt, Value, division, eval, order};
 use tracefx_core::{Code, Diagnostic, Result};
 
@@ -216,7 +216,8 @@ fn power(args: Vec<Expr>) -> Result<Expr> {
     Ok(fold(Func::Pow, args, sort))
 }
 
-/// `Max` or `Min` of integers: flat, without duplicates, with at most one number.
+/// `Max` or `Min` of integers: flat, without duplicates, with at most one number, and without parts that others absorb:
+/// `Max(a, Min(a, b))` is `a`.
 fn extremum(func: Func, args: Vec<Expr>) -> SymInt {
     let is_max = func == Func::Max;
     if let Some(invalid) = args.iter().fold(None, |it, arg| Invalid::of_either(it, arg.invalid())) {
@@ -240,6 +241,15 @@ fn extremum(func: Func, args: Vec<Expr>) -> SymInt {
     let mut others: Vec<Expr> = others.into_iter().map(Expr::Int).collect();
     others.sort_by(order::cmp_unordered_args);
     others.dedup();
+    let opposite = if is_max { Func::Min } else { Func::Max };
+    let absorbed: Vec<bool> = others.iter().map(|it| is_absorbed(it, opposite, number, &others)).collect();
+    let mut absorbed = absorbed.into_iter();
+    others.retain(|_| absorbed.next() != Some(true));
+    if let (None, [Expr::Int(a), Expr::Int(b)]) = (number, others.as_slice())
+        && let Some(a_is_larger) = larger_multiple(a, b)
+    {
+        return if a_is_larger == is_max { a.clone() } else { b.clone() };
+    }
     if let (Some(number), [Expr::Int(only)]) = (number, others.as_slice()) {
         let only_is_larger = match number {
             0 => only.is_assumed_nonnegative(),
@@ -260,6 +270,25 @@ fn extremum(func: Func, args: Vec<Expr>) -> SymInt {
         Ok(it) => SymInt::of_atom(Atom::Call(it)),
         Err(it) => SymInt::of_invalid(it),
     }
+}
+
+/// Whether an argument of a `Max` is a `Min` (or the other way round) with a part that bounds it by another argument.
+fn is_absorbed(arg: &Expr, opposite: Func, number: Option<i64>, others: &[Expr]) -> bool {
+    let Some(inner) = arg.as_int().and_then(|it| division::as_call(it, opposite)) else { return false };
+    inner.args.iter().any(|part| match (part.as_int().and_then(SymInt::as_int), number) {
+        (Some(part), Some(number)) if opposite == Func::Min => part <= number,
+        (Some(part), Some(number)) => part >= number,
+        (Some(_), None) => false,
+        (None, _) => others.contains(part),
+    })
+}
+
+/// Of two multiples of one thing that is not negative, such as `s0` and `4*s0`: whether the first is the larger one.
+fn larger_multiple(a: &SymInt, b: &SymInt) -> Option<bool> {
+    let (IntRef::Poly(x), IntRef::Poly(y)) = (a.view(), b.view()) else { return None };
+    let ([x], [y]) = (&*x.terms, &*y.terms) else { return None };
+    let thing = SymInt::of_terms(vec![Term { coeff: 1, factors: x.factors.clone() }]);
+    (x.factors == y.factors && thing.is_assumed_nonnegative()).then_some(x.coeff > y.coeff)
 }
 
 /// A sum or product of floats: flat, sorted, with at most one number.

@@ -1,5 +1,5 @@
 //! Every distinct expression of 330 archives that PyTorch 2.6 to 2.15 wrote, beside what sympy prints for it; 64 of the
-//! printed forms are also in the programs that PyTorch printed.
+//! printed forms are also in the programs that PyTorch printed. `tests/oracle/gen_expressions.py` makes the tables.
 
 use tracefx_sym::{Guard, Limits, Parser};
 

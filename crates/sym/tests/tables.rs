@@ -65,6 +65,14 @@ fn divisions_simplify_as_in_pytorch() {
     check_print("u0 % 2", "PythonMod(u0, 2)");
     check_print("Max(1, s0)", "s0");
     check_print("Min(0, s0)", "0");
+    check_print("Min(s1, Max(s0, s1), u0)", "Min(s1, u0)");
+    check_print("Max(8, u0, Min(5, s0))", "Max(8, u0)");
+    check_print("Max(4, u0, Min(5, s0))", "Max(4, u0, Min(5, s0))");
+    check_print("s0**2//s0", "s0");
+    check_print("Max(0, s0//2)", "(s0//2)");
+    check_print("Max(4*s0, s0)", "4*s0");
+    check_print("Min(4*s0, s0)", "s0");
+    check_print("Min(4*u0, u0)", "Min(u0, 4*u0)");
     check_print("Max(1, u0)", "Max(1, u0)");
 }
 

@@ -158,7 +158,9 @@ fn path(text: &str, node: &Node<'_>, property: InputProperty) -> Result<InputSou
         Kind::Index(of, index) => {
             if of.kind == Kind::Name("L") {
                 return match &index.kind {
-                    Kind::Str(name) if !name.is_empty() => Ok(InputSource { name: name.clone(), path: Vec::new(), property }),
+                    Kind::Str(name) if !name.is_empty() => {
+                        Ok(InputSource { name: name.clone(), path: Vec::new(), property })
+                    }
                     _ => Err(malformed(text, index.at, "expected the name of an input")),
                 };
             }
