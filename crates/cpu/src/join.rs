@@ -1,7 +1,8 @@
 //! Kernels that put tensors together and repeat them.
 
-use crate::dense::{Dense, fill};
-use crate::strided::{Axis, Source, copy_into, gather_axes};
+use crate::dense::fill;
+use crate::map::cast;
+use crate::strided::{Axis, Places, copy_to, gather_places};
 use tracefx_core::{Code, Diagnostic, Element, Result, Tensor, with_element};
 use tracefx_exec::Kernel;
 use tracefx_ops::{Args, Value, normalize_dim};
@@ -19,35 +20,18 @@ fn cat(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
     let mut start = 0;
     // An empty tensor, of whatever rank, has nothing to add.
     for tensor in args.tensors(0)?.into_iter().filter(|it| it.numel() > 0) {
-        let tensor = converted(tensor, result)?;
-        copy_into(&tensor, result, start * result.strides()[dim], result.strides());
+        let tensor = cast(tensor, result.dtype())?;
+        copy_to(&tensor, result, &Places::new(start * result.strides()[dim], result.strides()));
         start += tensor.sizes()[dim];
     }
     Ok(())
-}
-
-/// The tensor in the dtype of the result.
-fn converted(tensor: &Tensor, result: &Tensor) -> Result<Tensor> {
-    if tensor.dtype() == result.dtype() {
-        return Ok(tensor.clone());
-    }
-    let res = Tensor::zeros(result.dtype(), tensor.sizes())?;
-    let dense = Dense::new(tensor)?;
-    let unsupported = |tensor: &Tensor| Err(Diagnostic::unsupported_dtype(tensor.dtype(), "converting"));
-    with_element!(tensor.dtype(), From => with_element!(result.dtype(), To => {
-        let from = dense.read::<From>();
-        fill::<To, _>(&res, |to| {
-            to.iter_mut().zip(from.iter()).for_each(|(to, from)| *to = To::from_scalar(from.to_scalar()));
-        });
-        Ok(res)
-    }, else unsupported(result)), else unsupported(tensor))
 }
 
 fn block_diag(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
     let result = &results[0];
     let (mut row, mut column) = (0, 0);
     for tensor in args.tensors(0)? {
-        let tensor = converted(tensor, result)?;
+        let tensor = cast(tensor, result.dtype())?;
         let start = row * result.strides()[0] + column;
         let (height, width) = match *tensor.sizes() {
             [m, n] => (m, n),
@@ -55,7 +39,7 @@ fn block_diag(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
             _ => (1, 1),
         };
         if tensor.numel() > 0 {
-            copy_into(&tensor, result, start, &result.strides()[2 - tensor.rank()..]);
+            copy_to(&tensor, result, &Places::new(start, &result.strides()[2 - tensor.rank()..]));
         }
         (row, column) = (row + height, column + width);
     }
@@ -76,7 +60,8 @@ fn repeat(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
         axes.extend([Axis::Step(0), Axis::Step(stride)]);
     }
     let apart = result.as_strided(&sizes, &tracefx_core::contiguous_strides(&sizes), 0)?;
-    gather_axes(base, &Source { start: base.offset(), axes }, &apart)
+    gather_places(base, &Places { start: base.offset(), axes }, &apart);
+    Ok(())
 }
 
 fn repeat_interleave(args: &Args<'_, Tensor>) -> Result<Vec<Value<Tensor>>> {

@@ -20,22 +20,30 @@ mod compare;
 mod convolution;
 mod dense;
 mod dropout;
+mod element;
+mod embedding_bag;
+mod index;
+mod introsort;
 mod join;
 mod lookup;
 mod map;
 mod matmul;
 mod norm;
 mod number;
+mod pad;
 mod pooling;
 mod product;
 mod real;
 mod reshape;
 mod softmax;
+mod sort;
 mod special;
 mod strided;
 mod ternary;
+mod turn;
 mod unary;
 mod vector;
+mod write;
 
 use std::sync::OnceLock;
 use tracefx_exec::{Kernel, Kernels};
@@ -48,16 +56,22 @@ const TABLES: &[&[(&str, Kernel)]] = &[
     compare::KERNELS,
     convolution::KERNELS,
     dropout::KERNELS,
+    embedding_bag::KERNELS,
+    index::KERNELS,
     join::KERNELS,
     lookup::KERNELS,
     matmul::KERNELS,
     norm::KERNELS,
+    pad::KERNELS,
     pooling::KERNELS,
     reshape::KERNELS,
     softmax::KERNELS,
+    sort::KERNELS,
     ternary::KERNELS,
+    turn::KERNELS,
     unary::KERNELS,
     vector::KERNELS,
+    write::KERNELS,
 ];
 
 /// The kernels of this backend.

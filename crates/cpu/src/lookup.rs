@@ -1,6 +1,6 @@
 //! Kernels that pick elements by position.
 
-use crate::strided::{Axis, Source, gather_axes};
+use crate::strided::{Axis, Places, gather_places};
 use tracefx_core::{Code, Diagnostic, Element, Result, Tensor, contiguous_strides, with_element};
 use tracefx_exec::Kernel;
 use tracefx_ops::{Args, normalize_dim};
@@ -30,13 +30,14 @@ fn places(args: &Args<'_, Tensor>, index: &[i64], size: usize, stride: usize) ->
 fn index_select(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
     let (base, index) = (args.tensor(0)?, indices(args.tensor(2)?)?);
     let dim = normalize_dim(args, args.int(1)?, base.rank())?;
-    let mut source = Source::of(base);
+    let mut elements = Places::of(base);
     let (size, stride) = if base.rank() == 0 { (1, 0) } else { (base.sizes()[dim], base.strides()[dim]) };
     let places = places(args, &index, size, stride)?;
-    if let Some(axis) = source.axes.get_mut(dim) {
+    if let Some(axis) = elements.axes.get_mut(dim) {
         *axis = Axis::At(places);
     }
-    gather_axes(base, &source, &results[0])
+    gather_places(base, &elements, &results[0]);
+    Ok(())
 }
 
 fn embedding(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
@@ -45,5 +46,6 @@ fn embedding(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
     let sizes = [places.len(), weight.sizes()[1]];
     let table = results[0].as_strided(&sizes, &contiguous_strides(&sizes), 0)?;
     let axes = vec![Axis::At(places), Axis::Step(weight.strides()[1])];
-    gather_axes(weight, &Source { start: weight.offset(), axes }, &table)
+    gather_places(weight, &Places { start: weight.offset(), axes }, &table);
+    Ok(())
 }

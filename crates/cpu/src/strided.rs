@@ -1,11 +1,11 @@
 //! Copies between strided regions, for elements of any dtype: what all data movement is made of.
 //!
-//! A copy is described by its sizes and, for both sides, by how far each step along a dimension goes. On the side that
-//! is read, the steps of a dimension may also be listed, which makes flips, rolls, padding and index lookups copies
-//! like any other.
+//! A copy is described by its sizes and, for both sides, by how far each step along a dimension goes. The steps of a
+//! dimension may also be listed one by one, which makes flips, rolls, padding and lookups by index copies like any
+//! other.
 
 use crate::dense::fill_bits;
-use tracefx_core::{Result, Tensor};
+use tracefx_core::Tensor;
 
 /// Runs a block with `$T` bound to an unsigned integer as wide as the elements of a dtype: enough to move them.
 macro_rules! with_bits {
@@ -35,6 +35,8 @@ macro_rules! with_bits {
     };
 }
 
+pub(crate) use with_bits;
+
 /// The elements of a storage as unsigned integers of their width.
 pub(crate) fn bits<T: bytemuck::Pod>(bytes: &[u8]) -> &[T] {
     bytemuck::cast_slice(&bytes[..bytes.len() / size_of::<T>() * size_of::<T>()])
@@ -49,41 +51,45 @@ pub(crate) enum Axis {
     At(Vec<usize>),
 }
 
-/// One side of a copy: the first element, and the other ones from there.
+/// Where the elements of one side of a copy are: the first one, and the other ones from there.
 #[derive(Clone, Debug)]
-pub(crate) struct Source {
+pub(crate) struct Places {
     pub(crate) start: usize,
     pub(crate) axes: Vec<Axis>,
 }
 
-impl Source {
-    /// All elements of a tensor.
+impl Places {
+    /// Those of strides.
+    pub(crate) fn new(start: usize, strides: &[usize]) -> Self {
+        Places { start, axes: strides.iter().map(|&it| Axis::Step(it)).collect() }
+    }
+
+    /// Those of all elements of a tensor.
     pub(crate) fn of(tensor: &Tensor) -> Self {
-        Source { start: tensor.offset(), axes: tensor.strides().iter().map(|&it| Axis::Step(it)).collect() }
+        Self::new(tensor.offset(), tensor.strides())
     }
 }
 
-/// Copies the elements of these sizes from `source` in `from` to the strides from `to_start` on in `to`.
+/// Calls `f` for the elements at each of the positions of these sizes, in row-major order: with the one of `to`, to be
+/// changed, and the one of `from`.
 ///
 /// # Panics
 /// When a position lies outside its slice.
-pub(crate) fn copy<T: Copy>(
+pub(crate) fn zip<T: Copy>(
     sizes: &[usize],
-    from: &[T],
-    source: &Source,
-    to: &mut [T],
-    to_start: usize,
-    to_strides: &[usize],
+    from: (&[T], &Places),
+    to: (&mut [T], &Places),
+    f: impl Fn(&mut T, T) + Copy,
 ) {
     if sizes.contains(&0) {
         return;
     }
-    // The last dimensions that lie without gaps on both sides move as one block.
+    // The last dimensions that lie without gaps on both sides are one block.
     let (mut block, mut rank) = (1, sizes.len());
     while rank > 0 {
-        let is_block = match source.axes[rank - 1] {
-            Axis::Step(step) => sizes[rank - 1] == 1 || (step == block && to_strides[rank - 1] == block),
-            Axis::At(_) => false,
+        let is_block = match (&from.1.axes[rank - 1], &to.1.axes[rank - 1]) {
+            (Axis::Step(from), Axis::Step(to)) => sizes[rank - 1] == 1 || (*from == block && *to == block),
+            (Axis::At(_), _) | (_, Axis::At(_)) => false,
         };
         if !is_block {
             break;
@@ -91,68 +97,71 @@ pub(crate) fn copy<T: Copy>(
         block *= sizes[rank - 1];
         rank -= 1;
     }
-    let walk = Walk { sizes: &sizes[..rank], axes: &source.axes[..rank], to_strides: &to_strides[..rank], block };
-    walk.run(0, from, source.start, to, to_start);
+    let walk = Walk { sizes: &sizes[..rank], from: &from.1.axes, to: &to.1.axes, block, f };
+    walk.run(0, from.0, from.1.start, to.0, to.1.start);
 }
 
-struct Walk<'a> {
+struct Walk<'a, F> {
     sizes: &'a [usize],
-    axes: &'a [Axis],
-    to_strides: &'a [usize],
+    from: &'a [Axis],
+    to: &'a [Axis],
     block: usize,
+    f: F,
 }
 
-impl Walk<'_> {
-    fn run<T: Copy>(&self, dim: usize, from: &[T], at: usize, to: &mut [T], to_at: usize) {
+impl<F> Walk<'_, F> {
+    fn run<T: Copy>(&self, dim: usize, from: &[T], at: usize, to: &mut [T], to_at: usize)
+    where
+        F: Fn(&mut T, T) + Copy,
+    {
         let Some(&size) = self.sizes.get(dim) else {
-            to[to_at..to_at + self.block].copy_from_slice(&from[at..at + self.block]);
+            let (from, to) = (&from[at..at + self.block], &mut to[to_at..to_at + self.block]);
+            to.iter_mut().zip(from).for_each(|(to, from)| (self.f)(to, *from));
             return;
         };
-        let to_stride = self.to_strides[dim];
         let is_last = dim + 1 == self.sizes.len() && self.block == 1;
-        match &self.axes[dim] {
-            Axis::Step(step) if is_last => {
-                let from = from[at..].iter().step_by((*step).max(1)).take(size);
-                if *step == 0 {
-                    let value = self.first(from);
-                    (0..size).for_each(|i| to[to_at + i * to_stride] = value);
-                } else if to_stride == 1 {
-                    to[to_at..to_at + size].iter_mut().zip(from).for_each(|(to, from)| *to = *from);
-                } else {
-                    from.enumerate().for_each(|(i, from)| to[to_at + i * to_stride] = *from);
+        match (&self.from[dim], &self.to[dim]) {
+            // The innermost loops that are common, without an index for each element.
+            (Axis::Step(0), Axis::Step(1)) if is_last => {
+                let value = from[at];
+                to[to_at..to_at + size].iter_mut().for_each(|to| (self.f)(to, value));
+            }
+            (Axis::Step(step @ 1..), Axis::Step(1)) if is_last => {
+                let from = from[at..].iter().step_by(*step);
+                to[to_at..to_at + size].iter_mut().zip(from).for_each(|(to, from)| (self.f)(to, *from));
+            }
+            (Axis::At(places), Axis::Step(1)) if is_last => {
+                let to = to[to_at..to_at + size].iter_mut();
+                to.zip(places).for_each(|(to, place)| (self.f)(to, from[at + place]));
+            }
+            (from_axis, to_axis) => {
+                let place = |axis: &Axis, i: usize| match axis {
+                    Axis::Step(step) => i * step,
+                    Axis::At(places) => places[i],
+                };
+                for i in 0..size {
+                    self.run(dim + 1, from, at + place(from_axis, i), to, to_at + place(to_axis, i));
                 }
-            }
-            Axis::At(places) if is_last && to_stride == 1 => {
-                to[to_at..to_at + size].iter_mut().zip(places).for_each(|(to, place)| *to = from[at + place]);
-            }
-            Axis::Step(step) => {
-                (0..size).for_each(|i| self.run(dim + 1, from, at + i * step, to, to_at + i * to_stride));
-            }
-            Axis::At(places) => {
-                let places = places.iter().enumerate().take(size);
-                places.for_each(|(i, place)| self.run(dim + 1, from, at + place, to, to_at + i * to_stride));
             }
         }
     }
-
-    fn first<'a, T: Copy + 'a>(&self, mut from: impl Iterator<Item = &'a T>) -> T {
-        *from.next().expect("a dimension of a copy is not empty")
-    }
 }
 
-/// Fills a new, row-major result with what `source` finds in the storage of `tensor`.
-pub(crate) fn gather_axes(tensor: &Tensor, source: &Source, result: &Tensor) -> Result<()> {
-    with_bits!(result.dtype(), T => {
-        let guard = tensor.storage().read();
-        fill_bits::<T, _>(result, |to| copy(result.sizes(), bits(guard.bytes()), source, to, 0, result.strides()));
-    });
-    Ok(())
+/// Fills a new, row-major result with what is at these places of the storage of `tensor`.
+pub(crate) fn gather_places(tensor: &Tensor, places: &Places, result: &Tensor) {
+    copy(result.sizes(), (tensor, places), (result, &Places::of(result)));
 }
 
-/// Copies a tensor into the part of a new, row-major result that starts at `start` and has these strides.
-pub(crate) fn copy_into(tensor: &Tensor, result: &Tensor, start: usize, strides: &[usize]) {
-    with_bits!(result.dtype(), T => {
-        let guard = tensor.storage().read();
-        fill_bits::<T, _>(result, |to| copy(tensor.sizes(), bits(guard.bytes()), &Source::of(tensor), to, start, strides));
+/// Copies a tensor to these places of a new, row-major result.
+pub(crate) fn copy_to(tensor: &Tensor, result: &Tensor, places: &Places) {
+    copy(tensor.sizes(), (tensor, &Places::of(tensor)), (result, places));
+}
+
+/// Copies the elements of these sizes from places of a tensor to places of a new, row-major result.
+pub(crate) fn copy(sizes: &[usize], from: (&Tensor, &Places), to: (&Tensor, &Places)) {
+    with_bits!(to.0.dtype(), T => {
+        let guard = from.0.storage().read();
+        let elements: &[T] = bits(guard.bytes());
+        fill_bits::<T, _>(to.0, |out| zip(sizes, (elements, from.1), (out, to.1), |to, from| *to = from));
     });
 }

@@ -16,10 +16,14 @@ const DIFFERENT: &[(&str, &str)] = &[];
 
 /// Operators that ask for strides, so that another layout of the same elements may have another result or none.
 const BY_STRIDES: &[&str] = &[
+    "aten._embedding_bag.default",
+    "aten._embedding_bag_forward_only.default",
     "aten._unsafe_view.default",
     "aten.as_strided.default",
     "aten.as_strided_copy.default",
     "aten.as_strided_scatter.default",
+    "aten.embedding_bag.default",
+    "aten.embedding_bag.padding_idx",
     "aten.view.default",
     "aten.view.dtype",
     "aten.view_as.default",

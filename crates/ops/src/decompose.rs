@@ -60,8 +60,21 @@ impl<'a> Cx<'a> {
     /// # Errors
     /// What the operator refuses.
     pub fn call_all(&mut self, op: &str, args: impl IntoIterator<Item = Traced>) -> Result<Vec<Traced>> {
+        self.call_all_with(op, args, &[])
+    }
+
+    /// Calls an operator with several results, with keyword arguments.
+    ///
+    /// # Errors
+    /// What the operator refuses.
+    pub fn call_all_with(
+        &mut self,
+        op: &str,
+        args: impl IntoIterator<Item = Traced>,
+        kwargs: &[(&str, Traced)],
+    ) -> Result<Vec<Traced>> {
         let args: Vec<Traced> = args.into_iter().collect();
-        self.builder.call(op, &args, &[])
+        self.builder.call(op, &args, kwargs)
     }
 
     /// What is known of a tensor.

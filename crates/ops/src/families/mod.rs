@@ -11,22 +11,29 @@ mod compare;
 mod convolution;
 mod dropout;
 mod einsum;
+mod embedding_bag;
+mod index;
 mod join;
 mod lookup;
 mod matmul;
 mod matmul_composite;
+mod nonzero;
 mod norm;
+mod pad;
 mod pooling;
 mod repeat;
 mod reshape;
 mod scalar;
 mod slice;
 mod softmax;
+mod sort;
 mod split;
 mod ternary;
+mod turn;
 mod unary;
 mod vector;
 mod view;
+mod write;
 
 /// The tables of all families.
 pub(crate) const ALL: &[&[OpDef]] = &[
@@ -39,22 +46,27 @@ pub(crate) const ALL: &[&[OpDef]] = &[
     convolution::OPS,
     dropout::OPS,
     einsum::OPS,
+    embedding_bag::OPS,
+    index::OPS,
     join::OPS,
     lookup::OPS,
     matmul::OPS,
     matmul_composite::OPS,
+    nonzero::OPS,
     norm::OPS,
+    pad::OPS,
     pooling::OPS,
     repeat::OPS,
     reshape::OPS,
     scalar::OPS,
     slice::OPS,
     softmax::OPS,
+    sort::OPS,
     split::OPS,
     ternary::OPS,
+    turn::OPS,
     unary::OPS,
     vector::OPS,
-    ternary::OPS,
-    unary::OPS,
     view::OPS,
+    write::OPS,
 ];

@@ -1,0 +1,300 @@
+//! Kernels that order elements along a dimension.
+//!
+//! All of them work on keys: 64-bit integers in the order of the elements, whatever the dtype is.
+
+use crate::dense::{Dense, fill, fill_bits};
+use crate::introsort::{nth_element, partial_sort, sort as unstable_sort};
+use crate::strided::{bits, with_bits};
+use tracefx_core::{DType, Diagnostic, Element, Result, Scalar, Tensor, with_element};
+use tracefx_exec::Kernel;
+use tracefx_ops::{Args, normalize_dim};
+
+pub(crate) const KERNELS: &[(&str, Kernel)] = &[
+    ("aten.kthvalue.default", Kernel::Fill(kthvalue)),
+    ("aten.median.default", Kernel::Fill(|args, results| whole_median(args, results, false))),
+    ("aten.median.dim", Kernel::Fill(|args, results| median(args, results, false))),
+    ("aten.mode.default", Kernel::Fill(mode)),
+    ("aten.nanmedian.default", Kernel::Fill(|args, results| whole_median(args, results, true))),
+    ("aten.nanmedian.dim", Kernel::Fill(|args, results| median(args, results, true))),
+    ("aten.sort.default", Kernel::Fill(|args, results| sort(args, results, 1))),
+    ("aten.sort.stable", Kernel::Fill(|args, results| sort(args, results, 2))),
+    ("aten.topk.default", Kernel::Fill(topk)),
+];
+
+/// The key of a NaN: it comes after everything else. No other float has it, and integers have no NaN.
+pub(crate) const NAN: u64 = u64::MAX;
+
+/// The elements in row-major order as keys. Equal elements have equal keys, so that both zeros are one.
+pub(crate) fn keys(args: &Args<'_, Tensor>, tensor: &Tensor) -> Result<Vec<u64>> {
+    const SIGN: u64 = 1 << 63;
+    let key = |scalar: Scalar| match scalar {
+        Scalar::Bool(it) => it as u64,
+        Scalar::Int(it) => it as u64 ^ SIGN,
+        Scalar::Float(it) if it.is_nan() => NAN,
+        Scalar::Float(it) => {
+            let bits = (it + 0.0).to_bits();
+            if bits & SIGN == 0 { bits | SIGN } else { !bits }
+        }
+        Scalar::Complex(_) => 0,
+    };
+    if tensor.dtype() == DType::UInt64 || tensor.dtype().is_complex() {
+        return Err(Diagnostic::unsupported_dtype(tensor.dtype(), &args.op.name));
+    }
+    let dense = Dense::new(tensor)?;
+    with_element!(tensor.dtype(), T => Ok(dense.read::<T>().iter().map(|it| key(it.to_scalar())).collect()),
+        else Err(Diagnostic::unsupported_dtype(tensor.dtype(), &args.op.name)))
+}
+
+/// The lines of a row-major tensor along one dimension.
+struct Lines {
+    n_outer: usize,
+    len: usize,
+    step: usize,
+}
+
+impl Lines {
+    fn new(sizes: &[usize], dim: usize) -> Self {
+        Lines {
+            n_outer: sizes.iter().take(dim).product(),
+            len: sizes.get(dim).copied().unwrap_or(1),
+            step: sizes.iter().skip(dim + 1).product(),
+        }
+    }
+
+    /// Where each line starts in this tensor and, in one whose lines are of `other_len`, its counterpart.
+    fn starts(&self, other_len: usize) -> impl Iterator<Item = (usize, usize)> + '_ {
+        (0..self.n_outer).flat_map(move |outer| {
+            let at = move |len: usize, inner: usize| outer * len * self.step + inner;
+            (0..self.step).map(move |inner| (at(self.len, inner), at(other_len, inner)))
+        })
+    }
+}
+
+/// Fills the values and indices of results whose lines along a dimension are picked from the lines of the input:
+/// `pick` is given the keys of a line and gives the positions, in order.
+fn fill_picked(
+    args: &Args<'_, Tensor>,
+    dim: usize,
+    results: &[Tensor],
+    mut pick: impl FnMut(&[u64]) -> Vec<usize>,
+) -> Result<()> {
+    let base = args.tensor(0)?;
+    let lines = Lines::new(base.sizes(), dim);
+    let keys = keys(args, base)?;
+    let n_lines = lines.n_outer * lines.step;
+    if n_lines == 0 {
+        return Ok(());
+    }
+    let len = results[1].numel() / n_lines;
+    let mut from = vec![0usize; results[1].numel()];
+    let mut line = Vec::with_capacity(lines.len);
+    fill::<i64, _>(&results[1], |indices| {
+        for (start, result_start) in lines.starts(len) {
+            line.clear();
+            line.extend((0..lines.len).map(|at| keys[start + at * lines.step]));
+            for (at, picked) in pick(&line).into_iter().enumerate() {
+                let to = result_start + at * lines.step;
+                indices[to] = picked as i64;
+                from[to] = start + picked * lines.step;
+            }
+        }
+    });
+    let base = base.contiguous()?;
+    let offset = if base.numel() == 0 { 0 } else { base.offset() };
+    with_bits!(base.dtype(), T => {
+        let guard = base.storage().read();
+        let elements = &bits::<T>(guard.bytes())[offset..];
+        fill_bits::<T, _>(&results[0], |out| out.iter_mut().zip(&from).for_each(|(out, &at)| *out = elements[at]));
+    });
+    Ok(())
+}
+
+fn sort(args: &Args<'_, Tensor>, results: &[Tensor], dim: usize) -> Result<()> {
+    let descends = args.bool(dim + 1)?;
+    let dim = normalize_dim(args, args.int(dim)?, args.tensor(0)?.rank())?;
+    fill_picked(args, dim, results, |keys| {
+        let mut order: Vec<usize> = (0..keys.len()).collect();
+        if descends {
+            order.sort_by_key(|&at| std::cmp::Reverse(keys[at]));
+        } else {
+            order.sort_by_key(|&at| keys[at]);
+        }
+        order
+    })
+}
+
+fn topk(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
+    let base = args.tensor(0)?;
+    if matches!(base.dtype(), DType::Bool | DType::UInt16 | DType::UInt32) {
+        return Err(Diagnostic::unsupported_dtype(base.dtype(), "topk"));
+    }
+    let k = args.int(1)? as usize;
+    let dim = normalize_dim(args, args.int(2)?, base.rank())?;
+    let (is_largest, is_sorted) = (args.bool(3)?, args.bool(4)?);
+    fill_picked(args, dim, results, |keys| {
+        let mut queue: Vec<(u64, usize)> = keys.iter().copied().zip(0..).collect();
+        if k == 0 {
+            return Vec::new();
+        }
+        if is_largest {
+            pick_first(&mut queue, k, is_sorted, &|a, b| a.0 > b.0);
+        } else {
+            pick_first(&mut queue, k, is_sorted, &|a, b| a.0 < b.0);
+        }
+        queue[..k].iter().map(|it| it.1).collect()
+    })
+}
+
+/// As `topk_impl_loop` of aten/src/ATen/native/TopKImpl.h: ties fall as they fall there.
+fn pick_first(
+    queue: &mut [(u64, usize)],
+    k: usize,
+    is_sorted: bool,
+    less: &impl Fn(&(u64, usize), &(u64, usize)) -> bool,
+) {
+    if k * 64 <= queue.len() {
+        partial_sort(queue, k, less);
+        return;
+    }
+    nth_element(queue, k - 1, less);
+    if is_sorted {
+        unstable_sort(&mut queue[..k - 1], less);
+    }
+}
+
+fn kthvalue(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
+    let base = args.tensor(0)?;
+    if base.dtype() == DType::Bool {
+        return Err(Diagnostic::unsupported_dtype(base.dtype(), "kthvalue"));
+    }
+    let k = args.int(1)? as usize - 1;
+    let dim = normalize_dim(args, args.int(2)?, base.rank())?;
+    fill_picked(args, dim, results, |keys| {
+        let mut items: Vec<(u64, usize)> = keys.iter().copied().zip(0..).collect();
+        quick_select(&mut items, k);
+        vec![items[k].1]
+    })
+}
+
+/// Hoare's selection as PyTorch has it (`quick_select_template` of aten/src/ATen/native/Sorting.cpp), so that ties fall
+/// as they fall there.
+fn quick_select(items: &mut [(u64, usize)], k: usize) {
+    let (mut left, mut right) = (0, items.len() - 1);
+    let is_greater = |items: &[(u64, usize)], a: usize, b: usize| items[a].0 > items[b].0;
+    loop {
+        if right <= left {
+            return;
+        }
+        if right == left + 1 {
+            if is_greater(items, left, right) {
+                items.swap(left, right);
+            }
+            return;
+        }
+        items.swap(left + (right - left) / 2, left + 1);
+        for (a, b) in [(left + 1, right), (left, right), (left + 1, left)] {
+            if is_greater(items, a, b) {
+                items.swap(a, b);
+            }
+        }
+        let (mut i, mut j) = (left + 1, right);
+        let pivot = items[left].0;
+        loop {
+            i += 1;
+            while pivot > items[i].0 {
+                i += 1;
+            }
+            j -= 1;
+            while items[j].0 > pivot {
+                j -= 1;
+            }
+            if j < i {
+                break;
+            }
+            items.swap(i, j);
+        }
+        items.swap(left, j);
+        if j <= k {
+            left = i;
+        }
+        if j >= k {
+            right = j - 1;
+        }
+    }
+}
+
+/// The position of the lower median: of the first NaN where there is one, unless NaNs are left out.
+fn median_of(keys: &[u64], is_float: bool, skips_nan: bool) -> usize {
+    let is_nan = |key: &u64| is_float && *key == NAN;
+    let n_nan = keys.iter().filter(|it| is_nan(it)).count();
+    if !skips_nan && n_nan > 0 {
+        return keys.iter().position(is_nan).unwrap_or(0);
+    }
+    let mut order: Vec<usize> = (0..keys.len()).collect();
+    let nth = (keys.len() - n_nan).saturating_sub(1) / 2;
+    nth_element(&mut order, nth, &|&a, &b| keys[a] < keys[b]);
+    order[nth]
+}
+
+fn refuse_bool(args: &Args<'_, Tensor>) -> Result<()> {
+    match args.tensor(0)?.dtype() {
+        DType::Bool => Err(Diagnostic::unsupported_dtype(DType::Bool, "median")),
+        _ => Ok(()),
+    }
+}
+
+fn median(args: &Args<'_, Tensor>, results: &[Tensor], skips_nan: bool) -> Result<()> {
+    refuse_bool(args)?;
+    let base = args.tensor(0)?;
+    let dim = normalize_dim(args, args.int(1)?, base.rank())?;
+    let is_float = base.dtype().is_float();
+    fill_picked(args, dim, results, |keys| vec![median_of(keys, is_float, skips_nan)])
+}
+
+fn whole_median(args: &Args<'_, Tensor>, results: &[Tensor], skips_nan: bool) -> Result<()> {
+    refuse_bool(args)?;
+    let (base, result) = (args.tensor(0)?, &results[0]);
+    let keys = keys(args, base)?;
+    if keys.is_empty() {
+        // PyTorch converts a NaN, which gives the smallest integers of 32 and 64 bits.
+        let nothing = if base.dtype().is_float() { Scalar::Float(f64::NAN) } else { Scalar::Int(i64::MIN) };
+        return with_element!(result.dtype(), T => {
+            fill::<T, _>(result, |out| out.fill(if size_of::<T>() == 4 && !base.dtype().is_float() {
+                T::from_scalar(Scalar::Int(i32::MIN as i64))
+            } else {
+                T::from_scalar(nothing)
+            }));
+            Ok(())
+        }, else Err(Diagnostic::unsupported_dtype(base.dtype(), "median")));
+    }
+    let at = median_of(&keys, base.dtype().is_float(), skips_nan);
+    let base = base.contiguous()?;
+    with_bits!(base.dtype(), T => {
+        let guard = base.storage().read();
+        fill_bits::<T, _>(result, |out| out[0] = bits::<T>(guard.bytes())[base.offset() + at]);
+    });
+    Ok(())
+}
+
+fn mode(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
+    let base = args.tensor(0)?;
+    let dim = normalize_dim(args, args.int(1)?, base.rank())?;
+    let is_float = base.dtype().is_float();
+    fill_picked(args, dim, results, |keys| {
+        let mut items: Vec<(u64, usize)> = keys.iter().copied().zip(0..).collect();
+        unstable_sort(&mut items, &|a, b| a.0 < b.0);
+        let (mut best, mut best_count, mut count) = (0, 0, 0);
+        for (at, item) in items.iter().enumerate() {
+            count += 1;
+            // A NaN is not equal to another one.
+            let goes_on = items.get(at + 1).is_some_and(|next| next.0 == item.0 && !(is_float && item.0 == NAN));
+            if !goes_on {
+                if count > best_count {
+                    (best, best_count) = (item.1, count);
+                }
+                count = 0;
+            }
+        }
+        vec![best]
+    })
+}

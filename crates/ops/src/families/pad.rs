@@ -1,0 +1,195 @@
+//! Tensors with a border: of a constant, mirrored, of the outermost elements, or of the other end.
+
+use super::view::listed;
+use crate::elementwise::{check_fits, laid_out};
+use crate::memory_format::{in_memory_format, memory_format_of};
+use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value};
+use tracefx_core::Result;
+use tracefx_ir::TensorMeta;
+use tracefx_sym::SymInt;
+
+/// The rows of this family.
+pub(crate) const OPS: &[OpDef] = &[
+    OpDef::composite("aten::pad(Tensor self, SymInt[] pad, str mode=\"constant\", float? value=None) -> Tensor", pad)
+        .doc("A border around the last dimensions: constant, reflected, replicated or circular.")
+        .tolerance(Tol::Exact),
+    OpDef::new("aten::constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor", constant)
+        .doc("A border of one value; a negative width crops.")
+        .tags(Tags::CORE),
+    OpDef::new("aten::reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor", |args| mirrored(args, 1))
+        .doc("A border that mirrors the last dimension without repeating its ends.")
+        .tags(Tags::CORE),
+    OpDef::new("aten::reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor", |args| mirrored(args, 2))
+        .doc("A border that mirrors the last two dimensions without repeating their ends.")
+        .tags(Tags::CORE),
+    OpDef::new("aten::reflection_pad3d(Tensor self, SymInt[6] padding) -> Tensor", |args| mirrored(args, 3))
+        .doc("A border that mirrors the last three dimensions without repeating their ends.")
+        .tags(Tags::CORE),
+    OpDef::new("aten::replication_pad1d(Tensor self, SymInt[2] padding) -> Tensor", |args| padded(args, 1))
+        .doc("A border that repeats the ends of the last dimension."),
+    OpDef::new("aten::replication_pad2d(Tensor self, SymInt[4] padding) -> Tensor", |args| padded(args, 2))
+        .doc("A border that repeats the ends of the last two dimensions.")
+        .tags(Tags::CORE),
+    OpDef::new("aten::replication_pad3d(Tensor self, SymInt[6] padding) -> Tensor", |args| padded(args, 3))
+        .doc("A border that repeats the ends of the last three dimensions.")
+        .tags(Tags::CORE),
+    OpDef::new("aten::_pad_circular(Tensor self, SymInt[] pad) -> Tensor", circular)
+        .doc("A border that continues with the other end."),
+];
+
+/// The width before and after each dimension; `pad` has them in pairs from the last dimension on.
+fn widths(pad: &[SymInt], rank: usize) -> Vec<(SymInt, SymInt)> {
+    let pair = |dim: usize| match pad.get(2 * (rank - 1 - dim)..2 * (rank - dim)) {
+        Some([before, after]) => (before.clone(), after.clone()),
+        Some(_) | None => (SymInt::ZERO, SymInt::ZERO),
+    };
+    (0..rank).map(pair).collect()
+}
+
+fn with_border(sizes: &[SymInt], pad: &[SymInt]) -> Vec<SymInt> {
+    sizes.iter().zip(widths(pad, sizes.len())).map(|(size, (before, after))| size + before + after).collect()
+}
+
+fn is_at_most(it: &SymInt, bound: i64) -> bool {
+    it.as_int().is_some_and(|it| it <= bound)
+}
+
+fn constant(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    let (base, pad) = (args.tensor(0)?, args.sym_ints(1)?);
+    let rank = base.sizes.len();
+    check_fits(args.scalar(2)?, base.dtype)?;
+    if !pad.len().is_multiple_of(2) {
+        return Err(args.invalid(format!("Length of pad must be even but instead it equals {}", pad.len())));
+    }
+    if pad.len() > 2 * rank {
+        return Err(args.bad_shape(format!(
+            "Length of pad should be no more than twice the number of dimensions of the input. Pad length is {} while \
+             the input has {rank} dimensions.",
+            pad.len()
+        )));
+    }
+    let sizes = with_border(&base.sizes, &pad);
+    if let Some(dim) = sizes.iter().position(|it| is_at_most(it, -1)) {
+        let (before, after) = &widths(&pad, rank)[dim];
+        return Err(args.bad_shape(format!(
+            "The input size {}, plus negative padding {before} and {after} resulted in a negative output size, which is \
+             invalid. Check dimension {dim} of your input.",
+            base.sizes[dim]
+        )));
+    }
+    // A crop alone is a copy of a part, which lies in memory as the whole does.
+    if pad.iter().all(|it| is_at_most(it, 0)) {
+        let part = TensorMeta { sizes: sizes.clone(), ..base.clone() };
+        return Ok(vec![Output::Tensor(laid_out(base.dtype, sizes, &[&part]))]);
+    }
+    Ok(vec![Output::Tensor(in_memory_format(base.dtype, sizes, memory_format_of(base)))])
+}
+
+/// The result of padding the last `n` dimensions of a tensor that may have a batch dimension before its channels.
+fn padded(args: &Args<'_, TensorMeta>, n: usize) -> Result<Vec<Output>> {
+    let (base, pad) = (args.tensor(0)?, args.sym_ints(1)?);
+    if pad.len() != 2 * n {
+        return Err(args.invalid(format!("padding size is expected to be {}, but got: {}", 2 * n, pad.len())));
+    }
+    let rank = base.sizes.len();
+    let is_valid = (rank == n + 1 || rank == n + 2) && base.sizes[rank - n - 1..].iter().all(|it| *it != 0);
+    if !is_valid {
+        return Err(args.bad_shape(format!(
+            "Expected {}D or {}D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for \
+             input, but got: {}",
+            n + 1,
+            n + 2,
+            listed(&base.sizes)
+        )));
+    }
+    let sizes = with_border(&base.sizes, &pad);
+    if sizes[rank - n..].iter().any(|it| is_at_most(it, 0)) {
+        let named = |sizes: &[SymInt]| -> Vec<String> {
+            let names = &["D", "H", "W"][3 - n..];
+            names.iter().zip(&sizes[rank - n..]).map(|(name, size)| format!("{name}: {size}")).collect()
+        };
+        return Err(args.bad_shape(format!(
+            "input ({}) is too small. Calculated output {}",
+            named(&base.sizes).join(", "),
+            named(&sizes).join(" ")
+        )));
+    }
+    let format = if n == 1 { tracefx_core::MemoryFormat::Contiguous } else { memory_format_of(base) };
+    Ok(vec![Output::Tensor(in_memory_format(base.dtype, sizes, format))])
+}
+
+fn mirrored(args: &Args<'_, TensorMeta>, n: usize) -> Result<Vec<Output>> {
+    let res = padded(args, n)?;
+    let sizes = &args.tensor(0)?.sizes;
+    for (dim, (before, after)) in widths(&args.sym_ints(1)?, sizes.len()).iter().enumerate().skip(sizes.len() - n) {
+        if is_at_most(&(&sizes[dim] - before), 0) || is_at_most(&(&sizes[dim] - after), 0) {
+            return Err(args.bad_shape(format!(
+                "Argument #4: Padding size should be less than the corresponding input dimension, but got: padding \
+                 ({before}, {after}) at dimension {dim} of input {}",
+                listed(sizes)
+            )));
+        }
+    }
+    Ok(res)
+}
+
+fn circular(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    let (base, pad) = (args.tensor(0)?, args.sym_ints(1)?);
+    let rank = base.sizes.len();
+    if !pad.len().is_multiple_of(2) || pad.len() > 2 * rank {
+        return Err(args.bad_shape(format!("Invalid padding size {} for an input of {rank} dimensions", pad.len())));
+    }
+    let sizes = with_border(&base.sizes, &pad);
+    for (dim, (before, after)) in widths(&pad, rank).iter().enumerate() {
+        if is_at_most(&(&base.sizes[dim] - before), -1) || is_at_most(&(&base.sizes[dim] - after), -1) {
+            return Err(args.bad_shape("Padding value causes wrapping around more than once."));
+        }
+        if is_at_most(&sizes[dim], -1) {
+            return Err(args.bad_shape("Negative padding value is resulting in an empty dimension"));
+        }
+    }
+    Ok(crate::contiguous(base.dtype, sizes))
+}
+
+fn pad(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+    let (pad, mode) = (args.sym_ints(1)?, args.str(2)?);
+    let rank = cx.meta(*args.tensor(0)?).sizes.len();
+    if !pad.len().is_multiple_of(2) {
+        return Err(args.invalid("Padding length must be divisible by 2"));
+    }
+    if pad.len() > 2 * rank {
+        return Err(args.bad_shape(format!(
+            "Padding length should be less than or equal to two times the input dimension but got padding length {} \
+             and input of dimension {rank}",
+            pad.len()
+        )));
+    }
+    let call = [args.values[0].clone(), args.values[1].clone()];
+    if mode == "constant" {
+        let value = Value::Float(args.opt_float(3)?.unwrap_or(0.0));
+        let [base, pad] = call;
+        return Ok(vec![cx.call("aten.constant_pad_nd.default", [base, pad, value])?]);
+    }
+    if args.opt_float(3)?.is_some_and(|it| it != 0.0) {
+        let what = format!("Padding mode \"{mode}\" doesn't take in value argument");
+        return Err(args.invalid(what));
+    }
+    let op = match (mode, pad.len() / 2, rank) {
+        ("reflect", 1, 2 | 3) => "aten.reflection_pad1d.default",
+        ("reflect", 2, 3 | 4) => "aten.reflection_pad2d.default",
+        ("reflect", 3, 4 | 5) => "aten.reflection_pad3d.default",
+        ("replicate", 1, 2 | 3) => "aten.replication_pad1d.default",
+        ("replicate", 2, 3 | 4) => "aten.replication_pad2d.default",
+        ("replicate", 3, 4 | 5) => "aten.replication_pad3d.default",
+        ("circular", 1, 2 | 3) | ("circular", 2, 3 | 4) | ("circular", 3, 4 | 5) => "aten._pad_circular.default",
+        ("reflect" | "replicate" | "circular", ..) => {
+            return Err(args.unsupported(format!(
+                "Padding size {} is not supported for {rank}D input tensor: 2 goes with 2D or 3D, 4 with 3D or 4D, 6 \
+                 with 4D or 5D",
+                pad.len()
+            )));
+        }
+        (other, ..) => return Err(args.invalid(format!("Unrecognised padding mode {other}"))),
+    };
+    Ok(vec![cx.call(op, call)?])
+}
