@@ -4,6 +4,8 @@
  * @module
  */
 import type { GraphModule } from "../graph/module.ts";
+import type { SymExpr } from "../graph/val.ts";
+import type { Complex, DeviceArg, DTypeArg, Float, LayoutArg, MemoryFormatArg } from "../graph/values.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import type { Argument, GraphSignature } from "./signature.ts";
 
@@ -46,9 +48,27 @@ export interface ModuleCallEntry {
 
 /** The values that a symbol may have; undefined is no bound. */
 export interface RangeConstraint {
+  /** The symbol with what is known of it, such as `Symbol('s0', positive=True, integer=True)`. */
+  readonly symbol: SymExpr;
   readonly min: number | bigint | undefined;
   readonly max: number | bigint | undefined;
 }
+
+/** An input that the program was exported with. */
+export type ExampleInput =
+  | Tensor
+  | null
+  | boolean
+  | number
+  | bigint
+  | string
+  | Float
+  | Complex
+  | DTypeArg
+  | DeviceArg
+  | LayoutArg
+  | MemoryFormatArg
+  | readonly ExampleInput[];
 
 /** The parts of an exported program, as files hold them. */
 export interface ProgramParts {
@@ -56,14 +76,19 @@ export interface ProgramParts {
   graphSignature: GraphSignature;
   /** Parameters and persistent buffers by qualified name. */
   state: Map<string, StateEntry>;
+  /** Entries of the state that only Python can make again, as the bytes of their pickles. */
+  opaqueState: Map<string, Uint8Array>;
   /** Lifted constants, buffers that are not saved, and custom objects, by qualified name. */
   constants: Map<string, Constant>;
+  /** The values that symbols may have, by their names. */
   rangeConstraints: Map<string, RangeConstraint>;
   moduleCallGraph: ModuleCallEntry[];
   /** The dialects that the graph was checked against. */
   verifiers: string[];
   /** Conditions on the inputs as Python expressions. */
   guards: string[];
+  /** The inputs that the program was exported with, flattened; undefined where the file has none that can be read. */
+  exampleInputs: readonly ExampleInput[] | undefined;
   opsetVersion: Map<string, number>;
   schemaVersion: readonly [major: number, minor: number];
   torchVersion: string;

@@ -159,7 +159,7 @@ export function readArg(cursor: Cursor, strings: Strings, nodes: readonly Node[]
       return plain(new Slice(start, stop, step));
     }
     default:
-      throw cursor.fail(`there is no argument of kind ${tag}`);
+      throw cursor.fail(`there is no argument of kind ${tag} here`);
   }
 }
 

@@ -35,6 +35,12 @@ export class Cursor {
     return word;
   }
 
+  /** The next word, which stays there to be read. */
+  peek(): number {
+    if (this.rest < 4) throw this.#endsEarly();
+    return this.#view.getUint32(this.#at, true);
+  }
+
   /** The next two words, the lower one first, as an int. */
   int(): number | bigint {
     const [low, high] = [this.word(), this.word() | 0];
@@ -79,6 +85,19 @@ export class Cursor {
     if (length > this.rest) throw this.#endsEarly();
     this.#at += length;
     return this.#bytes.subarray(this.#at - length, this.#at);
+  }
+
+  /** A length, a copy of that many bytes, and zeros up to a whole word. */
+  blob(): Uint8Array {
+    const length = this.word();
+    if (Math.ceil(length / 4) * 4 > this.rest) {
+      throw this.fail(`${length} bytes are announced, and there are ${this.rest}`);
+    }
+    const bytes = this.bytes(length).slice();
+    if (this.bytes(Math.ceil(length / 4) * 4 - length).some((it) => it !== 0)) {
+      throw this.fail("the bytes after the last one are not zero");
+    }
+    return bytes;
   }
 
   /** Refuses what is left over. */

@@ -37,7 +37,7 @@ export function writeGraph(words: WordWriter, strings: StringWriter, graph: Grap
     words.word(0);
     strings.write(words, node.target);
     strings.write(words, node.name);
-    words.count(node.type === undefined ? 0 : strings.index(node.type) + 1);
+    strings.writeOptional(words, node.type);
     const kwargs = Object.entries(node.kwargs);
     words.count(node.args.length);
     words.count(kwargs.length);
@@ -76,8 +76,7 @@ function readNode(cursor: Cursor, strings: Strings, graph: Graph, nodes: readonl
   const record = cursor.split(length - 1);
   const target = strings.next(record);
   const name = strings.next(record);
-  const typeWord = record.word();
-  const type = typeWord === 0 ? undefined : strings.get(record, typeWord - 1);
+  const type = strings.nextOptional(record);
   const [argCount, kwargCount] = [record.word(), record.word()];
   record.checkCount(argCount, 1, "arguments");
   record.checkCount(kwargCount, 2, "keyword arguments");

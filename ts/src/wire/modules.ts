@@ -102,7 +102,6 @@ export function readModules(cursor: Cursor, strings: Strings, tensors: Tensors, 
     }
   }
   cursor.finish();
-  tensors.finish(cursor);
   return modules;
 }
 

@@ -10,7 +10,7 @@ export interface EncodeOptions {
   readonly checksum?: boolean;
   /**
    * Whether the bytes of the tensors are in the file; on unless turned off. Without them, who reads it brings the
-   * storages, in the order of `tensorsOf`.
+   * storages, in the order of the file.
    */
   readonly weights?: boolean;
   /**

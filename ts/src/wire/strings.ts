@@ -39,6 +39,11 @@ export class StringWriter {
     words.count(this.index(text));
   }
 
+  /** Writes one more than the index of a string, or zero where there is none. */
+  writeOptional(words: WordWriter, text: string | undefined): void {
+    words.count(text === undefined ? 0 : this.index(text) + 1);
+  }
+
   /** The section. */
   finish(): Uint8Array {
     const words = new WordWriter();
@@ -110,6 +115,12 @@ export class Strings {
   /** The string whose index is the next word. */
   next(cursor: Cursor): string {
     return this.get(cursor, cursor.word());
+  }
+
+  /** The string whose index is one less than the next word, or none where that is zero. */
+  nextOptional(cursor: Cursor): string | undefined {
+    const word = cursor.word();
+    return word === 0 ? undefined : this.get(cursor, word - 1);
   }
 
   /** Refuses strings that nothing uses. */

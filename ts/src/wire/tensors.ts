@@ -1,12 +1,12 @@
 /**
  * `TENS` and `DATA`: tensors as views of storages, and the bytes of the storages, each once.
  *
- * A tensor is row-major in JavaScript and has a storage of its own: what is written is that. What is read may be any view,
- * of which a row-major copy is made; views that are equal are one tensor.
+ * A tensor in JavaScript's memory is row-major and has a storage of its own; one in the engine's may be any view. Where the
+ * bytes are is not known here: a {@link LayoutOf} says how a tensor lies, and a {@link ViewTensor} makes one.
  *
  * @module
  */
-import { DTYPES } from "../bindings/dtypes.ts";
+import { DTYPES, type DType } from "../bindings/dtypes.ts";
 import { WIDE_ALIGNMENT } from "../bindings/wire.ts";
 import { fxError } from "../errors.ts";
 import { HostStorage } from "../tensor/storage.ts";
@@ -14,22 +14,77 @@ import { Tensor, tensorBytes } from "../tensor/tensor.ts";
 import { readDType } from "./arg.ts";
 import type { Cursor } from "./cursor.ts";
 import { alignUp } from "./file.ts";
+import { DEFAULT_LIMITS } from "./options.ts";
 import { WordWriter } from "./writer.ts";
+
+/** How a tensor lies in its storage. */
+export interface TensorLayout {
+  /** The identity of the storage: tensors whose values are equal share it. */
+  readonly storage: unknown;
+  /** The length of the storage. */
+  readonly byteLength: number;
+  /** In elements. */
+  readonly strides: readonly number[];
+  /** The position of the first element in the storage, in elements. */
+  readonly offset: number;
+  /** The bytes of the storage, where they can be had: they are asked for when they are to be in the file. */
+  readonly bytes?: () => Uint8Array;
+}
+
+/** Says how a tensor lies in its storage. */
+export type LayoutOf = (tensor: Tensor) => TensorLayout;
+
+/** Makes a tensor that looks at a storage which is not in the file; strides and offset are in elements. */
+export type ViewTensor = (
+  storage: number,
+  dtype: DType,
+  sizes: readonly number[],
+  strides: readonly number[],
+  offset: number,
+) => Tensor;
+
+/** The layout of a tensor in JavaScript's memory: row-major, in a storage of its own. */
+export function hostLayout(tensor: Tensor): TensorLayout {
+  const bytes = tensorBytes(tensor);
+  return {
+    storage: tensor,
+    byteLength: bytes.length,
+    strides: contiguousStrides(tensor.shape),
+    offset: 0,
+    bytes: () => bytes,
+  };
+}
+
+/** Makes tensors of storages that are bytes in JavaScript's memory. */
+export function hostViews(storages: readonly Uint8Array[], maxCopies: number = DEFAULT_LIMITS.copies): ViewTensor {
+  const views = new HostViews(storages, maxCopies);
+  return (storage, dtype, sizes, strides, offset) => views.view(storage, { dtype, sizes, strides, offset });
+}
 
 /** The tensors of a file that is being written. */
 export class TensorWriter {
-  readonly #tensors: Tensor[] = [];
-  readonly #storages = new Map<Tensor, number>();
+  readonly #layoutOf: LayoutOf;
+  readonly #tensors: { readonly tensor: Tensor; readonly layout: TensorLayout }[] = [];
+  readonly #storages = new Map<
+    unknown,
+    { readonly index: number; readonly tensor: Tensor; readonly layout: TensorLayout }
+  >();
+
+  constructor(layoutOf: LayoutOf) {
+    this.#layoutOf = layoutOf;
+  }
 
   /** Adds a tensor, and gives its index. */
   push(tensor: Tensor): number {
-    if (!this.#storages.has(tensor)) this.#storages.set(tensor, this.#storages.size);
-    return this.#tensors.push(tensor) - 1;
+    const layout = this.#layoutOf(tensor);
+    const index = this.#storages.size;
+    if (!this.#storages.has(layout.storage)) this.#storages.set(layout.storage, { index, tensor, layout });
+    return this.#tensors.push({ tensor, layout }) - 1;
   }
 
-  /** The tensors that have the storages, each once, in the order of first use. */
+  /** The first tensors of the storages, in the order of first use. */
   storages(): Tensor[] {
-    return [...this.#storages.keys()];
+    return Array.from(this.#storages.values(), (it) => it.tensor);
   }
 
   /** The index of storages and tensors, unless there are none. */
@@ -38,20 +93,23 @@ export class TensorWriter {
     const words = new WordWriter();
     words.count(this.#storages.size);
     words.count(this.#tensors.length);
-    for (const tensor of this.#storages.keys()) words.size(tensorBytes(tensor).length);
-    for (const tensor of this.#tensors) {
-      words.count(this.#storages.get(tensor) as number);
+    for (const { layout } of this.#storages.values()) words.size(layout.byteLength);
+    for (const { tensor, layout } of this.#tensors) {
+      words.count(this.#storages.get(layout.storage)?.index as number);
       words.tagged(DTYPES[tensor.dtype].id, tensor.shape.length);
-      for (const size of tensor.shape) words.size(size);
-      for (const stride of contiguousStrides(tensor.shape)) words.size(stride);
-      words.size(0);
+      for (const it of [...tensor.shape, ...layout.strides, layout.offset]) words.size(it);
     }
     return words.finish();
   }
 
   /** The bytes of the storages. */
   data(): Uint8Array[] {
-    return Array.from(this.#storages.keys(), tensorBytes);
+    return Array.from(this.#storages.values(), ({ layout }) => {
+      if (layout.bytes !== undefined) return layout.bytes();
+      throw fxError("InvalidOption", "the bytes of a tensor in the engine cannot be in the file", {
+        help: "let the engine write the file, or leave the weights beside it",
+      });
+    });
   }
 }
 
@@ -60,8 +118,8 @@ export class Tensors {
   readonly #items: Tensor[] = [];
   #used = 0;
 
-  /** Reads the index, and the storages from `data` or, where the file has none, from those that were brought. */
-  constructor(cursor: Cursor | undefined, data: Cursor | undefined, beside: readonly Uint8Array[], maxCopies: number) {
+  /** Reads the index, and makes the tensors: of `data` or, where the file has none, by `viewOf`. */
+  constructor(cursor: Cursor | undefined, data: Cursor | undefined, viewOf: ViewTensor | undefined, maxCopies: number) {
     if (cursor === undefined) {
       if (data !== undefined) throw data.fail("there are no tensors");
       return;
@@ -71,28 +129,25 @@ export class Tensors {
     cursor.checkCount(tensorCount, 4, "tensors");
     if (tensorCount === 0) throw cursor.fail("the section is empty");
     const lengths = Array.from({ length: storageCount }, () => cursor.size());
-    const storages = data === undefined ? takeStorages(cursor, lengths, beside) : readStorages(data, lengths);
-    const known = new Map<string, Tensor>();
-    const copies = { left: maxCopies };
+    const make = data === undefined ? viewOf : hostViews(readStorages(data, lengths), maxCopies);
+    if (make === undefined) {
+      const reason = `the tensors are not in the file: it needs ${storageCount} storages beside it`;
+      throw cursor.fail(reason, "give the storages, in the order of the file: hostViews(storages)");
+    }
     let used = 0;
     for (let at = 0; at < tensorCount; at++) {
       const index = cursor.word();
-      const storage = storages[index];
-      if (storage === undefined || index > used) {
+      const length = lengths[index];
+      if (length === undefined || index > used) {
         throw cursor.fail(`a tensor looks at storage ${index} before storage ${used}`);
       }
       used = Math.max(used, index + 1);
       const view = readView(cursor);
-      const key = JSON.stringify([index, view]);
-      let tensor = known.get(key);
-      if (tensor === undefined) {
-        tensor = makeTensor(cursor, storage, view, copies);
-        known.set(key, tensor);
-      }
-      this.#items.push(tensor);
+      checkView(cursor, view, length);
+      this.#items.push(make(index, view.dtype, view.sizes, view.strides, view.offset));
     }
     cursor.finish();
-    if (used < storages.length) throw cursor.fail(`no tensor looks at storage ${used}`);
+    if (used < storageCount) throw cursor.fail(`no tensor looks at storage ${used}`);
   }
 
   /** The tensor of an index that the cursor just read; they come in order. */
@@ -106,13 +161,13 @@ export class Tensors {
   }
 
   /** Refuses tensors that nothing refers to. */
-  finish(cursor: Cursor): void {
-    if (this.#used < this.#items.length) throw cursor.fail(`nothing refers to tensor ${this.#used}`);
+  finish(): void {
+    if (this.#used < this.#items.length) throw fxError("WireMalformed", `TENS: nothing refers to tensor ${this.#used}`);
   }
 }
 
 interface View {
-  readonly dtype: Tensor["dtype"];
+  readonly dtype: DType;
   readonly sizes: readonly number[];
   readonly strides: readonly number[];
   readonly offset: number;
@@ -131,19 +186,6 @@ function readStorages(data: Cursor, lengths: readonly number[]): Uint8Array[] {
   return storages;
 }
 
-function takeStorages(cursor: Cursor, lengths: readonly number[], beside: readonly Uint8Array[]) {
-  if (lengths.length !== beside.length) {
-    const reason = `the tensors are not in the file: it needs ${lengths.length} storages, not ${beside.length}`;
-    throw cursor.fail(reason, "give the storages beside it, in the order of the file");
-  }
-  for (const [at, bytes] of beside.entries()) {
-    if (bytes.length !== lengths[at]) {
-      throw cursor.fail(`storage ${at} has ${bytes.length} bytes, and the file needs ${lengths[at]}`);
-    }
-  }
-  return beside;
-}
-
 function readView(cursor: Cursor): View {
   const word = cursor.word();
   const dtype = readDType(cursor, word & 0xff);
@@ -153,33 +195,57 @@ function readView(cursor: Cursor): View {
   return { dtype, sizes, strides, offset: cursor.size() };
 }
 
-function makeTensor(cursor: Cursor, storage: Uint8Array, view: View, copies: { left: number }): Tensor {
-  const { dtype, sizes, strides, offset } = view;
-  const itemSize = DTYPES[dtype].size;
-  const isEmpty = sizes.includes(0);
+/** Tensors of storages in JavaScript's memory. A tensor has a storage of its own there, so views are copied; equal views are one tensor. */
+class HostViews {
+  readonly #storages: readonly Uint8Array[];
+  readonly #known = new Map<string, Tensor>();
+  /** The bytes that may still be copied: a view that repeats elements can be larger than any file. */
+  #left: number;
+
+  constructor(storages: readonly Uint8Array[], maxCopies: number) {
+    this.#storages = storages;
+    this.#left = maxCopies;
+  }
+
+  view(index: number, view: View): Tensor {
+    const storage = this.#storages[index];
+    if (storage === undefined) {
+      throw fxError("WireMalformed", `the file needs storage ${index}, and ${this.#storages.length} were given`);
+    }
+    checkView(undefined, view, storage.length);
+    const key = JSON.stringify([index, view]);
+    const known = this.#known.get(key);
+    if (known !== undefined) return known;
+    const tensor = new Tensor(view.dtype, view.sizes, new HostStorage(this.#copy(storage, view)));
+    this.#known.set(key, tensor);
+    return tensor;
+  }
+
+  #copy(storage: Uint8Array, view: View): Uint8Array {
+    const { dtype, sizes, strides, offset } = view;
+    if (sizes.includes(0)) return new Uint8Array(0);
+    const length = sizes.reduce((product, size) => product * size, DTYPES[dtype].size);
+    if (isRowMajor(sizes, strides))
+      return storage.slice(offset * DTYPES[dtype].size, offset * DTYPES[dtype].size + length);
+    if (length > this.#left) {
+      throw fxError("LimitExceeded", `a tensor of sizes [${sizes.join(", ")}] is larger than what may be copied`);
+    }
+    this.#left -= length;
+    return rowMajorCopy(storage, view, length);
+  }
+}
+
+/** Refuses a view that leaves its storage. */
+function checkView(cursor: Cursor | undefined, { dtype, sizes, strides, offset }: View, length: number): void {
+  if (sizes.includes(0)) return;
   let span = BigInt(offset) + 1n;
-  let numel = 1n;
-  for (const [dim, size] of sizes.entries()) {
-    span += BigInt(Math.max(0, size - 1)) * BigInt(strides[dim] as number);
-    numel *= BigInt(size);
-  }
-  if (!isEmpty && span * BigInt(itemSize) > BigInt(storage.length)) {
-    const what = `a ${dtype} view of sizes [${sizes}], strides [${strides}] and offset ${offset}`;
-    throw fxError("ViewOutOfBounds", `${what} leaves its storage of ${storage.length} bytes`, {
-      notes: [cursor.fail("a tensor").reason],
-      help: "the file is damaged or was not written by PyTorch; export the program again",
-    });
-  }
-  if (numel * BigInt(itemSize) > BigInt(copies.left)) {
-    throw cursor.exceeds(`a tensor of sizes [${sizes}] is larger than what may be copied`);
-  }
-  const length = Number(numel) * itemSize;
-  if (isEmpty || isRowMajor(sizes, strides)) {
-    const start = isEmpty ? 0 : offset * itemSize;
-    return new Tensor(dtype, sizes, new HostStorage(storage.slice(start, start + length)));
-  }
-  copies.left -= length;
-  return new Tensor(dtype, sizes, new HostStorage(rowMajorCopy(storage, view, length)));
+  for (const [dim, size] of sizes.entries()) span += BigInt(size - 1) * BigInt(strides[dim] as number);
+  if (span * BigInt(DTYPES[dtype].size) <= BigInt(length)) return;
+  const what = `a ${dtype} view of sizes [${sizes.join(", ")}], strides [${strides.join(", ")}] and offset ${offset}`;
+  throw fxError("ViewOutOfBounds", `${what} leaves its storage of ${length} bytes`, {
+    notes: cursor === undefined ? [] : [cursor.fail("a tensor").reason],
+    help: "the file is damaged, or the storages are of another one",
+  });
 }
 
 function rowMajorCopy(storage: Uint8Array, { dtype, sizes, strides, offset }: View, length: number): Uint8Array {

@@ -75,6 +75,12 @@ export class WordWriter {
     this.#view.setUint32(4 * at, word, true);
   }
 
+  /** A length and that many bytes, with zeros up to a whole word. */
+  blob(bytes: Uint8Array): void {
+    this.count(bytes.length);
+    this.padded(bytes);
+  }
+
   /** Bytes, and zeros up to a whole word. */
   padded(bytes: Uint8Array): void {
     while (this.#length + bytes.length + 4 > this.#bytes.length) this.#grow();

@@ -1,6 +1,8 @@
 import { DTYPES, type DType } from "../../src/bindings/dtypes.ts";
 import { LAYOUTS, MAX_DEPTH, MEMORY_FORMATS } from "../../src/bindings/wire.ts";
 import { type ArgInput, slice, tuple } from "../../src/graph/args.ts";
+import type { CallSignature, ProgramParts, TreeSpec } from "../../src/export/program.ts";
+import { type Argument, type ConstantValue, GraphSignature, type InputSpec } from "../../src/export/signature.ts";
 import { Graph } from "../../src/graph/graph.ts";
 import { GraphModule } from "../../src/graph/module.ts";
 import { SymExpr, TensorMeta, ValSequence } from "../../src/graph/val.ts";
@@ -22,7 +24,7 @@ import { CALL_OPTIONS, type EncodeOptions } from "../../src/wire/options.ts";
 /** A golden file, made by the API: the same as the case of this name in `crates/wire/tests/cases`. */
 export interface Case {
   readonly name: string;
-  readonly content: Graph | GraphModule;
+  readonly content: Graph | GraphModule | { readonly program: ProgramParts };
   readonly options: EncodeOptions;
 }
 
@@ -37,6 +39,8 @@ export function cases(): Case[] {
     { name: "names_forgotten", content: names(), options: {} },
     { name: "meta", content: meta(), options: {} },
     { name: "module_dense", content: denseModule(), options: {} },
+    { name: "program", content: { program: program() }, options: {} },
+    { name: "program_beside", content: { program: program() }, options: CALL_OPTIONS },
   ];
 }
 
@@ -190,4 +194,128 @@ function denseModule(): GraphModule {
   module.attributes.set("empty", { kind: "buffer", tensor: tensor(new Float64Array(0), { shape: [2, 0] }) });
   module.attributes.set("steps", { kind: "constant", tensor: tensor(2n ** 63n - 1n) });
   return module;
+}
+
+const LEAF: TreeSpec = { type: undefined, context: undefined, children: [] };
+
+function container(type: string, children: readonly TreeSpec[], context = "null"): TreeSpec {
+  return { type: `builtins.${type}`, context, children };
+}
+
+/** A program with something in every field. */
+function program(): ProgramParts {
+  const weight = tensor([1, 2, 3], { dtype: "float32" });
+  const flag = tensor(7);
+  const inSpec = container("tuple", [
+    container("tuple", [LEAF]),
+    container("dict", [LEAF, container("list", [])], '["größe"]'),
+  ]);
+  const signature: CallSignature = {
+    inputs: [{ type: "tensor", name: "x" }],
+    outputs: [],
+    inSpec,
+    outSpec: LEAF,
+    forwardArgNames: ["x"],
+  };
+  return {
+    graphModule: new GraphModule(programGraph()),
+    graphSignature: new GraphSignature(inputSpecs(), [
+      { kind: "BUFFER_MUTATION", arg: { type: "tensor", name: "add" }, target: "steps" },
+      { kind: "USER_OUTPUT", arg: { type: "tensor", name: "mul" }, target: undefined },
+      { kind: "USER_OUTPUT", arg: { type: "constant", name: "", value: { type: "None" } }, target: undefined },
+    ]),
+    state: new Map([
+      ["weight", { tensor: weight, isParameter: true, requiresGrad: true }],
+      ["tied", { tensor: weight, isParameter: true, requiresGrad: false }],
+      ["steps", { tensor: flag, isParameter: false, requiresGrad: false }],
+    ]),
+    opaqueState: new Map([["subclass", Uint8Array.of(0x80, 2, 0x7d, 0x71, 0, 0x2e)]]),
+    constants: new Map([
+      ["lifted", { kind: "tensor" as const, tensor: tensor([0.5], { dtype: "float64" }) }],
+      ["object", { kind: "customObj" as const, bytes: Uint8Array.of(0x80, 2, 0x2e) }],
+      ["nothing", { kind: "customObj" as const, bytes: new Uint8Array() }],
+    ]),
+    rangeConstraints: new Map([
+      ["s0", { symbol: expr("Symbol('s0', positive=True, integer=True)"), min: 2, max: 2n ** 63n - 1n }],
+      ["u0", { symbol: expr("Symbol('u0', integer=True)"), min: undefined, max: -1 }],
+      ["zf1", { symbol: expr("Symbol('zf1', real=True)"), min: undefined, max: undefined }],
+    ]),
+    moduleCallGraph: [
+      { fqn: "", signature },
+      { fqn: "layer", signature: undefined },
+      { fqn: "layer.inner@1", signature: { ...signature, forwardArgNames: undefined } },
+    ],
+    verifiers: ["TRAINING", "ATEN"],
+    guards: ["L['args'][0][0].size()[0] <= 64"],
+    exampleInputs: [
+      flag,
+      [weight, null, -(2n ** 63n)],
+      true,
+      Float.ofBits(0x7ff800000000beefn),
+      complex(-0, 1),
+      "größe",
+      dtype("float8_e5m2"),
+      device("cuda:1"),
+      layout("jagged"),
+      memoryFormat("preserve_format"),
+    ],
+    opsetVersion: new Map([
+      ["aten", 10],
+      ["prims", -1],
+    ]),
+    schemaVersion: [8, 15],
+    torchVersion: "2.9.0+cpu",
+    namedtupleFields: new Map([
+      ["Point", ["x", "y"]],
+      ["Empty", []],
+    ]),
+    extraFiles: new Map([["notes.txt", "größe\n"]]),
+  };
+}
+
+function programGraph(): Graph {
+  const graph = new Graph();
+  const weight = graph.placeholder("p_weight");
+  const x = graph.placeholder("x");
+  x.meta.set(
+    "val",
+    new TensorMeta({
+      dtype: "float32",
+      sizes: [expr("Symbol('s0', positive=True, integer=True)"), 3],
+      strides: [3, 1],
+      storageOffset: 0,
+      device: device("cpu"),
+      layout: layout("strided"),
+      requiresGrad: false,
+    }),
+  );
+  graph.output(tuple(graph.callFunction("torch.ops.aten.mul.Tensor", [x, weight])));
+  return graph;
+}
+
+function input(kind: InputSpec["kind"], arg: Argument, target?: string, persistent?: boolean): InputSpec {
+  return { kind, arg, target, persistent };
+}
+
+function inputSpecs(): InputSpec[] {
+  const user = (arg: Argument): InputSpec => input("USER_INPUT", arg);
+  const fixed = (name: string, value: ConstantValue): InputSpec => user({ type: "constant", name, value });
+  return [
+    input("PARAMETER", { type: "tensor", name: "p_weight" }, "weight"),
+    input("BUFFER", { type: "tensor", name: "b_steps" }, "steps", true),
+    input("BUFFER", { type: "tensor", name: "b_mask" }, "mask", false),
+    input("CONSTANT_TENSOR", { type: "tensor", name: "c_lifted" }, "lifted"),
+    input("CUSTOM_OBJ", { type: "customObj", name: "obj", classFqn: "my.Class" }, "object"),
+    input("TOKEN", { type: "token", name: "token" }),
+    user({ type: "tensor", name: "x" }),
+    user({ type: "symInt", name: "n" }),
+    user({ type: "symFloat", name: "f" }),
+    user({ type: "symBool", name: "b" }),
+    fixed("none", { type: "None" }),
+    fixed("int", { type: "int", value: 2n ** 60n }),
+    fixed("float", { type: "float", value: 1 }),
+    fixed("nan", { type: "float", value: NaN }),
+    fixed("bool", { type: "bool", value: false }),
+    fixed("text", { type: "str", value: "größe" }),
+  ];
 }

@@ -1,0 +1,281 @@
+/**
+ * Exported programs in the byte format.
+ *
+ * `SIGN` holds what makes a module an exported program: one record with the fields of {@link ProgramParts} in a fixed order.
+ *
+ * @module
+ */
+import { CONSTANT, INPUT_KINDS, OUTPUT_KINDS } from "../bindings/wire.ts";
+import { fxError } from "../errors.ts";
+import type { Constant, ModuleCallEntry, ProgramParts, RangeConstraint, StateEntry } from "../export/program.ts";
+import { GraphSignature, type InputSpec, type OutputSpec } from "../export/signature.ts";
+import { SymExpr } from "../graph/val.ts";
+import { numbered, readBool } from "./arg.ts";
+import type { Encoded } from "./codec.ts";
+import type { Cursor } from "./cursor.ts";
+import { readExample, writeExample } from "./examples.ts";
+import { CALL_OPTIONS, type EncodeOptions, type Limits } from "./options.ts";
+import { SectionReader, SectionWriter } from "./sections.ts";
+import type { Strings, StringWriter } from "./strings.ts";
+import { readArgument, readCallSignature, writeArgument, writeCallSignature } from "./structure.ts";
+import type { Exprs, ExprWriter } from "./symbols.ts";
+import { hostLayout, type LayoutOf, type Tensors, type TensorWriter, type ViewTensor } from "./tensors.ts";
+import type { WordWriter } from "./writer.ts";
+
+/** Writes a program, as for a call of the engine unless the options say otherwise. */
+export function encodeProgram(
+  parts: ProgramParts,
+  layoutOf: LayoutOf = hostLayout,
+  options: EncodeOptions = CALL_OPTIONS,
+): Encoded {
+  const writer = new SectionWriter(options, layoutOf);
+  writer.module(parts.graphModule);
+  writer.section("SIGN", (words) => new SignWriter(words, writer).write(parts));
+  return { bytes: writer.finish(), storages: writer.tensors.storages() };
+}
+
+/** Reads what {@link encodeProgram}, or the engine, wrote. `viewOf` makes tensors of storages that are not in the file. */
+export function decodeProgram(file: Uint8Array, viewOf?: ViewTensor, limits: Limits = {}): ProgramParts {
+  const reader = new SectionReader(file, viewOf, limits);
+  const graphModule = reader.module();
+  const cursor = reader.required("SIGN", "a module is read with decodeModule");
+  const parts = { graphModule, ...new SignReader(cursor, reader).read() };
+  reader.finish();
+  return parts;
+}
+
+class SignWriter {
+  readonly #words: WordWriter;
+  readonly #strings: StringWriter;
+  readonly #exprs: ExprWriter;
+  readonly #tensors: TensorWriter;
+
+  constructor(words: WordWriter, { strings, exprs, tensors }: SectionWriter) {
+    this.#words = words;
+    this.#strings = strings;
+    this.#exprs = exprs;
+    this.#tensors = tensors;
+  }
+
+  write(parts: ProgramParts): void {
+    const words = this.#words;
+    for (const it of parts.schemaVersion) words.int(checkInt(it, "schema version"));
+    this.#text(parts.torchVersion);
+    this.#list(parts.graphSignature.inputSpecs, (it) => this.#inputSpec(it));
+    this.#list(parts.graphSignature.outputSpecs, (it) => this.#outputSpec(it));
+    this.#map(parts.state, ({ tensor, isParameter, requiresGrad }) => {
+      words.count(this.#tensors.push(tensor));
+      words.word(Number(isParameter) | (Number(requiresGrad) << 1));
+    });
+    this.#map(parts.opaqueState, (bytes) => words.blob(bytes));
+    this.#map(parts.constants, (it) => {
+      if (it.kind === "tensor") return words.tagged(CONSTANT.TENSOR, this.#tensors.push(it.tensor));
+      words.tagged(CONSTANT.CUSTOM_OBJ, 0);
+      words.blob(it.bytes);
+    });
+    this.#list([...parts.rangeConstraints], ([name, range]) => this.#range(name, range));
+    this.#list(parts.moduleCallGraph, ({ fqn, signature }) => {
+      this.#text(fqn);
+      words.word(Number(signature !== undefined));
+      if (signature !== undefined) writeCallSignature(words, this.#strings, signature);
+    });
+    this.#list(parts.verifiers, (it) => this.#text(it));
+    this.#list(parts.guards, (it) => this.#text(it));
+    const examples = parts.exampleInputs;
+    words.count(examples === undefined ? 0 : examples.length + 1);
+    for (const it of examples ?? []) writeExample(words, this.#strings, this.#tensors, it, 0);
+    this.#map(parts.opsetVersion, (version) => words.int(checkInt(version, "version of an operator set")));
+    this.#map(parts.namedtupleFields, (fields) => this.#list(fields, (it) => this.#text(it)));
+    this.#map(parts.extraFiles, (text) => this.#text(text));
+  }
+
+  #text(text: string): void {
+    this.#strings.write(this.#words, text);
+  }
+
+  #list<T>(items: readonly T[], write: (item: T) => void): void {
+    this.#words.count(items.length);
+    for (const it of items) write(it);
+  }
+
+  #map<T>(entries: ReadonlyMap<string, T>, write: (value: T) => void): void {
+    this.#list([...entries], ([key, value]) => {
+      this.#text(key);
+      write(value);
+    });
+  }
+
+  #inputSpec({ kind, arg, target, persistent }: InputSpec): void {
+    this.#words.count(INPUT_KINDS.indexOf(kind));
+    writeArgument(this.#words, this.#strings, arg);
+    this.#strings.writeOptional(this.#words, target);
+    this.#words.word(persistent === undefined ? 0 : 1 + Number(persistent));
+  }
+
+  #outputSpec({ kind, arg, target }: OutputSpec): void {
+    this.#words.count(OUTPUT_KINDS.indexOf(kind));
+    writeArgument(this.#words, this.#strings, arg);
+    this.#strings.writeOptional(this.#words, target);
+  }
+
+  #range(name: string, { symbol, min, max }: RangeConstraint): void {
+    if (nameOfSymbol(symbol) !== name) {
+      throw fxError("GraphArgument", `the range of \`${name}\` is of another symbol: ${symbol.srepr}`);
+    }
+    this.#exprs.write(this.#words, symbol);
+    for (const bound of [min, max]) {
+      this.#words.word(Number(bound !== undefined));
+      if (bound !== undefined) this.#words.int(typeof bound === "bigint" ? bound : checkInt(bound, "bound of a range"));
+    }
+  }
+}
+
+class SignReader {
+  readonly #cursor: Cursor;
+  readonly #strings: Strings;
+  readonly #exprs: Exprs;
+  readonly #tensors: Tensors;
+
+  constructor(cursor: Cursor, { strings, exprs, tensors }: SectionReader) {
+    this.#cursor = cursor;
+    this.#strings = strings;
+    this.#exprs = exprs;
+    this.#tensors = tensors;
+  }
+
+  read(): Omit<ProgramParts, "graphModule"> {
+    const cursor = this.#cursor;
+    const schemaVersion = [this.#safeInt("schema version"), this.#safeInt("schema version")] as const;
+    const torchVersion = this.#text();
+    const inputSpecs = this.#list(4, "inputs", () => this.#inputSpec());
+    const outputSpecs = this.#list(3, "outputs", () => this.#outputSpec());
+    const state = this.#map(3, "tensors", () => this.#stateEntry());
+    const opaqueState = this.#map(2, "objects", () => cursor.blob());
+    const constants = this.#map(2, "constants", () => this.#constant());
+    const rangeConstraints = this.#ranges();
+    const moduleCallGraph = this.#list(2, "modules", () => this.#callEntry());
+    const verifiers = this.#list(1, "dialects", () => this.#text());
+    const guards = this.#list(1, "guards", () => this.#text());
+    const examples = cursor.word();
+    const exampleInputs =
+      examples === 0
+        ? undefined
+        : Array.from({ length: cursor.checkCount(examples - 1, 1, "inputs") }, () =>
+            readExample(cursor, this.#strings, this.#tensors, 0),
+          );
+    const opsetVersion = this.#map(3, "operator sets", () => this.#safeInt("version of an operator set"));
+    const namedtupleFields = this.#map(2, "named tuples", () => this.#list(1, "fields", () => this.#text()));
+    const extraFiles = this.#map(2, "files", () => this.#text());
+    cursor.finish();
+    return {
+      graphSignature: new GraphSignature(inputSpecs, outputSpecs),
+      state,
+      opaqueState,
+      constants,
+      rangeConstraints,
+      moduleCallGraph,
+      verifiers,
+      guards,
+      exampleInputs,
+      opsetVersion,
+      schemaVersion,
+      torchVersion,
+      namedtupleFields,
+      extraFiles,
+    };
+  }
+
+  #text(): string {
+    return this.#strings.next(this.#cursor);
+  }
+
+  #safeInt(what: string): number {
+    const value = this.#cursor.int();
+    if (typeof value === "number") return value;
+    throw this.#cursor.fail(`the ${what} ${value} does not fit this machine`);
+  }
+
+  #list<T>(words: number, what: string, read: () => T): T[] {
+    const length = this.#cursor.count(words, what);
+    return Array.from({ length }, read);
+  }
+
+  #map<T>(words: number, what: string, read: () => T): Map<string, T> {
+    const entries = new Map<string, T>();
+    const count = this.#cursor.count(words, what);
+    for (let at = 0; at < count; at++) {
+      const key = this.#text();
+      this.#insert(entries, key, read(), what);
+    }
+    return entries;
+  }
+
+  #insert<T>(entries: Map<string, T>, key: string, value: T, what: string): void {
+    if (entries.has(key)) throw this.#cursor.fail(`two of the ${what} have one name`);
+    entries.set(key, value);
+  }
+
+  #inputSpec(): InputSpec {
+    const kind = numbered(this.#cursor, INPUT_KINDS, this.#cursor.word(), "kind of input");
+    const arg = readArgument(this.#cursor, this.#strings);
+    const target = this.#strings.nextOptional(this.#cursor);
+    const flag = this.#cursor.word();
+    return { kind, arg, target, persistent: flag === 0 ? undefined : readBool(this.#cursor, flag - 1) };
+  }
+
+  #outputSpec(): OutputSpec {
+    const kind = numbered(this.#cursor, OUTPUT_KINDS, this.#cursor.word(), "kind of output");
+    const arg = readArgument(this.#cursor, this.#strings);
+    return { kind, arg, target: this.#strings.nextOptional(this.#cursor) };
+  }
+
+  #stateEntry(): StateEntry {
+    const tensor = this.#tensors.take(this.#cursor, this.#cursor.word());
+    const flags = this.#cursor.word();
+    if (flags > 3) throw this.#cursor.fail(`a tensor of the state has the flags ${flags}`);
+    return { tensor, isParameter: (flags & 1) !== 0, requiresGrad: (flags & 2) !== 0 };
+  }
+
+  #constant(): Constant {
+    const word = this.#cursor.word();
+    if ((word & 0xff) === CONSTANT.TENSOR) {
+      return { kind: "tensor", tensor: this.#tensors.take(this.#cursor, word >>> 8) };
+    }
+    if (word === CONSTANT.CUSTOM_OBJ) return { kind: "customObj", bytes: this.#cursor.blob() };
+    throw this.#cursor.fail(`0x${word.toString(16)} begins no constant`);
+  }
+
+  #ranges(): Map<string, RangeConstraint> {
+    const ranges = new Map<string, RangeConstraint>();
+    const count = this.#cursor.count(3, "ranges");
+    for (let at = 0; at < count; at++) {
+      const symbol = this.#exprs.next(this.#cursor);
+      const name = symbol instanceof SymExpr ? nameOfSymbol(symbol) : undefined;
+      if (!(symbol instanceof SymExpr) || name === undefined) {
+        throw this.#cursor.fail("a range is of something that is no symbol");
+      }
+      this.#insert(ranges, name, { symbol, min: this.#bound(), max: this.#bound() }, "ranges");
+    }
+    return ranges;
+  }
+
+  #bound(): number | bigint | undefined {
+    return readBool(this.#cursor, this.#cursor.word()) ? this.#cursor.int() : undefined;
+  }
+
+  #callEntry(): ModuleCallEntry {
+    const fqn = this.#text();
+    const hasSignature = readBool(this.#cursor, this.#cursor.word());
+    return { fqn, signature: hasSignature ? readCallSignature(this.#cursor, this.#strings) : undefined };
+  }
+}
+
+/** The name of a symbol; undefined for an expression that is no symbol. */
+function nameOfSymbol(symbol: SymExpr): string | undefined {
+  return /^Symbol\('([^']*)'(?:, \w+=True)*\)$/.exec(symbol.srepr)?.[1];
+}
+
+function checkInt(value: number, what: string): number {
+  if (Number.isSafeInteger(value)) return value;
+  throw fxError("GraphArgument", `the ${what} ${value} is no exact int`);
+}
