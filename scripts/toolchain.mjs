@@ -11,7 +11,7 @@ import { logged, Problem, tail } from "./progress.mjs";
 /** The oldest Rust that the workspace compiles with. */
 const RUST = { major: 1, minor: 95 };
 
-const NIGHTLY = ["rustup", "toolchain", "install", "nightly", "-c", "rust-src", "-t", "wasm32-unknown-unknown"];
+const NIGHTLY = ["rustup", "toolchain", "install", "nightly", "--profile", "minimal", "-c", "rust-src"];
 const DEBIAN = ["rustc-web", "cargo-web", "rust-web-src", "lld-22"];
 const CHROMIUM = ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome"];
 const CHROMIUM_ELSEWHERE = [

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What to install when no toolchain fits.
-const HELP: &str = "help: where rustup is:  rustup toolchain install nightly -c rust-src -t wasm32-unknown-unknown
+const HELP: &str = "help: where rustup is:  rustup toolchain install nightly --profile minimal -c rust-src
 help: on Debian:        apt-get install rustc-web cargo-web rust-web-src lld-22";
 
 /// A toolchain that can build the standard library for WebAssembly.
