@@ -48,6 +48,13 @@ enum Verb {
         #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
         repeat: u32,
     },
+    /// Writes a program in the byte format of tracefx.
+    Convert {
+        /// A .pt2 archive or .fxg file.
+        input: PathBuf,
+        /// The .fxg file to write.
+        output: PathBuf,
+    },
     /// Answers requests on standard input, one JSON object a line.
     #[command(hide = true)]
     Session,
@@ -98,6 +105,17 @@ fn execute(cli: &Cli) -> Result<String> {
                 json!({ "outputs": n, "milliseconds": milliseconds }).to_string()
             } else {
                 format!("{n} outputs in {milliseconds:.3} ms, written to {}", outputs.display())
+            })
+        }
+        Verb::Convert { input, output } => {
+            let bytes = read(input)?;
+            let program = open(&bytes, &Limits::default())?;
+            let converted = tracefx_wire::encode_program(&program, &tracefx_wire::Options::FILE)?;
+            write(output, &converted)?;
+            Ok(if cli.json {
+                json!({ "to": "fxg", "bytes": converted.len() }).to_string()
+            } else {
+                format!("{} → {} ({} bytes)", input.display(), output.display(), converted.len())
             })
         }
         Verb::Session => Ok(String::new()),

@@ -52,6 +52,6 @@ pub fn open(bytes: &[u8], limits: &Limits) -> Result<ExportedProgram> {
         Format::Pt2 => {
             tracefx_pt2::load(bytes, &tracefx_pt2::LoadOptions { limits: limits.clone(), ..Default::default() })
         }
-        Format::Fxg => Err(Diagnostic::new(Code::NotImplemented, "reading an .fxg file is not implemented")),
+        Format::Fxg => tracefx_wire::decode_program(bytes, &[], &tracefx_wire::Limits::default()),
     }
 }

@@ -5,10 +5,16 @@
 //! both into classes with a stable code. Names keep their Rust spelling on both sides: the glue is private to the package.
 
 mod panics;
+mod program;
 mod refusal;
+mod storages;
+mod tensor;
 
 pub use panics::take_panic_place;
+pub use program::{Program, ProgramRunner, write_outputs};
 pub use refusal::Refusal;
+pub use storages::Storages;
+pub use tensor::{EngineTensor, Values};
 
 use tracefx_core::{Code, Diagnostic};
 use wasm_bindgen::prelude::wasm_bindgen;

@@ -1,0 +1,136 @@
+//! Programs: opened, looked at, run and written.
+
+use crate::Refusal;
+use crate::storages::Storages;
+use crate::tensor::{EngineTensor, Values};
+use tracefx_core::{Code, Diagnostic};
+use tracefx_engine::{Limits, Runner};
+use tracefx_export::ExportedProgram;
+use wasm_bindgen::prelude::wasm_bindgen;
+
+/// A program in the engine's memory. JavaScript frees it.
+#[wasm_bindgen]
+pub struct Program(ExportedProgram);
+
+#[wasm_bindgen]
+impl Program {
+    /// Reads a `.pt2` archive or an `.fxg` file. `limits` is JSON, with a number for each limit that is to be changed.
+    ///
+    /// # Errors
+    /// A code of the archive or wire group where the bytes are damaged, hostile or too new.
+    pub fn open(bytes: &[u8], limits: Option<String>) -> Result<Program, Refusal> {
+        let limits = match limits {
+            Some(json) => parse_limits(&json)?,
+            None => Limits::default(),
+        };
+        Ok(Program(tracefx_engine::open(bytes, &limits)?))
+    }
+
+    /// Puts a program together from the bytes that [`Program::outline`] gives, edited, and the storages beside them.
+    ///
+    /// # Errors
+    /// A code of the wire group where the bytes break a rule, `ViewOutOfBounds` where a tensor leaves its storage.
+    pub fn assemble(bytes: &[u8], storages: &Storages) -> Result<Program, Refusal> {
+        Ok(Program(tracefx_wire::decode_program(bytes, &storages.0, &tracefx_wire::Limits::default())?))
+    }
+
+    /// The program in the byte format of tracefx, without the data of its tensors: those are [`Program::storages`].
+    ///
+    /// # Errors
+    /// `LimitExceeded` where something is nested deeper than the format allows.
+    pub fn outline(&self) -> Result<Vec<u8>, Refusal> {
+        Ok(tracefx_wire::encode_program(&self.0, &tracefx_wire::Options::CALL)?)
+    }
+
+    /// The storages of the tensors, in the order of the outline.
+    ///
+    /// # Errors
+    /// `LimitExceeded` where modules are nested deeper than the format allows.
+    pub fn storages(&self) -> Result<Storages, Refusal> {
+        Ok(Storages(tracefx_wire::program_storages(&self.0)?))
+    }
+
+    /// The content of an `.fxg` file.
+    ///
+    /// # Errors
+    /// `LimitExceeded` where something is nested deeper than the format allows, `OutOfMemory` where it does not fit.
+    pub fn save(&self) -> Result<Vec<u8>, Refusal> {
+        Ok(tracefx_wire::encode_program(&self.0, &tracefx_wire::Options::FILE)?)
+    }
+
+    /// What there is to know of the program: JSON, or tables for people.
+    pub fn inspect(&self, json: bool) -> String {
+        let report = tracefx_engine::inspect(&self.0);
+        if json { serde_json::json!(report).to_string() } else { report.to_string() }
+    }
+
+    /// Makes the program ready to be called.
+    ///
+    /// # Errors
+    /// `AttributeMissing` or `GraphInvalid` where the signature does not fit, `NotImplemented` for custom objects.
+    pub fn runner(&self) -> Result<ProgramRunner, Refusal> {
+        Ok(ProgramRunner(Runner::new(&self.0)?))
+    }
+}
+
+/// A program that is ready to be called, with the state that calls change.
+#[wasm_bindgen]
+pub struct ProgramRunner(Runner);
+
+#[wasm_bindgen]
+impl ProgramRunner {
+    /// Calls the program on the user's inputs, flattened.
+    ///
+    /// # Errors
+    /// A code of the input group where an input breaks a constraint; else what an operator refuses.
+    pub fn run(&self, inputs: &Values) -> Result<Values, Refusal> {
+        Ok(Values(self.0.run(&inputs.0)?))
+    }
+
+    /// Whether a call may write to the tensors that it is given.
+    pub fn changes_inputs(&self) -> bool {
+        self.0.changes_inputs()
+    }
+
+    /// The user's inputs, flattened, from the bytes of a `.safetensors` file.
+    ///
+    /// # Errors
+    /// `ArchiveMalformed` where it is not such a file, `InputCount` where an input is missing or unknown.
+    pub fn read_inputs(&self, bytes: &[u8]) -> Result<Values, Refusal> {
+        Ok(Values(tracefx_engine::read_inputs(self.0.program(), bytes)?))
+    }
+
+    /// A parameter, buffer or constant as it is now; it shares its memory with the runner.
+    ///
+    /// # Errors
+    /// `AttributeMissing` where there is none of this name.
+    pub fn state(&self, name: &str) -> Result<EngineTensor, Refusal> {
+        let found = self.0.state().find(|(it, _)| ***it == *name).map(|(_, tensor)| tensor);
+        Ok(EngineTensor(found.ok_or_else(|| missing(name))?.clone()))
+    }
+}
+
+/// The bytes of a `.safetensors` file with these outputs.
+///
+/// # Errors
+/// `NotImplemented` for outputs that such a file cannot hold.
+#[wasm_bindgen]
+pub fn write_outputs(outputs: &Values) -> Result<Vec<u8>, Refusal> {
+    Ok(tracefx_engine::write_outputs(&outputs.0)?)
+}
+
+fn missing(name: &str) -> Refusal {
+    Diagnostic::new(Code::AttributeMissing, format!("the program holds no tensor `{name}`")).into()
+}
+
+fn parse_limits(json: &str) -> Result<Limits, Refusal> {
+    let invalid = |what: String| Refusal::from(Diagnostic::new(Code::InvalidOption, what));
+    let fields: serde_json::Map<String, serde_json::Value> =
+        serde_json::from_str(json).map_err(|problem| invalid(format!("the limits are no JSON object: {problem}")))?;
+    let mut limits = Limits::default();
+    for (name, value) in fields {
+        let value = value.as_u64().ok_or_else(|| invalid(format!("the limit {name} should be a whole number")))?;
+        limits.set(&name, value)?;
+    }
+    Ok(limits)
+}
