@@ -94,8 +94,8 @@ pub fn decode_program(file: &[u8], weights: &[Storage], limits: &Limits) -> Resu
     let module = reader.module(limits)?;
     let cursor = reader.outline.cursor(file, Tag::Sign);
     let cursor = cursor.ok_or_else(|| missing(Tag::Sign).help("a module is read with decode_module"))?;
-    let Reader { strings, exprs, tensors, .. } = &mut reader;
-    let program = SignReader { cursor, strings, exprs, tensors }.read(module)?;
+    let Reader { strings, tensors, .. } = &mut reader;
+    let program = SignReader { cursor, strings, tensors }.read(module)?;
     reader.finish()?;
     Ok(program)
 }
@@ -154,8 +154,8 @@ impl Writer {
 
     fn signature(&mut self, program: &ExportedProgram) -> Result<()> {
         let mut words = Words::default();
-        let Writer { strings, exprs, tensors, .. } = self;
-        SignWriter { words: &mut words, strings, exprs, tensors }.write(program)?;
+        let Writer { strings, tensors, .. } = self;
+        SignWriter { words: &mut words, strings, tensors }.write(program)?;
         self.file.section(Tag::Sign, words.into_bytes());
         Ok(())
     }

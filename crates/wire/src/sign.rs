@@ -6,7 +6,6 @@ use crate::examples::{read_example, write_example};
 use crate::format::constant;
 use crate::strings::{StringWriter, Strings};
 use crate::structure::{read_argument, read_call_signature, write_argument, write_call_signature};
-use crate::symbols::{ExprWriter, Exprs};
 use crate::tensors::{TensorWriter, Tensors};
 use crate::words::Words;
 use indexmap::IndexMap;
@@ -17,13 +16,12 @@ use tracefx_export::{
     StateEntry,
 };
 use tracefx_ir::{GraphModule, Str};
-use tracefx_sym::{Expr, SymFloat, SymInt, Symbol, ValueRange};
+use tracefx_sym::{Assumptions, Symbol, ValueRange};
 
 /// The tables that the section refers to, of a file that is being written.
 pub(crate) struct SignWriter<'a> {
     pub(crate) words: &'a mut Words,
     pub(crate) strings: &'a mut StringWriter,
-    pub(crate) exprs: &'a mut ExprWriter,
     pub(crate) tensors: &'a mut TensorWriter,
 }
 
@@ -111,15 +109,12 @@ impl SignWriter<'_> {
     }
 
     fn range(&mut self, symbol: &Symbol, range: &ValueRange) -> Result<()> {
-        let expr = match symbol.is_integer() {
-            true => Expr::Int(SymInt::from(symbol.clone())),
-            false => Expr::Float(SymFloat::from(symbol.clone())),
-        };
-        self.exprs.write(self.words, &expr)?;
-        for bound in [range.min, range.max] {
-            self.words.word(u32::from(bound.is_some()));
-            bound.into_iter().for_each(|it| self.words.pair(it as u64));
-        }
+        // The name is text and no expression: PyTorch keeps the ranges of `s77 + 1` as those of a symbol.
+        self.text(symbol.name())?;
+        let Assumptions { integer, positive, nonnegative, real } = symbol.assumptions();
+        let flags = [integer, positive, nonnegative, real, range.min.is_some(), range.max.is_some()];
+        self.words.word(flags.into_iter().rev().fold(0, |word, flag| word << 1 | u32::from(flag)));
+        [range.min, range.max].into_iter().flatten().for_each(|it| self.words.pair(it as u64));
         Ok(())
     }
 }
@@ -128,7 +123,6 @@ impl SignWriter<'_> {
 pub(crate) struct SignReader<'a, 'b> {
     pub(crate) cursor: Cursor<'a>,
     pub(crate) strings: &'b mut Strings,
-    pub(crate) exprs: &'b mut Exprs,
     pub(crate) tensors: &'b mut Tensors,
 }
 
@@ -251,22 +245,20 @@ impl SignReader<'_, '_> {
 
     fn ranges(&mut self) -> Result<IndexMap<Symbol, ValueRange>> {
         let mut ranges = IndexMap::new();
-        for _ in 0..self.cursor.count(3, "ranges")? {
-            let symbol = match self.exprs.next(&mut self.cursor)? {
-                Expr::Int(it) => it.as_symbol().cloned(),
-                Expr::Float(it) => it.as_symbol().cloned(),
-                Expr::Bool(_) => None,
-            };
-            let symbol = symbol.ok_or_else(|| self.cursor.fail("a range is of something that is no symbol"))?;
-            let range = ValueRange { min: self.bound()?, max: self.bound()? };
+        for _ in 0..self.cursor.count(2, "ranges")? {
+            let name = self.text()?;
+            let word = self.cursor.word()?;
+            if word >= 1 << 6 {
+                return Err(self.cursor.fail(format!("a range has the flags {word:#x}")));
+            }
+            let [integer, positive, nonnegative, real, has_min, has_max] =
+                [0, 1, 2, 3, 4, 5].map(|bit| word >> bit & 1 != 0);
+            let symbol = Symbol::new(&*name, Assumptions { integer, positive, nonnegative, real });
+            let mut bound = |is_there| if is_there { self.cursor.pair().map(|it| Some(it as i64)) } else { Ok(None) };
+            let range = ValueRange { min: bound(has_min)?, max: bound(has_max)? };
             self.insert(&mut ranges, symbol, range, "ranges")?;
         }
         Ok(ranges)
-    }
-
-    fn bound(&mut self) -> Result<Option<i64>> {
-        let has_bound = self.cursor.word()?;
-        if read_bool(&self.cursor, has_bound)? { Ok(Some(self.cursor.pair()? as i64)) } else { Ok(None) }
     }
 
     fn call_entry(&mut self) -> Result<ModuleCallEntry> {

@@ -6,7 +6,6 @@ mod cases;
 use cases::{Case, Content};
 use std::fmt::Write;
 use std::path::PathBuf;
-use tracefx_export::ExportedProgram;
 use tracefx_ir::{Attribute, Graph, GraphModule};
 use tracefx_wire::{
     Limits, Outline, decode_graph, decode_module, decode_program, encode_graph, encode_module, encode_program,
@@ -53,12 +52,6 @@ fn listing(file: &[u8], modules: &[(String, Option<&GraphModule>, &Graph)]) -> S
     out
 }
 
-/// All that is in a program, but for the names that its graph no longer has.
-fn describe(program: &ExportedProgram) -> String {
-    let rest = ExportedProgram { module: GraphModule::new(Graph::new()), ..program.clone() };
-    format!("{}\n{rest:#?}", program.module.graph)
-}
-
 fn modules_of(module: &GraphModule) -> Vec<(String, Option<&GraphModule>, &Graph)> {
     module.modules().into_iter().map(|(path, it)| (path, Some(it), &it.graph)).collect()
 }
@@ -100,7 +93,7 @@ fn golden_files_are_written_as_they_were_read() {
             Content::Program(program) => {
                 let weights = if case.options.weights { vec![] } else { program_storages(program).unwrap() };
                 let read = decode_program(&file, &weights, &limits).unwrap();
-                (encode_program(&read, &case.options).unwrap(), (describe(&read), describe(program)))
+                (encode_program(&read, &case.options).unwrap(), (cases::describe(&read), cases::describe(program)))
             }
         };
         assert_eq!(printed.0, printed.1, "{}", case.name);

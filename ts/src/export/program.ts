@@ -4,7 +4,6 @@
  * @module
  */
 import type { GraphModule } from "../graph/module.ts";
-import type { SymExpr } from "../graph/val.ts";
 import type { Complex, DeviceArg, DTypeArg, Float, LayoutArg, MemoryFormatArg } from "../graph/values.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import type { Argument, GraphSignature } from "./signature.ts";
@@ -46,10 +45,17 @@ export interface ModuleCallEntry {
   readonly signature: CallSignature | undefined;
 }
 
+/** What is known of a symbol without looking at its range: sympy's assumptions. */
+export interface SymbolAssumptions {
+  readonly integer: boolean;
+  readonly positive: boolean;
+  readonly nonnegative: boolean;
+  readonly real: boolean;
+}
+
 /** The values that a symbol may have; undefined is no bound. */
 export interface RangeConstraint {
-  /** The symbol with what is known of it, such as `Symbol('s0', positive=True, integer=True)`. */
-  readonly symbol: SymExpr;
+  readonly assumptions: SymbolAssumptions;
   readonly min: number | bigint | undefined;
   readonly max: number | bigint | undefined;
 }

@@ -9,7 +9,6 @@ import { CONSTANT, INPUT_KINDS, OUTPUT_KINDS } from "../bindings/wire.ts";
 import { fxError } from "../errors.ts";
 import type { Constant, ModuleCallEntry, ProgramParts, RangeConstraint, StateEntry } from "../export/program.ts";
 import { GraphSignature, type InputSpec, type OutputSpec } from "../export/signature.ts";
-import { SymExpr } from "../graph/val.ts";
 import { numbered, readBool } from "./arg.ts";
 import type { Encoded } from "./codec.ts";
 import type { Cursor } from "./cursor.ts";
@@ -18,7 +17,6 @@ import { CALL_OPTIONS, type EncodeOptions, type Limits } from "./options.ts";
 import { SectionReader, SectionWriter } from "./sections.ts";
 import type { Strings, StringWriter } from "./strings.ts";
 import { readArgument, readCallSignature, writeArgument, writeCallSignature } from "./structure.ts";
-import type { Exprs, ExprWriter } from "./symbols.ts";
 import { hostLayout, type LayoutOf, type Tensors, type TensorWriter, type ViewTensor } from "./tensors.ts";
 import type { WordWriter } from "./writer.ts";
 
@@ -47,13 +45,11 @@ export function decodeProgram(file: Uint8Array, viewOf?: ViewTensor, limits: Lim
 class SignWriter {
   readonly #words: WordWriter;
   readonly #strings: StringWriter;
-  readonly #exprs: ExprWriter;
   readonly #tensors: TensorWriter;
 
-  constructor(words: WordWriter, { strings, exprs, tensors }: SectionWriter) {
+  constructor(words: WordWriter, { strings, tensors }: SectionWriter) {
     this.#words = words;
     this.#strings = strings;
-    this.#exprs = exprs;
     this.#tensors = tensors;
   }
 
@@ -118,13 +114,12 @@ class SignWriter {
     this.#strings.writeOptional(this.#words, target);
   }
 
-  #range(name: string, { symbol, min, max }: RangeConstraint): void {
-    if (nameOfSymbol(symbol) !== name) {
-      throw fxError("GraphArgument", `the range of \`${name}\` is of another symbol: ${symbol.srepr}`);
-    }
-    this.#exprs.write(this.#words, symbol);
+  #range(name: string, { assumptions, min, max }: RangeConstraint): void {
+    const { integer, positive, nonnegative, real } = assumptions;
+    const flags = [integer, positive, nonnegative, real, min !== undefined, max !== undefined];
+    this.#text(name);
+    this.#words.word(flags.reduce((word, flag, bit) => word | (Number(flag) << bit), 0));
     for (const bound of [min, max]) {
-      this.#words.word(Number(bound !== undefined));
       if (bound !== undefined) this.#words.int(typeof bound === "bigint" ? bound : checkInt(bound, "bound of a range"));
     }
   }
@@ -133,13 +128,11 @@ class SignWriter {
 class SignReader {
   readonly #cursor: Cursor;
   readonly #strings: Strings;
-  readonly #exprs: Exprs;
   readonly #tensors: Tensors;
 
-  constructor(cursor: Cursor, { strings, exprs, tensors }: SectionReader) {
+  constructor(cursor: Cursor, { strings, tensors }: SectionReader) {
     this.#cursor = cursor;
     this.#strings = strings;
-    this.#exprs = exprs;
     this.#tensors = tensors;
   }
 
@@ -152,7 +145,7 @@ class SignReader {
     const state = this.#map(3, "tensors", () => this.#stateEntry());
     const opaqueState = this.#map(2, "objects", () => cursor.blob());
     const constants = this.#map(2, "constants", () => this.#constant());
-    const rangeConstraints = this.#ranges();
+    const rangeConstraints = this.#map(2, "ranges", () => this.#range());
     const moduleCallGraph = this.#list(2, "modules", () => this.#callEntry());
     const verifiers = this.#list(1, "dialects", () => this.#text());
     const guards = this.#list(1, "guards", () => this.#text());
@@ -245,22 +238,13 @@ class SignReader {
     throw this.#cursor.fail(`0x${word.toString(16)} begins no constant`);
   }
 
-  #ranges(): Map<string, RangeConstraint> {
-    const ranges = new Map<string, RangeConstraint>();
-    const count = this.#cursor.count(3, "ranges");
-    for (let at = 0; at < count; at++) {
-      const symbol = this.#exprs.next(this.#cursor);
-      const name = symbol instanceof SymExpr ? nameOfSymbol(symbol) : undefined;
-      if (!(symbol instanceof SymExpr) || name === undefined) {
-        throw this.#cursor.fail("a range is of something that is no symbol");
-      }
-      this.#insert(ranges, name, { symbol, min: this.#bound(), max: this.#bound() }, "ranges");
-    }
-    return ranges;
-  }
-
-  #bound(): number | bigint | undefined {
-    return readBool(this.#cursor, this.#cursor.word()) ? this.#cursor.int() : undefined;
+  #range(): RangeConstraint {
+    const word = this.#cursor.word();
+    if (word >= 1 << 6) throw this.#cursor.fail(`a range has the flags ${word}`);
+    const has = (bit: number): boolean => (word & (1 << bit)) !== 0;
+    const assumptions = { integer: has(0), positive: has(1), nonnegative: has(2), real: has(3) };
+    const min = has(4) ? this.#cursor.int() : undefined;
+    return { assumptions, min, max: has(5) ? this.#cursor.int() : undefined };
   }
 
   #callEntry(): ModuleCallEntry {
@@ -268,11 +252,6 @@ class SignReader {
     const hasSignature = readBool(this.#cursor, this.#cursor.word());
     return { fqn, signature: hasSignature ? readCallSignature(this.#cursor, this.#strings) : undefined };
   }
-}
-
-/** The name of a symbol; undefined for an expression that is no symbol. */
-function nameOfSymbol(symbol: SymExpr): string | undefined {
-  return /^Symbol\('([^']*)'(?:, \w+=True)*\)$/.exec(symbol.srepr)?.[1];
 }
 
 function checkInt(value: number, what: string): number {

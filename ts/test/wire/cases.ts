@@ -206,6 +206,7 @@ function container(type: string, children: readonly TreeSpec[], context = "null"
 function program(): ProgramParts {
   const weight = tensor([1, 2, 3], { dtype: "float32" });
   const flag = tensor(7);
+  const integer = { integer: true, positive: false, nonnegative: false, real: false };
   const inSpec = container("tuple", [
     container("tuple", [LEAF]),
     container("dict", [LEAF, container("list", [])], '["größe"]'),
@@ -236,9 +237,10 @@ function program(): ProgramParts {
       ["nothing", { kind: "customObj" as const, bytes: new Uint8Array() }],
     ]),
     rangeConstraints: new Map([
-      ["s0", { symbol: expr("Symbol('s0', positive=True, integer=True)"), min: 2, max: 2n ** 63n - 1n }],
-      ["u0", { symbol: expr("Symbol('u0', integer=True)"), min: undefined, max: -1 }],
-      ["zf1", { symbol: expr("Symbol('zf1', real=True)"), min: undefined, max: undefined }],
+      ["s0", { assumptions: { ...integer, positive: true }, min: 2, max: 2n ** 63n - 1n }],
+      ["u0", { assumptions: integer, min: undefined, max: -1 }],
+      ["s77 + 1", { assumptions: integer, min: 3, max: undefined }],
+      ["zf1", { assumptions: { ...integer, integer: false, real: true }, min: undefined, max: undefined }],
     ]),
     moduleCallGraph: [
       { fqn: "", signature },

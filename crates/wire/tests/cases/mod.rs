@@ -8,6 +8,12 @@ use tracefx_ir::{Arg, Attribute, Graph, GraphModule, InsertPoint, Opcode, Str, T
 use tracefx_sym::{Parser, SymBool, SymFloat, SymInt};
 use tracefx_wire::{MAX_DEPTH, Options};
 
+/// All that is in a program, but for the names that its graph no longer has.
+pub(crate) fn describe(program: &ExportedProgram) -> String {
+    let rest = ExportedProgram { module: GraphModule::new(Graph::new()), ..program.clone() };
+    format!("{}\n{rest:#?}", program.module.graph)
+}
+
 /// What a golden file holds.
 pub(crate) enum Content {
     Graph(Graph),

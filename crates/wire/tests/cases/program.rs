@@ -35,6 +35,7 @@ pub(crate) fn small() -> ExportedProgram {
         range_constraints: IndexMap::from([
             (s0, ValueRange { min: Some(2), max: Some(i64::MAX) }),
             (Symbol::integer("u0"), ValueRange { min: None, max: Some(-1) }),
+            (Symbol::integer("s77 + 1"), ValueRange { min: Some(3), max: None }),
             (Symbol::new("zf1", Assumptions { real: true, ..Assumptions::default() }), ValueRange::UNBOUNDED),
         ]),
         module_call_graph: call_graph(),
