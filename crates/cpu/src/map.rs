@@ -72,7 +72,7 @@ pub(crate) fn cast_into(tensor: &Tensor, out: &Tensor) -> Result<()> {
 /// # Errors
 /// `NotImplemented` for dtypes without arithmetic.
 pub(crate) fn map1<F: Element, R: Element>(a: &Source, out: &Tensor, f: impl Fn(F) -> R) -> Result<()> {
-    map([a], out, |[a], out| {
+    map([a], out, &mut |[a], out| {
         for (out, &a) in out.iter_mut().zip(a) {
             *out = f(a);
         }
@@ -84,7 +84,7 @@ pub(crate) fn map1<F: Element, R: Element>(a: &Source, out: &Tensor, f: impl Fn(
 /// # Errors
 /// `NotImplemented` for dtypes without arithmetic.
 pub(crate) fn map2<F: Element, R: Element>(a: &Source, b: &Source, out: &Tensor, f: impl Fn(F, F) -> R) -> Result<()> {
-    map([a, b], out, |[a, b], out| {
+    map([a, b], out, &mut |[a, b], out| {
         for ((out, &a), &b) in out.iter_mut().zip(a).zip(b) {
             *out = f(a, b);
         }
@@ -102,7 +102,7 @@ pub(crate) fn map3<F: Element, R: Element>(
     out: &Tensor,
     f: impl Fn(F, F, F) -> R,
 ) -> Result<()> {
-    map([a, b, c], out, |[a, b, c], out| {
+    map([a, b, c], out, &mut |[a, b, c], out| {
         for (((out, &a), &b), &c) in out.iter_mut().zip(a).zip(b).zip(c) {
             *out = f(a, b, c);
         }
@@ -110,10 +110,13 @@ pub(crate) fn map3<F: Element, R: Element>(
 }
 
 /// Gives `body` the inputs and the result block by block. The result is row-major and of a storage of its own.
+///
+/// The body is called through a pointer, once per block, so that the walk and the conversions are compiled once per pair
+/// of types and not once per operator.
 fn map<F: Element, R: Element, const N: usize>(
     inputs: [&Source; N],
     out: &Tensor,
-    mut body: impl FnMut([&[F]; N], &mut [R]),
+    body: &mut dyn FnMut([&[F]; N], &mut [R]),
 ) -> Result<()> {
     let operands: SmallVec<[_; 3]> = inputs
         .iter()
