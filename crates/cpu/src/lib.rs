@@ -18,6 +18,8 @@ mod attention;
 mod binary;
 mod compare;
 mod convolution;
+mod copy;
+mod create;
 mod dense;
 mod dropout;
 mod element;
@@ -54,6 +56,8 @@ const TABLES: &[&[(&str, Kernel)]] = &[
     attention::KERNELS,
     binary::KERNELS,
     compare::KERNELS,
+    copy::KERNELS,
+    create::KERNELS,
     convolution::KERNELS,
     dropout::KERNELS,
     embedding_bag::KERNELS,

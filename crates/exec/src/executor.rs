@@ -1,5 +1,7 @@
 use crate::{Kernel, Kernels, assign};
-use tracefx_core::{Code, Device, Diagnostic, Dims, Layout, Result, Tensor, has_contiguous_strides};
+use tracefx_core::{
+    Code, Device, Diagnostic, Dims, Layout, Result, Storage, Tensor, has_contiguous_strides, storage_span,
+};
 use tracefx_ir::{Str, TensorMeta};
 use tracefx_ops::{Args, Builder, Cx, Infer, Output, Registry, TensorRef, Traced, Value, bind};
 use tracefx_sym::SymInt;
@@ -237,7 +239,10 @@ impl Fresh {
             let result = if dense.numel() == 0 { dense.clone() } else { dense.as_strided(&sizes, &strides, 0)? };
             return Ok(Fresh { dense, result });
         }
-        let result = Tensor::zeros(meta.dtype, &sizes)?.as_strided(&sizes, &strides, 0)?;
+        let len = storage_span(&sizes, &strides, 0)
+            .and_then(|it| usize::try_from(it).ok()?.checked_mul(meta.dtype.size()))
+            .ok_or_else(|| Diagnostic::out_of_memory(usize::MAX))?;
+        let result = Tensor::view_of(Storage::zeroed(len)?, meta.dtype, &sizes, &strides, 0)?;
         Ok(Fresh { dense, result })
     }
 

@@ -98,6 +98,9 @@ fn default_value<T>(default: &Default, ty: &ArgType) -> Value<T> {
         (Default::Bool(it), _) => Value::Bool(*it),
         (Default::Int(it), ArgType::Float) => Value::Float(*it as f64),
         (Default::Int(it), ArgType::List(_, Some(size))) => Value::ints(&vec![*it; *size]),
+        // PyTorch writes some dtypes and memory formats by their number.
+        (Default::Int(4), ArgType::Optional(inner)) if **inner == ArgType::DType => Value::DType(DType::Int64),
+        (Default::Int(0), ArgType::MemoryFormat) => Value::MemoryFormat(MemoryFormat::Contiguous),
         (Default::Int(it), _) => Value::int(*it),
         (Default::Float(it), _) => Value::Float(*it),
         (Default::Str(it), _) => Value::Str(it.as_str().into()),

@@ -9,6 +9,8 @@ mod batch_norm;
 mod binary;
 mod compare;
 mod convolution;
+mod copy;
+mod create;
 mod dropout;
 mod einsum;
 mod embedding_bag;
@@ -43,6 +45,8 @@ pub(crate) const ALL: &[&[OpDef]] = &[
     batch_norm::OPS,
     binary::OPS,
     compare::OPS,
+    copy::OPS,
+    create::OPS,
     convolution::OPS,
     dropout::OPS,
     einsum::OPS,

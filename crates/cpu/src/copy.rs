@@ -1,0 +1,63 @@
+//! Copies and conversions of whole tensors.
+
+use crate::map::cast_into;
+use crate::strided::{Places, gather_places};
+use tracefx_core::{Diagnostic, Dims, Result, Scalar, Tensor, with_element};
+use tracefx_exec::Kernel;
+use tracefx_ops::Operand;
+
+/// The result is the first argument, copied or converted.
+const COPY: Kernel = Kernel::Fill(|args, outs| convert_into(args.tensor(0)?, &outs[0]));
+
+/// The result is full of the second argument.
+const FILL: Kernel = Kernel::Fill(|args, outs| match args.operand(1)? {
+    Operand::Scalar(value) => fill_with(&outs[0], value),
+    Operand::Tensor(value) => fill_with(&outs[0], value.item()?),
+});
+
+/// New results hold zeros already.
+pub(crate) const ZEROS: Kernel = Kernel::Fill(|_, _| Ok(()));
+
+/// The kernels of this family.
+pub(crate) const KERNELS: &[(&str, Kernel)] = &[
+    ("aten._to_copy.default", COPY),
+    ("aten.to.dtype", COPY),
+    ("aten.to.dtype_layout", COPY),
+    ("aten.to.device", COPY),
+    ("aten.to.other", COPY),
+    ("aten.type_as.default", COPY),
+    ("aten.clone.default", COPY),
+    ("aten.contiguous.default", COPY),
+    ("aten.copy.default", Kernel::Fill(|args, outs| convert_into(args.tensor(1)?, &outs[0]))),
+    ("aten.lift_fresh_copy.default", COPY),
+    ("aten.alias_copy.default", COPY),
+    ("aten.detach_copy.default", COPY),
+    ("aten.fill.Scalar", FILL),
+    ("aten.fill.Tensor", FILL),
+    ("aten.zero.default", ZEROS),
+    // The shape rule has held all there is to hold.
+    ("aten._assert_tensor_metadata.default", ZEROS),
+];
+
+/// Fills a new, row-major result with the elements of a tensor that broadcasts to it.
+fn convert_into(tensor: &Tensor, out: &Tensor) -> Result<()> {
+    if tensor.dtype() != out.dtype() {
+        return cast_into(tensor, out);
+    }
+    let lead = out.rank() - tensor.rank();
+    let stride = |dim: usize| match dim.checked_sub(lead) {
+        Some(own) if tensor.sizes()[own] == out.sizes()[dim] => tensor.strides()[own],
+        Some(_) | None => 0,
+    };
+    let strides: Dims = (0..out.rank()).map(stride).collect();
+    gather_places(tensor, &Places::new(tensor.offset(), &strides), out);
+    Ok(())
+}
+
+/// Fills a new result with one value.
+pub(crate) fn fill_with(out: &Tensor, value: Scalar) -> Result<()> {
+    with_element!(out.dtype(), T => {
+        out.storage().write().elements_mut::<T>().fill(tracefx_core::Element::from_scalar(value));
+        Ok(())
+    }, else Err(Diagnostic::unsupported_dtype(out.dtype(), "filling")))
+}
