@@ -1,0 +1,73 @@
+/** The packed tarball, installed into an empty project: what users get, and not what lies around in the repository. */
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { gzipSync } from "node:zlib";
+import { afterAll, beforeAll, expect, it } from "vitest";
+
+const PACKAGE = new URL("../../ts", import.meta.url).pathname;
+
+/** The largest download that is allowed, in bytes after gzip. */
+const BUDGET = { tarball: 6_000_000, module: 800_000, glue: 20_000 };
+
+let project: string;
+let installed: string;
+let tarball: string;
+
+function npm(folder: string, ...args: string[]): string {
+  return execFileSync("npm", args, { cwd: folder, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
+}
+
+/** Runs a module in the project and returns what it prints. */
+function run(source: string): string {
+  return execFileSync("node", ["--input-type=module", "--eval", source], { cwd: project, encoding: "utf8" }).trim();
+}
+
+/** The size of an installed file after gzip. */
+function gzipped(name: string): number {
+  return gzipSync(readFileSync(join(installed, name))).length;
+}
+
+beforeAll(() => {
+  project = mkdtempSync(join(tmpdir(), "tracefx-"));
+  tarball = join(project, npm(PACKAGE, "pack", "--silent", "--pack-destination", project).trim());
+  writeFileSync(join(project, "package.json"), JSON.stringify({ name: "user", private: true }));
+  npm(project, "install", "--offline", "--no-audit", "--no-fund", tarball);
+  installed = join(project, "node_modules/tracefx");
+}, 60_000);
+
+afterAll(() => rmSync(project, { recursive: true, force: true }));
+
+it("brings no other package and holds no sources", () => {
+  expect(readdirSync(join(project, "node_modules")).filter((name) => !name.startsWith("."))).toEqual(["tracefx"]);
+  const names = readdirSync(installed, { recursive: true, encoding: "utf8" });
+  expect(names).toEqual(expect.arrayContaining(["LICENSE-APACHE", "LICENSE-MIT", "README.md", "wasm/engine.d.ts"]));
+  expect(names.filter((name) => /(?<!\.d)\.ts$|\.test\.|^src/.test(name))).toEqual([]);
+});
+
+it("loads the engine in Node from where it is installed", () => {
+  const version = run('import { engineVersion, init } from "tracefx"; await init(); console.log(engineVersion());');
+  expect(version).toBe(JSON.parse(readFileSync(join(installed, "package.json"), "utf8")).version);
+});
+
+it("loads the engine from bytes, at once", () => {
+  const source = `
+    import { readFileSync } from "node:fs";
+    import { engineVersion, initSync } from "tracefx";
+    initSync(readFileSync(new URL(import.meta.resolve("tracefx/wasm/engine-simd.wasm"))));
+    console.log(engineVersion());`;
+  expect(run(source)).toMatch(/^\d+\.\d+\.\d+$/);
+});
+
+it("keeps its inside private", () => {
+  const source = 'import("tracefx/dist/engine/engine.js").catch((error) => console.log(error.code));';
+  expect(run(source)).toBe("ERR_PACKAGE_PATH_NOT_EXPORTED");
+});
+
+it("stays within its budget of bytes", () => {
+  expect(statSync(tarball).size).toBeLessThan(BUDGET.tarball);
+  expect(gzipped("wasm/engine-simd.wasm")).toBeLessThan(BUDGET.module);
+  expect(gzipped("wasm/engine-relaxed.wasm")).toBeLessThan(BUDGET.module);
+  expect(gzipped("wasm/engine.js")).toBeLessThan(BUDGET.glue);
+});
