@@ -16,6 +16,7 @@
 mod activation;
 mod attention;
 mod binary;
+mod class_loss;
 mod compare;
 mod convolution;
 mod copy;
@@ -24,6 +25,7 @@ mod dense;
 mod dropout;
 mod element;
 mod embedding_bag;
+mod grid;
 mod index;
 mod introsort;
 mod join;
@@ -37,6 +39,7 @@ mod pooling;
 mod product;
 mod real;
 mod reshape;
+mod resize;
 mod softmax;
 mod sort;
 mod special;
@@ -55,12 +58,14 @@ const TABLES: &[&[(&str, Kernel)]] = &[
     activation::KERNELS,
     attention::KERNELS,
     binary::KERNELS,
+    class_loss::KERNELS,
     compare::KERNELS,
     copy::KERNELS,
     create::KERNELS,
     convolution::KERNELS,
     dropout::KERNELS,
     embedding_bag::KERNELS,
+    grid::KERNELS,
     index::KERNELS,
     join::KERNELS,
     lookup::KERNELS,
@@ -69,6 +74,7 @@ const TABLES: &[&[(&str, Kernel)]] = &[
     pad::KERNELS,
     pooling::KERNELS,
     reshape::KERNELS,
+    resize::KERNELS,
     softmax::KERNELS,
     sort::KERNELS,
     ternary::KERNELS,

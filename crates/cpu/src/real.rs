@@ -75,6 +75,50 @@ macro_rules! real {
 }
 real!(f32, f64);
 
+/// Half types as numbers of their own: each operation is done in float32 and rounded, for the operators where PyTorch
+/// does so.
+macro_rules! half_real {
+    ($($ty:ident),+) => {$(
+        impl Real for $ty {
+            const ZERO: Self = $ty::ZERO;
+            const ONE: Self = $ty::ONE;
+            const INFINITY: Self = $ty::INFINITY;
+            const EPSILON: f64 = $ty::EPSILON.to_f64_const();
+            fn of(value: f64) -> Self {
+                $ty::from_f32(value as f32)
+            }
+            fn to_f64(self) -> f64 {
+                $ty::to_f64(self)
+            }
+            fn exp(self) -> Self {
+                $ty::from_f32(self.to_f32().exp())
+            }
+            fn ln(self) -> Self {
+                $ty::from_f32(self.to_f32().ln())
+            }
+            fn sqrt(self) -> Self {
+                $ty::from_f32(self.to_f32().sqrt())
+            }
+            fn powf(self, exponent: Self) -> Self {
+                $ty::from_f32(self.to_f32().powf(exponent.to_f32()))
+            }
+            fn abs(self) -> Self {
+                $ty::from_f32(self.to_f32().abs())
+            }
+            fn floor(self) -> Self {
+                $ty::from_f32(self.to_f32().floor())
+            }
+            fn round_ties_even(self) -> Self {
+                $ty::from_f32(self.to_f32().round_ties_even())
+            }
+            fn is_nan(self) -> bool {
+                $ty::is_nan(self)
+            }
+        }
+    )+};
+}
+half_real!(f16, bf16);
+
 /// Runs a block with `A` bound to the type in which a floating-point dtype computes; the `else` block runs for others.
 macro_rules! with_real {
     ($dtype:expr, $A:ident => $body:expr, else $other:expr) => {

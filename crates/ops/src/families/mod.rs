@@ -7,6 +7,7 @@ mod adaptive_pooling;
 mod attention;
 mod batch_norm;
 mod binary;
+mod class_loss;
 mod compare;
 mod convolution;
 mod copy;
@@ -14,17 +15,21 @@ mod create;
 mod dropout;
 mod einsum;
 mod embedding_bag;
+mod grid;
 mod index;
 mod join;
 mod lookup;
+mod loss;
 mod matmul;
 mod matmul_composite;
 mod nonzero;
 mod norm;
 mod pad;
 mod pooling;
+mod recurrent;
 mod repeat;
 mod reshape;
+mod resize;
 mod scalar;
 mod slice;
 mod softmax;
@@ -44,6 +49,7 @@ pub(crate) const ALL: &[&[OpDef]] = &[
     attention::OPS,
     batch_norm::OPS,
     binary::OPS,
+    class_loss::OPS,
     compare::OPS,
     copy::OPS,
     create::OPS,
@@ -51,17 +57,21 @@ pub(crate) const ALL: &[&[OpDef]] = &[
     dropout::OPS,
     einsum::OPS,
     embedding_bag::OPS,
+    grid::OPS,
     index::OPS,
     join::OPS,
     lookup::OPS,
+    loss::OPS,
     matmul::OPS,
     matmul_composite::OPS,
     nonzero::OPS,
     norm::OPS,
     pad::OPS,
     pooling::OPS,
+    recurrent::OPS,
     repeat::OPS,
     reshape::OPS,
+    resize::OPS,
     scalar::OPS,
     slice::OPS,
     softmax::OPS,

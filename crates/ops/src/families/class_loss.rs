@@ -1,0 +1,264 @@
+//! Losses of class probabilities: the negative log-likelihood and the cross entropy.
+
+use super::loss::reduce;
+use super::matmul_composite::{sizes as size_list, tensor_of};
+use crate::{Args, Cx, OpDef, Output, TensorRef, Tol, Traced, Value};
+use tracefx_core::{Code, DType, Diagnostic, Result};
+use tracefx_ir::TensorMeta;
+use tracefx_sym::SymInt;
+
+/// The rows of this family.
+pub(crate) const OPS: &[OpDef] = &[
+    OpDef::new(
+        "aten::nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)",
+        nll_loss_forward,
+    )
+    .doc("The negative log-probability of each target class, and the sum of the weights that counted.")
+    .tolerance(Tol::Default),
+    OpDef::new(
+        "aten::nll_loss2d_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)",
+        nll_loss2d_forward,
+    )
+    .doc("The negative log-probability of the target class of each pixel, and the sum of the weights that counted.")
+    .tolerance(Tol::Default),
+    OpDef::composite(
+        "aten::nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor",
+        nll_loss,
+    )
+    .doc("The negative log-probability of each target class."),
+    OpDef::composite(
+        "aten::nll_loss2d(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor",
+        nll_loss,
+    )
+    .doc("The negative log-probability of the target class of each pixel."),
+    OpDef::composite(
+        "aten::nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor",
+        nll_loss_nd,
+    )
+    .doc("The negative log-probability of each target class, for any number of dimensions."),
+    OpDef::composite(
+        "aten::cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100, float label_smoothing=0.) -> Tensor",
+        cross_entropy_loss,
+    )
+    .doc("The cross entropy of logits and target classes, or target probabilities."),
+];
+
+fn outputs(args: &Args<'_, TensorMeta>, input: &TensorMeta, n_classes: &SymInt) -> Result<Vec<Output>> {
+    let target = args.tensor(1)?;
+    if !matches!(target.dtype, DType::Int64 | DType::UInt8) {
+        let what = format!("expected target dtype to be int64 or uint8, but found {}", target.dtype.name());
+        return Err(Diagnostic::new(Code::DTypeMismatch, what).op(&*args.op.name));
+    }
+    if !input.dtype.is_float() {
+        return Err(Diagnostic::unsupported_dtype(input.dtype, &args.op.name));
+    }
+    if let Some(weight) = args.opt_tensor(2)? {
+        if weight.sizes != [n_classes.clone()] {
+            return Err(args.bad_shape(format!(
+                "weight tensor should be defined either for all {n_classes} classes or no classes"
+            )));
+        }
+        if weight.dtype != input.dtype {
+            let what = format!("expected a weight of {} but found {}", input.dtype.name(), weight.dtype.name());
+            return Err(Diagnostic::new(Code::DTypeMismatch, what).op(&*args.op.name));
+        }
+    }
+    let sizes = if args.int(3)? == 0 { target.sizes.clone() } else { Vec::new() };
+    let total = TensorMeta::contiguous(input.dtype, Vec::new());
+    Ok(vec![Output::Tensor(TensorMeta::contiguous(input.dtype, sizes)), Output::Tensor(total)])
+}
+
+fn nll_loss_forward(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    let (input, target) = (args.tensor(0)?, args.tensor(1)?);
+    let n_classes = match (&input.sizes[..], &target.sizes[..]) {
+        ([n_classes], []) => n_classes,
+        ([n_classes], [one]) if *one == 1 => n_classes,
+        ([n_batch, n_classes], [n_targets]) if n_batch == n_targets => n_classes,
+        _ => {
+            let show = |it: &[SymInt]| it.iter().map(SymInt::to_string).collect::<Vec<_>>().join(", ");
+            return Err(args.bad_shape(format!(
+                "size mismatch (got input: [{}], target: [{}])",
+                show(&input.sizes),
+                show(&target.sizes)
+            )));
+        }
+    };
+    outputs(args, input, n_classes)
+}
+
+fn nll_loss2d_forward(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    let (input, target) = (args.tensor(0)?, args.tensor(1)?);
+    let ([n_batch, n_classes, pixels @ ..], [n_targets, target_pixels @ ..]) = (&input.sizes[..], &target.sizes[..])
+    else {
+        return Err(args.bad_shape("only batches of spatial inputs supported (4D tensors)"));
+    };
+    if pixels.len() != 2 || pixels != target_pixels || n_batch != n_targets {
+        return Err(args.bad_shape("size mismatch: the target should have one class per pixel of the input"));
+    }
+    outputs(args, input, n_classes)
+}
+
+type Call<'a> = Args<'a, TensorRef>;
+
+fn nll_loss(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
+    let op = format!("aten.{}_forward.default", args.op.schema.name);
+    Ok(vec![cx.call(&op, args.values.iter().cloned())?])
+}
+
+fn nll_loss_nd(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
+    let reduction = args.int(3)?;
+    let call = [2, 3, 4].map(|index| args.values[index].clone());
+    Ok(vec![nll_of(cx, args, args.values[0].clone(), args.values[1].clone(), reduction, call)?])
+}
+
+/// Follows `nll_loss_nd_symint` of aten/src/ATen/native/LossNLL.cpp; `options` are weight, reduction and ignored index.
+fn nll_of(
+    cx: &mut Cx<'_>,
+    args: &Call<'_>,
+    input: Traced,
+    target: Traced,
+    reduction: i64,
+    options: [Traced; 3],
+) -> Result<Traced> {
+    let sizes = cx.meta(tensor_of(&input)).sizes.clone();
+    let target_sizes = cx.meta(tensor_of(&target)).sizes.clone();
+    let with_options = |input: Traced, target: Traced| {
+        let [weight, reduction, ignored] = options.clone();
+        [input, target, weight, reduction, ignored]
+    };
+    let [n_batch, n_classes, rest @ ..] = &sizes[..] else {
+        if sizes.is_empty() {
+            return Err(args.bad_shape("Expected 1 or more dimensions (got 0)"));
+        }
+        return cx.call("aten.nll_loss.default", with_options(input, target));
+    };
+    if target_sizes.first() != Some(n_batch) {
+        return Err(args.bad_shape(format!(
+            "Expected input batch_size ({n_batch}) to match target batch_size ({}).",
+            target_sizes.first().map_or("none".to_string(), SymInt::to_string)
+        )));
+    }
+    match rest.len() {
+        0 => cx.call("aten.nll_loss.default", with_options(input, target)),
+        2 => cx.call("aten.nll_loss2d.default", with_options(input, target)),
+        _ => {
+            if target_sizes[1..] != *rest {
+                return Err(args.bad_shape("Expected a target with the sizes of the input, without the classes"));
+            }
+            let n_rest: SymInt = rest.iter().product();
+            let one = SymInt::from(1);
+            let flat = size_list(&[n_batch.clone(), n_classes.clone(), one.clone(), n_rest.clone()]);
+            let input = cx.call("aten.reshape.default", [input, flat])?;
+            let target = cx.call("aten.reshape.default", [target, size_list(&[n_batch.clone(), one, n_rest])])?;
+            let loss = cx.call("aten.nll_loss2d.default", with_options(input, target))?;
+            if reduction != 0 {
+                return Ok(loss);
+            }
+            cx.call("aten.view.default", [loss, size_list(&[std::slice::from_ref(n_batch), rest].concat())])
+        }
+    }
+}
+
+fn cross_entropy_loss(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
+    let (input, target, smoothing) = (*args.tensor(0)?, *args.tensor(1)?, args.float(5)?);
+    if !(0.0..=1.0).contains(&smoothing) {
+        return Err(args.invalid(format!("label_smoothing must be between 0.0 and 1.0. Got: {smoothing}")));
+    }
+    let sizes = cx.meta(input).sizes.clone();
+    let class_dim = if sizes.len() == 1 { 0 } else { 1 };
+    let Some(n_classes) = sizes.get(class_dim).cloned() else {
+        return Err(args.bad_shape("cross entropy needs a dimension of classes"));
+    };
+    let log = cx.call("aten.log_softmax.int", [input.into(), Value::int(class_dim as i64)])?;
+    if cx.meta(target).sizes == sizes {
+        return of_probabilities(cx, args, log, class_dim, &n_classes);
+    }
+    let options = [2, 3, 4].map(|index| args.values[index].clone());
+    let loss = nll_of(cx, args, log.clone(), target.into(), args.int(3)?, options)?;
+    if smoothing == 0.0 {
+        return Ok(vec![loss]);
+    }
+    let smooth = smooth_part(cx, args, log, class_dim)?;
+    let Some(n) = n_classes.as_int() else {
+        return Err(
+            args.unsupported(format!("label smoothing over a number of classes that is not known ({n_classes})"))
+        );
+    };
+    let loss = cx.call("aten.mul.Scalar", [loss, Value::Float(1.0 - smoothing)])?;
+    let smooth = cx.call("aten.mul.Scalar", [smooth, Value::Float(smoothing / n as f64)])?;
+    Ok(vec![cx.call("aten.add.Tensor", [loss, smooth])?])
+}
+
+/// The log-probabilities times the weights of their classes.
+fn weigh_classes(cx: &mut Cx<'_>, args: &Call<'_>, value: Traced, class_dim: usize) -> Result<Traced> {
+    let Some(weight) = args.opt_tensor(2)? else { return Ok(value) };
+    let mut sizes = vec![1; cx.meta(tensor_of(&value)).sizes.len()];
+    sizes[class_dim] = -1;
+    let weight = cx.call("aten.view.default", [(*weight).into(), Value::ints(&sizes)])?;
+    cx.call("aten.mul.Tensor", [value, weight])
+}
+
+fn of_probabilities(
+    cx: &mut Cx<'_>,
+    args: &Call<'_>,
+    log: Traced,
+    class_dim: usize,
+    n_classes: &SymInt,
+) -> Result<Vec<Traced>> {
+    let (mut target, smoothing) = (args.values[1].clone(), args.float(5)?);
+    let dtype = cx.meta(tensor_of(&target)).dtype;
+    if !dtype.is_float() {
+        let what = format!("Expected floating point type for target with class probabilities, got {}", dtype.name());
+        return Err(Diagnostic::new(Code::DTypeMismatch, what).op(&*args.op.name));
+    }
+    let sizes = cx.meta(tensor_of(&log)).sizes.clone();
+    if let (true, Some(n)) = (smoothing > 0.0, n_classes.as_int()) {
+        target = cx.call("aten.mul.Scalar", [target, Value::Float(1.0 - smoothing)])?;
+        target = cx.call("aten.add.Scalar", [target, Value::Float(smoothing / n as f64)])?;
+    }
+    let product = cx.call("aten.mul.Tensor", [log, target])?;
+    let product = weigh_classes(cx, args, product, class_dim)?;
+    let minus = |cx: &mut Cx<'_>, it: Traced| cx.call("aten.neg.default", [it]);
+    if args.int(3)? != 1 {
+        let dims = Value::ints(&[class_dim as i64]);
+        let loss = if args.int(3)? == 0 {
+            cx.call("aten.sum.dim_IntList", [product, dims])?
+        } else {
+            cx.call("aten.sum.default", [product])?
+        };
+        return Ok(vec![minus(cx, loss)?]);
+    }
+    let n_items: SymInt = sizes.iter().enumerate().filter(|it| it.0 != class_dim).map(|it| it.1).product();
+    let Some(n_items) = n_items.as_int() else {
+        return Err(args.unsupported(format!("the mean over a number of items that is not known ({n_items})")));
+    };
+    let sum = cx.call("aten.sum.default", [product])?;
+    let mean = cx.call("aten.div.Scalar", [sum, Value::Float(n_items as f64)])?;
+    Ok(vec![minus(cx, mean)?])
+}
+
+/// The part of a smoothed label that all classes share.
+fn smooth_part(cx: &mut Cx<'_>, args: &Call<'_>, log: Traced, class_dim: usize) -> Result<Traced> {
+    let target = args.values[1].clone();
+    let weighted = weigh_classes(cx, args, log, class_dim)?;
+    let sum = cx.call("aten.sum.dim_IntList", [weighted, Value::ints(&[class_dim as i64])])?;
+    let loss = cx.call("aten.neg.default", [sum])?;
+    let is_ignored = cx.call("aten.eq.Scalar", [target.clone(), args.values[4].clone()])?;
+    let loss = cx.call("aten.masked_fill.Scalar", [loss, is_ignored.clone(), Value::int(0)])?;
+    if args.int(3)? != 1 {
+        return Ok(reduce(cx, args, loss, 3)?.remove(0));
+    }
+    let dtype = cx.meta(tensor_of(&loss)).dtype;
+    let counts = cx.call("aten.logical_not.default", [is_ignored.clone()])?;
+    let mut counts = cx.call_with("aten._to_copy.default", [counts], &[("dtype", Value::DType(dtype))])?;
+    if let Some(weight) = args.opt_tensor(2)? {
+        // An ignored target may be no class at all.
+        let class = cx.call("aten.masked_fill.Scalar", [target, is_ignored, Value::int(0)])?;
+        let flat = cx.call("aten.reshape.default", [class, Value::ints(&[-1])])?;
+        let weights = cx.call("aten.index_select.default", [(*weight).into(), Value::int(0), flat])?;
+        let counted = cx.call("aten.reshape.default", [counts, Value::ints(&[-1])])?;
+        counts = cx.call("aten.mul.Tensor", [weights, counted])?;
+    }
+    let (sum, total) = (cx.call("aten.sum.default", [loss])?, cx.call("aten.sum.default", [counts])?);
+    cx.call("aten.div.Tensor", [sum, total])
+}

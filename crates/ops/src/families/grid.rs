@@ -1,0 +1,99 @@
+//! Sampling of images at the places that a grid names.
+
+use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, contiguous};
+use tracefx_core::{Code, Diagnostic, Result};
+use tracefx_ir::TensorMeta;
+use tracefx_sym::SymInt;
+
+/// The rows of this family.
+pub(crate) const OPS: &[OpDef] = &[
+    OpDef::composite(
+        "aten::grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor",
+        grid_sampler,
+    )
+    .doc("Samples images or volumes at the places of a grid, in coordinates from -1 to 1."),
+    OpDef::new(
+        "aten::grid_sampler_2d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor",
+        grid_sampler_2d,
+    )
+    .doc("Samples images at the places of a grid: 0 bilinear, 1 nearest, 2 bicubic; outside 0 zeros, 1 border, 2 reflection.")
+    .tags(Tags::CORE)
+    .tolerance(Tol::Default),
+    OpDef::new(
+        "aten::grid_sampler_3d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor",
+        grid_sampler_3d,
+    )
+    .doc("Samples volumes at the places of a grid: 0 trilinear, 1 nearest; outside 0 zeros, 1 border, 2 reflection.")
+    .tolerance(Tol::Default),
+    OpDef::new("aten::affine_grid_generator(Tensor theta, SymInt[] size, bool align_corners) -> Tensor", affine_grid)
+        .doc("The grid of an affine map for each item.")
+        .tolerance(Tol::Default),
+];
+
+fn sampler(args: &Args<'_, TensorMeta>, n_dims: usize) -> Result<Vec<Output>> {
+    let (input, grid) = (args.tensor(0)?, args.tensor(1)?);
+    let show = |it: &[SymInt]| it.iter().map(SymInt::to_string).collect::<Vec<_>>().join(", ");
+    let fits = input.sizes.len() == n_dims + 2
+        && grid.sizes.len() == n_dims + 2
+        && input.sizes[0] == grid.sizes[0]
+        && grid.sizes[n_dims + 1] == n_dims as i64;
+    if !fits {
+        return Err(args.bad_shape(format!(
+            "grid_sampler(): expected grid and input to have same batch size and {} dimensions, with {n_dims} \
+             coordinates per place, but got input with sizes [{}] and grid with sizes [{}]",
+            n_dims + 2,
+            show(&input.sizes),
+            show(&grid.sizes)
+        )));
+    }
+    if input.sizes[2..].contains(&SymInt::from(0)) {
+        return Err(args.bad_shape("grid_sampler(): expected input to have non-empty spatial dimensions"));
+    }
+    if grid.dtype != input.dtype {
+        let what = format!(
+            "grid_sampler(): expected input and grid to have same dtype, but input has {} and grid has {}",
+            input.dtype.name(),
+            grid.dtype.name()
+        );
+        return Err(Diagnostic::new(Code::DTypeMismatch, what).op(&*args.op.name));
+    }
+    let n_modes = if n_dims == 2 { 3 } else { 2 };
+    let (mode, padding) = (args.int(2)?, args.int(3)?);
+    if !(0..n_modes).contains(&mode) || !(0..3).contains(&padding) {
+        let what =
+            format!("grid_sampler(): no interpolation mode {mode} with padding mode {padding} for {n_dims}D grids");
+        return Err(args.invalid(what));
+    }
+    let mut sizes = input.sizes[..2].to_vec();
+    sizes.extend_from_slice(&grid.sizes[1..=n_dims]);
+    Ok(contiguous(input.dtype, sizes))
+}
+
+fn grid_sampler_2d(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    sampler(args, 2)
+}
+
+fn grid_sampler_3d(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    sampler(args, 3)
+}
+
+fn affine_grid(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    let (theta, size) = (args.tensor(0)?, args.sym_ints(1)?);
+    let n_dims = size.len().saturating_sub(2);
+    let rows = SymInt::from(n_dims);
+    if !(2..=3).contains(&n_dims) || theta.sizes != [size[0].clone(), rows.clone(), &rows + 1] {
+        return Err(args.bad_shape(
+            "AffineGridGenerator needs 4d (spatial) or 5d (volumetric) sizes and a matrix of that rank per item",
+        ));
+    }
+    let mut sizes = vec![size[0].clone()];
+    sizes.extend_from_slice(&size[2..]);
+    sizes.push(rows);
+    Ok(contiguous(theta.dtype, sizes))
+}
+
+fn grid_sampler(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+    let is_volume = cx.meta(*args.tensor(0)?).sizes.len() == 5;
+    let op = if is_volume { "aten.grid_sampler_3d.default" } else { "aten.grid_sampler_2d.default" };
+    Ok(vec![cx.call(op, args.values.iter().cloned())?])
+}

@@ -1,0 +1,363 @@
+//! Losses that compare two tensors element by element, made of other operators. As in PyTorch's decompositions, half
+//! types are widened for the element-by-element part and rounded before the reduction.
+
+use crate::{Args, Cx, OpDef, TensorRef, Tol, Traced, Value};
+use tracefx_core::{DType, Result};
+
+use super::matmul_composite::tensor_of;
+
+/// The rows of this family.
+pub(crate) const OPS: &[OpDef] = &[
+    OpDef::composite("aten::mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", mse_loss)
+        .doc("The squared differences: each, their mean, or their sum."),
+    OpDef::composite("aten::l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", l1_loss)
+        .doc("The absolute differences: each, their mean, or their sum."),
+    OpDef::composite(
+        "aten::smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.) -> Tensor",
+        smooth_l1_loss,
+    )
+    .doc("Squared differences up to beta, absolute ones beyond."),
+    OpDef::composite("aten::huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.) -> Tensor", huber_loss)
+        .doc("Squared differences up to delta, absolute ones times delta beyond."),
+    OpDef::composite(
+        "aten::kl_div(Tensor self, Tensor target, int reduction=1, *, bool log_target=False) -> Tensor",
+        kl_div,
+    )
+    .doc("The Kullback-Leibler divergence of log-probabilities from target probabilities."),
+    OpDef::composite(
+        "aten::binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor",
+        binary_cross_entropy,
+    )
+    .doc("The cross entropy of probabilities; logarithms are at least -100."),
+    OpDef::composite(
+        "aten::binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, int reduction=1) -> Tensor",
+        binary_cross_entropy_with_logits,
+    )
+    .doc("The cross entropy of the sigmoids of logits."),
+    OpDef::composite("aten::soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", soft_margin_loss)
+        .doc("`log(1 + exp(-target * self))`."),
+    OpDef::composite(
+        "aten::margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> Tensor",
+        margin_ranking_loss,
+    )
+    .doc("`max(0, -target * (input1 - input2) + margin)`."),
+    OpDef::composite(
+        "aten::hinge_embedding_loss(Tensor self, Tensor target, float margin=1., int reduction=1) -> Tensor",
+        hinge_embedding_loss,
+    )
+    .doc("The distance itself where the target is 1, and `max(0, margin - self)` where it is -1."),
+    OpDef::composite(
+        "aten::cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> Tensor",
+        cosine_embedding_loss,
+    )
+    .doc("One minus the cosine where the target is 1, and the cosine beyond the margin where it is -1.")
+    // Squares are summed before the root is taken, as in PyTorch.
+    .tolerance(Tol::Scaled(2.0)),
+    OpDef::composite(
+        "aten::triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1., float p=2., float eps=9.9999999999999995e-07, bool swap=False, int reduction=1) -> Tensor",
+        triplet_margin_loss,
+    )
+    .doc("How much further the positive is from the anchor than the negative, plus a margin, and at least zero."),
+    OpDef::composite(
+        "aten::poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> Tensor",
+        poisson_nll_loss,
+    )
+    .doc("The negative logarithm of the likelihood of a Poisson distribution."),
+];
+
+type Call<'a> = Args<'a, TensorRef>;
+
+/// The loss as it is, its mean, or its sum.
+pub(crate) fn reduce(cx: &mut Cx<'_>, args: &Call<'_>, loss: Traced, reduction: usize) -> Result<Vec<Traced>> {
+    Ok(vec![match args.int(reduction)? {
+        0 => loss,
+        1 => cx.call("aten.mean.default", [loss])?,
+        2 => cx.call("aten.sum.default", [loss])?,
+        other => return Err(args.invalid(format!("{other} is not a valid value for reduction"))),
+    }])
+}
+
+fn dtype_of(cx: &Cx<'_>, value: &Traced) -> DType {
+    cx.meta(tensor_of(value)).dtype
+}
+
+fn to_dtype(cx: &mut Cx<'_>, value: Traced, dtype: DType) -> Result<Traced> {
+    if dtype_of(cx, &value) == dtype {
+        return Ok(value);
+    }
+    cx.call_with("aten._to_copy.default", [value], &[("dtype", Value::DType(dtype))])
+}
+
+/// Computes a loss in float32 where the arguments are of half types, and rounds it to the dtype it has without that.
+fn widened(
+    cx: &mut Cx<'_>,
+    args: &Call<'_>,
+    reduction: usize,
+    loss: impl FnOnce(&mut Cx<'_>, &[Traced]) -> Result<Traced>,
+) -> Result<Vec<Traced>> {
+    let is_half = |it: DType| it.is_float() && it.size() == 2;
+    let mut narrow = None;
+    let mut values = args.values.clone();
+    for value in values.iter_mut().filter(|it| matches!(it, Value::Tensor(_))) {
+        let dtype = dtype_of(cx, value);
+        if is_half(dtype) {
+            narrow = Some(dtype);
+            *value = to_dtype(cx, value.clone(), DType::Float32)?;
+        } else if dtype.is_float() {
+            // With a wider float beside it, the result is wide too.
+            narrow = None;
+            break;
+        }
+    }
+    let values = if narrow.is_some() { values } else { args.values.clone() };
+    let mut res = loss(cx, &values)?;
+    if let Some(narrow) = narrow {
+        res = to_dtype(cx, res, narrow)?;
+    }
+    reduce(cx, args, res, reduction)
+}
+
+/// The first two arguments' difference.
+fn difference(cx: &mut Cx<'_>, values: &[Traced]) -> Result<Traced> {
+    cx.call("aten.sub.Tensor", [values[0].clone(), values[1].clone()])
+}
+
+fn times(cx: &mut Cx<'_>, value: Traced, factor: f64) -> Result<Traced> {
+    cx.call("aten.mul.Scalar", [value, Value::Float(factor)])
+}
+
+/// `number - value`.
+fn from_number(cx: &mut Cx<'_>, number: f64, value: Traced) -> Result<Traced> {
+    let minus = cx.call("aten.neg.default", [value])?;
+    cx.call("aten.add.Scalar", [minus, Value::Float(number)])
+}
+
+fn mse_loss(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
+    widened(cx, args, 2, |cx, values| {
+        let difference = difference(cx, values)?;
+        cx.call("aten.pow.Tensor_Scalar", [difference, Value::int(2)])
+    })
+}
+
+fn l1_loss(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
+    widened(cx, args, 2, |cx, values| {
+        let difference = difference(cx, values)?;
+        cx.call("aten.abs.default", [difference])
+    })
+}
+
+fn smooth_l1_loss(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
+    let beta = args.float(3)?;
+    if beta < 0.0 {
+        return Err(args.invalid("smooth_l1_loss does not support negative values for beta."));
+    }
+    widened(cx, args, 2, |cx, values| {
+        let difference = difference(cx, values)?;
+        let distance = cx.call("aten.abs.default", [difference])?;
+        if beta == 0.0 {
+            return Ok(distance);
+        }
+        let is_near = cx.call("aten.lt.Scalar", [distance.clone(), Value::Float(beta)])?;
+        let square = cx.call("aten.mul.Tensor", [distance.clone(), distance.clone()])?;
+        let near = times(cx, square, 0.5 / beta)?;
+        let far = cx.call("aten.sub.Scalar", [distance, Value::Float(0.5 * beta)])?;
+        cx.call("aten.where.self", [is_near, near, far])
+    })
+}
+
+fn huber_loss(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
+    let delta = args.float(3)?;
+    if delta <= 0.0 {
+        return Err(args.invalid("huber_loss does not support non-positive values for delta."));
+    }
+    widened(cx, args, 2, |cx, values| {
+        let difference = difference(cx, values)?;
+        let distance = cx.call("aten.abs.default", [difference])?;
+        let is_near = cx.call("aten.le.Scalar", [distance.clone(), Value::Float(delta)])?;
+        let square = cx.call("aten.mul.Tensor", [distance.clone(), distance.clone()])?;
+        let near = times(cx, square, 0.5)?;
+        let beyond = cx.call("aten.sub.Scalar", [distance, Value::Float(0.5 * delta)])?;
+        let far = times(cx, beyond, delta)?;
+        cx.call("aten.where.self", [is_near, near, far])
+    })
+}
+
+fn kl_div(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
+    let [input, target] = [args.values[0].clone(), args.values[1].clone()];
+    let loss = if args.bool(3)? {
+        let probability = cx.call("aten.exp.default", [target.clone()])?;
+        let difference = cx.call("aten.sub.Tensor", [target, input])?;
+        cx.call("aten.mul.Tensor", [probability, difference])?
+    } else {
+        let entropy = cx.call("aten.xlogy.Tensor", [target.clone(), target.clone()])?;
+        let cross = cx.call("aten.mul.Tensor", [target, input])?;
+        cx.call("aten.sub.Tensor", [entropy, cross])?
+    };
+    reduce(cx, args, loss, 2)
+}
+
+fn binary_cross_entropy(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
+    let sizes = |cx: &Cx<'_>, index: usize| args.tensor(index).map(|it| cx.meta(*it).sizes.clone());
+    if sizes(cx, 0)? != sizes(cx, 1)? {
+        return Err(args.bad_shape("binary_cross_entropy: the target and the input must be of the same sizes"));
+    }
+    widened(cx, args, 3, |cx, values| {
+        let [input, target, weight] = [0, 1, 2].map(|index| values[index].clone());
+        let bounded = |cx: &mut Cx<'_>, it: Traced| cx.call("aten.clamp_min.default", [it, Value::int(-100)]);
+        let log = cx.call("aten.log.default", [input.clone()])?;
+        let log = bounded(cx, log)?;
+        let minus = cx.call("aten.neg.default", [input])?;
+        let log_rest = cx.call("aten.log1p.default", [minus])?;
+        let log_rest = bounded(cx, log_rest)?;
+        let rest = cx.call("aten.sub.Scalar", [target.clone(), Value::int(1)])?;
+        let of_rest = cx.call("aten.mul.Tensor", [rest, log_rest])?;
+        let of_target = cx.call("aten.mul.Tensor", [target, log])?;
+        let loss = cx.call("aten.sub.Tensor", [of_rest, of_target])?;
+        weighted(cx, loss, weight)
+    })
+}
+
+fn weighted(cx: &mut Cx<'_>, loss: Traced, weight: Traced) -> Result<Traced> {
+    if matches!(weight, Value::None) { Ok(loss) } else { cx.call("aten.mul.Tensor", [loss, weight]) }
+}
+
+/// Follows `binary_cross_entropy_with_logits` of aten/src/ATen/native/Loss.cpp.
+fn binary_cross_entropy_with_logits(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
+    let [input, target, weight, pos_weight] = [0, 1, 2, 3].map(|index| args.values[index].clone());
+    let mut log_sigmoid = cx.call("aten.log_sigmoid.default", [input.clone()])?;
+    if !matches!(pos_weight, Value::None) {
+        let extra = cx.call("aten.sub.Scalar", [pos_weight, Value::int(1)])?;
+        let factor = cx.call("aten.mul.Tensor", [extra, target.clone()])?;
+        let factor = cx.call("aten.add.Scalar", [factor, Value::int(1)])?;
+        log_sigmoid = cx.call("aten.mul.Tensor", [log_sigmoid, factor])?;
+    }
+    let rest = from_number(cx, 1.0, target)?;
+    let of_rest = cx.call("aten.mul.Tensor", [rest, input])?;
+    let loss = cx.call("aten.sub.Tensor", [of_rest, log_sigmoid])?;
+    let loss = weighted(cx, loss, weight)?;
+    reduce(cx, args, loss, 4)
+}
+
+fn soft_margin_loss(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
+    let minus = cx.call("aten.neg.default", [args.values[0].clone()])?;
+    let product = cx.call("aten.mul.Tensor", [minus, args.values[1].clone()])?;
+    let exponential = cx.call("aten.exp.default", [product])?;
+    let loss = cx.call("aten.log1p.default", [exponential])?;
+    reduce(cx, args, loss, 2)
+}
+
+fn margin_ranking_loss(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
+    let difference = difference(cx, &args.values)?;
+    let minus = cx.call("aten.neg.default", [args.values[2].clone()])?;
+    let product = cx.call("aten.mul.Tensor", [minus, difference])?;
+    let shifted = cx.call("aten.add.Scalar", [product, args.values[3].clone()])?;
+    let loss = cx.call("aten.clamp_min.default", [shifted, Value::int(0)])?;
+    reduce(cx, args, loss, 4)
+}
+
+/// `positive` where the target is 1 and `negative` where it is -1, added up.
+fn by_sign(cx: &mut Cx<'_>, target: &Traced, positive: (i64, Traced), negative: (i64, Traced)) -> Result<Traced> {
+    let zeros = cx.call("aten.zeros_like.default", [positive.1.clone()])?;
+    let mut sides = Vec::new();
+    for (other_sign, side) in [positive, negative] {
+        let is_other = cx.call("aten.eq.Scalar", [target.clone(), Value::int(other_sign)])?;
+        sides.push(cx.call("aten.where.self", [is_other, zeros.clone(), side])?);
+    }
+    cx.call("aten.add.Tensor", sides)
+}
+
+fn hinge_embedding_loss(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
+    let [input, target] = [args.values[0].clone(), args.values[1].clone()];
+    let room = from_number(cx, args.float(2)?, input.clone())?;
+    let room = cx.call("aten.clamp_min.default", [room, Value::int(0)])?;
+    // As in PyTorch, each side is left out only where the target is exactly the other one.
+    let loss = by_sign(cx, &target, (-1, input), (1, room))?;
+    reduce(cx, args, loss, 3)
+}
+
+fn cosine_embedding_loss(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
+    let [a, b, target] = [0, 1, 2].map(|index| args.values[index].clone());
+    let target_rank = cx.meta(tensor_of(&target)).sizes.len();
+    let rank = cx.meta(tensor_of(&a)).sizes.len();
+    if !matches!((target_rank, rank), (0, 1) | (1, 2)) {
+        return Err(args.bad_shape(format!(
+            "{target_rank}D target tensor expects {}D input tensors, but found inputs of {rank}D",
+            target_rank + 1
+        )));
+    }
+    let dims = Value::ints(&[target_rank as i64]);
+    let dot = |cx: &mut Cx<'_>, x: &Traced, y: &Traced| {
+        let product = cx.call("aten.mul.Tensor", [x.clone(), y.clone()])?;
+        cx.call("aten.sum.dim_IntList", [product, dims.clone()])
+    };
+    let product = dot(cx, &a, &b)?;
+    let mut squares = Vec::new();
+    for side in [&a, &b] {
+        let square = dot(cx, side, side)?;
+        squares.push(cx.call("aten.add.Scalar", [square, Value::Float(1e-12)])?);
+    }
+    let norms = cx.call("aten.mul.Tensor", squares)?;
+    let norms = cx.call("aten.sqrt.default", [norms])?;
+    let cosine = cx.call("aten.div.Tensor", [product, norms])?;
+    let apart = from_number(cx, 1.0, cosine.clone())?;
+    let beyond = cx.call("aten.sub.Scalar", [cosine, args.values[3].clone()])?;
+    let beyond = cx.call("aten.clamp_min.default", [beyond, Value::int(0)])?;
+    let zeros = cx.call("aten.zeros_like.default", [apart.clone()])?;
+    let is_same = cx.call("aten.eq.Scalar", [target.clone(), Value::int(1)])?;
+    let is_other = cx.call("aten.eq.Scalar", [target, Value::int(-1)])?;
+    let same = cx.call("aten.where.self", [is_same, apart, zeros.clone()])?;
+    let other = cx.call("aten.where.self", [is_other, beyond, zeros])?;
+    let loss = cx.call("aten.add.Tensor", [same, other])?;
+    reduce(cx, args, loss, 4)
+}
+
+fn triplet_margin_loss(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
+    let distance = |cx: &mut Cx<'_>, a: usize, b: usize| {
+        let value = |index: usize| args.values[index].clone();
+        cx.call("aten.pairwise_distance.default", [value(a), value(b), value(4), value(5)])
+    };
+    let ranks: Vec<usize> = args.values[..3].iter().map(|it| cx.meta(tensor_of(it)).sizes.len()).collect();
+    if ranks.iter().any(|&it| it != ranks[0]) {
+        return Err(args.bad_shape(format!(
+            "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: \
+             anchor {}D, positive {}D, and negative {}D inputs",
+            ranks[0], ranks[1], ranks[2]
+        )));
+    }
+    let to_positive = distance(cx, 0, 1)?;
+    let mut to_negative = distance(cx, 0, 2)?;
+    if args.bool(6)? {
+        let between = distance(cx, 1, 2)?;
+        to_negative = cx.call("aten.minimum.default", [to_negative, between])?;
+    }
+    let shifted = cx.call("aten.add.Scalar", [to_positive, args.values[3].clone()])?;
+    let excess = cx.call("aten.sub.Tensor", [shifted, to_negative])?;
+    let loss = cx.call("aten.clamp_min.default", [excess, Value::int(0)])?;
+    reduce(cx, args, loss, 7)
+}
+
+fn poisson_nll_loss(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
+    let [input, target] = [args.values[0].clone(), args.values[1].clone()];
+    let (rate, log) = if args.bool(2)? {
+        (cx.call("aten.exp.default", [input.clone()])?, input)
+    } else {
+        let shifted = cx.call("aten.add.Scalar", [input.clone(), args.values[4].clone()])?;
+        (input, cx.call("aten.log.default", [shifted])?)
+    };
+    let expected = cx.call("aten.mul.Tensor", [target.clone(), log])?;
+    let mut loss = cx.call("aten.sub.Tensor", [rate, expected])?;
+    if args.bool(3)? {
+        // Stirling's approximation of the logarithm of the target's factorial.
+        let log = cx.call("aten.log.default", [target.clone()])?;
+        let power = cx.call("aten.mul.Tensor", [target.clone(), log])?;
+        let power = cx.call("aten.sub.Tensor", [power, target.clone()])?;
+        let circle = times(cx, target.clone(), std::f64::consts::TAU)?;
+        let root = cx.call("aten.log.default", [circle])?;
+        let root = times(cx, root, 0.5)?;
+        let stirling = cx.call("aten.add.Tensor", [power, root])?;
+        let is_small = cx.call("aten.le.Scalar", [target, Value::int(1)])?;
+        let stirling = cx.call("aten.masked_fill.Scalar", [stirling, is_small, Value::int(0)])?;
+        loss = cx.call("aten.add.Tensor", [loss, stirling])?;
+    }
+    reduce(cx, args, loss, 5)
+}

@@ -1,0 +1,292 @@
+//! Recurrent layers: LSTM, GRU and plain cells, unrolled over time into products and activations.
+//!
+//! Follows aten/src/ATen/native/RNN.cpp. The number of steps has to be known, for each step is a few operators.
+
+use super::matmul_composite::tensor_of;
+use crate::{Args, Cx, OpDef, TensorRef, Tol, Traced, Value};
+use tracefx_core::Result;
+
+/// Errors of one step go into the next.
+const TOLERANCE: Tol = Tol::Scaled(4.0);
+
+/// The rows of this family.
+pub(crate) const OPS: &[OpDef] = &[
+    OpDef::composite(
+        "aten::lstm.input(Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor, Tensor)",
+        lstm,
+    )
+    .doc("Layers of long short-term memory over a sequence: the outputs, the last hidden states and the last cells.")
+    .tolerance(TOLERANCE),
+    OpDef::composite(
+        "aten::gru.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)",
+        gru,
+    )
+    .doc("Layers of gated recurrent units over a sequence: the outputs and the last hidden states.")
+    .tolerance(TOLERANCE),
+    OpDef::composite(
+        "aten::rnn_tanh.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)",
+        rnn_tanh,
+    )
+    .doc("Recurrent layers with tanh over a sequence: the outputs and the last hidden states.")
+    .tolerance(TOLERANCE),
+    OpDef::composite(
+        "aten::rnn_relu.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)",
+        rnn_relu,
+    )
+    .doc("Recurrent layers with ReLU over a sequence: the outputs and the last hidden states.")
+    .tolerance(TOLERANCE),
+    OpDef::composite(
+        "aten::lstm_cell(Tensor input, Tensor[] hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> (Tensor, Tensor)",
+        lstm_cell,
+    )
+    .doc("One step of long short-term memory: the hidden state and the cell."),
+    OpDef::composite(
+        "aten::gru_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor",
+        gru_cell,
+    )
+    .doc("One step of a gated recurrent unit."),
+    OpDef::composite(
+        "aten::rnn_tanh_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor",
+        rnn_tanh_cell,
+    )
+    .doc("One step of a recurrent layer with tanh."),
+    OpDef::composite(
+        "aten::rnn_relu_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor",
+        rnn_relu_cell,
+    )
+    .doc("One step of a recurrent layer with ReLU."),
+];
+
+type Call<'a> = Args<'a, TensorRef>;
+
+/// What one step does with the products of input and state.
+#[derive(Clone, Copy, PartialEq)]
+enum Cell {
+    Lstm,
+    Gru,
+    Tanh,
+    Relu,
+}
+
+/// Weights and biases of one direction of one layer.
+#[derive(Clone)]
+struct Params {
+    w_ih: Traced,
+    w_hh: Traced,
+    b_ih: Traced,
+    b_hh: Traced,
+    /// The projection of the hidden state, of LSTMs that have one.
+    w_hr: Option<Traced>,
+}
+
+impl Params {
+    fn of_cell(args: &Call<'_>) -> Self {
+        let [w_ih, w_hh, b_ih, b_hh] = [2, 3, 4, 5].map(|index| args.values[index].clone());
+        Params { w_ih, w_hh, b_ih, b_hh, w_hr: None }
+    }
+}
+
+/// The hidden state, and the cell of an LSTM.
+#[derive(Clone)]
+struct State {
+    hidden: Traced,
+    cell: Option<Traced>,
+}
+
+fn sigmoid(cx: &mut Cx<'_>, value: &Traced) -> Result<Traced> {
+    cx.call("aten.sigmoid.default", [value.clone()])
+}
+
+fn tanh(cx: &mut Cx<'_>, value: &Traced) -> Result<Traced> {
+    cx.call("aten.tanh.default", [value.clone()])
+}
+
+fn add(cx: &mut Cx<'_>, a: Traced, b: Traced) -> Result<Traced> {
+    cx.call("aten.add.Tensor", [a, b])
+}
+
+fn multiply(cx: &mut Cx<'_>, a: Traced, b: Traced) -> Result<Traced> {
+    cx.call("aten.mul.Tensor", [a, b])
+}
+
+/// A tensor in equal parts along its last dimension.
+fn parts(cx: &mut Cx<'_>, value: Traced, n: usize) -> Result<Vec<Traced>> {
+    let results = cx.call_all("aten.chunk.default", [value, Value::int(n as i64), Value::int(-1)])?;
+    match results.into_iter().next() {
+        Some(Value::List(parts)) => Ok(parts),
+        _ => unreachable!("chunk gives a list"),
+    }
+}
+
+/// One step, of which the input has been multiplied with its weight already.
+fn step(cx: &mut Cx<'_>, cell: Cell, input: Traced, state: &State, params: &Params) -> Result<State> {
+    let call = [state.hidden.clone(), params.w_hh.clone(), params.b_hh.clone()];
+    let recurrent = cx.call("aten.linear.default", call)?;
+    let hidden = match cell {
+        Cell::Tanh | Cell::Relu => {
+            let sum = add(cx, recurrent, input)?;
+            let op = if cell == Cell::Tanh { "aten.tanh.default" } else { "aten.relu.default" };
+            cx.call(op, [sum])?
+        }
+        Cell::Gru => {
+            let (input, recurrent) = (parts(cx, input, 3)?, parts(cx, recurrent, 3)?);
+            let [reset, update] = [0, 1].map(|at| add(cx, recurrent[at].clone(), input[at].clone()));
+            let (reset, update) = (sigmoid(cx, &reset?)?, sigmoid(cx, &update?)?);
+            let remembered = multiply(cx, recurrent[2].clone(), reset)?;
+            let new = add(cx, input[2].clone(), remembered)?;
+            let new = tanh(cx, &new)?;
+            let difference = cx.call("aten.sub.Tensor", [state.hidden.clone(), new.clone()])?;
+            let kept = multiply(cx, difference, update)?;
+            add(cx, kept, new)?
+        }
+        Cell::Lstm => {
+            let gates = add(cx, recurrent, input)?;
+            let gates = parts(cx, gates, 4)?;
+            let (enter, forget) = (sigmoid(cx, &gates[0])?, sigmoid(cx, &gates[1])?);
+            let (candidate, leave) = (tanh(cx, &gates[2])?, sigmoid(cx, &gates[3])?);
+            let old = state.cell.clone().unwrap_or(Value::None);
+            let kept = multiply(cx, forget, old)?;
+            let new = multiply(cx, enter, candidate)?;
+            let memory = add(cx, kept, new)?;
+            let seen = tanh(cx, &memory)?;
+            let mut hidden = multiply(cx, leave, seen)?;
+            if let Some(projection) = &params.w_hr {
+                hidden = cx.call("aten.linear.default", [hidden, projection.clone()])?;
+            }
+            return Ok(State { hidden, cell: Some(memory) });
+        }
+    };
+    Ok(State { hidden, cell: None })
+}
+
+fn cell_step(cx: &mut Cx<'_>, args: &Call<'_>, cell: Cell, state: State) -> Result<State> {
+    let params = Params::of_cell(args);
+    let call = [args.values[0].clone(), params.w_ih.clone(), params.b_ih.clone()];
+    let input = cx.call("aten.linear.default", call)?;
+    step(cx, cell, input, &state, &params)
+}
+
+fn lstm_cell(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
+    let [hidden, cell] = args.tensors(1)?[..] else {
+        return Err(args.invalid("lstm_cell expects two hidden states"));
+    };
+    let state = State { hidden: (*hidden).into(), cell: Some((*cell).into()) };
+    let state = cell_step(cx, args, Cell::Lstm, state)?;
+    Ok([Some(state.hidden), state.cell].into_iter().flatten().collect())
+}
+
+fn single_state(args: &Call<'_>) -> State {
+    State { hidden: args.values[1].clone(), cell: None }
+}
+
+fn gru_cell(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
+    Ok(vec![cell_step(cx, args, Cell::Gru, single_state(args))?.hidden])
+}
+
+fn rnn_tanh_cell(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
+    Ok(vec![cell_step(cx, args, Cell::Tanh, single_state(args))?.hidden])
+}
+
+fn rnn_relu_cell(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
+    Ok(vec![cell_step(cx, args, Cell::Relu, single_state(args))?.hidden])
+}
+
+fn lstm(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
+    let [hidden, cells] = args.tensors(1)?[..] else {
+        return Err(args.invalid("lstm expects two hidden states"));
+    };
+    layers(cx, args, Cell::Lstm, (*hidden).into(), Some((*cells).into()))
+}
+
+fn gru(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
+    layers(cx, args, Cell::Gru, args.values[1].clone(), None)
+}
+
+fn rnn_tanh(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
+    layers(cx, args, Cell::Tanh, args.values[1].clone(), None)
+}
+
+fn rnn_relu(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
+    layers(cx, args, Cell::Relu, args.values[1].clone(), None)
+}
+
+/// The parameters of each direction of each layer.
+fn gather_params(args: &Call<'_>, has_projection: bool, n: usize) -> Result<Vec<Params>> {
+    let has_biases = args.bool(3)?;
+    let tensors = args.tensors(2)?;
+    let per_layer = 2 + if has_biases { 2 } else { 0 } + has_projection as usize;
+    if tensors.len() != n * per_layer {
+        return Err(args.invalid(format!("got {} parameters, expected {n} times {per_layer}", tensors.len())));
+    }
+    let params = tensors.chunks(per_layer).map(|it| {
+        let at = |index: usize| Traced::from(*it[index]);
+        let bias = |index: usize| if has_biases { at(index) } else { Value::None };
+        Params {
+            w_ih: at(0),
+            w_hh: at(1),
+            b_ih: bias(2),
+            b_hh: bias(3),
+            w_hr: has_projection.then(|| at(per_layer - 1)),
+        }
+    });
+    Ok(params.collect())
+}
+
+fn layers(cx: &mut Cx<'_>, args: &Call<'_>, cell: Cell, hidden: Traced, cells: Option<Traced>) -> Result<Vec<Traced>> {
+    let (n_layers, is_bidirectional, is_batch_first) = (args.int(4)?, args.bool(7)?, args.bool(8)?);
+    if args.bool(6)? && args.float(5)? > 0.0 && n_layers > 1 {
+        let what = "dropout between recurrent layers is random, and PyTorch's random numbers are not reproduced";
+        return Err(args.unsupported(what));
+    }
+    let n_directions = if is_bidirectional { 2 } else { 1 };
+    let n = usize::try_from(n_layers).unwrap_or(0) * n_directions;
+    let size_of = |cx: &Cx<'_>, it: &Traced| cx.meta(tensor_of(it)).sizes.last().cloned();
+    let has_projection = cells.as_ref().is_some_and(|it| size_of(cx, it) != size_of(cx, &hidden));
+    let params = gather_params(args, has_projection, n)?;
+    let swap = |cx: &mut Cx<'_>, it: Traced| cx.call("aten.transpose.int", [it, Value::int(0), Value::int(1)]);
+    let mut input = args.values[0].clone();
+    if is_batch_first {
+        input = swap(cx, input)?;
+    }
+    let Some(n_steps) = cx.meta(tensor_of(&input)).sizes.first().and_then(|it| it.as_int()) else {
+        return Err(args.unsupported("a recurrent layer over a number of steps that is not known"));
+    };
+    let (mut last_hidden, mut last_cells) = (Vec::new(), Vec::new());
+    for (layer, params) in params.chunks(n_directions).enumerate() {
+        let mut directions = Vec::new();
+        for (direction, params) in params.iter().enumerate() {
+            let at = Value::int((layer * n_directions + direction) as i64);
+            let pick =
+                |cx: &mut Cx<'_>, it: &Traced| cx.call("aten.select.int", [it.clone(), Value::int(0), at.clone()]);
+            let mut state =
+                State { hidden: pick(cx, &hidden)?, cell: cells.as_ref().map(|it| pick(cx, it)).transpose()? };
+            let call = [input.clone(), params.w_ih.clone(), params.b_ih.clone()];
+            let products = cx.call("aten.linear.default", call)?;
+            let mut outputs = Vec::new();
+            for step_at in 0..n_steps {
+                let time = if direction == 0 { step_at } else { n_steps - 1 - step_at };
+                let product = cx.call("aten.select.int", [products.clone(), Value::int(0), Value::int(time)])?;
+                state = step(cx, cell, product, &state, params)?;
+                outputs.push(state.hidden.clone());
+            }
+            if direction == 1 {
+                outputs.reverse();
+            }
+            directions.push(cx.call("aten.stack.default", [Value::List(outputs), Value::int(0)])?);
+            last_hidden.push(state.hidden);
+            last_cells.extend(state.cell);
+        }
+        input = match directions.len() {
+            1 => directions.remove(0),
+            _ => cx.call("aten.cat.default", [Value::List(directions), Value::int(-1)])?,
+        };
+    }
+    if is_batch_first {
+        input = swap(cx, input)?;
+    }
+    let mut results = vec![input, cx.call("aten.stack.default", [Value::List(last_hidden), Value::int(0)])?];
+    if !last_cells.is_empty() {
+        results.push(cx.call("aten.stack.default", [Value::List(last_cells), Value::int(0)])?);
+    }
+    Ok(results)
+}
