@@ -31,7 +31,7 @@ const flags = [
  *
  * @type {Readonly<Record<string, () => Buffer[]>>}
  */
-const SEEDS = { archive: archives, expr: expressions, pickle: pickles, program: programs };
+const SEEDS = { archive: archives, expr: expressions, pickle: pickles, program: programs, wire: wireFiles };
 
 const targets = readdirSync(join(ROOT, "fuzz/fuzz_targets")).map((file) => file.replace(/\.rs$/, ""));
 const [target = "", seconds = "60"] = process.argv.slice(2);
@@ -132,6 +132,24 @@ function pickles() {
       .filter(([name]) => name.endsWith("/data.pkl"))
       .map((it) => it[1]),
   );
+}
+
+/** The golden files, as they are and as lists of their sections. */
+function wireFiles() {
+  const folder = join(ROOT, "tests/golden/wire");
+  const kinds = ["STRS", "SYMS", "MODS", "GRPH", "NAMS", "META", "SIGN", "TENS", "DATA"];
+  return readdirSync(folder)
+    .filter((name) => name.endsWith(".fxg"))
+    .flatMap((name) => {
+      const file = readFileSync(join(folder, name));
+      const sections = Array.from({ length: file.readUInt32LE(8) }, (_, index) => {
+        const entry = 32 + 24 * index;
+        const [offset, length] = [file.readUInt32LE(entry + 8), file.readUInt32LE(entry + 16)];
+        const kind = kinds.indexOf(file.toString("latin1", entry, entry + 4));
+        return Buffer.concat([Buffer.of(kind, length & 0xff, length >> 8), file.subarray(offset, offset + length)]);
+      });
+      return [file, Buffer.concat(sections)];
+    });
 }
 
 /** The expressions and guards of the fixtures, as they are in files. */

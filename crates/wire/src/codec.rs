@@ -1,6 +1,6 @@
 //! Whole files: which sections there are, and in which order they are written and read.
 
-use crate::file::{FileWriter, Outline};
+use crate::file::{FileWriter, Outline, Part};
 use crate::format::Tag;
 use crate::graph::{read_graph, read_names, write_graph, write_names};
 use crate::meta::{read_meta, write_meta};
@@ -34,6 +34,7 @@ pub fn encode_graph(graph: &Graph, options: &Options) -> Result<Vec<u8>> {
 pub fn decode_graph(file: &[u8], limits: &Limits) -> Result<Graph> {
     let mut reader = Reader::new(file, &[], limits)?;
     reader.refuse(Tag::Mods, "it holds a module: read it with decode_module")?;
+    reader.refuse(Tag::Sign, "there is no module that it belongs to")?;
     let mut graphs = reader.graphs(1, limits)?;
     reader.finish()?;
     Ok(graphs.pop().expect("one graph was read"))
@@ -164,7 +165,8 @@ impl Writer {
         if let Some(index) = self.tensors.index()? {
             self.file.section(Tag::Tens, index);
             if options.weights {
-                self.file.section(Tag::Data, self.tensors.data()?);
+                let storages = self.tensors.into_storages();
+                self.file.parts(Tag::Data, storages.into_iter().map(Part::Storage).collect());
             }
         }
         if let Some(exprs) = self.exprs.into_bytes()? {

@@ -6,16 +6,38 @@ use crate::format::{
     ALIGNMENT, CHECKSUM_AT, CRITICAL, ENTRY_LEN, HAS_CHECKSUM, HEADER_LEN, MAGIC, MAJOR, MINOR, Tag, WIDE,
     WIDE_ALIGNMENT,
 };
-use tracefx_core::{Code, Diagnostic, Result};
+use tracefx_core::{Code, Diagnostic, Result, Storage};
+
+/// A part of a section; each begins at the section's alignment.
+#[derive(Debug)]
+pub(crate) enum Part {
+    Bytes(Vec<u8>),
+    /// The bytes of a storage, which are copied only when the file is put together.
+    Storage(Storage),
+}
+
+impl Part {
+    fn len(&self) -> usize {
+        match self {
+            Part::Bytes(bytes) => bytes.len(),
+            Part::Storage(storage) => storage.len(),
+        }
+    }
+}
 
 /// The sections of a file that is being written.
 #[derive(Debug, Default)]
-pub(crate) struct FileWriter(Vec<(Tag, Vec<u8>)>);
+pub(crate) struct FileWriter(Vec<(Tag, Vec<Part>)>);
 
 impl FileWriter {
-    /// Adds a section; they come in file order.
+    /// Adds a section; those of one kind stay in order.
     pub(crate) fn section(&mut self, tag: Tag, bytes: Vec<u8>) {
-        self.0.push((tag, bytes));
+        self.parts(tag, vec![Part::Bytes(bytes)]);
+    }
+
+    /// Adds a section that has several parts.
+    pub(crate) fn parts(&mut self, tag: Tag, parts: Vec<Part>) {
+        self.0.push((tag, parts));
     }
 
     /// The file.
@@ -23,13 +45,14 @@ impl FileWriter {
         self.0.sort_by_key(|(tag, _)| *tag);
         let mut end = HEADER_LEN + ENTRY_LEN * self.0.len();
         let mut table = Vec::new();
-        for (tag, bytes) in &self.0 {
-            let offset = end.next_multiple_of(alignment(tag.flags()));
+        for (tag, parts) in &self.0 {
+            let alignment = alignment(tag.flags());
+            let offset = end.next_multiple_of(alignment);
+            end = parts.iter().fold(offset, |end, part| end.next_multiple_of(alignment) + part.len());
             table.extend(tag.code().to_le_bytes());
             table.extend(tag.flags().to_le_bytes());
             table.extend((offset as u64).to_le_bytes());
-            table.extend((bytes.len() as u64).to_le_bytes());
-            end = offset + bytes.len();
+            table.extend(((end - offset) as u64).to_le_bytes());
         }
         let mut file = Vec::new();
         file.try_reserve_exact(end).map_err(|_| Diagnostic::out_of_memory(end))?;
@@ -42,9 +65,16 @@ impl FileWriter {
         file.extend((end as u64).to_le_bytes());
         file.extend([0; HEADER_LEN - CHECKSUM_AT]);
         file.extend(table);
-        for (tag, bytes) in &self.0 {
-            file.resize(file.len().next_multiple_of(alignment(tag.flags())), 0);
-            file.extend_from_slice(bytes);
+        for (tag, parts) in &self.0 {
+            let alignment = alignment(tag.flags());
+            file.resize(file.len().next_multiple_of(alignment), 0);
+            for part in parts {
+                file.resize(file.len().next_multiple_of(alignment), 0);
+                match part {
+                    Part::Bytes(bytes) => file.extend_from_slice(bytes),
+                    Part::Storage(storage) => file.extend_from_slice(storage.read().bytes()),
+                }
+            }
         }
         if has_checksum {
             let checksum = crc32fast::hash(&file);

@@ -12,6 +12,9 @@ use tracefx_ir::{Arg, Graph, Namespace, NodeId, Opcode, Str};
 /// The words of a node without arguments: head, target, name, type, and the numbers of args and kwargs.
 const MIN_NODE_WORDS: usize = 6;
 
+/// The largest suffix: FX's rules give suffixes below 2^127, and count on from there for as long as nodes are made.
+const MAX_SUFFIX: u128 = (1 << 127) + (1 << 64);
+
 /// Writes a graph.
 pub(crate) fn write_graph(words: &mut Words, strings: &mut StringWriter, graph: &Graph) -> Result<()> {
     let mut positions: Vec<Option<usize>> = vec![None; graph.id_bound()];
@@ -125,7 +128,7 @@ pub(crate) fn read_names(cursor: &mut Cursor<'_>, strings: &mut Strings, graph: 
     for _ in 0..cursor.count(5, "suffixes")? {
         let base = strings.next(cursor)?;
         let suffix = u128::from(cursor.pair()?) | u128::from(cursor.pair()?) << 64;
-        if suffix == 0 || suffix >= u128::MAX / 2 || suffixes.last().is_some_and(|(last, _)| **last >= *base) {
+        if suffix == 0 || suffix > MAX_SUFFIX || suffixes.last().is_some_and(|(last, _)| **last >= *base) {
             return Err(cursor.fail(format!("the suffix {suffix} of `{base}` is out of range or out of order")));
         }
         suffixes.push(((*base).into(), suffix));

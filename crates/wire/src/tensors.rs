@@ -46,18 +46,6 @@ impl TensorWriter {
         }
         Ok(Some(words.into_bytes()))
     }
-
-    /// The bytes of the storages, each at a multiple of 64.
-    pub(crate) fn data(&self) -> Result<Vec<u8>> {
-        let total = self.storages.values().fold(0, |end: usize, it| end.next_multiple_of(WIDE_ALIGNMENT) + it.len());
-        let mut data = Vec::new();
-        data.try_reserve_exact(total).map_err(|_| Diagnostic::out_of_memory(total))?;
-        for storage in self.storages.values() {
-            data.resize(data.len().next_multiple_of(WIDE_ALIGNMENT), 0);
-            data.extend_from_slice(storage.read().bytes());
-        }
-        Ok(data)
-    }
 }
 
 /// The tensors of a file that is being read, each to be taken once and in order.

@@ -37,6 +37,7 @@ export function encodeGraph(graph: Graph, options: EncodeOptions = {}): Uint8Arr
 export function decodeGraph(file: Uint8Array, limits: Limits = {}): Graph {
   const reader = new SectionReader(file, undefined, limits);
   reader.refuse("MODS", "it holds a module: read it with decodeModule");
+  reader.refuse("SIGN", "there is no module that it belongs to");
   const [graph] = reader.graphs(1);
   reader.finish();
   return graph as Graph;

@@ -17,8 +17,8 @@ import { tagged, type WordWriter } from "./writer.ts";
 /** The words of a node without arguments: head, target, name, type, and the numbers of args and kwargs. */
 const MIN_NODE_WORDS = 6;
 
-/** Suffixes from this on count as part of the name. */
-const MAX_SUFFIX = (2n ** 128n - 1n) / 2n;
+/** The largest suffix: FX's rules give suffixes below 2^127, and count on from there for as long as nodes are made. */
+const MAX_SUFFIX = 2n ** 127n + 2n ** 64n;
 
 /** Writes a graph. */
 export function writeGraph(words: WordWriter, strings: StringWriter, graph: Graph): void {
@@ -128,7 +128,7 @@ export function readNames(cursor: Cursor, strings: Strings, graph: Graph): void 
     const base = strings.next(cursor);
     const suffix = cursor.bits() | (cursor.bits() << 64n);
     const last = suffixes.at(-1)?.[0];
-    if (suffix === 0n || suffix >= MAX_SUFFIX || (last !== undefined && compareText(last, base) >= 0)) {
+    if (suffix === 0n || suffix > MAX_SUFFIX || (last !== undefined && compareText(last, base) >= 0)) {
       throw cursor.fail(`the suffix ${suffix} of \`${base}\` is out of range or out of order`);
     }
     suffixes.push([base, suffix]);

@@ -3,8 +3,7 @@
 //! The fixtures of the repository always run. `TRACEFX_PROGRAMS` names further directories, separated by `:`, that are
 //! searched for folders with a `model.pt2`.
 
-mod cases;
-
+use crate::cases;
 use std::path::{Path, PathBuf};
 use tracefx_export::{Constant, ExportedProgram};
 use tracefx_ir::Attribute;

@@ -132,6 +132,7 @@ fn sections_are_checked() {
     malformed(&file(std::slice::from_ref(&grph)), "section STRS is missing");
     malformed(&file(std::slice::from_ref(&strs)), "0 graphs for 1 modules");
     malformed(&file(&[strings(&[]), grph.clone(), grph.clone()]), "2 graphs for 1 modules");
+    malformed(&file(&[strings(&[]), grph.clone(), section(Tag::Sign, &[])]), "no module that it belongs to");
 
     // Two sections in one place, with a hole before, or with bytes between them.
     let good = file(&[strings(&[]), grph.clone()]);

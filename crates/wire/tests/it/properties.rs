@@ -1,8 +1,6 @@
 //! What holds for every graph, and for every file that is accepted.
 
-mod cases;
-
-use cases::Content;
+use crate::cases::{self, Content};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use tracefx_core::{Complex64, DType, Device, Layout, MemoryFormat};

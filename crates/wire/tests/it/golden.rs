@@ -1,9 +1,7 @@
 //! The golden files, which TypeScript reads and writes as well. `TRACEFX_UPDATE=1 cargo test -p tracefx-wire` writes
 //! them again.
 
-mod cases;
-
-use cases::{Case, Content};
+use crate::cases::{self, Case, Content};
 use std::fmt::Write;
 use std::path::PathBuf;
 use tracefx_ir::{Attribute, Graph, GraphModule};
