@@ -11,28 +11,28 @@ use tracefx_ops::Args;
 pub(crate) const KERNELS: &[(&str, Kernel)] = &[("aten.convolution.default", Kernel::Fill(convolution))];
 
 /// The elements that a block of columns has at most, so that it stays in the cache.
-const BLOCK: usize = 1 << 16;
+pub(crate) const BLOCK: usize = 1 << 16;
 
 /// A convolution with three spatial dimensions; those that it lacks have size one.
 #[derive(Clone, Copy)]
-struct Shape {
-    n_batch: usize,
-    groups: usize,
+pub(crate) struct Shape {
+    pub(crate) n_batch: usize,
+    pub(crate) groups: usize,
     /// Channels per group of the side that is read.
-    n_in: usize,
+    pub(crate) n_in: usize,
     /// Channels per group of the side that is written.
-    n_out: usize,
+    pub(crate) n_out: usize,
     /// The side with the patches: the input, or the result of a transposed convolution.
-    image: [usize; 3],
+    pub(crate) image: [usize; 3],
     /// The side with one point per patch.
-    points: [usize; 3],
-    kernel: [usize; 3],
-    stride: [usize; 3],
-    padding: [usize; 3],
-    dilation: [usize; 3],
+    pub(crate) points: [usize; 3],
+    pub(crate) kernel: [usize; 3],
+    pub(crate) stride: [usize; 3],
+    pub(crate) padding: [usize; 3],
+    pub(crate) dilation: [usize; 3],
 }
 
-fn volume(sizes: [usize; 3]) -> usize {
+pub(crate) fn volume(sizes: [usize; 3]) -> usize {
     sizes.iter().product()
 }
 
@@ -46,7 +46,9 @@ fn run<T: Product>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
     let (input, weight) = (args.tensor(0)?.contiguous()?, args.tensor(1)?.contiguous()?);
     let bias = args.opt_tensor(2)?.map(Tensor::contiguous).transpose()?;
     let is_transposed = args.bool(6)?;
-    let shape = shape(args, &input, &weight, out, is_transposed)?;
+    let (stride, padding, dilation) = (args.ints(3)?, args.ints(4)?, args.ints(5)?);
+    let groups = args.int(8)? as usize;
+    let shape = Shape::new(&input, &weight, out, groups, is_transposed, [&stride, &padding, &dilation]);
     let (input, weight) = (T::read(&input)?, T::read(&weight)?);
     let bias = bias.as_ref().map(T::read).transpose()?;
     let side = |sizes: [usize; 3], channels: usize| volume(sizes) * channels;
@@ -78,34 +80,42 @@ fn run<T: Product>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
     Ok(())
 }
 
-fn shape(args: &Args<'_, Tensor>, input: &Tensor, weight: &Tensor, out: &Tensor, is_transposed: bool) -> Result<Shape> {
-    let groups = args.int(8)? as usize;
-    let padded = |sizes: &[usize], value: usize| {
-        let mut res = [value; 3];
-        res[3 - sizes.len()..].copy_from_slice(sizes);
-        res
-    };
-    let n_dims = weight.rank() - 2;
-    let option = |index: usize, value: usize| -> Result<[usize; 3]> {
-        let values: Vec<usize> = args.ints(index)?.iter().map(|&it| it as usize).collect();
-        Ok(padded(&if values.len() == 1 { vec![values[0]; n_dims] } else { values }, value))
-    };
-    let (input_points, out_points) = (padded(&input.sizes()[2..], 1), padded(&out.sizes()[2..], 1));
-    Ok(Shape {
-        n_batch: input.sizes()[0],
-        groups,
-        n_in: input.sizes()[1] / groups,
-        n_out: out.sizes()[1] / groups,
-        image: if is_transposed { out_points } else { input_points },
-        points: if is_transposed { input_points } else { out_points },
-        kernel: padded(&weight.sizes()[2..], 1),
-        stride: option(3, 1)?,
-        padding: option(4, 0)?,
-        dilation: option(5, 1)?,
-    })
-}
-
 impl Shape {
+    /// A convolution of `input` to `output`, by stride, padding and dilation.
+    pub(crate) fn new(
+        input: &Tensor,
+        weight: &Tensor,
+        output: &Tensor,
+        groups: usize,
+        is_transposed: bool,
+        [stride, padding, dilation]: [&[i64]; 3],
+    ) -> Self {
+        let n_dims = weight.rank() - 2;
+        let padded = |sizes: &[usize], value: usize| {
+            let mut res = [value; 3];
+            res[3 - n_dims..].copy_from_slice(sizes);
+            res
+        };
+        // A single value counts for all dimensions.
+        let option = |values: &[i64], value: usize| {
+            let values: Vec<usize> = (0..n_dims).map(|dim| values[dim.min(values.len() - 1)] as usize).collect();
+            padded(&values, value)
+        };
+        let (read, written) = (padded(&input.sizes()[2..], 1), padded(&output.sizes()[2..], 1));
+        Shape {
+            n_batch: input.sizes()[0],
+            groups,
+            n_in: input.sizes()[1] / groups,
+            n_out: output.sizes()[1] / groups,
+            image: if is_transposed { written } else { read },
+            points: if is_transposed { read } else { written },
+            kernel: padded(&weight.sizes()[2..], 1),
+            stride: option(stride, 1),
+            padding: option(padding, 0),
+            dilation: option(dilation, 1),
+        }
+    }
+
     /// Whether each patch is the point itself.
     fn is_pointwise(&self) -> bool {
         self.kernel == [1; 3] && self.stride == [1; 3] && self.padding == [0; 3]
@@ -141,7 +151,7 @@ impl Shape {
     }
 
     /// Calls `visit` for each tap of the kernel: its number, and its three coordinates.
-    fn taps(&self, mut visit: impl FnMut(usize, [usize; 3])) {
+    pub(crate) fn taps(&self, mut visit: impl FnMut(usize, [usize; 3])) {
         let [n_depth, n_height, n_width] = self.kernel;
         for at in 0..n_depth * n_height * n_width {
             visit(at, [at / (n_height * n_width), at / n_width % n_height, at % n_width]);
@@ -150,7 +160,7 @@ impl Shape {
 }
 
 /// One group of one item, from the image to the points.
-fn forwards<T: Product>(shape: &Shape, image: &[T], weight: &[T], points: &mut [T], columns: &mut Vec<T>) {
+pub(crate) fn forwards<T: Product>(shape: &Shape, image: &[T], weight: &[T], points: &mut [T], columns: &mut Vec<T>) {
     let (n_points, n_taps) = (volume(shape.points), volume(shape.kernel));
     let n_columns = shape.n_in * n_taps;
     let weight_matrix = Matrix { data: weight, row: n_columns, col: 1 };
@@ -180,7 +190,13 @@ fn forwards<T: Product>(shape: &Shape, image: &[T], weight: &[T], points: &mut [
 }
 
 /// Reads what one tap sees of these rows of points; the padding stays zero.
-fn gather<T: Product>(shape: &Shape, image: &[T], [kd, kh, kw]: [usize; 3], rows: Range<usize>, column: &mut [T]) {
+pub(crate) fn gather<T: Product>(
+    shape: &Shape,
+    image: &[T],
+    [kd, kh, kw]: [usize; 3],
+    rows: Range<usize>,
+    column: &mut [T],
+) {
     let (inside, stride) = (shape.inside(kw), shape.stride[2]);
     if inside.is_empty() {
         return;
@@ -219,7 +235,7 @@ fn depthwise<T: Product>(shape: &Shape, image: &[T], weight: &[T], points: &mut 
 }
 
 /// One group of one item of a transposed convolution, from the points to the image.
-fn backwards<T: Product>(shape: &Shape, points: &[T], weight: &[T], image: &mut [T], columns: &mut Vec<T>) {
+pub(crate) fn backwards<T: Product>(shape: &Shape, points: &[T], weight: &[T], image: &mut [T], columns: &mut Vec<T>) {
     let (n_points, n_taps) = (volume(shape.points), volume(shape.kernel));
     let n_columns = shape.n_out * n_taps;
     let weight_matrix = Matrix { data: weight, row: 1, col: n_columns };
@@ -238,7 +254,13 @@ fn backwards<T: Product>(shape: &Shape, points: &[T], weight: &[T], image: &mut 
 }
 
 /// Adds one tap of these rows of points to the image; what falls in the padding is dropped.
-fn scatter<T: Product>(shape: &Shape, image: &mut [T], [kd, kh, kw]: [usize; 3], rows: Range<usize>, column: &[T]) {
+pub(crate) fn scatter<T: Product>(
+    shape: &Shape,
+    image: &mut [T],
+    [kd, kh, kw]: [usize; 3],
+    rows: Range<usize>,
+    column: &[T],
+) {
     let (inside, stride) = (shape.inside(kw), shape.stride[2]);
     if inside.is_empty() {
         return;

@@ -19,6 +19,7 @@ mod binary;
 mod class_loss;
 mod compare;
 mod convolution;
+mod convolution_backward;
 mod copy;
 mod create;
 mod dense;
@@ -36,6 +37,7 @@ mod norm;
 mod number;
 mod pad;
 mod pooling;
+mod pooling_backward;
 mod product;
 mod real;
 mod reshape;
@@ -47,6 +49,7 @@ mod strided;
 mod ternary;
 mod turn;
 mod unary;
+mod unfold;
 mod vector;
 mod write;
 
@@ -60,9 +63,10 @@ const TABLES: &[&[(&str, Kernel)]] = &[
     binary::KERNELS,
     class_loss::KERNELS,
     compare::KERNELS,
+    convolution::KERNELS,
+    convolution_backward::KERNELS,
     copy::KERNELS,
     create::KERNELS,
-    convolution::KERNELS,
     dropout::KERNELS,
     embedding_bag::KERNELS,
     grid::KERNELS,
@@ -73,6 +77,7 @@ const TABLES: &[&[(&str, Kernel)]] = &[
     norm::KERNELS,
     pad::KERNELS,
     pooling::KERNELS,
+    pooling_backward::KERNELS,
     reshape::KERNELS,
     resize::KERNELS,
     softmax::KERNELS,
@@ -80,6 +85,7 @@ const TABLES: &[&[(&str, Kernel)]] = &[
     ternary::KERNELS,
     turn::KERNELS,
     unary::KERNELS,
+    unfold::KERNELS,
     vector::KERNELS,
     write::KERNELS,
 ];

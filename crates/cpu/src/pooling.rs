@@ -23,7 +23,7 @@ pub(crate) const KERNELS: &[(&str, Kernel)] = &[
 
 /// One window along one dimension: the elements `start`, `start + step`… before `end`.
 #[derive(Clone, Copy)]
-struct Window {
+pub(crate) struct Window {
     start: usize,
     end: usize,
     step: usize,
@@ -32,7 +32,7 @@ struct Window {
 }
 
 /// The windows of each of three dimensions, and the sizes of the input.
-struct Windows {
+pub(crate) struct Windows {
     dims: [Vec<Window>; 3],
     sizes: [usize; 3],
     n_planes: usize,
@@ -52,17 +52,23 @@ impl Windows {
         Windows { dims, sizes, n_planes: input.sizes()[..n_lead].iter().product() }
     }
 
-    fn fixed(args: &Args<'_, Tensor>, out: &Tensor, has_dilation: bool) -> Result<Self> {
-        let input = args.tensor(0)?;
+    /// Windows of the arguments from `at` on: kernel size, stride, padding, and perhaps dilation.
+    pub(crate) fn fixed(
+        args: &Args<'_, Tensor>,
+        at: usize,
+        has_dilation: bool,
+        input: &Tensor,
+        out: &Tensor,
+    ) -> Result<Self> {
         let n_dims = if args.op.schema.name.contains("3d") { 3 } else { 2 };
         let option = |index: usize| -> Result<Vec<usize>> {
             let values: Vec<usize> = args.ints(index)?.iter().map(|&it| it as usize).collect();
             Ok(if values.len() == 1 { vec![values[0]; n_dims] } else { values })
         };
-        let kernel = option(1)?;
-        let stride = if args.list(2)?.is_empty() { kernel.clone() } else { option(2)? };
-        let padding = option(3)?;
-        let dilation = if has_dilation { option(4)? } else { vec![1; n_dims] };
+        let kernel = option(at)?;
+        let stride = if args.list(at + 1)?.is_empty() { kernel.clone() } else { option(at + 1)? };
+        let padding = option(at + 2)?;
+        let dilation = if has_dilation { option(at + 3)? } else { vec![1; n_dims] };
         Ok(Windows::new(input, out, n_dims, |dim, size, n_windows| {
             let (padding, step) = (padding[dim], dilation[dim]);
             let window = |at: usize| {
@@ -78,25 +84,25 @@ impl Windows {
         }))
     }
 
-    fn adaptive(args: &Args<'_, Tensor>, out: &Tensor) -> Result<Self> {
+    pub(crate) fn adaptive(args: &Args<'_, Tensor>, input: &Tensor, out: &Tensor) -> Self {
         let n_dims = if args.op.schema.name.contains("3d") { 3 } else { 2 };
-        Ok(Windows::new(args.tensor(0)?, out, n_dims, |_, size, n_windows| {
+        Windows::new(input, out, n_dims, |_, size, n_windows| {
             let window = |at: usize| {
                 let start = at / n_windows * size + at % n_windows * size / n_windows;
                 let end = ((at + 1) * size).div_ceil(n_windows);
                 Window { start, end, step: 1, n_padded: end - start }
             };
             (0..n_windows).map(window).collect()
-        }))
+        })
     }
 
-    fn n_inputs(&self) -> usize {
+    pub(crate) fn n_inputs(&self) -> usize {
         self.sizes.iter().product()
     }
 
     /// Calls `pool` for each plane and each window in order: the place of the window in the result, the start of the
     /// plane in the input, and the window.
-    fn for_each(&self, mut pool: impl FnMut(usize, usize, [Window; 3])) {
+    pub(crate) fn for_each(&self, mut pool: impl FnMut(usize, usize, [Window; 3])) {
         let mut at = 0;
         for plane in 0..self.n_planes {
             for &depth in &self.dims[0] {
@@ -111,7 +117,7 @@ impl Windows {
     }
 
     /// Calls `visit` for each row of a window: the place of its first element in the plane, and that of its end.
-    fn rows(&self, [depth, height, width]: [Window; 3], mut visit: impl FnMut(usize, usize)) {
+    pub(crate) fn rows(&self, [depth, height, width]: [Window; 3], mut visit: impl FnMut(usize, usize)) {
         for d in (depth.start..depth.end).step_by(depth.step) {
             for h in (height.start..height.end).step_by(height.step) {
                 let row = (d * self.sizes[1] + h) * self.sizes[2];
@@ -144,11 +150,11 @@ largest! {
 }
 
 fn max_pool(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
-    largest_of(args, &Windows::fixed(args, &out[0], true)?, out)
+    largest_of(args, &Windows::fixed(args, 1, true, args.tensor(0)?, &out[0])?, out)
 }
 
 fn adaptive_max_pool(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
-    largest_of(args, &Windows::adaptive(args, &out[0])?, out)
+    largest_of(args, &Windows::adaptive(args, args.tensor(0)?, &out[0]), out)
 }
 
 fn largest_of(args: &Args<'_, Tensor>, windows: &Windows, out: &[Tensor]) -> Result<()> {
@@ -194,19 +200,24 @@ fn find_largest<T: Largest>(input: &Dense, windows: &Windows, out: &[Tensor]) {
 }
 
 fn avg_pool(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
-    let windows = Windows::fixed(args, &out[0], false)?;
-    let (counts_padding, divisor) = (args.bool(5)?, args.opt_int(6)?);
-    means(args, &windows, &out[0], |window| {
-        divisor.unwrap_or_else(|| {
+    let windows = Windows::fixed(args, 1, false, args.tensor(0)?, &out[0])?;
+    let divisor = divisor(args.bool(5)?, args.opt_int(6)?);
+    means(args, &windows, &out[0], divisor)
+}
+
+/// What the sum of a window is divided by.
+pub(crate) fn divisor(counts_padding: bool, given: Option<i64>) -> impl Fn([Window; 3]) -> i64 {
+    move |window| {
+        given.unwrap_or_else(|| {
             let size = |it: Window| if counts_padding { it.n_padded } else { it.end.saturating_sub(it.start) };
             window.map(size).iter().product::<usize>() as i64
         })
-    })
+    }
 }
 
 fn adaptive_avg_pool(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
-    let windows = Windows::adaptive(args, &out[0])?;
-    means(args, &windows, &out[0], |window| window.map(|it| it.n_padded).iter().product::<usize>() as i64)
+    let windows = Windows::adaptive(args, args.tensor(0)?, &out[0]);
+    means(args, &windows, &out[0], divisor(true, None))
 }
 
 fn means(args: &Args<'_, Tensor>, windows: &Windows, out: &Tensor, divisor: impl Fn([Window; 3]) -> i64) -> Result<()> {

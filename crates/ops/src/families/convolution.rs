@@ -20,6 +20,13 @@ pub(crate) const OPS: &[OpDef] = &[
     .doc("The convolution of a batch with a weight, in groups of channels; or the transpose of that.")
     .tags(Tags::CORE)
     .tolerance(TOLERANCE),
+    OpDef::new(
+        "aten::convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+        convolution_backward,
+    )
+    .doc("The gradients of a convolution's input, weight and bias, as far as they are asked for.")
+    .tags(Tags::CORE)
+    .tolerance(TOLERANCE),
     OpDef::composite(
         "aten::_convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, bool benchmark, bool deterministic, bool cudnn_enabled, bool allow_tf32) -> Tensor",
         underscore_convolution,
@@ -167,6 +174,43 @@ fn convolution(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
         (MemoryFormat::Contiguous, format) | (format, _) => format,
     };
     Ok(vec![Output::Tensor(in_memory_format(input.dtype, sizes, format))])
+}
+
+fn convolution_backward(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    let (grad, input, weight) = (args.tensor(0)?, args.tensor(1)?, args.tensor(2)?);
+    let n_dims = weight.sizes.len().saturating_sub(2);
+    if !(1..=3).contains(&n_dims) || input.sizes.len() != n_dims + 2 || grad.sizes.len() != n_dims + 2 {
+        return Err(args.bad_shape("the gradient, the input and the weight should have as many dimensions, 3 to 5"));
+    }
+    if grad.dtype != input.dtype || weight.dtype != input.dtype {
+        let what = "the gradient, the input and the weight should be of one dtype";
+        return Err(Diagnostic::new(Code::DTypeMismatch, what).op(&*args.op.name));
+    }
+    let (is_transposed, groups) = (args.bool(7)?, args.int(9)?);
+    for (index, least) in [(4, 1), (5, 0), (6, 1)] {
+        spatial(args, index, n_dims, least, "stride and dilation should be positive and padding not negative")?;
+    }
+    if groups <= 0 {
+        return Err(args.invalid(format!("expected groups > 0, but got groups={groups}")));
+    }
+    check_channels(args, input, weight, is_transposed, groups)?;
+    let channels = if is_transposed { &weight.sizes[1] * groups } else { weight.sizes[0].clone() };
+    if grad.sizes[1] != channels || grad.sizes[0] != input.sizes[0] {
+        return Err(args.bad_shape(format!("a gradient of {} does not fit the convolution", show(&grad.sizes))));
+    }
+    let format = match (memory_format_of(input), memory_format_of(weight)) {
+        (MemoryFormat::Contiguous, format) | (format, _) => format,
+    };
+    let mut outputs = Vec::new();
+    for (index, like) in [Some(input), Some(weight), None].into_iter().enumerate() {
+        let is_wanted = matches!(args.list(10)?.get(index), Some(Value::Bool(true)));
+        outputs.push(match like {
+            _ if !is_wanted => Output::Value(Value::None),
+            Some(like) => Output::Tensor(in_memory_format(like.dtype, like.sizes.clone(), format)),
+            None => Output::Tensor(TensorMeta::contiguous(input.dtype, vec![channels.clone()])),
+        });
+    }
+    Ok(outputs)
 }
 
 fn check_dtypes(args: &Args<'_, TensorMeta>, input: &TensorMeta, weight: &TensorMeta) -> Result<()> {

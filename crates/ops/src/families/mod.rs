@@ -26,6 +26,7 @@ mod nonzero;
 mod norm;
 mod pad;
 mod pooling;
+mod pooling_backward;
 mod recurrent;
 mod repeat;
 mod reshape;
@@ -38,6 +39,7 @@ mod split;
 mod ternary;
 mod turn;
 mod unary;
+mod unfold;
 mod vector;
 mod view;
 mod write;
@@ -51,9 +53,9 @@ pub(crate) const ALL: &[&[OpDef]] = &[
     binary::OPS,
     class_loss::OPS,
     compare::OPS,
+    convolution::OPS,
     copy::OPS,
     create::OPS,
-    convolution::OPS,
     dropout::OPS,
     einsum::OPS,
     embedding_bag::OPS,
@@ -68,6 +70,7 @@ pub(crate) const ALL: &[&[OpDef]] = &[
     norm::OPS,
     pad::OPS,
     pooling::OPS,
+    pooling_backward::OPS,
     recurrent::OPS,
     repeat::OPS,
     reshape::OPS,
@@ -80,6 +83,7 @@ pub(crate) const ALL: &[&[OpDef]] = &[
     ternary::OPS,
     turn::OPS,
     unary::OPS,
+    unfold::OPS,
     vector::OPS,
     view::OPS,
     write::OPS,

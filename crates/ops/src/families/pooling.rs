@@ -94,7 +94,7 @@ fn spatial(args: &Meta<'_>, index: usize, n_dims: usize) -> Result<Vec<i64>> {
 }
 
 /// The windows of a pooling, as its arguments say.
-struct Windows {
+pub(crate) struct Windows {
     kernel: Vec<i64>,
     stride: Vec<i64>,
     padding: Vec<i64>,
@@ -103,12 +103,13 @@ struct Windows {
 }
 
 impl Windows {
-    fn read(args: &Meta<'_>, n_dims: usize, has_dilation: bool) -> Result<Self> {
-        let kernel = spatial(args, 1, n_dims)?;
-        let stride = if args.list(2)?.is_empty() { kernel.clone() } else { spatial(args, 2, n_dims)? };
-        let padding = spatial(args, 3, n_dims)?;
-        let dilation = if has_dilation { spatial(args, 4, n_dims)? } else { vec![1; n_dims] };
-        let is_ceil = args.bool(if has_dilation { 5 } else { 4 })?;
+    /// Reads the arguments from `at` on: kernel size, stride, padding, perhaps dilation, and the rounding.
+    pub(crate) fn read(args: &Meta<'_>, at: usize, n_dims: usize, has_dilation: bool) -> Result<Self> {
+        let kernel = spatial(args, at, n_dims)?;
+        let stride = if args.list(at + 1)?.is_empty() { kernel.clone() } else { spatial(args, at + 1, n_dims)? };
+        let padding = spatial(args, at + 2, n_dims)?;
+        let dilation = if has_dilation { spatial(args, at + 3, n_dims)? } else { vec![1; n_dims] };
+        let is_ceil = args.bool(at + if has_dilation { 4 } else { 3 })?;
         for (values, what) in [(&kernel, "kernel size"), (&stride, "stride"), (&dilation, "dilation")] {
             if values.iter().any(|&it| it <= 0) {
                 return Err(args.invalid(format!("{what} should be greater than zero, but got {values:?}")));
@@ -142,8 +143,8 @@ impl Windows {
         ((room + (self.stride[dim] - 1)).floor_div(&stride) + 1).min(&starts_inside)
     }
 
-    fn result(&self, args: &Meta<'_>, dtype: DType) -> Result<TensorMeta> {
-        let (input, n_dims) = (args.tensor(0)?, self.kernel.len());
+    pub(crate) fn result(&self, args: &Meta<'_>, input: &TensorMeta) -> Result<TensorMeta> {
+        let n_dims = self.kernel.len();
         let n_lead = lead(args, input, n_dims)?;
         let mut sizes = input.sizes[..n_lead].to_vec();
         sizes.extend(input.sizes[n_lead..].iter().enumerate().map(|(dim, size)| self.count(dim, size)));
@@ -154,7 +155,7 @@ impl Windows {
                 show(&sizes[n_lead - 1..], "x")
             )));
         }
-        Ok(in_format_of(input, dtype, sizes))
+        Ok(in_format_of(input, input.dtype, sizes))
     }
 }
 
@@ -179,8 +180,8 @@ pub(crate) fn lead(args: &Meta<'_>, input: &TensorMeta, n_dims: usize) -> Result
 }
 
 fn max_pool(args: &Meta<'_>, n_dims: usize) -> Result<Vec<Output>> {
-    let windows = Windows::read(args, n_dims, true)?;
-    let values = windows.result(args, args.tensor(0)?.dtype)?;
+    let windows = Windows::read(args, 1, n_dims, true)?;
+    let values = windows.result(args, args.tensor(0)?)?;
     let indices = TensorMeta { dtype: DType::Int64, ..values.clone() };
     Ok(vec![Output::Tensor(values), Output::Tensor(indices)])
 }
@@ -194,11 +195,11 @@ fn max_pool3d(args: &Meta<'_>) -> Result<Vec<Output>> {
 }
 
 fn avg_pool(args: &Meta<'_>, n_dims: usize) -> Result<Vec<Output>> {
-    let windows = Windows::read(args, n_dims, false)?;
+    let windows = Windows::read(args, 1, n_dims, false)?;
     if args.opt_int(6)? == Some(0) {
         return Err(args.invalid("divisor must be not zero"));
     }
-    Ok(vec![Output::Tensor(windows.result(args, args.tensor(0)?.dtype)?)])
+    Ok(vec![Output::Tensor(windows.result(args, args.tensor(0)?)?)])
 }
 
 fn avg_pool2d(args: &Meta<'_>) -> Result<Vec<Output>> {
