@@ -1,6 +1,6 @@
 //! Reading one section: every read is checked, and every refusal names the section and the byte.
 
-use crate::format::Tag;
+use crate::format::{EXACT, Tag};
 use tracefx_core::{Code, Diagnostic, Result};
 
 /// A position in the words of a section.
@@ -50,10 +50,20 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The next two words as a number that fits this machine.
+    /// The next two words as a number that is exact in JavaScript, too, and fits this machine.
     pub(crate) fn size(&mut self) -> Result<usize> {
         let size = self.pair()?;
-        usize::try_from(size).map_err(|_| self.fail(format!("{size} does not fit this machine")))
+        let fits = usize::try_from(size).ok().filter(|_| size < EXACT);
+        fits.ok_or_else(|| self.fail(format!("{size} does not fit this machine")))
+    }
+
+    /// The next two words as an int that is exact in JavaScript, too.
+    pub(crate) fn version(&mut self) -> Result<i64> {
+        let version = self.pair()? as i64;
+        if version.unsigned_abs() < EXACT {
+            return Ok(version);
+        }
+        Err(self.fail(format!("the version {version} does not fit this machine")))
     }
 
     /// A number of things that take at least `words` words each: refused unless that much is there, so that whoever

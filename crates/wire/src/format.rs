@@ -30,6 +30,9 @@ pub const WIDE_ALIGNMENT: usize = 64;
 /// The largest number that stands in the upper 24 bits of a word.
 pub const MAX_PAYLOAD: u32 = (1 << 24) - 1;
 
+/// Sizes and versions are below this, so that a number of JavaScript holds them exactly.
+pub const EXACT: u64 = 1 << 53;
+
 macro_rules! sections {
     ($($(#[$meta:meta])* $variant:ident = $text:literal $flags:expr),+ $(,)?) => {
         /// A kind of section, in the order in which a file has them.

@@ -28,8 +28,8 @@ pub(crate) struct SignWriter<'a> {
 impl SignWriter<'_> {
     /// Writes everything but the module, and the warnings, which are about the file that the program was read from.
     pub(crate) fn write(&mut self, program: &ExportedProgram) -> Result<()> {
-        self.words.pair(program.schema_version.0 as u64);
-        self.words.pair(program.schema_version.1 as u64);
+        self.words.version(program.schema_version.0)?;
+        self.words.version(program.schema_version.1)?;
         self.text(&program.torch_version)?;
         self.list(&program.signature.input_specs, Self::input_spec)?;
         self.list(&program.signature.output_specs, Self::output_spec)?;
@@ -66,10 +66,7 @@ impl SignWriter<'_> {
             }
             None => self.words.word(0),
         }
-        self.map(&program.opset_version, |it, version| {
-            it.words.pair(*version as u64);
-            Ok(())
-        })?;
+        self.map(&program.opset_version, |it, version| it.words.version(*version))?;
         self.map(&program.namedtuple_fields, |it, fields| it.list(fields, |it, text| it.text(text)))?;
         self.map(&program.extra_files, |it, text| it.text(text))
     }
@@ -129,7 +126,7 @@ pub(crate) struct SignReader<'a, 'b> {
 impl SignReader<'_, '_> {
     /// Reads everything but the module.
     pub(crate) fn read(mut self, module: GraphModule) -> Result<ExportedProgram> {
-        let schema_version = (self.cursor.pair()? as i64, self.cursor.pair()? as i64);
+        let schema_version = (self.cursor.version()?, self.cursor.version()?);
         let torch_version = self.text()?;
         let signature = GraphSignature {
             input_specs: self.list(4, "inputs", Self::input_spec)?,
@@ -150,7 +147,7 @@ impl SignReader<'_, '_> {
                 Some(values.collect::<Result<Vec<_>>>()?)
             }
         };
-        let opset_version = self.map(3, "operator sets", |it| Ok(it.cursor.pair()? as i64))?;
+        let opset_version = self.map(3, "operator sets", |it| it.cursor.version())?;
         let namedtuple_fields = self.map(2, "named tuples", |it| it.list(1, "fields", Self::text))?;
         let extra_files = self.map(2, "files", Self::text)?;
         self.cursor.finish()?;

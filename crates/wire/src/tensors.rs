@@ -36,13 +36,13 @@ impl TensorWriter {
         let mut words = Words::default();
         words.count(self.storages.len())?;
         words.count(self.tensors.len())?;
-        self.storages.values().for_each(|it| words.pair(it.len() as u64));
+        self.storages.values().try_for_each(|it| words.size(it.len()))?;
         for tensor in &self.tensors {
             let storage = self.storages.get_index_of(&tensor.storage().id()).expect("push adds the storage");
             words.count(storage)?;
             words.tagged(number_of(DType::ALL, &tensor.dtype()) as u32, tensor.rank())?;
-            tensor.sizes().iter().chain(tensor.strides()).for_each(|&it| words.pair(it as u64));
-            words.pair(tensor.offset() as u64);
+            tensor.sizes().iter().chain(tensor.strides()).try_for_each(|&it| words.size(it))?;
+            words.size(tensor.offset())?;
         }
         Ok(Some(words.into_bytes()))
     }

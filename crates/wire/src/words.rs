@@ -1,6 +1,6 @@
 //! Writing one section.
 
-use crate::format::MAX_PAYLOAD;
+use crate::format::{EXACT, MAX_PAYLOAD};
 use tracefx_core::{Code, Diagnostic, Result};
 
 /// The words of a section that is being written.
@@ -20,6 +20,18 @@ impl Words {
     pub(crate) fn pair(&mut self, value: u64) {
         self.0.push(value as u32);
         self.0.push((value >> 32) as u32);
+    }
+
+    /// A number that JavaScript holds exactly, as two words.
+    pub(crate) fn size(&mut self, value: usize) -> Result<()> {
+        self.pair(value as u64);
+        if (value as u64) < EXACT { Ok(()) } else { Err(inexact(&value)) }
+    }
+
+    /// A version, likewise.
+    pub(crate) fn version(&mut self, value: i64) -> Result<()> {
+        self.pair(value as u64);
+        if value.unsigned_abs() < EXACT { Ok(()) } else { Err(inexact(&value)) }
     }
 
     /// The number of things that follow.
@@ -62,6 +74,10 @@ pub(crate) fn tagged(tag: u32, payload: usize) -> Result<u32> {
         Ok(payload) if payload <= MAX_PAYLOAD => Ok(tag | payload << 8),
         Ok(_) | Err(_) => Err(too_large(payload, MAX_PAYLOAD)),
     }
+}
+
+fn inexact(value: &dyn std::fmt::Display) -> Diagnostic {
+    Diagnostic::new(Code::LimitExceeded, format!("sizes and versions are below 2^53, and {value} is not"))
 }
 
 fn too_large(count: usize, limit: u32) -> Diagnostic {

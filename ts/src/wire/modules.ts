@@ -7,7 +7,7 @@ import { ATTRIBUTE, MAX_DEPTH } from "../bindings/wire.ts";
 import { fxError } from "../errors.ts";
 import { type Attribute, GraphModule } from "../graph/module.ts";
 import type { Cursor } from "./cursor.ts";
-import type { EncodeOptions } from "./options.ts";
+import { DEFAULT_LIMITS, type EncodeOptions } from "./options.ts";
 import type { Strings, StringWriter } from "./strings.ts";
 import type { Tensors, TensorWriter } from "./tensors.ts";
 import type { WordWriter } from "./writer.ts";
@@ -16,13 +16,16 @@ type TensorKind = Exclude<Attribute["kind"], "module">;
 
 const KINDS: readonly TensorKind[] = ["parameter", "buffer", "constant"];
 
-/** The modules of a tree, in the order in which a file has them. */
+/** The modules of a tree, in the order in which a file has them. One that stands in two places is there twice. */
 export function modulesOf(root: GraphModule): GraphModule[] {
   const modules = [root];
   let level = 0;
   for (let depth = 0; level < modules.length; depth++) {
     if (depth >= MAX_DEPTH) throw fxError("LimitExceeded", `modules are nested deeper than ${MAX_DEPTH} levels`);
     const end = modules.length;
+    if (end > DEFAULT_LIMITS.modules) {
+      throw fxError("LimitExceeded", `there are more than ${DEFAULT_LIMITS.modules} modules`);
+    }
     for (; level < end; level++) {
       for (const attribute of (modules[level] as GraphModule).attributes.values()) {
         if (attribute.kind === "module" && attribute.module instanceof GraphModule) modules.push(attribute.module);

@@ -38,6 +38,7 @@ export class WordWriter {
 
   /** A number that is not negative and exact, as two words, the lower one first. */
   size(value: number): void {
+    if (!Number.isSafeInteger(value)) throw fxError("LimitExceeded", `sizes are below 2^53, and ${value} is not`);
     this.word(value >>> 0);
     this.word(Math.floor(value / 2 ** 32));
   }
