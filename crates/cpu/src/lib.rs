@@ -40,8 +40,10 @@ mod pooling;
 mod pooling_backward;
 mod product;
 mod real;
+mod reduce;
 mod reshape;
 mod resize;
+mod scan;
 mod softmax;
 mod sort;
 mod special;
@@ -78,8 +80,10 @@ const TABLES: &[&[(&str, Kernel)]] = &[
     pad::KERNELS,
     pooling::KERNELS,
     pooling_backward::KERNELS,
+    reduce::KERNELS,
     reshape::KERNELS,
     resize::KERNELS,
+    scan::KERNELS,
     softmax::KERNELS,
     sort::KERNELS,
     ternary::KERNELS,

@@ -38,6 +38,11 @@ impl<'a, T> Args<'a, T> {
         Args { op, values }
     }
 
+    /// The position of the argument of this name, which not all overloads have.
+    pub fn position(&self, name: &str) -> Option<usize> {
+        self.op.schema.args.iter().position(|it| it.name == name)
+    }
+
     /// A tensor.
     ///
     /// # Errors

@@ -29,6 +29,7 @@ mod value;
 pub use args::{Args, Operand};
 pub use bind::bind;
 pub use decompose::{Builder, Cx, TensorRef, Traced};
+pub use families::reduced_dims;
 pub use infer::{Output, broadcast, contiguous, normalize_dim};
 pub use op::{Decompose, Infer, Op, OpDef, Rule, Tags, Tol};
 pub use promotion::{TypeOf, complex_of, promote, promote_types};

@@ -38,19 +38,14 @@ pub(crate) const OPS: &[OpDef] = &[
     OpDef::in_place("aten::zero_(Tensor(a!) self) -> Tensor(a!)", "aten.zero.default").doc("In place: a tensor as `self`, full of zeros."),
 ];
 
-/// The position of an argument that some overloads have.
-pub(crate) fn position<T>(args: &Args<'_, T>, name: &str) -> Option<usize> {
-    args.op.schema.args.iter().position(|it| it.name == name)
-}
-
 /// The memory format that was asked for.
 pub(crate) fn memory_format<T>(args: &Args<'_, T>) -> Result<Option<MemoryFormat>> {
-    position(args, "memory_format").map_or(Ok(None), |it| args.opt_memory_format(it))
+    args.position("memory_format").map_or(Ok(None), |it| args.opt_memory_format(it))
 }
 
 /// Refuses layouts other than strided ones.
 pub(crate) fn check_layout<T>(args: &Args<'_, T>) -> Result<()> {
-    match position(args, "layout").map(|it| &args.values[it]) {
+    match args.position("layout").map(|it| &args.values[it]) {
         Some(Value::Layout(layout)) if *layout != Layout::Strided => {
             Err(args.unsupported(format!("the layout {layout} is not implemented")))
         }
@@ -102,7 +97,7 @@ fn converted(args: &Args<'_, TensorMeta>, dtype: DType, format: Option<MemoryFor
 
 /// The device that was asked for.
 pub(crate) fn device<T>(args: &Args<'_, T>, own: &Device) -> Device {
-    match position(args, "device").map(|it| &args.values[it]) {
+    match args.position("device").map(|it| &args.values[it]) {
         Some(Value::Device(device)) => device.clone(),
         Some(_) | None => own.clone(),
     }
@@ -117,7 +112,7 @@ fn to_copy(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
 fn to(args: &Args<'_, TensorMeta>, dtype: DType) -> Result<Vec<Output>> {
     check_layout(args)?;
     let this = args.tensor(0)?;
-    let is_copy = position(args, "copy").map_or(Ok(false), |it| args.bool(it))?;
+    let is_copy = args.position("copy").map_or(Ok(false), |it| args.bool(it))?;
     let format = memory_format(args)?;
     let lies_right = match format {
         None | Some(MemoryFormat::Preserve) => true,

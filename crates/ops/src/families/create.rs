@@ -1,7 +1,7 @@
 //! New tensors: constants, ranges, diagonals.
 
 use crate::elementwise::check_fits;
-use crate::families::copy::{check_layout, device, formatted, memory_format, position};
+use crate::families::copy::{check_layout, device, formatted, memory_format};
 use crate::{Args, OpDef, Operand, Output, Tags, Tol, Value, contiguous};
 use tracefx_core::{Code, DType, DTypeKind, Diagnostic, MemoryFormat, Result, Scalar};
 use tracefx_ir::TensorMeta;
@@ -46,7 +46,7 @@ pub(crate) const OPS: &[OpDef] = &[
 /// The dtype that was asked for.
 fn dtype<T>(args: &Args<'_, T>) -> Result<Option<DType>> {
     check_layout(args)?;
-    position(args, "dtype").map_or(Ok(None), |it| args.opt_dtype(it))
+    args.position("dtype").map_or(Ok(None), |it| args.opt_dtype(it))
 }
 
 /// A new tensor on the device that was asked for.
@@ -60,13 +60,13 @@ fn fresh<T>(args: &Args<'_, T>, meta: TensorMeta) -> Result<Vec<Output>> {
 
 /// Of the sizes in the argument `size`; of the dtype of `self` where there is one.
 fn sized(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
-    let size = position(args, "size").ok_or_else(|| args.invalid("there is no argument `size`"))?;
+    let size = args.position("size").ok_or_else(|| args.invalid("there is no argument `size`"))?;
     let own = match size {
         0 => DType::Float32,
         _ => args.tensor(0)?.dtype,
     };
     let dtype = dtype(args)?.unwrap_or(own);
-    if let Some(value) = position(args, "fill_value") {
+    if let Some(value) = args.position("fill_value") {
         check_fits(args.scalar(value)?, dtype)?;
     }
     let format = memory_format(args)?.unwrap_or(MemoryFormat::Contiguous);
@@ -75,7 +75,7 @@ fn sized(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
 
 fn strided(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     let Output::Tensor(meta) = sized(args)?.swap_remove(0) else { return Err(args.invalid("not a tensor")) };
-    let stride = position(args, "stride").ok_or_else(|| args.invalid("there is no argument `stride`"))?;
+    let stride = args.position("stride").ok_or_else(|| args.invalid("there is no argument `stride`"))?;
     let strides = args.sym_ints(stride)?;
     if strides.len() != meta.sizes.len() {
         let what = format!(
@@ -123,7 +123,7 @@ fn scalar_tensor(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
 fn like(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     let this = args.tensor(0)?;
     let dtype = dtype(args)?.unwrap_or(this.dtype);
-    if let Some(value) = position(args, "fill_value") {
+    if let Some(value) = args.position("fill_value") {
         check_fits(args.scalar(value)?, dtype)?;
     }
     let format = memory_format(args)?.unwrap_or(MemoryFormat::Preserve);

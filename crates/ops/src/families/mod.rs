@@ -28,10 +28,12 @@ mod pad;
 mod pooling;
 mod pooling_backward;
 mod recurrent;
+mod reduce;
 mod repeat;
 mod reshape;
 mod resize;
 mod scalar;
+mod scan;
 mod slice;
 mod softmax;
 mod sort;
@@ -43,6 +45,8 @@ mod unfold;
 mod vector;
 mod view;
 mod write;
+
+pub use reduce::reduced_dims;
 
 /// The tables of all families.
 pub(crate) const ALL: &[&[OpDef]] = &[
@@ -72,10 +76,12 @@ pub(crate) const ALL: &[&[OpDef]] = &[
     pooling::OPS,
     pooling_backward::OPS,
     recurrent::OPS,
+    reduce::OPS,
     repeat::OPS,
     reshape::OPS,
     resize::OPS,
     scalar::OPS,
+    scan::OPS,
     slice::OPS,
     softmax::OPS,
     sort::OPS,

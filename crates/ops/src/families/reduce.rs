@@ -1,0 +1,252 @@
+//! Reductions: dimensions become one value.
+
+use crate::elementwise::{laid_out, to_float};
+use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, normalize_dim};
+use tracefx_core::{Code, DType, DTypeKind, Diagnostic, Result};
+use tracefx_ir::TensorMeta;
+use tracefx_sym::SymInt;
+
+/// The rows of this family.
+pub(crate) const OPS: &[OpDef] = &[
+    OpDef::new("aten::sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", sum).tags(Tags::REDUCTION).tolerance(Tol::Default).doc("The sum."),
+    OpDef::new("aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", sum).tags(Tags::REDUCTION).tolerance(Tol::Default).tags(Tags::CORE).doc("The sum along dimensions."),
+    OpDef::new("aten::nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", sum).tags(Tags::REDUCTION).tolerance(Tol::Default).doc("The sum, with NaN as zero."),
+    OpDef::new("aten::prod(Tensor self, *, ScalarType? dtype=None) -> Tensor", sum).tags(Tags::REDUCTION).tolerance(Tol::Default).tags(Tags::CORE).doc("The product."),
+    OpDef::new("aten::prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", sum).tags(Tags::REDUCTION).tolerance(Tol::Default).tags(Tags::CORE).doc("The product along a dimension."),
+    OpDef::new("aten::mean(Tensor self, *, ScalarType? dtype=None) -> Tensor", mean).tags(Tags::REDUCTION).tolerance(Tol::Default).tags(Tags::CORE).doc("The mean."),
+    OpDef::new("aten::mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", mean).tags(Tags::REDUCTION).tolerance(Tol::Default).tags(Tags::CORE).doc("The mean along dimensions."),
+    OpDef::composite("aten::nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", nanmean).doc("The mean of what is not NaN."),
+    OpDef::new("aten::amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", extremum).tags(Tags::REDUCTION).tags(Tags::CORE).doc("The largest element along dimensions."),
+    OpDef::new("aten::amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", extremum).tags(Tags::REDUCTION).tags(Tags::CORE).doc("The smallest element along dimensions."),
+    OpDef::new("aten::max(Tensor self) -> Tensor", extremum).tags(Tags::REDUCTION).doc("The largest element."),
+    OpDef::new("aten::min(Tensor self) -> Tensor", extremum).tags(Tags::REDUCTION).doc("The smallest element."),
+    OpDef::new("aten::aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)", aminmax).tags(Tags::REDUCTION).doc("The smallest and the largest element."),
+    OpDef::new("aten::max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", with_index).tags(Tags::REDUCTION).tags(Tags::CORE).doc("The largest element along a dimension, and where it is."),
+    OpDef::new("aten::min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", with_index).tags(Tags::REDUCTION).tags(Tags::CORE).doc("The smallest element along a dimension, and where it is."),
+    OpDef::new("aten::argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", arg).tags(Tags::REDUCTION).tags(Tags::CORE).doc("Where the largest element is."),
+    OpDef::new("aten::argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", arg).tags(Tags::REDUCTION).tags(Tags::CORE).doc("Where the smallest element is."),
+    OpDef::new("aten::any(Tensor self) -> Tensor", any).tags(Tags::REDUCTION).tags(Tags::CORE).doc("Whether an element is not zero."),
+    OpDef::new("aten::any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", any).tags(Tags::REDUCTION).tags(Tags::CORE).doc("Whether an element along a dimension is not zero."),
+    OpDef::new("aten::any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", any).tags(Tags::REDUCTION).tags(Tags::CORE).doc("Whether an element along dimensions is not zero."),
+    OpDef::new("aten::all(Tensor self) -> Tensor", any).tags(Tags::REDUCTION).doc("Whether no element is zero."),
+    OpDef::new("aten::all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", any).tags(Tags::REDUCTION).doc("Whether no element along a dimension is zero."),
+    OpDef::new("aten::all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", any).tags(Tags::REDUCTION).doc("Whether no element along dimensions is zero."),
+    OpDef::new("aten::count_nonzero(Tensor self, int? dim=None) -> Tensor", count).tags(Tags::REDUCTION).doc("How many elements are not zero."),
+    OpDef::new("aten::count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor", count).tags(Tags::REDUCTION).doc("How many elements along dimensions are not zero."),
+    OpDef::new("aten::var(Tensor self, bool unbiased=True) -> Tensor", var).tags(Tags::REDUCTION).tolerance(Tol::Default).doc("The variance."),
+    OpDef::new("aten::var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor", var).tags(Tags::REDUCTION).tolerance(Tol::Default).tags(Tags::CORE).doc("The variance along dimensions."),
+    OpDef::new("aten::var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor", var).tags(Tags::REDUCTION).tolerance(Tol::Default).tags(Tags::CORE).doc("The variance along dimensions, of which `correction` degrees of freedom are used up."),
+    OpDef::new("aten::std(Tensor self, bool unbiased=True) -> Tensor", var).tags(Tags::REDUCTION).tolerance(Tol::Default).doc("The standard deviation."),
+    OpDef::new("aten::std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor", var).tags(Tags::REDUCTION).tolerance(Tol::Default).doc("The standard deviation along dimensions."),
+    OpDef::new("aten::std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor", var).tags(Tags::REDUCTION).tolerance(Tol::Default).doc("The standard deviation along dimensions, of which `correction` degrees of freedom are used up."),
+    OpDef::new("aten::var_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)", var_mean).tags(Tags::REDUCTION).tolerance(Tol::Default).doc("The variance and the mean."),
+    OpDef::new("aten::var_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)", var_mean).tags(Tags::REDUCTION).tolerance(Tol::Default).doc("The variance and the mean along dimensions."),
+    OpDef::new("aten::var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)", var_mean).tags(Tags::REDUCTION).tolerance(Tol::Default).doc("The variance and the mean along dimensions, of which `correction` degrees of freedom are used up."),
+    OpDef::new("aten::std_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)", var_mean).tags(Tags::REDUCTION).tolerance(Tol::Default).doc("The standard deviation and the mean."),
+    OpDef::new("aten::std_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)", var_mean).tags(Tags::REDUCTION).tolerance(Tol::Default).doc("The standard deviation and the mean along dimensions."),
+    OpDef::new("aten::std_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)", var_mean).tags(Tags::REDUCTION).tolerance(Tol::Default).doc("The standard deviation and the mean along dimensions, of which `correction` degrees of freedom are used up."),
+    OpDef::new("aten::linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", norm).tags(Tags::REDUCTION).tolerance(Tol::Default).doc("The norm of vectors: `sum(abs(x)**ord)**(1/ord)`."),
+    OpDef::new("aten::norm.Scalar(Tensor self, Scalar p=2) -> Tensor", norm).tags(Tags::REDUCTION).tolerance(Tol::Default).doc("The norm of all elements as one vector."),
+    OpDef::new("aten::norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor", norm).tags(Tags::REDUCTION).tolerance(Tol::Default).doc("The norm of vectors along dimensions."),
+    OpDef::new("aten::norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType dtype) -> Tensor", norm).tags(Tags::REDUCTION).tolerance(Tol::Default).doc("The norm of vectors along dimensions, computed in a dtype."),
+    OpDef::new("aten::norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor", norm).tags(Tags::REDUCTION).tolerance(Tol::Default).doc("The norm of all elements as one vector, computed in a dtype."),
+    OpDef::new("aten::logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", logsumexp).tags(Tags::REDUCTION).tolerance(Tol::Default).doc("`log(sum(exp(x)))`, computed without overflow."),
+];
+
+/// For each dimension of the first argument whether the call reduces it: the argument `dim` is an int, a list, or
+/// missing; the last and the empty list mean all of them.
+///
+/// # Errors
+/// `IndexOutOfRange`; `InvalidArgument` where a dimension is named twice; `ShapeMismatch` beyond 64 dimensions.
+pub fn reduced_dims<T>(args: &Args<'_, T>, rank: usize) -> Result<Vec<bool>> {
+    if rank > 64 {
+        return Err(args.bad_shape("only tensors with up to 64 dims are supported"));
+    }
+    let dims = match args.position("dim") {
+        Some(index) => match &args.values[index] {
+            Value::Int(_) => vec![args.int(index)?],
+            Value::List(_) => args.ints(index)?,
+            _ => Vec::new(),
+        },
+        None => Vec::new(),
+    };
+    if dims.is_empty() {
+        return Ok(vec![true; rank]);
+    }
+    let mut is_reduced = vec![false; rank.max(1)];
+    for dim in dims {
+        let dim = normalize_dim(args, dim, rank)?;
+        if std::mem::replace(&mut is_reduced[dim], true) {
+            return Err(args.invalid(format!("dim {dim} appears multiple times in the list of dims")));
+        }
+    }
+    is_reduced.truncate(rank);
+    Ok(is_reduced)
+}
+
+/// A result of this dtype, without the reduced dimensions or with ones for them.
+fn reduced(args: &Args<'_, TensorMeta>, dtype: DType) -> Result<Output> {
+    let this = args.tensor(0)?;
+    let is_reduced = reduced_dims(args, this.sizes.len())?;
+    let keeps = args.position("keepdim").map_or(Ok(false), |it| args.bool(it))?;
+    let (mut sizes, mut strides) = (Vec::new(), Vec::new());
+    for (dim, is_reduced) in is_reduced.into_iter().enumerate() {
+        if !is_reduced {
+            sizes.push(this.sizes[dim].clone());
+            strides.push(this.strides[dim].clone());
+        } else if keeps {
+            sizes.push(SymInt::ONE);
+            strides.push(SymInt::ZERO);
+        }
+    }
+    let kept = TensorMeta { sizes: sizes.clone(), strides, ..this.clone() };
+    Ok(Output::Tensor(laid_out(dtype, sizes, &[&kept])))
+}
+
+fn dtype(args: &Args<'_, TensorMeta>) -> Result<Option<DType>> {
+    args.position("dtype").map_or(Ok(None), |it| args.opt_dtype(it))
+}
+
+fn sum(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    let this = args.tensor(0)?.dtype;
+    let own = if this.kind() <= DTypeKind::Int { DType::Int64 } else { this };
+    Ok(vec![reduced(args, dtype(args)?.unwrap_or(own))?])
+}
+
+fn mean(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    let asked = dtype(args)?;
+    let dtype = asked.unwrap_or(args.tensor(0)?.dtype);
+    if dtype.kind() <= DTypeKind::Int {
+        let (what, kind) = match asked {
+            Some(_) => ("could not infer output dtype. Optional dtype", "dtype"),
+            None => ("could not infer output dtype. Input dtype", "input"),
+        };
+        let what =
+            format!("mean(): {what} must be either a floating point or complex dtype. Got {kind}: {}", dtype.name());
+        return Err(Diagnostic::new(Code::DTypeMismatch, what));
+    }
+    Ok(vec![reduced(args, dtype)?])
+}
+
+fn nanmean(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+    let this = args.values[0].clone();
+    let dim_and_keepdim = [args.values[1].clone(), args.values[2].clone()];
+    let dtype = [("dtype", args.values[3].clone())];
+    let is_nan = cx.call("aten.isnan.default", [this.clone()])?;
+    let is_number = cx.call("aten.logical_not.default", [is_nan])?;
+    let n = cx.call("aten.sum.dim_IntList", [is_number].into_iter().chain(dim_and_keepdim.clone()))?;
+    let sum = cx.call_with("aten.nansum.default", [this].into_iter().chain(dim_and_keepdim), &dtype)?;
+    Ok(vec![cx.call("aten.div.Tensor", [sum, n])?])
+}
+
+/// Refuses to look for an element where there is none.
+fn check_not_empty(args: &Args<'_, TensorMeta>) -> Result<()> {
+    let this = args.tensor(0)?;
+    let name = &args.op.schema.name;
+    let has_dims = args.position("dim").is_some_and(|it| match &args.values[it] {
+        Value::None => false,
+        Value::List(items) => !items.is_empty(),
+        _ => true,
+    });
+    for (dim, is_reduced) in reduced_dims(args, this.sizes.len())?.into_iter().enumerate() {
+        if this.sizes[dim] == 0 && !has_dims {
+            return Err(args.bad_shape(format!(
+                "{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim \
+                 with the 'dim' argument."
+            )));
+        }
+        if is_reduced && this.sizes[dim] == 0 {
+            return Err(args.bad_shape(format!("{name}(): Expected reduction dim {dim} to have non-zero size.")));
+        }
+    }
+    Ok(())
+}
+
+fn extremum(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    check_not_empty(args)?;
+    Ok(vec![reduced(args, args.tensor(0)?.dtype)?])
+}
+
+fn aminmax(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    check_not_empty(args)?;
+    let result = reduced(args, args.tensor(0)?.dtype)?;
+    Ok(vec![result.clone(), result])
+}
+
+fn with_index(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    check_not_empty(args)?;
+    Ok(vec![reduced(args, args.tensor(0)?.dtype)?, reduced(args, DType::Int64)?])
+}
+
+fn arg(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    check_not_empty(args)?;
+    let keeps = args.bool(2)?;
+    let mut result = reduced(args, DType::Int64)?;
+    if let (true, true, Output::Tensor(meta)) = (args.is_none(1), keeps, &mut result) {
+        let rank = args.tensor(0)?.sizes.len();
+        *meta = TensorMeta::contiguous(DType::Int64, vec![SymInt::ONE; rank]);
+    }
+    Ok(vec![result])
+}
+
+fn any(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    // PyTorch's uint8 was its bool once, and stays what it is here.
+    let dtype = if args.tensor(0)?.dtype == DType::UInt8 { DType::UInt8 } else { DType::Bool };
+    Ok(vec![reduced(args, dtype)?])
+}
+
+fn count(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    Ok(vec![reduced(args, DType::Int64)?])
+}
+
+fn var(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    let dtype = args.tensor(0)?.dtype;
+    if dtype.kind() <= DTypeKind::Int {
+        let what = format!("{} only support floating point and complex dtypes", args.op.schema.name);
+        return Err(Diagnostic::new(Code::DTypeMismatch, what));
+    }
+    let real = match dtype {
+        DType::Complex64 => DType::Float32,
+        DType::Complex128 => DType::Float64,
+        other => other,
+    };
+    Ok(vec![reduced(args, real)?])
+}
+
+fn var_mean(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    let mut results = var(args)?;
+    results.push(reduced(args, args.tensor(0)?.dtype)?);
+    Ok(results)
+}
+
+fn norm(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    let this = args.tensor(0)?;
+    let dtype = dtype(args)?.unwrap_or(this.dtype);
+    if dtype.kind() <= DTypeKind::Int {
+        let what = format!(
+            "{}: Expected a floating point or complex tensor as input. Got {}",
+            args.op.schema.name.replace('_', "."),
+            dtype.name()
+        );
+        return Err(Diagnostic::new(Code::DTypeMismatch, what));
+    }
+    let real = match dtype {
+        DType::Complex64 => DType::Float32,
+        DType::Complex128 => DType::Float64,
+        other => other,
+    };
+    let ord = args.opt_float(1)?.unwrap_or(2.0);
+    let is_reduced = reduced_dims(args, this.sizes.len())?;
+    let is_empty = is_reduced.iter().zip(&this.sizes).any(|(&is_reduced, size)| is_reduced && *size == 0);
+    if is_empty && (ord < 0.0 || ord == f64::INFINITY) {
+        return Err(args.bad_shape(format!(
+            "linalg.vector_norm cannot compute the {ord} norm on an empty tensor because the operation does not have \
+             an identity"
+        )));
+    }
+    Ok(vec![reduced(args, real)?])
+}
+
+fn logsumexp(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    Ok(vec![reduced(args, to_float(args.tensor(0)?.dtype))?])
+}

@@ -1,0 +1,60 @@
+//! Scans: each element of the result depends on those before it along a dimension.
+
+use crate::elementwise::laid_out;
+use crate::{Args, OpDef, Output, Tags, Tol, contiguous, normalize_dim};
+use tracefx_core::{Code, DType, DTypeKind, Diagnostic, Result};
+use tracefx_ir::TensorMeta;
+
+/// The rows of this family.
+pub(crate) const OPS: &[OpDef] = &[
+    OpDef::new("aten::cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", cumulative)
+        .tolerance(Tol::Default)
+        .tags(Tags::CORE)
+        .doc("The sums of the elements so far."),
+    OpDef::new("aten::cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", cumulative)
+        .tolerance(Tol::Default)
+        .doc("The products of the elements so far."),
+    OpDef::new("aten::logcumsumexp(Tensor self, int dim) -> Tensor", logcumsumexp)
+        .tolerance(Tol::Default)
+        .doc("The logarithms of the sums of the exponentials so far."),
+    OpDef::new("aten::cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)", cumulative_extremum)
+        .doc("The largest elements so far, and where they are."),
+    OpDef::new("aten::cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)", cumulative_extremum)
+        .doc("The smallest elements so far, and where they are."),
+    OpDef::in_place(
+        "aten::cumsum_(Tensor(a!) self, int dim, *, ScalarType? dtype=None) -> Tensor(a!)",
+        "aten.cumsum.default",
+    )
+    .doc("In place: the sums of the elements so far."),
+    OpDef::in_place(
+        "aten::cumprod_(Tensor(a!) self, int dim, *, ScalarType? dtype=None) -> Tensor(a!)",
+        "aten.cumprod.default",
+    )
+    .doc("In place: the products of the elements so far."),
+];
+
+fn cumulative(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    let this = args.tensor(0)?;
+    normalize_dim(args, args.int(1)?, this.sizes.len())?;
+    let own = if this.dtype.kind() <= DTypeKind::Int { DType::Int64 } else { this.dtype };
+    let dtype = args.opt_dtype(2)?.unwrap_or(own);
+    Ok(vec![Output::Tensor(laid_out(dtype, this.sizes.clone(), &[this]))])
+}
+
+fn logcumsumexp(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    let this = args.tensor(0)?;
+    normalize_dim(args, args.int(1)?, this.sizes.len())?;
+    if this.dtype.kind() <= DTypeKind::Int {
+        let what = format!("\"logcumsumexp_out_cpu\" not implemented for '{}'", this.dtype.name());
+        return Err(Diagnostic::new(Code::DTypeMismatch, what));
+    }
+    Ok(vec![Output::Tensor(laid_out(this.dtype, this.sizes.clone(), &[this]))])
+}
+
+fn cumulative_extremum(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    let this = args.tensor(0)?;
+    normalize_dim(args, args.int(1)?, this.sizes.len())?;
+    let mut results = contiguous(this.dtype, this.sizes.clone());
+    results.extend(contiguous(DType::Int64, this.sizes.clone()));
+    Ok(results)
+}
