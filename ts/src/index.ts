@@ -23,6 +23,7 @@ export { Graph, type InsertScope, type NodeQuery } from "./graph/graph.ts";
 export { type Attribute, GraphModule, type LeafModule } from "./graph/module.ts";
 export { Node, type Opcode, type ReplaceOptions } from "./graph/node.ts";
 export type { NodeList } from "./graph/nodeList.ts";
+export { SymExpr, type SymInt, TensorMeta, type TensorMetaFields, type Val, ValSequence } from "./graph/val.ts";
 export {
   Complex,
   complex,

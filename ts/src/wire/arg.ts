@@ -201,8 +201,13 @@ function isDeviceType(type: string): boolean {
 
 /** Reads a float, as a number where that says all. */
 export function readFloat(cursor: Cursor): number | Float {
-  const float = Float.ofBits(cursor.bits());
-  return isInt(float.value) || float.nanBits !== undefined ? float : float.value;
+  const value = cursor.peekFloat();
+  if (Number.isNaN(value)) {
+    const float = Float.ofBits(cursor.bits());
+    return float.nanBits === undefined ? value : float;
+  }
+  cursor.bytes(8);
+  return isInt(value) ? new Float(value) : value;
 }
 
 /** Reads a bool that is a payload or a word. */

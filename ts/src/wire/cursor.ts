@@ -54,6 +54,12 @@ export class Cursor {
     return (BigInt(high) << 32n) | BigInt(low);
   }
 
+  /** The next two words as a float; of a NaN it may not have all bits, which {@link bits} then gives. */
+  peekFloat(): number {
+    if (this.rest < 8) throw this.#endsEarly();
+    return this.#view.getFloat64(this.#at, true);
+  }
+
   /** The next two words as a number that is not negative, and exact. */
   size(): number {
     const [low, high] = [this.word(), this.word()];

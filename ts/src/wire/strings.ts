@@ -81,19 +81,14 @@ export class Strings {
     const padding = cursor.bytes((4 - (last % 4)) % 4);
     if (padding.some((it) => it !== 0)) throw cursor.fail("the bytes after the last string are not zero");
     cursor.finish();
-    const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
     const seen = new Set<string>();
     let start = 0;
+    const text = textReader(cursor, bytes);
     for (const end of ends) {
-      let text: string;
-      try {
-        text = decoder.decode(bytes.slice(start, end));
-      } catch {
-        throw cursor.fail(`string ${seen.size} is not UTF-8`);
-      }
-      if (seen.has(text)) throw cursor.fail(`string ${seen.size} is there twice`);
-      seen.add(text);
-      this.#items.push(text);
+      const it = text(start, end, seen.size);
+      if (seen.has(it)) throw cursor.fail(`string ${seen.size} is there twice`);
+      seen.add(it);
+      this.#items.push(it);
       start = end;
     }
   }
@@ -127,4 +122,20 @@ export class Strings {
   finish(tag: SectionName): void {
     if (this.#used < this.size) throw fxError("WireMalformed", `${tag}: nothing uses string ${this.#used}`);
   }
+}
+
+/** Gives the text of some of these bytes. Where all of them are ASCII they are decoded at once, which is much faster. */
+function textReader(cursor: Cursor, bytes: Uint8Array): (start: number, end: number, index: number) => string {
+  const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+  if (bytes.every((it) => it < 0x80)) {
+    const all = decoder.decode(bytes.slice());
+    return (start, end) => all.slice(start, end);
+  }
+  return (start, end, index) => {
+    try {
+      return decoder.decode(bytes.slice(start, end));
+    } catch {
+      throw cursor.fail(`string ${index} is not UTF-8`);
+    }
+  };
 }

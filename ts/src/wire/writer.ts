@@ -66,8 +66,9 @@ export class WordWriter {
     if (nanBits !== undefined) this.bits(nanBits);
     else if (Number.isNaN(value)) this.bits(0x7ff8000000000000n);
     else {
-      this.bits(0n);
-      this.#view.setFloat64(this.#length - 8, value, true);
+      if (this.#length + 8 > this.#bytes.length) this.#grow();
+      this.#view.setFloat64(this.#length, value, true);
+      this.#length += 8;
     }
   }
 
