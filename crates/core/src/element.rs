@@ -13,6 +13,11 @@ mod sealed {
 pub struct Bool8(u8);
 
 impl Bool8 {
+    /// `false`.
+    pub const FALSE: Bool8 = Bool8(0);
+    /// `true`.
+    pub const TRUE: Bool8 = Bool8(1);
+
     /// Whether the byte is non-zero.
     pub const fn get(self) -> bool {
         self.0 != 0
