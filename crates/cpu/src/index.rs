@@ -2,17 +2,14 @@
 
 use crate::dense::fill;
 use crate::element::Arithmetic;
-use crate::lookup::indices;
+use crate::lookup::{Wrap, indices, position};
 use crate::strided::{Axis, Places, copy, gather_places, zip};
-use tracefx_core::{Code, DType, Diagnostic, Element, Result, Tensor, with_element};
+use tracefx_core::{DType, Diagnostic, Result, Tensor, with_element};
 use tracefx_exec::Kernel;
-use tracefx_ops::{Args, Value};
+use tracefx_ops::Args;
 
-pub(crate) const KERNELS: &[(&str, Kernel)] = &[
-    ("aten.index.Tensor", Kernel::Fill(index)),
-    ("aten.index_put.default", Kernel::Fill(index_put)),
-    ("aten.nonzero.default", Kernel::Make(nonzero)),
-];
+pub(crate) const KERNELS: &[(&str, Kernel)] =
+    &[("aten.index.Tensor", Kernel::Fill(index)), ("aten.index_put.default", Kernel::Fill(index_put))];
 
 /// What indices select of a tensor: its sizes and places with all indexed dimensions as one, in whose order the result
 /// has them.
@@ -46,7 +43,7 @@ impl Selection {
         let mut at = vec![0usize; broadcast.iter().product()];
         for (dim, index) in given.iter().enumerate() {
             let Some(index) = index.filter(|_| !is_empty) else { continue };
-            let (size, stride) = (base.sizes()[dim] as i64, base.strides()[dim]);
+            let (size, stride) = (base.sizes()[dim], base.strides()[dim]);
             let mut strides = vec![0; broadcast.len()];
             let skipped = broadcast.len() - index.rank();
             for (own, (&size, &stride)) in index.sizes().iter().zip(index.strides()).enumerate() {
@@ -54,11 +51,7 @@ impl Selection {
             }
             let spread = index.as_strided(&broadcast, &strides, index.offset())?;
             for (at, it) in at.iter_mut().zip(indices(&spread)?) {
-                if it < -size || it >= size {
-                    let what = format!("index {it} is out of bounds for dimension {dim} with size {size}");
-                    return Err(Diagnostic::new(Code::IndexOutOfRange, what));
-                }
-                *at += (if it < 0 { it + size } else { it }) as usize * stride;
+                *at += position(it, dim, size, Wrap::Yes)? * stride;
             }
         }
         let is_indexed = |dim: usize| given.get(dim).is_some_and(Option::is_some);
@@ -109,41 +102,4 @@ fn index_put(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
         });
         Ok(())
     }, else Err(Diagnostic::unsupported_dtype(result.dtype(), "index_put")))
-}
-
-fn nonzero(args: &Args<'_, Tensor>) -> Result<Vec<Value<Tensor>>> {
-    let base = args.tensor(0)?;
-    let is_set: Vec<bool> = with_element!(base.dtype(), T => {
-        base.to_vec::<T>()?.into_iter().map(is_nonzero).collect()
-    }, else return Err(Diagnostic::unsupported_dtype(base.dtype(), "nonzero")));
-    let (n, rank) = (is_set.iter().filter(|it| **it).count(), base.rank());
-    // As in PyTorch, each column of the result lies together.
-    let columns = Tensor::zeros(DType::Int64, &[rank, n])?;
-    fill::<i64, _>(&columns, |out| {
-        let mut position = vec![0usize; rank];
-        let mut row = 0;
-        for it in is_set {
-            if it {
-                (0..rank).for_each(|dim| out[dim * n + row] = position[dim] as i64);
-                row += 1;
-            }
-            for dim in (0..rank).rev() {
-                position[dim] += 1;
-                if position[dim] < base.sizes()[dim] {
-                    break;
-                }
-                position[dim] = 0;
-            }
-        }
-    });
-    Ok(vec![Value::Tensor(columns.permuted(&[1, 0]))])
-}
-
-fn is_nonzero<T: Element>(value: T) -> bool {
-    match value.to_scalar() {
-        tracefx_core::Scalar::Bool(it) => it,
-        tracefx_core::Scalar::Int(it) => it != 0,
-        tracefx_core::Scalar::Float(it) => it != 0.0,
-        tracefx_core::Scalar::Complex(it) => it.re != 0.0 || it.im != 0.0,
-    }
 }

@@ -1,6 +1,6 @@
 //! The algorithms of the C++ standard library that PyTorch picks elements with.
 //!
-//! Which of several equal elements `topk`, `median` or `mode` give is whatever these algorithms leave in place, and
+//! Which of several equal elements `topk` or `mode` give is whatever these algorithms leave in place, and
 //! programs are compared with what PyTorch gave; so they are libstdc++'s, comparison by comparison
 //! (`bits/stl_algo.h`, `bits/stl_heap.h`).
 

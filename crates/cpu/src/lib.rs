@@ -33,6 +33,7 @@ mod join;
 mod lookup;
 mod map;
 mod matmul;
+mod nonzero;
 mod norm;
 mod number;
 mod pad;
@@ -44,14 +45,18 @@ mod reduce;
 mod reshape;
 mod resize;
 mod scan;
+mod scatter;
+mod search;
 mod softmax;
 mod sort;
 mod special;
+mod split;
 mod strided;
 mod ternary;
 mod turn;
 mod unary;
 mod unfold;
+mod unique;
 mod vector;
 mod write;
 
@@ -76,6 +81,7 @@ const TABLES: &[&[(&str, Kernel)]] = &[
     join::KERNELS,
     lookup::KERNELS,
     matmul::KERNELS,
+    nonzero::KERNELS,
     norm::KERNELS,
     pad::KERNELS,
     pooling::KERNELS,
@@ -84,12 +90,16 @@ const TABLES: &[&[(&str, Kernel)]] = &[
     reshape::KERNELS,
     resize::KERNELS,
     scan::KERNELS,
+    scatter::KERNELS,
+    search::KERNELS,
     softmax::KERNELS,
     sort::KERNELS,
+    split::KERNELS,
     ternary::KERNELS,
     turn::KERNELS,
     unary::KERNELS,
     unfold::KERNELS,
+    unique::KERNELS,
     vector::KERNELS,
     write::KERNELS,
 ];

@@ -5,14 +5,34 @@ use tracefx_core::{Code, Diagnostic, Element, Result, Tensor, contiguous_strides
 use tracefx_exec::Kernel;
 use tracefx_ops::{Args, normalize_dim};
 
-pub(crate) const KERNELS: &[(&str, Kernel)] =
-    &[("aten.embedding.default", Kernel::Fill(embedding)), ("aten.index_select.default", Kernel::Fill(index_select))];
+pub(crate) const KERNELS: &[(&str, Kernel)] = &[
+    ("aten.embedding.default", Kernel::Fill(embedding)),
+    ("aten.gather.default", Kernel::Fill(gather)),
+    ("aten.index_select.default", Kernel::Fill(index_select)),
+    ("aten.take.default", Kernel::Fill(take)),
+];
 
 /// The numbers of an integer tensor, in row-major order.
 pub(crate) fn indices(tensor: &Tensor) -> Result<Vec<i64>> {
     with_element!(tensor.dtype(), T => {
         Ok(tensor.to_vec::<T>()?.into_iter().map(|it| it.to_scalar().to_i64()).collect())
     }, else Err(Diagnostic::unsupported_dtype(tensor.dtype(), "an index")))
+}
+
+/// Whether an index may count from the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wrap {
+    Yes,
+    No,
+}
+
+/// An index along a dimension of this size as a position.
+pub(crate) fn position(index: i64, dim: usize, size: usize, wrap: Wrap) -> Result<usize> {
+    let at = if index < 0 && wrap == Wrap::Yes { index + size as i64 } else { index };
+    usize::try_from(at).ok().filter(|&at| at < size).ok_or_else(|| {
+        let what = format!("index {index} is out of bounds for dimension {dim} with size {size}");
+        Diagnostic::new(Code::IndexOutOfRange, what)
+    })
 }
 
 /// The places of these positions of a dimension; they count from its front.
@@ -48,4 +68,44 @@ fn embedding(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
     let axes = vec![Axis::At(places), Axis::Step(weight.strides()[1])];
     gather_places(weight, &Places { start: weight.offset(), axes }, &table);
     Ok(())
+}
+
+fn gather(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
+    let (base, index, result) = (args.tensor(0)?, args.tensor(2)?, &results[0]);
+    let dim = normalize_dim(args, args.int(1)?, base.rank())?;
+    let (size, stride) = if base.rank() == 0 { (1, 0) } else { (base.sizes()[dim], base.strides()[dim]) };
+    // The part of the tensor that is as large as the index, seen from the first position of the dimension, row by row.
+    let mut strides = base.strides().to_vec();
+    strides.resize(index.rank(), 0);
+    if let Some(stride) = strides.get_mut(dim) {
+        *stride = 0;
+    }
+    let starts: Vec<usize> = if index.numel() == 0 {
+        Vec::new()
+    } else {
+        base.as_strided(index.sizes(), &strides, base.offset())?.offsets().collect()
+    };
+    let step = |(start, it): (&usize, i64)| Ok(start + position(it, dim, size, Wrap::No)? * stride);
+    let at = starts.iter().zip(indices(index)?).map(step).collect::<Result<Vec<_>>>()?;
+    pick(base, at, result)
+}
+
+/// Fills a row-major result with the elements at these positions of a storage.
+fn pick(base: &Tensor, at: Vec<usize>, result: &Tensor) -> Result<()> {
+    let line = result.as_strided(&[at.len()], &[1], 0)?;
+    gather_places(base, &Places { start: 0, axes: vec![Axis::At(at)] }, &line);
+    Ok(())
+}
+
+fn take(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
+    let (base, n) = (args.tensor(0)?, args.tensor(0)?.numel());
+    let places: Vec<usize> = base.offsets().collect();
+    let place = |it: i64| {
+        let at = if it < 0 { it + n as i64 } else { it };
+        usize::try_from(at).ok().and_then(|at| places.get(at).copied()).ok_or_else(|| {
+            let what = format!("out of range: tried to access index {it} on a tensor of {n} elements.");
+            Diagnostic::new(Code::IndexOutOfRange, what)
+        })
+    };
+    pick(base, indices(args.tensor(1)?)?.into_iter().map(place).collect::<Result<_>>()?, &results[0])
 }

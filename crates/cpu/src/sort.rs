@@ -232,8 +232,8 @@ fn median_of(keys: &[u64], is_float: bool, skips_nan: bool) -> usize {
     }
     let mut order: Vec<usize> = (0..keys.len()).collect();
     let nth = (keys.len() - n_nan).saturating_sub(1) / 2;
-    nth_element(&mut order, nth, &|&a, &b| keys[a] < keys[b]);
-    order[nth]
+    // Of equal elements, PyTorch counts the first ones first.
+    *order.select_nth_unstable_by_key(nth, |&at| (keys[at], at)).1
 }
 
 fn refuse_bool(args: &Args<'_, Tensor>) -> Result<()> {

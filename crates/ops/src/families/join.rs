@@ -109,9 +109,8 @@ fn as_cat(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
 fn stack(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
     let tensors = args.tensors(0)?;
     let Some(first) = tensors.first() else { return Err(args.invalid("stack expects a non-empty TensorList")) };
-    let sizes = cx.meta(**first).sizes.clone();
+    let mut sizes = cx.meta(**first).sizes.clone();
     let dim = normalize_dim(args, args.int(1)?, sizes.len() + 1)? as i64;
-    let mut unsqueezed = Vec::with_capacity(tensors.len());
     for (at, &&tensor) in tensors.iter().enumerate() {
         let own = &cx.meta(tensor).sizes;
         let differs = |(a, b): (&SymInt, &SymInt)| (a - b).as_int().is_some_and(|it| it != 0);
@@ -122,9 +121,17 @@ fn stack(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
                 listed(own)
             )));
         }
-        unsqueezed.push(cx.call("aten.unsqueeze.default", [tensor.into(), Value::int(dim)])?);
     }
-    Ok(vec![cx.call("aten.cat.default", [Value::List(unsqueezed), Value::int(dim)])?])
+    // A last dimension of size one is no part of what `cat` would join.
+    if dim as usize == sizes.len() {
+        let unsqueezed = tensors.iter().map(|&&it| cx.call("aten.unsqueeze.default", [it.into(), Value::int(dim)]));
+        let unsqueezed = unsqueezed.collect::<Result<_>>()?;
+        return Ok(vec![cx.call("aten.cat.default", [Value::List(unsqueezed), Value::int(dim)])?]);
+    }
+    let joined = cx.call("aten.cat.default", [args.values[0].clone(), Value::int(dim)])?;
+    sizes.insert(dim as usize, tensors.len().into());
+    let sizes = Value::List(sizes.into_iter().map(Value::Int).collect());
+    Ok(vec![cx.call("aten.view.default", [joined, sizes])?])
 }
 
 /// The tensors with as many dimensions as `shape` says, which is given each tensor's rank, joined along a dimension.

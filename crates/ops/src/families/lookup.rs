@@ -1,7 +1,8 @@
 //! Elements picked by position: one index for each result, along one dimension or of the flattened tensor.
 
-use super::view::listed;
-use crate::{Args, OpDef, Output, Tags, contiguous, normalize_dim};
+use super::scatter::check_gather;
+use super::view::{listed, out_of_range};
+use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, broadcast, contiguous, normalize_dim};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
@@ -17,6 +18,18 @@ pub(crate) const OPS: &[OpDef] = &[
     )
     .doc("The rows of a table that indices name.")
     .tags(Tags::CORE),
+    OpDef::new("aten::gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", gather)
+        .doc("One element for each index: the one at its own position but for one dimension, where the index says.")
+        .tags(Tags::CORE),
+    OpDef::new("aten::take(Tensor self, Tensor index) -> Tensor", take)
+        .doc("The elements at positions of the flattened tensor.")
+        .decompose(|cx, args| {
+            let line = cx.call("aten.reshape.default", [args.values[0].clone(), Value::ints(&[-1])])?;
+            Ok(vec![cx.call("aten.index.Tensor", [line, Value::List(vec![args.values[1].clone()])])?])
+        }),
+    OpDef::composite("aten::take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", take_along_dim)
+        .doc("`gather` with an index that broadcasts and may count from the end.")
+        .tolerance(Tol::Exact),
 ];
 
 /// An error about a tensor of the wrong dtype.
@@ -62,4 +75,71 @@ fn embedding(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
         ));
     }
     Ok(contiguous(weight.dtype, indices.sizes.iter().chain([width]).cloned().collect()))
+}
+
+fn gather(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    let (base, index) = (args.tensor(0)?, args.tensor(2)?);
+    let dim = normalize_dim(args, args.int(1)?, base.sizes.len())?;
+    check_gather(args, dim, index)?;
+    Ok(contiguous(base.dtype, index.sizes.clone()))
+}
+
+fn take(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    let (base, index) = (args.tensor(0)?, args.tensor(1)?);
+    if index.dtype != DType::Int64 {
+        let what = format!("take(): Expected a long tensor for index, but got {}", index.dtype.cpp_name());
+        return Err(wrong_dtype(args, what));
+    }
+    if base.sizes.iter().any(|it| *it == 0) && index.sizes.iter().all(|it| *it != 0) {
+        return Err(out_of_range(args, "take(): tried to take from an empty tensor"));
+    }
+    Ok(contiguous(base.dtype, index.sizes.clone()))
+}
+
+fn take_along_dim(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+    let (base, index) = (*args.tensor(0)?, *args.tensor(1)?);
+    if cx.meta(index).dtype != DType::Int64 {
+        let what = "torch.take_along_dim(): dtype of indices should be Long but got";
+        return Err(wrong_dtype(args, format!("{what} {}", cx.meta(index).dtype.cpp_name())));
+    }
+    let (mut base, mut index): (Traced, Traced) = (base.into(), index.into());
+    let dim = match args.opt_int(2)? {
+        None => {
+            base = cx.call("aten.reshape.default", [base, Value::ints(&[-1])])?;
+            index = cx.call("aten.reshape.default", [index, Value::ints(&[-1])])?;
+            0
+        }
+        Some(dim) => {
+            let sizes = |cx: &Cx<'_>, it: usize| args.tensor(it).map(|it| cx.meta(*it).sizes.clone());
+            let (mut own, mut other) = (sizes(cx, 0)?, sizes(cx, 1)?);
+            if own.len() != other.len() {
+                return Err(args.bad_shape(format!(
+                    "torch.take_along_dim(): input and indices should have the same number of dimensions, but got {} \
+                     dimensions for input, and {} dimensions for indices",
+                    own.len(),
+                    other.len()
+                )));
+            }
+            let dim = normalize_dim(args, dim, own.len())?;
+            // All dimensions but this one broadcast.
+            if let (Some(own_size), Some(other_size)) = (own.get(dim).cloned(), other.get(dim).cloned()) {
+                (own[dim], other[dim]) = (SymInt::ONE, SymInt::ONE);
+                let mut sizes = broadcast(args, &own, &other)?;
+                sizes[dim] = own_size;
+                base = cx.call("aten.expand.default", [base, sizes_value(&sizes)])?;
+                sizes[dim] = other_size;
+                index = cx.call("aten.expand.default", [index, sizes_value(&sizes)])?;
+            }
+            dim as i64
+        }
+    };
+    // An index may count from the end, which `gather` refuses.
+    let Value::Tensor(tensor) = base else { return Err(args.invalid("the elements are a tensor")) };
+    let size = cx.meta(tensor).sizes.get(dim as usize).cloned().unwrap_or(SymInt::ONE);
+    let index = cx.call("aten.remainder.Scalar", [index, Value::Int(size)])?;
+    Ok(vec![cx.call("aten.gather.default", [base, Value::int(dim), index])?])
+}
+
+fn sizes_value(sizes: &[SymInt]) -> Traced {
+    Value::List(sizes.iter().map(|it| Value::Int(it.clone())).collect())
 }

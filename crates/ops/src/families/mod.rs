@@ -34,6 +34,9 @@ mod reshape;
 mod resize;
 mod scalar;
 mod scan;
+mod scatter;
+mod search;
+mod shuffle;
 mod slice;
 mod softmax;
 mod sort;
@@ -42,8 +45,10 @@ mod ternary;
 mod turn;
 mod unary;
 mod unfold;
+mod unique;
 mod vector;
 mod view;
+mod view_copy;
 mod write;
 
 pub use reduce::reduced_dims;
@@ -82,6 +87,9 @@ pub(crate) const ALL: &[&[OpDef]] = &[
     resize::OPS,
     scalar::OPS,
     scan::OPS,
+    scatter::OPS,
+    search::OPS,
+    shuffle::OPS,
     slice::OPS,
     softmax::OPS,
     sort::OPS,
@@ -90,7 +98,9 @@ pub(crate) const ALL: &[&[OpDef]] = &[
     turn::OPS,
     unary::OPS,
     unfold::OPS,
+    unique::OPS,
     vector::OPS,
     view::OPS,
+    view_copy::OPS,
     write::OPS,
 ];

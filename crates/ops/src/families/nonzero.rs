@@ -1,14 +1,80 @@
-//! The positions of elements that are not zero.
+//! What masks and zeros pick: positions, elements and replacements whose number only the data tells.
 
-use crate::{Args, OpDef, Output, Tags};
-use tracefx_core::Result;
+use super::lookup::wrong_dtype;
+use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, broadcast, contiguous};
+use tracefx_core::{DType, Result};
 use tracefx_ir::TensorMeta;
 
 /// The rows of this family.
-pub(crate) const OPS: &[OpDef] = &[OpDef::new("aten::nonzero(Tensor self) -> Tensor", unknown)
+pub(crate) const OPS: &[OpDef] = &[
+    OpDef::new("aten::nonzero(Tensor self) -> Tensor", |_| Ok(vec![Output::Unknown]))
+        .doc("The positions of all elements that are not zero, one row for each.")
+        .tags(Tags::CORE.with(Tags::DATA_DEPENDENT_SHAPE)),
+    OpDef::composite("aten::argwhere(Tensor self) -> Tensor", |cx, args| {
+        Ok(vec![cx.call("aten.nonzero.default", [args.values[0].clone()])?])
+    })
     .doc("The positions of all elements that are not zero, one row for each.")
-    .tags(Tags::CORE.with(Tags::DATA_DEPENDENT_SHAPE))];
+    .tags(Tags::DATA_DEPENDENT_SHAPE)
+    .tolerance(Tol::Exact),
+    OpDef::composite("aten::nonzero_numpy(Tensor self) -> Tensor[]", nonzero_numpy)
+        .doc("The positions of all elements that are not zero, one vector for each dimension.")
+        .tags(Tags::DATA_DEPENDENT_SHAPE),
+    OpDef::new("aten::nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor", nonzero_static)
+        .doc("The first positions of elements that are not zero, as many as were asked for, filled up with a number."),
+    OpDef::new("aten::masked_select(Tensor self, Tensor mask) -> Tensor", masked_select)
+        .doc("The elements where a mask is true, in a row.")
+        .tags(Tags::DATA_DEPENDENT_SHAPE),
+    OpDef::new("aten::masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor", masked_scatter)
+        .doc("The tensor with elements of another one put, in their order, where a mask is true.")
+        .tags(Tags::CORE),
+    OpDef::in_place(
+        "aten::masked_scatter_(Tensor(a!) self, Tensor mask, Tensor source) -> Tensor(a!)",
+        "aten.masked_scatter.default",
+    ),
+];
 
-fn unknown(_: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+fn nonzero_numpy(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+    let mut base = args.values[0].clone();
+    // A single number counts as a vector of one.
+    if cx.meta(*args.tensor(0)?).sizes.is_empty() {
+        base = cx.call("aten.unsqueeze.default", [base, Value::int(0)])?;
+    }
+    let positions = cx.call("aten.nonzero.default", [base])?;
+    cx.call_all("aten.unbind.int", [positions, Value::int(1)])
+}
+
+fn nonzero_static(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    let (base, size) = (args.tensor(0)?, args.sym_int(1)?);
+    if size.as_int().is_some_and(|it| it < 0) {
+        return Err(args.invalid("nonzero_static: 'size' must be an non-negative integer"));
+    }
+    Ok(contiguous(DType::Int64, vec![size.clone(), base.sizes.len().into()]))
+}
+
+fn masked_select(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    let (base, mask) = (args.tensor(0)?, args.tensor(1)?);
+    if mask.dtype != DType::Bool {
+        return Err(wrong_dtype(args, "masked_select: expected BoolTensor for mask"));
+    }
+    broadcast(args, &mask.sizes, &base.sizes)?;
     Ok(vec![Output::Unknown])
+}
+
+fn masked_scatter(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    let (base, mask, source) = (args.tensor(0)?, args.tensor(1)?, args.tensor(2)?);
+    if base.dtype != source.dtype {
+        return Err(wrong_dtype(
+            args,
+            format!(
+                "masked_scatter: expected self and source to have same dtypes but got {} and {}",
+                base.dtype.cpp_name(),
+                source.dtype.cpp_name()
+            ),
+        ));
+    }
+    if mask.dtype != DType::Bool {
+        let what = "masked_scatter_ only supports boolean masks, but got mask with dtype";
+        return Err(wrong_dtype(args, format!("{what} {}", mask.dtype.cpp_name())));
+    }
+    Ok(contiguous(base.dtype, broadcast(args, &mask.sizes, &base.sizes)?))
 }

@@ -18,23 +18,30 @@ pub(crate) const OPS: &[OpDef] = &[
         .tags(Tags::CORE),
     OpDef::new("aten::reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor", |args| mirrored(args, 1))
         .doc("A border that mirrors the last dimension without repeating its ends.")
+        .decompose(|cx, args| by_index(cx, args, reflect))
         .tags(Tags::CORE),
     OpDef::new("aten::reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor", |args| mirrored(args, 2))
         .doc("A border that mirrors the last two dimensions without repeating their ends.")
+        .decompose(|cx, args| by_index(cx, args, reflect))
         .tags(Tags::CORE),
     OpDef::new("aten::reflection_pad3d(Tensor self, SymInt[6] padding) -> Tensor", |args| mirrored(args, 3))
         .doc("A border that mirrors the last three dimensions without repeating their ends.")
+        .decompose(|cx, args| by_index(cx, args, reflect))
         .tags(Tags::CORE),
     OpDef::new("aten::replication_pad1d(Tensor self, SymInt[2] padding) -> Tensor", |args| padded(args, 1))
-        .doc("A border that repeats the ends of the last dimension."),
+        .doc("A border that repeats the ends of the last dimension.")
+        .decompose(|cx, args| by_index(cx, args, replicate)),
     OpDef::new("aten::replication_pad2d(Tensor self, SymInt[4] padding) -> Tensor", |args| padded(args, 2))
         .doc("A border that repeats the ends of the last two dimensions.")
+        .decompose(|cx, args| by_index(cx, args, replicate))
         .tags(Tags::CORE),
     OpDef::new("aten::replication_pad3d(Tensor self, SymInt[6] padding) -> Tensor", |args| padded(args, 3))
         .doc("A border that repeats the ends of the last three dimensions.")
+        .decompose(|cx, args| by_index(cx, args, replicate))
         .tags(Tags::CORE),
     OpDef::new("aten::_pad_circular(Tensor self, SymInt[] pad) -> Tensor", circular)
-        .doc("A border that continues with the other end."),
+        .doc("A border that continues with the other end.")
+        .decompose(|cx, args| by_index(cx, args, wrap)),
 ];
 
 /// The width before and after each dimension; `pad` has them in pairs from the last dimension on.
@@ -192,4 +199,44 @@ fn pad(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
         (other, ..) => return Err(args.invalid(format!("Unrecognised padding mode {other}"))),
     };
     Ok(vec![cx.call(op, call)?])
+}
+
+/// Padding as a lookup: `place` turns the positions of the result, counted from the first element of the dimension,
+/// into those of the input.
+fn by_index(
+    cx: &mut Cx<'_>,
+    args: &Args<'_, TensorRef>,
+    place: fn(&mut Cx<'_>, Traced, &SymInt) -> Result<Traced>,
+) -> Result<Vec<Traced>> {
+    let sizes = cx.meta(*args.tensor(0)?).sizes.clone();
+    let mut res = args.values[0].clone();
+    for (dim, (before, after)) in widths(&args.sym_ints(1)?, sizes.len()).into_iter().enumerate() {
+        if before == 0 && after == 0 {
+            continue;
+        }
+        let ends = [Value::Int(-before), Value::Int(&sizes[dim] + after)];
+        let positions = cx.call("aten.arange.start_step", ends)?;
+        let mut indices = vec![Value::None; dim];
+        indices.push(place(cx, positions, &sizes[dim])?);
+        res = cx.call("aten.index.Tensor", [res, Value::List(indices)])?;
+    }
+    Ok(vec![res])
+}
+
+/// `last - |last - |i||`: both ends mirror.
+fn reflect(cx: &mut Cx<'_>, positions: Traced, size: &SymInt) -> Result<Traced> {
+    let mut places = positions;
+    for _ in 0..2 {
+        let distance = cx.call("aten.abs.default", [places])?;
+        places = cx.call("aten.rsub.Scalar", [distance, Value::Int(size - 1)])?;
+    }
+    Ok(places)
+}
+
+fn replicate(cx: &mut Cx<'_>, positions: Traced, size: &SymInt) -> Result<Traced> {
+    cx.call("aten.clamp.default", [positions, Value::int(0), Value::Int(size - 1)])
+}
+
+fn wrap(cx: &mut Cx<'_>, positions: Traced, size: &SymInt) -> Result<Traced> {
+    cx.call("aten.remainder.Scalar", [positions, Value::Int(size.clone())])
 }

@@ -20,6 +20,23 @@ pub(crate) const OPS: &[OpDef] = &[
     OpDef::composite("aten::narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)", narrow)
         .doc("The positions of one dimension from `start` on.")
         .tags(Tags::VIEW),
+    OpDef::new("aten::narrow.Tensor(Tensor(a) self, int dim, Tensor start, SymInt length) -> Tensor(a)", |args| {
+        let start = args.tensor(2)?;
+        if !start.sizes.is_empty() || !start.dtype.is_int() {
+            return Err(args.invalid("start must be an 0-dim integral Tensor."));
+        }
+        let base = args.tensor(0)?;
+        if base.sizes.is_empty() {
+            return Err(args.bad_shape("narrow() cannot be applied to a 0-dim tensor."));
+        }
+        normalize_dim(args, args.int(1)?, base.sizes.len())?;
+        if args.sym_int(3)?.as_int().is_some_and(|it| it < 0) {
+            return Err(args.invalid("narrow(): length must be non-negative."));
+        }
+        Ok(vec![Output::Unknown])
+    })
+    .doc("The positions of one dimension from the one on that a 0-d tensor names.")
+    .tags(Tags::VIEW),
     OpDef::new("aten::unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)", unfold)
         .doc("Windows that slide over one dimension, as a new last dimension.")
         .tags(Tags::VIEW),
@@ -46,7 +63,7 @@ pub(super) fn slice_of(
     let size = &base.sizes[dim];
     let from_front = |it: &SymInt| {
         let it = if it.as_int().is_some_and(|it| it < 0) { it + size } else { it.clone() };
-        it.max(&SymInt::ZERO).min(size)
+        least(&it.max(&SymInt::ZERO), size)
     };
     let start = start.map_or(SymInt::ZERO, from_front);
     let end = match end {
@@ -55,10 +72,28 @@ pub(super) fn slice_of(
         Some(_) | None => size.clone(),
     };
     let (mut sizes, mut strides) = (base.sizes.clone(), base.strides.clone());
-    sizes[dim] = (end.max(&start) - &start + step - 1).floor_div(step);
+    sizes[dim] = (greatest(&end, &start) - &start + step - 1).floor_div(step);
     let offset = &base.storage_offset + &start * &strides[dim];
     strides[dim] *= step;
     view_of(base, sizes, strides, offset)
+}
+
+/// The smaller one; without a `Min` where the difference is known, as that of `s0 - 1` and `s0` is.
+fn least(a: &SymInt, b: &SymInt) -> SymInt {
+    match (a - b).as_int() {
+        Some(difference) if difference <= 0 => a.clone(),
+        Some(_) => b.clone(),
+        None => a.min(b),
+    }
+}
+
+/// The larger one, likewise.
+fn greatest(a: &SymInt, b: &SymInt) -> SymInt {
+    match (a - b).as_int() {
+        Some(difference) if difference >= 0 => a.clone(),
+        Some(_) => b.clone(),
+        None => a.max(b),
+    }
 }
 
 /// The meta of `base[index]` along one dimension; the index has been checked.
@@ -181,7 +216,7 @@ pub(super) fn diagonal_of_args(args: &Args<'_, TensorMeta>, at: usize) -> Result
         return Err(args.invalid(what));
     }
     let (rows, columns) = (&base.sizes[dims[0]], &base.sizes[dims[1]]);
-    let size = if offset >= 0 { rows.min(&(columns - offset)) } else { (rows + offset).min(columns) };
+    let size = if offset >= 0 { least(rows, &(columns - offset)) } else { least(&(rows + offset), columns) };
     let size = size.max(&SymInt::ZERO);
     let start = match offset {
         _ if size == 0 => SymInt::ZERO,

@@ -1,9 +1,10 @@
 //! Views that cut a tensor into pieces along one dimension.
 
+use super::lookup::wrong_dtype;
 use super::slice::{select_of, slice_of};
 use super::view::{listed, out_of_range};
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Traced, Value, normalize_dim};
-use tracefx_core::Result;
+use tracefx_core::{DType, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
 
@@ -11,7 +12,8 @@ use tracefx_sym::SymInt;
 pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]", split)
         .doc("Pieces of equal size; the last one may be smaller.")
-        .tags(Tags::VIEW),
+        .tags(Tags::VIEW)
+        .decompose(split_by_sizes),
     OpDef::new("aten::unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]", split)
         .doc("`split` of a tensor that nobody else looks at.")
         .tags(Tags::VIEW),
@@ -52,6 +54,12 @@ pub(crate) const OPS: &[OpDef] = &[
     )
     .doc("The pieces between these positions.")
     .tags(Tags::VIEW),
+    OpDef::new(
+        "aten::tensor_split.tensor_indices_or_sections(Tensor(a -> *) self, Tensor tensor_indices_or_sections, int dim=0) -> Tensor(a)[]",
+        tensor_split_by_tensor,
+    )
+    .doc("The pieces that a tensor says: their number if it is 0-d, else the positions between them.")
+    .tags(Tags::VIEW.with(Tags::DATA_DEPENDENT_SHAPE)),
     OpDef::composite("aten::hsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]", |cx, args| {
         axis_split(cx, args, 1)
     })
@@ -84,7 +92,8 @@ pub(crate) const OPS: &[OpDef] = &[
     .tags(Tags::VIEW),
     OpDef::new("aten::unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]", unbind)
         .doc("Each position of a dimension, which disappears.")
-        .tags(Tags::VIEW),
+        .tags(Tags::VIEW)
+        .decompose(unbind_by_slices),
 ];
 
 /// The pieces of these sizes along one dimension, one after the other.
@@ -99,27 +108,52 @@ fn pieces(base: &TensorMeta, dim: usize, sizes: &[SymInt]) -> Vec<Output> {
     vec![Output::List(sizes.iter().map(piece).collect())]
 }
 
-fn split(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
-    let base = args.tensor(0)?;
-    if base.sizes.is_empty() {
+/// The dimension that `split` is along, and the sizes of its pieces.
+fn split_sizes<T>(args: &Args<'_, T>, sizes: &[SymInt]) -> Result<(usize, Vec<SymInt>)> {
+    if sizes.is_empty() {
         return Err(args.bad_shape("split expects at least a 1-dimensional tensor"));
     }
     let split_size = args.int(1)?;
-    let dim = normalize_dim(args, args.int(2)?, base.sizes.len())?;
+    let dim = normalize_dim(args, args.int(2)?, sizes.len())?;
     if split_size < 0 {
         return Err(args.invalid(format!("split expects split_size be non-negative, but got split_size={split_size}")));
     }
-    let size = known_size(args, &base.sizes[dim])?;
+    let size = known_size(args, &sizes[dim])?;
     if split_size == 0 && size != 0 {
         let what = format!("split_size can only be 0 if dimension size is 0, but got dimension size of {size}");
         return Err(args.invalid(what));
     }
     if size == 0 {
-        return Ok(pieces(base, dim, &[SymInt::ZERO]));
+        return Ok((dim, vec![SymInt::ZERO]));
     }
     let n_pieces = check_pieces(args, (size - 1) / split_size + 1)?;
-    let sizes: Vec<SymInt> = (0..n_pieces).map(|at| split_size.min(size - at * split_size).into()).collect();
+    Ok((dim, (0..n_pieces).map(|at| split_size.min(size - at * split_size).into()).collect()))
+}
+
+fn split(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    let base = args.tensor(0)?;
+    let (dim, sizes) = split_sizes(args, &base.sizes)?;
     Ok(pieces(base, dim, &sizes))
+}
+
+fn split_by_sizes(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+    let (_, sizes) = split_sizes(args, &cx.meta(*args.tensor(0)?).sizes)?;
+    let sizes = Value::List(sizes.into_iter().map(Value::Int).collect());
+    cx.call_all("aten.split_with_sizes.default", [args.values[0].clone(), sizes, args.values[2].clone()])
+}
+
+fn unbind_by_slices(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+    let sizes = &cx.meta(*args.tensor(0)?).sizes;
+    let dim = normalize_dim(args, args.int(1)?, sizes.len())?;
+    let size = sizes.get(dim).ok_or_else(|| args.bad_shape("unbind: a 0-d tensor has no dimensions"))?;
+    let n = check_pieces(args, known_size(args, size)?)?;
+    let (base, dim) = (args.values[0].clone(), dim as i64);
+    let piece = |at: i64| {
+        let slice =
+            cx.call("aten.slice.Tensor", [base.clone(), Value::int(dim), Value::int(at), Value::int(at + 1)])?;
+        cx.call("aten.squeeze.dims", [slice, Value::ints(&[dim])])
+    };
+    Ok(vec![Value::List((0..n).map(piece).collect::<Result<_>>()?)])
 }
 
 /// The size of a dimension that decides how many results there are.
@@ -240,6 +274,26 @@ fn tensor_split_indices(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<V
     let (dim, size) = split_dim(cx, args)?;
     let ends = args.sym_ints(1)?;
     slices(cx, args, dim, ends.into_iter().chain([size]))
+}
+
+fn tensor_split_by_tensor(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    let (base, split) = (args.tensor(0)?, args.tensor(1)?);
+    if base.sizes.is_empty() {
+        let what = "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims";
+        return Err(args.bad_shape(what));
+    }
+    normalize_dim(args, args.int(2)?, base.sizes.len())?;
+    if split.dtype != DType::Int64 {
+        return Err(wrong_dtype(args, "tensor_split expected tensor_indices_or_sections to have dtype of long"));
+    }
+    if split.sizes.len() > 1 {
+        return Err(args.bad_shape(format!(
+            "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, but \
+             got a tensor with {} dims",
+            split.sizes.len()
+        )));
+    }
+    Ok(vec![Output::Unknown])
 }
 
 /// `hsplit`, `vsplit` and `dsplit`: a split along `axis`, or along the only dimension where `hsplit` is given one.

@@ -12,8 +12,12 @@ pub(crate) const OPS: &[OpDef] = &[
         .tags(Tags::CORE.with(Tags::VIEW)),
     OpDef::new("aten::transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", transpose)
         .doc("Two dimensions change places.")
-        .tags(Tags::VIEW),
-    OpDef::new("aten::t(Tensor(a) self) -> Tensor(a)", t).doc("The transpose of a matrix.").tags(Tags::VIEW),
+        .tags(Tags::VIEW)
+        .decompose(as_permute),
+    OpDef::new("aten::t(Tensor(a) self) -> Tensor(a)", t)
+        .doc("The transpose of a matrix.")
+        .tags(Tags::VIEW)
+        .decompose(as_permute),
     OpDef::composite("aten::swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)", as_transpose)
         .doc("Two dimensions change places.")
         .tags(Tags::VIEW),
@@ -149,6 +153,18 @@ fn t(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     }
     let order: Vec<usize> = (0..rank).rev().collect();
     Ok(reordered(base, &order))
+}
+
+/// `transpose` and `t` by the core operator.
+fn as_permute(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+    let rank = cx.meta(*args.tensor(0)?).sizes.len();
+    let mut order: Vec<i64> = (0..rank as i64).collect();
+    if args.values.len() == 1 {
+        order.reverse();
+    } else if rank > 0 {
+        order.swap(normalize_dim(args, args.int(1)?, rank)?, normalize_dim(args, args.int(2)?, rank)?);
+    }
+    Ok(vec![cx.call("aten.permute.default", [args.values[0].clone(), Value::ints(&order)])?])
 }
 
 fn as_transpose(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
