@@ -44,6 +44,7 @@ mod real;
 mod reduce;
 mod reshape;
 mod resize;
+mod scalar;
 mod scan;
 mod scatter;
 mod search;
@@ -92,6 +93,7 @@ const TABLES: &[&[(&str, Kernel)]] = &[
     scan::KERNELS,
     scatter::KERNELS,
     search::KERNELS,
+    scalar::KERNELS,
     softmax::KERNELS,
     sort::KERNELS,
     split::KERNELS,

@@ -105,8 +105,12 @@ impl Schema {
         Parser { text, at: 0 }.schema()
     }
 
-    /// The qualified name without `torch.ops.`, such as `aten.add.Tensor`.
+    /// The name that graphs call it by, without `torch.ops.`: `aten.add.Tensor`; of a Python function, which has no
+    /// overloads, `operator.add`.
     pub fn qualified_name(&self) -> String {
+        if matches!(self.namespace.as_str(), "operator" | "math" | "torch") {
+            return format!("{}.{}", self.namespace, self.name);
+        }
         format!("{}.{}.{}", self.namespace, self.name, self.overload)
     }
 }

@@ -1,17 +1,255 @@
-//! Arithmetic on sizes: the Python functions and `sym_size` operators of dynamic programs. They need no kernel, for
-//! their results follow from the shapes.
+//! Numbers: the sizes of tensors, and the Python functions that dynamic programs compute with them. They need no kernel,
+//! for their results follow from the shapes and the arguments.
 
-use crate::{Args, OpDef, Output, Value, normalize_dim};
-use tracefx_core::Result;
+use crate::{Args, OpDef, Output, Tags, Value, normalize_dim};
+use tracefx_core::{Code, Diagnostic, Result, Scalar};
 use tracefx_ir::TensorMeta;
+use tracefx_sym::SymInt;
+
+type Number = Value<TensorMeta>;
 
 /// The rows of this family.
-pub(crate) const OPS: &[OpDef] =
-    &[OpDef::new("aten::sym_size.int(Tensor self, int dim) -> SymInt", sym_size).doc("The size of one dimension.")];
+pub(crate) const OPS: &[OpDef] = &[
+    OpDef::new("aten::sym_size.int(Tensor self, int dim) -> SymInt", |args| dim_of(args, &args.tensor(0)?.sizes))
+        .doc("The size of one dimension."),
+    OpDef::new("aten::sym_stride.int(Tensor self, int dim) -> SymInt", |args| dim_of(args, &args.tensor(0)?.strides))
+        .doc("The stride of one dimension, in elements."),
+    OpDef::new("aten::sym_numel(Tensor self) -> SymInt", |args| {
+        let one = SymInt::from(1);
+        int(args.tensor(0)?.sizes.iter().fold(one, |n, size| &n * size))
+    })
+    .doc("The number of elements."),
+    OpDef::new("aten::sym_storage_offset(Tensor self) -> SymInt", |args| int(args.tensor(0)?.storage_offset.clone()))
+        .doc("The position of the first element in its storage, in elements."),
+    OpDef::new("operator::add(Any a, Any b) -> Any", |args| arithmetic(args, |a, b| a + b, |a, b| a + b))
+        .doc("Python's `a + b`.")
+        .tags(Tags::COMMUTATIVE),
+    OpDef::new("operator::sub(Any a, Any b) -> Any", |args| arithmetic(args, |a, b| a - b, |a, b| a - b))
+        .doc("Python's `a - b`."),
+    OpDef::new("operator::mul(Any a, Any b) -> Any", |args| arithmetic(args, |a, b| a * b, |a, b| a * b))
+        .doc("Python's `a * b`.")
+        .tags(Tags::COMMUTATIVE),
+    OpDef::new("operator::truediv(Any a, Any b) -> Any", true_division).doc("Python's `a / b`, always a float."),
+    OpDef::new("operator::floordiv(Any a, Any b) -> Any", |args| {
+        refuse_zero_divisor(args)?;
+        arithmetic(args, |a, b| a.floor_div(b), |a, b| (a / b).floor())
+    })
+    .doc("Python's `a // b`, rounded down."),
+    OpDef::new("operator::mod(Any a, Any b) -> Any", |args| {
+        refuse_zero_divisor(args)?;
+        arithmetic(args, |a, b| a.modulo(b), python_modulo)
+    })
+    .doc("Python's `a % b`, with the sign of the divisor."),
+    OpDef::new("operator::pow(Any a, Any b) -> Any", power).doc("Python's `a ** b`."),
+    OpDef::new("operator::neg(Any a) -> Any", |args| match number(args, 0)? {
+        Value::Float(it) => float(-it),
+        other => int(-whole(args, &other)?),
+    })
+    .doc("Python's `-a`."),
+    OpDef::new("operator::pos(Any a) -> Any", |args| match number(args, 0)? {
+        Value::Float(it) => float(it),
+        other => int(whole(args, &other)?),
+    })
+    .doc("Python's `+a`."),
+    OpDef::new("operator::eq(Any a, Any b) -> Any", |args| compare(args, |a, b| a == b)).doc("Python's `a == b`."),
+    OpDef::new("operator::ne(Any a, Any b) -> Any", |args| compare(args, |a, b| a != b)).doc("Python's `a != b`."),
+    OpDef::new("operator::lt(Any a, Any b) -> Any", |args| compare(args, |a, b| a < b)).doc("Python's `a < b`."),
+    OpDef::new("operator::le(Any a, Any b) -> Any", |args| compare(args, |a, b| a <= b)).doc("Python's `a <= b`."),
+    OpDef::new("operator::gt(Any a, Any b) -> Any", |args| compare(args, |a, b| a > b)).doc("Python's `a > b`."),
+    OpDef::new("operator::ge(Any a, Any b) -> Any", |args| compare(args, |a, b| a >= b)).doc("Python's `a >= b`."),
+    OpDef::new("operator::and_(Any a, Any b) -> Any", |args| bitwise(args, |a, b| a & b)).doc("Python's `a & b`."),
+    OpDef::new("operator::or_(Any a, Any b) -> Any", |args| bitwise(args, |a, b| a | b)).doc("Python's `a | b`."),
+    OpDef::new("operator::lshift(Any a, Any b) -> Any", |args| {
+        shift(args, |a, b| (b < 64).then(|| (a as i128) << b).and_then(|it| i64::try_from(it).ok()))
+    })
+    .doc("Python's `a << b`."),
+    OpDef::new("operator::rshift(Any a, Any b) -> Any", |args| shift(args, |a, b| Some(a >> b.min(63))))
+        .doc("Python's `a >> b`."),
+    OpDef::new("math::trunc(Any a) -> Any", |args| whole_float(args, f64::trunc)).doc("Python's `math.trunc(a)`."),
+    OpDef::new("math::floor(Any a) -> Any", |args| whole_float(args, f64::floor)).doc("Python's `math.floor(a)`."),
+    OpDef::new("math::ceil(Any a) -> Any", |args| whole_float(args, f64::ceil)).doc("Python's `math.ceil(a)`."),
+    OpDef::new("torch::sym_not(Any a) -> Any", |args| match number(args, 0)? {
+        Value::Bool(it) => Ok(vec![Output::Value(Value::Bool(!it))]),
+        other => Err(args.invalid(format!("takes a bool, and got a {}", other.kind_name()))),
+    })
+    .doc("PyTorch's `torch.sym_not(a)`."),
+    OpDef::new("torch::sym_int(Any a) -> Any", |args| whole_float(args, f64::trunc))
+        .doc("PyTorch's `torch.sym_int(a)`."),
+    OpDef::new("torch::sym_float(Any a) -> Any", |args| float(known(args, 0)?.to_f64()))
+        .doc("PyTorch's `torch.sym_float(a)`."),
+    OpDef::new("torch::sym_sqrt(Any a) -> Any", |args| float(known(args, 0)?.to_f64().sqrt()))
+        .doc("PyTorch's `torch.sym_sqrt(a)`."),
+    OpDef::new("torch::sym_max(Any a, Any b) -> Any", |args| arithmetic(args, |a, b| a.max(b), f64::max))
+        .doc("PyTorch's `torch.sym_max(a, b)`.")
+        .tags(Tags::COMMUTATIVE),
+    OpDef::new("torch::sym_min(Any a, Any b) -> Any", |args| arithmetic(args, |a, b| a.min(b), f64::min))
+        .doc("PyTorch's `torch.sym_min(a, b)`.")
+        .tags(Tags::COMMUTATIVE),
+    OpDef::new("torch::sym_ite(Any b, Any t, Any f) -> Any", |args| match number(args, 0)? {
+        Value::Bool(it) => Ok(vec![Output::Value(number(args, if it { 1 } else { 2 })?)]),
+        other => Err(args.invalid(format!("takes a bool, and got a {}", other.kind_name()))),
+    })
+    .doc("PyTorch's `torch.sym_ite(b, t, f)`: `t` where `b` holds, else `f`."),
+    OpDef::new("aten::item(Tensor self) -> Scalar", item).doc("The only element."),
+    OpDef::new("aten::_local_scalar_dense(Tensor self) -> Scalar", item).doc("The only element."),
+    OpDef::new("aten::_assert_scalar(Scalar self, str assert_msg) -> ()", assert_scalar)
+        .doc("Refuses to go on unless the number is true.")
+        .tags(Tags::SIDE_EFFECT),
+    OpDef::new("aten::_assert_async(Tensor self) -> ()", |_| Ok(Vec::new()))
+        .doc("Refuses to go on unless the only element is true.")
+        .tags(Tags::SIDE_EFFECT),
+    OpDef::new("aten::_assert_async.msg(Tensor self, str assert_msg) -> ()", |_| Ok(Vec::new()))
+        .doc("Refuses to go on unless the only element is true, with a message.")
+        .tags(Tags::SIDE_EFFECT),
+    OpDef::new("aten::sym_constrain_range(Scalar size, *, int? min=None, int? max=None) -> ()", constrain)
+        .doc("Refuses to go on unless the number is in the range.")
+        .tags(Tags::SIDE_EFFECT),
+    OpDef::new("aten::sym_constrain_range_for_size(Scalar size, *, int? min=None, int? max=None) -> ()", constrain)
+        .doc("Refuses to go on unless the number is in the range; the number is a size.")
+        .tags(Tags::SIDE_EFFECT),
+];
 
-fn sym_size(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
-    let sizes = &args.tensor(0)?.sizes;
-    let dim = normalize_dim(args, args.int(1)?, sizes.len())?;
-    let size = sizes.get(dim).ok_or_else(|| args.bad_shape("a 0-d tensor has no sizes"))?;
-    Ok(vec![Output::Value(Value::Int(size.clone()))])
+fn dim_of(args: &Args<'_, TensorMeta>, dims: &[SymInt]) -> Result<Vec<Output>> {
+    let dim = normalize_dim(args, args.int(1)?, dims.len())?;
+    int(dims.get(dim).ok_or_else(|| args.bad_shape("a 0-d tensor has no dimensions"))?.clone())
+}
+
+fn int(value: SymInt) -> Result<Vec<Output>> {
+    let value = value.check().map_err(|problem| Diagnostic::new(Code::InvalidArgument, problem.to_string()))?;
+    Ok(vec![Output::Value(Value::Int(value))])
+}
+
+fn float(value: f64) -> Result<Vec<Output>> {
+    Ok(vec![Output::Value(Value::Float(value))])
+}
+
+/// A number as it was given.
+fn number(args: &Args<'_, TensorMeta>, index: usize) -> Result<Number> {
+    match &args.values[index] {
+        it @ (Value::Int(_) | Value::Float(_) | Value::Bool(_)) => Ok(it.clone()),
+        other => Err(args.unsupported(format!("{} of a {} is not implemented", args.op.name, other.kind_name()))),
+    }
+}
+
+/// A number whose value has to be known.
+fn known(args: &Args<'_, TensorMeta>, index: usize) -> Result<Scalar> {
+    let number = number(args, index)?;
+    number.as_scalar().ok_or_else(|| args.unsupported(format!("{} of an unknown int is not implemented", args.op.name)))
+}
+
+/// An int; Python's bool is one.
+fn whole(args: &Args<'_, TensorMeta>, number: &Number) -> Result<SymInt> {
+    match number {
+        Value::Int(it) => Ok(it.clone()),
+        Value::Bool(it) => Ok(SymInt::from(*it as i64)),
+        other => Err(args.invalid(format!("takes an int, and got a {}", other.kind_name()))),
+    }
+}
+
+/// Ints give an int; where one is a float, both are.
+fn arithmetic(
+    args: &Args<'_, TensorMeta>,
+    of_ints: fn(&SymInt, &SymInt) -> SymInt,
+    of_floats: fn(f64, f64) -> f64,
+) -> Result<Vec<Output>> {
+    let (a, b) = (number(args, 0)?, number(args, 1)?);
+    if matches!(a, Value::Float(_)) || matches!(b, Value::Float(_)) {
+        return float(of_floats(known(args, 0)?.to_f64(), known(args, 1)?.to_f64()));
+    }
+    int(of_ints(&whole(args, &a)?, &whole(args, &b)?))
+}
+
+fn refuse_zero_divisor(args: &Args<'_, TensorMeta>) -> Result<()> {
+    match number(args, 1)?.as_scalar() {
+        Some(divisor) if divisor.to_f64() == 0.0 => Err(args.invalid("division by zero")),
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn true_division(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    refuse_zero_divisor(args)?;
+    float(known(args, 0)?.to_f64() / known(args, 1)?.to_f64())
+}
+
+fn python_modulo(a: f64, b: f64) -> f64 {
+    let rest = a % b;
+    if rest != 0.0 && (rest < 0.0) != (b < 0.0) { rest + b } else { rest.abs().copysign(b) }
+}
+
+fn power(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    let (base, exponent) = (number(args, 0)?, known(args, 1)?);
+    match (&base, exponent) {
+        (Value::Int(_) | Value::Bool(_), Scalar::Int(exponent)) if exponent >= 0 => {
+            let exponent = u32::try_from(exponent).map_err(|_| args.invalid("the exponent is too large"))?;
+            int(whole(args, &base)?.pow(exponent))
+        }
+        _ => float(known(args, 0)?.to_f64().powf(exponent.to_f64())),
+    }
+}
+
+fn compare(args: &Args<'_, TensorMeta>, holds: fn(&f64, &f64) -> bool) -> Result<Vec<Output>> {
+    let res = match (known(args, 0)?, known(args, 1)?) {
+        // Large ints are not exact as floats: their order is that of the difference.
+        (Scalar::Int(a), Scalar::Int(b)) => holds(&(a.cmp(&b) as i8 as f64), &0.0),
+        (a, b) => holds(&a.to_f64(), &b.to_f64()),
+    };
+    Ok(vec![Output::Value(Value::Bool(res))])
+}
+
+/// Bools give a bool, ints an int.
+fn bitwise(args: &Args<'_, TensorMeta>, f: fn(i64, i64) -> i64) -> Result<Vec<Output>> {
+    match (known(args, 0)?, known(args, 1)?) {
+        (Scalar::Bool(a), Scalar::Bool(b)) => Ok(vec![Output::Value(Value::Bool(f(a as i64, b as i64) != 0))]),
+        (Scalar::Float(_) | Scalar::Complex(_), _) | (_, Scalar::Float(_) | Scalar::Complex(_)) => {
+            Err(args.invalid("takes ints or bools, and got a float"))
+        }
+        (a, b) => int(SymInt::from(f(a.to_i64(), b.to_i64()))),
+    }
+}
+
+fn shift(args: &Args<'_, TensorMeta>, f: fn(i64, u32) -> Option<i64>) -> Result<Vec<Output>> {
+    let (value, count) = (args.int(0)?, args.int(1)?);
+    let count = u32::try_from(count).map_err(|_| args.invalid("negative shift count"))?;
+    int(SymInt::from(f(value, count).ok_or_else(|| args.invalid("the result does not fit 64 bits"))?))
+}
+
+/// A float as an int, rounded.
+fn whole_float(args: &Args<'_, TensorMeta>, round: fn(f64) -> f64) -> Result<Vec<Output>> {
+    match number(args, 0)? {
+        Value::Float(it) => {
+            let rounded = round(it);
+            // The bounds are exact as floats; a cast beyond them would saturate in silence.
+            if !(-9.223372036854775808e18..9.223372036854775808e18).contains(&rounded) {
+                return Err(args.invalid(format!("{it} does not fit 64 bits")));
+            }
+            int(SymInt::from(rounded as i64))
+        }
+        other => int(whole(args, &other)?),
+    }
+}
+
+fn item(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    let one = SymInt::from(1);
+    if args.tensor(0)?.sizes.iter().any(|it| it.as_int().is_some() && *it != one) {
+        return Err(args.bad_shape("a Tensor with more or less than one element cannot be converted to Scalar"));
+    }
+    Ok(vec![Output::Unknown])
+}
+
+fn assert_scalar(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    if known(args, 0)?.to_f64() == 0.0 {
+        return Err(Diagnostic::new(Code::AssertionFailed, args.str(1)?));
+    }
+    Ok(vec![Output::Value(Value::None)])
+}
+
+fn constrain(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    let size = known(args, 0)?.to_i64();
+    let (min, max) = (args.opt_int(1)?, args.opt_int(2)?);
+    if min.is_some_and(|min| size < min) || max.is_some_and(|max| size > max) {
+        let bound = |it: Option<i64>| it.map_or("None".to_string(), |it| it.to_string());
+        let what = format!("Invalid value range for {size} between [{}, {}].", bound(min), bound(max));
+        return Err(Diagnostic::new(Code::AssertionFailed, what));
+    }
+    Ok(vec![Output::Value(Value::None)])
 }
