@@ -25,36 +25,45 @@ const CRATES = readdirSync(join(ROOT, "crates"))
 
 /** @typedef {{ name: string, print: () => string, outputs: string[], commands: string[][], clean?: string[], help?: string }} Build */
 
-/** What is built, in this order. */
-const BUILDS = /** @type {(versions: { rust: string, wasm: string }) => Build[]} */ (
-  (versions) => [
-    {
-      name: "command tracefx",
-      print: () => fingerprint([...WORKSPACE, ...CRATES, "crates/cli"], [versions.rust]),
-      outputs: [`target/release/tracefx${EXE}`],
-      commands: [["cargo", "build", "--locked", "--release", "--package", "tracefx-cli"]],
-    },
-    {
-      name: "engine (WebAssembly)",
-      print: () => {
-        const tools = ["xtask/src/wasm", "xtask/bindgen", "package-lock.json"];
-        return fingerprint([...WORKSPACE, ...CRATES, "crates/wasm", ...tools], [versions.rust, versions.wasm]);
-      },
-      outputs: ["engine.js", "engine.d.ts", "engine-simd.wasm", "engine-relaxed.wasm"].map((it) => `ts/wasm/${it}`),
-      commands: [["cargo", "xtask", "wasm"]],
-    },
-    {
-      name: "package tracefx",
-      print: () => {
-        const config = ["tsconfig.base.json", "ts/tsconfig.build.json", "package-lock.json"];
-        return fingerprint(["ts/src", "ts/wasm/engine.d.ts", ...config]);
-      },
-      outputs: ["ts/dist/index.js", "ts/dist/index.d.ts"],
-      commands: [["npm", "run", "--silent", "build", "--workspace", "ts"]],
-      clean: ["ts/dist"],
-    },
-  ]
-);
+/** The npm packages of the repository. */
+const PACKAGES = {
+  name: "npm packages",
+  print: () => fingerprint(["package-lock.json"], [process.version]),
+  outputs: ["node_modules/.package-lock.json"],
+  commands: [["npm", "ci", "--loglevel=error"]],
+  help: "see https://docs.npmjs.com if the registry cannot be reached",
+};
+
+/** The native command. */
+const native = (/** @type {string} */ rustVersion) => ({
+  name: "command tracefx",
+  print: () => fingerprint([...WORKSPACE, ...CRATES, "crates/cli"], [rustVersion]),
+  outputs: [`target/release/tracefx${EXE}`],
+  commands: [["cargo", "build", "--locked", "--release", "--package", "tracefx-cli"]],
+});
+
+/** The engine in all its variants. */
+const engine = (/** @type {string} */ rustVersion, /** @type {string} */ wasmVersion) => ({
+  name: "engine (WebAssembly)",
+  print: () => {
+    const tools = ["xtask/src/wasm", "xtask/bindgen", "package-lock.json"];
+    return fingerprint([...WORKSPACE, ...CRATES, "crates/wasm", ...tools], [rustVersion, wasmVersion]);
+  },
+  outputs: ["engine.js", "engine.d.ts", "engine-simd.wasm", "engine-relaxed.wasm"].map((it) => `ts/wasm/${it}`),
+  commands: [["cargo", "xtask", "wasm"]],
+});
+
+/** The TypeScript of the package, which needs the types of the engine. */
+const SCRIPTS = {
+  name: "package tracefx",
+  print: () => {
+    const config = ["tsconfig.base.json", "ts/tsconfig.build.json", "package-lock.json"];
+    return fingerprint(["ts/src", "ts/wasm/engine.d.ts", ...config]);
+  },
+  outputs: ["ts/dist/index.js", "ts/dist/index.d.ts"],
+  commands: [["npm", "run", "--silent", "build", "--workspace", "ts"]],
+  clean: ["ts/dist"],
+};
 
 /**
  * Sets everything up; throws a {@link Problem} that says what to do where it cannot.
@@ -66,22 +75,22 @@ export async function bootstrap({ tests = false } = {}) {
   let worked = false;
   checkNode();
 
-  await step("npm packages", {
-    print: () => fingerprint(["package-lock.json"], [process.version]),
-    outputs: ["node_modules/.package-lock.json"],
-    commands: [["npm", "ci", "--loglevel=error"]],
-    help: "see https://docs.npmjs.com if the registry cannot be reached",
-  });
-
+  await step(PACKAGES);
   const rustVersion = rust();
   if (wasmToolchain() === undefined) await install("WebAssembly compiler", installWasmToolchain);
   if (tests && chromium() === undefined) await install("Chromium", installChromium);
 
-  for (const { name, ...build } of BUILDS({ rust: rustVersion, wasm: wasmToolchain() ?? "" })) await step(name, build);
+  // Each of these two keeps one processor busy for most of its time. Both are waited for, so that none goes on in the
+  // background after the other has failed.
+  const builds = [native(rustVersion), engine(rustVersion, wasmToolchain() ?? "")];
+  const ends = await Promise.allSettled(builds.map(step));
+  for (const end of ends) if (end.status === "rejected") throw end.reason;
+  await step(SCRIPTS);
   report("done", "set-up", worked ? elapsed(since) : `up to date (${elapsed(since)})`);
 
   /** Runs a step unless it is fresh. */
-  async function step(/** @type {string} */ name, /** @type {Omit<Build, "name">} */ build) {
+  async function step(/** @type {Build} */ build) {
+    const { name } = build;
     const key = name.replaceAll(/[^a-zA-Z]+/g, "-");
     const print = build.print();
     if (isFresh(key, print, build.outputs)) return;
