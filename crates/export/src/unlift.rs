@@ -46,6 +46,11 @@ impl ExportedProgram {
             let what = format!("the program holds no tensor for the {} `{fqn}`", spec.kind.name());
             Diagnostic::new(Code::AttributeMissing, what).node(&*name)
         };
+        if self.opaque_state.contains_key(&fqn) {
+            let what = format!("`{fqn}` is of a tensor subclass, which only Python can make again");
+            let help = "run_decompositions() before torch.export.save makes plain tensors of it";
+            return Err(Diagnostic::new(Code::NotImplemented, what).node(&*name).help(help));
+        }
         let (tensor, kind) = match (spec.kind, self.state_dict.get(&fqn), self.constants.get(&fqn)) {
             (InputKind::CustomObj | InputKind::Token, _, _) => {
                 let what = format!("running a program with a {} input (`{fqn}`) is not implemented", spec.kind.name());

@@ -50,6 +50,7 @@ pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor", norm).tags(Tags::REDUCTION).tolerance(Tol::Default).doc("The norm of vectors along dimensions."),
     OpDef::new("aten::norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType dtype) -> Tensor", norm).tags(Tags::REDUCTION).tolerance(Tol::Default).doc("The norm of vectors along dimensions, computed in a dtype."),
     OpDef::new("aten::norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor", norm).tags(Tags::REDUCTION).tolerance(Tol::Default).doc("The norm of all elements as one vector, computed in a dtype."),
+    OpDef::composite("aten::sum_to_size(Tensor self, SymInt[] size) -> Tensor", sum_to_size).doc("The sum along the dimensions in which the size broadcasts to the tensor's: the reverse of `expand`."),
     OpDef::new("aten::logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", logsumexp).tags(Tags::REDUCTION).tolerance(Tol::Default).doc("`log(sum(exp(x)))`, computed without overflow."),
 ];
 
@@ -249,4 +250,28 @@ fn norm(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
 
 fn logsumexp(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     Ok(vec![reduced(args, to_float(args.tensor(0)?.dtype))?])
+}
+
+fn sum_to_size(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+    let (this, size) = (*args.tensor(0)?, args.sym_ints(1)?);
+    let sizes = cx.meta(this).sizes.clone();
+    let one = SymInt::from(1);
+    let lead = sizes.len().checked_sub(size.len());
+    let expands = |lead: usize| size.iter().zip(&sizes[lead..]).all(|(to, from)| to == from || *to == one);
+    let Some(lead) = lead.filter(|&lead| expands(lead)) else {
+        let text = |it: &[SymInt]| it.iter().map(|it| it.to_string()).collect::<Vec<_>>().join(", ");
+        let what = format!("size {{[{}]}} is not expandable to size {{[{}]}}.", text(&size), text(&sizes));
+        return Err(args.bad_shape(what));
+    };
+    let is_summed = |dim: usize| dim < lead || (size[dim - lead] == one && sizes[dim] != one);
+    let dims: Vec<i64> = (0..sizes.len()).filter(|&dim| is_summed(dim)).map(|dim| dim as i64).collect();
+    if dims.is_empty() {
+        return Ok(vec![this.into()]);
+    }
+    let sum = cx.call("aten.sum.dim_IntList", [this.into(), Value::ints(&dims), Value::Bool(true)])?;
+    if lead == 0 {
+        return Ok(vec![sum]);
+    }
+    let size = Value::List(size.into_iter().map(Value::Int).collect());
+    Ok(vec![cx.call("aten.view.default", [sum, size])?])
 }
