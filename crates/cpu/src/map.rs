@@ -131,7 +131,7 @@ fn map<F: Element, R: Element, const N: usize>(
     let mut output = out.storage().write();
     let mut converted: Vec<R> = Vec::new();
     let row_len = walk.row_len();
-    walk.for_each_row(|row, offsets| {
+    walk.for_each_row(&mut |row, offsets| {
         for start in (0..row_len).step_by(BLOCK) {
             let n = BLOCK.min(row_len - start);
             let mut k = 0;
@@ -154,6 +154,18 @@ fn map<F: Element, R: Element, const N: usize>(
         }
         Ok(())
     })
+}
+
+/// Fills a row-major result with these elements, converted to its dtype.
+///
+/// # Errors
+/// `NotImplemented` for dtypes without arithmetic.
+pub(crate) fn store<R: Element>(elements: &[R], out: &Tensor) -> Result<()> {
+    with_element!(out.dtype(), T => {
+        let mut guard = out.storage().write();
+        guard.elements_mut::<T>().iter_mut().zip(elements).for_each(|(to, &it)| *to = convert(it));
+        Ok(())
+    }, else Err(Diagnostic::unsupported_dtype(out.dtype(), "converting")))
 }
 
 /// The element as one of another type, as PyTorch converts on the CPU.
@@ -293,7 +305,7 @@ impl Walk {
     }
 
     /// Gives `body` the number of each row and where it starts in each tensor.
-    pub(crate) fn for_each_row(&self, mut body: impl FnMut(usize, &[usize]) -> Result<()>) -> Result<()> {
+    pub(crate) fn for_each_row(&self, body: &mut dyn FnMut(usize, &[usize]) -> Result<()>) -> Result<()> {
         let outer = &self.sizes[..self.sizes.len() - 1];
         if self.sizes.contains(&0) {
             return Ok(());
@@ -323,7 +335,7 @@ mod tests {
     fn rows(sizes: &[usize], tensors: &[Strided<'_>]) -> (usize, Vec<Vec<usize>>) {
         let walk = Walk::new(sizes, tensors);
         let mut res = Vec::new();
-        walk.for_each_row(|_, at| {
+        walk.for_each_row(&mut |_, at| {
             res.push(at.to_vec());
             Ok(())
         })

@@ -3,7 +3,7 @@
 //! Sums are pairwise over blocks of eight running sums in float64, in an order that depends on the length alone; so they
 //! are at least as exact as PyTorch's and the same on every machine.
 
-use crate::map::{Strided, Walk, cast, gather};
+use crate::map::{Strided, Walk, cast, gather, store};
 use crate::number::{Number, Real, with_float, with_number, with_real};
 use crate::unary::refuse;
 use tracefx_core::{Bool8, DType, Diagnostic, Dims, Element, Result, StorageRead, Tensor, with_element};
@@ -77,11 +77,11 @@ pub(crate) const KERNELS: &[(&str, Kernel)] = &[
 /// Gives `body` each lane with its number, in the row-major order of the dimensions that are not reduced.
 ///
 /// # Errors
-/// `OutOfMemory` when a lane has to be gathered and cannot be; what `body` refuses.
+/// `OutOfMemory` when a lane has to be gathered and cannot be.
 pub(crate) fn for_each_lane<F: Element>(
     tensor: &Tensor,
     is_reduced: &[bool],
-    mut body: impl FnMut(usize, &[F]) -> Result<()>,
+    body: &mut dyn FnMut(usize, &[F]),
 ) -> Result<()> {
     let part = |of: &[usize], reduced: bool| -> Dims {
         of.iter().zip(is_reduced).filter(|&(_, &it)| it == reduced).map(|(&it, _)| it).collect()
@@ -104,17 +104,17 @@ pub(crate) fn for_each_lane<F: Element>(
         lane.resize(n, F::zeroed());
     }
     let mut number = 0;
-    outer.for_each_row(|_, at| {
+    outer.for_each_row(&mut |_, at| {
         for i in 0..outer.row_len() {
             let start = at[0] + i * outer.row_stride(0);
             if is_direct {
-                body(number, &guard.elements::<F>()[start..start + n])?;
+                body(number, &guard.elements::<F>()[start..start + n]);
             } else {
-                inner.for_each_row(|row, from| {
+                inner.for_each_row(&mut |row, from| {
                     load(&guard, start + from[0], row_stride, &mut lane[row * row_len..][..row_len]);
                     Ok(())
                 })?;
-                body(number, &lane)?;
+                body(number, &lane);
             }
             number += 1;
         }
@@ -129,14 +129,9 @@ fn reduce<F: Element, R: Element>(
     out: &Tensor,
     f: impl Fn(&[F]) -> R,
 ) -> Result<()> {
-    with_element!(out.dtype(), T => {
-        let mut guard = out.storage().write();
-        let to = guard.elements_mut::<T>();
-        for_each_lane::<F>(tensor, is_reduced, |number, lane| {
-            to[number] = crate::map::convert(f(lane));
-            Ok(())
-        })
-    }, else Err(Diagnostic::unsupported_dtype(out.dtype(), "a reduction")))
+    let mut values = vec![R::zeroed(); out.numel()];
+    for_each_lane::<F>(tensor, is_reduced, &mut |number, lane| values[number] = f(lane))?;
+    store(&values, out)
 }
 
 /// The sum of `f` of each element.

@@ -1,10 +1,10 @@
 //! Scans: each element of the result depends on those before it along a dimension.
 
-use crate::map::{cast, convert};
+use crate::map::{cast, store};
 use crate::number::{Number, Real, with_float, with_number, with_real};
 use crate::reduce::for_each_lane;
 use crate::unary::refuse;
-use tracefx_core::{DType, Diagnostic, Element, Result, Tensor, with_element};
+use tracefx_core::{DType, Element, Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::{Args, normalize_dim};
 
@@ -31,20 +31,17 @@ fn scan<F: Element, S: Copy, R: Element>(
         *it = true;
     }
     let inner: usize = out.sizes().iter().skip(dim + 1).product();
-    with_element!(out.dtype(), T => {
-        let mut guard = out.storage().write();
-        let to = guard.elements_mut::<T>();
-        for_each_lane::<F>(tensor, &is_scanned, |number, lane| {
-            let first = number / inner * inner * lane.len() + number % inner;
-            let mut carried = start;
-            for (i, &it) in lane.iter().enumerate() {
-                let (next, result) = step(carried, i, it);
-                carried = next;
-                to[first + i * inner] = convert(result);
-            }
-            Ok(())
-        })
-    }, else Err(Diagnostic::unsupported_dtype(out.dtype(), "a scan")))
+    let mut values = vec![R::zeroed(); out.numel()];
+    for_each_lane::<F>(tensor, &is_scanned, &mut |number, lane| {
+        let first = number / inner * inner * lane.len() + number % inner;
+        let mut carried = start;
+        for (i, &it) in lane.iter().enumerate() {
+            let (next, result) = step(carried, i, it);
+            carried = next;
+            values[first + i * inner] = result;
+        }
+    })?;
+    store(&values, out)
 }
 
 fn cumsum(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
