@@ -1,4 +1,4 @@
-//! The kernel of the negative log-likelihood.
+//! Kernels of losses of classes.
 
 use crate::dense::Dense;
 use crate::real::{Real, Strided, fill_real, with_real};
@@ -10,6 +10,8 @@ use tracefx_ops::Args;
 pub(crate) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.nll_loss_forward.default", Kernel::Fill(nll_loss)),
     ("aten.nll_loss2d_forward.default", Kernel::Fill(nll_loss)),
+    ("aten.multi_margin_loss.default", Kernel::Fill(multi_margin_loss)),
+    ("aten.multilabel_margin_loss_forward.default", Kernel::Fill(multilabel_margin_loss)),
 ];
 
 fn nll_loss(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
@@ -63,5 +65,79 @@ fn likelihood<A: Real>(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     };
     fill_real::<A, _>(&out[0], |out| out.fill(A::of(result)));
     fill_real::<A, _>(&out[1], |out| out.fill(A::of(total)));
+    Ok(())
+}
+
+/// Each loss, their mean, or their sum.
+fn reduce<A: Real>(out: &Tensor, losses: &[f64], reduction: i64) {
+    let sum: f64 = losses.iter().sum();
+    fill_real::<A, _>(out, |out| match reduction {
+        0 => out.iter_mut().zip(losses).for_each(|(out, &it)| *out = A::of(it)),
+        1 => out.fill(A::of(sum / losses.len() as f64)),
+        _ => out.fill(A::of(sum)),
+    });
+}
+
+fn out_of_range(args: &Args<'_, Tensor>) -> Diagnostic {
+    Diagnostic::new(Code::IndexOutOfRange, "target out of range").op(&*args.op.name)
+}
+
+fn multi_margin_loss(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
+    let dtype = out[0].dtype();
+    with_real!(dtype, A => margins::<A>(args, &out[0]), else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
+}
+
+fn margins<A: Real>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
+    let (input, target) = (args.tensor(0)?, classes(args.tensor(1)?)?);
+    let (p, margin) = (args.scalar(2)?.to_f64(), args.scalar(3)?.to_f64());
+    let n_classes = input.sizes().last().copied().unwrap_or(1);
+    let input = Strided::<A>::dense(input)?;
+    let weight = args.opt_tensor(4)?.map(Strided::<A>::dense).transpose()?;
+    let mut losses = Vec::new();
+    for (item, &class) in target.iter().enumerate() {
+        let class = usize::try_from(class).ok().filter(|&it| it < n_classes).ok_or_else(|| out_of_range(args))?;
+        let scores = &input.data()[item * n_classes..][..n_classes];
+        let weight = weight.as_ref().map_or(1.0, |it| it.data()[class].to_f64());
+        let near = |(_, score): (usize, &A)| {
+            let excess = margin - scores[class].to_f64() + score.to_f64();
+            if excess > 0.0 { weight * if p == 1.0 { excess } else { excess * excess } } else { 0.0 }
+        };
+        let sum: f64 = scores.iter().enumerate().filter(|it| it.0 != class).map(near).sum();
+        losses.push(sum / n_classes as f64);
+    }
+    reduce::<A>(out, &losses, args.int(5)?);
+    Ok(())
+}
+
+fn multilabel_margin_loss(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
+    let dtype = out[0].dtype();
+    with_real!(dtype, A => label_margins::<A>(args, out),
+        else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
+}
+
+fn label_margins<A: Real>(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
+    let (input, target) = (args.tensor(0)?, classes(args.tensor(1)?)?);
+    let n_classes = input.sizes().last().copied().unwrap_or(1);
+    let input = Strided::<A>::dense(input)?;
+    let mut losses = Vec::new();
+    let mut is_target = vec![false; target.len()];
+    for (item, target) in target.chunks_exact(n_classes).enumerate() {
+        let scores = &input.data()[item * n_classes..][..n_classes];
+        let is_target = &mut is_target[item * n_classes..][..n_classes];
+        // The targets end where the first negative class stands.
+        let mut labels = Vec::new();
+        for &class in target.iter().take_while(|&&it| it >= 0) {
+            let class = usize::try_from(class).ok().filter(|&it| it < n_classes).ok_or_else(|| out_of_range(args))?;
+            is_target[class] = true;
+            labels.push(scores[class].to_f64());
+        }
+        let others = scores.iter().zip(&*is_target).filter(|it| !it.1).map(|it| it.0.to_f64());
+        let excess = |other: f64| labels.iter().map(|label| (1.0 - label + other).max(0.0)).sum::<f64>();
+        losses.push(others.map(excess).sum::<f64>() / n_classes as f64);
+    }
+    reduce::<A>(&out[0], &losses, args.int(2)?);
+    fill_real::<A, _>(&out[1], |out| {
+        out.iter_mut().zip(&is_target).for_each(|(out, &it)| *out = if it { A::ONE } else { A::ZERO });
+    });
     Ok(())
 }

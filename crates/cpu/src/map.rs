@@ -109,6 +109,9 @@ pub(crate) fn map3<F: Element, R: Element>(
     })
 }
 
+/// What computes a block of the result from blocks of the inputs.
+type Body<'a, F, R, const N: usize> = dyn FnMut([&[F]; N], &mut [R]) + 'a;
+
 /// Gives `body` the inputs and the result block by block. The result is row-major and of a storage of its own.
 ///
 /// The body is called through a pointer, once per block, so that the walk and the conversions are compiled once per pair
@@ -116,7 +119,7 @@ pub(crate) fn map3<F: Element, R: Element>(
 fn map<F: Element, R: Element, const N: usize>(
     inputs: [&Source; N],
     out: &Tensor,
-    body: &mut dyn FnMut([&[F]; N], &mut [R]),
+    body: &mut Body<'_, F, R, N>,
 ) -> Result<()> {
     let operands: SmallVec<[_; 3]> = inputs
         .iter()

@@ -3,6 +3,11 @@
 //! Sums are pairwise over blocks of eight running sums in float64, in an order that depends on the length alone; so they
 //! are at least as exact as PyTorch's and the same on every machine.
 
+#![allow(
+    clippy::useless_conversion,
+    reason = "the same code serves float32, whose conversion to float64 does something"
+)]
+
 use crate::map::{Strided, Walk, cast, gather, store};
 use crate::number::{Number, Real, with_float, with_number, with_real};
 use crate::unary::refuse;

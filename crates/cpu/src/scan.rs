@@ -1,5 +1,10 @@
 //! Scans: each element of the result depends on those before it along a dimension.
 
+#![allow(
+    clippy::useless_conversion,
+    reason = "the same code serves float32, whose conversion to float64 does something"
+)]
+
 use crate::map::{cast, store};
 use crate::number::{Number, Real, with_float, with_number, with_real};
 use crate::reduce::for_each_lane;

@@ -1,5 +1,7 @@
 //! Special functions that Rust's floats do not have. float32 goes through float64, so that it rounds once.
 
+#![allow(clippy::excessive_precision, reason = "coefficients stand as their source gives them")]
+
 /// Functions beyond those of `f32` and `f64` themselves.
 pub(crate) trait Special: Sized {
     fn erf(self) -> Self;

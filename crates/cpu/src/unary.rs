@@ -1,5 +1,11 @@
 //! Functions of one number.
 
+#![allow(
+    clippy::useless_conversion,
+    clippy::redundant_closure,
+    reason = "the same code serves float32, whose conversion does something and whose methods are others"
+)]
+
 use crate::map::{Source, map1};
 use crate::number::{Real, with_float, with_int, with_real};
 use crate::special::Special;

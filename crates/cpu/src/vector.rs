@@ -7,8 +7,11 @@ use tracefx_exec::Kernel;
 use tracefx_ops::Args;
 
 /// The kernels of this family.
-pub(crate) const KERNELS: &[(&str, Kernel)] =
-    &[("aten.linalg_cross.default", Kernel::Fill(cross)), ("aten._cdist_forward.default", Kernel::Fill(cdist))];
+pub(crate) const KERNELS: &[(&str, Kernel)] = &[
+    ("aten.linalg_cross.default", Kernel::Fill(cross)),
+    ("aten._cdist_forward.default", Kernel::Fill(cdist)),
+    ("aten._pdist_forward.default", Kernel::Fill(pdist)),
+];
 
 /// A tensor with the sizes of a result that it broadcasts to.
 fn expanded(tensor: &Tensor, sizes: &[usize]) -> Result<Tensor> {
@@ -93,6 +96,26 @@ fn distances<A: Real>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
             let other = row / n_a * n_b + at % n_b;
             let [row, other] = [(&a, row), (&b, other)].map(|(it, row)| &it.data()[row * n_columns..][..n_columns]);
             *out = distance(row, other, A::of(p));
+        }
+    });
+    Ok(())
+}
+
+fn pdist(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
+    let dtype = out[0].dtype();
+    with_real!(dtype, A => pairs::<A>(args, &out[0]), else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
+}
+
+fn pairs<A: Real>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
+    let (input, p) = (args.tensor(0)?, args.float(1)?);
+    let (n_rows, n_columns) = (input.sizes()[0], input.sizes()[1]);
+    let input = Strided::<A>::dense(input)?;
+    let distance = norm::<A>(p);
+    let row = |at: usize| &input.data()[at * n_columns..][..n_columns];
+    fill_real::<A, _>(out, |out| {
+        let pairs = (0..n_rows).flat_map(|first| (first + 1..n_rows).map(move |second| (first, second)));
+        for (out, (first, second)) in out.iter_mut().zip(pairs) {
+            *out = distance(row(first), row(second), A::of(p));
         }
     });
     Ok(())

@@ -105,7 +105,7 @@ fn nan_is_the_greatest_and_equals_nothing() {
 fn complex_numbers_are_pairs() {
     let pairs = floats(&[1.0, 2.0, 3.0, 4.0], &[2, 2]);
     let complex = Value::Tensor(call("aten.view_as_complex.default", &[pairs]).unwrap().remove(0));
-    let part = |op: &str| call(op, &[complex.clone()]).unwrap()[0].to_vec::<f32>().unwrap();
+    let part = |op: &str| call(op, std::slice::from_ref(&complex)).unwrap()[0].to_vec::<f32>().unwrap();
     assert_eq!((part("aten.real.default"), part("aten.imag.default")), (vec![1.0, 3.0], vec![2.0, 4.0]));
     refused(
         "aten.imag.default",

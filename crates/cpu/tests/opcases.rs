@@ -1,15 +1,18 @@
 //! Runs the operator cases that PyTorch recorded (`tests/fixtures/opcases`) on the CPU kernels, and again on re-strided
 //! copies of the inputs. `TRACEFX_OPCASES=DIR` runs another directory of the same format instead.
 
+#![allow(clippy::print_stderr, reason = "a test tells how much of the data it could run")]
+
 use safetensors::SafeTensors;
 use serde_json::Value as Json;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use tracefx_core::{Code, DType, Diagnostic, Element, Layout, MemoryFormat, Scalar, Storage, Tensor};
-use tracefx_exec::Executor;
+use tracefx_exec::{Executor, Kernels};
 use tracefx_ir::Str;
-use tracefx_ops::{Tol, Value, registry};
+use tracefx_ops::{Op, Tol, Value, registry};
 
 /// Cases that differ from PyTorch on purpose, each with its reason.
 const DIFFERENT: &[(&str, &str)] = &[];
@@ -32,6 +35,22 @@ const BY_STRIDES: &[&str] = &[
 
 #[test]
 fn recorded_operator_cases_agree() {
+    check(|_, _| Some(Cow::Borrowed(tracefx_cpu::kernels())));
+}
+
+/// An operator that has both a kernel and a decomposition computes the same either way. Half types are left out: a
+/// decomposition rounds after each of its operators.
+#[test]
+fn decompositions_agree_where_a_kernel_is_left_out() {
+    check(|op, case| {
+        let kernels = tracefx_cpu::kernels();
+        let has_both = op.def.decompose.is_some() && kernels.get(&op.name).is_some();
+        (has_both && !case.contains("float16")).then(|| Cow::Owned(kernels.without(&op.name)))
+    });
+}
+
+/// Runs the cases for which there are kernels.
+fn check(kernels_for: impl Fn(&Op, &str) -> Option<Cow<'static, Kernels>>) {
     let given = std::env::var("TRACEFX_OPCASES").ok();
     let dir = given
         .map(PathBuf::from)
@@ -53,9 +72,14 @@ fn recorded_operator_cases_agree() {
         let tensors = SafeTensors::deserialize(&data).ok();
         for (line, text) in fs::read_to_string(&file).unwrap().lines().enumerate() {
             let case: Json = serde_json::from_str(text).unwrap();
+            let Some(op) = registry().get(case["op"].as_str().unwrap()) else {
+                *skipped.entry(format!("{name} is not in the registry")).or_default() += 1;
+                continue;
+            };
+            let Some(kernels) = kernels_for(op, text) else { continue };
             let keeps_strides = BY_STRIDES.iter().any(|it| case["op"] == **it);
             for restride in [false, true].into_iter().take(if keeps_strides { 1 } else { 2 }) {
-                match run_case(&case, tensors.as_ref(), restride) {
+                match run_case(&case, &kernels, tensors.as_ref(), restride) {
                     Ok(()) => n_passed += 1,
                     Err(Refusal::Skip(what)) => *skipped.entry(what).or_default() += 1,
                     Err(Refusal::Fail(what)) => {
@@ -87,13 +111,10 @@ enum Refusal {
     Fail(String),
 }
 
-fn run_case(case: &Json, tensors: Option<&SafeTensors<'_>>, restride: bool) -> Result<(), Refusal> {
+fn run_case(case: &Json, kernels: &Kernels, tensors: Option<&SafeTensors<'_>>, restride: bool) -> Result<(), Refusal> {
     let op = case["op"].as_str().unwrap();
     if let Some((_, _reason)) = DIFFERENT.iter().find(|(it, _)| *it == op) {
         return Ok(());
-    }
-    if registry().get(op).is_none() {
-        return Err(Refusal::Skip(format!("{op} is not in the registry")));
     }
     let read =
         |it: &Json| parse_value(it, tensors, restride).ok_or_else(|| Refusal::Skip(format!("{op}: odd argument {it}")));
@@ -101,7 +122,7 @@ fn run_case(case: &Json, tensors: Option<&SafeTensors<'_>>, restride: bool) -> R
     let kwargs = case["kwargs"].as_object().unwrap();
     let kwargs =
         kwargs.iter().map(|(key, it)| Ok((Str::from(key.as_str()), read(it)?))).collect::<Result<Vec<_>, Refusal>>()?;
-    let got = Executor::new(registry(), tracefx_cpu::kernels()).call(op, &args, &kwargs);
+    let got = Executor::new(registry(), kernels).call(op, &args, &kwargs);
     match (got, case.get("error").filter(|it| !it.is_null())) {
         (Err(problem), _) if problem.code() == Code::NotImplemented => {
             Err(Refusal::Skip(format!("{op}: {}", problem.message())))

@@ -36,6 +36,13 @@ impl Kernels {
         self.table.get(op).copied()
     }
 
+    /// These kernels without that of one operator, which is left to its decomposition.
+    pub fn without(&self, op: &str) -> Self {
+        let mut res = self.clone();
+        res.table.remove(op);
+        res
+    }
+
     /// The names of the operators that have a kernel, sorted.
     pub fn names(&self) -> Vec<&'static str> {
         let mut res: Vec<_> = self.table.keys().copied().collect();

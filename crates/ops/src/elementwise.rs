@@ -115,7 +115,7 @@ pub(crate) fn laid_out(dtype: DType, sizes: Vec<SymInt>, operands: &[&TensorMeta
     let mut stride = SymInt::ONE;
     for dim in order {
         meta.strides[dim] = stride.clone();
-        stride = stride * meta.sizes[dim].max(&SymInt::ONE);
+        stride *= meta.sizes[dim].max(&SymInt::ONE);
     }
     meta
 }

@@ -15,10 +15,10 @@ impl Refusal {
     /// use tracefx_core::{Code, Diagnostic};
     /// use tracefx_wasm::Refusal;
     /// let it = Refusal::from(Diagnostic::new(Code::Disposed, "the tensor was disposed").help("clone it first"));
-    /// assert_eq!(
-    ///     it.to_json(),
-    ///     r#"{"class":"UsageError","code":"FX0701","help":"clone it first","message":"the tensor was disposed","name":"Disposed","notes":[]}"#
-    /// );
+    /// let json: serde_json::Value = serde_json::from_str(&it.to_json()).unwrap();
+    /// assert_eq!((&json["code"], &json["class"]), (&"FX0701".into(), &"UsageError".into()));
+    /// assert_eq!(json["help"], "clone it first");
+    /// assert!(json.get("node").is_none());
     /// ```
     pub fn to_json(&self) -> String {
         let code = self.0.code();

@@ -1,8 +1,8 @@
-//! Losses of class probabilities: the negative log-likelihood and the cross entropy.
+//! Losses of classes: the negative log-likelihood, the cross entropy, and margins between scores.
 
 use super::loss::reduce;
 use super::matmul_composite::{sizes as size_list, tensor_of};
-use crate::{Args, Cx, OpDef, Output, TensorRef, Tol, Traced, Value};
+use crate::{Args, Cx, OpDef, Output, TensorRef, Tol, Traced, Value, contiguous};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
@@ -21,14 +21,31 @@ pub(crate) const OPS: &[OpDef] = &[
     )
     .doc("The negative log-probability of the target class of each pixel, and the sum of the weights that counted.")
     .tolerance(Tol::Default),
+    OpDef::new(
+        "aten::multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, int reduction=1) -> Tensor",
+        multi_margin_loss,
+    )
+    .doc("How far each class comes nearer to the target class than a margin, to the power of p, averaged over classes.")
+    .tolerance(Tol::Default),
+    OpDef::new(
+        "aten::multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction) -> (Tensor output, Tensor is_target)",
+        multilabel_margin_loss_forward,
+    )
+    .doc("How far each other class comes nearer to each target class than one, and which classes are targets.")
+    .tolerance(Tol::Default),
+    OpDef::composite(
+        "aten::multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
+        forward,
+    )
+    .doc("How far each other class comes nearer to each target class than one, averaged over classes."),
     OpDef::composite(
         "aten::nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor",
-        nll_loss,
+        forward,
     )
     .doc("The negative log-probability of each target class."),
     OpDef::composite(
         "aten::nll_loss2d(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor",
-        nll_loss,
+        forward,
     )
     .doc("The negative log-probability of the target class of each pixel."),
     OpDef::composite(
@@ -42,6 +59,78 @@ pub(crate) const OPS: &[OpDef] = &[
     )
     .doc("The cross entropy of logits and target classes, or target probabilities."),
 ];
+
+/// The loss of items with `n_lead` dimensions in front of the classes: none, or a batch.
+fn margin_outputs(args: &Args<'_, TensorMeta>, reduction: usize) -> Result<Vec<Output>> {
+    let input = args.tensor(0)?;
+    if !input.dtype.is_float() {
+        return Err(Diagnostic::unsupported_dtype(input.dtype, &args.op.name));
+    }
+    if input.sizes.len() > 2 || input.sizes.last().is_some_and(|it| *it == 0) {
+        let show = input.sizes.iter().map(SymInt::to_string).collect::<Vec<_>>().join(", ");
+        return Err(args.bad_shape(format!(
+            "Expected non-empty vector or matrix with optional 0-dim batch size, but got: [{show}]"
+        )));
+    }
+    let is_each = args.int(reduction)? == 0 && input.sizes.len() == 2;
+    let sizes = if is_each { input.sizes[..1].to_vec() } else { Vec::new() };
+    Ok(contiguous(input.dtype, sizes))
+}
+
+fn check_classes(args: &Args<'_, TensorMeta>) -> Result<()> {
+    let target = args.tensor(1)?;
+    if target.dtype == DType::Int64 {
+        return Ok(());
+    }
+    let what = format!("expected scalar type Long but found {}", target.dtype.name());
+    Err(Diagnostic::new(Code::DTypeMismatch, what).op(&*args.op.name))
+}
+
+fn multi_margin_loss(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    let (input, target, p) = (args.tensor(0)?, args.tensor(1)?, args.scalar(2)?.to_f64());
+    if p != 1.0 && p != 2.0 {
+        return Err(args.invalid("only p == 1 and p == 2 supported"));
+    }
+    let outputs = margin_outputs(args, 5)?;
+    let n_items = if input.sizes.len() == 2 { input.sizes[0].clone() } else { SymInt::from(1) };
+    let n_targets: SymInt = target.sizes.iter().product();
+    if target.sizes.len() > 1 || n_targets != n_items {
+        return Err(args.bad_shape(format!(
+            "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples \
+             ({n_items}), but got {n_targets} elements in {}D",
+            target.sizes.len()
+        )));
+    }
+    if let Some(weight) = args.opt_tensor(4)? {
+        let n_classes = input.sizes.last().cloned().unwrap_or(SymInt::from(1));
+        if weight.sizes != [n_classes.clone()] {
+            return Err(args.bad_shape(format!("inconsistent weight size, expected {n_classes}")));
+        }
+        if weight.dtype != input.dtype {
+            let what = format!("expected a weight of {} but found {}", input.dtype.name(), weight.dtype.name());
+            return Err(Diagnostic::new(Code::DTypeMismatch, what).op(&*args.op.name));
+        }
+    }
+    check_classes(args)?;
+    Ok(outputs)
+}
+
+fn multilabel_margin_loss_forward(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    let (input, target) = (args.tensor(0)?, args.tensor(1)?);
+    let mut outputs = margin_outputs(args, 2)?;
+    let is_single = |it: &TensorMeta| it.sizes.iter().all(|it| *it == 1) && it.sizes.len() < 2;
+    if input.sizes != target.sizes && !(is_single(input) && is_single(target)) {
+        let show = |it: &[SymInt]| it.iter().map(SymInt::to_string).collect::<Vec<_>>().join(", ");
+        return Err(args.bad_shape(format!(
+            "inconsistent target size: [{}] for input of size: [{}]",
+            show(&target.sizes),
+            show(&input.sizes)
+        )));
+    }
+    check_classes(args)?;
+    outputs.push(Output::Tensor(TensorMeta::contiguous(input.dtype, target.sizes.clone())));
+    Ok(outputs)
+}
 
 fn outputs(args: &Args<'_, TensorMeta>, input: &TensorMeta, n_classes: &SymInt) -> Result<Vec<Output>> {
     let target = args.tensor(1)?;
@@ -100,7 +189,8 @@ fn nll_loss2d_forward(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
 
 type Call<'a> = Args<'a, TensorRef>;
 
-fn nll_loss(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
+/// The first result of the operator of this name with `_forward`.
+fn forward(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let op = format!("aten.{}_forward.default", args.op.schema.name);
     Ok(vec![cx.call(&op, args.values.iter().cloned())?])
 }

@@ -197,8 +197,9 @@ fn contract_all(cx: &mut Cx<'_>, args: &Call<'_>, mut operands: Vec<Traced>, n_k
     if sums.is_empty() {
         return Ok(result);
     }
-    let dtype = cx.meta(tensor_of(&result)).dtype;
-    sum_keeping(cx, result, &sums, dtype)
+    // As in PyTorch, a sum that is not part of a product makes int64 of ints.
+    let dims: Vec<i64> = sums.iter().map(|&it| it as i64).collect();
+    cx.call("aten.sum.dim_IntList", [result, Value::ints(&dims), Value::Bool(true)])
 }
 
 /// The dimensions from `n_kept` on that no other operand has.
@@ -216,7 +217,7 @@ fn sum_keeping(cx: &mut Cx<'_>, operand: Traced, dims: &[usize], dtype: tracefx_
 
 /// The product of two operands, summed over some dimensions, which stay with size one. Follows `sumproduct_pair` of
 /// aten/src/ATen/native/Linear.cpp.
-fn multiply_pair(cx: &mut Cx<'_>, mut left: Traced, mut right: Traced, sums: &[usize]) -> Result<Traced> {
+pub(crate) fn multiply_pair(cx: &mut Cx<'_>, mut left: Traced, mut right: Traced, sums: &[usize]) -> Result<Traced> {
     let dtype = cx.meta(tensor_of(&left)).dtype;
     let sizes = |cx: &Cx<'_>, it: &Traced| cx.meta(tensor_of(it)).sizes.clone();
     let (left_sizes, right_sizes) = (sizes(cx, &left), sizes(cx, &right));

@@ -128,8 +128,7 @@ fn times(cx: &mut Cx<'_>, value: Traced, factor: f64) -> Result<Traced> {
 
 /// `number - value`.
 fn from_number(cx: &mut Cx<'_>, number: f64, value: Traced) -> Result<Traced> {
-    let minus = cx.call("aten.neg.default", [value])?;
-    cx.call("aten.add.Scalar", [minus, Value::Float(number)])
+    cx.call("aten.rsub.Scalar", [value, Value::Float(number)])
 }
 
 fn mse_loss(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
@@ -268,7 +267,10 @@ fn by_sign(cx: &mut Cx<'_>, target: &Traced, positive: (i64, Traced), negative: 
 
 fn hinge_embedding_loss(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let [input, target] = [args.values[0].clone(), args.values[1].clone()];
-    let room = from_number(cx, args.float(2)?, input.clone())?;
+    // As in PyTorch, the margin is a tensor of the input's dtype, and rounds to it.
+    let dtype = [("dtype", Value::DType(cx.meta(tensor_of(&input)).dtype))];
+    let margin = cx.call_with("aten.scalar_tensor.default", [Value::Float(args.float(2)?)], &dtype)?;
+    let room = cx.call("aten.sub.Tensor", [margin, input.clone()])?;
     let room = cx.call("aten.clamp_min.default", [room, Value::int(0)])?;
     // As in PyTorch, each side is left out only where the target is exactly the other one.
     let loss = by_sign(cx, &target, (-1, input), (1, room))?;

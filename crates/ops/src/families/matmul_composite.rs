@@ -1,7 +1,7 @@
 //! Products that are made of `mm`, `bmm` and their kin, as PyTorch makes them.
 
 use crate::{Args, Cx, OpDef, TensorRef, Traced, Value, broadcast, normalize_dim};
-use tracefx_core::Result;
+use tracefx_core::{DType, Result, Scalar};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
 
@@ -14,6 +14,11 @@ pub(crate) const OPS: &[OpDef] = &[
         .doc("The inner products over the last dimensions."),
     OpDef::composite("aten::outer(Tensor self, Tensor vec2) -> Tensor", outer).doc("The outer product of two vectors."),
     OpDef::composite("aten::ger(Tensor self, Tensor vec2) -> Tensor", outer).doc("The same as `outer`."),
+    OpDef::composite(
+        "aten::addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+        addr,
+    )
+    .doc("`beta * self + alpha * outer(vec1, vec2)`; where beta is zero, self does not count."),
     OpDef::composite("aten::linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor", vecdot)
         .doc("The inner products along one dimension, x conjugated."),
     OpDef::composite(
@@ -215,6 +220,38 @@ fn outer(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     }
     let column = cx.call("aten.unsqueeze.default", [a.into(), Value::int(1)])?;
     Ok(vec![cx.call("aten.mul.Tensor", [column, b.into()])?])
+}
+
+fn addr(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
+    let (addend, a, b) = (*args.tensor(0)?, *args.tensor(1)?, *args.tensor(2)?);
+    let (beta, alpha) = (args.scalar(3)?, args.scalar(4)?);
+    let [addend_meta, a_meta, b_meta] = [addend, a, b].map(|it| cx.meta(it).clone());
+    let ([n_rows], [n_columns]) = (&a_meta.sizes[..], &b_meta.sizes[..]) else {
+        return Err(args.bad_shape("addr: Expected 1-D arguments vec1 and vec2"));
+    };
+    let expected = [n_rows.clone(), n_columns.clone()];
+    if addend_meta.sizes.len() > 2 || broadcast(args, &addend_meta.sizes, &expected)? != expected {
+        return Err(args.bad_shape(format!("addr: self does not expand to {n_rows}x{n_columns}")));
+    }
+    let dtypes = [&addend_meta, &a_meta, &b_meta].map(|it| it.dtype);
+    // PyTorch adds bools as bools here, and rounds half types after each step of a chain of its own.
+    if dtypes.iter().any(|it| *it == DType::Bool || it.is_float() && it.size() == 2) {
+        return Err(args.unsupported("addr is not implemented for bool and half types"));
+    }
+    let is = |it: Scalar, value: f64| it.to_complex() == Scalar::Float(value).to_complex();
+    let column = cx.call("aten.unsqueeze.default", [a.into(), Value::int(1)])?;
+    let mut res = cx.call("aten.mul.Tensor", [column, b.into()])?;
+    if !is(alpha, 1.0) {
+        res = cx.call("aten.mul.Tensor", [res, alpha.into()])?;
+    }
+    if !is(beta, 0.0) {
+        let scaled = match is(beta, 1.0) {
+            true => addend.into(),
+            false => cx.call("aten.mul.Tensor", [addend.into(), beta.into()])?,
+        };
+        res = cx.call("aten.add.Tensor", [scaled, res])?;
+    }
+    Ok(vec![res])
 }
 
 fn vecdot(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {

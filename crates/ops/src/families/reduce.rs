@@ -255,6 +255,9 @@ fn logsumexp(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
 fn sum_to_size(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
     let (this, size) = (*args.tensor(0)?, args.sym_ints(1)?);
     let sizes = cx.meta(this).sizes.clone();
+    if size.is_empty() {
+        return Ok(vec![cx.call("aten.sum.default", [this.into()])?]);
+    }
     let one = SymInt::from(1);
     let lead = sizes.len().checked_sub(size.len());
     let expands = |lead: usize| size.iter().zip(&sizes[lead..]).all(|(to, from)| to == from || *to == one);

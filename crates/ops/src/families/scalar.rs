@@ -219,7 +219,7 @@ fn whole_float(args: &Args<'_, TensorMeta>, round: fn(f64) -> f64) -> Result<Vec
         Value::Float(it) => {
             let rounded = round(it);
             // The bounds are exact as floats; a cast beyond them would saturate in silence.
-            if !(-9.223372036854775808e18..9.223372036854775808e18).contains(&rounded) {
+            if !(i64::MIN as f64..-(i64::MIN as f64)).contains(&rounded) {
                 return Err(args.invalid(format!("{it} does not fit 64 bits")));
             }
             int(SymInt::from(rounded as i64))

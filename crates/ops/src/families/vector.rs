@@ -1,6 +1,7 @@
 //! Cross products, distances and similarities of vectors, and forms that are linear in two or three of them.
 
-use super::matmul_composite::sizes as size_list;
+use super::einsum::multiply_pair;
+use super::matmul_composite::{sizes as size_list, tensor_of};
 use crate::{Args, Cx, OpDef, Operand, Output, TensorRef, Tol, Traced, Value, broadcast, contiguous, normalize_dim};
 use crate::{Tags, promote};
 use tracefx_core::{Code, Diagnostic, Result};
@@ -20,6 +21,14 @@ pub(crate) const OPS: &[OpDef] = &[
         .tolerance(Tol::Default),
     OpDef::composite("aten::cdist(Tensor x1, Tensor x2, float p=2., int? compute_mode=None) -> Tensor", cdist)
         .doc("The p-norm distances between all pairs of rows."),
+    OpDef::new("aten::_pdist_forward(Tensor self, float p=2.) -> Tensor", pdist_forward)
+        .doc("The p-norm distances between each row and the rows after it.")
+        .tags(Tags::CORE)
+        .tolerance(Tol::Default),
+    OpDef::composite("aten::pdist(Tensor self, float p=2.) -> Tensor", pdist)
+        .doc("The p-norm distances between each row and the rows after it."),
+    OpDef::composite("aten::dist(Tensor self, Tensor other, Scalar p=2) -> Tensor", dist)
+        .doc("The p-norm of the difference of two tensors."),
     OpDef::composite("aten::_euclidean_dist(Tensor x1, Tensor x2) -> Tensor", euclidean_dist)
         .doc("The Euclidean distances between all pairs of rows, by a product of matrices.")
         // Squares are subtracted, as in PyTorch.
@@ -118,6 +127,32 @@ fn cdist(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     Ok(vec![cx.call("aten._cdist_forward.default", args.values.iter().cloned())?])
 }
 
+fn pdist_forward(args: &Meta<'_>) -> Result<Vec<Output>> {
+    let (input, p) = (args.tensor(0)?, args.float(1)?);
+    let [n_rows, _] = &input.sizes[..] else {
+        return Err(args.bad_shape(format!("pdist only supports 2D tensors, got: {}D", input.sizes.len())));
+    };
+    if !input.dtype.is_float() {
+        let what = format!("pdist only supports floating-point dtypes, got {}", input.dtype.name());
+        return Err(Diagnostic::new(Code::DTypeMismatch, what).op(&*args.op.name));
+    }
+    if p.is_nan() || p < 0.0 {
+        return Err(args.invalid("pdist only supports non-negative p values"));
+    }
+    let n_pairs = (n_rows * (n_rows - 1)).floor_div(&SymInt::from(2));
+    Ok(contiguous(input.dtype, vec![n_pairs]))
+}
+
+fn pdist(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
+    let rows = cx.call("aten.contiguous.default", [args.values[0].clone()])?;
+    Ok(vec![cx.call("aten._pdist_forward.default", [rows, args.values[1].clone()])?])
+}
+
+fn dist(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
+    let difference = cx.call("aten.sub.Tensor", args.values[..2].iter().cloned())?;
+    Ok(vec![cx.call("aten.linalg_vector_norm.default", [difference, args.values[2].clone()])?])
+}
+
 /// Follows `_euclidean_dist` of aten/src/ATen/native/Distance.cpp: `|a|^2 - 2 a b + |b|^2` as one product.
 fn euclidean_dist(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let [a, b] = [args.values[0].clone(), args.values[1].clone()];
@@ -174,8 +209,9 @@ fn cosine_similarity(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     Ok(vec![cx.call("aten.sum.dim_IntList", [product, dims])?])
 }
 
+/// Follows `_trilinear` of aten/src/ATen/native/Linear.cpp: a dimension that the third tensor lacks is summed in the
+/// product of the first two.
 fn trilinear(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
-    let dtype = cx.meta(*args.tensor(0)?).dtype;
     let mut factors = Vec::new();
     for index in 0..3 {
         let mut factor = args.values[index].clone();
@@ -185,13 +221,24 @@ fn trilinear(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
         factors.push(factor);
     }
     let [first, second, third] = factors.try_into().expect("there are three factors");
-    let product = cx.call("aten.mul.Tensor", [first, second])?;
-    let product = cx.call("aten.mul.Tensor", [product, third])?;
-    if args.list(6)?.is_empty() {
-        return Ok(vec![product]);
+    let sizes = [&first, &second, &third].map(|it| cx.meta(tensor_of(it)).sizes.clone());
+    let rank = sizes[0].len();
+    if sizes.iter().any(|it| it.len() != rank) {
+        return Err(args.bad_shape("_trilinear: the expanded tensors differ in their number of dimensions"));
     }
-    let call = [product, args.values[6].clone()];
-    Ok(vec![cx.call_with("aten.sum.dim_IntList", call, &[("dtype", Value::DType(dtype))])?])
+    broadcast(args, &broadcast(args, &sizes[0], &sizes[1])?, &sizes[2])?;
+    let sums = args.ints(6)?.iter().map(|&dim| normalize_dim(args, dim, rank)).collect::<Result<Vec<_>>>()?;
+    let new_in_third = args.ints(5)?;
+    let (early, late): (Vec<usize>, Vec<usize>) = sums.iter().partition(|&&dim| new_in_third.contains(&(dim as i64)));
+    let product = multiply_pair(cx, first, second, &early)?;
+    let product = multiply_pair(cx, product, third, &late)?;
+    let mut kept = cx.meta(tensor_of(&product)).sizes.clone();
+    let mut at = 0;
+    kept.retain(|_| {
+        at += 1;
+        !sums.contains(&(at - 1))
+    });
+    Ok(vec![cx.call("aten.reshape.default", [product, size_list(&kept)])?])
 }
 
 /// Follows `bilinear` of aten/src/ATen/native/Linear.cpp.
