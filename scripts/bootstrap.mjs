@@ -49,7 +49,7 @@ const engine = (/** @type {string} */ rustVersion, /** @type {string} */ wasmVer
     const tools = ["xtask/src/wasm", "xtask/bindgen", "package-lock.json"];
     return fingerprint([...WORKSPACE, ...CRATES, "crates/wasm", ...tools], [rustVersion, wasmVersion]);
   },
-  outputs: ["engine.js", "engine.d.ts", "engine-simd.wasm", "engine-relaxed.wasm"].map((it) => `ts/wasm/${it}`),
+  outputs: ["engine.js", "engine.d.ts", "engine-simd.wasm"].map((it) => `ts/wasm/${it}`),
   commands: [["cargo", "xtask", "wasm"]],
 });
 

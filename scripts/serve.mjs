@@ -91,5 +91,5 @@ async function find(/** @type {string} */ base, /** @type {string} */ url) {
 if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
   const { values } = parseArgs({ options: { port: { type: "string", default: "8080" } } });
   const { url } = await serve({ port: Number(values.port) });
-  console.log(`serving the repository at ${url}`);
+  console.log(`serving the repository at ${url}; the page is at ${url}web/`);
 }

@@ -32,10 +32,7 @@ struct Variant {
 /// The files of the package by name.
 type Files = BTreeMap<String, Vec<u8>>;
 
-const VARIANTS: &[Variant] = &[
-    Variant { name: "simd", glue: "engine", features: &[] },
-    Variant { name: "relaxed", glue: "engine", features: &["+relaxed-simd"] },
-];
+const VARIANTS: &[Variant] = &[Variant { name: "simd", glue: "engine", features: &[] }];
 
 /// Builds all variants, or only the one of this name; then the package holds no other, for they must share their glue.
 pub(crate) fn build(root: &Path, only: Option<&str>) -> Outcome {
