@@ -8,6 +8,27 @@ export { engineVersion, type InitOptions, init, initSync, restart } from "./engi
 export type { ModuleSource } from "./engine/module.ts";
 export type { Variant } from "./engine/variant.ts";
 export * from "./errors.ts";
+export { ExportedProgram } from "./export/exportedProgram.ts";
+export { type LoadOptions, load, type ProgramSource } from "./export/load.ts";
+export type {
+  CallSignature,
+  Constant,
+  ModuleCallEntry,
+  ProgramParts,
+  RangeConstraint,
+  StateEntry,
+  TreeSpec,
+} from "./export/program.ts";
+export { ProgramModule } from "./export/programModule.ts";
+export {
+  type Argument,
+  type ConstantValue,
+  GraphSignature,
+  type InputKind,
+  type InputSpec,
+  type OutputKind,
+  type OutputSpec,
+} from "./export/signature.ts";
 export {
   type Arg,
   type ArgInput,

@@ -13,7 +13,7 @@ import { checkMember, checkTarget, clearArguments, copyNotes, Node, OPCODES, set
 import type { Opcode } from "./node.ts";
 import { NodeList } from "./nodeList.ts";
 import { Order } from "./order.ts";
-import { formatGraph, formatTabular } from "./print.ts";
+import { formatGraph, formatTabular, tabularRows } from "./print.ts";
 import type { Tuple } from "./values.ts";
 
 /** Which nodes {@link Graph.findNodes} looks for. */
@@ -335,9 +335,15 @@ export class Graph {
     return findProblems(this, owner);
   }
 
-  /** The table of `graph.print_tabular()`, as text. */
-  printTabular(): string {
-    return formatTabular(this);
+  /** Prints a table of the nodes. */
+  printTabular(): void {
+    // oxlint-disable-next-line no-console -- printing is what it is for
+    console.log(formatTabular(this));
+  }
+
+  /** The rows of {@link Graph.printTabular}: opcode, name, target, args and kwargs of each node. */
+  tabular(): string[][] {
+    return tabularRows(this);
   }
 
   /** PyTorch's `str(graph)`. */

@@ -95,7 +95,9 @@ export function tabularRows(graph: Graph): string[][] {
 /** The table of `graph.print_tabular()`. */
 export function formatTabular(graph: Graph): string {
   const rows = [["opcode", "name", "target", "args", "kwargs"], ...tabularRows(graph)];
-  const widths = [0, 1, 2, 3, 4].map((column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
+  const widths = [0, 1, 2, 3, 4].map((column) =>
+    rows.reduce((most, row) => Math.max(most, row[column]?.length ?? 0), 0),
+  );
   const line = (cells: readonly string[]): string =>
     cells
       .map((cell, column) => cell.padEnd(widths[column] ?? 0))

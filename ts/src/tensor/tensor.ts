@@ -13,11 +13,22 @@ import { guard, release, type TensorStorage } from "./storage.ts";
 /** Elements in nested arrays, as deep as the tensor has dimensions. */
 export type NestedElements = Element | NestedElements[];
 
-let readBytes: (tensor: Tensor) => Uint8Array;
+let liveStorage: (tensor: Tensor) => TensorStorage;
+let replaceStorage: (tensor: Tensor, storage: TensorStorage) => void;
+
+/** Where the bytes of a tensor are. */
+export function tensorStorage(tensor: Tensor): TensorStorage {
+  return liveStorage(tensor);
+}
 
 /** The bytes of a tensor without a copy, to be read only. */
 export function tensorBytes(tensor: Tensor): Uint8Array {
-  return readBytes(tensor);
+  return liveStorage(tensor).bytes();
+}
+
+/** Gives a tensor the same elements in another place, and frees the place where they were. */
+export function moveTensor(tensor: Tensor, storage: TensorStorage): void {
+  replaceStorage(tensor, storage);
 }
 
 /**
@@ -32,7 +43,12 @@ export function tensorBytes(tensor: Tensor): Uint8Array {
  */
 export class Tensor implements Disposable {
   static {
-    readBytes = (tensor) => tensor.#live().bytes();
+    liveStorage = (tensor) => tensor.#live();
+    replaceStorage = (tensor, storage) => {
+      release(tensor.#live());
+      tensor.#storage = storage;
+      guard(tensor, storage);
+    };
   }
 
   /** The dtype, by PyTorch's name without `torch.`. */

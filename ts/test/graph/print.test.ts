@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { Graph } from "../../src/graph/graph.ts";
-import { formatArg, repr } from "../../src/graph/print.ts";
+import { formatArg, formatTabular, repr } from "../../src/graph/print.ts";
 import { pythonFloat } from "../../src/graph/python.ts";
 import { slice, tuple } from "../../src/graph/args.ts";
 import {
@@ -108,7 +108,7 @@ test("the table has the columns of print_tabular", () => {
   const graph = new Graph();
   const x = graph.placeholder("x");
   graph.output(graph.callFunction("torch.ops.aten.add.Tensor", [x, 1], { alpha: 2 }));
-  expect(graph.printTabular()).toMatchInlineSnapshot(`
+  expect(formatTabular(graph)).toMatchInlineSnapshot(`
     "opcode         name        target           args           kwargs
     -------------  ----------  ---------------  -------------  ------------
     placeholder    x           x                ()             {}

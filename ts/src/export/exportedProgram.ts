@@ -1,0 +1,170 @@
+/**
+ * Programs that PyTorch exported: `torch.export.ExportedProgram`.
+ *
+ * @module
+ */
+import { call, type Engine } from "../engine/engine.ts";
+import { layoutOf, pushStorage, viewHandle } from "../engine/tensors.ts";
+import { fxError } from "../errors.ts";
+import type { Graph } from "../graph/graph.ts";
+import type { GraphModule } from "../graph/module.ts";
+import type { Tensor } from "../tensor/tensor.ts";
+import { decodeProgram, encodeProgram } from "../wire/program.ts";
+import type { Constant, ModuleCallEntry, ProgramParts, RangeConstraint, StateEntry } from "./program.ts";
+import { ProgramModule } from "./programModule.ts";
+import type { GraphSignature } from "./signature.ts";
+
+type EngineProgram = ReturnType<Engine["Program"]["open"]>;
+
+/**
+ * A program as `torch.export` gives it: a graph, what its inputs and outputs are, and its state. {@link load} opens one.
+ *
+ * It is not called itself: {@link ExportedProgram.module} gives something that is. Edits of the graph and of the state
+ * are seen by the next `module()` and by {@link ExportedProgram.save}.
+ *
+ * @example
+ * ```ts
+ * const program = await load("model.pt2");
+ * console.log(String(program.graph));
+ * const model = program.module();
+ * const logits = model(tensor([[1, 2, 3]], { dtype: "float32" }));
+ * ```
+ */
+export class ExportedProgram {
+  /** The graph, and the sub-graphs that it refers to. */
+  readonly graphModule: GraphModule;
+  /** What the inputs and outputs of the graph are. */
+  graphSignature: GraphSignature;
+  /** Lifted constants, buffers that are not saved, and custom objects, by qualified name. */
+  readonly constants: Map<string, Constant>;
+  /** The values that the symbols of the sizes may have. */
+  readonly rangeConstraints: Map<string, RangeConstraint>;
+  /** The root first, then the modules that the traced code called. */
+  readonly moduleCallGraph: readonly ModuleCallEntry[];
+  /** The dialects that the graph was checked against: `TRAINING` or `ATEN`. */
+  readonly verifiers: readonly string[];
+  /** The PyTorch that wrote the program. */
+  readonly torchVersion: string;
+  readonly #parts: ProgramParts;
+
+  constructor(parts: ProgramParts) {
+    this.#parts = parts;
+    this.graphModule = parts.graphModule;
+    this.graphSignature = parts.graphSignature;
+    this.constants = parts.constants;
+    this.rangeConstraints = parts.rangeConstraints;
+    this.moduleCallGraph = parts.moduleCallGraph;
+    this.verifiers = parts.verifiers;
+    this.torchVersion = parts.torchVersion;
+  }
+
+  /** The graph. */
+  get graph(): Graph {
+    return this.graphModule.graph;
+  }
+
+  /** Parameters and persistent buffers by qualified name, those that the graph does not use included. */
+  get stateDict(): Map<string, Tensor> {
+    return new Map([...this.#parts.state].map(([name, entry]) => [name, entry.tensor]));
+  }
+
+  /** Texts that were saved beside the program. */
+  get extraFiles(): ReadonlyMap<string, string> {
+    return this.#parts.extraFiles;
+  }
+
+  /** The parameters by qualified name. */
+  *namedParameters(): IterableIterator<[string, Tensor]> {
+    for (const [name, entry] of this.#parts.state) if (entry.isParameter) yield [name, entry.tensor];
+  }
+
+  /** The buffers by qualified name, those that are not saved included. */
+  *namedBuffers(): IterableIterator<[string, Tensor]> {
+    for (const name of this.graphSignature.buffers) yield [name, this.#tensor(name)];
+  }
+
+  /**
+   * Replaces tensors of the state by others of the same dtype and shape. Names that the program does not have are
+   * refused; tensors that are not named stay.
+   */
+  loadStateDict(state: ReadonlyMap<string, Tensor>): void {
+    const replaced = new Map<string, StateEntry>();
+    for (const [name, tensor] of state) {
+      const entry = this.#parts.state.get(name);
+      if (entry === undefined) {
+        throw fxError("AttributeMissing", `the program has no parameter or buffer \`${name}\``, {
+          notes: [`it has ${[...this.#parts.state.keys()].join(", ")}`],
+        });
+      }
+      const [wanted, given] = [describe(entry.tensor), describe(tensor)];
+      if (wanted !== given) throw fxError("InputShape", `\`${name}\` is ${wanted}, and the new tensor is ${given}`);
+      replaced.set(name, { ...entry, tensor });
+    }
+    for (const [name, entry] of replaced) this.#parts.state.set(name, entry);
+  }
+
+  /**
+   * The program as something that can be called with the user's inputs: `ExportedProgram.module()`. It holds a copy of
+   * the state, so that a call which changes buffers does not change the program.
+   */
+  module(): ProgramModule {
+    return this.#withEngine((program) => new ProgramModule(this.#snapshot(), program.runner()));
+  }
+
+  /** The program in the byte format of tracefx: the content of an `.fxg` file. */
+  save(): Uint8Array<ArrayBuffer> {
+    return this.#withEngine((program) => program.save() as Uint8Array<ArrayBuffer>);
+  }
+
+  /** The graph, the signature, the constraints, the sizes and the operators as tables: what `tracefx inspect` shows. */
+  inspect(): string {
+    return this.#withEngine((program) => program.inspect(false));
+  }
+
+  #snapshot(): ProgramParts {
+    return { ...this.#parts, graphSignature: this.graphSignature };
+  }
+
+  #tensor(name: string): Tensor {
+    const constant = this.constants.get(name);
+    const tensor = this.#parts.state.get(name)?.tensor ?? (constant?.kind === "tensor" ? constant.tensor : undefined);
+    if (tensor === undefined) throw fxError("AttributeMissing", `the program holds no tensor \`${name}\``);
+    return tensor;
+  }
+
+  #withEngine<T>(body: (program: EngineProgram) => T): T {
+    const { bytes, storages } = encodeProgram(this.#snapshot(), layoutOf);
+    return call((engine) => {
+      const beside = new engine.Storages();
+      let program: EngineProgram | undefined;
+      try {
+        for (const tensor of storages) pushStorage(beside, tensor);
+        program = engine.Program.assemble(bytes, beside);
+        return body(program);
+      } finally {
+        program?.free();
+        beside.free();
+      }
+    });
+  }
+}
+
+/** Opens a program from the bytes of a `.pt2` archive or an `.fxg` file. */
+export function openProgram(bytes: Uint8Array, limits: Readonly<Record<string, number>>): ExportedProgram {
+  return call((engine) => {
+    const program = engine.Program.open(bytes, JSON.stringify(limits));
+    let storages: InstanceType<Engine["Storages"]> | undefined;
+    try {
+      const beside = program.storages();
+      storages = beside;
+      return new ExportedProgram(decodeProgram(program.outline(), (...view) => viewHandle(beside, ...view)));
+    } finally {
+      storages?.free();
+      program.free();
+    }
+  });
+}
+
+function describe(tensor: Tensor): string {
+  return `${tensor.dtype}[${tensor.shape.join(", ")}]`;
+}

@@ -1,0 +1,121 @@
+/**
+ * A program that can be called.
+ *
+ * @module
+ */
+import { call, type Engine } from "../engine/engine.ts";
+import { type Leaf, type LeafKind, moveToEngine, takeLeaves, withValues, wrapHandle } from "../engine/tensors.ts";
+import { fxError } from "../errors.ts";
+import { Tensor } from "../tensor/tensor.ts";
+import type { CallSignature, ProgramParts } from "./program.ts";
+import type { Argument } from "./signature.ts";
+import { flattenCall, unflatten } from "./tree.ts";
+
+type EngineRunner = ReturnType<ReturnType<Engine["Program"]["open"]>["runner"]>;
+
+/** Frees runners that were never disposed. */
+const net = new FinalizationRegistry<EngineRunner>((runner) => runner.free());
+
+/** What is inside a module, out of the way of its call signature. */
+const insides = new WeakMap<ProgramModule, { parts: ProgramParts; runner: EngineRunner | undefined }>();
+
+/**
+ * A program with its state, called with the inputs that the exported module's `forward` takes: positional arguments,
+ * then one object with the keyword arguments where there are any. It gives what `forward` gives.
+ *
+ * @example
+ * ```ts
+ * using model = program.module();
+ * const logits = model(image) as Tensor;
+ * ```
+ */
+// oxlint-disable-next-line typescript/no-unsafe-declaration-merging -- an instance is a function, which a class cannot declare
+export interface ProgramModule {
+  (...args: unknown[]): unknown;
+}
+
+// oxlint-disable-next-line typescript/no-unsafe-declaration-merging -- as above
+export class ProgramModule implements Disposable {
+  constructor(parts: ProgramParts, runner: EngineRunner) {
+    const self = ((...args: unknown[]) => self.forward(...args)) as unknown as ProgramModule;
+    Object.setPrototypeOf(self, new.target.prototype);
+    insides.set(self, { parts, runner });
+    net.register(self, runner, self);
+    // An instance is a function, so that it can be called.
+    return self;
+  }
+
+  /** Calls the program; the module itself is the same function. */
+  forward(...args: unknown[]): unknown {
+    const { parts } = live(this);
+    const signature = rootSignature(parts);
+    const leaves = flattenCall(args, signature.inSpec, parts);
+    return unflatten(this.runFlat(leaves), signature.outSpec, parts);
+  }
+
+  /** Calls the program with the inputs as a flat list, and gives the outputs as one. */
+  runFlat(leaves: readonly unknown[]): Leaf[] {
+    const { parts, runner } = live(this);
+    const specs = parts.graphSignature.inputSpecs.filter((it) => it.kind === "USER_INPUT");
+    if (call(() => runner.changes_inputs())) {
+      for (const leaf of leaves) if (leaf instanceof Tensor) moveToEngine(leaf);
+    }
+    const kinds = specs.map((spec) => kindOf(spec.arg));
+    return takeLeaves(withValues(leaves, kinds, (values) => runner.run(values)));
+  }
+
+  /** A parameter, buffer or constant as it is now, after the calls that changed it. */
+  getTensor(name: string): Tensor {
+    const { runner } = live(this);
+    return wrapHandle(call(() => runner.state(name)));
+  }
+
+  /** Gives the engine's memory back. */
+  dispose(): void {
+    const inside = insides.get(this);
+    if (inside?.runner === undefined) return;
+    net.unregister(this);
+    inside.runner.free();
+    inside.runner = undefined;
+  }
+
+  [Symbol.dispose](): void {
+    this.dispose();
+  }
+}
+
+function live(module: ProgramModule): { parts: ProgramParts; runner: EngineRunner } {
+  const inside = insides.get(module);
+  if (inside?.runner === undefined) {
+    throw fxError("Disposed", "the module was disposed", { help: "make another one: program.module()" });
+  }
+  return { parts: inside.parts, runner: inside.runner };
+}
+
+function rootSignature(parts: ProgramParts): CallSignature {
+  const signature = parts.moduleCallGraph.find((it) => it.fqn === "")?.signature;
+  if (signature !== undefined) return signature;
+  throw fxError("InputStructure", "the program does not say what the structure of its inputs is", {
+    help: "pass the inputs as a flat list: module.runFlat([...])",
+  });
+}
+
+function kindOf(arg: Argument): LeafKind | undefined {
+  switch (arg.type) {
+    case "tensor":
+      return "tensor";
+    case "symInt":
+      return "int";
+    case "symFloat":
+      return "float";
+    case "symBool":
+      return "bool";
+    case "constant":
+      return arg.value.type;
+    case "customObj":
+    case "token":
+      return undefined;
+    default:
+      return arg satisfies never;
+  }
+}
