@@ -1,0 +1,31 @@
+/**
+ * What the conformance runner asks of an engine.
+ *
+ * @module
+ */
+
+/** @typedef {import("tracefx").Tensor} Tensor */
+
+/**
+ * A leaf of the inputs: Python tells an int from a float, so the kind is said.
+ * @typedef {{ kind: "tensor", value: Tensor } | { kind: "int" | "float", value: number | bigint }
+ *   | { kind: "bool", value: boolean } | { kind: "str", value: string } | { kind: "none", value: null }} Input
+ */
+
+/** @typedef {Tensor | number | bigint | boolean | string | null} Output */
+
+/** @typedef {{ kind: string, target: string | null | undefined }} OutputSpec */
+
+/**
+ * @typedef {object} Engine
+ * @property {(file: string) => Promise<{ graph: string, outputs: OutputSpec[] }>} open Opens a program; gives its graph as
+ *   text, and what the outputs of a call are.
+ * @property {() => Promise<void>} start Makes the open program ready, with its state as in the file.
+ * @property {(inputs: Input[]) => Promise<{ outputs: Output[], inputs: (Tensor | undefined)[] }>} run Calls it; gives the
+ *   outputs, and the inputs as they are then.
+ * @property {(names: string[]) => Promise<Map<string, Tensor>>} state Parameters and buffers as they are now.
+ * @property {() => Promise<void>} close Gives everything back.
+ */
+
+/** The kinds of outputs that a call gives; new values of state are written back instead. */
+export const RESULTS = new Set(["USER_OUTPUT", "LOSS_OUTPUT", "GRADIENT_TO_PARAMETER", "GRADIENT_TO_USER_INPUT"]);

@@ -1,0 +1,79 @@
+/**
+ * The native engine: the command `tracefx session` (its requests are described in `crates/cli/src/session.rs`).
+ *
+ * @module
+ */
+import { spawn } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { fxError, readSafetensors, writeSafetensors } from "tracefx";
+
+const SUFFIX = process.platform === "win32" ? ".exe" : "";
+const COMMAND = fileURLToPath(new URL(`../../target/release/tracefx${SUFFIX}`, import.meta.url));
+
+/** @returns {Promise<import("./engine.mjs").Engine>} */
+export async function nativeEngine() {
+  if (!existsSync(COMMAND)) throw new Error("the native command is not built: run npm start first");
+  const child = spawn(COMMAND, ["session"], { stdio: ["pipe", "pipe", "inherit"] });
+  const replies = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  const dir = mkdtempSync(join(tmpdir(), "tracefx-"));
+  const [data, results] = [join(dir, "data.safetensors"), join(dir, "results.safetensors")];
+
+  const ask = async (/** @type {Record<string, unknown>} */ request) => {
+    child.stdin.write(`${JSON.stringify(request)}\n`);
+    const { value, done } = await replies.next();
+    if (done) throw new Error(`the command stopped at ${JSON.stringify(request)}`);
+    const reply = JSON.parse(value);
+    if (reply.error === undefined) return reply.ok;
+    const { name, message, node, op, notes, help } = reply.error;
+    const details = Object.entries({ node, op, notes, help }).filter(([, it]) => it !== null);
+    throw fxError(name, message, Object.fromEntries(details));
+  };
+
+  return {
+    open: async (file) => await ask({ do: "open", file }),
+    start: async () => await ask({ do: "start" }),
+    async run(inputs) {
+      /** @type {Map<string, import("tracefx").Tensor>} */
+      const tensors = new Map();
+      const values = inputs.map((it, at) => {
+        if (it.kind === "tensor") {
+          tensors.set(`in${at}`, it.value);
+          return { tensor: `in${at}` };
+        }
+        if (it.kind === "none") return { none: true };
+        return { [it.kind]: it.kind === "float" ? String(it.value) : it.value };
+      });
+      writeFileSync(data, writeSafetensors(tensors));
+      const { outputs } = await ask({ do: "run", data, inputs: values, results });
+      const { tensors: found } = readSafetensors(readFileSync(results));
+      return {
+        outputs: outputs.map((/** @type {Record<string, unknown>} */ it) => outputOf(it, found)),
+        inputs: inputs.map((_, at) => found.get(`input.${at}`)),
+      };
+    },
+    async state(names) {
+      await ask({ do: "state", names, results });
+      return readSafetensors(readFileSync(results)).tensors;
+    },
+    async close() {
+      child.stdin.end();
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+/**
+ * @param {Record<string, any>} value
+ * @param {Map<string, import("tracefx").Tensor>} tensors
+ * @returns {import("./engine.mjs").Output}
+ */
+function outputOf(value, tensors) {
+  if ("tensor" in value) return tensors.get(value.tensor) ?? null;
+  if ("none" in value) return null;
+  if ("float" in value) return Number(value.float.replace("inf", "Infinity"));
+  return value.int ?? value.bool ?? value.str;
+}

@@ -1,0 +1,149 @@
+/**
+ * The kind `programs`: folders with `model.pt2`, inputs and what PyTorch answers.
+ *
+ * @module
+ */
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { FxError, NotImplementedError, readSafetensors } from "tracefx";
+import { difference, EXACT } from "./compare.mjs";
+
+/** @typedef {import("./engine.mjs").Engine} Engine */
+/** @typedef {import("./engine.mjs").Input} Input */
+/** @typedef {{ kind: string, value?: unknown, name?: string }} Leaf */
+/** @typedef {{ inputs: Leaf[], outputs: Leaf[], mutated?: string[] }} Case */
+
+/** A difference from what was recorded. */
+class Difference extends Error {}
+
+/**
+ * @param {string} dir
+ * @param {string | undefined} only
+ * @param {Engine} engine
+ * @returns {AsyncGenerator<import("./run.mjs").Result>}
+ */
+export async function* programCases(dir, only, engine) {
+  for (const name of readdirSync(dir).toSorted()) {
+    const folder = join(dir, name);
+    if (!existsSync(join(folder, "model.pt2")) || (only !== undefined && !name.includes(only))) continue;
+    try {
+      await runProgram(folder, engine);
+      yield { name, status: "passed" };
+    } catch (error) {
+      const isSkip = error instanceof NotImplementedError;
+      if (!(isSkip || error instanceof Difference || error instanceof FxError)) throw error;
+      yield { name, status: isSkip ? "skipped" : "failed", detail: error.message };
+    }
+  }
+}
+
+async function runProgram(/** @type {string} */ folder, /** @type {Engine} */ engine) {
+  const meta = JSON.parse(readFileSync(join(folder, "meta.json"), "utf8"));
+  const { graph, outputs } = await engine.open(join(folder, "model.pt2"));
+  const graphFile = join(folder, "graph.txt");
+  if (existsSync(graphFile)) checkText(graph, readFileSync(graphFile, "utf8"));
+  /** @type {Case[]} */
+  const cases = meta.cases;
+  for (const [at, recorded] of cases.entries()) {
+    if (at === 0 || !meta.sequence) await engine.start();
+    await runCase(folder, at, recorded, meta.tolerance_per_output, outputs, engine);
+  }
+  for (const [at, reject] of (meta.rejects ?? []).entries()) {
+    if (reject.torch_says === null) continue;
+    await engine.start();
+    await checkRefused(folder, at, reject, engine);
+  }
+}
+
+/**
+ * @param {string} folder
+ * @param {number} at
+ * @param {Case} recorded
+ * @param {({ rtol: number, atol: number } | null)[]} tolerances
+ * @param {import("./engine.mjs").OutputSpec[]} specs
+ * @param {Engine} engine
+ */
+async function runCase(folder, at, recorded, tolerances, specs, engine) {
+  const suffix = at === 0 ? "" : `_${at}`;
+  const expected = readTensors(join(folder, `expected${suffix}.safetensors`));
+  const given = inputsOf(recorded.inputs, readTensors(join(folder, `inputs${suffix}.safetensors`)));
+  const { outputs, inputs } = await engine.run(given);
+  const place = `case ${at}`;
+  const user = outputs.filter((_, i) => specs[i]?.kind === "USER_OUTPUT" || specs[i]?.kind === "LOSS_OUTPUT");
+  if (outputs.length !== specs.length || user.length !== recorded.outputs.length) {
+    throw new Difference(`${place}: ${user.length} outputs instead of ${recorded.outputs.length}`);
+  }
+  recorded.outputs.forEach((leaf, i) => {
+    const want = leaf.kind === "tensor" ? expected.get(`out${i}`) : plain(leaf);
+    check(`${place}, output ${i}`, user[i], want, tolerances[i] ?? EXACT);
+  });
+  const names = [...expected.keys()].filter((it) => /^(buffer|param)\./.test(it));
+  const state = names.length > 0 ? await engine.state(names.map((it) => it.replace(/^\w+\./, ""))) : new Map();
+  const loosest = tolerances.find((it) => it !== null) ?? EXACT;
+  for (const [key, want] of expected) {
+    const [group = "", ...rest] = key.split(".");
+    const name = rest.join(".");
+    if (group === "input") check(`${place}, ${key} afterwards`, inputs[Number(name)], want, loosest);
+    if (group === "buffer" || group === "param") check(`${place}, ${key} afterwards`, state.get(name), want, loosest);
+  }
+  const gradients = readTensors(join(folder, "grads.safetensors"));
+  for (const [name, want] of gradients) {
+    const index = specs.findIndex((it) => it.kind.startsWith("GRADIENT") && it.target === name);
+    check(`${place}, gradient of ${name}`, outputs[index], want, loosest);
+  }
+}
+
+async function checkRefused(
+  /** @type {string} */ folder,
+  /** @type {number} */ at,
+  /** @type {{ why: string, inputs: Leaf[] }} */ reject,
+  /** @type {Engine} */ engine,
+) {
+  const given = inputsOf(reject.inputs, readTensors(join(folder, `reject_${at}.safetensors`)));
+  try {
+    await engine.run(given);
+  } catch (error) {
+    if (error instanceof FxError && !(error instanceof NotImplementedError) && error.kind !== "Internal") return;
+    throw error;
+  }
+  throw new Difference(`inputs that PyTorch refuses were accepted: ${reject.why}`);
+}
+
+/** @returns {Input[]} */
+function inputsOf(/** @type {Leaf[]} */ leaves, /** @type {Map<string, import("tracefx").Tensor>} */ tensors) {
+  return leaves.map((leaf, at) => {
+    if (leaf.kind !== "tensor") return /** @type {Input} */ ({ kind: leaf.kind, value: plain(leaf) });
+    const value = tensors.get(`in${at}`);
+    if (value === undefined) throw new Error(`the recorded data has no in${at}`);
+    return { kind: "tensor", value };
+  });
+}
+
+/** The value of a leaf; floats that JSON does not have are strings. */
+function plain(/** @type {Leaf} */ leaf) {
+  if (leaf.kind === "none") return null;
+  if (leaf.kind !== "float" || typeof leaf.value === "number") return leaf.value;
+  return Number(String(leaf.value).replace("inf", "Infinity"));
+}
+
+function check(
+  /** @type {string} */ place,
+  /** @type {unknown} */ got,
+  /** @type {unknown} */ want,
+  /** @type {{ rtol: number, atol: number }} */ tolerance,
+) {
+  const found = difference(got, want, tolerance);
+  if (found !== undefined) throw new Difference(`${place}: ${found}`);
+}
+
+function checkText(/** @type {string} */ got, /** @type {string} */ want) {
+  const [a, b] = [got.trimEnd().split("\n"), want.trimEnd().split("\n")];
+  const at = b.findIndex((line, i) => line !== a[i]);
+  if (at >= 0)
+    throw new Difference(`the printed graph differs at line ${at + 1}:\n  ${a[at]}\n  instead of\n  ${b[at]}`);
+  if (a.length !== b.length) throw new Difference(`the printed graph has ${a.length} lines instead of ${b.length}`);
+}
+
+function readTensors(/** @type {string} */ file) {
+  return existsSync(file) ? readSafetensors(readFileSync(file)).tensors : new Map();
+}
