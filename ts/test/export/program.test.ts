@@ -68,14 +68,23 @@ describe("an exported program", () => {
     const program = await open("nested_io");
     const inputs = tensorsOf("nested_io/inputs.safetensors");
     const wanted = tensorsOf("nested_io/expected.safetensors");
+    const [u, v0, v1, b0, b1, x, y] = Array.from({ length: 7 }, (_, at) => inputs.get(`in${at}`));
+    const options = { scale: 2, flag: true, opts: { gain: inputs.get("in9") }, name: "fx" };
     using model = program.module();
-    const given = [...inputs.keys()].toSorted((a, b) => Number(a.slice(2)) - Number(b.slice(2)));
-    const flat = model.runFlat(given.map((name) => inputs.get(name)));
-    const tensors = flat.filter((leaf) => leaf instanceof Tensor);
-    expect(tensors.length).toBeGreaterThan(0);
-    flat.forEach((leaf, at) => {
-      if (leaf instanceof Tensor) expect(largestDifference(leaf, wanted.get(`out${at}`) as Tensor)).toBeLessThan(1e-5);
-    });
+    const result = model({ u, v: [v0, v1] }, [b0, [b1]], { x, y }, options) as Record<string, unknown>;
+
+    expect(Object.keys(result)).toEqual(["y", "l", "p", "t", "k", "od"]);
+    const [first, pair] = result["l"] as [Tensor, [Tensor, null]];
+    const { z, a } = result["od"] as Record<string, Tensor>;
+    const point = result["p"] as { x: Tensor; y: Tensor };
+    expect([pair[1], result["t"], result["k"]]).toEqual([null, [], 3]);
+    const tensors = [result["y"] as Tensor, first, pair[0], undefined, point.x, point.y, undefined, z, a];
+    for (const [at, got] of tensors.entries()) {
+      if (got !== undefined) expect(largestDifference(got, wanted.get(`out${at}`) as Tensor)).toBeLessThan(1e-5);
+    }
+    expect((await refusal(() => model({ u, v: [v0] }, [b0, [b1]], { x, y }, options))).message).toContain(
+      "argument 0.v",
+    );
     const error = await refusal(() => model([1, 2], 3));
     expect(error).toBeInstanceOf(InputError);
     expect(error.help).toContain("forward");

@@ -1,0 +1,122 @@
+//! The command as a user runs it.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/programs").join(name)
+}
+
+/// A path of its own in the folder for temporary files.
+fn scratch(name: &str) -> PathBuf {
+    std::env::temp_dir().join(format!("tracefx-{}-{name}", std::process::id()))
+}
+
+fn tracefx(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_tracefx")).args(args).output().unwrap()
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+#[track_caller]
+fn stdout(args: &[&str]) -> String {
+    let output = tracefx(args);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn inspect_shows_graph_signature_constraints_sizes_and_operators() {
+    let file = fixture("digits_cnn/model.pt2");
+    let report = stdout(&["inspect", text(&file)]);
+    for part in
+        ["aten.conv2d.default", "PARAMETER", "0.weight", "s31", "1024", "parameters", "All operators are supported."]
+    {
+        assert!(report.contains(part), "{part} is not in\n{report}");
+    }
+    let json: serde_json::Value = serde_json::from_str(&stdout(&["inspect", text(&file), "--json"])).unwrap();
+    assert_eq!((json["nodes"].as_array().unwrap().len(), &json["is_supported"]), (33, &true.into()));
+    assert_eq!(json["range_constraints"][0], serde_json::json!({ "symbol": "s31", "min": 1, "max": 1024 }));
+}
+
+#[test]
+fn inspect_tells_what_is_missing() {
+    let file = fixture("custom_op_mutating__core/model.pt2");
+    assert!(stdout(&["inspect", text(&file)]).contains("the program opens but does not run"));
+}
+
+#[test]
+fn a_converted_program_runs_as_the_original_does() {
+    let (file, inputs) = (fixture("digits_cnn/model.pt2"), fixture("digits_cnn/inputs.safetensors"));
+    let (converted, first, second) = (scratch("a.fxg"), scratch("1.safetensors"), scratch("2.safetensors"));
+    stdout(&["convert", text(&file), text(&converted)]);
+    for (program, outputs) in [(&file, &first), (&converted, &second)] {
+        let args = ["run", text(program), "--inputs", text(&inputs), "--outputs", text(outputs), "--json"];
+        let json: serde_json::Value = serde_json::from_str(&stdout(&args)).unwrap();
+        assert_eq!(json["outputs"], 1);
+    }
+    assert_eq!(std::fs::read(&first).unwrap(), std::fs::read(&second).unwrap());
+    let again = scratch("b.fxg");
+    stdout(&["convert", text(&converted), text(&again)]);
+    assert_eq!(std::fs::read(&converted).unwrap(), std::fs::read(&again).unwrap());
+    [converted, first, second, again].iter().for_each(|it| std::fs::remove_file(it).unwrap());
+}
+
+#[test]
+fn refusals_say_what_to_do_and_leave_old_files_alone() {
+    let output = tracefx(&["inspect", "/no/such/file.pt2"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("help: check the path"));
+
+    let old = scratch("old.fxg");
+    std::fs::write(&old, b"precious").unwrap();
+    let not_a_program = fixture("digits_cnn/graph.txt");
+    let output = tracefx(&["--json", "convert", text(&not_a_program), text(&old)]);
+    assert_eq!(output.status.code(), Some(1));
+    let json: serde_json::Value = serde_json::from_slice(&output.stderr).unwrap();
+    assert_eq!(json["error"]["code"], "FX0101");
+    assert_eq!(std::fs::read(&old).unwrap(), b"precious");
+    std::fs::remove_file(old).unwrap();
+
+    let (file, wrong) = (fixture("digits_cnn/model.pt2"), fixture("cond_simple/inputs.safetensors"));
+    let outputs = scratch("3.safetensors");
+    let output = tracefx(&["run", text(&file), "--inputs", text(&wrong), "--outputs", text(&outputs)]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(!outputs.exists());
+    assert_eq!(tracefx(&["inspect"]).status.code(), Some(2));
+}
+
+#[test]
+fn a_session_answers_goes_on_after_a_refusal_and_keeps_state() {
+    let results = scratch("4.safetensors");
+    let requests = [
+        serde_json::json!({ "do": "run" }),
+        serde_json::json!({ "do": "open", "file": fixture("digits_cnn/graph.txt") }),
+        serde_json::json!({ "do": "open", "file": fixture("digits_cnn/model.pt2") }),
+        serde_json::json!({ "do": "start" }),
+        serde_json::json!({ "do": "run", "data": fixture("digits_cnn/inputs.safetensors"), "inputs": [{ "tensor": "in0" }], "results": results }),
+        serde_json::json!({ "do": "state", "names": ["0.bias"], "results": results }),
+    ];
+    let mut child = Command::new(env!("CARGO_BIN_EXE_tracefx"))
+        .arg("session")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    requests.iter().for_each(|it| writeln!(stdin, "{it}").unwrap());
+    drop(stdin);
+    let output = child.wait_with_output().unwrap();
+    let replies: Vec<serde_json::Value> =
+        String::from_utf8(output.stdout).unwrap().lines().map(|it| serde_json::from_str(it).unwrap()).collect();
+    assert_eq!(replies.len(), requests.len());
+    assert_eq!(replies[0]["error"]["code"], "FX0702");
+    assert_eq!(replies[1]["error"]["code"], "FX0101");
+    assert!(replies[2]["ok"]["graph"].as_str().unwrap().starts_with("graph():"));
+    assert_eq!(replies[4]["ok"]["outputs"], serde_json::json!([{ "tensor": "out0" }]));
+    assert!(replies[5].get("ok").is_some());
+    std::fs::remove_file(results).unwrap();
+}
