@@ -56,24 +56,20 @@ const runs = /** @type {const} */ ([
   ["edited, saved, loaded, WebAssembly", wasm, wasmTime],
   ["edited, saved, loaded, native", native, nativeTime],
 ]);
-console.table(
-  Object.fromEntries(
-    runs.map(([name, logits, time]) => [
-      name,
-      {
-        accuracy: `${((100 * correct(logits)) / labels.length).toFixed(2)} %`,
-        "largest difference from PyTorch": largestDifference(logits, wanted).toExponential(2),
-        "time per image": time === undefined ? "" : `${((1000 * time) / labels.length).toFixed(2)} µs`,
-      },
-    ]),
-  ),
-);
+const header = ["", "accuracy", "largest difference from PyTorch", "time per image"];
+const rows = runs.map(([name, logits, seconds]) => [
+  name,
+  `${((100 * correct(logits)) / labels.length).toFixed(2)} %`,
+  largestDifference(logits, wanted).toExponential(2),
+  seconds === undefined ? "" : `${((1e6 * seconds) / labels.length).toFixed(1)} µs`,
+]);
+printTable([header, ...rows]);
 
 for (const [name, logits] of runs) {
   if (largestDifference(logits, wanted) > TOLERANCE) throw new Error(`${name}: the logits are not PyTorch's`);
 }
 if (largestDifference(logitsOf(program), wasm) !== 0) throw new Error("the reloaded program gives other answers");
-console.log("The saved program gives the same answers as the edited one, to the last bit.");
+console.log("\nThe saved program gives the same answers as the edited one, to the last bit.");
 
 /** The test images as float32 from 0 to 1, as the program takes them, and what they show. */
 function readDigits() {
@@ -140,4 +136,12 @@ function only(/** @type {Map<string, Tensor>} */ tensors, /** @type {string} */ 
 
 function heading(/** @type {string} */ text) {
   console.log(`\n${text}\n${"─".repeat(text.length)}\n`);
+}
+
+function printTable(/** @type {string[][]} */ table) {
+  const widths = table[0]?.map((_, column) => Math.max(...table.map((row) => row[column]?.length ?? 0))) ?? [];
+  for (const [first = "", ...others] of table) {
+    const cells = others.map((cell, at) => cell.padStart(widths[at + 1] ?? 0));
+    console.log([first.padEnd(widths[0] ?? 0), ...cells].join("   "));
+  }
 }
