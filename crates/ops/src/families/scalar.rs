@@ -2,6 +2,7 @@
 //! for their results follow from the shapes and the arguments.
 
 use crate::{Args, OpDef, Output, Tags, Value, normalize_dim};
+use std::cmp::Ordering;
 use tracefx_core::{Code, Diagnostic, Result, Scalar};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
@@ -32,7 +33,7 @@ pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("operator::truediv(Any a, Any b) -> Any", true_division).doc("Python's `a / b`, always a float."),
     OpDef::new("operator::floordiv(Any a, Any b) -> Any", |args| {
         refuse_zero_divisor(args)?;
-        arithmetic(args, |a, b| a.floor_div(b), |a, b| (a / b).floor())
+        arithmetic(args, |a, b| a.floor_div(b), python_floor_division)
     })
     .doc("Python's `a // b`, rounded down."),
     OpDef::new("operator::mod(Any a, Any b) -> Any", |args| {
@@ -51,12 +52,18 @@ pub(crate) const OPS: &[OpDef] = &[
         other => int(whole(args, &other)?),
     })
     .doc("Python's `+a`."),
-    OpDef::new("operator::eq(Any a, Any b) -> Any", |args| compare(args, |a, b| a == b)).doc("Python's `a == b`."),
-    OpDef::new("operator::ne(Any a, Any b) -> Any", |args| compare(args, |a, b| a != b)).doc("Python's `a != b`."),
-    OpDef::new("operator::lt(Any a, Any b) -> Any", |args| compare(args, |a, b| a < b)).doc("Python's `a < b`."),
-    OpDef::new("operator::le(Any a, Any b) -> Any", |args| compare(args, |a, b| a <= b)).doc("Python's `a <= b`."),
-    OpDef::new("operator::gt(Any a, Any b) -> Any", |args| compare(args, |a, b| a > b)).doc("Python's `a > b`."),
-    OpDef::new("operator::ge(Any a, Any b) -> Any", |args| compare(args, |a, b| a >= b)).doc("Python's `a >= b`."),
+    OpDef::new("operator::eq(Any a, Any b) -> Any", |args| compare(args, |it| it == Some(Ordering::Equal)))
+        .doc("Python's `a == b`."),
+    OpDef::new("operator::ne(Any a, Any b) -> Any", |args| compare(args, |it| it != Some(Ordering::Equal)))
+        .doc("Python's `a != b`."),
+    OpDef::new("operator::lt(Any a, Any b) -> Any", |args| compare(args, |it| it == Some(Ordering::Less)))
+        .doc("Python's `a < b`."),
+    OpDef::new("operator::le(Any a, Any b) -> Any", |args| compare(args, |it| it.is_some_and(Ordering::is_le)))
+        .doc("Python's `a <= b`."),
+    OpDef::new("operator::gt(Any a, Any b) -> Any", |args| compare(args, |it| it == Some(Ordering::Greater)))
+        .doc("Python's `a > b`."),
+    OpDef::new("operator::ge(Any a, Any b) -> Any", |args| compare(args, |it| it.is_some_and(Ordering::is_ge)))
+        .doc("Python's `a >= b`."),
     OpDef::new("operator::and_(Any a, Any b) -> Any", |args| bitwise(args, |a, b| a & b)).doc("Python's `a & b`."),
     OpDef::new("operator::or_(Any a, Any b) -> Any", |args| bitwise(args, |a, b| a | b)).doc("Python's `a | b`."),
     OpDef::new("operator::lshift(Any a, Any b) -> Any", |args| {
@@ -79,12 +86,16 @@ pub(crate) const OPS: &[OpDef] = &[
         .doc("PyTorch's `torch.sym_float(a)`."),
     OpDef::new("torch::sym_sqrt(Any a) -> Any", |args| float(known(args, 0)?.to_f64().sqrt()))
         .doc("PyTorch's `torch.sym_sqrt(a)`."),
-    OpDef::new("torch::sym_max(Any a, Any b) -> Any", |args| arithmetic(args, |a, b| a.max(b), f64::max))
-        .doc("PyTorch's `torch.sym_max(a, b)`.")
-        .tags(Tags::COMMUTATIVE),
-    OpDef::new("torch::sym_min(Any a, Any b) -> Any", |args| arithmetic(args, |a, b| a.min(b), f64::min))
-        .doc("PyTorch's `torch.sym_min(a, b)`.")
-        .tags(Tags::COMMUTATIVE),
+    OpDef::new("torch::sym_max(Any a, Any b) -> Any", |args| {
+        arithmetic(args, |a, b| a.max(b), |a, b| if b > a { b } else { a })
+    })
+    .doc("PyTorch's `torch.sym_max(a, b)`.")
+    .tags(Tags::COMMUTATIVE),
+    OpDef::new("torch::sym_min(Any a, Any b) -> Any", |args| {
+        arithmetic(args, |a, b| a.min(b), |a, b| if b < a { b } else { a })
+    })
+    .doc("PyTorch's `torch.sym_min(a, b)`.")
+    .tags(Tags::COMMUTATIVE),
     OpDef::new("torch::sym_ite(Any b, Any t, Any f) -> Any", |args| match number(args, 0)? {
         Value::Bool(it) => Ok(vec![Output::Value(number(args, if it { 1 } else { 2 })?)]),
         other => Err(args.invalid(format!("takes a bool, and got a {}", other.kind_name()))),
@@ -168,7 +179,23 @@ fn refuse_zero_divisor(args: &Args<'_, TensorMeta>) -> Result<()> {
 
 fn true_division(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     refuse_zero_divisor(args)?;
-    float(known(args, 0)?.to_f64() / known(args, 1)?.to_f64())
+    let (a, b) = (known(args, 0)?, known(args, 1)?);
+    // Python rounds the quotient of two ints once; beyond 2^53 the conversion would round first.
+    let is_exact = |it: Scalar| !matches!(it, Scalar::Int(it) if it.unsigned_abs() > 1 << 53);
+    if matches!((a, b), (Scalar::Int(_), Scalar::Int(_))) && !(is_exact(a) && is_exact(b)) {
+        return Err(args.unsupported("dividing ints beyond 2^53 is not implemented"));
+    }
+    float(a.to_f64() / b.to_f64())
+}
+
+/// CPython's `float_floor_div`: the quotient is taken of what the remainder leaves, so that it is exact.
+fn python_floor_division(a: f64, b: f64) -> f64 {
+    let quotient = (a - python_modulo(a, b)) / b;
+    if quotient == 0.0 {
+        return 0.0f64.copysign(a / b);
+    }
+    let floor = quotient.floor();
+    if quotient - floor > 0.5 { floor + 1.0 } else { floor }
 }
 
 fn python_modulo(a: f64, b: f64) -> f64 {
@@ -183,17 +210,42 @@ fn power(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
             let exponent = u32::try_from(exponent).map_err(|_| args.invalid("the exponent is too large"))?;
             int(whole(args, &base)?.pow(exponent))
         }
-        _ => float(known(args, 0)?.to_f64().powf(exponent.to_f64())),
+        _ => {
+            let (base, exponent) = (known(args, 0)?.to_f64(), exponent.to_f64());
+            if base == 0.0 && exponent < 0.0 {
+                return Err(args.invalid("0.0 cannot be raised to a negative power"));
+            }
+            if base < 0.0 && base.is_finite() && exponent.is_finite() && exponent.fract() != 0.0 {
+                return Err(args.unsupported("a power that is a complex number is not implemented"));
+            }
+            float(base.powf(exponent))
+        }
     }
 }
 
-fn compare(args: &Args<'_, TensorMeta>, holds: fn(&f64, &f64) -> bool) -> Result<Vec<Output>> {
-    let res = match (known(args, 0)?, known(args, 1)?) {
-        // Large ints are not exact as floats: their order is that of the difference.
-        (Scalar::Int(a), Scalar::Int(b)) => holds(&(a.cmp(&b) as i8 as f64), &0.0),
-        (a, b) => holds(&a.to_f64(), &b.to_f64()),
+/// Compares exactly, ints with floats too: `holds` is told the order, of which there is none with a NaN.
+fn compare(args: &Args<'_, TensorMeta>, holds: fn(Option<Ordering>) -> bool) -> Result<Vec<Output>> {
+    let order = match (known(args, 0)?, known(args, 1)?) {
+        (Scalar::Float(a), Scalar::Float(b)) => a.partial_cmp(&b),
+        (Scalar::Float(a), b) => order(b.to_i64(), a).map(Ordering::reverse),
+        (a, Scalar::Float(b)) => order(a.to_i64(), b),
+        (a, b) => Some(a.to_i64().cmp(&b.to_i64())),
     };
-    Ok(vec![Output::Value(Value::Bool(res))])
+    Ok(vec![Output::Value(Value::Bool(holds(order)))])
+}
+
+fn order(int: i64, float: f64) -> Option<Ordering> {
+    // Every int of 64 bits lies between these two, which are exact as floats.
+    const END: f64 = 9223372036854775808.0;
+    match float {
+        it if it.is_nan() => None,
+        it if it >= END => Some(Ordering::Less),
+        it if it < -END => Some(Ordering::Greater),
+        it => {
+            let whole = it.floor();
+            Some(int.cmp(&(whole as i64)).then(if it > whole { Ordering::Less } else { Ordering::Equal }))
+        }
+    }
 }
 
 /// Bools give a bool, ints an int.
