@@ -1,4 +1,3 @@
-#!/usr/bin/env node
 /**
  * `npx tracefx`: the verbs of the native command, through WebAssembly.
  *
