@@ -7,10 +7,13 @@ SOURCES = {
     "programs-compat": "tests/oracle/gen_compat.py",
     "graphs": "tests/oracle/gen_graph_cases.py",
     "tensors": "tests/oracle/gen_tensor_cases.py",
+    "opcases": "tests/oracle/gen_opcases.py",
 }
 
 
 def torch_version(path):
+    if path.parent.name == "opcases":
+        return "2.13.0+cu130"
     meta = path.parent / "meta.json"
     return json.loads(meta.read_text()).get("torch") if meta.exists() else None
 
