@@ -2,7 +2,7 @@ use tracefx_core::{Code, Diagnostic, Result, Tensor};
 use tracefx_exec::{Executor, Interpreter};
 use tracefx_export::{ExportedProgram, InputChecker};
 use tracefx_ir::{Attribute, GraphModule, Str};
-use tracefx_ops::{Value, registry};
+use tracefx_ops::{Op, Value, registry};
 
 /// A program that is ready to be called: its state, and its graph over the user's inputs.
 ///
@@ -46,9 +46,7 @@ impl Runner {
     pub fn changes_inputs(&self) -> bool {
         let writes = |module: &GraphModule| {
             let graph = &module.graph;
-            graph.nodes().any(|id| {
-                registry().get(graph.node(id).target()).is_some_and(|op| op.schema.args.iter().any(|it| it.is_mutated))
-            })
+            graph.nodes().any(|id| registry().get(graph.node(id).target()).is_some_and(Op::may_write))
         };
         self.module.modules().iter().any(|(_, module)| writes(module))
     }

@@ -23,13 +23,40 @@ impl ExportedProgram {
             return Err(Diagnostic::new(Code::GraphInvalid, what));
         }
         let mut copies = StorageCopies::default();
+        copies.own(&mut module)?;
+        let taken: Vec<_> = self.module.attributes.keys().cloned().collect();
         for (&placeholder, spec) in placeholders.iter().zip(&self.signature.input_specs) {
             if spec.kind != InputKind::UserInput {
+                if let Some(fqn) = spec.target.as_ref().filter(|it| taken.contains(it)) {
+                    let what = format!("`{fqn}` is an attribute of the module and an input of the graph");
+                    return Err(Diagnostic::new(Code::GraphInvalid, what));
+                }
                 self.lower_input(&mut module, placeholder, spec, &mut copies)?;
             }
         }
         self.lower_outputs(&mut module)?;
         Ok(module)
+    }
+
+    /// Why this program opens but does not run whatever its operators are: an input that nothing here can make.
+    pub fn unsupported_input(&self) -> Option<Diagnostic> {
+        let reason = |spec: &InputSpec| {
+            let fqn = spec.target.as_ref().unwrap_or(spec.arg.name());
+            self.unsupported(spec, fqn).map(|it| it.node(&**spec.arg.name()))
+        };
+        self.signature.input_specs.iter().find_map(reason)
+    }
+
+    fn unsupported(&self, spec: &InputSpec, fqn: &str) -> Option<Diagnostic> {
+        if matches!(spec.kind, InputKind::CustomObj | InputKind::Token) {
+            let what = format!("running a program with a {} input (`{fqn}`) is not implemented", spec.kind.name());
+            return Some(Diagnostic::new(Code::NotImplemented, what));
+        }
+        self.opaque_state.contains_key(fqn).then(|| {
+            let what = format!("`{fqn}` is of a tensor subclass, which only Python can make again");
+            let help = "run_decompositions() before torch.export.save makes plain tensors of it";
+            Diagnostic::new(Code::NotImplemented, what).help(help)
+        })
     }
 
     /// Turns a lifted input into an attribute and the node that reads it.
@@ -46,16 +73,10 @@ impl ExportedProgram {
             let what = format!("the program holds no tensor for the {} `{fqn}`", spec.kind.name());
             Diagnostic::new(Code::AttributeMissing, what).node(&*name)
         };
-        if self.opaque_state.contains_key(&fqn) {
-            let what = format!("`{fqn}` is of a tensor subclass, which only Python can make again");
-            let help = "run_decompositions() before torch.export.save makes plain tensors of it";
-            return Err(Diagnostic::new(Code::NotImplemented, what).node(&*name).help(help));
+        if let Some(problem) = self.unsupported(spec, &fqn) {
+            return Err(problem.node(&*name));
         }
         let (tensor, kind) = match (spec.kind, self.state_dict.get(&fqn), self.constants.get(&fqn)) {
-            (InputKind::CustomObj | InputKind::Token, _, _) => {
-                let what = format!("running a program with a {} input (`{fqn}`) is not implemented", spec.kind.name());
-                return Err(Diagnostic::new(Code::NotImplemented, what).node(&*name));
-            }
             (InputKind::Parameter, Some(entry), _) => (&entry.tensor, TensorKind::Parameter),
             (_, Some(entry), _) => (&entry.tensor, TensorKind::Buffer),
             (_, None, Some(Constant::Tensor(tensor))) => (tensor, TensorKind::Constant),
@@ -93,7 +114,7 @@ impl ExportedProgram {
                 specs.len()
             )));
         }
-        let mut kept = Vec::new();
+        let (mut kept, mut copies) = (Vec::new(), Vec::new());
         for (result, spec) in results.into_iter().zip(specs) {
             let target = spec.target.as_deref();
             let destination = match spec.kind {
@@ -117,9 +138,17 @@ impl ExportedProgram {
                 invalid(format!("{} names `{}`, which is no input", spec.kind.name(), target.unwrap_or("")))
             })?;
             let before = graph.set_insert_point(InsertPoint::Before(output))?;
-            let args = vec![Arg::Node(destination), result];
-            graph.create_node(Opcode::CallFunction, "torch.ops.aten.copy_.default", args, Vec::new(), None)?;
+            let args = vec![Arg::Node(destination), result.clone()];
+            let copy =
+                graph.create_node(Opcode::CallFunction, "torch.ops.aten.copy_.default", args, Vec::new(), None)?;
+            copies.push((result, Arg::Node(copy)));
             graph.set_insert_point(before)?;
+        }
+        // As in PyTorch, a new value that is the user's as well is given as what it was written to.
+        for result in &mut kept {
+            if let Some((_, copy)) = copies.iter().find(|(value, _)| value == result) {
+                *result = copy.clone();
+            }
         }
         graph.set_args(output, vec![Arg::Tuple(kept)])
     }
@@ -143,6 +172,17 @@ impl ExportedProgram {
 struct StorageCopies(std::collections::HashMap<usize, tracefx_core::Storage>);
 
 impl StorageCopies {
+    /// Gives the tensors that a module and its sub-modules hold already storages of their own.
+    fn own(&mut self, module: &mut GraphModule) -> Result<()> {
+        for attribute in module.attributes.values_mut() {
+            match attribute {
+                Attribute::Tensor { tensor, .. } => *tensor = self.copy(tensor)?,
+                Attribute::Module(child) => self.own(child)?,
+            }
+        }
+        Ok(())
+    }
+
     fn copy(&mut self, tensor: &tracefx_core::Tensor) -> Result<tracefx_core::Tensor> {
         let storage = match self.0.entry(tensor.storage().id()) {
             std::collections::hash_map::Entry::Occupied(it) => it.into_mut(),

@@ -60,6 +60,9 @@ impl Tags {
     /// The sizes of the results depend on the data of the arguments.
     pub const DATA_DEPENDENT_SHAPE: Tags = Tags(1 << 7);
 
+    /// It may write to an argument though its schema does not say so: batch norms in training.
+    pub const WRITES_UNMARKED: Tags = Tags(1 << 8);
+
     /// Both sets of properties.
     pub const fn with(self, other: Tags) -> Tags {
         Tags(self.0 | other.0)
@@ -111,6 +114,13 @@ impl Tol {
             Tol::Default => (rtol, atol),
             Tol::Scaled(factor) => (rtol * factor, atol * factor),
         }
+    }
+}
+
+impl Op {
+    /// Whether a call may write to an argument.
+    pub fn may_write(&self) -> bool {
+        self.def.tags.has(Tags::WRITES_UNMARKED) || self.schema.args.iter().any(|it| it.is_mutated)
     }
 }
 

@@ -13,12 +13,14 @@ pub(crate) const OPS: &[OpDef] = &[
         "aten::batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor",
         batch_norm,
     )
-    .doc("Normalises each channel over the batch; in training it updates the running statistics."),
+    .doc("Normalises each channel over the batch; in training it updates the running statistics.")
+    .tags(Tags::WRITES_UNMARKED),
     OpDef::new(
         "aten::native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
         native,
     )
     .doc("Batch normalisation, with the mean and the inverse deviation of each channel as further results.")
+    .tags(Tags::WRITES_UNMARKED)
     .tolerance(Tol::Default),
     OpDef::new(
         "aten::_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
@@ -64,6 +66,7 @@ pub(crate) const OPS: &[OpDef] = &[
         instance_norm,
     )
     .doc("Normalises each channel of each item by itself.")
+    .tags(Tags::WRITES_UNMARKED)
     // The statistics of half types are rounded, and those of a few points lie on the edge more often.
     .tolerance(Tol::Scaled(8.0)),
 ];
