@@ -50,7 +50,7 @@ pub fn coverage(module: &GraphModule) -> Vec<OpUse> {
     for (_, module) in module.modules() {
         for id in module.graph.nodes() {
             let node = module.graph.node(id);
-            if node.op() == Opcode::CallFunction {
+            if matches!(node.op(), Opcode::CallFunction | Opcode::CallMethod) {
                 *counts.entry(node.target().to_string()).or_default() += 1;
             }
         }

@@ -26,8 +26,10 @@ pub struct Report {
     pub sizes: Vec<SizeRow>,
     /// The operators, and how the engine runs them.
     pub ops: Vec<OpUse>,
-    /// Whether the engine has all operators of the program.
+    /// Whether the program runs: the engine has all its operators, and can make all its inputs.
     pub is_supported: bool,
+    /// Why it does not run whatever its operators are.
+    pub obstacle: Option<String>,
 }
 
 /// A node of the graph.
@@ -105,6 +107,7 @@ pub fn inspect(program: &ExportedProgram) -> Report {
         value: value_of(name),
     };
     let ops = coverage(&program.module);
+    let obstacle = program.unsupported_input().map(|it| it.message().to_string());
     Report {
         torch_version: program.torch_version.to_string(),
         schema_version: format!("{}.{}", program.schema_version.0, program.schema_version.1),
@@ -120,7 +123,8 @@ pub fn inspect(program: &ExportedProgram) -> Report {
             .map(|(symbol, range)| RangeRow { symbol: symbol.name().to_string(), min: range.min, max: range.max })
             .collect(),
         sizes: sizes(program),
-        is_supported: ops.iter().all(|it| it.support != Support::Missing),
+        is_supported: obstacle.is_none() && ops.iter().all(|it| it.support != Support::Missing),
+        obstacle,
         ops,
     }
 }
@@ -190,6 +194,9 @@ impl fmt::Display for Report {
         section(f, "sizes", &["tensors", "count", "elements", "bytes"], sizes, &[1, 2, 3])?;
         let ops = self.ops.iter().map(|it| [it.target.clone(), it.count.to_string(), it.support.name().to_string()]);
         section(f, "operators", &["target", "nodes", "runs by"], ops, &[1])?;
+        if let Some(obstacle) = &self.obstacle {
+            writeln!(f, "The program opens but does not run: {}.", printable(obstacle))?;
+        }
         match self.ops.iter().filter(|it| it.support == Support::Missing).count() {
             0 => f.write_str("All operators are supported."),
             1 => f.write_str("1 operator is missing: the program opens but does not run."),

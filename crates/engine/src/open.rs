@@ -52,6 +52,13 @@ pub fn open(bytes: &[u8], limits: &Limits) -> Result<ExportedProgram> {
         Format::Pt2 => {
             tracefx_pt2::load(bytes, &tracefx_pt2::LoadOptions { limits: limits.clone(), ..Default::default() })
         }
-        Format::Fxg => tracefx_wire::decode_program(bytes, &[], &tracefx_wire::Limits::default()),
+        Format::Fxg => {
+            let bounds = tracefx_wire::Limits {
+                bytes: limits.archive_bytes,
+                nodes: usize::try_from(limits.nodes).unwrap_or(usize::MAX),
+                ..tracefx_wire::Limits::default()
+            };
+            tracefx_wire::decode_program(bytes, &[], &bounds)
+        }
     }
 }

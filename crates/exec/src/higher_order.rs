@@ -8,6 +8,9 @@ use tracefx_ops::Value;
 /// The higher-order operators that are there, by their names after `torch.ops.higher_order.`.
 pub const HIGHER_ORDER: &[&str] = &["cond", "while_loop", "map_impl", "scan", "wrap_with_set_grad_enabled"];
 
+/// How often the body of a `while_loop` runs at most: a file must not be able to keep its reader for ever.
+const MAX_LOOP_STEPS: usize = 1 << 20;
+
 /// An argument of a higher-order operator.
 pub(crate) enum Operand<'a> {
     Value(Value<Tensor>),
@@ -52,7 +55,7 @@ impl Call<'_> {
         let (condition, body) = (self.module(0)?, self.module(1)?);
         let mut carried = self.list(2)?.to_vec();
         let additional = self.list(3)?;
-        loop {
+        for _ in 0..MAX_LOOP_STEPS {
             let inputs = [&carried[..], additional].concat();
             if !self.truth(&self.run(condition, &inputs)?)? {
                 return Ok(Value::List(carried));
@@ -67,6 +70,8 @@ impl Call<'_> {
             }
             carried = results;
         }
+        let what = format!("the loop did not end after {MAX_LOOP_STEPS} steps, the limit `loop_steps`");
+        Err(Diagnostic::new(Code::LimitExceeded, what).op("higher_order.while_loop"))
     }
 
     /// `map_impl(graph, xs, additional)`: the graph on each slice of the xs, the results stacked.
