@@ -51,7 +51,7 @@ impl TreeSpec {
             "builtins.dict" | "collections.OrderedDict" => serde_json::from_str(context).ok()?,
             "collections.defaultdict" => {
                 let context: Json = serde_json::from_str(context).ok()?;
-                serde_json::from_str(context["dict_context"].as_str()?).ok()?
+                context["dict_context"].as_array()?.clone()
             }
             _ => return None,
         };

@@ -109,7 +109,7 @@ function keysOf(spec: TreeSpec, types: TreeTypes): readonly unknown[] | undefine
 
 function dictKeys(spec: TreeSpec): readonly unknown[] {
   const context = parseContext(spec);
-  const keys = isRecord(context) ? parseJson(String(context["dict_context"])) : context;
+  const keys = isRecord(context) ? context["dict_context"] : context;
   if (Array.isArray(keys) && keys.length === spec.children.length) return keys;
   throw fxError("InputStructure", `the keys of a ${spec.type} are not what its values need`);
 }

@@ -62,8 +62,7 @@ mod tests {
         assert_eq!(it.keys().unwrap(), [Key::Str("k".into()), Key::Int(3)]);
         let it = parse(&text("collections.namedtuple", r#""my.Point""#, &[LEAF])).unwrap();
         assert_eq!((it.context.as_deref(), it.keys()), (Some("my.Point"), None));
-        let context =
-            r#"{"default_factory_module": "builtins", "default_factory_name": "int", "dict_context": "[\"k\"]"}"#;
+        let context = r#"{"default_factory_module": "builtins", "default_factory_name": "int", "dict_context": ["k"]}"#;
         let it = parse(&text("collections.defaultdict", context, &[LEAF])).unwrap();
         assert_eq!(it.keys().unwrap(), [Key::Str("k".into())]);
         assert!(parse(&format!("[1, {LEAF}]")).unwrap().is_leaf());
