@@ -19,6 +19,8 @@ export async function nativeEngine() {
   if (!existsSync(COMMAND)) throw new Error("the native command is not built: run npm start first");
   const child = spawn(COMMAND, ["session"], { stdio: ["pipe", "pipe", "inherit"] });
   const replies = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  // A command that stopped says so where its reply is waited for.
+  child.stdin.on("error", () => {});
   const dir = mkdtempSync(join(tmpdir(), "tracefx-"));
   const [data, results] = [join(dir, "data.safetensors"), join(dir, "results.safetensors")];
 

@@ -15,6 +15,7 @@ use crate::files::{read, write};
 use crate::problem_json;
 use serde_json::{Value as Json, json};
 use std::io::{BufRead, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 use tracefx_core::{Code, Diagnostic, Result, Tensor};
 use tracefx_engine::{Limits, Runner, Values, open, read_tensors, write_tensors};
@@ -24,7 +25,14 @@ use tracefx_export::ExportedProgram;
 pub(crate) fn converse(requests: impl BufRead, mut replies: impl Write) -> std::io::Result<()> {
     let mut session = Session::default();
     for line in requests.lines() {
-        let reply = match session.answer(&line?) {
+        let line = line?;
+        // A bug of the engine is one bad reply, as it is one exception in JavaScript.
+        let answer = catch_unwind(AssertUnwindSafe(|| session.answer(&line))).unwrap_or_else(|_| {
+            session = Session::default();
+            Err(Diagnostic::new(Code::Internal, "the engine panicked; open the program again")
+                .help("this is a bug of tracefx, please report it"))
+        });
+        let reply = match answer {
             Ok(reply) => json!({ "ok": reply }),
             Err(problem) => json!({ "error": problem_json(&problem) }),
         };
