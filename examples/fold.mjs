@@ -7,7 +7,7 @@
  *
  * @module
  */
-import { GraphError, tensor } from "tracefx";
+import { GraphError, isNode, tensor } from "tracefx";
 
 /** @typedef {import("tracefx").ExportedProgram} ExportedProgram */
 /** @typedef {import("tracefx").Node} Node */
@@ -16,7 +16,8 @@ const CONV = "torch.ops.aten.conv2d.default";
 const BATCH_NORM = "torch.ops.aten.batch_norm.default";
 
 /**
- * Folds each batch norm of a program in evaluation into the convolution that it follows.
+ * Folds each batch norm of a program in evaluation into the convolution that it follows, where that has filters and a bias
+ * of its own; others are left alone.
  *
  * @param {ExportedProgram} program
  * @returns {number} how many were folded
@@ -28,6 +29,9 @@ export function foldBatchNorms(program) {
     const [conv, weight, bias, mean, variance, training, , eps] = /** @type {Node[]} */ (norm.args);
     if (conv?.target !== CONV || conv.users.size !== 1 || training !== false) continue;
     const [, convWeight, convBias] = /** @type {Node[]} */ (conv.args);
+    // Filters that another convolution uses too would change for both, and without a bias there is nowhere for the shift.
+    if ([weight, bias, convWeight, convBias].some((it) => !isNode(it))) continue;
+    if (convWeight?.users.size !== 1 || convBias?.users.size !== 1) continue;
     const [filters, shifts] = [tensorOf(program, convWeight), tensorOf(program, convBias)];
     const [gamma, beta] = [numbers(program, weight), numbers(program, bias)];
     const [mu, sigma2] = [numbers(program, mean), numbers(program, variance)];
