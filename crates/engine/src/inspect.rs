@@ -1,6 +1,7 @@
 use crate::{OpUse, Support, coverage};
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 use serde::Serialize;
+use std::collections::HashMap;
 use std::fmt::{self, Write};
 use tracefx_export::{Constant, ExportedProgram};
 use tracefx_ir::{Opcode, TensorMeta, Val};
@@ -89,10 +90,7 @@ pub struct SizeRow {
 /// Looks at a program.
 pub fn inspect(program: &ExportedProgram) -> Report {
     let graph = &program.module.graph;
-    let value_of = |name: &str| {
-        graph.find(name).and_then(|it| graph.node(it).meta.val.as_ref()).map(describe_val).unwrap_or_default()
-    };
-    let nodes = graph
+    let nodes: Vec<NodeRow> = graph
         .nodes()
         .zip(graph.tabular())
         .map(|(id, [op, name, target, args, kwargs])| {
@@ -100,25 +98,28 @@ pub fn inspect(program: &ExportedProgram) -> Report {
             NodeRow { op, name, target, args, kwargs, value }
         })
         .collect();
+    let values: HashMap<&str, &str> = nodes.iter().map(|it| (&*it.name, &*it.value)).collect();
     let row = |name: &str, kind: &str, target: Option<&str>| SignatureRow {
         name: name.to_string(),
         kind: kind.to_string(),
         target: target.unwrap_or_default().to_string(),
-        value: value_of(name),
+        value: values.get(name).copied().unwrap_or_default().to_string(),
     };
     let ops = coverage(&program.module);
     let obstacle = program.unsupported_input().map(|it| it.message().to_string());
+    let inputs = (program.signature.input_specs.iter())
+        .map(|it| row(it.arg.name(), it.kind.name(), it.target.as_deref()))
+        .collect();
+    let outputs = (program.signature.output_specs.iter())
+        .map(|it| row(it.arg.name(), it.kind.name(), it.target.as_deref()))
+        .collect();
     Report {
         torch_version: program.torch_version.to_string(),
         schema_version: format!("{}.{}", program.schema_version.0, program.schema_version.1),
         dialect: program.verifiers.iter().map(|it| it.to_string()).collect(),
         nodes,
-        inputs: (program.signature.input_specs.iter())
-            .map(|it| row(it.arg.name(), it.kind.name(), it.target.as_deref()))
-            .collect(),
-        outputs: (program.signature.output_specs.iter())
-            .map(|it| row(it.arg.name(), it.kind.name(), it.target.as_deref()))
-            .collect(),
+        inputs,
+        outputs,
         range_constraints: (program.range_constraints.iter())
             .map(|(symbol, range)| RangeRow { symbol: symbol.name().to_string(), min: range.min, max: range.max })
             .collect(),

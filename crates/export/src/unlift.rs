@@ -24,10 +24,9 @@ impl ExportedProgram {
         }
         let mut copies = StorageCopies::default();
         copies.own(&mut module)?;
-        let taken: Vec<_> = self.module.attributes.keys().cloned().collect();
         for (&placeholder, spec) in placeholders.iter().zip(&self.signature.input_specs) {
             if spec.kind != InputKind::UserInput {
-                if let Some(fqn) = spec.target.as_ref().filter(|it| taken.contains(it)) {
+                if let Some(fqn) = spec.target.as_ref().filter(|it| self.module.attributes.contains_key(*it)) {
                     let what = format!("`{fqn}` is an attribute of the module and an input of the graph");
                     return Err(Diagnostic::new(Code::GraphInvalid, what));
                 }
