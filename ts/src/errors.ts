@@ -78,6 +78,8 @@ export class WireError extends FxError {}
 export class InputError extends FxError {}
 /** The API was used in a way that it does not offer. */
 export class UsageError extends FxError {}
+/** A function does something that a trace cannot record. */
+export class TraceError extends FxError {}
 /** The engine itself failed. */
 export class EngineError extends FxError {}
 
@@ -89,6 +91,7 @@ const CLASSES: Record<ErrorClass, typeof FxError> = {
   WireError,
   InputError,
   UsageError,
+  TraceError,
   EngineError,
 };
 

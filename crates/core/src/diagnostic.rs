@@ -66,6 +66,8 @@ codes! {
     AttributeMissing "FX0204" "GraphError",
     /// A value of the wrong kind was given for a graph's part.
     GraphArgument "FX0205" "GraphError",
+    /// The names or shapes in a state dict are not the ones of the module.
+    StateMismatch "FX0206" "GraphError",
 
     /// The shapes do not fit the operator.
     ShapeMismatch "FX0301" "OperatorError",
@@ -107,6 +109,17 @@ codes! {
     Io "FX0703" "UsageError",
     /// The engine was used before it was loaded.
     NotLoaded "FX0704" "UsageError",
+
+    /// The control flow of a traced function depends on a traced value.
+    TraceControlFlow "FX0801" "TraceError",
+    /// A traced value is used where only a number, a string or another plain value can be.
+    TraceCoercion "FX0802" "TraceError",
+    /// A traced value is walked, measured or searched, and nobody knows how long it is.
+    TraceIteration "FX0803" "TraceError",
+    /// Something that a trace cannot record: an assignment to a traced value, an unknown module, an argument of a strange class.
+    TraceUnsupported "FX0804" "TraceError",
+    /// The traced program gives something else than the function that was traced.
+    TraceMismatch "FX0805" "TraceError",
 
     /// Memory ran out; the engine goes on.
     OutOfMemory "FX0901" "EngineError",
