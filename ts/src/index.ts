@@ -41,7 +41,7 @@ export {
   tuple,
 } from "./graph/args.ts";
 export { Graph, type InsertScope, type NodeQuery } from "./graph/graph.ts";
-export { type Attribute, GraphModule, type LeafModule } from "./graph/module.ts";
+export { GraphModule, type Root } from "./graph/module.ts";
 export { Node, type Opcode, type ReplaceOptions } from "./graph/node.ts";
 export type { NodeList } from "./graph/nodeList.ts";
 export { SymExpr, type SymInt, TensorMeta, type TensorMetaFields, type Val, ValSequence } from "./graph/val.ts";
@@ -69,6 +69,18 @@ export {
   Slice,
   Tuple,
 } from "./graph/values.ts";
+export { type InterpreterOptions, Interpreter } from "./interpret/interpreter.ts";
+export {
+  type Attribute,
+  type BufferOptions,
+  type ForwardHook,
+  type ForwardPreHook,
+  type Handle,
+  Module,
+  type NamedOptions,
+  type NamedTensorOptions,
+} from "./nn/module.ts";
+export { Parameter, type ParameterOptions } from "./nn/parameter.ts";
 export { tensor, tensorFromBytes, type TensorInput, type TensorOptions } from "./tensor/construct.ts";
 export type { Element, ElementArray } from "./tensor/elements.ts";
 export { readSafetensors, type SafetensorsFile, writeSafetensors } from "./tensor/safetensors.ts";

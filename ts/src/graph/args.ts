@@ -22,6 +22,7 @@ import {
   OpArg,
   Slice,
   Tuple,
+  ValueTuple,
 } from "./values.ts";
 
 /**
@@ -67,9 +68,16 @@ const MAX_DEPTH = 500;
 const MIN_INT = -(2n ** 63n);
 const MAX_INT = 2n ** 63n - 1n;
 
-/** A tuple: `tuple(a, b)` is Python's `(a, b)`, while `[a, b]` is a list. */
-export function tuple(...items: readonly ArgInput[]): Tuple {
-  return Tuple.frozen(items.map((it) => freezeArg(it)));
+/**
+ * A tuple: `tuple(a, b)` is Python's `(a, b)`, while `[a, b]` is a list. Of tensors and traced values, as a function that
+ * is traced returns them, it makes a tuple of values, which can be no argument of a node by itself.
+ */
+export function tuple(...items: readonly ArgInput[]): Tuple;
+export function tuple<T extends readonly unknown[]>(...items: T): ValueTuple<T[number]>;
+export function tuple(...items: readonly unknown[]): Tuple | ValueTuple<unknown> {
+  return items.some(isRuntimeValue)
+    ? ValueTuple.frozen(items)
+    : Tuple.frozen((items as ArgInput[]).map((it) => freezeArg(it)));
 }
 
 /** A slice, with Python's reading of fewer arguments: `slice(stop)`, `slice(start, stop)`, `slice(start, stop, step)`. */
@@ -77,7 +85,23 @@ export function slice(stop: ArgInput): Slice;
 export function slice(start: ArgInput, stop: ArgInput, step?: ArgInput): Slice;
 export function slice(first: ArgInput, stop?: ArgInput, step: ArgInput = null): Slice {
   const [start, end] = stop === undefined ? [null, first] : [first, stop];
-  return new Slice(freezeArg(start), freezeArg(end), freezeArg(step));
+  return new Slice(slicePart(start), slicePart(end), slicePart(step));
+}
+
+/** A part of a slice; a traced one is replaced by its node when the slice becomes an argument. */
+function slicePart(part: ArgInput): Arg {
+  return isRuntimeValue(part) ? (part as unknown as Arg) : freezeArg(part);
+}
+
+/** Whether this is a value of a run or a trace, alone or in a container, and not a constant. */
+function isRuntimeValue(value: unknown): boolean {
+  if (typeof value === "function") return true;
+  if (typeof value !== "object" || value === null || isFrozen(value) || value instanceof Float) return false;
+  if (value instanceof ValueTuple) return true;
+  if (Array.isArray(value)) return value.some(isRuntimeValue);
+  if (value instanceof Map) return [...value.values()].some(isRuntimeValue);
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null ? Object.values(value).some(isRuntimeValue) : true;
 }
 
 /** Whether this argument is a node. */
@@ -195,7 +219,12 @@ function freezeObject(input: ArgInput & (object | null), depth: number): Arg {
     });
   }
   if (input instanceof Float) return isInt(input.value) || input.nanBits !== undefined ? input : input.value;
+  if (input instanceof Slice) {
+    for (const part of [input.start, input.stop, input.step]) freezeArg(part, depth + 1);
+    return input;
+  }
   if (isFrozen(input)) return input;
+  if (input instanceof ValueTuple) throw refused("a tuple of tensors or traced values");
   if (Array.isArray(input)) return List.frozen(Array.from(input as ArgInput[], (it) => freezeArg(it, depth + 1)));
   const entries = entriesOf(input as KwargsInput, "an argument");
   return Dict.frozen(Array.from(entries, ([key, value]) => [key, freezeArg(value, depth + 1)] as const));

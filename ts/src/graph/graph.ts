@@ -7,7 +7,7 @@ import { fxError, GraphError, type FxError } from "../errors.ts";
 import { freezeArgs, freezeKwargs, inputNodes, mapArg, mapArgs, mapKwargs } from "./args.ts";
 import type { Arg, ArgInput, Kwargs, KwargsInput } from "./args.ts";
 import { findProblems } from "./lint.ts";
-import type { GraphModule } from "./module.ts";
+import type { Module } from "../nn/module.ts";
 import { Namespace, snakeCase } from "./namespace.ts";
 import { checkMember, checkTarget, clearArguments, copyNotes, Node, OPCODES, setArguments, stateOf } from "./node.ts";
 import type { Opcode } from "./node.ts";
@@ -320,7 +320,7 @@ export class Graph {
    * Throws where the graph is not well formed: the first problem is the error, the others are its notes. With a module,
    * the attributes and modules that nodes refer to must be there.
    */
-  lint(owner?: GraphModule): void {
+  lint(owner?: Module): void {
     const [first, ...others] = this.problems(owner);
     if (first === undefined) return;
     const notes = others.map((it) => `%${it.node}: ${it.reason}`);
@@ -331,7 +331,7 @@ export class Graph {
   }
 
   /** Everything that {@link Graph.lint} would complain of. */
-  problems(owner?: GraphModule): FxError[] {
+  problems(owner?: Module): FxError[] {
     return findProblems(this, owner);
   }
 

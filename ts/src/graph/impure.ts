@@ -6,7 +6,7 @@
  *
  * @module
  */
-import type { GraphModule } from "./module.ts";
+import type { Module } from "../nn/module.ts";
 import type { Node } from "./node.ts";
 
 const EFFECTS: ReadonlySet<string> = new Set([
@@ -53,7 +53,7 @@ const RANDOM_OPERATORS: ReadonlySet<string> = new Set(
 const OUT_OVERLOAD = /^out$|_out$|^out_/;
 
 /** FX's `node.is_impure()`. A called module is impure where the owner's module of that path says so. */
-export function isImpureNode(node: Node, owner?: GraphModule): boolean {
+export function isImpureNode(node: Node, owner?: Module): boolean {
   switch (node.op) {
     case "placeholder":
     case "output":
@@ -62,7 +62,7 @@ export function isImpureNode(node: Node, owner?: GraphModule): boolean {
       return isImpureFunction(node.target);
     case "call_module": {
       const attribute = owner?.findAttribute(node.target);
-      return attribute?.kind === "module" && "isImpure" in attribute.module && attribute.module.isImpure === true;
+      return attribute?.kind === "module" && attribute.module.isImpure;
     }
     case "get_attr":
     case "call_method":

@@ -5,14 +5,14 @@
  */
 import { fxError, type ErrorName, type FxError } from "../errors.ts";
 import type { Graph } from "./graph.ts";
-import type { GraphModule } from "./module.ts";
+import type { Module } from "../nn/module.ts";
 import type { Node } from "./node.ts";
 
 /**
  * Everything that is wrong with the graph, in order: uses before the definition, names given twice, and with a module,
  * attributes that are not there. As in FX, several outputs, no output, and inputs after calls are well formed.
  */
-export function findProblems(graph: Graph, owner?: GraphModule): FxError[] {
+export function findProblems(graph: Graph, owner?: Module): FxError[] {
   const problems: FxError[] = [];
   const names = new Set<string>();
   const defined = new Set<Node>();
@@ -39,7 +39,7 @@ export function findProblems(graph: Graph, owner?: GraphModule): FxError[] {
   return problems;
 }
 
-function targetProblem(node: Node, owner: GraphModule): string | undefined {
+function targetProblem(node: Node, owner: Module): string | undefined {
   if (node.op !== "get_attr" && node.op !== "call_module") return undefined;
   const attribute = owner.findAttribute(node.target);
   const head = `Node ${node.name} target ${node.target}`;

@@ -4,96 +4,94 @@
  * @module
  */
 import { fxError } from "../errors.ts";
-import type { Tensor } from "../tensor/tensor.ts";
+import { Interpreter } from "../interpret/interpreter.ts";
+import { type Attribute, holderOf, Module } from "../nn/module.ts";
+import { Parameter } from "../nn/parameter.ts";
+import { Tensor } from "../tensor/tensor.ts";
 import { Graph } from "./graph.ts";
 
-/** A module that is called as it is, without a graph of its own. */
-export interface LeafModule {
-  forward(...inputs: never[]): unknown;
-  /** Whether a call does something besides giving a value, so that it stays even where nothing uses the value. */
-  readonly isImpure?: boolean;
-}
-
-/** Something that a module holds under a name. */
-export type Attribute =
-  | { readonly kind: "parameter" | "buffer" | "constant"; readonly tensor: Tensor }
-  | { readonly kind: "module"; readonly module: GraphModule | LeafModule };
+/** What the nodes of a graph refer to: a module to take it from, or modules and tensors by dotted path. */
+export type Root = Module | { readonly [path: string]: Module | Tensor };
 
 /**
- * A graph and the attributes that its `get_attr` and `call_module` nodes refer to.
+ * A graph and the attributes that its `get_attr` and `call_module` nodes refer to. It is a module itself: calling its
+ * `forward` runs the graph.
+ *
+ * Of a root module it takes, by reference, what the graph refers to, and nothing else. Of an object of modules and tensors
+ * it takes what is named there; without an entry for a node it refuses.
  *
  * @example
  * ```ts
- * const gm = new GraphModule(graph);
- * gm.attributes.set("weight", { kind: "parameter", tensor: tensor([[1, 2], [3, 4]]) });
- * gm.graph.lint(gm);
+ * const graph = new Graph();
+ * const x = graph.placeholder("x");
+ * graph.output(graph.callFunction("torch.add", [x, graph.getAttr("weight")]));
+ * const gm = new GraphModule({ weight: new Parameter(tensor([1, 2])) }, graph);
+ * gm.forward(tensor([1, 1])); // tensor([2, 3])
  * ```
  */
-export class GraphModule {
+export class GraphModule extends Module {
   /** The graph. */
   graph: Graph;
-  /** The class name, as printed. */
-  className: string;
-  /** Attributes by name, in order; a dotted path walks through sub-modules. */
-  readonly attributes = new Map<string, Attribute>();
   /** Free-form notes about the module. */
-  readonly meta = new Map<string, unknown>();
+  readonly meta: Map<string, unknown> = new Map();
+  #className: string;
 
-  constructor(graph: Graph = new Graph(), className = "GraphModule") {
+  constructor(root: Root = {}, graph: Graph = new Graph(), className = "GraphModule") {
+    super();
     this.graph = graph;
-    this.className = className;
+    this.#className = className;
+    if (root instanceof Module) {
+      this.training = root.training;
+      if (root instanceof GraphModule) for (const [key, value] of root.meta) this.meta.set(key, value);
+    }
+    const paths = new Set<string>();
+    for (const { op, target } of graph.nodes) if (op === "get_attr" || op === "call_module") paths.add(target);
+    // Shallow paths first, so that a module is there before something is put into it.
+    for (const path of [...paths].toSorted((a, b) => depthOf(a) - depthOf(b))) this.#adopt(root, path);
   }
 
-  /** The attribute at a dotted path, if there is one. A name that itself has dots is found whole first. */
-  findAttribute(path: string): Attribute | undefined {
-    const [holder, name] = this.#holderOf(path) ?? [];
-    return name === undefined ? undefined : holder?.attributes.get(name);
+  /** A module around this graph, whose attributes are put into it afterwards. */
+  static ofGraph(graph: Graph, className?: string): GraphModule {
+    const res = new GraphModule({}, new Graph(), className);
+    res.graph = graph;
+    return res;
   }
 
-  /** The attribute at a dotted path. */
-  getAttribute(path: string): Attribute {
-    const found = this.findAttribute(path);
-    if (found !== undefined) return found;
-    throw fxError("AttributeMissing", `the module has no attribute \`${path}\``, {
-      help: "add it to the module before a node refers to it",
-    });
+  /** The class name, as printed. */
+  override get className(): string {
+    return this.#className;
   }
 
-  /** The sub-module at a dotted path; the empty path is this module. */
-  getSubmodule(path: string): GraphModule | LeafModule {
-    if (path === "") return this;
-    const found = this.getAttribute(path);
-    if (found.kind === "module") return found.module;
-    throw fxError("AttributeMissing", `\`${path}\` is a tensor, not a module`);
+  override set className(name: string) {
+    this.#className = name;
   }
 
-  /** The tensor at a dotted path. */
-  getTensor(path: string): Tensor {
-    const found = this.getAttribute(path);
-    if (found.kind !== "module") return found.tensor;
-    throw fxError("AttributeMissing", `\`${path}\` is a module, not a tensor`);
+  /** Runs the graph on these inputs. */
+  override forward(...args: readonly unknown[]): unknown {
+    return new Interpreter(this).run(...args);
   }
 
   /**
    * Puts a module at a dotted path, with empty modules above it where there are none. Returns `false`, as FX does, where
-   * something on the way is a tensor or a leaf.
+   * something on the way is a tensor.
    */
-  addSubmodule(path: string, module: GraphModule | LeafModule): boolean {
-    const at = path.indexOf(".");
-    if (at < 0) {
-      this.attributes.set(path, { kind: "module", module });
-      return true;
+  addSubmodule(path: string, module: Module): boolean {
+    const names = path.split(".");
+    const last = names.pop() as string;
+    let { attributes } = this;
+    for (const name of names) {
+      const existing = attributes.get(name) ?? { kind: "module", module: new GraphModule() };
+      if (existing.kind !== "module") return false;
+      attributes.set(name, existing);
+      ({ attributes } = existing.module);
     }
-    const name = path.slice(0, at);
-    const existing = this.attributes.get(name) ?? { kind: "module", module: new GraphModule() };
-    if (existing.kind !== "module" || !(existing.module instanceof GraphModule)) return false;
-    this.attributes.set(name, existing);
-    return existing.module.addSubmodule(path.slice(at + 1), module);
+    attributes.set(last, { kind: "module", module });
+    return true;
   }
 
   /** Removes the module at a dotted path; `false` where there is none. Nodes that refer to it are the caller's to mend. */
   deleteSubmodule(path: string): boolean {
-    const [holder, name] = this.#holderOf(path) ?? [];
+    const [holder, name] = holderOf(this, path) ?? [];
     if (holder === undefined || name === undefined || holder.attributes.get(name)?.kind !== "module") return false;
     return holder.attributes.delete(name);
   }
@@ -110,7 +108,7 @@ export class GraphModule {
       for (const path of withParents(target)) used.add(path);
       if (op === "call_module") called.add(target);
     }
-    for (const [holderPath, holder] of this.modules()) {
+    for (const [holderPath, holder] of this.graphModules()) {
       for (const [name, { kind }] of holder.attributes) {
         const path = holderPath === "" ? name : `${holderPath}.${name}`;
         const isUsed = used.has(path) || withParents(path).some((it) => called.has(it));
@@ -120,7 +118,7 @@ export class GraphModule {
   }
 
   /** The modules with graphs and their dotted paths, this one first with an empty path, parents before children. */
-  modules(): [path: string, module: GraphModule][] {
+  graphModules(): [path: string, module: GraphModule][] {
     const res: [string, GraphModule][] = [["", this]];
     for (const [path, module] of res) {
       for (const [name, attribute] of module.attributes) {
@@ -131,17 +129,49 @@ export class GraphModule {
     return res;
   }
 
-  /** The module that holds what is at a dotted path, and its name there. */
-  #holderOf(path: string): [holder: GraphModule, name: string] | undefined {
-    if (this.attributes.has(path)) return [this, path];
-    for (let at = path.indexOf("."); at >= 0; at = path.indexOf(".", at + 1)) {
-      const child = this.attributes.get(path.slice(0, at));
-      if (child?.kind !== "module" || !(child.module instanceof GraphModule)) continue;
-      const found = child.module.#holderOf(path.slice(at + 1));
-      if (found !== undefined) return found;
+  #adopt(root: Root, path: string): void {
+    const attribute =
+      root instanceof Module ? (root.findAttribute(path) ?? plainTensor(root, path)) : given(root, path);
+    if (attribute === undefined) {
+      throw fxError("AttributeMissing", `a node refers to \`${path}\`, and the root has nothing of that name`, {
+        help: root instanceof Module ? "add it to the root module" : "add an entry of that name to the object",
+      });
     }
-    return undefined;
+    if (this.findAttribute(path) !== undefined) return;
+    const at = path.lastIndexOf(".");
+    if (at < 0) {
+      this.attributes.set(path, attribute);
+      return;
+    }
+    const parentPath = path.slice(0, at);
+    const parent = this.findAttribute(parentPath);
+    if (parent === undefined) this.addSubmodule(parentPath, new GraphModule());
+    const holder = this.getSubmodule(parentPath);
+    holder.attributes.set(path.slice(at + 1), attribute);
   }
+}
+
+function depthOf(path: string): number {
+  return path.split(".").length;
+}
+
+function given(root: { readonly [path: string]: Module | Tensor }, path: string): Attribute | undefined {
+  const value = Object.hasOwn(root, path) ? root[path] : undefined;
+  return value === undefined ? undefined : attributeOf(value);
+}
+
+/** A tensor that a module holds without having registered it. */
+function plainTensor(root: Module, path: string): Attribute | undefined {
+  const at = path.lastIndexOf(".");
+  const holder = at < 0 ? root : root.findAttribute(path.slice(0, at));
+  const module = holder instanceof Module ? holder : holder?.kind === "module" ? holder.module : undefined;
+  const value: unknown = module === undefined ? undefined : Reflect.get(module, path.slice(at + 1));
+  return value instanceof Tensor ? { kind: "buffer", tensor: value } : undefined;
+}
+
+function attributeOf(value: Module | Tensor): Attribute {
+  if (value instanceof Module) return { kind: "module", module: value };
+  return { kind: value instanceof Parameter ? "parameter" : "buffer", tensor: value };
 }
 
 /** `a.b.c` with the paths above it: `a`, `a.b`, `a.b.c`. */

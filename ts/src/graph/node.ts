@@ -21,7 +21,7 @@ import {
 } from "./args.ts";
 import type { Graph } from "./graph.ts";
 import { isImpureNode } from "./impure.ts";
-import type { GraphModule } from "./module.ts";
+import type { Module } from "../nn/module.ts";
 import { Link } from "./order.ts";
 import { formatNode } from "./print.ts";
 import { Tuple } from "./values.ts";
@@ -256,7 +256,7 @@ export class Node extends NodeBase {
   }
 
   /** Whether the node does something besides giving a value: FX's `is_impure`. The owner knows about called modules. */
-  isImpure(owner?: GraphModule): boolean {
+  isImpure(owner?: Module): boolean {
     return isImpureNode(this, owner);
   }
 

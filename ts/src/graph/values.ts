@@ -230,6 +230,22 @@ export class Tuple extends FrozenArray {
   }
 }
 
+/** A tuple of what a function that runs or is traced returns: tensors and traced values among constants; see {@link tuple}. */
+export class ValueTuple<T> extends Array<T> {
+  readonly kind = "tuple";
+
+  static override get [Symbol.species](): ArrayConstructor {
+    return Array;
+  }
+
+  /** A tuple of these items. */
+  static frozen<T>(items: readonly T[]): ValueTuple<T> {
+    const res = new ValueTuple<T>();
+    res.push(...items);
+    return Object.freeze(res) as ValueTuple<T>;
+  }
+}
+
 /** A frozen Python dict with string keys, in insertion order. */
 export class Dict extends Map<string, Arg> {
   #isFrozen = false;

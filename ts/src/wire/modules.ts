@@ -5,7 +5,8 @@
  */
 import { ATTRIBUTE, MAX_DEPTH } from "../bindings/wire.ts";
 import { fxError } from "../errors.ts";
-import { type Attribute, GraphModule } from "../graph/module.ts";
+import { GraphModule } from "../graph/module.ts";
+import type { Attribute } from "../nn/module.ts";
 import type { Cursor } from "./cursor.ts";
 import { DEFAULT_LIMITS, type EncodeOptions } from "./options.ts";
 import type { Strings, StringWriter } from "./strings.ts";

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { GraphError } from "../../src/errors.ts";
 import { GraphModule } from "../../src/graph/module.ts";
+import { Module } from "../../src/nn/module.ts";
 import { build, cases, encode, type EncodedGraph } from "./corpus.ts";
 
 interface Case {
@@ -12,6 +13,12 @@ interface Case {
   readonly changed?: boolean;
 }
 
+class Impure extends Module {
+  override get isImpure(): boolean {
+    return true;
+  }
+}
+
 /** A graph here does not know the modules around it, so what PyTorch does not do to a called GraphModule is not a case. */
 const NOT_APPLICABLE = new Set(["nested_graph_module_call_module"]);
 
@@ -20,9 +27,9 @@ describe("dead code as PyTorch eliminates it", () => {
     "$name",
     ({ options, before, modules = {}, after, changed }) => {
       const graph = build(before);
-      const owner = new GraphModule(graph);
+      const owner = GraphModule.ofGraph(graph);
       for (const [path, { impure = false }] of Object.entries(modules)) {
-        owner.attributes.set(path, { kind: "module", module: { forward: () => undefined, isImpure: impure } });
+        owner.attributes.set(path, { kind: "module", module: impure ? new Impure() : new Module() });
       }
       const { impure_targets: targets, impure_ops: ops = ["placeholder", "output"] } = options;
       const eliminate = (): boolean =>

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { ErrorName } from "../../src/bindings/errors.ts";
 import { Graph } from "../../src/graph/graph.ts";
 import { GraphModule } from "../../src/graph/module.ts";
+import { Module } from "../../src/nn/module.ts";
 import { tensor } from "../../src/tensor/construct.ts";
 import { build, cases, type EncodedGraph } from "./corpus.ts";
 
@@ -51,15 +52,15 @@ const NOT_APPLICABLE: ReadonlySet<string> = new Set(["call_function_with_string_
 function lintModule(path: string): void {
   const graph = new Graph();
   graph.callModule(path, [graph.placeholder("x")]);
-  graph.lint(new GraphModule(graph));
+  graph.lint(GraphModule.ofGraph(graph));
 }
 
 function ownerOf({ modules = {} }: Case, graph: Graph): GraphModule {
-  const owner = new GraphModule(graph);
+  const owner = GraphModule.ofGraph(graph);
   for (const [path, { missing, kind }] of Object.entries(modules)) {
     if (missing === true) continue;
     if (kind === "Parameter") owner.attributes.set(path, { kind: "parameter", tensor: tensor([1]) });
-    else owner.attributes.set(path, { kind: "module", module: { forward: () => undefined } });
+    else owner.attributes.set(path, { kind: "module", module: new Module() });
   }
   return owner;
 }
@@ -112,14 +113,14 @@ describe("lint", () => {
     graph.getAttr("inner.leaf");
     graph.getAttr("a.b");
     const inner = new GraphModule();
-    const owner = new GraphModule(graph);
-    const leaf = { kind: "module", module: { forward: () => undefined } } as const;
+    const owner = GraphModule.ofGraph(graph);
+    const leaf = { kind: "module", module: new Module() } as const;
     expect(graph.problems(owner)).toHaveLength(2);
     inner.attributes.set("leaf", leaf);
     owner.attributes.set("inner", { kind: "module", module: inner });
     owner.attributes.set("a.b", leaf);
     expect(graph.problems(owner)).toEqual([]);
-    expect(owner.modules()).toEqual([
+    expect(owner.graphModules()).toEqual([
       ["", owner],
       ["inner", inner],
     ]);
@@ -129,6 +130,9 @@ describe("lint", () => {
     const graph = new Graph();
     graph.getAttr("constructor");
     graph.getAttr("__proto__.toString");
-    expect(graph.problems(new GraphModule(graph)).map((it) => it.node)).toEqual(["constructor", "__proto___to_string"]);
+    expect(graph.problems(GraphModule.ofGraph(graph)).map((it) => it.node)).toEqual([
+      "constructor",
+      "__proto___to_string",
+    ]);
   });
 });

@@ -185,7 +185,7 @@ function meta(): Graph {
 function denseModule(): GraphModule {
   const graph = new Graph();
   graph.output(graph.getAttr("weight"));
-  const module = new GraphModule(graph, "Dense");
+  const module = GraphModule.ofGraph(graph, "Dense");
   // The second element is a NaN with a payload, which only its bytes keep.
   const bits = Uint32Array.of(0x3f800000, 0x7fc0beef, 0x80000000);
   const weight = tensorFromBytes(bits, "float32", [1, 3]);
@@ -219,7 +219,7 @@ function program(): ProgramParts {
     forwardArgNames: ["x"],
   };
   return {
-    graphModule: new GraphModule(programGraph()),
+    graphModule: GraphModule.ofGraph(programGraph()),
     graphSignature: new GraphSignature(inputSpecs(), [
       { kind: "BUFFER_MUTATION", arg: { type: "tensor", name: "add" }, target: "steps" },
       { kind: "USER_OUTPUT", arg: { type: "tensor", name: "mul" }, target: undefined },

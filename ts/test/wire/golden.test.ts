@@ -34,7 +34,7 @@ function listing(file: Uint8Array, content: Case["content"]): string {
   const lines = [`version ${outline.version.join(".")}${outline.hasChecksum ? ", checksum" : ""}`];
   for (const it of outline.sections) lines.push(`${it.name} at ${it.offset}: ${it.length} bytes`);
   const root = "program" in content ? content.program.graphModule : content;
-  const modules: [string, Graph | GraphModule][] = root instanceof Graph ? [["", root]] : root.modules();
+  const modules: [string, Graph | GraphModule][] = root instanceof Graph ? [["", root]] : root.graphModules();
   for (const [path, module] of modules) {
     if (module instanceof GraphModule) {
       lines.push("", `${module.className} \`${path}\``);
@@ -90,7 +90,7 @@ function plain(value: unknown): unknown {
 test("views are read as row-major tensors", () => {
   const module = decodeModule(golden("module"));
   expect(listing(golden("module"), module)).toBe(withoutViews(readFileSync(new URL("module.txt", FOLDER), "utf8")));
-  const shown = [...module.modules()].flatMap(([path, it]) =>
+  const shown = [...module.graphModules()].flatMap(([path, it]) =>
     [...it.attributes].flatMap(([name, attribute]) =>
       attribute.kind === "module" ? [] : [[path, name, attribute.tensor.dtype, attribute.tensor.toArray()]],
     ),
@@ -170,7 +170,7 @@ test("tensors of the engine are written as the views that they are", () => {
 });
 
 function tensorNamed(root: GraphModule, name: string): Tensor {
-  for (const [, module] of root.modules()) {
+  for (const [, module] of root.graphModules()) {
     const found = module.attributes.get(name);
     if (found !== undefined && found.kind !== "module") return found.tensor;
   }

@@ -1,0 +1,36 @@
+/**
+ * Calls of methods by PyTorch's name.
+ *
+ * @module
+ */
+import { fxError } from "../errors.ts";
+import { recorderOf } from "../trace/record.ts";
+import { type CallArguments, camelCase, joinArguments } from "./naming.ts";
+
+/** Calls a method of a value: of a tensor by PyTorch's name, of anything else by its own. */
+export function callMethod(name: string, self: unknown, { args, kwargs }: CallArguments): unknown {
+  const recorder = recorderOf([self]) ?? recorderOf(args) ?? recorderOf(Object.values(kwargs));
+  if (recorder !== undefined) return recorder.createProxy("call_method", name, [self, ...args], kwargs);
+  const given = joinArguments({ args, kwargs });
+  if (name === "__call__" && typeof self === "function") return self(...given) as unknown;
+  const method = memberOf(self, name);
+  if (typeof method === "function") return method.apply(self, given) as unknown;
+  throw fxError("AttributeMissing", `there is no method \`${name}\` on ${kindOf(self)}`);
+}
+
+/** A property of a value, by PyTorch's name or JavaScript's spelling of it. */
+export function memberOf(self: unknown, name: string): unknown {
+  if (self === null || self === undefined) return undefined;
+  const object = Object(self) as object;
+  if (Reflect.has(object, name)) return Reflect.get(object, name, self);
+  return Reflect.get(object, camelCase(name), self);
+}
+
+/** What a value is, for messages. */
+export function kindOf(value: unknown): string {
+  if (value === null) return "None";
+  if (Array.isArray(value)) return "a list";
+  if (typeof value !== "object") return `a ${typeof value}`;
+  const name: unknown = (value as { constructor?: { name?: unknown } }).constructor?.name;
+  return typeof name === "string" && name !== "" ? `a ${name}` : "an object";
+}

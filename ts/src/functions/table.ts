@@ -1,0 +1,122 @@
+/**
+ * The table of functions: what a `call_function` node calls, by its qualified name.
+ *
+ * A function of the table is an ordinary function with a name that graphs use. Called with a traced value among its
+ * arguments it records a node; called with anything else it runs.
+ *
+ * @module
+ */
+import { fxError } from "../errors.ts";
+import { recorderOf } from "../trace/record.ts";
+import { type CallArguments, joinArguments, splitArguments } from "./naming.ts";
+
+/** A function that graphs refer to by its qualified name. */
+export interface NamedFunction {
+  /** The qualified name, as `str(graph)` prints it: `torch.relu`. */
+  readonly target: string;
+}
+
+/** How a function is described to the table. */
+export interface FunctionOptions {
+  /** Python's parameter list, such as `(input, dim=None, _stacklevel=3, dtype=None)`, which normalization uses. */
+  readonly signature?: string;
+  /** Whether the keys of its options are recorded as they are; otherwise they get PyTorch's spelling. */
+  readonly verbatim?: boolean;
+}
+
+interface Entry {
+  readonly call: (...args: unknown[]) => unknown;
+  readonly signature: string | undefined;
+  readonly verbatim: boolean;
+}
+
+const table = new Map<string, Entry>();
+
+/**
+ * Puts a function into the table and gives it back as one that records itself.
+ *
+ * @example
+ * ```ts
+ * export const double = defineFunction("my.double", (x: Tensor): Tensor => torch.mul(x, 2), { signature: "(x)" });
+ * ```
+ */
+export function defineFunction<F extends (...args: never[]) => unknown>(
+  target: string,
+  run: F,
+  { signature, verbatim = false }: FunctionOptions = {},
+): F & NamedFunction {
+  if (table.has(target)) {
+    throw fxError("InvalidOption", `there is a function called ${target} already`, {
+      help: "give the function another name",
+    });
+  }
+  const call = run as unknown as Entry["call"];
+  table.set(target, { call, signature, verbatim });
+  const recording = (...given: unknown[]): unknown => {
+    const recorder = recorderOf(given);
+    if (recorder === undefined) return call(...given);
+    const { args, kwargs } = splitArguments(given, verbatim);
+    return recorder.createProxy("call_function", target, args, kwargs);
+  };
+  Object.defineProperties(recording, {
+    name: { value: target.slice(target.lastIndexOf(".") + 1) },
+    length: { value: run.length },
+    target: { value: target, enumerable: true },
+  });
+  return recording as unknown as F & NamedFunction;
+}
+
+/** Whether a function of this name is in the table. */
+export function isDefined(target: string): boolean {
+  return table.has(target);
+}
+
+/** Python's parameter list of a function, where it is known. */
+export function signatureOf(target: string): string | undefined {
+  return table.get(target)?.signature;
+}
+
+/** The qualified name of a function, or the name itself. */
+export function targetOf(target: string | NamedFunction): string {
+  if (typeof target === "string") return target;
+  if (typeof target?.target === "string") return target.target;
+  throw fxError("GraphArgument", "a function that graphs do not know cannot be a target", {
+    help: "register it with wrap, and use the function that wrap gives back",
+  });
+}
+
+/** Calls a function by its qualified name, with Python's positional and keyword arguments. */
+export function callFunction(target: string, call: CallArguments): unknown {
+  const entry = table.get(target) ?? resolve(target);
+  if (entry === undefined) {
+    throw fxError("NotImplemented", `there is no function called ${target}`, {
+      op: target,
+      help: "register a function of your own with wrap before you run the graph",
+    });
+  }
+  // A traced value among the arguments is recorded under this very name.
+  const recorder = recorderOf(call.args) ?? recorderOf(Object.values(call.kwargs));
+  if (recorder !== undefined) return recorder.createProxy("call_function", target, call.args, call.kwargs);
+  return entry.call(...joinArguments(call, entry.verbatim));
+}
+
+/** Where functions are looked for that are not in the table, such as the overloads of operators. */
+export type FunctionResolver = (target: string) => ((...args: unknown[]) => unknown) | undefined;
+
+const resolvers: FunctionResolver[] = [];
+
+/** Adds a place where functions are looked for; what it finds stays in the table. */
+export function addResolver(resolver: FunctionResolver): void {
+  resolvers.push(resolver);
+}
+
+function resolve(target: string): Entry | undefined {
+  for (const resolver of resolvers) {
+    const call = resolver(target);
+    if (call === undefined) continue;
+    const entry = { call, signature: undefined, verbatim: false };
+    table.set(target, entry);
+    return entry;
+  }
+  return undefined;
+}

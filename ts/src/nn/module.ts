@@ -1,0 +1,454 @@
+/**
+ * The base class of modules: `torch.nn.Module`.
+ *
+ * Every instance is behind a JavaScript Proxy. It registers parameters, buffers and sub-modules where they are assigned,
+ * as Python's `__setattr__` does, and it is how a trace notices that a module is called or a parameter is read.
+ *
+ * @module
+ */
+import { fxError } from "../errors.ts";
+import { Tensor } from "../tensor/tensor.ts";
+import { Parameter } from "./parameter.ts";
+
+/** Something that a module holds under a name. */
+export type Attribute =
+  | { readonly kind: "parameter" | "constant"; readonly tensor: Tensor }
+  | {
+      readonly kind: "buffer";
+      readonly tensor: Tensor;
+      /** `false` for a buffer that the state dict leaves out. */
+      readonly persistent?: boolean;
+    }
+  | { readonly kind: "module"; readonly module: Module };
+
+/** What a trace does when modules are used; a tracer. */
+export interface ModuleObserver {
+  /** A module is called; `run` calls its `forward`. */
+  callModule(module: Module, run: (...args: unknown[]) => unknown, args: readonly unknown[]): unknown;
+  /** A parameter, buffer or constant is read. */
+  readAttribute(module: Module, name: string, attribute: Attribute & { readonly tensor: Tensor }): unknown;
+}
+
+/** Removes what was registered. */
+export interface Handle extends Disposable {
+  remove(): void;
+}
+
+/** Sees the arguments before `forward`, and replaces them where it gives an array. */
+export type ForwardPreHook = (module: Module, args: readonly unknown[]) => readonly unknown[] | undefined | void;
+/** Sees the arguments and the output after `forward`, and replaces the output where it gives another one. */
+export type ForwardHook = (module: Module, args: readonly unknown[], output: unknown) => unknown;
+
+/** How {@link Module.registerBuffer} registers. */
+export interface BufferOptions {
+  /** Whether the state dict has it; by default it does. */
+  readonly persistent?: boolean;
+}
+
+let observer: ModuleObserver | undefined;
+
+/** Runs `body` while `next` sees what happens to modules. */
+export function observeModules<T>(next: ModuleObserver | undefined, body: () => T): T {
+  const previous = observer;
+  observer = next;
+  try {
+    return body();
+  } finally {
+    observer = previous;
+  }
+}
+
+type Forward = (...args: unknown[]) => unknown;
+
+/** What a module has besides its attributes; behind the Proxy, where subclasses cannot collide with it. */
+interface Inside {
+  readonly dispatch: Forward;
+  preHooks: Set<ForwardPreHook> | undefined;
+  hooks: Set<ForwardHook> | undefined;
+}
+
+const insides = new WeakMap<Module, Inside>();
+const raws = new WeakMap<Module, Module>();
+
+function insideOf(module: Module): Inside {
+  return insides.get(raws.get(module) ?? module) as Inside;
+}
+
+/** The function `forward` of the class, without hooks and unseen by a trace. */
+export function forwardOf(module: Module): Forward {
+  const raw = raws.get(module) ?? module;
+  return (Reflect.get(raw, "forward", module) as Forward).bind(module);
+}
+
+const HANDLER: ProxyHandler<Module> = {
+  get(raw, key, receiver) {
+    if (typeof key === "string") {
+      const attribute = raw.attributes.get(key);
+      if (attribute !== undefined) {
+        if (attribute.kind === "module") return attribute.module;
+        return observer === undefined ? attribute.tensor : observer.readAttribute(receiver as Module, key, attribute);
+      }
+      if (key === "forward") return (insides.get(raw) as Inside).dispatch;
+    }
+    return Reflect.get(raw, key, receiver);
+  },
+  has(raw, key) {
+    return (typeof key === "string" && raw.attributes.has(key)) || Reflect.has(raw, key);
+  },
+  defineProperty(raw, key, descriptor) {
+    if (typeof key === "string" && "value" in descriptor && register(raw, key, descriptor.value)) return true;
+    return Reflect.defineProperty(raw, key, descriptor);
+  },
+  deleteProperty(raw, key) {
+    if (typeof key === "string" && raw.attributes.delete(key)) return true;
+    return Reflect.deleteProperty(raw, key);
+  },
+};
+
+/** Takes an assignment for a registration where it is one. */
+function register(raw: Module, name: string, value: unknown): boolean {
+  if (value instanceof Parameter) return put(raw, name, { kind: "parameter", tensor: value });
+  if (value instanceof Module) return put(raw, name, { kind: "module", module: value });
+  const existing = raw.attributes.get(name);
+  if (existing === undefined) return false;
+  if (value === null || value === undefined) {
+    raw.attributes.delete(name);
+    return false;
+  }
+  if (existing.kind !== "module" && existing.kind !== "parameter" && value instanceof Tensor) {
+    return put(raw, name, { ...existing, tensor: value });
+  }
+  const wanted = { parameter: "a Parameter", module: "a Module", buffer: "a Tensor", constant: "a Tensor" };
+  throw fxError("GraphArgument", `cannot assign this value as the ${existing.kind} \`${name}\``, {
+    help: `assign ${wanted[existing.kind]} or null`,
+  });
+}
+
+function put(raw: Module, name: string, attribute: Attribute): true {
+  // A declared field may have made a property of that name already.
+  if (Object.hasOwn(raw, name)) Reflect.deleteProperty(raw, name);
+  raw.attributes.set(name, attribute);
+  return true;
+}
+
+/**
+ * The base class of modules. A subclass assigns its parameters and sub-modules in fields or in its constructor and writes
+ * `forward`; calling `forward` runs the hooks too, and is what a trace records.
+ *
+ * @example
+ * ```ts
+ * class Net extends Module {
+ *   linear = new Linear(4, 3);
+ *   forward(x: Tensor): Tensor {
+ *     return this.linear.forward(x).relu();
+ *   }
+ * }
+ * const net = new Net();
+ * [...net.namedParameters().keys()]; // ["linear.weight", "linear.bias"]
+ * ```
+ */
+export class Module {
+  /** Parameters, buffers, constants and sub-modules by name, in the order in which they were registered. */
+  readonly attributes: Map<string, Attribute> = new Map();
+  /** Whether the module is in training mode; see {@link Module.train}. */
+  training = true;
+
+  constructor() {
+    const self = new globalThis.Proxy<Module>(this, HANDLER);
+    const dispatch: Forward = (...args) => callModule(self, args);
+    insides.set(this, { dispatch, preHooks: undefined, hooks: undefined });
+    raws.set(self, this);
+    // Fields of subclasses are defined on what a base constructor returns, so the handler sees them all.
+    return self;
+  }
+
+  /** Computes the output. Subclasses override it. */
+  forward(..._args: never[]): unknown {
+    throw fxError("NotImplemented", `Module [${this.className}] is missing the required "forward" function`);
+  }
+
+  /** Calls the module with any arguments; `forward` is the same with the types of the subclass. */
+  call(...args: readonly unknown[]): unknown {
+    return callModule(this, args);
+  }
+
+  /** Whether a call does something besides giving a value, so that dead-code elimination keeps it: FX's `_is_impure`. */
+  get isImpure(): boolean {
+    return false;
+  }
+
+  /** The name of the class, as printed. */
+  get className(): string {
+    return this.constructor.name;
+  }
+
+  /** What stands between the parentheses when the module is printed: `in_features=4, out_features=3`. */
+  extraRepr(): string {
+    return "";
+  }
+
+  /** Registers a parameter; `null` for one that is left out. */
+  registerParameter(name: string, parameter: Parameter | null): void {
+    checkFree(this, name, "parameter");
+    if (parameter === null) Object.assign(this, { [name]: null });
+    else if (parameter instanceof Parameter) put(rawOf(this), name, { kind: "parameter", tensor: parameter });
+    else
+      throw fxError("GraphArgument", `the parameter \`${name}\` is not a Parameter`, { help: "new Parameter(tensor)" });
+  }
+
+  /** Registers a buffer: a tensor that belongs to the state and is no parameter; `null` for one that is left out. */
+  registerBuffer(name: string, buffer: Tensor | null, { persistent = true }: BufferOptions = {}): void {
+    checkFree(this, name, "buffer");
+    if (buffer === null) Object.assign(this, { [name]: null });
+    else put(rawOf(this), name, { kind: "buffer", tensor: buffer, ...(persistent ? {} : { persistent }) });
+  }
+
+  /** Registers a sub-module: `torch.nn.Module.add_module`. */
+  addModule(name: string, module: Module): void {
+    checkFree(this, name, "module");
+    put(rawOf(this), name, { kind: "module", module });
+  }
+
+  /** The attribute at a dotted path, if there is one. A name that itself has dots is found whole first. */
+  findAttribute(path: string): Attribute | undefined {
+    const [holder, name] = holderOf(this, path) ?? [];
+    return name === undefined ? undefined : holder?.attributes.get(name);
+  }
+
+  /** The attribute at a dotted path. */
+  getAttribute(path: string): Attribute {
+    const found = this.findAttribute(path);
+    if (found !== undefined) return found;
+    throw fxError("AttributeMissing", `the module has no attribute \`${path}\``, {
+      help: "add it to the module before a node refers to it",
+    });
+  }
+
+  /** The sub-module at a dotted path; the empty path is this module. */
+  getSubmodule(path: string): Module {
+    if (path === "") return this;
+    const found = this.getAttribute(path);
+    if (found.kind === "module") return found.module;
+    throw fxError("AttributeMissing", `\`${path}\` is a tensor, not a module`);
+  }
+
+  /** The parameter at a dotted path. */
+  getParameter(path: string): Tensor {
+    const found = this.getAttribute(path);
+    if (found.kind === "parameter") return found.tensor;
+    throw fxError("AttributeMissing", `\`${path}\` is a ${found.kind}, not a parameter`);
+  }
+
+  /** The buffer at a dotted path. */
+  getBuffer(path: string): Tensor {
+    const found = this.getAttribute(path);
+    if (found.kind === "buffer") return found.tensor;
+    throw fxError("AttributeMissing", `\`${path}\` is a ${found.kind}, not a buffer`);
+  }
+
+  /** The parameter, buffer or constant at a dotted path. */
+  getTensor(path: string): Tensor {
+    const found = this.getAttribute(path);
+    if (found.kind !== "module") return found.tensor;
+    throw fxError("AttributeMissing", `\`${path}\` is a module, not a tensor`);
+  }
+
+  /** All modules and their dotted paths, this one first with an empty path, parents before children. */
+  namedModules({ prefix = "", removeDuplicate = true }: NamedOptions = {}): Map<string, Module> {
+    const res = new Map<string, Module>();
+    const seen = new Set<Module>();
+    const visit = (path: string, module: Module, depth: number): void => {
+      if (removeDuplicate && seen.has(module)) return;
+      if (depth > MAX_DEPTH) {
+        throw fxError("LimitExceeded", `modules are nested deeper than ${MAX_DEPTH} levels`, {
+          help: "check that no module holds itself",
+        });
+      }
+      seen.add(module);
+      res.set(path, module);
+      for (const [name, attribute] of module.attributes) {
+        if (attribute.kind === "module") visit(joined(path, name), attribute.module, depth + 1);
+      }
+    };
+    visit(prefix, this, 0);
+    return res;
+  }
+
+  /** The direct sub-modules by name, each once. */
+  namedChildren(): Map<string, Module> {
+    const res = new Map<string, Module>();
+    const seen = new Set<Module>();
+    for (const [name, attribute] of this.attributes) {
+      if (attribute.kind !== "module" || seen.has(attribute.module)) continue;
+      seen.add(attribute.module);
+      res.set(name, attribute.module);
+    }
+    return res;
+  }
+
+  /** The parameters by dotted path, each once. */
+  namedParameters(options: NamedTensorOptions = {}): Map<string, Tensor> {
+    return namedTensors(this, "parameter", options);
+  }
+
+  /** The buffers by dotted path, each once. */
+  namedBuffers(options: NamedTensorOptions = {}): Map<string, Tensor> {
+    return namedTensors(this, "buffer", options);
+  }
+
+  /** All modules, this one first, each once. */
+  modules(): Module[] {
+    return [...this.namedModules().values()];
+  }
+
+  /** The direct sub-modules, each once. */
+  children(): Module[] {
+    return [...this.namedChildren().values()];
+  }
+
+  /** The parameters, each once. */
+  parameters(): Tensor[] {
+    return [...this.namedParameters().values()];
+  }
+
+  /** The buffers, each once. */
+  buffers(): Tensor[] {
+    return [...this.namedBuffers().values()];
+  }
+
+  /** Calls `visit` with every sub-module and then with this module, as initialisation does. */
+  apply(visit: (module: Module) => void): this {
+    for (const child of this.children()) child.apply(visit);
+    visit(this);
+    return this;
+  }
+
+  /** Sets training mode here and in all sub-modules: dropout drops, batch norms use and update statistics. */
+  train(mode = true): this {
+    this.training = mode;
+    for (const child of this.children()) child.train(mode);
+    return this;
+  }
+
+  /** Sets evaluation mode: `train(false)`. */
+  eval(): this {
+    return this.train(false);
+  }
+
+  /** Calls `hook` before each `forward`. */
+  registerForwardPreHook(hook: ForwardPreHook): Handle {
+    const inside = insideOf(this);
+    inside.preHooks ??= new Set();
+    return handleOf(inside.preHooks, hook);
+  }
+
+  /** Calls `hook` after each `forward`. */
+  registerForwardHook(hook: ForwardHook): Handle {
+    const inside = insideOf(this);
+    inside.hooks ??= new Set();
+    return handleOf(inside.hooks, hook);
+  }
+
+  /** PyTorch's `str(module)`. */
+  toString(): string {
+    const extra = this.extraRepr();
+    const children = Array.from(this.attributes)
+      .filter((it): it is [string, Attribute & { kind: "module" }] => it[1].kind === "module")
+      .map(([name, { module }]) => `(${name}): ${module.toString().replaceAll("\n", "\n  ")}`);
+    const lines = [...(extra === "" ? [] : extra.split("\n")), ...children];
+    if (children.length === 0 && lines.length <= 1) return `${this.className}(${extra})`;
+    return `${this.className}(\n  ${lines.join("\n  ")}\n)`;
+  }
+
+  /** What Node prints for the module. */
+  [Symbol.for("nodejs.util.inspect.custom")](): string {
+    return this.toString();
+  }
+}
+
+/** How names are collected. */
+export interface NamedOptions {
+  /** What every path begins with. */
+  readonly prefix?: string;
+  /** Whether something that stands in two places is given once, under its first path. */
+  readonly removeDuplicate?: boolean;
+}
+
+/** How tensors are collected. */
+export interface NamedTensorOptions extends NamedOptions {
+  /** Whether those of sub-modules are collected too. */
+  readonly recurse?: boolean;
+}
+
+const MAX_DEPTH = 500;
+
+function callModule(module: Module, args: readonly unknown[]): unknown {
+  const { preHooks, hooks } = insideOf(module);
+  const forward = forwardOf(module);
+  const run: Forward =
+    preHooks === undefined && hooks === undefined
+      ? forward
+      : (...given) => {
+          let inputs: readonly unknown[] = given;
+          for (const hook of preHooks ?? []) inputs = hook(module, inputs) ?? inputs;
+          let output = forward(...inputs);
+          for (const hook of hooks ?? []) output = hook(module, inputs, output) ?? output;
+          return output;
+        };
+  return observer === undefined ? run(...args) : observer.callModule(module, run, args);
+}
+
+function handleOf<T>(hooks: Set<T>, hook: T): Handle {
+  hooks.add(hook);
+  const remove = (): void => void hooks.delete(hook);
+  return { remove, [Symbol.dispose]: remove };
+}
+
+function namedTensors(
+  root: Module,
+  kind: "parameter" | "buffer",
+  { prefix = "", recurse = true, removeDuplicate = true }: NamedTensorOptions,
+): Map<string, Tensor> {
+  const res = new Map<string, Tensor>();
+  const seen = new Set<Tensor>();
+  const modules = recurse ? root.namedModules({ prefix, removeDuplicate }) : new Map([[prefix, root]]);
+  for (const [path, module] of modules) {
+    for (const [name, attribute] of module.attributes) {
+      if (attribute.kind !== kind || (removeDuplicate && seen.has(attribute.tensor))) continue;
+      seen.add(attribute.tensor);
+      res.set(joined(path, name), attribute.tensor);
+    }
+  }
+  return res;
+}
+
+function rawOf(module: Module): Module {
+  return raws.get(module) ?? module;
+}
+
+function checkFree(module: Module, name: string, what: string): void {
+  if (typeof name !== "string") throw fxError("GraphArgument", `the name of a ${what} is a string`);
+  if (name === "") throw fxError("GraphArgument", `the name of a ${what} cannot be the empty string`);
+  if (name.includes(".")) throw fxError("GraphArgument", `the name of a ${what} cannot contain ".": ${name}`);
+  const existing = rawOf(module).attributes.get(name)?.kind;
+  if (existing === what) return;
+  if (existing !== undefined || (name in module && (Reflect.get(module, name) ?? undefined) !== undefined)) {
+    throw fxError("GraphArgument", `the attribute \`${name}\` exists already`, { help: "choose another name" });
+  }
+}
+
+/** The module that holds what is at a dotted path, and its name there. */
+export function holderOf(module: Module, path: string): [holder: Module, name: string] | undefined {
+  if (module.attributes.has(path)) return [module, path];
+  for (let at = path.indexOf("."); at >= 0; at = path.indexOf(".", at + 1)) {
+    const child = module.attributes.get(path.slice(0, at));
+    if (child?.kind !== "module") continue;
+    const found = holderOf(child.module, path.slice(at + 1));
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+function joined(path: string, name: string): string {
+  return path === "" ? name : `${path}.${name}`;
+}

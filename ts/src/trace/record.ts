@@ -1,0 +1,71 @@
+/**
+ * How a function finds out that it is being traced: by a traced value among its arguments.
+ *
+ * @module
+ */
+import { fxError } from "../errors.ts";
+import type { Opcode } from "../graph/node.ts";
+import { Slice } from "../graph/values.ts";
+import { isOptions } from "../functions/naming.ts";
+
+/** What records calls; a tracer. */
+export interface Recorder {
+  createProxy(
+    op: Opcode,
+    target: string,
+    args: readonly unknown[],
+    kwargs: Readonly<Record<string, unknown>>,
+    name?: string,
+    type?: string,
+  ): unknown;
+}
+
+const recorders = new WeakMap<object, Recorder>();
+
+/** Makes a value one whose use is recorded. */
+export function markTraced(value: object, recorder: Recorder): void {
+  recorders.set(value, recorder);
+}
+
+/** Whether this value stands for one that a trace will know only when the graph runs. */
+export function isTraced(value: unknown): boolean {
+  return typeof value === "function" && recorders.has(value);
+}
+
+/** The recorder of the traced values among these arguments, at any depth; `undefined` where there are none. */
+export function recorderOf(args: readonly unknown[]): Recorder | undefined {
+  let found: Recorder | undefined;
+  for (const arg of args) {
+    const recorder = recorderIn(arg, 0);
+    if (recorder === undefined || recorder === found) continue;
+    if (found !== undefined) {
+      throw fxError("TraceUnsupported", "the arguments of one call are traced by two different tracers", {
+        help: "a traced value must not outlive its trace: look for one that was stored in a variable or a module",
+      });
+    }
+    found = recorder;
+  }
+  return found;
+}
+
+/** Containers deeper than this are not looked into: they hold themselves, and creating the node refuses them. */
+const MAX_DEPTH = 500;
+
+function recorderIn(value: unknown, depth: number): Recorder | undefined {
+  // A traced value can be called, so it is a function; tensors and numbers are told from it without a look-up.
+  if (typeof value === "function") return recorders.get(value);
+  if (typeof value !== "object" || value === null || depth > MAX_DEPTH) return undefined;
+  const inside = itemsOf(value);
+  if (inside === undefined) return undefined;
+  let found: Recorder | undefined;
+  for (const item of inside) found ??= recorderIn(item, depth + 1);
+  return found;
+}
+
+function itemsOf(value: object): Iterable<unknown> | undefined {
+  if (Array.isArray(value)) return value as unknown[];
+  if (value instanceof Map) return value.values();
+  if (value instanceof Slice) return [value.start, value.stop, value.step];
+  if (isOptions(value)) return Object.values(value);
+  return undefined;
+}
