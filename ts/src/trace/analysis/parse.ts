@@ -1,0 +1,91 @@
+/**
+ * The syntax tree of a function at run time, from `Function.prototype.toString()`.
+ *
+ * The text of a method (`forward(x) {…}`, `async *#parts() {…}`, `get [name]() {…}`) is no expression, so it is parsed as the
+ * member of a class; what stands in front of it is on the same line, and is taken off the positions again.
+ *
+ * acorn does it because it is small, has no dependencies, runs in a browser under a strict content security policy, and
+ * follows the language year by year.
+ *
+ * @module
+ */
+import { type Options, type Program, parse } from "acorn";
+import { bare, type FunctionSyntax, isFunction, type Syntax } from "./syntax.ts";
+
+/** A function whose source was found. */
+export interface ParsedFunction {
+  /** The text that was parsed: the positions of the tree count in it. */
+  readonly source: string;
+  /** How many characters stand in front of the function's own text, on its first line. */
+  readonly shift: number;
+  /** The function. */
+  readonly node: FunctionSyntax;
+  /** Whether it was written as a member of a class or object, with `this` of its own. */
+  readonly isMethod: boolean;
+}
+
+/** Why a function has no source. */
+export type Unparsed = "native" | "class" | "unreadable";
+
+const OPTIONS: Options = {
+  ecmaVersion: "latest",
+  locations: true,
+  ranges: true,
+  allowAwaitOutsideFunction: true,
+  allowReturnOutsideFunction: true,
+  allowSuperOutsideMethod: true,
+  checkPrivateFields: false,
+  allowHashBang: false,
+};
+
+/**
+ * The tree of a function.
+ *
+ * Built-in functions, bound functions and those of WebAssembly have no source, nor do functions whose text is not
+ * JavaScript; a class is no function to trace.
+ */
+export function parseFunction(fn: Function): ParsedFunction | Unparsed {
+  const text = Function.prototype.toString.call(fn);
+  if (/\{\s*\[native code\]\s*\}\s*$/.test(text)) return "native";
+  if (/^class\b/.test(text)) return "class";
+  return (
+    expression(`(${text})`, 1) ??
+    member(`(class extends Object {${text}})`, "(class extends Object {".length) ??
+    member(`({${text}})`, "({".length) ??
+    "unreadable"
+  );
+}
+
+function expression(source: string, shift: number): ParsedFunction | undefined {
+  const node = only(source);
+  return node !== undefined && isFunction(node) ? { source, shift, node, isMethod: false } : undefined;
+}
+
+function member(source: string, shift: number): ParsedFunction | undefined {
+  const node = only(source);
+  if (node === undefined) return undefined;
+  const members = node.type === "ClassExpression" ? node.body.body : "properties" in node ? node.properties : [];
+  const [first] = members;
+  const value = first !== undefined && "value" in first ? first.value : undefined;
+  if (members.length !== 1 || value === undefined || value === null || !isFunction(value)) return undefined;
+  return { source, shift, node: value, isMethod: true };
+}
+
+/** The one expression that the source consists of. */
+function only(source: string): Syntax | undefined {
+  const statement = program(source)?.body;
+  const [first] = statement ?? [];
+  return statement?.length === 1 && first?.type === "ExpressionStatement" ? bare(first.expression) : undefined;
+}
+
+/** Functions are strict code nearly always; those that are not (`with`, octal literals) are tried again as a script. */
+function program(source: string): Program | undefined {
+  for (const sourceType of ["module", "script"] as const) {
+    try {
+      return parse(source, { ...OPTIONS, sourceType });
+    } catch (error) {
+      if (!(error instanceof SyntaxError)) throw error;
+    }
+  }
+  return undefined;
+}
