@@ -40,10 +40,16 @@ export {
   slice,
   tuple,
 } from "./graph/args.ts";
-export { Graph, type InsertScope, type NodeQuery } from "./graph/graph.ts";
+export { type CopyOptions, Graph, type NodeQuery } from "./graph/graph.ts";
+export { GraphHooks, type NodeHook, type ReplaceHook } from "./graph/hooks.ts";
+export { hasSideEffect } from "./graph/impure.ts";
+export type { InsertScope } from "./graph/insertPoint.ts";
+export { lastUses } from "./graph/lastUse.ts";
 export { GraphModule, type Root } from "./graph/module.ts";
-export { Node, type Opcode, type ReplaceOptions } from "./graph/node.ts";
+export { type ImpurityOptions, Node, type Opcode, type ReplaceOptions } from "./graph/node.ts";
 export type { NodeList } from "./graph/nodeList.ts";
+export type { NamedTarget } from "./graph/target.ts";
+export { legalizeGraph, stableTopologicalSort } from "./graph/topological.ts";
 export { SymExpr, type SymInt, TensorMeta, type TensorMetaFields, type Val, ValSequence } from "./graph/val.ts";
 export {
   Complex,

@@ -4,36 +4,39 @@
  * @module
  */
 import { fxError, GraphError, type FxError } from "../errors.ts";
-import { freezeArgs, freezeKwargs, inputNodes, mapArg, mapArgs, mapKwargs } from "./args.ts";
+import { freezeArgs, freezeKwargs, inputNodes, mapArgs, mapKwargs } from "./args.ts";
 import type { Arg, ArgInput, Kwargs, KwargsInput } from "./args.ts";
+import { cloneInto, copyInto, inlineInto, type CopiedOutput } from "./copy.ts";
+import { eliminateDeadCode } from "./deadCode.ts";
+import { GraphHooks } from "./hooks.ts";
+import { END, settled, type InsertPoint, type InsertScope } from "./insertPoint.ts";
 import { findProblems } from "./lint.ts";
 import type { Module } from "../nn/module.ts";
+import type { GraphModule } from "./module.ts";
 import { Namespace, snakeCase } from "./namespace.ts";
-import { checkMember, checkTarget, clearArguments, copyNotes, Node, OPCODES, setArguments, stateOf } from "./node.ts";
-import type { Opcode } from "./node.ts";
+import { checkMember, clearArguments, copyNotes, Node, setArguments, stateOf } from "./node.ts";
+import { checkOpcode, type Opcode } from "./node.ts";
+import { NodeIndex } from "./nodeIndex.ts";
 import { NodeList } from "./nodeList.ts";
 import { Order } from "./order.ts";
 import { formatGraph, formatTabular, tabularRows } from "./print.ts";
+import { targetOf, type NamedTarget } from "./target.ts";
 import type { Tuple } from "./values.ts";
 
 /** Which nodes {@link Graph.findNodes} looks for. */
 export interface NodeQuery {
   readonly op: Opcode;
-  /** Required for `call_function`, as in FX. */
-  readonly target?: string;
+  /** The target, which `call_function` needs, as in FX. A function stands for its name. */
+  readonly target?: string | NamedTarget;
+  /** Whether the nodes come in the order of the graph; without it, in any order, which takes less time. */
+  readonly sort?: boolean;
 }
 
-/** Restores the insertion point that was there before, when it is disposed. */
-export interface InsertScope extends Disposable {
-  dispose(): void;
+/** How {@link Graph.graphCopy} copies. */
+export interface CopyOptions {
+  /** Whether to give back the output node of the source too, with what it returns. */
+  readonly returnOutputNode?: boolean;
 }
-
-type InsertPoint =
-  | { readonly at: "end" }
-  | { readonly at: "before"; readonly node: Node }
-  | { readonly at: "after"; readonly node: Node };
-
-const END: InsertPoint = { at: "end" };
 
 /**
  * An ordered list of nodes. All edits go through the graph or its nodes, so that `users` and the order always agree with
@@ -52,9 +55,17 @@ export class Graph {
   readonly #order = new Order<Node>();
   #names = new Namespace();
   #point: InsertPoint = END;
+  /** Made by the first search; most graphs are never searched. */
+  #index: NodeIndex | undefined;
 
   /** The nodes, in order. Walking them survives edits, as in FX. */
   readonly nodes: NodeList = new NodeList(this.#order);
+
+  /** The module whose attributes the nodes refer to. A `GraphModule` that is given the graph puts itself here. */
+  owningModule: GraphModule | undefined;
+
+  /** What is told about edits of this graph, besides the hooks of the module that owns it. */
+  readonly hooks: GraphHooks = new GraphHooks();
 
   /** The names that were given. */
   get names(): Namespace {
@@ -96,12 +107,23 @@ export class Graph {
     return undefined;
   }
 
-  /** The nodes with this opcode and target, in order; takes time linear in the number of nodes. */
-  findNodes({ op, target }: NodeQuery): Node[] {
+  /**
+   * The nodes with this opcode and target, in order. The first search takes time linear in the number of nodes, and any
+   * other no more than there are hits.
+   *
+   * @example
+   * ```ts
+   * for (const node of graph.findNodes({ op: "call_function", target: torch.relu })) node.target = "torch.tanh";
+   * ```
+   */
+  findNodes({ op, target, sort = true }: NodeQuery): Node[] {
+    checkOpcode(op);
     if (op === "call_function" && target === undefined) {
       throw fxError("GraphArgument", "findNodes needs a target for call_function");
     }
-    return Array.from(this.nodes).filter((it) => it.op === op && (target === undefined || it.target === target));
+    this.#index ??= new NodeIndex(this.nodes);
+    const found = this.#index.find(op, target === undefined ? undefined : targetOf(target));
+    return sort ? found.toSorted((a, b) => a.compare(b)) : found;
   }
 
   /**
@@ -114,22 +136,22 @@ export class Graph {
    */
   createNode(
     op: Opcode,
-    target: string,
+    target: string | NamedTarget,
     args: readonly ArgInput[] = [],
     kwargs: KwargsInput = {},
     name?: string,
     type?: string,
   ): Node {
-    const node = this.#make(op, target, freezeArgs(args), freezeKwargs(kwargs), () =>
-      this.#names.createName(name ?? nameOfTarget(op, target)),
-    );
-    node.type = type;
-    return node;
+    const found = targetOf(target);
+    return this.#make(op, found, freezeArgs(args), freezeKwargs(kwargs), {
+      name: () => this.#names.createName(name ?? nameOfTarget(op, found)),
+      type,
+    });
   }
 
   /** Makes a node with exactly this name, even one that FX would change: exported programs have such names. */
   createNamedNode(op: Opcode, target: string, args: readonly ArgInput[], kwargs: KwargsInput, name: string): Node {
-    return this.#make(op, target, freezeArgs(args), freezeKwargs(kwargs), () => this.#reserved(name));
+    return this.#make(op, target, freezeArgs(args), freezeKwargs(kwargs), { name: () => this.#reserved(name) });
   }
 
   /** Makes an input. */
@@ -137,13 +159,22 @@ export class Graph {
     return this.createNode("placeholder", name, defaultValue === undefined ? [] : [defaultValue], {}, name, type);
   }
 
-  /** Makes a node that reads an attribute of the module. */
+  /** Makes a node that reads an attribute of the module; warns where the owning module has no such attribute. */
   getAttr(path: string, type?: string): Node {
+    if (this.owningModule !== undefined && this.owningModule.findAttribute(path) === undefined) {
+      // oxlint-disable-next-line no-console -- FX warns too: the attribute may well be added later
+      console.warn(`get_attr: the module that owns the graph has no attribute ${path}; add it before the graph runs`);
+    }
     return this.createNode("get_attr", path, [], {}, undefined, type);
   }
 
-  /** Makes a call of a function or operator, by its qualified name. */
-  callFunction(target: string, args: readonly ArgInput[] = [], kwargs: KwargsInput = {}, type?: string): Node {
+  /** Makes a call of a function or operator, by its qualified name or the function itself. */
+  callFunction(
+    target: string | NamedTarget,
+    args: readonly ArgInput[] = [],
+    kwargs: KwargsInput = {},
+    type?: string,
+  ): Node {
     return this.createNode("call_function", target, args, kwargs, undefined, type);
   }
 
@@ -169,57 +200,48 @@ export class Graph {
   nodeCopy(node: Node, argTransform: (node: Node) => ArgInput = (it) => it): Node {
     const args = mapArgs(node.args, argTransform);
     const kwargs = mapKwargs(node.kwargs, argTransform);
-    const copy = this.#make(node.op, node.target, args, kwargs, () => this.#names.createName(node.name));
-    copyNotes(node, copy);
-    return copy;
+    return this.#make(node.op, node.target, args, kwargs, {
+      name: () => this.#names.createName(node.name),
+      source: node,
+    });
   }
 
   /**
-   * Copies all nodes of another graph but its output, and returns what that output returns, in terms of this graph.
-   * Nodes that `valMap` knows are not copied, so a graph is inlined by giving its placeholders' values; the others are
-   * added to it.
+   * Copies all nodes of another graph but its output, and returns what that output returns, in terms of this graph; on
+   * request with the output node itself. Nodes that `valMap` knows are not copied, and the others are added to it.
    *
    * @example
    * ```ts
-   * const inlined = graph.graphCopy(other, new Map([[otherInput, x]]));
+   * const result = graph.graphCopy(other, new Map([[otherInput, x]]));
    * ```
    */
-  graphCopy(graph: Graph, valMap: Map<Node, Arg> = new Map()): Arg | undefined {
-    // A graph may be copied into itself, where the walk would go on over the copies.
-    const sources = [...graph.nodes];
-    for (const node of sources) {
-      if (valMap.has(node)) continue;
-      const mapped = (it: Node): Arg => {
-        const value = valMap.get(it);
-        if (value !== undefined) return value;
-        throw fxError("GraphInvalid", `Argument '${it.name}' was used before it has been defined`, { node: node.name });
-      };
-      if (node.op === "output") return node.args[0] === undefined ? undefined : mapArg(node.args[0], mapped);
-      valMap.set(node, this.nodeCopy(node, mapped));
-    }
-    return undefined;
+  graphCopy(graph: Graph, valMap?: Map<Node, Arg>, options?: { readonly returnOutputNode?: false }): Arg | undefined;
+  graphCopy(graph: Graph, valMap: Map<Node, Arg>, options: { readonly returnOutputNode: true }): CopiedOutput;
+  graphCopy(
+    graph: Graph,
+    valMap: Map<Node, Arg> = new Map(),
+    { returnOutputNode = false }: CopyOptions = {},
+  ): Arg | CopiedOutput {
+    const copied = copyInto(this, graph, valMap);
+    return returnOutputNode ? copied : copied?.[0];
   }
 
-  /** A graph of its own with the same nodes, names and users. Meta values are shared, the maps that hold them are not. */
+  /**
+   * Puts another graph in the place of a call: copies it to the insertion point with these values for its inputs, in
+   * order, and returns what it returns. An input that is not given takes its default.
+   *
+   * @example
+   * ```ts
+   * const result = graph.insertingBefore(call, () => graph.inlineGraph(callee, call.args));
+   * ```
+   */
+  inlineGraph(graph: Graph, inputs: readonly ArgInput[]): Arg | undefined {
+    return inlineInto(this, graph, inputs);
+  }
+
+  /** A graph of its own with the same nodes, names, users and hooks. Meta values are shared, their maps are not. */
   clone(): Graph {
-    const res = new Graph();
-    const copies = new Map<Node, Node>();
-    for (const node of this.nodes) {
-      const copy = res.createNamedNode(node.op, node.target, [], {}, node.name);
-      copies.set(node, copy);
-    }
-    const copyOf = (it: Node): Node => copies.get(it) as Node;
-    for (const [node, copy] of copies) {
-      setArguments(copy, mapArgs(node.args, copyOf), mapKwargs(node.kwargs, copyOf));
-      copyNotes(node, copy);
-    }
-    for (const [node, copy] of copies) {
-      const { users } = stateOf(copy);
-      users.clear();
-      for (const user of node.users) users.add(copyOf(user));
-    }
-    res.#names = this.#names.clone();
-    return res;
+    return cloneInto(new Graph(), this);
   }
 
   /**
@@ -257,9 +279,19 @@ export class Graph {
         help: "replace its uses first, with replaceAllUsesWith",
       });
     }
+    this.#tell((hooks) => hooks.erasing(node));
+    this.#index?.remove(node);
     clearArguments(node);
     this.#order.remove(stateOf(node));
     this.#point = settled(this.#point);
+  }
+
+  /** Erases all nodes, with what was noted about them. The names stay given. */
+  clearNodes(): void {
+    for (const node of this.nodes.reversed()) {
+      node.meta.clear();
+      this.eraseNode(node);
+    }
   }
 
   /** Moves a node to stand just before another one. */
@@ -270,6 +302,18 @@ export class Graph {
   /** Moves a node to stand just after another one. */
   moveAfter(node: Node, anchor: Node): void {
     this.#move(node, anchor, () => anchor.next);
+  }
+
+  /** Puts the nodes of this graph, all of them, into this order. */
+  reorder(nodes: readonly Node[]): void {
+    for (const node of nodes) checkMember(this, node);
+    if (nodes.length !== this.nodes.length || new Set(nodes).size !== nodes.length) {
+      throw fxError("GraphArgument", `a new order needs each of the ${this.nodes.length} nodes once`);
+    }
+    for (const node of nodes) {
+      this.#order.remove(stateOf(node));
+      this.#order.insert(stateOf(node), undefined);
+    }
   }
 
   /** The node after this one; see {@link Node.next}. */
@@ -285,20 +329,37 @@ export class Graph {
   /** Gives the node a free name close to the candidate, and returns it. */
   rename(node: Node, candidate: string): string {
     checkMember(this, node);
-    if (node.name !== candidate) stateOf(node).name = this.#names.createName(candidate);
+    if (node.name !== candidate) this.#setName(node, this.#names.createName(candidate));
     return node.name;
   }
 
   /** Gives the node exactly this name. */
   setName(node: Node, name: string): void {
     checkMember(this, node);
-    if (node.name !== name) stateOf(node).name = this.#reserved(name);
+    if (node.name !== name) this.#setName(node, this.#reserved(name));
+  }
+
+  /** Makes a node do something else; see {@link Node.op} and {@link Node.target}. */
+  setCall(node: Node, op: Opcode, target: string): void {
+    checkMember(this, node);
+    this.#index?.remove(node);
+    const state = stateOf(node);
+    state.op = op;
+    state.target = target;
+    this.#index?.add(node);
+    state.meta?.delete("val");
+  }
+
+  /** Tells the hooks that `user` is about to use the node called `replacement` in place of `old`. */
+  replacing(old: Node, replacement: string, user: Node): void {
+    this.#tell((hooks) => hooks.replacing(old, replacement, user));
   }
 
   /**
    * Erases the nodes that nothing uses and that are not impure, from the end to the beginning, and returns whether
    * anything changed. Another predicate replaces the rule wholly, as in FX: unused inputs go unless it holds on to them.
-   * Throws where the graph is not well formed.
+   * The graphs that `get_attr` nodes refer to, in the module that owns this one, lose their dead code too. Throws where
+   * the graph is not well formed.
    *
    * @example
    * ```ts
@@ -306,21 +367,14 @@ export class Graph {
    * ```
    */
   eliminateDeadCode(isImpure: (node: Node) => boolean = (node) => node.isImpure()): boolean {
-    this.lint();
-    let isChanged = false;
-    for (const node of this.nodes.reversed()) {
-      if (node.users.size > 0 || isImpure(node)) continue;
-      this.eraseNode(node);
-      isChanged = true;
-    }
-    return isChanged;
+    return eliminateDeadCode(this, isImpure);
   }
 
   /**
    * Throws where the graph is not well formed: the first problem is the error, the others are its notes. With a module,
-   * the attributes and modules that nodes refer to must be there.
+   * the attributes and modules that nodes refer to must be there; unless another is given, that is the owning module.
    */
-  lint(owner?: Module): void {
+  lint(owner: Module | undefined = this.owningModule): void {
     const [first, ...others] = this.problems(owner);
     if (first === undefined) return;
     const notes = others.map((it) => `%${it.node}: ${it.reason}`);
@@ -331,7 +385,7 @@ export class Graph {
   }
 
   /** Everything that {@link Graph.lint} would complain of. */
-  problems(owner?: Module): FxError[] {
+  problems(owner: Module | undefined = this.owningModule): FxError[] {
     return findProblems(this, owner);
   }
 
@@ -351,17 +405,28 @@ export class Graph {
     return formatGraph(this);
   }
 
-  #make(op: Opcode, target: string, args: Tuple, kwargs: Kwargs, name: () => string): Node {
-    if (!OPCODES.includes(op)) {
-      throw fxError("GraphArgument", `there is no opcode \`${op}\``, { help: `one of ${OPCODES.join(", ")}` });
-    }
-    checkTarget(target);
+  #make(op: Opcode, target: string, args: Tuple, kwargs: Kwargs, { name, type, source }: NodeDetails): Node {
+    checkOpcode(op);
     for (const input of inputNodes(args, kwargs)) checkMember(this, input);
-    const node = new Node(this, op, target, name());
+    const node = new Node(this, op, targetOf(target), name());
     this.#order.insert(stateOf(node), this.#nodeAtPoint());
     setArguments(node, args, kwargs);
+    if (source === undefined) node.type = type;
+    else copyNotes(source, node);
     if (this.#point.at === "after") this.#point = { at: "after", node };
+    this.#index?.add(node);
+    this.#tell((hooks) => hooks.created(node));
     return node;
+  }
+
+  #setName(node: Node, name: string): void {
+    for (const user of node.users) this.replacing(node, name, user);
+    stateOf(node).name = name;
+  }
+
+  #tell(event: (hooks: GraphHooks) => void): void {
+    event(this.hooks);
+    if (this.owningModule !== undefined) event(this.owningModule.graphHooks);
   }
 
   #nodeAtPoint() {
@@ -408,11 +473,13 @@ export class Graph {
   }
 }
 
-/** The insertion point, on the node that followed where its own was erased. */
-function settled(point: InsertPoint): InsertPoint {
-  if (point.at === "end" || !point.node.isErased) return point;
-  const { next } = point.node;
-  return next === undefined ? END : { at: "before", node: next };
+/** What a new node gets besides what it does. */
+interface NodeDetails {
+  /** Called once all else is known to be right, so that a refused node takes no name. */
+  readonly name: () => string;
+  readonly type?: string | undefined;
+  /** The node that this is a copy of. */
+  readonly source?: Node;
 }
 
 /** The name that FX gives to a node of this target: a function's `__name__` or the string, in snake case. */

@@ -8,8 +8,9 @@
  */
 import type { Module } from "../nn/module.ts";
 import type { Node } from "./node.ts";
+import { targetOf, type NamedTarget } from "./target.ts";
 
-const EFFECTS: ReadonlySet<string> = new Set([
+const EFFECTS = new Set([
   "operator.setitem",
   "torch._assert",
   "torch._assert_async",
@@ -52,14 +53,28 @@ const RANDOM_OPERATORS: ReadonlySet<string> = new Set(
 /** Overloads that write to an argument without being called `out`. */
 const OUT_OVERLOAD = /^out$|_out$|^out_/;
 
+/**
+ * Says of a function that it does something besides giving a value, so that dead-code elimination keeps its calls:
+ * `torch.fx.has_side_effect`. Gives the function back.
+ *
+ * @example
+ * ```ts
+ * hasSideEffect("builtins.print");
+ * ```
+ */
+export function hasSideEffect<T extends string | NamedTarget>(target: T): T {
+  EFFECTS.add(targetOf(target));
+  return target;
+}
+
 /** FX's `node.is_impure()`. A called module is impure where the owner's module of that path says so. */
-export function isImpureNode(node: Node, owner?: Module): boolean {
+export function isImpureNode(node: Node, owner: Module | undefined, impureRandom: boolean): boolean {
   switch (node.op) {
     case "placeholder":
     case "output":
       return true;
     case "call_function":
-      return isImpureFunction(node.target);
+      return isImpureFunction(node.target, impureRandom);
     case "call_module": {
       const attribute = owner?.findAttribute(node.target);
       return attribute?.kind === "module" && attribute.module.isImpure;
@@ -70,13 +85,14 @@ export function isImpureNode(node: Node, owner?: Module): boolean {
   }
 }
 
-function isImpureFunction(target: string): boolean {
-  if (!target.startsWith("torch.ops.")) return EFFECTS.has(target) || RANDOM_FUNCTIONS.has(target);
+function isImpureFunction(target: string, impureRandom: boolean): boolean {
+  if (EFFECTS.has(target)) return true;
+  if (!target.startsWith("torch.ops.")) return impureRandom && RANDOM_FUNCTIONS.has(target);
   const [, , namespace = "", name = "", overload] = target.split(".");
   const packet = `${namespace}.${name}`;
   if (EFFECT_OPERATORS.has(packet)) return true;
   // FX looks a packet's schema up under `default`, which operators with named overloads do not have.
   if (overload === undefined) return false;
   const isInPlace = name.endsWith("_") && !name.endsWith("__");
-  return isInPlace || OUT_OVERLOAD.test(overload) || RANDOM_OPERATORS.has(packet);
+  return isInPlace || OUT_OVERLOAD.test(overload) || (impureRandom && RANDOM_OPERATORS.has(packet));
 }

@@ -9,6 +9,7 @@ import { type Attribute, holderOf, Module } from "../nn/module.ts";
 import { Parameter } from "../nn/parameter.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { Graph } from "./graph.ts";
+import { GraphHooks } from "./hooks.ts";
 
 /** What the nodes of a graph refer to: a module to take it from, or modules and tensors by dotted path. */
 export type Root = Module | { readonly [path: string]: Module | Tensor };
@@ -30,15 +31,17 @@ export type Root = Module | { readonly [path: string]: Module | Tensor };
  * ```
  */
 export class GraphModule extends Module {
-  /** The graph. */
-  graph: Graph;
+  #graph: Graph;
   /** Free-form notes about the module. */
   readonly meta: Map<string, unknown> = new Map();
   #className: string;
 
+  /** What is told about edits of whichever graph the module owns. */
+  readonly graphHooks: GraphHooks = new GraphHooks();
+
   constructor(root: Root = {}, graph: Graph = new Graph(), className = "GraphModule") {
     super();
-    this.graph = graph;
+    this.#graph = graph;
     this.#className = className;
     if (root instanceof Module) {
       this.training = root.training;
@@ -48,6 +51,17 @@ export class GraphModule extends Module {
     for (const { op, target } of graph.nodes) if (op === "get_attr" || op === "call_module") paths.add(target);
     // Shallow paths first, so that a module is there before something is put into it.
     for (const path of [...paths].toSorted((a, b) => depthOf(a) - depthOf(b))) this.#adopt(root, path);
+    graph.owningModule = this;
+  }
+
+  /** The graph. A graph that is assigned is owned by this module from then on. */
+  get graph(): Graph {
+    return this.#graph;
+  }
+
+  set graph(graph: Graph) {
+    this.#graph = graph;
+    graph.owningModule = this;
   }
 
   /** A module around this graph, whose attributes are put into it afterwards. */

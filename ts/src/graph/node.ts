@@ -24,12 +24,21 @@ import { isImpureNode } from "./impure.ts";
 import type { Module } from "../nn/module.ts";
 import { Link } from "./order.ts";
 import { formatNode } from "./print.ts";
+import { targetOf, type NamedTarget } from "./target.ts";
 import { Tuple } from "./values.ts";
 
 export { OPCODES };
 
 /** What a node does, as PyTorch spells it. */
 export type Opcode = (typeof OPCODES)[number];
+
+/** How {@link Node.isImpure} decides. */
+export interface ImpurityOptions {
+  /** The module whose sub-modules are asked whether they are impure; the owning module, where none is given. */
+  readonly owner?: Module | undefined;
+  /** Whether drawing from a random generator counts. */
+  readonly impureRandom?: boolean;
+}
 
 /** How to replace the uses of a node; see {@link Node.replaceAllUsesWith}. */
 export interface ReplaceOptions {
@@ -42,6 +51,7 @@ export interface ReplaceOptions {
 /** What only the graph may change. */
 class NodeState extends Link<Node> {
   readonly users = new Set<Node>();
+  op: Opcode;
   target: string;
   name: string;
   args: Tuple = EMPTY;
@@ -49,8 +59,9 @@ class NodeState extends Link<Node> {
   inputs: readonly Node[] = [];
   meta: Map<string, unknown> | undefined;
 
-  constructor(node: Node, target: string, name: string) {
+  constructor(node: Node, op: Opcode, target: string, name: string) {
     super(node);
+    this.op = op;
     this.target = target;
     this.name = name;
   }
@@ -83,8 +94,6 @@ export class Node extends NodeBase {
 
   /** The graph that the node belongs to, even after its erasure. */
   readonly graph: Graph;
-  /** What the node does. */
-  readonly op: Opcode;
   /** The Python type of the value, where it was annotated. */
   type: string | undefined;
   readonly #state: NodeState;
@@ -93,8 +102,7 @@ export class Node extends NodeBase {
   constructor(graph: Graph, op: Opcode, target: string, name: string) {
     super();
     this.graph = graph;
-    this.op = op;
-    this.#state = new NodeState(this, target, name);
+    this.#state = new NodeState(this, op, target, name);
   }
 
   /** What passes have noted about the node: `val`, `stack_trace`, `nn_module_stack`… */
@@ -102,6 +110,27 @@ export class Node extends NodeBase {
     // Most nodes of a large graph have no notes, so the map is made when somebody asks for it.
     this.#state.meta ??= new Map();
     return this.#state.meta;
+  }
+
+  /** What the node does. */
+  get op(): Opcode {
+    return this.#state.op;
+  }
+
+  set op(op: Opcode) {
+    checkOpcode(op);
+    this.graph.setCall(this, op, this.#state.target);
+  }
+
+  /** Where the node was made: the stack that tracing noted under `stack_trace`. */
+  get stackTrace(): string | undefined {
+    const trace = this.#state.meta?.get("stack_trace");
+    return typeof trace === "string" ? trace : undefined;
+  }
+
+  set stackTrace(trace: string | undefined) {
+    if (trace === undefined) this.meta.delete("stack_trace");
+    else this.meta.set("stack_trace", trace);
   }
 
   /** The name, unique in the graph. Assigning gives exactly this name and throws where it is taken. */
@@ -120,17 +149,14 @@ export class Node extends NodeBase {
 
   /**
    * What the node acts on: the qualified name of a function as `str(graph)` prints it (`torch.ops.aten.add.Tensor`,
-   * `operator.getitem`), a method's name, or the path of an attribute, module or input.
+   * `operator.getitem`), a method's name, or the path of an attribute, module or input. A function may be assigned too.
    */
   get target(): string {
     return this.#state.target;
   }
 
-  set target(target: string) {
-    checkMember(this.graph, this);
-    checkTarget(target);
-    this.#state.target = target;
-    this.#state.meta?.delete("val");
+  set target(target: string | NamedTarget) {
+    this.graph.setCall(this, this.#state.op, targetOf(target));
   }
 
   /** The positional arguments, frozen. Assigning makes this node the last user of each of its inputs, as in FX. */
@@ -228,6 +254,7 @@ export class Node extends NodeBase {
   /** Replaces `oldInput` by `newInput` in the arguments of this node. */
   replaceInputWith(oldInput: Node, newInput: Node): void {
     checkMember(this.graph, newInput);
+    this.graph.replacing(oldInput, newInput.name, this);
     const swap = (it: Node): Node => (it === oldInput ? newInput : it);
     setArguments(this, mapArgs(this.args, swap), mapKwargs(this.kwargs, swap));
   }
@@ -256,8 +283,8 @@ export class Node extends NodeBase {
   }
 
   /** Whether the node does something besides giving a value: FX's `is_impure`. The owner knows about called modules. */
-  isImpure(owner?: Module): boolean {
-    return isImpureNode(this, owner);
+  isImpure({ owner = this.graph.owningModule, impureRandom = true }: ImpurityOptions = {}): boolean {
+    return isImpureNode(this, owner, impureRandom);
   }
 
   /** One line of `str(graph)`: FX's `format_node`. */
@@ -277,12 +304,10 @@ export function checkMember(graph: Graph, node: Node): void {
   throw foreign(node, node.graph === graph ? "was erased from the graph" : "belongs to another graph");
 }
 
-/** Throws where the target is not a string, as a caller without types may have it. */
-export function checkTarget(target: string): void {
-  if (typeof target === "string") return;
-  throw fxError("GraphArgument", `a target is a string, not a ${typeof target}`, {
-    help: "name a function by its qualified name, such as torch.ops.aten.relu.default",
-  });
+/** Throws where this is no opcode, as a caller without types may have it. */
+export function checkOpcode(op: Opcode): void {
+  if (OPCODES.includes(op)) return;
+  throw fxError("GraphArgument", `there is no opcode \`${op}\``, { help: `one of ${OPCODES.join(", ")}` });
 }
 
 /** Changes the arguments of a node and keeps the users right. */

@@ -34,7 +34,7 @@ describe("dead code as PyTorch eliminates it", () => {
       const { impure_targets: targets, impure_ops: ops = ["placeholder", "output"] } = options;
       const eliminate = (): boolean =>
         graph.eliminateDeadCode((node) =>
-          targets === undefined ? node.isImpure(owner) : ops.includes(node.op) || targets.includes(node.target),
+          targets === undefined ? node.isImpure() : ops.includes(node.op) || targets.includes(node.target),
         );
       if (after === undefined) {
         expect(eliminate).toThrow(GraphError);

@@ -1,7 +1,13 @@
-import { describe, expect, test } from "vitest";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { describe, expect, test, vi } from "vitest";
 import { type KwargsInput, tuple } from "../../src/graph/args.ts";
 import { Graph } from "../../src/graph/graph.ts";
+import { lastUses } from "../../src/graph/lastUse.ts";
+import { GraphModule } from "../../src/graph/module.ts";
 import type { Node, Opcode } from "../../src/graph/node.ts";
+import type { List } from "../../src/graph/values.ts";
+import { tensor } from "../../src/tensor/construct.ts";
 
 function names(nodes: Iterable<Node>): string[] {
   return Array.from(nodes, (it) => it.name);
@@ -225,20 +231,166 @@ describe("names", () => {
   });
 });
 
-test("nodes are found by opcode and target", () => {
+describe("GR-19: nodes are found by opcode and target", () => {
+  test("in order, under a name or a function that has one", () => {
+    const graph = new Graph();
+    const x = graph.placeholder("x");
+    const f = Object.assign(() => undefined, { target: "f" });
+    const calls = ["f", "g", f].map((target) => graph.callFunction(target, [x]));
+    graph.callMethod("f", [x]);
+    expect(graph.findNodes({ op: "call_function", target: "f" })).toEqual([calls[0], calls[2]]);
+    expect(graph.findNodes({ op: "call_function", target: f })).toEqual([calls[0], calls[2]]);
+    expect(graph.findNodes({ op: "placeholder" })).toEqual([x]);
+    expect(graph.findNodes({ op: "call_method", target: "g" })).toEqual([]);
+    expect(() => graph.findNodes({ op: "call_function" })).toThrow(refused("GraphArgument"));
+    expect(() => graph.findNodes({ op: "call" as Opcode })).toThrow(refused("GraphArgument"));
+  });
+
+  test("after every kind of edit", () => {
+    const graph = new Graph();
+    const x = graph.placeholder("x");
+    const [a, b, c] = [0, 1, 2].map(() => graph.callFunction("f", [x])) as [Node, Node, Node];
+    const found = (op: Opcode, target?: string): Node[] =>
+      graph.findNodes({ op, ...(target === undefined ? {} : { target }) });
+    expect(found("call_function", "f")).toEqual([a, b, c]);
+    const d = graph.insertingBefore(a, () => graph.callFunction("f", [x]));
+    expect(found("call_function", "f")).toEqual([d, a, b, c]);
+    expect(graph.findNodes({ op: "call_function", target: "f", sort: false })).toEqual([a, b, c, d]);
+    d.append(b);
+    a.target = "g";
+    c.op = "call_method";
+    expect(found("call_function", "f")).toEqual([d, b]);
+    expect(found("call_function", "g")).toEqual([a]);
+    expect(found("call_method")).toEqual([c]);
+    a.name = "other";
+    graph.eraseNode(d);
+    graph.reorder([x, c, b, a]);
+    const copy = graph.nodeCopy(b);
+    expect(found("call_function", "f")).toEqual([b, copy]);
+    graph.clearNodes();
+    expect([found("placeholder"), found("call_function", "f"), found("call_method")]).toEqual([[], [], []]);
+  });
+
+  test("in no more time than there are hits", () => {
+    const graph = new Graph();
+    const x = graph.placeholder("x");
+    for (let i = 0; i < 20_000; i++) graph.callFunction("f", [x]);
+    graph.callFunction("g", [x]);
+    const start = performance.now();
+    for (let i = 0; i < 20_000; i++) graph.findNodes({ op: "call_function", target: "g" });
+    expect(performance.now() - start).toBeLessThan(1000);
+  });
+
+  test("and the output among them is the last", () => {
+    const graph = new Graph();
+    const x = graph.placeholder("x");
+    expect(graph.outputNode()).toBe(undefined);
+    const output = graph.output(x);
+    graph.placeholder("late");
+    expect(graph.outputNode()).toBe(output);
+  });
+});
+
+describe("GR-02: a target", () => {
+  test("is a name, or a function that has one", () => {
+    const graph = new Graph();
+    const relu = { target: "torch.relu" };
+    const node = graph.callFunction(relu, [graph.placeholder("x")]);
+    expect([node.target, node.name]).toEqual(["torch.relu", "relu"]);
+    node.target = Object.assign(() => undefined, { target: "torch.neg" });
+    expect(node.target).toBe("torch.neg");
+    for (const bad of [Math.max, 1, null, undefined, { target: 1 }]) {
+      expect(() => graph.callFunction(bad as unknown as string)).toThrow(refused("GraphArgument"));
+      expect(() => (node.target = bad as unknown as string)).toThrow(refused("GraphArgument"));
+    }
+    expect(() => (node.op = "root" as Opcode)).toThrow(refused("GraphArgument"));
+    expect(node.formatNode()).toContain("call_function[target=torch.neg]");
+  });
+});
+
+describe("GR-23: notes", () => {
+  test("have the stack where the node was made", () => {
+    const node = new Graph().placeholder("x");
+    expect(node.stackTrace).toBe(undefined);
+    node.stackTrace = 'File "a.ts", line 1, in f';
+    expect(node.meta.get("stack_trace")).toBe('File "a.ts", line 1, in f');
+    node.stackTrace = undefined;
+    expect(node.meta.has("stack_trace")).toBe(false);
+  });
+});
+
+describe("GR-21: a graph in the place of a call", () => {
+  const callee = new Graph();
+  const [a, b] = [callee.placeholder("a"), callee.placeholder("b", undefined, 2)];
+  callee.output([callee.callFunction("torch.add", [a, b]), a]);
+
+  test("takes values for its inputs, and their defaults", () => {
+    const graph = new Graph();
+    const x = graph.placeholder("x");
+    const result = graph.inlineGraph(callee, [x]);
+    graph.output(result ?? null);
+    expect(`${graph}`).toBe(`graph():
+    %x : [num_users=2] = placeholder[target=x]
+    %add : [num_users=1] = call_function[target=torch.add](args = (%x, 2), kwargs = {})
+    return [add, x]`);
+    const [sum, one] = graph.inlineGraph(callee, [1, null]) as List;
+    expect([sum === graph.last, one]).toEqual([true, 1]);
+    expect(graph.last?.args[1]).toBe(null);
+  });
+
+  test("needs a value for each input, and no more", () => {
+    expect(() => new Graph().inlineGraph(callee, [])).toThrow(refused("InputCount"));
+    expect(() => new Graph().inlineGraph(callee, [1, 2, 3])).toThrow(refused("InputCount"));
+  });
+
+  test("gives its output node on request", () => {
+    const graph = new Graph();
+    const [result, output] = graph.graphCopy(callee, new Map(), { returnOutputNode: true }) ?? [];
+    const [sum, input] = result as List;
+    expect([sum === graph.last, input === graph.first, output === callee.outputNode()]).toEqual([true, true, true]);
+    expect(graph.graphCopy(new Graph(), new Map(), { returnOutputNode: true })).toBe(undefined);
+  });
+});
+
+test("GM-05: reading an attribute that the owner does not have warns", () => {
+  const graph = new Graph();
+  graph.getAttr("weight");
+  const warn = vi.spyOn(console, "warn").mockImplementation(() => undefined);
+  const owner = new GraphModule({ weight: tensor([1]) }, graph);
+  expect(graph.owningModule).toBe(owner);
+  graph.getAttr("weight");
+  expect(warn).not.toHaveBeenCalled();
+  graph.getAttr("bias");
+  expect(warn.mock.calls).toEqual([[expect.stringContaining("has no attribute bias")]]);
+  warn.mockRestore();
+});
+
+test("GR-16: an erased node is not held by its graph", async () => {
   const graph = new Graph();
   const x = graph.placeholder("x");
-  const calls = ["f", "g", "f"].map((target) => graph.callFunction(target, [x]));
-  graph.callMethod("f", [x]);
-  expect(graph.findNodes({ op: "call_function", target: "f" })).toEqual([calls[0], calls[2]]);
-  expect(graph.findNodes({ op: "placeholder" })).toEqual([x]);
-  expect(() => graph.findNodes({ op: "call_function" })).toThrow(refused("GraphArgument"));
-  (calls[0] as Node).target = "g";
-  expect(names(graph.findNodes({ op: "call_function", target: "g" }))).toEqual(["f", "g"]);
-  expect(graph.outputNode()).toBe(undefined);
-  const output = graph.output(x);
-  graph.placeholder("late");
-  expect(graph.outputNode()).toBe(output);
+  graph.findNodes({ op: "placeholder" });
+  const gone = (() => {
+    const node = graph.callFunction("torch.neg", [x]);
+    graph.output(x);
+    graph.eraseNode(node);
+    return new WeakRef(node);
+  })();
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc") as () => void;
+  // What a WeakRef gave stays until the task ends, so the collection waits for another.
+  await new Promise((resolve) => setImmediate(resolve));
+  collect();
+  expect(gone.deref()).toBe(undefined);
+});
+
+test("last uses are where PyTorch frees values", () => {
+  const graph = new Graph();
+  const [x, unused] = [graph.placeholder("x"), graph.placeholder("unused")];
+  const neg = graph.callFunction("torch.neg", [x]);
+  const dead = graph.callFunction("torch.add", [neg, x]);
+  graph.output(neg);
+  expect([...lastUses(graph)]).toEqual([[dead, [x, dead]]]);
+  expect(unused.users.size).toBe(0);
 });
 
 test("erasing says who still uses the node", () => {
