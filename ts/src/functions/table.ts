@@ -7,14 +7,9 @@
  * @module
  */
 import { fxError } from "../errors.ts";
+import type { NamedTarget } from "../graph/target.ts";
 import { recorderOf } from "../trace/record.ts";
 import { type CallArguments, joinArguments, splitArguments } from "./naming.ts";
-
-/** A function that graphs refer to by its qualified name. */
-export interface NamedFunction {
-  /** The qualified name, as `str(graph)` prints it: `torch.relu`. */
-  readonly target: string;
-}
 
 /** How a function is described to the table. */
 export interface FunctionOptions {
@@ -44,7 +39,7 @@ export function defineFunction<F extends (...args: never[]) => unknown>(
   target: string,
   run: F,
   { signature, verbatim = false }: FunctionOptions = {},
-): F & NamedFunction {
+): F & NamedTarget {
   if (table.has(target)) {
     throw fxError("InvalidOption", `there is a function called ${target} already`, {
       help: "give the function another name",
@@ -63,7 +58,7 @@ export function defineFunction<F extends (...args: never[]) => unknown>(
     length: { value: run.length },
     target: { value: target, enumerable: true },
   });
-  return recording as unknown as F & NamedFunction;
+  return recording as unknown as F & NamedTarget;
 }
 
 /** Whether a function of this name is in the table. */
@@ -74,15 +69,6 @@ export function isDefined(target: string): boolean {
 /** Python's parameter list of a function, where it is known. */
 export function signatureOf(target: string): string | undefined {
   return table.get(target)?.signature;
-}
-
-/** The qualified name of a function, or the name itself. */
-export function targetOf(target: string | NamedFunction): string {
-  if (typeof target === "string") return target;
-  if (typeof target?.target === "string") return target.target;
-  throw fxError("GraphArgument", "a function that graphs do not know cannot be a target", {
-    help: "register it with wrap, and use the function that wrap gives back",
-  });
 }
 
 /** Calls a function by its qualified name, with Python's positional and keyword arguments. */

@@ -7,8 +7,8 @@ import type { Graph } from "./graph.ts";
 import type { Node } from "./node.ts";
 
 /**
- * For each node the values that nothing needs once it ran, in PyTorch's order: its inputs that have no later user, and its
- * own value where nothing uses it. Inputs that are never used are nobody's to release, and what an output returns stays.
+ * For each node the inputs that have no later user, in the order of its arguments. Inputs of the graph that nothing uses
+ * are in none of the lists.
  *
  * @example
  * ```ts
@@ -22,8 +22,6 @@ export function lastUses(graph: Graph): Map<Node, Node[]> {
   for (const user of graph.nodes.reversed()) {
     const released = user.allInputNodes.filter((it) => !seen.has(it));
     for (const it of released) seen.add(it);
-    if (user.op === "placeholder" || user.op === "output") continue;
-    if (user.users.size === 0) released.push(user);
     if (released.length > 0) res.set(user, released);
   }
   return res;

@@ -9,6 +9,7 @@ import { callMethod } from "../functions/methods.ts";
 import { type CallArguments, joinArguments } from "../functions/naming.ts";
 import { type Arg, isNode } from "../graph/args.ts";
 import type { Graph } from "../graph/graph.ts";
+import { lastUses } from "../graph/lastUse.ts";
 import type { GraphModule } from "../graph/module.ts";
 import type { Node } from "../graph/node.ts";
 import { Dict, List, Slice, Tuple, ValueTuple } from "../graph/values.ts";
@@ -58,12 +59,12 @@ export class Interpreter {
   run(...args: readonly unknown[]): unknown {
     this.#args = [...args];
     this.env = new Map();
-    const lastUses = this.garbageCollectValues ? lastUsesOf(this.graph) : undefined;
+    const released = this.garbageCollectValues ? lastUses(this.graph) : undefined;
     for (const node of this.graph.nodes) {
       const value = this.runNode(node);
       this.env.set(node, value);
       if (node.op === "output") return value;
-      for (const dead of lastUses?.get(node) ?? []) this.env.delete(dead);
+      for (const dead of released?.get(node) ?? []) this.env.delete(dead);
     }
     return undefined;
   }
@@ -160,18 +161,6 @@ export class Interpreter {
     if (arg instanceof Slice) return new Slice(each(arg.start) as Arg, each(arg.stop) as Arg, each(arg.step) as Arg);
     return arg;
   }
-}
-
-/** For each node, the values that nothing uses after it. */
-function lastUsesOf(graph: Graph): Map<Node, Node[]> {
-  const res = new Map<Node, Node[]>();
-  const seen = new Set<Node>();
-  for (const node of graph.nodes.reversed()) {
-    const dead = node.allInputNodes.filter((input) => !seen.has(input));
-    for (const input of dead) seen.add(input);
-    if (dead.length > 0) res.set(node, dead);
-  }
-  return res;
 }
 
 /** The error with the node where it happened; an error that names a node already is left alone. */
