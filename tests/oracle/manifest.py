@@ -8,12 +8,15 @@ SOURCES = {
     "graphs": "tests/oracle/gen_graph_cases.py",
     "tensors": "tests/oracle/gen_tensor_cases.py",
     "opcases": "tests/oracle/gen_opcases.py",
+    "overloads": "tests/oracle/gen_overloads.py",
 }
 
 
 def torch_version(path):
     if path.parent.name == "opcases":
         return "2.13.0+cu130"
+    if path.parent.name == "overloads":
+        return "2.15.0+cu132"
     meta = path.parent / "meta.json"
     return json.loads(meta.read_text()).get("torch") if meta.exists() else None
 

@@ -23,6 +23,7 @@ mod memory_format;
 mod op;
 mod promotion;
 mod registry;
+mod resolve;
 mod schema;
 mod value;
 
@@ -34,5 +35,6 @@ pub use infer::{Output, broadcast, contiguous, normalize_dim};
 pub use op::{Decompose, Infer, Op, OpDef, Rule, Tags, Tol};
 pub use promotion::{TypeOf, complex_of, promote, promote_types};
 pub use registry::{Registry, registry};
+pub use resolve::Item;
 pub use schema::{ArgSpec, ArgType, Default, ReturnSpec, Schema};
 pub use value::Value;

@@ -1,3 +1,4 @@
+use crate::resolve::sort_overloads;
 use crate::{Op, OpDef, Schema, families};
 use rustc_hash::FxHashMap;
 use std::sync::OnceLock;
@@ -7,6 +8,8 @@ use tracefx_core::{Code, Diagnostic, Result};
 #[derive(Debug)]
 pub struct Registry {
     ops: FxHashMap<String, Op>,
+    /// The overloads of each name without overload, in the order in which PyTorch tries them.
+    packets: FxHashMap<String, Vec<String>>,
 }
 
 /// The operators that tracefx knows.
@@ -28,7 +31,8 @@ impl Registry {
             let is_new = ops.insert(name.clone(), Op { def: *def, schema, name }).is_none();
             assert!(is_new, "the schema `{}` stands twice in the registry", def.schema);
         }
-        Registry { ops }
+        let packets = packets(&ops);
+        Registry { ops, packets }
     }
 
     /// The operator of this name: `aten.add.Tensor`, with or without `torch.ops.`.
@@ -47,10 +51,37 @@ impl Registry {
         })
     }
 
+    /// The overloads of a name such as `aten.add`, in the order in which PyTorch's argument parser tries them, or the one
+    /// of a name such as `aten.add.Tensor`.
+    ///
+    /// # Errors
+    /// `NotImplemented`, naming the operator, where there is none.
+    pub fn overloads(&self, name: &str) -> Result<Vec<&Op>> {
+        match self.packets.get(name.strip_prefix("torch.ops.").unwrap_or(name)) {
+            Some(names) => Ok(names.iter().map(|it| &self.ops[it]).collect()),
+            None => Ok(vec![self.require(name)?]),
+        }
+    }
+
     /// All operators, by name.
     pub fn ops(&self) -> Vec<&Op> {
         let mut res: Vec<&Op> = self.ops.values().collect();
         res.sort_by(|a, b| a.name.cmp(&b.name));
         res
     }
+}
+
+fn packets(ops: &FxHashMap<String, Op>) -> FxHashMap<String, Vec<String>> {
+    let mut packets: FxHashMap<String, Vec<&Op>> = FxHashMap::default();
+    for op in ops.values() {
+        let packet = format!("{}.{}", op.schema.namespace, op.schema.name);
+        if packet != op.name {
+            packets.entry(packet).or_default().push(op);
+        }
+    }
+    let sorted = |(packet, mut overloads): (String, Vec<&Op>)| {
+        sort_overloads(&mut overloads);
+        (packet, overloads.iter().map(|it| it.name.clone()).collect())
+    };
+    packets.into_iter().map(sorted).collect()
 }
