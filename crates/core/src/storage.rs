@@ -1,5 +1,6 @@
 use crate::{Diagnostic, Element, Result};
 use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// Sixteen bytes with the alignment of the largest element, so that a storage can be viewed as any element type.
@@ -16,7 +17,8 @@ pub struct Storage(Arc<Shared>);
 
 struct Shared {
     blocks: RwLock<Vec<Block>>,
-    len: usize,
+    /// Changes under the lock of the blocks, and only upwards.
+    len: AtomicUsize,
 }
 
 /// Read access to the bytes of a [`Storage`].
@@ -41,7 +43,7 @@ impl Storage {
         let mut blocks: Vec<Block> = Vec::new();
         blocks.try_reserve_exact(n_blocks).map_err(|_| Diagnostic::out_of_memory(len))?;
         blocks.resize(n_blocks, bytemuck::Zeroable::zeroed());
-        Ok(Storage(Arc::new(Shared { blocks: RwLock::new(blocks), len })))
+        Ok(Storage(Arc::new(Shared { blocks: RwLock::new(blocks), len: AtomicUsize::new(len) })))
     }
 
     /// A storage that holds a copy of these bytes.
@@ -56,12 +58,26 @@ impl Storage {
 
     /// The number of bytes.
     pub fn len(&self) -> usize {
-        self.0.len
+        self.0.len.load(Ordering::Acquire)
     }
 
     /// Whether there are no bytes.
     pub fn is_empty(&self) -> bool {
-        self.0.len == 0
+        self.len() == 0
+    }
+
+    /// Makes the storage at least this long; new bytes are zero, and every handle sees them.
+    ///
+    /// # Errors
+    /// `OutOfMemory` when the allocator refuses; nothing is lost then.
+    pub fn grow(&self, len: usize) -> Result<()> {
+        let mut guard = self.0.blocks.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let more = len.div_ceil(16).saturating_sub(guard.len());
+        guard.try_reserve_exact(more).map_err(|_| Diagnostic::out_of_memory(len))?;
+        let n_blocks = guard.len() + more;
+        guard.resize(n_blocks, bytemuck::Zeroable::zeroed());
+        self.0.len.fetch_max(len, Ordering::Release);
+        Ok(())
     }
 
     /// Whether both handles are of the same bytes.
@@ -78,13 +94,13 @@ impl Storage {
     pub fn read(&self) -> StorageRead<'_> {
         // A panic while writing leaves wrong numbers at worst, never invalid ones, so a poisoned lock is still usable.
         let guard = self.0.blocks.read().unwrap_or_else(|poisoned| poisoned.into_inner());
-        StorageRead { guard, len: self.0.len }
+        StorageRead { guard, len: self.len() }
     }
 
     /// Write access; waits for readers and writers in other threads.
     pub fn write(&self) -> StorageWrite<'_> {
         let guard = self.0.blocks.write().unwrap_or_else(|poisoned| poisoned.into_inner());
-        StorageWrite { guard, len: self.0.len }
+        StorageWrite { guard, len: self.len() }
     }
 }
 
@@ -116,6 +132,6 @@ impl StorageWrite<'_> {
 
 impl fmt::Debug for Storage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Storage({} bytes)", self.0.len)
+        write!(f, "Storage({} bytes)", self.len())
     }
 }

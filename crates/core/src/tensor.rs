@@ -95,6 +95,19 @@ impl Tensor {
         Self::view_of(self.storage.clone(), self.dtype, sizes, strides, offset)
     }
 
+    /// A row-major view of other sizes from the same first element on; the storage grows where it is too short.
+    ///
+    /// # Errors
+    /// `OutOfMemory` when the storage cannot grow.
+    pub fn resized(&self, sizes: &[usize]) -> Result<Self> {
+        let strides = contiguous_strides(sizes);
+        let len = storage_span(sizes, &strides, self.offset)
+            .and_then(|it| usize::try_from(it).ok()?.checked_mul(self.dtype.size()))
+            .filter(|&len| len <= isize::MAX as usize);
+        self.storage.grow(len.ok_or_else(|| Diagnostic::out_of_memory(usize::MAX))?)?;
+        self.as_strided(sizes, &strides, self.offset)
+    }
+
     /// The same elements with the dimensions in another order.
     ///
     /// # Panics
@@ -129,6 +142,15 @@ impl Tensor {
     /// The storage that this tensor looks at.
     pub fn storage(&self) -> &Storage {
         &self.storage
+    }
+
+    /// Whether both show the same elements of one storage in the same order.
+    pub fn is_same_view(&self, other: &Tensor) -> bool {
+        let lies = |it: &Tensor| (it.dtype, it.offset);
+        self.storage.is_same(&other.storage)
+            && lies(self) == lies(other)
+            && self.sizes == other.sizes
+            && self.strides == other.strides
     }
 
     /// The number of dimensions.

@@ -12,12 +12,14 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod call;
 mod coverage;
 mod inspect;
 mod open;
 mod runner;
 mod tensors;
 
+pub use call::call;
 pub use coverage::{OpUse, Support, coverage};
 pub use inspect::{Report, inspect};
 pub use open::{Format, Limits, open};

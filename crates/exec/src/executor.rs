@@ -9,7 +9,7 @@ use tracefx_sym::SymInt;
 /// Calls operators on tensors, at once.
 #[derive(Clone, Copy, Debug)]
 pub struct Executor<'a> {
-    registry: &'a Registry,
+    pub(crate) registry: &'a Registry,
     kernels: &'a Kernels,
 }
 
@@ -35,7 +35,11 @@ impl<'a> Executor<'a> {
         self.call_bound(&args).map_err(|problem| problem.op(&*op.name))
     }
 
-    fn call_bound(&self, args: &Args<'_, Tensor>) -> Result<Vec<Value<Tensor>>> {
+    /// Calls an operator whose arguments are bound already.
+    ///
+    /// # Errors
+    /// What the operator refuses.
+    pub(crate) fn call_bound(&self, args: &Args<'_, Tensor>) -> Result<Vec<Value<Tensor>>> {
         match args.op.def.infer {
             Infer::InPlaceOf(functional) => self.call_in_place(args, functional),
             Infer::Composite => self.decompose(args),
@@ -135,7 +139,15 @@ impl<'a> Executor<'a> {
         let Some(Value::Tensor(result)) = result else {
             return Err(args.invalid(format!("{functional} does not give a tensor to write")));
         };
-        let mut result = result;
+        self.write(target, result)?;
+        Ok(vec![Value::Tensor(target.clone())])
+    }
+
+    /// Writes a result into a tensor, converted to its dtype where PyTorch allows that.
+    ///
+    /// # Errors
+    /// `DTypeMismatch` where the conversion would lose the kind of number, else as [`assign`].
+    pub(crate) fn write(&self, target: &Tensor, mut result: Tensor) -> Result<()> {
         if result.dtype() != target.dtype() {
             if result.dtype().kind() > target.dtype().kind() {
                 let what = format!(
@@ -155,8 +167,7 @@ impl<'a> Executor<'a> {
         if result.storage().is_same(target.storage()) {
             result = result.compact_copy()?;
         }
-        assign(target, &result)?;
-        Ok(vec![Value::Tensor(target.clone())])
+        assign(target, &result)
     }
 
     fn decompose(&self, args: &Args<'_, Tensor>) -> Result<Vec<Value<Tensor>>> {

@@ -6,12 +6,14 @@
 #![forbid(unsafe_code)]
 
 mod assign;
+mod eager;
 mod executor;
 mod higher_order;
 mod interpreter;
 mod kernels;
 
 pub use assign::assign;
+pub use eager::Called;
 pub use executor::{Executor, tensor_meta};
 pub use higher_order::HIGHER_ORDER;
 pub use interpreter::Interpreter;

@@ -1,0 +1,78 @@
+//! Calls as Python makes them: the overload is found, and `out=` is written to.
+
+use crate::Executor;
+use tracefx_core::{Code, Diagnostic, Result, Tensor};
+use tracefx_ir::Str;
+use tracefx_ops::{Args, Op, Tags, Value};
+
+/// The results of a call, and which tensors they are.
+#[derive(Debug)]
+pub struct Called {
+    /// The results, one per result of the schema.
+    pub results: Vec<Value<Tensor>>,
+    /// Whether the only result is the first argument itself: of an operator that works in place, or that had nothing to
+    /// do. Its view may have changed.
+    pub is_self: bool,
+}
+
+impl Executor<'_> {
+    /// Calls the overload that fits the arguments, as PyTorch's Python functions do; `name` is `aten.add` or
+    /// `aten.add.Tensor`. A keyword argument `out`, of one tensor or one per result, is resized and written to, and is
+    /// then what comes back.
+    ///
+    /// # Errors
+    /// As [`Registry::resolve`](tracefx_ops::Registry::resolve), and what the operator refuses. The error names the
+    /// operator.
+    pub fn call_python(
+        &self,
+        name: &str,
+        args: &[Value<Tensor>],
+        mut kwargs: Vec<(Str, Value<Tensor>)>,
+    ) -> Result<Called> {
+        let out = kwargs.iter().position(|(key, _)| **key == *"out").map(|at| kwargs.remove(at).1);
+        let item = |tensor: &Tensor| if tensor.rank() == 0 { tensor.item().ok() } else { None };
+        let bound = self.registry.resolve(name, args, &kwargs, &item).map_err(|problem| problem.op(name))?;
+        let results = self.call_bound(&bound).map_err(|problem| problem.op(&*bound.op.name))?;
+        match out {
+            Some(out) if !matches!(out, Value::None) => {
+                let results = self.write_out(bound.op, &out, results).map_err(|problem| problem.op(&*bound.op.name))?;
+                Ok(Called { results, is_self: false })
+            }
+            _ => Ok(Called { is_self: is_self(&bound, &results), results }),
+        }
+    }
+
+    /// Writes results into the tensors of `out=`, which become as large as the results are.
+    fn write_out(&self, op: &Op, out: &Value<Tensor>, results: Vec<Value<Tensor>>) -> Result<Vec<Value<Tensor>>> {
+        let targets = match out {
+            Value::List(items) => items.as_slice(),
+            single => std::slice::from_ref(single),
+        };
+        if targets.len() != results.len() {
+            let what = format!("{} gives {} results, and out has {}", op.schema.name, results.len(), targets.len());
+            return Err(Diagnostic::new(Code::SchemaMismatch, what).help("give one tensor for each result"));
+        }
+        let pairs = targets.iter().zip(results).map(|(target, result)| match (target, result) {
+            (Value::Tensor(target), Value::Tensor(result)) => {
+                let is_same_size = target.sizes() == result.sizes();
+                let target = if is_same_size { target.clone() } else { target.resized(result.sizes())? };
+                self.write(&target, result)?;
+                Ok(Value::Tensor(target))
+            }
+            (target, result) => {
+                let what = format!("out cannot be a {} for a {}", target.kind_name(), result.kind_name());
+                Err(Diagnostic::new(Code::SchemaMismatch, what))
+            }
+        });
+        pairs.collect()
+    }
+}
+
+fn is_self(args: &Args<'_, Tensor>, results: &[Value<Tensor>]) -> bool {
+    let (Some(Value::Tensor(this)), [Value::Tensor(result)]) = (args.values.first(), results) else { return false };
+    if args.op.schema.args[0].is_mutated {
+        return true;
+    }
+    // A view is a tensor of its own even where it shows the same; anything else that does gave its argument back.
+    !args.op.def.tags.has(Tags::VIEW) && this.is_same_view(result)
+}
