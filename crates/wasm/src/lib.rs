@@ -1,20 +1,24 @@
-//! The WebAssembly surface of the engine: bytes in, bytes out, handles.
+//! The WebAssembly surface of the engine: bytes and words in, bytes and words out, handles.
 //!
 //! Nothing is computed here. What is refused crosses as the JSON of its diagnostic (see [`refusal`]), thrown as a
 //! string; a panic crosses as an exception, with its place to be asked for afterwards (see [`panics`]). TypeScript turns
 //! both into classes with a stable code. Names keep their Rust spelling on both sides: the glue is private to the package.
 
+mod handles;
+mod operator;
 mod panics;
 mod program;
 mod refusal;
 mod storages;
 mod tensor;
+mod values;
 
+pub use operator::call_operator;
 pub use panics::take_panic_place;
 pub use program::{Program, ProgramRunner, write_outputs};
 pub use refusal::Refusal;
 pub use storages::Storages;
-pub use tensor::{EngineTensor, Values};
+pub use tensor::{free_tensor, new_tensor, read_tensor, storage_length};
 
 use tracefx_core::{Code, Diagnostic};
 use wasm_bindgen::prelude::wasm_bindgen;

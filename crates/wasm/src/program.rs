@@ -2,7 +2,7 @@
 
 use crate::Refusal;
 use crate::storages::Storages;
-use crate::tensor::{EngineTensor, Values};
+use crate::values::{Reader, described, encoded};
 use tracefx_core::{Code, Diagnostic};
 use tracefx_engine::{Limits, Runner};
 use tracefx_export::ExportedProgram;
@@ -79,12 +79,12 @@ pub struct ProgramRunner(Runner);
 
 #[wasm_bindgen]
 impl ProgramRunner {
-    /// Calls the program on the user's inputs, flattened.
+    /// Calls the program on the user's inputs, flattened; they and the results are words (see [`values`](crate::values)).
     ///
     /// # Errors
     /// A code of the input group where an input breaks a constraint; else what an operator refuses.
-    pub fn run(&self, inputs: &Values) -> Result<Values, Refusal> {
-        Ok(Values(self.0.run(&inputs.0)?))
+    pub fn run(&self, inputs: &[u32]) -> Result<Vec<u32>, Refusal> {
+        encoded(&self.0.run(&Reader::new(inputs).rest()?)?)
     }
 
     /// Whether a call may write to the tensors that it is given.
@@ -92,31 +92,31 @@ impl ProgramRunner {
         self.0.changes_inputs()
     }
 
-    /// The user's inputs, flattened, from the bytes of a `.safetensors` file.
+    /// The user's inputs, flattened, from the bytes of a `.safetensors` file, as words.
     ///
     /// # Errors
     /// `ArchiveMalformed` where it is not such a file, `InputCount` where an input is missing or unknown.
-    pub fn read_inputs(&self, bytes: &[u8]) -> Result<Values, Refusal> {
-        Ok(Values(tracefx_engine::read_inputs(self.0.program(), bytes)?))
+    pub fn read_inputs(&self, bytes: &[u8]) -> Result<Vec<u32>, Refusal> {
+        encoded(&tracefx_engine::read_inputs(self.0.program(), bytes)?)
     }
 
-    /// A parameter, buffer or constant as it is now; it shares its memory with the runner.
+    /// A parameter, buffer or constant as it is now, as words; it shares its memory with the runner.
     ///
     /// # Errors
     /// `AttributeMissing` where there is none of this name.
-    pub fn state(&self, name: &str) -> Result<EngineTensor, Refusal> {
+    pub fn state(&self, name: &str) -> Result<Vec<u32>, Refusal> {
         let found = self.0.state().find(|(it, _)| ***it == *name).map(|(_, tensor)| tensor);
-        Ok(EngineTensor(found.ok_or_else(|| missing(name))?.clone()))
+        Ok(described(found.ok_or_else(|| missing(name))?.clone()))
     }
 }
 
-/// The bytes of a `.safetensors` file with these outputs.
+/// The bytes of a `.safetensors` file with these outputs, which are words.
 ///
 /// # Errors
 /// `NotImplemented` for outputs that such a file cannot hold.
 #[wasm_bindgen]
-pub fn write_outputs(outputs: &Values) -> Result<Vec<u8>, Refusal> {
-    Ok(tracefx_engine::write_outputs(&outputs.0)?)
+pub fn write_outputs(outputs: &[u32]) -> Result<Vec<u8>, Refusal> {
+    Ok(tracefx_engine::write_outputs(&Reader::new(outputs).rest()?)?)
 }
 
 fn missing(name: &str) -> Refusal {

@@ -1,8 +1,8 @@
 //! The memory of tensors, beside a program whose bytes are without it.
 
-use crate::Refusal;
-use crate::tensor::EngineTensor;
-use tracefx_core::{Code, DType, Diagnostic, Storage, Tensor};
+use crate::tensor::dtype_of;
+use crate::{Refusal, handles, values};
+use tracefx_core::{Code, Diagnostic, Storage, Tensor};
 use wasm_bindgen::prelude::wasm_bindgen;
 
 /// Storages in the order of a program's outline.
@@ -19,8 +19,12 @@ impl Storages {
     }
 
     /// Appends the storage that this tensor looks at; it is shared, not copied.
-    pub fn push_tensor(&mut self, tensor: &EngineTensor) {
-        self.0.push(tensor.0.storage().clone());
+    ///
+    /// # Errors
+    /// `Internal` where no tensor has this handle.
+    pub fn push_tensor(&mut self, handle: u32) -> Result<(), Refusal> {
+        self.0.push(handles::get(handle)?.storage().clone());
+        Ok(())
     }
 
     /// Appends a storage with a copy of these bytes.
@@ -32,24 +36,23 @@ impl Storages {
         Ok(())
     }
 
-    /// A tensor that looks at the storage of this position; it shares the memory.
+    /// A tensor that looks at the storage of this position, as words; it shares the memory.
     ///
     /// # Errors
     /// `IndexOutOfRange` where there is no such storage, `ViewOutOfBounds` where the view leaves it.
     pub fn view(
         &self,
         index: usize,
-        dtype: &str,
+        dtype: u32,
         sizes: &[u32],
         strides: &[u32],
         offset: usize,
-    ) -> Result<EngineTensor, Refusal> {
+    ) -> Result<Vec<u32>, Refusal> {
         let storage = self.0.get(index).ok_or_else(|| {
             Diagnostic::new(Code::IndexOutOfRange, format!("there is no storage {index}: there are {}", self.0.len()))
         })?;
-        let dtype = DType::from_name(dtype)
-            .ok_or_else(|| Diagnostic::new(Code::InvalidOption, format!("there is no dtype {dtype}")))?;
         let dims = |it: &[u32]| it.iter().map(|&it| it as usize).collect::<Vec<_>>();
-        Ok(EngineTensor(Tensor::view_of(storage.clone(), dtype, &dims(sizes), &dims(strides), offset)?))
+        let view = Tensor::view_of(storage.clone(), dtype_of(dtype)?, &dims(sizes), &dims(strides), offset)?;
+        Ok(values::described(view))
     }
 }

@@ -25,6 +25,8 @@ export interface InitOptions {
 
 let loading: Promise<void> | undefined;
 let loaded = false;
+/** How often the engine was made anew. */
+let restarts = 0;
 
 /**
  * Loads the engine. Only the first call does, later ones wait for it and ignore their options; after a failure the next
@@ -57,6 +59,12 @@ export function initSync(wasm: BufferSource | WebAssembly.Module): void {
 export function restart(): void {
   requireLoaded();
   glue.__wbg_reset_state();
+  restarts += 1;
+}
+
+/** A number that changes when the engine is made anew; handles of another one mean nothing. */
+export function generation(): number {
+  return restarts;
 }
 
 /** The version of the engine. */

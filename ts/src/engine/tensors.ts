@@ -3,20 +3,15 @@
  *
  * @module
  */
-import type { DType } from "../bindings/dtypes.ts";
+import { DTYPES, type DType } from "../bindings/dtypes.ts";
 import { fxError } from "../errors.ts";
-import { Float } from "../graph/values.ts";
 import type { TensorStorage } from "../tensor/storage.ts";
 import { moveTensor, Tensor, tensorStorage } from "../tensor/tensor.ts";
 import { hostLayout, type TensorLayout } from "../wire/tensors.ts";
-import { call, type Engine } from "./engine.ts";
+import { call, type Engine, generation } from "./engine.ts";
+import { type EngineValue, type HandleView, WordReader, WordWriter } from "./words.ts";
 
-type EngineTensor = InstanceType<Engine["EngineTensor"]>;
-type Values = InstanceType<Engine["Values"]>;
 type Storages = InstanceType<Engine["Storages"]>;
-
-/** A leaf of the inputs or outputs of a program. */
-export type Leaf = Tensor | number | bigint | boolean | string | Float | null;
 
 /** What the program says that an input is, where it says so. */
 export type LeafKind = "tensor" | "int" | "float" | "bool" | "str" | "None";
@@ -25,26 +20,44 @@ export type LeafKind = "tensor" | "int" | "float" | "bool" | "str" | "None";
 class EngineStorage implements TensorStorage {
   readonly needsFree = true;
   readonly byteLength: number;
-  readonly handle: EngineTensor;
+  readonly view: HandleView;
+  /** Which of the engine's lives the handle belongs to. */
+  readonly #generation = generation();
 
-  constructor(handle: EngineTensor, byteLength: number) {
-    this.handle = handle;
-    this.byteLength = byteLength;
+  constructor(view: HandleView) {
+    this.view = view;
+    this.byteLength = view.shape.reduce((product, size) => product * size, DTYPES[view.dtype].size);
+  }
+
+  get handle(): number {
+    if (this.#generation === generation()) return this.view.handle;
+    throw fxError("Disposed", "the tensor was lost when the engine was made anew", {
+      help: "make it again after restart()",
+    });
   }
 
   bytes(): Uint8Array {
-    return call(() => this.handle.read());
+    return call((engine) => engine.read_tensor(this.handle));
   }
 
   free(): void {
-    this.handle.free();
+    if (this.#generation === generation()) call((engine) => engine.free_tensor(this.view.handle));
   }
 }
 
 /** A tensor over a handle, which it takes over. */
-export function wrapHandle(handle: EngineTensor): Tensor {
-  const [dtype, shape, byteLength] = call(() => [handle.dtype() as DType, [...handle.sizes()], handle.byte_length()]);
-  return new Tensor(dtype, shape, new EngineStorage(handle, byteLength));
+export function wrapHandle(view: HandleView): Tensor {
+  return new Tensor(view.dtype, view.shape, new EngineStorage(view));
+}
+
+/** A tensor of the words that the engine gave. */
+export function wrapWords(words: Uint32Array): Tensor {
+  return wrapHandle(readerOf(words).tensorView());
+}
+
+/** Reads words that the engine gave. */
+export function readerOf(words: Uint32Array): WordReader {
+  return new WordReader(words, wrapHandle);
 }
 
 /** A tensor that looks at one of these storages. */
@@ -56,9 +69,8 @@ export function viewHandle(
   strides: readonly number[],
   offset: number,
 ): Tensor {
-  return wrapHandle(
-    call(() => storages.view(index, dtype, Uint32Array.from(sizes), Uint32Array.from(strides), offset)),
-  );
+  const [ofSizes, ofStrides] = [Uint32Array.from(sizes), Uint32Array.from(strides)];
+  return wrapWords(call(() => storages.view(index, DTYPES[dtype].id, ofSizes, ofStrides, offset)));
 }
 
 /** How a tensor lies in its storage; tensors of equal `storage` share it. */
@@ -66,12 +78,8 @@ export function layoutOf(tensor: Tensor): TensorLayout {
   const storage = tensorStorage(tensor);
   if (!(storage instanceof EngineStorage)) return hostLayout(tensor);
   const { handle } = storage;
-  return call(() => ({
-    storage: handle.storage_id(),
-    byteLength: handle.storage_bytes(),
-    strides: [...handle.strides()],
-    offset: handle.offset(),
-  }));
+  const { strides, offset, storage: id } = storage.view;
+  return { storage: id, byteLength: call((engine) => engine.storage_length(handle)), strides, offset };
 }
 
 /** Appends the storage of a tensor: the engine's own, or a copy of the bytes in JavaScript's memory. */
@@ -83,105 +91,76 @@ export function pushStorage(storages: Storages, tensor: Tensor): void {
   });
 }
 
-/** Runs `body` with a handle of the tensor; of one in JavaScript's memory, with a copy that is freed afterwards. */
-export function withHandle<T>(tensor: Tensor, body: (handle: EngineTensor) => T): T {
+/** Moves the elements of a tensor into the engine's memory, where operators see them, and gives its handle. */
+export function moveToEngine(tensor: Tensor): number {
   const storage = tensorStorage(tensor);
-  if (storage instanceof EngineStorage) return body(storage.handle);
-  const handle = upload(tensor, storage);
-  try {
-    return body(handle);
-  } finally {
-    handle.free();
+  if (storage instanceof EngineStorage) return storage.handle;
+  const moved = new EngineStorage(upload(tensor, storage));
+  moveTensor(tensor, tensor.shape, moved);
+  return moved.handle;
+}
+
+/** Makes a tensor look at what `view` says, whose handle it takes over: what an operator did to it in place. */
+export function updateTensor(tensor: Tensor, view: HandleView): void {
+  const storage = tensorStorage(tensor);
+  if (storage instanceof EngineStorage && isSameView(storage.view, view)) {
+    call((engine) => engine.free_tensor(view.handle));
+  } else {
+    moveTensor(tensor, view.shape, new EngineStorage(view));
   }
 }
 
-/** Moves the elements of a tensor into the engine's memory, so that it sees what a program writes to it. */
-export function moveToEngine(tensor: Tensor): void {
-  const storage = tensorStorage(tensor);
-  if (storage instanceof EngineStorage) return;
-  moveTensor(tensor, new EngineStorage(upload(tensor, storage), storage.byteLength));
-}
-
-/** Runs `body` with these leaves as values of the engine; `kinds` decides what a number is. */
-export function withValues<T>(
+/** Runs `body` with these leaves as words; `kinds` decides what a number is. */
+export function withLeaves<T>(
   leaves: readonly unknown[],
   kinds: readonly (LeafKind | undefined)[],
-  body: (values: Values) => T,
+  body: (words: Uint32Array) => T,
 ): T {
-  return call((engine) => {
-    const values = new engine.Values();
-    try {
-      leaves.forEach((leaf, at) => push(values, leaf, kinds[at], at));
-      return body(values);
-    } finally {
-      values.free();
-    }
-  });
-}
-
-/** The values as leaves; frees the list. */
-export function takeLeaves(values: Values): Leaf[] {
-  return call(() => {
-    try {
-      return Array.from({ length: values.len() }, (_, at) => leafAt(values, at));
-    } finally {
-      values.free();
-    }
-  });
-}
-
-function upload(tensor: Tensor, storage: TensorStorage): EngineTensor {
-  return call((engine) => new engine.EngineTensor(tensor.dtype, Uint32Array.from(tensor.shape), storage.bytes()));
-}
-
-function push(values: Values, leaf: unknown, kind: LeafKind | undefined, at: number): void {
-  if (leaf instanceof Tensor) return withHandle(leaf, (handle) => values.push_tensor(handle));
-  if (leaf instanceof Float) return values.push_float(leaf.value);
-  switch (typeof leaf) {
-    case "undefined":
-      return values.push_none();
-    case "boolean":
-      return values.push_bool(leaf);
-    case "string":
-      return values.push_str(leaf);
-    case "bigint":
-      if (BigInt.asIntN(64, leaf) !== leaf) throw fxError("InputType", `input ${at} does not fit 64 bits: ${leaf}`);
-      return values.push_int(leaf);
-    case "number":
-      // A whole number is an int unless the program wants a float there.
-      if (kind !== "float" && Number.isSafeInteger(leaf) && !Object.is(leaf, -0)) return values.push_int(BigInt(leaf));
-      return values.push_float(leaf);
-    default:
-      if (leaf === null) return values.push_none();
-      throw fxError(
-        "InputType",
-        `input ${at} is ${Array.isArray(leaf) ? "an array" : `a ${typeof leaf}`}, not a tensor or a number`,
-        {
-          help: "make a tensor of it: tensor([[1, 2], [3, 4]])",
-        },
-      );
+  // Tensors in JavaScript's memory are copied for as long as the call runs, and stay where they are.
+  const copies: number[] = [];
+  const handleOf = (tensor: Tensor): number => {
+    const storage = tensorStorage(tensor);
+    if (storage instanceof EngineStorage) return storage.handle;
+    const { handle } = upload(tensor, storage);
+    copies.push(handle);
+    return handle;
+  };
+  try {
+    const writer = new WordWriter(handleOf);
+    leaves.forEach((leaf, at) => {
+      if (typeof leaf === "number" && kinds[at] === "float") writer.float(leaf);
+      else writer.value(leaf, () => `input ${at}`);
+    });
+    return body(writer.finish());
+  } finally {
+    for (const handle of copies) call((engine) => engine.free_tensor(handle));
   }
 }
 
-function leafAt(values: Values, at: number): Leaf {
-  const kind = values.kind(at);
-  switch (kind) {
-    case "Tensor":
-      return wrapHandle(values.tensor(at));
-    case "int": {
-      const value = values.int(at);
-      const number = Number(value);
-      return Number.isSafeInteger(number) ? number : value;
-    }
-    case "float":
-      return values.float(at);
-    case "bool":
-      return values.bool(at);
-    case "str":
-      return values.str(at);
-    case "None":
-      return null;
-    default:
-      throw fxError("NotImplemented", `output ${at} is a ${kind}, which has no counterpart in JavaScript yet`);
-  }
+/** The values of words that the engine gave. */
+export function takeLeaves(words: Uint32Array): EngineValue[] {
+  const reader = readerOf(words);
+  const leaves: EngineValue[] = [];
+  while (!reader.isDone) leaves.push(reader.value());
+  return leaves;
+}
+
+function upload(tensor: Tensor, storage: TensorStorage): HandleView {
+  const sizes = Uint32Array.from(tensor.shape);
+  const words = call((engine) => engine.new_tensor(DTYPES[tensor.dtype].id, sizes, storage.bytes()));
+  return readerOf(words).tensorView();
+}
+
+function isSameView(a: HandleView, b: HandleView): boolean {
+  return (
+    a.storage === b.storage &&
+    a.offset === b.offset &&
+    a.dtype === b.dtype &&
+    isSameList(a.shape, b.shape) &&
+    isSameList(a.strides, b.strides)
+  );
+}
+
+function isSameList(a: readonly number[], b: readonly number[]): boolean {
+  return a.length === b.length && a.every((it, at) => it === b[at]);
 }

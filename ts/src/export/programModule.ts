@@ -4,7 +4,8 @@
  * @module
  */
 import { call, type Engine } from "../engine/engine.ts";
-import { type Leaf, type LeafKind, moveToEngine, takeLeaves, withValues, wrapHandle } from "../engine/tensors.ts";
+import { type LeafKind, moveToEngine, takeLeaves, withLeaves, wrapWords } from "../engine/tensors.ts";
+import type { EngineValue } from "../engine/words.ts";
 import { fxError } from "../errors.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import type { CallSignature, ProgramParts } from "./program.ts";
@@ -54,20 +55,20 @@ export class ProgramModule implements Disposable {
   }
 
   /** Calls the program with the inputs as a flat list, and gives the outputs as one. */
-  runFlat(leaves: readonly unknown[]): Leaf[] {
+  runFlat(leaves: readonly unknown[]): EngineValue[] {
     const { parts, runner } = live(this);
     const specs = parts.graphSignature.inputSpecs.filter((it) => it.kind === "USER_INPUT");
     if (call(() => runner.changes_inputs())) {
       for (const leaf of leaves) if (leaf instanceof Tensor) moveToEngine(leaf);
     }
     const kinds = specs.map((spec) => kindOf(spec.arg));
-    return takeLeaves(withValues(leaves, kinds, (values) => runner.run(values)));
+    return takeLeaves(withLeaves(leaves, kinds, (words) => call(() => runner.run(words))));
   }
 
   /** A parameter, buffer or constant as it is now, after the calls that changed it. */
   getTensor(name: string): Tensor {
     const { runner } = live(this);
-    return wrapHandle(call(() => runner.state(name)));
+    return wrapWords(call(() => runner.state(name)));
   }
 
   /** Gives the engine's memory back. */

@@ -14,7 +14,7 @@ import { guard, release, type TensorStorage } from "./storage.ts";
 export type NestedElements = Element | NestedElements[];
 
 let liveStorage: (tensor: Tensor) => TensorStorage;
-let replaceStorage: (tensor: Tensor, storage: TensorStorage) => void;
+let replaceStorage: (tensor: Tensor, shape: readonly number[], storage: TensorStorage) => void;
 
 /** Where the bytes of a tensor are. */
 export function tensorStorage(tensor: Tensor): TensorStorage {
@@ -26,9 +26,9 @@ export function tensorBytes(tensor: Tensor): Uint8Array {
   return liveStorage(tensor).bytes();
 }
 
-/** Gives a tensor the same elements in another place, and frees the place where they were. */
-export function moveTensor(tensor: Tensor, storage: TensorStorage): void {
-  replaceStorage(tensor, storage);
+/** Gives a tensor elements in another place, and frees the place where they were. */
+export function moveTensor(tensor: Tensor, shape: readonly number[], storage: TensorStorage): void {
+  replaceStorage(tensor, shape, storage);
 }
 
 /**
@@ -44,17 +44,17 @@ export function moveTensor(tensor: Tensor, storage: TensorStorage): void {
 export class Tensor implements Disposable {
   static {
     liveStorage = (tensor) => tensor.#live();
-    replaceStorage = (tensor, storage) => {
+    replaceStorage = (tensor, shape, storage) => {
       release(tensor.#live());
       tensor.#storage = storage;
+      tensor.#shape = shape;
       guard(tensor, storage);
     };
   }
 
   /** The dtype, by PyTorch's name without `torch.`. */
   readonly dtype: DType;
-  /** The sizes. */
-  readonly shape: readonly number[];
+  #shape: readonly number[];
   #storage: TensorStorage | undefined;
 
   /** A tensor of bytes that it takes over; {@link tensor} and `tensorFromBytes` copy what they are given. */
@@ -65,9 +65,14 @@ export class Tensor implements Disposable {
       throw fxError("InputShape", reason);
     }
     this.dtype = dtype;
-    this.shape = Object.freeze([...shape]);
+    this.#shape = Object.freeze([...shape]);
     this.#storage = storage;
     guard(this, storage);
+  }
+
+  /** The sizes. */
+  get shape(): readonly number[] {
+    return this.#shape;
   }
 
   /** The number of elements. */

@@ -1,0 +1,24 @@
+//! Operators, called one at a time.
+
+use crate::Refusal;
+use crate::values::{Reader, encode};
+use wasm_bindgen::prelude::wasm_bindgen;
+
+/// Calls an operator: `aten.add`, whose overload is found by the arguments, or `aten.add.Tensor`.
+///
+/// The call is the count of the positional arguments and the arguments, then the count of the keyword arguments and each
+/// name (its bytes, counted) with its value; see [`values`](crate::values) for the words of a value. What comes back is
+/// the results, and in front of them whether the only result is the first argument itself.
+///
+/// # Errors
+/// `NotImplemented` where there is no such operator, `SchemaMismatch` where the arguments fit none of its overloads; else
+/// what the operator refuses.
+#[wasm_bindgen]
+pub fn call_operator(name: &str, call: &[u32]) -> Result<Vec<u32>, Refusal> {
+    let mut reader = Reader::new(call);
+    let (args, kwargs) = (reader.values()?, reader.named_values()?);
+    let called = tracefx_engine::call(name, &args, kwargs)?;
+    let mut out = vec![u32::from(called.is_self)];
+    encode(&called.results, &mut out)?;
+    Ok(out)
+}

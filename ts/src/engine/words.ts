@@ -1,0 +1,302 @@
+/**
+ * Values as words: how the arguments and results of a call cross to the engine, all of them at once. The words are
+ * those of `crates/wasm/src/values.rs`; tensors cross as the numbers of their handles.
+ *
+ * @module
+ */
+import { DTYPES, type DType } from "../bindings/dtypes.ts";
+import { ARG, LAYOUTS, MEMORY_FORMATS } from "../bindings/wire.ts";
+import { fxError } from "../errors.ts";
+import { isInt } from "../graph/args.ts";
+import { Complex, device, DeviceArg, DTypeArg, Float, LayoutArg, MemoryFormatArg } from "../graph/values.ts";
+import { Tensor } from "../tensor/tensor.ts";
+
+/** A value that crosses. */
+export type EngineValue =
+  | Tensor
+  | number
+  | bigint
+  | boolean
+  | string
+  | null
+  | Float
+  | Complex
+  | DTypeArg
+  | DeviceArg
+  | LayoutArg
+  | MemoryFormatArg
+  | readonly EngineValue[];
+
+/** What the engine tells of a tensor. */
+export interface HandleView {
+  readonly handle: number;
+  readonly dtype: DType;
+  readonly shape: readonly number[];
+  /** In elements. */
+  readonly strides: readonly number[];
+  /** The position of the first element in the storage, in elements. */
+  readonly offset: number;
+  /** Two views of equal `storage` share it. */
+  readonly storage: number;
+}
+
+const DTYPE_NAMES = Object.keys(DTYPES) as DType[];
+/** The tag of a tensor that is followed by its description. */
+const DESCRIBED = ARG.TENSOR | (1 << 8);
+/** Values nested deeper than this hold themselves. */
+const MAX_DEPTH = 64;
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+const bits = new DataView(new ArrayBuffer(8));
+
+/** Words of a call that is being written. */
+export class WordWriter {
+  #words = new Uint32Array(64);
+  #length = 0;
+  readonly #handleOf: (tensor: Tensor) => number;
+
+  /** `handleOf` gives the handle by which a tensor crosses. */
+  constructor(handleOf: (tensor: Tensor) => number) {
+    this.#handleOf = handleOf;
+  }
+
+  /** Forgets the words, so that the next call is written into the same memory. */
+  clear(): void {
+    this.#length = 0;
+  }
+
+  /** The words, valid until the next call is written. */
+  finish(): Uint32Array {
+    return this.#words.subarray(0, this.#length);
+  }
+
+  /** A number of values. */
+  values(values: readonly unknown[], place: (at: number) => string): void {
+    this.word(values.length);
+    for (let at = 0; at < values.length; at++) this.value(values[at], () => place(at));
+  }
+
+  /** A value; `place` says in errors which one it is. */
+  value(value: unknown, place: () => string, depth = 0): void {
+    switch (typeof value) {
+      case "number":
+        if (isInt(value)) return this.#int(value);
+        return this.float(value);
+      case "boolean":
+        this.word(ARG.BOOL);
+        return this.word(value ? 1 : 0);
+      case "undefined":
+        return this.word(ARG.NONE);
+      case "string":
+        this.word(ARG.STR);
+        return this.text(value);
+      case "bigint":
+        if (BigInt.asIntN(64, value) !== value) throw fxError("InputType", `${place()} does not fit 64 bits: ${value}`);
+        return this.#wideInt(value);
+      case "object":
+        if (value === null) return this.word(ARG.NONE);
+        return this.#object(value, place, depth);
+      default:
+        throw unsupported(value, place());
+    }
+  }
+
+  /** A float, whole or not. */
+  float(value: number): void {
+    this.word(ARG.FLOAT);
+    this.#float(value);
+  }
+
+  /** A count of bytes, and the bytes. */
+  text(text: string): void {
+    const bytes = encoder.encode(text);
+    this.word(bytes.length);
+    for (let at = 0; at < bytes.length; at += 4) {
+      this.word(
+        (bytes[at] ?? 0) | ((bytes[at + 1] ?? 0) << 8) | ((bytes[at + 2] ?? 0) << 16) | ((bytes[at + 3] ?? 0) << 24),
+      );
+    }
+  }
+
+  /** A word as it is. */
+  word(word: number): void {
+    if (this.#length === this.#words.length) {
+      const words = new Uint32Array(2 * this.#length);
+      words.set(this.#words);
+      this.#words = words;
+    }
+    this.#words[this.#length++] = word;
+  }
+
+  #object(value: object, place: () => string, depth: number): void {
+    if (value instanceof Tensor) {
+      this.word(ARG.TENSOR);
+      return this.word(this.#handleOf(value));
+    }
+    if (Array.isArray(value)) {
+      if (depth >= MAX_DEPTH) throw fxError("InputStructure", `${place()} is nested deeper than ${MAX_DEPTH} arrays`);
+      this.word(ARG.LIST);
+      this.word(value.length);
+      for (let at = 0; at < value.length; at++) this.value(value[at], () => `${place()}[${at}]`, depth + 1);
+      return;
+    }
+    if (value instanceof Float) {
+      this.word(ARG.FLOAT);
+      return value.nanBits === undefined ? this.#float(value.value) : this.#wide(value.nanBits);
+    }
+    if (value instanceof Complex) {
+      this.word(ARG.COMPLEX);
+      this.#float(value.re);
+      return this.#float(value.im);
+    }
+    if (value instanceof DTypeArg) {
+      this.word(ARG.DTYPE);
+      return this.word(DTYPES[value.name].id);
+    }
+    if (value instanceof DeviceArg) {
+      this.word(ARG.DEVICE);
+      return this.text(String(value));
+    }
+    if (value instanceof LayoutArg) {
+      this.word(ARG.LAYOUT);
+      return this.word(LAYOUTS.indexOf(value.name));
+    }
+    if (value instanceof MemoryFormatArg) {
+      this.word(ARG.MEMORY_FORMAT);
+      return this.word(MEMORY_FORMATS.indexOf(value.name));
+    }
+    throw unsupported(value, place());
+  }
+
+  #int(value: number): void {
+    this.word(ARG.INT);
+    this.word(value);
+    this.word(Math.floor(value / 2 ** 32));
+  }
+
+  #wideInt(value: bigint): void {
+    this.word(ARG.INT);
+    this.#wide(value);
+  }
+
+  #wide(value: bigint): void {
+    this.word(Number(BigInt.asUintN(32, value)));
+    this.word(Number(BigInt.asUintN(32, value >> 32n)));
+  }
+
+  #float(value: number): void {
+    bits.setFloat64(0, value, true);
+    this.word(bits.getUint32(0, true));
+    this.word(bits.getUint32(4, true));
+  }
+}
+
+/** Words that the engine gave, to be taken in order. */
+export class WordReader {
+  readonly #words: Uint32Array;
+  #at = 0;
+  readonly #wrap: (view: HandleView) => Tensor;
+
+  /** `wrap` makes a tensor over a handle, which it takes over. */
+  constructor(words: Uint32Array, wrap: (view: HandleView) => Tensor) {
+    this.#words = words;
+    this.#wrap = wrap;
+  }
+
+  /** Whether all words were taken. */
+  get isDone(): boolean {
+    return this.#at === this.#words.length;
+  }
+
+  /** The next word as it is. */
+  word(): number {
+    return this.#words[this.#at++] as number;
+  }
+
+  /** The next value. */
+  value(): EngineValue {
+    const tag = this.word();
+    switch (tag) {
+      case DESCRIBED:
+        return this.#wrap(this.view());
+      case ARG.NONE:
+        return null;
+      case ARG.BOOL:
+        return this.word() !== 0;
+      case ARG.INT:
+        return this.#int();
+      case ARG.FLOAT:
+        return this.#float();
+      case ARG.COMPLEX:
+        return new Complex(this.#float(), this.#float());
+      case ARG.STR:
+        return this.#text();
+      case ARG.DTYPE:
+        return new DTypeArg(DTYPE_NAMES[this.word()] as DType);
+      case ARG.DEVICE:
+        return device(this.#text());
+      case ARG.LAYOUT:
+        return new LayoutArg(LAYOUTS[this.word()] as LayoutArg["name"]);
+      case ARG.MEMORY_FORMAT:
+        return new MemoryFormatArg(MEMORY_FORMATS[this.word()] as MemoryFormatArg["name"]);
+      case ARG.LIST: {
+        const length = this.word();
+        return Array.from({ length }, () => this.value());
+      }
+      default:
+        throw fxError("Internal", `the engine gave a value of tag ${tag}`);
+    }
+  }
+
+  /** The next value, which must be a tensor, without making one. */
+  tensorView(): HandleView {
+    const tag = this.word();
+    if (tag === DESCRIBED) return this.view();
+    throw fxError("Internal", `the engine gave a value of tag ${tag} where a tensor was expected`);
+  }
+
+  private view(): HandleView {
+    const handle = this.word();
+    const dtype = DTYPE_NAMES[this.word()] as DType;
+    const offset = this.word();
+    const storage = this.word();
+    const rank = this.word();
+    return { handle, dtype, shape: this.#dims(rank), strides: this.#dims(rank), offset, storage };
+  }
+
+  #dims(rank: number): readonly number[] {
+    const res = Object.freeze(Array.from(this.#words.subarray(this.#at, this.#at + rank)));
+    this.#at += rank;
+    return res;
+  }
+
+  #int(): number | bigint {
+    const [low, high] = [this.word(), this.word() | 0];
+    const value = high * 2 ** 32 + low;
+    return Number.isSafeInteger(value) ? value : (BigInt(high) << 32n) | BigInt(low);
+  }
+
+  #float(): number {
+    bits.setUint32(0, this.word(), true);
+    bits.setUint32(4, this.word(), true);
+    return bits.getFloat64(0, true);
+  }
+
+  #text(): string {
+    const length = this.word();
+    const words = this.#words.slice(this.#at, this.#at + Math.ceil(length / 4));
+    this.#at += words.length;
+    return decoder.decode(new Uint8Array(words.buffer, 0, length));
+  }
+}
+
+function unsupported(value: unknown, place: string) {
+  const what =
+    typeof value === "object" && value !== null
+      ? `a ${value.constructor?.name ?? "plain object"}`
+      : `a ${typeof value}`;
+  return fxError("InputType", `${place} is ${what}, which no operator takes`, {
+    help: "operators take tensors, numbers, booleans, strings, null, dtypes, devices, and arrays of them",
+  });
+}
