@@ -87,6 +87,16 @@ export {
   type NamedTensorOptions,
 } from "./nn/module.ts";
 export { Parameter, type ParameterOptions } from "./nn/parameter.ts";
+export { type ConcreteArgs } from "./trace/inputs.ts";
+export {
+  type SymbolicTraceOptions,
+  symbolicTrace,
+  type Traceable,
+  type TraceOptions,
+  Tracer,
+  type TracerOptions,
+} from "./trace/tracer.ts";
+export { GraphAppendingTracer, Proxy, TracerBase } from "./trace/tracerBase.ts";
 export { tensor, tensorFromBytes, type TensorInput, type TensorOptions } from "./tensor/construct.ts";
 export type { Element, ElementArray } from "./tensor/elements.ts";
 export { readSafetensors, type SafetensorsFile, writeSafetensors } from "./tensor/safetensors.ts";

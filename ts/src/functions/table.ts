@@ -9,6 +9,7 @@
 import { fxError } from "../errors.ts";
 import type { NamedTarget } from "../graph/target.ts";
 import { recorderOf } from "../trace/record.ts";
+import { enter, leave } from "../trace/stack.ts";
 import { type CallArguments, joinArguments, splitArguments } from "./naming.ts";
 
 /** How a function is described to the table. */
@@ -51,7 +52,12 @@ export function defineFunction<F extends (...args: never[]) => unknown>(
     const recorder = recorderOf(given);
     if (recorder === undefined) return call(...given);
     const { args, kwargs } = splitArguments(given, verbatim);
-    return recorder.createProxy("call_function", target, args, kwargs);
+    const outer = enter(recording);
+    try {
+      return recorder.createProxy("call_function", target, args, kwargs);
+    } finally {
+      leave(outer);
+    }
   };
   Object.defineProperties(recording, {
     name: { value: target.slice(target.lastIndexOf(".") + 1) },

@@ -58,6 +58,8 @@ class NodeState extends Link<Node> {
   kwargs: Kwargs = NO_KWARGS;
   inputs: readonly Node[] = [];
   meta: Map<string, unknown> | undefined;
+  /** Makes notes that are dear to make, when they are first read. */
+  later: ((meta: Map<string, unknown>) => void) | undefined;
 
   constructor(node: Node, op: Opcode, target: string, name: string) {
     super(node);
@@ -108,8 +110,14 @@ export class Node extends NodeBase {
   /** What passes have noted about the node: `val`, `stack_trace`, `nn_module_stack`… */
   get meta(): Map<string, unknown> {
     // Most nodes of a large graph have no notes, so the map is made when somebody asks for it.
-    this.#state.meta ??= new Map();
-    return this.#state.meta;
+    const state = this.#state;
+    state.meta ??= new Map();
+    if (state.later !== undefined) {
+      const { later } = state;
+      state.later = undefined;
+      later(state.meta);
+    }
+    return state.meta;
   }
 
   /** What the node does. */
@@ -327,8 +335,13 @@ export function setArguments(node: Node, args: Tuple, kwargs: Kwargs): void {
 /** Gives a copy of a node the notes of its source. */
 export function copyNotes(from: Node, to: Node): void {
   to.type = from.type;
-  const { meta } = stateOf(from);
-  if (meta !== undefined) stateOf(to).meta = new Map(meta);
+  const { meta, later } = stateOf(from);
+  if (later !== undefined) stateOf(to).later = (notes) => copyEntries(from.meta, notes);
+  else if (meta !== undefined) stateOf(to).meta = new Map(meta);
+}
+
+function copyEntries(from: ReadonlyMap<string, unknown>, to: Map<string, unknown>): void {
+  for (const [key, value] of from) to.set(key, value);
 }
 
 /** Takes the arguments away from a node that is being erased. */
@@ -340,4 +353,9 @@ function foreign(node: Node, why: string): FxError {
   return fxError("NodeForeign", `node ${node.name} ${why}`, {
     help: "use a node of this graph; graph.graphCopy and graph.nodeCopy bring nodes over",
   });
+}
+
+/** Adds notes that are only made when somebody reads the meta of the node. */
+export function noteLater(node: Node, make: (meta: Map<string, unknown>) => void): void {
+  stateOf(node).later = make;
 }

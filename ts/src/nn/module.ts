@@ -21,10 +21,20 @@ export type Attribute =
     }
   | { readonly kind: "module"; readonly module: Module };
 
+/** A call of a module. */
+export interface ModuleCall {
+  readonly module: Module;
+  /** Calls the module's `forward`, with its hooks. */
+  readonly run: (...args: unknown[]) => unknown;
+  readonly args: readonly unknown[];
+  /** The function that the caller called, where stack traces may begin. */
+  readonly entry: (...args: never[]) => unknown;
+}
+
 /** What a trace does when modules are used; a tracer. */
 export interface ModuleObserver {
-  /** A module is called; `run` calls its `forward`. */
-  callModule(module: Module, run: (...args: unknown[]) => unknown, args: readonly unknown[]): unknown;
+  /** A module is called. */
+  callModule(call: ModuleCall): unknown;
   /** A parameter, buffer or constant is read. */
   readAttribute(module: Module, name: string, attribute: Attribute & { readonly tensor: Tensor }): unknown;
 }
@@ -76,8 +86,12 @@ function insideOf(module: Module): Inside {
 
 /** The function `forward` of the class, without hooks and unseen by a trace. */
 export function forwardOf(module: Module): Forward {
-  const raw = raws.get(module) ?? module;
-  return (Reflect.get(raw, "forward", module) as Forward).bind(module);
+  return unboundForwardOf(module).bind(module);
+}
+
+/** The function `forward` as the class has it, whose source a trace reads. */
+export function unboundForwardOf(module: Module): Forward {
+  return Reflect.get(raws.get(module) ?? module, "forward", module) as Forward;
 }
 
 const HANDLER: ProxyHandler<Module> = {
@@ -155,7 +169,7 @@ export class Module {
 
   constructor() {
     const self = new globalThis.Proxy<Module>(this, HANDLER);
-    const dispatch: Forward = (...args) => callModule(self, args);
+    const dispatch: Forward = (...args) => callModule(self, args, dispatch);
     insides.set(this, { dispatch, preHooks: undefined, hooks: undefined });
     raws.set(self, this);
     // Fields of subclasses are defined on what a base constructor returns, so the handler sees them all.
@@ -169,7 +183,7 @@ export class Module {
 
   /** Calls the module with any arguments; `forward` is the same with the types of the subclass. */
   call(...args: readonly unknown[]): unknown {
-    return callModule(this, args);
+    return callModule(this, args, Module.prototype.call);
   }
 
   /** Whether a call does something besides giving a value, so that dead-code elimination keeps it: FX's `_is_impure`. */
@@ -382,7 +396,7 @@ export interface NamedTensorOptions extends NamedOptions {
 
 const MAX_DEPTH = 500;
 
-function callModule(module: Module, args: readonly unknown[]): unknown {
+function callModule(module: Module, args: readonly unknown[], entry: ModuleCall["entry"]): unknown {
   const { preHooks, hooks } = insideOf(module);
   const forward = forwardOf(module);
   const run: Forward =
@@ -395,7 +409,7 @@ function callModule(module: Module, args: readonly unknown[]): unknown {
           for (const hook of hooks ?? []) output = hook(module, inputs, output) ?? output;
           return output;
         };
-  return observer === undefined ? run(...args) : observer.callModule(module, run, args);
+  return observer === undefined ? run(...args) : observer.callModule({ module, run, args, entry });
 }
 
 function handleOf<T>(hooks: Set<T>, hook: T): Handle {

@@ -20,16 +20,17 @@ export interface Recorder {
   ): unknown;
 }
 
-const recorders = new WeakMap<object, Recorder>();
-
-/** Makes a value one whose use is recorded. */
-export function markTraced(value: object, recorder: Recorder): void {
-  recorders.set(value, recorder);
-}
+/** The key under which a traced value has its recorder. */
+export const RECORDER: unique symbol = Symbol("recorder");
 
 /** Whether this value stands for one that a trace will know only when the graph runs. */
 export function isTraced(value: unknown): boolean {
-  return typeof value === "function" && recorders.has(value);
+  // A traced value can be called, so it is a function; tensors and numbers are told from it without a look-up.
+  return typeof value === "function" && recorderOfValue(value) !== undefined;
+}
+
+function recorderOfValue(value: object): Recorder | undefined {
+  return (value as { readonly [RECORDER]?: Recorder })[RECORDER];
 }
 
 /** The recorder of the traced values among these arguments, at any depth; `undefined` where there are none. */
@@ -52,8 +53,7 @@ export function recorderOf(args: readonly unknown[]): Recorder | undefined {
 const MAX_DEPTH = 500;
 
 function recorderIn(value: unknown, depth: number): Recorder | undefined {
-  // A traced value can be called, so it is a function; tensors and numbers are told from it without a look-up.
-  if (typeof value === "function") return recorders.get(value);
+  if (typeof value === "function") return recorderOfValue(value);
   if (typeof value !== "object" || value === null || depth > MAX_DEPTH) return undefined;
   const inside = itemsOf(value);
   if (inside === undefined) return undefined;

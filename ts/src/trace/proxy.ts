@@ -1,0 +1,219 @@
+/**
+ * Traced values: `torch.fx.Proxy`.
+ *
+ * A traced value stands for a tensor, or anything else, that is known only when the graph runs. Whatever is done with it
+ * becomes a node. What JavaScript lets it see and a graph cannot hold (arithmetic with `+`, a text of it, its length) it
+ * refuses, naming the line; what JavaScript does not let it see (`if (x)`, `x === y`) is found in the source instead.
+ *
+ * @module
+ */
+import { pythonName, splitArguments } from "../functions/naming.ts";
+import type { Node } from "../graph/node.ts";
+import { Tensor } from "../tensor/tensor.ts";
+import { isTraced, RECORDER } from "./record.ts";
+import { enter, leave, traceError } from "./stack.ts";
+import type { TracerBase } from "./tracerBase.ts";
+
+/** A traced value. It has every attribute and every method: using one records it. */
+export type TracedValue = Tensor & {
+  /** The node that gives the value. */
+  readonly node: Node;
+  /** What records the uses of the value. */
+  readonly tracer: TracerBase;
+  /** Records a call of the value. */
+  (...args: unknown[]): TracedValue;
+};
+
+/** What is behind a traced value. */
+interface State {
+  readonly tracer: TracerBase;
+  /** Made when it is first asked for, where the value is an attribute of another one. */
+  node: Node | undefined;
+  /** The value that this one is an attribute of. */
+  readonly root: TracedValue | undefined;
+  readonly attribute: string;
+  /** What is known of the value although it is traced: the shape of a parameter. */
+  readonly known: Tensor | undefined;
+}
+
+interface Target {
+  (): void;
+  state: State;
+  [INSPECT]: () => string;
+}
+
+const STATE = Symbol("state");
+const INSPECT: unique symbol = Symbol.for("nodejs.util.inspect.custom") as never;
+
+/** Puts a traced value around a node. */
+export function proxyOf(node: Node, tracer: TracerBase, known?: Tensor): TracedValue {
+  return wrap({ tracer, node, root: undefined, attribute: "", known });
+}
+
+/** Whether this is a traced value. */
+export function isProxy(value: unknown): value is TracedValue {
+  return isTraced(value);
+}
+
+/** The node of a traced value; an attribute's is made when it is first asked for. */
+export function nodeOf(proxy: TracedValue): Node {
+  const state = stateOf(proxy);
+  state.node ??= nodeOf(
+    state.tracer.createProxy("call_function", "builtins.getattr", [state.root, state.attribute], {}) as TracedValue,
+  );
+  return state.node;
+}
+
+function stateOf(proxy: TracedValue): State {
+  return Reflect.get(proxy, STATE) as State;
+}
+
+function wrap(state: State): TracedValue {
+  const target = (() => undefined) as unknown as Target;
+  target.state = state;
+  // Node looks at what is behind a JavaScript Proxy to find out how it prints.
+  target[INSPECT] = inspect;
+  return new globalThis.Proxy(target, HANDLER) as unknown as TracedValue;
+}
+
+function inspect(this: Target | TracedValue): string {
+  return describe(isProxy(this) ? stateOf(this) : this.state);
+}
+
+function describe(state: State): string {
+  if (state.node !== undefined) return `Proxy(${state.node.name})`;
+  return `${describe(stateOf(state.root as TracedValue))}.${state.attribute}`;
+}
+
+/** What a parameter knows of itself while its shape is a constant. */
+const SHAPE_MEMBERS: ReadonlySet<string> = new Set(["shape", "size", "dim", "ndim", "numel", "nelement"]);
+
+/** Operators and what to write for them. */
+const COERCION_HELP =
+  "JavaScript's operators cannot be recorded: write torch.add(x, y), x.mul(2) or operator.sub(x, y), or let the build plugin rewrite them (tracefx/plugin, operators: true)";
+
+const HANDLER: ProxyHandler<Target> = {
+  get({ state }, key, receiver) {
+    if (typeof key === "symbol") return symbolMember(state, key, receiver as TracedValue);
+    switch (key) {
+      case "node":
+        return nodeOf(receiver as TracedValue);
+      case "tracer":
+        return state.tracer;
+      case "then":
+        // A traced value is no promise, so awaiting it gives it back.
+        return undefined;
+      case "constructor":
+        return Tensor;
+      case "length":
+        throw traceError("TraceIteration", `the length of ${describe(state)} is not known while it is traced`, {
+          help: "read a size, x.size(0) or x.shape[0], and use it in operators; or wrap a function that takes the length",
+        });
+      case "toJSON":
+      case "toString":
+      case "valueOf":
+      case "toLocaleString":
+        throw coerced(state, "text", "its elements are known only when the graph runs");
+      case "data":
+        throw coerced(state, "a typed array", "its elements are known only when the graph runs");
+    }
+    if (/^\d+$/.test(key)) {
+      return recorded(HANDLER.get, state.tracer, "call_function", "operator.getitem", [receiver, Number(key)], {});
+    }
+    if (state.known !== undefined && SHAPE_MEMBERS.has(key)) {
+      const member: unknown = Reflect.get(state.known, key);
+      return typeof member === "function" ? member.bind(state.known) : member;
+    }
+    const root = receiver as TracedValue;
+    return wrap({ tracer: state.tracer, node: undefined, root, attribute: pythonName(key), known: undefined });
+  },
+  apply({ state }, _self, given: unknown[]) {
+    const { args, kwargs } = splitArguments(given);
+    if (state.root !== undefined && state.node === undefined) {
+      return recorded(HANDLER.apply, state.tracer, "call_method", state.attribute, [state.root, ...args], kwargs);
+    }
+    const self = proxyOf(state.node as Node, state.tracer);
+    return recorded(HANDLER.apply, state.tracer, "call_method", "__call__", [self, ...args], kwargs);
+  },
+  set({ state }, key) {
+    const isItem = typeof key === "string" && /^\d+$/.test(key);
+    throw traceError(
+      "TraceUnsupported",
+      isItem
+        ? "'Proxy' object does not support item assignment"
+        : `\`${String(key)}\` of ${describe(state)} is assigned`,
+      {
+        help: isItem
+          ? "write operator.setitem(x, 0, value), which is recorded, or torch.selectScatter(x, value, 0, 0), which changes nothing in place"
+          : "an assignment to an attribute of a traced value cannot be recorded; call a method that makes the change, such as x.copy_(value)",
+      },
+    );
+  },
+  has({ state }) {
+    throw traceError("TraceIteration", `what is in ${describe(state)} is not known while it is traced`, {
+      help: "compare with operators that are recorded, such as torch.eq(x, value).any()",
+    });
+  },
+  deleteProperty({ state }, key) {
+    throw traceError("TraceUnsupported", `\`${String(key)}\` of ${describe(state)} is deleted`);
+  },
+  defineProperty({ state }, key) {
+    throw traceError("TraceUnsupported", `\`${String(key)}\` of ${describe(state)} is defined`);
+  },
+  ownKeys({ state }) {
+    throw traceError("TraceIteration", `the keys of ${describe(state)} are not known while it is traced`, {
+      help: 'take the values by name: const { a, b } = x or x.get("a"); or say what the input holds with concreteArgs and PH',
+    });
+  },
+  construct({ state }) {
+    throw traceError("TraceUnsupported", `${describe(state)} is called with new`);
+  },
+  getPrototypeOf() {
+    return Tensor.prototype;
+  },
+  setPrototypeOf({ state }) {
+    throw traceError("TraceUnsupported", `the prototype of ${describe(state)} is changed`);
+  },
+};
+
+/** Records a call that the user's code made through the function `by`. */
+function recorded(by: unknown, tracer: TracerBase, ...call: Parameters<TracerBase["createProxy"]>): TracedValue {
+  const outer = enter(by as () => void);
+  try {
+    return tracer.createProxy(...call);
+  } finally {
+    leave(outer);
+  }
+}
+
+function symbolMember(state: State, key: symbol, receiver: TracedValue): unknown {
+  switch (key) {
+    case RECORDER:
+      return state.tracer;
+    case STATE:
+      return state;
+    case Symbol.iterator:
+      return () => state.tracer.iter(receiver);
+    case Symbol.asyncIterator:
+      throw traceError("TraceIteration", `${describe(state)} cannot be iterated, and not asynchronously either`);
+    case Symbol.toPrimitive:
+      return (hint: string) => {
+        if (hint === "string") throw coerced(state, "a string", "its text is known only when the graph runs");
+        throw coerced(state, "a number", "its value is known only when the graph runs", COERCION_HELP);
+      };
+    case INSPECT:
+      return () => describe(state);
+    case Symbol.toStringTag:
+      return "Proxy";
+    default:
+      return undefined;
+  }
+}
+
+function coerced(state: State, what: string, why: string, help?: string) {
+  const reason = `${describe(state)} is traced and cannot become ${what}: ${why}`;
+  return traceError("TraceCoercion", reason, {
+    help:
+      help ?? "console.log(x) prints the traced value itself; to see its elements run the graph with an Interpreter",
+  });
+}

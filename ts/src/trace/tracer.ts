@@ -1,0 +1,245 @@
+/**
+ * Symbolic tracing: `torch.fx.Tracer` and `symbolic_trace`.
+ *
+ * @module
+ */
+import { fxError } from "../errors.ts";
+import { splitArguments } from "../functions/naming.ts";
+import type { Arg, ArgInput } from "../graph/args.ts";
+import { Graph } from "../graph/graph.ts";
+import { GraphModule } from "../graph/module.ts";
+import { type Node, noteLater, type Opcode } from "../graph/node.ts";
+import { isBuiltinModule } from "../nn/builtin.ts";
+import {
+  type Attribute,
+  forwardOf,
+  Module,
+  type ModuleCall,
+  type ModuleObserver,
+  observeModules,
+} from "../nn/module.ts";
+import { Tensor } from "../tensor/tensor.ts";
+import { proxyOf, type TracedValue } from "./proxy.ts";
+import { createInputs, type ConcreteArgs } from "./inputs.ts";
+import { CapturedStack, enter, leave, traceError } from "./stack.ts";
+import { TracerBase } from "./tracerBase.ts";
+
+/** What can be traced: a module, or a function. */
+export type Traceable = Module | ((...args: never[]) => unknown);
+
+/** How {@link Tracer.trace} traces. */
+export interface TraceOptions {
+  /** Values that are fixed while tracing, by the name of the parameter or in order. */
+  readonly concreteArgs?: ConcreteArgs;
+  /** Python types of parameters by name, and of the result under `return`: types in TypeScript are gone when code runs. */
+  readonly annotations?: Readonly<Record<string, string>>;
+}
+
+/** How a {@link Tracer} is made. */
+export interface TracerOptions {
+  /** Whether the shapes of parameters are constants, so that control flow may depend on them. */
+  readonly paramShapesConstant?: boolean;
+}
+
+/** Where a call stands in the tree of modules. */
+interface Scope {
+  readonly path: string;
+  readonly type: string;
+  /** The path, with the number of the call where the module was called before. */
+  readonly key: string;
+  readonly outer: Scope | undefined;
+}
+
+const ROOT: Scope = { path: "", type: "", key: "", outer: undefined };
+
+/**
+ * Traces modules and functions. Subclasses override what is a leaf, how nodes are made, and so on.
+ *
+ * @example
+ * ```ts
+ * class Fine extends Tracer {
+ *   override isLeafModule(module: Module, path: string): boolean {
+ *     return module instanceof Attention || super.isLeafModule(module, path);
+ *   }
+ * }
+ * const graph = new Fine().trace(model);
+ * const gm = new GraphModule(model, graph);
+ * ```
+ */
+export class Tracer extends TracerBase implements ModuleObserver {
+  /** The graph that is recorded; a new one for each trace. */
+  graph: Graph = new Graph();
+  /** The module that is traced; an empty one for a function. */
+  root: Module = new Module();
+  /** Whether nodes note where in the user's source they were recorded. */
+  recordStackTraces = true;
+  /** Whether reading a buffer is recorded as reading a parameter is. */
+  proxyBufferAttributes = false;
+  /** Whether the shapes of parameters are constants. */
+  readonly paramShapesConstant: boolean;
+  /** The path and class of the module in which each node was recorded. */
+  readonly nodeNameToScope: Map<string, { readonly path: string; readonly type: string }> = new Map();
+
+  #paths: Map<Module, string> = new Map();
+  #tensorPaths: Map<Tensor, string> = new Map();
+  #parameters = new Map<string, TracedValue>();
+  #constants = 0;
+  #calls = new Map<string, number>();
+  #scope: Scope = ROOT;
+
+  constructor({ paramShapesConstant = false }: TracerOptions = {}) {
+    super();
+    this.paramShapesConstant = paramShapesConstant;
+  }
+
+  /** Whether a call of this module becomes one node: the modules of `nn` but the containers do. */
+  isLeafModule(module: Module, _path: string): boolean {
+    return isBuiltinModule(module);
+  }
+
+  /** The path of a module in the root. */
+  pathOfModule(module: Module): string {
+    const path = this.#paths.get(module);
+    if (path !== undefined) return path;
+    throw traceError(
+      "TraceUnsupported",
+      `a module of class ${module.className} is called and is not a sub-module of the root`,
+      {
+        help: "assign it to a public field of the module that calls it; private fields (#name) and closures are not seen",
+      },
+    );
+  }
+
+  /** Records the call of a module: as one node where it is a leaf, else by running its `forward`. */
+  callModule({ module, run, args: given, entry }: ModuleCall): unknown {
+    const path = this.pathOfModule(module);
+    const scope = this.#scope;
+    const count = this.#calls.get(path) ?? 0;
+    this.#calls.set(path, count + 1);
+    this.#scope = { path, type: module.className, key: count === 0 ? path : `${path}@${count}`, outer: scope };
+    const outer = enter(entry);
+    try {
+      if (!this.isLeafModule(module, path)) return run(...given);
+      const { args, kwargs } = splitArguments(given, !isBuiltinModule(module));
+      return this.createProxy("call_module", path, args, kwargs);
+    } finally {
+      leave(outer);
+      this.#scope = scope;
+    }
+  }
+
+  /** What reading an attribute of a module gives while it is traced: a recorded parameter, and buffers as they are. */
+  readAttribute(_module: Module, _name: string, { kind, tensor }: Attribute & { readonly tensor: Tensor }): unknown {
+    const isRecorded = kind === "parameter" || (kind === "buffer" && this.proxyBufferAttributes);
+    const path = isRecorded ? this.#tensorPaths.get(tensor) : undefined;
+    if (path === undefined) return tensor;
+    let proxy = this.#parameters.get(path);
+    if (proxy === undefined) {
+      const node = this.createNode("get_attr", path, [], {});
+      proxy = this.paramShapesConstant && kind === "parameter" ? proxyOf(node, this, tensor) : this.proxy(node);
+      this.#parameters.set(path, proxy);
+    }
+    return proxy;
+  }
+
+  /** Traces a module or a function into a graph. */
+  trace(root: Traceable, options: TraceOptions = {}): Graph {
+    this.graph = new Graph();
+    this.root = root instanceof Module ? root : new Module();
+    this.#index();
+    const run = root instanceof Module ? forwardOf(root) : (root as (...args: unknown[]) => unknown);
+    return observeModules(this, () => {
+      const inputs = createInputs(this, root, options);
+      const result = inputs.run(run);
+      this.createNode("output", "output", [this.createArg(result)], {}, undefined, options.annotations?.["return"]);
+      inputs.finish(this.graph);
+      return this.graph;
+    });
+  }
+
+  override createNode(
+    op: Opcode,
+    target: string,
+    args: readonly ArgInput[],
+    kwargs: Readonly<Record<string, ArgInput>>,
+    name?: string,
+    type?: string,
+  ): Node {
+    const node = super.createNode(op, target, args, kwargs, name, type);
+    const stack = this.recordStackTraces ? new CapturedStack() : undefined;
+    const scope = this.#scope;
+    noteLater(node, (meta) => {
+      if (scope !== ROOT) meta.set("nn_module_stack", moduleStack(scope));
+      const text = stack?.toString() ?? "";
+      if (text !== "") meta.set("stack_trace", text);
+    });
+    this.nodeNameToScope.set(node.name, scope);
+    return node;
+  }
+
+  protected override createTensorArg(tensor: Tensor): Arg {
+    let path = this.#tensorPaths.get(tensor);
+    if (path === undefined) {
+      while (this.root.findAttribute(`_tensor_constant${this.#constants}`) !== undefined) this.#constants++;
+      path = `_tensor_constant${this.#constants++}`;
+      this.root.attributes.set(path, { kind: "constant", tensor });
+      this.#tensorPaths.set(tensor, path);
+    }
+    return this.createNode("get_attr", path, [], {});
+  }
+
+  protected override createModuleArg(module: Module): Arg {
+    return this.createNode("get_attr", this.pathOfModule(module), [], {});
+  }
+
+  /** Notes where every module and tensor of the root is; of several paths the first. */
+  #index(): void {
+    this.#paths = new Map();
+    this.#tensorPaths = new Map();
+    this.#parameters.clear();
+    this.#calls.clear();
+    this.nodeNameToScope.clear();
+    this.#constants = 0;
+    for (const [path, module] of this.root.namedModules()) {
+      this.#paths.set(module, path);
+      const add = (name: string, tensor: Tensor): void => {
+        if (!this.#tensorPaths.has(tensor)) this.#tensorPaths.set(tensor, path === "" ? name : `${path}.${name}`);
+      };
+      for (const [name, attribute] of module.attributes) if (attribute.kind !== "module") add(name, attribute.tensor);
+      for (const [name, value] of Object.entries(module)) if (value instanceof Tensor) add(name, value);
+    }
+  }
+}
+
+/** FX's `nn_module_stack`: path and class of the modules around a node, outermost first. */
+function moduleStack(scope: Scope): Map<string, readonly [path: string, type: string]> {
+  const inner: Scope[] = [];
+  for (let at = scope; at.outer !== undefined; at = at.outer) inner.unshift(at);
+  return new Map(inner.map(({ key, path, type }) => [key, [path, type]]));
+}
+
+/** How {@link symbolicTrace} traces. */
+export interface SymbolicTraceOptions extends TraceOptions {
+  /** The tracer to use. */
+  readonly tracer?: Tracer;
+}
+
+/**
+ * Traces a module or a function and gives a module that runs the graph: `torch.fx.symbolic_trace`.
+ *
+ * @example
+ * ```ts
+ * const gm = symbolicTrace(model);
+ * console.log(`${gm.graph}`);
+ * const fixed = symbolicTrace((x: Tensor, flag: boolean) => (flag ? x.relu() : x), { concreteArgs: { flag: true } });
+ * ```
+ */
+export function symbolicTrace(root: Traceable, options: SymbolicTraceOptions = {}): GraphModule {
+  const { tracer = new Tracer(), ...rest } = options;
+  if (typeof root !== "function" && !(root instanceof Module)) {
+    throw fxError("InvalidOption", "symbolicTrace takes a module or a function");
+  }
+  const graph = tracer.trace(root, rest);
+  const name = root instanceof Module ? root.className : root.name || "GraphModule";
+  return new GraphModule(tracer.root, graph, name);
+}

@@ -1,0 +1,221 @@
+/**
+ * What all tracers share: how a traced value becomes an argument, and a call a node.
+ *
+ * @module
+ */
+import type { CallArguments } from "../functions/naming.ts";
+import { isOptions } from "../functions/naming.ts";
+import { type Arg, type ArgInput, freezeArg, isNode } from "../graph/args.ts";
+import type { Graph } from "../graph/graph.ts";
+import type { Node, Opcode } from "../graph/node.ts";
+import { Dict, List, OpArg, Slice, Tuple, ValueTuple } from "../graph/values.ts";
+import { Module } from "../nn/module.ts";
+import { Tensor } from "../tensor/tensor.ts";
+import { isProxy, nodeOf, proxyOf, type TracedValue } from "./proxy.ts";
+import type { Recorder } from "./record.ts";
+import { traceError } from "./stack.ts";
+
+/** An argument that says itself what it is in a graph. */
+interface CreatesArgument {
+  __fx_create_arg__(tracer: TracerBase): ArgInput;
+}
+
+/** Containers nested deeper than this are taken for containers that hold themselves. */
+const MAX_DEPTH = 500;
+
+/** How many items an open-ended walk over a traced value gives before it is refused. */
+const MAX_ITEMS = 256;
+
+/**
+ * Records calls into a graph: `torch.fx.proxy.TracerBase`. Subclasses override single steps.
+ */
+export abstract class TracerBase implements Recorder {
+  /** The graph that is recorded into. */
+  abstract readonly graph: Graph;
+
+  /** Makes the node of a call. */
+  createNode(
+    op: Opcode,
+    target: string,
+    args: readonly ArgInput[],
+    kwargs: Readonly<Record<string, ArgInput>>,
+    name?: string,
+    type?: string,
+  ): Node {
+    return this.graph.createNode(op, target, args, kwargs, name, type);
+  }
+
+  /** Puts a traced value around a node. */
+  proxy(node: Node): TracedValue {
+    return proxyOf(node, this);
+  }
+
+  /** Records a call, and gives the traced value of its result. */
+  createProxy(
+    op: Opcode,
+    target: string,
+    args: readonly unknown[],
+    kwargs: Readonly<Record<string, unknown>>,
+    name?: string,
+    type?: string,
+  ): TracedValue {
+    const { args: positional, kwargs: named } = this.createArguments({ args, kwargs });
+    return this.proxy(this.createNode(op, target, positional, named, name, type));
+  }
+
+  /** An argument as a node holds it. */
+  createArg(value: unknown, depth = 0): Arg {
+    switch (typeof value) {
+      case "number":
+      case "string":
+      case "boolean":
+      case "bigint":
+        return freezeArg(value);
+      case "undefined":
+        return null;
+      case "function":
+        if (isProxy(value)) return nodeOf(value);
+        if ("target" in value && typeof value.target === "string") return new OpArg(value.target);
+        throw unsupported(
+          `the function ${value.name || "(anonymous)"}`,
+          "register it with wrap, and pass what wrap gives back",
+        );
+      case "symbol":
+        throw unsupported("a symbol");
+      case "object":
+        return value === null || isNode(value) ? value : this.#createObject(value, depth);
+    }
+  }
+
+  /** The iterator of a traced value: it gives items one by one, for destructuring, and refuses to go on for ever. */
+  *iter(proxy: TracedValue): Generator<TracedValue> {
+    for (let index = 0; index < MAX_ITEMS; index++) {
+      yield this.createProxy("call_function", "operator.getitem", [proxy, index], {});
+    }
+    throw traceError(
+      "TraceIteration",
+      "Proxy object cannot be iterated: how many items it has is not known while it is traced",
+      {
+        help: "take the items by destructuring, const [a, b] = x, or by index; loop over a number that is known, or over torch.unbind(x) in a wrapped function; map and scan loop inside the graph",
+      },
+    );
+  }
+
+  /** The truth of a traced value, for code that the build plugin has rewritten. */
+  toBool(_proxy: TracedValue): boolean {
+    throw traceError("TraceControlFlow", "symbolically traced variables cannot be used as inputs to control flow", {
+      help: "write torch.where(condition, a, b) or cond(condition, f, g); or fix the value with concreteArgs",
+    });
+  }
+
+  protected createArguments({ args, kwargs }: CallArguments): { args: Arg[]; kwargs: Record<string, Arg> } {
+    const positional = args.map((it) => this.createArg(it));
+    const named = Object.create(null) as Record<string, Arg>;
+    for (const key of Object.keys(kwargs)) named[key] = this.createArg(kwargs[key]);
+    return { args: positional, kwargs: named };
+  }
+
+  /** The argument for a tensor that is no traced value; a tracer that knows a module refers to its attribute. */
+  protected createTensorArg(tensor: Tensor): Arg {
+    throw unsupported(
+      `a tensor of shape [${tensor.shape.join(", ")}]`,
+      "a tensor in a graph is an attribute of its module: assign it to the module and read it with graph.getAttr",
+    );
+  }
+
+  /** The argument for a module. */
+  protected createModuleArg(module: Module): Arg {
+    throw unsupported(`a module of class ${module.className}`);
+  }
+
+  #createObject(value: object, depth: number): Arg {
+    if (depth > MAX_DEPTH)
+      throw unsupported("a container nested deeper than 500 levels", "check that it does not hold itself");
+    const each = (it: unknown): Arg => this.createArg(it, depth + 1);
+    if (value instanceof Tensor) return this.createTensorArg(value);
+    if (value instanceof Tuple || value instanceof ValueTuple)
+      return Tuple.frozen(Array.from(value as unknown[], each));
+    if (Array.isArray(value)) return List.frozen(Array.from(value as unknown[], each));
+    if (value instanceof Slice) return new Slice(each(value.start), each(value.stop), each(value.step));
+    if (value instanceof Map) return this.#createDict(value, each);
+    if (isOptions(value)) return this.#createDict(Object.entries(value), each);
+    if (value instanceof Module) return this.createModuleArg(value);
+    if ("__fx_create_arg__" in value && typeof value.__fx_create_arg__ === "function") {
+      return freezeArg((value as CreatesArgument).__fx_create_arg__(this));
+    }
+    if (value instanceof Promise) {
+      throw unsupported(
+        "a promise",
+        "a function that is traced must be synchronous: make it neither async nor a generator",
+      );
+    }
+    try {
+      return freezeArg(value as ArgInput);
+    } catch (error) {
+      const name: unknown = value.constructor?.name;
+      throw unsupported(
+        `an object of class ${String(name)}`,
+        "pass its parts, or give it a method __fx_create_arg__(tracer)",
+        error,
+      );
+    }
+  }
+
+  #createDict(entries: Iterable<readonly [unknown, unknown]>, each: (it: unknown) => Arg): Dict {
+    return Dict.frozen(
+      Array.from(entries, ([key, value]) => {
+        if (isProxy(key)) {
+          const reason = `Keys for dictionaries used as an argument cannot contain a Node. Got key: ${nodeOf(key).name}`;
+          throw traceError("TraceUnsupported", reason);
+        }
+        if (typeof key !== "string")
+          throw unsupported(`a dictionary with the key ${String(key)}`, "use strings as keys");
+        return [key, each(value)] as const;
+      }),
+    );
+  }
+}
+
+function unsupported(what: string, help?: string, cause?: unknown) {
+  return traceError("TraceUnsupported", `argument of type: ${what} cannot be recorded`, {
+    ...(help === undefined ? {} : { help }),
+    ...(cause === undefined ? {} : { cause }),
+  });
+}
+
+/** Records what is done with its values at the end, or at the insertion point, of a graph that is there already. */
+export class GraphAppendingTracer extends TracerBase {
+  readonly graph: Graph;
+
+  constructor(graph: Graph) {
+    super();
+    this.graph = graph;
+  }
+}
+
+interface ProxyConstructor {
+  /** A traced value around a node; without a tracer its uses are appended to the node's graph. */
+  new (node: Node, tracer?: TracerBase): TracedValue;
+  [Symbol.hasInstance](value: unknown): boolean;
+}
+
+/** A traced value; see {@link ProxyConstructor}. */
+export type Proxy = TracedValue;
+
+/**
+ * A traced value around a node: `torch.fx.Proxy`.
+ *
+ * @example
+ * ```ts
+ * const x = new Proxy(node);
+ * const doubled = torch.mul(x, 2) as Proxy; // appends a node to node.graph
+ * node.replaceAllUsesWith(doubled.node, { filter: (user) => user !== doubled.node });
+ * ```
+ */
+export const Proxy: ProxyConstructor = Object.defineProperty(
+  function construct(node: Node, tracer: TracerBase = new GraphAppendingTracer(node.graph)) {
+    return tracer.proxy(node);
+  },
+  Symbol.hasInstance,
+  { value: isProxy },
+) as unknown as ProxyConstructor;
