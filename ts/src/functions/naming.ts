@@ -61,9 +61,12 @@ export function splitArguments(given: readonly unknown[], verbatim = false): Cal
   return { args, kwargs };
 }
 
-/** The arguments as a call in JavaScript gives them: keyword arguments become a trailing object of options. */
+/**
+ * The arguments as a call in JavaScript gives them: keyword arguments become a trailing object of options. A dict at the
+ * end is followed by an empty one, so that it is not taken for options.
+ */
 export function joinArguments({ args, kwargs }: CallArguments, verbatim = false): unknown[] {
   const names = Object.keys(kwargs);
-  if (names.length === 0) return [...args];
+  if (names.length === 0) return isOptions(args.at(-1)) ? [...args, {}] : [...args];
   return [...args, Object.fromEntries(names.map((name) => [verbatim ? name : camelCase(name), kwargs[name]]))];
 }

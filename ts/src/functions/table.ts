@@ -8,22 +8,28 @@
  */
 import { fxError } from "../errors.ts";
 import type { NamedTarget } from "../graph/target.ts";
-import { recorderOf } from "../trace/record.ts";
+import { type Recorder, recorderOf } from "../trace/record.ts";
 import { enter, leave } from "../trace/stack.ts";
 import { type CallArguments, joinArguments, splitArguments } from "./naming.ts";
 
 /** How a function is described to the table. */
 export interface FunctionOptions {
-  /** Python's parameter list, such as `(input, dim=None, _stacklevel=3, dtype=None)`, which normalization uses. */
+  /**
+   * Python's parameter list, such as `(input, dim=None, _stacklevel=3, dtype=None)`, which normalization uses. One that ends
+   * in `/` takes no keyword arguments, so an object at the end is an argument like any other.
+   */
   readonly signature?: string;
   /** Whether the keys of its options are recorded as they are; otherwise they get PyTorch's spelling. */
   readonly verbatim?: boolean;
+  /** How a call with traced values is recorded; by default as a call of this function with the arguments as given. */
+  readonly record?: (recorder: Recorder, call: CallArguments) => unknown;
 }
 
 interface Entry {
   readonly call: (...args: unknown[]) => unknown;
   readonly signature: string | undefined;
   readonly verbatim: boolean;
+  readonly takesOptions: boolean;
 }
 
 const table = new Map<string, Entry>();
@@ -39,7 +45,7 @@ const table = new Map<string, Entry>();
 export function defineFunction<F extends (...args: never[]) => unknown>(
   target: string,
   run: F,
-  { signature, verbatim = false }: FunctionOptions = {},
+  { signature, verbatim = false, record = recordCall(target) }: FunctionOptions = {},
 ): F & NamedTarget {
   if (table.has(target)) {
     throw fxError("InvalidOption", `there is a function called ${target} already`, {
@@ -47,14 +53,14 @@ export function defineFunction<F extends (...args: never[]) => unknown>(
     });
   }
   const call = run as unknown as Entry["call"];
-  table.set(target, { call, signature, verbatim });
+  const takesOptions = signature === undefined || !signature.endsWith("/)");
+  table.set(target, { call, signature, verbatim, takesOptions });
   const recording = (...given: unknown[]): unknown => {
     const recorder = recorderOf(given);
     if (recorder === undefined) return call(...given);
-    const { args, kwargs } = splitArguments(given, verbatim);
     const outer = enter(recording);
     try {
-      return recorder.createProxy("call_function", target, args, kwargs);
+      return record(recorder, takesOptions ? splitArguments(given, verbatim) : { args: given, kwargs: {} });
     } finally {
       leave(outer);
     }
@@ -65,6 +71,10 @@ export function defineFunction<F extends (...args: never[]) => unknown>(
     target: { value: target, enumerable: true },
   });
   return recording as unknown as F & NamedTarget;
+}
+
+function recordCall(target: string): NonNullable<FunctionOptions["record"]> {
+  return (recorder, { args, kwargs }) => recorder.createProxy("call_function", target, args, kwargs);
 }
 
 /** Whether a function of this name is in the table. */
@@ -89,7 +99,9 @@ export function callFunction(target: string, call: CallArguments): unknown {
   // A traced value among the arguments is recorded under this very name.
   const recorder = recorderOf(call.args) ?? recorderOf(Object.values(call.kwargs));
   if (recorder !== undefined) return recorder.createProxy("call_function", target, call.args, call.kwargs);
-  return entry.call(...joinArguments(call, entry.verbatim));
+  if (entry.takesOptions) return entry.call(...joinArguments(call, entry.verbatim));
+  if (Object.keys(call.kwargs).length === 0) return entry.call(...call.args);
+  throw fxError("SchemaMismatch", `${target}() takes no keyword arguments`, { op: target });
 }
 
 /** Where functions are looked for that are not in the table, such as the overloads of operators. */
@@ -106,7 +118,7 @@ function resolve(target: string): Entry | undefined {
   for (const resolver of resolvers) {
     const call = resolver(target);
     if (call === undefined) continue;
-    const entry = { call, signature: undefined, verbatim: false };
+    const entry = { call, signature: undefined, verbatim: false, takesOptions: true };
     table.set(target, entry);
     return entry;
   }
