@@ -15,7 +15,7 @@ import { bootstrap } from "./bootstrap.mjs";
 import { CACHE, elapsed, logged, Problem, report, tail } from "./progress.mjs";
 
 /** @typedef {{ passed: number, failed: number }} Counts */
-/** @typedef {{ name: string, commands: string[][], count: "check" | "cargo" | "vitest" }} Stage */
+/** @typedef {{ name: string, commands: string[][], count: "check" | "cargo" | "vitest", env?: Record<string, string> }} Stage */
 
 const BIN = "node_modules/.bin";
 
@@ -52,11 +52,19 @@ const STAGES = [
     commands: [["cargo", "test", "--locked", "--workspace", "--no-fail-fast"]],
   },
   { name: "vitest", count: "vitest", commands: [[`${BIN}/vitest`, "run", "--project", "node"]] },
+  {
+    // The same suite where the host evaluates no text: a page with a strict CSP, a worker at the edge.
+    name: "vitest without eval",
+    count: "vitest",
+    env: { NODE_OPTIONS: "--disallow-code-generation-from-strings" },
+    commands: [[`${BIN}/vitest`, "run", "--project", "node", "--dir", "ts"]],
+  },
+  { name: "docs", count: "check", commands: [["npm", "run", "-s", "docs"]] },
   { name: "browser", count: "vitest", commands: [[`${BIN}/vitest`, "run", "--project", "browser"]] },
 ];
 
 /** Runs a stage and counts its tests. */
-async function run(/** @type {Stage} */ { name, commands, count }) {
+async function run(/** @type {Stage} */ { name, commands, count, env = {} }) {
   const start = performance.now();
   report("running", name);
   const json = join(CACHE, `${name}.json`);
@@ -65,7 +73,7 @@ async function run(/** @type {Stage} */ { name, commands, count }) {
   let log = "";
   for (const [index, command] of commands.entries()) {
     const extra = count === "vitest" ? ["--reporter=default", "--reporter=json", `--outputFile.json=${json}`] : [];
-    const result = await logged(`test ${name}`, [...command, ...extra], { append: index > 0 });
+    const result = await logged(`test ${name}`, [...command, ...extra], { append: index > 0, env });
     code ||= result.code;
     log = result.log;
   }

@@ -39,8 +39,9 @@ beforeAll(() => {
 
 afterAll(() => rmSync(project, { recursive: true, force: true }));
 
-it("brings no other package and holds no sources", () => {
-  expect(readdirSync(join(project, "node_modules")).filter((name) => !name.startsWith("."))).toEqual(["tracefx"]);
+it("brings the parser alone and holds no sources", () => {
+  const brought = readdirSync(join(project, "node_modules")).filter((name) => !name.startsWith("."));
+  expect(brought).toEqual(["acorn", "tracefx"]);
   const names = readdirSync(installed, { recursive: true, encoding: "utf8" });
   expect(names).toEqual(expect.arrayContaining(["LICENSE-APACHE", "LICENSE-MIT", "README.md", "wasm/engine.d.ts"]));
   expect(names.filter((name) => /(?<!\.d)\.ts$|\.test\.|^src/.test(name))).toEqual([]);
@@ -73,6 +74,14 @@ it("offers the command", () => {
   expect(tell("inspect", program)).toContain("All operators are supported.");
   expect(JSON.parse(tell("inspect", program, "--json")).nodes.length).toBe(33);
   expect(() => tell("inspect", "/no/such/file")).toThrow(/FX0703/);
+});
+
+it("is clean for publint, and for attw as a package of ES modules", () => {
+  const bin = (name: string) => new URL(`../../node_modules/.bin/${name}`, import.meta.url).pathname;
+  const check = (name: string, ...args: string[]) => execFileSync(bin(name), args, { encoding: "utf8" });
+  expect(check("publint", tarball, "--strict")).toContain("All good!");
+  // It fails with the problems that it finds.
+  expect(() => check("attw", tarball, "--profile", "esm-only")).not.toThrow();
 });
 
 it("stays within its budget of bytes", () => {
