@@ -23,13 +23,13 @@ export type { ErrorClass, ErrorCode, ErrorName } from "./bindings/errors.ts";
 /** Where an error happened and what to do about it. */
 export interface ErrorDetails {
   /** The name of the node where it happened. */
-  readonly node?: string;
+  readonly node?: string | undefined;
   /** The operator where it happened, such as `aten.mm.default`. */
-  readonly op?: string;
+  readonly op?: string | undefined;
   /** Lines of context. */
   readonly notes?: readonly string[];
   /** What to do about it. */
-  readonly help?: string;
+  readonly help?: string | undefined;
   /** The error that led to this one. */
   readonly cause?: unknown;
 }
@@ -105,6 +105,30 @@ const CLASSES: Record<ErrorClass, typeof FxError> = {
  */
 export function fxError(kind: ErrorName, reason: string, details?: ErrorDetails): FxError {
   return new CLASSES[ERRORS[kind].class](kind, reason, details);
+}
+
+/**
+ * Says in an error itself where it happened: what runs a graph knows it, and what failed did not. The error stays the
+ * same object of the same class; the innermost node is its `node`, and every note is told once.
+ */
+export function addContext(error: Error, node: string, note: string): void {
+  const { message: before, stack } = error;
+  if (error instanceof FxError) {
+    if (error.notes.includes(note)) return;
+    Reflect.set(error, "notes", [...error.notes, note]);
+    Reflect.set(error, "node", error.node ?? node);
+    Reflect.set(error, "message", text(error.kind, error.reason, error));
+  } else {
+    if (before.includes(note)) return;
+    Reflect.set(error, "message", before === "" ? note : `${before}\n\n${note}`);
+  }
+  // V8 wrote the message into the stack when the error was made, and prints the stack.
+  if (typeof stack === "string")
+    Reflect.set(
+      error,
+      "stack",
+      stack.replace(before, () => error.message),
+    );
 }
 
 /** The text of an error, as the native command prints it. */

@@ -3,10 +3,10 @@
  *
  * @module
  */
-import { FxError, fxError } from "../errors.ts";
-import { callFunction } from "../functions/table.ts";
+import { addContext, fxError } from "../errors.ts";
 import { callMethod } from "../functions/methods.ts";
 import { type CallArguments, joinArguments } from "../functions/naming.ts";
+import { callFunction } from "../functions/table.ts";
 import { type Arg, isNode } from "../graph/args.ts";
 import type { Graph } from "../graph/graph.ts";
 import { lastUses } from "../graph/lastUse.ts";
@@ -14,14 +14,37 @@ import type { GraphModule } from "../graph/module.ts";
 import type { Node } from "../graph/node.ts";
 import { Dict, List, Slice, Tuple, ValueTuple } from "../graph/values.ts";
 import { Module } from "../nn/module.ts";
+import { findAttributeValue } from "./attribute.ts";
+import { Ownership } from "./ownership.ts";
 
 /** How a graph is run. */
 export interface InterpreterOptions {
   /** Whether a value is forgotten after its last use; by default it is. */
   readonly garbageCollectValues?: boolean;
+  /**
+   * Whether tensors that the run made and that nothing else can hold give their memory back at their last use. By default
+   * they do, but not in subclasses, which may keep what they see.
+   */
+  readonly disposeValues?: boolean;
   /** Another graph to run on the attributes of the module. */
   readonly graph?: Graph;
 }
+
+/** How one run goes. */
+export interface RunOptions {
+  /** Values of nodes that are known already: these nodes do not run. Nodes that only they need run all the same, as in FX. */
+  readonly initialEnv?: ReadonlyMap<Node, unknown>;
+}
+
+/** What belongs to one run. */
+interface Frame {
+  readonly env: Map<Node, unknown>;
+  readonly inputs: readonly unknown[];
+  /** The position of the next input. */
+  next: number;
+}
+
+const NONE: Readonly<Record<string, unknown>> = Object.freeze(Object.create(null) as Record<string, unknown>);
 
 /**
  * Runs a graph node by node. Subclasses override what happens at each kind of node.
@@ -39,143 +62,220 @@ export interface InterpreterOptions {
  * ```
  */
 export class Interpreter {
-  /** The module whose graph is run. */
-  readonly module: GraphModule;
+  /** The module whose attributes the graph refers to. */
+  readonly module: Module;
   /** The graph that is run. */
   readonly graph: Graph;
-  /** The values that are known, by node. */
-  env: Map<Node, unknown> = new Map();
   /** Whether a value is forgotten after its last use. */
   readonly garbageCollectValues: boolean;
-  #args: unknown[] = [];
+  readonly #disposeValues: boolean;
+  #frame: Frame = { env: new Map(), inputs: [], next: 0 };
+  #isRunning = false;
 
-  constructor(module: GraphModule, { garbageCollectValues = true, graph = module.graph }: InterpreterOptions = {}) {
+  /** The graph may be left out where the module has one. */
+  constructor(
+    module: GraphModule | Module,
+    { garbageCollectValues = true, disposeValues, graph = graphOf(module) }: InterpreterOptions = {},
+  ) {
     this.module = module;
     this.graph = graph;
     this.garbageCollectValues = garbageCollectValues;
+    this.#disposeValues = garbageCollectValues && (disposeValues ?? new.target === Interpreter);
   }
 
-  /** Runs the graph on these inputs and gives what the output node gives. */
+  /** The values that are known, by node: of the run that goes on, or of the last one. */
+  get env(): Map<Node, unknown> {
+    return this.#frame.env;
+  }
+
+  /** Runs the graph on these inputs and gives what the output node gives. Inputs that are too many are not looked at. */
   run(...args: readonly unknown[]): unknown {
-    this.#args = [...args];
-    this.env = new Map();
-    const released = this.garbageCollectValues ? lastUses(this.graph) : undefined;
-    for (const node of this.graph.nodes) {
-      const value = this.runNode(node);
-      this.env.set(node, value);
-      if (node.op === "output") return value;
-      for (const dead of released?.get(node) ?? []) this.env.delete(dead);
+    return this.runWith(args);
+  }
+
+  /**
+   * Runs the graph on these inputs, with options.
+   *
+   * @example
+   * ```ts
+   * // Starts in the middle: with the value of one node.
+   * interpreter.runWith([], { initialEnv: new Map([[hidden, tensor([1, 2])]]) });
+   * ```
+   */
+  runWith(args: readonly unknown[], { initialEnv }: RunOptions = {}): unknown {
+    const [outer, wasRunning] = [this.#frame, this.#isRunning];
+    this.#frame = { env: new Map(initialEnv), inputs: args, next: 0 };
+    this.#isRunning = true;
+    try {
+      return this.#runNodes();
+    } finally {
+      this.#isRunning = wasRunning;
+      // A run inside a run, as a function of the graph may start it, must not change what the outer one knows.
+      if (wasRunning) this.#frame = outer;
     }
-    return undefined;
+  }
+
+  /**
+   * Runs the graph on the inputs in an array, which is emptied, so that they are forgotten after their last use. There
+   * must be one for each placeholder; otherwise the array stays as it is.
+   */
+  boxedRun(args: unknown[]): unknown {
+    const placeholders = this.graph.findNodes({ op: "placeholder" });
+    if (args.length !== placeholders.length) {
+      const detail = args.length > placeholders.length ? "extra arguments" : "missing arguments";
+      throw fxError(
+        "InputCount",
+        `Interpreter.boxedRun expected ${placeholders.length} arguments for placeholders but received ${args.length} (${detail})`,
+      );
+    }
+    const initialEnv = new Map(placeholders.map((node, at) => [node, args[at]]));
+    args.length = 0;
+    return this.runWith([], { initialEnv });
   }
 
   /** Runs one node. */
   runNode(node: Node): unknown {
-    try {
-      const call = this.fetchArgsKwargsFromEnv(node);
-      switch (node.op) {
-        case "placeholder":
-          return this.placeholder(node.target, call, node);
-        case "get_attr":
-          return this.getAttr(node.target);
-        case "call_function":
-          return this.callFunction(node.target, call);
-        case "call_method":
-          return this.callMethod(node.target, call);
-        case "call_module":
-          return this.callModule(node.target, call);
-        case "output":
-          return this.output(node.target, call);
-      }
-    } catch (error) {
-      throw located(error, node);
+    const { args, kwargs } = this.fetchArgsKwargsFromEnv(node);
+    switch (node.op) {
+      case "placeholder":
+        return this.placeholder(node.target, args, kwargs);
+      case "get_attr":
+        return this.getAttr(node.target, args, kwargs);
+      case "call_function":
+        return this.callFunction(node.target, args, kwargs);
+      case "call_method":
+        return this.callMethod(node.target, args, kwargs);
+      case "call_module":
+        return this.callModule(node.target, args, kwargs);
+      case "output":
+        return this.output(node.target, args, kwargs);
     }
   }
 
-  /** Takes the next input. */
-  placeholder(target: string, { args }: CallArguments, _node: Node): unknown {
-    if (target.startsWith("**")) return this.#args.shift() ?? {};
-    if (target.startsWith("*")) return this.#args.splice(0);
-    if (this.#args.length > 0) {
-      const value = this.#args.shift();
+  /** Takes the next input; for `*args` all that are left. An input that was not given has its default. */
+  placeholder(target: string, args: readonly unknown[], _kwargs: CallArguments["kwargs"]): unknown {
+    const frame = this.#frame;
+    if (target.startsWith("*") && !target.startsWith("**")) {
+      const rest = frame.inputs.slice(frame.next);
+      frame.next = frame.inputs.length;
+      return rest;
+    }
+    if (frame.next < frame.inputs.length) {
+      const value = frame.inputs[frame.next++];
       if (value !== undefined || args.length === 0) return value;
     }
+    if (target.startsWith("**")) return {};
     if (args.length > 0) return args[0];
     throw fxError("InputCount", `Expected positional argument for parameter ${target}, but one was not passed in!`);
   }
 
   /** Reads an attribute of the module. */
-  getAttr(target: string): unknown {
+  getAttr(target: string, _args: readonly unknown[], _kwargs: CallArguments["kwargs"]): unknown {
     return this.fetchAttr(target);
   }
 
   /** Calls a function by its qualified name. */
-  callFunction(target: string, call: CallArguments): unknown {
-    return callFunction(target, call);
+  callFunction(target: string, args: readonly unknown[], kwargs: CallArguments["kwargs"]): unknown {
+    return callFunction(target, { args, kwargs });
   }
 
-  /** Calls a method of the first argument. */
-  callMethod(target: string, { args, kwargs }: CallArguments): unknown {
-    const [self, ...rest] = args;
-    return callMethod(target, self, { args: rest, kwargs });
+  /** Calls a method of the first argument, by PyTorch's name. */
+  callMethod(target: string, args: readonly unknown[], kwargs: CallArguments["kwargs"]): unknown {
+    return callMethod(target, args[0], { args: args.slice(1), kwargs });
   }
 
   /** Calls a sub-module. */
-  callModule(target: string, call: CallArguments): unknown {
+  callModule(target: string, args: readonly unknown[], kwargs: CallArguments["kwargs"]): unknown {
     const module = this.fetchAttr(target);
-    if (!(module instanceof Module)) throw fxError("AttributeMissing", `\`${target}\` is no module`);
-    return module.call(...joinArguments(call));
+    if (!(module instanceof Module)) {
+      throw fxError("AttributeMissing", `\`${target}\` is no module`, {
+        help: "a call_module node needs a module at its path; get_attr reads a tensor",
+      });
+    }
+    return module.call(...joinArguments({ args, kwargs }));
   }
 
   /** Gives the result. */
-  output(_target: string, { args }: CallArguments): unknown {
+  output(_target: string, args: readonly unknown[], _kwargs: CallArguments["kwargs"]): unknown {
     return args[0];
   }
 
-  /** The attribute at a dotted path. */
+  /** The attribute of the module at a dotted path: a tensor, a module, or anything else that it has. */
   fetchAttr(target: string): unknown {
-    const found = this.module.findAttribute(target);
-    if (found === undefined) throw fxError("AttributeMissing", `Node referenced nonexistent target ${target}`);
-    return found.kind === "module" ? found.module : found.tensor;
+    return findAttributeValue(this.module, target);
   }
 
   /** The arguments of a node, as values. */
   fetchArgsKwargsFromEnv(node: Node): CallArguments {
-    const kwargs: Record<string, unknown> = {};
-    for (const name of Object.keys(node.kwargs)) kwargs[name] = this.mapNodesToValues(node.kwargs[name] as Arg, node);
-    return { args: Array.from(node.args, (it) => this.mapNodesToValues(it, node)), kwargs };
+    const names = Object.keys(node.kwargs);
+    const args = Array.from(node.args, (it) => this.mapNodesToValues(it, node));
+    if (names.length === 0) return { args, kwargs: NONE };
+    const kwargs = Object.create(null) as Record<string, unknown>;
+    for (const name of names) kwargs[name] = this.mapNodesToValues(node.kwargs[name] as Arg, node);
+    return { args, kwargs };
   }
 
-  /** An argument with each node replaced by its value. */
+  /** An argument of a node, with each node in it replaced by its value. */
   mapNodesToValues(arg: Arg, node: Node): unknown {
-    const each = (it: Arg): unknown => this.mapNodesToValues(it, node);
+    if (typeof arg !== "object" || arg === null) return arg;
     if (isNode(arg)) {
-      if (this.env.has(arg)) return this.env.get(arg);
+      const { env } = this.#frame;
+      const value = env.get(arg);
+      if (value !== undefined || env.has(arg)) return value;
       throw fxError("GraphInvalid", `Node ${node.name} referenced nonexistent value ${arg.name}!`, {
         help: "lint the graph: a node must stand after the nodes that it uses",
       });
     }
+    const each = (it: Arg): unknown => this.mapNodesToValues(it, node);
     if (arg instanceof Tuple) return ValueTuple.frozen(Array.from(arg, each));
     if (arg instanceof List) return Array.from(arg, each);
     if (arg instanceof Dict) return Object.fromEntries(Array.from(arg, ([key, value]) => [key, each(value)]));
     if (arg instanceof Slice) return new Slice(each(arg.start) as Arg, each(arg.stop) as Arg, each(arg.step) as Arg);
     return arg;
   }
+
+  #runNodes(): unknown {
+    const { env } = this.#frame;
+    const releases = this.garbageCollectValues ? lastUses(this.graph) : undefined;
+    const ownership = this.#disposeValues ? new Ownership(env) : undefined;
+    const forget = (node: Node): void => {
+      ownership?.forgot(env.get(node));
+      env.delete(node);
+    };
+    for (const node of this.graph.nodes) {
+      if (!env.has(node)) {
+        const value = this.#runOrExplain(node);
+        env.set(node, value);
+        ownership?.gave(node, value);
+      }
+      if (releases !== undefined) {
+        for (const dead of releases.get(node) ?? []) forget(dead);
+        if (node.users.size === 0 && node.op !== "output") forget(node);
+      }
+      if (node.op === "output") return env.get(node);
+    }
+    return undefined;
+  }
+
+  #runOrExplain(node: Node): unknown {
+    try {
+      return this.runNode(node);
+    } catch (error) {
+      if (error instanceof Error) addContext(error, node.name, placeOf(node));
+      throw error;
+    }
+  }
 }
 
-/** The error with the node where it happened; an error that names a node already is left alone. */
-function located(error: unknown, node: Node): unknown {
-  const note = `While executing ${node.formatNode()}`;
-  if (error instanceof FxError) {
-    if (error.node !== undefined) return error;
-    const { op, help } = error;
-    return fxError(error.kind, error.reason, {
-      node: node.name,
-      notes: [...error.notes, note],
-      cause: error,
-      ...(op === undefined ? {} : { op }),
-      ...(help === undefined ? {} : { help }),
-    });
-  }
-  return error;
+/** Where a node is: its line of the graph, and the user's line that made it where a trace noted it. */
+function placeOf(node: Node): string {
+  const trace = node.stackTrace;
+  return `While executing ${node.formatNode()}${trace === undefined ? "" : `\nOriginal traceback:\n${trace}`}`;
+}
+
+function graphOf(module: GraphModule | Module): Graph {
+  if ("graph" in module) return module.graph;
+  throw fxError("GraphArgument", `the module ${module.className} has no graph to run`, {
+    help: "trace it, or say which graph is run on its attributes: new Interpreter(module, { graph })",
+  });
 }

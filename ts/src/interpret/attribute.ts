@@ -1,0 +1,40 @@
+/**
+ * Attributes of modules, as values.
+ *
+ * @module
+ */
+import { fxError } from "../errors.ts";
+import { isMember } from "../functions/methods.ts";
+import { holderOf, Module } from "../nn/module.ts";
+
+/**
+ * What a module has at a dotted path: a tensor, a module, or a plain property. It is read as code would read it, so that
+ * a trace which goes on sees it.
+ */
+export function findAttributeValue(module: Module, path: string): unknown {
+  const [holder, name] = holderOf(module, path) ?? holderOfProperty(module, path) ?? [];
+  if (holder !== undefined && name !== undefined) return Reflect.get(holder, name);
+  throw fxError("AttributeMissing", `Node referenced nonexistent target ${missingPart(module, path)}`, {
+    help: "add it to the module, or lint the graph with the module to find all that are missing",
+  });
+}
+
+/** A plain property of a module in the tree, that it did not register. */
+function holderOfProperty(module: Module, path: string): [Module, string] | undefined {
+  const at = path.lastIndexOf(".");
+  const name = path.slice(at + 1);
+  const found = at < 0 ? ({ kind: "module", module } as const) : module.findAttribute(path.slice(0, at));
+  if (found?.kind !== "module") return undefined;
+  // What every object has leads to the constructors of JavaScript, which graphs must not reach.
+  return isMember(name) && Object.hasOwn(found.module, name) ? [found.module, name] : undefined;
+}
+
+/** The path up to the first name that is not there. */
+function missingPart(module: Module, path: string): string {
+  const names = path.split(".");
+  for (let count = 1; count < names.length; count++) {
+    const part = names.slice(0, count).join(".");
+    if (module.findAttribute(part) === undefined) return part;
+  }
+  return path;
+}

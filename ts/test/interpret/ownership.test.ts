@@ -1,0 +1,201 @@
+import { beforeEach, describe, expect, test } from "vitest";
+import { Graph } from "../../src/graph/graph.ts";
+import { GraphModule } from "../../src/graph/module.ts";
+import type { Node } from "../../src/graph/node.ts";
+import { Interpreter } from "../../src/interpret/interpreter.ts";
+import { Module } from "../../src/nn/module.ts";
+import { Parameter } from "../../src/nn/parameter.ts";
+import { tensor } from "../../src/tensor/construct.ts";
+import type { Tensor } from "../../src/tensor/tensor.ts";
+import { keep, made, plusOne, same, seen, split, sum } from "./functions.ts";
+
+beforeEach(() => {
+  made.length = 0;
+  seen.length = 0;
+});
+
+function input(): Tensor {
+  return tensor([1, 2], { dtype: "float32" });
+}
+
+/** Runs a graph of one input and gives its output and which of the tensors that were made are still there. */
+function alive(build: (graph: Graph, x: Node) => void, root: Module = new Module(), x = input()): [unknown, boolean[]] {
+  const graph = new Graph();
+  build(graph, graph.placeholder("x"));
+  const output = new Interpreter(root, { graph }).run(x);
+  expect(x.isDisposed).toBe(false);
+  return [output, made.map((it) => !it.isDisposed)];
+}
+
+describe("disposed at its last use", () => {
+  test("is what the run made and does not return", () => {
+    const [output, living] = alive((graph, x) => {
+      let value = x;
+      for (let count = 0; count < 5; count++) value = graph.callFunction(plusOne, [value]);
+      graph.output(graph.callFunction(sum, [value, x]));
+    });
+    expect((output as Tensor).toArray()).toEqual([7, 9]);
+    expect(living).toEqual([false, false, false, false, false, true]);
+  });
+
+  test("is what nothing uses", () => {
+    expect(
+      alive((graph, x) => {
+        graph.callFunction(plusOne, [x]);
+        graph.output(x);
+      })[1],
+    ).toEqual([false]);
+  });
+
+  test("are the items of a list, with the list or after it", () => {
+    const [, living] = alive((graph, x) => {
+      const parts = graph.callFunction(split, [x]);
+      const first = graph.callFunction("torch.testing.item", [parts, 0]);
+      graph.output(graph.callFunction(plusOne, [first]));
+    });
+    expect(living).toEqual([false, false, true]);
+  });
+});
+
+describe("not disposed", () => {
+  test("is what the output holds, at any depth", () => {
+    const [, living] = alive((graph, x) => {
+      const one = graph.callFunction(plusOne, [x]);
+      const two = graph.callFunction(plusOne, [one]);
+      const three = graph.callFunction(plusOne, [two]);
+      graph.output({ list: [one], three });
+    });
+    expect(living).toEqual([true, false, true]);
+  });
+
+  test("is what an operator gave back, until its last name is gone", () => {
+    const order: boolean[] = [];
+    const graph = new Graph();
+    const one = graph.callFunction(plusOne, [graph.placeholder("x")]);
+    const again = graph.callFunction(same, [one]);
+    const last = graph.callFunction(plusOne, [again]);
+    graph.output(last);
+    class Watch extends Interpreter {
+      override callFunction(...call: Parameters<Interpreter["callFunction"]>): unknown {
+        order.push(made.some((it) => it.isDisposed));
+        return super.callFunction(...call);
+      }
+    }
+    new Watch(new Module(), { graph, disposeValues: true }).run(input());
+    expect([order, made.map((it) => it.isDisposed)]).toEqual([
+      [false, false, false],
+      [true, false],
+    ]);
+  });
+
+  test("are inputs and attributes that an operator gave back", () => {
+    const root = new Module();
+    const weight = new Parameter(input());
+    root.registerParameter("weight", weight);
+    alive((graph, x) => {
+      const [a, b] = [graph.callFunction(same, [x]), graph.callFunction(same, [graph.getAttr("weight")])];
+      graph.output(graph.callFunction(sum, [a, b]));
+    }, root);
+    expect(weight.isDisposed).toBe(false);
+  });
+
+  test("is what a function of the user saw or gave", () => {
+    const [, living] = alive((graph, x) => {
+      const one = graph.callFunction(plusOne, [x]);
+      const kept = graph.callFunction(keep, [one]);
+      graph.output(graph.callFunction(plusOne, [graph.callFunction(same, [kept])]));
+    });
+    expect(living).toEqual([true, true]);
+    expect(seen).toEqual([made[0]]);
+  });
+
+  test("is what a module of the user saw", () => {
+    const root = new Module();
+    const got: unknown[] = [];
+    root.addModule(
+      "log",
+      new (class extends Module {
+        override forward(x: Tensor): Tensor {
+          got.push(x);
+          return x;
+        }
+      })(),
+    );
+    const [, living] = alive((graph, x) => {
+      const one = graph.callFunction(plusOne, [x]);
+      graph.output(graph.callFunction(plusOne, [graph.callModule("log", [one])]));
+    }, root);
+    expect([living, got]).toEqual([[true, true], [made[0]]]);
+  });
+
+  test("is an item of a container of the user", () => {
+    const held = input();
+    const graph = new Graph();
+    const item = graph.callFunction("operator.getitem", [graph.placeholder("box"), 0]);
+    graph.output(graph.callFunction(plusOne, [item]));
+    class Items extends Interpreter {
+      override callFunction(...call: Parameters<Interpreter["callFunction"]>): unknown {
+        return call[0] === "operator.getitem" ? held : super.callFunction(...call);
+      }
+    }
+    new Items(new Module(), { graph, disposeValues: true }).run({ box: true });
+    expect(held.isDisposed).toBe(false);
+  });
+
+  test("is what was put into a container of the user", () => {
+    const box: unknown[] = [];
+    const graph = new Graph();
+    const [x, list] = [graph.placeholder("x"), graph.placeholder("list")];
+    const one = graph.callFunction(plusOne, [x]);
+    graph.callMethod("push", [list, one]);
+    const two = graph.callFunction(plusOne, [one]);
+    graph.callFunction("operator.setitem", [list, 1, two]);
+    graph.output(graph.callFunction(sum, [one, two]));
+    class Items extends Interpreter {
+      override callFunction(...call: Parameters<Interpreter["callFunction"]>): unknown {
+        if (call[0] === "operator.setitem") box[1] = call[1][2];
+        return call[0] === "operator.setitem" ? null : super.callFunction(...call);
+      }
+    }
+    new Items(new Module(), { graph, disposeValues: true }).run(input(), box);
+    expect([box, made.some((it) => it.isDisposed)]).toEqual([[made[0], made[1]], false]);
+  });
+
+  test("is anything that a subclass sees, unless it says that it keeps nothing", () => {
+    const graph = new Graph();
+    const one = graph.callFunction(plusOne, [graph.placeholder("x")]);
+    graph.output(graph.callFunction(plusOne, [one]));
+    class Keeper extends Interpreter {}
+    new Keeper(new Module(), { graph }).run(input());
+    expect(made.some((it) => it.isDisposed)).toBe(false);
+    new Keeper(new Module(), { graph, disposeValues: true }).run(input());
+    expect(made.filter((it) => it.isDisposed)).toEqual([made[2]]);
+  });
+
+  test("is anything, where values are kept", () => {
+    const graph = new Graph();
+    graph.output(graph.callFunction(sum, [graph.callFunction(plusOne, [graph.placeholder("x")]), tensorNode(graph)]));
+    const interpreter = new Interpreter(rootWithTensor(), { graph, garbageCollectValues: false });
+    interpreter.run(input());
+    expect(made.some((it) => it.isDisposed)).toBe(false);
+  });
+});
+
+test("many runs of a module leave nothing but their outputs", () => {
+  const graph = new Graph();
+  const one = graph.callFunction(plusOne, [graph.placeholder("x")]);
+  graph.output(graph.callFunction(plusOne, [one]));
+  const gm = new GraphModule({}, graph);
+  for (let count = 0; count < 10; count++) gm.forward(input());
+  expect(made.filter((it) => !it.isDisposed).length).toBe(10);
+});
+
+function rootWithTensor(): Module {
+  const root = new Module();
+  root.registerBuffer("t", input());
+  return root;
+}
+
+function tensorNode(graph: Graph): Node {
+  return graph.getAttr("t");
+}
