@@ -1,0 +1,123 @@
+/**
+ * What the source of a function says about how it would be traced.
+ *
+ * An analysis belongs to the function and serves every trace of it: what it finds is told together with the sources
+ * that would have to be traced for it to count, and `check.ts` asks for those.
+ *
+ * @module
+ */
+import type { Finding } from "./findings.ts";
+import { type ParsedFunction, parseFunction, type Unparsed } from "./parse.ts";
+import { Scope } from "./scope.ts";
+import { type FunctionSignature, type Parameter, parameter, signatureOf } from "./signature.ts";
+import type { FunctionSyntax, Syntax } from "./syntax.ts";
+import { ALWAYS, type FunctionShape, shaped, type Source, type Sources, type Value } from "./value.ts";
+import type { MethodCall, UncheckedCall } from "./knowledge.ts";
+import { Walk } from "./walk.ts";
+
+/** What was found in a function. */
+export interface Analysis {
+  readonly signature: FunctionSignature;
+  /** What counts if one of its sources is traced. */
+  readonly findings: readonly Finding[];
+  /** Calls of functions that were not read. */
+  readonly unchecked: readonly UncheckedCall[];
+  /** Calls of methods of the module, which are functions to read too. */
+  readonly calls: readonly MethodCall[];
+  /** What the result comes from. */
+  readonly returns: Sources;
+  /** What the bits of {@link Sources} stand for. */
+  readonly sources: readonly Source[];
+}
+
+/** How the parameters are given. */
+export interface AnalysisOptions {
+  /** The parameters that are arrays or objects with traced values in them, and no traced values themselves. */
+  readonly structured?: ReadonlySet<string>;
+}
+
+/**
+ * The analysis of a function, or why its source cannot be seen. A second one of the same function is free.
+ */
+export function analyseFunction(fn: Function, options: AnalysisOptions = {}): Analysis | Unparsed {
+  const key = [...(options.structured ?? [])].toSorted().join();
+  const cached = ANALYSES.get(fn);
+  const known = cached?.get(key);
+  if (known !== undefined) return known;
+  const parsed = parseFunction(fn);
+  const analysis = typeof parsed === "string" ? parsed : analyse(parsed, options);
+  if (cached === undefined) ANALYSES.set(fn, new Map([[key, analysis]]));
+  else cached.set(key, analysis);
+  return analysis;
+}
+
+const ANALYSES = new WeakMap<Function, Map<string, Analysis | Unparsed>>();
+
+function analyse(parsed: ParsedFunction, options: AnalysisOptions): Analysis {
+  const walk = new Walk(parsed.source);
+  const shape = enter(walk, parsed.node, moduleScope(walk), parsed.source, options);
+  walk.run();
+  const { source, shift } = parsed;
+  return {
+    signature: signatureOf(parsed),
+    findings: [...refused(parsed.node, source), ...walk.findings.values()].map((it) => shifted(it, shift)),
+    unchecked: [...walk.unchecked.values()].map((it) => shifted(it, shift)),
+    calls: [...walk.calls.values()],
+    returns: walk.taint(shape.returns.value),
+    sources: walk.sources,
+  };
+}
+
+/** A scope in which `this` is the module. */
+export function moduleScope(walk: Walk, outer?: Scope): Scope {
+  return new Scope(walk, outer, undefined, shaped(walk.path("this", [])));
+}
+
+/** Makes a function one that is traced: every parameter is a source. */
+export function enter(
+  walk: Walk,
+  node: FunctionSyntax,
+  scope: Scope,
+  text: string,
+  { structured }: AnalysisOptions = {},
+): FunctionShape {
+  const shape = walk.functionOf(node, scope);
+  node.params.forEach((param, index) => {
+    const it = parameter(param, index, text);
+    const traced = walk.sourceOf({ kind: "parameter", name: it.name });
+    const nullable = mayBeNull(param, it) ? traced : 0n;
+    let given: Value = { traced, nullable, shapes: new Set() };
+    if (it.kind === "rest" || structured?.has(it.name) === true) {
+      const held = walk.container(it.kind === "rest" ? "array" : "object", param);
+      held.elements.add(given);
+      given = shaped(held);
+    }
+    shape.given[index]?.add(given);
+  });
+  return shape;
+}
+
+/** What makes a function no traceable one, whatever stands in it. */
+export function refused(node: FunctionSyntax, text: string): Finding[] {
+  const kind = node.generator ? "generator" : "async";
+  if (!node.generator && !node.async) return [];
+  const { line, column } = node.loc?.start ?? { line: 1, column: 0 };
+  const head =
+    text
+      .slice(node.range?.[0] ?? node.start)
+      .split("{")[0]
+      ?.trim() ?? "";
+  const at = { line, column: column + 1, endLine: line, endColumn: column + 1 };
+  return [{ kind, construct: kind, snippet: head, ...at, sources: ALWAYS }];
+}
+
+/** A parameter may stand for null if it says so: by its default, or with TypeScript's question mark. */
+function mayBeNull(param: Syntax, { default: given }: Parameter): boolean {
+  if ("optional" in param && param.optional === true) return true;
+  return given?.isConstant === true && (given.value === null || given.value === undefined);
+}
+
+/** Takes off what stands in front of the function's own text on its first line. */
+function shifted<T extends { readonly line: number; readonly column: number }>(it: T, shift: number): T {
+  return it.line === 1 ? { ...it, column: it.column - shift } : it;
+}

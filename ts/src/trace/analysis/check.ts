@@ -1,0 +1,150 @@
+/**
+ * What of an analysis counts for one trace.
+ *
+ * A finding counts if what it is about is traced: a parameter that was not given as a concrete value, a member of the
+ * module that is a tensor, or the result of a method that gives one of those. Methods of the module are read in turn,
+ * with those parameters traced that they are given traced values for.
+ *
+ * @module
+ */
+import { type Analysis, type AnalysisOptions, analyseFunction } from "./analysis.ts";
+import { type Finding, FINDINGS } from "./findings.ts";
+import type { Source, Sources } from "./value.ts";
+import type { MethodCall, UncheckedCall } from "./knowledge.ts";
+
+/** What a trace knows of a function and of the module that it belongs to. */
+export interface CheckOptions extends AnalysisOptions {
+  /** The parameters that are given as plain values. */
+  readonly concrete?: ReadonlySet<string>;
+  /**
+   * The parameters that are there, though the function has a default of null for them: comparing them with null is
+   * what the trace is about, and not a question that it cannot answer.
+   */
+  readonly given?: ReadonlySet<string>;
+  /**
+   * Whether a member of the module is traced, or a part of one that is: `["bn", "weight"]`, `["bn", "weight", "grad"]`.
+   * A `*` in the path stands for any element.
+   */
+  readonly isTraced?: (path: readonly string[]) => boolean;
+  /** The function that a call of a method reaches, if it is one that the trace runs through. */
+  readonly method?: (call: MethodCall) => Function | undefined;
+}
+
+/** Where something was found: in which function, and what. */
+export interface Found<T> {
+  readonly fn: Function;
+  readonly at: T;
+}
+
+/** What counts for a trace. */
+export interface CheckResult {
+  /** What makes the trace wrong, in no way that the trace itself could see. */
+  readonly findings: readonly Found<Finding>[];
+  /** What is worth knowing. */
+  readonly notes: readonly Found<Finding>[];
+  /** Calls with traced arguments of functions that could not be read. */
+  readonly unchecked: readonly Found<UncheckedCall>[];
+}
+
+/** Checks a function, and the methods of the module that it calls, before it is traced. */
+export function checkFunction(fn: Function, options: CheckOptions = {}): CheckResult {
+  const check = new Check(options);
+  check.run(fn, options.concrete ?? new Set());
+  const { findings, notes, unchecked } = check;
+  return { findings: [...findings.values()], notes: [...notes.values()], unchecked: [...unchecked.values()] };
+}
+
+class Check {
+  readonly findings = new Map<Finding, Found<Finding>>();
+  readonly notes = new Map<Finding, Found<Finding>>();
+  readonly unchecked = new Map<UncheckedCall, Found<UncheckedCall>>();
+  readonly #options: CheckOptions;
+  readonly #visited = new Map<Function, Map<string, boolean>>();
+
+  constructor(options: CheckOptions) {
+    this.#options = options;
+  }
+
+  /** Checks a function with those parameters plain; says whether its result is traced. */
+  run(fn: Function, concrete: ReadonlySet<string>): boolean {
+    const key = [...concrete].toSorted().join();
+    const visits = this.#visited.get(fn) ?? new Map<string, boolean>();
+    this.#visited.set(fn, visits);
+    const known = visits.get(key);
+    if (known !== undefined) return known;
+    // A method that calls itself is taken to give a traced value until it is known what it gives.
+    visits.set(key, true);
+    const analysis = analyseFunction(fn, this.#options);
+    if (typeof analysis === "string") return true;
+    const active = this.#active(analysis, concrete);
+    for (const at of analysis.findings) {
+      const { level } = FINDINGS[at.kind];
+      const counts = (at.sources & (at.kind === "nullish" ? active & ~this.#given(analysis) : active)) !== 0n;
+      if (counts && level === "unseen") this.findings.set(at, { fn, at });
+      else if (counts && level === "note") this.notes.set(at, { fn, at });
+    }
+    for (const at of analysis.unchecked) if ((at.sources & active) !== 0n) this.unchecked.set(at, { fn, at });
+    const gives = (analysis.returns & active) !== 0n;
+    visits.set(key, gives);
+    return gives;
+  }
+
+  /** The sources of an analysis that are traced, and the bit that every trace has. */
+  #active(analysis: Analysis, concrete: ReadonlySet<string>): Sources {
+    // The bit above all sources stands for what counts in every trace.
+    let active = 1n << BigInt(analysis.sources.length);
+    const methods: [Sources, MethodCall][] = [];
+    analysis.sources.forEach((source, index) => {
+      const bit = 1n << BigInt(index);
+      if (source.kind === "parameter") active |= concrete.has(source.name) ? 0n : bit;
+      else if (source.kind === "member") active |= this.#isTraced(source.path) ? bit : 0n;
+      else if (source.kind === "part")
+        active |= this.#isTraced(source.path) && this.#isTraced(source.path.slice(0, -1)) ? bit : 0n;
+      else methods.push([bit, callOf(analysis, source)]);
+    });
+    // What a method gives may be an argument of another one, so this is repeated until nothing is added.
+    for (let before = 0n; before !== active; ) {
+      before = active;
+      for (const [bit, call] of methods) if ((active & bit) === 0n && this.#gives(call, active)) active |= bit;
+    }
+    return active;
+  }
+
+  #isTraced(path: readonly string[]): boolean {
+    return this.#options.isTraced?.(path) === true;
+  }
+
+  #given(analysis: Analysis): Sources {
+    let given = 0n;
+    analysis.sources.forEach((source, index) => {
+      if (source.kind === "parameter" && this.#options.given?.has(source.name) === true) given |= 1n << BigInt(index);
+    });
+    return given;
+  }
+
+  /** Whether a call gives a traced value. */
+  #gives(call: MethodCall, active: Sources): boolean {
+    if (this.#isTraced(call.path)) return true;
+    const isGiven = call.args.some((sources) => (sources & active) !== 0n);
+    const fn = this.#options.method?.(call);
+    if (fn === undefined) return isGiven;
+    const analysis = analyseFunction(fn);
+    if (typeof analysis === "string") return isGiven;
+    return this.run(fn, plainParameters(analysis, call.args, active));
+  }
+}
+
+/** The parameters that a call gives nothing traced for. */
+function plainParameters({ signature }: Analysis, args: readonly Sources[], active: Sources): ReadonlySet<string> {
+  const plain = signature.params.filter(({ kind }, index) => {
+    const given = kind === "rest" ? args.slice(index) : args.slice(index, index + 1);
+    return given.every((sources) => (sources & active) === 0n);
+  });
+  return new Set(plain.map((it) => it.name));
+}
+
+function callOf(analysis: Analysis, source: Source & { readonly kind: "method" }): MethodCall {
+  const name = source.path.join(".");
+  const call = analysis.calls.find((it) => (it.root === "super" ? ["super", ...it.path] : it.path).join(".") === name);
+  return call ?? { root: "this", path: source.path, args: [] };
+}

@@ -1,0 +1,247 @@
+/**
+ * What a walk has found out: the variables, containers and functions that it met, and what it reports.
+ *
+ * @module
+ */
+import type { CallWalk } from "./calls.ts";
+import type { Finding, FindingKind } from "./findings.ts";
+import { Scope } from "./scope.ts";
+import { extent, type FunctionSyntax, snippet, type Syntax } from "./syntax.ts";
+import {
+  Cell,
+  type Clock,
+  type ContainerShape,
+  contents,
+  type FunctionShape,
+  join,
+  joinAll,
+  type PathShape,
+  PLAIN,
+  type Shape,
+  shaped,
+  type Source,
+  type Sources,
+  tracedBy,
+  type Value,
+} from "./value.ts";
+/** A call of a method of the module, or of a part of it. */
+export interface MethodCall {
+  readonly root: "this" | "super";
+  /** The names from the module to the method; `*` stands for any element. */
+  readonly path: readonly string[];
+  /** What the arguments come from, by position. */
+  readonly args: Sources[];
+}
+
+/** A call of a function whose source the analysis cannot see, with a traced argument. */
+export interface UncheckedCall {
+  /** The function, as it is called in the source. */
+  readonly callee: string;
+  readonly line: number;
+  readonly column: number;
+  readonly sources: Sources;
+}
+
+/** How deep a path into the module is followed. */
+const DEPTH = 6;
+
+/** The knowledge of one walk. */
+export abstract class Knowledge implements CallWalk, Clock {
+  changes = 0;
+  readonly findings = new Map<string, Finding>();
+  readonly unchecked = new Map<string, UncheckedCall>();
+  readonly calls = new Map<string, MethodCall>();
+  readonly sources: Source[] = [];
+  protected readonly text: string;
+  protected readonly scopes = new Map<Syntax, Scope>();
+  protected readonly functions = new Map<Syntax, FunctionShape>();
+  protected readonly containers = new Map<string, ContainerShape>();
+  protected readonly paths = new Map<string, PathShape>();
+  protected readonly written = new Map<string, Cell>();
+  protected isReporting = false;
+  /** All sources that were met since the innermost `try` began. */
+  protected met: Sources = 0n;
+
+  constructor(source: string) {
+    this.text = source;
+  }
+
+  /** The sources with a source for it, which is made if need be. */
+  sourceOf(source: Source): Sources {
+    const name = source.kind === "parameter" ? source.name : source.path.join(".");
+    const known = this.sources.findIndex(
+      (it) => it.kind === source.kind && (it.kind === "parameter" ? it.name : it.path.join(".")) === name,
+    );
+    if (known >= 0) return 1n << BigInt(known);
+    this.sources.push(source);
+    this.changes += 1;
+    return 1n << BigInt(this.sources.length - 1);
+  }
+
+  /** The function that a node writes, as a value that is walked from now on. */
+  functionOf(node: FunctionSyntax, outer: Scope): FunctionShape {
+    const known = this.functions.get(node);
+    if (known !== undefined) return known;
+    const given = node.params.map(() => new Cell(this));
+    const shape: FunctionShape = { kind: "function", node, outer, returns: new Cell(this), given, isPredicate: false };
+    this.functions.set(node, shape);
+    this.changes += 1;
+    return shape;
+  }
+
+  /** A part of the module, or of what is outside of the function. */
+  path(root: PathShape["root"], path: readonly string[]): PathShape {
+    const cut = path.length > DEPTH ? [...path.slice(0, DEPTH), "*"] : path;
+    const key = `${root}.${cut.join(".")}`;
+    const known = this.paths.get(key);
+    if (known !== undefined) return known;
+    const shape: PathShape = { kind: "path", root, path: cut };
+    this.paths.set(key, shape);
+    return shape;
+  }
+
+  report(kind: FindingKind, node: Syntax, construct: string, sources: Sources): void {
+    if (!this.isReporting || sources === 0n) return;
+    const [start] = extent(node);
+    const key = `${start}:${kind}:${construct}`;
+    const known = this.findings.get(key);
+    const { start: from, end: to } = node.loc ?? { start: { line: 1, column: 0 }, end: { line: 1, column: 0 } };
+    this.findings.set(key, {
+      kind,
+      construct,
+      snippet: snippet(this.text, node),
+      line: from.line,
+      column: from.column + 1,
+      endLine: to.line,
+      endColumn: to.column + 1,
+      sources: sources | (known?.sources ?? 0n),
+    });
+  }
+
+  taint(value: Value, seen: Set<Shape> = new Set()): Sources {
+    let sources = value.traced;
+    for (const shape of value.shapes) {
+      if (shape.kind === "function" || seen.has(shape)) continue;
+      seen.add(shape);
+      if (shape.kind !== "path") sources |= this.taint(contents(shape), seen);
+      else if (shape.root === "this" && shape.path.length > 0)
+        sources |= this.sourceOf({ kind: "member", path: shape.path });
+    }
+    return sources;
+  }
+
+  elements(value: Value): Value {
+    return joinAll([
+      tracedBy(value.traced),
+      ...[...value.shapes].map((shape) => {
+        if (shape.kind === "path") return this.member(shape, "*");
+        return shape.kind === "function" ? PLAIN : contents(shape);
+      }),
+    ]);
+  }
+
+  container(kind: ContainerShape["kind"], node: Syntax): ContainerShape {
+    const key = `${kind}:${extent(node).join(":")}`;
+    const known = this.containers.get(key);
+    if (known !== undefined) return known;
+    const shape: ContainerShape = { kind, named: new Map(), elements: new Cell(this) };
+    this.containers.set(key, shape);
+    return shape;
+  }
+
+  invoke(callee: Value, args: readonly Value[]): Value {
+    let result = PLAIN;
+    for (const shape of callee.shapes) {
+      if (shape.kind !== "function") continue;
+      args.forEach((value, index) => {
+        const last = shape.given.at(-1);
+        const cell = shape.given[index] ?? (isRest(shape.node) ? last : undefined);
+        cell?.add(value);
+      });
+      result = join(result, shape.returns.value);
+    }
+    return result;
+  }
+
+  predicate(callee: Value, args: readonly Value[], node: Syntax, construct: string): void {
+    this.invoke(callee, args);
+    for (const shape of callee.shapes) {
+      if (shape.kind === "function" && !shape.isPredicate) {
+        shape.isPredicate = true;
+        this.changes += 1;
+      } else if (shape.kind === "path" && shape.root === "free" && shape.path.join(".") === "Boolean") {
+        this.report("predicate", node, construct, args[0]?.traced ?? 0n);
+      }
+    }
+  }
+
+  /** The sources of a value whose identity is looked at: itself, and if it is a member of the module. */
+  protected identity(value: Value): Sources {
+    let sources = value.traced;
+    for (const shape of value.shapes) if (shape.kind === "path") sources |= this.taint(shaped(shape));
+    return sources;
+  }
+
+  /**
+   * The sources of a value whose truth is asked, as a part of a member: a parameter of the module is there or not,
+   * which is known when tracing; what stands in it is traced.
+   */
+  protected partsOf(value: Value): Sources {
+    let sources = 0n;
+    for (const shape of value.shapes)
+      if (shape.kind === "path" && shape.root === "this" && shape.path.length > 1)
+        sources |= this.sourceOf({ kind: "part", path: shape.path });
+    return sources;
+  }
+
+  /** What stands in a value under a name, or under one that is computed. */
+  protected part(object: Value, name: string | undefined, node: Syntax): Value {
+    if (name === "length" && object.traced !== 0n) this.report("size", node, "length", object.traced);
+    const isIndex = name === undefined || /^\d+$/.test(name);
+    const parts = [...object.shapes].map((shape): Value => {
+      if (shape.kind === "path") return this.member(shape, name ?? "*");
+      if (shape.kind === "function") return PLAIN;
+      if (name === undefined) return contents(shape);
+      if (shape.kind === "arguments" && name === "length")
+        this.report("arguments", node, "arguments", contents(shape).traced);
+      if (shape.kind !== "object" && !isIndex) return PLAIN;
+      return join(shape.named.get(name)?.value ?? PLAIN, shape.elements.value);
+    });
+    const traced =
+      name === "length" ? PLAIN : { ...PLAIN, traced: object.traced, nullable: isIndex ? 0n : object.traced };
+    return joinAll([traced, ...parts]);
+  }
+
+  protected member(shape: PathShape, name: string): Value {
+    const inner = this.path(shape.root, [...shape.path, name]);
+    const written = this.written.get(inner.path.join("."));
+    return written === undefined || shape.root !== "this" ? shaped(inner) : join(shaped(inner), written.value);
+  }
+
+  protected named(shape: ContainerShape, name: string): Cell {
+    const known = shape.named.get(name);
+    if (known !== undefined) return known;
+    const cell = new Cell(this);
+    shape.named.set(name, cell);
+    return cell;
+  }
+
+  protected scopeOf(node: Syntax, outer: Scope): Scope {
+    const known = this.scopes.get(node);
+    if (known !== undefined) return known;
+    const scope = new Scope(this, outer);
+    this.scopes.set(node, scope);
+    return scope;
+  }
+}
+
+/** The sources of all items. */
+export function joinSources<T>(items: readonly T[], sources: (item: T) => Sources): Sources {
+  let joined = 0n;
+  for (const item of items) joined |= sources(item);
+  return joined;
+}
+
+function isRest(node: FunctionSyntax): boolean {
+  return node.params.at(-1)?.type === "RestElement";
+}

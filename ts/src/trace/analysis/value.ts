@@ -1,0 +1,133 @@
+/**
+ * What the analysis knows of a value: whether it may be traced, and because of what; and what it may hold.
+ *
+ * A value is a set of possibilities, and only grows while the function is walked again and again, until nothing
+ * changes. Where a traced value comes from is a set of *sources* (bits), so that one analysis of a function serves
+ * every trace of it: which members of the module are tensors, and what its methods give, is asked afterwards.
+ *
+ * @module
+ */
+import type { FunctionSyntax } from "./syntax.ts";
+import type { Scope } from "./scope.ts";
+
+/** A set of sources, a bit for each. */
+export type Sources = bigint;
+
+/** Every source: what counts whatever is traced. */
+export const ALWAYS: Sources = -1n;
+
+/** What a traced value may come from. */
+export type Source =
+  /** A parameter of the function. */
+  | { readonly kind: "parameter"; readonly name: string }
+  /** A member of the module, if it is a tensor: `this.weight`, of which something was computed. */
+  | { readonly kind: "member"; readonly path: readonly string[] }
+  /** A part of such a member, whose truth is asked: `this.weight.requiresGrad`. */
+  | { readonly kind: "part"; readonly path: readonly string[] }
+  /** What a method of the module, or of a part of it, gives. */
+  | { readonly kind: "method"; readonly path: readonly string[] };
+
+/** What a value may be. */
+export interface Value {
+  /** The sources because of which it may be a traced value. */
+  readonly traced: Sources;
+  /** Those of them for which it may stand for null: a parameter that may be left out, an attribute of a traced value. */
+  readonly nullable: Sources;
+  /** The things that it may be, of which something is known. */
+  readonly shapes: ReadonlySet<Shape>;
+}
+
+/** Something that a value may be. */
+export type Shape = PathShape | ContainerShape | FunctionShape;
+
+/** A part of the module (`this.layers`), or something outside of the function (`torch.relu`). */
+export interface PathShape {
+  readonly kind: "path";
+  readonly root: "this" | "super" | "free";
+  readonly path: readonly string[];
+}
+
+/** An array, object, map or set that the function makes. */
+export interface ContainerShape {
+  readonly kind: "array" | "arguments" | "object" | "keyed";
+  /** What stands under names that are written out. */
+  readonly named: Map<string, Cell>;
+  /** What stands anywhere else. */
+  readonly elements: Cell;
+}
+
+/** A function that is written in the function. */
+export interface FunctionShape {
+  readonly kind: "function";
+  readonly node: FunctionSyntax;
+  /** The scope around it. */
+  readonly outer: Scope;
+  readonly returns: Cell;
+  /** What is given for its parameters, by position. */
+  readonly given: Cell[];
+  /** Whether its result decides something: it is the predicate of `filter`, `some` and the like. */
+  isPredicate: boolean;
+}
+
+/** A value of which nothing is traced. */
+export const PLAIN: Value = { traced: 0n, nullable: 0n, shapes: new Set() };
+
+/** A place that values are put into. */
+export class Cell {
+  value: Value = PLAIN;
+  readonly #clock: Clock;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Adds the possibilities of a value. */
+  add(value: Value): void {
+    const joined = join(this.value, value);
+    if (joined === this.value) return;
+    this.value = joined;
+    this.#clock.changes += 1;
+  }
+}
+
+/** Counts the changes, so that the walk knows when there are no more. */
+export interface Clock {
+  changes: number;
+}
+
+/** Either value; the first one itself if the second adds nothing. */
+export function join(first: Value, second: Value): Value {
+  if (first === PLAIN) return second;
+  const traced = first.traced | second.traced;
+  const nullable = first.nullable | second.nullable;
+  const isWider = ![...second.shapes].every((shape) => first.shapes.has(shape));
+  if (traced === first.traced && nullable === first.nullable && !isWider) return first;
+  return { traced, nullable, shapes: isWider ? new Set([...first.shapes, ...second.shapes]) : first.shapes };
+}
+
+/** Any of the values. */
+export function joinAll(values: Iterable<Value>): Value {
+  let joined = PLAIN;
+  for (const value of values) joined = join(joined, value);
+  return joined;
+}
+
+/** A traced value that is never null. */
+export function tracedBy(sources: Sources): Value {
+  return sources === 0n ? PLAIN : { traced: sources, nullable: 0n, shapes: PLAIN.shapes };
+}
+
+/** A value of which only a shape is known. */
+export function shaped(shape: Shape): Value {
+  return { traced: 0n, nullable: 0n, shapes: new Set([shape]) };
+}
+
+/** The value when it is known not to be null. */
+export function present(value: Value): Value {
+  return value.nullable === 0n ? value : { ...value, nullable: 0n };
+}
+
+/** Everything that stands in a container. */
+export function contents(shape: ContainerShape): Value {
+  return joinAll([shape.elements.value, ...[...shape.named.values()].map((cell) => cell.value)]);
+}
