@@ -55,6 +55,7 @@ export class Graph {
   readonly #order = new Order<Node>();
   #names = new Namespace();
   #point: InsertPoint = END;
+  #version = 0;
   /** Made by the first search; most graphs are never searched. */
   #index: NodeIndex | undefined;
 
@@ -78,6 +79,16 @@ export class Graph {
       if (!names.isUsed(name)) throw fxError("GraphInvalid", `the name \`${name}\` was never given`, { node: name });
     }
     this.#names = names;
+  }
+
+  /** Grows with every edit of the nodes, their order, names and arguments, for what is computed once until then. */
+  get version(): number {
+    return this.#version;
+  }
+
+  /** Notes an edit; for {@link Node} only. */
+  noteEdit(): void {
+    this.#version += 1;
   }
 
   /** The first node. */
@@ -310,6 +321,7 @@ export class Graph {
     if (nodes.length !== this.nodes.length || new Set(nodes).size !== nodes.length) {
       throw fxError("GraphArgument", `a new order needs each of the ${this.nodes.length} nodes once`);
     }
+    this.noteEdit();
     for (const node of nodes) {
       this.#order.remove(stateOf(node));
       this.#order.insert(stateOf(node), undefined);
@@ -342,6 +354,7 @@ export class Graph {
   /** Makes a node do something else; see {@link Node.op} and {@link Node.target}. */
   setCall(node: Node, op: Opcode, target: string): void {
     checkMember(this, node);
+    this.noteEdit();
     this.#index?.remove(node);
     const state = stateOf(node);
     state.op = op;
@@ -420,6 +433,7 @@ export class Graph {
   }
 
   #setName(node: Node, name: string): void {
+    this.noteEdit();
     for (const user of node.users) this.replacing(node, name, user);
     stateOf(node).name = name;
   }
@@ -459,6 +473,7 @@ export class Graph {
     checkMember(this, node);
     checkMember(this, anchor);
     if (node === anchor) return;
+    this.noteEdit();
     this.#order.remove(stateOf(node));
     const next = before();
     this.#order.insert(stateOf(node), next === undefined ? undefined : stateOf(next));

@@ -6,9 +6,15 @@
 import type { Graph } from "./graph.ts";
 import type { Node } from "./node.ts";
 
+/** The nodes whose value nothing needs once the key ran. */
+export type LastUses = ReadonlyMap<Node, readonly Node[]>;
+
+/** What was found, with the version of the graph that it is true of. */
+const known = new WeakMap<Graph, { readonly version: number; readonly lastUses: LastUses }>();
+
 /**
  * For each node the inputs that have no later user, in the order of its arguments. Inputs of the graph that nothing uses
- * are in none of the lists.
+ * are in none of the lists. It is computed again only where the graph was edited.
  *
  * @example
  * ```ts
@@ -16,13 +22,16 @@ import type { Node } from "./node.ts";
  * for (const node of graph.nodes) for (const it of released.get(node) ?? []) env.delete(it);
  * ```
  */
-export function lastUses(graph: Graph): Map<Node, Node[]> {
+export function lastUses(graph: Graph): LastUses {
+  const found = known.get(graph);
+  if (found?.version === graph.version) return found.lastUses;
   const seen = new Set<Node>();
-  const res = new Map<Node, Node[]>();
+  const res = new Map<Node, readonly Node[]>();
   for (const user of graph.nodes.reversed()) {
     const released = user.allInputNodes.filter((it) => !seen.has(it));
     for (const it of released) seen.add(it);
     if (released.length > 0) res.set(user, released);
   }
+  known.set(graph, { version: graph.version, lastUses: res });
   return res;
 }

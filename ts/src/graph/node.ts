@@ -252,6 +252,7 @@ export class Node extends NodeBase {
     checkMember(this.graph, this);
     const frozen = freezeArg(arg);
     forEachNode(frozen, (it) => checkMember(this.graph, it));
+    this.graph.noteEdit();
     const state = this.#state;
     state.args = Tuple.frozen(state.args.toSpliced(index, 0, frozen));
     state.inputs = inputNodes(state.args, state.kwargs);
@@ -323,6 +324,7 @@ export function setArguments(node: Node, args: Tuple, kwargs: Kwargs): void {
   checkMember(node.graph, node);
   const inputs = inputNodes(args, kwargs);
   for (const input of inputs) checkMember(node.graph, input);
+  node.graph.noteEdit();
   const state = stateOf(node);
   for (const input of state.inputs) stateOf(input).users.delete(node);
   state.args = args;

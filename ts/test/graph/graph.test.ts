@@ -396,6 +396,37 @@ test("values are used for the last time where nothing after needs them", () => {
   expect(unused.users.size).toBe(0);
 });
 
+test("the version grows with every edit, and what was found about uses is found again", () => {
+  const graph = new Graph();
+  const [x, y] = [graph.placeholder("x"), graph.placeholder("y")];
+  const add = graph.callFunction("torch.add", [x, y]);
+  const neg = graph.callFunction("torch.neg", [add]);
+  const output = graph.output(neg);
+  const edits: (() => unknown)[] = [
+    () => graph.placeholder("z"),
+    () => (add.args = [x, x]),
+    () => (add.kwargs = { alpha: y }),
+    () => add.updateArg(0, y),
+    () => add.insertArg(0, x),
+    () => neg.replaceInputWith(add, y),
+    () => neg.replaceAllUsesWith(add),
+    () => (neg.target = "torch.abs"),
+    () => (neg.name = "absolute"),
+    () => neg.rename("other"),
+    () => y.append(neg),
+    () => output.prepend(neg),
+    () => graph.reorder([...graph.nodes]),
+    () => graph.eraseNode(neg),
+  ];
+  for (const edit of edits) {
+    const [before, uses] = [graph.version, lastUses(graph)];
+    expect(lastUses(graph)).toBe(uses);
+    edit();
+    expect(graph.version, String(edit)).toBeGreaterThan(before);
+    expect(lastUses(graph), String(edit)).not.toBe(uses);
+  }
+});
+
 test("erasing says who still uses the node", () => {
   const graph = new Graph();
   const x = graph.placeholder("x");
