@@ -44,7 +44,7 @@ export { type CopyOptions, Graph, type NodeQuery } from "./graph/graph.ts";
 export { GraphHooks, type NodeHook, type ReplaceHook } from "./graph/hooks.ts";
 export { hasSideEffect } from "./graph/impure.ts";
 export type { InsertScope } from "./graph/insertPoint.ts";
-export { lastUses } from "./graph/lastUse.ts";
+export { type LastUses, lastUses } from "./graph/lastUse.ts";
 export { GraphModule, type Root } from "./graph/module.ts";
 export { type ImpurityOptions, Node, type Opcode, type ReplaceOptions } from "./graph/node.ts";
 export type { NodeList } from "./graph/nodeList.ts";
@@ -75,7 +75,8 @@ export {
   Slice,
   Tuple,
 } from "./graph/values.ts";
-export { type InterpreterOptions, Interpreter } from "./interpret/interpreter.ts";
+export { type InterpreterOptions, Interpreter, type RunOptions } from "./interpret/interpreter.ts";
+export { Transformer } from "./interpret/transformer.ts";
 export {
   type Attribute,
   type BufferOptions,

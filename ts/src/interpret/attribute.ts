@@ -5,7 +5,7 @@
  */
 import { fxError } from "../errors.ts";
 import { isMember } from "../functions/methods.ts";
-import { holderOf, Module } from "../nn/module.ts";
+import { holderOf, type Module } from "../nn/module.ts";
 
 /**
  * What a module has at a dotted path: a tensor, a module, or a plain property. It is read as code would read it, so that

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { FxError, fxError, GraphError } from "../../src/errors.ts";
+import { type FxError, fxError, GraphError } from "../../src/errors.ts";
 import { slice, tuple } from "../../src/graph/args.ts";
 import { Graph } from "../../src/graph/graph.ts";
 import { GraphModule } from "../../src/graph/module.ts";
@@ -30,6 +30,31 @@ function numbers(value: unknown): unknown {
 
 function names(env: ReadonlyMap<Node, unknown>): string[] {
   return Array.from(env.keys(), (it) => it.name);
+}
+
+/** A module that gives its inputs. */
+function inputsOf(...targets: string[]): GraphModule {
+  const graph = new Graph();
+  graph.output(targets.map((it) => graph.placeholder(it)));
+  return new GraphModule({}, graph);
+}
+
+/** Runs a node that throws. */
+function failing(error: unknown, stackTrace?: string): () => unknown {
+  const graph = new Graph();
+  const node = graph.callFunction(fails, [graph.placeholder("error")]);
+  node.stackTrace = stackTrace;
+  graph.output(node);
+  return () => new Interpreter(new GraphModule({}, graph)).run(error);
+}
+
+function caught(run: () => unknown): unknown {
+  try {
+    run();
+  } catch (error) {
+    return error;
+  }
+  return undefined;
 }
 
 describe("values", () => {
@@ -118,12 +143,6 @@ describe("values", () => {
 });
 
 describe("inputs", () => {
-  const graphOf = (...targets: string[]): GraphModule => {
-    const graph = new Graph();
-    graph.output(targets.map((it) => graph.placeholder(it)));
-    return new GraphModule({}, graph);
-  };
-
   test("that are missing have their defaults, or are asked for", () => {
     const graph = new Graph();
     graph.output([graph.placeholder("a"), graph.placeholder("b", undefined, 3.5)]);
@@ -142,18 +161,18 @@ describe("inputs", () => {
   });
 
   test("that are too many are not looked at", () => {
-    expect(new Interpreter(graphOf("a")).run(1, 2, 3)).toEqual([1]);
+    expect(new Interpreter(inputsOf("a")).run(1, 2, 3)).toEqual([1]);
   });
 
   test("are taken all by *args, and one by **kwargs", () => {
-    expect(new Interpreter(graphOf("a", "*args")).run(1, 2, 3)).toEqual([1, [2, 3]]);
-    expect(new Interpreter(graphOf("a", "*args", "**kwargs")).run(1)).toEqual([1, [], {}]);
-    expect(new Interpreter(graphOf("a", "**kwargs")).run(1, { k: 2 })).toEqual([1, { k: 2 }]);
+    expect(new Interpreter(inputsOf("a", "*args")).run(1, 2, 3)).toEqual([1, [2, 3]]);
+    expect(new Interpreter(inputsOf("a", "*args", "**kwargs")).run(1)).toEqual([1, [], {}]);
+    expect(new Interpreter(inputsOf("a", "**kwargs")).run(1, { k: 2 })).toEqual([1, { k: 2 }]);
   });
 
   test("of a boxed run are taken out of their array", () => {
     const args = [1, 2];
-    expect(new Interpreter(graphOf("a", "b")).boxedRun(args)).toEqual([1, 2]);
+    expect(new Interpreter(inputsOf("a", "b")).boxedRun(args)).toEqual([1, 2]);
     expect(args).toEqual([]);
   });
 
@@ -163,7 +182,7 @@ describe("inputs", () => {
       [[1, 2, 3], "extra"],
     ] as const) {
       const given = [...args];
-      expect(() => new Interpreter(graphOf("a", "b")).boxedRun(given)).toThrow(
+      expect(() => new Interpreter(inputsOf("a", "b")).boxedRun(given)).toThrow(
         `Interpreter.boxedRun expected 2 arguments for placeholders but received ${args.length} (${detail} arguments)`,
       );
       expect(given).toEqual(args);
@@ -315,23 +334,7 @@ describe("a run inside a run", () => {
 });
 
 describe("an error", () => {
-  const failing = (error: unknown, stackTrace?: string): (() => unknown) => {
-    const graph = new Graph();
-    const node = graph.callFunction(fails, [graph.placeholder("error")]);
-    node.stackTrace = stackTrace;
-    graph.output(node);
-    return () => new Interpreter(new GraphModule({}, graph)).run(error);
-  };
   const line = "While executing %fails : [num_users=1] = call_function[target=my.fails](args = (%error,), kwargs = {})";
-
-  function caught(run: () => unknown): unknown {
-    try {
-      run();
-    } catch (error) {
-      return error;
-    }
-    return undefined;
-  }
 
   test("of ours stays itself and names the node", () => {
     const error = fxError("GraphArgument", "no", { help: "yes", notes: ["first"] });
