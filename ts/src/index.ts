@@ -3,6 +3,9 @@
  *
  * @module
  */
+// oxlint-disable-next-line import/no-unassigned-import -- puts members on tensors
+import "./tensor/install.ts";
+
 export { DTYPES, type DType } from "./bindings/dtypes.ts";
 export { engineVersion, type InitOptions, init, initSync, restart } from "./engine/engine.ts";
 export type { ModuleSource } from "./engine/module.ts";
@@ -100,5 +103,8 @@ export {
 export { GraphAppendingTracer, Proxy, TracerBase } from "./trace/tracerBase.ts";
 export { tensor, tensorFromBytes, type TensorInput, type TensorOptions } from "./tensor/construct.ts";
 export type { Element, ElementArray } from "./tensor/elements.ts";
+export type { IndexedValue, IndexPart } from "./tensor/indexing.ts";
+export type { TensorMembers, ToOptions } from "./tensor/members.ts";
 export { readSafetensors, type SafetensorsFile, writeSafetensors } from "./tensor/safetensors.ts";
 export { type NestedElements, Tensor } from "./tensor/tensor.ts";
+export { keep, tidy } from "./tensor/tidy.ts";
