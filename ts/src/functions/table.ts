@@ -82,6 +82,11 @@ export function isDefined(target: string): boolean {
   return table.has(target);
 }
 
+/** Whether the options of a function keep the spelling of their keys. */
+export function isVerbatim(target: string): boolean {
+  return table.get(target)?.verbatim ?? false;
+}
+
 /** Python's parameter list of a function, where it is known. */
 export function signatureOf(target: string): string | undefined {
   return table.get(target)?.signature;
