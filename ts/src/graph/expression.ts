@@ -133,6 +133,7 @@ class Reader {
   #token(): string {
     TOKEN.lastIndex = this.#at;
     const match = TOKEN.exec(this.#text);
+    if (match === null && this.#text.slice(this.#at).trim() === "") return "";
     if (match === null) throw this.#malformed();
     this.#at = TOKEN.lastIndex;
     return match[0].trim();

@@ -4,7 +4,8 @@
  * @module
  */
 import type { AnnotationOptions } from "./codegen/annotations.ts";
-import { commentText, isIdentifier, memberAccess } from "./codegen/text.ts";
+import { CodeNames } from "./codegen/globals.ts";
+import { commentText, isIdentifier, stringLiteral } from "./codegen/text.ts";
 import type { GraphModule } from "./module.ts";
 
 /**
@@ -18,7 +19,8 @@ import type { GraphModule } from "./module.ts";
  */
 export function formatReadable(module: GraphModule, options: AnnotationOptions = {}): string {
   const { className } = module;
-  const name = isIdentifier(className) ? className : `/* ${commentText(className)} */`;
+  const legal = new CodeNames([]).create(className);
+  const name = legal === className ? legal : `${legal} /* ${commentText(className)} */`;
   return `${classLines(module, `class ${name} extends nn.Module {`, options).join("\n")}\n`;
 }
 
@@ -26,7 +28,8 @@ function classLines(module: GraphModule, head: string, options: AnnotationOption
   const { source } = module.graph.generateCode({ form: "method", verbose: options });
   const inner = [...module.namedChildren()].flatMap(([name, child]) => {
     if (!("graphHooks" in child)) return [];
-    const field = isIdentifier(name) ? name : memberAccess(name);
+    // No field of a class may be called constructor, unless the name is computed.
+    const field = isIdentifier(name) && name !== "constructor" ? name : `[${stringLiteral(name)}]`;
     // As in PyTorch, only the outermost head is expanded.
     const lines = classLines(child as GraphModule, `${field} = class extends nn.Module {`, {
       ...options,

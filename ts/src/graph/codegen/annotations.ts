@@ -49,9 +49,11 @@ export class Annotator {
       node.meta.has(key) ? [`${key}: ${describe(node.meta.get(key))}`] : [],
     );
     const text = [...shown, ...annotationOf(node), placeOf(node)].join(" ");
-    if (text === this.#previous) return [];
+    const previous = this.#previous;
+    if (text === previous) return [];
     this.#previous = text;
-    return ["", this.dim(`// ${commentText(text)}`)];
+    const line = this.dim(`// ${commentText(text)}`);
+    return previous === undefined ? [line] : ["", line];
   }
 
   /** Text that is less important than the rest. */
@@ -64,8 +66,8 @@ export class Annotator {
     if (val instanceof TensorMeta) {
       const { includeStride = false, includeDevice = false } = this.#options ?? {};
       const { dtype, sizes, strides, device } = formatTensorMeta(val);
-      const stride = includeStride ? this.#paint(34, 2)(strides) : "";
-      return `${this.#paint(31)(dtype)}${this.#paint(34)(sizes)}${stride}${includeDevice ? this.#paint(32, 2)(device) : ""}`;
+      const stride = includeStride ? this.#paint(34, 2)(commentText(strides)) : "";
+      return `${this.#paint(31)(dtype)}${this.#paint(34)(commentText(sizes))}${stride}${includeDevice ? this.#paint(32, 2)(commentText(device)) : ""}`;
     }
     return val instanceof SymExpr ? `Sym(${commentText(formatSymInt(val))})` : undefined;
   }

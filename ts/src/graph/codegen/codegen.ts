@@ -19,8 +19,6 @@ export type BodyTransformer = (body: readonly CodeLine[]) => readonly CodeLine[]
 
 /** An input of generated code. */
 export interface Parameter {
-  /** The placeholder. */
-  readonly node: Node;
   /** The variable that holds it. */
   readonly name: string;
   /** The declaration, with type and default: `x /* torch.Tensor *\/ = null`. */
@@ -36,6 +34,8 @@ export interface FunctionHead {
   readonly returns: string;
   /** Whether each parameter gets a line of its own. */
   readonly isExpanded: boolean;
+  /** A variable that the body does not have, with a name close to this one. */
+  readonly newName: (name: string) => string;
 }
 
 /**
@@ -105,12 +105,12 @@ export class CodeGen {
  * ```
  */
 export class BoxedCodeGen extends CodeGen {
-  override genFnDef({ keyword, parameters, returns }: FunctionHead): string[] {
-    // A variable of the graph may have any name, so the array is given one that it cannot have.
-    const lines = [`${keyword}${this.functionName}($inputs)${returns} {`];
-    if (parameters.length === 0) return lines;
-    const declarations = parameters.map((it) => it.declaration);
-    return [...lines, `  let [${declarations.join(", ")}] = $inputs;`, "  $inputs.length = 0;"];
+  override genFnDef(head: FunctionHead): string[] {
+    const name = head.newName("inputs");
+    const lines = super.genFnDef({ ...head, parameters: [{ name, declaration: name }], isExpanded: false });
+    const declarations = head.parameters.map((it) => it.declaration);
+    if (declarations.length > 0) lines.push(`  let [${declarations.join(", ")}] = ${name};`);
+    return [...lines, `  ${name}.length = 0;`];
   }
 
   override processInputs(inputs: unknown): readonly unknown[] {

@@ -145,7 +145,7 @@ function writeObject(entries: readonly (readonly [string, Arg])[], scope: Scope)
 function writeEntry(name: string, arg: Arg, scope: Scope): string {
   const key = propertyKey(name);
   const value = writeArg(arg, scope);
-  return key === value ? key : `${key}: ${value}`;
+  return isNode(arg) && key === value ? key : `${key}: ${value}`;
 }
 
 function writeNumber(value: number): string {

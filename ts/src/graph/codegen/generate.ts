@@ -57,6 +57,7 @@ export function generateCode(graph: Graph, { form = "function", verbose }: CodeO
     parameters: body.parameters,
     returns: body.returns,
     isExpanded: verbose?.expandedDef ?? false,
+    newName: (name) => body.newName(name),
   });
   const lineMap = new Map<number, Node>();
   lines.forEach(({ node }, at) => {
@@ -71,6 +72,7 @@ class Body {
   readonly parameters: Parameter[] = [];
   readonly lines: CodeLine[] = [];
   returns = "";
+  #rest: Node | undefined;
   readonly #scope: Scope;
   readonly #annotator: Annotator;
   readonly #released: ReadonlyMap<Node, readonly Node[]>;
@@ -86,6 +88,10 @@ class Body {
       this.#write(node, graph);
     }
     if (graph.outputNode() === undefined) this.lines.push({ text: "return null;" });
+  }
+
+  newName(name: string): string {
+    return this.#scope.names.create(name);
   }
 
   get globals(): ReadonlyMap<string, CodeGlobal> {
@@ -122,20 +128,21 @@ class Body {
   #parameter(node: Node): void {
     const name = this.#scope.local(node);
     const type = this.#annotator.type(node);
-    const previous = this.parameters.at(-1);
     const [initial] = node.args;
-    if (previous?.node.target.startsWith("*") === true && !previous.node.target.startsWith("**")) {
+    const isOptions = node.target.startsWith("**");
+    const isRest = !isOptions && node.target.startsWith("*");
+    const empty = isOptions ? "{}" : isRest ? "[]" : undefined;
+    const value = initial === undefined ? empty : this.#writer(initial);
+    if (this.#rest !== undefined) {
       // As in the interpreter, `*rest` takes all the inputs that there are, and leaves none.
-      if (initial === undefined && !node.target.startsWith("*")) throw behindRest(node, previous.node);
-      const value = initial === undefined ? (node.target.startsWith("**") ? "{}" : "[]") : this.#writer(initial);
+      if (value === undefined) throw behindRest(node, this.#rest);
       this.#push(node, `let ${name}${type} = ${value};`);
-      return;
+    } else if (isRest) {
+      this.#rest = node;
+      this.parameters.push({ name, declaration: `...${name}${type}` });
+    } else {
+      this.parameters.push({ name, declaration: `${name}${type}${value === undefined ? "" : ` = ${value}`}` });
     }
-    const isRest = node.target.startsWith("*") && !node.target.startsWith("**");
-    const value = initial === undefined && node.target.startsWith("**") ? "{}" : undefined;
-    const written = initial === undefined ? value : this.#writer(initial);
-    const declaration = `${isRest ? "..." : ""}${name}${type}${written === undefined ? "" : ` = ${written}`}`;
-    this.parameters.push({ node, name, declaration });
   }
 
   #assign(node: Node, expression: string): void {

@@ -77,9 +77,9 @@ export class CodeNames {
     return /^[A-Za-z_]\w*$/.test(name) && this.#names.reserve(name);
   }
 
-  /** A free name for a variable, close to this one. */
+  /** A free name for a variable: this one, or one close to it. */
   create(name: string): string {
-    return this.#names.createName(name);
+    return this.reserve(name) ? name : this.#names.createName(name);
   }
 
   /** Refers to an export of this package. */
