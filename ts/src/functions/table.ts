@@ -10,7 +10,7 @@ import { fxError } from "../errors.ts";
 import type { NamedTarget } from "../graph/target.ts";
 import { type Recorder, recorderOf } from "../trace/record.ts";
 import { enter, leave } from "../trace/stack.ts";
-import { type CallArguments, joinArguments, splitArguments } from "./naming.ts";
+import { type CallArguments, joinArguments, pythonName, splitArguments } from "./naming.ts";
 
 /** How a function is described to the table. */
 export interface FunctionOptions {
@@ -82,9 +82,11 @@ export function isDefined(target: string): boolean {
   return table.has(target);
 }
 
-/** Whether the options of a function keep the spelling of their keys. */
-export function isVerbatim(target: string): boolean {
-  return table.get(target)?.verbatim ?? false;
+/** Whether some function has this name, in either spelling, whatever it is qualified with. */
+export function hasFunctionNamed(name: string): boolean {
+  const ending = `.${pythonName(name)}`;
+  for (const target of table.keys()) if (target.endsWith(ending) || target === name) return true;
+  return false;
 }
 
 /** Python's parameter list of a function, where it is known. */

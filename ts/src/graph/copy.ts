@@ -60,6 +60,5 @@ export function cloneInto(res: Graph, source: Graph): Graph {
   }
   res.setNames(source.names.clone());
   res.hooks.addAll(source.hooks);
-  res.setCodegen(source.codegen);
   return res;
 }

@@ -3,7 +3,8 @@
  *
  * @module
  */
-import { shareStorage, Tensor } from "../tensor/tensor.ts";
+import { HostStorage } from "../tensor/storage.ts";
+import { Tensor, tensorBytes } from "../tensor/tensor.ts";
 
 /** How a parameter is made. */
 export interface ParameterOptions {
@@ -12,8 +13,8 @@ export interface ParameterOptions {
 }
 
 /**
- * A tensor that is a parameter of the module that it is assigned to: `torch.nn.Parameter`. It shows the
- * elements of the tensor that it is made of, so that what is written to one is seen in the other.
+ * A tensor that is a parameter of the module that it is assigned to: `torch.nn.Parameter`. It holds a copy of the
+ * elements of the tensor that it is made of.
  *
  * @example
  * ```ts
@@ -23,13 +24,11 @@ export interface ParameterOptions {
  * ```
  */
 export class Parameter extends Tensor {
-  constructor(data: Tensor, { requiresGrad = true }: ParameterOptions = {}) {
-    super(data.dtype, data.shape, shareStorage(data));
-    this.requiresGrad = requiresGrad;
-  }
+  /** Whether gradients are wanted. */
+  requiresGrad: boolean;
 
-  /** PyTorch's `str(parameter)`. */
-  override toString(): string {
-    return `Parameter containing:\n${super.toString()}`;
+  constructor(data: Tensor, { requiresGrad = true }: ParameterOptions = {}) {
+    super(data.dtype, data.shape, new HostStorage(tensorBytes(data).slice()));
+    this.requiresGrad = requiresGrad;
   }
 }

@@ -64,6 +64,11 @@ export function nodeOf(proxy: TracedValue): Node {
   return state.node;
 }
 
+/** The node of a traced value if it has one already: an attribute has none before it is used. */
+export function nodeIfKnown(proxy: TracedValue): Node | undefined {
+  return stateOf(proxy).node;
+}
+
 function stateOf(proxy: TracedValue): State {
   return Reflect.get(proxy, STATE) as State;
 }
@@ -87,6 +92,11 @@ function describe(state: State): string {
 
 /** What a parameter knows of itself while its shape is a constant. */
 const SHAPE_MEMBERS: ReadonlySet<string> = new Set(["shape", "size", "dim", "ndim", "numel", "nelement"]);
+
+/** Whether a parameter knows this of itself while its shape is a constant. */
+export function isShapeMember(name: string): boolean {
+  return SHAPE_MEMBERS.has(name);
+}
 
 /** Operators and what to write for them. */
 const COERCION_HELP =
@@ -120,7 +130,7 @@ const HANDLER: ProxyHandler<Target> = {
     if (/^\d+$/.test(key)) {
       return recorded(HANDLER.get, state.tracer, "call_function", "operator.getitem", [receiver, Number(key)], {});
     }
-    if (state.known !== undefined && SHAPE_MEMBERS.has(key)) {
+    if (state.known !== undefined && isShapeMember(key)) {
       const member: unknown = Reflect.get(state.known, key);
       return typeof member === "function" ? member.bind(state.known) : member;
     }

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { fxError } from "../errors.ts";
+import { type FxError, fxError } from "../errors.ts";
 import { splitArguments } from "../functions/naming.ts";
 import type { Arg, ArgInput } from "../graph/args.ts";
 import { Graph } from "../graph/graph.ts";
@@ -17,10 +17,12 @@ import {
   type ModuleCall,
   type ModuleObserver,
   observeModules,
+  unboundForwardOf,
 } from "../nn/module.ts";
 import { Tensor } from "../tensor/tensor.ts";
-import { proxyOf, type TracedValue } from "./proxy.ts";
+import { isShapeMember, proxyOf, type TracedValue } from "./proxy.ts";
 import { createInputs, type ConcreteArgs } from "./inputs.ts";
+import { checkSource, type SourceContext } from "./sourceCheck.ts";
 import { CapturedStack, enter, leave, traceError } from "./stack.ts";
 import { TracerBase } from "./tracerBase.ts";
 
@@ -73,6 +75,8 @@ export class Tracer extends TracerBase implements ModuleObserver {
   root: Module = new Module();
   /** Whether nodes note where in the user's source they were recorded. */
   recordStackTraces = true;
+  /** Whether the source of traced functions is checked for what a trace cannot see: `if (x)`, `x === y`. */
+  checkSources = true;
   /** Whether reading a buffer is recorded as reading a parameter is. */
   proxyBufferAttributes = false;
   /** Whether the shapes of parameters are constants. */
@@ -119,7 +123,10 @@ export class Tracer extends TracerBase implements ModuleObserver {
     this.#scope = { path, type: module.className, key: count === 0 ? path : `${path}@${count}`, outer: scope };
     const outer = enter(entry);
     try {
-      if (!this.isLeafModule(module, path)) return run(...given);
+      if (!this.isLeafModule(module, path)) {
+        this.#checkSource(unboundForwardOf(module), given, module);
+        return run(...given);
+      }
       const { args, kwargs } = splitArguments(given, !isBuiltinModule(module));
       return this.createProxy("call_module", path, args, kwargs);
     } finally {
@@ -130,8 +137,7 @@ export class Tracer extends TracerBase implements ModuleObserver {
 
   /** What reading an attribute of a module gives while it is traced: a recorded parameter, and buffers as they are. */
   readAttribute(_module: Module, _name: string, { kind, tensor }: Attribute & { readonly tensor: Tensor }): unknown {
-    const isRecorded = kind === "parameter" || (kind === "buffer" && this.proxyBufferAttributes);
-    const path = isRecorded ? this.#tensorPaths.get(tensor) : undefined;
+    const path = this.#isRecorded(kind) ? this.#tensorPaths.get(tensor) : undefined;
     if (path === undefined) return tensor;
     let proxy = this.#parameters.get(path);
     if (proxy === undefined) {
@@ -150,7 +156,11 @@ export class Tracer extends TracerBase implements ModuleObserver {
     const run = root instanceof Module ? forwardOf(root) : (root as (...args: unknown[]) => unknown);
     return observeModules(this, () => {
       const inputs = createInputs(this, root, options);
-      const result = inputs.run(run);
+      const result = inputs.run((...args) => {
+        if (root instanceof Module) this.#checkSource(unboundForwardOf(root), args, root);
+        else this.#checkSource(root, args);
+        return run(...args);
+      });
       this.createNode("output", "output", [this.createArg(result)], {}, undefined, options.annotations?.["return"]);
       inputs.finish(this.graph);
       return this.graph;
@@ -190,6 +200,28 @@ export class Tracer extends TracerBase implements ModuleObserver {
 
   protected override createModuleArg(module: Module): Arg {
     return this.createNode("get_attr", this.pathOfModule(module), [], {});
+  }
+
+  /** Tells of something that may be wrong with the trace, once for each function; by default on the console. */
+  protected warn(warning: FxError): void {
+    // oxlint-disable-next-line no-console -- the trace goes on, and whoever traces has to look
+    console.warn(warning.message);
+  }
+
+  #isRecorded(kind: Attribute["kind"]): boolean {
+    return kind === "parameter" || (kind === "buffer" && this.proxyBufferAttributes);
+  }
+
+  /** Refuses a function of the user's that decides something which the trace could not see. */
+  #checkSource(fn: Traceable & Function, args: readonly unknown[], module?: Module): void {
+    if (!this.checkSources || module instanceof GraphModule) return;
+    const context: SourceContext = {
+      ...(module === undefined ? {} : { module }),
+      isRecorded: (kind) => this.#isRecorded(kind),
+      isKnown: (part) => this.paramShapesConstant && isShapeMember(part),
+      isLeaf: (inner) => this.isLeafModule(inner, this.#paths.get(inner) ?? ""),
+    };
+    for (const warning of checkSource(fn, args, context)) this.warn(warning);
   }
 
   /** Notes where every module and tensor of the root is; of several paths the first. */

@@ -9,15 +9,17 @@
 import type { Finding } from "./findings.ts";
 import { type ParsedFunction, parseFunction, type Unparsed } from "./parse.ts";
 import { Scope } from "./scope.ts";
-import { type FunctionSignature, type Parameter, parameter, signatureOf } from "./signature.ts";
-import type { FunctionSyntax, Syntax } from "./syntax.ts";
-import { ALWAYS, type FunctionShape, shaped, type Source, type Sources, type Value } from "./value.ts";
+import { type FunctionSignature, parameter, signatureOf } from "./signature.ts";
+import type { FunctionSyntax } from "./syntax.ts";
+import { ALWAYS, type FunctionShape, shaped, type Source, type Sources, tracedBy, type Value } from "./value.ts";
 import type { MethodCall, UncheckedCall } from "./knowledge.ts";
 import { Walk } from "./walk.ts";
 
 /** What was found in a function. */
 export interface Analysis {
   readonly signature: FunctionSignature;
+  /** The parameters that may be null, as the function says. */
+  readonly optional: ReadonlySet<string>;
   /** What counts if one of its sources is traced. */
   readonly findings: readonly Finding[];
   /** Calls of functions that were not read. */
@@ -60,6 +62,7 @@ function analyse(parsed: ParsedFunction, options: AnalysisOptions): Analysis {
   const { source, shift } = parsed;
   return {
     signature: signatureOf(parsed),
+    optional: optionalParameters(parsed.node, parsed.source),
     findings: [...refused(parsed.node, source), ...walk.findings.values()].map((it) => shifted(it, shift)),
     unchecked: [...walk.unchecked.values()].map((it) => shifted(it, shift)),
     calls: [...walk.calls.values()],
@@ -85,8 +88,7 @@ export function enter(
   node.params.forEach((param, index) => {
     const it = parameter(param, index, text);
     const traced = walk.sourceOf({ kind: "parameter", name: it.name });
-    const nullable = mayBeNull(param, it) ? traced : 0n;
-    let given: Value = { traced, nullable, shapes: new Set() };
+    let given: Value = { ...tracedBy(traced), nullable: traced };
     if (it.kind === "rest" || structured?.has(it.name) === true) {
       const held = walk.container(it.kind === "rest" ? "array" : "object", param);
       held.elements.add(given);
@@ -111,10 +113,14 @@ export function refused(node: FunctionSyntax, text: string): Finding[] {
   return [{ kind, construct: kind, snippet: head, ...at, sources: ALWAYS }];
 }
 
-/** A parameter may stand for null if it says so: by its default, or with TypeScript's question mark. */
-function mayBeNull(param: Syntax, { default: given }: Parameter): boolean {
-  if ("optional" in param && param.optional === true) return true;
-  return given?.isConstant === true && (given.value === null || given.value === undefined);
+/** The parameters that may be null, for all that the source says: by their default, or with TypeScript's question mark. */
+export function optionalParameters(node: FunctionSyntax, text: string): ReadonlySet<string> {
+  const optional = node.params.filter((param, index) => {
+    if ("optional" in param && param.optional === true) return true;
+    const { default: given } = parameter(param, index, text);
+    return given?.isConstant === true && (given.value === null || given.value === undefined);
+  });
+  return new Set(optional.map((param) => parameter(param, node.params.indexOf(param), text).name));
 }
 
 /** Takes off what stands in front of the function's own text on its first line. */

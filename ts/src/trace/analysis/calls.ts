@@ -15,6 +15,7 @@ import {
   join,
   joinAll,
   PLAIN,
+  present,
   shaped,
   type Sources,
   tracedBy,
@@ -249,7 +250,7 @@ export const GLOBALS: ReadonlyMap<string, Row> = new Map<string, Row>([
  */
 export const CHECKED: ReadonlyMap<string, Row> = new Map<string, Row>([
   ["$test", (call) => ({ ...PLAIN, shapes: arg(call, 0).shapes })],
-  ["$present", (call) => ({ ...arg(call, 0), nullable: 0n })],
+  ["$present", (call) => present(arg(call, 0))],
   ["$compare", plain],
   ["$predicate", plain],
   ["$method", (call) => tracedBy(call.walk.taint(arg(call, 0)))],
@@ -299,7 +300,7 @@ function keyed(call: Call, name: string, isMap: boolean): Value {
 function text(call: Call, name: string, value: Value): Value {
   const sources = call.walk.taint(value);
   call.walk.report("string", call.node, name, sources);
-  return { traced: sources, nullable: 0n, shapes: PLAIN.shapes };
+  return tracedBy(sources);
 }
 
 /** The contents of a container, and of the containers in it. */

@@ -9,25 +9,29 @@
  */
 import { type Analysis, type AnalysisOptions, analyseFunction } from "./analysis.ts";
 import { type Finding, FINDINGS } from "./findings.ts";
-import type { Source, Sources } from "./value.ts";
+import { ALWAYS, type Source, type Sources } from "./value.ts";
 import type { MethodCall, UncheckedCall } from "./knowledge.ts";
 
-/** What a trace knows of a function and of the module that it belongs to. */
-export interface CheckOptions extends AnalysisOptions {
+/** How the parameters of a function are given. */
+export interface Given extends AnalysisOptions {
   /** The parameters that are given as plain values. */
   readonly concrete?: ReadonlySet<string>;
   /**
-   * The parameters that are there, though the function has a default of null for them: comparing them with null is
-   * what the trace is about, and not a question that it cannot answer.
+   * The parameters that are traced and never stand for null: comparing them with null is no question. Without it, those
+   * for which the source does not say that they may be left out.
    */
   readonly given?: ReadonlySet<string>;
+}
+
+/** What a trace knows of a function and of the module that it belongs to. */
+export interface CheckOptions extends Given {
   /**
    * Whether a member of the module is traced, or a part of one that is: `["bn", "weight"]`, `["bn", "weight", "grad"]`.
    * A `*` in the path stands for any element.
    */
   readonly isTraced?: (path: readonly string[]) => boolean;
-  /** The function that a call of a method reaches, if it is one that the trace runs through. */
-  readonly method?: (call: MethodCall) => Function | undefined;
+  /** The function that a call of a method in a function reaches, if it is one that the trace runs through. */
+  readonly method?: (call: MethodCall, from: Function) => Function | undefined;
 }
 
 /** Where something was found: in which function, and what. */
@@ -49,7 +53,7 @@ export interface CheckResult {
 /** Checks a function, and the methods of the module that it calls, before it is traced. */
 export function checkFunction(fn: Function, options: CheckOptions = {}): CheckResult {
   const check = new Check(options);
-  check.run(fn, options.concrete ?? new Set());
+  check.run(fn, options);
   const { findings, notes, unchecked } = check;
   return { findings: [...findings.values()], notes: [...notes.values()], unchecked: [...unchecked.values()] };
 }
@@ -65,21 +69,26 @@ class Check {
     this.#options = options;
   }
 
-  /** Checks a function with those parameters plain; says whether its result is traced. */
-  run(fn: Function, concrete: ReadonlySet<string>): boolean {
-    const key = [...concrete].toSorted().join();
+  /** Checks a function that is given that; says whether its result is traced. */
+  run(fn: Function, given: Given): boolean {
+    const key = keyOf(given);
     const visits = this.#visited.get(fn) ?? new Map<string, boolean>();
     this.#visited.set(fn, visits);
     const known = visits.get(key);
     if (known !== undefined) return known;
     // A method that calls itself is taken to give a traced value until it is known what it gives.
     visits.set(key, true);
-    const analysis = analyseFunction(fn, this.#options);
-    if (typeof analysis === "string") return true;
-    const active = this.#active(analysis, concrete);
+    const analysis = analyseFunction(fn, given);
+    if (typeof analysis === "string") {
+      const at = { callee: fn.name || "the function", line: 1, column: 1, sources: ALWAYS };
+      if (analysis !== "class") this.unchecked.set(at, { fn, at });
+      return true;
+    }
+    const nullable = nullableSources(analysis, given);
+    const active = this.#active(fn, analysis, given, nullable);
     for (const at of analysis.findings) {
       const { level } = FINDINGS[at.kind];
-      const counts = (at.sources & (at.kind === "nullish" ? active & ~this.#given(analysis) : active)) !== 0n;
+      const counts = (at.sources & active & (at.kind === "nullish" ? nullable : ALWAYS)) !== 0n;
       if (counts && level === "unseen") this.findings.set(at, { fn, at });
       else if (counts && level === "note") this.notes.set(at, { fn, at });
     }
@@ -90,13 +99,13 @@ class Check {
   }
 
   /** The sources of an analysis that are traced, and the bit that every trace has. */
-  #active(analysis: Analysis, concrete: ReadonlySet<string>): Sources {
+  #active(fn: Function, analysis: Analysis, { concrete }: Given, nullable: Sources): Sources {
     // The bit above all sources stands for what counts in every trace.
     let active = 1n << BigInt(analysis.sources.length);
     const methods: [Sources, MethodCall][] = [];
     analysis.sources.forEach((source, index) => {
       const bit = 1n << BigInt(index);
-      if (source.kind === "parameter") active |= concrete.has(source.name) ? 0n : bit;
+      if (source.kind === "parameter") active |= concrete?.has(source.name) === true ? 0n : bit;
       else if (source.kind === "member") active |= this.#isTraced(source.path) ? bit : 0n;
       else if (source.kind === "part")
         active |= this.#isTraced(source.path) && this.#isTraced(source.path.slice(0, -1)) ? bit : 0n;
@@ -105,7 +114,8 @@ class Check {
     // What a method gives may be an argument of another one, so this is repeated until nothing is added.
     for (let before = 0n; before !== active; ) {
       before = active;
-      for (const [bit, call] of methods) if ((active & bit) === 0n && this.#gives(call, active)) active |= bit;
+      for (const [bit, call] of methods)
+        if ((active & bit) === 0n && this.#gives(fn, call, active, nullable)) active |= bit;
     }
     return active;
   }
@@ -114,37 +124,46 @@ class Check {
     return this.#options.isTraced?.(path) === true;
   }
 
-  #given(analysis: Analysis): Sources {
-    let given = 0n;
-    analysis.sources.forEach((source, index) => {
-      if (source.kind === "parameter" && this.#options.given?.has(source.name) === true) given |= 1n << BigInt(index);
-    });
-    return given;
-  }
-
   /** Whether a call gives a traced value. */
-  #gives(call: MethodCall, active: Sources): boolean {
+  #gives(from: Function, call: MethodCall, active: Sources, nullable: Sources): boolean {
     if (this.#isTraced(call.path)) return true;
     const isGiven = call.args.some((sources) => (sources & active) !== 0n);
-    const fn = this.#options.method?.(call);
+    const fn = this.#options.method?.(call, from);
     if (fn === undefined) return isGiven;
     const analysis = analyseFunction(fn);
     if (typeof analysis === "string") return isGiven;
-    return this.run(fn, plainParameters(analysis, call.args, active));
+    return this.run(fn, givenBy(analysis, call, active, nullable));
   }
 }
 
-/** The parameters that a call gives nothing traced for. */
-function plainParameters({ signature }: Analysis, args: readonly Sources[], active: Sources): ReadonlySet<string> {
-  const plain = signature.params.filter(({ kind }, index) => {
-    const given = kind === "rest" ? args.slice(index) : args.slice(index, index + 1);
-    return given.every((sources) => (sources & active) === 0n);
+/** What a call gives for the parameters of a method. */
+function givenBy({ signature }: Analysis, call: MethodCall, active: Sources, nullable: Sources): Given {
+  const [concrete, given] = [new Set<string>(), new Set<string>()];
+  signature.params.forEach(({ name, kind }, index) => {
+    const end = kind === "rest" ? call.args.length : index + 1;
+    if (call.args.slice(index, end).every((sources) => (sources & active) === 0n)) concrete.add(name);
+    if (call.nullable.slice(index, end).every((sources) => (sources & active & nullable) === 0n)) given.add(name);
   });
-  return new Set(plain.map((it) => it.name));
+  return { concrete, given };
+}
+
+/** The sources that may stand for null. */
+function nullableSources(analysis: Analysis, { given }: Given): Sources {
+  let sources = 0n;
+  analysis.sources.forEach((source, index) => {
+    if (source.kind !== "parameter") return;
+    const mayBeNull = given === undefined ? analysis.optional.has(source.name) : !given.has(source.name);
+    if (mayBeNull) sources |= 1n << BigInt(index);
+  });
+  return sources;
+}
+
+function keyOf({ concrete, given, structured }: Given): string {
+  return [concrete, given, structured].map((names) => [...(names ?? [])].toSorted().join()).join(";");
 }
 
 function callOf(analysis: Analysis, source: Source & { readonly kind: "method" }): MethodCall {
   const name = source.path.join(".");
   const call = analysis.calls.find((it) => (it.root === "super" ? ["super", ...it.path] : it.path).join(".") === name);
-  return call ?? { root: "this", path: source.path, args: [] };
+  return call ?? { root: "this", path: source.path, args: [], nullable: [] };
 }

@@ -194,7 +194,7 @@ export abstract class Expressions extends Invocations {
       this.report("key", node, operator, left.traced);
       this.report("keys", node, operator, right.traced);
     } else if (isNullish(node.left) || isNullish(node.right)) {
-      this.report("nullish", node, operator, left.nullable | right.nullable);
+      this.asksNull(node, operator, join(left, right));
     } else if (!isTypeof(node.left) && !isTypeof(node.right)) {
       this.report("comparison", node, operator, this.identity(left) | this.identity(right));
     }
@@ -242,7 +242,7 @@ export abstract class Expressions extends Invocations {
 
   protected nullish(node: Syntax, scope: Scope, construct: string): Value {
     const value = this.value(node, scope);
-    this.report("nullish", bare(node), construct, value.nullable);
+    this.asksNull(bare(node), construct, value);
     return present(value);
   }
 
@@ -360,7 +360,7 @@ export abstract class Expressions extends Invocations {
       const receiver = this.holder(inner, scope);
       const name = keyName(inner.property, inner.computed);
       const method = this.read(receiver, inner, scope);
-      if (isOptional) this.report("nullish", inner, "?.", method.nullable);
+      if (isOptional) this.asksNull(inner, "?.", method);
       return this.callMethod(node, receiver, name, method, args);
     }
     const fn = isOptional ? this.nullish(inner, scope, "?.") : this.value(inner, scope);

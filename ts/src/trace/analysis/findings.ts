@@ -75,6 +75,12 @@ export const FINDINGS = {
       "say that it is not there with symbolicTrace(fn, { concreteArgs: { name: null } }), " +
       "or make a second function for when it is there, without the default",
   },
+  absent: {
+    error: "TraceControlFlow",
+    level: "unseen",
+    says: "asks whether a part of a traced value is there; a traced value has every part",
+    help: "read the part without asking, or give the structure with symbolicTrace(fn, { concreteArgs })",
+  },
   default: {
     error: "TraceControlFlow",
     level: "unseen",
@@ -243,9 +249,29 @@ export interface Finding {
   readonly sources: Sources;
 }
 
+/** How a construct reads around the value that it asks about. */
+const AROUND: Readonly<Record<string, (value: string) => string>> = {
+  if: (value) => `if (${value})`,
+  while: (value) => `while (${value})`,
+  "do while": (value) => `do … while (${value})`,
+  for: (value) => `for (…; ${value}; …)`,
+  "for of": (value) => `for (… of ${value})`,
+  "for in": (value) => `for (… in ${value})`,
+  switch: (value) => `switch (${value})`,
+  case: (value) => `case ${value}:`,
+  "!": (value) => `!${value}`,
+  "?:": (value) => `${value} ? … : …`,
+  "&&": (value) => `${value} && …`,
+  "||": (value) => `${value} || …`,
+  "??": (value) => `${value} ?? …`,
+  "?.": (value) => `${value}?.`,
+  "&&=": (value) => `${value} &&= …`,
+  "||=": (value) => `${value} ||= …`,
+  "??=": (value) => `${value} ??= …`,
+  predicate: (value) => `=> ${value}`,
+};
+
 /** A finding in one sentence: what happens where. */
 export function describeFinding({ kind, construct, snippet }: Finding): string {
-  const named =
-    snippet.includes(construct) || construct === "" ? `\`${snippet}\`` : `\`${construct}\` of \`${snippet}\``;
-  return `${named} ${FINDINGS[kind].says}`;
+  return `\`${AROUND[construct]?.(snippet) ?? snippet}\` ${FINDINGS[kind].says}`;
 }

@@ -109,10 +109,11 @@ export abstract class Invocations extends Knowledge {
   /** A call of a method of the module or of a part of it: whether its result is traced is known when tracing. */
   protected callMember(root: "this" | "super", path: readonly string[], args: readonly Value[]): Value {
     const key = `${root}.${path.join(".")}`;
-    const call = this.calls.get(key) ?? { root, path, args: [] };
+    const call = this.calls.get(key) ?? { root, path, args: [], nullable: [] };
     this.calls.set(key, call);
     args.forEach((it, index) => {
       call.args[index] = (call.args[index] ?? 0n) | this.taint(it);
+      call.nullable[index] = (call.nullable[index] ?? 0n) | it.nullable;
     });
     this.callbacks(args);
     const source = this.sourceOf({ kind: "method", path: root === "super" ? ["super", ...path] : path });

@@ -31,6 +31,8 @@ export interface MethodCall {
   readonly path: readonly string[];
   /** What the arguments come from, by position. */
   readonly args: Sources[];
+  /** Which of them are given as they are, so that they are null where those are. */
+  readonly nullable: Sources[];
 }
 
 /** A call of a function whose source the analysis cannot see, with a traced argument. */
@@ -116,6 +118,12 @@ export abstract class Knowledge implements CallWalk, Clock {
       endColumn: to.column + 1,
       sources: sources | (known?.sources ?? 0n),
     });
+  }
+
+  /** Reports that something asks whether a value is null. */
+  protected asksNull(node: Syntax, construct: string, value: Value): void {
+    this.report("nullish", node, construct, value.nullable);
+    this.report("absent", node, construct, value.attributes & ~value.nullable);
   }
 
   taint(value: Value, seen: Set<Shape> = new Set()): Sources {
@@ -207,8 +215,8 @@ export abstract class Knowledge implements CallWalk, Clock {
       if (shape.kind !== "object" && !isIndex) return PLAIN;
       return join(shape.named.get(name)?.value ?? PLAIN, shape.elements.value);
     });
-    const traced =
-      name === "length" ? PLAIN : { ...PLAIN, traced: object.traced, nullable: isIndex ? 0n : object.traced };
+    const whole = tracedBy(name === "length" ? 0n : object.traced);
+    const traced = isIndex ? whole : { ...whole, attributes: whole.traced };
     return joinAll([traced, ...parts]);
   }
 

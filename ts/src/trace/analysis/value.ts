@@ -31,8 +31,10 @@ export type Source =
 export interface Value {
   /** The sources because of which it may be a traced value. */
   readonly traced: Sources;
-  /** Those of them for which it may stand for null: a parameter that may be left out, an attribute of a traced value. */
+  /** Those of them that it is itself, so that it stands for null if they do: a parameter as it was given. */
   readonly nullable: Sources;
+  /** Those of them that it is an attribute of, which may be null in any tensor: `x.grad`. */
+  readonly attributes: Sources;
   /** The things that it may be, of which something is known. */
   readonly shapes: ReadonlySet<Shape>;
 }
@@ -70,7 +72,7 @@ export interface FunctionShape {
 }
 
 /** A value of which nothing is traced. */
-export const PLAIN: Value = { traced: 0n, nullable: 0n, shapes: new Set() };
+export const PLAIN: Value = { traced: 0n, nullable: 0n, attributes: 0n, shapes: new Set() };
 
 /** A place that values are put into. */
 export class Cell {
@@ -100,9 +102,16 @@ export function join(first: Value, second: Value): Value {
   if (first === PLAIN) return second;
   const traced = first.traced | second.traced;
   const nullable = first.nullable | second.nullable;
+  const attributes = first.attributes | second.attributes;
   const isWider = ![...second.shapes].every((shape) => first.shapes.has(shape));
-  if (traced === first.traced && nullable === first.nullable && !isWider) return first;
-  return { traced, nullable, shapes: isWider ? new Set([...first.shapes, ...second.shapes]) : first.shapes };
+  const isSame = traced === first.traced && nullable === first.nullable && attributes === first.attributes;
+  if (isSame && !isWider) return first;
+  return {
+    traced,
+    nullable,
+    attributes,
+    shapes: isWider ? new Set([...first.shapes, ...second.shapes]) : first.shapes,
+  };
 }
 
 /** Any of the values. */
@@ -114,17 +123,17 @@ export function joinAll(values: Iterable<Value>): Value {
 
 /** A traced value that is never null. */
 export function tracedBy(sources: Sources): Value {
-  return sources === 0n ? PLAIN : { traced: sources, nullable: 0n, shapes: PLAIN.shapes };
+  return sources === 0n ? PLAIN : { ...PLAIN, traced: sources };
 }
 
 /** A value of which only a shape is known. */
 export function shaped(shape: Shape): Value {
-  return { traced: 0n, nullable: 0n, shapes: new Set([shape]) };
+  return { ...PLAIN, shapes: new Set([shape]) };
 }
 
 /** The value when it is known not to be null. */
 export function present(value: Value): Value {
-  return value.nullable === 0n ? value : { ...value, nullable: 0n };
+  return (value.nullable | value.attributes) === 0n ? value : { ...value, nullable: 0n, attributes: 0n };
 }
 
 /** Everything that stands in a container. */

@@ -71,7 +71,7 @@ const FOUND: [name: string, source: string, ...expected: string[]][] = [
   ["=== null on a parameter that may be null", "(x, y = null) => y === null ? x : y", "nullish ==="],
   ["!= undefined", "(x, y = void 0) => y != void 0 ? x : y", "nullish !="],
   ["??=", "(x, y = null) => { let z = y; z ??= x; return z; }", "nullish ??="],
-  ["an attribute that may be null", "(x) => x.grad === null ? 1 : 2", "nullish ==="],
+  ["an attribute that may be null", "(x) => x.grad === null ? 1 : 2", "absent ==="],
   ["a default of a part", "({ a = 1 }) => a", "default ="],
   ["a default of an element", "([a, b = 1]) => [a, b]", "default ="],
   ["the count of the arguments", "function(x) { return arguments.length > 1 ? x : 1; }", "arguments arguments"],
@@ -216,7 +216,7 @@ describe("what counts for one trace", () => {
 
   it("is what stands in a structure, and not the structure", () => {
     const fn = read("({ x, mask = null }) => mask === null ? x.any() ? 1 : 2 : mask");
-    expect(found(fn)).toEqual(["default =", "nullish ===", "test ?:"]);
+    expect(found(fn)).toEqual(["default =", "absent ===", "test ?:"]);
     const structured = new Set(["arg0"]);
     expect(found(fn, { structured })).toEqual(["test ?:"]);
   });

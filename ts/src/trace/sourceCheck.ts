@@ -1,0 +1,197 @@
+/**
+ * The check of a function's source before it is traced.
+ *
+ * It stands between the analysis, which knows the source, and the tracer, which knows the values: which arguments are
+ * traced and which are plain, which members of the module are recorded, and what its methods are.
+ *
+ * @module
+ */
+import { type FxError, fxError } from "../errors.ts";
+import { hasFunctionNamed } from "../functions/table.ts";
+import type { Node } from "../graph/node.ts";
+import { type Attribute, Module } from "../nn/module.ts";
+import { analyseFunction } from "./analysis/analysis.ts";
+import { type CheckOptions, type CheckResult, checkFunction, type Found } from "./analysis/check.ts";
+import { describeFinding, type Finding, FINDINGS } from "./analysis/findings.ts";
+import { functionSignature } from "./analysis/signature.ts";
+import type { MethodCall } from "./analysis/knowledge.ts";
+import { isProxy, nodeIfKnown } from "./proxy.ts";
+import { isTraced } from "./record.ts";
+
+/** What the tracer knows of a function that is about to run. */
+export interface SourceContext {
+  /** The module whose `forward` it is. */
+  readonly module?: Module;
+  /** Whether reading a tensor of a module is recorded. */
+  readonly isRecorded: (kind: Attribute["kind"]) => boolean;
+  /** Whether a part of a parameter is known while tracing: its shape. */
+  readonly isKnown: (part: string) => boolean;
+  /** Whether a call of the module becomes one node. */
+  readonly isLeaf: (module: Module) => boolean;
+}
+
+/**
+ * Refuses a function in whose source something is decided that the trace could not see; gives warnings for what could
+ * not be read.
+ */
+export function checkSource(fn: Function, args: readonly unknown[], context: SourceContext): FxError[] {
+  if (isUnremarkable(fn)) return [];
+  const result = checkFunction(fn, checkOptions(fn, args, context));
+  if (result.findings.length > 0) throw refusal(result.findings, context);
+  return warnings(result, context).filter((warning) => isNew(fn, warning));
+}
+
+/** What was told of each function. */
+const TOLD = new WeakMap<Function, Set<string>>();
+
+function isNew(fn: Function, { reason }: FxError): boolean {
+  const told = TOLD.get(fn) ?? new Set();
+  TOLD.set(fn, told);
+  return told.size !== told.add(reason).size;
+}
+
+/** Whether nothing is in a function that any trace could stumble over: then nothing more is asked. */
+function isUnremarkable(fn: Function): boolean {
+  const analysis = analyseFunction(fn);
+  if (typeof analysis === "string") return false;
+  const { findings, unchecked, calls } = analysis;
+  if (unchecked.length > 0 || findings.some(({ kind }) => FINDINGS[kind].level !== "seen")) return false;
+  return calls.every(({ root, path }) => root === "this" && isDispatch(path.at(-1)));
+}
+
+/** Whether a method of a module only calls `forward`, which the tracer sees. */
+function isDispatch(name: string | undefined): boolean {
+  return name === "forward" || name === "call";
+}
+
+function checkOptions(fn: Function, args: readonly unknown[], context: SourceContext): CheckOptions {
+  const [concrete, given, structured] = [new Set<string>(), new Set<string>(), new Set<string>()];
+  const signature = functionSignature(fn);
+  const params = typeof signature === "string" ? [] : signature.params;
+  params.forEach(({ name, kind }, index) => {
+    const value = kind === "rest" ? args.slice(index) : args[index];
+    if (isProxy(value)) {
+      if (!mayBeNull(nodeIfKnown(value))) given.add(name);
+    } else if (holdsTraced(value)) structured.add(name);
+    else concrete.add(name);
+  });
+  const { module } = context;
+  if (module === undefined) return { concrete, given, structured };
+  return {
+    concrete,
+    given,
+    structured,
+    isTraced: (path) => isTracedMember(module, path, context),
+    method: (call, from) => methodOf(module, call, from, context),
+  };
+}
+
+/** A traced value may stand for null if it is an input with a default of null, or an attribute of unknown value. */
+function mayBeNull(node: Node | undefined): boolean {
+  if (node === undefined) return true;
+  return node.op === "placeholder" && node.args.length > 0 && node.args[0] === null;
+}
+
+/** Containers deeper than this are not looked into, as when they are recorded. */
+const MAX_DEPTH = 500;
+
+function holdsTraced(value: unknown, depth = 0): boolean {
+  if (isTraced(value)) return true;
+  if (typeof value !== "object" || value === null || value instanceof Module || depth > MAX_DEPTH) return false;
+  const items = value instanceof Map || value instanceof Set ? [...value.values()] : Object.values(value);
+  return items.some((item) => holdsTraced(item, depth + 1));
+}
+
+function isTracedMember(root: Module, path: readonly string[], { isRecorded, isKnown }: SourceContext): boolean {
+  let modules: readonly Module[] = [root];
+  for (const [index, name] of path.entries()) {
+    const attributes = modules.flatMap((module) => {
+      const one = module.attributes.get(name);
+      return name === "*" ? [...module.attributes.values()] : one === undefined ? [] : [one];
+    });
+    const part = path[index + 1];
+    const isPartKnown = part !== undefined && isKnown(part);
+    if (attributes.some((it) => it.kind !== "module" && !isPartKnown && isRecorded(it.kind))) return true;
+    modules = attributes.flatMap((it) => (it.kind === "module" ? [it.module] : []));
+  }
+  return false;
+}
+
+/** The function that a call of a method runs, if it runs as a part of this trace. */
+function methodOf(
+  root: Module,
+  { root: on, path }: MethodCall,
+  from: Function,
+  { isLeaf }: SourceContext,
+): Function | undefined {
+  const name = path.at(-1) ?? "";
+  if (on === "super") return path.length === 1 ? superMethod(root, name, from) : undefined;
+  if (isDispatch(name)) return undefined;
+  let owner: Module | undefined = root;
+  for (const part of path.slice(0, -1)) {
+    const attribute: unknown = owner.attributes.get(part);
+    const found: Module | undefined = isModuleAttribute(attribute) ? attribute.module : undefined;
+    if (found === undefined) return undefined;
+    owner = found;
+  }
+  const method: unknown = Reflect.get(owner, name);
+  const isOwn = typeof method === "function" && method !== Reflect.get(Module.prototype, name);
+  return isOwn && (owner === root || !isLeaf(owner)) ? method : undefined;
+}
+
+function isModuleAttribute(value: unknown): value is { readonly module: Module } {
+  return typeof value === "object" && value !== null && "module" in value;
+}
+
+/** The method of the class above the one that a function belongs to. */
+function superMethod(module: Module, name: string, from: Function): Function | undefined {
+  for (let it: unknown = Object.getPrototypeOf(module); it instanceof Module; it = Object.getPrototypeOf(it)) {
+    const owns = Object.values(Object.getOwnPropertyDescriptors(it)).some(({ value }) => value === from);
+    const above: unknown = Object.getPrototypeOf(it);
+    if (!owns || !(above instanceof Module) || above === Module.prototype) continue;
+    const method: unknown = Reflect.get(above, name);
+    return typeof method === "function" ? method : undefined;
+  }
+  return undefined;
+}
+
+/** One error for all that was found: the first place in its text, the others in its notes. */
+function refusal(findings: readonly Found<Finding>[], context: SourceContext): FxError {
+  const lines = findings.map(({ fn, at }) => `${describeFinding(at)} (${placeOf(fn, at, context)})`);
+  const [first] = findings;
+  const kind = first?.at.kind ?? "test";
+  const { error, help } = FINDINGS[kind];
+  return fxError(error, lines[0] ?? "", { notes: lines.slice(1), help });
+}
+
+function warnings({ notes, unchecked }: CheckResult, context: SourceContext): FxError[] {
+  const found = notes.map(({ fn, at }) => {
+    const { error, help } = FINDINGS[at.kind];
+    return fxError(error, `${describeFinding(at)} (${placeOf(fn, at, context)})`, { help });
+  });
+  const unread = unchecked.filter(({ at }) => !hasFunctionNamed(at.callee.slice(at.callee.lastIndexOf(".") + 1)));
+  return [
+    ...found,
+    ...unread.map(({ fn, at }) =>
+      fxError(
+        "TraceControlFlow",
+        `\`${at.callee}\` is given a traced value and its source cannot be seen (${placeOf(fn, at, context)})`,
+        {
+          help:
+            "if it decides something about the value, the trace has one branch only: check it with the lint rule or the " +
+            "build plugin, or record it as one call with wrap()",
+        },
+      ),
+    ),
+  ];
+}
+
+function placeOf(
+  fn: Function,
+  at: { readonly line: number; readonly column: number },
+  { module }: SourceContext,
+): string {
+  const owner = module === undefined ? "" : ` of ${module.className}`;
+  const name = fn.name === "" ? "the function" : fn.name;
+  return `line ${at.line}, column ${at.column} of ${name}${owner}`;
+}

@@ -1,0 +1,225 @@
+import { describe, expect, test, vi } from "vitest";
+import { defineFunction } from "../../src/functions/table.ts";
+import { type FxError, FxError as Refusal } from "../../src/errors.ts";
+import { markBuiltin } from "../../src/nn/builtin.ts";
+import { Module } from "../../src/nn/module.ts";
+import { Parameter } from "../../src/nn/parameter.ts";
+import { tensor } from "../../src/tensor/construct.ts";
+import type { Tensor } from "../../src/tensor/tensor.ts";
+import { symbolicTrace, type Traceable, Tracer } from "../../src/trace/tracer.ts";
+
+const relu = defineFunction("check.relu", (x: Tensor): Tensor => x);
+
+const any = defineFunction("check.any", (_x: Tensor): boolean => true);
+const dim = defineFunction("check.dim", (_x: Tensor): number => 3);
+
+
+
+class Leaf extends Module {
+  override forward(x: Tensor): Tensor {
+    return x;
+  }
+}
+markBuiltin(Leaf);
+
+class Loud extends Tracer {
+  readonly warnings: FxError[] = [];
+  protected override warn(warning: FxError): void {
+    this.warnings.push(warning);
+  }
+}
+
+function refusal(root: Traceable, tracer = new Tracer()): FxError {
+  try {
+    symbolicTrace(root, { tracer });
+  } catch (error) {
+    if (error instanceof Refusal) return error;
+    throw error;
+  }
+  throw new Error("it was not refused");
+}
+
+function graph(root: Traceable, tracer = new Tracer()): string {
+  return `${symbolicTrace(root, { tracer }).graph}`.split("\n").slice(1).join("\n").trim();
+}
+
+class Block extends Module {
+  leaf = new Leaf();
+  weight = new Parameter(tensor([1, 2]));
+  scale: Parameter | null = null;
+
+  override forward(x: Tensor, mask: Tensor | null = null): unknown {
+    const y = this.leaf.forward(x);
+    if (this.scale !== null) return relu(this.scale);
+    if (this.weight) return mask === null ? y : relu(mask);
+    return x;
+  }
+}
+
+class Calls extends Module {
+  block = new Block();
+  mode = "with";
+
+  override forward(x: Tensor): unknown {
+    return this.mode === "with" ? this.block.forward(x, relu(x)) : this.block.forward(x);
+  }
+}
+
+class Helped extends Module {
+  leaf = new Leaf();
+  width = 3;
+
+  helper(x: Tensor, n: number): unknown {
+    if (n === 3) return x;
+    return this.leaf.forward(x);
+  }
+
+  isWide(_x: Tensor): boolean {
+    return this.width > 2;
+  }
+
+  override forward(x: Tensor): unknown {
+    return this.isWide(x) ? this.helper(x, this.width) : x;
+  }
+}
+
+class HelpedByTraced extends Helped {
+  override forward(x: Tensor): unknown {
+    return this.helper(x, dim(x));
+  }
+}
+
+class Base extends Module {
+  override forward(x: Tensor): unknown {
+    return any(x) ? x : 1;
+  }
+}
+
+class Derived extends Base {
+  override forward(x: Tensor): unknown {
+    return super.forward(x);
+  }
+}
+
+class OnParameter extends Module {
+  weight = new Parameter(tensor([1, 2]));
+
+  override forward(x: Tensor): unknown {
+    if (this.weight.shape[0] === 2) return x;
+    return relu(x);
+  }
+}
+
+class Deep extends Module {
+  inner = new Base();
+
+  override forward(x: Tensor): unknown {
+    return this.inner.forward(x);
+  }
+}
+
+class Keeps extends Module {
+  last: Tensor | null = null;
+
+  override forward(x: Tensor): Tensor {
+    this.last = x;
+    return x;
+  }
+}
+
+describe("a trace refuses", () => {
+  test("what it could not see, with the place and what to write", () => {
+    const error = refusal((x: Tensor) => {
+      if (x) return x;
+      return 1;
+    });
+    expect(error.kind).toBe("TraceControlFlow");
+    expect(error.reason).toMatchInlineSnapshot(
+      `"\`if\` of \`x\` asks whether a traced value is true; JavaScript always says yes, and the other branch would be lost (line 2, column 8 of the function)"`,
+    );
+    expect(error.help).toContain("torch.where");
+  });
+
+  test("everything that it finds at once", () => {
+    const error = refusal((x: Tensor, y: Tensor) => (x === y ? 1 : any(x) ? 2 : 3));
+    expect([error.reason, ...error.notes]).toHaveLength(2);
+  });
+
+  test.each<[string, Traceable, string]>([
+    ["what a method of the module does with a traced value", new HelpedByTraced(), "helper of HelpedByTraced"],
+    ["what the base class does", new Derived(), "forward of Derived"],
+    ["what a sub-module does", new Deep(), "forward of Base"],
+    ["what is asked of a parameter of the module", new OnParameter(), "this.weight.shape[0] === 2"],
+    ["what is kept in the module", new Keeps(), "this.last"],
+  ])("%s", (_, root, text) => {
+    expect(refusal(root).message).toContain(text);
+  });
+});
+
+describe("a trace takes", () => {
+  test("an argument that is given or not as it is called", () => {
+    const calls = new Calls();
+    expect(graph(calls)).toContain("check.relu](args = (%relu,)");
+    calls.mode = "without";
+    expect(graph(calls)).not.toContain("check.relu");
+  });
+
+  test("methods of the module that decide by plain values", () => {
+    expect(graph(new Helped())).toContain("return x");
+  });
+
+  test("shapes of parameters that are constants", () => {
+    expect(graph(new OnParameter(), new Tracer({ paramShapesConstant: true }))).toContain("return x");
+  });
+
+  test("anything when it is told not to check", () => {
+    const tracer = new Tracer();
+    tracer.checkSources = false;
+    expect(graph(new Base(), tracer)).toContain("return x");
+  });
+});
+
+describe("a trace warns of", () => {
+  const calls = new Calls();
+    expect(graph(calls)).toContain("check.relu](args = (%relu,)");
+    calls.mode = "without";
+    expect(graph(calls)).not.toContain("check.relu");
+  });
+
+  test("methods of the module that decide by plain values", () => {
+    expect(graph(new Helped())).toContain("return x");
+  });
+
+  test("shapes of parameters that are constants", () => {
+    expect(graph(new OnParameter(), new Tracer({ paramShapesConstant: true }))).toContain("return x");
+  });
+
+  test("anything when it is told not to check", () => {
+    const tracer = new Tracer();
+    tracer.checkSources = false;
+    expect(graph(new Base(), tracer)).toContain("return x");
+  });
+});
+
+describe("a trace warns of", () => {
+  const unseen = (x: unknown): unknown => x;
+  const calls = (x: Tensor): unknown => unseen(x);
+
+  test("functions that it cannot read, once", () => {
+    const tracer = new Loud();
+    graph(calls, tracer);
+    graph(calls, tracer);
+    expect(tracer.warnings.map(({ reason }) => reason)).toEqual([
+      expect.stringContaining("`unseen` is given a traced value"),
+    ]);
+    graph((x: Tensor) => relu(x), tracer);
+    expect(tracer.warnings).toHaveLength(1);
+  });
+
+  test("numbers that are drawn while tracing, on the console", () => {
+    const warn = vi.spyOn(console, "warn").mockImplementation(() => undefined);
+    graph((x: Tensor) => [x, Math.random()]);
+    expect(warn).toHaveBeenCalledWith(expect.stringContaining("one number when tracing"));
+    warn.mockRestore();
+  });
+});
