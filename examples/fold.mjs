@@ -37,7 +37,7 @@ export function foldBatchNorms(program) {
     const [mu, sigma2] = [numbers(program, mean), numbers(program, variance)];
 
     const scale = gamma.map((it, channel) => it / Math.sqrt(at(sigma2, channel) + Number(eps)));
-    const perFilter = filters.numel / at(filters.shape, 0);
+    const perFilter = filters.numel() / at(filters.shape, 0);
     const scaled = filters.toFloat32Array().map((it, i) => it * at(scale, Math.floor(i / perFilter)));
     const shifted = shifts.toFloat32Array().map((it, c) => (it - at(mu, c)) * at(scale, c) + at(beta, c));
     program.loadStateDict(

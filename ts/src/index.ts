@@ -3,6 +3,9 @@
  *
  * @module
  */
+// oxlint-disable-next-line import/no-unassigned-import -- puts members on tensors
+import "./tensor/install.ts";
+
 export { DTYPES, type DType } from "./bindings/dtypes.ts";
 export { engineVersion, type InitOptions, init, initSync, restart } from "./engine/engine.ts";
 export type { ModuleSource } from "./engine/module.ts";
@@ -40,6 +43,12 @@ export {
   slice,
   tuple,
 } from "./graph/args.ts";
+export type { AnnotationOptions } from "./graph/codegen/annotations.ts";
+export { BoxedCodeGen, type BodyTransformer, CodeGen, type CodeLine } from "./graph/codegen/codegen.ts";
+export type { FunctionHead, Parameter as CodeParameter } from "./graph/codegen/codegen.ts";
+export type { CodeOptions, GeneratedCode } from "./graph/codegen/generate.ts";
+export type { CodeGlobal } from "./graph/codegen/globals.ts";
+export { type InputTree, type OutputTree, PyTreeCodeGen, type PyTreeInfo } from "./graph/codegen/pytree.ts";
 export { type CopyOptions, Graph, type NodeQuery } from "./graph/graph.ts";
 export { GraphHooks, type NodeHook, type ReplaceHook } from "./graph/hooks.ts";
 export { hasSideEffect } from "./graph/impure.ts";
@@ -49,6 +58,7 @@ export { GraphModule, type Root } from "./graph/module.ts";
 export { type ImpurityOptions, Node, type Opcode, type ReplaceOptions } from "./graph/node.ts";
 export type { NodeList } from "./graph/nodeList.ts";
 export type { NamedTarget } from "./graph/target.ts";
+export { formatReadable } from "./graph/readable.ts";
 export { legalizeGraph, stableTopologicalSort } from "./graph/topological.ts";
 export { SymExpr, type SymInt, TensorMeta, type TensorMetaFields, type Val, ValSequence } from "./graph/val.ts";
 export {
@@ -100,5 +110,8 @@ export {
 export { GraphAppendingTracer, Proxy, TracerBase } from "./trace/tracerBase.ts";
 export { tensor, tensorFromBytes, type TensorInput, type TensorOptions } from "./tensor/construct.ts";
 export type { Element, ElementArray } from "./tensor/elements.ts";
+export type { IndexedValue, IndexPart } from "./tensor/indexing.ts";
+export type { TensorMembers, ToOptions } from "./tensor/members.ts";
 export { readSafetensors, type SafetensorsFile, writeSafetensors } from "./tensor/safetensors.ts";
 export { type NestedElements, Tensor } from "./tensor/tensor.ts";
+export { keep, tidy } from "./tensor/tidy.ts";

@@ -18,7 +18,7 @@ pub use panics::take_panic_place;
 pub use program::{Program, ProgramRunner, write_outputs};
 pub use refusal::Refusal;
 pub use storages::Storages;
-pub use tensor::{free_tensor, new_tensor, read_tensor, storage_length};
+pub use tensor::{free_tensor, new_tensor, read_tensor, resize_tensor, share_tensor, storage_length};
 
 use tracefx_core::{Code, Diagnostic};
 use wasm_bindgen::prelude::wasm_bindgen;

@@ -22,6 +22,25 @@ pub fn free_tensor(handle: u32) {
     handles::free(handle);
 }
 
+/// Another handle of the same tensor, as words.
+///
+/// # Errors
+/// `Internal` where no tensor has this handle.
+#[wasm_bindgen]
+pub fn share_tensor(handle: u32) -> Result<Vec<u32>, Refusal> {
+    Ok(values::described(handles::get(handle)?))
+}
+
+/// A row-major tensor of other sizes over the same memory, which grows where it is too short, as words.
+///
+/// # Errors
+/// `OutOfMemory` where it cannot grow.
+#[wasm_bindgen]
+pub fn resize_tensor(handle: u32, sizes: &[u32]) -> Result<Vec<u32>, Refusal> {
+    let sizes: Vec<usize> = sizes.iter().map(|&it| it as usize).collect();
+    Ok(values::described(handles::get(handle)?.resized(&sizes)?))
+}
+
 /// The elements of a tensor in row-major order, as bytes.
 ///
 /// # Errors

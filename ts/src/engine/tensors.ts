@@ -6,7 +6,7 @@
 import { DTYPES, type DType } from "../bindings/dtypes.ts";
 import { fxError } from "../errors.ts";
 import type { TensorStorage } from "../tensor/storage.ts";
-import { moveTensor, Tensor, tensorStorage } from "../tensor/tensor.ts";
+import { moveTensor, retarget, Tensor, tensorStorage } from "../tensor/tensor.ts";
 import { hostLayout, type TensorLayout } from "../wire/tensors.ts";
 import { call, type Engine, generation } from "./engine.ts";
 import { type EngineValue, type HandleView, WordReader, WordWriter } from "./words.ts";
@@ -27,6 +27,10 @@ class EngineStorage implements TensorStorage {
   constructor(view: HandleView) {
     this.view = view;
     this.byteLength = view.shape.reduce((product, size) => product * size, DTYPES[view.dtype].size);
+  }
+
+  get layout(): HandleView {
+    return this.view;
   }
 
   get handle(): number {
@@ -96,7 +100,7 @@ export function moveToEngine(tensor: Tensor): number {
   const storage = tensorStorage(tensor);
   if (storage instanceof EngineStorage) return storage.handle;
   const moved = new EngineStorage(upload(tensor, storage));
-  moveTensor(tensor, tensor.shape, moved);
+  moveTensor(tensor, moved);
   return moved.handle;
 }
 
@@ -106,8 +110,25 @@ export function updateTensor(tensor: Tensor, view: HandleView): void {
   if (storage instanceof EngineStorage && isSameView(storage.view, view)) {
     call((engine) => engine.free_tensor(view.handle));
   } else {
-    moveTensor(tensor, view.shape, new EngineStorage(view));
+    retarget(tensor, view.shape, new EngineStorage(view));
   }
+}
+
+/** Makes a tensor show other sizes of the same memory, which grows where it is too short: `resize_`. */
+export function resizeTensor(tensor: Tensor, sizes: readonly number[]): void {
+  const handle = moveToEngine(tensor);
+  const words = call((engine) => engine.resize_tensor(handle, Uint32Array.from(sizes)));
+  updateTensor(tensor, readerOf(words).tensorView());
+}
+
+/** Makes a tensor show what another one shows, as operators do that change a shape in place. */
+export function showAs(tensor: Tensor, view: Tensor): void {
+  const storage = tensorStorage(view);
+  if (!(storage instanceof EngineStorage)) throw fxError("Internal", "an operator gave a tensor outside of the engine");
+  // The handle changes hands, so the view must not free it.
+  const copy = call((engine) => engine.share_tensor(storage.handle));
+  updateTensor(tensor, readerOf(copy).tensorView());
+  view.dispose();
 }
 
 /** Runs `body` with these leaves as words; `kinds` decides what a number is. */

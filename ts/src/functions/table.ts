@@ -82,6 +82,11 @@ export function isDefined(target: string): boolean {
   return table.has(target);
 }
 
+/** Whether the options of a function keep the spelling of their keys. */
+export function isVerbatim(target: string): boolean {
+  return table.get(target)?.verbatim ?? false;
+}
+
 /** Whether some function has this name, in either spelling, whatever it is qualified with. */
 export function hasFunctionNamed(name: string): boolean {
   const ending = `.${pythonName(name)}`;

@@ -60,5 +60,6 @@ export function cloneInto(res: Graph, source: Graph): Graph {
   }
   res.setNames(source.names.clone());
   res.hooks.addAll(source.hooks);
+  res.setCodegen(source.codegen);
   return res;
 }

@@ -6,6 +6,8 @@
 import { fxError, GraphError, type FxError } from "../errors.ts";
 import { freezeArgs, freezeKwargs, inputNodes, mapArgs, mapKwargs } from "./args.ts";
 import type { Arg, ArgInput, Kwargs, KwargsInput } from "./args.ts";
+import { CodeGen, type BodyTransformer } from "./codegen/codegen.ts";
+import { generateCode, type CodeOptions, type GeneratedCode } from "./codegen/generate.ts";
 import { cloneInto, copyInto, inlineInto, type CopiedOutput } from "./copy.ts";
 import { eliminateDeadCode } from "./deadCode.ts";
 import { GraphHooks } from "./hooks.ts";
@@ -64,6 +66,8 @@ export class Graph {
 
   /** The module whose attributes the nodes refer to. A `GraphModule` that is given the graph puts itself here. */
   owningModule: GraphModule | undefined;
+
+  #codegen = new CodeGen();
 
   /** What is told about edits of this graph, besides the hooks of the module that owns it. */
   readonly hooks: GraphHooks = new GraphHooks();
@@ -400,6 +404,47 @@ export class Graph {
   /** Everything that {@link Graph.lint} would complain of. */
   problems(owner: Module | undefined = this.owningModule): FxError[] {
     return findProblems(this, owner);
+  }
+
+  /** How the function around generated code looks. */
+  get codegen(): CodeGen {
+    return this.#codegen;
+  }
+
+  /** Generates code as this says from now on, and takes inputs and gives outputs as it says. */
+  setCodegen(codegen: CodeGen): void {
+    this.#codegen = codegen;
+  }
+
+  /**
+   * Has the body of generated code changed by the function that `make` gives, which is told the one that does so now, to
+   * call it or not. Disposing what is returned brings that one back.
+   *
+   * @example
+   * ```ts
+   * graph.onGenerateCode((current) => (body) => [{ text: "debugger;" }, ...(current?.(body) ?? body)]);
+   * ```
+   */
+  onGenerateCode(make: (current: BodyTransformer | undefined) => BodyTransformer): Disposable {
+    const codegen = this.#codegen;
+    const previous = codegen.bodyTransformer;
+    codegen.bodyTransformer = make(previous);
+    return { [Symbol.dispose]: () => void (codegen.bodyTransformer = previous) };
+  }
+
+  /** The inputs of the graph, of what its code is called with. */
+  processInputs(...inputs: readonly unknown[]): readonly unknown[] {
+    return this.#codegen.processInputs(...inputs);
+  }
+
+  /** What the code of the graph gives, of the output of the graph. */
+  processOutputs(output: unknown): unknown {
+    return this.#codegen.processOutputs(output);
+  }
+
+  /** JavaScript that computes what the graph does: `torch.fx.Graph.python_code`. */
+  generateCode(options?: CodeOptions): GeneratedCode {
+    return generateCode(this, options);
   }
 
   /** Prints a table of the nodes. */

@@ -8,8 +8,10 @@ import { Interpreter } from "../interpret/interpreter.ts";
 import { type Attribute, holderOf, Module } from "../nn/module.ts";
 import { Parameter } from "../nn/parameter.ts";
 import { Tensor } from "../tensor/tensor.ts";
+import type { AnnotationOptions } from "./codegen/annotations.ts";
 import { Graph } from "./graph.ts";
 import { GraphHooks } from "./hooks.ts";
+import { formatReadable } from "./readable.ts";
 
 /** What the nodes of a graph refer to: a module to take it from, or modules and tensors by dotted path. */
 export type Root = Module | { readonly [path: string]: Module | Tensor };
@@ -78,6 +80,26 @@ export class GraphModule extends Module {
 
   override set className(name: string) {
     this.#className = name;
+  }
+
+  /** The graph as readable JavaScript. It is there to read; running it is an import of its own. */
+  get code(): string {
+    return this.#graph.generateCode().source;
+  }
+
+  /**
+   * Prints the code of this module and of the graphs inside it, with what is known of each value, and gives it back.
+   *
+   * @example
+   * ```ts
+   * gm.printReadable({ includeStride: true, colored: true });
+   * ```
+   */
+  printReadable(options?: AnnotationOptions): string {
+    const text = formatReadable(this, options);
+    // oxlint-disable-next-line no-console -- printing is what it is for
+    console.log(text);
+    return text;
   }
 
   /** Runs the graph on these inputs. */

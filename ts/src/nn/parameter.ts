@@ -3,8 +3,7 @@
  *
  * @module
  */
-import { HostStorage } from "../tensor/storage.ts";
-import { Tensor, tensorBytes } from "../tensor/tensor.ts";
+import { shareStorage, Tensor } from "../tensor/tensor.ts";
 
 /** How a parameter is made. */
 export interface ParameterOptions {
@@ -13,8 +12,8 @@ export interface ParameterOptions {
 }
 
 /**
- * A tensor that is a parameter of the module that it is assigned to: `torch.nn.Parameter`. It holds a copy of the
- * elements of the tensor that it is made of.
+ * A tensor that is a parameter of the module that it is assigned to: `torch.nn.Parameter`. It shows the
+ * elements of the tensor that it is made of, so that what is written to one is seen in the other.
  *
  * @example
  * ```ts
@@ -24,11 +23,13 @@ export interface ParameterOptions {
  * ```
  */
 export class Parameter extends Tensor {
-  /** Whether gradients are wanted. */
-  requiresGrad: boolean;
-
   constructor(data: Tensor, { requiresGrad = true }: ParameterOptions = {}) {
-    super(data.dtype, data.shape, new HostStorage(tensorBytes(data).slice()));
+    super(data.dtype, data.shape, shareStorage(data));
     this.requiresGrad = requiresGrad;
+  }
+
+  /** PyTorch's `str(parameter)`. */
+  override toString(): string {
+    return `Parameter containing:\n${super.toString()}`;
   }
 }

@@ -18,11 +18,17 @@ const UNNAMED: ReadonlySet<DType> = new Set(["float32", "complex64", "int64", "b
 type WriteElement = (index: number) => string;
 
 /** PyTorch's `str(tensor)`. */
-export function formatTensor(dtype: DType, shape: readonly number[], elements: ElementArray): string {
+export function formatTensor(
+  dtype: DType,
+  shape: readonly number[],
+  elements: ElementArray,
+  requiresGrad: boolean,
+): string {
   const numel = shape.reduce((product, size) => product * size, 1);
   const suffixes: string[] = [];
   if (numel === 0 && shape.length !== 1) suffixes.push(`size=(${shape.join(", ")})`);
   if (numel === 0 ? dtype !== "float32" : !UNNAMED.has(dtype)) suffixes.push(`dtype=torch.${dtype}`);
+  if (requiresGrad) suffixes.push("requires_grad=True");
   const indent = "tensor(".length;
   const text = `tensor(${numel === 0 ? "[]" : formatElements(dtype, shape, elements, indent)}`;
   return withSuffixes(text, suffixes, indent);

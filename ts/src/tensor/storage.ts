@@ -7,6 +7,8 @@
 /** The bytes of a tensor, row-major: in JavaScript's memory, or behind a handle of the engine. */
 export interface TensorStorage {
   readonly byteLength: number;
+  /** How the elements lie in memory, where that is not row-major from the first byte on; in elements. */
+  readonly layout?: { readonly strides: readonly number[]; readonly offset: number };
   /** Whether the memory outlives the JavaScript object unless it is freed, so that the garbage collector must be told. */
   readonly needsFree: boolean;
   /** The bytes, to be read only; they may be the storage's own, and are valid until it is freed. */
@@ -38,16 +40,49 @@ export class HostStorage implements TensorStorage {
   }
 }
 
-/** Frees what a tensor held that was never disposed. */
+/** Frees what tensors held that were never disposed. */
 const net = new FinalizationRegistry<TensorStorage>((storage) => storage.free());
 
-/** Frees the storage when `owner` is collected, unless {@link release} comes first. */
-export function guard(owner: object, storage: TensorStorage): void {
-  if (storage.needsFree) net.register(owner, storage, storage);
-}
+/** The place of elements that several tensors show whole: one that moves moves for all, and the last one frees it. */
+export class SharedStorage {
+  #storage: TensorStorage;
+  #owners = 1;
 
-/** Frees the storage now. */
-export function release(storage: TensorStorage): void {
-  if (storage.needsFree) net.unregister(storage);
-  storage.free();
+  constructor(storage: TensorStorage) {
+    this.#storage = storage;
+    this.#guard();
+  }
+
+  /** Where the bytes are now. */
+  get storage(): TensorStorage {
+    return this.#storage;
+  }
+
+  /** The same for one more tensor. */
+  share(): SharedStorage {
+    this.#owners += 1;
+    return this;
+  }
+
+  /** Puts the same elements into another place, and frees the place where they were. */
+  move(storage: TensorStorage): void {
+    this.#free();
+    this.#storage = storage;
+    this.#guard();
+  }
+
+  /** Takes one tensor away; the last one frees the place now. */
+  release(): void {
+    this.#owners -= 1;
+    if (this.#owners === 0) this.#free();
+  }
+
+  #guard(): void {
+    if (this.#storage.needsFree) net.register(this, this.#storage, this.#storage);
+  }
+
+  #free(): void {
+    if (this.#storage.needsFree) net.unregister(this.#storage);
+    this.#storage.free();
+  }
 }

@@ -1,38 +1,59 @@
 /**
  * Tensors: a dtype, a shape and elements.
  *
+ * What needs the engine (operators, views, indexing) is put on the prototype by `members.ts`; everything here works
+ * without it.
+ *
  * @module
  */
 import { DTYPES, type DType } from "../bindings/dtypes.ts";
-import { fxError } from "../errors.ts";
+import { fxError, type FxError } from "../errors.ts";
+import { DeviceArg, LayoutArg, type MemoryFormatArg, type MemoryFormatName } from "../graph/values.ts";
 import { elementAt, entriesPerElement, realAt, viewElements } from "./elements.ts";
 import type { Element, ElementArray } from "./elements.ts";
 import { formatTensor } from "./format.ts";
-import { guard, release, type TensorStorage } from "./storage.ts";
+import type { TensorMembers } from "./members.ts";
+import { contiguousStrides, isContiguous } from "./layout.ts";
+import { SharedStorage, type TensorStorage } from "./storage.ts";
+import { noteMade } from "./tidy.ts";
 
 /** Elements in nested arrays, as deep as the tensor has dimensions. */
 export type NestedElements = Element | NestedElements[];
 
-let liveStorage: (tensor: Tensor) => TensorStorage;
-let replaceStorage: (tensor: Tensor, shape: readonly number[], storage: TensorStorage) => void;
+let sharedOf: (tensor: Tensor) => SharedStorage;
+let lookAt: (tensor: Tensor, shape: readonly number[], storage: TensorStorage) => void;
 
 /** Where the bytes of a tensor are. */
 export function tensorStorage(tensor: Tensor): TensorStorage {
-  return liveStorage(tensor);
+  return sharedOf(tensor).storage;
 }
 
 /** The bytes of a tensor without a copy, to be read only. */
 export function tensorBytes(tensor: Tensor): Uint8Array {
-  return liveStorage(tensor).bytes();
+  return tensorStorage(tensor).bytes();
 }
 
-/** Gives a tensor elements in another place, and frees the place where they were. */
-export function moveTensor(tensor: Tensor, shape: readonly number[], storage: TensorStorage): void {
-  replaceStorage(tensor, shape, storage);
+/** The place of a tensor's elements, for another tensor that shows the same. */
+export function shareStorage(tensor: Tensor): SharedStorage {
+  return sharedOf(tensor).share();
 }
+
+/** Gives a tensor, and all that share its elements, the same elements in another place. */
+export function moveTensor(tensor: Tensor, storage: TensorStorage): void {
+  sharedOf(tensor).move(storage);
+}
+
+/** Makes a tensor show other elements, of the same dtype: what an operator did to its shape in place. */
+export function retarget(tensor: Tensor, shape: readonly number[], storage: TensorStorage): void {
+  lookAt(tensor, shape, storage);
+}
+
+/** Where every tensor of the engine's CPU is. */
+const CPU = new DeviceArg("cpu");
+const STRIDED = new LayoutArg("strided");
 
 /**
- * A tensor: an immutable value of a dtype and a shape, row-major. {@link tensor} makes one.
+ * A tensor: a dtype, a shape and elements, perhaps shared with other tensors. {@link tensor} makes one.
  *
  * @example
  * ```ts
@@ -41,33 +62,38 @@ export function moveTensor(tensor: Tensor, shape: readonly number[], storage: Te
  * weights.data; // Float32Array [1.5, 2, 3, 4]
  * ```
  */
+// oxlint-disable-next-line typescript/no-unsafe-declaration-merging -- the members are put on the prototype
+export interface Tensor extends TensorMembers {}
+
+// oxlint-disable-next-line typescript/no-unsafe-declaration-merging -- as above
 export class Tensor implements Disposable {
   static {
-    liveStorage = (tensor) => tensor.#live();
-    replaceStorage = (tensor, shape, storage) => {
-      release(tensor.#live());
-      tensor.#storage = storage;
+    sharedOf = (tensor) => tensor.#live();
+    lookAt = (tensor, shape, storage) => {
+      tensor.#live().release();
+      tensor.#shared = new SharedStorage(storage);
       tensor.#shape = shape;
-      guard(tensor, storage);
     };
   }
 
   /** The dtype, by PyTorch's name without `torch.`. */
   readonly dtype: DType;
   #shape: readonly number[];
-  #storage: TensorStorage | undefined;
+  #shared: SharedStorage | undefined;
+  #requiresGrad = false;
 
   /** A tensor of bytes that it takes over; {@link tensor} and `tensorFromBytes` copy what they are given. */
-  constructor(dtype: DType, shape: readonly number[], storage: TensorStorage) {
+  constructor(dtype: DType, shape: readonly number[], storage: TensorStorage | SharedStorage) {
+    const shared = storage instanceof SharedStorage ? storage : new SharedStorage(storage);
     const wanted = checkShape(shape) * DTYPES[dtype].size;
-    if (storage.byteLength !== wanted) {
-      const reason = `a ${dtype} tensor of shape [${shape.join(", ")}] has ${wanted} bytes, not ${storage.byteLength}`;
-      throw fxError("InputShape", reason);
+    if (shared.storage.byteLength !== wanted) {
+      const given = shared.storage.byteLength;
+      throw fxError("InputShape", `a ${dtype} tensor of shape [${shape.join(", ")}] has ${wanted} bytes, not ${given}`);
     }
     this.dtype = dtype;
-    this.#shape = Object.freeze([...shape]);
-    this.#storage = storage;
-    guard(this, storage);
+    this.#shape = Object.isFrozen(shape) ? shape : Object.freeze([...shape]);
+    this.#shared = shared;
+    noteMade(this);
   }
 
   /** The sizes. */
@@ -75,14 +101,53 @@ export class Tensor implements Disposable {
     return this.#shape;
   }
 
-  /** The number of elements. */
-  get numel(): number {
-    return this.shape.reduce((product, size) => product * size, 1);
+  /** The number of dimensions. */
+  get ndim(): number {
+    return this.#shape.length;
+  }
+
+  /** The device: the CPU, which the engine runs on. */
+  get device(): DeviceArg {
+    return CPU;
+  }
+
+  /** The layout: strided. */
+  get layout(): LayoutArg {
+    return STRIDED;
+  }
+
+  /** Whether gradients are wanted. It is noted, and printed with the graph; nothing here computes gradients. */
+  get requiresGrad(): boolean {
+    return this.#requiresGrad;
+  }
+
+  set requiresGrad(wanted: boolean) {
+    if (wanted && !this.isFloatingPoint() && !this.isComplex()) {
+      throw fxError("InputType", `a tensor of ${this.dtype} cannot require gradients`, {
+        help: "only floating-point and complex tensors can: x.float()",
+      });
+    }
+    this.#requiresGrad = wanted;
+  }
+
+  /** The gradient; there is none. */
+  get grad(): null {
+    return null;
+  }
+
+  /** The bytes of one element. */
+  get itemsize(): number {
+    return DTYPES[this.dtype].size;
+  }
+
+  /** The bytes of all elements. */
+  get nbytes(): number {
+    return this.numel() * this.itemsize;
   }
 
   /** Whether the tensor was disposed; everything but its dtype and shape is gone then. */
   get isDisposed(): boolean {
-    return this.#storage === undefined;
+    return this.#shared === undefined;
   }
 
   /**
@@ -93,13 +158,92 @@ export class Tensor implements Disposable {
     return viewElements(this.dtype, tensorBytes(this).slice());
   }
 
+  /** The number of elements. */
+  numel(): number {
+    return this.#shape.reduce((product, size) => product * size, 1);
+  }
+
+  /** The number of elements. */
+  nelement(): number {
+    return this.numel();
+  }
+
+  /** The number of dimensions. */
+  dim(): number {
+    return this.ndim;
+  }
+
+  /** The number of dimensions. */
+  ndimension(): number {
+    return this.ndim;
+  }
+
+  /** The sizes, or the size of one dimension; negative dimensions count from the end. */
+  size(): readonly number[];
+  size(dim: number): number;
+  size(dim?: number): readonly number[] | number {
+    return dim === undefined ? this.#shape : (this.#shape[this.#dim(dim)] as number);
+  }
+
+  /** How far the elements of a dimension lie apart in memory, in elements. */
+  stride(): readonly number[];
+  stride(dim: number): number;
+  stride(dim?: number): readonly number[] | number {
+    const strides = this.#live().storage.layout?.strides ?? contiguousStrides(this.#shape);
+    return dim === undefined ? strides : (strides[this.#dim(dim)] as number);
+  }
+
+  /** The position of the first element in the memory that the tensor shows, in elements. */
+  storageOffset(): number {
+    return this.#live().storage.layout?.offset ?? 0;
+  }
+
+  /** Whether the elements lie row-major without gaps, or in the order of another memory format. */
+  isContiguous(options: { memoryFormat?: MemoryFormatArg | MemoryFormatName } = {}): boolean {
+    const format = options.memoryFormat ?? "contiguous_format";
+    return isContiguous(this.#shape, this.stride(), typeof format === "string" ? format : format.name);
+  }
+
+  /** Whether the dtype is one of the floats. */
+  isFloatingPoint(): boolean {
+    return DTYPES[this.dtype].kind === "float";
+  }
+
+  /** Whether the dtype is one of the complex ones. */
+  isComplex(): boolean {
+    return DTYPES[this.dtype].kind === "complex";
+  }
+
+  /** Whether the dtype has negative numbers. */
+  isSigned(): boolean {
+    return this.dtype !== "bool" && !this.dtype.startsWith("uint");
+  }
+
+  /** The bytes of one element. */
+  elementSize(): number {
+    return this.itemsize;
+  }
+
+  /** Notes whether gradients are wanted, and gives the tensor back. */
+  requiresGrad_(wanted = true): this {
+    this.requiresGrad = wanted;
+    return this;
+  }
+
+  /** Refused: gradients are not computed here. */
+  backward(): never {
+    throw fxError("NotImplemented", "backward() is not there: gradients are not computed", {
+      help: "export the joint graph from PyTorch, and run that",
+    });
+  }
+
   /** The elements as float32, converted from any real dtype. */
   toFloat32Array(): Float32Array {
     if (entriesPerElement(this.dtype) === 2) {
       throw fxError("InputType", `${this.dtype} elements are not real numbers`, { help: "read data: pairs of parts" });
     }
     const elements = this.#elements();
-    const res = new Float32Array(this.numel);
+    const res = new Float32Array(this.numel());
     for (let at = 0; at < res.length; at++) res[at] = realAt(this.dtype, elements, at);
     return res;
   }
@@ -109,16 +253,21 @@ export class Tensor implements Disposable {
     const elements = this.#elements();
     let at = 0;
     const nest = (dim: number): NestedElements => {
-      if (dim === this.shape.length) return elementAt(this.dtype, elements, at++);
-      return Array.from({ length: this.shape[dim] as number }, () => nest(dim + 1));
+      if (dim === this.#shape.length) return elementAt(this.dtype, elements, at++);
+      return Array.from({ length: this.#shape[dim] as number }, () => nest(dim + 1));
     };
     return nest(0);
   }
 
+  /** The elements in nested arrays: {@link Tensor.toArray} by PyTorch's name. */
+  tolist(): NestedElements {
+    return this.toArray();
+  }
+
   /** The only element. */
   item(): Element {
-    if (this.numel !== 1) {
-      throw fxError("InputShape", `a tensor with ${this.numel} elements cannot be converted to a single value`, {
+    if (this.numel() !== 1) {
+      throw fxError("InputShape", `a tensor with ${this.numel()} elements cannot be converted to a single value`, {
         help: "toArray gives all of them",
       });
     }
@@ -127,26 +276,54 @@ export class Tensor implements Disposable {
 
   /** PyTorch's `str(tensor)`. */
   toString(): string {
-    return formatTensor(this.dtype, this.shape, this.#elements());
+    return formatTensor(this.dtype, this.#shape, this.#elements(), this.#requiresGrad);
+  }
+
+  /** Text, where text is wanted; a number never: JavaScript's operators do not know tensors. */
+  [Symbol.toPrimitive](hint: string): string {
+    if (hint === "string") return this.toString();
+    throw fxError("InputType", "a tensor is not a number: JavaScript's operators and comparisons do not work on it", {
+      help: "write x.add(y) for x + y, x.lt(y) for x < y, x.eq(y) for x == y, and x.item() for the only element",
+    });
+  }
+
+  /** What Node's console shows. */
+  [Symbol.for("nodejs.util.inspect.custom")](): string {
+    return this.isDisposed ? `Tensor(${this.dtype}, [${this.#shape.join(", ")}], disposed)` : this.toString();
   }
 
   /** Gives the memory back. What the engine holds is not freed otherwise until the tensor is garbage-collected. */
   dispose(): void {
-    const storage = this.#storage;
-    this.#storage = undefined;
-    if (storage !== undefined) release(storage);
+    const shared = this.#shared;
+    this.#shared = undefined;
+    shared?.release();
   }
 
   [Symbol.dispose](): void {
     this.dispose();
   }
 
+  #dim(dim: number): number {
+    const rank = Math.max(this.#shape.length, 1);
+    if (Number.isInteger(dim) && dim >= -rank && dim < rank && this.#shape.length > 0)
+      return dim < 0 ? dim + rank : dim;
+    throw this.#badDim(dim, rank);
+  }
+
+  #badDim(dim: number, rank: number): FxError {
+    if (this.#shape.length === 0) return fxError("IndexOutOfRange", `dimension ${dim} of a tensor without dimensions`);
+    return fxError(
+      "IndexOutOfRange",
+      `Dimension out of range (expected to be in range of [${-rank}, ${rank - 1}], but got ${dim})`,
+    );
+  }
+
   #elements(): ElementArray {
     return viewElements(this.dtype, tensorBytes(this));
   }
 
-  #live(): TensorStorage {
-    if (this.#storage !== undefined) return this.#storage;
+  #live(): SharedStorage {
+    if (this.#shared !== undefined) return this.#shared;
     throw fxError("Disposed", "the tensor was disposed", { help: "read what you need before you dispose it" });
   }
 }

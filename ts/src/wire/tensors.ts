@@ -9,6 +9,7 @@
 import { DTYPES, type DType } from "../bindings/dtypes.ts";
 import { WIDE_ALIGNMENT } from "../bindings/wire.ts";
 import { fxError } from "../errors.ts";
+import { contiguousStrides, isContiguous } from "../tensor/layout.ts";
 import { HostStorage } from "../tensor/storage.ts";
 import { Tensor, tensorBytes } from "../tensor/tensor.ts";
 import { readDType } from "./arg.ts";
@@ -225,7 +226,7 @@ class HostViews {
     const { dtype, sizes, strides, offset } = view;
     if (sizes.includes(0)) return new Uint8Array(0);
     const length = sizes.reduce((product, size) => product * size, DTYPES[dtype].size);
-    if (isRowMajor(sizes, strides))
+    if (isContiguous(sizes, strides, "contiguous_format"))
       return storage.slice(offset * DTYPES[dtype].size, offset * DTYPES[dtype].size + length);
     if (length > this.#left) {
       throw fxError("LimitExceeded", `a tensor of sizes [${sizes.join(", ")}] is larger than what may be copied`);
@@ -265,17 +266,4 @@ function rowMajorCopy(storage: Uint8Array, { dtype, sizes, strides, offset }: Vi
     }
   }
   return copy;
-}
-
-function contiguousStrides(sizes: readonly number[]): number[] {
-  const strides = sizes.map(() => 1);
-  for (let dim = sizes.length - 1; dim > 0; dim--) {
-    strides[dim - 1] = (strides[dim] as number) * Math.max(1, sizes[dim] as number);
-  }
-  return strides;
-}
-
-function isRowMajor(sizes: readonly number[], strides: readonly number[]): boolean {
-  const wanted = contiguousStrides(sizes);
-  return sizes.every((size, dim) => size === 1 || strides[dim] === wanted[dim]);
 }

@@ -184,9 +184,9 @@ describe("a tensor", () => {
       tensor([
         [1, 2],
         [3, 4],
-      ]).numel,
+      ]).numel(),
     ).toBe(4);
-    expect(tensor(7).numel).toBe(1);
+    expect(tensor(7).numel()).toBe(1);
   });
 
   test("has an item only where it has one element", () => {

@@ -100,7 +100,7 @@ class Derived extends Base {
 }
 
 class OnParameter extends Module {
-  weight = new Parameter(tensor([1, 2]));
+  weight = new Parameter(tensor([1, 2], { dtype: "float32" }));
 
   override forward(x: Tensor): unknown {
     if (this.weight.shape[0] === 2) return x;

@@ -6,20 +6,28 @@
  *
  * @module
  */
+import type { ObjectPattern } from "acorn";
+import type { ArgInput } from "../../graph/args.ts";
+import { constantOf } from "./constants.ts";
 import { type ParsedFunction, parseFunction, type Unparsed } from "./parse.ts";
-import { bare, extent, isNullish, type Syntax } from "./syntax.ts";
-
-/** A default value that is written out in the source. */
-export type ConstantDefault = null | undefined | boolean | number | bigint | string;
+import { bare, extent, keyName, type Syntax } from "./syntax.ts";
 
 /** The default of a parameter. */
 export interface ParameterDefault {
   /** Its source text. */
   readonly source: string;
-  /** Whether it is a literal, so that `value` is what it stands for. */
+  /** Whether it is written out, so that `value` is what it stands for. */
   readonly isConstant: boolean;
-  /** The literal's value. */
-  readonly value?: ConstantDefault;
+  /** Its value; `undefined` where it says so. */
+  readonly value?: ArgInput | undefined;
+}
+
+/** A property that an object pattern takes. */
+export interface PatternProperty {
+  /** Its key. */
+  readonly key: string;
+  /** What it is when it is not given. */
+  readonly default?: ParameterDefault;
 }
 
 /** One parameter. */
@@ -28,6 +36,8 @@ export interface Parameter {
   readonly name: string;
   /** Whether it is one value, takes all the rest, or is destructured. */
   readonly kind: "positional" | "rest" | "pattern";
+  /** The properties that an object pattern takes, where it names them all. */
+  readonly properties?: readonly PatternProperty[];
   /** What it is when it is not given. */
   readonly default?: ParameterDefault;
 }
@@ -76,30 +86,27 @@ export function parameter(param: Syntax, index: number, source: string): Paramet
       return { ...parameter(param.argument, index, source), kind: "rest" };
     case "Identifier":
       return { name: param.name, kind: "positional" };
-    default:
-      return { name: `arg${index}`, kind: "pattern" };
+    default: {
+      const properties = param.type === "ObjectPattern" ? propertiesOf(param, source) : undefined;
+      return { name: `arg${index}`, kind: "pattern", ...(properties && { properties }) };
+    }
   }
+}
+
+/** The properties of an object pattern; none are known where it takes the rest, or computes a key. */
+function propertiesOf({ properties }: ObjectPattern, source: string): PatternProperty[] | undefined {
+  const res: PatternProperty[] = [];
+  for (const property of properties) {
+    const key = property.type === "Property" ? keyName(property.key, property.computed) : undefined;
+    if (key === undefined || property.type !== "Property") return undefined;
+    const value = bare(property.value);
+    res.push(value.type === "AssignmentPattern" ? { key, default: defaultOf(value.right, source) } : { key });
+  }
+  return res;
 }
 
 function defaultOf(node: Syntax, source: string): ParameterDefault {
   const text = source.slice(...extent(node));
   const constant = constantOf(node);
   return constant === undefined ? { source: text, isConstant: false } : { source: text, isConstant: true, ...constant };
-}
-
-/** The value of a literal, with its sign. */
-function constantOf(node: Syntax): { readonly value: ConstantDefault } | undefined {
-  const it = bare(node);
-  if (it.type === "Literal" && it.regex === undefined && !(it.value instanceof RegExp)) return { value: it.value };
-  if (it.type === "TemplateLiteral" && it.expressions.length === 0) return { value: it.quasis[0]?.value.cooked ?? "" };
-  if (it.type === "Identifier" && (it.name === "Infinity" || it.name === "NaN"))
-    return { value: it.name === "NaN" ? Number.NaN : Number.POSITIVE_INFINITY };
-  if (isNullish(it)) return { value: undefined };
-  if (it.type !== "UnaryExpression" || (it.operator !== "-" && it.operator !== "+" && it.operator !== "!"))
-    return undefined;
-  const inner = constantOf(it.argument)?.value;
-  if (it.operator === "!")
-    return typeof inner === "number" || typeof inner === "boolean" ? { value: !inner } : undefined;
-  if (typeof inner === "number") return { value: it.operator === "-" ? -inner : inner };
-  return typeof inner === "bigint" && it.operator === "-" ? { value: -inner } : undefined;
 }

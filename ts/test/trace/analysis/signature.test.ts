@@ -93,7 +93,7 @@ const FUNCTIONS: [string, Function, string][] = [
   ["null and undefined", (x = null, y = undefined) => [x, y], "x = null!, y = undefined!"],
   ["rest", (x: number, ...more: number[]) => [x, more], "x, ...more"],
   ["patterns", ({ a }: { a: number }, [b]: number[]) => [a, b], "{arg0}, {arg1}"],
-  ["a pattern with a default", ({ a } = { a: 1 }) => a, "{arg0} = { a: 1 }"],
+  ["a pattern with a default", ({ a } = { a: 1 }) => a, "{arg0} = { a: 1 }!"],
   ["a method", every.forward, "x, y = null!"],
   ["an async method", every.wait, "x"],
   ["a generator method", every.parts, "x"],
@@ -104,7 +104,7 @@ const FUNCTIONS: [string, Function, string][] = [
   ["a method named get", every.get, "x"],
   ["a method with a quoted name", every["quoted name"], "x"],
   ["a static method", Every.make, "a"],
-  ["a field that is an arrow", every.field, "a, b = [1]"],
+  ["a field that is an arrow", every.field, "a, b = [1]!"],
   [
     "a method of an object",
     {

@@ -1,0 +1,204 @@
+/**
+ * Symbolic expressions, read from the form in which PyTorch saves them: sympy's `srepr`.
+ *
+ * The engine is what computes with expressions. Here they are only looked at: to print a shape, and to find the nodes whose
+ * values an expression is made of.
+ *
+ * @module
+ */
+import { fxError, type FxError } from "../errors.ts";
+import type { SymExpr } from "./val.ts";
+
+/** An expression: a function of others, a symbol, or a number. */
+export type Expression =
+  | { readonly kind: "call"; readonly name: string; readonly args: readonly Expression[] }
+  | { readonly kind: "symbol"; readonly name: string }
+  | { readonly kind: "number"; readonly text: string };
+
+/** Expressions nested deeper than this are refused. */
+const MAX_DEPTH = 200;
+
+const TOKEN = /\s*(?:([A-Za-z_]\w*)|('(?:[^'\\]|\\.)*')|([-+]?\d[\d.e+-]*)|([(),=]))/y;
+
+/** Names that stand for a number or a truth value. */
+const CONSTANTS: ReadonlyMap<string, string> = new Map([
+  ["true", "True"],
+  ["false", "False"],
+  ["oo", "oo"],
+  ["pi", "pi"],
+  ["E", "E"],
+]);
+
+/** Reads an expression. */
+export function parseExpression({ srepr }: SymExpr): Expression {
+  const reader = new Reader(srepr);
+  const res = reader.expression(0);
+  reader.end();
+  return res;
+}
+
+/**
+ * An expression as Python's `str` writes it.
+ *
+ * @example
+ * ```ts
+ * formatExpression(new SymExpr("Add(Mul(Integer(2), Symbol('s0')), Integer(-1))")); // "2*s0 - 1"
+ * ```
+ */
+export function formatExpression(value: SymExpr): string {
+  return write(parseExpression(value), 0);
+}
+
+class Reader {
+  readonly #text: string;
+  #at = 0;
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  expression(depth: number): Expression {
+    if (depth > MAX_DEPTH) throw this.#malformed();
+    const name = this.#token();
+    if (!/^[A-Za-z_]/.test(name)) throw this.#malformed();
+    if (this.#peek() !== "(") {
+      const text = CONSTANTS.get(name);
+      if (text === undefined) throw this.#malformed();
+      return { kind: "number", text };
+    }
+    this.#token();
+    if (name === "Symbol") return { kind: "symbol", name: this.#symbol() };
+    if (name === "Integer" || name === "Float" || name === "Rational") return { kind: "number", text: this.#number() };
+    const args: Expression[] = [];
+    while (this.#peek() !== ")") {
+      if (args.length > 0) this.#expect(",");
+      args.push(this.expression(depth + 1));
+    }
+    this.#token();
+    return { kind: "call", name, args };
+  }
+
+  end(): void {
+    if (this.#text.slice(this.#at).trim() !== "") throw this.#malformed();
+  }
+
+  /** A name in quotes, and assumptions such as `positive=True`, to the closing parenthesis. */
+  #symbol(): string {
+    const name = this.#token();
+    if (!name.startsWith("'")) throw this.#malformed();
+    this.#skipOptions();
+    return name.slice(1, -1);
+  }
+
+  /** `1`, `'1.5', precision=53` or `1, 2`, to the closing parenthesis. */
+  #number(): string {
+    const first = this.#token();
+    const text = first.startsWith("'") ? first.slice(1, -1) : first;
+    if (!/^[-+]?\d/.test(text)) throw this.#malformed();
+    if (this.#peek() === ",") {
+      const from = this.#at;
+      this.#token();
+      const second = this.#token();
+      if (/^[-+]?\d/.test(second)) {
+        this.#expect(")");
+        return `${text}/${second}`;
+      }
+      this.#at = from;
+    }
+    this.#skipOptions();
+    return text;
+  }
+
+  #skipOptions(): void {
+    while (this.#peek() === ",") {
+      this.#token();
+      this.#token();
+      this.#expect("=");
+      this.#token();
+    }
+    this.#expect(")");
+  }
+
+  #expect(wanted: string): void {
+    if (this.#token() !== wanted) throw this.#malformed();
+  }
+
+  #peek(): string {
+    const at = this.#at;
+    const token = this.#token();
+    this.#at = at;
+    return token;
+  }
+
+  #token(): string {
+    TOKEN.lastIndex = this.#at;
+    const match = TOKEN.exec(this.#text);
+    if (match === null && this.#text.slice(this.#at).trim() === "") return "";
+    if (match === null) throw this.#malformed();
+    this.#at = TOKEN.lastIndex;
+    return match[0].trim();
+  }
+
+  #malformed(): FxError {
+    return fxError("ExpressionMalformed", `a symbolic expression is not understood at character ${this.#at}`, {
+      notes: [this.#text.slice(0, 200)],
+    });
+  }
+}
+
+/** How tightly an expression binds: sums, products, powers, and what needs no parentheses. */
+const [SUM, PRODUCT, POWER, ATOM] = [1, 2, 3, 4] as const;
+
+const RELATIONS: ReadonlyMap<string, string> = new Map([
+  ["Equality", "Eq"],
+  ["Unequality", "Ne"],
+  ["StrictLessThan", "<"],
+  ["LessThan", "<="],
+  ["StrictGreaterThan", ">"],
+  ["GreaterThan", ">="],
+]);
+
+function write(expression: Expression, outer: number): string {
+  if (expression.kind === "symbol") return expression.name;
+  if (expression.kind === "number") {
+    const isSigned = expression.text.startsWith("-") || expression.text.includes("/");
+    return isSigned && outer > PRODUCT - 1 ? `(${expression.text})` : expression.text;
+  }
+  const [text, level] = writeCall(expression);
+  return level < outer ? `(${text})` : text;
+}
+
+function writeCall({ name, args }: Expression & { kind: "call" }): readonly [text: string, level: number] {
+  switch (name) {
+    case "Add":
+      return [args.map((it, at) => writeTerm(it, at)).join(""), SUM];
+    case "Mul":
+      return [writeProduct(args), PRODUCT];
+    case "Pow":
+      return [args.map((it) => write(it, ATOM)).join("**"), POWER];
+    case "FloorDiv":
+    case "CleanDiv":
+      return [`(${args.map((it) => write(it, POWER)).join("//")})`, ATOM];
+    default: {
+      const relation = RELATIONS.get(name) ?? name;
+      if (/^\w/.test(relation)) return [`${relation}(${args.map((it) => write(it, 0)).join(", ")})`, ATOM];
+      return [args.map((it) => write(it, SUM)).join(` ${relation} `), 0];
+    }
+  }
+}
+
+/** A term of a sum with the sign before it. */
+function writeTerm(term: Expression, at: number): string {
+  const text = write(term, SUM).replace(/^\((-[\d.]+)\)/, "$1");
+  if (at === 0) return text;
+  return text.startsWith("-") ? ` - ${text.slice(1)}` : ` + ${text}`;
+}
+
+function writeProduct([first, ...rest]: readonly Expression[]): string {
+  const factors = rest.map((it) => write(it, PRODUCT)).join("*");
+  if (first === undefined) return "1";
+  if (first.kind !== "number") return rest.length === 0 ? write(first, PRODUCT) : `${write(first, PRODUCT)}*${factors}`;
+  return first.text === "-1" && rest.length > 0
+    ? `-${factors}`
+    : [first.text, factors].filter((it) => it !== "").join("*");
+}

@@ -1,0 +1,261 @@
+/**
+ * The members of tensors that are not operators themselves: conversions, indexing, and changes of shape in place. They
+ * are put on the prototype, so that `tensor.ts` does not need the engine.
+ *
+ * @module
+ */
+import { DTYPES, type DType } from "../bindings/dtypes.ts";
+import { callOperator } from "../engine/dispatch.ts";
+import { resizeTensor, showAs } from "../engine/tensors.ts";
+import { fxError } from "../errors.ts";
+import { splitArguments } from "../functions/naming.ts";
+import {
+  device,
+  DeviceArg,
+  DTypeArg,
+  type MemoryFormatArg,
+  type MemoryFormatName,
+  ValueTuple,
+} from "../graph/values.ts";
+import { recorderOf } from "../trace/record.ts";
+import { getItem, type IndexedValue, type IndexPart, setItem } from "./indexing.ts";
+import { Tensor } from "./tensor.ts";
+
+/** How {@link TensorMembers.to} converts. */
+export interface ToOptions {
+  readonly dtype?: DType | DTypeArg | undefined;
+  readonly device?: string | DeviceArg | undefined;
+  readonly copy?: boolean;
+  readonly nonBlocking?: boolean;
+  readonly memoryFormat?: MemoryFormatArg | MemoryFormatName;
+}
+
+/** Members of tensors that are written by hand. */
+export interface TensorMembers extends Iterable<Tensor> {
+  /** The part at this position of the first dimension; negative positions count from the end. */
+  [position: number]: Tensor;
+
+  /**
+   * A part of the tensor, as Python's `x[...]`: positions, `slice(1, 5)`, `Ellipsis`, null for a new dimension, and arrays
+   * or tensors of positions or masks. Positions and slices give views, which share the memory.
+   *
+   * @example
+   * ```ts
+   * x.get(0, slice(1, null)); // x[0, 1:]
+   * x.get(Ellipsis, null, mask); // x[..., None, mask]
+   * ```
+   */
+  get(...index: IndexPart[]): Tensor;
+  /**
+   * Writes to a part of the tensor, as Python's `x[...] = value`. An index of several parts is `tuple(...)`.
+   *
+   * @example
+   * ```ts
+   * x.set(0, 1.5); // x[0] = 1.5
+   * x.set(tuple(slice(0, 2), mask), y); // x[0:2, mask] = y
+   * ```
+   */
+  set(index: unknown, value: IndexedValue): void;
+
+  /** The tensor in another dtype or memory format; itself where it has that already. */
+  to(options: ToOptions): Tensor;
+  to(dtype: DType | DTypeArg, options?: ToOptions): Tensor;
+  to(device: string | DeviceArg, dtype?: DType | DTypeArg | null, options?: ToOptions): Tensor;
+  to(other: Tensor, options?: ToOptions): Tensor;
+  /** The tensor on the CPU: itself. */
+  cpu(): Tensor;
+  /** The tensor as `float32`. */
+  float(): Tensor;
+  /** The tensor as `float64`. */
+  double(): Tensor;
+  /** The tensor as `float16`. */
+  half(): Tensor;
+  /** The tensor as `bfloat16`. */
+  bfloat16(): Tensor;
+  /** The tensor as `int64`. */
+  long(): Tensor;
+  /** The tensor as `int32`. */
+  int(): Tensor;
+  /** The tensor as `int16`. */
+  short(): Tensor;
+  /** The tensor as `int8`. */
+  char(): Tensor;
+  /** The tensor as `uint8`. */
+  byte(): Tensor;
+  /** The tensor as `bool`. */
+  bool(): Tensor;
+  /** The tensor as `complex64`. */
+  cfloat(): Tensor;
+  /** The tensor as `complex128`. */
+  cdouble(): Tensor;
+
+  /** Makes the tensor show other sizes of its memory, which grows where it is too short; new elements are zero. */
+  resize_(...sizes: number[] | [sizes: readonly number[]]): this;
+  /** Makes the tensor as large as another one. */
+  resizeAs_(other: Tensor): this;
+  /** Adds a dimension of one element to the tensor itself. */
+  unsqueeze_(dim: number): this;
+  /** Takes the dimensions of one element, or those of them that are named, away from the tensor itself. */
+  squeeze_(dim?: number | readonly number[]): this;
+  /** Exchanges two dimensions of the tensor itself. */
+  transpose_(dim0: number, dim1: number): this;
+  /** Exchanges two dimensions of the tensor itself. */
+  swapaxes_(axis0: number, axis1: number): this;
+  /** Exchanges two dimensions of the tensor itself. */
+  swapdims_(dim0: number, dim1: number): this;
+  /** Exchanges the two dimensions of the tensor itself. */
+  t_(): this;
+  /** Makes the tensor show its memory by these sizes and strides. */
+  asStrided_(size: readonly number[], stride: readonly number[], storageOffset?: number | null): this;
+}
+
+type Method = (self: Tensor, args: readonly unknown[], kwargs: Readonly<Record<string, unknown>>) => unknown;
+
+const CONVERSIONS: Readonly<Record<string, DType>> = {
+  float: "float32",
+  double: "float64",
+  half: "float16",
+  bfloat16: "bfloat16",
+  long: "int64",
+  int: "int32",
+  short: "int16",
+  char: "int8",
+  byte: "uint8",
+  bool: "bool",
+  cfloat: "complex64",
+  cdouble: "complex128",
+};
+
+/** The methods that change what the tensor itself shows, and the operators that give such a view. */
+const RESHAPES: Readonly<Record<string, string>> = {
+  unsqueeze_: "aten.unsqueeze",
+  squeeze_: "aten.squeeze",
+  transpose_: "aten.transpose",
+  swapaxes_: "aten.swapaxes",
+  swapdims_: "aten.swapdims",
+  t_: "aten.t",
+  as_strided_: "aten.as_strided",
+};
+
+/** Puts a method on tensors by PyTorch's name. A call with a traced value among its arguments is recorded. */
+export function defineMethod(spelling: string, name: string, run: Method): void {
+  const method = {
+    [spelling](this: Tensor, ...given: unknown[]): unknown {
+      const recorder = recorderOf(given);
+      const { args, kwargs } = splitArguments(given);
+      if (recorder !== undefined) return recorder.createProxy("call_method", name, [this, ...args], kwargs);
+      return run(this, args, kwargs);
+    },
+  };
+  defineMember(spelling, { value: method[spelling], writable: true });
+}
+
+/** Puts a member on tensors, unless the class has it. */
+export function defineMember(spelling: string | symbol, descriptor: PropertyDescriptor): void {
+  if (Object.hasOwn(Tensor.prototype, spelling)) {
+    throw fxError("Internal", `tensors have two members ${String(spelling)}`);
+  }
+  Object.defineProperty(Tensor.prototype, spelling, { configurable: true, ...descriptor });
+}
+
+function to(self: Tensor, args: readonly unknown[], kwargs: Readonly<Record<string, unknown>>): unknown {
+  const { device: place, ...rest } = kwargs;
+  const named: Record<string, unknown> = { ...rest };
+  const [first, second, ...more] = args;
+  if (place !== undefined) checkDevice(place);
+  if (first instanceof Tensor) named["dtype"] = first.dtype;
+  else if (isDType(first)) named["dtype"] = first;
+  else if (first !== undefined && first !== null) {
+    checkDevice(first);
+    if (second !== undefined && second !== null) named["dtype"] = second;
+  }
+  const flags = isDType(first) || first instanceof Tensor ? args.slice(1) : more;
+  // After the dtype, Python has `non_blocking` and `copy`.
+  const [, copy = named["copy"]] = flags;
+  const { dtype = self.dtype, memory_format = null, non_blocking: _, copy: __, ...unknown } = named;
+  const [stray] = Object.keys(unknown);
+  if (stray !== undefined) throw fxError("InvalidOption", `to() got an unexpected keyword argument '${stray}'`);
+  return callOperator("aten.to.dtype", [self, dtype, false, copy ?? false], { memory_format });
+}
+
+function isDType(value: unknown): boolean {
+  if (value instanceof DTypeArg) return true;
+  return typeof value === "string" && Object.hasOwn(DTYPES, value);
+}
+
+/** Refuses every device but the CPU. */
+function checkDevice(value: unknown): void {
+  const place = typeof value === "string" ? device(value) : value;
+  if (place instanceof DeviceArg && place.type === "cpu") return;
+  const what =
+    place instanceof DeviceArg ? `there is no device ${place.toString()}` : "to() takes a dtype, a device or a tensor";
+  throw fxError(place instanceof DeviceArg ? "NotImplemented" : "InputType", what, { help: "tensors are on the CPU" });
+}
+
+function resize(self: Tensor, args: readonly unknown[]): Tensor {
+  const sizes = (Array.isArray(args[0]) ? args[0] : args) as readonly number[];
+  for (const size of sizes) {
+    if (!Number.isSafeInteger(size) || size < 0) throw fxError("InputShape", `resize_: ${String(size)} is not a size`);
+  }
+  resizeTensor(self, sizes);
+  return self;
+}
+
+/** Puts these members on tensors; the package does so once. */
+export function installMembers(): void {
+  for (const [name, dtype] of Object.entries(CONVERSIONS)) {
+    defineMethod(name, name, (self) => callOperator("aten.to.dtype", [self, dtype]));
+  }
+  for (const [name, operator] of Object.entries(RESHAPES)) {
+    defineMethod(name === "as_strided_" ? "asStrided_" : name, name, (self, args, kwargs) => {
+      showAs(self, callOperator(operator, [self, ...args], kwargs) as Tensor);
+      return self;
+    });
+  }
+  defineMethod("to", "to", to);
+  defineMethod("cpu", "cpu", (self) => self);
+  defineMethod("resize_", "resize_", resize);
+  defineMethod("resizeAs_", "resize_as_", (self, [other]) => resize(self, [(other as Tensor).shape]));
+  defineMember("get", { value: get, writable: true });
+  defineMember("set", { value: set, writable: true });
+  defineMember(Symbol.iterator, { value: iterate, writable: true });
+  Object.setPrototypeOf(Tensor.prototype, positions);
+}
+
+function get(this: Tensor, ...parts: unknown[]): unknown {
+  const index = parts.length === 1 ? parts[0] : ValueTuple.frozen(parts);
+  const recorder = recorderOf(parts);
+  if (recorder !== undefined) return recorder.createProxy("call_function", "operator.getitem", [this, index], {});
+  return getItem(this, index);
+}
+
+function set(this: Tensor, index: unknown, value: unknown): void {
+  const recorder = recorderOf([index, value]);
+  if (recorder !== undefined) recorder.createProxy("call_function", "operator.setitem", [this, index, value], {});
+  else setItem(this, index, value as IndexedValue);
+}
+
+function* iterate(this: Tensor): Generator<Tensor> {
+  if (this.ndim === 0) {
+    throw fxError("InputShape", "iteration over a 0-d tensor", { help: "item() gives its only element" });
+  }
+  for (let at = 0; at < (this.shape[0] as number); at++) yield getItem(this, at);
+}
+
+const POSITION = /^(?:0|-?[1-9]\d*)$/;
+
+/** The end of the chain of prototypes, which only properties reach that tensors do not have: `x[0]` and `x[-1]`. */
+const positions: object = new Proxy(Object.create(Object.prototype) as object, {
+  get(target, key, receiver: unknown) {
+    if (typeof key === "string" && receiver instanceof Tensor && POSITION.test(key))
+      return getItem(receiver, Number(key));
+    return Reflect.get(target, key, receiver) as unknown;
+  },
+  set(target, key, value: unknown, receiver: unknown) {
+    if (typeof key === "string" && receiver instanceof Tensor && POSITION.test(key)) {
+      setItem(receiver, Number(key), value as IndexedValue);
+      return true;
+    }
+    return Reflect.set(target, key, value, receiver);
+  },
+});
