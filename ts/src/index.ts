@@ -86,6 +86,14 @@ export {
   Tuple,
 } from "./graph/values.ts";
 export { type InterpreterOptions, Interpreter, type RunOptions } from "./interpret/interpreter.ts";
+export {
+  type NodeTiming,
+  type ProfileOptions,
+  type ProfilerOptions,
+  ProfilingInterpreter,
+} from "./interpret/profiler.ts";
+export { ShapeProp } from "./interpret/shapeProp.ts";
+export type { TensorMetadata } from "./interpret/tensorMetadata.ts";
 export { Transformer } from "./interpret/transformer.ts";
 export {
   type Attribute,

@@ -6,6 +6,7 @@
 import { isInt, isNode, type Arg, type Kwargs } from "./args.ts";
 import type { Graph } from "./graph.ts";
 import type { Node } from "./node.ts";
+import { formatTable } from "./textTable.ts";
 import { pythonComplex, pythonFloat, pythonString } from "./python.ts";
 import {
   Complex,
@@ -94,17 +95,7 @@ export function tabularRows(graph: Graph): string[][] {
 
 /** The table of `graph.print_tabular()`. */
 export function formatTabular(graph: Graph): string {
-  const rows = [["opcode", "name", "target", "args", "kwargs"], ...tabularRows(graph)];
-  const widths = [0, 1, 2, 3, 4].map((column) =>
-    rows.reduce((most, row) => Math.max(most, row[column]?.length ?? 0), 0),
-  );
-  const line = (cells: readonly string[]): string =>
-    cells
-      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-      .join("  ")
-      .trimEnd();
-  const [head = [], ...body] = rows;
-  return [line(head), line(widths.map((width) => "-".repeat(width))), ...body.map(line)].join("\n");
+  return formatTable(["opcode", "name", "target", "args", "kwargs"], tabularRows(graph));
 }
 
 /** Python's `str`: of a string the text itself, of a device and an operator its name, of anything else its `repr`. */

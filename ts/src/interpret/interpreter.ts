@@ -237,7 +237,7 @@ export class Interpreter {
   #runNodes(): unknown {
     const { env } = this.#frame;
     const releases = this.garbageCollectValues ? lastUses(this.graph) : undefined;
-    const ownership = this.#disposeValues ? new Ownership(env) : undefined;
+    const ownership = this.#disposeValues ? new Ownership(env, this.module) : undefined;
     const forget = (node: Node): void => {
       ownership?.forgot(env.get(node));
       env.delete(node);

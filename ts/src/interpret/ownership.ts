@@ -9,6 +9,8 @@
 import { isOptions } from "../functions/naming.ts";
 import { isNode } from "../graph/args.ts";
 import { type Node, stateOf } from "../graph/node.ts";
+import { isBuiltinModule } from "../nn/builtin.ts";
+import { hasHooks, type Module } from "../nn/module.ts";
 import { Parameter } from "../nn/parameter.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { isTraced } from "../trace/record.ts";
@@ -17,10 +19,12 @@ import { isTraced } from "../trace/record.ts";
 export class Ownership {
   readonly #holders = new Map<Tensor, number>();
   readonly #env: ReadonlyMap<Node, unknown>;
+  readonly #root: Module;
 
-  /** `env` holds the values that are known. */
-  constructor(env: ReadonlyMap<Node, unknown>) {
+  /** `env` holds the values that are known, `root` the modules that are called. */
+  constructor(env: ReadonlyMap<Node, unknown>, root: Module) {
     this.#env = env;
+    this.#root = root;
   }
 
   /** Notes that the node gave this value. */
@@ -34,7 +38,7 @@ export class Ownership {
       case "call_function":
       case "call_method":
       case "call_module":
-        if (!keepsNothing(node, this.#env) || isTraced(value)) this.#letGo(node);
+        if (isTraced(value) || !keepsNothing(node, this.#env, this.#root)) this.#letGo(node);
         else if (!readsWhatWasThere(node, this.#env)) this.#adopt(node, value);
         this.#hold(value);
     }
@@ -83,7 +87,7 @@ export class Ownership {
 const OWN_FUNCTIONS = /^(?:torch\.(?!ops\.)|torch\.ops\.(?:aten|prims)\.|operator\.getitem$|math\.)/;
 
 /** Whether a call is known to keep none of its arguments, nor its result. */
-function keepsNothing(node: Node, env: ReadonlyMap<Node, unknown>): boolean {
+function keepsNothing(node: Node, env: ReadonlyMap<Node, unknown>, root: Module): boolean {
   switch (node.op) {
     case "call_function":
       if (node.target === "builtins.getattr") return ofTensor(node, env);
@@ -92,6 +96,10 @@ function keepsNothing(node: Node, env: ReadonlyMap<Node, unknown>): boolean {
       return OWN_FUNCTIONS.test(node.target);
     case "call_method":
       return ofTensor(node, env);
+    case "call_module": {
+      const found = root.findAttribute(node.target);
+      return found?.kind === "module" && found.module.modules().every((it) => isBuiltinModule(it) && !hasHooks(it));
+    }
     default:
       return false;
   }

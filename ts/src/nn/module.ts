@@ -84,6 +84,12 @@ function insideOf(module: Module): Inside {
   return insides.get(raws.get(module) ?? module) as Inside;
 }
 
+/** Whether hooks see the calls of this module. */
+export function hasHooks(module: Module): boolean {
+  const { preHooks, hooks } = insideOf(module);
+  return (preHooks?.size ?? 0) + (hooks?.size ?? 0) > 0;
+}
+
 /** The function `forward` of the class, without hooks and unseen by a trace. */
 export function forwardOf(module: Module): Forward {
   return unboundForwardOf(module).bind(module);

@@ -3,6 +3,7 @@ import { Graph } from "../../src/graph/graph.ts";
 import { GraphModule } from "../../src/graph/module.ts";
 import type { Node } from "../../src/graph/node.ts";
 import { Interpreter } from "../../src/interpret/interpreter.ts";
+import { markBuiltin } from "../../src/nn/builtin.ts";
 import { Module } from "../../src/nn/module.ts";
 import { Parameter } from "../../src/nn/parameter.ts";
 import { tensor } from "../../src/tensor/construct.ts";
@@ -54,6 +55,41 @@ describe("disposed at its last use", () => {
       graph.output(graph.callFunction(plusOne, [first]));
     });
     expect(living).toEqual([false, false, true]);
+  });
+});
+
+class Layer extends Module {
+  override forward(x: Tensor): Tensor {
+    return plusOne(x);
+  }
+}
+
+describe("what a module of torch.nn gives", () => {
+  markBuiltin(Layer);
+  const build = (graph: Graph, x: Node): void => {
+    graph.output(graph.callModule("layer", [graph.callModule("layer", [graph.callFunction(plusOne, [x])])]));
+  };
+  const rootWith = (layer: Module): Module => {
+    const root = new Module();
+    root.addModule("layer", layer);
+    return root;
+  };
+
+  test("is disposed, and so is what it was given", () => {
+    expect(alive(build, rootWith(new Layer()))[1]).toEqual([false, false, true]);
+  });
+
+  test("is not where a hook sees it, or where the class was extended", () => {
+    const hooked = new Layer();
+    const hook = hooked.registerForwardHook((_module, _args, output) => void seen.push(output));
+    expect(alive(build, rootWith(hooked))[1]).toEqual([true, true, true]);
+    hook.remove();
+    made.length = 0;
+    const holder = new Layer();
+    holder.addModule("inner", new Module());
+    expect(alive(build, rootWith(holder))[1]).toEqual([true, true, true]);
+    made.length = 0;
+    expect(alive(build, rootWith(new (class extends Layer {})()))[1]).toEqual([true, true, true]);
   });
 });
 

@@ -1,0 +1,77 @@
+/**
+ * What there is to know of a tensor besides its elements: what {@link ShapeProp} notes about nodes.
+ *
+ * @module
+ */
+import type { DType } from "../bindings/dtypes.ts";
+import { layoutOf } from "../engine/tensors.ts";
+import { TensorMeta } from "../graph/val.ts";
+import { device, layout, type MemoryFormatName } from "../graph/values.ts";
+import { Parameter } from "../nn/parameter.ts";
+import type { Tensor } from "../tensor/tensor.ts";
+
+/** FX's `TensorMetadata`. The engine has no quantized tensors, so nothing is said about quantization. */
+export interface TensorMetadata {
+  readonly shape: readonly number[];
+  readonly dtype: DType;
+  readonly requiresGrad: boolean;
+  /** In elements. */
+  readonly stride: readonly number[];
+  /** The order in which the elements lie without gaps; `undefined` where it is none that has a name. */
+  readonly memoryFormat: MemoryFormatName | undefined;
+}
+
+/** For each format, how many dimensions it is for and these from the innermost to the outermost in memory. */
+const CHANNELS_LAST = [
+  ["channels_last", [1, 3, 2, 0]],
+  ["channels_last_3d", [1, 4, 3, 2, 0]],
+] as const;
+
+/** What FX's `ShapeProp` notes about a tensor. */
+export function tensorMetadata(tensor: Tensor): TensorMetadata {
+  const { shape, dtype } = tensor;
+  const stride = Object.freeze([...layoutOf(tensor).strides]);
+  return Object.freeze({
+    shape,
+    dtype,
+    requiresGrad: requiresGrad(tensor),
+    stride,
+    memoryFormat: memoryFormatOf(shape, stride),
+  });
+}
+
+/** The abstract value of a tensor, as exported programs note it. */
+export function tensorVal(tensor: Tensor): TensorMeta {
+  const { strides, offset } = layoutOf(tensor);
+  return new TensorMeta({
+    dtype: tensor.dtype,
+    sizes: tensor.shape,
+    strides,
+    storageOffset: offset,
+    device: device("cpu"),
+    layout: layout("strided"),
+    requiresGrad: requiresGrad(tensor),
+  });
+}
+
+/** The first format in which elements with these strides lie without gaps, by PyTorch's rules. */
+export function memoryFormatOf(shape: readonly number[], stride: readonly number[]): MemoryFormatName | undefined {
+  if (shape.includes(0)) return "contiguous_format";
+  const liesIn = (order: readonly number[]): boolean => {
+    let expected = 1;
+    for (const dim of order) {
+      const size = shape[dim] as number;
+      // The stride of a dimension of one element is never used.
+      if (size === 1) continue;
+      if (stride[dim] !== expected) return false;
+      expected *= size;
+    }
+    return true;
+  };
+  if (liesIn([...shape.keys()].toReversed())) return "contiguous_format";
+  return CHANNELS_LAST.find(([, order]) => order.length === shape.length && liesIn(order))?.[0];
+}
+
+function requiresGrad(tensor: Tensor): boolean {
+  return tensor instanceof Parameter && tensor.requiresGrad;
+}
