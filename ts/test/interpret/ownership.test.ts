@@ -64,32 +64,34 @@ class Layer extends Module {
   }
 }
 
+/** A call of a layer on what a layer gave. */
+function twice(graph: Graph, x: Node): void {
+  graph.output(graph.callModule("layer", [graph.callModule("layer", [graph.callFunction(plusOne, [x])])]));
+}
+
+function rootWith(layer: Module): Module {
+  const root = new Module();
+  root.addModule("layer", layer);
+  return root;
+}
+
 describe("what a module of torch.nn gives", () => {
   markBuiltin(Layer);
-  const build = (graph: Graph, x: Node): void => {
-    graph.output(graph.callModule("layer", [graph.callModule("layer", [graph.callFunction(plusOne, [x])])]));
-  };
-  const rootWith = (layer: Module): Module => {
-    const root = new Module();
-    root.addModule("layer", layer);
-    return root;
-  };
-
   test("is disposed, and so is what it was given", () => {
-    expect(alive(build, rootWith(new Layer()))[1]).toEqual([false, false, true]);
+    expect(alive(twice, rootWith(new Layer()))[1]).toEqual([false, false, true]);
   });
 
   test("is not where a hook sees it, or where the class was extended", () => {
     const hooked = new Layer();
     const hook = hooked.registerForwardHook((_module, _args, output) => void seen.push(output));
-    expect(alive(build, rootWith(hooked))[1]).toEqual([true, true, true]);
+    expect(alive(twice, rootWith(hooked))[1]).toEqual([true, true, true]);
     hook.remove();
     made.length = 0;
     const holder = new Layer();
     holder.addModule("inner", new Module());
-    expect(alive(build, rootWith(holder))[1]).toEqual([true, true, true]);
+    expect(alive(twice, rootWith(holder))[1]).toEqual([true, true, true]);
     made.length = 0;
-    expect(alive(build, rootWith(new (class extends Layer {})()))[1]).toEqual([true, true, true]);
+    expect(alive(twice, rootWith(new (class extends Layer {})()))[1]).toEqual([true, true, true]);
   });
 });
 
