@@ -43,7 +43,7 @@ function graph(root: Traceable, tracer = new Tracer()): string {
 
 class Block extends Module {
   leaf = new Leaf();
-  weight = new Parameter(tensor([1, 2]));
+  weight = new Parameter(tensor([1, 2], { dtype: "float32" }));
   scale: Parameter | null = null;
 
   override forward(x: Tensor, mask: Tensor | null = null): unknown {
