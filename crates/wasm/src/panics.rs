@@ -19,6 +19,8 @@ fn start() {
             }
         });
     }));
+    // There is no other source of chance in WebAssembly.
+    crate::seed();
 }
 
 /// The file, line and column of the last panic, once.
