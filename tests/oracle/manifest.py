@@ -10,13 +10,14 @@ SOURCES = {
     "opcases": "tests/oracle/gen_opcases.py",
     "overloads": "tests/oracle/gen_overloads.py",
     "indexing": "tests/oracle/gen_indexing.py",
+    "opcalls": "tests/oracle/gen_opcalls.py",
 }
 
 
 def torch_version(path):
     if path.parent.name == "opcases":
         return "2.13.0+cu130"
-    if path.parent.name in ("overloads", "indexing"):
+    if path.parent.name in ("overloads", "indexing", "opcalls"):
         return "2.15.0+cu132"
     meta = path.parent / "meta.json"
     return json.loads(meta.read_text()).get("torch") if meta.exists() else None

@@ -23,7 +23,6 @@ mod convolution_backward;
 mod copy;
 mod create;
 mod dense;
-mod dropout;
 mod element;
 mod embedding_bag;
 mod grid;
@@ -35,15 +34,18 @@ mod map;
 mod matmul;
 mod nonzero;
 mod norm;
+mod normal;
 mod number;
 mod pad;
 mod pooling;
 mod pooling_backward;
 mod product;
+mod random;
 mod real;
 mod reduce;
 mod reshape;
 mod resize;
+mod sample;
 mod scalar;
 mod scan;
 mod scatter;
@@ -75,7 +77,6 @@ const TABLES: &[&[(&str, Kernel)]] = &[
     convolution_backward::KERNELS,
     copy::KERNELS,
     create::KERNELS,
-    dropout::KERNELS,
     embedding_bag::KERNELS,
     grid::KERNELS,
     index::KERNELS,
@@ -84,12 +85,15 @@ const TABLES: &[&[(&str, Kernel)]] = &[
     matmul::KERNELS,
     nonzero::KERNELS,
     norm::KERNELS,
+    normal::KERNELS,
     pad::KERNELS,
     pooling::KERNELS,
     pooling_backward::KERNELS,
+    random::KERNELS,
     reduce::KERNELS,
     reshape::KERNELS,
     resize::KERNELS,
+    sample::KERNELS,
     scan::KERNELS,
     scatter::KERNELS,
     search::KERNELS,

@@ -1,6 +1,6 @@
 //! Activations of neural networks.
 
-use crate::elementwise::promoting;
+use crate::elementwise::{laid_out, promoting};
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, normalize_dim};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
@@ -27,8 +27,8 @@ pub(crate) const OPS: &[OpDef] = &[
     float("aten::log_sigmoid(Tensor self) -> Tensor").doc("`log(sigmoid(x))`."),
     OpDef::new("aten::_prelu_kernel(Tensor self, Tensor weight) -> Tensor", prelu_kernel).tags(Tags::POINTWISE).tolerance(Tol::Default).doc("`x` above zero, else `weight * x`."),
     OpDef::composite("aten::prelu(Tensor self, Tensor weight) -> Tensor", prelu).doc("`x` above zero, else `x` times the weight of its channel."),
-    OpDef::composite("aten::rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? generator=None) -> Tensor", rrelu).doc("`x` above zero, else `x` times a slope, which is random in training."),
-    OpDef::composite("aten::rrelu_with_noise_functional(Tensor self, Tensor noise, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? generator=None) -> (Tensor, Tensor noise_out)", rrelu_with_noise).doc("`rrelu` that also gives back its slopes."),
+    OpDef::composite("aten::rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? generator=None) -> Tensor", rrelu).tags(Tags::RANDOM).doc("`x` above zero, else `x` times a slope, which is random in training."),
+    OpDef::new("aten::rrelu_with_noise_functional(Tensor self, Tensor noise, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? generator=None) -> (Tensor, Tensor noise_out)", rrelu_with_noise).tags(Tags::RANDOM).tolerance(Tol::Default).doc("`rrelu` that also gives back its slopes."),
     OpDef::composite("aten::glu(Tensor self, int dim=-1) -> Tensor", glu).doc("The first half of a dimension, times the sigmoid of the second."),
     OpDef::in_place("aten::relu_(Tensor(a!) self) -> Tensor(a!)", "aten.relu.default").doc("In place: `max(x, 0)`."),
     OpDef::in_place("aten::relu6_(Tensor(a!) self) -> Tensor(a!)", "aten.relu6.default").doc("In place: `min(max(x, 0), 6)`."),
@@ -43,7 +43,7 @@ pub(crate) const OPS: &[OpDef] = &[
     OpDef::in_place("aten::hardsigmoid_(Tensor(a!) self) -> Tensor(a!)", "aten.hardsigmoid.default").doc("In place: `min(max(x + 3, 0), 6) / 6`."),
     OpDef::in_place("aten::hardswish_(Tensor(a!) self) -> Tensor(a!)", "aten.hardswish.default").doc("In place: `x * min(max(x + 3, 0), 6) / 6`."),
     OpDef::in_place("aten::leaky_relu_(Tensor(a!) self, Scalar negative_slope=0.01) -> Tensor(a!)", "aten.leaky_relu.default").doc("In place: `x` above zero, else `negative_slope * x`."),
-    OpDef::in_place("aten::rrelu_(Tensor(a!) self, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? generator=None) -> Tensor(a!)", "aten.rrelu.default").doc("In place: `x` above zero, else `x` times a slope, which is random in training."),
+    OpDef::in_place("aten::rrelu_(Tensor(a!) self, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? generator=None) -> Tensor(a!)", "aten.rrelu.default").tags(Tags::RANDOM).doc("In place: `x` above zero, else `x` times a slope, which is random in training."),
 ];
 
 const fn float(schema: &'static str) -> OpDef {
@@ -136,24 +136,38 @@ fn prelu(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
     Ok(vec![cx.call("aten._prelu_kernel.default", [this.into(), weight])?])
 }
 
-/// The slope of `rrelu` outside training is the mean of its bounds.
 fn rrelu(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
-    let slope = mean_slope(args, 1)?;
-    Ok(vec![cx.call("aten.leaky_relu.default", [args.values[0].clone(), Value::Float(slope)])?])
-}
-
-fn rrelu_with_noise(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
-    let slope = mean_slope(args, 2)?;
-    let result = cx.call("aten.leaky_relu.default", [args.values[0].clone(), Value::Float(slope)])?;
-    let noise = cx.call("aten.clone.default", [args.values[1].clone()])?;
-    Ok(vec![result, noise])
-}
-
-fn mean_slope(args: &Args<'_, TensorRef>, lower: usize) -> Result<f64> {
-    if args.bool(lower + 2)? {
-        return Err(args.unsupported("rrelu draws random slopes in training, which is not implemented"));
+    check_slopes(args, 1)?;
+    if !args.bool(3)? {
+        // Outside training the slope is the mean of its bounds.
+        let slope = Value::Float((args.float(1)? + args.float(2)?) / 2.0);
+        return Ok(vec![cx.call("aten.leaky_relu.default", [args.values[0].clone(), slope])?]);
     }
-    Ok((args.float(lower)? + args.float(lower + 1)?) / 2.0)
+    let noise = cx.call("aten.empty_like.default", [args.values[0].clone()])?;
+    let mut call = args.values.clone();
+    call.insert(1, noise);
+    let results = cx.call_all("aten.rrelu_with_noise_functional.default", call.into_iter().take(5))?;
+    Ok(results.into_iter().take(1).collect())
+}
+
+fn rrelu_with_noise(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    check_slopes(args, 2)?;
+    let (mut results, noise) = (float_only(args)?, args.tensor(1)?);
+    if args.bool(4)? && noise.dtype == DType::Float16 {
+        let what = "\"rrelu_with_noise_out_cpu\" not implemented for 'Half'";
+        return Err(Diagnostic::new(Code::DTypeMismatch, what));
+    }
+    results.push(Output::Tensor(laid_out(noise.dtype, noise.sizes.clone(), &[noise])));
+    Ok(results)
+}
+
+fn check_slopes<T>(args: &Args<'_, T>, lower: usize) -> Result<()> {
+    let (lower, upper) = (args.float(lower)?, args.float(lower + 1)?);
+    if lower > upper {
+        let what = format!("Lower bound should be less than or equal to the upper bound, but got {lower} > {upper}");
+        return Err(args.invalid(what));
+    }
+    Ok(())
 }
 
 fn glu(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {

@@ -1,7 +1,7 @@
 //! Scaled dot-product attention.
 
 use super::matmul_composite::tensor_of;
-use crate::{Args, Cx, OpDef, Output, TensorRef, Tol, Traced, Value, broadcast, contiguous};
+use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, broadcast, contiguous};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
@@ -14,12 +14,14 @@ pub(crate) const OPS: &[OpDef] = &[
     )
     .doc("`softmax(query @ key.T * scale + mask) @ value`, where a row that is masked altogether gives zeros.")
     .decompose(decomposed)
+    .tags(Tags::RANDOM)
     .tolerance(Tol::Default),
     OpDef::composite(
         "aten::_scaled_dot_product_attention_math(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0., bool is_causal=False, Tensor? dropout_mask=None, *, float? scale=None, bool enable_gqa=False) -> (Tensor, Tensor)",
         math,
     )
-    .doc("Attention, with the weights as a second result."),
+    .doc("Attention, with the weights as a second result.")
+    .tags(Tags::RANDOM),
     OpDef::new(
         "aten::_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float dropout_p=0., bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)",
         flash,
@@ -139,11 +141,6 @@ fn math(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
 
 /// Follows `_scaled_dot_product_attention_math` of aten/src/ATen/native/transformers/attention.cpp.
 fn attend(cx: &mut Cx<'_>, args: &Call<'_>, scale: Option<f64>, has_groups: bool) -> Result<Vec<Traced>> {
-    if args.float(4)? > 0.0 {
-        return Err(
-            args.unsupported("attention with dropout is random, and PyTorch's random numbers are not reproduced")
-        );
-    }
     let (query, mut key, mut value) = (*args.tensor(0)?, args.values[1].clone(), args.values[2].clone());
     let meta = cx.meta(query).clone();
     let n_rank = meta.sizes.len();
@@ -173,7 +170,11 @@ fn attend(cx: &mut Cx<'_>, args: &Call<'_>, scale: Option<f64>, has_groups: bool
     if let Some(mask) = additive_mask(cx, args, &meta, &weights)? {
         weights = cx.call("aten.add.Tensor", [weights, mask])?;
     }
-    let weights = cx.call("aten._safe_softmax.default", [weights, Value::int(-1)])?;
+    let mut weights = cx.call("aten._safe_softmax.default", [weights, Value::int(-1)])?;
+    let dropout = args.float(4)?;
+    if dropout > 0.0 {
+        weights = cx.call("aten.dropout.default", [weights, Value::Float(dropout), Value::Bool(true)])?;
+    }
     let result = cx.call("aten.matmul.default", [weights.clone(), value])?;
     Ok(vec![result, weights])
 }

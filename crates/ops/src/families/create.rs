@@ -44,13 +44,13 @@ pub(crate) const OPS: &[OpDef] = &[
 ];
 
 /// The dtype that was asked for.
-fn dtype<T>(args: &Args<'_, T>) -> Result<Option<DType>> {
+pub(super) fn dtype<T>(args: &Args<'_, T>) -> Result<Option<DType>> {
     check_layout(args)?;
     args.position("dtype").map_or(Ok(None), |it| args.opt_dtype(it))
 }
 
 /// A new tensor on the device that was asked for.
-fn fresh<T>(args: &Args<'_, T>, meta: TensorMeta) -> Result<Vec<Output>> {
+pub(super) fn fresh<T>(args: &Args<'_, T>, meta: TensorMeta) -> Result<Vec<Output>> {
     if meta.sizes.iter().any(|it| it.as_int().is_some_and(|it| it < 0)) {
         return Err(args.bad_shape(format!("{}: Dimension size must be non-negative.", args.op.schema.name)));
     }
@@ -120,7 +120,7 @@ fn scalar_tensor(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     fresh(args, TensorMeta::contiguous(dtype, Vec::new()))
 }
 
-fn like(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+pub(super) fn like(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     let this = args.tensor(0)?;
     let dtype = dtype(args)?.unwrap_or(this.dtype);
     if let Some(value) = args.position("fill_value") {

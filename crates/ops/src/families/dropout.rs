@@ -1,56 +1,122 @@
-//! Dropout. Without training it changes nothing; in training it is random, and the random numbers of PyTorch's generator
-//! are not reproduced here.
+//! Dropout. Without training it changes nothing; in training the random numbers are those of PyTorch for the same seed.
 
-use crate::{Args, OpDef, Output, Tags, contiguous};
+use crate::elementwise::laid_out;
+use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value};
 use tracefx_core::{DType, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
 
 /// The rows of this family.
+#[rustfmt::skip]
 pub(crate) const OPS: &[OpDef] = &[
-    OpDef::new("aten::dropout(Tensor input, float p, bool train) -> Tensor", dropout)
-        .doc("In training, zeros some elements and scales the others; else the input itself.")
-        .tags(Tags::RANDOM),
-    OpDef::new("aten::feature_dropout(Tensor input, float p, bool train) -> Tensor", dropout)
-        .doc("Dropout of whole channels.")
-        .tags(Tags::RANDOM),
-    OpDef::new("aten::alpha_dropout(Tensor input, float p, bool train) -> Tensor", dropout)
-        .doc("Dropout that keeps mean and variance.")
-        .tags(Tags::RANDOM),
-    OpDef::new("aten::feature_alpha_dropout(Tensor input, float p, bool train) -> Tensor", dropout)
-        .doc("Dropout of whole channels that keeps mean and variance.")
-        .tags(Tags::RANDOM),
-    OpDef::in_place("aten::dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)", "aten.dropout.default")
-        .tags(Tags::RANDOM),
-    OpDef::in_place(
-        "aten::feature_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)",
-        "aten.feature_dropout.default",
-    )
-    .tags(Tags::RANDOM),
-    OpDef::in_place(
-        "aten::alpha_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)",
-        "aten.alpha_dropout.default",
-    )
-    .tags(Tags::RANDOM),
+    random("aten::dropout(Tensor input, float p, bool train) -> Tensor", |cx, args| dropped(cx, args, Noise { by_channel: false, keeps_moments: false }))
+        .doc("In training, zeros some elements and scales the others; else the input itself."),
+    random("aten::feature_dropout(Tensor input, float p, bool train) -> Tensor", |cx, args| dropped(cx, args, Noise { by_channel: true, keeps_moments: false }))
+        .doc("Dropout of whole channels."),
+    random("aten::alpha_dropout(Tensor input, float p, bool train) -> Tensor", |cx, args| dropped(cx, args, Noise { by_channel: false, keeps_moments: true }))
+        .doc("Dropout that keeps mean and variance."),
+    random("aten::feature_alpha_dropout(Tensor input, float p, bool train) -> Tensor", |cx, args| dropped(cx, args, Noise { by_channel: true, keeps_moments: true }))
+        .doc("Dropout of whole channels that keeps mean and variance."),
+    in_place("aten::dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)", "aten.dropout.default").doc("In place: `dropout`."),
+    in_place("aten::feature_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)", "aten.feature_dropout.default").doc("In place: `feature_dropout`."),
+    in_place("aten::alpha_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)", "aten.alpha_dropout.default").doc("In place: `alpha_dropout`."),
+    in_place("aten::feature_alpha_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)", "aten.feature_alpha_dropout.default").doc("In place: `feature_alpha_dropout`."),
     OpDef::new("aten::native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)", native_dropout)
+        .decompose(dropped_with_mask)
         .doc("Dropout, with the mask of the elements that were kept as a second result.")
-        .tags(Tags::CORE.with(Tags::RANDOM)),
+        .tags(Tags::CORE.with(Tags::RANDOM))
+        .tolerance(Tol::Default),
 ];
 
-fn dropout(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
-    let (input, p) = (args.tensor(0)?, args.float(1)?);
-    if !(0.0..=1.0).contains(&p) {
-        return Err(args.invalid(format!("dropout probability has to be between 0 and 1, but got {p}")));
+const fn random(schema: &'static str, decompose: crate::Decompose) -> OpDef {
+    OpDef::new(schema, dropout).decompose(decompose).tags(Tags::RANDOM).tolerance(Tol::Default)
+}
+
+const fn in_place(schema: &'static str, functional: &'static str) -> OpDef {
+    OpDef::in_place(schema, functional).tags(Tags::RANDOM)
+}
+
+/// What the input is multiplied with.
+#[derive(Clone, Copy)]
+struct Noise {
+    /// One number for each channel.
+    by_channel: bool,
+    /// Mean and variance of the input stay what they are.
+    keeps_moments: bool,
+}
+
+fn check_probability<T>(args: &Args<'_, T>) -> Result<f64> {
+    match args.float(1)? {
+        p if (0.0..=1.0).contains(&p) => Ok(p),
+        p => Err(args.invalid(format!("dropout probability has to be between 0 and 1, but got {p}"))),
     }
+}
+
+fn dropout(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    let (input, p) = (args.tensor(0)?, check_probability(args)?);
     if !args.bool(2)? || p == 0.0 || input.sizes.contains(&SymInt::from(0)) {
         return Ok(vec![Output::Same(0)]);
     }
-    Ok(contiguous(input.dtype, input.sizes.clone()))
+    Ok(vec![Output::Tensor(laid_out(input.dtype, input.sizes.clone(), &[input]))])
 }
 
 fn native_dropout(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     let input = args.tensor(0)?;
-    let result = TensorMeta::contiguous(input.dtype, input.sizes.clone());
+    check_probability(args)?;
     let mask = TensorMeta::contiguous(DType::Bool, input.sizes.clone());
-    Ok(vec![Output::Tensor(result), Output::Tensor(mask)])
+    Ok(vec![Output::Tensor(laid_out(input.dtype, input.sizes.clone(), &[input])), Output::Tensor(mask)])
+}
+
+/// Follows `_dropout_impl` of aten/src/ATen/native/Dropout.cpp.
+fn dropped(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>, kind: Noise) -> Result<Vec<Traced>> {
+    let (input, p) = (*args.tensor(0)?, check_probability(args)?);
+    if !args.bool(2)? || p == 0.0 {
+        return Ok(vec![input.into()]);
+    }
+    if p == 1.0 {
+        return Ok(vec![cx.call("aten.mul.Scalar", [input.into(), Value::Float(0.0)])?]);
+    }
+    let empty = match kind.by_channel {
+        false => cx.call("aten.empty_like.default", [input.into()])?,
+        true => {
+            let meta = cx.meta(input);
+            let (dtype, rank) = (meta.dtype, meta.sizes.len());
+            if rank < 2 {
+                return Err(args.bad_shape("Feature dropout requires at least 2 dimensions in the input"));
+            }
+            let sizes = meta.sizes.iter().enumerate().map(|(dim, it)| if dim < 2 { it.clone() } else { SymInt::ONE });
+            let sizes = Value::List(sizes.map(Value::Int).collect());
+            cx.call_with("aten.empty.memory_format", [sizes], &[("dtype", Value::DType(dtype))])?
+        }
+    };
+    let mut noise = cx.call("aten.bernoulli_.float", [empty, Value::Float(1.0 - p)])?;
+    if !kind.keeps_moments {
+        noise = cx.call("aten.div.Scalar", [noise, Value::Float(1.0 - p)])?;
+        return Ok(vec![cx.call("aten.mul.Tensor", [input.into(), noise])?]);
+    }
+    // What is dropped becomes the least value of SELU, and a line brings mean and variance back.
+    const ALPHA: f64 = 1.7580993408473766;
+    let scale = 1.0 / ((ALPHA * ALPHA * p + 1.0) * (1.0 - p)).sqrt();
+    let mut offset = cx.call("aten.add.Scalar", [noise.clone(), Value::int(-1)])?;
+    offset = cx.call("aten.mul.Scalar", [offset, Value::Float(ALPHA * scale)])?;
+    offset = cx.call("aten.add.Scalar", [offset, Value::Float(ALPHA * scale * p)])?;
+    noise = cx.call("aten.mul.Scalar", [noise, Value::Float(scale)])?;
+    let kept = cx.call("aten.mul.Tensor", [input.into(), noise])?;
+    Ok(vec![cx.call("aten.add.Tensor", [kept, offset])?])
+}
+
+/// Follows `native_dropout_cpu` of the same file.
+fn dropped_with_mask(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+    let (input, p) = (*args.tensor(0)?, check_probability(args)?);
+    let sizes = Value::List(cx.meta(input).sizes.iter().cloned().map(Value::Int).collect());
+    let bools = [("dtype", Value::DType(DType::Bool))];
+    if matches!(args.values[2], Value::Bool(false)) {
+        let mask = cx.call_with("aten.ones.default", [sizes], &bools)?;
+        return Ok(vec![cx.call("aten.clone.default", [input.into()])?, mask]);
+    }
+    let empty = cx.call_with("aten.empty.memory_format", [sizes], &bools)?;
+    let mask = cx.call("aten.bernoulli.p", [empty, Value::Float(1.0 - p)])?;
+    let kept = cx.call("aten.mul.Tensor", [input.into(), mask.clone()])?;
+    let scale = if p == 1.0 { 0.0 } else { 1.0 / (1.0 - p) };
+    Ok(vec![cx.call("aten.mul.Scalar", [kept, Value::Float(scale)])?, mask])
 }

@@ -27,6 +27,7 @@ mod norm;
 mod pad;
 mod pooling;
 mod pooling_backward;
+mod random;
 mod recurrent;
 mod reduce;
 mod repeat;
@@ -80,6 +81,7 @@ pub(crate) const ALL: &[&[OpDef]] = &[
     pad::OPS,
     pooling::OPS,
     pooling_backward::OPS,
+    random::OPS,
     recurrent::OPS,
     reduce::OPS,
     repeat::OPS,

@@ -3,7 +3,7 @@
 //! Follows aten/src/ATen/native/RNN.cpp. The number of steps has to be known, for each step is a few operators.
 
 use super::matmul_composite::tensor_of;
-use crate::{Args, Cx, OpDef, TensorRef, Tol, Traced, Value};
+use crate::{Args, Cx, OpDef, Tags, TensorRef, Tol, Traced, Value};
 use tracefx_core::Result;
 
 /// Errors of one step go into the next.
@@ -16,24 +16,28 @@ pub(crate) const OPS: &[OpDef] = &[
         lstm,
     )
     .doc("Layers of long short-term memory over a sequence: the outputs, the last hidden states and the last cells.")
+    .tags(Tags::RANDOM)
     .tolerance(TOLERANCE),
     OpDef::composite(
         "aten::gru.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)",
         gru,
     )
     .doc("Layers of gated recurrent units over a sequence: the outputs and the last hidden states.")
+    .tags(Tags::RANDOM)
     .tolerance(TOLERANCE),
     OpDef::composite(
         "aten::rnn_tanh.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)",
         rnn_tanh,
     )
     .doc("Recurrent layers with tanh over a sequence: the outputs and the last hidden states.")
+    .tags(Tags::RANDOM)
     .tolerance(TOLERANCE),
     OpDef::composite(
         "aten::rnn_relu.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)",
         rnn_relu,
     )
     .doc("Recurrent layers with ReLU over a sequence: the outputs and the last hidden states.")
+    .tags(Tags::RANDOM)
     .tolerance(TOLERANCE),
     OpDef::composite(
         "aten::lstm_cell(Tensor input, Tensor[] hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> (Tensor, Tensor)",
@@ -234,10 +238,7 @@ fn gather_params(args: &Call<'_>, has_projection: bool, n: usize) -> Result<Vec<
 
 fn layers(cx: &mut Cx<'_>, args: &Call<'_>, cell: Cell, hidden: Traced, cells: Option<Traced>) -> Result<Vec<Traced>> {
     let (n_layers, is_bidirectional, is_batch_first) = (args.int(4)?, args.bool(7)?, args.bool(8)?);
-    if args.bool(6)? && args.float(5)? > 0.0 && n_layers > 1 {
-        let what = "dropout between recurrent layers is random, and PyTorch's random numbers are not reproduced";
-        return Err(args.unsupported(what));
-    }
+    let dropout = if args.bool(6)? { args.float(5)? } else { 0.0 };
     let n_directions = if is_bidirectional { 2 } else { 1 };
     let n = usize::try_from(n_layers).unwrap_or(0) * n_directions;
     let size_of = |cx: &Cx<'_>, it: &Traced| cx.meta(tensor_of(it)).sizes.last().cloned();
@@ -280,6 +281,9 @@ fn layers(cx: &mut Cx<'_>, args: &Call<'_>, cell: Cell, hidden: Traced, cells: O
             1 => directions.remove(0),
             _ => cx.call("aten.cat.default", [Value::List(directions), Value::int(-1)])?,
         };
+        if dropout > 0.0 && (layer as i64) < n_layers - 1 {
+            input = cx.call("aten.dropout.default", [input, Value::Float(dropout), Value::Bool(true)])?;
+        }
     }
     if is_batch_first {
         input = swap(cx, input)?;

@@ -1,0 +1,280 @@
+//! Random numbers: new tensors of them, tensors filled with them, and samples of given probabilities.
+//!
+//! They come from [`tracefx_core::with_default_generator`], so that a seed gives PyTorch's numbers. The operators that
+//! write in place are rows over functional ones, which draw in the order in which the elements lie in memory.
+
+use super::create::{dtype, fresh, like};
+use super::matmul_composite::tensor_of;
+use crate::elementwise::laid_out;
+use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, broadcast, contiguous};
+use tracefx_core::{Code, DType, Diagnostic, Result};
+use tracefx_ir::TensorMeta;
+use tracefx_sym::SymInt;
+
+/// The rows of this family.
+#[rustfmt::skip]
+pub(crate) const OPS: &[OpDef] = &[
+    random("aten::rand(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", float_sized).tags(Tags::CORE).doc("Random numbers of the interval from 0 to 1, which is without 1."),
+    random("aten::randn(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", float_sized).tags(Tags::CORE).doc("Random numbers of the normal distribution with mean 0 and deviation 1."),
+    random("aten::normal.float_float(float mean, float std, SymInt[] size, *, Generator? generator=None, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", float_sized).doc("Random numbers of a normal distribution."),
+    random("aten::randint(SymInt high, SymInt[] size, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", int_sized).doc("Random integers from 0 on, below `high`."),
+    random("aten::randint.low(SymInt low, SymInt high, SymInt[] size, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", int_sized).doc("Random integers from `low` on, below `high`."),
+    random("aten::randperm(SymInt n, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", permutation).tags(Tags::CORE).doc("The integers below `n` in random order."),
+    random("aten::rand_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor", float_like).doc("Random numbers between 0 and 1, in the sizes of a tensor."),
+    random("aten::randn_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor", float_like).doc("Normally distributed random numbers, in the sizes of a tensor."),
+    random("aten::randint_like(Tensor self, SymInt high, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor", int_like).doc("Random integers below `high`, in the sizes of a tensor."),
+    random("aten::randint_like.low_dtype(Tensor self, SymInt low, SymInt high, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor", int_like).doc("Random integers from `low` on, below `high`, in the sizes of a tensor."),
+    random("aten::uniform(Tensor self, float from=0., float to=1., *, Generator? generator=None) -> Tensor", uniform).doc("Random numbers of an interval in place of the elements."),
+    random("aten::normal_functional(Tensor self, float mean=0., float std=1., *, Generator? generator=None) -> Tensor", normal).doc("Random numbers of a normal distribution in place of the elements."),
+    random("aten::exponential(Tensor self, float lambd=1., *, Generator? generator=None) -> Tensor", exponential).doc("Random numbers of an exponential distribution in place of the elements."),
+    random("aten::cauchy(Tensor self, float median=0., float sigma=1., *, Generator? generator=None) -> Tensor", cauchy).doc("Random numbers of a Cauchy distribution in place of the elements."),
+    random("aten::log_normal(Tensor self, float mean=1., float std=2., *, Generator? generator=None) -> Tensor", log_normal).doc("Random numbers whose logarithms are normally distributed, in place of the elements."),
+    random("aten::geometric(Tensor self, float p, *, Generator? generator=None) -> Tensor", geometric).doc("How many tries of probability `p` it takes to succeed, at random, in place of the elements."),
+    random("aten::random(Tensor self, *, Generator? generator=None) -> Tensor", random_ints).doc("Random integers that the dtype holds, in place of the elements."),
+    random("aten::random.to(Tensor self, int to, *, Generator? generator=None) -> Tensor", random_ints).doc("Random integers from 0 on, below `to`, in place of the elements."),
+    random("aten::random.from(Tensor self, int from, int? to, *, Generator? generator=None) -> Tensor", random_ints).doc("Random integers from `from` on, below `to`, in place of the elements."),
+    random("aten::bernoulli(Tensor self, *, Generator? generator=None) -> Tensor", row_major_float).doc("One with the probability that each element says, else zero."),
+    random("aten::bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor", bernoulli_p).doc("One with probability `p`, else zero, in place of the elements."),
+    random("aten::bernoulli.Tensor(Tensor self, Tensor p, *, Generator? generator=None) -> Tensor", bernoulli_tensor).doc("One with the probability that `p` says, else zero, in place of the elements."),
+    random("aten::poisson(Tensor self, Generator? generator=None) -> Tensor", row_major_float).doc("Random counts of Poisson distributions whose means are the elements."),
+    random("aten::multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor", multinomial).doc("Random positions, of which each comes with the probability that a row of weights gives it."),
+    OpDef::composite("aten::normal.Tensor_float(Tensor mean, float std=1., *, Generator? generator=None) -> Tensor", normal_of_means).tags(Tags::RANDOM).doc("Normally distributed random numbers, each with a mean of its own."),
+    OpDef::composite("aten::normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor", normal_of_deviations).tags(Tags::RANDOM).doc("Normally distributed random numbers, each with a deviation of its own."),
+    OpDef::composite("aten::normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor", normal_of_both).tags(Tags::RANDOM).doc("Normally distributed random numbers, each with a mean and a deviation of its own."),
+    in_place("aten::uniform_(Tensor(a!) self, float from=0., float to=1., *, Generator? generator=None) -> Tensor(a!)", "aten.uniform.default").doc("In place: random numbers of an interval."),
+    in_place("aten::normal_(Tensor(a!) self, float mean=0., float std=1., *, Generator? generator=None) -> Tensor(a!)", "aten.normal_functional.default").doc("In place: random numbers of a normal distribution."),
+    in_place("aten::exponential_(Tensor(a!) self, float lambd=1., *, Generator? generator=None) -> Tensor(a!)", "aten.exponential.default").doc("In place: random numbers of an exponential distribution."),
+    in_place("aten::cauchy_(Tensor(a!) self, float median=0., float sigma=1., *, Generator? generator=None) -> Tensor(a!)", "aten.cauchy.default").doc("In place: random numbers of a Cauchy distribution."),
+    in_place("aten::log_normal_(Tensor(a!) self, float mean=1., float std=2., *, Generator? generator=None) -> Tensor(a!)", "aten.log_normal.default").doc("In place: random numbers whose logarithms are normally distributed."),
+    in_place("aten::geometric_(Tensor(a!) self, float p, *, Generator? generator=None) -> Tensor(a!)", "aten.geometric.default").doc("In place: how many tries of probability `p` it takes to succeed, at random."),
+    in_place("aten::random_(Tensor(a!) self, *, Generator? generator=None) -> Tensor(a!)", "aten.random.default").doc("In place: random integers that the dtype holds."),
+    in_place("aten::random_.to(Tensor(a!) self, int to, *, Generator? generator=None) -> Tensor(a!)", "aten.random.to").doc("In place: random integers from 0 on, below `to`."),
+    in_place("aten::random_.from(Tensor(a!) self, int from, int? to, *, Generator? generator=None) -> Tensor(a!)", "aten.random.from").doc("In place: random integers from `from` on, below `to`."),
+    OpDef::composite("aten::bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? generator=None) -> Tensor(a!)", bernoulli_in_place).tags(Tags::RANDOM).doc("In place: one with probability `p`, else zero."),
+    in_place("aten::bernoulli_.Tensor(Tensor(a!) self, Tensor p, *, Generator? generator=None) -> Tensor(a!)", "aten.bernoulli.Tensor").doc("In place: one with the probability that `p` says, else zero."),
+];
+
+const fn random(schema: &'static str, rule: crate::Rule) -> OpDef {
+    OpDef::new(schema, rule).tags(Tags::RANDOM)
+}
+
+const fn in_place(schema: &'static str, functional: &'static str) -> OpDef {
+    OpDef::in_place(schema, functional).tags(Tags::RANDOM).tolerance(Tol::Exact)
+}
+
+type Metas<'a> = Args<'a, TensorMeta>;
+
+fn check_float(args: &Metas<'_>, dtype: DType) -> Result<()> {
+    if dtype.is_float() {
+        return Ok(());
+    }
+    let what = format!("\"{}\" not implemented for '{}'", args.op.schema.name, dtype.name());
+    Err(Diagnostic::new(Code::DTypeMismatch, what))
+}
+
+fn sized(args: &Metas<'_>, dtype: DType) -> Result<Vec<Output>> {
+    let size = args.position("size").ok_or_else(|| args.invalid("there is no argument `size`"))?;
+    fresh(args, TensorMeta::contiguous(dtype, args.sym_ints(size)?))
+}
+
+fn float_sized(args: &Metas<'_>) -> Result<Vec<Output>> {
+    let dtype = dtype(args)?.unwrap_or(DType::Float32);
+    check_float(args, dtype)?;
+    if let Some(std) = args.position("std") {
+        check_deviation(args, std)?;
+    }
+    sized(args, dtype)
+}
+
+fn int_sized(args: &Metas<'_>) -> Result<Vec<Output>> {
+    check_range(args)?;
+    sized(args, dtype(args)?.unwrap_or(DType::Int64))
+}
+
+fn float_like(args: &Metas<'_>) -> Result<Vec<Output>> {
+    check_float(args, dtype(args)?.unwrap_or(args.tensor(0)?.dtype))?;
+    like(args)
+}
+
+fn int_like(args: &Metas<'_>) -> Result<Vec<Output>> {
+    check_range(args)?;
+    like(args)
+}
+
+fn permutation(args: &Metas<'_>) -> Result<Vec<Output>> {
+    let n = args.sym_int(0)?.clone();
+    if n.as_int().is_some_and(|it| it < 0) {
+        return Err(args.invalid(format!("n must be non-negative, got {n}")));
+    }
+    fresh(args, TensorMeta::contiguous(dtype(args)?.unwrap_or(DType::Int64), vec![n]))
+}
+
+/// A tensor of this dtype that lies as `self` does.
+fn as_self(args: &Metas<'_>) -> Result<Vec<Output>> {
+    let this = args.tensor(0)?;
+    Ok(vec![Output::Tensor(laid_out(this.dtype, this.sizes.clone(), &[this]))])
+}
+
+fn same_float(args: &Metas<'_>) -> Result<Vec<Output>> {
+    check_float(args, args.tensor(0)?.dtype)?;
+    as_self(args)
+}
+
+fn row_major_float(args: &Metas<'_>) -> Result<Vec<Output>> {
+    let this = args.tensor(0)?;
+    check_float(args, this.dtype)?;
+    Ok(contiguous(this.dtype, this.sizes.clone()))
+}
+
+fn uniform(args: &Metas<'_>) -> Result<Vec<Output>> {
+    let (from, to) = (args.float(1)?, args.float(2)?);
+    // Not `from > to`: a NaN is no bound.
+    if !(from <= to && (to - from).is_finite()) {
+        let what = format!("uniform_ expects to return a [from, to) range, but found from={from} > to={to}");
+        return Err(args.invalid(what));
+    }
+    same_float(args)
+}
+
+fn check_deviation(args: &Metas<'_>, index: usize) -> Result<()> {
+    match args.float(index)? {
+        std if std >= 0.0 => Ok(()),
+        std => Err(args.invalid(format!("normal expects std >= 0.0, but found std {std}"))),
+    }
+}
+
+fn normal(args: &Metas<'_>) -> Result<Vec<Output>> {
+    check_deviation(args, 2)?;
+    same_float(args)
+}
+
+/// Refuses a parameter that is not greater than zero.
+fn check_positive(args: &Metas<'_>, index: usize, name: &str) -> Result<()> {
+    match args.float(index)? {
+        it if it > 0.0 => Ok(()),
+        it => Err(args.invalid(format!("{}_ expects {name} > 0.0, but found {name}={it}", args.op.schema.name))),
+    }
+}
+
+fn exponential(args: &Metas<'_>) -> Result<Vec<Output>> {
+    check_positive(args, 1, "lambda")?;
+    same_float(args)
+}
+
+fn cauchy(args: &Metas<'_>) -> Result<Vec<Output>> {
+    check_positive(args, 2, "sigma")?;
+    same_float(args)
+}
+
+fn log_normal(args: &Metas<'_>) -> Result<Vec<Output>> {
+    check_positive(args, 2, "std")?;
+    same_float(args)
+}
+
+fn geometric(args: &Metas<'_>) -> Result<Vec<Output>> {
+    let p = args.float(1)?;
+    if !(p > 0.0 && p < 1.0) {
+        return Err(args.invalid(format!("geometric_ expects p to be in (0, 1), but got p={p}")));
+    }
+    as_self(args)
+}
+
+fn random_ints(args: &Metas<'_>) -> Result<Vec<Output>> {
+    check_range(args)?;
+    as_self(args)
+}
+
+/// Refuses a range of integers without any.
+fn check_range(args: &Metas<'_>) -> Result<()> {
+    let at = |name: &str| args.position(name).map_or(Ok(None), |it| args.opt_sym_int(it));
+    let from = at("from")?.or(at("low")?).cloned().unwrap_or(SymInt::ZERO);
+    let Some(to) = at("to")?.or(at("high")?) else { return Ok(()) };
+    match (from.as_int(), to.as_int()) {
+        (Some(from), Some(to)) if from >= to => {
+            let what = format!("random_ expects 'from' to be less than 'to', but got from={from} >= to={to}");
+            Err(args.invalid(what))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn bernoulli_p(args: &Metas<'_>) -> Result<Vec<Output>> {
+    let p = args.float(1)?;
+    if !(0.0..=1.0).contains(&p) {
+        return Err(args.invalid(format!("bernoulli_ expects p to be in [0, 1], but got p={p}")));
+    }
+    let this = args.tensor(0)?;
+    Ok(contiguous(this.dtype, this.sizes.clone()))
+}
+
+/// Unlike `bernoulli.p`, this draws in the order of memory.
+fn bernoulli_in_place(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+    let p = cx.call_with(
+        "aten.scalar_tensor.default",
+        [args.values[1].clone()],
+        &[("dtype", Value::DType(DType::Float64))],
+    )?;
+    Ok(vec![cx.call("aten.bernoulli_.Tensor", [args.values[0].clone(), p])?])
+}
+
+fn bernoulli_tensor(args: &Metas<'_>) -> Result<Vec<Output>> {
+    let (this, p) = (args.tensor(0)?, args.tensor(1)?);
+    check_float(args, p.dtype)?;
+    if broadcast(args, &this.sizes, &p.sizes)? != this.sizes {
+        return Err(args.bad_shape("the probabilities do not broadcast to the sizes of the tensor"));
+    }
+    as_self(args)
+}
+
+fn multinomial(args: &Metas<'_>) -> Result<Vec<Output>> {
+    let (this, n) = (args.tensor(0)?, args.sym_int(1)?.clone());
+    if !this.dtype.is_float() {
+        let what = format!("multinomial only supports floating-point dtypes for input, got: {}", this.dtype.name());
+        return Err(Diagnostic::new(Code::DTypeMismatch, what));
+    }
+    let Some((n_categories, rows @ ([] | [_]))) = this.sizes.split_last() else {
+        return Err(args.bad_shape("prob_dist must be 1 or 2 dim"));
+    };
+    if n.as_int().is_some_and(|it| it <= 0) {
+        return Err(args.invalid("cannot sample n_sample <= 0 samples"));
+    }
+    if !args.bool(2)? && (n_categories - &n).as_int().is_some_and(|it| it < 0) {
+        return Err(args.invalid("cannot sample n_sample > prob_dist.size(-1) samples without replacement"));
+    }
+    Ok(contiguous(DType::Int64, rows.iter().cloned().chain([n]).collect()))
+}
+
+/// New numbers with mean 0 and deviation `std`, one for each element of these sizes.
+fn draw_normal(cx: &mut Cx<'_>, dtype: DType, sizes: &[SymInt], std: f64) -> Result<Traced> {
+    let sizes = Value::List(sizes.iter().cloned().map(Value::Int).collect());
+    let empty = cx.call_with("aten.empty.memory_format", [sizes], &[("dtype", Value::DType(dtype))])?;
+    cx.call("aten.normal_functional.default", [empty, Value::Float(0.0), Value::Float(std)])
+}
+
+fn normal_of_means(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+    let mean = *args.tensor(0)?;
+    let (dtype, sizes) = (cx.meta(mean).dtype, cx.meta(mean).sizes.clone());
+    let drawn = draw_normal(cx, dtype, &sizes, args.float(1)?)?;
+    Ok(vec![cx.call("aten.add.Tensor", [drawn, mean.into()])?])
+}
+
+fn normal_of_deviations(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+    let std = *args.tensor(1)?;
+    let (dtype, sizes) = (cx.meta(std).dtype, cx.meta(std).sizes.clone());
+    let drawn = draw_normal(cx, dtype, &sizes, 1.0)?;
+    let scaled = cx.call("aten.mul.Tensor", [drawn, std.into()])?;
+    Ok(vec![cx.call("aten.add.Scalar", [scaled, args.values[0].clone()])?])
+}
+
+fn normal_of_both(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+    let (mean, std) = (*args.tensor(0)?, *args.tensor(1)?);
+    let dtype = cx.meta(mean).dtype;
+    let sizes = broadcast(args, &cx.meta(mean).sizes, &cx.meta(std).sizes)?;
+    let drawn = draw_normal(cx, dtype, &sizes, 1.0)?;
+    let scaled = cx.call("aten.mul.Tensor", [drawn, std.into()])?;
+    let scaled = match cx.meta(tensor_of(&scaled)).dtype == dtype {
+        true => scaled,
+        false => cx.call_with("aten._to_copy.default", [scaled], &[("dtype", Value::DType(dtype))])?,
+    };
+    Ok(vec![cx.call("aten.add.Tensor", [scaled, mean.into()])?])
+}

@@ -1,0 +1,180 @@
+"""Operators called directly, for what PyTorch's operator tests leave out: random numbers above all.
+
+The cases are written in the format of gen_opcases.py, one file per function below. Each call comes right after
+`torch.manual_seed(seed)`, and the seed is one more key. PyTorch draws the same numbers on all processors, but for the
+last bits of normally distributed ones; the cases were recorded on x86 with AVX2.
+
+usage: gen_opcalls.py OUT_DIR
+"""
+import json
+import math
+import os
+import sys
+
+import torch
+from safetensors.torch import save_file
+
+torch.set_num_threads(1)
+aten = torch.ops.aten
+cases, tensors = [], {}
+
+
+def encode(value):
+    if isinstance(value, torch.Tensor):
+        key = f"t{len(tensors)}"
+        n = 0 if value.numel() == 0 else 1 + sum((s - 1) * d for s, d in zip(value.shape, value.stride()))
+        res = {"tensor": key, "dtype": str(value.dtype)[6:], "size": list(value.shape)}
+        tensors[key] = torch.as_strided(value, (n,), (1,), value.storage_offset()).clone()
+        if not value.is_contiguous():
+            res["stride"] = list(value.stride())
+        return res
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, int):
+        return {"int": str(value)} if abs(value) > 2**53 else {"int": value}
+    if isinstance(value, float):
+        return {"float": value if math.isfinite(value) else repr(value)}
+    if isinstance(value, torch.dtype):
+        return {"dtype": str(value)[6:]}
+    if isinstance(value, torch.memory_format):
+        return {"memory_format": str(value)[6:]}
+    return [encode(it) for it in value]
+
+
+def case(op, *args, seed=0, **kwargs):
+    overload = aten
+    for part in op.split("."):
+        overload = getattr(overload, part)
+    encoded = {"op": f"aten.{op}", "seed": seed, "args": encode(args), "kwargs": {k: encode(v) for k, v in kwargs.items()}}
+    torch.manual_seed(seed)
+    try:
+        result = overload(*args, **kwargs)
+        encoded["result"] = encode(result)
+    except (RuntimeError, IndexError) as problem:
+        encoded["error"] = str(problem).splitlines()[0]
+    cases.append(encoded)
+
+
+FLOATS = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
+INTS = [torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8]
+
+
+def empty(*size, dtype=torch.float32):
+    return torch.zeros(size, dtype=dtype)
+
+
+def random():
+    for dtype in FLOATS:
+        for n in (5, 16, 33):
+            case("rand.default", [n], dtype=dtype, seed=n)
+            case("randn.default", [n], dtype=dtype, seed=n)
+            case("normal_.default", empty(n, dtype=dtype), 3.0, 0.1, seed=n + 1)
+        case("uniform_.default", empty(3, 5, dtype=dtype), -0.7, 1.3, seed=2)
+        case("exponential_.default", empty(9, dtype=dtype), 2.0, seed=2)
+        case("cauchy_.default", empty(9, dtype=dtype), 1.0, 2.0, seed=2)
+        case("log_normal_.default", empty(9, dtype=dtype), 0.5, 0.25, seed=2)
+        case("geometric_.default", empty(9, dtype=dtype), 0.3, seed=2)
+        case("random_.default", empty(9, dtype=dtype), seed=2)
+        case("random_.from", empty(9, dtype=dtype), -(2**40) + 1, 2**60 + 1, seed=2)
+        case("random_.to", empty(9, dtype=dtype), 100, seed=2)
+        case("bernoulli.default", torch.rand(3, 5).to(dtype), seed=2)
+        case("bernoulli_.float", empty(3, 5, dtype=dtype), 0.3, seed=2)
+        case("bernoulli_.Tensor", empty(3, 5, dtype=dtype), torch.rand(5), seed=2)
+        case("bernoulli_.Tensor", empty(3, 5, dtype=dtype), torch.rand(3, 1, dtype=torch.float64), seed=2)
+        case("poisson.default", torch.tensor([0.0, 0.5, 3.0, 9.9, 10.0, 30.0, 200.0], dtype=dtype), seed=2)
+        for train in (True, False):
+            for op in ("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout"):
+                case(f"{op}.default", torch.randn(3, 4, 2).to(dtype), 0.4, train, seed=3)
+            case("native_dropout.default", torch.randn(3, 4).to(dtype), 0.4, train, seed=3)
+            case("rrelu.default", torch.randn(3, 4).to(dtype), 0.1, 0.4, train, seed=3)
+            case("rrelu_with_noise_functional.default", torch.randn(3, 4).to(dtype), empty(3, 4, dtype=dtype), 0.1, 0.4, train, seed=3)
+        weights = torch.tensor([[0.1, 10.0, 3.0, 0.0, 1.0], [2.0, 1.0, 1.0, 5.0, 1.0]], dtype=dtype)
+        case("multinomial.default", weights, 4, False, seed=4)
+        case("multinomial.default", weights, 1, False, seed=4)
+        case("multinomial.default", weights[0], 12, True, seed=4)
+        case("multinomial.default", weights, 7, True, seed=4)
+    for dtype in INTS:
+        case("randint.default", 100, [9], dtype=dtype, seed=5)
+        case("randint.low", -20 if dtype != torch.uint8 else 20, 100, [9], dtype=dtype, seed=5)
+        case("random_.default", empty(9, dtype=dtype), seed=5)
+        case("random_.from", empty(9, dtype=dtype), 7, None, seed=5)
+        case("geometric_.default", empty(9, dtype=dtype), 0.3, seed=5)
+        case("bernoulli_.float", empty(9, dtype=dtype), 0.6, seed=5)
+        case("randperm.default", 12, dtype=dtype, seed=5)
+    case("random_.default", empty(9, dtype=torch.bool), seed=5)
+    case("bernoulli_.float", empty(9, dtype=torch.bool), 0.6, seed=5)
+    case("randint.low", -(2**62), 2**62, [9], seed=6)
+    case("random_.from", empty(9, dtype=torch.int64), -(2**63), None, seed=6)
+    case("random_.from", empty(9, dtype=torch.int64), 3, 3 + 2**28, seed=6)
+    case("random_.from", empty(9, dtype=torch.int64), 3, 2 + 2**28, seed=6)
+    case("randperm.default", 0, seed=6)
+    case("randperm.default", 1, seed=6)
+    case("randperm.default", 7, dtype=torch.float32, seed=6)
+    # Numbers are drawn in the order of memory.
+    turned = torch.zeros(5, 3, 4).permute(2, 0, 1)
+    channels_last = torch.zeros(2, 3, 4, 2).to(memory_format=torch.channels_last)
+    for like in (turned, channels_last, torch.zeros(6, 8)[:, ::2]):
+        case("rand_like.default", like, seed=7)
+        case("randn_like.default", like, seed=7)
+        case("randn_like.default", like, memory_format=torch.contiguous_format, seed=7)
+        case("randint_like.default", like, 1000, seed=7)
+        case("randint_like.low_dtype", like, -5, 1000, dtype=torch.int32, seed=7)
+        case("uniform_.default", like.clone(), seed=7)
+        case("normal_.default", like.clone(), seed=7)
+        case("bernoulli.p", like, 0.4, seed=7)
+        case("dropout.default", like + 1, 0.4, True, seed=7)
+    case("rand_like.default", torch.zeros(2, 3, 4, 2), memory_format=torch.channels_last, seed=7)
+    case("normal.float_float", 1.5, 0.5, [7], seed=8)
+    case("normal.float_float", 1.5, 0.5, [20], dtype=torch.float64, seed=8)
+    case("normal.Tensor_float", torch.arange(18.0), 0.5, seed=8)
+    case("normal.float_Tensor", 2.0, torch.arange(18.0), seed=8)
+    case("normal.Tensor_Tensor", torch.arange(18.0), torch.rand(2, 1), seed=8)
+    query, key, value = torch.randn(3, 1, 2, 4, 8).unbind(0)
+    case("scaled_dot_product_attention.default", query, key, value, None, 0.3, False, seed=9)
+    case("scaled_dot_product_attention.default", query, key, value, None, 0.3, True, seed=9)
+    gru, lstm = torch.nn.GRU(3, 4, num_layers=2), torch.nn.LSTM(3, 4, num_layers=3, bidirectional=True)
+    x = torch.randn(5, 2, 3)
+    with torch.no_grad():
+        params = [it.data for it in gru.parameters()]
+        case("gru.input", x, torch.zeros(2, 2, 4), params, True, 2, 0.5, True, False, False, seed=9)
+        params = [it.data for it in lstm.parameters()]
+        case("lstm.input", x, [torch.zeros(6, 2, 4)] * 2, params, True, 3, 0.5, True, True, False, seed=9)
+    case("dropout.default", torch.ones(4), 1.0, True)
+    # What is refused.
+    case("dropout.default", torch.ones(4), 1.5, True)
+    case("feature_dropout.default", torch.ones(4), 0.5, True)
+    case("uniform_.default", empty(3), 2.0, 1.0)
+    case("normal_.default", empty(3), 0.0, -1.0)
+    case("normal_.default", empty(3, dtype=torch.int64))
+    case("uniform_.default", empty(3, dtype=torch.int64))
+    case("exponential_.default", empty(3), 0.0)
+    case("geometric_.default", empty(3), 1.0)
+    case("log_normal_.default", empty(3), 0.0, 0.0)
+    case("cauchy_.default", empty(3), 0.0, 0.0)
+    case("bernoulli_.float", empty(3), 1.5)
+    case("bernoulli.default", torch.full((3,), 2.0))
+    case("poisson.default", torch.full((3,), -1.0))
+    case("random_.from", empty(3), 5, 5)
+    case("random_.from", empty(3, dtype=torch.uint8), 0, 300)
+    case("randint.default", 0, [3])
+    case("randint.default", 300, [3], dtype=torch.int8)
+    case("randperm.default", -1)
+    case("randperm.default", 300, dtype=torch.uint8)
+    case("rand.default", [3], dtype=torch.int64)
+    case("multinomial.default", torch.ones(3), 4, False)
+    case("multinomial.default", torch.ones(3), 0, False)
+    case("multinomial.default", torch.zeros(3), 1, False)
+    case("multinomial.default", torch.tensor([1.0, -1.0]), 1, True)
+    case("multinomial.default", torch.ones(3, dtype=torch.int64), 1, False)
+    case("multinomial.default", torch.ones(1, 1, 3), 1, False)
+
+
+for record in (random,):
+    cases.clear()
+    tensors.clear()
+    torch.manual_seed(0)
+    record()
+    with open(os.path.join(sys.argv[1], f"{record.__name__}.jsonl"), "w") as file:
+        file.writelines(json.dumps(it) + "\n" for it in cases)
+    save_file(tensors, os.path.join(sys.argv[1], f"{record.__name__}.safetensors"))
+    print(record.__name__, len(cases), "cases")
