@@ -88,13 +88,16 @@ export class Interpreter {
     return this.#frame.env;
   }
 
-  /** Runs the graph on these inputs and gives what the output node gives. Inputs that are too many are not looked at. */
+  /**
+   * Runs the graph on these inputs and gives what the output node gives. Inputs that are too many are not looked at. Where
+   * the graph says so, the inputs are taken apart and the output is put together; see {@link Graph.setCodegen}.
+   */
   run(...args: readonly unknown[]): unknown {
-    return this.runWith(args);
+    return this.graph.processOutputs(this.runWith(this.graph.processInputs(...args)));
   }
 
   /**
-   * Runs the graph on these inputs, with options.
+   * Runs the graph with options on inputs that are the values of its placeholders, and gives what the output node gives.
    *
    * @example
    * ```ts
