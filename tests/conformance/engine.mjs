@@ -1,10 +1,15 @@
 /**
- * What the conformance runner asks of an engine.
+ * What the conformance runner asks of an engine, and what it says of a case.
  *
  * @module
  */
 
 /** @typedef {import("tracefx").Tensor} Tensor */
+
+/**
+ * What came of one case.
+ * @typedef {{ name: string, status: "passed" | "failed" | "skipped" | "differs", detail?: string }} Result
+ */
 
 /**
  * A leaf of the inputs: Python tells an int from a float, so the kind is said.

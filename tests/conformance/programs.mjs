@@ -20,7 +20,7 @@ class Difference extends Error {}
  * @param {string} dir
  * @param {string | undefined} only
  * @param {Engine} engine
- * @returns {AsyncGenerator<import("./run.mjs").Result>}
+ * @returns {AsyncGenerator<import("./engine.mjs").Result>}
  */
 export async function* programCases(dir, only, engine) {
   for (const name of readdirSync(dir).toSorted()) {

@@ -7,63 +7,6 @@ import { slice, tuple } from "../../src/graph/args.ts";
 import { GraphModule } from "../../src/graph/module.ts";
 import { complex, device, dtype, Ellipsis, Float, float, layout, memoryFormat, op } from "../../src/graph/values.ts";
 import { tensor } from "../../src/tensor/construct.ts";
-import { javaScriptOutline, pythonOutline } from "./codeOutline.ts";
-import { build, cases, type EncodedGraph } from "./corpus.ts";
-
-interface Case {
-  readonly name: string;
-  readonly before: EncodedGraph | null;
-  readonly after?: EncodedGraph;
-  readonly code?: string;
-  readonly lineno_map?: { readonly [line: string]: number | null };
-}
-
-const recorded = ["codegen", "symbolic_trace"]
-  .flatMap((kind) => cases<Case>(kind))
-  .filter((it): it is Case & { code: string } => it.code !== undefined);
-
-/** Keys of dicts that are not strings: no graph here can hold them. */
-const NOT_APPLICABLE: ReadonlySet<string> = new Set(["f_intkey"]);
-
-/** The code of a recorded graph, nested inputs and outputs as PyTorch's code has them. */
-function generated({ before, after, code }: Case & { code: string }): Graph {
-  const graph = build((after ?? before) as EncodedGraph);
-  const origArgs = /tree_flatten_spec\(\[(.*?)\]/.exec(code)?.[1]?.split(", ");
-  if (origArgs !== undefined) {
-    const spec = { flatten: (inputs: readonly unknown[]) => inputs, unflatten: (leaves: readonly unknown[]) => leaves };
-    graph.setCodegen(new PyTreeCodeGen({ origArgs, inSpec: spec, outSpec: spec }));
-  }
-  return graph;
-}
-
-describe("CG-01, CG-04: statements, releases and signatures are PyTorch's", () => {
-  test.each(recorded.filter(({ name }) => !NOT_APPLICABLE.has(name)))("$name", (it) => {
-    const graph = generated(it);
-    const { source } = graph.generateCode();
-    const names = new Set(Array.from(graph.nodes, (node) => node.name));
-    expect(javaScriptOutline(source, names)).toEqual(pythonOutline(it.code, names));
-  });
-
-  test("covers all but the few graphs that hold other Python objects", () => {
-    expect(recorded.length).toBeGreaterThan(75);
-    expect(recorded.filter(({ name }) => NOT_APPLICABLE.has(name)).map((it) => it.name)).toEqual([...NOT_APPLICABLE]);
-  });
-});
-
-/** PyTorch has a line for each input whose name is not its parameter's; parameters here are the inputs. */
-const EXTRA_LINES: ReadonlySet<string> = new Set(["signature_defaults_types_star", "local_names_clash_with_globals"]);
-
-describe("CG-07: lines lead to their nodes as in PyTorch", () => {
-  const mapped = recorded.filter((it) => it.lineno_map !== undefined && !EXTRA_LINES.has(it.name));
-  test.each(mapped)("$name", (it) => {
-    const graph = generated(it);
-    const nodes = [...graph.nodes];
-    const { source, lineMap } = graph.generateCode();
-    const nLines = source.trimEnd().split("\n").length - 2;
-    const wanted = Array.from({ length: nLines }, (_, at) => nodes[it.lineno_map?.[at + 1] ?? -1]?.name);
-    expect(Array.from({ length: nLines }, (_, at) => lineMap.get(at + 2)?.name)).toEqual(wanted);
-  });
-});
 
 function codeOf(fill: (graph: Graph) => void, owner?: (graph: Graph) => void): string {
   const graph = new Graph();

@@ -1,59 +1,65 @@
 import { describe, expect, test } from "vitest";
-import { GraphError } from "../../src/errors.ts";
+import { Graph } from "../../src/graph/graph.ts";
+import { hasSideEffect } from "../../src/graph/impure.ts";
 import { GraphModule } from "../../src/graph/module.ts";
 import { Module } from "../../src/nn/module.ts";
-import { build, cases, encode, type EncodedGraph } from "./corpus.ts";
 
-interface Case {
-  readonly name: string;
-  readonly options: { readonly impure_targets?: string[]; readonly impure_ops?: string[] };
-  readonly before: EncodedGraph;
-  readonly modules?: { readonly [path: string]: { readonly impure?: boolean } };
-  readonly after?: EncodedGraph;
-  readonly changed?: boolean;
+function names(graph: Graph): string[] {
+  return Array.from(graph.nodes, (it) => it.name);
 }
 
-class Impure extends Module {
-  override get isImpure(): boolean {
-    return true;
-  }
+/** A module with dead code. */
+function inner(): GraphModule {
+  const graph = new Graph();
+  graph.callFunction("torch.neg", [graph.placeholder("x")]);
+  return GraphModule.ofGraph(graph);
 }
 
-/** A graph here does not know the modules around it, so what PyTorch does not do to a called GraphModule is not a case. */
-const NOT_APPLICABLE = new Set(["nested_graph_module_call_module"]);
-
-describe("dead code as PyTorch eliminates it", () => {
-  test.each(cases<Case>("dce").filter(({ name }) => !NOT_APPLICABLE.has(name)))(
-    "$name",
-    ({ options, before, modules = {}, after, changed }) => {
-      const graph = build(before);
-      const owner = GraphModule.ofGraph(graph);
-      for (const [path, { impure = false }] of Object.entries(modules)) {
-        owner.attributes.set(path, { kind: "module", module: impure ? new Impure() : new Module() });
-      }
-      const { impure_targets: targets, impure_ops: ops = ["placeholder", "output"] } = options;
-      const eliminate = (): boolean =>
-        graph.eliminateDeadCode((node) =>
-          targets === undefined ? node.isImpure() : ops.includes(node.op) || targets.includes(node.target),
-        );
-      if (after === undefined) {
-        expect(eliminate).toThrow(GraphError);
-      } else {
-        expect(eliminate()).toBe(changed);
-        expect(encode(graph).nodes).toEqual(after.nodes);
-      }
-    },
-  );
-
-  test("is what happens without a predicate", () => {
-    const graph = build({
-      nodes: [
-        { name: "x", op: "placeholder", target: "x", args: [], kwargs: {} },
-        { name: "rand", op: "call_function", target: "torch.ops.aten.rand.default", args: [], kwargs: {} },
-        { name: "neg", op: "call_function", target: "torch.neg", args: [{ $n: "x" }], kwargs: {} },
-      ],
-    });
+describe("dead code", () => {
+  test("is what nothing uses and what does nothing else", () => {
+    const graph = new Graph();
+    graph.placeholder("x");
+    graph.callFunction("torch.ops.aten.rand.default", [[2]]);
+    graph.callFunction("torch.neg", [graph.callFunction("torch.abs", [graph.first ?? null])]);
     expect(graph.eliminateDeadCode()).toBe(true);
-    expect(Array.from(graph.nodes, (node) => node.name)).toEqual(["x", "rand"]);
+    expect(names(graph)).toEqual(["x", "rand_default"]);
+    expect(graph.eliminateDeadCode()).toBe(false);
+    expect(graph.eliminateDeadCode((node) => node.isImpure({ impureRandom: false }))).toBe(true);
+    expect(names(graph)).toEqual(["x"]);
+  });
+
+  test("is not a call of a module that the owner has for impure", () => {
+    class Printer extends Module {
+      override get isImpure(): boolean {
+        return true;
+      }
+    }
+    const graph = new Graph();
+    graph.callModule("printer");
+    graph.callModule("plain");
+    expect(graph.first?.isImpure()).toBe(false);
+    const owner = new GraphModule({ printer: new Printer(), plain: new Module() }, graph);
+    expect(graph.first?.isImpure()).toBe(true);
+    expect(graph.first?.isImpure({ owner: new Module() })).toBe(false);
+    expect(owner.graph.eliminateDeadCode()).toBe(true);
+    expect(names(graph)).toEqual(["printer"]);
+  });
+
+  test("is not a call of a function that is said to do something", () => {
+    const print = { target: "my.print" };
+    expect(hasSideEffect(print)).toBe(print);
+    const graph = new Graph();
+    graph.callFunction(print);
+    expect(graph.eliminateDeadCode()).toBe(false);
+  });
+
+  test("goes from the graphs that get_attr names, whatever the predicate, and from no others", () => {
+    const [body, other] = [inner(), inner()];
+    const graph = new Graph();
+    graph.getAttr("body");
+    const gm = new GraphModule({ body, other }, graph);
+    gm.addSubmodule("other", other);
+    expect(graph.eliminateDeadCode(() => true)).toBe(true);
+    expect([names(graph), names(body.graph), names(other.graph)]).toEqual([["body"], ["x"], ["x", "neg"]]);
   });
 });

@@ -1,32 +1,7 @@
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
+import { build } from "../../../tests/conformance/graphs/corpus.mjs";
 import type { Node } from "../../src/graph/node.ts";
 import { legalizeGraph, stableTopologicalSort } from "../../src/graph/topological.ts";
-import { build, cases, encode, type EncodedGraph } from "./corpus.ts";
-
-interface Case {
-  readonly name: string;
-  readonly pass: "legalize_graph" | "stable_topological_sort";
-  readonly before: EncodedGraph;
-  readonly after?: EncodedGraph;
-  readonly error?: { readonly msg: string };
-}
-
-const SORTS = { legalize_graph: legalizeGraph, stable_topological_sort: stableTopologicalSort };
-
-describe("LT-04, LT-05: nodes are sorted as PyTorch sorts them", () => {
-  test.each(cases<Case>("topo"))("$name", ({ pass, before, after, error }) => {
-    const graph = build(before);
-    if (after === undefined) {
-      const [text = ""] = error?.msg.split("\n") ?? [];
-      const reason = text;
-      expect(() => SORTS[pass](graph)).toThrow(expect.objectContaining({ kind: "GraphInvalid", reason }));
-      return;
-    }
-    SORTS[pass](graph);
-    expect(encode(graph).nodes).toEqual(after.nodes);
-    expect(graph.problems()).toEqual([]);
-  });
-});
 
 test("sorting keeps the nodes and puts users into the order of the graph", () => {
   const graph = build({

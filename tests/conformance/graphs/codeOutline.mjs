@@ -1,30 +1,30 @@
-/** What two languages say alike: the signature, and for each statement what it sets, uses and releases. */
-import { expect } from "vitest";
+/**
+ * What two languages say alike: the signature, and for each statement what it sets, uses and releases.
+ *
+ * @module
+ */
+import { Difference } from "./corpus.mjs";
 
-export interface Outline {
-  readonly params: readonly { readonly name: string; readonly type: string; readonly initial: string }[];
-  readonly returns: string;
-  readonly statements: readonly Statement[];
-}
+/**
+ * One statement: the variable that it sets (of a return, `return`), those that it uses and those that it releases, in order,
+ * and its literals as Python writes them.
+ * @typedef {{ sets: string, uses: readonly string[], frees: readonly string[], literals: readonly string[] }} Statement
+ */
+/** @typedef {{ name: string, type: string, initial: string }} Param */
+/** @typedef {{ params: readonly Param[], returns: string, statements: readonly Statement[] }} Outline */
 
-interface Statement {
-  /** The variable that is set; of a return, `return`. */
-  readonly sets: string;
-  /** The variables that are used, in order of appearance. */
-  readonly uses: readonly string[];
-  /** The variables that are released, in order. */
-  readonly frees: readonly string[];
-  /** The literals, in order, as Python writes them. */
-  readonly literals: readonly string[];
-}
-
-/** The outline of what PyTorch generates. */
-export function pythonOutline(code: string, names: ReadonlySet<string>): Outline {
+/**
+ * The outline of what PyTorch generates.
+ * @type {(code: string, names: ReadonlySet<string>) => Outline}
+ */
+export function pythonOutline(code, names) {
   const lines = code.split("\n").filter((line) => line.trim() !== "" && !line.includes("_symbolic_trace.wrap("));
   const [head = "", ...body] = lines;
   const [, list = "", returns = ""] = /^def forward\(self(?:, )?(.*)\)(?: -> (.+))?:$/.exec(head) ?? [];
-  const aliases = new Map<string, string>();
-  const statements: Statement[] = [];
+  /** @type {Map<string, string>} */
+  const aliases = new Map();
+  /** @type {Statement[]} */
+  const statements = [];
   let params = splitList(list).map((text) => {
     const [, name = "", type = "", initial = ""] = /^(\*{0,2}\w+)(?: : (.+?))?(?: = (.+))?$/.exec(text) ?? [];
     return { name, type, initial };
@@ -42,7 +42,7 @@ export function pythonOutline(code: string, names: ReadonlySet<string>): Outline
     const alias = /^(\w+) = (\w+)$/.exec(line);
     if (alias !== null && params.some((it) => it.name.replace(/^\*+/, "") === alias[2])) {
       // Arguments have no names in JavaScript, so a parameter is the input itself.
-      aliases.set(alias[2] as string, alias[1] as string);
+      aliases.set(alias[2] ?? "", alias[1] ?? "");
       continue;
     }
     statements.push(pythonStatement(line, names));
@@ -57,7 +57,8 @@ export function pythonOutline(code: string, names: ReadonlySet<string>): Outline
   };
 }
 
-function pythonStatement(line: string, names: ReadonlySet<string>): Statement {
+/** @type {(line: string, names: ReadonlySet<string>) => Statement} */
+function pythonStatement(line, names) {
   const parts = line.split(";  ");
   const last = parts.at(-1) ?? "";
   const isFree = parts.length > 1 && /^(\w+ = )+None$/.test(last);
@@ -65,7 +66,7 @@ function pythonStatement(line: string, names: ReadonlySet<string>): Statement {
   const [first = "", second] = isFree ? parts.slice(0, -1) : parts;
   if (second !== undefined) {
     // `x += y;  iadd = x` is one call of an operator.
-    return { sets: second.split(" = ")[0] as string, ...mentioned(first, names), frees };
+    return { sets: second.split(" = ")[0] ?? "", ...mentioned(first, names), frees };
   }
   const returned = /^return (?:pytree\.tree_unflatten\(\[(.*)\], self\._out_spec\)|(.*))$/.exec(first);
   if (returned !== null) return { sets: "return", ...mentioned(returned[1] ?? returned[2] ?? "", names), frees };
@@ -73,10 +74,13 @@ function pythonStatement(line: string, names: ReadonlySet<string>): Statement {
   return { sets, ...mentioned(expression, names), frees };
 }
 
-/** The outline of what is generated here. */
-export function javaScriptOutline(source: string, names: ReadonlySet<string>): Outline {
+/**
+ * The outline of what is generated here.
+ * @type {(source: string, names: ReadonlySet<string>) => Outline}
+ */
+export function javaScriptOutline(source, names) {
   const [head = "", ...rest] = source.trimEnd().split("\n");
-  expect(rest.pop(), "the function ends").toBe("}");
+  if (rest.pop() !== "}") throw new Difference("the function does not end");
   const [, list = "", returns = ""] = /^function forward\((.*)\)(?: \/\* (.+) \*\/)? \{$/.exec(head) ?? [];
   let declarations = splitList(list);
   const unpacked = /^ {2}let \[(.*)\] = \$inSpec\.flatten\(/.exec(rest[0] ?? "")?.[1];
@@ -89,7 +93,8 @@ export function javaScriptOutline(source: string, names: ReadonlySet<string>): O
       /^(\.{3})?(\w+)(?: \/\* (.+?) \*\/)?(?: = (.+))?$/.exec(text) ?? [];
     return { name: dots === "" ? name : `*${name}`, type, initial: pythonLiteral(initial) };
   });
-  const statements: Statement[] = [];
+  /** @type {Statement[]} */
+  const statements = [];
   for (const line of rest) {
     const options = /^ {2}let (\w+) = \{\};$/.exec(line)?.[1];
     // Behind `*rest` there is nothing left for `**options`.
@@ -99,18 +104,22 @@ export function javaScriptOutline(source: string, names: ReadonlySet<string>): O
   return { params, returns, statements };
 }
 
-/** Variables called like a word of JavaScript have a number there, and complex numbers are no literals. */
-function withPythonNames(line: string, names: ReadonlySet<string>): string {
-  const complexes = line.replace(/\bcomplex\(([^\s()]+), ([^\s()]+)\)/g, (_, re: string, im: string) =>
+/**
+ * Variables called like a word of JavaScript have a number there, and complex numbers are no literals.
+ * @type {(line: string, names: ReadonlySet<string>) => string}
+ */
+function withPythonNames(line, names) {
+  const complexes = line.replace(/\bcomplex\(([^\s()]+), ([^\s()]+)\)/g, (_, re, im) =>
     re === "0" ? `${im}j` : `(${re}${im.startsWith("-") ? "" : "+"}${im}j)`,
   );
-  return complexes.replace(/\b(\w+)_1\b/g, (name, word: string) => (!names.has(name) && names.has(word) ? word : name));
+  return complexes.replace(/\b(\w+)_1\b/g, (name, word) => (!names.has(name) && names.has(word) ? word : name));
 }
 
-function javaScriptStatement(line: string, names: ReadonlySet<string>): Statement {
+/** @type {(line: string, names: ReadonlySet<string>) => Statement} */
+function javaScriptStatement(line, names) {
   const [, first = "", last = ""] = /^ {2}(.*?);(?: {2}(.*);)?$/.exec(line) ?? [];
   const frees = last === "" ? [] : last.split(" = ").slice(0, -1);
-  if (last !== "") expect(last.endsWith(" = null"), last).toBe(true);
+  if (last !== "" && !last.endsWith(" = null")) throw new Difference(`${last} releases nothing`);
   const returned = /^return (?:\$outSpec\.unflatten\(\[(.*)\]\)|(.*))$/.exec(first);
   if (returned !== null) return { sets: "return", ...mentioned(returned[1] ?? returned[2] ?? "", names), frees };
   const [, sets = "", expression = ""] = /^let (\w+)(?: \/\* .+? \*\/)? = (.*)$/.exec(first) ?? [];
@@ -120,7 +129,7 @@ function javaScriptStatement(line: string, names: ReadonlySet<string>): Statemen
 const TOKEN =
   /"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|(?<![\w.)\]"])-?(?:\d+(?:\.\d+)?(?:e[-+]?\d+)?)j?|\.?[A-Za-z_]\w*(?: = |:)?/g;
 
-const WORDS: ReadonlyMap<string, string> = new Map([
+const WORDS = new Map([
   ["null", "None"],
   ["true", "True"],
   ["false", "False"],
@@ -128,12 +137,15 @@ const WORDS: ReadonlyMap<string, string> = new Map([
   ["NaN", "nan"],
 ]);
 
-const CONSTANTS: ReadonlySet<string> = new Set(["None", "True", "False", "inf", "nan"]);
+const CONSTANTS = new Set(["None", "True", "False", "inf", "nan"]);
 
-/** The variables and literals of an expression, in order; keywords, members and attributes are neither. */
-function mentioned(expression: string, names: ReadonlySet<string>): Pick<Statement, "uses" | "literals"> {
-  const uses: string[] = [];
-  const literals: string[] = [];
+/**
+ * The variables and literals of an expression, in order; keywords, members and attributes are neither.
+ * @type {(expression: string, names: ReadonlySet<string>) => Pick<Statement, "uses" | "literals">}
+ */
+function mentioned(expression, names) {
+  const uses = [];
+  const literals = [];
   for (const [token] of expression.matchAll(TOKEN)) {
     const word = WORDS.get(token) ?? token;
     if (names.has(word)) uses.push(word);
@@ -143,18 +155,22 @@ function mentioned(expression: string, names: ReadonlySet<string>): Pick<Stateme
   return { uses, literals };
 }
 
-function pythonLiteral(text: string): string {
-  return text.replaceAll('"', "'").replace(/null|true|false/g, (word) => WORDS.get(word) as string);
+/** @type {(text: string) => string} */
+function pythonLiteral(text) {
+  return text.replaceAll('"', "'").replace(/null|true|false/g, (word) => WORDS.get(word) ?? word);
 }
 
-/** The parts between the commas that are in no brackets and no strings. */
-function splitList(text: string): string[] {
-  const parts: string[] = [];
+/**
+ * The parts between the commas that are in no brackets.
+ * @type {(text: string) => string[]}
+ */
+function splitList(text) {
+  const parts = [];
   let depth = 0;
   let from = 0;
   for (let at = 0; at < text.length; at++) {
-    if ("([{".includes(text[at] as string)) depth += 1;
-    else if (")]}".includes(text[at] as string)) depth -= 1;
+    if ("([{".includes(text[at] ?? "")) depth += 1;
+    else if (")]}".includes(text[at] ?? "")) depth -= 1;
     else if (text[at] === "," && depth === 0) {
       parts.push(text.slice(from, at).trim());
       from = at + 1;

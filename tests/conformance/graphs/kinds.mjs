@@ -1,0 +1,39 @@
+/**
+ * The kinds of recorded graphs that are checked, and the cases in which tracefx differs on purpose.
+ *
+ * @module
+ */
+import { checkCode } from "./codegen.mjs";
+import { checkDce } from "./dce.mjs";
+import { checkEditScript } from "./editScript.mjs";
+import { checkLint } from "./lint.mjs";
+import { checkNamespace } from "./namespace.mjs";
+import { checkTopo } from "./topo.mjs";
+
+/**
+ * For each kind what checks a case: it throws where something differs from what was recorded.
+ * @type {Readonly<Record<string, (it: any) => void>>}
+ */
+export const KINDS = {
+  edit_script: checkEditScript,
+  namespace: checkNamespace,
+  lint: checkLint,
+  topo: checkTopo,
+  codegen: checkCode,
+  symbolic_trace: checkCode,
+  dce: checkDce,
+};
+
+/**
+ * Deliberate differences from PyTorch, by kind and case, with the reason; `docs/compat.md` has them too. Each of these cases
+ * must differ: one that does not is no difference any more.
+ * @type {Readonly<Record<string, string>>}
+ */
+export const DIFFERENCES = {
+  "namespace/keywords":
+    "PyTorch takes `None` for a free name, because the object that it keeps for that name stands for no object; " +
+    "code generated from such a graph does not parse. Here the node is called None_1.",
+  "lint/call_function_with_string_target":
+    "PyTorch refuses a string as the target of call_function. Here a function is named by a string: its qualified name.",
+  "symbolic_trace/f_intkey": "PyTorch's graphs hold dicts with any keys. Here the keys of a dict are strings.",
+};
