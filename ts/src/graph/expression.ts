@@ -11,8 +11,8 @@ import type { SymExpr } from "./val.ts";
 
 /** An expression: a function of others, a symbol, or a number. */
 export type Expression =
-  | { readonly kind: "call"; readonly name: string; readonly args: readonly Expression[] }
-  | { readonly kind: "symbol"; readonly name: string }
+  | { readonly kind: "call"; readonly name: string; readonly args: readonly Expression[]; readonly srepr: string }
+  | { readonly kind: "symbol"; readonly name: string; readonly srepr: string }
   | { readonly kind: "number"; readonly text: string };
 
 /** Expressions nested deeper than this are refused. */
@@ -59,6 +59,8 @@ class Reader {
 
   expression(depth: number): Expression {
     if (depth > MAX_DEPTH) throw this.#malformed();
+    const from = this.#at;
+    const srepr = (): string => this.#text.slice(from, this.#at).trim();
     const name = this.#token();
     if (!/^[A-Za-z_]/.test(name)) throw this.#malformed();
     if (this.#peek() !== "(") {
@@ -67,7 +69,7 @@ class Reader {
       return { kind: "number", text };
     }
     this.#token();
-    if (name === "Symbol") return { kind: "symbol", name: this.#symbol() };
+    if (name === "Symbol") return { kind: "symbol", name: this.#symbol(), srepr: srepr() };
     if (name === "Integer" || name === "Float" || name === "Rational") return { kind: "number", text: this.#number() };
     const args: Expression[] = [];
     while (this.#peek() !== ")") {
@@ -75,7 +77,7 @@ class Reader {
       args.push(this.expression(depth + 1));
     }
     this.#token();
-    return { kind: "call", name, args };
+    return { kind: "call", name, args, srepr: srepr() };
   }
 
   end(): void {

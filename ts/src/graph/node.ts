@@ -23,7 +23,7 @@ import type { Graph } from "./graph.ts";
 import { isImpureNode } from "./impure.ts";
 import type { Module } from "../nn/module.ts";
 import { Link } from "./order.ts";
-import { formatNode } from "./print.ts";
+import { formatNode, type FormatOptions } from "./print.ts";
 import { targetOf, type NamedTarget } from "./target.ts";
 import { Tuple } from "./values.ts";
 
@@ -297,8 +297,8 @@ export class Node extends NodeBase {
   }
 
   /** One line of `str(graph)`: FX's `format_node`. */
-  formatNode(): string {
-    return formatNode(this);
+  formatNode(options?: FormatOptions): string {
+    return formatNode(this, options);
   }
 
   /** The name. */

@@ -8,6 +8,8 @@ import type { Graph } from "./graph.ts";
 import type { Node } from "./node.ts";
 import { formatTable } from "./textTable.ts";
 import { pythonComplex, pythonFloat, pythonString } from "./python.ts";
+import { formatTensorMeta } from "./shapes.ts";
+import { TensorMeta } from "./val.ts";
 import {
   Complex,
   DeviceArg,
@@ -30,11 +32,19 @@ export function formatGraph(graph: Graph): string {
   return ["graph():", ...Array.from(graph.nodes, (it) => `    ${formatNode(it)}`)].join("\n");
 }
 
+/** How a node is printed. */
+export interface FormatOptions {
+  /** Whether a call has what is known of its tensor, `Tensor "f32[2][1]cpu"`, in place of its type. */
+  readonly includeTensorMetadata?: boolean;
+}
+
 /** PyTorch's `node.format_node()`: one line of `str(graph)`. */
-export function formatNode(node: Node): string {
+export function formatNode(node: Node, { includeTensorMetadata = false }: FormatOptions = {}): string {
   const [first] = node.args;
   if (node.op === "output") return `return ${first === undefined ? "" : str(first)}`;
-  const type = node.type === undefined ? "" : `${node.type} `;
+  const isCall = node.op !== "placeholder" && node.op !== "get_attr";
+  const known = includeTensorMetadata && isCall ? knownTensor(node) : undefined;
+  const type = known ?? (node.type === undefined ? "" : `${node.type} `);
   const head = `%${node.name} : ${type}[num_users=${node.users.size}] = ${node.op}[target=${node.target}]`;
   switch (node.op) {
     case "placeholder":
@@ -46,6 +56,13 @@ export function formatNode(node: Node): string {
     case "call_module":
       return `${head}(args = ${sequence(node.args, formatArg)}, kwargs = ${formatDict(Object.entries(node.kwargs))})`;
   }
+}
+
+function knownTensor(node: Node): string | undefined {
+  const val = node.meta.get("val") ?? node.meta.get("tensor_meta") ?? node.meta.get("example_value");
+  if (!(val instanceof TensorMeta)) return undefined;
+  const { dtype, sizes, strides, device } = formatTensorMeta(val);
+  return `Tensor "${dtype}${sizes}${strides}${device}"`;
 }
 
 /** FX's `_format_arg`: containers item by item, nodes as `%name`, anything else as Python's `str`. */

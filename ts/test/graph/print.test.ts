@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { Graph } from "../../src/graph/graph.ts";
 import { formatArg, formatTabular, repr } from "../../src/graph/print.ts";
+import { SymExpr, TensorMeta } from "../../src/graph/val.ts";
 import { pythonFloat } from "../../src/graph/python.ts";
 import { slice, tuple } from "../../src/graph/args.ts";
 import {
@@ -78,7 +79,30 @@ test.each([
   expect(pythonFloat(value)).toBe(text);
 });
 
-test("the table has the columns of print_tabular", () => {
+test("GR-25: a call prints what is known of its tensor on request", () => {
+  const graph = new Graph();
+  const x = graph.placeholder("x", "int");
+  const val = new TensorMeta({
+    dtype: "float32",
+    sizes: [2, new SymExpr("Symbol('s0')")],
+    strides: [new SymExpr("Symbol('s0')"), 1],
+    storageOffset: 0,
+    device: device("cuda:0"),
+    layout: layout("strided"),
+    requiresGrad: false,
+  });
+  x.meta.set("val", val);
+  const neg = graph.callFunction("torch.neg", [x], {}, "Tensor");
+  expect(neg.formatNode({ includeTensorMetadata: true })).toContain("%neg : Tensor [num_users=0]");
+  neg.meta.set("val", val);
+  expect(neg.formatNode({ includeTensorMetadata: true })).toContain(
+    '%neg : Tensor "f32[2, s0][s0, 1]cuda:0"[num_users=0]',
+  );
+  expect(neg.formatNode()).toContain("%neg : Tensor [num_users=0]");
+  expect(x.formatNode({ includeTensorMetadata: true })).toContain("%x : int [num_users=1]");
+});
+
+test("GR-25: the table has the columns of print_tabular", () => {
   const graph = new Graph();
   const x = graph.placeholder("x");
   graph.output(graph.callFunction("torch.ops.aten.add.Tensor", [x, 1], { alpha: 2 }));

@@ -1,0 +1,226 @@
+/**
+ * Nodes that compute sizes: of a tensor as it is, or of the symbols that a size is made of.
+ *
+ * @module
+ */
+import { fxError } from "../errors.ts";
+import { type Expression, parseExpression } from "./expression.ts";
+import type { Graph } from "./graph.ts";
+import type { Node } from "./node.ts";
+import { SymExpr, type SymInt, TensorMeta, type Val, ValSequence } from "./val.ts";
+
+/** Makes a node for `tensor.size(dim)`: `torch.fx.Graph.create_size_node`. Its known value comes from the tensor's. */
+export function createSizeNode(graph: Graph, tensor: Node, dim: number): Node {
+  return query(graph, "torch.ops.aten.sym_size.int", tensor, dim, (it) => it.sizes);
+}
+
+/** Makes a node for `tensor.stride(dim)`: `torch.fx.Graph.create_stride_node`. */
+export function createStrideNode(graph: Graph, tensor: Node, dim: number): Node {
+  return query(graph, "torch.ops.aten.sym_stride.int", tensor, dim, (it) => it.strides);
+}
+
+/** Makes a node for `tensor.storage_offset()`: `torch.fx.Graph.create_storage_offset_node`. */
+export function createStorageOffsetNode(graph: Graph, tensor: Node): Node {
+  const node = graph.callFunction("torch.ops.aten.sym_storage_offset.default", [tensor]);
+  const known = knownTensor(tensor);
+  if (known !== undefined) node.meta.set(known.key, known.meta.storageOffset);
+  return node;
+}
+
+/**
+ * Makes nodes for sizes as they are known now, from the inputs whose sizes their symbols are: an edit that changes the layout
+ * of a tensor later does not change them. Shared parts are computed once. Plain numbers come back as they are:
+ * `torch.fx.Graph.materialize_symints`.
+ *
+ * @example
+ * ```ts
+ * const meta = x.meta.get("val") as TensorMeta;
+ * const [stride] = graph.insertingBefore(output, () => materializeSymints(graph, [meta.strides[0]]));
+ * ```
+ */
+export function materializeSymints(graph: Graph, values: readonly SymInt[]): (Node | number | bigint)[] {
+  const materializer = new Materializer(graph);
+  return values.map((value) => {
+    if (!(value instanceof SymExpr)) return value;
+    const made = materializer.make(parseExpression(value));
+    if (typeof made !== "object") return made;
+    noteValue(made, value);
+    return made;
+  });
+}
+
+/** Where the value of a symbol comes from. */
+type Source =
+  | { readonly kind: "value"; readonly node: Node }
+  | { readonly kind: "item"; readonly node: Node; readonly index: number }
+  /** The size is the symbol times `divisor`. */
+  | { readonly kind: "size"; readonly node: Node; readonly dim: number; readonly divisor: number };
+
+/** The function of each operation that a size may have. */
+const FUNCTIONS: ReadonlyMap<string, string> = new Map([
+  ["Add", "operator.add"],
+  ["Mul", "operator.mul"],
+  ["Pow", "operator.pow"],
+  ["PowByNatural", "operator.pow"],
+  ["FloorDiv", "operator.floordiv"],
+  ["CleanDiv", "operator.floordiv"],
+  ["Mod", "operator.mod"],
+  ["PythonMod", "operator.mod"],
+  ["Max", "torch.sym_max"],
+  ["Min", "torch.sym_min"],
+  ["Abs", "operator.abs"],
+  ["ToFloat", "torch.sym_float"],
+  ["IntTrueDiv", "operator.truediv"],
+  ["FloatTrueDiv", "operator.truediv"],
+  ["floor", "math.floor"],
+  ["FloorToInt", "math.floor"],
+  ["ceiling", "math.ceil"],
+  ["CeilToInt", "math.ceil"],
+  ["Equality", "operator.eq"],
+  ["Unequality", "operator.ne"],
+  ["StrictLessThan", "operator.lt"],
+  ["LessThan", "operator.le"],
+  ["StrictGreaterThan", "operator.gt"],
+  ["GreaterThan", "operator.ge"],
+  ["Not", "torch.sym_not"],
+  ["And", "operator.and_"],
+  ["Or", "operator.or_"],
+]);
+
+class Materializer {
+  readonly #graph: Graph;
+  readonly #sources = new Map<string, Source>();
+  /** What was made, by the text of its expression. */
+  readonly #made = new Map<string, Node | number>();
+
+  constructor(graph: Graph) {
+    this.#graph = graph;
+    const nodes = [...graph.nodes];
+    // An input has its sizes whatever happens; other nodes only give what no input has.
+    for (const node of nodes) if (node.op === "placeholder") this.#note(node);
+    for (const node of nodes) if (node.op !== "placeholder") this.#note(node);
+  }
+
+  make(expression: Expression): Node | number {
+    if (expression.kind === "number") return numberOf(expression.text);
+    const known = this.#made.get(expression.srepr);
+    if (known !== undefined) return known;
+    const made = expression.kind === "symbol" ? this.#symbol(expression) : this.#call(expression);
+    this.#made.set(expression.srepr, made);
+    return made;
+  }
+
+  #note(node: Node): void {
+    const known = knownValue(node);
+    if (known instanceof SymExpr)
+      this.#offer(known, (divisor) => (divisor === 1 ? { kind: "value", node } : undefined));
+    if (known instanceof ValSequence) {
+      known.items.forEach((it, index) => {
+        const item = (divisor: number): Source | undefined =>
+          divisor === 1 ? { kind: "item", node, index } : undefined;
+        if (it instanceof SymExpr) this.#offer(it, item);
+      });
+    }
+    if (!(known instanceof TensorMeta)) return;
+    known.sizes.forEach((size, dim) => {
+      if (size instanceof SymExpr) this.#offer(size, (divisor) => ({ kind: "size", node, dim, divisor }));
+    });
+  }
+
+  /** Notes where a symbol can be had, of an expression that is a symbol or a positive multiple of one. */
+  #offer(value: SymExpr, source: (divisor: number) => Source | undefined): void {
+    const expression = parseExpression(value);
+    const [factor, symbol] =
+      expression.kind === "call" && expression.name === "Mul" && expression.args.length === 2
+        ? [expression.args[0], expression.args[1]]
+        : [undefined, expression];
+    if (symbol?.kind !== "symbol" || this.#sources.has(symbol.name)) return;
+    const divisor = factor === undefined ? 1 : factor.kind === "number" ? Number(factor.text) : 0;
+    const found = Number.isInteger(divisor) && divisor > 0 ? source(divisor) : undefined;
+    if (found !== undefined) this.#sources.set(symbol.name, found);
+  }
+
+  #symbol({ name, srepr }: Expression & { kind: "symbol" }): Node {
+    const source = this.#sources.get(name);
+    if (source === undefined) {
+      throw fxError("GraphInvalid", `no node of the graph has the value of the symbol ${name}`, {
+        help: "the val of an input must have the symbol as a size, or be it",
+      });
+    }
+    const graph = this.#graph;
+    switch (source.kind) {
+      case "value":
+        return source.node;
+      case "item":
+        return graph.callFunction("operator.getitem", [source.node, source.index]);
+      case "size": {
+        const size = createSizeNode(graph, source.node, source.dim);
+        if (source.divisor === 1) return size;
+        const quotient = graph.callFunction("operator.floordiv", [size, source.divisor]);
+        noteValue(quotient, new SymExpr(srepr));
+        return quotient;
+      }
+    }
+  }
+
+  #call({ name, args, srepr }: Expression & { kind: "call" }): Node | number {
+    const target = FUNCTIONS.get(name);
+    if (target === undefined) {
+      throw fxError("NotImplemented", `the operation ${name} in a size has no function`, { notes: [srepr] });
+    }
+    // As sympy orders the arguments of a sum: the number comes first.
+    const ordered =
+      name === "Add" ? args.toSorted((a, b) => Number(b.kind === "number") - Number(a.kind === "number")) : args;
+    const [first, ...rest] = ordered.map((it) => this.make(it));
+    if (first === undefined) throw fxError("ExpressionMalformed", `the operation ${name} has nothing to work on`);
+    const graph = this.#graph;
+    if (rest.length === 0) return graph.callFunction(target, [first]);
+    const made = rest.reduce((sum, it) => graph.callFunction(target, [sum, it]), first);
+    if (typeof made === "object") noteValue(made, new SymExpr(srepr));
+    return made;
+  }
+}
+
+function query(
+  graph: Graph,
+  target: string,
+  tensor: Node,
+  dim: number,
+  read: (meta: TensorMeta) => readonly SymInt[],
+): Node {
+  const known = knownTensor(tensor);
+  const values = known === undefined ? undefined : read(known.meta);
+  const at = values !== undefined && dim < 0 ? dim + values.length : dim;
+  if (!Number.isInteger(dim) || (values !== undefined && (at < 0 || at >= values.length))) {
+    throw fxError("IndexOutOfRange", `there is no dimension ${dim}`, { node: tensor.name });
+  }
+  const node = graph.callFunction(target, [tensor, dim]);
+  const value = values?.[at];
+  if (known !== undefined && value !== undefined) node.meta.set(known.key, value);
+  return node;
+}
+
+/** What is known of a tensor, and where it is noted: PyTorch's exported graphs and those of its compiler differ in that. */
+function knownTensor(node: Node): { readonly key: string; readonly meta: TensorMeta } | undefined {
+  for (const key of ["val", "example_value"]) {
+    const meta = node.meta.get(key);
+    if (meta instanceof TensorMeta) return { key, meta };
+  }
+  return undefined;
+}
+
+function knownValue(node: Node): Val | undefined {
+  return (node.meta.get("val") ?? node.meta.get("example_value")) as Val | undefined;
+}
+
+/** Notes the value of a node that was made here, under both names where its inputs have both. */
+function noteValue(node: Node, value: SymExpr): void {
+  if (!node.meta.has("val")) node.meta.set("val", value);
+  if (node.allInputNodes.some((it) => it.meta.has("example_value"))) node.meta.set("example_value", value);
+}
+
+function numberOf(text: string): number {
+  const value = Number(text);
+  if (Number.isSafeInteger(value)) return value;
+  throw fxError("NotImplemented", `the number ${text} in a size is no whole number`);
+}
