@@ -11,6 +11,7 @@ import { Tensor } from "../tensor/tensor.ts";
 import type { AnnotationOptions } from "./codegen/annotations.ts";
 import { Graph } from "./graph.ts";
 import { GraphHooks } from "./hooks.ts";
+import { placeKeywords } from "./keywords.ts";
 import { formatReadable } from "./readable.ts";
 
 /** What the nodes of a graph refer to: a module to take it from, or modules and tensors by dotted path. */
@@ -102,9 +103,11 @@ export class GraphModule extends Module {
     return text;
   }
 
-  /** Runs the graph on these inputs. */
+  /**
+   * Runs the graph on these inputs. Inputs may be given by name, in an object at the end: `gm.forward(x, { scale: 2 })`.
+   */
   override forward(...args: readonly unknown[]): unknown {
-    return new Interpreter(this).run(...args);
+    return new Interpreter(this).runWith(placeKeywords(this.#graph, args));
   }
 
   /**

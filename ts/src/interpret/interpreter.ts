@@ -34,6 +34,11 @@ export interface InterpreterOptions {
 export interface RunOptions {
   /** Values of nodes that are known already: these nodes do not run. Nodes that only they need run all the same, as in FX. */
   readonly initialEnv?: ReadonlyMap<Node, unknown>;
+  /**
+   * Whether the code generator of the graph makes its inputs of the arguments, and what is given of its output, as it does
+   * by default; otherwise the arguments are the inputs.
+   */
+  readonly enableIoProcessing?: boolean;
 }
 
 /** What belongs to one run. */
@@ -105,17 +110,10 @@ export class Interpreter {
    * interpreter.runWith([], { initialEnv: new Map([[hidden, tensor([1, 2])]]) });
    * ```
    */
-  runWith(args: readonly unknown[], { initialEnv }: RunOptions = {}): unknown {
-    const [outer, wasRunning] = [this.#frame, this.#isRunning];
-    this.#frame = { env: new Map(initialEnv), inputs: args, next: 0 };
-    this.#isRunning = true;
-    try {
-      return this.#runNodes();
-    } finally {
-      this.#isRunning = wasRunning;
-      // A run inside a run, as a function of the graph may start it, must not change what the outer one knows.
-      if (wasRunning) this.#frame = outer;
-    }
+  runWith(args: readonly unknown[], { initialEnv, enableIoProcessing = true }: RunOptions = {}): unknown {
+    const inputs = enableIoProcessing ? this.graph.processInputs(...args) : args;
+    const output = this.#runFrame({ env: new Map(initialEnv), inputs, next: 0 });
+    return enableIoProcessing ? this.graph.processOutputs(output) : output;
   }
 
   /**
@@ -131,9 +129,9 @@ export class Interpreter {
         `Interpreter.boxedRun expected ${placeholders.length} arguments for placeholders but received ${args.length} (${detail})`,
       );
     }
-    const initialEnv = new Map(placeholders.map((node, at) => [node, args[at]]));
+    const initialEnv = new Map<Node, unknown>(placeholders.map((node, at) => [node, args[at]]));
     args.length = 0;
-    return this.runWith([], { initialEnv });
+    return this.graph.processOutputs(this.#runFrame({ env: initialEnv, inputs: [], next: 0 }));
   }
 
   /** Runs one node. */
@@ -235,6 +233,19 @@ export class Interpreter {
     if (arg instanceof Dict) return Object.fromEntries(Array.from(arg, ([key, value]) => [key, each(value)]));
     if (arg instanceof Slice) return new Slice(each(arg.start) as Arg, each(arg.stop) as Arg, each(arg.step) as Arg);
     return arg;
+  }
+
+  #runFrame(frame: Frame): unknown {
+    const [outer, wasRunning] = [this.#frame, this.#isRunning];
+    this.#frame = frame;
+    this.#isRunning = true;
+    try {
+      return this.#runNodes();
+    } finally {
+      this.#isRunning = wasRunning;
+      // A run inside a run, as a function of the graph may start it, must not change what the outer one knows.
+      if (wasRunning) this.#frame = outer;
+    }
   }
 
   #runNodes(): unknown {

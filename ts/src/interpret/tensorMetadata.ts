@@ -7,7 +7,6 @@ import type { DType } from "../bindings/dtypes.ts";
 import { layoutOf } from "../engine/tensors.ts";
 import { TensorMeta } from "../graph/val.ts";
 import { device, layout, type MemoryFormatName } from "../graph/values.ts";
-import { Parameter } from "../nn/parameter.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 
 /** FX's `TensorMetadata`. The engine has no quantized tensors, so nothing is said about quantization. */
@@ -34,7 +33,7 @@ export function tensorMetadata(tensor: Tensor): TensorMetadata {
   return Object.freeze({
     shape,
     dtype,
-    requiresGrad: requiresGrad(tensor),
+    requiresGrad: tensor.requiresGrad,
     stride,
     memoryFormat: memoryFormatOf(shape, stride),
   });
@@ -50,7 +49,7 @@ export function tensorVal(tensor: Tensor): TensorMeta {
     storageOffset: offset,
     device: device("cpu"),
     layout: layout("strided"),
-    requiresGrad: requiresGrad(tensor),
+    requiresGrad: tensor.requiresGrad,
   });
 }
 
@@ -70,8 +69,4 @@ export function memoryFormatOf(shape: readonly number[], stride: readonly number
   };
   if (liesIn([...shape.keys()].toReversed())) return "contiguous_format";
   return CHANNELS_LAST.find(([, order]) => order.length === shape.length && liesIn(order))?.[0];
-}
-
-function requiresGrad(tensor: Tensor): boolean {
-  return tensor instanceof Parameter && tensor.requiresGrad;
 }

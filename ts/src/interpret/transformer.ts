@@ -125,6 +125,7 @@ export class Transformer extends Interpreter {
   constructor(module: GraphModule) {
     super(module);
     this.#tracer = new TransformerTracer(module);
+    this.#tracer.graph.setCodegen(module.graph.codegen);
     this.tracer = this.#tracer;
   }
 
@@ -141,7 +142,7 @@ export class Transformer extends Interpreter {
       });
     }
     // A trace that is going on must not see the modules that this run reads.
-    const result = observeModules(undefined, () => this.runWith([]));
+    const result = observeModules(undefined, () => this.runWith([], { enableIoProcessing: false }));
     const output = this.graph.outputNode();
     if (output !== undefined) {
       const node = this.newGraph.output(this.#tracer.createArg(result));
