@@ -27,6 +27,8 @@ export interface FunctionOptions {
 
 interface Entry {
   readonly call: (...args: unknown[]) => unknown;
+  /** The same, but recorded where an argument is traced. */
+  readonly recording: (...given: unknown[]) => unknown;
   readonly signature: string | undefined;
   readonly verbatim: boolean;
   readonly takesOptions: boolean;
@@ -45,16 +47,28 @@ const table = new Map<string, Entry>();
 export function defineFunction<F extends (...args: never[]) => unknown>(
   target: string,
   run: F,
-  { signature, verbatim = false, record = recordCall(target) }: FunctionOptions = {},
+  options: FunctionOptions = {},
 ): F & NamedTarget {
   if (table.has(target)) {
     throw fxError("InvalidOption", `there is a function called ${target} already`, {
       help: "give the function another name",
     });
   }
-  const call = run as unknown as Entry["call"];
+  const { recording } = enroll(target, run as unknown as Entry["call"], options);
+  Object.defineProperties(recording, {
+    name: { value: target.slice(target.lastIndexOf(".") + 1) },
+    length: { value: run.length },
+    target: { value: target, enumerable: true },
+  });
+  return recording as unknown as F & NamedTarget;
+}
+
+function enroll(
+  target: string,
+  call: Entry["call"],
+  { signature, verbatim = false, record = recordCall(target) }: FunctionOptions,
+): Entry {
   const takesOptions = signature === undefined || !signature.endsWith("/)");
-  table.set(target, { call, signature, verbatim, takesOptions });
   const recording = (...given: unknown[]): unknown => {
     const recorder = recorderOf(given);
     if (recorder === undefined) return call(...given);
@@ -65,12 +79,9 @@ export function defineFunction<F extends (...args: never[]) => unknown>(
       leave(outer);
     }
   };
-  Object.defineProperties(recording, {
-    name: { value: target.slice(target.lastIndexOf(".") + 1) },
-    length: { value: run.length },
-    target: { value: target, enumerable: true },
-  });
-  return recording as unknown as F & NamedTarget;
+  const entry = { call, recording, signature, verbatim, takesOptions };
+  table.set(target, entry);
+  return entry;
 }
 
 function recordCall(target: string): NonNullable<FunctionOptions["record"]> {
@@ -101,19 +112,31 @@ export function signatureOf(target: string): string | undefined {
 
 /** Calls a function by its qualified name, with Python's positional and keyword arguments. */
 export function callFunction(target: string, call: CallArguments): unknown {
-  const entry = table.get(target) ?? resolve(target);
-  if (entry === undefined) {
-    throw fxError("NotImplemented", `there is no function called ${target}`, {
-      op: target,
-      help: "register a function of your own with wrap before you run the graph",
-    });
-  }
+  const entry = entryOf(target);
   // A traced value among the arguments is recorded under this very name.
   const recorder = recorderOf(call.args) ?? recorderOf(Object.values(call.kwargs));
   if (recorder !== undefined) return recorder.createProxy("call_function", target, call.args, call.kwargs);
   if (entry.takesOptions) return entry.call(...joinArguments(call, entry.verbatim));
   if (Object.keys(call.kwargs).length === 0) return entry.call(...call.args);
   throw fxError("SchemaMismatch", `${target}() takes no keyword arguments`, { op: target });
+}
+
+/**
+ * The function of a qualified name, to be called as code calls it: with the keyword arguments in a trailing object. It
+ * is looked up when it is called first.
+ */
+export function functionNamed(target: string): (...given: unknown[]) => unknown {
+  let recording: Entry["recording"] | undefined;
+  return (...given) => (recording ??= entryOf(target).recording)(...given);
+}
+
+function entryOf(target: string): Entry {
+  const entry = table.get(target) ?? resolve(target);
+  if (entry !== undefined) return entry;
+  throw fxError("NotImplemented", `there is no function called ${target}`, {
+    op: target,
+    help: "register a function of your own with wrap before you run the graph",
+  });
 }
 
 /** Where functions are looked for that are not in the table, such as the overloads of operators. */
@@ -130,9 +153,7 @@ function resolve(target: string): Entry | undefined {
   for (const resolver of resolvers) {
     const call = resolver(target);
     if (call === undefined) continue;
-    const entry = { call, signature: undefined, verbatim: false, takesOptions: true };
-    table.set(target, entry);
-    return entry;
+    return enroll(target, call, {});
   }
   return undefined;
 }

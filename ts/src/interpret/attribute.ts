@@ -19,6 +19,11 @@ export function findAttributeValue(module: Module, path: string): unknown {
   });
 }
 
+/** Whether a module has something at a dotted path. */
+export function hasAttributeValue(module: Module, path: string): boolean {
+  return (holderOf(module, path) ?? holderOfProperty(module, path)) !== undefined;
+}
+
 /** A plain property of a module in the tree, that it did not register. */
 function holderOfProperty(module: Module, path: string): [Module, string] | undefined {
   const at = path.lastIndexOf(".");

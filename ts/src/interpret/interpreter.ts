@@ -98,11 +98,11 @@ export class Interpreter {
    * the graph says so, the inputs are taken apart and the output is put together; see {@link Graph.setCodegen}.
    */
   run(...args: readonly unknown[]): unknown {
-    return this.graph.processOutputs(this.runWith(this.graph.processInputs(...args)));
+    return this.runWith(args);
   }
 
   /**
-   * Runs the graph with options on inputs that are the values of its placeholders, and gives what the output node gives.
+   * Runs the graph on these inputs, with options.
    *
    * @example
    * ```ts
@@ -167,7 +167,7 @@ export class Interpreter {
     }
     if (target.startsWith("**")) return {};
     if (args.length > 0) return args[0];
-    throw fxError("InputCount", `Expected positional argument for parameter ${target}, but one was not passed in!`);
+    throw missingInput(target);
   }
 
   /** Reads an attribute of the module. */
@@ -268,7 +268,7 @@ export class Interpreter {
       }
       if (node.op === "output") return env.get(node);
     }
-    return undefined;
+    return null;
   }
 
   #runOrExplain(node: Node): unknown {
@@ -282,9 +282,14 @@ export class Interpreter {
 }
 
 /** Where a node is: its line of the graph, and the user's line that made it where a trace noted it. */
-function placeOf(node: Node): string {
+export function placeOf(node: Node): string {
   const trace = node.stackTrace;
   return `While executing ${node.formatNode()}${trace === undefined ? "" : `\nOriginal traceback:\n${trace}`}`;
+}
+
+/** The refusal to run without an input. */
+export function missingInput(target: string): Error {
+  return fxError("InputCount", `Expected positional argument for parameter ${target}, but one was not passed in!`);
 }
 
 function graphOf(module: GraphModule | Module): Graph {

@@ -1,11 +1,13 @@
 import { describe, expect, test } from "vitest";
 import { type FxError, fxError, GraphError } from "../../src/errors.ts";
 import { slice, tuple } from "../../src/graph/args.ts";
+import { CodeGen } from "../../src/graph/codegen/codegen.ts";
 import { Graph } from "../../src/graph/graph.ts";
 import { GraphModule } from "../../src/graph/module.ts";
 import type { Node } from "../../src/graph/node.ts";
 import { Slice, ValueTuple } from "../../src/graph/values.ts";
 import { Interpreter } from "../../src/interpret/interpreter.ts";
+import { Transformer } from "../../src/interpret/transformer.ts";
 import { Module } from "../../src/nn/module.ts";
 import { tensor } from "../../src/tensor/construct.ts";
 import type { Tensor } from "../../src/tensor/tensor.ts";
@@ -393,4 +395,35 @@ describe("an error", () => {
       expect.objectContaining({ kind: "GraphInvalid", reason: "Node plus_one referenced nonexistent value a!" }),
     );
   });
+});
+
+describe("the code generator of a graph", () => {
+  class Paired extends CodeGen {
+    override processInputs(...[pair]: readonly unknown[]): readonly unknown[] {
+      return pair as readonly unknown[];
+    }
+    override processOutputs(output: unknown): unknown {
+      return { output };
+    }
+  }
+  const gm = inputsOf("a", "b");
+  gm.graph.setCodegen(new Paired());
+
+  test("says what the inputs and the output are", () => {
+    expect(new Interpreter(gm).run([1, 2])).toEqual({ output: [1, 2] });
+    expect(gm.forward([1, 2])).toEqual({ output: [1, 2] });
+    expect(new Interpreter(gm).boxedRun([1, 2])).toEqual({ output: [1, 2] });
+  });
+
+  test("is not asked, on request", () => {
+    expect(new Interpreter(gm).runWith([1, 2], { enableIoProcessing: false })).toEqual([1, 2]);
+  });
+
+  test("is kept by a transformer, which does not ask it", () => {
+    expect(new Transformer(gm).transform().forward([3, 4])).toEqual({ output: [3, 4] });
+  });
+});
+
+test("a graph without an output gives null", () => {
+  expect(new Interpreter(new GraphModule()).run()).toBe(null);
 });
