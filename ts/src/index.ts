@@ -113,7 +113,16 @@ export {
   type NamedTensorOptions,
 } from "./nn/module.ts";
 export { Parameter, type ParameterOptions } from "./nn/parameter.ts";
-export { type ConcreteArgs } from "./trace/inputs.ts";
+export { type ConcreteArgs, PH, PHBase } from "./trace/placeholder.ts";
+export {
+  type PytreeNodeType,
+  registerPytreeNode,
+  treeFlatten,
+  treeMap,
+  type TreeOptions,
+  PytreeSpec,
+  treeUnflatten,
+} from "./trace/pytree.ts";
 export {
   type SymbolicTraceOptions,
   symbolicTrace,

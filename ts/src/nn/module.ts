@@ -36,7 +36,7 @@ export interface ModuleObserver {
   /** A module is called. */
   callModule(call: ModuleCall): unknown;
   /** A parameter, buffer or constant is read. */
-  readAttribute(module: Module, name: string, attribute: Attribute & { readonly tensor: Tensor }): unknown;
+  getattr(module: Module, name: string, attribute: Attribute & { readonly tensor: Tensor }): unknown;
 }
 
 /** Removes what was registered. */
@@ -106,7 +106,7 @@ const HANDLER: ProxyHandler<Module> = {
       const attribute = raw.attributes.get(key);
       if (attribute !== undefined) {
         if (attribute.kind === "module") return attribute.module;
-        return observer === undefined ? attribute.tensor : observer.readAttribute(receiver as Module, key, attribute);
+        return observer === undefined ? attribute.tensor : observer.getattr(receiver as Module, key, attribute);
       }
       if (key === "forward") return (insides.get(raw) as Inside).dispatch;
     }

@@ -58,10 +58,11 @@ export function isProxy(value: unknown): value is TracedValue {
 /** The node of a traced value; an attribute's is made when it is first asked for. */
 export function nodeOf(proxy: TracedValue): Node {
   const state = stateOf(proxy);
-  state.node ??= nodeOf(
-    state.tracer.createProxy("call_function", "builtins.getattr", [state.root, state.attribute], {}) as TracedValue,
-  );
-  return state.node;
+  const { node, root, tracer } = state;
+  // An attribute that was first used in a branch is read again outside of it.
+  if (node !== undefined && (root === undefined || tracer.reaches(node))) return node;
+  const attribute = tracer.createProxy("call_function", "builtins.getattr", [root, state.attribute], {});
+  return (state.node = nodeOf(attribute));
 }
 
 /** The node of a traced value if it has one already: an attribute has none before it is used. */

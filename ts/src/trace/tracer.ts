@@ -12,18 +12,23 @@ import { type Node, noteLater, type Opcode } from "../graph/node.ts";
 import { isBuiltinModule } from "../nn/builtin.ts";
 import {
   type Attribute,
-  forwardOf,
   Module,
   type ModuleCall,
   type ModuleObserver,
   observeModules,
   unboundForwardOf,
 } from "../nn/module.ts";
+import { ValueTuple } from "../graph/values.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { isShapeMember, proxyOf, type TracedValue } from "./proxy.ts";
-import { createInputs, type ConcreteArgs } from "./inputs.ts";
+import { createInputs } from "./inputs.ts";
+import { tracedFunction } from "./parameters.ts";
+import type { ConcreteArgs } from "./placeholder.ts";
 import { checkSource, type SourceContext } from "./sourceCheck.ts";
+import { treeFlatten } from "./pytree.ts";
+import { moduleStack, ROOT_SCOPE, type Scope } from "./scope.ts";
 import { CapturedStack, enter, leave, traceError } from "./stack.ts";
+import { Level, type Subgraph } from "./subgraph.ts";
 import { TracerBase } from "./tracerBase.ts";
 
 /** What can be traced: a module, or a function. */
@@ -33,6 +38,11 @@ export type Traceable = Module | ((...args: never[]) => unknown);
 export interface TraceOptions {
   /** Values that are fixed while tracing, by the name of the parameter or in order. */
   readonly concreteArgs?: ConcreteArgs;
+  /**
+   * The module whose attributes the function uses: what is traced is then a function of the parts of a module, which it
+   * reaches by `this` or as it likes. Without it, a function has no module.
+   */
+  readonly root?: Module;
   /** Python types of parameters by name, and of the result under `return`: types in TypeScript are gone when code runs. */
   readonly annotations?: Readonly<Record<string, string>>;
 }
@@ -42,17 +52,6 @@ export interface TracerOptions {
   /** Whether the shapes of parameters are constants, so that control flow may depend on them. */
   readonly paramShapesConstant?: boolean;
 }
-
-/** Where a call stands in the tree of modules. */
-interface Scope {
-  readonly path: string;
-  readonly type: string;
-  /** The path, with the number of the call where the module was called before. */
-  readonly key: string;
-  readonly outer: Scope | undefined;
-}
-
-const ROOT: Scope = { path: "", type: "", key: "", outer: undefined };
 
 /**
  * Traces modules and functions. Subclasses override what is a leaf, how nodes are made, and so on.
@@ -79,20 +78,26 @@ export class Tracer extends TracerBase implements ModuleObserver {
   checkSources = true;
   /** Whether reading a buffer is recorded as reading a parameter is. */
   proxyBufferAttributes = false;
+  /** The method of the module that is traced. */
+  tracedMethod = "forward";
   /** Whether the shapes of parameters are constants. */
   readonly paramShapesConstant: boolean;
   /** The path and class of the module in which each node was recorded. */
   readonly nodeNameToScope: Map<string, { readonly path: string; readonly type: string }> = new Map();
 
+  /** What a trace added to the root: constants, and the graphs of control flow. */
+  readonly added: Set<string> = new Set();
+
+  #level: Level;
   #paths: Map<Module, string> = new Map();
   #tensorPaths: Map<Tensor, string> = new Map();
   #parameters = new Map<string, TracedValue>();
-  #constants = 0;
   #calls = new Map<string, number>();
-  #scope: Scope = ROOT;
+  #scope: Scope = ROOT_SCOPE;
 
   constructor({ paramShapesConstant = false }: TracerOptions = {}) {
     super();
+    this.#level = new Level(this.graph, undefined);
     this.paramShapesConstant = paramShapesConstant;
   }
 
@@ -136,12 +141,12 @@ export class Tracer extends TracerBase implements ModuleObserver {
   }
 
   /** What reading an attribute of a module gives while it is traced: a recorded parameter, and buffers as they are. */
-  readAttribute(_module: Module, _name: string, { kind, tensor }: Attribute & { readonly tensor: Tensor }): unknown {
+  getattr(_module: Module, _name: string, { kind, tensor }: Attribute & { readonly tensor: Tensor }): unknown {
     const path = this.#isRecorded(kind) ? this.#tensorPaths.get(tensor) : undefined;
     if (path === undefined) return tensor;
     let proxy = this.#parameters.get(path);
     if (proxy === undefined) {
-      const node = this.createNode("get_attr", path, [], {});
+      const node = this.#readOutermost(path);
       proxy = this.paramShapesConstant && kind === "parameter" ? proxyOf(node, this, tensor) : this.proxy(node);
       this.#parameters.set(path, proxy);
     }
@@ -150,21 +155,42 @@ export class Tracer extends TracerBase implements ModuleObserver {
 
   /** Traces a module or a function into a graph. */
   trace(root: Traceable, options: TraceOptions = {}): Graph {
-    this.graph = new Graph();
-    this.root = root instanceof Module ? root : new Module();
+    this.root = root instanceof Module ? root : (options.root ?? new Module());
+    this.#enter(new Level(new Graph(), undefined));
     this.#index();
-    const run = root instanceof Module ? forwardOf(root) : (root as (...args: unknown[]) => unknown);
+    const fn = tracedFunction(root, this.tracedMethod);
     return observeModules(this, () => {
-      const inputs = createInputs(this, root, options);
+      const inputs = createInputs(this, root, this.tracedMethod, options);
       const result = inputs.run((...args) => {
-        if (root instanceof Module) this.#checkSource(unboundForwardOf(root), args, root);
-        else this.#checkSource(root, args);
-        return run(...args);
+        this.#checkSource(fn, args, root instanceof Module || options.root !== undefined ? this.root : undefined);
+        return fn.apply(root instanceof Module ? root : options.root, args);
       });
       this.createNode("output", "output", [this.createArg(result)], {}, undefined, options.annotations?.["return"]);
       inputs.finish(this.graph);
       return this.graph;
     });
+  }
+
+  /** Traces a function into a graph of its own, in which what it uses of the graphs around are inputs too. */
+  traceSubgraph(fn: (...args: unknown[]) => unknown, names: readonly string[]): Subgraph {
+    const level = new Level(new Graph(), this.#level);
+    this.#enter(level);
+    try {
+      const inputs = names.map((name) => this.createNode("placeholder", name, [], {}));
+      const args = inputs.map((it) => this.proxy(it));
+      this.#checkSource(fn, args);
+      const [leaves, outSpec] = treeFlatten(fn(...args));
+      this.createNode("output", "output", [this.createArg(ValueTuple.frozen(leaves))], {});
+      return { graph: level.graph, inputs, lifted: level.lifted, outSpec };
+    } finally {
+      this.#enter(level.outer as Level);
+    }
+  }
+
+  /** Adds a graph to the root, under a name with the next free number, and gives a node that refers to it. */
+  addSubgraph(name: string, graph: Graph): Node {
+    const path = this.#add(name, { kind: "module", module: new GraphModule(this.root, graph, name) });
+    return this.createNode("get_attr", path, [], {});
   }
 
   override createNode(
@@ -179,7 +205,7 @@ export class Tracer extends TracerBase implements ModuleObserver {
     const stack = this.recordStackTraces ? new CapturedStack() : undefined;
     const scope = this.#scope;
     noteLater(node, (meta) => {
-      if (scope !== ROOT) meta.set("nn_module_stack", moduleStack(scope));
+      if (scope !== ROOT_SCOPE) meta.set("nn_module_stack", moduleStack(scope));
       const text = stack?.toString() ?? "";
       if (text !== "") meta.set("stack_trace", text);
     });
@@ -190,16 +216,54 @@ export class Tracer extends TracerBase implements ModuleObserver {
   protected override createTensorArg(tensor: Tensor): Arg {
     let path = this.#tensorPaths.get(tensor);
     if (path === undefined) {
-      while (this.root.findAttribute(`_tensor_constant${this.#constants}`) !== undefined) this.#constants++;
-      path = `_tensor_constant${this.#constants++}`;
-      this.root.attributes.set(path, { kind: "constant", tensor });
+      path = this.#add("_tensor_constant", { kind: "constant", tensor });
       this.#tensorPaths.set(tensor, path);
     }
-    return this.createNode("get_attr", path, [], {});
+    return this.adopt(this.#readOutermost(path));
+  }
+
+  override reaches(node: Node): boolean {
+    return this.#level.find(node.graph) !== undefined;
+  }
+
+  protected override adopt(node: Node): Node {
+    if (node.graph === this.graph) return node;
+    if (this.reaches(node)) return this.#level.lift(node);
+    throw traceError("TraceUnsupported", `${node.name} is a value of another trace, or of a branch that has ended`, {
+      help: "return a value from the branch, or from the function that is traced, instead of storing it elsewhere",
+    });
   }
 
   protected override createModuleArg(module: Module): Arg {
     return this.createNode("get_attr", this.pathOfModule(module), [], {});
+  }
+
+  #enter(level: Level): void {
+    this.#level = level;
+    this.graph = level.graph;
+  }
+
+  /** Reads an attribute of the root. A branch gets it as an operand, as it does in exported programs. */
+  #readOutermost(path: string): Node {
+    const inner = this.#level;
+    let outermost = inner;
+    while (outermost.outer !== undefined) outermost = outermost.outer;
+    this.#enter(outermost);
+    try {
+      return this.createNode("get_attr", path, [], {});
+    } finally {
+      this.#enter(inner);
+    }
+  }
+
+  /** Adds something to the root, under a name with the next free number. */
+  #add(name: string, attribute: Attribute): string {
+    let count = 0;
+    while (this.root.findAttribute(`${name}${count}`) !== undefined) count++;
+    const path = `${name}${count}`;
+    this.root.attributes.set(path, attribute);
+    this.added.add(path);
+    return path;
   }
 
   /** Tells of something that may be wrong with the trace, once for each function; by default on the console. */
@@ -231,7 +295,7 @@ export class Tracer extends TracerBase implements ModuleObserver {
     this.#parameters.clear();
     this.#calls.clear();
     this.nodeNameToScope.clear();
-    this.#constants = 0;
+    this.added.clear();
     for (const [path, module] of this.root.namedModules()) {
       this.#paths.set(module, path);
       const add = (name: string, tensor: Tensor): void => {
@@ -241,13 +305,6 @@ export class Tracer extends TracerBase implements ModuleObserver {
       for (const [name, value] of Object.entries(module)) if (value instanceof Tensor) add(name, value);
     }
   }
-}
-
-/** FX's `nn_module_stack`: path and class of the modules around a node, outermost first. */
-function moduleStack(scope: Scope): Map<string, readonly [path: string, type: string]> {
-  const inner: Scope[] = [];
-  for (let at = scope; at.outer !== undefined; at = at.outer) inner.unshift(at);
-  return new Map(inner.map(({ key, path, type }) => [key, [path, type]]));
 }
 
 /** How {@link symbolicTrace} traces. */
@@ -271,7 +328,12 @@ export function symbolicTrace(root: Traceable, options: SymbolicTraceOptions = {
   if (typeof root !== "function" && !(root instanceof Module)) {
     throw fxError("InvalidOption", "symbolicTrace takes a module or a function");
   }
-  const graph = tracer.trace(root, rest);
-  const name = root instanceof Module ? root.className : root.name || "GraphModule";
-  return new GraphModule(tracer.root, graph, name);
+  try {
+    const graph = tracer.trace(root, rest);
+    const name = root instanceof Module ? root.className : root.name || "GraphModule";
+    return new GraphModule(tracer.root, graph, name);
+  } finally {
+    // What the trace added is now in the new module; the one that was traced is left as it was.
+    for (const name of tracer.added) tracer.root.attributes.delete(name);
+  }
 }

@@ -63,6 +63,11 @@ export abstract class TracerBase implements Recorder {
     return this.proxy(this.createNode(op, target, positional, named, name, type));
   }
 
+  /** Whether the graph may use a node: one of its own, or of a graph around. */
+  reaches(_node: Node): boolean {
+    return true;
+  }
+
   /** An argument as a node holds it. */
   createArg(value: unknown, depth = 0): Arg {
     switch (typeof value) {
@@ -74,7 +79,7 @@ export abstract class TracerBase implements Recorder {
       case "undefined":
         return null;
       case "function":
-        if (isProxy(value)) return nodeOf(value);
+        if (isProxy(value)) return this.adopt(nodeOf(value));
         if ("target" in value && typeof value.target === "string") return new OpArg(value.target);
         throw unsupported(
           `the function ${value.name || "(anonymous)"}`,
@@ -113,6 +118,11 @@ export abstract class TracerBase implements Recorder {
     const named = Object.create(null) as Record<string, Arg>;
     for (const key of Object.keys(kwargs)) named[key] = this.createArg(kwargs[key]);
     return { args: positional, kwargs: named };
+  }
+
+  /** The node by which the graph refers to the node of a traced value: itself, unless it is of a graph around. */
+  protected adopt(node: Node): Node {
+    return node;
   }
 
   /** The argument for a tensor that is no traced value; a tracer that knows a module refers to its attribute. */

@@ -1,0 +1,24 @@
+/**
+ * Where in the tree of modules a call stands: FX's `Scope`.
+ *
+ * @module
+ */
+
+/** The module that is being called, and those around it. */
+export interface Scope {
+  readonly path: string;
+  readonly type: string;
+  /** The path, with the number of the call where the module was called before: `layer@1`. */
+  readonly key: string;
+  readonly outer: Scope | undefined;
+}
+
+/** Not in a module, or in the root. */
+export const ROOT_SCOPE: Scope = { path: "", type: "", key: "", outer: undefined };
+
+/** FX's `nn_module_stack`: path and class of the modules around a node, outermost first. */
+export function moduleStack(scope: Scope): Map<string, readonly [path: string, type: string]> {
+  const inner: Scope[] = [];
+  for (let at = scope; at.outer !== undefined; at = at.outer) inner.unshift(at);
+  return new Map(inner.map(({ key, path, type }) => [key, [path, type]]));
+}

@@ -1,0 +1,56 @@
+/**
+ * Graphs inside the graph that is traced: the branches and bodies of control flow.
+ *
+ * @module
+ */
+import type { Graph } from "../graph/graph.ts";
+import type { Node } from "../graph/node.ts";
+import type { PytreeSpec } from "./pytree.ts";
+
+/** A function that was traced into a graph of its own. */
+export interface Subgraph {
+  readonly graph: Graph;
+  /** The placeholders of its parameters. */
+  readonly inputs: readonly Node[];
+  /** For each node around it that it uses, the placeholder that stands for it inside. */
+  readonly lifted: Map<Node, Node>;
+  /** The structure of what the function gave. */
+  readonly outSpec: PytreeSpec;
+}
+
+/** One graph of those that are being recorded, innermost first. */
+export class Level {
+  readonly graph: Graph;
+  readonly outer: Level | undefined;
+  /** Placeholders for nodes of the graph around. */
+  readonly lifted: Map<Node, Node> = new Map();
+
+  constructor(graph: Graph, outer: Level | undefined) {
+    this.graph = graph;
+    this.outer = outer;
+  }
+
+  /** The level that has this graph: this one or one around it. */
+  find(graph: Graph): Level | undefined {
+    return this.graph === graph ? this : this.outer?.find(graph);
+  }
+
+  /** What stands here for a node of a level around: a placeholder on each level in between. */
+  lift(node: Node): Node {
+    if (node.graph === this.graph || this.outer === undefined) return node;
+    const outside = this.outer.lift(node);
+    let inside = this.lifted.get(outside);
+    if (inside === undefined) {
+      inside = addPlaceholder(this.graph, outside);
+      this.lifted.set(outside, inside);
+    }
+    return inside;
+  }
+}
+
+/** Adds a placeholder for a node of another graph, behind the placeholders that are there. */
+export function addPlaceholder(graph: Graph, { name }: Node): Node {
+  const last = graph.findNodes({ op: "placeholder" }).at(-1);
+  if (last !== undefined) return graph.insertingAfter(last, () => graph.placeholder(name));
+  return graph.insertingBefore(undefined, () => graph.placeholder(name));
+}
