@@ -65,9 +65,13 @@ export function nodeOf(proxy: TracedValue): Node {
   return (state.node = nodeOf(attribute));
 }
 
-/** The node of a traced value if it has one already: an attribute has none before it is used. */
-export function nodeIfKnown(proxy: TracedValue): Node | undefined {
-  return stateOf(proxy).node;
+/**
+ * Whether a traced value may stand for null: an input whose default is null, or an attribute, of which nobody knows
+ * what it is.
+ */
+export function standsForNull(proxy: TracedValue): boolean {
+  const { node } = stateOf(proxy);
+  return node === undefined || (node.op === "placeholder" && node.args.length > 0 && node.args[0] === null);
 }
 
 function stateOf(proxy: TracedValue): State {

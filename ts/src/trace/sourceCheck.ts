@@ -8,15 +8,13 @@
  */
 import { type FxError, fxError } from "../errors.ts";
 import { hasFunctionNamed } from "../functions/table.ts";
-import type { Node } from "../graph/node.ts";
 import { type Attribute, Module } from "../nn/module.ts";
 import { analyseFunction } from "./analysis/analysis.ts";
 import { type CheckOptions, type CheckResult, checkFunction, type Found } from "./analysis/check.ts";
 import { describeFinding, type Finding, FINDINGS } from "./analysis/findings.ts";
 import { functionSignature } from "./analysis/signature.ts";
 import type { MethodCall } from "./analysis/knowledge.ts";
-import { isProxy, nodeIfKnown } from "./proxy.ts";
-import { isTraced } from "./record.ts";
+import { isProxy, standsForNull, type TracedValue } from "./proxy.ts";
 
 /** What the tracer knows of a function that is about to run. */
 export interface SourceContext {
@@ -70,10 +68,10 @@ function checkOptions(fn: Function, args: readonly unknown[], context: SourceCon
   const params = typeof signature === "string" ? [] : signature.params;
   params.forEach(({ name, kind }, index) => {
     const value = kind === "rest" ? args.slice(index) : args[index];
-    if (isProxy(value)) {
-      if (!mayBeNull(nodeIfKnown(value))) given.add(name);
-    } else if (holdsTraced(value)) structured.add(name);
-    else concrete.add(name);
+    const traced = tracedIn(value);
+    if (traced.length === 0) concrete.add(name);
+    else if (!isProxy(value)) structured.add(name);
+    if (!traced.some(standsForNull)) given.add(name);
   });
   const { module } = context;
   if (module === undefined) return { concrete, given, structured };
@@ -86,20 +84,15 @@ function checkOptions(fn: Function, args: readonly unknown[], context: SourceCon
   };
 }
 
-/** A traced value may stand for null if it is an input with a default of null, or an attribute of unknown value. */
-function mayBeNull(node: Node | undefined): boolean {
-  if (node === undefined) return true;
-  return node.op === "placeholder" && node.args.length > 0 && node.args[0] === null;
-}
-
 /** Containers deeper than this are not looked into, as when they are recorded. */
 const MAX_DEPTH = 500;
 
-function holdsTraced(value: unknown, depth = 0): boolean {
-  if (isTraced(value)) return true;
-  if (typeof value !== "object" || value === null || value instanceof Module || depth > MAX_DEPTH) return false;
+/** The traced values in an argument, at any depth. */
+function tracedIn(value: unknown, depth = 0): TracedValue[] {
+  if (isProxy(value)) return [value];
+  if (typeof value !== "object" || value === null || value instanceof Module || depth > MAX_DEPTH) return [];
   const items = value instanceof Map || value instanceof Set ? [...value.values()] : Object.values(value);
-  return items.some((item) => holdsTraced(item, depth + 1));
+  return items.flatMap((item) => tracedIn(item, depth + 1));
 }
 
 function isTracedMember(root: Module, path: readonly string[], { isRecorded, isKnown }: SourceContext): boolean {

@@ -107,10 +107,15 @@ export abstract class TracerBase implements Recorder {
   }
 
   /** The truth of a traced value, for code that the build plugin has rewritten. */
-  toBool(_proxy: TracedValue): boolean {
-    throw traceError("TraceControlFlow", "symbolically traced variables cannot be used as inputs to control flow", {
-      help: "write torch.where(condition, a, b) or cond(condition, f, g); or fix the value with concreteArgs",
-    });
+  toBool(_proxy: TracedValue, construct?: string): boolean {
+    const place = construct === undefined ? "" : `, as in \`${construct}\``;
+    throw traceError(
+      "TraceControlFlow",
+      `symbolically traced variables cannot be used as inputs to control flow${place}`,
+      {
+        help: "write torch.where(condition, a, b) or cond(condition, f, g); or fix the value with concreteArgs",
+      },
+    );
   }
 
   protected createArguments({ args, kwargs }: CallArguments): { args: Arg[]; kwargs: Record<string, Arg> } {

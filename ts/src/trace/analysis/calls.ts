@@ -250,11 +250,12 @@ export const GLOBALS: ReadonlyMap<string, Row> = new Map<string, Row>([
  */
 export const CHECKED: ReadonlyMap<string, Row> = new Map<string, Row>([
   ["$test", (call) => ({ ...PLAIN, shapes: arg(call, 0).shapes })],
+  ["$plain", (call) => ({ ...PLAIN, shapes: arg(call, 0).shapes })],
   ["$present", (call) => present(arg(call, 0))],
   ["$compare", plain],
   ["$predicate", plain],
   ["$method", (call) => tracedBy(call.walk.taint(arg(call, 0)))],
-  ["$operator", (call) => tracedBy(joinAll(call.args).traced)],
+  ...rows(["$operator", "$unary"], (call) => tracedBy(joinAll(call.args).traced)),
 ]);
 
 /** Functions that throw when their first argument is not true. */

@@ -1,0 +1,108 @@
+/**
+ * The build plugin: makes tests on traced values visible, and operators on tensors, for Vite, Rollup, esbuild, webpack
+ * and the others that unplugin serves.
+ *
+ * @example
+ * ```ts
+ * // vite.config.ts
+ * import { tracefx } from "tracefx/plugin/vite";
+ * export default { plugins: [tracefx({ operators: true })] };
+ * ```
+ * @module
+ */
+import { readFile } from "node:fs/promises";
+import type { BuildOptions, PluginBuild, TransformOptions } from "esbuild";
+import { createUnplugin, type StringFilter, type UnpluginInstance, type UnpluginOptions } from "unplugin";
+import { fxError } from "../errors.ts";
+import { type Rewritten, rewrite } from "./rewrite.ts";
+
+/** Which files, by glob, path or regular expression. */
+export type Files = string | RegExp | (string | RegExp)[];
+
+/** How the plugin rewrites. */
+export interface PluginOptions {
+  /** The files to rewrite. By default all that import tracefx. */
+  readonly include?: Files;
+  /** The files to leave alone. By default those in `node_modules`. */
+  readonly exclude?: Files;
+  /**
+   * Whether `x + y`, `-x`, `x < y` and the other operators work on tensors and traced values. On anything else they do
+   * what they do in JavaScript.
+   */
+  readonly operators?: boolean;
+}
+
+/** A file that imports tracefx, in any of the ways that there are. */
+const IMPORTS = /(?:\bfrom\s*|\bimport\s*\(?\s*|\brequire\s*\(\s*)["']tracefx(?:\/[^"']*)?["']/;
+
+const SCRIPT = /\.[cm]?[jt]sx?(?:\?|$)/;
+
+/** What has to be turned into JavaScript before it can be read. */
+const TYPED = /\.(?:[cm]?ts|[jt]sx)$/;
+
+/** The plugin for every bundler: `plugin.vite()`, `plugin.rollup()` and so on. */
+export const plugin: UnpluginInstance<PluginOptions | undefined, false> = createUnplugin((options, meta) => {
+  const { include, exclude = /[\\/]node_modules[\\/]/, operators = false } = checked(options ?? {});
+  const id: StringFilter = { include: include ?? SCRIPT, exclude };
+  const isWanted = (code: string): boolean => include !== undefined || IMPORTS.test(code);
+  const common: UnpluginOptions = {
+    name: "tracefx",
+    enforce: "post",
+    transform: {
+      filter: { id },
+      handler(code, file): Rewritten | undefined {
+        if (!isWanted(code)) return undefined;
+        try {
+          return rewrite(code, { id: file, operators });
+        } catch (error) {
+          if (!(error instanceof SyntaxError)) throw error;
+          this.warn(`tracefx leaves ${file} as it is, because it is no JavaScript yet: ${error.message}`);
+          return undefined;
+        }
+      },
+    },
+  };
+  return meta.framework === "esbuild" ? { ...common, ...typesFirst(id, isWanted) } : common;
+});
+
+/**
+ * esbuild takes types and JSX away after all plugins have run, so the plugin has it done first, with esbuild's own
+ * transform and the options of the build.
+ */
+function typesFirst(id: StringFilter, isWanted: (code: string) => boolean): Partial<UnpluginOptions> {
+  let build: PluginBuild | undefined;
+  return {
+    esbuild: {
+      setup(it) {
+        build = it;
+      },
+    },
+    load: {
+      filter: { id },
+      async handler(file) {
+        const path = file.replace(/\?.*$/, "");
+        if (build === undefined || !TYPED.test(path)) return undefined;
+        const source = await readFile(path, "utf8");
+        if (!isWanted(source)) return undefined;
+        const { code, map } = await build.esbuild.transform(source, transformOptions(path, build.initialOptions));
+        return { code, map: JSON.parse(map) };
+      },
+    },
+  };
+}
+
+function transformOptions(path: string, options: BuildOptions): TransformOptions {
+  const { jsx, jsxFactory, jsxFragment, jsxImportSource, jsxDev, tsconfigRaw } = options;
+  const given = { jsx, jsxFactory, jsxFragment, jsxImportSource, jsxDev, tsconfigRaw };
+  const set = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+  const loader = path.endsWith("x") ? (path.endsWith("tsx") ? "tsx" : "jsx") : "ts";
+  return { ...set, loader, format: "esm", target: "esnext", sourcefile: path, sourcemap: "external" };
+}
+
+function checked(options: PluginOptions): PluginOptions {
+  for (const name of Object.keys(options)) {
+    if (name === "include" || name === "exclude" || name === "operators") continue;
+    throw fxError("InvalidOption", `the plugin has no option \`${name}\``, { help: "include, exclude, operators" });
+  }
+  return options;
+}
