@@ -132,6 +132,7 @@ export {
   type TracerOptions,
 } from "./trace/tracer.ts";
 export { GraphAppendingTracer, Proxy, TracerBase } from "./trace/tracerBase.ts";
+export { proxyableClass, wrap } from "./trace/wrap.ts";
 export { tensor, tensorFromBytes, type TensorInput, type TensorOptions } from "./tensor/construct.ts";
 export type { Element, ElementArray } from "./tensor/elements.ts";
 export type { IndexedValue, IndexPart } from "./tensor/indexing.ts";

@@ -83,6 +83,11 @@ function wrap(state: State): TracedValue {
   target.state = state;
   // Node looks at what is behind a JavaScript Proxy to find out how it prints.
   target[INSPECT] = inspect;
+  return behind(target);
+}
+
+/** The traced value in front of this; each is as good as another. */
+function behind(target: Target): TracedValue {
   return new globalThis.Proxy(target, HANDLER) as unknown as TracedValue;
 }
 
@@ -175,10 +180,12 @@ const HANDLER: ProxyHandler<Target> = {
   defineProperty({ state }, key) {
     throw traceError("TraceUnsupported", `\`${String(key)}\` of ${describe(state)} is defined`);
   },
-  ownKeys({ state }) {
-    throw traceError("TraceIteration", `the keys of ${describe(state)} are not known while it is traced`, {
-      help: 'take the values by name: const { a, b } = x or x.get("a"); or say what the input holds with concreteArgs and PH',
-    });
+  ownKeys(target) {
+    return [...target.state.tracer.keys(behind(target))];
+  },
+  getOwnPropertyDescriptor(target, key) {
+    const isKey = typeof key === "string" && target.state.tracer.keys(behind(target)).includes(key);
+    return isKey ? { value: undefined, writable: true, enumerable: true, configurable: true } : undefined;
   },
   construct({ state }) {
     throw traceError("TraceUnsupported", `${describe(state)} is called with new`);

@@ -13,7 +13,9 @@ import { Module } from "../nn/module.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { isProxy, nodeOf, proxyOf, type TracedValue } from "./proxy.ts";
 import type { Recorder } from "./record.ts";
+import { checkFunctional } from "./mutable.ts";
 import { traceError } from "./stack.ts";
+import { isWrapped } from "./wrap.ts";
 
 /** An argument that says itself what it is in a graph. */
 interface CreatesArgument {
@@ -33,6 +35,9 @@ export abstract class TracerBase implements Recorder {
   /** The graph that is recorded into. */
   abstract readonly graph: Graph;
 
+  /** Whether calls of functions that change an argument are refused. */
+  checkMutableOperations = false;
+
   /** Makes the node of a call. */
   createNode(
     op: Opcode,
@@ -42,7 +47,10 @@ export abstract class TracerBase implements Recorder {
     name?: string,
     type?: string,
   ): Node {
-    return this.graph.createNode(op, target, args, kwargs, name, type);
+    if (op === "call_function" && this.checkMutableOperations) checkFunctional(target, kwargs);
+    const node = this.graph.createNode(op, target, args, kwargs, name, type);
+    if (op === "call_function" && isWrapped(target)) node.meta.set("is_wrapped", true);
+    return node;
   }
 
   /** Puts a traced value around a node. */
@@ -104,6 +112,13 @@ export abstract class TracerBase implements Recorder {
         help: "take the items by destructuring, const [a, b] = x, or by index; loop over a number that is known, or over torch.unbind(x) in a wrapped function; map and scan loop inside the graph",
       },
     );
+  }
+
+  /** The keys of a traced value, for `{ ...x }` and `Object.keys(x)`. */
+  keys(_proxy: TracedValue): readonly string[] {
+    throw traceError("TraceIteration", "the keys of a traced value are not known while it is traced", {
+      help: 'take the values by name: const { a, b } = x or x.get("a"); or say what the input holds with concreteArgs and PH',
+    });
   }
 
   /** The truth of a traced value, for code that the build plugin has rewritten. */
