@@ -169,7 +169,61 @@ def random():
     case("multinomial.default", torch.ones(1, 1, 3), 1, False)
 
 
-for record in (random,):
+def ctc():
+    for dtype in (torch.float32, torch.float64):
+        log_probs = torch.randn(7, 3, 5, dtype=dtype).log_softmax(2)
+        targets = torch.randint(1, 5, (3, 4))
+        targets[0, 1] = targets[0, 0]
+        flat = torch.cat([targets[0, :4], targets[1, :2], targets[2, :3]])
+        for reduction in (0, 1, 2):
+            case("ctc_loss.IntList", log_probs, targets, [7, 6, 3], [4, 2, 3], 0, reduction, False)
+            case("ctc_loss.Tensor", log_probs, flat, torch.tensor([7, 6, 3]), torch.tensor([4, 2, 3]), 0, reduction, True)
+            case("ctc_loss.IntList", log_probs[:, 0], targets[0], [7], [4], 0, reduction, False)
+        case("ctc_loss.IntList", log_probs, targets, [7, 2, 7], [4, 4, 0], 0, 0, False)
+        case("ctc_loss.IntList", log_probs, targets, [7, 2, 7], [4, 4, 0], 0, 0, True)
+        case("ctc_loss.IntList", log_probs, targets - 1, [7, 7, 7], [4, 2, 3], 4, 1, False)
+        case("ctc_loss.IntList", log_probs, targets.int(), [7, 0, 7], [4, 2, 3], 0, 0, False)
+        case("_ctc_loss.default", log_probs, targets, [7, 7, 7], [4, 4, 4])
+    case("ctc_loss.IntList", log_probs, targets, [8, 7, 7], [4, 2, 3])
+    case("ctc_loss.IntList", log_probs, targets, [7, 7], [4, 2, 3])
+    case("ctc_loss.IntList", log_probs, targets, [7, 7, 7], [4, 2, 5])
+    case("ctc_loss.IntList", log_probs, targets, [7, 7, 7], [4, 2, 3], 5)
+    case("ctc_loss.IntList", log_probs.half(), targets, [7, 7, 7], [4, 2, 3])
+
+
+def packed():
+    lengths = torch.tensor([5, 3, 3, 1])
+    for dtype in (torch.float32, torch.int64, torch.bfloat16):
+        padded = torch.arange(60).reshape(5, 4, 3).to(dtype)
+        case("_pack_padded_sequence.default", padded, lengths, False)
+        case("_pack_padded_sequence.default", padded.transpose(0, 1), lengths, True)
+        data, sizes = aten._pack_padded_sequence(padded, lengths, False)
+        case("_pad_packed_sequence.default", data, sizes, False, 7, -1)
+        case("_pad_packed_sequence.default", data, sizes, True, 0.5, 6)
+    case("_pad_packed_sequence.default", data, sizes, True, 0, 4)
+    case("_pack_padded_sequence.default", padded, torch.tensor([3, 5, 1, 1]), False)
+    case("_pack_padded_sequence.default", padded, torch.tensor([5, 3, 1, 0]), False)
+    case("_pack_padded_sequence.default", padded, torch.tensor([5, 3, 1]), False)
+    data, sizes = aten._pack_padded_sequence(torch.randn(5, 4, 3), lengths, False)
+    for bidirectional in (False, True):
+        n = 2 * (2 if bidirectional else 1)
+        for kind in ("RNN", "GRU", "LSTM"):
+            layer = getattr(torch.nn, kind)(3, 4, num_layers=2, bidirectional=bidirectional)
+            params = [it.data for it in layer.parameters()]
+            states = torch.randn(2, n, 4, 4)
+            state = [states[0], states[1]] if kind == "LSTM" else states[0]
+            op = {"RNN": "rnn_tanh.data", "GRU": "gru.data", "LSTM": "lstm.data"}[kind]
+            with torch.no_grad():
+                case(op, data, sizes, state, params, True, 2, 0.0, False, bidirectional)
+                case(op, data, sizes, state, params, True, 2, 0.5, True, bidirectional, seed=1)
+    layer = torch.nn.LSTM(3, 4, proj_size=2, bias=False, bidirectional=True)
+    params = [it.data for it in layer.parameters()]
+    with torch.no_grad():
+        case("lstm.data", data, sizes, [torch.randn(2, 4, 2), torch.randn(2, 4, 4)], params, False, 1, 0.0, False, True)
+        case("rnn_relu.data", data, sizes, torch.randn(1, 4, 4), [it.data for it in torch.nn.RNN(3, 4).parameters()], True, 1, 0.0, False, False)
+
+
+for record in (random, ctc, packed):
     cases.clear()
     tensors.clear()
     torch.manual_seed(0)

@@ -22,6 +22,7 @@ mod convolution;
 mod convolution_backward;
 mod copy;
 mod create;
+mod ctc;
 mod dense;
 mod element;
 mod embedding_bag;
@@ -36,6 +37,7 @@ mod nonzero;
 mod norm;
 mod normal;
 mod number;
+mod packed;
 mod pad;
 mod pooling;
 mod pooling_backward;
@@ -77,6 +79,7 @@ const TABLES: &[&[(&str, Kernel)]] = &[
     convolution_backward::KERNELS,
     copy::KERNELS,
     create::KERNELS,
+    ctc::KERNELS,
     embedding_bag::KERNELS,
     grid::KERNELS,
     index::KERNELS,
@@ -86,6 +89,7 @@ const TABLES: &[&[(&str, Kernel)]] = &[
     nonzero::KERNELS,
     norm::KERNELS,
     normal::KERNELS,
+    packed::KERNELS,
     pad::KERNELS,
     pooling::KERNELS,
     pooling_backward::KERNELS,
@@ -94,10 +98,10 @@ const TABLES: &[&[(&str, Kernel)]] = &[
     reshape::KERNELS,
     resize::KERNELS,
     sample::KERNELS,
+    scalar::KERNELS,
     scan::KERNELS,
     scatter::KERNELS,
     search::KERNELS,
-    scalar::KERNELS,
     softmax::KERNELS,
     sort::KERNELS,
     split::KERNELS,

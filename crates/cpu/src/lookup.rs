@@ -1,12 +1,15 @@
 //! Kernels that pick elements by position.
 
+use crate::dense::Dense;
+use crate::map::{cast, store};
 use crate::strided::{Axis, Places, gather_places};
-use tracefx_core::{Code, Diagnostic, Element, Result, Tensor, contiguous_strides, with_element};
+use tracefx_core::{Code, DType, Diagnostic, Element, Result, Tensor, contiguous_strides, with_element};
 use tracefx_exec::Kernel;
 use tracefx_ops::{Args, normalize_dim};
 
 pub(crate) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.embedding.default", Kernel::Fill(embedding)),
+    ("aten.embedding_renorm.default", Kernel::Fill(embedding_renorm)),
     ("aten.gather.default", Kernel::Fill(gather)),
     ("aten.index_select.default", Kernel::Fill(index_select)),
     ("aten.take.default", Kernel::Fill(take)),
@@ -68,6 +71,29 @@ fn embedding(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
     let axes = vec![Axis::At(places), Axis::Step(weight.strides()[1])];
     gather_places(weight, &Places { start: weight.offset(), axes }, &table);
     Ok(())
+}
+
+fn embedding_renorm(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
+    let (table, largest, order) = (args.tensor(0)?, args.float(2)?, args.float(3)?);
+    let mut rows = indices(args.tensor(1)?)?;
+    rows.sort_unstable();
+    rows.dedup();
+    let starts = places(args, &rows, table.sizes()[0], table.sizes()[1])?;
+    let mut numbers = Dense::new(&cast(table, DType::Float64)?)?.read::<f64>().to_vec();
+    for start in starts {
+        let row = &mut numbers[start..start + table.sizes()[1]];
+        let sizes = row.iter().map(|it| it.abs());
+        let norm = match order {
+            0.0 => sizes.filter(|it| *it != 0.0).count() as f64,
+            f64::INFINITY => sizes.fold(0.0, f64::max),
+            f64::NEG_INFINITY => sizes.fold(f64::INFINITY, f64::min),
+            order => sizes.map(|it| it.powf(order)).sum::<f64>().powf(1.0 / order),
+        };
+        if norm > largest {
+            row.iter_mut().for_each(|it| *it *= largest / (norm + 1e-7));
+        }
+    }
+    store(&numbers, &results[0])
 }
 
 fn gather(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {

@@ -1,6 +1,8 @@
 //! Kernels of pooling. Every pooling here is over windows of three dimensions, of which the first may have size one, and
 //! the windows of a dimension are a list of ranges: fixed ones with a step, or adaptive ones.
 
+use crate::map::cast;
+use crate::random::rounded;
 use crate::real::{Real, Strided, fill_real, with_real};
 use crate::{dense, dense::Dense};
 use tracefx_core::{Code, DType, Diagnostic, Element, Result, Tensor, bf16, f16};
@@ -13,6 +15,8 @@ pub(crate) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.max_pool3d_with_indices.default", Kernel::Fill(max_pool)),
     ("aten.adaptive_max_pool2d.default", Kernel::Fill(adaptive_max_pool)),
     ("aten.adaptive_max_pool3d.default", Kernel::Fill(adaptive_max_pool)),
+    ("aten.fractional_max_pool2d.default", Kernel::Fill(fractional_max_pool)),
+    ("aten.fractional_max_pool3d.default", Kernel::Fill(fractional_max_pool)),
     ("aten.avg_pool2d.default", Kernel::Fill(avg_pool)),
     ("aten.avg_pool3d.default", Kernel::Fill(avg_pool)),
     ("aten._adaptive_avg_pool2d.default", Kernel::Fill(adaptive_avg_pool)),
@@ -33,7 +37,8 @@ pub(crate) struct Window {
 
 /// The windows of each of three dimensions, and the sizes of the input.
 pub(crate) struct Windows {
-    dims: [Vec<Window>; 3],
+    /// Those of each plane, or the same ones for all.
+    planes: Vec<[Vec<Window>; 3]>,
     sizes: [usize; 3],
     n_planes: usize,
 }
@@ -49,7 +54,7 @@ impl Windows {
             sizes[3 - n_dims + dim] = size;
             dims[3 - n_dims + dim] = of(dim, size, n_windows);
         }
-        Windows { dims, sizes, n_planes: input.sizes()[..n_lead].iter().product() }
+        Windows { planes: vec![dims], sizes, n_planes: input.sizes()[..n_lead].iter().product() }
     }
 
     /// Windows of the arguments from `at` on: kernel size, stride, padding, and perhaps dilation.
@@ -96,6 +101,42 @@ impl Windows {
         })
     }
 
+    /// Windows that start where a random number of the plane puts them, as in
+    /// aten/src/ATen/native/FractionalMaxPooling.h. Each step of the arithmetic is rounded to the dtype.
+    fn fractional(args: &Args<'_, Tensor>, input: &Tensor, out: &Tensor) -> Result<Self> {
+        let (kernel, samples) = (args.ints(1)?, args.tensor(3)?);
+        let (n_dims, dtype) = (kernel.len(), samples.dtype());
+        let numbers = Dense::new(&cast(samples, DType::Float64)?)?;
+        let numbers = numbers.read::<f64>();
+        let round = |it: f64| rounded(args, dtype, it);
+        // The samples of a plane begin with the last dimension in a plane, and with the first one in a volume.
+        let sample_at = |dim: usize| if n_dims == 2 { 1 - dim } else { dim };
+        let (n_samples, n_channels) = (samples.sizes()[2], samples.sizes()[1]);
+        let mut res = Windows::new(input, out, n_dims, |_, _, _| Vec::new());
+        let own_channels = input.sizes()[input.rank() - n_dims - 1];
+        res.planes.clear();
+        for plane in 0..res.n_planes {
+            let row = plane / own_channels * n_channels + plane % own_channels;
+            let mut dims = [0; 3].map(|_| vec![Window { start: 0, end: 1, step: 1, n_padded: 1 }]);
+            for (dim, &length) in kernel.iter().enumerate() {
+                let (size, n_windows) = (res.sizes[3 - n_dims + dim], out.sizes()[out.rank() - n_dims + dim]);
+                let sample = numbers[row * n_samples + sample_at(dim)];
+                let room = size - length as usize;
+                let alpha = round(round(room as f64)? / round((n_windows.max(2) - 1) as f64)?)?;
+                let place = |at: usize| -> Result<usize> { Ok(round(round(at as f64 + sample)? * alpha)? as usize) };
+                let first = place(0)?;
+                let window = |at: usize| -> Result<Window> {
+                    let start = if at + 1 == n_windows { room } else { place(at)? - first };
+                    let end = (start + length as usize).min(size);
+                    Ok(Window { start, end, step: 1, n_padded: end - start })
+                };
+                dims[3 - n_dims + dim] = (0..n_windows).map(window).collect::<Result<_>>()?;
+            }
+            res.planes.push(dims);
+        }
+        Ok(res)
+    }
+
     pub(crate) fn n_inputs(&self) -> usize {
         self.sizes.iter().product()
     }
@@ -105,9 +146,10 @@ impl Windows {
     pub(crate) fn for_each(&self, mut pool: impl FnMut(usize, usize, [Window; 3])) {
         let mut at = 0;
         for plane in 0..self.n_planes {
-            for &depth in &self.dims[0] {
-                for &height in &self.dims[1] {
-                    for &width in &self.dims[2] {
+            let dims = &self.planes[plane % self.planes.len()];
+            for &depth in &dims[0] {
+                for &height in &dims[1] {
+                    for &width in &dims[2] {
                         pool(at, plane * self.n_inputs(), [depth, height, width]);
                         at += 1;
                     }
@@ -155,6 +197,10 @@ fn max_pool(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
 
 fn adaptive_max_pool(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     largest_of(args, &Windows::adaptive(args, args.tensor(0)?, &out[0]), out)
+}
+
+fn fractional_max_pool(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
+    largest_of(args, &Windows::fractional(args, args.tensor(0)?, &out[0])?, out)
 }
 
 fn largest_of(args: &Args<'_, Tensor>, windows: &Windows, out: &[Tensor]) -> Result<()> {

@@ -18,6 +18,14 @@ pub(crate) const OPS: &[OpDef] = &[
     )
     .doc("The rows of a table that indices name.")
     .tags(Tags::CORE),
+    OpDef::new("aten::embedding_renorm(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor", embedding_renorm)
+        .doc("The table with the rows that indices name scaled down to a norm, where theirs is larger.")
+        .tolerance(Tol::Default),
+    OpDef::in_place(
+        "aten::embedding_renorm_(Tensor(a!) self, Tensor indices, float max_norm, float norm_type) -> Tensor(a!)",
+        "aten.embedding_renorm.default",
+    )
+    .doc("In place: the rows that indices name scaled down to a norm, where theirs is larger."),
     OpDef::new("aten::gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", gather)
         .doc("One element for each index: the one at its own position but for one dimension, where the index says.")
         .tags(Tags::CORE),
@@ -35,6 +43,17 @@ pub(crate) const OPS: &[OpDef] = &[
 /// An error about a tensor of the wrong dtype.
 pub(super) fn wrong_dtype<T>(args: &Args<'_, T>, what: impl Into<String>) -> Diagnostic {
     Diagnostic::new(Code::DTypeMismatch, what).op(&*args.op.name)
+}
+
+fn embedding_renorm(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    let (table, indices) = (args.tensor(0)?, args.tensor(1)?);
+    if table.sizes.len() != 2 || !table.dtype.is_float() {
+        return Err(args.bad_shape("embedding_renorm_: expected a table of floats with two dimensions"));
+    }
+    if !matches!(indices.dtype, DType::Int32 | DType::Int64) {
+        return Err(wrong_dtype(args, "embedding_renorm_: expected indices of type int32 or int64"));
+    }
+    Ok(contiguous(table.dtype, table.sizes.clone()))
 }
 
 fn index_select(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {

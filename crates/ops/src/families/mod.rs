@@ -12,9 +12,11 @@ mod compare;
 mod convolution;
 mod copy;
 mod create;
+mod ctc;
 mod dropout;
 mod einsum;
 mod embedding_bag;
+mod fractional_pooling;
 mod grid;
 mod index;
 mod join;
@@ -24,11 +26,13 @@ mod matmul;
 mod matmul_composite;
 mod nonzero;
 mod norm;
+mod packed;
 mod pad;
 mod pooling;
 mod pooling_backward;
 mod random;
 mod recurrent;
+mod recurrent_packed;
 mod reduce;
 mod repeat;
 mod reshape;
@@ -66,9 +70,11 @@ pub(crate) const ALL: &[&[OpDef]] = &[
     convolution::OPS,
     copy::OPS,
     create::OPS,
+    ctc::OPS,
     dropout::OPS,
     einsum::OPS,
     embedding_bag::OPS,
+    fractional_pooling::OPS,
     grid::OPS,
     index::OPS,
     join::OPS,
@@ -78,11 +84,13 @@ pub(crate) const ALL: &[&[OpDef]] = &[
     matmul_composite::OPS,
     nonzero::OPS,
     norm::OPS,
+    packed::OPS,
     pad::OPS,
     pooling::OPS,
     pooling_backward::OPS,
     random::OPS,
     recurrent::OPS,
+    recurrent_packed::OPS,
     reduce::OPS,
     repeat::OPS,
     reshape::OPS,

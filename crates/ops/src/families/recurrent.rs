@@ -7,7 +7,7 @@ use crate::{Args, Cx, OpDef, Tags, TensorRef, Tol, Traced, Value};
 use tracefx_core::Result;
 
 /// Errors of one step go into the next.
-const TOLERANCE: Tol = Tol::Scaled(4.0);
+pub(super) const TOLERANCE: Tol = Tol::Scaled(4.0);
 
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
@@ -61,11 +61,11 @@ pub(crate) const OPS: &[OpDef] = &[
     .doc("One step of a recurrent layer with ReLU."),
 ];
 
-type Call<'a> = Args<'a, TensorRef>;
+pub(super) type Call<'a> = Args<'a, TensorRef>;
 
 /// What one step does with the products of input and state.
 #[derive(Clone, Copy, PartialEq)]
-enum Cell {
+pub(super) enum Cell {
     Lstm,
     Gru,
     Tanh,
@@ -74,10 +74,10 @@ enum Cell {
 
 /// Weights and biases of one direction of one layer.
 #[derive(Clone)]
-struct Params {
-    w_ih: Traced,
+pub(super) struct Params {
+    pub(super) w_ih: Traced,
     w_hh: Traced,
-    b_ih: Traced,
+    pub(super) b_ih: Traced,
     b_hh: Traced,
     /// The projection of the hidden state, of LSTMs that have one.
     w_hr: Option<Traced>,
@@ -92,9 +92,9 @@ impl Params {
 
 /// The hidden state, and the cell of an LSTM.
 #[derive(Clone)]
-struct State {
-    hidden: Traced,
-    cell: Option<Traced>,
+pub(super) struct State {
+    pub(super) hidden: Traced,
+    pub(super) cell: Option<Traced>,
 }
 
 fn sigmoid(cx: &mut Cx<'_>, value: &Traced) -> Result<Traced> {
@@ -123,7 +123,7 @@ fn parts(cx: &mut Cx<'_>, value: Traced, n: usize) -> Result<Vec<Traced>> {
 }
 
 /// One step, of which the input has been multiplied with its weight already.
-fn step(cx: &mut Cx<'_>, cell: Cell, input: Traced, state: &State, params: &Params) -> Result<State> {
+pub(super) fn step(cx: &mut Cx<'_>, cell: Cell, input: Traced, state: &State, params: &Params) -> Result<State> {
     let call = [state.hidden.clone(), params.w_hh.clone(), params.b_hh.clone()];
     let recurrent = cx.call("aten.linear.default", call)?;
     let hidden = match cell {
@@ -214,10 +214,10 @@ fn rnn_relu(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     layers(cx, args, Cell::Relu, args.values[1].clone(), None)
 }
 
-/// The parameters of each direction of each layer.
-fn gather_params(args: &Call<'_>, has_projection: bool, n: usize) -> Result<Vec<Params>> {
-    let has_biases = args.bool(3)?;
-    let tensors = args.tensors(2)?;
+/// The parameters of each direction of each layer, which stand at `at` in the schema.
+pub(super) fn gather_params(args: &Call<'_>, at: usize, has_projection: bool, n: usize) -> Result<Vec<Params>> {
+    let has_biases = args.bool(at + 1)?;
+    let tensors = args.tensors(at)?;
     let per_layer = 2 + if has_biases { 2 } else { 0 } + has_projection as usize;
     if tensors.len() != n * per_layer {
         return Err(args.invalid(format!("got {} parameters, expected {n} times {per_layer}", tensors.len())));
@@ -243,7 +243,7 @@ fn layers(cx: &mut Cx<'_>, args: &Call<'_>, cell: Cell, hidden: Traced, cells: O
     let n = usize::try_from(n_layers).unwrap_or(0) * n_directions;
     let size_of = |cx: &Cx<'_>, it: &Traced| cx.meta(tensor_of(it)).sizes.last().cloned();
     let has_projection = cells.as_ref().is_some_and(|it| size_of(cx, it) != size_of(cx, &hidden));
-    let params = gather_params(args, has_projection, n)?;
+    let params = gather_params(args, 2, has_projection, n)?;
     let swap = |cx: &mut Cx<'_>, it: Traced| cx.call("aten.transpose.int", [it, Value::int(0), Value::int(1)]);
     let mut input = args.values[0].clone();
     if is_batch_first {

@@ -1,0 +1,59 @@
+//! Connectionist temporal classification: the likelihood of a sequence of labels under all its alignments with the steps
+//! of a longer sequence.
+
+use crate::{Args, OpDef, Output, Tol, contiguous};
+use tracefx_core::{Code, DType, Diagnostic, Result};
+use tracefx_ir::TensorMeta;
+use tracefx_sym::SymInt;
+
+/// The rows of this family.
+#[rustfmt::skip]
+pub(crate) const OPS: &[OpDef] = &[
+    OpDef::new("aten::_ctc_loss(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, int blank=0, bool zero_infinity=False) -> (Tensor, Tensor)", forward).tolerance(Tol::Default)
+        .doc("The negative log-likelihood of each sequence of labels, and the logarithms of its forward variables."),
+    OpDef::new("aten::_ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank=0, bool zero_infinity=False) -> (Tensor, Tensor)", forward).tolerance(Tol::Default)
+        .doc("The negative log-likelihood of each sequence of labels, and the logarithms of its forward variables."),
+    OpDef::new("aten::ctc_loss.IntList(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, int blank=0, int reduction=1, bool zero_infinity=False) -> Tensor", loss).tolerance(Tol::Default)
+        .doc("The negative log-likelihood of sequences of labels."),
+    OpDef::new("aten::ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank=0, int reduction=1, bool zero_infinity=False) -> Tensor", loss).tolerance(Tol::Default)
+        .doc("The negative log-likelihood of sequences of labels."),
+];
+
+/// Checks what does not depend on data, and gives the size of the batch; none where there is a single sequence.
+fn check(args: &Args<'_, TensorMeta>) -> Result<Option<SymInt>> {
+    let (log_probs, targets) = (args.tensor(0)?, args.tensor(1)?);
+    if !matches!(log_probs.dtype, DType::Float32 | DType::Float64) {
+        let what = format!("\"ctc_loss_cpu\" not implemented for '{}'", log_probs.dtype.name());
+        return Err(Diagnostic::new(Code::DTypeMismatch, what));
+    }
+    if !matches!(targets.dtype, DType::Int32 | DType::Int64) {
+        let what = format!("Expected targets to be of type int32 or int64, but got {}", targets.dtype.name());
+        return Err(Diagnostic::new(Code::DTypeMismatch, what));
+    }
+    let (batch, n_labels) = match &log_probs.sizes[..] {
+        [_, n_labels] => (None, n_labels),
+        [_, batch, n_labels] => (Some(batch.clone()), n_labels),
+        sizes => {
+            return Err(args.bad_shape(format!("log_probs needs 2 or 3 dimensions but has {}", sizes.len())));
+        }
+    };
+    let blank = args.int(4)?;
+    if blank < 0 || n_labels.as_int().is_some_and(|it| blank >= it) {
+        return Err(args.invalid("blank must be in label range"));
+    }
+    Ok(batch)
+}
+
+fn forward(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    if check(args)?.is_none() {
+        return Err(args.bad_shape("_ctc_loss takes a batch: log_probs needs 3 dimensions but has 2"));
+    }
+    // How wide the forward variables are, the lengths of the targets tell.
+    Ok(vec![Output::Unknown, Output::Unknown])
+}
+
+fn loss(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    let batch = check(args)?;
+    let sizes = if args.int(5)? == 0 { batch.into_iter().collect() } else { Vec::new() };
+    Ok(contiguous(args.tensor(0)?.dtype, sizes))
+}

@@ -1,0 +1,46 @@
+//! Packed sequences: the steps of sequences of different lengths one behind the other, without padding.
+
+use crate::{Args, OpDef, Output, Tags};
+use tracefx_core::{Code, DType, Diagnostic, Result};
+use tracefx_ir::TensorMeta;
+
+/// The rows of this family.
+#[rustfmt::skip]
+pub(crate) const OPS: &[OpDef] = &[
+    OpDef::new("aten::_pack_padded_sequence(Tensor input, Tensor lengths, bool batch_first) -> (Tensor, Tensor)", pack)
+        .doc("The steps of padded sequences without their padding, and how many sequences each step has.")
+        .tags(Tags::DATA_DEPENDENT_SHAPE),
+    OpDef::new("aten::_pad_packed_sequence(Tensor data, Tensor batch_sizes, bool batch_first, Scalar padding_value, int total_length) -> (Tensor, Tensor)", unpack)
+        .doc("Packed sequences with padding again, and their lengths.")
+        .tags(Tags::DATA_DEPENDENT_SHAPE),
+];
+
+fn check_lengths(args: &Args<'_, TensorMeta>) -> Result<()> {
+    let lengths = args.tensor(1)?;
+    if lengths.dtype != DType::Int64 || lengths.sizes.len() != 1 {
+        let name = &args.op.schema.args[1].name;
+        let what = format!(
+            "'{name}' argument should be a 1D CPU int64 tensor, but got {}D {} Tensor",
+            lengths.sizes.len(),
+            lengths.dtype.name()
+        );
+        return Err(Diagnostic::new(Code::DTypeMismatch, what));
+    }
+    Ok(())
+}
+
+fn pack(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    check_lengths(args)?;
+    if args.tensor(0)?.sizes.len() < 2 {
+        return Err(args.bad_shape("padded sequences need a dimension of steps and one of sequences"));
+    }
+    Ok(vec![Output::Unknown, Output::Unknown])
+}
+
+fn unpack(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    check_lengths(args)?;
+    if args.tensor(0)?.sizes.is_empty() {
+        return Err(args.bad_shape("packed sequences need a dimension of steps"));
+    }
+    Ok(vec![Output::Unknown, Output::Unknown])
+}
