@@ -33,6 +33,14 @@ export {
   type OutputSpec,
 } from "./export/signature.ts";
 export {
+  type NormalizedArguments,
+  normalizedArguments,
+  normalizeFunction,
+  normalizeModule,
+  type NormalizeOptions,
+} from "./functions/normalize.ts";
+export type { ArgumentType } from "./functions/schemas.ts";
+export {
   type Arg,
   type ArgInput,
   isNode,

@@ -6,6 +6,7 @@
 mod dtypes;
 mod errors;
 mod names;
+mod schemas;
 mod wire;
 
 use crate::Outcome;
@@ -29,6 +30,7 @@ const FILES: &[File] = &[
     File { name: "dtypes.ts", source: "crates/core/src/dtype.rs", body: dtypes::body },
     File { name: "errors.ts", source: "crates/core/src/diagnostic.rs", body: errors::body },
     File { name: "names.ts", source: "crates/ir/src/illegal_names.rs", body: names::body },
+    File { name: "schemas.ts", source: "crates/ops/src/families", body: schemas::body },
     File { name: "wire.ts", source: "crates/wire/src/format.rs", body: wire::body },
 ];
 

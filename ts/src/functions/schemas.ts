@@ -1,0 +1,163 @@
+/**
+ * The schemas of operators, as far as normalization needs them: the parameters with their types and defaults.
+ *
+ * @module
+ */
+import { SCHEMAS } from "../bindings/schemas.ts";
+import { fxError, type FxError } from "../errors.ts";
+import { type Arg, freezeArg } from "../graph/args.ts";
+import { float, List } from "../graph/values.ts";
+import type { Parameter } from "./signature.ts";
+
+/** A parameter of an operator. */
+export interface SchemaParameter extends Parameter {
+  /** Its type as the schema writes it, such as `Tensor?` or `SymInt[2]`. */
+  readonly type: string;
+}
+
+/** An overload of an operator. */
+export interface OperatorSchema {
+  /** The schema's own text. */
+  readonly text: string;
+  /** The name of the overload; empty for the one without. */
+  readonly overload: string;
+  readonly parameters: readonly SchemaParameter[];
+}
+
+let lines: ReadonlyMap<string, readonly string[]> | undefined;
+const parsed = new Map<string, readonly OperatorSchema[]>();
+
+/**
+ * The overloads of an operator of `aten`, in the order in which PyTorch tries them; none where there is no such operator.
+ *
+ * @example
+ * ```ts
+ * schemasOf("add").map((it) => it.overload); // ["Tensor", "Scalar"]
+ * ```
+ */
+export function schemasOf(operator: string): readonly OperatorSchema[] {
+  const known = parsed.get(operator);
+  if (known !== undefined) return known;
+  lines ??= linesByOperator();
+  const res = (lines.get(operator) ?? []).map(parseSchema);
+  // What is not there is not remembered: any number of names may be asked for.
+  if (res.length > 0) parsed.set(operator, res);
+  return res;
+}
+
+function linesByOperator(): ReadonlyMap<string, readonly string[]> {
+  const res = new Map<string, string[]>();
+  for (const line of SCHEMAS.trim().split("\n")) {
+    const name = line.slice(0, line.search(/[.(]/));
+    const group = res.get(name);
+    if (group === undefined) res.set(name, [line]);
+    else group.push(line);
+  }
+  return res;
+}
+
+/** Reads `name.overload(Type name=default, *, …)`; the first tensor, `self`, is called `input` as in Python. */
+function parseSchema(text: string): OperatorSchema {
+  const open = text.indexOf("(");
+  const [, overload = ""] = text.slice(0, open).split(".");
+  const parameters: SchemaParameter[] = [];
+  let kind: Parameter["kind"] = "positional-or-keyword";
+  for (const part of splitParameters(text.slice(open + 1, text.lastIndexOf(")")))) {
+    if (part === "*") {
+      kind = "keyword";
+      continue;
+    }
+    const [, type = "", name = "", initial] = /^(.+) (\w+)(?:=(.+))?$/.exec(part) ?? [];
+    // A word of Python cannot be a keyword argument, so what comes up to it is positional only.
+    if (name === "from") for (const [at, it] of parameters.entries()) parameters[at] = { ...it, kind: "positional" };
+    parameters.push({
+      name: name === "self" ? "input" : name,
+      kind: name === "from" ? "positional" : kind,
+      type: type.replace(/\([a-z]!?(?:\|[a-z])*(?: -> \*)?\)/g, ""),
+      default: initial === undefined ? undefined : defaultValue(initial, type, text),
+    });
+  }
+  return { text, overload, parameters };
+}
+
+/** The parts between the commas that are in no brackets. */
+function splitParameters(text: string): string[] {
+  return text === "" ? [] : text.split(/,\s*(?![^[(]*[\])])/);
+}
+
+/** The numbers of PyTorch's layouts, memory formats and reductions, by the word in the schema. */
+const WORDS: ReadonlyMap<string, Arg> = new Map<string, Arg>([
+  ["None", null],
+  ["True", true],
+  ["False", false],
+  ["Mean", 1],
+  ["contiguous_format", 0],
+  ["long", 4],
+]);
+
+function defaultValue(text: string, type: string, schema: string): Arg {
+  const word = WORDS.get(text);
+  if (word !== undefined) return word;
+  if (/^["']/.test(text)) return text.slice(1, -1);
+  if (text.startsWith("[")) {
+    const items = text
+      .slice(1, -1)
+      .split(",")
+      .filter((it) => it.trim() !== "");
+    return freezeArg(items.map((it) => defaultValue(it.trim(), type.replace(/\[.*/, ""), schema)));
+  }
+  const number = Number(text);
+  if (Number.isNaN(number)) throw malformed(schema);
+  const isFloat = /[.e]/.test(text) || type.startsWith("float");
+  const value = freezeArg(isFloat ? float(number) : BigInt(text));
+  // One number stands for as many as the list has.
+  const [, count] = /\[(\d+)\]/.exec(type) ?? [];
+  return count === undefined ? value : List.frozen(Array.from({ length: Number(count) }, () => value));
+}
+
+function malformed(schema: string): FxError {
+  return fxError("SchemaMalformed", `the schema ${schema} has a default that is not understood`);
+}
+
+/**
+ * The type of an argument, where overloads must be told apart: one of Python's names, or a list or tuple of one.
+ * `Tensor[]` is a list of tensors.
+ */
+export type ArgumentType =
+  | "Tensor"
+  | "int"
+  | "float"
+  | "bool"
+  | "complex"
+  | "str"
+  | "None"
+  | "dtype"
+  | "device"
+  | "layout"
+  | "memory_format"
+  | `${"Tensor" | "int" | "float" | "bool" | "complex"}[]`;
+
+/** The types that a type of a schema takes besides its own. */
+const TAKES: Readonly<Record<string, readonly ArgumentType[]>> = {
+  Tensor: ["Tensor"],
+  Scalar: ["int", "float", "bool", "complex"],
+  int: ["int", "bool"],
+  SymInt: ["int", "bool"],
+  float: ["float"],
+  bool: ["bool"],
+  str: ["str"],
+  ScalarType: ["dtype", "int", "bool"],
+  Device: ["device"],
+  Layout: ["layout"],
+  MemoryFormat: ["memory_format"],
+};
+
+/** Whether a parameter of this type takes an argument of that one: `torch.fx.operator_schemas.type_matches`. */
+export function typeMatches(type: string, argument: ArgumentType): boolean {
+  if (type.endsWith("?")) return argument === "None" || typeMatches(type.slice(0, -1), argument);
+  const [, element] = /^(.+)\[\d*\]$/.exec(type) ?? [];
+  if (element === undefined) return (TAKES[type] ?? []).includes(argument);
+  // An int is promoted to a list of one.
+  if (argument === "int") return element === "int" || element === "SymInt";
+  return argument.endsWith("[]") && typeMatches(element, argument.slice(0, -2) as ArgumentType);
+}
