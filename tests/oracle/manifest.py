@@ -7,6 +7,7 @@ SOURCES = {
     "programs-compat": "tests/oracle/gen_compat.py",
     "graphs": "tests/oracle/gen_graph_cases.py",
     "tensors": "tests/oracle/gen_tensor_cases.py",
+    "functional": "tests/oracle/gen_functional.py",
     "opcases": "tests/oracle/gen_opcases.py",
     "overloads": "tests/oracle/gen_overloads.py",
     "indexing": "tests/oracle/gen_indexing.py",

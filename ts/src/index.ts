@@ -148,3 +148,4 @@ export type { TensorMembers, ToOptions } from "./tensor/members.ts";
 export { readSafetensors, type SafetensorsFile, writeSafetensors } from "./tensor/safetensors.ts";
 export { type NestedElements, Tensor } from "./tensor/tensor.ts";
 export { keep, tidy } from "./tensor/tidy.ts";
+export * as F from "./torch/functional/index.ts";

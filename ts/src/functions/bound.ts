@@ -21,13 +21,16 @@ type Shorter<P extends readonly unknown[]> = P extends readonly []
       ? First
       : never;
 
+/** The positional arguments of a call: all of them, or fewer where those on the right have a default. */
+export type PositionalOf<P extends readonly unknown[]> =
+  | P
+  | ([Shorter<P>] extends [never] ? never : PositionalOf<Shorter<P>>);
+
 /**
  * The arguments of a call: the positional ones, of which those with a default may be left out from the right, and then
  * options.
  */
-export type CallOf<P extends readonly unknown[], O> =
-  | [...P, options?: O]
-  | ([Shorter<P>] extends [never] ? never : CallOf<Shorter<P>, O>);
+export type CallOf<P extends readonly unknown[], O> = [...PositionalOf<P>, options?: O];
 
 /** A function of positional parameters `P`, those with a default being optional, and options `O`. */
 export type BoundFunction<P extends readonly unknown[], O, R> = ((...args: CallOf<P, O>) => R) & NamedTarget;

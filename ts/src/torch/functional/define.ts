@@ -1,0 +1,85 @@
+/**
+ * How the functions of `torch.nn.functional` are defined: with PyTorch's parameter lists, recorded as PyTorch records
+ * them.
+ *
+ * @module
+ */
+import type { DType } from "../../bindings/dtypes.ts";
+import { type BoundFunction, defineBound, type RecordBound } from "../../functions/bound.ts";
+import { addResolver, callFunction } from "../../functions/table.ts";
+import { dtype, type Float } from "../../graph/values.ts";
+import type { Tensor } from "../../tensor/tensor.ts";
+
+/** A number of Python: a whole `number` is an int and any other a float, `float(1)` is the float 1.0. */
+export type Scalar = number | Float;
+
+/** The options of a function whose parameters are all given by position. */
+export type NoOptions = Readonly<Record<string, never>>;
+
+/** Options of a function that can work in place. */
+export interface InplaceOptions {
+  /** Whether the result is written into `input`, which is given back; default `false`. */
+  readonly inplace?: boolean;
+}
+
+/**
+ * A function that PyTorch has written in Python. Traced, it is recorded with the arguments that it requires by position and
+ * all others by name, as PyTorch records it.
+ */
+export function define<P extends readonly unknown[], O = NoOptions, R = Tensor, K extends readonly unknown[] = []>(
+  name: string,
+  signature: string,
+  run: (...args: [...Required<P>, ...K]) => R,
+  record: RecordBound = recordNamed(() => name),
+): BoundFunction<P, O, R> {
+  return defineBound<P, O, R, K>(functional(name), signature, run, { record });
+}
+
+/** Records a call of the function of this module that `nameOf` finds by the arguments, which are by name where they can be. */
+export function recordNamed(nameOf: (bound: Readonly<Record<string, unknown>>) => string): RecordBound {
+  return (recorder, bound, signature) => {
+    const values = Object.fromEntries(signature.map(({ name }, at) => [name, named(name, bound[at])]));
+    const isRequired = new Map(signature.map((it) => [it.name, it.default === undefined && it.kind !== "keyword"]));
+    const args = bound.filter((_, at) => isRequired.get(signature[at]?.name ?? ""));
+    const kwargs = Object.fromEntries(Object.entries(values).filter(([name]) => !isRequired.get(name)));
+    return recorder.createProxy("call_function", functional(nameOf(values)), args, kwargs);
+  };
+}
+
+/** A dtype may be given by its name; a graph has the dtype itself. */
+function named(parameter: string, value: unknown): unknown {
+  return parameter === "dtype" && typeof value === "string" ? dtype(value as DType) : value;
+}
+
+/** Records a call of a method of the first argument. */
+export function recordMethod(method: string): RecordBound {
+  return (recorder, [self]) => recorder.createProxy("call_method", method, [self], {});
+}
+
+/** A function that PyTorch has written in C++: `target` is its own name, under which it is recorded as it was called. */
+export function defineBuiltin<
+  P extends readonly unknown[],
+  O = NoOptions,
+  R = Tensor,
+  K extends readonly unknown[] = [],
+>(
+  name: string,
+  target: string,
+  signature: string,
+  run: (...args: [...Required<P>, ...K]) => R,
+): BoundFunction<P, O, R> {
+  targets.set(functional(name), target);
+  return defineBound<P, O, R, K>(target, signature, run);
+}
+
+/** The functions that have another name of their own, by their name in this module. */
+const targets = new Map<string, string>([["torch.nn.functional.threshold", "torch.nn.functional._threshold"]]);
+
+addResolver((name) => {
+  const target = targets.get(name);
+  return target === undefined ? undefined : (...args) => callFunction(target, { args, kwargs: {} });
+});
+
+function functional(name: string): string {
+  return `torch.nn.functional.${name}`;
+}
