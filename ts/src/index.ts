@@ -120,6 +120,7 @@ export {
   type NamedOptions,
   type NamedTensorOptions,
 } from "./nn/module.ts";
+export { deepCopy } from "./nn/deepCopy.ts";
 export { Parameter, type ParameterOptions } from "./nn/parameter.ts";
 export { type ConcreteArgs, PH, PHBase } from "./trace/placeholder.ts";
 export {

@@ -5,10 +5,12 @@
  */
 import { fxError } from "../errors.ts";
 import { Interpreter } from "../interpret/interpreter.ts";
+import { BEGIN_COPY, deepCopy } from "../nn/deepCopy.ts";
 import { type Attribute, holderOf, Module } from "../nn/module.ts";
 import { Parameter } from "../nn/parameter.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import type { AnnotationOptions } from "./codegen/annotations.ts";
+import type { GeneratedCode } from "./codegen/generate.ts";
 import { Graph } from "./graph.ts";
 import { GraphHooks } from "./hooks.ts";
 import { placeKeywords } from "./keywords.ts";
@@ -83,6 +85,37 @@ export class GraphModule extends Module {
     this.#className = name;
   }
 
+  /**
+   * A module of its own with copies of the graph and of all that it refers to; see {@link deepCopy}.
+   *
+   * @example
+   * ```ts
+   * const edited = gm.clone();
+   * edited.graph.eliminateDeadCode();
+   * ```
+   */
+  clone(): this {
+    return deepCopy(this);
+  }
+
+  /** For {@link deepCopy}. */
+  [BEGIN_COPY](): GraphModule {
+    const graph = this.#graph.clone();
+    const res = Reflect.construct(GraphModule, [{}, new Graph(), this.#className], this.constructor) as GraphModule;
+    res.graph = graph;
+    for (const [key, value] of this.meta) res.meta.set(key, value);
+    res.graphHooks.addAll(this.graphHooks);
+    return res;
+  }
+
+  /**
+   * The generated code of the graph. There is nothing that could be stale: a module always runs its graph as it is, so
+   * edits need no call of this, unlike in FX.
+   */
+  recompile(): GeneratedCode {
+    return this.#graph.generateCode();
+  }
+
   /** The graph as readable JavaScript. It is there to read; running it is an import of its own. */
   get code(): string {
     return this.#graph.generateCode().source;
@@ -101,6 +134,11 @@ export class GraphModule extends Module {
     // oxlint-disable-next-line no-console -- printing is what it is for
     console.log(text);
     return text;
+  }
+
+  /** The tree of modules and the code: PyTorch's `str(graph_module)`. */
+  override toString(): string {
+    return `${super.toString()}\n\n${this.code}\n// To see more debug info, please use \`graphModule.printReadable()\``;
   }
 
   /**

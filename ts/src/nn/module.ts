@@ -90,6 +90,13 @@ export function hasHooks(module: Module): boolean {
   return (preHooks?.size ?? 0) + (hooks?.size ?? 0) > 0;
 }
 
+/** Adds the hooks of one module to another. */
+export function copyHooks(from: Module, to: Module): void {
+  const { preHooks, hooks } = insideOf(from);
+  for (const hook of preHooks ?? []) to.registerForwardPreHook(hook);
+  for (const hook of hooks ?? []) to.registerForwardHook(hook);
+}
+
 /** The function `forward` of the class, without hooks and unseen by a trace. */
 export function forwardOf(module: Module): Forward {
   return unboundForwardOf(module).bind(module);
@@ -371,19 +378,24 @@ export class Module {
 
   /** PyTorch's `str(module)`. */
   toString(): string {
-    const extra = this.extraRepr();
-    const children = Array.from(this.attributes)
-      .filter((it): it is [string, Attribute & { kind: "module" }] => it[1].kind === "module")
-      .map(([name, { module }]) => `(${name}): ${module.toString().replaceAll("\n", "\n  ")}`);
-    const lines = [...(extra === "" ? [] : extra.split("\n")), ...children];
-    if (children.length === 0 && lines.length <= 1) return `${this.className}(${extra})`;
-    return `${this.className}(\n  ${lines.join("\n  ")}\n)`;
+    return formatModule(this);
   }
 
   /** What Node prints for the module. */
   [Symbol.for("nodejs.util.inspect.custom")](): string {
     return this.toString();
   }
+}
+
+/** PyTorch's `repr(module)`: the tree of modules. */
+export function formatModule(module: Module): string {
+  const extra = module.extraRepr();
+  const children = Array.from(module.attributes)
+    .filter((it): it is [string, Attribute & { kind: "module" }] => it[1].kind === "module")
+    .map(([name, child]) => `(${name}): ${formatModule(child.module).replaceAll("\n", "\n  ")}`);
+  const lines = [...(extra === "" ? [] : extra.split("\n")), ...children];
+  if (children.length === 0 && lines.length <= 1) return `${module.className}(${extra})`;
+  return `${module.className}(\n  ${lines.join("\n  ")}\n)`;
 }
 
 /** How names are collected. */

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { Graph } from "../../src/graph/graph.ts";
 import { GraphModule } from "../../src/graph/module.ts";
 import { Module } from "../../src/nn/module.ts";
+import { Parameter } from "../../src/nn/parameter.ts";
 import { tensor } from "../../src/tensor/construct.ts";
 
 const leaf = new Module();
@@ -76,4 +77,95 @@ describe("sub-modules", () => {
     gm.deleteAllUnusedSubmodules();
     expect(paths(gm)).toEqual(["called", "above", "attr", "weight", "called.inside", "above.used"]);
   });
+});
+
+describe("a copy", () => {
+  class Scaled extends Module {
+    weight = new Parameter(tensor([2.5]));
+    inner = new Module();
+  }
+
+  function original(): GraphModule {
+    const graph = new Graph();
+    const x = graph.placeholder("x");
+    const w = graph.getAttr("weight");
+    const call = graph.callModule("inner", [w]);
+    call.meta.set("note", 1);
+    graph.output([x, call]);
+    const gm = new GraphModule(new Scaled(), graph, "Scaled");
+    gm.meta.set("note", { shared: true });
+    return gm;
+  }
+
+  test("has a graph and attributes of its own, and the notes", () => {
+    const gm = original();
+    const copy = gm.clone();
+    expect([`${copy.graph}`, copy.className, copy.graph.owningModule === copy]).toEqual([
+      `${gm.graph}`,
+      "Scaled",
+      true,
+    ]);
+    expect(copy.graph.find("inner")?.meta.get("note")).toBe(1);
+    expect(copy.meta.get("note")).toBe(gm.meta.get("note"));
+    expect([
+      copy.getTensor("weight") === gm.getTensor("weight"),
+      copy.getSubmodule("inner") === gm.getSubmodule("inner"),
+    ]).toEqual([false, false]);
+    copy.graph.placeholder("more");
+    copy.meta.set("more", 1);
+    copy.deleteSubmodule("inner");
+    expect([`${gm.graph}`, [...gm.meta.keys()], [...gm.attributes.keys()]]).toEqual([
+      `${original().graph}`,
+      ["note"],
+      ["weight", "inner"],
+    ]);
+  });
+
+  test("of a subclass is of that class, with its properties", () => {
+    class Named extends GraphModule {
+      tags = ["a"];
+    }
+    const gm = new Named({}, new Graph());
+    const copy = gm.clone();
+    expect(copy).toBeInstanceOf(Named);
+    expect([copy.tags, copy.tags === gm.tags]).toEqual([["a"], false]);
+  });
+
+  test("is told about edits of its own graph alone, by the hooks of both", () => {
+    const gm = original();
+    const made: string[] = [];
+    using _hook = gm.graphHooks.onCreate((node) => void made.push(node.name));
+    const copy = gm.clone();
+    expect(made).toEqual([]);
+    copy.graph.placeholder("in_copy");
+    gm.graph.placeholder("in_original");
+    expect(made).toEqual(["in_copy", "in_original"]);
+  });
+
+  test("of a graph deeper than any stack is made", () => {
+    const graph = new Graph();
+    let node = graph.placeholder("x");
+    for (let count = 0; count < 50_000; count++) node = graph.callFunction("torch.neg", [node]);
+    graph.output(node);
+    expect(new GraphModule({}, graph).clone().graph.nodes.length).toBe(50_002);
+  });
+});
+
+test("the text of a graph module is its tree of modules and its code", () => {
+  const graph = new Graph();
+  graph.output(graph.callModule("inner", [graph.placeholder("x")]));
+  const gm = new GraphModule({ inner: GraphModule.ofGraph(new Graph(), "Inner") }, graph, "Outer");
+  expect(`${gm}`).toBe(
+    `Outer(\n  (inner): Inner()\n)\n\n${gm.code}\n// To see more debug info, please use \`graphModule.printReadable()\``,
+  );
+});
+
+test("a graph module runs its graph as it is, and recompiling changes nothing", () => {
+  const graph = new Graph();
+  const x = graph.placeholder("x");
+  const output = graph.output(x);
+  const gm = new GraphModule({}, graph);
+  output.args = [[x, x]];
+  expect(gm.forward(1)).toEqual([1, 1]);
+  expect([gm.recompile().source, gm.forward(1)]).toEqual([gm.code, [1, 1]]);
 });

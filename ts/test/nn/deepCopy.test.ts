@@ -1,0 +1,98 @@
+import { beforeAll, describe, expect, test } from "vitest";
+import { callOperator } from "../../src/engine/dispatch.ts";
+import { init } from "../../src/engine/engine.ts";
+import { deepCopy } from "../../src/nn/deepCopy.ts";
+import { Module } from "../../src/nn/module.ts";
+import { Parameter } from "../../src/nn/parameter.ts";
+import { tensor } from "../../src/tensor/construct.ts";
+import type { Tensor } from "../../src/tensor/tensor.ts";
+
+beforeAll(() => init());
+
+let constructed = 0;
+
+class Layer extends Module {
+  weight = new Parameter(tensor([1.5, 2]), { requiresGrad: false });
+  readonly sizes = [1, { deep: new Map([["k", new Set([3])]]) }] as const;
+  readonly scale: number | null = null;
+
+  constructor() {
+    super();
+    constructed += 1;
+    this.registerBuffer("running", tensor([1]), { persistent: false });
+  }
+
+  override forward(x: Tensor): Tensor {
+    return x;
+  }
+}
+
+class Net extends Module {
+  first = new Layer();
+  second = this.first;
+  readonly list = [this.first];
+  self: Net | undefined;
+}
+
+describe("a deep copy", () => {
+  test("is of the same class, made without its constructor", () => {
+    const layer = new Layer().eval();
+    const before = constructed;
+    const copy = deepCopy(layer);
+    expect([copy.constructor, copy.training, constructed]).toEqual([Layer, false, before]);
+    expect(copy).toBeInstanceOf(Layer);
+    expect([copy.scale, copy.sizes]).toEqual([null, layer.sizes]);
+    expect([...copy.attributes].map(([name, { kind }]) => [name, kind])).toEqual([
+      ["weight", "parameter"],
+      ["running", "buffer"],
+    ]);
+    expect(copy.attributes.get("running")).toMatchObject({ persistent: false });
+  });
+
+  test("shares no tensor and no container", () => {
+    const layer = new Layer();
+    const copy = deepCopy(layer);
+    expect(copy.weight).not.toBe(layer.weight);
+    expect(copy.weight).toBeInstanceOf(Parameter);
+    expect([copy.weight.requiresGrad, copy.weight.toArray()]).toEqual([false, [1.5, 2]]);
+    callOperator("aten.fill_", [copy.weight, 0]);
+    expect(layer.weight.toArray()).toEqual([1.5, 2]);
+    const again = deepCopy(copy);
+    callOperator("aten.fill_", [copy.weight, 7]);
+    expect(again.weight.toArray()).toEqual([0, 0]);
+    expect([copy.sizes === layer.sizes, copy.sizes[1] === layer.sizes[1]]).toEqual([false, false]);
+  });
+
+  test("registers what is assigned to it", () => {
+    const copy = deepCopy(new Net());
+    (copy as unknown as Record<string, unknown>)["third"] = new Layer();
+    expect([...copy.namedChildren().keys()]).toEqual(["first", "third"]);
+  });
+
+  test("has one copy of what stands in several places, itself among them", () => {
+    const net = new Net();
+    net.self = net;
+    const copy = deepCopy(net);
+    expect(copy.first).not.toBe(net.first);
+    expect([copy.second === copy.first, copy.list[0] === copy.first, copy.self === copy]).toEqual([true, true, true]);
+  });
+
+  test("runs the same hooks, and loses none where the original does", () => {
+    const layer = new Layer();
+    const seen: unknown[] = [];
+    const handle = layer.registerForwardHook((module) => void seen.push(module));
+    const copy = deepCopy(layer);
+    handle.remove();
+    layer.forward(tensor([1]));
+    copy.forward(tensor([1]));
+    expect(seen.length).toBe(1);
+    expect(seen[0]).toBe(copy);
+  });
+
+  test("of a tensor is one of its own", () => {
+    const x = tensor([[1, 2]]);
+    const copy = deepCopy(x);
+    callOperator("aten.fill_", [copy, 5]);
+    expect([x.toArray(), copy.toArray()]).toEqual([[[1, 2]], [[5, 5]]]);
+  });
+});
