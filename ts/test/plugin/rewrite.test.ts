@@ -172,11 +172,15 @@ describe("the source map", () => {
 });
 
 describe("plain values behave as before", () => {
-  it.each([false, true])("in 1000 random programs, operators: %s", (operators) => {
-    for (let seed = 1; seed <= 1000; seed++) {
-      const code = new Programs(seed).program();
-      const after = rewrite(code, { operators })?.code.replace(HEADER, "") ?? code;
-      expect(outcome(after), `seed ${seed}:\n${code}\n→\n${after}`).toBe(outcome(code));
-    }
-  });
+  it.each([false, true])(
+    "in 1000 random programs, operators: %s",
+    (operators) => {
+      for (let seed = 1; seed <= 1000; seed++) {
+        const code = new Programs(seed).program();
+        const after = rewrite(code, { operators })?.code.replace(HEADER, "") ?? code;
+        expect(outcome(after), `seed ${seed}:\n${code}\n→\n${after}`).toBe(outcome(code));
+      }
+    },
+    60_000,
+  );
 });
