@@ -10,7 +10,7 @@ import type { Finding } from "./findings.ts";
 import { type ParsedFunction, parseFunction, type Unparsed } from "./parse.ts";
 import { Scope } from "./scope.ts";
 import { type FunctionSignature, parameter, signatureOf } from "./signature.ts";
-import type { FunctionSyntax } from "./syntax.ts";
+import type { FunctionSyntax, Syntax } from "./syntax.ts";
 import { ALWAYS, type FunctionShape, shaped, type Source, type Sources, tracedBy, type Value } from "./value.ts";
 import type { MethodCall, UncheckedCall } from "./knowledge.ts";
 import { Walk } from "./walk.ts";
@@ -55,15 +55,21 @@ export function analyseFunction(fn: Function, options: AnalysisOptions = {}): An
 
 const ANALYSES = new WeakMap<Function, Map<string, Analysis | Unparsed>>();
 
-function analyse(parsed: ParsedFunction, options: AnalysisOptions): Analysis {
-  const walk = new Walk(parsed.source);
-  const shape = enter(walk, parsed.node, moduleScope(walk), parsed.source, options);
+/** The analysis of a function that was parsed, and that can call the functions of its file where that is given. */
+export function analyse(parsed: ParsedFunction, options: AnalysisOptions, file: readonly Syntax[] = []): Analysis {
+  const { source, shift, node } = parsed;
+  const walk = new Walk(source);
+  const around = new Scope(walk);
+  around.declareBlock(file);
+  // The function first: where the file defines it, `this` is not known.
+  const scope = new Scope(walk, around, undefined, shaped(walk.path("this", [])));
+  const shape = enter(walk, node, scope, source, options);
+  for (const statement of file) walk.statement(statement, around);
   walk.run();
-  const { source, shift } = parsed;
   return {
     signature: signatureOf(parsed),
-    optional: optionalParameters(parsed.node, parsed.source),
-    findings: [...refused(parsed.node, source), ...walk.findings.values()].map((it) => shifted(it, shift)),
+    optional: optionalParameters(node, source),
+    findings: [...refused(node, source), ...walk.findings.values()].map((it) => shifted(it, shift)),
     unchecked: [...walk.unchecked.values()].map((it) => shifted(it, shift)),
     calls: [...walk.calls.values()],
     returns: walk.taint(shape.returns.value),
@@ -71,13 +77,8 @@ function analyse(parsed: ParsedFunction, options: AnalysisOptions): Analysis {
   };
 }
 
-/** A scope in which `this` is the module. */
-export function moduleScope(walk: Walk, outer?: Scope): Scope {
-  return new Scope(walk, outer, undefined, shaped(walk.path("this", [])));
-}
-
 /** Makes a function one that is traced: every parameter is a source. */
-export function enter(
+function enter(
   walk: Walk,
   node: FunctionSyntax,
   scope: Scope,
@@ -86,6 +87,8 @@ export function enter(
 ): FunctionShape {
   const shape = walk.functionOf(node, scope);
   node.params.forEach((param, index) => {
+    // TypeScript's declaration of what `this` is.
+    if (param.type === "Identifier" && param.name === "this") return;
     const it = parameter(param, index, text);
     const traced = walk.sourceOf({ kind: "parameter", name: it.name });
     let given: Value = { ...tracedBy(traced), nullable: traced };
@@ -100,7 +103,7 @@ export function enter(
 }
 
 /** What makes a function no traceable one, whatever stands in it. */
-export function refused(node: FunctionSyntax, text: string): Finding[] {
+function refused(node: FunctionSyntax, text: string): Finding[] {
   const kind = node.generator ? "generator" : "async";
   if (!node.generator && !node.async) return [];
   const { line, column } = node.loc?.start ?? { line: 1, column: 0 };
@@ -114,7 +117,7 @@ export function refused(node: FunctionSyntax, text: string): Finding[] {
 }
 
 /** The parameters that may be null, for all that the source says: by their default, or with TypeScript's question mark. */
-export function optionalParameters(node: FunctionSyntax, text: string): ReadonlySet<string> {
+function optionalParameters(node: FunctionSyntax, text: string): ReadonlySet<string> {
   const optional = node.params.filter((param, index) => {
     if ("optional" in param && param.optional === true) return true;
     const { default: given } = parameter(param, index, text);

@@ -8,6 +8,7 @@
  * @module
  */
 import { type Analysis, type AnalysisOptions, analyseFunction } from "./analysis.ts";
+import type { Unparsed } from "./parse.ts";
 import { type Finding, FINDINGS } from "./findings.ts";
 import { ALWAYS, type Source, type Sources } from "./value.ts";
 import type { MethodCall, UncheckedCall } from "./knowledge.ts";
@@ -23,54 +24,72 @@ export interface Given extends AnalysisOptions {
   readonly given?: ReadonlySet<string>;
 }
 
-/** What a trace knows of a function and of the module that it belongs to. */
-export interface CheckOptions extends Given {
+/** What is known of a function, a function of JavaScript or its syntax, and of the module that it belongs to. */
+export interface CheckContext<F> {
+  /** The analysis of a function, or why there is none. */
+  readonly analyse: (fn: F, given: Given) => Analysis | Unparsed;
+  /** What to call a function. */
+  readonly nameOf: (fn: F) => string;
   /**
    * Whether a member of the module is traced, or a part of one that is: `["bn", "weight"]`, `["bn", "weight", "grad"]`.
    * A `*` in the path stands for any element.
    */
   readonly isTraced?: (path: readonly string[]) => boolean;
   /** The function that a call of a method in a function reaches, if it is one that the trace runs through. */
-  readonly method?: (call: MethodCall, from: Function) => Function | undefined;
+  readonly method?: (call: MethodCall, from: F) => F | undefined;
 }
 
+/** What a trace knows of a function and of the module that it belongs to. */
+export interface CheckOptions extends Given, Omit<CheckContext<Function>, "analyse" | "nameOf"> {}
+
 /** Where something was found: in which function, and what. */
-export interface Found<T> {
-  readonly fn: Function;
+export interface Found<T, F = Function> {
+  readonly fn: F;
   readonly at: T;
 }
 
 /** What counts for a trace. */
-export interface CheckResult {
+export interface CheckResult<F = Function> {
   /** What makes the trace wrong, in no way that the trace itself could see. */
-  readonly findings: readonly Found<Finding>[];
+  readonly findings: readonly Found<Finding, F>[];
+  /** What would refuse by itself while tracing. */
+  readonly seen: readonly Found<Finding, F>[];
   /** What is worth knowing. */
-  readonly notes: readonly Found<Finding>[];
+  readonly notes: readonly Found<Finding, F>[];
   /** Calls with traced arguments of functions that could not be read. */
-  readonly unchecked: readonly Found<UncheckedCall>[];
+  readonly unchecked: readonly Found<UncheckedCall, F>[];
 }
 
 /** Checks a function, and the methods of the module that it calls, before it is traced. */
 export function checkFunction(fn: Function, options: CheckOptions = {}): CheckResult {
-  const check = new Check(options);
-  check.run(fn, options);
-  const { findings, notes, unchecked } = check;
-  return { findings: [...findings.values()], notes: [...notes.values()], unchecked: [...unchecked.values()] };
+  return check(fn, options, { ...options, analyse: analyseFunction, nameOf: (it) => it.name || "the function" });
 }
 
-class Check {
-  readonly findings = new Map<Finding, Found<Finding>>();
-  readonly notes = new Map<Finding, Found<Finding>>();
-  readonly unchecked = new Map<UncheckedCall, Found<UncheckedCall>>();
-  readonly #options: CheckOptions;
-  readonly #visited = new Map<Function, Map<string, boolean>>();
+/** Checks a function and the methods that it calls. */
+export function check<F extends object>(fn: F, given: Given, context: CheckContext<F>): CheckResult<F> {
+  const visit = new Check(context);
+  visit.run(fn, given);
+  const { unseen, seen, note } = visit.found;
+  const unchecked = [...visit.unchecked.values()];
+  return { findings: [...unseen.values()], seen: [...seen.values()], notes: [...note.values()], unchecked };
+}
 
-  constructor(options: CheckOptions) {
+class Check<F extends object> {
+  readonly found = {
+    unseen: new Map<Finding, Found<Finding, F>>(),
+    seen: new Map<Finding, Found<Finding, F>>(),
+    note: new Map<Finding, Found<Finding, F>>(),
+  };
+  readonly unchecked = new Map<UncheckedCall, Found<UncheckedCall, F>>();
+  readonly #options: CheckContext<F>;
+  readonly #visited = new Map<F, Map<string, boolean>>();
+
+  constructor(options: CheckContext<F>) {
     this.#options = options;
   }
 
   /** Checks a function that is given that; says whether its result is traced. */
-  run(fn: Function, given: Given): boolean {
+  run(fn: F, given: Given): boolean {
     const key = keyOf(given);
     const visits = this.#visited.get(fn) ?? new Map<string, boolean>();
     this.#visited.set(fn, visits);
@@ -78,9 +97,9 @@ class Check {
     if (known !== undefined) return known;
     // A method that calls itself is taken to give a traced value until it is known what it gives.
     visits.set(key, true);
-    const analysis = analyseFunction(fn, given);
+    const analysis = this.#options.analyse(fn, given);
     if (typeof analysis === "string") {
-      const at = { callee: fn.name || "the function", line: 1, column: 1, sources: ALWAYS };
+      const at = { callee: this.#options.nameOf(fn), line: 1, column: 1, sources: ALWAYS };
       if (analysis !== "class") this.unchecked.set(at, { fn, at });
       return true;
     }
@@ -89,8 +108,7 @@ class Check {
     for (const at of analysis.findings) {
       const { level } = FINDINGS[at.kind];
       const counts = (at.sources & active & (at.kind === "nullish" ? nullable : ALWAYS)) !== 0n;
-      if (counts && level === "unseen") this.findings.set(at, { fn, at });
-      else if (counts && level === "note") this.notes.set(at, { fn, at });
+      if (counts) this.found[level].set(at, { fn, at });
     }
     for (const at of analysis.unchecked) if ((at.sources & active) !== 0n) this.unchecked.set(at, { fn, at });
     const gives = (analysis.returns & active) !== 0n;
@@ -99,7 +117,7 @@ class Check {
   }
 
   /** The sources of an analysis that are traced, and the bit that every trace has. */
-  #active(fn: Function, analysis: Analysis, { concrete }: Given, nullable: Sources): Sources {
+  #active(fn: F, analysis: Analysis, { concrete }: Given, nullable: Sources): Sources {
     // The bit above all sources stands for what counts in every trace.
     let active = 1n << BigInt(analysis.sources.length);
     const methods: [Sources, MethodCall][] = [];
@@ -125,12 +143,12 @@ class Check {
   }
 
   /** Whether a call gives a traced value. */
-  #gives(from: Function, call: MethodCall, active: Sources, nullable: Sources): boolean {
+  #gives(from: F, call: MethodCall, active: Sources, nullable: Sources): boolean {
     if (this.#isTraced(call.path)) return true;
     const isGiven = call.args.some((sources) => (sources & active) !== 0n);
     const fn = this.#options.method?.(call, from);
     if (fn === undefined) return isGiven;
-    const analysis = analyseFunction(fn);
+    const analysis = this.#options.analyse(fn, {});
     if (typeof analysis === "string") return isGiven;
     return this.run(fn, givenBy(analysis, call, active, nullable));
   }
