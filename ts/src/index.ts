@@ -120,6 +120,14 @@ export {
   type NamedOptions,
   type NamedTensorOptions,
 } from "./nn/module.ts";
+export {
+  loadGraphModule,
+  type LoadModuleOptions,
+  type ModuleClass,
+  type ModuleClasses,
+  saveGraphModule,
+  type SaveOptions,
+} from "./save/graphModule.ts";
 export { deepCopy } from "./nn/deepCopy.ts";
 export { Parameter, type ParameterOptions } from "./nn/parameter.ts";
 export { type ConcreteArgs, PH, PHBase } from "./trace/placeholder.ts";

@@ -122,12 +122,12 @@ export function callFunction(target: string, call: CallArguments): unknown {
 }
 
 /**
- * The function of a qualified name, to be called as code calls it: with the keyword arguments in a trailing object. It
- * is looked up when it is called first.
+ * The function of a qualified name, to be called as code calls it: with the keyword arguments in a trailing object. One
+ * that is not there yet is looked for when it is called first.
  */
 export function functionNamed(target: string): (...given: unknown[]) => unknown {
-  let recording: Entry["recording"] | undefined;
-  return (...given) => (recording ??= entryOf(target).recording)(...given);
+  let recording = table.get(target)?.recording;
+  return recording ?? ((...given) => (recording ??= entryOf(target).recording)(...given));
 }
 
 function entryOf(target: string): Entry {

@@ -1,0 +1,43 @@
+/**
+ * Graph modules as bytes.
+ *
+ * @module
+ */
+import type { GraphModule } from "../graph/module.ts";
+import { decodeModule, encodeModule } from "../wire/codec.ts";
+import type { Limits } from "../wire/options.ts";
+import { type ModuleClasses, recordOf, restore } from "./records.ts";
+
+export type { ModuleClass, ModuleClasses } from "./records.ts";
+
+/** How graph modules are saved and loaded. */
+export interface SaveOptions {
+  /** Classes of modules that are called as they are and are none of `torch.nn`'s, by name. */
+  readonly classes?: ModuleClasses;
+}
+
+/** How graph modules are loaded. */
+export interface LoadModuleOptions extends SaveOptions {
+  /** What is accepted of a file; more is refused. */
+  readonly limits?: Limits;
+}
+
+/**
+ * A graph module as an `.fxg` file: its graph with names, notes that are texts and what is known of the values; the graph
+ * modules and the modules of `torch.nn` that it calls, with their tensors. In place of pickle's retracing the graph
+ * itself is saved, so that loading gives the same nodes with the same names.
+ *
+ * @example
+ * ```ts
+ * await writeFile("model.fxg", saveGraphModule(gm));
+ * const again = loadGraphModule(await readFile("model.fxg"));
+ * ```
+ */
+export function saveGraphModule(module: GraphModule, { classes = {} }: SaveOptions = {}): Uint8Array<ArrayBuffer> {
+  return encodeModule(recordOf(module, classes)).bytes;
+}
+
+/** Reads what {@link saveGraphModule} wrote. A file has no code in it: it can do what its graph says, and nothing else. */
+export function loadGraphModule(file: Uint8Array, { classes = {}, limits = {} }: LoadModuleOptions = {}): GraphModule {
+  return restore(decodeModule(file, undefined, limits), classes);
+}
