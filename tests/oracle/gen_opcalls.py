@@ -223,7 +223,47 @@ def packed():
         case("rnn_relu.data", data, sizes, torch.randn(1, 4, 4), [it.data for it in torch.nn.RNN(3, 4).parameters()], True, 1, 0.0, False, False)
 
 
-for record in (random, ctc, packed):
+def names():
+    """Other names of operators, views in place, and questions."""
+    x, y = torch.rand(2, 3) * 0.9 + 0.05, torch.rand(3) + 0.5
+    for name in ("absolute arccos arcsin arcsinh arctan arctanh fix negative special_digamma special_psi special_erf "
+                 "special_erfc special_erfinv special_exp2 special_expit special_expm1 special_gammaln special_log1p "
+                 "special_logit special_round special_sinc").split():
+        case(f"{name}.default", x)
+        if not name.startswith("special_"):
+            case(f"{name}_.default", x.clone())
+    case("arccosh.default", x + 1)
+    case("arccosh_.default", x + 1)
+    for name in ("arctan2.default", "arctan2_.default", "special_xlogy.default", "floor_divide_.Tensor", "pow_.Tensor"):
+        case(name, x.clone(), y)
+    for name in ("greater", "greater_equal", "less", "less_equal", "not_equal"):
+        case(f"{name}_.Scalar", x.clone(), 0.5)
+        case(f"{name}_.Tensor", x.clone(), x.flip(0))
+    case("float_power_.Tensor", x.double(), y)
+    case("addr_.default", x.clone(), y[:2], y)
+    case("special_logsumexp.default", x, [1])
+    case("special_round.default", x, decimals=2)
+    case("special_xlogy.self_scalar", 2.0, x)
+    case("special_xlogy.other_scalar", x, 3)
+    case("swapaxes_.default", x.clone(), 0, 1)
+    case("swapdims_.default", x.clone(), 0, -1)
+    case("t_.default", x.clone())
+    case("squeeze_.default", x[None, :, None].clone())
+    case("squeeze_.dims", x[None, :, None].clone(), [0, 1])
+    case("as_strided_.default", x.clone(), [2, 2], [1, 2], 1)
+    for value in (torch.tensor(0.0), torch.tensor([[3]]), torch.tensor([]), torch.ones(2)):
+        case("is_nonzero.default", value)
+    case("is_same_size.default", x, x + 1)
+    case("is_same_size.default", x, y)
+    case("is_floating_point.default", x)
+    case("is_complex.default", x)
+    for wrap in (False, True):
+        case("fill_diagonal_.default", torch.zeros(7, 3), 2, wrap)
+    case("fill_diagonal_.default", torch.zeros(3, 3, 3), 2)
+    case("fill_diagonal_.default", torch.zeros(3, 2, 3), 2)
+
+
+for record in (random, ctc, packed, names):
     cases.clear()
     tensors.clear()
     torch.manual_seed(0)

@@ -4,15 +4,20 @@ use crate::OpDef;
 
 mod activation;
 mod adaptive_pooling;
+mod alias;
+mod atleast;
 mod attention;
 mod batch_norm;
 mod binary;
 mod class_loss;
 mod compare;
+mod complex;
 mod convolution;
 mod copy;
 mod create;
 mod ctc;
+mod diagonal;
+mod difference;
 mod dropout;
 mod einsum;
 mod embedding_bag;
@@ -30,6 +35,7 @@ mod packed;
 mod pad;
 mod pooling;
 mod pooling_backward;
+mod question;
 mod random;
 mod recurrent;
 mod recurrent_packed;
@@ -54,6 +60,7 @@ mod unique;
 mod vector;
 mod view;
 mod view_copy;
+mod view_in_place;
 mod write;
 
 pub use reduce::reduced_dims;
@@ -62,15 +69,20 @@ pub use reduce::reduced_dims;
 pub(crate) const ALL: &[&[OpDef]] = &[
     activation::OPS,
     adaptive_pooling::OPS,
+    alias::OPS,
+    atleast::OPS,
     attention::OPS,
     batch_norm::OPS,
     binary::OPS,
     class_loss::OPS,
     compare::OPS,
+    complex::OPS,
     convolution::OPS,
     copy::OPS,
     create::OPS,
     ctc::OPS,
+    diagonal::OPS,
+    difference::OPS,
     dropout::OPS,
     einsum::OPS,
     embedding_bag::OPS,
@@ -88,6 +100,7 @@ pub(crate) const ALL: &[&[OpDef]] = &[
     pad::OPS,
     pooling::OPS,
     pooling_backward::OPS,
+    question::OPS,
     random::OPS,
     recurrent::OPS,
     recurrent_packed::OPS,
@@ -112,5 +125,6 @@ pub(crate) const ALL: &[&[OpDef]] = &[
     vector::OPS,
     view::OPS,
     view_copy::OPS,
+    view_in_place::OPS,
     write::OPS,
 ];

@@ -262,6 +262,6 @@ pub(super) fn as_strided_of_args(args: &Args<'_, TensorMeta>, at: usize) -> Resu
     Ok(view_of(base, sizes, strides, offset.clone()))
 }
 
-fn as_strided(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+pub(super) fn as_strided(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     Ok(vec![Output::view(as_strided_of_args(args, 1)?)])
 }

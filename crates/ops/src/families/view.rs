@@ -134,7 +134,7 @@ fn permute(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     Ok(reordered(base, &order))
 }
 
-fn transpose(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+pub(super) fn transpose(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     let base = args.tensor(0)?;
     let rank = base.sizes.len();
     let (a, b) = (normalize_dim(args, args.int(1)?, rank)?, normalize_dim(args, args.int(2)?, rank)?);
@@ -145,7 +145,7 @@ fn transpose(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     Ok(reordered(base, &order))
 }
 
-fn t(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+pub(super) fn t(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     let base = args.tensor(0)?;
     let rank = base.sizes.len();
     if rank > 2 {
@@ -318,7 +318,7 @@ fn broadcast_tensors(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<
 }
 
 /// Only a size that is known to be one is dropped: a symbolic one counts as greater, as in PyTorch.
-fn squeeze(args: &Args<'_, TensorMeta>, dims: Option<Vec<i64>>) -> Result<Vec<Output>> {
+pub(super) fn squeeze(args: &Args<'_, TensorMeta>, dims: Option<Vec<i64>>) -> Result<Vec<Output>> {
     let base = args.tensor(0)?;
     let rank = base.sizes.len();
     let dims = match dims {
@@ -338,7 +338,7 @@ pub(super) fn repeated(dims: &[usize]) -> usize {
     at.map_or(0, |at| dims[at])
 }
 
-fn unsqueeze(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+pub(super) fn unsqueeze(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     let base = args.tensor(0)?;
     let dim = normalize_dim(args, args.int(1)?, base.sizes.len() + 1)?;
     let (mut sizes, mut strides) = (base.sizes.clone(), base.strides.clone());

@@ -1,0 +1,107 @@
+//! Complex numbers and their parts. All of it is made of floats: of real and imaginary parts, or of lengths and angles.
+
+use crate::{Args, Cx, OpDef, TensorRef, Traced, Value};
+use tracefx_core::{Code, DType, Diagnostic, Result};
+
+/// The rows of this family.
+#[rustfmt::skip]
+pub(crate) const OPS: &[OpDef] = &[
+    OpDef::composite("aten::complex(Tensor real, Tensor imag) -> Tensor", complex).doc("Complex numbers of real and imaginary parts."),
+    OpDef::composite("aten::polar(Tensor abs, Tensor angle) -> Tensor", polar).doc("Complex numbers of lengths and angles."),
+    OpDef::composite("aten::angle(Tensor self) -> Tensor", angle).doc("The angle of each number: zero or pi for real ones."),
+    OpDef::composite("aten::conj(Tensor(a) self) -> Tensor(a)", conj).doc("The complex conjugate."),
+    OpDef::composite("aten::conj_physical(Tensor self) -> Tensor", conj).doc("The complex conjugate."),
+    OpDef::composite("aten::_conj(Tensor(a) self) -> Tensor(a)", conj).doc("The complex conjugate."),
+    OpDef::composite("aten::matrix_H(Tensor(a) self) -> Tensor(a)", |cx, args| {
+        match cx.meta(*args.tensor(0)?).sizes.len() {
+            2 => Ok(vec![cx.call("aten.mH.default", [args.values[0].clone()])?]),
+            rank => Err(args.bad_shape(format!("tensor.H is only supported on matrices (2-D tensors). Got {rank}-D tensor."))),
+        }
+    }).doc("The conjugate transpose of a matrix."),
+    OpDef::composite("aten::sgn(Tensor self) -> Tensor", sgn).doc("Each number over its magnitude; zero stays zero."),
+    OpDef::in_place("aten::sgn_(Tensor(a!) self) -> Tensor(a!)", "aten.sgn.default").doc("In place: each number over its magnitude."),
+];
+
+type Call<'a> = Args<'a, TensorRef>;
+
+fn check_parts(cx: &Cx<'_>, args: &Call<'_>) -> Result<()> {
+    let [first, second] = [0, 1].map(|index| args.tensor(index).map(|it| cx.meta(*it).dtype));
+    let (first, second) = (first?, second?);
+    if !matches!(first, DType::Float32 | DType::Float64) {
+        let what = format!(
+            "Expected both inputs to be Half, Float or Double tensors but got {} and {}",
+            first.name(),
+            second.name()
+        );
+        return Err(Diagnostic::new(Code::DTypeMismatch, what));
+    }
+    if first != second {
+        let what = format!(
+            "Expected object of scalar type {} but got scalar type {} for second argument",
+            first.name(),
+            second.name()
+        );
+        return Err(Diagnostic::new(Code::DTypeMismatch, what));
+    }
+    Ok(())
+}
+
+fn joined(cx: &mut Cx<'_>, real: Traced, imag: Traced) -> Result<Vec<Traced>> {
+    let both = cx.call("aten.broadcast_tensors.default", [Value::List(vec![real, imag])])?;
+    let pairs = cx.call("aten.stack.default", [both, Value::int(-1)])?;
+    Ok(vec![cx.call("aten.view_as_complex.default", [pairs])?])
+}
+
+fn complex(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
+    check_parts(cx, args)?;
+    joined(cx, args.values[0].clone(), args.values[1].clone())
+}
+
+fn polar(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
+    check_parts(cx, args)?;
+    let mut part = |op: &str| {
+        let it = cx.call(op, [args.values[1].clone()])?;
+        cx.call("aten.mul.Tensor", [args.values[0].clone(), it])
+    };
+    let (real, imag) = (part("aten.cos.default")?, part("aten.sin.default")?);
+    joined(cx, real, imag)
+}
+
+fn angle(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
+    let this = *args.tensor(0)?;
+    let dtype = cx.meta(this).dtype;
+    if dtype.is_complex() {
+        let (real, imag) = (cx.call("aten.real.default", [this.into()])?, cx.call("aten.imag.default", [this.into()])?);
+        return Ok(vec![cx.call("aten.atan2.default", [imag, real])?]);
+    }
+    let mut this = Traced::from(this);
+    if !dtype.is_float() {
+        this = cx.call_with("aten._to_copy.default", [this], &[("dtype", Value::DType(DType::Float32))])?;
+    }
+    let zeros = cx.call("aten.zeros_like.default", [this.clone()])?;
+    let is_negative = cx.call("aten.lt.Scalar", [this.clone(), Value::int(0)])?;
+    let res = cx.call("aten.masked_fill.Scalar", [zeros, is_negative, Value::Float(std::f64::consts::PI)])?;
+    let is_nan = cx.call("aten.isnan.default", [this.clone()])?;
+    Ok(vec![cx.call("aten.where.self", [is_nan, this, res])?])
+}
+
+fn conj(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
+    let this = *args.tensor(0)?;
+    if !cx.meta(this).dtype.is_complex() {
+        return Ok(vec![this.into()]);
+    }
+    let (real, imag) = (cx.call("aten.real.default", [this.into()])?, cx.call("aten.imag.default", [this.into()])?);
+    let imag = cx.call("aten.neg.default", [imag])?;
+    joined(cx, real, imag)
+}
+
+fn sgn(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
+    let this = *args.tensor(0)?;
+    if !cx.meta(this).dtype.is_complex() {
+        return Ok(vec![cx.call("aten.sign.default", [this.into()])?]);
+    }
+    let size = cx.call("aten.abs.default", [this.into()])?;
+    let is_zero = cx.call("aten.eq.Scalar", [size.clone(), Value::int(0)])?;
+    let divisor = cx.call("aten.masked_fill.Scalar", [size, is_zero, Value::int(1)])?;
+    Ok(vec![cx.call("aten.div.Tensor", [this.into(), divisor])?])
+}

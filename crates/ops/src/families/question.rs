@@ -1,0 +1,82 @@
+//! Questions about tensors whose answer is a bool of Python.
+
+use super::matmul_composite::sizes as size_list;
+use crate::{Args, Cx, OpDef, Output, TensorRef, Traced, Value};
+use tracefx_core::{Code, DType, DTypeKind, Diagnostic, Result};
+use tracefx_ir::TensorMeta;
+use tracefx_sym::SymInt;
+
+/// The rows of this family.
+#[rustfmt::skip]
+pub(crate) const OPS: &[OpDef] = &[
+    OpDef::composite("aten::equal(Tensor self, Tensor other) -> bool", equal).doc("Whether sizes and elements are the same."),
+    OpDef::composite("aten::allclose(Tensor self, Tensor other, float rtol=1.0000000000000001e-05, float atol=1e-08, bool equal_nan=False) -> bool", allclose).doc("Whether all elements are nearly the same."),
+    OpDef::composite("aten::is_nonzero(Tensor self) -> bool", is_nonzero).doc("Whether the only element is not zero."),
+    OpDef::new("aten::is_same_size(Tensor self, Tensor other) -> bool", is_same_size).doc("Whether the sizes are the same."),
+    OpDef::new("aten::is_complex(Tensor self) -> bool", |args| is_kind(args, DTypeKind::Complex)).doc("Whether the elements are complex."),
+    OpDef::new("aten::is_floating_point(Tensor self) -> bool", |args| is_kind(args, DTypeKind::Float)).doc("Whether the elements are floats."),
+    OpDef::composite("aten::isreal(Tensor self) -> Tensor", isreal).doc("Which elements have no imaginary part."),
+];
+
+fn answer(it: bool) -> Result<Vec<Output>> {
+    Ok(vec![Output::Value(Value::Bool(it))])
+}
+
+fn is_kind(args: &Args<'_, TensorMeta>, kind: DTypeKind) -> Result<Vec<Output>> {
+    answer(args.tensor(0)?.dtype.kind() == kind)
+}
+
+fn is_same_size(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    answer(args.tensor(0)?.sizes == args.tensor(1)?.sizes)
+}
+
+fn equal(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+    let (a, b) = (*args.tensor(0)?, *args.tensor(1)?);
+    let (a_meta, b_meta) = (cx.meta(a), cx.meta(b));
+    if a_meta.dtype != b_meta.dtype {
+        let what =
+            format!("Expected all tensors to be of dtype {} but got {}", a_meta.dtype.name(), b_meta.dtype.name());
+        return Err(Diagnostic::new(Code::DTypeMismatch, what));
+    }
+    if a_meta.sizes != b_meta.sizes {
+        return Ok(vec![Value::Bool(false)]);
+    }
+    let same = cx.call("aten.eq.Tensor", [a.into(), b.into()])?;
+    all(cx, same)
+}
+
+fn allclose(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+    let close = cx.call("aten.isclose.default", args.values.iter().cloned())?;
+    all(cx, close)
+}
+
+/// Whether all elements are true.
+fn all(cx: &mut Cx<'_>, value: Traced) -> Result<Vec<Traced>> {
+    let all = cx.call("aten.all.default", [value])?;
+    Ok(vec![cx.call("aten.item.default", [all])?])
+}
+
+fn is_nonzero(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+    let this = *args.tensor(0)?;
+    let n: SymInt = cx.meta(this).sizes.iter().product();
+    if n.as_int().is_some_and(|it| it != 1) {
+        let what = match n == 0 {
+            true => "Boolean value of Tensor with no values is ambiguous",
+            false => "Boolean value of Tensor with more than one value is ambiguous",
+        };
+        return Err(args.bad_shape(what));
+    }
+    let one = cx.call("aten.ne.Scalar", [this.into(), Value::int(0)])?;
+    Ok(vec![cx.call("aten.item.default", [one])?])
+}
+
+fn isreal(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+    let this = *args.tensor(0)?;
+    let meta = cx.meta(this);
+    if meta.dtype.is_complex() {
+        let imag = cx.call("aten.imag.default", [this.into()])?;
+        return Ok(vec![cx.call("aten.eq.Scalar", [imag, Value::int(0)])?]);
+    }
+    let sizes = size_list(&meta.sizes);
+    Ok(vec![cx.call_with("aten.ones.default", [sizes], &[("dtype", Value::DType(DType::Bool))])?])
+}
