@@ -105,5 +105,6 @@ function ofParameter({ name, kind, default: given, properties }: Parameter, isLa
 }
 
 function valueOf(given: ParameterDefault | undefined): ArgInput | undefined {
-  return given?.isConstant === true ? given.value : undefined;
+  // A parameter that is undefined unless it is given may be left out, so it has a default all the same.
+  return given?.isConstant === true ? (given.value ?? null) : undefined;
 }

@@ -1,0 +1,96 @@
+import { describe, expect, it, vi } from "vitest";
+import { FxError } from "../../src/errors.ts";
+import { unboundForwardOf } from "../../src/nn/module.ts";
+import { Module } from "../../src/nn/module.ts";
+import { Tracer, symbolicTrace } from "../../src/trace/tracer.ts";
+import { brief, loadFile, markedLine, pathOf, type Snippet } from "./snippets/outcomes.ts";
+
+const FILES = ["truth.cjs", "comparisons.cjs", "values.cjs", "functions.cjs"];
+
+class Listening extends Tracer {
+  readonly warnings: string[] = [];
+  protected override warn({ message }: FxError): void {
+    this.warnings.push(message);
+  }
+}
+
+/** What tracing a snippet comes to. */
+function outcome([fn, , concreteArgs = {}]: Snippet): { graph?: string; error?: FxError; warnings: string[] } {
+  const tracer = new Listening();
+  const debug = vi.spyOn(console, "debug").mockImplementation(() => undefined);
+  try {
+    const { graph } = symbolicTrace(fn, { tracer, concreteArgs });
+    return { graph: brief(graph), warnings: tracer.warnings };
+  } catch (error) {
+    if (error instanceof FxError) return { error, warnings: tracer.warnings };
+    throw error;
+  } finally {
+    debug.mockRestore();
+  }
+}
+
+function sourceOf(fn: Snippet[0]): Function {
+  return fn instanceof Module ? unboundForwardOf(fn) : fn;
+}
+
+/** The line that an error names, in the file: its own, or that of a place in a function whose text is marked. */
+function namesLine(error: FxError, file: string, line: { own: number; file: number }): boolean {
+  const inSource = error.message.includes(`line ${line.own}, column`);
+  return inSource || error.message.includes(`${pathOf(file)}:${line.file}:`);
+}
+
+describe("there are enough of them", () => {
+  it("at least 120", () => {
+    expect(FILES.flatMap((file) => Object.keys(loadFile(file))).length).toBeGreaterThanOrEqual(120);
+  });
+});
+
+describe.each(FILES)("%s as it is", (file) => {
+  it.each(Object.entries(loadFile(file)))("%s", (_, snippet) => {
+    const [fn, expected] = snippet;
+    const { graph, error, warnings } = outcome(snippet);
+    if ("graph" in expected) {
+      expect(error).toBeUndefined();
+      expect(graph).toBe(expected.graph);
+      expect(warnings.join("\n")).toContain(expected.warns ?? "");
+      expect(warnings).toHaveLength(expected.warns === undefined ? 0 : 1);
+    } else {
+      expect(graph).toBeUndefined();
+      expect(error?.kind).toBe(expected.kind);
+      expect(error?.message).toContain(expected.advice);
+      const line = markedLine(file, sourceOf(fn));
+      if (error !== undefined && line !== undefined) expect(namesLine(error, file, line), error.message).toBe(true);
+    }
+  });
+});
+
+describe.each(FILES)("%s as the build plugin rewrites it", (file) => {
+  const asIs = loadFile(file);
+  const snippets = loadFile(file, { operators: false });
+  it.each(Object.entries(snippets))("%s", (name, snippet) => {
+    const [, expected, , built] = snippet;
+    const { graph, error } = outcome(snippet);
+    const recorded = "graph" in expected && expected.isBlind !== true ? expected.graph : built?.plugin;
+    if (recorded !== undefined) {
+      expect(error).toBeUndefined();
+      expect(graph).toBe(recorded);
+    } else {
+      expect(graph).toBeUndefined();
+      expect(error?.kind).toMatch(/^Trace/);
+      const line = markedLine(file, sourceOf((asIs[name] as Snippet)[0]));
+      if (error !== undefined && line !== undefined) expect(namesLine(error, file, line), error.message).toBe(true);
+    }
+  });
+});
+
+describe.each(FILES)("%s with its operators recorded", (file) => {
+  const snippets = Object.entries(loadFile(file, { operators: true }));
+  it.each(snippets.filter(([, [, , , built]]) => built?.operators !== undefined))("%s", (_, snippet) => {
+    expect(outcome(snippet)).toMatchObject({ graph: snippet[3]?.operators });
+  });
+
+  it.each(snippets.filter(([, [, expected]]) => "graph" in expected))("%s: the same graph", (_, snippet) => {
+    const [, expected] = snippet;
+    if ("graph" in expected && expected.isBlind !== true) expect(outcome(snippet).graph).toBe(expected.graph);
+  });
+});

@@ -1,0 +1,131 @@
+// What functions are, call and catch.
+const { Module, TraceError } = require("tracefx");
+const { helper, pure } = require("./helper");
+const { refused, recorded } = require("outcomes");
+
+const unsupported = refused("TraceUnsupported", "");
+
+class Helps extends Module {
+  scale(x, n) {
+    return n === 1 ? x : x.mul(n);
+  }
+
+  choose(x, n) {
+    if (n === 1) return x; // ✗
+    return x.mul(2);
+  }
+
+  forward(x) {
+    return this.scale(x, 3);
+  }
+}
+
+class Chooses extends Helps {
+  forward(x) {
+    return this.choose(x, x.dim());
+  }
+}
+
+class Above extends Module {
+  forward(x) {
+    return x.any() ? x : x.neg(); // ✗
+  }
+}
+
+class Below extends Above {
+  forward(x) {
+    return super.forward(x);
+  }
+}
+
+class Inner extends Module {
+  inner = new Above();
+
+  forward(x) {
+    return this.inner.forward(x);
+  }
+}
+
+class Getter extends Module {
+  get isWide() {
+    return 3 > 2;
+  }
+
+  forward(x) {
+    return this.isWide ? x.neg() : x;
+  }
+}
+
+class Field extends Module {
+  forward = (x) => (x ? 1 : 2); // ✗
+}
+
+module.exports = {
+  "an async function": [async (x) => x, unsupported],
+  "a generator": [function* (x) { yield x; }, unsupported],
+  "a local generator": [(x) => {
+    function* parts() {
+      yield x;
+      yield x.neg();
+    }
+    return [...parts()];
+  }, recorded("neg = x.neg(); return [x, neg]")],
+  "try and catch": [(x) => {
+    try { // ✗
+      return x.relu();
+    } catch {
+      return x;
+    }
+  }, unsupported],
+  "catch that throws again": [(x) => {
+    try {
+      return x.relu();
+    } catch (error) {
+      throw new Error("no relu", { cause: error });
+    }
+  }, recorded("relu = x.relu(); return relu")],
+  "catch that lets the tracer's errors through": [(x) => {
+    try {
+      return x.relu();
+    } catch (error) {
+      if (error instanceof TraceError) throw error;
+      return x;
+    }
+  }, recorded("relu = x.relu(); return relu")],
+  "catch around plain code": [(x) => {
+    let n = 1;
+    try {
+      n = JSON.parse("2");
+    } catch {
+      n = 3;
+    }
+    return x.mul(n);
+  }, recorded("mul = x.mul(2); return mul")],
+  "finally": [(x) => {
+    let y = x;
+    try {
+      y = y.relu();
+    } finally {
+      y = y.neg();
+    }
+    return y;
+  }, recorded("relu = x.relu(); neg = relu.neg(); return neg")],
+  "the count of the arguments": [function (x) {
+    return arguments.length > 1 ? x : x.neg(); // ✗
+  }, refused("TraceControlFlow", "concreteArgs")],
+  "a bound function, whose source nobody sees": [((x) => x).bind(null), unsupported],
+  "a default that is a tensor": [(x, y = x) => x.add(y), recorded("add = x.add(y); return add")],
+  "a random number": [(x) => {
+    const p = Math.random();
+    return p > 2 ? x : x.neg();
+  }, recorded("neg = x.neg(); return neg", { warns: "Math.random()" })],
+  "a method that decides by a plain value": [new Helps(), recorded("mul = x.mul(3); return mul")],
+  "a method that decides by a traced value": [new Chooses(), refused("TraceControlFlow", "x.eq")],
+  "the method of the base class": [new Below(), refused("TraceControlFlow", "torch.where")],
+  "a part of the module": [new Inner(), refused("TraceControlFlow", "torch.where")],
+  "a getter of the module": [new Getter(), recorded("neg = x.neg(); return neg")],
+  "forward as a field": [new Field(), refused("TraceControlFlow", "torch.where")],
+  "a function of another file, which is not seen": [(x) => helper(x), recorded("any_1 = x.any(); neg = x.neg(); return neg", { warns: "helper", isBlind: true })],
+  "a function of another file, which decides nothing": [(x) => pure(x), recorded("neg = x.neg(); return neg", { warns: "pure" })],
+  "the truth of what a function of another file gives": [(x) => (pure(x) ? 1 : 2), refused("TraceControlFlow", "torch.where")], // ✗
+};
