@@ -6,8 +6,7 @@
  */
 import { addContext, fxError } from "../errors.ts";
 import { functionNamed } from "../functions/table.ts";
-import { camelCase } from "../functions/naming.ts";
-import { type CodeGlobal, homeOf } from "../graph/codegen/globals.ts";
+import { type CodeGlobal, functionPath } from "../graph/codegen/globals.ts";
 import { isIdentifier } from "../graph/codegen/text.ts";
 import { type BodyTransformer, CodeGen } from "../graph/codegen/codegen.ts";
 import type { GeneratedCode } from "../graph/codegen/generate.ts";
@@ -166,24 +165,38 @@ function valueOf(name: string, global: CodeGlobal, graph: Graph): unknown {
   }
 }
 
-/** The namespace of this name with the functions that the graph calls, so that they need not be exports. */
+/** The export of this name with the functions that the graph calls, so that they need not be there already. */
 function namespaceOf(name: string, graph: Graph): object | undefined {
-  const members = new Map<string, string>();
+  const targets = new Map<string, string>();
   for (const { op, target } of graph.nodes) {
-    const home = op === "call_function" ? homeOf(target) : undefined;
-    if (home?.namespace !== name) continue;
-    const member = camelCase(home.name);
-    const other = members.get(member);
+    const path = op === "call_function" ? functionPath(target) : undefined;
+    if (path?.[0] !== name) continue;
+    const other = targets.get(path.join("."));
     if (other !== undefined && other !== target) {
       throw fxError("GraphArgument", `${other} and ${target} have the same name in code`, {
         help: "gm.forward(...) runs the graph without generated code",
       });
     }
-    members.set(member, target);
+    targets.set(path.join("."), target);
   }
-  const found: unknown = Reflect.get(exported, name);
-  if (members.size === 0 && found !== undefined) return undefined;
-  const res = Object.create(typeof found === "object" ? found : null) as object;
-  for (const [member, target] of members) Object.defineProperty(res, member, { value: functionNamed(target) });
-  return Object.freeze(res);
+  if (targets.size === 0) return undefined;
+  const res = extended(Reflect.get(exported, name));
+  for (const [path, target] of targets) put(res, path.split(".").slice(1), functionNamed(target));
+  return res;
+}
+
+/** An object of its own with the members of another one, if it is one. */
+function extended(value: unknown): object {
+  const isObject = (typeof value === "object" && value !== null) || typeof value === "function";
+  return Object.create(isObject ? value : null) as object;
+}
+
+/** Puts a value at the end of a path of members, and objects on the way to it. */
+function put(object: object, [name = "", ...rest]: readonly string[], value: unknown): void {
+  if (rest.length === 0) {
+    Object.defineProperty(object, name, { value });
+    return;
+  }
+  if (!Object.hasOwn(object, name)) Object.defineProperty(object, name, { value: extended(Reflect.get(object, name)) });
+  put(Reflect.get(object, name) as object, rest, value);
 }

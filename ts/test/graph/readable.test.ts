@@ -54,7 +54,7 @@ describe("CG-08: readable modules", () => {
         forward(x /* f32[s77, 4] */) /* list */ {
           // File: /src/layer.ts:7 in a, code: return x.relu()
           let relu /* f32[s77, 4] */ = torch.relu(x);  x = null;
-          let sym_size_int /* Sym(2*s77) */ = aten_sym_size_int(relu, 0);
+          let sym_size_int /* Sym(2*s77) */ = torch.ops.aten.sym_size.int(relu, 0);
 
           // Annotation: {stage: 1, long: xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...} Backward of forward node: File: /src/layer.ts:7 in a, code: return x.relu()
           let neg = torch.neg(relu);  relu = null;

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { DTYPES } from "../../bindings/dtypes.ts";
 import { isMember } from "../../functions/methods.ts";
 import { camelCase } from "../../functions/naming.ts";
 import { isVerbatim } from "../../functions/table.ts";
@@ -24,7 +25,7 @@ import {
   Slice,
   type Tuple,
 } from "../values.ts";
-import { homeOf, type CodeNames } from "./globals.ts";
+import { type CodeNames, functionPath } from "./globals.ts";
 import { isIdentifier, memberAccess, propertyKey, stringLiteral } from "./text.ts";
 
 /** What expressions are written with. */
@@ -48,11 +49,13 @@ export function writeArg(arg: Arg, scope: Scope): string {
   if (arg instanceof Float) return writeFloat(arg, names);
   if (arg instanceof Complex) return writeComplex(arg, names);
   if (arg instanceof EllipsisType) return names.use("Ellipsis");
-  if (arg instanceof DTypeArg) return `${names.use("dtype")}(${stringLiteral(arg.name)})`;
-  if (arg instanceof LayoutArg) return `${names.use("layout")}(${stringLiteral(arg.name)})`;
-  if (arg instanceof MemoryFormatArg) return `${names.use("memoryFormat")}(${stringLiteral(arg.name)})`;
-  if (arg instanceof DeviceArg) return `${names.use("device")}(${stringLiteral(arg.toString())})`;
-  if (arg instanceof OpArg) return `${names.use("op")}(${stringLiteral(arg.name)})`;
+  if (arg instanceof DTypeArg) {
+    return Object.hasOwn(DTYPES, arg.name) ? `${names.use("torch")}.${arg.name}` : writeMade("dtype", arg.name, names);
+  }
+  if (arg instanceof LayoutArg) return writeMade("layout", arg.name, names);
+  if (arg instanceof MemoryFormatArg) return writeMade("memoryFormat", arg.name, names);
+  if (arg instanceof DeviceArg) return writeMade("device", arg.toString(), names);
+  if (arg instanceof OpArg) return writeMade("op", arg.name, names);
   if (arg instanceof Slice) return `${names.use("slice")}(${writeList([arg.start, arg.stop, arg.step], scope)})`;
   if (arg instanceof Dict) return writeObject([...arg], scope);
   if (arg instanceof List) return `[${writeList(arg, scope)}]`;
@@ -78,13 +81,13 @@ export function writeFunctionCall({ target, args, kwargs }: Node, scope: Scope):
       return `${writeObjectOf(object, scope)}.${camelCase(member)}`;
     }
   }
-  const home = homeOf(target);
-  const name = home === undefined ? undefined : camelCase(home.name);
-  const callee =
-    home === undefined || name === undefined || !isMember(name)
-      ? scope.names.functionName(target)
-      : `${scope.names.use(home.namespace)}.${name}`;
-  return `${callee}(${writeArguments(args, kwargs, scope, isVerbatim(target))})`;
+  return `${writeFunction(target, scope.names)}(${writeArguments(args, kwargs, scope, isVerbatim(target))})`;
+}
+
+/** A function by its qualified name: a member of what this package exports, or a name of its own. */
+function writeFunction(target: string, names: CodeNames): string {
+  const [root, ...members] = functionPath(target) ?? [];
+  return root === undefined ? names.functionName(target) : [names.use(root), ...members].join(".");
 }
 
 /** A call of a method of the first argument. */
@@ -148,6 +151,11 @@ function writeEntry(name: string, arg: Arg, scope: Scope): string {
   const key = propertyKey(name);
   const value = writeArg(arg, scope);
   return isNode(arg) && key === value ? key : `${key}: ${value}`;
+}
+
+/** A value that is made from its name. */
+function writeMade(maker: string, name: string, names: CodeNames): string {
+  return `${names.use(maker)}(${stringLiteral(name)})`;
 }
 
 function writeNumber(value: number): string {

@@ -4,6 +4,8 @@
  * @module
  */
 import { fxError } from "../../errors.ts";
+import { isMember } from "../../functions/methods.ts";
+import { camelCase } from "../../functions/naming.ts";
 import { Namespace } from "../namespace.ts";
 import { isIdentifier } from "./text.ts";
 
@@ -16,20 +18,30 @@ export type CodeGlobal =
   /** A value that a {@link CodeGen} brought along. */
   | { readonly kind: "value"; readonly value: unknown };
 
-/** Functions of these namespaces are called through an export of this package. */
-const NAMESPACES: readonly (readonly [prefix: string, name: string])[] = [
+/** Where this package has the functions whose names begin so; the first that fits is taken. */
+const NAMESPACES: readonly (readonly [prefix: string, place: string])[] = [
   ["torch.nn.functional.", "F"],
+  ["torch._C._nn.", "torch._C._nn"],
+  ["torch._C._linalg.linalg_", "torch.linalg"],
+  ["torch._C._fft.fft_", "torch.fft"],
+  ["torch._C._special.special_", "torch.special"],
   ["torch.", "torch"],
   ["operator.", "operator"],
   ["builtins.", "builtins"],
   ["math.", "math"],
 ];
 
+/** What PyTorch has under `torch` for itself and for sizes, and this package only by name. */
+const BY_NAME = /^torch\.(?:_(?!C\._)|sym_)/;
+
+/** An overload of an operator. What has no overload is an object that has overloads, besides a function. */
+const OPERATOR = /^torch\.ops\.aten\.([A-Za-z_]\w*)\.([A-Za-z_]\w*)$/;
+
 /** What makes the values that JavaScript has no literals for. */
 const MAKERS = ["Complex", "Ellipsis", "Float", "complex", "device", "dtype", "float", "layout", "memoryFormat", "op"];
 
 /** Names that code may take from this package, whether it does or not. */
-const EXPORTS: readonly string[] = [...NAMESPACES.map(([, name]) => name), ...MAKERS, "slice", "tuple"];
+const EXPORTS: readonly string[] = ["F", "builtins", "math", "operator", "torch", "slice", "tuple", ...MAKERS];
 
 /** Words that are no names of variables in a strict function, and globals that nobody should hide. */
 const RESERVED: readonly string[] = [
@@ -39,19 +51,22 @@ const RESERVED: readonly string[] = [
   "Infinity NaN globalThis async of get set constructor prototype __proto__",
 ].flatMap((line) => line.split(" "));
 
-/** The namespace that a function is called through, and its name there. */
-export interface FunctionHome {
-  readonly namespace: string;
-  readonly name: string;
+/**
+ * The way to a function in generated code: an export of this package and the members from there, such as `torch`, `linalg`
+ * and `vectorNorm`. `undefined` for a function that is referred to by its name alone.
+ */
+export function functionPath(target: string): readonly string[] | undefined {
+  const [, operator, overload] = OPERATOR.exec(target) ?? [];
+  if (operator !== undefined && overload !== undefined) return safely(["torch", "ops", "aten", operator, overload]);
+  if (BY_NAME.test(target)) return undefined;
+  const [prefix, place] = NAMESPACES.find(([start]) => target.startsWith(start)) ?? [];
+  const name = target.slice(prefix?.length);
+  return place !== undefined && isIdentifier(name) ? safely([...place.split("."), camelCase(name)]) : undefined;
 }
 
-/** The home of a function that one of the namespaces of this package has; others are referred to by name. */
-export function homeOf(target: string): FunctionHome | undefined {
-  for (const [prefix, namespace] of NAMESPACES) {
-    const name = target.slice(prefix.length);
-    if (target.startsWith(prefix) && isIdentifier(name)) return { namespace, name };
-  }
-  return undefined;
+/** The path, unless it has a name that every object of JavaScript has. */
+function safely(path: readonly string[]): readonly string[] | undefined {
+  return path.every(isMember) ? path : undefined;
 }
 
 /** Names of one generated function: its variables, and what it refers to. */
