@@ -55,7 +55,10 @@ export class GraphModule extends Module {
     const paths = new Set<string>();
     for (const { op, target } of graph.nodes) if (op === "get_attr" || op === "call_module") paths.add(target);
     // Shallow paths first, so that a module is there before something is put into it.
-    for (const path of [...paths].toSorted((a, b) => depthOf(a) - depthOf(b))) this.#adopt(root, path);
+    const byDepth: string[][] = [];
+    for (const path of paths) (byDepth[depthOf(path)] ??= []).push(path);
+    const holders = new Map<string, Module>();
+    for (const same of byDepth) for (const path of same ?? []) this.#adopt(root, path, holders);
     graph.owningModule = this;
   }
 
@@ -206,7 +209,7 @@ export class GraphModule extends Module {
     return res;
   }
 
-  #adopt(root: Root, path: string): void {
+  #adopt(root: Root, path: string, holders: Map<string, Module>): void {
     const attribute =
       root instanceof Module ? (root.findAttribute(path) ?? plainTensor(root, path)) : given(root, path);
     if (attribute === undefined) {
@@ -214,22 +217,28 @@ export class GraphModule extends Module {
         help: root instanceof Module ? "add it to the root module" : "add an entry of that name to the object",
       });
     }
-    if (this.findAttribute(path) !== undefined) return;
     const at = path.lastIndexOf(".");
-    if (at < 0) {
-      this.attributes.set(path, attribute);
-      return;
+    const name = path.slice(at + 1);
+    const { attributes } = at < 0 ? this : this.#holder(path.slice(0, at), holders);
+    if (!attributes.has(name)) attributes.set(name, attribute);
+  }
+
+  /** The module at a dotted path, where something is put: a new one, where there is none. */
+  #holder(path: string, holders: Map<string, Module>): Module {
+    let holder = holders.get(path);
+    if (holder === undefined) {
+      if (this.findAttribute(path) === undefined) this.addSubmodule(path, new GraphModule());
+      holder = this.getSubmodule(path);
+      holders.set(path, holder);
     }
-    const parentPath = path.slice(0, at);
-    const parent = this.findAttribute(parentPath);
-    if (parent === undefined) this.addSubmodule(parentPath, new GraphModule());
-    const holder = this.getSubmodule(parentPath);
-    holder.attributes.set(path.slice(at + 1), attribute);
+    return holder;
   }
 }
 
 function depthOf(path: string): number {
-  return path.split(".").length;
+  let depth = 0;
+  for (let at = path.indexOf("."); at >= 0; at = path.indexOf(".", at + 1)) depth++;
+  return depth;
 }
 
 function given(root: { readonly [path: string]: Module | Tensor }, path: string): Attribute | undefined {

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import type { CapturedStack } from "./stack.ts";
 
 /** The module that is being called, and those around it. */
 export interface Scope {
@@ -11,14 +12,24 @@ export interface Scope {
   /** The path, with the number of the call where the module was called before: `layer@1`. */
   readonly key: string;
   readonly outer: Scope | undefined;
+  /** Where the module was called. */
+  readonly stack: CapturedStack | undefined;
 }
 
 /** Not in a module, or in the root. */
-export const ROOT_SCOPE: Scope = { path: "", type: "", key: "", outer: undefined };
+export const ROOT_SCOPE: Scope = { path: "", type: "", key: "", outer: undefined, stack: undefined };
 
 /** FX's `nn_module_stack`: path and class of the modules around a node, outermost first. */
 export function moduleStack(scope: Scope): Map<string, readonly [path: string, type: string]> {
   const inner: Scope[] = [];
   for (let at = scope; at.outer !== undefined; at = at.outer) inner.unshift(at);
   return new Map(inner.map(({ key, path, type }) => [key, [path, type]]));
+}
+
+/** A stack with those of the calls of modules around it. */
+export function stacksAround(innermost: CapturedStack, scope: Scope): CapturedStack[] {
+  const res = [innermost];
+  for (let at: Scope | undefined = scope; at !== undefined; at = at.outer)
+    if (at.stack !== undefined) res.push(at.stack);
+  return res;
 }

@@ -9,8 +9,8 @@ import { type ErrorDetails, type ErrorName, fxError, type FxError } from "../err
 const OWN_URL = new URL("..", import.meta.url).href;
 const OWN_PATH = OWN_URL.startsWith("file://") ? decodeURI(new URL(OWN_URL).pathname) : OWN_URL;
 
-/** How many frames a node keeps. Each costs time in every trace, and the path of modules is noted anyway. */
-const NODE_FRAMES = 4;
+/** How many frames are kept of a call that is recorded. Each costs time in every trace. */
+const CALL_FRAMES = 2;
 /** How many frames an error looks through for the user's line. */
 const ERROR_FRAMES = 64;
 
@@ -22,44 +22,63 @@ interface StackRecorder {
 
 type Entry = (...args: never[]) => unknown;
 
-let entry: Entry | undefined;
+/** A stack that was captured. It is turned into text when somebody reads it, which is the dear part. */
+export interface CapturedStack {
+  readonly stack?: string;
+}
 
-/** Notes that the user's code came in through this function, so that stacks begin below it; {@link leave} undoes it. */
-export function enter(by: Entry | undefined): Entry | undefined {
-  const outer = entry;
-  entry = by;
+let isWanted = false;
+let current: CapturedStack | undefined;
+
+/** Runs `body`, in which stacks of recorded calls are captured, or not. */
+export function withStacks<T>(wanted: boolean, body: () => T): T {
+  const [wasWanted, outer] = [isWanted, current];
+  isWanted = wanted;
+  current = undefined;
+  try {
+    return body();
+  } finally {
+    isWanted = wasWanted;
+    current = outer;
+  }
+}
+
+/**
+ * Notes that the user's code came in through this function, with the stack below it; {@link leave} undoes it. It is called
+ * as near to that function as can be: V8 takes its time for every frame in between.
+ */
+export function enter(by: Entry): CapturedStack | undefined {
+  const outer = current;
+  if (isWanted) current = captureStack(CALL_FRAMES, by);
   return outer;
 }
 
 /** Goes back to what {@link enter} gave. */
-export function leave(outer: Entry | undefined): void {
-  entry = outer;
+export function leave(outer: CapturedStack | undefined): void {
+  current = outer;
 }
 
-/** A stack that was captured and is only turned into text when somebody reads it, which is the dear part. */
-export class CapturedStack {
-  #holder: { readonly stack?: string };
-  #text: string | undefined;
+/** Where the user's code called what is being recorded. */
+export function currentStack(): CapturedStack {
+  return current ?? captureStack(ERROR_FRAMES, currentStack);
+}
 
-  constructor(frames: number = NODE_FRAMES, below: Entry | undefined = entry) {
-    const errors = Error as unknown as StackRecorder;
-    if (errors.captureStackTrace === undefined) {
-      this.#holder = new Error("stack");
-      return;
-    }
-    const limit = errors.stackTraceLimit;
-    errors.stackTraceLimit = below === undefined ? ERROR_FRAMES : frames;
-    const holder = {};
-    errors.captureStackTrace(holder, below);
-    this.#holder = holder;
-    if (limit !== undefined) errors.stackTraceLimit = limit;
-  }
+function captureStack(frames: number, below: Entry): CapturedStack {
+  const errors = Error as unknown as StackRecorder;
+  if (errors.captureStackTrace === undefined) return new Error("stack");
+  const limit = errors.stackTraceLimit;
+  errors.stackTraceLimit = frames;
+  const holder = {};
+  errors.captureStackTrace(holder, below);
+  if (limit !== undefined) errors.stackTraceLimit = limit;
+  return holder;
+}
 
-  /** The frames of the user's code, innermost first, a line each as the host writes them. */
-  toString(): string {
-    this.#text ??= userFrames(this.#holder.stack ?? "").join("\n");
-    return this.#text;
-  }
+/** The frames of the user's code in stacks, the innermost stack and frame first, a line each as the host writes them. */
+export function stackText(stacks: readonly CapturedStack[]): string {
+  const frames = stacks.flatMap(({ stack = "" }) => userFrames(stack));
+  // Where a stack reaches down to the next one, the frames that they share are told once.
+  return frames.filter((frame, at) => frame !== frames[at - 1]).join("\n");
 }
 
 /**
@@ -81,7 +100,7 @@ function isOwn(frame: string): boolean {
 
 /** A refusal of a trace that names the user's line. */
 export function traceError(kind: ErrorName, reason: string, details: ErrorDetails = {}): FxError {
-  const [frame] = new CapturedStack(ERROR_FRAMES, traceError).toString().split("\n");
+  const [frame] = stackText([captureStack(ERROR_FRAMES, traceError)]).split("\n");
   const notes = [...(frame === undefined || frame === "" ? [] : [frame]), ...(details.notes ?? [])];
   return fxError(kind, reason, { ...details, notes });
 }

@@ -26,8 +26,8 @@ import { tracedFunction } from "./parameters.ts";
 import type { ConcreteArgs } from "./placeholder.ts";
 import { checkSource, type SourceContext } from "./sourceCheck.ts";
 import { treeFlatten } from "./pytree.ts";
-import { moduleStack, ROOT_SCOPE, type Scope } from "./scope.ts";
-import { CapturedStack, enter, leave, traceError } from "./stack.ts";
+import { moduleStack, ROOT_SCOPE, type Scope, stacksAround } from "./scope.ts";
+import { currentStack, enter, leave, stackText, traceError, withStacks } from "./stack.ts";
 import { Level, type Subgraph } from "./subgraph.ts";
 import { TracerBase } from "./tracerBase.ts";
 
@@ -90,7 +90,7 @@ export class Tracer extends TracerBase implements ModuleObserver {
 
   #level: Level;
   #paths: Map<Module, string> = new Map();
-  #tensorPaths: Map<Tensor, string> = new Map();
+  #tensorPaths: Map<Tensor, string> | undefined;
   #parameters = new Map<string, TracedValue>();
   #calls = new Map<string, number>();
   #scope: Scope = ROOT_SCOPE;
@@ -125,10 +125,12 @@ export class Tracer extends TracerBase implements ModuleObserver {
     const scope = this.#scope;
     const count = this.#calls.get(path) ?? 0;
     this.#calls.set(path, count + 1);
-    this.#scope = { path, type: module.className, key: count === 0 ? path : `${path}@${count}`, outer: scope };
     const outer = enter(entry);
     try {
-      if (!this.isLeafModule(module, path)) {
+      const isLeaf = this.isLeafModule(module, path);
+      const stack = isLeaf || !this.recordStackTraces ? undefined : currentStack();
+      this.#scope = { path, type: module.className, key: count === 0 ? path : `${path}@${count}`, outer: scope, stack };
+      if (!isLeaf) {
         this.#checkSource(unboundForwardOf(module), given, module);
         return run(...given);
       }
@@ -142,7 +144,7 @@ export class Tracer extends TracerBase implements ModuleObserver {
 
   /** What reading an attribute of a module gives while it is traced: a recorded parameter, and buffers as they are. */
   getattr(_module: Module, _name: string, { kind, tensor }: Attribute & { readonly tensor: Tensor }): unknown {
-    const path = this.#isRecorded(kind) ? this.#tensorPaths.get(tensor) : undefined;
+    const path = this.#isRecorded(kind) ? this.#tensors.get(tensor) : undefined;
     if (path === undefined) return tensor;
     let proxy = this.#parameters.get(path);
     if (proxy === undefined) {
@@ -159,7 +161,7 @@ export class Tracer extends TracerBase implements ModuleObserver {
     this.#enter(new Level(new Graph(), undefined));
     this.#index();
     const fn = tracedFunction(root, this.tracedMethod);
-    return observeModules(this, () => {
+    const record = (): Graph => {
       const inputs = createInputs(this, root, this.tracedMethod, options);
       const result = inputs.run((...args) => {
         this.#checkSource(fn, args, root instanceof Module || options.root !== undefined ? this.root : undefined);
@@ -168,7 +170,8 @@ export class Tracer extends TracerBase implements ModuleObserver {
       this.createNode("output", "output", [this.createArg(result)], {}, undefined, options.annotations?.["return"]);
       inputs.finish(this.graph);
       return this.graph;
-    });
+    };
+    return observeModules(this, () => withStacks(this.recordStackTraces, record));
   }
 
   /** Traces a function into a graph of its own, in which what it uses of the graphs around are inputs too. */
@@ -202,11 +205,11 @@ export class Tracer extends TracerBase implements ModuleObserver {
     type?: string,
   ): Node {
     const node = super.createNode(op, target, args, kwargs, name, type);
-    const stack = this.recordStackTraces ? new CapturedStack() : undefined;
+    const stack = this.recordStackTraces && !isBoundary(op) ? currentStack() : undefined;
     const scope = this.#scope;
     noteLater(node, (meta) => {
       if (scope !== ROOT_SCOPE) meta.set("nn_module_stack", moduleStack(scope));
-      const text = stack?.toString() ?? "";
+      const text = stack === undefined ? "" : stackText(stacksAround(stack, scope));
       if (text !== "") meta.set("stack_trace", text);
     });
     this.nodeNameToScope.set(node.name, scope);
@@ -214,10 +217,10 @@ export class Tracer extends TracerBase implements ModuleObserver {
   }
 
   protected override createTensorArg(tensor: Tensor): Arg {
-    let path = this.#tensorPaths.get(tensor);
+    let path = this.#tensors.get(tensor);
     if (path === undefined) {
       path = this.#add("_tensor_constant", { kind: "constant", tensor });
-      this.#tensorPaths.set(tensor, path);
+      this.#tensors.set(tensor, path);
     }
     return this.adopt(this.#readOutermost(path));
   }
@@ -288,23 +291,35 @@ export class Tracer extends TracerBase implements ModuleObserver {
     for (const warning of checkSource(fn, args, context)) this.warn(warning);
   }
 
-  /** Notes where every module and tensor of the root is; of several paths the first. */
+  /** Notes where every module of the root is; of several paths the first. */
   #index(): void {
     this.#paths = new Map();
-    this.#tensorPaths = new Map();
+    this.#tensorPaths = undefined;
     this.#parameters.clear();
     this.#calls.clear();
     this.nodeNameToScope.clear();
     this.added.clear();
-    for (const [path, module] of this.root.namedModules()) {
-      this.#paths.set(module, path);
+    for (const [path, module] of this.root.namedModules()) this.#paths.set(module, path);
+  }
+
+  /** Where every tensor of the root is; of several paths the first. Many traces never ask. */
+  get #tensors(): Map<Tensor, string> {
+    if (this.#tensorPaths !== undefined) return this.#tensorPaths;
+    const res = new Map<Tensor, string>();
+    for (const [module, path] of this.#paths) {
       const add = (name: string, tensor: Tensor): void => {
-        if (!this.#tensorPaths.has(tensor)) this.#tensorPaths.set(tensor, path === "" ? name : `${path}.${name}`);
+        if (!res.has(tensor)) res.set(tensor, path === "" ? name : `${path}.${name}`);
       };
       for (const [name, attribute] of module.attributes) if (attribute.kind !== "module") add(name, attribute.tensor);
       for (const [name, value] of Object.entries(module)) if (value instanceof Tensor) add(name, value);
     }
+    return (this.#tensorPaths = res);
   }
+}
+
+/** Whether a node stands for what comes in or goes out, which no line of the user's does. */
+function isBoundary(op: Opcode): boolean {
+  return op === "placeholder" || op === "output";
 }
 
 /** How {@link symbolicTrace} traces. */
