@@ -61,6 +61,25 @@ it("loads the engine from bytes, at once", () => {
   expect(run(source)).toMatch(/^\d+\.\d+\.\d+$/);
 });
 
+it("writes folders that run by themselves, and compiles graphs", () => {
+  const source = `
+    import { Graph, GraphModule, init, Parameter, tensor } from "tracefx";
+    import { compile } from "tracefx/compile";
+    import { toFolder } from "tracefx/node";
+    await init();
+    const graph = new Graph();
+    graph.output(graph.callFunction("torch.nn.functional.prelu", [graph.placeholder("x"), graph.getAttr("w")]));
+    const gm = new GraphModule({ w: new Parameter(tensor([0.5])) }, graph, "Net");
+    await toFolder(gm, "exported");
+    console.log(JSON.stringify(compile(gm)(tensor([-1, 2.5])).toArray()));`;
+  expect(run(source)).toBe("[-0.5,2.5]");
+  const again = `
+    import { tensor } from "tracefx";
+    import net from "./exported/module.mjs";
+    console.log(net.className, JSON.stringify(net.forward(tensor([-1, 2.5])).toArray()));`;
+  expect(run(again)).toBe("Net [-0.5,2.5]");
+});
+
 it("keeps its inside private", () => {
   const source = 'import("tracefx/dist/engine/engine.js").catch((error) => console.log(error.code));';
   expect(run(source)).toBe("ERR_PACKAGE_PATH_NOT_EXPORTED");

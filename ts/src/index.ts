@@ -58,6 +58,7 @@ export type { CodeOptions, GeneratedCode } from "./graph/codegen/generate.ts";
 export type { CodeGlobal } from "./graph/codegen/globals.ts";
 export { type InputTree, type OutputTree, PyTreeCodeGen, type PyTreeInfo } from "./graph/codegen/pytree.ts";
 export { type CopyOptions, Graph, type NodeQuery } from "./graph/graph.ts";
+export { functionNamed } from "./functions/table.ts";
 export { GraphHooks, type NodeHook, type ReplaceHook } from "./graph/hooks.ts";
 export { hasSideEffect } from "./graph/impure.ts";
 export type { InsertScope } from "./graph/insertPoint.ts";
@@ -128,6 +129,7 @@ export {
   saveGraphModule,
   type SaveOptions,
 } from "./save/graphModule.ts";
+export { type ModuleParts, remakeModule } from "./save/records.ts";
 export { deepCopy } from "./nn/deepCopy.ts";
 export { Parameter, type ParameterOptions } from "./nn/parameter.ts";
 export { type ConcreteArgs, PH, PHBase } from "./trace/placeholder.ts";

@@ -125,6 +125,44 @@ function withNote(record: GraphModule, note: Note): GraphModule {
   return record;
 }
 
+/** What a module holds besides its class. */
+export interface ModuleParts {
+  /** Its plain properties, in the JSON that tracefx writes. */
+  readonly fields?: { readonly [name: string]: Json };
+  /** Whether it is in training mode, as it is by default. */
+  readonly training?: boolean;
+  readonly attributes?: Iterable<readonly [name: string, attribute: Attribute]>;
+}
+
+/**
+ * Makes a module of its parts without calling the constructor of its class; a text is the name of a class of `torch.nn`.
+ * It is what `toFolder` writes.
+ *
+ * @example
+ * ```ts
+ * const relu = remakeModule("ReLU", { fields: { inplace: false }, training: false });
+ * ```
+ */
+export function remakeModule(
+  kind: ModuleClass | string,
+  { fields = {}, training = true, attributes = [] }: ModuleParts = {},
+): Module {
+  const found = typeof kind === "string" ? builtinClassNamed(kind) : kind;
+  if (found === undefined) throw unknownClass(kind as string);
+  const res = Reflect.construct(Module, [], found) as Module;
+  for (const [name, attribute] of attributes) res.attributes.set(name, attribute);
+  setFields(res, fields);
+  res.training = training;
+  return res;
+}
+
+function unknownClass(name: string, path?: string) {
+  const subject = path === undefined ? "a module" : `the module \`${path}\``;
+  return fxError("NotImplemented", `${subject} is of the class ${name}, which is not known here`, {
+    help: `give the class: { classes: { ${name} } }`,
+  });
+}
+
 /** Makes the modules of a record again. */
 export function restore(record: GraphModule, classes: ModuleClasses): GraphModule {
   const res = new Restorer(classes).restore(record, "");
@@ -169,11 +207,8 @@ class Restorer {
 
   #make(name: string, path: string): Module {
     const found = Object.hasOwn(this.#classes, name) ? this.#classes[name] : builtinClassNamed(name);
-    // The constructor is not called: what it would make is in the record.
-    if (found !== undefined) return Reflect.construct(Module, [], found) as Module;
-    throw fxError("NotImplemented", `the module \`${path}\` is of the class ${name}, which is not known here`, {
-      help: `give the class: { classes: { ${name} } }`,
-    });
+    if (found !== undefined) return remakeModule(found);
+    throw unknownClass(name, path);
   }
 
   #at<T>(path: string, kind: abstract new (...args: never[]) => T, from: string): T {
@@ -242,7 +277,8 @@ function isObject(it: unknown): boolean {
   return it === undefined || (typeof it === "object" && it !== null && !Array.isArray(it));
 }
 
-function refused(path: string, what: string, help: string) {
+/** The refusal to save a module. */
+export function refused(path: string, what: string, help: string) {
   const subject = path === "" ? "the module" : `the module \`${path}\``;
   return fxError("GraphArgument", `${subject} ${what}, and cannot be saved`, { help });
 }
