@@ -57,7 +57,8 @@ export type { FunctionHead, Parameter as CodeParameter } from "./graph/codegen/c
 export type { CodeOptions, GeneratedCode } from "./graph/codegen/generate.ts";
 export type { CodeGlobal } from "./graph/codegen/globals.ts";
 export { type InputTree, type OutputTree, PyTreeCodeGen, type PyTreeInfo } from "./graph/codegen/pytree.ts";
-export { type CopyOptions, Graph, type NodeQuery } from "./graph/graph.ts";
+export { EditableGraph, type NodeQuery } from "./graph/editableGraph.ts";
+export { type CopyOptions, Graph } from "./graph/graph.ts";
 export { functionNamed } from "./functions/table.ts";
 export { GraphHooks, type NodeHook, type ReplaceHook } from "./graph/hooks.ts";
 export { hasSideEffect } from "./graph/impure.ts";

@@ -19,6 +19,7 @@ import {
   type Kwargs,
   type KwargsInput,
 } from "./args.ts";
+import type { EditableGraph } from "./editableGraph.ts";
 import type { Graph } from "./graph.ts";
 import { isImpureNode } from "./impure.ts";
 import type { Module } from "../nn/module.ts";
@@ -308,9 +309,10 @@ export class Node extends NodeBase {
 }
 
 /** Throws where the node is of another graph, or was erased. */
-export function checkMember(graph: Graph, node: Node): void {
-  if (node.graph === graph && !node.isErased) return;
-  throw foreign(node, node.graph === graph ? "was erased from the graph" : "belongs to another graph");
+export function checkMember(graph: EditableGraph, node: Node): void {
+  const own: EditableGraph = node.graph;
+  if (own === graph && !node.isErased) return;
+  throw foreign(node, own === graph ? "was erased from the graph" : "belongs to another graph");
 }
 
 /** Throws where this is no opcode, as a caller without types may have it. */
