@@ -227,10 +227,10 @@ describe("attributes", () => {
     }
   });
 
-  test("that are called must be modules, and get keyword arguments in the spelling of JavaScript", () => {
+  test("that are called must be modules, and get keyword arguments as they were traced", () => {
     const graph = new Graph();
     graph.output(graph.callModule("inner", [1], { keep_dim: true }));
-    expect(new Interpreter(root, { graph }).run()).toEqual([1, { keepDim: true }]);
+    expect(new Interpreter(root, { graph }).run()).toEqual([1, { keep_dim: true }]);
     const other = new Graph();
     other.output(other.callModule("inner.held", [1]));
     expect(() => new Interpreter(root, { graph: other }).run()).toThrow("`inner.held` is no module");
