@@ -32,6 +32,7 @@ impl Executor<'_> {
         let out = kwargs.iter().position(|(key, _)| **key == *"out").map(|at| kwargs.remove(at).1);
         let item = |tensor: &Tensor| if tensor.rank() == 0 { tensor.item().ok() } else { None };
         let bound = self.registry.resolve(name, args, &kwargs, &item).map_err(|problem| problem.op(name))?;
+        check_devices(bound.values.iter()).map_err(|problem| problem.op(&*bound.op.name))?;
         let results = self.call_bound(&bound).map_err(|problem| problem.op(&*bound.op.name))?;
         match out {
             Some(out) if !matches!(out, Value::None) => {
@@ -65,6 +66,17 @@ impl Executor<'_> {
             }
         });
         pairs.collect()
+    }
+}
+
+/// Refuses every device but the CPU: nothing would be there.
+fn check_devices<'a>(mut values: impl Iterator<Item = &'a Value<Tensor>>) -> Result<()> {
+    match values.find(|it| matches!(it, Value::Device(device) if device.kind != "cpu")) {
+        Some(Value::Device(device)) => {
+            let what = format!("there is no device {device}");
+            Err(Diagnostic::new(Code::NotImplemented, what).help("tensors are on the CPU"))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -31,6 +31,13 @@ const NUMBERS_AS_TENSORS: &[&str] = &[
 const ALIASES: &[(&str, &[&str])] =
     &[("self", &["input", "x", "a", "x1"]), ("dim", &["axis"]), ("keepdim", &["keepdims"]), ("other", &["x2"])];
 
+impl Op {
+    /// Whether Python takes numbers for the tensors of this operator.
+    pub fn takes_numbers_as_tensors(&self) -> bool {
+        NUMBERS_AS_TENSORS.contains(&self.schema.name.as_str())
+    }
+}
+
 /// The number that a tensor without dimensions holds; `None` for other tensors.
 pub type Item<'a, T> = &'a dyn Fn(&T) -> Option<Scalar>;
 
@@ -168,7 +175,7 @@ impl<T: Clone> Call<'_, T> {
             (ArgType::List(_, None), _) => None,
             (ArgType::Any, _) => Some(value.clone()),
             (ArgType::Tensor, Value::Tensor(_)) => Some(value.clone()),
-            (ArgType::Tensor, _) if NUMBERS_AS_TENSORS.contains(&self.op.schema.name.as_str()) => number(),
+            (ArgType::Tensor, _) if self.op.takes_numbers_as_tensors() => number(),
             (ArgType::Scalar | ArgType::Complex, _) => number(),
             (ArgType::Float, _) => number().filter(|it| !matches!(it, Value::Complex(_))),
             (ArgType::Int, _) => number().filter(|it| matches!(it, Value::Int(_))),
@@ -200,7 +207,7 @@ impl<T: Clone> Call<'_, T> {
 /// Sorts overloads of one name into the order in which PyTorch's argument parser tries them: by their text in C++, then so
 /// that whatever would hide another one comes later. An overload for numbers goes where tensors may be numbers.
 pub(crate) fn sort_overloads(overloads: &mut Vec<&Op>) {
-    let is_hidden = |it: &&Op| it.schema.overload == "Scalar" && NUMBERS_AS_TENSORS.contains(&it.schema.name.as_str());
+    let is_hidden = |it: &&Op| it.schema.overload == "Scalar" && it.takes_numbers_as_tensors();
     let mut rest: Vec<&Op> = overloads.drain(..).filter(|it| !is_hidden(it)).collect();
     rest.sort_by_key(|it| cpp_signature(it));
     while !rest.is_empty() {
