@@ -5,8 +5,13 @@
 
 mod dtypes;
 mod errors;
+mod functions;
+mod methods;
 mod names;
+mod operators;
 mod schemas;
+mod signature;
+mod surface;
 mod wire;
 
 use crate::Outcome;
@@ -29,7 +34,10 @@ struct File {
 const FILES: &[File] = &[
     File { name: "dtypes.ts", source: "crates/core/src/dtype.rs", body: dtypes::body },
     File { name: "errors.ts", source: "crates/core/src/diagnostic.rs", body: errors::body },
+    File { name: "functions.ts", source: "crates/ops/src/families", body: functions::body },
+    File { name: "methods.ts", source: "crates/ops/src/families", body: methods::body },
     File { name: "names.ts", source: "crates/ir/src/illegal_names.rs", body: names::body },
+    File { name: "operators.ts", source: "crates/ops/src/families", body: operators::body },
     File { name: "schemas.ts", source: "crates/ops/src/families", body: schemas::body },
     File { name: "wire.ts", source: "crates/wire/src/format.rs", body: wire::body },
 ];
