@@ -3,8 +3,8 @@
  *
  * @module
  */
-// oxlint-disable-next-line import/no-unassigned-import -- puts members on tensors
-import "./tensor/install.ts";
+// oxlint-disable-next-line import/no-unassigned-import -- puts members on tensors and functions into the table
+import "./install.ts";
 
 export { DTYPES, type DType } from "./bindings/dtypes.ts";
 export { engineVersion, type InitOptions, init, initSync, restart } from "./engine/engine.ts";
@@ -161,3 +161,14 @@ export { readSafetensors, type SafetensorsFile, writeSafetensors } from "./tenso
 export { type NestedElements, Tensor } from "./tensor/tensor.ts";
 export { keep, tidy } from "./tensor/tidy.ts";
 export * as F from "./torch/functional/index.ts";
+export { type Torch, torch } from "./torch/index.ts";
+export type { OperatorNamespace, OperatorOverload, OperatorPacket, Operators } from "./torch/ops.ts";
+export type {
+  DeviceLike,
+  DTypeLike,
+  Int,
+  LayoutLike,
+  MemoryFormatLike,
+  Real,
+  Scalar,
+} from "./functions/types.ts";

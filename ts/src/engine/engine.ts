@@ -25,8 +25,6 @@ export interface InitOptions {
 
 let loading: Promise<void> | undefined;
 let loaded = false;
-/** What waits until the engine is loaded, in order. */
-let waiting: (() => void)[] = [];
 /** How often the engine was made anew. */
 let restarts = 0;
 
@@ -45,7 +43,7 @@ export function init(options: InitOptions = {}): Promise<void> {
     loading = undefined;
     throw error;
   });
-  return loading.then(doWaiting);
+  return loading;
 }
 
 /** Loads the engine at once, from bytes or a compiled module. Browsers refuse large bytes on the main thread. */
@@ -55,24 +53,6 @@ export function initSync(wasm: BufferSource | WebAssembly.Module): void {
   glue.initSync({ module: wasm });
   loaded = true;
   loading = Promise.resolve();
-  doWaiting();
-}
-
-/** Whether the engine is loaded. */
-export function isLoaded(): boolean {
-  return loaded;
-}
-
-/** Does `work` as soon as the engine is loaded, after what was given here before. */
-export function whenLoaded(work: () => void): void {
-  waiting.push(work);
-  if (loaded) doWaiting();
-}
-
-function doWaiting(): void {
-  const works = waiting;
-  waiting = [];
-  for (const work of works) work();
 }
 
 /** Makes the engine anew, with empty memory. Tensors and programs that it held are lost, and say so when they are used. */

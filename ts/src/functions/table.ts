@@ -93,6 +93,11 @@ export function isDefined(target: string): boolean {
   return table.has(target);
 }
 
+/** The function of this name as it was given back when it was put into the table. */
+export function functionOf(target: string): ((...args: unknown[]) => unknown) | undefined {
+  return table.get(target)?.recording;
+}
+
 /** Whether the options of a function keep the spelling of their keys. */
 export function isVerbatim(target: string): boolean {
   return table.get(target)?.verbatim ?? false;

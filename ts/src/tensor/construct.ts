@@ -6,7 +6,7 @@
 import { DTYPES, type DType } from "../bindings/dtypes.ts";
 import { fxError } from "../errors.ts";
 import { isInt } from "../graph/args.ts";
-import { Complex, Float } from "../graph/values.ts";
+import { Complex, DTypeArg, Float } from "../graph/values.ts";
 import { bytesOf, entriesPerElement, viewElements, type Element, type ElementArray } from "./elements.ts";
 import { encodeFloat, type SmallFloat } from "./floats.ts";
 import { HostStorage } from "./storage.ts";
@@ -18,7 +18,9 @@ export type TensorInput = Element | Float | readonly TensorInput[] | ElementArra
 /** How {@link tensor} makes a tensor. */
 export interface TensorOptions {
   /** The dtype; without it, what PyTorch infers. */
-  readonly dtype?: DType;
+  readonly dtype?: DType | DTypeArg;
+  /** Whether gradients are wanted; it is noted. */
+  readonly requiresGrad?: boolean;
   /** The sizes of a tensor of a typed array, which has one dimension otherwise. */
   readonly shape?: readonly number[];
 }
@@ -41,7 +43,18 @@ const MAX_DIMS = 64;
  * ```
  */
 export function tensor(data: TensorInput, options: TensorOptions = {}): Tensor {
-  checkOptions(options);
+  const { requiresGrad = false, ...given } = options;
+  const made = construct(data, { ...given, dtype: checkOptions(given) });
+  return requiresGrad ? made.requiresGrad_() : made;
+}
+
+/** Options whose dtype is a name, where there is one. */
+interface Plain {
+  readonly dtype: DType | undefined;
+  readonly shape?: readonly number[];
+}
+
+function construct(data: TensorInput, options: Plain): Tensor {
   if (ArrayBuffer.isView(data)) return fromTypedArray(data, options);
   const shape: number[] = [];
   const leaves: Leaf[] = [];
@@ -94,7 +107,7 @@ const DTYPE_OF_ARRAY: ReadonlyMap<string, DType> = new Map<string, DType>([
   ["Float64Array", "float64"],
 ]);
 
-function fromTypedArray(data: ArrayBufferView, { dtype, shape }: TensorOptions): Tensor {
+function fromTypedArray(data: ArrayBufferView, { dtype, shape }: Plain): Tensor {
   // The tag tells the class even of a Buffer, which is a Uint8Array, and of arrays of another realm.
   const tag = Object.prototype.toString.call(data).slice("[object ".length, -1);
   const own = DTYPE_OF_ARRAY.get(tag);
@@ -237,11 +250,12 @@ function writeInt(dtype: DType, entries: ElementArray, at: number, value: number
   }
 }
 
-function checkOptions(options: TensorOptions): void {
+/** Refuses options that there are not, and gives the name of the dtype. */
+function checkOptions(options: TensorOptions): DType | undefined {
   for (const name of Object.keys(options)) {
     if (name !== "dtype" && name !== "shape") throw fxError("InvalidOption", `there is no option \`${name}\``);
   }
-  const { dtype } = options;
-  if (dtype === undefined || Object.hasOwn(DTYPES, dtype)) return;
+  const dtype = options.dtype instanceof DTypeArg ? options.dtype.name : options.dtype;
+  if (dtype === undefined || Object.hasOwn(DTYPES, dtype)) return dtype;
   throw fxError("InputType", `there is no dtype \`${dtype}\``, { help: `one of ${Object.keys(DTYPES).join(", ")}` });
 }

@@ -17,7 +17,8 @@ import {
   type MemoryFormatName,
   ValueTuple,
 } from "../graph/values.ts";
-import { recorderOf } from "../trace/record.ts";
+import { type Recorder, recorderOf } from "../trace/record.ts";
+import { enter, leave } from "../trace/stack.ts";
 import { getItem, type IndexedValue, type IndexPart, setItem } from "./indexing.ts";
 import { Tensor } from "./tensor.ts";
 
@@ -32,6 +33,19 @@ export interface ToOptions {
 
 /** Members of tensors that are written by hand. */
 export interface TensorMembers extends Iterable<Tensor> {
+  /** The tensor with its dimensions the other way round. */
+  readonly T: Tensor;
+  /** The tensor with its last two dimensions exchanged. */
+  readonly mT: Tensor;
+  /** The conjugate of the tensor with its last two dimensions exchanged. */
+  readonly mH: Tensor;
+  /** The conjugate of the matrix with its dimensions exchanged. */
+  readonly H: Tensor;
+  /** The real parts: a view, or the tensor itself where it has no other. */
+  readonly real: Tensor;
+  /** The imaginary parts, as a view. */
+  readonly imag: Tensor;
+
   /** The part at this position of the first dimension; negative positions count from the end. */
   [position: number]: Tensor;
 
@@ -143,11 +157,23 @@ export function defineMethod(spelling: string, name: string, run: Method): void 
     [spelling](this: Tensor, ...given: unknown[]): unknown {
       const recorder = recorderOf(given);
       const { args, kwargs } = splitArguments(given);
-      if (recorder !== undefined) return recorder.createProxy("call_method", name, [this, ...args], kwargs);
-      return run(this, args, kwargs);
+      if (recorder === undefined) return run(this, args, kwargs);
+      return recorded(recorder, method[spelling] as AnyFunction, "call_method", name, [this, ...args], kwargs);
     },
   };
   defineMember(spelling, { value: method[spelling], writable: true });
+}
+
+type AnyFunction = (...args: never[]) => unknown;
+
+/** Records a call; stacks begin below the function that the user called. */
+function recorded(recorder: Recorder, by: AnyFunction, ...call: Parameters<Recorder["createProxy"]>): unknown {
+  const outer = enter(by);
+  try {
+    return recorder.createProxy(...call);
+  } finally {
+    leave(outer);
+  }
 }
 
 /** Puts a member on tensors, unless the class has it. */
@@ -225,14 +251,14 @@ export function installMembers(): void {
 function get(this: Tensor, ...parts: unknown[]): unknown {
   const index = parts.length === 1 ? parts[0] : ValueTuple.frozen(parts);
   const recorder = recorderOf(parts);
-  if (recorder !== undefined) return recorder.createProxy("call_function", "operator.getitem", [this, index], {});
-  return getItem(this, index);
+  if (recorder === undefined) return getItem(this, index);
+  return recorded(recorder, get, "call_function", "operator.getitem", [this, index], {});
 }
 
 function set(this: Tensor, index: unknown, value: unknown): void {
   const recorder = recorderOf([index, value]);
-  if (recorder !== undefined) recorder.createProxy("call_function", "operator.setitem", [this, index, value], {});
-  else setItem(this, index, value as IndexedValue);
+  if (recorder === undefined) setItem(this, index, value as IndexedValue);
+  else recorded(recorder, set, "call_function", "operator.setitem", [this, index, value], {});
 }
 
 function* iterate(this: Tensor): Generator<Tensor> {

@@ -7,12 +7,14 @@
  * @module
  */
 import { DTYPES, type DType } from "../bindings/dtypes.ts";
+import type { TensorMethods } from "../bindings/methods.ts";
 import { fxError, type FxError } from "../errors.ts";
 import { DeviceArg, LayoutArg, type MemoryFormatArg, type MemoryFormatName } from "../graph/values.ts";
 import { elementAt, entriesPerElement, realAt, viewElements } from "./elements.ts";
 import type { Element, ElementArray } from "./elements.ts";
 import { formatTensor } from "./format.ts";
 import type { TensorMembers } from "./members.ts";
+import type { ComposedMethods } from "../torch/composed.ts";
 import { contiguousStrides, isContiguous } from "./layout.ts";
 import { SharedStorage, type TensorStorage } from "./storage.ts";
 import { noteMade } from "./tidy.ts";
@@ -63,7 +65,7 @@ const STRIDED = new LayoutArg("strided");
  * ```
  */
 // oxlint-disable-next-line typescript/no-unsafe-declaration-merging -- the members are put on the prototype
-export interface Tensor extends TensorMembers {}
+export interface Tensor extends TensorMembers, TensorMethods, ComposedMethods {}
 
 // oxlint-disable-next-line typescript/no-unsafe-declaration-merging -- as above
 export class Tensor implements Disposable {

@@ -87,7 +87,7 @@ describe("a tensor of nested arrays", () => {
 
   test("refuses what it does not know", () => {
     expect(() => tensor(1, { dtype: "float" as DType })).toThrow(expect.objectContaining({ kind: "InputType" }));
-    expect(() => tensor(1, { requiresGrad: true } as object)).toThrow(
+    expect(() => tensor(1, { requireGrad: true } as object)).toThrow(
       expect.objectContaining({ kind: "InvalidOption" }),
     );
     expect(() => tensor([1, 2], { shape: [3] })).toThrow(expect.objectContaining({ kind: "InputShape" }));

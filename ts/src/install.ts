@@ -1,0 +1,13 @@
+/**
+ * Puts the members on tensors that need the engine, and the functions of PyTorch where graphs find them. Importing this is
+ * enough; the entry points of the package do.
+ *
+ * @module
+ */
+import { installOperators } from "./functions/operators.ts";
+import { installMembers } from "./tensor/members.ts";
+import { installComposed } from "./torch/composed.ts";
+
+installMembers();
+installOperators();
+installComposed();

@@ -1,0 +1,317 @@
+/**
+ * The functions of `torch` that PyTorch writes in Python, or by hand, around its operators.
+ *
+ * @module
+ */
+import { callOperator } from "../engine/dispatch.ts";
+import { fxError } from "../errors.ts";
+import { defineBound } from "../functions/bound.ts";
+import { splitArguments } from "../functions/naming.ts";
+import { bind, parseSignature } from "../functions/signature.ts";
+import { defineFunction } from "../functions/table.ts";
+import type { DTypeLike, Int, Real } from "../functions/types.ts";
+import { defineMethod } from "../tensor/members.ts";
+import type { Tensor } from "../tensor/tensor.ts";
+
+function one(name: string, ...args: readonly unknown[]): Tensor {
+  return callOperator(name, args) as Tensor;
+}
+
+/** The tensors of a call that takes them one by one or in an array, and its options. */
+function gathered(given: readonly unknown[]): {
+  tensors: readonly Tensor[];
+  kwargs: Readonly<Record<string, unknown>>;
+} {
+  const { args, kwargs } = splitArguments(given);
+  const tensors = args.length === 1 && Array.isArray(args[0]) ? (args[0] as readonly unknown[]) : args;
+  return { tensors: tensors as readonly Tensor[], kwargs };
+}
+
+/** Tensors one by one, or an array of them. */
+type Tensors = readonly Tensor[] | readonly [tensors: readonly Tensor[]];
+
+/** Splits a tensor into parts of one size, or of the given sizes, along a dimension. The parts are views. */
+export const split = defineBound<
+  [tensor: Tensor, splitSizeOrSections: Int | readonly Int[], dim?: Int],
+  { dim?: Int },
+  Tensor[]
+>("torch.functional.split", "(tensor, split_size_or_sections, dim=0)", splitInto);
+
+function splitInto(tensor: Tensor, size: Int | readonly Int[], dim: Int): Tensor[] {
+  return callOperator("aten.split", [tensor, size, dim]) as Tensor[];
+}
+
+/** How {@link norm} is computed. */
+interface NormOptions {
+  readonly p?: Real | "fro" | null;
+  readonly dim?: Int | readonly Int[] | null;
+  readonly keepdim?: boolean;
+  readonly out?: Tensor;
+  readonly dtype?: DTypeLike | null;
+}
+
+/** The vector norm of order `p` of all elements, or along dimensions; `"fro"` is the order 2. */
+export const norm = defineBound<
+  [
+    input: Tensor,
+    p?: Real | "fro" | null,
+    dim?: Int | readonly Int[] | null,
+    keepdim?: boolean,
+    out?: Tensor | null,
+    dtype?: DTypeLike | null,
+  ],
+  NormOptions,
+  Tensor
+>("torch.functional.norm", "(input, p='fro', dim=None, keepdim=False, out=None, dtype=None)", normOf);
+
+function normOf(
+  input: Tensor,
+  p: Real | "fro" | null,
+  dim: Int | readonly Int[] | null,
+  keepdim: boolean,
+  out: Tensor | null,
+  dtype: DTypeLike | null,
+): Tensor {
+  if (typeof p === "string" && p !== "fro") {
+    throw fxError("NotImplemented", `the norm "${String(p)}" is not implemented`, { help: 'give "fro" or a number' });
+  }
+  const order = p === null || p === "fro" ? 2 : p;
+  return callOperator("aten.linalg_vector_norm", [input, order, dim, keepdim], {
+    dtype,
+    ...(out && { out }),
+  }) as Tensor;
+}
+
+/** What {@link unique} gives beside the elements. */
+interface UniqueOptions {
+  readonly sorted?: boolean;
+  readonly returnInverse?: boolean;
+  readonly returnCounts?: boolean;
+  readonly dim?: Int | null;
+}
+
+/** The elements without repetitions, sorted; or the slices along a dimension. With flags, also their places and counts. */
+export const unique = defineBound<
+  [input: Tensor, sorted?: boolean, returnInverse?: boolean, returnCounts?: boolean, dim?: Int | null],
+  UniqueOptions,
+  Tensor | Tensor[]
+>(
+  "torch.functional.unique",
+  "(input, sorted=True, return_inverse=False, return_counts=False, dim=None)",
+  (input, sorted, returnInverse, returnCounts, dim) => {
+    const flags = [sorted, returnInverse, returnCounts];
+    const results =
+      dim === null
+        ? callOperator("aten._unique2", [input, ...flags])
+        : callOperator("aten.unique_dim", [input, dim, ...flags]);
+    return asked(results as Tensor[], returnInverse, returnCounts);
+  },
+);
+
+/** The elements without those that equal the one before. With flags, also their places and counts. */
+export const uniqueConsecutive = defineBound<
+  [input: Tensor, returnInverse?: boolean, returnCounts?: boolean, dim?: Int | null],
+  Omit<UniqueOptions, "sorted">,
+  Tensor | Tensor[]
+>(
+  "torch.functional.unique_consecutive",
+  "(input, return_inverse=False, return_counts=False, dim=None)",
+  (input, returnInverse, returnCounts, dim) => {
+    const results = callOperator("aten.unique_consecutive", [input, returnInverse, returnCounts, dim]) as Tensor[];
+    return asked(results, returnInverse, returnCounts);
+  },
+);
+
+/** The results that were asked for; the first one alone where no other was. */
+function asked(
+  [values, inverse, counts]: readonly Tensor[],
+  wantsInverse: boolean,
+  wantsCounts: boolean,
+): Tensor | Tensor[] {
+  const res = [values as Tensor];
+  if (wantsInverse) res.push(inverse as Tensor);
+  if (wantsCounts) res.push(counts as Tensor);
+  return res.length === 1 ? (res[0] as Tensor) : res;
+}
+
+/** The sum of products that an equation such as `ij,jk->ik` says, of operands one by one or in an array. */
+export const einsum = defineFunction(
+  "torch.functional.einsum",
+  (equation: string, ...operands: Tensors): Tensor => one("aten.einsum", equation, gathered(operands).tensors),
+);
+
+/** Coordinate grids of vectors; `indexing` is `ij` or `xy`. */
+export const meshgrid = defineFunction(
+  "torch.functional.meshgrid",
+  (...given: [...Tensors, options: { indexing?: "ij" | "xy" }] | Tensors): Tensor[] => {
+    const { tensors, kwargs } = gathered(given);
+    return callOperator("aten.meshgrid", [tensors], kwargs) as Tensor[];
+  },
+);
+
+/** The tensors as views of one common shape. */
+export const broadcastTensors = defineFunction(
+  "torch.functional.broadcast_tensors",
+  (...tensors: Tensors): Tensor[] => callOperator("aten.broadcast_tensors", [gathered(tensors).tensors]) as Tensor[],
+);
+
+/** A matrix with the given ones along its diagonal. */
+export const blockDiag = defineFunction(
+  "torch.functional.block_diag",
+  (...tensors: Tensors): Tensor => one("aten.block_diag", gathered(tensors).tensors),
+);
+
+/** All combinations of the elements of vectors. */
+export const cartesianProd = defineFunction(
+  "torch.functional.cartesian_prod",
+  (...tensors: Tensors): Tensor => one("aten.cartesian_prod", gathered(tensors).tensors),
+);
+
+/** The product of matrices, in the order that needs the fewest operations. */
+export const chainMatmul = defineFunction(
+  "torch.functional.chain_matmul",
+  (...matrices: Tensors): Tensor => one("aten.chain_matmul", gathered(matrices).tensors),
+);
+
+/** A contraction of two tensors: over the last and first `dims` dimensions, or over the dimensions that are named. */
+export const tensordot = defineBound<
+  [
+    a: Tensor,
+    b: Tensor,
+    dims?: number | readonly [ofA: readonly number[], ofB: readonly number[]],
+    out?: Tensor | null,
+  ],
+  { dims?: number | readonly [ofA: readonly number[], ofB: readonly number[]]; out?: Tensor },
+  Tensor
+>("torch.functional.tensordot", "(a, b, dims=2, out=None)", (a, b, dims, out) => {
+  const [ofA, ofB] = typeof dims === "number" ? contracted(dims, a) : dims;
+  return callOperator("aten.tensordot", [a, b, ofA, ofB], out === null ? {} : { out }) as Tensor;
+});
+
+function contracted(count: number, a: Tensor): [number[], number[]] {
+  if (!Number.isInteger(count) || count < 0) {
+    throw fxError("InvalidArgument", `tensordot expects dims >= 0, but got dims=${count}`);
+  }
+  return [Array.from({ length: count }, (_, at) => a.ndim - count + at), Array.from({ length: count }, (_, at) => at)];
+}
+
+/** The distances of order `p` between the rows of two matrices, or batches of them. */
+export const cdist = defineBound<
+  [x1: Tensor, x2: Tensor, p?: Real, computeMode?: string],
+  { p?: Real; computeMode?: string },
+  Tensor
+>(
+  "torch.functional.cdist",
+  "(x1, x2, p=2.0, compute_mode='use_mm_for_euclid_dist_if_necessary')",
+  (x1, x2, p, mode) => {
+    const at = CDIST_MODES.indexOf(mode);
+    if (at < 0)
+      throw fxError("InvalidArgument", `${mode} is not a valid value for compute_mode`, {
+        help: `one of ${CDIST_MODES.join(", ")}`,
+      });
+    return one("aten.cdist", x1, x2, p, at === 0 ? null : at);
+  },
+);
+
+const CDIST_MODES = ["use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist"];
+
+/** The tensors with at least `n` dimensions; one of several alone. */
+function atLeast(n: number, tensors: Tensors, raise: (tensor: Tensor) => Tensor): Tensor | Tensor[] {
+  const raised = gathered(tensors).tensors.map((it) => (it.ndim >= n ? it : raise(it)));
+  return tensors.length === 1 && !Array.isArray(tensors[0]) ? (raised[0] as Tensor) : raised;
+}
+
+/** A function of tensors one by one, which gives one for one, or in an array. */
+interface AtLeast {
+  (tensor: Tensor): Tensor;
+  (...tensors: Tensors): Tensor[];
+}
+
+/** The tensors with at least one dimension. */
+export const atleast_1d = defineFunction("torch.functional.atleast_1d", ((...tensors: Tensors) =>
+  atLeast(1, tensors, (it) => it.reshape([1]))) as AtLeast);
+
+/** The tensors with at least two dimensions; new ones come first. */
+export const atleast_2d = defineFunction("torch.functional.atleast_2d", ((...tensors: Tensors) =>
+  atLeast(2, tensors, (it) => it.reshape([1, -1]))) as AtLeast);
+
+/** The tensors with at least three dimensions; the last new one comes last. */
+export const atleast_3d = defineFunction("torch.functional.atleast_3d", ((...tensors: Tensors) =>
+  atLeast(3, tensors, (it) => (it.ndim === 2 ? it.unsqueeze(-1) : it.reshape([1, -1, 1])))) as AtLeast);
+
+/** How near tensors must be for {@link allclose}. */
+interface CloseOptions {
+  readonly rtol?: Real;
+  readonly atol?: Real;
+  readonly equalNan?: boolean;
+}
+
+/** Whether all elements are near: `|input - other| <= atol + rtol * |other|`. */
+export const allclose = defineBound<
+  [input: Tensor, other: Tensor, rtol?: Real, atol?: Real, equalNan?: boolean],
+  CloseOptions,
+  boolean
+>("torch.allclose", "(input, other, rtol=1e-05, atol=1e-08, equal_nan=False)", isAllClose);
+
+function isAllClose(input: Tensor, other: Tensor, rtol: Real, atol: Real, equalNan: boolean): boolean {
+  return Boolean(one("aten.all", one("aten.isclose", input, other, rtol, atol, equalNan)).item());
+}
+
+/** Whether the tensors have the same shape and elements. */
+export const equal = defineBound<[input: Tensor, other: Tensor], Record<never, never>, boolean>(
+  "torch.equal",
+  "(input, other)",
+  isEqual,
+);
+
+function isEqual(input: Tensor, other: Tensor): boolean {
+  const isSameShape = input.ndim === other.ndim && input.shape.every((size, dim) => size === other.shape[dim]);
+  return isSameShape && Boolean(one("aten.all", one("aten.eq", input, other)).item());
+}
+
+/** The methods of tensors that are such functions. */
+export interface ComposedMethods {
+  /** Splits the tensor into parts of one size, or of the given sizes, along a dimension. The parts are views. */
+  split(splitSize: Int | readonly Int[], dim?: Int): Tensor[];
+  split(splitSize: Int | readonly Int[], options: { dim?: Int }): Tensor[];
+  /** The vector norm of order `p` of all elements, or along dimensions. */
+  norm(options?: NormOptions): Tensor;
+  norm(p: Real | "fro" | null, options?: Omit<NormOptions, "p">): Tensor;
+  norm(p: Real | "fro" | null, dim: Int | readonly Int[] | null, options?: Omit<NormOptions, "p" | "dim">): Tensor;
+  norm(p: Real | "fro" | null, dim: Int | readonly Int[] | null, keepdim: boolean, dtype?: DTypeLike | null): Tensor;
+  /** The elements without repetitions, sorted. */
+  unique(options?: UniqueOptions): Tensor | Tensor[];
+  /** The elements without those that equal the one before. */
+  uniqueConsecutive(options?: Omit<UniqueOptions, "sorted">): Tensor | Tensor[];
+  /** Whether all elements are near those of another tensor. */
+  allclose(other: Tensor, options?: CloseOptions): boolean;
+  allclose(other: Tensor, rtol: Real, atol?: Real, equalNan?: boolean): boolean;
+  /** Whether the tensors have the same shape and elements. */
+  equal(other: Tensor): boolean;
+  /** The tensor with one dimension split into several. */
+  unflatten(dim: Int, sizes: readonly Int[]): Tensor;
+}
+
+const NORM = parseSignature("(p='fro', dim=None, keepdim=False, dtype=None)");
+
+/** Puts these methods on tensors. */
+export function installComposed(): void {
+  const methods: readonly [spelling: string, name: string, run: (...given: never[]) => unknown][] = [
+    ["split", "split", split],
+    ["unique", "unique", unique],
+    ["uniqueConsecutive", "unique_consecutive", uniqueConsecutive],
+    ["allclose", "allclose", allclose],
+    ["equal", "equal", equal],
+  ];
+  for (const [spelling, name, run] of methods) {
+    const call = run as (...given: unknown[]) => unknown;
+    defineMethod(spelling, name, (self, args, kwargs) => call(self, ...args, kwargs));
+  }
+  defineMethod("norm", "norm", (self, args, kwargs) => {
+    const [p, dim, keepdim, dtype] = bind(NORM, "norm", { args, kwargs });
+    return norm(self, p as Real, dim as Int, keepdim as boolean, null, dtype as DTypeLike);
+  });
+  defineMethod("unflatten", "unflatten", (self, args, kwargs) =>
+    callOperator("aten.unflatten", [self, ...args], kwargs),
+  );
+}
