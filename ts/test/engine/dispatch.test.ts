@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { callOperator } from "../../src/engine/dispatch.ts";
-import { init } from "../../src/engine/engine.ts";
+import { init, restart } from "../../src/engine/engine.ts";
 import { FxError } from "../../src/errors.ts";
 import { tuple } from "../../src/graph/args.ts";
 import { complex, device, dtype, Ellipsis, float, layout, memoryFormat } from "../../src/graph/values.ts";
@@ -177,5 +177,19 @@ describe("refusals", () => {
     expect(run("aten.add", [x, 1]).item()).toBe(2.5);
     x.dispose();
     expect(thrown(() => callOperator("aten.add", [x, 1])).kind).toBe("Disposed");
+  });
+});
+
+describe("an engine that is made anew", () => {
+  it("has lost its tensors, which say so, and gives handles to others", () => {
+    const host = tensor([1.5]);
+    const lost = run("aten.add", [tensor([1.5]), 1]);
+    restart();
+    const made = run("aten.add", [host, 1]);
+    for (const use of [() => lost.toArray(), () => callOperator("aten.add", [lost, 1])]) {
+      expect(thrown(use).reason).toBe("the tensor was lost when the engine was made anew");
+    }
+    lost.dispose();
+    expect(made.item()).toBe(2.5);
   });
 });
