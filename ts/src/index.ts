@@ -68,12 +68,6 @@ export { GraphModule, type Root } from "./graph/module.ts";
 export type { FormatOptions } from "./graph/print.ts";
 export { type ImpurityOptions, Node, type Opcode, type ReplaceOptions } from "./graph/node.ts";
 export type { NodeList } from "./graph/nodeList.ts";
-export {
-  createSizeNode,
-  createStorageOffsetNode,
-  createStrideNode,
-  materializeSymints,
-} from "./graph/symints.ts";
 export type { NamedTarget } from "./graph/target.ts";
 export { formatReadable } from "./graph/readable.ts";
 export { legalizeGraph, stableTopologicalSort } from "./graph/topological.ts";

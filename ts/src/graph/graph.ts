@@ -14,7 +14,9 @@ import { EditableGraph } from "./editableGraph.ts";
 import { findProblems } from "./lint.ts";
 import { Node, type Opcode } from "./node.ts";
 import { formatGraph, formatTabular, tabularRows } from "./print.ts";
+import { createSizeNode, createStorageOffsetNode, createStrideNode, materializeSymints } from "./symints.ts";
 import type { NamedTarget } from "./target.ts";
+import type { SymInt } from "./val.ts";
 
 /** How {@link Graph.graphCopy} copies. */
 export interface CopyOptions {
@@ -113,6 +115,35 @@ export class Graph extends EditableGraph {
   /** A graph of its own with the same nodes, names, users and hooks. Meta values are shared, their maps are not. */
   clone(): Graph {
     return cloneInto(new Graph(), this);
+  }
+
+  /** Makes a node for `tensor.size(dim)`, with what is known of it. */
+  createSizeNode(tensor: Node, dim: number): Node {
+    return createSizeNode(this, tensor, dim);
+  }
+
+  /** Makes a node for `tensor.stride(dim)`, with what is known of it. */
+  createStrideNode(tensor: Node, dim: number): Node {
+    return createStrideNode(this, tensor, dim);
+  }
+
+  /** Makes a node for `tensor.storage_offset()`, with what is known of it. */
+  createStorageOffsetNode(tensor: Node): Node {
+    return createStorageOffsetNode(this, tensor);
+  }
+
+  /**
+   * Makes nodes for sizes as they are known now, from the inputs whose sizes their symbols are: an edit that changes the
+   * layout of a tensor later does not change them. Shared parts are computed once, and plain numbers come back as they are.
+   *
+   * @example
+   * ```ts
+   * const { strides } = x.meta.get("val") as TensorMeta;
+   * const nodes = graph.insertingBefore(output, () => graph.materializeSymints(strides));
+   * ```
+   */
+  materializeSymints(values: readonly SymInt[]): (Node | number | bigint)[] {
+    return materializeSymints(this, values);
   }
 
   /**

@@ -27,17 +27,7 @@ export function createStorageOffsetNode(graph: Graph, tensor: Node): Node {
   return node;
 }
 
-/**
- * Makes nodes for sizes as they are known now, from the inputs whose sizes their symbols are: an edit that changes the layout
- * of a tensor later does not change them. Shared parts are computed once. Plain numbers come back as they are:
- * `torch.fx.Graph.materialize_symints`.
- *
- * @example
- * ```ts
- * const meta = x.meta.get("val") as TensorMeta;
- * const [stride] = graph.insertingBefore(output, () => materializeSymints(graph, [meta.strides[0]]));
- * ```
- */
+/** Makes nodes for sizes, of the nodes whose values their symbols are: `torch.fx.Graph.materialize_symints`. */
 export function materializeSymints(graph: Graph, values: readonly SymInt[]): (Node | number | bigint)[] {
   const materializer = new Materializer(graph);
   return values.map((value) => {

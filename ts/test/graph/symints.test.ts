@@ -3,12 +3,6 @@ import { formatExpression } from "../../src/graph/expression.ts";
 import { Graph } from "../../src/graph/graph.ts";
 import { isNode } from "../../src/graph/args.ts";
 import type { Node } from "../../src/graph/node.ts";
-import {
-  createSizeNode,
-  createStorageOffsetNode,
-  createStrideNode,
-  materializeSymints,
-} from "../../src/graph/symints.ts";
 import { SymExpr, type SymInt, TensorMeta, ValSequence } from "../../src/graph/val.ts";
 import { device, LayoutArg } from "../../src/graph/values.ts";
 
@@ -45,10 +39,10 @@ describe("GR-24: sizes, strides and offsets", () => {
   test("of a tensor are nodes with what is known", () => {
     const { graph, x } = example();
     const nodes = [
-      createSizeNode(graph, x, 0),
-      createSizeNode(graph, x, -1),
-      createStrideNode(graph, x, 0),
-      createStorageOffsetNode(graph, x),
+      graph.createSizeNode(x, 0),
+      graph.createSizeNode(x, -1),
+      graph.createStrideNode(x, 0),
+      graph.createStorageOffsetNode(x),
     ];
     expect(nodes.map((it) => [it.target, ...it.args.slice(1), text(it.meta.get("val"))])).toEqual([
       ["torch.ops.aten.sym_size.int", 0, "b"],
@@ -57,7 +51,7 @@ describe("GR-24: sizes, strides and offsets", () => {
       ["torch.ops.aten.sym_storage_offset.default", "a"],
     ]);
     for (const dim of [3, -4, 0.5]) {
-      expect(() => createSizeNode(graph, x, dim)).toThrow(expect.objectContaining({ kind: "IndexOutOfRange" }));
+      expect(() => graph.createSizeNode(x, dim)).toThrow(expect.objectContaining({ kind: "IndexOutOfRange" }));
     }
   });
 
@@ -65,8 +59,8 @@ describe("GR-24: sizes, strides and offsets", () => {
     const graph = new Graph();
     const [x, y] = [graph.placeholder("x"), graph.placeholder("y")];
     x.meta.set("example_value", meta([2], [1]));
-    expect([...createSizeNode(graph, x, 0).meta]).toEqual([["example_value", 2]]);
-    expect([...createStrideNode(graph, y, 5).meta, ...createStorageOffsetNode(graph, y).meta]).toEqual([]);
+    expect([...graph.createSizeNode(x, 0).meta]).toEqual([["example_value", 2]]);
+    expect([...graph.createStrideNode(y, 5).meta, ...graph.createStorageOffsetNode(y).meta]).toEqual([]);
   });
 });
 
@@ -107,10 +101,7 @@ describe("GR-24: symbols are materialized as PyTorch does", () => {
     [[`Min(Integer(3), ${a})`], "sym_min", ["sym_min = sym_min(3, %n): Min(3, a)"]],
   ])("%s", (values, results, lines) => {
     const { graph, x } = example();
-    const made = materializeSymints(
-      graph,
-      values.map((it) => (typeof it === "string" ? new SymExpr(it) : it)),
-    );
+    const made = graph.materializeSymints(values.map((it) => (typeof it === "string" ? new SymExpr(it) : it)));
     expect(made.map((it) => (isNode(it) ? it.name : String(it))).join(" ")).toBe(results);
     const after = [...graph.nodes].slice(2).map((it) => {
       const args = it.formatNode().replace(/.*args = \((.*?),?\), kwargs.*/, "$1");
@@ -126,7 +117,7 @@ describe("GR-24: symbols are materialized as PyTorch does", () => {
     item.meta.set("val", new SymExpr("Symbol('u0', integer=True)"));
     const pair = graph.callFunction("my.pair");
     pair.meta.set("val", new ValSequence("tuple", [1, new SymExpr("Symbol('u1', integer=True)")]));
-    const [u0, u1] = materializeSymints(graph, [
+    const [u0, u1] = graph.materializeSymints([
       new SymExpr("Symbol('u0', integer=True)"),
       new SymExpr("Symbol('u1', integer=True)"),
     ]) as [Node, Node];
@@ -141,6 +132,6 @@ describe("GR-24: symbols are materialized as PyTorch does", () => {
     ["Add()", "ExpressionMalformed"],
     ["Add(", "ExpressionMalformed"],
   ])("or refused: %s", (srepr, kind) => {
-    expect(() => materializeSymints(example().graph, [new SymExpr(srepr)])).toThrow(expect.objectContaining({ kind }));
+    expect(() => example().graph.materializeSymints([new SymExpr(srepr)])).toThrow(expect.objectContaining({ kind }));
   });
 });
