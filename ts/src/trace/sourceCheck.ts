@@ -14,6 +14,7 @@ import { type CheckOptions, type CheckResult, checkFunction, type Found } from "
 import { describeFinding, type Finding, FINDINGS } from "./analysis/findings.ts";
 import { functionSignature } from "./analysis/signature.ts";
 import type { MethodCall } from "./analysis/knowledge.ts";
+import type { FunctionPlace } from "./position.ts";
 import { isProxy, standsForNull, type TracedValue } from "./proxy.ts";
 
 /** What the tracer knows of a function that is about to run. */
@@ -26,6 +27,8 @@ export interface SourceContext {
   readonly isKnown: (part: string) => boolean;
   /** Whether a call of the module becomes one node. */
   readonly isLeaf: (module: Module) => boolean;
+  /** Where the function stands in its file. */
+  readonly locate: () => FunctionPlace | undefined;
 }
 
 /**
@@ -35,7 +38,7 @@ export interface SourceContext {
 export function checkSource(fn: Function, args: readonly unknown[], context: SourceContext): FxError[] {
   if (isUnremarkable(fn)) return [];
   const result = checkFunction(fn, checkOptions(fn, args, context));
-  if (result.findings.length > 0) throw refusal(result.findings, context);
+  if (result.findings.length > 0) throw refusal(fn, result.findings, context);
   return warnings(result, context).filter((warning) => isNew(fn, warning));
 }
 
@@ -149,11 +152,14 @@ function superMethod(module: Module, name: string, from: Function): Function | u
 }
 
 /** One error for all that was found: the first place in its text, the others in its notes. */
-function refusal(findings: readonly Found<Finding>[], context: SourceContext): FxError {
-  const lines = findings.map(({ fn, at }) => `${describeFinding(at)} (${placeOf(fn, at, context)})`);
-  const [first] = findings;
-  const kind = first?.at.kind ?? "test";
-  const { error, help } = FINDINGS[kind];
+function refusal(fn: Function, findings: readonly Found<Finding>[], context: SourceContext): FxError {
+  // A loop that waits for a traced value to become false would never come to an end.
+  const place = findings.some(({ at }) => at.kind === "loop") ? undefined : context.locate();
+  const lines = findings.map((it) => {
+    const file = it.fn === fn ? place?.at(it.at.line, it.at.column) : undefined;
+    return `${describeFinding(it.at)} (${placeOf(it.fn, it.at, context)}${file === undefined ? "" : `, ${file}`})`;
+  });
+  const { error, help } = FINDINGS[findings[0]?.at.kind ?? "test"];
   return fxError(error, lines[0] ?? "", { notes: lines.slice(1), help });
 }
 

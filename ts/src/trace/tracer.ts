@@ -24,6 +24,7 @@ import { isShapeMember, proxyOf, type TracedValue } from "./proxy.ts";
 import { createInputs } from "./inputs.ts";
 import { tracedFunction } from "./parameters.ts";
 import type { ConcreteArgs } from "./placeholder.ts";
+import { type FunctionPlace, Located, locate } from "./position.ts";
 import { checkSource, type SourceContext } from "./sourceCheck.ts";
 import { treeFlatten } from "./pytree.ts";
 import { moduleStack, ROOT_SCOPE, type Scope, stacksAround } from "./scope.ts";
@@ -52,6 +53,16 @@ export interface TracerOptions {
   /** Whether the shapes of parameters are constants, so that control flow may depend on them. */
   readonly paramShapesConstant?: boolean;
 }
+
+/** Ends the run of a function whose place is looked for, at the first use of a module. */
+const LOCATING: ModuleObserver = {
+  callModule() {
+    throw new Located();
+  },
+  getattr() {
+    throw new Located();
+  },
+};
 
 /**
  * Traces modules and functions. Subclasses override what is a leaf, how nodes are made, and so on.
@@ -88,6 +99,8 @@ export class Tracer extends TracerBase implements ModuleObserver {
   /** What a trace added to the root: constants, and the graphs of control flow. */
   readonly added: Set<string> = new Set();
 
+  /** Whether a function only runs to find out where it stands. */
+  #isLocating = false;
   #level: Level;
   #paths: Map<Module, string> = new Map();
   #tensorPaths: Map<Tensor, string> | undefined;
@@ -204,6 +217,7 @@ export class Tracer extends TracerBase implements ModuleObserver {
     name?: string,
     type?: string,
   ): Node {
+    if (this.#isLocating) throw new Located();
     const node = super.createNode(op, target, args, kwargs, name, type);
     const stack = this.recordStackTraces && !isBoundary(op) ? currentStack() : undefined;
     const scope = this.#scope;
@@ -287,8 +301,19 @@ export class Tracer extends TracerBase implements ModuleObserver {
       isRecorded: (kind) => this.#isRecorded(kind),
       isKnown: (part) => this.paramShapesConstant && isShapeMember(part),
       isLeaf: (inner) => this.isLeafModule(inner, this.#paths.get(inner) ?? ""),
+      locate: () => this.#locate(fn, args, module),
     };
     for (const warning of checkSource(fn, args, context)) this.warn(warning);
+  }
+
+  /** Where a function that is refused stands in its file. */
+  #locate(fn: Function, args: readonly unknown[], module: Module | undefined): FunctionPlace | undefined {
+    this.#isLocating = true;
+    try {
+      return observeModules(LOCATING, () => locate(fn, module, args));
+    } finally {
+      this.#isLocating = false;
+    }
   }
 
   /** Notes where every module of the root is; of several paths the first. */

@@ -35,8 +35,9 @@ function sourceOf(fn: Snippet[0]): Function {
 
 /** The line that an error names, in the file: its own, or that of a place in a function whose text is marked. */
 function namesLine(error: FxError, file: string, line: { own: number; file: number }): boolean {
-  const inSource = error.message.includes(`line ${line.own}, column`);
-  return inSource || error.message.includes(`${pathOf(file)}:${line.file}:`);
+  const inFile = error.message.includes(`${pathOf(file)}:${line.file}:`);
+  // Where a function begins is only known of one that uses something that is recorded.
+  return inFile || (error.reason.includes(`line ${line.own}, column`) && !error.reason.includes(pathOf(file)));
 }
 
 describe("there are enough of them", () => {

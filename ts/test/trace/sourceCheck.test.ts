@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { describe, expect, test, vi } from "vitest";
 import { defineFunction } from "../../src/functions/table.ts";
 import { type FxError, FxError as Refusal } from "../../src/errors.ts";
@@ -136,6 +137,26 @@ describe("a trace refuses", () => {
       `"\`if (x)\` asks whether a traced value is true; JavaScript always says yes, and the other branch would be lost (line 2, column 8 of the function)"`,
     );
     expect(error.help).toContain("torch.where");
+  });
+
+  test("and names the line in the file, through source maps", () => {
+    const error = refusal((x: Tensor) => {
+      // A comment, which compiling takes away.
+      const y = relu(x);
+      return y === x;
+    });
+    const [, line] = /sourceCheck\.test\.ts:(\d+):\d+\)/.exec(error.reason) ?? [];
+    const source = readFileSync(new URL(import.meta.url), "utf8").split("\n");
+    expect(source[Number(line) - 1]?.trim()).toBe("return y === x;");
+  });
+
+  test("without running a loop that would not end", () => {
+    const error = refusal((x: Tensor) => {
+      let y = x;
+      while (y) y = x;
+      return y;
+    });
+    expect(error.reason).toContain("`while (y)`");
   });
 
   test("everything that it finds at once", () => {

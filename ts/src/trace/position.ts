@@ -1,0 +1,133 @@
+/**
+ * Where in the user's files a function stands.
+ *
+ * JavaScript does not say where a function was written. V8 does for one that is running: a frame of the stack knows where
+ * its function begins. So a function that is refused anyway is run up to the first thing that a trace would record.
+ *
+ * @module
+ */
+
+/** The part of V8's `CallSite` that is used here. */
+interface CallSite {
+  getFunctionName(): string | null;
+  getFileName(): string | null | undefined;
+  getLineNumber(): number | null;
+  getColumnNumber(): number | null;
+  getEnclosingLineNumber?(): number | null;
+  getEnclosingColumnNumber?(): number | null;
+}
+
+/** What V8 adds to `Error`. */
+interface StackErrors {
+  stackTraceLimit: number;
+  captureStackTrace(holder: object): void;
+  prepareStackTrace?: ((error: Error, sites: readonly CallSite[]) => unknown) | undefined;
+}
+
+/** Ends a run whose only purpose is to find out where a function stands. */
+export class Located extends Error {
+  readonly sites: readonly CallSite[] = currentSites();
+}
+
+/** Where a function begins. */
+export class FunctionPlace {
+  readonly #site: CallSite;
+  readonly #line: number;
+  readonly #column: number;
+
+  constructor(site: CallSite, line: number, column: number) {
+    this.#site = site;
+    this.#line = line;
+    this.#column = column;
+  }
+
+  /** The file, line and column of a place in the function's own text, through the host's source maps. */
+  at(line: number, column: number): string | undefined {
+    const first = line === 1 ? this.#column - 1 : 0;
+    return mapped(this.#site, this.#line + line - 1, first + column);
+  }
+}
+
+/** Runs a function until a trace would record something, and says where the function begins. */
+export function locate(fn: Function, self: unknown, args: readonly unknown[]): FunctionPlace | undefined {
+  try {
+    runToRecord(fn, self, args);
+  } catch (error) {
+    // Whatever else it throws, it is refused for what was found before.
+    if (!(error instanceof Located)) return undefined;
+    const at = error.sites.findIndex((site) => site.getFunctionName() === runToRecord.name);
+    const site = error.sites[at - 1];
+    const [line, column] = [site?.getEnclosingLineNumber?.(), site?.getEnclosingColumnNumber?.()];
+    if (site !== undefined && typeof line === "number" && typeof column === "number")
+      return new FunctionPlace(site, line, column);
+  }
+  return undefined;
+}
+
+function runToRecord(fn: Function, self: unknown, args: readonly unknown[]): void {
+  Reflect.apply(fn, self, args);
+}
+
+/** The frames of the stack; none where the engine is not V8. */
+function currentSites(): readonly CallSite[] {
+  const errors = Error as unknown as Partial<StackErrors>;
+  if (errors.captureStackTrace === undefined) return [];
+  const { prepareStackTrace, stackTraceLimit } = errors;
+  const holder: { stack?: unknown } = {};
+  try {
+    errors.stackTraceLimit = 200;
+    errors.prepareStackTrace = (_, sites) => sites;
+    errors.captureStackTrace(holder);
+    return Array.isArray(holder.stack) ? (holder.stack as CallSite[]) : [];
+  } finally {
+    errors.prepareStackTrace = prepareStackTrace;
+    if (stackTraceLimit !== undefined) errors.stackTraceLimit = stackTraceLimit;
+  }
+}
+
+/** The place in the file that the user wrote. */
+function mapped(site: CallSite, line: number, column: number): string | undefined {
+  const file = site.getFileName();
+  if (file === null || file === undefined) return undefined;
+  return byHost(site, line, column) ?? byNode(file, line, column) ?? `${file}:${line}:${column}`;
+}
+
+/** Development servers and test runners map stacks by a function of their own, which takes any frame. */
+function byHost(site: CallSite, line: number, column: number): string | undefined {
+  const { prepareStackTrace } = Error as unknown as Partial<StackErrors>;
+  if (prepareStackTrace === undefined) return undefined;
+  const moved = new globalThis.Proxy(site, {
+    get(target, key) {
+      if (key === "getLineNumber") return () => line;
+      if (key === "getColumnNumber") return () => column;
+      // What a host prints that has no map for the file.
+      if (key === "toString") return () => `${target.getFileName()}:${line}:${column}`;
+      const member: unknown = Reflect.get(target, key, target);
+      return typeof member === "function" ? (member.bind(target) as unknown) : member;
+    },
+  });
+  try {
+    const text = String(prepareStackTrace(new Error("place"), [moved]));
+    return /(?:\(|\bat (?:async )?)([^()\n]+:\d+:\d+)\)?\s*$/.exec(text)?.[1];
+  } catch {
+    // A host's function may want more of a frame than this has.
+    return undefined;
+  }
+}
+
+/** The part of `node:module` that knows source maps, under `--enable-source-maps`. */
+interface NodeModule {
+  findSourceMap?(file: string): NodeSourceMap | undefined;
+}
+
+interface NodeSourceMap {
+  findEntry(line: number, column: number): { originalSource?: string; originalLine?: number; originalColumn?: number };
+}
+
+function byNode(file: string, line: number, column: number): string | undefined {
+  const { process } = globalThis as { process?: { getBuiltinModule?: (name: string) => NodeModule | undefined } };
+  const map = process?.getBuiltinModule?.("node:module")?.findSourceMap?.(file);
+  const { originalSource, originalLine, originalColumn } = map?.findEntry(line - 1, column - 1) ?? {};
+  if (originalSource === undefined || originalLine === undefined || originalColumn === undefined) return undefined;
+  return `${originalSource}:${originalLine + 1}:${originalColumn + 1}`;
+}
