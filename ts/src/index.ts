@@ -127,6 +127,7 @@ export {
 export { type ModuleParts, remakeModule } from "./save/records.ts";
 export { deepCopy } from "./nn/deepCopy.ts";
 export { Parameter, type ParameterOptions } from "./nn/parameter.ts";
+export { cond, map, scan, whileLoop } from "./trace/controlFlow.ts";
 export { type ConcreteArgs, PH, PHBase } from "./trace/placeholder.ts";
 export {
   type PytreeNodeType,

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { fxError } from "../errors.ts";
 import type { Graph } from "../graph/graph.ts";
 import type { Node } from "../graph/node.ts";
 import type { PytreeSpec } from "./pytree.ts";
@@ -16,6 +17,14 @@ export interface Subgraph {
   readonly lifted: Map<Node, Node>;
   /** The structure of what the function gave. */
   readonly outSpec: PytreeSpec;
+}
+
+/** How a function is called that is traced into a graph of its own. */
+export interface SubgraphCall {
+  /** What it is called with, given the traced values of its inputs. */
+  readonly arguments: (inputs: readonly unknown[]) => readonly unknown[];
+  /** Whether the graph gives one value as it is, and no tuple. */
+  readonly isValue?: boolean;
 }
 
 /** One graph of those that are being recorded, innermost first. */
@@ -53,4 +62,23 @@ export function addPlaceholder(graph: Graph, { name }: Node): Node {
   const last = graph.findNodes({ op: "placeholder" }).at(-1);
   if (last !== undefined) return graph.insertingAfter(last, () => graph.placeholder(name));
   return graph.insertingBefore(undefined, () => graph.placeholder(name));
+}
+
+/**
+ * Gives graphs that are called with the same operands the same inputs: those of their functions, and then what any of them
+ * uses of the graph around, which is returned.
+ */
+export function shareFreeValues(around: Graph, subgraphs: readonly Subgraph[]): Node[] {
+  const free = [...new Set(subgraphs.flatMap(({ lifted }) => [...lifted.keys()]))];
+  for (const { graph, inputs, lifted } of subgraphs) {
+    let last = inputs.at(-1);
+    for (const node of free) {
+      const placeholder = lifted.get(node) ?? addPlaceholder(graph, node);
+      if (last === undefined) graph.first?.prepend(placeholder);
+      else last.append(placeholder);
+      last = placeholder;
+    }
+  }
+  if (free.some((it) => it.graph !== around)) throw fxError("Internal", "an operand is of no graph around");
+  return free;
 }

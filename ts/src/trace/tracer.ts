@@ -29,7 +29,7 @@ import { checkSource, type SourceContext } from "./sourceCheck.ts";
 import { treeFlatten } from "./pytree.ts";
 import { moduleStack, ROOT_SCOPE, type Scope, stacksAround } from "./scope.ts";
 import { currentStack, enter, leave, stackText, traceError, withStacks } from "./stack.ts";
-import { Level, type Subgraph } from "./subgraph.ts";
+import { Level, type Subgraph, type SubgraphCall } from "./subgraph.ts";
 import { TracerBase } from "./tracerBase.ts";
 
 /** What can be traced: a module, or a function. */
@@ -184,22 +184,31 @@ export class Tracer extends TracerBase implements ModuleObserver {
       inputs.finish(this.graph);
       return this.graph;
     };
-    return observeModules(this, () => withStacks(this.recordStackTraces, record));
+    const outer = active;
+    active = this;
+    try {
+      return observeModules(this, () => withStacks(this.recordStackTraces, record));
+    } finally {
+      active = outer;
+    }
   }
 
   /** Traces a function into a graph of its own, in which what it uses of the graphs around are inputs too. */
-  traceSubgraph(fn: (...args: unknown[]) => unknown, names: readonly string[]): Subgraph {
-    const level = new Level(new Graph(), this.#level);
+  traceSubgraph(fn: (...args: unknown[]) => unknown, names: readonly string[], call: SubgraphCall): Subgraph {
+    const outer = this.#level;
+    const level = new Level(new Graph(), outer);
     this.#enter(level);
     try {
       const inputs = names.map((name) => this.createNode("placeholder", name, [], {}));
-      const args = inputs.map((it) => this.proxy(it));
+      const args = call.arguments(inputs.map((it) => this.proxy(it)));
       this.#checkSource(fn, args);
-      const [leaves, outSpec] = treeFlatten(fn(...args));
-      this.createNode("output", "output", [this.createArg(ValueTuple.frozen(leaves))], {});
+      const result = fn(...args);
+      const [leaves, outSpec] = treeFlatten(result);
+      const output = call.isValue === true ? result : ValueTuple.frozen(leaves);
+      this.createNode("output", "output", [this.createArg(output)], {});
       return { graph: level.graph, inputs, lifted: level.lifted, outSpec };
     } finally {
-      this.#enter(level.outer as Level);
+      this.#enter(outer);
     }
   }
 
@@ -340,6 +349,13 @@ export class Tracer extends TracerBase implements ModuleObserver {
     }
     return (this.#tensorPaths = res);
   }
+}
+
+let active: Tracer | undefined;
+
+/** The tracer that traces now. */
+export function activeTracer(): Tracer | undefined {
+  return active;
 }
 
 /** Whether a node stands for what comes in or goes out, which no line of the user's does. */

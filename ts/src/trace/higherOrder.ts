@@ -1,0 +1,154 @@
+/**
+ * What the control flow operators of a graph do: the meaning that the engine gives them too.
+ *
+ * @module
+ */
+import { callOperator } from "../engine/dispatch.ts";
+import { fxError, type FxError } from "../errors.ts";
+import { defineFunction } from "../functions/table.ts";
+import { Module } from "../nn/module.ts";
+import { Tensor } from "../tensor/tensor.ts";
+import { type PytreeSpec, treeFlatten, treeUnflatten } from "./pytree.ts";
+import { isTraced } from "./record.ts";
+import { traceError } from "./stack.ts";
+
+type Call = (...args: unknown[]) => unknown;
+
+/** How often the body of a loop runs at most: a graph must not be able to keep its reader for ever. */
+const MAX_LOOP_STEPS = 2 ** 20;
+
+/** One of two functions. */
+export function runCond(predicate: unknown, onTrue: Call, onFalse: Call, operands: readonly unknown[]): unknown {
+  return truth(predicate, "cond") ? onTrue(...operands) : onFalse(...operands);
+}
+
+/** A loop over carried values. */
+export function runWhileLoop(
+  condition: Call,
+  body: Call,
+  carried: readonly unknown[],
+  additional: readonly unknown[],
+): readonly unknown[] {
+  let values = carried;
+  for (let step = 0; step < MAX_LOOP_STEPS; step++) {
+    if (!truth(condition(...values, ...additional), "while_loop")) return values;
+    const next = body(...values, ...additional);
+    if (!Array.isArray(next) || next.length !== values.length) {
+      const found = Array.isArray(next) ? `${next.length}` : "something else";
+      throw refused("while_loop", `the body carries ${values.length} values and gives ${found}`);
+    }
+    values = next as unknown[];
+  }
+  const what = `the loop did not end after ${MAX_LOOP_STEPS} steps`;
+  throw fxError("LimitExceeded", what, { op: "higher_order.while_loop", help: "look at the condition of the loop" });
+}
+
+/** A function on each slice, the results stacked. */
+export function runMap(fn: Call, xs: unknown, args: readonly unknown[]): unknown {
+  const rows = slicesOf(xs, "map").map((x) => fn(x, ...args));
+  return stacked(rows, "map");
+}
+
+/** A function on each slice and a value that is carried on. */
+export function runScan(combine: Call, init: unknown, xs: unknown): [carry: unknown, outputs: unknown] {
+  let carry = init;
+  const rows = slicesOf(xs, "scan").map((x) => {
+    const result = combine(carry, x);
+    if (!Array.isArray(result) || result.length !== 2) {
+      throw refused("scan", "combine gives no pair of a carried value and an output", "return [carry, y]");
+    }
+    const [next, output] = result as [unknown, unknown];
+    carry = next;
+    return output;
+  });
+  return [carry, stacked(rows, "scan")];
+}
+
+defineFunction(
+  "torch.ops.higher_order.cond",
+  (predicate: unknown, onTrue: unknown, onFalse: unknown, operands: readonly unknown[]) =>
+    runCond(predicate, graphCall(onTrue, "cond"), graphCall(onFalse, "cond"), operands),
+  { signature: "(pred, true_fn, false_fn, operands, /)" },
+);
+
+defineFunction(
+  "torch.ops.higher_order.while_loop",
+  (condition: unknown, body: unknown, carried: readonly unknown[], additional: readonly unknown[] = []) =>
+    runWhileLoop(graphCall(condition, "while_loop"), graphCall(body, "while_loop"), carried, additional),
+  { signature: "(cond_fn, body_fn, carried_inputs, additional_inputs=(), /)" },
+);
+
+defineFunction(
+  "torch.ops.higher_order.map_impl",
+  (body: unknown, xs: readonly unknown[], args: readonly unknown[] = []) => {
+    const call = graphCall(body, "map_impl");
+    return runMap((slices, ...others) => call(...(slices as unknown[]), ...others), xs, args);
+  },
+  { signature: "(f, xs, pos_args=[], /)" },
+);
+
+defineFunction(
+  "torch.ops.higher_order.scan",
+  (combine: unknown, init: readonly unknown[], xs: readonly unknown[], additional: readonly unknown[] = []) => {
+    const call = graphCall(combine, "scan");
+    const step: Call = (carry, x) => {
+      const results = call(...(carry as unknown[]), ...(x as unknown[]), ...additional) as readonly unknown[];
+      return [results.slice(0, init.length), results.slice(init.length)];
+    };
+    const [carry, outputs] = runScan(step, init, xs);
+    return [...(carry as unknown[]), ...(outputs as unknown[])];
+  },
+  { signature: "(combine_fn, init, xs, additional_inputs=(), /)" },
+);
+
+function graphCall(graph: unknown, name: string): Call {
+  if (graph instanceof Module) return (...args) => graph.call(...args);
+  throw refused(name, "one of the operands should be a graph", "a get_attr node of a GraphModule gives one");
+}
+
+function truth(value: unknown, name: string): boolean {
+  if (isTraced(value)) {
+    throw traceError("TraceControlFlow", `the condition of ${name} is traced, and none of the values around it is`, {
+      help: "give the traced values as operands",
+    });
+  }
+  if (typeof value === "boolean") return value;
+  if (Array.isArray(value) && value.length === 1) return truth(value[0], name);
+  if (value instanceof Tensor && value.dtype === "bool" && value.numel() === 1) return Boolean(value.item());
+  const found = value instanceof Tensor ? `a ${value.dtype} tensor of shape [${value.shape.join(", ")}]` : typeof value;
+  throw refused(name, `the predicate should be a bool and is ${found}`, "compare, as in torch.gt(x.sum(), 0)");
+}
+
+/** The container for each step, its tensors sliced along the first dimension. */
+function slicesOf(xs: unknown, name: string): unknown[] {
+  const [leaves, spec] = treeFlatten(xs);
+  const sizes = leaves.map((it) => (it instanceof Tensor ? it.shape[0] : undefined));
+  const [count] = sizes;
+  if (count === undefined || count === 0 || sizes.some((it) => it !== count)) {
+    const found = sizes.map((it) => it ?? "none").join(", ");
+    throw refused(name, `xs should be tensors with equal leading sizes above zero, which are ${found}`);
+  }
+  const at = (index: number): unknown =>
+    treeUnflatten(
+      leaves.map((it) => callOperator("aten.select.int", [it, 0, index])),
+      spec,
+    );
+  return Array.from({ length: count }, (_, index) => at(index));
+}
+
+/** Containers of tensors as one container of the tensors stacked. */
+function stacked(rows: readonly unknown[], name: string): unknown {
+  const flat = rows.map((it) => treeFlatten(it));
+  const [, spec] = flat[0] as [unknown[], PytreeSpec];
+  const other = flat.find(([, it]) => !it.equals(spec));
+  if (other !== undefined) throw refused(name, `one step gives ${spec} and another ${other[1]}`);
+  const columns = Array.from({ length: spec.numLeaves }, (_, column) => flat.map(([leaves]) => leaves[column]));
+  return treeUnflatten(
+    columns.map((column) => callOperator("aten.stack", [column, 0])),
+    spec,
+  );
+}
+
+function refused(name: string, reason: string, help?: string): FxError {
+  return fxError("SchemaMismatch", reason, { op: `higher_order.${name}`, help });
+}
