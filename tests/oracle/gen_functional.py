@@ -597,15 +597,16 @@ def attention():
     attend(query, key, value, **own)
 
 
-for family in (activations, linear_maps, normalisation, pooling, dropouts, embeddings, losses, distances, images, attention):
-    family()
-out.mkdir(parents=True, exist_ok=True)
-lines = [json.dumps(case, separators=(",", ":")) for case in cases]
-(out / "cases.jsonl").write_text("\n".join(lines) + "\n")
-(out / "meta.json").write_text(json.dumps({"torch": torch.__version__.split("+")[0]}) + "\n")
-untested = sorted(
-    name for name in dir(F)
-    if not name.startswith("_") and callable(getattr(F, name)) and name not in {case["fn"] for case in cases}
-    and getattr(getattr(F, name), "__module__", "") not in ("torch._jit_internal", "torch.overrides", "typing")
-)
-print(len(cases), "cases,", sum("error" in case for case in cases), "errors; not called:", " ".join(untested))
+if __name__ == "__main__":
+    for family in (activations, linear_maps, normalisation, pooling, dropouts, embeddings, losses, distances, images, attention):
+        family()
+    out.mkdir(parents=True, exist_ok=True)
+    lines = [json.dumps(case, separators=(",", ":")) for case in cases]
+    (out / "cases.jsonl").write_text("\n".join(lines) + "\n")
+    (out / "meta.json").write_text(json.dumps({"torch": torch.__version__.split("+")[0]}) + "\n")
+    untested = sorted(
+        name for name in dir(F)
+        if not name.startswith("_") and callable(getattr(F, name)) and name not in {case["fn"] for case in cases}
+        and getattr(getattr(F, name), "__module__", "") not in ("torch._jit_internal", "torch.overrides", "typing")
+    )
+    print(len(cases), "cases,", sum("error" in case for case in cases), "errors; not called:", " ".join(untested))

@@ -8,6 +8,7 @@ SOURCES = {
     "graphs": "tests/oracle/gen_graph_cases.py",
     "tensors": "tests/oracle/gen_tensor_cases.py",
     "functional": "tests/oracle/gen_functional.py",
+    "python": "tests/oracle/gen_python.py",
     "opcases": "tests/oracle/gen_opcases.py",
     "overloads": "tests/oracle/gen_overloads.py",
     "indexing": "tests/oracle/gen_indexing.py",

@@ -1,0 +1,48 @@
+/**
+ * Checks that a graph makes while it runs, and PyTorch's functions of sizes.
+ *
+ * @module
+ */
+import { fxError } from "../errors.ts";
+import { truthOf } from "./compare.ts";
+import { float, int, max, min, sum } from "./builtins.ts";
+import { sqrt } from "./math.ts";
+import { defineFunction } from "./table.ts";
+
+/**
+ * Refuses to go on where the condition does not hold: `torch._assert`. Traced, the check becomes part of the graph.
+ *
+ * @example
+ * ```ts
+ * assert(operator.eq(x.size(0), 8), "a batch of 8");
+ * ```
+ */
+export const assert = defineFunction(
+  "torch._assert",
+  (condition: unknown, message: string): null => {
+    if (truthOf(condition)) return null;
+    throw fxError("AssertionFailed", message === "" ? "a check of the graph does not hold" : message);
+  },
+  { signature: "(condition, message)" },
+);
+
+/** A size as an int. */
+export const symInt = defineFunction("torch.sym_int", (a: unknown) => int(a), { signature: "(a)" });
+/** A size as a float. */
+export const symFloat = defineFunction("torch.sym_float", (a: unknown) => float(a), { signature: "(a)" });
+/** Whether a condition does not hold. */
+export const symNot = defineFunction("torch.sym_not", (a: unknown) => !truthOf(a), { signature: "(a)" });
+/** The greater of two sizes. */
+export const symMax = defineFunction("torch.sym_max", (a: unknown, b: unknown) => max(a, b), { signature: "(a, b)" });
+/** The lesser of two sizes. */
+export const symMin = defineFunction("torch.sym_min", (a: unknown, b: unknown) => min(a, b), { signature: "(a, b)" });
+/** The sum of sizes. */
+export const symSum = defineFunction("torch.sym_sum", (args: readonly unknown[]) => sum(args), { signature: "(args)" });
+/** One of two values, as a condition says. */
+export const symIte = defineFunction(
+  "torch.sym_ite",
+  (condition: unknown, then: unknown, otherwise: unknown) => (truthOf(condition) ? then : otherwise),
+  { signature: "(b, t, f)" },
+);
+/** The square root of a size. */
+export const symSqrt = defineFunction("torch._sym_sqrt", (a: unknown) => sqrt(a as number), { signature: "(a)" });
