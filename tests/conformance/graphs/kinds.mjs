@@ -8,6 +8,7 @@ import { checkDce } from "./dce.mjs";
 import { checkEditScript } from "./editScript.mjs";
 import { checkLint } from "./lint.mjs";
 import { checkNamespace } from "./namespace.mjs";
+import { checkNormalize } from "./normalize.mjs";
 import { checkTopo } from "./topo.mjs";
 
 /**
@@ -22,6 +23,7 @@ export const KINDS = {
   codegen: checkCode,
   symbolic_trace: checkCode,
   dce: checkDce,
+  normalize: checkNormalize,
 };
 
 /**

@@ -25,6 +25,8 @@ export interface InitOptions {
 
 let loading: Promise<void> | undefined;
 let loaded = false;
+/** What waits until the engine is loaded, in order. */
+let waiting: (() => void)[] = [];
 /** How often the engine was made anew. */
 let restarts = 0;
 
@@ -39,10 +41,12 @@ let restarts = 0;
  * ```
  */
 export function init(options: InitOptions = {}): Promise<void> {
-  loading ??= load(options).catch((error: unknown) => {
-    loading = undefined;
-    throw error;
-  });
+  loading ??= load(options)
+    .then(doWaiting)
+    .catch((error: unknown) => {
+      loading = undefined;
+      throw error;
+    });
   return loading;
 }
 
@@ -53,6 +57,24 @@ export function initSync(wasm: BufferSource | WebAssembly.Module): void {
   glue.initSync({ module: wasm });
   loaded = true;
   loading = Promise.resolve();
+  doWaiting();
+}
+
+/** Whether the engine is loaded. */
+export function isLoaded(): boolean {
+  return loaded;
+}
+
+/** Does `work` as soon as the engine is loaded, after what was given here before. */
+export function whenLoaded(work: () => void): void {
+  waiting.push(work);
+  if (loaded) doWaiting();
+}
+
+function doWaiting(): void {
+  const works = waiting;
+  waiting = [];
+  for (const work of works) work();
 }
 
 /** Makes the engine anew, with empty memory. Tensors and programs that it held are lost, and say so when they are used. */

@@ -45,9 +45,11 @@ export function normalizeFunction(
   options: NormalizeOptions = {},
 ): NormalizedArguments | undefined {
   const name = targetOf(target);
-  const signature = signatureOf(name);
-  if (signature !== undefined) return normalized(parseSignature(signature), name, call, options);
   const schemas = schemasOfFunction(name);
+  const signature = signatureOf(name);
+  if (schemas.length === 0) {
+    return signature === undefined ? undefined : normalized(parseSignature(signature), name, call, options);
+  }
   const matching = schemas.filter((it) => isBindable(it.parameters, name, call));
   const [only] = matching;
   if (only === undefined) return undefined;
@@ -121,8 +123,16 @@ const PLACES: readonly (readonly [prefix: string, operators: string])[] = [
   ["torch.", ""],
 ];
 
+/** Functions that PyTorch writes in Python, though there is an operator of the same name. */
+const IN_PYTHON: ReadonlySet<string> = new Set(
+  ["block_diag", "broadcast_tensors", "cartesian_prod", "cdist", "chain_matmul", "einsum", "meshgrid", "norm"]
+    .concat("split", "tensordot", "unique_consecutive")
+    .map((name) => `torch.${name}`),
+);
+
 /** The overloads that a function stands for: all of an operator, or the one that is named. */
 function schemasOfFunction(target: string): readonly OperatorSchema[] {
+  if (IN_PYTHON.has(target)) return [];
   const place = PLACES.find(([prefix]) => target.startsWith(prefix));
   if (place === undefined) return [];
   const [operator = "", overload] = target.slice(place[0].length).split(".");

@@ -13,6 +13,7 @@ import { lastUses } from "../graph/lastUse.ts";
 import type { GraphModule } from "../graph/module.ts";
 import type { Node } from "../graph/node.ts";
 import { Dict, List, Slice, Tuple, ValueTuple } from "../graph/values.ts";
+import { isBuiltinModule } from "../nn/builtin.ts";
 import { Module } from "../nn/module.ts";
 import { findAttributeValue } from "./attribute.ts";
 import { Ownership } from "./ownership.ts";
@@ -193,7 +194,8 @@ export class Interpreter {
         help: "a call_module node needs a module at its path; get_attr reads a tensor",
       });
     }
-    return module.call(...joinArguments({ args, kwargs }));
+    // The options of a module of the user's have the names that the trace saw.
+    return module.call(...joinArguments({ args, kwargs }, !isBuiltinModule(module)));
   }
 
   /** Gives the result. */

@@ -35,7 +35,7 @@ describe("numbers", () => {
   });
 });
 
-describe("containers", () => {
+describe("GR-04: containers", () => {
   test("become lists, tuples, dicts and slices, at any depth", () => {
     const frozen = freezeArg([tuple(1, [2]), { a: [3] }, new Map([["b", slice(1)]])]);
     expect(frozen).toBeInstanceOf(List);
@@ -133,7 +133,7 @@ test("values of the wrong name are refused with the names that there are", () =>
   }
 });
 
-test("mapArg replaces nodes, and mapAggregate every leaf, wherever they stand", () => {
+test("GR-22: mapArg replaces nodes, and mapAggregate every leaf, wherever they stand", () => {
   const graph = new Graph();
   const [x, y] = [graph.placeholder("x"), graph.placeholder("y")];
   const arg = freezeArg([x, tuple(x, 1), { k: x }, slice(x, null, 2)]);

@@ -73,7 +73,7 @@ describe("CG-02, CG-03: expressions", () => {
           ]),
         ),
     ],
-    ["my_f(1, { a: 1 }, {})", (g) => g.callFunction("my.f", [1, { a: 1 }])],
+    ["my_f(1, { a: 1 })", (g) => g.callFunction("my.f", [1, { a: 1 }])],
     ["my_f({ a: 1 }, 2)", (g) => g.callFunction("my.f", [{ a: 1 }, 2])],
   ])("%s", (wanted, make) => {
     expect(expressionOf(make)).toBe(wanted);
@@ -84,10 +84,14 @@ describe("CG-02, CG-03: expressions", () => {
       graph.getAttr("a.b.c");
       graph.getAttr("constructor");
       graph.getAttr("not.there");
+      graph.callModule("a", [], { my_key: 1 });
+      graph.callModule("other", [], { my_key: 1 });
     }, own);
     expect(source).toContain('= this.a["b.c"];');
     expect(source).toContain('= this.getSubmodule("constructor");');
     expect(source).toContain("= this.not.there;");
+    expect(source).toContain("= this.a.forward({ my_key: 1 });");
+    expect(source).toContain("= this.other.forward({ myKey: 1 });");
   });
 });
 

@@ -6,7 +6,16 @@ import { graphCases } from "../../../tests/conformance/graphs.mjs";
 import { DIFFERENCES } from "../../../tests/conformance/graphs/kinds.mjs";
 
 /** How many cases of each kind there are, so that none is lost. */
-const COUNTS = { edit_script: 120, namespace: 55, lint: 17, topo: 82, codegen: 10, symbolic_trace: 83, dce: 88 };
+const COUNTS = {
+  edit_script: 120,
+  namespace: 55,
+  lint: 17,
+  topo: 82,
+  codegen: 10,
+  symbolic_trace: 83,
+  dce: 88,
+  normalize: 41,
+};
 
 const dir = fileURLToPath(new URL("../../../tests/fixtures/graphs", import.meta.url));
 const results: Result[] = [];

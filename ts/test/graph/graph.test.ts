@@ -22,8 +22,8 @@ function three(): { graph: Graph; a: Node; b: Node; c: Node } {
   return { graph, a: graph.placeholder("a"), b: graph.placeholder("b"), c: graph.placeholder("c") };
 }
 
-describe("the insertion point", () => {
-  test("is the end, even after an output", () => {
+describe("GR-17: the insertion point", () => {
+  test("GR-18: is the end, even after an output", () => {
     const { graph, a } = three();
     graph.output(a);
     graph.callFunction("torch.neg", [a]);
@@ -86,7 +86,7 @@ describe("the insertion point", () => {
   });
 });
 
-describe("arguments", () => {
+describe("GR-09: arguments", () => {
   test("are nodes of this graph that are still there, or nothing changes", () => {
     const graph = new Graph();
     const x = graph.placeholder("x");
@@ -149,7 +149,7 @@ describe("arguments", () => {
 });
 
 describe("replaceAllUsesWith", () => {
-  test("gives the meta over on request, to a node without meta", () => {
+  test("GR-12: gives the meta over on request, to a node without meta", () => {
     const graph = new Graph();
     const x = graph.placeholder("x");
     const [old, replacement] = [graph.callFunction("f", [x]), graph.callFunction("g", [x])];
@@ -160,7 +160,7 @@ describe("replaceAllUsesWith", () => {
     expect(() => old.replaceAllUsesWith(replacement, { propagateMeta: true })).toThrow(refused("GraphArgument"));
   });
 
-  test("asks the filter about every user, and changes nothing when it throws", () => {
+  test("GR-10, GR-11: asks the filter about every user, and changes nothing when it throws", () => {
     const graph = new Graph();
     const x = graph.placeholder("x");
     const users = [0, 1, 2].map(() => graph.callFunction("f", [x]));
@@ -176,7 +176,7 @@ describe("replaceAllUsesWith", () => {
   });
 });
 
-describe("copies", () => {
+describe("GR-21: copies", () => {
   test("of a node keep type and notes, and map its arguments", () => {
     const source = new Graph();
     const node = source.callFunction("f", [source.placeholder("x")], {}, "int");
@@ -216,7 +216,7 @@ describe("copies", () => {
   });
 });
 
-describe("names", () => {
+describe("NM-10: names", () => {
   test("are given exactly by assignment, and freely by rename", () => {
     const graph = new Graph();
     const [x, y] = [graph.placeholder("x"), graph.placeholder("y")];
@@ -281,7 +281,7 @@ describe("GR-19: nodes are found by opcode and target", () => {
     expect(performance.now() - start).toBeLessThan(1000);
   });
 
-  test("and the output among them is the last", () => {
+  test("GR-15: and the output among them is the last", () => {
     const graph = new Graph();
     const x = graph.placeholder("x");
     expect(graph.outputNode()).toBe(undefined);
@@ -427,7 +427,7 @@ test("the version grows with every edit, and what was found about uses is found 
   }
 });
 
-test("erasing says who still uses the node", () => {
+test("GR-13: erasing says who still uses the node", () => {
   const graph = new Graph();
   const x = graph.placeholder("x");
   graph.callFunction("torch.neg", [x]);
@@ -437,7 +437,7 @@ test("erasing says who still uses the node", () => {
   );
 });
 
-test("an erased node keeps its name and gives up the rest", () => {
+test("GR-13: an erased node keeps its name and gives up the rest", () => {
   const graph = new Graph();
   const x = graph.placeholder("x");
   const neg = graph.callFunction("torch.neg", [x], { dim: x });
@@ -447,7 +447,7 @@ test("an erased node keeps its name and gives up the rest", () => {
   expect(() => (neg.args = [x])).toThrow(refused("NodeForeign"));
 });
 
-test("what is not an opcode, a target or a list of arguments is refused", () => {
+test("GR-01, GR-03: what is not an opcode, a target or a list of arguments is refused", () => {
   const graph = new Graph();
   expect(() => graph.createNode("call" as Opcode, "f")).toThrow(refused("GraphArgument"));
   expect(() => graph.createNode("root" as Opcode, "f")).toThrow(refused("GraphArgument"));

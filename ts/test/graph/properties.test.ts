@@ -134,7 +134,7 @@ describe("after any sequence of edits", () => {
   });
 });
 
-describe("a walk", () => {
+describe("GR-14: a walk", () => {
   test("visits a node that was inserted after the current one, and not one before it", () => {
     const { graph } = chain();
     const names = walked(graph, (node) => {

@@ -7,6 +7,7 @@ import { DTYPES } from "../../bindings/dtypes.ts";
 import { isMember } from "../../functions/methods.ts";
 import { camelCase } from "../../functions/naming.ts";
 import { isVerbatim } from "../../functions/table.ts";
+import { isBuiltinModule } from "../../nn/builtin.ts";
 import type { Module } from "../../nn/module.ts";
 import { isInt, isNode, type Arg, type Kwargs } from "../args.ts";
 import type { Node } from "../node.ts";
@@ -69,8 +70,6 @@ export function writeArguments(args: readonly Arg[], kwargs: Kwargs, scope: Scop
   // Names that only their spelling tells apart keep PyTorch's.
   const isDistinct = new Set(spelled.map(([name]) => name)).size === entries.length;
   if (entries.length > 0) written.push(writeObject(isDistinct ? spelled : entries, scope));
-  // An object at the end would be taken for options.
-  else if (args.at(-1) instanceof Dict) written.push("{}");
   return written.join(", ");
 }
 
@@ -104,7 +103,10 @@ export function writeMethodCall({ target, args, kwargs }: Node, scope: Scope): s
 
 /** A call of the module at a path. */
 export function writeModuleCall({ target, args, kwargs }: Node, scope: Scope): string {
-  return `${writePath(target, "getSubmodule", scope)}.forward(${writeArguments(args, kwargs, scope)})`;
+  const attribute = scope.owner?.findAttribute(target);
+  // A module of the user's is called with the names that it was traced with, as the interpreter does.
+  const isVerbatimCall = attribute?.kind === "module" && !isBuiltinModule(attribute.module);
+  return `${writePath(target, "getSubmodule", scope)}.forward(${writeArguments(args, kwargs, scope, isVerbatimCall)})`;
 }
 
 /** The attribute at a path. */
