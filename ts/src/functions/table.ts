@@ -35,6 +35,8 @@ interface Entry {
 }
 
 const table = new Map<string, Entry>();
+/** The names of the functions, without what qualifies them. */
+const names = new Set<string>();
 
 /**
  * Puts a function into the table and gives it back as one that records itself.
@@ -81,6 +83,7 @@ function enroll(
   };
   const entry = { call, recording, signature, verbatim, takesOptions };
   table.set(target, entry);
+  names.add(target.slice(target.lastIndexOf(".") + 1));
   return entry;
 }
 
@@ -105,9 +108,7 @@ export function isVerbatim(target: string): boolean {
 
 /** Whether some function has this name, in either spelling, whatever it is qualified with. */
 export function hasFunctionNamed(name: string): boolean {
-  const ending = `.${pythonName(name)}`;
-  for (const target of table.keys()) if (target.endsWith(ending) || target === name) return true;
-  return false;
+  return names.has(pythonName(name)) || names.has(name);
 }
 
 /** Python's parameter list of a function, where it is known. */

@@ -9,7 +9,7 @@
  *
  * @module
  */
-import { type AnyNode, type Options, parse, type Token } from "acorn";
+import { type AnyNode, type Options, parse, type Program, type Token } from "acorn";
 import MagicString, { type SourceMap } from "magic-string";
 import { boundNames } from "../trace/analysis/scope.ts";
 import { bare, children, isFunction, isNullish, keyName } from "../trace/analysis/syntax.ts";
@@ -83,9 +83,12 @@ export function rewrite(code: string, options: RewriteOptions = {}): Rewritten |
   return { code: rewriter.text.toString(), map };
 }
 
-function parsed(code: string, common: Options, tokens: Token[]): { program: AnyNode; isModule: boolean } {
+function parsed(code: string, common: Options, tokens: Token[]): { program: Program; isModule: boolean } {
   try {
-    return { program: parse(code, { ...common, sourceType: "module" }), isModule: true };
+    const program = parse(code, { ...common, sourceType: "module" });
+    // A file without imports and exports may be of either kind; what CommonJS uses tells.
+    const isModule = program.body.some((it) => DECLARES_MODULE.test(it.type)) || !COMMON_JS.test(code);
+    return { program, isModule };
   } catch (error) {
     tokens.length = 0;
     try {
@@ -96,6 +99,10 @@ function parsed(code: string, common: Options, tokens: Token[]): { program: AnyN
     }
   }
 }
+
+const DECLARES_MODULE = /^(Import|Export)/;
+
+const COMMON_JS = /\brequire\s*\(|\bmodule\.exports\b|\bexports\.\w/;
 
 /** It goes on the line of the first statement, so that no line moves. */
 function header(name: string, isModule: boolean): string {
@@ -108,14 +115,14 @@ class Rewriter {
   readonly text: MagicString;
   readonly runtime: string;
   readonly #code: string;
-  readonly #program: AnyNode;
+  readonly #program: Program;
   readonly #tokens: readonly Token[];
   readonly #operators: boolean;
   readonly #declared: ReadonlySet<string>;
   /** Where statements begin that are expressions. */
   readonly #statements = new Set<number>();
 
-  constructor(code: string, program: AnyNode, tokens: readonly Token[], operators: boolean) {
+  constructor(code: string, program: Program, tokens: readonly Token[], operators: boolean) {
     this.text = new MagicString(code);
     this.#code = code;
     this.#program = program;
@@ -129,8 +136,7 @@ class Rewriter {
 
   /** Where the import of the calls goes: behind the directives, which must come first. */
   afterDirectives(): number {
-    const body = "body" in this.#program && Array.isArray(this.#program.body) ? (this.#program.body as AnyNode[]) : [];
-    const first = body.find((it) => !("directive" in it));
+    const first = this.#program.body.find((it) => !("directive" in it));
     return first?.start ?? this.#code.length;
   }
 

@@ -148,6 +148,12 @@ describe("the import", () => {
     );
   });
 
+  it("is a require in a file of CommonJS", () => {
+    expect(rewrite('"use strict"; const a = require("tracefx"); exports.b = a || 1;')?.code).toBe(
+      `"use strict"; const { __tracefx } = require("${RUNTIME}"); const a = require("tracefx"); exports.b = __tracefx.$test(a, "||") || 1;`,
+    );
+  });
+
   it("is a require in a script", () => {
     expect(rewrite("with (a) { if (b) c; }")?.code).toBe(
       `const { __tracefx } = require("${RUNTIME}"); with (a) { if (__tracefx.$test(b, "if")) c; }`,

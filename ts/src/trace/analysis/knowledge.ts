@@ -45,7 +45,7 @@ export interface UncheckedCall {
 }
 
 /** How deep a path into the module is followed. */
-const DEPTH = 6;
+const DEPTH = 4;
 
 /** The knowledge of one walk. */
 export abstract class Knowledge implements CallWalk, Clock {
@@ -54,6 +54,7 @@ export abstract class Knowledge implements CallWalk, Clock {
   readonly unchecked = new Map<string, UncheckedCall>();
   readonly calls = new Map<string, MethodCall>();
   readonly sources: Source[] = [];
+  readonly #bits = new Map<string, Sources>();
   protected readonly text: string;
   protected readonly scopes = new Map<Syntax, Scope>();
   protected readonly functions = new Map<Syntax, FunctionShape>();
@@ -70,14 +71,14 @@ export abstract class Knowledge implements CallWalk, Clock {
 
   /** The sources with a source for it, which is made if need be. */
   sourceOf(source: Source): Sources {
-    const name = source.kind === "parameter" ? source.name : source.path.join(".");
-    const known = this.sources.findIndex(
-      (it) => it.kind === source.kind && (it.kind === "parameter" ? it.name : it.path.join(".")) === name,
-    );
-    if (known >= 0) return 1n << BigInt(known);
+    const key = `${source.kind} ${source.kind === "parameter" ? source.name : source.path.join(".")}`;
+    const known = this.#bits.get(key);
+    if (known !== undefined) return known;
+    const bit = 1n << BigInt(this.sources.length);
+    this.#bits.set(key, bit);
     this.sources.push(source);
     this.changes += 1;
-    return 1n << BigInt(this.sources.length - 1);
+    return bit;
   }
 
   /** The function that a node writes, as a value that is walked from now on. */

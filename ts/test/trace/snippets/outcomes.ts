@@ -64,10 +64,10 @@ const PACKAGE = { Module, Parameter, Proxy, TraceError, tensor };
 /** Loads a file as Node does, after the build plugin where that is asked for. */
 export function loadFile(name: string, plugin?: { readonly operators: boolean }): Record<string, Snippet> {
   const path = pathOf(name);
-  const source = readFileSync(path, "utf8");
-  // The function around a CommonJS file, which Node adds too; its text counts as part of the first line.
-  const wrapped = `(function (module, exports, require) {${source}\n})`;
-  const code = plugin === undefined ? wrapped : (rewriteFile(source, plugin) ?? wrapped);
+  const written = readFileSync(path, "utf8");
+  const source = plugin === undefined ? written : (rewrite(written, plugin)?.code ?? written);
+  // The function around a CommonJS file, which Node adds too.
+  const code = `(function (module, exports, require) {${source}\n})`;
   const module = { exports: {} };
   const require = (id: string): unknown => {
     if (id === "tracefx") return PACKAGE;
@@ -79,16 +79,6 @@ export function loadFile(name: string, plugin?: { readonly operators: boolean })
   const run: unknown = runInThisContext(code, { filename: path });
   (run as (...args: unknown[]) => void)(module, module.exports, require);
   return module.exports;
-}
-
-function rewriteFile(source: string, plugin: { readonly operators: boolean }): string | undefined {
-  const code = rewrite(source, plugin)?.code;
-  // The file is no module, which the plugin cannot know of a file without imports and exports.
-  const required = code?.replace(
-    'import { __tracefx } from "tracefx/checked";',
-    'const { __tracefx } = require("tracefx/checked");',
-  );
-  return required === undefined ? undefined : `(function (module, exports, require) {${required}\n})`;
 }
 
 /** Where a file of snippets is. */
