@@ -263,7 +263,27 @@ def names():
     case("fill_diagonal_.default", torch.zeros(3, 2, 3), 2)
 
 
-for record in (random, ctc, packed, names):
+def special():
+    for dtype in (torch.float32, torch.float64):
+        x = torch.tensor([-40.0, -3.7, -1.0, -0.3, 0.0, 1e-3, 0.4, 1.0, 7.5, 29.9, 30.1, 80.0, math.inf, math.nan], dtype=dtype)
+        for name in "i0 special_i0e special_i1 special_i1e special_ndtr special_log_ndtr special_entr".split():
+            case(f"{name}.default", x)
+        case("special_erfcx.default", x[2:])
+        case("special_ndtri.default", torch.tensor([0.0, 1e-30, 1e-7, 0.02, 0.3, 0.5, 0.7, 0.999, 1.0, -1.0], dtype=dtype))
+        case("special_zeta.default", torch.tensor([1.0, 1.5, 3.0, 20.0, 0.5], dtype=dtype), torch.tensor([[0.3], [5.0], [-2.0]], dtype=dtype))
+        case("special_zeta.self_scalar", 3.0, torch.tensor([0.1, 2.0], dtype=dtype))
+        case("special_xlog1py.default", torch.tensor([0.0, 1.0, 2.0], dtype=dtype), torch.tensor([-1.0, -0.5, math.nan], dtype=dtype))
+    case("special_i0.default", torch.arange(3))
+    case("special_polygamma.default", 2, torch.tensor([0.5, 3.0]))
+    case("special_multigammaln.default", torch.tensor([2.5, 3.0]), 3)
+    case("special_gammainc.default", torch.tensor([0.5, 3.0, 50.0]), torch.tensor([2.0, 1.0, 60.0]))
+    case("special_gammaincc.default", torch.tensor([0.5, 3.0, 50.0]), torch.tensor([2.0, 1.0, 60.0]))
+    case("polygamma_.default", torch.tensor([0.5, 3.0]), 2)
+    case("ldexp_.default", torch.tensor([0.5, 3.0]), torch.tensor([2, -1]))
+    case("polygamma.default", -1, torch.tensor([0.5]))
+
+
+for record in (random, ctc, packed, names, special):
     cases.clear()
     tensors.clear()
     torch.manual_seed(0)

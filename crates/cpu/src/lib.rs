@@ -15,6 +15,7 @@
 
 mod activation;
 mod attention;
+mod bessel;
 mod binary;
 mod class_loss;
 mod compare;
@@ -26,6 +27,8 @@ mod ctc;
 mod dense;
 mod element;
 mod embedding_bag;
+mod gamma;
+mod gauss;
 mod grid;
 mod index;
 mod introsort;
@@ -56,6 +59,7 @@ mod softmax;
 mod sort;
 mod special;
 mod split;
+mod statistics;
 mod strided;
 mod ternary;
 mod turn;
@@ -72,6 +76,7 @@ use tracefx_exec::{Kernel, Kernels};
 const TABLES: &[&[(&str, Kernel)]] = &[
     activation::KERNELS,
     attention::KERNELS,
+    bessel::KERNELS,
     binary::KERNELS,
     class_loss::KERNELS,
     compare::KERNELS,
@@ -81,6 +86,8 @@ const TABLES: &[&[(&str, Kernel)]] = &[
     create::KERNELS,
     ctc::KERNELS,
     embedding_bag::KERNELS,
+    gamma::KERNELS,
+    gauss::KERNELS,
     grid::KERNELS,
     index::KERNELS,
     join::KERNELS,
@@ -104,7 +111,9 @@ const TABLES: &[&[(&str, Kernel)]] = &[
     search::KERNELS,
     softmax::KERNELS,
     sort::KERNELS,
+    special::KERNELS,
     split::KERNELS,
+    statistics::KERNELS,
     ternary::KERNELS,
     turn::KERNELS,
     unary::KERNELS,

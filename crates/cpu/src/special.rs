@@ -2,6 +2,41 @@
 
 #![allow(clippy::excessive_precision, reason = "coefficients stand as their source gives them")]
 
+use crate::map::{Source, map1, map2};
+use crate::unary::refuse;
+use tracefx_core::{DType, DTypeKind, Result, Tensor};
+use tracefx_exec::Kernel;
+use tracefx_ops::Args;
+
+/// The kernels of this family.
+pub(crate) const KERNELS: &[(&str, Kernel)] = &[("aten.frexp.Tensor", Kernel::Fill(frexp))];
+
+/// Fills a result with a function of one number that is computed in float64 whatever the dtype.
+pub(crate) fn in_float64(args: &Args<'_, Tensor>, index: usize, outs: &[Tensor], f: impl Fn(f64) -> f64) -> Result<()> {
+    let dtype = outs[0].dtype();
+    if dtype.kind() != DTypeKind::Float {
+        return Err(refuse(args, dtype));
+    }
+    // Called through a pointer, for the walk shall not be compiled again for each function.
+    let f: &dyn Fn(f64) -> f64 = &f;
+    map1::<f64, f64>(&Source::of(args, index, dtype)?, &outs[0], f)
+}
+
+/// As [`in_float64`], of the first two arguments.
+pub(crate) fn in_float64_of_two(args: &Args<'_, Tensor>, outs: &[Tensor], f: fn(f64, f64) -> f64) -> Result<()> {
+    let dtype = outs[0].dtype();
+    if dtype.kind() != DTypeKind::Float {
+        return Err(refuse(args, dtype));
+    }
+    map2::<f64, f64>(&Source::of(args, 0, dtype)?, &Source::of(args, 1, dtype)?, &outs[0], f)
+}
+
+fn frexp(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
+    let this = Source::of(args, 0, DType::Float64)?;
+    map1::<f64, f64>(&this, &outs[0], |it| libm::frexp(it).0)?;
+    map1::<f64, f64>(&this, &outs[1], |it| if it.is_finite() { f64::from(libm::frexp(it).1) } else { 0.0 })
+}
+
 /// Functions beyond those of `f32` and `f64` themselves.
 pub(crate) trait Special: Sized {
     fn erf(self) -> Self;

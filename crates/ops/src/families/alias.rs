@@ -64,4 +64,9 @@ pub(crate) const OPS: &[OpDef] = &[
     alias!("aten::special_xlogy(Tensor self, Tensor other) -> Tensor", "aten.xlogy.Tensor", "`x * log(y)`, zero where `x` is."),
     alias!("aten::special_xlogy.self_scalar(Scalar self, Tensor other) -> Tensor", "aten.xlogy.Scalar_Self", "`x * log(y)`, zero where `x` is."),
     alias!("aten::special_xlogy.other_scalar(Tensor self, Scalar other) -> Tensor", "aten.xlogy.Scalar_Other", "`x * log(y)`, zero where `x` is."),
+    alias!("aten::special_polygamma(int n, Tensor self) -> Tensor", "aten.polygamma.default", "A derivative of the digamma function."),
+    alias!("aten::special_multigammaln(Tensor self, int p) -> Tensor", "aten.mvlgamma.default", "The logarithm of the multivariate gamma function."),
+    alias!("aten::special_i0(Tensor self) -> Tensor", "aten.i0.default", "The modified Bessel function of the first kind, of order zero."),
+    alias!("aten::special_gammainc(Tensor self, Tensor other) -> Tensor", "aten.igamma.default", "The lower incomplete gamma function, regularised."),
+    alias!("aten::special_gammaincc(Tensor self, Tensor other) -> Tensor", "aten.igammac.default", "The upper incomplete gamma function, regularised."),
 ];

@@ -51,7 +51,9 @@ mod shuffle;
 mod slice;
 mod softmax;
 mod sort;
+mod special;
 mod split;
+mod statistics;
 mod ternary;
 mod turn;
 mod unary;
@@ -116,7 +118,9 @@ pub(crate) const ALL: &[&[OpDef]] = &[
     slice::OPS,
     softmax::OPS,
     sort::OPS,
+    special::OPS,
     split::OPS,
+    statistics::OPS,
     ternary::OPS,
     turn::OPS,
     unary::OPS,

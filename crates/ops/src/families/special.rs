@@ -1,0 +1,91 @@
+//! Special functions: of Bessel, of gamma and zeta, and of the normal distribution.
+
+use crate::elementwise::{laid_out, promoting_to_float, to_float};
+use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value};
+use tracefx_core::{Code, DType, DTypeKind, Diagnostic, Result};
+use tracefx_ir::TensorMeta;
+
+/// The rows of this family.
+#[rustfmt::skip]
+pub(crate) const OPS: &[OpDef] = &[
+    unary("aten::i0(Tensor self) -> Tensor").doc("The modified Bessel function of the first kind, of order zero."),
+    unary("aten::special_i0e(Tensor self) -> Tensor").doc("`i0`, times `exp(-abs(x))`."),
+    unary("aten::special_i1(Tensor self) -> Tensor").doc("The modified Bessel function of the first kind, of order one."),
+    unary("aten::special_i1e(Tensor self) -> Tensor").doc("`i1`, times `exp(-abs(x))`."),
+    unary("aten::special_ndtr(Tensor self) -> Tensor").doc("The part of a normal distribution below each number."),
+    unary("aten::special_ndtri(Tensor self) -> Tensor").doc("The number below which this part of a normal distribution lies."),
+    unary("aten::special_log_ndtr(Tensor self) -> Tensor").doc("The logarithm of the part of a normal distribution below each number."),
+    unary("aten::special_erfcx(Tensor self) -> Tensor").doc("`exp(x * x) * erfc(x)`."),
+    unary("aten::special_entr(Tensor self) -> Tensor").doc("`-x * log(x)`: what each probability adds to an entropy."),
+    binary("aten::igamma(Tensor self, Tensor other) -> Tensor").doc("The lower incomplete gamma function, regularised."),
+    binary("aten::igammac(Tensor self, Tensor other) -> Tensor").doc("The upper incomplete gamma function, regularised."),
+    binary("aten::special_zeta(Tensor self, Tensor other) -> Tensor").doc("The Hurwitz zeta function."),
+    binary("aten::special_zeta.other_scalar(Tensor self, Scalar other) -> Tensor").doc("The Hurwitz zeta function."),
+    binary("aten::special_zeta.self_scalar(Scalar self, Tensor other) -> Tensor").doc("The Hurwitz zeta function."),
+    binary("aten::special_xlog1py(Tensor self, Tensor other) -> Tensor").doc("`x * log1p(y)`, zero where `x` is."),
+    binary("aten::special_xlog1py.other_scalar(Tensor self, Scalar other) -> Tensor").doc("`x * log1p(y)`, zero where `x` is."),
+    binary("aten::special_xlog1py.self_scalar(Scalar self, Tensor other) -> Tensor").doc("`x * log1p(y)`, zero where `x` is."),
+    OpDef::new("aten::polygamma(int n, Tensor self) -> Tensor", polygamma).tags(Tags::POINTWISE).tolerance(Tol::Default).doc("The n-th derivative of the digamma function."),
+    OpDef::composite("aten::mvlgamma(Tensor self, int p) -> Tensor", mvlgamma).doc("The logarithm of the multivariate gamma function."),
+    OpDef::new("aten::frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)", frexp).tags(Tags::POINTWISE).doc("A mantissa from one half to one, and the power of two to multiply it with."),
+    OpDef::composite("aten::ldexp.Tensor(Tensor self, Tensor other) -> Tensor", ldexp).doc("The product with a power of two."),
+    OpDef::in_place("aten::i0_(Tensor(a!) self) -> Tensor(a!)", "aten.i0.default").doc("In place: the modified Bessel function of the first kind, of order zero."),
+    OpDef::in_place("aten::igamma_(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.igamma.default").doc("In place: the lower incomplete gamma function."),
+    OpDef::in_place("aten::igammac_(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.igammac.default").doc("In place: the upper incomplete gamma function."),
+    OpDef::in_place("aten::mvlgamma_(Tensor(a!) self, int p) -> Tensor(a!)", "aten.mvlgamma.default").doc("In place: the logarithm of the multivariate gamma function."),
+    OpDef::in_place("aten::ldexp_(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.ldexp.Tensor").doc("In place: the product with a power of two."),
+    OpDef::composite("aten::polygamma_(Tensor(a!) self, int n) -> Tensor(a!)", |cx, args| {
+        let it = cx.call("aten.polygamma.default", [args.values[1].clone(), args.values[0].clone()])?;
+        Ok(vec![cx.call("aten.copy_.default", [args.values[0].clone(), it])?])
+    }).doc("In place: the n-th derivative of the digamma function."),
+];
+
+const fn unary(schema: &'static str) -> OpDef {
+    OpDef::new(schema, promoting_to_float::<1>).tags(Tags::POINTWISE).tolerance(Tol::Default)
+}
+
+const fn binary(schema: &'static str) -> OpDef {
+    OpDef::new(schema, promoting_to_float::<2>).tags(Tags::POINTWISE).tolerance(Tol::Default)
+}
+
+fn polygamma(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    let (n, this) = (args.int(0)?, args.tensor(1)?);
+    if n < 0 {
+        return Err(args.invalid("polygamma(n, x) does not support negative n."));
+    }
+    Ok(vec![Output::Tensor(laid_out(to_float(this.dtype), this.sizes.clone(), &[this]))])
+}
+
+fn frexp(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    let this = args.tensor(0)?;
+    if !this.dtype.is_float() {
+        return Err(Diagnostic::new(Code::DTypeMismatch, "torch.frexp() only supports floating-point dtypes"));
+    }
+    let like_self = |dtype: DType| Output::Tensor(laid_out(dtype, this.sizes.clone(), &[this]));
+    Ok(vec![like_self(this.dtype), like_self(DType::Int32)])
+}
+
+fn mvlgamma(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+    let (this, p) = (*args.tensor(0)?, args.int(1)?);
+    if p < 1 {
+        return Err(args.invalid("p has to be greater than or equal to 1"));
+    }
+    let dtype = cx.meta(this).dtype;
+    if dtype.kind() == DTypeKind::Bool {
+        return Err(Diagnostic::new(Code::DTypeMismatch, "The input tensor may not be a boolean tensor."));
+    }
+    let halves = Value::Float(0.5);
+    let call = [Value::Float((1 - p) as f64 / 2.0), Value::Float(0.25), halves];
+    let offsets = cx.call_with("aten.arange.start_step", call, &[("dtype", Value::DType(to_float(dtype)))])?;
+    let column = cx.call("aten.unsqueeze.default", [this.into(), Value::int(-1)])?;
+    let all = cx.call("aten.add.Tensor", [column, offsets])?;
+    let logs = cx.call("aten.lgamma.default", [all])?;
+    let sum = cx.call("aten.sum.dim_IntList", [logs, Value::ints(&[-1])])?;
+    let constant = (p * (p - 1)) as f64 * std::f64::consts::PI.ln() * 0.25;
+    Ok(vec![cx.call("aten.add.Scalar", [sum, Value::Float(constant)])?])
+}
+
+fn ldexp(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+    let power = cx.call("aten.pow.Scalar", [Value::Float(2.0), args.values[1].clone()])?;
+    Ok(vec![cx.call("aten.mul.Tensor", [args.values[0].clone(), power])?])
+}
