@@ -6,6 +6,7 @@
 import { checkCode } from "./codegen.mjs";
 import { checkDce } from "./dce.mjs";
 import { checkEditScript } from "./editScript.mjs";
+import { checkInterpreter } from "./interpreter.mjs";
 import { checkLint } from "./lint.mjs";
 import { checkNamespace } from "./namespace.mjs";
 import { checkNormalize } from "./normalize.mjs";
@@ -13,7 +14,7 @@ import { checkTopo } from "./topo.mjs";
 
 /**
  * For each kind what checks a case: it throws where something differs from what was recorded.
- * @type {Readonly<Record<string, (it: any) => void>>}
+ * @type {Readonly<Record<string, (it: any) => void | Promise<void>>>}
  */
 export const KINDS = {
   edit_script: checkEditScript,
@@ -24,6 +25,7 @@ export const KINDS = {
   symbolic_trace: checkCode,
   dce: checkDce,
   normalize: checkNormalize,
+  interpreter: checkInterpreter,
 };
 
 /**

@@ -15,6 +15,7 @@ const COUNTS = {
   symbolic_trace: 83,
   dce: 88,
   normalize: 41,
+  interpreter: 34,
 };
 
 const dir = fileURLToPath(new URL("../../../tests/fixtures/graphs", import.meta.url));
