@@ -211,7 +211,8 @@ export class Interpreter {
   /** The arguments of a node, as values. */
   fetchArgsKwargsFromEnv(node: Node): CallArguments {
     const names = Object.keys(node.kwargs);
-    const args = Array.from(node.args, (it) => this.mapNodesToValues(it, node));
+    const args: unknown[] = [];
+    for (const it of node.args) args.push(this.mapNodesToValues(it, node));
     if (names.length === 0) return { args, kwargs: NONE };
     const kwargs = Object.create(null) as Record<string, unknown>;
     for (const name of names) kwargs[name] = this.mapNodesToValues(node.kwargs[name] as Arg, node);

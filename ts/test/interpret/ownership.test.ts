@@ -1,4 +1,7 @@
-import { beforeEach, describe, expect, test } from "vitest";
+import { beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { callOperator } from "../../src/engine/dispatch.ts";
+import { init } from "../../src/engine/engine.ts";
+import { defineFunction } from "../../src/functions/table.ts";
 import { Graph } from "../../src/graph/graph.ts";
 import { GraphModule } from "../../src/graph/module.ts";
 import type { Node } from "../../src/graph/node.ts";
@@ -7,7 +10,7 @@ import { markBuiltin } from "../../src/nn/builtin.ts";
 import { Module } from "../../src/nn/module.ts";
 import { Parameter } from "../../src/nn/parameter.ts";
 import { tensor } from "../../src/tensor/construct.ts";
-import type { Tensor } from "../../src/tensor/tensor.ts";
+import { type Tensor, tensorStorage } from "../../src/tensor/tensor.ts";
 import { keep, made, plusOne, same, seen, split, sum } from "./functions.ts";
 
 beforeEach(() => {
@@ -237,3 +240,51 @@ function rootWithTensor(): Module {
 function tensorNode(graph: Graph): Node {
   return graph.getAttr("t");
 }
+
+/** The number of a new tensor's handle. Numbers are used again, so it is at most how many live at a time. */
+function handleOf(x: Tensor): number {
+  return (tensorStorage(x) as unknown as { view: { handle: number } }).view.handle;
+}
+
+describe("in the engine", () => {
+  beforeAll(() => init());
+
+  const add = defineFunction("torch.testing.engine_add", (x: Tensor) => callOperator("aten.add", [x, 1]));
+  const view = defineFunction("torch.testing.engine_view", (x: Tensor) => callOperator("aten.view", [x, [2, 1]]));
+  const write = defineFunction("torch.testing.engine_add_", (x: Tensor) => callOperator("aten.add_", [x, 1]));
+
+  test("a thousand operators hold a few tensors at a time", () => {
+    const graph = new Graph();
+    let value = graph.placeholder("x");
+    for (let count = 0; count < 250; count++) {
+      value = graph.callFunction(add, [value]);
+      value = graph.callFunction(view, [value]);
+      value = graph.callFunction(write, [value]);
+      value = graph.callFunction(add, [value]);
+    }
+    graph.output(value);
+    const gm = new GraphModule({}, graph);
+    const x = callOperator("aten.add", [input(), 0]) as Tensor;
+    const before = handleOf(callOperator("aten.add", [x, 0]) as Tensor);
+    let highest = 0;
+    class Watch extends Interpreter {
+      override callFunction(...call: Parameters<Interpreter["callFunction"]>): unknown {
+        const result = super.callFunction(...call);
+        highest = Math.max(highest, handleOf(result as Tensor));
+        return result;
+      }
+    }
+    const watched = new Watch(gm, { disposeValues: true }).run(x) as Tensor;
+    expect(watched.toArray()).toEqual([[751], [752]]);
+    expect(highest - before).toBeLessThanOrEqual(4);
+    for (let count = 0; count < 20; count++) (gm.forward(x) as Tensor).dispose();
+    expect(handleOf(callOperator("aten.add", [x, 0]) as Tensor) - before).toBeLessThanOrEqual(4);
+  });
+
+  test("a view outlives what it is a view of", () => {
+    const graph = new Graph();
+    const viewed = graph.callFunction(view, [graph.callFunction(add, [graph.placeholder("x")])]);
+    graph.output(viewed);
+    expect((new GraphModule({}, graph).forward(input()) as Tensor).toArray()).toEqual([[2], [3]]);
+  });
+});
