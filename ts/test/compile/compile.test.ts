@@ -11,18 +11,9 @@ import { Parameter } from "../../src/nn/parameter.ts";
 import { tensor } from "../../src/tensor/construct.ts";
 import type { Tensor } from "../../src/tensor/tensor.ts";
 import { calls, fails, sum } from "../interpret/functions.ts";
+import { isForbidden } from "./forbidden.ts";
 
 const options = defineFunction("my.options", (...given: unknown[]) => given);
-
-/** The suite runs a second time where the host forbids what this entry is for. */
-const isForbidden = (() => {
-  try {
-    // oxlint-disable-next-line no-new-func -- whether it is allowed is the question
-    return new Function("return 1")() !== 1;
-  } catch {
-    return true;
-  }
-})();
 
 const x = tensor([1, 2], { dtype: "float32" });
 
