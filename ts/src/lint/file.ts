@@ -23,14 +23,22 @@ export interface TracedFunction {
   readonly concrete: ReadonlySet<string>;
 }
 
-/** The functions of a file that are traced: `forward` of modules, and what is given to `symbolicTrace`. */
-export function tracedFunctions(program: AnyNode): TracedFunction[] {
+/** What a file says. */
+export interface FileFacts {
+  /** The functions that are traced: `forward` of modules, and what is given to `symbolicTrace`. */
+  readonly traced: readonly TracedFunction[];
+  /** The names under which the file has imported parts of tracefx. */
+  readonly own: ReadonlySet<string>;
+}
+
+/** Reads a file. */
+export function factsOf(program: AnyNode): FileFacts {
   const file = new File(program);
   const forwards = [...file.modules.values()].flatMap((module) => {
     const node = module.methods.get("forward");
     return node === undefined ? [] : [{ node, module, concrete: plainParameters(node) }];
   });
-  return [...forwards, ...file.traced];
+  return { traced: [...forwards, ...file.traced], own: file.own };
 }
 
 const TRACING = new Set(["symbolicTrace", "trace"]);
@@ -40,7 +48,7 @@ class File {
   readonly traced: TracedFunction[] = [];
   readonly #classes = new Map<string, AnyNode & Class>();
   readonly #functions = new Map<string, FunctionSyntax>();
-  readonly #own = new Set<string>();
+  readonly own = new Set<string>();
 
   constructor(program: AnyNode) {
     const nodes = [...all(program)];
@@ -53,7 +61,7 @@ class File {
 
   #declare(node: AnyNode): void {
     if (node.type === "ImportDeclaration" && /^tracefx(\/|$)/.test(String(node.source.value))) {
-      for (const { local } of node.specifiers) this.#own.add(local.name);
+      for (const { local } of node.specifiers) this.own.add(local.name);
     } else if (node.type === "ClassDeclaration" && node.id !== null) this.#classes.set(node.id.name, node);
     else if (node.type === "FunctionDeclaration" && node.id !== null) this.#functions.set(node.id.name, node);
     else if (node.type === "VariableDeclarator" && node.id.type === "Identifier" && node.init) {
@@ -71,7 +79,7 @@ class File {
     const [name, root] = nameOf(base);
     const local = base.type === "Identifier" ? this.#classes.get(base.name) : undefined;
     const inner = local === undefined ? undefined : this.#module(local, [...above, node]);
-    if (inner === undefined && !(local === undefined && (name.endsWith("Module") || this.#own.has(root))))
+    if (inner === undefined && !(local === undefined && (name.endsWith("Module") || this.own.has(root))))
       return undefined;
     const module: ModuleClass = { methods: methodsOf(node), parameters: parametersOf(node), base: inner };
     this.modules.set(node, module);

@@ -14,7 +14,7 @@ import { describeFinding, type Finding, FINDINGS } from "../trace/analysis/findi
 import type { MethodCall } from "../trace/analysis/knowledge.ts";
 import type { FunctionSyntax } from "../trace/analysis/syntax.ts";
 import { ALWAYS } from "../trace/analysis/value.ts";
-import { type ModuleClass, type TracedFunction, tracedFunctions } from "./file.ts";
+import { factsOf, type ModuleClass, type TracedFunction } from "./file.ts";
 
 /** What the rule needs of a linter; ESLint and oxlint have more. */
 export interface RuleContext {
@@ -85,8 +85,9 @@ function report(program: Program, context: RuleContext): void {
   const [options] = context.options;
   const isStrict =
     typeof options === "object" && options !== null && "unchecked" in options && options.unchecked === true;
-  for (const traced of tracedFunctions(program)) {
-    const { findings, seen, notes, unchecked } = checkTraced(traced, program, text);
+  const { traced, own } = factsOf(program);
+  for (const it of traced) {
+    const { findings, seen, notes, unchecked } = checkTraced(it, program, text);
     for (const { at, fn } of [...findings, ...seen, ...notes]) {
       const key = `${at.line}:${at.column}:${at.kind}`;
       if (told.has(key) || !isWithin(at, fn)) continue;
@@ -97,6 +98,7 @@ function report(program: Program, context: RuleContext): void {
     }
     if (!isStrict) continue;
     for (const { at } of unchecked) {
+      if (own.has(at.callee.split(".")[0] ?? "")) continue;
       const loc = locationOf({ ...at, endLine: at.line, endColumn: at.column + at.callee.length });
       context.report({ loc, messageId: "unchecked", data: { callee: at.callee } });
     }

@@ -109,7 +109,8 @@ describe("what is reported", () => {
   });
 
   it("is a call of a function of another file, where that is asked for", () => {
-    const code = 'import { a } from "./a.js"; class Net extends Module { forward(x) { return a(x); } }';
+    const code =
+      'import { a } from "./a.js"; import { b } from "tracefx"; class Net extends Module { forward(x) { return b(a(x)); } }';
     expect(lint(code)).toEqual([]);
     expect(lint(code, { options: { unchecked: true } })).toEqual([
       expect.stringContaining("`a` is given a traced value"),

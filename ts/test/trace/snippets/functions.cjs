@@ -1,5 +1,5 @@
 // What functions are, call and catch.
-const { Module, TraceError } = require("tracefx");
+const { Module, TraceError, cond, map, scan, whileLoop } = require("tracefx");
 const { helper, pure } = require("./helper");
 const { refused, recorded } = require("outcomes");
 
@@ -115,6 +115,15 @@ module.exports = {
   }, refused("TraceControlFlow", "concreteArgs")],
   "a bound function, whose source nobody sees": [((x) => x).bind(null), unsupported],
   "a default that is a tensor": [(x, y = x) => x.add(y), recorded("add = x.add(y); return add")],
+  "cond": [(x) => cond(x.sum().gt(0), (y) => y.neg(), (y) => y.relu(), [x]), recorded("sum_1 = x.sum(); gt = sum_1.gt(0); true_graph_0 = self.true_graph_0; false_graph_0 = self.false_graph_0; cond = torch.ops.higher_order.cond(gt, true_graph_0, false_graph_0, (x,)); getitem = operator.getitem(cond, 0); return getitem")],
+  "cond with a test in a branch": [(x) => cond(x.sum().gt(0), (y) => (y ? y : x), (y) => y.relu(), [x]), refused("TraceControlFlow", "torch.where")], // ✗
+  "whileLoop": [(x) => whileLoop((y) => y.sum().gt(1), (y) => [y.div(2)], [x]), recorded("while_loop_cond_graph_0 = self.while_loop_cond_graph_0; while_loop_body_graph_0 = self.while_loop_body_graph_0; while_loop = torch.ops.higher_order.while_loop(while_loop_cond_graph_0, while_loop_body_graph_0, (x,), ()); getitem = operator.getitem(while_loop, 0); return [getitem]")],
+  "map and scan": [(x) => {
+    const doubled = map((row) => row.mul(2), x);
+    const [sum] = scan((carry, row) => [carry.add(row), row.neg()], x.select(0, 0), doubled);
+    return sum;
+  }, recorded("body_graph_0 = self.body_graph_0; map_impl = torch.ops.higher_order.map_impl(body_graph_0, [x], []); getitem = operator.getitem(map_impl, 0); select = x.select(0, 0); scan_combine_graph_0 = self.scan_combine_graph_0; scan = torch.ops.higher_order.scan(scan_combine_graph_0, [select], [getitem], ()); getitem_1 = operator.getitem(scan, 0); getitem_2 = operator.getitem(scan, 1); return getitem_1")],
+  "where": [(x) => x.where(x.gt(0), x.neg()), recorded("gt = x.gt(0); neg = x.neg(); where = x.where(gt, neg); return where")],
   "a random number": [(x) => {
     const p = Math.random();
     return p > 2 ? x : x.neg();
