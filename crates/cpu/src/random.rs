@@ -169,7 +169,7 @@ fn uniform(args: &Args<'_, Tensor>, out: &Tensor, from: f64, to: f64) -> Result<
     let dtype = out.dtype();
     if dtype == DType::Float64 {
         return draw(args, out, &mut |generator| {
-            let it = generator.uniform() * (to - from) + from;
+            let it = generator.uniform().mul_add(to - from, from);
             Scalar::Float(if it == to { from } else { it })
         });
     }
@@ -177,7 +177,7 @@ fn uniform(args: &Args<'_, Tensor>, out: &Tensor, from: f64, to: f64) -> Result<
     let (first, end) = (rounded(args, dtype, from)?, rounded(args, dtype, to)?);
     let (from, to) = (from as f32, to as f32);
     draw(args, out, &mut |generator| {
-        let it = f64::from(generator.uniform_f32() * (to - from) + from);
+        let it = f64::from(generator.uniform_f32().mul_add(to - from, from));
         let is_end = match dtype {
             DType::Float32 => it == end,
             _ => rounded(args, dtype, it).is_ok_and(|it| it == end),
