@@ -7,7 +7,7 @@
 import "./install.ts";
 
 export { DTYPES, type DType } from "./bindings/dtypes.ts";
-export { engineVersion, type InitOptions, init, initSync, restart } from "./engine/engine.ts";
+export { engineVersion, type InitOptions, init, initSync, isLoaded, restart } from "./engine/engine.ts";
 export type { ModuleSource } from "./engine/module.ts";
 export type { Variant } from "./engine/variant.ts";
 export * from "./errors.ts";
@@ -126,6 +126,7 @@ export {
 } from "./save/graphModule.ts";
 export { type ModuleParts, remakeModule } from "./save/records.ts";
 export { deepCopy } from "./nn/deepCopy.ts";
+export * as nn from "./nn/index.ts";
 export { Parameter, type ParameterOptions } from "./nn/parameter.ts";
 export { cond, map, scan, whileLoop } from "./trace/controlFlow.ts";
 export { type ConcreteArgs, PH, PHBase } from "./trace/placeholder.ts";

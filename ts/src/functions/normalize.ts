@@ -6,8 +6,8 @@
 import { fxError } from "../errors.ts";
 import type { Node } from "../graph/node.ts";
 import { targetOf, type NamedTarget } from "../graph/target.ts";
+import { forwardSignatureOf } from "../nn/builtin.ts";
 import type { Module } from "../nn/module.ts";
-import { forwardSignatureOf } from "./moduleSignatures.ts";
 import type { CallArguments } from "./naming.ts";
 import { type ArgumentType, type OperatorSchema, schemasOf, typeMatches } from "./schemas.ts";
 import { bind, parseSignature, type Parameter, type Signature } from "./signature.ts";

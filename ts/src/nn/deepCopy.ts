@@ -10,6 +10,7 @@ import { HostStorage } from "../tensor/storage.ts";
 import { Tensor, tensorBytes, tensorStorage } from "../tensor/tensor.ts";
 import { type Attribute, copyHooks, Module } from "./module.ts";
 import { Parameter } from "./parameter.ts";
+import { copyPending, isPending } from "./state.ts";
 
 /** The method by which a class says how its copies begin, before they get their attributes and properties. */
 export const BEGIN_COPY: unique symbol = Symbol("begin copy");
@@ -101,6 +102,7 @@ function begin(module: Module): Module {
 }
 
 function copyTensor(tensor: Tensor): Tensor {
+  if (isPending(tensor)) return copyPending(tensor);
   const copy = tensorStorage(tensor).needsFree
     ? (callOperator("aten.clone", [tensor]) as Tensor)
     : new Tensor(tensor.dtype, tensor.shape, new HostStorage(tensorBytes(tensor).slice()));

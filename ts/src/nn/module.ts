@@ -6,9 +6,15 @@
  *
  * @module
  */
+import type { DType } from "../bindings/dtypes.ts";
 import { fxError } from "../errors.ts";
+import { isOptions, splitArguments } from "../functions/naming.ts";
+import { bind as bindCall, parseSignature, type Signature } from "../functions/signature.ts";
 import { Tensor } from "../tensor/tensor.ts";
+import { builtinNameOf, forwardSignatureOf } from "./builtin.ts";
+import { convertModule } from "./convert.ts";
 import { Parameter } from "./parameter.ts";
+import { type LoadResult, loadState, type LoadStateOptions, stateOf, type StateSource } from "./stateDict.ts";
 
 /** Something that a module holds under a name. */
 export type Attribute =
@@ -99,12 +105,27 @@ export function copyHooks(from: Module, to: Module): void {
 
 /** The function `forward` of the class, without hooks and unseen by a trace. */
 export function forwardOf(module: Module): Forward {
-  return unboundForwardOf(module).bind(module);
+  const forward = unboundForwardOf(module).bind(module);
+  return (...args) => {
+    // Only options need it, so that calls without them cost nothing.
+    const signature = isOptions(args.at(-1)) ? forwardSignatureOf(module) : undefined;
+    if (signature === undefined) return forward(...args);
+    return forward(...bindCall(parsed(signature), `${module.className}.forward`, splitArguments(args)));
+  };
 }
 
 /** The function `forward` as the class has it, whose source a trace reads. */
 export function unboundForwardOf(module: Module): Forward {
   return Reflect.get(raws.get(module) ?? module, "forward", module) as Forward;
+}
+
+const signatures = new Map<string, Signature>();
+
+/** A parameter list, read once. */
+function parsed(text: string): Signature {
+  const known = signatures.get(text) ?? parseSignature(text);
+  signatures.set(text, known);
+  return known;
 }
 
 const HANDLER: ProxyHandler<Module> = {
@@ -175,6 +196,13 @@ function put(raw: Module, name: string, attribute: Attribute): true {
  * ```
  */
 export class Module {
+  /**
+   * The parameter list of `forward` as Python writes it: `(input, hx=None)`. Where a class has one, its modules take a
+   * trailing object of options, as Python's take keyword arguments, and `forward` finds every argument in its place;
+   * otherwise options are an argument like any other.
+   */
+  static readonly forwardSignature: string | undefined = undefined;
+
   /** Parameters, buffers, constants and sub-modules by name, in the order in which they were registered. */
   readonly attributes: Map<string, Attribute> = new Map();
   /** Whether the module is in training mode; see {@link Module.train}. */
@@ -206,7 +234,7 @@ export class Module {
 
   /** The name of the class, as printed. */
   get className(): string {
-    return this.constructor.name;
+    return builtinNameOf(this.constructor) ?? this.constructor.name;
   }
 
   /** What stands between the parentheses when the module is printed: `in_features=4, out_features=3`. */
@@ -234,6 +262,27 @@ export class Module {
   addModule(name: string, module: Module): void {
     checkFree(this, name, "module");
     put(rawOf(this), name, { kind: "module", module });
+  }
+
+  /** Registers a sub-module: `torch.nn.Module.register_module`, the same as {@link Module.addModule}. */
+  registerModule(name: string, module: Module): void {
+    this.addModule(name, module);
+  }
+
+  /** Puts a module at a dotted path, whose last name may be new unless `strict`. */
+  setSubmodule(path: string, module: Module, { strict = false }: { readonly strict?: boolean } = {}): void {
+    if (path === "") throw fxError("GraphArgument", "Cannot set the submodule without a target name!");
+    const dot = path.lastIndexOf(".");
+    const [parent, name] = [this.getSubmodule(path.slice(0, Math.max(dot, 0))), path.slice(dot + 1)];
+    const existing = parent.attributes.get(name);
+    if (strict && existing === undefined) {
+      throw fxError("AttributeMissing", `${parent.className} has no attribute \`${name}\``);
+    }
+    if (existing !== undefined && existing.kind !== "module") {
+      throw fxError("AttributeMissing", `\`${name}\` is not an nn.Module`);
+    }
+    if (existing === undefined) parent.addModule(name, module);
+    else parent.attributes.set(name, { kind: "module", module });
   }
 
   /** The attribute at a dotted path, if there is one. A name that itself has dots is found whole first. */
@@ -362,6 +411,68 @@ export class Module {
     return this.train(false);
   }
 
+  /** Notes for all parameters whether gradients are wanted; nothing here computes gradients. */
+  requiresGrad_(requiresGrad = true): this {
+    for (const parameter of this.parameters()) parameter.requiresGrad = requiresGrad;
+    return this;
+  }
+
+  /**
+   * The parameters and the persistent buffers by dotted path, those of a module before those of its sub-modules. They are
+   * the tensors themselves: what is written to them is written to the module.
+   */
+  stateDict({ prefix = "" }: { readonly prefix?: string } = {}): Map<string, Tensor> {
+    return stateOf(this, prefix);
+  }
+
+  /**
+   * Copies tensors into the parameters and buffers of their names. Nothing is changed where anything does not fit; the
+   * error names all that is missing, unexpected or of another size.
+   *
+   * @example
+   * ```ts
+   * model.loadStateDict(readSafetensors(bytes).tensors);
+   * model.loadStateDict(await loadCheckpoint("resnet18.pth"), { strict: false }).missingKeys;
+   * ```
+   */
+  loadStateDict(state: StateSource, options: LoadStateOptions = {}): LoadResult {
+    return loadState(this, state, options);
+  }
+
+  /**
+   * Mends a state dict of another version before the module takes from it what begins with `prefix`, and says what is
+   * wrong with it.
+   */
+  prepareState(_state: Map<string, unknown>, _prefix: string): readonly string[] {
+    return [];
+  }
+
+  /** Converts the parameters and buffers of floats, here and in all sub-modules. */
+  to(dtype: DType): this {
+    convertModule(this, dtype);
+    return this;
+  }
+
+  /** `to("float32")`. */
+  float(): this {
+    return this.to("float32");
+  }
+
+  /** `to("float64")`. */
+  double(): this {
+    return this.to("float64");
+  }
+
+  /** `to("float16")`. */
+  half(): this {
+    return this.to("float16");
+  }
+
+  /** `to("bfloat16")`. */
+  bfloat16(): this {
+    return this.to("bfloat16");
+  }
+
   /** Calls `hook` before each `forward`. */
   registerForwardPreHook(hook: ForwardPreHook): Handle {
     const inside = insideOf(this);
@@ -376,9 +487,14 @@ export class Module {
     return handleOf(inside.hooks, hook);
   }
 
+  /** PyTorch's `repr(module)`: the tree of modules. */
+  repr(): string {
+    return formatModule(this);
+  }
+
   /** PyTorch's `str(module)`. */
   toString(): string {
-    return formatModule(this);
+    return this.repr();
   }
 
   /** What Node prints for the module. */
@@ -388,11 +504,11 @@ export class Module {
 }
 
 /** PyTorch's `repr(module)`: the tree of modules. */
-export function formatModule(module: Module): string {
+function formatModule(module: Module): string {
   const extra = module.extraRepr();
   const children = Array.from(module.attributes)
     .filter((it): it is [string, Attribute & { kind: "module" }] => it[1].kind === "module")
-    .map(([name, child]) => `(${name}): ${formatModule(child.module).replaceAll("\n", "\n  ")}`);
+    .map(([name, child]) => `(${name}): ${child.module.repr().replaceAll("\n", "\n  ")}`);
   const lines = [...(extra === "" ? [] : extra.split("\n")), ...children];
   if (children.length === 0 && lines.length <= 1) return `${module.className}(${extra})`;
   return `${module.className}(\n  ${lines.join("\n  ")}\n)`;

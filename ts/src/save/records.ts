@@ -10,7 +10,7 @@ import { fxError } from "../errors.ts";
 import { CodeGen } from "../graph/codegen/codegen.ts";
 import { Graph } from "../graph/graph.ts";
 import { GraphModule } from "../graph/module.ts";
-import { builtinClassNamed, isBuiltinClass } from "../nn/builtin.ts";
+import { builtinClassNamed, builtinNameOf } from "../nn/builtin.ts";
 import { type Attribute, hasHooks, Module } from "../nn/module.ts";
 import { Parameter } from "../nn/parameter.ts";
 import type { Tensor } from "../tensor/tensor.ts";
@@ -97,7 +97,8 @@ class Recorder {
   #className({ constructor }: Module, path: string): string {
     const named = Object.entries(this.#classes).find(([, it]) => it === constructor)?.[0];
     if (named !== undefined) return named;
-    if (isBuiltinClass(constructor)) return constructor.name;
+    const builtin = builtinNameOf(constructor);
+    if (builtin !== undefined) return builtin;
     throw refused(
       path,
       `is of the class ${constructor.name}, which is none of torch.nn's`,

@@ -6,7 +6,7 @@
 import { CodeNames } from "../graph/codegen/globals.ts";
 import { stringLiteral } from "../graph/codegen/text.ts";
 import { GraphModule } from "../graph/module.ts";
-import { isBuiltinClass } from "../nn/builtin.ts";
+import { builtinNameOf } from "../nn/builtin.ts";
 import { hasHooks, type Module } from "../nn/module.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import { fieldsOf } from "./fields.ts";
@@ -152,7 +152,8 @@ function fieldsPart(module: Module, path: string): string[] {
 
 /** The expression for the class of a module without a graph. */
 function className({ constructor }: Module, path: string): string {
-  if (isBuiltinClass(constructor)) return stringLiteral(constructor.name);
+  const name = builtinNameOf(constructor);
+  if (name !== undefined) return stringLiteral(name);
   throw refused(path, `is of the class ${constructor.name}, which is none of torch.nn's`, "trace into it");
 }
 

@@ -9,7 +9,7 @@ import type { Arg, ArgInput } from "../graph/args.ts";
 import { Graph } from "../graph/graph.ts";
 import { GraphModule } from "../graph/module.ts";
 import { type Node, noteLater, type Opcode } from "../graph/node.ts";
-import { isBuiltinModule } from "../nn/builtin.ts";
+import { hasBuiltinForward, isBuiltinModule } from "../nn/builtin.ts";
 import {
   type Attribute,
   Module,
@@ -305,6 +305,7 @@ export class Tracer extends TracerBase implements ModuleObserver {
   /** Refuses a function of the user's that decides something which the trace could not see. */
   #checkSource(fn: Traceable & Function, args: readonly unknown[], module?: Module): void {
     if (!this.checkSources || module instanceof GraphModule) return;
+    if (module !== undefined && hasBuiltinForward(module)) return;
     const context: SourceContext = {
       ...(module === undefined ? {} : { module }),
       isRecorded: (kind) => this.#isRecorded(kind),

@@ -118,11 +118,17 @@ describe("arguments of functions", () => {
 });
 
 describe("arguments of modules", () => {
-  class Bilinear extends Module {}
-  class Relu extends Module {}
-  markBuiltin(Bilinear);
-  markBuiltin(Relu);
-  class Own extends Relu {}
+  class Bilinear extends Module {
+    static override readonly forwardSignature: string = "(input1, input2)";
+    override forward(): void {}
+  }
+  class Relu extends Module {
+    override forward(): void {}
+  }
+  markBuiltin({ Bilinear, Relu });
+  class Own extends Relu {
+    override forward(): void {}
+  }
 
   test("follow PyTorch's forward, of torch.nn's own modules", () => {
     const root = new Module();

@@ -11,7 +11,7 @@ class Told extends Module {
   }
 }
 class Layer extends Told {}
-markBuiltin(Layer);
+markBuiltin({ Layer });
 
 test("a module of the user's gets its options as they were traced, and one of torch.nn's as JavaScript spells them", () => {
   const graph = new Graph();

@@ -79,7 +79,7 @@ function rootWith(layer: Module): Module {
 }
 
 describe("what a module of torch.nn gives", () => {
-  markBuiltin(Layer);
+  markBuiltin({ Layer });
   test("is disposed, and so is what it was given", () => {
     expect(alive(twice, rootWith(new Layer()))[1]).toEqual([false, false, true]);
   });

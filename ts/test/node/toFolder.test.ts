@@ -31,7 +31,7 @@ class FolderShift extends Module {
   }
 }
 
-markBuiltin(FolderShift);
+markBuiltin({ FolderShift });
 
 class Root extends Module {
   shift = new FolderShift();

@@ -43,7 +43,7 @@ class Shift extends Module {
 
 class Mine extends Shift {}
 
-markBuiltin(Shift);
+markBuiltin({ Shift });
 
 class Root extends Module {
   shift = new Shift();

@@ -19,7 +19,7 @@ class Leaf extends Module {
     return x;
   }
 }
-markBuiltin(Leaf);
+markBuiltin({ Leaf });
 
 class Loud extends Tracer {
   readonly warnings: FxError[] = [];

@@ -17,7 +17,7 @@ class Leaf extends Module {
     return x;
   }
 }
-markBuiltin(Leaf);
+markBuiltin({ Leaf });
 
 class Net extends Module {
   leaf = new Leaf();

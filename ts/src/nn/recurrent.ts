@@ -1,0 +1,357 @@
+/**
+ * Recurrent layers: `RNN`, `LSTM`, `GRU`.
+ *
+ * What they do depends on the shape of their input, so a trace takes them for leaves, as in PyTorch. Packed sequences are
+ * not taken.
+ *
+ * @module
+ */
+import { callOperator } from "../engine/dispatch.ts";
+import { fxError } from "../errors.ts";
+import { float } from "../graph/values.ts";
+import type { Tensor } from "../tensor/tensor.ts";
+import { type Arguments, bind, type Bound, FACTORY, type FactoryOptions } from "./arguments.ts";
+import { markBuiltin, markShared } from "./builtin.ts";
+import { initialise } from "./deferred.ts";
+import { uniform_ } from "./init.ts";
+import { Module } from "./module.ts";
+import { floatOf, numberOf, numbers, type Scalar, str } from "./sizes.ts";
+import { badInput, newParameter, rankOf, zeros } from "./state.ts";
+
+/** How a recurrent layer is made. */
+export interface GRUOptions extends FactoryOptions {
+  /** The size of each input sample. */
+  readonly inputSize?: number;
+  /** The size of the hidden state. */
+  readonly hiddenSize?: number;
+  /** The number of layers, each of which takes the output of the one before; 1 by default. */
+  readonly numLayers?: number;
+  /** Whether there are biases; `true` by default. */
+  readonly bias?: boolean;
+  /** Whether the batch is the first dimension and the sequence the second; `false` by default. */
+  readonly batchFirst?: boolean;
+  /** The probability of dropping outputs between layers; 0.0 by default. */
+  readonly dropout?: Scalar;
+  /** Whether there is a second layer that runs from the end; `false` by default. */
+  readonly bidirectional?: boolean;
+}
+
+/** How an {@link RNN} is made. */
+export interface RNNOptions extends GRUOptions {
+  /** The activation; `tanh` by default. */
+  readonly nonlinearity?: "tanh" | "relu";
+}
+
+/** How an {@link LSTM} is made. */
+export interface LSTMOptions extends GRUOptions {
+  /** The size that the hidden state is projected to; 0, the default, for none. */
+  readonly projSize?: number;
+}
+
+type RNNMode = "RNN_TANH" | "RNN_RELU" | "LSTM" | "GRU";
+
+const GATES: Record<RNNMode, number> = { RNN_TANH: 1, RNN_RELU: 1, GRU: 3, LSTM: 4 };
+const OPERATORS: Record<RNNMode, string> = {
+  RNN_TANH: "aten.rnn_tanh.input",
+  RNN_RELU: "aten.rnn_relu.input",
+  GRU: "aten.gru.input",
+  LSTM: "aten.lstm.input",
+};
+
+/** What all recurrent layers are. */
+export abstract class RNNBase extends Module {
+  static override readonly forwardSignature: string = "(input, hx=None)";
+  readonly mode: RNNMode;
+  readonly inputSize: number;
+  readonly hiddenSize: number;
+  readonly numLayers: number;
+  /** Whether there are biases; their names are `bias_ih_l0` and so on. */
+  readonly bias: boolean;
+  readonly batchFirst: boolean;
+  readonly dropout: Scalar;
+  readonly bidirectional: boolean;
+  readonly projSize: number;
+
+  protected constructor(mode: RNNMode, it: Bound<LSTMOptions>) {
+    super();
+    check(it);
+    this.mode = mode;
+    this.inputSize = it.inputSize;
+    this.hiddenSize = it.hiddenSize;
+    this.numLayers = it.numLayers;
+    this.bias = it.bias;
+    this.batchFirst = it.batchFirst;
+    this.dropout = floatOf(it.dropout);
+    this.bidirectional = it.bidirectional;
+    this.projSize = it.projSize;
+    const gates = GATES[mode] * it.hiddenSize;
+    const hidden = this.outputSize;
+    for (const [at, names] of this.weightNames().entries()) {
+      const input = at < this.numDirections ? it.inputSize : hidden * this.numDirections;
+      for (const name of names) {
+        const shape = name.startsWith("weight_ih")
+          ? [gates, input]
+          : name.startsWith("weight_hh")
+            ? [gates, hidden]
+            : name.startsWith("weight_hr")
+              ? [it.projSize, it.hiddenSize]
+              : [gates];
+        this.registerParameter(name, newParameter(shape, it));
+      }
+    }
+    initialise(this);
+  }
+
+  /** Draws the parameters anew. */
+  resetParameters(): void {
+    const bound = 1 / Math.sqrt(this.hiddenSize);
+    for (const parameter of this.parameters()) uniform_(parameter, -bound, bound);
+  }
+
+  /** The parameters of each layer, those that run from the end after those that run from the start. */
+  get allWeights(): Tensor[][] {
+    return this.weightNames().map((names) => names.map((name) => Reflect.get(this, name) as Tensor));
+  }
+
+  override extraRepr(): string {
+    const shown = [`${this.inputSize}, ${this.hiddenSize}`];
+    if (this.projSize !== 0) shown.push(`proj_size=${this.projSize}`);
+    if (this.numLayers !== 1) shown.push(`num_layers=${this.numLayers}`);
+    if (!this.bias) shown.push("bias=False");
+    if (this.batchFirst) shown.push("batch_first=True");
+    if (numberOf(this.dropout) !== 0) shown.push(`dropout=${str(this.dropout)}`);
+    if (this.bidirectional) shown.push("bidirectional=True");
+    return shown.join(", ");
+  }
+
+  /** The size of what is given on: that of the hidden state, or of its projection. */
+  protected get outputSize(): number {
+    return this.projSize > 0 ? this.projSize : this.hiddenSize;
+  }
+
+  protected get numDirections(): number {
+    return this.bidirectional ? 2 : 1;
+  }
+
+  /** The input with a batch. */
+  protected batched(input: Tensor): { readonly batch: Tensor; readonly isBatched: boolean } {
+    const rank = rankOf(this, input);
+    if (rank !== 2 && rank !== 3) {
+      const what = this.mode.startsWith("RNN") ? "RNN" : this.mode;
+      const noun = what === "RNN" ? "D tensor instead" : "D instead";
+      throw badInput(`${what}: Expected input to be 2D or 3D, got ${rank}${noun}`);
+    }
+    const batch = rank === 3 ? input : input.unsqueeze(this.batchFirst ? 0 : 1);
+    const [[first] = []] = this.allWeights;
+    if (first !== undefined && batch.dtype !== first.dtype) {
+      throw fxError(
+        "DTypeMismatch",
+        `RNN input dtype (torch.${batch.dtype}) does not match weight dtype (torch.${first.dtype})`,
+        { help: "convert the input or the model" },
+      );
+    }
+    if (batch.shape[2] !== this.inputSize) {
+      const got = batch.shape[2];
+      throw fxError(
+        "ShapeMismatch",
+        `input.size(-1) must be equal to input_size. Expected ${this.inputSize}, got ${got}`,
+      );
+    }
+    return { batch, isBatched: rank === 3 };
+  }
+
+  /** A hidden state of zeros. */
+  protected noState(batch: Tensor, size: number): Tensor {
+    return zeros(this.stateShape(batch, size), batch.dtype);
+  }
+
+  /** Refuses a hidden state that does not fit. */
+  protected checkState(state: Tensor, batch: Tensor, size: number, what: string): void {
+    const expected = this.stateShape(batch, size);
+    if (state.shape.join() === expected.join()) return;
+    throw fxError("ShapeMismatch", `Expected ${what} size ${str(numbers(expected))}, got ${str(state.shape)}`);
+  }
+
+  /** Runs all layers. */
+  protected run(batch: Tensor, state: Tensor | readonly Tensor[]): Tensor[] {
+    const { bias, numLayers, dropout, training, bidirectional, batchFirst } = this;
+    const weights = this.allWeights.flat();
+    const options = [bias, numLayers, floatOf(dropout), training, bidirectional, batchFirst];
+    return callOperator(OPERATORS[this.mode], [batch, state, weights, ...options]) as Tensor[];
+  }
+
+  private stateShape(batch: Tensor, size: number): number[] {
+    return [this.numLayers * this.numDirections, batch.shape[this.batchFirst ? 0 : 1] as number, size];
+  }
+
+  private weightNames(): string[][] {
+    const kinds = ["weight_ih", "weight_hh"];
+    if (this.bias) kinds.push("bias_ih", "bias_hh");
+    if (this.projSize > 0) kinds.push("weight_hr");
+    const suffixes = this.bidirectional ? ["", "_reverse"] : [""];
+    return Array.from({ length: this.numLayers }, (_, layer) => layer).flatMap((layer) =>
+      suffixes.map((suffix) => kinds.map((kind) => `${kind}_l${layer}${suffix}`)),
+    );
+  }
+}
+
+/** What a recurrent layer with one state may be called with besides its input. */
+export interface RecurrentCallOptions {
+  /** The hidden state to begin with; zeros by default. */
+  readonly hx?: Tensor | null;
+}
+
+/** What `RNN` and `GRU` are: layers with one state. */
+abstract class SingleState extends RNNBase {
+  /** The outputs of the last layer, and the last hidden states. */
+  override forward(input: Tensor, hx: Tensor | RecurrentCallOptions | null = null): readonly [Tensor, Tensor] {
+    const { batch, isBatched } = this.batched(input);
+    const given = hx as Tensor | null;
+    if (given !== null && given.shape.length !== (isBatched ? 3 : 2)) {
+      const [what, rank] = isBatched ? ["batched 3-D", 3] : ["unbatched 2-D", 2];
+      throw badInput(`For ${what} input, hx should also be ${rank}-D but got ${given.shape.length}-D tensor`);
+    }
+    const state = given === null ? this.noState(batch, this.hiddenSize) : isBatched ? given : given.unsqueeze(1);
+    this.checkState(state, batch, this.hiddenSize, "hidden");
+    const [output, hidden] = this.run(batch, state) as [Tensor, Tensor];
+    if (isBatched) return [output, hidden];
+    return [output.squeeze(this.batchFirst ? 0 : 1), hidden.squeeze(1)];
+  }
+}
+
+const GRU_DEFAULTS = {
+  bias: true,
+  batchFirst: false,
+  dropout: float(0),
+  bidirectional: false,
+  ...FACTORY,
+};
+
+/** The layer of Elman. */
+export class RNN extends SingleState {
+  readonly nonlinearity: "tanh" | "relu";
+
+  constructor(
+    ...given: Arguments<
+      [inputSize: number, hiddenSize: number],
+      [
+        numLayers: number,
+        nonlinearity: "tanh" | "relu",
+        bias: boolean,
+        batchFirst: boolean,
+        dropout: Scalar,
+        bidirectional: boolean,
+      ],
+      RNNOptions
+    >
+  ) {
+    const defaults = { numLayers: 1, nonlinearity: "tanh" as const, ...GRU_DEFAULTS };
+    const it = bind<RNNOptions>("RNN", given, ["inputSize", "hiddenSize"], defaults);
+    if (it.nonlinearity !== "tanh" && it.nonlinearity !== "relu") {
+      throw badInput(`Unknown nonlinearity '${String(it.nonlinearity)}'. Select from 'tanh' or 'relu'.`);
+    }
+    super(it.nonlinearity === "tanh" ? "RNN_TANH" : "RNN_RELU", { ...it, projSize: 0 });
+    this.nonlinearity = it.nonlinearity;
+  }
+}
+
+/** Gated recurrent units. */
+export class GRU extends SingleState {
+  constructor(
+    ...given: Arguments<
+      [inputSize: number, hiddenSize: number],
+      [numLayers: number, bias: boolean, batchFirst: boolean, dropout: Scalar, bidirectional: boolean],
+      GRUOptions
+    >
+  ) {
+    const defaults = { numLayers: 1, ...GRU_DEFAULTS };
+    super("GRU", { ...bind<GRUOptions>("GRU", given, ["inputSize", "hiddenSize"], defaults), projSize: 0 });
+  }
+}
+
+/** What an {@link LSTM} or {@link LSTMCell} may be called with besides its input. */
+export interface LSTMCallOptions {
+  /** The hidden state and the cell state to begin with; zeros by default. */
+  readonly hx?: readonly [Tensor, Tensor] | null;
+}
+
+/**
+ * Long short-term memory.
+ *
+ * @example
+ * ```ts
+ * const lstm = new LSTM(8, 16, { numLayers: 2, batchFirst: true });
+ * const [output, [hidden, cell]] = lstm.forward(torch.zeros([1, 5, 8]));
+ * output.shape; // [1, 5, 16]
+ * ```
+ */
+export class LSTM extends RNNBase {
+  constructor(
+    ...given: Arguments<
+      [inputSize: number, hiddenSize: number],
+      [
+        numLayers: number,
+        bias: boolean,
+        batchFirst: boolean,
+        dropout: Scalar,
+        bidirectional: boolean,
+        projSize: number,
+      ],
+      LSTMOptions
+    >
+  ) {
+    const { device, dtype, ...common } = GRU_DEFAULTS;
+    const defaults = { numLayers: 1, ...common, projSize: 0, device, dtype };
+    super("LSTM", bind<LSTMOptions>("LSTM", given, ["inputSize", "hiddenSize"], defaults));
+  }
+
+  /** The outputs of the last layer, and the last hidden and cell states. */
+  override forward(
+    input: Tensor,
+    hx: readonly [Tensor, Tensor] | LSTMCallOptions | null = null,
+  ): readonly [output: Tensor, state: readonly [hidden: Tensor, cell: Tensor]] {
+    const { batch, isBatched } = this.batched(input);
+    const given = hx as readonly [Tensor, Tensor] | null;
+    if (given?.some((it) => it.shape.length !== (isBatched ? 3 : 2))) {
+      const [what, rank] = isBatched ? ["batched 3-D", 3] : ["unbatched 2-D", 2];
+      const got = given.map((it) => `${it.shape.length}-D`).join(", ");
+      throw badInput(`For ${what} input, hx and cx should also be ${rank}-D but got (${got}) tensors`);
+    }
+    const [hidden, cell] =
+      given === null
+        ? [this.noState(batch, this.outputSize), this.noState(batch, this.hiddenSize)]
+        : isBatched
+          ? given
+          : [given[0].unsqueeze(1), given[1].unsqueeze(1)];
+    this.checkState(hidden, batch, this.outputSize, "hidden[0]");
+    this.checkState(cell, batch, this.hiddenSize, "hidden[1]");
+    const [output, lastHidden, lastCell] = this.run(batch, [hidden, cell]) as [Tensor, Tensor, Tensor];
+    if (isBatched) return [output, [lastHidden, lastCell]];
+    return [output.squeeze(this.batchFirst ? 0 : 1), [lastHidden.squeeze(1), lastCell.squeeze(1)]];
+  }
+}
+
+function check(it: Bound<LSTMOptions>): void {
+  const dropout = it.dropout as unknown;
+  const value = typeof dropout === "boolean" ? Number.NaN : numberOf(it.dropout);
+  if (!(value >= 0 && value <= 1)) {
+    throw badInput(
+      "dropout should be a number in range [0, 1] representing the probability of an element being zeroed",
+    );
+  }
+  for (const name of ["bias", "batchFirst"] as const) {
+    if (typeof it[name] === "boolean") continue;
+    throw badInput(`${name === "bias" ? name : "batch_first"} should be of type bool, got: ${typeof it[name]}`);
+  }
+  for (const name of ["inputSize", "hiddenSize"] as const) {
+    const spelled = name === "inputSize" ? "input_size" : "hidden_size";
+    if (!Number.isInteger(it[name])) throw badInput(`${spelled} should be of type int, got: ${typeof it[name]}`);
+    if (it[name] <= 0) throw badInput(`${spelled} must be greater than zero`);
+  }
+  if (it.numLayers <= 0) throw badInput("num_layers must be greater than zero");
+  if (it.projSize < 0) throw badInput("proj_size should be a positive integer or zero to disable projections");
+  if (it.projSize >= it.hiddenSize) throw badInput("proj_size has to be smaller than hidden_size");
+}
+
+markShared(SingleState);
+markBuiltin({ RNN, GRU, LSTM });
