@@ -12,6 +12,7 @@
 import { writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { graphCases } from "./graphs.mjs";
+import { moduleCases } from "./modules.mjs";
 import { nativeEngine } from "./native.mjs";
 import { programCases } from "./programs.mjs";
 import { wasmEngine } from "./wasm.mjs";
@@ -28,6 +29,7 @@ const USAGE = "usage: npm run -s conformance -- KIND DIR [--engine native|wasm|t
 const KINDS = {
   programs: { cases: programCases, engines: ["wasm", "native"] },
   graphs: { cases: graphCases, engines: ["ts"] },
+  modules: { cases: moduleCases, engines: ["ts"] },
 };
 
 /**
