@@ -5,6 +5,7 @@
  */
 import { call } from "../engine/engine.ts";
 import { fxError } from "../errors.ts";
+import { defineFunction } from "../functions/table.ts";
 import { tensorFromBytes } from "../tensor/construct.ts";
 import { type Tensor, tensorBytes } from "../tensor/tensor.ts";
 
@@ -17,7 +18,7 @@ import { type Tensor, tensorBytes } from "../tensor/tensor.ts";
  * torch.rand(2); // tensor([0.4963, 0.7682])
  * ```
  */
-export function manualSeed(from: number | bigint): void {
+export const manualSeed = defineFunction("torch.random.manual_seed", (from: number | bigint): void => {
   if (typeof from === "number" && !Number.isSafeInteger(from)) {
     throw fxError("InvalidArgument", `the seed ${from} is not a whole number that JavaScript holds exactly`, {
       help: "give a bigint for a seed above 2^53",
@@ -29,7 +30,7 @@ export function manualSeed(from: number | bigint): void {
   }
   // A negative seed is the number of its bits, as in PyTorch.
   call((engine) => engine.manual_seed(BigInt.asUintN(64, exact)));
-}
+});
 
 /** Starts the random numbers again with a seed of chance, and gives it. */
 export function seed(): bigint {
