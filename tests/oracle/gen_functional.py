@@ -77,9 +77,11 @@ def recorded(fn, args, kwargs):
 seen = set()
 
 
-def call(name, *args, **kwargs):
+def call(name, *args, seed=None, **kwargs):
     fn = getattr(F, name)
     case = {"fn": name, "args": [encode(it) for it in args], "kwargs": {k: encode(it) for k, it in kwargs.items()}}
+    if seed is not None:
+        case["seed"] = seed
     shape = (name, len(args), *kwargs)
     if shape not in seen:
         seen.add(shape)
@@ -87,6 +89,8 @@ def call(name, *args, **kwargs):
         # PyTorch 2.15 forgets the weight of a traced l1_loss.
         if node is not None and not (name == "l1_loss" and "weight" in kwargs):
             case["recorded"] = node
+    if seed is not None:
+        torch.manual_seed(seed)
     try:
         case["result"] = encode(fn(*args, **kwargs))
         if args and isinstance(args[0], torch.Tensor) and encode(args[0]) != case["args"][0]:
@@ -96,6 +100,15 @@ def call(name, *args, **kwargs):
                 case[f"after{at}"] = encode(it)
     except Exception as error:
         case["error"] = {"type": type(error).__name__, "message": str(error)}
+    cases.append(case)
+
+
+def trace(name, *args, **kwargs):
+    """A call of what no CPU computes: only its record is kept."""
+    plain = [int(it.value) if type(it).__name__ in ("_ScalingType", "_SwizzleType") else it for it in args]
+    case = {"fn": name, "args": [encode(it) for it in plain], "kwargs": {k: encode(it) for k, it in kwargs.items()}}
+    case["recorded"] = recorded(getattr(F, name), args, kwargs)
+    case["error"] = {"type": "NotImplementedError", "message": "the engine has no such operator"}
     cases.append(case)
 
 
@@ -173,6 +186,7 @@ def linear_maps():
     call("conv_transpose3d", rand(1, 2, 2, 3, 3), rand(2, 1, 2, 2, 2), rand(1))
     call("conv_tbc", rand(5, 2, 3), rand(3, 3, 4), rand(4), 1)
     call("conv_tbc", rand(5, 2, 3), rand(2, 3, 4), rand(4))
+    call("conv_tbc", rand(5, 3), rand(2, 3, 4), rand(4))
 
 
 def normalisation():
@@ -394,6 +408,8 @@ def losses():
     call("binary_cross_entropy", chances, labels, reduce=False)
     call("binary_cross_entropy", chances, labels[0])
     call("binary_cross_entropy", a, labels)
+    call("binary_cross_entropy", chances, labels + 1)
+    call("binary_cross_entropy", torch.tensor([math.nan]), torch.tensor([0.5]))
     call("binary_cross_entropy_with_logits", a, labels, rand(4), pos_weight=rand(4))
     call("binary_cross_entropy_with_logits", a, labels[0])
     call("multilabel_soft_margin_loss", a, labels, rand(4))
@@ -530,6 +546,17 @@ def images():
     call("native_channel_shuffle", rand(1, 6, 2, 2), 2)
 
 
+def scaled():
+    a, b, one = normal(4, 4), normal(4, 4), torch.tensor(1.0)
+    per_tensor, rows = F.ScalingType.TensorWise, F.ScalingType.RowWise
+    trace("grouped_mm", a, b, offs=one)
+    trace("scaled_mm", a, b, one, per_tensor, one, per_tensor)
+    trace("scaled_mm", a, b, one, rows, one, rows, F.SwizzleType.NO_SWIZZLE, None, a, f32, use_fast_accum=True)
+    trace("scaled_addmm", a, a, b, one, per_tensor, one, per_tensor, beta=0.5)
+    trace("scaled_addmm_", a, a, b, one, per_tensor, one, per_tensor)
+    trace("scaled_grouped_mm", a, b, one, rows, one, rows, offs=one)
+
+
 def attention():
     q, k, v = normal(2, 2, 3, 4), normal(2, 2, 5, 4), normal(2, 2, 5, 4)
     call("scaled_dot_product_attention", q, k, v)
@@ -597,8 +624,35 @@ def attention():
     attend(query, key, value, **own)
 
 
+def random():
+    x = normal(2, 3, 4)
+    for name in "dropout alpha_dropout dropout1d feature_alpha_dropout".split():
+        call(name, x, 0.4, True, seed=3)
+        call(name, x.clone(), 0.4, True, True, seed=4)
+        call(name, x.to(f64), training=True, seed=5)
+    call("dropout1d", x[0], 0.4, True, seed=6)
+    call("dropout2d", normal(2, 3, 2, 2), 0.4, True, seed=3)
+    call("dropout2d", x, 0.4, True, seed=3)
+    call("dropout3d", normal(2, 3, 1, 2, 2), 0.4, True, seed=3)
+    call("dropout3d", normal(3, 1, 2, 2), 0.4, True, True, seed=3)
+    call("rrelu", x, training=True, seed=3)
+    call("rrelu", x.clone(), 0.1, 0.9, True, True, seed=4)
+    call("rrelu_", x.clone(), training=True, seed=4)
+    call("gumbel_softmax", x, seed=3)
+    call("gumbel_softmax", x, 0.5, True, dim=1, seed=4)
+    call("gumbel_softmax", x.to(f64), tau=2.0, seed=5)
+    call("fractional_max_pool2d", normal(2, 2, 5, 6), 2, (3, 4), seed=3)
+    call("fractional_max_pool2d", normal(2, 5, 6), 2, output_ratio=0.5, return_indices=True, seed=4)
+    call("fractional_max_pool3d", normal(1, 2, 4, 5, 4), 2, 3, seed=3)
+    q = normal(1, 2, 3, 4)
+    call("scaled_dot_product_attention", q, q, q, None, 0.3, seed=3)
+    w, b = normal(12, 4), normal(12)
+    call("multi_head_attention_forward", x, x, x, 4, 2, w, b, None, None, False, 0.3, normal(4, 4), normal(4), seed=3)
+    call("multi_head_attention_forward", x, x, x, 4, 2, w, b, None, None, False, 0.3, normal(4, 4), normal(4), need_weights=False, seed=3)
+
+
 if __name__ == "__main__":
-    for family in (activations, linear_maps, normalisation, pooling, dropouts, embeddings, losses, distances, images, attention):
+    for family in (random, activations, linear_maps, normalisation, pooling, dropouts, embeddings, losses, distances, images, attention, scaled):
         family()
     out.mkdir(parents=True, exist_ok=True)
     lines = [json.dumps(case, separators=(",", ":")) for case in cases]

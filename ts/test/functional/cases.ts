@@ -23,6 +23,8 @@ export interface Case {
   readonly fn: string;
   readonly args: readonly Encoded[];
   readonly kwargs: Readonly<Record<string, Encoded>>;
+  /** What the random numbers of the call start with. */
+  readonly seed?: number;
   readonly result?: Encoded;
   readonly error?: { readonly type: string; readonly message: string };
   /** The first argument after the call, where it changed. */

@@ -119,11 +119,23 @@ export const binaryCrossEntropy = define<
         `Using a target size (${sizeText(target.shape)}) that is different to the input size (${sizeText(input.shape)}) is deprecated. Please ensure they have the same size.`,
       );
     }
+    requireProbabilities("input", input);
+    requireProbabilities("target", target);
     // Weights may be broadcast, which the operator does not do.
     const weights = weight === null ? null : atenResults("broadcast_tensors", [weight, target])[0];
     return aten("binary_cross_entropy", input, target, weights, code);
   },
 );
+
+function requireProbabilities(name: string, values: Tensor): void {
+  const areProbabilities = aten("logical_and", aten("ge", values, 0), aten("le", values, 1));
+  if (aten("all", areProbabilities).item() === true) return;
+  throw refuse(
+    "InvalidArgument",
+    `all elements of ${name} should be between 0 and 1`,
+    "they are probabilities: take the sigmoid of scores, or binaryCrossEntropyWithLogits",
+  );
+}
 
 /**
  * {@link binaryCrossEntropy} of `sigmoid(input)`, computed so that nothing overflows.

@@ -8,7 +8,7 @@
  */
 import type { BoundFunction } from "../../functions/bound.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
-import { aten, type Sizes } from "./aten.ts";
+import { aten, refuse, type Sizes } from "./aten.ts";
 import { defineBuiltin } from "./define.ts";
 import type { BiasOptions } from "./linear.ts";
 
@@ -154,5 +154,16 @@ export const convTbc = defineBuiltin<[input: Tensor, weight: Tensor, bias: Tenso
   "conv_tbc",
   "torch.conv_tbc",
   "(input, weight, bias, pad=0)",
-  (input, weight, bias, pad) => aten("conv_tbc", input, weight, bias, pad),
+  (input, weight, bias, pad) => {
+    for (const [name, it, dims] of [
+      ["Input", input, 3],
+      ["Weight", weight, 3],
+      ["Bias", bias, 1],
+    ] as const) {
+      if (it.shape.length === dims) continue;
+      throw refuse("ShapeMismatch", `${name} must have ${dims} dims${dims === 3 ? ": time, batch, in_channel" : ""}`);
+    }
+    const output = aten("conv1d", aten("permute", input, [1, 2, 0]), aten("permute", weight, [2, 1, 0]), bias, 1, pad);
+    return aten("permute", output, [2, 0, 1]);
+  },
 );
