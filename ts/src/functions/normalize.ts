@@ -123,16 +123,8 @@ const PLACES: readonly (readonly [prefix: string, operators: string])[] = [
   ["torch.", ""],
 ];
 
-/** Functions that PyTorch writes in Python, though there is an operator of the same name. */
-const IN_PYTHON: ReadonlySet<string> = new Set(
-  ["block_diag", "broadcast_tensors", "cartesian_prod", "cdist", "chain_matmul", "einsum", "meshgrid", "norm"]
-    .concat("split", "tensordot", "unique_consecutive")
-    .map((name) => `torch.${name}`),
-);
-
 /** The overloads that a function stands for: all of an operator, or the one that is named. */
 function schemasOfFunction(target: string): readonly OperatorSchema[] {
-  if (IN_PYTHON.has(target)) return [];
   const place = PLACES.find(([prefix]) => target.startsWith(prefix));
   if (place === undefined) return [];
   const [operator = "", overload] = target.slice(place[0].length).split(".");

@@ -25,14 +25,15 @@ const NAMESPACES: readonly (readonly [prefix: string, place: string])[] = [
   ["torch._C._linalg.linalg_", "torch.linalg"],
   ["torch._C._fft.fft_", "torch.fft"],
   ["torch._C._special.special_", "torch.special"],
+  ["torch.functional.", "torch"],
   ["torch.", "torch"],
   ["operator.", "operator"],
   ["builtins.", "builtins"],
   ["math.", "math"],
 ];
 
-/** What PyTorch has under `torch` for itself and for sizes, and this package only by name. */
-const BY_NAME = /^torch\.(?:_(?!C\._)|sym_)/;
+/** What PyTorch has for itself and for sizes, and this package only by name. */
+const BY_NAME = /^torch\.(?:_(?!C\._)|sym_(?!constrain_)|nn\.functional\._)/;
 
 /** An overload of an operator. What has no overload is an object that has overloads, besides a function. */
 const OPERATOR = /^torch\.ops\.aten\.([A-Za-z_]\w*)\.([A-Za-z_]\w*)$/;

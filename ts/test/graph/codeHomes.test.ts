@@ -1,0 +1,40 @@
+import { expect, test } from "vitest";
+import { functionNamed } from "../../src/functions/table.ts";
+import { functionPath } from "../../src/graph/codegen/globals.ts";
+import * as exported from "../../src/index.ts";
+
+/** Every function with a name in these namespaces and those inside, by that name. */
+function functionsOf(namespaces: readonly unknown[]): Map<string, unknown> {
+  const res = new Map<string, unknown>();
+  const visit = (value: unknown, depth: number): void => {
+    if ((typeof value !== "object" && typeof value !== "function") || value === null || depth > 3) return;
+    if (typeof value === "function") {
+      if ("target" in value && typeof value.target === "string") res.set(value.target, value);
+      return;
+    }
+    for (const member of Object.values(value)) visit(member, depth + 1);
+  };
+  for (const namespace of namespaces) visit(namespace, 0);
+  return res;
+}
+
+function at(path: readonly string[]): unknown {
+  return path.reduce<unknown>((value, name) => Reflect.get(Object(value) as object, name), exported);
+}
+
+test("generated code finds the functions of this package where they are", () => {
+  const { F, builtins, math, operator, torch } = exported;
+  const functions = functionsOf([F, builtins, math, operator, torch]);
+  expect(functions.size).toBeGreaterThan(500);
+  const misplaced = [...functions.keys()].filter((target) => {
+    const path = functionPath(target);
+    // An operator that the registry lacks is a function of F alone; whoever runs code finds it by its name.
+    return path !== undefined && at(path) !== undefined && at(path) !== functionNamed(target);
+  });
+  expect(misplaced).toEqual([]);
+  const missing = [...functions.keys()].filter((target) => at(functionPath(target) ?? []) === undefined);
+  expect(missing.filter((target) => target !== "torch.conv_tbc")).toEqual([]);
+  expect([...functions.keys()].filter((target) => functionPath(target) === undefined)).toEqual([
+    "torch.nn.functional._threshold",
+  ]);
+});
