@@ -26,6 +26,7 @@ const NAMESPACES: readonly (readonly [prefix: string, place: string])[] = [
   ["torch._C._fft.fft_", "torch.fft"],
   ["torch._C._special.special_", "torch.special"],
   ["torch.functional.", "torch"],
+  ["torch.random.", "torch"],
   ["torch.", "torch"],
   ["operator.", "operator"],
   ["builtins.", "builtins"],
