@@ -72,8 +72,8 @@ export function cond<A extends readonly unknown[], R>(
  */
 export function whileLoop<A extends readonly unknown[]>(
   condition: (...carried: A) => Tensor | boolean,
-  body: (...carried: A) => { readonly [K in keyof A]: A[K] },
-  carried: A,
+  body: (...carried: A) => readonly unknown[],
+  carried: readonly [...A],
 ): A {
   const tracer = tracerOf([carried]);
   if (tracer === undefined) return runWhileLoop(untyped(condition), untyped(body), carried, []) as unknown as A;

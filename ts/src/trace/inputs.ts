@@ -5,6 +5,8 @@
  * @module
  */
 import { fxError } from "../errors.ts";
+import { assert } from "../functions/checks.ts";
+import { eq } from "../functions/operator.ts";
 import { defineFunction } from "../functions/table.ts";
 import { type ArgInput, freezeArg } from "../graph/args.ts";
 import { PyTreeCodeGen } from "../graph/codegen/pytree.ts";
@@ -155,8 +157,8 @@ class Placeholders {
       );
       return;
     }
-    const eq = this.#tracer.createProxy("call_function", "operator.eq", [input, constant], {});
-    this.#tracer.createProxy("call_function", "torch._assert", [eq, to(formatArg(freezeArg(constant)))], {});
+    const isEqual = this.#tracer.createProxy("call_function", eq.target, [input, constant], {});
+    this.#tracer.createProxy("call_function", assert.target, [isEqual, to(formatArg(freezeArg(constant)))], {});
   }
 }
 
@@ -166,9 +168,15 @@ interface Defaulted {
   readonly type?: string | undefined;
 }
 
-const assertIsNone = defineFunction("torch.fx._symbolic_trace._assert_is_none", (value: unknown, message: string) => {
-  if (value !== null && value !== undefined) throw fxError("InputType", message);
-});
+/** Refuses a value that is not `None`: what a trace that was specialised for `None` begins with. */
+const assertIsNone = defineFunction(
+  "torch.fx._symbolic_trace._assert_is_none",
+  (value: unknown, message: string): null => {
+    if (value !== null && value !== undefined) throw fxError("AssertionFailed", message);
+    return null;
+  },
+  { signature: "(value, msg)" },
+);
 
 /** The value as a constant of a graph, where `==` tells it from others. */
 function comparable(value: unknown): ArgInput | undefined {

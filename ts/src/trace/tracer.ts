@@ -31,6 +31,7 @@ import { moduleStack, ROOT_SCOPE, type Scope, stacksAround } from "./scope.ts";
 import { currentStack, enter, leave, stackText, traceError, withStacks } from "./stack.ts";
 import { Level, type Subgraph, type SubgraphCall } from "./subgraph.ts";
 import { TracerBase } from "./tracerBase.ts";
+import { type VerifyInputs, verifyTrace } from "./verify.ts";
 
 /** What can be traced: a module, or a function. */
 export type Traceable = Module | ((...args: never[]) => unknown);
@@ -184,13 +185,7 @@ export class Tracer extends TracerBase implements ModuleObserver {
       inputs.finish(this.graph);
       return this.graph;
     };
-    const outer = active;
-    active = this;
-    try {
-      return observeModules(this, () => withStacks(this.recordStackTraces, record));
-    } finally {
-      active = outer;
-    }
+    return observeModules(this, () => withStacks(this.recordStackTraces, () => withActive(this, record)));
   }
 
   /** Traces a function into a graph of its own, in which what it uses of the graphs around are inputs too. */
@@ -359,6 +354,16 @@ export function activeTracer(): Tracer | undefined {
   return active;
 }
 
+function withActive<T>(tracer: Tracer, body: () => T): T {
+  const outer = active;
+  active = tracer;
+  try {
+    return body();
+  } finally {
+    active = outer;
+  }
+}
+
 /** Whether a node stands for what comes in or goes out, which no line of the user's does. */
 function isBoundary(op: Opcode): boolean {
   return op === "placeholder" || op === "output";
@@ -368,6 +373,11 @@ function isBoundary(op: Opcode): boolean {
 export interface SymbolicTraceOptions extends TraceOptions {
   /** The tracer to use. */
   readonly tracer?: Tracer;
+  /**
+   * Inputs to run both on, the function and its graph; where they differ, the trace is refused. An array of arrays is
+   * several sets of inputs. The module and the random numbers are left as they were.
+   */
+  readonly verify?: VerifyInputs;
 }
 
 /**
@@ -381,14 +391,16 @@ export interface SymbolicTraceOptions extends TraceOptions {
  * ```
  */
 export function symbolicTrace(root: Traceable, options: SymbolicTraceOptions = {}): GraphModule {
-  const { tracer = new Tracer(), ...rest } = options;
+  const { tracer = new Tracer(), verify, ...rest } = options;
   if (typeof root !== "function" && !(root instanceof Module)) {
     throw fxError("InvalidOption", "symbolicTrace takes a module or a function");
   }
   try {
     const graph = tracer.trace(root, rest);
     const name = root instanceof Module ? root.className : root.name || "GraphModule";
-    return new GraphModule(tracer.root, graph, name);
+    const gm = new GraphModule(tracer.root, graph, name);
+    if (verify !== undefined) verifyTrace(root, gm, verify);
+    return gm;
   } finally {
     // What the trace added is now in the new module; the one that was traced is left as it was.
     for (const name of tracer.added) tracer.root.attributes.delete(name);
