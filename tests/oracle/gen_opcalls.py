@@ -283,7 +283,35 @@ def special():
     case("polygamma.default", -1, torch.tensor([0.5]))
 
 
-for record in (random, ctc, packed, names, special):
+def made():
+    """New tensors, and elements put together."""
+    for name in ("hann", "hamming", "blackman", "bartlett", "kaiser"):
+        for n in (0, 1, 2, 8, 9):
+            case(f"{name}_window.default", n)
+            case(f"{name}_window.periodic", n, False, dtype=torch.float64)
+    case("hamming_window.periodic_alpha", 7, True, 0.6)
+    case("hamming_window.periodic_alpha_beta", 7, False, 0.6, 0.3)
+    case("kaiser_window.beta", 7, False, 3.5)
+    case("hann_window.default", -1)
+    case("hann_window.default", 3, dtype=torch.int64)
+    case("range.default", 1, 5)
+    case("range.step", 0.5, 3.0, 0.75)
+    case("range.step", 5, 1, -2, dtype=torch.int64)
+    case("range.step", 5, 1, 2)
+    for x in (torch.tensor([1.5, -2.0, 3.0]), torch.tensor([1, 2, 5], dtype=torch.int32)):
+        case("linalg_vander.default", x)
+        case("linalg_vander.default", x.expand(2, 3), N=5)
+        case("vander.default", x)
+        case("vander.default", x, 2, True)
+    case("linalg_vander.default", x, N=1)
+    sequences = [torch.arange(6.0).reshape(3, 2), torch.ones(1, 2), torch.zeros(0, 2)]
+    for batch_first in (False, True):
+        case("pad_sequence.default", sequences, batch_first)
+        case("pad_sequence.default", sequences, batch_first, 0.5, "left")
+    case("pad_sequence.default", [])
+
+
+for record in (random, ctc, packed, names, special, made):
     cases.clear()
     tensors.clear()
     torch.manual_seed(0)

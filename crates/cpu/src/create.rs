@@ -9,7 +9,11 @@ use tracefx_exec::Kernel;
 use tracefx_ops::{Args, Operand, Value};
 
 const ONES: Kernel = Kernel::Fill(|_, outs| fill_with(&outs[0], Scalar::Int(1)));
-const LINSPACE: Kernel = Kernel::Fill(linspace);
+const LINSPACE: Kernel = Kernel::Fill(|args, outs| linspace(args, outs, &|it| it));
+const LOGSPACE: Kernel = Kernel::Fill(|args, outs| {
+    let base = args.float(3)?;
+    linspace(args, outs, &|it| base.powf(it))
+});
 
 /// The kernels of this family.
 pub(crate) const KERNELS: &[(&str, Kernel)] = &[
@@ -45,6 +49,15 @@ pub(crate) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.linspace.Tensor_Tensor", LINSPACE),
     ("aten.linspace.Tensor_Scalar", LINSPACE),
     ("aten.linspace.Scalar_Tensor", LINSPACE),
+    ("aten.logspace.default", LOGSPACE),
+    ("aten.logspace.Tensor_Tensor", LOGSPACE),
+    ("aten.logspace.Tensor_Scalar", LOGSPACE),
+    ("aten.logspace.Scalar_Tensor", LOGSPACE),
+    (
+        "aten.range.default",
+        Kernel::Fill(|args, outs| arange(&outs[0], args.scalar(0)?, args.scalar(1)?, Scalar::Int(1))),
+    ),
+    ("aten.range.step", Kernel::Fill(|args, outs| arange(&outs[0], args.scalar(0)?, args.scalar(1)?, args.scalar(2)?))),
     ("aten.eye.default", Kernel::Fill(eye)),
     ("aten.eye.m", Kernel::Fill(eye)),
     ("aten.tril.default", Kernel::Fill(|args, outs| triangle(args, outs, |row, col, diagonal| col - row <= diagonal))),
@@ -79,7 +92,8 @@ fn arange(out: &Tensor, start: Scalar, end: Scalar, step: Scalar) -> Result<()> 
     Ok(())
 }
 
-fn linspace(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
+/// A function of each of so many numbers that are evenly spaced.
+fn linspace(args: &Args<'_, Tensor>, outs: &[Tensor], f: &dyn Fn(f64) -> f64) -> Result<()> {
     let bound = |index: usize| match args.operand(index)? {
         Operand::Scalar(it) => Ok(it),
         Operand::Tensor(it) => it.item(),
@@ -98,7 +112,7 @@ fn linspace(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
         for (i, to) in to.iter_mut().enumerate() {
             // From the nearer end, so that both ends are exact.
             let value = if i < n / 2 || n == 1 { start + step * i as f64 } else { end - step * (n - 1 - i) as f64 };
-            *to = T::from_scalar(Scalar::Float(value));
+            *to = T::from_scalar(Scalar::Float(f(value)));
         }
     }), else return Err(refuse(args, dtype)));
     Ok(())

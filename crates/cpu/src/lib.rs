@@ -67,6 +67,7 @@ mod unary;
 mod unfold;
 mod unique;
 mod vector;
+mod window;
 mod write;
 
 use std::sync::OnceLock;
@@ -120,6 +121,7 @@ const TABLES: &[&[(&str, Kernel)]] = &[
     unfold::KERNELS,
     unique::KERNELS,
     vector::KERNELS,
+    window::KERNELS,
     write::KERNELS,
 ];
 

@@ -32,6 +32,12 @@ pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::linspace.Tensor_Tensor(Tensor start, Tensor end, int steps, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", linspace).tolerance(Tol::Default).doc("So many numbers from `start` to `end`, evenly spaced."),
     OpDef::new("aten::linspace.Tensor_Scalar(Tensor start, Scalar end, int steps, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", linspace).tolerance(Tol::Default).doc("So many numbers from `start` to `end`, evenly spaced."),
     OpDef::new("aten::linspace.Scalar_Tensor(Scalar start, Tensor end, int steps, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", linspace).tolerance(Tol::Default).doc("So many numbers from `start` to `end`, evenly spaced."),
+    OpDef::new("aten::logspace(Scalar start, Scalar end, int steps, float base=10., *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", linspace).tolerance(Tol::Scaled(4.0)).doc("So many powers of `base`, from that of `start` to that of `end`."),
+    OpDef::new("aten::logspace.Tensor_Tensor(Tensor start, Tensor end, int steps, float base=10., *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", linspace).tolerance(Tol::Scaled(4.0)).doc("So many powers of `base`, from that of `start` to that of `end`."),
+    OpDef::new("aten::logspace.Tensor_Scalar(Tensor start, Scalar end, int steps, float base=10., *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", linspace).tolerance(Tol::Scaled(4.0)).doc("So many powers of `base`, from that of `start` to that of `end`."),
+    OpDef::new("aten::logspace.Scalar_Tensor(Scalar start, Tensor end, int steps, float base=10., *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", linspace).tolerance(Tol::Scaled(4.0)).doc("So many powers of `base`, from that of `start` to that of `end`."),
+    OpDef::new("aten::range(Scalar start, Scalar end, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", range).tolerance(Tol::Default).doc("The numbers from `start` to `end`, which is one of them."),
+    OpDef::new("aten::range.step(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", range).tolerance(Tol::Default).doc("The numbers from `start` to `end` in steps."),
     OpDef::new("aten::eye(SymInt n, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", eye).doc("Ones on the diagonal of a square of zeros."),
     OpDef::new("aten::eye.m(SymInt n, SymInt m, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", eye).doc("Ones on the diagonal of a rectangle of zeros."),
     OpDef::new("aten::tril(Tensor self, SymInt diagonal=0) -> Tensor", triangle).doc("Each matrix with zeros above a diagonal."),
@@ -214,6 +220,26 @@ fn linspace(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     }
     let dtype = dtype(args)?.unwrap_or(if is_complex { DType::Complex64 } else { DType::Float32 });
     fresh(args, TensorMeta::contiguous(dtype, vec![steps]))
+}
+
+/// Unlike `arange`, floats unless it is said otherwise, and the end belongs to it.
+fn range(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    let step = if args.op.schema.args[2].is_kwarg_only { 1.0 } else { args.float(2)? };
+    let (start, end) = (args.float(0)?, args.float(1)?);
+    if step == 0.0 {
+        return Err(args.invalid("step must be nonzero"));
+    }
+    if !start.is_finite() || !end.is_finite() {
+        return Err(args.invalid(format!("unsupported range: {start} -> {end}")));
+    }
+    let n = ((end - start) / step).floor() + 1.0;
+    if end != start && (end > start) != (step > 0.0) {
+        return Err(args.invalid("upper bound and lower bound inconsistent with step sign"));
+    }
+    if n.is_nan() || n >= i64::MAX as f64 {
+        return Err(args.invalid("invalid size, possible overflow?"));
+    }
+    fresh(args, TensorMeta::contiguous(dtype(args)?.unwrap_or(DType::Float32), vec![SymInt::from(n as i64)]))
 }
 
 fn eye(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {

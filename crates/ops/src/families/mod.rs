@@ -5,6 +5,7 @@ use crate::OpDef;
 mod activation;
 mod adaptive_pooling;
 mod alias;
+mod arrange;
 mod atleast;
 mod attention;
 mod batch_norm;
@@ -63,6 +64,7 @@ mod vector;
 mod view;
 mod view_copy;
 mod view_in_place;
+mod window;
 mod write;
 
 pub use reduce::reduced_dims;
@@ -72,6 +74,7 @@ pub(crate) const ALL: &[&[OpDef]] = &[
     activation::OPS,
     adaptive_pooling::OPS,
     alias::OPS,
+    arrange::OPS,
     atleast::OPS,
     attention::OPS,
     batch_norm::OPS,
@@ -130,5 +133,6 @@ pub(crate) const ALL: &[&[OpDef]] = &[
     view::OPS,
     view_copy::OPS,
     view_in_place::OPS,
+    window::OPS,
     write::OPS,
 ];
