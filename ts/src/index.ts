@@ -124,6 +124,7 @@ export {
   saveGraphModule,
   type SaveOptions,
 } from "./save/graphModule.ts";
+export { type PackingJson, restorePacking as remakePacking } from "./save/packing.ts";
 export { type ModuleParts, remakeModule } from "./save/records.ts";
 export { deepCopy } from "./nn/deepCopy.ts";
 export * as nn from "./nn/index.ts";

@@ -9,11 +9,12 @@
 import { isOptions } from "../functions/naming.ts";
 import { isNode } from "../graph/args.ts";
 import { type Node, stateOf } from "../graph/node.ts";
-import { isBuiltinModule } from "../nn/builtin.ts";
+import { builtinNameOf } from "../nn/builtin.ts";
 import { hasHooks, type Module } from "../nn/module.ts";
 import { Parameter } from "../nn/parameter.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { isTraced } from "../trace/record.ts";
+import { isWrapped } from "../trace/wrap.ts";
 
 /** The tensors of one run that are its own, each with the number of known values that hold it. */
 export class Ownership {
@@ -93,12 +94,12 @@ function keepsNothing(node: Node, env: ReadonlyMap<Node, unknown>, root: Module)
       if (node.target === "builtins.getattr") return ofTensor(node, env);
       // `operator.setitem` and its like put values into the containers of others.
       if (node.target.startsWith("operator.") && node.target !== "operator.getitem") return onlyTensors(node, env);
-      return OWN_FUNCTIONS.test(node.target);
+      return OWN_FUNCTIONS.test(node.target) && !isWrapped(node.target);
     case "call_method":
       return ofTensor(node, env);
     case "call_module": {
       const found = root.findAttribute(node.target);
-      return found?.kind === "module" && found.module.modules().every((it) => isBuiltinModule(it) && !hasHooks(it));
+      return found?.kind === "module" && found.module.modules().every(isPlainLayer);
     }
     default:
       return false;
@@ -108,6 +109,11 @@ function keepsNothing(node: Node, env: ReadonlyMap<Node, unknown>, root: Module)
 /** Whether the result may be something that was there before: an item of a container, a property. */
 function readsWhatWasThere(node: Node, env: ReadonlyMap<Node, unknown>): boolean {
   return node.target === "builtins.getattr" || (node.target === "operator.getitem" && !ofTensor(node, env));
+}
+
+/** Whether a module is of a class of `torch.nn` itself, and no hook sees what it does. */
+function isPlainLayer(module: Module): boolean {
+  return builtinNameOf(module.constructor) !== undefined && !hasHooks(module);
 }
 
 function onlyTensors(node: Node, env: ReadonlyMap<Node, unknown>): boolean {

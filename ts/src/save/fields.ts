@@ -8,7 +8,8 @@ import { fxError } from "../errors.ts";
 import { isMember } from "../functions/methods.ts";
 import { isOptions } from "../functions/naming.ts";
 import { functionNamed, isDefined } from "../functions/table.ts";
-import { device, DeviceArg, DTypeArg, dtype, Float } from "../graph/values.ts";
+import { type ArgInput, tuple } from "../graph/args.ts";
+import { device, DeviceArg, DTypeArg, dtype, Float, Tuple, ValueTuple } from "../graph/values.ts";
 import { Module } from "../nn/module.ts";
 
 /** A value in JSON. What JSON has no form for is an object of one key that begins with `$`. */
@@ -48,6 +49,7 @@ function encode(value: unknown, refuse: () => Error, depth: number): Json {
   if (value instanceof DeviceArg) return { $device: value.toString() };
   if (value instanceof Float) return { $float: text(value.value) };
   const each = (it: unknown): Json => encode(it, refuse, depth + 1);
+  if (value instanceof Tuple || value instanceof ValueTuple) return { $tuple: Array.from(value as unknown[], each) };
   if (Array.isArray(value)) return value.map(each);
   if (!isOptions(value)) throw refuse();
   const entries = Object.entries(value).map(([key, it]): [string, Json] => [key, each(it)]);
@@ -66,6 +68,7 @@ function decode(json: Json, where: string): unknown {
   if (key === "$object" && typeof body === "object" && body !== null && !Array.isArray(body)) {
     return decodeObject(Object.entries(body as { readonly [key: string]: Json }), where);
   }
+  if (key === "$tuple" && Array.isArray(body)) return tuple(...body.map((it: Json) => decode(it, where) as ArgInput));
   if (typeof body !== "string") throw malformed(where);
   switch (key) {
     case "$number":

@@ -15,6 +15,7 @@ import { type Attribute, hasHooks, Module } from "../nn/module.ts";
 import { Parameter } from "../nn/parameter.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import { fieldsOf, type Json, setFields } from "./fields.ts";
+import { type PackingJson, packingOf, restorePacking } from "./packing.ts";
 
 /** A class of modules. */
 export type ModuleClass = abstract new (...args: never[]) => Module;
@@ -30,6 +31,8 @@ interface Note {
   /** The name of the class, of a module without a graph. */
   readonly class?: string;
   readonly fields?: { readonly [name: string]: Json };
+  /** How the inputs and outputs of a graph are nested. */
+  readonly packing?: PackingJson;
   /** `false` in evaluation mode. */
   readonly training?: false;
   /** Buffers that the state dict leaves out. */
@@ -79,7 +82,7 @@ class Recorder {
       res.attributes.set(name, attribute);
     }
     return withNote(res, {
-      ...(module instanceof GraphModule ? {} : this.#classNote(module, path)),
+      ...(module instanceof GraphModule ? packingNote(module, path) : this.#classNote(module, path)),
       ...(module.training ? {} : { training: false as const }),
       ...(nonPersistent?.length === 0 ? {} : { nonPersistent: nonPersistent as string[] }),
       ...(frozen?.length === 0 ? {} : { frozen: frozen as string[] }),
@@ -112,13 +115,19 @@ function graphRecord(module: GraphModule, path: string): GraphModule {
   if (module.constructor !== GraphModule) {
     throw refused(path, `is of the class ${module.constructor.name}`, "save new GraphModule(module, module.graph)");
   }
-  const { codegen } = module.graph;
-  if (codegen.constructor !== CodeGen || codegen.bodyTransformer !== undefined) {
-    throw refused(path, "has a code generator of its own", "graph.setCodegen(new CodeGen()) makes its inputs flat");
-  }
-  const res = GraphModule.ofGraph(module.graph.clone(), module.className);
+  const graph = module.graph.clone();
+  // How inputs are nested is in the note, if anywhere.
+  graph.setCodegen(new CodeGen());
+  const res = GraphModule.ofGraph(graph, module.className);
   for (const [key, value] of module.meta) res.meta.set(key, value);
   return res;
+}
+
+function packingNote({ graph }: GraphModule, path: string): Note {
+  const packing = packingOf(graph.codegen);
+  if (packing === "none") return {};
+  if (packing !== undefined) return { packing };
+  throw refused(path, "has a code generator of its own", "graph.setCodegen(new CodeGen()) makes its inputs flat");
 }
 
 function withNote(record: GraphModule, note: Note): GraphModule {
@@ -190,6 +199,10 @@ class Restorer {
       res.attributes.set(name, this.#attribute(attribute, name, inner, note));
     }
     setFields(res, note.fields ?? {});
+    if (note.packing !== undefined) {
+      if (!(res instanceof GraphModule)) throw malformed(`\`${path}\``);
+      res.graph.setCodegen(restorePacking(note.packing as unknown as Json));
+    }
     res.training = note.training ?? true;
     return res;
   }
@@ -249,6 +262,7 @@ function isNote(json: unknown): json is Note {
   const {
     class: name,
     fields,
+    packing,
     training,
     nonPersistent,
     frozen,
@@ -260,7 +274,7 @@ function isNote(json: unknown): json is Note {
     Object.keys(others).length === 0 &&
     [name, same].every(isText) &&
     [nonPersistent, frozen].every(isTexts) &&
-    [fields, ties].every(isObject) &&
+    [fields, packing, ties].every(isObject) &&
     Object.values(ties ?? {}).every(isText) &&
     (training === undefined || training === false)
   );

@@ -10,6 +10,7 @@ import { builtinNameOf } from "../nn/builtin.ts";
 import { hasHooks, type Module } from "../nn/module.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import { fieldsOf } from "./fields.ts";
+import { packingOf } from "./packing.ts";
 import { refused } from "./records.ts";
 
 /** A module as source, and the tensors that it asks for by name. */
@@ -126,7 +127,10 @@ class SourceWriter {
         this.#imports.add("functionNamed");
         functions.push(`const ${variable} = functionNamed(${stringLiteral(global.target)});`);
       } else {
-        throw refused(path, "has a code generator of its own", "graph.setCodegen(new CodeGen()) makes its inputs flat");
+        this.#imports.add("remakePacking");
+        functions.push(
+          `const ${variable} = remakePacking(${parsed(packingJson(module, path))}).info.${specName(variable)};`,
+        );
       }
     }
     const getter = `  get className() {\n    return ${stringLiteral(module.className)};\n  }`;
@@ -145,9 +149,23 @@ function fieldsPart(module: Module, path: string): string[] {
     refused(path, `has the property \`${name}\``, "only plain values, dtypes and functions with a name can be saved"),
   );
   const json = JSON.stringify(fields);
-  if (json === "{}") return [];
-  // In an object literal __proto__ is no property, so an object that might have it is parsed.
-  return [`  fields: ${/__proto__|[^ -~]/.test(json) ? `JSON.parse(${stringLiteral(json)})` : json},`];
+  return json === "{}" ? [] : [`  fields: ${parsed(json)},`];
+}
+
+/** An expression for JSON. In an object literal __proto__ is no property, so an object that might have it is parsed. */
+function parsed(json: string): string {
+  return /__proto__|<|[^ -~]/.test(json) ? `JSON.parse(${stringLiteral(json)})` : json;
+}
+
+function packingJson({ graph }: GraphModule, path: string): string {
+  const packing = packingOf(graph.codegen);
+  if (packing !== undefined && packing !== "none") return JSON.stringify(packing);
+  throw refused(path, "has a code generator of its own", "graph.setCodegen(new CodeGen()) makes its inputs flat");
+}
+
+/** The part of a packing that a free name of its code stands for. */
+function specName(variable: string): "inSpec" | "outSpec" {
+  return variable === "$outSpec" ? "outSpec" : "inSpec";
 }
 
 /** The expression for the class of a module without a graph. */

@@ -13,7 +13,7 @@ import { PyTreeCodeGen } from "../graph/codegen/pytree.ts";
 import type { Graph } from "../graph/graph.ts";
 import { formatArg } from "../graph/print.ts";
 import { Tensor } from "../tensor/tensor.ts";
-import { InputPacking, outputPacking, type PackedParameter } from "./packing.ts";
+import { InputPacking, OutputPacking, type PackedParameter } from "./packing.ts";
 import { type InputParameter, type Parameters, parametersOf } from "./parameters.ts";
 import { concreteValues, PH, PHBase } from "./placeholder.ts";
 import { nodeOf, type TracedValue } from "./proxy.ts";
@@ -62,7 +62,7 @@ export function createInputs(
       if (!isPacked) return;
       const inSpec = new InputPacking(packing);
       graph.setCodegen(
-        new PyTreeCodeGen({ origArgs: inSpec.names, inSpec, outSpec: outSpec && outputPacking(outSpec) }),
+        new PyTreeCodeGen({ origArgs: inSpec.names, inSpec, outSpec: outSpec && new OutputPacking(outSpec) }),
       );
     },
   };

@@ -53,9 +53,18 @@ export class InputPacking implements InputTree {
   }
 }
 
-/** The output of a graph that gives the leaves of this structure. */
-export function outputPacking(spec: PytreeSpec): OutputTree {
-  return { unflatten: (leaves) => treeUnflatten(leaves, spec) };
+/** The output of a graph that gives the leaves of a structure. */
+export class OutputPacking implements OutputTree {
+  readonly spec: PytreeSpec;
+
+  constructor(spec: PytreeSpec) {
+    this.spec = spec;
+  }
+
+  /** What the function that was traced gives. */
+  unflatten(leaves: readonly unknown[]): unknown {
+    return treeUnflatten(leaves, this.spec);
+  }
 }
 
 function leavesOf(value: unknown, { name, spec, isOptional }: PackedPart): unknown[] {

@@ -11,6 +11,7 @@ import { Module } from "../../src/nn/module.ts";
 import { Parameter } from "../../src/nn/parameter.ts";
 import { tensor } from "../../src/tensor/construct.ts";
 import { type Tensor, tensorStorage } from "../../src/tensor/tensor.ts";
+import { wrap } from "../../src/trace/wrap.ts";
 import { keep, made, plusOne, same, seen, split, sum } from "./functions.ts";
 
 beforeEach(() => {
@@ -148,6 +149,18 @@ describe("not disposed", () => {
     });
     expect(living).toEqual([true, true]);
     expect(seen).toEqual([made[0]]);
+  });
+
+  test("is what a function saw that the user wrapped under a name of torch's", () => {
+    const wrapped = wrap((x: Tensor) => {
+      seen.push(x);
+      return x;
+    }, "torch.users_own");
+    const [, living] = alive((graph, x) => {
+      const kept = graph.callFunction(wrapped, [graph.callFunction(plusOne, [x])]);
+      graph.output(graph.callFunction(plusOne, [kept]));
+    });
+    expect([living, seen[0] === made[0]]).toEqual([[true, true], true]);
   });
 
   test("is what a module of the user saw", () => {

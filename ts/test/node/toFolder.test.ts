@@ -13,6 +13,8 @@ import { toFolder } from "../../src/node/toFolder.ts";
 import { sourceOf } from "../../src/save/source.ts";
 import { tensor } from "../../src/tensor/construct.ts";
 import type { Tensor } from "../../src/tensor/tensor.ts";
+import { PH } from "../../src/trace/placeholder.ts";
+import { symbolicTrace } from "../../src/trace/tracer.ts";
 import { plusOne, sum } from "../interpret/functions.ts";
 
 const add = defineFunction("my.folder-add", (a: Tensor, b: Tensor) => sum(a, b));
@@ -82,6 +84,20 @@ describe("a folder", () => {
     expect(again.getParameter("shift.weight").requiresGrad).toBe(false);
     expect(again.getSubmodule("shift").attributes.get("count")).toMatchObject({ kind: "buffer", persistent: false });
     expect(Reflect.get(again.getSubmodule("shift"), "by")).toEqual([1, { deep: null }]);
+  });
+
+  test("takes nested inputs where the graph does", async () => {
+    const gm = symbolicTrace(
+      (t: { a: Tensor }, { more = null }: { more?: Tensor | null } = {}) => ({ out: add(t.a, more as Tensor) }),
+      {
+        concreteArgs: { t: { a: PH } },
+      },
+    );
+    await toFolder(gm, folder, { name: "nested" });
+    const { default: again } = (await import(join(folder, "nested.mjs"))) as { default: Module };
+    const x = tensor([1, 1], { dtype: "float32" });
+    const { out } = again.forward(...([{ a: x }, { more: x }] as never[])) as { out: Tensor };
+    expect(out.toArray()).toEqual([2, 2]);
   });
 
   test("is readable code", async () => {

@@ -1,16 +1,20 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { callOperator } from "../../src/engine/dispatch.ts";
 import { init } from "../../src/engine/engine.ts";
+import { tuple } from "../../src/graph/args.ts";
 import { CodeGen } from "../../src/graph/codegen/codegen.ts";
 import { Graph } from "../../src/graph/graph.ts";
 import { GraphModule } from "../../src/graph/module.ts";
-import { device, dtype, float } from "../../src/graph/values.ts";
+import { device, dtype, float, ValueTuple } from "../../src/graph/values.ts";
+import { nn, torch } from "../../src/index.ts";
 import { markBuiltin } from "../../src/nn/builtin.ts";
 import { Module } from "../../src/nn/module.ts";
 import { Parameter } from "../../src/nn/parameter.ts";
 import { loadGraphModule, type ModuleClasses, saveGraphModule } from "../../src/save/graphModule.ts";
 import { tensor } from "../../src/tensor/construct.ts";
-import type { Tensor } from "../../src/tensor/tensor.ts";
+import { Tensor } from "../../src/tensor/tensor.ts";
+import { PH } from "../../src/trace/placeholder.ts";
+import { symbolicTrace } from "../../src/trace/tracer.ts";
 import { encodeModule } from "../../src/wire/codec.ts";
 import { plusOne, sum } from "../interpret/functions.ts";
 
@@ -26,6 +30,7 @@ class Shift extends Module {
     device("cpu"),
     float(3),
     null,
+    tuple(1, [2]),
     { $number: 1, k: [true] },
   ];
   readonly act = plusOne;
@@ -78,6 +83,11 @@ function lists(outputs: unknown): unknown[] {
 
 function reload(gm: GraphModule, classes: ModuleClasses = {}): GraphModule {
   return loadGraphModule(saveGraphModule(gm, { classes }), { classes });
+}
+
+/** A result in JSON, with arrays in the places of tensors. */
+function inJson(value: unknown): string {
+  return JSON.stringify(value, (_, it: unknown) => (it instanceof Tensor ? it.toArray() : it));
 }
 
 function selfHolding(): unknown[] {
@@ -149,6 +159,64 @@ describe("a graph module that was saved and loaded", () => {
   });
 });
 
+describe("a graph of nested inputs that was saved and loaded", () => {
+  const nested = symbolicTrace(
+    (t: { a: Tensor; b: Tensor[] }, rest: Tensor, { scale = 2 }: { scale?: number } = {}) => ({
+      sum: torch.add(t.a, torch.mul(rest, scale)),
+      list: tuple(t.b[0], t.b[1]),
+    }),
+    { concreteArgs: { t: { a: PH, b: [PH, PH] } } },
+  );
+  const [one, two] = [tensor([1]), tensor([2])];
+
+  test("takes and gives them in the same structure", () => {
+    const again = reload(nested);
+    for (const more of [[], [{ scale: 5 }]]) {
+      const given = [{ a: one, b: [one, two] }, two, ...more];
+      expect(inJson(again.forward(...given))).toBe(inJson(nested.forward(...given)));
+    }
+    expect(inJson(again.forward({ a: one, b: [one, two] }, two, { scale: 5 }))).toBe('{"sum":[11],"list":[[1],[2]]}');
+    expect(() => again.forward({ a: one, b: [one] }, two)).toThrow(expect.objectContaining({ kind: "InputStructure" }));
+    expect(again.code).toBe(nested.code);
+  });
+
+  test("has outputs in their structure, in a tuple or not", () => {
+    const { list } = reload(nested).forward({ a: one, b: [one, two] }, two) as { list: unknown };
+    expect(list).toBeInstanceOf(ValueTuple);
+  });
+});
+
+describe("modules of torch.nn", () => {
+  class Net extends Module {
+    conv = new nn.Conv2d(1, 2, 3, { padding: 1 });
+    norm = new nn.BatchNorm2d(2);
+    pool = new nn.AdaptiveAvgPool2d([2, null]);
+    encoder = new nn.TransformerEncoderLayer(4, 2, { dimFeedforward: 8, batchFirst: true });
+    lstm = new nn.LSTM(4, 3, { batchFirst: true });
+    head = new nn.Sequential(new nn.Linear(3, 2), new nn.GELU({ approximate: "tanh" }), new nn.Dropout(0.5));
+
+    override forward(x: Tensor): unknown {
+      const pooled = this.pool.forward(this.norm.forward(this.conv.forward(x)).relu());
+      const encoded = this.encoder.forward(pooled.flatten(0, 1));
+      const [out] = this.lstm.forward(encoded);
+      return this.head.forward(out);
+    }
+  }
+
+  test("are saved and loaded as they are", () => {
+    torch.manualSeed(0);
+    const gm = symbolicTrace(new Net().eval());
+    const x = torch.randn(1, 1, 4, 4);
+    const again = reload(gm);
+    expect(inJson(again.forward(x))).toBe(inJson(gm.forward(x)));
+    expect([again.toString(), [...again.namedParameters().keys()]]).toEqual([
+      gm.toString(),
+      [...gm.namedParameters().keys()],
+    ]);
+    expect(inJson(gm.clone().forward(x))).toBe(inJson(gm.forward(x)));
+  });
+});
+
 describe("classes of users", () => {
   test("are saved and loaded where they are named", () => {
     expect(reload(withMine(), { "my/Mine": Mine }).getSubmodule("mine")).toBeInstanceOf(Mine);
@@ -208,6 +276,13 @@ describe("a file that tracefx does not write is refused", () => {
     '{"class":"Shift","fields":{"a":{"$function":"no.such"}}}',
     '{"class":"Shift","fields":{"a":{"$else":"x"}}}',
     '{"class":"Shift","fields":{"a":{"$number":5}}}',
+    '{"class":"Shift","packing":{"inputs":[]}}',
+    '{"packing":{}}',
+    '{"packing":{"inputs":[{"kind":"else","name":"x","parts":[]}]}}',
+    '{"packing":{"inputs":[{"kind":"single","name":"x","parts":[{"name":"x","spec":1,"isOptional":true}]}]}}',
+    '{"packing":{"inputs":[{"kind":"single","name":"x","parts":[{"name":"x","spec":["dict",["a"]],"isOptional":true}]}]}}',
+    '{"packing":{"inputs":[],"output":["dict",null,"*"]}}',
+    '{"packing":{"inputs":[],"more":1}}',
     '{"same":"nowhere"}',
     '{"same":"shift"}',
   ])("%s", (note) => {
