@@ -12,23 +12,26 @@
  * @module
  */
 import { callOperator } from "../engine/dispatch.ts";
-import { fxError, type FxError } from "../errors.ts";
-import { type ArgInput, slice as makeSlice } from "../graph/args.ts";
-import { Complex, device, dtype, DTypeArg, type Float, ValueTuple } from "../graph/values.ts";
+import { fxError } from "../errors.ts";
+import { Complex, dtype, DTypeArg, ValueTuple } from "../graph/values.ts";
 import { Tensor } from "../tensor/tensor.ts";
+import { abs as absoluteOf, pow as powerOf } from "./arithmetic.ts";
 import { truthOf } from "./compare.ts";
-import { wholeOf } from "./math.ts";
+import { itemsOf, noNumber } from "./iterate.ts";
 import { kindOf, memberOf } from "./methods.ts";
 import { isOptions } from "./naming.ts";
-import { numberOf, type PythonNumber, scalarOf, toFloat, valueOf } from "./numbers.ts";
-import { abs as absoluteOf, pow as powerOf } from "./operator.ts";
+import { numberOf, valueOf } from "./numbers.ts";
 import { combine, ordered } from "./operands.ts";
-import { readFloat, readInt, roundFloat, roundInt } from "./rounding.ts";
+import { wholeOf } from "./realNumbers.ts";
+import { roundFloat, roundInt } from "./rounding.ts";
 import { entriesOf, indexOf, isDict } from "./sequences.ts";
 import { defineFunction } from "./table.ts";
-import { pythonRepr, pythonText } from "./text.ts";
+import { pythonText } from "./text.ts";
+
+export * from "./conversions.ts";
 
 const ONE = { signature: "(x, /)" };
+
 const TWO = { signature: "(x, y, /)" };
 
 /**
@@ -51,14 +54,28 @@ export const getattr = defineFunction(
   { signature: "(object, name, default=None, /)" },
 );
 
-/** Whether a value has an attribute of this name. */
+/**
+ * Whether a value has an attribute of this name.
+ *
+ * @example
+ * ```ts
+ * builtins.hasattr(x, "shape"); // true
+ * ```
+ */
 export const hasattr = defineFunction(
   "builtins.hasattr",
   (self: unknown, name: string): boolean => attributeOf(self, name) !== undefined,
   TWO,
 );
 
-/** The number of items, or the size of the first dimension of a tensor. */
+/**
+ * The number of items, or the size of the first dimension of a tensor.
+ *
+ * @example
+ * ```ts
+ * builtins.len([1, 2]); // 2
+ * ```
+ */
 export const len = defineFunction(
   "builtins.len",
   (value: unknown): number => {
@@ -73,7 +90,14 @@ export const len = defineFunction(
   ONE,
 );
 
-/** The sum of the items, beginning with `start`. */
+/**
+ * The sum of the items, beginning with `start`.
+ *
+ * @example
+ * ```ts
+ * builtins.sum([1, 2], 3); // 6
+ * ```
+ */
 export const sum = defineFunction(
   "builtins.sum",
   (items: unknown, start: unknown = 0): unknown =>
@@ -81,20 +105,64 @@ export const sum = defineFunction(
   TWO,
 );
 
-/** The greatest of several values, or of the items of one. */
+/**
+ * The greatest of several values, or of the items of one.
+ *
+ * @example
+ * ```ts
+ * builtins.max(1, 5, 3); // 5
+ * ```
+ */
 export const max = defineFunction("builtins.max", (...values: readonly unknown[]) => extreme("max", "gt", values));
-/** The least of several values, or of the items of one. */
+
+/**
+ * The least of several values, or of the items of one.
+ *
+ * @example
+ * ```ts
+ * builtins.min([4, 2]); // 2
+ * ```
+ */
 export const min = defineFunction("builtins.min", (...values: readonly unknown[]) => extreme("min", "lt", values));
 
-/** Whether all items count as true. */
+/**
+ * Whether all items count as true.
+ *
+ * @example
+ * ```ts
+ * builtins.all([1, 0]); // false
+ * ```
+ */
 export const all = defineFunction("builtins.all", (items: unknown): boolean => itemsOf(items).every(truthOf), ONE);
-/** Whether any item counts as true. */
+
+/**
+ * Whether any item counts as true.
+ *
+ * @example
+ * ```ts
+ * builtins.any([1, 0]); // true
+ * ```
+ */
 export const any = defineFunction("builtins.any", (items: unknown): boolean => itemsOf(items).some(truthOf), ONE);
 
-/** The absolute value. */
+/**
+ * The absolute value.
+ *
+ * @example
+ * ```ts
+ * builtins.abs(-3); // 3
+ * ```
+ */
 export const abs = defineFunction("builtins.abs", (value: unknown) => absoluteOf(value), ONE);
 
-/** `base ** exponent`, or its remainder by `modulus`. */
+/**
+ * `base ** exponent`, or its remainder by `modulus`.
+ *
+ * @example
+ * ```ts
+ * builtins.pow(2, 10, 1000); // 24
+ * ```
+ */
 export const pow = defineFunction(
   "builtins.pow",
   (base: unknown, exponent: unknown, modulus: unknown = null) => {
@@ -104,14 +172,29 @@ export const pow = defineFunction(
   { signature: "(base, exp, mod=None, /)" },
 );
 
-/** `tuple(x // y, x % y)`. */
+/**
+ * `tuple(x // y, x % y)`.
+ *
+ * @example
+ * ```ts
+ * builtins.divmod(-7, 2); // tuple(-4, 1)
+ * ```
+ */
 export const divmod = defineFunction(
   "builtins.divmod",
   (x: unknown, y: unknown) => ValueTuple.frozen([combine("floordiv", x, y), combine("mod", x, y)]),
   TWO,
 );
 
-/** The nearest int, or the nearest number of so many digits; what is in the middle goes to the even one. */
+/**
+ * The nearest int, or the nearest number of so many digits; what is in the middle goes to the even one.
+ *
+ * @example
+ * ```ts
+ * builtins.round(2.5); // 2
+ * builtins.round(2.675, 2); // 2.67
+ * ```
+ */
 export const round = defineFunction(
   "builtins.round",
   (value: unknown, digits: unknown = null): unknown => {
@@ -128,52 +211,6 @@ export const round = defineFunction(
   TWO,
 );
 
-/** The value as an int: a float loses its fraction, a text is read. */
-export const int = defineFunction(
-  "builtins.int",
-  (value: unknown = 0, base: unknown = 10): number | bigint => {
-    if (typeof value === "string")
-      return valueOf(read(readInt(value, indexOf(base) ?? 10), `an int of base ${pythonText(base)}`, value)) as
-        | number
-        | bigint;
-    const number = requireScalar("int()", value);
-    if (number instanceof Complex) throw noNumber("int()", value);
-    return valueOf(typeof number === "bigint" ? number : wholeOf(Math.trunc(number))) as number | bigint;
-  },
-  TWO,
-);
-
-/** The value as a float; a text is read. */
-export const float = defineFunction(
-  "builtins.float",
-  (value: unknown = 0): number | Float => {
-    if (typeof value === "string") return valueOf(read(readFloat(value), "a float", value)) as number | Float;
-    const number = requireScalar("float()", value);
-    if (number instanceof Complex) throw noNumber("float()", value);
-    return valueOf(toFloat(number)) as number | Float;
-  },
-  ONE,
-);
-
-/** The complex number of a real and an imaginary part. */
-export const complex = defineFunction(
-  "builtins.complex",
-  (re: unknown = 0, im: unknown = 0): Complex => {
-    const [a, b] = [requireScalar("complex()", re), requireScalar("complex()", im)];
-    const turned = combine("mul", valueOf(b), new Complex(0, 1)) as Complex;
-    return combine("add", new Complex(0, 0), combine("add", valueOf(a), turned)) as Complex;
-  },
-  TWO,
-);
-
-/** Whether the value counts as true. */
-export const bool = defineFunction("builtins.bool", (value: unknown = false): boolean => truthOf(value), ONE);
-
-/** The text of a value, as Python prints it. */
-export const str = defineFunction("builtins.str", (value: unknown = ""): string => pythonText(value), ONE);
-/** The text of a value, as Python writes it. */
-export const repr = defineFunction("builtins.repr", (value: unknown): string => pythonRepr(value), ONE);
-
 /** How {@link print} prints. */
 export interface PrintOptions {
   /** What stands between the values; default a space. */
@@ -182,7 +219,14 @@ export interface PrintOptions {
   readonly end?: string | null;
 }
 
-/** Prints values to the console, as Python prints them. */
+/**
+ * Prints values to the console, as Python prints them.
+ *
+ * @example
+ * ```ts
+ * builtins.print(x, { sep: ", " });
+ * ```
+ */
 export const print = defineFunction("builtins.print", (...given: readonly unknown[]): null => {
   const last = given.at(-1);
   const options = isOptions(last) ? (last as PrintOptions) : undefined;
@@ -194,35 +238,14 @@ export const print = defineFunction("builtins.print", (...given: readonly unknow
   return null;
 });
 
-/** The items as a list. */
-export const list = defineFunction(
-  "builtins.list",
-  (items: unknown = []): readonly unknown[] => [...itemsOf(items)],
-  ONE,
-);
-/** The items as a tuple. */
-export const tuple = defineFunction("builtins.tuple", (items: unknown = []) => ValueTuple.frozen(itemsOf(items)), ONE);
-/** The pairs, or another dict, as a dict. */
-export const dict = defineFunction(
-  "builtins.dict",
-  (items: unknown = {}): Record<string, unknown> => {
-    const pairs = isDict(items) ? entriesOf(items) : itemsOf(items).map((pair) => itemsOf(pair) as [unknown, unknown]);
-    return Object.fromEntries(pairs.map(([key, value]) => [String(key), value]));
-  },
-  ONE,
-);
-/** A slice: `slice(stop)`, `slice(start, stop)` or `slice(start, stop, step)`. */
-export const slice = defineFunction(
-  "builtins.slice",
-  (first: unknown, ...rest: readonly unknown[]) => {
-    const [stop, step = null] = rest;
-    return stop === undefined
-      ? makeSlice(first as ArgInput)
-      : makeSlice(first as ArgInput, stop as ArgInput, step as ArgInput);
-  },
-  { signature: "(start, stop=None, step=None, /)" },
-);
-/** The ints of a range, as a list. */
+/**
+ * The ints of a range, as a list.
+ *
+ * @example
+ * ```ts
+ * builtins.range(1, 6, 2); // [1, 3, 5]
+ * ```
+ */
 export const range = defineFunction(
   "builtins.range",
   (first: unknown, last?: unknown, by: unknown = 1): number[] => {
@@ -236,7 +259,14 @@ export const range = defineFunction(
   { signature: "(start, stop=None, step=1, /)" },
 );
 
-/** The items in order. */
+/**
+ * The items in order.
+ *
+ * @example
+ * ```ts
+ * builtins.sorted([3, 1, 2]); // [1, 2, 3]
+ * ```
+ */
 export const sorted = defineFunction(
   "builtins.sorted",
   (items: unknown): readonly unknown[] => {
@@ -244,9 +274,25 @@ export const sorted = defineFunction(
   },
   ONE,
 );
-/** The items from the last to the first, as a list. */
+
+/**
+ * The items from the last to the first, as a list.
+ *
+ * @example
+ * ```ts
+ * builtins.reversed([1, 2]); // [2, 1]
+ * ```
+ */
 export const reversed = defineFunction("builtins.reversed", (items: unknown) => itemsOf(items).toReversed(), ONE);
-/** The pairs of a count and an item, as a list. */
+
+/**
+ * The pairs of a count and an item, as a list.
+ *
+ * @example
+ * ```ts
+ * builtins.enumerate(["a"]); // [tuple(0, "a")]
+ * ```
+ */
 export const enumerate = defineFunction(
   "builtins.enumerate",
   (items: unknown, start: unknown = 0) => {
@@ -255,7 +301,15 @@ export const enumerate = defineFunction(
   },
   TWO,
 );
-/** The tuples of the first, the second… items of all sequences, as a list. */
+
+/**
+ * The tuples of the first, the second… items of all sequences, as a list.
+ *
+ * @example
+ * ```ts
+ * builtins.zip([1, 2], ["a", "b"]); // [tuple(1, "a"), tuple(2, "b")]
+ * ```
+ */
 export const zip = defineFunction(
   "builtins.zip",
   (...sequences: readonly unknown[]) => {
@@ -271,27 +325,11 @@ export const zip = defineFunction(
 /** An attribute as Python has it; undefined where there is none. */
 function attributeOf(self: unknown, name: string): unknown {
   const value = memberOf(self, name);
-  if (self instanceof Tensor) {
-    if (name === "shape") return ValueTuple.frozen(self.shape);
-    if (name === "dtype") return dtype(self.dtype);
-    if (name === "device" && value === undefined) return device("cpu");
-  }
+  if (self instanceof Tensor && name === "dtype") return dtype(self.dtype);
   if (self instanceof Complex && (name === "real" || name === "imag"))
     return valueOf(name === "real" ? self.re : self.im);
   if (self instanceof DTypeArg && name === "is_floating_point") return /float/.test(self.name);
   return typeof value === "function" && !("target" in value) ? (value.bind(self) as unknown) : value;
-}
-
-/** The items of a sequence, the keys of a dict, or the parts of a tensor along its first dimension. */
-function itemsOf(value: unknown): readonly unknown[] {
-  if (Array.isArray(value)) return value as readonly unknown[];
-  if (typeof value === "string") return [...value];
-  if (isDict(value)) return entriesOf(value).map(([key]) => key);
-  if (value instanceof Tensor && value.shape.length > 0) {
-    const parts: unknown = callOperator("aten.unbind", [value]);
-    return Array.isArray(parts) ? (parts as readonly unknown[]) : [parts];
-  }
-  throw fxError("InvalidArgument", `${kindOf(value)} has no items to go through`);
 }
 
 function extreme(name: "max" | "min", comparison: "gt" | "lt", given: readonly unknown[]): unknown {
@@ -304,21 +342,6 @@ function extreme(name: "max" | "min", comparison: "gt" | "lt", given: readonly u
   throw fxError("InvalidArgument", `${name}() arg is an empty sequence`);
 }
 
-function requireScalar(what: string, value: unknown): PythonNumber {
-  const number = scalarOf(value);
-  if (number !== undefined) return number;
-  throw noNumber(what, value);
-}
-
-function read<T>(number: T | undefined, what: string, text: string): T {
-  if (number !== undefined) return number;
-  throw fxError("InvalidArgument", `${pythonRepr(text)} does not write ${what}`);
-}
-
 function isBefore(left: unknown, right: unknown): boolean {
   return truthOf(ordered("lt", left, right));
-}
-
-function noNumber(what: string, value: unknown): FxError {
-  return fxError("InvalidArgument", `${what} argument must be a number, not ${kindOf(value)}`);
 }

@@ -26,23 +26,79 @@ export const assert = defineFunction(
   { signature: "(condition, message)" },
 );
 
-/** A size as an int. */
+/**
+ * A size as an int.
+ *
+ * @example
+ * ```ts
+ * symInt(2.5); // 2
+ * ```
+ */
 export const symInt = defineFunction("torch.sym_int", (a: unknown) => int(a), { signature: "(a)" });
-/** A size as a float. */
+/**
+ * A size as a float.
+ *
+ * @example
+ * ```ts
+ * symFloat(2); // float(2)
+ * ```
+ */
 export const symFloat = defineFunction("torch.sym_float", (a: unknown) => float(a), { signature: "(a)" });
-/** Whether a condition does not hold. */
+/**
+ * Whether a condition does not hold.
+ *
+ * @example
+ * ```ts
+ * symNot(false); // true
+ * ```
+ */
 export const symNot = defineFunction("torch.sym_not", (a: unknown) => !truthOf(a), { signature: "(a)" });
-/** The greater of two sizes. */
+/**
+ * The greater of two sizes.
+ *
+ * @example
+ * ```ts
+ * symMax(2, 3); // 3
+ * ```
+ */
 export const symMax = defineFunction("torch.sym_max", (a: unknown, b: unknown) => max(a, b), { signature: "(a, b)" });
-/** The lesser of two sizes. */
+/**
+ * The lesser of two sizes.
+ *
+ * @example
+ * ```ts
+ * symMin(2, 3); // 2
+ * ```
+ */
 export const symMin = defineFunction("torch.sym_min", (a: unknown, b: unknown) => min(a, b), { signature: "(a, b)" });
-/** The sum of sizes. */
+/**
+ * The sum of sizes.
+ *
+ * @example
+ * ```ts
+ * symSum([1, 2, 3]); // 6
+ * ```
+ */
 export const symSum = defineFunction("torch.sym_sum", (args: readonly unknown[]) => sum(args), { signature: "(args)" });
-/** One of two values, as a condition says. */
+/**
+ * One of two values, as a condition says.
+ *
+ * @example
+ * ```ts
+ * symIte(true, 1, 2); // 1
+ * ```
+ */
 export const symIte = defineFunction(
   "torch.sym_ite",
   (condition: unknown, then: unknown, otherwise: unknown) => (truthOf(condition) ? then : otherwise),
   { signature: "(b, t, f)" },
 );
-/** The square root of a size. */
+/**
+ * The square root of a size.
+ *
+ * @example
+ * ```ts
+ * symSqrt(9); // float(3)
+ * ```
+ */
 export const symSqrt = defineFunction("torch._sym_sqrt", (a: unknown) => sqrt(a as number), { signature: "(a)" });

@@ -14,54 +14,65 @@
  */
 import { callOperator } from "../engine/dispatch.ts";
 import { fxError } from "../errors.ts";
-import type { NamedTarget } from "../graph/target.ts";
-import { Complex, type Float } from "../graph/values.ts";
+import type { Float } from "../graph/values.ts";
 import { tensor } from "../tensor/construct.ts";
 import type { Tensor } from "../tensor/tensor.ts";
-import { kindOf } from "./methods.ts";
-import { scalarOf, toFloat, valueOf } from "./numbers.ts";
+import { toFloat, valueOf } from "./numbers.ts";
+import { checked, type Real, type RealFunction, type RealFunction2, realOf } from "./realNumbers.ts";
 import { defineFunction } from "./table.ts";
 
-/** What a function of numbers takes. */
-export type Real = number | bigint | boolean | Float | Tensor;
+export type { Real, RealFunction, RealFunction2 } from "./realNumbers.ts";
+export * from "./wholeMath.ts";
 
-/** A function of one number. */
-export type RealFunction<R> = ((x: Real) => R) & NamedTarget;
-
-/** A function of two numbers. */
-export type RealFunction2<R> = ((x: Real, y: Real) => R) & NamedTarget;
-
-/** The ratio of the circumference of a circle to its diameter. */
+/**
+ * The ratio of the circumference of a circle to its diameter.
+ *
+ * @example
+ * ```ts
+ * math.pi; // 3.141592653589793
+ * ```
+ */
 export const pi = Math.PI;
-/** Euler's number. */
+
+/**
+ * Euler's number.
+ *
+ * @example
+ * ```ts
+ * math.e; // 2.718281828459045
+ * ```
+ */
 export const e = Math.E;
-/** Two times {@link pi}. */
+
+/**
+ * Two times {@link pi}.
+ *
+ * @example
+ * ```ts
+ * math.tau; // 6.283185307179586
+ * ```
+ */
 export const tau = 2 * Math.PI;
-/** Infinity. */
+
+/**
+ * Infinity.
+ *
+ * @example
+ * ```ts
+ * math.inf; // Infinity
+ * ```
+ */
 export const inf = Number.POSITIVE_INFINITY;
-/** Not a number. */
+
+/**
+ * Not a number.
+ *
+ * @example
+ * ```ts
+ * Number.isNaN(math.nan); // true
+ * ```
+ */
 export const nan = Number.NaN;
-
-function realOf(value: unknown): bigint | number {
-  const number = scalarOf(value);
-  if (number !== undefined && !(number instanceof Complex)) return number;
-  throw fxError("InvalidArgument", `must be real number, not ${kindOf(value)}`);
-}
-
-function intOf(value: unknown): bigint {
-  const number = realOf(value);
-  if (typeof number === "bigint") return number;
-  throw fxError("InvalidArgument", `${kindOf(value)} cannot be interpreted as an int`, { help: "it is a float" });
-}
-
-/** The float result, unless it has none: not a number of numbers, or infinite of finite ones. */
-function checked(res: number, ...given: readonly number[]): number | Float {
-  if (Number.isNaN(res) && !given.some(Number.isNaN)) throw fxError("InvalidArgument", "math domain error");
-  if (!Number.isFinite(res) && given.every(Number.isFinite)) {
-    throw fxError("InvalidArgument", given.includes(0) ? "math domain error" : "math range error");
-  }
-  return valueOf(res) as number | Float;
-}
 
 function ofReal(name: string, run: (x: number) => number): RealFunction<number | Float> {
   const call = (x: unknown): number | Float => {
@@ -79,98 +90,328 @@ function ofReals(name: string, run: (x: number, y: number) => number): RealFunct
   return defineFunction(`math.${name}`, call, { signature: "(x, y, /)" });
 }
 
-function toInt(name: string, round: (x: number) => number): RealFunction<number | bigint> {
-  const call = (x: unknown): number | bigint => {
-    const given = realOf(x);
-    return valueOf(typeof given === "bigint" ? given : wholeOf(round(given))) as number | bigint;
-  };
-  return defineFunction(`math.${name}`, call, { signature: "(x, /)" });
-}
-
-/** A float without fraction as an int. */
-export function wholeOf(value: number): bigint {
-  if (Number.isFinite(value)) return BigInt(value);
-  const what = Number.isNaN(value) ? "float NaN" : "float infinity";
-  throw fxError("InvalidArgument", `cannot convert ${what} to an int`);
-}
-
 function isReal(name: string, test: (x: number) => boolean): RealFunction<boolean> {
   return defineFunction(`math.${name}`, (x: unknown) => test(toFloat(realOf(x))), { signature: "(x, /)" });
 }
 
-/** The square root. */
+/**
+ * The square root.
+ *
+ * @example
+ * ```ts
+ * math.sqrt(4); // float(2)
+ * ```
+ */
 export const sqrt = ofReal("sqrt", Math.sqrt);
-/** The cube root. */
+
+/**
+ * The cube root.
+ *
+ * @example
+ * ```ts
+ * math.cbrt(27); // float(3)
+ * ```
+ */
 export const cbrt = ofReal("cbrt", Math.cbrt);
-/** `e ** x`. */
+
+/**
+ * `e ** x`.
+ *
+ * @example
+ * ```ts
+ * math.exp(0); // float(1)
+ * ```
+ */
 export const exp = ofReal("exp", Math.exp);
-/** `2 ** x`. */
+
+/**
+ * `2 ** x`.
+ *
+ * @example
+ * ```ts
+ * math.exp2(3); // float(8)
+ * ```
+ */
 export const exp2 = ofReal("exp2", (x) => 2 ** x);
-/** `e ** x - 1`, exact near zero. */
+
+/**
+ * `e ** x - 1`, exact near zero.
+ *
+ * @example
+ * ```ts
+ * math.expm1(0); // float(0)
+ * ```
+ */
 export const expm1 = ofReal("expm1", Math.expm1);
-/** `log(1 + x)`, exact near zero. */
+
+/**
+ * `log(1 + x)`, exact near zero.
+ *
+ * @example
+ * ```ts
+ * math.log1p(0); // float(0)
+ * ```
+ */
 export const log1p = ofReal("log1p", Math.log1p);
-/** The sine. */
+
+/**
+ * The sine.
+ *
+ * @example
+ * ```ts
+ * math.sin(0); // float(0)
+ * ```
+ */
 export const sin = ofReal("sin", Math.sin);
-/** The cosine. */
+
+/**
+ * The cosine.
+ *
+ * @example
+ * ```ts
+ * math.cos(0); // float(1)
+ * ```
+ */
 export const cos = ofReal("cos", Math.cos);
-/** The tangent. */
+
+/**
+ * The tangent.
+ *
+ * @example
+ * ```ts
+ * math.tan(0); // float(0)
+ * ```
+ */
 export const tan = ofReal("tan", Math.tan);
-/** The inverse of the sine. */
+
+/**
+ * The inverse of the sine.
+ *
+ * @example
+ * ```ts
+ * math.asin(0); // float(0)
+ * ```
+ */
 export const asin = ofReal("asin", Math.asin);
-/** The inverse of the cosine. */
+
+/**
+ * The inverse of the cosine.
+ *
+ * @example
+ * ```ts
+ * math.acos(1); // float(0)
+ * ```
+ */
 export const acos = ofReal("acos", Math.acos);
-/** The inverse of the tangent. */
+
+/**
+ * The inverse of the tangent.
+ *
+ * @example
+ * ```ts
+ * math.atan(0); // float(0)
+ * ```
+ */
 export const atan = ofReal("atan", Math.atan);
-/** The hyperbolic sine. */
+
+/**
+ * The hyperbolic sine.
+ *
+ * @example
+ * ```ts
+ * math.sinh(0); // float(0)
+ * ```
+ */
 export const sinh = ofReal("sinh", Math.sinh);
-/** The hyperbolic cosine. */
+
+/**
+ * The hyperbolic cosine.
+ *
+ * @example
+ * ```ts
+ * math.cosh(0); // float(1)
+ * ```
+ */
 export const cosh = ofReal("cosh", Math.cosh);
-/** The hyperbolic tangent. */
+
+/**
+ * The hyperbolic tangent.
+ *
+ * @example
+ * ```ts
+ * math.tanh(0); // float(0)
+ * ```
+ */
 export const tanh = ofReal("tanh", Math.tanh);
-/** The inverse of the hyperbolic sine. */
+
+/**
+ * The inverse of the hyperbolic sine.
+ *
+ * @example
+ * ```ts
+ * math.asinh(0); // float(0)
+ * ```
+ */
 export const asinh = ofReal("asinh", Math.asinh);
-/** The inverse of the hyperbolic cosine. */
+
+/**
+ * The inverse of the hyperbolic cosine.
+ *
+ * @example
+ * ```ts
+ * math.acosh(1); // float(0)
+ * ```
+ */
 export const acosh = ofReal("acosh", Math.acosh);
-/** The inverse of the hyperbolic tangent. */
+
+/**
+ * The inverse of the hyperbolic tangent.
+ *
+ * @example
+ * ```ts
+ * math.atanh(0); // float(0)
+ * ```
+ */
 export const atanh = ofReal("atanh", Math.atanh);
-/** The absolute value, as a float. */
+
+/**
+ * The absolute value, as a float.
+ *
+ * @example
+ * ```ts
+ * math.fabs(-3); // float(3)
+ * ```
+ */
 export const fabs = ofReal("fabs", Math.abs);
-/** Radians as degrees. */
+
+/**
+ * Radians as degrees.
+ *
+ * @example
+ * ```ts
+ * math.degrees(math.pi); // float(180)
+ * ```
+ */
 export const degrees = ofReal("degrees", (x) => x * (180 / Math.PI));
-/** Degrees as radians. */
+
+/**
+ * Degrees as radians.
+ *
+ * @example
+ * ```ts
+ * math.radians(180); // 3.141592653589793
+ * ```
+ */
 export const radians = ofReal("radians", (x) => x * (Math.PI / 180));
-/** The error function. */
+
+/**
+ * The error function.
+ *
+ * @example
+ * ```ts
+ * math.erf(0); // float(0)
+ * ```
+ */
 export const erf = ofReal("erf", (x) => byEngine("erf", x));
-/** 1 minus the error function, exact far from zero. */
+
+/**
+ * 1 minus the error function, exact far from zero.
+ *
+ * @example
+ * ```ts
+ * math.erfc(0); // float(1)
+ * ```
+ */
 export const erfc = ofReal("erfc", (x) => byEngine("erfc", x));
-/** The logarithm of the absolute value of the gamma function. */
+
+/**
+ * The logarithm of the absolute value of the gamma function.
+ *
+ * @example
+ * ```ts
+ * math.lgamma(1); // float(0)
+ * ```
+ */
 export const lgamma = ofReal("lgamma", (x) => byEngine("lgamma", x));
 
-/** The greatest int that is not above `x`. */
-export const floor = toInt("floor", Math.floor);
-/** The least int that is not below `x`. */
-export const ceil = toInt("ceil", Math.ceil);
-/** `x` without its fraction. */
-export const trunc = toInt("trunc", Math.trunc);
-
-/** Whether `x` is not a number. */
+/**
+ * Whether `x` is not a number.
+ *
+ * @example
+ * ```ts
+ * math.isnan(math.nan); // true
+ * ```
+ */
 export const isnan = isReal("isnan", Number.isNaN);
-/** Whether `x` is infinite. */
+
+/**
+ * Whether `x` is infinite.
+ *
+ * @example
+ * ```ts
+ * math.isinf(-math.inf); // true
+ * ```
+ */
 export const isinf = isReal("isinf", (x) => !Number.isFinite(x) && !Number.isNaN(x));
-/** Whether `x` is neither infinite nor not a number. */
+
+/**
+ * Whether `x` is neither infinite nor not a number.
+ *
+ * @example
+ * ```ts
+ * math.isfinite(1); // true
+ * ```
+ */
 export const isfinite = isReal("isfinite", Number.isFinite);
 
-/** `x ** y` of floats. */
+/**
+ * `x ** y` of floats.
+ *
+ * @example
+ * ```ts
+ * math.pow(2, 3); // float(8)
+ * ```
+ */
 export const pow = ofReals("pow", (x, y) => (x === 1 || (x === -1 && Math.abs(y) === inf) ? 1 : x ** y));
-/** The angle of the point `(y, x)`; the first argument is `y`. */
+
+/**
+ * The angle of the point `(y, x)`; the first argument is `y`.
+ *
+ * @example
+ * ```ts
+ * math.atan2(0, 1); // float(0)
+ * ```
+ */
 export const atan2 = ofReals("atan2", Math.atan2);
-/** The remainder with the sign of `x`. */
+
+/**
+ * The remainder with the sign of `x`.
+ *
+ * @example
+ * ```ts
+ * math.fmod(-7, 3); // float(-1)
+ * ```
+ */
 export const fmod = ofReals("fmod", (x, y) => x % y);
-/** `x` with the sign of `y`. */
+
+/**
+ * `x` with the sign of `y`.
+ *
+ * @example
+ * ```ts
+ * math.copysign(1, -2); // float(-1)
+ * ```
+ */
 export const copysign = ofReals("copysign", (x, y) => (y < 0 || Object.is(y, -0) ? -Math.abs(x) : Math.abs(x)));
 
-/** The logarithm of `x`, natural or to a base. */
+/**
+ * The logarithm of `x`, natural or to a base.
+ *
+ * @example
+ * ```ts
+ * math.log(8, 2); // float(3)
+ * ```
+ */
 export const log = defineFunction(
   "math.log",
   (x: Real, base?: Real): number | Float => {
@@ -182,62 +423,46 @@ export const log = defineFunction(
   },
   { signature: "(x, base=None, /)" },
 );
-/** The logarithm of `x` to base 2. */
+
+/**
+ * The logarithm of `x` to base 2.
+ *
+ * @example
+ * ```ts
+ * math.log2(8); // float(3)
+ * ```
+ */
 export const log2 = defineFunction(
   "math.log2",
   (x: Real) => valueOf(logarithm(realOf(x), Math.log2, 1)) as number | Float,
   { signature: "(x, /)" },
 );
-/** The logarithm of `x` to base 10. */
+
+/**
+ * The logarithm of `x` to base 10.
+ *
+ * @example
+ * ```ts
+ * math.log10(1000); // float(3)
+ * ```
+ */
 export const log10 = defineFunction(
   "math.log10",
   (x: Real) => valueOf(logarithm(realOf(x), Math.log10, Math.log10(2))) as number | Float,
   { signature: "(x, /)" },
 );
 
-/** The greatest common divisor of ints. */
-export const gcd = defineFunction("math.gcd", (...ints: readonly Real[]): number | bigint => {
-  return valueOf(ints.map(intOf).reduce(commonDivisor, 0n)) as number | bigint;
-});
-/** The least common multiple of ints. */
-export const lcm = defineFunction("math.lcm", (...ints: readonly Real[]): number | bigint => {
-  const res = ints.map(intOf).reduce(commonMultiple, 1n);
-  return valueOf(res < 0n ? -res : res) as number | bigint;
-});
-/** The greatest int whose square is not above `n`. */
-export const isqrt = defineFunction(
-  "math.isqrt",
-  (n: Real): number | bigint => {
-    const value = intOf(n);
-    if (value < 0n) throw fxError("InvalidArgument", "isqrt() argument must be nonnegative");
-    // Newton's method, from above.
-    let root = 1n << BigInt(Math.ceil(value.toString(2).length / 2));
-    while (root * root > value) root = (root + value / root) / 2n;
-    return valueOf(root) as number | bigint;
-  },
-  { signature: "(n, /)" },
-);
-/** The length of a vector. */
+/**
+ * The length of a vector.
+ *
+ * @example
+ * ```ts
+ * math.hypot(3, 4); // float(5)
+ * ```
+ */
 export const hypot = defineFunction("math.hypot", (...sides: readonly Real[]): number | Float => {
   return valueOf(Math.hypot(...sides.map((it) => toFloat(realOf(it))))) as number | Float;
 });
-/** The product of all items. */
-export const prod = defineFunction("math.prod", (items: readonly Real[], { start = 1 }: { start?: Real } = {}) => {
-  const all: (bigint | number)[] = [realOf(start), ...Array.from(items, realOf)];
-  const isInt = all.every((it) => typeof it === "bigint");
-  const res = all.reduce((a, b) => (isInt ? (a as bigint) * (b as bigint) : toFloat(a) * toFloat(b)));
-  return valueOf(isInt ? res : toFloat(res)) as number | bigint | Float;
-});
-
-function commonDivisor(a: bigint, b: bigint): bigint {
-  let [x, y] = [a < 0n ? -a : a, b < 0n ? -b : b];
-  while (y !== 0n) [x, y] = [y, x % y];
-  return x;
-}
-
-function commonMultiple(a: bigint, b: bigint): bigint {
-  return a === 0n || b === 0n ? 0n : (a / commonDivisor(a, b)) * b;
-}
 
 /** A logarithm, also of an int that is no float; `ofTwo` is that of two. */
 function logarithm(x: bigint | number, ofFloat: (x: number) => number, ofTwo: number): number {

@@ -5,14 +5,14 @@
  * @module
  */
 import { fxError, type FxError } from "../errors.ts";
-import { Slice, Tuple, ValueTuple } from "../graph/values.ts";
+import { List, Slice, ValueTuple } from "../graph/values.ts";
 import { kindOf } from "./methods.ts";
 import { isOptions } from "./naming.ts";
 import { numberOf } from "./numbers.ts";
 
-/** Whether this is a tuple and no list. */
-export function isTuple(value: unknown): value is Tuple | ValueTuple<unknown> {
-  return value instanceof Tuple || value instanceof ValueTuple;
+/** Whether this is a tuple and no list: what nobody can change, such as the shape of a tensor. */
+export function isTuple(value: unknown): value is ValueTuple<unknown> {
+  return Array.isArray(value) && Object.isFrozen(value) && !(value instanceof List);
 }
 
 /** Whether this is a dict: an object literal or a map. */
