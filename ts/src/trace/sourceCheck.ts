@@ -168,7 +168,7 @@ function warnings({ notes, unchecked }: CheckResult, context: SourceContext): Fx
     const { error, help } = FINDINGS[at.kind];
     return fxError(error, `${describeFinding(at)} (${placeOf(fn, at, context)})`, { help });
   });
-  const unread = unchecked.filter(({ at }) => !isRecorded(at.callee.slice(at.callee.lastIndexOf(".") + 1)));
+  const unread = unchecked.filter(({ at }) => !isKnownFunction(at.callee.slice(at.callee.lastIndexOf(".") + 1)));
   return [
     ...found,
     ...unread.map(({ fn, at }) =>
@@ -188,7 +188,7 @@ function warnings({ notes, unchecked }: CheckResult, context: SourceContext): Fx
 const CONTROL_FLOW: ReadonlySet<string> = new Set(["cond", "whileLoop", "map", "scan"]);
 
 /** Whether a function of this name is recorded as one call, as far as its name tells. */
-function isRecorded(name: string): boolean {
+function isKnownFunction(name: string): boolean {
   return hasFunctionNamed(name) || CONTROL_FLOW.has(name);
 }
 

@@ -1,7 +1,8 @@
-import { describe, expect, it, vi } from "vitest";
+import { beforeAll, describe, expect, it, vi } from "vitest";
 import { FxError } from "../../src/errors.ts";
-import { unboundForwardOf } from "../../src/nn/module.ts";
-import { Module } from "../../src/nn/module.ts";
+import { init, tensor } from "../../src/index.ts";
+import { Module, unboundForwardOf } from "../../src/nn/module.ts";
+import { functionSignature } from "../../src/trace/analysis/signature.ts";
 import { Tracer, symbolicTrace } from "../../src/trace/tracer.ts";
 import { brief, loadFile, markedLine, pathOf, type Snippet } from "./snippets/outcomes.ts";
 
@@ -38,6 +39,15 @@ function namesLine(error: FxError, file: string, line: { own: number; file: numb
   const inFile = error.message.includes(`${pathOf(file)}:${line.file}:`);
   // Where a function begins is only known of one that uses something that is recorded.
   return inFile || (error.reason.includes(`line ${line.own}, column`) && !error.reason.includes(pathOf(file)));
+}
+
+/** The arguments of a call: the plain ones, and tensors with these elements for the others. */
+function argumentsOf([fn, , concreteArgs = {}]: Snippet, elements: readonly number[]): unknown[] {
+  const signature = functionSignature(sourceOf(fn));
+  const params = typeof signature === "string" ? [] : signature.params;
+  return params.map(({ name }, index) =>
+    name in concreteArgs ? concreteArgs[name] : tensor(elements.map((element) => element * (index + 1))),
+  );
 }
 
 describe("there are enough of them", () => {
@@ -93,5 +103,27 @@ describe.each(FILES)("%s with its operators recorded", (file) => {
   it.each(snippets.filter(([, [, expected]]) => "graph" in expected))("%s: the same graph", (_, snippet) => {
     const [, expected] = snippet;
     if ("graph" in expected && expected.isBlind !== true) expect(outcome(snippet).graph).toBe(expected.graph);
+  });
+});
+
+describe.each(FILES)("%s: what is recorded gives what the code gives", (file) => {
+  beforeAll(() => init());
+
+  const recorded = Object.entries(loadFile(file)).filter(
+    ([, [, expected]]) => "graph" in expected && !expected.isSymbolic,
+  );
+  it.each(recorded)("%s", (_, snippet) => {
+    const [fn, expected, concreteArgs = {}] = snippet;
+    if (!("graph" in expected)) return;
+    // Elements that are true and false, negative and positive, so that both branches would be taken if there were two.
+    const kinds = [
+      [1.5, -2.5, 3.5],
+      [0, 0, 0],
+      [-1, -1, -1],
+    ];
+    const verify = kinds.map((kind) => argumentsOf(snippet, kind.slice(0, expected.width ?? 2)));
+    const trace = (): unknown => symbolicTrace(fn, { tracer: new Listening(), concreteArgs, verify });
+    if (expected.isBlind === true) expect(trace).toThrow("the trace does not do what was traced");
+    else expect(trace).not.toThrow();
   });
 });

@@ -121,7 +121,7 @@ module.exports = {
     if (x instanceof Array) return x; // ✗
     return x.neg();
   }, given],
-  "instanceof Proxy": [(x) => (x instanceof Proxy ? x.neg() : x), recorded("neg = x.neg(); return neg", { isTracing: true })],
+  "instanceof Proxy": [(x) => (x instanceof Proxy ? x.neg() : x), recorded("neg = x.neg(); return neg", { isSymbolic: true })],
   "Array.isArray": [(x) => (Array.isArray(x) ? x[0] : x), given], // ✗
   "Array.isArray of an array": [(x) => {
     const all = [x, x.neg()];

@@ -1,5 +1,5 @@
 // What functions are, call and catch.
-const { Module, TraceError, cond, map, scan, whileLoop } = require("tracefx");
+const { Module, TraceError, cond, map, scan, torch, whileLoop } = require("tracefx");
 const { helper, pure } = require("./helper");
 const { refused, recorded } = require("outcomes");
 
@@ -123,7 +123,7 @@ module.exports = {
     const [sum] = scan((carry, row) => [carry.add(row), row.neg()], x.select(0, 0), doubled);
     return sum;
   }, recorded("body_graph_0 = self.body_graph_0; map_impl = torch.ops.higher_order.map_impl(body_graph_0, [x], []); getitem = operator.getitem(map_impl, 0); select = x.select(0, 0); scan_combine_graph_0 = self.scan_combine_graph_0; scan = torch.ops.higher_order.scan(scan_combine_graph_0, [select], [getitem], ()); getitem_1 = operator.getitem(scan, 0); getitem_2 = operator.getitem(scan, 1); return getitem_1")],
-  "where": [(x) => x.where(x.gt(0), x.neg()), recorded("gt = x.gt(0); neg = x.neg(); where = x.where(gt, neg); return where")],
+  "torch.where": [(x) => torch.where(torch.gt(x, 0), x, x.neg()), recorded("gt = torch.gt(x, 0); neg = x.neg(); where = torch.where(gt, x, neg); return where")],
   "a random number": [(x) => {
     const p = Math.random();
     return p > 2 ? x : x.neg();
@@ -134,7 +134,7 @@ module.exports = {
   "a part of the module": [new Inner(), refused("TraceControlFlow", "torch.where")],
   "a getter of the module": [new Getter(), recorded("neg = x.neg(); return neg")],
   "forward as a field": [new Field(), refused("TraceControlFlow", "torch.where")],
-  "a function of another file, which is not seen": [(x) => helper(x), recorded("any_1 = x.any(); neg = x.neg(); return neg", { warns: "helper", isBlind: true })],
+  "a function of another file, which is not seen": [(x) => helper(x), recorded("sum_1 = x.sum(); gt = sum_1.gt(0); item = gt.item(); neg = x.neg(); return neg", { warns: "helper", isBlind: true })],
   "a function of another file, which decides nothing": [(x) => pure(x), recorded("neg = x.neg(); return neg", { warns: "pure" })],
   "the truth of what a function of another file gives": [(x) => (pure(x) ? 1 : 2), refused("TraceControlFlow", "torch.where")], // ✗
 };

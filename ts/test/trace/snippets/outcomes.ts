@@ -17,7 +17,7 @@ import type { Node } from "../../../src/graph/node.ts";
 import { formatArg } from "../../../src/graph/print.ts";
 import { Module } from "../../../src/nn/module.ts";
 import { Parameter } from "../../../src/nn/parameter.ts";
-import { tensor } from "../../../src/tensor/construct.ts";
+import { tensor, torch } from "../../../src/index.ts";
 import { __tracefx } from "../../../src/trace/checked.ts";
 import { cond, map, scan, whileLoop } from "../../../src/trace/controlFlow.ts";
 import type { Traceable } from "../../../src/trace/tracer.ts";
@@ -60,7 +60,7 @@ const OUTCOMES = {
   recorded: (graph: string, more: Omit<Recorded, "graph"> = {}): Recorded => ({ graph, ...more }),
 };
 
-const PACKAGE = { Module, Parameter, Proxy, TraceError, cond, map, scan, tensor, whileLoop };
+const PACKAGE = { Module, Parameter, Proxy, TraceError, cond, map, scan, tensor, torch, whileLoop };
 
 /** Loads a file as Node does, after the build plugin where that is asked for. */
 export function loadFile(name: string, plugin?: { readonly operators: boolean }): Record<string, Snippet> {
