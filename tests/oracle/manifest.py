@@ -14,13 +14,14 @@ SOURCES = {
     "indexing": "tests/oracle/gen_indexing.py",
     "opcalls": "tests/oracle/gen_opcalls.py",
     "modules": "tests/oracle/gen_modules.py",
+    "models": "tests/oracle/gen_resnet.py",
 }
 
 
 def torch_version(path):
     if path.parent.name == "opcases":
         return "2.13.0+cu130"
-    if path.parent.name in ("overloads", "indexing", "opcalls", "modules"):
+    if path.parent.name in ("overloads", "indexing", "opcalls", "modules", "models"):
         return "2.15.0+cu132"
     meta = path.parent / "meta.json"
     return json.loads(meta.read_text()).get("torch") if meta.exists() else None

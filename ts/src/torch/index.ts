@@ -11,6 +11,7 @@ import type {
   TorchFunctions,
 } from "../bindings/functions.ts";
 import { OPERATORS } from "../functions/operators.ts";
+import type { NamedTarget } from "../graph/target.ts";
 import {
   device,
   dtype,
@@ -72,9 +73,14 @@ const FORMAT_CONSTANTS = {
 /** The functions of `torch` that PyTorch writes in Python. */
 type ComposedFunctions = Omit<typeof composed, "installComposed">;
 
+/** Functions that graphs refer to by their qualified names, which each has as its `target`. */
+export type Named<T> = {
+  readonly [K in keyof T]: T[K] extends (...args: never[]) => unknown ? T[K] & NamedTarget : T[K];
+};
+
 /** What PyTorch has under the name `torch`. */
 export interface Torch
-  extends Omit<TorchFunctions, keyof ComposedFunctions>,
+  extends Named<Omit<TorchFunctions, keyof ComposedFunctions>>,
     ComposedFunctions,
     Readonly<typeof DTYPE_CONSTANTS>,
     Readonly<typeof FORMAT_CONSTANTS> {
@@ -98,13 +104,13 @@ export interface Torch
   readonly getRngState: typeof random.getRngState;
   readonly setRngState: typeof random.setRngState;
   /** Special functions. */
-  readonly special: SpecialFunctions;
+  readonly special: Named<SpecialFunctions>;
   /** Linear algebra. */
-  readonly linalg: LinalgFunctions;
+  readonly linalg: Named<LinalgFunctions>;
   /** Fourier transforms. */
-  readonly fft: FftFunctions;
+  readonly fft: Named<FftFunctions>;
   /** What PyTorch keeps to itself, and `torch.nn.functional` is made of. */
-  readonly _C: { readonly _nn: NnFunctions };
+  readonly _C: { readonly _nn: Named<NnFunctions> };
   /** Operators by their own names: `torch.ops.aten.add.Tensor(x, y)`. */
   readonly ops: Operators;
 }
