@@ -11,6 +11,7 @@ export default defineConfig({
         resolve: { alias },
         test: {
           name: "node",
+          setupFiles: ["ts/test/setup.ts"],
           include: ["ts/test/**/*.test.ts", "tests/**/*.test.ts"],
           exclude: ["tests/browser/**"],
         },

@@ -70,7 +70,7 @@ export { type ImpurityOptions, Node, type Opcode, type ReplaceOptions } from "./
 export type { NodeList } from "./graph/nodeList.ts";
 export type { NamedTarget } from "./graph/target.ts";
 export { formatReadable } from "./graph/readable.ts";
-export { legalizeGraph, stableTopologicalSort } from "./graph/topological.ts";
+export { legalizeGraph, stableTopologicalSort, topoSort, validatePartition } from "./graph/topological.ts";
 export { SymExpr, type SymInt, TensorMeta, type TensorMetaFields, type Val, ValSequence } from "./graph/val.ts";
 export {
   Complex,

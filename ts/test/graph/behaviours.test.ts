@@ -2,8 +2,7 @@
  * Behaviours of torch.fx's graphs that other tests only touch, by the ids of the list that docs/compat.md keeps.
  *
  * Some have no counterpart. GR-05: Python's lists are hashed, pickled and taken apart as pytrees; arrays here are none of that,
- * and their immutability is GR-04. LT-06: partitions are sorted and checked where they are made, in the engine. CG-10: errors of
- * code that runs are the matter of the import that runs it.
+ * and their immutability is GR-04. CG-10: errors of code that runs are tested with the import that runs it.
  */
 import { describe, expect, test } from "vitest";
 import { slice, tuple, type ArgInput } from "../../src/graph/args.ts";

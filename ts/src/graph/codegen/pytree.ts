@@ -27,7 +27,17 @@ export interface PyTreeInfo {
   readonly outSpec?: OutputTree | undefined;
 }
 
-/** `torch.fx.graph._PyTreeCodeGen`: the function takes nested inputs apart and puts the output together. */
+/**
+ * The function takes nested inputs apart and puts the output together: `torch.fx.graph._PyTreeCodeGen`.
+ *
+ * @example
+ * ```ts
+ * const inSpec = { flatten: ([pair]) => [pair.left, pair.right] };
+ * const outSpec = { unflatten: ([sum]) => ({ sum }) };
+ * gm.graph.setCodegen(new PyTreeCodeGen({ origArgs: ["pair"], inSpec, outSpec }));
+ * gm.forward({ left: x, right: y }); // { sum: … }
+ * ```
+ */
 export class PyTreeCodeGen extends CodeGen {
   readonly info: PyTreeInfo;
 
