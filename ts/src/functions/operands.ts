@@ -6,6 +6,7 @@
 import { callOperator } from "../engine/dispatch.ts";
 import { fxError, type FxError } from "../errors.ts";
 import { Tensor } from "../tensor/tensor.ts";
+import { tidy } from "../tensor/tidy.ts";
 import { compare, equal } from "./compare.ts";
 import { kindOf } from "./methods.ts";
 import { arithmetic, type BinaryName, numberOf, valueOf } from "./numbers.ts";
@@ -39,7 +40,7 @@ export const BINARY: Readonly<Record<BinaryName, BinarySpec>> = {
     symbol: "/",
     operator: "div",
     inPlace: "div_",
-    reflected: (number, it) => aten("mul", aten("reciprocal", it), number),
+    reflected: (number, it) => tidy(() => aten("mul", aten("reciprocal", it), number)),
   },
   floordiv: {
     symbol: "//",

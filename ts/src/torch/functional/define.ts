@@ -9,6 +9,7 @@ import { type BoundFunction, defineBound, type RecordBound } from "../../functio
 import { addResolver, callFunction } from "../../functions/table.ts";
 import { dtype, type Float } from "../../graph/values.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
+import { tidy } from "../../tensor/tidy.ts";
 
 /** A number of Python: a whole `number` is an int and any other a float, `float(1)` is the float 1.0. */
 export type Scalar = number | Float;
@@ -32,7 +33,7 @@ export function define<P extends readonly unknown[], O = NoOptions, R = Tensor, 
   run: (...args: [...Required<P>, ...K]) => R,
   record: RecordBound = recordNamed(() => name),
 ): BoundFunction<P, O, R> {
-  return defineBound<P, O, R, K>(functional(name), signature, run, { record });
+  return defineBound<P, O, R, K>(functional(name), signature, tidied(run), { record });
 }
 
 /** Records a call of the function of this module that `nameOf` finds by the arguments, which are by name where they can be. */
@@ -69,7 +70,12 @@ export function defineBuiltin<
   run: (...args: [...Required<P>, ...K]) => R,
 ): BoundFunction<P, O, R> {
   targets.set(functional(name), target);
-  return defineBound<P, O, R, K>(target, signature, run);
+  return defineBound<P, O, R, K>(target, signature, tidied(run));
+}
+
+/** The function, which frees the tensors in between that its result is made of. */
+function tidied<A extends readonly unknown[], R>(run: (...args: A) => R): (...args: A) => R {
+  return (...args) => tidy(() => run(...args));
 }
 
 /** The functions that have another name of their own, by their name in this module. */
