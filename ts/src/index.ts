@@ -12,6 +12,7 @@ export type { ModuleSource } from "./engine/module.ts";
 export type { Variant } from "./engine/variant.ts";
 export * from "./errors.ts";
 export { ExportedProgram } from "./export/exportedProgram.ts";
+export { programOf } from "./export/ofGraphModule.ts";
 export { type LoadOptions, load, type ProgramSource } from "./export/load.ts";
 export type {
   CallSignature,

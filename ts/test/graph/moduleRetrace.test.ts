@@ -1,6 +1,6 @@
 /** Graph modules in traces: TR-23. */
 import { beforeAll, describe, expect, test } from "vitest";
-import { init, nn, Tensor, tensor, torch, Tracer, symbolicTrace } from "../../src/index.ts";
+import { init, nn, type Tensor, tensor, torch, Tracer, symbolicTrace } from "../../src/index.ts";
 import { Graph } from "../../src/graph/graph.ts";
 import { GraphModule } from "../../src/graph/module.ts";
 import { Module } from "../../src/nn/module.ts";
