@@ -2,11 +2,13 @@
 
 usage: python tests/oracle/gen_functional.py
 
+functional/signatures.json has the parameter list of each function, null for those of C++, which do not tell.
+
 Each line of functional/cases.jsonl is one call: {"fn", "args", "kwargs"} and {"result"} or {"error"}, {"after"} where
 the call changes its first argument, and {"recorded"}, the node that torch.fx records. Values: {"tensor": dtype, "shape",
 "data": base64}, {"float": text}, {"tuple": […]}, {"dtype": name}, plain int, bool, string, None and lists.
 """
-import base64, json, math, pathlib, warnings
+import base64, inspect, json, math, pathlib, warnings
 
 import torch
 import torch.nn.functional as F
@@ -228,7 +230,7 @@ def normalisation():
     call("normalize", x, 1.0, -1)
     call("normalize", x, p=2, dim=(1, 2))
     call("normalize", torch.zeros(2, 3), eps=0.5)
-    call("normalize", rand(2, 3), out=torch.empty(2, 3))
+    call("normalize", rand(2, 3), out=torch.zeros(2, 3))
 
 
 def pooling():
@@ -651,6 +653,24 @@ def random():
     call("multi_head_attention_forward", x, x, x, 4, 2, w, b, None, None, False, 0.3, normal(4, 4), normal(4), need_weights=False, seed=3)
 
 
+def signature(fn):
+    """The parameter list without annotations; that of both functions where a flag chooses between two."""
+    chosen = torch._jit_internal.boolean_dispatched.get(fn)
+    try:
+        found = inspect.signature(chosen["if_true"] if chosen else fn)
+    except ValueError:
+        return None
+    bare = [it.replace(annotation=inspect.Parameter.empty) for it in found.parameters.values()]
+    return str(found.replace(parameters=bare, return_annotation=inspect.Signature.empty))
+
+
+# What the module imports, and checks that functions make for themselves.
+NO_FUNCTIONS = {
+    "Callable", "DType", "ScalingType", "SwizzleType", "Tensor", "assert_int_or_pair", "boolean_dispatch",
+    "handle_torch_function", "has_torch_function", "has_torch_function_unary", "has_torch_function_variadic",
+}
+
+
 if __name__ == "__main__":
     for family in (random, activations, linear_maps, normalisation, pooling, dropouts, embeddings, losses, distances, images, attention, scaled):
         family()
@@ -658,9 +678,9 @@ if __name__ == "__main__":
     lines = [json.dumps(case, separators=(",", ":")) for case in cases]
     (out / "cases.jsonl").write_text("\n".join(lines) + "\n")
     (out / "meta.json").write_text(json.dumps({"torch": torch.__version__.split("+")[0]}) + "\n")
-    untested = sorted(
-        name for name in dir(F)
-        if not name.startswith("_") and callable(getattr(F, name)) and name not in {case["fn"] for case in cases}
-        and getattr(getattr(F, name), "__module__", "") not in ("torch._jit_internal", "torch.overrides", "typing")
-    )
-    print(len(cases), "cases,", sum("error" in case for case in cases), "errors; not called:", " ".join(untested))
+    names = [it for it in dir(F) if it[0] != "_" and callable(getattr(F, it)) and it not in NO_FUNCTIONS]
+    names = [it for it in names if getattr(getattr(F, it), "__module__", "") != "typing"]
+    listed = {name: signature(getattr(F, name)) for name in names}
+    (out / "signatures.json").write_text(json.dumps(listed, indent=1) + "\n")
+    untested = sorted(set(names) - {case["fn"] for case in cases})
+    print(len(cases), "cases,", sum("error" in case for case in cases), "errors; not called:", *untested)
