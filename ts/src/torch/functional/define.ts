@@ -36,14 +36,20 @@ export function define<P extends readonly unknown[], O = NoOptions, R = Tensor, 
   return defineBound<P, O, R, K>(functional(name), signature, tidied(run), { record });
 }
 
-/** Records a call of the function of this module that `nameOf` finds by the arguments, which are by name where they can be. */
-export function recordNamed(nameOf: (bound: Readonly<Record<string, unknown>>) => string): RecordBound {
+/**
+ * Records a call of the function of this module that `nameOf` finds by the keyword arguments: what is required goes by
+ * position, all else by name.
+ */
+export function recordNamed(nameOf: (kwargs: Readonly<Record<string, unknown>>) => string): RecordBound {
   return (recorder, bound, signature) => {
-    const values = Object.fromEntries(signature.map(({ name }, at) => [name, named(name, bound[at])]));
-    const isRequired = new Map(signature.map((it) => [it.name, it.default === undefined && it.kind !== "keyword"]));
-    const args = bound.filter((_, at) => isRequired.get(signature[at]?.name ?? ""));
-    const kwargs = Object.fromEntries(Object.entries(values).filter(([name]) => !isRequired.get(name)));
-    return recorder.createProxy("call_function", functional(nameOf(values)), args, kwargs);
+    const args: unknown[] = [];
+    const kwargs: Record<string, unknown> = {};
+    for (const [at, parameter] of signature.entries()) {
+      const value = named(parameter.name, bound[at]);
+      if (parameter.default === undefined && parameter.kind !== "keyword") args.push(value);
+      else kwargs[parameter.name] = value;
+    }
+    return recorder.createProxy("call_function", functional(nameOf(kwargs)), args, kwargs);
   };
 }
 
