@@ -9,7 +9,8 @@ import { GraphModule } from "../graph/module.ts";
 import type { Node } from "../graph/node.ts";
 import { formatArg } from "../graph/print.ts";
 import { List, Tuple } from "../graph/values.ts";
-import type { Arg } from "../graph/args.ts";
+import { type Arg, freezeArgs, freezeKwargs, type Kwargs } from "../graph/args.ts";
+import { normalizeFunction } from "../functions/normalize.ts";
 import type { TensorMetadata } from "../interpret/tensorMetadata.ts";
 import type { Module } from "../nn/module.ts";
 import type { Tensor } from "../tensor/tensor.ts";
@@ -28,6 +29,10 @@ export interface DrawOptions {
   readonly skipNodeNamesInArgs?: boolean;
   /** Whether boxes say where in the traced code a node comes from. */
   readonly parseStackTrace?: boolean;
+  /** The shape of the boxes, by Graphviz's names; by default records, whose fields are in lines. */
+  readonly dotGraphShape?: string;
+  /** Whether the arguments of functions are shown by name, where their parameters are known. */
+  readonly normalizeArgs?: boolean;
 }
 
 const COLORS: Readonly<Partial<Record<Node["op"], string>>> = {
@@ -110,9 +115,12 @@ export class FxGraphDrawer {
     const nodes = Array.from(module.graph.nodes).filter(({ op }) => !ignoreGetattr || op !== "get_attr");
     for (const node of nodes) {
       const called = node.op === "call_module" ? moduleOf(module, node) : undefined;
-      res.addNode(node.name, { label: this.#label(node, called), ...style(colorOf(node)) });
+      res.addNode(node.name, {
+        label: this.#label(node, called),
+        ...style(colorOf(node), this.#options.dotGraphShape),
+      });
       if (called !== undefined && !ignoreParametersAndBuffers && !(called instanceof GraphModule)) {
-        drawState(res, node, called);
+        drawState(res, node, called, this.#options.dotGraphShape);
       }
     }
     for (const node of nodes) for (const user of node.users) res.addEdge(node.name, user.name);
@@ -123,9 +131,10 @@ export class FxGraphDrawer {
     const fields = [`name=%${recordText(node.name)}`, `op_code=${node.op}\\n`];
     if (called === undefined) {
       fields.push(`target=${recordText(node.target)}\\n`);
-      fields.push(...this.#arguments("args=(", ")", [...node.args].map(shortArg)));
-      const kwargs = Object.entries(node.kwargs).map(([key, arg]) => `${key}: ${shortArg(arg)}`);
-      fields.push(...this.#arguments("kwargs={", "}", kwargs));
+      const { args, kwargs } = this.#options.normalizeArgs === true ? normalized(node) : node;
+      fields.push(...this.#arguments("args=(", ")", [...args].map(shortArg)));
+      const named = Object.entries(kwargs).map(([key, arg]) => `${key}: ${shortArg(arg)}`);
+      fields.push(...this.#arguments("kwargs={", "}", named));
       fields.push(`num_users=${node.users.size}\\n`);
     } else {
       fields.push(`${recordText(called.className)}\\n`, `${recordText(called.extraRepr())}\\n`);
@@ -146,8 +155,22 @@ export class FxGraphDrawer {
   }
 }
 
-function style(fillcolor: string): DotAttributes {
-  return { shape: "record", fillcolor, style: "filled,rounded", fontcolor: "#000000" };
+/** The arguments of a function by name, or as they are where its parameters are not known or do not decide. */
+function normalized(node: Node): { readonly args: readonly Arg[]; readonly kwargs: Kwargs } {
+  if (node.op !== "call_function") return node;
+  try {
+    const found = normalizeFunction(node.target, node, { normalizeToOnlyUseKwargs: true });
+    return found === undefined
+      ? node
+      : { args: freezeArgs(found.args as Arg[]), kwargs: freezeKwargs(found.kwargs as Kwargs) };
+  } catch {
+    // As in PyTorch: several overloads may take the arguments.
+    return node;
+  }
+}
+
+function style(fillcolor: string, shape = "record"): DotAttributes {
+  return { shape, fillcolor, style: "filled,rounded", fontcolor: "#000000" };
 }
 
 function colorOf({ op, target }: Node): string {
@@ -156,12 +179,12 @@ function colorOf({ op, target }: Node): string {
 }
 
 /** The parameters and buffers of a called module, each in a box. */
-function drawState(graph: DotGraph, node: Node, module: Module): void {
+function drawState(graph: DotGraph, node: Node, module: Module, shape: string | undefined): void {
   const draw = (tensors: ReadonlyMap<string, Tensor>, kind: string): void => {
-    for (const [name, { dtype, shape }] of tensors) {
+    for (const [name, tensor] of tensors) {
       const path = `${node.name}.${name}`;
-      const label = `{${recordText(path)}|op_code=get_${kind}\\l|torch.${dtype}[${shape.join(", ")}]\\n}`;
-      graph.addNode(path, { label, ...style("Salmon") });
+      const label = `{${recordText(path)}|op_code=get_${kind}\\l|torch.${tensor.dtype}[${tensor.shape.join(", ")}]\\n}`;
+      graph.addNode(path, { label, ...style("Salmon", shape) });
       graph.addEdge(path, node.name);
     }
   };

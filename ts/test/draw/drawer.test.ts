@@ -75,6 +75,17 @@ test("a drawing leaves out what is ignored", () => {
   expect(text).toContain("kwargs=\\{\\lmin: 0,\\nmax: %shift_weight,\\n\\}\\l");
 });
 
+test("a drawing shows arguments by name, in boxes of another shape", () => {
+  const graph = new Graph();
+  const x = graph.placeholder("x");
+  graph.output([graph.callFunction("torch.add", [x, 1]), graph.callFunction("my.unknown", [x, 1])]);
+  const options = { normalizeArgs: true, dotGraphShape: "box" };
+  const text = String(new FxGraphDrawer(new GraphModule({}, graph), "g", options).getDotGraph());
+  expect(text).toContain("kwargs=\\{\\lother: 1,\\nalpha: 1,\\n\\}\\l");
+  expect(text).toContain("target=my.unknown\\n|args=(1,)|num_users=1");
+  expect(text).not.toContain('shape="record"');
+});
+
 test("a drawing shows shapes, and where nodes come from", () => {
   const graph = new Graph();
   const node = graph.callFunction(plusOne, [graph.placeholder("x")]);
