@@ -8,7 +8,7 @@
  */
 
 /** The part of V8's `CallSite` that is used here. */
-interface CallSite {
+export interface CallSite {
   getFunctionName(): string | null;
   getFileName(): string | null | undefined;
   getLineNumber(): number | null;
@@ -69,7 +69,7 @@ function runToRecord(fn: Function, self: unknown, args: readonly unknown[]): voi
 }
 
 /** The frames of the stack; none where the engine is not V8. */
-function currentSites(): readonly CallSite[] {
+export function currentSites(): readonly CallSite[] {
   const errors = Error as unknown as Partial<StackErrors>;
   if (errors.captureStackTrace === undefined) return [];
   const { prepareStackTrace, stackTraceLimit } = errors;

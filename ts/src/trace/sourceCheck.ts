@@ -7,15 +7,15 @@
  * @module
  */
 import { type FxError, fxError } from "../errors.ts";
-import { hasFunctionNamed } from "../functions/table.ts";
 import { type Attribute, Module } from "../nn/module.ts";
 import { analyseFunction } from "./analysis/analysis.ts";
 import { type CheckOptions, type CheckResult, checkFunction, type Found } from "./analysis/check.ts";
 import { describeFinding, type Finding, FINDINGS } from "./analysis/findings.ts";
 import { functionSignature } from "./analysis/signature.ts";
-import type { MethodCall } from "./analysis/knowledge.ts";
+import type { MethodCall, UncheckedCall } from "./analysis/knowledge.ts";
 import type { FunctionPlace } from "./position.ts";
 import { isProxy, standsForNull, type TracedValue } from "./proxy.ts";
+import { UnreadCalls } from "./unread.ts";
 
 /** What the tracer knows of a function that is about to run. */
 export interface SourceContext {
@@ -31,15 +31,28 @@ export interface SourceContext {
   readonly locate: () => FunctionPlace | undefined;
 }
 
-/**
- * Refuses a function in whose source something is decided that the trace could not see; gives warnings for what could
- * not be read.
- */
-export function checkSource(fn: Function, args: readonly unknown[], context: SourceContext): FxError[] {
-  if (isUnremarkable(fn)) return [];
+/** What is to be told of a function once it has been traced. */
+export interface SourceNotes {
+  /** The calls to watch, if there are any. */
+  readonly calls: UnreadCalls | undefined;
+  /** The warnings, which are given once for each function. */
+  warnings(): FxError[];
+}
+
+const NOTHING: SourceNotes = { calls: undefined, warnings: () => [] };
+
+/** Refuses a function in whose source something is decided that the trace could not see. */
+export function checkSource(fn: Function, args: readonly unknown[], context: SourceContext): SourceNotes {
+  if (isUnremarkable(fn)) return NOTHING;
   const result = checkFunction(fn, checkOptions(fn, args, context));
   if (result.findings.length > 0) throw refusal(fn, result.findings, context);
-  return warnings(result, context).filter((warning) => isNew(fn, warning));
+  if (result.notes.length === 0 && result.unchecked.length === 0) return NOTHING;
+  const calls = result.unchecked.length === 0 ? undefined : new UnreadCalls(result.unchecked);
+  return {
+    calls,
+    warnings: () =>
+      [...noted(result, context), ...unread(calls?.suspects() ?? [], context)].filter((it) => isNew(fn, it)),
+  };
 }
 
 /** What was told of each function. */
@@ -163,33 +176,26 @@ function refusal(fn: Function, findings: readonly Found<Finding>[], context: Sou
   return fxError(error, lines[0] ?? "", { notes: lines.slice(1), help });
 }
 
-function warnings({ notes, unchecked }: CheckResult, context: SourceContext): FxError[] {
-  const found = notes.map(({ fn, at }) => {
+function noted({ notes }: CheckResult, context: SourceContext): FxError[] {
+  return notes.map(({ fn, at }) => {
     const { error, help } = FINDINGS[at.kind];
     return fxError(error, `${describeFinding(at)} (${placeOf(fn, at, context)})`, { help });
   });
-  const unread = unchecked.filter(({ at }) => !isKnownFunction(at.callee.slice(at.callee.lastIndexOf(".") + 1)));
-  return [
-    ...found,
-    ...unread.map(({ fn, at }) =>
-      fxError(
-        "TraceControlFlow",
-        `\`${at.callee}\` is given a traced value and its source cannot be seen (${placeOf(fn, at, context)})`,
-        {
-          help:
-            "if it decides something about the value, the trace has one branch only: check it with the lint rule or the " +
-            "build plugin, or record it as one call with wrap()",
-        },
-      ),
-    ),
-  ];
 }
 
-const CONTROL_FLOW: ReadonlySet<string> = new Set(["cond", "whileLoop", "map", "scan"]);
-
-/** Whether a function of this name is recorded as one call, as far as its name tells. */
-function isKnownFunction(name: string): boolean {
-  return hasFunctionNamed(name) || CONTROL_FLOW.has(name);
+function unread(calls: readonly Found<UncheckedCall>[], context: SourceContext): FxError[] {
+  return calls.map(({ fn, at }) => {
+    const where = placeOf(fn, at, context);
+    return fxError(
+      "TraceControlFlow",
+      `\`${at.callee}\` is given a traced value and its source cannot be seen (${where})`,
+      {
+        help:
+          "if it decides something about the value, the trace has one branch only: check it with the lint rule or the " +
+          "build plugin, or record it as one call with wrap()",
+      },
+    );
+  });
 }
 
 function placeOf(

@@ -93,6 +93,11 @@ function userFrames(stack: string): string[] {
   return (others.length === 0 && !inner.some(isOwn) ? inner : others).map((frame) => frame.trim());
 }
 
+/** Whether a file is one of this package. */
+export function isOwnFile(file: string): boolean {
+  return file.startsWith(OWN_URL) || file.startsWith(OWN_PATH);
+}
+
 function isOwn(frame: string): boolean {
   // Tests of the package lie beside its source, not in it.
   return frame.includes(OWN_URL) || frame.includes(`(${OWN_PATH}`) || frame.includes(` ${OWN_PATH}`);

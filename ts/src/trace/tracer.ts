@@ -25,12 +25,13 @@ import { createInputs } from "./inputs.ts";
 import { tracedFunction } from "./parameters.ts";
 import type { ConcreteArgs } from "./placeholder.ts";
 import { type FunctionPlace, Located, locate } from "./position.ts";
-import { checkSource, type SourceContext } from "./sourceCheck.ts";
+import { checkSource, type SourceNotes } from "./sourceCheck.ts";
 import { treeFlatten } from "./pytree.ts";
 import { moduleStack, ROOT_SCOPE, type Scope, stacksAround } from "./scope.ts";
 import { currentStack, enter, leave, stackText, traceError, withStacks } from "./stack.ts";
 import { Level, type Subgraph, type SubgraphCall } from "./subgraph.ts";
 import { TracerBase } from "./tracerBase.ts";
+import { type UnreadCalls, watched } from "./unread.ts";
 import { type VerifyInputs, verifyTrace } from "./verify.ts";
 
 /** What can be traced: a module, or a function. */
@@ -100,6 +101,8 @@ export class Tracer extends TracerBase implements ModuleObserver {
   /** What a trace added to the root: constants, and the graphs of control flow. */
   readonly added: Set<string> = new Set();
 
+  /** The calls of functions without source in the function that is running. */
+  #unread: UnreadCalls | undefined;
   /** Whether a function only runs to find out where it stands. */
   #isLocating = false;
   #level: Level;
@@ -145,8 +148,7 @@ export class Tracer extends TracerBase implements ModuleObserver {
       const stack = isLeaf || !this.recordStackTraces ? undefined : currentStack();
       this.#scope = { path, type: module.className, key: count === 0 ? path : `${path}@${count}`, outer: scope, stack };
       if (!isLeaf) {
-        this.#checkSource(unboundForwardOf(module), given, module);
-        return run(...given);
+        return this.#checked(unboundForwardOf(module), given, module, () => run(...given));
       }
       const { args, kwargs } = splitArguments(given, !isBuiltinModule(module));
       return this.createProxy("call_module", path, args, kwargs);
@@ -178,8 +180,8 @@ export class Tracer extends TracerBase implements ModuleObserver {
     const record = (): Graph => {
       const inputs = createInputs(this, root, this.tracedMethod, options);
       const result = inputs.run((...args) => {
-        this.#checkSource(fn, args, root instanceof Module || options.root !== undefined ? this.root : undefined);
-        return fn.apply(root instanceof Module ? root : options.root, args);
+        const owner = root instanceof Module || options.root !== undefined ? this.root : undefined;
+        return this.#checked(fn, args, owner, () => fn.apply(root instanceof Module ? root : options.root, args));
       });
       this.createNode("output", "output", [this.createArg(result)], {}, undefined, options.annotations?.["return"]);
       inputs.finish(this.graph);
@@ -196,8 +198,7 @@ export class Tracer extends TracerBase implements ModuleObserver {
     try {
       const inputs = names.map((name) => this.createNode("placeholder", name, [], {}));
       const args = call.arguments(inputs.map((it) => this.proxy(it)));
-      this.#checkSource(fn, args);
-      const result = fn(...args);
+      const result = this.#checked(fn, args, undefined, () => fn(...args));
       const [leaves, outSpec] = treeFlatten(result);
       const output = call.isValue === true ? result : ValueTuple.frozen(leaves);
       this.createNode("output", "output", [this.createArg(output)], {});
@@ -222,6 +223,7 @@ export class Tracer extends TracerBase implements ModuleObserver {
     type?: string,
   ): Node {
     if (this.#isLocating) throw new Located();
+    this.#unread?.note();
     const node = super.createNode(op, target, args, kwargs, name, type);
     const stack = this.recordStackTraces && !isBoundary(op) ? currentStack() : undefined;
     const scope = this.#scope;
@@ -297,18 +299,31 @@ export class Tracer extends TracerBase implements ModuleObserver {
     return kind === "parameter" || (kind === "buffer" && this.proxyBufferAttributes);
   }
 
-  /** Refuses a function of the user's that decides something which the trace could not see. */
-  #checkSource(fn: Traceable & Function, args: readonly unknown[], module?: Module): void {
-    if (!this.checkSources || module instanceof GraphModule) return;
-    if (module !== undefined && hasBuiltinForward(module)) return;
-    const context: SourceContext = {
+  /** Runs a function of the user's, unless it decides something that the trace could not see. */
+  #checked<T>(fn: Function, args: readonly unknown[], module: Module | undefined, run: () => T): T {
+    const notes = this.#checkSource(fn, args, module);
+    if (notes === undefined) return run();
+    const outer = this.#unread;
+    this.#unread = notes.calls;
+    try {
+      const result = watched(run);
+      for (const warning of notes.warnings()) this.warn(warning);
+      return result;
+    } finally {
+      this.#unread = outer;
+    }
+  }
+
+  #checkSource(fn: Function, args: readonly unknown[], module: Module | undefined): SourceNotes | undefined {
+    if (!this.checkSources || module instanceof GraphModule) return undefined;
+    if (module !== undefined && hasBuiltinForward(module)) return undefined;
+    return checkSource(fn, args, {
       ...(module === undefined ? {} : { module }),
       isRecorded: (kind) => this.#isRecorded(kind),
       isKnown: (part) => this.paramShapesConstant && isShapeMember(part),
       isLeaf: (inner) => this.isLeafModule(inner, this.#paths.get(inner) ?? ""),
       locate: () => this.#locate(fn, args, module),
-    };
-    for (const warning of checkSource(fn, args, context)) this.warn(warning);
+    });
   }
 
   /** Where a function that is refused stands in its file. */

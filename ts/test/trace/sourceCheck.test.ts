@@ -198,6 +198,8 @@ describe("a trace takes", () => {
   });
 });
 
+/** A function of the user's with a name of torch. */
+const add = (x: Tensor): unknown => relu(x);
 const unseen = (x: unknown): unknown => x;
 const callsUnseen = (x: Tensor): unknown => unseen(x);
 
@@ -211,6 +213,16 @@ describe("a trace warns of", () => {
     ]);
     graph((x: Tensor) => relu(x), tracer);
     expect(tracer.warnings).toHaveLength(1);
+  });
+
+  test("functions that run, though their names are known, and of none that record themselves", () => {
+    const tracer = new Loud();
+    // Functions are told apart by what they do, not by their names.
+    const ours = relu;
+    graph((x: Tensor) => [ours(x), ours(any(x) as unknown as Tensor)], tracer);
+    expect(tracer.warnings).toEqual([]);
+    graph((x: Tensor) => [dim(x), add(x)], tracer);
+    expect(tracer.warnings.map(({ reason }) => reason)).toEqual([expect.stringContaining("`add` is given")]);
   });
 
   test("numbers that are drawn while tracing, on the console", () => {

@@ -70,7 +70,13 @@ export function analyse(parsed: ParsedFunction, options: AnalysisOptions, file: 
     signature: signatureOf(parsed),
     optional: optionalParameters(node, source),
     findings: [...refused(node, source), ...walk.findings.values()].map((it) => shifted(it, shift)),
-    unchecked: [...walk.unchecked.values()].map((it) => shifted(it, shift)),
+    unchecked: [...walk.unchecked.values()].map((it) => ({
+      ...shifted(it, shift),
+      places: it.places.map((place) => ({
+        ...shifted(place, shift),
+        endColumn: place.endLine === 1 ? place.endColumn - shift : place.endColumn,
+      })),
+    })),
     calls: [...walk.calls.values()],
     returns: walk.taint(shape.returns.value),
     sources: walk.sources,

@@ -99,7 +99,7 @@ class Check<F extends object> {
     visits.set(key, true);
     const analysis = this.#options.analyse(fn, given);
     if (typeof analysis === "string") {
-      const at = { callee: this.#options.nameOf(fn), line: 1, column: 1, sources: ALWAYS };
+      const at = { callee: this.#options.nameOf(fn), line: 1, column: 1, sources: ALWAYS, places: [] };
       if (analysis !== "class") this.unchecked.set(at, { fn, at });
       return true;
     }

@@ -28,6 +28,8 @@ import {
   type Value,
 } from "./value.ts";
 
+const NOWHERE = { start: { line: 1, column: 0 } };
+
 type CallSyntax = Syntax & { type: "CallExpression" | "NewExpression" };
 
 /** The part of a walk that follows calls. */
@@ -100,10 +102,13 @@ export abstract class Invocations extends Knowledge {
     return this.unknown(args);
   }
 
-  protected addUnchecked(node: Syntax, callee: string, sources: Sources): void {
-    if (this.unchecked.has(callee)) return;
-    const { line, column } = node.loc?.start ?? { line: 1, column: 0 };
-    this.unchecked.set(callee, { callee, line, column: column + 1, sources });
+  protected addUnchecked(node: CallSyntax, callee: string, sources: Sources): void {
+    const { start } = node.loc ?? NOWHERE;
+    const { start: end } = node.arguments[0]?.loc ?? node.loc ?? NOWHERE;
+    const place = { line: start.line, column: start.column + 1, endLine: end.line, endColumn: end.column + 1 };
+    const known = this.unchecked.get(callee);
+    if (known !== undefined) known.places.push(place);
+    else this.unchecked.set(callee, { callee, line: place.line, column: place.column, sources, places: [place] });
   }
 
   /** A call of a method of the module or of a part of it: whether its result is traced is known when tracing. */

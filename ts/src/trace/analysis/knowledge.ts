@@ -42,6 +42,16 @@ export interface UncheckedCall {
   readonly line: number;
   readonly column: number;
   readonly sources: Sources;
+  /** All calls of it: from where they begin to where their arguments do. */
+  readonly places: readonly CallPlace[];
+}
+
+/** Where a call names what it calls. */
+export interface CallPlace {
+  readonly line: number;
+  readonly column: number;
+  readonly endLine: number;
+  readonly endColumn: number;
 }
 
 /** How deep a path into the module is followed. */
@@ -51,7 +61,7 @@ const DEPTH = 4;
 export abstract class Knowledge implements CallWalk, Clock {
   changes = 0;
   readonly findings = new Map<string, Finding>();
-  readonly unchecked = new Map<string, UncheckedCall>();
+  readonly unchecked = new Map<string, UncheckedCall & { readonly places: CallPlace[] }>();
   readonly calls = new Map<string, MethodCall>();
   readonly sources: Source[] = [];
   readonly #bits = new Map<string, Sources>();
