@@ -80,6 +80,18 @@ describe("CG-08: readable modules", () => {
     expect(text.split("\n").filter((line) => /\s$/.test(line))).toEqual([]);
   });
 
+  test.each([
+    ["at Proxy.forward (file:///src/net.ts:8:52)", "file:///src/net.ts:8 in Proxy.forward"],
+    ["at new Net (C:\\src\\net.ts:8:52)\nat other (a.ts:1:1)", "C:\\src\\net.ts:8 in new Net"],
+    ["at file:///src/net.ts:8:52", "file:///src/net.ts:8 in <anonymous>"],
+    ["forward@https://host:8080/net.js:8:52", "https://host:8080/net.js:8 in forward"],
+  ])("say the place of a stack of JavaScript: %s", (stack, place) => {
+    const graph = new Graph();
+    graph.placeholder("x");
+    graph.callFunction("torch.relu", [...graph.nodes]).meta.set("stack_trace", stack);
+    expect(formatReadable(GraphModule.ofGraph(graph))).toContain(`// File: ${place}\n`);
+  });
+
   test("say strides, devices and other notes, and spread the head, on request", () => {
     const text = formatReadable(example(), {
       includeStride: true,

@@ -83,17 +83,22 @@ function placeOf(node: Node): string {
   const frame = node.stackTrace === undefined ? undefined : innermostFrame(node.stackTrace);
   if (frame === undefined) return "No stacktrace found for following nodes";
   const backward = node.meta.get("autograd_backward") === true ? "Backward of forward node: " : "";
-  return `${backward}File: ${frame.file}:${frame.line} in ${frame.name}, code: ${frame.code}`;
+  const code = frame.code === undefined ? "" : `, code: ${frame.code}`;
+  return `${backward}File: ${frame.file}:${frame.line} in ${frame.name}${code}`;
 }
 
 interface Frame {
   readonly file: string;
   readonly line: string;
   readonly name: string;
-  readonly code: string;
+  /** The line itself, which stacks of Python hold and stacks of JavaScript do not. */
+  readonly code: string | undefined;
 }
 
-/** The innermost frame of a stack as PyTorch writes it: `File "a.ts", line 3, in forward`, and the code below. */
+/**
+ * The innermost frame of a stack: the last one of PyTorch's (`File "a.py", line 3, in forward`, and the code below), or the
+ * first one of JavaScript's (`at forward (file:///a.ts:3:9)`, `forward@file:///a.ts:3:9`).
+ */
 export function innermostFrame(stack: string): Frame | undefined {
   const lines = stack.trim().split("\n");
   for (let at = lines.length - 2; at >= 0; at--) {
@@ -102,7 +107,10 @@ export function innermostFrame(stack: string): Frame | undefined {
     const [, file, line, name] = match as unknown as [string, string, string, string];
     return { file, line, name, code: (lines[at + 1] as string).trim() };
   }
-  return undefined;
+  const match = /^(?:at )?(?:(?<name>[^@(]*?) ?[@(])?(?<file>[^()]+?):(?<line>\d+):\d+\)?$/.exec(lines[0] as string);
+  if (match?.groups === undefined) return undefined;
+  const { name = "", file = "", line = "" } = match.groups;
+  return { file, line, name: name === "" ? "<anonymous>" : name, code: undefined };
 }
 
 /** What the user noted under `custom`, cut to 40 characters each. */
