@@ -499,6 +499,9 @@ def images():
         call("interpolate", spatial[2], (2, 3), mode=mode, antialias=True)
         call("interpolate", spatial[2], scale_factor=0.6, mode=mode, antialias=True, align_corners=True)
     call("interpolate", spatial[2], (2, 3), mode="lanczos", antialias=True)
+    call("interpolate", spatial[2].to(f64), 9, mode="lanczos", antialias=True)
+    call("interpolate", spatial[2], scale_factor=(0.6, 1.5), mode="lanczos", antialias=True)
+    call("interpolate", spatial[2], scale_factor=0.7, mode="lanczos", antialias=True, recompute_scale_factor=True)
     call("interpolate", spatial[2], (2, 3), mode="lanczos")
     call("interpolate", spatial[2], (2, 3), mode="lanczos", antialias=True, align_corners=True)
     for kwargs in (

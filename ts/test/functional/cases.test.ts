@@ -16,7 +16,6 @@ const MISSING: ReadonlySet<string | undefined> = new Set([
   "aten.fractional_max_pool3d",
   "aten.embedding_renorm_",
   "aten.ctc_loss",
-  "aten._upsample_lanczos2d_aa.vec",
 ]);
 
 function describeCase({ args, kwargs }: Case): string {

@@ -6,6 +6,7 @@
 import type { Tensor } from "../../tensor/tensor.ts";
 import { aten, each, refuse, type Sizes, valueOf } from "./aten.ts";
 import { define, type Scalar } from "./define.ts";
+import { lanczos } from "./lanczos.ts";
 
 /** How values between the elements are found. */
 export type InterpolateMode =
@@ -114,11 +115,13 @@ export const interpolate = define<
     }
     const operator = operatorOf(input, mode);
     if (mode === "area") return aten(operator, input, output);
-    if (mode === "lanczos" && alignCorners === true) {
-      throw refuse("InvalidArgument", "Lanczos mode does not support align_corners=True");
-    }
-    if (mode === "lanczos" && !antialias) throw refuse("InvalidArgument", "Lanczos mode requires antialias=True");
     const factors = isRecomputed ? null : scales;
+    if (mode === "lanczos") {
+      if (alignCorners === true) throw refuse("InvalidArgument", "Lanczos mode does not support align_corners=True");
+      if (!antialias) throw refuse("InvalidArgument", "Lanczos mode requires antialias=True");
+      // The engine has no operator for it.
+      return lanczos(input, output ?? spatial.map((it, dim) => Math.trunc(it * (scales?.[dim] as number))), factors);
+    }
     const corners = hasCorners ? [alignCorners ?? false] : [];
     return aten((antialias ? ANTIALIASED[mode] : undefined) ?? operator, input, output, ...corners, factors);
   },
