@@ -9,11 +9,11 @@
 import { isOptions } from "../functions/naming.ts";
 import { isNode } from "../graph/args.ts";
 import { type Node, stateOf } from "../graph/node.ts";
+import { Complex, DeviceArg, DTypeArg, Float, LayoutArg, MemoryFormatArg } from "../graph/values.ts";
 import { builtinNameOf } from "../nn/builtin.ts";
 import { hasHooks, type Module } from "../nn/module.ts";
 import { Parameter } from "../nn/parameter.ts";
 import { Tensor } from "../tensor/tensor.ts";
-import { isTraced } from "../trace/record.ts";
 import { isWrapped } from "../trace/wrap.ts";
 
 /** The tensors of one run that are its own, each with the number of known values that hold it. */
@@ -39,7 +39,7 @@ export class Ownership {
       case "call_function":
       case "call_method":
       case "call_module":
-        if (isTraced(value) || !keepsNothing(node, this.#env, this.#root)) this.#letGo(node);
+        if (!isTransparent(value) || !keepsNothing(node, this.#env, this.#root)) this.#letGo(node);
         else if (!readsWhatWasThere(node, this.#env)) this.#adopt(node, value);
         this.#hold(value);
     }
@@ -63,7 +63,12 @@ export class Ownership {
   #adopt(node: Node, value: unknown): void {
     if (typeof value !== "object" || value === null) return;
     const inputs = new Set<Tensor>();
-    for (const input of stateOf(node).inputs) eachTensor(this.#env.get(input), (tensor) => inputs.add(tensor));
+    for (const input of stateOf(node).inputs) {
+      const given = this.#env.get(input);
+      // What an object holds out of sight may be the result.
+      if (!isTransparent(given)) return;
+      eachTensor(given, (tensor) => inputs.add(tensor));
+    }
     eachTensor(value, (tensor) => {
       if (!inputs.has(tensor) && !this.#holders.has(tensor)) this.#holders.set(tensor, 0);
     });
@@ -83,6 +88,9 @@ export class Ownership {
     });
   }
 }
+
+/** Values that hold no tensors. */
+const PLAIN = [DTypeArg, DeviceArg, LayoutArg, MemoryFormatArg, Float, Complex];
 
 /** Functions of the package; those of users have other names. */
 const OWN_FUNCTIONS = /^(?:torch\.(?!ops\.)|torch\.ops\.(?:aten|prims)\.|operator\.getitem$|math\.)/;
@@ -143,4 +151,13 @@ function itemsOf(value: object): Iterable<unknown> {
   if (Array.isArray(value)) return value as unknown[];
   if (value instanceof Map) return value.values();
   return isOptions(value) ? Object.values(value) : [];
+}
+
+/** Whether all tensors in a value can be seen: a traced value or an object of some class may hold others. */
+function isTransparent(value: unknown, depth = 0): boolean {
+  if (typeof value !== "object" || value === null) return typeof value !== "function";
+  if (value instanceof Tensor || PLAIN.some((it) => value instanceof it)) return true;
+  if (depth >= MAX_DEPTH || !(Array.isArray(value) || value instanceof Map || isOptions(value))) return false;
+  for (const item of itemsOf(value)) if (!isTransparent(item, depth + 1)) return false;
+  return true;
 }

@@ -99,6 +99,13 @@ describe("what a module of torch.nn gives", () => {
   });
 });
 
+class Packed {
+  readonly x: Tensor;
+  constructor(x: Tensor) {
+    this.x = x;
+  }
+}
+
 describe("not disposed", () => {
   test("is what the output holds, at any depth", () => {
     const [, living] = alive((graph, x) => {
@@ -161,6 +168,19 @@ describe("not disposed", () => {
       graph.output(graph.callFunction(plusOne, [kept]));
     });
     expect([living, seen[0] === made[0]]).toEqual([[true, true], true]);
+  });
+
+  test("is what an object of some class holds", () => {
+    const pack = defineFunction("torch.testing.pack", (x: Tensor) => new Packed(x));
+    const unpack = defineFunction("torch.testing.unpack", ({ x }: Packed) => x);
+    const [output, living] = alive((graph, x) => {
+      const one = graph.callFunction(plusOne, [x]);
+      const packed = graph.callFunction(pack, [one]);
+      graph.callFunction(plusOne, [one]);
+      graph.callFunction(plusOne, [graph.callFunction(unpack, [packed])]);
+      graph.output(graph.callFunction(unpack, [packed]));
+    });
+    expect([output === made[0], living]).toEqual([true, [true, false, false]]);
   });
 
   test("is what a module of the user saw", () => {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { Graph } from "../../src/graph/graph.ts";
 import { GraphModule } from "../../src/graph/module.ts";
+import { init, symbolicTrace, torch } from "../../src/index.ts";
 import { Interpreter } from "../../src/interpret/interpreter.ts";
 import { Transformer } from "../../src/interpret/transformer.ts";
 import { Module } from "../../src/nn/module.ts";
@@ -169,6 +170,30 @@ describe("a transformer that overrides", () => {
       expect.objectContaining({ kind: "AttributeMissing", node: "scale" }),
     );
   });
+});
+
+test("the example of torch.fx's documentation swaps neg and sigmoid", async () => {
+  await init();
+  class NegSigmSwap extends Transformer {
+    override callFunction(target: string, args: readonly unknown[], kwargs: Record<string, unknown>): unknown {
+      if (target === "torch.sigmoid") return torch.neg(...(args as [Tensor]));
+      return super.callFunction(target, args, kwargs);
+    }
+    override callMethod(target: string, args: readonly unknown[], kwargs: Record<string, unknown>): unknown {
+      const [self, ...rest] = args;
+      if (target === "neg") return (self as Tensor).sigmoid(...(rest as []));
+      return super.callMethod(target, args, kwargs);
+    }
+  }
+  const transformed = new NegSigmSwap(symbolicTrace((x: Tensor) => torch.sigmoid(x).neg())).transform();
+  expect(`${transformed.graph}`.split("\n").slice(1)).toEqual([
+    "    %x : [num_users=1] = placeholder[target=x]",
+    "    %neg : [num_users=1] = call_function[target=torch.neg](args = (%x,), kwargs = {})",
+    "    %sigmoid : [num_users=1] = call_method[target=sigmoid](args = (%neg,), kwargs = {})",
+    "    return sigmoid",
+  ]);
+  const x = tensor([0.5, -2]);
+  expect((transformed.forward(x) as Tensor).toArray()).toEqual(torch.neg(x).sigmoid().toArray());
 });
 
 describe("an interpreter on traced values", () => {
