@@ -39,9 +39,10 @@ beforeAll(() => {
 
 afterAll(() => rmSync(project, { recursive: true, force: true }));
 
-it("brings the parser alone and holds no sources", () => {
+it("brings the parser and what the build plugin is made of, and holds no sources", () => {
   const brought = readdirSync(join(project, "node_modules")).filter((name) => !name.startsWith("."));
-  expect(brought).toEqual(["acorn", "tracefx"]);
+  const plugin = ["@jridgewell", "@rolldown", "magic-string", "picomatch", "unplugin", "webpack-virtual-modules"];
+  expect(brought.toSorted()).toEqual(["acorn", ...plugin, "tracefx"].toSorted());
   const names = readdirSync(installed, { recursive: true, encoding: "utf8" });
   expect(names).toEqual(expect.arrayContaining(["LICENSE-APACHE", "LICENSE-MIT", "README.md", "wasm/engine.d.ts"]));
   expect(names.filter((name) => /(?<!\.d)\.ts$|\.test\.|^src/.test(name))).toEqual([]);
@@ -102,6 +103,16 @@ it("is clean for publint, and for attw as a package of ES modules", () => {
   expect(check("publint", tarball, "--strict")).toContain("All good!");
   // It fails with the problems that it finds.
   expect(() => check("attw", tarball, "--profile", "esm-only")).not.toThrow();
+}, 60_000);
+
+it("has the plugins of bundlers and linters, which load without any", () => {
+  const source = `
+    import { rewrite } from "tracefx/plugin";
+    import { tracefx as vite } from "tracefx/plugin/vite";
+    import linter from "tracefx/eslint-plugin";
+    import { __tracefx } from "tracefx/checked";
+    console.log(vite().name, linter.configs.recommended.name, __tracefx.$test(1, "if"), rewrite("if (a) b;").code.length > 0);`;
+  expect(run(source)).toBe("tracefx tracefx/recommended 1 true");
 });
 
 it("stays within its budget of bytes", () => {

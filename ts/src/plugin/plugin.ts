@@ -16,6 +16,8 @@ import { createUnplugin, type StringFilter, type UnpluginInstance, type Unplugin
 import { fxError } from "../errors.ts";
 import { type Rewritten, rewrite } from "./rewrite.ts";
 
+export { type RewriteOptions, type Rewritten, rewrite } from "./rewrite.ts";
+
 /** Which files, by glob, path or regular expression. */
 export type Files = string | RegExp | (string | RegExp)[];
 

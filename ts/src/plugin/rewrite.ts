@@ -64,6 +64,10 @@ const SEEKING = new Set(["includes", "indexOf", "lastIndexOf", "has", "get"]);
 /**
  * Rewrites a file of JavaScript. Gives nothing where nothing is to be done: for a file that was rewritten before, too.
  *
+ * @example
+ * ```ts
+ * rewrite("if (x) y();")?.code; // import { __tracefx } from "tracefx/checked"; if (__tracefx.$test(x, "if")) y();
+ * ```
  * @throws SyntaxError for a file that is not JavaScript.
  */
 export function rewrite(code: string, options: RewriteOptions = {}): Rewritten | undefined {
