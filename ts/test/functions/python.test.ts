@@ -103,9 +103,7 @@ function problem({ target, args: encoded, kwargs = {}, ...expected }: Call): str
 }
 
 describe("calls give what Python gives", () => {
-  // The engine does not take tensors in these places yet.
-  const missing = new Set(["operator.ifloordiv", "operator.ipow"]);
-  const targets = [...new Set(CALLS.map((it) => it.target))].filter((it) => !missing.has(it));
+  const targets = [...new Set(CALLS.map((it) => it.target))];
   test.each(targets)("%s", (target) => {
     const problems = CALLS.filter((it) => it.target === target).flatMap((it) => {
       const found = problem(it);
