@@ -311,7 +311,46 @@ def made():
     case("pad_sequence.default", [])
 
 
-for record in (random, ctc, packed, names, special, made):
+def linalg():
+    for dtype in (torch.float32, torch.float64):
+        a, wide, tall = torch.randn(2, 4, 4, dtype=dtype), torch.randn(3, 5, dtype=dtype), torch.randn(5, 3, dtype=dtype)
+        for name in ("linalg_det", "det", "linalg_slogdet", "slogdet", "logdet", "linalg_inv", "inverse", "_linalg_det", "linalg_inv_ex"):
+            case(f"{name}.default", a)
+        singular = torch.tensor([[1.0, 2.0, 3.0], [2.0, 4.0, 6.0], [1.0, 0.0, 1.0]], dtype=dtype)
+        case("linalg_inv.default", singular)
+        for name in ("linalg_det", "linalg_slogdet"):
+            case(f"{name}.default", torch.tensor([[0.0, 0.0], [1.0, 2.0]], dtype=dtype))
+        for b in (torch.randn(2, 4, 3, dtype=dtype), torch.randn(4, 2, dtype=dtype), torch.randn(2, 4, dtype=dtype), torch.randn(4, dtype=dtype)):
+            case("linalg_solve.default", a, b)
+        case("linalg_solve.default", a[0], torch.randn(2, 4, 3, dtype=dtype))
+        case("linalg_solve.default", a, torch.randn(2, 3, 4, dtype=dtype), left=False)
+        case("linalg_solve.default", singular, torch.ones(3, dtype=dtype))
+        case("linalg_solve.default", a, torch.ones(3, 2, dtype=dtype))
+        case("linalg_solve_ex.default", a, torch.randn(4, 2, dtype=dtype))
+        for m in (a, wide, tall):
+            case("linalg_lu_factor.default", m)
+            case("linalg_lu.default", m)
+            for mode in ("reduced", "complete", "r"):
+                case("linalg_qr.default", m, mode)
+        case("linalg_lu.default", a + 5 * torch.eye(4), pivot=False)
+        positive = a @ a.mT + torch.eye(4)
+        for upper in (False, True):
+            case("linalg_cholesky.default", positive, upper=upper)
+            triangle = torch.linalg.cholesky(positive, upper=upper)
+            case("cholesky_solve.default", torch.randn(4, 2, dtype=dtype), triangle, upper)
+            case("cholesky_inverse.default", triangle, upper)
+            for left in (False, True):
+                case("linalg_solve_triangular.default", triangle, torch.randn(2, 4, 4, dtype=dtype), upper=upper, left=left, unitriangular=left)
+        case("linalg_cholesky.default", a)
+        case("linalg_matrix_exp.default", a / 4)
+        case("linalg_matrix_exp.default", torch.zeros(0, 0, dtype=dtype))
+    case("linalg_inv.default", wide)
+    case("linalg_inv.default", torch.ones(3))
+    case("linalg_det.default", torch.ones(2, 2, dtype=torch.int64))
+    case("linalg_qr.default", wide, "half")
+
+
+for record in (random, ctc, packed, names, special, made, linalg):
     cases.clear()
     tensors.clear()
     torch.manual_seed(0)

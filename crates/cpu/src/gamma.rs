@@ -1,5 +1,7 @@
 //! Kernels of the incomplete gamma functions, of zeta and polygamma, and of their kin.
 
+#![allow(clippy::excessive_precision, reason = "the numbers stand here as in their source")]
+
 use crate::special::{Special, in_float64, in_float64_of_two};
 use std::f64::consts::PI;
 use tracefx_core::{DType, Result, Tensor};

@@ -33,6 +33,7 @@ mod grid;
 mod index;
 mod introsort;
 mod join;
+mod linalg;
 mod lookup;
 mod map;
 mod matmul;
@@ -92,6 +93,7 @@ const TABLES: &[&[(&str, Kernel)]] = &[
     grid::KERNELS,
     index::KERNELS,
     join::KERNELS,
+    linalg::KERNELS,
     lookup::KERNELS,
     matmul::KERNELS,
     nonzero::KERNELS,

@@ -22,6 +22,8 @@ const DIFFERENT: &[(&str, &str)] = &[];
 const BY_STRIDES: &[&str] = &[
     "aten._embedding_bag.default",
     "aten._embedding_bag_forward_only.default",
+    "aten._linalg_det.default",
+    "aten._linalg_slogdet.default",
     "aten._unsafe_view.default",
     "aten.as_strided.default",
     "aten.as_strided_copy.default",

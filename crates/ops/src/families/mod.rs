@@ -26,6 +26,7 @@ mod fractional_pooling;
 mod grid;
 mod index;
 mod join;
+mod linalg;
 mod lookup;
 mod loss;
 mod matmul;
@@ -95,6 +96,7 @@ pub(crate) const ALL: &[&[OpDef]] = &[
     grid::OPS,
     index::OPS,
     join::OPS,
+    linalg::OPS,
     lookup::OPS,
     loss::OPS,
     matmul::OPS,
