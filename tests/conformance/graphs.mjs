@@ -6,7 +6,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { NotImplementedError } from "tracefx";
-import { DIFFERENCES, KINDS } from "./graphs/kinds.mjs";
+import { DIFFERENCES, isCase, KINDS } from "./graphs/kinds.mjs";
 
 /** @typedef {import("./engine.mjs").Result} Result */
 
@@ -23,7 +23,7 @@ export async function* graphCases(dir, only) {
       if (line === "") continue;
       const it = JSON.parse(line);
       const name = `${kind}/${it.name}`;
-      if (only === undefined || name.includes(only)) yield await graphCase(kind, it);
+      if (isCase(kind, it) && (only === undefined || name.includes(only))) yield await graphCase(kind, it);
     }
   }
 }

@@ -8,7 +8,7 @@
  */
 import { PyTreeCodeGen } from "tracefx";
 import { javaScriptOutline, pythonOutline } from "./codeOutline.mjs";
-import { build, same } from "./corpus.mjs";
+import { build, Difference, same } from "./corpus.mjs";
 
 /** @typedef {import("./corpus.mjs").EncodedGraph} EncodedGraph */
 /**
@@ -16,11 +16,11 @@ import { build, same } from "./corpus.mjs";
  *   lineno_map?: { readonly [line: string]: number | null } }} Case
  */
 
-/** Prints and generates. Where PyTorch refused to trace there is nothing to compare. */
+/** Prints and generates. */
 export function checkCode(
   /** @type {Case} */ { before, after = before ?? undefined, code, graph_str: text, lineno_map: map },
 ) {
-  if (after === undefined || code === undefined) return;
+  if (after === undefined || code === undefined) throw new Difference("the case has no graph");
   const graph = build(after);
   same(String(graph), text, "the text");
   const origArgs = /tree_flatten_spec\(\[(.*?)\]/.exec(code)?.[1]?.split(", ");

@@ -29,6 +29,14 @@ export const KINDS = {
 };
 
 /**
+ * Whether a case is one of its kind here. What PyTorch refused to trace has no graph; the tests of tracing have these cases.
+ * @type {(kind: string, it: { code?: string }) => boolean}
+ */
+export function isCase(kind, { code }) {
+  return kind !== "symbolic_trace" || code !== undefined;
+}
+
+/**
  * Deliberate differences from PyTorch, by kind and case, with the reason; `docs/compat.md` has them too. Each of these cases
  * must differ: one that does not is no difference any more.
  * @type {Readonly<Record<string, string>>}

@@ -12,7 +12,7 @@ const COUNTS = {
   lint: 17,
   topo: 82,
   codegen: 10,
-  symbolic_trace: 83,
+  symbolic_trace: 69,
   dce: 88,
   normalize: 41,
   interpreter: 34,
