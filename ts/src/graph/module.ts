@@ -4,6 +4,7 @@
  * @module
  */
 import { fxError } from "../errors.ts";
+import { propertyHolder } from "../interpret/attribute.ts";
 import { Interpreter } from "../interpret/interpreter.ts";
 import { BEGIN_COPY, deepCopy } from "../nn/deepCopy.ts";
 import { type Attribute, holderOf, Module } from "../nn/module.ts";
@@ -212,15 +213,25 @@ export class GraphModule extends Module {
   #adopt(root: Root, path: string, holders: Map<string, Module>): void {
     const attribute =
       root instanceof Module ? (root.findAttribute(path) ?? plainTensor(root, path)) : given(root, path);
-    if (attribute === undefined) {
+    const at = path.lastIndexOf(".");
+    const name = path.slice(at + 1);
+    const property = attribute === undefined && root instanceof Module ? propertyHolder(root, path) : undefined;
+    if (attribute === undefined && property === undefined) {
       throw fxError("AttributeMissing", `a node refers to \`${path}\`, and the root has nothing of that name`, {
         help: root instanceof Module ? "add it to the root module" : "add an entry of that name to the object",
       });
     }
-    const at = path.lastIndexOf(".");
-    const name = path.slice(at + 1);
-    const { attributes } = at < 0 ? this : this.#holder(path.slice(0, at), holders);
-    if (!attributes.has(name)) attributes.set(name, attribute);
+    const holder = at < 0 ? this : this.#holder(path.slice(0, at), holders);
+    if (attribute !== undefined) {
+      if (!holder.attributes.has(name)) holder.attributes.set(name, attribute);
+    } else if (property !== undefined) {
+      if (name in holder) {
+        throw fxError("GraphArgument", `the property \`${path}\` of the root is called as a member of GraphModule is`, {
+          help: "give the property of the root another name",
+        });
+      }
+      Reflect.set(holder, name, Reflect.get(property, name));
+    }
   }
 
   /** The module at a dotted path, where something is put: a new one, where there is none. */

@@ -12,8 +12,11 @@ import { holderOf, type Module } from "../nn/module.ts";
  * a trace which goes on sees it.
  */
 export function findAttributeValue(module: Module, path: string): unknown {
-  const [holder, name] = holderOf(module, path) ?? holderOfProperty(module, path) ?? [];
-  if (holder !== undefined && name !== undefined) return Reflect.get(holder, name);
+  const [holder, name] = holderOf(module, path) ?? [
+    propertyHolder(module, path),
+    path.slice(path.lastIndexOf(".") + 1),
+  ];
+  if (holder !== undefined) return Reflect.get(holder, name);
   throw fxError("AttributeMissing", `Node referenced nonexistent target ${missingPart(module, path)}`, {
     help: "add it to the module, or lint the graph with the module to find all that are missing",
   });
@@ -21,17 +24,17 @@ export function findAttributeValue(module: Module, path: string): unknown {
 
 /** Whether a module has something at a dotted path. */
 export function hasAttributeValue(module: Module, path: string): boolean {
-  return (holderOf(module, path) ?? holderOfProperty(module, path)) !== undefined;
+  return (holderOf(module, path) ?? propertyHolder(module, path)) !== undefined;
 }
 
-/** A plain property of a module in the tree, that it did not register. */
-function holderOfProperty(module: Module, path: string): [Module, string] | undefined {
+/** The module in the tree that has the plain property at a dotted path, which it did not register. */
+export function propertyHolder(module: Module, path: string): Module | undefined {
   const at = path.lastIndexOf(".");
   const name = path.slice(at + 1);
   const found = at < 0 ? ({ kind: "module", module } as const) : module.findAttribute(path.slice(0, at));
   if (found?.kind !== "module") return undefined;
   // What every object has leads to the constructors of JavaScript, which graphs must not reach.
-  return isMember(name) && Object.hasOwn(found.module, name) ? [found.module, name] : undefined;
+  return isMember(name) && Object.hasOwn(found.module, name) ? found.module : undefined;
 }
 
 /** The path up to the first name that is not there. */

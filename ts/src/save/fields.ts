@@ -10,6 +10,7 @@ import { isOptions } from "../functions/naming.ts";
 import { functionNamed, isDefined } from "../functions/table.ts";
 import { type ArgInput, tuple } from "../graph/args.ts";
 import { device, DeviceArg, DTypeArg, dtype, Float, Tuple, ValueTuple } from "../graph/values.ts";
+import { GraphModule } from "../graph/module.ts";
 import { Module } from "../nn/module.ts";
 
 /** A value in JSON. What JSON has no form for is an object of one key that begins with `$`. */
@@ -20,7 +21,7 @@ const MAX_DEPTH = 100;
 
 /** The properties of a module that are neither registered nor those of every module. */
 export function fieldsOf(module: Module, refuse: (name: string) => Error): { [name: string]: Json } {
-  const fresh = new Module();
+  const fresh = module instanceof GraphModule ? new GraphModule() : new Module();
   const entries = Object.keys(module)
     .filter((name) => !Object.hasOwn(fresh, name) && Reflect.get(module, name) !== undefined)
     .map((name): [string, Json] => [name, encode(Reflect.get(module, name), () => refuse(name), 0)]);

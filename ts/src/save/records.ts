@@ -82,19 +82,13 @@ class Recorder {
       res.attributes.set(name, attribute);
     }
     return withNote(res, {
-      ...(module instanceof GraphModule ? packingNote(module, path) : this.#classNote(module, path)),
+      ...(module instanceof GraphModule ? packingNote(module, path) : { class: this.#className(module, path) }),
+      ...fieldsNote(module, path),
       ...(module.training ? {} : { training: false as const }),
       ...(nonPersistent?.length === 0 ? {} : { nonPersistent: nonPersistent as string[] }),
       ...(frozen?.length === 0 ? {} : { frozen: frozen as string[] }),
       ...(ties.length === 0 ? {} : { ties: Object.fromEntries(ties) }),
     });
-  }
-
-  #classNote(module: Module, path: string): Note {
-    const fields = fieldsOf(module, (name) =>
-      refused(path, `has the property \`${name}\``, "only plain values, dtypes and functions with a name can be saved"),
-    );
-    return { class: this.#className(module, path), ...(Object.keys(fields).length === 0 ? {} : { fields }) };
   }
 
   #className({ constructor }: Module, path: string): string {
@@ -121,6 +115,13 @@ function graphRecord(module: GraphModule, path: string): GraphModule {
   const res = GraphModule.ofGraph(graph, module.className);
   for (const [key, value] of module.meta) res.meta.set(key, value);
   return res;
+}
+
+function fieldsNote(module: Module, path: string): Note {
+  const fields = fieldsOf(module, (name) =>
+    refused(path, `has the property \`${name}\``, "only plain values, dtypes and functions with a name can be saved"),
+  );
+  return Object.keys(fields).length === 0 ? {} : { fields };
 }
 
 function packingNote({ graph }: GraphModule, path: string): Note {

@@ -61,7 +61,7 @@ class SourceWriter {
       return `[${stringLiteral(name)}, { kind: ${stringLiteral(attribute.kind)}, tensor: ${tensor}${persistent} }]`;
     });
     const parts = [
-      ...(module instanceof GraphModule ? [] : fieldsPart(module, path)),
+      ...fieldsPart(module, path),
       ...(module.training ? [] : ["  training: false,"]),
       ...(attributes.length === 0 ? [] : ["  attributes: [", ...attributes.map((it) => `    ${it},`), "  ],"]),
     ];

@@ -79,6 +79,37 @@ describe("sub-modules", () => {
   });
 });
 
+describe("plain properties of the root that nodes refer to", () => {
+  class Root extends Module {
+    settings = { scale: 2 };
+    inner = new (class extends Module {
+      note = "text";
+    })();
+    graph = "taken";
+  }
+
+  test("are taken along", () => {
+    const graph = new Graph();
+    graph.output([graph.getAttr("settings"), graph.getAttr("inner.note")]);
+    const root = new Root();
+    const gm = new GraphModule(root, graph);
+    expect(gm.forward()).toEqual([{ scale: 2 }, "text"]);
+    expect(Reflect.get(gm, "settings")).toBe(root.settings);
+  });
+
+  test("must not be called as members of graph modules are, nor as those of every object", () => {
+    for (const [path, kind] of [
+      ["graph", "GraphArgument"],
+      ["constructor", "AttributeMissing"],
+      ["inner.toString", "AttributeMissing"],
+    ] as const) {
+      const graph = new Graph();
+      graph.output(graph.getAttr(path));
+      expect(() => new GraphModule(new Root(), graph), path).toThrow(expect.objectContaining({ kind }));
+    }
+  });
+});
+
 describe("a copy", () => {
   class Scaled extends Module {
     weight = new Parameter(tensor([2.5]));

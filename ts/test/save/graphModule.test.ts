@@ -150,6 +150,18 @@ describe("a graph module that was saved and loaded", () => {
     expect(saveGraphModule(loadGraphModule(file))).toEqual(file);
   });
 
+  test("has the plain properties that it had", () => {
+    const graph = new Graph();
+    graph.output(graph.getAttr("settings"));
+    const root = new (class extends Module {
+      settings = { scale: [2, null] };
+    })();
+    const gm = new GraphModule(root, graph);
+    Object.assign(gm, { later: "added" });
+    const again = reload(gm);
+    expect([again.forward(), Reflect.get(again, "later")]).toEqual([{ scale: [2, null] }, "added"]);
+  });
+
   test("is the bytes of its graph modules and nothing else, where there are no others", () => {
     const graph = new Graph();
     graph.output(graph.callModule("inner", [graph.getAttr("w")]));
