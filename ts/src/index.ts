@@ -171,6 +171,5 @@ export type {
   Scalar,
 } from "./functions/types.ts";
 export * as builtins from "./functions/builtins.ts";
-export { assert, symFloat, symInt, symIte, symMax, symMin, symNot, symSqrt, symSum } from "./functions/checks.ts";
 export * as math from "./functions/math.ts";
 export * as operator from "./functions/operator.ts";

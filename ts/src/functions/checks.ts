@@ -14,7 +14,7 @@ import { defineFunction } from "./table.ts";
  *
  * @example
  * ```ts
- * assert(operator.eq(x.size(0), 8), "a batch of 8");
+ * torch._assert(operator.eq(x.size(0), 8), "a batch of 8");
  * ```
  */
 export const assert = defineFunction(
@@ -31,7 +31,7 @@ export const assert = defineFunction(
  *
  * @example
  * ```ts
- * symInt(2.5); // 2
+ * torch.symInt(2.5); // 2
  * ```
  */
 export const symInt = defineFunction("torch.sym_int", (a: unknown) => int(a), { signature: "(a)" });
@@ -40,7 +40,7 @@ export const symInt = defineFunction("torch.sym_int", (a: unknown) => int(a), { 
  *
  * @example
  * ```ts
- * symFloat(2); // float(2)
+ * torch.symFloat(2); // float(2)
  * ```
  */
 export const symFloat = defineFunction("torch.sym_float", (a: unknown) => float(a), { signature: "(a)" });
@@ -49,7 +49,7 @@ export const symFloat = defineFunction("torch.sym_float", (a: unknown) => float(
  *
  * @example
  * ```ts
- * symNot(false); // true
+ * torch.symNot(false); // true
  * ```
  */
 export const symNot = defineFunction("torch.sym_not", (a: unknown) => !truthOf(a), { signature: "(a)" });
@@ -58,7 +58,7 @@ export const symNot = defineFunction("torch.sym_not", (a: unknown) => !truthOf(a
  *
  * @example
  * ```ts
- * symMax(2, 3); // 3
+ * torch.symMax(2, 3); // 3
  * ```
  */
 export const symMax = defineFunction("torch.sym_max", (a: unknown, b: unknown) => max(a, b), { signature: "(a, b)" });
@@ -67,7 +67,7 @@ export const symMax = defineFunction("torch.sym_max", (a: unknown, b: unknown) =
  *
  * @example
  * ```ts
- * symMin(2, 3); // 2
+ * torch.symMin(2, 3); // 2
  * ```
  */
 export const symMin = defineFunction("torch.sym_min", (a: unknown, b: unknown) => min(a, b), { signature: "(a, b)" });
@@ -76,7 +76,7 @@ export const symMin = defineFunction("torch.sym_min", (a: unknown, b: unknown) =
  *
  * @example
  * ```ts
- * symSum([1, 2, 3]); // 6
+ * torch.symSum([1, 2, 3]); // 6
  * ```
  */
 export const symSum = defineFunction("torch.sym_sum", (args: readonly unknown[]) => sum(args), { signature: "(args)" });
@@ -85,7 +85,7 @@ export const symSum = defineFunction("torch.sym_sum", (args: readonly unknown[])
  *
  * @example
  * ```ts
- * symIte(true, 1, 2); // 1
+ * torch.symIte(true, 1, 2); // 1
  * ```
  */
 export const symIte = defineFunction(
@@ -98,7 +98,7 @@ export const symIte = defineFunction(
  *
  * @example
  * ```ts
- * symSqrt(9); // float(3)
+ * torch._symSqrt(9); // float(3)
  * ```
  */
-export const symSqrt = defineFunction("torch._sym_sqrt", (a: unknown) => sqrt(a as number), { signature: "(a)" });
+export const _symSqrt = defineFunction("torch._sym_sqrt", (a: unknown) => sqrt(a as number), { signature: "(a)" });

@@ -4,6 +4,7 @@
  * @module
  */
 import { fxError } from "../errors.ts";
+import { List } from "../graph/values.ts";
 import { recorderOf } from "../trace/record.ts";
 import { type CallArguments, camelCase, joinArguments } from "./naming.ts";
 
@@ -42,7 +43,7 @@ export function memberOf(self: unknown, name: string): unknown {
 /** What a value is, for messages. */
 export function kindOf(value: unknown): string {
   if (value === null) return "None";
-  if (Array.isArray(value)) return "a list";
+  if (Array.isArray(value)) return Object.isFrozen(value) && !(value instanceof List) ? "a tuple" : "a list";
   if (typeof value !== "object") return `a ${typeof value}`;
   const name: unknown = (value as { constructor?: { name?: unknown } }).constructor?.name;
   return typeof name === "string" && name !== "" ? `a ${name}` : "an object";

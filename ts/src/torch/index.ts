@@ -10,6 +10,7 @@ import type {
   SpecialFunctions,
   TorchFunctions,
 } from "../bindings/functions.ts";
+import * as checks from "../functions/checks.ts";
 import { OPERATORS } from "../functions/operators.ts";
 import type { NamedTarget } from "../graph/target.ts";
 import {
@@ -103,6 +104,16 @@ export interface Torch
   readonly initialSeed: typeof random.initialSeed;
   readonly getRngState: typeof random.getRngState;
   readonly setRngState: typeof random.setRngState;
+  /** Refuses to go on where the condition does not hold; traced, the check becomes part of the graph. */
+  readonly _assert: typeof checks.assert;
+  readonly symFloat: typeof checks.symFloat;
+  readonly symInt: typeof checks.symInt;
+  readonly symIte: typeof checks.symIte;
+  readonly symMax: typeof checks.symMax;
+  readonly symMin: typeof checks.symMin;
+  readonly symNot: typeof checks.symNot;
+  readonly symSum: typeof checks.symSum;
+  readonly _symSqrt: typeof checks._symSqrt;
   /** Special functions. */
   readonly special: Named<SpecialFunctions>;
   /** Linear algebra. */
@@ -116,6 +127,7 @@ export interface Torch
 }
 
 const { installComposed: _, ...composedFunctions } = composed;
+const { assert: _assert, ...sizeFunctions } = checks;
 
 /**
  * What PyTorch has under this name, with JavaScript's spelling: `torch.logSoftmax`, and options in one object at the end.
@@ -134,6 +146,8 @@ export const torch: Torch = Object.freeze({
   ...DTYPE_CONSTANTS,
   ...FORMAT_CONSTANTS,
   ...random,
+  ...sizeFunctions,
+  _assert,
   tensor,
   asTensor: (data: TensorInput | Tensor, options: Pick<TensorOptions, "dtype"> = {}): Tensor => {
     if (!(data instanceof Tensor)) return tensor(data, options);

@@ -1,6 +1,5 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import {
-  assert,
   builtins,
   float,
   GraphModule,
@@ -49,7 +48,7 @@ describe("traced calls", () => {
     ],
     [
       "torch._assert",
-      (x) => assert(operator.eq(x, 1), "must be one"),
+      (x) => torch._assert(operator.eq(x, 1), "must be one"),
       "call_function[target=torch._assert](args = (%eq, must be one), kwargs = {})",
     ],
   ])("%s", (_, fn, line) => {
@@ -68,7 +67,7 @@ describe("graphs that call them run", () => {
     ["sizes", (x) => torch.full([operator.floordiv(x.size(0), 2) as number], 7), [7]],
     ["a square root", (x) => torch.div(operator.getitem(x, 0), math.sqrt(operator.mul(x.size(0), 3) as number)), 1 / 3],
     ["writing", (x) => [operator.setitem(x, 0, 9), operator.iadd(x, 1)][1], [10, 3, 4]],
-    ["a check", (x) => [assert(operator.gt(x.size(0), 2), "too small"), x][1], [1, 2, 3]],
+    ["a check", (x) => [torch._assert(operator.gt(x.size(0), 2), "too small"), x][1], [1, 2, 3]],
   ])("%s", (_, fn, expected) => {
     const gm = symbolicTrace(fn);
     expect(gm).toBeInstanceOf(GraphModule);
@@ -79,7 +78,7 @@ describe("graphs that call them run", () => {
   });
 
   test("a check that does not hold stops the run", () => {
-    const gm = symbolicTrace((x: Tensor) => [assert(operator.gt(x.size(0), 3), "too small"), x][1]);
+    const gm = symbolicTrace((x: Tensor) => [torch._assert(operator.gt(x.size(0), 3), "too small"), x][1]);
     expect(() => gm.call(tensor([1, 2, 3]))).toThrow("too small");
   });
 });
