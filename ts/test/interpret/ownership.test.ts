@@ -1,6 +1,8 @@
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { callOperator } from "../../src/engine/dispatch.ts";
 import { init } from "../../src/engine/engine.ts";
+import { symbolicTrace, torch } from "../../src/index.ts";
+import { resnet18 } from "../../examples/resnet.ts";
 import { defineFunction } from "../../src/functions/table.ts";
 import { Graph } from "../../src/graph/graph.ts";
 import { GraphModule } from "../../src/graph/module.ts";
@@ -312,6 +314,21 @@ describe("in the engine", () => {
     expect(highest - before).toBeLessThanOrEqual(4);
     for (let count = 0; count < 20; count++) (gm.forward(x) as Tensor).dispose();
     expect(handleOf(callOperator("aten.add", [x, 0]) as Tensor) - before).toBeLessThanOrEqual(4);
+  });
+
+  test("ResNet-18 leaves nothing but its output, where its module leaves all that it made", () => {
+    const model = resnet18().eval();
+    const gm = symbolicTrace(model);
+    const image = torch.randn(1, 3, 32, 32);
+    model.forward(image).dispose();
+    const grows = (run: () => unknown): number => {
+      const before = handleOf(callOperator("aten.add", [image, 0]) as Tensor);
+      run();
+      return handleOf(callOperator("aten.add", [image, 0]) as Tensor) - before;
+    };
+    // A tensor that was made to look at the number lives on, too.
+    expect(grows(() => gm.forward(image))).toBeLessThanOrEqual(2);
+    expect(grows(() => new Interpreter(gm, { disposeValues: false }).run(image))).toBeGreaterThan(40);
   });
 
   test("a view outlives what it is a view of", () => {
