@@ -12,7 +12,7 @@
  * ```
  * @module
  */
-import { addResolver, callFunction, isDefined } from "./table.ts";
+import { addResolver, functionNamed, isDefined } from "./table.ts";
 
 export * from "./arithmetic.ts";
 export * from "./comparison.ts";
@@ -23,5 +23,5 @@ export * from "./items.ts";
 addResolver((target) => {
   const [, name] = /^_operator\.(\w+)$/.exec(target) ?? [];
   if (name === undefined || !isDefined(`operator.${name}`)) return undefined;
-  return (...args) => callFunction(`operator.${name}`, { args, kwargs: {} });
+  return functionNamed(`operator.${name}`);
 });

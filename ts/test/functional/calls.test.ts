@@ -1,4 +1,5 @@
 import { afterEach, beforeAll, describe, expect, expectTypeOf, test, vi } from "vitest";
+import { callFunction } from "../../src/functions/table.ts";
 import { F, init, Tensor, tensor, torch } from "../../src/index.ts";
 
 beforeAll(() => init());
@@ -62,4 +63,15 @@ test("tensors in between are freed at once, and no others", () => {
 test("functions of other places are the same functions here", () => {
   expect(torch.conv2d).toBe(F.conv2d);
   expect(torch._C._nn.linear).toBe(F.linear);
+});
+
+test("functions of other places have their name in this module too", () => {
+  const [x, weight, bias] = [tensor([[1.5]]), tensor([[2.5]]), tensor([0.25])];
+  const call = { args: [x, weight], kwargs: { bias } };
+  for (const target of ["torch.nn.functional.linear", "torch._C._nn.linear"]) {
+    expect((callFunction(target, call) as Tensor).toArray()).toEqual([[4]]);
+  }
+  const limits = { args: [x, 2, 7], kwargs: {} };
+  expect((callFunction("torch.nn.functional.threshold", limits) as Tensor).toArray()).toEqual([[7]]);
+  expect(callFunction("_operator.add", { args: [1, 2], kwargs: {} })).toBe(3);
 });

@@ -6,7 +6,7 @@
  */
 import type { DType } from "../../bindings/dtypes.ts";
 import { type BoundFunction, defineBound, type RecordBound } from "../../functions/bound.ts";
-import { addResolver, callFunction } from "../../functions/table.ts";
+import { addResolver, functionNamed } from "../../functions/table.ts";
 import { dtype, type Float } from "../../graph/values.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
 import { tidy } from "../../tensor/tidy.ts";
@@ -89,7 +89,7 @@ const targets = new Map<string, string>([["torch.nn.functional.threshold", "torc
 
 addResolver((name) => {
   const target = targets.get(name);
-  return target === undefined ? undefined : (...args) => callFunction(target, { args, kwargs: {} });
+  return target === undefined ? undefined : functionNamed(target);
 });
 
 function functional(name: string): string {
