@@ -21,11 +21,8 @@ MODULES = {"special": torch._C._special, "linalg": torch._C._linalg, "fft": torc
 # Bindings that are written by hand in C++.
 BY_HAND = {"contiguous": ["method"], "copy_": ["method"], "nonzero": ["torch", "method"]}
 
-# What is written by hand in TypeScript: changes of the view that a tensor is, and what needs no operator.
-IN_TYPESCRIPT = {
-    "unsqueeze_", "squeeze_", "transpose_", "t_", "swapaxes_", "swapdims_", "as_strided_", "resize_", "resize_as_",
-    "allclose", "equal", "is_complex", "is_floating_point", "is_signed", "result_type", "promote_types", "can_cast",
-}
+# What needs no operator is written in TypeScript.
+IN_TYPESCRIPT = {"resize_", "resize_as_", "is_complex", "is_floating_point", "is_signed", "result_type", "promote_types", "can_cast"}
 
 outs = {f.func.name.name.base for f in functions if f.func.arguments.out}
 

@@ -82,7 +82,7 @@ fn check_devices<'a>(mut values: impl Iterator<Item = &'a Value<Tensor>>) -> Res
 
 fn is_self(args: &Args<'_, Tensor>, results: &[Value<Tensor>]) -> bool {
     let (Some(Value::Tensor(this)), [Value::Tensor(result)]) = (args.values.first(), results) else { return false };
-    if args.op.schema.args[0].is_mutated {
+    if args.op.returns_self() {
         return true;
     }
     // A view is a tensor of its own even where it shows the same; anything else that does gave its argument back.

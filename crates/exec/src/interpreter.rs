@@ -2,7 +2,7 @@ use crate::Executor;
 use crate::higher_order::{self, Operand};
 use tracefx_core::{Code, Diagnostic, Result, Tensor};
 use tracefx_ir::{Arg, Attribute, Graph, GraphModule, NodeId, Opcode, Str};
-use tracefx_ops::Value;
+use tracefx_ops::{Op, Value, registry};
 
 /// Runs a graph node by node: `torch.fx.Interpreter` with tensors for values.
 ///
@@ -46,6 +46,9 @@ impl<'a> Interpreter<'a> {
                     Slot::Module(_) => Err(Diagnostic::new(Code::GraphInvalid, "the graph returns a module")),
                 };
             }
+            if self.op(id).is_some_and(Op::reshapes_self) {
+                self.rebind(id, &slot, &mut env);
+            }
             if !graph.users(id).is_empty() {
                 env[id.index()] = Some(slot);
             }
@@ -54,6 +57,31 @@ impl<'a> Interpreter<'a> {
             }
         }
         Err(Diagnostic::new(Code::GraphInvalid, "the graph has no output"))
+    }
+
+    fn op(&self, id: NodeId) -> Option<&'static Op> {
+        let node = self.module.graph.node(id);
+        if node.op() == Opcode::CallFunction { registry().get(node.target()) } else { None }
+    }
+
+    /// Gives the view that a tensor has become in place to every node that stands for this very tensor.
+    fn rebind(&self, id: NodeId, slot: &Slot<'a>, env: &mut [Option<Slot<'a>>]) {
+        let tensor = self.tensor_of(id);
+        for other in self.module.graph.nodes() {
+            if env[other.index()].is_some() && self.tensor_of(other) == tensor {
+                env[other.index()] = Some(slot.clone());
+            }
+        }
+    }
+
+    /// The node that made the tensor which this node gives back: what works in place gives its argument back.
+    fn tensor_of(&self, mut id: NodeId) -> NodeId {
+        while self.op(id).is_some_and(Op::returns_self)
+            && let Some(this) = self.module.graph.node(id).args().first().and_then(Arg::as_node)
+        {
+            id = this;
+        }
+        id
     }
 
     fn run_node(

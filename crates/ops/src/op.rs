@@ -118,6 +118,17 @@ impl Tol {
 }
 
 impl Op {
+    /// Whether the result is the first argument itself, which the operator worked on in place.
+    pub fn returns_self(&self) -> bool {
+        self.schema.args.first().is_some_and(|it| it.is_mutated) && self.schema.returns.len() == 1
+    }
+
+    /// Whether it changes how the first argument looks at its storage, so that whoever holds it must take the result in
+    /// its place.
+    pub fn reshapes_self(&self) -> bool {
+        self.returns_self() && self.def.tags.has(Tags::VIEW)
+    }
+
     /// Whether a call may write to an argument.
     pub fn may_write(&self) -> bool {
         self.def.tags.has(Tags::WRITES_UNMARKED) || self.schema.args.iter().any(|it| it.is_mutated)

@@ -20,7 +20,7 @@ pub use program::{Program, ProgramRunner, write_outputs};
 pub use random::{initial_seed, manual_seed, rng_state, seed, set_rng_state};
 pub use refusal::Refusal;
 pub use storages::Storages;
-pub use tensor::{free_tensor, new_tensor, read_tensor, resize_tensor, share_tensor, storage_length};
+pub use tensor::{free_tensor, new_tensor, read_tensor, resize_tensor, storage_length};
 
 use tracefx_core::{Code, Diagnostic};
 use wasm_bindgen::prelude::wasm_bindgen;

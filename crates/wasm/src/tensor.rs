@@ -22,15 +22,6 @@ pub fn free_tensor(handle: u32) {
     handles::free(handle);
 }
 
-/// Another handle of the same tensor, as words.
-///
-/// # Errors
-/// `Internal` where no tensor has this handle.
-#[wasm_bindgen]
-pub fn share_tensor(handle: u32) -> Result<Vec<u32>, Refusal> {
-    Ok(values::described(handles::get(handle)?))
-}
-
 /// A row-major tensor of other sizes over the same memory, which grows where it is too short, as words.
 ///
 /// # Errors

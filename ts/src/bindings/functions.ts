@@ -9,6 +9,8 @@ export interface TorchFunctions {
   abs(input: Tensor, options?: { out?: Tensor }): Tensor;
   /** In place: the absolute value; of a complex number, its length. */
   abs_(input: Tensor): Tensor;
+  /** The magnitude. */
+  absolute(input: Tensor, options?: { out?: Tensor }): Tensor;
   /** The inverse cosine. */
   acos(input: Tensor, options?: { out?: Tensor }): Tensor;
   /** In place: the inverse cosine. */
@@ -54,6 +56,11 @@ export interface TorchFunctions {
   all(input: Tensor, options: { dim: Int; keepdim?: boolean; out?: Tensor }): Tensor;
   all(input: Tensor, dim: Int, options?: { keepdim?: boolean; out?: Tensor }): Tensor;
   all(input: Tensor, dim: Int, keepdim: boolean, options?: { out?: Tensor }): Tensor;
+  /** Whether all elements are nearly the same. */
+  allclose(input: Tensor, other: Tensor, options?: { rtol?: Real; atol?: Real; equalNan?: boolean }): boolean;
+  allclose(input: Tensor, other: Tensor, rtol: Real, options?: { atol?: Real; equalNan?: boolean }): boolean;
+  allclose(input: Tensor, other: Tensor, rtol: Real, atol: Real, options?: { equalNan?: boolean }): boolean;
+  allclose(input: Tensor, other: Tensor, rtol: Real, atol: Real, equalNan: boolean): boolean;
   /** Dropout that keeps mean and variance. */
   alphaDropout(input: Tensor, options: { p: Real; train: boolean }): Tensor;
   alphaDropout(input: Tensor, p: Real, options: { train: boolean }): Tensor;
@@ -72,6 +79,8 @@ export interface TorchFunctions {
   amin(input: Tensor, dim: Int | readonly Int[], keepdim: boolean, options?: { out?: Tensor }): Tensor;
   /** The smallest and the largest element. */
   aminmax(input: Tensor, options?: { dim?: Int | null; keepdim?: boolean; out?: [Tensor, Tensor] }): [min: Tensor, max: Tensor];
+  /** The angle of each number: zero or pi for real ones. */
+  angle(input: Tensor, options?: { out?: Tensor }): Tensor;
   /** Whether an element is not zero. */
   any(input: Tensor, options?: { out?: Tensor }): Tensor;
   any(input: Tensor, options?: { dim?: readonly Int[] | null; keepdim?: boolean; out?: Tensor }): Tensor;
@@ -90,6 +99,32 @@ export interface TorchFunctions {
   arange(start: Scalar, options: { end: Scalar; step?: Scalar; dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
   arange(start: Scalar, end: Scalar, options?: { step?: Scalar; dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
   arange(start: Scalar, end: Scalar, step: Scalar, options?: { dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
+  /** The arc cosine. */
+  arccos(input: Tensor, options?: { out?: Tensor }): Tensor;
+  /** In place: the arc cosine. */
+  arccos_(input: Tensor): Tensor;
+  /** The inverse of the hyperbolic cosine. */
+  arccosh(input: Tensor, options?: { out?: Tensor }): Tensor;
+  /** In place: the inverse of the hyperbolic cosine. */
+  arccosh_(input: Tensor): Tensor;
+  /** The arc sine. */
+  arcsin(input: Tensor, options?: { out?: Tensor }): Tensor;
+  /** In place: the arc sine. */
+  arcsin_(input: Tensor): Tensor;
+  /** The inverse of the hyperbolic sine. */
+  arcsinh(input: Tensor, options?: { out?: Tensor }): Tensor;
+  /** In place: the inverse of the hyperbolic sine. */
+  arcsinh_(input: Tensor): Tensor;
+  /** The arc tangent. */
+  arctan(input: Tensor, options?: { out?: Tensor }): Tensor;
+  /** The angle of a point of the plane. */
+  arctan2(input: Tensor, other: Tensor, options?: { out?: Tensor }): Tensor;
+  /** In place: the arc tangent. */
+  arctan_(input: Tensor): Tensor;
+  /** The inverse of the hyperbolic tangent. */
+  arctanh(input: Tensor, options?: { out?: Tensor }): Tensor;
+  /** In place: the inverse of the hyperbolic tangent. */
+  arctanh_(input: Tensor): Tensor;
   /** Where the largest element is. */
   argmax(input: Tensor, options?: { dim?: Int | null; keepdim?: boolean; out?: Tensor }): Tensor;
   argmax(input: Tensor, dim: Int | null, options?: { keepdim?: boolean; out?: Tensor }): Tensor;
@@ -110,6 +145,11 @@ export interface TorchFunctions {
   asStrided(input: Tensor, size: readonly Int[], options: { stride: readonly Int[]; storageOffset?: Int | null }): Tensor;
   asStrided(input: Tensor, size: readonly Int[], stride: readonly Int[], options?: { storageOffset?: Int | null }): Tensor;
   asStrided(input: Tensor, size: readonly Int[], stride: readonly Int[], storageOffset: Int | null): Tensor;
+  /** In place: these sizes, strides and offset. */
+  asStrided_(input: Tensor, options: { size: readonly Int[]; stride: readonly Int[]; storageOffset?: Int | null }): Tensor;
+  asStrided_(input: Tensor, size: readonly Int[], options: { stride: readonly Int[]; storageOffset?: Int | null }): Tensor;
+  asStrided_(input: Tensor, size: readonly Int[], stride: readonly Int[], options?: { storageOffset?: Int | null }): Tensor;
+  asStrided_(input: Tensor, size: readonly Int[], stride: readonly Int[], storageOffset: Int | null): Tensor;
   /** A copy of the view. */
   asStridedCopy(input: Tensor, options: { size: readonly Int[]; stride: readonly Int[]; storageOffset?: Int | null; out?: Tensor }): Tensor;
   asStridedCopy(input: Tensor, size: readonly Int[], options: { stride: readonly Int[]; storageOffset?: Int | null; out?: Tensor }): Tensor;
@@ -286,6 +326,8 @@ export interface TorchFunctions {
   /** The tensors side by side, one-dimensional ones as columns. */
   columnStack(options: { tensors: readonly Tensor[]; out?: Tensor }): Tensor;
   columnStack(tensors: readonly Tensor[], options?: { out?: Tensor }): Tensor;
+  /** Complex numbers of real and imaginary parts. */
+  complex(real: Tensor, imag: Tensor, options?: { out?: Tensor }): Tensor;
   /** The tensors one after the other along a dimension. */
   concat(options: { tensors: readonly Tensor[]; dim?: Int; out?: Tensor }): Tensor;
   concat(tensors: readonly Tensor[], options?: { dim?: Int; out?: Tensor }): Tensor;
@@ -294,6 +336,10 @@ export interface TorchFunctions {
   concatenate(options: { tensors: readonly Tensor[]; dim?: Int; out?: Tensor }): Tensor;
   concatenate(tensors: readonly Tensor[], options?: { dim?: Int; out?: Tensor }): Tensor;
   concatenate(tensors: readonly Tensor[], dim: Int, options?: { out?: Tensor }): Tensor;
+  /** The complex conjugate. */
+  conj(input: Tensor): Tensor;
+  /** The complex conjugate. */
+  conjPhysical(input: Tensor, options?: { out?: Tensor }): Tensor;
   /** A border of one value; a negative width crops. */
   constantPadNd(input: Tensor, options: { pad: readonly Int[]; value?: Scalar; out?: Tensor }): Tensor;
   constantPadNd(input: Tensor, pad: readonly Int[], options?: { value?: Scalar; out?: Tensor }): Tensor;
@@ -421,6 +467,9 @@ export interface TorchFunctions {
   /** The sums of the elements so far. */
   cumsum(input: Tensor, options: { dim: Int; dtype?: DTypeLike | null; out?: Tensor }): Tensor;
   cumsum(input: Tensor, dim: Int, options?: { dtype?: DTypeLike | null; out?: Tensor }): Tensor;
+  /** The area under a line through points, up to each of them. */
+  cumulativeTrapezoid(y: Tensor, x: Tensor, options?: { dim?: Int }): Tensor;
+  cumulativeTrapezoid(y: Tensor, options?: { dx?: Scalar; dim?: Int }): Tensor;
   /** Degrees as radians. */
   deg2rad(input: Tensor, options?: { out?: Tensor }): Tensor;
   /** In place: degrees as radians. */
@@ -431,6 +480,17 @@ export interface TorchFunctions {
   detach_(input: Tensor): Tensor;
   /** A copy. */
   detachCopy(input: Tensor, options?: { out?: Tensor }): Tensor;
+  /** The diagonal of a matrix, or a matrix with this diagonal. */
+  diag(input: Tensor, options?: { diagonal?: Int; out?: Tensor }): Tensor;
+  diag(input: Tensor, diagonal: Int, options?: { out?: Tensor }): Tensor;
+  /** Matrices whose diagonals are the last dimension. */
+  diagEmbed(input: Tensor, options?: { offset?: Int; dim1?: Int; dim2?: Int; out?: Tensor }): Tensor;
+  diagEmbed(input: Tensor, offset: Int, options?: { dim1?: Int; dim2?: Int; out?: Tensor }): Tensor;
+  diagEmbed(input: Tensor, offset: Int, dim1: Int, options?: { dim2?: Int; out?: Tensor }): Tensor;
+  diagEmbed(input: Tensor, offset: Int, dim1: Int, dim2: Int, options?: { out?: Tensor }): Tensor;
+  /** A matrix with all elements on its diagonal. */
+  diagflat(input: Tensor, options?: { offset?: Int }): Tensor;
+  diagflat(input: Tensor, offset: Int): Tensor;
   /** The diagonal of two dimensions, as a new last dimension. */
   diagonal(input: Tensor, options?: { offset?: Int; dim1?: Int; dim2?: Int }): Tensor;
   diagonal(input: Tensor, offset: Int, options?: { dim1?: Int; dim2?: Int }): Tensor;
@@ -446,6 +506,12 @@ export interface TorchFunctions {
   diagonalScatter(input: Tensor, src: Tensor, offset: Int, options?: { dim1?: Int; dim2?: Int; out?: Tensor }): Tensor;
   diagonalScatter(input: Tensor, src: Tensor, offset: Int, dim1: Int, options?: { dim2?: Int; out?: Tensor }): Tensor;
   diagonalScatter(input: Tensor, src: Tensor, offset: Int, dim1: Int, dim2: Int, options?: { out?: Tensor }): Tensor;
+  /** Each element minus the one before, `n` times. */
+  diff(input: Tensor, options?: { n?: Int; dim?: Int; prepend?: Tensor | null; append?: Tensor | null; out?: Tensor }): Tensor;
+  diff(input: Tensor, n: Int, options?: { dim?: Int; prepend?: Tensor | null; append?: Tensor | null; out?: Tensor }): Tensor;
+  diff(input: Tensor, n: Int, dim: Int, options?: { prepend?: Tensor | null; append?: Tensor | null; out?: Tensor }): Tensor;
+  diff(input: Tensor, n: Int, dim: Int, prepend: Tensor | null, options?: { append?: Tensor | null; out?: Tensor }): Tensor;
+  diff(input: Tensor, n: Int, dim: Int, prepend: Tensor | null, append: Tensor | null, options?: { out?: Tensor }): Tensor;
   /** The derivative of the logarithm of the gamma function. */
   digamma(input: Tensor, options?: { out?: Tensor }): Tensor;
   /** The p-norm of the difference of two tensors. */
@@ -522,6 +588,8 @@ export interface TorchFunctions {
   eq(input: Tensor, other: Tensor, options?: { out?: Tensor }): Tensor;
   eq(input: Tensor, options: { other: Scalar; out?: Tensor }): Tensor;
   eq(input: Tensor, other: Scalar, options?: { out?: Tensor }): Tensor;
+  /** Whether sizes and elements are the same. */
+  equal(input: Tensor, other: Tensor): boolean;
   /** The error function. */
   erf(input: Tensor, options?: { out?: Tensor }): Tensor;
   /** In place: the error function. */
@@ -577,6 +645,10 @@ export interface TorchFunctions {
   fill_(input: Tensor, value: Tensor): Tensor;
   fill_(input: Tensor, options: { value: Scalar }): Tensor;
   fill_(input: Tensor, value: Scalar): Tensor;
+  /** What stands before the decimal point. */
+  fix(input: Tensor, options?: { out?: Tensor }): Tensor;
+  /** In place: what stands before the decimal point. */
+  fix_(input: Tensor): Tensor;
   /** Dimensions that follow each other become one. */
   flatten(input: Tensor, options?: { startDim?: Int; endDim?: Int }): Tensor;
   flatten(input: Tensor, startDim: Int, options?: { endDim?: Int }): Tensor;
@@ -761,6 +833,10 @@ export interface TorchFunctions {
   instanceNorm(input: Tensor, weight: Tensor | null, bias: Tensor | null, runningMean: Tensor | null, runningVar: Tensor | null, useInputStats: boolean, momentum: Real, options: { eps: Real; cudnnEnabled: boolean }): Tensor;
   instanceNorm(input: Tensor, weight: Tensor | null, bias: Tensor | null, runningMean: Tensor | null, runningVar: Tensor | null, useInputStats: boolean, momentum: Real, eps: Real, options: { cudnnEnabled: boolean }): Tensor;
   instanceNorm(input: Tensor, weight: Tensor | null, bias: Tensor | null, runningMean: Tensor | null, runningVar: Tensor | null, useInputStats: boolean, momentum: Real, eps: Real, cudnnEnabled: boolean): Tensor;
+  /** Whether the only element is not zero. */
+  isNonzero(input: Tensor): boolean;
+  /** Whether the sizes are the same. */
+  isSameSize(input: Tensor, other: Tensor): boolean;
   /** Whether `|self - other| <= atol + rtol * |other|`. */
   isclose(input: Tensor, other: Tensor, options?: { rtol?: Real; atol?: Real; equalNan?: boolean }): Tensor;
   isclose(input: Tensor, other: Tensor, rtol: Real, options?: { atol?: Real; equalNan?: boolean }): Tensor;
@@ -776,6 +852,8 @@ export interface TorchFunctions {
   isneginf(input: Tensor, options?: { out?: Tensor }): Tensor;
   /** Whether the element is the positive infinity. */
   isposinf(input: Tensor, options?: { out?: Tensor }): Tensor;
+  /** Which elements have no imaginary part. */
+  isreal(input: Tensor): Tensor;
   /** The Kullback-Leibler divergence of log-probabilities from target probabilities. */
   klDiv(input: Tensor, target: Tensor, options?: { reduction?: Int; logTarget?: boolean }): Tensor;
   klDiv(input: Tensor, target: Tensor, reduction: Int, options?: { logTarget?: boolean }): Tensor;
@@ -1084,6 +1162,10 @@ export interface TorchFunctions {
   neg(input: Tensor, options?: { out?: Tensor }): Tensor;
   /** In place: the negative. */
   neg_(input: Tensor): Tensor;
+  /** The negative. */
+  negative(input: Tensor, options?: { out?: Tensor }): Tensor;
+  /** In place: the negative. */
+  negative_(input: Tensor): Tensor;
   /** The next float after `self` in the direction of `other`. */
   nextafter(input: Tensor, other: Tensor, options?: { out?: Tensor }): Tensor;
   /** The positions of all elements that are not zero, one row for each. */
@@ -1141,6 +1223,8 @@ export interface TorchFunctions {
   poissonNllLoss(input: Tensor, target: Tensor, logInput: boolean, full: boolean, options: { eps: Real; reduction: Int }): Tensor;
   poissonNllLoss(input: Tensor, target: Tensor, logInput: boolean, full: boolean, eps: Real, options: { reduction: Int }): Tensor;
   poissonNllLoss(input: Tensor, target: Tensor, logInput: boolean, full: boolean, eps: Real, reduction: Int): Tensor;
+  /** Complex numbers of lengths and angles. */
+  polar(abs: Tensor, angle: Tensor, options?: { out?: Tensor }): Tensor;
   /** The tensor itself. */
   positive(input: Tensor): Tensor;
   /** `self` to the power of `exponent`. */
@@ -1358,6 +1442,8 @@ export interface TorchFunctions {
   selu(input: Tensor): Tensor;
   /** In place: `elu` with the scales at which activations normalise themselves. */
   selu_(input: Tensor): Tensor;
+  /** Each number over its magnitude; zero stays zero. */
+  sgn(input: Tensor, options?: { out?: Tensor }): Tensor;
   /** The logistic function, `1 / (1 + exp(-x))`. */
   sigmoid(input: Tensor, options?: { out?: Tensor }): Tensor;
   /** In place: the logistic function, `1 / (1 + exp(-x))`. */
@@ -1522,6 +1608,8 @@ export interface TorchFunctions {
   topk(input: Tensor, k: Int, dim: Int, options?: { largest?: boolean; sorted?: boolean; out?: [Tensor, Tensor] }): [values: Tensor, indices: Tensor];
   topk(input: Tensor, k: Int, dim: Int, largest: boolean, options?: { sorted?: boolean; out?: [Tensor, Tensor] }): [values: Tensor, indices: Tensor];
   topk(input: Tensor, k: Int, dim: Int, largest: boolean, sorted: boolean, options?: { out?: [Tensor, Tensor] }): [values: Tensor, indices: Tensor];
+  /** The sum of the diagonal of a matrix. */
+  trace(input: Tensor, options?: { out?: Tensor }): Tensor;
   /** Two dimensions change places. */
   transpose(input: Tensor, options: { dim0: Int; dim1: Int }): Tensor;
   transpose(input: Tensor, dim0: Int, options: { dim1: Int }): Tensor;
@@ -1530,6 +1618,12 @@ export interface TorchFunctions {
   transposeCopy(input: Tensor, options: { dim0: Int; dim1: Int; out?: Tensor }): Tensor;
   transposeCopy(input: Tensor, dim0: Int, options: { dim1: Int; out?: Tensor }): Tensor;
   transposeCopy(input: Tensor, dim0: Int, dim1: Int, options?: { out?: Tensor }): Tensor;
+  /** The area under a line through points. */
+  trapezoid(y: Tensor, x: Tensor, options?: { dim?: Int }): Tensor;
+  trapezoid(y: Tensor, options?: { dx?: Scalar; dim?: Int }): Tensor;
+  /** The area under a line through points at equal distances. */
+  trapz(y: Tensor, options?: { dx?: Real; dim?: Int }): Tensor;
+  trapz(y: Tensor, x: Tensor, options?: { dim?: Int }): Tensor;
   /** Each matrix with zeros above a diagonal. */
   tril(input: Tensor, options?: { diagonal?: Int; out?: Tensor }): Tensor;
   tril(input: Tensor, diagonal: Int, options?: { out?: Tensor }): Tensor;
@@ -1664,19 +1758,59 @@ export interface TorchFunctions {
 
 /** The operators that are functions of `torch.special`. */
 export interface SpecialFunctions {
+  /** The logarithmic derivative of the gamma function. */
+  digamma(input: Tensor, options?: { out?: Tensor }): Tensor;
+  /** The error function. */
+  erf(input: Tensor, options?: { out?: Tensor }): Tensor;
+  /** One minus the error function. */
+  erfc(input: Tensor, options?: { out?: Tensor }): Tensor;
+  /** The inverse of the error function. */
+  erfinv(input: Tensor, options?: { out?: Tensor }): Tensor;
+  /** Two to the power of each element. */
+  exp2(input: Tensor, options?: { out?: Tensor }): Tensor;
+  /** `1 / (1 + exp(-x))`. */
+  expit(input: Tensor, options?: { out?: Tensor }): Tensor;
+  /** `exp(x) - 1`, exact near zero. */
+  expm1(input: Tensor, options?: { out?: Tensor }): Tensor;
+  /** The logarithm of the magnitude of the gamma function. */
+  gammaln(input: Tensor, options?: { out?: Tensor }): Tensor;
+  /** `log(1 + x)`, exact near zero. */
+  log1p(input: Tensor, options?: { out?: Tensor }): Tensor;
   /** The logarithm of `softmax`. */
   logSoftmax(input: Tensor, options: { dim: Int; dtype?: DTypeLike | null }): Tensor;
   logSoftmax(input: Tensor, dim: Int, options?: { dtype?: DTypeLike | null }): Tensor;
+  /** The inverse of the sigmoid. */
+  logit(input: Tensor, options?: { eps?: Real | null; out?: Tensor }): Tensor;
+  logit(input: Tensor, eps: Real | null, options?: { out?: Tensor }): Tensor;
+  /** The logarithm of the sum of exponentials. */
+  logsumexp(input: Tensor, options: { dim: Int | readonly Int[]; keepdim?: boolean; out?: Tensor }): Tensor;
+  logsumexp(input: Tensor, dim: Int | readonly Int[], options?: { keepdim?: boolean; out?: Tensor }): Tensor;
+  logsumexp(input: Tensor, dim: Int | readonly Int[], keepdim: boolean, options?: { out?: Tensor }): Tensor;
+  /** The logarithmic derivative of the gamma function. */
+  psi(input: Tensor, options?: { out?: Tensor }): Tensor;
+  /** The nearest number with so many decimals; half to even. */
+  round(input: Tensor, options?: { decimals?: Int; out?: Tensor }): Tensor;
+  /** `sin(pi x) / (pi x)`. */
+  sinc(input: Tensor, options?: { out?: Tensor }): Tensor;
   /** The same as `softmax`. */
   softmax(input: Tensor, options: { dim: Int; dtype?: DTypeLike | null }): Tensor;
   softmax(input: Tensor, dim: Int, options?: { dtype?: DTypeLike | null }): Tensor;
   softmax(input: Tensor, dim: Int, dtype: DTypeLike | null): Tensor;
+  /** `x * log(y)`, zero where `x` is. */
+  xlogy(input: Tensor, other: Tensor, options?: { out?: Tensor }): Tensor;
+  xlogy(options: { self: Scalar; other: Tensor; out?: Tensor }): Tensor;
+  xlogy(input: Scalar, options: { other: Tensor; out?: Tensor }): Tensor;
+  xlogy(input: Scalar, other: Tensor, options?: { out?: Tensor }): Tensor;
+  xlogy(input: Tensor, options: { other: Scalar; out?: Tensor }): Tensor;
+  xlogy(input: Tensor, other: Scalar, options?: { out?: Tensor }): Tensor;
 }
 
 /** The operators that are functions of `torch.linalg`. */
 export interface LinalgFunctions {
   /** The cross products of vectors of three elements, along one dimension. */
   cross(input: Tensor, other: Tensor, options?: { dim?: Int; out?: Tensor }): Tensor;
+  /** The diagonals of matrices. */
+  diagonal(A: Tensor, options?: { offset?: Int; dim1?: Int; dim2?: Int }): Tensor;
   /** The same as `matmul`. */
   matmul(input: Tensor, other: Tensor, options?: { out?: Tensor }): Tensor;
   /** A square matrix to an integer power. */
@@ -1986,9 +2120,9 @@ export interface NnFunctions {
 
 /** PyTorch's names of the functions, by namespace. */
 export const FUNCTIONS = {
-  torch: "abs abs_ acos acos_ acosh acosh_ adaptive_avg_pool1d adaptive_max_pool1d add addbmm addcdiv addcmul addmm addmv addmv_ addr adjoint affine_grid_generator alias_copy all alpha_dropout alpha_dropout_ amax amin aminmax any arange argmax argmin argsort argwhere as_strided as_strided_copy as_strided_scatter asin asin_ asinh asinh_ atan atan2 atan_ atanh atanh_ avg_pool1d baddbmm batch_norm bernoulli bilinear binary_cross_entropy_with_logits bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor bmm broadcast_to bucketize cat ceil ceil_ celu celu_ channel_shuffle chunk clamp clamp_ clamp_max clamp_max_ clamp_min clamp_min_ clip clip_ clone column_stack concat concatenate constant_pad_nd conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d convolution copysign cos cos_ cosh cosh_ cosine_embedding_loss cosine_similarity count_nonzero cross ctc_loss cummax cummin cumprod cumsum deg2rad deg2rad_ detach detach_ detach_copy diagonal diagonal_copy diagonal_scatter digamma dist div divide dot dropout dropout_ dsplit dstack embedding embedding_bag embedding_renorm_ empty empty_like empty_permuted empty_strided eq erf erf_ erfc erfc_ erfinv exp exp2 exp2_ exp_ expand_copy expm1 expm1_ eye feature_alpha_dropout feature_alpha_dropout_ feature_dropout feature_dropout_ fill fill_ flatten flip fliplr flipud float_power floor floor_ floor_divide fmax fmin fmod frac frac_ full full_like gather gcd gcd_ ge ger greater greater_equal grid_sampler grid_sampler_2d grid_sampler_3d group_norm gru gru_cell gt hardshrink heaviside hinge_embedding_loss hsplit hstack hypot imag index_add index_copy index_fill index_put index_put_ index_reduce index_select inner instance_norm isclose isfinite isinf isnan isneginf isposinf kl_div kron kthvalue layer_norm lcm lcm_ le lerp less less_equal lgamma linspace log log10 log10_ log1p log1p_ log2 log2_ log_ log_softmax logaddexp logaddexp2 logcumsumexp logical_and logical_not logical_or logical_xor logit logit_ logsumexp lstm lstm_cell lt margin_ranking_loss masked_fill masked_scatter masked_select matmul matrix_power max max_pool1d max_pool1d_with_indices max_pool2d max_pool3d maximum mean median min minimum mm mode moveaxis movedim msort mul multinomial multiply mv nan_to_num nan_to_num_ nanmean nanmedian nansum narrow narrow_copy native_batch_norm native_channel_shuffle native_dropout native_group_norm native_layer_norm ne neg neg_ nextafter nonzero nonzero_static normal not_equal ones ones_like outer pairwise_distance pdist permute permute_copy pixel_shuffle pixel_unshuffle poisson poisson_nll_loss positive pow prelu prod put rad2deg rad2deg_ rand rand_like randint randint_like randn randn_like randperm ravel real reciprocal reciprocal_ relu relu_ remainder repeat_interleave reshape resolve_conj resolve_neg rms_norm rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell roll rot90 round round_ row_stack rrelu rrelu_ rsqrt rsqrt_ rsub scalar_tensor scatter scatter_add scatter_reduce searchsorted select select_copy select_scatter selu selu_ sigmoid sigmoid_ sign signbit sin sin_ sinc sinc_ sinh sinh_ slice_copy slice_scatter softmax sort split_copy split_with_sizes split_with_sizes_copy sqrt sqrt_ square square_ squeeze squeeze_copy stack std std_mean sub subtract sum swapaxes swapdims sym_constrain_range sym_constrain_range_for_size t t_copy take take_along_dim tan tan_ tanh tanh_ tensor_split threshold threshold_ tile topk transpose transpose_copy tril tril_indices triplet_margin_loss triu triu_indices true_divide trunc trunc_ unbind unbind_copy unflatten unfold_copy unsafe_chunk unsafe_split unsafe_split_with_sizes unsqueeze unsqueeze_copy var var_mean vdot view_as_complex view_as_real view_copy vsplit vstack where xlogy xlogy_ zero_ zeros zeros_like",
-  special: "log_softmax softmax",
-  linalg: "cross matmul matrix_power multi_dot vecdot vector_norm",
+  torch: "abs abs_ absolute acos acos_ acosh acosh_ adaptive_avg_pool1d adaptive_max_pool1d add addbmm addcdiv addcmul addmm addmv addmv_ addr adjoint affine_grid_generator alias_copy all allclose alpha_dropout alpha_dropout_ amax amin aminmax angle any arange arccos arccos_ arccosh arccosh_ arcsin arcsin_ arcsinh arcsinh_ arctan arctan2 arctan_ arctanh arctanh_ argmax argmin argsort argwhere as_strided as_strided_ as_strided_copy as_strided_scatter asin asin_ asinh asinh_ atan atan2 atan_ atanh atanh_ avg_pool1d baddbmm batch_norm bernoulli bilinear binary_cross_entropy_with_logits bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor bmm broadcast_to bucketize cat ceil ceil_ celu celu_ channel_shuffle chunk clamp clamp_ clamp_max clamp_max_ clamp_min clamp_min_ clip clip_ clone column_stack complex concat concatenate conj conj_physical constant_pad_nd conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d convolution copysign cos cos_ cosh cosh_ cosine_embedding_loss cosine_similarity count_nonzero cross ctc_loss cummax cummin cumprod cumsum cumulative_trapezoid deg2rad deg2rad_ detach detach_ detach_copy diag diag_embed diagflat diagonal diagonal_copy diagonal_scatter diff digamma dist div divide dot dropout dropout_ dsplit dstack embedding embedding_bag embedding_renorm_ empty empty_like empty_permuted empty_strided eq equal erf erf_ erfc erfc_ erfinv exp exp2 exp2_ exp_ expand_copy expm1 expm1_ eye feature_alpha_dropout feature_alpha_dropout_ feature_dropout feature_dropout_ fill fill_ fix fix_ flatten flip fliplr flipud float_power floor floor_ floor_divide fmax fmin fmod frac frac_ full full_like gather gcd gcd_ ge ger greater greater_equal grid_sampler grid_sampler_2d grid_sampler_3d group_norm gru gru_cell gt hardshrink heaviside hinge_embedding_loss hsplit hstack hypot imag index_add index_copy index_fill index_put index_put_ index_reduce index_select inner instance_norm is_nonzero is_same_size isclose isfinite isinf isnan isneginf isposinf isreal kl_div kron kthvalue layer_norm lcm lcm_ le lerp less less_equal lgamma linspace log log10 log10_ log1p log1p_ log2 log2_ log_ log_softmax logaddexp logaddexp2 logcumsumexp logical_and logical_not logical_or logical_xor logit logit_ logsumexp lstm lstm_cell lt margin_ranking_loss masked_fill masked_scatter masked_select matmul matrix_power max max_pool1d max_pool1d_with_indices max_pool2d max_pool3d maximum mean median min minimum mm mode moveaxis movedim msort mul multinomial multiply mv nan_to_num nan_to_num_ nanmean nanmedian nansum narrow narrow_copy native_batch_norm native_channel_shuffle native_dropout native_group_norm native_layer_norm ne neg neg_ negative negative_ nextafter nonzero nonzero_static normal not_equal ones ones_like outer pairwise_distance pdist permute permute_copy pixel_shuffle pixel_unshuffle poisson poisson_nll_loss polar positive pow prelu prod put rad2deg rad2deg_ rand rand_like randint randint_like randn randn_like randperm ravel real reciprocal reciprocal_ relu relu_ remainder repeat_interleave reshape resolve_conj resolve_neg rms_norm rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell roll rot90 round round_ row_stack rrelu rrelu_ rsqrt rsqrt_ rsub scalar_tensor scatter scatter_add scatter_reduce searchsorted select select_copy select_scatter selu selu_ sgn sigmoid sigmoid_ sign signbit sin sin_ sinc sinc_ sinh sinh_ slice_copy slice_scatter softmax sort split_copy split_with_sizes split_with_sizes_copy sqrt sqrt_ square square_ squeeze squeeze_copy stack std std_mean sub subtract sum swapaxes swapdims sym_constrain_range sym_constrain_range_for_size t t_copy take take_along_dim tan tan_ tanh tanh_ tensor_split threshold threshold_ tile topk trace transpose transpose_copy trapezoid trapz tril tril_indices triplet_margin_loss triu triu_indices true_divide trunc trunc_ unbind unbind_copy unflatten unfold_copy unsafe_chunk unsafe_split unsafe_split_with_sizes unsqueeze unsqueeze_copy var var_mean vdot view_as_complex view_as_real view_copy vsplit vstack where xlogy xlogy_ zero_ zeros zeros_like",
+  special: "digamma erf erfc erfinv exp2 expit expm1 gammaln log1p log_softmax logit logsumexp psi round sinc softmax xlogy",
+  linalg: "cross diagonal matmul matrix_power multi_dot vecdot vector_norm",
   fft: "",
   nn: "adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool2d adaptive_max_pool3d avg_pool2d avg_pool3d binary_cross_entropy col2im cross_entropy_loss elu elu_ fractional_max_pool2d fractional_max_pool3d gelu gelu_ glu hardsigmoid hardsigmoid_ hardswish hardswish_ hardtanh hardtanh_ huber_loss im2col l1_loss leaky_relu leaky_relu_ linear log_sigmoid max_pool2d_with_indices max_pool3d_with_indices max_unpool2d max_unpool3d mish mish_ mse_loss multi_margin_loss multilabel_margin_loss nll_loss nll_loss2d nll_loss_nd one_hot pad reflection_pad1d reflection_pad2d reflection_pad3d relu6 relu6_ replication_pad1d replication_pad2d replication_pad3d scaled_dot_product_attention silu silu_ smooth_l1_loss soft_margin_loss softplus softshrink upsample_bicubic2d upsample_bilinear2d upsample_linear1d upsample_nearest1d upsample_nearest2d upsample_nearest3d upsample_trilinear3d",
 } as const;

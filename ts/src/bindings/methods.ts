@@ -9,6 +9,10 @@ export interface TensorMethods {
   abs(): Tensor;
   /** In place: the absolute value; of a complex number, its length. */
   abs_(): this;
+  /** The magnitude. */
+  absolute(): Tensor;
+  /** In place: the magnitude. */
+  absolute_(): this;
   /** The inverse cosine. */
   acos(): Tensor;
   /** In place: the inverse cosine. */
@@ -40,6 +44,8 @@ export interface TensorMethods {
   addmv_(mat: Tensor, vec: Tensor, options?: { beta?: Scalar; alpha?: Scalar }): this;
   /** `beta * self + alpha * outer(vec1, vec2)`; where beta is zero, self does not count. */
   addr(vec1: Tensor, vec2: Tensor, options?: { beta?: Scalar; alpha?: Scalar }): Tensor;
+  /** In place: a matrix plus an outer product. */
+  addr_(vec1: Tensor, vec2: Tensor, options?: { beta?: Scalar; alpha?: Scalar }): this;
   /** The last two dimensions change places, conjugated where complex. */
   adjoint(): Tensor;
   /** Whether no element is zero. */
@@ -50,6 +56,11 @@ export interface TensorMethods {
   all(options: { dim: Int; keepdim?: boolean }): Tensor;
   all(dim: Int, options?: { keepdim?: boolean }): Tensor;
   all(dim: Int, keepdim: boolean): Tensor;
+  /** Whether all elements are nearly the same. */
+  allclose(other: Tensor, options?: { rtol?: Real; atol?: Real; equalNan?: boolean }): boolean;
+  allclose(other: Tensor, rtol: Real, options?: { atol?: Real; equalNan?: boolean }): boolean;
+  allclose(other: Tensor, rtol: Real, atol: Real, options?: { equalNan?: boolean }): boolean;
+  allclose(other: Tensor, rtol: Real, atol: Real, equalNan: boolean): boolean;
   /** The largest element along dimensions. */
   amax(options?: { dim?: Int | readonly Int[]; keepdim?: boolean }): Tensor;
   amax(dim: Int | readonly Int[], options?: { keepdim?: boolean }): Tensor;
@@ -60,6 +71,8 @@ export interface TensorMethods {
   amin(dim: Int | readonly Int[], keepdim: boolean): Tensor;
   /** The smallest and the largest element. */
   aminmax(options?: { dim?: Int | null; keepdim?: boolean }): [min: Tensor, max: Tensor];
+  /** The angle of each number: zero or pi for real ones. */
+  angle(): Tensor;
   /** Whether an element is not zero. */
   any(): Tensor;
   any(options?: { dim?: readonly Int[] | null; keepdim?: boolean }): Tensor;
@@ -68,6 +81,34 @@ export interface TensorMethods {
   any(options: { dim: Int; keepdim?: boolean }): Tensor;
   any(dim: Int, options?: { keepdim?: boolean }): Tensor;
   any(dim: Int, keepdim: boolean): Tensor;
+  /** The arc cosine. */
+  arccos(): Tensor;
+  /** In place: the arc cosine. */
+  arccos_(): this;
+  /** The inverse of the hyperbolic cosine. */
+  arccosh(): Tensor;
+  /** In place: the inverse of the hyperbolic cosine. */
+  arccosh_(): this;
+  /** The arc sine. */
+  arcsin(): Tensor;
+  /** In place: the arc sine. */
+  arcsin_(): this;
+  /** The inverse of the hyperbolic sine. */
+  arcsinh(): Tensor;
+  /** In place: the inverse of the hyperbolic sine. */
+  arcsinh_(): this;
+  /** The arc tangent. */
+  arctan(): Tensor;
+  /** The angle of a point of the plane. */
+  arctan2(other: Tensor): Tensor;
+  /** In place: the angle of a point of the plane. */
+  arctan2_(other: Tensor): this;
+  /** In place: the arc tangent. */
+  arctan_(): this;
+  /** The inverse of the hyperbolic tangent. */
+  arctanh(): Tensor;
+  /** In place: the inverse of the hyperbolic tangent. */
+  arctanh_(): this;
   /** Where the largest element is. */
   argmax(options?: { dim?: Int | null; keepdim?: boolean }): Tensor;
   argmax(dim: Int | null, options?: { keepdim?: boolean }): Tensor;
@@ -88,6 +129,11 @@ export interface TensorMethods {
   asStrided(size: readonly Int[], options: { stride: readonly Int[]; storageOffset?: Int | null }): Tensor;
   asStrided(size: readonly Int[], stride: readonly Int[], options?: { storageOffset?: Int | null }): Tensor;
   asStrided(size: readonly Int[], stride: readonly Int[], storageOffset: Int | null): Tensor;
+  /** In place: these sizes, strides and offset. */
+  asStrided_(options: { size: readonly Int[]; stride: readonly Int[]; storageOffset?: Int | null }): this;
+  asStrided_(size: readonly Int[], options: { stride: readonly Int[]; storageOffset?: Int | null }): this;
+  asStrided_(size: readonly Int[], stride: readonly Int[], options?: { storageOffset?: Int | null }): this;
+  asStrided_(size: readonly Int[], stride: readonly Int[], storageOffset: Int | null): this;
   /** The tensor with the elements at these strides replaced. */
   asStridedScatter(src: Tensor, options: { size: readonly Int[]; stride: readonly Int[]; storageOffset?: Int | null }): Tensor;
   asStridedScatter(src: Tensor, size: readonly Int[], options: { stride: readonly Int[]; storageOffset?: Int | null }): Tensor;
@@ -232,6 +278,10 @@ export interface TensorMethods {
   clip_(min: Scalar | null, max: Scalar | null): this;
   /** A copy. */
   clone(options?: { memoryFormat?: MemoryFormatLike | null }): Tensor;
+  /** The complex conjugate. */
+  conj(): Tensor;
+  /** The complex conjugate. */
+  conjPhysical(): Tensor;
   /** The tensor itself if it lies in memory in this order already, else a copy. */
   contiguous(options?: { memoryFormat?: MemoryFormatLike }): Tensor;
   /** In place: `src` with the dtype and sizes of `self`. */
@@ -288,6 +338,17 @@ export interface TensorMethods {
   detach(): Tensor;
   /** The tensor itself, from here on without gradients. */
   detach_(): this;
+  /** The diagonal of a matrix, or a matrix with this diagonal. */
+  diag(options?: { diagonal?: Int }): Tensor;
+  diag(diagonal: Int): Tensor;
+  /** Matrices whose diagonals are the last dimension. */
+  diagEmbed(options?: { offset?: Int; dim1?: Int; dim2?: Int }): Tensor;
+  diagEmbed(offset: Int, options?: { dim1?: Int; dim2?: Int }): Tensor;
+  diagEmbed(offset: Int, dim1: Int, options?: { dim2?: Int }): Tensor;
+  diagEmbed(offset: Int, dim1: Int, dim2: Int): Tensor;
+  /** A matrix with all elements on its diagonal. */
+  diagflat(options?: { offset?: Int }): Tensor;
+  diagflat(offset: Int): Tensor;
   /** The diagonal of two dimensions, as a new last dimension. */
   diagonal(options?: { offset?: Int; dim1?: Int; dim2?: Int }): Tensor;
   diagonal(offset: Int, options?: { dim1?: Int; dim2?: Int }): Tensor;
@@ -298,6 +359,12 @@ export interface TensorMethods {
   diagonalScatter(src: Tensor, offset: Int, options?: { dim1?: Int; dim2?: Int }): Tensor;
   diagonalScatter(src: Tensor, offset: Int, dim1: Int, options?: { dim2?: Int }): Tensor;
   diagonalScatter(src: Tensor, offset: Int, dim1: Int, dim2: Int): Tensor;
+  /** Each element minus the one before, `n` times. */
+  diff(options?: { n?: Int; dim?: Int; prepend?: Tensor | null; append?: Tensor | null }): Tensor;
+  diff(n: Int, options?: { dim?: Int; prepend?: Tensor | null; append?: Tensor | null }): Tensor;
+  diff(n: Int, dim: Int, options?: { prepend?: Tensor | null; append?: Tensor | null }): Tensor;
+  diff(n: Int, dim: Int, prepend: Tensor | null, options?: { append?: Tensor | null }): Tensor;
+  diff(n: Int, dim: Int, prepend: Tensor | null, append: Tensor | null): Tensor;
   /** The derivative of the logarithm of the gamma function. */
   digamma(): Tensor;
   /** In place: the derivative of the logarithm of the gamma function. */
@@ -345,6 +412,8 @@ export interface TensorMethods {
   eq_(other: Tensor): this;
   eq_(options: { other: Scalar }): this;
   eq_(other: Scalar): this;
+  /** Whether sizes and elements are the same. */
+  equal(other: Tensor): boolean;
   /** The error function. */
   erf(): Tensor;
   /** In place: the error function. */
@@ -382,6 +451,14 @@ export interface TensorMethods {
   fill_(value: Tensor): this;
   fill_(options: { value: Scalar }): this;
   fill_(value: Scalar): this;
+  /** In place: one number on the diagonal. */
+  fillDiagonal_(options: { fillValue: Scalar; wrap?: boolean }): this;
+  fillDiagonal_(fillValue: Scalar, options?: { wrap?: boolean }): this;
+  fillDiagonal_(fillValue: Scalar, wrap: boolean): this;
+  /** What stands before the decimal point. */
+  fix(): Tensor;
+  /** In place: what stands before the decimal point. */
+  fix_(): this;
   /** Dimensions that follow each other become one. */
   flatten(options?: { startDim?: Int; endDim?: Int }): Tensor;
   flatten(startDim: Int, options?: { endDim?: Int }): Tensor;
@@ -398,7 +475,8 @@ export interface TensorMethods {
   floatPower(exponent: Tensor): Tensor;
   floatPower(options: { exponent: Scalar }): Tensor;
   floatPower(exponent: Scalar): Tensor;
-  /** In place: `self` to the power of `exponent`, in float64. */
+  /** In place: the power, in float64. */
+  floatPower_(exponent: Tensor): this;
   floatPower_(options: { exponent: Scalar }): this;
   floatPower_(exponent: Scalar): this;
   /** Rounded down. */
@@ -412,6 +490,7 @@ export interface TensorMethods {
   /** In place: `self / other`, rounded down. */
   floorDivide_(options: { other: Scalar }): this;
   floorDivide_(other: Scalar): this;
+  floorDivide_(other: Tensor | Scalar): this;
   /** The larger one; the other one where one is NaN. */
   fmax(other: Tensor): Tensor;
   /** The smaller one; the other one where one is NaN. */
@@ -453,10 +532,18 @@ export interface TensorMethods {
   greater(other: Tensor): Tensor;
   greater(options: { other: Scalar }): Tensor;
   greater(other: Scalar): Tensor;
+  /** In place: whether an element is greater. */
+  greater_(other: Tensor): this;
+  greater_(options: { other: Scalar }): this;
+  greater_(other: Scalar): this;
   /** Another name of `ge`. */
   greaterEqual(other: Tensor): Tensor;
   greaterEqual(options: { other: Scalar }): Tensor;
   greaterEqual(other: Scalar): Tensor;
+  /** In place: whether an element is greater or equal. */
+  greaterEqual_(other: Tensor): this;
+  greaterEqual_(options: { other: Scalar }): this;
+  greaterEqual_(other: Scalar): this;
   /** Whether `self > other`. */
   gt(other: Tensor): Tensor;
   gt(options: { other: Scalar }): Tensor;
@@ -538,6 +625,10 @@ export interface TensorMethods {
   indexSelect(dim: Int, index: Tensor): Tensor;
   /** The inner products over the last dimensions. */
   inner(other: Tensor): Tensor;
+  /** Whether the only element is not zero. */
+  isNonzero(): boolean;
+  /** Whether the sizes are the same. */
+  isSameSize(other: Tensor): boolean;
   /** Whether `|self - other| <= atol + rtol * |other|`. */
   isclose(other: Tensor, options?: { rtol?: Real; atol?: Real; equalNan?: boolean }): Tensor;
   isclose(other: Tensor, rtol: Real, options?: { atol?: Real; equalNan?: boolean }): Tensor;
@@ -553,6 +644,8 @@ export interface TensorMethods {
   isneginf(): Tensor;
   /** Whether the element is the positive infinity. */
   isposinf(): Tensor;
+  /** Which elements have no imaginary part. */
+  isreal(): Tensor;
   /** The Kronecker product. */
   kron(other: Tensor): Tensor;
   /** The element of each line of a dimension that would be the k-th in order, and where it is. */
@@ -584,10 +677,18 @@ export interface TensorMethods {
   less(other: Tensor): Tensor;
   less(options: { other: Scalar }): Tensor;
   less(other: Scalar): Tensor;
+  /** In place: whether an element is less. */
+  less_(other: Tensor): this;
+  less_(options: { other: Scalar }): this;
+  less_(other: Scalar): this;
   /** Another name of `le`. */
   lessEqual(other: Tensor): Tensor;
   lessEqual(options: { other: Scalar }): Tensor;
   lessEqual(other: Scalar): Tensor;
+  /** In place: whether an element is less or equal. */
+  lessEqual_(other: Tensor): this;
+  lessEqual_(options: { other: Scalar }): this;
+  lessEqual_(other: Scalar): this;
   /** The logarithm of the absolute value of the gamma function. */
   lgamma(): Tensor;
   /** In place: the logarithm of the absolute value of the gamma function. */
@@ -790,6 +891,10 @@ export interface TensorMethods {
   neg(): Tensor;
   /** In place: the negative. */
   neg_(): this;
+  /** The negative. */
+  negative(): Tensor;
+  /** In place: the negative. */
+  negative_(): this;
   /** A tensor of the dtype of `self` that holds anything; here, zeros. */
   newEmpty(options: { size: readonly Int[]; dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean }): Tensor;
   newEmpty(size: readonly Int[], options?: { dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean }): Tensor;
@@ -826,6 +931,10 @@ export interface TensorMethods {
   notEqual(other: Tensor): Tensor;
   notEqual(options: { other: Scalar }): Tensor;
   notEqual(other: Scalar): Tensor;
+  /** In place: whether an element differs. */
+  notEqual_(other: Tensor): this;
+  notEqual_(options: { other: Scalar }): this;
+  notEqual_(other: Scalar): this;
   /** The outer product of two vectors. */
   outer(vec2: Tensor): Tensor;
   /** The dimensions in another order. */
@@ -838,7 +947,8 @@ export interface TensorMethods {
   pow(exponent: Tensor): Tensor;
   pow(options: { exponent: Scalar }): Tensor;
   pow(exponent: Scalar): Tensor;
-  /** In place: `self` to the power of `exponent`. */
+  /** In place: the power. */
+  pow_(exponent: Tensor): this;
   pow_(options: { exponent: Scalar }): this;
   pow_(exponent: Scalar): this;
   /** `x` above zero, else `x` times the weight of its channel. */
@@ -981,6 +1091,10 @@ export interface TensorMethods {
   selectScatter(src: Tensor, options: { dim: Int; index: Int }): Tensor;
   selectScatter(src: Tensor, dim: Int, options: { index: Int }): Tensor;
   selectScatter(src: Tensor, dim: Int, index: Int): Tensor;
+  /** Each number over its magnitude; zero stays zero. */
+  sgn(): Tensor;
+  /** In place: each number over its magnitude. */
+  sgn_(): this;
   /** The logistic function, `1 / (1 + exp(-x))`. */
   sigmoid(): Tensor;
   /** In place: the logistic function, `1 / (1 + exp(-x))`. */
@@ -1037,6 +1151,13 @@ export interface TensorMethods {
   squeeze(options: { dim: readonly Int[] }): Tensor;
   squeeze(dim: readonly Int[]): Tensor;
   squeeze(...dim: Int[]): Tensor;
+  /** In place: drops the dimensions of size one. */
+  squeeze_(): this;
+  squeeze_(options: { dim: Int }): this;
+  squeeze_(dim: Int): this;
+  squeeze_(options: { dim: readonly Int[] }): this;
+  squeeze_(dim: readonly Int[]): this;
+  squeeze_(...dim: Int[]): this;
   /** The standard deviation along dimensions. */
   std(options: { dim: Int | readonly Int[] | null; unbiased?: boolean; keepdim?: boolean }): Tensor;
   std(dim: Int | readonly Int[] | null, options?: { unbiased?: boolean; keepdim?: boolean }): Tensor;
@@ -1073,12 +1194,22 @@ export interface TensorMethods {
   swapaxes(options: { axis0: Int; axis1: Int }): Tensor;
   swapaxes(axis0: Int, options: { axis1: Int }): Tensor;
   swapaxes(axis0: Int, axis1: Int): Tensor;
+  /** In place: two dimensions change places. */
+  swapaxes_(options: { axis0: Int; axis1: Int }): this;
+  swapaxes_(axis0: Int, options: { axis1: Int }): this;
+  swapaxes_(axis0: Int, axis1: Int): this;
   /** Two dimensions change places. */
   swapdims(options: { dim0: Int; dim1: Int }): Tensor;
   swapdims(dim0: Int, options: { dim1: Int }): Tensor;
   swapdims(dim0: Int, dim1: Int): Tensor;
+  /** In place: two dimensions change places. */
+  swapdims_(options: { dim0: Int; dim1: Int }): this;
+  swapdims_(dim0: Int, options: { dim1: Int }): this;
+  swapdims_(dim0: Int, dim1: Int): this;
   /** The transpose of a matrix. */
   t(): Tensor;
+  /** In place: the transpose of a matrix. */
+  t_(): this;
   /** The elements at positions of the flattened tensor. */
   take(index: Tensor): Tensor;
   /** `gather` with an index that broadcasts and may count from the end. */
@@ -1111,10 +1242,16 @@ export interface TensorMethods {
   topk(k: Int, dim: Int, options?: { largest?: boolean; sorted?: boolean }): [values: Tensor, indices: Tensor];
   topk(k: Int, dim: Int, largest: boolean, options?: { sorted?: boolean }): [values: Tensor, indices: Tensor];
   topk(k: Int, dim: Int, largest: boolean, sorted: boolean): [values: Tensor, indices: Tensor];
+  /** The sum of the diagonal of a matrix. */
+  trace(): Tensor;
   /** Two dimensions change places. */
   transpose(options: { dim0: Int; dim1: Int }): Tensor;
   transpose(dim0: Int, options: { dim1: Int }): Tensor;
   transpose(dim0: Int, dim1: Int): Tensor;
+  /** In place: two dimensions change places. */
+  transpose_(options: { dim0: Int; dim1: Int }): this;
+  transpose_(dim0: Int, options: { dim1: Int }): this;
+  transpose_(dim0: Int, dim1: Int): this;
   /** Each matrix with zeros above a diagonal. */
   tril(options?: { diagonal?: Int }): Tensor;
   tril(diagonal: Int): Tensor;
@@ -1168,6 +1305,9 @@ export interface TensorMethods {
   /** Adds a dimension of size one. */
   unsqueeze(options: { dim: Int }): Tensor;
   unsqueeze(dim: Int): Tensor;
+  /** In place: adds a dimension of size one. */
+  unsqueeze_(options: { dim: Int }): this;
+  unsqueeze_(dim: Int): this;
   /** The variance along dimensions. */
   var(options: { dim: Int | readonly Int[] | null; unbiased?: boolean; keepdim?: boolean }): Tensor;
   var(dim: Int | readonly Int[] | null, options?: { unbiased?: boolean; keepdim?: boolean }): Tensor;
@@ -1210,4 +1350,4 @@ export interface TensorMethods {
 }
 
 /** PyTorch's names of the methods. */
-export const METHODS = "abs abs_ acos acos_ acosh acosh_ add add_ addbmm addbmm_ addcdiv addcdiv_ addcmul addcmul_ addmm addmm_ addmv addmv_ addr adjoint all amax amin aminmax any argmax argmin argsort argwhere as_strided as_strided_scatter asin asin_ asinh asinh_ atan atan2 atan2_ atan_ atanh atanh_ baddbmm baddbmm_ bernoulli bernoulli_ bitwise_and bitwise_and_ bitwise_left_shift bitwise_left_shift_ bitwise_not bitwise_not_ bitwise_or bitwise_or_ bitwise_right_shift bitwise_right_shift_ bitwise_xor bitwise_xor_ bmm broadcast_to cauchy_ ceil ceil_ chunk clamp clamp_ clamp_max clamp_max_ clamp_min clamp_min_ clip clip_ clone contiguous copy_ copysign copysign_ cos cos_ cosh cosh_ count_nonzero cross cummax cummin cumprod cumprod_ cumsum cumsum_ deg2rad deg2rad_ detach detach_ diagonal diagonal_scatter digamma digamma_ dist div div_ divide divide_ dot dsplit eq eq_ erf erf_ erfc erfc_ erfinv erfinv_ exp exp2 exp2_ exp_ expand expand_as expm1 expm1_ exponential_ fill_ flatten flip fliplr flipud float_power float_power_ floor floor_ floor_divide floor_divide_ fmax fmin fmod fmod_ frac frac_ gather gcd gcd_ ge ge_ geometric_ ger greater greater_equal gt gt_ hardshrink heaviside heaviside_ hsplit hypot hypot_ index_add index_add_ index_copy index_copy_ index_fill index_fill_ index_put index_put_ index_reduce index_select inner isclose isfinite isinf isnan isneginf isposinf kron kthvalue lcm lcm_ le le_ lerp lerp_ less less_equal lgamma lgamma_ log log10 log10_ log1p log1p_ log2 log2_ log_ log_normal_ log_softmax logaddexp logaddexp2 logcumsumexp logical_and logical_and_ logical_not logical_not_ logical_or logical_or_ logical_xor logical_xor_ logit logit_ logsumexp lt lt_ masked_fill masked_fill_ masked_scatter masked_scatter_ masked_select matmul matrix_power max maximum mean median min minimum mm mode moveaxis movedim msort mul mul_ multinomial multiply multiply_ mv nan_to_num nan_to_num_ nanmean nanmedian nansum narrow narrow_copy ne ne_ neg neg_ new_empty new_empty_strided new_full new_ones new_zeros nextafter nextafter_ nonzero nonzero_static normal_ not_equal outer permute positive pow pow_ prelu prod put put_ rad2deg rad2deg_ random_ ravel reciprocal reciprocal_ relu relu_ remainder remainder_ repeat repeat_interleave reshape reshape_as resolve_conj resolve_neg roll rot90 round round_ rsqrt rsqrt_ scatter scatter_ scatter_add scatter_add_ scatter_reduce scatter_reduce_ select select_scatter sigmoid sigmoid_ sign sign_ signbit sin sin_ sinc sinc_ sinh sinh_ slice_scatter softmax sort split_with_sizes sqrt sqrt_ square square_ squeeze std sub sub_ subtract subtract_ sum sum_to_size swapaxes swapdims t take take_along_dim tan tan_ tanh tanh_ tensor_split tile topk transpose tril tril_ triu triu_ true_divide true_divide_ trunc trunc_ type_as unbind unfold uniform_ unsafe_chunk unsafe_split unsafe_split_with_sizes unsqueeze var vdot view view_as vsplit where xlogy xlogy_ zero_";
+export const METHODS = "abs abs_ absolute absolute_ acos acos_ acosh acosh_ add add_ addbmm addbmm_ addcdiv addcdiv_ addcmul addcmul_ addmm addmm_ addmv addmv_ addr addr_ adjoint all allclose amax amin aminmax angle any arccos arccos_ arccosh arccosh_ arcsin arcsin_ arcsinh arcsinh_ arctan arctan2 arctan2_ arctan_ arctanh arctanh_ argmax argmin argsort argwhere as_strided as_strided_ as_strided_scatter asin asin_ asinh asinh_ atan atan2 atan2_ atan_ atanh atanh_ baddbmm baddbmm_ bernoulli bernoulli_ bitwise_and bitwise_and_ bitwise_left_shift bitwise_left_shift_ bitwise_not bitwise_not_ bitwise_or bitwise_or_ bitwise_right_shift bitwise_right_shift_ bitwise_xor bitwise_xor_ bmm broadcast_to cauchy_ ceil ceil_ chunk clamp clamp_ clamp_max clamp_max_ clamp_min clamp_min_ clip clip_ clone conj conj_physical contiguous copy_ copysign copysign_ cos cos_ cosh cosh_ count_nonzero cross cummax cummin cumprod cumprod_ cumsum cumsum_ deg2rad deg2rad_ detach detach_ diag diag_embed diagflat diagonal diagonal_scatter diff digamma digamma_ dist div div_ divide divide_ dot dsplit eq eq_ equal erf erf_ erfc erfc_ erfinv erfinv_ exp exp2 exp2_ exp_ expand expand_as expm1 expm1_ exponential_ fill_ fill_diagonal_ fix fix_ flatten flip fliplr flipud float_power float_power_ floor floor_ floor_divide floor_divide_ fmax fmin fmod fmod_ frac frac_ gather gcd gcd_ ge ge_ geometric_ ger greater greater_ greater_equal greater_equal_ gt gt_ hardshrink heaviside heaviside_ hsplit hypot hypot_ index_add index_add_ index_copy index_copy_ index_fill index_fill_ index_put index_put_ index_reduce index_select inner is_nonzero is_same_size isclose isfinite isinf isnan isneginf isposinf isreal kron kthvalue lcm lcm_ le le_ lerp lerp_ less less_ less_equal less_equal_ lgamma lgamma_ log log10 log10_ log1p log1p_ log2 log2_ log_ log_normal_ log_softmax logaddexp logaddexp2 logcumsumexp logical_and logical_and_ logical_not logical_not_ logical_or logical_or_ logical_xor logical_xor_ logit logit_ logsumexp lt lt_ masked_fill masked_fill_ masked_scatter masked_scatter_ masked_select matmul matrix_power max maximum mean median min minimum mm mode moveaxis movedim msort mul mul_ multinomial multiply multiply_ mv nan_to_num nan_to_num_ nanmean nanmedian nansum narrow narrow_copy ne ne_ neg neg_ negative negative_ new_empty new_empty_strided new_full new_ones new_zeros nextafter nextafter_ nonzero nonzero_static normal_ not_equal not_equal_ outer permute positive pow pow_ prelu prod put put_ rad2deg rad2deg_ random_ ravel reciprocal reciprocal_ relu relu_ remainder remainder_ repeat repeat_interleave reshape reshape_as resolve_conj resolve_neg roll rot90 round round_ rsqrt rsqrt_ scatter scatter_ scatter_add scatter_add_ scatter_reduce scatter_reduce_ select select_scatter sgn sgn_ sigmoid sigmoid_ sign sign_ signbit sin sin_ sinc sinc_ sinh sinh_ slice_scatter softmax sort split_with_sizes sqrt sqrt_ square square_ squeeze squeeze_ std sub sub_ subtract subtract_ sum sum_to_size swapaxes swapaxes_ swapdims swapdims_ t t_ take take_along_dim tan tan_ tanh tanh_ tensor_split tile topk trace transpose transpose_ tril tril_ triu triu_ true_divide true_divide_ trunc trunc_ type_as unbind unfold uniform_ unsafe_chunk unsafe_split unsafe_split_with_sizes unsqueeze unsqueeze_ var vdot view view_as vsplit where xlogy xlogy_ zero_";

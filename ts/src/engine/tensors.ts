@@ -121,16 +121,6 @@ export function resizeTensor(tensor: Tensor, sizes: readonly number[]): void {
   updateTensor(tensor, readerOf(words).tensorView());
 }
 
-/** Makes a tensor show what another one shows, as operators do that change a shape in place. */
-export function showAs(tensor: Tensor, view: Tensor): void {
-  const storage = tensorStorage(view);
-  if (!(storage instanceof EngineStorage)) throw fxError("Internal", "an operator gave a tensor outside of the engine");
-  // The handle changes hands, so the view must not free it.
-  const copy = call((engine) => engine.share_tensor(storage.handle));
-  updateTensor(tensor, readerOf(copy).tensorView());
-  view.dispose();
-}
-
 /** Runs `body` with these leaves as words; `kinds` decides what a number is. */
 export function withLeaves<T>(
   leaves: readonly unknown[],

@@ -6,7 +6,7 @@
  */
 import { DTYPES, type DType } from "../bindings/dtypes.ts";
 import { callOperator } from "../engine/dispatch.ts";
-import { resizeTensor, showAs } from "../engine/tensors.ts";
+import { resizeTensor } from "../engine/tensors.ts";
 import { fxError } from "../errors.ts";
 import { splitArguments } from "../functions/naming.ts";
 import {
@@ -107,20 +107,6 @@ export interface TensorMembers extends Iterable<Tensor> {
   resize_(...sizes: number[] | [sizes: readonly number[]]): this;
   /** Makes the tensor as large as another one. */
   resizeAs_(other: Tensor): this;
-  /** Adds a dimension of one element to the tensor itself. */
-  unsqueeze_(dim: number): this;
-  /** Takes the dimensions of one element, or those of them that are named, away from the tensor itself. */
-  squeeze_(dim?: number | readonly number[]): this;
-  /** Exchanges two dimensions of the tensor itself. */
-  transpose_(dim0: number, dim1: number): this;
-  /** Exchanges two dimensions of the tensor itself. */
-  swapaxes_(axis0: number, axis1: number): this;
-  /** Exchanges two dimensions of the tensor itself. */
-  swapdims_(dim0: number, dim1: number): this;
-  /** Exchanges the two dimensions of the tensor itself. */
-  t_(): this;
-  /** Makes the tensor show its memory by these sizes and strides. */
-  asStrided_(size: readonly number[], stride: readonly number[], storageOffset?: number | null): this;
 }
 
 type Method = (self: Tensor, args: readonly unknown[], kwargs: Readonly<Record<string, unknown>>) => unknown;
@@ -138,17 +124,6 @@ const CONVERSIONS: Readonly<Record<string, DType>> = {
   bool: "bool",
   cfloat: "complex64",
   cdouble: "complex128",
-};
-
-/** The methods that change what the tensor itself shows, and the operators that give such a view. */
-const RESHAPES: Readonly<Record<string, string>> = {
-  unsqueeze_: "aten.unsqueeze",
-  squeeze_: "aten.squeeze",
-  transpose_: "aten.transpose",
-  swapaxes_: "aten.swapaxes",
-  swapdims_: "aten.swapdims",
-  t_: "aten.t",
-  as_strided_: "aten.as_strided",
 };
 
 /** Puts a method on tensors by PyTorch's name. A call with a traced value among its arguments is recorded. */
@@ -231,12 +206,6 @@ function resize(self: Tensor, args: readonly unknown[]): Tensor {
 export function installMembers(): void {
   for (const [name, dtype] of Object.entries(CONVERSIONS)) {
     defineMethod(name, name, (self) => callOperator("aten.to.dtype", [self, dtype]));
-  }
-  for (const [name, operator] of Object.entries(RESHAPES)) {
-    defineMethod(name === "as_strided_" ? "asStrided_" : name, name, (self, args, kwargs) => {
-      showAs(self, callOperator(operator, [self, ...args], kwargs) as Tensor);
-      return self;
-    });
   }
   defineMethod("to", "to", to);
   defineMethod("cpu", "cpu", (self) => self);

@@ -239,36 +239,6 @@ export const atleast_2d = defineFunction("torch.functional.atleast_2d", ((...ten
 export const atleast_3d = defineFunction("torch.functional.atleast_3d", ((...tensors: Tensors) =>
   atLeast(3, tensors, (it) => (it.ndim === 2 ? it.unsqueeze(-1) : it.reshape([1, -1, 1])))) as AtLeast);
 
-/** How near tensors must be for {@link allclose}. */
-interface CloseOptions {
-  readonly rtol?: Real;
-  readonly atol?: Real;
-  readonly equalNan?: boolean;
-}
-
-/** Whether all elements are near: `|input - other| <= atol + rtol * |other|`. */
-export const allclose = defineBound<
-  [input: Tensor, other: Tensor, rtol?: Real, atol?: Real, equalNan?: boolean],
-  CloseOptions,
-  boolean
->("torch.allclose", "(input, other, rtol=1e-05, atol=1e-08, equal_nan=False)", isAllClose);
-
-function isAllClose(input: Tensor, other: Tensor, rtol: Real, atol: Real, equalNan: boolean): boolean {
-  return Boolean(one("aten.all", one("aten.isclose", input, other, rtol, atol, equalNan)).item());
-}
-
-/** Whether the tensors have the same shape and elements. */
-export const equal = defineBound<[input: Tensor, other: Tensor], Record<never, never>, boolean>(
-  "torch.equal",
-  "(input, other)",
-  isEqual,
-);
-
-function isEqual(input: Tensor, other: Tensor): boolean {
-  const isSameShape = input.ndim === other.ndim && input.shape.every((size, dim) => size === other.shape[dim]);
-  return isSameShape && Boolean(one("aten.all", one("aten.eq", input, other)).item());
-}
-
 /** The methods of tensors that are such functions. */
 export interface ComposedMethods {
   /** Splits the tensor into parts of one size, or of the given sizes, along a dimension. The parts are views. */
@@ -283,11 +253,6 @@ export interface ComposedMethods {
   unique(options?: UniqueOptions): Tensor | Tensor[];
   /** The elements without those that equal the one before. */
   uniqueConsecutive(options?: Omit<UniqueOptions, "sorted">): Tensor | Tensor[];
-  /** Whether all elements are near those of another tensor. */
-  allclose(other: Tensor, options?: CloseOptions): boolean;
-  allclose(other: Tensor, rtol: Real, atol?: Real, equalNan?: boolean): boolean;
-  /** Whether the tensors have the same shape and elements. */
-  equal(other: Tensor): boolean;
   /** The tensor with one dimension split into several. */
   unflatten(dim: Int, sizes: readonly Int[]): Tensor;
 }
@@ -300,8 +265,6 @@ export function installComposed(): void {
     ["split", "split", split],
     ["unique", "unique", unique],
     ["uniqueConsecutive", "unique_consecutive", uniqueConsecutive],
-    ["allclose", "allclose", allclose],
-    ["equal", "equal", equal],
   ];
   for (const [spelling, name, run] of methods) {
     const call = run as (...given: unknown[]) => unknown;

@@ -154,8 +154,7 @@ fn type_of(ty: &ArgType, takes_numbers: bool) -> String {
 }
 
 fn returned(op: &Op, kind: Kind) -> String {
-    let is_in_place = op.schema.args.first().is_some_and(|it| it.is_mutated) && op.schema.returns.len() == 1;
-    if is_in_place && kind == Kind::Method {
+    if op.returns_self() && kind == Kind::Method {
         return "this".to_string();
     }
     match op.schema.returns.as_slice() {
