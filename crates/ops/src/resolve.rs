@@ -208,7 +208,9 @@ impl<T: Clone> Call<'_, T> {
 /// that whatever would hide another one comes later. An overload for numbers goes where tensors may be numbers.
 pub(crate) fn sort_overloads(overloads: &mut Vec<&Op>) {
     let is_hidden = |it: &&Op| it.schema.overload == "Scalar" && it.takes_numbers_as_tensors();
-    let mut rest: Vec<&Op> = overloads.drain(..).filter(|it| !is_hidden(it)).collect();
+    // The only overload is there for whatever it takes.
+    let has_others = overloads.iter().any(|it| !is_hidden(it));
+    let mut rest: Vec<&Op> = overloads.drain(..).filter(|it| !has_others || !is_hidden(it)).collect();
     rest.sort_by_key(|it| cpp_signature(it));
     while !rest.is_empty() {
         // The relation is acyclic, so one of them is always free; the first is taken in any case.

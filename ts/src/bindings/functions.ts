@@ -187,6 +187,12 @@ export interface TorchFunctions {
   avgPool1d(input: Tensor, kernelSize: Int | readonly Int[], stride: Int | readonly Int[], padding: Int | readonly Int[], ceilMode: boolean, countIncludePad: boolean, options?: { out?: Tensor }): Tensor;
   /** `beta * self + alpha * batch1 @ batch2` for batches of matrices. */
   baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, options?: { beta?: Scalar; alpha?: Scalar; out?: Tensor }): Tensor;
+  /** A triangle. */
+  bartlettWindow(options: { windowLength: Int; dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
+  bartlettWindow(windowLength: Int, options?: { dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
+  bartlettWindow(options: { windowLength: Int; periodic: boolean; dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
+  bartlettWindow(windowLength: Int, options: { periodic: boolean; dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
+  bartlettWindow(windowLength: Int, periodic: boolean, options?: { dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
   /** Normalises each channel over the batch; in training it updates the running statistics. */
   batchNorm(input: Tensor, options: { weight: Tensor | null; bias: Tensor | null; runningMean: Tensor | null; runningVar: Tensor | null; training: boolean; momentum: Real; eps: Real; cudnnEnabled: boolean }): Tensor;
   batchNorm(input: Tensor, weight: Tensor | null, options: { bias: Tensor | null; runningMean: Tensor | null; runningVar: Tensor | null; training: boolean; momentum: Real; eps: Real; cudnnEnabled: boolean }): Tensor;
@@ -209,6 +215,10 @@ export interface TorchFunctions {
   binaryCrossEntropyWithLogits(input: Tensor, target: Tensor, weight: Tensor | null, options?: { posWeight?: Tensor | null; reduction?: Int; out?: Tensor }): Tensor;
   binaryCrossEntropyWithLogits(input: Tensor, target: Tensor, weight: Tensor | null, posWeight: Tensor | null, options?: { reduction?: Int; out?: Tensor }): Tensor;
   binaryCrossEntropyWithLogits(input: Tensor, target: Tensor, weight: Tensor | null, posWeight: Tensor | null, reduction: Int, options?: { out?: Tensor }): Tensor;
+  /** How often each number from zero on occurs, or the sum of its weights. */
+  bincount(input: Tensor, options?: { weights?: Tensor | null; minlength?: Int; out?: Tensor }): Tensor;
+  bincount(input: Tensor, weights: Tensor | null, options?: { minlength?: Int; out?: Tensor }): Tensor;
+  bincount(input: Tensor, weights: Tensor | null, minlength: Int, options?: { out?: Tensor }): Tensor;
   /** The bits that both have. */
   bitwiseAnd(input: Tensor, other: Tensor, options?: { out?: Tensor }): Tensor;
   bitwiseAnd(options: { self: Scalar; other: Tensor; out?: Tensor }): Tensor;
@@ -246,6 +256,12 @@ export interface TorchFunctions {
   bitwiseXor(input: Scalar, other: Tensor, options?: { out?: Tensor }): Tensor;
   bitwiseXor(input: Tensor, options: { other: Scalar; out?: Tensor }): Tensor;
   bitwiseXor(input: Tensor, other: Scalar, options?: { out?: Tensor }): Tensor;
+  /** A bell of two cosines. */
+  blackmanWindow(options: { windowLength: Int; dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
+  blackmanWindow(windowLength: Int, options?: { dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
+  blackmanWindow(options: { windowLength: Int; periodic: boolean; dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
+  blackmanWindow(windowLength: Int, options: { periodic: boolean; dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
+  blackmanWindow(windowLength: Int, periodic: boolean, options?: { dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
   /** The products of two batches of matrices. */
   bmm(input: Tensor, mat2: Tensor, options?: { out?: Tensor }): Tensor;
   /** Expands to these sizes. */
@@ -326,6 +342,10 @@ export interface TorchFunctions {
   /** The tensors side by side, one-dimensional ones as columns. */
   columnStack(options: { tensors: readonly Tensor[]; out?: Tensor }): Tensor;
   columnStack(tensors: readonly Tensor[], options?: { out?: Tensor }): Tensor;
+  /** All choices of `r` elements, in order. */
+  combinations(input: Tensor, options?: { r?: Int; withReplacement?: boolean }): Tensor;
+  combinations(input: Tensor, r: Int, options?: { withReplacement?: boolean }): Tensor;
+  combinations(input: Tensor, r: Int, withReplacement: boolean): Tensor;
   /** Complex numbers of real and imaginary parts. */
   complex(real: Tensor, imag: Tensor, options?: { out?: Tensor }): Tensor;
   /** The tensors one after the other along a dimension. */
@@ -420,6 +440,8 @@ export interface TorchFunctions {
   copysign(input: Tensor, other: Tensor, options?: { out?: Tensor }): Tensor;
   copysign(input: Tensor, options: { other: Scalar; out?: Tensor }): Tensor;
   copysign(input: Tensor, other: Scalar, options?: { out?: Tensor }): Tensor;
+  /** The correlation of each two rows. */
+  corrcoef(input: Tensor): Tensor;
   /** The cosine. */
   cos(input: Tensor, options?: { out?: Tensor }): Tensor;
   /** In place: the cosine. */
@@ -441,6 +463,8 @@ export interface TorchFunctions {
   countNonzero(input: Tensor, dim: Int | null, options?: { out?: Tensor }): Tensor;
   countNonzero(input: Tensor, options: { dim: readonly Int[]; out?: Tensor }): Tensor;
   countNonzero(input: Tensor, dim: readonly Int[], options?: { out?: Tensor }): Tensor;
+  /** The covariance of each two rows. */
+  cov(input: Tensor, options?: { correction?: Int; fweights?: Tensor | null; aweights?: Tensor | null }): Tensor;
   /** The cross products of vectors, along the first dimension of size three unless another one is given. */
   cross(input: Tensor, other: Tensor, options?: { dim?: Int | null; out?: Tensor }): Tensor;
   cross(input: Tensor, other: Tensor, dim: Int | null, options?: { out?: Tensor }): Tensor;
@@ -687,6 +711,8 @@ export interface TorchFunctions {
   frac(input: Tensor, options?: { out?: Tensor }): Tensor;
   /** In place: what lies behind the decimal point. */
   frac_(input: Tensor): Tensor;
+  /** A mantissa from one half to one, and the power of two to multiply it with. */
+  frexp(input: Tensor, options?: { out?: [Tensor, Tensor] }): [mantissa: Tensor, exponent: Tensor];
   /** One value everywhere. */
   full(options: { size: readonly Int[]; fillValue: Scalar; dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
   full(size: readonly Int[], options: { fillValue: Scalar; dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
@@ -762,6 +788,27 @@ export interface TorchFunctions {
   gt(input: Tensor, other: Tensor, options?: { out?: Tensor }): Tensor;
   gt(input: Tensor, options: { other: Scalar; out?: Tensor }): Tensor;
   gt(input: Tensor, other: Scalar, options?: { out?: Tensor }): Tensor;
+  /** A cosine bell that starts above zero. */
+  hammingWindow(options: { windowLength: Int; dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
+  hammingWindow(windowLength: Int, options?: { dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
+  hammingWindow(options: { windowLength: Int; periodic: boolean; dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
+  hammingWindow(windowLength: Int, options: { periodic: boolean; dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
+  hammingWindow(windowLength: Int, periodic: boolean, options?: { dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
+  hammingWindow(options: { windowLength: Int; periodic: boolean; alpha: Real; dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
+  hammingWindow(windowLength: Int, options: { periodic: boolean; alpha: Real; dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
+  hammingWindow(windowLength: Int, periodic: boolean, options: { alpha: Real; dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
+  hammingWindow(windowLength: Int, periodic: boolean, alpha: Real, options?: { dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
+  hammingWindow(options: { windowLength: Int; periodic: boolean; alpha: Real; beta: Real; dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
+  hammingWindow(windowLength: Int, options: { periodic: boolean; alpha: Real; beta: Real; dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
+  hammingWindow(windowLength: Int, periodic: boolean, options: { alpha: Real; beta: Real; dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
+  hammingWindow(windowLength: Int, periodic: boolean, alpha: Real, options: { beta: Real; dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
+  hammingWindow(windowLength: Int, periodic: boolean, alpha: Real, beta: Real, options?: { dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
+  /** A cosine bell that starts at zero. */
+  hannWindow(options: { windowLength: Int; dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
+  hannWindow(windowLength: Int, options?: { dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
+  hannWindow(options: { windowLength: Int; periodic: boolean; dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
+  hannWindow(windowLength: Int, options: { periodic: boolean; dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
+  hannWindow(windowLength: Int, periodic: boolean, options?: { dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
   /** `x`, 0 within `lambd` of zero. */
   hardshrink(input: Tensor, options?: { lambd?: Scalar; out?: Tensor }): Tensor;
   hardshrink(input: Tensor, lambd: Scalar, options?: { out?: Tensor }): Tensor;
@@ -771,6 +818,11 @@ export interface TorchFunctions {
   hingeEmbeddingLoss(input: Tensor, target: Tensor, options?: { margin?: Real; reduction?: Int }): Tensor;
   hingeEmbeddingLoss(input: Tensor, target: Tensor, margin: Real, options?: { reduction?: Int }): Tensor;
   hingeEmbeddingLoss(input: Tensor, target: Tensor, margin: Real, reduction: Int): Tensor;
+  /** How many elements fall into each of so many equal parts of an interval. */
+  histc(input: Tensor, options?: { bins?: Int; min?: Scalar; max?: Scalar; out?: Tensor }): Tensor;
+  histc(input: Tensor, bins: Int, options?: { min?: Scalar; max?: Scalar; out?: Tensor }): Tensor;
+  histc(input: Tensor, bins: Int, min: Scalar, options?: { max?: Scalar; out?: Tensor }): Tensor;
+  histc(input: Tensor, bins: Int, min: Scalar, max: Scalar, options?: { out?: Tensor }): Tensor;
   /** Equal pieces along columns. */
   hsplit(input: Tensor, options: { sections: Int }): Tensor[];
   hsplit(input: Tensor, sections: Int): Tensor[];
@@ -781,6 +833,14 @@ export interface TorchFunctions {
   hstack(tensors: readonly Tensor[], options?: { out?: Tensor }): Tensor;
   /** The length of the vector `(self, other)`. */
   hypot(input: Tensor, other: Tensor, options?: { out?: Tensor }): Tensor;
+  /** The modified Bessel function of the first kind, of order zero. */
+  i0(input: Tensor, options?: { out?: Tensor }): Tensor;
+  /** In place: the modified Bessel function of the first kind, of order zero. */
+  i0_(input: Tensor): Tensor;
+  /** The lower incomplete gamma function, regularised. */
+  igamma(input: Tensor, other: Tensor, options?: { out?: Tensor }): Tensor;
+  /** The upper incomplete gamma function, regularised. */
+  igammac(input: Tensor, other: Tensor, options?: { out?: Tensor }): Tensor;
   /** The imaginary parts. */
   imag(input: Tensor): Tensor;
   /** The tensor with slices of another one added where an index vector says. */
@@ -844,6 +904,13 @@ export interface TorchFunctions {
   isclose(input: Tensor, other: Tensor, rtol: Real, atol: Real, equalNan: boolean): Tensor;
   /** Whether the element is neither an infinity nor a NaN. */
   isfinite(input: Tensor): Tensor;
+  /** Which elements are among others. */
+  isin(elements: Tensor, testElements: Tensor, options?: { assumeUnique?: boolean; invert?: boolean; out?: Tensor }): Tensor;
+  isin(options: { element: Scalar; testElements: Tensor; assumeUnique?: boolean; invert?: boolean; out?: Tensor }): Tensor;
+  isin(element: Scalar, options: { testElements: Tensor; assumeUnique?: boolean; invert?: boolean; out?: Tensor }): Tensor;
+  isin(element: Scalar, testElements: Tensor, options?: { assumeUnique?: boolean; invert?: boolean; out?: Tensor }): Tensor;
+  isin(elements: Tensor, options: { testElement: Scalar; assumeUnique?: boolean; invert?: boolean; out?: Tensor }): Tensor;
+  isin(elements: Tensor, testElement: Scalar, options?: { assumeUnique?: boolean; invert?: boolean; out?: Tensor }): Tensor;
   /** Whether the element is an infinity. */
   isinf(input: Tensor, options?: { out?: Tensor }): Tensor;
   /** Whether the element is not a number. */
@@ -854,6 +921,16 @@ export interface TorchFunctions {
   isposinf(input: Tensor, options?: { out?: Tensor }): Tensor;
   /** Which elements have no imaginary part. */
   isreal(input: Tensor): Tensor;
+  /** A bell of Bessel functions. */
+  kaiserWindow(options: { windowLength: Int; dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
+  kaiserWindow(windowLength: Int, options?: { dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
+  kaiserWindow(options: { windowLength: Int; periodic: boolean; dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
+  kaiserWindow(windowLength: Int, options: { periodic: boolean; dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
+  kaiserWindow(windowLength: Int, periodic: boolean, options?: { dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
+  kaiserWindow(options: { windowLength: Int; periodic: boolean; beta: Real; dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
+  kaiserWindow(windowLength: Int, options: { periodic: boolean; beta: Real; dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
+  kaiserWindow(windowLength: Int, periodic: boolean, options: { beta: Real; dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
+  kaiserWindow(windowLength: Int, periodic: boolean, beta: Real, options?: { dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
   /** The Kullback-Leibler divergence of log-probabilities from target probabilities. */
   klDiv(input: Tensor, target: Tensor, options?: { reduction?: Int; logTarget?: boolean }): Tensor;
   klDiv(input: Tensor, target: Tensor, reduction: Int, options?: { logTarget?: boolean }): Tensor;
@@ -875,6 +952,10 @@ export interface TorchFunctions {
   lcm(input: Tensor, other: Tensor, options?: { out?: Tensor }): Tensor;
   /** In place: the least common multiple. */
   lcm_(input: Tensor, other: Tensor): Tensor;
+  /** The product with a power of two. */
+  ldexp(input: Tensor, other: Tensor, options?: { out?: Tensor }): Tensor;
+  /** In place: the product with a power of two. */
+  ldexp_(input: Tensor, other: Tensor): Tensor;
   /** Whether `self <= other`. */
   le(input: Tensor, other: Tensor, options?: { out?: Tensor }): Tensor;
   le(input: Tensor, options: { other: Scalar; out?: Tensor }): Tensor;
@@ -948,6 +1029,24 @@ export interface TorchFunctions {
   /** In place: `log(x / (1 - x))`, with x kept `eps` away from 0 and 1. */
   logit_(input: Tensor, options?: { eps?: Real | null }): Tensor;
   logit_(input: Tensor, eps: Real | null): Tensor;
+  /** So many powers of `base`, from that of `start` to that of `end`. */
+  logspace(start: Tensor, end: Tensor, options: { steps: Int; base?: Real; dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
+  logspace(start: Tensor, end: Tensor, steps: Int, options?: { base?: Real; dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
+  logspace(start: Tensor, end: Tensor, steps: Int, base: Real, options?: { dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
+  logspace(options: { start: Scalar; end: Tensor; steps: Int; base?: Real; dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
+  logspace(start: Scalar, options: { end: Tensor; steps: Int; base?: Real; dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
+  logspace(start: Scalar, end: Tensor, options: { steps: Int; base?: Real; dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
+  logspace(start: Scalar, end: Tensor, steps: Int, options?: { base?: Real; dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
+  logspace(start: Scalar, end: Tensor, steps: Int, base: Real, options?: { dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
+  logspace(start: Tensor, options: { end: Scalar; steps: Int; base?: Real; dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
+  logspace(start: Tensor, end: Scalar, options: { steps: Int; base?: Real; dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
+  logspace(start: Tensor, end: Scalar, steps: Int, options?: { base?: Real; dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
+  logspace(start: Tensor, end: Scalar, steps: Int, base: Real, options?: { dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
+  logspace(options: { start: Scalar; end: Scalar; steps: Int; base?: Real; dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
+  logspace(start: Scalar, options: { end: Scalar; steps: Int; base?: Real; dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
+  logspace(start: Scalar, end: Scalar, options: { steps: Int; base?: Real; dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
+  logspace(start: Scalar, end: Scalar, steps: Int, options?: { base?: Real; dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
+  logspace(start: Scalar, end: Scalar, steps: Int, base: Real, options?: { dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
   /** `log(sum(exp(x)))`, computed without overflow. */
   logsumexp(input: Tensor, options: { dim: Int | readonly Int[]; keepdim?: boolean; out?: Tensor }): Tensor;
   logsumexp(input: Tensor, dim: Int | readonly Int[], options?: { keepdim?: boolean; out?: Tensor }): Tensor;
@@ -1086,6 +1185,9 @@ export interface TorchFunctions {
   multiply(input: Tensor | Scalar, other: Tensor | Scalar, options?: { out?: Tensor }): Tensor;
   /** The product of a matrix and a vector. */
   mv(input: Tensor, vec: Tensor, options?: { out?: Tensor }): Tensor;
+  /** The logarithm of the multivariate gamma function. */
+  mvlgamma(input: Tensor, options: { p: Int; out?: Tensor }): Tensor;
+  mvlgamma(input: Tensor, p: Int, options?: { out?: Tensor }): Tensor;
   /** NaN and the infinities replaced by these numbers, or by 0, the largest and the smallest. */
   nanToNum(input: Tensor, options?: { nan?: Real | null; posinf?: Real | null; neginf?: Real | null; out?: Tensor }): Tensor;
   nanToNum(input: Tensor, nan: Real | null, options?: { posinf?: Real | null; neginf?: Real | null; out?: Tensor }): Tensor;
@@ -1105,6 +1207,14 @@ export interface TorchFunctions {
   nanmedian(input: Tensor, options: { dim: Int; keepdim?: boolean; out?: [Tensor, Tensor] }): [values: Tensor, indices: Tensor];
   nanmedian(input: Tensor, dim: Int, options?: { keepdim?: boolean; out?: [Tensor, Tensor] }): [values: Tensor, indices: Tensor];
   nanmedian(input: Tensor, dim: Int, keepdim: boolean, options?: { out?: [Tensor, Tensor] }): [values: Tensor, indices: Tensor];
+  /** Quantiles of what is not NaN. */
+  nanquantile(input: Tensor, q: Tensor, options?: { dim?: Int | null; keepdim?: boolean; interpolation?: string; out?: Tensor }): Tensor;
+  nanquantile(input: Tensor, q: Tensor, dim: Int | null, options?: { keepdim?: boolean; interpolation?: string; out?: Tensor }): Tensor;
+  nanquantile(input: Tensor, q: Tensor, dim: Int | null, keepdim: boolean, options?: { interpolation?: string; out?: Tensor }): Tensor;
+  nanquantile(input: Tensor, options: { q: Real; dim?: Int | null; keepdim?: boolean; interpolation?: string; out?: Tensor }): Tensor;
+  nanquantile(input: Tensor, q: Real, options?: { dim?: Int | null; keepdim?: boolean; interpolation?: string; out?: Tensor }): Tensor;
+  nanquantile(input: Tensor, q: Real, dim: Int | null, options?: { keepdim?: boolean; interpolation?: string; out?: Tensor }): Tensor;
+  nanquantile(input: Tensor, q: Real, dim: Int | null, keepdim: boolean, options?: { interpolation?: string; out?: Tensor }): Tensor;
   /** The sum, with NaN as zero. */
   nansum(input: Tensor, options?: { dim?: Int | readonly Int[] | null; keepdim?: boolean; dtype?: DTypeLike | null; out?: Tensor }): Tensor;
   nansum(input: Tensor, dim: Int | readonly Int[] | null, options?: { keepdim?: boolean; dtype?: DTypeLike | null; out?: Tensor }): Tensor;
@@ -1225,6 +1335,10 @@ export interface TorchFunctions {
   poissonNllLoss(input: Tensor, target: Tensor, logInput: boolean, full: boolean, eps: Real, reduction: Int): Tensor;
   /** Complex numbers of lengths and angles. */
   polar(abs: Tensor, angle: Tensor, options?: { out?: Tensor }): Tensor;
+  /** The n-th derivative of the digamma function. */
+  polygamma(options: { n: Int; self: Tensor; out?: Tensor }): Tensor;
+  polygamma(n: Int, options: { self: Tensor; out?: Tensor }): Tensor;
+  polygamma(n: Int, input: Tensor, options?: { out?: Tensor }): Tensor;
   /** The tensor itself. */
   positive(input: Tensor): Tensor;
   /** `self` to the power of `exponent`. */
@@ -1244,6 +1358,14 @@ export interface TorchFunctions {
   /** The tensor with elements put at, or added to, positions of its flattened form. */
   put(input: Tensor, index: Tensor, source: Tensor, options?: { accumulate?: boolean; out?: Tensor }): Tensor;
   put(input: Tensor, index: Tensor, source: Tensor, accumulate: boolean, options?: { out?: Tensor }): Tensor;
+  /** The elements below which these parts of all elements lie. */
+  quantile(input: Tensor, q: Tensor, options?: { dim?: Int | null; keepdim?: boolean; interpolation?: string; out?: Tensor }): Tensor;
+  quantile(input: Tensor, q: Tensor, dim: Int | null, options?: { keepdim?: boolean; interpolation?: string; out?: Tensor }): Tensor;
+  quantile(input: Tensor, q: Tensor, dim: Int | null, keepdim: boolean, options?: { interpolation?: string; out?: Tensor }): Tensor;
+  quantile(input: Tensor, options: { q: Real; dim?: Int | null; keepdim?: boolean; interpolation?: string; out?: Tensor }): Tensor;
+  quantile(input: Tensor, q: Real, options?: { dim?: Int | null; keepdim?: boolean; interpolation?: string; out?: Tensor }): Tensor;
+  quantile(input: Tensor, q: Real, dim: Int | null, options?: { keepdim?: boolean; interpolation?: string; out?: Tensor }): Tensor;
+  quantile(input: Tensor, q: Real, dim: Int | null, keepdim: boolean, options?: { interpolation?: string; out?: Tensor }): Tensor;
   /** Radians as degrees. */
   rad2deg(input: Tensor, options?: { out?: Tensor }): Tensor;
   /** In place: radians as degrees. */
@@ -1296,6 +1418,11 @@ export interface TorchFunctions {
   remainder(input: Scalar, other: Tensor, options?: { out?: Tensor }): Tensor;
   remainder(input: Tensor, options: { other: Scalar; out?: Tensor }): Tensor;
   remainder(input: Tensor, other: Scalar, options?: { out?: Tensor }): Tensor;
+  /** Each part along a dimension scaled down to a norm, where its own is larger. */
+  renorm(input: Tensor, options: { p: Scalar; dim: Int; maxnorm: Scalar; out?: Tensor }): Tensor;
+  renorm(input: Tensor, p: Scalar, options: { dim: Int; maxnorm: Scalar; out?: Tensor }): Tensor;
+  renorm(input: Tensor, p: Scalar, dim: Int, options: { maxnorm: Scalar; out?: Tensor }): Tensor;
+  renorm(input: Tensor, p: Scalar, dim: Int, maxnorm: Scalar, options?: { out?: Tensor }): Tensor;
   /** Each position of a dimension as often in a row as its number says. */
   repeatInterleave(input: Tensor, repeats: Tensor, options?: { dim?: Int | null; outputSize?: Int | null; out?: Tensor }): Tensor;
   repeatInterleave(input: Tensor, repeats: Tensor, dim: Int | null, options?: { outputSize?: Int | null; out?: Tensor }): Tensor;
@@ -1688,6 +1815,10 @@ export interface TorchFunctions {
   /** A copy of the view. */
   unsqueezeCopy(input: Tensor, options: { dim: Int; out?: Tensor }): Tensor;
   unsqueezeCopy(input: Tensor, dim: Int, options?: { out?: Tensor }): Tensor;
+  /** The powers of each element, the highest first. */
+  vander(x: Tensor, options?: { N?: Int | null; increasing?: boolean }): Tensor;
+  vander(x: Tensor, N: Int | null, options?: { increasing?: boolean }): Tensor;
+  vander(x: Tensor, N: Int | null, increasing: boolean): Tensor;
   /** The variance along dimensions. */
   var(input: Tensor, options: { dim: Int | readonly Int[] | null; unbiased?: boolean; keepdim?: boolean; out?: Tensor }): Tensor;
   var(input: Tensor, dim: Int | readonly Int[] | null, options?: { unbiased?: boolean; keepdim?: boolean; out?: Tensor }): Tensor;
@@ -1760,10 +1891,14 @@ export interface TorchFunctions {
 export interface SpecialFunctions {
   /** The logarithmic derivative of the gamma function. */
   digamma(input: Tensor, options?: { out?: Tensor }): Tensor;
+  /** `-x * log(x)`: what each probability adds to an entropy. */
+  entr(input: Tensor, options?: { out?: Tensor }): Tensor;
   /** The error function. */
   erf(input: Tensor, options?: { out?: Tensor }): Tensor;
   /** One minus the error function. */
   erfc(input: Tensor, options?: { out?: Tensor }): Tensor;
+  /** `exp(x * x) * erfc(x)`. */
+  erfcx(input: Tensor, options?: { out?: Tensor }): Tensor;
   /** The inverse of the error function. */
   erfinv(input: Tensor, options?: { out?: Tensor }): Tensor;
   /** Two to the power of each element. */
@@ -1772,10 +1907,24 @@ export interface SpecialFunctions {
   expit(input: Tensor, options?: { out?: Tensor }): Tensor;
   /** `exp(x) - 1`, exact near zero. */
   expm1(input: Tensor, options?: { out?: Tensor }): Tensor;
+  /** The lower incomplete gamma function, regularised. */
+  gammainc(input: Tensor, other: Tensor, options?: { out?: Tensor }): Tensor;
+  /** The upper incomplete gamma function, regularised. */
+  gammaincc(input: Tensor, other: Tensor, options?: { out?: Tensor }): Tensor;
   /** The logarithm of the magnitude of the gamma function. */
   gammaln(input: Tensor, options?: { out?: Tensor }): Tensor;
+  /** The modified Bessel function of the first kind, of order zero. */
+  i0(input: Tensor, options?: { out?: Tensor }): Tensor;
+  /** `i0`, times `exp(-abs(x))`. */
+  i0e(input: Tensor, options?: { out?: Tensor }): Tensor;
+  /** The modified Bessel function of the first kind, of order one. */
+  i1(input: Tensor, options?: { out?: Tensor }): Tensor;
+  /** `i1`, times `exp(-abs(x))`. */
+  i1e(input: Tensor, options?: { out?: Tensor }): Tensor;
   /** `log(1 + x)`, exact near zero. */
   log1p(input: Tensor, options?: { out?: Tensor }): Tensor;
+  /** The logarithm of the part of a normal distribution below each number. */
+  logNdtr(input: Tensor, options?: { out?: Tensor }): Tensor;
   /** The logarithm of `softmax`. */
   logSoftmax(input: Tensor, options: { dim: Int; dtype?: DTypeLike | null }): Tensor;
   logSoftmax(input: Tensor, dim: Int, options?: { dtype?: DTypeLike | null }): Tensor;
@@ -1786,6 +1935,17 @@ export interface SpecialFunctions {
   logsumexp(input: Tensor, options: { dim: Int | readonly Int[]; keepdim?: boolean; out?: Tensor }): Tensor;
   logsumexp(input: Tensor, dim: Int | readonly Int[], options?: { keepdim?: boolean; out?: Tensor }): Tensor;
   logsumexp(input: Tensor, dim: Int | readonly Int[], keepdim: boolean, options?: { out?: Tensor }): Tensor;
+  /** The logarithm of the multivariate gamma function. */
+  multigammaln(input: Tensor, options: { p: Int; out?: Tensor }): Tensor;
+  multigammaln(input: Tensor, p: Int, options?: { out?: Tensor }): Tensor;
+  /** The part of a normal distribution below each number. */
+  ndtr(input: Tensor, options?: { out?: Tensor }): Tensor;
+  /** The number below which this part of a normal distribution lies. */
+  ndtri(input: Tensor, options?: { out?: Tensor }): Tensor;
+  /** A derivative of the digamma function. */
+  polygamma(options: { n: Int; self: Tensor; out?: Tensor }): Tensor;
+  polygamma(n: Int, options: { self: Tensor; out?: Tensor }): Tensor;
+  polygamma(n: Int, input: Tensor, options?: { out?: Tensor }): Tensor;
   /** The logarithmic derivative of the gamma function. */
   psi(input: Tensor, options?: { out?: Tensor }): Tensor;
   /** The nearest number with so many decimals; half to even. */
@@ -1796,6 +1956,13 @@ export interface SpecialFunctions {
   softmax(input: Tensor, options: { dim: Int; dtype?: DTypeLike | null }): Tensor;
   softmax(input: Tensor, dim: Int, options?: { dtype?: DTypeLike | null }): Tensor;
   softmax(input: Tensor, dim: Int, dtype: DTypeLike | null): Tensor;
+  /** `x * log1p(y)`, zero where `x` is. */
+  xlog1py(input: Tensor, other: Tensor, options?: { out?: Tensor }): Tensor;
+  xlog1py(options: { self: Scalar; other: Tensor; out?: Tensor }): Tensor;
+  xlog1py(input: Scalar, options: { other: Tensor; out?: Tensor }): Tensor;
+  xlog1py(input: Scalar, other: Tensor, options?: { out?: Tensor }): Tensor;
+  xlog1py(input: Tensor, options: { other: Scalar; out?: Tensor }): Tensor;
+  xlog1py(input: Tensor, other: Scalar, options?: { out?: Tensor }): Tensor;
   /** `x * log(y)`, zero where `x` is. */
   xlogy(input: Tensor, other: Tensor, options?: { out?: Tensor }): Tensor;
   xlogy(options: { self: Scalar; other: Tensor; out?: Tensor }): Tensor;
@@ -1803,6 +1970,13 @@ export interface SpecialFunctions {
   xlogy(input: Scalar, other: Tensor, options?: { out?: Tensor }): Tensor;
   xlogy(input: Tensor, options: { other: Scalar; out?: Tensor }): Tensor;
   xlogy(input: Tensor, other: Scalar, options?: { out?: Tensor }): Tensor;
+  /** The Hurwitz zeta function. */
+  zeta(input: Tensor, other: Tensor, options?: { out?: Tensor }): Tensor;
+  zeta(options: { self: Scalar; other: Tensor; out?: Tensor }): Tensor;
+  zeta(input: Scalar, options: { other: Tensor; out?: Tensor }): Tensor;
+  zeta(input: Scalar, other: Tensor, options?: { out?: Tensor }): Tensor;
+  zeta(input: Tensor, options: { other: Scalar; out?: Tensor }): Tensor;
+  zeta(input: Tensor, other: Scalar, options?: { out?: Tensor }): Tensor;
 }
 
 /** The operators that are functions of `torch.linalg`. */
@@ -1819,6 +1993,8 @@ export interface LinalgFunctions {
   /** The product of several matrices, in the cheapest order; the first and last may be vectors. */
   multiDot(options: { tensors: readonly Tensor[]; out?: Tensor }): Tensor;
   multiDot(tensors: readonly Tensor[], options?: { out?: Tensor }): Tensor;
+  /** The powers of each element from zero on. */
+  vander(x: Tensor, options?: { N?: Int | null }): Tensor;
   /** The inner products along one dimension, x conjugated. */
   vecdot(x: Tensor, y: Tensor, options?: { dim?: Int; out?: Tensor }): Tensor;
   /** The norm of vectors: `sum(abs(x)**ord)**(1/ord)`. */
@@ -2007,6 +2183,12 @@ export interface NnFunctions {
   pad(input: Tensor, pad: readonly Int[], options?: { mode?: string; value?: Real | null }): Tensor;
   pad(input: Tensor, pad: readonly Int[], mode: string, options?: { value?: Real | null }): Tensor;
   pad(input: Tensor, pad: readonly Int[], mode: string, value: Real | null): Tensor;
+  /** Sequences side by side, padded to the length of the longest. */
+  padSequence(options: { sequences: readonly Tensor[]; batchFirst?: boolean; paddingValue?: Real; paddingSide?: string }): Tensor;
+  padSequence(sequences: readonly Tensor[], options?: { batchFirst?: boolean; paddingValue?: Real; paddingSide?: string }): Tensor;
+  padSequence(sequences: readonly Tensor[], batchFirst: boolean, options?: { paddingValue?: Real; paddingSide?: string }): Tensor;
+  padSequence(sequences: readonly Tensor[], batchFirst: boolean, paddingValue: Real, options?: { paddingSide?: string }): Tensor;
+  padSequence(sequences: readonly Tensor[], batchFirst: boolean, paddingValue: Real, paddingSide: string): Tensor;
   /** A border that mirrors the last dimension without repeating its ends. */
   reflectionPad1d(input: Tensor, options: { padding: Int | readonly Int[]; out?: Tensor }): Tensor;
   reflectionPad1d(input: Tensor, padding: Int | readonly Int[], options?: { out?: Tensor }): Tensor;
@@ -2120,9 +2302,9 @@ export interface NnFunctions {
 
 /** PyTorch's names of the functions, by namespace. */
 export const FUNCTIONS = {
-  torch: "abs abs_ absolute acos acos_ acosh acosh_ adaptive_avg_pool1d adaptive_max_pool1d add addbmm addcdiv addcmul addmm addmv addmv_ addr adjoint affine_grid_generator alias_copy all allclose alpha_dropout alpha_dropout_ amax amin aminmax angle any arange arccos arccos_ arccosh arccosh_ arcsin arcsin_ arcsinh arcsinh_ arctan arctan2 arctan_ arctanh arctanh_ argmax argmin argsort argwhere as_strided as_strided_ as_strided_copy as_strided_scatter asin asin_ asinh asinh_ atan atan2 atan_ atanh atanh_ avg_pool1d baddbmm batch_norm bernoulli bilinear binary_cross_entropy_with_logits bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor bmm broadcast_to bucketize cat ceil ceil_ celu celu_ channel_shuffle chunk clamp clamp_ clamp_max clamp_max_ clamp_min clamp_min_ clip clip_ clone column_stack complex concat concatenate conj conj_physical constant_pad_nd conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d convolution copysign cos cos_ cosh cosh_ cosine_embedding_loss cosine_similarity count_nonzero cross ctc_loss cummax cummin cumprod cumsum cumulative_trapezoid deg2rad deg2rad_ detach detach_ detach_copy diag diag_embed diagflat diagonal diagonal_copy diagonal_scatter diff digamma dist div divide dot dropout dropout_ dsplit dstack embedding embedding_bag embedding_renorm_ empty empty_like empty_permuted empty_strided eq equal erf erf_ erfc erfc_ erfinv exp exp2 exp2_ exp_ expand_copy expm1 expm1_ eye feature_alpha_dropout feature_alpha_dropout_ feature_dropout feature_dropout_ fill fill_ fix fix_ flatten flip fliplr flipud float_power floor floor_ floor_divide fmax fmin fmod frac frac_ full full_like gather gcd gcd_ ge ger greater greater_equal grid_sampler grid_sampler_2d grid_sampler_3d group_norm gru gru_cell gt hardshrink heaviside hinge_embedding_loss hsplit hstack hypot imag index_add index_copy index_fill index_put index_put_ index_reduce index_select inner instance_norm is_nonzero is_same_size isclose isfinite isinf isnan isneginf isposinf isreal kl_div kron kthvalue layer_norm lcm lcm_ le lerp less less_equal lgamma linspace log log10 log10_ log1p log1p_ log2 log2_ log_ log_softmax logaddexp logaddexp2 logcumsumexp logical_and logical_not logical_or logical_xor logit logit_ logsumexp lstm lstm_cell lt margin_ranking_loss masked_fill masked_scatter masked_select matmul matrix_power max max_pool1d max_pool1d_with_indices max_pool2d max_pool3d maximum mean median min minimum mm mode moveaxis movedim msort mul multinomial multiply mv nan_to_num nan_to_num_ nanmean nanmedian nansum narrow narrow_copy native_batch_norm native_channel_shuffle native_dropout native_group_norm native_layer_norm ne neg neg_ negative negative_ nextafter nonzero nonzero_static normal not_equal ones ones_like outer pairwise_distance pdist permute permute_copy pixel_shuffle pixel_unshuffle poisson poisson_nll_loss polar positive pow prelu prod put rad2deg rad2deg_ rand rand_like randint randint_like randn randn_like randperm ravel real reciprocal reciprocal_ relu relu_ remainder repeat_interleave reshape resolve_conj resolve_neg rms_norm rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell roll rot90 round round_ row_stack rrelu rrelu_ rsqrt rsqrt_ rsub scalar_tensor scatter scatter_add scatter_reduce searchsorted select select_copy select_scatter selu selu_ sgn sigmoid sigmoid_ sign signbit sin sin_ sinc sinc_ sinh sinh_ slice_copy slice_scatter softmax sort split_copy split_with_sizes split_with_sizes_copy sqrt sqrt_ square square_ squeeze squeeze_copy stack std std_mean sub subtract sum swapaxes swapdims sym_constrain_range sym_constrain_range_for_size t t_copy take take_along_dim tan tan_ tanh tanh_ tensor_split threshold threshold_ tile topk trace transpose transpose_copy trapezoid trapz tril tril_indices triplet_margin_loss triu triu_indices true_divide trunc trunc_ unbind unbind_copy unflatten unfold_copy unsafe_chunk unsafe_split unsafe_split_with_sizes unsqueeze unsqueeze_copy var var_mean vdot view_as_complex view_as_real view_copy vsplit vstack where xlogy xlogy_ zero_ zeros zeros_like",
-  special: "digamma erf erfc erfinv exp2 expit expm1 gammaln log1p log_softmax logit logsumexp psi round sinc softmax xlogy",
-  linalg: "cross diagonal matmul matrix_power multi_dot vecdot vector_norm",
+  torch: "abs abs_ absolute acos acos_ acosh acosh_ adaptive_avg_pool1d adaptive_max_pool1d add addbmm addcdiv addcmul addmm addmv addmv_ addr adjoint affine_grid_generator alias_copy all allclose alpha_dropout alpha_dropout_ amax amin aminmax angle any arange arccos arccos_ arccosh arccosh_ arcsin arcsin_ arcsinh arcsinh_ arctan arctan2 arctan_ arctanh arctanh_ argmax argmin argsort argwhere as_strided as_strided_ as_strided_copy as_strided_scatter asin asin_ asinh asinh_ atan atan2 atan_ atanh atanh_ avg_pool1d baddbmm bartlett_window batch_norm bernoulli bilinear binary_cross_entropy_with_logits bincount bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor blackman_window bmm broadcast_to bucketize cat ceil ceil_ celu celu_ channel_shuffle chunk clamp clamp_ clamp_max clamp_max_ clamp_min clamp_min_ clip clip_ clone column_stack combinations complex concat concatenate conj conj_physical constant_pad_nd conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d convolution copysign corrcoef cos cos_ cosh cosh_ cosine_embedding_loss cosine_similarity count_nonzero cov cross ctc_loss cummax cummin cumprod cumsum cumulative_trapezoid deg2rad deg2rad_ detach detach_ detach_copy diag diag_embed diagflat diagonal diagonal_copy diagonal_scatter diff digamma dist div divide dot dropout dropout_ dsplit dstack embedding embedding_bag embedding_renorm_ empty empty_like empty_permuted empty_strided eq equal erf erf_ erfc erfc_ erfinv exp exp2 exp2_ exp_ expand_copy expm1 expm1_ eye feature_alpha_dropout feature_alpha_dropout_ feature_dropout feature_dropout_ fill fill_ fix fix_ flatten flip fliplr flipud float_power floor floor_ floor_divide fmax fmin fmod frac frac_ frexp full full_like gather gcd gcd_ ge ger greater greater_equal grid_sampler grid_sampler_2d grid_sampler_3d group_norm gru gru_cell gt hamming_window hann_window hardshrink heaviside hinge_embedding_loss histc hsplit hstack hypot i0 i0_ igamma igammac imag index_add index_copy index_fill index_put index_put_ index_reduce index_select inner instance_norm is_nonzero is_same_size isclose isfinite isin isinf isnan isneginf isposinf isreal kaiser_window kl_div kron kthvalue layer_norm lcm lcm_ ldexp ldexp_ le lerp less less_equal lgamma linspace log log10 log10_ log1p log1p_ log2 log2_ log_ log_softmax logaddexp logaddexp2 logcumsumexp logical_and logical_not logical_or logical_xor logit logit_ logspace logsumexp lstm lstm_cell lt margin_ranking_loss masked_fill masked_scatter masked_select matmul matrix_power max max_pool1d max_pool1d_with_indices max_pool2d max_pool3d maximum mean median min minimum mm mode moveaxis movedim msort mul multinomial multiply mv mvlgamma nan_to_num nan_to_num_ nanmean nanmedian nanquantile nansum narrow narrow_copy native_batch_norm native_channel_shuffle native_dropout native_group_norm native_layer_norm ne neg neg_ negative negative_ nextafter nonzero nonzero_static normal not_equal ones ones_like outer pairwise_distance pdist permute permute_copy pixel_shuffle pixel_unshuffle poisson poisson_nll_loss polar polygamma positive pow prelu prod put quantile rad2deg rad2deg_ rand rand_like randint randint_like randn randn_like randperm ravel real reciprocal reciprocal_ relu relu_ remainder renorm repeat_interleave reshape resolve_conj resolve_neg rms_norm rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell roll rot90 round round_ row_stack rrelu rrelu_ rsqrt rsqrt_ rsub scalar_tensor scatter scatter_add scatter_reduce searchsorted select select_copy select_scatter selu selu_ sgn sigmoid sigmoid_ sign signbit sin sin_ sinc sinc_ sinh sinh_ slice_copy slice_scatter softmax sort split_copy split_with_sizes split_with_sizes_copy sqrt sqrt_ square square_ squeeze squeeze_copy stack std std_mean sub subtract sum swapaxes swapdims sym_constrain_range sym_constrain_range_for_size t t_copy take take_along_dim tan tan_ tanh tanh_ tensor_split threshold threshold_ tile topk trace transpose transpose_copy trapezoid trapz tril tril_indices triplet_margin_loss triu triu_indices true_divide trunc trunc_ unbind unbind_copy unflatten unfold_copy unsafe_chunk unsafe_split unsafe_split_with_sizes unsqueeze unsqueeze_copy vander var var_mean vdot view_as_complex view_as_real view_copy vsplit vstack where xlogy xlogy_ zero_ zeros zeros_like",
+  special: "digamma entr erf erfc erfcx erfinv exp2 expit expm1 gammainc gammaincc gammaln i0 i0e i1 i1e log1p log_ndtr log_softmax logit logsumexp multigammaln ndtr ndtri polygamma psi round sinc softmax xlog1py xlogy zeta",
+  linalg: "cross diagonal matmul matrix_power multi_dot vander vecdot vector_norm",
   fft: "",
-  nn: "adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool2d adaptive_max_pool3d avg_pool2d avg_pool3d binary_cross_entropy col2im cross_entropy_loss elu elu_ fractional_max_pool2d fractional_max_pool3d gelu gelu_ glu hardsigmoid hardsigmoid_ hardswish hardswish_ hardtanh hardtanh_ huber_loss im2col l1_loss leaky_relu leaky_relu_ linear log_sigmoid max_pool2d_with_indices max_pool3d_with_indices max_unpool2d max_unpool3d mish mish_ mse_loss multi_margin_loss multilabel_margin_loss nll_loss nll_loss2d nll_loss_nd one_hot pad reflection_pad1d reflection_pad2d reflection_pad3d relu6 relu6_ replication_pad1d replication_pad2d replication_pad3d scaled_dot_product_attention silu silu_ smooth_l1_loss soft_margin_loss softplus softshrink upsample_bicubic2d upsample_bilinear2d upsample_linear1d upsample_nearest1d upsample_nearest2d upsample_nearest3d upsample_trilinear3d",
+  nn: "adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool2d adaptive_max_pool3d avg_pool2d avg_pool3d binary_cross_entropy col2im cross_entropy_loss elu elu_ fractional_max_pool2d fractional_max_pool3d gelu gelu_ glu hardsigmoid hardsigmoid_ hardswish hardswish_ hardtanh hardtanh_ huber_loss im2col l1_loss leaky_relu leaky_relu_ linear log_sigmoid max_pool2d_with_indices max_pool3d_with_indices max_unpool2d max_unpool3d mish mish_ mse_loss multi_margin_loss multilabel_margin_loss nll_loss nll_loss2d nll_loss_nd one_hot pad pad_sequence reflection_pad1d reflection_pad2d reflection_pad3d relu6 relu6_ replication_pad1d replication_pad2d replication_pad3d scaled_dot_product_attention silu silu_ smooth_l1_loss soft_margin_loss softplus softshrink upsample_bicubic2d upsample_bilinear2d upsample_linear1d upsample_nearest1d upsample_nearest2d upsample_nearest3d upsample_trilinear3d",
 } as const;

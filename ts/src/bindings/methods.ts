@@ -170,6 +170,10 @@ export interface TensorMethods {
   bernoulli_(p: Tensor): this;
   bernoulli_(options?: { p?: Real }): this;
   bernoulli_(p: Real): this;
+  /** How often each number from zero on occurs, or the sum of its weights. */
+  bincount(options?: { weights?: Tensor | null; minlength?: Int }): Tensor;
+  bincount(weights: Tensor | null, options?: { minlength?: Int }): Tensor;
+  bincount(weights: Tensor | null, minlength: Int): Tensor;
   /** The bits that both have. */
   bitwiseAnd(other: Tensor): Tensor;
   bitwiseAnd(options: { other: Scalar }): Tensor;
@@ -295,6 +299,8 @@ export interface TensorMethods {
   copysign_(other: Tensor): this;
   copysign_(options: { other: Scalar }): this;
   copysign_(other: Scalar): this;
+  /** The correlation of each two rows. */
+  corrcoef(): Tensor;
   /** The cosine. */
   cos(): Tensor;
   /** In place: the cosine. */
@@ -309,6 +315,8 @@ export interface TensorMethods {
   countNonzero(options: { dim: readonly Int[] }): Tensor;
   countNonzero(dim: readonly Int[]): Tensor;
   countNonzero(...dim: Int[]): Tensor;
+  /** The covariance of each two rows. */
+  cov(options?: { correction?: Int; fweights?: Tensor | null; aweights?: Tensor | null }): Tensor;
   /** The cross products of vectors, along the first dimension of size three unless another one is given. */
   cross(other: Tensor, options?: { dim?: Int | null }): Tensor;
   cross(other: Tensor, dim: Int | null): Tensor;
@@ -507,6 +515,8 @@ export interface TensorMethods {
   frac(): Tensor;
   /** In place: what lies behind the decimal point. */
   frac_(): this;
+  /** A mantissa from one half to one, and the power of two to multiply it with. */
+  frexp(): [mantissa: Tensor, exponent: Tensor];
   /** One element for each index: the one at its own position but for one dimension, where the index says. */
   gather(options: { dim: Int; index: Tensor; sparseGrad?: boolean }): Tensor;
   gather(dim: Int, options: { index: Tensor; sparseGrad?: boolean }): Tensor;
@@ -559,6 +569,11 @@ export interface TensorMethods {
   heaviside(values: Tensor): Tensor;
   /** In place: 0 below zero, 1 above, and `values` at zero. */
   heaviside_(values: Tensor): this;
+  /** How many elements fall into each of so many equal parts of an interval. */
+  histc(options?: { bins?: Int; min?: Scalar; max?: Scalar }): Tensor;
+  histc(bins: Int, options?: { min?: Scalar; max?: Scalar }): Tensor;
+  histc(bins: Int, min: Scalar, options?: { max?: Scalar }): Tensor;
+  histc(bins: Int, min: Scalar, max: Scalar): Tensor;
   /** Equal pieces along columns. */
   hsplit(options: { sections: Int }): Tensor[];
   hsplit(sections: Int): Tensor[];
@@ -569,6 +584,18 @@ export interface TensorMethods {
   hypot(other: Tensor): Tensor;
   /** In place: the length of the vector `(self, other)`. */
   hypot_(other: Tensor): this;
+  /** The modified Bessel function of the first kind, of order zero. */
+  i0(): Tensor;
+  /** In place: the modified Bessel function of the first kind, of order zero. */
+  i0_(): this;
+  /** The lower incomplete gamma function, regularised. */
+  igamma(other: Tensor): Tensor;
+  /** In place: the lower incomplete gamma function. */
+  igamma_(other: Tensor): this;
+  /** The upper incomplete gamma function, regularised. */
+  igammac(other: Tensor): Tensor;
+  /** In place: the upper incomplete gamma function. */
+  igammac_(other: Tensor): this;
   /** The tensor with slices of another one added where an index vector says. */
   indexAdd(options: { dim: Int; index: Tensor; source: Tensor; alpha?: Scalar }): Tensor;
   indexAdd(dim: Int, options: { index: Tensor; source: Tensor; alpha?: Scalar }): Tensor;
@@ -657,6 +684,10 @@ export interface TensorMethods {
   lcm(other: Tensor): Tensor;
   /** In place: the least common multiple. */
   lcm_(other: Tensor): this;
+  /** The product with a power of two. */
+  ldexp(other: Tensor): Tensor;
+  /** In place: the product with a power of two. */
+  ldexp_(other: Tensor): this;
   /** Whether `self <= other`. */
   le(other: Tensor): Tensor;
   le(options: { other: Scalar }): Tensor;
@@ -842,6 +873,12 @@ export interface TensorMethods {
   multiply_(other: Tensor | Scalar): this;
   /** The product of a matrix and a vector. */
   mv(vec: Tensor): Tensor;
+  /** The logarithm of the multivariate gamma function. */
+  mvlgamma(options: { p: Int }): Tensor;
+  mvlgamma(p: Int): Tensor;
+  /** In place: the logarithm of the multivariate gamma function. */
+  mvlgamma_(options: { p: Int }): this;
+  mvlgamma_(p: Int): this;
   /** NaN and the infinities replaced by these numbers, or by 0, the largest and the smallest. */
   nanToNum(options?: { nan?: Real | null; posinf?: Real | null; neginf?: Real | null }): Tensor;
   nanToNum(nan: Real | null, options?: { posinf?: Real | null; neginf?: Real | null }): Tensor;
@@ -861,6 +898,14 @@ export interface TensorMethods {
   nanmedian(options: { dim: Int; keepdim?: boolean }): [values: Tensor, indices: Tensor];
   nanmedian(dim: Int, options?: { keepdim?: boolean }): [values: Tensor, indices: Tensor];
   nanmedian(dim: Int, keepdim: boolean): [values: Tensor, indices: Tensor];
+  /** Quantiles of what is not NaN. */
+  nanquantile(q: Tensor, options?: { dim?: Int | null; keepdim?: boolean; interpolation?: string }): Tensor;
+  nanquantile(q: Tensor, dim: Int | null, options?: { keepdim?: boolean; interpolation?: string }): Tensor;
+  nanquantile(q: Tensor, dim: Int | null, keepdim: boolean, options?: { interpolation?: string }): Tensor;
+  nanquantile(options: { q: Real; dim?: Int | null; keepdim?: boolean; interpolation?: string }): Tensor;
+  nanquantile(q: Real, options?: { dim?: Int | null; keepdim?: boolean; interpolation?: string }): Tensor;
+  nanquantile(q: Real, dim: Int | null, options?: { keepdim?: boolean; interpolation?: string }): Tensor;
+  nanquantile(q: Real, dim: Int | null, keepdim: boolean, options?: { interpolation?: string }): Tensor;
   /** The sum, with NaN as zero. */
   nansum(options?: { dim?: Int | readonly Int[] | null; keepdim?: boolean; dtype?: DTypeLike | null }): Tensor;
   nansum(dim: Int | readonly Int[] | null, options?: { keepdim?: boolean; dtype?: DTypeLike | null }): Tensor;
@@ -941,6 +986,11 @@ export interface TensorMethods {
   permute(options: { dims: readonly Int[] }): Tensor;
   permute(dims: readonly Int[]): Tensor;
   permute(...dims: Int[]): Tensor;
+  /** The n-th derivative of the digamma function. */
+  polygamma(input: Tensor): Tensor;
+  /** In place: the n-th derivative of the digamma function. */
+  polygamma_(options: { n: Int }): this;
+  polygamma_(n: Int): this;
   /** The tensor itself. */
   positive(): Tensor;
   /** `self` to the power of `exponent`. */
@@ -963,6 +1013,14 @@ export interface TensorMethods {
   put(index: Tensor, source: Tensor, accumulate: boolean): Tensor;
   put_(index: Tensor, source: Tensor, options?: { accumulate?: boolean }): this;
   put_(index: Tensor, source: Tensor, accumulate: boolean): this;
+  /** The elements below which these parts of all elements lie. */
+  quantile(q: Tensor, options?: { dim?: Int | null; keepdim?: boolean; interpolation?: string }): Tensor;
+  quantile(q: Tensor, dim: Int | null, options?: { keepdim?: boolean; interpolation?: string }): Tensor;
+  quantile(q: Tensor, dim: Int | null, keepdim: boolean, options?: { interpolation?: string }): Tensor;
+  quantile(options: { q: Real; dim?: Int | null; keepdim?: boolean; interpolation?: string }): Tensor;
+  quantile(q: Real, options?: { dim?: Int | null; keepdim?: boolean; interpolation?: string }): Tensor;
+  quantile(q: Real, dim: Int | null, options?: { keepdim?: boolean; interpolation?: string }): Tensor;
+  quantile(q: Real, dim: Int | null, keepdim: boolean, options?: { interpolation?: string }): Tensor;
   /** Radians as degrees. */
   rad2deg(): Tensor;
   /** In place: radians as degrees. */
@@ -992,6 +1050,16 @@ export interface TensorMethods {
   remainder_(other: Tensor): this;
   remainder_(options: { other: Scalar }): this;
   remainder_(other: Scalar): this;
+  /** Each part along a dimension scaled down to a norm, where its own is larger. */
+  renorm(options: { p: Scalar; dim: Int; maxnorm: Scalar }): Tensor;
+  renorm(p: Scalar, options: { dim: Int; maxnorm: Scalar }): Tensor;
+  renorm(p: Scalar, dim: Int, options: { maxnorm: Scalar }): Tensor;
+  renorm(p: Scalar, dim: Int, maxnorm: Scalar): Tensor;
+  /** In place: each part along a dimension scaled down to a norm. */
+  renorm_(options: { p: Scalar; dim: Int; maxnorm: Scalar }): this;
+  renorm_(p: Scalar, options: { dim: Int; maxnorm: Scalar }): this;
+  renorm_(p: Scalar, dim: Int, options: { maxnorm: Scalar }): this;
+  renorm_(p: Scalar, dim: Int, maxnorm: Scalar): this;
   /** The whole tensor several times along each dimension. */
   repeat(options: { repeats: readonly Int[] }): Tensor;
   repeat(repeats: readonly Int[]): Tensor;
@@ -1350,4 +1418,4 @@ export interface TensorMethods {
 }
 
 /** PyTorch's names of the methods. */
-export const METHODS = "abs abs_ absolute absolute_ acos acos_ acosh acosh_ add add_ addbmm addbmm_ addcdiv addcdiv_ addcmul addcmul_ addmm addmm_ addmv addmv_ addr addr_ adjoint all allclose amax amin aminmax angle any arccos arccos_ arccosh arccosh_ arcsin arcsin_ arcsinh arcsinh_ arctan arctan2 arctan2_ arctan_ arctanh arctanh_ argmax argmin argsort argwhere as_strided as_strided_ as_strided_scatter asin asin_ asinh asinh_ atan atan2 atan2_ atan_ atanh atanh_ baddbmm baddbmm_ bernoulli bernoulli_ bitwise_and bitwise_and_ bitwise_left_shift bitwise_left_shift_ bitwise_not bitwise_not_ bitwise_or bitwise_or_ bitwise_right_shift bitwise_right_shift_ bitwise_xor bitwise_xor_ bmm broadcast_to cauchy_ ceil ceil_ chunk clamp clamp_ clamp_max clamp_max_ clamp_min clamp_min_ clip clip_ clone conj conj_physical contiguous copy_ copysign copysign_ cos cos_ cosh cosh_ count_nonzero cross cummax cummin cumprod cumprod_ cumsum cumsum_ deg2rad deg2rad_ detach detach_ diag diag_embed diagflat diagonal diagonal_scatter diff digamma digamma_ dist div div_ divide divide_ dot dsplit eq eq_ equal erf erf_ erfc erfc_ erfinv erfinv_ exp exp2 exp2_ exp_ expand expand_as expm1 expm1_ exponential_ fill_ fill_diagonal_ fix fix_ flatten flip fliplr flipud float_power float_power_ floor floor_ floor_divide floor_divide_ fmax fmin fmod fmod_ frac frac_ gather gcd gcd_ ge ge_ geometric_ ger greater greater_ greater_equal greater_equal_ gt gt_ hardshrink heaviside heaviside_ hsplit hypot hypot_ index_add index_add_ index_copy index_copy_ index_fill index_fill_ index_put index_put_ index_reduce index_select inner is_nonzero is_same_size isclose isfinite isinf isnan isneginf isposinf isreal kron kthvalue lcm lcm_ le le_ lerp lerp_ less less_ less_equal less_equal_ lgamma lgamma_ log log10 log10_ log1p log1p_ log2 log2_ log_ log_normal_ log_softmax logaddexp logaddexp2 logcumsumexp logical_and logical_and_ logical_not logical_not_ logical_or logical_or_ logical_xor logical_xor_ logit logit_ logsumexp lt lt_ masked_fill masked_fill_ masked_scatter masked_scatter_ masked_select matmul matrix_power max maximum mean median min minimum mm mode moveaxis movedim msort mul mul_ multinomial multiply multiply_ mv nan_to_num nan_to_num_ nanmean nanmedian nansum narrow narrow_copy ne ne_ neg neg_ negative negative_ new_empty new_empty_strided new_full new_ones new_zeros nextafter nextafter_ nonzero nonzero_static normal_ not_equal not_equal_ outer permute positive pow pow_ prelu prod put put_ rad2deg rad2deg_ random_ ravel reciprocal reciprocal_ relu relu_ remainder remainder_ repeat repeat_interleave reshape reshape_as resolve_conj resolve_neg roll rot90 round round_ rsqrt rsqrt_ scatter scatter_ scatter_add scatter_add_ scatter_reduce scatter_reduce_ select select_scatter sgn sgn_ sigmoid sigmoid_ sign sign_ signbit sin sin_ sinc sinc_ sinh sinh_ slice_scatter softmax sort split_with_sizes sqrt sqrt_ square square_ squeeze squeeze_ std sub sub_ subtract subtract_ sum sum_to_size swapaxes swapaxes_ swapdims swapdims_ t t_ take take_along_dim tan tan_ tanh tanh_ tensor_split tile topk trace transpose transpose_ tril tril_ triu triu_ true_divide true_divide_ trunc trunc_ type_as unbind unfold uniform_ unsafe_chunk unsafe_split unsafe_split_with_sizes unsqueeze unsqueeze_ var vdot view view_as vsplit where xlogy xlogy_ zero_";
+export const METHODS = "abs abs_ absolute absolute_ acos acos_ acosh acosh_ add add_ addbmm addbmm_ addcdiv addcdiv_ addcmul addcmul_ addmm addmm_ addmv addmv_ addr addr_ adjoint all allclose amax amin aminmax angle any arccos arccos_ arccosh arccosh_ arcsin arcsin_ arcsinh arcsinh_ arctan arctan2 arctan2_ arctan_ arctanh arctanh_ argmax argmin argsort argwhere as_strided as_strided_ as_strided_scatter asin asin_ asinh asinh_ atan atan2 atan2_ atan_ atanh atanh_ baddbmm baddbmm_ bernoulli bernoulli_ bincount bitwise_and bitwise_and_ bitwise_left_shift bitwise_left_shift_ bitwise_not bitwise_not_ bitwise_or bitwise_or_ bitwise_right_shift bitwise_right_shift_ bitwise_xor bitwise_xor_ bmm broadcast_to cauchy_ ceil ceil_ chunk clamp clamp_ clamp_max clamp_max_ clamp_min clamp_min_ clip clip_ clone conj conj_physical contiguous copy_ copysign copysign_ corrcoef cos cos_ cosh cosh_ count_nonzero cov cross cummax cummin cumprod cumprod_ cumsum cumsum_ deg2rad deg2rad_ detach detach_ diag diag_embed diagflat diagonal diagonal_scatter diff digamma digamma_ dist div div_ divide divide_ dot dsplit eq eq_ equal erf erf_ erfc erfc_ erfinv erfinv_ exp exp2 exp2_ exp_ expand expand_as expm1 expm1_ exponential_ fill_ fill_diagonal_ fix fix_ flatten flip fliplr flipud float_power float_power_ floor floor_ floor_divide floor_divide_ fmax fmin fmod fmod_ frac frac_ frexp gather gcd gcd_ ge ge_ geometric_ ger greater greater_ greater_equal greater_equal_ gt gt_ hardshrink heaviside heaviside_ histc hsplit hypot hypot_ i0 i0_ igamma igamma_ igammac igammac_ index_add index_add_ index_copy index_copy_ index_fill index_fill_ index_put index_put_ index_reduce index_select inner is_nonzero is_same_size isclose isfinite isinf isnan isneginf isposinf isreal kron kthvalue lcm lcm_ ldexp ldexp_ le le_ lerp lerp_ less less_ less_equal less_equal_ lgamma lgamma_ log log10 log10_ log1p log1p_ log2 log2_ log_ log_normal_ log_softmax logaddexp logaddexp2 logcumsumexp logical_and logical_and_ logical_not logical_not_ logical_or logical_or_ logical_xor logical_xor_ logit logit_ logsumexp lt lt_ masked_fill masked_fill_ masked_scatter masked_scatter_ masked_select matmul matrix_power max maximum mean median min minimum mm mode moveaxis movedim msort mul mul_ multinomial multiply multiply_ mv mvlgamma mvlgamma_ nan_to_num nan_to_num_ nanmean nanmedian nanquantile nansum narrow narrow_copy ne ne_ neg neg_ negative negative_ new_empty new_empty_strided new_full new_ones new_zeros nextafter nextafter_ nonzero nonzero_static normal_ not_equal not_equal_ outer permute polygamma polygamma_ positive pow pow_ prelu prod put put_ quantile rad2deg rad2deg_ random_ ravel reciprocal reciprocal_ relu relu_ remainder remainder_ renorm renorm_ repeat repeat_interleave reshape reshape_as resolve_conj resolve_neg roll rot90 round round_ rsqrt rsqrt_ scatter scatter_ scatter_add scatter_add_ scatter_reduce scatter_reduce_ select select_scatter sgn sgn_ sigmoid sigmoid_ sign sign_ signbit sin sin_ sinc sinc_ sinh sinh_ slice_scatter softmax sort split_with_sizes sqrt sqrt_ square square_ squeeze squeeze_ std sub sub_ subtract subtract_ sum sum_to_size swapaxes swapaxes_ swapdims swapdims_ t t_ take take_along_dim tan tan_ tanh tanh_ tensor_split tile topk trace transpose transpose_ tril tril_ triu triu_ true_divide true_divide_ trunc trunc_ type_as unbind unfold uniform_ unsafe_chunk unsafe_split unsafe_split_with_sizes unsqueeze unsqueeze_ var vdot view view_as vsplit where xlogy xlogy_ zero_";
