@@ -88,7 +88,7 @@ describe("typical calls", () => {
     expect(x.unflatten(0, [2, 3]).shape).toEqual([2, 3]);
     expect(x.float().norm().item()).toBeCloseTo(Math.sqrt(4 + 16 + 36 + 64 + 100 + 144), 4);
     expect(x.view(2, 3).float().norm(1, { dim: 1 }).toArray()).toEqual([12, 30]);
-    expect([x.equal(x.clone()), x.allclose(x), x.equal(torch.zeros(6))]).toEqual([true, true, false]);
+    expect([x.equal(x.clone()), x.allclose(x), x.equal(torch.zerosLike(x))]).toEqual([true, true, false]);
     expect(x.get(slice(1, 3)).numel()).toBe(2);
   });
 
