@@ -289,6 +289,12 @@ export interface TorchFunctions {
   /** The channels of the groups in turn. */
   channelShuffle(input: Tensor, options: { groups: Int; out?: Tensor }): Tensor;
   channelShuffle(input: Tensor, groups: Int, options?: { out?: Tensor }): Tensor;
+  /** The inverse of the product of a triangle with its transpose. */
+  choleskyInverse(input: Tensor, options?: { upper?: boolean; out?: Tensor }): Tensor;
+  choleskyInverse(input: Tensor, upper: boolean, options?: { out?: Tensor }): Tensor;
+  /** The solution of linear equations whose matrix is the product of a triangle with its transpose. */
+  choleskySolve(input: Tensor, input2: Tensor, options?: { upper?: boolean; out?: Tensor }): Tensor;
+  choleskySolve(input: Tensor, input2: Tensor, upper: boolean, options?: { out?: Tensor }): Tensor;
   /** At most this many pieces of equal size; the last one may be smaller. */
   chunk(input: Tensor, options: { chunks: Int; dim?: Int }): Tensor[];
   chunk(input: Tensor, chunks: Int, options?: { dim?: Int }): Tensor[];
@@ -498,6 +504,8 @@ export interface TorchFunctions {
   deg2rad(input: Tensor, options?: { out?: Tensor }): Tensor;
   /** In place: degrees as radians. */
   deg2rad_(input: Tensor): Tensor;
+  /** The determinant. */
+  det(input: Tensor): Tensor;
   /** A view of everything, without gradients. */
   detach(input: Tensor): Tensor;
   /** The tensor itself, from here on without gradients. */
@@ -893,6 +901,8 @@ export interface TorchFunctions {
   instanceNorm(input: Tensor, weight: Tensor | null, bias: Tensor | null, runningMean: Tensor | null, runningVar: Tensor | null, useInputStats: boolean, momentum: Real, options: { eps: Real; cudnnEnabled: boolean }): Tensor;
   instanceNorm(input: Tensor, weight: Tensor | null, bias: Tensor | null, runningMean: Tensor | null, runningVar: Tensor | null, useInputStats: boolean, momentum: Real, eps: Real, options: { cudnnEnabled: boolean }): Tensor;
   instanceNorm(input: Tensor, weight: Tensor | null, bias: Tensor | null, runningMean: Tensor | null, runningVar: Tensor | null, useInputStats: boolean, momentum: Real, eps: Real, cudnnEnabled: boolean): Tensor;
+  /** The inverse. */
+  inverse(input: Tensor, options?: { out?: Tensor }): Tensor;
   /** Whether the only element is not zero. */
   isNonzero(input: Tensor): boolean;
   /** Whether the sizes are the same. */
@@ -1015,6 +1025,8 @@ export interface TorchFunctions {
   /** The logarithms of the sums of the exponentials so far. */
   logcumsumexp(input: Tensor, options: { dim: Int; out?: Tensor }): Tensor;
   logcumsumexp(input: Tensor, dim: Int, options?: { out?: Tensor }): Tensor;
+  /** The logarithm of the determinant. */
+  logdet(input: Tensor): Tensor;
   /** Whether both are not zero. */
   logicalAnd(input: Tensor, other: Tensor, options?: { out?: Tensor }): Tensor;
   /** Whether the element is zero. */
@@ -1080,6 +1092,10 @@ export interface TorchFunctions {
   lt(input: Tensor, other: Tensor, options?: { out?: Tensor }): Tensor;
   lt(input: Tensor, options: { other: Scalar; out?: Tensor }): Tensor;
   lt(input: Tensor, other: Scalar, options?: { out?: Tensor }): Tensor;
+  /** The permutation and the two triangles of a factorisation. */
+  luUnpack(LUData: Tensor, LUPivots: Tensor, options?: { unpackData?: boolean; unpackPivots?: boolean; out?: [Tensor, Tensor, Tensor] }): [P: Tensor, L: Tensor, U: Tensor];
+  luUnpack(LUData: Tensor, LUPivots: Tensor, unpackData: boolean, options?: { unpackPivots?: boolean; out?: [Tensor, Tensor, Tensor] }): [P: Tensor, L: Tensor, U: Tensor];
+  luUnpack(LUData: Tensor, LUPivots: Tensor, unpackData: boolean, unpackPivots: boolean, options?: { out?: [Tensor, Tensor, Tensor] }): [P: Tensor, L: Tensor, U: Tensor];
   /** `max(0, -target * (input1 - input2) + margin)`. */
   marginRankingLoss(input1: Tensor, input2: Tensor, target: Tensor, options?: { margin?: Real; reduction?: Int }): Tensor;
   marginRankingLoss(input1: Tensor, input2: Tensor, target: Tensor, margin: Real, options?: { reduction?: Int }): Tensor;
@@ -1094,6 +1110,8 @@ export interface TorchFunctions {
   maskedSelect(input: Tensor, mask: Tensor, options?: { out?: Tensor }): Tensor;
   /** The product of tensors of any rank: vectors, matrices, or batches of matrices, which broadcast. */
   matmul(input: Tensor, other: Tensor, options?: { out?: Tensor }): Tensor;
+  /** The exponential of a matrix. */
+  matrixExp(input: Tensor): Tensor;
   /** A square matrix to an integer power. */
   matrixPower(input: Tensor, options: { n: Int; out?: Tensor }): Tensor;
   matrixPower(input: Tensor, n: Int, options?: { out?: Tensor }): Tensor;
@@ -1603,6 +1621,8 @@ export interface TorchFunctions {
   sliceScatter(input: Tensor, src: Tensor, dim: Int, start: Int | null, options?: { end?: Int | null; step?: Int; out?: Tensor }): Tensor;
   sliceScatter(input: Tensor, src: Tensor, dim: Int, start: Int | null, end: Int | null, options?: { step?: Int; out?: Tensor }): Tensor;
   sliceScatter(input: Tensor, src: Tensor, dim: Int, start: Int | null, end: Int | null, step: Int, options?: { out?: Tensor }): Tensor;
+  /** The sign of the determinant and the logarithm of its magnitude. */
+  slogdet(input: Tensor, options?: { out?: [Tensor, Tensor] }): [sign: Tensor, logabsdet: Tensor];
   /** Exponentials along one dimension, divided by their sum. */
   softmax(input: Tensor, options: { dim: Int; dtype?: DTypeLike | null; out?: Tensor }): Tensor;
   softmax(input: Tensor, dim: Int, options?: { dtype?: DTypeLike | null; out?: Tensor }): Tensor;
@@ -1751,6 +1771,11 @@ export interface TorchFunctions {
   /** The area under a line through points at equal distances. */
   trapz(y: Tensor, options?: { dx?: Real; dim?: Int }): Tensor;
   trapz(y: Tensor, x: Tensor, options?: { dim?: Int }): Tensor;
+  /** The solution of linear equations whose matrix is a triangle, and a copy of the triangle. */
+  triangularSolve(input: Tensor, A: Tensor, options?: { upper?: boolean; transpose?: boolean; unitriangular?: boolean; out?: [Tensor, Tensor] }): [solution: Tensor, clonedCoefficient: Tensor];
+  triangularSolve(input: Tensor, A: Tensor, upper: boolean, options?: { transpose?: boolean; unitriangular?: boolean; out?: [Tensor, Tensor] }): [solution: Tensor, clonedCoefficient: Tensor];
+  triangularSolve(input: Tensor, A: Tensor, upper: boolean, transpose: boolean, options?: { unitriangular?: boolean; out?: [Tensor, Tensor] }): [solution: Tensor, clonedCoefficient: Tensor];
+  triangularSolve(input: Tensor, A: Tensor, upper: boolean, transpose: boolean, unitriangular: boolean, options?: { out?: [Tensor, Tensor] }): [solution: Tensor, clonedCoefficient: Tensor];
   /** Each matrix with zeros above a diagonal. */
   tril(input: Tensor, options?: { diagonal?: Int; out?: Tensor }): Tensor;
   tril(input: Tensor, diagonal: Int, options?: { out?: Tensor }): Tensor;
@@ -1981,18 +2006,47 @@ export interface SpecialFunctions {
 
 /** The operators that are functions of `torch.linalg`. */
 export interface LinalgFunctions {
+  /** The triangle whose product with its transpose the matrix is. */
+  cholesky(input: Tensor, options?: { upper?: boolean; out?: Tensor }): Tensor;
+  /** The triangle whose product with its transpose the matrix is, and where that fails. */
+  choleskyEx(input: Tensor, options?: { upper?: boolean; checkErrors?: boolean; out?: [Tensor, Tensor] }): [L: Tensor, info: Tensor];
   /** The cross products of vectors of three elements, along one dimension. */
   cross(input: Tensor, other: Tensor, options?: { dim?: Int; out?: Tensor }): Tensor;
+  /** The determinant. */
+  det(A: Tensor, options?: { out?: Tensor }): Tensor;
   /** The diagonals of matrices. */
   diagonal(A: Tensor, options?: { offset?: Int; dim1?: Int; dim2?: Int }): Tensor;
+  /** The inverse. */
+  inv(A: Tensor, options?: { out?: Tensor }): Tensor;
+  /** The inverse, and the first zero on the diagonal of the factorisation. */
+  invEx(A: Tensor, options?: { checkErrors?: boolean; out?: [Tensor, Tensor] }): [inverse: Tensor, info: Tensor];
+  /** A permutation, a lower and an upper triangle whose product the matrix is. */
+  lu(A: Tensor, options?: { pivot?: boolean; out?: [Tensor, Tensor, Tensor] }): [P: Tensor, L: Tensor, U: Tensor];
+  /** A lower times an upper triangle, which share a matrix, and the rows that changed places. */
+  luFactor(A: Tensor, options?: { pivot?: boolean; out?: [Tensor, Tensor] }): [LU: Tensor, pivots: Tensor];
+  /** A lower times an upper triangle, which share a matrix, the rows that changed places, and the first zero on the diagonal. */
+  luFactorEx(A: Tensor, options?: { pivot?: boolean; checkErrors?: boolean; out?: [Tensor, Tensor, Tensor] }): [LU: Tensor, pivots: Tensor, info: Tensor];
   /** The same as `matmul`. */
   matmul(input: Tensor, other: Tensor, options?: { out?: Tensor }): Tensor;
+  /** The exponential of a matrix. */
+  matrixExp(input: Tensor, options?: { out?: Tensor }): Tensor;
   /** A square matrix to an integer power. */
   matrixPower(input: Tensor, options: { n: Int; out?: Tensor }): Tensor;
   matrixPower(input: Tensor, n: Int, options?: { out?: Tensor }): Tensor;
   /** The product of several matrices, in the cheapest order; the first and last may be vectors. */
   multiDot(options: { tensors: readonly Tensor[]; out?: Tensor }): Tensor;
   multiDot(tensors: readonly Tensor[], options?: { out?: Tensor }): Tensor;
+  /** A matrix with orthogonal columns times an upper triangle. */
+  qr(A: Tensor, options?: { mode?: string; out?: [Tensor, Tensor] }): [Q: Tensor, R: Tensor];
+  qr(A: Tensor, mode: string, options?: { out?: [Tensor, Tensor] }): [Q: Tensor, R: Tensor];
+  /** The sign of the determinant and the logarithm of its magnitude. */
+  slogdet(A: Tensor, options?: { out?: [Tensor, Tensor] }): [sign: Tensor, logabsdet: Tensor];
+  /** The solution of linear equations. */
+  solve(A: Tensor, B: Tensor, options?: { left?: boolean; out?: Tensor }): Tensor;
+  /** The solution of linear equations, and the first zero on the diagonal of the factorisation. */
+  solveEx(A: Tensor, B: Tensor, options?: { left?: boolean; checkErrors?: boolean; out?: [Tensor, Tensor] }): [result: Tensor, info: Tensor];
+  /** The solution of linear equations whose matrix is a triangle. */
+  solveTriangular(input: Tensor, B: Tensor, options: { upper: boolean; left?: boolean; unitriangular?: boolean; out?: Tensor }): Tensor;
   /** The powers of each element from zero on. */
   vander(x: Tensor, options?: { N?: Int | null }): Tensor;
   /** The inner products along one dimension, x conjugated. */
@@ -2302,9 +2356,9 @@ export interface NnFunctions {
 
 /** PyTorch's names of the functions, by namespace. */
 export const FUNCTIONS = {
-  torch: "abs abs_ absolute acos acos_ acosh acosh_ adaptive_avg_pool1d adaptive_max_pool1d add addbmm addcdiv addcmul addmm addmv addmv_ addr adjoint affine_grid_generator alias_copy all allclose alpha_dropout alpha_dropout_ amax amin aminmax angle any arange arccos arccos_ arccosh arccosh_ arcsin arcsin_ arcsinh arcsinh_ arctan arctan2 arctan_ arctanh arctanh_ argmax argmin argsort argwhere as_strided as_strided_ as_strided_copy as_strided_scatter asin asin_ asinh asinh_ atan atan2 atan_ atanh atanh_ avg_pool1d baddbmm bartlett_window batch_norm bernoulli bilinear binary_cross_entropy_with_logits bincount bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor blackman_window bmm broadcast_to bucketize cat ceil ceil_ celu celu_ channel_shuffle chunk clamp clamp_ clamp_max clamp_max_ clamp_min clamp_min_ clip clip_ clone column_stack combinations complex concat concatenate conj conj_physical constant_pad_nd conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d convolution copysign corrcoef cos cos_ cosh cosh_ cosine_embedding_loss cosine_similarity count_nonzero cov cross ctc_loss cummax cummin cumprod cumsum cumulative_trapezoid deg2rad deg2rad_ detach detach_ detach_copy diag diag_embed diagflat diagonal diagonal_copy diagonal_scatter diff digamma dist div divide dot dropout dropout_ dsplit dstack embedding embedding_bag embedding_renorm_ empty empty_like empty_permuted empty_strided eq equal erf erf_ erfc erfc_ erfinv exp exp2 exp2_ exp_ expand_copy expm1 expm1_ eye feature_alpha_dropout feature_alpha_dropout_ feature_dropout feature_dropout_ fill fill_ fix fix_ flatten flip fliplr flipud float_power floor floor_ floor_divide fmax fmin fmod frac frac_ frexp full full_like gather gcd gcd_ ge ger greater greater_equal grid_sampler grid_sampler_2d grid_sampler_3d group_norm gru gru_cell gt hamming_window hann_window hardshrink heaviside hinge_embedding_loss histc hsplit hstack hypot i0 i0_ igamma igammac imag index_add index_copy index_fill index_put index_put_ index_reduce index_select inner instance_norm is_nonzero is_same_size isclose isfinite isin isinf isnan isneginf isposinf isreal kaiser_window kl_div kron kthvalue layer_norm lcm lcm_ ldexp ldexp_ le lerp less less_equal lgamma linspace log log10 log10_ log1p log1p_ log2 log2_ log_ log_softmax logaddexp logaddexp2 logcumsumexp logical_and logical_not logical_or logical_xor logit logit_ logspace logsumexp lstm lstm_cell lt margin_ranking_loss masked_fill masked_scatter masked_select matmul matrix_power max max_pool1d max_pool1d_with_indices max_pool2d max_pool3d maximum mean median min minimum mm mode moveaxis movedim msort mul multinomial multiply mv mvlgamma nan_to_num nan_to_num_ nanmean nanmedian nanquantile nansum narrow narrow_copy native_batch_norm native_channel_shuffle native_dropout native_group_norm native_layer_norm ne neg neg_ negative negative_ nextafter nonzero nonzero_static normal not_equal ones ones_like outer pairwise_distance pdist permute permute_copy pixel_shuffle pixel_unshuffle poisson poisson_nll_loss polar polygamma positive pow prelu prod put quantile rad2deg rad2deg_ rand rand_like randint randint_like randn randn_like randperm ravel real reciprocal reciprocal_ relu relu_ remainder renorm repeat_interleave reshape resolve_conj resolve_neg rms_norm rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell roll rot90 round round_ row_stack rrelu rrelu_ rsqrt rsqrt_ rsub scalar_tensor scatter scatter_add scatter_reduce searchsorted select select_copy select_scatter selu selu_ sgn sigmoid sigmoid_ sign signbit sin sin_ sinc sinc_ sinh sinh_ slice_copy slice_scatter softmax sort split_copy split_with_sizes split_with_sizes_copy sqrt sqrt_ square square_ squeeze squeeze_copy stack std std_mean sub subtract sum swapaxes swapdims sym_constrain_range sym_constrain_range_for_size t t_copy take take_along_dim tan tan_ tanh tanh_ tensor_split threshold threshold_ tile topk trace transpose transpose_copy trapezoid trapz tril tril_indices triplet_margin_loss triu triu_indices true_divide trunc trunc_ unbind unbind_copy unflatten unfold_copy unsafe_chunk unsafe_split unsafe_split_with_sizes unsqueeze unsqueeze_copy vander var var_mean vdot view_as_complex view_as_real view_copy vsplit vstack where xlogy xlogy_ zero_ zeros zeros_like",
+  torch: "abs abs_ absolute acos acos_ acosh acosh_ adaptive_avg_pool1d adaptive_max_pool1d add addbmm addcdiv addcmul addmm addmv addmv_ addr adjoint affine_grid_generator alias_copy all allclose alpha_dropout alpha_dropout_ amax amin aminmax angle any arange arccos arccos_ arccosh arccosh_ arcsin arcsin_ arcsinh arcsinh_ arctan arctan2 arctan_ arctanh arctanh_ argmax argmin argsort argwhere as_strided as_strided_ as_strided_copy as_strided_scatter asin asin_ asinh asinh_ atan atan2 atan_ atanh atanh_ avg_pool1d baddbmm bartlett_window batch_norm bernoulli bilinear binary_cross_entropy_with_logits bincount bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor blackman_window bmm broadcast_to bucketize cat ceil ceil_ celu celu_ channel_shuffle cholesky_inverse cholesky_solve chunk clamp clamp_ clamp_max clamp_max_ clamp_min clamp_min_ clip clip_ clone column_stack combinations complex concat concatenate conj conj_physical constant_pad_nd conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d convolution copysign corrcoef cos cos_ cosh cosh_ cosine_embedding_loss cosine_similarity count_nonzero cov cross ctc_loss cummax cummin cumprod cumsum cumulative_trapezoid deg2rad deg2rad_ det detach detach_ detach_copy diag diag_embed diagflat diagonal diagonal_copy diagonal_scatter diff digamma dist div divide dot dropout dropout_ dsplit dstack embedding embedding_bag embedding_renorm_ empty empty_like empty_permuted empty_strided eq equal erf erf_ erfc erfc_ erfinv exp exp2 exp2_ exp_ expand_copy expm1 expm1_ eye feature_alpha_dropout feature_alpha_dropout_ feature_dropout feature_dropout_ fill fill_ fix fix_ flatten flip fliplr flipud float_power floor floor_ floor_divide fmax fmin fmod frac frac_ frexp full full_like gather gcd gcd_ ge ger greater greater_equal grid_sampler grid_sampler_2d grid_sampler_3d group_norm gru gru_cell gt hamming_window hann_window hardshrink heaviside hinge_embedding_loss histc hsplit hstack hypot i0 i0_ igamma igammac imag index_add index_copy index_fill index_put index_put_ index_reduce index_select inner instance_norm inverse is_nonzero is_same_size isclose isfinite isin isinf isnan isneginf isposinf isreal kaiser_window kl_div kron kthvalue layer_norm lcm lcm_ ldexp ldexp_ le lerp less less_equal lgamma linspace log log10 log10_ log1p log1p_ log2 log2_ log_ log_softmax logaddexp logaddexp2 logcumsumexp logdet logical_and logical_not logical_or logical_xor logit logit_ logspace logsumexp lstm lstm_cell lt lu_unpack margin_ranking_loss masked_fill masked_scatter masked_select matmul matrix_exp matrix_power max max_pool1d max_pool1d_with_indices max_pool2d max_pool3d maximum mean median min minimum mm mode moveaxis movedim msort mul multinomial multiply mv mvlgamma nan_to_num nan_to_num_ nanmean nanmedian nanquantile nansum narrow narrow_copy native_batch_norm native_channel_shuffle native_dropout native_group_norm native_layer_norm ne neg neg_ negative negative_ nextafter nonzero nonzero_static normal not_equal ones ones_like outer pairwise_distance pdist permute permute_copy pixel_shuffle pixel_unshuffle poisson poisson_nll_loss polar polygamma positive pow prelu prod put quantile rad2deg rad2deg_ rand rand_like randint randint_like randn randn_like randperm ravel real reciprocal reciprocal_ relu relu_ remainder renorm repeat_interleave reshape resolve_conj resolve_neg rms_norm rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell roll rot90 round round_ row_stack rrelu rrelu_ rsqrt rsqrt_ rsub scalar_tensor scatter scatter_add scatter_reduce searchsorted select select_copy select_scatter selu selu_ sgn sigmoid sigmoid_ sign signbit sin sin_ sinc sinc_ sinh sinh_ slice_copy slice_scatter slogdet softmax sort split_copy split_with_sizes split_with_sizes_copy sqrt sqrt_ square square_ squeeze squeeze_copy stack std std_mean sub subtract sum swapaxes swapdims sym_constrain_range sym_constrain_range_for_size t t_copy take take_along_dim tan tan_ tanh tanh_ tensor_split threshold threshold_ tile topk trace transpose transpose_copy trapezoid trapz triangular_solve tril tril_indices triplet_margin_loss triu triu_indices true_divide trunc trunc_ unbind unbind_copy unflatten unfold_copy unsafe_chunk unsafe_split unsafe_split_with_sizes unsqueeze unsqueeze_copy vander var var_mean vdot view_as_complex view_as_real view_copy vsplit vstack where xlogy xlogy_ zero_ zeros zeros_like",
   special: "digamma entr erf erfc erfcx erfinv exp2 expit expm1 gammainc gammaincc gammaln i0 i0e i1 i1e log1p log_ndtr log_softmax logit logsumexp multigammaln ndtr ndtri polygamma psi round sinc softmax xlog1py xlogy zeta",
-  linalg: "cross diagonal matmul matrix_power multi_dot vander vecdot vector_norm",
+  linalg: "cholesky cholesky_ex cross det diagonal inv inv_ex lu lu_factor lu_factor_ex matmul matrix_exp matrix_power multi_dot qr slogdet solve solve_ex solve_triangular vander vecdot vector_norm",
   fft: "",
   nn: "adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool2d adaptive_max_pool3d avg_pool2d avg_pool3d binary_cross_entropy col2im cross_entropy_loss elu elu_ fractional_max_pool2d fractional_max_pool3d gelu gelu_ glu hardsigmoid hardsigmoid_ hardswish hardswish_ hardtanh hardtanh_ huber_loss im2col l1_loss leaky_relu leaky_relu_ linear log_sigmoid max_pool2d_with_indices max_pool3d_with_indices max_unpool2d max_unpool3d mish mish_ mse_loss multi_margin_loss multilabel_margin_loss nll_loss nll_loss2d nll_loss_nd one_hot pad pad_sequence reflection_pad1d reflection_pad2d reflection_pad3d relu6 relu6_ replication_pad1d replication_pad2d replication_pad3d scaled_dot_product_attention silu silu_ smooth_l1_loss soft_margin_loss softplus softshrink upsample_bicubic2d upsample_bilinear2d upsample_linear1d upsample_nearest1d upsample_nearest2d upsample_nearest3d upsample_trilinear3d",
 } as const;

@@ -232,6 +232,12 @@ export interface TensorMethods {
   ceil(): Tensor;
   /** In place: rounded up. */
   ceil_(): this;
+  /** The inverse of the product of a triangle with its transpose. */
+  choleskyInverse(options?: { upper?: boolean }): Tensor;
+  choleskyInverse(upper: boolean): Tensor;
+  /** The solution of linear equations whose matrix is the product of a triangle with its transpose. */
+  choleskySolve(input2: Tensor, options?: { upper?: boolean }): Tensor;
+  choleskySolve(input2: Tensor, upper: boolean): Tensor;
   /** At most this many pieces of equal size; the last one may be smaller. */
   chunk(options: { chunks: Int; dim?: Int }): Tensor[];
   chunk(chunks: Int, options?: { dim?: Int }): Tensor[];
@@ -342,6 +348,8 @@ export interface TensorMethods {
   deg2rad(): Tensor;
   /** In place: degrees as radians. */
   deg2rad_(): this;
+  /** The determinant. */
+  det(): Tensor;
   /** A view of everything, without gradients. */
   detach(): Tensor;
   /** The tensor itself, from here on without gradients. */
@@ -652,6 +660,8 @@ export interface TensorMethods {
   indexSelect(dim: Int, index: Tensor): Tensor;
   /** The inner products over the last dimensions. */
   inner(other: Tensor): Tensor;
+  /** The inverse. */
+  inverse(): Tensor;
   /** Whether the only element is not zero. */
   isNonzero(): boolean;
   /** Whether the sizes are the same. */
@@ -755,6 +765,8 @@ export interface TensorMethods {
   /** The logarithms of the sums of the exponentials so far. */
   logcumsumexp(options: { dim: Int }): Tensor;
   logcumsumexp(dim: Int): Tensor;
+  /** The logarithm of the determinant. */
+  logdet(): Tensor;
   /** Whether both are not zero. */
   logicalAnd(other: Tensor): Tensor;
   /** In place: whether both are not zero. */
@@ -804,6 +816,8 @@ export interface TensorMethods {
   maskedSelect(mask: Tensor): Tensor;
   /** The product of tensors of any rank: vectors, matrices, or batches of matrices, which broadcast. */
   matmul(other: Tensor): Tensor;
+  /** The exponential of a matrix. */
+  matrixExp(): Tensor;
   /** A square matrix to an integer power. */
   matrixPower(options: { n: Int }): Tensor;
   matrixPower(n: Int): Tensor;
@@ -1191,6 +1205,8 @@ export interface TensorMethods {
   sliceScatter(src: Tensor, dim: Int, start: Int | null, options?: { end?: Int | null; step?: Int }): Tensor;
   sliceScatter(src: Tensor, dim: Int, start: Int | null, end: Int | null, options?: { step?: Int }): Tensor;
   sliceScatter(src: Tensor, dim: Int, start: Int | null, end: Int | null, step: Int): Tensor;
+  /** The sign of the determinant and the logarithm of its magnitude. */
+  slogdet(): [sign: Tensor, logabsdet: Tensor];
   /** Exponentials along one dimension, divided by their sum. */
   softmax(options: { dim: Int; dtype?: DTypeLike | null }): Tensor;
   softmax(dim: Int, options?: { dtype?: DTypeLike | null }): Tensor;
@@ -1320,6 +1336,11 @@ export interface TensorMethods {
   transpose_(options: { dim0: Int; dim1: Int }): this;
   transpose_(dim0: Int, options: { dim1: Int }): this;
   transpose_(dim0: Int, dim1: Int): this;
+  /** The solution of linear equations whose matrix is a triangle, and a copy of the triangle. */
+  triangularSolve(A: Tensor, options?: { upper?: boolean; transpose?: boolean; unitriangular?: boolean }): [solution: Tensor, clonedCoefficient: Tensor];
+  triangularSolve(A: Tensor, upper: boolean, options?: { transpose?: boolean; unitriangular?: boolean }): [solution: Tensor, clonedCoefficient: Tensor];
+  triangularSolve(A: Tensor, upper: boolean, transpose: boolean, options?: { unitriangular?: boolean }): [solution: Tensor, clonedCoefficient: Tensor];
+  triangularSolve(A: Tensor, upper: boolean, transpose: boolean, unitriangular: boolean): [solution: Tensor, clonedCoefficient: Tensor];
   /** Each matrix with zeros above a diagonal. */
   tril(options?: { diagonal?: Int }): Tensor;
   tril(diagonal: Int): Tensor;
@@ -1418,4 +1439,4 @@ export interface TensorMethods {
 }
 
 /** PyTorch's names of the methods. */
-export const METHODS = "abs abs_ absolute absolute_ acos acos_ acosh acosh_ add add_ addbmm addbmm_ addcdiv addcdiv_ addcmul addcmul_ addmm addmm_ addmv addmv_ addr addr_ adjoint all allclose amax amin aminmax angle any arccos arccos_ arccosh arccosh_ arcsin arcsin_ arcsinh arcsinh_ arctan arctan2 arctan2_ arctan_ arctanh arctanh_ argmax argmin argsort argwhere as_strided as_strided_ as_strided_scatter asin asin_ asinh asinh_ atan atan2 atan2_ atan_ atanh atanh_ baddbmm baddbmm_ bernoulli bernoulli_ bincount bitwise_and bitwise_and_ bitwise_left_shift bitwise_left_shift_ bitwise_not bitwise_not_ bitwise_or bitwise_or_ bitwise_right_shift bitwise_right_shift_ bitwise_xor bitwise_xor_ bmm broadcast_to cauchy_ ceil ceil_ chunk clamp clamp_ clamp_max clamp_max_ clamp_min clamp_min_ clip clip_ clone conj conj_physical contiguous copy_ copysign copysign_ corrcoef cos cos_ cosh cosh_ count_nonzero cov cross cummax cummin cumprod cumprod_ cumsum cumsum_ deg2rad deg2rad_ detach detach_ diag diag_embed diagflat diagonal diagonal_scatter diff digamma digamma_ dist div div_ divide divide_ dot dsplit eq eq_ equal erf erf_ erfc erfc_ erfinv erfinv_ exp exp2 exp2_ exp_ expand expand_as expm1 expm1_ exponential_ fill_ fill_diagonal_ fix fix_ flatten flip fliplr flipud float_power float_power_ floor floor_ floor_divide floor_divide_ fmax fmin fmod fmod_ frac frac_ frexp gather gcd gcd_ ge ge_ geometric_ ger greater greater_ greater_equal greater_equal_ gt gt_ hardshrink heaviside heaviside_ histc hsplit hypot hypot_ i0 i0_ igamma igamma_ igammac igammac_ index_add index_add_ index_copy index_copy_ index_fill index_fill_ index_put index_put_ index_reduce index_select inner is_nonzero is_same_size isclose isfinite isinf isnan isneginf isposinf isreal kron kthvalue lcm lcm_ ldexp ldexp_ le le_ lerp lerp_ less less_ less_equal less_equal_ lgamma lgamma_ log log10 log10_ log1p log1p_ log2 log2_ log_ log_normal_ log_softmax logaddexp logaddexp2 logcumsumexp logical_and logical_and_ logical_not logical_not_ logical_or logical_or_ logical_xor logical_xor_ logit logit_ logsumexp lt lt_ masked_fill masked_fill_ masked_scatter masked_scatter_ masked_select matmul matrix_power max maximum mean median min minimum mm mode moveaxis movedim msort mul mul_ multinomial multiply multiply_ mv mvlgamma mvlgamma_ nan_to_num nan_to_num_ nanmean nanmedian nanquantile nansum narrow narrow_copy ne ne_ neg neg_ negative negative_ new_empty new_empty_strided new_full new_ones new_zeros nextafter nextafter_ nonzero nonzero_static normal_ not_equal not_equal_ outer permute polygamma polygamma_ positive pow pow_ prelu prod put put_ quantile rad2deg rad2deg_ random_ ravel reciprocal reciprocal_ relu relu_ remainder remainder_ renorm renorm_ repeat repeat_interleave reshape reshape_as resolve_conj resolve_neg roll rot90 round round_ rsqrt rsqrt_ scatter scatter_ scatter_add scatter_add_ scatter_reduce scatter_reduce_ select select_scatter sgn sgn_ sigmoid sigmoid_ sign sign_ signbit sin sin_ sinc sinc_ sinh sinh_ slice_scatter softmax sort split_with_sizes sqrt sqrt_ square square_ squeeze squeeze_ std sub sub_ subtract subtract_ sum sum_to_size swapaxes swapaxes_ swapdims swapdims_ t t_ take take_along_dim tan tan_ tanh tanh_ tensor_split tile topk trace transpose transpose_ tril tril_ triu triu_ true_divide true_divide_ trunc trunc_ type_as unbind unfold uniform_ unsafe_chunk unsafe_split unsafe_split_with_sizes unsqueeze unsqueeze_ var vdot view view_as vsplit where xlogy xlogy_ zero_";
+export const METHODS = "abs abs_ absolute absolute_ acos acos_ acosh acosh_ add add_ addbmm addbmm_ addcdiv addcdiv_ addcmul addcmul_ addmm addmm_ addmv addmv_ addr addr_ adjoint all allclose amax amin aminmax angle any arccos arccos_ arccosh arccosh_ arcsin arcsin_ arcsinh arcsinh_ arctan arctan2 arctan2_ arctan_ arctanh arctanh_ argmax argmin argsort argwhere as_strided as_strided_ as_strided_scatter asin asin_ asinh asinh_ atan atan2 atan2_ atan_ atanh atanh_ baddbmm baddbmm_ bernoulli bernoulli_ bincount bitwise_and bitwise_and_ bitwise_left_shift bitwise_left_shift_ bitwise_not bitwise_not_ bitwise_or bitwise_or_ bitwise_right_shift bitwise_right_shift_ bitwise_xor bitwise_xor_ bmm broadcast_to cauchy_ ceil ceil_ cholesky_inverse cholesky_solve chunk clamp clamp_ clamp_max clamp_max_ clamp_min clamp_min_ clip clip_ clone conj conj_physical contiguous copy_ copysign copysign_ corrcoef cos cos_ cosh cosh_ count_nonzero cov cross cummax cummin cumprod cumprod_ cumsum cumsum_ deg2rad deg2rad_ det detach detach_ diag diag_embed diagflat diagonal diagonal_scatter diff digamma digamma_ dist div div_ divide divide_ dot dsplit eq eq_ equal erf erf_ erfc erfc_ erfinv erfinv_ exp exp2 exp2_ exp_ expand expand_as expm1 expm1_ exponential_ fill_ fill_diagonal_ fix fix_ flatten flip fliplr flipud float_power float_power_ floor floor_ floor_divide floor_divide_ fmax fmin fmod fmod_ frac frac_ frexp gather gcd gcd_ ge ge_ geometric_ ger greater greater_ greater_equal greater_equal_ gt gt_ hardshrink heaviside heaviside_ histc hsplit hypot hypot_ i0 i0_ igamma igamma_ igammac igammac_ index_add index_add_ index_copy index_copy_ index_fill index_fill_ index_put index_put_ index_reduce index_select inner inverse is_nonzero is_same_size isclose isfinite isinf isnan isneginf isposinf isreal kron kthvalue lcm lcm_ ldexp ldexp_ le le_ lerp lerp_ less less_ less_equal less_equal_ lgamma lgamma_ log log10 log10_ log1p log1p_ log2 log2_ log_ log_normal_ log_softmax logaddexp logaddexp2 logcumsumexp logdet logical_and logical_and_ logical_not logical_not_ logical_or logical_or_ logical_xor logical_xor_ logit logit_ logsumexp lt lt_ masked_fill masked_fill_ masked_scatter masked_scatter_ masked_select matmul matrix_exp matrix_power max maximum mean median min minimum mm mode moveaxis movedim msort mul mul_ multinomial multiply multiply_ mv mvlgamma mvlgamma_ nan_to_num nan_to_num_ nanmean nanmedian nanquantile nansum narrow narrow_copy ne ne_ neg neg_ negative negative_ new_empty new_empty_strided new_full new_ones new_zeros nextafter nextafter_ nonzero nonzero_static normal_ not_equal not_equal_ outer permute polygamma polygamma_ positive pow pow_ prelu prod put put_ quantile rad2deg rad2deg_ random_ ravel reciprocal reciprocal_ relu relu_ remainder remainder_ renorm renorm_ repeat repeat_interleave reshape reshape_as resolve_conj resolve_neg roll rot90 round round_ rsqrt rsqrt_ scatter scatter_ scatter_add scatter_add_ scatter_reduce scatter_reduce_ select select_scatter sgn sgn_ sigmoid sigmoid_ sign sign_ signbit sin sin_ sinc sinc_ sinh sinh_ slice_scatter slogdet softmax sort split_with_sizes sqrt sqrt_ square square_ squeeze squeeze_ std sub sub_ subtract subtract_ sum sum_to_size swapaxes swapaxes_ swapdims swapdims_ t t_ take take_along_dim tan tan_ tanh tanh_ tensor_split tile topk trace transpose transpose_ triangular_solve tril tril_ triu triu_ true_divide true_divide_ trunc trunc_ type_as unbind unfold uniform_ unsafe_chunk unsafe_split unsafe_split_with_sizes unsqueeze unsqueeze_ var vdot view view_as vsplit where xlogy xlogy_ zero_";

@@ -28,6 +28,9 @@ export interface AtenOverloads {
   _embedding_bag: "default";
   _embedding_bag_forward_only: "default";
   _euclidean_dist: "default";
+  _linalg_det: "default";
+  _linalg_slogdet: "default";
+  _linalg_solve_ex: "default";
   _local_scalar_dense: "default";
   _log_softmax: "default";
   _native_batch_norm_legit: "default" | "no_stats";
@@ -175,6 +178,8 @@ export interface AtenOverloads {
   celu_: "default";
   chain_matmul: "default";
   channel_shuffle: "default";
+  cholesky_inverse: "default";
+  cholesky_solve: "default";
   chunk: "default";
   clamp: "Tensor" | "default";
   clamp_: "Tensor" | "default";
@@ -229,6 +234,7 @@ export interface AtenOverloads {
   cumulative_trapezoid: "dx" | "x";
   deg2rad: "default";
   deg2rad_: "default";
+  det: "default";
   detach: "default";
   detach_: "default";
   detach_copy: "default";
@@ -375,6 +381,7 @@ export interface AtenOverloads {
   index_select: "default";
   inner: "default";
   instance_norm: "default";
+  inverse: "default";
   is_complex: "default";
   is_floating_point: "default";
   is_nonzero: "default";
@@ -413,11 +420,25 @@ export interface AtenOverloads {
   lift: "default";
   lift_fresh: "default";
   lift_fresh_copy: "default";
+  linalg_cholesky: "default";
+  linalg_cholesky_ex: "default";
   linalg_cross: "default";
+  linalg_det: "default";
   linalg_diagonal: "default";
+  linalg_inv: "default";
+  linalg_inv_ex: "default";
+  linalg_lu: "default";
+  linalg_lu_factor: "default";
+  linalg_lu_factor_ex: "default";
   linalg_matmul: "default";
+  linalg_matrix_exp: "default";
   linalg_matrix_power: "default";
   linalg_multi_dot: "default";
+  linalg_qr: "default";
+  linalg_slogdet: "default";
+  linalg_solve: "default";
+  linalg_solve_ex: "default";
+  linalg_solve_triangular: "default";
   linalg_vander: "default";
   linalg_vecdot: "default";
   linalg_vector_norm: "default";
@@ -438,6 +459,7 @@ export interface AtenOverloads {
   logaddexp: "default";
   logaddexp2: "default";
   logcumsumexp: "default";
+  logdet: "default";
   logical_and: "default";
   logical_and_: "default";
   logical_not: "default";
@@ -454,6 +476,7 @@ export interface AtenOverloads {
   lstm_cell: "default";
   lt: "Scalar" | "Tensor";
   lt_: "Scalar" | "Tensor";
+  lu_unpack: "default";
   mH: "default";
   mT: "default";
   margin_ranking_loss: "default";
@@ -464,6 +487,7 @@ export interface AtenOverloads {
   masked_select: "default";
   matmul: "default";
   matrix_H: "default";
+  matrix_exp: "default";
   matrix_power: "default";
   max: "default" | "dim" | "other";
   max_pool1d: "default";
@@ -651,6 +675,7 @@ export interface AtenOverloads {
   slice: "Tensor";
   slice_copy: "Tensor";
   slice_scatter: "default";
+  slogdet: "default";
   smooth_l1_loss: "default";
   soft_margin_loss: "default";
   softmax: "int";
@@ -741,6 +766,7 @@ export interface AtenOverloads {
   transpose_copy: "int";
   trapezoid: "dx" | "x";
   trapz: "dx" | "x";
+  triangular_solve: "default";
   tril: "default";
   tril_: "default";
   tril_indices: "default";
