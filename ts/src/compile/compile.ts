@@ -68,7 +68,7 @@ export function compile(module: GraphModule): CompiledFunction {
 
 function isStale({ graph, version, codegen, transformer }: Compiled, now: Graph): boolean {
   if (graph !== now || version !== now.version) return true;
-  return codegen !== now.codegen || transformer !== now.codegen.bodyTransformer;
+  return codegen !== now.codegen || transformer !== now.bodyTransformer;
 }
 
 function call(module: GraphModule, compiled: Compiled, args: readonly unknown[]): unknown {
@@ -106,8 +106,7 @@ function checkInputs(graph: Graph, given: readonly unknown[]): void {
 
 function evaluate(module: GraphModule): Compiled {
   const { graph } = module;
-  const { codegen, version } = graph;
-  const transformer = codegen.bodyTransformer;
+  const { codegen, version, bodyTransformer: transformer } = graph;
   const nodes = [...graph.nodes];
   const position = { at: -1 };
   const { source, globals } = located(graph, nodes);

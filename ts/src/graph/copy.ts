@@ -61,5 +61,7 @@ export function cloneInto(res: Graph, source: Graph): Graph {
   res.setNames(source.names.clone());
   res.hooks.addAll(source.hooks);
   res.setCodegen(source.codegen);
+  const { bodyTransformer } = source;
+  if (bodyTransformer !== undefined) res.onGenerateCode(() => bodyTransformer);
   return res;
 }

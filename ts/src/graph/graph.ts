@@ -39,6 +39,7 @@ export interface CopyOptions {
  */
 export class Graph extends EditableGraph {
   #codegen = new CodeGen();
+  #bodyTransformer: BodyTransformer | undefined;
 
   /** Makes an input. */
   placeholder(name: string, type?: string, defaultValue?: ArgInput): Node {
@@ -185,9 +186,15 @@ export class Graph extends EditableGraph {
     return this.#codegen;
   }
 
-  /** Generates code as this says from now on, and takes inputs and gives outputs as it says. */
+  /** Generates code as this says from now on, with an unchanged body, and takes inputs and gives outputs as it says. */
   setCodegen(codegen: CodeGen): void {
     this.#codegen = codegen;
+    this.#bodyTransformer = undefined;
+  }
+
+  /** What changes the body of generated code; see {@link Graph.onGenerateCode}. */
+  get bodyTransformer(): BodyTransformer | undefined {
+    return this.#bodyTransformer;
   }
 
   /**
@@ -200,10 +207,9 @@ export class Graph extends EditableGraph {
    * ```
    */
   onGenerateCode(make: (current: BodyTransformer | undefined) => BodyTransformer): Disposable {
-    const codegen = this.#codegen;
-    const previous = codegen.bodyTransformer;
-    codegen.bodyTransformer = make(previous);
-    return { [Symbol.dispose]: () => void (codegen.bodyTransformer = previous) };
+    const previous = this.#bodyTransformer;
+    this.#bodyTransformer = make(previous);
+    return { [Symbol.dispose]: () => void (this.#bodyTransformer = previous) };
   }
 
   /** The inputs of the graph, of what its code is called with. */

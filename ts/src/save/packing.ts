@@ -6,6 +6,7 @@
 import { fxError } from "../errors.ts";
 import { CodeGen } from "../graph/codegen/codegen.ts";
 import { PyTreeCodeGen } from "../graph/codegen/pytree.ts";
+import type { Graph } from "../graph/graph.ts";
 import { InputPacking, OutputPacking, type PackedParameter, type PackedPart } from "../trace/packing.ts";
 import { PytreeSpec } from "../trace/pytree.ts";
 import type { Json } from "./fields.ts";
@@ -30,11 +31,11 @@ const KINDS: readonly string[] = ["single", "rest", "options"] satisfies PackedP
 const MAX_DEPTH = 500;
 
 /**
- * What a code generator says of nested values: nothing for one that takes the inputs as they are, and `undefined` where it
+ * What the code generator of a graph says of nested values: nothing for one that takes the inputs as they are, and `undefined` where it
  * cannot be told in JSON.
  */
-export function packingOf(codegen: CodeGen): PackingJson | "none" | undefined {
-  if (codegen.bodyTransformer !== undefined) return undefined;
+export function packingOf({ codegen, bodyTransformer }: Graph): PackingJson | "none" | undefined {
+  if (bodyTransformer !== undefined) return undefined;
   if (codegen.constructor === CodeGen) return "none";
   if (!(codegen instanceof PyTreeCodeGen) || codegen.constructor !== PyTreeCodeGen) return undefined;
   const { inSpec, outSpec } = codegen.info;

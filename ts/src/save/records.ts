@@ -125,7 +125,7 @@ function fieldsNote(module: Module, path: string): Note {
 }
 
 function packingNote({ graph }: GraphModule, path: string): Note {
-  const packing = packingOf(graph.codegen);
+  const packing = packingOf(graph);
   if (packing === "none") return {};
   if (packing !== undefined) return { packing };
   throw refused(path, "has a code generator of its own", "graph.setCodegen(new CodeGen()) makes its inputs flat");

@@ -158,7 +158,7 @@ function parsed(json: string): string {
 }
 
 function packingJson({ graph }: GraphModule, path: string): string {
-  const packing = packingOf(graph.codegen);
+  const packing = packingOf(graph);
   if (packing !== undefined && packing !== "none") return JSON.stringify(packing);
   throw refused(path, "has a code generator of its own", "graph.setCodegen(new CodeGen()) makes its inputs flat");
 }

@@ -198,7 +198,10 @@ describe("CG-07: onGenerateCode", () => {
     expect(graph.generateCode().source).toContain("{\n  one();\n  let");
     first[Symbol.dispose]();
     expect(graph.generateCode().source).toBe(plain);
+    const copy = graph.clone();
     graph.onGenerateCode(() => () => [{ text: "return 1;" }]);
+    expect(copy.generateCode().source, "a copy has its own").toBe(plain);
+    expect(graph.clone().generateCode().source).toBe("function forward(x) {\n  return 1;\n}\n");
     expect(graph.generateCode().source).toBe("function forward(x) {\n  return 1;\n}\n");
   });
 });

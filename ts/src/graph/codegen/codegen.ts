@@ -56,9 +56,6 @@ export interface FunctionHead {
  * ```
  */
 export class CodeGen {
-  /** What changes the body; see {@link Graph.onGenerateCode}. */
-  bodyTransformer: BodyTransformer | undefined;
-
   /** The name of the function. */
   get functionName(): string {
     return "forward";

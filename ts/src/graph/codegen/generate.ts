@@ -51,7 +51,7 @@ export function generateCode(graph: Graph, { form = "function", verbose }: CodeO
     throw fxError("InvalidOption", "the name of a generated function is an identifier", { help: "forward" });
   }
   const body = new Body(graph, verbose);
-  const lines = codegen.bodyTransformer?.(body.lines) ?? body.lines;
+  const lines = graph.bodyTransformer?.(body.lines) ?? body.lines;
   const head = codegen.genFnDef({
     keyword: form === "function" ? "function " : "",
     parameters: body.parameters,
