@@ -101,6 +101,14 @@ defineFunction(
   { signature: "(combine_fn, init, xs, additional_inputs=(), /)" },
 );
 
+// No gradients are computed here, so the mode changes nothing.
+defineFunction(
+  "torch.ops.higher_order.wrap_with_set_grad_enabled",
+  (_isEnabled: unknown, body: unknown, ...args: readonly unknown[]) =>
+    graphCall(body, "wrap_with_set_grad_enabled")(...args),
+  { signature: "(enable_grad, wrapped_func, /)" },
+);
+
 function graphCall(graph: unknown, name: string): Call {
   if (graph instanceof Module) return (...args) => graph.call(...args);
   throw refused(name, "one of the operands should be a graph", "a get_attr node of a GraphModule gives one");

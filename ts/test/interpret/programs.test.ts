@@ -17,6 +17,7 @@ const PROGRAMS = [
   "digits_cnn__core",
   "dyn_derived__core",
   "multi_model",
+  "no_grad_hop",
   "python_names",
   "tied_and_views",
   "unbacked_item",
