@@ -8,6 +8,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import {
   float,
+  init,
   Module,
   nn,
   NotImplementedError,
@@ -62,6 +63,7 @@ const TOLERANCES = /** @type {Record<string, Tolerance>} */ ({
  * @returns {AsyncGenerator<Result>}
  */
 export async function* moduleCases(dir, only) {
+  await init();
   const { tensors } = readSafetensors(readFileSync(join(dir, "tensors.safetensors")));
   const counts = /** @type {Map<string, number>} */ (new Map());
   for (const line of readFileSync(join(dir, "cases.jsonl"), "utf8").split("\n")) {

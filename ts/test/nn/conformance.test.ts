@@ -1,9 +1,6 @@
 import { fileURLToPath } from "node:url";
-import { beforeAll, expect, test } from "vitest";
-import { init } from "../../src/index.ts";
+import { expect, test } from "vitest";
 import { moduleCases } from "../../../tests/conformance/modules.mjs";
-
-beforeAll(() => init());
 
 test("modules give PyTorch's outputs, by themselves, traced, and as leaves", async () => {
   const folder = fileURLToPath(new URL("../../../tests/fixtures/modules", import.meta.url));
@@ -15,4 +12,4 @@ test("modules give PyTorch's outputs, by themselves, traced, and as leaves", asy
   }
   expect(problems).toEqual([]);
   expect(names.size).toBe(107);
-});
+}, 60_000);
