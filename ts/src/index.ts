@@ -114,9 +114,8 @@ export {
   type ForwardPreHook,
   type Handle,
   Module,
-  type NamedOptions,
-  type NamedTensorOptions,
 } from "./nn/module.ts";
+export type { NamedOptions, NamedTensorOptions } from "./nn/named.ts";
 export {
   loadGraphModule,
   type LoadModuleOptions,

@@ -5,7 +5,8 @@
  */
 import { fxError } from "../errors.ts";
 import { isMember } from "../functions/methods.ts";
-import { holderOf, type Module } from "../nn/module.ts";
+import type { Module } from "../nn/module.ts";
+import { holderOf } from "../nn/named.ts";
 
 /**
  * What a module has at a dotted path: a tensor, a module, or a plain property. It is read as code would read it, so that

@@ -6,7 +6,8 @@
 import { fxError } from "../errors.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { entriesOf } from "./container.ts";
-import { type Attribute, holderOf, type Module } from "./module.ts";
+import type { Attribute, Module } from "./module.ts";
+import { holderOf } from "./named.ts";
 
 /** How {@link functionalCall} takes the tensors. */
 export interface FunctionalCallOptions {

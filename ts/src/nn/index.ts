@@ -72,14 +72,33 @@ export {
   type ForwardPreHook,
   type Handle,
   Module,
-  type NamedOptions,
-  type NamedTensorOptions,
 } from "./module.ts";
+export type { NamedOptions, NamedTensorOptions } from "./named.ts";
 export * from "./normalization.ts";
+export * as rnn from "./packed.ts";
 export * from "./padding.ts";
 export { Parameter, type ParameterOptions } from "./parameter.ts";
 export * from "./parameterContainer.ts";
 export * from "./pooling.ts";
+export {
+  CELU,
+  ELU,
+  type ELUOptions,
+  Hardtanh,
+  type HardtanhOptions,
+  type InplaceOptions,
+  LeakyReLU,
+  type LeakyReLUOptions,
+  PReLU,
+  type PReLUOptions,
+  ReLU,
+  ReLU6,
+  RReLU,
+  type RReLUOptions,
+  SELU,
+  Threshold,
+  type ThresholdOptions,
+} from "./rectifier.ts";
 export * from "./recurrent.ts";
 export * from "./recurrentCells.ts";
 export * from "./reshaping.ts";

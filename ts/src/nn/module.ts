@@ -13,6 +13,15 @@ import { bind as bindCall, parseSignature, type Signature } from "../functions/s
 import { Tensor } from "../tensor/tensor.ts";
 import { builtinNameOf, forwardSignatureOf } from "./builtin.ts";
 import { convertModule } from "./convert.ts";
+import {
+  formatModule,
+  holderOf,
+  namedModules,
+  type NamedOptions,
+  namedTensors,
+  type NamedTensorOptions,
+} from "./named.ts";
+import { currentObserver, type ModuleCall } from "./observe.ts";
 import { Parameter } from "./parameter.ts";
 import { type LoadResult, loadState, type LoadStateOptions, stateOf, type StateSource } from "./stateDict.ts";
 
@@ -26,24 +35,6 @@ export type Attribute =
       readonly persistent?: boolean;
     }
   | { readonly kind: "module"; readonly module: Module };
-
-/** A call of a module. */
-export interface ModuleCall {
-  readonly module: Module;
-  /** Calls the module's `forward`, with its hooks. */
-  readonly run: (...args: unknown[]) => unknown;
-  readonly args: readonly unknown[];
-  /** The function that the caller called, where stack traces may begin. */
-  readonly entry: (...args: never[]) => unknown;
-}
-
-/** What a trace does when modules are used; a tracer. */
-export interface ModuleObserver {
-  /** A module is called. */
-  callModule(call: ModuleCall): unknown;
-  /** A parameter, buffer or constant is read. */
-  getattr(module: Module, name: string, attribute: Attribute & { readonly tensor: Tensor }): unknown;
-}
 
 /** Removes what was registered. */
 export interface Handle extends Disposable {
@@ -59,19 +50,6 @@ export type ForwardHook = (module: Module, args: readonly unknown[], output: unk
 export interface BufferOptions {
   /** Whether the state dict has it; by default it does. */
   readonly persistent?: boolean;
-}
-
-let observer: ModuleObserver | undefined;
-
-/** Runs `body` while `next` sees what happens to modules. */
-export function observeModules<T>(next: ModuleObserver | undefined, body: () => T): T {
-  const previous = observer;
-  observer = next;
-  try {
-    return body();
-  } finally {
-    observer = previous;
-  }
 }
 
 type Forward = (...args: unknown[]) => unknown;
@@ -134,6 +112,7 @@ const HANDLER: ProxyHandler<Module> = {
       const attribute = raw.attributes.get(key);
       if (attribute !== undefined) {
         if (attribute.kind === "module") return attribute.module;
+        const observer = currentObserver();
         return observer === undefined ? attribute.tensor : observer.getattr(receiver as Module, key, attribute);
       }
       if (key === "forward") return (insides.get(raw) as Inside).dispatch;
@@ -330,24 +309,8 @@ export class Module {
   }
 
   /** All modules and their dotted paths, this one first with an empty path, parents before children. */
-  namedModules({ prefix = "", removeDuplicate = true }: NamedOptions = {}): Map<string, Module> {
-    const res = new Map<string, Module>();
-    const seen = new Set<Module>();
-    const visit = (path: string, module: Module, depth: number): void => {
-      if (removeDuplicate && seen.has(module)) return;
-      if (depth > MAX_DEPTH) {
-        throw fxError("LimitExceeded", `modules are nested deeper than ${MAX_DEPTH} levels`, {
-          help: "check that no module holds itself",
-        });
-      }
-      seen.add(module);
-      res.set(path, module);
-      for (const [name, attribute] of module.attributes) {
-        if (attribute.kind === "module") visit(joined(path, name), attribute.module, depth + 1);
-      }
-    };
-    visit(prefix, this, 0);
-    return res;
+  namedModules(options: NamedOptions = {}): Map<string, Module> {
+    return namedModules(this, options);
   }
 
   /** The direct sub-modules by name, each once. */
@@ -503,33 +466,6 @@ export class Module {
   }
 }
 
-/** PyTorch's `repr(module)`: the tree of modules. */
-function formatModule(module: Module): string {
-  const extra = module.extraRepr();
-  const children = Array.from(module.attributes)
-    .filter((it): it is [string, Attribute & { kind: "module" }] => it[1].kind === "module")
-    .map(([name, child]) => `(${name}): ${child.module.repr().replaceAll("\n", "\n  ")}`);
-  const lines = [...(extra === "" ? [] : extra.split("\n")), ...children];
-  if (children.length === 0 && lines.length <= 1) return `${module.className}(${extra})`;
-  return `${module.className}(\n  ${lines.join("\n  ")}\n)`;
-}
-
-/** How names are collected. */
-export interface NamedOptions {
-  /** What every path begins with. */
-  readonly prefix?: string;
-  /** Whether something that stands in two places is given once, under its first path. */
-  readonly removeDuplicate?: boolean;
-}
-
-/** How tensors are collected. */
-export interface NamedTensorOptions extends NamedOptions {
-  /** Whether those of sub-modules are collected too. */
-  readonly recurse?: boolean;
-}
-
-const MAX_DEPTH = 500;
-
 function callModule(module: Module, args: readonly unknown[], entry: ModuleCall["entry"]): unknown {
   const { preHooks, hooks } = insideOf(module);
   const forward = forwardOf(module);
@@ -543,6 +479,7 @@ function callModule(module: Module, args: readonly unknown[], entry: ModuleCall[
           for (const hook of hooks ?? []) output = hook(module, inputs, output) ?? output;
           return output;
         };
+  const observer = currentObserver();
   return observer === undefined ? run(...args) : observer.callModule({ module, run, args, entry });
 }
 
@@ -550,24 +487,6 @@ function handleOf<T>(hooks: Set<T>, hook: T): Handle {
   hooks.add(hook);
   const remove = (): void => void hooks.delete(hook);
   return { remove, [Symbol.dispose]: remove };
-}
-
-function namedTensors(
-  root: Module,
-  kind: "parameter" | "buffer",
-  { prefix = "", recurse = true, removeDuplicate = true }: NamedTensorOptions,
-): Map<string, Tensor> {
-  const res = new Map<string, Tensor>();
-  const seen = new Set<Tensor>();
-  const modules = recurse ? root.namedModules({ prefix, removeDuplicate }) : new Map([[prefix, root]]);
-  for (const [path, module] of modules) {
-    for (const [name, attribute] of module.attributes) {
-      if (attribute.kind !== kind || (removeDuplicate && seen.has(attribute.tensor))) continue;
-      seen.add(attribute.tensor);
-      res.set(joined(path, name), attribute.tensor);
-    }
-  }
-  return res;
 }
 
 function rawOf(module: Module): Module {
@@ -583,20 +502,4 @@ function checkFree(module: Module, name: string, what: string): void {
   if (existing !== undefined || (name in module && (Reflect.get(module, name) ?? undefined) !== undefined)) {
     throw fxError("GraphArgument", `the attribute \`${name}\` exists already`, { help: "choose another name" });
   }
-}
-
-/** The module that holds what is at a dotted path, and its name there. */
-export function holderOf(module: Module, path: string): [holder: Module, name: string] | undefined {
-  if (module.attributes.has(path)) return [module, path];
-  for (let at = path.indexOf("."); at >= 0; at = path.indexOf(".", at + 1)) {
-    const child = module.attributes.get(path.slice(0, at));
-    if (child?.kind !== "module") continue;
-    const found = holderOf(child.module, path.slice(at + 1));
-    if (found !== undefined) return found;
-  }
-  return undefined;
-}
-
-function joined(path: string, name: string): string {
-  return path === "" ? name : `${path}.${name}`;
 }

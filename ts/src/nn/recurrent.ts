@@ -1,8 +1,7 @@
 /**
  * Recurrent layers: `RNN`, `LSTM`, `GRU`.
  *
- * What they do depends on the shape of their input, so a trace takes them for leaves, as in PyTorch. Packed sequences are
- * not taken.
+ * What they do depends on the shape of their input, so a trace takes them for leaves, as in PyTorch.
  *
  * @module
  */
@@ -15,6 +14,7 @@ import { markBuiltin, markShared } from "./builtin.ts";
 import { initialise } from "./deferred.ts";
 import { uniform_ } from "./init.ts";
 import { Module } from "./module.ts";
+import { PackedSequence } from "./packed.ts";
 import { floatOf, numberOf, numbers, type Scalar, str } from "./sizes.ts";
 import { badInput, newParameter, rankOf, zeros } from "./state.ts";
 
@@ -52,11 +52,22 @@ type RNNMode = "RNN_TANH" | "RNN_RELU" | "LSTM" | "GRU";
 
 const GATES: Record<RNNMode, number> = { RNN_TANH: 1, RNN_RELU: 1, GRU: 3, LSTM: 4 };
 const OPERATORS: Record<RNNMode, string> = {
-  RNN_TANH: "aten.rnn_tanh.input",
-  RNN_RELU: "aten.rnn_relu.input",
-  GRU: "aten.gru.input",
-  LSTM: "aten.lstm.input",
+  RNN_TANH: "aten.rnn_tanh",
+  RNN_RELU: "aten.rnn_relu",
+  GRU: "aten.gru",
+  LSTM: "aten.lstm",
 };
+
+/** An input as the operators take it. */
+interface Batch {
+  readonly data: Tensor;
+  /** The number of sequences. */
+  readonly size: number;
+  /** The input where it was packed. */
+  readonly packed: PackedSequence | null;
+  /** Whether the input had a batch. */
+  readonly isBatched: boolean;
+}
 
 /** What all recurrent layers are. */
 export abstract class RNNBase extends Module {
@@ -133,55 +144,76 @@ export abstract class RNNBase extends Module {
     return this.bidirectional ? 2 : 1;
   }
 
-  /** The input with a batch. */
-  protected batched(input: Tensor): { readonly batch: Tensor; readonly isBatched: boolean } {
+  /** The input with a batch, and how to bring back what was changed of it. */
+  protected prepared(input: Tensor | PackedSequence): Batch {
+    if (input instanceof PackedSequence) {
+      this.checkInput(input.data, 2);
+      return { data: input.data, size: Number(input.batchSizes.select(0, 0).item()), packed: input, isBatched: true };
+    }
     const rank = rankOf(this, input);
     if (rank !== 2 && rank !== 3) {
-      const what = this.mode.startsWith("RNN") ? "RNN" : this.mode;
-      const noun = what === "RNN" ? "D tensor instead" : "D instead";
+      const [what, noun] = this.mode.startsWith("RNN") ? ["RNN", "D tensor instead"] : [this.mode, "D instead"];
       throw badInput(`${what}: Expected input to be 2D or 3D, got ${rank}${noun}`);
     }
-    const batch = rank === 3 ? input : input.unsqueeze(this.batchFirst ? 0 : 1);
-    const [[first] = []] = this.allWeights;
-    if (first !== undefined && batch.dtype !== first.dtype) {
-      throw fxError(
-        "DTypeMismatch",
-        `RNN input dtype (torch.${batch.dtype}) does not match weight dtype (torch.${first.dtype})`,
-        { help: "convert the input or the model" },
-      );
-    }
-    if (batch.shape[2] !== this.inputSize) {
-      const got = batch.shape[2];
-      throw fxError(
-        "ShapeMismatch",
-        `input.size(-1) must be equal to input_size. Expected ${this.inputSize}, got ${got}`,
-      );
-    }
-    return { batch, isBatched: rank === 3 };
+    const data = rank === 3 ? input : input.unsqueeze(this.batchFirst ? 0 : 1);
+    this.checkInput(data, 3);
+    return { data, size: data.shape[this.batchFirst ? 0 : 1] as number, packed: null, isBatched: rank === 3 };
   }
 
   /** A hidden state of zeros. */
-  protected noState(batch: Tensor, size: number): Tensor {
-    return zeros(this.stateShape(batch, size), batch.dtype);
+  protected noState({ data, size }: Batch, width: number): Tensor {
+    return zeros([this.numLayers * this.numDirections, size, width], data.dtype);
   }
 
-  /** Refuses a hidden state that does not fit. */
-  protected checkState(state: Tensor, batch: Tensor, size: number, what: string): void {
-    const expected = this.stateShape(batch, size);
-    if (state.shape.join() === expected.join()) return;
-    throw fxError("ShapeMismatch", `Expected ${what} size ${str(numbers(expected))}, got ${str(state.shape)}`);
+  /** A given hidden state, with a batch in the order of the input. */
+  protected stateOf(state: Tensor, batch: Batch, width: number, what: string): Tensor {
+    const batched = batch.isBatched ? state : state.unsqueeze(1);
+    const expected = [this.numLayers * this.numDirections, batch.size, width];
+    if (batched.shape.join() !== expected.join()) {
+      throw fxError("ShapeMismatch", `Expected ${what} size ${str(numbers(expected))}, got ${str([...batched.shape])}`);
+    }
+    return permuted(batched, batch.packed?.sortedIndices ?? null);
   }
 
   /** Runs all layers. */
-  protected run(batch: Tensor, state: Tensor | readonly Tensor[]): Tensor[] {
+  protected run({ data, packed }: Batch, state: Tensor | readonly Tensor[]): Tensor[] {
     const { bias, numLayers, dropout, training, bidirectional, batchFirst } = this;
-    const weights = this.allWeights.flat();
-    const options = [bias, numLayers, floatOf(dropout), training, bidirectional, batchFirst];
-    return callOperator(OPERATORS[this.mode], [batch, state, weights, ...options]) as Tensor[];
+    const options = [this.allWeights.flat(), bias, numLayers, floatOf(dropout), training, bidirectional];
+    const operator = OPERATORS[this.mode];
+    return (
+      packed === null
+        ? callOperator(`${operator}.input`, [data, state, ...options, batchFirst])
+        : callOperator(`${operator}.data`, [data, packed.batchSizes, state, ...options])
+    ) as Tensor[];
   }
 
-  private stateShape(batch: Tensor, size: number): number[] {
-    return [this.numLayers * this.numDirections, batch.shape[this.batchFirst ? 0 : 1] as number, size];
+  /** The outputs as the input was. */
+  protected outputOf(output: Tensor, { packed, isBatched }: Batch): Tensor | PackedSequence {
+    if (packed !== null) return packed.withData(output);
+    return isBatched ? output : output.squeeze(this.batchFirst ? 0 : 1);
+  }
+
+  /** The last states as the input was. */
+  protected lastState(state: Tensor, { packed, isBatched }: Batch): Tensor {
+    return permuted(isBatched ? state : state.squeeze(1), packed?.unsortedIndices ?? null);
+  }
+
+  private checkInput({ dtype, shape }: Tensor, rank: number): void {
+    const [[first] = []] = this.allWeights;
+    if (first !== undefined && dtype !== first.dtype) {
+      throw fxError(
+        "DTypeMismatch",
+        `RNN input dtype (torch.${dtype}) does not match weight dtype (torch.${first.dtype})`,
+        { help: "convert the input or the model" },
+      );
+    }
+    if (shape.length !== rank) throw badInput(`input must have ${rank} dimensions, got ${shape.length}`);
+    const width = shape.at(-1);
+    if (width === this.inputSize) return;
+    throw fxError(
+      "ShapeMismatch",
+      `input.size(-1) must be equal to input_size. Expected ${this.inputSize}, got ${width}`,
+    );
   }
 
   private weightNames(): string[][] {
@@ -204,18 +236,22 @@ export interface RecurrentCallOptions {
 /** What `RNN` and `GRU` are: layers with one state. */
 abstract class SingleState extends RNNBase {
   /** The outputs of the last layer, and the last hidden states. */
-  override forward(input: Tensor, hx: Tensor | RecurrentCallOptions | null = null): readonly [Tensor, Tensor] {
-    const { batch, isBatched } = this.batched(input);
+  override forward(input: PackedSequence, hx?: Tensor | RecurrentCallOptions | null): readonly [PackedSequence, Tensor];
+  override forward(input: Tensor, hx?: Tensor | RecurrentCallOptions | null): readonly [Tensor, Tensor];
+  override forward(
+    input: Tensor | PackedSequence,
+    hx: Tensor | RecurrentCallOptions | null = null,
+  ): readonly [Tensor | PackedSequence, Tensor] {
+    const batch = this.prepared(input);
     const given = hx as Tensor | null;
-    if (given !== null && given.shape.length !== (isBatched ? 3 : 2)) {
-      const [what, rank] = isBatched ? ["batched 3-D", 3] : ["unbatched 2-D", 2];
+    if (given !== null && given.shape.length !== (batch.isBatched ? 3 : 2)) {
+      const [what, rank] = batch.isBatched ? ["batched 3-D", 3] : ["unbatched 2-D", 2];
       throw badInput(`For ${what} input, hx should also be ${rank}-D but got ${given.shape.length}-D tensor`);
     }
-    const state = given === null ? this.noState(batch, this.hiddenSize) : isBatched ? given : given.unsqueeze(1);
-    this.checkState(state, batch, this.hiddenSize, "hidden");
+    const state =
+      given === null ? this.noState(batch, this.hiddenSize) : this.stateOf(given, batch, this.hiddenSize, "hidden");
     const [output, hidden] = this.run(batch, state) as [Tensor, Tensor];
-    if (isBatched) return [output, hidden];
-    return [output.squeeze(this.batchFirst ? 0 : 1), hidden.squeeze(1)];
+    return [this.outputOf(output, batch), this.lastState(hidden, batch)];
   }
 }
 
@@ -307,28 +343,39 @@ export class LSTM extends RNNBase {
 
   /** The outputs of the last layer, and the last hidden and cell states. */
   override forward(
+    input: PackedSequence,
+    hx?: readonly [Tensor, Tensor] | LSTMCallOptions | null,
+  ): readonly [output: PackedSequence, state: readonly [hidden: Tensor, cell: Tensor]];
+  override forward(
     input: Tensor,
+    hx?: readonly [Tensor, Tensor] | LSTMCallOptions | null,
+  ): readonly [output: Tensor, state: readonly [hidden: Tensor, cell: Tensor]];
+  override forward(
+    input: Tensor | PackedSequence,
     hx: readonly [Tensor, Tensor] | LSTMCallOptions | null = null,
-  ): readonly [output: Tensor, state: readonly [hidden: Tensor, cell: Tensor]] {
-    const { batch, isBatched } = this.batched(input);
+  ): readonly [output: Tensor | PackedSequence, state: readonly [hidden: Tensor, cell: Tensor]] {
+    const batch = this.prepared(input);
     const given = hx as readonly [Tensor, Tensor] | null;
-    if (given?.some((it) => it.shape.length !== (isBatched ? 3 : 2))) {
-      const [what, rank] = isBatched ? ["batched 3-D", 3] : ["unbatched 2-D", 2];
+    if (given?.some((it) => it.shape.length !== (batch.isBatched ? 3 : 2))) {
+      const [what, rank] = batch.isBatched ? ["batched 3-D", 3] : ["unbatched 2-D", 2];
       const got = given.map((it) => `${it.shape.length}-D`).join(", ");
       throw badInput(`For ${what} input, hx and cx should also be ${rank}-D but got (${got}) tensors`);
     }
-    const [hidden, cell] =
+    const state =
       given === null
         ? [this.noState(batch, this.outputSize), this.noState(batch, this.hiddenSize)]
-        : isBatched
-          ? given
-          : [given[0].unsqueeze(1), given[1].unsqueeze(1)];
-    this.checkState(hidden, batch, this.outputSize, "hidden[0]");
-    this.checkState(cell, batch, this.hiddenSize, "hidden[1]");
-    const [output, lastHidden, lastCell] = this.run(batch, [hidden, cell]) as [Tensor, Tensor, Tensor];
-    if (isBatched) return [output, [lastHidden, lastCell]];
-    return [output.squeeze(this.batchFirst ? 0 : 1), [lastHidden.squeeze(1), lastCell.squeeze(1)]];
+        : [
+            this.stateOf(given[0], batch, this.outputSize, "hidden[0]"),
+            this.stateOf(given[1], batch, this.hiddenSize, "hidden[1]"),
+          ];
+    const [output, hidden, cell] = this.run(batch, state) as [Tensor, Tensor, Tensor];
+    return [this.outputOf(output, batch), [this.lastState(hidden, batch), this.lastState(cell, batch)]];
   }
+}
+
+/** The sequences of a batch in another order. */
+function permuted(state: Tensor, indices: Tensor | null): Tensor {
+  return indices === null ? state : (callOperator("aten.index_select", [state, 1, indices]) as Tensor);
 }
 
 function check(it: Bound<LSTMOptions>): void {

@@ -11,7 +11,7 @@ import type { Attribute, Module } from "./module.ts";
 import { Parameter } from "./parameter.ts";
 
 /** Tensors by dotted path. */
-export type StateSource = ReadonlyMap<string, unknown> | Readonly<Record<string, unknown>>;
+export type StateSource = ReadonlyMap<unknown, unknown> | Readonly<Record<string, unknown>>;
 
 /** How a state dict is loaded. */
 export interface LoadStateOptions {
@@ -62,7 +62,8 @@ export function loadState(module: Module, source: StateSource, options: LoadStat
       help: "give a Map or an object of tensors by name, such as readSafetensors(bytes).tensors",
     });
   }
-  const state = new Map<string, unknown>(source instanceof Map ? source : Object.entries(source));
+  const entries: [unknown, unknown][] = source instanceof Map ? [...source] : Object.entries(source);
+  const state = new Map(entries.map(([name, value]) => [String(name), value]));
   const places: Place[] = [];
   const problems: string[] = [];
   const missingKeys: string[] = [];

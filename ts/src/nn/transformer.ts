@@ -9,7 +9,7 @@ import { dtype as dtypeArg } from "../graph/values.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import * as F from "../torch/functional/index.ts";
 import { isTraced } from "../trace/record.ts";
-import { GELU, ReLU } from "./activation.ts";
+import { GELU } from "./activation.ts";
 import { type Arguments, bind, FACTORY } from "./arguments.ts";
 import { markBuiltin } from "./builtin.ts";
 import { ModuleList } from "./container.ts";
@@ -18,6 +18,7 @@ import { initialise } from "./deferred.ts";
 import { xavierUniform_ } from "./init.ts";
 import { Module } from "./module.ts";
 import { LayerNorm } from "./normalization.ts";
+import { ReLU } from "./rectifier.ts";
 import type { Scalar } from "./sizes.ts";
 import { badInput, rankOf, untraceable } from "./state.ts";
 import {

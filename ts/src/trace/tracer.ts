@@ -10,14 +10,8 @@ import { Graph } from "../graph/graph.ts";
 import { GraphModule } from "../graph/module.ts";
 import { type Node, noteLater, type Opcode } from "../graph/node.ts";
 import { hasBuiltinForward, isBuiltinModule } from "../nn/builtin.ts";
-import {
-  type Attribute,
-  Module,
-  type ModuleCall,
-  type ModuleObserver,
-  observeModules,
-  unboundForwardOf,
-} from "../nn/module.ts";
+import { type Attribute, Module, unboundForwardOf } from "../nn/module.ts";
+import { type ModuleCall, type ModuleObserver, observeModules } from "../nn/observe.ts";
 import { ValueTuple } from "../graph/values.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { isShapeMember, proxyOf, type TracedValue } from "./proxy.ts";

@@ -1,0 +1,140 @@
+/**
+ * Sequences of different lengths in one tensor: `torch.nn.utils.rnn`.
+ *
+ * @module
+ */
+import { callOperator } from "../engine/dispatch.ts";
+import { tensor } from "../tensor/construct.ts";
+import { Tensor } from "../tensor/tensor.ts";
+import { badInput } from "./state.ts";
+
+/** The elements of all sequences, step by step: what {@link packPaddedSequence} makes and recurrent layers take. */
+export class PackedSequence {
+  /** The elements of the first step of all sequences, then those of the second step of the sequences that have one… */
+  readonly data: Tensor;
+  /** How many sequences have each step. */
+  readonly batchSizes: Tensor;
+  /** Which sequence of the original batch stands at each place, where they were sorted. */
+  readonly sortedIndices: Tensor | null;
+  /** The place of each sequence of the original batch. */
+  readonly unsortedIndices: Tensor | null;
+
+  constructor(data: Tensor, batchSizes: Tensor, sortedIndices: Tensor | null = null) {
+    this.data = data;
+    this.batchSizes = batchSizes;
+    this.sortedIndices = sortedIndices;
+    this.unsortedIndices = sortedIndices === null ? null : (callOperator("aten.argsort", [sortedIndices]) as Tensor);
+  }
+
+  /** The same sequences with other elements. */
+  withData(data: Tensor): PackedSequence {
+    return new PackedSequence(data, this.batchSizes, this.sortedIndices);
+  }
+}
+
+/** How sequences lie in a padded tensor. */
+export interface PaddedOptions {
+  /** Whether the batch is the first dimension and the sequence the second; `false` by default. */
+  readonly batchFirst?: boolean;
+}
+
+/** How sequences are packed. */
+export interface PackOptions extends PaddedOptions {
+  /** Whether the sequences come longest first; otherwise they are sorted. `true` by default. */
+  readonly enforceSorted?: boolean;
+}
+
+/**
+ * Packs padded sequences of these lengths.
+ *
+ * @example
+ * ```ts
+ * const packed = packPaddedSequence(x, [5, 3, 2], { batchFirst: true });
+ * const [output] = lstm.forward(packed);
+ * const [padded, lengths] = padPackedSequence(output, { batchFirst: true });
+ * ```
+ */
+export function packPaddedSequence(
+  input: Tensor,
+  lengths: Tensor | readonly number[],
+  { batchFirst = false, enforceSorted = true }: PackOptions = {},
+): PackedSequence {
+  const given = lengths instanceof Tensor ? lengths : tensor(lengths, { dtype: "int64" });
+  if (enforceSorted) return packed(input, given, batchFirst, null);
+  const [sorted, indices] = callOperator("aten.sort", [given, -1, true]) as [Tensor, Tensor];
+  const inOrder = callOperator("aten.index_select", [input, batchFirst ? 0 : 1, indices]) as Tensor;
+  return packed(inOrder, sorted, batchFirst, indices);
+}
+
+/** Packs sequences. */
+export function packSequence(
+  sequences: readonly Tensor[],
+  { enforceSorted = true }: Pick<PackOptions, "enforceSorted"> = {},
+): PackedSequence {
+  const lengths = sequences.map(({ shape }) => shape[0] ?? 0);
+  return packPaddedSequence(padSequence(sequences), lengths, { enforceSorted });
+}
+
+/** How sequences are padded. */
+export interface PadOptions extends PaddedOptions {
+  /** What stands behind the end of the shorter sequences; 0.0 by default. */
+  readonly paddingValue?: number;
+}
+
+/** One tensor of sequences, the shorter of which are padded. */
+export function padSequence(
+  sequences: readonly Tensor[],
+  {
+    batchFirst = false,
+    paddingValue = 0,
+    paddingSide = "right",
+  }: PadOptions & { readonly paddingSide?: "left" | "right" } = {},
+): Tensor {
+  return callOperator("aten.pad_sequence", [sequences, batchFirst, paddingValue, paddingSide]) as Tensor;
+}
+
+/** The padded sequences that {@link packPaddedSequence} packed, and their lengths. */
+export function padPackedSequence(
+  { data, batchSizes, unsortedIndices }: PackedSequence,
+  {
+    batchFirst = false,
+    paddingValue = 0,
+    totalLength = null,
+  }: PadOptions & { readonly totalLength?: number | null } = {},
+): readonly [padded: Tensor, lengths: Tensor] {
+  const longest = batchSizes.shape[0] as number;
+  if (totalLength !== null && totalLength < longest) {
+    const got = `total_length=${totalLength} and max sequence length being ${longest}`;
+    throw badInput(`Expected total_length to be at least the length of the longest sequence in input, but got ${got}`);
+  }
+  const args = [data, batchSizes, batchFirst, paddingValue, totalLength ?? longest];
+  const [padded, lengths] = callOperator("aten._pad_packed_sequence", args) as [Tensor, Tensor];
+  if (unsortedIndices === null) return [padded, lengths];
+  return [
+    callOperator("aten.index_select", [padded, batchFirst ? 0 : 1, unsortedIndices]) as Tensor,
+    callOperator("aten.index_select", [lengths, 0, unsortedIndices]) as Tensor,
+  ];
+}
+
+/** The sequences of a padded tensor. */
+export function unpadSequence(
+  padded: Tensor,
+  lengths: Tensor | readonly number[],
+  { batchFirst = false }: PaddedOptions = {},
+): Tensor[] {
+  const counts = lengths instanceof Tensor ? (lengths.toArray() as readonly number[]) : lengths;
+  return counts.map((length, at) => {
+    const whole = callOperator("aten.select", [padded, batchFirst ? 0 : 1, at]);
+    return callOperator("aten.slice", [whole, 0, 0, Number(length)]) as Tensor;
+  });
+}
+
+/** The sequences of a packed one. */
+export function unpackSequence(sequence: PackedSequence): Tensor[] {
+  return unpadSequence(...padPackedSequence(sequence));
+}
+
+function packed(input: Tensor, lengths: Tensor, batchFirst: boolean, indices: Tensor | null): PackedSequence {
+  const [data, sizes] = callOperator("aten._pack_padded_sequence", [input, lengths, batchFirst]) as [Tensor, Tensor];
+  return new PackedSequence(data, sizes, indices);
+}
