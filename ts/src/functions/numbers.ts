@@ -79,6 +79,7 @@ function ofInts(name: BinaryName, a: bigint, b: bigint): PythonNumber {
     case "sub":
       return a - b;
     case "mul":
+      if (bits(a) + bits(b) > MAX_BITS) throw tooLarge("a product of so large ints");
       return a * b;
     case "truediv":
       return divide(a, b);
@@ -90,7 +91,7 @@ function ofInts(name: BinaryName, a: bigint, b: bigint): PythonNumber {
       return floorMod(a, b);
     case "pow":
       if (b < 0n) return ofFloats("pow", toFloat(a), toFloat(b)) as number;
-      if (bits(a) * Number(b) > MAX_BITS) throw tooLarge(`${name} of so large ints`);
+      if (bits(a) * Number(b) > MAX_BITS) throw tooLarge("a power of so large ints");
       return a ** b;
     case "lshift":
     case "rshift":

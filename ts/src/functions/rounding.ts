@@ -5,6 +5,9 @@
  */
 import { fxError } from "../errors.ts";
 
+/** Python reads ints of this many digits at most, since it takes the square of that in time. */
+const MAX_DIGITS = 4300;
+
 /** An int rounded to so many digits after the point, which are fewer than none; half goes to even. */
 export function roundInt(value: bigint, places: number): bigint {
   if (places >= 0) return value;
@@ -43,6 +46,7 @@ export function readInt(text: string, base: number): bigint | undefined {
   const [, sign, digits = ""] = /^([+-]?)([0-9a-z]+)$/i.exec(text.trim().replace(/(?<=\w)_(?=\w)/g, "")) ?? [];
   if (base < 2 || base > 36) throw fxError("InvalidArgument", "int() base must be >= 2 and <= 36");
   const values = [...digits].map((it) => Number.parseInt(it, 36));
+  if (values.length > MAX_DIGITS) throw fxError("LimitExceeded", `an int of more than ${MAX_DIGITS} digits`);
   if (values.length === 0 || values.some((it) => it >= base)) return undefined;
   const res = values.reduce((total, it) => total * BigInt(base) + BigInt(it), 0n);
   return sign === "-" ? -res : res;

@@ -14,16 +14,23 @@ import { numberOf, scalarOf, toFloat } from "./numbers.ts";
 import { roundFloat } from "./rounding.ts";
 import { entriesOf, isDict, isTuple } from "./sequences.ts";
 
+/** Containers nested deeper than this hold themselves. */
+const MAX_DEPTH = 500;
+/** Texts are padded to this width at most; a graph must not be able to fill the memory. */
+const MAX_WIDTH = 1 << 16;
+
 /** Python's `repr(value)`. */
-export function pythonRepr(value: unknown): string {
+export function pythonRepr(value: unknown, depth = 0): string {
+  const each = (it: unknown): string => pythonRepr(it, depth + 1);
+  if (depth > MAX_DEPTH) return "...";
   if (Array.isArray(value)) {
-    const items = Array.from(value as unknown[], pythonRepr).join(", ");
+    const items = Array.from(value as unknown[], each).join(", ");
     if (!isTuple(value)) return `[${items}]`;
     return value.length === 1 ? `(${items},)` : `(${items})`;
   }
   if (isDict(value)) {
     return `{${entriesOf(value)
-      .map(([key, it]) => `${pythonRepr(key)}: ${pythonRepr(it)}`)
+      .map(([key, it]) => `${each(key)}: ${each(it)}`)
       .join(", ")}}`;
   }
   if (value instanceof Tensor) return String(value);
@@ -62,6 +69,7 @@ export function formatted(text: string, values: unknown): string {
     const size = width === "*" ? Number(next()) : Number(width ?? 0);
     const hasPrecision = place.includes(".");
     const digits = precision === "*" ? Number(next()) : hasPrecision ? Number(precision ?? 0) : undefined;
+    if (size > MAX_WIDTH || (digits ?? 0) > MAX_WIDTH) throw fxError("LimitExceeded", `${place} is too wide`);
     isNamed ||= key !== undefined;
     const value = key === undefined ? next() : named(values, key);
     return padded(written(kind, value, flags, digits), size, flags, "diouxXeEfFgG".includes(kind));

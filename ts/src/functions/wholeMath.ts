@@ -6,7 +6,7 @@
 import { fxError } from "../errors.ts";
 import type { Float } from "../graph/values.ts";
 import { kindOf } from "./methods.ts";
-import { toFloat, valueOf } from "./numbers.ts";
+import { arithmetic, valueOf } from "./numbers.ts";
 import { type Real, type RealFunction, realOf, wholeOf } from "./realNumbers.ts";
 import { defineFunction } from "./table.ts";
 
@@ -110,9 +110,8 @@ export const isqrt = defineFunction(
  */
 export const prod = defineFunction("math.prod", (items: readonly Real[], { start = 1 }: { start?: Real } = {}) => {
   const all: (bigint | number)[] = [realOf(start), ...Array.from(items, realOf)];
-  const isInt = all.every((it) => typeof it === "bigint");
-  const res = all.reduce((a, b) => (isInt ? (a as bigint) * (b as bigint) : toFloat(a) * toFloat(b)));
-  return valueOf(isInt ? res : toFloat(res)) as number | bigint | Float;
+  const res = all.reduce((a, b) => arithmetic("mul", a, b) as bigint | number);
+  return valueOf(res) as number | bigint | Float;
 });
 
 function commonDivisor(a: bigint, b: bigint): bigint {
