@@ -185,16 +185,11 @@ export abstract class EditableGraph {
 
   /** Removes a node that nothing uses; its arguments are gone. */
   eraseNode(node: Node): void {
-    checkMember(this, node);
-    if (node.users.size > 0) {
-      const names = Array.from(node.users, (it) => it.name).join(", ");
-      const reason = `Tried to erase Node ${node.name} but it still had ${node.users.size} users in the graph: {${names}}!`;
-      throw fxError("NodeHasUsers", reason, {
-        node: node.name,
-        help: "replace its uses first, with replaceAllUsesWith",
-      });
-    }
+    this.#checkErasable(node);
     this.#tell((hooks) => hooks.erasing(node));
+    // A hook may have erased the node, or begun to use it.
+    if (node.isErased) return;
+    this.#checkErasable(node);
     this.#index?.remove(node);
     clearArguments(node);
     this.#order.remove(stateOf(node));
@@ -284,6 +279,17 @@ export abstract class EditableGraph {
     this.#index?.add(node);
     this.#tell((hooks) => hooks.created(node));
     return node;
+  }
+
+  #checkErasable(node: Node): void {
+    checkMember(this, node);
+    if (node.users.size === 0) return;
+    const names = Array.from(node.users, (it) => it.name).join(", ");
+    const reason = `Tried to erase Node ${node.name} but it still had ${node.users.size} users in the graph: {${names}}!`;
+    throw fxError("NodeHasUsers", reason, {
+      node: node.name,
+      help: "replace its uses first, with replaceAllUsesWith",
+    });
   }
 
   #setName(node: Node, name: string): void {

@@ -75,6 +75,23 @@ describe("GR-20: hooks", () => {
     expect(Array.from(graph.nodes, (it) => it.name)).toEqual(["x", "neg", "abs_1"]);
   });
 
+  test("may erase the node themselves, or hold on to it", () => {
+    const graph = new Graph();
+    const [x, y, z] = [graph.placeholder("x"), graph.placeholder("y"), graph.placeholder("z")];
+    let isErasing = false;
+    graph.hooks.onErase((node) => {
+      if (node === x && !isErasing) {
+        isErasing = true;
+        graph.eraseNode(x);
+      }
+      if (node === y) graph.callFunction("torch.neg", [y]);
+    });
+    graph.eraseNode(x);
+    expect(() => graph.eraseNode(y)).toThrow(expect.objectContaining({ kind: "NodeHasUsers" }));
+    expect(Array.from(graph.nodes, (it) => it.name)).toEqual(["y", "z", "neg"]);
+    expect([graph.nodes.length, z.prev === y, x.isErased]).toEqual([3, true, true]);
+  });
+
   test("go with a copy of the graph, which then has its own", () => {
     const { graph, gm, events } = recorded();
     const copy = graph.clone();
