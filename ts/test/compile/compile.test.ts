@@ -127,7 +127,7 @@ describe.skipIf(isForbidden)("a compiled graph", () => {
   });
 });
 
-describe.skipIf(isForbidden)("an error in a compiled graph is that of the interpreter", () => {
+describe.skipIf(isForbidden)("CG-10: an error in a compiled graph is that of the interpreter", () => {
   test("with the node and the user's line", () => {
     for (const make of [() => new RangeError("far"), () => new Error("a\nb")]) {
       const graph = new Graph();

@@ -40,7 +40,7 @@ describe("attributes", () => {
   });
 });
 
-describe("sub-modules", () => {
+describe("GM-04: sub-modules", () => {
   test("are put under new parents, but not under a tensor", () => {
     const gm = new GraphModule();
     gm.attributes.set("weight", weight);
@@ -79,7 +79,7 @@ describe("sub-modules", () => {
   });
 });
 
-describe("plain properties of the root that nodes refer to", () => {
+describe("GM-01: plain properties of the root that nodes refer to", () => {
   class Root extends Module {
     settings = { scale: 2 };
     inner = new (class extends Module {
@@ -110,7 +110,7 @@ describe("plain properties of the root that nodes refer to", () => {
   });
 });
 
-describe("a copy", () => {
+describe("GM-06: a copy", () => {
   class Scaled extends Module {
     weight = new Parameter(tensor([2.5]));
     inner = new Module();
@@ -191,7 +191,7 @@ test("the text of a graph module is its tree of modules and its code", () => {
   );
 });
 
-test("a graph module runs its graph as it is, and recompiling changes nothing", () => {
+test("GM-10, CG-11: a graph module runs its graph as it is, and recompiling changes nothing", () => {
   const graph = new Graph();
   const x = graph.placeholder("x");
   const output = graph.output(x);

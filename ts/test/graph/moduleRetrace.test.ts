@@ -33,7 +33,7 @@ function targets(graph: Graph): string[] {
   return Array.from(graph.nodes, ({ op, target }) => `${op} ${target}`);
 }
 
-describe("a graph module that is traced", () => {
+describe("TR-23: a graph module that is traced", () => {
   test("gives its own graph again", () => {
     const gm = symbolicTrace(new Net());
     const again = symbolicTrace(gm);

@@ -59,7 +59,7 @@ function caught(run: () => unknown): unknown {
   return undefined;
 }
 
-describe("values", () => {
+describe("IN-02, IN-03: values", () => {
   test("are forgotten after their last use, and at the end only the output is known", () => {
     const { gm } = chain();
     const known: string[][] = [];
@@ -144,7 +144,7 @@ describe("values", () => {
   });
 });
 
-describe("inputs", () => {
+describe("IN-04, IN-05: inputs", () => {
   test("that are missing have their defaults, or are asked for", () => {
     const graph = new Graph();
     graph.output([graph.placeholder("a"), graph.placeholder("b", undefined, 3.5)]);
@@ -192,7 +192,7 @@ describe("inputs", () => {
   });
 });
 
-describe("attributes", () => {
+describe("IN-06: attributes", () => {
   const root = new (class extends Module {
     override training = false;
     readonly settings = { scale: 2 };
@@ -241,7 +241,7 @@ describe("attributes", () => {
   });
 });
 
-describe("overriding", () => {
+describe("IN-01: overriding", () => {
   test("reaches every kind of node", () => {
     const log: string[] = [];
     class Log extends Interpreter {
@@ -335,7 +335,7 @@ describe("a run inside a run", () => {
   });
 });
 
-describe("an error", () => {
+describe("IN-06: an error", () => {
   const line = "While executing %fails : [num_users=1] = call_function[target=my.fails](args = (%error,), kwargs = {})";
 
   test("of ours stays itself and names the node", () => {
@@ -397,7 +397,7 @@ describe("an error", () => {
   });
 });
 
-describe("the code generator of a graph", () => {
+describe("IN-07: the code generator of a graph", () => {
   class Paired extends CodeGen {
     override processInputs(...[pair]: readonly unknown[]): readonly unknown[] {
       return pair as readonly unknown[];

@@ -22,7 +22,7 @@ const x = tensor([
 ]);
 const meta = { shape: [2, 3], dtype: "int64", requiresGrad: false, stride: [3, 1], memoryFormat: "contiguous_format" };
 
-describe("what a node gave is noted", () => {
+describe("IN-09: what a node gave is noted", () => {
   const graph = new Graph();
   const input = graph.placeholder("x");
   const weight = graph.getAttr("w");
@@ -83,6 +83,6 @@ test.each([
   [[2, 3, 4, 5], [60, 1, 3, 12], undefined],
   [[2, 3, 2, 4, 5], [120, 1, 60, 15, 3], "channels_last_3d"],
   [[2, 3, 2, 4, 5], [120, 40, 20, 5, 1], "contiguous_format"],
-])("the memory format of %j with strides %j is %s", (shape, stride, format) => {
+])("IN-09: the memory format of %j with strides %j is %s", (shape, stride, format) => {
   expect(memoryFormatOf(shape, stride)).toBe(format);
 });

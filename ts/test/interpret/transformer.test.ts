@@ -48,7 +48,7 @@ function everything(): GraphModule {
   return new GraphModule(new Root(), graph, "Whole");
 }
 
-describe("a transformer that overrides nothing", () => {
+describe("IN-08: a transformer that overrides nothing", () => {
   test("records the graph as it was, but for names and types", () => {
     const gm = everything();
     const res = new Transformer(gm).transform();
@@ -107,7 +107,7 @@ describe("a transformer that overrides nothing", () => {
   });
 });
 
-describe("a transformer that overrides", () => {
+describe("IN-08: a transformer that overrides", () => {
   test("functions and methods records what it calls in their place", () => {
     class Swap extends Transformer {
       override callFunction(target: string, args: readonly unknown[], kwargs: Record<string, unknown>): unknown {

@@ -70,7 +70,7 @@ function lists(outputs: unknown): unknown {
   return (outputs as Tensor[]).map((it) => it.toArray());
 }
 
-describe("a folder", () => {
+describe("GM-09: a folder", () => {
   test("runs by itself and gives the same", async () => {
     const gm = original();
     await toFolder(gm, join(folder, "net"));

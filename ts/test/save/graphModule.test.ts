@@ -105,7 +105,7 @@ function noted(note: string): Uint8Array {
   return encodeModule(gm).bytes;
 }
 
-describe("a graph module that was saved and loaded", () => {
+describe("GM-07, GM-08: a graph module that was saved and loaded", () => {
   test("has the same graph, names, notes and code", () => {
     const gm = saved();
     const res = reload(gm);
