@@ -6,15 +6,12 @@
 import { callOperator } from "../engine/dispatch.ts";
 import { fxError } from "../errors.ts";
 import type { NamedTarget } from "../graph/target.ts";
-import type { Complex, Float } from "../graph/values.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { kindOf } from "./methods.ts";
 import { absolute, type BinaryName, negative, numberOf, type PythonNumber, valueOf } from "./numbers.ts";
 import { combine, unsupported } from "./operands.ts";
 import { defineFunction } from "./table.ts";
-
-/** A number of Python: a whole `number` is an int and any other a float, `float(1)` is the float 1.0. */
-export type Scalar = number | bigint | boolean | Float | Complex;
+import type { Scalar } from "./types.ts";
 
 /** An operator of two operands. */
 export interface BinaryOperator extends NamedTarget {

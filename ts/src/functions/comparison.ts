@@ -5,10 +5,10 @@
  */
 import type { NamedTarget } from "../graph/target.ts";
 import type { Tensor } from "../tensor/tensor.ts";
-import type { Scalar } from "./arithmetic.ts";
 import { equal, truthOf } from "./compare.ts";
 import { type COMPARISONS, equated, ordered } from "./operands.ts";
 import { defineFunction } from "./table.ts";
+import type { Scalar } from "./types.ts";
 
 /** A comparison. */
 export interface Comparison extends NamedTarget {

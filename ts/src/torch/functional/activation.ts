@@ -5,9 +5,10 @@
  *
  * @module
  */
+import type { Real } from "../../functions/types.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
 import { aten, atenWith, refuse, variant } from "./aten.ts";
-import { define, defineBuiltin, type InplaceOptions, recordMethod, type Scalar } from "./define.ts";
+import { define, defineBuiltin, type InplaceOptions, recordMethod } from "./define.ts";
 
 /** Options of {@link gelu}. */
 export interface GeluOptions {
@@ -45,7 +46,7 @@ export const logsigmoid = defineBuiltin<[input: Tensor]>("logsigmoid", "torch._C
 /** Options of {@link hardshrink} and {@link softshrink}. */
 export interface ShrinkOptions {
   /** How far from zero; default 0.5. */
-  readonly lambd?: Scalar;
+  readonly lambd?: Real;
 }
 
 /**
@@ -56,7 +57,7 @@ export interface ShrinkOptions {
  * F.hardshrink(tensor([-1, 0.3])); // [-1, 0]
  * ```
  */
-export const hardshrink = defineBuiltin<[input: Tensor, lambd?: Scalar], ShrinkOptions>(
+export const hardshrink = defineBuiltin<[input: Tensor, lambd?: Real], ShrinkOptions>(
   "hardshrink",
   "torch.hardshrink",
   "(input, lambd=0.5)",
@@ -71,7 +72,7 @@ export const hardshrink = defineBuiltin<[input: Tensor, lambd?: Scalar], ShrinkO
  * F.softshrink(tensor([-1, 0.3])); // [-0.5, 0]
  * ```
  */
-export const softshrink = defineBuiltin<[input: Tensor, lambd?: Scalar], ShrinkOptions>(
+export const softshrink = defineBuiltin<[input: Tensor, lambd?: Real], ShrinkOptions>(
   "softshrink",
   "torch._C._nn.softshrink",
   "(input, lambd=0.5)",
@@ -105,9 +106,9 @@ export const softsign = define<[input: Tensor]>("softsign", "(input)", (input) =
 /** Options of {@link softplus}. */
 export interface SoftplusOptions {
   /** How sharp the bend is; default 1. */
-  readonly beta?: Scalar;
+  readonly beta?: Real;
   /** Where `beta * x` is above this, the result is `x` itself; default 20. */
-  readonly threshold?: Scalar;
+  readonly threshold?: Real;
 }
 
 /**
@@ -118,7 +119,7 @@ export interface SoftplusOptions {
  * F.softplus(x, 2);
  * ```
  */
-export const softplus = defineBuiltin<[input: Tensor, beta?: Scalar, threshold?: Scalar], SoftplusOptions>(
+export const softplus = defineBuiltin<[input: Tensor, beta?: Real, threshold?: Real], SoftplusOptions>(
   "softplus",
   "torch._C._nn.softplus",
   "(input, beta=1, threshold=20)",

@@ -5,10 +5,11 @@
  *
  * @module
  */
+import type { Real } from "../../functions/types.ts";
 import type { BoundFunction } from "../../functions/bound.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
 import { aten, atenResults, each, refuse, type Sizes, valueOf } from "./aten.ts";
-import { define, defineBuiltin, type NoOptions, type Scalar } from "./define.ts";
+import { define, defineBuiltin, type NoOptions } from "./define.ts";
 import { defineIndexed, type IndexFunctions } from "./indices.ts";
 
 /** The size of a result, where `null` keeps the size of the input. */
@@ -131,7 +132,7 @@ export interface FractionalMaxPoolOptions {
   /** The size of the result. */
   readonly outputSize?: Sizes | null;
   /** The size of the result as parts of the size of the input. */
-  readonly outputRatio?: Scalar | readonly Scalar[] | null;
+  readonly outputRatio?: Real | readonly Real[] | null;
   /** Where the windows stand, `(N, C, dims)` numbers from 0 to 1; by default random ones. */
   readonly _randomSamples?: Tensor | null;
 }
@@ -140,7 +141,7 @@ type FractionalPool = [
   input: Tensor,
   kernelSize: Sizes,
   outputSize?: Sizes | null,
-  outputRatio?: Scalar | readonly Scalar[] | null,
+  outputRatio?: Real | readonly Real[] | null,
 ];
 type Samples = [randomSamples?: Tensor | null];
 
@@ -212,15 +213,13 @@ function filled(size: AdaptiveSizes, { shape }: Tensor, dims: number): readonly 
 function ratioOf(
   name: string,
   { shape }: Tensor,
-  ratio: Scalar | readonly Scalar[] | null,
+  ratio: Real | readonly Real[] | null,
   dims: number,
 ): readonly number[] {
   if (ratio === null) {
     throw refuse("InvalidArgument", `${name} requires specifying either an output_size or an output_ratio`);
   }
-  const ratios = Array.isArray(ratio)
-    ? (ratio as readonly Scalar[]).map(valueOf)
-    : each(valueOf(ratio as Scalar), dims);
+  const ratios = Array.isArray(ratio) ? (ratio as readonly Real[]).map(valueOf) : each(valueOf(ratio as Real), dims);
   if (ratios.length !== dims) {
     throw refuse("InvalidArgument", `${name} requires output_ratio to either be a single Int or tuple of Ints.`);
   }

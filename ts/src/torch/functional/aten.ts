@@ -3,6 +3,7 @@
  *
  * @module
  */
+import type { Real } from "../../functions/types.ts";
 import { DTYPES } from "../../bindings/dtypes.ts";
 import { callOperator } from "../../engine/dispatch.ts";
 import { type ErrorName, fxError, type FxError } from "../../errors.ts";
@@ -10,7 +11,6 @@ import { isInt } from "../../graph/args.ts";
 import { pythonFloat } from "../../graph/python.ts";
 import { Float } from "../../graph/values.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
-import type { Scalar } from "./define.ts";
 
 /** Sizes of a window: one for all dimensions, or one for each. */
 export type Sizes = number | readonly number[];
@@ -39,12 +39,12 @@ export function variant(name: string, inplace: boolean): string {
 }
 
 /** The value of a number. */
-export function valueOf(scalar: Scalar): number {
+export function valueOf(scalar: Real): number {
   return scalar instanceof Float ? scalar.value : scalar;
 }
 
 /** A number as Python prints it. */
-export function numberText(scalar: Scalar): string {
+export function numberText(scalar: Real): string {
   return typeof scalar === "number" && isInt(scalar) ? String(scalar) : pythonFloat(valueOf(scalar));
 }
 

@@ -3,10 +3,11 @@
  *
  * @module
  */
+import type { Real } from "../../functions/types.ts";
 import { tuple } from "../../graph/args.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
 import { aten, atenResults, atenWith, refuse, sameShape, shapeIs, tupleText, valueOf } from "./aten.ts";
-import { define, defineBuiltin, recordNamed, type Scalar } from "./define.ts";
+import { define, defineBuiltin, recordNamed } from "./define.ts";
 import { checkKeyPaddingMask, checkShapes, canonicalMask } from "./attentionMask.ts";
 
 /** Options of {@link scaledDotProductAttention}. */
@@ -14,11 +15,11 @@ export interface ScaledDotProductAttentionOptions {
   /** What is added to the products, or, where it is boolean, which of them count. */
   readonly attnMask?: Tensor | null;
   /** How likely a weight becomes zero; default 0. */
-  readonly dropoutP?: Scalar;
+  readonly dropoutP?: Real;
   /** Whether each query sees only the keys up to its own place; default `false`. */
   readonly isCausal?: boolean;
   /** What the products are multiplied by; default `1 / sqrt(E)`. */
-  readonly scale?: Scalar | null;
+  readonly scale?: Real | null;
   /** Whether several heads of the query share one of key and value; default `false`. */
   readonly enableGqa?: boolean;
 }
@@ -32,10 +33,10 @@ export interface ScaledDotProductAttentionOptions {
  * ```
  */
 export const scaledDotProductAttention = defineBuiltin<
-  [query: Tensor, key: Tensor, value: Tensor, attnMask?: Tensor | null, dropoutP?: Scalar, isCausal?: boolean],
+  [query: Tensor, key: Tensor, value: Tensor, attnMask?: Tensor | null, dropoutP?: Real, isCausal?: boolean],
   ScaledDotProductAttentionOptions,
   Tensor,
-  [scale: Scalar | null, enableGqa: boolean]
+  [scale: Real | null, enableGqa: boolean]
 >(
   "scaled_dot_product_attention",
   "torch._C._nn.scaled_dot_product_attention",
@@ -89,7 +90,7 @@ type MultiHeadAttention = [
   biasK: Tensor | null,
   biasV: Tensor | null,
   addZeroAttn: boolean,
-  dropoutP: Scalar,
+  dropoutP: Real,
   outProjWeight: Tensor,
   outProjBias: Tensor | null,
   training?: boolean,

@@ -3,9 +3,10 @@
  *
  * @module
  */
+import type { Real } from "../../functions/types.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
 import { aten, atenResults, refuse, sameShape, sizeText } from "./aten.ts";
-import { define, type Scalar } from "./define.ts";
+import { define } from "./define.ts";
 import { codeOf, type LegacyLossOptions, type LossOptions, reduced, type Reduction, reductionOf } from "./reduction.ts";
 
 /** Options of losses of one class of several. */
@@ -19,7 +20,7 @@ export interface ClassLossOptions extends LegacyLossOptions {
 /** Options of {@link crossEntropy}. */
 export interface CrossEntropyOptions extends ClassLossOptions {
   /** How much of the target is spread over all classes, from 0 to 1; default 0. */
-  readonly labelSmoothing?: Scalar;
+  readonly labelSmoothing?: Real;
 }
 
 /**
@@ -40,7 +41,7 @@ export const crossEntropy = define<
     ignoreIndex?: number,
     reduce?: boolean | null,
     reduction?: Reduction,
-    labelSmoothing?: Scalar,
+    labelSmoothing?: Real,
   ],
   CrossEntropyOptions
 >(
@@ -172,9 +173,9 @@ export const binaryCrossEntropyWithLogits = define<
 /** Options of {@link multiMarginLoss}. */
 export interface MultiMarginLossOptions extends LegacyLossOptions {
   /** The power, 1 or 2; default 1. */
-  readonly p?: Scalar;
+  readonly p?: Real;
   /** Default 1. */
-  readonly margin?: Scalar;
+  readonly margin?: Real;
   /** What the loss of each class is multiplied by, `(C)`. */
   readonly weight?: Tensor | null;
 }
@@ -191,8 +192,8 @@ export const multiMarginLoss = define<
   [
     input: Tensor,
     target: Tensor,
-    p?: Scalar,
-    margin?: Scalar,
+    p?: Real,
+    margin?: Real,
     weight?: Tensor | null,
     sizeAverage?: boolean | null,
     reduce?: boolean | null,

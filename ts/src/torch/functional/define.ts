@@ -7,12 +7,9 @@
 import type { DType } from "../../bindings/dtypes.ts";
 import { type BoundFunction, defineBound, type RecordBound } from "../../functions/bound.ts";
 import { addResolver, functionNamed } from "../../functions/table.ts";
-import { dtype, type Float } from "../../graph/values.ts";
+import { dtype } from "../../graph/values.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
 import { tidy } from "../../tensor/tidy.ts";
-
-/** A number of Python: a whole `number` is an int and any other a float, `float(1)` is the float 1.0. */
-export type Scalar = number | Float;
 
 /** The options of a function whose parameters are all given by position. */
 export type NoOptions = Readonly<Record<string, never>>;

@@ -3,16 +3,17 @@
  *
  * @module
  */
+import type { Real } from "../../functions/types.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
 import { aten } from "./aten.ts";
-import { defineBuiltin, type Scalar } from "./define.ts";
+import { defineBuiltin } from "./define.ts";
 
 /** Options of {@link cosineSimilarity}. */
 export interface CosineSimilarityOptions {
   /** The dimension of the vectors, which the result does not have; default 1. */
   readonly dim?: number;
   /** The least product of norms, so that it is never zero; default 1e-8. */
-  readonly eps?: Scalar;
+  readonly eps?: Real;
 }
 
 /**
@@ -24,7 +25,7 @@ export interface CosineSimilarityOptions {
  * ```
  */
 export const cosineSimilarity = defineBuiltin<
-  [x1: Tensor, x2: Tensor, dim?: number, eps?: Scalar],
+  [x1: Tensor, x2: Tensor, dim?: number, eps?: Real],
   CosineSimilarityOptions
 >("cosine_similarity", "torch.cosine_similarity", "(x1, x2, dim=1, eps=1e-08)", (x1, x2, dim, eps) =>
   aten("cosine_similarity", x1, x2, dim, eps),
@@ -33,9 +34,9 @@ export const cosineSimilarity = defineBuiltin<
 /** Options of {@link pairwiseDistance}. */
 export interface PairwiseDistanceOptions {
   /** Which norm; default 2. */
-  readonly p?: Scalar;
+  readonly p?: Real;
   /** What is added to each difference; default 1e-6. */
-  readonly eps?: Scalar;
+  readonly eps?: Real;
   /** Whether the last dimension is kept, with size 1; default `false`. */
   readonly keepdim?: boolean;
 }
@@ -49,7 +50,7 @@ export interface PairwiseDistanceOptions {
  * ```
  */
 export const pairwiseDistance = defineBuiltin<
-  [x1: Tensor, x2: Tensor, p?: Scalar, eps?: Scalar, keepdim?: boolean],
+  [x1: Tensor, x2: Tensor, p?: Real, eps?: Real, keepdim?: boolean],
   PairwiseDistanceOptions
 >(
   "pairwise_distance",
@@ -61,7 +62,7 @@ export const pairwiseDistance = defineBuiltin<
 /** Options of {@link pdist}. */
 export interface PdistOptions {
   /** Which norm; default 2. */
-  readonly p?: Scalar;
+  readonly p?: Real;
 }
 
 /**
@@ -72,7 +73,7 @@ export interface PdistOptions {
  * F.pdist(points);
  * ```
  */
-export const pdist = defineBuiltin<[input: Tensor, p?: Scalar], PdistOptions>(
+export const pdist = defineBuiltin<[input: Tensor, p?: Real], PdistOptions>(
   "pdist",
   "torch.pdist",
   "(input, p=2)",

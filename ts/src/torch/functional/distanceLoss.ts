@@ -3,23 +3,24 @@
  *
  * @module
  */
+import type { Real } from "../../functions/types.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
 import { aten, numberText, refuse, sizeText, valueOf } from "./aten.ts";
-import { define, type Scalar } from "./define.ts";
+import { define } from "./define.ts";
 import { pairwiseDistance } from "./distance.ts";
 import { codeOf, type LegacyLossOptions, type LossOptions, reduced, type Reduction, reductionOf } from "./reduction.ts";
 
 /** Options of losses with a margin. */
 export interface MarginLossOptions extends LegacyLossOptions {
   /** How far apart is far enough. */
-  readonly margin?: Scalar;
+  readonly margin?: Real;
 }
 
 type PairLoss = [
   input1: Tensor,
   input2: Tensor,
   target: Tensor,
-  margin?: Scalar,
+  margin?: Real,
   sizeAverage?: boolean | null,
   reduce?: boolean | null,
   reduction?: Reduction,
@@ -79,7 +80,7 @@ export const hingeEmbeddingLoss = define<
   [
     input: Tensor,
     target: Tensor,
-    margin?: Scalar,
+    margin?: Real,
     sizeAverage?: boolean | null,
     reduce?: boolean | null,
     reduction?: Reduction,
@@ -113,9 +114,9 @@ export const softMarginLoss = define<
 /** Options of {@link tripletMarginLoss}. */
 export interface TripletMarginLossOptions extends MarginLossOptions {
   /** Which norm; default 2. */
-  readonly p?: Scalar;
+  readonly p?: Real;
   /** What is added to each difference; default 1e-6. */
-  readonly eps?: Scalar;
+  readonly eps?: Real;
   /** Whether the distance of `positive` and `negative` counts where it is the smaller one; default `false`. */
   readonly swap?: boolean;
 }
@@ -133,9 +134,9 @@ export const tripletMarginLoss = define<
     anchor: Tensor,
     positive: Tensor,
     negative: Tensor,
-    margin?: Scalar,
-    p?: Scalar,
-    eps?: Scalar,
+    margin?: Real,
+    p?: Real,
+    eps?: Real,
     swap?: boolean,
     sizeAverage?: boolean | null,
     reduce?: boolean | null,
@@ -160,7 +161,7 @@ export interface TripletMarginWithDistanceLossOptions extends LossOptions {
   /** The distance; default {@link pairwiseDistance}. */
   readonly distanceFunction?: DistanceFunction | null;
   /** How far apart is far enough; default 1. */
-  readonly margin?: Scalar;
+  readonly margin?: Real;
   /** Whether the distance of `positive` and `negative` counts where it is the smaller one; default `false`. */
   readonly swap?: boolean;
 }
@@ -179,7 +180,7 @@ export const tripletMarginWithDistanceLoss = define<
   [anchor: Tensor, positive: Tensor, negative: Tensor],
   TripletMarginWithDistanceLossOptions,
   Tensor,
-  [distanceFunction: DistanceFunction | null, margin: Scalar, swap: boolean, reduction: Reduction]
+  [distanceFunction: DistanceFunction | null, margin: Real, swap: boolean, reduction: Reduction]
 >(
   "triplet_margin_with_distance_loss",
   "(anchor, positive, negative, *, distance_function=None, margin=1.0, swap=False, reduction='mean')",
@@ -201,7 +202,7 @@ export const tripletMarginWithDistanceLoss = define<
   },
 );
 
-function requireMargin(margin: Scalar): void {
+function requireMargin(margin: Real): void {
   if (valueOf(margin) > 0) return;
   throw refuse("InvalidArgument", `margin must be greater than 0, got ${numberText(margin)}`);
 }

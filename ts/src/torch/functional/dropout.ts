@@ -5,20 +5,21 @@
  *
  * @module
  */
+import type { Real } from "../../functions/types.ts";
 import type { BoundFunction } from "../../functions/bound.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
 import { aten, numberText, refuse, valueOf } from "./aten.ts";
-import { define, type InplaceOptions, type Scalar } from "./define.ts";
+import { define, type InplaceOptions } from "./define.ts";
 
 /** Options of dropout. */
 export interface DropoutOptions extends InplaceOptions {
   /** How likely an element, or a channel, becomes zero; default 0.5. */
-  readonly p?: Scalar;
+  readonly p?: Real;
   /** Whether anything becomes zero at all; the default is that of the function. */
   readonly training?: boolean;
 }
 
-type Dropout = [input: Tensor, p?: Scalar, training?: boolean, inplace?: boolean];
+type Dropout = [input: Tensor, p?: Real, training?: boolean, inplace?: boolean];
 
 /**
  * Defines a function that drops out by `operator`. With `dims`, the input is `(N, C, …)` with so many dimensions after the

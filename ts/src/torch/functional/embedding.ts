@@ -3,18 +3,19 @@
  *
  * @module
  */
+import type { Real } from "../../functions/types.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
 import { aten, atenResults, isFloat, refuse, sameShape, sizeText } from "./aten.ts";
-import { define, defineBuiltin, type Scalar } from "./define.ts";
+import { define, defineBuiltin } from "./define.ts";
 
 /** Options of {@link embedding}. */
 export interface EmbeddingOptions {
   /** The row that is not learnt; without effect on the result. */
   readonly paddingIdx?: number | null;
   /** The greatest norm of a row: longer ones that are looked up are shortened in the table itself. */
-  readonly maxNorm?: Scalar | null;
+  readonly maxNorm?: Real | null;
   /** Which norm `maxNorm` is of; default 2. */
-  readonly normType?: Scalar;
+  readonly normType?: Real;
   /** Of gradients alone. */
   readonly scaleGradByFreq?: boolean;
   /** Of gradients alone. */
@@ -34,8 +35,8 @@ export const embedding = define<
     input: Tensor,
     weight: Tensor,
     paddingIdx?: number | null,
-    maxNorm?: Scalar | null,
-    normType?: Scalar,
+    maxNorm?: Real | null,
+    normType?: Real,
     scaleGradByFreq?: boolean,
     sparse?: boolean,
   ],
@@ -63,9 +64,9 @@ export interface EmbeddingBagOptions {
   /** Where each bag begins in an input of one dimension. */
   readonly offsets?: Tensor | null;
   /** The greatest norm of a row: longer ones that are looked up are shortened in the table itself. */
-  readonly maxNorm?: Scalar | null;
+  readonly maxNorm?: Real | null;
   /** Which norm `maxNorm` is of; default 2. */
-  readonly normType?: Scalar;
+  readonly normType?: Real;
   /** Of gradients alone. */
   readonly scaleGradByFreq?: boolean;
   /** What is made of the rows of a bag; default `"mean"`. */
@@ -96,8 +97,8 @@ export const embeddingBag = define<
     input: Tensor,
     weight: Tensor,
     offsets?: Tensor | null,
-    maxNorm?: Scalar | null,
-    normType?: Scalar,
+    maxNorm?: Real | null,
+    normType?: Real,
     scaleGradByFreq?: boolean,
     mode?: "sum" | "mean" | "max",
     sparse?: boolean,

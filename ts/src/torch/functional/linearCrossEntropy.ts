@@ -3,10 +3,11 @@
  *
  * @module
  */
+import type { Real } from "../../functions/types.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
 import { aten, refuse, shapeIs, tupleText } from "./aten.ts";
 import { crossEntropy } from "./classLoss.ts";
-import { define, type Scalar } from "./define.ts";
+import { define } from "./define.ts";
 import type { LossOptions, Reduction } from "./reduction.ts";
 
 /** How PyTorch computes {@link linearCrossEntropy} in pieces to save memory in training; the result is the same. */
@@ -27,7 +28,7 @@ export interface LinearCrossEntropyOptions extends LossOptions {
   /** The class that does not count; default -100. */
   readonly ignoreIndex?: number | null;
   /** How much of the target is spread over all classes, from 0 to 1; default 0. */
-  readonly labelSmoothing?: Scalar;
+  readonly labelSmoothing?: Real;
   /** How PyTorch computes it in pieces; without effect here. */
   readonly options?: LinearCrossEntropyChunks | null;
 }
@@ -50,7 +51,7 @@ export const linearCrossEntropy = define<
     weight: Tensor | null,
     reduction: Reduction,
     ignoreIndex: number | null,
-    labelSmoothing: Scalar,
+    labelSmoothing: Real,
   ]
 >(
   "linear_cross_entropy",

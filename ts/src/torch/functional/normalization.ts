@@ -6,9 +6,10 @@
  *
  * @module
  */
+import type { Real } from "../../functions/types.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
 import { aten, atenWith, numberText, refuse, sizeText, valueOf } from "./aten.ts";
-import { define, type Scalar } from "./define.ts";
+import { define } from "./define.ts";
 
 /** Options of normalisations with weights. */
 export interface AffineOptions {
@@ -17,7 +18,7 @@ export interface AffineOptions {
   /** What is added afterwards; by default nothing. */
   readonly bias?: Tensor | null;
   /** What is added to the variance, so that it is never zero; default 1e-5. */
-  readonly eps?: Scalar;
+  readonly eps?: Real;
 }
 
 /** Options of {@link batchNorm}. */
@@ -25,7 +26,7 @@ export interface BatchNormOptions extends AffineOptions {
   /** Whether mean and variance are those of the batch, of which the running ones learn; default `false`. */
   readonly training?: boolean;
   /** How much the running mean and variance move towards those of the batch; default 0.1. */
-  readonly momentum?: Scalar;
+  readonly momentum?: Real;
 }
 
 /**
@@ -45,8 +46,8 @@ export const batchNorm = define<
     weight?: Tensor | null,
     bias?: Tensor | null,
     training?: boolean,
-    momentum?: Scalar,
-    eps?: Scalar,
+    momentum?: Real,
+    eps?: Real,
   ],
   BatchNormOptions
 >(
@@ -71,7 +72,7 @@ export interface InstanceNormOptions extends AffineOptions {
   /** Whether mean and variance are those of the input; default `true`. */
   readonly useInputStats?: boolean;
   /** How much the running mean and variance move towards those of the input; default 0.1. */
-  readonly momentum?: Scalar;
+  readonly momentum?: Real;
 }
 
 /**
@@ -90,8 +91,8 @@ export const instanceNorm = define<
     weight?: Tensor | null,
     bias?: Tensor | null,
     useInputStats?: boolean,
-    momentum?: Scalar,
-    eps?: Scalar,
+    momentum?: Real,
+    eps?: Real,
   ],
   InstanceNormOptions
 >(
@@ -118,7 +119,7 @@ export const instanceNorm = define<
  * ```
  */
 export const layerNorm = define<
-  [input: Tensor, normalizedShape: readonly number[], weight?: Tensor | null, bias?: Tensor | null, eps?: Scalar],
+  [input: Tensor, normalizedShape: readonly number[], weight?: Tensor | null, bias?: Tensor | null, eps?: Real],
   AffineOptions
 >("layer_norm", "(input, normalized_shape, weight=None, bias=None, eps=1e-05)", (input, shape, weight, bias, eps) =>
   aten("layer_norm", input, shape, weight, bias, eps, true),
@@ -129,7 +130,7 @@ export interface RmsNormOptions {
   /** What the result is multiplied by; by default by nothing. */
   readonly weight?: Tensor | null;
   /** What is added to the mean square; by default the smallest step of the dtype at 1. */
-  readonly eps?: Scalar | null;
+  readonly eps?: Real | null;
 }
 
 /**
@@ -141,7 +142,7 @@ export interface RmsNormOptions {
  * ```
  */
 export const rmsNorm = define<
-  [input: Tensor, normalizedShape: readonly number[], weight?: Tensor | null, eps?: Scalar | null],
+  [input: Tensor, normalizedShape: readonly number[], weight?: Tensor | null, eps?: Real | null],
   RmsNormOptions
 >("rms_norm", "(input, normalized_shape, weight=None, eps=None)", (input, shape, weight, eps) =>
   aten("rms_norm", input, shape, weight, eps),
@@ -156,7 +157,7 @@ export const rmsNorm = define<
  * ```
  */
 export const groupNorm = define<
-  [input: Tensor, numGroups: number, weight?: Tensor | null, bias?: Tensor | null, eps?: Scalar],
+  [input: Tensor, numGroups: number, weight?: Tensor | null, bias?: Tensor | null, eps?: Real],
   AffineOptions
 >("group_norm", "(input, num_groups, weight=None, bias=None, eps=1e-05)", (input, numGroups, weight, bias, eps) => {
   const [batch, channels, ...rest] = input.shape;
@@ -170,11 +171,11 @@ export const groupNorm = define<
 /** Options of {@link localResponseNorm}. */
 export interface LocalResponseNormOptions {
   /** Default 1e-4. */
-  readonly alpha?: Scalar;
+  readonly alpha?: Real;
   /** Default 0.75. */
-  readonly beta?: Scalar;
+  readonly beta?: Real;
   /** Default 1. */
-  readonly k?: Scalar;
+  readonly k?: Real;
 }
 
 /**
@@ -186,7 +187,7 @@ export interface LocalResponseNormOptions {
  * ```
  */
 export const localResponseNorm = define<
-  [input: Tensor, size: number, alpha?: Scalar, beta?: Scalar, k?: Scalar],
+  [input: Tensor, size: number, alpha?: Real, beta?: Real, k?: Real],
   LocalResponseNormOptions
 >("local_response_norm", "(input, size, alpha=0.0001, beta=0.75, k=1.0)", (input, size, alpha, beta, k) => {
   const { shape } = input;
@@ -212,11 +213,11 @@ export const localResponseNorm = define<
 /** Options of {@link normalize}. */
 export interface NormalizeOptions {
   /** Which norm; default 2. */
-  readonly p?: Scalar;
+  readonly p?: Real;
   /** Over which dimension or dimensions; default 1. */
   readonly dim?: number | readonly number[];
   /** The least norm, so that it is never zero; default 1e-12. */
-  readonly eps?: Scalar;
+  readonly eps?: Real;
   /** A tensor to write the result into. */
   readonly out?: Tensor | null;
 }
@@ -230,7 +231,7 @@ export interface NormalizeOptions {
  * ```
  */
 export const normalize = define<
-  [input: Tensor, p?: Scalar, dim?: number | readonly number[], eps?: Scalar, out?: Tensor | null],
+  [input: Tensor, p?: Real, dim?: number | readonly number[], eps?: Real, out?: Tensor | null],
   NormalizeOptions
 >("normalize", "(input, p=2.0, dim=1, eps=1e-12, out=None)", (input, p, dim, eps, out) => {
   const norm = aten("norm", input, p, typeof dim === "number" ? [dim] : dim, true);

@@ -3,9 +3,10 @@
  *
  * @module
  */
+import type { Real } from "../../functions/types.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
 import { aten } from "./aten.ts";
-import { define, type Scalar } from "./define.ts";
+import { define } from "./define.ts";
 
 /** Where the elements beside a tensor come from. */
 export type PadMode = "constant" | "reflect" | "replicate" | "circular";
@@ -15,7 +16,7 @@ export interface PadOptions {
   /** Where the elements come from; default `"constant"`. */
   readonly mode?: PadMode;
   /** The constant; default 0. */
-  readonly value?: Scalar | null;
+  readonly value?: Real | null;
 }
 
 /**
@@ -27,9 +28,8 @@ export interface PadOptions {
  * F.pad(image, [1, 1, 2, 2], { mode: "reflect" });
  * ```
  */
-export const pad = define<
-  [input: Tensor, amounts: readonly number[], mode?: PadMode, value?: Scalar | null],
-  PadOptions
->("pad", "(input, pad, mode='constant', value=None)", (input, amounts, mode, value) =>
-  aten("pad", input, amounts, mode, value),
+export const pad = define<[input: Tensor, amounts: readonly number[], mode?: PadMode, value?: Real | null], PadOptions>(
+  "pad",
+  "(input, pad, mode='constant', value=None)",
+  (input, amounts, mode, value) => aten("pad", input, amounts, mode, value),
 );

@@ -5,10 +5,11 @@
  *
  * @module
  */
+import type { Real } from "../../functions/types.ts";
 import type { BoundFunction } from "../../functions/bound.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
 import { aten, each, numberText, refuse, type Sizes, valueOf } from "./aten.ts";
-import { define, defineBuiltin, type Scalar } from "./define.ts";
+import { define, defineBuiltin } from "./define.ts";
 
 /** Options of windows that average. */
 export interface AvgPoolOptions {
@@ -101,7 +102,7 @@ export interface LpPoolOptions {
   readonly ceilMode?: boolean;
 }
 
-type LpPool = [input: Tensor, normType: Scalar, kernelSize: Sizes, stride?: Sizes | null, ceilMode?: boolean];
+type LpPool = [input: Tensor, normType: Real, kernelSize: Sizes, stride?: Sizes | null, ceilMode?: boolean];
 
 function lpPool(dims: 1 | 2 | 3): BoundFunction<LpPool, LpPoolOptions, Tensor> {
   const signature = "(input, norm_type, kernel_size, stride=None, ceil_mode=False)";

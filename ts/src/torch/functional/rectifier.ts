@@ -5,9 +5,10 @@
  *
  * @module
  */
+import type { Real } from "../../functions/types.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
 import { aten, refuse, valueOf, variant } from "./aten.ts";
-import { define, defineBuiltin, type InplaceOptions, type Scalar } from "./define.ts";
+import { define, defineBuiltin, type InplaceOptions } from "./define.ts";
 
 /**
  * `max(x, 0)`.
@@ -49,8 +50,8 @@ export const relu6 = define<[input: Tensor, inplace?: boolean], InplaceOptions>(
 
 /** Options of {@link threshold}. */
 export interface ThresholdOptions extends InplaceOptions {
-  readonly threshold?: Scalar;
-  readonly value?: Scalar;
+  readonly threshold?: Real;
+  readonly value?: Real;
 }
 
 /**
@@ -61,7 +62,7 @@ export interface ThresholdOptions extends InplaceOptions {
  * F.threshold(tensor([0.05, 2]), 0.1, 20); // [20, 2]
  * ```
  */
-export const threshold = define<[input: Tensor, threshold: Scalar, value: Scalar, inplace?: boolean], ThresholdOptions>(
+export const threshold = define<[input: Tensor, threshold: Real, value: Real, inplace?: boolean], ThresholdOptions>(
   "_threshold",
   "(input, threshold, value, inplace=False)",
   (input, limit, value, inplace) => aten(variant("threshold", inplace), input, limit, value),
@@ -75,7 +76,7 @@ export const threshold = define<[input: Tensor, threshold: Scalar, value: Scalar
  * F.threshold_(x, 0.1, 20) === x;
  * ```
  */
-export const threshold_ = defineBuiltin<[input: Tensor, threshold: Scalar, value: Scalar]>(
+export const threshold_ = defineBuiltin<[input: Tensor, threshold: Real, value: Real]>(
   "threshold_",
   "torch.threshold_",
   "(input, threshold, value)",
@@ -85,9 +86,9 @@ export const threshold_ = defineBuiltin<[input: Tensor, threshold: Scalar, value
 /** Options of {@link hardtanh}. */
 export interface HardtanhOptions extends InplaceOptions {
   /** The least value; default -1. */
-  readonly minVal?: Scalar;
+  readonly minVal?: Real;
   /** The greatest value; default 1. */
-  readonly maxVal?: Scalar;
+  readonly maxVal?: Real;
 }
 
 /**
@@ -98,7 +99,7 @@ export interface HardtanhOptions extends InplaceOptions {
  * F.hardtanh(tensor([-3, 0.5, 3]), { maxVal: 2 }); // [-1, 0.5, 2]
  * ```
  */
-export const hardtanh = define<[input: Tensor, minVal?: Scalar, maxVal?: Scalar, inplace?: boolean], HardtanhOptions>(
+export const hardtanh = define<[input: Tensor, minVal?: Real, maxVal?: Real, inplace?: boolean], HardtanhOptions>(
   "hardtanh",
   "(input, min_val=-1.0, max_val=1.0, inplace=False)",
   (input, minVal, maxVal, inplace) => {
@@ -115,7 +116,7 @@ export const hardtanh = define<[input: Tensor, minVal?: Scalar, maxVal?: Scalar,
  * F.hardtanh_(x) === x;
  * ```
  */
-export const hardtanh_ = defineBuiltin<[input: Tensor, minVal?: Scalar, maxVal?: Scalar], HardtanhOptions>(
+export const hardtanh_ = defineBuiltin<[input: Tensor, minVal?: Real, maxVal?: Real], HardtanhOptions>(
   "hardtanh_",
   "torch._C._nn.hardtanh_",
   "(input, min_val=-1.0, max_val=1.0)",
@@ -125,7 +126,7 @@ export const hardtanh_ = defineBuiltin<[input: Tensor, minVal?: Scalar, maxVal?:
 /** Options of {@link elu} and {@link celu}. */
 export interface EluOptions extends InplaceOptions {
   /** The value that is approached far below zero, negated; default 1. */
-  readonly alpha?: Scalar;
+  readonly alpha?: Real;
 }
 
 /**
@@ -136,7 +137,7 @@ export interface EluOptions extends InplaceOptions {
  * F.elu(x, { alpha: 0.5 });
  * ```
  */
-export const elu = define<[input: Tensor, alpha?: Scalar, inplace?: boolean], EluOptions>(
+export const elu = define<[input: Tensor, alpha?: Real, inplace?: boolean], EluOptions>(
   "elu",
   "(input, alpha=1.0, inplace=False)",
   (input, alpha, inplace) => aten(variant("elu", inplace), input, alpha),
@@ -150,7 +151,7 @@ export const elu = define<[input: Tensor, alpha?: Scalar, inplace?: boolean], El
  * F.elu_(x) === x;
  * ```
  */
-export const elu_ = defineBuiltin<[input: Tensor, alpha?: Scalar], EluOptions>(
+export const elu_ = defineBuiltin<[input: Tensor, alpha?: Real], EluOptions>(
   "elu_",
   "torch._C._nn.elu_",
   "(input, alpha=1.0)",
@@ -189,7 +190,7 @@ export const selu_ = defineBuiltin<[input: Tensor]>("selu_", "torch.selu_", "(in
  * F.celu(x, 2);
  * ```
  */
-export const celu = define<[input: Tensor, alpha?: Scalar, inplace?: boolean], EluOptions>(
+export const celu = define<[input: Tensor, alpha?: Real, inplace?: boolean], EluOptions>(
   "celu",
   "(input, alpha=1.0, inplace=False)",
   (input, alpha, inplace) => aten(variant("celu", inplace), input, alpha),
@@ -203,7 +204,7 @@ export const celu = define<[input: Tensor, alpha?: Scalar, inplace?: boolean], E
  * F.celu_(x) === x;
  * ```
  */
-export const celu_ = defineBuiltin<[input: Tensor, alpha?: Scalar], EluOptions>(
+export const celu_ = defineBuiltin<[input: Tensor, alpha?: Real], EluOptions>(
   "celu_",
   "torch.celu_",
   "(input, alpha=1.0)",
@@ -213,7 +214,7 @@ export const celu_ = defineBuiltin<[input: Tensor, alpha?: Scalar], EluOptions>(
 /** Options of {@link leakyRelu}. */
 export interface LeakyReluOptions extends InplaceOptions {
   /** The slope below zero; default 0.01. */
-  readonly negativeSlope?: Scalar;
+  readonly negativeSlope?: Real;
 }
 
 /**
@@ -224,7 +225,7 @@ export interface LeakyReluOptions extends InplaceOptions {
  * F.leakyRelu(x, 0.2);
  * ```
  */
-export const leakyRelu = define<[input: Tensor, negativeSlope?: Scalar, inplace?: boolean], LeakyReluOptions>(
+export const leakyRelu = define<[input: Tensor, negativeSlope?: Real, inplace?: boolean], LeakyReluOptions>(
   "leaky_relu",
   "(input, negative_slope=0.01, inplace=False)",
   (input, slope, inplace) => aten(variant("leaky_relu", inplace), input, slope),
@@ -238,7 +239,7 @@ export const leakyRelu = define<[input: Tensor, negativeSlope?: Scalar, inplace?
  * F.leakyRelu_(x) === x;
  * ```
  */
-export const leakyRelu_ = defineBuiltin<[input: Tensor, negativeSlope?: Scalar], LeakyReluOptions>(
+export const leakyRelu_ = defineBuiltin<[input: Tensor, negativeSlope?: Real], LeakyReluOptions>(
   "leaky_relu_",
   "torch._C._nn.leaky_relu_",
   "(input, negative_slope=0.01)",
@@ -263,9 +264,9 @@ export const prelu = defineBuiltin<[input: Tensor, weight: Tensor]>(
 /** Options of {@link rrelu}. */
 export interface RreluOptions extends InplaceOptions {
   /** The least slope; default 1/8. */
-  readonly lower?: Scalar;
+  readonly lower?: Real;
   /** The greatest slope; default 1/3. */
-  readonly upper?: Scalar;
+  readonly upper?: Real;
   /** Whether slopes are drawn at random; otherwise all of them are the mean. Default `false`. */
   readonly training?: boolean;
 }
@@ -279,7 +280,7 @@ export interface RreluOptions extends InplaceOptions {
  * ```
  */
 export const rrelu = define<
-  [input: Tensor, lower?: Scalar, upper?: Scalar, training?: boolean, inplace?: boolean],
+  [input: Tensor, lower?: Real, upper?: Real, training?: boolean, inplace?: boolean],
   RreluOptions
 >(
   "rrelu",
@@ -296,7 +297,7 @@ export const rrelu = define<
  * ```
  */
 export const rrelu_ = defineBuiltin<
-  [input: Tensor, lower?: Scalar, upper?: Scalar, training?: boolean],
+  [input: Tensor, lower?: Real, upper?: Real, training?: boolean],
   Omit<RreluOptions, "inplace">
 >(
   "rrelu_",

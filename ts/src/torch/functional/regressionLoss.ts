@@ -3,9 +3,10 @@
  *
  * @module
  */
+import type { Real } from "../../functions/types.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
 import { aten, atenResults, atenWith, refuse, sameShape, shapeIs, valueOf } from "./aten.ts";
-import { define, recordNamed, type Scalar } from "./define.ts";
+import { define, recordNamed } from "./define.ts";
 import {
   codeOf,
   type LegacyLossOptions,
@@ -79,7 +80,7 @@ export const mseLoss = define<WeightedLoss, WeightedLossOptions>(
 /** Options of {@link smoothL1Loss}. */
 export interface SmoothL1LossOptions extends LegacyLossOptions {
   /** Below which distance the loss is a square; default 1. */
-  readonly beta?: Scalar;
+  readonly beta?: Real;
 }
 
 /**
@@ -97,7 +98,7 @@ export const smoothL1Loss = define<
     sizeAverage?: boolean | null,
     reduce?: boolean | null,
     reduction?: Reduction,
-    beta?: Scalar,
+    beta?: Real,
   ],
   SmoothL1LossOptions
 >(
@@ -113,7 +114,7 @@ export const smoothL1Loss = define<
 /** Options of {@link huberLoss}. */
 export interface HuberLossOptions extends LossOptions {
   /** Below which distance the loss is a square; default 1. */
-  readonly delta?: Scalar;
+  readonly delta?: Real;
   /** What the loss of each element is multiplied by, of the shape of `input`. */
   readonly weight?: Tensor | null;
 }
@@ -127,7 +128,7 @@ export interface HuberLossOptions extends LossOptions {
  * ```
  */
 export const huberLoss = define<
-  [input: Tensor, target: Tensor, reduction?: Reduction, delta?: Scalar, weight?: Tensor | null],
+  [input: Tensor, target: Tensor, reduction?: Reduction, delta?: Real, weight?: Tensor | null],
   HuberLossOptions
 >(
   "huber_loss",
@@ -148,7 +149,7 @@ export interface PoissonNllLossOptions extends LegacyLossOptions {
   /** Whether Stirling's approximation of the logarithm of the factorial of `target` is added; default `false`. */
   readonly full?: boolean;
   /** What is added to a rate, so that its logarithm is finite; default 1e-8. */
-  readonly eps?: Scalar;
+  readonly eps?: Real;
 }
 
 /**
@@ -167,7 +168,7 @@ export const poissonNllLoss = define<
     logInput?: boolean,
     full?: boolean,
     sizeAverage?: boolean | null,
-    eps?: Scalar,
+    eps?: Real,
     reduce?: boolean | null,
     reduction?: Reduction,
   ],
@@ -184,7 +185,7 @@ export interface GaussianNllLossOptions extends LossOptions {
   /** Whether the constant `0.5 * log(2 * pi)` is added; default `false`. */
   readonly full?: boolean;
   /** The least variance; default 1e-6. */
-  readonly eps?: Scalar;
+  readonly eps?: Real;
 }
 
 /**
@@ -197,7 +198,7 @@ export interface GaussianNllLossOptions extends LossOptions {
  * ```
  */
 export const gaussianNllLoss = define<
-  [input: Tensor, target: Tensor, variance: Tensor | Scalar, full?: boolean, eps?: Scalar, reduction?: Reduction],
+  [input: Tensor, target: Tensor, variance: Tensor | Real, full?: boolean, eps?: Real, reduction?: Reduction],
   GaussianNllLossOptions
 >(
   "gaussian_nll_loss",
@@ -269,7 +270,7 @@ function weighted(losses: Tensor, weight: Tensor, input: Tensor, reduction: Redu
 }
 
 /** The variance of each element, or of each row. */
-function varianceOf(variance: Tensor | Scalar, input: Tensor): Tensor {
+function varianceOf(variance: Tensor | Real, input: Tensor): Tensor {
   const negative = refuse("InvalidArgument", "var has negative entry/entries");
   if (typeof variance === "number" || !("shape" in variance)) {
     if (valueOf(variance) < 0) throw negative;

@@ -3,9 +3,10 @@
  *
  * @module
  */
+import type { Real } from "../../functions/types.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
 import { aten, each, refuse, type Sizes, valueOf } from "./aten.ts";
-import { define, type Scalar } from "./define.ts";
+import { define } from "./define.ts";
 import { lanczos } from "./lanczos.ts";
 
 /** How values between the elements are found. */
@@ -24,7 +25,7 @@ export interface UpsampleOptions {
   /** The size of the result; `scaleFactor` must not be given then. */
   readonly size?: Sizes | null;
   /** How many times larger the result is; `size` must not be given then. */
-  readonly scaleFactor?: Scalar | readonly Scalar[] | null;
+  readonly scaleFactor?: Real | readonly Real[] | null;
   /** How values between the elements are found; default `"nearest"`. */
   readonly mode?: InterpolateMode;
   /** Whether the corner elements stay where they are; default `false`, and none of the nearest and area modes' business. */
@@ -65,7 +66,7 @@ const ANTIALIASED: Readonly<Partial<Record<InterpolateMode, string>>> = {
 type Upsample = [
   input: Tensor,
   size?: Sizes | null,
-  scaleFactor?: Scalar | readonly Scalar[] | null,
+  scaleFactor?: Real | readonly Real[] | null,
   mode?: InterpolateMode,
   alignCorners?: boolean | null,
 ];
@@ -145,7 +146,7 @@ export const upsample = define<Upsample, UpsampleOptions>(
 /** Options of {@link upsampleNearest} and {@link upsampleBilinear}. */
 export type UpsampleSizeOptions = Pick<UpsampleOptions, "size" | "scaleFactor">;
 
-type UpsampleSize = [input: Tensor, size?: Sizes | null, scaleFactor?: Scalar | readonly Scalar[] | null];
+type UpsampleSize = [input: Tensor, size?: Sizes | null, scaleFactor?: Real | readonly Real[] | null];
 
 /**
  * {@link interpolate} with the mode `"nearest"`.
@@ -191,9 +192,9 @@ function sizesOf(spatial: readonly number[], size: Sizes): readonly number[] {
   return res;
 }
 
-function scalesOf(spatial: readonly number[], factor: Scalar | readonly Scalar[]): readonly number[] {
-  if (!Array.isArray(factor)) return spatial.map(() => valueOf(factor as Scalar));
-  const res = (factor as readonly Scalar[]).map(valueOf);
+function scalesOf(spatial: readonly number[], factor: Real | readonly Real[]): readonly number[] {
+  if (!Array.isArray(factor)) return spatial.map(() => valueOf(factor as Real));
+  const res = (factor as readonly Real[]).map(valueOf);
   if (res.length === spatial.length) return res;
   throw refuse(
     "ShapeMismatch",

@@ -5,13 +5,12 @@
  *
  * @module
  */
-import type { DType } from "../../bindings/dtypes.ts";
+import type { DTypeLike, Real } from "../../functions/types.ts";
 import type { BoundFunction, RecordBound } from "../../functions/bound.ts";
 import type { CallArguments } from "../../functions/naming.ts";
-import type { DTypeArg } from "../../graph/values.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
 import { atenWith } from "./aten.ts";
-import { define, type Scalar } from "./define.ts";
+import { define } from "./define.ts";
 
 /** What a scale is of: the whole matrix, a row, or a block of so many rows and columns. */
 export const ScalingType = Object.freeze({
@@ -56,7 +55,7 @@ export interface ScaledMmOptions extends ScaledOptions {
   /** What is added to the product. */
   readonly bias?: Tensor | null;
   /** The dtype of the result; default `bfloat16`. */
-  readonly outputDtype?: DType | DTypeArg | null;
+  readonly outputDtype?: DTypeLike | null;
 }
 
 /** Options of {@link scaledGroupedMm}. */
@@ -68,9 +67,9 @@ export interface ScaledGroupedMmOptions extends ScaledMmOptions {
 /** Options of {@link scaledAddmm}. */
 export interface ScaledAddmmOptions extends ScaledOptions {
   /** What `input` is multiplied by; default 1. */
-  readonly beta?: Scalar;
+  readonly beta?: Real;
   /** What the product is multiplied by; default 1. */
-  readonly alpha?: Scalar;
+  readonly alpha?: Real;
 }
 
 /** Options of {@link groupedMm}. */
@@ -80,7 +79,7 @@ export interface GroupedMmOptions {
   /** What is added to the products. */
   readonly bias?: Tensor | null;
   /** The dtype of the results. */
-  readonly outDtype?: DType | DTypeArg | null;
+  readonly outDtype?: DTypeLike | null;
 }
 
 const SCALES = "scale_a, scale_recipe_a, scale_b, scale_recipe_b, swizzle_a=None, swizzle_b=None";
@@ -117,7 +116,7 @@ export const scaledMm = renamed<
     matB: Tensor,
     ...Scales,
     bias?: Tensor | null,
-    outputDtype?: DType | DTypeArg | null,
+    outputDtype?: DTypeLike | null,
     contractionDim?: readonly number[],
     useFastAccum?: boolean,
   ],
@@ -142,7 +141,7 @@ type ScaledAddmm = [
 ];
 
 function addmm(name: string): BoundFunction<ScaledAddmm, ScaledAddmmOptions, Tensor> {
-  return renamed<ScaledAddmm, ScaledAddmmOptions, [beta: Scalar, alpha: Scalar]>(
+  return renamed<ScaledAddmm, ScaledAddmmOptions, [beta: Real, alpha: Real]>(
     name,
     `_${name}`,
     `(input, mat1, mat2, ${SCALES}, contraction_dim=(), use_fast_accum=False, *, beta=1.0, alpha=1.0)`,
@@ -188,7 +187,7 @@ export const scaledGroupedMm = renamed<
     ...Scales,
     bias?: Tensor | null,
     offs?: Tensor | null,
-    outputDtype?: DType | DTypeArg | null,
+    outputDtype?: DTypeLike | null,
     contractionDim?: readonly number[],
     useFastAccum?: boolean,
   ],
@@ -214,7 +213,7 @@ export const scaledGroupedMm = renamed<
 export const groupedMm = renamed<
   [matA: Tensor, matB: Tensor],
   GroupedMmOptions,
-  [offs: Tensor | null, bias: Tensor | null, outDtype: DType | DTypeArg | null]
+  [offs: Tensor | null, bias: Tensor | null, outDtype: DTypeLike | null]
 >("grouped_mm", "_grouped_mm", "(mat_a, mat_b, *, offs=None, bias=None, out_dtype=None)", (matA, matB, ...rest) => {
   const [offs, bias, outDtype] = rest;
   return { args: [matA, matB], kwargs: { offs, bias, out_dtype: outDtype } };

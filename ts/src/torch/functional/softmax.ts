@@ -3,11 +3,10 @@
  *
  * @module
  */
-import type { DType } from "../../bindings/dtypes.ts";
-import type { DTypeArg } from "../../graph/values.ts";
+import type { DTypeLike, Real } from "../../functions/types.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
 import { aten, atenResults } from "./aten.ts";
-import { define, type Scalar } from "./define.ts";
+import { define } from "./define.ts";
 
 /** Options of {@link softmax}, {@link softmin} and {@link logSoftmax}. */
 export interface SoftmaxOptions {
@@ -16,10 +15,10 @@ export interface SoftmaxOptions {
   /** What PyTorch's warnings use; without effect. */
   readonly _stacklevel?: number;
   /** The dtype that the input is converted to first, and that the result has. */
-  readonly dtype?: DType | DTypeArg | null;
+  readonly dtype?: DTypeLike | null;
 }
 
-type Softmax = [input: Tensor, dim?: number | null, _stacklevel?: number, dtype?: DType | DTypeArg | null];
+type Softmax = [input: Tensor, dim?: number | null, _stacklevel?: number, dtype?: DTypeLike | null];
 
 const SIGNATURE = "(input, dim=None, _stacklevel=3, dtype=None)";
 
@@ -62,11 +61,11 @@ export const logSoftmax = define<Softmax, SoftmaxOptions>("log_softmax", SIGNATU
 /** Options of {@link gumbelSoftmax}. */
 export interface GumbelSoftmaxOptions {
   /** The temperature; default 1. */
-  readonly tau?: Scalar;
+  readonly tau?: Real;
   /** Whether the result is one-hot; default `false`. */
   readonly hard?: boolean;
   /** Without effect. */
-  readonly eps?: Scalar;
+  readonly eps?: Real;
   /** Along which dimension; default the last one. */
   readonly dim?: number;
 }
@@ -80,7 +79,7 @@ export interface GumbelSoftmaxOptions {
  * ```
  */
 export const gumbelSoftmax = define<
-  [logits: Tensor, tau?: Scalar, hard?: boolean, eps?: Scalar, dim?: number],
+  [logits: Tensor, tau?: Real, hard?: boolean, eps?: Real, dim?: number],
   GumbelSoftmaxOptions
 >("gumbel_softmax", "(logits, tau=1, hard=False, eps=1e-10, dim=-1)", (logits, tau, hard, _eps, dim) => {
   const noise = aten("neg", aten("log", aten("exponential_", aten("empty_like", logits))));
