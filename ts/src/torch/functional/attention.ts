@@ -66,8 +66,11 @@ export interface MultiHeadAttentionOptions {
   readonly attnMask?: Tensor | null;
   /** Whether query, key and value have matrices of their own; default `false`. */
   readonly useSeparateProjWeight?: boolean;
+  /** The matrix of the query, `(E, E)`, where each has its own. */
   readonly qProjWeight?: Tensor | null;
+  /** The matrix of the key, `(E, Ek)`, where each has its own. */
   readonly kProjWeight?: Tensor | null;
+  /** The matrix of the value, `(E, Ev)`, where each has its own. */
   readonly vProjWeight?: Tensor | null;
   /** Keys to take instead of those that are computed, `(N * heads, S, E / heads)`. */
   readonly staticK?: Tensor | null;

@@ -174,7 +174,7 @@ export const binaryCrossEntropyWithLogits = define<
 export interface MultiMarginLossOptions extends LegacyLossOptions {
   /** The power, 1 or 2; default 1. */
   readonly p?: Real;
-  /** Default 1. */
+  /** How much greater the score of the right class should be; default 1. */
   readonly margin?: Real;
   /** What the loss of each class is multiplied by, `(C)`. */
   readonly weight?: Tensor | null;

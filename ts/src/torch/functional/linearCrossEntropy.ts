@@ -12,10 +12,15 @@ import type { LossOptions, Reduction } from "./reduction.ts";
 
 /** How PyTorch computes {@link linearCrossEntropy} in pieces to save memory in training; the result is the same. */
 export interface LinearCrossEntropyChunks {
+  /** Whether gradients can be computed twice. */
   readonly allowRetainGraph?: boolean;
+  /** How many rows a piece has. */
   readonly batchChunkSize?: number | null;
+  /** How that is found, such as `"aspect_ratio:2"`. */
   readonly chunkingMethod?: string | null;
+  /** Which sums are kept exactly. */
   readonly accPolicy?: "auto" | "accurate" | "compact";
+  /** The dtype of sums. */
   readonly accDtype?: string | null;
 }
 

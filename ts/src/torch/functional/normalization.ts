@@ -67,7 +67,9 @@ export const batchNorm = define<
 
 /** Options of {@link instanceNorm}. */
 export interface InstanceNormOptions extends AffineOptions {
+  /** The mean of each channel, `(C)`, that moves towards those of the inputs. */
   readonly runningMean?: Tensor | null;
+  /** The variance of each channel, `(C)`, that moves towards those of the inputs. */
   readonly runningVar?: Tensor | null;
   /** Whether mean and variance are those of the input; default `true`. */
   readonly useInputStats?: boolean;
@@ -170,11 +172,11 @@ export const groupNorm = define<
 
 /** Options of {@link localResponseNorm}. */
 export interface LocalResponseNormOptions {
-  /** Default 1e-4. */
+  /** What the mean is multiplied by; default 1e-4. */
   readonly alpha?: Real;
-  /** Default 0.75. */
+  /** The power; default 0.75. */
   readonly beta?: Real;
-  /** Default 1. */
+  /** What is added to the mean; default 1. */
   readonly k?: Real;
 }
 

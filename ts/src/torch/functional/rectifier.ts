@@ -50,7 +50,9 @@ export const relu6 = define<[input: Tensor, inplace?: boolean], InplaceOptions>(
 
 /** Options of {@link threshold}. */
 export interface ThresholdOptions extends InplaceOptions {
+  /** Above what `x` is kept. */
   readonly threshold?: Real;
+  /** What takes the place of the rest. */
   readonly value?: Real;
 }
 
