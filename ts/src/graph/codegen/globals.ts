@@ -33,8 +33,8 @@ const NAMESPACES: readonly (readonly [prefix: string, place: string])[] = [
   ["math.", "math"],
 ];
 
-/** What PyTorch has for itself and for sizes, and this package only by name. */
-const BY_NAME = /^torch\.(?:_(?!C\._)|sym_(?!constrain_)|nn\.functional\._)/;
+/** What `torch.nn.functional` has for itself, and this package only by name. */
+const BY_NAME = /^torch\.nn\.functional\._/;
 
 /** An overload of an operator. What has no overload is an object that has overloads, besides a function. */
 const OPERATOR = /^torch\.ops\.aten\.([A-Za-z_]\w*)\.([A-Za-z_]\w*)$/;
