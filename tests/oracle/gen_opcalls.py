@@ -350,7 +350,45 @@ def linalg():
     case("linalg_qr.default", wide, "half")
 
 
-for record in (random, ctc, packed, names, special, made, linalg):
+def spectral():
+    """What does not depend on the signs of singular vectors."""
+    for dtype in (torch.float32, torch.float64):
+        a, wide, tall = torch.randn(2, 4, 4, dtype=dtype), torch.randn(3, 5, dtype=dtype), torch.randn(5, 3, dtype=dtype)
+        low = tall[:, :1] @ wide[:1, :4]
+        for m in (a, wide, tall, low):
+            case("linalg_svdvals.default", m)
+            case("nuclear_norm.default", m)
+            case("linalg_pinv.atol_rtol_float", m)
+            case("linalg_pinv.atol_rtol_float", m, atol=0.5)
+            case("linalg_matrix_rank.atol_rtol_float", m)
+            case("linalg_matrix_rank.default", m, 1.0)
+            for order in (2, -2, 1, -1, math.inf, -math.inf):
+                case("linalg_matrix_norm.default", m, order)
+            for order in ("fro", "nuc"):
+                case("linalg_matrix_norm.str_ord", m, order, [-1, 0], True)
+            case("linalg_norm.default", m)
+        symmetric = a + a.mT
+        for triangle in ("L", "U"):
+            case("linalg_eigvalsh.default", symmetric, triangle)
+            case("linalg_eigvalsh.default", a, triangle)
+        case("linalg_norm.default", wide, 3.0, [1])
+        case("linalg_norm.default", wide, 2)
+        case("linalg_norm.ord_str", wide, "nuc")
+        case("linalg_norm.default", a, 2)
+        case("frobenius_norm.dim", a, [0, 2])
+        case("nuclear_norm.dim", a, [0, 2], True)
+        case("pinverse.default", tall)
+        for dim in (0, 1, -1):
+            case("norm_except_dim.default", a, 2, dim)
+        case("_weight_norm.default", a, torch.rand(2, 1, 1, dtype=dtype))
+        case("svd.default", wide, True, False)
+    case("linalg_matrix_norm.default", wide, 3)
+    case("linalg_matrix_norm.str_ord", wide, "max")
+    case("linalg_eigvalsh.default", a, "X")
+    case("linalg_svdvals.default", torch.ones(3))
+
+
+for record in (random, ctc, packed, names, special, made, linalg, spectral):
     cases.clear()
     tensors.clear()
     torch.manual_seed(0)

@@ -59,6 +59,7 @@ mod search;
 mod softmax;
 mod sort;
 mod special;
+mod spectral;
 mod split;
 mod statistics;
 mod strided;
@@ -115,6 +116,7 @@ const TABLES: &[&[(&str, Kernel)]] = &[
     softmax::KERNELS,
     sort::KERNELS,
     special::KERNELS,
+    spectral::KERNELS,
     split::KERNELS,
     statistics::KERNELS,
     ternary::KERNELS,

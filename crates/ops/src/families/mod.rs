@@ -54,6 +54,7 @@ mod slice;
 mod softmax;
 mod sort;
 mod special;
+mod spectral;
 mod split;
 mod statistics;
 mod ternary;
@@ -124,6 +125,7 @@ pub(crate) const ALL: &[&[OpDef]] = &[
     softmax::OPS,
     sort::OPS,
     special::OPS,
+    spectral::OPS,
     split::OPS,
     statistics::OPS,
     ternary::OPS,

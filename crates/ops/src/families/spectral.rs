@@ -1,0 +1,321 @@
+//! Eigenvalues of symmetric matrices, singular values, and what is made of them: norms, ranks, pseudo-inverses.
+//!
+//! The signs of vectors are free; they may be others than those of PyTorch.
+
+use super::linalg::{TOLERANCE, firsts, least, shape, tensor};
+use crate::{Args, Cx, OpDef, Output, TensorRef, Traced, Value, normalize_dim};
+use tracefx_core::{Code, DType, Diagnostic, Result};
+use tracefx_ir::TensorMeta;
+use tracefx_sym::SymInt;
+
+/// The rows of this family.
+#[rustfmt::skip]
+pub(crate) const OPS: &[OpDef] = &[
+    OpDef::new("aten::_linalg_eigh(Tensor A, str UPLO=\"L\", bool compute_v=True) -> (Tensor eigenvalues, Tensor eigenvectors)", eigh).tolerance(TOLERANCE).doc("The eigenvalues of symmetric matrices in rising order, and their vectors as columns."),
+    composite("aten::linalg_eigh(Tensor self, str UPLO=\"L\") -> (Tensor eigenvalues, Tensor eigenvectors)", |cx, args| firsts(cx, args, "aten._linalg_eigh.default", 2)).doc("The eigenvalues of symmetric matrices in rising order, and their vectors as columns."),
+    composite("aten::linalg_eigvalsh(Tensor self, str UPLO=\"L\") -> Tensor", |cx, args| {
+        Ok(vec![cx.call("aten._linalg_eigh.default", [args.values[0].clone(), args.values[1].clone(), Value::Bool(false)])?])
+    }).doc("The eigenvalues of symmetric matrices in rising order."),
+    OpDef::new("aten::_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)", svd).tolerance(TOLERANCE).doc("Orthogonal matrices around the singular values, which fall."),
+    composite("aten::linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)", |cx, args| decomposed(cx, args.values[0].clone(), args.bool(1)?)).doc("Orthogonal matrices around the singular values, which fall."),
+    composite("aten::linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor", |cx, args| Ok(vec![singular_values(cx, args.values[0].clone())?])).doc("The singular values, which fall."),
+    composite("aten::svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)", old_svd).doc("Orthogonal matrices around the singular values; the second one not transposed."),
+    composite("aten::linalg_pinv.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor", |cx, args| {
+        pseudo_inverse(cx, args, args.opt_float(1)?, args.opt_float(2)?, args.bool(3)?)
+    }).doc("The pseudo-inverse of Moore and Penrose."),
+    composite("aten::linalg_pinv(Tensor self, float rcond, bool hermitian=False) -> Tensor", |cx, args| {
+        pseudo_inverse(cx, args, Some(0.0), Some(args.float(1)?), args.bool(2)?)
+    }).doc("The pseudo-inverse of Moore and Penrose."),
+    composite("aten::pinverse(Tensor self, float rcond=1.0000000000000001e-15) -> Tensor", |cx, args| {
+        pseudo_inverse(cx, args, Some(0.0), Some(args.float(1)?), false)
+    }).doc("The pseudo-inverse of Moore and Penrose."),
+    composite("aten::linalg_matrix_rank.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor", |cx, args| {
+        rank(cx, args, args.opt_float(1)?, args.opt_float(2)?, args.bool(3)?)
+    }).doc("How many singular values are not nearly zero."),
+    composite("aten::linalg_matrix_rank(Tensor self, float tol, bool hermitian=False) -> Tensor", |cx, args| {
+        rank(cx, args, Some(args.float(1)?), Some(0.0), args.bool(2)?)
+    }).doc("How many singular values are greater than a bound."),
+    composite("aten::linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", |cx, args| {
+        matrix_norm(cx, args, Norm::Number(args.float(1)?))
+    }).doc("The norm of matrices."),
+    composite("aten::linalg_matrix_norm.str_ord(Tensor self, str ord=\"fro\", int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", |cx, args| {
+        matrix_norm(cx, args, Norm::named(args)?)
+    }).doc("The norm of matrices."),
+    composite("aten::linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", norm).doc("The norm of vectors or matrices."),
+    composite("aten::linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", norm).doc("The norm of matrices."),
+    composite("aten::nuclear_norm(Tensor self, bool keepdim=False) -> Tensor", |cx, args| {
+        let call = [args.values[0].clone(), Value::Str("nuc".into()), Value::ints(&[-2, -1]), args.values[1].clone()];
+        Ok(vec![cx.call("aten.linalg_matrix_norm.str_ord", call)?])
+    }).doc("The sum of the singular values."),
+    composite("aten::nuclear_norm.dim(Tensor self, int[2] dim, bool keepdim=False) -> Tensor", |cx, args| {
+        let call = [args.values[0].clone(), Value::Str("nuc".into()), args.values[1].clone(), args.values[2].clone()];
+        Ok(vec![cx.call("aten.linalg_matrix_norm.str_ord", call)?])
+    }).doc("The sum of the singular values."),
+    composite("aten::frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", |cx, args| {
+        let call = [args.values[0].clone(), Value::Float(2.0), args.values[1].clone(), args.values[2].clone()];
+        Ok(vec![cx.call("aten.linalg_vector_norm.default", call)?])
+    }).doc("The root of the sum of squares."),
+    composite("aten::norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor", norm_except_dim).doc("The norm over all dimensions but one."),
+    composite("aten::_weight_norm(Tensor v, Tensor g, int dim=0) -> Tensor", |cx, args| {
+        let norm = cx.call("aten.norm_except_dim.default", [args.values[0].clone(), Value::int(2), args.values[2].clone()])?;
+        let factor = cx.call("aten.div.Tensor", [args.values[1].clone(), norm])?;
+        Ok(vec![cx.call("aten.mul.Tensor", [args.values[0].clone(), factor])?])
+    }).doc("A direction with the length that is given for each slice."),
+];
+
+type Meta<'a> = Args<'a, TensorMeta>;
+type Call<'a> = Args<'a, TensorRef>;
+
+const fn composite(schema: &'static str, decompose: crate::Decompose) -> OpDef {
+    OpDef::composite(schema, decompose).tolerance(TOLERANCE)
+}
+
+fn eigh(args: &Meta<'_>) -> Result<Vec<Output>> {
+    let meta = args.tensor(0)?;
+    let (lead, n, _) = shape(args, meta, true)?;
+    if !matches!(args.str(1)?, "L" | "U" | "l" | "u") {
+        return Err(args.invalid(format!("Expected UPLO argument to be 'L' or 'U', but got {}", args.str(1)?)));
+    }
+    let vectors =
+        if args.bool(2)? { tensor(meta.dtype, &meta.sizes, &[]) } else { tensor(meta.dtype, &[], &[&SymInt::ZERO]) };
+    Ok(vec![tensor(meta.dtype, &lead, &[&n]), vectors])
+}
+
+fn svd(args: &Meta<'_>) -> Result<Vec<Output>> {
+    let meta = args.tensor(0)?;
+    let (lead, rows, cols) = shape(args, meta, false)?;
+    let n = least(&rows, &cols);
+    let values = tensor(meta.dtype, &lead, &[&n]);
+    if !args.bool(2)? {
+        let none = || tensor(meta.dtype, &[], &[&SymInt::ZERO]);
+        return Ok(vec![none(), values, none()]);
+    }
+    let (left, right) = if args.bool(1)? { (&rows, &cols) } else { (&n, &n) };
+    Ok(vec![tensor(meta.dtype, &lead, &[&rows, left]), values, tensor(meta.dtype, &lead, &[right, &cols])])
+}
+
+fn decomposed(cx: &mut Cx<'_>, matrix: Traced, is_full: bool) -> Result<Vec<Traced>> {
+    cx.call_all("aten._linalg_svd.default", [matrix, Value::Bool(is_full), Value::Bool(true)])
+}
+
+fn singular_values(cx: &mut Cx<'_>, matrix: Traced) -> Result<Traced> {
+    let results = cx.call_all("aten._linalg_svd.default", [matrix, Value::Bool(false), Value::Bool(false)])?;
+    Ok(results.into_iter().nth(1).unwrap_or(Value::None))
+}
+
+fn old_svd(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
+    let this = *args.tensor(0)?;
+    if args.bool(2)? {
+        let mut results = decomposed(cx, this.into(), !args.bool(1)?)?;
+        results[2] = cx.call("aten.mT.default", [results[2].clone()])?;
+        return Ok(results);
+    }
+    let values = singular_values(cx, this.into())?;
+    let meta = cx.meta(this).clone();
+    let (lead, [rows, cols]) = meta.sizes.split_at(meta.sizes.len() - 2) else {
+        unreachable!("the singular values are those of matrices");
+    };
+    let mut zeros = |n: &SymInt| {
+        let sizes = lead.iter().chain([n, n]).cloned().map(Value::Int).collect();
+        cx.call_with("aten.zeros.default", [Value::List(sizes)], &[("dtype", Value::DType(meta.dtype))])
+    };
+    Ok(vec![zeros(rows)?, values, zeros(cols)?])
+}
+
+/// The magnitudes of the singular values, the bound below which they count as zero, and the larger size.
+fn bounded(
+    cx: &mut Cx<'_>,
+    args: &Call<'_>,
+    values: &Traced,
+    absolute: Option<f64>,
+    relative: Option<f64>,
+) -> Result<Traced> {
+    let meta = cx.meta(*args.tensor(0)?).clone();
+    let epsilon = if meta.dtype == DType::Float64 { f64::EPSILON } else { f64::from(f32::EPSILON) };
+    let sizes: Option<Vec<i64>> = meta.sizes.iter().rev().take(2).map(SymInt::as_int).collect();
+    let Some(longest) = sizes.and_then(|it| it.into_iter().max()) else {
+        return Err(args.unsupported("singular values of a matrix whose sizes are not known"));
+    };
+    // A relative bound is there by default unless an absolute one is given.
+    let default = if absolute.is_some_and(|it| it > 0.0) { 0.0 } else { epsilon * longest as f64 };
+    let largest = cx.call("aten.amax.default", [values.clone(), Value::ints(&[-1]), Value::Bool(true)])?;
+    let bound = cx.call("aten.mul.Scalar", [largest, Value::Float(relative.unwrap_or(default))])?;
+    let bound = cx.call("aten.clamp_min.default", [bound, Value::Float(absolute.unwrap_or(0.0))])?;
+    cx.call("aten.gt.Tensor", [values.clone(), bound])
+}
+
+fn pseudo_inverse(
+    cx: &mut Cx<'_>,
+    args: &Call<'_>,
+    absolute: Option<f64>,
+    relative: Option<f64>,
+    is_hermitian: bool,
+) -> Result<Vec<Traced>> {
+    let this = *args.tensor(0)?;
+    let meta = cx.meta(this).clone();
+    shape(args, &meta, is_hermitian)?;
+    if meta.sizes.contains(&SymInt::ZERO) {
+        let turned = cx.call("aten.mT.default", [this.into()])?;
+        return Ok(vec![cx.call("aten.zeros_like.default", [turned])?]);
+    }
+    let results = decomposed(cx, this.into(), false)?;
+    let [left, values, right] = &results[..] else { unreachable!("there are three parts") };
+    let counts = bounded(cx, args, values, absolute, relative)?;
+    let inverse = cx.call("aten.reciprocal.default", [values.clone()])?;
+    let zeros = cx.call("aten.zeros_like.default", [values.clone()])?;
+    let inverse = cx.call("aten.where.self", [counts, inverse, zeros])?;
+    let inverse = cx.call("aten.unsqueeze.default", [inverse, Value::int(-2)])?;
+    let right = cx.call("aten.mT.default", [right.clone()])?;
+    let scaled = cx.call("aten.mul.Tensor", [right, inverse])?;
+    let left = cx.call("aten.mT.default", [left.clone()])?;
+    Ok(vec![cx.call("aten.matmul.default", [scaled, left])?])
+}
+
+fn rank(
+    cx: &mut Cx<'_>,
+    args: &Call<'_>,
+    absolute: Option<f64>,
+    relative: Option<f64>,
+    is_hermitian: bool,
+) -> Result<Vec<Traced>> {
+    let this = *args.tensor(0)?;
+    let (lead, rows, cols) = shape(args, &cx.meta(this).clone(), is_hermitian)?;
+    if rows == 0 || cols == 0 {
+        let sizes = Value::List(lead.into_iter().map(Value::Int).collect());
+        return Ok(vec![cx.call_with("aten.zeros.default", [sizes], &[("dtype", Value::DType(DType::Int64))])?]);
+    }
+    let values = singular_values(cx, this.into())?;
+    let counts = bounded(cx, args, &values, absolute, relative)?;
+    Ok(vec![cx.call("aten.sum.dim_IntList", [counts, Value::ints(&[-1])])?])
+}
+
+/// Which norm of matrices.
+#[derive(Clone, Copy, PartialEq)]
+enum Norm {
+    Frobenius,
+    Nuclear,
+    /// Of the sums of columns (1), of rows (infinity), of singular values (2): the largest, or the least where negative.
+    Number(f64),
+}
+
+impl Norm {
+    fn named(args: &Call<'_>) -> Result<Self> {
+        match args.str(1)? {
+            "fro" => Ok(Norm::Frobenius),
+            "nuc" => Ok(Norm::Nuclear),
+            other => Err(args.invalid(format!("linalg.matrix_norm: Order {other} not supported."))),
+        }
+    }
+}
+
+fn matrix_norm(cx: &mut Cx<'_>, args: &Call<'_>, norm: Norm) -> Result<Vec<Traced>> {
+    norm_of_matrices(cx, args, norm, args.ints(2)?)
+}
+
+fn norm_of_matrices(cx: &mut Cx<'_>, args: &Call<'_>, norm: Norm, dims: Vec<i64>) -> Result<Vec<Traced>> {
+    let (mut this, keeps) = (args.values[0].clone(), args.bool(3)?);
+    let meta = cx.meta(*args.tensor(0)?).clone();
+    let rank = meta.sizes.len();
+    if rank < 2 {
+        return Err(args.bad_shape("linalg.matrix_norm: The input tensor A must have at least 2 dimensions."));
+    }
+    let [first, second] = dims[..] else {
+        return Err(args.invalid(format!("linalg.matrix_norm: dim must be a 2-tuple. Got {dims:?}")));
+    };
+    let (row, col) = (normalize_dim(args, first, rank)?, normalize_dim(args, second, rank)?);
+    if row == col {
+        return Err(args.invalid(format!("linalg.matrix_norm: dims must be different. Got ({first}, {second})")));
+    }
+    if !meta.dtype.is_float() && !meta.dtype.is_complex() {
+        let what = format!(
+            "linalg.matrix_norm: Expected a floating point or complex tensor as input. Got {}",
+            meta.dtype.name()
+        );
+        return Err(Diagnostic::new(Code::DTypeMismatch, what));
+    }
+    if let Some(dtype) = args.opt_dtype(4)? {
+        this = cx.call_with("aten._to_copy.default", [this], &[("dtype", Value::DType(dtype))])?;
+    }
+    let at = |dim: usize| Value::ints(&[dim as i64]);
+    let extreme = |number: f64| if number > 0.0 { "aten.amax.default" } else { "aten.amin.default" };
+    match norm {
+        Norm::Frobenius => {
+            let dims = Value::ints(&[row as i64, col as i64]);
+            Ok(vec![cx.call("aten.linalg_vector_norm.default", [this, Value::Float(2.0), dims, Value::Bool(keeps)])?])
+        }
+        Norm::Number(number) if number.abs() == 1.0 || number.is_infinite() => {
+            let (summed, left) = if number.is_infinite() { (col, row) } else { (row, col) };
+            let call = [this, Value::Float(1.0), at(summed), Value::Bool(true)];
+            let sums = cx.call("aten.linalg_vector_norm.default", call)?;
+            let mut res = cx.call(extreme(number), [sums, at(left), Value::Bool(true)])?;
+            if !keeps {
+                res = cx.call("aten.squeeze.dims", [res, Value::ints(&[row as i64, col as i64])])?;
+            }
+            Ok(vec![res])
+        }
+        Norm::Nuclear | Norm::Number(_) => {
+            if !matches!(norm, Norm::Nuclear | Norm::Number(2.0 | -2.0)) {
+                return Err(args.invalid("linalg.matrix_norm: Order not supported."));
+            }
+            let call = [this, Value::ints(&[row as i64, col as i64]), Value::ints(&[-2, -1])];
+            let moved = cx.call("aten.movedim.intlist", call)?;
+            let values = singular_values(cx, moved)?;
+            let op = match norm {
+                Norm::Number(number) => extreme(number),
+                Norm::Nuclear | Norm::Frobenius => "aten.sum.dim_IntList",
+            };
+            let mut res = cx.call(op, [values, Value::ints(&[-1])])?;
+            if keeps {
+                for dim in [row.min(col), row.max(col)] {
+                    res = cx.call("aten.unsqueeze.default", [res, Value::int(dim as i64)])?;
+                }
+            }
+            Ok(vec![res])
+        }
+    }
+}
+
+/// Of vectors, unless two dimensions are named or the order is one of matrices.
+fn norm(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
+    let this = *args.tensor(0)?;
+    let rank = cx.meta(this).sizes.len();
+    let dims = if args.is_none(2) { None } else { Some(args.ints(2)?) };
+    let is_named = matches!(args.values[1], Value::Str(_));
+    let has_order = !args.is_none(1);
+    if has_order
+        && let Some(dims) = &dims
+        && !(1..=2).contains(&dims.len())
+    {
+        return Err(
+            args.invalid(format!("linalg.norm: If dim is specified, it must be of length 1 or 2. Got {dims:?}"))
+        );
+    }
+    if has_order && dims.is_none() && !(1..=2).contains(&rank) {
+        return Err(args.bad_shape("linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D."));
+    }
+    let n_dims = dims.as_ref().map_or(rank, Vec::len);
+    if is_named || (has_order && n_dims == 2) {
+        let order = if is_named { Norm::named(args)? } else { Norm::Number(args.float(1)?) };
+        return norm_of_matrices(cx, args, order, dims.unwrap_or(vec![0, 1]));
+    }
+    let order = if has_order { args.float(1)? } else { 2.0 };
+    let call = [this.into(), Value::Float(order), args.values[2].clone(), args.values[3].clone()];
+    let res = cx.call_with("aten.linalg_vector_norm.default", call, &[("dtype", args.values[4].clone())])?;
+    Ok(vec![res])
+}
+
+fn norm_except_dim(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
+    let this = *args.tensor(0)?;
+    let (power, dim, rank) = (args.int(1)? as f64, args.int(2)?, cx.meta(this).sizes.len());
+    if dim == -1 {
+        return Ok(vec![cx.call("aten.linalg_vector_norm.default", [this.into(), Value::Float(power)])?]);
+    }
+    let dim = normalize_dim(args, dim, rank)?;
+    let others: Vec<i64> = (0..rank).filter(|it| *it != dim).map(|it| it as i64).collect();
+    if others.is_empty() {
+        return Ok(vec![cx.call("aten.abs.default", [this.into()])?]);
+    }
+    let call = [this.into(), Value::Float(power), Value::ints(&others), Value::Bool(true)];
+    let res = cx.call("aten.linalg_vector_norm.default", call)?;
+    Ok(vec![res])
+}
