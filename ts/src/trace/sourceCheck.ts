@@ -64,13 +64,18 @@ function isNew(fn: Function, { reason }: FxError): boolean {
   return told.size !== told.add(reason).size;
 }
 
-/** Whether nothing is in a function that any trace could stumble over: then nothing more is asked. */
+/** The functions in which nothing is that any trace could stumble over: of them nothing more is asked. */
+const UNREMARKABLE = new WeakSet<Function>();
+
 function isUnremarkable(fn: Function): boolean {
+  if (UNREMARKABLE.has(fn)) return true;
   const analysis = analyseFunction(fn);
   if (typeof analysis === "string") return false;
   const { findings, unchecked, calls } = analysis;
   if (unchecked.length > 0 || findings.some(({ kind }) => FINDINGS[kind].level !== "seen")) return false;
-  return calls.every(({ root, path }) => root === "this" && isDispatch(path.at(-1)));
+  if (!calls.every(({ root, path }) => root === "this" && isDispatch(path.at(-1)))) return false;
+  UNREMARKABLE.add(fn);
+  return true;
 }
 
 /** Whether a method of a module only calls `forward`, which the tracer sees. */
