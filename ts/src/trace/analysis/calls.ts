@@ -40,8 +40,8 @@ export interface CallWalk {
   taint(value: Value): Sources;
   /** The elements of something that is walked over. */
   elements(value: Value): Value;
-  /** Calls the functions that a value may be. */
-  invoke(callee: Value, args: readonly Value[]): Value;
+  /** Calls what a value may be, as the call at the node does. */
+  apply(callee: Value, args: readonly Value[], node: Syntax): Value;
   /** Makes the functions that a value may be predicates, and says what they give. */
   predicate(callee: Value, args: readonly Value[], node: Syntax, construct: string): void;
   /** The container that the node makes. */
@@ -86,7 +86,9 @@ const takes: Row = (call) => call.walk.elements(call.receiver);
 
 const visits: Row = (call) => {
   const made = call.walk.container("array", call.node);
-  made.elements.add(call.walk.invoke(arg(call, 0), [call.walk.elements(call.receiver), PLAIN, call.receiver]));
+  made.elements.add(
+    call.walk.apply(arg(call, 0), [call.walk.elements(call.receiver), PLAIN, call.receiver], call.node),
+  );
   return shaped(made);
 };
 
@@ -104,8 +106,8 @@ const reduces: Row = (call) => {
   const [callback, initial] = [arg(call, 0), arg(call, 1)];
   const element = call.walk.elements(call.receiver);
   const start = call.args.length > 1 ? initial : element;
-  const once = join(start, call.walk.invoke(callback, [start, element, PLAIN, call.receiver]));
-  return join(once, call.walk.invoke(callback, [once, element, PLAIN, call.receiver]));
+  const once = join(start, call.walk.apply(callback, [start, element, PLAIN, call.receiver], call.node));
+  return join(once, call.walk.apply(callback, [once, element, PLAIN, call.receiver], call.node));
 };
 
 const pairs: Row = (call) => {
@@ -218,7 +220,7 @@ export const GLOBALS: ReadonlyMap<string, Row> = new Map<string, Row>([
       call.walk.report("iteration", call.node, name, arg(call, 0).traced);
       const made = call.walk.container("array", call.node);
       const elements = call.walk.elements(arg(call, 0));
-      made.elements.add(call.args.length > 1 ? call.walk.invoke(arg(call, 1), [elements, PLAIN]) : elements);
+      made.elements.add(call.args.length > 1 ? call.walk.apply(arg(call, 1), [elements, PLAIN], call.node) : elements);
       return shaped(made);
     },
   ],

@@ -87,7 +87,7 @@ export abstract class Expressions extends Invocations {
         return this.template(node, scope);
       case "TaggedTemplateExpression": {
         const tag = this.value(node.tag, scope);
-        return this.invoke(tag, [PLAIN, ...node.quasi.expressions.map((it) => this.value(it, scope))]);
+        return this.apply(tag, [PLAIN, ...node.quasi.expressions.map((it) => this.value(it, scope))], node);
       }
       case "AwaitExpression":
         return this.value(node.argument, scope);
@@ -139,7 +139,10 @@ export abstract class Expressions extends Invocations {
     if (property.computed) this.report("key", property.key, "[ ]", this.value(property.key, scope).traced);
     const value = this.value(property.value, scope);
     const cell = name === undefined ? made.elements : this.named(made, name);
-    cell.add(property.kind === "get" ? this.invoke(value, []) : value);
+    if (property.kind === "get") {
+      for (const shape of value.shapes) if (shape.kind === "function") shape.self.add(shaped(made));
+      cell.add(this.invoke(value, []));
+    } else cell.add(value);
   }
 
   protected spreadInto(made: ContainerShape, property: SpreadElement, scope: Scope): void {
@@ -364,7 +367,7 @@ export abstract class Expressions extends Invocations {
       return this.callMethod(node, receiver, name, method, args);
     }
     const fn = isOptional ? this.nullish(inner, scope, "?.") : this.value(inner, scope);
-    return this.callFunction(node, fn, args);
+    return this.apply(fn, args, node);
   }
 }
 

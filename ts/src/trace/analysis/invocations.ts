@@ -6,6 +6,7 @@
 import {
   ASSERTED_EQUAL,
   ASSERTIONS,
+  type CallWalk,
   CHECKED,
   GLOBALS,
   KEYED_METHODS,
@@ -33,8 +34,8 @@ const NOWHERE = { start: { line: 1, column: 0 } };
 type CallSyntax = Syntax & { type: "CallExpression" | "NewExpression" };
 
 /** The part of a walk that follows calls. */
-export abstract class Invocations extends Knowledge {
-  protected callFunction(node: CallSyntax, fn: Value, args: readonly Value[]): Value {
+export abstract class Invocations extends Knowledge implements CallWalk {
+  apply(fn: Value, args: readonly Value[], node: Syntax): Value {
     const results = [tracedBy(fn.traced), this.invoke(present({ ...fn, traced: 0n }), args)];
     for (const shape of fn.shapes) {
       if (shape.kind === "path" && shape.root === "free") results.push(this.callFree(node, shape.path, args));
@@ -42,6 +43,21 @@ export abstract class Invocations extends Knowledge {
         results.push(this.callMember(shape.root === "super" ? "super" : "this", shape.path, args));
     }
     return joinAll(results);
+  }
+
+  predicate(callee: Value, args: readonly Value[], node: Syntax, construct: string): void {
+    for (const shape of callee.shapes) {
+      if (shape.kind === "path" && shape.root === "free" && shape.path.join(".") === "Boolean") {
+        this.report("predicate", node, construct, args[0]?.traced ?? 0n);
+        continue;
+      }
+      const result = this.apply(shaped(shape), args, node);
+      if (shape.kind !== "function") this.report("predicate", node, construct, result.traced);
+      else if (!shape.isPredicate) {
+        shape.isPredicate = true;
+        this.changes += 1;
+      }
+    }
   }
 
   protected callMethod(
@@ -54,6 +70,7 @@ export abstract class Invocations extends Knowledge {
     const call = { node, receiver, args, walk: this };
     const checked = name === undefined ? undefined : CHECKED.get(name);
     if (checked !== undefined) return checked(call, name ?? "");
+    for (const shape of method.shapes) if (shape.kind === "function") shape.self.add(receiver);
     const results = [tracedBy(receiver.traced), this.invoke(functionsOf(method), args)];
     for (const shape of receiver.shapes) {
       if (shape.kind === "path") results.push(this.callPath(node, shape, name ?? "*", args));
@@ -61,9 +78,13 @@ export abstract class Invocations extends Knowledge {
         const row = (shape.kind === "keyed" ? KEYED_METHODS : METHODS).get(name ?? "");
         results.push(row === undefined ? this.unknown(args) : row({ ...call, receiver: shaped(shape) }, name ?? ""));
       } else if (name === "call" || name === "apply") {
+        shape.self.add(args[0] ?? PLAIN);
         const given = name === "call" ? args.slice(1) : args.slice(1).map((it) => this.elements(it));
         results.push(this.invoke(shaped(shape), given));
-      } else if (name === "bind") results.push(shaped(shape));
+      } else if (name === "bind") {
+        shape.self.add(args[0] ?? PLAIN);
+        results.push(shaped(shape));
+      }
     }
     return joinAll(results);
   }
@@ -82,7 +103,7 @@ export abstract class Invocations extends Knowledge {
   }
 
   /** A call of something outside of the function. */
-  protected callFree(node: CallSyntax, path: readonly string[], args: readonly Value[]): Value {
+  protected callFree(node: Syntax, path: readonly string[], args: readonly Value[]): Value {
     const name = path.join(".");
     const call = { node, receiver: PLAIN, args, walk: this };
     if (isKnown(path)) return this.unknown(args);
@@ -102,9 +123,9 @@ export abstract class Invocations extends Knowledge {
     return this.unknown(args);
   }
 
-  protected addUnchecked(node: CallSyntax, callee: string, sources: Sources): void {
+  protected addUnchecked(node: Syntax, callee: string, sources: Sources): void {
     const { start } = node.loc ?? NOWHERE;
-    const { start: end } = node.arguments[0]?.loc ?? node.loc ?? NOWHERE;
+    const { start: end } = ("arguments" in node ? node.arguments[0]?.loc : undefined) ?? node.loc ?? NOWHERE;
     const place = { line: start.line, column: start.column + 1, endLine: end.line, endColumn: end.column + 1 };
     const known = this.unchecked.get(callee);
     if (known !== undefined) known.places.push(place);

@@ -3,7 +3,6 @@
  *
  * @module
  */
-import type { CallWalk } from "./calls.ts";
 import type { Finding, FindingKind } from "./findings.ts";
 import { Scope } from "./scope.ts";
 import { extent, type FunctionSyntax, snippet, type Syntax } from "./syntax.ts";
@@ -58,7 +57,7 @@ export interface CallPlace {
 const DEPTH = 4;
 
 /** The knowledge of one walk. */
-export abstract class Knowledge implements CallWalk, Clock {
+export abstract class Knowledge implements Clock {
   changes = 0;
   readonly findings = new Map<string, Finding>();
   readonly unchecked = new Map<string, UncheckedCall & { readonly places: CallPlace[] }>();
@@ -96,7 +95,15 @@ export abstract class Knowledge implements CallWalk, Clock {
     const known = this.functions.get(node);
     if (known !== undefined) return known;
     const given = node.params.map(() => new Cell(this));
-    const shape: FunctionShape = { kind: "function", node, outer, returns: new Cell(this), given, isPredicate: false };
+    const shape: FunctionShape = {
+      kind: "function",
+      node,
+      outer,
+      returns: new Cell(this),
+      self: new Cell(this),
+      given,
+      isPredicate: false,
+    };
     this.functions.set(node, shape);
     this.changes += 1;
     return shape;
@@ -180,18 +187,6 @@ export abstract class Knowledge implements CallWalk, Clock {
       result = join(result, shape.returns.value);
     }
     return result;
-  }
-
-  predicate(callee: Value, args: readonly Value[], node: Syntax, construct: string): void {
-    this.invoke(callee, args);
-    for (const shape of callee.shapes) {
-      if (shape.kind === "function" && !shape.isPredicate) {
-        shape.isPredicate = true;
-        this.changes += 1;
-      } else if (shape.kind === "path" && shape.root === "free" && shape.path.join(".") === "Boolean") {
-        this.report("predicate", node, construct, args[0]?.traced ?? 0n);
-      }
-    }
   }
 
   /** The sources of a value whose identity is looked at: itself, and if it is a member of the module. */

@@ -11,16 +11,21 @@ export class Scope {
   readonly outer: Scope | undefined;
   /** The function that the scope is in; undefined around all functions. */
   readonly owner: FunctionShape | undefined;
-  /** What `this` is. */
-  readonly self: Value;
   readonly #cells = new Map<string, Cell>();
   readonly #clock: Clock;
+  readonly #self: Value | Cell | undefined;
 
-  constructor(clock: Clock, outer?: Scope, owner = outer?.owner, self = outer?.self ?? PLAIN) {
+  constructor(clock: Clock, outer?: Scope, owner = outer?.owner, self?: Value | Cell) {
     this.#clock = clock;
     this.outer = outer;
     this.owner = owner;
-    this.self = self;
+    this.#self = self;
+  }
+
+  /** What `this` is. */
+  get self(): Value {
+    if (this.#self === undefined) return this.outer?.self ?? PLAIN;
+    return this.#self instanceof Cell ? this.#self.value : this.#self;
   }
 
   /** The variable of this scope with that name, which is made if need be. */

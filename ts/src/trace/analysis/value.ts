@@ -65,6 +65,8 @@ export interface FunctionShape {
   /** The scope around it. */
   readonly outer: Scope;
   readonly returns: Cell;
+  /** What `this` is, if it is no arrow function: what it is called on. */
+  readonly self: Cell;
   /** What is given for its parameters, by position. */
   readonly given: Cell[];
   /** Whether its result decides something: it is the predicate of `filter`, `some` and the like. */

@@ -172,8 +172,8 @@ export class Walk extends Expressions {
 
   protected functionScope(shape: FunctionShape, outer: Scope): Scope {
     const { node } = shape;
-    const self = node.type === "ArrowFunctionExpression" || outer.owner === undefined ? outer.self : PLAIN;
-    const scope = new Scope(this, outer, shape, self);
+    const isLexical = node.type === "ArrowFunctionExpression" || outer.owner === undefined;
+    const scope = new Scope(this, outer, shape, isLexical ? undefined : shape.self);
     if (node.type === "FunctionExpression" && node.id) scope.declare(node.id.name).add(shaped(shape));
     if (node.type !== "ArrowFunctionExpression") scope.declare("arguments");
     for (const param of node.params) scope.declarePattern(param);

@@ -96,6 +96,14 @@ const FOUND: [name: string, source: string, ...expected: string[]][] = [
   ["through a default", "(x, y = x) => y ? 1 : 2", "test ?:"],
   ["an unknown function", "(x) => helper(x)", "call helper"],
   ["the result of an unknown function", "(x) => helper(x) ? 1 : 2", "test ?:", "call helper"],
+  ["a method of an object", "(x) => { const o = { x, f() { return this.x ? 1 : 2; } }; return o.f(); }", "test ?:"],
+  ["a getter of an object", "(x) => { const o = { x, get f() { return this.x; } }; return o.f ? 1 : 2; }", "test ?:"],
+  ["this of a call", "(x) => { function f() { return this ? 1 : 2; } return f.call(x); }", "test ?:"],
+  ["this of a bound function", "(x) => { function f() { return this === 1; } return f.bind(x)(); }", "comparison ==="],
+  ["an unknown callback", "(x) => [x].map(helper)", "call helper"],
+  ["an unknown predicate", "(x) => [x].filter(helper)", "predicate filter", "call helper"],
+  ["the result of an unknown callback", "(x) => [x].map(helper)[0] ? 1 : 2", "test ?:", "call helper"],
+  ["an unknown tag", "(x) => helper`${x}`", "call helper"],
   ["random numbers", "(x) => x.mul(Math.random())", "random? Math.random"],
 ];
 
