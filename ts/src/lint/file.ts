@@ -9,6 +9,7 @@ import { bare, children, type FunctionSyntax, isFunction, keyName } from "../tra
 /** A class that is a module. */
 export interface ModuleClass {
   readonly methods: ReadonlyMap<string, FunctionSyntax>;
+  readonly getters: ReadonlyMap<string, FunctionSyntax>;
   /** The members that are parameters. */
   readonly parameters: ReadonlySet<string>;
   /** The class that it extends, if it is in the file. */
@@ -81,7 +82,12 @@ class File {
     const inner = local === undefined ? undefined : this.#module(local, [...above, node]);
     if (inner === undefined && !(local === undefined && (name.endsWith("Module") || this.own.has(root))))
       return undefined;
-    const module: ModuleClass = { methods: methodsOf(node), parameters: parametersOf(node), base: inner };
+    const module: ModuleClass = {
+      methods: methodsOf(node, false),
+      getters: methodsOf(node, true),
+      parameters: parametersOf(node),
+      base: inner,
+    };
     this.modules.set(node, module);
     return module;
   }
@@ -105,10 +111,11 @@ function nameOf(node: AnyNode): [last: string, first: string] {
   return [keyName(node.property, node.computed) ?? "", nameOf(bare(node.object))[1]];
 }
 
-function methodsOf(node: AnyNode & Class): Map<string, FunctionSyntax> {
+function methodsOf(node: AnyNode & Class, areGetters: boolean): Map<string, FunctionSyntax> {
   const methods = new Map<string, FunctionSyntax>();
   for (const member of node.body.body) {
     if (member.type === "StaticBlock" || !("key" in member) || member.static || !member.value) continue;
+    if (("kind" in member && member.kind === "get") !== areGetters) continue;
     const name = keyName(member.key, member.computed);
     // An abstract method, or one of several signatures, has no body.
     if (name !== undefined && isFunction(member.value) && member.value.body) methods.set(name, member.value);

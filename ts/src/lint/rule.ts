@@ -119,6 +119,7 @@ function checkTraced({ node, module, concrete }: TracedFunction, program: Progra
       },
       nameOf: (fn) => fn.id?.name ?? "the function",
       isTraced: ([name]) => name !== undefined && hasParameter(module, name),
+      getter: ([name]) => (name === undefined ? undefined : find(module, "getters", name)),
       method: (call, from) => methodOf(module, call, from),
     },
   );
@@ -131,14 +132,14 @@ function hasParameter(module: ModuleClass | undefined, name: string): boolean {
 function methodOf(module: ModuleClass | undefined, call: MethodCall, from: FunctionSyntax): FunctionSyntax | undefined {
   const [name] = call.path;
   if (name === undefined || call.path.length > 1) return undefined;
-  if (call.root === "this") return name === "forward" ? undefined : find(module, name);
+  if (call.root === "this") return name === "forward" ? undefined : find(module, "methods", name);
   let owner = module;
   while (owner !== undefined && ![...owner.methods.values()].includes(from)) owner = owner.base;
-  return find(owner?.base, name);
+  return find(owner?.base, "methods", name);
 }
 
-function find(module: ModuleClass | undefined, name: string): FunctionSyntax | undefined {
-  return module?.methods.get(name) ?? (module?.base === undefined ? undefined : find(module.base, name));
+function find(module: ModuleClass | undefined, kind: "methods" | "getters", name: string): FunctionSyntax | undefined {
+  return module === undefined ? undefined : (module[kind].get(name) ?? find(module.base, kind, name));
 }
 
 /** What counts in every function counts only in those that are traced, and the file has others. */

@@ -74,6 +74,12 @@ export function hasHooks(module: Module): boolean {
   return (preHooks?.size ?? 0) + (hooks?.size ?? 0) > 0;
 }
 
+/** The hooks of a module, which a trace runs as it runs `forward`. */
+export function hooksOf(module: Module): ReadonlySet<ForwardPreHook | ForwardHook> {
+  const { preHooks, hooks } = insideOf(module);
+  return new Set([...(preHooks ?? []), ...(hooks ?? [])]);
+}
+
 /** Adds the hooks of one module to another. */
 export function copyHooks(from: Module, to: Module): void {
   const { preHooks, hooks } = insideOf(from);

@@ -43,7 +43,7 @@ const NOTHING: SourceNotes = { calls: undefined, warnings: () => [] };
 
 /** Refuses a function in whose source something is decided that the trace could not see. */
 export function checkSource(fn: Function, args: readonly unknown[], context: SourceContext): SourceNotes {
-  if (isUnremarkable(fn)) return NOTHING;
+  if (isUnremarkable(fn) && !readsGetter(fn, context.module)) return NOTHING;
   const result = checkFunction(fn, checkOptions(fn, args, context));
   if (result.findings.length > 0) throw refusal(fn, result.findings, context);
   if (result.notes.length === 0 && result.unchecked.length === 0) return NOTHING;
@@ -78,6 +78,14 @@ function isUnremarkable(fn: Function): boolean {
   return true;
 }
 
+/** Whether a function reads a member that another function computes. */
+function readsGetter(fn: Function, module: Module | undefined): boolean {
+  const analysis = analyseFunction(fn);
+  if (module === undefined || typeof analysis === "string") return false;
+  for (const name of analysis.reads) if (getterOf(module, name) !== undefined) return true;
+  return false;
+}
+
 /** Whether a method of a module only calls `forward`, which the tracer sees. */
 function isDispatch(name: string | undefined): boolean {
   return name === "forward" || name === "call";
@@ -101,6 +109,7 @@ function checkOptions(fn: Function, args: readonly unknown[], context: SourceCon
     given,
     structured,
     isTraced: (path) => isTracedMember(module, path, context),
+    getter: ([name]) => (name === undefined ? undefined : getterOf(module, name)),
     method: (call, from) => methodOf(module, call, from, context),
   };
 }
@@ -151,6 +160,16 @@ function methodOf(
   const method: unknown = Reflect.get(owner, name);
   const isOwn = typeof method === "function" && method !== Reflect.get(Module.prototype, name);
   return isOwn && (owner === root || !isLeaf(owner)) ? method : undefined;
+}
+
+/** The getter of a class of the user's. */
+function getterOf(module: Module, name: string): Function | undefined {
+  if (module.attributes.has(name)) return undefined;
+  for (let it: unknown = module; it instanceof Module; it = Object.getPrototypeOf(it)) {
+    const descriptor = Object.getOwnPropertyDescriptor(it, name);
+    if (descriptor !== undefined) return descriptor.get;
+  }
+  return undefined;
 }
 
 function isModuleAttribute(value: unknown): value is { readonly module: Module } {

@@ -10,11 +10,11 @@ import { Graph } from "../graph/graph.ts";
 import { GraphModule } from "../graph/module.ts";
 import { type Node, noteLater, type Opcode } from "../graph/node.ts";
 import { hasBuiltinForward, isBuiltinModule } from "../nn/builtin.ts";
-import { type Attribute, Module, unboundForwardOf } from "../nn/module.ts";
+import { type Attribute, hasHooks, hooksOf, Module, unboundForwardOf } from "../nn/module.ts";
 import { type ModuleCall, type ModuleObserver, observeModules } from "../nn/observe.ts";
 import { ValueTuple } from "../graph/values.ts";
 import { Tensor } from "../tensor/tensor.ts";
-import { isShapeMember, proxyOf, type TracedValue } from "./proxy.ts";
+import { isProxy, isShapeMember, proxyOf, type TracedValue } from "./proxy.ts";
 import { createInputs } from "./inputs.ts";
 import { tracedFunction } from "./parameters.ts";
 import type { ConcreteArgs } from "./placeholder.ts";
@@ -142,6 +142,7 @@ export class Tracer extends TracerBase implements ModuleObserver {
       const stack = isLeaf || !this.recordStackTraces ? undefined : currentStack();
       this.#scope = { path, type: module.className, key: count === 0 ? path : `${path}@${count}`, outer: scope, stack };
       if (!isLeaf) {
+        if (hasHooks(module)) this.#checkHooks(module, given);
         return this.#checked(unboundForwardOf(module), given, module, () => run(...given));
       }
       const { args, kwargs } = splitArguments(given, !isBuiltinModule(module));
@@ -305,6 +306,14 @@ export class Tracer extends TracerBase implements ModuleObserver {
       return result;
     } finally {
       this.#unread = outer;
+    }
+  }
+
+  /** Hooks get the module, its arguments, and what it gives, which is traced if an argument is. */
+  #checkHooks(module: Module, given: readonly unknown[]): void {
+    for (const hook of hooksOf(module)) {
+      const notes = this.#checkSource(hook, [module, given, given.find(isProxy)], undefined);
+      for (const warning of notes?.warnings() ?? []) this.warn(warning);
     }
   }
 

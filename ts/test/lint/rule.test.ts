@@ -99,6 +99,11 @@ describe("what is reported", () => {
     expect(lint(`class Net extends Module { w = new Linear(1); ${body} }`)).toEqual([]);
   });
 
+  it("is what getters of the module give", () => {
+    expect(lint(computing("this.w.sum()"))).toHaveLength(1);
+    expect(lint(computing("this.training"))).toEqual([]);
+  });
+
   it("is what functions do that are traced", () => {
     expect(lint("symbolicTrace((x) => (x ? 1 : 2));")).toHaveLength(1);
     expect(lint("const f = (x) => (x ? 1 : 2); fx.symbolicTrace(f);")).toHaveLength(1);
@@ -142,6 +147,11 @@ describe("what is reported", () => {
     expect(lint(code)).toEqual([]);
   });
 });
+
+/** A module with a getter that gives that. */
+function computing(value: string): string {
+  return `class Net extends Module { w = new Parameter(1); get it() { return ${value}; } forward(x) { return this.it ? x : 1; } }`;
+}
 
 /** A module that compares its second parameter, which is declared like that. */
 function comparing(parameter: string): string {

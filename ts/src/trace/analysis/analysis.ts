@@ -26,6 +26,8 @@ export interface Analysis {
   readonly unchecked: readonly UncheckedCall[];
   /** Calls of methods of the module, which are functions to read too. */
   readonly calls: readonly MethodCall[];
+  /** The members of the module that are read. */
+  readonly reads: ReadonlySet<string>;
   /** What the result comes from. */
   readonly returns: Sources;
   /** What the bits of {@link Sources} stand for. */
@@ -78,6 +80,7 @@ export function analyse(parsed: ParsedFunction, options: AnalysisOptions, file: 
       })),
     })),
     calls: [...walk.calls.values()],
+    reads: walk.reads,
     returns: walk.taint(shape.returns.value),
     sources: walk.sources,
   };

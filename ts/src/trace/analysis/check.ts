@@ -35,6 +35,8 @@ export interface CheckContext<F> {
    * A `*` in the path stands for any element.
    */
   readonly isTraced?: (path: readonly string[]) => boolean;
+  /** The function behind a member of the module that is computed when it is read. */
+  readonly getter?: (path: readonly string[]) => F | undefined;
   /** The function that a call of a method in a function reaches, if it is one that the trace runs through. */
   readonly method?: (call: MethodCall, from: F) => F | undefined;
 }
@@ -103,6 +105,10 @@ class Check<F extends object> {
       if (analysis !== "class") this.unchecked.set(at, { fn, at });
       return true;
     }
+    for (const name of analysis.reads) {
+      const getter = this.#options.getter?.([name]);
+      if (getter !== undefined) this.run(getter, {});
+    }
     const nullable = nullableSources(analysis, given);
     const active = this.#active(fn, analysis, given, nullable);
     for (const at of analysis.findings) {
@@ -124,6 +130,7 @@ class Check<F extends object> {
     analysis.sources.forEach((source, index) => {
       const bit = 1n << BigInt(index);
       if (source.kind === "parameter") active |= concrete?.has(source.name) === true ? 0n : bit;
+      else if (this.#isComputed(source)) active |= bit;
       else if (source.kind === "member") active |= this.#isTraced(source.path) ? bit : 0n;
       else if (source.kind === "part")
         active |= this.#isTraced(source.path) && this.#isTraced(source.path.slice(0, -1)) ? bit : 0n;
@@ -136,6 +143,13 @@ class Check<F extends object> {
         if ((active & bit) === 0n && this.#gives(fn, call, active, nullable)) active |= bit;
     }
     return active;
+  }
+
+  /** Whether a source is a member that is computed from something traced. */
+  #isComputed(source: Source): boolean {
+    if (source.kind !== "member" && source.kind !== "part") return false;
+    const getter = this.#options.getter?.(source.path);
+    return getter !== undefined && this.run(getter, {});
   }
 
   #isTraced(path: readonly string[]): boolean {

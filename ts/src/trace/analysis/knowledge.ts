@@ -63,6 +63,8 @@ export abstract class Knowledge implements Clock {
   readonly unchecked = new Map<string, UncheckedCall & { readonly places: CallPlace[] }>();
   readonly calls = new Map<string, MethodCall>();
   readonly sources: Source[] = [];
+  /** The members of the module that are read. */
+  readonly reads = new Set<string>();
   readonly #bits = new Map<string, Sources>();
   protected readonly text: string;
   protected readonly scopes = new Map<Syntax, Scope>();
@@ -203,7 +205,7 @@ export abstract class Knowledge implements Clock {
   protected partsOf(value: Value): Sources {
     let sources = 0n;
     for (const shape of value.shapes)
-      if (shape.kind === "path" && shape.root === "this" && shape.path.length > 1)
+      if (shape.kind === "path" && shape.root === "this" && shape.path.length > 0)
         sources |= this.sourceOf({ kind: "part", path: shape.path });
     return sources;
   }
@@ -227,6 +229,7 @@ export abstract class Knowledge implements Clock {
   }
 
   protected member(shape: PathShape, name: string): Value {
+    if (shape.root === "this" && shape.path.length === 0) this.reads.add(name);
     const inner = this.path(shape.root, [...shape.path, name]);
     const written = this.written.get(inner.path.join("."));
     return written === undefined || shape.root !== "this" ? shaped(inner) : join(shaped(inner), written.value);

@@ -22,7 +22,7 @@ export type Source =
   | { readonly kind: "parameter"; readonly name: string }
   /** A member of the module, if it is a tensor: `this.weight`, of which something was computed. */
   | { readonly kind: "member"; readonly path: readonly string[] }
-  /** A part of such a member, whose truth is asked: `this.weight.requiresGrad`. */
+  /** A member, or a part of one, whose truth is asked: `this.weight.requiresGrad`. */
   | { readonly kind: "part"; readonly path: readonly string[] }
   /** What a method of the module, or of a part of it, gives. */
   | { readonly kind: "method"; readonly path: readonly string[] };

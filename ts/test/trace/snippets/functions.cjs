@@ -1,5 +1,5 @@
 // What functions are, call and catch.
-const { Module, TraceError, cond, map, scan, torch, whileLoop } = require("tracefx");
+const { Module, Parameter, TraceError, cond, map, scan, tensor, torch, whileLoop } = require("tracefx");
 const { helper, pure } = require("./helper");
 const { refused, recorded } = require("outcomes");
 
@@ -53,6 +53,56 @@ class Getter extends Module {
 
   forward(x) {
     return this.isWide ? x.neg() : x;
+  }
+}
+
+class Computed extends Module {
+  weight = new Parameter(tensor([1.5, 2.5]));
+
+  get isLarge() {
+    return this.weight.sum().gt(1);
+  }
+
+  forward(x) {
+    return this.isLarge ? x : x.neg(); // ✗
+  }
+}
+
+class Decides extends Module {
+  weight = new Parameter(tensor([1.5, 2.5]));
+
+  get scale() {
+    return this.weight.sum() ? this.weight : 1; // ✗
+  }
+
+  forward(x) {
+    return x.mul(this.scale);
+  }
+}
+
+class Hooked extends Module {
+  inner = new Helps();
+
+  constructor() {
+    super();
+    this.inner.registerForwardHook((_module, _args, output) => (output.any() ? output : undefined));
+  }
+
+  forward(x) {
+    return this.inner.forward(x);
+  }
+}
+
+class HookedPlainly extends Module {
+  inner = new Helps();
+
+  constructor() {
+    super();
+    this.inner.registerForwardPreHook((module, [x]) => (module.training ? [x.neg()] : undefined));
+  }
+
+  forward(x) {
+    return this.inner.forward(x);
   }
 }
 
@@ -133,6 +183,10 @@ module.exports = {
   "the method of the base class": [new Below(), refused("TraceControlFlow", "torch.where")],
   "a part of the module": [new Inner(), refused("TraceControlFlow", "torch.where")],
   "a getter of the module": [new Getter(), recorded("neg = x.neg(); return neg")],
+  "a getter that gives a traced value": [new Computed(), refused("TraceControlFlow", "torch.where")],
+  "a getter that decides something": [new Decides(), refused("TraceControlFlow", "torch.where")],
+  "a hook that decides something": [new Hooked(), refused("TraceControlFlow", "torch.where")],
+  "a hook that decides by a setting": [new HookedPlainly(), recorded("neg = x.neg(); mul = neg.mul(3); return mul")],
   "forward as a field": [new Field(), refused("TraceControlFlow", "torch.where")],
   "a function of another file, which is not seen": [(x) => helper(x), recorded("sum_1 = x.sum(); gt = sum_1.gt(0); item = gt.item(); neg = x.neg(); return neg", { warns: "helper", isBlind: true })],
   "a function of another file, which decides nothing": [(x) => pure(x), recorded("neg = x.neg(); return neg", { warns: "pure" })],
