@@ -180,7 +180,7 @@ case("Embedding", 10, 3, padding_idx=-2)
 case("Embedding", 10, 3, 0, 1.0, 1.0, True, True)
 case("Embedding", 10, 3, max_norm=2, norm_type=3)
 case("Embedding", 10, 3, 10)
-case("Embedding", 7, 3, dtype=torch.float64)
+case("Embedding", 5, 3, dtype=torch.float64)
 case("EmbeddingBag", 10, 3)
 case("EmbeddingBag", 10, 3, mode="sum", padding_idx=1, max_norm=1.5, include_last_offset=True)
 case("EmbeddingBag", 10, 3, padding_idx=-11)
@@ -269,7 +269,9 @@ INIT = [
 ]
 with open(OUT / "init.jsonl", "w") as file:
     for function, size, args, kwargs in INIT:
-        for dtype in (torch.float32, torch.float64):
+        # Many numbers of a normal distribution in float64 depend on the last bit of the host's logarithm and cosine.
+        is_exact = "normal" not in function and function != "sparse_"
+        for dtype in (torch.float32, torch.float64) if is_exact else (torch.float32,):
             torch.manual_seed(0)
             tensor = getattr(nn.init, function)(torch.empty(size, dtype=dtype), *args, **kwargs)
             line = {"function": function, "size": size, "dtype": str(dtype).removeprefix("torch.")}

@@ -150,7 +150,8 @@ export function resetWeightAndBias(weight: Tensor, bias: Tensor | null): void {
   if (bias === null) return;
   const [fanIn] = calculateFanInAndFanOut(weight);
   const bound = fanIn > 0 ? 1 / Math.sqrt(fanIn) : 0;
-  uniform_(bias, -bound, bound);
+  // Without inputs both ends are zero, and neither is -0.
+  uniform_(bias, 0 - bound, bound);
 }
 
 markBuiltin({ Identity, Linear, NonDynamicallyQuantizableLinear, Bilinear });
