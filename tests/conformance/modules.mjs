@@ -195,7 +195,10 @@ function made(it, tensors) {
   const args = it.args.map((arg) => decoded(arg, tensors));
   const module = new Class(...args, options(it.kwargs, tensors));
   // PyTorch's tests convert each module to the dtype that they test; the recorded state has that dtype.
-  module.loadStateDict(options(it.state, tensors, (name) => name), { assign: true });
+  module.loadStateDict(
+    options(it.state, tensors, (name) => name),
+    { assign: true },
+  );
   return module.train(it.training);
 }
 
