@@ -39,7 +39,7 @@ export class Ownership {
       case "call_function":
       case "call_method":
       case "call_module":
-        if (!isTransparent(value) || !keepsNothing(node, this.#env, this.#root)) this.#letGo(node);
+        if (!this.#isSeenThrough(node, value) || !keepsNothing(node, this.#env, this.#root)) this.#letGo(node);
         else if (!readsWhatWasThere(node, this.#env)) this.#adopt(node, value);
         this.#hold(value);
     }
@@ -59,15 +59,17 @@ export class Ownership {
     });
   }
 
+  /** Whether nothing among the inputs and in the result may hold tensors out of sight: objects of a class, functions. */
+  #isSeenThrough(node: Node, value: unknown): boolean {
+    return isTransparent(value) && stateOf(node).inputs.every((input) => isTransparent(this.#env.get(input)));
+  }
+
   /** Takes the tensors of a result that are none of its inputs for the run's own. */
   #adopt(node: Node, value: unknown): void {
     if (typeof value !== "object" || value === null) return;
     const inputs = new Set<Tensor>();
     for (const input of stateOf(node).inputs) {
-      const given = this.#env.get(input);
-      // What an object holds out of sight may be the result.
-      if (!isTransparent(given)) return;
-      eachTensor(given, (tensor) => inputs.add(tensor));
+      eachTensor(this.#env.get(input), (tensor) => inputs.add(tensor));
     }
     eachTensor(value, (tensor) => {
       if (!inputs.has(tensor) && !this.#holders.has(tensor)) this.#holders.set(tensor, 0);
@@ -102,7 +104,7 @@ function keepsNothing(node: Node, env: ReadonlyMap<Node, unknown>, root: Module)
       if (node.target === "builtins.getattr") return ofTensor(node, env);
       // `operator.setitem` and its like put values into the containers of others.
       if (node.target.startsWith("operator.") && node.target !== "operator.getitem") return onlyTensors(node, env);
-      return OWN_FUNCTIONS.test(node.target) && !isWrapped(node.target);
+      return isOwnTarget(node.target);
     case "call_method":
       return ofTensor(node, env);
     case "call_module": {
@@ -119,9 +121,19 @@ function readsWhatWasThere(node: Node, env: ReadonlyMap<Node, unknown>): boolean
   return node.target === "builtins.getattr" || (node.target === "operator.getitem" && !ofTensor(node, env));
 }
 
-/** Whether a module is of a class of `torch.nn` itself, and no hook sees what it does. */
+/** Whether a module is of a class of `torch.nn` itself, and no hook and no function of a user sees what it does. */
 function isPlainLayer(module: Module): boolean {
-  return builtinNameOf(module.constructor) !== undefined && !hasHooks(module);
+  if (builtinNameOf(module.constructor) === undefined || hasHooks(module)) return false;
+  // Some layers are made with a function: an activation, a distance.
+  return Object.values(module).every((it) => typeof it !== "function" || isOwnFunction(it));
+}
+
+function isOwnFunction(value: object): boolean {
+  return "target" in value && typeof value.target === "string" && isOwnTarget(value.target);
+}
+
+function isOwnTarget(target: string): boolean {
+  return OWN_FUNCTIONS.test(target) && !isWrapped(target);
 }
 
 function onlyTensors(node: Node, env: ReadonlyMap<Node, unknown>): boolean {

@@ -1,7 +1,7 @@
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { callOperator } from "../../src/engine/dispatch.ts";
 import { init } from "../../src/engine/engine.ts";
-import { symbolicTrace, torch } from "../../src/index.ts";
+import { nn, symbolicTrace, torch } from "../../src/index.ts";
 import { resnet18 } from "../../examples/resnet.ts";
 import { defineFunction } from "../../src/functions/table.ts";
 import { Graph } from "../../src/graph/graph.ts";
@@ -87,6 +87,23 @@ describe("what a module of torch.nn gives", () => {
     expect(alive(twice, rootWith(new Layer()))[1]).toEqual([false, false, true]);
   });
 
+  test("is not where a function of the user sees it", () => {
+    const keeping = new nn.TripletMarginWithDistanceLoss({
+      distanceFunction: (a, b) => {
+        seen.push(a);
+        return torch.sub(a, b).abs().sum({ dim: -1 });
+      },
+    });
+    const graph = new Graph();
+    const one = graph.callFunction(plusOne, [graph.placeholder("x")]);
+    graph.output(graph.callModule("layer", [one, one, one]));
+    new Interpreter(rootWith(keeping), { graph }).run(input());
+    expect([seen[0] === made[0], made[0]?.isDisposed]).toEqual([true, false]);
+    const plain = new nn.TripletMarginLoss();
+    new Interpreter(rootWith(plain), { graph }).run(input());
+    expect(made[1]?.isDisposed).toBe(true);
+  });
+
   test("is not where a hook sees it, or where the class was extended", () => {
     const hooked = new Layer();
     const hook = hooked.registerForwardHook((_module, _args, output) => void seen.push(output));
@@ -148,6 +165,19 @@ describe("not disposed", () => {
       graph.output(graph.callFunction(sum, [a, b]));
     }, root);
     expect(weight.isDisposed).toBe(false);
+  });
+
+  test("is what a function that is an input may see", () => {
+    const apply = defineFunction("torch.testing.apply", (x: Tensor, run: (x: Tensor) => Tensor) => run(x));
+    const graph = new Graph();
+    const [x, run] = [graph.placeholder("x"), graph.placeholder("run")];
+    const applied = graph.callFunction(apply, [graph.callFunction(plusOne, [x]), run]);
+    graph.output(graph.callFunction(plusOne, [applied]));
+    new Interpreter(new Module(), { graph }).run(input(), (it: Tensor) => {
+      seen.push(it);
+      return it;
+    });
+    expect([seen[0] === made[0], made.some((it) => it.isDisposed)]).toEqual([true, false]);
   });
 
   test("is what a function of the user saw or gave", () => {
