@@ -5,6 +5,12 @@
  */
 import { type ErrorDetails, type ErrorName, fxError, type FxError } from "../errors.ts";
 
+/** Whether this file is where the package has it, and not in a bundle with code of the user's. */
+const IS_ITSELF = /\/trace\/stack\.[jt]s$/.test(import.meta.url);
+
+/** What frames of the package have in a bundle, once source maps have led them back. */
+const OWN_FOLDER = /[\\/]tracefx[\\/](?:dist|src)[\\/]/;
+
 /** The folder of this package, as stack traces spell it. */
 const OWN_URL = new URL("..", import.meta.url).href;
 const OWN_PATH = OWN_URL.startsWith("file://") ? decodeURI(new URL(OWN_URL).pathname) : OWN_URL;
@@ -95,10 +101,11 @@ function userFrames(stack: string): string[] {
 
 /** Whether a file is one of this package. */
 export function isOwnFile(file: string): boolean {
-  return file.startsWith(OWN_URL) || file.startsWith(OWN_PATH);
+  return IS_ITSELF ? file.startsWith(OWN_URL) || file.startsWith(OWN_PATH) : OWN_FOLDER.test(file);
 }
 
 function isOwn(frame: string): boolean {
+  if (!IS_ITSELF) return OWN_FOLDER.test(frame);
   // Tests of the package lie beside its source, not in it.
   return frame.includes(OWN_URL) || frame.includes(`(${OWN_PATH}`) || frame.includes(` ${OWN_PATH}`);
 }

@@ -19,7 +19,7 @@ const here = (name: string): string => fileURLToPath(new URL(name, import.meta.u
 
 const folder = mkdtempSync(join(tmpdir(), "tracefx-plugin-"));
 /** The package, in one file that all bundles import. */
-const runtime = join(folder, "tracefx.mjs");
+const runtime = join(folder, "node_modules/tracefx/dist/tracefx.mjs");
 const model = join(folder, "model.js");
 const typed = join(folder, "model.ts");
 
@@ -50,6 +50,7 @@ const BUNDLERS: Record<string, Bundler> = {
         outDir: join(output, ".."),
         emptyOutDir: false,
         minify: false,
+        sourcemap: true,
         rollupOptions: {
           external: /^tracefx/,
           output: { entryFileNames: output.slice(folder.length + 1), paths: () => runtime },
@@ -59,14 +60,15 @@ const BUNDLERS: Record<string, Bundler> = {
   },
   async rollup(input, output, options) {
     const bundle = await rollup({ input, external: /^tracefx/, plugins: [forRollup(options)] });
-    await bundle.write({ file: output, format: "es", paths: () => runtime });
+    await bundle.write({ file: output, format: "es", sourcemap: true, paths: () => runtime });
   },
   async esbuild(input, output, options) {
     await esbuild({
       entryPoints: [input],
       outfile: output,
       bundle: true,
-      minify: true,
+      minify: options.operators !== true,
+      sourcemap: true,
       format: "esm",
       platform: "node",
       external: [runtime],
@@ -78,6 +80,7 @@ const BUNDLERS: Record<string, Bundler> = {
     const external = { tracefx: runtime, "tracefx/checked": runtime };
     const compiler = webpack({
       mode: "production",
+      devtool: "source-map",
       target: "node",
       entry: input,
       externalsType: "module",
@@ -100,7 +103,7 @@ const BUNDLERS: Record<string, Bundler> = {
 async function run(name: string, input: string, options: PluginOptions = {}): Promise<Record<string, string>> {
   const output = join(folder, `${name}.mjs`);
   await BUNDLERS[name]?.(input, output, options);
-  return JSON.parse(execFileSync(process.execPath, [output], { encoding: "utf8" }));
+  return JSON.parse(execFileSync(process.execPath, ["--enable-source-maps", output], { encoding: "utf8" }));
 }
 
 const GRAPH = `graph():
@@ -123,6 +126,8 @@ describe.each(Object.keys(BUNDLERS))("a model that %s builds", (name) => {
   it("refuses tests on traced values, and records operators", async () => {
     const told = await run(name, name === "rollup" || name === "webpack" ? model : typed, { operators: true });
     expect(told["chosen"]).toMatch(/TraceControlFlow: .*as in `if`/);
+    // The line of the user's file, through the maps of all steps.
+    expect(told["chosen"]).toMatch(/model\.[jt]s:5:/);
     expect(told["same"]).toMatch(/TraceControlFlow: .*`===`/);
     expect(told["absent"]).toMatch(/TraceControlFlow: .*`===` asks whether a traced value is there/);
     expect(unminified(told["computed"] ?? "")).toBe(GRAPH);
@@ -131,6 +136,7 @@ describe.each(Object.keys(BUNDLERS))("a model that %s builds", (name) => {
 
   it("refuses operators where they are not asked for", async () => {
     const told = await run(name, name === "rollup" || name === "webpack" ? model : typed);
+    expect(told["chosen"]).toMatch(/TraceControlFlow: .*as in `if`/);
     expect(told["computed"]).toMatch(/TraceCoercion/);
   }, 60_000);
 });
