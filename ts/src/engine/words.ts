@@ -226,8 +226,11 @@ export class WordReader {
         return this.word() !== 0;
       case ARG.INT:
         return this.#int();
-      case ARG.FLOAT:
-        return this.#float();
+      case ARG.FLOAT: {
+        const value = this.#float();
+        // A float that is whole is a float all the same, and makes tensors of floats.
+        return isInt(value) ? new Float(value) : value;
+      }
       case ARG.COMPLEX:
         return new Complex(this.#float(), this.#float());
       case ARG.STR:

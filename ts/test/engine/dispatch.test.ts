@@ -72,6 +72,8 @@ describe("values that cross", () => {
       [4, 3],
     ]);
     expect(callOperator("aten.item", [tensor([2.5])])).toBe(2.5);
+    // A whole float stays a float, so that what is made of it holds floats too.
+    expect(callOperator("aten.item", [tensor([float(2)])])).toEqual(float(2));
     expect(callOperator("aten.item", [tensor(9007199254740993n)])).toBe(9007199254740993n);
     expect(callOperator("aten.item", [tensor(true)])).toBe(true);
     expect(callOperator("aten.sym_size.int", [x, 1])).toBe(2);
