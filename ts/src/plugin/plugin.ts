@@ -10,11 +10,11 @@
  * ```
  * @module
  */
-import { readFile } from "node:fs/promises";
+import remapping from "@jridgewell/remapping";
 import type { BuildOptions, PluginBuild, TransformOptions } from "esbuild";
-import { createUnplugin, type StringFilter, type UnpluginInstance, type UnpluginOptions } from "unplugin";
+import { createUnplugin, type UnpluginInstance } from "unplugin";
 import { fxError } from "../errors.ts";
-import { type Rewritten, rewrite } from "./rewrite.ts";
+import { rewrite } from "./rewrite.ts";
 
 export { type RewriteOptions, type Rewritten, rewrite } from "./rewrite.ts";
 
@@ -43,19 +43,26 @@ const SCRIPT = /\.[cm]?[jt]sx?(?:\?|$)/;
 const TYPED = /\.(?:[cm]?ts|[jt]sx)$/;
 
 /** The plugin for every bundler: `plugin.vite()`, `plugin.rollup()` and so on. */
-export const plugin: UnpluginInstance<PluginOptions | undefined, false> = createUnplugin((options, meta) => {
+export const plugin: UnpluginInstance<PluginOptions | undefined, false> = createUnplugin((options) => {
   const { include, exclude = /[\\/]node_modules[\\/]/, operators = false } = checked(options ?? {});
-  const id: StringFilter = { include: include ?? SCRIPT, exclude };
-  const isWanted = (code: string): boolean => include !== undefined || IMPORTS.test(code);
-  const common: UnpluginOptions = {
+  let esbuild: PluginBuild | undefined;
+  return {
     name: "tracefx",
     enforce: "post",
+    esbuild: {
+      setup(build) {
+        esbuild = build;
+      },
+    },
     transform: {
-      filter: { id },
-      handler(code, file): Rewritten | undefined {
-        if (!isWanted(code)) return undefined;
+      filter: { id: { include: include ?? SCRIPT, exclude } },
+      async handler(code, file) {
+        if (include === undefined && !IMPORTS.test(code)) return undefined;
         try {
-          return rewrite(code, { id: file, operators });
+          const script = esbuild === undefined ? { code } : await plainScript(esbuild, code, file);
+          const done = rewrite(script.code, { id: file, operators });
+          if (done === undefined || script.map === undefined) return done;
+          return { code: done.code, map: String(remapping([String(done.map), script.map], () => null)) };
         } catch (error) {
           if (!(error instanceof SyntaxError)) throw error;
           this.warn(`tracefx leaves ${file} as it is, because it is no JavaScript yet: ${error.message}`);
@@ -64,33 +71,15 @@ export const plugin: UnpluginInstance<PluginOptions | undefined, false> = create
       },
     },
   };
-  return meta.framework === "esbuild" ? { ...common, ...typesFirst(id, isWanted) } : common;
 });
 
 /**
  * esbuild takes types and JSX away after all plugins have run, so the plugin has it done first, with esbuild's own
  * transform and the options of the build.
  */
-function typesFirst(id: StringFilter, isWanted: (code: string) => boolean): Partial<UnpluginOptions> {
-  let build: PluginBuild | undefined;
-  return {
-    esbuild: {
-      setup(it) {
-        build = it;
-      },
-    },
-    load: {
-      filter: { id },
-      async handler(file) {
-        const path = file.replace(/\?.*$/, "");
-        if (build === undefined || !TYPED.test(path)) return undefined;
-        const source = await readFile(path, "utf8");
-        if (!isWanted(source)) return undefined;
-        const { code, map } = await build.esbuild.transform(source, transformOptions(path, build.initialOptions));
-        return { code, map: JSON.parse(map) };
-      },
-    },
-  };
+async function plainScript(build: PluginBuild, code: string, file: string): Promise<{ code: string; map?: string }> {
+  const path = file.replace(/\?.*$/, "");
+  return TYPED.test(path) ? build.esbuild.transform(code, transformOptions(path, build.initialOptions)) : { code };
 }
 
 function transformOptions(path: string, options: BuildOptions): TransformOptions {
