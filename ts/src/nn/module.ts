@@ -11,6 +11,7 @@ import { fxError } from "../errors.ts";
 import { isOptions, splitArguments } from "../functions/naming.ts";
 import { bind as bindCall, parseSignature, type Signature } from "../functions/signature.ts";
 import { Tensor } from "../tensor/tensor.ts";
+import { enter, leave } from "../trace/stack.ts";
 import { builtinNameOf, forwardSignatureOf } from "./builtin.ts";
 import { convertModule } from "./convert.ts";
 import {
@@ -21,7 +22,7 @@ import {
   namedTensors,
   type NamedTensorOptions,
 } from "./named.ts";
-import { currentObserver, type ModuleCall } from "./observe.ts";
+import { currentObserver } from "./observe.ts";
 import { Parameter } from "./parameter.ts";
 import { type LoadResult, loadState, type LoadStateOptions, stateOf, type StateSource } from "./stateDict.ts";
 
@@ -195,7 +196,14 @@ export class Module {
 
   constructor() {
     const self = new globalThis.Proxy<Module>(this, HANDLER);
-    const dispatch: Forward = (...args) => callModule(self, args, dispatch);
+    const dispatch: Forward = (...args) => {
+      const outer = enter(dispatch);
+      try {
+        return callModule(self, args);
+      } finally {
+        leave(outer);
+      }
+    };
     insides.set(this, { dispatch, preHooks: undefined, hooks: undefined });
     raws.set(self, this);
     // Fields of subclasses are defined on what a base constructor returns, so the handler sees them all.
@@ -209,7 +217,12 @@ export class Module {
 
   /** Calls the module with any arguments; `forward` is the same with the types of the subclass. */
   call(...args: readonly unknown[]): unknown {
-    return callModule(this, args, Module.prototype.call);
+    const outer = enter(Module.prototype.call);
+    try {
+      return callModule(this, args);
+    } finally {
+      leave(outer);
+    }
   }
 
   /** Whether a call does something besides giving a value, so that dead-code elimination keeps it: FX's `_is_impure`. */
@@ -472,7 +485,7 @@ export class Module {
   }
 }
 
-function callModule(module: Module, args: readonly unknown[], entry: ModuleCall["entry"]): unknown {
+function callModule(module: Module, args: readonly unknown[]): unknown {
   const { preHooks, hooks } = insideOf(module);
   const forward = forwardOf(module);
   const run: Forward =
@@ -486,7 +499,7 @@ function callModule(module: Module, args: readonly unknown[], entry: ModuleCall[
           return output;
         };
   const observer = currentObserver();
-  return observer === undefined ? run(...args) : observer.callModule({ module, run, args, entry });
+  return observer === undefined ? run(...args) : observer.callModule({ module, run, args });
 }
 
 function handleOf<T>(hooks: Set<T>, hook: T): Handle {

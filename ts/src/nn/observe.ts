@@ -12,8 +12,6 @@ export interface ModuleCall {
   /** Calls the module's `forward`, with its hooks. */
   readonly run: (...args: unknown[]) => unknown;
   readonly args: readonly unknown[];
-  /** The function that the caller called, where stack traces may begin. */
-  readonly entry: (...args: never[]) => unknown;
 }
 
 /** What a trace does when modules are used; a tracer. */

@@ -22,7 +22,7 @@ import { type FunctionPlace, Located, locate } from "./position.ts";
 import { checkSource, type SourceNotes } from "./sourceCheck.ts";
 import { treeFlatten } from "./pytree.ts";
 import { moduleStack, ROOT_SCOPE, type Scope, stacksAround } from "./scope.ts";
-import { currentStack, enter, leave, stackText, traceError, withStacks } from "./stack.ts";
+import { currentStack, stackText, traceError, withStacks } from "./stack.ts";
 import { Level, type Subgraph, type SubgraphCall } from "./subgraph.ts";
 import { TracerBase } from "./tracerBase.ts";
 import { type UnreadCalls, watched } from "./unread.ts";
@@ -131,12 +131,11 @@ export class Tracer extends TracerBase implements ModuleObserver {
   }
 
   /** Records the call of a module: as one node where it is a leaf, else by running its `forward`. */
-  callModule({ module, run, args: given, entry }: ModuleCall): unknown {
+  callModule({ module, run, args: given }: ModuleCall): unknown {
     const path = this.pathOfModule(module);
     const scope = this.#scope;
     const count = this.#calls.get(path) ?? 0;
     this.#calls.set(path, count + 1);
-    const outer = enter(entry);
     try {
       const isLeaf = this.isLeafModule(module, path);
       const stack = isLeaf || !this.recordStackTraces ? undefined : currentStack();
@@ -148,7 +147,6 @@ export class Tracer extends TracerBase implements ModuleObserver {
       const { args, kwargs } = splitArguments(given, !isBuiltinModule(module));
       return this.createProxy("call_module", path, args, kwargs);
     } finally {
-      leave(outer);
       this.#scope = scope;
     }
   }
