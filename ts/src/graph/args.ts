@@ -135,12 +135,17 @@ export function freezeArg(input: ArgInput, depth = 0): Arg {
 
 /** The frozen form of positional arguments. */
 export function freezeArgs(input: readonly ArgInput[]): Tuple {
+  if (input instanceof Tuple) return input;
   if (!Array.isArray(input)) throw fxError("GraphArgument", "args must be an array", { help: "write [x] for one" });
   return Tuple.frozen(input.map((it) => freezeArg(it)));
 }
 
+/** No keyword arguments. */
+export const NO_KWARGS: Kwargs = Object.freeze(Object.create(null) as Record<string, Arg>);
+
 /** The frozen form of keyword arguments. */
 export function freezeKwargs(input: KwargsInput): Kwargs {
+  if (input === NO_KWARGS) return NO_KWARGS;
   const res = Object.create(null) as Record<string, Arg>;
   for (const [name, value] of entriesOf(input, "kwargs")) {
     if (/^\d+$/.test(name)) throw fxError("GraphArgument", `\`${name}\` is not the name of a keyword argument`);

@@ -38,7 +38,8 @@ export type Root = Module | { readonly [path: string]: Module | Tensor };
  * ```
  */
 export class GraphModule extends Module {
-  #graph: Graph;
+  /** Made when somebody asks for it: a module that only holds others has no need of one. */
+  #graph: Graph | undefined;
   /** Free-form notes about the module. */
   readonly meta: Map<string, unknown> = new Map();
   #className: string;
@@ -46,7 +47,7 @@ export class GraphModule extends Module {
   /** What is told about edits of whichever graph the module owns. */
   readonly graphHooks: GraphHooks = new GraphHooks();
 
-  constructor(root: Root = {}, graph: Graph = new Graph(), className = "GraphModule") {
+  constructor(root: Root = {}, graph?: Graph, className = "GraphModule") {
     super();
     this.#graph = graph;
     this.#className = className;
@@ -54,6 +55,7 @@ export class GraphModule extends Module {
       this.training = root.training;
       if (root instanceof GraphModule) for (const [key, value] of root.meta) this.meta.set(key, value);
     }
+    if (graph === undefined) return;
     const paths = new Set<string>();
     for (const { op, target } of graph.nodes) if (op === "get_attr" || op === "call_module") paths.add(target);
     // Shallow paths first, so that a module is there before something is put into it.
@@ -66,17 +68,16 @@ export class GraphModule extends Module {
 
   /** The graph. A graph that is assigned is owned by this module from then on. */
   get graph(): Graph {
-    return this.#graph;
+    return this.#graph ?? this.#own(new Graph());
   }
 
   set graph(graph: Graph) {
-    this.#graph = graph;
-    graph.owningModule = this;
+    this.#own(graph);
   }
 
   /** A module around this graph, whose attributes are put into it afterwards. */
   static ofGraph(graph: Graph, className?: string): GraphModule {
-    const res = new GraphModule({}, new Graph(), className);
+    const res = new GraphModule({}, undefined, className);
     res.graph = graph;
     return res;
   }
@@ -105,7 +106,7 @@ export class GraphModule extends Module {
 
   /** For {@link deepCopy}. */
   [BEGIN_COPY](): GraphModule {
-    const graph = this.#graph.clone();
+    const graph = this.graph.clone();
     const res = Reflect.construct(GraphModule, [{}, new Graph(), this.#className], this.constructor) as GraphModule;
     res.graph = graph;
     for (const [key, value] of this.meta) res.meta.set(key, value);
@@ -118,12 +119,12 @@ export class GraphModule extends Module {
    * edits need no call of this, unlike in FX.
    */
   recompile(): GeneratedCode {
-    return this.#graph.generateCode();
+    return this.graph.generateCode();
   }
 
   /** The graph as readable JavaScript. It is there to read; running it is an import of its own. */
   get code(): string {
-    return this.#graph.generateCode().source;
+    return this.graph.generateCode().source;
   }
 
   /**
@@ -150,7 +151,7 @@ export class GraphModule extends Module {
    * Runs the graph on these inputs. Inputs may be given by name, in an object at the end: `gm.forward(x, { scale: 2 })`.
    */
   override forward(...args: readonly unknown[]): unknown {
-    return new Interpreter(this).runWith(placeKeywords(this.#graph, args));
+    return new Interpreter(this).runWith(placeKeywords(this.graph, args));
   }
 
   /**
@@ -209,6 +210,12 @@ export class GraphModule extends Module {
       }
     }
     return res;
+  }
+
+  #own(graph: Graph): Graph {
+    this.#graph = graph;
+    graph.owningModule = this;
+    return graph;
   }
 
   #adopt(root: Root, path: string, holders: Map<string, Module>): void {

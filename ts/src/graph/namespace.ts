@@ -93,15 +93,29 @@ export class Namespace {
 }
 
 /** `PascalCase` as `pascal_case`; `ALL_CAPS` as `all_caps`. */
-export function snakeCase(text: string): string {
-  return text.replace(/(?<=[a-z])(?=[A-Z])/g, "_").toLowerCase();
-}
+export const snakeCase = remembering((text) => text.replace(/(?<=[a-z])(?=[A-Z])/g, "_").toLowerCase());
 
 /** The candidate with each run of characters that no identifier has replaced by one underscore. */
-function legalIdentifier(candidate: string): string {
+const legalIdentifier = remembering((candidate) => {
   const legal = candidate.replace(/[^0-9A-Za-z_]+/g, "_");
   if (legal === "") return "_unnamed";
   return /^\d/.test(legal) ? `_${legal}` : legal;
+});
+
+/** How many names are remembered; hostile ones must not fill the memory. */
+const MAX_REMEMBERED = 10_000;
+
+/** The same function, that remembers what it gave: a model has the same names in every trace. */
+function remembering(compute: (text: string) => string): (text: string) => string {
+  const known = new Map<string, string>();
+  return (text) => {
+    let res = known.get(text);
+    if (res === undefined) {
+      res = compute(text);
+      if (known.size < MAX_REMEMBERED) known.set(text, res);
+    }
+    return res;
+  };
 }
 
 /** Suffixes of this size and more count as part of the name, as in the engine, which keeps them in 128 bits. */
@@ -111,7 +125,17 @@ const MAX_SUFFIX = (2n ** 128n - 1n) / 2n;
 function splitSuffix(name: string): [base: string, suffix: bigint | undefined] {
   const at = name.lastIndexOf("_");
   const digits = name.slice(at + 1);
-  if (at < 1 || !/^\d+$/.test(digits) || digits.replace(/^0+/, "").length > 39) return [name, undefined];
+  if (
+    at < 1 ||
+    !isDigit(name.charCodeAt(name.length - 1)) ||
+    !/^\d+$/.test(digits) ||
+    digits.replace(/^0+/, "").length > 39
+  )
+    return [name, undefined];
   const suffix = BigInt(digits);
   return suffix < MAX_SUFFIX ? [name.slice(0, at), suffix] : [name, undefined];
+}
+
+function isDigit(code: number): boolean {
+  return code >= 48 && code <= 57;
 }

@@ -13,8 +13,8 @@ import {
   inputNodes,
   mapArgs,
   mapKwargs,
+  NO_KWARGS,
   NodeBase,
-  type Arg,
   type ArgInput,
   type Kwargs,
   type KwargsInput,
@@ -71,7 +71,6 @@ class NodeState extends Link<Node> {
 }
 
 const EMPTY = Tuple.frozen([]);
-const NO_KWARGS: Kwargs = Object.freeze(Object.create(null) as Record<string, Arg>);
 
 let readState: (node: Node) => NodeState;
 

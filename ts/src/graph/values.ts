@@ -205,7 +205,6 @@ class FrozenArray extends Array<Arg> {
 }
 
 function filled<T extends FrozenArray>(target: T, items: readonly Arg[]): T {
-  target.length = items.length;
   for (let at = 0; at < items.length; at++) target[at] = items[at] as Arg;
   return Object.freeze(target) as T;
 }

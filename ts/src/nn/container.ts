@@ -6,7 +6,7 @@
 import { fxError } from "../errors.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import { markBuiltin, markContainer } from "./builtin.ts";
-import { Module } from "./module.ts";
+import { callFromInside, Module } from "./module.ts";
 
 /** Modules by name, in order. */
 export type NamedModules = ReadonlyMap<string, Module> | Readonly<Record<string, Module>>;
@@ -102,7 +102,7 @@ export class Sequential extends Indexed {
 
   override forward(input: Tensor): Tensor {
     let res = input;
-    for (const module of this) res = module.call(res) as Tensor;
+    for (const module of this) res = callFromInside(module, res) as Tensor;
     return res;
   }
 }

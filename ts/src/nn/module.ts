@@ -485,6 +485,11 @@ export class Module {
   }
 }
 
+/** Calls a module from code of this package: what is recorded was called where that code was. */
+export function callFromInside(module: Module, ...args: readonly unknown[]): unknown {
+  return callModule(module, args);
+}
+
 function callModule(module: Module, args: readonly unknown[]): unknown {
   const { preHooks, hooks } = insideOf(module);
   const forward = forwardOf(module);

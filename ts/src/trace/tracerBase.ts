@@ -5,7 +5,7 @@
  */
 import type { CallArguments } from "../functions/naming.ts";
 import { isOptions } from "../functions/naming.ts";
-import { type Arg, type ArgInput, freezeArg, isNode } from "../graph/args.ts";
+import { type Arg, type ArgInput, freezeArg, isNode, type Kwargs, NO_KWARGS } from "../graph/args.ts";
 import type { Graph } from "../graph/graph.ts";
 import type { Node, Opcode } from "../graph/node.ts";
 import { Dict, List, OpArg, Slice, Tuple, ValueTuple } from "../graph/values.ts";
@@ -133,10 +133,12 @@ export abstract class TracerBase implements Recorder {
     );
   }
 
-  protected createArguments({ args, kwargs }: CallArguments): { args: Arg[]; kwargs: Record<string, Arg> } {
-    const positional = args.map((it) => this.createArg(it));
+  protected createArguments({ args, kwargs }: CallArguments): { args: Tuple; kwargs: Kwargs } {
+    const positional = Tuple.frozen(args.map((it) => this.createArg(it)));
+    const keys = Object.keys(kwargs);
+    if (keys.length === 0) return { args: positional, kwargs: NO_KWARGS };
     const named = Object.create(null) as Record<string, Arg>;
-    for (const key of Object.keys(kwargs)) named[key] = this.createArg(kwargs[key]);
+    for (const key of keys) named[key] = this.createArg(kwargs[key]);
     return { args: positional, kwargs: named };
   }
 
