@@ -24,7 +24,8 @@ def encode(value):
         key = f"t{len(tensors)}"
         n = 0 if value.numel() == 0 else 1 + sum((s - 1) * d for s, d in zip(value.shape, value.stride()))
         res = {"tensor": key, "dtype": str(value.dtype)[6:], "size": list(value.shape)}
-        tensors[key] = torch.as_strided(value, (n,), (1,), value.storage_offset()).clone()
+        flat = torch.as_strided(value, (n,), (1,), value.storage_offset()).clone()
+        tensors[key] = torch.view_as_real(flat.resolve_conj()) if value.is_complex() else flat
         if not value.is_contiguous():
             res["stride"] = list(value.stride())
         return res
@@ -50,7 +51,7 @@ def case(op, *args, seed=0, **kwargs):
     try:
         result = overload(*args, **kwargs)
         encoded["result"] = encode(result)
-    except (RuntimeError, IndexError) as problem:
+    except (RuntimeError, IndexError, TypeError) as problem:
         encoded["error"] = str(problem).splitlines()[0]
     cases.append(encoded)
 
@@ -224,7 +225,7 @@ def packed():
 
 
 def names():
-    """Other names of operators, views in place, and questions."""
+    """Other names of operators, views in place, questions, and complex numbers."""
     x, y = torch.rand(2, 3) * 0.9 + 0.05, torch.rand(3) + 0.5
     for name in ("absolute arccos arcsin arcsinh arctan arctanh fix negative special_digamma special_psi special_erf "
                  "special_erfc special_erfinv special_exp2 special_expit special_expm1 special_gammaln special_log1p "
@@ -257,6 +258,12 @@ def names():
     case("is_same_size.default", x, y)
     case("is_floating_point.default", x)
     case("is_complex.default", x)
+    case("complex.default", x, y)
+    case("polar.default", x, y)
+    z = torch.complex(x, y.expand(2, 3) - 1)
+    for name in ("angle", "conj_physical", "sgn", "isreal", "abs"):
+        case(f"{name}.default", z)
+    case("complex.default", x, y.double())
     for wrap in (False, True):
         case("fill_diagonal_.default", torch.zeros(7, 3), 2, wrap)
     case("fill_diagonal_.default", torch.zeros(3, 3, 3), 2)
@@ -388,7 +395,45 @@ def spectral():
     case("linalg_svdvals.default", torch.ones(3))
 
 
-for record in (random, ctc, packed, names, special, made, linalg, spectral):
+def fourier():
+    for dtype in (torch.float32, torch.float64):
+        real = torch.randn(3, 8, 5, dtype=dtype)
+        signal = torch.complex(real, torch.randn(3, 8, 5, dtype=dtype))
+        for x in (real, signal):
+            for name in ("fft", "ifft"):
+                case(f"fft_{name}.default", x)
+                case(f"fft_{name}.default", x, None, 1, "ortho")
+                case(f"fft_{name}.default", x, 7, 0, "forward")
+                case(f"fft_{name}.default", x, 3, 1, "backward")
+                case(f"fft_{name}2.default", x)
+                case(f"fft_{name}n.default", x)
+                case(f"fft_{name}n.default", x, [4, -1], [0, 2], "ortho")
+            for name in ("irfft", "hfft"):
+                case(f"fft_{name}.default", x)
+                case(f"fft_{name}.default", x, 9, 1, "ortho")
+                case(f"fft_{name}.default", x, 4, 1, "forward")
+                case(f"fft_{name}2.default", x)
+                case(f"fft_{name}n.default", x, [4, 6])
+            case("fft_fftshift.default", x)
+            case("fft_ifftshift.default", x, [1, 2])
+        for name in ("rfft", "ihfft"):
+            case(f"fft_{name}.default", real)
+            case(f"fft_{name}.default", real, 9, 1, "ortho")
+            case(f"fft_{name}2.default", real, None, [-2, -1], "forward")
+            case(f"fft_{name}n.default", real)
+        for n in (5, 6):
+            case("fft_fftfreq.default", n, 0.5, dtype=dtype)
+            case("fft_rfftfreq.default", n, dtype=dtype)
+    case("fft_fft.default", torch.arange(6))
+    case("fft_fft.default", real, 0)
+    case("fft_fft.default", real, None, 0, "half")
+    case("fft_rfft.default", signal)
+    case("fft_fft.default", real.half())
+    case("fft_fftn.default", real, None, [0, 0])
+    case("fft_fftfreq.default", 0)
+
+
+for record in (random, ctc, packed, names, special, made, linalg, spectral, fourier):
     cases.clear()
     tensors.clear()
     torch.manual_seed(0)

@@ -27,6 +27,7 @@ mod ctc;
 mod dense;
 mod element;
 mod embedding_bag;
+mod fourier;
 mod gamma;
 mod gauss;
 mod grid;
@@ -89,6 +90,7 @@ const TABLES: &[&[(&str, Kernel)]] = &[
     create::KERNELS,
     ctc::KERNELS,
     embedding_bag::KERNELS,
+    fourier::KERNELS,
     gamma::KERNELS,
     gauss::KERNELS,
     grid::KERNELS,

@@ -22,6 +22,7 @@ mod difference;
 mod dropout;
 mod einsum;
 mod embedding_bag;
+mod fourier;
 mod fractional_pooling;
 mod grid;
 mod index;
@@ -93,6 +94,7 @@ pub(crate) const ALL: &[&[OpDef]] = &[
     dropout::OPS,
     einsum::OPS,
     embedding_bag::OPS,
+    fourier::OPS,
     fractional_pooling::OPS,
     grid::OPS,
     index::OPS,
