@@ -46,14 +46,22 @@ export function checkSource(fn: Function, args: readonly unknown[], context: Sou
   if (isUnremarkable(fn) && !readsGetter(fn, context.module)) return NOTHING;
   const result = checkFunction(fn, checkOptions(fn, args, context));
   if (result.findings.length > 0) throw refusal(fn, result.findings, context);
-  if (result.notes.length === 0 && result.unchecked.length === 0) return NOTHING;
-  const calls = result.unchecked.length === 0 ? undefined : new UnreadCalls(result.unchecked);
+  const watched = WATCHED.get(fn) ?? new Set<string>();
+  WATCHED.set(fn, watched);
+  const unwatched = result.unchecked.filter(({ at }) => !watched.has(at.callee));
+  if (result.notes.length === 0 && unwatched.length === 0) return NOTHING;
+  const calls = unwatched.length === 0 ? undefined : new UnreadCalls(unwatched);
   return {
     calls,
-    warnings: () =>
-      [...noted(result, context), ...unread(calls?.suspects() ?? [], context)].filter((it) => isNew(fn, it)),
+    warnings: () => {
+      for (const { at } of unwatched) watched.add(at.callee);
+      return [...noted(result, context), ...unread(calls?.suspects() ?? [], context)].filter((it) => isNew(fn, it));
+    },
   };
 }
+
+/** The functions without source that each function calls and that were watched once: watching takes its time. */
+const WATCHED = new WeakMap<Function, Set<string>>();
 
 /** What was told of each function. */
 const TOLD = new WeakMap<Function, Set<string>>();
