@@ -6,21 +6,13 @@
  *
  * @module
  */
-import type { AnyNode, ArrowFunctionExpression, Expression, FunctionDeclaration, FunctionExpression } from "acorn";
+import type { AnyNode, ArrowFunctionExpression, FunctionDeclaration, FunctionExpression } from "acorn";
 
 /** A node of any kind. */
 export type Syntax = AnyNode;
 
 /** A node that is a function. */
 export type FunctionSyntax = FunctionExpression | ArrowFunctionExpression | FunctionDeclaration;
-
-/** A place in a source text. */
-export interface Place {
-  /** The line, from 1. */
-  readonly line: number;
-  /** The column, from 1. */
-  readonly column: number;
-}
 
 const WRAPPERS = new Set<string>([
   "ChainExpression",
@@ -76,11 +68,6 @@ export function* children(node: Syntax): Generator<Syntax> {
 
 function isSyntax(value: unknown): value is Syntax {
   return typeof value === "object" && value !== null && "type" in value && typeof value.type === "string";
-}
-
-/** Whether the expression may be the left side of an assignment that names a variable or member. */
-export function isExpression(node: Syntax | Expression): node is Expression {
-  return node.type.endsWith("Expression") || node.type === "Identifier" || node.type === "Literal";
 }
 
 /** Where a node starts and ends in the text that was parsed. */
