@@ -132,7 +132,7 @@ export class Node extends NodeBase {
 
   /** Where the node was made: the stack that tracing noted under `stack_trace`. */
   get stackTrace(): string | undefined {
-    const trace = this.#state.meta?.get("stack_trace");
+    const trace = this.meta.get("stack_trace");
     return typeof trace === "string" ? trace : undefined;
   }
 
@@ -339,12 +339,9 @@ export function setArguments(node: Node, args: Tuple, kwargs: Kwargs): void {
 export function copyNotes(from: Node, to: Node): void {
   to.type = from.type;
   const { meta, later } = stateOf(from);
-  if (later !== undefined) stateOf(to).later = (notes) => copyEntries(from.meta, notes);
-  else if (meta !== undefined) stateOf(to).meta = new Map(meta);
-}
-
-function copyEntries(from: ReadonlyMap<string, unknown>, to: Map<string, unknown>): void {
-  for (const [key, value] of from) to.set(key, value);
+  // What is not made yet is made for each of them, so that neither sees what is noted about the other from now on.
+  stateOf(to).later = later;
+  if (meta !== undefined) stateOf(to).meta = new Map(meta);
 }
 
 /** Takes the arguments away from a node that is being erased. */

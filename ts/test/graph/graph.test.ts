@@ -5,7 +5,7 @@ import { type KwargsInput, tuple } from "../../src/graph/args.ts";
 import { Graph } from "../../src/graph/graph.ts";
 import { lastUses } from "../../src/graph/lastUse.ts";
 import { GraphModule } from "../../src/graph/module.ts";
-import type { Node, Opcode } from "../../src/graph/node.ts";
+import { type Node, noteLater, type Opcode } from "../../src/graph/node.ts";
 import type { List } from "../../src/graph/values.ts";
 import { tensor } from "../../src/tensor/construct.ts";
 
@@ -316,6 +316,25 @@ describe("GR-23: notes", () => {
     expect(node.meta.get("stack_trace")).toBe('File "a.ts", line 1, in f');
     node.stackTrace = undefined;
     expect(node.meta.has("stack_trace")).toBe(false);
+  });
+
+  test("that are made when they are read are there for whoever reads first", () => {
+    const graph = new Graph();
+    const node = graph.placeholder("x");
+    noteLater(node, (meta) => void meta.set("stack_trace", "at forward (model.ts:3:5)"));
+    expect(node.stackTrace).toBe("at forward (model.ts:3:5)");
+  });
+
+  test("of a copy are its own, also those that were not made yet", () => {
+    const graph = new Graph();
+    const node = graph.placeholder("x");
+    node.meta.set("early", 1);
+    noteLater(node, (meta) => void meta.set("stack_trace", "at forward (model.ts:3:5)"));
+    const [copy] = graph.clone().nodes;
+    node.meta.set("late", 2);
+    node.meta.delete("stack_trace");
+    expect([...(copy?.meta.keys() ?? [])]).toEqual(["early", "stack_trace"]);
+    expect([...node.meta.keys()]).toEqual(["early", "late"]);
   });
 });
 
