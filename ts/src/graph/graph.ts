@@ -4,6 +4,7 @@
  * @module
  */
 import { GraphError, type FxError } from "../errors.ts";
+import { hasAttributeValue } from "../interpret/attribute.ts";
 import type { Module } from "../nn/module.ts";
 import type { Arg, ArgInput, KwargsInput } from "./args.ts";
 import { CodeGen, type BodyTransformer } from "./codegen/codegen.ts";
@@ -48,7 +49,7 @@ export class Graph extends EditableGraph {
 
   /** Makes a node that reads an attribute of the module; warns where the owning module has no such attribute. */
   getAttr(path: string, type?: string): Node {
-    if (this.owningModule !== undefined && this.owningModule.findAttribute(path) === undefined) {
+    if (this.owningModule !== undefined && !hasAttributeValue(this.owningModule, path)) {
       // oxlint-disable-next-line no-console -- FX warns too: the attribute may well be added later
       console.warn(`get_attr: the module that owns the graph has no attribute ${path}; add it before the graph runs`);
     }

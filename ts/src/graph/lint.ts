@@ -4,6 +4,7 @@
  * @module
  */
 import { fxError, type ErrorName, type FxError } from "../errors.ts";
+import { hasAttributeValue } from "../interpret/attribute.ts";
 import type { Graph } from "./graph.ts";
 import type { Module } from "../nn/module.ts";
 import type { Node } from "./node.ts";
@@ -41,9 +42,10 @@ export function findProblems(graph: Graph, owner?: Module): FxError[] {
 
 function targetProblem(node: Node, owner: Module): string | undefined {
   if (node.op !== "get_attr" && node.op !== "call_module") return undefined;
-  const attribute = owner.findAttribute(node.target);
   const head = `Node ${node.name} target ${node.target}`;
-  if (attribute === undefined) return `${head} references nonexistent attribute ${node.target}`;
-  if (node.op === "call_module" && attribute.kind !== "module") return `${head} does not reference an nn.Module`;
+  if (!hasAttributeValue(owner, node.target)) return `${head} references nonexistent attribute ${node.target}`;
+  if (node.op === "call_module" && owner.findAttribute(node.target)?.kind !== "module") {
+    return `${head} does not reference an nn.Module`;
+  }
   return undefined;
 }

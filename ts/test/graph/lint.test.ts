@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { mul } from "../../src/functions/operator.ts";
 import { Graph } from "../../src/graph/graph.ts";
 import { GraphModule } from "../../src/graph/module.ts";
 import { Module } from "../../src/nn/module.ts";
@@ -38,6 +39,22 @@ describe("lint", () => {
     expect(owner.graphModules()).toEqual([
       ["", owner],
       ["inner", inner],
+    ]);
+  });
+
+  test("LT-02: finds what a module has without having registered it, as a run does", () => {
+    class Scaled extends Module {
+      scale = 3;
+    }
+    const graph = new Graph();
+    graph.output(graph.callFunction(mul, [graph.placeholder("x"), graph.getAttr("scale")]));
+    const gm = new GraphModule(new Scaled(), graph);
+    expect(gm.forward(2)).toBe(6);
+    expect(graph.problems()).toEqual([]);
+    expect(graph.eliminateDeadCode()).toBe(false);
+    graph.insertingBefore(undefined, () => graph.callModule("scale"));
+    expect(graph.problems().map((it) => it.reason)).toEqual([
+      "Node scale_1 target scale does not reference an nn.Module",
     ]);
   });
 
