@@ -130,14 +130,23 @@ const HANDLER: ProxyHandler<Module> = {
     return (typeof key === "string" && raw.attributes.has(key)) || Reflect.has(raw, key);
   },
   defineProperty(raw, key, descriptor) {
+    if (key === "attributes") throw attributesTaken();
     if (typeof key === "string" && "value" in descriptor && register(raw, key, descriptor.value)) return true;
     return Reflect.defineProperty(raw, key, descriptor);
   },
   deleteProperty(raw, key) {
+    if (key === "attributes") throw attributesTaken();
     if (typeof key === "string" && raw.attributes.delete(key)) return true;
     return Reflect.deleteProperty(raw, key);
   },
 };
+
+/** Everything that a module holds is in its `attributes`, so no field may take their place. */
+function attributesTaken() {
+  return fxError("GraphArgument", "the attribute `attributes` exists already: it is what every module registers in", {
+    help: "give the field another name",
+  });
+}
 
 /** Takes an assignment for a registration where it is one. */
 function register(raw: Module, name: string, value: unknown): boolean {

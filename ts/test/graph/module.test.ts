@@ -17,6 +17,22 @@ function paths(module: GraphModule): string[] {
 }
 
 describe("attributes", () => {
+  test("cannot be taken over by a field of their name", () => {
+    class Sized extends Module {
+      declare attributes: Map<string, never>;
+      constructor() {
+        super();
+        Reflect.set(this, "attributes", new Module());
+      }
+    }
+    const refusal = expect.objectContaining({ kind: "GraphArgument", reason: expect.stringContaining("`attributes`") });
+    expect(() => new Sized()).toThrow(refusal);
+    const module = new Module();
+    expect(() => Reflect.deleteProperty(module, "attributes")).toThrow(refusal);
+    expect(() => Reflect.set(module, "attributes", 3)).toThrow(refusal);
+    expect([...module.attributes]).toEqual([]);
+  });
+
   test("are found through modules, and by names with dots", () => {
     const gm = new GraphModule();
     expect(gm.addSubmodule("inner.deep.leaf", leaf)).toBe(true);
