@@ -20,7 +20,7 @@ import {
 import { type Recorder, recorderOf } from "../trace/record.ts";
 import { enter, leave } from "../trace/stack.ts";
 import { getItem, type IndexedValue, type IndexPart, setItem } from "./indexing.ts";
-import { Tensor } from "./tensor.ts";
+import { checkShape, Tensor } from "./tensor.ts";
 
 /** How {@link TensorMembers.to} converts. */
 export interface ToOptions {
@@ -195,9 +195,7 @@ function checkDevice(value: unknown): void {
 
 function resize(self: Tensor, args: readonly unknown[]): Tensor {
   const sizes = (Array.isArray(args[0]) ? args[0] : args) as readonly number[];
-  for (const size of sizes) {
-    if (!Number.isSafeInteger(size) || size < 0) throw fxError("InputShape", `resize_: ${String(size)} is not a size`);
-  }
+  checkShape(sizes);
   resizeTensor(self, sizes);
   return self;
 }

@@ -330,11 +330,17 @@ export class Tensor implements Disposable {
   }
 }
 
+/** The largest size of a dimension. */
+const MAX_SIZE = 2 ** 32 - 1;
+
 /** The number of elements of this shape; throws where it is not a shape. */
 export function checkShape(shape: readonly number[]): number {
   let product = 1;
   for (const size of shape) {
-    if (!Number.isSafeInteger(size) || size < 0) throw fxError("InputShape", `[${shape.join(", ")}] is not a shape`);
+    // The engine's sizes have 32 bits, and a larger one would arrive there as another.
+    if (!Number.isSafeInteger(size) || size < 0 || size > MAX_SIZE) {
+      throw fxError("InputShape", `[${shape.join(", ")}] is not a shape`);
+    }
     product *= size;
   }
   if (!Number.isSafeInteger(product * 16)) throw fxError("InputShape", `[${shape.join(", ")}] has too many elements`);

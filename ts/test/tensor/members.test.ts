@@ -128,7 +128,10 @@ describe("changes in place", () => {
     callOperator("aten.fill_", [x, 7]);
     expect(whole.toArray()).toEqual([7, 7, 7, 7]);
     expect(x.resizeAs_(tensor([1])).shape).toEqual([1]);
-    expect(thrown(() => x.resize_(-1)).kind).toBe("InputShape");
+    for (const size of [-1, 1.5, 2 ** 32, 2 ** 32 + 1]) {
+      expect(thrown(() => x.resize_(size)).kind).toBe("InputShape");
+      expect(thrown(() => x.resize_(0, size)).kind).toBe("InputShape");
+    }
     const late = tensor([1, 2, 3, 4]).get(2);
     expect(late.resize_(3).toArray()).toEqual([3, 4, 0]);
   });

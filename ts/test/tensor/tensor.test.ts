@@ -157,6 +157,7 @@ describe("a tensor of a typed array", () => {
     expect(() => tensor(new Float64Array(6), { shape: [5], dtype: "float32" })).toThrow(refusal);
     expect(() => tensorFromBytes(new Uint8Array(8), "float32", [3])).toThrow(refusal);
     expect(() => tensorFromBytes(new Uint8Array(0), "float32", [2 ** 40, 2 ** 40])).toThrow(refusal);
+    expect(() => tensor(new Float32Array(0), { shape: [2 ** 32, 0] })).toThrow(refusal);
   });
 
   test("reads bytes of bools as bools, whatever the bytes are", () => {
