@@ -20,7 +20,10 @@ const here = (/** @type {string} */ name) => fileURLToPath(new URL(name, import.
 
 /** @type {(command: string, file: string) => { nodes: number, ms: number }} */
 function measure(command, file) {
-  const [nodes, ms] = execFileSync(command, [here(file)], { encoding: "utf8" }).trim().split(" ").map(Number);
+  const [nodes, ms] = execFileSync(command, [here(file)], { encoding: "utf8" })
+    .trim()
+    .split(" ")
+    .map(Number);
   return { nodes: nodes ?? 0, ms: ms ?? 0 };
 }
 
@@ -40,4 +43,6 @@ for (let round = 0; round < Number(values.rounds); round++) {
   console.log(`round ${round}: torch.fx ${fx.ms.toFixed(2)} ms, tracefx ${own.ms.toFixed(2)} ms, ${own.nodes} nodes`);
 }
 const [fx, own] = [median(theirs), median(ours)];
-console.log(`ResNet-50: torch.fx ${fx.toFixed(2)} ms, tracefx ${own.toFixed(2)} ms, ${(fx / own).toFixed(1)} times as fast`);
+console.log(
+  `ResNet-50: torch.fx ${fx.toFixed(2)} ms, tracefx ${own.toFixed(2)} ms, ${(fx / own).toFixed(1)} times as fast`,
+);
