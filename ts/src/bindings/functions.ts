@@ -721,6 +721,10 @@ export interface TorchFunctions {
   frac_(input: Tensor): Tensor;
   /** A mantissa from one half to one, and the power of two to multiply it with. */
   frexp(input: Tensor, options?: { out?: [Tensor, Tensor] }): [mantissa: Tensor, exponent: Tensor];
+  /** The root of the sum of squares. */
+  frobeniusNorm(input: Tensor, options: { dim: Int | readonly Int[]; keepdim?: boolean; out?: Tensor }): Tensor;
+  frobeniusNorm(input: Tensor, dim: Int | readonly Int[], options?: { keepdim?: boolean; out?: Tensor }): Tensor;
+  frobeniusNorm(input: Tensor, dim: Int | readonly Int[], keepdim: boolean, options?: { out?: Tensor }): Tensor;
   /** One value everywhere. */
   full(options: { size: readonly Int[]; fillValue: Scalar; dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
   full(size: readonly Int[], options: { fillValue: Scalar; dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
@@ -1300,6 +1304,10 @@ export interface TorchFunctions {
   nonzero(input: Tensor, options?: { out?: Tensor }): Tensor;
   /** The first positions of elements that are not zero, as many as were asked for, filled up with a number. */
   nonzeroStatic(input: Tensor, options: { size: Int; fillValue?: Int; out?: Tensor }): Tensor;
+  /** The norm over all dimensions but one. */
+  normExceptDim(v: Tensor, options?: { pow?: Int; dim?: Int }): Tensor;
+  normExceptDim(v: Tensor, pow: Int, options?: { dim?: Int }): Tensor;
+  normExceptDim(v: Tensor, pow: Int, dim: Int): Tensor;
   /** Normally distributed random numbers, each with a mean and a deviation of its own. */
   normal(mean: Tensor, std: Tensor, options?: { out?: Tensor }): Tensor;
   normal(mean: Tensor, options?: { std?: Real; out?: Tensor }): Tensor;
@@ -1315,6 +1323,12 @@ export interface TorchFunctions {
   notEqual(input: Tensor, other: Tensor, options?: { out?: Tensor }): Tensor;
   notEqual(input: Tensor, options: { other: Scalar; out?: Tensor }): Tensor;
   notEqual(input: Tensor, other: Scalar, options?: { out?: Tensor }): Tensor;
+  /** The sum of the singular values. */
+  nuclearNorm(input: Tensor, options: { dim: Int | readonly Int[]; keepdim?: boolean; out?: Tensor }): Tensor;
+  nuclearNorm(input: Tensor, dim: Int | readonly Int[], options?: { keepdim?: boolean; out?: Tensor }): Tensor;
+  nuclearNorm(input: Tensor, dim: Int | readonly Int[], keepdim: boolean, options?: { out?: Tensor }): Tensor;
+  nuclearNorm(input: Tensor, options?: { keepdim?: boolean; out?: Tensor }): Tensor;
+  nuclearNorm(input: Tensor, keepdim: boolean, options?: { out?: Tensor }): Tensor;
   /** Ones. */
   ones(options: { size: readonly Int[]; dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
   ones(size: readonly Int[], options?: { dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
@@ -1337,6 +1351,9 @@ export interface TorchFunctions {
   /** A copy of the view. */
   permuteCopy(input: Tensor, options: { dims: readonly Int[]; out?: Tensor }): Tensor;
   permuteCopy(input: Tensor, dims: readonly Int[], options?: { out?: Tensor }): Tensor;
+  /** The pseudo-inverse of Moore and Penrose. */
+  pinverse(input: Tensor, options?: { rcond?: Real }): Tensor;
+  pinverse(input: Tensor, rcond: Real): Tensor;
   /** Groups of channels become blocks of pixels. */
   pixelShuffle(input: Tensor, options: { upscaleFactor: Int; out?: Tensor }): Tensor;
   pixelShuffle(input: Tensor, upscaleFactor: Int, options?: { out?: Tensor }): Tensor;
@@ -1698,6 +1715,10 @@ export interface TorchFunctions {
   sum(input: Tensor, options: { dim: Int | readonly Int[] | null; keepdim?: boolean; dtype?: DTypeLike | null; out?: Tensor }): Tensor;
   sum(input: Tensor, dim: Int | readonly Int[] | null, options?: { keepdim?: boolean; dtype?: DTypeLike | null; out?: Tensor }): Tensor;
   sum(input: Tensor, dim: Int | readonly Int[] | null, keepdim: boolean, options?: { dtype?: DTypeLike | null; out?: Tensor }): Tensor;
+  /** Orthogonal matrices around the singular values; the second one not transposed. */
+  svd(input: Tensor, options?: { some?: boolean; computeUv?: boolean; out?: [Tensor, Tensor, Tensor] }): [U: Tensor, S: Tensor, V: Tensor];
+  svd(input: Tensor, some: boolean, options?: { computeUv?: boolean; out?: [Tensor, Tensor, Tensor] }): [U: Tensor, S: Tensor, V: Tensor];
+  svd(input: Tensor, some: boolean, computeUv: boolean, options?: { out?: [Tensor, Tensor, Tensor] }): [U: Tensor, S: Tensor, V: Tensor];
   /** Two dimensions change places. */
   swapaxes(input: Tensor, options: { axis0: Int; axis1: Int }): Tensor;
   swapaxes(input: Tensor, axis0: Int, options: { axis1: Int }): Tensor;
@@ -2016,6 +2037,12 @@ export interface LinalgFunctions {
   det(A: Tensor, options?: { out?: Tensor }): Tensor;
   /** The diagonals of matrices. */
   diagonal(A: Tensor, options?: { offset?: Int; dim1?: Int; dim2?: Int }): Tensor;
+  /** The eigenvalues of symmetric matrices in rising order, and their vectors as columns. */
+  eigh(input: Tensor, options?: { UPLO?: string; out?: [Tensor, Tensor] }): [eigenvalues: Tensor, eigenvectors: Tensor];
+  eigh(input: Tensor, UPLO: string, options?: { out?: [Tensor, Tensor] }): [eigenvalues: Tensor, eigenvectors: Tensor];
+  /** The eigenvalues of symmetric matrices in rising order. */
+  eigvalsh(input: Tensor, options?: { UPLO?: string; out?: Tensor }): Tensor;
+  eigvalsh(input: Tensor, UPLO: string, options?: { out?: Tensor }): Tensor;
   /** The inverse. */
   inv(A: Tensor, options?: { out?: Tensor }): Tensor;
   /** The inverse, and the first zero on the diagonal of the factorisation. */
@@ -2030,12 +2057,40 @@ export interface LinalgFunctions {
   matmul(input: Tensor, other: Tensor, options?: { out?: Tensor }): Tensor;
   /** The exponential of a matrix. */
   matrixExp(input: Tensor, options?: { out?: Tensor }): Tensor;
+  /** The norm of matrices. */
+  matrixNorm(input: Tensor, options: { ord: Scalar; dim?: readonly Int[]; keepdim?: boolean; dtype?: DTypeLike | null; out?: Tensor }): Tensor;
+  matrixNorm(input: Tensor, ord: Scalar, options?: { dim?: readonly Int[]; keepdim?: boolean; dtype?: DTypeLike | null; out?: Tensor }): Tensor;
+  matrixNorm(input: Tensor, ord: Scalar, dim: readonly Int[], options?: { keepdim?: boolean; dtype?: DTypeLike | null; out?: Tensor }): Tensor;
+  matrixNorm(input: Tensor, ord: Scalar, dim: readonly Int[], keepdim: boolean, options?: { dtype?: DTypeLike | null; out?: Tensor }): Tensor;
+  matrixNorm(input: Tensor, options?: { ord?: string; dim?: readonly Int[]; keepdim?: boolean; dtype?: DTypeLike | null; out?: Tensor }): Tensor;
+  matrixNorm(input: Tensor, ord: string, options?: { dim?: readonly Int[]; keepdim?: boolean; dtype?: DTypeLike | null; out?: Tensor }): Tensor;
+  matrixNorm(input: Tensor, ord: string, dim: readonly Int[], options?: { keepdim?: boolean; dtype?: DTypeLike | null; out?: Tensor }): Tensor;
+  matrixNorm(input: Tensor, ord: string, dim: readonly Int[], keepdim: boolean, options?: { dtype?: DTypeLike | null; out?: Tensor }): Tensor;
   /** A square matrix to an integer power. */
   matrixPower(input: Tensor, options: { n: Int; out?: Tensor }): Tensor;
   matrixPower(input: Tensor, n: Int, options?: { out?: Tensor }): Tensor;
+  /** How many singular values are not nearly zero. */
+  matrixRank(input: Tensor, options?: { atol?: Real | null; rtol?: Real | null; hermitian?: boolean; out?: Tensor }): Tensor;
+  matrixRank(input: Tensor, options: { tol: Real; hermitian?: boolean; out?: Tensor }): Tensor;
+  matrixRank(input: Tensor, tol: Real, options?: { hermitian?: boolean; out?: Tensor }): Tensor;
+  matrixRank(input: Tensor, tol: Real, hermitian: boolean, options?: { out?: Tensor }): Tensor;
   /** The product of several matrices, in the cheapest order; the first and last may be vectors. */
   multiDot(options: { tensors: readonly Tensor[]; out?: Tensor }): Tensor;
   multiDot(tensors: readonly Tensor[], options?: { out?: Tensor }): Tensor;
+  /** The norm of vectors or matrices. */
+  norm(input: Tensor, options?: { ord?: Scalar | null; dim?: Int | readonly Int[] | null; keepdim?: boolean; dtype?: DTypeLike | null; out?: Tensor }): Tensor;
+  norm(input: Tensor, ord: Scalar | null, options?: { dim?: Int | readonly Int[] | null; keepdim?: boolean; dtype?: DTypeLike | null; out?: Tensor }): Tensor;
+  norm(input: Tensor, ord: Scalar | null, dim: Int | readonly Int[] | null, options?: { keepdim?: boolean; dtype?: DTypeLike | null; out?: Tensor }): Tensor;
+  norm(input: Tensor, ord: Scalar | null, dim: Int | readonly Int[] | null, keepdim: boolean, options?: { dtype?: DTypeLike | null; out?: Tensor }): Tensor;
+  norm(input: Tensor, options: { ord: string; dim?: Int | readonly Int[] | null; keepdim?: boolean; dtype?: DTypeLike | null; out?: Tensor }): Tensor;
+  norm(input: Tensor, ord: string, options?: { dim?: Int | readonly Int[] | null; keepdim?: boolean; dtype?: DTypeLike | null; out?: Tensor }): Tensor;
+  norm(input: Tensor, ord: string, dim: Int | readonly Int[] | null, options?: { keepdim?: boolean; dtype?: DTypeLike | null; out?: Tensor }): Tensor;
+  norm(input: Tensor, ord: string, dim: Int | readonly Int[] | null, keepdim: boolean, options?: { dtype?: DTypeLike | null; out?: Tensor }): Tensor;
+  /** The pseudo-inverse of Moore and Penrose. */
+  pinv(input: Tensor, options?: { atol?: Real | null; rtol?: Real | null; hermitian?: boolean; out?: Tensor }): Tensor;
+  pinv(input: Tensor, options: { rcond: Real; hermitian?: boolean; out?: Tensor }): Tensor;
+  pinv(input: Tensor, rcond: Real, options?: { hermitian?: boolean; out?: Tensor }): Tensor;
+  pinv(input: Tensor, rcond: Real, hermitian: boolean, options?: { out?: Tensor }): Tensor;
   /** A matrix with orthogonal columns times an upper triangle. */
   qr(A: Tensor, options?: { mode?: string; out?: [Tensor, Tensor] }): [Q: Tensor, R: Tensor];
   qr(A: Tensor, mode: string, options?: { out?: [Tensor, Tensor] }): [Q: Tensor, R: Tensor];
@@ -2047,6 +2102,11 @@ export interface LinalgFunctions {
   solveEx(A: Tensor, B: Tensor, options?: { left?: boolean; checkErrors?: boolean; out?: [Tensor, Tensor] }): [result: Tensor, info: Tensor];
   /** The solution of linear equations whose matrix is a triangle. */
   solveTriangular(input: Tensor, B: Tensor, options: { upper: boolean; left?: boolean; unitriangular?: boolean; out?: Tensor }): Tensor;
+  /** Orthogonal matrices around the singular values, which fall. */
+  svd(A: Tensor, options?: { fullMatrices?: boolean; driver?: string | null; out?: [Tensor, Tensor, Tensor] }): [U: Tensor, S: Tensor, Vh: Tensor];
+  svd(A: Tensor, fullMatrices: boolean, options?: { driver?: string | null; out?: [Tensor, Tensor, Tensor] }): [U: Tensor, S: Tensor, Vh: Tensor];
+  /** The singular values, which fall. */
+  svdvals(A: Tensor, options?: { driver?: string | null; out?: Tensor }): Tensor;
   /** The powers of each element from zero on. */
   vander(x: Tensor, options?: { N?: Int | null }): Tensor;
   /** The inner products along one dimension, x conjugated. */
@@ -2060,6 +2120,110 @@ export interface LinalgFunctions {
 
 /** The operators that are functions of `torch.fft`. */
 export interface FftFunctions {
+  /** The Fourier transform, along one dimension. */
+  fft(input: Tensor, options?: { n?: Int | null; dim?: Int; norm?: string | null; out?: Tensor }): Tensor;
+  fft(input: Tensor, n: Int | null, options?: { dim?: Int; norm?: string | null; out?: Tensor }): Tensor;
+  fft(input: Tensor, n: Int | null, dim: Int, options?: { norm?: string | null; out?: Tensor }): Tensor;
+  fft(input: Tensor, n: Int | null, dim: Int, norm: string | null, options?: { out?: Tensor }): Tensor;
+  /** The Fourier transform, along two dimensions. */
+  fft2(input: Tensor, options?: { s?: Int | readonly Int[] | null; dim?: Int | readonly Int[]; norm?: string | null; out?: Tensor }): Tensor;
+  fft2(input: Tensor, s: Int | readonly Int[] | null, options?: { dim?: Int | readonly Int[]; norm?: string | null; out?: Tensor }): Tensor;
+  fft2(input: Tensor, s: Int | readonly Int[] | null, dim: Int | readonly Int[], options?: { norm?: string | null; out?: Tensor }): Tensor;
+  fft2(input: Tensor, s: Int | readonly Int[] | null, dim: Int | readonly Int[], norm: string | null, options?: { out?: Tensor }): Tensor;
+  /** The frequencies of a transform. */
+  fftfreq(options: { n: Int; d?: Real; dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
+  fftfreq(n: Int, options?: { d?: Real; dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
+  fftfreq(n: Int, d: Real, options?: { dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
+  /** The Fourier transform, along several dimensions. */
+  fftn(input: Tensor, options?: { s?: Int | readonly Int[] | null; dim?: Int | readonly Int[] | null; norm?: string | null; out?: Tensor }): Tensor;
+  fftn(input: Tensor, s: Int | readonly Int[] | null, options?: { dim?: Int | readonly Int[] | null; norm?: string | null; out?: Tensor }): Tensor;
+  fftn(input: Tensor, s: Int | readonly Int[] | null, dim: Int | readonly Int[] | null, options?: { norm?: string | null; out?: Tensor }): Tensor;
+  fftn(input: Tensor, s: Int | readonly Int[] | null, dim: Int | readonly Int[] | null, norm: string | null, options?: { out?: Tensor }): Tensor;
+  /** Zero frequency in the middle. */
+  fftshift(input: Tensor, options?: { dim?: Int | readonly Int[] | null }): Tensor;
+  fftshift(input: Tensor, dim: Int | readonly Int[] | null): Tensor;
+  /** The Fourier transform of half a symmetric signal, along one dimension. */
+  hfft(input: Tensor, options?: { n?: Int | null; dim?: Int; norm?: string | null; out?: Tensor }): Tensor;
+  hfft(input: Tensor, n: Int | null, options?: { dim?: Int; norm?: string | null; out?: Tensor }): Tensor;
+  hfft(input: Tensor, n: Int | null, dim: Int, options?: { norm?: string | null; out?: Tensor }): Tensor;
+  hfft(input: Tensor, n: Int | null, dim: Int, norm: string | null, options?: { out?: Tensor }): Tensor;
+  /** The Fourier transform of half a symmetric signal, along two dimensions. */
+  hfft2(input: Tensor, options?: { s?: Int | readonly Int[] | null; dim?: Int | readonly Int[]; norm?: string | null; out?: Tensor }): Tensor;
+  hfft2(input: Tensor, s: Int | readonly Int[] | null, options?: { dim?: Int | readonly Int[]; norm?: string | null; out?: Tensor }): Tensor;
+  hfft2(input: Tensor, s: Int | readonly Int[] | null, dim: Int | readonly Int[], options?: { norm?: string | null; out?: Tensor }): Tensor;
+  hfft2(input: Tensor, s: Int | readonly Int[] | null, dim: Int | readonly Int[], norm: string | null, options?: { out?: Tensor }): Tensor;
+  /** The Fourier transform of half a symmetric signal, along several dimensions. */
+  hfftn(input: Tensor, options?: { s?: Int | readonly Int[] | null; dim?: Int | readonly Int[] | null; norm?: string | null; out?: Tensor }): Tensor;
+  hfftn(input: Tensor, s: Int | readonly Int[] | null, options?: { dim?: Int | readonly Int[] | null; norm?: string | null; out?: Tensor }): Tensor;
+  hfftn(input: Tensor, s: Int | readonly Int[] | null, dim: Int | readonly Int[] | null, options?: { norm?: string | null; out?: Tensor }): Tensor;
+  hfftn(input: Tensor, s: Int | readonly Int[] | null, dim: Int | readonly Int[] | null, norm: string | null, options?: { out?: Tensor }): Tensor;
+  /** The inverse Fourier transform, along one dimension. */
+  ifft(input: Tensor, options?: { n?: Int | null; dim?: Int; norm?: string | null; out?: Tensor }): Tensor;
+  ifft(input: Tensor, n: Int | null, options?: { dim?: Int; norm?: string | null; out?: Tensor }): Tensor;
+  ifft(input: Tensor, n: Int | null, dim: Int, options?: { norm?: string | null; out?: Tensor }): Tensor;
+  ifft(input: Tensor, n: Int | null, dim: Int, norm: string | null, options?: { out?: Tensor }): Tensor;
+  /** The inverse Fourier transform, along two dimensions. */
+  ifft2(input: Tensor, options?: { s?: Int | readonly Int[] | null; dim?: Int | readonly Int[]; norm?: string | null; out?: Tensor }): Tensor;
+  ifft2(input: Tensor, s: Int | readonly Int[] | null, options?: { dim?: Int | readonly Int[]; norm?: string | null; out?: Tensor }): Tensor;
+  ifft2(input: Tensor, s: Int | readonly Int[] | null, dim: Int | readonly Int[], options?: { norm?: string | null; out?: Tensor }): Tensor;
+  ifft2(input: Tensor, s: Int | readonly Int[] | null, dim: Int | readonly Int[], norm: string | null, options?: { out?: Tensor }): Tensor;
+  /** The inverse Fourier transform, along several dimensions. */
+  ifftn(input: Tensor, options?: { s?: Int | readonly Int[] | null; dim?: Int | readonly Int[] | null; norm?: string | null; out?: Tensor }): Tensor;
+  ifftn(input: Tensor, s: Int | readonly Int[] | null, options?: { dim?: Int | readonly Int[] | null; norm?: string | null; out?: Tensor }): Tensor;
+  ifftn(input: Tensor, s: Int | readonly Int[] | null, dim: Int | readonly Int[] | null, options?: { norm?: string | null; out?: Tensor }): Tensor;
+  ifftn(input: Tensor, s: Int | readonly Int[] | null, dim: Int | readonly Int[] | null, norm: string | null, options?: { out?: Tensor }): Tensor;
+  /** Zero frequency in front. */
+  ifftshift(input: Tensor, options?: { dim?: Int | readonly Int[] | null }): Tensor;
+  ifftshift(input: Tensor, dim: Int | readonly Int[] | null): Tensor;
+  /** The inverse Fourier transform of real numbers, of which half is enough, along one dimension. */
+  ihfft(input: Tensor, options?: { n?: Int | null; dim?: Int; norm?: string | null; out?: Tensor }): Tensor;
+  ihfft(input: Tensor, n: Int | null, options?: { dim?: Int; norm?: string | null; out?: Tensor }): Tensor;
+  ihfft(input: Tensor, n: Int | null, dim: Int, options?: { norm?: string | null; out?: Tensor }): Tensor;
+  ihfft(input: Tensor, n: Int | null, dim: Int, norm: string | null, options?: { out?: Tensor }): Tensor;
+  /** The inverse Fourier transform of real numbers, of which half is enough, along two dimensions. */
+  ihfft2(input: Tensor, options?: { s?: Int | readonly Int[] | null; dim?: Int | readonly Int[]; norm?: string | null; out?: Tensor }): Tensor;
+  ihfft2(input: Tensor, s: Int | readonly Int[] | null, options?: { dim?: Int | readonly Int[]; norm?: string | null; out?: Tensor }): Tensor;
+  ihfft2(input: Tensor, s: Int | readonly Int[] | null, dim: Int | readonly Int[], options?: { norm?: string | null; out?: Tensor }): Tensor;
+  ihfft2(input: Tensor, s: Int | readonly Int[] | null, dim: Int | readonly Int[], norm: string | null, options?: { out?: Tensor }): Tensor;
+  /** The inverse Fourier transform of real numbers, of which half is enough, along several dimensions. */
+  ihfftn(input: Tensor, options?: { s?: Int | readonly Int[] | null; dim?: Int | readonly Int[] | null; norm?: string | null; out?: Tensor }): Tensor;
+  ihfftn(input: Tensor, s: Int | readonly Int[] | null, options?: { dim?: Int | readonly Int[] | null; norm?: string | null; out?: Tensor }): Tensor;
+  ihfftn(input: Tensor, s: Int | readonly Int[] | null, dim: Int | readonly Int[] | null, options?: { norm?: string | null; out?: Tensor }): Tensor;
+  ihfftn(input: Tensor, s: Int | readonly Int[] | null, dim: Int | readonly Int[] | null, norm: string | null, options?: { out?: Tensor }): Tensor;
+  /** The inverse Fourier transform with real results, along one dimension. */
+  irfft(input: Tensor, options?: { n?: Int | null; dim?: Int; norm?: string | null; out?: Tensor }): Tensor;
+  irfft(input: Tensor, n: Int | null, options?: { dim?: Int; norm?: string | null; out?: Tensor }): Tensor;
+  irfft(input: Tensor, n: Int | null, dim: Int, options?: { norm?: string | null; out?: Tensor }): Tensor;
+  irfft(input: Tensor, n: Int | null, dim: Int, norm: string | null, options?: { out?: Tensor }): Tensor;
+  /** The inverse Fourier transform with real results, along two dimensions. */
+  irfft2(input: Tensor, options?: { s?: Int | readonly Int[] | null; dim?: Int | readonly Int[]; norm?: string | null; out?: Tensor }): Tensor;
+  irfft2(input: Tensor, s: Int | readonly Int[] | null, options?: { dim?: Int | readonly Int[]; norm?: string | null; out?: Tensor }): Tensor;
+  irfft2(input: Tensor, s: Int | readonly Int[] | null, dim: Int | readonly Int[], options?: { norm?: string | null; out?: Tensor }): Tensor;
+  irfft2(input: Tensor, s: Int | readonly Int[] | null, dim: Int | readonly Int[], norm: string | null, options?: { out?: Tensor }): Tensor;
+  /** The inverse Fourier transform with real results, along several dimensions. */
+  irfftn(input: Tensor, options?: { s?: Int | readonly Int[] | null; dim?: Int | readonly Int[] | null; norm?: string | null; out?: Tensor }): Tensor;
+  irfftn(input: Tensor, s: Int | readonly Int[] | null, options?: { dim?: Int | readonly Int[] | null; norm?: string | null; out?: Tensor }): Tensor;
+  irfftn(input: Tensor, s: Int | readonly Int[] | null, dim: Int | readonly Int[] | null, options?: { norm?: string | null; out?: Tensor }): Tensor;
+  irfftn(input: Tensor, s: Int | readonly Int[] | null, dim: Int | readonly Int[] | null, norm: string | null, options?: { out?: Tensor }): Tensor;
+  /** The Fourier transform of real numbers, of which half is enough, along one dimension. */
+  rfft(input: Tensor, options?: { n?: Int | null; dim?: Int; norm?: string | null; out?: Tensor }): Tensor;
+  rfft(input: Tensor, n: Int | null, options?: { dim?: Int; norm?: string | null; out?: Tensor }): Tensor;
+  rfft(input: Tensor, n: Int | null, dim: Int, options?: { norm?: string | null; out?: Tensor }): Tensor;
+  rfft(input: Tensor, n: Int | null, dim: Int, norm: string | null, options?: { out?: Tensor }): Tensor;
+  /** The Fourier transform of real numbers, of which half is enough, along two dimensions. */
+  rfft2(input: Tensor, options?: { s?: Int | readonly Int[] | null; dim?: Int | readonly Int[]; norm?: string | null; out?: Tensor }): Tensor;
+  rfft2(input: Tensor, s: Int | readonly Int[] | null, options?: { dim?: Int | readonly Int[]; norm?: string | null; out?: Tensor }): Tensor;
+  rfft2(input: Tensor, s: Int | readonly Int[] | null, dim: Int | readonly Int[], options?: { norm?: string | null; out?: Tensor }): Tensor;
+  rfft2(input: Tensor, s: Int | readonly Int[] | null, dim: Int | readonly Int[], norm: string | null, options?: { out?: Tensor }): Tensor;
+  /** The frequencies of a transform. */
+  rfftfreq(options: { n: Int; d?: Real; dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
+  rfftfreq(n: Int, options?: { d?: Real; dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
+  rfftfreq(n: Int, d: Real, options?: { dtype?: DTypeLike | null; layout?: LayoutLike | null; device?: DeviceLike | null; pinMemory?: boolean | null; requiresGrad?: boolean; out?: Tensor }): Tensor;
+  /** The Fourier transform of real numbers, of which half is enough, along several dimensions. */
+  rfftn(input: Tensor, options?: { s?: Int | readonly Int[] | null; dim?: Int | readonly Int[] | null; norm?: string | null; out?: Tensor }): Tensor;
+  rfftn(input: Tensor, s: Int | readonly Int[] | null, options?: { dim?: Int | readonly Int[] | null; norm?: string | null; out?: Tensor }): Tensor;
+  rfftn(input: Tensor, s: Int | readonly Int[] | null, dim: Int | readonly Int[] | null, options?: { norm?: string | null; out?: Tensor }): Tensor;
+  rfftn(input: Tensor, s: Int | readonly Int[] | null, dim: Int | readonly Int[] | null, norm: string | null, options?: { out?: Tensor }): Tensor;
 }
 
 /** The operators that PyTorch keeps in `torch._C._nn`. */
@@ -2356,9 +2520,9 @@ export interface NnFunctions {
 
 /** PyTorch's names of the functions, by namespace. */
 export const FUNCTIONS = {
-  torch: "abs abs_ absolute acos acos_ acosh acosh_ adaptive_avg_pool1d adaptive_max_pool1d add addbmm addcdiv addcmul addmm addmv addmv_ addr adjoint affine_grid_generator alias_copy all allclose alpha_dropout alpha_dropout_ amax amin aminmax angle any arange arccos arccos_ arccosh arccosh_ arcsin arcsin_ arcsinh arcsinh_ arctan arctan2 arctan_ arctanh arctanh_ argmax argmin argsort argwhere as_strided as_strided_ as_strided_copy as_strided_scatter asin asin_ asinh asinh_ atan atan2 atan_ atanh atanh_ avg_pool1d baddbmm bartlett_window batch_norm bernoulli bilinear binary_cross_entropy_with_logits bincount bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor blackman_window bmm broadcast_to bucketize cat ceil ceil_ celu celu_ channel_shuffle cholesky_inverse cholesky_solve chunk clamp clamp_ clamp_max clamp_max_ clamp_min clamp_min_ clip clip_ clone column_stack combinations complex concat concatenate conj conj_physical constant_pad_nd conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d convolution copysign corrcoef cos cos_ cosh cosh_ cosine_embedding_loss cosine_similarity count_nonzero cov cross ctc_loss cummax cummin cumprod cumsum cumulative_trapezoid deg2rad deg2rad_ det detach detach_ detach_copy diag diag_embed diagflat diagonal diagonal_copy diagonal_scatter diff digamma dist div divide dot dropout dropout_ dsplit dstack embedding embedding_bag embedding_renorm_ empty empty_like empty_permuted empty_strided eq equal erf erf_ erfc erfc_ erfinv exp exp2 exp2_ exp_ expand_copy expm1 expm1_ eye feature_alpha_dropout feature_alpha_dropout_ feature_dropout feature_dropout_ fill fill_ fix fix_ flatten flip fliplr flipud float_power floor floor_ floor_divide fmax fmin fmod frac frac_ frexp full full_like gather gcd gcd_ ge ger greater greater_equal grid_sampler grid_sampler_2d grid_sampler_3d group_norm gru gru_cell gt hamming_window hann_window hardshrink heaviside hinge_embedding_loss histc hsplit hstack hypot i0 i0_ igamma igammac imag index_add index_copy index_fill index_put index_put_ index_reduce index_select inner instance_norm inverse is_nonzero is_same_size isclose isfinite isin isinf isnan isneginf isposinf isreal kaiser_window kl_div kron kthvalue layer_norm lcm lcm_ ldexp ldexp_ le lerp less less_equal lgamma linspace log log10 log10_ log1p log1p_ log2 log2_ log_ log_softmax logaddexp logaddexp2 logcumsumexp logdet logical_and logical_not logical_or logical_xor logit logit_ logspace logsumexp lstm lstm_cell lt lu_unpack margin_ranking_loss masked_fill masked_scatter masked_select matmul matrix_exp matrix_power max max_pool1d max_pool1d_with_indices max_pool2d max_pool3d maximum mean median min minimum mm mode moveaxis movedim msort mul multinomial multiply mv mvlgamma nan_to_num nan_to_num_ nanmean nanmedian nanquantile nansum narrow narrow_copy native_batch_norm native_channel_shuffle native_dropout native_group_norm native_layer_norm ne neg neg_ negative negative_ nextafter nonzero nonzero_static normal not_equal ones ones_like outer pairwise_distance pdist permute permute_copy pixel_shuffle pixel_unshuffle poisson poisson_nll_loss polar polygamma positive pow prelu prod put quantile rad2deg rad2deg_ rand rand_like randint randint_like randn randn_like randperm ravel real reciprocal reciprocal_ relu relu_ remainder renorm repeat_interleave reshape resolve_conj resolve_neg rms_norm rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell roll rot90 round round_ row_stack rrelu rrelu_ rsqrt rsqrt_ rsub scalar_tensor scatter scatter_add scatter_reduce searchsorted select select_copy select_scatter selu selu_ sgn sigmoid sigmoid_ sign signbit sin sin_ sinc sinc_ sinh sinh_ slice_copy slice_scatter slogdet softmax sort split_copy split_with_sizes split_with_sizes_copy sqrt sqrt_ square square_ squeeze squeeze_copy stack std std_mean sub subtract sum swapaxes swapdims sym_constrain_range sym_constrain_range_for_size t t_copy take take_along_dim tan tan_ tanh tanh_ tensor_split threshold threshold_ tile topk trace transpose transpose_copy trapezoid trapz triangular_solve tril tril_indices triplet_margin_loss triu triu_indices true_divide trunc trunc_ unbind unbind_copy unflatten unfold_copy unsafe_chunk unsafe_split unsafe_split_with_sizes unsqueeze unsqueeze_copy vander var var_mean vdot view_as_complex view_as_real view_copy vsplit vstack where xlogy xlogy_ zero_ zeros zeros_like",
+  torch: "abs abs_ absolute acos acos_ acosh acosh_ adaptive_avg_pool1d adaptive_max_pool1d add addbmm addcdiv addcmul addmm addmv addmv_ addr adjoint affine_grid_generator alias_copy all allclose alpha_dropout alpha_dropout_ amax amin aminmax angle any arange arccos arccos_ arccosh arccosh_ arcsin arcsin_ arcsinh arcsinh_ arctan arctan2 arctan_ arctanh arctanh_ argmax argmin argsort argwhere as_strided as_strided_ as_strided_copy as_strided_scatter asin asin_ asinh asinh_ atan atan2 atan_ atanh atanh_ avg_pool1d baddbmm bartlett_window batch_norm bernoulli bilinear binary_cross_entropy_with_logits bincount bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor blackman_window bmm broadcast_to bucketize cat ceil ceil_ celu celu_ channel_shuffle cholesky_inverse cholesky_solve chunk clamp clamp_ clamp_max clamp_max_ clamp_min clamp_min_ clip clip_ clone column_stack combinations complex concat concatenate conj conj_physical constant_pad_nd conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d convolution copysign corrcoef cos cos_ cosh cosh_ cosine_embedding_loss cosine_similarity count_nonzero cov cross ctc_loss cummax cummin cumprod cumsum cumulative_trapezoid deg2rad deg2rad_ det detach detach_ detach_copy diag diag_embed diagflat diagonal diagonal_copy diagonal_scatter diff digamma dist div divide dot dropout dropout_ dsplit dstack embedding embedding_bag embedding_renorm_ empty empty_like empty_permuted empty_strided eq equal erf erf_ erfc erfc_ erfinv exp exp2 exp2_ exp_ expand_copy expm1 expm1_ eye feature_alpha_dropout feature_alpha_dropout_ feature_dropout feature_dropout_ fill fill_ fix fix_ flatten flip fliplr flipud float_power floor floor_ floor_divide fmax fmin fmod frac frac_ frexp frobenius_norm full full_like gather gcd gcd_ ge ger greater greater_equal grid_sampler grid_sampler_2d grid_sampler_3d group_norm gru gru_cell gt hamming_window hann_window hardshrink heaviside hinge_embedding_loss histc hsplit hstack hypot i0 i0_ igamma igammac imag index_add index_copy index_fill index_put index_put_ index_reduce index_select inner instance_norm inverse is_nonzero is_same_size isclose isfinite isin isinf isnan isneginf isposinf isreal kaiser_window kl_div kron kthvalue layer_norm lcm lcm_ ldexp ldexp_ le lerp less less_equal lgamma linspace log log10 log10_ log1p log1p_ log2 log2_ log_ log_softmax logaddexp logaddexp2 logcumsumexp logdet logical_and logical_not logical_or logical_xor logit logit_ logspace logsumexp lstm lstm_cell lt lu_unpack margin_ranking_loss masked_fill masked_scatter masked_select matmul matrix_exp matrix_power max max_pool1d max_pool1d_with_indices max_pool2d max_pool3d maximum mean median min minimum mm mode moveaxis movedim msort mul multinomial multiply mv mvlgamma nan_to_num nan_to_num_ nanmean nanmedian nanquantile nansum narrow narrow_copy native_batch_norm native_channel_shuffle native_dropout native_group_norm native_layer_norm ne neg neg_ negative negative_ nextafter nonzero nonzero_static norm_except_dim normal not_equal nuclear_norm ones ones_like outer pairwise_distance pdist permute permute_copy pinverse pixel_shuffle pixel_unshuffle poisson poisson_nll_loss polar polygamma positive pow prelu prod put quantile rad2deg rad2deg_ rand rand_like randint randint_like randn randn_like randperm ravel real reciprocal reciprocal_ relu relu_ remainder renorm repeat_interleave reshape resolve_conj resolve_neg rms_norm rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell roll rot90 round round_ row_stack rrelu rrelu_ rsqrt rsqrt_ rsub scalar_tensor scatter scatter_add scatter_reduce searchsorted select select_copy select_scatter selu selu_ sgn sigmoid sigmoid_ sign signbit sin sin_ sinc sinc_ sinh sinh_ slice_copy slice_scatter slogdet softmax sort split_copy split_with_sizes split_with_sizes_copy sqrt sqrt_ square square_ squeeze squeeze_copy stack std std_mean sub subtract sum svd swapaxes swapdims sym_constrain_range sym_constrain_range_for_size t t_copy take take_along_dim tan tan_ tanh tanh_ tensor_split threshold threshold_ tile topk trace transpose transpose_copy trapezoid trapz triangular_solve tril tril_indices triplet_margin_loss triu triu_indices true_divide trunc trunc_ unbind unbind_copy unflatten unfold_copy unsafe_chunk unsafe_split unsafe_split_with_sizes unsqueeze unsqueeze_copy vander var var_mean vdot view_as_complex view_as_real view_copy vsplit vstack where xlogy xlogy_ zero_ zeros zeros_like",
   special: "digamma entr erf erfc erfcx erfinv exp2 expit expm1 gammainc gammaincc gammaln i0 i0e i1 i1e log1p log_ndtr log_softmax logit logsumexp multigammaln ndtr ndtri polygamma psi round sinc softmax xlog1py xlogy zeta",
-  linalg: "cholesky cholesky_ex cross det diagonal inv inv_ex lu lu_factor lu_factor_ex matmul matrix_exp matrix_power multi_dot qr slogdet solve solve_ex solve_triangular vander vecdot vector_norm",
-  fft: "",
+  linalg: "cholesky cholesky_ex cross det diagonal eigh eigvalsh inv inv_ex lu lu_factor lu_factor_ex matmul matrix_exp matrix_norm matrix_power matrix_rank multi_dot norm pinv qr slogdet solve solve_ex solve_triangular svd svdvals vander vecdot vector_norm",
+  fft: "fft fft2 fftfreq fftn fftshift hfft hfft2 hfftn ifft ifft2 ifftn ifftshift ihfft ihfft2 ihfftn irfft irfft2 irfftn rfft rfft2 rfftfreq rfftn",
   nn: "adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool2d adaptive_max_pool3d avg_pool2d avg_pool3d binary_cross_entropy col2im cross_entropy_loss elu elu_ fractional_max_pool2d fractional_max_pool3d gelu gelu_ glu hardsigmoid hardsigmoid_ hardswish hardswish_ hardtanh hardtanh_ huber_loss im2col l1_loss leaky_relu leaky_relu_ linear log_sigmoid max_pool2d_with_indices max_pool3d_with_indices max_unpool2d max_unpool3d mish mish_ mse_loss multi_margin_loss multilabel_margin_loss nll_loss nll_loss2d nll_loss_nd one_hot pad pad_sequence reflection_pad1d reflection_pad2d reflection_pad3d relu6 relu6_ replication_pad1d replication_pad2d replication_pad3d scaled_dot_product_attention silu silu_ smooth_l1_loss soft_margin_loss softplus softshrink upsample_bicubic2d upsample_bilinear2d upsample_linear1d upsample_nearest1d upsample_nearest2d upsample_nearest3d upsample_trilinear3d",
 } as const;

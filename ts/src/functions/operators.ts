@@ -52,7 +52,7 @@ function defineOperator(target: string, operator: string): AnyFunction {
 
 function namespaceOf(name: keyof typeof FUNCTIONS): Readonly<Record<string, AnyFunction>> {
   const [target, prefix] = PLACES[name];
-  const names = FUNCTIONS[name] === "" ? [] : FUNCTIONS[name].split(" ");
+  const names = FUNCTIONS[name].split(" ").filter((it) => it !== "");
   const define = (it: string): AnyFunction => {
     // Some are functions of `torch.nn.functional` too, which has them with its own parameter lists.
     return functionOf(`${target}${it}`) ?? defineOperator(`${target}${it}`, `aten.${prefix}${it}`);
