@@ -68,6 +68,13 @@ class ByShape extends nn.Module {
   }
 }
 
+const writes = (x: Tensor, out: Tensor): Tensor => torch.sigmoid(x, { out });
+
+/** The modules around a node. */
+const modulesOf = (node: Node | undefined): unknown[] => [
+  ...((node?.meta.get("nn_module_stack") ?? []) as Map<string, unknown>),
+];
+
 describe("symbolic tracing", () => {
   test("TR-01: traces another method of a module", () => {
     const tracer = new Tracer();
@@ -145,10 +152,10 @@ describe("symbolic tracing", () => {
   });
 
   test("TR-15: an object says itself what it is in a graph, and others are refused by class", () => {
-    const described = { kind: "flag", __fx_create_arg__: () => "described" };
     class Described {
+      readonly kind = "flag";
       __fx_create_arg__(): string {
-        return described.kind;
+        return this.kind;
       }
     }
     const gm = symbolicTrace((x: Tensor) => [x, new Described()]);
@@ -168,10 +175,8 @@ describe("symbolic tracing", () => {
     const tracer = new Tracer();
     const graph = tracer.trace(new Twice());
     const [first, second] = graph.findNodes({ op: "call_function", target: operator.mul });
-    expect([...(first?.meta.get("nn_module_stack") as Map<string, unknown>)]).toEqual([["layer", ["layer", "Layer"]]]);
-    expect([...(second?.meta.get("nn_module_stack") as Map<string, unknown>)]).toEqual([
-      ["layer@1", ["layer", "Layer"]],
-    ]);
+    expect(modulesOf(first)).toEqual([["layer", ["layer", "Layer"]]]);
+    expect(modulesOf(second)).toEqual([["layer@1", ["layer", "Layer"]]]);
     expect(tracer.nodeNameToScope.get("mul")).toMatchObject({ path: "layer", type: "Layer" });
     const stack = String(first?.meta.get("stack_trace")).split("\n");
     expect(stack).toHaveLength(2);
@@ -188,7 +193,6 @@ describe("symbolic tracing", () => {
 
   test("TR-20: functions that change an argument are refused on request", () => {
     const tracer = new Tracer();
-    const writes = (x: Tensor, out: Tensor): Tensor => torch.sigmoid(x, { out });
     expect(names(tracer.trace(writes))).toContain("sigmoid");
     tracer.checkMutableOperations = true;
     expect(refusal(() => tracer.trace(writes)).reason).toBe("Tried to trace mutable operation aten::sigmoid.out");

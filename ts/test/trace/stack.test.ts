@@ -65,6 +65,9 @@ async function runBundled(...flags: readonly string[]): Promise<string> {
   }
 }
 
+const at = (name: string, line: number): string => `    at ${name} (http://localhost/net.ts:${line}:1)`;
+const stack = (...frames: readonly string[]): { stack: string } => ({ stack: ["Error", ...frames].join("\n") });
+
 describe("stacks", () => {
   test("name the line of the user's source where Node is told to use source maps, from a bundle too", async () => {
     const lines = (await runBundled("--enable-source-maps")).split("\n");
@@ -110,8 +113,6 @@ describe("stacks", () => {
   });
 
   test("of calls of modules follow, and a frame that two of them share is told once", () => {
-    const at = (name: string, line: number): string => `    at ${name} (http://localhost/net.ts:${line}:1)`;
-    const stack = (...frames: readonly string[]): { stack: string } => ({ stack: ["Error", ...frames].join("\n") });
     expect(
       stackText([stack(at("inner", 1), at("outer", 2)), stack(at("outer", 2), at("main", 3))]).split("\n"),
     ).toEqual([
