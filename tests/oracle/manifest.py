@@ -14,6 +14,7 @@ SOURCES = {
     "indexing": "tests/oracle/gen_indexing.py",
     "opcalls": "tests/oracle/gen_opcalls.py",
     "modules": "tests/oracle/gen_modules.py",
+    "checkpoints": "tests/oracle/gen_checkpoints.py",
     "models": "tests/oracle/gen_resnet.py",
 }
 
@@ -21,7 +22,7 @@ SOURCES = {
 def torch_version(path):
     if path.parent.name == "opcases":
         return "2.13.0+cu130"
-    if path.parent.name in ("overloads", "indexing", "opcalls", "modules", "models"):
+    if path.parent.name in ("overloads", "indexing", "opcalls", "modules", "models", "checkpoints"):
         return "2.15.0+cu132"
     meta = path.parent / "meta.json"
     return json.loads(meta.read_text()).get("torch") if meta.exists() else None

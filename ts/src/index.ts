@@ -127,6 +127,7 @@ export {
 export { type PackingJson, restorePacking as remakePacking } from "./save/packing.ts";
 export { type ModuleParts, remakeModule } from "./save/records.ts";
 export { deepCopy } from "./nn/deepCopy.ts";
+export { type CheckpointDict, type CheckpointValue, loadCheckpoint, readCheckpoint } from "./nn/checkpoint.ts";
 export * as nn from "./nn/index.ts";
 export { Parameter, type ParameterOptions } from "./nn/parameter.ts";
 export { cond, map, scan, whileLoop } from "./trace/controlFlow.ts";

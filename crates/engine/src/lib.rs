@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 mod call;
+mod checkpoint;
 mod coverage;
 mod inspect;
 mod open;
@@ -20,6 +21,7 @@ mod runner;
 mod tensors;
 
 pub use call::call;
+pub use checkpoint::read_checkpoint;
 pub use coverage::{OpUse, Support, coverage};
 pub use inspect::{Report, inspect};
 pub use open::{Format, Limits, open};

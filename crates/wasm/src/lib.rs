@@ -4,6 +4,7 @@
 //! string; a panic crosses as an exception, with its place to be asked for afterwards (see [`panics`]). TypeScript turns
 //! both into classes with a stable code. Names keep their Rust spelling on both sides: the glue is private to the package.
 
+mod checkpoint;
 mod handles;
 mod operator;
 mod panics;
@@ -14,6 +15,7 @@ mod storages;
 mod tensor;
 mod values;
 
+pub use checkpoint::read_checkpoint;
 pub use operator::call_operator;
 pub use panics::take_panic_place;
 pub use program::{Program, ProgramRunner, write_outputs};

@@ -19,11 +19,7 @@ impl Program {
     /// # Errors
     /// A code of the archive or wire group where the bytes are damaged, hostile or too new.
     pub fn open(bytes: &[u8], limits: Option<String>) -> Result<Program, Refusal> {
-        let limits = match limits {
-            Some(json) => parse_limits(&json)?,
-            None => Limits::default(),
-        };
-        Ok(Program(tracefx_engine::open(bytes, &limits)?))
+        Ok(Program(tracefx_engine::open(bytes, &limits_of(limits)?)?))
     }
 
     /// Puts a program together from the bytes that [`Program::outline`] gives, edited, and the storages beside them.
@@ -123,10 +119,12 @@ fn missing(name: &str) -> Refusal {
     Diagnostic::new(Code::AttributeMissing, format!("the program holds no tensor `{name}`")).into()
 }
 
-fn parse_limits(json: &str) -> Result<Limits, Refusal> {
+/// The limits of JSON with a number for each that is to be changed.
+pub(crate) fn limits_of(json: Option<String>) -> Result<Limits, Refusal> {
+    let Some(json) = json else { return Ok(Limits::default()) };
     let invalid = |what: String| Refusal::from(Diagnostic::new(Code::InvalidOption, what));
     let fields: serde_json::Map<String, serde_json::Value> =
-        serde_json::from_str(json).map_err(|problem| invalid(format!("the limits are no JSON object: {problem}")))?;
+        serde_json::from_str(&json).map_err(|problem| invalid(format!("the limits are no JSON object: {problem}")))?;
     let mut limits = Limits::default();
     for (name, value) in fields {
         let value = value.as_u64().ok_or_else(|| invalid(format!("the limit {name} should be a whole number")))?;
