@@ -19,6 +19,7 @@ pub(crate) const OPS: &[OpDef] = &[
         .tags(Tags::VIEW),
     OpDef::new("aten::reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)", reshape)
         .doc("The same elements under other sizes: a view where the strides allow it, else a copy.")
+        .tags(Tags::VIEW)
         .decompose(reshape_as_view_or_copy),
     OpDef::composite("aten::view_as(Tensor(a) self, Tensor other) -> Tensor(a)", |cx, args| {
         like_other(cx, args, "aten.view.default")
@@ -28,10 +29,13 @@ pub(crate) const OPS: &[OpDef] = &[
     OpDef::composite("aten::reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)", |cx, args| {
         like_other(cx, args, "aten.reshape.default")
     })
-    .doc("The same elements under the sizes of another tensor."),
+    .doc("The same elements under the sizes of another tensor.")
+    .tags(Tags::VIEW),
     OpDef::composite("aten::flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)", flatten)
         .doc("Dimensions that follow each other become one."),
-    OpDef::composite("aten::ravel(Tensor(a) self) -> Tensor(a)", ravel).doc("All elements in one dimension."),
+    OpDef::composite("aten::ravel(Tensor(a) self) -> Tensor(a)", ravel)
+        .doc("All elements in one dimension.")
+        .tags(Tags::VIEW),
     OpDef::composite("aten::unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)", unflatten)
         .doc("One dimension becomes several.")
         .tags(Tags::VIEW),
