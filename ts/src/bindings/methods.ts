@@ -1004,7 +1004,8 @@ export interface TensorMethods {
   pinverse(options?: { rcond?: Real }): Tensor;
   pinverse(rcond: Real): Tensor;
   /** The n-th derivative of the digamma function. */
-  polygamma(input: Tensor): Tensor;
+  polygamma(options: { n: Int }): Tensor;
+  polygamma(n: Int): Tensor;
   /** In place: the n-th derivative of the digamma function. */
   polygamma_(options: { n: Int }): this;
   polygamma_(n: Int): this;
@@ -1430,9 +1431,9 @@ export interface TensorMethods {
   vsplit(indices: readonly Int[]): Tensor[];
   vsplit(...indices: Int[]): Tensor[];
   /** The element of `self` where the condition holds, else that of `other`. */
-  where(input: Tensor, other: Tensor): Tensor;
-  where(input: Tensor, options: { other: Scalar }): Tensor;
-  where(input: Tensor, other: Scalar): Tensor;
+  where(condition: Tensor, other: Tensor): Tensor;
+  where(condition: Tensor, options: { other: Scalar }): Tensor;
+  where(condition: Tensor, other: Scalar): Tensor;
   /** `self * log(other)`, which is 0 where `self` is 0. */
   xlogy(other: Tensor): Tensor;
   xlogy(options: { other: Scalar }): Tensor;
@@ -1447,3 +1448,6 @@ export interface TensorMethods {
 
 /** PyTorch's names of the methods. */
 export const METHODS = "abs abs_ absolute absolute_ acos acos_ acosh acosh_ add add_ addbmm addbmm_ addcdiv addcdiv_ addcmul addcmul_ addmm addmm_ addmv addmv_ addr addr_ adjoint all allclose amax amin aminmax angle any arccos arccos_ arccosh arccosh_ arcsin arcsin_ arcsinh arcsinh_ arctan arctan2 arctan2_ arctan_ arctanh arctanh_ argmax argmin argsort argwhere as_strided as_strided_ as_strided_scatter asin asin_ asinh asinh_ atan atan2 atan2_ atan_ atanh atanh_ baddbmm baddbmm_ bernoulli bernoulli_ bincount bitwise_and bitwise_and_ bitwise_left_shift bitwise_left_shift_ bitwise_not bitwise_not_ bitwise_or bitwise_or_ bitwise_right_shift bitwise_right_shift_ bitwise_xor bitwise_xor_ bmm broadcast_to cauchy_ ceil ceil_ cholesky_inverse cholesky_solve chunk clamp clamp_ clamp_max clamp_max_ clamp_min clamp_min_ clip clip_ clone conj conj_physical contiguous copy_ copysign copysign_ corrcoef cos cos_ cosh cosh_ count_nonzero cov cross cummax cummin cumprod cumprod_ cumsum cumsum_ deg2rad deg2rad_ det detach detach_ diag diag_embed diagflat diagonal diagonal_scatter diff digamma digamma_ dist div div_ divide divide_ dot dsplit eq eq_ equal erf erf_ erfc erfc_ erfinv erfinv_ exp exp2 exp2_ exp_ expand expand_as expm1 expm1_ exponential_ fill_ fill_diagonal_ fix fix_ flatten flip fliplr flipud float_power float_power_ floor floor_ floor_divide floor_divide_ fmax fmin fmod fmod_ frac frac_ frexp gather gcd gcd_ ge ge_ geometric_ ger greater greater_ greater_equal greater_equal_ gt gt_ hardshrink heaviside heaviside_ histc hsplit hypot hypot_ i0 i0_ igamma igamma_ igammac igammac_ index_add index_add_ index_copy index_copy_ index_fill index_fill_ index_put index_put_ index_reduce index_select inner inverse is_nonzero is_same_size isclose isfinite isinf isnan isneginf isposinf isreal kron kthvalue lcm lcm_ ldexp ldexp_ le le_ lerp lerp_ less less_ less_equal less_equal_ lgamma lgamma_ log log10 log10_ log1p log1p_ log2 log2_ log_ log_normal_ log_softmax logaddexp logaddexp2 logcumsumexp logdet logical_and logical_and_ logical_not logical_not_ logical_or logical_or_ logical_xor logical_xor_ logit logit_ logsumexp lt lt_ masked_fill masked_fill_ masked_scatter masked_scatter_ masked_select matmul matrix_exp matrix_power max maximum mean median min minimum mm mode moveaxis movedim msort mul mul_ multinomial multiply multiply_ mv mvlgamma mvlgamma_ nan_to_num nan_to_num_ nanmean nanmedian nanquantile nansum narrow narrow_copy ne ne_ neg neg_ negative negative_ new_empty new_empty_strided new_full new_ones new_zeros nextafter nextafter_ nonzero nonzero_static normal_ not_equal not_equal_ outer permute pinverse polygamma polygamma_ positive pow pow_ prelu prod put put_ quantile rad2deg rad2deg_ random_ ravel reciprocal reciprocal_ relu relu_ remainder remainder_ renorm renorm_ repeat repeat_interleave reshape reshape_as resolve_conj resolve_neg roll rot90 round round_ rsqrt rsqrt_ scatter scatter_ scatter_add scatter_add_ scatter_reduce scatter_reduce_ select select_scatter sgn sgn_ sigmoid sigmoid_ sign sign_ signbit sin sin_ sinc sinc_ sinh sinh_ slice_scatter slogdet softmax sort split_with_sizes sqrt sqrt_ square square_ squeeze squeeze_ std sub sub_ subtract subtract_ sum sum_to_size svd swapaxes swapaxes_ swapdims swapdims_ t t_ take take_along_dim tan tan_ tanh tanh_ tensor_split tile topk trace transpose transpose_ triangular_solve tril tril_ triu triu_ true_divide true_divide_ trunc trunc_ type_as unbind unfold uniform_ unsafe_chunk unsafe_split unsafe_split_with_sizes unsqueeze unsqueeze_ var vdot view view_as vsplit where xlogy xlogy_ zero_";
+
+/** Which argument of the operator the tensor is, where it is not the first. */
+export const SELF_POSITIONS: Readonly<Record<string, number>> = { polygamma: 1, where: 1 };

@@ -4,7 +4,7 @@
  * @module
  */
 import { FUNCTIONS } from "../bindings/functions.ts";
-import { METHODS } from "../bindings/methods.ts";
+import { METHODS, SELF_POSITIONS } from "../bindings/methods.ts";
 import { callOperator } from "../engine/dispatch.ts";
 import { defineMember, defineMethod } from "../tensor/members.ts";
 import { Tensor } from "../tensor/tensor.ts";
@@ -84,7 +84,13 @@ export function overloadOf(target: string): AnyFunction {
 /** Puts the operators on tensors that are methods or attributes, and lets graphs find all others by name. */
 export function installOperators(): void {
   for (const name of METHODS.split(" ")) {
-    defineMethod(camelCase(name), name, (self, args, kwargs) => run(`aten.${name}`, [self, ...args], kwargs));
+    const at = SELF_POSITIONS[name] ?? 0;
+    defineMethod(camelCase(name), name, (self, args, kwargs) => {
+      // With fewer arguments by position, those before the tensor have been given by name, and so it is too.
+      return args.length < at
+        ? run(`aten.${name}`, args, { ...kwargs, self })
+        : run(`aten.${name}`, args.toSpliced(at, 0, self), kwargs);
+    });
   }
   for (const [name, operator] of Object.entries(ATTRIBUTES)) {
     defineMember(name, {

@@ -63,9 +63,13 @@ pub(super) fn camel_case(name: &str) -> String {
 }
 
 fn signatures_of(op: &Op, has_out: bool, kind: Kind) -> Vec<String> {
-    let n_self = usize::from(kind == Kind::Method);
-    let specs: Vec<&ArgSpec> =
-        op.schema.args.iter().skip(n_self).filter(|it| !matches!(plain(&it.ty), ArgType::Generator)).collect();
+    let self_at = (kind == Kind::Method).then(|| self_position(op));
+    // A number has no methods.
+    if self_at.is_some_and(|at| op.schema.args.get(at).is_some_and(|it| *plain(&it.ty) == ArgType::Scalar)) {
+        return Vec::new();
+    }
+    let specs = op.schema.args.iter().enumerate().filter(|(at, _)| Some(*at) != self_at).map(|(_, it)| it);
+    let specs: Vec<&ArgSpec> = specs.filter(|it| !matches!(plain(&it.ty), ArgType::Generator)).collect();
     let (positional, keyword): (Vec<&ArgSpec>, Vec<&ArgSpec>) = specs.into_iter().partition(|it| !it.is_kwarg_only);
     // Tensors come first and by position; what follows may be given by name, whether it must be given or not.
     let n_first = positional.iter().take_while(|it| it.default.is_none() && it.ty == ArgType::Tensor).count();
@@ -103,6 +107,11 @@ fn signatures_of(op: &Op, has_out: bool, kind: Kind) -> Vec<String> {
         });
     }
     res
+}
+
+/// Which argument the tensor is whose method an operator is: the one called `self`, as a rule the first.
+pub(super) fn self_position(op: &Op) -> usize {
+    op.schema.args.iter().position(|it| it.name == "self").unwrap_or(0)
 }
 
 /// Whether the sizes may be given one by one.
