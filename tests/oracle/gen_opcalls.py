@@ -264,6 +264,10 @@ def names():
     for name in ("angle", "conj_physical", "sgn", "isreal", "abs"):
         case(f"{name}.default", z)
     case("complex.default", x, y.double())
+    case("conj_physical_.default", z.clone())
+    for reduce in ("prod", "mean", "amax", "amin"):
+        case("index_reduce_.default", x.clone(), 1, torch.tensor([0, 2, 0]), x + 1, reduce)
+        case("index_reduce_.default", x.clone(), 1, torch.tensor([0, 2, 0]), x + 1, reduce, include_self=False)
     for wrap in (False, True):
         case("fill_diagonal_.default", torch.zeros(7, 3), 2, wrap)
     case("fill_diagonal_.default", torch.zeros(3, 3, 3), 2)

@@ -204,6 +204,7 @@ export interface AtenOverloads {
   concatenate: "default";
   conj: "default";
   conj_physical: "default";
+  conj_physical_: "default";
   constant_pad_nd: "default";
   contiguous: "default";
   conv1d: "default" | "padding";
@@ -407,6 +408,7 @@ export interface AtenOverloads {
   index_put: "default";
   index_put_: "default";
   index_reduce: "default";
+  index_reduce_: "default";
   index_select: "default";
   inner: "default";
   instance_norm: "default";

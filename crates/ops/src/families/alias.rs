@@ -1,4 +1,4 @@
-//! Other names of operators: those of NumPy, and those of the namespace `special`.
+//! Other names of operators: those of NumPy, those of the namespace `special`, and forms in place.
 
 use crate::OpDef;
 use crate::decompose::forward;
@@ -69,4 +69,6 @@ pub(crate) const OPS: &[OpDef] = &[
     alias!("aten::special_i0(Tensor self) -> Tensor", "aten.i0.default", "The modified Bessel function of the first kind, of order zero."),
     alias!("aten::special_gammainc(Tensor self, Tensor other) -> Tensor", "aten.igamma.default", "The lower incomplete gamma function, regularised."),
     alias!("aten::special_gammaincc(Tensor self, Tensor other) -> Tensor", "aten.igammac.default", "The upper incomplete gamma function, regularised."),
+    OpDef::in_place("aten::conj_physical_(Tensor(a!) self) -> Tensor(a!)", "aten.conj_physical.default").doc("In place: the complex conjugate."),
+    OpDef::in_place("aten::index_reduce_(Tensor(a!) self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor(a!)", "aten.index_reduce.default").doc("In place: elements of `source` combined with those that an index names."),
 ];
