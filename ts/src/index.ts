@@ -150,6 +150,9 @@ export {
   type TracerOptions,
 } from "./trace/tracer.ts";
 export { GraphAppendingTracer, Proxy, TracerBase } from "./trace/tracerBase.ts";
+export type { VerifyInputs } from "./trace/verify.ts";
+export type { TracedValue } from "./trace/proxy.ts";
+export type { Subgraph, SubgraphCall } from "./trace/subgraph.ts";
 export { proxyableClass, wrap } from "./trace/wrap.ts";
 export { tensor, tensorFromBytes, type TensorInput, type TensorOptions } from "./tensor/construct.ts";
 export type { Element, ElementArray } from "./tensor/elements.ts";
