@@ -26,6 +26,7 @@ const BY_STRIDES: &[&str] = &[
     "aten._linalg_slogdet.default",
     "aten._unsafe_view.default",
     "aten.as_strided.default",
+    "aten.as_strided_.default",
     "aten.as_strided_copy.default",
     "aten.as_strided_scatter.default",
     "aten.embedding_bag.default",
