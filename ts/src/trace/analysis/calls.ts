@@ -102,6 +102,13 @@ function selects(result: Row): Row {
 
 const plain: Row = () => PLAIN;
 
+/** A row for calls that put the elements in order by a function that compares two of them. */
+const orders: Row = (call, name) => {
+  const element = call.walk.elements(call.receiver);
+  call.walk.apply(arg(call, 0), [element, element], call.node);
+  return gathers({ ...call, args: [] }, name);
+};
+
 const reduces: Row = (call) => {
   const [callback, initial] = [arg(call, 0), arg(call, 1)];
   const element = call.walk.elements(call.receiver);
@@ -127,7 +134,8 @@ export const METHODS: ReadonlyMap<string, Row> = new Map<string, Row>([
   ...rows(["reduce", "reduceRight"], reduces),
   ...rows(["push", "unshift", "fill", "splice"], puts),
   ...rows(["pop", "shift", "at"], takes),
-  ...rows(["slice", "concat", "reverse", "toReversed", "sort", "toSorted", "flat", "values", "with"], gathers),
+  ...rows(["slice", "concat", "reverse", "toReversed", "flat", "values", "with"], gathers),
+  ...rows(["sort", "toSorted"], orders),
   ...rows(["entries"], pairs),
   ...rows(["keys"], plain),
   ["join", (call, name) => text(call, name, call.walk.elements(call.receiver))],

@@ -12,6 +12,7 @@ import {
   Cell,
   type ContainerShape,
   join,
+  joinAll,
   type PathShape,
   PLAIN,
   present,
@@ -26,11 +27,11 @@ const RELATIONAL = new Set(["<", "<=", ">", ">=", "+", "-", "*", "/", "%", "**",
 
 /** The part of a walk that follows expressions. */
 export abstract class Expressions extends Invocations {
-  /** Walks what a class holds. */
+  /** Walks what a class holds, and gives the class. */
   protected abstract classBody(
     node: ClassDeclaration | ClassExpression | AnonymousClassDeclaration,
     scope: Scope,
-  ): void;
+  ): Value;
 
   /** What an expression gives. */
   value(node: Syntax, scope: Scope): Value {
@@ -55,8 +56,7 @@ export abstract class Expressions extends Invocations {
       case "ArrowFunctionExpression":
         return shaped(this.functionOf(node, scope));
       case "ClassExpression":
-        this.classBody(node, scope);
-        return PLAIN;
+        return this.classBody(node, scope);
       case "UnaryExpression":
         return this.unary(node, scope);
       case "UpdateExpression":
@@ -367,7 +367,18 @@ export abstract class Expressions extends Invocations {
       return this.callMethod(node, receiver, name, method, args);
     }
     const fn = isOptional ? this.nullish(inner, scope, "?.") : this.value(inner, scope);
-    return this.apply(fn, args, node);
+    return join(this.apply(fn, args, node), node.type === "NewExpression" ? this.construct(fn, args) : PLAIN);
+  }
+
+  /** What `new` makes of the classes that a value may be: a class stands for its objects too. */
+  protected construct(fn: Value, args: readonly Value[]): Value {
+    const made: Value[] = [];
+    for (const shape of fn.shapes) {
+      if (shape.kind !== "object") continue;
+      this.invoke(shape.named.get("constructor")?.value ?? PLAIN, args);
+      made.push(shaped(shape));
+    }
+    return joinAll(made);
   }
 }
 

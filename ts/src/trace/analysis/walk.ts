@@ -9,7 +9,7 @@
  */
 import { Expressions } from "./expressions.ts";
 import { Scope } from "./scope.ts";
-import { isFunction, type Syntax } from "./syntax.ts";
+import { isFunction, keyName, type Syntax } from "./syntax.ts";
 import { ALWAYS, type ContainerShape, type FunctionShape, PLAIN, shaped, type Value } from "./value.ts";
 import type { AnonymousClassDeclaration, ClassDeclaration, ClassExpression } from "acorn";
 
@@ -54,8 +54,7 @@ export class Walk extends Expressions {
         if (node.id !== null) scope.find(node.id.name)?.add(shaped(this.functionOf(node, scope)));
         break;
       case "ClassDeclaration":
-      case "ClassExpression":
-        this.classBody(node, scope);
+        if (node.id !== null) scope.find(node.id.name)?.add(this.classBody(node, scope));
         break;
       case "ReturnStatement":
         if (node.argument) this.giveBack(this.value(node.argument, scope), node.argument, scope);
@@ -190,13 +189,24 @@ export class Walk extends Expressions {
   protected override classBody(
     node: ClassDeclaration | ClassExpression | AnonymousClassDeclaration,
     scope: Scope,
-  ): void {
+  ): Value {
     if (node.superClass) this.value(node.superClass, scope);
-    const inner = new Scope(this, scope, scope.owner, PLAIN);
+    // One container stands for the class and for all its objects.
+    const made = this.container("object", node);
+    const inner = new Scope(this, scope, scope.owner, shaped(made));
     for (const member of node.body.body) {
-      if (member.type === "StaticBlock") this.statement(member, inner);
-      else if (member.value) this.value(member.value, inner);
+      if (member.type === "StaticBlock") {
+        this.statement(member, inner);
+        continue;
+      }
+      if (!member.value) continue;
+      const value = this.value(member.value, inner);
+      const name = keyName(member.key, member.computed);
+      const cell = name === undefined ? made.elements : this.named(made, name);
+      for (const shape of value.shapes) if (shape.kind === "function") shape.self.add(shaped(made));
+      cell.add(member.type === "MethodDefinition" && member.kind === "get" ? this.invoke(value, []) : value);
     }
+    return shaped(made);
   }
 }
 
