@@ -120,7 +120,10 @@ function checkTraced({ node, module, concrete }: TracedFunction, program: Progra
       nameOf: (fn) => fn.id?.name ?? "the function",
       isTraced: ([name]) => name !== undefined && hasParameter(module, name),
       getter: ([name]) => (name === undefined ? undefined : find(module, "getters", name)),
-      method: (call, from) => methodOf(module, call, from),
+      methods: (call, from) => {
+        const fn = methodOf(module, call, from);
+        return fn === undefined ? [] : [{ fn }];
+      },
     },
   );
 }

@@ -12,7 +12,9 @@ import { analyseFunction } from "./analysis/analysis.ts";
 import { type CheckOptions, type CheckResult, checkFunction, type Found } from "./analysis/check.ts";
 import { describeFinding, type Finding, FINDINGS } from "./analysis/findings.ts";
 import { functionSignature } from "./analysis/signature.ts";
-import type { MethodCall, UncheckedCall } from "./analysis/knowledge.ts";
+import type { UncheckedCall } from "./analysis/knowledge.ts";
+import type { Readable } from "./analysis/parse.ts";
+import { methodsOf } from "./methods.ts";
 import type { FunctionPlace } from "./position.ts";
 import { isProxy, standsForNull, type TracedValue } from "./proxy.ts";
 import { UnreadCalls } from "./unread.ts";
@@ -81,7 +83,8 @@ function isUnremarkable(fn: Function): boolean {
   if (typeof analysis === "string") return false;
   const { findings, unchecked, calls } = analysis;
   if (unchecked.length > 0 || findings.some(({ kind }) => FINDINGS[kind].level !== "seen")) return false;
-  if (!calls.every(({ root, path }) => root === "this" && isDispatch(path.at(-1)))) return false;
+  // What `call` calls may be a function as well as a module.
+  if (!calls.every(({ root, path }) => root === "this" && path.at(-1) === "forward")) return false;
   UNREMARKABLE.add(fn);
   return true;
 }
@@ -92,11 +95,6 @@ function readsGetter(fn: Function, module: Module | undefined): boolean {
   if (module === undefined || typeof analysis === "string") return false;
   for (const name of analysis.reads) if (getterOf(module, name) !== undefined) return true;
   return false;
-}
-
-/** Whether a method of a module only calls `forward`, which the tracer sees. */
-function isDispatch(name: string | undefined): boolean {
-  return name === "forward" || name === "call";
 }
 
 function checkOptions(fn: Function, args: readonly unknown[], context: SourceContext): CheckOptions {
@@ -118,7 +116,7 @@ function checkOptions(fn: Function, args: readonly unknown[], context: SourceCon
     structured,
     isTraced: (path) => isTracedMember(module, path, context),
     getter: ([name]) => (name === undefined ? undefined : getterOf(module, name)),
-    method: (call, from) => methodOf(module, call, from, context),
+    methods: methodsOf(module, context),
   };
 }
 
@@ -148,50 +146,12 @@ function isTracedMember(root: Module, path: readonly string[], { isRecorded, isK
   return false;
 }
 
-/** The function that a call of a method runs, if it runs as a part of this trace. */
-function methodOf(
-  root: Module,
-  { root: on, path }: MethodCall,
-  from: Function,
-  { isLeaf }: SourceContext,
-): Function | undefined {
-  const name = path.at(-1) ?? "";
-  if (on === "super") return path.length === 1 ? superMethod(root, name, from) : undefined;
-  if (isDispatch(name)) return undefined;
-  let owner: Module | undefined = root;
-  for (const part of path.slice(0, -1)) {
-    const attribute: unknown = owner.attributes.get(part);
-    const found: Module | undefined = isModuleAttribute(attribute) ? attribute.module : undefined;
-    if (found === undefined) return undefined;
-    owner = found;
-  }
-  const method: unknown = Reflect.get(owner, name);
-  const isOwn = typeof method === "function" && method !== Reflect.get(Module.prototype, name);
-  return isOwn && (owner === root || !isLeaf(owner)) ? method : undefined;
-}
-
 /** The getter of a class of the user's. */
 function getterOf(module: Module, name: string): Function | undefined {
   if (module.attributes.has(name)) return undefined;
   for (let it: unknown = module; it instanceof Module; it = Object.getPrototypeOf(it)) {
     const descriptor = Object.getOwnPropertyDescriptor(it, name);
     if (descriptor !== undefined) return descriptor.get;
-  }
-  return undefined;
-}
-
-function isModuleAttribute(value: unknown): value is { readonly module: Module } {
-  return typeof value === "object" && value !== null && "module" in value;
-}
-
-/** The method of the class above the one that a function belongs to. */
-function superMethod(module: Module, name: string, from: Function): Function | undefined {
-  for (let it: unknown = Object.getPrototypeOf(module); it instanceof Module; it = Object.getPrototypeOf(it)) {
-    const owns = Object.values(Object.getOwnPropertyDescriptors(it)).some(({ value }) => value === from);
-    const above: unknown = Object.getPrototypeOf(it);
-    if (!owns || !(above instanceof Module) || above === Module.prototype) continue;
-    const method: unknown = Reflect.get(above, name);
-    return typeof method === "function" ? method : undefined;
   }
   return undefined;
 }
@@ -231,7 +191,7 @@ function unread(calls: readonly Found<UncheckedCall>[], context: SourceContext):
 }
 
 function placeOf(
-  fn: Function,
+  fn: Readable,
   at: { readonly line: number; readonly column: number },
   { module }: SourceContext,
 ): string {

@@ -175,6 +175,137 @@ describe("a trace refuses", () => {
   });
 });
 
+/** Decides by what it is given. */
+const decide = (y: Tensor): Tensor => (y ? y.relu() : y);
+
+class Chooser {
+  limit = 1;
+  /** Decides by what it is given, in another method of its own. */
+  choose(y: Tensor): Tensor {
+    return this.decide(y);
+  }
+  decide(y: Tensor): Tensor {
+    return y ? y.relu() : y;
+  }
+  /** Decides by something plain. */
+  known(y: Tensor): Tensor {
+    return this.limit > 0 ? y.relu() : y;
+  }
+}
+
+describe("a trace follows", () => {
+  class Members extends Module {
+    field = decide;
+    list = [decide];
+    config = { inner: { act: decide } };
+    chooser = new Chooser();
+    own(y: Tensor): Tensor {
+      return y ? y.relu() : y;
+    }
+  }
+  const ways: readonly [string, new () => Module][] = [
+    [
+      "a function in a field",
+      class extends Members {
+        override forward(x: Tensor) {
+          return this.field(x);
+        }
+      },
+    ],
+    [
+      "an item of an array",
+      class extends Members {
+        override forward(x: Tensor) {
+          return this.list[0]?.(x);
+        }
+      },
+    ],
+    [
+      "all items",
+      class extends Members {
+        override forward(x: Tensor) {
+          return this.list.map((it) => it(x));
+        }
+      },
+    ],
+    [
+      "a plain object",
+      class extends Members {
+        override forward(x: Tensor) {
+          return this.config.inner.act(x);
+        }
+      },
+    ],
+    [
+      "an object of a class",
+      class extends Members {
+        override forward(x: Tensor) {
+          return this.chooser.choose(x);
+        }
+      },
+    ],
+    [
+      "call",
+      class extends Members {
+        override forward(x: Tensor) {
+          return this.own.call(this, x);
+        }
+      },
+    ],
+    [
+      "bind",
+      class extends Members {
+        override forward(x: Tensor) {
+          const f = this.own.bind(this);
+          return f(x);
+        }
+      },
+    ],
+    [
+      "a private method",
+      class extends Module {
+        #own(y: Tensor) {
+          return y ? y.relu() : y;
+        }
+        override forward(x: Tensor) {
+          return this.#own(x);
+        }
+      },
+    ],
+    [
+      "a private field",
+      class extends Module {
+        #own = (y: Tensor) => (y ? y.relu() : y);
+        override forward(x: Tensor) {
+          return this.#own(x);
+        }
+      },
+    ],
+  ];
+  test.each(ways)("%s", (_, kind) => {
+    expect(refusal(new kind()).kind).toBe("TraceControlFlow");
+  });
+
+  test("what decides by something plain, or records itself, without a word", () => {
+    class Plain extends Module {
+      act = relu;
+      names: string[] = [];
+      chooser = new Chooser();
+      #flag = true;
+      #pick(y: Tensor): Tensor {
+        return this.#flag ? y.relu() : y;
+      }
+      override forward(x: Tensor): Tensor {
+        this.names.push("x");
+        return this.act(this.chooser.known(this.#pick(x)));
+      }
+    }
+    const tracer = new Loud();
+    expect(symbolicTrace(new Plain(), { tracer }).graph.nodes.length).toBe(5);
+    expect(tracer.warnings).toEqual([]);
+  });
+});
+
 describe("a trace takes", () => {
   test("an argument that is given or not as it is called", () => {
     const calls = new Calls();

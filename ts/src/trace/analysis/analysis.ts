@@ -7,7 +7,7 @@
  * @module
  */
 import type { Finding } from "./findings.ts";
-import { type ParsedFunction, parseFunction, type Unparsed } from "./parse.ts";
+import { type ParsedFunction, parseFunction, type Readable, type Unparsed } from "./parse.ts";
 import { Scope } from "./scope.ts";
 import { type FunctionSignature, parameter, signatureOf } from "./signature.ts";
 import type { FunctionSyntax, Syntax } from "./syntax.ts";
@@ -43,7 +43,7 @@ export interface AnalysisOptions {
 /**
  * The analysis of a function, or why its source cannot be seen. A second one of the same function is free.
  */
-export function analyseFunction(fn: Function, options: AnalysisOptions = {}): Analysis | Unparsed {
+export function analyseFunction(fn: Readable, options: AnalysisOptions = {}): Analysis | Unparsed {
   const key = [...(options.structured ?? [])].toSorted().join();
   const cached = ANALYSES.get(fn);
   const known = cached?.get(key);
@@ -55,7 +55,7 @@ export function analyseFunction(fn: Function, options: AnalysisOptions = {}): An
   return analysis;
 }
 
-const ANALYSES = new WeakMap<Function, Map<string, Analysis | Unparsed>>();
+const ANALYSES = new WeakMap<Readable, Map<string, Analysis | Unparsed>>();
 
 /** The analysis of a function that was parsed, and that can call the functions of its file where that is given. */
 export function analyse(parsed: ParsedFunction, options: AnalysisOptions, file: readonly Syntax[] = []): Analysis {

@@ -8,7 +8,7 @@
  * @module
  */
 import { type Analysis, type AnalysisOptions, analyseFunction } from "./analysis.ts";
-import type { Unparsed } from "./parse.ts";
+import type { Readable, Unparsed } from "./parse.ts";
 import { type Finding, FINDINGS } from "./findings.ts";
 import { ALWAYS, type Source, type Sources } from "./value.ts";
 import type { MethodCall, UncheckedCall } from "./knowledge.ts";
@@ -37,21 +37,28 @@ export interface CheckContext<F> {
   readonly isTraced?: (path: readonly string[]) => boolean;
   /** The function behind a member of the module that is computed when it is read. */
   readonly getter?: (path: readonly string[]) => F | undefined;
-  /** The function that a call of a method in a function reaches, if it is one that the trace runs through. */
-  readonly method?: (call: MethodCall, from: F) => F | undefined;
+  /** The functions that a call of a method in a function may reach, of those that the trace runs through. */
+  readonly methods?: (call: MethodCall, from: F) => readonly Reached<F>[];
+}
+
+/** A function that a call reaches. */
+export interface Reached<F> {
+  readonly fn: F;
+  /** Whether its arguments are others than those of the call, so that anything may be given: `method.bind(this)`. */
+  readonly isIndirect?: boolean;
 }
 
 /** What a trace knows of a function and of the module that it belongs to. */
-export interface CheckOptions extends Given, Omit<CheckContext<Function>, "analyse" | "nameOf"> {}
+export interface CheckOptions extends Given, Omit<CheckContext<Readable>, "analyse" | "nameOf"> {}
 
 /** Where something was found: in which function, and what. */
-export interface Found<T, F = Function> {
+export interface Found<T, F = Readable> {
   readonly fn: F;
   readonly at: T;
 }
 
 /** What counts for a trace. */
-export interface CheckResult<F = Function> {
+export interface CheckResult<F = Readable> {
   /** What makes the trace wrong, in no way that the trace itself could see. */
   readonly findings: readonly Found<Finding, F>[];
   /** What would refuse by itself while tracing. */
@@ -63,7 +70,7 @@ export interface CheckResult<F = Function> {
 }
 
 /** Checks a function, and the methods of the module that it calls, before it is traced. */
-export function checkFunction(fn: Function, options: CheckOptions = {}): CheckResult {
+export function checkFunction(fn: Readable, options: CheckOptions = {}): CheckResult {
   return check(fn, options, { ...options, analyse: analyseFunction, nameOf: (it) => it.name || "the function" });
 }
 
@@ -160,11 +167,16 @@ class Check<F extends object> {
   #gives(from: F, call: MethodCall, active: Sources, nullable: Sources): boolean {
     if (this.#isTraced(call.path)) return true;
     const isGiven = call.args.some((sources) => (sources & active) !== 0n);
-    const fn = this.#options.method?.(call, from);
-    if (fn === undefined) return isGiven;
-    const analysis = this.#options.analyse(fn, {});
-    if (typeof analysis === "string") return isGiven;
-    return this.run(fn, givenBy(analysis, call, active, nullable));
+    const reached = this.#options.methods?.(call, from) ?? [];
+    if (reached.length === 0) return isGiven;
+    // All are checked, so the results are taken before they are looked at.
+    return reached
+      .map(({ fn, isIndirect = false }) => {
+        const analysis = this.#options.analyse(fn, {});
+        if (typeof analysis === "string") return isGiven;
+        return this.run(fn, isIndirect ? {} : givenBy(analysis, call, active, nullable));
+      })
+      .some((gives) => gives);
   }
 }
 

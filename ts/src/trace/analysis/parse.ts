@@ -10,7 +10,7 @@
  * @module
  */
 import { type Options, type Program, parse } from "acorn";
-import { bare, type FunctionSyntax, isFunction, type Syntax } from "./syntax.ts";
+import { bare, extent, type FunctionSyntax, isFunction, type Syntax } from "./syntax.ts";
 
 /** A function whose source was found. */
 export interface ParsedFunction {
@@ -26,6 +26,16 @@ export interface ParsedFunction {
 
 /** Why a function has no source. */
 export type Unparsed = "native" | "class" | "unreadable";
+
+/** A private method or function of a class: only the text of the class shows it. */
+export interface PrivateFunction {
+  /** Its name, with the `#`. */
+  readonly name: string;
+  readonly text: string;
+}
+
+/** A function whose source can be asked for. */
+export type Readable = Function | PrivateFunction;
 
 const OPTIONS: Options = {
   ecmaVersion: "latest",
@@ -44,8 +54,8 @@ const OPTIONS: Options = {
  * Built-in functions, bound functions and those of WebAssembly have no source, nor do functions whose text is not
  * JavaScript; a class is no function to trace.
  */
-export function parseFunction(fn: Function): ParsedFunction | Unparsed {
-  const text = Function.prototype.toString.call(fn);
+export function parseFunction(fn: Readable): ParsedFunction | Unparsed {
+  const text = typeof fn === "function" ? Function.prototype.toString.call(fn) : fn.text;
   if (/\{\s*\[native code\]\s*\}\s*$/.test(text)) return "native";
   if (/^class\b/.test(text)) return "class";
   return (
@@ -55,6 +65,28 @@ export function parseFunction(fn: Function): ParsedFunction | Unparsed {
     "unreadable"
   );
 }
+
+/** The private methods of a class by name, and its private fields that are functions. */
+export function privateFunctions(owner: Function): ReadonlyMap<string, PrivateFunction> {
+  const known = PRIVATE.get(owner);
+  if (known !== undefined) return known;
+  const res = new Map<string, PrivateFunction>();
+  PRIVATE.set(owner, res);
+  const source = `(${Function.prototype.toString.call(owner)})`;
+  const node = /#/.test(source) ? only(source) : undefined;
+  if (node?.type !== "ClassExpression") return res;
+  for (const it of node.body.body) {
+    if (it.type === "StaticBlock" || it.key.type !== "PrivateIdentifier" || !it.value) continue;
+    const { value } = it;
+    const isMethod = it.type === "MethodDefinition" && it.kind === "method";
+    if (!isMethod && (it.type !== "PropertyDefinition" || !isFunction(bare(value)))) continue;
+    const name = `#${it.key.name}`;
+    res.set(name, { name, text: source.slice(...extent(isMethod ? it : value)) });
+  }
+  return res;
+}
+
+const PRIVATE = new WeakMap<Function, ReadonlyMap<string, PrivateFunction>>();
 
 function expression(source: string, shift: number): ParsedFunction | undefined {
   const node = only(source);

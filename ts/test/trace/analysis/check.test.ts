@@ -96,6 +96,19 @@ const FOUND: [name: string, source: string, ...expected: string[]][] = [
   ["through a default", "(x, y = x) => y ? 1 : 2", "test ?:"],
   ["an unknown function", "(x) => helper(x)", "call helper"],
   ["the result of an unknown function", "(x) => helper(x) ? 1 : 2", "test ?:", "call helper"],
+  ["a method of a class", "(x) => { class A { f(y) { return y ? 1 : 2; } } return new A().f(x); }", "test ?:"],
+  [
+    "a static method of a class",
+    "(x) => { const A = class { static f = (y) => y ? 1 : 2; }; return A.f(x); }",
+    "test ?:",
+  ],
+  ["a constructor", "(x) => { class A { constructor(y) { this.v = y ? 1 : 2; } } return new A(x).v; }", "test ?:"],
+  [
+    "a field of a class",
+    "(x) => { class A { constructor(y) { this.v = y; } f() { return this.v ? 1 : 2; } } return new A(x).f(); }",
+    "test ?:",
+  ],
+  ["a function that compares", "(x, y) => [x, y].sort((a, b) => a === b ? 0 : 1)", "comparison ==="],
   ["a method of an object", "(x) => { const o = { x, f() { return this.x ? 1 : 2; } }; return o.f(); }", "test ?:"],
   ["a getter of an object", "(x) => { const o = { x, get f() { return this.x; } }; return o.f ? 1 : 2; }", "test ?:"],
   ["this of a call", "(x) => { function f() { return this ? 1 : 2; } return f.call(x); }", "test ?:"],
@@ -242,22 +255,29 @@ describe("what counts for one trace", () => {
   it("is what the methods of the module do with what they are given", () => {
     const helper = read("function (x, n) { if (n === 1) return 1; return x ? n : 2; }");
     const fn = read("function (x) { return this.helper(x, 1); }");
-    const method = ({ path }: { path: readonly string[] }) => (path.join() === "helper" ? helper : undefined);
-    expect(found(fn, { method })).toEqual(["test ?:"]);
+    const methods = ({ path }: { path: readonly string[] }) => (path.join() === "helper" ? [{ fn: helper }] : []);
+    expect(found(fn, { methods })).toEqual(["test ?:"]);
   });
 
   it("is what methods give", () => {
     const plain = read("function (x) { return 3; }");
     const same = read("function (x) { return x; }");
     const fn = read("function (x) { return this.helper(x) === 3 ? 1 : 2; }");
-    expect(found(fn, { method: () => plain })).toEqual([]);
-    expect(found(fn, { method: () => same })).toEqual(["comparison ==="]);
+    expect(found(fn, { methods: () => [{ fn: plain }] })).toEqual([]);
+    expect(found(fn, { methods: () => [{ fn: same }] })).toEqual(["comparison ==="]);
   });
 
   it("ends for methods that call themselves", () => {
-    const method = () => fn;
+    const methods = () => [{ fn }];
     const fn = read("function (x) { return this.again(x) ? 1 : 2; }");
-    expect(found(fn, { method })).toEqual(["test ?:"]);
+    expect(found(fn, { methods })).toEqual(["test ?:"]);
+  });
+
+  it("is what any of the functions does that a call may reach", () => {
+    const [plain, asks] = [read("(x) => x.relu()"), read("(x, flag) => flag ? x : 2")];
+    const fn = read("function (x) { return this.steps[this.at](x); }");
+    expect(found(fn, { methods: () => [{ fn: plain }, { fn: asks }] })).toEqual([]);
+    expect(found(fn, { methods: () => [{ fn: plain }, { fn: asks, isIndirect: true }] })).toEqual(["test ?:"]);
   });
 });
 
