@@ -6,7 +6,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { beforeAll, describe, expect, test } from "vitest";
 import { FUNCTIONS } from "../../src/bindings/functions.ts";
-import { METHODS } from "../../src/bindings/methods.ts";
+import { METHODS, SELF_POSITIONS } from "../../src/bindings/methods.ts";
 import type { DType } from "../../src/bindings/dtypes.ts";
 import { callOperator } from "../../src/engine/dispatch.ts";
 import { camelCase } from "../../src/functions/naming.ts";
@@ -68,7 +68,11 @@ function routes(
   if (isMethod && METHODS.split(" ").includes(packet)) {
     res.push([
       `Tensor.${packet}`,
-      ([self, ...args]) => (Reflect.get(self as Tensor, camelCase(packet)) as AnyFunction).apply(self, args),
+      (args) => {
+        const at = SELF_POSITIONS[packet] ?? 0;
+        const method = Reflect.get(args[at] as Tensor, camelCase(packet)) as AnyFunction;
+        return method.apply(args[at], args.toSpliced(at, 1));
+      },
     ]);
   }
   return res;

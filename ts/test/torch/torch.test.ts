@@ -269,17 +269,17 @@ describe("recording", () => {
   });
 });
 
-describe("methods of a tensor that is not the operator's first argument", () => {
-  const x = (): Tensor => torch.tensor([1.5, 2.5]);
-  const condition = (): Tensor => torch.tensor([true, false]);
+const values = (): Tensor => torch.tensor([1.5, 2.5]);
+const condition = (): Tensor => torch.tensor([true, false]);
 
+describe("methods of a tensor that is not the operator's first argument", () => {
   test("where takes the condition first", () => {
-    expect(x().where(condition(), -1).toArray()).toEqual([1.5, -1]);
-    expect(x().where(condition(), torch.zeros(2)).toArray()).toEqual([1.5, 0]);
-    expect(x().where(condition(), { other: -1 }).toArray()).toEqual([1.5, -1]);
+    expect(values().where(condition(), -1).toArray()).toEqual([1.5, -1]);
+    expect(values().where(condition(), torch.zeros(2)).toArray()).toEqual([1.5, 0]);
+    expect(values().where(condition(), { other: -1 }).toArray()).toEqual([1.5, -1]);
   });
 
   test("polygamma takes the order first", () => {
-    expect(x().polygamma(1).toArray()).toEqual(torch.polygamma(1, x()).toArray());
+    expect(values().polygamma(1).toArray()).toEqual(torch.polygamma(1, values()).toArray());
   });
 });

@@ -71,7 +71,9 @@ describe.each(cases())("$name", (it) => {
       const section = sections.find(({ offset, length }) => offset <= at && at < offset + length)?.name;
       // Only the engine understands expressions, and knows how long the storages beside the file are.
       const isLength = it.name.endsWith("_beside") && section === "TENS" && at < tensorsAt + 32;
-      if (section === "SYMS" || isLength || accepted === (engine.get(at) ?? 0)) continue;
+      // The engine's answers are from a machine of 64 bits; a size beyond 32 bits is refused here, even of no elements.
+      const isHighWord = section === "TENS" && at % 8 >= 4 && accepted === 0;
+      if (section === "SYMS" || isLength || isHighWord || accepted === (engine.get(at) ?? 0)) continue;
       differences.push(`${section} at ${at}: ${accepted.toString(16)}, the engine ${engine.get(at)?.toString(16)}`);
     }
     expect(differences).toEqual([]);
