@@ -259,7 +259,8 @@ class Rewriter {
     if (left.object.type === "Super" || left.property.type === "PrivateIdentifier") return;
     const { operator } = node;
     const token = this.#tokenBetween(left.end, node.right.start, operator);
-    this.text.appendRight(node.start, `${this.runtime}.$member(`);
+    // Parentheses around the target stay around the call.
+    this.text.appendRight(left.start, `${this.runtime}.$member(`);
     this.#separateKey(left);
     if (isLogical) {
       this.text.prependLeft(left.end, `, "${operator}").value`);

@@ -85,6 +85,8 @@ const OPERATORS: [from: string, to: string][] = [
   ["x = (~a) ** b;", 'x = $operator(($unary("~", a)) , "**", b);'],
   ["a += b;", 'a = $operator(a, "+", b);'],
   ["a.b.c -= d;", '$member(a.b, "c") .update("-", d);'],
+  ["(a.b) += c;", '($member(a, "b")) .update("+", c);'],
+  ["(a.b) ||= c;", '($member(a, "b", "||=").value) ||= c;'],
   ["a[b] **= c;", '$member(a, (b)) .update("**", c);'],
   ["if (a < b) c;", 'if ($test($operator(a , "<", b), "if")) c;'],
   ["x = a < 1 === b;", 'x = $compare($operator(a , "<", 1) , "===", b);'],
