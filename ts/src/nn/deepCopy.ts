@@ -6,6 +6,7 @@
 import { callOperator } from "../engine/dispatch.ts";
 import { fxError } from "../errors.ts";
 import { isOptions } from "../functions/naming.ts";
+import { ValueTuple } from "../graph/values.ts";
 import { HostStorage } from "../tensor/storage.ts";
 import { Tensor, tensorBytes, tensorStorage } from "../tensor/tensor.ts";
 import { type Attribute, copyHooks, Module } from "./module.ts";
@@ -55,7 +56,11 @@ class Copier {
     if (value instanceof Module) return this.#fill(value, noted(begin(value)), depth);
     if (value instanceof Tensor) return noted(copyTensor(value));
     const each = (it: unknown): unknown => this.value(it, depth + 1);
-    if (Object.isFrozen(value)) return value;
+    if (Object.isFrozen(value)) {
+      // One that holds itself is found here again.
+      noted(value);
+      return noted(frozenCopy(value, each));
+    }
     if (Array.isArray(value)) {
       const copy: unknown[] = noted([]);
       for (const it of value) copy.push(each(it));
@@ -99,6 +104,19 @@ class Copier {
 function begin(module: Module): Module {
   const { [BEGIN_COPY]: own } = module as Partial<BeginsCopy>;
   return own === undefined ? (Reflect.construct(Module, [], module.constructor) as Module) : own.call(module);
+}
+
+/** What nobody can change is its own copy, unless it holds something that is copied. */
+function frozenCopy(value: object, each: (it: unknown) => unknown): object {
+  if (Array.isArray(value)) {
+    const [items, copies] = [value as readonly unknown[], Array.from(value as readonly unknown[], each)];
+    if (copies.every((it, at) => it === items[at])) return value;
+    return value instanceof ValueTuple ? ValueTuple.frozen(copies) : Object.freeze(copies);
+  }
+  if (!isOptions(value)) return value;
+  const copy = Object.create(Object.getPrototypeOf(value) as object | null) as Record<string, unknown>;
+  for (const [key, it] of Object.entries(value)) define(copy, key, each(it));
+  return Object.keys(copy).every((key) => copy[key] === value[key]) ? value : Object.freeze(copy);
 }
 
 function copyTensor(tensor: Tensor): Tensor {

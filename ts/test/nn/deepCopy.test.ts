@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { callOperator } from "../../src/engine/dispatch.ts";
 import { init } from "../../src/engine/engine.ts";
+import { ValueTuple } from "../../src/graph/values.ts";
 import { deepCopy } from "../../src/nn/deepCopy.ts";
 import { Module } from "../../src/nn/module.ts";
 import { Parameter } from "../../src/nn/parameter.ts";
@@ -75,6 +76,25 @@ describe("a deep copy", () => {
     const copy = deepCopy(net);
     expect(copy.first).not.toBe(net.first);
     expect([copy.second === copy.first, copy.list[0] === copy.first, copy.self === copy]).toEqual([true, true, true]);
+  });
+
+  test("copies what frozen containers hold, and shares those that hold nothing to copy", () => {
+    const [layer, weight] = [new Layer(), tensor([1.5])];
+    const sizes = Object.freeze([1, 2]);
+    const net = Object.assign(new Net(), {
+      parts: Object.freeze([layer, sizes]),
+      table: Object.freeze({ weight }),
+      pair: ValueTuple.frozen<unknown>([weight, 1]),
+      sizes,
+    });
+    const copy = deepCopy(net);
+    callOperator("aten.fill_", [weight, 0]);
+    expect(copy.parts[0]).toBeInstanceOf(Layer);
+    expect(copy.parts[0]).not.toBe(layer);
+    expect([copy.sizes === sizes, copy.parts[1] === sizes]).toEqual([true, true]);
+    expect(copy.table.weight.toArray()).toEqual([1.5]);
+    expect(copy.pair[0]).toBe(copy.table.weight);
+    expect([copy.parts, copy.table, copy.pair].every((it) => Object.isFrozen(it))).toBe(true);
   });
 
   test("runs the same hooks, and loses none where the original does", () => {
