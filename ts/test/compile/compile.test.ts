@@ -10,6 +10,8 @@ import { Module } from "../../src/nn/module.ts";
 import { Parameter } from "../../src/nn/parameter.ts";
 import { tensor } from "../../src/tensor/construct.ts";
 import type { Tensor } from "../../src/tensor/tensor.ts";
+import { PH } from "../../src/trace/placeholder.ts";
+import { symbolicTrace } from "../../src/trace/tracer.ts";
 import { calls, fails, sum } from "../interpret/functions.ts";
 import { isForbidden } from "./forbidden.ts";
 
@@ -215,6 +217,18 @@ describe.skipIf(isForbidden)("CG-10: an error in a compiled graph is that of the
     });
   });
 });
+
+test.skipIf(isForbidden)(
+  "PT-05: a compiled graph takes any number of arguments as the function that was traced",
+  () => {
+    const gm = symbolicTrace((first: Tensor, ...[second, third]: [Tensor, Tensor]) => [sum(first, second), third], {
+      concreteArgs: [PH, [PH, PH]],
+    });
+    const given = [x, tensor([1.5, 2.5]), tensor([3])];
+    expect(compile(gm)(...given)).toEqual(gm.forward(...given));
+    expect(() => compile(gm)(x)).toThrow(expect.objectContaining({ kind: "InputCount" }));
+  },
+);
 
 describe.skipIf(isForbidden)("functions of one name in code", () => {
   test("are told apart by refusing", () => {

@@ -230,7 +230,7 @@ describe("PT-05: the function around the body", () => {
     graph.setCodegen(new PyTreeCodeGen({ origArgs: ["torch", "*rest"], inSpec, outSpec }));
     const { source, globals } = graph.generateCode();
     expect(source).toBe(`function forward(torch_1, ...rest) {
-  let [inputs /* int */, y = 1] = $inSpec.flatten([torch_1, rest]);
+  let [inputs /* int */, y = 1] = $inSpec.flatten([torch_1, ...rest]);
   return $outSpec.unflatten([inputs, y]);
 }
 `);

@@ -51,7 +51,9 @@ export class PyTreeCodeGen extends CodeGen {
     const lines = super.genFnDef({ ...head, parameters: args, isExpanded: false });
     if (head.parameters.length === 0) return lines;
     const leaves = head.parameters.map((it) => it.declaration).join(", ");
-    return [...lines, `  let [${leaves}] = $inSpec.flatten([${args.map((it) => it.name).join(", ")}]);`];
+    // What the arguments are taken out of is what the function was called with, as in processInputs.
+    const inputs = args.map(({ name, declaration }) => (declaration === `...${name}` ? declaration : name));
+    return [...lines, `  let [${leaves}] = $inSpec.flatten([${inputs.join(", ")}]);`];
   }
 
   override generateOutput(output: Arg, write: (arg: Arg) => string): string {
