@@ -35,6 +35,9 @@ test("keys that JavaScript has a meaning for are keys like any other", () => {
   expect(builtins.len(operator.or_(dict, builtins.dict([["constructor", 1]])))).toBe(2);
   expect(() => operator.getitem({}, "toString")).toThrow("no key");
   expect(() => builtins.getattr({}, "constructor")).toThrow("no attribute");
+  // Python's results have fields of these names, and JavaScript's arrays have functions.
+  expect(() => builtins.getattr([1, 2], "values")).toThrow("a list has no attribute `values`");
+  expect(builtins.hasattr([1, 2], "values")).toBe(false);
 });
 
 test("a slice of a list has Python's bounds", () => {

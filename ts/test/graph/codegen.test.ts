@@ -51,6 +51,7 @@ describe("CG-02, CG-03: expressions", () => {
     ["math.sqrt(2)", (g) => g.callFunction("math.sqrt", [2])],
     ["(-1).abs()", (g) => g.callMethod("abs", [-1])],
     ['("a").requiresGrad', (g) => g.callFunction("builtins.getattr", ["a", "requires_grad"])],
+    ['builtins.getattr("a", "values")', (g) => g.callFunction("builtins.getattr", ["a", "values"])],
     ['builtins.getattr(1, "constructor")', (g) => g.callFunction("builtins.getattr", [1, "constructor"])],
     ['builtins.getattr(1, "T", { default: 2 })', (g) => g.callFunction("builtins.getattr", [1, "T"], { default: 2 })],
     ["(null).memoryFormat({ memoryFormat: 1 })", (g) => g.callMethod("memory_format", [null], { memory_format: 1 })],

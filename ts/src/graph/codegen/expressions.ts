@@ -77,7 +77,9 @@ export function writeArguments(args: readonly Arg[], kwargs: Kwargs, scope: Scop
 export function writeFunctionCall({ target, args, kwargs }: Node, scope: Scope): string {
   const [object, member, ...others] = args;
   if (target === "builtins.getattr" && others.length === 0 && Object.keys(kwargs).length === 0) {
-    if (object !== undefined && typeof member === "string" && isIdentifier(member) && isMember(member)) {
+    // What JavaScript's arrays have means something else in Python.
+    const isPlain = typeof member === "string" && isIdentifier(member) && !(camelCase(member) in Array.prototype);
+    if (object !== undefined && isPlain && isMember(member)) {
       return `${writeObjectOf(object, scope)}.${camelCase(member)}`;
     }
   }
