@@ -62,11 +62,13 @@ interface Inside {
   hooks: Set<ForwardHook> | undefined;
 }
 
-const insides = new WeakMap<Module, Inside>();
-const raws = new WeakMap<Module, Module>();
+/** Under this key the Proxy of a module gives what is behind it. */
+const RAW: unique symbol = Symbol("raw");
 
-function insideOf(module: Module): Inside {
-  return insides.get(raws.get(module) ?? module) as Inside;
+let insideOf: (module: Module) => Inside;
+
+function rawOf(module: Module): Module {
+  return (module as { readonly [RAW]?: Module })[RAW] ?? module;
 }
 
 /** Whether hooks see the calls of this module. */
@@ -90,18 +92,20 @@ export function copyHooks(from: Module, to: Module): void {
 
 /** The function `forward` of the class, without hooks and unseen by a trace. */
 export function forwardOf(module: Module): Forward {
-  const forward = unboundForwardOf(module).bind(module);
-  return (...args) => {
-    // Only options need it, so that calls without them cost nothing.
-    const signature = isOptions(args.at(-1)) ? forwardSignatureOf(module) : undefined;
-    if (signature === undefined) return forward(...args);
-    return forward(...bindCall(parsed(signature), `${module.className}.forward`, splitArguments(args)));
-  };
+  return (...args) => callForward(module, args);
+}
+
+function callForward(module: Module, args: readonly unknown[]): unknown {
+  // Only options need it, so that calls without them cost nothing.
+  const signature = isOptions(args.at(-1)) ? forwardSignatureOf(module) : undefined;
+  const given =
+    signature === undefined ? args : bindCall(parsed(signature), `${module.className}.forward`, splitArguments(args));
+  return Reflect.apply(unboundForwardOf(module), module, given);
 }
 
 /** The function `forward` as the class has it, whose source a trace reads. */
 export function unboundForwardOf(module: Module): Forward {
-  return Reflect.get(raws.get(module) ?? module, "forward", module) as Forward;
+  return Reflect.get(rawOf(module), "forward", module) as Forward;
 }
 
 const signatures = new Map<string, Signature>();
@@ -122,7 +126,9 @@ const HANDLER: ProxyHandler<Module> = {
         const observer = currentObserver();
         return observer === undefined ? attribute.tensor : observer.getattr(receiver as Module, key, attribute);
       }
-      if (key === "forward") return (insides.get(raw) as Inside).dispatch;
+      if (key === "forward") return insideOf(raw).dispatch;
+    } else if (key === RAW) {
+      return raw;
     }
     return Reflect.get(raw, key, receiver);
   },
@@ -191,6 +197,12 @@ function put(raw: Module, name: string, attribute: Attribute): true {
  * ```
  */
 export class Module {
+  static {
+    insideOf = (module) => rawOf(module).#inside;
+  }
+
+  /** It is of what is behind the Proxy, since the Proxy is made after it. */
+  readonly #inside: Inside;
   /**
    * The parameter list of `forward` as Python writes it: `(input, hx=None)`. Where a class has one, its modules take a
    * trailing object of options, as Python's take keyword arguments, and `forward` finds every argument in its place;
@@ -213,8 +225,7 @@ export class Module {
         leave(outer);
       }
     };
-    insides.set(this, { dispatch, preHooks: undefined, hooks: undefined });
-    raws.set(self, this);
+    this.#inside = { dispatch, preHooks: undefined, hooks: undefined };
     // Fields of subclasses are defined on what a base constructor returns, so the handler sees them all.
     return self;
   }
@@ -500,30 +511,24 @@ export function callFromInside(module: Module, ...args: readonly unknown[]): unk
 }
 
 function callModule(module: Module, args: readonly unknown[]): unknown {
-  const { preHooks, hooks } = insideOf(module);
-  const forward = forwardOf(module);
-  const run: Forward =
-    preHooks === undefined && hooks === undefined
-      ? forward
-      : (...given) => {
-          let inputs: readonly unknown[] = given;
-          for (const hook of preHooks ?? []) inputs = hook(module, inputs) ?? inputs;
-          let output = forward(...inputs);
-          for (const hook of hooks ?? []) output = hook(module, inputs, output) ?? output;
-          return output;
-        };
   const observer = currentObserver();
-  return observer === undefined ? run(...args) : observer.callModule({ module, run, args });
+  if (observer === undefined) return runWithHooks(module, args);
+  return observer.callModule({ module, run: (...given) => runWithHooks(module, given), args });
+}
+
+function runWithHooks(module: Module, args: readonly unknown[]): unknown {
+  const { preHooks, hooks } = insideOf(module);
+  let inputs = args;
+  for (const hook of preHooks ?? []) inputs = hook(module, inputs) ?? inputs;
+  let output = callForward(module, inputs);
+  for (const hook of hooks ?? []) output = hook(module, inputs, output) ?? output;
+  return output;
 }
 
 function handleOf<T>(hooks: Set<T>, hook: T): Handle {
   hooks.add(hook);
   const remove = (): void => void hooks.delete(hook);
   return { remove, [Symbol.dispose]: remove };
-}
-
-function rawOf(module: Module): Module {
-  return raws.get(module) ?? module;
 }
 
 function checkFree(module: Module, name: string, what: string): void {
