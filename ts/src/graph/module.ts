@@ -61,8 +61,9 @@ export class GraphModule extends Module {
     // Shallow paths first, so that a module is there before something is put into it.
     const byDepth: string[][] = [];
     for (const path of paths) (byDepth[depthOf(path)] ??= []).push(path);
-    const holders = new Map<string, Module>();
-    for (const same of byDepth) for (const path of same ?? []) this.#adopt(root, path, holders);
+    const [sources, holders] = [new Map<string, Module | undefined>(), new Map<string, Module>()];
+    const find = root instanceof Module ? (path: string) => attributeAt(root, path, sources) : undefined;
+    for (const same of byDepth) for (const path of same ?? []) this.#adopt(root, path, find, holders);
     graph.owningModule = this;
   }
 
@@ -218,9 +219,13 @@ export class GraphModule extends Module {
     return graph;
   }
 
-  #adopt(root: Root, path: string, holders: Map<string, Module>): void {
-    const attribute =
-      root instanceof Module ? (root.findAttribute(path) ?? plainTensor(root, path)) : given(root, path);
+  #adopt(
+    root: Root,
+    path: string,
+    find: ((path: string) => Attribute | undefined) | undefined,
+    holders: Map<string, Module>,
+  ): void {
+    const attribute = root instanceof Module ? (find?.(path) ?? plainTensor(root, path)) : given(root, path);
     const at = path.lastIndexOf(".");
     const name = path.slice(at + 1);
     const property = attribute === undefined && root instanceof Module ? propertyHolder(root, path) : undefined;
@@ -252,6 +257,18 @@ export class GraphModule extends Module {
     }
     return holder;
   }
+}
+
+/** The attribute at a dotted path, as `findAttribute` finds it; the modules on the way are looked for once. */
+function attributeAt(root: Module, path: string, modules: Map<string, Module | undefined>): Attribute | undefined {
+  const at = path.lastIndexOf(".");
+  if (at < 0 || root.attributes.has(path)) return root.findAttribute(path);
+  const parent = path.slice(0, at);
+  if (!modules.has(parent)) {
+    const found = root.findAttribute(parent);
+    modules.set(parent, found?.kind === "module" ? found.module : undefined);
+  }
+  return modules.get(parent)?.attributes.get(path.slice(at + 1)) ?? root.findAttribute(path);
 }
 
 function depthOf(path: string): number {

@@ -11,7 +11,7 @@ import { fxError } from "../errors.ts";
 import { isOptions, splitArguments } from "../functions/naming.ts";
 import { bind as bindCall, parseSignature, type Signature } from "../functions/signature.ts";
 import { Tensor } from "../tensor/tensor.ts";
-import { enter, leave } from "../trace/stack.ts";
+import { enterHere, leave } from "../trace/stack.ts";
 import { builtinNameOf, forwardSignatureOf } from "./builtin.ts";
 import { convertModule } from "./convert.ts";
 import {
@@ -218,7 +218,7 @@ export class Module {
   constructor() {
     const self = new globalThis.Proxy<Module>(this, HANDLER);
     const dispatch: Forward = (...args) => {
-      const outer = enter(dispatch);
+      const outer = enterHere();
       try {
         return callModule(self, args);
       } finally {
@@ -237,7 +237,7 @@ export class Module {
 
   /** Calls the module with any arguments; `forward` is the same with the types of the subclass. */
   call(...args: readonly unknown[]): unknown {
-    const outer = enter(Module.prototype.call);
+    const outer = enterHere();
     try {
       return callModule(this, args);
     } finally {

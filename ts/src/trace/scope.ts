@@ -3,21 +3,40 @@
  *
  * @module
  */
+import type { Module } from "../nn/module.ts";
 import type { CapturedStack } from "./stack.ts";
 
 /** The module that is being called, and those around it. */
-export interface Scope {
+export class Scope {
   readonly path: string;
-  readonly type: string;
-  /** The path, with the number of the call where the module was called before: `layer@1`. */
-  readonly key: string;
+  /** How often the module was called before. */
+  readonly count: number;
   readonly outer: Scope | undefined;
   /** Where the module was called. */
   readonly stack: CapturedStack | undefined;
+  readonly #module: Module | undefined;
+
+  constructor(path: string, module?: Module, count = 0, outer?: Scope, stack?: CapturedStack) {
+    this.path = path;
+    this.#module = module;
+    this.count = count;
+    this.outer = outer;
+    this.stack = stack;
+  }
+
+  /** The name of the class of the module; asked for when somebody reads it, and not in each call. */
+  get type(): string {
+    return this.#module?.className ?? "";
+  }
+
+  /** The path, with the number of the call where the module was called before: `layer@1`. */
+  get key(): string {
+    return this.count === 0 ? this.path : `${this.path}@${this.count}`;
+  }
 }
 
 /** Not in a module, or in the root. */
-export const ROOT_SCOPE: Scope = { path: "", type: "", key: "", outer: undefined, stack: undefined };
+export const ROOT_SCOPE: Scope = new Scope("");
 
 /** FX's `nn_module_stack`: path and class of the modules around a node, outermost first. */
 export function moduleStack(scope: Scope): Map<string, readonly [path: string, type: string]> {

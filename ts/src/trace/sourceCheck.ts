@@ -149,7 +149,8 @@ function isTracedMember(root: Module, path: readonly string[], { isRecorded, isK
 /** The getter of a class of the user's. */
 function getterOf(module: Module, name: string): Function | undefined {
   if (module.attributes.has(name)) return undefined;
-  for (let it: unknown = module; it instanceof Module; it = Object.getPrototypeOf(it)) {
+  const end: unknown = Object.getPrototypeOf(Module.prototype);
+  for (let it: unknown = module; it !== end && it !== null; it = Object.getPrototypeOf(it)) {
     const descriptor = Object.getOwnPropertyDescriptor(it, name);
     if (descriptor !== undefined) return descriptor.get;
   }

@@ -59,6 +59,23 @@ export function enter(by: Entry): CapturedStack | undefined {
   return outer;
 }
 
+/**
+ * {@link enter} for the function that calls this and that the user's code called. V8 is faster at keeping two frames that
+ * are dropped from the text than at walking over them, and calls of modules are most of a trace.
+ */
+export function enterHere(): CapturedStack | undefined {
+  const outer = current;
+  if (isWanted) {
+    const errors = Error as unknown as StackRecorder;
+    const limit = errors.stackTraceLimit;
+    // Two of its own and the line of the caller; the modules around have stacks themselves.
+    errors.stackTraceLimit = 3;
+    current = new Error();
+    if (limit !== undefined) errors.stackTraceLimit = limit;
+  }
+  return outer;
+}
+
 /** Goes back to what {@link enter} gave. */
 export function leave(outer: CapturedStack | undefined): void {
   current = outer;
@@ -82,7 +99,8 @@ function captureStack(frames: number, below: Entry): CapturedStack {
 
 /** The frames of the user's code in stacks, the innermost stack and frame first, a line each as the host writes them. */
 export function stackText(stacks: readonly CapturedStack[]): string {
-  const frames = stacks.flatMap(({ stack = "" }) => userFrames(stack));
+  // An error begins with two frames of the package: what made it, and the caller of that.
+  const frames = stacks.flatMap((it) => userFrames(it.stack ?? "", it instanceof Error ? 2 : 0));
   // Where a stack reaches down to the next one, the frames that they share are told once.
   return frames.filter((frame, at) => frame !== frames[at - 1]).join("\n");
 }
@@ -91,8 +109,11 @@ export function stackText(stacks: readonly CapturedStack[]): string {
  * The frames of the user's code, up to the call that began the trace; all frames where everything is one file, as in a
  * bundle.
  */
-function userFrames(stack: string): string[] {
-  const frames = stack.split("\n").filter((line) => /^\s*at |@/.test(line));
+function userFrames(stack: string, own: number): string[] {
+  const frames = stack
+    .split("\n")
+    .filter((line) => /^\s*at |@/.test(line))
+    .slice(own);
   const traced = frames.findLastIndex((frame) => isOwn(frame) && /\btrace\b/.test(frame));
   const inner = traced < 0 ? frames : frames.slice(0, traced);
   const others = inner.filter((frame) => !isOwn(frame) && !/node:internal\/|<anonymous>\)?$/.test(frame));

@@ -21,7 +21,7 @@ import type { ConcreteArgs } from "./placeholder.ts";
 import { type FunctionPlace, Located, locate } from "./position.ts";
 import { checkSource, type SourceNotes } from "./sourceCheck.ts";
 import { treeFlatten } from "./pytree.ts";
-import { moduleStack, ROOT_SCOPE, type Scope, stacksAround } from "./scope.ts";
+import { moduleStack, ROOT_SCOPE, Scope, stacksAround } from "./scope.ts";
 import { currentStack, stackText, traceError, withStacks } from "./stack.ts";
 import { Level, type Subgraph, type SubgraphCall } from "./subgraph.ts";
 import { TracerBase } from "./tracerBase.ts";
@@ -139,7 +139,7 @@ export class Tracer extends TracerBase implements ModuleObserver {
     try {
       const isLeaf = this.isLeafModule(module, path);
       const stack = isLeaf || !this.recordStackTraces ? undefined : currentStack();
-      this.#scope = { path, type: module.className, key: count === 0 ? path : `${path}@${count}`, outer: scope, stack };
+      this.#scope = new Scope(path, module, count, scope, stack);
       if (!isLeaf) {
         if (hasHooks(module)) this.#checkHooks(module, given);
         return this.#checked(unboundForwardOf(module), given, module, () => run(...given));
