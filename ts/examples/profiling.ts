@@ -54,6 +54,8 @@ class Net extends nn.Module {
 const interpreter = new ProfilingInterpreter(new Net().eval());
 const input = torch.randn(1, 3, 64, 64);
 for (let run = 0; run < 3; run++) interpreter.run(input);
-for (const { op, percent } of interpreter.summary().slice(0, 1))
-  console.log("most of the time:", `${op}`, percent > 20);
-console.log(interpreter.summary().length, "nodes");
+const summary = interpreter.summary();
+const isSorted = summary.every(({ ms }, at) => ms <= (summary[at - 1]?.ms ?? ms));
+console.log(summary.length, "nodes, the longest first:", isSorted);
+const share = summary.reduce((sum, { percent }) => sum + percent, 0);
+console.log("together no more than the run:", share <= 100);

@@ -35,6 +35,7 @@ export interface ProgramModule {
   (...args: unknown[]): unknown;
 }
 
+/** A program with its state, which can be called; what a call takes and gives is told above. */
 // oxlint-disable-next-line typescript/no-unsafe-declaration-merging -- as above
 export class ProgramModule implements Disposable {
   constructor(parts: ProgramParts, runner: EngineRunner) {

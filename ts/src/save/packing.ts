@@ -49,7 +49,7 @@ export function packingOf({ codegen, bodyTransformer }: Graph): PackingJson | "n
   return outSpec === undefined ? { inputs } : { inputs, output: specJson(outSpec.spec) };
 }
 
-/** The code generator that {@link packingOf} told of. */
+/** The code generator that `packingOf` told of. */
 export function restorePacking(json: Json): PyTreeCodeGen {
   const { inputs, output } = objectOf(json, ["inputs", "output"]);
   const inSpec = new InputPacking(listOf(inputs).map(parameterOf));

@@ -42,13 +42,13 @@ export function initialSeed(): bigint {
   return call((engine) => engine.initial_seed());
 }
 
-/** The state of the random numbers as a tensor of bytes, for {@link setRngState}. */
+/** The state of the random numbers as a tensor of bytes, for `setRngState`. */
 export function getRngState(): Tensor {
   const state = call((engine) => engine.rng_state());
   return tensorFromBytes(state, "uint8", [state.length]);
 }
 
-/** Makes the random numbers go on from a state that {@link getRngState} gave. */
+/** Makes the random numbers go on from a state that `getRngState` gave. */
 export function setRngState(state: Tensor): void {
   call((engine) => engine.set_rng_state(tensorBytes(state)));
 }

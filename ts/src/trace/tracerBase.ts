@@ -231,7 +231,7 @@ interface ProxyConstructor {
   [Symbol.hasInstance](value: unknown): boolean;
 }
 
-/** A traced value; see {@link ProxyConstructor}. */
+/** A traced value: what `new Proxy(node)` makes. */
 export type Proxy = TracedValue;
 
 /**
