@@ -115,6 +115,27 @@ it("has the plugins of bundlers and linters, which load without any", () => {
   expect(run(source)).toBe("tracefx tracefx/recommended 1 true");
 });
 
+it("has types for a strict compiler with the library of its target", () => {
+  const source = `
+    import { F, nn, symbolicTrace, type Tensor, torch } from "tracefx";
+    import { compile } from "tracefx/compile";
+    import { toFolder } from "tracefx/node";
+    class Net extends nn.Module {
+      linear = new nn.Linear(2, 3);
+      override forward(x: Tensor): Tensor {
+        return F.relu(this.linear.forward(x)).mul(2).where(torch.ones(3).gt(0), 0);
+      }
+    }
+    const gm = symbolicTrace(new Net());
+    using y = gm.forward(torch.ones(1, 2)) as Tensor;
+    const target: string = torch.add.target;
+    console.log(y.shape, target, compile(gm), toFolder);`;
+  writeFileSync(join(project, "user.ts"), source);
+  const tsc = new URL("../../node_modules/.bin/tsc", import.meta.url).pathname;
+  const flags = ["--noEmit", "--strict", "--module", "nodenext", "--target", "es2022", "user.ts"];
+  expect(() => execFileSync(tsc, flags, { cwd: project, encoding: "utf8" })).not.toThrow();
+});
+
 it("stays within its budget of bytes", () => {
   expect(statSync(tarball).size).toBeLessThan(BUDGET.tarball);
   expect(gzipped("wasm/engine-simd.wasm")).toBeLessThan(BUDGET.module);

@@ -1,3 +1,5 @@
+// Users whose compiler has an older library see the types of `using` too.
+/// <reference lib="esnext.disposable" preserve="true" />
 /**
  * Tensors: a dtype, a shape and elements.
  *
