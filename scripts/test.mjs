@@ -57,7 +57,7 @@ const STAGES = [
     name: "vitest without eval",
     count: "vitest",
     env: { NODE_OPTIONS: "--disallow-code-generation-from-strings" },
-    commands: [[`${BIN}/vitest`, "run", "--project", "node", "--dir", "ts"]],
+    commands: [[`${BIN}/vitest`, "run", "--project", "node", "ts/test"]],
   },
   { name: "docs", count: "check", commands: [["npm", "run", "-s", "docs"]] },
   { name: "browser", count: "vitest", commands: [[`${BIN}/vitest`, "run", "--project", "browser"]] },
