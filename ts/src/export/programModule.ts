@@ -7,6 +7,7 @@ import { call, type Engine } from "../engine/engine.ts";
 import { type LeafKind, moveToEngine, takeLeaves, withLeaves, wrapWords } from "../engine/tensors.ts";
 import type { EngineValue } from "../engine/words.ts";
 import { fxError } from "../errors.ts";
+import { Float } from "../graph/values.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import type { CallSignature, ProgramParts } from "./program.ts";
 import type { Argument } from "./signature.ts";
@@ -63,7 +64,9 @@ export class ProgramModule implements Disposable {
       for (const leaf of leaves) if (leaf instanceof Tensor) moveToEngine(leaf);
     }
     const kinds = specs.map((spec) => kindOf(spec.arg));
-    return takeLeaves(withLeaves(leaves, kinds, (words) => call(() => runner.run(words))));
+    const outputs = takeLeaves(withLeaves(leaves, kinds, (words) => call(() => runner.run(words))));
+    // What an operator gives to another one says that it is a float; a result is for JavaScript, which has one number.
+    return outputs.map((it) => (it instanceof Float ? it.value : it));
   }
 
   /** A parameter, buffer or constant as it is now, after the calls that changed it. */

@@ -1,6 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { InputError, NotImplementedError, UsageError } from "../../src/errors.ts";
 import { load } from "../../src/export/load.ts";
+import { programOf } from "../../src/export/ofGraphModule.ts";
+import { tuple } from "../../src/graph/args.ts";
+import { Graph } from "../../src/graph/graph.ts";
+import { GraphModule } from "../../src/graph/module.ts";
 import { tensor } from "../../src/tensor/construct.ts";
 import { Tensor } from "../../src/tensor/tensor.ts";
 import { bytesOf, fixture, largestDifference, open, refusal, tensorsOf } from "./fixtures.ts";
@@ -169,5 +173,17 @@ describe("a module", () => {
     const calls = Array.from({ length: 8 }, async () => (model(image()) as Tensor).toFloat32Array());
     const [first, ...others] = await Promise.all(calls);
     for (const other of others) expect(other).toEqual(first);
+  });
+});
+
+describe("a result that is a float", () => {
+  it("is a number, also where it is whole", () => {
+    const graph = new Graph();
+    const x = graph.placeholder("x");
+    graph.output(tuple(graph.callFunction("torch.ops.aten.item.default", [x])));
+    const gm = new GraphModule({}, graph);
+    using module = programOf(gm).module();
+    expect(module(tensor(2.5))).toEqual([2.5]);
+    expect(module(tensor([2], { dtype: "float32" }))).toEqual([2]);
   });
 });
