@@ -1,11 +1,11 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { callOperator } from "../../src/engine/dispatch.ts";
 import { init, restart } from "../../src/engine/engine.ts";
-import { FxError } from "../../src/errors.ts";
 import { tuple } from "../../src/graph/args.ts";
 import { complex, device, dtype, Ellipsis, float, layout, memoryFormat } from "../../src/graph/values.ts";
 import { tensor } from "../../src/tensor/construct.ts";
 import { Tensor } from "../../src/tensor/tensor.ts";
+import { thrown } from "../thrown.ts";
 
 beforeAll(() => init());
 
@@ -13,16 +13,6 @@ function run(name: string, args: readonly unknown[], kwargs?: Readonly<Record<st
   const result = callOperator(name, args, kwargs);
   if (result instanceof Tensor) return result;
   throw new Error(`${name} gave ${String(result)}`);
-}
-
-function thrown(body: () => unknown): FxError {
-  try {
-    body();
-  } catch (error) {
-    if (error instanceof FxError) return error;
-    throw error;
-  }
-  throw new Error("nothing was thrown");
 }
 
 describe("values that cross", () => {

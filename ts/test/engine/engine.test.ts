@@ -2,18 +2,8 @@ import { readFile } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { call, engineVersion, init, initSync, restart } from "../../src/engine/engine.ts";
 import { MODULES } from "../../src/engine/variant.ts";
-import { EngineError, FxError, OperatorError, UsageError } from "../../src/errors.ts";
-
-/** What a body throws. */
-function thrown(body: () => unknown): FxError {
-  try {
-    body();
-  } catch (error) {
-    if (error instanceof FxError) return error;
-    throw error;
-  }
-  throw new Error("nothing was thrown");
-}
+import { EngineError, OperatorError, UsageError } from "../../src/errors.ts";
+import { thrown } from "../thrown.ts";
 
 describe("before it is loaded", () => {
   it("refuses calls and says what to do", () => {

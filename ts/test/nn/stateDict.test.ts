@@ -1,27 +1,8 @@
 import { beforeAll, describe, expect, test } from "vitest";
-import {
-  FxError,
-  init,
-  Module,
-  nn,
-  Parameter,
-  readSafetensors,
-  tensor,
-  torch,
-  writeSafetensors,
-} from "../../src/index.ts";
+import { init, Module, nn, Parameter, readSafetensors, tensor, torch, writeSafetensors } from "../../src/index.ts";
+import { thrown } from "../thrown.ts";
 
 beforeAll(() => init());
-
-function thrown(body: () => unknown): FxError {
-  try {
-    body();
-  } catch (error) {
-    if (error instanceof FxError) return error;
-    throw error;
-  }
-  throw new Error("nothing was thrown");
-}
 
 class Net extends Module {
   first = new nn.Linear(2, 3);

@@ -1,23 +1,14 @@
 import { inspect } from "node:util";
 import { beforeAll, describe, expect, test } from "vitest";
 import { callOperator } from "../../src/engine/dispatch.ts";
-import { device, dtype, float, FxError, init, memoryFormat, type Tensor, tensor } from "../../src/index.ts";
+import { device, dtype, float, init, memoryFormat, type Tensor, tensor } from "../../src/index.ts";
 import { Parameter } from "../../src/nn/parameter.ts";
+import { thrown } from "../thrown.ts";
 
 beforeAll(() => init());
 
 function view(name: string, ...args: readonly unknown[]): Tensor {
   return callOperator(name, args) as Tensor;
-}
-
-function thrown(body: () => unknown): FxError {
-  try {
-    body();
-  } catch (error) {
-    if (error instanceof FxError) return error;
-    throw error;
-  }
-  throw new Error("nothing was thrown");
 }
 
 describe("how a tensor lies in memory", () => {

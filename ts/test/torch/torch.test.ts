@@ -1,17 +1,8 @@
 import { beforeAll, describe, expect, test } from "vitest";
-import { float, FxError, init, slice, symbolicTrace, type Tensor, tensor, torch } from "../../src/index.ts";
+import { float, init, slice, symbolicTrace, type Tensor, tensor, torch } from "../../src/index.ts";
+import { thrown } from "../thrown.ts";
 
 beforeAll(() => init());
-
-function thrown(body: () => unknown): FxError {
-  try {
-    body();
-  } catch (error) {
-    if (error instanceof FxError) return error;
-    throw error;
-  }
-  throw new Error("nothing was thrown");
-}
 
 describe("typical calls", () => {
   // tsc checks the types of this file: a call that PyTorch takes and the signatures do not is an error there.

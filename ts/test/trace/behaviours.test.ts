@@ -5,7 +5,6 @@
  */
 import { describe, expect, test } from "vitest";
 import {
-  FxError,
   GraphAppendingTracer,
   GraphModule,
   Graph,
@@ -20,16 +19,7 @@ import {
   Tracer,
 } from "../../src/index.ts";
 import type { TracedValue } from "../../src/trace/proxy.ts";
-
-function refusal(body: () => unknown): FxError {
-  try {
-    body();
-  } catch (error) {
-    if (error instanceof FxError) return error;
-    throw error;
-  }
-  throw new Error("it was not refused");
-}
+import { thrown } from "../thrown.ts";
 
 const names = (graph: Graph): string[] => Array.from(graph.nodes, ({ name }) => name);
 
@@ -81,7 +71,7 @@ describe("symbolic tracing", () => {
     tracer.tracedMethod = "encode";
     expect(names(tracer.trace(new Layer()))).toEqual(["x", "weight", "add", "output"]);
     tracer.tracedMethod = "decode";
-    expect(refusal(() => tracer.trace(new Layer())).reason).toBe('traced method "decode" doesn\'t exist in Layer');
+    expect(thrown(() => tracer.trace(new Layer())).reason).toBe('traced method "decode" doesn\'t exist in Layer');
   });
 
   test("TR-01: traces a function of the parts of a module", () => {
@@ -160,7 +150,7 @@ describe("symbolic tracing", () => {
     }
     const gm = symbolicTrace((x: Tensor) => [x, new Described()]);
     expect(`${gm.graph}`).toContain("return [x, 'flag']");
-    const error = refusal(() => symbolicTrace((x: Tensor) => [x, new URL("http://localhost")]));
+    const error = thrown(() => symbolicTrace((x: Tensor) => [x, new URL("http://localhost")]));
     expect(error.reason).toBe("argument of type: an object of class URL cannot be recorded");
     expect(error.help).toContain("__fx_create_arg__");
   });
@@ -168,7 +158,7 @@ describe("symbolic tracing", () => {
   test("TR-16: the shapes of parameters are constants on request", () => {
     const gm = symbolicTrace(new ByShape(), { tracer: new Tracer({ paramShapesConstant: true }) });
     expect(names(gm.graph)).toContain("relu");
-    expect(refusal(() => symbolicTrace(new ByShape())).kind).toBe("TraceControlFlow");
+    expect(thrown(() => symbolicTrace(new ByShape())).kind).toBe("TraceControlFlow");
   });
 
   test("TR-18: nodes know the modules around them, and how often those were called", () => {
@@ -187,7 +177,7 @@ describe("symbolic tracing", () => {
 
   test("TR-19: values of two tracers in one call are refused", () => {
     const stale = new Proxy(new Graph().placeholder("stale"));
-    const error = refusal(() => symbolicTrace((x: Tensor) => operator.add(x, stale)));
+    const error = thrown(() => symbolicTrace((x: Tensor) => operator.add(x, stale)));
     expect(error.reason).toContain("two different tracers");
   });
 
@@ -195,8 +185,8 @@ describe("symbolic tracing", () => {
     const tracer = new Tracer();
     expect(names(tracer.trace(writes))).toContain("sigmoid");
     tracer.checkMutableOperations = true;
-    expect(refusal(() => tracer.trace(writes)).reason).toBe("Tried to trace mutable operation aten::sigmoid.out");
-    expect(refusal(() => tracer.trace((x: Tensor) => torch.relu_(x))).reason).toContain("aten::relu_");
+    expect(thrown(() => tracer.trace(writes)).reason).toBe("Tried to trace mutable operation aten::sigmoid.out");
+    expect(thrown(() => tracer.trace((x: Tensor) => torch.relu_(x))).reason).toContain("aten::relu_");
     expect(names(tracer.trace((x: Tensor) => torch.sigmoid(x)))).toContain("sigmoid");
   });
 

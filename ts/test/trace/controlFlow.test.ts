@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { init } from "../../src/engine/engine.ts";
-import { FxError } from "../../src/errors.ts";
+import type { FxError } from "../../src/errors.ts";
 import * as operator from "../../src/functions/operator.ts";
 import type { GraphModule } from "../../src/graph/module.ts";
 import { Transformer } from "../../src/interpret/transformer.ts";
@@ -11,6 +11,7 @@ import type { Tensor } from "../../src/tensor/tensor.ts";
 import { cond, map, scan, whileLoop } from "../../src/trace/controlFlow.ts";
 import { symbolicTrace } from "../../src/trace/tracer.ts";
 import { GraphAppendingTracer, Proxy } from "../../src/trace/tracerBase.ts";
+import { thrown } from "../thrown.ts";
 
 beforeAll(() => init());
 
@@ -25,16 +26,6 @@ function shown(gm: GraphModule): string {
     .graphModules()
     .map(([path, { graph }]) => `${path === "" ? "root" : path}: ${graph}`)
     .join("\n");
-}
-
-function refusal(body: () => unknown): FxError {
-  try {
-    body();
-  } catch (error) {
-    if (error instanceof FxError) return error;
-    throw error;
-  }
-  throw new Error("it was not refused");
 }
 
 class Branches extends Module {
@@ -57,6 +48,11 @@ class Doubling extends Module {
       [steps, x],
     );
   }
+}
+
+/** What a trace of a scan with this function is refused with. */
+function scanRefusal(combine: (sum: Tensor, x: Tensor) => readonly [Tensor, Tensor]): FxError {
+  return thrown(() => symbolicTrace((xs: Tensor, start: Tensor) => scan(combine, start, xs)));
 }
 
 describe("cond", () => {
@@ -224,7 +220,7 @@ describe("cond", () => {
   });
 
   test("refuses branches of different structure, and values that leave a branch another way", () => {
-    const error = refusal(() =>
+    const error = thrown(() =>
       symbolicTrace((x: Tensor) =>
         cond(
           isPositive(x),
@@ -234,7 +230,7 @@ describe("cond", () => {
       ),
     );
     expect(error.reason).toContain("different structures: list(*) and *");
-    const leak = refusal(() =>
+    const leak = thrown(() =>
       symbolicTrace((x: Tensor) => {
         const kept: Tensor[] = [];
         cond(
@@ -251,7 +247,7 @@ describe("cond", () => {
 
   test("refuses predicates that are no booleans, and tracers that own no module", () => {
     expect(
-      refusal(() =>
+      thrown(() =>
         cond(
           f(1),
           (x) => x,
@@ -263,7 +259,7 @@ describe("cond", () => {
     const graph = symbolicTrace((x: Tensor) => x).graph;
     const x = new Proxy([...graph.nodes][0] as never, new GraphAppendingTracer(graph));
     expect(
-      refusal(() =>
+      thrown(() =>
         cond(
           x,
           () => x,
@@ -317,7 +313,7 @@ describe("whileLoop", () => {
   });
 
   test("refuses a body that gives something else than it takes, and a loop without end", () => {
-    const error = refusal(() =>
+    const error = thrown(() =>
       symbolicTrace((x: Tensor) =>
         whileLoop(
           (it) => lt(getitem(it, 0), 3) as Tensor,
@@ -327,7 +323,7 @@ describe("whileLoop", () => {
       ),
     );
     expect(error.reason).toContain("carries list(*) and gives list(*, *)");
-    const eager = refusal(() =>
+    const eager = thrown(() =>
       whileLoop(
         (_x: Tensor) => true,
         (_x: Tensor) => [],
@@ -336,7 +332,7 @@ describe("whileLoop", () => {
     );
     expect(eager.reason).toBe("the body carries 1 values and gives 0");
     expect(
-      refusal(() =>
+      thrown(() =>
         whileLoop(
           (_n: number) => true,
           (n: number) => [n],
@@ -390,7 +386,7 @@ describe("map", () => {
   });
 
   test("refuses tensors of different lengths", () => {
-    const error = refusal(() => map(([a]) => a, [f(1, 2), f(1)]));
+    const error = thrown(() => map(([a]) => a, [f(1, 2), f(1)]));
     expect(error.reason).toBe("xs should be tensors with equal leading sizes above zero, which are 2, 1");
   });
 });
@@ -433,10 +429,8 @@ describe("scan", () => {
   });
 
   test("refuses what gives no pair, or carries something else on", () => {
-    const traced = (combine: (sum: Tensor, x: Tensor) => readonly [Tensor, Tensor]): FxError =>
-      refusal(() => symbolicTrace((xs: Tensor, start: Tensor) => scan(combine, start, xs)));
-    expect(traced((sum) => [sum] as never).reason).toContain("combine of scan gives list(*)");
-    expect(traced((sum, x) => [[sum, x], x] as never).reason).toContain("combine of scan carries");
-    expect(refusal(() => scan(() => 1 as never, f(1), f(1))).help).toBe("return [carry, y]");
+    expect(scanRefusal((sum) => [sum] as never).reason).toContain("combine of scan gives list(*)");
+    expect(scanRefusal((sum, x) => [[sum, x], x] as never).reason).toContain("combine of scan carries");
+    expect(thrown(() => scan(() => 1 as never, f(1), f(1))).help).toBe("return [carry, y]");
   });
 });

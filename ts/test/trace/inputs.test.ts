@@ -1,5 +1,4 @@
 import { describe, expect, test, vi } from "vitest";
-import { FxError } from "../../src/errors.ts";
 import { defineFunction } from "../../src/functions/table.ts";
 import { CodeGen } from "../../src/graph/codegen/codegen.ts";
 import { GraphModule } from "../../src/graph/module.ts";
@@ -10,6 +9,7 @@ import { Transformer } from "../../src/interpret/transformer.ts";
 import { PH, PHBase } from "../../src/trace/placeholder.ts";
 import { registerPytreeNode, treeFlatten, treeMap, treeUnflatten } from "../../src/trace/pytree.ts";
 import { symbolicTrace, type Traceable } from "../../src/trace/tracer.ts";
+import { thrown } from "../thrown.ts";
 
 /** Concatenates, so that what reached a call, and in which order, can be read off its result. */
 const join = defineFunction("test.inputs.join", (...parts: unknown[]): string => parts.map(String).join(" "));
@@ -32,16 +32,6 @@ const lines = (graph: { toString(): string }): string[] =>
     .split("\n")
     .slice(1)
     .map((it) => it.trim());
-
-function refusal(trace: () => unknown): FxError {
-  try {
-    trace();
-  } catch (error) {
-    if (error instanceof FxError) return error;
-    throw error;
-  }
-  throw new Error("it was not refused");
-}
 
 const placeholders = (gm: GraphModule): number => gm.graph.findNodes({ op: "placeholder" }).length;
 
@@ -93,7 +83,7 @@ describe("nested inputs", () => {
 
     expect(run(new Transformer(traced).transform())).toEqual(expected);
     if (tree instanceof Point) {
-      expect(refusal(() => symbolicTrace(traced)).reason).toContain("is a traced value");
+      expect(thrown(() => symbolicTrace(traced)).reason).toContain("is a traced value");
       return;
     }
     const [only, ...others] = symbolicTrace(traced).graph.findNodes({ op: "placeholder" });
@@ -118,12 +108,12 @@ describe("nested inputs", () => {
       "return [join]",
     ]);
     expect(gm.forward([{ a: "x" }, tuple<unknown[]>("y", "z")])).toBe("x y z");
-    expect(refusal(() => gm.forward([{ b: "x" }, ["y", "z"]]))).toMatchObject({
+    expect(thrown(() => gm.forward([{ b: "x" }, ["y", "z"]]))).toMatchObject({
       kind: "InputStructure",
       reason: expect.stringContaining("part 0 of `t`") as string,
     });
-    expect(refusal(() => gm.forward([{ a: "x" }, ["y"]])).reason).toContain("one of 1 parts");
-    expect(refusal(() => gm.forward()).kind).toBe("InputCount");
+    expect(thrown(() => gm.forward([{ a: "x" }, ["y"]])).reason).toContain("one of 1 parts");
+    expect(thrown(() => gm.forward()).kind).toBe("InputCount");
   });
 
   test("PT-02: values that are fixed are checked when the graph runs", () => {
@@ -163,7 +153,7 @@ describe("nested inputs", () => {
       concreteArgs: { val: null },
     });
     expect(onlyNone.forward("a")).toBe("a null");
-    expect(refusal(() => onlyNone.forward("a", "b")).reason).toBe(
+    expect(thrown(() => onlyNone.forward("a", "b")).reason).toBe(
       "val has been specialized to have value None but got another value",
     );
   });
@@ -180,11 +170,11 @@ describe("nested inputs", () => {
   });
 
   test("PT-04: concrete arguments in order must be as many as there are parameters", () => {
-    expect(refusal(() => symbolicTrace(whereFlag, { concreteArgs: [true] })).reason).toBe(
+    expect(thrown(() => symbolicTrace(whereFlag, { concreteArgs: [true] })).reason).toBe(
       "Tracing expected 2 arguments but got 1 concrete arguments",
     );
     expect(lines(symbolicTrace(whereFlag, { concreteArgs: [PH, true] }).graph).at(-1)).toBe("return x");
-    const error = refusal(() => symbolicTrace(whereFlag, { concreteArgs: { flagg: true } }));
+    const error = thrown(() => symbolicTrace(whereFlag, { concreteArgs: { flagg: true } }));
     expect([error.kind, error.help]).toEqual(["InvalidOption", "its parameters are x, flag"]);
   });
 
@@ -205,16 +195,16 @@ describe("containers", () => {
     expect(treeUnflatten(leaves, spec)).toEqual(tree);
     expect(spec.equals(treeFlatten(tree)[1])).toBe(true);
     expect(spec.equals(treeFlatten({ ...tree, a: [] })[1])).toBe(false);
-    expect(refusal(() => treeUnflatten([1], spec)).reason).toBe("the structure has 5 leaves, and there are 1");
+    expect(thrown(() => treeUnflatten([1], spec)).reason).toBe("the structure has 5 leaves, and there are 1");
     expect(treeFlatten([[1], 2], { isLeaf: (it) => Array.isArray(it) && it.length === 1 })[0]).toEqual([[1], 2]);
   });
 
   test("a class is registered once, and a container that holds itself is refused", () => {
     const type = { flatten: () => [[], 0] as const, unflatten: () => new Point(0, 0) };
-    expect(refusal(() => registerPytreeNode(Point, type)).kind).toBe("InvalidOption");
+    expect(thrown(() => registerPytreeNode(Point, type)).kind).toBe("InvalidOption");
     const endless: unknown[] = [];
     endless.push(endless);
-    expect(refusal(() => treeFlatten(endless)).reason).toContain("500");
+    expect(thrown(() => treeFlatten(endless)).reason).toContain("500");
   });
 });
 
@@ -229,9 +219,9 @@ describe("parameters", () => {
       "return join",
     ]);
     expect(gm.forward("x", { beta: "b", alpha: "a" })).toBe("x a b");
-    expect(refusal(() => gm.forward("x", { beta: "b" })).reason).toContain("parameter alpha");
-    expect(refusal(() => gm.forward("x", { alpha: "a", gamma: 1 })).reason).toBe("there is no option `gamma`");
-    expect(refusal(() => gm.forward("x", "a")).kind).toBe("InputStructure");
+    expect(thrown(() => gm.forward("x", { beta: "b" })).reason).toContain("parameter alpha");
+    expect(thrown(() => gm.forward("x", { alpha: "a", gamma: 1 })).reason).toBe("there is no option `gamma`");
+    expect(thrown(() => gm.forward("x", "a")).kind).toBe("InputStructure");
     expect(symbolicTrace(gm).forward("x", { alpha: "a", beta: "b" })).toBe("x a b");
     expect(`${symbolicTrace(gm).graph}`).toBe(`${gm.graph}`);
     const fixed = symbolicTrace(withOptions as Traceable, { concreteArgs: { beta: null } });
@@ -239,11 +229,11 @@ describe("parameters", () => {
   });
 
   test("TR-09: any number of arguments is traced once it is said how many", () => {
-    expect(refusal(() => symbolicTrace(withRest)).help).toContain("concreteArgs: { args: [PH, PH] }");
+    expect(thrown(() => symbolicTrace(withRest)).help).toContain("concreteArgs: { args: [PH, PH] }");
     const gm = symbolicTrace(withRest, { concreteArgs: { args: [PH, PH] } });
     expect(gm.graph.findNodes({ op: "placeholder" }).map(({ name }) => name)).toEqual(["x", "args_1", "args_2"]);
     expect(gm.forward("x", "a", "b")).toBe("x a b");
-    expect(refusal(() => gm.forward("x", "a")).reason).toBe("...args was traced with 2 arguments, and there are 1");
+    expect(thrown(() => gm.forward("x", "a")).reason).toBe("...args was traced with 2 arguments, and there are 1");
     expect(symbolicTrace(gm).forward("x", "a", "b")).toBe("x a b");
   });
 
@@ -268,10 +258,10 @@ describe("parameters", () => {
   });
 
   test("functions that cannot be traced say why", () => {
-    expect(refusal(() => symbolicTrace(Math.max)).reason).toContain("native");
-    expect(refusal(() => symbolicTrace(async (x: string) => Promise.resolve(x))).reason).toContain("async");
+    expect(thrown(() => symbolicTrace(Math.max)).reason).toContain("native");
+    expect(thrown(() => symbolicTrace(async (x: string) => Promise.resolve(x))).reason).toContain("async");
     expect(
-      refusal(() =>
+      thrown(() =>
         symbolicTrace(function* parts(x: string) {
           yield x;
         }),

@@ -1,5 +1,4 @@
 import { describe, expect, test } from "vitest";
-import { FxError } from "../../src/errors.ts";
 import { defineFunction } from "../../src/functions/table.ts";
 import { tuple } from "../../src/graph/args.ts";
 import { markBuiltin } from "../../src/nn/builtin.ts";
@@ -10,6 +9,7 @@ import type { Tensor } from "../../src/tensor/tensor.ts";
 import { symbolicTrace } from "../../src/trace/tracer.ts";
 import { GraphAppendingTracer, Proxy } from "../../src/trace/tracerBase.ts";
 import { Graph } from "../../src/graph/graph.ts";
+import { thrown } from "../thrown.ts";
 
 class Leaf extends Module {
   weight = new Parameter(tensor([1.5]));
@@ -30,16 +30,6 @@ class Net extends Module {
 }
 
 const join = defineFunction("test.join", (...args: unknown[]): unknown => args);
-
-function refusal(trace: () => unknown): FxError {
-  try {
-    trace();
-  } catch (error) {
-    if (error instanceof FxError) return error;
-    throw error;
-  }
-  throw new Error("it was not refused");
-}
 
 describe("tracing", () => {
   test("records leaves, parameters once, destructuring, attributes and options by PyTorch's names", () => {
@@ -77,7 +67,7 @@ describe("tracing", () => {
     ["delete", (x: { a?: number }) => delete x.a, "TraceUnsupported"],
     ["keys", (x: object) => ({ ...x }), "TraceIteration"],
   ])("refuses %s, and names the line", (_, fn, kind) => {
-    const error = refusal(() => symbolicTrace(fn));
+    const error = thrown(() => symbolicTrace(fn));
     expect(error.kind).toBe(kind);
     expect(error.notes[0]).toContain("tracer.test.ts");
   });

@@ -1,6 +1,5 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { init } from "../../src/engine/engine.ts";
-import { FxError } from "../../src/errors.ts";
 import { float, tuple } from "../../src/index.ts";
 import { markBuiltin } from "../../src/nn/builtin.ts";
 import { Module } from "../../src/nn/module.ts";
@@ -11,20 +10,11 @@ import { differenceOf } from "../../src/trace/difference.ts";
 import { PH } from "../../src/trace/placeholder.ts";
 import { symbolicTrace } from "../../src/trace/tracer.ts";
 import { wrap } from "../../src/trace/wrap.ts";
+import { thrown } from "../thrown.ts";
 
 beforeAll(() => init());
 
 const f = (...values: number[]): Tensor => tensor(values, { dtype: "float32" });
-
-function refusal(body: () => unknown): FxError {
-  try {
-    body();
-  } catch (error) {
-    if (error instanceof FxError) return error;
-    throw error;
-  }
-  throw new Error("it was not refused");
-}
 
 /** Keeps a running sum in a buffer, as a batch norm keeps its statistics. */
 class Running extends Module {
@@ -101,7 +91,7 @@ describe("verify", () => {
         return this.other.forward(this.scale.forward(torch.add(x, this.calls)));
       }
     }
-    const error = refusal(() => symbolicTrace(new Drift(), { verify: [f(1, 2)] }));
+    const error = thrown(() => symbolicTrace(new Drift(), { verify: [f(1, 2)] }));
     expect(error.kind).toBe("TraceMismatch");
     expect(error.reason).toBe(
       "the trace does not do what was traced: on the inputs, 2 of 2 elements differ, first element 0: 6 instead of 9",
@@ -120,14 +110,14 @@ describe("verify", () => {
         return (this.calls++ === 0 ? this.left : this.right).forward(x);
       }
     }
-    const error = refusal(() => symbolicTrace(new Turns(), { verify: [f(1)] }));
+    const error = thrown(() => symbolicTrace(new Turns(), { verify: [f(1)] }));
     expect([error.node, error.notes[0]]).toEqual(["left", "the graph calls `left` where the module calls `right`"]);
   });
 
   test("of functions it names the node that gives the output, and the set of inputs", () => {
     let calls = 0;
     const count = wrap((x: Tensor): Tensor => torch.add(x, calls++), "test.verify.count");
-    const error = refusal(() => symbolicTrace((x: Tensor) => [x.neg(), count(x)], { verify: [[f(1)], [f(2)]] }));
+    const error = thrown(() => symbolicTrace((x: Tensor) => [x.neg(), count(x)], { verify: [[f(1)], [f(2)]] }));
     expect(error.reason).toContain("on set 0 of inputs, output 1:");
     expect(error.node).toBe("count");
   });
@@ -145,7 +135,7 @@ describe("verify", () => {
         return x;
       }
     }
-    const error = refusal(() => symbolicTrace(new Counts(), { verify: [f(1)] }));
+    const error = thrown(() => symbolicTrace(new Counts(), { verify: [f(1)] }));
     expect(error.reason).toContain("`total` afterwards: 1 of 1 elements differ, first element 0: 1 instead of 2");
   });
 });

@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
-import { FxError } from "../../src/errors.ts";
 import { defineFunction } from "../../src/functions/table.ts";
 import type { Node } from "../../src/graph/node.ts";
 import { Transformer } from "../../src/interpret/transformer.ts";
 import { Module } from "../../src/nn/module.ts";
 import { symbolicTrace } from "../../src/trace/tracer.ts";
 import { proxyableClass, wrap } from "../../src/trace/wrap.ts";
+import { thrown } from "../thrown.ts";
 
 const calls: unknown[][] = [];
 
@@ -28,16 +28,6 @@ const ProxyablePair = proxyableClass(Pair, "test.Pair");
 
 class Triple extends ProxyablePair {
   readonly third = "third";
-}
-
-function refusal(body: () => unknown): FxError {
-  try {
-    body();
-  } catch (error) {
-    if (error instanceof FxError) return error;
-    throw error;
-  }
-  throw new Error("it was not refused");
 }
 
 const call = (graph: { readonly nodes: Iterable<Node> }): Node | undefined =>
@@ -83,19 +73,19 @@ describe("wrap", () => {
     expect(wrap(once)).toBe(first);
     expect(wrap(first)).toBe(first);
     expect(wrap(aLiftedLeaf)).toBe(aLiftedLeaf);
-    expect(refusal(() => wrap(once, "other")).reason).toBe(
+    expect(thrown(() => wrap(once, "other")).reason).toBe(
       "the function is wrapped as `once` already, and not as `other`",
     );
   });
 
   test("WR-02: another function of the same name is refused, with advice", () => {
     const other = { aLiftedLeaf: (x: string): string => x }.aLiftedLeaf;
-    const error = refusal(() => wrap(other));
+    const error = thrown(() => wrap(other));
     expect(error.reason).toBe("another function is called `aLiftedLeaf` already");
     expect(error.help).toContain('wrap(fn, "myModule.aLiftedLeaf")');
     expect(wrap(other, "mine.aLiftedLeaf").target).toBe("mine.aLiftedLeaf");
-    expect(refusal(() => wrap(() => 1, "")).help).toContain("name");
-    expect(refusal(() => wrap(Pair as never)).help).toContain("proxyableClass");
+    expect(thrown(() => wrap(() => 1, "")).help).toContain("name");
+    expect(thrown(() => wrap(Pair as never)).help).toContain("proxyableClass");
   });
 
   test("WR-03: what the function table has records itself, however it was imported", () => {
@@ -156,7 +146,7 @@ describe("proxyableClass", () => {
     expect(new Triple("a")).toBeInstanceOf(ProxyablePair);
     expect(new Triple("a").third).toBe("third");
     expect(proxyableClass(Pair, "test.Pair")).toBe(ProxyablePair);
-    expect(refusal(() => proxyableClass(Pair, "Other")).kind).toBe("InvalidOption");
-    expect(refusal(() => proxyableClass((() => 1) as never)).help).toContain("wrap");
+    expect(thrown(() => proxyableClass(Pair, "Other")).kind).toBe("InvalidOption");
+    expect(thrown(() => proxyableClass((() => 1) as never)).help).toContain("wrap");
   });
 });

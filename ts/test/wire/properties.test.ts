@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { DTYPES, type DType } from "../../src/bindings/dtypes.ts";
 import { LAYOUTS, MAX_DEPTH, MEMORY_FORMATS, OPCODES } from "../../src/bindings/wire.ts";
-import { FxError } from "../../src/errors.ts";
 import { type ArgInput, slice, tuple } from "../../src/graph/args.ts";
 import { Graph } from "../../src/graph/graph.ts";
 import { GraphModule } from "../../src/graph/module.ts";
@@ -22,6 +21,7 @@ import { decodeGraph, decodeModule, encodeGraph, encodeModule } from "../../src/
 import { CALL_OPTIONS } from "../../src/wire/options.ts";
 import { Random } from "../graph/random.ts";
 import { deep } from "./cases.ts";
+import { thrown } from "../thrown.ts";
 
 const TEXTS = ["", "x", "größe", "😀", "\u{ff5e}", "__proto__", "constructor", "toString", "then", "\0", "a.b", "10"];
 
@@ -116,21 +116,11 @@ describe.each(Array.from({ length: 60 }, (_, seed) => seed))("seed %i", (seed) =
   });
 });
 
-function refused(write: () => unknown): FxError {
-  try {
-    write();
-  } catch (error) {
-    if (error instanceof FxError) return error;
-    throw error;
-  }
-  throw new Error("it was written");
-}
-
 describe("what cannot be read is not written", () => {
   test("half of a character", () => {
     const graph = new Graph();
     graph.callFunction("f", ["ok", "\ud83d"]);
-    const error = refused(() => encodeGraph(graph));
+    const error = thrown(() => encodeGraph(graph));
     expect([error.kind, error.node]).toEqual(["GraphArgument", "f"]);
   });
 
@@ -139,7 +129,7 @@ describe("what cannot be read is not written", () => {
     const x = graph.placeholder("x");
     const relu = graph.callFunction("torch.relu", [x]);
     graph.moveBefore(relu, x);
-    const error = refused(() => encodeGraph(graph));
+    const error = thrown(() => encodeGraph(graph));
     expect([error.kind, error.node, error.reason]).toEqual([
       "GraphInvalid",
       "relu",
@@ -149,28 +139,28 @@ describe("what cannot be read is not written", () => {
 
   test("an argument that is nested too deep", () => {
     expect(String(decodeGraph(encodeGraph(deep(MAX_DEPTH))))).toBe(String(deep(MAX_DEPTH)));
-    expect(refused(() => encodeGraph(deep(MAX_DEPTH + 1))).kind).toBe("LimitExceeded");
+    expect(thrown(() => encodeGraph(deep(MAX_DEPTH + 1))).kind).toBe("LimitExceeded");
   });
 
   test("a device that no machine has", () => {
     for (const device of [new DeviceArg("a b"), new DeviceArg("cuda", -1), new DeviceArg("cuda", 1.5)]) {
       const graph = new Graph();
       graph.callFunction("f", [device]);
-      expect(refused(() => encodeGraph(graph)).kind).toBe("GraphArgument");
+      expect(thrown(() => encodeGraph(graph)).kind).toBe("GraphArgument");
     }
   });
 
   test("a module without a graph, unless it is left out", () => {
     const module = new GraphModule();
     module.attributes.set("leaf", { kind: "module", module: new Module() });
-    expect(refused(() => encodeModule(module)).message).toContain("the module `leaf` has no graph");
+    expect(thrown(() => encodeModule(module)).message).toContain("the module `leaf` has no graph");
     expect(decodeModule(encodeModule(module, { leafModules: "omit" }).bytes).attributes.size).toBe(0);
   });
 
   test("modules in modules without end", () => {
     const module = new GraphModule();
     module.attributes.set("self", { kind: "module", module });
-    expect(refused(() => encodeModule(module)).kind).toBe("LimitExceeded");
+    expect(thrown(() => encodeModule(module)).kind).toBe("LimitExceeded");
   });
 
   test("modules that stand in two places each", () => {
@@ -181,6 +171,6 @@ describe("what cannot be read is not written", () => {
       for (const name of ["a", "b"]) outer.attributes.set(name, { kind: "module", module });
       module = outer;
     }
-    expect(refused(() => encodeModule(module)).reason).toContain("65536 modules");
+    expect(thrown(() => encodeModule(module)).reason).toContain("65536 modules");
   });
 });

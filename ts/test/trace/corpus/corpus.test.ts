@@ -1,9 +1,10 @@
 import { readFileSync } from "node:fs";
 import { beforeAll, describe, expect, test } from "vitest";
 import { encode } from "../../../../tests/conformance/graphs/corpus.mjs";
-import { FxError, type GraphModule, init, type Module, PH, symbolicTrace, tuple } from "../../../src/index.ts";
+import { type GraphModule, init, type Module, PH, symbolicTrace, tuple } from "../../../src/index.ts";
 import type { SymbolicTraceOptions, Traceable } from "../../../src/trace/tracer.ts";
 import { Tracer } from "../../../src/trace/tracer.ts";
+import { thrown } from "../../thrown.ts";
 
 interface Recorded {
   readonly name: string;
@@ -84,16 +85,6 @@ function traced(name: string): GraphModule {
   });
 }
 
-function refusal(body: () => unknown): FxError {
-  try {
-    body();
-  } catch (error) {
-    if (error instanceof FxError) return error;
-    throw error;
-  }
-  throw new Error("it was not refused");
-}
-
 describe("PyTorch's recorded traces", () => {
   test("are 83, and each has a counterpart or a reason", () => {
     expect(cases).toHaveLength(83);
@@ -112,15 +103,15 @@ describe("PyTorch's recorded traces", () => {
   const errors = cases.filter(({ error }) => error !== undefined);
   test.each(errors)("$name is refused, as in FX: $error.msg", ({ name }) => {
     const [kind, fn] = refused.get(name) ?? [];
-    const error = refusal(() => symbolicTrace(fn as Traceable, OPTIONS[name]));
+    const error = thrown(() => symbolicTrace(fn as Traceable, OPTIONS[name]));
     expect(error.kind).toBe(kind);
     expect(error.help).not.toBe("");
   });
 
   test("of which some cannot be the same here", () => {
-    const star = refusal(() => symbolicTrace((x: string, ...args: string[]) => [x, args[0]]));
+    const star = thrown(() => symbolicTrace((x: string, ...args: string[]) => [x, args[0]]));
     expect(star.help).toContain("concreteArgs: { args: [PH, PH] }");
-    expect(refusal(() => symbolicTrace((x: string) => `${x}`)).kind).toBe("TraceCoercion");
-    expect(refusal(() => symbolicTrace((x: string) => new Map([[42, x]]))).help).toBe("use strings as keys");
+    expect(thrown(() => symbolicTrace((x: string) => `${x}`)).kind).toBe("TraceCoercion");
+    expect(thrown(() => symbolicTrace((x: string) => new Map([[42, x]]))).help).toBe("use strings as keys");
   });
 });
