@@ -164,3 +164,34 @@ impl fmt::Display for DType {
         write!(f, "torch.{}", self.name())
     }
 }
+
+/// A set of dtypes.
+///
+/// ```
+/// use tracefx_core::{DType, DTypes};
+/// let halves: DTypes = [DType::Float16, DType::BFloat16].into_iter().collect();
+/// assert!(halves.has(DType::Float16) && !halves.has(DType::Float32));
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DTypes(u32);
+
+impl DTypes {
+    /// No dtype.
+    pub const NONE: DTypes = DTypes(0);
+
+    /// Whether the dtype is one of the set.
+    pub const fn has(self, dtype: DType) -> bool {
+        self.0 & (1 << dtype as u32) != 0
+    }
+
+    /// Whether there is none.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
+impl FromIterator<DType> for DTypes {
+    fn from_iter<I: IntoIterator<Item = DType>>(dtypes: I) -> Self {
+        DTypes(dtypes.into_iter().fold(0, |set, it| set | 1 << it as u32))
+    }
+}

@@ -75,12 +75,24 @@ impl Generator {
         if self.left == 0 {
             self.renew();
         }
-        let mut it = self.state[self.next];
         self.next += 1;
-        it ^= it >> 11;
-        it ^= (it << 7) & 0x9d2c_5680;
-        it ^= (it << 15) & 0xefc6_0000;
-        it ^ (it >> 18)
+        temper(self.state[self.next - 1])
+    }
+
+    /// Fills the slice with as many steps of [`Generator::random`], which is faster than to take them one by one.
+    pub fn fill(&mut self, steps: &mut [u32]) {
+        let mut rest = steps;
+        while !rest.is_empty() {
+            if self.left == 1 {
+                self.renew();
+                self.left = N + 1;
+            }
+            let n = rest.len().min(self.left - 1);
+            let (taken, others) = rest.split_at_mut(n);
+            taken.iter_mut().zip(&self.state[self.next..]).for_each(|(to, &it)| *to = temper(it));
+            (self.left, self.next) = (self.left - n, self.next + n);
+            rest = others;
+        }
     }
 
     /// The next 64 bits, the upper ones first.
@@ -115,11 +127,16 @@ impl Generator {
     fn renew(&mut self) {
         let twist = |a: u32, b: u32| {
             let mixed = (a & 0x8000_0000) | (b & 0x7fff_ffff);
-            (mixed >> 1) ^ if b & 1 == 1 { 0x9908_b0df } else { 0 }
+            (mixed >> 1) ^ ((b & 1).wrapping_neg() & 0x9908_b0df)
         };
-        for i in 0..N {
-            self.state[i] = self.state[(i + M) % N] ^ twist(self.state[i], self.state[(i + 1) % N]);
+        let state = &mut self.state;
+        for i in 0..N - M {
+            state[i] = state[i + M] ^ twist(state[i], state[i + 1]);
         }
+        for i in N - M..N - 1 {
+            state[i] = state[i + M - N] ^ twist(state[i], state[i + 1]);
+        }
+        state[N - 1] = state[M - 1] ^ twist(state[N - 1], state[0]);
         (self.left, self.next) = (N, 0);
     }
 
@@ -167,6 +184,16 @@ impl Generator {
     }
 }
 
+/// What makes a number of a word of the state.
+#[inline]
+fn temper(word: u32) -> u32 {
+    let mut it = word;
+    it ^= it >> 11;
+    it ^= (it << 7) & 0x9d2c_5680;
+    it ^= (it << 15) & 0xefc6_0000;
+    it ^ (it >> 18)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -180,6 +207,17 @@ mod tests {
         let mut other = Generator::new(42 + (7 << 32));
         assert_eq!([(); 3].map(|()| other.random()), [1608637542, 3421126067, 4083286876]);
         assert_eq!((0..2000).map(|_| other.random()).fold(0, |sum: u32, it| sum.wrapping_add(it)), skipped);
+    }
+
+    #[test]
+    fn many_steps_are_as_many_single_ones() {
+        let (mut one_by_one, mut at_once) = (Generator::new(1), Generator::new(1));
+        for n in [0, 1, 5, 617, 1, 624, 1300, 0, 2] {
+            let mut steps = vec![0; n];
+            at_once.fill(&mut steps);
+            assert_eq!(steps, (0..n).map(|_| one_by_one.random()).collect::<Vec<_>>());
+            assert_eq!(at_once.state(), one_by_one.state());
+        }
     }
 
     #[test]

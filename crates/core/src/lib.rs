@@ -12,22 +12,26 @@
 //! assert_eq!(xt.to_vec::<f32>().unwrap(), [1.0, 4.0, 2.0, 5.0, 3.0, 6.0]);
 //! ```
 
+mod copy;
 mod device;
 mod diagnostic;
 mod dtype;
 mod element;
 mod generator;
+mod half;
+mod recycle;
 mod scalar;
 mod storage;
 mod strides;
 mod tensor;
 
+pub use ::half::{bf16, f16};
+pub use copy::{Region, copy_strided};
 pub use device::{Device, Layout, MemoryFormat};
 pub use diagnostic::{Code, Diagnostic, Result};
-pub use dtype::{DType, DTypeKind};
+pub use dtype::{DType, DTypeKind, DTypes};
 pub use element::{Bool8, Element};
 pub use generator::{Generator, with_default_generator};
-pub use half::{bf16, f16};
 pub use scalar::{Complex64, Scalar, python_float};
 pub use storage::{Storage, StorageRead, StorageWrite};
 pub use strides::{Dims, contiguous_strides, has_contiguous_strides, numel, storage_span};

@@ -1,4 +1,4 @@
-use crate::{Diagnostic, Element, Result};
+use crate::{Diagnostic, Element, Result, recycle};
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -6,7 +6,13 @@ use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 /// Sixteen bytes with the alignment of the largest element, so that a storage can be viewed as any element type.
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C, align(16))]
-struct Block([u8; 16]);
+pub(crate) struct Block([u8; 16]);
+
+impl Block {
+    /// What debug builds put into memory that nobody has written yet: no number that a kernel would give.
+    #[cfg(debug_assertions)]
+    pub(crate) const UNWRITTEN: Block = Block([0xFB; 16]);
+}
 
 /// Bytes that tensors share; a clone is another handle on the same bytes.
 ///
@@ -19,6 +25,12 @@ struct Shared {
     blocks: RwLock<Vec<Block>>,
     /// Changes under the lock of the blocks, and only upwards.
     len: AtomicUsize,
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        recycle::give(std::mem::take(self.blocks.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner())));
+    }
 }
 
 /// Read access to the bytes of a [`Storage`].
@@ -43,7 +55,27 @@ impl Storage {
         let mut blocks: Vec<Block> = Vec::new();
         blocks.try_reserve_exact(n_blocks).map_err(|_| Diagnostic::out_of_memory(len))?;
         blocks.resize(n_blocks, bytemuck::Zeroable::zeroed());
-        Ok(Storage(Arc::new(Shared { blocks: RwLock::new(blocks), len: AtomicUsize::new(len) })))
+        Ok(Self::of(blocks, len))
+    }
+
+    /// A storage of `len` bytes that hold anything, for who writes all of them: memory of a storage that is gone, which
+    /// costs nothing, or zeros.
+    ///
+    /// # Errors
+    /// `OutOfMemory` when the allocator refuses; nothing is lost then.
+    pub fn unfilled(len: usize) -> Result<Self> {
+        match recycle::take(len.div_ceil(16)) {
+            Some(mut blocks) => {
+                // What lies behind the end is zero when the storage grows.
+                blocks.last_mut().into_iter().for_each(|it| *it = bytemuck::Zeroable::zeroed());
+                Ok(Self::of(blocks, len))
+            }
+            None => Self::zeroed(len),
+        }
+    }
+
+    fn of(blocks: Vec<Block>, len: usize) -> Self {
+        Storage(Arc::new(Shared { blocks: RwLock::new(blocks), len: AtomicUsize::new(len) }))
     }
 
     /// A storage that holds a copy of these bytes.
@@ -51,7 +83,7 @@ impl Storage {
     /// # Errors
     /// `OutOfMemory` when the allocator refuses.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        let storage = Self::zeroed(bytes.len())?;
+        let storage = Self::unfilled(bytes.len())?;
         storage.write().bytes_mut().copy_from_slice(bytes);
         Ok(storage)
     }

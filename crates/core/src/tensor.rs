@@ -1,6 +1,6 @@
 use crate::{
-    Code, DType, Diagnostic, Dims, Element, Result, Scalar, Storage, contiguous_strides, has_contiguous_strides, numel,
-    storage_span,
+    Code, DType, Diagnostic, Dims, Element, Region, Result, Scalar, Storage, contiguous_strides, copy_strided,
+    has_contiguous_strides, numel, storage_span,
 };
 use std::fmt;
 
@@ -23,15 +23,19 @@ impl Tensor {
     /// # Errors
     /// `OutOfMemory` when the sizes cannot be allocated.
     pub fn zeros(dtype: DType, sizes: &[usize]) -> Result<Self> {
-        let len = numel(sizes).and_then(|n| n.checked_mul(dtype.size())).filter(|&len| len <= isize::MAX as usize);
-        let len = len.ok_or_else(|| Diagnostic::out_of_memory(usize::MAX))?;
-        Ok(Tensor {
-            storage: Storage::zeroed(len)?,
-            dtype,
-            sizes: sizes.into(),
-            strides: contiguous_strides(sizes),
-            offset: 0,
-        })
+        Ok(Self::row_major(Storage::zeroed(row_major_len(dtype, sizes)?)?, dtype, sizes))
+    }
+
+    /// A row-major tensor of elements that hold anything, for who writes all of them.
+    ///
+    /// # Errors
+    /// `OutOfMemory` when the sizes cannot be allocated.
+    pub fn unfilled(dtype: DType, sizes: &[usize]) -> Result<Self> {
+        Ok(Self::row_major(Storage::unfilled(row_major_len(dtype, sizes)?)?, dtype, sizes))
+    }
+
+    fn row_major(storage: Storage, dtype: DType, sizes: &[usize]) -> Self {
+        Tensor { storage, dtype, sizes: sizes.into(), strides: contiguous_strides(sizes), offset: 0 }
     }
 
     /// A row-major tensor of one value, converted to the dtype as PyTorch converts.
@@ -182,22 +186,11 @@ impl Tensor {
     /// `OutOfMemory` when the copy cannot be allocated.
     pub fn compact_copy(&self) -> Result<Self> {
         let res = Self::zeros(self.dtype, &self.sizes)?;
-        let src = self.storage.read();
-        let mut dst = res.storage.write();
-        let size = self.dtype.size();
-        if self.is_contiguous() {
-            let n = self.numel() * size;
-            // An empty tensor may have any offset.
-            if n > 0 {
-                dst.bytes_mut().copy_from_slice(&src.bytes()[self.offset * size..][..n]);
-            }
-        } else {
-            let (src, dst) = (src.bytes(), dst.bytes_mut());
-            for (at, from) in self.offsets().enumerate() {
-                dst[at * size..(at + 1) * size].copy_from_slice(&src[from * size..(from + 1) * size]);
-            }
-        }
-        drop(dst);
+        let (source, mut target) = (self.storage.read(), res.storage.write());
+        let from = Region { bytes: source.bytes(), offset: self.offset, strides: &self.strides };
+        let to = Region { bytes: target.bytes_mut(), offset: 0, strides: &res.strides };
+        copy_strided(self.dtype.size(), &self.sizes, from, to);
+        drop(target);
         Ok(res)
     }
 
@@ -262,6 +255,12 @@ impl Tensor {
         crate::with_element!(self.dtype, T => Ok(self.storage.read().elements::<T>()[self.offset].to_scalar()),
             else Err(Diagnostic::unsupported_dtype(self.dtype, "item")))
     }
+}
+
+/// The bytes of a row-major tensor.
+fn row_major_len(dtype: DType, sizes: &[usize]) -> Result<usize> {
+    let len = numel(sizes).and_then(|n| n.checked_mul(dtype.size())).filter(|&len| len <= isize::MAX as usize);
+    len.ok_or_else(|| Diagnostic::out_of_memory(usize::MAX))
 }
 
 /// Runs a block with `T` bound to the element type of a dtype; the `else` block runs for dtypes without arithmetic

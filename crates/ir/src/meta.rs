@@ -1,6 +1,6 @@
 use crate::Str;
 use indexmap::IndexMap;
-use tracefx_core::{DType, Device, Layout};
+use tracefx_core::{DType, Device, Layout, Tensor};
 use tracefx_sym::{SymBool, SymFloat, SymInt};
 
 /// What is known of a tensor without its data. Sizes, strides and the offset are in elements and may be symbolic.
@@ -23,6 +23,20 @@ pub struct TensorMeta {
 }
 
 impl TensorMeta {
+    /// What is known of a tensor that is there.
+    pub fn of(tensor: &Tensor) -> Self {
+        let dims = |it: &[usize]| it.iter().map(|&it| SymInt::from(it as i64)).collect();
+        TensorMeta {
+            dtype: tensor.dtype(),
+            sizes: dims(tensor.sizes()),
+            strides: dims(tensor.strides()),
+            storage_offset: SymInt::from(tensor.offset() as i64),
+            device: Device::cpu(),
+            layout: Layout::Strided,
+            requires_grad: false,
+        }
+    }
+
     /// A row-major tensor on the CPU.
     pub fn contiguous(dtype: DType, sizes: Vec<SymInt>) -> Self {
         let mut strides = vec![SymInt::from(1); sizes.len()];

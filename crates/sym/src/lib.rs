@@ -23,6 +23,7 @@
 mod assume;
 mod boolean;
 mod call;
+mod compute;
 mod division;
 mod env;
 mod eval;
@@ -44,6 +45,7 @@ mod syntax;
 
 pub use boolean::{BoolCall, SymBool};
 pub use call::call;
+pub use compute::Compute;
 pub use env::{Contradiction, ShapeEnv};
 pub use eval::{Bindings, EvalError, Value};
 pub use expr::{Expr, Invalid};

@@ -11,6 +11,10 @@ use tracefx_core::{Code, Diagnostic, Result, Tensor};
 use tracefx_ir::Arg;
 use tracefx_ops::Value;
 
+fn symbolic(value: &Value<Tensor>) -> Diagnostic {
+    Diagnostic::new(Code::GraphInvalid, format!("an example input is a symbolic {}", value.kind_name()))
+}
+
 /// Writes an example input.
 pub(crate) fn write_example(
     words: &mut Words,
@@ -33,11 +37,9 @@ pub(crate) fn write_example(
         Value::Bool(it) => Arg::Bool(*it),
         Value::Int(it) => match it.as_int() {
             Some(known) => Arg::Int(known),
-            None => {
-                let what = format!("an example input is the symbolic int {it}");
-                return Err(Diagnostic::new(Code::GraphInvalid, what));
-            }
+            None => return Err(symbolic(value)),
         },
+        Value::SymBool(_) | Value::SymFloat(_) => return Err(symbolic(value)),
         Value::Float(it) => Arg::Float(*it),
         Value::Complex(it) => Arg::Complex(*it),
         Value::Str(it) => Arg::Str(it.clone()),
