@@ -1,6 +1,7 @@
-use crate::{Op, Value};
+use crate::{Op, Symbols, Value};
 use tracefx_core::{Code, DType, Diagnostic, MemoryFormat, Result, Scalar};
-use tracefx_sym::SymInt;
+use tracefx_ir::TensorMeta;
+use tracefx_sym::{Expr, SymBool, SymInt};
 
 /// The arguments of one call, one per argument of the schema and in its order, with the defaults filled in.
 ///
@@ -12,6 +13,8 @@ pub struct Args<'a, T> {
     pub op: &'a Op,
     /// The arguments.
     pub values: Vec<Value<T>>,
+    /// What is known of the symbols in the arguments; nothing where a program runs, for there are none.
+    pub(crate) symbols: Option<&'a Symbols>,
 }
 
 /// An argument of type `Tensor`, for which Python code may also give a number.
@@ -35,7 +38,36 @@ impl<T> Copy for Operand<'_, T> {}
 impl<'a, T> Args<'a, T> {
     /// The arguments of a call of `op`, already bound.
     pub fn new(op: &'a Op, values: Vec<Value<T>>) -> Self {
-        Args { op, values }
+        Args { op, values, symbols: None }
+    }
+
+    /// The arguments of a call without data, where this is known of the symbols.
+    pub fn within(op: &'a Op, values: Vec<Value<T>>, symbols: &'a Symbols) -> Self {
+        Args { op, values, symbols: Some(symbols) }
+    }
+
+    /// Whether this holds for all values that the symbols may have; `None` where that cannot be told.
+    pub fn decide(&self, condition: &SymBool) -> Option<bool> {
+        condition.as_bool().or_else(|| self.symbols?.decide(condition))
+    }
+
+    /// Whether two sizes differ for all values that the symbols may have.
+    pub fn differ(&self, a: &SymInt, b: &SymInt) -> bool {
+        self.decide(&SymBool::ne(a, b)) == Some(true)
+    }
+
+    /// Takes this to hold from here on, as a program does that asserts it. False where it cannot hold.
+    pub fn assume(&self, condition: &SymBool) -> bool {
+        match (condition.as_bool(), self.symbols) {
+            (Some(known), _) => known,
+            (None, Some(symbols)) => symbols.assume(condition),
+            (None, None) => true,
+        }
+    }
+
+    /// A size that only the data can tell, as a symbol of its own.
+    pub fn new_size(&self) -> SymInt {
+        self.symbols.map_or_else(Symbols::stand_in, Symbols::new_size)
     }
 
     /// The position of the argument of this name, which not all overloads have.
@@ -65,13 +97,14 @@ impl<'a, T> Args<'a, T> {
     /// A tensor or a number.
     ///
     /// # Errors
-    /// `SchemaMismatch` where the argument is something else, or a number that is not known.
+    /// `SchemaMismatch` where the argument is something else; `NotImplemented` where it is a number that is not known.
     pub fn operand(&self, index: usize) -> Result<Operand<'_, T>> {
         match &self.values[index] {
             Value::Tensor(it) => Ok(Operand::Tensor(it)),
-            other => match other.as_scalar() {
-                Some(scalar) => Ok(Operand::Scalar(scalar)),
-                None => Err(self.mismatch(index, "a Tensor or a number", other)),
+            other => match (other.as_scalar(), other.as_expr()) {
+                (Some(scalar), _) => Ok(Operand::Scalar(scalar)),
+                (None, Some(expr)) => Err(self.unknown(index, &expr)),
+                (None, None) => Err(self.mismatch(index, "a Tensor or a number", other)),
             },
         }
     }
@@ -108,9 +141,13 @@ impl<'a, T> Args<'a, T> {
     /// A number.
     ///
     /// # Errors
-    /// `SchemaMismatch` where the argument is none.
+    /// `SchemaMismatch` where the argument is none; `NotImplemented` where it is not known.
     pub fn scalar(&self, index: usize) -> Result<Scalar> {
-        self.values[index].as_scalar().ok_or_else(|| self.mismatch(index, "a number", &self.values[index]))
+        let value = &self.values[index];
+        value.as_scalar().ok_or_else(|| match value.as_expr() {
+            Some(expr) => self.unknown(index, &expr),
+            None => self.mismatch(index, "a number", value),
+        })
     }
 
     /// A number, or nothing.
@@ -137,7 +174,7 @@ impl<'a, T> Args<'a, T> {
     /// # Errors
     /// `SchemaMismatch` where the argument is not an int; `NotImplemented` where it is not known.
     pub fn int(&self, index: usize) -> Result<i64> {
-        known(self.sym_int(index)?, self, index)
+        self.known(self.sym_int(index)?, index)
     }
 
     /// An int that is known, or nothing.
@@ -175,7 +212,7 @@ impl<'a, T> Args<'a, T> {
     /// # Errors
     /// As [`Args::int`].
     pub fn ints(&self, index: usize) -> Result<Vec<i64>> {
-        self.sym_ints(index)?.iter().map(|it| known(it, self, index)).collect()
+        self.sym_ints(index)?.iter().map(|it| self.known(it, index)).collect()
     }
 
     /// A list of ints that are known, or nothing.
@@ -223,6 +260,7 @@ impl<'a, T> Args<'a, T> {
     pub fn bool(&self, index: usize) -> Result<bool> {
         match &self.values[index] {
             Value::Bool(it) => Ok(*it),
+            Value::SymBool(it) => Err(self.unknown(index, &it.clone().into())),
             other => Err(self.mismatch(index, "a bool", other)),
         }
     }
@@ -301,6 +339,16 @@ impl<'a, T> Args<'a, T> {
         Diagnostic::new(Code::NotImplemented, what).op(&*self.op.name)
     }
 
+    /// An error about an argument that is a symbol where a number is needed.
+    pub fn unknown(&self, index: usize, expr: &Expr) -> Diagnostic {
+        let name = &self.op.schema.args[index].name;
+        self.unsupported(format!("argument `{name}` is symbolic ({expr}) and has to be known here"))
+    }
+
+    fn known(&self, value: &SymInt, index: usize) -> Result<i64> {
+        value.as_int().ok_or_else(|| self.unknown(index, &value.clone().into()))
+    }
+
     fn mismatch(&self, index: usize, expected: &str, got: &Value<T>) -> Diagnostic {
         let name = &self.op.schema.args[index].name;
         let what = format!("argument `{name}` should be {expected} but is {}", got.kind_name());
@@ -308,9 +356,9 @@ impl<'a, T> Args<'a, T> {
     }
 }
 
-fn known<T>(value: &SymInt, args: &Args<'_, T>, index: usize) -> Result<i64> {
-    value.as_int().ok_or_else(|| {
-        let name = &args.op.schema.args[index].name;
-        args.unsupported(format!("argument `{name}` is symbolic ({value}) and has to be known here"))
-    })
+impl Args<'_, TensorMeta> {
+    /// The only element of a tensor of this dtype, as a symbol of its own.
+    pub fn new_item(&self, dtype: DType) -> Value<TensorMeta> {
+        self.symbols.map_or(Value::None, |it| it.new_item(dtype))
+    }
 }

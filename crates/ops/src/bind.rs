@@ -2,6 +2,7 @@ use crate::schema::Default;
 use crate::{ArgSpec, ArgType, Op, Value};
 use tracefx_core::{Code, DType, Diagnostic, Layout, MemoryFormat, Result};
 use tracefx_ir::Str;
+use tracefx_sym::{Expr, SymFloat};
 
 /// Sorts the arguments of a call by the schema: fills in defaults, finds keyword arguments, widens ints to floats and
 /// single values to lists of fixed length, and refuses what does not fit.
@@ -49,7 +50,7 @@ fn mismatch(op: &Op, what: String) -> Diagnostic {
 
 /// The value as this type, or `None` where it is of another one.
 fn coerce<T: Clone>(value: &Value<T>, ty: &ArgType) -> Option<Value<T>> {
-    let is_number = matches!(value, Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Complex(_));
+    let is_number = value.as_expr().is_some() || matches!(value, Value::Complex(_));
     let fits = match ty {
         ArgType::Optional(inner) => {
             return if matches!(value, Value::None) { Some(Value::None) } else { coerce(value, inner) };
@@ -65,8 +66,8 @@ fn coerce<T: Clone>(value: &Value<T>, ty: &ArgType) -> Option<Value<T>> {
         }
         ArgType::Float => {
             return match value {
-                Value::Float(_) => Some(value.clone()),
-                Value::Int(it) => it.as_int().map(|it| Value::Float(it as f64)),
+                Value::Float(_) | Value::SymFloat(_) => Some(value.clone()),
+                Value::Int(it) => Some(Expr::from(SymFloat::from(it.clone())).into()),
                 _ => None,
             };
         }
@@ -80,7 +81,7 @@ fn coerce<T: Clone>(value: &Value<T>, ty: &ArgType) -> Option<Value<T>> {
         }
         ArgType::Tensor => is_number || matches!(value, Value::Tensor(_)),
         ArgType::Scalar | ArgType::Complex => is_number,
-        ArgType::Bool => matches!(value, Value::Bool(_)),
+        ArgType::Bool => matches!(value, Value::Bool(_) | Value::SymBool(_)),
         ArgType::Str => matches!(value, Value::Str(_)),
         ArgType::DType => matches!(value, Value::DType(_)),
         ArgType::Layout => matches!(value, Value::Layout(_)),
@@ -110,6 +111,13 @@ fn default_value<T>(default: &Default, ty: &ArgType) -> Value<T> {
             let layout = || Layout::from_name(name).map(Value::Layout);
             MemoryFormat::from_name(name).map(Value::MemoryFormat).or_else(dtype).or_else(layout).unwrap_or(Value::None)
         }
+    }
+}
+
+impl ArgSpec {
+    /// The value of the argument where it is not given; `None` where it has to be.
+    pub fn default_value<T>(&self) -> Option<Value<T>> {
+        self.default.as_ref().map(|default| default_value(default, &self.ty))
     }
 }
 

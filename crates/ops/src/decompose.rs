@@ -1,5 +1,5 @@
-use crate::Value;
-use tracefx_core::Result;
+use crate::{Args, Value};
+use tracefx_core::{DType, Result};
 use tracefx_ir::TensorMeta;
 
 /// A tensor inside a decomposition: whatever the builder keeps under this number.
@@ -90,9 +90,43 @@ impl From<TensorRef> for Traced {
 }
 
 /// The decomposition of an operator that is another name of one with the same arguments.
-pub(crate) fn forward(cx: &mut Cx<'_>, args: &crate::Args<'_, TensorRef>, op: &str) -> Result<Vec<Traced>> {
+pub(crate) fn forward(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>, op: &str) -> Result<Vec<Traced>> {
     let specs = args.op.schema.args.iter();
     let (named, positional): (Vec<_>, Vec<_>) = specs.zip(&args.values).partition(|(spec, _)| spec.is_kwarg_only);
     let named: Vec<_> = named.into_iter().map(|(spec, value)| (spec.name.as_str(), value.clone())).collect();
     Ok(vec![cx.call_with(op, positional.into_iter().map(|(_, value)| value.clone()), &named)?])
+}
+
+/// Decomposes in float32 where the arguments are of half types, and rounds the result to the dtype it has without that:
+/// `pw_cast_for_opmath` of torch/_decomp/decompositions.py.
+pub(crate) fn widened(
+    cx: &mut Cx<'_>,
+    args: &Args<'_, TensorRef>,
+    body: impl FnOnce(&mut Cx<'_>, &[Traced]) -> Result<Traced>,
+) -> Result<Traced> {
+    let mut values = args.values.clone();
+    let mut narrow = None;
+    for value in &mut values {
+        let Value::Tensor(tensor) = *value else { continue };
+        let dtype = cx.meta(tensor).dtype;
+        if dtype.is_float() && dtype.size() == 2 {
+            narrow = Some(dtype);
+            *value = to_dtype(cx, tensor, DType::Float32)?;
+        } else if dtype.is_float() {
+            // With a wider float beside it, the result is wide too.
+            return body(cx, &args.values);
+        }
+    }
+    match (body(cx, &values)?, narrow) {
+        (Value::Tensor(res), Some(narrow)) => to_dtype(cx, res, narrow),
+        (res, _) => Ok(res),
+    }
+}
+
+/// The tensor with its elements converted; itself where they are of that dtype already.
+pub(crate) fn to_dtype(cx: &mut Cx<'_>, tensor: TensorRef, dtype: DType) -> Result<Traced> {
+    if cx.meta(tensor).dtype == dtype {
+        return Ok(tensor.into());
+    }
+    cx.call_with("aten._to_copy.default", [tensor.into()], &[("dtype", Value::DType(dtype))])
 }

@@ -1,18 +1,28 @@
 //! The shape rule of everything that computes each element from the elements at the same place: sizes broadcast, dtypes
 //! promote, and the result lies in memory as the inputs do.
 
-use crate::{Args, Operand, Output, broadcast, promote};
+use crate::{Args, Operand, Output, Value, broadcast, promote};
 use smallvec::SmallVec;
 use tracefx_core::{Code, DType, DTypeKind, Diagnostic, Result, Scalar};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
 
-/// The operands among these arguments; `None` is left out.
+/// The operands among these arguments; `None` is left out. Shapes and dtypes depend on the kind of a number alone, so one
+/// that is not known is a zero of its kind here.
 pub(crate) fn operands<'a>(
     args: &'a Args<'_, TensorMeta>,
     indices: impl IntoIterator<Item = usize>,
 ) -> Result<SmallVec<[Operand<'a, TensorMeta>; 3]>> {
-    indices.into_iter().filter(|&it| !args.is_none(it)).map(|it| args.operand(it)).collect()
+    indices.into_iter().filter(|&it| !args.is_none(it)).map(|it| operand(args, it)).collect()
+}
+
+fn operand<'a>(args: &'a Args<'_, TensorMeta>, index: usize) -> Result<Operand<'a, TensorMeta>> {
+    match &args.values[index] {
+        Value::Int(it) if it.is_symbolic() => Ok(Operand::Scalar(Scalar::Int(0))),
+        Value::SymFloat(_) => Ok(Operand::Scalar(Scalar::Float(0.0))),
+        Value::SymBool(_) => Ok(Operand::Scalar(Scalar::Bool(false))),
+        _ => args.operand(index),
+    }
 }
 
 /// A new tensor of this dtype with one element for each place of these operands.
@@ -60,7 +70,7 @@ pub(crate) fn to_bool<const N: usize>(args: &Args<'_, TensorMeta>) -> Result<Vec
     elementwise(args, DType::Bool, &operands(args, 0..N)?)
 }
 
-/// Refuses a number that elements of this dtype do not hold, as PyTorch does where it fills a tensor. Negative numbers may
+/// Refuses a number that elements of this dtype do not hold, as PyTorch does where it fills a tensor. Negative integers may
 /// wrap in an unsigned dtype, and what lies behind the decimal point may be lost.
 pub(crate) fn check_fits(value: Scalar, dtype: DType) -> Result<()> {
     let real = value.to_complex();
@@ -86,6 +96,8 @@ pub(crate) fn check_fits(value: Scalar, dtype: DType) -> Result<()> {
         | DType::Complex64
         | DType::Complex128 => (f64::MIN, f64::MAX),
     };
+    let is_unsigned = matches!(dtype, DType::UInt8 | DType::UInt16 | DType::UInt32 | DType::UInt64);
+    let low = if is_unsigned && value.kind() > DTypeKind::Int { 0.0 } else { low };
     let is_special = !real.re.is_finite();
     let fits = if is_special { dtype.kind() != DTypeKind::Int } else { (low..=high).contains(&real.re) };
     if fits && (real.im == 0.0 || dtype.is_complex()) {
@@ -100,7 +112,8 @@ pub(crate) fn laid_out(dtype: DType, sizes: Vec<SymInt>, operands: &[&TensorMeta
     let mut meta = TensorMeta::contiguous(dtype, sizes);
     let is_whole = |it: &&&TensorMeta| it.sizes == meta.sizes;
     let all_whole = operands.iter().all(|it| is_whole(&it));
-    if operands.iter().filter(is_whole).all(|it| it.strides == meta.strides) && (all_whole || meta.sizes.len() < 2) {
+    let is_row_major = |it: &&TensorMeta| steps_alike(&it.sizes, &it.strides, &meta.strides);
+    if operands.iter().filter(is_whole).all(is_row_major) && (all_whole || meta.sizes.len() < 2) {
         return meta;
     }
     if let [first, rest @ ..] = operands
@@ -120,11 +133,16 @@ pub(crate) fn laid_out(dtype: DType, sizes: Vec<SymInt>, operands: &[&TensorMeta
     meta
 }
 
+/// Whether the strides are the same wherever there is more than one element to step over.
+fn steps_alike(sizes: &[SymInt], a: &[SymInt], b: &[SymInt]) -> bool {
+    sizes.iter().zip(a.iter().zip(b)).all(|(size, (a, b))| *size == 1 || a == b)
+}
+
 /// Whether the elements fill their part of the storage without gaps and without sharing a place. Unknown is no.
 pub(crate) fn is_dense(meta: &TensorMeta) -> bool {
     let known = |it: &[SymInt]| it.iter().map(SymInt::as_int).collect::<Option<SmallVec<[i64; 6]>>>();
     let (Some(sizes), Some(strides)) = (known(&meta.sizes), known(&meta.strides)) else {
-        return meta.strides == TensorMeta::contiguous(meta.dtype, meta.sizes.clone()).strides;
+        return is_symbolically_dense(meta);
     };
     if sizes.contains(&0) {
         return true;
@@ -137,6 +155,16 @@ pub(crate) fn is_dense(meta: &TensorMeta) -> bool {
         expected = expected.saturating_mul(sizes[dim]);
         fits
     })
+}
+
+/// As [`is_dense`], for strides that have the form of products of sizes.
+fn is_symbolically_dense(meta: &TensorMeta) -> bool {
+    let mut rest: SmallVec<[usize; 6]> = (0..meta.sizes.len()).filter(|&it| meta.sizes[it] != 1).collect();
+    let mut expected = SymInt::ONE;
+    while let Some(at) = rest.iter().position(|&dim| meta.strides[dim] == expected) {
+        expected *= &meta.sizes[rest.remove(at)];
+    }
+    rest.is_empty()
 }
 
 /// The dimensions from the innermost in memory to the outermost. A stable insertion sort, for two dimensions may be

@@ -1,7 +1,7 @@
 use crate::{Args, Value};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
-use tracefx_sym::SymInt;
+use tracefx_sym::{SymBool, SymInt};
 
 /// One result of an operator, as its shape rule gives it.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,14 +23,31 @@ pub enum Output {
     List(Vec<Output>),
     /// A value that follows from the shapes alone.
     Value(Value<TensorMeta>),
-    /// A value that only the data can tell; a kernel makes it.
-    Unknown,
+    /// A value that only the data can tell; a kernel makes it. What the rule knows of it has new symbols
+    /// ([`Args::new_size`], [`Args::new_item`]) in the place of what it does not know. `None` where not even the number
+    /// of results is known.
+    Unknown(Value<TensorMeta>),
 }
 
 impl Output {
     /// A view of the first argument.
     pub fn view(meta: TensorMeta) -> Self {
         Output::View { arg: 0, item: 0, meta }
+    }
+
+    /// A row-major tensor whose sizes only the data can tell.
+    pub fn unknown(dtype: DType, sizes: Vec<SymInt>) -> Self {
+        Output::Unknown(Value::Tensor(TensorMeta::contiguous(dtype, sizes)))
+    }
+
+    /// What this result is, without its data.
+    pub fn value(&self, args: &Args<'_, TensorMeta>) -> Value<TensorMeta> {
+        match self {
+            Output::Tensor(meta) | Output::View { meta, .. } => Value::Tensor(meta.clone()),
+            Output::Same(arg) => args.values[*arg].clone(),
+            Output::List(items) => Value::List(items.iter().map(|it| it.value(args)).collect()),
+            Output::Value(value) | Output::Unknown(value) => value.clone(),
+        }
     }
 }
 
@@ -52,7 +69,7 @@ pub fn normalize_dim<T>(args: &Args<'_, T>, dim: i64, rank: usize) -> Result<usi
     Ok(if dim < 0 { dim + n } else { dim } as usize)
 }
 
-/// The sizes that these sizes broadcast to.
+/// The sizes that these sizes broadcast to. A size that is not known yet is not one, as in PyTorch.
 ///
 /// # Errors
 /// `ShapeMismatch`, in PyTorch's words, where two sizes differ and neither is one.
@@ -67,13 +84,17 @@ pub fn broadcast<T>(args: &Args<'_, T>, a: &[SymInt], b: &[SymInt]) -> Result<Ve
         .map(|dim| {
             let (x, y) = (at(a, dim), at(b, dim));
             if x == y || y == one {
-                Ok(x)
-            } else if x == one {
-                Ok(y)
-            } else {
-                Err(args.bad_shape(format!(
+                return Ok(x);
+            }
+            if x == one {
+                return Ok(y);
+            }
+            match args.decide(&SymBool::eq(&x, &y)) {
+                Some(false) => Err(args.bad_shape(format!(
                     "The size of tensor a ({x}) must match the size of tensor b ({y}) at non-singleton dimension {dim}"
-                )))
+                ))),
+                // No symbol is taken to be one, so a run that is not refused has both alike.
+                Some(true) | None => Ok(if x.is_symbolic() { y } else { x }),
             }
         })
         .collect()

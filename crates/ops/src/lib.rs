@@ -1,4 +1,4 @@
-//! The operator registry: schema, tags, shape rule, decomposition and tolerance of every op.
+//! The operator registry: schema, tags, shape rule, decomposition, gradient and tolerance of every op.
 //!
 //! One entry of one table says everything about an operator; kernels join by its name in the backend crates, and this
 //! crate never imports one. Adding an operator is an entry in the file of its family (`families/`), plus a kernel
@@ -16,25 +16,33 @@
 mod args;
 mod bind;
 mod decompose;
+mod decompositions;
 mod elementwise;
 mod families;
+mod gradients;
 mod infer;
 mod memory_format;
 mod op;
 mod promotion;
+mod propagate;
 mod registry;
 mod resolve;
 mod schema;
+mod symbols;
 mod value;
+mod write_back;
 
 pub use args::{Args, Operand};
 pub use bind::bind;
 pub use decompose::{Builder, Cx, TensorRef, Traced};
 pub use families::reduced_dims;
+pub use gradients::{Backward, Expr, Tape, Vjp, VjpFn};
 pub use infer::{Output, broadcast, contiguous, normalize_dim};
-pub use op::{Decompose, Infer, Op, OpDef, Rule, Tags, Tol};
-pub use promotion::{TypeOf, complex_of, promote, promote_types};
+pub use op::{Decompose, Infer, Op, OpDef, Rule, Tags, Tol, WriteBack};
+pub use promotion::{TypeOf, complex_of, promote, promote_types, real_of};
+pub use propagate::{Propagation, check_write};
 pub use registry::{Registry, registry};
 pub use resolve::Item;
 pub use schema::{ArgSpec, ArgType, Default, ReturnSpec, Schema};
+pub use symbols::Symbols;
 pub use value::Value;

@@ -1,5 +1,6 @@
+use crate::gradients::{Vjp, VjpFn};
 use crate::{Args, Cx, Output, Schema, TensorRef, Traced};
-use tracefx_core::{DType, Result};
+use tracefx_core::{DType, DTypes, Result};
 use tracefx_ir::TensorMeta;
 
 /// What an operator is, as one row of the registry's table.
@@ -15,6 +16,10 @@ pub struct OpDef {
     pub infer: Infer,
     /// How it is made of other operators, for backends without a kernel.
     pub decompose: Option<Decompose>,
+    /// How gradients go back through it; through its decomposition where nothing is said.
+    pub vjp: Option<Vjp>,
+    /// Of a view, what its storage holds once the view has changed.
+    pub write_back: Option<WriteBack>,
     /// How near its results are to the exact ones.
     pub tolerance: Tol,
 }
@@ -24,6 +29,10 @@ pub type Rule = fn(&Args<'_, TensorMeta>) -> Result<Vec<Output>>;
 
 /// A decomposition: calls other operators through the context and gives back the results.
 pub type Decompose = fn(&mut Cx<'_>, &Args<'_, TensorRef>) -> Result<Vec<Traced>>;
+
+/// What a tensor becomes when a view of it gets new values: takes the arguments of the call that made the view, the new
+/// values, and which of several views it is.
+pub type WriteBack = fn(&mut Cx<'_>, &Args<'_, TensorRef>, Traced, usize) -> Result<Traced>;
 
 /// Where the shapes of an operator's results come from.
 #[derive(Clone, Copy, Debug)]
@@ -60,8 +69,15 @@ impl Tags {
     /// The sizes of the results depend on the data of the arguments.
     pub const DATA_DEPENDENT_SHAPE: Tags = Tags(1 << 7);
 
+    /// The storage of the first argument may have to grow for the view that it becomes.
+    pub const GROWS: Tags = Tags(1 << 9);
+
     /// It may write to an argument though its schema does not say so: batch norms in training.
     pub const WRITES_UNMARKED: Tags = Tags(1 << 8);
+    /// Not a core operator, and yet none that PyTorch's table takes apart: decomposed programs keep it.
+    pub const WHOLE: Tags = Tags(1 << 10);
+    /// A core operator that PyTorch's table takes apart all the same.
+    pub const TAKEN_APART: Tags = Tags(1 << 11);
 
     /// Both sets of properties.
     pub const fn with(self, other: Tags) -> Tags {
@@ -129,6 +145,23 @@ impl Op {
         self.returns_self() && self.def.tags.has(Tags::VIEW)
     }
 
+    /// Whether its results go into arguments that are given by name: `out`, or one for each result.
+    pub fn writes_out(&self) -> bool {
+        self.schema.args.iter().any(|it| it.is_mutated && it.is_kwarg_only)
+    }
+
+    /// Whether a result may be an argument, or look at the storage of one.
+    pub fn may_alias(&self) -> bool {
+        self.schema.returns.iter().any(|it| it.is_alias)
+    }
+
+    /// Whether PyTorch's `default_decompositions()` take it apart.
+    pub fn is_decomposed(&self) -> bool {
+        let tags = self.def.tags;
+        let keeps = if tags.has(Tags::CORE) { !tags.has(Tags::TAKEN_APART) } else { tags.has(Tags::WHOLE) };
+        self.def.decompose.is_some() && !keeps
+    }
+
     /// Whether a call may write to an argument.
     pub fn may_write(&self) -> bool {
         self.def.tags.has(Tags::WRITES_UNMARKED) || self.schema.args.iter().any(|it| it.is_mutated)
@@ -138,7 +171,16 @@ impl Op {
 impl OpDef {
     /// An operator with this schema and shape rule. Its tolerance is [`Tol::Exact`] until it is said otherwise.
     pub const fn new(schema: &'static str, rule: Rule) -> Self {
-        OpDef { schema, doc: "", tags: Tags::NONE, infer: Infer::Rule(rule), decompose: None, tolerance: Tol::Exact }
+        OpDef {
+            schema,
+            doc: "",
+            tags: Tags::NONE,
+            infer: Infer::Rule(rule),
+            decompose: None,
+            vjp: None,
+            write_back: None,
+            tolerance: Tol::Exact,
+        }
     }
 
     /// An operator that is wholly made of others.
@@ -149,6 +191,8 @@ impl OpDef {
             tags: Tags::NONE,
             infer: Infer::Composite,
             decompose: Some(decompose),
+            vjp: None,
+            write_back: None,
             tolerance: Tol::Default,
         }
     }
@@ -161,6 +205,8 @@ impl OpDef {
             tags: Tags::NONE,
             infer: Infer::InPlaceOf(functional),
             decompose: None,
+            vjp: None,
+            write_back: None,
             tolerance: Tol::Default,
         }
     }
@@ -183,6 +229,30 @@ impl OpDef {
         self
     }
 
+    /// Says how gradients go back through it.
+    pub const fn vjp(mut self, formulas: VjpFn) -> Self {
+        self.vjp = Some(Vjp::Of(formulas));
+        self
+    }
+
+    /// Says how gradients go back through the first so many results, and that none goes through the others.
+    pub const fn vjp_of_first(mut self, n_results: usize, formulas: VjpFn) -> Self {
+        self.vjp = Some(Vjp::OfFirst(n_results, formulas));
+        self
+    }
+
+    /// Says that no gradient flows through it, though its results may be floats.
+    pub const fn no_gradient(mut self) -> Self {
+        self.vjp = Some(Vjp::None);
+        self
+    }
+
+    /// Says what a change of the view changes.
+    pub const fn write_back(mut self, write_back: WriteBack) -> Self {
+        self.write_back = Some(write_back);
+        self
+    }
+
     /// Says how near its results are.
     pub const fn tolerance(mut self, tolerance: Tol) -> Self {
         self.tolerance = tolerance;
@@ -199,4 +269,8 @@ pub struct Op {
     pub schema: Schema,
     /// The qualified name without `torch.ops.`, such as `aten.add.Tensor`.
     pub name: String,
+    /// The family that it is listed with: the name of the file of its row.
+    pub family: &'static str,
+    /// The dtypes that PyTorch's CPU has no kernel for: a call whose tensors are of one of them is refused.
+    pub refused: DTypes,
 }

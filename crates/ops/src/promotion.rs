@@ -68,6 +68,16 @@ pub fn complex_of(float: DType) -> DType {
     }
 }
 
+/// The dtype of the parts of a complex number; another dtype as it is.
+pub fn real_of(dtype: DType) -> DType {
+    match dtype {
+        DType::Complex32 => DType::Float16,
+        DType::Complex64 => DType::Float32,
+        DType::Complex128 => DType::Float64,
+        other => other,
+    }
+}
+
 /// The smallest dtype that holds both, whatever the shapes: PyTorch's `promote_types`.
 ///
 /// ```

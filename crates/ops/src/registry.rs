@@ -2,7 +2,10 @@ use crate::resolve::sort_overloads;
 use crate::{Op, OpDef, Schema, families};
 use rustc_hash::FxHashMap;
 use std::sync::OnceLock;
-use tracefx_core::{Code, Diagnostic, Result};
+use tracefx_core::{Code, DType, DTypes, Diagnostic, Result};
+
+/// The dtypes that PyTorch's CPU refuses, by operator, as `tests/oracle/gen_dtypes.py` recorded them.
+const REFUSED: &str = include_str!("refused.txt");
 
 /// The operators by name.
 #[derive(Debug)]
@@ -22,14 +25,21 @@ impl Registry {
     /// A registry of the operators of these tables.
     ///
     /// # Panics
-    /// When a schema does not parse or a name stands twice: the tables are part of the program.
-    fn new(tables: &[&'static [OpDef]]) -> Self {
+    /// When a schema does not parse, a name stands twice or a dtype is unknown: the tables are part of the program.
+    fn new(tables: &[(&'static str, &'static [OpDef])]) -> Self {
         let mut ops = FxHashMap::default();
-        for def in tables.iter().copied().flatten() {
+        for (family, def) in tables.iter().flat_map(|(family, table)| table.iter().map(move |def| (*family, def))) {
             let schema = Schema::parse(def.schema).unwrap_or_else(|problem| panic!("{problem}"));
             let name = schema.qualified_name();
-            let is_new = ops.insert(name.clone(), Op { def: *def, schema, name }).is_none();
+            let op = Op { def: *def, schema, name: name.clone(), family, refused: DTypes::NONE };
+            let is_new = ops.insert(name, op).is_none();
             assert!(is_new, "the schema `{}` stands twice in the registry", def.schema);
+        }
+        for line in REFUSED.lines() {
+            let mut words = line.split(' ');
+            if let Some(op) = words.next().and_then(|it| ops.get_mut(it)) {
+                op.refused = words.flat_map(dtypes_of).collect();
+            }
         }
         let packets = packets(&ops);
         Registry { ops, packets }
@@ -71,9 +81,20 @@ impl Registry {
     }
 }
 
+/// The dtypes of a word of the table: one, or a group of them.
+fn dtypes_of(word: &str) -> Vec<DType> {
+    match word {
+        "ints" => vec![DType::Int8, DType::Int16, DType::Int32, DType::Int64, DType::UInt8],
+        "halves" => vec![DType::Float16, DType::BFloat16],
+        "complex" => vec![DType::Complex64, DType::Complex128],
+        name => vec![DType::from_name(name).unwrap_or_else(|| panic!("{name} is no dtype"))],
+    }
+}
+
 fn packets(ops: &FxHashMap<String, Op>) -> FxHashMap<String, Vec<String>> {
     let mut packets: FxHashMap<String, Vec<&Op>> = FxHashMap::default();
-    for op in ops.values() {
+    // Python's functions take `out` for whichever overload fits the other arguments.
+    for op in ops.values().filter(|it| !it.writes_out()) {
         let packet = format!("{}.{}", op.schema.namespace, op.schema.name);
         if packet != op.name {
             packets.entry(packet).or_default().push(op);

@@ -162,7 +162,7 @@ impl<T: Clone> Call<'_, T> {
     fn convert(&self, ty: &ArgType, value: &Value<T>) -> Option<Value<T>> {
         let number = || match value {
             Value::Tensor(it) => (self.item)(it).map(Value::from),
-            Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Complex(_) => Some(value.clone()),
+            _ if value.as_expr().is_some() || matches!(value, Value::Complex(_)) => Some(value.clone()),
             _ => None,
         };
         match (ty, value) {
@@ -179,7 +179,7 @@ impl<T: Clone> Call<'_, T> {
             (ArgType::Scalar | ArgType::Complex, _) => number(),
             (ArgType::Float, _) => number().filter(|it| !matches!(it, Value::Complex(_))),
             (ArgType::Int, _) => number().filter(|it| matches!(it, Value::Int(_))),
-            (ArgType::Bool, Value::Bool(_)) | (ArgType::Str, Value::Str(_)) => Some(value.clone()),
+            (ArgType::Bool, Value::Bool(_) | Value::SymBool(_)) | (ArgType::Str, Value::Str(_)) => Some(value.clone()),
             (ArgType::Bool, Value::Tensor(_)) => number().filter(|it| matches!(it, Value::Bool(_))),
             (ArgType::DType, Value::DType(_)) | (ArgType::Layout, Value::Layout(_)) => Some(value.clone()),
             (ArgType::Device, Value::Device(_)) | (ArgType::MemoryFormat, Value::MemoryFormat(_)) => {

@@ -40,6 +40,8 @@ pub struct ReturnSpec {
     pub name: String,
     /// Its type.
     pub ty: ArgType,
+    /// Whether it is an argument, or looks at the storage of one.
+    pub is_alias: bool,
 }
 
 /// The type of an argument.
@@ -51,7 +53,7 @@ pub enum ArgType {
     Int,
     /// `float`.
     Float,
-    /// `bool`.
+    /// `bool` or `SymBool`.
     Bool,
     /// `Scalar`.
     Scalar,
@@ -121,6 +123,13 @@ impl fmt::Display for Schema {
     }
 }
 
+/// What the alias sets of a type say.
+#[derive(Default)]
+struct Alias {
+    is_there: bool,
+    is_written: bool,
+}
+
 struct Parser<'a> {
     text: &'a str,
     at: usize,
@@ -165,25 +174,26 @@ impl<'a> Parser<'a> {
     }
 
     fn arg(&mut self, is_kwarg_only: bool) -> Result<ArgSpec> {
-        let (ty, is_mutated) = self.ty()?;
+        let (ty, Alias { is_written: is_mutated, .. }) = self.ty()?;
         let name = self.word()?.to_string();
         let default = if self.eat("=") { Some(self.default()?) } else { None };
         Ok(ArgSpec { name, ty, default, is_kwarg_only, is_mutated })
     }
 
     fn result(&mut self) -> Result<ReturnSpec> {
-        let (ty, _) = self.ty()?;
+        let (ty, alias) = self.ty()?;
         self.skip_space();
         let is_named = self.text[self.at..].starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-        Ok(ReturnSpec { name: if is_named { self.word()?.to_string() } else { String::new() }, ty })
+        let name = if is_named { self.word()?.to_string() } else { String::new() };
+        Ok(ReturnSpec { name, ty, is_alias: alias.is_there })
     }
 
-    fn ty(&mut self) -> Result<(ArgType, bool)> {
+    fn ty(&mut self) -> Result<(ArgType, Alias)> {
         let mut ty = match self.word()? {
             "Tensor" => ArgType::Tensor,
             "int" | "SymInt" => ArgType::Int,
             "float" => ArgType::Float,
-            "bool" => ArgType::Bool,
+            "bool" | "SymBool" => ArgType::Bool,
             "Scalar" => ArgType::Scalar,
             "complex" => ArgType::Complex,
             "str" => ArgType::Str,
@@ -195,7 +205,7 @@ impl<'a> Parser<'a> {
             "Any" | "t" => ArgType::Any,
             _ => return Err(self.error("a type")),
         };
-        let mut is_mutated = false;
+        let mut alias = Alias::default();
         loop {
             if self.eat("?") {
                 ty = ArgType::Optional(Box::new(ty));
@@ -211,10 +221,11 @@ impl<'a> Parser<'a> {
             } else if self.eat("(") {
                 // An alias set, such as `(a!)` or `(a -> *)`: `!` marks an argument that is written to.
                 let end = self.text[self.at..].find(')').ok_or_else(|| self.error("`)`"))?;
-                is_mutated |= self.text[self.at..self.at + end].contains('!');
+                alias.is_there = true;
+                alias.is_written |= self.text[self.at..self.at + end].contains('!');
                 self.at += end + 1;
             } else {
-                return Ok((ty, is_mutated));
+                return Ok((ty, alias));
             }
         }
     }

@@ -1,6 +1,6 @@
 use tracefx_core::{Complex64, DType, Device, Layout, MemoryFormat, Scalar};
 use tracefx_ir::Str;
-use tracefx_sym::SymInt;
+use tracefx_sym::{Expr, SymBool, SymFloat, SymInt};
 
 /// A value that operators take and give, generic in what a tensor is: its data when a program runs, its
 /// [`TensorMeta`](tracefx_ir::TensorMeta) when shapes are propagated, a reference when an operator is decomposed.
@@ -30,6 +30,10 @@ pub enum Value<T> {
     Tensor(T),
     /// A list or tuple.
     List(Vec<Value<T>>),
+    /// A bool that depends on symbols; one that is known is a [`Value::Bool`].
+    SymBool(SymBool),
+    /// A float that depends on symbols; one that is known is a [`Value::Float`].
+    SymFloat(SymFloat),
 }
 
 impl<T> Value<T> {
@@ -47,9 +51,9 @@ impl<T> Value<T> {
     pub fn kind_name(&self) -> &'static str {
         match self {
             Value::None => "None",
-            Value::Bool(_) => "bool",
+            Value::Bool(_) | Value::SymBool(_) => "bool",
             Value::Int(_) => "int",
-            Value::Float(_) => "float",
+            Value::Float(_) | Value::SymFloat(_) => "float",
             Value::Complex(_) => "complex",
             Value::Str(_) => "str",
             Value::DType(_) => "torch.dtype",
@@ -61,7 +65,7 @@ impl<T> Value<T> {
         }
     }
 
-    /// The number that this is; `None` for other things and for ints that are not known yet.
+    /// The number that this is; `None` for other things and for numbers that are not known yet.
     pub fn as_scalar(&self) -> Option<Scalar> {
         match self {
             Value::Bool(it) => Some(Scalar::Bool(*it)),
@@ -69,6 +73,28 @@ impl<T> Value<T> {
             Value::Float(it) => Some(Scalar::Float(*it)),
             Value::Complex(it) => Some(Scalar::Complex(*it)),
             Value::None
+            | Value::Str(_)
+            | Value::DType(_)
+            | Value::Device(_)
+            | Value::Layout(_)
+            | Value::MemoryFormat(_)
+            | Value::Tensor(_)
+            | Value::List(_)
+            | Value::SymBool(_)
+            | Value::SymFloat(_) => None,
+        }
+    }
+
+    /// The number that this is, known or not; `None` for other things and for complex numbers.
+    pub fn as_expr(&self) -> Option<Expr> {
+        match self {
+            Value::Bool(it) => Some(SymBool::from(*it).into()),
+            Value::SymBool(it) => Some(it.clone().into()),
+            Value::Int(it) => Some(it.clone().into()),
+            Value::Float(it) => Some(SymFloat::from(*it).into()),
+            Value::SymFloat(it) => Some(it.clone().into()),
+            Value::None
+            | Value::Complex(_)
             | Value::Str(_)
             | Value::DType(_)
             | Value::Device(_)
@@ -97,6 +123,8 @@ impl<T> Value<T> {
             Value::Device(it) => Value::Device(it.clone()),
             Value::Layout(it) => Value::Layout(*it),
             Value::MemoryFormat(it) => Value::MemoryFormat(*it),
+            Value::SymBool(it) => Value::SymBool(it.clone()),
+            Value::SymFloat(it) => Value::SymFloat(it.clone()),
         })
     }
 }
@@ -108,6 +136,16 @@ impl<T> From<Scalar> for Value<T> {
             Scalar::Int(it) => Value::int(it),
             Scalar::Float(it) => Value::Float(it),
             Scalar::Complex(it) => Value::Complex(it),
+        }
+    }
+}
+
+impl<T> From<Expr> for Value<T> {
+    fn from(expr: Expr) -> Self {
+        match expr {
+            Expr::Int(it) => Value::Int(it),
+            Expr::Float(it) => it.as_float().map_or_else(|| Value::SymFloat(it), Value::Float),
+            Expr::Bool(it) => it.as_bool().map_or_else(|| Value::SymBool(it), Value::Bool),
         }
     }
 }

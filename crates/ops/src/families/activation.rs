@@ -1,6 +1,8 @@
 //! Activations of neural networks.
 
-use crate::elementwise::{laid_out, promoting};
+use crate::decompositions::pointwise;
+use crate::elementwise::{check_fits, laid_out, promoting};
+use crate::gradients;
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, normalize_dim};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
@@ -8,27 +10,33 @@ use tracefx_sym::SymInt;
 
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
-    OpDef::new("aten::relu(Tensor self) -> Tensor", relu).tags(Tags::POINTWISE).tags(Tags::CORE).doc("`max(x, 0)`."),
+    OpDef::new("aten::relu(Tensor self) -> Tensor", relu).tags(Tags::POINTWISE).tags(Tags::CORE).vjp(gradients::activation::relu).doc("`max(x, 0)`."),
     OpDef::composite("aten::relu6(Tensor self) -> Tensor", relu6).doc("`min(max(x, 0), 6)`."),
-    OpDef::new("aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", hardtanh).tags(Tags::POINTWISE).tags(Tags::CORE).doc("`x`, kept between `min_val` and `max_val`."),
-    OpDef::new("aten::threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", promoting::<1>).tags(Tags::POINTWISE).doc("`x` above the threshold, else `value`."),
-    float("aten::elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor").tags(Tags::CORE).doc("`x` above zero, else `alpha * (exp(x) - 1)`, with scales."),
-    float("aten::celu(Tensor self, Scalar alpha=1.) -> Tensor").doc("`x` above zero, else `alpha * (exp(x / alpha) - 1)`."),
-    float("aten::selu(Tensor self) -> Tensor").doc("`elu` with the scales at which activations normalise themselves."),
-    OpDef::new("aten::gelu(Tensor self, *, str approximate=\"none\") -> Tensor", gelu).tags(Tags::POINTWISE).tolerance(Tol::Default).tags(Tags::CORE).doc("`x * Phi(x)`, exact, or with the tanh approximation of Phi."),
-    float("aten::silu(Tensor self) -> Tensor").doc("`x * sigmoid(x)`."),
-    float("aten::mish(Tensor self) -> Tensor").doc("`x * tanh(log(1 + exp(x)))`."),
-    float("aten::softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor").doc("`log(1 + exp(beta * x)) / beta`; `x` itself where `beta * x` is above the threshold."),
-    OpDef::new("aten::softshrink(Tensor self, Scalar lambd=0.5) -> Tensor", softshrink).tags(Tags::POINTWISE).tolerance(Tol::Default).doc("`x`, moved `lambd` towards zero, 0 within `lambd` of it."),
-    float("aten::hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor").doc("`x`, 0 within `lambd` of zero."),
-    float("aten::hardsigmoid(Tensor self) -> Tensor").doc("`min(max(x + 3, 0), 6) / 6`."),
-    float("aten::hardswish(Tensor self) -> Tensor").doc("`x * min(max(x + 3, 0), 6) / 6`."),
-    float("aten::leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor").tags(Tags::CORE).doc("`x` above zero, else `negative_slope * x`."),
-    float("aten::log_sigmoid(Tensor self) -> Tensor").doc("`log(sigmoid(x))`."),
-    OpDef::new("aten::_prelu_kernel(Tensor self, Tensor weight) -> Tensor", prelu_kernel).tags(Tags::POINTWISE).tolerance(Tol::Default).doc("`x` above zero, else `weight * x`."),
+    OpDef::new("aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", hardtanh).tags(Tags::POINTWISE).tags(Tags::CORE).vjp(gradients::activation::hardtanh).doc("`x`, kept between `min_val` and `max_val`."),
+    OpDef::new("aten::threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", threshold).decompose(pointwise::threshold).tags(Tags::POINTWISE).vjp(gradients::activation::threshold).doc("`x` above the threshold, else `value`."),
+    float("aten::elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor").tags(Tags::CORE).vjp(gradients::activation::elu).doc("`x` above zero, else `alpha * (exp(x) - 1)`, with scales."),
+    float("aten::celu(Tensor self, Scalar alpha=1.) -> Tensor").decompose(pointwise::celu).vjp(gradients::activation::celu).doc("`x` above zero, else `alpha * (exp(x / alpha) - 1)`."),
+    float("aten::selu(Tensor self) -> Tensor").decompose(pointwise::selu).vjp(gradients::activation::selu).doc("`elu` with the scales at which activations normalise themselves."),
+    OpDef::new("aten::gelu(Tensor self, *, str approximate=\"none\") -> Tensor", gelu).tags(Tags::POINTWISE).tolerance(Tol::Default).tags(Tags::CORE).vjp(gradients::activation::gelu).doc("`x * Phi(x)`, exact, or with the tanh approximation of Phi."),
+    float("aten::silu(Tensor self) -> Tensor").decompose(pointwise::silu).vjp(gradients::activation::silu).doc("`x * sigmoid(x)`."),
+    float("aten::mish(Tensor self) -> Tensor").decompose(pointwise::mish).vjp(gradients::activation::mish).doc("`x * tanh(log(1 + exp(x)))`."),
+    float("aten::softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor").decompose(pointwise::softplus).vjp(gradients::activation::softplus).doc("`log(1 + exp(beta * x)) / beta`; `x` itself where `beta * x` is above the threshold."),
+    OpDef::new("aten::softshrink(Tensor self, Scalar lambd=0.5) -> Tensor", softshrink).decompose(pointwise::softshrink).tags(Tags::POINTWISE).tolerance(Tol::Default).vjp(gradients::activation::softshrink).doc("`x`, moved `lambd` towards zero, 0 within `lambd` of it."),
+    float("aten::hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor").decompose(pointwise::hardshrink).vjp(gradients::activation::hardshrink).doc("`x`, 0 within `lambd` of zero."),
+    float("aten::hardsigmoid(Tensor self) -> Tensor").decompose(pointwise::hardsigmoid).vjp(gradients::activation::hardsigmoid).doc("`min(max(x + 3, 0), 6) / 6`."),
+    float("aten::hardswish(Tensor self) -> Tensor").decompose(pointwise::hardswish).vjp(gradients::activation::hardswish).doc("`x * min(max(x + 3, 0), 6) / 6`."),
+    float("aten::leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor").tags(Tags::CORE).vjp(gradients::activation::leaky_relu).doc("`x` above zero, else `negative_slope * x`."),
+    float("aten::log_sigmoid(Tensor self) -> Tensor").decompose(pointwise::log_sigmoid).vjp(gradients::activation::log_sigmoid).doc("`log(sigmoid(x))`."),
+    OpDef::new("aten::log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)", log_sigmoid_forward).tags(Tags::POINTWISE).tolerance(Tol::Default).vjp_of_first(1, gradients::activation::log_sigmoid_forward).doc("`log(sigmoid(x))`, and `exp(-abs(x))` for its gradient."),
+    OpDef::new("aten::_prelu_kernel(Tensor self, Tensor weight) -> Tensor", prelu_kernel).decompose(pointwise::prelu_kernel).tags(Tags::POINTWISE).tolerance(Tol::Default).vjp(gradients::activation::prelu_kernel).doc("`x` above zero, else `weight * x`."),
     OpDef::composite("aten::prelu(Tensor self, Tensor weight) -> Tensor", prelu).doc("`x` above zero, else `x` times the weight of its channel."),
     OpDef::composite("aten::rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? generator=None) -> Tensor", rrelu).tags(Tags::RANDOM).doc("`x` above zero, else `x` times a slope, which is random in training."),
-    OpDef::new("aten::rrelu_with_noise_functional(Tensor self, Tensor noise, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? generator=None) -> (Tensor, Tensor noise_out)", rrelu_with_noise).tags(Tags::RANDOM).tolerance(Tol::Default).doc("`rrelu` that also gives back its slopes."),
+    OpDef::new("aten::rrelu_with_noise_functional(Tensor self, Tensor noise, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? generator=None) -> (Tensor, Tensor noise_out)", rrelu_with_noise).tags(Tags::RANDOM).tolerance(Tol::Default).vjp(gradients::activation::rrelu_with_noise).doc("`rrelu` that also gives back its slopes."),
+    OpDef::composite("aten::rrelu_with_noise(Tensor self, Tensor(b!) noise, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? generator=None) -> Tensor", |cx, args| Ok(vec![rrelu_into_noise(cx, args)?])).tags(Tags::RANDOM).doc("`rrelu` that writes its slopes to `noise`."),
+    OpDef::composite("aten::rrelu_with_noise_(Tensor(a!) self, Tensor(b!) noise, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? generator=None) -> Tensor(a!)", |cx, args| {
+        let result = rrelu_into_noise(cx, args)?;
+        Ok(vec![cx.call("aten.copy_.default", [args.values[0].clone(), result])?])
+    }).tags(Tags::RANDOM).doc("In place: `rrelu` that writes its slopes to `noise`."),
     OpDef::composite("aten::glu(Tensor self, int dim=-1) -> Tensor", glu).doc("The first half of a dimension, times the sigmoid of the second."),
     OpDef::in_place("aten::relu_(Tensor(a!) self) -> Tensor(a!)", "aten.relu.default").doc("In place: `max(x, 0)`."),
     OpDef::in_place("aten::relu6_(Tensor(a!) self) -> Tensor(a!)", "aten.relu6.default").doc("In place: `min(max(x, 0), 6)`."),
@@ -51,6 +59,13 @@ const fn float(schema: &'static str) -> OpDef {
 }
 
 /// Activations that PyTorch has for floats alone.
+fn threshold(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    let dtype = args.tensor(0)?.dtype;
+    check_fits(args.scalar(1)?, dtype)?;
+    check_fits(args.scalar(2)?, dtype)?;
+    promoting::<1>(args)
+}
+
 fn float_only(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     let dtype = args.tensor(0)?.dtype;
     if !dtype.is_float() {
@@ -58,6 +73,11 @@ fn float_only(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
         return Err(Diagnostic::new(Code::DTypeMismatch, what));
     }
     promoting::<1>(args)
+}
+
+fn log_sigmoid_forward(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    let output = float_only(args)?.swap_remove(0);
+    Ok(vec![output.clone(), output])
 }
 
 fn relu(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
@@ -148,6 +168,17 @@ fn rrelu(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
     call.insert(1, noise);
     let results = cx.call_all("aten.rrelu_with_noise_functional.default", call.into_iter().take(5))?;
     Ok(results.into_iter().take(1).collect())
+}
+
+/// The result of `rrelu`, whose slopes are left in the argument `noise`. Outside training there are none.
+fn rrelu_into_noise(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Traced> {
+    let mut results = cx.call_all("aten.rrelu_with_noise_functional.default", args.values.iter().take(5).cloned())?;
+    if args.bool(4)?
+        && let Some(noise) = results.pop()
+    {
+        cx.call("aten.copy_.default", [args.values[1].clone(), noise])?;
+    }
+    Ok(results.swap_remove(0))
 }
 
 fn rrelu_with_noise(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {

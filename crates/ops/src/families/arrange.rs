@@ -92,7 +92,9 @@ fn vander(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let [n] = &sizes[..] else {
         return Err(args.bad_shape("x must be a one-dimensional tensor."));
     };
-    let n = args.opt_int(1)?.or(n.as_int()).unwrap_or(0);
+    let Some(n) = args.opt_int(1)?.or(n.as_int()) else {
+        return Err(args.unsupported("as many powers as there are elements need a number of elements that is known"));
+    };
     if n < 0 {
         return Err(args.invalid("N must be non-negative."));
     }

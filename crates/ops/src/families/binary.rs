@@ -1,7 +1,9 @@
 //! Arithmetic of two numbers.
 
 use crate::decompose::forward;
+use crate::decompositions::pointwise;
 use crate::elementwise::{elementwise, operands, promoting, promoting_to_float, to_float as float_of};
+use crate::gradients;
 use crate::{Args, OpDef, Output, Tags, Tol, Value, promote};
 use tracefx_core::{Code, DType, DTypeKind, Diagnostic, Result, Scalar};
 use tracefx_ir::TensorMeta;
@@ -11,93 +13,156 @@ pub(crate) const OPS: &[OpDef] = &[
     arithmetic("aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", with_alpha)
         .tags(Tags::COMMUTATIVE)
         .tags(Tags::CORE)
+        .vjp(gradients::binary::add)
         .doc("`self + alpha * other`."),
     arithmetic("aten::add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", with_alpha)
         .tags(Tags::CORE)
+        .vjp(gradients::binary::add)
         .doc("`self + alpha * other`."),
     arithmetic("aten::sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", sub)
         .tags(Tags::CORE)
+        .vjp(gradients::binary::sub)
         .doc("`self - alpha * other`."),
     arithmetic("aten::sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", sub)
         .tags(Tags::CORE)
+        .vjp(gradients::binary::sub)
         .doc("`self - alpha * other`."),
     arithmetic("aten::rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", sub)
+        .decompose(pointwise::rsub)
+        .vjp(gradients::binary::rsub)
         .doc("`other - alpha * self`."),
     arithmetic("aten::rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", sub)
+        .decompose(pointwise::rsub)
+        .vjp(gradients::binary::rsub)
         .doc("`other - alpha * self`."),
     arithmetic("aten::mul.Tensor(Tensor self, Tensor other) -> Tensor", promoting::<2>)
         .tags(Tags::COMMUTATIVE)
         .tags(Tags::CORE)
+        .vjp(gradients::binary::mul)
         .doc("`self * other`."),
-    binary("aten::mul.Scalar(Tensor self, Scalar other) -> Tensor").tags(Tags::CORE).doc("`self * other`."),
+    binary("aten::mul.Scalar(Tensor self, Scalar other) -> Tensor")
+        .tags(Tags::CORE)
+        .vjp(gradients::binary::mul)
+        .doc("`self * other`."),
     to_float("aten::div.Tensor(Tensor self, Tensor other) -> Tensor")
         .tags(Tags::CORE)
+        .vjp(gradients::binary::div)
         .doc("`self / other`, never as integers."),
     to_float("aten::div.Scalar(Tensor self, Scalar other) -> Tensor")
         .tags(Tags::CORE)
+        .vjp(gradients::binary::div)
         .doc("`self / other`, never as integers."),
     arithmetic("aten::div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor", div_mode)
         .tags(Tags::CORE)
+        .vjp(gradients::binary::div_mode)
         .doc("`self / other`, exact, or rounded towards zero (`trunc`) or down (`floor`)."),
     arithmetic("aten::div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor", div_mode)
         .tags(Tags::CORE)
+        .vjp(gradients::binary::div_mode)
         .doc("`self / other`, exact, or rounded towards zero (`trunc`) or down (`floor`)."),
-    binary("aten::floor_divide(Tensor self, Tensor other) -> Tensor").doc("`self / other`, rounded down."),
-    binary("aten::floor_divide.Scalar(Tensor self, Scalar other) -> Tensor").doc("`self / other`, rounded down."),
+    binary("aten::floor_divide(Tensor self, Tensor other) -> Tensor")
+        .decompose(pointwise::floor_divide)
+        .doc("`self / other`, rounded down."),
+    binary("aten::floor_divide.Scalar(Tensor self, Scalar other) -> Tensor")
+        .decompose(pointwise::floor_divide)
+        .doc("`self / other`, rounded down."),
     binary("aten::remainder.Tensor(Tensor self, Tensor other) -> Tensor")
         .tags(Tags::CORE)
+        .vjp(gradients::binary::remainder)
         .doc("What is left of `self / other` rounded down; it has the sign of `other`."),
     binary("aten::remainder.Scalar(Tensor self, Scalar other) -> Tensor")
         .tags(Tags::CORE)
+        .vjp(gradients::binary::remainder)
         .doc("What is left of `self / other` rounded down; it has the sign of `other`."),
     binary("aten::remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor")
+        .vjp(gradients::binary::remainder)
         .doc("What is left of `self / other` rounded down; it has the sign of `other`."),
     binary("aten::fmod.Tensor(Tensor self, Tensor other) -> Tensor")
         .tags(Tags::CORE)
+        .vjp(gradients::binary::fmod)
         .doc("What is left of `self / other` rounded towards zero; it has the sign of `self`."),
     binary("aten::fmod.Scalar(Tensor self, Scalar other) -> Tensor")
         .tags(Tags::CORE)
+        .vjp(gradients::binary::fmod)
         .doc("What is left of `self / other` rounded towards zero; it has the sign of `self`."),
     binary("aten::pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor")
         .tags(Tags::CORE)
+        .vjp(gradients::binary::pow)
         .doc("`self` to the power of `exponent`."),
     arithmetic("aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", pow_scalar)
         .tags(Tags::CORE)
+        .vjp(gradients::binary::pow)
         .doc("`self` to the power of `exponent`."),
     binary("aten::pow.Scalar(Scalar self, Tensor exponent) -> Tensor")
         .tags(Tags::CORE)
+        .vjp(gradients::binary::pow)
         .doc("`self` to the power of `exponent`."),
     arithmetic("aten::float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", float_power)
+        .decompose(pointwise::float_power)
+        .vjp(gradients::binary::pow)
         .doc("`self` to the power of `exponent`, in float64."),
     arithmetic("aten::float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", float_power)
+        .decompose(pointwise::float_power)
+        .vjp(gradients::binary::pow)
         .doc("`self` to the power of `exponent`, in float64."),
     arithmetic("aten::float_power.Scalar(Scalar self, Tensor exponent) -> Tensor", float_power)
+        .decompose(pointwise::float_power)
+        .vjp(gradients::binary::pow)
         .doc("`self` to the power of `exponent`, in float64."),
     binary("aten::maximum(Tensor self, Tensor other) -> Tensor")
         .tags(Tags::CORE)
+        .vjp(gradients::binary::maximum)
         .doc("The larger one; NaN where one is NaN."),
     binary("aten::minimum(Tensor self, Tensor other) -> Tensor")
         .tags(Tags::CORE)
+        .vjp(gradients::binary::minimum)
         .doc("The smaller one; NaN where one is NaN."),
-    binary("aten::fmax(Tensor self, Tensor other) -> Tensor").doc("The larger one; the other one where one is NaN."),
-    binary("aten::fmin(Tensor self, Tensor other) -> Tensor").doc("The smaller one; the other one where one is NaN."),
+    binary("aten::fmax(Tensor self, Tensor other) -> Tensor")
+        .vjp(gradients::binary::fmax)
+        .doc("The larger one; the other one where one is NaN."),
+    binary("aten::fmin(Tensor self, Tensor other) -> Tensor")
+        .vjp(gradients::binary::fmin)
+        .doc("The smaller one; the other one where one is NaN."),
     to_float("aten::atan2(Tensor self, Tensor other) -> Tensor")
         .tags(Tags::CORE)
+        .vjp(gradients::binary::atan2)
         .doc("The angle of the point `(other, self)`."),
-    binary("aten::hypot(Tensor self, Tensor other) -> Tensor").doc("The length of the vector `(self, other)`."),
-    to_float("aten::copysign.Tensor(Tensor self, Tensor other) -> Tensor").doc("`self` with the sign of `other`."),
-    to_float("aten::copysign.Scalar(Tensor self, Scalar other) -> Tensor").doc("`self` with the sign of `other`."),
+    binary("aten::hypot(Tensor self, Tensor other) -> Tensor")
+        .vjp(gradients::binary::hypot)
+        .doc("The length of the vector `(self, other)`."),
+    to_float("aten::copysign.Tensor(Tensor self, Tensor other) -> Tensor")
+        .vjp(gradients::binary::copysign)
+        .doc("`self` with the sign of `other`."),
+    to_float("aten::copysign.Scalar(Tensor self, Scalar other) -> Tensor")
+        .vjp(gradients::binary::copysign)
+        .doc("`self` with the sign of `other`."),
     binary("aten::nextafter(Tensor self, Tensor other) -> Tensor")
+        .vjp(gradients::binary::nextafter)
         .doc("The next float after `self` in the direction of `other`."),
     to_float("aten::xlogy.Tensor(Tensor self, Tensor other) -> Tensor")
+        .decompose(pointwise::xlogy)
+        .vjp(gradients::binary::xlogy)
         .doc("`self * log(other)`, which is 0 where `self` is 0."),
     to_float("aten::xlogy.Scalar_Other(Tensor self, Scalar other) -> Tensor")
+        .decompose(pointwise::xlogy)
+        .vjp(gradients::binary::xlogy)
         .doc("`self * log(other)`, which is 0 where `self` is 0."),
     to_float("aten::xlogy.Scalar_Self(Scalar self, Tensor other) -> Tensor")
+        .decompose(pointwise::xlogy)
+        .vjp(gradients::binary::xlogy)
         .doc("`self * log(other)`, which is 0 where `self` is 0."),
-    to_float("aten::logaddexp(Tensor self, Tensor other) -> Tensor").doc("`log(exp(self) + exp(other))`."),
-    to_float("aten::logaddexp2(Tensor self, Tensor other) -> Tensor").doc("`log2(2**self + 2**other)`."),
-    binary("aten::heaviside(Tensor self, Tensor values) -> Tensor").doc("0 below zero, 1 above, and `values` at zero."),
+    to_float("aten::logaddexp(Tensor self, Tensor other) -> Tensor")
+        .decompose(pointwise::logaddexp)
+        .vjp(gradients::binary::logaddexp)
+        .doc("`log(exp(self) + exp(other))`."),
+    to_float("aten::logaddexp2(Tensor self, Tensor other) -> Tensor")
+        .decompose(pointwise::logaddexp2)
+        .vjp(gradients::binary::logaddexp2)
+        .doc("`log2(2**self + 2**other)`."),
+    binary("aten::heaviside(Tensor self, Tensor values) -> Tensor")
+        .decompose(pointwise::heaviside)
+        .no_gradient()
+        .doc("0 below zero, 1 above, and `values` at zero."),
     binary("aten::gcd(Tensor self, Tensor other) -> Tensor").doc("The greatest common divisor."),
     binary("aten::lcm(Tensor self, Tensor other) -> Tensor").doc("The least common multiple."),
     OpDef::in_place(

@@ -2,6 +2,7 @@
 //! of it, as in PyTorch.
 
 use super::matmul_composite::{sizes as size_list, tensor_of};
+use crate::gradients;
 use crate::memory_format::{in_memory_format, memory_format_of};
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value};
 use tracefx_core::{Code, DType, Diagnostic, MemoryFormat, Result};
@@ -17,21 +18,21 @@ pub(crate) const OPS: &[OpDef] = &[
         "aten::convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor",
         convolution,
     )
-    .doc("The convolution of a batch with a weight, in groups of channels; or the transpose of that.")
+    .vjp(gradients::convolution::convolution).doc("The convolution of a batch with a weight, in groups of channels; or the transpose of that.")
     .tags(Tags::CORE)
     .tolerance(TOLERANCE),
     OpDef::new(
         "aten::convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
         convolution_backward,
     )
-    .doc("The gradients of a convolution's input, weight and bias, as far as they are asked for.")
+    .vjp(gradients::convolution::convolution_backward).doc("The gradients of a convolution's input, weight and bias, as far as they are asked for.")
     .tags(Tags::CORE)
     .tolerance(TOLERANCE),
     OpDef::composite(
         "aten::_convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, bool benchmark, bool deterministic, bool cudnn_enabled, bool allow_tf32) -> Tensor",
         underscore_convolution,
     )
-    .doc("The same as `convolution`, with hints for GPUs.")
+    .tags(Tags::WHOLE).doc("The same as `convolution`, with hints for GPUs.")
     .tolerance(TOLERANCE),
     OpDef::composite(
         "aten::conv1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], SymInt[1] padding=[0], SymInt[1] dilation=[1], SymInt groups=1) -> Tensor",
@@ -139,7 +140,7 @@ fn convolution(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     check_dtypes(args, input, weight)?;
     check_channels(args, input, weight, is_transposed, groups)?;
     let channels = if is_transposed { &weight.sizes[1] * groups } else { weight.sizes[0].clone() };
-    if let Some(bias) = args.opt_tensor(2)?.filter(|it| it.sizes != [channels.clone()]) {
+    if let Some(bias) = args.opt_tensor(2)?.filter(|it| it.sizes.len() != 1 || args.differ(&it.sizes[0], &channels)) {
         return Err(args.bad_shape(format!(
             "Given transposed={}, weight of size {}, expected bias to be 1-dimensional with {channels} elements, but \
              got bias of size {} instead",
@@ -195,7 +196,7 @@ fn convolution_backward(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     }
     check_channels(args, input, weight, is_transposed, groups)?;
     let channels = if is_transposed { &weight.sizes[1] * groups } else { weight.sizes[0].clone() };
-    if grad.sizes[1] != channels || grad.sizes[0] != input.sizes[0] {
+    if args.differ(&grad.sizes[1], &channels) || args.differ(&grad.sizes[0], &input.sizes[0]) {
         return Err(args.bad_shape(format!("a gradient of {} does not fit the convolution", show(&grad.sizes))));
     }
     let format = match (memory_format_of(input), memory_format_of(weight)) {
@@ -249,7 +250,7 @@ fn check_channels(
         }
     }
     let expected = if is_transposed { weight.sizes[0].clone() } else { &weight.sizes[1] * groups };
-    if input.sizes[1] != expected {
+    if args.differ(&input.sizes[1], &expected) {
         return Err(args.bad_shape(format!(
             "{given}weight of size {weight_size}, expected input{} to have {expected} channels, but got {} channels instead",
             show(&input.sizes),

@@ -45,11 +45,13 @@ fn check(args: &Args<'_, TensorMeta>) -> Result<Option<SymInt>> {
 }
 
 fn forward(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
-    if check(args)?.is_none() {
+    let Some(batch) = check(args)? else {
         return Err(args.bad_shape("_ctc_loss takes a batch: log_probs needs 3 dimensions but has 2"));
-    }
+    };
+    let log_probs = args.tensor(0)?;
     // How wide the forward variables are, the lengths of the targets tell.
-    Ok(vec![Output::Unknown, Output::Unknown])
+    let alpha = vec![batch.clone(), log_probs.sizes[0].clone(), args.new_size()];
+    Ok(vec![Output::unknown(log_probs.dtype, vec![batch]), Output::unknown(log_probs.dtype, alpha)])
 }
 
 fn loss(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {

@@ -1,6 +1,7 @@
 //! Dropout. Without training it changes nothing; in training the random numbers are those of PyTorch for the same seed.
 
 use crate::elementwise::laid_out;
+use crate::gradients;
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value};
 use tracefx_core::{DType, Result};
 use tracefx_ir::TensorMeta;
@@ -23,7 +24,7 @@ pub(crate) const OPS: &[OpDef] = &[
     in_place("aten::feature_alpha_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)", "aten.feature_alpha_dropout.default").doc("In place: `feature_alpha_dropout`."),
     OpDef::new("aten::native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)", native_dropout)
         .decompose(dropped_with_mask)
-        .doc("Dropout, with the mask of the elements that were kept as a second result.")
+        .vjp(gradients::activation::native_dropout).doc("Dropout, with the mask of the elements that were kept as a second result.")
         .tags(Tags::CORE.with(Tags::RANDOM))
         .tolerance(Tol::Default),
 ];

@@ -2,6 +2,7 @@
 
 use super::lookup::wrong_dtype;
 use super::view::listed;
+use crate::gradients;
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, promote_types};
 use tracefx_core::{DType, Result};
 use tracefx_ir::TensorMeta;
@@ -23,14 +24,14 @@ pub(crate) const OPS: &[OpDef] = &[
         "aten::_embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1) -> (Tensor, Tensor, Tensor, Tensor)",
         |args| bags(args, true),
     )
-    .doc("Bags of rows of a table, each reduced to one row, with what its gradient needs.")
+    .vjp_of_first(1, gradients::lookup::embedding_bag).doc("Bags of rows of a table, each reduced to one row, with what its gradient needs.")
     .tags(Tags::CORE)
     .tolerance(Tol::Default),
     OpDef::new(
         "aten::_embedding_bag_forward_only(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1) -> (Tensor, Tensor, Tensor, Tensor)",
         |args| bags(args, false),
     )
-    .doc("Bags of rows of a table, each reduced to one row.")
+    .vjp_of_first(1, gradients::lookup::embedding_bag).doc("Bags of rows of a table, each reduced to one row.")
     .tolerance(Tol::Default),
 ];
 

@@ -3,7 +3,8 @@
 
 use super::matmul_composite::tensor_of;
 use crate::elementwise::to_float;
-use crate::{Args, Cx, OpDef, Output, TensorRef, Tol, Traced, Value, complex_of, contiguous, normalize_dim};
+use crate::gradients;
+use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, complex_of, contiguous, normalize_dim};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
@@ -17,9 +18,9 @@ pub(crate) const OPS: &[OpDef] = &[
             return Err(Diagnostic::new(Code::DTypeMismatch, "_fft_c2c takes complex numbers"));
         }
         Ok(contiguous(this.dtype, this.sizes.clone()))
-    }).doc("The Fourier transform of complex numbers, forward or back."),
-    kernel("aten::_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor", r2c).doc("The Fourier transform of real numbers; half of it where the rest follows by symmetry."),
-    kernel("aten::_fft_c2r(Tensor self, int[] dim, int normalization, SymInt last_dim_size) -> Tensor", c2r).doc("The inverse Fourier transform of the half of a symmetric signal."),
+    }).vjp(gradients::fourier::c2c).doc("The Fourier transform of complex numbers, forward or back."),
+    kernel("aten::_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor", r2c).tags(Tags::CORE).vjp(gradients::fourier::r2c).doc("The Fourier transform of real numbers; half of it where the rest follows by symmetry."),
+    kernel("aten::_fft_c2r(Tensor self, int[] dim, int normalization, SymInt last_dim_size) -> Tensor", c2r).tags(Tags::CORE).vjp(gradients::fourier::c2r).doc("The inverse Fourier transform of the half of a symmetric signal."),
     transform("aten::fft_fft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", |cx, args| transformed(cx, args, Kind::C2C, true)).doc("The Fourier transform, along one dimension."),
     transform("aten::fft_fft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor", |cx, args| transformed(cx, args, Kind::C2C, true)).doc("The Fourier transform, along two dimensions."),
     transform("aten::fft_fftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor", |cx, args| transformed(cx, args, Kind::C2C, true)).doc("The Fourier transform, along several dimensions."),
@@ -40,8 +41,8 @@ pub(crate) const OPS: &[OpDef] = &[
     transform("aten::fft_ihfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor", |cx, args| transformed(cx, args, Kind::R2C, false)).doc("The inverse Fourier transform of real numbers, of which half is enough, along several dimensions."),
     transform("aten::fft_fftshift(Tensor self, int[1]? dim=None) -> Tensor", |cx, args| shifted(cx, args, true)).tolerance(Tol::Exact).doc("Zero frequency in the middle."),
     transform("aten::fft_ifftshift(Tensor self, int[1]? dim=None) -> Tensor", |cx, args| shifted(cx, args, false)).tolerance(Tol::Exact).doc("Zero frequency in front."),
-    transform("aten::fft_fftfreq(int n, float d=1., *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", frequencies).doc("The frequencies of a transform."),
-    transform("aten::fft_rfftfreq(int n, float d=1., *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", frequencies).doc("The frequencies of a transform."),
+    transform("aten::fft_fftfreq(int n, float d=1., *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", frequencies).tags(Tags::WHOLE).doc("The frequencies of a transform."),
+    transform("aten::fft_rfftfreq(int n, float d=1., *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", frequencies).tags(Tags::WHOLE).doc("The frequencies of a transform."),
 ];
 
 const fn kernel(schema: &'static str, rule: crate::Rule) -> OpDef {

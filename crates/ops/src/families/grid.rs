@@ -1,6 +1,7 @@
 //! Sampling of images at the places that a grid names.
 
-use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, contiguous};
+use crate::gradients;
+use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, contiguous};
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
@@ -16,22 +17,35 @@ pub(crate) const OPS: &[OpDef] = &[
         "aten::grid_sampler_2d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor",
         grid_sampler_2d,
     )
-    .doc("Samples images at the places of a grid: 0 bilinear, 1 nearest, 2 bicubic; outside 0 zeros, 1 border, 2 reflection.")
+    .vjp(gradients::image::grid_sampler_2d).doc("Samples images at the places of a grid: 0 bilinear, 1 nearest, 2 bicubic; outside 0 zeros, 1 border, 2 reflection.")
     .tags(Tags::CORE)
     .tolerance(Tol::Default),
     OpDef::new(
         "aten::grid_sampler_3d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor",
         grid_sampler_3d,
     )
-    .doc("Samples volumes at the places of a grid: 0 trilinear, 1 nearest; outside 0 zeros, 1 border, 2 reflection.")
+    .vjp(gradients::image::grid_sampler_3d).doc("Samples volumes at the places of a grid: 0 trilinear, 1 nearest; outside 0 zeros, 1 border, 2 reflection.")
     .tolerance(Tol::Default),
     OpDef::new("aten::affine_grid_generator(Tensor theta, SymInt[] size, bool align_corners) -> Tensor", affine_grid)
         .doc("The grid of an affine map for each item.")
         .tolerance(Tol::Default),
+    OpDef::new(
+        "aten::grid_sampler_2d_backward(Tensor grad_output, Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners, bool[2] output_mask) -> (Tensor, Tensor)",
+        |args| sampler_backward(args, 2),
+    )
+    .doc("The gradients of the images, where the mask asks for them, and of the grid of `grid_sampler_2d`.")
+    .tolerance(Tol::Default),
+    OpDef::new(
+        "aten::grid_sampler_3d_backward(Tensor grad_output, Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners, bool[2] output_mask) -> (Tensor, Tensor)",
+        |args| sampler_backward(args, 3),
+    )
+    .doc("The gradients of the volumes, where the mask asks for them, and of the grid of `grid_sampler_3d`.")
+    .tolerance(Tol::Default),
 ];
 
-fn sampler(args: &Args<'_, TensorMeta>, n_dims: usize) -> Result<Vec<Output>> {
-    let (input, grid) = (args.tensor(0)?, args.tensor(1)?);
+/// The result of sampling with the arguments from `at` on.
+fn sampler(args: &Args<'_, TensorMeta>, at: usize, n_dims: usize) -> Result<TensorMeta> {
+    let (input, grid) = (args.tensor(at)?, args.tensor(at + 1)?);
     let show = |it: &[SymInt]| it.iter().map(SymInt::to_string).collect::<Vec<_>>().join(", ");
     let fits = input.sizes.len() == n_dims + 2
         && grid.sizes.len() == n_dims + 2
@@ -58,7 +72,7 @@ fn sampler(args: &Args<'_, TensorMeta>, n_dims: usize) -> Result<Vec<Output>> {
         return Err(Diagnostic::new(Code::DTypeMismatch, what).op(&*args.op.name));
     }
     let n_modes = if n_dims == 2 { 3 } else { 2 };
-    let (mode, padding) = (args.int(2)?, args.int(3)?);
+    let (mode, padding) = (args.int(at + 2)?, args.int(at + 3)?);
     if !(0..n_modes).contains(&mode) || !(0..3).contains(&padding) {
         let what =
             format!("grid_sampler(): no interpolation mode {mode} with padding mode {padding} for {n_dims}D grids");
@@ -66,15 +80,27 @@ fn sampler(args: &Args<'_, TensorMeta>, n_dims: usize) -> Result<Vec<Output>> {
     }
     let mut sizes = input.sizes[..2].to_vec();
     sizes.extend_from_slice(&grid.sizes[1..=n_dims]);
-    Ok(contiguous(input.dtype, sizes))
+    Ok(TensorMeta::contiguous(input.dtype, sizes))
 }
 
 fn grid_sampler_2d(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
-    sampler(args, 2)
+    Ok(vec![Output::Tensor(sampler(args, 0, 2)?)])
 }
 
 fn grid_sampler_3d(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
-    sampler(args, 3)
+    Ok(vec![Output::Tensor(sampler(args, 0, 3)?)])
+}
+
+fn sampler_backward(args: &Args<'_, TensorMeta>, n_dims: usize) -> Result<Vec<Output>> {
+    let (grad, result) = (args.tensor(0)?, sampler(args, 1, n_dims)?);
+    if grad.sizes != result.sizes || grad.dtype != result.dtype {
+        return Err(args.bad_shape("the gradient should be of the sizes and of the dtype of the samples"));
+    }
+    let like =
+        |index: usize| args.tensor(index).map(|it| Output::Tensor(TensorMeta::contiguous(it.dtype, it.sizes.clone())));
+    // As in PyTorch, the gradient of the grid comes with the other one, whatever the mask says.
+    let wants_input = matches!(args.list(6)?.first(), Some(Value::Bool(true)));
+    Ok(vec![if wants_input { like(1)? } else { Output::Value(Value::None) }, like(2)?])
 }
 
 fn affine_grid(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {

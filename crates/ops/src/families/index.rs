@@ -3,6 +3,7 @@
 use super::lookup::wrong_dtype;
 use super::view::{listed, out_of_range};
 use crate::elementwise::laid_out;
+use crate::gradients;
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Traced, Value};
 use tracefx_core::{DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
@@ -11,16 +12,19 @@ use tracefx_sym::SymInt;
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", index)
+        .vjp(gradients::index::index)
         .doc("The elements at the positions that broadcast index tensors name; masks stand for their true positions.")
         .tags(Tags::CORE)
         .decompose(|cx, args| without_masks(cx, args, "aten.index.Tensor")),
     OpDef::new("aten::_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", index)
+        .vjp(gradients::index::index)
         .doc("`index` with indices that are known to be inside.")
         .decompose(|cx, args| Ok(vec![cx.call("aten.index.Tensor", args.values.iter().cloned())?])),
     OpDef::new(
         "aten::index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
         index_put,
     )
+    .vjp(gradients::index::index_put)
     .doc("The tensor with values put at, or added to, the positions that index tensors name.")
     .tags(Tags::CORE)
     .decompose(|cx, args| without_masks(cx, args, "aten.index_put.default")),
@@ -28,6 +32,7 @@ pub(crate) const OPS: &[OpDef] = &[
         "aten::_unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
         index_put,
     )
+    .vjp(gradients::index::index_put)
     .doc("`index_put` with indices that are known to be inside.")
     .decompose(|cx, args| Ok(vec![cx.call("aten.index_put.default", args.values.iter().cloned())?])),
     OpDef::in_place(
@@ -122,12 +127,27 @@ fn indexed_sizes(base: &TensorMeta, indices: &[Option<&TensorMeta>], broadcast: 
     (sizes, lead)
 }
 
+/// The indices with vectors of positions in the place of masks.
+fn positions(args: &Args<'_, TensorMeta>, indices: &[Option<&TensorMeta>]) -> Vec<Option<TensorMeta>> {
+    let mut res = Vec::new();
+    for index in indices {
+        match index {
+            Some(mask) if is_mask(mask) => {
+                let picked = TensorMeta::contiguous(DType::Int64, vec![args.new_size()]);
+                res.extend(std::iter::repeat_n(Some(picked), mask.sizes.len()));
+            }
+            index => res.push(index.cloned()),
+        }
+    }
+    res
+}
+
 fn index(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     let base = args.tensor(0)?;
-    let indices = check_indices(args)?;
-    if has_mask(&indices) {
-        return Ok(vec![Output::Unknown]);
-    }
+    let given = check_indices(args)?;
+    // What a mask picks is a vector of positions for each of its dimensions, all of one unknown length.
+    let picked = has_mask(&given).then(|| positions(args, &given));
+    let indices: Vec<Option<&TensorMeta>> = picked.as_ref().map_or(given, |it| it.iter().map(Option::as_ref).collect());
     let broadcast = broadcast_indices(args, &indices)?;
     let (sizes, lead) = indexed_sizes(base, &indices, &broadcast);
     // PyTorch lays the result out as it lays out any operator over the tensor, with strides of zero along the indexed
@@ -148,7 +168,8 @@ fn index(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
         operands.push(spread);
     }
     let operands: Vec<&TensorMeta> = operands.iter().collect();
-    Ok(vec![Output::Tensor(laid_out(base.dtype, sizes, &operands))])
+    let meta = laid_out(base.dtype, sizes, &operands);
+    Ok(vec![if picked.is_some() { Output::Unknown(Value::Tensor(meta)) } else { Output::Tensor(meta) }])
 }
 
 fn index_put(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {

@@ -1,6 +1,8 @@
 //! Tensors put together: concatenation and what is made of it.
 
 use super::view::listed;
+use crate::decompositions::gather;
+use crate::gradients;
 use crate::memory_format::{in_memory_format, memory_format_of};
 use crate::{
     Args, Cx, OpDef, Operand, Output, Tags, TensorRef, Tol, Traced, Value, contiguous, normalize_dim, promote,
@@ -12,6 +14,7 @@ use tracefx_sym::SymInt;
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::cat(Tensor[] tensors, int dim=0) -> Tensor", cat)
+        .vjp(gradients::views::cat)
         .doc("The tensors one after the other along a dimension, in the dtype that they promote to.")
         .tags(Tags::CORE),
     OpDef::composite("aten::concat(Tensor[] tensors, int dim=0) -> Tensor", as_cat)
@@ -19,6 +22,9 @@ pub(crate) const OPS: &[OpDef] = &[
         .tolerance(Tol::Exact),
     OpDef::composite("aten::concatenate(Tensor[] tensors, int dim=0) -> Tensor", as_cat)
         .doc("The tensors one after the other along a dimension.")
+        .tolerance(Tol::Exact),
+    OpDef::composite("aten::_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor", chunk_cat)
+        .doc("Each tensor cut into chunks along a dimension, with zeros at the end, and the chunks side by side.")
         .tolerance(Tol::Exact),
     OpDef::composite("aten::stack(Tensor[] tensors, int dim=0) -> Tensor", stack)
         .doc("The tensors one after the other along a new dimension.")
@@ -39,6 +45,8 @@ pub(crate) const OPS: &[OpDef] = &[
         .doc("The tensors side by side, one-dimensional ones as columns.")
         .tolerance(Tol::Exact),
     OpDef::new("aten::block_diag(Tensor[] tensors) -> Tensor", block_diag)
+        .decompose(gather::block_diag)
+        .vjp(gradients::views::block_diag)
         .doc("Matrices along the diagonal of a larger one that is zero elsewhere."),
     OpDef::composite("aten::meshgrid(Tensor[] tensors) -> Tensor[]", |cx, args| {
         Ok(vec![meshgrid(cx, args, args.tensors(0)?.into_iter().copied().collect(), "ij")?])
@@ -104,6 +112,49 @@ fn cat(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
 
 fn as_cat(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
     Ok(vec![cx.call("aten.cat.default", args.values.iter().cloned())?])
+}
+
+/// Follows `_chunk_cat` of aten/src/ATen/native/TensorShape.cpp.
+fn chunk_cat(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+    let (tensors, n_chunks) = (args.tensors(0)?, args.int(2)?);
+    if n_chunks < 1 {
+        return Err(args.invalid("_chunk_cat expects positive num_chunks"));
+    }
+    let metas: Vec<TensorMeta> = tensors.iter().map(|it| cx.meta(**it).clone()).collect();
+    let Some(first) = metas.first() else {
+        return Err(args.invalid("_chunk_cat expects a non-empty input tensor list"));
+    };
+    let dim = normalize_dim(args, args.int(1)?, first.sizes.len())?;
+    let mut chunks = Vec::new();
+    for (tensor, meta) in tensors.into_iter().zip(&metas) {
+        let Some(size) = meta.sizes.get(dim) else {
+            return Err(args.bad_shape("_chunk_cat expects dim < ndim for all input tensors"));
+        };
+        if meta.dtype != first.dtype {
+            let what = "_chunk_cat expects all input tensors with the same dtype";
+            return Err(Diagnostic::new(Code::DTypeMismatch, what));
+        }
+        if meta.sizes.contains(&SymInt::ZERO) {
+            return Err(args.bad_shape("_chunk_cat expects non-empty tensor"));
+        }
+        if meta.sizes[..dim] != first.sizes[..dim] {
+            let what = "_chunk_cat expects same sizes of 0,...,dim-1 dimensions for all tensors";
+            return Err(args.bad_shape(what));
+        }
+        let missing = (size + (n_chunks - 1)).floor_div(&n_chunks.into()) * n_chunks - size;
+        let mut it: Traced = (*tensor).into();
+        if missing != 0 {
+            let mut padding = vec![Value::int(0); 2 * (meta.sizes.len() - dim)];
+            if let Some(last) = padding.last_mut() {
+                *last = Value::Int(missing);
+            }
+            it = cx.call("aten.constant_pad_nd.default", [it, Value::List(padding), Value::int(0)])?;
+        }
+        let mut sizes: Vec<Traced> = meta.sizes[..dim].iter().cloned().map(Value::Int).collect();
+        sizes.extend([Value::int(n_chunks), Value::int(-1)]);
+        chunks.push(cx.call("aten.reshape.default", [it, Value::List(sizes)])?);
+    }
+    Ok(vec![cx.call("aten.cat.default", [Value::List(chunks), Value::int(dim as i64 + 1)])?])
 }
 
 fn stack(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {

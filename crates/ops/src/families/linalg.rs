@@ -1,10 +1,11 @@
-//! Factorisations of matrices, and what is made of them: determinants, inverses, solutions.
+//! Triangular factorisations of matrices, and what is made of them: determinants, inverses, solutions.
 //!
-//! Kernels are there for float32 and float64.
+//! They are for float32, float64 and the complex numbers of these.
 
-use super::matmul_composite::sizes as size_list;
+use super::matmul_composite::{sizes as size_list, tensor_of};
 use super::view::listed;
-use crate::{Args, Cx, OpDef, Output, TensorRef, Tol, Traced, Value, broadcast};
+use crate::gradients;
+use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, broadcast, real_of};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
@@ -15,39 +16,51 @@ pub(super) const TOLERANCE: Tol = Tol::Scaled(20.0);
 /// The rows of this family.
 #[rustfmt::skip]
 pub(crate) const OPS: &[OpDef] = &[
-    factor("aten::linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) -> (Tensor LU, Tensor pivots, Tensor info)", lu_factor).doc("A lower times an upper triangle, which share a matrix, the rows that changed places, and the first zero on the diagonal."),
+    factor("aten::linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) -> (Tensor LU, Tensor pivots, Tensor info)", lu_factor).vjp(gradients::linalg::lu_factor).doc("A lower times an upper triangle, which share a matrix, the rows that changed places, and the first zero on the diagonal."),
     first("aten::linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)", |cx, args| {
         let options = [("pivot", args.values[1].clone()), ("check_errors", Value::Bool(true))];
         let mut results = cx.call_all_with("aten.linalg_lu_factor_ex.default", [args.values[0].clone()], &options)?;
         results.truncate(2);
         Ok(results)
     }).doc("A lower times an upper triangle, which share a matrix, and the rows that changed places."),
-    factor("aten::lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) -> (Tensor P, Tensor L, Tensor U)", lu_unpack).doc("The permutation and the two triangles of a factorisation."),
+    factor("aten::lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) -> (Tensor P, Tensor L, Tensor U)", lu_unpack).vjp(gradients::linalg::lu_unpack).doc("The permutation and the two triangles of a factorisation."),
     first("aten::linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)", |cx, args| {
         let results = cx.call_all_with("aten.linalg_lu_factor_ex.default", [args.values[0].clone()], &[("pivot", args.values[1].clone())])?;
         cx.call_all("aten.lu_unpack.default", results.into_iter().take(2))
-    }).doc("A permutation, a lower and an upper triangle whose product the matrix is."),
-    factor("aten::_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)", det).doc("The determinant, and the factorisation that gave it."),
+    }).tags(Tags::WHOLE).doc("A permutation, a lower and an upper triangle whose product the matrix is."),
+    OpDef::composite("aten::_lu_with_info(Tensor self, bool pivot=True, bool check_errors=True) -> (Tensor LU, Tensor pivots, Tensor info)", |cx, args| {
+        let options = [("pivot", args.values[1].clone()), ("check_errors", args.values[2].clone())];
+        cx.call_all_with("aten.linalg_lu_factor_ex.default", [args.values[0].clone()], &options)
+    }).tolerance(TOLERANCE).doc("A lower times an upper triangle, which share a matrix, the rows that changed places, and the first zero on the diagonal."),
+    factor("aten::linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor", lu_solve).vjp(gradients::linalg::lu_solve).doc("The solution of linear equations whose matrix is factored."),
+    first("aten::lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor", |cx, args| {
+        let [right, factors, pivots] = &args.values[..] else { return Err(args.invalid("lu_solve takes three tensors")) };
+        Ok(vec![cx.call("aten.linalg_lu_solve.default", [factors.clone(), pivots.clone(), right.clone()])?])
+    }).doc("The solution of linear equations whose matrix is factored."),
+    factor("aten::_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)", det).vjp_of_first(1, gradients::linalg::det).doc("The determinant, and the factorisation that gave it."),
     first("aten::linalg_det(Tensor A) -> Tensor", |cx, args| firsts(cx, args, "aten._linalg_det.default", 1)).doc("The determinant."),
     first("aten::det(Tensor self) -> Tensor", |cx, args| firsts(cx, args, "aten._linalg_det.default", 1)).doc("The determinant."),
-    factor("aten::_linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor pivots)", slogdet).doc("The sign of the determinant, the logarithm of its magnitude, and the factorisation that gave them."),
+    factor("aten::_linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor pivots)", slogdet).vjp_of_first(2, gradients::linalg::slogdet).doc("The sign of the determinant, the logarithm of its magnitude, and the factorisation that gave them."),
     first("aten::linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)", |cx, args| firsts(cx, args, "aten._linalg_slogdet.default", 2)).doc("The sign of the determinant and the logarithm of its magnitude."),
     first("aten::slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)", |cx, args| firsts(cx, args, "aten._linalg_slogdet.default", 2)).doc("The sign of the determinant and the logarithm of its magnitude."),
     first("aten::logdet(Tensor self) -> Tensor", logdet).doc("The logarithm of the determinant."),
-    factor("aten::linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)", inv).doc("The inverse, and the first zero on the diagonal of the factorisation."),
+    factor("aten::linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)", inv).vjp(gradients::linalg::inverse).doc("The inverse, and the first zero on the diagonal of the factorisation."),
     first("aten::linalg_inv(Tensor A) -> Tensor", inverse).doc("The inverse."),
     first("aten::inverse(Tensor self) -> Tensor", inverse).doc("The inverse."),
-    factor("aten::_linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor LU, Tensor pivots, Tensor info)", solve).doc("The solution of linear equations, and the factorisation that gave it."),
+    factor("aten::_linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor LU, Tensor pivots, Tensor info)", solve).vjp_of_first(1, gradients::linalg::solve).doc("The solution of linear equations, and the factorisation that gave it."),
     first("aten::linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)", |cx, args| solved(cx, args, args.bool(3)?)).doc("The solution of linear equations, and the first zero on the diagonal of the factorisation."),
     first("aten::linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor", |cx, args| Ok(solved(cx, args, true)?.into_iter().take(1).collect())).doc("The solution of linear equations."),
-    factor("aten::linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)", cholesky).doc("The triangle whose product with its transpose the matrix is, and where that fails."),
+    factor("aten::linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)", cholesky).vjp(gradients::linalg::cholesky).doc("The triangle whose product with its transpose the matrix is, and where that fails."),
     first("aten::linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor", |cx, args| {
         let options = [("upper", args.values[1].clone()), ("check_errors", Value::Bool(true))];
         Ok(vec![cx.call_with("aten.linalg_cholesky_ex.default", [args.values[0].clone()], &options)?])
     }).doc("The triangle whose product with its transpose the matrix is."),
+    first("aten::cholesky(Tensor self, bool upper=False) -> Tensor", |cx, args| {
+        Ok(vec![cx.call_with("aten.linalg_cholesky.default", [args.values[0].clone()], &[("upper", args.values[1].clone())])?])
+    }).doc("The triangle whose product with its transpose the matrix is."),
     first("aten::cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor", |cx, args| {
         cholesky_solved(cx, args.values[0].clone(), args.values[1].clone(), args.bool(2)?)
-    }).doc("The solution of linear equations whose matrix is the product of a triangle with its transpose."),
+    }).tags(Tags::WHOLE).doc("The solution of linear equations whose matrix is the product of a triangle with its transpose."),
     first("aten::cholesky_inverse(Tensor self, bool upper=False) -> Tensor", |cx, args| {
         let this = *args.tensor(0)?;
         let meta = cx.meta(this).clone();
@@ -55,8 +68,8 @@ pub(crate) const OPS: &[OpDef] = &[
         let eye = cx.call_with("aten.eye.default", [Value::Int(n)], &[("dtype", Value::DType(meta.dtype))])?;
         let eye = cx.call("aten.expand.default", [eye, size_list(&meta.sizes)])?;
         cholesky_solved(cx, eye, this.into(), args.bool(1)?)
-    }).doc("The inverse of the product of a triangle with its transpose."),
-    factor("aten::linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor", solve_triangular).doc("The solution of linear equations whose matrix is a triangle."),
+    }).tags(Tags::WHOLE).doc("The inverse of the product of a triangle with its transpose."),
+    factor("aten::linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor", solve_triangular).vjp(gradients::linalg::solve_triangular).doc("The solution of linear equations whose matrix is a triangle."),
     first("aten::triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) -> (Tensor solution, Tensor cloned_coefficient)", |cx, args| {
         let mut matrix = args.values[1].clone();
         let mut upper = args.bool(2)?;
@@ -67,15 +80,14 @@ pub(crate) const OPS: &[OpDef] = &[
         let options = [("upper", Value::Bool(upper)), ("unitriangular", args.values[4].clone())];
         let solution = cx.call_with("aten.linalg_solve_triangular.default", [matrix, args.values[0].clone()], &options)?;
         Ok(vec![solution, cx.call("aten.clone.default", [args.values[1].clone()])?])
-    }).doc("The solution of linear equations whose matrix is a triangle, and a copy of the triangle."),
-    factor("aten::linalg_qr(Tensor A, str mode=\"reduced\") -> (Tensor Q, Tensor R)", qr).doc("A matrix with orthogonal columns times an upper triangle."),
+    }).tags(Tags::WHOLE).doc("The solution of linear equations whose matrix is a triangle, and a copy of the triangle."),
     factor("aten::linalg_matrix_exp(Tensor self) -> Tensor", |args| {
         let meta = args.tensor(0)?;
         // Half types are welcome here.
         let wide = if meta.dtype.is_float() { DType::Float32 } else { meta.dtype };
         shape(args, &TensorMeta { dtype: wide, ..meta.clone() }, true)?;
         Ok(vec![tensor(meta.dtype, &meta.sizes, &[])])
-    }).doc("The exponential of a matrix."),
+    }).vjp(gradients::linalg::matrix_exp).doc("The exponential of a matrix."),
     first("aten::matrix_exp(Tensor self) -> Tensor", |cx, args| firsts(cx, args, "aten.linalg_matrix_exp.default", 1)).doc("The exponential of a matrix."),
 ];
 
@@ -104,10 +116,7 @@ pub(super) fn shape<T>(
         let what = format!("{name}: A must be batches of square matrices, but they are {rows} by {cols} matrices");
         return Err(args.bad_shape(what));
     }
-    if meta.dtype.is_complex() {
-        return Err(args.unsupported(format!("{name} of complex matrices")));
-    }
-    if !matches!(meta.dtype, DType::Float32 | DType::Float64) {
+    if !matches!(meta.dtype, DType::Float32 | DType::Float64 | DType::Complex64 | DType::Complex128) {
         let what = format!(
             "{name}: Expected a floating point or complex tensor of 32 bits and more as input. Got {}",
             meta.dtype.name()
@@ -170,7 +179,9 @@ fn det(args: &Meta<'_>) -> Result<Vec<Output>> {
 
 fn slogdet(args: &Meta<'_>) -> Result<Vec<Output>> {
     let mut outputs = det(args)?;
-    outputs.insert(0, outputs[0].clone());
+    let meta = args.tensor(0)?;
+    let (lead, _, _) = shape(args, meta, true)?;
+    outputs.insert(1, tensor(real_of(meta.dtype), &lead, &[]));
     Ok(outputs)
 }
 
@@ -182,6 +193,36 @@ fn inv(args: &Meta<'_>) -> Result<Vec<Output>> {
 
 fn cholesky(args: &Meta<'_>) -> Result<Vec<Output>> {
     inv(args)
+}
+
+fn lu_solve(args: &Meta<'_>) -> Result<Vec<Output>> {
+    let (factors, pivots, right, is_left) = (args.tensor(0)?, args.tensor(1)?, args.tensor(2)?, args.bool(3)?);
+    let (lead, n, _) = shape(args, factors, true)?;
+    let dtype = |what: String| Err(Diagnostic::new(Code::DTypeMismatch, what));
+    if right.dtype != factors.dtype {
+        return dtype(format!(
+            "linalg.lu_solve: Expected LU and B to have the same dtype, but found LU of type {} and B of type {} instead",
+            factors.dtype, right.dtype
+        ));
+    }
+    if pivots.dtype != DType::Int32 {
+        return dtype("linalg.lu_solve: pivots should be a Tensor of scalar type torch.int32".to_string());
+    }
+    if pivots.sizes != factors.sizes[..factors.sizes.len() - 1] {
+        return Err(
+            args.bad_shape("linalg.lu_solve: Number of pivots per batch should be same as the dimension of the matrix")
+        );
+    }
+    let [right_lead @ .., rows, cols] = &right.sizes[..] else {
+        return Err(args.bad_shape("linalg.lu_solve: The input tensor B must have at least 2 dimensions."));
+    };
+    if ((if is_left { rows } else { cols }) - &n).as_int().is_some_and(|it| it != 0) {
+        let (a, b) = (listed(&factors.sizes), listed(&right.sizes));
+        return Err(args.bad_shape(format!(
+            "linalg.lu_solve: Incompatible shapes of LU and B for the equation AX = B ({a} and {b})"
+        )));
+    }
+    Ok(vec![tensor(factors.dtype, &broadcast(args, &lead, right_lead)?, &[rows, cols])])
 }
 
 /// Whether the right sides are vectors: one for each matrix, or a single one.
@@ -248,23 +289,6 @@ fn solve_triangular(args: &Meta<'_>) -> Result<Vec<Output>> {
     Ok(vec![tensor(matrix.dtype, &all, &[rows, cols])])
 }
 
-fn qr(args: &Meta<'_>) -> Result<Vec<Output>> {
-    let meta = args.tensor(0)?;
-    let (lead, rows, cols) = shape(args, meta, false)?;
-    let n = least(&rows, &cols);
-    Ok(match args.str(1)? {
-        "reduced" => vec![tensor(meta.dtype, &lead, &[&rows, &n]), tensor(meta.dtype, &lead, &[&n, &cols])],
-        "complete" => vec![tensor(meta.dtype, &lead, &[&rows, &rows]), tensor(meta.dtype, &lead, &[&rows, &cols])],
-        "r" => vec![tensor(meta.dtype, &[], &[&SymInt::ZERO]), tensor(meta.dtype, &lead, &[&n, &cols])],
-        other => {
-            let what = format!(
-                "qr received unrecognized mode '{other}' but expected one of 'reduced' (default), 'r', or 'complete'"
-            );
-            return Err(args.invalid(what));
-        }
-    })
-}
-
 /// The first results of an operator with the same arguments.
 pub(super) fn firsts(cx: &mut Cx<'_>, args: &Call<'_>, op: &str, n: usize) -> Result<Vec<Traced>> {
     let mut results = cx.call_all(op, args.values.iter().cloned())?;
@@ -276,6 +300,10 @@ fn logdet(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let [sign, log] = &firsts(cx, args, "aten._linalg_slogdet.default", 2)?[..] else {
         unreachable!("slogdet gives a sign and a logarithm");
     };
+    if cx.meta(tensor_of(sign)).dtype.is_complex() {
+        let angle = cx.call("aten.log.default", [sign.clone()])?;
+        return Ok(vec![cx.call("aten.add.Tensor", [angle, log.clone()])?]);
+    }
     let is_negative = cx.call("aten.eq.Scalar", [sign.clone(), Value::int(-1)])?;
     Ok(vec![cx.call("aten.masked_fill.Scalar", [log.clone(), is_negative, Value::Float(f64::NAN)])?])
 }
@@ -294,7 +322,7 @@ fn solved(cx: &mut Cx<'_>, args: &Call<'_>, checks: bool) -> Result<Vec<Traced>>
 
 /// The product of the triangle with its transpose is undone by one of them after the other.
 fn cholesky_solved(cx: &mut Cx<'_>, right: Traced, triangle: Traced, is_upper: bool) -> Result<Vec<Traced>> {
-    let turned = cx.call("aten.mT.default", [triangle.clone()])?;
+    let turned = cx.call("aten.mH.default", [triangle.clone()])?;
     let (lower, upper) = if is_upper { (turned, triangle) } else { (triangle, turned) };
     let mut solve = |matrix: Traced, right: Traced, is_upper: bool| {
         let options = [("upper", Value::Bool(is_upper))];

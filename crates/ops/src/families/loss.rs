@@ -1,8 +1,9 @@
 //! Losses that compare two tensors element by element, made of other operators. As in PyTorch's decompositions, half
 //! types are widened for the element-by-element part and rounded before the reduction.
 
+use crate::decompose::widened;
 use crate::{Args, Cx, OpDef, TensorRef, Tol, Traced, Value};
-use tracefx_core::{DType, Result};
+use tracefx_core::Result;
 
 use super::matmul_composite::tensor_of;
 
@@ -77,44 +78,15 @@ pub(crate) fn reduce(cx: &mut Cx<'_>, args: &Call<'_>, loss: Traced, reduction: 
     }])
 }
 
-fn dtype_of(cx: &Cx<'_>, value: &Traced) -> DType {
-    cx.meta(tensor_of(value)).dtype
-}
-
-fn to_dtype(cx: &mut Cx<'_>, value: Traced, dtype: DType) -> Result<Traced> {
-    if dtype_of(cx, &value) == dtype {
-        return Ok(value);
-    }
-    cx.call_with("aten._to_copy.default", [value], &[("dtype", Value::DType(dtype))])
-}
-
-/// Computes a loss in float32 where the arguments are of half types, and rounds it to the dtype it has without that.
-fn widened(
+/// Computes a loss in float32 where the arguments are of half types, rounds it, and reduces it.
+fn reduced(
     cx: &mut Cx<'_>,
     args: &Call<'_>,
     reduction: usize,
     loss: impl FnOnce(&mut Cx<'_>, &[Traced]) -> Result<Traced>,
 ) -> Result<Vec<Traced>> {
-    let is_half = |it: DType| it.is_float() && it.size() == 2;
-    let mut narrow = None;
-    let mut values = args.values.clone();
-    for value in values.iter_mut().filter(|it| matches!(it, Value::Tensor(_))) {
-        let dtype = dtype_of(cx, value);
-        if is_half(dtype) {
-            narrow = Some(dtype);
-            *value = to_dtype(cx, value.clone(), DType::Float32)?;
-        } else if dtype.is_float() {
-            // With a wider float beside it, the result is wide too.
-            narrow = None;
-            break;
-        }
-    }
-    let values = if narrow.is_some() { values } else { args.values.clone() };
-    let mut res = loss(cx, &values)?;
-    if let Some(narrow) = narrow {
-        res = to_dtype(cx, res, narrow)?;
-    }
-    reduce(cx, args, res, reduction)
+    let loss = widened(cx, args, loss)?;
+    reduce(cx, args, loss, reduction)
 }
 
 /// The first two arguments' difference.
@@ -132,14 +104,14 @@ fn from_number(cx: &mut Cx<'_>, number: f64, value: Traced) -> Result<Traced> {
 }
 
 fn mse_loss(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
-    widened(cx, args, 2, |cx, values| {
+    reduced(cx, args, 2, |cx, values| {
         let difference = difference(cx, values)?;
         cx.call("aten.pow.Tensor_Scalar", [difference, Value::int(2)])
     })
 }
 
 fn l1_loss(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
-    widened(cx, args, 2, |cx, values| {
+    reduced(cx, args, 2, |cx, values| {
         let difference = difference(cx, values)?;
         cx.call("aten.abs.default", [difference])
     })
@@ -150,7 +122,7 @@ fn smooth_l1_loss(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     if beta < 0.0 {
         return Err(args.invalid("smooth_l1_loss does not support negative values for beta."));
     }
-    widened(cx, args, 2, |cx, values| {
+    reduced(cx, args, 2, |cx, values| {
         let difference = difference(cx, values)?;
         let distance = cx.call("aten.abs.default", [difference])?;
         if beta == 0.0 {
@@ -169,7 +141,7 @@ fn huber_loss(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     if delta <= 0.0 {
         return Err(args.invalid("huber_loss does not support non-positive values for delta."));
     }
-    widened(cx, args, 2, |cx, values| {
+    reduced(cx, args, 2, |cx, values| {
         let difference = difference(cx, values)?;
         let distance = cx.call("aten.abs.default", [difference])?;
         let is_near = cx.call("aten.le.Scalar", [distance.clone(), Value::Float(delta)])?;
@@ -200,7 +172,7 @@ fn binary_cross_entropy(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>>
     if sizes(cx, 0)? != sizes(cx, 1)? {
         return Err(args.bad_shape("binary_cross_entropy: the target and the input must be of the same sizes"));
     }
-    widened(cx, args, 3, |cx, values| {
+    reduced(cx, args, 3, |cx, values| {
         let [input, target, weight] = [0, 1, 2].map(|index| values[index].clone());
         let bounded = |cx: &mut Cx<'_>, it: Traced| cx.call("aten.clamp_min.default", [it, Value::int(-100)]);
         let log = cx.call("aten.log.default", [input.clone()])?;

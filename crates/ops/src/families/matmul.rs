@@ -1,5 +1,7 @@
 //! Products of matrices and vectors.
 
+use crate::decompositions::reduce;
+use crate::gradients;
 use crate::{Args, OpDef, Output, Tags, Tol, broadcast, contiguous};
 use tracefx_core::Result;
 use tracefx_ir::TensorMeta;
@@ -10,24 +12,33 @@ use super::matmul_composite::linear_as_matmul;
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::mm(Tensor self, Tensor mat2) -> Tensor", mm)
+        .vjp(gradients::matmul::mm)
         .doc("The product of two matrices.")
         .tags(Tags::CORE)
         .tolerance(Tol::Default),
     OpDef::new("aten::bmm(Tensor self, Tensor mat2) -> Tensor", bmm)
+        .vjp(gradients::matmul::bmm)
         .doc("The products of two batches of matrices.")
         .tags(Tags::CORE)
         .tolerance(Tol::Default),
     OpDef::new("aten::mv(Tensor self, Tensor vec) -> Tensor", mv)
+        .decompose(reduce::mv)
+        .vjp(gradients::matmul::mv)
         .doc("The product of a matrix and a vector.")
         .tolerance(Tol::Default),
     OpDef::new("aten::dot(Tensor self, Tensor tensor) -> Tensor", dot)
+        .decompose(reduce::dot)
+        .vjp(gradients::matmul::dot)
         .doc("The inner product of two vectors.")
         .tags(Tags::COMMUTATIVE)
         .tolerance(Tol::Default),
     OpDef::new("aten::vdot(Tensor self, Tensor other) -> Tensor", dot)
+        .decompose(reduce::vdot)
+        .vjp(gradients::matmul::vdot)
         .doc("The inner product of two vectors, the first one conjugated.")
         .tolerance(Tol::Default),
     OpDef::new("aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", addmm)
+        .vjp(gradients::matmul::addmm)
         .doc("`beta * self + alpha * mat1 @ mat2`; where beta is zero, self does not count.")
         .tags(Tags::CORE)
         .tolerance(Tol::Default),
@@ -35,16 +46,20 @@ pub(crate) const OPS: &[OpDef] = &[
         "aten::baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
         baddbmm,
     )
+    .decompose(reduce::baddbmm)
+    .vjp(gradients::matmul::baddbmm)
     .doc("`beta * self + alpha * batch1 @ batch2` for batches of matrices.")
     .tolerance(Tol::Default),
     OpDef::new(
         "aten::addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
         addbmm,
     )
+    .vjp(gradients::matmul::addbmm)
     .doc("`beta * self + alpha * sum(batch1 @ batch2)` over the batch.")
     // A sum of sums, in which large products cancel.
     .tolerance(Tol::Scaled(10.0)),
     OpDef::new("aten::addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor", addmv)
+        .vjp(gradients::matmul::addmv)
         .doc("`beta * self + alpha * mat @ vec`.")
         .tolerance(Tol::Default),
     OpDef::in_place(

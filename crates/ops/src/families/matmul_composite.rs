@@ -1,6 +1,6 @@
 //! Products that are made of `mm`, `bmm` and their kin, as PyTorch makes them.
 
-use crate::{Args, Cx, OpDef, TensorRef, Traced, Value, broadcast, normalize_dim};
+use crate::{Args, Cx, OpDef, TensorRef, Traced, Value, broadcast, normalize_dim, promote_types};
 use tracefx_core::{DType, Result, Scalar};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
@@ -234,20 +234,31 @@ fn addr(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
         return Err(args.bad_shape(format!("addr: self does not expand to {n_rows}x{n_columns}")));
     }
     let dtypes = [&addend_meta, &a_meta, &b_meta].map(|it| it.dtype);
-    // PyTorch adds bools as bools here, and rounds half types after each step of a chain of its own.
-    if dtypes.iter().any(|it| *it == DType::Bool || it.is_float() && it.size() == 2) {
-        return Err(args.unsupported("addr is not implemented for bool and half types"));
+    let dtype = dtypes.into_iter().reduce(promote_types).unwrap_or(DType::Float32);
+    // The factors are of the dtype of the elements: any number but zero is true, and half types round it.
+    let is = |it: Scalar, value: f64| match dtype {
+        DType::Bool => (it.to_complex() != Scalar::Int(0).to_complex()) == (value != 0.0),
+        _ => it.to_complex() == Scalar::Float(value).to_complex(),
+    };
+    let factor = |cx: &mut Cx<'_>, it: Scalar| match dtype.is_float() && dtype.size() == 2 {
+        true => cx.call_with("aten.scalar_tensor.default", [it.into()], &[("dtype", Value::DType(dtype))]),
+        false => Ok(it.into()),
+    };
+    let mut column = cx.call("aten.unsqueeze.default", [a.into(), Value::int(1)])?;
+    if is(alpha, 0.0) && dtype == DType::Bool {
+        column = cx.call("aten.zeros_like.default", [column])?;
+    } else if !is(alpha, 1.0) {
+        let factor = factor(cx, alpha)?;
+        column = cx.call("aten.mul.Tensor", [column, factor])?;
     }
-    let is = |it: Scalar, value: f64| it.to_complex() == Scalar::Float(value).to_complex();
-    let column = cx.call("aten.unsqueeze.default", [a.into(), Value::int(1)])?;
     let mut res = cx.call("aten.mul.Tensor", [column, b.into()])?;
-    if !is(alpha, 1.0) {
-        res = cx.call("aten.mul.Tensor", [res, alpha.into()])?;
-    }
     if !is(beta, 0.0) {
         let scaled = match is(beta, 1.0) {
             true => addend.into(),
-            false => cx.call("aten.mul.Tensor", [addend.into(), beta.into()])?,
+            false => {
+                let factor = factor(cx, beta)?;
+                cx.call("aten.mul.Tensor", [addend.into(), factor])?
+            }
         };
         res = cx.call("aten.add.Tensor", [scaled, res])?;
     }
@@ -277,6 +288,7 @@ fn contract(
     if dims_a.len() != dims_b.len() {
         return Err(args.invalid("both dimension lists should have same length"));
     }
+    let dtype = cx.meta(a).dtype;
     let (mut a, mut b): (Traced, Traced) = (a.into(), b.into());
     let (mut a_sizes, mut b_sizes) = (sizes_of(cx, &a), sizes_of(cx, &b));
     let one = SymInt::from(1);
@@ -287,8 +299,10 @@ fn contract(
             return Err(args.invalid("a dimension appears multiple times in the list of dims"));
         }
         let (size_a, size_b) = (a_sizes[dim_a].clone(), b_sizes[dim_b].clone());
+        // The sum of integers stays of their dtype.
         let keep_summed = |cx: &mut Cx<'_>, it: Traced, dim: usize| {
-            cx.call("aten.sum.dim_IntList", [it, Value::ints(&[dim as i64]), Value::Bool(true)])
+            let dtype = [("dtype", Value::DType(dtype))];
+            cx.call_with("aten.sum.dim_IntList", [it, Value::ints(&[dim as i64]), Value::Bool(true)], &dtype)
         };
         // A size of one broadcasts: the other side is summed over it first.
         if size_b == one && size_a != one {

@@ -3,6 +3,7 @@
 use crate::OpDef;
 
 mod activation;
+mod activation_backward;
 mod adaptive_pooling;
 mod alias;
 mod arrange;
@@ -11,6 +12,7 @@ mod attention;
 mod batch_norm;
 mod binary;
 mod class_loss;
+mod class_loss_backward;
 mod compare;
 mod complex;
 mod convolution;
@@ -19,25 +21,37 @@ mod create;
 mod ctc;
 mod diagonal;
 mod difference;
+mod distance_backward;
 mod dropout;
+mod eigen;
 mod einsum;
+mod embedding_backward;
 mod embedding_bag;
+mod equations;
 mod fourier;
 mod fractional_pooling;
+mod gradient;
 mod grid;
+mod histogram;
+mod householder;
 mod index;
 mod join;
 mod linalg;
 mod lookup;
 mod loss;
+mod loss_backward;
 mod matmul;
 mod matmul_composite;
 mod nonzero;
 mod norm;
+mod norm_backward;
+mod out;
 mod packed;
 mod pad;
+mod polynomial;
 mod pooling;
 mod pooling_backward;
+mod quantized;
 mod question;
 mod random;
 mod recurrent;
@@ -46,18 +60,22 @@ mod reduce;
 mod repeat;
 mod reshape;
 mod resize;
+mod resize_backward;
 mod scalar;
 mod scan;
 mod scatter;
 mod search;
+mod segment;
 mod shuffle;
 mod slice;
 mod softmax;
+mod softmax_backward;
 mod sort;
 mod special;
 mod spectral;
 mod split;
 mod statistics;
+mod stft;
 mod ternary;
 mod turn;
 mod unary;
@@ -70,75 +88,95 @@ mod view_in_place;
 mod window;
 mod write;
 
+pub(crate) use copy::is_laid_out;
+pub(crate) use matmul_composite::{sizes, tensor_of};
 pub use reduce::reduced_dims;
 
-/// The tables of all families.
-pub(crate) const ALL: &[&[OpDef]] = &[
-    activation::OPS,
-    adaptive_pooling::OPS,
-    alias::OPS,
-    arrange::OPS,
-    atleast::OPS,
-    attention::OPS,
-    batch_norm::OPS,
-    binary::OPS,
-    class_loss::OPS,
-    compare::OPS,
-    complex::OPS,
-    convolution::OPS,
-    copy::OPS,
-    create::OPS,
-    ctc::OPS,
-    diagonal::OPS,
-    difference::OPS,
-    dropout::OPS,
-    einsum::OPS,
-    embedding_bag::OPS,
-    fourier::OPS,
-    fractional_pooling::OPS,
-    grid::OPS,
-    index::OPS,
-    join::OPS,
-    linalg::OPS,
-    lookup::OPS,
-    loss::OPS,
-    matmul::OPS,
-    matmul_composite::OPS,
-    nonzero::OPS,
-    norm::OPS,
-    packed::OPS,
-    pad::OPS,
-    pooling::OPS,
-    pooling_backward::OPS,
-    question::OPS,
-    random::OPS,
-    recurrent::OPS,
-    recurrent_packed::OPS,
-    reduce::OPS,
-    repeat::OPS,
-    reshape::OPS,
-    resize::OPS,
-    scalar::OPS,
-    scan::OPS,
-    scatter::OPS,
-    search::OPS,
-    shuffle::OPS,
-    slice::OPS,
-    softmax::OPS,
-    sort::OPS,
-    special::OPS,
-    spectral::OPS,
-    split::OPS,
-    statistics::OPS,
-    ternary::OPS,
-    turn::OPS,
-    unary::OPS,
-    unfold::OPS,
-    unique::OPS,
-    vector::OPS,
-    view::OPS,
-    view_copy::OPS,
-    view_in_place::OPS,
-    window::OPS,
-    write::OPS,
+/// The tables of all families, by name.
+pub(crate) const ALL: &[(&str, &[OpDef])] = &[
+    ("activation", activation::OPS),
+    ("activation_backward", activation_backward::OPS),
+    ("adaptive_pooling", adaptive_pooling::OPS),
+    ("alias", alias::OPS),
+    ("arrange", arrange::OPS),
+    ("atleast", atleast::OPS),
+    ("attention", attention::OPS),
+    ("batch_norm", batch_norm::OPS),
+    ("binary", binary::OPS),
+    ("class_loss", class_loss::OPS),
+    ("class_loss_backward", class_loss_backward::OPS),
+    ("compare", compare::OPS),
+    ("complex", complex::OPS),
+    ("convolution", convolution::OPS),
+    ("copy", copy::OPS),
+    ("create", create::OPS),
+    ("ctc", ctc::OPS),
+    ("diagonal", diagonal::OPS),
+    ("difference", difference::OPS),
+    ("distance_backward", distance_backward::OPS),
+    ("dropout", dropout::OPS),
+    ("eigen", eigen::OPS),
+    ("einsum", einsum::OPS),
+    ("embedding_backward", embedding_backward::OPS),
+    ("embedding_bag", embedding_bag::OPS),
+    ("equations", equations::OPS),
+    ("fourier", fourier::OPS),
+    ("fractional_pooling", fractional_pooling::OPS),
+    ("gradient", gradient::OPS),
+    ("grid", grid::OPS),
+    ("histogram", histogram::OPS),
+    ("householder", householder::OPS),
+    ("index", index::OPS),
+    ("join", join::OPS),
+    ("linalg", linalg::OPS),
+    ("lookup", lookup::OPS),
+    ("loss", loss::OPS),
+    ("loss_backward", loss_backward::OPS),
+    ("matmul", matmul::OPS),
+    ("matmul_composite", matmul_composite::OPS),
+    ("nonzero", nonzero::OPS),
+    ("norm", norm::OPS),
+    ("norm_backward", norm_backward::OPS),
+    ("out", out::OPS),
+    ("packed", packed::OPS),
+    ("pad", pad::OPS),
+    ("polynomial", polynomial::OPS),
+    ("pooling", pooling::OPS),
+    ("pooling_backward", pooling_backward::OPS),
+    ("quantized", quantized::OPS),
+    ("question", question::OPS),
+    ("random", random::OPS),
+    ("recurrent", recurrent::OPS),
+    ("recurrent_packed", recurrent_packed::OPS),
+    ("reduce", reduce::OPS),
+    ("repeat", repeat::OPS),
+    ("reshape", reshape::OPS),
+    ("resize", resize::OPS),
+    ("resize_backward", resize_backward::OPS),
+    ("scalar", scalar::OPS),
+    ("scan", scan::OPS),
+    ("scatter", scatter::OPS),
+    ("search", search::OPS),
+    ("segment", segment::OPS),
+    ("shuffle", shuffle::OPS),
+    ("slice", slice::OPS),
+    ("softmax", softmax::OPS),
+    ("softmax_backward", softmax_backward::OPS),
+    ("sort", sort::OPS),
+    ("special", special::OPS),
+    ("spectral", spectral::OPS),
+    ("split", split::OPS),
+    ("statistics", statistics::OPS),
+    ("stft", stft::OPS),
+    ("ternary", ternary::OPS),
+    ("turn", turn::OPS),
+    ("unary", unary::OPS),
+    ("unfold", unfold::OPS),
+    ("unique", unique::OPS),
+    ("vector", vector::OPS),
+    ("view", view::OPS),
+    ("view_copy", view_copy::OPS),
+    ("view_in_place", view_in_place::OPS),
+    ("window", window::OPS),
+    ("write", write::OPS),
 ];

@@ -1,13 +1,15 @@
 //! What masks and zeros pick: positions, elements and replacements whose number only the data tells.
 
 use super::lookup::wrong_dtype;
+use crate::gradients;
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, broadcast, contiguous};
 use tracefx_core::{DType, Result};
 use tracefx_ir::TensorMeta;
+use tracefx_sym::SymInt;
 
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
-    OpDef::new("aten::nonzero(Tensor self) -> Tensor", |_| Ok(vec![Output::Unknown]))
+    OpDef::new("aten::nonzero(Tensor self) -> Tensor", nonzero)
         .doc("The positions of all elements that are not zero, one row for each.")
         .tags(Tags::CORE.with(Tags::DATA_DEPENDENT_SHAPE)),
     OpDef::composite("aten::argwhere(Tensor self) -> Tensor", |cx, args| {
@@ -22,16 +24,30 @@ pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor", nonzero_static)
         .doc("The first positions of elements that are not zero, as many as were asked for, filled up with a number."),
     OpDef::new("aten::masked_select(Tensor self, Tensor mask) -> Tensor", masked_select)
+        .vjp(gradients::choice::masked_select)
         .doc("The elements where a mask is true, in a row.")
         .tags(Tags::DATA_DEPENDENT_SHAPE),
     OpDef::new("aten::masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor", masked_scatter)
+        .vjp(gradients::choice::masked_scatter)
         .doc("The tensor with elements of another one put, in their order, where a mask is true.")
         .tags(Tags::CORE),
+    OpDef::new(
+        "aten::masked_scatter_backward(Tensor grad_output, Tensor mask, SymInt[] sizes) -> Tensor",
+        masked_scatter_backward,
+    )
+    .doc("The gradient of the source of `masked_scatter`: the elements where the mask is true, in a row, then zeros."),
     OpDef::in_place(
         "aten::masked_scatter_(Tensor(a!) self, Tensor mask, Tensor source) -> Tensor(a!)",
         "aten.masked_scatter.default",
     ),
 ];
+
+/// PyTorch writes the positions dimension by dimension, so that those of one dimension lie next to each other.
+fn nonzero(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    let (n, rank) = (args.new_size(), args.tensor(0)?.sizes.len());
+    let meta = TensorMeta::contiguous(DType::Int64, vec![n.clone(), rank.into()]);
+    Ok(vec![Output::Unknown(Value::Tensor(TensorMeta { strides: vec![SymInt::ONE, n], ..meta }))])
+}
 
 fn nonzero_numpy(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
     let mut base = args.values[0].clone();
@@ -57,7 +73,7 @@ fn masked_select(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
         return Err(wrong_dtype(args, "masked_select: expected BoolTensor for mask"));
     }
     broadcast(args, &mask.sizes, &base.sizes)?;
-    Ok(vec![Output::Unknown])
+    Ok(vec![Output::unknown(base.dtype, vec![args.new_size()])])
 }
 
 fn masked_scatter(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
@@ -77,4 +93,16 @@ fn masked_scatter(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
         return Err(wrong_dtype(args, format!("{what} {}", mask.dtype.cpp_name())));
     }
     Ok(contiguous(base.dtype, broadcast(args, &mask.sizes, &base.sizes)?))
+}
+
+fn masked_scatter_backward(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    let (grad, mask, sizes) = (args.tensor(0)?, args.tensor(1)?, args.sym_ints(2)?);
+    if mask.dtype != DType::Bool {
+        return Err(wrong_dtype(args, "masked_select: expected BoolTensor for mask"));
+    }
+    broadcast(args, &mask.sizes, &grad.sizes)?;
+    if sizes.iter().any(|it| it.as_int().is_some_and(|it| it < 0)) {
+        return Err(args.invalid("the sizes of a tensor cannot be negative"));
+    }
+    Ok(contiguous(grad.dtype, sizes))
 }

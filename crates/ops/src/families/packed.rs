@@ -31,16 +31,26 @@ fn check_lengths(args: &Args<'_, TensorMeta>) -> Result<()> {
 
 fn pack(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     check_lengths(args)?;
-    if args.tensor(0)?.sizes.len() < 2 {
+    let sizes = &args.tensor(0)?.sizes;
+    if sizes.len() < 2 {
         return Err(args.bad_shape("padded sequences need a dimension of steps and one of sequences"));
     }
-    Ok(vec![Output::Unknown, Output::Unknown])
+    let data = [args.new_size()].into_iter().chain(sizes[2..].iter().cloned()).collect();
+    Ok(vec![Output::unknown(args.tensor(0)?.dtype, data), Output::unknown(DType::Int64, vec![args.new_size()])])
 }
 
 fn unpack(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     check_lengths(args)?;
-    if args.tensor(0)?.sizes.is_empty() {
+    let data = args.tensor(0)?;
+    let Some((_, rest)) = data.sizes.split_first() else {
         return Err(args.bad_shape("packed sequences need a dimension of steps"));
-    }
-    Ok(vec![Output::Unknown, Output::Unknown])
+    };
+    let n_steps = match args.int(4)? {
+        total @ 1.. => total.into(),
+        _ => args.tensor(1)?.sizes[0].clone(),
+    };
+    let n_sequences = args.new_size();
+    let lead = if args.bool(2)? { [n_sequences.clone(), n_steps] } else { [n_steps, n_sequences.clone()] };
+    let padded = lead.into_iter().chain(rest.iter().cloned()).collect();
+    Ok(vec![Output::unknown(data.dtype, padded), Output::unknown(DType::Int64, vec![n_sequences])])
 }

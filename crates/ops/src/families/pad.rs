@@ -1,10 +1,12 @@
 //! Tensors with a border: of a constant, mirrored, of the outermost elements, or of the other end.
 
+use super::matmul_composite::sizes as size_list;
 use super::view::listed;
 use crate::elementwise::{check_fits, laid_out};
+use crate::gradients;
 use crate::memory_format::{in_memory_format, memory_format_of};
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value};
-use tracefx_core::Result;
+use tracefx_core::{Diagnostic, MemoryFormat, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
 
@@ -14,34 +16,88 @@ pub(crate) const OPS: &[OpDef] = &[
         .doc("A border around the last dimensions: constant, reflected, replicated or circular.")
         .tolerance(Tol::Exact),
     OpDef::new("aten::constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor", constant)
+        .vjp(gradients::views::constant_pad_nd)
         .doc("A border of one value; a negative width crops.")
         .tags(Tags::CORE),
     OpDef::new("aten::reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor", |args| mirrored(args, 1))
+        .tags(Tags::TAKEN_APART)
+        .vjp(gradients::image::reflection_pad1d)
         .doc("A border that mirrors the last dimension without repeating its ends.")
         .decompose(|cx, args| by_index(cx, args, reflect))
         .tags(Tags::CORE),
     OpDef::new("aten::reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor", |args| mirrored(args, 2))
+        .tags(Tags::TAKEN_APART)
+        .vjp(gradients::image::reflection_pad2d)
         .doc("A border that mirrors the last two dimensions without repeating their ends.")
         .decompose(|cx, args| by_index(cx, args, reflect))
         .tags(Tags::CORE),
     OpDef::new("aten::reflection_pad3d(Tensor self, SymInt[6] padding) -> Tensor", |args| mirrored(args, 3))
+        .tags(Tags::TAKEN_APART)
+        .vjp(gradients::image::reflection_pad3d)
         .doc("A border that mirrors the last three dimensions without repeating their ends.")
         .decompose(|cx, args| by_index(cx, args, reflect))
         .tags(Tags::CORE),
     OpDef::new("aten::replication_pad1d(Tensor self, SymInt[2] padding) -> Tensor", |args| padded(args, 1))
+        .vjp(gradients::image::replication_pad1d)
         .doc("A border that repeats the ends of the last dimension.")
         .decompose(|cx, args| by_index(cx, args, replicate)),
     OpDef::new("aten::replication_pad2d(Tensor self, SymInt[4] padding) -> Tensor", |args| padded(args, 2))
+        .tags(Tags::TAKEN_APART)
+        .vjp(gradients::image::replication_pad2d)
         .doc("A border that repeats the ends of the last two dimensions.")
         .decompose(|cx, args| by_index(cx, args, replicate))
         .tags(Tags::CORE),
     OpDef::new("aten::replication_pad3d(Tensor self, SymInt[6] padding) -> Tensor", |args| padded(args, 3))
+        .tags(Tags::TAKEN_APART)
+        .vjp(gradients::image::replication_pad3d)
         .doc("A border that repeats the ends of the last three dimensions.")
         .decompose(|cx, args| by_index(cx, args, replicate))
         .tags(Tags::CORE),
     OpDef::new("aten::_pad_circular(Tensor self, SymInt[] pad) -> Tensor", circular)
         .doc("A border that continues with the other end.")
         .decompose(|cx, args| by_index(cx, args, wrap)),
+    OpDef::new(
+        "aten::reflection_pad1d_backward(Tensor grad_output, Tensor self, SymInt[2] padding) -> Tensor",
+        |args| folded(args, 1),
+    )
+    .doc("The gradient of `reflection_pad1d`.")
+    .decompose(|cx, args| add_by_index(cx, args, reflect))
+    .tolerance(Tol::Default),
+    OpDef::new(
+        "aten::reflection_pad2d_backward(Tensor grad_output, Tensor self, SymInt[4] padding) -> Tensor",
+        |args| folded(args, 2),
+    )
+    .doc("The gradient of `reflection_pad2d`.")
+    .decompose(|cx, args| add_by_index(cx, args, reflect))
+    .tolerance(Tol::Default),
+    OpDef::new(
+        "aten::reflection_pad3d_backward(Tensor grad_output, Tensor self, SymInt[6] padding) -> Tensor",
+        |args| folded(args, 3),
+    )
+    .doc("The gradient of `reflection_pad3d`.")
+    .decompose(|cx, args| add_by_index(cx, args, reflect))
+    .tolerance(Tol::Default),
+    OpDef::new(
+        "aten::replication_pad1d_backward(Tensor grad_output, Tensor self, SymInt[2] padding) -> Tensor",
+        |args| folded(args, 1),
+    )
+    .doc("The gradient of `replication_pad1d`.")
+    .decompose(|cx, args| add_by_index(cx, args, replicate))
+    .tolerance(Tol::Default),
+    OpDef::new(
+        "aten::replication_pad2d_backward(Tensor grad_output, Tensor self, SymInt[4] padding) -> Tensor",
+        |args| folded(args, 2),
+    )
+    .doc("The gradient of `replication_pad2d`.")
+    .decompose(|cx, args| add_by_index(cx, args, replicate))
+    .tolerance(Tol::Default),
+    OpDef::new(
+        "aten::replication_pad3d_backward(Tensor grad_output, Tensor self, SymInt[6] padding) -> Tensor",
+        |args| folded(args, 3),
+    )
+    .doc("The gradient of `replication_pad3d`.")
+    .decompose(|cx, args| add_by_index(cx, args, replicate))
+    .tolerance(Tol::Default),
 ];
 
 /// The width before and after each dimension; `pad` has them in pairs from the last dimension on.
@@ -95,6 +151,15 @@ fn constant(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
 /// The result of padding the last `n` dimensions of a tensor that may have a batch dimension before its channels.
 fn padded(args: &Args<'_, TensorMeta>, n: usize) -> Result<Vec<Output>> {
     let (base, pad) = (args.tensor(0)?, args.sym_ints(1)?);
+    let sizes = padded_sizes(args, base, &pad, n)?;
+    Ok(vec![Output::Tensor(in_memory_format(base.dtype, sizes, padded_format(base, n)))])
+}
+
+fn padded_format(base: &TensorMeta, n: usize) -> MemoryFormat {
+    if n == 1 { MemoryFormat::Contiguous } else { memory_format_of(base) }
+}
+
+fn padded_sizes(args: &Args<'_, TensorMeta>, base: &TensorMeta, pad: &[SymInt], n: usize) -> Result<Vec<SymInt>> {
     if pad.len() != 2 * n {
         return Err(args.invalid(format!("padding size is expected to be {}, but got: {}", 2 * n, pad.len())));
     }
@@ -109,7 +174,7 @@ fn padded(args: &Args<'_, TensorMeta>, n: usize) -> Result<Vec<Output>> {
             listed(&base.sizes)
         )));
     }
-    let sizes = with_border(&base.sizes, &pad);
+    let sizes = with_border(&base.sizes, pad);
     if sizes[rank - n..].iter().any(|it| is_at_most(it, 0)) {
         let named = |sizes: &[SymInt]| -> Vec<String> {
             let names = &["D", "H", "W"][3 - n..];
@@ -121,8 +186,24 @@ fn padded(args: &Args<'_, TensorMeta>, n: usize) -> Result<Vec<Output>> {
             named(&sizes).join(" ")
         )));
     }
-    let format = if n == 1 { tracefx_core::MemoryFormat::Contiguous } else { memory_format_of(base) };
-    Ok(vec![Output::Tensor(in_memory_format(base.dtype, sizes, format))])
+    Ok(sizes)
+}
+
+/// The gradient of the input of padding.
+fn folded(args: &Args<'_, TensorMeta>, n: usize) -> Result<Vec<Output>> {
+    let (grad, base) = (args.tensor(0)?, args.tensor(1)?);
+    let expected = padded_sizes(args, base, &args.sym_ints(2)?, n)?;
+    if grad.sizes != expected {
+        return Err(args.bad_shape(format!(
+            "grad_output size unexpected. Expected: {}, Got: {}",
+            listed(&expected),
+            listed(&grad.sizes)
+        )));
+    }
+    if grad.dtype != base.dtype || !(grad.dtype.is_float() || grad.dtype.is_complex()) {
+        return Err(Diagnostic::unsupported_dtype(grad.dtype, &args.op.name));
+    }
+    Ok(vec![Output::Tensor(in_memory_format(base.dtype, base.sizes.clone(), padded_format(base, n)))])
 }
 
 fn mirrored(args: &Args<'_, TensorMeta>, n: usize) -> Result<Vec<Output>> {
@@ -219,6 +300,29 @@ fn by_index(
         let mut indices = vec![Value::None; dim];
         indices.push(place(cx, positions, &sizes[dim])?);
         res = cx.call("aten.index.Tensor", [res, Value::List(indices)])?;
+    }
+    Ok(vec![res])
+}
+
+/// The gradient of padding as a lookup: what was looked up several times adds up.
+fn add_by_index(
+    cx: &mut Cx<'_>,
+    args: &Args<'_, TensorRef>,
+    place: fn(&mut Cx<'_>, Traced, &SymInt) -> Result<Traced>,
+) -> Result<Vec<Traced>> {
+    let sizes = cx.meta(*args.tensor(1)?).sizes.clone();
+    let (mut res, mut so_far) = (args.values[0].clone(), cx.meta(*args.tensor(0)?).sizes.clone());
+    for (dim, (before, after)) in widths(&args.sym_ints(2)?, sizes.len()).into_iter().enumerate() {
+        if before == 0 && after == 0 {
+            continue;
+        }
+        let ends = [Value::Int(-before), Value::Int(&sizes[dim] + after)];
+        let positions = cx.call("aten.arange.start_step", ends)?;
+        let mut indices = vec![Value::None; dim];
+        indices.push(place(cx, positions, &sizes[dim])?);
+        so_far[dim] = sizes[dim].clone();
+        let zeros = cx.call("aten.new_zeros.default", [res.clone(), size_list(&so_far)])?;
+        res = cx.call("aten.index_put.default", [zeros, Value::List(indices), res, Value::Bool(true)])?;
     }
     Ok(vec![res])
 }

@@ -1,20 +1,29 @@
 //! Questions about tensors whose answer is a bool of Python.
 
+use super::copy::is_laid_out;
 use super::matmul_composite::sizes as size_list;
-use crate::{Args, Cx, OpDef, Output, TensorRef, Traced, Value};
-use tracefx_core::{Code, DType, DTypeKind, Diagnostic, Result};
+use crate::elementwise::operands;
+use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Traced, Value, promote, promote_types};
+use tracefx_core::{Code, DType, DTypeKind, Diagnostic, MemoryFormat, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
 
 /// The rows of this family.
 #[rustfmt::skip]
 pub(crate) const OPS: &[OpDef] = &[
-    OpDef::composite("aten::equal(Tensor self, Tensor other) -> bool", equal).doc("Whether sizes and elements are the same."),
-    OpDef::composite("aten::allclose(Tensor self, Tensor other, float rtol=1.0000000000000001e-05, float atol=1e-08, bool equal_nan=False) -> bool", allclose).doc("Whether all elements are nearly the same."),
+    OpDef::composite("aten::equal(Tensor self, Tensor other) -> bool", equal).tags(Tags::WHOLE).doc("Whether sizes and elements are the same."),
+    OpDef::composite("aten::allclose(Tensor self, Tensor other, float rtol=1.0000000000000001e-05, float atol=1e-08, bool equal_nan=False) -> bool", allclose).tags(Tags::WHOLE).doc("Whether all elements are nearly the same."),
     OpDef::composite("aten::is_nonzero(Tensor self) -> bool", is_nonzero).doc("Whether the only element is not zero."),
     OpDef::new("aten::is_same_size(Tensor self, Tensor other) -> bool", is_same_size).doc("Whether the sizes are the same."),
     OpDef::new("aten::is_complex(Tensor self) -> bool", |args| is_kind(args, DTypeKind::Complex)).doc("Whether the elements are complex."),
     OpDef::new("aten::is_floating_point(Tensor self) -> bool", |args| is_kind(args, DTypeKind::Float)).doc("Whether the elements are floats."),
+    OpDef::new("aten::sym_is_contiguous(Tensor self, MemoryFormat memory_format=0) -> SymBool", is_contiguous).tags(Tags::CORE).doc("Whether the elements lie in memory in this order."),
+    OpDef::new("aten::result_type.Tensor(Tensor tensor, Tensor other) -> ScalarType", result_type).doc("The dtype that two tensors promote to."),
+    OpDef::new("aten::result_type.Scalar(Tensor tensor, Scalar other) -> ScalarType", result_type).doc("The dtype that a tensor and a number promote to."),
+    OpDef::new("aten::result_type.Scalar_Tensor(Scalar scalar, Tensor tensor) -> ScalarType", result_type).doc("The dtype that a number and a tensor promote to."),
+    OpDef::new("aten::result_type.Scalar_Scalar(Scalar scalar1, Scalar scalar2) -> ScalarType", result_type).doc("The dtype that two numbers promote to."),
+    OpDef::new("aten::promote_types(ScalarType type1, ScalarType type2) -> ScalarType", promoted).doc("The smallest dtype that holds the numbers of both."),
+    OpDef::new("aten::can_cast(ScalarType from_, ScalarType to) -> bool", can_cast).doc("Whether a result of one dtype may be written to a tensor of another."),
     OpDef::composite("aten::isreal(Tensor self) -> Tensor", isreal).doc("Which elements have no imaginary part."),
 ];
 
@@ -24,6 +33,32 @@ fn answer(it: bool) -> Result<Vec<Output>> {
 
 fn is_kind(args: &Args<'_, TensorMeta>, kind: DTypeKind) -> Result<Vec<Output>> {
     answer(args.tensor(0)?.dtype.kind() == kind)
+}
+
+fn result_type(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    Ok(vec![Output::Value(Value::DType(promote(&operands(args, 0..2)?)))])
+}
+
+/// The dtypes that are asked about.
+fn dtypes(args: &Args<'_, TensorMeta>) -> Result<(DType, DType)> {
+    let [from, to] = [args.opt_dtype(0)?, args.opt_dtype(1)?].map(|it| it.unwrap_or(DType::Float32));
+    Ok((from, to))
+}
+
+fn promoted(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    let (a, b) = dtypes(args)?;
+    Ok(vec![Output::Value(Value::DType(promote_types(a, b)))])
+}
+
+fn can_cast(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    let (from, to) = dtypes(args)?;
+    answer(from.kind() <= to.kind())
+}
+
+fn is_contiguous(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    let format = args.opt_memory_format(1)?.unwrap_or(MemoryFormat::Contiguous);
+    // No tensor of another rank lies in the order of a format.
+    answer(is_laid_out(args, args.tensor(0)?, format).unwrap_or(false))
 }
 
 fn is_same_size(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {

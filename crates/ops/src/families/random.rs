@@ -6,6 +6,7 @@
 use super::create::{dtype, fresh, like};
 use super::matmul_composite::tensor_of;
 use crate::elementwise::laid_out;
+use crate::gradients;
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, broadcast, contiguous};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
@@ -20,8 +21,8 @@ pub(crate) const OPS: &[OpDef] = &[
     random("aten::randint(SymInt high, SymInt[] size, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", int_sized).doc("Random integers from 0 on, below `high`."),
     random("aten::randint.low(SymInt low, SymInt high, SymInt[] size, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", int_sized).doc("Random integers from `low` on, below `high`."),
     random("aten::randperm(SymInt n, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", permutation).tags(Tags::CORE).doc("The integers below `n` in random order."),
-    random("aten::rand_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor", float_like).doc("Random numbers between 0 and 1, in the sizes of a tensor."),
-    random("aten::randn_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor", float_like).doc("Normally distributed random numbers, in the sizes of a tensor."),
+    random("aten::rand_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor", float_like).no_gradient().doc("Random numbers between 0 and 1, in the sizes of a tensor."),
+    random("aten::randn_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor", float_like).no_gradient().doc("Normally distributed random numbers, in the sizes of a tensor."),
     random("aten::randint_like(Tensor self, SymInt high, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor", int_like).doc("Random integers below `high`, in the sizes of a tensor."),
     random("aten::randint_like.low_dtype(Tensor self, SymInt low, SymInt high, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor", int_like).doc("Random integers from `low` on, below `high`, in the sizes of a tensor."),
     random("aten::uniform(Tensor self, float from=0., float to=1., *, Generator? generator=None) -> Tensor", uniform).doc("Random numbers of an interval in place of the elements."),
@@ -33,14 +34,14 @@ pub(crate) const OPS: &[OpDef] = &[
     random("aten::random(Tensor self, *, Generator? generator=None) -> Tensor", random_ints).doc("Random integers that the dtype holds, in place of the elements."),
     random("aten::random.to(Tensor self, int to, *, Generator? generator=None) -> Tensor", random_ints).doc("Random integers from 0 on, below `to`, in place of the elements."),
     random("aten::random.from(Tensor self, int from, int? to, *, Generator? generator=None) -> Tensor", random_ints).doc("Random integers from `from` on, below `to`, in place of the elements."),
-    random("aten::bernoulli(Tensor self, *, Generator? generator=None) -> Tensor", row_major_float).doc("One with the probability that each element says, else zero."),
-    random("aten::bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor", bernoulli_p).doc("One with probability `p`, else zero, in place of the elements."),
+    random("aten::bernoulli(Tensor self, *, Generator? generator=None) -> Tensor", row_major_float).vjp(gradients::unary::zero).doc("One with the probability that each element says, else zero."),
+    random("aten::bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor", bernoulli_p).vjp(gradients::unary::zero).doc("One with probability `p`, else zero, in place of the elements."),
     random("aten::bernoulli.Tensor(Tensor self, Tensor p, *, Generator? generator=None) -> Tensor", bernoulli_tensor).doc("One with the probability that `p` says, else zero, in place of the elements."),
-    random("aten::poisson(Tensor self, Generator? generator=None) -> Tensor", row_major_float).doc("Random counts of Poisson distributions whose means are the elements."),
+    random("aten::poisson(Tensor self, Generator? generator=None) -> Tensor", row_major_float).vjp(gradients::unary::zero).doc("Random counts of Poisson distributions whose means are the elements."),
     random("aten::multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor", multinomial).doc("Random positions, of which each comes with the probability that a row of weights gives it."),
-    OpDef::composite("aten::normal.Tensor_float(Tensor mean, float std=1., *, Generator? generator=None) -> Tensor", normal_of_means).tags(Tags::RANDOM).doc("Normally distributed random numbers, each with a mean of its own."),
-    OpDef::composite("aten::normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor", normal_of_deviations).tags(Tags::RANDOM).doc("Normally distributed random numbers, each with a deviation of its own."),
-    OpDef::composite("aten::normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor", normal_of_both).tags(Tags::RANDOM).doc("Normally distributed random numbers, each with a mean and a deviation of its own."),
+    OpDef::composite("aten::normal.Tensor_float(Tensor mean, float std=1., *, Generator? generator=None) -> Tensor", normal_of_means).tags(Tags::WHOLE).tags(Tags::RANDOM).doc("Normally distributed random numbers, each with a mean of its own."),
+    OpDef::composite("aten::normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor", normal_of_deviations).tags(Tags::WHOLE).tags(Tags::RANDOM).doc("Normally distributed random numbers, each with a deviation of its own."),
+    OpDef::composite("aten::normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor", normal_of_both).tags(Tags::WHOLE).tags(Tags::RANDOM).doc("Normally distributed random numbers, each with a mean and a deviation of its own."),
     in_place("aten::uniform_(Tensor(a!) self, float from=0., float to=1., *, Generator? generator=None) -> Tensor(a!)", "aten.uniform.default").doc("In place: random numbers of an interval."),
     in_place("aten::normal_(Tensor(a!) self, float mean=0., float std=1., *, Generator? generator=None) -> Tensor(a!)", "aten.normal_functional.default").doc("In place: random numbers of a normal distribution."),
     in_place("aten::exponential_(Tensor(a!) self, float lambd=1., *, Generator? generator=None) -> Tensor(a!)", "aten.exponential.default").doc("In place: random numbers of an exponential distribution."),
@@ -50,7 +51,7 @@ pub(crate) const OPS: &[OpDef] = &[
     in_place("aten::random_(Tensor(a!) self, *, Generator? generator=None) -> Tensor(a!)", "aten.random.default").doc("In place: random integers that the dtype holds."),
     in_place("aten::random_.to(Tensor(a!) self, int to, *, Generator? generator=None) -> Tensor(a!)", "aten.random.to").doc("In place: random integers from 0 on, below `to`."),
     in_place("aten::random_.from(Tensor(a!) self, int from, int? to, *, Generator? generator=None) -> Tensor(a!)", "aten.random.from").doc("In place: random integers from `from` on, below `to`."),
-    OpDef::composite("aten::bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? generator=None) -> Tensor(a!)", bernoulli_in_place).tags(Tags::RANDOM).doc("In place: one with probability `p`, else zero."),
+    OpDef::composite("aten::bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? generator=None) -> Tensor(a!)", bernoulli_in_place).tags(Tags::WHOLE).tags(Tags::RANDOM).doc("In place: one with probability `p`, else zero."),
     in_place("aten::bernoulli_.Tensor(Tensor(a!) self, Tensor p, *, Generator? generator=None) -> Tensor(a!)", "aten.bernoulli.Tensor").doc("In place: one with the probability that `p` says, else zero."),
 ];
 

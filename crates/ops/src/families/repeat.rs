@@ -1,6 +1,7 @@
 //! Tensors whose parts come several times.
 
 use super::view::listed;
+use crate::gradients;
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, contiguous, normalize_dim};
 use tracefx_core::{Code, DType, Diagnostic, MemoryFormat, Result};
 use tracefx_ir::TensorMeta;
@@ -9,7 +10,7 @@ use tracefx_sym::SymInt;
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::repeat(Tensor self, SymInt[] repeats) -> Tensor", repeat)
-        .doc("The whole tensor several times along each dimension.")
+        .vjp(gradients::views::repeat).doc("The whole tensor several times along each dimension.")
         .tags(Tags::CORE),
     OpDef::composite("aten::tile(Tensor self, SymInt[] dims) -> Tensor", tile)
         .doc("The whole tensor several times along the last dimensions.")
@@ -98,7 +99,7 @@ fn interleave(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     }
     Ok(match args.opt_sym_int(1)? {
         Some(size) => contiguous(repeats.dtype, vec![size.clone()]),
-        None => vec![Output::Unknown],
+        None => vec![Output::unknown(repeats.dtype, vec![args.new_size()])],
     })
 }
 

@@ -1,7 +1,9 @@
 //! The same elements under other sizes: views where the strides allow it, else copies.
 
 use super::view::{listed, view_of};
-use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Traced, Value, contiguous, normalize_dim};
+use crate::decompositions::movement;
+use crate::gradients;
+use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Traced, Value, contiguous, normalize_dim, write_back};
 use tracefx_core::{MemoryFormat, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
@@ -9,15 +11,22 @@ use tracefx_sym::SymInt;
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::view(Tensor(a) self, SymInt[] size) -> Tensor(a)", view)
+        .vjp(gradients::views::reshaped)
         .doc("The same elements under other sizes, without a copy.")
+        .write_back(write_back::view)
         .tags(Tags::CORE.with(Tags::VIEW)),
     OpDef::new("aten::_unsafe_view(Tensor self, SymInt[] size) -> Tensor", view)
+        .decompose(movement::unsafe_view)
+        .vjp(gradients::views::reshaped)
         .doc("`view` of a tensor that nobody else looks at.")
         .tags(Tags::VIEW),
     OpDef::new("aten::view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)", view_dtype)
+        .no_gradient()
         .doc("The same bytes as elements of another dtype.")
+        .write_back(write_back::view_dtype)
         .tags(Tags::VIEW),
     OpDef::new("aten::reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)", reshape)
+        .vjp(gradients::views::reshaped)
         .doc("The same elements under other sizes: a view where the strides allow it, else a copy.")
         .tags(Tags::VIEW)
         .decompose(reshape_as_view_or_copy),
@@ -229,7 +238,8 @@ fn flatten(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
 }
 
 fn ravel(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
-    Ok(vec![cx.call("aten.reshape.default", [args.values[0].clone(), Value::ints(&[-1])])?])
+    let row_major = cx.call("aten.contiguous.default", [args.values[0].clone()])?;
+    Ok(vec![cx.call("aten.view.default", [row_major, Value::ints(&[-1])])?])
 }
 
 fn unflatten(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {

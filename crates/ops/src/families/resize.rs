@@ -2,6 +2,7 @@
 //! sizes or the factors, and are made of them.
 
 use super::matmul_composite::sizes as size_list;
+use crate::gradients;
 use crate::memory_format::in_format_of;
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value};
 use tracefx_core::Result;
@@ -18,69 +19,66 @@ const ANTIALIAS: &str =
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::upsample_nearest1d(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor", resize)
-        .doc(NEAREST),
+        .vjp(gradients::image::nearest1d).doc(NEAREST),
     OpDef::new(
         "aten::upsample_nearest2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor",
         resize,
-    )
-    .doc(NEAREST)
-    .tags(Tags::CORE),
+    ).vjp(gradients::image::nearest2d).doc(NEAREST),
     OpDef::new(
         "aten::upsample_nearest3d(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
         resize,
     )
-    .doc(NEAREST),
+    .vjp(gradients::image::nearest3d).doc(NEAREST),
     OpDef::new(
         "aten::_upsample_nearest_exact1d(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor",
         resize,
     )
-    .doc(NEAREST_EXACT),
+    .vjp(gradients::image::nearest_exact1d).doc(NEAREST_EXACT),
     OpDef::new(
         "aten::_upsample_nearest_exact2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor",
         resize,
     )
-    .doc(NEAREST_EXACT),
+    .vjp(gradients::image::nearest_exact2d).doc(NEAREST_EXACT),
     OpDef::new(
         "aten::_upsample_nearest_exact3d(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
         resize,
     )
-    .doc(NEAREST_EXACT),
+    .vjp(gradients::image::nearest_exact3d).doc(NEAREST_EXACT),
     OpDef::new(
         "aten::upsample_linear1d(Tensor self, SymInt[1] output_size, bool align_corners, float? scales=None) -> Tensor",
         resize,
     )
-    .doc(LINEAR)
+    .vjp(gradients::image::linear1d).doc(LINEAR)
     .tolerance(Tol::Default),
     OpDef::new(
         "aten::upsample_bilinear2d(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
         resize,
     )
-    .doc(LINEAR)
-    .tags(Tags::CORE)
+    .vjp(gradients::image::bilinear2d).doc(LINEAR)
     .tolerance(Tol::Default),
     OpDef::new(
         "aten::upsample_trilinear3d(Tensor self, SymInt[3] output_size, bool align_corners, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
         resize,
     )
-    .doc(LINEAR)
+    .vjp(gradients::image::trilinear3d).doc(LINEAR)
     .tolerance(Tol::Default),
     OpDef::new(
         "aten::upsample_bicubic2d(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
         resize,
     )
-    .doc(CUBIC)
+    .vjp(gradients::image::bicubic2d).doc(CUBIC)
     .tolerance(Tol::Default),
     OpDef::new(
         "aten::_upsample_bilinear2d_aa(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
         resize,
     )
-    .doc(ANTIALIAS)
+    .vjp(gradients::image::bilinear2d_aa).doc(ANTIALIAS)
     .tolerance(Tol::Default),
     OpDef::new(
         "aten::_upsample_bicubic2d_aa(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
         resize,
     )
-    .doc(ANTIALIAS)
+    .vjp(gradients::image::bicubic2d_aa).doc(ANTIALIAS)
     .tolerance(Tol::Default),
     OpDef::composite(
         "aten::upsample_nearest1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
@@ -92,7 +90,7 @@ pub(crate) const OPS: &[OpDef] = &[
         "aten::upsample_nearest2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
         by_size_or_factors,
     )
-    .doc(NEAREST)
+    .tags(Tags::CORE).doc(NEAREST)
     .tolerance(Tol::Exact),
     OpDef::composite(
         "aten::upsample_nearest3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
@@ -127,7 +125,7 @@ pub(crate) const OPS: &[OpDef] = &[
         "aten::upsample_bilinear2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
         by_size_or_factors,
     )
-    .doc(LINEAR),
+    .tags(Tags::CORE).doc(LINEAR),
     OpDef::composite(
         "aten::upsample_trilinear3d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
         by_size_or_factors,

@@ -1,44 +1,53 @@
 //! Numbers: the sizes of tensors, and the Python functions that dynamic programs compute with them. They need no kernel,
 //! for their results follow from the shapes and the arguments.
 
+use crate::decompositions::movement;
 use crate::{Args, OpDef, Output, Tags, Value, normalize_dim};
 use std::cmp::Ordering;
 use tracefx_core::{Code, Diagnostic, Result, Scalar};
 use tracefx_ir::TensorMeta;
-use tracefx_sym::SymInt;
+use tracefx_sym::{Func, SymBool, SymInt, call};
 
 type Number = Value<TensorMeta>;
 
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::sym_size.int(Tensor self, int dim) -> SymInt", |args| dim_of(args, &args.tensor(0)?.sizes))
+        .tags(Tags::CORE)
         .doc("The size of one dimension."),
     OpDef::new("aten::sym_stride.int(Tensor self, int dim) -> SymInt", |args| dim_of(args, &args.tensor(0)?.strides))
+        .tags(Tags::CORE)
         .doc("The stride of one dimension, in elements."),
     OpDef::new("aten::sym_numel(Tensor self) -> SymInt", |args| {
         let one = SymInt::from(1);
         int(args.tensor(0)?.sizes.iter().fold(one, |n, size| &n * size))
     })
+    .tags(Tags::CORE)
     .doc("The number of elements."),
     OpDef::new("aten::sym_storage_offset(Tensor self) -> SymInt", |args| int(args.tensor(0)?.storage_offset.clone()))
+        .tags(Tags::CORE)
         .doc("The position of the first element in its storage, in elements."),
-    OpDef::new("operator::add(Any a, Any b) -> Any", |args| arithmetic(args, |a, b| a + b, |a, b| a + b))
-        .doc("Python's `a + b`.")
-        .tags(Tags::COMMUTATIVE),
-    OpDef::new("operator::sub(Any a, Any b) -> Any", |args| arithmetic(args, |a, b| a - b, |a, b| a - b))
+    OpDef::new("operator::add(Any a, Any b) -> Any", |args| {
+        arithmetic(args, Some(Func::Add), |a, b| a + b, |a, b| a + b)
+    })
+    .doc("Python's `a + b`.")
+    .tags(Tags::COMMUTATIVE),
+    OpDef::new("operator::sub(Any a, Any b) -> Any", |args| arithmetic(args, None, |a, b| a - b, |a, b| a - b))
         .doc("Python's `a - b`."),
-    OpDef::new("operator::mul(Any a, Any b) -> Any", |args| arithmetic(args, |a, b| a * b, |a, b| a * b))
-        .doc("Python's `a * b`.")
-        .tags(Tags::COMMUTATIVE),
+    OpDef::new("operator::mul(Any a, Any b) -> Any", |args| {
+        arithmetic(args, Some(Func::Mul), |a, b| a * b, |a, b| a * b)
+    })
+    .doc("Python's `a * b`.")
+    .tags(Tags::COMMUTATIVE),
     OpDef::new("operator::truediv(Any a, Any b) -> Any", true_division).doc("Python's `a / b`, always a float."),
     OpDef::new("operator::floordiv(Any a, Any b) -> Any", |args| {
         refuse_zero_divisor(args)?;
-        arithmetic(args, |a, b| a.floor_div(b), python_floor_division)
+        arithmetic(args, None, |a, b| a.floor_div(b), python_floor_division)
     })
     .doc("Python's `a // b`, rounded down."),
     OpDef::new("operator::mod(Any a, Any b) -> Any", |args| {
         refuse_zero_divisor(args)?;
-        arithmetic(args, |a, b| a.modulo(b), python_modulo)
+        arithmetic(args, None, |a, b| a.modulo(b), python_modulo)
     })
     .doc("Python's `a % b`, with the sign of the divisor."),
     OpDef::new("operator::pow(Any a, Any b) -> Any", power).doc("Python's `a ** b`."),
@@ -52,57 +61,74 @@ pub(crate) const OPS: &[OpDef] = &[
         other => int(whole(args, &other)?),
     })
     .doc("Python's `+a`."),
-    OpDef::new("operator::eq(Any a, Any b) -> Any", |args| compare(args, |it| it == Some(Ordering::Equal)))
+    OpDef::new("operator::eq(Any a, Any b) -> Any", |args| compare(args, Func::Eq, |it| it == Some(Ordering::Equal)))
         .doc("Python's `a == b`."),
-    OpDef::new("operator::ne(Any a, Any b) -> Any", |args| compare(args, |it| it != Some(Ordering::Equal)))
+    OpDef::new("operator::ne(Any a, Any b) -> Any", |args| compare(args, Func::Ne, |it| it != Some(Ordering::Equal)))
         .doc("Python's `a != b`."),
-    OpDef::new("operator::lt(Any a, Any b) -> Any", |args| compare(args, |it| it == Some(Ordering::Less)))
+    OpDef::new("operator::lt(Any a, Any b) -> Any", |args| compare(args, Func::Lt, |it| it == Some(Ordering::Less)))
         .doc("Python's `a < b`."),
-    OpDef::new("operator::le(Any a, Any b) -> Any", |args| compare(args, |it| it.is_some_and(Ordering::is_le)))
-        .doc("Python's `a <= b`."),
-    OpDef::new("operator::gt(Any a, Any b) -> Any", |args| compare(args, |it| it == Some(Ordering::Greater)))
+    OpDef::new("operator::le(Any a, Any b) -> Any", |args| {
+        compare(args, Func::Le, |it| it.is_some_and(Ordering::is_le))
+    })
+    .doc("Python's `a <= b`."),
+    OpDef::new("operator::gt(Any a, Any b) -> Any", |args| compare(args, Func::Gt, |it| it == Some(Ordering::Greater)))
         .doc("Python's `a > b`."),
-    OpDef::new("operator::ge(Any a, Any b) -> Any", |args| compare(args, |it| it.is_some_and(Ordering::is_ge)))
-        .doc("Python's `a >= b`."),
-    OpDef::new("operator::and_(Any a, Any b) -> Any", |args| bitwise(args, |a, b| a & b)).doc("Python's `a & b`."),
-    OpDef::new("operator::or_(Any a, Any b) -> Any", |args| bitwise(args, |a, b| a | b)).doc("Python's `a | b`."),
+    OpDef::new("operator::ge(Any a, Any b) -> Any", |args| {
+        compare(args, Func::Ge, |it| it.is_some_and(Ordering::is_ge))
+    })
+    .doc("Python's `a >= b`."),
+    OpDef::new("operator::and_(Any a, Any b) -> Any", |args| bitwise(args, Func::And, |a, b| a & b))
+        .doc("Python's `a & b`."),
+    OpDef::new("operator::or_(Any a, Any b) -> Any", |args| bitwise(args, Func::Or, |a, b| a | b))
+        .doc("Python's `a | b`."),
     OpDef::new("operator::lshift(Any a, Any b) -> Any", |args| {
         shift(args, |a, b| (b < 64).then(|| (a as i128) << b).and_then(|it| i64::try_from(it).ok()))
     })
     .doc("Python's `a << b`."),
     OpDef::new("operator::rshift(Any a, Any b) -> Any", |args| shift(args, |a, b| Some(a >> b.min(63))))
         .doc("Python's `a >> b`."),
-    OpDef::new("math::trunc(Any a) -> Any", |args| whole_float(args, f64::trunc)).doc("Python's `math.trunc(a)`."),
-    OpDef::new("math::floor(Any a) -> Any", |args| whole_float(args, f64::floor)).doc("Python's `math.floor(a)`."),
-    OpDef::new("math::ceil(Any a) -> Any", |args| whole_float(args, f64::ceil)).doc("Python's `math.ceil(a)`."),
+    OpDef::new("math::trunc(Any a) -> Any", |args| whole_float(args, Func::TruncToInt, f64::trunc))
+        .doc("Python's `math.trunc(a)`."),
+    OpDef::new("math::floor(Any a) -> Any", |args| whole_float(args, Func::FloorToInt, f64::floor))
+        .doc("Python's `math.floor(a)`."),
+    OpDef::new("math::ceil(Any a) -> Any", |args| whole_float(args, Func::CeilToInt, f64::ceil))
+        .doc("Python's `math.ceil(a)`."),
     OpDef::new("torch::sym_not(Any a) -> Any", |args| match number(args, 0)? {
+        Value::SymBool(_) => symbolic(args, Func::Not),
         Value::Bool(it) => Ok(vec![Output::Value(Value::Bool(!it))]),
         other => Err(args.invalid(format!("takes a bool, and got a {}", other.kind_name()))),
     })
     .doc("PyTorch's `torch.sym_not(a)`."),
-    OpDef::new("torch::sym_int(Any a) -> Any", |args| whole_float(args, f64::trunc))
+    OpDef::new("torch::sym_int(Any a) -> Any", |args| whole_float(args, Func::TruncToInt, f64::trunc))
         .doc("PyTorch's `torch.sym_int(a)`."),
-    OpDef::new("torch::sym_float(Any a) -> Any", |args| float(known(args, 0)?.to_f64()))
-        .doc("PyTorch's `torch.sym_float(a)`."),
-    OpDef::new("torch::sym_sqrt(Any a) -> Any", |args| float(known(args, 0)?.to_f64().sqrt()))
-        .doc("PyTorch's `torch.sym_sqrt(a)`."),
+    OpDef::new("torch::sym_float(Any a) -> Any", |args| match number(args, 0)?.as_scalar() {
+        Some(it) => float(it.to_f64()),
+        None => symbolic(args, Func::ToFloat),
+    })
+    .doc("PyTorch's `torch.sym_float(a)`."),
+    OpDef::new("torch::sym_sqrt(Any a) -> Any", |args| match number(args, 0)?.as_scalar() {
+        Some(it) => float(it.to_f64().sqrt()),
+        None => symbolic(args, Func::Sqrt),
+    })
+    .doc("PyTorch's `torch.sym_sqrt(a)`."),
     OpDef::new("torch::sym_max(Any a, Any b) -> Any", |args| {
-        arithmetic(args, |a, b| a.max(b), |a, b| if b > a { b } else { a })
+        arithmetic(args, Some(Func::Max), |a, b| a.max(b), |a, b| if b > a { b } else { a })
     })
     .doc("PyTorch's `torch.sym_max(a, b)`.")
     .tags(Tags::COMMUTATIVE),
     OpDef::new("torch::sym_min(Any a, Any b) -> Any", |args| {
-        arithmetic(args, |a, b| a.min(b), |a, b| if b < a { b } else { a })
+        arithmetic(args, Some(Func::Min), |a, b| a.min(b), |a, b| if b < a { b } else { a })
     })
     .doc("PyTorch's `torch.sym_min(a, b)`.")
     .tags(Tags::COMMUTATIVE),
     OpDef::new("torch::sym_ite(Any b, Any t, Any f) -> Any", |args| match number(args, 0)? {
         Value::Bool(it) => Ok(vec![Output::Value(number(args, if it { 1 } else { 2 })?)]),
+        Value::SymBool(_) => symbolic(args, Func::Where),
         other => Err(args.invalid(format!("takes a bool, and got a {}", other.kind_name()))),
     })
     .doc("PyTorch's `torch.sym_ite(b, t, f)`: `t` where `b` holds, else `f`."),
-    OpDef::new("aten::item(Tensor self) -> Scalar", item).doc("The only element."),
-    OpDef::new("aten::_local_scalar_dense(Tensor self) -> Scalar", item).doc("The only element."),
+    OpDef::new("aten::item(Tensor self) -> Scalar", item).decompose(movement::item).doc("The only element."),
+    OpDef::new("aten::_local_scalar_dense(Tensor self) -> Scalar", item).tags(Tags::CORE).doc("The only element."),
     OpDef::new("aten::_assert_scalar(Scalar self, str assert_msg) -> ()", assert_scalar)
         .doc("Refuses to go on unless the number is true.")
         .tags(Tags::SIDE_EFFECT),
@@ -137,7 +163,7 @@ fn float(value: f64) -> Result<Vec<Output>> {
 /// A number as it was given.
 fn number(args: &Args<'_, TensorMeta>, index: usize) -> Result<Number> {
     match &args.values[index] {
-        it @ (Value::Int(_) | Value::Float(_) | Value::Bool(_)) => Ok(it.clone()),
+        it if it.as_expr().is_some() => Ok(it.clone()),
         other => Err(args.unsupported(format!("{} of a {} is not implemented", args.op.name, other.kind_name()))),
     }
 }
@@ -145,7 +171,25 @@ fn number(args: &Args<'_, TensorMeta>, index: usize) -> Result<Number> {
 /// A number whose value has to be known.
 fn known(args: &Args<'_, TensorMeta>, index: usize) -> Result<Scalar> {
     let number = number(args, index)?;
-    number.as_scalar().ok_or_else(|| args.unsupported(format!("{} of an unknown int is not implemented", args.op.name)))
+    number
+        .as_scalar()
+        .ok_or_else(|| args.unsupported(format!("{} of an unknown number is not implemented", args.op.name)))
+}
+
+/// A function of numbers that are not all known.
+fn symbolic(args: &Args<'_, TensorMeta>, func: Func) -> Result<Vec<Output>> {
+    let exprs =
+        (0..args.values.len()).map(|index| Ok(number(args, index)?.as_expr())).collect::<Result<Option<Vec<_>>>>()?;
+    let Some(exprs) = exprs else { return Err(args.unsupported("a complex number does not mix with symbols")) };
+    let expr = call(func, exprs).map_err(|problem| args.unsupported(problem.message()))?;
+    match expr.invalid() {
+        Some(problem) => Err(args.invalid(problem.reason())),
+        None => Ok(vec![Output::Value(expr.into())]),
+    }
+}
+
+fn all_known(args: &Args<'_, TensorMeta>) -> bool {
+    args.values.iter().all(|it| it.as_scalar().is_some())
 }
 
 /// An int; Python's bool is one.
@@ -157,14 +201,19 @@ fn whole(args: &Args<'_, TensorMeta>, number: &Number) -> Result<SymInt> {
     }
 }
 
-/// Ints give an int; where one is a float, both are.
+/// Ints give an int; where one is a float, both are. `func` is the function of floats that are not known, if there is one.
 fn arithmetic(
     args: &Args<'_, TensorMeta>,
+    func: Option<Func>,
     of_ints: fn(&SymInt, &SymInt) -> SymInt,
     of_floats: fn(f64, f64) -> f64,
 ) -> Result<Vec<Output>> {
     let (a, b) = (number(args, 0)?, number(args, 1)?);
-    if matches!(a, Value::Float(_)) || matches!(b, Value::Float(_)) {
+    let is_float = |it: &Number| matches!(it, Value::Float(_) | Value::SymFloat(_));
+    if is_float(&a) || is_float(&b) {
+        if let (Some(func), false) = (func, all_known(args)) {
+            return symbolic(args, func);
+        }
         return float(of_floats(known(args, 0)?.to_f64(), known(args, 1)?.to_f64()));
     }
     int(of_ints(&whole(args, &a)?, &whole(args, &b)?))
@@ -179,6 +228,10 @@ fn refuse_zero_divisor(args: &Args<'_, TensorMeta>) -> Result<()> {
 
 fn true_division(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     refuse_zero_divisor(args)?;
+    if !all_known(args) {
+        let is_int = |it: &Number| matches!(it, Value::Int(_));
+        return symbolic(args, if args.values.iter().all(is_int) { Func::IntTrueDiv } else { Func::FloatTrueDiv });
+    }
     let (a, b) = (known(args, 0)?, known(args, 1)?);
     // Python rounds the quotient of two ints once; beyond 2^53 the conversion would round first.
     let is_exact = |it: Scalar| !matches!(it, Scalar::Int(it) if it.unsigned_abs() > 1 << 53);
@@ -204,6 +257,11 @@ fn python_modulo(a: f64, b: f64) -> f64 {
 }
 
 fn power(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    match (&args.values[0], &args.values[1]) {
+        (Value::SymFloat(_), _) | (_, Value::SymFloat(_)) => return symbolic(args, Func::FloatPow),
+        (Value::Int(_), Value::Int(exponent)) if exponent.is_symbolic() => return symbolic(args, Func::PowByNatural),
+        _ => {}
+    }
     let (base, exponent) = (number(args, 0)?, known(args, 1)?);
     match (&base, exponent) {
         (Value::Int(_) | Value::Bool(_), Scalar::Int(exponent)) if exponent >= 0 => {
@@ -224,7 +282,10 @@ fn power(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
 }
 
 /// Compares exactly, ints with floats too: `holds` is told the order, of which there is none with a NaN.
-fn compare(args: &Args<'_, TensorMeta>, holds: fn(Option<Ordering>) -> bool) -> Result<Vec<Output>> {
+fn compare(args: &Args<'_, TensorMeta>, func: Func, holds: fn(Option<Ordering>) -> bool) -> Result<Vec<Output>> {
+    if !all_known(args) {
+        return symbolic(args, func);
+    }
     let order = match (known(args, 0)?, known(args, 1)?) {
         (Scalar::Float(a), Scalar::Float(b)) => a.partial_cmp(&b),
         (Scalar::Float(a), b) => order(b.to_i64(), a).map(Ordering::reverse),
@@ -249,7 +310,10 @@ fn order(int: i64, float: f64) -> Option<Ordering> {
 }
 
 /// Bools give a bool, ints an int.
-fn bitwise(args: &Args<'_, TensorMeta>, f: fn(i64, i64) -> i64) -> Result<Vec<Output>> {
+fn bitwise(args: &Args<'_, TensorMeta>, func: Func, f: fn(i64, i64) -> i64) -> Result<Vec<Output>> {
+    if args.values.iter().any(|it| matches!(it, Value::SymBool(_))) {
+        return symbolic(args, func);
+    }
     match (known(args, 0)?, known(args, 1)?) {
         (Scalar::Bool(a), Scalar::Bool(b)) => Ok(vec![Output::Value(Value::Bool(f(a as i64, b as i64) != 0))]),
         (Scalar::Float(_) | Scalar::Complex(_), _) | (_, Scalar::Float(_) | Scalar::Complex(_)) => {
@@ -266,8 +330,9 @@ fn shift(args: &Args<'_, TensorMeta>, f: fn(i64, u32) -> Option<i64>) -> Result<
 }
 
 /// A float as an int, rounded.
-fn whole_float(args: &Args<'_, TensorMeta>, round: fn(f64) -> f64) -> Result<Vec<Output>> {
+fn whole_float(args: &Args<'_, TensorMeta>, func: Func, round: fn(f64) -> f64) -> Result<Vec<Output>> {
     match number(args, 0)? {
+        Value::SymFloat(_) => symbolic(args, func),
         Value::Float(it) => {
             let rounded = round(it);
             // The bounds are exact as floats; a cast beyond them would saturate in silence.
@@ -285,23 +350,42 @@ fn item(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     if args.tensor(0)?.sizes.iter().any(|it| it.as_int().is_some() && *it != one) {
         return Err(args.bad_shape("a Tensor with more or less than one element cannot be converted to Scalar"));
     }
-    Ok(vec![Output::Unknown])
+    Ok(vec![Output::Unknown(args.new_item(args.tensor(0)?.dtype))])
+}
+
+/// Whether a number is not known before the program runs, so that nothing can be said about it.
+fn is_symbolic(value: &Number) -> bool {
+    value.as_scalar().is_none() && value.as_expr().is_some()
+}
+
+/// What an assertion gives: nothing where it has been seen to hold, no result at all where a run has to see.
+fn asserted(value: &Number) -> Vec<Output> {
+    if is_symbolic(value) { Vec::new() } else { vec![Output::Value(Value::None)] }
 }
 
 fn assert_scalar(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
-    if known(args, 0)?.to_f64() == 0.0 {
+    let holds = match &args.values[0] {
+        Value::SymBool(condition) => args.assume(condition),
+        number if is_symbolic(number) => true,
+        _ => known(args, 0)?.to_f64() != 0.0,
+    };
+    if !holds {
         return Err(Diagnostic::new(Code::AssertionFailed, args.str(1)?));
     }
-    Ok(vec![Output::Value(Value::None)])
+    Ok(asserted(&args.values[0]))
 }
 
 fn constrain(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
-    let size = known(args, 0)?.to_i64();
     let (min, max) = (args.opt_int(1)?, args.opt_int(2)?);
-    if min.is_some_and(|min| size < min) || max.is_some_and(|max| size > max) {
+    let size = match &args.values[0] {
+        Value::Int(size) => size.clone(),
+        _ => known(args, 0)?.to_i64().into(),
+    };
+    let holds_min = min.is_none_or(|min| args.assume(&SymBool::ge(&size, &min.into())));
+    if !(holds_min && max.is_none_or(|max| args.assume(&SymBool::le(&size, &max.into())))) {
         let bound = |it: Option<i64>| it.map_or("None".to_string(), |it| it.to_string());
         let what = format!("Invalid value range for {size} between [{}, {}].", bound(min), bound(max));
         return Err(Diagnostic::new(Code::AssertionFailed, what));
     }
-    Ok(vec![Output::Value(Value::None)])
+    Ok(asserted(&args.values[0]))
 }

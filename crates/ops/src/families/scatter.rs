@@ -3,6 +3,7 @@
 use super::lookup::wrong_dtype;
 use super::view::{listed, out_of_range};
 use crate::elementwise::{check_fits, laid_out};
+use crate::gradients;
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, contiguous, normalize_dim};
 use tracefx_core::{DType, Result, Scalar};
 use tracefx_ir::TensorMeta;
@@ -13,10 +14,10 @@ pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", |args| {
         scatter(args, Some(3))
     })
-    .doc("The tensor with elements of another one put where indices along a dimension say.")
+    .vjp(gradients::index::scatter).doc("The tensor with elements of another one put where indices along a dimension say.")
     .tags(Tags::CORE),
     OpDef::new("aten::scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", scatter_value)
-        .doc("The tensor with a number put where indices along a dimension say.")
+        .vjp(gradients::index::scatter_value).doc("The tensor with a number put where indices along a dimension say.")
         .tags(Tags::CORE),
     OpDef::new(
         "aten::scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor",
@@ -39,7 +40,7 @@ pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", |args| {
         scatter(args, Some(3))
     })
-    .doc("The tensor with elements of another one added where indices along a dimension say.")
+    .vjp(gradients::index::scatter_add).doc("The tensor with elements of another one added where indices along a dimension say.")
     .tags(Tags::CORE)
     .tolerance(Tol::Default),
     OpDef::new(
@@ -53,7 +54,7 @@ pub(crate) const OPS: &[OpDef] = &[
             scatter(args, Some(3))
         },
     )
-    .doc("The tensor combined with elements of another one where indices along a dimension say.")
+    .vjp(gradients::index::scatter_reduce).doc("The tensor combined with elements of another one where indices along a dimension say.")
     .tags(Tags::CORE)
     .tolerance(Tol::Default),
     OpDef::in_place(
@@ -84,11 +85,11 @@ pub(crate) const OPS: &[OpDef] = &[
         "aten::index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
         index_add,
     )
-    .doc("The tensor with slices of another one added where an index vector says.")
+    .vjp(gradients::index::index_add).doc("The tensor with slices of another one added where an index vector says.")
     .decompose(index_add_by_put)
     .tolerance(Tol::Default),
     OpDef::new("aten::index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", index_copy)
-        .doc("The tensor with slices of another one put where an index vector says.")
+        .vjp(gradients::index::index_copy).doc("The tensor with slices of another one put where an index vector says.")
         .decompose(|cx, args| put_slices(cx, args, args.values[3].clone(), false)),
     OpDef::new("aten::index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", |args| {
         let value = args.scalar(3)?;
@@ -99,7 +100,7 @@ pub(crate) const OPS: &[OpDef] = &[
         check_fits(value, args.tensor(0)?.dtype)?;
         index_fill(args)
     })
-    .doc("The tensor with the slices that an index vector names filled with a number.")
+    .vjp(gradients::index::index_fill).doc("The tensor with the slices that an index vector names filled with a number.")
     .decompose(index_fill_by_put),
     OpDef::new("aten::index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor", |args| {
         let rank = args.tensor(3)?.sizes.len();
@@ -110,12 +111,12 @@ pub(crate) const OPS: &[OpDef] = &[
         }
         index_fill(args)
     })
-    .doc("The tensor with the slices that an index vector names filled with the element of a 0-d tensor."),
+    .vjp(gradients::index::index_fill).doc("The tensor with the slices that an index vector names filled with the element of a 0-d tensor."),
     OpDef::new(
         "aten::index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor",
         index_reduce,
     )
-    .doc("The tensor combined with slices of another one where an index vector says.")
+    .vjp(gradients::index::index_reduce).doc("The tensor combined with slices of another one where an index vector says.")
     .tolerance(Tol::Default),
     OpDef::in_place(
         "aten::index_add_(Tensor(a!) self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor(a!)",
@@ -134,7 +135,7 @@ pub(crate) const OPS: &[OpDef] = &[
         "aten.index_fill.int_Tensor",
     ),
     OpDef::new("aten::put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor", put)
-        .doc("The tensor with elements put at, or added to, positions of its flattened form.")
+        .vjp(gradients::index::put).doc("The tensor with elements put at, or added to, positions of its flattened form.")
         .tolerance(Tol::Default),
     OpDef::in_place(
         "aten::put_(Tensor(a!) self, Tensor index, Tensor source, bool accumulate=False) -> Tensor(a!)",

@@ -1,10 +1,11 @@
 //! Views of a part of a tensor: slices, single positions, windows and diagonals, by offsets and strides.
 
 use super::view::{listed, normalize_dims, out_of_range, view_of};
-use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Traced, Value, normalize_dim};
+use crate::gradients;
+use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Traced, Value, normalize_dim, write_back};
 use tracefx_core::{Diagnostic, Result};
 use tracefx_ir::TensorMeta;
-use tracefx_sym::SymInt;
+use tracefx_sym::{SymBool, SymInt};
 
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
@@ -12,10 +13,12 @@ pub(crate) const OPS: &[OpDef] = &[
         "aten::slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)",
         slice,
     )
-    .doc("The positions of one dimension from `start` to `end`, in steps.")
-    .tags(Tags::CORE.with(Tags::VIEW)),
+    .vjp(gradients::views::slice).doc("The positions of one dimension from `start` to `end`, in steps.")
+    .write_back(write_back::slice)
+        .tags(Tags::CORE.with(Tags::VIEW)),
     OpDef::new("aten::select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)", select)
-        .doc("One position of a dimension, which disappears.")
+        .vjp(gradients::views::select).doc("One position of a dimension, which disappears.")
+        .write_back(write_back::select)
         .tags(Tags::CORE.with(Tags::VIEW)),
     OpDef::composite("aten::narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)", narrow)
         .doc("The positions of one dimension from `start` on.")
@@ -33,27 +36,30 @@ pub(crate) const OPS: &[OpDef] = &[
         if args.sym_int(3)?.as_int().is_some_and(|it| it < 0) {
             return Err(args.invalid("narrow(): length must be non-negative."));
         }
-        Ok(vec![Output::Unknown])
+        Ok(vec![Output::Unknown(Value::None)])
     })
-    .doc("The positions of one dimension from the one on that a 0-d tensor names.")
+    .vjp(gradients::views::narrow).doc("The positions of one dimension from the one on that a 0-d tensor names.")
     .tags(Tags::VIEW),
     OpDef::new("aten::unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)", unfold)
-        .doc("Windows that slide over one dimension, as a new last dimension.")
+        .vjp(gradients::views::unfold).doc("Windows that slide over one dimension, as a new last dimension.")
         .tags(Tags::VIEW),
     OpDef::new("aten::diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)", diagonal)
-        .doc("The diagonal of two dimensions, as a new last dimension.")
+        .vjp(gradients::views::diagonal).doc("The diagonal of two dimensions, as a new last dimension.")
+        .write_back(write_back::diagonal)
         .tags(Tags::CORE.with(Tags::VIEW)),
     OpDef::new(
         "aten::as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)",
         as_strided,
     )
-    .doc("The storage seen with these sizes, strides and offset.")
-    .tags(Tags::CORE.with(Tags::VIEW)),
+    .vjp(gradients::views::as_strided).doc("The storage seen with these sizes, strides and offset.")
+    .write_back(write_back::as_strided)
+        .tags(Tags::CORE.with(Tags::VIEW)),
 ];
 
 /// The meta of `base[start:end:step]` along one dimension. Positions count from the end where they are known to be
 /// negative, and are held inside the dimension.
-pub(super) fn slice_of(
+pub(super) fn slice_of<T>(
+    args: &Args<'_, T>,
     base: &TensorMeta,
     dim: usize,
     start: Option<&SymInt>,
@@ -63,7 +69,7 @@ pub(super) fn slice_of(
     let size = &base.sizes[dim];
     let from_front = |it: &SymInt| {
         let it = if it.as_int().is_some_and(|it| it < 0) { it + size } else { it.clone() };
-        least(&it.max(&SymInt::ZERO), size)
+        least(args, &greatest(args, &it, &SymInt::ZERO), size)
     };
     let start = start.map_or(SymInt::ZERO, from_front);
     let end = match end {
@@ -72,26 +78,26 @@ pub(super) fn slice_of(
         Some(_) | None => size.clone(),
     };
     let (mut sizes, mut strides) = (base.sizes.clone(), base.strides.clone());
-    sizes[dim] = (greatest(&end, &start) - &start + step - 1).floor_div(step);
+    sizes[dim] = (greatest(args, &end, &start) - &start + step - 1).floor_div(step);
     let offset = &base.storage_offset + &start * &strides[dim];
     strides[dim] *= step;
     view_of(base, sizes, strides, offset)
 }
 
-/// The smaller one; without a `Min` where the difference is known, as that of `s0 - 1` and `s0` is.
-fn least(a: &SymInt, b: &SymInt) -> SymInt {
-    match (a - b).as_int() {
-        Some(difference) if difference <= 0 => a.clone(),
-        Some(_) => b.clone(),
+/// The smaller one; without a `Min` where it is known which one that is.
+fn least<T>(args: &Args<'_, T>, a: &SymInt, b: &SymInt) -> SymInt {
+    match args.decide(&SymBool::le(a, b)) {
+        Some(true) => a.clone(),
+        Some(false) => b.clone(),
         None => a.min(b),
     }
 }
 
 /// The larger one, likewise.
-fn greatest(a: &SymInt, b: &SymInt) -> SymInt {
-    match (a - b).as_int() {
-        Some(difference) if difference >= 0 => a.clone(),
-        Some(_) => b.clone(),
+fn greatest<T>(args: &Args<'_, T>, a: &SymInt, b: &SymInt) -> SymInt {
+    match args.decide(&SymBool::ge(a, b)) {
+        Some(true) => a.clone(),
+        Some(false) => b.clone(),
         None => a.max(b),
     }
 }
@@ -105,9 +111,8 @@ pub(super) fn select_of(base: &TensorMeta, dim: usize, index: &SymInt) -> Tensor
     view_of(base, sizes, strides, &base.storage_offset + index * stride)
 }
 
-/// The view that `slice.Tensor` and `slice_scatter` are about, with their arguments from `at` on.
-pub(super) fn slice_of_args(args: &Args<'_, TensorMeta>, at: usize) -> Result<TensorMeta> {
-    let base = args.tensor(0)?;
+/// The view of `base` that `slice.Tensor` and its kin are about, with their arguments from `at` on.
+pub(super) fn slice_of_args(args: &Args<'_, TensorMeta>, base: &TensorMeta, at: usize) -> Result<TensorMeta> {
     if base.sizes.is_empty() {
         return Err(out_of_range(args, "slice() cannot be applied to a 0-dim tensor."));
     }
@@ -116,16 +121,15 @@ pub(super) fn slice_of_args(args: &Args<'_, TensorMeta>, at: usize) -> Result<Te
     if step.as_int().is_some_and(|it| it <= 0) {
         return Err(args.invalid("slice step must be positive"));
     }
-    Ok(slice_of(base, dim, args.opt_sym_int(at + 1)?, args.opt_sym_int(at + 2)?, step))
+    Ok(slice_of(args, base, dim, args.opt_sym_int(at + 1)?, args.opt_sym_int(at + 2)?, step))
 }
 
 fn slice(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
-    Ok(vec![Output::view(slice_of_args(args, 1)?)])
+    Ok(vec![Output::view(slice_of_args(args, args.tensor(0)?, 1)?)])
 }
 
-/// The view that `select.int` and `select_scatter` are about, with their arguments from `at` on.
-pub(super) fn select_of_args(args: &Args<'_, TensorMeta>, at: usize) -> Result<TensorMeta> {
-    let base = args.tensor(0)?;
+/// The view of `base` that `select.int` and its kin are about, with their arguments from `at` on.
+pub(super) fn select_of_args(args: &Args<'_, TensorMeta>, base: &TensorMeta, at: usize) -> Result<TensorMeta> {
     if base.sizes.is_empty() {
         return Err(out_of_range(args, "select() cannot be applied to a 0-dim tensor."));
     }
@@ -143,7 +147,7 @@ pub(super) fn select_of_args(args: &Args<'_, TensorMeta>, at: usize) -> Result<T
 }
 
 fn select(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
-    Ok(vec![Output::view(select_of_args(args, 1)?)])
+    Ok(vec![Output::view(select_of_args(args, args.tensor(0)?, 1)?)])
 }
 
 /// The dimension, start and end that `narrow` means.
@@ -180,11 +184,15 @@ fn narrow(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
 }
 
 fn unfold(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
-    let base = args.tensor(0)?;
-    let dim = normalize_dim(args, args.int(1)?, base.sizes.len())?;
-    let (window, step) = (args.int(2)?, args.int(3)?);
+    Ok(vec![Output::view(unfold_of_args(args, args.tensor(0)?, 1)?)])
+}
+
+/// The view of `base` that `unfold` and its kin are about, with their arguments from `at` on.
+pub(super) fn unfold_of_args(args: &Args<'_, TensorMeta>, base: &TensorMeta, at: usize) -> Result<TensorMeta> {
+    let dim = normalize_dim(args, args.int(at)?, base.sizes.len())?;
+    let (window, step) = (args.int(at + 1)?, args.int(at + 2)?);
     let (mut sizes, mut strides) = (base.sizes.clone(), base.strides.clone());
-    let problem = |what: String| -> Result<Vec<Output>, Diagnostic> { Err(args.invalid(what)) };
+    let problem = |what: String| -> Result<TensorMeta, Diagnostic> { Err(args.invalid(what)) };
     if window < 0 {
         return problem(format!("size is {window} but must be >= 0"));
     }
@@ -203,12 +211,11 @@ fn unfold(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     }
     sizes.push(window.into());
     strides.push(stride);
-    Ok(vec![Output::view(view_of(base, sizes, strides, base.storage_offset.clone()))])
+    Ok(view_of(base, sizes, strides, base.storage_offset.clone()))
 }
 
-/// The view that `diagonal` and `diagonal_scatter` are about, with their arguments from `at` on.
-pub(super) fn diagonal_of_args(args: &Args<'_, TensorMeta>, at: usize) -> Result<TensorMeta> {
-    let base = args.tensor(0)?;
+/// The view of `base` that `diagonal` and its kin are about, with their arguments from `at` on.
+pub(super) fn diagonal_of_args(args: &Args<'_, TensorMeta>, base: &TensorMeta, at: usize) -> Result<TensorMeta> {
     let (offset, given) = (args.int(at)?, [args.int(at + 1)?, args.int(at + 2)?]);
     let dims = normalize_dims(args, &given, base.sizes.len())?;
     if dims[0] == dims[1] {
@@ -216,7 +223,8 @@ pub(super) fn diagonal_of_args(args: &Args<'_, TensorMeta>, at: usize) -> Result
         return Err(args.invalid(what));
     }
     let (rows, columns) = (&base.sizes[dims[0]], &base.sizes[dims[1]]);
-    let size = if offset >= 0 { least(rows, &(columns - offset)) } else { least(&(rows + offset), columns) };
+    let size =
+        if offset >= 0 { least(args, rows, &(columns - offset)) } else { least(args, &(rows + offset), columns) };
     let size = size.max(&SymInt::ZERO);
     let start = match offset {
         _ if size == 0 => SymInt::ZERO,
@@ -231,7 +239,7 @@ pub(super) fn diagonal_of_args(args: &Args<'_, TensorMeta>, at: usize) -> Result
 }
 
 fn diagonal(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
-    Ok(vec![Output::view(diagonal_of_args(args, 1)?)])
+    Ok(vec![Output::view(diagonal_of_args(args, args.tensor(0)?, 1)?)])
 }
 
 /// The view that `as_strided` and `as_strided_scatter` are about, with their arguments from `at` on. Whether it stays

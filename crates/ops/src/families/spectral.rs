@@ -3,7 +3,8 @@
 //! The signs of vectors are free; they may be others than those of PyTorch.
 
 use super::linalg::{TOLERANCE, firsts, least, shape, tensor};
-use crate::{Args, Cx, OpDef, Output, TensorRef, Traced, Value, normalize_dim};
+use crate::gradients;
+use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Traced, Value, normalize_dim, real_of};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
@@ -11,29 +12,41 @@ use tracefx_sym::SymInt;
 /// The rows of this family.
 #[rustfmt::skip]
 pub(crate) const OPS: &[OpDef] = &[
-    OpDef::new("aten::_linalg_eigh(Tensor A, str UPLO=\"L\", bool compute_v=True) -> (Tensor eigenvalues, Tensor eigenvectors)", eigh).tolerance(TOLERANCE).doc("The eigenvalues of symmetric matrices in rising order, and their vectors as columns."),
+    OpDef::new("aten::_linalg_eigh(Tensor A, str UPLO=\"L\", bool compute_v=True) -> (Tensor eigenvalues, Tensor eigenvectors)", eigh).tolerance(TOLERANCE).vjp(gradients::linalg::eigh).doc("The eigenvalues of symmetric matrices in rising order, and their vectors as columns."),
     composite("aten::linalg_eigh(Tensor self, str UPLO=\"L\") -> (Tensor eigenvalues, Tensor eigenvectors)", |cx, args| firsts(cx, args, "aten._linalg_eigh.default", 2)).doc("The eigenvalues of symmetric matrices in rising order, and their vectors as columns."),
     composite("aten::linalg_eigvalsh(Tensor self, str UPLO=\"L\") -> Tensor", |cx, args| {
         Ok(vec![cx.call("aten._linalg_eigh.default", [args.values[0].clone(), args.values[1].clone(), Value::Bool(false)])?])
     }).doc("The eigenvalues of symmetric matrices in rising order."),
-    OpDef::new("aten::_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)", svd).tolerance(TOLERANCE).doc("Orthogonal matrices around the singular values, which fall."),
+    OpDef::new("aten::_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)", svd).tolerance(TOLERANCE).vjp(gradients::linalg::svd).doc("Orthogonal matrices around the singular values, which fall."),
     composite("aten::linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)", |cx, args| decomposed(cx, args.values[0].clone(), args.bool(1)?)).doc("Orthogonal matrices around the singular values, which fall."),
     composite("aten::linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor", |cx, args| Ok(vec![singular_values(cx, args.values[0].clone())?])).doc("The singular values, which fall."),
     composite("aten::svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)", old_svd).doc("Orthogonal matrices around the singular values; the second one not transposed."),
     composite("aten::linalg_pinv.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor", |cx, args| {
-        pseudo_inverse(cx, args, args.opt_float(1)?, args.opt_float(2)?, args.bool(3)?)
-    }).doc("The pseudo-inverse of Moore and Penrose."),
+        pseudo_inverse(cx, args, Bounds::given(args, 1, 2), args.bool(3)?)
+    }).vjp(gradients::linalg::pseudo_inverse).doc("The pseudo-inverse of Moore and Penrose."),
+    composite("aten::linalg_pinv.atol_rtol_tensor(Tensor self, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) -> Tensor", |cx, args| {
+        pseudo_inverse(cx, args, Bounds::given(args, 1, 2), args.bool(3)?)
+    }).tags(Tags::WHOLE).vjp(gradients::linalg::pseudo_inverse).doc("The pseudo-inverse of Moore and Penrose."),
+    composite("aten::linalg_pinv.rcond_tensor(Tensor self, Tensor rcond, bool hermitian=False) -> Tensor", |cx, args| {
+        pseudo_inverse(cx, args, Bounds::relative(args), args.bool(2)?)
+    }).vjp(gradients::linalg::pseudo_inverse).doc("The pseudo-inverse of Moore and Penrose."),
     composite("aten::linalg_pinv(Tensor self, float rcond, bool hermitian=False) -> Tensor", |cx, args| {
-        pseudo_inverse(cx, args, Some(0.0), Some(args.float(1)?), args.bool(2)?)
-    }).doc("The pseudo-inverse of Moore and Penrose."),
+        pseudo_inverse(cx, args, Bounds::relative(args), args.bool(2)?)
+    }).vjp(gradients::linalg::pseudo_inverse).doc("The pseudo-inverse of Moore and Penrose."),
     composite("aten::pinverse(Tensor self, float rcond=1.0000000000000001e-15) -> Tensor", |cx, args| {
-        pseudo_inverse(cx, args, Some(0.0), Some(args.float(1)?), false)
-    }).doc("The pseudo-inverse of Moore and Penrose."),
+        pseudo_inverse(cx, args, Bounds::relative(args), false)
+    }).vjp(gradients::linalg::pseudo_inverse).doc("The pseudo-inverse of Moore and Penrose."),
     composite("aten::linalg_matrix_rank.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor", |cx, args| {
-        rank(cx, args, args.opt_float(1)?, args.opt_float(2)?, args.bool(3)?)
+        rank(cx, args, Bounds::given(args, 1, 2), args.bool(3)?)
     }).doc("How many singular values are not nearly zero."),
+    composite("aten::linalg_matrix_rank.atol_rtol_tensor(Tensor input, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) -> Tensor", |cx, args| {
+        rank(cx, args, Bounds::given(args, 1, 2), args.bool(3)?)
+    }).doc("How many singular values are not nearly zero."),
+    composite("aten::linalg_matrix_rank.tol_tensor(Tensor input, Tensor tol, bool hermitian=False) -> Tensor", |cx, args| {
+        rank(cx, args, Bounds { absolute: args.values[1].clone(), relative: Value::Float(0.0) }, args.bool(2)?)
+    }).doc("How many singular values are greater than a bound."),
     composite("aten::linalg_matrix_rank(Tensor self, float tol, bool hermitian=False) -> Tensor", |cx, args| {
-        rank(cx, args, Some(args.float(1)?), Some(0.0), args.bool(2)?)
+        rank(cx, args, Bounds { absolute: args.values[1].clone(), relative: Value::Float(0.0) }, args.bool(2)?)
     }).doc("How many singular values are greater than a bound."),
     composite("aten::linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", |cx, args| {
         matrix_norm(cx, args, Norm::Number(args.float(1)?))
@@ -78,14 +91,14 @@ fn eigh(args: &Meta<'_>) -> Result<Vec<Output>> {
     }
     let vectors =
         if args.bool(2)? { tensor(meta.dtype, &meta.sizes, &[]) } else { tensor(meta.dtype, &[], &[&SymInt::ZERO]) };
-    Ok(vec![tensor(meta.dtype, &lead, &[&n]), vectors])
+    Ok(vec![tensor(real_of(meta.dtype), &lead, &[&n]), vectors])
 }
 
 fn svd(args: &Meta<'_>) -> Result<Vec<Output>> {
     let meta = args.tensor(0)?;
     let (lead, rows, cols) = shape(args, meta, false)?;
     let n = least(&rows, &cols);
-    let values = tensor(meta.dtype, &lead, &[&n]);
+    let values = tensor(real_of(meta.dtype), &lead, &[&n]);
     if !args.bool(2)? {
         let none = || tensor(meta.dtype, &[], &[&SymInt::ZERO]);
         return Ok(vec![none(), values, none()]);
@@ -107,7 +120,7 @@ fn old_svd(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let this = *args.tensor(0)?;
     if args.bool(2)? {
         let mut results = decomposed(cx, this.into(), !args.bool(1)?)?;
-        results[2] = cx.call("aten.mT.default", [results[2].clone()])?;
+        results[2] = cx.call("aten.mH.default", [results[2].clone()])?;
         return Ok(results);
     }
     let values = singular_values(cx, this.into())?;
@@ -122,35 +135,61 @@ fn old_svd(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     Ok(vec![zeros(rows)?, values, zeros(cols)?])
 }
 
-/// The magnitudes of the singular values, the bound below which they count as zero, and the larger size.
-fn bounded(
-    cx: &mut Cx<'_>,
-    args: &Call<'_>,
-    values: &Traced,
-    absolute: Option<f64>,
-    relative: Option<f64>,
-) -> Result<Traced> {
+/// Below which singular values count as zero: numbers, tensors of one for each matrix, or nothing.
+struct Bounds {
+    absolute: Traced,
+    /// A part of the greatest one.
+    relative: Traced,
+}
+
+impl Bounds {
+    fn given(args: &Call<'_>, absolute: usize, relative: usize) -> Self {
+        Bounds { absolute: args.values[absolute].clone(), relative: args.values[relative].clone() }
+    }
+
+    fn relative(args: &Call<'_>) -> Self {
+        Bounds { absolute: Value::Float(0.0), relative: args.values[1].clone() }
+    }
+}
+
+/// Which singular values count, by these bounds.
+fn bounded(cx: &mut Cx<'_>, args: &Call<'_>, values: &Traced, bounds: &Bounds) -> Result<Traced> {
     let meta = cx.meta(*args.tensor(0)?).clone();
-    let epsilon = if meta.dtype == DType::Float64 { f64::EPSILON } else { f64::from(f32::EPSILON) };
+    let epsilon = if real_of(meta.dtype) == DType::Float64 { f64::EPSILON } else { f64::from(f32::EPSILON) };
     let sizes: Option<Vec<i64>> = meta.sizes.iter().rev().take(2).map(SymInt::as_int).collect();
     let Some(longest) = sizes.and_then(|it| it.into_iter().max()) else {
         return Err(args.unsupported("singular values of a matrix whose sizes are not known"));
     };
+    let default = epsilon * longest as f64;
     // A relative bound is there by default unless an absolute one is given.
-    let default = if absolute.is_some_and(|it| it > 0.0) { 0.0 } else { epsilon * longest as f64 };
+    let relative = match (&bounds.relative, &bounds.absolute) {
+        (Value::None, Value::Tensor(_)) => {
+            let is_given = cx.call("aten.gt.Scalar", [bounds.absolute.clone(), Value::int(0)])?;
+            cx.call("aten.where.Scalar", [is_given, Value::Float(0.0), Value::Float(default)])?
+        }
+        (Value::None, absolute) => {
+            let is_given = absolute.as_scalar().is_some_and(|it| it.to_f64() > 0.0);
+            Value::Float(if is_given { 0.0 } else { default })
+        }
+        (given, _) => given.clone(),
+    };
+    // A tensor has one number for each matrix.
+    let along = |cx: &mut Cx<'_>, it: Traced| match it {
+        Value::Tensor(_) => cx.call("aten.unsqueeze.default", [it, Value::int(-1)]),
+        number => Ok(number),
+    };
+    let (relative, absolute) = (along(cx, relative)?, along(cx, bounds.absolute.clone())?);
     let largest = cx.call("aten.amax.default", [values.clone(), Value::ints(&[-1]), Value::Bool(true)])?;
-    let bound = cx.call("aten.mul.Scalar", [largest, Value::Float(relative.unwrap_or(default))])?;
-    let bound = cx.call("aten.clamp_min.default", [bound, Value::Float(absolute.unwrap_or(0.0))])?;
+    let bound = cx.call("aten.mul.Tensor", [largest, relative])?;
+    let bound = match absolute {
+        Value::Tensor(_) => cx.call("aten.maximum.default", [bound, absolute])?,
+        Value::None => cx.call("aten.clamp_min.default", [bound, Value::Float(0.0)])?,
+        number => cx.call("aten.clamp_min.default", [bound, number])?,
+    };
     cx.call("aten.gt.Tensor", [values.clone(), bound])
 }
 
-fn pseudo_inverse(
-    cx: &mut Cx<'_>,
-    args: &Call<'_>,
-    absolute: Option<f64>,
-    relative: Option<f64>,
-    is_hermitian: bool,
-) -> Result<Vec<Traced>> {
+fn pseudo_inverse(cx: &mut Cx<'_>, args: &Call<'_>, bounds: Bounds, is_hermitian: bool) -> Result<Vec<Traced>> {
     let this = *args.tensor(0)?;
     let meta = cx.meta(this).clone();
     shape(args, &meta, is_hermitian)?;
@@ -160,24 +199,18 @@ fn pseudo_inverse(
     }
     let results = decomposed(cx, this.into(), false)?;
     let [left, values, right] = &results[..] else { unreachable!("there are three parts") };
-    let counts = bounded(cx, args, values, absolute, relative)?;
+    let counts = bounded(cx, args, values, &bounds)?;
     let inverse = cx.call("aten.reciprocal.default", [values.clone()])?;
     let zeros = cx.call("aten.zeros_like.default", [values.clone()])?;
     let inverse = cx.call("aten.where.self", [counts, inverse, zeros])?;
     let inverse = cx.call("aten.unsqueeze.default", [inverse, Value::int(-2)])?;
-    let right = cx.call("aten.mT.default", [right.clone()])?;
+    let right = cx.call("aten.mH.default", [right.clone()])?;
     let scaled = cx.call("aten.mul.Tensor", [right, inverse])?;
-    let left = cx.call("aten.mT.default", [left.clone()])?;
+    let left = cx.call("aten.mH.default", [left.clone()])?;
     Ok(vec![cx.call("aten.matmul.default", [scaled, left])?])
 }
 
-fn rank(
-    cx: &mut Cx<'_>,
-    args: &Call<'_>,
-    absolute: Option<f64>,
-    relative: Option<f64>,
-    is_hermitian: bool,
-) -> Result<Vec<Traced>> {
+fn rank(cx: &mut Cx<'_>, args: &Call<'_>, bounds: Bounds, is_hermitian: bool) -> Result<Vec<Traced>> {
     let this = *args.tensor(0)?;
     let (lead, rows, cols) = shape(args, &cx.meta(this).clone(), is_hermitian)?;
     if rows == 0 || cols == 0 {
@@ -185,7 +218,7 @@ fn rank(
         return Ok(vec![cx.call_with("aten.zeros.default", [sizes], &[("dtype", Value::DType(DType::Int64))])?]);
     }
     let values = singular_values(cx, this.into())?;
-    let counts = bounded(cx, args, &values, absolute, relative)?;
+    let counts = bounded(cx, args, &values, &bounds)?;
     Ok(vec![cx.call("aten.sum.dim_IntList", [counts, Value::ints(&[-1])])?])
 }
 

@@ -3,7 +3,9 @@
 use super::lookup::wrong_dtype;
 use super::slice::{select_of, slice_of};
 use super::view::{listed, out_of_range};
-use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Traced, Value, normalize_dim};
+use crate::decompositions::movement;
+use crate::gradients;
+use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Traced, Value, normalize_dim, write_back};
 use tracefx_core::{DType, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
@@ -11,23 +13,24 @@ use tracefx_sym::SymInt;
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]", split)
-        .doc("Pieces of equal size; the last one may be smaller.")
+        .vjp(gradients::views::split).doc("Pieces of equal size; the last one may be smaller.")
         .tags(Tags::VIEW)
         .decompose(split_by_sizes),
     OpDef::new("aten::unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]", split)
-        .doc("`split` of a tensor that nobody else looks at.")
+        .decompose(movement::unsafe_split).vjp(gradients::views::split).doc("`split` of a tensor that nobody else looks at.")
         .tags(Tags::VIEW),
     OpDef::new(
         "aten::split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]",
         split_with_sizes,
     )
-    .doc("Pieces of these sizes.")
-    .tags(Tags::CORE.with(Tags::VIEW)),
+    .vjp(gradients::views::split).doc("Pieces of these sizes.")
+    .write_back(write_back::piece)
+        .tags(Tags::CORE.with(Tags::VIEW)),
     OpDef::new(
         "aten::unsafe_split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]",
         split_with_sizes,
     )
-    .doc("`split_with_sizes` of a tensor that nobody else looks at.")
+    .decompose(movement::unsafe_split_with_sizes).vjp(gradients::views::split).doc("`split_with_sizes` of a tensor that nobody else looks at.")
     .tags(Tags::VIEW),
     OpDef::composite("aten::split.sizes(Tensor(a -> *) self, SymInt[] split_size, int dim=0) -> Tensor(a)[]", sizes)
         .doc("Pieces of these sizes.")
@@ -58,7 +61,7 @@ pub(crate) const OPS: &[OpDef] = &[
         "aten::tensor_split.tensor_indices_or_sections(Tensor(a -> *) self, Tensor tensor_indices_or_sections, int dim=0) -> Tensor(a)[]",
         tensor_split_by_tensor,
     )
-    .doc("The pieces that a tensor says: their number if it is 0-d, else the positions between them.")
+    .vjp(gradients::views::split).doc("The pieces that a tensor says: their number if it is 0-d, else the positions between them.")
     .tags(Tags::VIEW.with(Tags::DATA_DEPENDENT_SHAPE)),
     OpDef::composite("aten::hsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]", |cx, args| {
         axis_split(cx, args, 1)
@@ -97,11 +100,11 @@ pub(crate) const OPS: &[OpDef] = &[
 ];
 
 /// The pieces of these sizes along one dimension, one after the other.
-fn pieces(base: &TensorMeta, dim: usize, sizes: &[SymInt]) -> Vec<Output> {
+fn pieces<T>(args: &Args<'_, T>, base: &TensorMeta, dim: usize, sizes: &[SymInt]) -> Vec<Output> {
     let mut start = SymInt::ZERO;
     let piece = |size: &SymInt| {
         let end = &start + size;
-        let res = slice_of(base, dim, Some(&start), Some(&end), &SymInt::ONE);
+        let res = slice_of(args, base, dim, Some(&start), Some(&end), &SymInt::ONE);
         start = end;
         Output::view(res)
     };
@@ -133,7 +136,7 @@ fn split_sizes<T>(args: &Args<'_, T>, sizes: &[SymInt]) -> Result<(usize, Vec<Sy
 fn split(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     let base = args.tensor(0)?;
     let (dim, sizes) = split_sizes(args, &base.sizes)?;
-    Ok(pieces(base, dim, &sizes))
+    Ok(pieces(args, base, dim, &sizes))
 }
 
 fn split_by_sizes(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
@@ -193,7 +196,7 @@ fn split_with_sizes(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
             listed(&sizes)
         )));
     }
-    Ok(pieces(base, dim, &sizes))
+    Ok(pieces(args, base, dim, &sizes))
 }
 
 fn unbind(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
@@ -293,7 +296,7 @@ fn tensor_split_by_tensor(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
             split.sizes.len()
         )));
     }
-    Ok(vec![Output::Unknown])
+    Ok(vec![Output::Unknown(Value::None)])
 }
 
 /// `hsplit`, `vsplit` and `dsplit`: a split along `axis`, or along the only dimension where `hsplit` is given one.

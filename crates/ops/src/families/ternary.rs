@@ -1,7 +1,9 @@
 //! Choices between two numbers, and arithmetic of three.
 
 use crate::decompose::forward;
+use crate::decompositions::pointwise;
 use crate::elementwise::{check_fits, elementwise, operands, promoting};
+use crate::gradients;
 use crate::{Args, OpDef, Operand, Output, Tags, Tol, promote};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
@@ -11,57 +13,85 @@ pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::where.self(Tensor condition, Tensor self, Tensor other) -> Tensor", where_rule)
         .tags(Tags::POINTWISE)
         .tags(Tags::CORE)
+        .vjp(gradients::choice::where_self)
         .doc("The element of `self` where the condition holds, else that of `other`."),
     OpDef::new("aten::where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor", where_rule)
+        .decompose(pointwise::where_number)
         .tags(Tags::POINTWISE)
+        .vjp(gradients::choice::where_self)
         .doc("The number `self` where the condition holds, else the element of `other`."),
     OpDef::new("aten::where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor", where_rule)
+        .decompose(pointwise::where_number)
         .tags(Tags::POINTWISE)
+        .vjp(gradients::choice::where_self)
         .doc("The element of `self` where the condition holds, else the number `other`."),
     OpDef::new("aten::where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor", where_rule)
+        .decompose(pointwise::where_number)
         .tags(Tags::POINTWISE)
         .doc("The number `self` where the condition holds, else the number `other`."),
     OpDef::new("aten::masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor", masked_fill)
+        .decompose(pointwise::masked_fill)
         .tags(Tags::POINTWISE)
+        .vjp(gradients::choice::masked_fill)
         .doc("`self`, with `value` where the mask is set."),
     OpDef::new("aten::masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor", masked_fill)
+        .decompose(pointwise::masked_fill)
         .tags(Tags::POINTWISE)
+        .vjp(gradients::choice::masked_fill)
         .doc("`self`, with `value` where the mask is set."),
     OpDef::new("aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", clamp)
         .tags(Tags::POINTWISE)
         .tags(Tags::CORE)
+        .vjp(gradients::choice::clamp)
         .doc("`self`, kept between `min` and `max`; `max` where they contradict each other."),
     OpDef::new("aten::clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", clamp)
         .tags(Tags::POINTWISE)
         .tags(Tags::CORE)
+        .vjp(gradients::choice::clamp_tensor)
         .doc("`self`, kept between `min` and `max`; `max` where they contradict each other."),
     OpDef::new("aten::clamp_min(Tensor self, Scalar min) -> Tensor", promoting::<2>)
+        .decompose(pointwise::clamp_min)
         .tags(Tags::POINTWISE)
+        .vjp(gradients::choice::clamp_min)
         .doc("`self`, but not below `min`."),
     OpDef::new("aten::clamp_min.Tensor(Tensor self, Tensor min) -> Tensor", promoting::<2>)
+        .decompose(pointwise::clamp_min)
         .tags(Tags::POINTWISE)
+        .vjp(gradients::choice::clamp_min_tensor)
         .doc("`self`, but not below `min`."),
     OpDef::new("aten::clamp_max(Tensor self, Scalar max) -> Tensor", promoting::<2>)
+        .decompose(pointwise::clamp_max)
         .tags(Tags::POINTWISE)
+        .vjp(gradients::choice::clamp_max)
         .doc("`self`, but not above `max`."),
     OpDef::new("aten::clamp_max.Tensor(Tensor self, Tensor max) -> Tensor", promoting::<2>)
+        .decompose(pointwise::clamp_max)
         .tags(Tags::POINTWISE)
+        .vjp(gradients::choice::clamp_max_tensor)
         .doc("`self`, but not above `max`."),
     OpDef::new("aten::lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor", lerp)
+        .decompose(pointwise::lerp)
         .tags(Tags::POINTWISE)
         .tolerance(Tol::Default)
+        .vjp(gradients::binary::lerp)
         .doc("`self + weight * (end - self)`."),
     OpDef::new("aten::lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor", lerp)
+        .decompose(pointwise::lerp)
         .tags(Tags::POINTWISE)
         .tolerance(Tol::Default)
+        .vjp(gradients::binary::lerp)
         .doc("`self + weight * (end - self)`."),
     OpDef::new("aten::addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", addcmul)
+        .decompose(pointwise::addcmul)
         .tags(Tags::POINTWISE)
         .tolerance(Tol::Default)
+        .vjp(gradients::binary::addcmul)
         .doc("`self + value * tensor1 * tensor2`."),
     OpDef::new("aten::addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", addcdiv)
+        .decompose(pointwise::addcdiv)
         .tags(Tags::POINTWISE)
         .tolerance(Tol::Default)
+        .vjp(gradients::binary::addcdiv)
         .doc("`self + value * tensor1 / tensor2`."),
     OpDef::in_place(
         "aten::masked_fill_.Scalar(Tensor(a!) self, Tensor mask, Scalar value) -> Tensor(a!)",

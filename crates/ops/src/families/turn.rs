@@ -2,6 +2,7 @@
 
 use super::view::{normalize_dims, out_of_range, repeated};
 use crate::elementwise::laid_out;
+use crate::gradients;
 use crate::memory_format::{in_memory_format, memory_format_of};
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, contiguous};
 use tracefx_core::{MemoryFormat, Result};
@@ -11,6 +12,7 @@ use tracefx_sym::SymInt;
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::flip(Tensor self, int[] dims) -> Tensor", flip)
+        .vjp(gradients::views::flip)
         .doc("Dimensions the other way round.")
         .tags(Tags::CORE),
     OpDef::composite("aten::fliplr(Tensor self) -> Tensor", |cx, args| flip_one(cx, args, 1))

@@ -1,69 +1,153 @@
 //! Functions of one number: exponentials, roundings, questions.
 
+use crate::decompositions::{movement, pointwise};
 use crate::elementwise::{elementwise, operands, promoting, promoting_to_float, to_bool};
+use crate::gradients;
 use crate::{Args, OpDef, Output, Tags, Tol};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
 
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
-    float("aten::exp(Tensor self) -> Tensor").tags(Tags::CORE).doc("e to the power of each element."),
-    float("aten::exp2(Tensor self) -> Tensor").doc("2 to the power of each element."),
-    float("aten::expm1(Tensor self) -> Tensor").tags(Tags::CORE).doc("`exp(x) - 1`, exact near zero."),
-    float("aten::log(Tensor self) -> Tensor").tags(Tags::CORE).doc("The natural logarithm."),
-    float("aten::log1p(Tensor self) -> Tensor").tags(Tags::CORE).doc("`log(1 + x)`, exact near zero."),
-    float("aten::log2(Tensor self) -> Tensor").tags(Tags::CORE).doc("The logarithm to base 2."),
-    float("aten::log10(Tensor self) -> Tensor").tags(Tags::CORE).doc("The logarithm to base 10."),
-    float("aten::sqrt(Tensor self) -> Tensor").tags(Tags::CORE).doc("The square root."),
-    float("aten::rsqrt(Tensor self) -> Tensor").tags(Tags::CORE).doc("One over the square root."),
-    float("aten::reciprocal(Tensor self) -> Tensor").tags(Tags::CORE).doc("One over each element."),
-    float("aten::sin(Tensor self) -> Tensor").tags(Tags::CORE).doc("The sine."),
-    float("aten::cos(Tensor self) -> Tensor").tags(Tags::CORE).doc("The cosine."),
-    float("aten::tan(Tensor self) -> Tensor").tags(Tags::CORE).doc("The tangent."),
-    float("aten::asin(Tensor self) -> Tensor").tags(Tags::CORE).doc("The inverse sine."),
-    float("aten::acos(Tensor self) -> Tensor").tags(Tags::CORE).doc("The inverse cosine."),
-    float("aten::atan(Tensor self) -> Tensor").tags(Tags::CORE).doc("The inverse tangent."),
-    float("aten::sinh(Tensor self) -> Tensor").tags(Tags::CORE).doc("The hyperbolic sine."),
-    float("aten::cosh(Tensor self) -> Tensor").tags(Tags::CORE).doc("The hyperbolic cosine."),
-    float("aten::tanh(Tensor self) -> Tensor").tags(Tags::CORE).doc("The hyperbolic tangent."),
-    float("aten::asinh(Tensor self) -> Tensor").tags(Tags::CORE).doc("The inverse hyperbolic sine."),
-    float("aten::acosh(Tensor self) -> Tensor").tags(Tags::CORE).doc("The inverse hyperbolic cosine."),
-    float("aten::atanh(Tensor self) -> Tensor").tags(Tags::CORE).doc("The inverse hyperbolic tangent."),
-    float("aten::erf(Tensor self) -> Tensor").tags(Tags::CORE).doc("The error function."),
-    float("aten::erfc(Tensor self) -> Tensor").doc("One minus the error function, exact where that is small."),
-    float("aten::erfinv(Tensor self) -> Tensor").doc("The inverse of the error function."),
-    float("aten::lgamma(Tensor self) -> Tensor").doc("The logarithm of the absolute value of the gamma function."),
-    float("aten::digamma(Tensor self) -> Tensor").doc("The derivative of the logarithm of the gamma function."),
-    float("aten::sigmoid(Tensor self) -> Tensor").tags(Tags::CORE).doc("The logistic function, `1 / (1 + exp(-x))`."),
+    float("aten::exp(Tensor self) -> Tensor")
+        .tags(Tags::CORE)
+        .vjp(gradients::unary::exp)
+        .doc("e to the power of each element."),
+    float("aten::exp2(Tensor self) -> Tensor").vjp(gradients::unary::exp2).doc("2 to the power of each element."),
+    float("aten::expm1(Tensor self) -> Tensor")
+        .tags(Tags::CORE)
+        .vjp(gradients::unary::expm1)
+        .doc("`exp(x) - 1`, exact near zero."),
+    float("aten::log(Tensor self) -> Tensor").tags(Tags::CORE).vjp(gradients::unary::log).doc("The natural logarithm."),
+    float("aten::log1p(Tensor self) -> Tensor")
+        .tags(Tags::CORE)
+        .vjp(gradients::unary::log1p)
+        .doc("`log(1 + x)`, exact near zero."),
+    float("aten::log2(Tensor self) -> Tensor")
+        .tags(Tags::CORE)
+        .vjp(gradients::unary::log2)
+        .doc("The logarithm to base 2."),
+    float("aten::log10(Tensor self) -> Tensor")
+        .tags(Tags::CORE)
+        .vjp(gradients::unary::log10)
+        .doc("The logarithm to base 10."),
+    float("aten::sqrt(Tensor self) -> Tensor").tags(Tags::CORE).vjp(gradients::unary::sqrt).doc("The square root."),
+    float("aten::rsqrt(Tensor self) -> Tensor")
+        .tags(Tags::CORE)
+        .vjp(gradients::unary::rsqrt)
+        .doc("One over the square root."),
+    float("aten::reciprocal(Tensor self) -> Tensor")
+        .tags(Tags::CORE)
+        .vjp(gradients::unary::reciprocal)
+        .doc("One over each element."),
+    float("aten::sin(Tensor self) -> Tensor").tags(Tags::CORE).vjp(gradients::unary::sin).doc("The sine."),
+    float("aten::cos(Tensor self) -> Tensor").tags(Tags::CORE).vjp(gradients::unary::cos).doc("The cosine."),
+    float("aten::tan(Tensor self) -> Tensor").tags(Tags::CORE).vjp(gradients::unary::tan).doc("The tangent."),
+    float("aten::asin(Tensor self) -> Tensor").tags(Tags::CORE).vjp(gradients::unary::asin).doc("The inverse sine."),
+    float("aten::acos(Tensor self) -> Tensor").tags(Tags::CORE).vjp(gradients::unary::acos).doc("The inverse cosine."),
+    float("aten::atan(Tensor self) -> Tensor").tags(Tags::CORE).vjp(gradients::unary::atan).doc("The inverse tangent."),
+    float("aten::sinh(Tensor self) -> Tensor").tags(Tags::CORE).vjp(gradients::unary::sinh).doc("The hyperbolic sine."),
+    float("aten::cosh(Tensor self) -> Tensor")
+        .tags(Tags::CORE)
+        .vjp(gradients::unary::cosh)
+        .doc("The hyperbolic cosine."),
+    float("aten::tanh(Tensor self) -> Tensor")
+        .tags(Tags::CORE)
+        .vjp(gradients::unary::tanh)
+        .doc("The hyperbolic tangent."),
+    float("aten::asinh(Tensor self) -> Tensor")
+        .tags(Tags::CORE)
+        .vjp(gradients::unary::asinh)
+        .doc("The inverse hyperbolic sine."),
+    float("aten::acosh(Tensor self) -> Tensor")
+        .tags(Tags::CORE)
+        .vjp(gradients::unary::acosh)
+        .doc("The inverse hyperbolic cosine."),
+    float("aten::atanh(Tensor self) -> Tensor")
+        .tags(Tags::CORE)
+        .vjp(gradients::unary::atanh)
+        .doc("The inverse hyperbolic tangent."),
+    float("aten::erf(Tensor self) -> Tensor").tags(Tags::CORE).vjp(gradients::unary::erf).doc("The error function."),
+    float("aten::erfc(Tensor self) -> Tensor")
+        .vjp(gradients::unary::erfc)
+        .doc("One minus the error function, exact where that is small."),
+    float("aten::erfinv(Tensor self) -> Tensor")
+        .vjp(gradients::unary::erfinv)
+        .doc("The inverse of the error function."),
+    float("aten::lgamma(Tensor self) -> Tensor")
+        .vjp(gradients::unary::lgamma)
+        .doc("The logarithm of the absolute value of the gamma function."),
+    float("aten::digamma(Tensor self) -> Tensor")
+        .vjp(gradients::unary::digamma)
+        .doc("The derivative of the logarithm of the gamma function."),
+    float("aten::sigmoid(Tensor self) -> Tensor")
+        .tags(Tags::CORE)
+        .vjp(gradients::unary::sigmoid)
+        .doc("The logistic function, `1 / (1 + exp(-x))`."),
     float("aten::logit(Tensor self, float? eps=None) -> Tensor")
+        .decompose(pointwise::logit)
+        .vjp(gradients::unary::logit)
         .doc("`log(x / (1 - x))`, with x kept `eps` away from 0 and 1."),
-    float("aten::sinc(Tensor self) -> Tensor").doc("`sin(pi x) / (pi x)`, which is 1 at zero."),
-    float("aten::deg2rad(Tensor self) -> Tensor").doc("Degrees as radians."),
-    float("aten::rad2deg(Tensor self) -> Tensor").doc("Radians as degrees."),
+    float("aten::sinc(Tensor self) -> Tensor")
+        .decompose(pointwise::sinc)
+        .vjp(gradients::unary::sinc)
+        .doc("`sin(pi x) / (pi x)`, which is 1 at zero."),
+    float("aten::deg2rad(Tensor self) -> Tensor")
+        .decompose(pointwise::deg2rad)
+        .vjp(gradients::unary::deg2rad)
+        .doc("Degrees as radians."),
+    float("aten::rad2deg(Tensor self) -> Tensor")
+        .decompose(pointwise::rad2deg)
+        .vjp(gradients::unary::rad2deg)
+        .doc("Radians as degrees."),
     OpDef::new("aten::abs(Tensor self) -> Tensor", abs)
         .tags(Tags::POINTWISE)
         .tolerance(Tol::Default)
         .tags(Tags::CORE)
+        .vjp(gradients::unary::abs)
         .doc("The absolute value; of a complex number, its length."),
-    OpDef::new("aten::neg(Tensor self) -> Tensor", neg).tags(Tags::POINTWISE).tags(Tags::CORE).doc("The negative."),
-    same("aten::sign(Tensor self) -> Tensor").tags(Tags::CORE).doc("-1, 0 or 1 by the sign; 0 of a NaN."),
-    same("aten::floor(Tensor self) -> Tensor").tags(Tags::CORE).doc("Rounded down."),
-    same("aten::ceil(Tensor self) -> Tensor").tags(Tags::CORE).doc("Rounded up."),
-    same("aten::trunc(Tensor self) -> Tensor").tags(Tags::CORE).doc("Rounded towards zero."),
+    OpDef::new("aten::neg(Tensor self) -> Tensor", neg)
+        .tags(Tags::POINTWISE)
+        .tags(Tags::CORE)
+        .vjp(gradients::unary::neg)
+        .doc("The negative."),
+    same("aten::sign(Tensor self) -> Tensor")
+        .tags(Tags::CORE)
+        .vjp(gradients::unary::zero)
+        .doc("-1, 0 or 1 by the sign; 0 of a NaN."),
+    same("aten::floor(Tensor self) -> Tensor").tags(Tags::CORE).vjp(gradients::unary::zero).doc("Rounded down."),
+    same("aten::ceil(Tensor self) -> Tensor").tags(Tags::CORE).vjp(gradients::unary::zero).doc("Rounded up."),
+    same("aten::trunc(Tensor self) -> Tensor")
+        .tags(Tags::CORE)
+        .vjp(gradients::unary::zero)
+        .doc("Rounded towards zero."),
     same("aten::round(Tensor self) -> Tensor")
         .tags(Tags::CORE)
+        .vjp(gradients::unary::zero)
         .doc("Rounded to the nearest, halves to the even neighbour."),
     OpDef::new("aten::round.decimals(Tensor self, *, int decimals) -> Tensor", promoting::<1>)
         .tags(Tags::POINTWISE)
         .tolerance(Tol::Default)
+        .vjp(gradients::unary::zero)
         .doc("Rounded to so many decimal places."),
-    same("aten::frac(Tensor self) -> Tensor").doc("What lies behind the decimal point."),
-    OpDef::new("aten::positive(Tensor(a) self) -> Tensor(a)", positive).tags(Tags::VIEW).doc("The tensor itself."),
+    same("aten::frac(Tensor self) -> Tensor")
+        .decompose(pointwise::frac)
+        .vjp(gradients::unary::identity)
+        .doc("What lies behind the decimal point."),
+    OpDef::new("aten::positive(Tensor(a) self) -> Tensor(a)", positive)
+        .decompose(movement::itself)
+        .tags(Tags::VIEW)
+        .vjp(gradients::unary::identity)
+        .doc("The tensor itself."),
     OpDef::new("aten::square(Tensor self) -> Tensor", square)
+        .decompose(pointwise::square)
         .tags(Tags::POINTWISE)
         .tolerance(Tol::Default)
+        .vjp(gradients::unary::square)
         .doc("Each element times itself."),
     same("aten::nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor")
+        .decompose(pointwise::nan_to_num)
+        .vjp(gradients::unary::nan_to_num)
         .doc("NaN and the infinities replaced by these numbers, or by 0, the largest and the smallest."),
     OpDef::new("aten::bitwise_not(Tensor self) -> Tensor", bitwise_not)
         .tags(Tags::POINTWISE)
@@ -72,9 +156,15 @@ pub(crate) const OPS: &[OpDef] = &[
     question("aten::logical_not(Tensor self) -> Tensor").tags(Tags::CORE).doc("Whether the element is zero."),
     question("aten::isnan(Tensor self) -> Tensor").tags(Tags::CORE).doc("Whether the element is not a number."),
     question("aten::isinf(Tensor self) -> Tensor").tags(Tags::CORE).doc("Whether the element is an infinity."),
-    question("aten::isposinf(Tensor self) -> Tensor").doc("Whether the element is the positive infinity."),
-    question("aten::isneginf(Tensor self) -> Tensor").doc("Whether the element is the negative infinity."),
-    question("aten::isfinite(Tensor self) -> Tensor").doc("Whether the element is neither an infinity nor a NaN."),
+    question("aten::isposinf(Tensor self) -> Tensor")
+        .decompose(pointwise::isposinf)
+        .doc("Whether the element is the positive infinity."),
+    question("aten::isneginf(Tensor self) -> Tensor")
+        .decompose(pointwise::isneginf)
+        .doc("Whether the element is the negative infinity."),
+    question("aten::isfinite(Tensor self) -> Tensor")
+        .decompose(pointwise::isfinite)
+        .doc("Whether the element is neither an infinity nor a NaN."),
     question("aten::signbit(Tensor self) -> Tensor").doc("Whether the sign bit is set."),
     OpDef::in_place("aten::exp_(Tensor(a!) self) -> Tensor(a!)", "aten.exp.default")
         .doc("In place: e to the power of each element."),

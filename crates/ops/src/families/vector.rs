@@ -2,6 +2,8 @@
 
 use super::einsum::multiply_pair;
 use super::matmul_composite::{sizes as size_list, tensor_of};
+use crate::decompositions::gather;
+use crate::gradients;
 use crate::{Args, Cx, OpDef, Operand, Output, TensorRef, Tol, Traced, Value, broadcast, contiguous, normalize_dim};
 use crate::{Tags, promote};
 use tracefx_core::{Code, Diagnostic, Result};
@@ -11,24 +13,24 @@ use tracefx_sym::SymInt;
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor", linalg_cross)
-        .doc("The cross products of vectors of three elements, along one dimension.")
+        .decompose(gather::cross).vjp(gradients::matmul::cross).doc("The cross products of vectors of three elements, along one dimension.")
         .tolerance(Tol::Default),
     OpDef::composite("aten::cross(Tensor self, Tensor other, int? dim=None) -> Tensor", cross)
         .doc("The cross products of vectors, along the first dimension of size three unless another one is given."),
     OpDef::new("aten::_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor", cdist_forward)
-        .doc("The p-norm distances between all pairs of rows.")
+        .vjp(gradients::distance::cdist).doc("The p-norm distances between all pairs of rows.")
         .tags(Tags::CORE)
         .tolerance(Tol::Default),
     OpDef::composite("aten::cdist(Tensor x1, Tensor x2, float p=2., int? compute_mode=None) -> Tensor", cdist)
         .doc("The p-norm distances between all pairs of rows."),
     OpDef::new("aten::_pdist_forward(Tensor self, float p=2.) -> Tensor", pdist_forward)
-        .doc("The p-norm distances between each row and the rows after it.")
+        .vjp(gradients::distance::pdist).doc("The p-norm distances between each row and the rows after it.")
         .tags(Tags::CORE)
         .tolerance(Tol::Default),
     OpDef::composite("aten::pdist(Tensor self, float p=2.) -> Tensor", pdist)
         .doc("The p-norm distances between each row and the rows after it."),
     OpDef::composite("aten::dist(Tensor self, Tensor other, Scalar p=2) -> Tensor", dist)
-        .doc("The p-norm of the difference of two tensors."),
+        .tags(Tags::WHOLE).doc("The p-norm of the difference of two tensors."),
     OpDef::composite("aten::_euclidean_dist(Tensor x1, Tensor x2) -> Tensor", euclidean_dist)
         .doc("The Euclidean distances between all pairs of rows, by a product of matrices.")
         // Squares are subtracted, as in PyTorch.
@@ -47,7 +49,7 @@ pub(crate) const OPS: &[OpDef] = &[
         "aten::_trilinear(Tensor i1, Tensor i2, Tensor i3, int[] expand1, int[] expand2, int[] expand3, int[] sumdim, int unroll_dim=1) -> Tensor",
         trilinear,
     )
-    .doc("The product of three tensors, each with new dimensions, summed over some dimensions."),
+    .tags(Tags::WHOLE).doc("The product of three tensors, each with new dimensions, summed over some dimensions."),
     OpDef::composite(
         "aten::bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor",
         bilinear,

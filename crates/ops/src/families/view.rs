@@ -1,6 +1,8 @@
 //! Views that reorder, add, drop or stretch dimensions: their strides follow from the input's, and they need no kernel.
 
-use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Traced, Value, normalize_dim};
+use crate::decompositions::movement;
+use crate::gradients;
+use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Traced, Value, normalize_dim, write_back};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
@@ -8,7 +10,9 @@ use tracefx_sym::SymInt;
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::permute(Tensor(a) self, int[] dims) -> Tensor(a)", permute)
+        .vjp(gradients::views::permute)
         .doc("The dimensions in another order.")
+        .write_back(write_back::permute)
         .tags(Tags::CORE.with(Tags::VIEW)),
     OpDef::new("aten::transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", transpose)
         .doc("Two dimensions change places.")
@@ -49,6 +53,7 @@ pub(crate) const OPS: &[OpDef] = &[
         .doc("Dimensions go to other positions; the others keep their order.")
         .tags(Tags::VIEW),
     OpDef::new("aten::expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)", expand)
+        .vjp(gradients::unary::identity)
         .doc("Dimensions of size one repeat without a copy.")
         .tags(Tags::CORE.with(Tags::VIEW)),
     OpDef::composite("aten::expand_as(Tensor(a) self, Tensor other) -> Tensor(a)", expand_as)
@@ -61,26 +66,41 @@ pub(crate) const OPS: &[OpDef] = &[
         .doc("Expands all tensors to the sizes that they broadcast to.")
         .tags(Tags::VIEW),
     OpDef::new("aten::squeeze(Tensor(a) self) -> Tensor(a)", |args| squeeze(args, None))
+        .decompose(movement::squeeze)
+        .vjp(gradients::views::reshaped)
         .doc("Drops the dimensions of size one.")
+        .write_back(write_back::squeeze)
         .tags(Tags::VIEW),
     OpDef::new("aten::squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)", |args| {
         squeeze(args, Some(vec![args.int(1)?]))
     })
+    .decompose(movement::squeeze_dim)
+    .tags(Tags::TAKEN_APART)
+    .vjp(gradients::views::reshaped)
     .doc("Drops a dimension if its size is one.")
+    .write_back(write_back::squeeze)
     .tags(Tags::CORE.with(Tags::VIEW)),
     OpDef::new("aten::squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)", |args| squeeze(args, Some(args.ints(1)?)))
+        .vjp(gradients::views::reshaped)
         .doc("Drops those of the dimensions whose size is one.")
+        .write_back(write_back::squeeze)
         .tags(Tags::CORE.with(Tags::VIEW)),
     OpDef::new("aten::unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", unsqueeze)
+        .vjp(gradients::views::reshaped)
         .doc("Adds a dimension of size one.")
+        .write_back(write_back::unsqueeze)
         .tags(Tags::CORE.with(Tags::VIEW)),
     OpDef::composite("aten::real(Tensor(a) self) -> Tensor(a)", real).doc("The real parts.").tags(Tags::VIEW),
     OpDef::composite("aten::imag(Tensor(a) self) -> Tensor(a)", imag).doc("The imaginary parts.").tags(Tags::VIEW),
     OpDef::new("aten::view_as_real(Tensor(a) self) -> Tensor(a)", view_as_real)
+        .vjp(gradients::views::view_as_real)
         .doc("Complex numbers as pairs of floats in a last dimension of size two.")
+        .write_back(write_back::view_as_real)
         .tags(Tags::VIEW),
     OpDef::new("aten::view_as_complex(Tensor(a) self) -> Tensor(a)", view_as_complex)
+        .vjp(gradients::views::view_as_complex)
         .doc("Pairs of floats in a last dimension of size two as complex numbers.")
+        .write_back(write_back::view_as_complex)
         .tags(Tags::VIEW),
 ];
 

@@ -1,9 +1,12 @@
-//! A tensor with one of its views replaced: what writing through a view becomes in a functional program.
+//! A tensor with one of its views replaced: what writing through a view becomes in a functional program, and what the
+//! gradient of a view is, among zeros.
 
-use super::slice::{as_strided_of_args, diagonal_of_args, select_of_args, slice_of_args};
+use super::slice::{as_strided_of_args, diagonal_of_args, select_of_args, slice_of_args, unfold_of_args};
 use super::view::listed;
+use crate::decompositions::movement;
 use crate::elementwise::laid_out;
-use crate::{Args, OpDef, Output, Tags};
+use crate::gradients;
+use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, contiguous};
 use tracefx_core::Result;
 use tracefx_ir::TensorMeta;
 
@@ -11,30 +14,53 @@ use tracefx_ir::TensorMeta;
 pub(crate) const OPS: &[OpDef] = &[
     OpDef::new(
         "aten::slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor",
-        |args| written(args, slice_of_args(args, 2)?),
+        |args| written(args, slice_of_args(args, args.tensor(0)?, 2)?),
     )
-    .doc("The tensor with a slice replaced.")
+    .vjp(gradients::views::slice_scatter).doc("The tensor with a slice replaced.")
     .tags(Tags::CORE),
     OpDef::new("aten::select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor", |args| {
-        written(args, select_of_args(args, 2)?)
+        written(args, select_of_args(args, args.tensor(0)?, 2)?)
     })
-    .doc("The tensor with one position of a dimension replaced.")
+    .decompose(movement::select_scatter).tags(Tags::TAKEN_APART).vjp(gradients::views::select_scatter).doc("The tensor with one position of a dimension replaced.")
     .tags(Tags::CORE),
     OpDef::new(
         "aten::diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor",
-        |args| written(args, diagonal_of_args(args, 2)?),
+        |args| written(args, diagonal_of_args(args, args.tensor(0)?, 2)?),
     )
-    .doc("The tensor with a diagonal replaced."),
+    .vjp(gradients::views::diagonal_scatter).doc("The tensor with a diagonal replaced."),
     OpDef::new(
         "aten::as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor",
         |args| written(args, as_strided_of_args(args, 2)?),
     )
-    .doc("The tensor with the elements at these strides replaced."),
+    .vjp(gradients::views::as_strided_scatter).doc("The tensor with the elements at these strides replaced."),
+    OpDef::new(
+        "aten::slice_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt start, SymInt end, SymInt step) -> Tensor",
+        |args| among_zeros(args, slice_of_args),
+    )
+    .doc("The gradient of `slice`: zeros but for the slice.")
+    .decompose(|cx, args| written_to_zeros(cx, args, "aten.slice_scatter.default")),
+    OpDef::new(
+        "aten::select_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt index) -> Tensor",
+        |args| among_zeros(args, select_of_args),
+    )
+    .doc("The gradient of `select`: zeros but for one position of a dimension.")
+    .decompose(|cx, args| written_to_zeros(cx, args, "aten.select_scatter.default")),
+    OpDef::new(
+        "aten::diagonal_backward(Tensor grad_output, SymInt[] input_sizes, int offset, int dim1, int dim2) -> Tensor",
+        |args| among_zeros(args, diagonal_of_args),
+    )
+    .doc("The gradient of `diagonal`: zeros but for the diagonal.")
+    .decompose(|cx, args| written_to_zeros(cx, args, "aten.diagonal_scatter.default")),
+    OpDef::new(
+        "aten::unfold_backward(Tensor grad_in, SymInt[] input_sizes, int dim, int size, int step) -> Tensor",
+        |args| among_zeros(args, unfold_of_args),
+    )
+    .doc("The gradient of `unfold`: windows that slide over zeros, added up where they overlap.")
+    .tolerance(Tol::Default),
 ];
 
-/// Checks that `src` is of the sizes of the view of `self` that it replaces.
-fn check_source(args: &Args<'_, TensorMeta>, view: &TensorMeta) -> Result<()> {
-    let source = args.tensor(1)?;
+/// Checks that what replaces a view is of its sizes.
+fn check_source(args: &Args<'_, TensorMeta>, source: &TensorMeta, view: &TensorMeta) -> Result<()> {
     let differ = source.sizes.len() != view.sizes.len()
         || source.sizes.iter().zip(&view.sizes).any(|(a, b)| (a - b).as_int().is_some_and(|it| it != 0));
     if differ {
@@ -48,7 +74,27 @@ fn check_source(args: &Args<'_, TensorMeta>, view: &TensorMeta) -> Result<()> {
 }
 
 fn written(args: &Args<'_, TensorMeta>, view: TensorMeta) -> Result<Vec<Output>> {
-    check_source(args, &view)?;
+    check_source(args, args.tensor(1)?, &view)?;
     let base = args.tensor(0)?;
     Ok(vec![Output::Tensor(laid_out(base.dtype, base.sizes.clone(), &[base]))])
+}
+
+/// The result of writing a gradient to a view of zeros.
+fn among_zeros(
+    args: &Args<'_, TensorMeta>,
+    view_of_args: fn(&Args<'_, TensorMeta>, &TensorMeta, usize) -> Result<TensorMeta>,
+) -> Result<Vec<Output>> {
+    let (grad, sizes) = (args.tensor(0)?, args.sym_ints(1)?);
+    if sizes.iter().any(|it| it.as_int().is_some_and(|it| it < 0)) {
+        return Err(args.invalid(format!("the sizes of a tensor cannot be negative, but they are {}", listed(&sizes))));
+    }
+    let view = view_of_args(args, &TensorMeta::contiguous(grad.dtype, sizes.clone()), 2)?;
+    check_source(args, grad, &view)?;
+    Ok(contiguous(grad.dtype, sizes))
+}
+
+fn written_to_zeros(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>, scatter: &str) -> Result<Vec<Traced>> {
+    let [grad, sizes] = [0, 1].map(|index| args.values[index].clone());
+    let zeros = cx.call("aten.new_zeros.default", [grad.clone(), sizes])?;
+    Ok(vec![cx.call(scatter, [zeros, grad].into_iter().chain(args.values[2..].iter().cloned()))?])
 }

@@ -1,0 +1,174 @@
+//! How operators with a kernel are made of core operators: PyTorch's own decompositions, call by call, so that decomposed
+//! programs look like PyTorch's.
+
+pub(crate) mod create;
+pub(crate) mod gather;
+pub(crate) mod movement;
+pub(crate) mod pointwise;
+pub(crate) mod reduce;
+
+pub(crate) use crate::families::{sizes, tensor_of};
+use crate::{Args, Cx, Operand, TensorRef, Traced, Value, promote};
+use tracefx_core::{DType, DTypeKind, Device, Layout, Result, Scalar};
+use tracefx_ir::TensorMeta;
+use tracefx_sym::SymInt;
+
+pub(crate) type Call<'a> = Args<'a, TensorRef>;
+
+impl Cx<'_> {
+    /// Calls an operator of ATen with one result: `mul.Tensor`, or `exp` for `exp.default`.
+    pub(crate) fn aten<const N: usize>(&mut self, op: &str, args: [&Traced; N]) -> Result<Traced> {
+        self.aten_with(op, args, &[])
+    }
+
+    /// Calls an operator of ATen with one result, with keyword arguments.
+    pub(crate) fn aten_with<const N: usize>(
+        &mut self,
+        op: &str,
+        args: [&Traced; N],
+        kwargs: &[(&str, Traced)],
+    ) -> Result<Traced> {
+        let overload = if op.contains('.') { "" } else { ".default" };
+        self.call_with(&format!("aten.{op}{overload}"), args.into_iter().cloned(), kwargs)
+    }
+
+    /// What is known of a value that is a tensor.
+    pub(crate) fn meta_of(&self, value: &Traced) -> &TensorMeta {
+        self.meta(tensor_of(value))
+    }
+}
+
+/// The dimension as an argument.
+pub(crate) fn dim(dim: usize) -> Traced {
+    Value::int(dim as i64)
+}
+
+/// The value in this dtype: itself where it has it already.
+pub(crate) fn to_dtype(cx: &mut Cx<'_>, value: Traced, dtype: DType) -> Result<Traced> {
+    if cx.meta_of(&value).dtype == dtype {
+        return Ok(value);
+    }
+    cx.aten_with("_to_copy", [&value], &[("dtype", Value::DType(dtype))])
+}
+
+/// The dtype in which PyTorch computes on elements of this one.
+pub(crate) fn computing(dtype: DType) -> DType {
+    match dtype {
+        DType::Float16 | DType::BFloat16 => DType::Float32,
+        DType::Complex32 => DType::Complex64,
+        other => other,
+    }
+}
+
+/// What becomes of ints where an operator computes on elements.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ints {
+    Stay,
+    BecomeFloats,
+}
+
+/// Computes on the first `n` arguments in the dtype that PyTorch computes in, and rounds to the one that they promote to:
+/// the wrapper of PyTorch's elementwise references.
+pub(crate) fn promoted(
+    cx: &mut Cx<'_>,
+    args: &Call<'_>,
+    n: usize,
+    ints: Ints,
+    compute: impl FnOnce(&mut Cx<'_>, &[Traced]) -> Result<Traced>,
+) -> Result<Vec<Traced>> {
+    let mut dtype = {
+        let mut operands = Vec::new();
+        for index in (0..n).filter(|&it| !args.is_none(it)) {
+            operands.push(match args.operand(index)? {
+                Operand::Tensor(it) => Operand::Tensor(cx.meta(*it)),
+                Operand::Scalar(it) => Operand::Scalar(it),
+            });
+        }
+        promote(&operands)
+    };
+    if ints == Ints::BecomeFloats && matches!(dtype.kind(), DTypeKind::Bool | DTypeKind::Int) {
+        dtype = DType::Float32;
+    }
+    let mut values = args.values.clone();
+    for value in &mut values[..n] {
+        if let Value::Tensor(_) = value {
+            *value = to_dtype(cx, value.clone(), computing(dtype))?;
+        }
+    }
+    let res = compute(cx, &values)?;
+    // The answer to a question has no precision.
+    if cx.meta_of(&res).dtype != computing(dtype) {
+        return Ok(vec![res]);
+    }
+    Ok(vec![to_dtype(cx, res, dtype)?])
+}
+
+/// A number as a tensor without dimensions, beside a tensor.
+pub(crate) fn scalar_tensor(cx: &mut Cx<'_>, value: &Traced, dtype: DType) -> Result<Traced> {
+    let device = Value::Device(Device::cpu());
+    let options = [("dtype", Value::DType(dtype)), ("layout", Value::Layout(Layout::Strided)), ("device", device)];
+    cx.aten_with("scalar_tensor", [value], &options)
+}
+
+/// `where`, of which numbers may be parts: in the dtype of the other part.
+pub(crate) fn choose(cx: &mut Cx<'_>, condition: &Traced, yes: &Traced, no: &Traced) -> Result<Traced> {
+    match (yes, no) {
+        (Value::Tensor(_), Value::Tensor(_)) => cx.aten("where.self", [condition, yes, no]),
+        (Value::Tensor(_), _) => {
+            let dtype = with_number(cx.meta_of(yes), no);
+            let no = scalar_tensor(cx, no, dtype)?;
+            cx.aten("where.self", [condition, yes, &no])
+        }
+        (_, Value::Tensor(_)) => {
+            let dtype = with_number(cx.meta_of(no), yes);
+            let yes = scalar_tensor(cx, yes, dtype)?;
+            cx.aten("where.self", [condition, &yes, no])
+        }
+        (_, _) => {
+            let operands = [yes, no].map(|it| Operand::<TensorMeta>::Scalar(number(it)));
+            let dtype = promote(&operands);
+            let no = scalar_tensor(cx, no, dtype)?;
+            let yes = scalar_tensor(cx, yes, dtype)?;
+            cx.aten("where.self", [condition, &yes, &no])
+        }
+    }
+}
+
+/// The tensor with a number in some places, in its own dtype.
+pub(crate) fn fill_places(cx: &mut Cx<'_>, x: &Traced, places: &Traced, value: &Traced) -> Result<Traced> {
+    let dtype = cx.meta_of(x).dtype;
+    let value = scalar_tensor(cx, value, dtype)?;
+    cx.aten("where.self", [places, &value, x])
+}
+
+fn number(value: &Traced) -> Scalar {
+    value.as_scalar().unwrap_or(Scalar::Int(0))
+}
+
+fn with_number(tensor: &TensorMeta, value: &Traced) -> DType {
+    promote(&[Operand::Tensor(tensor), Operand::Scalar(number(value))])
+}
+
+/// The keyword arguments of a new tensor: as given, else those of a tensor or PyTorch's defaults.
+pub(crate) fn options(args: &Call<'_>, dtype: DType, device: &Device) -> Vec<(&'static str, Traced)> {
+    let given = |name: &str| args.position(name).map(|at| args.values[at].clone()).filter(|it| *it != Value::None);
+    vec![
+        ("dtype", given("dtype").unwrap_or(Value::DType(dtype))),
+        ("layout", given("layout").unwrap_or(Value::Layout(Layout::Strided))),
+        ("device", given("device").unwrap_or_else(|| Value::Device(device.clone()))),
+        ("pin_memory", given("pin_memory").unwrap_or(Value::Bool(false))),
+    ]
+}
+
+/// The ints from zero on.
+pub(crate) fn arange(cx: &mut Cx<'_>, end: &SymInt, dtype: Option<DType>) -> Result<Traced> {
+    let mut options = vec![
+        ("layout", Value::Layout(Layout::Strided)),
+        ("device", Value::Device(Device::cpu())),
+        ("pin_memory", Value::Bool(false)),
+    ];
+    if let Some(dtype) = dtype {
+        options.insert(0, ("dtype", Value::DType(dtype)));
+    }
+    cx.aten_with("arange.start_step", [&Value::int(0), &Value::Int(end.clone())], &options)
+}

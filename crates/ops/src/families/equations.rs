@@ -1,0 +1,145 @@
+//! What is made of the solutions of linear equations: least squares, tensors as matrices, and conditions.
+
+use super::linalg::{TOLERANCE, shape, tensor};
+use super::matmul_composite::{sizes as size_list, tensor_of};
+use super::view::listed;
+use crate::{Args, Cx, OpDef, Output, TensorRef, Traced, Value, broadcast, normalize_dim, real_of};
+use tracefx_core::{Code, DType, Diagnostic, Result};
+use tracefx_ir::TensorMeta;
+use tracefx_sym::SymInt;
+
+/// The rows of this family.
+#[rustfmt::skip]
+pub(crate) const OPS: &[OpDef] = &[
+    OpDef::new("aten::linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) -> (Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)", least_squares).tolerance(TOLERANCE).doc("The shortest solution of linear equations whose error is least, the squares of the errors, the rank and the singular values."),
+    OpDef::composite("aten::linalg_tensorinv(Tensor self, int ind=2) -> Tensor", tensor_inverse).tolerance(TOLERANCE).doc("The inverse of a tensor whose first dimensions are the rows of a matrix."),
+    OpDef::composite("aten::linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tensor", tensor_solve).tolerance(TOLERANCE).doc("The solution of linear equations whose matrix is a tensor."),
+    OpDef::composite("aten::linalg_cond(Tensor self, Scalar? p=None) -> Tensor", condition).tolerance(TOLERANCE).doc("How much the solution of linear equations may exaggerate an error: a norm of the matrix times that of its inverse."),
+    OpDef::composite("aten::linalg_cond.p_str(Tensor self, str p) -> Tensor", condition).tolerance(TOLERANCE).doc("How much the solution of linear equations may exaggerate an error: a norm of the matrix times that of its inverse."),
+];
+
+type Call<'a> = Args<'a, TensorRef>;
+
+fn least_squares(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    let (matrix, right) = (args.tensor(0)?, args.tensor(1)?);
+    let (lead, rows, cols) = shape(args, matrix, false)?;
+    if right.dtype != matrix.dtype {
+        let what = format!(
+            "torch.linalg.lstsq: Expected input and other to have the same dtype, but got input's dtype {} and other's dtype {}",
+            matrix.dtype, right.dtype
+        );
+        return Err(Diagnostic::new(Code::DTypeMismatch, what));
+    }
+    let driver = args.opt_str(3)?.unwrap_or("gelsy");
+    if !matches!(driver, "gels" | "gelsy" | "gelsd" | "gelss") {
+        let what = "torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)";
+        return Err(args.invalid(what));
+    }
+    let is_vector = right.sizes.len() + 1 == matrix.sizes.len() && right.sizes[..] == matrix.sizes[..right.sizes.len()];
+    let (right_lead, own_rows, n_right) = match &right.sizes[..] {
+        [lead @ .., rows] if is_vector => (lead, rows, None),
+        [lead @ .., rows, n] if !is_vector => (lead, rows, Some(n)),
+        _ => return Err(args.bad_shape("torch.linalg.lstsq: other must have at least 1 dimension")),
+    };
+    if (own_rows - &rows).as_int().is_some_and(|it| it != 0) {
+        let (a, b) = (listed(&matrix.sizes), listed(&right.sizes));
+        return Err(args.bad_shape(format!(
+            "torch.linalg.lstsq: input.size(-2) should match other.size(-2), but they are {a} and {b}"
+        )));
+    }
+    let all = broadcast(args, &lead, right_lead)?;
+    let solution = match n_right {
+        Some(n) => tensor(matrix.dtype, &all, &[&cols, n]),
+        None => tensor(matrix.dtype, &all, &[&cols]),
+    };
+    let none = |dtype: DType| tensor(dtype, &[], &[&SymInt::ZERO]);
+    let rank = if driver == "gels" { none(DType::Int64) } else { tensor(DType::Int64, &lead, &[]) };
+    let singular = match driver {
+        "gelsd" | "gelss" => tensor(real_of(matrix.dtype), &lead, &[&super::linalg::least(&rows, &cols)]),
+        _ => none(real_of(matrix.dtype)),
+    };
+    let one = SymInt::ONE;
+    let residuals = match (&rows - &cols).as_int() {
+        Some(..=0) => none(real_of(matrix.dtype)),
+        Some(_) if driver == "gelsy" => none(real_of(matrix.dtype)),
+        Some(_) if driver == "gels" => tensor(real_of(matrix.dtype), &all, &[n_right.unwrap_or(&one)]),
+        // There are none where the rank is not full, which the data alone can tell.
+        Some(_) | None => Output::Unknown(Value::None),
+    };
+    Ok(vec![solution, residuals, rank, singular])
+}
+
+fn product(sizes: &[SymInt]) -> SymInt {
+    sizes.iter().product()
+}
+
+fn tensor_inverse(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
+    let sizes = cx.meta(*args.tensor(0)?).sizes.clone();
+    let index = args.int(1)?;
+    let Some(index) = usize::try_from(index).ok().filter(|it| *it > 0) else {
+        return Err(args.invalid(format!("Expected a strictly positive integer for 'ind', but got {index}")));
+    };
+    let (first, last) = sizes.split_at(index.min(sizes.len()));
+    let (n_first, n_last) = (product(first), product(last));
+    if n_first != n_last {
+        return Err(args.bad_shape(format!("Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got {n_last} != {n_first}")));
+    }
+    let matrix = cx.call("aten.reshape.default", [args.values[0].clone(), size_list(&[n_last, n_first])])?;
+    let inverse = cx.call("aten.linalg_inv.default", [matrix])?;
+    Ok(vec![cx.call("aten.reshape.default", [inverse, size_list(&[last, first].concat())])?])
+}
+
+fn tensor_solve(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
+    let mut this = args.values[0].clone();
+    let rank = cx.meta(tensor_of(&this)).sizes.len();
+    if let Some(dims) = args.opt_ints(2)? {
+        let dims =
+            dims.iter().map(|&it| normalize_dim(args, it, rank).map(|it| it as i64)).collect::<Result<Vec<_>>>()?;
+        let order: Vec<i64> = (0..rank as i64).filter(|it| !dims.contains(it)).chain(dims.iter().copied()).collect();
+        this = cx.call("aten.permute.default", [this, Value::ints(&order)])?;
+    }
+    let (sizes, other) = (cx.meta(tensor_of(&this)).sizes.clone(), cx.meta(*args.tensor(1)?).sizes.clone());
+    let result = &sizes[other.len().min(sizes.len())..];
+    let (n, n_other) = (product(result), product(&other));
+    if n != n_other {
+        return Err(args.bad_shape(format!("Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim]), but got {n} != {n_other}")));
+    }
+    let matrix = cx.call("aten.reshape.default", [this, size_list(&[n.clone(), n.clone()])])?;
+    let right = cx.call("aten.reshape.default", [args.values[1].clone(), size_list(&[n])])?;
+    let solution = cx.call("aten.linalg_solve.default", [matrix, right])?;
+    Ok(vec![cx.call("aten.reshape.default", [solution, size_list(result)])?])
+}
+
+/// Follows `linalg_cond` of aten/src/ATen/native/LinearAlgebra.cpp.
+fn condition(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
+    let this = args.values[0].clone();
+    let meta = cx.meta(*args.tensor(0)?).clone();
+    let order = args.values[1].clone();
+    let by_values = match &order {
+        Value::None => Some(2.0),
+        it => it.as_scalar().map(|it| it.to_f64()).filter(|it| it.abs() == 2.0),
+    };
+    if let Some(order) = by_values {
+        shape(args, &meta, false)?;
+        let values = cx.call("aten.linalg_svdvals.default", [this])?;
+        let mut at = |index: i64| cx.call("aten.select.int", [values.clone(), Value::int(-1), Value::int(index)]);
+        let (largest, least) = (at(0)?, at(-1)?);
+        let pair = if order > 0.0 { [largest, least] } else { [least, largest] };
+        return Ok(vec![cx.call("aten.div.Tensor", pair)?]);
+    }
+    let (lead, n, _) = shape(args, &meta, true)?;
+    if n == 0 {
+        let dtype = Value::DType(real_of(meta.dtype));
+        return Ok(vec![cx.call_with("aten.zeros.default", [size_list(&lead)], &[("dtype", dtype)])?]);
+    }
+    let results = cx.call_all("aten.linalg_inv_ex.default", [this.clone()])?;
+    let [inverse, info] = &results[..] else { unreachable!("there is an inverse and how it went") };
+    let is_singular = cx.call("aten.gt.Scalar", [info.clone(), Value::int(0)])?;
+    let op = match &order {
+        Value::Str(_) => "aten.linalg_matrix_norm.str_ord",
+        _ => "aten.linalg_matrix_norm.default",
+    };
+    let (own, other) = (cx.call(op, [this, order.clone()])?, cx.call(op, [inverse.clone(), order])?);
+    let res = cx.call("aten.mul.Tensor", [own, other])?;
+    Ok(vec![cx.call("aten.masked_fill.Scalar", [res, is_singular, Value::Float(f64::INFINITY)])?])
+}

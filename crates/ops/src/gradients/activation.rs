@@ -1,0 +1,107 @@
+//! Gradients of activations, of softmax and of dropout.
+
+use super::{Backward, Expr};
+use crate::{Traced, Value};
+use tracefx_core::Result;
+
+type Formulas = Result<Vec<Expr>>;
+
+/// Rules that call an operator of the backward pass with the incoming gradient, the input, and these arguments after it.
+macro_rules! of_input {
+    ($($name:ident $op:literal $($index:literal)*;)*) => {$(
+        pub(crate) fn $name(it: &Backward<'_>) -> Formulas {
+            Ok(vec![Expr::call($op, [it.grad(), it.arg(0), $(it.arg($index)),*])])
+        }
+    )*};
+}
+
+of_input! {
+    hardtanh "aten.hardtanh_backward.default" 1 2;
+    threshold "aten.threshold_backward.default" 1;
+    silu "aten.silu_backward.default";
+    mish "aten.mish_backward.default";
+    softplus "aten.softplus_backward.default" 1 2;
+    softshrink "aten.softshrink_backward.default" 1;
+    hardshrink "aten.hardshrink_backward.default" 1;
+    hardsigmoid "aten.hardsigmoid_backward.default";
+    hardswish "aten.hardswish_backward.default";
+}
+
+/// The scales at which SELU networks normalise themselves, as in aten/src/ATen/native/Activation.cpp.
+const SELU_ALPHA: f64 = 1.6732632423543772848170429916717;
+const SELU_SCALE: f64 = 1.0507009873554804934193349852946;
+
+pub(crate) fn relu(it: &Backward<'_>) -> Formulas {
+    Ok(vec![Expr::call("aten.threshold_backward.default", [it.grad(), it.result(0), 0.into()])])
+}
+
+pub(crate) fn leaky_relu(it: &Backward<'_>) -> Formulas {
+    Ok(vec![Expr::call("aten.leaky_relu_backward.default", [it.grad(), it.arg(0), it.arg(1), false.into()])])
+}
+
+fn elu_of(it: &Backward<'_>, [alpha, scale, input_scale]: [Expr; 3]) -> Formulas {
+    let call = [it.grad(), alpha, scale, input_scale, false.into(), it.arg(0)];
+    Ok(vec![Expr::call("aten.elu_backward.default", call)])
+}
+
+pub(crate) fn elu(it: &Backward<'_>) -> Formulas {
+    elu_of(it, [it.arg(1), it.arg(2), it.arg(3)])
+}
+
+pub(crate) fn celu(it: &Backward<'_>) -> Formulas {
+    elu_of(it, [it.arg(1), 1.into(), (1.0 / it.args.float(1)?).into()])
+}
+
+pub(crate) fn selu(it: &Backward<'_>) -> Formulas {
+    elu_of(it, [SELU_ALPHA.into(), SELU_SCALE.into(), 1.into()])
+}
+
+pub(crate) fn gelu(it: &Backward<'_>) -> Formulas {
+    let approximate = [("approximate", it.args.values[1].clone())];
+    Ok(vec![Expr::call_with("aten.gelu_backward.default", [it.grad(), it.arg(0)], &approximate)])
+}
+
+pub(crate) fn log_sigmoid(it: &Backward<'_>) -> Formulas {
+    let buffer = (-it.arg(0).abs()).exp();
+    Ok(vec![Expr::call("aten.log_sigmoid_backward.default", [it.grad(), it.arg(0), buffer])])
+}
+
+pub(crate) fn log_sigmoid_forward(it: &Backward<'_>) -> Formulas {
+    Ok(vec![Expr::call("aten.log_sigmoid_backward.default", [it.grad(), it.arg(0), it.result(1)])])
+}
+
+pub(crate) fn prelu_kernel(it: &Backward<'_>) -> Formulas {
+    let both = Expr::call("aten._prelu_kernel_backward.default", [it.grad(), it.arg(0), it.arg(1)]);
+    Ok(vec![both.clone(), both.result(1)])
+}
+
+pub(crate) fn rrelu_with_noise(it: &Backward<'_>) -> Formulas {
+    let call = [it.grad(), it.arg(0), it.result(1), it.arg(2), it.arg(3), it.arg(4), false.into()];
+    Ok(vec![Expr::call("aten.rrelu_with_noise_backward.default", call)])
+}
+
+/// The gradient of a softmax, from its result.
+fn of_result(it: &Backward<'_>, op: &'static str) -> Formulas {
+    let dtype: Traced = Value::DType(it.meta(0)?.dtype);
+    Ok(vec![Expr::call(op, [it.grad(), it.result(0), it.arg(1), dtype.into()])])
+}
+
+pub(crate) fn softmax(it: &Backward<'_>) -> Formulas {
+    of_result(it, "aten._softmax_backward_data.default")
+}
+
+pub(crate) fn log_softmax(it: &Backward<'_>) -> Formulas {
+    of_result(it, "aten._log_softmax_backward_data.default")
+}
+
+/// What was kept was scaled up.
+pub(crate) fn native_dropout(it: &Backward<'_>) -> Formulas {
+    let p = it.args.float(1)?;
+    let is_training = !it.args.is_none(2) && it.args.bool(2)?;
+    let scale = match is_training {
+        true if p == 1.0 => 0.0,
+        true => 1.0 / (1.0 - p),
+        false => 1.0,
+    };
+    Ok(vec![it.grad() * it.result(1) * scale])
+}

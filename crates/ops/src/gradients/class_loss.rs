@@ -1,0 +1,36 @@
+//! Gradients of losses of classes, and of reductions of segments.
+
+use super::{Backward, Expr};
+use tracefx_core::Result;
+
+type Formulas = Result<Vec<Expr>>;
+
+fn likelihood(it: &Backward<'_>, op: &'static str) -> Formulas {
+    let arguments = (0..5).map(|index| it.arg(index));
+    Ok(vec![Expr::call(op, [it.grad()].into_iter().chain(arguments).chain([it.result(1)]))])
+}
+
+pub(crate) fn nll_loss(it: &Backward<'_>) -> Formulas {
+    likelihood(it, "aten.nll_loss_backward.default")
+}
+
+pub(crate) fn nll_loss2d(it: &Backward<'_>) -> Formulas {
+    likelihood(it, "aten.nll_loss2d_backward.default")
+}
+
+pub(crate) fn multi_margin_loss(it: &Backward<'_>) -> Formulas {
+    let arguments = (0..6).map(|index| it.arg(index));
+    Ok(vec![Expr::call("aten.multi_margin_loss_backward.default", [it.grad()].into_iter().chain(arguments))])
+}
+
+pub(crate) fn multilabel_margin_loss(it: &Backward<'_>) -> Formulas {
+    let call = [it.grad(), it.arg(0), it.arg(1), it.arg(2), it.result(1)];
+    Ok(vec![Expr::call("aten.multilabel_margin_loss_backward.default", call)])
+}
+
+pub(crate) fn segment_reduce(it: &Backward<'_>) -> Formulas {
+    let value = |index: usize| it.args.values[index].clone();
+    let options = [("lengths", value(2)), ("offsets", value(4)), ("axis", value(5)), ("initial", value(7))];
+    let call = [it.grad(), it.result(0), it.arg(0), it.arg(1)];
+    Ok(vec![Expr::call_with("aten._segment_reduce_backward.default", call, &options)])
+}

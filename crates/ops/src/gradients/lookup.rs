@@ -1,0 +1,25 @@
+//! Gradients of tables of which rows are looked up.
+
+use super::{Backward, Expr};
+use tracefx_core::Result;
+
+type Formulas = Result<Vec<Expr>>;
+
+pub(crate) fn embedding(it: &Backward<'_>) -> Formulas {
+    let n_rows: Expr = (&it.sizes(0)?[0]).into();
+    let call = [it.grad(), it.arg(1), n_rows, it.arg(2), it.arg(3)];
+    Ok(vec![Expr::call("aten.embedding_dense_backward.default", call)])
+}
+
+pub(crate) fn embedding_bag(it: &Backward<'_>) -> Formulas {
+    let n_rows: Expr = (&it.sizes(0)?[0]).into();
+    let bags = [it.result(1), it.result(2), it.result(3)];
+    // All gradients are dense.
+    let options = [n_rows, it.arg(3), it.arg(4), false.into(), it.arg(6), it.arg(8)];
+    let call = [it.grad(), it.arg(1), it.arg(2)].into_iter().chain(bags).chain(options);
+    let table = Expr::call("aten._embedding_bag_backward.default", call);
+    let call = [it.grad(), it.arg(0), it.arg(1), it.arg(2), it.result(1), it.arg(4), it.arg(8)];
+    let samples = Expr::call("aten._embedding_bag_per_sample_weights_backward.default", call);
+    let none = Expr::none;
+    Ok(vec![table, none(), none(), none(), none(), none(), samples])
+}

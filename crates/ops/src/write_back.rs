@@ -1,0 +1,105 @@
+//! What becomes of a tensor when a view of it gets new values. Functionalisation asks: a graph without writes has to make
+//! the whole tensor anew. Follows aten/src/ATen/FunctionalInverses.cpp.
+
+use crate::{Args, Cx, TensorRef, Traced, Value, normalize_dim};
+use tracefx_core::Result;
+use tracefx_ir::TensorMeta;
+use tracefx_sym::SymInt;
+
+type Call<'a> = Args<'a, TensorRef>;
+
+fn base<'a>(cx: &'a Cx<'_>, args: &Call<'_>) -> Result<&'a TensorMeta> {
+    Ok(cx.meta(*args.tensor(0)?))
+}
+
+fn sizes(sizes: &[SymInt]) -> Traced {
+    Value::List(sizes.iter().cloned().map(Value::Int).collect())
+}
+
+/// The view shows everything: its values are those of the tensor.
+pub(crate) fn whole(_: &mut Cx<'_>, _: &Call<'_>, changed: Traced, _: usize) -> Result<Traced> {
+    Ok(changed)
+}
+
+/// The view is a part: an operator with the arguments of the view puts it in its place.
+fn scatter(cx: &mut Cx<'_>, args: &Call<'_>, changed: Traced, op: &str) -> Result<Traced> {
+    let (this, rest) = args.values.split_first().expect("a view has a first argument");
+    cx.call(op, [this.clone(), changed].into_iter().chain(rest.iter().cloned()))
+}
+
+pub(crate) fn slice(cx: &mut Cx<'_>, args: &Call<'_>, changed: Traced, _: usize) -> Result<Traced> {
+    scatter(cx, args, changed, "aten.slice_scatter.default")
+}
+
+pub(crate) fn select(cx: &mut Cx<'_>, args: &Call<'_>, changed: Traced, _: usize) -> Result<Traced> {
+    scatter(cx, args, changed, "aten.select_scatter.default")
+}
+
+pub(crate) fn diagonal(cx: &mut Cx<'_>, args: &Call<'_>, changed: Traced, _: usize) -> Result<Traced> {
+    scatter(cx, args, changed, "aten.diagonal_scatter.default")
+}
+
+pub(crate) fn as_strided(cx: &mut Cx<'_>, args: &Call<'_>, changed: Traced, _: usize) -> Result<Traced> {
+    scatter(cx, args, changed, "aten.as_strided_scatter.default")
+}
+
+/// One of the pieces of `split_with_sizes`.
+pub(crate) fn piece(cx: &mut Cx<'_>, args: &Call<'_>, changed: Traced, item: usize) -> Result<Traced> {
+    let dim = normalize_dim(args, args.int(2)?, base(cx, args)?.sizes.len())?;
+    let pieces = args.sym_ints(1)?;
+    let start: SymInt = pieces[..item].iter().sum();
+    let end = &start + &pieces[item];
+    let call = [args.values[0].clone(), changed, Value::int(dim as i64), Value::Int(start), Value::Int(end)];
+    cx.call("aten.slice_scatter.default", call)
+}
+
+pub(crate) fn view(cx: &mut Cx<'_>, args: &Call<'_>, changed: Traced, _: usize) -> Result<Traced> {
+    let sizes = sizes(&base(cx, args)?.sizes);
+    cx.call("aten.view.default", [changed, sizes])
+}
+
+pub(crate) fn view_dtype(cx: &mut Cx<'_>, args: &Call<'_>, changed: Traced, _: usize) -> Result<Traced> {
+    let dtype = Value::DType(base(cx, args)?.dtype);
+    cx.call("aten.view.dtype", [changed, dtype])
+}
+
+pub(crate) fn view_as_real(cx: &mut Cx<'_>, _: &Call<'_>, changed: Traced, _: usize) -> Result<Traced> {
+    cx.call("aten.view_as_complex.default", [changed])
+}
+
+pub(crate) fn view_as_complex(cx: &mut Cx<'_>, _: &Call<'_>, changed: Traced, _: usize) -> Result<Traced> {
+    cx.call("aten.view_as_real.default", [changed])
+}
+
+pub(crate) fn permute(cx: &mut Cx<'_>, args: &Call<'_>, changed: Traced, _: usize) -> Result<Traced> {
+    let rank = base(cx, args)?.sizes.len();
+    let mut inverse = vec![0; rank];
+    for (to, from) in args.ints(1)?.into_iter().enumerate() {
+        inverse[normalize_dim(args, from, rank)?] = to as i64;
+    }
+    cx.call("aten.permute.default", [changed, Value::ints(&inverse)])
+}
+
+pub(crate) fn unsqueeze(cx: &mut Cx<'_>, args: &Call<'_>, changed: Traced, _: usize) -> Result<Traced> {
+    cx.call("aten.squeeze.dim", [changed, args.values[1].clone()])
+}
+
+/// The dimensions that a squeeze dropped come back.
+pub(crate) fn squeeze(cx: &mut Cx<'_>, args: &Call<'_>, changed: Traced, _: usize) -> Result<Traced> {
+    let sizes = base(cx, args)?.sizes.clone();
+    let dims = match args.values.get(1) {
+        None => (0..sizes.len()).collect(),
+        Some(Value::List(_)) => {
+            let dims = args.ints(1)?;
+            dims.into_iter().map(|it| normalize_dim(args, it, sizes.len())).collect::<Result<Vec<_>>>()?
+        }
+        Some(_) => vec![normalize_dim(args, args.int(1)?, sizes.len())?],
+    };
+    let mut res = changed;
+    for (dim, size) in sizes.iter().enumerate() {
+        if *size == 1 && dims.contains(&dim) {
+            res = cx.call("aten.unsqueeze.default", [res, Value::int(dim as i64)])?;
+        }
+    }
+    Ok(res)
+}

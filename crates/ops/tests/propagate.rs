@@ -1,0 +1,102 @@
+//! Propagation without data: aliasing, new symbols, and what is refused.
+
+use tracefx_core::{Code, DType};
+use tracefx_ir::TensorMeta;
+use tracefx_ops::{Output, Propagation, Symbols, Value, registry};
+use tracefx_sym::{ShapeEnv, SymBool, SymInt, Symbol, ValueRange};
+
+fn size(name: &str) -> SymInt {
+    Symbol::from_name(name).into()
+}
+
+fn tensor(sizes: &[SymInt]) -> Value<TensorMeta> {
+    Value::Tensor(TensorMeta::contiguous(DType::Float32, sizes.to_vec()))
+}
+
+fn infer(symbols: &Symbols, op: &str, args: &[Value<TensorMeta>]) -> Vec<Output> {
+    let shapes = Propagation::new(registry(), symbols);
+    let args = shapes.bind(op, args, &[]).unwrap();
+    shapes.infer(&args).unwrap()
+}
+
+#[track_caller]
+fn refused(op: &str, args: &[Value<TensorMeta>]) -> Code {
+    let symbols = Symbols::default();
+    let problem = Propagation::new(registry(), &symbols).call(op, args, &[]).unwrap_err();
+    assert!(problem.to_string().contains(op), "{problem} names the operator");
+    problem.code()
+}
+
+#[test]
+fn results_tell_whose_storage_they_look_at() {
+    let x = tensor(&[size("s0"), 4.into(), 6.into()]);
+    let symbols = Symbols::default();
+    let view = infer(&symbols, "aten.transpose.int", &[x.clone(), Value::int(0), Value::int(1)]);
+    assert!(matches!(&view[..], [Output::View { arg: 0, item: 0, .. }]));
+    // Through a decomposition, and out of a list.
+    let view = infer(&symbols, "aten.narrow.default", &[x.clone(), Value::int(1), Value::int(0), Value::int(2)]);
+    assert!(matches!(&view[..], [Output::View { arg: 0, item: 0, meta }] if meta.sizes[1] == 2));
+    let pieces = infer(&symbols, "aten.tensor_split.sections", &[x.clone(), Value::int(2), Value::int(1)]);
+    let [Output::List(pieces)] = &pieces[..] else { panic!("a list") };
+    assert!(pieces.iter().all(|it| matches!(it, Output::View { arg: 0, .. })));
+    let same = infer(&symbols, "aten.add_.Tensor", &[x.clone(), x.clone()]);
+    assert_eq!(same, [Output::Same(0)]);
+    let new = infer(&symbols, "aten.add.Tensor", &[x.clone(), x]);
+    assert!(matches!(&new[..], [Output::Tensor(_)]));
+}
+
+#[test]
+fn what_the_data_decides_gets_new_symbols() {
+    let mut env = ShapeEnv::new();
+    env.constrain(&Symbol::from_name("u3"), ValueRange::at_least(0)).unwrap();
+    let symbols = Symbols::new(env);
+    let shapes = Propagation::new(registry(), &symbols);
+    let x = tensor(&[size("s0"), 3.into()]);
+    let call = |op: &str, args: &[Value<TensorMeta>]| shapes.call(op, args, &[]).unwrap();
+    let Value::Tensor(positions) = call("aten.nonzero.default", std::slice::from_ref(&x)).remove(0) else { panic!() };
+    assert_eq!(positions.sizes, [size("u4"), 2.into()]);
+    assert_eq!(positions.strides, [1.into(), size("u4")]);
+    let picked = call(
+        "aten.masked_select.default",
+        &[x.clone(), Value::Tensor(TensorMeta::contiguous(DType::Bool, vec![size("s0"), 3.into()]))],
+    );
+    assert_eq!(picked, [tensor(&[size("u5")])]);
+    let int = Value::Tensor(TensorMeta::contiguous(DType::Int64, Vec::new()));
+    let bool = Value::Tensor(TensorMeta::contiguous(DType::Bool, Vec::new()));
+    assert_eq!(call("aten.item.default", &[int]), [Value::Int(size("u6"))]);
+    assert_eq!(call("aten.item.default", &[bool]), [Value::SymBool(SymBool::eq(&size("u7"), &1.into()))]);
+    let float = call("aten._local_scalar_dense.default", &[tensor(&[])]).remove(0);
+    assert!(matches!(&float, Value::SymFloat(it) if it.to_string() == "zuf0"));
+    // A float that is not known still promotes as a float does.
+    assert_eq!(call("aten.mul.Tensor", &[x.clone(), float]), [x]);
+}
+
+#[test]
+fn a_size_that_is_not_known_broadcasts_as_one_that_is_not_one() {
+    let symbols = Symbols::default();
+    let sizes = |a: SymInt, b: SymInt| match &infer(&symbols, "aten.add.Tensor", &[tensor(&[a]), tensor(&[b])])[0] {
+        Output::Tensor(meta) => meta.sizes[0].clone(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(sizes(size("s0"), 1.into()), size("s0"));
+    assert_eq!(sizes(size("s0"), size("s0")), size("s0"));
+    assert_eq!(sizes(size("u0"), 4.into()), 4);
+    let beyond = tensor(&[size("s0") + 5]);
+    assert_eq!(refused("aten.add.Tensor", &[beyond, tensor(&[4.into()])]), Code::NotImplemented);
+}
+
+#[test]
+fn refusals_are_typed_and_name_the_operator() {
+    let x = tensor(&[size("s0"), 3.into()]);
+    assert_eq!(refused("aten.nothing.default", &[]), Code::NotImplemented);
+    assert_eq!(
+        refused("aten.transpose.int", &[x.clone(), Value::Int(size("u0")), Value::int(1)]),
+        Code::NotImplemented
+    );
+    let sections = Value::Tensor(TensorMeta::contiguous(DType::Int64, Vec::new()));
+    assert_eq!(refused("aten.tensor_split.tensor_indices_or_sections", &[x.clone(), sections]), Code::NotImplemented);
+    let ints = Value::Tensor(TensorMeta::contiguous(DType::Int64, vec![3.into()]));
+    assert_eq!(refused("aten.add_.Tensor", &[ints, tensor(&[3.into()])]), Code::DTypeMismatch);
+    let wide = tensor(&[2.into(), 3.into()]);
+    assert_eq!(refused("aten.add_.Tensor", &[tensor(&[1.into()]), wide]), Code::ShapeMismatch);
+}
