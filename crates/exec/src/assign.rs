@@ -1,4 +1,4 @@
-use tracefx_core::{Code, Diagnostic, Result, Tensor};
+use tracefx_core::{Code, Diagnostic, Region, Result, Tensor, copy_strided};
 
 /// Writes the elements of `source` into the storage that `target` looks at: the last step of an in-place operator.
 /// `source` has the dtype of `target`, broadcasts to its sizes, and is of another storage.
@@ -17,13 +17,10 @@ pub fn assign(target: &Tensor, source: &Tensor) -> Result<()> {
         );
     }
     let source = expand(source, target.sizes())?;
-    let size = target.dtype().size();
-    let from = source.storage().read();
-    let mut to = target.storage().write();
-    let (from, to) = (from.bytes(), to.bytes_mut());
-    for (at, to_at) in source.offsets().zip(target.offsets()) {
-        to[to_at * size..(to_at + 1) * size].copy_from_slice(&from[at * size..(at + 1) * size]);
-    }
+    let (bytes, mut target_bytes) = (source.storage().read(), target.storage().write());
+    let from = Region { bytes: bytes.bytes(), offset: source.offset(), strides: source.strides() };
+    let to = Region { bytes: target_bytes.bytes_mut(), offset: target.offset(), strides: target.strides() };
+    copy_strided(target.dtype().size(), target.sizes(), from, to);
     Ok(())
 }
 

@@ -1,6 +1,7 @@
 //! Calls as Python makes them: the overload is found, and `out=` is written to.
 
 use crate::Executor;
+use crate::executor::check_dtypes;
 use tracefx_core::{Code, Diagnostic, Result, Tensor};
 use tracefx_ir::Str;
 use tracefx_ops::{Args, Op, Tags, Value};
@@ -29,11 +30,13 @@ impl Executor<'_> {
         args: &[Value<Tensor>],
         mut kwargs: Vec<(Str, Value<Tensor>)>,
     ) -> Result<Called> {
-        let out = kwargs.iter().position(|(key, _)| **key == *"out").map(|at| kwargs.remove(at).1);
+        let takes_out = self.registry.get(name).is_some_and(Op::writes_out);
+        let out = kwargs.iter().position(|(key, _)| **key == *"out" && !takes_out).map(|at| kwargs.remove(at).1);
         let item = |tensor: &Tensor| if tensor.rank() == 0 { tensor.item().ok() } else { None };
         let bound = self.registry.resolve(name, args, &kwargs, &item).map_err(|problem| problem.op(name))?;
         check_devices(bound.values.iter()).map_err(|problem| problem.op(&*bound.op.name))?;
-        let results = self.call_bound(&bound).map_err(|problem| problem.op(&*bound.op.name))?;
+        let called = check_dtypes(&bound).and_then(|()| self.call_bound(&bound));
+        let results = called.map_err(|problem| problem.op(&*bound.op.name))?;
         match out {
             Some(out) if !matches!(out, Value::None) => {
                 let results = self.write_out(bound.op, &out, results).map_err(|problem| problem.op(&*bound.op.name))?;

@@ -1,9 +1,9 @@
 use crate::{Kernel, Kernels, assign};
 use tracefx_core::{
-    Code, Device, Diagnostic, Dims, Layout, Result, Storage, Tensor, has_contiguous_strides, storage_span,
+    Code, DType, DTypeKind, Diagnostic, Dims, Result, Storage, Tensor, has_contiguous_strides, storage_span,
 };
 use tracefx_ir::{Str, TensorMeta};
-use tracefx_ops::{Args, Builder, Cx, Infer, Output, Registry, TensorRef, Traced, Value, bind};
+use tracefx_ops::{ArgType, Args, Builder, Cx, Infer, Output, Registry, Tags, TensorRef, Traced, Value, bind};
 use tracefx_sym::SymInt;
 
 /// Calls operators on tensors, at once.
@@ -32,7 +32,7 @@ impl<'a> Executor<'a> {
     ) -> Result<Vec<Value<Tensor>>> {
         let op = self.registry.require(name)?;
         let args = Args::new(op, bind(op, args, kwargs)?);
-        self.call_bound(&args).map_err(|problem| problem.op(&*op.name))
+        check_dtypes(&args).and_then(|()| self.call_bound(&args)).map_err(|problem| problem.op(&*op.name))
     }
 
     /// Calls an operator whose arguments are bound already.
@@ -44,7 +44,7 @@ impl<'a> Executor<'a> {
             Infer::InPlaceOf(functional) => self.call_in_place(args, functional),
             Infer::Composite => self.decompose(args),
             Infer::Rule(rule) => {
-                let metas = args.values.iter().map(|it| it.try_map(&mut |it| Ok::<_, Diagnostic>(tensor_meta(it))));
+                let metas = args.values.iter().map(|it| it.try_map(&mut |it| Ok::<_, Diagnostic>(TensorMeta::of(it))));
                 let metas = Args::new(args.op, metas.collect::<Result<_>>()?);
                 let outputs = rule(&metas)?;
                 self.fulfil(args, &outputs)
@@ -54,18 +54,20 @@ impl<'a> Executor<'a> {
 
     /// Makes what the shape rule promised.
     fn fulfil(&self, args: &Args<'_, Tensor>, outputs: &[Output]) -> Result<Vec<Value<Tensor>>> {
+        let kernel = self.kernels.get(&args.op.name);
         let mut fresh = Vec::new();
         let mut is_unknown = false;
+        let allocate = if matches!(kernel, Some(Kernel::Overwrite(_))) { Tensor::unfilled } else { Tensor::zeros };
         let results = outputs
             .iter()
-            .map(|output| self.make(args, output, &mut fresh, &mut is_unknown))
+            .map(|output| self.make(args, output, allocate, &mut fresh, &mut is_unknown))
             .collect::<Result<Vec<_>>>()?;
         // Views, sizes and identities need no kernel; an assertion, which has no result at all, does.
         if fresh.is_empty() && !is_unknown && !outputs.is_empty() {
             return Ok(results);
         }
-        let refusal = match self.kernels.get(&args.op.name) {
-            Some(Kernel::Fill(fill)) => {
+        let refusal = match kernel {
+            Some(Kernel::Fill(fill) | Kernel::Overwrite(fill)) => {
                 let dense: Vec<Tensor> = fresh.iter().map(|it| it.dense.clone()).collect();
                 match fill(args, &dense) {
                     Ok(()) => {
@@ -92,12 +94,13 @@ impl<'a> Executor<'a> {
         &self,
         args: &Args<'_, Tensor>,
         output: &Output,
+        allocate: Allocate,
         fresh: &mut Vec<Fresh>,
         is_unknown: &mut bool,
     ) -> Result<Value<Tensor>> {
         Ok(match output {
             Output::Tensor(meta) => {
-                let it = Fresh::allocate(meta)?;
+                let it = Fresh::new(meta, allocate)?;
                 let result = it.result.clone();
                 fresh.push(it);
                 Value::Tensor(result)
@@ -112,17 +115,20 @@ impl<'a> Executor<'a> {
                 };
                 let offset = known(&meta.storage_offset)?;
                 let (sizes, strides) = (known_dims(&meta.sizes)?, known_dims(&meta.strides)?);
+                if args.op.def.tags.has(Tags::GROWS) {
+                    base.storage().grow(byte_span(&sizes, &strides, offset, meta)?)?;
+                }
                 let view = Tensor::view_of(base.storage().clone(), meta.dtype, &sizes, &strides, offset)?;
                 Value::Tensor(view)
             }
             Output::Same(arg) => args.values[*arg].clone(),
-            Output::List(items) => {
-                Value::List(items.iter().map(|it| self.make(args, it, fresh, is_unknown)).collect::<Result<_>>()?)
-            }
+            Output::List(items) => Value::List(
+                items.iter().map(|it| self.make(args, it, allocate, fresh, is_unknown)).collect::<Result<_>>()?,
+            ),
             Output::Value(value) => {
                 value.try_map(&mut |_| Err(args.invalid("a shape rule promised a tensor as a plain value")))?
             }
-            Output::Unknown => {
+            Output::Unknown(_) => {
                 *is_unknown = true;
                 Value::None
             }
@@ -174,7 +180,7 @@ impl<'a> Executor<'a> {
         let Some(decompose) = args.op.def.decompose else {
             return Err(args.unsupported(format!("the operator {} has no kernel", args.op.name)));
         };
-        let mut builder = Eager { executor: *self, tensors: Vec::new() };
+        let mut builder = Eager::new(*self);
         let values = args.values.iter().map(|it| builder.import(it)).collect();
         let results = decompose(&mut Cx::new(&mut builder), &Args::new(args.op, values))?;
         Ok(results.iter().map(|it| builder.export(it)).collect())
@@ -182,15 +188,19 @@ impl<'a> Executor<'a> {
 }
 
 /// A builder that runs each call of a decomposition at once.
-struct Eager<'a> {
+pub(crate) struct Eager<'a> {
     executor: Executor<'a>,
     tensors: Vec<(Tensor, TensorMeta)>,
 }
 
-impl Eager<'_> {
-    fn import(&mut self, value: &Value<Tensor>) -> Traced {
+impl<'a> Eager<'a> {
+    pub(crate) fn new(executor: Executor<'a>) -> Self {
+        Eager { executor, tensors: Vec::new() }
+    }
+
+    pub(crate) fn import(&mut self, value: &Value<Tensor>) -> Traced {
         let add = &mut |tensor: &Tensor| {
-            self.tensors.push((tensor.clone(), tensor_meta(tensor)));
+            self.tensors.push((tensor.clone(), TensorMeta::of(tensor)));
             Ok::<_, std::convert::Infallible>(TensorRef(self.tensors.len() - 1))
         };
         match value.try_map(add) {
@@ -199,7 +209,7 @@ impl Eager<'_> {
         }
     }
 
-    fn export(&self, value: &Traced) -> Value<Tensor> {
+    pub(crate) fn export(&self, value: &Traced) -> Value<Tensor> {
         match value.try_map(&mut |it| Ok::<_, std::convert::Infallible>(self.tensors[it.0].0.clone())) {
             Ok(it) => it,
             Err(never) => match never {},
@@ -211,7 +221,10 @@ impl Builder for Eager<'_> {
     fn call(&mut self, op: &str, args: &[Traced], kwargs: &[(&str, Traced)]) -> Result<Vec<Traced>> {
         let args: Vec<_> = args.iter().map(|it| self.export(it)).collect();
         let kwargs: Vec<_> = kwargs.iter().map(|(key, it)| (Str::from(*key), self.export(it))).collect();
-        let results = self.executor.call(op, &args, &kwargs)?;
+        let op = self.executor.registry.require(op)?;
+        let args = Args::new(op, bind(op, &args, &kwargs)?);
+        // Which dtypes are refused was asked of the operator that is decomposed.
+        let results = self.executor.call_bound(&args).map_err(|problem| problem.op(&*op.name))?;
         Ok(results.iter().map(|it| self.import(it)).collect())
     }
 
@@ -220,19 +233,63 @@ impl Builder for Eager<'_> {
     }
 }
 
-/// What a shape rule sees of a tensor.
-pub fn tensor_meta(tensor: &Tensor) -> TensorMeta {
-    let dims = |it: &[usize]| it.iter().map(|&it| SymInt::from(it as i64)).collect();
-    TensorMeta {
-        dtype: tensor.dtype(),
-        sizes: dims(tensor.sizes()),
-        strides: dims(tensor.strides()),
-        storage_offset: SymInt::from(tensor.offset() as i64),
-        device: Device::cpu(),
-        layout: Layout::Strided,
-        requires_grad: false,
+/// Refuses a call whose tensors are of a dtype that PyTorch has no kernel for. Where floats meet indices and masks, the
+/// floats count, and tensors of several dtypes are left to the shape rule and the kernel; nothing to compute needs no kernel.
+///
+/// # Errors
+/// `DTypeMismatch`, in PyTorch's words.
+pub(crate) fn check_dtypes(args: &Args<'_, Tensor>) -> Result<()> {
+    let op = args.op;
+    if op.refused.is_empty() {
+        return Ok(());
+    }
+    let mut tensors = Vec::new();
+    let specs = || op.schema.args.iter().zip(&args.values);
+    // A number in the place of a tensor makes bools numbers.
+    let has_number = specs().any(|(spec, value)| {
+        spec.ty == ArgType::Tensor && value.as_scalar().is_some_and(|it| it.kind() > DTypeKind::Bool)
+    });
+    let data = specs().filter(|(spec, _)| !matches!(spec.name.as_str(), "index" | "indices" | "target"));
+    data.for_each(|(_, it)| add_tensors(it, &mut tensors));
+    let is_float = |it: &Tensor| it.dtype().kind() >= DTypeKind::Float;
+    if tensors.iter().any(|it| is_float(it)) {
+        tensors.retain(|it| is_float(it));
+    }
+    match tensors.as_slice() {
+        [first, rest @ ..]
+            if op.refused.has(first.dtype())
+                && first.numel() > 0
+                && !(has_number && first.dtype() == DType::Bool)
+                && rest.iter().all(|it| it.dtype() == first.dtype()) =>
+        {
+            let what = format!("\"{}\" not implemented for '{}'", op.schema.name, first.dtype().cpp_name());
+            Err(Diagnostic::new(Code::DTypeMismatch, what))
+        }
+        _ => Ok(()),
     }
 }
+
+fn add_tensors<'a>(value: &'a Value<Tensor>, tensors: &mut Vec<&'a Tensor>) {
+    match value {
+        Value::Tensor(it) => tensors.push(it),
+        Value::List(items) => items.iter().for_each(|it| add_tensors(it, tensors)),
+        Value::None
+        | Value::Bool(_)
+        | Value::SymBool(_)
+        | Value::Int(_)
+        | Value::SymFloat(_)
+        | Value::Float(_)
+        | Value::Complex(_)
+        | Value::Str(_)
+        | Value::DType(_)
+        | Value::Device(_)
+        | Value::Layout(_)
+        | Value::MemoryFormat(_) => {}
+    }
+}
+
+/// Makes a row-major tensor of this dtype and these sizes.
+type Allocate = fn(DType, &[usize]) -> Result<Tensor>;
 
 /// A result that a kernel fills. Kernels always write row-major; where the shape rule asks for other strides (channels
 /// last, for one), the elements are put in place afterwards.
@@ -242,24 +299,30 @@ struct Fresh {
 }
 
 impl Fresh {
-    fn allocate(meta: &TensorMeta) -> Result<Self> {
+    fn new(meta: &TensorMeta, allocate: Allocate) -> Result<Self> {
         let sizes = known_dims(&meta.sizes)?;
         let strides = known_dims(&meta.strides)?;
-        let dense = Tensor::zeros(meta.dtype, &sizes)?;
+        let dense = allocate(meta.dtype, &sizes)?;
         if has_contiguous_strides(&sizes, &strides) {
             let result = if dense.numel() == 0 { dense.clone() } else { dense.as_strided(&sizes, &strides, 0)? };
             return Ok(Fresh { dense, result });
         }
-        let len = storage_span(&sizes, &strides, 0)
-            .and_then(|it| usize::try_from(it).ok()?.checked_mul(meta.dtype.size()))
-            .ok_or_else(|| Diagnostic::out_of_memory(usize::MAX))?;
-        let result = Tensor::view_of(Storage::zeroed(len)?, meta.dtype, &sizes, &strides, 0)?;
+        let storage = Storage::zeroed(byte_span(&sizes, &strides, 0, meta)?)?;
+        let result = Tensor::view_of(storage, meta.dtype, &sizes, &strides, 0)?;
         Ok(Fresh { dense, result })
     }
 
     fn settle(&self) -> Result<()> {
         if self.result.storage().is_same(self.dense.storage()) { Ok(()) } else { assign(&self.result, &self.dense) }
     }
+}
+
+/// How many bytes a storage needs to hold this view.
+fn byte_span(sizes: &[usize], strides: &[usize], offset: usize, meta: &TensorMeta) -> Result<usize> {
+    storage_span(sizes, strides, offset)
+        .and_then(|it| usize::try_from(it).ok()?.checked_mul(meta.dtype.size()))
+        .filter(|&len| len <= isize::MAX as usize)
+        .ok_or_else(|| Diagnostic::out_of_memory(usize::MAX))
 }
 
 fn known_dims(dims: &[SymInt]) -> Result<Dims> {

@@ -12,8 +12,8 @@ pub const HIGHER_ORDER: &[&str] = &["cond", "while_loop", "map_impl", "scan", "w
 const MAX_LOOP_STEPS: usize = 1 << 20;
 
 /// An argument of a higher-order operator.
-pub(crate) enum Operand<'a> {
-    Value(Value<Tensor>),
+pub(crate) enum Operand<'a, T> {
+    Value(Value<T>),
     Module(&'a GraphModule),
 }
 
@@ -22,39 +22,43 @@ pub(crate) enum Operand<'a> {
 /// # Errors
 /// `NotImplemented` for an operator that is not there; `SchemaMismatch` where the operands are not what it takes; else
 /// what a branch refuses.
-pub(crate) fn call(name: &str, operands: &[Operand<'_>], executor: Executor<'_>) -> Result<Value<Tensor>> {
-    let cx = Call { name, operands, executor };
+pub(crate) fn call(name: &str, operands: &[Operand<'_, Tensor>], executor: Executor<'_>) -> Result<Value<Tensor>> {
+    let operands = Operands { name, operands };
+    let cx = Call { operands, executor };
     match name {
         "cond" => cx.cond(),
         "while_loop" => cx.while_loop(),
         "map_impl" => cx.map(),
         "scan" => cx.scan(),
-        "wrap_with_set_grad_enabled" => cx.run(cx.module(1)?, &cx.values(2)?),
-        _ => {
-            let what = format!("the operator higher_order.{name} is not implemented");
-            Err(Diagnostic::new(Code::NotImplemented, what).op(format!("higher_order.{name}")))
-        }
+        "wrap_with_set_grad_enabled" => cx.run(cx.operands.module(1)?, &cx.operands.values(2)?),
+        _ => Err(cx.operands.unknown()),
     }
 }
 
+/// The operands of a higher-order operator, read by position.
+pub(crate) struct Operands<'a, T> {
+    pub(crate) name: &'a str,
+    pub(crate) operands: &'a [Operand<'a, T>],
+}
+
 struct Call<'a> {
-    name: &'a str,
-    operands: &'a [Operand<'a>],
+    operands: Operands<'a, Tensor>,
     executor: Executor<'a>,
 }
 
 impl Call<'_> {
     /// `cond(pred, true_graph, false_graph, operands)`.
     fn cond(&self) -> Result<Value<Tensor>> {
-        let branch = if self.truth(self.value(0)?)? { self.module(1)? } else { self.module(2)? };
-        self.run(branch, self.list(3)?)
+        let branch =
+            if self.truth(self.operands.value(0)?)? { self.operands.module(1)? } else { self.operands.module(2)? };
+        self.run(branch, self.operands.list(3)?)
     }
 
     /// `while_loop(cond_graph, body_graph, carried, additional)`.
     fn while_loop(&self) -> Result<Value<Tensor>> {
-        let (condition, body) = (self.module(0)?, self.module(1)?);
-        let mut carried = self.list(2)?.to_vec();
-        let additional = self.list(3)?;
+        let (condition, body) = (self.operands.module(0)?, self.operands.module(1)?);
+        let mut carried = self.operands.list(2)?.to_vec();
+        let additional = self.operands.list(3)?;
         for _ in 0..MAX_LOOP_STEPS {
             let inputs = [&carried[..], additional].concat();
             if !self.truth(&self.run(condition, &inputs)?)? {
@@ -62,7 +66,7 @@ impl Call<'_> {
             }
             let results = items(self.run(body, &inputs)?);
             if results.len() != carried.len() {
-                return Err(self.refuse(format!(
+                return Err(self.operands.refuse(format!(
                     "the body carries {} values and gives {}",
                     carried.len(),
                     results.len()
@@ -76,8 +80,8 @@ impl Call<'_> {
 
     /// `map_impl(graph, xs, additional)`: the graph on each slice of the xs, the results stacked.
     fn map(&self) -> Result<Value<Tensor>> {
-        let graph = self.module(0)?;
-        let (xs, additional) = (self.list(1)?, self.list(2)?);
+        let graph = self.operands.module(0)?;
+        let (xs, additional) = (self.operands.list(1)?, self.operands.list(2)?);
         let mut columns: Vec<Vec<Value<Tensor>>> = Vec::new();
         for step in 0..self.n_steps(xs)? {
             let inputs = [&self.slices(xs, step)?[..], additional].concat();
@@ -88,15 +92,15 @@ impl Call<'_> {
 
     /// `scan(graph, init, xs, additional)`: the last carry, then the other results stacked.
     fn scan(&self) -> Result<Value<Tensor>> {
-        let graph = self.module(0)?;
-        let (xs, additional) = (self.list(2)?, self.list(3)?);
-        let mut carry = self.list(1)?.to_vec();
+        let graph = self.operands.module(0)?;
+        let (xs, additional) = (self.operands.list(2)?, self.operands.list(3)?);
+        let mut carry = self.operands.list(1)?.to_vec();
         let mut columns: Vec<Vec<Value<Tensor>>> = Vec::new();
         for step in 0..self.n_steps(xs)? {
             let inputs = [&carry[..], &self.slices(xs, step)?, additional].concat();
             let mut results = items(self.run(graph, &inputs)?);
             if results.len() < carry.len() {
-                return Err(self.refuse(format!(
+                return Err(self.operands.refuse(format!(
                     "the graph carries {} values and gives {}",
                     carry.len(),
                     results.len()
@@ -115,17 +119,20 @@ impl Call<'_> {
     }
 
     fn n_steps(&self, xs: &[Value<Tensor>]) -> Result<usize> {
-        let sizes: Vec<usize> =
-            xs.iter()
-                .map(|it| match it {
-                    Value::Tensor(tensor) if tensor.rank() > 0 => Ok(tensor.sizes()[0]),
-                    other => Err(self
-                        .refuse(format!("xs should be tensors with a dimension, and one is a {}", other.kind_name()))),
-                })
-                .collect::<Result<_>>()?;
+        let sizes: Vec<usize> = xs
+            .iter()
+            .map(|it| match it {
+                Value::Tensor(tensor) if tensor.rank() > 0 => Ok(tensor.sizes()[0]),
+                other => Err(self
+                    .operands
+                    .refuse(format!("xs should be tensors with a dimension, and one is a {}", other.kind_name()))),
+            })
+            .collect::<Result<_>>()?;
         match sizes.first() {
             Some(&n) if n > 0 && sizes.iter().all(|&it| it == n) => Ok(n),
-            _ => Err(self.refuse(format!("xs should have equal leading sizes above zero, and have {sizes:?}"))),
+            _ => {
+                Err(self.operands.refuse(format!("xs should have equal leading sizes above zero, and have {sizes:?}")))
+            }
         }
     }
 
@@ -142,7 +149,11 @@ impl Call<'_> {
             columns.resize(row.len(), Vec::new());
         }
         if columns.len() != row.len() {
-            return Err(self.refuse(format!("one step gives {} values and another {}", columns.len(), row.len())));
+            return Err(self.operands.refuse(format!(
+                "one step gives {} values and another {}",
+                columns.len(),
+                row.len()
+            )));
         }
         columns.iter_mut().zip(row).for_each(|(column, it)| column.push(it));
         Ok(())
@@ -164,42 +175,50 @@ impl Call<'_> {
         match scalar {
             Some(Scalar::Bool(it)) => Ok(it),
             Some(_) | None => {
-                Err(self.refuse(format!("the predicate should be a bool and is a {}", value.kind_name())))
+                Err(self.operands.refuse(format!("the predicate should be a bool and is a {}", value.kind_name())))
             }
         }
     }
+}
 
-    fn module(&self, index: usize) -> Result<&GraphModule> {
+impl<T: Clone> Operands<'_, T> {
+    pub(crate) fn module(&self, index: usize) -> Result<&GraphModule> {
         match self.operands.get(index) {
             Some(Operand::Module(module)) => Ok(module),
             Some(Operand::Value(_)) | None => Err(self.refuse(format!("operand {index} should be a graph"))),
         }
     }
 
-    fn value(&self, index: usize) -> Result<&Value<Tensor>> {
+    pub(crate) fn value(&self, index: usize) -> Result<&Value<T>> {
         match self.operands.get(index) {
             Some(Operand::Value(value)) => Ok(value),
             Some(Operand::Module(_)) | None => Err(self.refuse(format!("operand {index} should be a value"))),
         }
     }
 
-    fn values(&self, from: usize) -> Result<Vec<Value<Tensor>>> {
+    pub(crate) fn values(&self, from: usize) -> Result<Vec<Value<T>>> {
         (from..self.operands.len()).map(|it| self.value(it).cloned()).collect()
     }
 
-    fn list(&self, index: usize) -> Result<&[Value<Tensor>]> {
+    pub(crate) fn list(&self, index: usize) -> Result<&[Value<T>]> {
         match self.value(index)? {
             Value::List(items) => Ok(items),
             other => Err(self.refuse(format!("operand {index} should be a list and is a {}", other.kind_name()))),
         }
     }
 
-    fn refuse(&self, what: String) -> Diagnostic {
+    pub(crate) fn refuse(&self, what: String) -> Diagnostic {
         Diagnostic::new(Code::SchemaMismatch, what).op(format!("higher_order.{}", self.name))
+    }
+    /// An error about an operator that is not there.
+    pub(crate) fn unknown(&self) -> Diagnostic {
+        let name = format!("higher_order.{}", self.name);
+        Diagnostic::new(Code::NotImplemented, format!("the operator {name} is not implemented")).op(name)
     }
 }
 
-fn items(value: Value<Tensor>) -> Vec<Value<Tensor>> {
+/// What a graph gives, one by one.
+pub(crate) fn items<T>(value: Value<T>) -> Vec<Value<T>> {
     match value {
         Value::List(items) => items,
         single => vec![single],

@@ -4,6 +4,43 @@ use tracefx_core::{Code, Diagnostic, Result, Tensor};
 use tracefx_ir::{Arg, Attribute, Graph, GraphModule, NodeId, Opcode, Str};
 use tracefx_ops::{Op, Value, registry};
 
+/// What the nodes of a graph do: compute at once, or say what is known of the results.
+pub(crate) trait Evaluate: Copy {
+    /// What a tensor is.
+    type Tensor: Clone;
+
+    /// Calls an operator and gives back its results, one per result of the schema.
+    fn call(&self, name: &str, args: &[Value<Self::Tensor>], kwargs: &Kwargs<Self::Tensor>) -> Results<Self::Tensor>;
+
+    /// A tensor that the module holds.
+    fn attribute(&self, tensor: &Tensor) -> Self::Tensor;
+
+    /// Calls an operator that takes graphs, by its name after `torch.ops.higher_order.`.
+    fn call_higher_order(&self, name: &str, operands: &[Operand<'_, Self::Tensor>]) -> Result<Value<Self::Tensor>>;
+
+    /// Is told what a node gave.
+    fn note(&self, _: &GraphModule, _: NodeId, _: &Value<Self::Tensor>) {}
+}
+
+pub(crate) type Kwargs<T> = [(Str, Value<T>)];
+pub(crate) type Results<T> = Result<Vec<Value<T>>>;
+
+impl Evaluate for Executor<'_> {
+    type Tensor = Tensor;
+
+    fn call(&self, name: &str, args: &[Value<Tensor>], kwargs: &Kwargs<Tensor>) -> Results<Tensor> {
+        Executor::call(self, name, args, kwargs)
+    }
+
+    fn attribute(&self, tensor: &Tensor) -> Tensor {
+        tensor.clone()
+    }
+
+    fn call_higher_order(&self, name: &str, operands: &[Operand<'_, Tensor>]) -> Result<Value<Tensor>> {
+        higher_order::call(name, operands, *self)
+    }
+}
+
 /// Runs a graph node by node: `torch.fx.Interpreter` with tensors for values.
 ///
 /// Each value is dropped after its last user ran. An error names the node where it happened.
@@ -11,13 +48,6 @@ use tracefx_ops::{Op, Value, registry};
 pub struct Interpreter<'a> {
     module: &'a GraphModule,
     executor: Executor<'a>,
-}
-
-/// What a node has become.
-#[derive(Clone)]
-enum Slot<'a> {
-    Value(Value<Tensor>),
-    Module(&'a GraphModule),
 }
 
 impl<'a> Interpreter<'a> {
@@ -31,32 +61,69 @@ impl<'a> Interpreter<'a> {
     /// # Errors
     /// `InputCount` where an input without a default is missing or one is too many; else what a node refuses.
     pub fn run(&self, inputs: &[Value<Tensor>]) -> Result<Value<Tensor>> {
+        Walk { module: self.module, evaluate: self.executor }.run(inputs)
+    }
+}
+
+/// One way through a graph, in order.
+pub(crate) struct Walk<'a, E> {
+    pub(crate) module: &'a GraphModule,
+    pub(crate) evaluate: E,
+}
+
+/// What a node has become.
+#[derive(Clone)]
+pub(crate) enum Slot<'a, T> {
+    Value(Value<T>),
+    Module(&'a GraphModule),
+}
+
+impl<'a, E: Evaluate> Walk<'a, E> {
+    pub(crate) fn run(&self, inputs: &[Value<E::Tensor>]) -> Result<Value<E::Tensor>> {
         let graph = &self.module.graph;
         let last_users = last_users(graph);
-        let mut env: Vec<Option<Slot<'a>>> = vec![None; graph.id_bound()];
+        let mut env: Vec<Option<Slot<'a, E::Tensor>>> = vec![None; graph.id_bound()];
         let mut inputs = inputs.iter();
-        for id in graph.nodes() {
+        let nodes: Vec<NodeId> = graph.nodes().collect();
+        let mut at = 0;
+        while at < nodes.len() {
+            let (id, first) = (nodes[at], at);
             let node = graph.node(id);
-            let slot = self.run_node(id, &env, &mut inputs).map_err(|problem| problem.node(&**node.name()))?;
-            if node.op() == Opcode::Output {
-                let extra = inputs.count();
-                return match slot {
-                    Slot::Value(value) if extra == 0 => Ok(value),
-                    Slot::Value(_) => Err(Diagnostic::new(Code::InputCount, format!("{extra} inputs too many"))),
-                    Slot::Module(_) => Err(Diagnostic::new(Code::GraphInvalid, "the graph returns a module")),
-                };
+            let n_batched = self.stretch(&nodes[at..]);
+            if n_batched > 0 {
+                at += n_batched;
+                self.run_stretch(&nodes[first..at], &mut env, 1)?;
+            } else {
+                at += 1;
+                let slot = self.run_node(id, &env, &mut inputs).map_err(|problem| problem.node(&**node.name()))?;
+                if let Slot::Value(value) = &slot {
+                    self.evaluate.note(self.module, id, value);
+                }
+                if node.op() == Opcode::Output {
+                    let extra = inputs.count();
+                    return match slot {
+                        Slot::Value(value) if extra == 0 => Ok(value),
+                        Slot::Value(_) => Err(Diagnostic::new(Code::InputCount, format!("{extra} inputs too many"))),
+                        Slot::Module(_) => Err(Diagnostic::new(Code::GraphInvalid, "the graph returns a module")),
+                    };
+                }
+                self.bind(id, slot, &mut env);
             }
-            if self.op(id).is_some_and(Op::reshapes_self) {
-                self.rebind(id, &slot, &mut env);
-            }
-            if !graph.users(id).is_empty() {
-                env[id.index()] = Some(slot);
-            }
-            for &dead in &last_users[id.index()] {
+            for dead in nodes[first..at].iter().flat_map(|id| &last_users[id.index()]) {
                 env[dead.index()] = None;
             }
         }
         Err(Diagnostic::new(Code::GraphInvalid, "the graph has no output"))
+    }
+
+    /// Keeps what a node has become for its users.
+    pub(crate) fn bind(&self, id: NodeId, slot: Slot<'a, E::Tensor>, env: &mut [Option<Slot<'a, E::Tensor>>]) {
+        if self.op(id).is_some_and(Op::reshapes_self) {
+            self.rebind(id, &slot, env);
+        }
+        if !self.module.graph.users(id).is_empty() {
+            env[id.index()] = Some(slot);
+        }
     }
 
     fn op(&self, id: NodeId) -> Option<&'static Op> {
@@ -65,7 +132,7 @@ impl<'a> Interpreter<'a> {
     }
 
     /// Gives the view that a tensor has become in place to every node that stands for this very tensor.
-    fn rebind(&self, id: NodeId, slot: &Slot<'a>, env: &mut [Option<Slot<'a>>]) {
+    fn rebind(&self, id: NodeId, slot: &Slot<'a, E::Tensor>, env: &mut [Option<Slot<'a, E::Tensor>>]) {
         let tensor = self.tensor_of(id);
         for other in self.module.graph.nodes() {
             if env[other.index()].is_some() && self.tensor_of(other) == tensor {
@@ -84,12 +151,12 @@ impl<'a> Interpreter<'a> {
         id
     }
 
-    fn run_node(
+    pub(crate) fn run_node(
         &self,
         id: NodeId,
-        env: &[Option<Slot<'a>>],
-        inputs: &mut std::slice::Iter<'_, Value<Tensor>>,
-    ) -> Result<Slot<'a>> {
+        env: &[Option<Slot<'a, E::Tensor>>],
+        inputs: &mut std::slice::Iter<'_, Value<E::Tensor>>,
+    ) -> Result<Slot<'a, E::Tensor>> {
         let graph = &self.module.graph;
         let node = graph.node(id);
         match node.op() {
@@ -105,14 +172,14 @@ impl<'a> Interpreter<'a> {
                 }
             },
             Opcode::GetAttr => Ok(match self.module.attribute(node.target())? {
-                Attribute::Tensor { tensor, .. } => Slot::Value(Value::Tensor(tensor.clone())),
+                Attribute::Tensor { tensor, .. } => Slot::Value(Value::Tensor(self.evaluate.attribute(tensor))),
                 Attribute::Module(module) => Slot::Module(module),
             }),
             Opcode::CallFunction => self.call_function(id, env).map(Slot::Value),
             Opcode::CallModule => {
                 let module = self.module.submodule(node.target())?;
                 let args = self.values(node.args(), env)?;
-                Interpreter { module, executor: self.executor }.run(&args).map(Slot::Value)
+                Walk { module, evaluate: self.evaluate }.run(&args).map(Slot::Value)
             }
             Opcode::CallMethod => {
                 let what = format!("calling the method {} of a value is not implemented", node.target());
@@ -122,20 +189,24 @@ impl<'a> Interpreter<'a> {
         }
     }
 
-    fn call_function(&self, id: NodeId, env: &[Option<Slot<'a>>]) -> Result<Value<Tensor>> {
+    fn call_function(&self, id: NodeId, env: &[Option<Slot<'a, E::Tensor>>]) -> Result<Value<E::Tensor>> {
         let node = self.module.graph.node(id);
         if &**node.target() == "operator.getitem" {
             let args = self.values(node.args(), env)?;
             return get_item(&args);
         }
+        // It makes rules for batches known, of which none is needed here.
+        if self.predispatched(id) == Some("lazy_load_decompositions") {
+            return Ok(Value::None);
+        }
         if let Some(name) = node.target().strip_prefix("torch.ops.higher_order.") {
             let operands = node.args().iter().map(|it| self.operand(it, env)).collect::<Result<Vec<_>>>()?;
-            return higher_order::call(name, &operands, self.executor);
+            return self.evaluate.call_higher_order(name, &operands);
         }
         let args = self.values(node.args(), env)?;
-        let kwargs: Vec<(Str, Value<Tensor>)> =
+        let kwargs: Vec<(Str, Value<E::Tensor>)> =
             node.kwargs().iter().map(|(key, it)| Ok((key.clone(), self.value(it, env)?))).collect::<Result<_>>()?;
-        let mut results = self.executor.call(node.target(), &args, &kwargs)?;
+        let mut results = self.evaluate.call(node.target(), &args, &kwargs)?;
         Ok(match results.len() {
             0 => Value::None,
             1 => results.remove(0),
@@ -143,18 +214,18 @@ impl<'a> Interpreter<'a> {
         })
     }
 
-    fn operand(&self, arg: &Arg, env: &[Option<Slot<'a>>]) -> Result<Operand<'a>> {
+    fn operand(&self, arg: &Arg, env: &[Option<Slot<'a, E::Tensor>>]) -> Result<Operand<'a, E::Tensor>> {
         match arg.as_node().and_then(|it| env[it.index()].as_ref()) {
             Some(Slot::Module(module)) => Ok(Operand::Module(module)),
             Some(Slot::Value(_)) | None => self.value(arg, env).map(Operand::Value),
         }
     }
 
-    fn values(&self, args: &[Arg], env: &[Option<Slot<'a>>]) -> Result<Vec<Value<Tensor>>> {
+    pub(crate) fn values(&self, args: &[Arg], env: &[Option<Slot<'a, E::Tensor>>]) -> Results<E::Tensor> {
         args.iter().map(|it| self.value(it, env)).collect()
     }
 
-    fn value(&self, arg: &Arg, env: &[Option<Slot<'a>>]) -> Result<Value<Tensor>> {
+    fn value(&self, arg: &Arg, env: &[Option<Slot<'a, E::Tensor>>]) -> Result<Value<E::Tensor>> {
         Ok(match arg {
             Arg::None => Value::None,
             Arg::Bool(it) => Value::Bool(*it),
@@ -202,7 +273,7 @@ fn last_users(graph: &Graph) -> Vec<Vec<NodeId>> {
 }
 
 /// Python's `a[i]` on a list or tuple of results.
-fn get_item(args: &[Value<Tensor>]) -> Result<Value<Tensor>> {
+fn get_item<T: Clone>(args: &[Value<T>]) -> Result<Value<T>> {
     let (Some(Value::List(items)), Some(Value::Int(index))) = (args.first(), args.get(1)) else {
         return Err(Diagnostic::new(Code::NotImplemented, "operator.getitem is implemented for a list and an int"));
     };

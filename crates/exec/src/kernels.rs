@@ -8,6 +8,8 @@ pub enum Kernel {
     /// Fills tensors that were allocated by the shape rule, one per new result, lists flattened. They are of their own
     /// storage, row-major, and hold zeros.
     Fill(fn(&Args<'_, Tensor>, &[Tensor]) -> Result<()>),
+    /// Fills tensors as [`Kernel::Fill`] does, and writes every element: what they hold before is not zeros but anything.
+    Overwrite(fn(&Args<'_, Tensor>, &[Tensor]) -> Result<()>),
     /// Makes the results itself, because their sizes or values follow from the data.
     Make(fn(&Args<'_, Tensor>) -> Result<Vec<Value<Tensor>>>),
 }

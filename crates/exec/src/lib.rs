@@ -8,13 +8,18 @@
 mod assign;
 mod eager;
 mod executor;
+mod gradient;
 mod higher_order;
 mod interpreter;
 mod kernels;
+mod propagate;
+mod vmap;
 
 pub use assign::assign;
 pub use eager::Called;
-pub use executor::{Executor, tensor_meta};
+pub use executor::Executor;
+pub use gradient::Pullback;
 pub use higher_order::HIGHER_ORDER;
 pub use interpreter::Interpreter;
 pub use kernels::{Kernel, Kernels};
+pub use propagate::{known_values, propagate};

@@ -4,15 +4,18 @@
 //! module as well as the user's inputs, and a [`GraphSignature`] that says which is which. It is a plain value; reading
 //! and writing files and running kernels are the work of other crates.
 //!
-//! [`ExportedProgram::module`] gives back a module that holds its own state and takes the user's inputs alone.
+//! [`ExportedProgram::module`] gives back a module that holds its own state and takes the user's inputs alone;
+//! [`ExportedProgram::run_decompositions`] gives the same program in terms of fewer operators.
 #![forbid(unsafe_code)]
 
+mod decompose;
 mod inputs;
 mod program;
 mod signature;
 mod tree;
 mod unlift;
 
+pub use decompose::{DecompositionTable, default_decompositions};
 pub use inputs::InputChecker;
 pub use program::{CallSignature, Constant, ExportedProgram, ModuleCallEntry, StateEntry};
 pub use signature::{Argument, ConstantValue, GraphSignature, InputKind, InputSpec, OutputKind, OutputSpec};

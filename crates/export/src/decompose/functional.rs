@@ -1,0 +1,314 @@
+//! Writes become new values: the functionalisation of PyTorch's `FunctionalTensorWrapper`.
+//!
+//! Every tensor of the old graph is a wrapper around a tensor of the new one. Wrappers that share a storage share an
+//! [`Alias`], which keeps what was written to any of them; who reads a wrapper that is out of date first puts the writes
+//! into the base, in order, and then takes the wrapper's views again.
+
+use super::DecompositionTable;
+use super::recorder::{Inner, Recorder};
+use tracefx_core::{Code, Diagnostic, Result};
+use tracefx_ir::{Str, TensorMeta};
+use tracefx_ops::{Args, Builder, Cx, Infer, Op, Output, Propagation, TensorRef, Traced, Value, bind, registry};
+
+/// Takes operators apart and writes into the recorder what is left, without writes.
+pub(super) struct Functional<'a> {
+    pub(super) recorder: Recorder,
+    pub(super) table: &'a DecompositionTable,
+    pub(super) shapes: Propagation<'a>,
+    wrappers: Vec<Wrapper<'a>>,
+    aliases: Vec<Alias<'a>>,
+}
+
+/// A tensor of the old graph.
+#[derive(Clone)]
+struct Wrapper<'a> {
+    value: Inner,
+    alias: usize,
+    /// How the tensor looks at the base of its storage.
+    views: Vec<View<'a>>,
+    /// How many writes the value takes part of.
+    generation: usize,
+}
+
+/// A storage of the old graph.
+struct Alias<'a> {
+    base: Inner,
+    /// Writes that are not in the base yet: new values, and where they are.
+    updates: Vec<(Inner, Vec<View<'a>>)>,
+    generation: usize,
+}
+
+/// A call that made a view, and which of its results it is.
+#[derive(Clone)]
+struct View<'a> {
+    op: &'a Op,
+    args: Vec<Traced>,
+    item: usize,
+}
+
+impl<'a> Functional<'a> {
+    pub(super) fn new(table: &'a DecompositionTable, shapes: Propagation<'a>) -> Self {
+        Functional { recorder: Recorder::new(), table, shapes, wrappers: Vec::new(), aliases: Vec::new() }
+    }
+
+    /// A tensor with a storage of its own.
+    pub(super) fn fresh(&mut self, value: Inner) -> TensorRef {
+        self.aliases.push(Alias { base: value, updates: Vec::new(), generation: 0 });
+        self.wrap(Wrapper { value, alias: self.aliases.len() - 1, views: Vec::new(), generation: 0 })
+    }
+
+    /// Values of the new graph as values with storages of their own.
+    pub(super) fn wrapped(&mut self, value: &Value<Inner>) -> Traced {
+        match value.try_map(&mut |it| Ok::<_, std::convert::Infallible>(self.fresh(*it))) {
+            Ok(it) => it,
+            Err(never) => match never {},
+        }
+    }
+
+    fn wrap(&mut self, wrapper: Wrapper<'a>) -> TensorRef {
+        self.wrappers.push(wrapper);
+        TensorRef(self.wrappers.len() - 1)
+    }
+
+    /// Whether the storage of this tensor was written to.
+    pub(super) fn is_written(&self, tensor: TensorRef) -> bool {
+        self.aliases[self.wrappers[tensor.0].alias].generation > 0
+    }
+
+    /// The value as it is now, in the new graph.
+    pub(super) fn current(&mut self, value: &Traced) -> Result<Value<Inner>> {
+        value.try_map(&mut |it| self.sync(*it))
+    }
+
+    fn sync(&mut self, tensor: TensorRef) -> Result<Inner> {
+        let wrapper = &self.wrappers[tensor.0];
+        let alias = wrapper.alias;
+        if wrapper.generation == self.aliases[alias].generation {
+            return Ok(wrapper.value);
+        }
+        let views = wrapper.views.clone();
+        for (value, views) in std::mem::take(&mut self.aliases[alias].updates) {
+            self.aliases[alias].base = self.updated(self.aliases[alias].base, value, &views)?;
+        }
+        let mut value = self.aliases[alias].base;
+        for view in &views {
+            value = self.seen(value, view)?;
+        }
+        let generation = self.aliases[alias].generation;
+        let wrapper = &mut self.wrappers[tensor.0];
+        (wrapper.value, wrapper.generation) = (value, generation);
+        Ok(value)
+    }
+
+    /// The base with new values in the place where these views look.
+    fn updated(&mut self, base: Inner, value: Inner, views: &[View<'a>]) -> Result<Inner> {
+        let mut bases = vec![base];
+        for view in views.iter().rev().skip(1).rev() {
+            let next = self.seen(bases[bases.len() - 1], view)?;
+            bases.push(next);
+        }
+        let mut value = value;
+        for (view, base) in views.iter().zip(bases).rev() {
+            let Some(write_back) = view.op.def.write_back else {
+                let what = format!("a write to what {} gives cannot be taken back to its argument", view.op.name);
+                return Err(Diagnostic::new(Code::NotImplemented, what).op(&*view.op.name));
+            };
+            let (base, changed) = (self.fresh(base), self.fresh(value));
+            let args = self.args(view.op, view.args_on(base));
+            let whole = write_back(&mut Cx::new(self), &args, changed.into(), view.item)?;
+            value = self.inner(&whole)?;
+        }
+        Ok(value)
+    }
+
+    /// What a view sees of a base.
+    fn seen(&mut self, base: Inner, view: &View<'a>) -> Result<Inner> {
+        let base = self.fresh(base);
+        let mut results = self.call_bound(&self.args(view.op, view.args_on(base)))?;
+        match results.swap_remove(0) {
+            Value::List(mut items) => self.inner(&items.swap_remove(view.item)),
+            single => self.inner(&single),
+        }
+    }
+
+    /// The arguments of a call, within what is known of the symbols.
+    pub(super) fn args(&self, op: &'a Op, values: Vec<Traced>) -> Args<'a, TensorRef> {
+        Args::within(op, values, self.shapes.symbols())
+    }
+
+    fn inner(&mut self, value: &Traced) -> Result<Inner> {
+        match value {
+            Value::Tensor(it) => self.sync(*it),
+            other => Err(Diagnostic::new(Code::Internal, format!("a {} instead of a tensor", other.kind_name()))),
+        }
+    }
+
+    /// Gives a tensor another value: what an operator in place does.
+    pub(super) fn replace(&mut self, tensor: TensorRef, mut value: Inner) -> Result<()> {
+        let dtype = self.recorder.meta(self.wrappers[tensor.0].value).dtype;
+        if self.recorder.meta(value).dtype != dtype {
+            let fresh = self.fresh(value);
+            let mut converted =
+                self.call("aten._to_copy.default", &[fresh.into()], &[("dtype", Value::DType(dtype))])?;
+            value = self.inner(&converted.swap_remove(0))?;
+        }
+        let wrapper = &mut self.wrappers[tensor.0];
+        wrapper.value = value;
+        let alias = &mut self.aliases[wrapper.alias];
+        alias.updates.push((value, wrapper.views.clone()));
+        alias.generation += 1;
+        Ok(())
+    }
+
+    /// Calls an operator whose arguments are bound.
+    pub(super) fn call_bound(&mut self, args: &Args<'a, TensorRef>) -> Result<Vec<Traced>> {
+        let op = args.op;
+        if op.reshapes_self() {
+            return self.reshape_in_place(args);
+        }
+        if self.table.contains(&op.name)
+            && let Some(results) = self.taken_apart(args)?
+        {
+            return Ok(results);
+        }
+        if let Infer::InPlaceOf(functional) = op.def.infer {
+            return self.write(args, functional);
+        }
+        let metas = args.values.iter().map(|it| it.try_map(&mut |it| Ok::<_, Diagnostic>(self.meta(*it).clone())));
+        let outputs = self.shapes.infer(&Args::within(op, metas.collect::<Result<_>>()?, self.shapes.symbols()))?;
+        let is_known = |it: &Output| matches!(it, Output::Same(_) | Output::Value(_));
+        if !outputs.is_empty() && outputs.iter().all(is_known) {
+            return outputs.iter().map(|it| self.known(args, it)).collect();
+        }
+        if op.schema.args.iter().any(|it| it.is_mutated) {
+            return self.write_all(args);
+        }
+        let inner = args.values.iter().map(|it| self.current(it)).collect::<Result<_>>()?;
+        let results = self.recorder.record(&Args::within(op, inner, self.shapes.symbols()), &outputs)?;
+        if !op.may_alias() {
+            return Ok(results.iter().map(|it| self.wrapped(it)).collect());
+        }
+        results.iter().map(|it| self.view_of(args, it)).collect()
+    }
+
+    /// What the decomposition gives; nothing where it is not for these arguments, so that the operator stays whole.
+    fn taken_apart(&mut self, args: &Args<'a, TensorRef>) -> Result<Option<Vec<Traced>>> {
+        let Some(decompose) = args.op.def.decompose else { return Ok(None) };
+        let is_composite = matches!(args.op.def.infer, Infer::Composite);
+        let results = match decompose(&mut Cx::new(self), args) {
+            Ok(results) => results,
+            Err(problem) if problem.code() == Code::NotImplemented && !is_composite => return Ok(None),
+            Err(problem) => return Err(problem),
+        };
+        // What PyTorch takes apart while it dispatches may be a view of an argument.
+        if is_composite || args.op.may_alias() {
+            return Ok(Some(results));
+        }
+        results.iter().map(|it| self.owned(it)).collect::<Result<_>>().map(Some)
+    }
+
+    /// A result that needs no call: an argument itself, or a number.
+    fn known(&mut self, args: &Args<'_, TensorRef>, output: &Output) -> Result<Traced> {
+        match output {
+            Output::Same(arg) => Ok(args.values[*arg].clone()),
+            Output::Value(value) => value.try_map(&mut |_| Err(args.unsupported("a tensor as a plain value"))),
+            other => unreachable!("{other:?} is neither an argument nor a number"),
+        }
+    }
+
+    /// The results of a call that made views of its first argument.
+    fn view_of(&mut self, args: &Args<'a, TensorRef>, result: &Value<Inner>) -> Result<Traced> {
+        let base = self.wrappers[args.tensor(0)?.0].clone();
+        let mut view = |item: usize, value: Inner| {
+            let view = View { op: args.op, args: args.values.clone(), item };
+            let views = base.views.iter().cloned().chain([view]).collect();
+            // As in PyTorch, a view of a storage that was written to before is taken again when it is read.
+            self.wrap(Wrapper { value, alias: base.alias, views, generation: 0 })
+        };
+        Ok(match result {
+            Value::Tensor(it) => view(0, *it).into(),
+            Value::List(items) => {
+                let items = items.iter().enumerate().map(|(item, it)| match it {
+                    Value::Tensor(it) => Ok(view(item, *it).into()),
+                    other => Err(args.unsupported(format!("a {} as a view", other.kind_name()))),
+                });
+                Value::List(items.collect::<Result<_>>()?)
+            }
+            other => return Err(args.unsupported(format!("a {} as a view", other.kind_name()))),
+        })
+    }
+
+    /// The same values with storages of their own.
+    fn owned(&mut self, value: &Traced) -> Result<Traced> {
+        let current = self.current(value)?;
+        Ok(self.wrapped(&current))
+    }
+
+    /// An operator in place: the functional one, whose result the first argument becomes.
+    fn write(&mut self, args: &Args<'a, TensorRef>, functional: &str) -> Result<Vec<Traced>> {
+        let target = *args.tensor(0)?;
+        let op = registry().require(functional)?;
+        let n_args = op.schema.args.len().min(args.values.len());
+        let mut results = self.call_bound(&self.args(op, args.values[..n_args].to_vec()))?;
+        let value = self.inner(&results.swap_remove(0))?;
+        self.replace(target, value)?;
+        // As in PyTorch, which looks at the result.
+        self.sync(target)?;
+        Ok(vec![target.into()])
+    }
+
+    /// An operator that writes to arguments and has results besides: its functional form gives what they become as
+    /// further results.
+    fn write_all(&mut self, args: &Args<'a, TensorRef>) -> Result<Vec<Traced>> {
+        let schema = &args.op.schema;
+        let name = format!("{}.{}_functional.{}", schema.namespace, schema.name, schema.overload);
+        let functional = registry()
+            .get(&name)
+            .ok_or_else(|| args.unsupported(format!("the operator {} has no functional form", args.op.name)))?;
+        let mut results = self.call_bound(&self.args(functional, args.values.clone()))?;
+        let written = results.split_off(schema.returns.len());
+        let targets = schema.args.iter().zip(&args.values).filter(|(spec, _)| spec.is_mutated);
+        for ((_, target), value) in targets.zip(written) {
+            if let Value::Tensor(target) = target {
+                let value = self.inner(&value)?;
+                self.replace(*target, value)?;
+            }
+        }
+        Ok(results)
+    }
+
+    /// An operator such as `transpose_`: the tensor becomes a view of what it was.
+    fn reshape_in_place(&mut self, args: &Args<'a, TensorRef>) -> Result<Vec<Traced>> {
+        let target = *args.tensor(0)?;
+        let names = |op: &Op| op.schema.args.iter().map(|it| it.name.clone()).collect::<Vec<_>>();
+        let packet = format!("{}.{}", args.op.schema.namespace, args.op.schema.name.trim_end_matches('_'));
+        let views = registry().overloads(&packet)?;
+        let view = views.into_iter().find(|it| names(it) == names(args.op));
+        let view = view.ok_or_else(|| args.unsupported(format!("the operator {packet} has no such overload")))?;
+        let mut results = self.call_bound(&self.args(view, args.values.clone()))?;
+        if let Value::Tensor(it) = results.swap_remove(0) {
+            self.wrappers[target.0] = self.wrappers[it.0].clone();
+        }
+        Ok(vec![target.into()])
+    }
+}
+
+impl View<'_> {
+    fn args_on(&self, base: TensorRef) -> Vec<Traced> {
+        let mut args = self.args.clone();
+        args[0] = base.into();
+        args
+    }
+}
+
+impl Builder for Functional<'_> {
+    fn call(&mut self, op: &str, args: &[Traced], kwargs: &[(&str, Traced)]) -> Result<Vec<Traced>> {
+        let op = registry().require(op)?;
+        let kwargs: Vec<_> = kwargs.iter().map(|(key, it)| (Str::from(*key), it.clone())).collect();
+        self.call_bound(&self.args(op, bind(op, args, &kwargs)?)).map_err(|problem| problem.op(&*op.name))
+    }
+
+    fn meta(&self, tensor: TensorRef) -> &TensorMeta {
+        self.recorder.meta(self.wrappers[tensor.0].value)
+    }
+}

@@ -1,0 +1,145 @@
+//! `run_decompositions`: the program in terms of fewer operators, without writes.
+//!
+//! The graph is run with a builder in the place of kernels. [`Functional`](functional::Functional) turns writes into new
+//! values and takes operators apart; the [`Recorder`](recorder::Recorder) writes the calls that are left.
+
+mod functional;
+mod recorder;
+mod run;
+mod table;
+
+pub use table::{DecompositionTable, default_decompositions};
+
+use crate::{Argument, ExportedProgram, InputKind, OutputKind, OutputSpec};
+use functional::Functional;
+use run::Run;
+use tracefx_core::{Code, Diagnostic, Result};
+use tracefx_ir::{Arg, GraphModule, Str, Val};
+use tracefx_ops::{Propagation, Symbols, TensorRef, Traced, Value, registry};
+use tracefx_sym::ShapeEnv;
+
+impl ExportedProgram {
+    /// The same program with the operators of a table taken apart, until none of them is left:
+    /// `ExportedProgram.run_decompositions()`.
+    ///
+    /// With [`default_decompositions`] what remains are core ATen operators, those that PyTorch has no decomposition of,
+    /// and control flow, whose graphs are taken apart as well. Writes become new values: what the program writes to
+    /// buffers, parameters and the user's inputs is returned, and the signature says so. Nodes keep the stack trace and the
+    /// modules of the node that they come from; the parameters, buffers and constants are shared with this program.
+    ///
+    /// # Errors
+    /// `NotImplemented` for operators that are not known, and for writes that cannot be made values; `GraphInvalid` where
+    /// the graph and its signature do not fit each other; else what a shape rule refuses.
+    pub fn run_decompositions(&self, table: &DecompositionTable) -> Result<ExportedProgram> {
+        let mut env = ShapeEnv::new();
+        for (symbol, range) in &self.range_constraints {
+            env.constrain(symbol, *range)
+                .map_err(|problem| Diagnostic::new(Code::GraphInvalid, problem.to_string()))?;
+        }
+        let symbols = Symbols::new(env);
+        let mut functional = Functional::new(table, Propagation::new(registry(), &symbols));
+        let (module, results, inputs) = Run::new(&mut functional).graph(&self.module)?;
+        let specs = &self.signature.output_specs;
+        if results.len() != specs.len() || inputs.len() != self.signature.input_specs.len() {
+            let what = format!("the graph returns {} values and its signature {}", results.len(), specs.len());
+            return Err(Diagnostic::new(Code::GraphInvalid, what));
+        }
+        let mut kept = Vec::new();
+        for (result, spec) in results.into_iter().zip(specs) {
+            match (self.written_input(spec, &inputs), &result) {
+                (Some(target), Value::Tensor(_)) => {
+                    if let Value::Tensor(value) = functional.current(&result)? {
+                        functional.replace(target, value)?;
+                    }
+                }
+                (_, _) => kept.push((result, spec)),
+            }
+        }
+        let (mut returned, mut output_specs) = (Vec::new(), Vec::new());
+        for ((name, input), spec) in inputs.iter().zip(&self.signature.input_specs) {
+            let Value::Tensor(tensor) = input else { continue };
+            if !functional.is_written(*tensor) {
+                continue;
+            }
+            let (kind, target) = match spec.kind {
+                InputKind::Buffer => (OutputKind::BufferMutation, spec.target.clone()),
+                InputKind::Parameter => (OutputKind::ParameterMutation, spec.target.clone()),
+                InputKind::UserInput => (OutputKind::UserInputMutation, Some(name.clone())),
+                InputKind::ConstantTensor | InputKind::CustomObj | InputKind::Token => {
+                    let what = format!("the program writes to its {} `{name}`", spec.kind.name());
+                    return Err(Diagnostic::new(Code::NotImplemented, what).node(&**name));
+                }
+            };
+            let arg = result_arg(&mut functional, input)?;
+            let name = node_name(&functional, &arg);
+            returned.push(arg);
+            output_specs.push(OutputSpec { kind, arg: Argument::Tensor(name), target });
+        }
+        for (result, spec) in kept {
+            let arg = result_arg(&mut functional, &result)?;
+            let argument = match &arg {
+                Arg::Node(_) => renamed(&spec.arg, node_name(&functional, &arg)),
+                _ => spec.arg.clone(),
+            };
+            returned.push(arg);
+            output_specs.push(OutputSpec { arg: argument, ..spec.clone() });
+        }
+        let mut res = self.clone();
+        res.module = finished(functional, module, returned)?;
+        res.signature.output_specs = output_specs;
+        res.verifiers = vec!["ATEN".into()];
+        Ok(res)
+    }
+
+    /// The input that a result of the graph is written back to.
+    fn written_input(&self, spec: &OutputSpec, inputs: &[(Str, Traced)]) -> Option<TensorRef> {
+        let target = spec.target.as_ref()?;
+        let is_it = |(input, (name, _)): &(&crate::InputSpec, &(Str, Traced))| match spec.kind {
+            OutputKind::BufferMutation | OutputKind::ParameterMutation => input.target.as_ref() == Some(target),
+            OutputKind::UserInputMutation => name == target,
+            OutputKind::UserOutput
+            | OutputKind::LossOutput
+            | OutputKind::GradientToParameter
+            | OutputKind::GradientToUserInput
+            | OutputKind::Token => false,
+        };
+        match self.signature.input_specs.iter().zip(inputs).find(is_it)?.1.1 {
+            Value::Tensor(it) => Some(it),
+            _ => None,
+        }
+    }
+}
+
+fn result_arg(functional: &mut Functional<'_>, result: &Traced) -> Result<Arg> {
+    let current = functional.current(result)?;
+    functional.recorder.arg(&current)
+}
+
+fn node_name(functional: &Functional<'_>, arg: &Arg) -> Str {
+    arg.as_node().map_or_else(|| "".into(), |it| functional.recorder.name(it))
+}
+
+/// The same kind of argument under the name that its node has now.
+fn renamed(argument: &Argument, name: Str) -> Argument {
+    match argument {
+        Argument::Tensor(_) => Argument::Tensor(name),
+        Argument::SymInt(_) => Argument::SymInt(name),
+        Argument::SymFloat(_) => Argument::SymFloat(name),
+        Argument::SymBool(_) => Argument::SymBool(name),
+        Argument::Token(_) => Argument::Token(name),
+        Argument::CustomObj { class_fqn, .. } => Argument::CustomObj { name, class_fqn: class_fqn.clone() },
+        Argument::Constant { value, .. } => Argument::Constant { name, value: value.clone() },
+    }
+}
+
+/// Writes the output, and drops what nothing uses.
+fn finished(functional: Functional<'_>, mut module: GraphModule, returned: Vec<Arg>) -> Result<GraphModule> {
+    let mut graph = functional.recorder.finish();
+    let vals = returned.iter().map(|it| it.as_node().and_then(|it| graph.node(it).meta.val.clone()));
+    let items = vals.map(|it| it.unwrap_or(Val::None)).collect();
+    let output = graph.output(Arg::Tuple(returned));
+    graph.meta_mut(output).val = Some(Val::Seq { items, is_tuple: true });
+    graph.eliminate_dead_code(&recorder::is_impure)?;
+    module.graph = graph.compacted();
+    Ok(module)
+}

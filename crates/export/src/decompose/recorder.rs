@@ -1,0 +1,371 @@
+//! The graph that is being written: calls of operators go in, nodes come out.
+
+use indexmap::IndexMap;
+use std::collections::HashMap;
+use tracefx_core::{Code, Diagnostic, Result};
+use tracefx_ir::{Arg, Graph, InsertPoint, Meta, NodeId, Opcode, Str, TensorMeta, Val, name_of_target};
+use tracefx_ops::{Args, Op, Output, Tags, Value};
+use tracefx_sym::{Compute, Expr, Func, SymInt, Symbol};
+
+/// A tensor of the new graph, or a number that only running it can tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Inner(usize);
+
+type Kwargs = Vec<(Str, Arg)>;
+
+/// What is known of a value.
+struct Written {
+    node: NodeId,
+    meta: TensorMeta,
+}
+
+/// Writes nodes.
+pub(super) struct Recorder {
+    graph: Graph,
+    values: Vec<Written>,
+    /// The nodes that hold symbolic numbers.
+    numbers: HashMap<Expr, NodeId>,
+    last_placeholder: Option<NodeId>,
+    /// What was noted about the node that is being taken apart.
+    pub(super) notes: IndexMap<Str, Str>,
+    /// The value of that node, for what only data can tell.
+    pub(super) expected: Option<Val>,
+}
+
+impl Recorder {
+    pub(super) fn new() -> Self {
+        Recorder {
+            graph: Graph::new(),
+            values: Vec::new(),
+            numbers: HashMap::new(),
+            last_placeholder: None,
+            notes: IndexMap::new(),
+            expected: None,
+        }
+    }
+
+    /// The graph, once its output is there.
+    pub(super) fn finish(self) -> Graph {
+        self.graph
+    }
+
+    pub(super) fn graph_mut(&mut self) -> &mut Graph {
+        &mut self.graph
+    }
+
+    pub(super) fn node(&self, it: Inner) -> NodeId {
+        self.values[it.0].node
+    }
+
+    pub(super) fn name(&self, it: NodeId) -> Str {
+        self.graph.node(it).name().clone()
+    }
+
+    pub(super) fn meta(&self, it: Inner) -> &TensorMeta {
+        &self.values[it.0].meta
+    }
+
+    /// An input of the graph, under exactly this name.
+    pub(super) fn placeholder(&mut self, name: &str, target: &str, default: Vec<Arg>, meta: Meta) -> Result<NodeId> {
+        let node = self.graph.create_named_node(Opcode::Placeholder, target, default, Vec::new(), name)?;
+        *self.graph.meta_mut(node) = meta;
+        self.last_placeholder = Some(node);
+        Ok(node)
+    }
+
+    /// What the node of this value is, to go on with.
+    pub(super) fn value_of(&mut self, node: NodeId, val: &Val) -> Value<Inner> {
+        match val {
+            Val::None => Value::None,
+            Val::Tensor(meta) => self.tensor(node, meta.clone()),
+            Val::Int(it) => self.number(node, it.clone().into()),
+            Val::Float(it) => self.number(node, it.clone().into()),
+            Val::Bool(it) => self.number(node, it.clone().into()),
+            Val::Seq { items, .. } => {
+                Value::List(items.iter().enumerate().map(|(at, it)| self.item(node, at, it)).collect())
+            }
+        }
+    }
+
+    fn tensor(&mut self, node: NodeId, meta: TensorMeta) -> Value<Inner> {
+        self.values.push(Written { node, meta });
+        Value::Tensor(Inner(self.values.len() - 1))
+    }
+
+    /// A number, which is known as what this node gives where it is symbolic.
+    fn number(&mut self, node: NodeId, expr: Expr) -> Value<Inner> {
+        let value = Value::from(expr.clone());
+        if value.as_scalar().is_none() {
+            self.numbers.entry(expr).or_insert(node);
+        }
+        value
+    }
+
+    /// One of the results of a node.
+    fn item(&mut self, node: NodeId, at: usize, val: &Val) -> Value<Inner> {
+        if let Val::None = val {
+            return Value::None;
+        }
+        let args = vec![Arg::Node(node), Arg::Int(at as i64)];
+        let item = self.graph.call_function("operator.getitem", args, Vec::new());
+        self.note(item, val.clone());
+        self.value_of(item, val)
+    }
+
+    fn note(&mut self, node: NodeId, val: Val) {
+        *self.graph.meta_mut(node) = Meta { val: Some(val), entries: self.notes.clone() };
+    }
+
+    /// Writes a node that is no operator of the registry, or not to be looked into.
+    pub(super) fn copy(
+        &mut self,
+        target: &str,
+        args: Vec<Arg>,
+        kwargs: Kwargs,
+        val: Option<Val>,
+    ) -> Result<(NodeId, Value<Inner>)> {
+        let name = match target.strip_prefix("torch.ops.") {
+            Some(op) => name_of_packet(op),
+            None => name_of_target(Opcode::CallFunction, target),
+        };
+        let node = self.graph.create_node(Opcode::CallFunction, target, args, kwargs, Some(&name))?;
+        let val = val.unwrap_or(Val::None);
+        self.note(node, val.clone());
+        Ok((node, self.value_of(node, &val)))
+    }
+
+    pub(super) fn get_attr(&mut self, path: &str) -> NodeId {
+        self.graph.get_attr(path)
+    }
+
+    /// Writes a call of an operator whose results the shape rule has told.
+    pub(super) fn record(&mut self, args: &Args<'_, Inner>, outputs: &[Output]) -> Result<Vec<Value<Inner>>> {
+        let op = args.op;
+        let (positional, kwargs) = self.written(args)?;
+        let vals: Vec<Val> = outputs.iter().map(|it| self.val_of(args, it)).collect::<Result<_>>()?;
+        let val = match <[Val; 1]>::try_from(vals) {
+            Ok([val]) => val,
+            Err(vals) if vals.is_empty() => Val::None,
+            Err(items) => Val::Seq { items, is_tuple: true },
+        };
+        let target = format!("torch.ops.{}", op.name);
+        let name = name_of_packet(&op.name);
+        let node = self.graph.create_node(Opcode::CallFunction, &target, positional, kwargs, Some(&name))?;
+        self.note(node, val.clone());
+        let value = self.value_of(node, &val);
+        Ok(match value {
+            Value::List(items) if outputs.len() > 1 => items,
+            _ if outputs.is_empty() => Vec::new(),
+            single => vec![single],
+        })
+    }
+
+    /// The arguments as PyTorch's dispatcher hands them on: without those at the end that are the defaults.
+    fn written(&mut self, args: &Args<'_, Inner>) -> Result<(Vec<Arg>, Kwargs)> {
+        let (mut positional, mut kwargs) = (Vec::new(), Vec::new());
+        let specs = &args.op.schema.args;
+        let is_default = |at: usize| specs[at].default_value().as_ref() == Some(&args.values[at]);
+        let n_positional = specs.iter().take_while(|it| !it.is_kwarg_only).count();
+        let n_given = (0..n_positional).rev().find(|&at| !is_default(at)).map_or(0, |it| it + 1);
+        for at in 0..n_given {
+            positional.push(self.arg(&args.values[at])?);
+        }
+        for at in (n_positional..specs.len()).filter(|&at| !is_default(at)) {
+            kwargs.push((specs[at].name.as_str().into(), self.arg(&args.values[at])?));
+        }
+        Ok((positional, kwargs))
+    }
+
+    /// A value as an argument of a node.
+    pub(super) fn arg(&mut self, value: &Value<Inner>) -> Result<Arg> {
+        Ok(match value {
+            Value::None => Arg::None,
+            Value::Bool(it) => Arg::Bool(*it),
+            Value::Int(it) => self.int(it)?,
+            Value::Float(it) => Arg::Float(*it),
+            Value::Complex(it) => Arg::Complex(*it),
+            Value::Str(it) => Arg::Str(it.clone()),
+            Value::DType(it) => Arg::DType(*it),
+            Value::Device(it) => Arg::Device(it.clone()),
+            Value::Layout(it) => Arg::Layout(*it),
+            Value::MemoryFormat(it) => Arg::MemoryFormat(*it),
+            Value::SymBool(_) | Value::SymFloat(_) => {
+                let expr = value.as_expr().expect("it is a number");
+                let node = self.numbers.get(&expr).copied().ok_or_else(|| self.refuse(&format!("{expr:?}")))?;
+                Arg::Node(node)
+            }
+            Value::Tensor(it) => Arg::Node(self.node(*it)),
+            Value::List(items) => Arg::List(items.iter().map(|it| self.arg(it)).collect::<Result<_>>()?),
+        })
+    }
+
+    fn val_of(&mut self, args: &Args<'_, Inner>, output: &Output) -> Result<Val> {
+        Ok(match output {
+            Output::Tensor(meta) | Output::View { meta, .. } => Val::Tensor(meta.clone()),
+            Output::Same(arg) => self.val_of_value(args, &args.values[*arg])?,
+            Output::List(items) => {
+                let items = items.iter().map(|it| self.val_of(args, it)).collect::<Result<_>>()?;
+                Val::Seq { items, is_tuple: false }
+            }
+            Output::Value(value) => {
+                self.val_of_value(args, &value.try_map(&mut |_| Err(args.unsupported("a tensor as a plain value")))?)?
+            }
+            Output::Unknown(value) => match (&self.expected, value) {
+                // A program that was exported knows of its numbers and sizes already.
+                (Some(val @ Val::Tensor(_)), Value::Tensor(_)) => val.clone(),
+                (Some(val @ (Val::Int(_) | Val::Float(_) | Val::Bool(_))), it) if it.as_expr().is_some() => val.clone(),
+                (_, Value::Tensor(meta)) => Val::Tensor(meta.clone()),
+                (_, number) => self.val_of_value(
+                    args,
+                    &number.try_map(&mut |_| Err(args.unsupported("a tensor as a plain value")))?,
+                )?,
+            },
+        })
+    }
+
+    fn val_of_value(&self, args: &Args<'_, Inner>, value: &Value<Inner>) -> Result<Val> {
+        match (value, value.as_expr()) {
+            (Value::Tensor(it), _) => Ok(Val::Tensor(self.meta(*it).clone())),
+            (Value::None, _) => Ok(Val::None),
+            (_, Some(Expr::Int(it))) => Ok(Val::Int(it)),
+            (_, Some(Expr::Float(it))) => Ok(Val::Float(it)),
+            (_, Some(Expr::Bool(it))) => Ok(Val::Bool(it)),
+            (other, None) => Err(args.unsupported(format!("a {} as the value of a node", other.kind_name()))),
+        }
+    }
+
+    /// The node of a symbolic int, or the number.
+    fn int(&mut self, value: &SymInt) -> Result<Arg> {
+        if let Some(known) = value.as_int() {
+            return Ok(Arg::Int(known));
+        }
+        if let Some(node) = self.numbers.get(&Expr::from(value.clone())) {
+            return Ok(Arg::Node(*node));
+        }
+        if let Some(node) = self.size_of_input(value)? {
+            return Ok(Arg::Node(node));
+        }
+        Ok(value.compute(self)?.0)
+    }
+
+    /// A node with a step of the computation of sizes.
+    fn step(&mut self, target: &str, a: Size, b: Size, value: SymInt) -> Result<Size> {
+        if let Some(node) = self.numbers.get(&Expr::from(value.clone())) {
+            return Ok((Arg::Node(*node), value));
+        }
+        let node = self.graph.call_function(target, vec![a.0, b.0], Vec::new());
+        self.note(node, Val::Int(value.clone()));
+        self.numbers.insert(value.clone().into(), node);
+        Ok((Arg::Node(node), value))
+    }
+
+    /// Reads a size from an input that has it.
+    fn size_of_input(&mut self, value: &SymInt) -> Result<Option<NodeId>> {
+        let is_input = |it: &&Written| self.graph.node(it.node).op() == Opcode::Placeholder;
+        let has = |it: &Written| Some((it.node, it.meta.sizes.iter().position(|it| it == value)?));
+        let found = self.values.iter().filter(is_input).find_map(has);
+        found.map(|(tensor, dim)| self.read_size(tensor, dim, value)).transpose()
+    }
+
+    /// Reads a size right after the tensor, or after all inputs, so that all that follows can use it.
+    fn read_size(&mut self, tensor: NodeId, dim: usize, value: &SymInt) -> Result<NodeId> {
+        if let Some(node) = self.numbers.get(&Expr::from(value.clone())) {
+            return Ok(*node);
+        }
+        let is_input = self.graph.node(tensor).op() == Opcode::Placeholder;
+        let after = self.last_placeholder.filter(|_| is_input).unwrap_or(tensor);
+        let before = self.graph.set_insert_point(InsertPoint::After(after))?;
+        let args = vec![Arg::Node(tensor), Arg::Int(dim as i64)];
+        let target = "torch.ops.aten.sym_size.int";
+        let node = self.graph.create_node(Opcode::CallFunction, target, args, Vec::new(), Some("sym_size_int"))?;
+        self.graph.set_insert_point(before)?;
+        self.graph.meta_mut(node).val = Some(Val::Int(value.clone()));
+        if is_input {
+            self.last_placeholder = Some(node);
+        }
+        self.numbers.insert(value.clone().into(), node);
+        Ok(node)
+    }
+}
+
+/// A size in the new graph, and what it is.
+type Size = (Arg, SymInt);
+
+impl Compute for Recorder {
+    type Value = Size;
+    type Error = Diagnostic;
+
+    fn number(&mut self, value: i64) -> Result<Size> {
+        Ok((Arg::Int(value), SymInt::from(value)))
+    }
+
+    /// Reads the symbol from the first tensor that has it as a size, or else a multiple of it.
+    fn symbol(&mut self, symbol: &Symbol) -> Result<Size> {
+        let value = SymInt::from(symbol.clone());
+        if let Some(node) = self.numbers.get(&Expr::from(value.clone())) {
+            return Ok((Arg::Node(*node), value));
+        }
+        let find = |has: &dyn Fn(&SymInt) -> bool| {
+            self.values.iter().find_map(|it| Some((it.node, it.meta.sizes.iter().position(has)?)))
+        };
+        if let Some((tensor, dim)) = find(&|it| *it == value) {
+            return Ok((Arg::Node(self.read_size(tensor, dim, &value)?), value));
+        }
+        let factor = |size: &SymInt| size.floor_div(&value).as_int().filter(|it| size == &(&value * *it));
+        let Some((tensor, dim)) = find(&|it| factor(it).is_some()) else { return Err(self.refuse(symbol.name())) };
+        let written = self.values.iter().find(|it| it.node == tensor).expect("it was found there");
+        let multiple = written.meta.sizes[dim].clone();
+        let factor = factor(&multiple).expect("it was found to be one");
+        let node = self.read_size(tensor, dim, &multiple)?;
+        let factor = (Arg::Int(factor), SymInt::from(factor));
+        self.step("operator.floordiv", (Arg::Node(node), multiple), factor, value)
+    }
+
+    fn add(&mut self, a: Size, b: Size) -> Result<Size> {
+        let value = &a.1 + &b.1;
+        self.step("operator.add", a, b, value)
+    }
+
+    fn mul(&mut self, a: Size, b: Size) -> Result<Size> {
+        let value = &a.1 * &b.1;
+        self.step("operator.mul", a, b, value)
+    }
+
+    fn call(&mut self, func: Func, args: Vec<Size>) -> Result<Size> {
+        let mut args = args.into_iter();
+        let first = args.next().ok_or_else(|| self.refuse(func.name()))?;
+        args.try_fold(first, |a, b| {
+            let (target, value) = match func {
+                Func::FloorDiv => ("operator.floordiv", a.1.floor_div(&b.1)),
+                Func::Mod | Func::PythonMod => ("operator.mod", a.1.modulo(&b.1)),
+                Func::Max => ("torch.sym_max", a.1.max(&b.1)),
+                Func::Min => ("torch.sym_min", a.1.min(&b.1)),
+                other => return Err(self.refuse(other.name())),
+            };
+            self.step(target, a, b, value)
+        })
+    }
+
+    fn refuse(&mut self, what: &str) -> Diagnostic {
+        Diagnostic::new(
+            Code::NotImplemented,
+            format!("a size of the program, `{what}`, cannot be computed in its graph"),
+        )
+    }
+}
+
+/// The name of nodes that call this operator: its own, without the overload.
+fn name_of_packet(op: &str) -> String {
+    let packet = op.rsplit_once('.').map_or(op, |(packet, _)| packet);
+    name_of_target(Opcode::CallFunction, &format!("torch.ops.{packet}"))
+}
+
+/// Whether a node must stay though nothing uses it.
+pub(super) fn is_impure(node: &tracefx_ir::Node) -> bool {
+    let is_impure = |op: &Op| op.may_write() || op.def.tags.has(Tags::SIDE_EFFECT) || op.def.tags.has(Tags::RANDOM);
+    match node.op() {
+        Opcode::Placeholder | Opcode::Output => true,
+        Opcode::CallFunction => tracefx_ops::registry().get(node.target()).is_some_and(is_impure),
+        Opcode::GetAttr | Opcode::CallMethod | Opcode::CallModule => false,
+    }
+}

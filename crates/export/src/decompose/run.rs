@@ -1,0 +1,232 @@
+//! The old graph, run node by node by a builder.
+
+use super::finished;
+use super::functional::Functional;
+use tracefx_core::{Code, Diagnostic, Result};
+use tracefx_ir::{Arg, Attribute, GraphModule, Node, Opcode, Str, Val};
+use tracefx_ops::{Infer, Traced, Value, bind, registry};
+
+/// What a node has become.
+#[derive(Clone)]
+enum Slot<'g> {
+    Value(Traced),
+    /// A sub-graph, and the name under which the module holds it.
+    Module(&'g GraphModule, Str),
+}
+
+/// The inputs of a graph by name.
+type Inputs = Vec<(Str, Traced)>;
+
+pub(super) struct Run<'f, 'a> {
+    functional: &'f mut Functional<'a>,
+    /// What the new module holds: sub-graphs, taken apart.
+    attributes: Vec<(Str, Attribute)>,
+}
+
+impl<'f, 'a> Run<'f, 'a> {
+    pub(super) fn new(functional: &'f mut Functional<'a>) -> Self {
+        Run { functional, attributes: Vec::new() }
+    }
+
+    /// Runs a graph; gives back the module without its graph, what the graph returns, and its inputs.
+    pub(super) fn graph(mut self, module: &GraphModule) -> Result<(GraphModule, Vec<Traced>, Inputs)> {
+        let graph = &module.graph;
+        let mut inputs = Vec::new();
+        for id in graph.nodes().filter(|&it| graph.node(it).op() == Opcode::Placeholder) {
+            let node = graph.node(id);
+            let default = node.args().to_vec();
+            let new = self.functional.recorder.placeholder(node.name(), node.target(), default, node.meta.clone())?;
+            let value = match &node.meta.val {
+                Some(val) => self.functional.recorder.value_of(new, val),
+                None => Value::None,
+            };
+            inputs.push((node.name().clone(), self.functional.wrapped(&value)));
+        }
+        let values = inputs.iter().map(|(_, it)| it.clone()).collect();
+        let results = match self.run(module, values)? {
+            Value::List(items) => items,
+            single => vec![single],
+        };
+        let mut res = GraphModule::new(tracefx_ir::Graph::new());
+        (res.class_name, res.meta) = (module.class_name.clone(), module.meta.clone());
+        for (name, attribute) in &module.attributes {
+            if let Attribute::Tensor { .. } = attribute {
+                res.attributes.insert(name.clone(), attribute.clone());
+            }
+        }
+        res.attributes.extend(self.attributes);
+        Ok((res, results, inputs))
+    }
+
+    fn run(&mut self, module: &GraphModule, inputs: Vec<Traced>) -> Result<Traced> {
+        let graph = &module.graph;
+        let mut env: Vec<Option<Slot<'_>>> = vec![None; graph.id_bound()];
+        let mut inputs = inputs.into_iter();
+        for id in graph.nodes() {
+            let node = graph.node(id);
+            let fail = |problem: Diagnostic| problem.node(&**node.name());
+            let slot = match node.op() {
+                Opcode::Placeholder => {
+                    let missing = || Diagnostic::new(Code::InputCount, "the graph takes more inputs than are given");
+                    Slot::Value(inputs.next().ok_or_else(missing).map_err(fail)?)
+                }
+                Opcode::GetAttr => match module.attribute(node.target()).map_err(fail)? {
+                    Attribute::Module(child) => Slot::Module(child, node.target().clone()),
+                    Attribute::Tensor { .. } => Slot::Value(self.attribute(node).map_err(fail)?),
+                },
+                Opcode::CallFunction => Slot::Value(self.call(node, &env).map_err(fail)?),
+                Opcode::CallModule | Opcode::CallMethod => {
+                    let what = format!("taking a {} node apart is not implemented", node.op());
+                    return Err(fail(Diagnostic::new(Code::NotImplemented, what)));
+                }
+                Opcode::Output => return value(node.args().first().unwrap_or(&Arg::None), &env).map_err(fail),
+            };
+            env[id.index()] = Some(slot);
+        }
+        Err(Diagnostic::new(Code::GraphInvalid, "the graph has no output"))
+    }
+
+    /// A tensor that the module itself holds.
+    fn attribute(&mut self, node: &Node) -> Result<Traced> {
+        let Some(val @ Val::Tensor(_)) = &node.meta.val else {
+            return Err(Diagnostic::new(Code::NotImplemented, "an attribute without a shape"));
+        };
+        let recorder = &mut self.functional.recorder;
+        let new = recorder.get_attr(node.target());
+        *recorder.graph_mut().meta_mut(new) = node.meta.clone();
+        let value = recorder.value_of(new, val);
+        Ok(self.functional.wrapped(&value))
+    }
+
+    fn call(&mut self, node: &Node, env: &[Option<Slot<'_>>]) -> Result<Traced> {
+        if &**node.target() == "operator.getitem" {
+            return get_item(node, env);
+        }
+        let recorder = &mut self.functional.recorder;
+        recorder.notes = node.meta.entries.clone();
+        recorder.expected = node.meta.val.clone();
+        if let Some(name) = node.target().strip_prefix("torch.ops.higher_order.") {
+            return self.higher_order(name, node, env);
+        }
+        let args = node.args().iter().map(|it| value(it, env)).collect::<Result<Vec<_>>>()?;
+        let kwargs = node.kwargs().iter().map(|(key, it)| Ok((key.clone(), value(it, env)?)));
+        let kwargs: Vec<(Str, Traced)> = kwargs.collect::<Result<_>>()?;
+        let is_python = !node.target().starts_with("torch.ops.");
+        if is_python {
+            return self.copy(node, &args, &kwargs);
+        }
+        let op = registry().require(node.target())?;
+        let bound = self.functional.args(op, bind(op, &args, &kwargs)?);
+        let mut results = self.functional.call_bound(&bound).map_err(|problem| problem.op(&*op.name))?;
+        let is_single = op.schema.returns.len() == 1 || matches!(op.def.infer, Infer::InPlaceOf(_));
+        Ok(if is_single { results.swap_remove(0) } else { Value::List(results) })
+    }
+    /// The same call in the new graph.
+    fn copy(&mut self, node: &Node, args: &[Traced], kwargs: &[(Str, Traced)]) -> Result<Traced> {
+        if let Some(Val::Int(known)) = &node.meta.val
+            && !known.is_symbolic()
+        {
+            return Ok(Value::Int(known.clone()));
+        }
+        let args = args.iter().map(|it| self.arg(it)).collect::<Result<_>>()?;
+        let kwargs = kwargs.iter().map(|(key, it)| Ok((key.clone(), self.arg(it)?))).collect::<Result<_>>()?;
+        let (_, value) = self.functional.recorder.copy(node.target(), args, kwargs, node.meta.val.clone())?;
+        Ok(self.functional.wrapped(&value))
+    }
+
+    fn arg(&mut self, value: &Traced) -> Result<Arg> {
+        let current = self.functional.current(value)?;
+        self.functional.recorder.arg(&current)
+    }
+
+    fn higher_order(&mut self, name: &str, node: &Node, env: &[Option<Slot<'_>>]) -> Result<Traced> {
+        if name == "wrap_with_set_grad_enabled" {
+            // Without gradients, the graph is as good as its nodes.
+            let [_, body, operands @ ..] = node.args() else {
+                return Err(Diagnostic::new(Code::GraphInvalid, "a graph and its inputs are missing"));
+            };
+            let Some(Slot::Module(body, _)) = body.as_node().and_then(|it| env[it.index()].as_ref()) else {
+                return Err(Diagnostic::new(Code::GraphInvalid, "the second argument should be a graph"));
+            };
+            let operands = operands.iter().map(|it| value(it, env)).collect::<Result<_>>()?;
+            return self.run(body, operands);
+        }
+        if !HIGHER_ORDER.contains(&name) {
+            let what = format!("taking the operator higher_order.{name} apart is not implemented");
+            return Err(Diagnostic::new(Code::NotImplemented, what).op(format!("higher_order.{name}")));
+        }
+        let args = node.args().iter().map(|it| self.operand(it, env)).collect::<Result<_>>()?;
+        let kwargs = node.kwargs().iter().map(|(key, it)| Ok((key.clone(), self.operand(it, env)?)));
+        let kwargs = kwargs.collect::<Result<_>>()?;
+        let (_, value) = self.functional.recorder.copy(node.target(), args, kwargs, node.meta.val.clone())?;
+        Ok(self.functional.wrapped(&value))
+    }
+
+    /// An argument of a higher-order operator: a graph is taken apart.
+    fn operand(&mut self, arg: &Arg, env: &[Option<Slot<'_>>]) -> Result<Arg> {
+        let Some(Slot::Module(module, path)) = arg.as_node().and_then(|it| env[it.index()].as_ref()) else {
+            return self.arg(&value(arg, env)?);
+        };
+        if !self.attributes.iter().any(|(it, _)| it == path) {
+            let mut functional = Functional::new(self.functional.table, self.functional.shapes);
+            let (new, results, inputs) = Run::new(&mut functional).graph(module)?;
+            let is_written = |it: &Traced| matches!(it, Value::Tensor(it) if functional.is_written(*it));
+            if let Some((name, _)) = inputs.iter().find(|(_, it)| is_written(it)) {
+                let what = format!("the graph `{path}` writes to its input `{name}`");
+                return Err(Diagnostic::new(Code::NotImplemented, what));
+            }
+            let returned = results.iter().map(|it| super::result_arg(&mut functional, it)).collect::<Result<_>>()?;
+            let new = finished(functional, new, returned)?;
+            self.attributes.push((path.clone(), Attribute::Module(Box::new(new))));
+        }
+        Ok(Arg::Node(self.functional.recorder.get_attr(path)))
+    }
+}
+
+/// The higher-order operators whose graphs are taken apart while they themselves stay.
+const HIGHER_ORDER: &[&str] = &["cond", "while_loop", "map_impl", "scan"];
+
+/// An argument of the old graph as a value.
+fn value(arg: &Arg, env: &[Option<Slot<'_>>]) -> Result<Traced> {
+    Ok(match arg {
+        Arg::None => Value::None,
+        Arg::Bool(it) => Value::Bool(*it),
+        Arg::Int(it) => Value::int(*it),
+        Arg::Float(it) => Value::Float(*it),
+        Arg::Complex(it) => Value::Complex(*it),
+        Arg::Str(it) => Value::Str(it.clone()),
+        Arg::DType(it) => Value::DType(*it),
+        Arg::Device(it) => Value::Device(it.clone()),
+        Arg::Layout(it) => Value::Layout(*it),
+        Arg::MemoryFormat(it) => Value::MemoryFormat(*it),
+        Arg::List(items) | Arg::Tuple(items) => {
+            Value::List(items.iter().map(|it| value(it, env)).collect::<Result<_>>()?)
+        }
+        Arg::Node(node) => match &env[node.index()] {
+            Some(Slot::Value(it)) => it.clone(),
+            Some(Slot::Module(_, path)) => {
+                let what = format!("the graph `{path}` is no value that an operator takes");
+                return Err(Diagnostic::new(Code::NotImplemented, what));
+            }
+            None => return Err(Diagnostic::new(Code::GraphInvalid, "a node is used before it is defined")),
+        },
+        Arg::Ellipsis | Arg::Op(_) | Arg::Dict(_) | Arg::Slice(_) => {
+            return Err(Diagnostic::new(Code::NotImplemented, format!("the argument {arg:?} is not implemented")));
+        }
+    })
+}
+
+/// One of the results of a node.
+fn get_item(node: &Node, env: &[Option<Slot<'_>>]) -> Result<Traced> {
+    let [list, Arg::Int(index)] = node.args() else {
+        return Err(Diagnostic::new(Code::NotImplemented, "operator.getitem is implemented for a list and an int"));
+    };
+    let Value::List(items) = value(list, env)? else {
+        return Err(Diagnostic::new(Code::NotImplemented, "operator.getitem is implemented for a list and an int"));
+    };
+    let position = if *index < 0 { items.len() as i64 + index } else { *index };
+    usize::try_from(position).ok().and_then(|it| items.get(it)).cloned().ok_or_else(|| {
+        let what = format!("index {index} is out of range: there are {} items", items.len());
+        Diagnostic::new(Code::IndexOutOfRange, what)
+    })
+}

@@ -1,0 +1,61 @@
+use std::collections::BTreeSet;
+use tracefx_core::{Code, Diagnostic, Result};
+use tracefx_ops::registry;
+
+/// The operators that [`ExportedProgram::run_decompositions`](crate::ExportedProgram::run_decompositions) takes apart.
+///
+/// [`default_decompositions`] is PyTorch's table. An operator that is taken out of it stays whole in the result.
+///
+/// ```
+/// use tracefx_export::default_decompositions;
+///
+/// let mut table = default_decompositions();
+/// assert!(table.contains("aten.linear.default"));
+/// assert!(table.remove("aten.linear.default"));
+/// assert!(table.insert("aten.no_such_operator.default").is_err());
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DecompositionTable {
+    ops: BTreeSet<String>,
+}
+
+/// The operators that PyTorch takes apart by default: `torch.export.default_decompositions()`.
+pub fn default_decompositions() -> DecompositionTable {
+    let ops = registry().ops();
+    DecompositionTable { ops: ops.into_iter().filter(|it| it.is_decomposed()).map(|it| it.name.clone()).collect() }
+}
+
+impl DecompositionTable {
+    /// Whether the operator of this name is taken apart.
+    pub fn contains(&self, op: &str) -> bool {
+        self.ops.contains(short(op))
+    }
+
+    /// Keeps an operator whole; gives back whether it was taken apart before.
+    pub fn remove(&mut self, op: &str) -> bool {
+        self.ops.remove(short(op))
+    }
+
+    /// Takes an operator apart that is made of others.
+    ///
+    /// # Errors
+    /// `NotImplemented` where there is no such operator, or no decomposition of it.
+    pub fn insert(&mut self, op: &str) -> Result<()> {
+        let op = registry().require(op)?;
+        if op.def.decompose.is_none() {
+            let what = format!("the operator {} has no decomposition", op.name);
+            return Err(Diagnostic::new(Code::NotImplemented, what).op(&*op.name));
+        }
+        self.ops.insert(op.name.clone());
+        Ok(())
+    }
+
+    /// The operators by name.
+    pub fn ops(&self) -> impl Iterator<Item = &str> {
+        self.ops.iter().map(String::as_str)
+    }
+}
+
+fn short(op: &str) -> &str {
+    op.strip_prefix("torch.ops.").unwrap_or(op)
+}
