@@ -1,8 +1,8 @@
 //! Activations of neural networks.
 
+use crate::elementary::Elementary;
 use crate::map::{Source, map1, map2};
 use crate::number::{Real, with_float, with_real};
-use crate::special::Special;
 use crate::unary::refuse;
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
 use tracefx_core::{Element, Result, Scalar, Tensor};
@@ -35,25 +35,25 @@ pub(crate) const KERNELS: &[(&str, Kernel)] = &[
     (
         "aten.elu.default",
         float!(|x, alpha = 1, scale = 2, input_scale = 3| if x < 0.0 {
-            (x * input_scale).exp_m1() * alpha * scale
+            Elementary::exp_m1(x * input_scale) * alpha * scale
         } else {
             x * scale
         }),
     ),
-    ("aten.celu.default", float!(|x, alpha = 1| if x < 0.0 { (x / alpha).exp_m1() * alpha } else { x })),
+    ("aten.celu.default", float!(|x, alpha = 1| if x < 0.0 { Elementary::exp_m1(x / alpha) * alpha } else { x })),
     (
         "aten.selu.default",
-        float!(|x| if x < 0.0 { x.exp_m1() * (SELU_ALPHA * SELU_SCALE) as F } else { x * SELU_SCALE as F }),
+        float!(|x| if x < 0.0 { Elementary::exp_m1(x) * (SELU_ALPHA * SELU_SCALE) as F } else { x * SELU_SCALE as F }),
     ),
     ("aten.gelu.default", Kernel::Fill(gelu)),
-    ("aten.silu.default", float!(|x| x / (1.0 + (-x).exp()))),
-    ("aten.mish.default", float!(|x| x * x.softplus().tanh())),
+    ("aten.silu.default", float!(|x| x / (1.0 + Elementary::exp(-x)))),
+    ("aten.mish.default", float!(|x| x * Elementary::tanh(x.softplus()))),
     (
         "aten.softplus.default",
         float!(|x, beta = 1, threshold = 2| if x * beta > threshold {
             x
         } else {
-            (x * beta).exp().ln_1p() / beta
+            Elementary::ln_1p(Elementary::exp(x * beta)) / beta
         }),
     ),
     (
@@ -72,8 +72,18 @@ pub(crate) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.hardswish.default", float!(|x| x * (x + 3.0).larger(0.0).smaller(6.0) / 6.0)),
     ("aten.leaky_relu.default", float!(|x, slope = 1| if x > 0.0 { x } else { x * slope })),
     ("aten.log_sigmoid.default", float!(|x| -(-x).softplus())),
+    ("aten.log_sigmoid_forward.default", Kernel::Fill(log_sigmoid_forward)),
     ("aten._prelu_kernel.default", Kernel::Fill(prelu)),
 ];
+
+fn log_sigmoid_forward(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
+    let dtype = outs[0].dtype();
+    let source = Source::of(args, 0, dtype)?;
+    with_float!(dtype, F => {
+        map1::<F, F>(&source, &outs[0], |x| -(-x).softplus())?;
+        map1::<F, F>(&source, &outs[1], |x| (-x.abs()).exp())
+    }, else Err(refuse(args, dtype)))
+}
 
 fn relu(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let dtype = outs[0].dtype();
@@ -108,9 +118,9 @@ fn gelu(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     with_float!(dtype, F => match args.str(1)? {
         "tanh" => map1::<F, F>(&source, &outs[0], |x| {
             let beta = (FRAC_2_SQRT_PI * FRAC_1_SQRT_2) as F;
-            0.5 * x * (1.0 + (beta * (x + 0.044715 * x * x * x)).tanh())
+            0.5 * x * (1.0 + Elementary::tanh(beta * (x + 0.044715 * x * x * x)))
         }),
-        _ => map1::<F, F>(&source, &outs[0], |x| 0.5 * x * (1.0 + Special::erf(x * FRAC_1_SQRT_2 as F))),
+        _ => map1::<F, F>(&source, &outs[0], |x| 0.5 * x * (1.0 + Elementary::erf(x * FRAC_1_SQRT_2 as F))),
     }, else Err(refuse(args, dtype)))
 }
 

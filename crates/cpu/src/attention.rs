@@ -1,7 +1,9 @@
 //! The kernel of attention: one head at a time, with its weights in a buffer that the next head reuses.
 
-use crate::product::{Extent, Matrix, MatrixMut, Product};
+use crate::isa::{self, Isa, Work};
+use crate::product::{Extent, Matrix, MatrixMut, Product, Start, product};
 use crate::real::{Real, Strided, fill_real, with_real};
+use crate::{parallel, scratch};
 use std::borrow::Cow;
 use tracefx_core::{Bool8, DType, Diagnostic, Dims, Result, Tensor};
 use tracefx_exec::Kernel;
@@ -9,9 +11,12 @@ use tracefx_ops::Args;
 
 /// The kernels of this family.
 pub(crate) const KERNELS: &[(&str, Kernel)] = &[
-    ("aten.scaled_dot_product_attention.default", Kernel::Fill(attention)),
-    ("aten._scaled_dot_product_flash_attention_for_cpu.default", Kernel::Fill(flash)),
+    ("aten.scaled_dot_product_attention.default", Kernel::Overwrite(attention)),
+    ("aten._scaled_dot_product_flash_attention_for_cpu.default", Kernel::Overwrite(flash)),
 ];
+
+/// Multiplications that one thread does for several small heads.
+const TOGETHER: usize = 1 << 17;
 
 struct Options<'a> {
     mask: Option<&'a Tensor>,
@@ -92,42 +97,47 @@ fn compute<A: Real + Product>(args: &Args<'_, Tensor>, options: &Options<'_>, ou
     let groups = [1, groups(&key), groups(&value)];
     let scale = A::of(options.scale.unwrap_or(1.0 / (n_features as f64).sqrt()));
     let n_heads: usize = batch.iter().product();
-    let mut weights = vec![<A as Real>::ZERO; n_rows * n_columns];
     let mut sums = vec![0.0; n_heads * n_rows];
-    fill_real::<A, _>(&out[0], |out| {
+    fill_real::<A, _>(&out[0], |mut out| {
+        let mut heads = Vec::with_capacity(n_heads);
+        let mut sums = &mut sums[..];
         for head in 0..n_heads {
-            let index = unravel(head, batch);
-            let start = |strides: &[usize], groups: usize| -> usize {
-                let last = index.len().wrapping_sub(1);
-                let at = |dim: usize| if dim == last { index[dim] / groups } else { index[dim] };
-                strides.iter().take(index.len()).enumerate().map(|(dim, stride)| at(dim) * stride).sum()
-            };
-            let [query, key, value] = [(&query, 0), (&key, 1), (&value, 2)].map(|(side, at)| {
-                let data = side.data().get(start(&strides[at], groups[at])..).unwrap_or(&[]);
-                let rank = side.strides.len();
-                Matrix { data, row: side.strides[rank - 2], col: side.strides[rank - 1] }
-            });
-            let key = Matrix { row: key.col, col: key.row, ..key };
-            let size = Extent { m: n_rows, n: n_columns, k: n_features };
-            A::product(size, MatrixMut { data: &mut weights, row: n_columns }, query, key, false);
-            for row in 0..n_rows {
-                let weights = &mut weights[row * n_columns..][..n_columns];
-                weights.iter_mut().for_each(|it| *it *= scale);
-                if let (Some(mask), Some(strides)) = (&mask, &mask_strides) {
-                    let start = start(strides, 1) + row * strides[batch.len()];
-                    let stride = strides[batch.len() + 1];
-                    weights.iter_mut().enumerate().for_each(|(at, it)| *it += mask.data()[start + at * stride]);
-                }
-                if options.is_causal {
-                    weights[(row + 1).min(n_columns)..].fill(-A::INFINITY);
-                }
-                sums[head * n_rows + row] = softmax(weights);
-            }
-            let size = Extent { m: n_rows, n: n_values, k: n_columns };
-            let weights = Matrix { data: &weights, row: n_columns, col: 1 };
-            let out = &mut out[head * n_rows * n_values..][..n_rows * n_values];
-            A::product(size, MatrixMut { data: out, row: n_values }, weights, value, false);
+            let (own, rest) = out.split_at_mut(n_rows * n_values);
+            let (own_sums, rest_sums) = sums.split_at_mut(n_rows);
+            heads.push((head, own, own_sums));
+            (out, sums) = (rest, rest_sums);
         }
+        let together = (TOGETHER / (n_rows * n_columns * n_features.max(n_values)).max(1)).max(1);
+        parallel::parts_mut(&mut heads, together, |_, heads| {
+            for (head, out, sums) in heads {
+                let index = unravel(*head, batch);
+                let start = |strides: &[usize], groups: usize| -> usize {
+                    let last = index.len().wrapping_sub(1);
+                    let at = |dim: usize| if dim == last { index[dim] / groups } else { index[dim] };
+                    strides.iter().take(index.len()).enumerate().map(|(dim, stride)| at(dim) * stride).sum()
+                };
+                let [query, key, value] = [(&query, 0), (&key, 1), (&value, 2)].map(|(side, at)| {
+                    let data = side.data().get(start(&strides[at], groups[at])..).unwrap_or(&[]);
+                    let rank = side.strides.len();
+                    Matrix { data, row: side.strides[rank - 2], col: side.strides[rank - 1] }
+                });
+                let key = Matrix { row: key.col, col: key.row, ..key };
+                let mask = mask.as_ref().zip(mask_strides.as_ref()).map(|(mask, strides)| {
+                    let data = mask.data().get(start(strides, 1)..).unwrap_or(&[]);
+                    Matrix { data, row: strides[batch.len()], col: strides[batch.len() + 1] }
+                });
+                scratch::with::<A, _>(n_rows * n_columns, |weights| {
+                    let size = Extent { m: n_rows, n: n_columns, k: n_features };
+                    product(size, MatrixMut { data: weights, row: n_columns }, query, key, Start::Zero);
+                    if n_columns > 0 {
+                        isa::run(Weights { weights, sums, mask, n_columns, scale, is_causal: options.is_causal });
+                    }
+                    let size = Extent { m: n_rows, n: n_values, k: n_columns };
+                    let weights = Matrix { data: weights, row: n_columns, col: 1 };
+                    product(size, MatrixMut { data: out, row: n_values }, weights, value, Start::Zero);
+                });
+            }
+        });
     });
     if let Some(out) = out.get(1) {
         fill_real::<f64, _>(out, |out| out.copy_from_slice(&sums));
@@ -155,19 +165,49 @@ fn unravel(mut at: usize, sizes: &[usize]) -> Dims {
     index
 }
 
+/// The scores of a head, which become its weights.
+struct Weights<'a, A> {
+    weights: &'a mut [A],
+    sums: &'a mut [f64],
+    mask: Option<Matrix<'a, A>>,
+    n_columns: usize,
+    scale: A,
+    is_causal: bool,
+}
+
+impl<A: Real> Work for Weights<'_, A> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self) {
+        for (row, (weights, sum)) in self.weights.chunks_exact_mut(self.n_columns).zip(self.sums).enumerate() {
+            weights.iter_mut().for_each(|it| *it *= self.scale);
+            if let Some(mask) = &self.mask {
+                let mask_row = &mask.data[row * mask.row..];
+                match mask.col {
+                    1 => weights.iter_mut().zip(mask_row).for_each(|(it, &mask)| *it += mask),
+                    col => weights.iter_mut().enumerate().for_each(|(at, it)| *it += mask_row[at * col]),
+                }
+            }
+            if self.is_causal {
+                weights[(row + 1).min(self.n_columns)..].fill(-A::INFINITY);
+            }
+            *sum = softmax(weights);
+        }
+    }
+}
+
 /// Replaces a row of scores by its softmax, or by zeros where it is masked altogether, and gives back the logarithm of
 /// the sum of exponentials.
+#[inline(always)]
 fn softmax<A: Real>(row: &mut [A]) -> f64 {
     let max = row.iter().fold(-A::INFINITY, |max, &it| if it > max || it.is_nan() { it } else { max });
     if max == -A::INFINITY {
         row.fill(A::ZERO);
         return 0.0;
     }
-    let mut sum = A::ZERO;
-    for it in row.iter_mut() {
-        *it = (*it - max).exp();
-        sum += *it;
-    }
+    row.iter_mut().for_each(|it| *it = (*it - max).exp());
+    let sum = row.iter().fold(A::ZERO, |sum, &it| sum + it);
     row.iter_mut().for_each(|it| *it = *it / sum);
     (max + sum.ln()).to_f64()
 }

@@ -3,8 +3,8 @@
 use crate::map::{Source, map2};
 use crate::number::{Number, Real, with_float, with_int, with_number, with_real};
 use crate::unary::refuse;
-use std::cell::Cell;
-use tracefx_core::{Code, DType, DTypeKind, Diagnostic, Element, Result, Tensor};
+use std::sync::atomic::{AtomicBool, Ordering};
+use tracefx_core::{Code, DType, Diagnostic, Element, Result, Tensor, bf16, f16};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;
 
@@ -30,20 +30,6 @@ macro_rules! float {
     };
 }
 
-/// A function of two integers.
-macro_rules! int {
-    ($f:expr) => {
-        Kernel::Fill(|args, outs| {
-            let dtype = outs[0].dtype();
-            let (a, b) = (Source::of(args, 0, dtype)?, Source::of(args, 1, dtype)?);
-            match dtype.kind() {
-                DTypeKind::Int if dtype != DType::UInt64 => map2::<i64, i64>(&a, &b, &outs[0], $f),
-                DTypeKind::Bool | DTypeKind::Int | DTypeKind::Float | DTypeKind::Complex => Err(refuse(args, dtype)),
-            }
-        })
-    };
-}
-
 /// A division, in which an integer divisor must not be zero.
 macro_rules! divide {
     ($args:expr, $outs:expr, $f:expr) => {{
@@ -51,14 +37,14 @@ macro_rules! divide {
         let dtype = outs[0].dtype();
         let (a, b) = (Source::of(args, 0, dtype)?, Source::of(args, 1, dtype)?);
         with_float!(dtype, F => map2::<F, F>(&a, &b, &outs[0], $f), else with_int!(dtype, F => {
-            let by_zero = Cell::new(false);
+            let by_zero = AtomicBool::new(false);
             map2::<F, F>(&a, &b, &outs[0], |a, b| if b == 0 {
-                by_zero.set(true);
+                by_zero.store(true, Ordering::Relaxed);
                 0
             } else {
                 $f(a, b)
             })?;
-            if by_zero.get() { Err(Diagnostic::new(Code::InvalidArgument, "ZeroDivisionError")) } else { Ok(()) }
+            if by_zero.into_inner() { Err(Diagnostic::new(Code::InvalidArgument, "ZeroDivisionError")) } else { Ok(()) }
         }, else Err(refuse(args, dtype))))
     }};
 }
@@ -138,8 +124,8 @@ pub(crate) const KERNELS: &[(&str, Kernel)] = &[
         float!(|a, b| if a == b && a.is_infinite() { a } else { a.max(b) + (1.0 + (-(a - b).abs()).exp2()).log2() }),
     ),
     ("aten.heaviside.default", real!(|a, b| if a == Number::ZERO { b } else { ((a > Number::ZERO) as u8).into() })),
-    ("aten.gcd.default", int!(gcd)),
-    ("aten.lcm.default", int!(lcm)),
+    ("aten.gcd.default", Kernel::Fill(|args, outs| divisors(args, outs, gcd))),
+    ("aten.lcm.default", Kernel::Fill(|args, outs| divisors(args, outs, lcm))),
 ];
 
 fn add(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
@@ -262,9 +248,50 @@ fn nextafter(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     match dtype {
         DType::Float32 => map2::<f32, f32>(&a, &b, &outs[0], libm::nextafterf),
         DType::Float64 => map2::<f64, f64>(&a, &b, &outs[0], libm::nextafter),
-        // The neighbours of a half-precision float are not those of the float32 that it is computed in.
+        // The neighbours of a half-precision float are not those of the float32 that others are computed in.
+        DType::Float16 => map2::<f16, f16>(&a, &b, &outs[0], |a, b| match half_step(a.into(), b.into()) {
+            HalfStep::Other => b,
+            HalfStep::Least => f16::from_bits(1 | (b.to_bits() & 0x8000)),
+            HalfStep::Bits(step) => f16::from_bits(a.to_bits().wrapping_add_signed(step)),
+        }),
+        DType::BFloat16 => map2::<bf16, bf16>(&a, &b, &outs[0], |a, b| match half_step(a.into(), b.into()) {
+            HalfStep::Other => b,
+            HalfStep::Least => bf16::from_bits(1 | (b.to_bits() & 0x8000)),
+            HalfStep::Bits(step) => bf16::from_bits(a.to_bits().wrapping_add_signed(step)),
+        }),
         _ => Err(refuse(args, dtype)),
     }
+}
+
+/// How the half-precision float after `a` in the direction of `b` is found.
+enum HalfStep {
+    /// It is `b`: the same number, or not one at all.
+    Other,
+    /// It is the least number of the sign of `b`.
+    Least,
+    /// This much is added to its bits, which are in the order of the magnitudes.
+    Bits(i16),
+}
+
+fn half_step(a: f32, b: f32) -> HalfStep {
+    if a == b || b.is_nan() {
+        HalfStep::Other
+    } else if a == 0.0 {
+        HalfStep::Least
+    } else if a.is_nan() {
+        HalfStep::Bits(0)
+    } else {
+        HalfStep::Bits(if (a < b) == (a > 0.0) { 1 } else { -1 })
+    }
+}
+
+/// A function of absolute values. The least integer of a dtype is its own, as in C.
+fn divisors(args: &Args<'_, Tensor>, outs: &[Tensor], f: fn(i64, i64) -> i64) -> Result<()> {
+    let dtype = outs[0].dtype();
+    let (a, b) = (Source::of(args, 0, dtype)?, Source::of(args, 1, dtype)?);
+    let least = i64::MIN >> (64 - 8 * dtype.size());
+    let absolute = |it: i64| if it == least { it } else { it.abs() };
+    with_int!(dtype, F => map2::<F, F>(&a, &b, &outs[0], |a, b| f(absolute(a), absolute(b))), else Err(refuse(args, dtype)))
 }
 
 fn gcd(a: i64, b: i64) -> i64 {
@@ -272,7 +299,7 @@ fn gcd(a: i64, b: i64) -> i64 {
     while a != 0 {
         (a, b) = (b.wrapping_rem(a), a);
     }
-    b.wrapping_abs()
+    b
 }
 
 fn lcm(a: i64, b: i64) -> i64 {

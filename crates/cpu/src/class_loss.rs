@@ -19,7 +19,7 @@ fn nll_loss(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     with_real!(dtype, A => likelihood::<A>(args, out), else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
 }
 
-fn classes(target: &Tensor) -> Result<Vec<i64>> {
+pub(crate) fn classes(target: &Tensor) -> Result<Vec<i64>> {
     if target.dtype() == DType::UInt8 {
         return Ok(target.to_vec::<u8>()?.into_iter().map(i64::from).collect());
     }
@@ -78,7 +78,7 @@ fn reduce<A: Real>(out: &Tensor, losses: &[f64], reduction: i64) {
     });
 }
 
-fn out_of_range(args: &Args<'_, Tensor>) -> Diagnostic {
+pub(crate) fn out_of_range(args: &Args<'_, Tensor>) -> Diagnostic {
     Diagnostic::new(Code::IndexOutOfRange, "target out of range").op(&*args.op.name)
 }
 

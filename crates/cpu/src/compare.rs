@@ -97,8 +97,8 @@ pub(crate) const KERNELS: &[(&str, Kernel)] = &[
 fn shift(
     args: &Args<'_, Tensor>,
     outs: &[Tensor],
-    by: impl Fn(i64, i64) -> i64,
-    all_out: impl Fn(i64) -> i64,
+    by: impl Fn(i64, i64) -> i64 + Sync,
+    all_out: impl Fn(i64) -> i64 + Sync,
 ) -> Result<()> {
     let dtype = outs[0].dtype();
     let bits = 8 * dtype.size() as i64;

@@ -1,20 +1,27 @@
-//! The kernel of `convolution`: patches of the input are laid out as columns, block by block, and multiplied with the
-//! weight. A weight of one point needs no columns, and a convolution of each channel by itself needs no product.
+//! The kernel of `convolution`: the product of the weight and the patches of the input. A weight of one point has the
+//! input itself for patches, and a convolution of each channel by itself needs no product.
 
-use crate::product::{Extent, Matrix, MatrixMut, Product, with_product};
+use crate::depthwise::depthwise;
+use crate::isa::Level;
+use crate::patches::{Layout, Patches, Places};
+use crate::product::{Extent, Matrix, MatrixMut, Product, Start, product, with_product};
+use crate::real::Strided;
+use crate::target::Target;
+use crate::tiles::{Columns, Job};
+use crate::{parallel, scratch};
 use std::ops::Range;
 use tracefx_core::{Diagnostic, Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;
 
 /// The kernels of this family.
-pub(crate) const KERNELS: &[(&str, Kernel)] = &[("aten.convolution.default", Kernel::Fill(convolution))];
+pub(crate) const KERNELS: &[(&str, Kernel)] = &[("aten.convolution.default", Kernel::Overwrite(convolution))];
 
-/// The elements that a block of columns has at most, so that it stays in the cache.
+/// The elements that a block of columns has at most, so that it stays in the cache, where columns are in memory.
 pub(crate) const BLOCK: usize = 1 << 16;
 
 /// A convolution with three spatial dimensions; those that it lacks have size one.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     pub(crate) n_batch: usize,
     pub(crate) groups: usize,
@@ -51,31 +58,36 @@ fn run<T: Product>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
     let shape = Shape::new(&input, &weight, out, groups, is_transposed, [&stride, &padding, &dilation]);
     let (input, weight) = (T::read(&input)?, T::read(&weight)?);
     let bias = bias.as_ref().map(T::read).transpose()?;
+    let bias = bias.as_ref().map_or(&[][..], Strided::data);
     let side = |sizes: [usize; 3], channels: usize| volume(sizes) * channels;
     T::write(out, |out| {
         let (read, written) = if is_transposed { (shape.points, shape.image) } else { (shape.image, shape.points) };
         let (n_read, n_written) = (side(read, shape.n_in), side(written, shape.n_out));
         let n_weight = shape.n_in * shape.n_out * volume(shape.kernel);
-        if let Some(bias) = bias.as_ref().filter(|_| n_written > 0) {
+        let (n_filters, is_empty) = (shape.groups * shape.n_out, n_read == 0 || n_weight == 0);
+        if n_written > 0 && (is_transposed || is_empty) {
             for (at, channel) in out.chunks_exact_mut(volume(written)).enumerate() {
-                channel.fill(bias.data()[at % (shape.groups * shape.n_out)]);
+                channel.fill(bias.get(at % n_filters).copied().unwrap_or(T::ZERO));
             }
         }
-        if n_read == 0 || n_written == 0 || n_weight == 0 {
+        if n_written == 0 || is_empty {
             return;
         }
-        let mut columns = Vec::new();
-        for (at, (from, to)) in input.data().chunks(n_read).zip(out.chunks_mut(n_written)).enumerate() {
-            if at == shape.n_batch * shape.groups {
-                break;
-            }
-            let weight = &weight.data()[at % shape.groups * n_weight..][..n_weight];
-            if is_transposed {
-                backwards(&shape, from, weight, to, &mut columns);
-            } else {
-                forwards(&shape, from, weight, to, &mut columns);
-            }
+        let (input, weight) = (&input.data()[..n_read * shape.n_batch * groups], weight.data());
+        if let Some(layout) = Layout::of(&shape).filter(|_| shape.n_in == 1 && !is_transposed) {
+            return depthwise(Level::best(), &shape, layout, [input, weight, bias], out);
         }
+        parallel::parts_mut(out, n_written, |first, to| {
+            let at = first / n_written;
+            let (from, group) = (&input[at * n_read..][..n_read], at % groups);
+            let weight = &weight[group * n_weight..][..n_weight];
+            if is_transposed {
+                backwards(&shape, from, weight, to);
+            } else {
+                let start = bias.get(group * shape.n_out..(group + 1) * shape.n_out);
+                forwards(&shape, from, weight, start.map_or(Start::Zero, Start::Rows), to);
+            }
+        });
     });
     Ok(())
 }
@@ -122,7 +134,7 @@ impl Shape {
     }
 
     /// The place in the image of tap `tap` of point `point`, or `None` in the padding.
-    fn place(&self, dim: usize, point: usize, tap: usize) -> Option<usize> {
+    pub(crate) fn place(&self, dim: usize, point: usize, tap: usize) -> Option<usize> {
         (point * self.stride[dim] + tap * self.dilation[dim])
             .checked_sub(self.padding[dim])
             .filter(|&it| it < self.image[dim])
@@ -160,33 +172,35 @@ impl Shape {
 }
 
 /// One group of one item, from the image to the points.
-pub(crate) fn forwards<T: Product>(shape: &Shape, image: &[T], weight: &[T], points: &mut [T], columns: &mut Vec<T>) {
-    let (n_points, n_taps) = (volume(shape.points), volume(shape.kernel));
-    let n_columns = shape.n_in * n_taps;
-    let weight_matrix = Matrix { data: weight, row: n_columns, col: 1 };
+pub(crate) fn forwards<T: Product>(shape: &Shape, image: &[T], weight: &[T], start: Start<'_, T>, points: &mut [T]) {
+    let (n_points, k) = (volume(shape.points), shape.n_in * volume(shape.kernel));
+    let size = Extent { m: shape.n_out, n: n_points, k };
+    let weight = Matrix { data: weight, row: k, col: 1 };
     if shape.is_pointwise() {
-        let size = Extent { m: shape.n_out, n: n_points, k: shape.n_in };
         let image = Matrix { data: image, row: n_points, col: 1 };
-        return T::product(size, MatrixMut { data: points, row: n_points }, weight_matrix, image, true);
+        return product(size, MatrixMut { data: points, row: n_points }, weight, image, start);
     }
-    if shape.n_in == 1 {
-        for (weight, points) in weight.chunks_exact(n_taps).zip(points.chunks_exact_mut(n_points)) {
-            depthwise(shape, image, weight, points);
+    let target = Target::new(points, [size.m, size.n], [n_points, 1]);
+    match Layout::of(shape) {
+        Some(layout) if layout.is_image(shape) => {
+            multiply(size, target, weight, &Patches::new(shape, layout, image), start);
         }
-        return;
+        Some(layout) => scratch::with::<T, _>(layout.plane() * shape.n_in, |arranged| {
+            layout.arrange_all(shape, image, arranged);
+            multiply(size, target, weight, &Patches::new(shape, layout, arranged), start);
+        }),
+        None => multiply(size, target, weight, &Places { shape, image }, start),
     }
-    for rows in shape.blocks(n_columns) {
-        let (first, n_block) = (rows.start * shape.points[2], rows.len() * shape.points[2]);
-        columns.clear();
-        columns.resize(n_columns * n_block, T::ZERO);
-        for (image, columns) in image.chunks_exact(volume(shape.image)).zip(columns.chunks_exact_mut(n_taps * n_block))
-        {
-            shape.taps(|tap, at| gather(shape, image, at, rows.clone(), &mut columns[tap * n_block..][..n_block]));
-        }
-        let size = Extent { m: shape.n_out, n: n_block, k: n_columns };
-        let block = Matrix { data: columns, row: n_block, col: 1 };
-        T::product(size, MatrixMut { data: &mut points[first..], row: n_points }, weight_matrix, block, true);
-    }
+}
+
+fn multiply<T: Product, C: Columns<T>>(
+    size: Extent,
+    target: Target<'_, T>,
+    lhs: Matrix<'_, T>,
+    rhs: &C,
+    start: Start<'_, T>,
+) {
+    Job { level: Level::best(), size, target, lhs, rhs, start }.run();
 }
 
 /// Reads what one tap sees of these rows of points; the padding stays zero.
@@ -214,28 +228,9 @@ pub(crate) fn gather<T: Product>(
     }
 }
 
-/// One channel with one plane of taps.
-fn depthwise<T: Product>(shape: &Shape, image: &[T], weight: &[T], points: &mut [T]) {
-    let stride = shape.stride[2];
-    for (row, points) in points.chunks_exact_mut(shape.points[2]).enumerate() {
-        shape.taps(|tap, [kd, kh, kw]| {
-            let inside = shape.inside(kw);
-            let Some(start) = shape.image_row(row, kd, kh).filter(|_| !inside.is_empty()) else { return };
-            let shift = inside.start * stride + kw * shape.dilation[2] - shape.padding[2];
-            let from = &image[start + shift..];
-            let to = &mut points[inside];
-            if stride == 1 {
-                to.iter_mut().zip(from).for_each(|(to, &from)| *to = to.plus(weight[tap].times(from)));
-            } else {
-                let from = from.iter().step_by(stride);
-                to.iter_mut().zip(from).for_each(|(to, &from)| *to = to.plus(weight[tap].times(from)));
-            }
-        });
-    }
-}
-
 /// One group of one item of a transposed convolution, from the points to the image.
-pub(crate) fn backwards<T: Product>(shape: &Shape, points: &[T], weight: &[T], image: &mut [T], columns: &mut Vec<T>) {
+pub(crate) fn backwards<T: Product>(shape: &Shape, points: &[T], weight: &[T], image: &mut [T]) {
+    let mut columns = Vec::new();
     let (n_points, n_taps) = (volume(shape.points), volume(shape.kernel));
     let n_columns = shape.n_out * n_taps;
     let weight_matrix = Matrix { data: weight, row: 1, col: n_columns };
@@ -245,7 +240,7 @@ pub(crate) fn backwards<T: Product>(shape: &Shape, points: &[T], weight: &[T], i
         columns.resize(n_columns * n_block, T::ZERO);
         let size = Extent { m: n_columns, n: n_block, k: shape.n_in };
         let block = Matrix { data: &points[first..], row: n_points, col: 1 };
-        T::product(size, MatrixMut { data: columns, row: n_block }, weight_matrix, block, false);
+        product(size, MatrixMut { data: &mut columns, row: n_block }, weight_matrix, block, Start::Zero);
         for (image, columns) in image.chunks_exact_mut(volume(shape.image)).zip(columns.chunks_exact(n_taps * n_block))
         {
             shape.taps(|tap, at| scatter(shape, image, at, rows.clone(), &columns[tap * n_block..][..n_block]));
@@ -270,5 +265,92 @@ pub(crate) fn scatter<T: Product>(
         let Some(start) = shape.image_row(row, kd, kh) else { continue };
         let to = image[start + shift..].iter_mut().step_by(stride);
         to.zip(&column[inside.clone()]).for_each(|(to, &from)| *to = to.plus(from));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Shapes of all kinds of convolutions, of which some do not fit in a layout.
+    fn shape() -> impl Strategy<Value = Shape> {
+        let three = |most: usize| [1..=2usize, 1..=most, 1..=most];
+        let sizes = (three(19), three(4), [1..=1usize, 1..=3, 1..=40], [0..=1usize, 0..=3, 0..=9], three(3));
+        (sizes, 1usize..4, 1usize..4, 1usize..20).prop_filter_map("the kernel fits", |(sizes, groups, n_in, n_out)| {
+            let (image, kernel, stride, padding, dilation) = sizes;
+            let mut points = [0; 3];
+            for dim in 0..3 {
+                let room = (image[dim] + 2 * padding[dim]).checked_sub((kernel[dim] - 1) * dilation[dim] + 1)?;
+                points[dim] = room / stride[dim] + 1;
+            }
+            Some(Shape { n_batch: 2, groups, n_in, n_out, image, points, kernel, stride, padding, dilation })
+        })
+    }
+
+    fn plain(shape: &Shape, image: &[f32], weight: &[f32], bias: &[f32]) -> Vec<f32> {
+        let mut res = Vec::new();
+        let n_taps = volume(shape.kernel);
+        for (weight, bias) in weight.chunks_exact(shape.n_in * n_taps).zip(bias) {
+            for at in 0..volume(shape.points) {
+                let points = shape.points;
+                let point = [at / (points[1] * points[2]), at / points[2] % points[1], at % points[2]];
+                let mut sum = *bias;
+                for (channel, image) in image.chunks_exact(volume(shape.image)).enumerate() {
+                    shape.taps(|tap, taps| {
+                        let place = |dim: usize| shape.place(dim, point[dim], taps[dim]);
+                        if let (Some(d), Some(h), Some(w)) = (place(0), place(1), place(2)) {
+                            let pixel = image[(d * shape.image[1] + h) * shape.image[2] + w];
+                            sum += weight[channel * n_taps + tap] * pixel;
+                        }
+                    });
+                }
+                res.push(sum);
+            }
+        }
+        res
+    }
+
+    fn numbers(n: usize, seed: usize) -> Vec<f32> {
+        (0..n).map(|at| ((at * 7 + seed) as f32 * 0.37).sin()).collect()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) })]
+
+        #[test]
+        fn convolutions_are_what_the_plain_loop_says(shape in shape()) {
+            let image = numbers(shape.n_in * volume(shape.image), 1);
+            let weight = numbers(shape.n_out * shape.n_in * volume(shape.kernel), 2);
+            let bias = numbers(shape.n_out, 3);
+            let want = plain(&shape, &image, &weight, &bias);
+            let mut got = vec![f32::NAN; want.len()];
+            forwards(&shape, &image, &weight, Start::Rows(&bias), &mut got);
+            for (got, want) in got.iter().zip(&want) {
+                prop_assert!((got - want).abs() < 1e-4, "{got} {want}");
+            }
+        }
+
+        #[test]
+        fn depthwise_convolutions_are_what_the_plain_loop_says(shape in shape()) {
+            let shape = Shape { n_in: 1, ..shape };
+            let Some(layout) = Layout::of(&shape) else { return Ok(()) };
+            let n_channels = shape.n_batch * shape.groups;
+            let input = numbers(n_channels * volume(shape.image), 1);
+            let n_weight = shape.n_out * volume(shape.kernel);
+            let (weight, bias) = (numbers(shape.groups * n_weight, 2), numbers(shape.groups * shape.n_out, 3));
+            for level in Level::all() {
+                let mut got = vec![f32::NAN; n_channels * shape.n_out * volume(shape.points)];
+                depthwise(level, &shape, layout, [&input, &weight, &bias], &mut got);
+                for (at, got) in got.chunks_exact(shape.n_out * volume(shape.points)).enumerate() {
+                    let (image, group) = (&input[at * volume(shape.image)..][..volume(shape.image)], at % shape.groups);
+                    let bias = &bias[group * shape.n_out..][..shape.n_out];
+                    let want = plain(&shape, image, &weight[group * n_weight..][..n_weight], bias);
+                    for (got, want) in got.iter().zip(&want) {
+                        prop_assert!((got - want).abs() < 1e-4, "{level:?} {got} {want}");
+                    }
+                }
+            }
+        }
     }
 }

@@ -2,7 +2,7 @@
 //! the columns of the patches, and that of the bias a sum.
 
 use crate::convolution::{BLOCK, Shape, backwards, forwards, gather, volume};
-use crate::product::{Extent, Matrix, MatrixMut, Product, with_product};
+use crate::product::{Extent, Matrix, MatrixMut, Product, Start, product, with_product};
 use tracefx_core::{Diagnostic, Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::{Args, Value};
@@ -40,9 +40,9 @@ fn run<T: Product>(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
                 let (from, to) = (&grad[at * n_written..][..n_written], &mut out[at * n_read..][..n_read]);
                 let weight = &weight[at % groups * n_weight..][..n_weight];
                 if is_transposed {
-                    forwards(&mirrored, from, weight, to, &mut columns);
+                    forwards(&mirrored, from, weight, Start::Zero, to);
                 } else {
-                    backwards(&mirrored, from, weight, to, &mut columns);
+                    backwards(&mirrored, from, weight, to);
                 }
             }
         });
@@ -96,6 +96,6 @@ fn weight_gradient<T: Product>(
         let size = Extent { m: point_channels, n: n_columns, k: n_block };
         let lhs = Matrix { data: &points[first..], row: n_points, col: 1 };
         let rhs = Matrix { data: columns, row: 1, col: n_block };
-        T::product(size, MatrixMut { data: to, row: n_columns }, lhs, rhs, true);
+        product(size, MatrixMut { data: to, row: n_columns }, lhs, rhs, Start::Kept);
     }
 }

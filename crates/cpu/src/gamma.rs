@@ -49,6 +49,9 @@ fn polygamma(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
 
 /// Reflection to the right half, and zeta there. `sine` is that of `pi * x`.
 fn trigamma(x: f64, sine: f64) -> f64 {
+    if x == f64::INFINITY {
+        return 0.0;
+    }
     if x >= 0.5 {
         return zeta(2.0, x);
     }

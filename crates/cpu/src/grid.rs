@@ -14,14 +14,14 @@ pub(crate) const KERNELS: &[(&str, Kernel)] = &[
 ];
 
 #[derive(Clone, Copy, PartialEq)]
-enum Mode {
+pub(crate) enum Mode {
     Linear,
     Nearest,
     Cubic,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Padding {
+pub(crate) enum Padding {
     Zeros,
     Border,
     Reflection,
@@ -29,15 +29,15 @@ enum Padding {
 
 /// What is the same along one dimension for all places.
 #[derive(Clone, Copy)]
-struct Axis {
-    size: usize,
-    padding: Padding,
-    is_aligned: bool,
+pub(crate) struct Axis {
+    pub(crate) size: usize,
+    pub(crate) padding: Padding,
+    pub(crate) is_aligned: bool,
 }
 
 impl Axis {
     /// The place of a coordinate from -1 to 1, in elements.
-    fn place<A: Real>(&self, coordinate: A) -> A {
+    pub(crate) fn place<A: Real>(&self, coordinate: A) -> A {
         let (size, two) = (A::of(self.size as f64), A::of(2.0));
         if self.is_aligned {
             (coordinate + A::ONE) / two * (size - A::ONE)
@@ -47,7 +47,7 @@ impl Axis {
     }
 
     /// The place where the padding puts a place outside.
-    fn padded<A: Real>(&self, place: A) -> A {
+    pub(crate) fn padded<A: Real>(&self, place: A) -> A {
         match self.padding {
             Padding::Zeros => place,
             Padding::Border => self.clipped(place),
@@ -75,30 +75,32 @@ impl Axis {
         if place < last { place } else { last }
     }
 
+    /// The element at a place that is whole, unless it is outside.
+    pub(crate) fn inside<A: Real>(&self, place: A) -> Option<usize> {
+        let at = place.to_f64();
+        (at >= 0.0 && at < self.size as f64).then_some(at as usize)
+    }
+
     /// The elements that make the value at a coordinate, and the weight of each; those outside are left out.
     fn taps<A: Real>(&self, coordinate: A, mode: Mode) -> Vec<(usize, A)> {
         let place = self.place(coordinate);
-        let inside = |at: A| {
-            let at = at.to_f64();
-            (at >= 0.0 && at < self.size as f64).then_some(at as usize)
-        };
         match mode {
             Mode::Nearest => {
                 let nearest = self.padded(place).round_ties_even();
-                inside(nearest).map(|at| (at, A::ONE)).into_iter().collect()
+                self.inside(nearest).map(|at| (at, A::ONE)).into_iter().collect()
             }
             Mode::Linear => {
                 let place = self.padded(place);
                 let first = place.floor();
                 let weight = place - first;
                 let taps = [(first, A::ONE - weight), (first + A::ONE, weight)];
-                taps.iter().filter_map(|&(at, weight)| Some((inside(at)?, weight))).collect()
+                taps.iter().filter_map(|&(at, weight)| Some((self.inside(at)?, weight))).collect()
             }
             Mode::Cubic => {
                 let first = place.floor();
                 let weights = cubic_weights(place - first);
                 let taps = weights.iter().enumerate().map(|(at, &weight)| (first + A::of(at as f64 - 1.0), weight));
-                taps.filter_map(|(at, weight)| Some((inside(self.padded(at))?, weight))).collect()
+                taps.filter_map(|(at, weight)| Some((self.inside(self.padded(at))?, weight))).collect()
             }
         }
     }
@@ -116,13 +118,18 @@ fn grid_sampler(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     }
 }
 
+/// The mode and the axes that three arguments from `at` on describe.
+pub(crate) fn options(args: &Args<'_, Tensor>, at: usize, input: &Tensor) -> Result<(Mode, Vec<Axis>)> {
+    let mode = [Mode::Linear, Mode::Nearest, Mode::Cubic][args.int(at)? as usize];
+    let padding = [Padding::Zeros, Padding::Border, Padding::Reflection][args.int(at + 1)? as usize];
+    let is_aligned = args.bool(at + 2)?;
+    Ok((mode, input.sizes()[2..].iter().map(|&size| Axis { size, padding, is_aligned }).collect()))
+}
+
 fn sample<A: Real>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
     let (input, grid) = (args.tensor(0)?, args.tensor(1)?);
-    let mode = [Mode::Linear, Mode::Nearest, Mode::Cubic][args.int(2)? as usize];
-    let padding = [Padding::Zeros, Padding::Border, Padding::Reflection][args.int(3)? as usize];
-    let is_aligned = args.bool(4)?;
-    let n_dims = input.rank() - 2;
-    let axes: Vec<Axis> = input.sizes()[2..].iter().map(|&size| Axis { size, padding, is_aligned }).collect();
+    let (mode, axes) = options(args, 2, input)?;
+    let n_dims = axes.len();
     let (n_channels, n_in) = (input.sizes()[1], input.sizes()[2..].iter().product::<usize>());
     let n_places: usize = grid.sizes()[1..=n_dims].iter().product();
     let (input, grid) = (Strided::<A>::dense(input)?, Strided::<A>::dense(grid)?);

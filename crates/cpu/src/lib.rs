@@ -14,10 +14,12 @@
 //! ```
 
 mod activation;
+mod activation_backward;
 mod attention;
 mod bessel;
 mod binary;
 mod class_loss;
+mod class_loss_backward;
 mod compare;
 mod convolution;
 mod convolution_backward;
@@ -25,25 +27,41 @@ mod copy;
 mod create;
 mod ctc;
 mod dense;
+mod depthwise;
+mod distance_backward;
+mod eigen;
 mod element;
+mod elementary;
+mod embedding_backward;
 mod embedding_bag;
+mod field;
 mod fourier;
 mod gamma;
 mod gauss;
 mod grid;
+mod grid_backward;
+mod histogram;
+mod householder;
 mod index;
 mod introsort;
+mod isa;
 mod join;
 mod linalg;
 mod lookup;
+mod loss_backward;
 mod map;
 mod matmul;
+mod matrix;
 mod nonzero;
 mod norm;
+mod norm_backward;
 mod normal;
 mod number;
 mod packed;
 mod pad;
+mod parallel;
+mod patches;
+mod polynomial;
 mod pooling;
 mod pooling_backward;
 mod product;
@@ -52,24 +70,32 @@ mod real;
 mod reduce;
 mod reshape;
 mod resize;
+mod resize_backward;
 mod sample;
 mod scalar;
 mod scan;
 mod scatter;
+mod scratch;
 mod search;
+mod segment;
 mod softmax;
+mod softmax_backward;
 mod sort;
 mod special;
 mod spectral;
 mod split;
 mod statistics;
 mod strided;
+mod target;
 mod ternary;
+mod thin;
+mod tiles;
 mod turn;
 mod unary;
 mod unfold;
 mod unique;
 mod vector;
+mod walk;
 mod window;
 mod write;
 
@@ -79,43 +105,57 @@ use tracefx_exec::{Kernel, Kernels};
 /// The kernels of all families.
 const TABLES: &[&[(&str, Kernel)]] = &[
     activation::KERNELS,
+    activation_backward::KERNELS,
     attention::KERNELS,
     bessel::KERNELS,
     binary::KERNELS,
     class_loss::KERNELS,
+    class_loss_backward::KERNELS,
     compare::KERNELS,
     convolution::KERNELS,
     convolution_backward::KERNELS,
     copy::KERNELS,
     create::KERNELS,
     ctc::KERNELS,
+    distance_backward::KERNELS,
+    eigen::KERNELS,
+    embedding_backward::KERNELS,
     embedding_bag::KERNELS,
     fourier::KERNELS,
     gamma::KERNELS,
     gauss::KERNELS,
     grid::KERNELS,
+    grid_backward::KERNELS,
+    histogram::KERNELS,
+    householder::KERNELS,
     index::KERNELS,
     join::KERNELS,
     linalg::KERNELS,
     lookup::KERNELS,
+    loss_backward::KERNELS,
     matmul::KERNELS,
     nonzero::KERNELS,
     norm::KERNELS,
+    norm_backward::KERNELS,
     normal::KERNELS,
     packed::KERNELS,
     pad::KERNELS,
+    polynomial::KERNELS,
     pooling::KERNELS,
     pooling_backward::KERNELS,
     random::KERNELS,
     reduce::KERNELS,
     reshape::KERNELS,
     resize::KERNELS,
+    resize_backward::KERNELS,
     sample::KERNELS,
     scalar::KERNELS,
     scan::KERNELS,
     scatter::KERNELS,
     search::KERNELS,
+    segment::KERNELS,
     softmax::KERNELS,
+    softmax_backward::KERNELS,
     sort::KERNELS,
     special::KERNELS,
     spectral::KERNELS,

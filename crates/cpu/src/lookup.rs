@@ -1,8 +1,10 @@
 //! Kernels that pick elements by position.
 
-use crate::dense::Dense;
+use crate::dense::{Dense, fill_bits};
 use crate::map::{cast, store};
-use crate::strided::{Axis, Places, gather_places};
+use crate::parallel;
+use crate::strided::{Axis, Places, bits, gather_places, with_bits};
+use crate::walk::{Strided, Walk};
 use tracefx_core::{Code, DType, Diagnostic, Element, Result, Tensor, contiguous_strides, with_element};
 use tracefx_exec::Kernel;
 use tracefx_ops::{Args, normalize_dim};
@@ -100,20 +102,35 @@ fn gather(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
     let (base, index, result) = (args.tensor(0)?, args.tensor(2)?, &results[0]);
     let dim = normalize_dim(args, args.int(1)?, base.rank())?;
     let (size, stride) = if base.rank() == 0 { (1, 0) } else { (base.sizes()[dim], base.strides()[dim]) };
+    if index.numel() == 0 {
+        return Ok(());
+    }
     // The part of the tensor that is as large as the index, seen from the first position of the dimension, row by row.
     let mut strides = base.strides().to_vec();
     strides.resize(index.rank(), 0);
     if let Some(stride) = strides.get_mut(dim) {
         *stride = 0;
     }
-    let starts: Vec<usize> = if index.numel() == 0 {
-        Vec::new()
-    } else {
-        base.as_strided(index.sizes(), &strides, base.offset())?.offsets().collect()
-    };
-    let step = |(start, it): (&usize, i64)| Ok(start + position(it, dim, size, Wrap::No)? * stride);
-    let at = starts.iter().zip(indices(index)?).map(step).collect::<Result<Vec<_>>>()?;
-    pick(base, at, result)
+    let index = cast(index, DType::Int64)?.contiguous()?;
+    let guard = index.storage().read();
+    let index = &guard.elements::<i64>()[index.offset()..][..index.numel()];
+    index.iter().try_for_each(|&it| position(it, dim, size, Wrap::No).map(drop))?;
+    let starts =
+        Walk::new(result.sizes(), &[Strided { sizes: result.sizes(), strides: &strides, offset: base.offset() }]);
+    let (row_len, step) = (starts.row_len(), starts.row_stride(0));
+    with_bits!(base.dtype(), T => {
+        let guard = base.storage().read();
+        let from = bits::<T>(guard.bytes());
+        fill_bits::<T, _>(result, |out| parallel::parts_mut(out, parallel::whole_rows(row_len), |at, part| {
+            let rows = part.chunks_exact_mut(row_len).zip(index[at..].chunks_exact(row_len));
+            for (row, (out, index)) in rows.enumerate() {
+                let start = starts.row_start(at / row_len + row)[0];
+                let picked = index.iter().enumerate().map(|(i, &it)| from[start + i * step + it as usize * stride]);
+                out.iter_mut().zip(picked).for_each(|(out, it)| *out = it);
+            }
+        }));
+    });
+    Ok(())
 }
 
 /// Fills a row-major result with the elements at these positions of a storage.

@@ -1,7 +1,8 @@
 //! Kernels of matrix products. Operands are used where they lie, whatever their strides; every product here is a batch
 //! of matrices, of which there may be one, with one row or one column.
 
-use crate::product::{Extent, Matrix, MatrixMut, Product, with_product};
+use crate::parallel;
+use crate::product::{Extent, Matrix, MatrixMut, Product, Start, product, with_product};
 use crate::real::Strided;
 use tracefx_core::{Diagnostic, Dims, Result, Scalar, Tensor};
 use tracefx_exec::Kernel;
@@ -9,17 +10,20 @@ use tracefx_ops::Args;
 
 /// The kernels of this family.
 pub(crate) const KERNELS: &[(&str, Kernel)] = &[
-    ("aten.mm.default", Kernel::Fill(mm)),
-    ("aten.bmm.default", Kernel::Fill(mm)),
-    ("aten.mv.default", Kernel::Fill(mv)),
-    ("aten.dot.default", Kernel::Fill(dot)),
-    ("aten.vdot.default", Kernel::Fill(vdot)),
-    ("aten.addmm.default", Kernel::Fill(addmm)),
-    ("aten.baddbmm.default", Kernel::Fill(addmm)),
-    ("aten.addbmm.default", Kernel::Fill(addbmm)),
-    ("aten.addmv.default", Kernel::Fill(addmv)),
-    ("aten.linear.default", Kernel::Fill(linear)),
+    ("aten.mm.default", Kernel::Overwrite(mm)),
+    ("aten.bmm.default", Kernel::Overwrite(mm)),
+    ("aten.mv.default", Kernel::Overwrite(mv)),
+    ("aten.dot.default", Kernel::Overwrite(dot)),
+    ("aten.vdot.default", Kernel::Overwrite(vdot)),
+    ("aten.addmm.default", Kernel::Overwrite(addmm)),
+    ("aten.baddbmm.default", Kernel::Overwrite(addmm)),
+    ("aten.addbmm.default", Kernel::Overwrite(addbmm)),
+    ("aten.addmv.default", Kernel::Overwrite(addmv)),
+    ("aten.linear.default", Kernel::Overwrite(linear)),
 ];
+
+/// Multiplications that one thread does for a batch of small matrices.
+const TOGETHER: usize = 1 << 17;
 
 /// What is computed: `beta * addend + alpha * lhs * rhs`, where `lhs` and `rhs` are batches of matrices.
 struct Call<'a> {
@@ -52,23 +56,38 @@ impl<'a> Call<'a> {
     fn compute<T: Product>(&self, out: &Tensor) -> Result<()> {
         let (lhs, rhs) = (T::read(self.lhs)?, T::read(self.rhs)?);
         let &[n_batch, m, k] = &lhs.sizes[..] else { unreachable!("the left side is a batch of matrices") };
-        let size = Extent { m, n: rhs.sizes[2], k };
-        let len = size.m * size.n;
+        let (n, out_rows) = (rhs.sizes[2], m);
         // What is multiplied by zero does not count, not even NaN.
         let addend = self.addend.filter(|_| self.beta.to_complex() != Scalar::Int(0).to_complex());
         let addend = addend.map(T::read).transpose()?;
-        let is_empty = len == 0 || self.alpha.to_complex() == Scalar::Int(0).to_complex();
-        let (alpha, beta) = (T::from_scalar(self.alpha), T::from_scalar(self.beta));
+        let is_empty = m * n == 0 || self.alpha.to_complex() == Scalar::Int(0).to_complex();
+        let (alpha, beta, one) =
+            (T::from_scalar(self.alpha), T::from_scalar(self.beta), T::from_scalar(Scalar::Int(1)));
+        // A row that is added as it is is where the sums start.
+        let row = addend.as_ref().filter(|it| alpha == one && beta == one && it.sizes[..] == [n] && it.strides[0] == 1);
+        let start = row.map_or(Start::Zero, |it| Start::Columns(&it.data()[..n]));
+        // A batch that shares its right side is one product of more rows.
+        let is_one = rhs.strides[0] == 0 && lhs.strides[0] == m * lhs.strides[1];
+        let (n_batch, m) = if is_one { (1, n_batch * m) } else { (n_batch, m) };
+        let size = Extent { m, n, k };
         T::write(out, |out| {
-            for batch in 0..if is_empty { 0 } else { n_batch } {
-                let dst = MatrixMut { data: &mut out[batch * len..][..len], row: size.n };
-                T::product(size, dst, matrix(&lhs, batch), matrix(&rhs, batch), false);
+            if is_empty {
+                out.fill(T::ZERO);
+            } else {
+                let n_together = (TOGETHER / (m * n * k).max(1)).clamp(1, n_batch.max(1));
+                parallel::parts_mut(out, n_together * m * n, |first, out| {
+                    for (at, out) in out.chunks_exact_mut(m * n).enumerate() {
+                        let batch = first / (m * n) + at;
+                        let dst = MatrixMut { data: out, row: n };
+                        product(size, dst, matrix(&lhs, batch), matrix(&rhs, batch), start);
+                    }
+                });
             }
-            if alpha != T::from_scalar(Scalar::Int(1)) {
+            if alpha != one {
                 out.iter_mut().for_each(|it| *it = alpha.times(*it));
             }
-            if let Some(addend) = &addend {
-                add_scaled(out, size, addend, beta);
+            if let Some(addend) = addend.as_ref().filter(|_| row.is_none()) {
+                add_scaled(out, Extent { m: out_rows, ..size }, addend, beta);
             }
         });
         Ok(())

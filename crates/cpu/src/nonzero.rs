@@ -8,6 +8,7 @@ use tracefx_ops::{Args, Value};
 
 pub(crate) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.masked_scatter.default", Kernel::Fill(masked_scatter)),
+    ("aten.masked_scatter_backward.default", Kernel::Fill(masked_scatter_backward)),
     ("aten.masked_select.default", Kernel::Make(masked_select)),
     ("aten.nonzero.default", Kernel::Make(nonzero)),
     ("aten.nonzero_static.default", Kernel::Fill(nonzero_static)),
@@ -85,7 +86,8 @@ fn stretched(tensor: &Tensor, sizes: &[usize]) -> Result<Tensor> {
     tensor.as_strided(sizes, &strides, tensor.offset())
 }
 
-fn masked_select(args: &Args<'_, Tensor>) -> Result<Vec<Value<Tensor>>> {
+/// The first two arguments broadcast: the elements in row-major order, and where the mask is set.
+fn masked(args: &Args<'_, Tensor>) -> Result<(Tensor, Vec<usize>)> {
     let (base, mask) = (args.tensor(0)?, args.tensor(1)?);
     let rank = base.rank().max(mask.rank());
     let size = |it: &Tensor, dim: usize| (dim + it.rank()).checked_sub(rank).map_or(1, |dim| it.sizes()[dim]);
@@ -93,16 +95,35 @@ fn masked_select(args: &Args<'_, Tensor>) -> Result<Vec<Value<Tensor>>> {
     let sizes: Vec<usize> =
         (0..rank).map(|dim| if size(base, dim) == 1 { size(mask, dim) } else { size(base, dim) }).collect();
     let (base, mask) = (stretched(base, &sizes)?.contiguous()?, is_set(&stretched(mask, &sizes)?)?);
-    let picked: Vec<usize> = (0..mask.len()).filter(|&at| mask[at]).collect();
-    let res = Tensor::zeros(base.dtype(), &[picked.len()])?;
+    Ok((base, (0..mask.len()).filter(|&at| mask[at]).collect()))
+}
+
+/// Copies these elements to the first ones of a result.
+fn pick(base: &Tensor, picked: &[usize], result: &Tensor) {
     with_bits!(base.dtype(), T => {
         let guard = base.storage().read();
         let from = bits::<T>(guard.bytes());
-        fill_bits::<T, _>(&res, |out| {
-            out.iter_mut().zip(&picked).for_each(|(out, &at)| *out = from[base.offset() + at]);
+        fill_bits::<T, _>(result, |out| {
+            out.iter_mut().zip(picked).for_each(|(out, &at)| *out = from[base.offset() + at]);
         });
     });
+}
+
+fn masked_select(args: &Args<'_, Tensor>) -> Result<Vec<Value<Tensor>>> {
+    let (base, picked) = masked(args)?;
+    let res = Tensor::zeros(base.dtype(), &[picked.len()])?;
+    pick(&base, &picked, &res);
     Ok(vec![Value::Tensor(res)])
+}
+
+fn masked_scatter_backward(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
+    let (grad, picked) = masked(args)?;
+    if picked.len() > results[0].numel() {
+        let (sizes, n) = (results[0].sizes(), picked.len());
+        return Err(args.bad_shape(format!("shape '{sizes:?}' is invalid for input of size {n}")));
+    }
+    pick(&grad, &picked, &results[0]);
+    Ok(())
 }
 
 fn masked_scatter(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {

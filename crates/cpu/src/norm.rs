@@ -1,7 +1,11 @@
 //! Kernels of normalisation. Statistics are taken in two passes and in float64, so that a large mean does not cost
 //! precision.
 
+use crate::isa::{self, Isa, Work};
+use crate::parallel::{self, GRAIN};
+use crate::product::Product;
 use crate::real::{Real, Strided, fill_real, rounding, with_real};
+use crate::reduce::sum_of;
 use tracefx_core::{Diagnostic, Result, Tensor};
 use tracefx_exec::{Kernel, assign};
 use tracefx_ops::Args;
@@ -11,38 +15,43 @@ pub(crate) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.native_batch_norm.default", Kernel::Fill(batch_norm_in_place)),
     ("aten._native_batch_norm_legit.default", Kernel::Fill(batch_norm_in_place)),
     ("aten._native_batch_norm_legit.no_stats", Kernel::Fill(batch_norm_no_stats)),
-    ("aten._native_batch_norm_legit_no_training.default", Kernel::Fill(batch_norm_eval)),
+    ("aten._native_batch_norm_legit_no_training.default", Kernel::Overwrite(batch_norm_eval)),
     ("aten._native_batch_norm_legit_functional.default", Kernel::Fill(batch_norm_functional)),
     ("aten._batch_norm_with_update.default", Kernel::Fill(batch_norm_with_update)),
-    ("aten._batch_norm_no_update.default", Kernel::Fill(batch_norm_eval)),
+    ("aten._batch_norm_no_update.default", Kernel::Overwrite(batch_norm_eval)),
     ("aten.native_layer_norm.default", Kernel::Fill(native_layer_norm)),
     ("aten.native_group_norm.default", Kernel::Fill(native_group_norm)),
     ("aten.rms_norm.default", Kernel::Fill(rms_norm)),
 ];
 
-/// The sum of `of` over the elements, in eight partial sums.
-fn sum<A: Real>(data: &[A], of: impl Fn(f64) -> f64) -> f64 {
-    let mut lanes = [0.0; 8];
-    let chunks = data.chunks_exact(8);
-    let rest: f64 = chunks.remainder().iter().map(|it| of(it.to_f64())).sum();
-    for chunk in chunks {
-        for (lane, it) in lanes.iter_mut().zip(chunk) {
-            *lane += of(it.to_f64());
-        }
-    }
-    lanes.iter().sum::<f64>() + rest
-}
-
 /// The mean of some slices together and the sum of the squared distances from it.
 fn moments<'a, A: Real>(slices: impl Iterator<Item = &'a [A]> + Clone) -> (f64, f64) {
     let n: usize = slices.clone().map(<[A]>::len).sum();
-    let mean = slices.clone().map(|it| sum(it, |it| it)).sum::<f64>() / n as f64;
-    (mean, slices.map(|it| sum(it, |it| (it - mean) * (it - mean))).sum())
+    let mean = slices.clone().map(|it| sum_of(it, A::to_f64)).sum::<f64>() / n as f64;
+    let squared = |it: A| (it.to_f64() - mean) * (it.to_f64() - mean);
+    (mean, slices.map(|it| sum_of(it, squared)).sum())
 }
 
 /// An optional parameter as float64.
-fn parameter(tensor: Option<&Tensor>) -> Result<Option<Vec<f64>>> {
+pub(crate) fn parameter(tensor: Option<&Tensor>) -> Result<Option<Vec<f64>>> {
     tensor.map(|it| Ok(Strided::<f64>::dense(it)?.data()[..it.numel()].to_vec())).transpose()
+}
+
+/// Scales and shifts a row.
+struct Affine<'a, A> {
+    out: &'a mut [A],
+    data: &'a [A],
+    scale: A,
+    shift: A,
+}
+
+impl<A: Product> Work for Affine<'_, A> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self) {
+        self.out.iter_mut().zip(self.data).for_each(|(out, &it)| *out = it.mul_add::<I>(self.scale, self.shift));
+    }
 }
 
 struct BatchNorm<'a> {
@@ -69,7 +78,7 @@ impl<'a> BatchNorm<'a> {
             else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
     }
 
-    fn compute<A: Real>(&self, args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<Option<[Tensor; 2]>> {
+    fn compute<A: Real + Product>(&self, args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<Option<[Tensor; 2]>> {
         let input = args.tensor(0)?;
         let n_channels = input.sizes()[1];
         let n_points: usize = input.sizes()[2..].iter().product();
@@ -112,11 +121,13 @@ impl<'a> BatchNorm<'a> {
             if n_points == 0 {
                 return;
             }
-            let rows = out.chunks_exact_mut(n_points).zip(data.chunks_exact(n_points));
-            for (at, (out, data)) in rows.enumerate() {
-                let (scale, shift) = factors[at % n_channels];
-                out.iter_mut().zip(data).for_each(|(out, &it)| *out = it * scale + shift);
-            }
+            parallel::parts_mut(out, parallel::whole_rows(n_points), |first, out| {
+                let rows = out.chunks_exact_mut(n_points).zip(data[first..].chunks_exact(n_points));
+                for (at, (out, data)) in rows.enumerate() {
+                    let (scale, shift) = factors[(first / n_points + at) % n_channels];
+                    isa::run(Affine { out, data, scale, shift });
+                }
+            });
         });
         if !self.is_training {
             return Ok(None);
@@ -185,27 +196,69 @@ fn layer_norm<A: Real>(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     let n: usize = args.ints(1)?.iter().product::<i64>() as usize;
     let input = Strided::<A>::dense(args.tensor(0)?)?;
     let (weight, bias) = (weight.map(Strided::<A>::dense).transpose()?, bias.map(Strided::<A>::dense).transpose()?);
-    let n_rows = out[1].numel();
-    let (mut means, mut inverses) = (vec![0.0; n_rows], vec![0.0; n_rows]);
-    fill_real::<A, _>(&out[0], |out| {
-        for row in 0..n_rows {
-            let data = &input.data()[row * n..][..n];
-            let (mean, squares) = moments(std::iter::once(data));
-            (means[row], inverses[row]) = (mean, 1.0 / (squares / n as f64 + eps).sqrt());
-            let (mean, inverse) = (A::of(mean), A::of(inverses[row]));
-            let out = &mut out[row * n..][..n];
-            out.iter_mut().zip(data).for_each(|(out, &it)| *out = (it - mean) * inverse);
-            if let Some(weight) = &weight {
-                out.iter_mut().zip(weight.data()).for_each(|(out, &it)| *out *= it);
-            }
-            if let Some(bias) = &bias {
-                out.iter_mut().zip(bias.data()).for_each(|(out, &it)| *out += it);
-            }
-        }
+    let (weight, bias) = (weight.as_ref().map(Strided::data), bias.as_ref().map(Strided::data));
+    rows::<A>(out, input.data(), n, eps, &|_, (mean, inverse), out, data| {
+        let (mean, inverse) = (A::of(mean), A::of(inverse));
+        isa::run(Scaled { out, data, weight, bias, f: |it| (it - mean) * inverse });
     });
-    fill_real::<f64, _>(&out[1], |out| out.copy_from_slice(&means));
-    fill_real::<f64, _>(&out[2], |out| out.copy_from_slice(&inverses));
     Ok(())
+}
+
+/// Normalises rows of `n` elements: gives `body` the number of each one, its mean and the inverse of its deviation, and
+/// the row itself; and fills the second and third result with these statistics.
+fn rows<A: Real>(out: &[Tensor], data: &[A], n: usize, eps: f64, body: &NormaliseRow<'_, A>) {
+    let n_rows = out[1].numel();
+    let mut statistics = vec![(0.0, 0.0); n_rows];
+    fill_real::<A, _>(&out[0], |out| {
+        // A row without elements has statistics as well.
+        let empty = std::iter::repeat_with(Default::default).take(if n == 0 { n_rows } else { 0 });
+        let rows = out.chunks_exact_mut(n.max(1)).chain(empty).zip(&mut statistics);
+        let mut rows: Vec<_> = rows.enumerate().collect();
+        parallel::parts_mut(&mut rows, GRAIN.div_ceil(n.max(1)), |_, part| {
+            for (row, (out, statistics)) in part {
+                let data = &data[*row * n..][..n];
+                let (mean, squares) = moments(std::iter::once(data));
+                **statistics = (mean, 1.0 / (squares / n as f64 + eps).sqrt());
+                body(*row, **statistics, out, data);
+            }
+        });
+    });
+    fill_real::<f64, _>(&out[1], |out| out.iter_mut().zip(&statistics).for_each(|(out, it)| *out = it.0));
+    fill_real::<f64, _>(&out[2], |out| out.iter_mut().zip(&statistics).for_each(|(out, it)| *out = it.1));
+}
+
+type NormaliseRow<'a, A> = dyn Fn(usize, (f64, f64), &mut [A], &[A]) + Sync + 'a;
+
+/// A function of each element, times a weight, plus a bias.
+struct Scaled<'a, A, F> {
+    out: &'a mut [A],
+    data: &'a [A],
+    weight: Option<&'a [A]>,
+    bias: Option<&'a [A]>,
+    f: F,
+}
+
+impl<A: Real, F: Fn(A) -> A> Work for Scaled<'_, A, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self) {
+        let Scaled { out, data, weight, bias, f } = self;
+        match (weight, bias) {
+            (Some(weight), Some(bias)) => {
+                let parameters = weight.iter().zip(bias);
+                let all = out.iter_mut().zip(data).zip(parameters);
+                all.for_each(|((out, &it), (&weight, &bias))| *out = f(it) * weight + bias);
+            }
+            (Some(weight), None) => {
+                out.iter_mut().zip(data).zip(weight).for_each(|((out, &it), &weight)| *out = f(it) * weight);
+            }
+            (None, Some(bias)) => {
+                out.iter_mut().zip(data).zip(bias).for_each(|((out, &it), &bias)| *out = f(it) + bias);
+            }
+            (None, None) => out.iter_mut().zip(data).for_each(|(out, &it)| *out = f(it)),
+        }
+    }
 }
 
 fn native_group_norm(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
@@ -220,28 +273,16 @@ fn group_norm<A: Real>(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     let (n_groups, eps) = (args.int(6)? as usize, args.float(7)?);
     let per_group = n_channels / n_groups;
     let n = per_group * n_points;
-    let n_rows = out[1].numel();
-    let (mut means, mut inverses) = (vec![0.0; n_rows], vec![0.0; n_rows]);
-    fill_real::<A, _>(&out[0], |out| {
-        for row in 0..n_rows {
-            let data = &input.data()[row * n..][..n];
-            let (mean, squares) = moments(std::iter::once(data));
-            (means[row], inverses[row]) = (mean, 1.0 / (squares / n as f64 + eps).sqrt());
-            if n == 0 {
-                continue;
-            }
-            let channels = out[row * n..][..n].chunks_exact_mut(n_points).zip(data.chunks_exact(n_points));
-            for (at, (out, data)) in channels.enumerate() {
-                let channel = row % n_groups * per_group + at;
-                let scale = inverses[row] * weight.as_ref().map_or(1.0, |it| it[channel]);
-                let shift = A::of(bias.as_ref().map_or(0.0, |it| it[channel]) - mean * scale);
-                let scale = A::of(scale);
-                out.iter_mut().zip(data).for_each(|(out, &it)| *out = it * scale + shift);
-            }
+    rows::<A>(out, input.data(), n, eps, &|row, (mean, inverse), out, data| {
+        let channels = out.chunks_exact_mut(n_points.max(1)).zip(data.chunks_exact(n_points.max(1)));
+        for (at, (out, data)) in channels.enumerate() {
+            let channel = row % n_groups * per_group + at;
+            let scale = inverse * weight.as_ref().map_or(1.0, |it| it[channel]);
+            let shift = A::of(bias.as_ref().map_or(0.0, |it| it[channel]) - mean * scale);
+            let scale = A::of(scale);
+            isa::run(Scaled { out, data, weight: None, bias: None, f: |it| it * scale + shift });
         }
     });
-    fill_real::<f64, _>(&out[1], |out| out.copy_from_slice(&means));
-    fill_real::<f64, _>(&out[2], |out| out.copy_from_slice(&inverses));
     Ok(())
 }
 
@@ -260,13 +301,14 @@ fn rows_by_rms<A: Real>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
         if n == 0 {
             return;
         }
-        for (out, data) in out.chunks_exact_mut(n).zip(input.data().chunks_exact(n)) {
-            let factor = A::of(1.0 / (sum(data, |it| it * it) / n as f64 + eps).sqrt());
-            out.iter_mut().zip(data).for_each(|(out, &it)| *out = it * factor);
-            if let Some(weight) = &weight {
-                out.iter_mut().zip(weight.data()).for_each(|(out, &it)| *out *= it);
+        let (data, weight) = (input.data(), weight.as_ref().map(Strided::data));
+        parallel::parts_mut(out, parallel::whole_rows(n), |at, out| {
+            for (out, data) in out.chunks_exact_mut(n).zip(data[at..].chunks_exact(n)) {
+                let squares = sum_of(data, |it| it.to_f64() * it.to_f64());
+                let factor = A::of(1.0 / (squares / n as f64 + eps).sqrt());
+                isa::run(Scaled { out, data, weight, bias: None, f: |it| it * factor });
             }
-        }
+        });
     });
     Ok(())
 }

@@ -1,7 +1,9 @@
 //! Kernels of pooling. Every pooling here is over windows of three dimensions, of which the first may have size one, and
 //! the windows of a dimension are a list of ranges: fixed ones with a step, or adaptive ones.
 
+use crate::isa::{self, Isa, Work};
 use crate::map::cast;
+use crate::parallel;
 use crate::random::rounded;
 use crate::real::{Real, Strided, fill_real, with_real};
 use crate::{dense, dense::Dense};
@@ -11,16 +13,16 @@ use tracefx_ops::Args;
 
 /// The kernels of this family.
 pub(crate) const KERNELS: &[(&str, Kernel)] = &[
-    ("aten.max_pool2d_with_indices.default", Kernel::Fill(max_pool)),
-    ("aten.max_pool3d_with_indices.default", Kernel::Fill(max_pool)),
-    ("aten.adaptive_max_pool2d.default", Kernel::Fill(adaptive_max_pool)),
-    ("aten.adaptive_max_pool3d.default", Kernel::Fill(adaptive_max_pool)),
-    ("aten.fractional_max_pool2d.default", Kernel::Fill(fractional_max_pool)),
-    ("aten.fractional_max_pool3d.default", Kernel::Fill(fractional_max_pool)),
-    ("aten.avg_pool2d.default", Kernel::Fill(avg_pool)),
-    ("aten.avg_pool3d.default", Kernel::Fill(avg_pool)),
-    ("aten._adaptive_avg_pool2d.default", Kernel::Fill(adaptive_avg_pool)),
-    ("aten._adaptive_avg_pool3d.default", Kernel::Fill(adaptive_avg_pool)),
+    ("aten.max_pool2d_with_indices.default", Kernel::Overwrite(max_pool)),
+    ("aten.max_pool3d_with_indices.default", Kernel::Overwrite(max_pool)),
+    ("aten.adaptive_max_pool2d.default", Kernel::Overwrite(adaptive_max_pool)),
+    ("aten.adaptive_max_pool3d.default", Kernel::Overwrite(adaptive_max_pool)),
+    ("aten.fractional_max_pool2d.default", Kernel::Overwrite(fractional_max_pool)),
+    ("aten.fractional_max_pool3d.default", Kernel::Overwrite(fractional_max_pool)),
+    ("aten.avg_pool2d.default", Kernel::Overwrite(avg_pool)),
+    ("aten.avg_pool3d.default", Kernel::Overwrite(avg_pool)),
+    ("aten._adaptive_avg_pool2d.default", Kernel::Overwrite(adaptive_avg_pool)),
+    ("aten._adaptive_avg_pool3d.default", Kernel::Overwrite(adaptive_avg_pool)),
     ("aten.max_unpool2d.default", Kernel::Fill(max_unpool)),
     ("aten.max_unpool3d.default", Kernel::Fill(max_unpool)),
 ];
@@ -137,6 +139,11 @@ impl Windows {
         Ok(res)
     }
 
+    /// The number of windows of a plane.
+    fn n_windows(&self) -> usize {
+        self.planes.first().map_or(0, |dims| dims.iter().map(Vec::len).product())
+    }
+
     pub(crate) fn n_inputs(&self) -> usize {
         self.sizes.iter().product()
     }
@@ -144,18 +151,29 @@ impl Windows {
     /// Calls `pool` for each plane and each window in order: the place of the window in the result, the start of the
     /// plane in the input, and the window.
     pub(crate) fn for_each(&self, mut pool: impl FnMut(usize, usize, [Window; 3])) {
-        let mut at = 0;
         for plane in 0..self.n_planes {
-            let dims = &self.planes[plane % self.planes.len()];
-            for &depth in &dims[0] {
-                for &height in &dims[1] {
-                    for &width in &dims[2] {
-                        pool(at, plane * self.n_inputs(), [depth, height, width]);
-                        at += 1;
-                    }
+            let first = plane * self.n_windows();
+            self.of_plane(plane, |at, window| pool(first + at, plane * self.n_inputs(), window));
+        }
+    }
+
+    /// Calls `pool` for each window of a plane in order: its place in the plane's results, and the window.
+    fn of_plane(&self, plane: usize, mut pool: impl FnMut(usize, [Window; 3])) {
+        let dims = &self.planes[plane % self.planes.len()];
+        let mut at = 0;
+        for &depth in &dims[0] {
+            for &height in &dims[1] {
+                for &width in &dims[2] {
+                    pool(at, [depth, height, width]);
+                    at += 1;
                 }
             }
         }
+    }
+
+    /// The planes that one thread goes through.
+    fn n_together(&self) -> usize {
+        (parallel::GRAIN / self.n_inputs().max(1)).max(1)
     }
 
     /// Calls `visit` for each row of a window: the place of its first element in the plane, and that of its end.
@@ -222,27 +240,117 @@ fn largest_of(args: &Args<'_, Tensor>, windows: &Windows, out: &[Tensor]) -> Res
 
 fn find_largest<T: Largest>(input: &Dense, windows: &Windows, out: &[Tensor]) {
     let input = input.read::<T>();
-    let step = |window: [Window; 3]| window[2].step;
+    let n_windows = windows.n_windows();
+    if n_windows == 0 {
+        return;
+    }
     dense::fill::<T, _>(&out[0], |values| {
         dense::fill::<i64, _>(&out[1], |indices| {
-            windows.for_each(|at, plane, window| {
-                let (mut max, mut index) = (T::LEAST, None);
-                windows.rows(window, |start, end| {
-                    for place in (start..end).step_by(step(window)) {
-                        let it = input[plane + place];
-                        if index.is_none() {
-                            index = Some(place);
-                        }
-                        if it > max || it.is_nan() {
-                            (max, index) = (it, Some(place));
-                        }
-                    }
-                });
-                values[at] = max;
-                indices[at] = index.unwrap_or(0) as i64;
+            let planes = values.chunks_exact_mut(n_windows).zip(indices.chunks_exact_mut(n_windows));
+            let mut planes: Vec<_> = planes.enumerate().collect();
+            parallel::parts_mut(&mut planes, windows.n_together(), |_, planes| {
+                for (plane, (values, indices)) in planes {
+                    let input = &input[*plane * windows.n_inputs()..][..windows.n_inputs()];
+                    let dims = &windows.planes[*plane % windows.planes.len()];
+                    isa::run(LargestOf { input, dims, sizes: windows.sizes, values, indices });
+                }
             });
         });
     });
+}
+
+/// The largest elements of the windows of a plane, and their places.
+struct LargestOf<'a, T> {
+    input: &'a [T],
+    dims: &'a [Vec<Window>; 3],
+    sizes: [usize; 3],
+    values: &'a mut [T],
+    indices: &'a mut [i64],
+}
+
+/// The windows of a row that are looked through together.
+const STRIP: usize = 16;
+
+impl<T: Largest> Work for LargestOf<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(mut self) {
+        let [depths, heights, widths] = self.dims;
+        // Windows of one size at a fixed distance, as all are that do not touch the padding.
+        let stride = widths.windows(2).map(|it| it[1].start.wrapping_sub(it[0].start)).max().unwrap_or(1);
+        let whole = widths.iter().map(|it| it.end.saturating_sub(it.start)).max().unwrap_or(0);
+        let is_regular = |it: &[Window]| {
+            let follow = it.windows(2).all(|it| it[1].start.wrapping_sub(it[0].start) == stride);
+            follow && it.iter().all(|it| it.end.saturating_sub(it.start) == whole)
+        };
+        let mut at = 0;
+        for &depth in depths {
+            for &height in heights {
+                let mut x = 0;
+                while x < widths.len() {
+                    let strip = widths.get(x..x + STRIP).filter(|it| stride <= 2 && is_regular(it));
+                    match strip {
+                        Some(strip) if stride == 1 => self.strip::<1>([depth, height, strip[0]], at + x),
+                        Some(strip) if stride == 2 => self.strip::<2>([depth, height, strip[0]], at + x),
+                        _ => self.window([depth, height, widths[x]], at + x),
+                    }
+                    x += if strip.is_some() && stride > 0 { STRIP } else { 1 };
+                }
+                at += widths.len();
+            }
+        }
+    }
+}
+
+impl<T: Largest> LargestOf<'_, T> {
+    /// Calls `visit` with the place of each row of a window.
+    #[inline(always)]
+    fn rows(&self, [depth, height, _]: [Window; 3], mut visit: impl FnMut(usize)) {
+        for d in (depth.start..depth.end).step_by(depth.step) {
+            for h in (height.start..height.end).step_by(height.step) {
+                visit((d * self.sizes[1] + h) * self.sizes[2]);
+            }
+        }
+    }
+
+    /// One window.
+    #[inline(always)]
+    fn window(&mut self, window: [Window; 3], to: usize) {
+        let (mut max, mut index) = (T::LEAST, None);
+        self.rows(window, |row| {
+            for place in (row + window[2].start..row + window[2].end.max(window[2].start)).step_by(window[2].step) {
+                let it = self.input[place];
+                index = index.or(Some(place));
+                if it > max || it.is_nan() {
+                    (max, index) = (it, Some(place));
+                }
+            }
+        });
+        self.values[to] = max;
+        self.indices[to] = index.unwrap_or(0) as i64;
+    }
+
+    /// [`STRIP`] windows, of which this is the first one and each other one begins `N` elements after the one before.
+    #[inline(always)]
+    fn strip<const N: usize>(&mut self, window: [Window; 3], to: usize) {
+        let (mut max, mut index) = ([T::LEAST; STRIP], [0; STRIP]);
+        let mut is_first = true;
+        self.rows(window, |row| {
+            for place in (row + window[2].start..row + window[2].end).step_by(window[2].step) {
+                let from = &self.input[place..][..(STRIP - 1) * N + 1];
+                for i in 0..STRIP {
+                    let it = from[i * N];
+                    let is_larger = it > max[i] || it.is_nan();
+                    max[i] = if is_larger { it } else { max[i] };
+                    index[i] = if is_larger || is_first { place + i * N } else { index[i] };
+                }
+                is_first = false;
+            }
+        });
+        self.values[to..][..STRIP].copy_from_slice(&max);
+        self.indices[to..][..STRIP].iter_mut().zip(index).for_each(|(to, index)| *to = index as i64);
+    }
 }
 
 fn avg_pool(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
@@ -252,7 +360,7 @@ fn avg_pool(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
 }
 
 /// What the sum of a window is divided by.
-pub(crate) fn divisor(counts_padding: bool, given: Option<i64>) -> impl Fn([Window; 3]) -> i64 {
+pub(crate) fn divisor(counts_padding: bool, given: Option<i64>) -> impl Fn([Window; 3]) -> i64 + Sync + Send {
     move |window| {
         given.unwrap_or_else(|| {
             let size = |it: Window| if counts_padding { it.n_padded } else { it.end.saturating_sub(it.start) };
@@ -266,7 +374,12 @@ fn adaptive_avg_pool(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     means(args, &windows, &out[0], divisor(true, None))
 }
 
-fn means(args: &Args<'_, Tensor>, windows: &Windows, out: &Tensor, divisor: impl Fn([Window; 3]) -> i64) -> Result<()> {
+fn means(
+    args: &Args<'_, Tensor>,
+    windows: &Windows,
+    out: &Tensor,
+    divisor: impl Fn([Window; 3]) -> i64 + Sync + Send,
+) -> Result<()> {
     let input = args.tensor(0)?;
     if input.dtype() == DType::Int64 {
         let input = Dense::new(input)?;
@@ -289,16 +402,23 @@ fn means(args: &Args<'_, Tensor>, windows: &Windows, out: &Tensor, divisor: impl
     }, else Err(Diagnostic::unsupported_dtype(input.dtype(), &args.op.name)))
 }
 
-fn mean_of<A: Real>(input: &[A], windows: &Windows, out: &mut [A], divisor: impl Fn([Window; 3]) -> i64) {
-    windows.for_each(|at, plane, window| {
-        let mut sum = A::ZERO;
-        let mut is_empty = true;
-        windows.rows(window, |start, end| {
-            is_empty &= start == end;
-            sum += input[plane + start..plane + end].iter().fold(A::ZERO, |sum, &it| sum + it);
-        });
-        // A window that lies in the padding alone gives zero, whatever the divisor.
-        out[at] = if is_empty { A::ZERO } else { sum / A::of(divisor(window) as f64) };
+fn mean_of<A: Real>(input: &[A], windows: &Windows, out: &mut [A], divisor: impl Fn([Window; 3]) -> i64 + Sync + Send) {
+    let n_windows = windows.n_windows().max(1);
+    parallel::parts_mut(out, n_windows * windows.n_together(), |first, out| {
+        for (plane, out) in out.chunks_exact_mut(n_windows).enumerate() {
+            let plane = first / n_windows + plane;
+            let input = &input[plane * windows.n_inputs()..][..windows.n_inputs()];
+            windows.of_plane(plane, |at, window| {
+                let mut sum = A::ZERO;
+                let mut is_empty = true;
+                windows.rows(window, |start, end| {
+                    is_empty &= start == end;
+                    sum += input[start..end].iter().fold(A::ZERO, |sum, &it| sum + it);
+                });
+                // A window that lies in the padding alone gives zero, whatever the divisor.
+                out[at] = if is_empty { A::ZERO } else { sum / A::of(divisor(window) as f64) };
+            });
+        }
     });
 }
 

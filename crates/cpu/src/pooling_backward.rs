@@ -13,8 +13,12 @@ pub(crate) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.avg_pool3d_backward.default", Kernel::Fill(avg_pool)),
     ("aten._adaptive_avg_pool2d_backward.default", Kernel::Fill(adaptive_avg_pool)),
     ("aten._adaptive_avg_pool3d_backward.default", Kernel::Fill(adaptive_avg_pool)),
-    ("aten.max_pool2d_with_indices_backward.default", Kernel::Fill(max_pool)),
-    ("aten.max_pool3d_with_indices_backward.default", Kernel::Fill(max_pool)),
+    ("aten.max_pool2d_with_indices_backward.default", Kernel::Fill(|args, out| max_pool(args, 7, out))),
+    ("aten.max_pool3d_with_indices_backward.default", Kernel::Fill(|args, out| max_pool(args, 7, out))),
+    ("aten.adaptive_max_pool2d_backward.default", Kernel::Fill(|args, out| max_pool(args, 2, out))),
+    ("aten.adaptive_max_pool3d_backward.default", Kernel::Fill(|args, out| max_pool(args, 2, out))),
+    ("aten.fractional_max_pool2d_backward.default", Kernel::Fill(|args, out| max_pool(args, 4, out))),
+    ("aten.fractional_max_pool3d_backward.default", Kernel::Fill(|args, out| max_pool(args, 4, out))),
 ];
 
 fn avg_pool(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
@@ -55,13 +59,15 @@ fn spread_as<A: Real>(
     Ok(())
 }
 
-fn max_pool(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
+/// Hands each gradient to the element that the indices at this position name.
+fn max_pool(args: &Args<'_, Tensor>, indices: usize, out: &[Tensor]) -> Result<()> {
     let dtype = out[0].dtype();
-    with_real!(dtype, A => scatter::<A>(args, &out[0]), else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
+    with_real!(dtype, A => scatter::<A>(args, indices, &out[0]),
+        else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
 }
 
-fn scatter<A: Real>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
-    let (grad, indices) = (args.tensor(0)?, Dense::new(args.tensor(7)?)?);
+fn scatter<A: Real>(args: &Args<'_, Tensor>, indices: usize, out: &Tensor) -> Result<()> {
+    let (grad, indices) = (args.tensor(0)?, Dense::new(args.tensor(indices)?)?);
     let n_dims = if args.op.schema.name.contains("3d") { 3 } else { 2 };
     let volume = |it: &Tensor| it.sizes()[it.rank() - n_dims..].iter().product::<usize>();
     let (n_grad, n_out) = (volume(grad), volume(out));

@@ -1,7 +1,12 @@
-//! Products of matrices: the one place that calls the `gemm` crate, and exact integer products beside it.
+//! Products of matrices: what every kernel that multiplies is made of.
 
 use crate::dense;
+use crate::isa::{Isa, Level};
 use crate::real::{Strided, fill_real};
+use crate::scratch;
+use crate::target::Target;
+use crate::thin::{THIN, axpys, dots};
+use crate::tiles::Job;
 use tracefx_core::{Element, Result, Tensor};
 
 /// A matrix in memory: the element in row `i` and column `j` is at `i * row + j * col`.
@@ -10,6 +15,12 @@ pub(crate) struct Matrix<'a, T> {
     pub(crate) data: &'a [T],
     pub(crate) row: usize,
     pub(crate) col: usize,
+}
+
+impl<T> Matrix<'_, T> {
+    fn transposed(self) -> Self {
+        Matrix { row: self.col, col: self.row, ..self }
+    }
 }
 
 /// A matrix to write, whose rows are contiguous and `row` elements apart.
@@ -26,12 +37,53 @@ pub(crate) struct Extent {
     pub(crate) k: usize,
 }
 
+/// What the sums of a product start from.
+#[derive(Clone, Copy)]
+pub(crate) enum Start<'a, T> {
+    Zero,
+    /// What the result holds.
+    Kept,
+    /// A number for each row.
+    Rows(&'a [T]),
+    /// A number for each column.
+    Columns(&'a [T]),
+}
+
+impl<T: Product> Start<'_, T> {
+    /// What the element in row `i` and column `j` starts from, which holds `kept`.
+    #[inline(always)]
+    pub(crate) fn of(self, i: usize, j: usize, kept: T) -> T {
+        match self {
+            Start::Zero => T::ZERO,
+            Start::Kept => kept,
+            Start::Rows(rows) => rows[i],
+            Start::Columns(columns) => columns[j],
+        }
+    }
+
+    /// What the terms from `depth` on are added to.
+    #[inline(always)]
+    pub(crate) fn at(self, depth: usize) -> Self {
+        if depth == 0 { self } else { Start::Kept }
+    }
+
+    fn transposed(self) -> Self {
+        match self {
+            Start::Rows(rows) => Start::Columns(rows),
+            Start::Columns(columns) => Start::Rows(columns),
+            Start::Zero | Start::Kept => self,
+        }
+    }
+}
+
 /// What matrices are made of.
 pub(crate) trait Product: Element {
     const ZERO: Self;
+    const IS_FLOAT: bool = false;
+    const IS_COMPLEX: bool = false;
 
-    /// Writes `lhs * rhs`, or adds it to what is there.
-    fn product(size: Extent, dst: MatrixMut<'_, Self>, lhs: Matrix<'_, Self>, rhs: Matrix<'_, Self>, accumulate: bool);
+    /// `self * other + sum`, with the fewest roundings that the instructions have.
+    fn mul_add<I: Isa>(self, other: Self, sum: Self) -> Self;
 
     /// The sum; integers wrap.
     fn plus(self, other: Self) -> Self;
@@ -105,120 +157,113 @@ pub(crate) use with_product;
 /// Below this many multiplications a plain loop beats the set-up of a blocked product.
 const SMALL: usize = 512;
 
-fn last(n_rows: usize, n_cols: usize, row: usize, col: usize) -> usize {
-    (n_rows - 1) * row + (n_cols - 1) * col
-}
-
-/// Checks what the unchecked code relies on; false where there is nothing to compute.
-fn prepare<T: Product>(
+/// Writes `start + lhs * rhs`.
+///
+/// # Panics
+/// When a matrix leaves its elements.
+pub(crate) fn product<T: Product>(
     size: Extent,
-    dst: &mut MatrixMut<'_, T>,
+    dst: MatrixMut<'_, T>,
     lhs: Matrix<'_, T>,
     rhs: Matrix<'_, T>,
-    accumulate: bool,
-) -> bool {
+    start: Start<'_, T>,
+) {
+    product_on(Level::best(), size, dst, lhs, rhs, start);
+}
+
+fn product_on<T: Product>(
+    level: Level,
+    size: Extent,
+    dst: MatrixMut<'_, T>,
+    lhs: Matrix<'_, T>,
+    rhs: Matrix<'_, T>,
+    start: Start<'_, T>,
+) {
     let Extent { m, n, k } = size;
     if m == 0 || n == 0 {
-        return false;
+        return;
     }
-    assert!((m == 1 || dst.row >= n) && last(m, n, dst.row, 1) < dst.data.len(), "the result holds the product");
-    if k == 0 {
-        if !accumulate {
-            for row in dst.data.chunks_mut(dst.row.max(1)).take(m) {
-                row[..n].fill(T::ZERO);
-            }
-        }
-        return false;
+    let target = Target::new(dst.data, [m, n], [dst.row, 1]);
+    if m * n * k <= SMALL {
+        return plain(size, &target, lhs, rhs, start);
     }
-    assert!(last(m, k, lhs.row, lhs.col) < lhs.data.len(), "the left side holds its elements");
-    assert!(last(k, n, rhs.row, rhs.col) < rhs.data.len(), "the right side holds its elements");
-    true
+    // The left side is read in contiguous rows. Where both could be it, it is the one with more of them.
+    if rhs.row == 1 && (lhs.col != 1 || n > m) {
+        let target = target.transposed();
+        return in_rows(
+            level,
+            Extent { m: n, n: m, k },
+            target,
+            rhs.transposed(),
+            lhs.transposed(),
+            start.transposed(),
+        );
+    }
+    in_rows(level, size, target, lhs, rhs, start);
 }
 
-fn plain<T: Product>(
+fn in_rows<T: Product>(
+    level: Level,
     size: Extent,
-    dst: &mut MatrixMut<'_, T>,
+    target: Target<'_, T>,
     lhs: Matrix<'_, T>,
     rhs: Matrix<'_, T>,
-    accumulate: bool,
+    start: Start<'_, T>,
 ) {
-    for i in 0..size.m {
-        let out = &mut dst.data[i * dst.row..][..size.n];
-        if !accumulate {
-            out.fill(T::ZERO);
-        }
-        for p in 0..size.k {
-            let a = lhs.data[i * lhs.row + p * lhs.col];
-            if rhs.col == 1 {
-                for (out, &b) in out.iter_mut().zip(&rhs.data[p * rhs.row..]) {
-                    *out = out.plus(a.times(b));
-                }
-            } else {
-                for (j, out) in out.iter_mut().enumerate() {
-                    *out = out.plus(a.times(rhs.data[p * rhs.row + j * rhs.col]));
-                }
-            }
-        }
+    if size.m <= THIN && rhs.col == 1 {
+        return axpys(level, size, &target, lhs, rhs, start);
     }
+    if lhs.col != 1 {
+        return scratch::with::<T, _>(size.m * size.k, |rows| {
+            for (p, from) in (0..size.k).map(|p| (p, &lhs.data[p * lhs.col..])) {
+                let from = |i: usize| from[i * lhs.row];
+                (0..size.m).for_each(|i| rows[i * size.k + p] = from(i));
+            }
+            in_rows(level, size, target, Matrix { data: rows, row: size.k, col: 1 }, rhs, start);
+        });
+    }
+    if size.n <= THIN {
+        return dots(level, size, &target, lhs, rhs, start);
+    }
+    Job { level, size, target, lhs, rhs: &rhs, start }.run();
 }
 
-/// Products by the `gemm` crate, for the types that it knows; `$as` is its name for `$ty`.
-macro_rules! blocked {
-    ($ty:ty as $as:ty, $zero:expr, $one:expr) => {
-        const ZERO: Self = $zero;
-
-        fn product(
-            size: Extent,
-            mut dst: MatrixMut<'_, Self>,
-            lhs: Matrix<'_, Self>,
-            rhs: Matrix<'_, Self>,
-            accumulate: bool,
-        ) {
-            if !prepare(size, &mut dst, lhs, rhs, accumulate) {
-                return;
-            }
-            if size.m * size.n * size.k <= SMALL {
-                return plain(size, &mut dst, lhs, rhs, accumulate);
-            }
-            // SAFETY: `prepare` has checked that the last element of each matrix lies in its slice; strides are not
-            // negative, so all elements lie before it. `dst` is borrowed mutably and its rows do not overlap, so
-            // nothing else reads what is written. `$ty` and `$as` have the same layout.
-            unsafe {
-                gemm::gemm::<$as>(
-                    size.m,
-                    size.n,
-                    size.k,
-                    dst.data.as_mut_ptr().cast(),
-                    1,
-                    dst.row as isize,
-                    accumulate,
-                    lhs.data.as_ptr().cast(),
-                    lhs.col as isize,
-                    lhs.row as isize,
-                    rhs.data.as_ptr().cast(),
-                    rhs.col as isize,
-                    rhs.row as isize,
-                    $one,
-                    $one,
-                    false,
-                    false,
-                    false,
-                    gemm::Parallelism::None,
-                );
-            }
+/// The loop that says what a product is.
+fn plain<T: Product>(
+    size: Extent,
+    target: &Target<'_, T>,
+    lhs: Matrix<'_, T>,
+    rhs: Matrix<'_, T>,
+    start: Start<'_, T>,
+) {
+    for i in 0..size.m {
+        for j in 0..size.n {
+            let term = |p: usize| lhs.data[i * lhs.row + p * lhs.col].times(rhs.data[p * rhs.row + j * rhs.col]);
+            let sum = (0..size.k).fold(T::ZERO, |sum, p| sum.plus(term(p)));
+            // SAFETY: nothing else uses the target.
+            let to = unsafe { target.element(i, j) };
+            *to = start.of(i, j, *to).plus(sum);
         }
-    };
+    }
 }
 
 macro_rules! float_product {
     ($($ty:ident),+) => {$(
         impl Product for $ty {
-            blocked!($ty as $ty, 0.0, 1.0);
+            const ZERO: Self = 0.0;
+            const IS_FLOAT: bool = true;
 
+            #[inline(always)]
+            fn mul_add<I: Isa>(self, other: Self, sum: Self) -> Self {
+                if I::FUSES { $ty::mul_add(self, other, sum) } else { self * other + sum }
+            }
+
+            #[inline(always)]
             fn plus(self, other: Self) -> Self {
                 self + other
             }
 
+            #[inline(always)]
             fn times(self, other: Self) -> Self {
                 self * other
             }
@@ -236,14 +281,26 @@ macro_rules! float_product {
 float_product!(f32, f64);
 
 macro_rules! complex_product {
-    ($($part:ident $as:ident),+) => {$(
+    ($($part:ident),+) => {$(
         impl Product for [$part; 2] {
-            blocked!([$part; 2] as gemm::$as, [0.0; 2], gemm::$as { re: 1.0, im: 0.0 });
+            const ZERO: Self = [0.0; 2];
+            const IS_COMPLEX: bool = true;
 
+            #[inline(always)]
+            fn mul_add<I: Isa>(self, other: Self, sum: Self) -> Self {
+                let part = |a: $part, b: $part, sum: $part| <$part as Product>::mul_add::<I>(a, b, sum);
+                [
+                    part(-self[1], other[1], part(self[0], other[0], sum[0])),
+                    part(self[1], other[0], part(self[0], other[1], sum[1])),
+                ]
+            }
+
+            #[inline(always)]
             fn plus(self, other: Self) -> Self {
                 [self[0] + other[0], self[1] + other[1]]
             }
 
+            #[inline(always)]
             fn times(self, other: Self) -> Self {
                 [self[0] * other[0] - self[1] * other[1], self[0] * other[1] + self[1] * other[0]]
             }
@@ -254,29 +311,24 @@ macro_rules! complex_product {
         }
     )+};
 }
-complex_product!(f32 c32, f64 c64);
+complex_product!(f32, f64);
 
 macro_rules! int_product {
     ($($ty:ident),+) => {$(
         impl Product for $ty {
             const ZERO: Self = 0;
 
-            fn product(
-                size: Extent,
-                mut dst: MatrixMut<'_, Self>,
-                lhs: Matrix<'_, Self>,
-                rhs: Matrix<'_, Self>,
-                accumulate: bool,
-            ) {
-                if prepare(size, &mut dst, lhs, rhs, accumulate) {
-                    plain(size, &mut dst, lhs, rhs, accumulate);
-                }
+            #[inline(always)]
+            fn mul_add<I: Isa>(self, other: Self, sum: Self) -> Self {
+                self.wrapping_mul(other).wrapping_add(sum)
             }
 
+            #[inline(always)]
             fn plus(self, other: Self) -> Self {
                 self.wrapping_add(other)
             }
 
+            #[inline(always)]
             fn times(self, other: Self) -> Self {
                 self.wrapping_mul(other)
             }
@@ -288,28 +340,126 @@ int_product!(u8, i8, i16, i32, i64);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
-    #[test]
-    fn large_products_agree_with_plain_ones_for_any_strides() {
-        let (m, n, k) = (17, 23, 31);
-        let a: Vec<f64> = (0..m * k).map(|it| (it % 13) as f64 - 6.0).collect();
-        let b: Vec<f64> = (0..n * k).map(|it| (it % 7) as f64 - 3.0).collect();
-        for (lhs, rhs) in [((k, 1), (n, 1)), ((1, m), (n, 1)), ((k, 1), (1, k)), ((1, m), (1, k)), ((0, 1), (1, 0))] {
-            let lhs = Matrix { data: &a, row: lhs.0, col: lhs.1 };
-            let rhs = Matrix { data: &b, row: rhs.0, col: rhs.1 };
-            let (mut got, mut want) = (vec![1.0; m * (n + 2)], vec![1.0; m * (n + 2)]);
-            let size = Extent { m, n, k };
-            f64::product(size, MatrixMut { data: &mut got, row: n + 2 }, lhs, rhs, true);
-            plain(size, &mut MatrixMut { data: &mut want, row: n + 2 }, lhs, rhs, true);
-            assert_eq!(got, want);
+    /// Numbers that go wrong more often than others.
+    fn number() -> impl Strategy<Value = f32> {
+        prop_oneof![
+            200 => -2.0f32..2.0,
+            4 => Just(-0.0f32),
+            4 => Just(f32::MIN_POSITIVE / 8.0),
+            1 => prop_oneof![Just(f32::NAN), Just(f32::INFINITY), Just(f32::NEG_INFINITY)],
+        ]
+    }
+
+    /// A matrix of these sizes: its strides, and how many elements it needs.
+    fn strides(n_rows: usize, n_cols: usize) -> impl Strategy<Value = ((usize, usize), usize)> {
+        let layouts =
+            vec![(n_cols, 1), (n_cols + 3, 1), (1, n_rows), (1, n_rows + 5), (2 * n_cols, 2), (0, 1), (1, 0), (0, 0)];
+        let span = move |(row, col): (usize, usize)| n_rows.max(1) * row + n_cols.max(1) * col + 1;
+        prop::sample::select(layouts).prop_map(move |it| (it, span(it)))
+    }
+
+    #[derive(Clone, Debug)]
+    struct Case {
+        sizes: [usize; 3],
+        lhs: (usize, usize),
+        rhs: (usize, usize),
+        data: [Vec<f32>; 2],
+        start: usize,
+    }
+
+    fn case() -> impl Strategy<Value = Case> {
+        let small = prop_oneof![0usize..5, 0usize..40, 100usize..180];
+        let depth = prop_oneof![0usize..5, 0usize..40, 250usize..300, 500usize..530];
+        (small.clone(), small, depth).prop_flat_map(|(m, n, k)| {
+            (strides(m, k), strides(k, n), 0usize..4).prop_flat_map(move |((lhs, n_lhs), (rhs, n_rhs), start)| {
+                let numbers = |n: usize| prop::collection::vec(number(), n);
+                (numbers(n_lhs), numbers(n_rhs)).prop_map(move |(a, b)| Case {
+                    sizes: [m, n, k],
+                    lhs,
+                    rhs,
+                    data: [a, b],
+                    start,
+                })
+            })
+        })
+    }
+
+    impl Case {
+        /// The product and what [`plain`] says of it, of numbers of another type, with some room between the rows.
+        fn run<T: Product>(&self, level: Level, of: impl Fn(f32) -> T) -> (Vec<T>, Vec<T>) {
+            let [m, n, k] = self.sizes;
+            let [a, b] = [0, 1].map(|at| self.data[at].iter().map(|&it| of(it)).collect::<Vec<_>>());
+            let lhs = Matrix { data: &a, row: self.lhs.0, col: self.lhs.1 };
+            let rhs = Matrix { data: &b, row: self.rhs.0, col: self.rhs.1 };
+            let edge: Vec<T> = (0..m.max(n)).map(|it| of(it as f32 - 7.5)).collect();
+            let start = [Start::Zero, Start::Kept, Start::Rows(&edge), Start::Columns(&edge)][self.start];
+            let (size, row) = (Extent { m, n, k }, n + 2);
+            let before: Vec<T> = (0..m * row + 1).map(|it| of((it % 11) as f32)).collect();
+            let (mut got, mut want) = (before.clone(), before);
+            product_on(level, size, MatrixMut { data: &mut got, row }, lhs, rhs, start);
+            if m * n > 0 {
+                plain(size, &Target::new(&mut want, [m, n], [row, 1]), lhs, rhs, start);
+            }
+            (got, want)
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(24) })]
+
+        #[test]
+        fn products_are_what_the_plain_loop_says(case in case()) {
+            for level in Level::all() {
+                let (got, want) = case.run(level, |it| it);
+                // Sums of up to 530 terms below 4, in another order, of which the special ones stay special.
+                for (got, want) in got.iter().zip(&want) {
+                    let is_close = (got - want).abs() <= 1e-4 * want.abs().max(1.0);
+                    prop_assert!(is_close || got == want || got.is_nan() && want.is_nan(), "{level:?} {got} {want}");
+                }
+                let (got, want) = case.run(level, f64::from);
+                for (got, want) in got.iter().zip(&want) {
+                    let is_close = (got - want).abs() <= 1e-12 * want.abs().max(1.0);
+                    prop_assert!(is_close || got == want || got.is_nan() && want.is_nan(), "{level:?} {got} {want}");
+                }
+                let (got, want) = case.run(level, |it| (it * 1e9) as i32);
+                prop_assert_eq!(got, want);
+                let (got, want) = case.run(level, |it| it.to_bits() as u8);
+                prop_assert_eq!(got, want);
+                let (got, want) = case.run(level, |it| [(it.clamp(-2.0, 2.0) * 30.0) as i8 as f32, it.to_bits() as i8 as f32]);
+                prop_assert_eq!(got, want);
+            }
         }
     }
 
     #[test]
-    fn an_empty_sum_is_zero() {
+    fn an_element_does_not_depend_on_the_matrices_around_it() {
+        let (m, n, k) = (101, 203, 300);
+        let a: Vec<f32> = (0..m * k).map(|it| (it as f32).sin()).collect();
+        let b: Vec<f32> = (0..k * n).map(|it| (it as f32).cos()).collect();
+        let of = |rows: usize, cols: usize| {
+            let mut out = vec![0.0; rows * cols];
+            let (lhs, rhs) = (Matrix { data: &a, row: k, col: 1 }, Matrix { data: &b, row: n, col: 1 });
+            let size = Extent { m: rows, n: cols, k };
+            product(size, MatrixMut { data: &mut out, row: cols }, lhs, rhs, Start::Zero);
+            out
+        };
+        let whole = of(m, n);
+        for (rows, cols) in [(4, 4), (5, 17), (101, 40), (40, 203)] {
+            let part = of(rows, cols);
+            assert!((0..rows * cols).all(|at| part[at] == whole[at / cols * n + at % cols]), "{rows} {cols}");
+        }
+    }
+
+    #[test]
+    fn an_empty_sum_is_what_it_starts_from() {
         let mut dst = [5.0f32; 4];
         let empty = Matrix { data: &[], row: 0, col: 1 };
-        f32::product(Extent { m: 2, n: 2, k: 0 }, MatrixMut { data: &mut dst, row: 2 }, empty, empty, false);
+        let size = Extent { m: 2, n: 2, k: 0 };
+        product(size, MatrixMut { data: &mut dst, row: 2 }, empty, empty, Start::Columns(&[1.0, 2.0]));
+        assert_eq!(dst, [1.0, 2.0, 1.0, 2.0]);
+        product(size, MatrixMut { data: &mut dst, row: 2 }, empty, empty, Start::Zero);
         assert_eq!(dst, [0.0; 4]);
     }
 
@@ -318,7 +468,7 @@ mod tests {
         let mut dst = [0u8];
         let lhs = Matrix { data: &[200, 100], row: 2, col: 1 };
         let rhs = Matrix { data: lhs.data, row: 1, col: 2 };
-        u8::product(Extent { m: 1, n: 1, k: 2 }, MatrixMut { data: &mut dst, row: 1 }, lhs, rhs, false);
+        product(Extent { m: 1, n: 1, k: 2 }, MatrixMut { data: &mut dst, row: 1 }, lhs, rhs, Start::Zero);
         assert_eq!(dst, [((200 * 200 + 100 * 100) % 256) as u8]);
     }
 }

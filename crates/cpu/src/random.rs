@@ -1,11 +1,15 @@
-//! Random numbers one by one: each element is drawn in its turn, in the order in which PyTorch visits the elements.
+//! Random numbers: each element is drawn in its turn, in the order in which PyTorch visits the elements. Where that is row
+//! by row, many steps of the generator are taken at once.
 //!
 //! The formulas are those of ATen/core/DistributionsHelper.h and ATen/core/TransformationHelper.h.
 
-use crate::map::cast_into;
+use crate::elementary::fused;
+use crate::map::{cast_into, each, storing};
+use crate::real::rounding;
 use crate::unary::refuse;
 use tracefx_core::{
-    DType, DTypeKind, Element, Generator, MemoryFormat, Result, Scalar, Tensor, with_default_generator, with_element,
+    Bool8, DType, DTypeKind, Element, Generator, MemoryFormat, Result, Scalar, Tensor, with_default_generator,
+    with_element,
 };
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;
@@ -55,9 +59,7 @@ pub(crate) const KERNELS: &[(&str, Kernel)] = &[
         "aten.bernoulli.p",
         Kernel::Fill(|args, outs| {
             let p = args.float(1)?;
-            draw_in(&Order::row_major(&outs[0]), args, &outs[0], &mut |generator, _| {
-                Scalar::Bool(generator.uniform() < p)
-            })
+            draw_steps(&outs[0], |steps| Bool8::from(double_of_steps(steps) < p))
         }),
     ),
     (
@@ -104,10 +106,15 @@ impl Order {
         Ok(Order { dims, is_contiguous })
     }
 
+    /// Whether the elements are drawn row by row.
+    fn is_row_major(&self) -> bool {
+        self.dims.is_sorted()
+    }
+
     /// Gives `visit` the row-major position of each element of these sizes in turn.
     fn for_each(&self, sizes: &[usize], visit: &mut dyn FnMut(usize)) {
         let n: usize = sizes.iter().product();
-        if self.dims.is_sorted() {
+        if self.is_row_major() {
             return (0..n).for_each(visit);
         }
         let strides = tracefx_core::contiguous_strides(sizes);
@@ -152,6 +159,35 @@ pub(crate) fn draw(
     draw_in(&Order::of(args, out)?, args, out, &mut |generator, _| next(generator))
 }
 
+/// Fills a row-major result, whose elements are drawn row by row, with a function of `N` steps of the generator for each.
+fn draw_steps<R: Element, const N: usize>(out: &Tensor, f: impl Fn([u32; N]) -> R) -> Result<()> {
+    const BLOCK: usize = 1024;
+    let (store, size) = (storing::<R>(out.dtype())?, out.dtype().size());
+    let (mut steps, mut drawn) = ([[0; N]; BLOCK], [R::zeroed(); BLOCK]);
+    with_default_generator(|generator| {
+        let mut guard = out.storage().write();
+        for to in guard.bytes_mut()[..out.numel() * size].chunks_mut(BLOCK * size) {
+            let n = to.len() / size;
+            generator.fill(steps[..n].as_flattened_mut());
+            each(&steps[..n], &mut drawn[..n], &f);
+            store(&drawn[..n], to);
+        }
+    });
+    Ok(())
+}
+
+/// As [`Generator::uniform_f32`] makes it of a step.
+#[inline(always)]
+pub(crate) fn float_of_step(step: u32) -> f32 {
+    (step & ((1 << 24) - 1)) as f32 / (1u32 << 24) as f32
+}
+
+/// As [`Generator::uniform`] makes it of two steps.
+#[inline(always)]
+fn double_of_steps([upper, lower]: [u32; 2]) -> f64 {
+    ((u64::from(upper) << 32 | u64::from(lower)) & ((1 << 53) - 1)) as f64 / (1u64 << 53) as f64
+}
+
 /// Fills a result with the numbers of a distribution with up to two parameters, which follow `self` in the schema.
 fn draw_floats(args: &Args<'_, Tensor>, out: &Tensor, next: fn(&mut Generator, [f64; 2]) -> f64) -> Result<()> {
     let second = if args.op.schema.args[2].is_kwarg_only { 0.0 } else { args.float(2)? };
@@ -166,24 +202,30 @@ pub(crate) fn rounded(args: &Args<'_, Tensor>, dtype: DType, value: f64) -> Resu
 }
 
 fn uniform(args: &Args<'_, Tensor>, out: &Tensor, from: f64, to: f64) -> Result<()> {
-    let dtype = out.dtype();
+    let (dtype, is_row_major) = (out.dtype(), Order::of(args, out)?.is_row_major());
     if dtype == DType::Float64 {
-        return draw(args, out, &mut |generator| {
-            let it = generator.uniform().mul_add(to - from, from);
-            Scalar::Float(if it == to { from } else { it })
-        });
+        let place = |it: f64| {
+            let it = it.mul_add(to - from, from);
+            if it == to { from } else { it }
+        };
+        if is_row_major {
+            return draw_steps(out, |steps| place(double_of_steps(steps)));
+        }
+        return draw(args, out, &mut |generator| Scalar::Float(place(generator.uniform())));
     }
     // The end of the interval does not belong to it, even where the dtype rounds to it.
-    let (first, end) = (rounded(args, dtype, from)?, rounded(args, dtype, to)?);
+    let (first, end) = (rounded(args, dtype, from)? as f32, rounded(args, dtype, to)? as f32);
     let (from, to) = (from as f32, to as f32);
-    draw(args, out, &mut |generator| {
-        let it = f64::from(generator.uniform_f32().mul_add(to - from, from));
-        let is_end = match dtype {
-            DType::Float32 => it == end,
-            _ => rounded(args, dtype, it).is_ok_and(|it| it == end),
-        };
-        Scalar::Float(if is_end { first } else { it })
-    })
+    let round = rounding::<f32>(dtype);
+    let place = |it: f32| {
+        let it = fused(it, to - from, from);
+        let nearest = if dtype == DType::Float32 { it } else { round(it) };
+        if nearest == end { first } else { it }
+    };
+    if is_row_major {
+        return draw_steps(out, |[step]| place(float_of_step(step)));
+    }
+    draw(args, out, &mut |generator| Scalar::Float(place(generator.uniform_f32()).into()))
 }
 
 /// How many bits of an integer a float holds.
@@ -254,6 +296,9 @@ fn random_between(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
         return Err(args.invalid(what));
     }
     let range = (last as u64).wrapping_sub(from as u64).wrapping_add(1);
+    if range < 1 << 28 && Order::of(args, &outs[0])?.is_row_major() {
+        return draw_steps(&outs[0], |[step]| i64::from(step % range as u32) + from);
+    }
     draw(args, &outs[0], &mut |generator| {
         let drawn = if range >= 1 << 28 { generator.random64() } else { u64::from(generator.random()) };
         Scalar::Int(((drawn % range) as i64).wrapping_add(from))

@@ -1,6 +1,8 @@
 //! Floating-point kernels are written for float32 and float64; float16 and bfloat16 compute in float32 and are rounded
 //! once, when the result is written.
 
+use crate::elementary::Elementary;
+use crate::map::{convert_all, gather};
 use std::ops::{Add, AddAssign, Deref, Div, Mul, MulAssign, Neg, Sub};
 use tracefx_core::{DType, Dims, Element, Result, StorageRead, Tensor, bf16, f16};
 
@@ -40,33 +42,43 @@ macro_rules! real {
             const ONE: Self = 1.0;
             const INFINITY: Self = $ty::INFINITY;
             const EPSILON: f64 = $ty::EPSILON as f64;
+            #[inline(always)]
             fn of(value: f64) -> Self {
                 value as $ty
             }
+            #[inline(always)]
             fn to_f64(self) -> f64 {
                 self as f64
             }
+            #[inline(always)]
             fn exp(self) -> Self {
-                $ty::exp(self)
+                Elementary::exp(self)
             }
+            #[inline(always)]
             fn ln(self) -> Self {
-                $ty::ln(self)
+                Elementary::ln(self)
             }
+            #[inline(always)]
             fn sqrt(self) -> Self {
                 $ty::sqrt(self)
             }
+            #[inline(always)]
             fn powf(self, exponent: Self) -> Self {
                 $ty::powf(self, exponent)
             }
+            #[inline(always)]
             fn abs(self) -> Self {
                 $ty::abs(self)
             }
+            #[inline(always)]
             fn floor(self) -> Self {
                 $ty::floor(self)
             }
+            #[inline(always)]
             fn round_ties_even(self) -> Self {
                 $ty::round_ties_even(self)
             }
+            #[inline(always)]
             fn is_nan(self) -> bool {
                 $ty::is_nan(self)
             }
@@ -84,33 +96,43 @@ macro_rules! half_real {
             const ONE: Self = $ty::ONE;
             const INFINITY: Self = $ty::INFINITY;
             const EPSILON: f64 = $ty::EPSILON.to_f64_const();
+            #[inline(always)]
             fn of(value: f64) -> Self {
                 $ty::from_f32(value as f32)
             }
+            #[inline(always)]
             fn to_f64(self) -> f64 {
                 $ty::to_f64(self)
             }
+            #[inline(always)]
             fn exp(self) -> Self {
                 $ty::from_f32(self.to_f32().exp())
             }
+            #[inline(always)]
             fn ln(self) -> Self {
                 $ty::from_f32(self.to_f32().ln())
             }
+            #[inline(always)]
             fn sqrt(self) -> Self {
                 $ty::from_f32(self.to_f32().sqrt())
             }
+            #[inline(always)]
             fn powf(self, exponent: Self) -> Self {
                 $ty::from_f32(self.to_f32().powf(exponent.to_f32()))
             }
+            #[inline(always)]
             fn abs(self) -> Self {
                 $ty::from_f32(self.to_f32().abs())
             }
+            #[inline(always)]
             fn floor(self) -> Self {
                 $ty::from_f32(self.to_f32().floor())
             }
+            #[inline(always)]
             fn round_ties_even(self) -> Self {
                 $ty::from_f32(self.to_f32().round_ties_even())
             }
+            #[inline(always)]
             fn is_nan(self) -> bool {
                 $ty::is_nan(self)
             }
@@ -216,12 +238,18 @@ fn converted<A: Real>(tensor: &Tensor) -> Result<Vec<A>> {
     if tensor.dtype() == A::DTYPE {
         return tensor.to_vec::<A>();
     }
+    let mut res = vec![A::ZERO; tensor.numel()];
+    let tensor = tensor.contiguous()?;
+    let guard = tensor.storage().read();
+    // An empty tensor may have any offset.
+    let at = if res.is_empty() { 0 } else { tensor.offset() };
     match tensor.dtype() {
-        DType::Float16 => Ok(tensor.to_vec::<f16>()?.into_iter().map(|it| A::of(it.to_f64())).collect()),
-        DType::BFloat16 => Ok(tensor.to_vec::<bf16>()?.into_iter().map(|it| A::of(it.to_f64())).collect()),
-        DType::Float32 => Ok(tensor.to_vec::<f32>()?.into_iter().map(|it| A::of(it as f64)).collect()),
-        other => Err(tracefx_core::Diagnostic::unsupported_dtype(other, "a floating-point kernel")),
+        DType::Float16 => gather(guard.elements::<f16>(), at, 1, &mut res),
+        DType::BFloat16 => gather(guard.elements::<bf16>(), at, 1, &mut res),
+        DType::Float32 => gather(guard.elements::<f32>(), at, 1, &mut res),
+        other => return Err(tracefx_core::Diagnostic::unsupported_dtype(other, "a floating-point kernel")),
     }
+    Ok(res)
 }
 
 /// Gives the elements of a new, row-major result to `fill` as `A`, and rounds them to its dtype.
@@ -233,19 +261,13 @@ pub(crate) fn fill_real<A: Real, R>(result: &Tensor, fill: impl FnOnce(&mut [A])
     let mut wide = vec![A::ZERO; result.numel()];
     let res = fill(&mut wide);
     match result.dtype() {
-        DType::Float16 => round_into(guard.elements_mut::<f16>(), &wide, |it| f16::from_f32(it.to_f64() as f32)),
-        DType::BFloat16 => round_into(guard.elements_mut::<bf16>(), &wide, |it| bf16::from_f32(it.to_f64() as f32)),
-        DType::Float32 => round_into(guard.elements_mut::<f32>(), &wide, |it| it.to_f64() as f32),
-        DType::Float64 => round_into(guard.elements_mut::<f64>(), &wide, |it| it.to_f64()),
+        DType::Float16 => convert_all(&wide, guard.elements_mut::<f16>()),
+        DType::BFloat16 => convert_all(&wide, guard.elements_mut::<bf16>()),
+        DType::Float32 => convert_all(&wide, guard.elements_mut::<f32>()),
+        DType::Float64 => convert_all(&wide, guard.elements_mut::<f64>()),
         other => unreachable!("a floating-point kernel has a result of {other}"),
     }
     res
-}
-
-fn round_into<T, A: Real>(to: &mut [T], from: &[A], round: impl Fn(A) -> T) {
-    for (to, from) in to.iter_mut().zip(from) {
-        *to = round(*from);
-    }
 }
 
 /// What rounding to a floating-point dtype and back does to a number.

@@ -26,20 +26,28 @@ pub(crate) const KERNELS: &[(&str, Kernel)] = &[
     ("aten._upsample_bicubic2d_aa.default", Kernel::Fill(cubic_filter)),
 ];
 
+/// The tensors before and after a resize.
+#[derive(Clone, Copy)]
+pub(crate) struct Images<'a> {
+    pub(crate) input: &'a Tensor,
+    pub(crate) output: &'a Tensor,
+}
+
 /// Calls `of` for each spatial dimension: its input size, its output size, and its factor where one is given.
 fn each_dim<T>(
     args: &Args<'_, Tensor>,
-    out: &Tensor,
+    images: Images<'_>,
     mut of: impl FnMut(usize, usize, Option<f64>) -> T,
 ) -> Result<Vec<T>> {
-    let (input, n_dims) = (args.tensor(0)?, out.rank() - 2);
-    let first_factor = args.values.len() - n_dims;
+    let (from, to) = (&images.input.sizes()[2..], &images.output.sizes()[2..]);
+    let first_factor = args.values.len() - to.len();
     let factor = |dim: usize| args.opt_float(first_factor + dim).map(|it| it.filter(|&it| it > 0.0));
-    (0..n_dims).map(|dim| Ok(of(input.sizes()[dim + 2], out.sizes()[dim + 2], factor(dim)?))).collect()
+    (0..to.len()).map(|dim| Ok(of(from[dim], to[dim], factor(dim)?))).collect()
 }
 
-fn nearest(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
-    let sources = each_dim(args, &out[0], |n_in, n_out, factor| {
+/// Where in a plane of the input the elements of a plane of the output are from.
+pub(crate) fn nearest_places(args: &Args<'_, Tensor>, images: Images<'_>) -> Result<Vec<usize>> {
+    let sources = each_dim(args, images, |n_in, n_out, factor| {
         let step = factor.map_or(n_in as f32 / n_out as f32, |it| (1.0 / it) as f32);
         let source = |at: usize| match n_out {
             _ if n_out == n_in => at,
@@ -48,33 +56,47 @@ fn nearest(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
         };
         (0..n_out).map(source).collect()
     })?;
-    pick(args, &out[0], &sources)
+    Ok(places(images, &sources))
 }
 
-fn nearest_exact(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
-    let sources = each_dim(args, &out[0], |n_in, n_out, factor| {
+/// As [`nearest_places`], by the centres of the elements.
+pub(crate) fn nearest_exact_places(args: &Args<'_, Tensor>, images: Images<'_>) -> Result<Vec<usize>> {
+    let sources = each_dim(args, images, |n_in, n_out, factor| {
         let step = factor.map_or(n_in as f32 / n_out as f32, |it| (1.0 / it) as f32);
         let source = |at: usize| ((((at as f64 + 0.5) * step as f64) as f32).floor() as usize).min(n_in - 1);
         (0..n_out).map(source).collect()
     })?;
-    pick(args, &out[0], &sources)
+    Ok(places(images, &sources))
 }
 
-/// Copies the elements at these positions along each spatial dimension.
-fn pick(args: &Args<'_, Tensor>, out: &Tensor, sources: &[Vec<usize>]) -> Result<()> {
-    let input = args.tensor(0)?;
-    let dense_input = Dense::new(input)?;
-    let sizes = &input.sizes()[2..];
-    let (n_in, n_out) = (sizes.iter().product::<usize>(), sources.iter().map(Vec::len).product::<usize>());
-    // The places of the result's elements in a plane of the input.
+fn places(images: Images<'_>, sources: &[Vec<usize>]) -> Vec<usize> {
     let mut places = vec![0];
-    for (source, &size) in sources.iter().zip(sizes) {
+    for (source, &size) in sources.iter().zip(&images.input.sizes()[2..]) {
         places = places.iter().flat_map(|place| source.iter().map(move |it| place * size + it)).collect();
     }
+    places
+}
+
+fn nearest(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
+    pick(args, &out[0], nearest_places)
+}
+
+fn nearest_exact(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
+    pick(args, &out[0], nearest_exact_places)
+}
+
+/// Where in a plane of the input the elements of a plane of the output are from.
+pub(crate) type Places = fn(&Args<'_, Tensor>, Images<'_>) -> Result<Vec<usize>>;
+
+fn pick(args: &Args<'_, Tensor>, out: &Tensor, places: Places) -> Result<()> {
+    let input = args.tensor(0)?;
+    let places = places(args, Images { input, output: out })?;
+    let dense_input = Dense::new(input)?;
+    let n_in = input.sizes()[2..].iter().product::<usize>();
     tracefx_core::with_element!(input.dtype(), T => {
         let data = dense_input.read::<T>();
         dense::fill::<T, _>(out, |out| {
-            for (out, data) in out.chunks_exact_mut(n_out).zip(data.chunks_exact(n_in)) {
+            for (out, data) in out.chunks_exact_mut(places.len()).zip(data.chunks_exact(n_in)) {
                 out.iter_mut().zip(&places).for_each(|(out, &place)| *out = data[place]);
             }
         });
@@ -83,7 +105,7 @@ fn pick(args: &Args<'_, Tensor>, out: &Tensor, sources: &[Vec<usize>]) -> Result
 }
 
 /// The inputs that make one output position of one dimension, and the weight of each.
-type Taps<A> = Vec<(usize, A)>;
+pub(crate) type Taps<A> = Vec<(usize, A)>;
 
 /// How far the places of two neighbours are apart in the input.
 fn step<A: Real>(n_in: usize, n_out: usize, is_aligned: bool, factor: Option<f64>) -> A {
@@ -112,7 +134,7 @@ fn linear(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     }, else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
 }
 
-fn linear_taps<A: Real>(
+pub(crate) fn linear_taps<A: Real>(
     n_in: usize,
     n_out: usize,
     is_aligned: bool,
@@ -150,7 +172,7 @@ pub(crate) fn cubic_weights<A: Real>(t: A) -> [A; 4] {
     [far(t + A::ONE), near(t), near(rest), far(rest + A::ONE)]
 }
 
-fn cubic_taps<A: Real>(n_in: usize, n_out: usize, is_aligned: bool, factor: Option<f64>) -> Vec<Taps<A>> {
+pub(crate) fn cubic_taps<A: Real>(n_in: usize, n_out: usize, is_aligned: bool, factor: Option<f64>) -> Vec<Taps<A>> {
     let step = step::<A>(n_in, n_out, is_aligned, factor);
     let last = n_in as i64 - 1;
     let taps = |at: usize| {
@@ -166,28 +188,44 @@ fn cubic_taps<A: Real>(n_in: usize, n_out: usize, is_aligned: bool, factor: Opti
 
 fn linear_filter(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     let dtype = out[0].dtype();
-    with_real!(dtype, A => weigh::<A>(args, &out[0], |n_in, n_out, is_aligned, factor| {
-        let triangle = |x: A| if x < A::ONE { A::ONE - x } else { A::ZERO };
-        filter_taps(n_in, n_out, step(n_in, n_out, is_aligned, factor), 1.0, triangle)
-    }), else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
+    with_real!(dtype, A => weigh::<A>(args, &out[0], linear_filter_taps),
+        else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
+}
+
+pub(crate) fn linear_filter_taps<A: Real>(
+    n_in: usize,
+    n_out: usize,
+    is_aligned: bool,
+    factor: Option<f64>,
+) -> Vec<Taps<A>> {
+    let triangle = |x: A| if x < A::ONE { A::ONE - x } else { A::ZERO };
+    filter_taps(n_in, n_out, step(n_in, n_out, is_aligned, factor), 1.0, triangle)
 }
 
 fn cubic_filter(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     let dtype = out[0].dtype();
-    with_real!(dtype, A => weigh::<A>(args, &out[0], |n_in, n_out, is_aligned, factor| {
-        // Keys' kernel with a = -0.5, as in Pillow.
-        let a = A::of(-0.5);
-        let keys = |x: A| {
-            if x < A::ONE {
-                ((a + A::of(2.0)) * x - (a + A::of(3.0))) * x * x + A::ONE
-            } else if x < A::of(2.0) {
-                (((x - A::of(5.0)) * x + A::of(8.0)) * x - A::of(4.0)) * a
-            } else {
-                A::ZERO
-            }
-        };
-        filter_taps(n_in, n_out, step(n_in, n_out, is_aligned, factor), 2.0, keys)
-    }), else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
+    with_real!(dtype, A => weigh::<A>(args, &out[0], cubic_filter_taps),
+        else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
+}
+
+pub(crate) fn cubic_filter_taps<A: Real>(
+    n_in: usize,
+    n_out: usize,
+    is_aligned: bool,
+    factor: Option<f64>,
+) -> Vec<Taps<A>> {
+    // Keys' kernel with a = -0.5, as in Pillow.
+    let a = A::of(-0.5);
+    let keys = |x: A| {
+        if x < A::ONE {
+            ((a + A::of(2.0)) * x - (a + A::of(3.0))) * x * x + A::ONE
+        } else if x < A::of(2.0) {
+            (((x - A::of(5.0)) * x + A::of(8.0)) * x - A::of(4.0)) * a
+        } else {
+            A::ZERO
+        }
+    };
+    filter_taps(n_in, n_out, step(n_in, n_out, is_aligned, factor), 2.0, keys)
 }
 
 /// The taps of a filter of this radius, which is widened to the step where that is larger than one.
@@ -210,21 +248,41 @@ fn filter_taps<A: Real>(n_in: usize, n_out: usize, step: A, radius: f64, filter:
     (0..n_out).map(taps).collect()
 }
 
+/// A resize of volumes. Signals and images are volumes of size one in front.
+pub(crate) struct Volume<A> {
+    /// The taps of each output position, for each of three dimensions.
+    pub(crate) dims: Vec<Vec<Taps<A>>>,
+    /// The sizes of the input.
+    pub(crate) sizes: Vec<usize>,
+}
+
+/// The resize with these taps. Whether the corners are aligned is the argument at `aligned`.
+pub(crate) fn taps_of_volume<A: Real>(
+    args: &Args<'_, Tensor>,
+    aligned: usize,
+    images: Images<'_>,
+    taps: impl Fn(usize, usize, bool, Option<f64>) -> Vec<Taps<A>>,
+) -> Result<Volume<A>> {
+    let is_aligned = args.bool(aligned)?;
+    let mut dims = each_dim(args, images, |n_in, n_out, factor| taps(n_in, n_out, is_aligned, factor))?;
+    let mut sizes = images.input.sizes()[2..].to_vec();
+    while dims.len() < 3 {
+        dims.insert(0, vec![vec![(0, A::ONE)]]);
+        sizes.insert(0, 1);
+    }
+    Ok(Volume { dims, sizes })
+}
+
 fn weigh<A: Real>(
     args: &Args<'_, Tensor>,
     out: &Tensor,
     taps: impl Fn(usize, usize, bool, Option<f64>) -> Vec<Taps<A>>,
 ) -> Result<()> {
-    let is_aligned = args.bool(2)?;
-    let mut dims = each_dim(args, out, |n_in, n_out, factor| taps(n_in, n_out, is_aligned, factor))?;
+    let images = Images { input: args.tensor(0)?, output: out };
+    let Volume { mut dims, sizes } = taps_of_volume(args, 2, images, taps)?;
     // PyTorch keeps the weights in the dtype of the elements.
     let round = rounding::<A>(out.dtype());
     dims.iter_mut().flatten().flatten().for_each(|it| it.1 = round(it.1));
-    let mut sizes = args.tensor(0)?.sizes()[2..].to_vec();
-    while dims.len() < 3 {
-        dims.insert(0, vec![vec![(0, A::ONE)]]);
-        sizes.insert(0, 1);
-    }
     let input = Strided::<A>::dense(args.tensor(0)?)?;
     let n_in: usize = sizes.iter().product();
     fill_real::<A, _>(out, |out| {

@@ -5,9 +5,10 @@
     reason = "the same code serves float32, whose conversion to float64 does something"
 )]
 
+use crate::dense::Dense;
 use crate::map::{cast, store};
 use crate::number::{Number, Real, with_float, with_number, with_real};
-use crate::reduce::for_each_lane;
+use crate::parallel;
 use crate::unary::refuse;
 use tracefx_core::{DType, Element, Result, Tensor};
 use tracefx_exec::Kernel;
@@ -22,30 +23,44 @@ pub(crate) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.cummin.default", Kernel::Fill(|args, outs| cumulative_extremum(args, outs, false))),
 ];
 
-/// Fills a row-major result lane by lane: `step` makes each element of a lane from what was carried so far.
-fn scan<F: Element, S: Copy, R: Element>(
+/// Fills a row-major result: `step` makes each element from what was carried so far along the dimension.
+fn scan<F: Element, S: Copy + Sync, R: Element>(
     args: &Args<'_, Tensor>,
     tensor: &Tensor,
     out: &Tensor,
     start: S,
-    step: impl Fn(S, usize, F) -> (S, R),
+    step: impl Fn(S, usize, F) -> (S, R) + Sync,
 ) -> Result<()> {
     let dim = normalize_dim(args, args.int(1)?, tensor.rank())?;
-    let mut is_scanned = vec![false; tensor.rank()];
-    if let Some(it) = is_scanned.get_mut(dim) {
-        *it = true;
-    }
+    let n = out.sizes().get(dim).copied().unwrap_or(1);
     let inner: usize = out.sizes().iter().skip(dim + 1).product();
+    if out.numel() == 0 {
+        return Ok(());
+    }
+    let elements = Dense::new(&cast(tensor, F::DTYPE)?)?;
+    let elements = elements.read::<F>();
+    let elements: &[F] = &elements;
     let mut values = vec![R::zeroed(); out.numel()];
-    for_each_lane::<F>(tensor, &is_scanned, &mut |number, lane| {
-        let first = number / inner * inner * lane.len() + number % inner;
-        let mut carried = start;
-        for (i, &it) in lane.iter().enumerate() {
-            let (next, result) = step(carried, i, it);
-            carried = next;
-            values[first + i * inner] = result;
+    parallel::parts_mut(&mut values, parallel::whole_rows(n * inner), |at, part| {
+        let lanes = part.chunks_exact_mut(n * inner).zip(elements[at..].chunks_exact(n * inner));
+        for (values, elements) in lanes {
+            if inner == 1 {
+                let mut carried = start;
+                for (i, (value, &it)) in values.iter_mut().zip(elements).enumerate() {
+                    (carried, *value) = step(carried, i, it);
+                }
+                continue;
+            }
+            // All lanes at once, for they lie side by side.
+            let mut carried = vec![start; inner];
+            let rows = values.chunks_exact_mut(inner).zip(elements.chunks_exact(inner));
+            for (i, (values, elements)) in rows.enumerate() {
+                for ((carried, value), &it) in carried.iter_mut().zip(values).zip(elements) {
+                    (*carried, *value) = step(*carried, i, it);
+                }
+            }
         }
-    })?;
+    });
     store(&values, out)
 }
 

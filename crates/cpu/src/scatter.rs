@@ -51,17 +51,27 @@ fn named(reduce: &str) -> Option<Reduce> {
 fn targets(result: &Tensor, sizes: &[usize], dim: usize, index: &[i64]) -> Result<Vec<usize>> {
     let strides = contiguous_strides(result.sizes());
     let (size, stride) = (result.sizes().get(dim).copied().unwrap_or(1), strides.get(dim).copied().unwrap_or(1));
-    let mut at = vec![0usize; sizes.len()];
+    let (row_len, step) = match sizes.last() {
+        Some(&it) => (it, if dim + 1 == sizes.len() { 0 } else { strides[sizes.len() - 1] }),
+        None => (1, 0),
+    };
+    let lead = sizes.len().saturating_sub(1);
+    let mut at = vec![0usize; lead];
+    let mut start = 0;
     let mut res = Vec::with_capacity(index.len());
-    for &it in index {
-        let rest: usize = (0..at.len()).filter(|&it| it != dim).map(|it| at[it] * strides[it]).sum();
-        res.push(rest + position(it, dim, size, Wrap::No)? * stride);
-        for dim in (0..at.len()).rev() {
-            at[dim] += 1;
-            if at[dim] < sizes[dim] {
+    for row in index.chunks(row_len.max(1)) {
+        for (column, &it) in row.iter().enumerate() {
+            res.push(start + column * step + position(it, dim, size, Wrap::No)? * stride);
+        }
+        for outer in (0..lead).rev() {
+            let stride = if outer == dim { 0 } else { strides[outer] };
+            at[outer] += 1;
+            start += stride;
+            if at[outer] < sizes[outer] {
                 break;
             }
-            at[dim] = 0;
+            start -= stride * sizes[outer];
+            at[outer] = 0;
         }
     }
     Ok(res)

@@ -1,5 +1,7 @@
 //! Kernels of softmax. The largest element is subtracted first, so that no exponential overflows.
 
+use crate::isa::{self, Isa, Work};
+use crate::parallel;
 use crate::real::{Real, Strided, fill_real, rounding, with_real};
 use tracefx_core::{Diagnostic, Result, Tensor};
 use tracefx_exec::Kernel;
@@ -47,70 +49,124 @@ fn compute<A: Real>(args: &Args<'_, Tensor>, out: &Tensor, variant: Variant) -> 
     let n = out.sizes().get(dim).copied().unwrap_or(1);
     let inner: usize = out.sizes().get(dim + 1..).unwrap_or(&[]).iter().product();
     // PyTorch's half-precision logarithms along the last dimension are rounded at each step.
-    let is_last = dim + 1 >= out.rank();
-    let round = rounding::<A>(if is_last { out.dtype() } else { A::DTYPE });
+    let round = (dim + 1 >= out.rank() && out.dtype() != A::DTYPE).then(|| rounding::<A>(out.dtype()));
     fill_real::<A, _>(out, |out| {
+        let input = &input.data()[..out.len()];
         if out.is_empty() {
             return;
         }
-        let input = &input.data()[..out.len()];
-        for (out, input) in out.chunks_exact_mut(n * inner).zip(input.chunks_exact(n * inner)) {
-            if inner == 1 {
-                row(out, input, variant, round);
-            } else {
-                columns(out, input, inner, variant);
+        parallel::parts_mut(out, parallel::whole_rows(n * inner), |at, out| {
+            let parts = out.chunks_exact_mut(n * inner).zip(input[at..].chunks_exact(n * inner));
+            for (out, input) in parts {
+                match round {
+                    _ if inner > 1 => isa::run(Columns { out, input, inner, variant }),
+                    Some(round) => isa::run(Row { out, input, variant, round }),
+                    None => isa::run(Row { out, input, variant, round: |it| it }),
+                }
             }
-        }
+        });
     });
     Ok(())
 }
 
 /// The larger one; NaN is larger than everything.
+#[inline(always)]
 fn larger<A: Real>(max: A, it: A) -> A {
-    if it > max || it.is_nan() { it } else { max }
+    if max > it || max.is_nan() { max } else { it }
 }
 
-fn row<A: Real>(out: &mut [A], input: &[A], variant: Variant, round: fn(A) -> A) {
-    let max = input.iter().fold(-A::INFINITY, |max, &it| larger(max, it));
-    for (out, &it) in out.iter_mut().zip(input) {
-        *out = (it - max).exp();
+/// The number of running results, in as many vectors as hide the latency of an addition.
+const RUNNING: usize = 32;
+
+/// The elements as one, combined from [`RUNNING`] running results.
+#[inline(always)]
+fn combine<A: Real>(elements: &[A], start: A, f: impl Fn(A, A) -> A) -> A {
+    let mut running = [start; RUNNING];
+    let (chunks, rest) = elements.as_chunks::<RUNNING>();
+    for chunk in chunks {
+        // Made anew rather than changed, which keeps them in registers.
+        running = std::array::from_fn(|i| f(running[i], chunk[i]));
     }
-    let sum = out.chunks(64).fold(A::ZERO, |sum, chunk| sum + chunk.iter().fold(A::ZERO, |sum, &it| sum + it));
-    match variant {
-        Variant::Log => {
-            let log = round(round(sum).ln());
-            out.iter_mut().zip(input).for_each(|(out, &it)| *out = round(it - max) - log);
+    running.iter_mut().zip(rest).for_each(|(running, &it)| *running = f(*running, it));
+    let mut n = RUNNING;
+    while n > 1 {
+        n /= 2;
+        for i in 0..n {
+            running[i] = f(running[i], running[i + n]);
         }
-        Variant::Safe if max == -A::INFINITY => out.fill(A::ZERO),
-        Variant::Plain | Variant::Safe => {
-            let factor = A::ONE / sum;
-            out.iter_mut().for_each(|it| *it *= factor);
+    }
+    running[0]
+}
+
+/// Softmax of one row.
+struct Row<'a, A, R> {
+    out: &'a mut [A],
+    input: &'a [A],
+    variant: Variant,
+    round: R,
+}
+
+impl<A: Real, R: Fn(A) -> A> Work for Row<'_, A, R> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self) {
+        let Row { out, input, variant, round } = self;
+        let max = combine(input, -A::INFINITY, larger);
+        for (out, &it) in out.iter_mut().zip(input) {
+            *out = (it - max).exp();
+        }
+        let sum = combine(out, A::ZERO, |sum, it| sum + it);
+        match variant {
+            Variant::Log => {
+                let log = round(round(sum).ln());
+                out.iter_mut().zip(input).for_each(|(out, &it)| *out = round(it - max) - log);
+            }
+            Variant::Safe if max == -A::INFINITY => out.fill(A::ZERO),
+            Variant::Plain | Variant::Safe => {
+                let factor = A::ONE / sum;
+                out.iter_mut().for_each(|it| *it *= factor);
+            }
         }
     }
 }
 
 /// Softmax down the columns of a row-major matrix with `inner` columns, all columns at once.
-fn columns<A: Real>(out: &mut [A], input: &[A], inner: usize, variant: Variant) {
-    let (mut max, mut sum) = (vec![-A::INFINITY; inner], vec![A::ZERO; inner]);
-    for row in input.chunks_exact(inner) {
-        max.iter_mut().zip(row).for_each(|(max, &it)| *max = larger(*max, it));
-    }
-    for (out, row) in out.chunks_exact_mut(inner).zip(input.chunks_exact(inner)) {
-        for at in 0..inner {
-            out[at] = (row[at] - max[at]).exp();
-            sum[at] += out[at];
+struct Columns<'a, A> {
+    out: &'a mut [A],
+    input: &'a [A],
+    inner: usize,
+    variant: Variant,
+}
+
+impl<A: Real> Work for Columns<'_, A> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self) {
+        let Columns { out, input, inner, variant } = self;
+        let (mut max, mut sum) = (vec![-A::INFINITY; inner], vec![A::ZERO; inner]);
+        for row in input.chunks_exact(inner) {
+            max.iter_mut().zip(row).for_each(|(max, &it)| *max = larger(*max, it));
         }
-    }
-    if variant == Variant::Log {
-        sum.iter_mut().for_each(|it| *it = it.ln());
-    }
-    for (out, row) in out.chunks_exact_mut(inner).zip(input.chunks_exact(inner)) {
-        for at in 0..inner {
-            out[at] = match variant {
-                Variant::Log => row[at] - max[at] - sum[at],
-                Variant::Safe if max[at] == -A::INFINITY => A::ZERO,
-                Variant::Plain | Variant::Safe => out[at] / sum[at],
-            };
+        for (out, row) in out.chunks_exact_mut(inner).zip(input.chunks_exact(inner)) {
+            for (((out, sum), &it), &max) in out.iter_mut().zip(&mut sum).zip(row).zip(&max) {
+                *out = (it - max).exp();
+                *sum += *out;
+            }
+        }
+        if variant == Variant::Log {
+            sum.iter_mut().for_each(|it| *it = it.ln());
+        }
+        for (out, row) in out.chunks_exact_mut(inner).zip(input.chunks_exact(inner)) {
+            let columns = out.iter_mut().zip(row).zip(max.iter().zip(&sum));
+            match variant {
+                Variant::Log => columns.for_each(|((out, &it), (&max, &sum))| *out = it - max - sum),
+                Variant::Plain => columns.for_each(|((out, _), (_, &sum))| *out = *out / sum),
+                Variant::Safe => columns.for_each(|((out, _), (&max, &sum))| {
+                    *out = if max == -A::INFINITY { A::ZERO } else { *out / sum };
+                }),
+            }
         }
     }
 }

@@ -4,6 +4,7 @@
 
 use crate::dense::{Dense, fill, fill_bits};
 use crate::introsort::{nth_element, partial_sort, sort as unstable_sort};
+use crate::parallel::{self, GRAIN};
 use crate::strided::{bits, with_bits};
 use tracefx_core::{DType, Diagnostic, Element, Result, Scalar, Tensor, with_element};
 use tracefx_exec::Kernel;
@@ -45,6 +46,9 @@ pub(crate) fn keys(args: &Args<'_, Tensor>, tensor: &Tensor) -> Result<Vec<u64>>
         else Err(Diagnostic::unsupported_dtype(tensor.dtype(), &args.op.name)))
 }
 
+/// The bits beside the key of an element of up to 32 bits in which its place in the line stands while it is sorted.
+const N_PLACE_BITS: u32 = 29;
+
 /// The lines of a row-major tensor along one dimension.
 struct Lines {
     n_outer: usize,
@@ -76,7 +80,7 @@ fn fill_picked(
     args: &Args<'_, Tensor>,
     dim: usize,
     results: &[Tensor],
-    mut pick: impl FnMut(&[u64]) -> Vec<usize>,
+    pick: impl Fn(&[u64]) -> Vec<usize> + Sync,
 ) -> Result<()> {
     let base = args.tensor(0)?;
     let lines = Lines::new(base.sizes(), dim);
@@ -87,12 +91,21 @@ fn fill_picked(
     }
     let len = results[1].numel() / n_lines;
     let mut from = vec![0usize; results[1].numel()];
-    let mut line = Vec::with_capacity(lines.len);
-    fill::<i64, _>(&results[1], |indices| {
-        for (start, result_start) in lines.starts(len) {
+    let starts: Vec<_> = lines.starts(len).collect();
+    let n_part = GRAIN.div_ceil(lines.len.max(1));
+    let picked = parallel::map(n_lines.div_ceil(n_part), |part| {
+        let mut line = Vec::with_capacity(lines.len);
+        let of_line = |(start, _): &(usize, usize)| {
             line.clear();
             line.extend((0..lines.len).map(|at| keys[start + at * lines.step]));
-            for (at, picked) in pick(&line).into_iter().enumerate() {
+            pick(&line)
+        };
+        starts[part * n_part..].iter().take(n_part).flat_map(of_line).collect::<Vec<_>>()
+    });
+    let mut picked = picked.into_iter().flatten();
+    fill::<i64, _>(&results[1], |indices| {
+        for (start, result_start) in starts {
+            for (at, picked) in picked.by_ref().take(len).enumerate() {
                 let to = result_start + at * lines.step;
                 indices[to] = picked as i64;
                 from[to] = start + picked * lines.step;
@@ -111,15 +124,26 @@ fn fill_picked(
 
 fn sort(args: &Args<'_, Tensor>, results: &[Tensor], dim: usize) -> Result<()> {
     let descends = args.bool(dim + 1)?;
-    let dim = normalize_dim(args, args.int(dim)?, args.tensor(0)?.rank())?;
+    let base = args.tensor(0)?;
+    let (is_float, is_narrow) = (base.dtype().is_float(), base.dtype().size() <= 4);
+    let dim = normalize_dim(args, args.int(dim)?, base.rank())?;
     fill_picked(args, dim, results, |keys| {
-        let mut order: Vec<usize> = (0..keys.len()).collect();
-        if descends {
-            order.sort_by_key(|&at| std::cmp::Reverse(keys[at]));
-        } else {
-            order.sort_by_key(|&at| keys[at]);
+        // Upside down, the largest key comes first; elements with the same key stay in their order.
+        let turned = |key: u64| if descends { !key } else { key };
+        if is_narrow && keys.len() <= 1 << N_PLACE_BITS {
+            let packed = keys.iter().zip(0..).map(|(&key, at): (_, u64)| {
+                // The lower digits of a float32 are all the same, and so are the upper ones of an integer of 32 bits, which
+                // is moved so that it is not negative.
+                let key = if is_float { turned(key) >> N_PLACE_BITS } else { turned(key).wrapping_add(1 << 33) };
+                key << N_PLACE_BITS | at
+            });
+            let mut packed: Vec<u64> = packed.collect();
+            packed.sort_unstable();
+            return packed.into_iter().map(|it| (it & ((1 << N_PLACE_BITS) - 1)) as usize).collect();
         }
-        order
+        let mut order: Vec<(u64, usize)> = keys.iter().map(|&key| turned(key)).zip(0..).collect();
+        order.sort_unstable();
+        order.into_iter().map(|it| it.1).collect()
     })
 }
 

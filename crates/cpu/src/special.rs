@@ -12,13 +12,18 @@ use tracefx_ops::Args;
 pub(crate) const KERNELS: &[(&str, Kernel)] = &[("aten.frexp.Tensor", Kernel::Fill(frexp))];
 
 /// Fills a result with a function of one number that is computed in float64 whatever the dtype.
-pub(crate) fn in_float64(args: &Args<'_, Tensor>, index: usize, outs: &[Tensor], f: impl Fn(f64) -> f64) -> Result<()> {
+pub(crate) fn in_float64(
+    args: &Args<'_, Tensor>,
+    index: usize,
+    outs: &[Tensor],
+    f: impl Fn(f64) -> f64 + Sync,
+) -> Result<()> {
     let dtype = outs[0].dtype();
     if dtype.kind() != DTypeKind::Float {
         return Err(refuse(args, dtype));
     }
     // Called through a pointer, for the walk shall not be compiled again for each function.
-    let f: &dyn Fn(f64) -> f64 = &f;
+    let f: &(dyn Fn(f64) -> f64 + Sync) = &f;
     map1::<f64, f64>(&Source::of(args, index, dtype)?, &outs[0], f)
 }
 
@@ -39,21 +44,13 @@ fn frexp(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
 
 /// Functions beyond those of `f32` and `f64` themselves.
 pub(crate) trait Special: Sized {
-    fn erf(self) -> Self;
     fn erfc(self) -> Self;
     fn erfinv(self) -> Self;
     fn lgamma(self) -> Self;
     fn digamma(self) -> Self;
-    fn sigmoid(self) -> Self;
-    /// `log(1 + exp(x))`.
-    fn softplus(self) -> Self;
 }
 
 impl Special for f64 {
-    fn erf(self) -> Self {
-        libm::erf(self)
-    }
-
     fn erfc(self) -> Self {
         libm::erfc(self)
     }
@@ -70,23 +67,9 @@ impl Special for f64 {
     fn digamma(self) -> Self {
         digamma(self)
     }
-
-    #[inline]
-    fn sigmoid(self) -> Self {
-        1.0 / (1.0 + (-self).exp())
-    }
-
-    #[inline]
-    fn softplus(self) -> Self {
-        self.max(0.0) + (-self.abs()).exp().ln_1p()
-    }
 }
 
 impl Special for f32 {
-    fn erf(self) -> Self {
-        libm::erf(self.into()) as f32
-    }
-
     fn erfc(self) -> Self {
         libm::erfc(self.into()) as f32
     }
@@ -101,16 +84,6 @@ impl Special for f32 {
 
     fn digamma(self) -> Self {
         digamma(self.into()) as f32
-    }
-
-    #[inline]
-    fn sigmoid(self) -> Self {
-        1.0 / (1.0 + (-self).exp())
-    }
-
-    #[inline]
-    fn softplus(self) -> Self {
-        self.max(0.0) + (-self.abs()).exp().ln_1p()
     }
 }
 

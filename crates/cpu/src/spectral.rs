@@ -1,15 +1,28 @@
 //! Kernels of eigenvalues and singular values: Jacobi's method, which turns two rows or columns at a time until all are
 //! orthogonal. Slower than others for large matrices, and exact also for the small values.
 
-use crate::linalg::{Matrix, matrices_of, store_all};
+use crate::field::{Field, with_field};
 use crate::map::store;
-use tracefx_core::{Result, Tensor};
+use crate::matrix::{Matrix, matrices, matrices_of, store_all};
+use tracefx_core::{DType, Result, Tensor};
 use tracefx_exec::Kernel;
-use tracefx_ops::Args;
+use tracefx_ops::{Args, Value};
 
 /// The kernels of this family.
-pub(crate) const KERNELS: &[(&str, Kernel)] =
-    &[("aten._linalg_eigh.default", Kernel::Fill(eigh)), ("aten._linalg_svd.default", Kernel::Fill(svd))];
+pub(crate) const KERNELS: &[(&str, Kernel)] = &[
+    (
+        "aten._linalg_eigh.default",
+        Kernel::Fill(|args, outs| with_field!(args.tensor(0)?.dtype(), T => eigh::<T>(args, outs))),
+    ),
+    (
+        "aten._linalg_svd.default",
+        Kernel::Fill(|args, outs| with_field!(args.tensor(0)?.dtype(), T => svd::<T>(args, outs))),
+    ),
+    (
+        "aten.linalg_lstsq.default",
+        Kernel::Make(|args| with_field!(args.tensor(0)?.dtype(), T => least_squares::<T>(args))),
+    ),
+];
 
 /// More sweeps over all pairs than any matrix was seen to need.
 const MOST_SWEEPS: usize = 60;
@@ -22,17 +35,27 @@ fn turn(first: f64, second: f64, product: f64) -> (f64, f64) {
     (cosine, cosine * tangent)
 }
 
-/// Turns two columns.
-fn rotate(matrix: &mut Matrix, p: usize, q: usize, (cosine, sine): (f64, f64)) {
+/// The turn of two columns with this product, and the number that makes the product real before it. A real product
+/// keeps its sign, so that real matrices turn as they always did.
+fn aligned<T: Field>(first: f64, second: f64, product: T) -> ((f64, f64), T) {
+    if product == T::of(product.re()) {
+        return (turn(first, second, product.re()), T::ONE);
+    }
+    (turn(first, second, product.abs()), product.direction().conj())
+}
+
+/// Turns two columns, the second one after it was multiplied with a number at distance one from zero.
+fn rotate<T: Field>(matrix: &mut Matrix<T>, p: usize, q: usize, (cosine, sine): (f64, f64), phase: T) {
+    let (cosine, sine) = (T::of(cosine), T::of(sine));
     for row in 0..matrix.rows {
-        let (a, b) = (matrix[(row, p)], matrix[(row, q)]);
+        let (a, b) = (matrix[(row, p)], matrix[(row, q)] * phase);
         matrix[(row, p)] = cosine * a - sine * b;
         matrix[(row, q)] = sine * a + cosine * b;
     }
 }
 
 /// The columns in this order.
-fn reordered(matrix: &Matrix, order: &[usize]) -> Matrix {
+fn reordered<T: Field>(matrix: &Matrix<T>, order: &[usize]) -> Matrix<T> {
     let mut res = Matrix::zeros(matrix.rows, order.len());
     for row in 0..matrix.rows {
         for (col, &from) in order.iter().enumerate() {
@@ -43,7 +66,7 @@ fn reordered(matrix: &Matrix, order: &[usize]) -> Matrix {
 }
 
 /// Eigenvalues in rising order, and their vectors as columns.
-fn eigen(mut matrix: Matrix) -> (Vec<f64>, Matrix) {
+fn eigen<T: Field>(mut matrix: Matrix<T>) -> (Vec<f64>, Matrix<T>) {
     let n = matrix.rows;
     let mut vectors = Matrix::eye(n, n);
     for _ in 0..MOST_SWEEPS {
@@ -51,16 +74,17 @@ fn eigen(mut matrix: Matrix) -> (Vec<f64>, Matrix) {
         for p in 0..n {
             for q in p + 1..n {
                 let product = matrix[(p, q)];
-                if product.abs() <= 1e-17 * (matrix[(p, p)] * matrix[(q, q)]).abs().sqrt() || product.abs() < 1e-300 {
+                let (first, second) = (matrix[(p, p)].re(), matrix[(q, q)].re());
+                if product.abs() <= 1e-17 * (first * second).abs().sqrt() || product.abs() < 1e-300 {
                     continue;
                 }
                 is_done = false;
-                let angle = turn(matrix[(p, p)], matrix[(q, q)], product);
-                rotate(&mut matrix, p, q, angle);
-                matrix = matrix.transposed();
-                rotate(&mut matrix, p, q, angle);
-                rotate(&mut vectors, p, q, angle);
-                (matrix[(p, q)], matrix[(q, p)]) = (0.0, 0.0);
+                let (angle, phase) = aligned(first, second, product);
+                rotate(&mut matrix, p, q, angle, phase);
+                matrix = matrix.adjoint();
+                rotate(&mut matrix, p, q, angle, phase);
+                rotate(&mut vectors, p, q, angle, phase);
+                (matrix[(p, q)], matrix[(q, p)]) = (T::ZERO, T::ZERO);
             }
         }
         if is_done {
@@ -68,20 +92,21 @@ fn eigen(mut matrix: Matrix) -> (Vec<f64>, Matrix) {
         }
     }
     let mut order: Vec<usize> = (0..n).collect();
-    order.sort_by(|a, b| matrix[(*a, *a)].total_cmp(&matrix[(*b, *b)]));
-    (order.iter().map(|&it| matrix[(it, it)]).collect(), reordered(&vectors, &order))
+    order.sort_by(|a, b| matrix[(*a, *a)].re().total_cmp(&matrix[(*b, *b)].re()));
+    (order.iter().map(|&it| matrix[(it, it)].re()).collect(), reordered(&vectors, &order))
 }
 
-fn eigh(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
+fn eigh<T: Field>(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let is_lower = args.str(1)?.eq_ignore_ascii_case("L");
     let (mut all_values, mut all_vectors) = (Vec::new(), Vec::new());
-    for mut matrix in matrices_of(args, 0)? {
-        // The other triangle is not looked at.
+    for mut matrix in matrices_of::<T>(args, 0)? {
+        // The other triangle is not looked at, nor what a diagonal has beside real numbers.
         for row in 0..matrix.rows {
             for col in 0..row {
-                let it = if is_lower { matrix[(row, col)] } else { matrix[(col, row)] };
-                (matrix[(row, col)], matrix[(col, row)]) = (it, it);
+                let it = if is_lower { matrix[(row, col)] } else { matrix[(col, row)].conj() };
+                (matrix[(row, col)], matrix[(col, row)]) = (it, it.conj());
             }
+            matrix[(row, row)] = T::of(matrix[(row, row)].re());
         }
         let (values, vectors) = eigen(matrix);
         all_values.extend(values);
@@ -93,29 +118,31 @@ fn eigh(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
 
 /// Of a matrix with at least as many rows as columns: columns that are orthogonal and of length one, the singular values,
 /// and the matrix that turned them.
-fn singular(mut left: Matrix) -> (Matrix, Vec<f64>, Matrix) {
+fn singular<T: Field>(mut left: Matrix<T>) -> (Matrix<T>, Vec<f64>, Matrix<T>) {
     let n = left.cols;
     let mut right = Matrix::eye(n, n);
-    let dot = |it: &Matrix, p: usize, q: usize| (0..it.rows).map(|row| it[(row, p)] * it[(row, q)]).sum::<f64>();
+    let dot =
+        |it: &Matrix<T>, p: usize, q: usize| (0..it.rows).map(|row| it[(row, p)].conj() * it[(row, q)]).sum::<T>();
     for _ in 0..MOST_SWEEPS {
         let mut is_done = true;
         for p in 0..n {
             for q in p + 1..n {
-                let (first, second, product) = (dot(&left, p, p), dot(&left, q, q), dot(&left, p, q));
+                let (first, second) = (dot(&left, p, p).re(), dot(&left, q, q).re());
+                let product = dot(&left, p, q);
                 if product.abs() <= 1e-16 * (first * second).sqrt() || product.abs() < 1e-300 {
                     continue;
                 }
                 is_done = false;
-                let angle = turn(first, second, product);
-                rotate(&mut left, p, q, angle);
-                rotate(&mut right, p, q, angle);
+                let (angle, phase) = aligned(first, second, product);
+                rotate(&mut left, p, q, angle, phase);
+                rotate(&mut right, p, q, angle, phase);
             }
         }
         if is_done {
             break;
         }
     }
-    let values: Vec<f64> = (0..n).map(|col| dot(&left, col, col).sqrt()).collect();
+    let values: Vec<f64> = (0..n).map(|col| dot(&left, col, col).re().sqrt()).collect();
     let mut order: Vec<usize> = (0..n).collect();
     order.sort_by(|a, b| values[*b].total_cmp(&values[*a]));
     let (mut left, right) = (reordered(&left, &order), reordered(&right, &order));
@@ -123,35 +150,35 @@ fn singular(mut left: Matrix) -> (Matrix, Vec<f64>, Matrix) {
     let largest = values.first().copied().unwrap_or(0.0);
     for (col, &value) in values.iter().enumerate() {
         if value > largest * 1e-300 && value > 0.0 {
-            (0..left.rows).for_each(|row| left[(row, col)] /= value);
+            (0..left.rows).for_each(|row| left[(row, col)] /= T::of(value));
         } else {
-            (0..left.rows).for_each(|row| left[(row, col)] = 0.0);
+            (0..left.rows).for_each(|row| left[(row, col)] = T::ZERO);
         }
     }
     (left, values, right)
 }
 
 /// The columns, with those that are zero and those that are missing made orthogonal to the others.
-fn completed(columns: &Matrix, width: usize) -> Matrix {
+fn completed<T: Field>(columns: &Matrix<T>, width: usize) -> Matrix<T> {
     let mut res = Matrix::zeros(columns.rows, width);
     let mut candidates = 0..columns.rows;
     for col in 0..width {
-        let own = (col < columns.cols).then(|| (0..columns.rows).map(|row| columns[(row, col)]).collect::<Vec<f64>>());
-        let own = own.filter(|it| it.iter().any(|it| *it != 0.0));
+        let own = (col < columns.cols).then(|| (0..columns.rows).map(|row| columns[(row, col)]).collect::<Vec<T>>());
+        let own = own.filter(|it| it.iter().any(|it| *it != T::ZERO));
         let column = own.or_else(|| {
             // An axis, less what lies along the columns that are there, twice for the sake of rounding.
             candidates.find_map(|axis| {
-                let mut it = vec![0.0; columns.rows];
-                it[axis] = 1.0;
+                let mut it = vec![T::ZERO; columns.rows];
+                it[axis] = T::ONE;
                 for _ in 0..2 {
                     let others = (0..col).map(|other| (&res, other)).chain((col..columns.cols).map(|it| (columns, it)));
                     for (matrix, other) in others {
-                        let along: f64 = it.iter().enumerate().map(|(row, it)| it * matrix[(row, other)]).sum();
+                        let along: T = it.iter().enumerate().map(|(row, it)| matrix[(row, other)].conj() * *it).sum();
                         it.iter_mut().enumerate().for_each(|(row, it)| *it -= along * matrix[(row, other)]);
                     }
                 }
-                let length = it.iter().map(|it| it * it).sum::<f64>().sqrt();
-                (length > 1e-8).then(|| it.iter().map(|it| it / length).collect::<Vec<f64>>())
+                let length = it.iter().map(|it| it.square()).sum::<f64>().sqrt();
+                (length > 1e-8).then(|| it.iter().map(|it| *it / T::of(length)).collect::<Vec<T>>())
             })
         });
         for (row, it) in column.into_iter().flatten().enumerate() {
@@ -161,20 +188,20 @@ fn completed(columns: &Matrix, width: usize) -> Matrix {
     res
 }
 
-fn svd(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
+fn svd<T: Field>(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let (is_full, has_vectors) = (args.bool(1)?, args.bool(2)?);
     let (mut lefts, mut all_values, mut rights) = (Vec::new(), Vec::new(), Vec::new());
-    for matrix in matrices_of(args, 0)? {
+    for matrix in matrices_of::<T>(args, 0)? {
         let is_wide = matrix.cols > matrix.rows;
         let (rows, cols) = (matrix.rows, matrix.cols);
-        let (tall, values, square) = singular(if is_wide { matrix.transposed() } else { matrix });
+        let (tall, values, square) = singular(if is_wide { matrix.adjoint() } else { matrix });
         all_values.extend(values);
         if has_vectors {
             let n = rows.min(cols);
             let tall = completed(&tall, if is_full { rows.max(cols) } else { n });
             let (left, right) = if is_wide { (square, tall) } else { (tall, square) };
             lefts.push(left);
-            rights.push(right.transposed());
+            rights.push(right.adjoint());
         }
     }
     store(&all_values, &outs[1])?;
@@ -185,19 +212,104 @@ fn svd(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     store_all(&rights, &outs[2])
 }
 
+/// Least squares by singular values, of which those that are nearly zero count for nothing.
+fn least_squares<T: Field>(args: &Args<'_, Tensor>) -> Result<Vec<Value<Tensor>>> {
+    let (matrix, right) = (args.tensor(0)?, args.tensor(1)?);
+    let [lead @ .., rows, cols] = matrix.sizes() else { unreachable!("the shape rule asks for matrices") };
+    let is_vector = right.rank() + 1 == matrix.rank() && *right.sizes() == matrix.sizes()[..right.rank()];
+    let column = if is_vector {
+        right.as_strided(&[right.sizes(), &[1]].concat(), &[right.strides(), &[1]].concat(), right.offset())?
+    } else {
+        right.clone()
+    };
+    let n_right = column.sizes()[column.rank() - 1];
+    let all = broadcast_sizes(lead, &column.sizes()[..column.rank() - 2]);
+    let driver = args.opt_str(3)?.unwrap_or("gelsy");
+    let epsilon = match matrix.dtype() {
+        DType::Float64 | DType::Complex128 => f64::EPSILON,
+        _ => f64::from(f32::EPSILON),
+    };
+    let bound = args.opt_float(2)?.unwrap_or(epsilon * *rows.max(cols) as f64);
+    let (mut solutions, mut residuals) = (Vec::new(), Vec::new());
+    let own = matrices_of::<T>(args, 0)?;
+    let (mut ranks, mut all_values) = (Vec::new(), Vec::new());
+    for it in own {
+        let (values, _) = parts(it);
+        all_values.extend(values.iter().copied());
+        let largest = values.first().copied().unwrap_or(0.0);
+        ranks.push(values.iter().filter(|it| **it > bound * largest).count() as i64);
+    }
+    for (it, right) in
+        matrices::<T>(matrix, &all, *rows, *cols)?.into_iter().zip(matrices::<T>(&column, &all, *rows, n_right)?)
+    {
+        let (values, (left, turned)) = parts(it.clone());
+        let largest = values.first().copied().unwrap_or(0.0);
+        let mut along = left.adjoint().times(&right);
+        for (row, &value) in values.iter().enumerate() {
+            let factor = if driver == "gels" || value > bound * largest { 1.0 / value } else { 0.0 };
+            (0..n_right).for_each(|col| along[(row, col)] *= T::of(factor));
+        }
+        let solution = turned.times(&along);
+        let product = it.times(&solution);
+        for col in 0..n_right {
+            residuals.push((0..*rows).map(|row| (product[(row, col)] - right[(row, col)]).square()).sum::<f64>());
+        }
+        solutions.push(solution);
+    }
+    let real =
+        if matches!(matrix.dtype(), DType::Float64 | DType::Complex128) { DType::Float64 } else { DType::Float32 };
+    let solution = Tensor::zeros(
+        matrix.dtype(),
+        &if is_vector { [&all[..], &[*cols]].concat() } else { [&all[..], &[*cols, n_right]].concat() },
+    )?;
+    store_all(&solutions, &solution)?;
+    let is_full = driver == "gels" || ranks.iter().all(|it| *it == *cols as i64);
+    // The driver `gelsy` has none in any case.
+    let has_residuals = rows > cols && is_full && driver != "gelsy";
+    let residual = Tensor::zeros(real, &if has_residuals { [&all[..], &[n_right]].concat() } else { vec![0] })?;
+    if has_residuals {
+        store(&residuals, &residual)?;
+    }
+    let rank = if driver == "gels" { Tensor::zeros(DType::Int64, &[0])? } else { Tensor::from_slice(&ranks, lead)? };
+    let singular = match driver {
+        "gelsd" | "gelss" => {
+            let singular = Tensor::zeros(real, &[lead, &[*rows.min(cols)]].concat())?;
+            store(&all_values, &singular)?;
+            singular
+        }
+        _ => Tensor::zeros(real, &[0])?,
+    };
+    Ok([solution, residual, rank, singular].map(Value::Tensor).into())
+}
+
+/// The singular values of a matrix, and the columns on its left and right side.
+fn parts<T: Field>(matrix: Matrix<T>) -> (Vec<f64>, (Matrix<T>, Matrix<T>)) {
+    let is_wide = matrix.cols > matrix.rows;
+    let (tall, values, square) = singular(if is_wide { matrix.adjoint() } else { matrix });
+    (values, if is_wide { (square, tall) } else { (tall, square) })
+}
+
+/// The sizes that two lists of sizes, which are known to fit, broadcast to.
+fn broadcast_sizes(a: &[usize], b: &[usize]) -> Vec<usize> {
+    let rank = a.len().max(b.len());
+    let at = |it: &[usize], dim: usize| (dim + it.len()).checked_sub(rank).map_or(1, |dim| it[dim]);
+    (0..rank).map(|dim| if at(a, dim) == 1 { at(b, dim) } else { at(a, dim) }).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::field::Complex;
 
-    fn near(a: &Matrix, b: &Matrix) {
+    fn near<T: Field + std::fmt::Debug>(a: &Matrix<T>, b: &Matrix<T>) {
         assert_eq!((a.rows, a.cols), (b.rows, b.cols));
-        a.data.iter().zip(&b.data).for_each(|(a, b)| assert!((a - b).abs() < 1e-12, "{a} {b}"));
+        a.data.iter().zip(&b.data).for_each(|(a, b)| assert!((*a - *b).abs() < 1e-12, "{a:?} {b:?}"));
     }
 
-    fn scaled(columns: &Matrix, factors: &[f64]) -> Matrix {
+    fn scaled<T: Field>(columns: &Matrix<T>, factors: &[f64]) -> Matrix<T> {
         let mut res = columns.clone();
         for row in 0..res.rows {
-            factors.iter().enumerate().for_each(|(col, it)| res[(row, col)] *= it);
+            factors.iter().enumerate().for_each(|(col, it)| res[(row, col)] *= T::of(*it));
         }
         res
     }
@@ -212,26 +324,39 @@ mod tests {
         res
     }
 
+    fn complex_matrix(rows: usize, cols: usize, repeats: bool) -> Matrix<Complex> {
+        let data = matrix(rows, cols, repeats).data.into_iter().map(|re| Complex { re, im: (re * re) % 7.0 - 3.0 });
+        Matrix { rows, cols, data: data.collect() }
+    }
+
+    fn check_singular<T: Field + std::fmt::Debug>(given: &Matrix<T>) {
+        let (left, values, right) = singular(given.clone());
+        assert!(values.iter().rev().is_sorted());
+        near(&scaled(&left, &values).times(&right.adjoint()), given);
+        let full = completed(&left, given.rows);
+        near(&full.adjoint().times(&full), &Matrix::eye(given.rows, given.rows));
+        near(&right.adjoint().times(&right), &Matrix::eye(given.cols, given.cols));
+    }
+
     #[test]
     fn singular_parts_multiply_to_the_matrix() {
         for (rows, cols, repeats) in [(5, 3, false), (4, 4, true), (6, 2, true), (1, 1, false)] {
-            let given = matrix(rows, cols, repeats);
-            let (left, values, right) = singular(given.clone());
-            assert!(values.iter().rev().is_sorted());
-            near(&scaled(&left, &values).times(&right.transposed()), &given);
-            let full = completed(&left, rows);
-            near(&full.transposed().times(&full), &Matrix::eye(rows, rows));
-            near(&right.transposed().times(&right), &Matrix::eye(cols, cols));
+            check_singular(&matrix(rows, cols, repeats));
+            check_singular(&complex_matrix(rows, cols, repeats));
         }
+    }
+
+    fn check_eigen<T: Field + std::fmt::Debug>(given: &Matrix<T>) {
+        let symmetric = given.times(&given.adjoint());
+        let (values, vectors) = eigen(symmetric.clone());
+        assert!(values.is_sorted());
+        near(&vectors.adjoint().times(&vectors), &Matrix::eye(given.rows, given.rows));
+        near(&scaled(&vectors, &values).times(&vectors.adjoint()), &symmetric);
     }
 
     #[test]
     fn eigenvectors_are_only_stretched() {
-        let given = matrix(5, 5, true);
-        let symmetric = given.times(&given.transposed());
-        let (values, vectors) = eigen(symmetric.clone());
-        assert!(values.is_sorted());
-        near(&vectors.transposed().times(&vectors), &Matrix::eye(5, 5));
-        near(&scaled(&vectors, &values).times(&vectors.transposed()), &symmetric);
+        check_eigen(&matrix(5, 5, true));
+        check_eigen(&complex_matrix(5, 5, true));
     }
 }

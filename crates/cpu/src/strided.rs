@@ -5,7 +5,8 @@
 //! other.
 
 use crate::dense::fill_bits;
-use tracefx_core::Tensor;
+use crate::parallel;
+use tracefx_core::{Dims, Region, Tensor, contiguous_strides, copy_strided, has_contiguous_strides};
 
 /// Runs a block with `$T` bound to an unsigned integer as wide as the elements of a dtype: enough to move them.
 macro_rules! with_bits {
@@ -62,6 +63,15 @@ impl Places {
     /// Those of strides.
     pub(crate) fn new(start: usize, strides: &[usize]) -> Self {
         Places { start, axes: strides.iter().map(|&it| Axis::Step(it)).collect() }
+    }
+
+    /// The strides, unless the positions are listed.
+    fn strides(&self) -> Option<Dims> {
+        let step = |it: &Axis| match it {
+            Axis::Step(step) => Some(*step),
+            Axis::At(_) => None,
+        };
+        self.axes.iter().map(step).collect()
     }
 
     /// Those of all elements of a tensor.
@@ -159,9 +169,42 @@ pub(crate) fn copy_to(tensor: &Tensor, result: &Tensor, places: &Places) {
 
 /// Copies the elements of these sizes from places of a tensor to places of a new, row-major result.
 pub(crate) fn copy(sizes: &[usize], from: (&Tensor, &Places), to: (&Tensor, &Places)) {
+    let guard = from.0.storage().read();
+    if let (Some(strides), Some(to_strides)) = (from.1.strides(), to.1.strides()) {
+        let size = to.0.dtype().size();
+        let mut target = to.0.storage().write();
+        let region = Region { bytes: guard.bytes(), offset: from.1.start, strides: &strides };
+        if has_contiguous_strides(sizes, &to_strides) {
+            let n: usize = sizes.iter().product();
+            // An empty copy may start anywhere.
+            let start = if n == 0 { 0 } else { to.1.start * size };
+            return copy_rows(size, sizes, region, &mut target.bytes_mut()[start..][..n * size]);
+        }
+        let to = Region { bytes: target.bytes_mut(), offset: to.1.start, strides: &to_strides };
+        return copy_strided(size, sizes, region, to);
+    }
     with_bits!(to.0.dtype(), T => {
-        let guard = from.0.storage().read();
         let elements: &[T] = bits(guard.bytes());
         fill_bits::<T, _>(to.0, |out| zip(sizes, (elements, from.1), (out, to.1), |to, from| *to = from));
+    });
+}
+
+/// Copies to row-major elements, several parts of the outermost dimension at the same time.
+fn copy_rows(size: usize, sizes: &[usize], from: Region<'_, &[u8]>, out: &mut [u8]) {
+    let lead = sizes.iter().position(|&it| it != 1).unwrap_or(sizes.len());
+    let (mut sizes, strides) = (&sizes[lead..], &from.strides[lead..]);
+    let n: [usize; 1] = [sizes.iter().product()];
+    let mut step = strides.first().copied().unwrap_or(1);
+    if has_contiguous_strides(sizes, strides) {
+        (sizes, step) = (&n, 1);
+    }
+    let strides = if sizes.len() == strides.len() { strides } else { &[1] };
+    let row: usize = sizes[1..].iter().product();
+    parallel::parts_mut(out, parallel::whole_rows(row) * size, |at, part| {
+        let mut sizes: Dims = sizes.into();
+        sizes[0] = part.len() / (row * size);
+        let own = contiguous_strides(&sizes);
+        let from = Region { bytes: from.bytes, offset: from.offset + at / (row * size) * step, strides };
+        copy_strided(size, &sizes, from, Region { bytes: part, offset: 0, strides: &own });
     });
 }

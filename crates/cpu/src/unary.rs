@@ -6,10 +6,11 @@
     reason = "the same code serves float32, whose conversion does something and whose methods are others"
 )]
 
+use crate::elementary::Elementary;
 use crate::map::{Source, map1};
 use crate::number::{Real, with_float, with_int, with_real};
 use crate::special::Special;
-use std::f64::consts::PI;
+use std::f64::consts::{LN_2, PI};
 use tracefx_core::{Bool8, DType, Diagnostic, Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;
@@ -51,11 +52,11 @@ macro_rules! question {
 
 /// The kernels of this family.
 pub(crate) const KERNELS: &[(&str, Kernel)] = &[
-    ("aten.exp.default", float!(|x| x.exp())),
+    ("aten.exp.default", float!(Elementary::exp)),
     ("aten.exp2.default", float!(|x| x.exp2())),
-    ("aten.expm1.default", float!(|x| x.exp_m1())),
-    ("aten.log.default", float!(|x| x.ln())),
-    ("aten.log1p.default", float!(|x| x.ln_1p())),
+    ("aten.expm1.default", float!(Elementary::exp_m1)),
+    ("aten.log.default", float!(Elementary::ln)),
+    ("aten.log1p.default", float!(Elementary::ln_1p)),
     ("aten.log2.default", float!(|x| x.log2())),
     ("aten.log10.default", float!(|x| x.log10())),
     ("aten.sqrt.default", float!(|x| x.sqrt())),
@@ -69,18 +70,18 @@ pub(crate) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.atan.default", float!(|x| x.atan())),
     ("aten.sinh.default", float!(|x| x.sinh())),
     ("aten.cosh.default", float!(|x| x.cosh())),
-    ("aten.tanh.default", float!(|x| x.tanh())),
+    ("aten.tanh.default", float!(Elementary::tanh)),
     ("aten.asinh.default", float!(|x| f64::from(x).asinh() as _)),
-    ("aten.acosh.default", float!(|x| f64::from(x).acosh() as _)),
+    ("aten.acosh.default", float!(|x| acosh(f64::from(x)) as _)),
     ("aten.atanh.default", float!(|x| f64::from(x).atanh() as _)),
-    ("aten.erf.default", float!(|x| Special::erf(x))),
+    ("aten.erf.default", float!(Elementary::erf)),
     ("aten.erfc.default", float!(|x| Special::erfc(x))),
     ("aten.erfinv.default", float!(|x| x.erfinv())),
     ("aten.lgamma.default", float!(|x| x.lgamma())),
     ("aten.digamma.default", float!(|x| x.digamma())),
-    ("aten.sigmoid.default", float!(|x| x.sigmoid())),
+    ("aten.sigmoid.default", float!(Elementary::sigmoid)),
     ("aten.logit.default", Kernel::Fill(logit)),
-    ("aten.sinc.default", float!(|x| sinc(f64::from(x)) as _)),
+    ("aten.sinc.default", float!(|x| if x == 0.0 { 1.0 } else { (x * PI as F).sin() / (x * PI as F) })),
     ("aten.deg2rad.default", float!(|x| (f64::from(x) * (PI / 180.0)) as _)),
     ("aten.rad2deg.default", float!(|x| (f64::from(x) * (180.0 / PI)) as _)),
     ("aten.abs.default", Kernel::Fill(abs)),
@@ -109,8 +110,9 @@ pub(crate) fn refuse(args: &Args<'_, Tensor>, dtype: DType) -> Diagnostic {
     Diagnostic::unsupported_dtype(dtype, &args.op.name)
 }
 
-fn sinc(x: f64) -> f64 {
-    if x == 0.0 { 1.0 } else { (PI * x).sin() / (PI * x) }
+/// For large numbers the logarithm of twice the number, whose square does not overflow.
+fn acosh(x: f64) -> f64 {
+    if x > 1e150 { x.ln() + LN_2 } else { x.acosh() }
 }
 
 fn abs(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {

@@ -1,8 +1,9 @@
 //! Kernels of patches as columns: the same walk that convolutions make.
 
 use crate::convolution::{Shape, gather, scatter, volume};
+use crate::map::{cast, cast_into};
 use crate::product::{Product, with_product};
-use tracefx_core::{Diagnostic, Result, Tensor};
+use tracefx_core::{DType, Diagnostic, Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;
 
@@ -25,13 +26,19 @@ fn shape(args: &Args<'_, Tensor>, image: &Tensor, at: usize) -> Result<Shape> {
 }
 
 fn im2col(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
-    let dtype = out[0].dtype();
-    with_product!(dtype, T => to_columns::<T>(args, &out[0]),
+    let (image, dtype) = (args.tensor(0)?, out[0].dtype());
+    if dtype == DType::Bool {
+        // Elements are only moved, and zeros and ones are what they are in every dtype.
+        let wide = Tensor::zeros(DType::Float32, out[0].sizes())?;
+        to_columns::<f32>(args, &cast(image, DType::Float32)?, &wide)?;
+        return cast_into(&wide, &out[0]);
+    }
+    with_product!(dtype, T => to_columns::<T>(args, image, &out[0]),
         else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
 }
 
-fn to_columns<T: Product>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
-    let image = args.tensor(0)?.contiguous()?;
+fn to_columns<T: Product>(args: &Args<'_, Tensor>, image: &Tensor, out: &Tensor) -> Result<()> {
+    let image = image.contiguous()?;
     let shape = shape(args, &image, 1)?;
     let images = T::read(&image)?;
     let (n_points, n_image) = (volume(shape.points), volume(shape.image));

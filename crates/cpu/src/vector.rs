@@ -14,7 +14,7 @@ pub(crate) const KERNELS: &[(&str, Kernel)] = &[
 ];
 
 /// A tensor with the sizes of a result that it broadcasts to.
-fn expanded(tensor: &Tensor, sizes: &[usize]) -> Result<Tensor> {
+pub(crate) fn expanded(tensor: &Tensor, sizes: &[usize]) -> Result<Tensor> {
     let missing = sizes.len() - tensor.rank();
     let stride = |dim: usize| match dim.checked_sub(missing) {
         Some(dim) if tensor.sizes()[dim] != 1 => tensor.strides()[dim],

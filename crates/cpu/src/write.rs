@@ -1,9 +1,12 @@
 //! Kernels that replace a view of a tensor. Where the view is, the rule of the operator that makes it says.
 
+use crate::dense::fill;
+use crate::element::Arithmetic;
 use crate::map::cast;
-use crate::strided::{Places, copy_to, gather_places};
-use tracefx_core::{Code, Diagnostic, Result, Tensor};
-use tracefx_exec::{Kernel, tensor_meta};
+use crate::strided::{Places, copy_to, gather_places, zip};
+use tracefx_core::{Code, Diagnostic, Result, Tensor, with_element};
+use tracefx_exec::Kernel;
+use tracefx_ir::TensorMeta;
 use tracefx_ops::{Args, Infer, Output, Value, registry};
 
 pub(crate) const KERNELS: &[(&str, Kernel)] = &[
@@ -11,14 +14,18 @@ pub(crate) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.diagonal_scatter.default", Kernel::Fill(|args, results| scatter(args, results, "aten.diagonal.default"))),
     ("aten.select_scatter.default", Kernel::Fill(|args, results| scatter(args, results, "aten.select.int"))),
     ("aten.slice_scatter.default", Kernel::Fill(|args, results| scatter(args, results, "aten.slice.Tensor"))),
+    ("aten.diagonal_backward.default", Kernel::Fill(|args, results| fill_view(args, results, "aten.diagonal.default"))),
+    ("aten.select_backward.default", Kernel::Fill(|args, results| fill_view(args, results, "aten.select.int"))),
+    ("aten.slice_backward.default", Kernel::Fill(|args, results| fill_view(args, results, "aten.slice.Tensor"))),
+    ("aten.unfold_backward.default", Kernel::Fill(unfold_backward)),
 ];
 
-/// The view of `base` that this operator makes with the arguments after `self` and `src`, and whether it is inside.
+/// The view of `base` that this operator makes with the arguments after the first two, and whether it is inside.
 fn view(args: &Args<'_, Tensor>, base: &Tensor, op: &str) -> Result<Tensor> {
     let op = registry().require(op)?;
-    let mut values = vec![Value::Tensor(tensor_meta(base))];
+    let mut values = vec![Value::Tensor(TensorMeta::of(base))];
     for value in &args.values[2..] {
-        values.push(value.try_map(&mut |it| Ok::<_, Diagnostic>(tensor_meta(it)))?);
+        values.push(value.try_map(&mut |it| Ok::<_, Diagnostic>(TensorMeta::of(it)))?);
     }
     let not_a_view = || Diagnostic::new(Code::Internal, format!("{} has no view rule", op.name));
     let Infer::Rule(rule) = op.def.infer else { return Err(not_a_view()) };
@@ -36,6 +43,26 @@ fn scatter(args: &Args<'_, Tensor>, results: &[Tensor], op: &str) -> Result<()> 
     let view = view(args, result, op)?;
     copy_to(&cast(args.tensor(1)?, result.dtype())?, result, &Places::of(&view));
     Ok(())
+}
+
+/// Writes the gradient of a view to the view of a result that is zero.
+fn fill_view(args: &Args<'_, Tensor>, results: &[Tensor], op: &str) -> Result<()> {
+    let view = view(args, &results[0], op)?;
+    copy_to(args.tensor(0)?, &results[0], &Places::of(&view));
+    Ok(())
+}
+
+fn unfold_backward(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
+    let (grad, result) = (args.tensor(0)?, &results[0]);
+    let view = view(args, result, "aten.unfold.default")?;
+    with_element!(grad.dtype(), T => {
+        let guard = grad.storage().read();
+        let (from, to) = (Places::of(grad), Places::of(&view));
+        fill::<T, _>(result, |out| {
+            zip(grad.sizes(), (guard.elements::<T>(), &from), (out, &to), |to, from| *to = to.plus(from));
+        });
+        Ok(())
+    }, else Err(Diagnostic::unsupported_dtype(grad.dtype(), &args.op.name)))
 }
 
 fn as_strided_scatter(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {

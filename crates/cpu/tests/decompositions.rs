@@ -1,7 +1,7 @@
 //! Decompositions of data movement compute what the kernels compute.
 
 use tracefx_core::{DType, Result, Tensor};
-use tracefx_exec::{Executor, tensor_meta};
+use tracefx_exec::Executor;
 use tracefx_ir::{Str, TensorMeta};
 use tracefx_ops::{Args, Builder, Cx, TensorRef, Traced, Value, bind, registry};
 
@@ -12,7 +12,7 @@ struct Eager(Vec<(Tensor, TensorMeta)>);
 impl Eager {
     fn import(&mut self, value: &Value<Tensor>) -> Traced {
         let add = |it: &Tensor| {
-            self.0.push((it.clone(), tensor_meta(it)));
+            self.0.push((it.clone(), TensorMeta::of(it)));
             Ok::<_, std::convert::Infallible>(TensorRef(self.0.len() - 1))
         };
         value.try_map(&mut { add }).unwrap()

@@ -1,0 +1,168 @@
+//! Instruction sets. A kernel is plain code over slices and small arrays, written once as a [`Work`]; [`run`] holds a copy
+//! of it that is compiled for each instruction set, and calls the best one that the machine has. [`Portable`] is what the
+//! target always has (on WebAssembly simd128, on ARM NEON) and the oracle of the other ones.
+//!
+//! Debug builds have nothing else, because each copy takes its time to compile; the tests of this crate compare them all.
+
+/// An instruction set that code is compiled for.
+pub(crate) trait Isa {
+    /// The bytes of a vector register.
+    const WIDTH: usize;
+    /// The number of vector registers.
+    const REGISTERS: usize;
+    /// Whether `mul_add` is one instruction; elsewhere it is a slow call of a function.
+    const FUSES: bool;
+}
+
+/// What every machine of the target has.
+pub(crate) struct Portable;
+
+impl Isa for Portable {
+    const WIDTH: usize = 16;
+    const REGISTERS: usize = if cfg!(target_arch = "aarch64") { 32 } else { 16 };
+    const FUSES: bool = cfg!(any(target_arch = "aarch64", target_feature = "fma"));
+}
+
+/// Code that is compiled for each instruction set.
+///
+/// `run` and all that it calls must be `#[inline(always)]`: what is not inlined is compiled for [`Portable`] alone.
+pub(crate) trait Work {
+    /// What it gives back.
+    type Output;
+
+    /// Does the work with the instructions of `I`.
+    fn run<I: Isa>(self) -> Self::Output;
+}
+
+/// An instruction set that the machine has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Level(Set);
+
+#[derive(Clone, Copy, Debug)]
+enum Set {
+    Portable,
+    #[cfg(all(target_arch = "x86_64", any(test, not(debug_assertions))))]
+    Avx2,
+    #[cfg(all(target_arch = "x86_64", any(test, not(debug_assertions))))]
+    Avx512,
+}
+
+impl Level {
+    /// The best one.
+    #[inline]
+    pub(crate) fn best() -> Self {
+        #[cfg(all(target_arch = "x86_64", any(test, not(debug_assertions))))]
+        {
+            if x86::has_avx512() {
+                return Level(Set::Avx512);
+            }
+            if x86::has_avx2() {
+                return Level(Set::Avx2);
+            }
+        }
+        Level(Set::Portable)
+    }
+
+    /// All of them, [`Portable`] first.
+    #[cfg(test)]
+    pub(crate) fn all() -> Vec<Self> {
+        let mut res = vec![Level(Set::Portable)];
+        #[cfg(all(target_arch = "x86_64", any(test, not(debug_assertions))))]
+        {
+            res.extend(x86::has_avx2().then_some(Level(Set::Avx2)));
+            res.extend(x86::has_avx512().then_some(Level(Set::Avx512)));
+        }
+        res
+    }
+
+    /// Does the work with these instructions.
+    #[inline]
+    pub(crate) fn run<W: Work>(self, work: W) -> W::Output {
+        match self.0 {
+            Set::Portable => work.run::<Portable>(),
+            // SAFETY: a level is only made of what the machine has.
+            #[cfg(all(target_arch = "x86_64", any(test, not(debug_assertions))))]
+            Set::Avx2 => unsafe { x86::avx2(work) },
+            // SAFETY: as above.
+            #[cfg(all(target_arch = "x86_64", any(test, not(debug_assertions))))]
+            Set::Avx512 => unsafe { x86::avx512(work) },
+        }
+    }
+}
+
+/// Does the work with the best instructions that the machine has.
+#[inline]
+pub(crate) fn run<W: Work>(work: W) -> W::Output {
+    Level::best().run(work)
+}
+
+#[cfg(all(target_arch = "x86_64", any(test, not(debug_assertions))))]
+mod x86 {
+    use super::{Isa, Work};
+
+    struct Avx2;
+
+    impl Isa for Avx2 {
+        const WIDTH: usize = 32;
+        const REGISTERS: usize = 16;
+        const FUSES: bool = true;
+    }
+
+    struct Avx512;
+
+    impl Isa for Avx512 {
+        const WIDTH: usize = 64;
+        const REGISTERS: usize = 32;
+        const FUSES: bool = true;
+    }
+
+    pub(super) fn has_avx2() -> bool {
+        is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")
+    }
+
+    pub(super) fn has_avx512() -> bool {
+        has_avx2()
+            && is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512dq")
+            && is_x86_feature_detected!("avx512vl")
+    }
+
+    #[target_feature(enable = "avx2,fma")]
+    pub(super) fn avx2<W: Work>(work: W) -> W::Output {
+        work.run::<Avx2>()
+    }
+
+    #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
+    pub(super) fn avx512<W: Work>(work: W) -> W::Output {
+        work.run::<Avx512>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Sum<'a>(&'a [i32]);
+
+    impl Work for Sum<'_> {
+        type Output = (i32, usize);
+
+        #[inline(always)]
+        fn run<I: Isa>(self) -> (i32, usize) {
+            (self.0.iter().fold(0, |sum, &it| sum.wrapping_add(it)), I::WIDTH)
+        }
+    }
+
+    #[test]
+    fn every_instruction_set_does_the_same_work() {
+        let numbers: Vec<i32> = (0..1003i32).map(|it| it.wrapping_mul(7_654_321)).collect();
+        let (want, mut least) = Sum(&numbers).run::<Portable>();
+        for level in Level::all() {
+            let (got, width) = level.run(Sum(&numbers));
+            assert!(got == want && width >= least, "{level:?}");
+            least = width;
+        }
+        assert_eq!(run(Sum(&numbers)), (want, least));
+    }
+}

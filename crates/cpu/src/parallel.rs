@@ -1,0 +1,73 @@
+//! Work in parts that may run at the same time: on the threads of rayon natively, one after the other in WebAssembly
+//! without threads. Kernels cannot tell which.
+//!
+//! Who calls decides what the parts are, from the sizes alone. So no result depends on the number of threads, and work
+//! that is too small to share is one part, which costs no more than a call. A body must not ask for a storage's guard:
+//! it works on slices that its caller has.
+
+#[cfg(not(target_family = "wasm"))]
+use rayon::prelude::*;
+
+/// Elements that are worth a part of their own where each takes a few instructions.
+pub(crate) const GRAIN: usize = 1 << 15;
+
+/// What `body` gives for every number below `n`, in order: partial results, to be combined in this order.
+pub(crate) fn map<R: Send>(n: usize, body: impl Fn(usize) -> R + Sync + Send) -> Vec<R> {
+    #[cfg(not(target_family = "wasm"))]
+    if n > 1 && rayon::current_num_threads() > 1 {
+        return (0..n).into_par_iter().with_max_len(1).map(body).collect();
+    }
+    (0..n).map(body).collect()
+}
+
+/// Calls `body` for every number below `n`.
+pub(crate) fn for_each(n: usize, body: impl Fn(usize) + Sync + Send) {
+    #[cfg(not(target_family = "wasm"))]
+    if n > 1 && rayon::current_num_threads() > 1 {
+        return (0..n).into_par_iter().with_max_len(1).for_each(body);
+    }
+    (0..n).for_each(body);
+}
+
+/// Calls `body` with the place of each part of `items` and the part; parts have `len` elements, the last one perhaps
+/// fewer.
+///
+/// # Panics
+/// When `len` is zero.
+pub(crate) fn parts_mut<T: Send>(items: &mut [T], len: usize, body: impl Fn(usize, &mut [T]) + Sync + Send) {
+    #[cfg(not(target_family = "wasm"))]
+    if items.len() > len && rayon::current_num_threads() > 1 {
+        let parts = items.par_chunks_mut(len).with_max_len(1).enumerate();
+        return parts.for_each(|(at, part)| body(at * len, part));
+    }
+    items.chunks_mut(len).enumerate().for_each(|(at, part)| body(at * len, part));
+}
+
+/// The elements of a part of about [`GRAIN`] elements that ends where a row ends.
+pub(crate) fn whole_rows(row: usize) -> usize {
+    (GRAIN / row.max(1)).max(1) * row.max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_part_comes_once_and_in_its_place() {
+        for (n, len) in [(0, 3), (1, 3), (3, 3), (10, 3), (1000, 7)] {
+            let mut items = vec![0; n];
+            parts_mut(&mut items, len, |at, part| {
+                assert!(part.len() == len || at + part.len() == n);
+                part.iter_mut().enumerate().for_each(|(i, it)| *it += at + i + 1);
+            });
+            assert_eq!(items, (1..=n).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn parts_end_where_rows_end() {
+        assert_eq!(whole_rows(1000) % 1000, 0);
+        assert_eq!(whole_rows(GRAIN * 3), GRAIN * 3);
+        assert_eq!(whole_rows(0), GRAIN);
+    }
+}

@@ -1,0 +1,110 @@
+//! The matrix that a product writes, block by block, from several threads at a time.
+
+use std::marker::PhantomData;
+use std::ops::Range;
+
+/// A matrix to write: the element in row `i` and column `j` is at `i * row + j * col`.
+pub(crate) struct Target<'a, T> {
+    data: *mut T,
+    n_rows: usize,
+    n_cols: usize,
+    row: usize,
+    col: usize,
+    borrow: PhantomData<&'a mut [T]>,
+}
+
+// SAFETY: a target is a mutable borrow of elements that may be sent; who shares it writes each element from one thread
+// only, as `row` and `element` ask for.
+unsafe impl<T: Send> Sync for Target<'_, T> {}
+
+impl<'a, T> Target<'a, T> {
+    /// A matrix in these elements, with the strides of its rows and columns.
+    ///
+    /// # Panics
+    /// When the matrix leaves the elements, or two of its elements lie in one place.
+    pub(crate) fn new(data: &'a mut [T], [n_rows, n_cols]: [usize; 2], [row, col]: [usize; 2]) -> Self {
+        assert!(n_rows > 0 && n_cols > 0, "a target has elements");
+        assert!((n_rows - 1) * row + (n_cols - 1) * col < data.len(), "the target lies in its elements");
+        let is_apart = |outer: usize, n_inner: usize, inner: usize| inner > 0 && outer > (n_inner - 1) * inner;
+        assert!(
+            n_rows == 1 && (n_cols == 1 || col > 0)
+                || n_cols == 1 && row > 0
+                || is_apart(row, n_cols, col)
+                || is_apart(col, n_rows, row),
+            "no two elements of the target lie in one place"
+        );
+        Target { data: data.as_mut_ptr(), n_rows, n_cols, row, col, borrow: PhantomData }
+    }
+
+    /// The same elements with rows for columns.
+    pub(crate) fn transposed(self) -> Self {
+        Target { n_rows: self.n_cols, n_cols: self.n_rows, row: self.col, col: self.row, ..self }
+    }
+
+    /// Whether the elements of a row lie side by side.
+    pub(crate) fn has_dense_rows(&self) -> bool {
+        self.col == 1 || self.n_cols == 1
+    }
+
+    /// Some columns of a row.
+    ///
+    /// # Safety
+    /// Nothing else may use these elements for as long as the slice lives.
+    ///
+    /// # Panics
+    /// When the columns lie outside, or not side by side.
+    #[inline(always)]
+    #[expect(clippy::mut_from_ref, reason = "the caller promises that these elements are its own")]
+    pub(crate) unsafe fn row(&self, i: usize, cols: Range<usize>) -> &mut [T] {
+        assert!(i < self.n_rows && cols.start <= cols.end && cols.end <= self.n_cols && self.has_dense_rows());
+        // SAFETY: `new` has checked that the matrix lies in the elements it borrows; the caller has them to itself.
+        unsafe { std::slice::from_raw_parts_mut(self.data.add(i * self.row + cols.start), cols.len()) }
+    }
+
+    /// One element.
+    ///
+    /// # Safety
+    /// Nothing else may use this element for as long as the reference lives.
+    ///
+    /// # Panics
+    /// When the element lies outside.
+    #[inline(always)]
+    #[expect(clippy::mut_from_ref, reason = "the caller promises that this element is its own")]
+    pub(crate) unsafe fn element(&self, i: usize, j: usize) -> &mut T {
+        assert!(i < self.n_rows && j < self.n_cols);
+        // SAFETY: as in `row`.
+        unsafe { &mut *self.data.add(i * self.row + j * self.col) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_are_where_the_strides_say() {
+        let mut data = [0; 6];
+        let target = Target::new(&mut data, [2, 3], [1, 2]);
+        for (i, j) in [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)] {
+            // SAFETY: nothing else uses the target.
+            unsafe { *target.element(i, j) = 10 * i + j };
+        }
+        assert_eq!(data, [0, 10, 1, 11, 2, 12]);
+        let target = Target::new(&mut data, [2, 2], [3, 1]);
+        // SAFETY: nothing else uses the target.
+        unsafe { target.row(1, 0..2) }.fill(7);
+        assert_eq!(data, [0, 10, 1, 7, 7, 12]);
+    }
+
+    #[test]
+    #[should_panic(expected = "one place")]
+    fn elements_may_not_overlap() {
+        Target::new(&mut [0; 9], [2, 3], [2, 1]);
+    }
+
+    #[test]
+    #[should_panic(expected = "lies in its elements")]
+    fn the_last_element_must_be_there() {
+        Target::new(&mut [0; 5], [2, 3], [3, 1]);
+    }
+}
