@@ -3,8 +3,10 @@
 //! Exit codes: 0 done, 1 the program or its inputs were refused, 2 the command line was wrong.
 #![forbid(unsafe_code)]
 
+mod calls;
 mod files;
 mod session;
+mod values;
 
 use clap::{Parser, Subcommand};
 use files::{read, write};
@@ -15,6 +17,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 use tracefx_core::{Diagnostic, Result};
 use tracefx_engine::{Limits, Runner, inspect, open, read_inputs, write_outputs};
+use tracefx_export::{ExportedProgram, default_decompositions};
 
 /// Opens, inspects, runs and converts programs that PyTorch exported. Opening a file runs no code of it.
 #[derive(Parser)]
@@ -33,6 +36,9 @@ enum Verb {
     Inspect {
         /// A .pt2 archive or .fxg file.
         file: PathBuf,
+        /// Shows the program in terms of core operators, without writes.
+        #[arg(long)]
+        decompose: bool,
     },
     /// Runs a program on the inputs of a .safetensors file.
     Run {
@@ -44,7 +50,7 @@ enum Verb {
         /// Where the outputs go, as `out0`, `out1`….
         #[arg(long)]
         outputs: PathBuf,
-        /// Runs this often, and tells the fastest time; the outputs are those of the first run.
+        /// Runs this often, and tells the fastest time and the median; the outputs are those of the first run.
         #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
         repeat: u32,
     },
@@ -54,6 +60,9 @@ enum Verb {
         input: PathBuf,
         /// The .fxg file to write.
         output: PathBuf,
+        /// Writes the program in terms of core operators, without writes to tensors.
+        #[arg(long)]
+        decompose: bool,
     },
     /// Answers requests on standard input, one JSON object a line.
     #[command(hide = true)]
@@ -86,8 +95,8 @@ fn main() -> ExitCode {
 
 fn execute(cli: &Cli) -> Result<String> {
     match &cli.verb {
-        Verb::Inspect { file } => {
-            let report = inspect(&open(&read(file)?, &Limits::default())?);
+        Verb::Inspect { file, decompose } => {
+            let report = inspect(&opened(&read(file)?, *decompose)?);
             Ok(if cli.json { json!(report).to_string() } else { report.to_string() })
         }
         Verb::Run { file, inputs, outputs, repeat } => {
@@ -95,24 +104,26 @@ fn execute(cli: &Cli) -> Result<String> {
             let inputs = read_inputs(runner.program(), &read(inputs)?)?;
             let start = Instant::now();
             let results = runner.run(&inputs)?;
-            let mut fastest = start.elapsed().as_secs_f64();
+            let mut times = vec![start.elapsed().as_secs_f64() * 1e3];
             // Written at once: later calls may change the state that the outputs look at.
             write(outputs, &write_outputs(&results)?)?;
             for _ in 1..*repeat {
                 let start = Instant::now();
                 runner.run(&inputs)?;
-                fastest = fastest.min(start.elapsed().as_secs_f64());
+                times.push(start.elapsed().as_secs_f64() * 1e3);
             }
-            let (n, milliseconds) = (results.len(), fastest * 1e3);
+            times.sort_by(f64::total_cmp);
+            let (n, milliseconds, median) = (results.len(), times[0], times[times.len() / 2]);
             Ok(if cli.json {
-                json!({ "outputs": n, "milliseconds": milliseconds }).to_string()
+                json!({ "outputs": n, "milliseconds": milliseconds, "median": median }).to_string()
             } else {
-                format!("{n} outputs in {milliseconds:.3} ms, written to {}", outputs.display())
+                let median = if *repeat > 1 { format!(" (median {median:.3} ms)") } else { String::new() };
+                format!("{n} outputs in {milliseconds:.3} ms{median}, written to {}", outputs.display())
             })
         }
-        Verb::Convert { input, output } => {
+        Verb::Convert { input, output, decompose } => {
             let bytes = read(input)?;
-            let program = open(&bytes, &Limits::default())?;
+            let program = opened(&bytes, *decompose)?;
             let converted = tracefx_wire::encode_program(&program, &tracefx_wire::Options::FILE)?;
             write(output, &converted)?;
             Ok(if cli.json {
@@ -123,6 +134,12 @@ fn execute(cli: &Cli) -> Result<String> {
         }
         Verb::Session => Ok(String::new()),
     }
+}
+
+/// The program of these bytes, in terms of core operators if that is asked for.
+fn opened(bytes: &[u8], decompose: bool) -> Result<ExportedProgram> {
+    let program = open(bytes, &Limits::default())?;
+    if decompose { program.run_decompositions(&default_decompositions()) } else { Ok(program) }
 }
 
 fn problem_json(problem: &Diagnostic) -> serde_json::Value {

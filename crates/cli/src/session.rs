@@ -3,23 +3,33 @@
 //! | request | reply under `ok` |
 //! |---|---|
 //! | `{"do": "open", "file": PATH}` | `{"graph": TEXT, "outputs": [{"kind": KIND, "target": NAME}…]}`: what a run gives |
+//! | `{"do": "open", "file": PATH, "decompose": true}` | the same of the program in terms of core operators |
 //! | `{"do": "start"}` | nothing: the program is ready, with its state as in the file |
 //! | `{"do": "run", "data": PATH, "inputs": [VALUE…], "results": PATH}` | `{"outputs": [VALUE…], "milliseconds": TIME}` |
+//! | `{"do": "call", "data": PATH, "calls": [CALL…], "results": PATH}` | what came of each call, in order |
 //! | `{"do": "state", "names": [NAME…], "results": PATH}` | nothing: the tensors are in the file by name |
 //!
-//! A value is `{"tensor": KEY}` in a `.safetensors` file, `{"int": N}`, `{"float": X}`, `{"bool": B}`, `{"str": S}` or
-//! `{"none": true}`. After a run the results hold the outputs, and the inputs as they are then under `input.0`…. What is
-//! refused is under `error`, and the conversation goes on.
+//! A value is `{"tensor": KEY}` in a `.safetensors` file, seen with `size`, `stride` and `offset` where it has them;
+//! `{"int": N}`, `{"float": X}`, `{"dtype": NAME}`, `{"layout": NAME}`, `{"device": NAME}`, `{"memory_format": NAME}`; or a
+//! bool, a string, null or a list as they are. After a run the results hold the outputs, and the inputs as they are then
+//! under `input.0`…. What is refused is under `error`, and the conversation goes on.
+//!
+//! A call is `{"op": NAME, "args": [VALUE…], "kwargs": {NAME: VALUE…}, "seed": N}`. Of it comes `{"results": [VALUE…], "drew": B}`,
+//! where each tensor has its `dtype`, `size`, `stride` and `tolerance` (relative and absolute) too and `drew` says whether
+//! random numbers were drawn, or `{"error": PROBLEM}`; and under `promised` what is known of the results without data, in
+//! the same form without `tensor`, or `{"error": PROBLEM}`. Ints that are not known are strings.
 
+use crate::calls::answer_calls;
 use crate::files::{read, write};
 use crate::problem_json;
+use crate::values::{parse_value, print_value};
 use serde_json::{Value as Json, json};
 use std::io::{BufRead, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
-use tracefx_core::{Code, Diagnostic, Result, Tensor};
+use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_engine::{Limits, Runner, Values, open, read_tensors, write_tensors};
-use tracefx_export::ExportedProgram;
+use tracefx_export::{ExportedProgram, default_decompositions};
 
 /// Answers until the requests end.
 pub(crate) fn converse(requests: impl BufRead, mut replies: impl Write) -> std::io::Result<()> {
@@ -54,7 +64,10 @@ impl Session {
         match text(&request, "do")? {
             "open" => {
                 (self.program, self.runner) = (None, None);
-                let program = open(&read(text(&request, "file")?.as_ref())?, &Limits::default())?;
+                let mut program = open(&read(text(&request, "file")?.as_ref())?, &Limits::default())?;
+                if request["decompose"].as_bool() == Some(true) {
+                    program = program.run_decompositions(&default_decompositions())?;
+                }
                 let graph = program.module.graph.to_string();
                 let outputs = program.signature.output_specs.iter().filter(|it| it.kind.is_result());
                 let outputs: Vec<_> =
@@ -69,6 +82,7 @@ impl Session {
                 Ok(Json::Null)
             }
             "run" => self.run(&request),
+            "call" => answer_calls(&request),
             "state" => {
                 let wanted = list(&request, "names")?;
                 let state =
@@ -82,7 +96,7 @@ impl Session {
     }
 
     fn run(&self, request: &Json) -> Result<Json> {
-        let data = read_tensors(&read(text(request, "data")?.as_ref())?)?;
+        let data = read_tensors(&read(text(request, "data")?.as_ref())?)?.into_iter().collect();
         let inputs: Values = list(request, "inputs")?.iter().map(|it| parse_value(it, &data)).collect::<Result<_>>()?;
         let start = Instant::now();
         let outputs = self.runner()?.run(&inputs)?;
@@ -93,7 +107,7 @@ impl Session {
                 tensors.push((format!("input.{position}"), tensor.clone()));
             }
         }
-        let print = |(position, output)| print_value(position, output, &mut tensors);
+        let print = |(position, output)| print_value(output, &format!("out{position}"), &mut tensors);
         let outputs = outputs.iter().enumerate().map(print).collect::<Result<Vec<_>>>()?;
         write(text(request, "results")?.as_ref(), &write_tensors(&tensors)?)?;
         Ok(json!({ "outputs": outputs, "milliseconds": milliseconds }))
@@ -104,61 +118,14 @@ impl Session {
     }
 }
 
-fn parse_value(json: &Json, data: &[(String, Tensor)]) -> Result<tracefx_ops::Value<Tensor>> {
-    use tracefx_ops::Value;
-    let odd = || invalid(format!("{json} is no value"));
-    let (kind, it) = json.as_object().and_then(|it| it.iter().next()).ok_or_else(odd)?;
-    Ok(match kind.as_str() {
-        "tensor" => {
-            let found = data.iter().find(|(name, _)| Some(name.as_str()) == it.as_str());
-            Value::Tensor(found.ok_or_else(|| invalid(format!("the data has no tensor {it}")))?.1.clone())
-        }
-        "int" => Value::int(it.as_i64().ok_or_else(odd)?),
-        "float" => Value::Float(match it.as_str() {
-            Some(text) => text.parse().map_err(|_| odd())?,
-            None => it.as_f64().ok_or_else(odd)?,
-        }),
-        "bool" => Value::Bool(it.as_bool().ok_or_else(odd)?),
-        "str" => Value::Str(it.as_str().ok_or_else(odd)?.into()),
-        "none" => Value::None,
-        _ => return Err(odd()),
-    })
-}
-
-fn print_value(
-    position: usize,
-    value: &tracefx_ops::Value<Tensor>,
-    tensors: &mut Vec<(String, Tensor)>,
-) -> Result<Json> {
-    use tracefx_core::Scalar;
-    use tracefx_ops::Value;
-    Ok(match (value, value.as_scalar()) {
-        (Value::Tensor(tensor), _) => {
-            let name = format!("out{position}");
-            tensors.push((name.clone(), tensor.clone()));
-            json!({ "tensor": name })
-        }
-        (Value::None, _) => json!({ "none": true }),
-        (Value::Str(it), _) => json!({ "str": &**it }),
-        (_, Some(Scalar::Int(it))) => json!({ "int": it }),
-        (_, Some(Scalar::Bool(it))) => json!({ "bool": it }),
-        // JSON has no infinities and no NaN.
-        (_, Some(Scalar::Float(it))) => json!({ "float": tracefx_core::python_float(it) }),
-        (other, _) => {
-            let what = format!("output {position} is a {}, which JSON cannot hold", other.kind_name());
-            return Err(Diagnostic::new(Code::NotImplemented, what));
-        }
-    })
-}
-
-fn text<'a>(request: &'a Json, field: &str) -> Result<&'a str> {
+pub(crate) fn text<'a>(request: &'a Json, field: &str) -> Result<&'a str> {
     request[field].as_str().ok_or_else(|| invalid(format!("the request has no text `{field}`")))
 }
 
-fn list<'a>(request: &'a Json, field: &str) -> Result<&'a [Json]> {
+pub(crate) fn list<'a>(request: &'a Json, field: &str) -> Result<&'a [Json]> {
     request[field].as_array().map(Vec::as_slice).ok_or_else(|| invalid(format!("the request has no list `{field}`")))
 }
 
-fn invalid(what: String) -> Diagnostic {
+pub(crate) fn invalid(what: String) -> Diagnostic {
     Diagnostic::new(Code::InvalidOption, what).help("the requests are described in crates/cli/src/session.rs")
 }

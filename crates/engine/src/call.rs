@@ -1,7 +1,7 @@
 use tracefx_core::{Result, Tensor};
 use tracefx_exec::{Called, Executor};
-use tracefx_ir::Str;
-use tracefx_ops::{Value, registry};
+use tracefx_ir::{Str, TensorMeta};
+use tracefx_ops::{Args, Propagation, Symbols, Tol, Value, registry};
 
 /// Calls one operator on tensors, as PyTorch's Python functions do: `aten.add`, whose overload is found by the arguments,
 /// or `aten.add.Tensor`.
@@ -22,4 +22,40 @@ use tracefx_ops::{Value, registry};
 /// ```
 pub fn call(name: &str, args: &[Value<Tensor>], kwargs: Vec<(Str, Value<Tensor>)>) -> Result<Called> {
     Executor::new(registry(), tracefx_cpu::kernels()).call_python(name, args, kwargs)
+}
+
+/// What is known of the results of a call, one per result of the schema, from what is known of its arguments: [`call`]
+/// without data, as on PyTorch's fake tensors. What only the data can tell is a new symbol: `u0`, `u1`…
+///
+/// # Errors
+/// As [`call`], and `NotImplemented` where the operator needs to know what only a run can tell.
+///
+/// ```
+/// use tracefx_core::DType;
+/// use tracefx_engine::infer;
+/// use tracefx_ir::TensorMeta;
+/// use tracefx_ops::Value;
+///
+/// let x = TensorMeta::contiguous(DType::Int32, vec![2.into(), 3.into()]);
+/// let results = infer("aten.sum", &[Value::Tensor(x)], &[]).unwrap();
+/// assert_eq!(results, [Value::Tensor(TensorMeta::contiguous(DType::Int64, vec![]))]);
+/// ```
+pub fn infer(
+    name: &str,
+    args: &[Value<TensorMeta>],
+    kwargs: &[(Str, Value<TensorMeta>)],
+) -> Result<Vec<Value<TensorMeta>>> {
+    let bound = registry().resolve(name, args, kwargs, &|_| None).map_err(|problem| problem.op(name))?;
+    let symbols = Symbols::of(&bound.values);
+    let args = Args::within(bound.op, bound.values, &symbols);
+    let outputs = Propagation::new(registry(), &symbols).infer(&args)?;
+    Ok(outputs.iter().map(|it| it.value(&args)).collect())
+}
+
+/// How near the results of an operator must be to PyTorch's.
+///
+/// # Errors
+/// `NotImplemented` where there is no such operator.
+pub fn tolerance(name: &str) -> Result<Tol> {
+    Ok(registry().require(name)?.def.tolerance)
 }

@@ -69,6 +69,11 @@ fn support(target: &str, kernels: &Kernels) -> Support {
     registry().get(target).map_or(Support::Missing, |op| support_of(op, kernels))
 }
 
+/// How the engine runs an operator of the registry.
+pub fn op_support(op: &Op) -> Support {
+    support_of(op, tracefx_cpu::kernels())
+}
+
 fn support_of(op: &Op, kernels: &Kernels) -> Support {
     if kernels.get(&op.name).is_some() {
         return Support::Kernel;

@@ -20,9 +20,9 @@ mod open;
 mod runner;
 mod tensors;
 
-pub use call::call;
+pub use call::{call, infer, tolerance};
 pub use checkpoint::read_checkpoint;
-pub use coverage::{OpUse, Support, coverage};
+pub use coverage::{OpUse, Support, coverage, op_support};
 pub use inspect::{Report, inspect};
 pub use open::{Format, Limits, open};
 pub use runner::Runner;

@@ -16,9 +16,9 @@ mod tensor;
 mod values;
 
 pub use checkpoint::read_checkpoint;
-pub use operator::call_operator;
+pub use operator::{call_operator, infer_operator, operator_tolerance};
 pub use panics::take_panic_place;
-pub use program::{Program, ProgramRunner, write_outputs};
+pub use program::{Program, ProgramRunner, default_decompositions, write_outputs};
 pub use random::{initial_seed, manual_seed, rng_state, seed, set_rng_state};
 pub use refusal::Refusal;
 pub use storages::Storages;

@@ -1,7 +1,8 @@
 //! Operators, called one at a time.
 
 use crate::Refusal;
-use crate::values::{Reader, encode};
+use crate::tensor::dtype_of;
+use crate::values::{Reader, encode, encode_known};
 use wasm_bindgen::prelude::wasm_bindgen;
 
 /// Calls an operator: `aten.add`, whose overload is found by the arguments, or `aten.add.Tensor`.
@@ -21,4 +22,26 @@ pub fn call_operator(name: &str, call: &[u32]) -> Result<Vec<u32>, Refusal> {
     let mut out = vec![u32::from(called.is_self)];
     encode(&called.results, &mut out)?;
     Ok(out)
+}
+
+/// What is known of the results of a call: [`call_operator`] without data, with the words of such values. New symbols
+/// are numbered behind those of the arguments.
+///
+/// # Errors
+/// As [`call_operator`], and `NotImplemented` where the operator needs to know what only a run can tell.
+#[wasm_bindgen]
+pub fn infer_operator(name: &str, call: &[u32]) -> Result<Vec<u32>, Refusal> {
+    let mut reader = Reader::new(call);
+    let (args, kwargs) = (reader.values()?, reader.named_values()?);
+    Ok(encode_known(&tracefx_engine::infer(name, &args, &kwargs)?))
+}
+
+/// How near a result of this dtype must be to PyTorch's: relative and absolute.
+///
+/// # Errors
+/// `NotImplemented` where there is no such operator.
+#[wasm_bindgen]
+pub fn operator_tolerance(name: &str, dtype: u32) -> Result<Vec<f64>, Refusal> {
+    let (relative, absolute) = tracefx_engine::tolerance(name)?.for_dtype(dtype_of(dtype)?);
+    Ok(vec![relative, absolute])
 }

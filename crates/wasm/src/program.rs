@@ -5,7 +5,7 @@ use crate::storages::Storages;
 use crate::values::{Reader, described, encoded};
 use tracefx_core::{Code, Diagnostic};
 use tracefx_engine::{Limits, Runner};
-use tracefx_export::ExportedProgram;
+use tracefx_export::{DecompositionTable, ExportedProgram};
 use wasm_bindgen::prelude::wasm_bindgen;
 
 /// A program in the engine's memory. JavaScript frees it.
@@ -58,6 +58,14 @@ impl Program {
     pub fn inspect(&self, json: bool) -> String {
         let report = tracefx_engine::inspect(&self.0);
         if json { serde_json::json!(report).to_string() } else { report.to_string() }
+    }
+
+    /// The same program with operators taken apart: those of a JSON list, or those that PyTorch takes apart by default.
+    ///
+    /// # Errors
+    /// `NotImplemented` where an operator is not known or cannot be taken apart, and for writes that cannot be made values.
+    pub fn run_decompositions(&self, ops: Option<String>) -> Result<Program, Refusal> {
+        Ok(Program(self.0.run_decompositions(&table_of(ops)?)?))
     }
 
     /// Makes the program ready to be called.
@@ -113,6 +121,23 @@ impl ProgramRunner {
 #[wasm_bindgen]
 pub fn write_outputs(outputs: &[u32]) -> Result<Vec<u8>, Refusal> {
     Ok(tracefx_engine::write_outputs(&Reader::new(outputs).rest()?)?)
+}
+
+/// The operators that PyTorch takes apart by default: a JSON list of qualified names.
+#[wasm_bindgen]
+pub fn default_decompositions() -> String {
+    let table = tracefx_export::default_decompositions();
+    serde_json::json!(table.ops().map(|it| format!("torch.ops.{it}")).collect::<Vec<_>>()).to_string()
+}
+
+fn table_of(json: Option<String>) -> Result<DecompositionTable, Refusal> {
+    let Some(json) = json else { return Ok(tracefx_export::default_decompositions()) };
+    let ops: Vec<String> = serde_json::from_str(&json).map_err(|problem| {
+        Diagnostic::new(Code::InvalidOption, format!("the operators are no JSON list of names: {problem}"))
+    })?;
+    let mut table = DecompositionTable::default();
+    ops.iter().try_for_each(|op| table.insert(op))?;
+    Ok(table)
 }
 
 fn missing(name: &str) -> Refusal {

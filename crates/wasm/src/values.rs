@@ -5,15 +5,69 @@
 //! a string or device the count of its bytes, and the bytes; a list the count of its items, and the items; a tensor its
 //! handle. On the way out the handle is followed by what JavaScript keeps of a tensor, and the tag is [`DESCRIBED`]: dtype,
 //! offset, the identity of its storage, rank, sizes and strides. What came out may go in again as it is.
+//!
+//! Where operators are called without data, a tensor is the tag [`KNOWN`], its dtype, rank, sizes, strides and offset, the
+//! latter as values of their own; a number that is not known is the tag [`SYMBOLIC`] and its expression, as PyTorch saves
+//! it, like a string.
 
 use crate::{Refusal, handles, tensor::dtype_of};
 use tracefx_core::{Code, Complex64, Diagnostic, Layout, MemoryFormat, Tensor};
-use tracefx_ir::Str;
+use tracefx_ir::{Str, TensorMeta};
 use tracefx_ops::Value;
+use tracefx_sym::{Parser, SymInt};
 use tracefx_wire::format::arg;
 
 /// The tag of a tensor with its description.
 const DESCRIBED: u32 = arg::TENSOR | 1 << 8;
+/// The tag of a tensor without data.
+const KNOWN: u32 = arg::TENSOR | 2 << 8;
+/// The tag of a number that is not known.
+const SYMBOLIC: u32 = arg::STR | 1 << 8;
+
+/// What a tensor is as it crosses.
+pub(crate) trait Crossing: Sized {
+    /// The tensor behind this tag; none where the tag is of something else.
+    fn read(tag: u32, reader: &mut Reader<'_>) -> Result<Option<Self>, Refusal>;
+
+    fn write(&self, out: &mut Vec<u32>);
+}
+
+impl Crossing for Tensor {
+    fn read(tag: u32, reader: &mut Reader<'_>) -> Result<Option<Self>, Refusal> {
+        if tag != arg::TENSOR && tag != DESCRIBED {
+            return Ok(None);
+        }
+        let handle = reader.word()?;
+        if tag == DESCRIBED {
+            let rank = reader.take(4)?[3] as usize;
+            reader.take(2 * rank)?;
+        }
+        handles::get(handle).map(Some)
+    }
+
+    fn write(&self, out: &mut Vec<u32>) {
+        write_tensor(self.clone(), out);
+    }
+}
+
+impl Crossing for TensorMeta {
+    fn read(tag: u32, reader: &mut Reader<'_>) -> Result<Option<Self>, Refusal> {
+        if tag != KNOWN {
+            return Ok(None);
+        }
+        let (dtype, rank) = (dtype_of(reader.word()?)?, reader.word()?);
+        let (sizes, strides) = (reader.dims(rank)?, reader.dims(rank)?);
+        let storage_offset = reader.dim()?;
+        Ok(Some(TensorMeta { strides, storage_offset, ..TensorMeta::contiguous(dtype, sizes) }))
+    }
+
+    fn write(&self, out: &mut Vec<u32>) {
+        out.extend([KNOWN, self.dtype as u32, self.sizes.len() as u32]);
+        for dim in self.sizes.iter().chain(&self.strides).chain([&self.storage_offset]) {
+            write(&Value::<TensorMeta>::Int(dim.clone()), out);
+        }
+    }
+}
 
 /// What comes in, word by word.
 pub(crate) struct Reader<'a>(&'a [u32]);
@@ -25,7 +79,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A list of values that is the whole rest.
-    pub(crate) fn rest(mut self) -> Result<Vec<Value<Tensor>>, Refusal> {
+    pub(crate) fn rest<T: Crossing>(mut self) -> Result<Vec<Value<T>>, Refusal> {
         let mut res = Vec::new();
         while !self.0.is_empty() {
             res.push(self.value()?);
@@ -34,19 +88,19 @@ impl<'a> Reader<'a> {
     }
 
     /// A number of values.
-    pub(crate) fn values(&mut self) -> Result<Vec<Value<Tensor>>, Refusal> {
+    pub(crate) fn values<T: Crossing>(&mut self) -> Result<Vec<Value<T>>, Refusal> {
         let count = self.word()?;
         (0..count).map(|_| self.value()).collect()
     }
 
     /// A number of names with values.
-    pub(crate) fn named_values(&mut self) -> Result<Vec<(Str, Value<Tensor>)>, Refusal> {
+    pub(crate) fn named_values<T: Crossing>(&mut self) -> Result<Vec<(Str, Value<T>)>, Refusal> {
         let count = self.word()?;
         (0..count).map(|_| Ok((self.text()?, self.value()?))).collect()
     }
 
-    fn value(&mut self) -> Result<Value<Tensor>, Refusal> {
-        let named = |found: Option<Value<Tensor>>| found.ok_or_else(|| broken("an unknown number"));
+    fn value<T: Crossing>(&mut self) -> Result<Value<T>, Refusal> {
+        let named = |found: Option<Value<T>>| found.ok_or_else(|| broken("an unknown number"));
         match self.word()? {
             arg::NONE => Ok(Value::None),
             arg::BOOL => Ok(Value::Bool(self.word()? != 0)),
@@ -65,14 +119,11 @@ impl<'a> Reader<'a> {
             arg::LAYOUT => named(Layout::ALL.get(self.word()? as usize).copied().map(Value::Layout)),
             arg::MEMORY_FORMAT => named(MemoryFormat::ALL.get(self.word()? as usize).copied().map(Value::MemoryFormat)),
             arg::LIST => self.values().map(Value::List),
-            arg::TENSOR => Ok(Value::Tensor(handles::get(self.word()?)?)),
-            DESCRIBED => {
-                let handle = self.word()?;
-                let rank = self.take(4)?[3] as usize;
-                self.take(2 * rank)?;
-                Ok(Value::Tensor(handles::get(handle)?))
+            SYMBOLIC => {
+                let expr = Parser::default().parse(&self.text()?).map_err(|_| broken("an expression"))?;
+                Ok(Value::from(expr))
             }
-            _ => Err(broken("an unknown tag")),
+            tag => T::read(tag, self)?.map(Value::Tensor).ok_or_else(|| broken("an unknown tag")),
         }
     }
 
@@ -82,6 +133,17 @@ impl<'a> Reader<'a> {
         let bytes: Vec<u8> = words.iter().flat_map(|it| it.to_le_bytes()).take(length).collect();
         let text = String::from_utf8(bytes).map_err(|_| broken("a string"))?;
         Ok(text.as_str().into())
+    }
+
+    fn dims(&mut self, rank: u32) -> Result<Vec<SymInt>, Refusal> {
+        (0..rank).map(|_| self.dim()).collect()
+    }
+
+    fn dim(&mut self) -> Result<SymInt, Refusal> {
+        match self.value::<TensorMeta>()? {
+            Value::Int(it) => Ok(it),
+            _ => Err(broken("a size")),
+        }
     }
 
     fn bits(&mut self) -> Result<u64, Refusal> {
@@ -113,6 +175,13 @@ pub(crate) fn encode(values: &[Value<Tensor>], out: &mut Vec<u32>) -> Result<(),
     Ok(())
 }
 
+/// What is known of values as words.
+pub(crate) fn encode_known(values: &[Value<TensorMeta>]) -> Vec<u32> {
+    let mut out = Vec::new();
+    values.iter().for_each(|it| write(it, &mut out));
+    out
+}
+
 /// The values as words of their own.
 ///
 /// # Errors
@@ -133,6 +202,7 @@ pub(crate) fn described(tensor: Tensor) -> Vec<u32> {
 fn is_unknown(value: &Value<Tensor>) -> bool {
     match value {
         Value::Int(it) => it.as_int().is_none(),
+        Value::SymBool(_) | Value::SymFloat(_) => true,
         Value::List(items) => items.iter().any(is_unknown),
         Value::None
         | Value::Bool(_)
@@ -147,14 +217,17 @@ fn is_unknown(value: &Value<Tensor>) -> bool {
     }
 }
 
-fn write(value: &Value<Tensor>, out: &mut Vec<u32>) {
+fn write<T: Crossing>(value: &Value<T>, out: &mut Vec<u32>) {
     match value {
         Value::None => out.push(arg::NONE),
         Value::Bool(it) => out.extend([arg::BOOL, u32::from(*it)]),
-        Value::Int(it) => {
-            out.push(arg::INT);
-            write_bits(it.as_int().unwrap_or_default() as u64, out);
-        }
+        Value::Int(it) => match it.as_int() {
+            Some(known) => {
+                out.push(arg::INT);
+                write_bits(known as u64, out);
+            }
+            None => write_text(SYMBOLIC, &it.srepr(), out),
+        },
         Value::Float(it) => {
             out.push(arg::FLOAT);
             write_bits(it.to_bits(), out);
@@ -169,11 +242,13 @@ fn write(value: &Value<Tensor>, out: &mut Vec<u32>) {
         Value::Device(it) => write_text(arg::DEVICE, &it.to_string(), out),
         Value::Layout(it) => out.extend([arg::LAYOUT, *it as u32]),
         Value::MemoryFormat(it) => out.extend([arg::MEMORY_FORMAT, *it as u32]),
-        Value::Tensor(it) => write_tensor(it.clone(), out),
+        Value::Tensor(it) => it.write(out),
         Value::List(items) => {
             out.extend([arg::LIST, items.len() as u32]);
             items.iter().for_each(|it| write(it, out));
         }
+        Value::SymBool(it) => write_text(SYMBOLIC, &it.srepr(), out),
+        Value::SymFloat(it) => write_text(SYMBOLIC, &it.srepr(), out),
     }
 }
 

@@ -1,6 +1,7 @@
-//! `schemas.ts`: the parameters of every operator.
+//! `schemas.ts`: the parameters of every operator, and the names of results.
 
-use std::collections::BTreeSet;
+use super::signature::camel_case;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use tracefx_ops::registry;
 
@@ -21,6 +22,32 @@ pub(super) fn body() -> String {
             let parameters = schema.rsplit_once(" -> ").map_or(schema, |(parameters, _)| parameters);
             writeln!(out, "{parameters}").expect("writing to a string succeeds");
         }
+    }
+    out.push_str("`;\n\n");
+    out.push_str(&result_names());
+    out
+}
+
+/// The operators with several results that have names. Overloads of an operator agree on them.
+fn result_names() -> String {
+    let mut names: BTreeMap<String, String> = BTreeMap::new();
+    for op in registry().ops() {
+        let returns = &op.schema.returns;
+        if returns.len() < 2 || returns.iter().any(|it| it.name.is_empty()) {
+            continue;
+        }
+        let packet = format!("{}.{}", op.schema.namespace, op.schema.name);
+        let of_op: Vec<String> = returns.iter().map(|it| camel_case(&it.name)).collect();
+        let of_op = of_op.join(" ");
+        let known = names.entry(packet).or_insert_with(|| of_op.clone());
+        assert_eq!(*known, of_op, "the overloads of {} name their results differently", op.name);
+    }
+    let mut out = String::from(
+        "/** The operators whose results have names, an operator a line. */\n\
+         export const RESULT_NAMES = `\n",
+    );
+    for (packet, names) in names {
+        writeln!(out, "{packet} {names}").expect("writing to a string succeeds");
     }
     out.push_str("`;\n");
     out

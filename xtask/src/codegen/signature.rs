@@ -174,7 +174,12 @@ fn returned(op: &Op, kind: Kind) -> String {
                 let name = if it.name.is_empty() { format!("result{at}") } else { camel_case(&it.name) };
                 format!("{name}: {}", result_type(&it.ty))
             };
-            format!("[{}]", several.iter().enumerate().map(item).collect::<Vec<_>>().join(", "))
+            let items = format!("[{}]", several.iter().enumerate().map(item).collect::<Vec<_>>().join(", "));
+            if several.iter().any(|it| it.name.is_empty()) {
+                return items;
+            }
+            let names = several.iter().map(|it| format!("{}: {}", camel_case(&it.name), result_type(&it.ty)));
+            format!("NamedResults<{items}, {{ {} }}>", names.collect::<Vec<_>>().join("; "))
         }
     }
 }
