@@ -7,11 +7,12 @@
 import "./install.ts";
 
 export { DTYPES, type DType } from "./bindings/dtypes.ts";
+export { inferOperator, operatorTolerance } from "./engine/dispatch.ts";
 export { engineVersion, type InitOptions, init, initSync, isLoaded, restart } from "./engine/engine.ts";
 export type { ModuleSource } from "./engine/module.ts";
 export type { Variant } from "./engine/variant.ts";
 export * from "./errors.ts";
-export { ExportedProgram } from "./export/exportedProgram.ts";
+export { defaultDecompositions, ExportedProgram } from "./export/exportedProgram.ts";
 export { programOf } from "./export/ofGraphModule.ts";
 export { type LoadOptions, load, type ProgramSource } from "./export/load.ts";
 export type {
@@ -163,6 +164,7 @@ export { type NestedElements, Tensor } from "./tensor/tensor.ts";
 export { keep, tidy } from "./tensor/tidy.ts";
 export * as F from "./torch/functional/index.ts";
 export { type Torch, torch } from "./torch/index.ts";
+export type { FloatInfo, IntInfo } from "./torch/info.ts";
 export type { OperatorNamespace, OperatorOverload, OperatorPacket, Operators } from "./torch/ops.ts";
 export type {
   DeviceLike,
@@ -173,6 +175,7 @@ export type {
   Real,
   Scalar,
 } from "./functions/types.ts";
+export type { NamedResults } from "./functions/results.ts";
 export * as builtins from "./functions/builtins.ts";
 export * as math from "./functions/math.ts";
 export * as operator from "./functions/operator.ts";

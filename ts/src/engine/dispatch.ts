@@ -3,7 +3,10 @@
  *
  * @module
  */
+import { DTYPES, type DType } from "../bindings/dtypes.ts";
 import { fxError } from "../errors.ts";
+import { nameResults } from "../functions/results.ts";
+import { tensorVal } from "../interpret/tensorMetadata.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { call } from "./engine.ts";
 import { moveToEngine, readerOf, updateTensor } from "./tensors.ts";
@@ -17,7 +20,7 @@ const writer = new WordWriter(moveToEngine);
  * `aten.add.Tensor`. Keyword arguments have PyTorch's names.
  *
  * Whole numbers are ints and other numbers floats, `float(1)` is the float 1.0, and an array is a list. One result is
- * given as it is, several as an array, none as null. What works in place, and what writes to `out`, gives back the very
+ * given as it is, several as an array (by name too, where they have names), none as null. What works in place, and what writes to `out`, gives back the very
  * tensor that it wrote to. Tensors in JavaScript's memory move to the engine's when they are first used.
  *
  * @example
@@ -31,6 +34,50 @@ export function callOperator(
   args: readonly unknown[],
   kwargs: Readonly<Record<string, unknown>> = {},
 ): unknown {
+  writeCall(name, args, kwargs);
+  const reader = readerOf(call((engine) => engine.call_operator(name, writer.finish())));
+  const isSelf = reader.word() === 1;
+  const targets = isSelf ? [selfOf(name, args, kwargs)] : outOf(kwargs);
+  if (targets !== undefined) {
+    for (const target of targets) updateTensor(target, reader.tensorView());
+    return targets.length === 1 ? targets[0] : nameResults(name, [...targets]);
+  }
+  const results: unknown[] = [];
+  while (!reader.isDone) results.push(reader.value());
+  return results.length > 1 ? nameResults(name, results) : (results[0] ?? null);
+}
+
+/**
+ * What is known of the results of an operator without calling it: {@link callOperator} on what is known of its arguments,
+ * as PyTorch's fake tensors do it. Tensors among the arguments stand for what is known of them, and are neither read nor
+ * written; several results are an array. What only the data can tell, such as how many elements are not zero, is a new
+ * symbol.
+ *
+ * @example
+ * ```ts
+ * inferOperator("aten.mm", [tensor([[1, 2, 3]]), tensor([[1], [2], [3]])]).sizes; // [1, 1]
+ * ```
+ */
+export function inferOperator(
+  name: string,
+  args: readonly unknown[],
+  kwargs: Readonly<Record<string, unknown>> = {},
+): unknown {
+  const known = Object.entries(kwargs).map(([key, value]) => [key, withoutData(value)]);
+  writeCall(name, args.map(withoutData), Object.fromEntries(known));
+  const reader = readerOf(call((engine) => engine.infer_operator(name, writer.finish())));
+  const results: unknown[] = [];
+  while (!reader.isDone) results.push(reader.value());
+  return results.length > 1 ? results : (results[0] ?? null);
+}
+
+/** How near a result of this dtype must be to PyTorch's: `|a - b| <= atol + rtol * |b|`. */
+export function operatorTolerance(name: string, dtype: DType): { readonly rtol: number; readonly atol: number } {
+  const [rtol, atol] = call((engine) => engine.operator_tolerance(name, DTYPES[dtype].id));
+  return { rtol: rtol as number, atol: atol as number };
+}
+
+function writeCall(name: string, args: readonly unknown[], kwargs: Readonly<Record<string, unknown>>): void {
   writer.clear();
   writer.values(args, (at) => `argument ${at} of ${name}`);
   const named = Object.entries(kwargs);
@@ -39,16 +86,11 @@ export function callOperator(
     writer.text(key);
     writer.value(value, () => `argument \`${key}\` of ${name}`);
   }
-  const reader = readerOf(call((engine) => engine.call_operator(name, writer.finish())));
-  const isSelf = reader.word() === 1;
-  const targets = isSelf ? [selfOf(name, args, kwargs)] : outOf(kwargs);
-  if (targets !== undefined) {
-    for (const target of targets) updateTensor(target, reader.tensorView());
-    return targets.length === 1 ? targets[0] : targets;
-  }
-  const results: unknown[] = [];
-  while (!reader.isDone) results.push(reader.value());
-  return results.length > 1 ? results : (results[0] ?? null);
+}
+
+function withoutData(value: unknown): unknown {
+  if (value instanceof Tensor) return tensorVal(value);
+  return Array.isArray(value) ? value.map(withoutData) : value;
 }
 
 /** The tensor that an operator works on. */

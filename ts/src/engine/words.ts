@@ -8,7 +8,8 @@ import { DTYPES, type DType } from "../bindings/dtypes.ts";
 import { ARG, LAYOUTS, MEMORY_FORMATS } from "../bindings/wire.ts";
 import { fxError } from "../errors.ts";
 import { isInt } from "../graph/args.ts";
-import { Complex, device, DeviceArg, DTypeArg, Float, LayoutArg, MemoryFormatArg } from "../graph/values.ts";
+import { SymExpr, type SymInt, TensorMeta } from "../graph/val.ts";
+import { Complex, device, DeviceArg, DTypeArg, Float, layout, LayoutArg, MemoryFormatArg } from "../graph/values.ts";
 import { Tensor } from "../tensor/tensor.ts";
 
 /** A value that crosses. */
@@ -25,6 +26,8 @@ export type EngineValue =
   | DeviceArg
   | LayoutArg
   | MemoryFormatArg
+  | TensorMeta
+  | SymExpr
   | readonly EngineValue[];
 
 /** What the engine tells of a tensor. */
@@ -43,6 +46,10 @@ export interface HandleView {
 const DTYPE_NAMES = Object.keys(DTYPES) as DType[];
 /** The tag of a tensor that is followed by its description. */
 const DESCRIBED = ARG.TENSOR | (1 << 8);
+/** The tag of a tensor without data. */
+const KNOWN = ARG.TENSOR | (2 << 8);
+/** The tag of a number that is not known. */
+const SYMBOLIC = ARG.STR | (1 << 8);
 /** Values nested deeper than this hold themselves. */
 const MAX_DEPTH = 64;
 
@@ -140,6 +147,17 @@ export class WordWriter {
       this.word(value.length);
       for (let at = 0; at < value.length; at++) this.value(value[at], () => `${place()}[${at}]`, depth + 1);
       return;
+    }
+    if (value instanceof TensorMeta) {
+      this.word(KNOWN);
+      this.word(DTYPES[value.dtype].id);
+      this.word(value.sizes.length);
+      for (const dim of [...value.sizes, ...value.strides, value.storageOffset]) this.value(dim, place, depth);
+      return;
+    }
+    if (value instanceof SymExpr) {
+      this.word(SYMBOLIC);
+      return this.text(value.srepr);
     }
     if (value instanceof Float) {
       this.word(ARG.FLOAT);
@@ -243,6 +261,10 @@ export class WordReader {
         return new LayoutArg(LAYOUTS[this.word()] as LayoutArg["name"]);
       case ARG.MEMORY_FORMAT:
         return new MemoryFormatArg(MEMORY_FORMATS[this.word()] as MemoryFormatArg["name"]);
+      case KNOWN:
+        return this.#known();
+      case SYMBOLIC:
+        return new SymExpr(this.#text());
       case ARG.LIST: {
         const length = this.word();
         return Array.from({ length }, () => this.value());
@@ -266,6 +288,16 @@ export class WordReader {
     const storage = this.word();
     const rank = this.word();
     return { handle, dtype, shape: this.#dims(rank), strides: this.#dims(rank), offset, storage };
+  }
+
+  #known(): TensorMeta {
+    const dtype = DTYPE_NAMES[this.word()] as DType;
+    const rank = this.word();
+    const dims = (): SymInt[] => Array.from({ length: rank }, () => this.value() as SymInt);
+    const [sizes, strides] = [dims(), dims()];
+    const storageOffset = this.value() as SymInt;
+    const [home, form] = [device("cpu"), layout("strided")];
+    return new TensorMeta({ dtype, sizes, strides, storageOffset, device: home, layout: form, requiresGrad: false });
   }
 
   #dims(rank: number): readonly number[] {

@@ -111,6 +111,25 @@ export class ExportedProgram {
     return this.#withEngine((program) => new ProgramModule(this.#snapshot(), program.runner()));
   }
 
+  /**
+   * The same program in terms of fewer operators: `ExportedProgram.run_decompositions()`. The operators of the table, by
+   * default those of {@link defaultDecompositions}, are taken apart until none of them is left. Writes become new values:
+   * what the program writes to buffers, parameters and inputs is returned, and the signature says so.
+   *
+   * @example
+   * ```ts
+   * const core = program.runDecompositions();
+   *
+   * const table = defaultDecompositions();
+   * table.delete("torch.ops.aten.linear.default");
+   * const withLinear = program.runDecompositions(table);
+   * ```
+   */
+  runDecompositions(table?: ReadonlySet<string>): ExportedProgram {
+    const operators = table === undefined ? undefined : JSON.stringify([...table]);
+    return this.#withEngine((program) => decoded(program.run_decompositions(operators)));
+  }
+
   /** The program in the byte format of tracefx: the content of an `.fxg` file. */
   save(): Uint8Array<ArrayBuffer> {
     return this.#withEngine((program) => program.save() as Uint8Array<ArrayBuffer>);
@@ -151,18 +170,28 @@ export class ExportedProgram {
 
 /** Opens a program from the bytes of a `.pt2` archive or an `.fxg` file. */
 export function openProgram(bytes: Uint8Array, limits: Readonly<Record<string, number>>): ExportedProgram {
-  return call((engine) => {
-    const program = engine.Program.open(bytes, JSON.stringify(limits));
-    let storages: InstanceType<Engine["Storages"]> | undefined;
-    try {
-      const beside = program.storages();
-      storages = beside;
-      return new ExportedProgram(decodeProgram(program.outline(), (...view) => viewHandle(beside, ...view)));
-    } finally {
-      storages?.free();
-      program.free();
-    }
-  });
+  return call((engine) => decoded(engine.Program.open(bytes, JSON.stringify(limits))));
+}
+
+/**
+ * The operators that PyTorch takes apart by default, by qualified name: `torch.export.default_decompositions()`. The set is
+ * the caller's, to take names out of it or to put more in.
+ */
+export function defaultDecompositions(): Set<string> {
+  return call((engine) => new Set(JSON.parse(engine.default_decompositions()) as string[]));
+}
+
+/** A program of the engine, which is freed. */
+function decoded(program: EngineProgram): ExportedProgram {
+  let storages: InstanceType<Engine["Storages"]> | undefined;
+  try {
+    const beside = program.storages();
+    storages = beside;
+    return new ExportedProgram(decodeProgram(program.outline(), (...view) => viewHandle(beside, ...view)));
+  } finally {
+    storages?.free();
+    program.free();
+  }
 }
 
 function describe(tensor: Tensor): string {

@@ -50,7 +50,7 @@ export const getattr = defineFunction(
     if (found !== undefined) return found;
     if (absent.length > 0) return absent[0];
     throw fxError("AttributeMissing", `${kindOf(self)} has no attribute \`${name}\``, {
-      help: Array.isArray(self) ? "results of operators are told apart by position here: x.max(1)[0]" : undefined,
+      help: Array.isArray(self) ? "results without names are told apart by position: torch.stdMean(x)[0]" : undefined,
     });
   },
   { signature: "(object, name, default=None, /)" },
@@ -327,7 +327,7 @@ export const zip = defineFunction(
 /** An attribute as Python has it; undefined where there is none. */
 function attributeOf(self: unknown, name: string): unknown {
   const value = memberOf(self, name);
-  // `x.max(1).values` is a result in Python, and must not become the function that JavaScript's arrays have.
+  // `values` is a result in Python, and must not become the function that JavaScript's arrays have.
   if (Array.isArray(self) && typeof value === "function") return undefined;
   if (self instanceof Tensor && name === "dtype") return dtype(self.dtype);
   if (self instanceof Complex && (name === "real" || name === "imag"))

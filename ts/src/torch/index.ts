@@ -25,6 +25,7 @@ import {
 import { tensor, type TensorInput, type TensorOptions } from "../tensor/construct.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import * as composed from "./composed.ts";
+import { finfo, iinfo } from "./info.ts";
 import { type Operators, ops } from "./ops.ts";
 import * as random from "./random.ts";
 
@@ -99,6 +100,8 @@ export interface Torch
   isComplex(input: Tensor): boolean;
   /** The number of elements of a tensor. */
   numel(input: Tensor): number;
+  readonly finfo: typeof finfo;
+  readonly iinfo: typeof iinfo;
   readonly manualSeed: typeof random.manualSeed;
   readonly seed: typeof random.seed;
   readonly initialSeed: typeof random.initialSeed;
@@ -146,6 +149,8 @@ export const torch: Torch = Object.freeze({
   ...DTYPE_CONSTANTS,
   ...FORMAT_CONSTANTS,
   ...random,
+  finfo,
+  iinfo,
   ...sizeFunctions,
   _assert,
   tensor,

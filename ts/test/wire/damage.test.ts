@@ -77,7 +77,7 @@ describe.each(cases())("$name", (it) => {
       differences.push(`${section} at ${at}: ${accepted.toString(16)}, the engine ${engine.get(at)?.toString(16)}`);
     }
     expect(differences).toEqual([]);
-  });
+  }, 60_000);
 
   test("with a word of ones or zeros is read or refused", () => {
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
