@@ -22,12 +22,25 @@
 /** @typedef {{ kind: string, target: string | null | undefined }} OutputSpec */
 
 /**
+ * A call of an operator: values as in `crates/cli/src/session.rs`.
+ * @typedef {{ op: string, args: unknown[], kwargs: Record<string, unknown>, seed?: number }} Call
+ */
+
+/**
+ * What came of a call: results with their tensors in place, or why it was refused; whether it drew random numbers; and what
+ * is known of the results without data.
+ * @typedef {{ results?: any[], error?: import("tracefx").FxError, drew?: boolean, promised: any }} Answer
+ */
+
+/**
  * @typedef {object} Engine
- * @property {(file: string) => Promise<{ graph: string, outputs: OutputSpec[] }>} open Opens a program; gives its graph as
- *   text, and what the outputs of a call are.
+ * @property {(file: string, decompose: boolean) => Promise<{ graph: string, outputs: OutputSpec[] }>} open Opens a program,
+ *   in terms of core operators if that is asked for; gives its graph as text, and what the outputs of a call are.
  * @property {() => Promise<void>} start Makes the open program ready, with its state as in the file.
  * @property {(inputs: Input[]) => Promise<{ outputs: Output[], inputs: (Tensor | undefined)[] }>} run Calls it; gives the
  *   outputs, and the inputs as they are then.
+ * @property {(calls: Call[], tensors: Map<string, Tensor>) => Promise<Answer[]>} call Calls operators, each on data of its
+ *   own; gives what came of each.
  * @property {(names: string[]) => Promise<Map<string, Tensor>>} state Parameters and buffers as they are now.
  * @property {() => Promise<void>} close Gives everything back.
  */

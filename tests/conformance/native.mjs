@@ -30,13 +30,11 @@ export async function nativeEngine() {
     if (done) throw new Error(`the command stopped at ${JSON.stringify(request)}`);
     const reply = JSON.parse(value);
     if (reply.error === undefined) return reply.ok;
-    const { name, message, node, op, notes, help } = reply.error;
-    const details = Object.entries({ node, op, notes, help }).filter(([, it]) => it !== null);
-    throw fxError(name, message, Object.fromEntries(details));
+    throw errorOf(reply.error);
   };
 
   return {
-    open: async (file) => await ask({ do: "open", file }),
+    open: async (file, decompose) => await ask({ do: "open", file, decompose }),
     start: async () => await ask({ do: "start" }),
     async run(inputs) {
       /** @type {Map<string, import("tracefx").Tensor>} */
@@ -46,8 +44,8 @@ export async function nativeEngine() {
           tensors.set(`in${at}`, it.value);
           return { tensor: `in${at}` };
         }
-        if (it.kind === "none") return { none: true };
-        return { [it.kind]: it.kind === "float" ? String(it.value) : it.value };
+        if (it.kind === "int" || it.kind === "float") return { [it.kind]: String(it.value) };
+        return it.value;
       });
       writeFileSync(data, writeSafetensors(tensors));
       const { outputs } = await ask({ do: "run", data, inputs: values, results });
@@ -56,6 +54,16 @@ export async function nativeEngine() {
         outputs: outputs.map((/** @type {Record<string, unknown>} */ it) => outputOf(it, found)),
         inputs: inputs.map((_, at) => found.get(`input.${at}`)),
       };
+    },
+    async call(calls, tensors) {
+      writeFileSync(data, writeSafetensors(tensors));
+      const answers = await ask({ do: "call", data, calls, results });
+      const { tensors: found } = readSafetensors(readFileSync(results));
+      return answers.map((/** @type {Record<string, any>} */ it) => ({
+        ...it,
+        ...(it.error === undefined ? {} : { error: errorOf(it.error) }),
+        ...(it.results === undefined ? {} : { results: it.results.map((result) => withTensors(result, found)) }),
+      }));
     },
     async state(names) {
       await ask({ do: "state", names, results });
@@ -68,14 +76,31 @@ export async function nativeEngine() {
   };
 }
 
+/** @param {Record<string, any>} problem */
+function errorOf({ name, message, node, op, notes, help }) {
+  const details = Object.entries({ node, op, notes, help }).filter(([, it]) => it !== null);
+  return fxError(name, message, Object.fromEntries(details));
+}
+
 /**
- * @param {Record<string, any>} value
+ * A result with its tensors in place.
+ * @param {any} value
+ * @param {Map<string, import("tracefx").Tensor>} tensors
+ * @returns {any}
+ */
+function withTensors(value, tensors) {
+  if (Array.isArray(value)) return value.map((it) => withTensors(it, tensors));
+  return value?.tensor === undefined ? value : { ...value, tensor: tensors.get(value.tensor) };
+}
+
+/**
+ * @param {any} value
  * @param {Map<string, import("tracefx").Tensor>} tensors
  * @returns {import("./engine.mjs").Output}
  */
 function outputOf(value, tensors) {
+  if (typeof value !== "object" || value === null) return value;
   if ("tensor" in value) return tensors.get(value.tensor) ?? null;
-  if ("none" in value) return null;
   if ("float" in value) return Number(value.float.replace("inf", "Infinity"));
-  return value.int ?? value.bool ?? value.str;
+  return typeof value.int === "string" ? BigInt(value.int) : value.int;
 }

@@ -20,14 +20,16 @@ class Difference extends Error {}
  * @param {string} dir
  * @param {string | undefined} only
  * @param {Engine} engine
+ * @param {boolean} decompose Runs what `run_decompositions` makes of the programs, and leaves out what PyTorch made of them.
  * @returns {AsyncGenerator<import("./engine.mjs").Result>}
  */
-export async function* programCases(dir, only, engine) {
+export async function* programCases(dir, only, engine, decompose) {
   for (const name of readdirSync(dir).toSorted()) {
     const folder = join(dir, name);
     if (!existsSync(join(folder, "model.pt2")) || (only !== undefined && !name.includes(only))) continue;
+    if (decompose && name.endsWith("__core")) continue;
     try {
-      await runProgram(folder, engine);
+      await runProgram(folder, engine, decompose);
       yield { name, status: "passed" };
     } catch (error) {
       const status = error instanceof NotImplementedError ? "skipped" : "failed";
@@ -36,11 +38,16 @@ export async function* programCases(dir, only, engine) {
   }
 }
 
-async function runProgram(/** @type {string} */ folder, /** @type {Engine} */ engine) {
+async function runProgram(
+  /** @type {string} */ folder,
+  /** @type {Engine} */ engine,
+  /** @type {boolean} */ decompose,
+) {
   const meta = JSON.parse(readFileSync(join(folder, "meta.json"), "utf8"));
-  const { graph, outputs } = await engine.open(join(folder, "model.pt2"));
+  const { graph, outputs } = await engine.open(join(folder, "model.pt2"), decompose);
   const graphFile = join(folder, "graph.txt");
-  if (existsSync(graphFile)) checkText(graph, readFileSync(graphFile, "utf8"));
+  if (decompose) checkOperators(graph, meta.ops, `${folder}__core`);
+  else if (existsSync(graphFile)) checkText(graph, readFileSync(graphFile, "utf8"));
   /** @type {Case[]} */
   const cases = meta.cases;
   for (const [at, recorded] of cases.entries()) {
@@ -141,6 +148,19 @@ function checkText(/** @type {string} */ got, /** @type {string} */ want) {
   if (at >= 0)
     throw new Difference(`the printed graph differs at line ${at + 1}:\n  ${a[at]}\n  instead of\n  ${b[at]}`);
   if (a.length !== b.length) throw new Difference(`the printed graph has ${a.length} lines instead of ${b.length}`);
+}
+
+/** What PyTorch took apart must not be left. */
+function checkOperators(
+  /** @type {string} */ graph,
+  /** @type {Record<string, number>} */ before,
+  /** @type {string} */ core,
+) {
+  if (!existsSync(join(core, "meta.json"))) return;
+  const after = JSON.parse(readFileSync(join(core, "meta.json"), "utf8")).ops;
+  const found = [...graph.matchAll(/\[target=torch\.ops\.([^\]]+)\]/g)].map((it) => it[1] ?? "");
+  const left = found.find((it) => it in before && !(it in after));
+  if (left !== undefined) throw new Difference(`PyTorch takes ${left} apart, and it is left`);
 }
 
 function readTensors(/** @type {string} */ file) {

@@ -1,11 +1,13 @@
 /**
  * Runs recorded PyTorch data of one kind through an engine and says what differs.
  *
- *     npm run -s conformance -- KIND DIR [--engine native|wasm|ts] [--only NAME] [--report FILE.json]
+ *     npm run -s conformance -- KIND DIR [--engine native|wasm|ts] [--only NAME] [--report FILE.json] [--decompose]
  *
  * The last line is `N passed, N failed, N skipped`. Skipped means that something is not implemented, by a typed error; a
  * wrong answer always counts as failed. The cases in which tracefx differs on purpose are listed with their reasons, and
  * counted for themselves.
+ *
+ * With `--decompose`, programs run in terms of core operators: what `run_decompositions` makes of them.
  *
  * @module
  */
@@ -14,20 +16,23 @@ import { parseArgs } from "node:util";
 import { graphCases } from "./graphs.mjs";
 import { moduleCases } from "./modules.mjs";
 import { nativeEngine } from "./native.mjs";
+import { opCases } from "./ops.mjs";
 import { programCases } from "./programs.mjs";
 import { wasmEngine } from "./wasm.mjs";
 
 /** @typedef {import("./engine.mjs").Result} Result */
 /** @typedef {import("./engine.mjs").Engine} Engine */
 
-const USAGE = "usage: npm run -s conformance -- KIND DIR [--engine native|wasm|ts] [--only NAME] [--report FILE.json]";
+const USAGE =
+  "usage: npm run -s conformance -- KIND DIR [--engine native|wasm|ts] [--only NAME] [--report FILE.json] [--decompose]";
 
 /**
  * For each kind its cases, and the engines that it runs on, of which the first is the default.
- * @type {Record<string, { cases: (dir: string, only: string | undefined, engine: Engine) => AsyncIterable<Result>, engines: string[] }>}
+ * @type {Record<string, { cases: (dir: string, only: string | undefined, engine: Engine, decompose: boolean) => AsyncIterable<Result>, engines: string[] }>}
  */
 const KINDS = {
   programs: { cases: programCases, engines: ["wasm", "native"] },
+  ops: { cases: opCases, engines: ["wasm", "native"] },
   graphs: { cases: graphCases, engines: ["ts"] },
   modules: { cases: moduleCases, engines: ["ts"] },
 };
@@ -45,6 +50,7 @@ async function main() {
       engine: { type: "string" },
       only: { type: "string" },
       report: { type: "string" },
+      decompose: { type: "boolean", default: false },
     },
   });
   const [kind = "", dir] = positionals;
@@ -61,7 +67,7 @@ async function main() {
   /** @type {Result[]} */
   const results = [];
   try {
-    for await (const result of cases(dir, values.only, engine)) {
+    for await (const result of cases(dir, values.only, engine, values.decompose)) {
       results.push(result);
       if (result.status !== "passed") console.log(`${result.status}  ${result.name}: ${result.detail}`);
     }

@@ -3,7 +3,23 @@
  *
  * @module
  */
-import { float, load, Tensor } from "tracefx";
+import {
+  device,
+  dtype,
+  Float,
+  float,
+  functionNamed,
+  FxError,
+  inferOperator,
+  layout,
+  load,
+  memoryFormat,
+  operatorTolerance,
+  SymExpr,
+  Tensor,
+  TensorMeta,
+  torch,
+} from "tracefx";
 import { RESULTS } from "./engine.mjs";
 
 /** @returns {Promise<import("./engine.mjs").Engine>} */
@@ -17,10 +33,11 @@ export async function wasmEngine() {
     return module;
   };
   return {
-    async open(file) {
+    async open(file, decompose) {
       module?.dispose();
       [program, module] = [undefined, undefined];
       program = await load(file);
+      if (decompose) program = program.runDecompositions();
       const outputs = program.graphSignature.outputSpecs.filter((it) => RESULTS.has(it.kind));
       return { graph: String(program.graph), outputs };
     },
@@ -34,6 +51,9 @@ export async function wasmEngine() {
       const outputs = /** @type {import("./engine.mjs").Output[]} */ (started().runFlat(leaves));
       return { outputs, inputs: leaves.map((it) => (it instanceof Tensor ? it : undefined)) };
     },
+    async call(calls, tensors) {
+      return calls.map((it) => answerOf(it, tensors));
+    },
     async state(names) {
       return new Map(names.map((name) => [name, started().getTensor(name)]));
     },
@@ -41,4 +61,86 @@ export async function wasmEngine() {
       module?.dispose();
     },
   };
+}
+
+/** @typedef {Map<string, Tensor>} Tensors */
+
+/** @type {(it: import("./engine.mjs").Call, tensors: Tensors) => import("./engine.mjs").Answer} */
+function answerOf({ op, args, kwargs, seed }, tensors) {
+  const given = () => {
+    const named = Object.entries(kwargs).map(([key, value]) => [key, valueOf(value, tensors)]);
+    return { args: args.map((it) => valueOf(it, tensors)), kwargs: Object.fromEntries(named) };
+  };
+  const promised = attempt(() => {
+    const call = given();
+    return [described(op, inferOperator(op, call.args, call.kwargs))];
+  });
+  if (seed !== undefined) torch.manualSeed(seed);
+  const before = String(torch.getRngState().data);
+  const results = attempt(() => {
+    const call = given();
+    const run = /** @type {(...args: unknown[]) => unknown} */ (functionNamed(`torch.ops.${op}`));
+    return [described(op, run(...call.args, call.kwargs))];
+  });
+  const drew = String(torch.getRngState().data) !== before;
+  const known = promised instanceof FxError ? { error: promised } : promised;
+  return results instanceof FxError ? { error: results, promised: known } : { results, drew, promised: known };
+}
+
+/** What comes of it, or why it was refused. @template T @type {(body: () => T) => T | FxError} */
+function attempt(body) {
+  try {
+    return body();
+  } catch (error) {
+    if (error instanceof FxError) return error;
+    throw error;
+  }
+}
+
+/** A recorded value as JavaScript gives it. @type {(value: any, tensors: Tensors) => unknown} */
+function valueOf(value, tensors) {
+  if (Array.isArray(value)) return value.map((it) => valueOf(it, tensors));
+  if (value === null || typeof value !== "object") return value;
+  if ("tensor" in value) return tensorOf(value, tensors);
+  if ("int" in value) return typeof value.int === "string" ? BigInt(value.int) : value.int;
+  if ("float" in value) return float(Number(String(value.float).replace("inf", "Infinity")));
+  if ("dtype" in value) return dtype(value.dtype);
+  if ("layout" in value) return layout(value.layout);
+  if ("device" in value) return device(value.device);
+  return memoryFormat(value.memory_format);
+}
+
+/** A copy, for a call may write into it. @type {(value: any, tensors: Tensors) => unknown} */
+function tensorOf({ tensor: key, size, stride, offset = 0 }, tensors) {
+  const copy = torch.clone(tensors.get(key));
+  return stride === undefined ? copy : torch.asStrided(copy, size, stride, offset);
+}
+
+/** A result as the native engine describes it. @type {(op: string, value: unknown) => any} */
+function described(op, value) {
+  const near = (/** @type {import("tracefx").DType} */ it) => Object.values(operatorTolerance(op, it));
+  if (Array.isArray(value)) return value.map((it) => described(op, it));
+  if (value instanceof Tensor) {
+    const { shape } = value;
+    return {
+      tensor: value,
+      dtype: value.dtype,
+      size: [...shape],
+      stride: [...value.stride()],
+      tolerance: near(value.dtype),
+    };
+  }
+  if (value instanceof TensorMeta) {
+    return { dtype: value.dtype, size: value.sizes.map(dimOf), stride: value.strides.map(dimOf) };
+  }
+  if (value instanceof SymExpr) return { int: dimOf(value) };
+  if (value instanceof Float) return { float: value.value, tolerance: near("float64") };
+  if (typeof value === "bigint") return { int: String(value) };
+  if (typeof value !== "number") return value;
+  return Number.isInteger(value) ? { int: value } : { float: value, tolerance: near("float64") };
+}
+
+/** A size as a number, or by name where it is not known. @type {(dim: import("tracefx").SymInt) => number | string} */
+function dimOf(dim) {
+  return dim instanceof SymExpr ? dim.srepr.replace(/^Symbol\('(\w+)'.*\)$/, "$1") : Number(dim);
 }

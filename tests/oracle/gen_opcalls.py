@@ -17,6 +17,8 @@ from safetensors.torch import save_file
 torch.set_num_threads(1)
 aten = torch.ops.aten
 cases, tensors = [], {}
+# The dtypes that operators give back as numbers.
+SCALAR_TYPES = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16, torch.float32, torch.float64, torch.complex32, torch.complex64, torch.complex128, torch.bool]
 
 
 def encode(value):
@@ -43,16 +45,19 @@ def encode(value):
 
 
 def case(op, *args, seed=0, **kwargs):
-    overload = aten
-    for part in op.split("."):
+    namespace, name = op.split(":") if ":" in op else ("aten", op)
+    overload = getattr(torch.ops, namespace)
+    for part in name.split("."):
         overload = getattr(overload, part)
-    encoded = {"op": f"aten.{op}", "args": encode(args), "kwargs": {k: encode(v) for k, v in kwargs.items()}}
+    encoded = {"op": f"{namespace}.{name}", "args": encode(args), "kwargs": {k: encode(v) for k, v in kwargs.items()}}
     # Without a seed, nothing is drawn, and the tests may call with other strides.
     if seed != 0:
         encoded["seed"] = seed
     torch.manual_seed(seed)
     try:
         result = overload(*args, **kwargs)
+        if name.startswith(("result_type", "promote_types")):
+            result = SCALAR_TYPES[result]
         encoded["result"] = encode(result)
     except (RuntimeError, IndexError, TypeError) as problem:
         encoded["error"] = str(problem).splitlines()[0]
@@ -280,7 +285,7 @@ def names():
 def special():
     for dtype in (torch.float32, torch.float64):
         x = torch.tensor([-40.0, -3.7, -1.0, -0.3, 0.0, 1e-3, 0.4, 1.0, 7.5, 29.9, 30.1, 80.0, math.inf, math.nan], dtype=dtype)
-        for name in "i0 special_i0e special_i1 special_i1e special_ndtr special_log_ndtr special_entr".split():
+        for name in "i0 special_i0e special_i1 special_i1e special_ndtr special_log_ndtr special_entr special_spherical_bessel_j0".split():
             case(f"{name}.default", x)
         case("special_erfcx.default", x[2:])
         case("special_ndtri.default", torch.tensor([0.0, 1e-30, 1e-7, 0.02, 0.3, 0.5, 0.7, 0.999, 1.0, -1.0], dtype=dtype))
@@ -364,6 +369,220 @@ def linalg():
     case("linalg_qr.default", wide, "half")
 
 
+def matrices():
+    """Complex matrices, reflections, and other forms of factorisations."""
+    for dtype in (torch.complex64, torch.complex128, torch.float32):
+        a, wide, tall = torch.randn(2, 4, 4, dtype=dtype), torch.randn(3, 5, dtype=dtype), torch.randn(5, 3, dtype=dtype)
+        b = torch.randn(2, 4, 3, dtype=dtype)
+        for name in ("linalg_det", "linalg_slogdet", "logdet", "linalg_inv"):
+            case(f"{name}.default", a)
+        case("linalg_solve.default", a, b)
+        case("linalg_solve.default", a, torch.randn(2, 3, 4, dtype=dtype), left=False)
+        positive = a @ a.mH + torch.eye(4)
+        for upper in (False, True):
+            case("linalg_cholesky.default", positive, upper=upper)
+            triangle = torch.linalg.cholesky(positive, upper=upper)
+            case("cholesky_solve.default", b, triangle, upper)
+            case("cholesky_inverse.default", triangle, upper)
+            case("linalg_solve_triangular.default", triangle, b, upper=upper)
+        factors, pivots = torch.linalg.lu_factor(a)
+        for adjoint in (False, True):
+            case("linalg_lu_solve.default", factors, pivots, b, adjoint=adjoint)
+            case("linalg_lu_solve.default", factors, pivots, b.mT.contiguous(), left=False, adjoint=adjoint)
+        case("lu_solve.default", b, factors, pivots)
+        case("linalg_lu_solve.default", factors[:1], pivots[:1], b)
+        for m in (a, wide, tall):
+            case("linalg_lu_factor.default", m)
+            case("linalg_qr.default", m)
+            case("geqrf.default", m)
+            case("linalg_svdvals.default", m)
+            case("linalg_pinv.atol_rtol_tensor", m, rtol=torch.tensor(1e-3))
+            case("linalg_pinv.rcond_tensor", m, torch.tensor(1e-3))
+            case("linalg_matrix_rank.tol_tensor", m, torch.tensor(2.0))
+            case("linalg_matrix_rank.atol_rtol_tensor", m, atol=torch.tensor(2.0))
+        reflections, tau = torch.geqrf(tall)
+        case("linalg_householder_product.default", reflections, tau)
+        case("linalg_householder_product.default", reflections, tau[:2])
+        case("orgqr.default", reflections, tau)
+        for transpose in (False, True):
+            case("ormqr.default", reflections, tau, torch.randn(5, 2, dtype=dtype), True, transpose)
+            case("ormqr.default", reflections, tau, torch.randn(2, 5, dtype=dtype), False, transpose)
+        for triangle in ("L", "U"):
+            case("linalg_eigvalsh.default", a, triangle)
+        case("linalg_matrix_exp.default", a / 4)
+    case("linalg_householder_product.default", wide, tau)
+    case("linalg_householder_product.default", reflections, tau[None])
+    case("ormqr.default", reflections, tau, torch.randn(4, 2))
+    case("linalg_lu_solve.default", factors, pivots.long(), b)
+    case("linalg_lu_solve.default", factors, pivots[:1], b)
+
+
+def gradients():
+    """Slopes, segments and histograms."""
+    x = torch.randn(4, 5)
+    for order in (1, 2):
+        case("gradient.scalarint", x, spacing=0.5, dim=-1, edge_order=order)
+        case("gradient.scalararray", x, spacing=2, dim=[1, 0], edge_order=order)
+        case("gradient.array", x, dim=[0], edge_order=order)
+        case("gradient.scalarrayint", x, spacing=[2.0, 0.5], edge_order=order)
+        points = [torch.tensor([0.0, 1.0, 3.0, 3.5]), torch.tensor([-1.0, 0.0, 0.5, 2.0, 5.0])]
+        case("gradient.tensorarrayint", x, spacing=points, edge_order=order)
+        case("gradient.tensorarray", x, spacing=points[1:], dim=[1], edge_order=order)
+    case("gradient.scalarint", x, edge_order=3)
+    case("gradient.scalarint", x[:1])
+    case("gradient.scalarrayint", x, spacing=[1.0])
+    case("gradient.array", x, dim=[0, 0])
+    data = torch.randn(6, 3)
+    for reduce in ("sum", "mean", "prod", "max", "min"):
+        case("segment_reduce.default", data, reduce, lengths=torch.tensor([2, 0, 3, 1]), initial=1)
+        case("segment_reduce.default", data, reduce, offsets=torch.tensor([0, 2, 2, 5, 6]))
+        case("segment_reduce.default", data.T.contiguous(), reduce, lengths=torch.tensor([[2, 4], [6, 0], [1, 5]]), axis=1)
+    case("segment_reduce.default", data, "sum", lengths=torch.tensor([2, 2]))
+    case("segment_reduce.default", data, "sum", lengths=torch.tensor([2, 5, -1]))
+    case("segment_reduce.default", data, "sum")
+    case("segment_reduce.default", data, "half", lengths=torch.tensor([6]))
+    points = torch.tensor([0.0, 0.5, 1.0, 1.5, 2.0, 2.0, math.nan, 3.0])
+    edges = torch.tensor([0.0, 0.5, 1.5, 2.0])
+    for weight in (None, torch.rand(8)):
+        for density in (False, True):
+            case("histogram.bin_ct", points, 4, range=[0.0, 2.0], weight=weight, density=density)
+            case("histogram.bins_tensor", points, edges, weight=weight, density=density)
+            case("histogramdd.default", points.reshape(4, 2), [2, 3], [0.0, 2.0, 0.5, 3.0], None if weight is None else weight[:4], density)
+    case("histogramdd.int_bins", points.reshape(4, 2), 2, [0.0, 2.0, 0.5, 3.0])
+    case("histogramdd.TensorList_bins", points.reshape(4, 2), [edges, edges])
+    case("histogram.bin_ct", torch.tensor([]), 3)
+    case("histogram.bin_ct", torch.ones(3), 3)
+    case("histogram.bin_ct", points, 3)
+    case("histogram.bins_tensor", points, edges.flip(0))
+
+
+def equations():
+    """Least squares, tensors as matrices, and conditions."""
+    for dtype in (torch.float32, torch.float64, torch.complex64):
+        a, tall = torch.randn(2, 4, 4, dtype=dtype), torch.randn(5, 3, dtype=dtype)
+        for driver in (None, "gels", "gelsy", "gelsd", "gelss"):
+            case("linalg_lstsq.default", tall, torch.randn(5, 2, dtype=dtype), driver=driver)
+            case("linalg_lstsq.default", tall.mT.contiguous(), torch.randn(3, 2, dtype=dtype), driver=driver)
+            case("linalg_lstsq.default", a, torch.randn(2, 4, 1, dtype=dtype), driver=driver)
+        case("linalg_lstsq.default", torch.cat([tall, tall[:, :1]], 1), torch.randn(5, 2, dtype=dtype))
+        for p in (None, 2, -2, 1, -1, math.inf, -math.inf):
+            case("linalg_cond.default", a, p)
+        case("linalg_cond.default", tall)
+        for p in ("fro", "nuc"):
+            case("linalg_cond.p_str", a, p)
+        case("linalg_tensorinv.default", torch.randn(2, 3, 6, dtype=dtype))
+        case("linalg_tensorinv.default", torch.randn(6, 2, 3, dtype=dtype), 1)
+        case("linalg_tensorsolve.default", torch.randn(2, 3, 6, dtype=dtype), torch.randn(2, 3, dtype=dtype))
+        case("linalg_tensorsolve.default", torch.randn(6, 2, 3, dtype=dtype), torch.randn(2, 3, dtype=dtype), [0])
+    case("linalg_cond.default", torch.tensor([[1.0, 1.0], [1.0, 1.0]]), 1)
+    case("linalg_cond.default", torch.randn(0, 3, 3), 1)
+    case("linalg_cond.default", tall, 1)
+    case("linalg_tensorinv.default", torch.randn(2, 3, 5))
+    case("linalg_lstsq.default", tall, torch.randn(4, 2, dtype=dtype))
+    case("linalg_lstsq.default", tall, torch.randn(5, 2, dtype=dtype), driver="half")
+    case("linalg_eigvals.default", torch.tensor([[1.0, 2.0], [0.0, 3.0]]))
+    case("linalg_eigvals.default", torch.tensor([[0.0, -1.0], [1.0, 0.0]]))
+    case("linalg_eig.default", torch.tensor([[0.0, -1.0], [1.0, 0.0]]))
+    case("linalg_eig.default", torch.tensor([[0.0, 1.0], [math.nan, 0.0]]))
+
+
+def stretches():
+    """Fourier transforms of short stretches, and quantised numbers."""
+    for signal in (torch.randn(40), torch.randn(2, 40, dtype=torch.float64)):
+        dtype = signal.dtype
+        for window in (None, torch.hann_window(8, dtype=dtype)):
+            for options in ({}, {"hop_length": 3}, {"normalized": True}, {"onesided": False}):
+                spectrum = torch.stft(signal, 8, window=window, return_complex=True, **options)
+                case("stft.center", signal, 8, window=window, return_complex=True, **options)
+                case("stft.default", signal, 8, window=window, return_complex=False, **options)
+                case("istft.default", spectrum, 8, window=window, **options)
+        short = torch.hann_window(5, dtype=dtype) + 0.1
+        case("stft.center", signal, 8, 2, 5, short, pad_mode="constant", return_complex=True)
+        spectrum = torch.stft(signal, 8, 2, 5, short, return_complex=True)
+        for length in (None, 33, 50):
+            case("istft.default", spectrum, 8, 2, 5, short, length=length)
+        spectrum = torch.stft(signal, 8, 2, onesided=False, return_complex=True)
+        case("istft.default", spectrum, 8, 2, onesided=False, return_complex=True)
+    case("stft.center", torch.complex(signal, signal), 8, return_complex=True)
+    case("stft.center", signal, 8)
+    case("stft.center", signal, 8, 0, return_complex=True)
+    case("stft.center", signal, 8, 2, 9, return_complex=True)
+    case("stft.default", signal, 41, return_complex=True)
+    case("stft.center", signal, 8, 2, 4, short, return_complex=True)
+    case("istft.default", signal, 8)
+    case("istft.default", spectrum, 8, 9)
+    case("istft.default", torch.stft(signal, 8, 4, window=torch.hann_window(8, dtype=dtype), return_complex=True), 8, 4, window=torch.hann_window(8, dtype=dtype), center=False)
+
+
+def quantized():
+    """Numbers as integers with a scale."""
+    from torch.ao.quantization.fx import _decomposed  # noqa: F401 (it defines the operators)
+
+    q = "quantized_decomposed:"
+    x = torch.randn(3, 8) * 3
+    for dtype, low, high in ((torch.int8, -128, 127), (torch.uint8, 0, 255), (torch.int16, -1000, 1000)):
+        for input in (x, x.half()):
+            case(q + "quantize_per_tensor.default", input, 0.05, 3, low, high, dtype)
+        scale, zero = torch.tensor([0.05]), torch.tensor([3])
+        case(q + "quantize_per_tensor.tensor", x, scale, zero, low, high, dtype)
+        whole = torch.ops.quantized_decomposed.quantize_per_tensor(x, 0.05, 3, low, high, dtype)
+        for out in (None, torch.float16):
+            case(q + "dequantize_per_tensor.default", whole, 0.05, 3, low, high, dtype, out_dtype=out)
+        case(q + "dequantize_per_tensor.tensor", whole, scale, zero, low, high, dtype)
+        for axis, n in ((0, 3), (1, 8)):
+            scales, zeros = torch.rand(n) / 9 + 0.01, torch.arange(n)
+            case(q + "quantize_per_channel.default", x, scales, zeros, axis, low, high, dtype)
+            case(q + "dequantize_per_channel.default", whole, scales, zeros, axis, low, high, dtype)
+            case(q + "dequantize_per_channel.default", whole, scales, None, axis, low, high, dtype)
+        scales, zeros = torch.rand(3, 1) / 9 + 0.01, torch.arange(3)[:, None]
+        case(q + "quantize_per_token.default", x, scales, zeros, low, high, dtype)
+        case(q + "dequantize_per_token.default", whole, scales, zeros, low, high, dtype, torch.float32)
+        scales, zeros = torch.rand(3, 2) / 9 + 0.01, torch.arange(6).reshape(3, 2)
+        case(q + "quantize_per_channel_group.default", x, scales, zeros, low, high, dtype, 4)
+        case(q + "dequantize_per_channel_group.default", whole, scales, zeros, low, high, dtype, 4, torch.float32)
+    case(q + "choose_qparams_per_token.default", x, torch.int8)
+    case(q + "choose_qparams_per_token.default", x.half(), torch.int8)
+    case(q + "choose_qparams_per_token_asymmetric.default", x, torch.int8)
+    case(q + "_choose_qparams_per_token_asymmetric_impl.default", x, torch.int8)
+
+
+def dtypes():
+    """Questions about dtypes."""
+    x, one = torch.ones(2, dtype=torch.int8), torch.tensor(1.5, dtype=torch.float64)
+    case("result_type.Tensor", x, one)
+    case("result_type.Tensor", one, x.float())
+    case("result_type.Scalar", x, 2.0)
+    case("result_type.Scalar", x, 300)
+    case("result_type.Scalar_Tensor", True, x)
+    case("result_type.Scalar_Scalar", 1, 2.0)
+    for a, b in ((torch.uint8, torch.int8), (torch.float16, torch.bfloat16), (torch.int64, torch.float16), (torch.bool, torch.uint8), (torch.complex64, torch.float64)):
+        case("promote_types.default", a, b)
+        case("can_cast.default", a, b)
+        case("can_cast.default", b, a)
+
+
+def polynomials():
+    """Orthogonal polynomials, and functions of Bessel and Airy."""
+    for dtype in (torch.float32, torch.float64):
+        x = torch.tensor([-1.0, -0.6, 0.0, 0.3, 0.5, 1.0, 1.2, math.nan], dtype=dtype)
+        n = torch.tensor([-1.0, 0.0, 1.0, 2.0, 5.0, 11.0], dtype=dtype)[:, None]
+        for kind in "tuvw":
+            for name in ("chebyshev", "shifted_chebyshev"):
+                case(f"special_{name}_polynomial_{kind}.default", x, n)
+                case(f"special_{name}_polynomial_{kind}.n_scalar", x, 3)
+                case(f"special_{name}_polynomial_{kind}.x_scalar", 0.7, n)
+        for name in ("hermite_polynomial_h", "hermite_polynomial_he", "laguerre_polynomial_l", "legendre_polynomial_p"):
+            case(f"special_{name}.default", x, n)
+            case(f"special_{name}.n_scalar", x, 3)
+            case(f"special_{name}.x_scalar", 0.7, n)
+        x = torch.tensor([-3.0, 0.0, 1e-3, 0.4, 1.0, 1.99, 2.0, 2.01, 5.0, 7.5, 30.0, 150.0, math.nan], dtype=dtype)
+        for name in ("modified_bessel_i0", "modified_bessel_i1", "modified_bessel_k0", "modified_bessel_k1", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1"):
+            case(f"special_{name}.default", x[:-2] if "modified_bessel_i" in name else x)
+        for name in ("scaled_modified_bessel_k0", "scaled_modified_bessel_k1"):
+            case(f"special_{name}.default", x)
+        case("special_airy_ai.default", torch.tensor([-20.0, -8.1, -7.9, -3.0, -0.5, 0.0, 0.5, 1.9, 2.1, 9.0, 50.0, math.inf], dtype=dtype))
+
+
 def spectral():
     """What does not depend on the signs of singular vectors."""
     for dtype in (torch.float32, torch.float64):
@@ -440,7 +659,166 @@ def fourier():
     case("fft_fftfreq.default", 0)
 
 
-for record in (random, ctc, packed, names, special, made, linalg, spectral, fourier):
+def backward():
+    """The ATen operators of the backward pass that PyTorch's operator tests record in float32 alone: other dtypes,
+    channels-last and empty tensors, and special values."""
+    last = lambda it: it.to(memory_format=torch.channels_last)
+    last3d = lambda it: it.to(memory_format=torch.channels_last_3d)
+    for dtype in FLOATS:
+        special = torch.tensor([-3.5, -3.0, -1.0, -0.5, -0.0, 0.0, 0.25, 0.5, 1.0, 3.0, 4.0, math.inf, -math.inf, math.nan])
+        # Enough of them that PyTorch's vectorised loops see the special values.
+        x, g = torch.cat([special, torch.randn(50)]).to(dtype), torch.randn(64).to(dtype)
+        for name in ("sigmoid", "tanh", "silu", "mish", "hardsigmoid", "gelu", "logit"):
+            case(f"{name}_backward.default", g, x)
+        # Of a NaN, the vectorised loops of these say something else than the scalar ones.
+        plain = torch.where(x.isnan(), 0.75, x)
+        case("hardswish_backward.default", g, plain)
+        case("gelu_backward.default", g, x, approximate="tanh")
+        case("logit_backward.default", g, x, 0.3)
+        case("threshold_backward.default", g, x, 0.5)
+        case("hardtanh_backward.default", g, plain, -1, 1)
+        case("elu_backward.default", g, 1.5, 0.7, 0.3, False, plain)
+        case("elu_backward.default", g, 1.5, 0.7, 0.3, True, plain)
+        case("elu_backward.default", g, -1.5, 0.7, 0.3, True, plain)
+        case("softplus_backward.default", g, x, 2, 1.5)
+        case("softshrink_backward.default", g, plain, 0.5)
+        case("hardshrink_backward.default", g, plain, 0.5)
+        case("leaky_relu_backward.default", g, x, 0.1, False)
+        case("leaky_relu_backward.default", g, x, -0.1, True)
+        out, buffer = aten.log_sigmoid_forward(x[14:])
+        case("log_sigmoid_backward.default", g[14:], x[14:], buffer)
+        case("_prelu_kernel_backward.default", g.view(2, 4, 8), x.view(2, 4, 8), torch.rand(4, 1).to(dtype))
+        case("glu_backward.default", torch.randn(2, 3, 2).to(dtype), torch.randn(2, 6, 2).to(dtype), 1)
+        for training in (True, False):
+            case("rrelu_with_noise_backward.default", g, x, torch.rand(64).to(dtype), 0.1, 0.4, training, False)
+        y, target = torch.rand(3, 4).to(dtype), torch.rand(3, 4).to(dtype)
+        for reduction in (0, 1, 2):
+            up = torch.randn((3, 4) if reduction == 0 else ()).to(dtype)
+            case("mse_loss_backward.default", up, y, target, reduction)
+            case("smooth_l1_loss_backward.default", up, y, target, reduction, 0.3)
+            case("smooth_l1_loss_backward.default", up, y, target, reduction, 0.0)
+            case("huber_loss_backward.default", up, y, target, reduction, 0.3)
+            if dtype.itemsize > 2:
+                case("soft_margin_loss_backward.default", up, y, target.round() * 2 - 1, reduction)
+                case("binary_cross_entropy_backward.default", up, y, target, None, reduction)
+                case("binary_cross_entropy_backward.default", up, y, target, torch.rand(4).to(dtype), reduction)
+            classes, up = torch.tensor([2, 0, -100]), torch.randn((3,) if reduction == 0 else ()).to(dtype)
+            total = torch.tensor(2.0, dtype=dtype)
+            case("nll_loss_backward.default", up, y, classes, None, reduction, -100, total)
+            case("nll_loss_backward.default", up, y, classes, torch.rand(4).to(dtype), reduction, -100, total)
+            case("multi_margin_loss_backward.default", up, y, torch.tensor([2, 0, 3]), 2, 0.5, torch.rand(4).to(dtype), reduction)
+            labels = torch.tensor([[1, 2, -1, 0], [0, -1, -1, -1], [-1, 0, 0, 0]])
+            is_target = aten.multilabel_margin_loss_forward(y.float(), labels, 0)[1].to(dtype)
+            case("multilabel_margin_loss_backward.default", up, y, labels, reduction, is_target)
+            up = torch.randn((2, 2, 3) if reduction == 0 else ()).to(dtype)
+            pixels = torch.randint(0, 4, (2, 2, 3))
+            case("nll_loss2d_backward.default", up, torch.randn(2, 4, 2, 3).to(dtype), pixels, None, reduction, 1, total)
+        for dim in (0, 1, -1):
+            y, up = torch.randn(3, 4, 5).to(dtype), torch.randn(3, 4, 5).to(dtype)
+            case("_softmax_backward_data.default", up, y.softmax(dim), dim, dtype)
+            case("_log_softmax_backward_data.default", up, y.log_softmax(dim), dim, dtype)
+        x, up = last(torch.randn(2, 6, 3, 4)).to(dtype), torch.randn(2, 6, 3, 4).to(dtype)
+        is_half = dtype.itemsize == 2
+        # Of half types, PyTorch rounds some sums on the way.
+        for weight in () if is_half else (torch.rand(6), None):
+            weight = weight if weight is None else weight.to(dtype)
+            _, mean, inverse = aten.native_group_norm(x, weight, None, 2, 6, 12, 3, 1e-5)
+            case("native_group_norm_backward.default", up, x, mean, inverse, weight, 2, 6, 12, 3, [True, True, True])
+            _, mean, inverse = aten.native_batch_norm(x, weight, None, None, None, True, 0.1, 1e-5)
+            running = torch.randn(6).to(dtype), torch.rand(6).to(dtype)
+            for training in (True, False):
+                case("native_batch_norm_backward.default", up, x, weight, *running, mean, inverse, training, 1e-5, [True, True, training])
+            weight = None if weight is None else torch.rand(3, 4).to(dtype)
+            _, mean, inverse = aten.native_layer_norm(x, [3, 4], weight, weight, 1e-5)
+            case("native_layer_norm_backward.default", up, x, [3, 4], mean, inverse, weight, weight, [True, weight is not None, weight is not None])
+        if not is_half:
+            case("batch_norm_backward.default", up, x, torch.rand(6).to(dtype), None, None, torch.randn(6).to(dtype), torch.rand(6).to(dtype), True, 1e-5, [True, True, True], torch.zeros(0))
+        none = torch.zeros(0, 6).to(dtype)
+        case("native_layer_norm_backward.default", none, none, [6], torch.zeros(0, 1).to(dtype), torch.zeros(0, 1).to(dtype), torch.ones(6).to(dtype), torch.ones(6).to(dtype), [True, True, True])
+        case("select_backward.default", torch.randn(2, 3).to(dtype), [2, 4, 3], 1, -2)
+        case("slice_backward.default", torch.randn(2, 3).to(dtype), [2, 9], -1, 1, 9223372036854775807, 3)
+        case("diagonal_backward.default", torch.randn(3, 2).to(dtype), [3, 3, 4], 2, 1, 2)
+        case("unfold_backward.default", torch.randn(3, 4, 3).to(dtype), [9, 4], 0, 3, 3)
+        case("unfold_backward.default", torch.randn(4, 4, 3).to(dtype), [9, 4], 0, 3, 2)
+        case("masked_scatter_backward.default", torch.randn(2, 3).to(dtype), torch.tensor([True, False, True]), [5])
+        for name, padding, shape in (("1d", [2, 1], (2, 3, 4)), ("2d", [1, 2, 0, 1], (2, 3, 4, 4)), ("3d", [1, 0, 1, 2, 0, 1], (1, 2, 3, 4, 3))):
+            for kind in ("reflection", "replication"):
+                base = torch.randn(shape).to(dtype)
+                base = last(base) if base.dim() == 4 else base
+                up = getattr(aten, f"{kind}_pad{name}")(base, padding)
+                case(f"{kind}_pad{name}_backward.default", torch.randn_like(up), base, padding)
+                case(f"{kind}_pad{name}_backward.default", torch.randn_like(up)[:0], base[:0], padding)
+        for name, sizes in (("nearest1d", [5]), ("_nearest_exact1d", [5]), ("linear1d", [5]), ("nearest2d", [5, 3]), ("_nearest_exact2d", [5, 3]), ("bilinear2d", [5, 3]), ("bicubic2d", [5, 3]), ("nearest3d", [2, 5, 3]), ("_nearest_exact3d", [2, 5, 3]), ("trilinear3d", [2, 5, 3])):
+            name = f"_upsample{name}" if name[0] == "_" else f"upsample_{name}"
+            up = torch.randn([2, 2] + sizes).to(dtype)
+            for batch in (2, 0):
+                for corners in ([True], [False]) if "linear" in name or "cubic" in name else ([],):
+                    case(f"{name}_backward.default", up[:batch], sizes, [batch, 2] + [3, 4, 2][: len(sizes)], *corners)
+        for name in ("_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa"):
+            for sizes in ([7, 3], [2, 9]):
+                case(f"{name}_backward.default", torch.randn([2, 2] + sizes).to(dtype), sizes, [2, 2, 4, 5], False)
+        case("upsample_bilinear2d_backward.default", last(torch.randn(2, 3, 4, 5)).to(dtype), [4, 5], [2, 3, 2, 3], False, 2.0, 1.7)
+        x, grid, up = torch.randn(2, 2, 4, 3), torch.rand(2, 3, 2, 2) * 2.6 - 1.3, torch.randn(2, 2, 3, 2)
+        for mode in () if is_half else (0, 1, 2):
+            for padding in (0, 1, 2):
+                for corners in (True, False):
+                    case("grid_sampler_2d_backward.default", up.to(dtype), x.to(dtype), grid.to(dtype), mode, padding, corners, [True, True])
+        if not is_half:
+            case("grid_sampler_2d_backward.default", up.to(dtype), x.to(dtype), grid.to(dtype), 0, 0, True, [False, True])
+        x, grid, up = torch.randn(2, 2, 4, 3, 2), torch.rand(2, 2, 2, 1, 3) * 2.6 - 1.3, torch.randn(2, 2, 2, 2, 1)
+        for mode in () if is_half else (0, 1):
+            for padding in (0, 1, 2):
+                case("grid_sampler_3d_backward.default", up.to(dtype), x.to(dtype), grid.to(dtype), mode, padding, mode == 1, [True, True])
+        x, x3d = last(torch.randn(2, 2, 6, 5)).to(dtype), last3d(torch.randn(1, 2, 4, 5, 4)).to(dtype)
+        up, where = aten.adaptive_max_pool2d(x, [3, 2])
+        case("adaptive_max_pool2d_backward.default", up, x, where)
+        up, where = aten.adaptive_max_pool3d(x3d, [3, 2, 2])
+        case("adaptive_max_pool3d_backward.default", up, x3d, where)
+        up, where = aten.fractional_max_pool2d(x, [2, 2], [3, 2], torch.rand(2, 2, 2).to(dtype))
+        case("fractional_max_pool2d_backward.default", up, x, [2, 2], [3, 2], where)
+        up, where = aten.fractional_max_pool3d(x3d, [2, 2, 2], [2, 2, 2], torch.rand(1, 2, 3).to(dtype))
+        case("fractional_max_pool3d_backward.default", up, x3d, [2, 2, 2], [2, 2, 2], where)
+        rows = torch.tensor([[0, 2, 2], [4, 1, 2]])
+        for by_frequency in (False, not is_half):
+            case("embedding_dense_backward.default", torch.randn(2, 3, 4).to(dtype), rows, 5, 1, by_frequency)
+        case("embedding_backward.default", torch.randn(2, 3, 4).to(dtype), rows.int(), 5, -1, False, False)
+        lengths = torch.tensor([2, 0, 3])
+        data = torch.tensor([1.5, -2.0, 0.0, 3.0, 3.0]).to(dtype)
+        for reduce in ("sum", "mean", "max", "min", "prod"):
+            for initial in (None, 2):
+                res = aten.segment_reduce(data, reduce, lengths=lengths, initial=initial)
+                case("segment_reduce.default", data, reduce, lengths=lengths, initial=initial)
+                case("segment_reduce.default", data, reduce, offsets=torch.tensor([0, 1, 5]), initial=initial)
+                # Positive, for PyTorch does not share a negative gradient among equal extremes.
+                case("_segment_reduce_backward.default", torch.rand(3).to(dtype), res, data, reduce, lengths=lengths, initial=initial)
+    weight, rows, starts = torch.randn(6, 3), torch.tensor([1, 2, 4, 5, 4, 3]), torch.tensor([0, 2, 2, 4])
+    for dtype in (torch.float32, torch.float64):
+        for mode in (0, 1, 2):
+            for padding in (-1, 4):
+                table = weight.to(dtype)
+                _, bag, sizes, maxima = aten._embedding_bag(table, rows, starts, False, mode, False, None, False, padding)
+                up = torch.randn(4, 3, dtype=dtype)
+                for by_frequency in (False, mode != 2):
+                    case("_embedding_bag_backward.default", up, rows, starts, bag, sizes, maxima, 6, by_frequency, mode, False, None, padding)
+                bag = torch.tensor([0, 0, 2, 2, 3, 3])
+                case("_embedding_bag_dense_backward.default", up, rows, bag, sizes, maxima, 6, False, mode, None, padding)
+        case("_embedding_bag_per_sample_weights_backward.default", up, weight.to(dtype), rows, starts, bag, 0, 4)
+        near = torch.tensor([[0.0, 1.0, 2.0], [0.0, 1.0, 2.0], [0.5, 1.0, -1.0], [3.0, 1.5, 2.0]], dtype=dtype)
+        for p in (0.0, 0.7, 1.0, 1.5, 2.0, 3.0, math.inf):
+            case("_cdist_backward.default", torch.randn(2, 4, 4, dtype=dtype), near, near.expand(2, 4, 3), p, torch.cdist(near, near.expand(2, 4, 3), p))
+            case("_pdist_backward.default", torch.randn(6, dtype=dtype), near, p, torch.pdist(near, p))
+    for dtype in (torch.complex64, torch.complex128):
+        x, up = torch.randn(4, dtype=dtype), torch.randn(4, dtype=dtype)
+        case("sigmoid_backward.default", up, x)
+        case("tanh_backward.default", up, x)
+        case("reflection_pad1d_backward.default", torch.randn(2, 7, dtype=dtype), torch.randn(2, 4, dtype=dtype), [2, 1])
+    for dtype in INTS:
+        case("threshold_backward.default", torch.tensor([1, 2, 3], dtype=dtype), torch.tensor([0, 1, 2], dtype=dtype), 1)
+        case("select_backward.default", torch.tensor([1, 2, 3], dtype=dtype), [3, 2], 1, 0)
+        case("embedding_dense_backward.default", torch.ones(3, 2, dtype=dtype), torch.tensor([0, 3, 0]), 4, -1, False)
+
+
+for record in (random, ctc, packed, names, special, made, linalg, matrices, gradients, equations, stretches, quantized, dtypes, polynomials, spectral, fourier, backward):
     cases.clear()
     tensors.clear()
     torch.manual_seed(0)

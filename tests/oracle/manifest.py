@@ -13,6 +13,8 @@ SOURCES = {
     "overloads": "tests/oracle/gen_overloads.py",
     "indexing": "tests/oracle/gen_indexing.py",
     "opcalls": "tests/oracle/gen_opcalls.py",
+    "gradients": "tests/oracle/gen_gradients.py",
+    "dtypes": "tests/oracle/gen_dtypes.py",
     "modules": "tests/oracle/gen_modules.py",
     "checkpoints": "tests/oracle/gen_checkpoints.py",
     "models": "tests/oracle/gen_resnet.py",
@@ -22,7 +24,9 @@ SOURCES = {
 def torch_version(path):
     if path.parent.name == "opcases":
         return "2.13.0+cu130"
-    if path.parent.name in ("overloads", "indexing", "opcalls", "modules", "models", "checkpoints"):
+    if path.parent.name in (
+        "overloads", "indexing", "opcalls", "dtypes", "gradients", "modules", "models", "checkpoints",
+    ):
         return "2.15.0+cu132"
     meta = path.parent / "meta.json"
     return json.loads(meta.read_text()).get("torch") if meta.exists() else None

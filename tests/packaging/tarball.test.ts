@@ -9,7 +9,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 const PACKAGE = new URL("../../ts", import.meta.url).pathname;
 
 /** The largest download that is allowed, in bytes after gzip: a growth beyond it is a decision, not an accident. */
-const BUDGET = { tarball: 6_000_000, module: 2_000_000, glue: 20_000 };
+const BUDGET = { tarball: 6_000_000, module: 2_600_000, glue: 20_000 };
 
 let project: string;
 let installed: string;
@@ -33,7 +33,7 @@ beforeAll(() => {
   project = mkdtempSync(join(tmpdir(), "tracefx-"));
   tarball = join(project, npm(PACKAGE, "pack", "--silent", "--pack-destination", project).trim());
   writeFileSync(join(project, "package.json"), JSON.stringify({ name: "user", private: true }));
-  npm(project, "install", "--offline", "--no-audit", "--no-fund", tarball);
+  npm(project, "install", "--prefer-offline", "--no-audit", "--no-fund", tarball);
   installed = join(project, "node_modules/tracefx");
 }, 60_000);
 

@@ -1,0 +1,366 @@
+"""PyTorch's own gradients: torch.autograd.grad of single operators, for crates/cpu/tests/gradients.rs.
+
+The calls are those of gen_opcases.py (directories of them are the arguments), with floats widened to float64, and those
+of the functions below: points where there is no derivative, mixed dtypes, broadcasting. Each line is a call with `grads`,
+the incoming gradients, one per result of the schema, and `result`, the gradients of the arguments, one per argument of
+the schema in its order (null where none flows). differentiable.json says of each operator whether any of its calls gave
+a result with a gradient.
+
+usage: gen_gradients.py OUT_DIR N_CASES OPCASES_DIR...   (at most N_CASES per operator, small ones first)
+"""
+import glob
+import json
+import math
+import os
+import sys
+import tempfile
+import zlib
+
+import torch
+from safetensors.torch import load_file, save_file
+
+torch.set_num_threads(1)
+aten = torch.ops.aten
+WIDE = {torch.float32: torch.float64, torch.float16: torch.float64, torch.bfloat16: torch.float64,
+        torch.complex64: torch.complex128, torch.complex32: torch.complex128}
+cases, tensors, differentiable = [], {}, {}
+
+
+def encode(value):
+    """A value as JSON, but for the data of tensors."""
+    if isinstance(value, torch.Tensor):
+        value = value.detach().resolve_conj().resolve_neg()
+        if value._is_zerotensor():
+            value = torch.zeros(value.shape, dtype=value.dtype)
+        n = 0 if value.numel() == 0 else 1 + sum((s - 1) * d for s, d in zip(value.shape, value.stride()))
+        res = {"tensor": None, "dtype": str(value.dtype)[6:], "size": list(value.shape)}
+        flat = torch.as_strided(value, (n,), (1,), value.storage_offset()).clone()
+        res["tensor"] = torch.view_as_real(flat) if value.is_complex() else flat
+        if not value.is_contiguous():
+            res["stride"] = list(value.stride())
+        return res
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, int):
+        return {"int": str(value)} if abs(value) > 2**53 else {"int": value}
+    if isinstance(value, float):
+        return {"float": value if math.isfinite(value) else repr(value)}
+    if isinstance(value, torch.dtype):
+        return {"dtype": str(value)[6:]}
+    if isinstance(value, torch.memory_format):
+        return {"memory_format": str(value)[6:]}
+    if isinstance(value, torch.layout):
+        return {"layout": str(value)[6:]}
+    if isinstance(value, torch.device):
+        return {"device": str(value)}
+    return [encode(it) for it in value]
+
+
+def decode(it, data):
+    if isinstance(it, list):
+        return [decode(item, data) for item in it]
+    if not isinstance(it, dict):
+        return it
+    if "tensor" in it:
+        dtype, flat = getattr(torch, it["dtype"]), data[it["tensor"]]
+        if dtype.is_complex:
+            flat = torch.view_as_complex(flat.contiguous())
+        flat = flat.reshape(-1).to(WIDE.get(dtype, dtype))
+        stride = it.get("stride")
+        return torch.as_strided(flat, it["size"], stride) if stride is not None else flat.reshape(it["size"])
+    (kind, value), = it.items()
+    read = {"int": int, "float": float, "dtype": lambda name: getattr(torch, name), "device": torch.device}
+    return read.get(kind, lambda name: getattr(torch, name))(value)
+
+
+def each(value):
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from each(item)
+
+
+def replace(value, tensors_of):
+    if isinstance(value, torch.Tensor):
+        return tensors_of(value)
+    if isinstance(value, (list, tuple)):
+        return [replace(item, tensors_of) for item in value]
+    return value
+
+
+# Where singular values are zero or the matrix is not invertible, what PyTorch gives is one of many, or noise.
+OF_FULL_RANK = ("svd", "nuclear_norm", "matrix_norm", "pinv", "slogdet", "logdet", "linalg_norm")
+
+
+def is_of_full_rank(name, matrix):
+    if not any(it in name for it in OF_FULL_RANK) or not is_float(matrix) or matrix.dim() < 2 or matrix.numel() == 0:
+        return True
+    return bool((torch.linalg.matrix_rank(matrix, rtol=1e-6) == min(matrix.shape[-2:])).all())
+
+
+def is_float(it):
+    return it.dtype.is_floating_point or it.dtype.is_complex
+
+
+def case(name, *args, **kwargs):
+    """Calls and differentiates. Gives back whether that is a case, and how large it is."""
+    overload = aten
+    for part in name.split("."):
+        overload = getattr(overload, part)
+    schema = overload._schema
+    if any(it.alias_info is not None and it.alias_info.is_write for it in schema.arguments):
+        return None
+
+    def leaf(it):
+        return it.detach().requires_grad_() if is_float(it) else it
+
+    if args and isinstance(args[0], torch.Tensor) and not is_of_full_rank(name, args[0]):
+        return None
+    args, kwargs = replace(args, leaf), {key: replace(it, leaf) for key, it in kwargs.items()}
+    inputs = [it for it in each([args, list(kwargs.values())]) if it.requires_grad]
+    torch.manual_seed(1)
+    try:
+        out = overload(*args, **kwargs)
+    except Exception:
+        return None
+    full = f"aten.{name}"
+    results = [out] if len(schema.returns) == 1 else list(out) if isinstance(out, (list, tuple)) else []
+    outputs = [it for it in each(results) if it.requires_grad]
+    differentiable.setdefault(full, False)
+    if not outputs or not inputs:
+        return None
+    generator = torch.Generator().manual_seed(zlib.crc32(full.encode()))
+
+    def incoming(it):
+        if not it.requires_grad:
+            return None
+        return torch.randn(it.shape, dtype=it.dtype, generator=generator)
+
+    grads = replace([it if isinstance(it, (torch.Tensor, list, tuple)) else None for it in results], incoming)
+    try:
+        with torch.autograd.set_multithreading_enabled(False):
+            found = torch.autograd.grad(outputs, inputs, list(each(grads)), allow_unused=True)
+    except Exception:
+        return None
+    differentiable[full] = True
+    of = {id(it): grad for it, grad in zip(inputs, found)}
+
+    def outgoing(value):
+        if isinstance(value, torch.Tensor):
+            grad = of.get(id(value))
+            return None if grad is None else grad.contiguous()
+        return [outgoing(it) for it in value] if isinstance(value, (list, tuple)) else None
+
+    given = dict(zip([it.name for it in schema.arguments], args)) | kwargs
+    result = [outgoing(given.get(it.name)) for it in schema.arguments]
+    size = sum(it.numel() for it in each([inputs, [*each(results)]]))
+    return size, {"op": full, "args": encode(args), "kwargs": {key: encode(it) for key, it in kwargs.items()},
+                  "grads": encode(grads), "result": encode(result)}
+
+
+def keyed(it):
+    """The same with names for the data of tensors."""
+    if isinstance(it, list):
+        return [keyed(item) for item in it]
+    if isinstance(it, dict):
+        return {name: keyed(item) for name, item in it.items()}
+    if isinstance(it, torch.Tensor):
+        tensors[f"t{len(tensors)}"] = it
+        return f"t{len(tensors) - 1}"
+    return it
+
+
+def add(found):
+    if found is not None:
+        cases.append(keyed(found[1]))
+
+
+def of_file(path):
+    data_path = path.replace(".jsonl", ".safetensors")
+    data = load_file(data_path) if os.path.exists(data_path) else {}
+    res = []
+    for line in open(path):
+        it = json.loads(line)
+        if it.get("error") or it.get("seed"):
+            continue
+        try:
+            args = [decode(arg, data) for arg in it["args"]]
+            kwargs = {key: decode(arg, data) for key, arg in it["kwargs"].items()}
+            found = case(it["op"].removeprefix("aten."), *args, **kwargs)
+        except (AttributeError, KeyError, RuntimeError, TypeError):
+            continue
+        if found is not None:
+            res.append(found)
+    return res
+
+
+def in_child(path):
+    """What a child process finds: a few recorded views look past their data, and PyTorch falls over them."""
+    with tempfile.NamedTemporaryFile() as file:
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                torch.save((of_file(path), differentiable), file)
+                file.flush()
+                status = 0
+            except Exception as problem:
+                print(path, problem)
+            finally:
+                sys.stdout.flush()
+                os._exit(status)
+        if os.waitpid(child, 0)[1] != 0:
+            print("PyTorch fell over", path)
+            return []
+        found, more = torch.load(file.name, weights_only=False)
+        differentiable.update({op: is_any or differentiable.get(op, False) for op, is_any in more.items()})
+        return found
+
+
+def recorded(directory, n_cases):
+    by_op = {}
+    for path in sorted(glob.glob(os.path.join(directory, "*.jsonl"))):
+        for found in in_child(path):
+            by_op.setdefault(found[1]["op"], []).append(found)
+    for op in sorted(by_op):
+        # The smallest first, but for those of no elements, of which one is enough.
+        ordered = sorted(by_op[op], key=lambda it: (it[0] == 0, it[0]))
+        chosen, seen = [], set()
+        for found in ordered:
+            shape = json.dumps([found[1]["args"], found[1]["kwargs"]], default=lambda _: None)
+            if n_cases >= 1000 or shape not in seen:
+                seen.add(shape)
+                chosen.append(found)
+        small = [it for it in chosen if it[0] <= 400] or chosen[:1]
+        for found in (chosen if n_cases >= 1000 else small[:n_cases]):
+            add(found)
+
+
+def f64(*values):
+    return torch.tensor(values, dtype=torch.float64)
+
+
+SPECIAL = (0.0, -0.0, 1.0, -1.0, 2.5, -2.5, 0.5, -0.5, math.inf, -math.inf, math.nan, 1e-300)
+
+
+def points():
+    """Unary operators at zero, at one, at the infinities and at NaN."""
+    special = f64(*SPECIAL)
+    for name in """abs acos acosh asin asinh atan atanh ceil cos cosh deg2rad digamma erf erfc erfinv exp exp2 expm1 floor frac
+        lgamma log log10 log1p log2 logit neg rad2deg reciprocal relu round rsqrt sgn sigmoid sign sin sinc sinh special_i0e
+        i0 special_i1 special_i1e special_entr special_erfcx special_log_ndtr special_ndtri sqrt square tan tanh trunc
+        nan_to_num angle hardtanh hardsigmoid hardswish leaky_relu elu celu selu silu gelu mish softplus softshrink
+        hardshrink log_sigmoid relu6 positive""".split():
+        add(case(name + ".default", special))
+    z = torch.complex(f64(0.0, 1.0, -1.0, 0.5, 0.0), f64(0.0, 0.0, 0.0, -2.0, 1.5))
+    for name in "abs sgn angle sqrt log acosh asin square reciprocal sigmoid tanh exp neg real imag conj_physical".split():
+        add(case(name + ".default", z))
+
+
+def pairs():
+    """Binary operators at ties and at zero, broadcast, of mixed dtypes, and with 0-d tensors."""
+    a, b = f64(0.0, 1.0, -1.0, 2.0, 0.0, math.nan, 3.0, -0.0), f64(0.0, 1.0, 2.0, -1.0, 1.0, 1.0, math.nan, 0.0)
+    for name in """add.Tensor sub.Tensor mul.Tensor div.Tensor rsub.Tensor maximum.default minimum.default fmax.default
+        fmin.default atan2.default hypot.default pow.Tensor_Tensor remainder.Tensor fmod.Tensor copysign.Tensor
+        logaddexp.default logaddexp2.default xlogy.Tensor special_xlog1py.default clamp_min.Tensor clamp_max.Tensor
+        nextafter.default heaviside.default floor_divide.default float_power.Tensor_Tensor max.other min.other
+        ldexp.Tensor""".split():
+        add(case(name, a, b))
+    for name in "add.Tensor sub.Tensor mul.Tensor div.Tensor maximum.default pow.Tensor_Tensor atan2.default".split():
+        x = f64(1.0, 2.0, 3.0, 4.0, 5.0, 6.0).reshape(2, 3)
+        add(case(name, x, f64(2.0, 3.0).reshape(2, 1)))
+        add(case(name, x.reshape(2, 1, 3).expand(2, 4, 3), f64(1.5)[0]))
+        add(case(name, f64(1.5)[0], f64(2.0)[0]))
+        add(case(name, x.to(torch.float32), x))
+        add(case(name, x.to(torch.float32), f64(2.0)[0]))
+        add(case(name, torch.arange(1, 7).reshape(2, 3), x))
+        add(case(name, x, torch.zeros(0, 1, 1, dtype=torch.float64)))
+    z = torch.complex(f64(1.0, -1.0, 0.5), f64(0.5, 2.0, -2.0))
+    for name in "add.Tensor sub.Tensor mul.Tensor div.Tensor pow.Tensor_Tensor".split():
+        add(case(name, z, f64(2.0, 3.0, 0.5)))
+        add(case(name, f64(2.0, 3.0, 0.5), z))
+        add(case(name, z, z.conj()))
+    for exponent in (0, 1, 2, 3, -1, 0.5, 2.5, -0.5, 0.0):
+        add(case("pow.Tensor_Scalar", f64(0.0, 1.0, -1.0, 2.0, math.nan), exponent))
+    for base in (0, 1, 2, -1, 0.5, 0.0):
+        add(case("pow.Scalar", base, f64(0.0, 1.0, -1.0, 2.0, 0.5)))
+    x = f64(-2.0, -1.0, 0.0, 1.0, 2.0, math.nan)
+    for low, high in ((-1.0, 1.0), (None, 1.0), (-1.0, None), (1.0, -1.0)):
+        add(case("clamp.default", x, low, high))
+        add(case("clamp.Tensor", x, None if low is None else f64(low), None if high is None else f64(high)))
+    add(case("clamp_min.default", x, -1))
+    add(case("clamp_max.default", x, 1))
+    add(case("hardtanh.default", x))
+    add(case("threshold.default", x, 1.0, 5.0))
+    add(case("where.self", torch.tensor([True, False, True]), f64(math.nan, 1.0, 2.0), f64(1.0, math.inf, 3.0)))
+    add(case("where.ScalarOther", torch.tensor([True, False, True]), f64(math.nan, 1.0, 2.0), 3.0))
+    add(case("lerp.Scalar", x, x + 1, 0.3))
+    add(case("lerp.Tensor", x, x + 1, f64(0.7)))
+    add(case("addcdiv.default", x, x + 1, f64(2.0), value=0.5))
+    add(case("addcmul.default", x, x + 1, f64(2.0), value=0.5))
+
+
+def reductions():
+    """Reductions with ties, zeros and NaNs."""
+    ties = f64(1.0, 3.0, 3.0, 0.0, 2.0, 3.0, -1.0, 0.0, 0.0).reshape(3, 3)
+    empty = torch.zeros(0, 3, dtype=torch.float64)
+    for name in "max min amax amin median nanmedian prod sum mean var std norm.Scalar logsumexp aminmax".split():
+        overload = name if "." in name else name + ".default"
+        extra = ([0, 1],) if name == "logsumexp" else ()
+        add(case(overload, ties, *extra))
+        add(case(overload, f64(2.0)[0], *([[0]] if extra else [])))
+    for name in "max min median nanmedian mode cummax cummin".split():
+        add(case(f"{name}.dim" if not name.startswith(("cum", "mode")) else f"{name}.default", ties, 1))
+    for keepdim in (False, True):
+        for name in "amax.default amin.default sum.dim_IntList mean.dim logsumexp.default var.dim std.dim".split():
+            more = [True, keepdim] if name.startswith(("var", "std")) else [keepdim]
+            add(case(name, ties, [1], *more))
+            add(case(name, ties, [-2, 1], *more))
+    for correction in (0, 1, 2, 0.5):
+        add(case("var.correction", ties, [0], correction=correction))
+        add(case("std.correction", ties, [1], correction=correction, keepdim=True))
+        add(case("var_mean.correction", ties, [1], correction=correction))
+        add(case("std_mean.correction", ties, None, correction=correction))
+    add(case("std.default", f64(2.0, 2.0)))
+    for x in (ties, f64(2.0, 3.0, 4.0, 5.0).reshape(2, 2), f64(0.0, 3.0, 4.0, 0.0).reshape(2, 2)):
+        add(case("prod.default", x))
+        add(case("prod.dim_int", x, 1))
+        add(case("prod.dim_int", x, 0, True))
+        add(case("cumprod.default", x, 1))
+        add(case("cumsum.default", x, 0))
+        add(case("logcumsumexp.default", x, 1))
+    add(case("prod.default", empty))
+    add(case("sum.default", empty))
+    add(case("sum.default", ties.to(torch.float32), dtype=torch.float64))
+    add(case("cumprod.default", torch.complex(ties, ties.t()), 0))
+    add(case("prod.dim_int", torch.complex(ties, ties.t()), 0))
+    with_zero = f64(0.0, 0.0, 0.0, 3.0, -4.0, 0.0, 1.0, 1.0, -1.0).reshape(3, 3)
+    for order in (0, 1, 2, 3, 0.5, 1.5, math.inf, -math.inf, -1, -2):
+        add(case("linalg_vector_norm.default", with_zero, order, [1]))
+        add(case("linalg_vector_norm.default", with_zero, order))
+        add(case("norm.ScalarOpt_dim", with_zero, order, [1], True))
+    add(case("linalg_vector_norm.default", torch.complex(with_zero, with_zero.t()), 2, [1]))
+    add(case("linalg_vector_norm.default", torch.complex(with_zero, with_zero.t()), 3, [1]))
+    add(case("dist.default", with_zero, ties))
+    for p in (0.0, 1.0, 2.0, 3.0, 0.5, math.inf):
+        add(case("cdist.default", with_zero, ties, p, None))
+        add(case("_pdist_forward.default", with_zero, p))
+
+
+OWN = (points, pairs, reductions)
+
+if __name__ == "__main__":
+    out_dir, n_cases, directories = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
+    for function in OWN:
+        function()
+    for directory in directories:
+        recorded(directory, n_cases)
+    os.makedirs(out_dir, exist_ok=True)
+    with open(os.path.join(out_dir, "cases.jsonl"), "w") as file:
+        file.writelines(json.dumps(it) + "\n" for it in cases)
+    save_file(tensors, os.path.join(out_dir, "cases.safetensors"))
+    with open(os.path.join(out_dir, "differentiable.json"), "w") as file:
+        json.dump(dict(sorted(differentiable.items())), file, indent=1)
+        file.write("\n")
+    print(len(cases), "cases of", len({it["op"] for it in cases}), "operators")
