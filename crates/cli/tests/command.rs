@@ -116,7 +116,8 @@ fn a_session_answers_goes_on_after_a_refusal_and_keeps_state() {
     assert_eq!(replies[0]["error"]["code"], "FX0702");
     assert_eq!(replies[1]["error"]["code"], "FX0101");
     assert!(replies[2]["ok"]["graph"].as_str().unwrap().starts_with("graph():"));
-    assert_eq!(replies[4]["ok"]["outputs"], serde_json::json!([{ "tensor": "out0" }]));
+    let logits = serde_json::json!({ "tensor": "out0", "dtype": "float32", "size": [4, 10], "stride": [10, 1] });
+    assert_eq!(replies[4]["ok"]["outputs"], serde_json::json!([logits]));
     assert!(replies[5].get("ok").is_some());
     std::fs::remove_file(results).unwrap();
 }
