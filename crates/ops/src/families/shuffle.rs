@@ -3,7 +3,7 @@
 use super::view::listed;
 use crate::memory_format::{in_memory_format, memory_format_of};
 use crate::{Args, Cx, OpDef, Output, TensorRef, Tol, Traced, Value};
-use tracefx_core::{MemoryFormat, Result};
+use tracefx_core::Result;
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
 
@@ -52,9 +52,7 @@ fn decompose(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>>
     let split = cx.call("aten.reshape.default", [args.values[0].clone(), list(steps.split)])?;
     let turned = cx.call("aten.permute.default", [split, Value::ints(&steps.order)])?;
     let res = cx.call("aten.reshape.default", [turned, list(steps.sizes)])?;
-    if format == MemoryFormat::Contiguous {
-        return Ok(vec![res]);
-    }
+    // A factor of 1 leaves a view, and a shuffle gives a tensor of its own.
     Ok(vec![cx.call_with("aten.clone.default", [res], &[("memory_format", Value::MemoryFormat(format))])?])
 }
 
