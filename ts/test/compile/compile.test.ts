@@ -1,5 +1,6 @@
-import { describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { compile } from "../../src/compile/compile.ts";
+import { init } from "../../src/engine/engine.ts";
 import { defineFunction } from "../../src/functions/table.ts";
 import { tuple } from "../../src/graph/args.ts";
 import { CodeGen } from "../../src/graph/codegen/codegen.ts";
@@ -14,6 +15,9 @@ import { PH } from "../../src/trace/placeholder.ts";
 import { symbolicTrace } from "../../src/trace/tracer.ts";
 import { calls, fails, sum } from "../interpret/functions.ts";
 import { isForbidden } from "./forbidden.ts";
+import { torch } from "../../src/torch/index.ts";
+
+beforeAll(() => init());
 
 const options = defineFunction("my.options", (...given: unknown[]) => given);
 
@@ -70,6 +74,16 @@ describe.skipIf(isForbidden)("a compiled graph", () => {
     for (const given of [[x], [x, 4], [x, { k: 3 }], [x, undefined], [x, 1, 2]]) {
       expect(compile(gm)(...given)).toEqual(gm.forward(...given));
     }
+  });
+
+  test("reads results by Python's names", () => {
+    const gm = symbolicTrace((input: Tensor) => {
+      const { values, indices } = input.topk(2);
+      return torch.add(values, indices);
+    });
+    const given = tensor([7, 3, 4]);
+    expect((compile(gm)(given) as Tensor).toArray()).toEqual([7, 6]);
+    expect((same(gm, given) as { value: Tensor }).value.toArray()).toEqual([7, 6]);
   });
 
   test("is compiled again after an edit, with another graph and with another code generator", () => {
