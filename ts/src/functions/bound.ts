@@ -6,7 +6,9 @@
  *
  * @module
  */
+import type { DType } from "../bindings/dtypes.ts";
 import type { NamedTarget } from "../graph/target.ts";
+import { dtype } from "../graph/values.ts";
 import type { Recorder } from "../trace/record.ts";
 import { type CallArguments, splitArguments } from "./naming.ts";
 import { bind, parseSignature, type Signature } from "./signature.ts";
@@ -37,6 +39,28 @@ export type BoundFunction<P extends readonly unknown[], O, R> = ((...args: CallO
 
 /** How a call with traced values is recorded, given the arguments in the order of the parameters. */
 export type RecordBound = (recorder: Recorder, bound: readonly unknown[], signature: Signature) => unknown;
+
+/**
+ * Records a call of the function that `targetOf` finds by the keyword arguments, as PyTorch records its functions that are
+ * written in Python: what is required goes by position, all else by name.
+ */
+export function recordByName(targetOf: (kwargs: Readonly<Record<string, unknown>>) => string): RecordBound {
+  return (recorder, bound, signature) => {
+    const args: unknown[] = [];
+    const kwargs: Record<string, unknown> = {};
+    for (const [at, parameter] of signature.entries()) {
+      const value = named(parameter.name, bound[at]);
+      if (parameter.default === undefined && parameter.kind !== "keyword") args.push(value);
+      else kwargs[parameter.name] = value;
+    }
+    return recorder.createProxy("call_function", targetOf(kwargs), args, kwargs);
+  };
+}
+
+/** A dtype may be given by its name; a graph has the dtype itself. */
+function named(parameter: string, value: unknown): unknown {
+  return parameter === "dtype" && typeof value === "string" ? dtype(value as DType) : value;
+}
 
 /** How a {@link defineBound} function differs from others. */
 export interface BoundOptions {

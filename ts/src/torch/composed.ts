@@ -5,7 +5,7 @@
  */
 import { callOperator } from "../engine/dispatch.ts";
 import { fxError } from "../errors.ts";
-import { defineBound } from "../functions/bound.ts";
+import { type BoundFunction, defineBound, recordByName } from "../functions/bound.ts";
 import { splitArguments } from "../functions/naming.ts";
 import { bind, parseSignature } from "../functions/signature.ts";
 import { defineFunction } from "../functions/table.ts";
@@ -15,6 +15,16 @@ import type { Tensor } from "../tensor/tensor.ts";
 
 function one(name: string, ...args: readonly unknown[]): Tensor {
   return callOperator(name, args) as Tensor;
+}
+
+/** A function of `torch.functional`. Traced, it is recorded with what it requires by position and all else by name. */
+function define<P extends readonly unknown[], O, R>(
+  name: string,
+  signature: string,
+  run: (...args: Required<P>) => R,
+): BoundFunction<P, O, R> {
+  const target = `torch.functional.${name}`;
+  return defineBound<P, O, R>(target, signature, run, { record: recordByName(() => target) });
 }
 
 /** The tensors of a call that takes them one by one or in an array, and its options. */
@@ -31,11 +41,11 @@ function gathered(given: readonly unknown[]): {
 type Tensors = readonly Tensor[] | readonly [tensors: readonly Tensor[]];
 
 /** Splits a tensor into parts of one size, or of the given sizes, along a dimension. The parts are views. */
-export const split = defineBound<
+export const split = define<
   [tensor: Tensor, splitSizeOrSections: Int | readonly Int[], dim?: Int],
   { dim?: Int },
   Tensor[]
->("torch.functional.split", "(tensor, split_size_or_sections, dim=0)", splitInto);
+>("split", "(tensor, split_size_or_sections, dim=0)", splitInto);
 
 function splitInto(tensor: Tensor, size: Int | readonly Int[], dim: Int): Tensor[] {
   return callOperator("aten.split", [tensor, size, dim]) as Tensor[];
@@ -51,7 +61,7 @@ interface NormOptions {
 }
 
 /** The vector norm of order `p` of all elements, or along dimensions; `"fro"` is the order 2. */
-export const norm = defineBound<
+export const norm = define<
   [
     input: Tensor,
     p?: Real | "fro" | null,
@@ -62,7 +72,7 @@ export const norm = defineBound<
   ],
   NormOptions,
   Tensor
->("torch.functional.norm", "(input, p='fro', dim=None, keepdim=False, out=None, dtype=None)", normOf);
+>("norm", "(input, p='fro', dim=None, keepdim=False, out=None, dtype=None)", normOf);
 
 function normOf(
   input: Tensor,
@@ -91,12 +101,12 @@ interface UniqueOptions {
 }
 
 /** The elements without repetitions, sorted; or the slices along a dimension. With flags, also their places and counts. */
-export const unique = defineBound<
+export const unique = define<
   [input: Tensor, sorted?: boolean, returnInverse?: boolean, returnCounts?: boolean, dim?: Int | null],
   UniqueOptions,
   Tensor | Tensor[]
 >(
-  "torch.functional.unique",
+  "unique",
   "(input, sorted=True, return_inverse=False, return_counts=False, dim=None)",
   (input, sorted, returnInverse, returnCounts, dim) => {
     const flags = [sorted, returnInverse, returnCounts];
@@ -109,12 +119,12 @@ export const unique = defineBound<
 );
 
 /** The elements without those that equal the one before. With flags, also their places and counts. */
-export const uniqueConsecutive = defineBound<
+export const uniqueConsecutive = define<
   [input: Tensor, returnInverse?: boolean, returnCounts?: boolean, dim?: Int | null],
   Omit<UniqueOptions, "sorted">,
   Tensor | Tensor[]
 >(
-  "torch.functional.unique_consecutive",
+  "unique_consecutive",
   "(input, return_inverse=False, return_counts=False, dim=None)",
   (input, returnInverse, returnCounts, dim) => {
     const results = callOperator("aten.unique_consecutive", [input, returnInverse, returnCounts, dim]) as Tensor[];
@@ -140,13 +150,17 @@ export const einsum = defineFunction(
   (equation: string, ...operands: Tensors): Tensor => one("aten.einsum", equation, gathered(operands).tensors),
 );
 
+const MESHGRID = "torch.functional.meshgrid";
+
 /** Coordinate grids of vectors; `indexing` is `ij` or `xy`. */
 export const meshgrid = defineFunction(
-  "torch.functional.meshgrid",
-  (...given: [...Tensors, options: { indexing?: "ij" | "xy" }] | Tensors): Tensor[] => {
+  MESHGRID,
+  (...given: [...Tensors, options: { indexing?: "ij" | "xy" | null }] | Tensors): Tensor[] => {
     const { tensors, kwargs } = gathered(given);
-    return callOperator("aten.meshgrid", [tensors], kwargs) as Tensor[];
+    const { indexing = null } = kwargs;
+    return callOperator("aten.meshgrid", [tensors], indexing === null ? {} : { indexing }) as Tensor[];
   },
+  { record: (by, { args, kwargs }) => by.createProxy("call_function", MESHGRID, args, { indexing: null, ...kwargs }) },
 );
 
 /** The tensors as views of one common shape. */
@@ -174,7 +188,7 @@ export const chainMatmul = defineFunction(
 );
 
 /** A contraction of two tensors: over the last and first `dims` dimensions, or over the dimensions that are named. */
-export const tensordot = defineBound<
+export const tensordot = define<
   [
     a: Tensor,
     b: Tensor,
@@ -183,7 +197,7 @@ export const tensordot = defineBound<
   ],
   { dims?: number | readonly [ofA: readonly number[], ofB: readonly number[]]; out?: Tensor },
   Tensor
->("torch.functional.tensordot", "(a, b, dims=2, out=None)", (a, b, dims, out) => {
+>("tensordot", "(a, b, dims=2, out=None)", (a, b, dims, out) => {
   const [ofA, ofB] = typeof dims === "number" ? contracted(dims, a) : dims;
   return callOperator("aten.tensordot", [a, b, ofA, ofB], out === null ? {} : { out }) as Tensor;
 });
@@ -196,24 +210,85 @@ function contracted(count: number, a: Tensor): [number[], number[]] {
 }
 
 /** The distances of order `p` between the rows of two matrices, or batches of them. */
-export const cdist = defineBound<
+export const cdist = define<
   [x1: Tensor, x2: Tensor, p?: Real, computeMode?: string],
   { p?: Real; computeMode?: string },
   Tensor
->(
-  "torch.functional.cdist",
-  "(x1, x2, p=2.0, compute_mode='use_mm_for_euclid_dist_if_necessary')",
-  (x1, x2, p, mode) => {
-    const at = CDIST_MODES.indexOf(mode);
-    if (at < 0)
-      throw fxError("InvalidArgument", `${mode} is not a valid value for compute_mode`, {
-        help: `one of ${CDIST_MODES.join(", ")}`,
-      });
-    return one("aten.cdist", x1, x2, p, at === 0 ? null : at);
-  },
-);
+>("cdist", "(x1, x2, p=2.0, compute_mode='use_mm_for_euclid_dist_if_necessary')", (x1, x2, p, mode) => {
+  const at = CDIST_MODES.indexOf(mode);
+  if (at < 0)
+    throw fxError("InvalidArgument", `${mode} is not a valid value for compute_mode`, {
+      help: `one of ${CDIST_MODES.join(", ")}`,
+    });
+  return one("aten.cdist", x1, x2, p, at === 0 ? null : at);
+});
 
 const CDIST_MODES = ["use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist"];
+
+/** What {@link lu} gives beside the factorisation. */
+interface LuOptions {
+  readonly pivot?: boolean;
+  readonly getInfos?: boolean;
+  readonly out?: readonly Tensor[] | null;
+}
+
+/**
+ * The factorisation of matrices `A = P L U`: both triangles in one matrix `(*, m, n)`, and the pivots, counted from 1. With
+ * `getInfos` also where a pivot is zero, which is refused without it.
+ */
+export const lu = define<
+  [A: Tensor, pivot?: boolean, getInfos?: boolean, out?: readonly Tensor[] | null],
+  LuOptions,
+  Tensor[]
+>("lu", "(A, pivot=True, get_infos=False, out=None)", (A, pivot, getInfos, out) => {
+  const results = callOperator("aten._lu_with_info", [A, pivot, !getInfos]) as Tensor[];
+  const wanted = results.slice(0, getInfos ? 3 : 2);
+  if (out === null) return wanted;
+  if (out.length !== wanted.length) {
+    throw fxError("InvalidArgument", `expected tuple of ${wanted.length} elements but got ${out.length}`);
+  }
+  return wanted.map((it, at) => (out[at] as Tensor).resizeAs_(it).copy_(it));
+});
+
+/** How {@link stft} is computed. */
+interface StftOptions {
+  readonly hopLength?: Int | null;
+  readonly winLength?: Int | null;
+  readonly window?: Tensor | null;
+  readonly center?: boolean;
+  readonly padMode?: string;
+  readonly normalized?: boolean;
+  readonly onesided?: boolean | null;
+  readonly returnComplex?: boolean | null;
+  readonly alignToWindow?: boolean | null;
+}
+
+/**
+ * The short-time Fourier transform of signals `(*, samples)`: `(*, frequencies, frames)`. Frames are `nFft` samples long
+ * and `hopLength` (a fourth of `nFft`) apart; with `center` the signal is padded so that they lie around their positions.
+ */
+export const stft = define<
+  [
+    input: Tensor,
+    nFft: Int,
+    hopLength?: Int | null,
+    winLength?: Int | null,
+    window?: Tensor | null,
+    center?: boolean,
+    padMode?: string,
+    normalized?: boolean,
+    onesided?: boolean | null,
+    returnComplex?: boolean | null,
+    alignToWindow?: boolean | null,
+  ],
+  StftOptions,
+  Tensor
+>(
+  "stft",
+  "(input, n_fft, hop_length=None, win_length=None, window=None, center=True, pad_mode='reflect', normalized=False, " +
+    "onesided=None, return_complex=None, align_to_window=None)",
+  (...given) => one("aten.stft.center", ...given),
+);
 
 /** The tensors with at least `n` dimensions; one of several alone. */
 function atLeast(n: number, tensors: Tensors, raise: (tensor: Tensor) => Tensor): Tensor | Tensor[] {
@@ -253,6 +328,12 @@ export interface ComposedMethods {
   unique(options?: UniqueOptions): Tensor | Tensor[];
   /** The elements without those that equal the one before. */
   uniqueConsecutive(options?: Omit<UniqueOptions, "sorted">): Tensor | Tensor[];
+  /** The factorisation `P L U` of matrices. */
+  lu(options?: Omit<LuOptions, "out">): Tensor[];
+  lu(pivot: boolean, getInfos?: boolean): Tensor[];
+  /** The short-time Fourier transform of signals. */
+  stft(nFft: Int, options?: StftOptions): Tensor;
+  stft(nFft: Int, hopLength: Int | null, options?: Omit<StftOptions, "hopLength">): Tensor;
   /** The tensor with one dimension split into several. */
   unflatten(dim: Int, sizes: readonly Int[]): Tensor;
 }
@@ -265,6 +346,8 @@ export function installComposed(): void {
     ["split", "split", split],
     ["unique", "unique", unique],
     ["uniqueConsecutive", "unique_consecutive", uniqueConsecutive],
+    ["lu", "lu", lu],
+    ["stft", "stft", stft],
   ];
   for (const [spelling, name, run] of methods) {
     const call = run as (...given: unknown[]) => unknown;

@@ -27,6 +27,7 @@ import { Tensor } from "../tensor/tensor.ts";
 import * as composed from "./composed.ts";
 import { finfo, iinfo } from "./info.ts";
 import { type Operators, ops } from "./ops.ts";
+import * as promotion from "./promotion.ts";
 import * as random from "./random.ts";
 
 /** The dtypes as constants. */
@@ -100,6 +101,9 @@ export interface Torch
   isComplex(input: Tensor): boolean;
   /** The number of elements of a tensor. */
   numel(input: Tensor): number;
+  readonly promoteTypes: typeof promotion.promoteTypes;
+  readonly resultType: typeof promotion.resultType;
+  readonly canCast: typeof promotion.canCast;
   readonly finfo: typeof finfo;
   readonly iinfo: typeof iinfo;
   readonly manualSeed: typeof random.manualSeed;
@@ -149,6 +153,7 @@ export const torch: Torch = Object.freeze({
   ...DTYPE_CONSTANTS,
   ...FORMAT_CONSTANTS,
   ...random,
+  ...promotion,
   finfo,
   iinfo,
   ...sizeFunctions,

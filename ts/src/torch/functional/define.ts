@@ -4,10 +4,8 @@
  *
  * @module
  */
-import type { DType } from "../../bindings/dtypes.ts";
-import { type BoundFunction, defineBound, type RecordBound } from "../../functions/bound.ts";
+import { type BoundFunction, defineBound, type RecordBound, recordByName } from "../../functions/bound.ts";
 import { addResolver, functionNamed } from "../../functions/table.ts";
-import { dtype } from "../../graph/values.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
 import { tidy } from "../../tensor/tidy.ts";
 
@@ -38,21 +36,7 @@ export function define<P extends readonly unknown[], O = NoOptions, R = Tensor, 
  * position, all else by name.
  */
 export function recordNamed(nameOf: (kwargs: Readonly<Record<string, unknown>>) => string): RecordBound {
-  return (recorder, bound, signature) => {
-    const args: unknown[] = [];
-    const kwargs: Record<string, unknown> = {};
-    for (const [at, parameter] of signature.entries()) {
-      const value = named(parameter.name, bound[at]);
-      if (parameter.default === undefined && parameter.kind !== "keyword") args.push(value);
-      else kwargs[parameter.name] = value;
-    }
-    return recorder.createProxy("call_function", functional(nameOf(kwargs)), args, kwargs);
-  };
-}
-
-/** A dtype may be given by its name; a graph has the dtype itself. */
-function named(parameter: string, value: unknown): unknown {
-  return parameter === "dtype" && typeof value === "string" ? dtype(value as DType) : value;
+  return recordByName((kwargs) => functional(nameOf(kwargs)));
 }
 
 /** Records a call of a method of the first argument. */
