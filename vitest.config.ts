@@ -15,6 +15,8 @@ export default defineConfig({
         resolve: { alias },
         test: {
           name: "node",
+          // A hang is found all the same; a busy machine is no failure.
+          testTimeout: 30_000,
           setupFiles: ["ts/test/setup.ts"],
           include: ["ts/test/**/*.test.ts", "tests/**/*.test.ts"],
           exclude: ["tests/browser/**", ...(isEvalForbidden ? needsEval : [])],
