@@ -7,7 +7,7 @@ use crate::values::{parse_value, print_int, print_value};
 use serde_json::{Value as Json, json};
 use std::collections::HashMap;
 use tracefx_core::{Code, DType, Diagnostic, Result, Tensor, with_default_generator};
-use tracefx_engine::{call, infer, read_tensors, tolerance, write_tensors};
+use tracefx_engine::{Library, read_tensors, write_tensors};
 use tracefx_ir::{Str, TensorMeta};
 use tracefx_ops::{Tol, Value};
 use tracefx_sym::{Expr, SymInt};
@@ -16,20 +16,21 @@ type Given = (Vec<Value<Tensor>>, Vec<(Str, Value<Tensor>)>);
 type Known = Value<TensorMeta>;
 
 /// Makes the calls of a request, each on data of its own.
-pub(crate) fn answer_calls(request: &Json) -> Result<Json> {
+pub(crate) fn answer_calls(request: &Json, library: &Library) -> Result<Json> {
     let file = read(text(request, "data")?.as_ref())?;
     let mut tensors = Vec::new();
     let mut answers = Vec::new();
     for (at, call) in list(request, "calls")?.iter().enumerate() {
         // A call may write into its arguments.
         let data: HashMap<String, Tensor> = read_tensors(&file)?.into_iter().collect();
-        answers.push(answer_call(call, &data, &format!("{at}"), &mut tensors)?);
+        answers.push(answer_call(library, call, &data, &format!("{at}"), &mut tensors)?);
     }
     write(text(request, "results")?.as_ref(), &write_tensors(&tensors)?)?;
     Ok(Json::Array(answers))
 }
 
 fn answer_call(
+    library: &Library,
     json: &Json,
     data: &HashMap<String, Tensor>,
     name: &str,
@@ -37,14 +38,14 @@ fn answer_call(
 ) -> Result<Json> {
     let op = text(json, "op")?;
     let (args, kwargs) = parse_call(json, data)?;
-    let promised = promise(op, &args, &kwargs);
+    let promised = promise(library, op, &args, &kwargs);
     if let Some(seed) = json["seed"].as_u64() {
         with_default_generator(|it| it.manual_seed(seed));
     }
     let state = || with_default_generator(|it| it.state());
     let before = state();
-    let results = call(op, &args, kwargs).and_then(|it| {
-        let tolerance = tolerance(op)?;
+    let results = library.call(op, &args, kwargs).and_then(|it| {
+        let tolerance = library.tolerance(op)?;
         let print = |(at, it)| {
             let mut json = print_value(it, &format!("{name}.{at}"), tensors)?;
             add_tolerance(&mut json, tolerance);
@@ -79,11 +80,11 @@ fn add_tolerance(json: &mut Json, tolerance: Tol) {
 }
 
 /// What is known of the results without data.
-fn promise(op: &str, args: &[Value<Tensor>], kwargs: &[(Str, Value<Tensor>)]) -> Result<Vec<Json>> {
+fn promise(library: &Library, op: &str, args: &[Value<Tensor>], kwargs: &[(Str, Value<Tensor>)]) -> Result<Vec<Json>> {
     let without_data = |it: &Value<Tensor>| it.try_map(&mut |it| Ok::<_, Diagnostic>(TensorMeta::of(it)));
     let args = args.iter().map(without_data).collect::<Result<Vec<_>>>()?;
     let kwargs = kwargs.iter().map(|(key, it)| Ok((key.clone(), without_data(it)?))).collect::<Result<Vec<_>>>()?;
-    infer(op, &args, &kwargs)?.iter().map(print_known).collect()
+    library.infer(op, &args, &kwargs)?.iter().map(print_known).collect()
 }
 
 fn print_known(value: &Known) -> Result<Json> {

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `{"do": "open", "file": PATH}` | `{"graph": TEXT, "outputs": [{"kind": KIND, "target": NAME}…]}`: what a run gives |
 //! | `{"do": "open", "file": PATH, "decompose": true}` | the same of the program in terms of core operators |
+//! | `{"do": "define", "schema": TEXT, "file": PATH}` | nothing: the operator is made of what the program in the file does |
 //! | `{"do": "start"}` | nothing: the program is ready, with its state as in the file |
 //! | `{"do": "run", "data": PATH, "inputs": [VALUE…], "results": PATH}` | `{"outputs": [VALUE…], "milliseconds": TIME}` |
 //! | `{"do": "call", "data": PATH, "calls": [CALL…], "results": PATH}` | what came of each call, in order |
@@ -28,8 +29,8 @@ use std::io::{BufRead, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 use tracefx_core::{Code, Diagnostic, Result};
-use tracefx_engine::{Limits, Runner, Values, open, read_tensors, write_tensors};
-use tracefx_export::{ExportedProgram, default_decompositions};
+use tracefx_engine::{Library, Limits, Runner, Values, open, read_tensors, write_tensors};
+use tracefx_export::ExportedProgram;
 
 /// Answers until the requests end.
 pub(crate) fn converse(requests: impl BufRead, mut replies: impl Write) -> std::io::Result<()> {
@@ -38,7 +39,7 @@ pub(crate) fn converse(requests: impl BufRead, mut replies: impl Write) -> std::
         let line = line?;
         // A bug of the engine is one bad reply, as it is one exception in JavaScript.
         let answer = catch_unwind(AssertUnwindSafe(|| session.answer(&line))).unwrap_or_else(|_| {
-            session = Session::default();
+            session = Session { library: session.library.clone(), ..Session::default() };
             Err(Diagnostic::new(Code::Internal, "the engine panicked; open the program again")
                 .help("this is a bug of tracefx, please report it"))
         });
@@ -56,6 +57,8 @@ pub(crate) fn converse(requests: impl BufRead, mut replies: impl Write) -> std::
 struct Session {
     program: Option<ExportedProgram>,
     runner: Option<Runner>,
+    /// Operators that were defined, beside those of tracefx.
+    library: Library,
 }
 
 impl Session {
@@ -66,7 +69,7 @@ impl Session {
                 (self.program, self.runner) = (None, None);
                 let mut program = open(&read(text(&request, "file")?.as_ref())?, &Limits::default())?;
                 if request["decompose"].as_bool() == Some(true) {
-                    program = program.run_decompositions(&default_decompositions())?;
+                    program = program.run_decompositions(&self.library.decompositions())?;
                 }
                 let graph = program.module.graph.to_string();
                 let outputs = program.signature.output_specs.iter().filter(|it| it.kind.is_result());
@@ -75,14 +78,19 @@ impl Session {
                 self.program = Some(program);
                 Ok(json!({ "graph": graph, "outputs": outputs }))
             }
+            "define" => {
+                let body = open(&read(text(&request, "file")?.as_ref())?, &Limits::default())?.module()?;
+                self.library.define_composite(text(&request, "schema")?, body)?;
+                Ok(Json::Null)
+            }
             "start" => {
                 self.runner = None;
                 let program = self.program.as_ref().ok_or_else(|| invalid("no program is open".to_string()))?;
-                self.runner = Some(Runner::new(program)?);
+                self.runner = Some(self.library.runner(program)?);
                 Ok(Json::Null)
             }
             "run" => self.run(&request),
-            "call" => answer_calls(&request),
+            "call" => answer_calls(&request, &self.library),
             "state" => {
                 let wanted = list(&request, "names")?;
                 let state =

@@ -1,7 +1,8 @@
+use crate::Library;
 use tracefx_core::{Result, Tensor};
-use tracefx_exec::{Called, Executor};
+use tracefx_exec::Called;
 use tracefx_ir::{Str, TensorMeta};
-use tracefx_ops::{Args, Propagation, Symbols, Tol, Value, registry};
+use tracefx_ops::{Tol, Value};
 
 /// Calls one operator on tensors, as PyTorch's Python functions do: `aten.add`, whose overload is found by the arguments,
 /// or `aten.add.Tensor`.
@@ -21,7 +22,7 @@ use tracefx_ops::{Args, Propagation, Symbols, Tol, Value, registry};
 /// assert_eq!(product.to_vec::<f32>().unwrap(), [3.0, 4.0]);
 /// ```
 pub fn call(name: &str, args: &[Value<Tensor>], kwargs: Vec<(Str, Value<Tensor>)>) -> Result<Called> {
-    Executor::new(registry(), tracefx_cpu::kernels()).call_python(name, args, kwargs)
+    Library::default().call(name, args, kwargs)
 }
 
 /// What is known of the results of a call, one per result of the schema, from what is known of its arguments: [`call`]
@@ -45,11 +46,7 @@ pub fn infer(
     args: &[Value<TensorMeta>],
     kwargs: &[(Str, Value<TensorMeta>)],
 ) -> Result<Vec<Value<TensorMeta>>> {
-    let bound = registry().resolve(name, args, kwargs, &|_| None).map_err(|problem| problem.op(name))?;
-    let symbols = Symbols::of(&bound.values);
-    let args = Args::within(bound.op, bound.values, &symbols);
-    let outputs = Propagation::new(registry(), &symbols).infer(&args)?;
-    Ok(outputs.iter().map(|it| it.value(&args)).collect())
+    Library::default().infer(name, args, kwargs)
 }
 
 /// How near the results of an operator must be to PyTorch's.
@@ -57,5 +54,5 @@ pub fn infer(
 /// # Errors
 /// `NotImplemented` where there is no such operator.
 pub fn tolerance(name: &str) -> Result<Tol> {
-    Ok(registry().require(name)?.def.tolerance)
+    Library::default().tolerance(name)
 }

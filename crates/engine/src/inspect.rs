@@ -1,4 +1,4 @@
-use crate::{OpUse, Support, coverage};
+use crate::{Library, OpUse, Support};
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 use serde::Serialize;
 use std::collections::HashMap;
@@ -89,6 +89,10 @@ pub struct SizeRow {
 
 /// Looks at a program.
 pub fn inspect(program: &ExportedProgram) -> Report {
+    Library::default().inspect(program)
+}
+
+pub(crate) fn report(program: &ExportedProgram, library: &Library) -> Report {
     let graph = &program.module.graph;
     let nodes: Vec<NodeRow> = graph
         .nodes()
@@ -105,7 +109,7 @@ pub fn inspect(program: &ExportedProgram) -> Report {
         target: target.unwrap_or_default().to_string(),
         value: values.get(name).copied().unwrap_or_default().to_string(),
     };
-    let ops = coverage(&program.module);
+    let ops = library.coverage(&program.module);
     let obstacle = program.unsupported_input().map(|it| it.message().to_string());
     let inputs = (program.signature.input_specs.iter())
         .map(|it| row(it.arg.name(), it.kind.name(), it.target.as_deref()))

@@ -10,12 +10,15 @@
 //! println!("{}", program.module.graph);
 //! let outputs = Runner::new(&program).unwrap().run(&[]);
 //! ```
+//!
+//! Operators of one's own are put into a [`Library`], which opens the same doors: `library.runner(&program)`.
 #![forbid(unsafe_code)]
 
 mod call;
 mod checkpoint;
 mod coverage;
 mod inspect;
+mod library;
 mod open;
 mod runner;
 mod tensors;
@@ -24,6 +27,7 @@ pub use call::{call, infer, tolerance};
 pub use checkpoint::read_checkpoint;
 pub use coverage::{OpUse, Support, coverage, op_support};
 pub use inspect::{Report, inspect};
+pub use library::Library;
 pub use open::{Format, Limits, open};
 pub use runner::Runner;
 pub use tensors::{Values, read_inputs, read_tensors, write_outputs, write_tensors};

@@ -1,8 +1,9 @@
+use crate::Library;
 use tracefx_core::{Code, Diagnostic, Result, Tensor};
-use tracefx_exec::{Executor, Interpreter};
+use tracefx_exec::Interpreter;
 use tracefx_export::{ExportedProgram, InputChecker};
 use tracefx_ir::{Attribute, GraphModule, Str};
-use tracefx_ops::{Op, Value, registry};
+use tracefx_ops::{Op, Value};
 
 /// A program that is ready to be called: its state, and its graph over the user's inputs.
 ///
@@ -13,6 +14,7 @@ pub struct Runner {
     program: ExportedProgram,
     checker: InputChecker,
     module: GraphModule,
+    library: Library,
 }
 
 impl Runner {
@@ -21,7 +23,16 @@ impl Runner {
     /// # Errors
     /// What [`ExportedProgram::module`] refuses.
     pub fn new(program: &ExportedProgram) -> Result<Self> {
-        Ok(Runner { program: program.clone(), checker: InputChecker::new(program)?, module: program.module()? })
+        Runner::within(program, Library::default())
+    }
+
+    pub(crate) fn within(program: &ExportedProgram, library: Library) -> Result<Self> {
+        Ok(Runner {
+            program: program.clone(),
+            checker: InputChecker::new(program)?,
+            module: program.module()?,
+            library,
+        })
     }
 
     /// Calls the program on the user's inputs, flattened, and gives back the user's outputs, flattened. An input that the
@@ -32,8 +43,7 @@ impl Runner {
     /// what an operator refuses. The runner can be called again.
     pub fn run(&self, inputs: &[Value<Tensor>]) -> Result<Vec<Value<Tensor>>> {
         self.checker.check(inputs)?;
-        let executor = Executor::new(registry(), tracefx_cpu::kernels());
-        match Interpreter::new(&self.module, executor).run(inputs)? {
+        match Interpreter::new(&self.module, self.library.executor()).run(inputs)? {
             Value::List(outputs) => Ok(outputs),
             other => {
                 let what = format!("the program returns a {} instead of a tuple", other.kind_name());
@@ -44,9 +54,10 @@ impl Runner {
 
     /// Whether a call may write to the tensors that it is given: whether any operator of the program writes at all.
     pub fn changes_inputs(&self) -> bool {
+        let registry = self.library.registry();
         let writes = |module: &GraphModule| {
             let graph = &module.graph;
-            graph.nodes().any(|id| registry().get(graph.node(id).target()).is_some_and(Op::may_write))
+            graph.nodes().any(|id| registry.get(graph.node(id).target()).is_some_and(Op::may_write))
         };
         self.module.modules().iter().any(|(_, module)| writes(module))
     }

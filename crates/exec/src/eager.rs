@@ -30,8 +30,8 @@ impl Executor<'_> {
         args: &[Value<Tensor>],
         mut kwargs: Vec<(Str, Value<Tensor>)>,
     ) -> Result<Called> {
-        let takes_out = self.registry.get(name).is_some_and(Op::writes_out);
-        let out = kwargs.iter().position(|(key, _)| **key == *"out" && !takes_out).map(|at| kwargs.remove(at).1);
+        let out = kwargs.iter().position(|(key, _)| **key == *"out").filter(|_| !self.takes_out(name));
+        let out = out.map(|at| kwargs.remove(at).1);
         let item = |tensor: &Tensor| if tensor.rank() == 0 { tensor.item().ok() } else { None };
         let bound = self.registry.resolve(name, args, &kwargs, &item).map_err(|problem| problem.op(name))?;
         check_devices(bound.values.iter()).map_err(|problem| problem.op(&*bound.op.name))?;
@@ -44,6 +44,11 @@ impl Executor<'_> {
             }
             _ => Ok(Called { is_self: is_self(&bound, &results), results }),
         }
+    }
+
+    /// Whether `out` is an argument of the operator itself.
+    fn takes_out(&self, name: &str) -> bool {
+        self.registry.overloads(name).is_ok_and(|it| it.into_iter().any(Op::writes_out))
     }
 
     /// Writes results into the tensors of `out=`, which become as large as the results are.

@@ -1,4 +1,4 @@
-use crate::{Kernel, Kernels, assign};
+use crate::{Kernel, Kernels, assign, host};
 use tracefx_core::{
     Code, DType, DTypeKind, Diagnostic, Dims, Result, Storage, Tensor, has_contiguous_strides, storage_span,
 };
@@ -40,15 +40,15 @@ impl<'a> Executor<'a> {
     /// # Errors
     /// What the operator refuses.
     pub(crate) fn call_bound(&self, args: &Args<'_, Tensor>) -> Result<Vec<Value<Tensor>>> {
+        if let Some(kernel) = self.kernels.host(&args.op.name) {
+            return host::call(kernel, args);
+        }
         match args.op.def.infer {
             Infer::InPlaceOf(functional) => self.call_in_place(args, functional),
             Infer::Composite => self.decompose(args),
-            Infer::Rule(rule) => {
-                let metas = args.values.iter().map(|it| it.try_map(&mut |it| Ok::<_, Diagnostic>(TensorMeta::of(it))));
-                let metas = Args::new(args.op, metas.collect::<Result<_>>()?);
-                let outputs = rule(&metas)?;
-                self.fulfil(args, &outputs)
-            }
+            Infer::Rule(_) if args.op.is_custom() && args.op.def.decompose.is_some() => self.decompose(args),
+            Infer::Rule(_) if args.op.is_custom() => Err(host::missing(args)),
+            Infer::Rule(rule) => self.fulfil(args, &rule(&without_data(args)?)?),
         }
     }
 
@@ -187,6 +187,12 @@ impl<'a> Executor<'a> {
     }
 }
 
+/// What is known of the arguments of a call without their data.
+pub(crate) fn without_data<'a>(args: &Args<'a, Tensor>) -> Result<Args<'a, TensorMeta>> {
+    let metas = args.values.iter().map(|it| it.try_map(&mut |it| Ok::<_, Diagnostic>(TensorMeta::of(it))));
+    Ok(Args::new(args.op, metas.collect::<Result<_>>()?))
+}
+
 /// A builder that runs each call of a decomposition at once.
 pub(crate) struct Eager<'a> {
     executor: Executor<'a>,
@@ -269,7 +275,8 @@ pub(crate) fn check_dtypes(args: &Args<'_, Tensor>) -> Result<()> {
     }
 }
 
-fn add_tensors<'a>(value: &'a Value<Tensor>, tensors: &mut Vec<&'a Tensor>) {
+/// Adds the tensors of a value.
+pub(crate) fn add_tensors<'a>(value: &'a Value<Tensor>, tensors: &mut Vec<&'a Tensor>) {
     match value {
         Value::Tensor(it) => tensors.push(it),
         Value::List(items) => items.iter().for_each(|it| add_tensors(it, tensors)),

@@ -6,7 +6,15 @@ use tracefx_ir::GraphModule;
 use tracefx_ops::Value;
 
 /// The higher-order operators that are there, by their names after `torch.ops.higher_order.`.
-pub const HIGHER_ORDER: &[&str] = &["cond", "while_loop", "map_impl", "scan", "wrap_with_set_grad_enabled"];
+pub const HIGHER_ORDER: &[&str] = &[
+    "cond",
+    "while_loop",
+    "map_impl",
+    "scan",
+    "wrap_with_set_grad_enabled",
+    "auto_functionalized",
+    "auto_functionalized_v2",
+];
 
 /// How often the body of a `while_loop` runs at most: a file must not be able to keep its reader for ever.
 const MAX_LOOP_STEPS: usize = 1 << 20;

@@ -1,13 +1,17 @@
 use crate::Executor;
+use crate::functionalized;
 use crate::higher_order::{self, Operand};
 use tracefx_core::{Code, Diagnostic, Result, Tensor};
 use tracefx_ir::{Arg, Attribute, Graph, GraphModule, NodeId, Opcode, Str};
-use tracefx_ops::{Op, Value, registry};
+use tracefx_ops::{Op, Registry, Value};
 
 /// What the nodes of a graph do: compute at once, or say what is known of the results.
 pub(crate) trait Evaluate: Copy {
     /// What a tensor is.
     type Tensor: Clone;
+
+    /// The operators.
+    fn registry(&self) -> &Registry;
 
     /// Calls an operator and gives back its results, one per result of the schema.
     fn call(&self, name: &str, args: &[Value<Self::Tensor>], kwargs: &Kwargs<Self::Tensor>) -> Results<Self::Tensor>;
@@ -27,6 +31,10 @@ pub(crate) type Results<T> = Result<Vec<Value<T>>>;
 
 impl Evaluate for Executor<'_> {
     type Tensor = Tensor;
+
+    fn registry(&self) -> &Registry {
+        self.registry
+    }
 
     fn call(&self, name: &str, args: &[Value<Tensor>], kwargs: &Kwargs<Tensor>) -> Results<Tensor> {
         Executor::call(self, name, args, kwargs)
@@ -126,9 +134,9 @@ impl<'a, E: Evaluate> Walk<'a, E> {
         }
     }
 
-    fn op(&self, id: NodeId) -> Option<&'static Op> {
+    fn op(&self, id: NodeId) -> Option<&Op> {
         let node = self.module.graph.node(id);
-        if node.op() == Opcode::CallFunction { registry().get(node.target()) } else { None }
+        if node.op() == Opcode::CallFunction { self.evaluate.registry().get(node.target()) } else { None }
     }
 
     /// Gives the view that a tensor has become in place to every node that stands for this very tensor.
@@ -200,18 +208,24 @@ impl<'a, E: Evaluate> Walk<'a, E> {
             return Ok(Value::None);
         }
         if let Some(name) = node.target().strip_prefix("torch.ops.higher_order.") {
+            if functionalized::NAMES.contains(&name) {
+                return functionalized::call(self.evaluate, name, node.args(), &self.kwargs(id, env)?);
+            }
             let operands = node.args().iter().map(|it| self.operand(it, env)).collect::<Result<Vec<_>>>()?;
             return self.evaluate.call_higher_order(name, &operands);
         }
-        let args = self.values(node.args(), env)?;
-        let kwargs: Vec<(Str, Value<E::Tensor>)> =
-            node.kwargs().iter().map(|(key, it)| Ok((key.clone(), self.value(it, env)?))).collect::<Result<_>>()?;
+        let (args, kwargs) = (self.values(node.args(), env)?, self.kwargs(id, env)?);
         let mut results = self.evaluate.call(node.target(), &args, &kwargs)?;
         Ok(match results.len() {
             0 => Value::None,
             1 => results.remove(0),
             _ => Value::List(results),
         })
+    }
+
+    fn kwargs(&self, id: NodeId, env: &[Option<Slot<'a, E::Tensor>>]) -> Result<Vec<(Str, Value<E::Tensor>)>> {
+        let kwargs = self.module.graph.node(id).kwargs().iter();
+        kwargs.map(|(key, it)| Ok((key.clone(), self.value(it, env)?))).collect()
     }
 
     fn operand(&self, arg: &Arg, env: &[Option<Slot<'a, E::Tensor>>]) -> Result<Operand<'a, E::Tensor>> {

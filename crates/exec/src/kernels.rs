@@ -1,4 +1,6 @@
 use rustc_hash::FxHashMap;
+use std::fmt;
+use std::sync::Arc;
 use tracefx_core::{Result, Tensor};
 use tracefx_ops::{Args, Value};
 
@@ -14,10 +16,16 @@ pub enum Kernel {
     Make(fn(&Args<'_, Tensor>) -> Result<Vec<Value<Tensor>>>),
 }
 
-/// The kernels of a backend, by the name of the operator.
-#[derive(Clone, Debug, Default)]
+/// What computes a custom operator: any function that gives the results, one per result of the schema. Arguments that the
+/// schema marks as mutated it writes to. The executor checks what it gives.
+pub type HostKernel = dyn Fn(&Args<'_, Tensor>) -> Result<Vec<Value<Tensor>>> + Send + Sync;
+
+/// The kernels of a backend, by the name of the operator. A clone shares them with the original until one of both gets
+/// another.
+#[derive(Clone, Default)]
 pub struct Kernels {
-    table: FxHashMap<&'static str, Kernel>,
+    table: Arc<FxHashMap<&'static str, Kernel>>,
+    host: Arc<FxHashMap<String, Arc<HostKernel>>>,
 }
 
 impl Kernels {
@@ -30,7 +38,26 @@ impl Kernels {
         for &(op, kernel) in tables.iter().copied().flatten() {
             assert!(table.insert(op, kernel).is_none(), "{op} has two kernels");
         }
-        Kernels { table }
+        Kernels { table: Arc::new(table), host: Arc::default() }
+    }
+
+    /// Gives a custom operator its kernel, in the place of one that it may have had.
+    pub fn insert(
+        &mut self,
+        op: impl Into<String>,
+        kernel: impl Fn(&Args<'_, Tensor>) -> Result<Vec<Value<Tensor>>> + Send + Sync + 'static,
+    ) {
+        Arc::make_mut(&mut self.host).insert(op.into(), Arc::new(kernel));
+    }
+
+    /// Takes the kernel of a custom operator away.
+    pub fn remove(&mut self, op: &str) {
+        Arc::make_mut(&mut self.host).remove(op);
+    }
+
+    /// The kernel of this custom operator.
+    pub fn host(&self, op: &str) -> Option<&HostKernel> {
+        self.host.get(op).map(|it| &**it)
     }
 
     /// The kernel of this operator.
@@ -41,7 +68,7 @@ impl Kernels {
     /// These kernels without that of one operator, which is left to its decomposition.
     pub fn without(&self, op: &str) -> Self {
         let mut res = self.clone();
-        res.table.remove(op);
+        Arc::make_mut(&mut res.table).remove(op);
         res
     }
 
@@ -50,5 +77,11 @@ impl Kernels {
         let mut res: Vec<_> = self.table.keys().copied().collect();
         res.sort_unstable();
         res
+    }
+}
+
+impl fmt::Debug for Kernels {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Kernels").field("table", &self.names()).field("host", &self.host.keys()).finish()
     }
 }

@@ -6,20 +6,24 @@
 #![forbid(unsafe_code)]
 
 mod assign;
+mod compose;
 mod eager;
 mod executor;
+mod functionalized;
 mod gradient;
 mod higher_order;
+mod host;
 mod interpreter;
 mod kernels;
 mod propagate;
 mod vmap;
 
 pub use assign::assign;
+pub use compose::compose;
 pub use eager::Called;
 pub use executor::Executor;
 pub use gradient::Pullback;
 pub use higher_order::HIGHER_ORDER;
 pub use interpreter::Interpreter;
-pub use kernels::{Kernel, Kernels};
+pub use kernels::{HostKernel, Kernel, Kernels};
 pub use propagate::{known_values, propagate};

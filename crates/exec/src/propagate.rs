@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use tracefx_core::{Result, Tensor};
 use tracefx_ir::{Attribute, Graph, GraphModule, NodeId, Opcode, TensorMeta, Val};
-use tracefx_ops::{Propagation, Value};
+use tracefx_ops::{Propagation, Registry, Value};
 use tracefx_sym::{SymBool, SymInt};
 
 /// What is known of a value without data.
@@ -63,6 +63,10 @@ struct Shapes<'a> {
 impl Evaluate for Shapes<'_> {
     type Tensor = TensorMeta;
 
+    fn registry(&self) -> &Registry {
+        self.shapes.registry()
+    }
+
     fn call(&self, name: &str, args: &[Known], kwargs: &Kwargs<TensorMeta>) -> Results<TensorMeta> {
         self.shapes.call(name, args, kwargs)
     }
@@ -96,7 +100,7 @@ impl Evaluate for Shapes<'_> {
 
 impl Shapes<'_> {
     fn gives_tuple(&self, module: &GraphModule, node: NodeId) -> bool {
-        let op = tracefx_ops::registry().get(module.graph.node(node).target());
+        let op = self.shapes.registry().get(module.graph.node(node).target());
         op.is_none_or(|it| it.schema.returns.len() != 1)
     }
 

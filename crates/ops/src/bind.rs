@@ -49,7 +49,7 @@ fn mismatch(op: &Op, what: String) -> Diagnostic {
 }
 
 /// The value as this type, or `None` where it is of another one.
-fn coerce<T: Clone>(value: &Value<T>, ty: &ArgType) -> Option<Value<T>> {
+pub(crate) fn coerce<T: Clone>(value: &Value<T>, ty: &ArgType) -> Option<Value<T>> {
     let is_number = value.as_expr().is_some() || matches!(value, Value::Complex(_));
     let fits = match ty {
         ArgType::Optional(inner) => {

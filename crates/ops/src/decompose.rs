@@ -32,6 +32,11 @@ impl<'a> Cx<'a> {
         Cx { builder }
     }
 
+    /// The same context for a part of the work.
+    pub fn reborrow<'b>(cx: &'b mut Cx<'_>) -> Cx<'b> {
+        Cx { builder: &mut *cx.builder }
+    }
+
     /// Calls an operator with one result.
     ///
     /// # Errors

@@ -11,10 +11,14 @@
 //! assert_eq!(op.schema.to_string(), "aten::sym_size.int(Tensor self, int dim) -> SymInt");
 //! assert_eq!(op.schema.args[1].name, "dim");
 //! ```
+//!
+//! A registry is a value, which is cheap to clone: [`registry`] gives the operators of the tables, and a copy of it takes
+//! operators of one's own ([`CustomOp`]).
 #![forbid(unsafe_code)]
 
 mod args;
 mod bind;
+mod custom;
 mod decompose;
 mod decompositions;
 mod elementwise;
@@ -34,6 +38,7 @@ mod write_back;
 
 pub use args::{Args, Operand};
 pub use bind::bind;
+pub use custom::CustomOp;
 pub use decompose::{Builder, Cx, TensorRef, Traced};
 pub use families::reduced_dims;
 pub use gradients::{Backward, Expr, Tape, Vjp, VjpFn};

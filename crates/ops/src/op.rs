@@ -1,3 +1,4 @@
+use crate::custom::Functions;
 use crate::gradients::{Vjp, VjpFn};
 use crate::{Args, Cx, Output, Schema, TensorRef, Traced};
 use tracefx_core::{DType, DTypes, Result};
@@ -6,7 +7,7 @@ use tracefx_ir::TensorMeta;
 /// What an operator is, as one row of the registry's table.
 #[derive(Clone, Copy, Debug)]
 pub struct OpDef {
-    /// The ATen schema, exactly PyTorch's text.
+    /// The ATen schema, exactly PyTorch's text. That of a custom operator is in [`Op::schema`] alone.
     pub schema: &'static str,
     /// One or more sentences about what it computes.
     pub doc: &'static str,
@@ -136,7 +137,8 @@ impl Tol {
 impl Op {
     /// Whether the result is the first argument itself, which the operator worked on in place.
     pub fn returns_self(&self) -> bool {
-        self.schema.args.first().is_some_and(|it| it.is_mutated) && self.schema.returns.len() == 1
+        let is_alias = matches!(self.schema.returns.as_slice(), [only] if only.is_alias);
+        is_alias && self.schema.args.first().is_some_and(|it| it.is_mutated)
     }
 
     /// Whether it changes how the first argument looks at its storage, so that whoever holds it must take the result in
@@ -261,7 +263,7 @@ impl OpDef {
 }
 
 /// An operator of the registry: its row with the schema parsed.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Op {
     /// The row.
     pub def: OpDef,
@@ -273,4 +275,6 @@ pub struct Op {
     pub family: &'static str,
     /// The dtypes that PyTorch's CPU has no kernel for: a call whose tensors are of one of them is refused.
     pub refused: DTypes,
+    /// What the row of a custom operator leads to.
+    pub(crate) custom: Option<Functions>,
 }

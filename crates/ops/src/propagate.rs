@@ -33,6 +33,11 @@ impl<'a> Propagation<'a> {
         Propagation { registry, symbols }
     }
 
+    /// The operators.
+    pub fn registry(&self) -> &'a Registry {
+        self.registry
+    }
+
     /// What is known of the symbols.
     pub fn symbols(&self) -> &'a Symbols {
         self.symbols

@@ -1,18 +1,18 @@
 use crate::resolve::sort_overloads;
-use crate::{Op, OpDef, Schema, families};
+use crate::{CustomOp, Op, OpDef, Schema, families};
 use rustc_hash::FxHashMap;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use tracefx_core::{Code, DType, DTypes, Diagnostic, Result};
 
 /// The dtypes that PyTorch's CPU refuses, by operator, as `tests/oracle/gen_dtypes.py` recorded them.
 const REFUSED: &str = include_str!("refused.txt");
 
-/// The operators by name.
-#[derive(Debug)]
+/// The operators by name. A clone shares them with the original until one of both defines another.
+#[derive(Clone, Debug)]
 pub struct Registry {
-    ops: FxHashMap<String, Op>,
+    ops: Arc<FxHashMap<String, Arc<Op>>>,
     /// The overloads of each name without overload, in the order in which PyTorch tries them.
-    packets: FxHashMap<String, Vec<String>>,
+    packets: Arc<FxHashMap<String, Vec<String>>>,
 }
 
 /// The operators that tracefx knows.
@@ -31,7 +31,7 @@ impl Registry {
         for (family, def) in tables.iter().flat_map(|(family, table)| table.iter().map(move |def| (*family, def))) {
             let schema = Schema::parse(def.schema).unwrap_or_else(|problem| panic!("{problem}"));
             let name = schema.qualified_name();
-            let op = Op { def: *def, schema, name: name.clone(), family, refused: DTypes::NONE };
+            let op = Op { def: *def, schema, name: name.clone(), family, refused: DTypes::NONE, custom: None };
             let is_new = ops.insert(name, op).is_none();
             assert!(is_new, "the schema `{}` stands twice in the registry", def.schema);
         }
@@ -42,12 +42,58 @@ impl Registry {
             }
         }
         let packets = packets(&ops);
-        Registry { ops, packets }
+        let ops = ops.into_iter().map(|(name, op)| (name, Arc::new(op))).collect();
+        Registry { ops: Arc::new(ops), packets: Arc::new(packets) }
+    }
+
+    /// Puts in an operator of one's own.
+    ///
+    /// # Errors
+    /// `InvalidOption` where there is an operator of this name and overload already.
+    pub fn define(&mut self, op: CustomOp) -> Result<()> {
+        let op = op.into_op();
+        if let Some(other) = self.ops.get(&op.name) {
+            let what = format!(
+                "Tried to register an operator ({}) with the same name and overload name multiple times",
+                op.schema
+            );
+            return Err(Diagnostic::new(Code::InvalidOption, what)
+                .op(&*op.name)
+                .note(format!("it was defined as {}", other.schema))
+                .help("give one of them another name or another overload name"));
+        }
+        let packet = packet_of(&op);
+        Arc::make_mut(&mut self.ops).insert(op.name.clone(), Arc::new(op));
+        self.sort_packet(packet);
+        Ok(())
+    }
+
+    /// Takes out an operator of one's own, and gives back whether there was one of this name.
+    pub fn remove(&mut self, name: &str) -> bool {
+        let Some(op) = self.get(name).filter(|it| it.is_custom()) else { return false };
+        let (name, packet) = (op.name.clone(), packet_of(op));
+        Arc::make_mut(&mut self.ops).remove(&name);
+        self.sort_packet(packet);
+        true
+    }
+
+    /// Brings the overloads of a name up to date.
+    fn sort_packet(&mut self, packet: String) {
+        let is_of = |it: &&Op| packet_of(it) == packet && (it.is_custom() || !it.writes_out());
+        let mut overloads: Vec<&Op> = self.ops.values().map(|it| &**it).filter(is_of).collect();
+        sort_overloads(&mut overloads);
+        let names: Vec<String> = overloads.iter().map(|it| it.name.clone()).collect();
+        let packets = Arc::make_mut(&mut self.packets);
+        if names.is_empty() {
+            packets.remove(&packet)
+        } else {
+            packets.insert(packet, names)
+        };
     }
 
     /// The operator of this name: `aten.add.Tensor`, with or without `torch.ops.`.
     pub fn get(&self, name: &str) -> Option<&Op> {
-        self.ops.get(name.strip_prefix("torch.ops.").unwrap_or(name))
+        self.ops.get(name.strip_prefix("torch.ops.").unwrap_or(name)).map(|it| &**it)
     }
 
     /// The operator of this name.
@@ -57,7 +103,13 @@ impl Registry {
     pub fn require(&self, name: &str) -> Result<&Op> {
         self.get(name).ok_or_else(|| {
             let name = name.strip_prefix("torch.ops.").unwrap_or(name);
-            Diagnostic::new(Code::NotImplemented, format!("the operator {name} is not implemented")).op(name)
+            let refusal =
+                Diagnostic::new(Code::NotImplemented, format!("the operator {name} is not implemented")).op(name);
+            if name.starts_with("aten.") {
+                return refusal;
+            }
+            refusal
+                .help("if it is an operator of your own, define it first: torch.library in TypeScript, Library in Rust")
         })
     }
 
@@ -68,17 +120,31 @@ impl Registry {
     /// `NotImplemented`, naming the operator, where there is none.
     pub fn overloads(&self, name: &str) -> Result<Vec<&Op>> {
         match self.packets.get(name.strip_prefix("torch.ops.").unwrap_or(name)) {
-            Some(names) => Ok(names.iter().map(|it| &self.ops[it]).collect()),
+            Some(names) => Ok(names.iter().map(|it| &*self.ops[it]).collect()),
             None => Ok(vec![self.require(name)?]),
         }
     }
 
     /// All operators, by name.
     pub fn ops(&self) -> Vec<&Op> {
-        let mut res: Vec<&Op> = self.ops.values().collect();
+        let mut res: Vec<&Op> = self.ops.values().map(|it| &**it).collect();
         res.sort_by(|a, b| a.name.cmp(&b.name));
         res
     }
+}
+
+impl PartialEq for Registry {
+    /// Whether these are the same operators, and not others of the same names.
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.ops, &other.ops)
+    }
+}
+
+impl Eq for Registry {}
+
+/// The name of an operator without its overload, such as `aten.add`.
+fn packet_of(op: &Op) -> String {
+    format!("{}.{}", op.schema.namespace, op.schema.name)
 }
 
 /// The dtypes of a word of the table: one, or a group of them.
@@ -95,7 +161,7 @@ fn packets(ops: &FxHashMap<String, Op>) -> FxHashMap<String, Vec<String>> {
     let mut packets: FxHashMap<String, Vec<&Op>> = FxHashMap::default();
     // Python's functions take `out` for whichever overload fits the other arguments.
     for op in ops.values().filter(|it| !it.writes_out()) {
-        let packet = format!("{}.{}", op.schema.namespace, op.schema.name);
+        let packet = packet_of(op);
         if packet != op.name {
             packets.entry(packet).or_default().push(op);
         }

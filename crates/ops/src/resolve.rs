@@ -34,7 +34,7 @@ const ALIASES: &[(&str, &[&str])] =
 impl Op {
     /// Whether Python takes numbers for the tensors of this operator.
     pub fn takes_numbers_as_tensors(&self) -> bool {
-        NUMBERS_AS_TENSORS.contains(&self.schema.name.as_str())
+        self.schema.namespace == "aten" && NUMBERS_AS_TENSORS.contains(&self.schema.name.as_str())
     }
 }
 

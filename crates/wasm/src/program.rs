@@ -135,7 +135,7 @@ fn table_of(json: Option<String>) -> Result<DecompositionTable, Refusal> {
     let ops: Vec<String> = serde_json::from_str(&json).map_err(|problem| {
         Diagnostic::new(Code::InvalidOption, format!("the operators are no JSON list of names: {problem}"))
     })?;
-    let mut table = DecompositionTable::default();
+    let mut table = DecompositionTable::empty_of(tracefx_ops::registry());
     ops.iter().try_for_each(|op| table.insert(op))?;
     Ok(table)
 }

@@ -8,7 +8,7 @@ use super::DecompositionTable;
 use super::recorder::{Inner, Recorder};
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::{Str, TensorMeta};
-use tracefx_ops::{Args, Builder, Cx, Infer, Op, Output, Propagation, TensorRef, Traced, Value, bind, registry};
+use tracefx_ops::{Args, Builder, Cx, Infer, Op, Output, Propagation, TensorRef, Traced, Value, bind};
 
 /// Takes operators apart and writes into the recorder what is left, without writes.
 pub(super) struct Functional<'a> {
@@ -73,6 +73,11 @@ impl<'a> Functional<'a> {
     /// Whether the storage of this tensor was written to.
     pub(super) fn is_written(&self, tensor: TensorRef) -> bool {
         self.aliases[self.wrappers[tensor.0].alias].generation > 0
+    }
+
+    /// Whether two tensors look at one storage.
+    pub(super) fn share_storage(&self, a: TensorRef, b: TensorRef) -> bool {
+        self.wrappers[a.0].alias == self.wrappers[b.0].alias
     }
 
     /// The value as it is now, in the new graph.
@@ -181,7 +186,7 @@ impl<'a> Functional<'a> {
             return outputs.iter().map(|it| self.known(args, it)).collect();
         }
         if op.schema.args.iter().any(|it| it.is_mutated) {
-            return self.write_all(args);
+            return self.write_all(args, &outputs);
         }
         let inner = args.values.iter().map(|it| self.current(it)).collect::<Result<_>>()?;
         let results = self.recorder.record(&Args::within(op, inner, self.shapes.symbols()), &outputs)?;
@@ -247,7 +252,7 @@ impl<'a> Functional<'a> {
     /// An operator in place: the functional one, whose result the first argument becomes.
     fn write(&mut self, args: &Args<'a, TensorRef>, functional: &str) -> Result<Vec<Traced>> {
         let target = *args.tensor(0)?;
-        let op = registry().require(functional)?;
+        let op = self.shapes.registry().require(functional)?;
         let n_args = op.schema.args.len().min(args.values.len());
         let mut results = self.call_bound(&self.args(op, args.values[..n_args].to_vec()))?;
         let value = self.inner(&results.swap_remove(0))?;
@@ -259,12 +264,16 @@ impl<'a> Functional<'a> {
 
     /// An operator that writes to arguments and has results besides: its functional form gives what they become as
     /// further results.
-    fn write_all(&mut self, args: &Args<'a, TensorRef>) -> Result<Vec<Traced>> {
+    fn write_all(&mut self, args: &Args<'a, TensorRef>, outputs: &[Output]) -> Result<Vec<Traced>> {
         let schema = &args.op.schema;
         let name = format!("{}.{}_functional.{}", schema.namespace, schema.name, schema.overload);
-        let functional = registry()
-            .get(&name)
-            .ok_or_else(|| args.unsupported(format!("the operator {} has no functional form", args.op.name)))?;
+        let Some(functional) = self.shapes.registry().get(&name) else {
+            return if args.op.is_custom() {
+                self.auto_functionalize(args, outputs)
+            } else {
+                Err(args.unsupported(format!("the operator {} has no functional form", args.op.name)))
+            };
+        };
         let mut results = self.call_bound(&self.args(functional, args.values.clone()))?;
         let written = results.split_off(schema.returns.len());
         let targets = schema.args.iter().zip(&args.values).filter(|(spec, _)| spec.is_mutated);
@@ -282,7 +291,7 @@ impl<'a> Functional<'a> {
         let target = *args.tensor(0)?;
         let names = |op: &Op| op.schema.args.iter().map(|it| it.name.clone()).collect::<Vec<_>>();
         let packet = format!("{}.{}", args.op.schema.namespace, args.op.schema.name.trim_end_matches('_'));
-        let views = registry().overloads(&packet)?;
+        let views = self.shapes.registry().overloads(&packet)?;
         let view = views.into_iter().find(|it| names(it) == names(args.op));
         let view = view.ok_or_else(|| args.unsupported(format!("the operator {packet} has no such overload")))?;
         let mut results = self.call_bound(&self.args(view, args.values.clone()))?;
@@ -303,7 +312,7 @@ impl View<'_> {
 
 impl Builder for Functional<'_> {
     fn call(&mut self, op: &str, args: &[Traced], kwargs: &[(&str, Traced)]) -> Result<Vec<Traced>> {
-        let op = registry().require(op)?;
+        let op = self.shapes.registry().require(op)?;
         let kwargs: Vec<_> = kwargs.iter().map(|(key, it)| (Str::from(*key), it.clone())).collect();
         self.call_bound(&self.args(op, bind(op, args, &kwargs)?)).map_err(|problem| problem.op(&*op.name))
     }

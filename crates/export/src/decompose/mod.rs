@@ -3,6 +3,7 @@
 //! The graph is run with a builder in the place of kernels. [`Functional`](functional::Functional) turns writes into new
 //! values and takes operators apart; the [`Recorder`](recorder::Recorder) writes the calls that are left.
 
+mod auto_functionalized;
 mod functional;
 mod recorder;
 mod run;
@@ -15,7 +16,7 @@ use functional::Functional;
 use run::Run;
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::{Arg, GraphModule, Str, Val};
-use tracefx_ops::{Propagation, Symbols, TensorRef, Traced, Value, registry};
+use tracefx_ops::{Propagation, Symbols, TensorRef, Traced, Value};
 use tracefx_sym::ShapeEnv;
 
 impl ExportedProgram {
@@ -37,7 +38,7 @@ impl ExportedProgram {
                 .map_err(|problem| Diagnostic::new(Code::GraphInvalid, problem.to_string()))?;
         }
         let symbols = Symbols::new(env);
-        let mut functional = Functional::new(table, Propagation::new(registry(), &symbols));
+        let mut functional = Functional::new(table, Propagation::new(table.registry(), &symbols));
         let (module, results, inputs) = Run::new(&mut functional).graph(&self.module)?;
         let specs = &self.signature.output_specs;
         if results.len() != specs.len() || inputs.len() != self.signature.input_specs.len() {
@@ -134,12 +135,13 @@ fn renamed(argument: &Argument, name: Str) -> Argument {
 
 /// Writes the output, and drops what nothing uses.
 fn finished(functional: Functional<'_>, mut module: GraphModule, returned: Vec<Arg>) -> Result<GraphModule> {
+    let registry = functional.shapes.registry();
     let mut graph = functional.recorder.finish();
     let vals = returned.iter().map(|it| it.as_node().and_then(|it| graph.node(it).meta.val.clone()));
     let items = vals.map(|it| it.unwrap_or(Val::None)).collect();
     let output = graph.output(Arg::Tuple(returned));
     graph.meta_mut(output).val = Some(Val::Seq { items, is_tuple: true });
-    graph.eliminate_dead_code(&recorder::is_impure)?;
+    graph.eliminate_dead_code(&|node| recorder::is_impure(node, registry))?;
     module.graph = graph.compacted();
     Ok(module)
 }

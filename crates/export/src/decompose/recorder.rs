@@ -4,7 +4,7 @@ use indexmap::IndexMap;
 use std::collections::HashMap;
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::{Arg, Graph, InsertPoint, Meta, NodeId, Opcode, Str, TensorMeta, Val, name_of_target};
-use tracefx_ops::{Args, Op, Output, Tags, Value};
+use tracefx_ops::{Args, Op, Output, Registry, Tags, Value};
 use tracefx_sym::{Compute, Expr, Func, SymInt, Symbol};
 
 /// A tensor of the new graph, or a number that only running it can tell.
@@ -199,7 +199,7 @@ impl Recorder {
         })
     }
 
-    fn val_of(&mut self, args: &Args<'_, Inner>, output: &Output) -> Result<Val> {
+    pub(super) fn val_of(&mut self, args: &Args<'_, Inner>, output: &Output) -> Result<Val> {
         Ok(match output {
             Output::Tensor(meta) | Output::View { meta, .. } => Val::Tensor(meta.clone()),
             Output::Same(arg) => self.val_of_value(args, &args.values[*arg])?,
@@ -361,11 +361,11 @@ fn name_of_packet(op: &str) -> String {
 }
 
 /// Whether a node must stay though nothing uses it.
-pub(super) fn is_impure(node: &tracefx_ir::Node) -> bool {
+pub(super) fn is_impure(node: &tracefx_ir::Node, registry: &Registry) -> bool {
     let is_impure = |op: &Op| op.may_write() || op.def.tags.has(Tags::SIDE_EFFECT) || op.def.tags.has(Tags::RANDOM);
     match node.op() {
         Opcode::Placeholder | Opcode::Output => true,
-        Opcode::CallFunction => tracefx_ops::registry().get(node.target()).is_some_and(is_impure),
+        Opcode::CallFunction => registry.get(node.target()).is_some_and(is_impure),
         Opcode::GetAttr | Opcode::CallMethod | Opcode::CallModule => false,
     }
 }

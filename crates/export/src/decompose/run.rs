@@ -4,7 +4,7 @@ use super::finished;
 use super::functional::Functional;
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::{Arg, Attribute, GraphModule, Node, Opcode, Str, Val};
-use tracefx_ops::{Infer, Traced, Value, bind, registry};
+use tracefx_ops::{Infer, Traced, Value, bind};
 
 /// What a node has become.
 #[derive(Clone)]
@@ -115,7 +115,7 @@ impl<'f, 'a> Run<'f, 'a> {
         if is_python {
             return self.copy(node, &args, &kwargs);
         }
-        let op = registry().require(node.target())?;
+        let op = self.functional.shapes.registry().require(node.target())?;
         let bound = self.functional.args(op, bind(op, &args, &kwargs)?);
         let mut results = self.functional.call_bound(&bound).map_err(|problem| problem.op(&*op.name))?;
         let is_single = op.schema.returns.len() == 1 || matches!(op.def.infer, Infer::InPlaceOf(_));
@@ -164,6 +164,9 @@ impl<'f, 'a> Run<'f, 'a> {
 
     /// An argument of a higher-order operator: a graph is taken apart.
     fn operand(&mut self, arg: &Arg, env: &[Option<Slot<'_>>]) -> Result<Arg> {
+        if let Arg::Op(_) = arg {
+            return Ok(arg.clone());
+        }
         let Some(Slot::Module(module, path)) = arg.as_node().and_then(|it| env[it.index()].as_ref()) else {
             return self.arg(&value(arg, env)?);
         };
@@ -183,8 +186,9 @@ impl<'f, 'a> Run<'f, 'a> {
     }
 }
 
-/// The higher-order operators whose graphs are taken apart while they themselves stay.
-const HIGHER_ORDER: &[&str] = &["cond", "while_loop", "map_impl", "scan"];
+/// The higher-order operators that stay, with their graphs taken apart where they have any.
+const HIGHER_ORDER: &[&str] =
+    &["cond", "while_loop", "map_impl", "scan", "auto_functionalized", "auto_functionalized_v2"];
 
 /// An argument of the old graph as a value.
 fn value(arg: &Arg, env: &[Option<Slot<'_>>]) -> Result<Traced> {

@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 use tracefx_core::{Code, Diagnostic, Result};
-use tracefx_ops::registry;
+use tracefx_ops::{Registry, registry};
 
 /// The operators that [`ExportedProgram::run_decompositions`](crate::ExportedProgram::run_decompositions) takes apart.
 ///
@@ -14,18 +14,36 @@ use tracefx_ops::registry;
 /// assert!(table.remove("aten.linear.default"));
 /// assert!(table.insert("aten.no_such_operator.default").is_err());
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DecompositionTable {
     ops: BTreeSet<String>,
+    registry: Registry,
 }
 
 /// The operators that PyTorch takes apart by default: `torch.export.default_decompositions()`.
 pub fn default_decompositions() -> DecompositionTable {
-    let ops = registry().ops();
-    DecompositionTable { ops: ops.into_iter().filter(|it| it.is_decomposed()).map(|it| it.name.clone()).collect() }
+    DecompositionTable::default_of(registry())
 }
 
 impl DecompositionTable {
+    /// The operators of a registry that PyTorch takes apart by default, and the custom ones that have a decomposition.
+    pub fn default_of(registry: &Registry) -> Self {
+        let mut table = DecompositionTable::empty_of(registry);
+        let ops = registry.ops().into_iter().filter(|it| it.is_decomposed());
+        table.ops.extend(ops.map(|it| it.name.clone()));
+        table
+    }
+
+    /// A table of a registry that takes none of its operators apart.
+    pub fn empty_of(registry: &Registry) -> Self {
+        DecompositionTable { ops: BTreeSet::new(), registry: registry.clone() }
+    }
+
+    /// The operators that programs are made of.
+    pub fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
     /// Whether the operator of this name is taken apart.
     pub fn contains(&self, op: &str) -> bool {
         self.ops.contains(short(op))
@@ -41,7 +59,7 @@ impl DecompositionTable {
     /// # Errors
     /// `NotImplemented` where there is no such operator, or no decomposition of it.
     pub fn insert(&mut self, op: &str) -> Result<()> {
-        let op = registry().require(op)?;
+        let op = self.registry.require(op)?;
         if op.def.decompose.is_none() {
             let what = format!("the operator {} has no decomposition", op.name);
             return Err(Diagnostic::new(Code::NotImplemented, what).op(&*op.name));

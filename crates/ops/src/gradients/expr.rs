@@ -1,5 +1,6 @@
 use crate::{Cx, TensorRef, Traced, Value};
 use rustc_hash::FxHashMap;
+use std::borrow::Cow;
 use std::rc::Rc;
 use tracefx_core::{Code, Complex64, Diagnostic, MemoryFormat, Result, Scalar};
 use tracefx_sym::SymInt;
@@ -16,12 +17,14 @@ enum Node {
     Value(Traced),
     List(Vec<Expr>),
     Call {
-        op: &'static str,
+        op: Cow<'static, str>,
         args: Vec<Expr>,
         kwargs: Vec<(&'static str, Traced)>,
     },
     /// Another result of a call than the first.
     Result(Expr, usize),
+    /// An item of a list.
+    Item(Expr, usize),
     /// The complex conjugate; a real tensor itself.
     Conj(Expr),
     /// A gradient that is not implemented.
@@ -44,23 +47,29 @@ impl Expr {
     }
 
     /// The first result of a call of this operator.
-    pub fn call(op: &'static str, args: impl IntoIterator<Item = Expr>) -> Self {
+    pub fn call(op: impl Into<Cow<'static, str>>, args: impl IntoIterator<Item = Expr>) -> Self {
         Expr::call_with(op, args, &[])
     }
 
     /// The first result of a call of this operator, with keyword arguments.
     pub fn call_with(
-        op: &'static str,
+        op: impl Into<Cow<'static, str>>,
         args: impl IntoIterator<Item = Expr>,
         kwargs: &[(&'static str, Traced)],
     ) -> Self {
-        Expr(Rc::new(Node::Call { op, args: args.into_iter().collect(), kwargs: kwargs.to_vec() }))
+        Expr(Rc::new(Node::Call { op: op.into(), args: args.into_iter().collect(), kwargs: kwargs.to_vec() }))
     }
 
     /// Another result of the call whose first result this is.
     #[must_use]
     pub fn result(&self, index: usize) -> Self {
         Expr(Rc::new(Node::Result(self.clone(), index)))
+    }
+
+    /// An item of the list that this is; no tensor where it has none there.
+    #[must_use]
+    pub fn item(&self, index: usize) -> Self {
+        Expr(Rc::new(Node::Item(self.clone(), index)))
     }
 
     /// A gradient that is not implemented: asking for it says so.
@@ -72,7 +81,12 @@ impl Expr {
     pub fn number(&self) -> Option<Scalar> {
         match &*self.0 {
             Node::Value(value) => value.as_scalar(),
-            Node::List(_) | Node::Call { .. } | Node::Result(..) | Node::Conj(_) | Node::Missing(_) => None,
+            Node::List(_)
+            | Node::Call { .. }
+            | Node::Result(..)
+            | Node::Item(..)
+            | Node::Conj(_)
+            | Node::Missing(_) => None,
         }
     }
 
@@ -80,7 +94,12 @@ impl Expr {
     pub(super) fn items(&self) -> &[Expr] {
         match &*self.0 {
             Node::List(items) => items,
-            Node::Value(_) | Node::Call { .. } | Node::Result(..) | Node::Conj(_) | Node::Missing(_) => &[],
+            Node::Value(_)
+            | Node::Call { .. }
+            | Node::Result(..)
+            | Node::Item(..)
+            | Node::Conj(_)
+            | Node::Missing(_) => &[],
         }
     }
 
@@ -113,6 +132,10 @@ impl Expr {
                 cx.call_all_with(op, args, kwargs)?
             }
             Node::Result(call, index) => vec![call.eval_all(cx, memo)?.swap_remove(*index)],
+            Node::Item(list, index) => match list.eval(cx, memo)? {
+                Value::List(items) => vec![items.get(*index).cloned().unwrap_or(Value::None)],
+                _ => vec![Value::None],
+            },
             Node::Conj(it) => {
                 let value = it.eval(cx, memo)?;
                 match value {

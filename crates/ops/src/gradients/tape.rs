@@ -174,7 +174,8 @@ fn fit(cx: &mut Cx<'_>, op: &Op, tensor: TensorRef, grad: TensorRef) -> Result<T
     if given != sizes {
         let bad = || {
             let what = format!("a gradient of sizes {given:?} for a tensor of sizes {sizes:?}");
-            Diagnostic::new(Code::Internal, what).op(&*op.name)
+            let code = if op.is_custom() { Code::ShapeMismatch } else { Code::Internal };
+            Diagnostic::new(code, what).op(&*op.name)
         };
         let n_new = given.len().checked_sub(sizes.len()).ok_or_else(bad)?;
         let is_summed = |dim: usize| dim < n_new || sizes[dim - n_new] == SymInt::ONE && given[dim] != SymInt::ONE;

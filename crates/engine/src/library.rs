@@ -1,0 +1,162 @@
+use crate::coverage::coverage_of;
+use crate::inspect::report;
+use crate::{OpUse, Report, Runner};
+use tracefx_core::{Code, Diagnostic, Result, Tensor};
+use tracefx_exec::{Called, Executor, Kernels};
+use tracefx_export::{DecompositionTable, ExportedProgram};
+use tracefx_ir::{GraphModule, Str, TensorMeta};
+use tracefx_ops::{Args, CustomOp, Propagation, Registry, Symbols, Tol, Value, registry};
+
+/// The operators that programs may call, and what computes them: those of tracefx, and operators of one's own. PyTorch's
+/// `torch.library`, as a value: what is defined in one library is not there for others.
+///
+/// A clone is cheap, and keeps what it has when the original changes.
+///
+/// ```
+/// use tracefx_core::Tensor;
+/// use tracefx_engine::Library;
+/// use tracefx_ops::{CustomOp, Output, Value};
+///
+/// let mut library = Library::default();
+/// let schema = "mylib::square(Tensor x) -> Tensor";
+/// library.define(CustomOp::new(schema)?.shape(|args| Ok(vec![Output::Tensor(args.tensor(0)?.clone())])))?;
+/// library.implement("mylib.square.default", |args| {
+///     let x = args.tensor(0)?;
+///     let squares: Vec<f32> = x.to_vec::<f32>()?.iter().map(|it| it * it).collect();
+///     Ok(vec![Value::Tensor(Tensor::from_slice(&squares, x.sizes())?)])
+/// })?;
+///
+/// let x = Value::Tensor(Tensor::from_slice(&[3.0f32, 4.0], &[2])?);
+/// let called = library.call("mylib.square", &[x], Vec::new())?;
+/// let [Value::Tensor(squares)] = called.results.as_slice() else { panic!("one tensor") };
+/// assert_eq!(squares.to_vec::<f32>()?, [9.0, 16.0]);
+/// # Ok::<(), tracefx_core::Diagnostic>(())
+/// ```
+///
+/// A program that calls `mylib::square` runs in it: `library.runner(&program)?.run(&inputs)`.
+#[derive(Clone, Debug)]
+pub struct Library {
+    registry: Registry,
+    kernels: Kernels,
+}
+
+impl Default for Library {
+    /// The operators of tracefx alone.
+    fn default() -> Self {
+        Library { registry: registry().clone(), kernels: tracefx_cpu::kernels().clone() }
+    }
+}
+
+impl Library {
+    /// Puts in an operator.
+    ///
+    /// # Errors
+    /// `InvalidOption` where there is an operator of this name and overload already.
+    pub fn define(&mut self, op: CustomOp) -> Result<()> {
+        self.registry.define(op)
+    }
+
+    /// Puts in an operator that is made of others, as the graph of a module says: its inputs are the arguments of the
+    /// schema, its outputs the results.
+    ///
+    /// # Errors
+    /// As [`Library::define`], and of [`CustomOp::new`].
+    pub fn define_composite(&mut self, schema: &str, body: GraphModule) -> Result<()> {
+        let op = CustomOp::new(schema)?;
+        self.define(op.decompose(move |cx, args| tracefx_exec::compose(&body, cx, &args.values)))
+    }
+
+    /// Gives an operator of one's own a kernel, in the place of one that it may have had. The kernel gives the results, one
+    /// per result of the schema, and writes to arguments that the schema marks; what it gives is checked against the schema
+    /// and the shape rule. It may call operators itself.
+    ///
+    /// # Errors
+    /// `NotImplemented` where there is no such operator; `InvalidOption` where it is one of tracefx.
+    pub fn implement(
+        &mut self,
+        name: &str,
+        kernel: impl Fn(&Args<'_, Tensor>) -> Result<Vec<Value<Tensor>>> + Send + Sync + 'static,
+    ) -> Result<()> {
+        let op = self.registry.require(name)?;
+        if !op.is_custom() {
+            let what = format!("the operator {} has a kernel of tracefx", op.name);
+            return Err(Diagnostic::new(Code::InvalidOption, what).op(&*op.name));
+        }
+        self.kernels.insert(op.name.clone(), kernel);
+        Ok(())
+    }
+
+    /// Takes out an operator of one's own with its kernel, and gives back whether there was one.
+    pub fn remove(&mut self, name: &str) -> bool {
+        let Some(name) = self.registry.get(name).map(|it| it.name.clone()) else { return false };
+        self.kernels.remove(&name);
+        self.registry.remove(&name)
+    }
+
+    /// The operators.
+    pub fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// What computes single operators.
+    pub fn executor(&self) -> Executor<'_> {
+        Executor::new(&self.registry, &self.kernels)
+    }
+
+    /// Calls one operator: [`call`](crate::call()).
+    ///
+    /// # Errors
+    /// As there, and what the kernel of an operator of one's own refuses.
+    pub fn call(&self, name: &str, args: &[Value<Tensor>], kwargs: Vec<(Str, Value<Tensor>)>) -> Result<Called> {
+        self.executor().call_python(name, args, kwargs)
+    }
+
+    /// What is known of the results of a call: [`infer`](crate::infer()).
+    ///
+    /// # Errors
+    /// As there, and what the shape rule of an operator of one's own refuses.
+    pub fn infer(
+        &self,
+        name: &str,
+        args: &[Value<TensorMeta>],
+        kwargs: &[(Str, Value<TensorMeta>)],
+    ) -> Result<Vec<Value<TensorMeta>>> {
+        let bound = self.registry.resolve(name, args, kwargs, &|_| None).map_err(|problem| problem.op(name))?;
+        let symbols = Symbols::of(&bound.values);
+        let args = Args::within(bound.op, bound.values, &symbols);
+        let outputs = Propagation::new(&self.registry, &symbols).infer(&args)?;
+        Ok(outputs.iter().map(|it| it.value(&args)).collect())
+    }
+
+    /// How near the results of an operator must be to PyTorch's.
+    ///
+    /// # Errors
+    /// `NotImplemented` where there is no such operator.
+    pub fn tolerance(&self, name: &str) -> Result<Tol> {
+        Ok(self.registry.require(name)?.def.tolerance)
+    }
+
+    /// Makes a program ready to be called with these operators.
+    ///
+    /// # Errors
+    /// What [`ExportedProgram::module`] refuses.
+    pub fn runner(&self, program: &ExportedProgram) -> Result<Runner> {
+        Runner::within(program, self.clone())
+    }
+
+    /// Looks at a program: [`inspect`](crate::inspect()).
+    pub fn inspect(&self, program: &ExportedProgram) -> Report {
+        report(program, self)
+    }
+
+    /// The operators that a module and its sub-graphs call, in order of first use.
+    pub fn coverage(&self, module: &GraphModule) -> Vec<OpUse> {
+        coverage_of(module, &self.registry, &self.kernels)
+    }
+
+    /// The operators that decomposed programs do not contain: PyTorch's default, and those of one's own that have a
+    /// decomposition.
+    pub fn decompositions(&self) -> DecompositionTable {
+        DecompositionTable::default_of(&self.registry)
+    }
+}
