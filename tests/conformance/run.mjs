@@ -1,7 +1,7 @@
 /**
  * Runs recorded PyTorch data of one kind through an engine and says what differs.
  *
- *     npm run -s conformance -- KIND DIR [--engine native|wasm|ts] [--only NAME] [--report FILE.json] [--decompose]
+ *     npm run -s conformance -- KIND DIR [--engine native|wasm|ts] [--only NAME] [--report FILE.json] [--decompose] [--record]
  *
  * The last line is `N passed, N failed, N skipped`. Skipped means that something is not implemented, by a typed error; a
  * wrong answer always counts as failed. The cases in which tracefx differs on purpose are listed with their reasons, and
@@ -9,10 +9,13 @@
  *
  * With `--decompose`, programs run in terms of core operators: what `run_decompositions` makes of them.
  *
+ * A run of a whole folder is compared with `counts.json`, of which no count may fall; `--record` writes those that rose.
+ *
  * @module
  */
 import { writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
+import { countsOf, fallOf, folderName, readCounts, recordCounts } from "./counts.mjs";
 import { graphCases } from "./graphs.mjs";
 import { moduleCases } from "./modules.mjs";
 import { nativeEngine } from "./native.mjs";
@@ -24,7 +27,7 @@ import { wasmEngine } from "./wasm.mjs";
 /** @typedef {import("./engine.mjs").Engine} Engine */
 
 const USAGE =
-  "usage: npm run -s conformance -- KIND DIR [--engine native|wasm|ts] [--only NAME] [--report FILE.json] [--decompose]";
+  "usage: npm run -s conformance -- KIND DIR [--engine native|wasm|ts] [--only NAME] [--report FILE.json] [--decompose] [--record]";
 
 /**
  * For each kind its cases, and the engines that it runs on, of which the first is the default.
@@ -51,6 +54,7 @@ async function main() {
       only: { type: "string" },
       report: { type: "string" },
       decompose: { type: "boolean", default: false },
+      record: { type: "boolean", default: false },
     },
   });
   const [kind = "", dir] = positionals;
@@ -58,6 +62,8 @@ async function main() {
   if (known === undefined || dir === undefined || positionals.length > 2) {
     throw new Error(`${USAGE}\nthe kinds are ${Object.keys(KINDS).join(", ")}`);
   }
+  if (values.record && values.only !== undefined)
+    throw new Error("--record counts a whole folder, and --only is given");
   const { cases, engines } = known;
   const name = values.engine ?? engines[0] ?? "";
   const start = engines.includes(name) ? ENGINES[name] : undefined;
@@ -82,6 +88,18 @@ async function main() {
   if (count("differs") > 0) console.log(`${count("differs")} differ on purpose`);
   console.log(`${count("passed")} passed, ${count("failed")} failed, ${count("skipped")} skipped`);
   process.exitCode = count("failed") > 0 ? 1 : 0;
+  if (values.only !== undefined) return;
+  const [folder, way] = [folderName(dir), values.decompose ? `${name}, decomposed` : name];
+  const found = countsOf(results);
+  if (values.record) return recordCounts(folder, way, found);
+  const before = readCounts()[folder]?.[way];
+  const fall = before === undefined ? undefined : fallOf(before, found);
+  if (fall !== undefined) {
+    console.error(`counts.json: ${fall}`);
+    process.exitCode = 1;
+  } else if (before !== undefined && found.passed > before.passed) {
+    console.error(`counts.json: ${found.passed} passed where ${before.passed} did before; --record keeps that`);
+  }
 }
 
 main().catch((error) => {
