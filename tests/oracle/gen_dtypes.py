@@ -24,6 +24,9 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch.utils._pytree import tree_flatten, tree_map
 
+import encoding
+from encoding import decode, name_of, overload_of
+
 parser = argparse.ArgumentParser()
 parser.add_argument("out")
 parser.add_argument("dirs", nargs="+")
@@ -53,72 +56,25 @@ PLAIN_ONLY = re.compile(
 LEFT_OUT = ("empty", "resize", "new_empty", "is_pinned", "sym_stride", "rand", "dropout", "rrelu", "_assert", "sym_storage_offset")
 
 
-def name_of(dtype):
-    return str(dtype).removeprefix("torch.")
-
-
 def encode(value, tensors):
-    if isinstance(value, torch.Tensor):
-        n = 0 if value.numel() == 0 else 1 + sum((s - 1) * d for s, d in zip(value.shape, value.stride()))
-        res = {"tensor": None, "dtype": name_of(value.dtype), "size": list(value.shape)}
-        value = value.resolve_conj().resolve_neg()
-        if n > 4 * max(1, value.numel()):
-            value = value.contiguous()
-            n = value.numel()
-        flat = torch.as_strided(value, (n,), (1,), value.storage_offset()).clone()
-        flat = torch.view_as_real(flat) if value.is_complex() else flat
+    def keep(flat):
         # Equal data is written once.
-        key = (flat.dtype, flat.view(torch.uint8).numpy().tobytes()) if n > 0 else (flat.dtype, b"")
-        res["tensor"] = tensors.setdefault(key, (f"t{len(tensors)}", flat))[0]
-        if not value.is_contiguous():
-            res["stride"] = list(value.stride())
-        return res
-    if value is None or isinstance(value, (bool, str)):
-        return value
-    if isinstance(value, int):
-        return {"int": str(value)} if abs(value) > 2**53 else {"int": value}
-    if isinstance(value, float):
-        return {"float": value if math.isfinite(value) else repr(value)}
-    for kind in (torch.dtype, torch.layout, torch.memory_format):
-        if isinstance(value, kind):
-            return {kind.__name__: name_of(value)}
-    if isinstance(value, torch.device):
-        return {"device": str(value)}
-    if isinstance(value, (list, tuple)):
-        return [encode(it, tensors) for it in value]
-    raise NotImplementedError(type(value))
+        key = (flat.dtype, flat.view(torch.uint8).numpy().tobytes()) if flat.numel() > 0 else (flat.dtype, b"")
+        return tensors.setdefault(key, (f"t{len(tensors)}", flat))[0]
+
+    return encoding.encode(tree_map(without_gaps, value), keep)
 
 
-def decode(value, tensors):
-    if isinstance(value, list):
-        return [decode(it, tensors) for it in value]
-    if not isinstance(value, dict):
+def without_gaps(value):
+    """A tensor that lies row by row where it would be written with many gaps."""
+    if not isinstance(value, torch.Tensor) or value.numel() == 0:
         return value
-    if "tensor" in value:
-        dtype, flat = getattr(torch, value["dtype"]), tensors[value["tensor"]]
-        flat = torch.view_as_complex(flat) if dtype.is_complex else flat
-        if "stride" in value:
-            return flat.as_strided(value["size"], value["stride"])
-        return flat.reshape(value["size"])
-    (kind, it), = value.items()
-    if kind == "float":
-        return float(it)
-    if kind == "int":
-        return int(it)
-    if kind == "device":
-        return torch.device(it)
-    return getattr(torch, it)
+    span = 1 + sum((s - 1) * d for s, d in zip(value.shape, value.stride()))
+    return value.contiguous() if span > 4 * value.numel() else value
 
 
 def arguments(case, tensors):
-    return decode(case["args"], tensors), {key: decode(it, tensors) for key, it in case["kwargs"].items()}
-
-
-def overload_of(name):
-    found = torch.ops
-    for part in name.split("."):
-        found = getattr(found, part)
-    return found
+    return decode(case["args"], tensors.get), {key: decode(it, tensors.get) for key, it in case["kwargs"].items()}
 
 
 def cast(tensor, dtype):

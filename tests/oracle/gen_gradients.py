@@ -19,58 +19,16 @@ import zlib
 import torch
 from safetensors.torch import load_file, save_file
 
+import encoding
+from encoding import decode, overload_of
+
 torch.set_num_threads(1)
-aten = torch.ops.aten
-WIDE = {torch.float32: torch.float64, torch.float16: torch.float64, torch.bfloat16: torch.float64,
-        torch.complex64: torch.complex128, torch.complex32: torch.complex128}
 cases, tensors, differentiable = [], {}, {}
 
 
 def encode(value):
-    """A value as JSON, but for the data of tensors."""
-    if isinstance(value, torch.Tensor):
-        value = value.detach().resolve_conj().resolve_neg()
-        if value._is_zerotensor():
-            value = torch.zeros(value.shape, dtype=value.dtype)
-        n = 0 if value.numel() == 0 else 1 + sum((s - 1) * d for s, d in zip(value.shape, value.stride()))
-        res = {"tensor": None, "dtype": str(value.dtype)[6:], "size": list(value.shape)}
-        flat = torch.as_strided(value, (n,), (1,), value.storage_offset()).clone()
-        res["tensor"] = torch.view_as_real(flat) if value.is_complex() else flat
-        if not value.is_contiguous():
-            res["stride"] = list(value.stride())
-        return res
-    if value is None or isinstance(value, (bool, str)):
-        return value
-    if isinstance(value, int):
-        return {"int": str(value)} if abs(value) > 2**53 else {"int": value}
-    if isinstance(value, float):
-        return {"float": value if math.isfinite(value) else repr(value)}
-    if isinstance(value, torch.dtype):
-        return {"dtype": str(value)[6:]}
-    if isinstance(value, torch.memory_format):
-        return {"memory_format": str(value)[6:]}
-    if isinstance(value, torch.layout):
-        return {"layout": str(value)[6:]}
-    if isinstance(value, torch.device):
-        return {"device": str(value)}
-    return [encode(it) for it in value]
-
-
-def decode(it, data):
-    if isinstance(it, list):
-        return [decode(item, data) for item in it]
-    if not isinstance(it, dict):
-        return it
-    if "tensor" in it:
-        dtype, flat = getattr(torch, it["dtype"]), data[it["tensor"]]
-        if dtype.is_complex:
-            flat = torch.view_as_complex(flat.contiguous())
-        flat = flat.reshape(-1).to(WIDE.get(dtype, dtype))
-        stride = it.get("stride")
-        return torch.as_strided(flat, it["size"], stride) if stride is not None else flat.reshape(it["size"])
-    (kind, value), = it.items()
-    read = {"int": int, "float": float, "dtype": lambda name: getattr(torch, name), "device": torch.device}
-    return read.get(kind, lambda name: getattr(torch, name))(value)
+    """A value as JSON, with the data of tensors in the place of its key."""
+    return encoding.encode(value, lambda flat: flat)
 
 
 def each(value):
@@ -105,9 +63,7 @@ def is_float(it):
 
 def case(name, *args, **kwargs):
     """Calls and differentiates. Gives back whether that is a case, and how large it is."""
-    overload = aten
-    for part in name.split("."):
-        overload = getattr(overload, part)
+    overload = overload_of(f"aten.{name}")
     schema = overload._schema
     if any(it.alias_info is not None and it.alias_info.is_write for it in schema.arguments):
         return None
@@ -179,14 +135,15 @@ def add(found):
 def of_file(path):
     data_path = path.replace(".jsonl", ".safetensors")
     data = load_file(data_path) if os.path.exists(data_path) else {}
+    widened = lambda key: data[key].double() if data[key].is_floating_point() else data[key]
     res = []
     for line in open(path):
         it = json.loads(line)
         if it.get("error") or it.get("seed"):
             continue
         try:
-            args = [decode(arg, data) for arg in it["args"]]
-            kwargs = {key: decode(arg, data) for key, arg in it["kwargs"].items()}
+            args = [decode(arg, widened) for arg in it["args"]]
+            kwargs = {key: decode(arg, widened) for key, arg in it["kwargs"].items()}
             found = case(it["op"].removeprefix("aten."), *args, **kwargs)
         except (AttributeError, KeyError, RuntimeError, TypeError):
             continue

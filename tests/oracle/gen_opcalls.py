@@ -14,6 +14,9 @@ import sys
 import torch
 from safetensors.torch import save_file
 
+import encoding
+from encoding import overload_of
+
 torch.set_num_threads(1)
 aten = torch.ops.aten
 cases, tensors = [], {}
@@ -21,34 +24,18 @@ cases, tensors = [], {}
 SCALAR_TYPES = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16, torch.float32, torch.float64, torch.complex32, torch.complex64, torch.complex128, torch.bool]
 
 
+def keep(flat):
+    tensors[f"t{len(tensors)}"] = flat
+    return f"t{len(tensors) - 1}"
+
+
 def encode(value):
-    if isinstance(value, torch.Tensor):
-        key = f"t{len(tensors)}"
-        n = 0 if value.numel() == 0 else 1 + sum((s - 1) * d for s, d in zip(value.shape, value.stride()))
-        res = {"tensor": key, "dtype": str(value.dtype)[6:], "size": list(value.shape)}
-        flat = torch.as_strided(value, (n,), (1,), value.storage_offset()).clone()
-        tensors[key] = torch.view_as_real(flat.resolve_conj()) if value.is_complex() else flat
-        if not value.is_contiguous():
-            res["stride"] = list(value.stride())
-        return res
-    if value is None or isinstance(value, (bool, str)):
-        return value
-    if isinstance(value, int):
-        return {"int": str(value)} if abs(value) > 2**53 else {"int": value}
-    if isinstance(value, float):
-        return {"float": value if math.isfinite(value) else repr(value)}
-    if isinstance(value, torch.dtype):
-        return {"dtype": str(value)[6:]}
-    if isinstance(value, torch.memory_format):
-        return {"memory_format": str(value)[6:]}
-    return [encode(it) for it in value]
+    return encoding.encode(value, keep)
 
 
 def case(op, *args, seed=0, **kwargs):
     namespace, name = op.split(":") if ":" in op else ("aten", op)
-    overload = getattr(torch.ops, namespace)
-    for part in name.split("."):
-        overload = getattr(overload, part)
+    overload = overload_of(f"{namespace}.{name}")
     encoded = {"op": f"{namespace}.{name}", "args": encode(args), "kwargs": {k: encode(v) for k, v in kwargs.items()}}
     # Without a seed, nothing is drawn, and the tests may call with other strides.
     if seed != 0:

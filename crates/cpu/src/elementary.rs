@@ -6,6 +6,19 @@
 
 #![allow(clippy::excessive_precision, reason = "the coefficients stand here as in their source")]
 
+/// The polynomial of the Cephes library for what is left of `ln(1 + x)` after its first terms, the highest power first.
+pub(crate) const LN: [f32; 9] = [
+    7.0376836292e-2,
+    -1.1514610310e-1,
+    1.1676998740e-1,
+    -1.2420140846e-1,
+    1.4249322787e-1,
+    -1.6668057665e-1,
+    2.0000714765e-1,
+    -2.4999993993e-1,
+    3.3333331174e-1,
+];
+
 /// Functions of floats, under names that do not hide those of the standard library.
 pub(crate) trait Elementary: Sized {
     fn exp(self) -> Self;
@@ -92,20 +105,7 @@ impl Elementary for f32 {
         let x = f32::from_bits(bits.wrapping_sub((exponent << 23) as u32)) - 1.0;
         let exponent = exponent as f32 - shift;
         let square = x * x;
-        let y = polynomial(
-            x,
-            [
-                7.0376836292e-2,
-                -1.1514610310e-1,
-                1.1676998740e-1,
-                -1.2420140846e-1,
-                1.4249322787e-1,
-                -1.6668057665e-1,
-                2.0000714765e-1,
-                -2.4999993993e-1,
-                3.3333331174e-1,
-            ],
-        );
+        let y = polynomial(x, LN);
         let y = y * x * square + exponent * -2.12194440e-4 - 0.5 * square;
         let result = x + y + exponent * 0.693359375;
         let result = if self < f32::INFINITY { result } else { self };

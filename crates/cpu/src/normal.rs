@@ -10,7 +10,7 @@
 
 #![allow(clippy::excessive_precision, reason = "the coefficients stand here as in their source")]
 
-use crate::elementary::fused;
+use crate::elementary::{LN, fused};
 use crate::isa::{self, Isa, Work};
 use crate::map::{each, store};
 use crate::parallel::{self, GRAIN};
@@ -142,20 +142,7 @@ fn ln<I: Isa>(x: f32) -> f32 {
     let exponent = (bits >> 23) as f32 - 126.0 - less;
     let x = x - 1.0 + more;
     let square = x * x;
-    let y = polynomial::<I, _>(
-        x,
-        [
-            7.0376836292e-2,
-            -1.1514610310e-1,
-            1.1676998740e-1,
-            -1.2420140846e-1,
-            1.4249322787e-1,
-            -1.6668057665e-1,
-            2.0000714765e-1,
-            -2.4999993993e-1,
-            3.3333331174e-1,
-        ],
-    ) * x;
+    let y = polynomial::<I, _>(x, LN) * x;
     let y = fma::<I>(y, square, exponent * -2.12194440e-4);
     fma::<I>(exponent, 0.693359375, x + (y - square * 0.5))
 }

@@ -3,7 +3,10 @@ use tracefx_core::{
     Code, DType, DTypeKind, Diagnostic, Dims, Result, Storage, Tensor, has_contiguous_strides, storage_span,
 };
 use tracefx_ir::{Str, TensorMeta};
-use tracefx_ops::{ArgType, Args, Builder, Cx, Infer, Output, Registry, Tags, TensorRef, Traced, Value, bind};
+use tracefx_ops::{
+    ArgType, Args, Builder, Cx, Infer, Operand, Output, Registry, Tags, TensorRef, Traced, Value, bind, check_cast,
+    promote,
+};
 use tracefx_sym::SymInt;
 
 /// Calls operators on tensors, at once.
@@ -155,14 +158,7 @@ impl<'a> Executor<'a> {
     /// `DTypeMismatch` where the conversion would lose the kind of number, else as [`assign`].
     pub(crate) fn write(&self, target: &Tensor, mut result: Tensor) -> Result<()> {
         if result.dtype() != target.dtype() {
-            if result.dtype().kind() > target.dtype().kind() {
-                let what = format!(
-                    "result type {} can't be cast to the desired output type {}",
-                    result.dtype().name(),
-                    target.dtype().name()
-                );
-                return Err(Diagnostic::new(Code::DTypeMismatch, what));
-            }
+            check_cast(result.dtype(), target.dtype())?;
             let kwargs = [("dtype".into(), Value::DType(target.dtype()))];
             if let Some(Value::Tensor(converted)) =
                 self.call("aten._to_copy.default", &[Value::Tensor(result.clone())], &kwargs)?.pop()
@@ -240,7 +236,8 @@ impl Builder for Eager<'_> {
 }
 
 /// Refuses a call whose tensors are of a dtype that PyTorch has no kernel for. Where floats meet indices and masks, the
-/// floats count, and tensors of several dtypes are left to the shape rule and the kernel; nothing to compute needs no kernel.
+/// floats count, and tensors of several dtypes are left to the shape rule and the kernel; a number in the place of a tensor
+/// takes part as in type promotion; nothing to compute needs no kernel.
 ///
 /// # Errors
 /// `DTypeMismatch`, in PyTorch's words.
@@ -251,28 +248,24 @@ pub(crate) fn check_dtypes(args: &Args<'_, Tensor>) -> Result<()> {
     }
     let mut tensors = Vec::new();
     let specs = || op.schema.args.iter().zip(&args.values);
-    // A number in the place of a tensor makes bools numbers.
-    let has_number = specs().any(|(spec, value)| {
-        spec.ty == ArgType::Tensor && value.as_scalar().is_some_and(|it| it.kind() > DTypeKind::Bool)
-    });
     let data = specs().filter(|(spec, _)| !matches!(spec.name.as_str(), "index" | "indices" | "target"));
     data.for_each(|(_, it)| add_tensors(it, &mut tensors));
     let is_float = |it: &Tensor| it.dtype().kind() >= DTypeKind::Float;
     if tensors.iter().any(|it| is_float(it)) {
         tensors.retain(|it| is_float(it));
     }
-    match tensors.as_slice() {
-        [first, rest @ ..]
-            if op.refused.has(first.dtype())
-                && first.numel() > 0
-                && !(has_number && first.dtype() == DType::Bool)
-                && rest.iter().all(|it| it.dtype() == first.dtype()) =>
-        {
-            let what = format!("\"{}\" not implemented for '{}'", op.schema.name, first.dtype().cpp_name());
-            Err(Diagnostic::new(Code::DTypeMismatch, what))
-        }
-        _ => Ok(()),
+    let [first, rest @ ..] = tensors.as_slice() else { return Ok(()) };
+    if first.numel() == 0 || rest.iter().any(|it| it.dtype() != first.dtype()) {
+        return Ok(());
     }
+    let numbers = specs().filter(|(spec, _)| spec.ty == ArgType::Tensor).filter_map(|(_, it)| it.as_scalar());
+    let operands: Vec<_> = tensors.iter().map(|it| Operand::Tensor(*it)).chain(numbers.map(Operand::Scalar)).collect();
+    let dtype = promote(&operands);
+    if op.refused.has(dtype) {
+        let what = format!("\"{}\" not implemented for '{}'", op.schema.name, dtype.cpp_name());
+        return Err(Diagnostic::new(Code::DTypeMismatch, what));
+    }
+    Ok(())
 }
 
 /// Adds the tensors of a value.

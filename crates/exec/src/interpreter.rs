@@ -240,33 +240,20 @@ impl<'a, E: Evaluate> Walk<'a, E> {
     }
 
     fn value(&self, arg: &Arg, env: &[Option<Slot<'a, E::Tensor>>]) -> Result<Value<E::Tensor>> {
-        Ok(match arg {
-            Arg::None => Value::None,
-            Arg::Bool(it) => Value::Bool(*it),
-            Arg::Int(it) => Value::int(*it),
-            Arg::Float(it) => Value::Float(*it),
-            Arg::Complex(it) => Value::Complex(*it),
-            Arg::Str(it) => Value::Str(it.clone()),
-            Arg::DType(it) => Value::DType(*it),
-            Arg::Device(it) => Value::Device(it.clone()),
-            Arg::Layout(it) => Value::Layout(*it),
-            Arg::MemoryFormat(it) => Value::MemoryFormat(*it),
-            Arg::List(items) | Arg::Tuple(items) => Value::List(self.values(items, env)?),
-            Arg::Node(node) => match &env[node.index()] {
-                Some(Slot::Value(value)) => value.clone(),
-                Some(Slot::Module(module)) => {
-                    let name = self.module.graph.node(*node).name();
-                    let what = format!("{name} is a {} and not a value that an operator takes", module.class_name);
-                    return Err(Diagnostic::new(Code::NotImplemented, what));
-                }
-                None => {
-                    let what = format!("{} is used before it is defined", self.module.graph.node(*node).name());
-                    return Err(Diagnostic::new(Code::GraphInvalid, what));
-                }
-            },
-            Arg::Ellipsis | Arg::Op(_) | Arg::Dict(_) | Arg::Slice(_) => {
-                let what = format!("the argument {} is not implemented", self.module.graph.format_arg(arg));
+        Value::of_arg(arg, &mut |arg| {
+            let graph = &self.module.graph;
+            let Some(node) = arg.as_node() else {
+                let what = format!("the argument {} is not implemented", graph.format_arg(arg));
                 return Err(Diagnostic::new(Code::NotImplemented, what));
+            };
+            let name = graph.node(node).name();
+            match &env[node.index()] {
+                Some(Slot::Value(value)) => Ok(value.clone()),
+                Some(Slot::Module(module)) => {
+                    let what = format!("{name} is a {} and not a value that an operator takes", module.class_name);
+                    Err(Diagnostic::new(Code::NotImplemented, what))
+                }
+                None => Err(Diagnostic::new(Code::GraphInvalid, format!("{name} is used before it is defined"))),
             }
         })
     }

@@ -1,5 +1,5 @@
 use crate::Operand;
-use tracefx_core::{DType, DTypeKind};
+use tracefx_core::{Code, DType, DTypeKind, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
 
 /// What type promotion needs to know of an operand.
@@ -110,6 +110,18 @@ pub fn promote_types(a: DType, b: DType) -> DType {
         // The higher kind wins: bool gives way to everything, ints to floats and complex numbers.
         (_, _) => high,
     }
+}
+
+/// Refuses what a result cannot be written to: PyTorch's `can_cast`.
+///
+/// # Errors
+/// `DTypeMismatch` where the conversion would lose the kind of number.
+pub fn check_cast(from: DType, to: DType) -> Result<()> {
+    if from.kind() <= to.kind() {
+        return Ok(());
+    }
+    let what = format!("result type {} can't be cast to the desired output type {}", from.name(), to.name());
+    Err(Diagnostic::new(Code::DTypeMismatch, what))
 }
 
 fn promote_ints(a: DType, b: DType) -> DType {

@@ -1,4 +1,4 @@
-use crate::{Args, Builder, Cx, Infer, Output, Registry, Symbols, TensorRef, Traced, Value, bind};
+use crate::{Args, Builder, Cx, Infer, Output, Registry, Symbols, TensorRef, Traced, Value, bind, check_cast};
 use std::convert::Infallible;
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::{Str, TensorMeta};
@@ -136,14 +136,7 @@ fn depends_on_symbols(value: &Value<TensorMeta>) -> bool {
 /// `DTypeMismatch` where the conversion would lose the kind of number; `ShapeMismatch` where the result does not broadcast
 /// to the argument; `InvalidArgument` where several elements of the argument share one place in memory.
 pub fn check_write(target: &TensorMeta, result: &TensorMeta) -> Result<()> {
-    if result.dtype.kind() > target.dtype.kind() {
-        let what = format!(
-            "result type {} can't be cast to the desired output type {}",
-            result.dtype.name(),
-            target.dtype.name()
-        );
-        return Err(Diagnostic::new(Code::DTypeMismatch, what));
-    }
+    check_cast(result.dtype, target.dtype)?;
     if target.sizes.iter().zip(&target.strides).any(|(size, stride)| *size != 1 && *size != 0 && *stride == 0) {
         let what =
             "unsupported operation: more than one element of the written-to tensor refers to a single memory location";

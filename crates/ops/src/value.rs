@@ -1,5 +1,5 @@
 use tracefx_core::{Complex64, DType, Device, Layout, MemoryFormat, Scalar};
-use tracefx_ir::Str;
+use tracefx_ir::{Arg, Str};
 use tracefx_sym::{Expr, SymBool, SymFloat, SymInt};
 
 /// A value that operators take and give, generic in what a tensor is: its data when a program runs, its
@@ -45,6 +45,29 @@ impl<T> Value<T> {
     /// A list of ints that are known.
     pub fn ints(values: &[i64]) -> Self {
         Value::List(values.iter().map(|&it| Value::int(it)).collect())
+    }
+
+    /// What an argument of a node is as a value; `other` says what nodes are, and what is no value that operators take.
+    ///
+    /// # Errors
+    /// The first error of `other`.
+    pub fn of_arg<E>(arg: &Arg, other: &mut dyn FnMut(&Arg) -> Result<Self, E>) -> Result<Self, E> {
+        Ok(match arg {
+            Arg::None => Value::None,
+            Arg::Bool(it) => Value::Bool(*it),
+            Arg::Int(it) => Value::int(*it),
+            Arg::Float(it) => Value::Float(*it),
+            Arg::Complex(it) => Value::Complex(*it),
+            Arg::Str(it) => Value::Str(it.clone()),
+            Arg::DType(it) => Value::DType(*it),
+            Arg::Device(it) => Value::Device(it.clone()),
+            Arg::Layout(it) => Value::Layout(*it),
+            Arg::MemoryFormat(it) => Value::MemoryFormat(*it),
+            Arg::List(items) | Arg::Tuple(items) => {
+                Value::List(items.iter().map(|it| Value::of_arg(it, other)).collect::<Result<_, E>>()?)
+            }
+            Arg::Node(_) | Arg::Ellipsis | Arg::Op(_) | Arg::Dict(_) | Arg::Slice(_) => other(arg)?,
+        })
     }
 
     /// The kind of value, as error messages call it.

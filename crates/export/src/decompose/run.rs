@@ -192,31 +192,14 @@ const HIGHER_ORDER: &[&str] =
 
 /// An argument of the old graph as a value.
 fn value(arg: &Arg, env: &[Option<Slot<'_>>]) -> Result<Traced> {
-    Ok(match arg {
-        Arg::None => Value::None,
-        Arg::Bool(it) => Value::Bool(*it),
-        Arg::Int(it) => Value::int(*it),
-        Arg::Float(it) => Value::Float(*it),
-        Arg::Complex(it) => Value::Complex(*it),
-        Arg::Str(it) => Value::Str(it.clone()),
-        Arg::DType(it) => Value::DType(*it),
-        Arg::Device(it) => Value::Device(it.clone()),
-        Arg::Layout(it) => Value::Layout(*it),
-        Arg::MemoryFormat(it) => Value::MemoryFormat(*it),
-        Arg::List(items) | Arg::Tuple(items) => {
-            Value::List(items.iter().map(|it| value(it, env)).collect::<Result<_>>()?)
+    Value::of_arg(arg, &mut |arg| match arg.as_node().map(|node| &env[node.index()]) {
+        Some(Some(Slot::Value(it))) => Ok(it.clone()),
+        Some(Some(Slot::Module(_, path))) => {
+            let what = format!("the graph `{path}` is no value that an operator takes");
+            Err(Diagnostic::new(Code::NotImplemented, what))
         }
-        Arg::Node(node) => match &env[node.index()] {
-            Some(Slot::Value(it)) => it.clone(),
-            Some(Slot::Module(_, path)) => {
-                let what = format!("the graph `{path}` is no value that an operator takes");
-                return Err(Diagnostic::new(Code::NotImplemented, what));
-            }
-            None => return Err(Diagnostic::new(Code::GraphInvalid, "a node is used before it is defined")),
-        },
-        Arg::Ellipsis | Arg::Op(_) | Arg::Dict(_) | Arg::Slice(_) => {
-            return Err(Diagnostic::new(Code::NotImplemented, format!("the argument {arg:?} is not implemented")));
-        }
+        Some(None) => Err(Diagnostic::new(Code::GraphInvalid, "a node is used before it is defined")),
+        None => Err(Diagnostic::new(Code::NotImplemented, format!("the argument {arg:?} is not implemented"))),
     })
 }
 

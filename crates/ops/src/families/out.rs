@@ -3,8 +3,8 @@
 //! Python's functions take `out` for every operator; these rows are for programs that name such an overload.
 
 use super::matmul_composite::{sizes as size_list, tensor_of};
-use crate::{Args, Cx, OpDef, Tags, TensorRef, Tol, Traced, Value};
-use tracefx_core::{Code, Diagnostic, Result};
+use crate::{Args, Cx, OpDef, Tags, TensorRef, Tol, Traced, Value, check_cast};
+use tracefx_core::Result;
 
 /// A row of this family: it writes what this operator computes.
 macro_rules! out {
@@ -43,11 +43,7 @@ fn write(cx: &mut Cx<'_>, args: &Call<'_>, at: usize, result: Traced) -> Result<
     let mut out = args.values[at].clone();
     let (meta, result_meta) = (cx.meta(tensor_of(&out)).clone(), cx.meta(tensor_of(&result)).clone());
     let name = &args.op.schema.args[at].name;
-    if result_meta.dtype.kind() > meta.dtype.kind() {
-        let (from, to) = (result_meta.dtype.name(), meta.dtype.name());
-        let what = format!("result type {from} can't be cast to the desired output type {to}");
-        return Err(Diagnostic::new(Code::DTypeMismatch, what));
-    }
+    check_cast(result_meta.dtype, meta.dtype)?;
     if meta.sizes != result_meta.sizes {
         if !meta.sizes.iter().any(|it| *it == 0) {
             let what = format!("`{name}` has {:?} elements to hold a result of {:?}", meta.sizes, result_meta.sizes);
