@@ -74,11 +74,14 @@ fn unpack(args: &Args<'_, Tensor>) -> Result<Vec<Value<Tensor>>> {
         }
         _ => batch_sizes.len(),
     };
-    let (step_dim, n_sequences) = (usize::from(is_batch_first), n_sequences as usize);
-    let lead = if is_batch_first { [n_sequences, n_steps] } else { [n_steps, n_sequences] };
-    let padded = Tensor::zeros(data.dtype(), &[&lead, &data.sizes()[1..]].concat())?;
+    let n_sequences = n_sequences as usize;
+    let mut padded = Tensor::zeros(data.dtype(), &[&[n_steps, n_sequences], &data.sizes()[1..]].concat())?;
     fill_with(&padded, args.scalar(3)?)?;
-    copy(data.sizes(), (data, &Places::of(data)), (&padded, &packed_places(&padded, &batch_sizes, step_dim)));
+    copy(data.sizes(), (data, &Places::of(data)), (&padded, &packed_places(&padded, &batch_sizes, 0)));
+    if is_batch_first {
+        let order: Vec<usize> = [1, 0].into_iter().chain(2..padded.rank()).collect();
+        padded = padded.permuted(&order);
+    }
     let length = |at: usize| batch_sizes.partition_point(|it| *it > at) as i64;
     let lengths: Vec<i64> = (0..n_sequences).map(length).collect();
     Ok(vec![Value::Tensor(padded), Value::Tensor(Tensor::from_slice(&lengths, &[lengths.len()])?)])

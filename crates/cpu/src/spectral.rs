@@ -5,7 +5,7 @@ use crate::field::{Field, with_field};
 use crate::map::store;
 use crate::matrix::{Matrix, matrices, matrices_of, store_all};
 use tracefx_core::{DType, Result, Tensor};
-use tracefx_exec::Kernel;
+use tracefx_exec::{Kernel, assign};
 use tracefx_ops::{Args, Value};
 
 /// The kernels of this family.
@@ -258,11 +258,19 @@ fn least_squares<T: Field>(args: &Args<'_, Tensor>) -> Result<Vec<Value<Tensor>>
     }
     let real =
         if matches!(matrix.dtype(), DType::Float64 | DType::Complex128) { DType::Float64 } else { DType::Float32 };
-    let solution = Tensor::zeros(
-        matrix.dtype(),
-        &if is_vector { [&all[..], &[*cols]].concat() } else { [&all[..], &[*cols, n_right]].concat() },
-    )?;
-    store_all(&solutions, &solution)?;
+    let dense = Tensor::zeros(matrix.dtype(), &[&all[..], &[*cols, n_right]].concat())?;
+    store_all(&solutions, &dense)?;
+    // The right sides become the solutions in place, column by column, and there is room for the longer of the two.
+    let room = Tensor::zeros(matrix.dtype(), &[&all[..], &[n_right, *rows.max(cols)]].concat())?;
+    let (lead_strides, [step, _]) = room.strides().split_at(all.len()) else {
+        unreachable!("columns have two dimensions")
+    };
+    let solution = room.as_strided(dense.sizes(), &[lead_strides, &[1, *step]].concat(), 0)?;
+    assign(&solution, &dense)?;
+    let solution = match is_vector {
+        true => room.as_strided(&[&all[..], &[*cols]].concat(), &[lead_strides, &[1]].concat(), 0)?,
+        false => solution,
+    };
     let is_full = driver == "gels" || ranks.iter().all(|it| *it == *cols as i64);
     // The driver `gelsy` has none in any case.
     let has_residuals = rows > cols && is_full && driver != "gelsy";

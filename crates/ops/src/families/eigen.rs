@@ -2,7 +2,7 @@
 //!
 //! Their order, and the directions of the vectors in the complex plane, are free; they may be others than those of PyTorch.
 
-use super::linalg::{TOLERANCE, shape, tensor};
+use super::linalg::{TOLERANCE, columns, shape, tensor};
 use crate::{Args, OpDef, Output, complex_of};
 use tracefx_core::{DType, Result};
 use tracefx_ir::TensorMeta;
@@ -12,7 +12,7 @@ use tracefx_ir::TensorMeta;
 pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)", |args| {
         let (values, dtype) = values(args)?;
-        Ok(vec![values, tensor(dtype, &args.tensor(0)?.sizes, &[])])
+        Ok(vec![values, columns(dtype, &args.tensor(0)?.sizes, &[])])
     }).tolerance(TOLERANCE).doc("The eigenvalues of square matrices, and their vectors as columns."),
     OpDef::new("aten::_linalg_eigvals(Tensor self) -> Tensor", |args| Ok(vec![values(args)?.0])).tolerance(TOLERANCE).doc("The eigenvalues of square matrices."),
     OpDef::composite("aten::linalg_eigvals(Tensor self) -> Tensor", |cx, args| {

@@ -48,10 +48,7 @@ fn least_squares(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
         )));
     }
     let all = broadcast(args, &lead, right_lead)?;
-    let solution = match n_right {
-        Some(n) => tensor(matrix.dtype, &all, &[&cols, n]),
-        None => tensor(matrix.dtype, &all, &[&cols]),
-    };
+    let solution = solution(matrix.dtype, &all, [&rows, &cols], n_right);
     let none = |dtype: DType| tensor(dtype, &[], &[&SymInt::ZERO]);
     let rank = if driver == "gels" { none(DType::Int64) } else { tensor(DType::Int64, &lead, &[]) };
     let singular = match driver {
@@ -67,6 +64,21 @@ fn least_squares(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
         Some(_) | None => Output::Unknown(Value::None),
     };
     Ok(vec![solution, residuals, rank, singular])
+}
+
+/// The solution, which takes the place of the right sides: column by column, with room for the longer of the two.
+fn solution(dtype: DType, lead: &[SymInt], [rows, cols]: [&SymInt; 2], n_right: Option<&SymInt>) -> Output {
+    let room = rows.max(cols);
+    let with = |last: Vec<&SymInt>| TensorMeta::contiguous(dtype, lead.iter().chain(last).cloned().collect());
+    let (mut meta, around) = match n_right {
+        Some(n) => (with(vec![cols, n]), with(vec![n, &room])),
+        None => (with(vec![cols]), with(vec![&room])),
+    };
+    meta.strides = around.strides;
+    if n_right.is_some() {
+        meta.strides.swap(lead.len(), lead.len() + 1);
+    }
+    Output::Tensor(meta)
 }
 
 fn product(sizes: &[SymInt]) -> SymInt {

@@ -4,10 +4,10 @@
 use super::matmul_composite::tensor_of;
 use crate::elementwise::to_float;
 use crate::gradients;
-use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, complex_of, contiguous, normalize_dim};
+use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, complex_of, normalize_dim};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
-use tracefx_sym::SymInt;
+use tracefx_sym::{SymBool, SymInt};
 
 /// The rows of this family.
 #[rustfmt::skip]
@@ -17,7 +17,7 @@ pub(crate) const OPS: &[OpDef] = &[
         if !this.dtype.is_complex() {
             return Err(Diagnostic::new(Code::DTypeMismatch, "_fft_c2c takes complex numbers"));
         }
-        Ok(contiguous(this.dtype, this.sizes.clone()))
+        Ok(vec![Output::Tensor(among_themselves(args, &dims_of(args)?)?)])
     }).vjp(gradients::fourier::c2c).doc("The Fourier transform of complex numbers, forward or back."),
     kernel("aten::_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor", r2c).tags(Tags::CORE).vjp(gradients::fourier::r2c).doc("The Fourier transform of real numbers; half of it where the rest follows by symmetry."),
     kernel("aten::_fft_c2r(Tensor self, int[] dim, int normalization, SymInt last_dim_size) -> Tensor", c2r).tags(Tags::CORE).vjp(gradients::fourier::c2r).doc("The inverse Fourier transform of the half of a symmetric signal."),
@@ -58,25 +58,74 @@ const TOLERANCE: Tol = Tol::Scaled(4.0);
 type Meta<'a> = Args<'a, TensorMeta>;
 type Call<'a> = Args<'a, TensorRef>;
 
-/// The last one of the dimensions that are named.
-fn last_dim(args: &Meta<'_>) -> Result<usize> {
-    match args.ints(1)?.last() {
-        Some(&dim) => normalize_dim(args, dim, args.tensor(0)?.sizes.len()),
+/// The dimensions that are named.
+fn dims_of(args: &Meta<'_>) -> Result<Vec<usize>> {
+    let rank = args.tensor(0)?.sizes.len();
+    args.ints(1)?.iter().map(|&it| normalize_dim(args, it, rank)).collect()
+}
+
+/// The last one of the dimensions that are named, and those before it.
+fn last_dim(args: &Meta<'_>) -> Result<(usize, Vec<usize>)> {
+    let mut dims = dims_of(args)?;
+    match dims.pop() {
+        Some(last) => Ok((last, dims)),
         None => Err(args.invalid(format!("{} needs a dimension", args.op.schema.name))),
     }
+}
+
+/// The result of a transform as it lies in memory after PyTorch's `_exec_fft` (aten/src/ATen/native/mkl/SpectralOps.cpp): the
+/// dimensions that are not transformed first, in the order in which they lay, then these ones.
+fn transformed_along(
+    args: &Meta<'_>,
+    this: &TensorMeta,
+    dtype: DType,
+    sizes: Vec<SymInt>,
+    dims: &[usize],
+) -> TensorMeta {
+    let mut res = TensorMeta::contiguous(dtype, sizes);
+    if res.sizes.contains(&SymInt::ZERO) {
+        return res;
+    }
+    let others = (0..res.sizes.len()).filter(|it| !dims.contains(it)).collect();
+    let mut stride = SymInt::ONE;
+    for dim in in_memory_order(args, this, others).iter().chain(dims).rev() {
+        res.strides[*dim] = stride.clone();
+        stride *= &res.sizes[*dim];
+    }
+    res
+}
+
+/// The result of a transform of complex numbers, which goes through the dimensions as they lie in memory.
+fn among_themselves(args: &Meta<'_>, dims: &[usize]) -> Result<TensorMeta> {
+    let this = args.tensor(0)?;
+    let dims = in_memory_order(args, this, dims.to_vec());
+    Ok(transformed_along(args, this, this.dtype, this.sizes.clone(), &dims))
+}
+
+/// Dimensions from the longest stride to the shortest. Those of which that is not known stay.
+fn in_memory_order(args: &Meta<'_>, this: &TensorMeta, mut dims: Vec<usize>) -> Vec<usize> {
+    for end in 1..dims.len() {
+        let is_longer =
+            |at: usize| args.decide(&SymBool::gt(&this.strides[dims[end]], &this.strides[dims[at]])) == Some(true);
+        let to = (0..end).rev().take_while(|&at| is_longer(at)).last().unwrap_or(end);
+        dims[to..=end].rotate_right(1);
+    }
+    dims
 }
 
 fn r2c(args: &Meta<'_>) -> Result<Vec<Output>> {
     let this = args.tensor(0)?;
     let mut sizes = this.sizes.clone();
-    let last = last_dim(args)?;
+    let (last, before) = last_dim(args)?;
     if args.bool(3)? {
         sizes[last] = sizes[last].floor_div(&2.into()) + 1;
     }
     if !this.dtype.is_float() {
         return Err(Diagnostic::new(Code::DTypeMismatch, "_fft_r2c takes floats"));
     }
-    Ok(contiguous(complex_of(this.dtype), sizes))
+    let mut dims = in_memory_order(args, this, before);
+    dims.push(last);
+    Ok(vec![Output::Tensor(transformed_along(args, this, complex_of(this.dtype), sizes, &dims))])
 }
 
 fn c2r(args: &Meta<'_>) -> Result<Vec<Output>> {
@@ -86,9 +135,11 @@ fn c2r(args: &Meta<'_>) -> Result<Vec<Output>> {
         DType::Complex128 => DType::Float64,
         _ => return Err(Diagnostic::new(Code::DTypeMismatch, "_fft_c2r takes complex numbers")),
     };
+    let (last, before) = last_dim(args)?;
+    let this = if before.is_empty() { this.clone() } else { among_themselves(args, &before)? };
     let mut sizes = this.sizes.clone();
-    sizes[last_dim(args)?] = args.sym_int(3)?.clone();
-    Ok(contiguous(dtype, sizes))
+    sizes[last] = args.sym_int(3)?.clone();
+    Ok(vec![Output::Tensor(transformed_along(args, &this, dtype, sizes, &[last]))])
 }
 
 /// What goes in and what comes out: real or complex numbers.

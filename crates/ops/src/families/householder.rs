@@ -1,6 +1,6 @@
 //! Orthogonal factorisations of matrices, and the reflections that they are made of.
 
-use super::linalg::{TOLERANCE, firsts, least, shape, tensor};
+use super::linalg::{TOLERANCE, columns, firsts, least, shape, tensor};
 use crate::gradients;
 use crate::{Args, OpDef, Output, Value};
 use tracefx_core::{Code, Diagnostic, Result};
@@ -28,9 +28,9 @@ fn qr(args: &Meta<'_>) -> Result<Vec<Output>> {
     let (lead, rows, cols) = shape(args, meta, false)?;
     let n = least(&rows, &cols);
     Ok(match args.str(1)? {
-        "reduced" => vec![tensor(meta.dtype, &lead, &[&rows, &n]), tensor(meta.dtype, &lead, &[&n, &cols])],
-        "complete" => vec![tensor(meta.dtype, &lead, &[&rows, &rows]), tensor(meta.dtype, &lead, &[&rows, &cols])],
-        "r" => vec![tensor(meta.dtype, &[], &[&SymInt::ZERO]), tensor(meta.dtype, &lead, &[&n, &cols])],
+        "reduced" => vec![columns(meta.dtype, &lead, &[&rows, &n]), columns(meta.dtype, &lead, &[&n, &cols])],
+        "complete" => vec![columns(meta.dtype, &lead, &[&rows, &rows]), columns(meta.dtype, &lead, &[&rows, &cols])],
+        "r" => vec![tensor(meta.dtype, &[], &[&SymInt::ZERO]), columns(meta.dtype, &lead, &[&n, &cols])],
         other => {
             let what = format!(
                 "qr received unrecognized mode '{other}' but expected one of 'reduced' (default), 'r', or 'complete'"
@@ -44,7 +44,7 @@ fn geqrf(args: &Meta<'_>) -> Result<Vec<Output>> {
     let meta = args.tensor(0)?;
     let (lead, rows, cols) = shape(args, meta, false)?;
     let n = least(&rows, &cols);
-    Ok(vec![tensor(meta.dtype, &meta.sizes, &[]), tensor(meta.dtype, &lead, &[&n])])
+    Ok(vec![columns(meta.dtype, &meta.sizes, &[]), tensor(meta.dtype, &lead, &[&n])])
 }
 
 /// The rows and columns of the reflections, and how many they are. The factors have the same sizes in front.
@@ -96,7 +96,7 @@ fn product(args: &Meta<'_>) -> Result<Vec<Output>> {
         return Err(args.bad_shape(what));
     }
     let meta = args.tensor(0)?;
-    Ok(vec![tensor(meta.dtype, &meta.sizes, &[])])
+    Ok(vec![columns(meta.dtype, &meta.sizes, &[])])
 }
 
 fn ormqr(args: &Meta<'_>) -> Result<Vec<Output>> {
@@ -119,5 +119,5 @@ fn ormqr(args: &Meta<'_>) -> Result<Vec<Output>> {
         return Err(args.bad_shape(format!("{name}: batch dimensions of other should be equal to input.shape[:-2]")));
     }
     check_dtype(args, name, "other", 2)?;
-    Ok(vec![tensor(other.dtype, &other.sizes, &[])])
+    Ok(vec![columns(other.dtype, &other.sizes, &[])])
 }

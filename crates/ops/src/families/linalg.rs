@@ -6,7 +6,7 @@ use super::matmul_composite::{sizes as size_list, tensor_of};
 use super::view::listed;
 use crate::gradients;
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, broadcast, real_of};
-use tracefx_core::{Code, DType, Diagnostic, Result};
+use tracefx_core::{Code, DType, Diagnostic, MemoryFormat, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
 
@@ -79,7 +79,10 @@ pub(crate) const OPS: &[OpDef] = &[
         }
         let options = [("upper", Value::Bool(upper)), ("unitriangular", args.values[4].clone())];
         let solution = cx.call_with("aten.linalg_solve_triangular.default", [matrix, args.values[0].clone()], &options)?;
-        Ok(vec![solution, cx.call("aten.clone.default", [args.values[1].clone()])?])
+        // The copy lies column by column.
+        let turned = cx.call("aten.mT.default", [args.values[1].clone()])?;
+        let copy = cx.call_with("aten.clone.default", [turned], &[("memory_format", Value::MemoryFormat(MemoryFormat::Contiguous))])?;
+        Ok(vec![solution, cx.call("aten.mT.default", [copy])?])
     }).tags(Tags::WHOLE).doc("The solution of linear equations whose matrix is a triangle, and a copy of the triangle."),
     factor("aten::linalg_matrix_exp(Tensor self) -> Tensor", |args| {
         let meta = args.tensor(0)?;
@@ -132,6 +135,17 @@ pub(super) fn tensor(dtype: DType, lead: &[SymInt], sizes: &[&SymInt]) -> Output
     Output::Tensor(TensorMeta::contiguous(dtype, sizes))
 }
 
+/// The same column by column, as LAPACK leaves its results and PyTorch gives them.
+pub(super) fn columns(dtype: DType, lead: &[SymInt], sizes: &[&SymInt]) -> Output {
+    let sizes = lead.iter().chain(sizes.iter().copied()).cloned().collect();
+    let mut meta = TensorMeta::contiguous(dtype, sizes);
+    if let ([.., rows, _], [.., down, right]) = (&meta.sizes[..], &mut meta.strides[..]) {
+        *down = SymInt::ONE;
+        *right = rows.max(&SymInt::ONE);
+    }
+    Output::Tensor(meta)
+}
+
 pub(super) fn least(a: &SymInt, b: &SymInt) -> SymInt {
     match (a.as_int(), b.as_int()) {
         (Some(a), Some(b)) => SymInt::from(a.min(b)),
@@ -148,7 +162,7 @@ fn lu_factor(args: &Meta<'_>) -> Result<Vec<Output>> {
     let (lead, rows, cols) = shape(args, meta, false)?;
     let n = least(&rows, &cols);
     Ok(vec![
-        tensor(meta.dtype, &lead, &[&rows, &cols]),
+        columns(meta.dtype, &lead, &[&rows, &cols]),
         tensor(DType::Int32, &lead, &[&n]),
         tensor(DType::Int32, &lead, &[]),
     ])
@@ -174,7 +188,7 @@ fn lu_unpack(args: &Meta<'_>) -> Result<Vec<Output>> {
 fn det(args: &Meta<'_>) -> Result<Vec<Output>> {
     let meta = args.tensor(0)?;
     let (lead, n, _) = shape(args, meta, true)?;
-    Ok(vec![tensor(meta.dtype, &lead, &[]), tensor(meta.dtype, &meta.sizes, &[]), tensor(DType::Int32, &lead, &[&n])])
+    Ok(vec![tensor(meta.dtype, &lead, &[]), columns(meta.dtype, &meta.sizes, &[]), tensor(DType::Int32, &lead, &[&n])])
 }
 
 fn slogdet(args: &Meta<'_>) -> Result<Vec<Output>> {
@@ -188,7 +202,7 @@ fn slogdet(args: &Meta<'_>) -> Result<Vec<Output>> {
 fn inv(args: &Meta<'_>) -> Result<Vec<Output>> {
     let meta = args.tensor(0)?;
     let (lead, _, _) = shape(args, meta, true)?;
-    Ok(vec![tensor(meta.dtype, &meta.sizes, &[]), tensor(DType::Int32, &lead, &[])])
+    Ok(vec![columns(meta.dtype, &meta.sizes, &[]), tensor(DType::Int32, &lead, &[])])
 }
 
 fn cholesky(args: &Meta<'_>) -> Result<Vec<Output>> {
@@ -222,7 +236,8 @@ fn lu_solve(args: &Meta<'_>) -> Result<Vec<Output>> {
             "linalg.lu_solve: Incompatible shapes of LU and B for the equation AX = B ({a} and {b})"
         )));
     }
-    Ok(vec![tensor(factors.dtype, &broadcast(args, &lead, right_lead)?, &[rows, cols])])
+    let laid_out = if is_left { columns } else { tensor };
+    Ok(vec![laid_out(factors.dtype, &broadcast(args, &lead, right_lead)?, &[rows, cols])])
 }
 
 /// Whether the right sides are vectors: one for each matrix, or a single one.
@@ -243,7 +258,7 @@ fn solve(args: &Meta<'_>) -> Result<Vec<Output>> {
     }
     let is_vector = is_vector(&matrix.sizes, &right.sizes);
     let fits = |it: Option<&SymInt>| it.is_some_and(|it| (it - &n).as_int().is_none_or(|it| it == 0));
-    let (right_lead, columns) = match (is_vector, &right.sizes[..]) {
+    let (right_lead, own) = match (is_vector, &right.sizes[..]) {
         (true, [lead @ .., last]) if fits(Some(last)) && is_left => (lead, vec![last]),
         (true, _) if !is_left => {
             return Err(args.invalid("linalg.solve: Vector broadcasting of the left hand side is not supported for left=False. In this case linalg.solve is equivalent to B / A.squeeze(-1)"));
@@ -257,9 +272,10 @@ fn solve(args: &Meta<'_>) -> Result<Vec<Output>> {
         }
     };
     let all = broadcast(args, &lead, right_lead)?;
+    let laid_out = if is_left { columns } else { tensor };
     Ok(vec![
-        tensor(matrix.dtype, &all, &columns),
-        tensor(matrix.dtype, &matrix.sizes, &[]),
+        laid_out(matrix.dtype, &all, &own),
+        columns(matrix.dtype, &matrix.sizes, &[]),
         tensor(DType::Int32, &lead, &[&n]),
         tensor(DType::Int32, &lead, &[]),
     ])
@@ -286,7 +302,7 @@ fn solve_triangular(args: &Meta<'_>) -> Result<Vec<Output>> {
         )));
     }
     let all = broadcast(args, &lead, right_lead)?;
-    Ok(vec![tensor(matrix.dtype, &all, &[rows, cols])])
+    Ok(vec![columns(matrix.dtype, &all, &[rows, cols])])
 }
 
 /// The first results of an operator with the same arguments.

@@ -1,6 +1,6 @@
 //! Packed sequences: the steps of sequences of different lengths one behind the other, without padding.
 
-use crate::{Args, OpDef, Output, Tags};
+use crate::{Args, OpDef, Output, Tags, Value};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
 
@@ -50,7 +50,12 @@ fn unpack(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
         _ => args.tensor(1)?.sizes[0].clone(),
     };
     let n_sequences = args.new_size();
-    let lead = if args.bool(2)? { [n_sequences.clone(), n_steps] } else { [n_steps, n_sequences.clone()] };
-    let padded = lead.into_iter().chain(rest.iter().cloned()).collect();
-    Ok(vec![Output::unknown(data.dtype, padded), Output::unknown(DType::Int64, vec![n_sequences])])
+    let sizes = [n_steps, n_sequences.clone()].into_iter().chain(rest.iter().cloned()).collect();
+    let mut padded = TensorMeta::contiguous(data.dtype, sizes);
+    // The steps lie one behind the other in any case.
+    if args.bool(2)? {
+        padded.sizes.swap(0, 1);
+        padded.strides.swap(0, 1);
+    }
+    Ok(vec![Output::Unknown(Value::Tensor(padded)), Output::unknown(DType::Int64, vec![n_sequences])])
 }

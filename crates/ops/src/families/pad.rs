@@ -5,7 +5,7 @@ use super::view::listed;
 use crate::elementwise::{check_fits, laid_out};
 use crate::gradients;
 use crate::memory_format::{in_memory_format, memory_format_of};
-use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value};
+use crate::{Args, Cx, Decompose, OpDef, Output, Rule, Tags, TensorRef, Tol, Traced, Value};
 use tracefx_core::{Diagnostic, MemoryFormat, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
@@ -56,49 +56,48 @@ pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::_pad_circular(Tensor self, SymInt[] pad) -> Tensor", circular)
         .doc("A border that continues with the other end.")
         .decompose(|cx, args| by_index(cx, args, wrap)),
-    OpDef::new(
+    of_border(
         "aten::reflection_pad1d_backward(Tensor grad_output, Tensor self, SymInt[2] padding) -> Tensor",
         |args| folded(args, 1),
+        |cx, args| add_by_index(cx, args, reflect),
     )
-    .doc("The gradient of `reflection_pad1d`.")
-    .decompose(|cx, args| add_by_index(cx, args, reflect))
-    .tolerance(Tol::Default),
-    OpDef::new(
+    .doc("The gradient of `reflection_pad1d`."),
+    of_border(
         "aten::reflection_pad2d_backward(Tensor grad_output, Tensor self, SymInt[4] padding) -> Tensor",
         |args| folded(args, 2),
+        |cx, args| add_by_index(cx, args, reflect),
     )
-    .doc("The gradient of `reflection_pad2d`.")
-    .decompose(|cx, args| add_by_index(cx, args, reflect))
-    .tolerance(Tol::Default),
-    OpDef::new(
+    .doc("The gradient of `reflection_pad2d`."),
+    of_border(
         "aten::reflection_pad3d_backward(Tensor grad_output, Tensor self, SymInt[6] padding) -> Tensor",
         |args| folded(args, 3),
+        |cx, args| add_by_index(cx, args, reflect),
     )
-    .doc("The gradient of `reflection_pad3d`.")
-    .decompose(|cx, args| add_by_index(cx, args, reflect))
-    .tolerance(Tol::Default),
-    OpDef::new(
+    .doc("The gradient of `reflection_pad3d`."),
+    of_border(
         "aten::replication_pad1d_backward(Tensor grad_output, Tensor self, SymInt[2] padding) -> Tensor",
         |args| folded(args, 1),
+        |cx, args| add_by_index(cx, args, replicate),
     )
-    .doc("The gradient of `replication_pad1d`.")
-    .decompose(|cx, args| add_by_index(cx, args, replicate))
-    .tolerance(Tol::Default),
-    OpDef::new(
+    .doc("The gradient of `replication_pad1d`."),
+    of_border(
         "aten::replication_pad2d_backward(Tensor grad_output, Tensor self, SymInt[4] padding) -> Tensor",
         |args| folded(args, 2),
+        |cx, args| add_by_index(cx, args, replicate),
     )
-    .doc("The gradient of `replication_pad2d`.")
-    .decompose(|cx, args| add_by_index(cx, args, replicate))
-    .tolerance(Tol::Default),
-    OpDef::new(
+    .doc("The gradient of `replication_pad2d`."),
+    of_border(
         "aten::replication_pad3d_backward(Tensor grad_output, Tensor self, SymInt[6] padding) -> Tensor",
         |args| folded(args, 3),
+        |cx, args| add_by_index(cx, args, replicate),
     )
-    .doc("The gradient of `replication_pad3d`.")
-    .decompose(|cx, args| add_by_index(cx, args, replicate))
-    .tolerance(Tol::Default),
+    .doc("The gradient of `replication_pad3d`."),
 ];
+
+/// The gradient of a border that is looked up.
+const fn of_border(schema: &'static str, rule: Rule, decompose: Decompose) -> OpDef {
+    OpDef::new(schema, rule).decompose(decompose).tolerance(Tol::Default)
+}
 
 /// The width before and after each dimension; `pad` has them in pairs from the last dimension on.
 fn widths(pad: &[SymInt], rank: usize) -> Vec<(SymInt, SymInt)> {
@@ -323,6 +322,11 @@ fn add_by_index(
         so_far[dim] = sizes[dim].clone();
         let zeros = cx.call("aten.new_zeros.default", [res.clone(), size_list(&so_far)])?;
         res = cx.call("aten.index_put.default", [zeros, Value::List(indices), res, Value::Bool(true)])?;
+    }
+    let n_padded = args.sym_ints(2)?.len() / 2;
+    let format = padded_format(cx.meta(*args.tensor(1)?), n_padded);
+    if format != MemoryFormat::Contiguous {
+        res = cx.call_with("aten.clone.default", [res], &[("memory_format", Value::MemoryFormat(format))])?;
     }
     Ok(vec![res])
 }

@@ -2,7 +2,7 @@
 //!
 //! The signs of vectors are free; they may be others than those of PyTorch.
 
-use super::linalg::{TOLERANCE, firsts, least, shape, tensor};
+use super::linalg::{TOLERANCE, columns, firsts, least, shape, tensor};
 use crate::gradients;
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Traced, Value, normalize_dim, real_of};
 use tracefx_core::{Code, DType, Diagnostic, Result};
@@ -90,7 +90,7 @@ fn eigh(args: &Meta<'_>) -> Result<Vec<Output>> {
         return Err(args.invalid(format!("Expected UPLO argument to be 'L' or 'U', but got {}", args.str(1)?)));
     }
     let vectors =
-        if args.bool(2)? { tensor(meta.dtype, &meta.sizes, &[]) } else { tensor(meta.dtype, &[], &[&SymInt::ZERO]) };
+        if args.bool(2)? { columns(meta.dtype, &meta.sizes, &[]) } else { tensor(meta.dtype, &[], &[&SymInt::ZERO]) };
     Ok(vec![tensor(real_of(meta.dtype), &lead, &[&n]), vectors])
 }
 
@@ -104,7 +104,7 @@ fn svd(args: &Meta<'_>) -> Result<Vec<Output>> {
         return Ok(vec![none(), values, none()]);
     }
     let (left, right) = if args.bool(1)? { (&rows, &cols) } else { (&n, &n) };
-    Ok(vec![tensor(meta.dtype, &lead, &[&rows, left]), values, tensor(meta.dtype, &lead, &[right, &cols])])
+    Ok(vec![columns(meta.dtype, &lead, &[&rows, left]), values, columns(meta.dtype, &lead, &[right, &cols])])
 }
 
 fn decomposed(cx: &mut Cx<'_>, matrix: Traced, is_full: bool) -> Result<Vec<Traced>> {
@@ -132,7 +132,8 @@ fn old_svd(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
         let sizes = lead.iter().chain([n, n]).cloned().map(Value::Int).collect();
         cx.call_with("aten.zeros.default", [Value::List(sizes)], &[("dtype", Value::DType(meta.dtype))])
     };
-    Ok(vec![zeros(rows)?, values, zeros(cols)?])
+    let (left, right) = (zeros(rows)?, zeros(cols)?);
+    Ok(vec![left, values, cx.call("aten.mT.default", [right])?])
 }
 
 /// Below which singular values count as zero: numbers, tensors of one for each matrix, or nothing.

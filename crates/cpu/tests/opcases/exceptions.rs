@@ -1,0 +1,89 @@
+//! Which recorded cases differ from PyTorch on purpose, and what of which operators is not compared.
+
+use serde_json::Value as Json;
+use std::sync::LazyLock;
+
+/// What the conformance runner leaves out too: one list for both.
+static LISTS: LazyLock<Json> =
+    LazyLock::new(|| serde_json::from_str(include_str!("../../../../tests/conformance/ops.json")).unwrap());
+
+/// Whether the case of this operator with this first tensor differs on purpose.
+pub(crate) fn is_different(op: &str, first: Option<&str>) -> bool {
+    items(&LISTS["different"]).any(|it| it[0] == op && it[1].as_str() == first && first.is_some())
+}
+
+/// Whether the results are free up to the signs of vectors.
+pub(crate) fn has_free_signs(op: &str) -> bool {
+    items(&LISTS["freeSigns"]).any(|it| it == op)
+}
+
+/// Whether it asks for strides, so that another layout of the same elements may have another result or none.
+pub(crate) fn is_by_strides(op: &str) -> bool {
+    items(&LISTS["byStrides"]).any(|it| it == op)
+}
+
+/// Whether its results may lie in memory in another way than PyTorch's.
+pub(crate) fn has_free_strides(op: &str) -> bool {
+    LISTS["freeStrides"].as_object().unwrap().values().any(|ops| items(ops).any(|it| it == op))
+}
+
+fn items(list: &Json) -> impl Iterator<Item = &Json> {
+    list.as_array().unwrap().iter()
+}
+
+/// Operators that differ from PyTorch in some of `tests/fixtures/dtypes`, each with its reason.
+pub(crate) const OTHER_DTYPES: &[(&str, &[&str], &str)] = &[
+    ("aten._adaptive_avg_pool3d.default", &["int64"], REFUSES_NOTHING),
+    ("aten.adaptive_avg_pool3d.default", &["int64"], REFUSES_NOTHING),
+    ("aten.col2im.default", INTS, REFUSES_NOTHING),
+    ("aten.im2col.default", INTS, REFUSES_NOTHING),
+    ("aten._native_batch_norm_legit.default", &["float32"], OF_NOTHING),
+    ("aten._native_batch_norm_legit.no_stats", &["float32"], OF_NOTHING),
+    ("aten.native_batch_norm.default", &["float32"], OF_NOTHING),
+    ("aten.adaptive_max_pool1d.default", &["float32"], OF_NOTHING),
+    ("aten.adaptive_max_pool2d.default", &["float32"], OF_NOTHING),
+    ("aten.linalg_matrix_norm.default", &["float32"], OF_NOTHING),
+    ("aten.unique_consecutive.default", &["float32", "int64"], OF_NOTHING),
+    ("aten.unique_dim.default", &["float32", "int64"], OF_NOTHING),
+    ("aten._weight_norm.default", &["float32"], NO_DIMENSION),
+    ("aten.linalg_vander.default", &["float32", "int64"], NO_DIMENSION),
+    ("aten.matrix_H.default", &["float32", "int64"], NO_DIMENSION),
+    ("aten.norm_except_dim.default", &["float32"], NO_DIMENSION),
+    ("aten.binary_cross_entropy.default", FLOATS, "that the input lies between 0 and 1 is not checked"),
+    ("aten.conv_transpose2d.input", &["float16"], HALF_STEPS),
+    ("aten.special_i0e.default", &["float16"], HALF_STEPS),
+    ("aten.special_ndtr.default", &["bfloat16", "float16"], HALF_STEPS),
+    ("aten.linalg_matrix_exp.default", &["bfloat16", "float16"], HALF_IS_NAN),
+    ("aten.matrix_exp.default", &["bfloat16", "float16"], HALF_IS_NAN),
+    ("aten.lu_unpack.default", NOT_FACTORED, "only factors of dtypes that are factored are unpacked"),
+    ("aten.svd.default", &["bfloat16", "float16"], "PyTorch gives vectors of no meaning where it cannot factor"),
+    ("aten.embedding_renorm_.default", &["complex64", "complex128"], STRICTER),
+    ("aten.repeat_interleave.Tensor", &["int8", "int16", "uint8"], STRICTER),
+    ("aten.searchsorted.Tensor", &["bool", "complex64", "complex128"], STRICTER),
+    ("aten.silu.default", &["complex64", "complex128"], STRICTER),
+    ("aten.vander.default", &["bool"], STRICTER),
+    ("aten._histogramdd_from_bin_tensors.default", &["bfloat16", "float16"], STRICTER),
+    ("aten.histogram.bins_tensor", &["bfloat16", "float16"], STRICTER),
+    ("aten.histogramdd.TensorList_bins", &["bfloat16", "float16"], STRICTER),
+    ("aten._linalg_det.default", &["complex64", "complex128"], TRANSPOSED),
+    ("aten._linalg_slogdet.default", &["complex64", "complex128"], TRANSPOSED),
+    (
+        "aten.cholesky_inverse.default",
+        &["complex64", "complex128"],
+        "the recorded factor has a diagonal that is not real",
+    ),
+    ("aten.geqrf.default", &["float32", "float64"], "reflections of a matrix with infinities and NaN"),
+];
+
+const HALF_IS_NAN: &str = "PyTorch gives NaN in half precision where the exponential is a number";
+const TRANSPOSED: &str =
+    "PyTorch factors the transpose of real matrices alone, which changes the factors and not the result";
+
+const FLOATS: &[&str] = &["float32", "float64", "float16", "bfloat16"];
+const INTS: &[&str] = &["int8", "int16", "int32", "int64", "uint8"];
+const NOT_FACTORED: &[&str] = &["float16", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "bool"];
+const REFUSES_NOTHING: &str = "the recorded input is empty, and PyTorch refuses the dtype all the same";
+const OF_NOTHING: &str = "an empty input, which one of the two refuses";
+const NO_DIMENSION: &str = "an input without dimensions, which one of the two refuses";
+const HALF_STEPS: &str = "PyTorch rounds to half precision on the way";
+const STRICTER: &str = "a dtype that PyTorch takes is refused here";
