@@ -13,27 +13,32 @@ use tracefx_ops::{Propagation, Symbols, registry};
 use tracefx_pt2::{LoadOptions, load};
 use tracefx_sym::{ShapeEnv, SymInt, SymbolKind};
 
-/// Programs in which strides or sizes differ from what PyTorch recorded, and why.
-const DIFFERENT: &[(&str, &str)] = &[
-    ("conv2d_variants__core", GAPS),
-    ("image_preprocess", "a dimension of one element keeps a stride that is never used"),
-    ("image_preprocess__core", "a dimension of one element keeps a stride that is never used"),
-    ("input_mutation__core", GAPS),
-    ("llama_static_kv_cache", "a dimension of one element keeps a stride that is never used"),
-    ("llama_static_kv_cache__core", "a dimension of one element keeps a stride that is never used"),
-    ("llama_tiny_dynamic", ATTENTION),
-    ("multihead_attention", ATTENTION),
-    ("pad_modes__core", GAPS),
-    ("slicing__core", GAPS),
-    ("symint_inputs", "a guard on two inputs, which the program does not keep, decides the smaller one"),
-    ("symint_inputs__core", "a guard on two inputs, which the program does not keep, decides the smaller one"),
-    ("transformer_encoder_layer", ATTENTION),
-    ("view_alias_mutation__core", GAPS),
-    ("vit_tiny", ATTENTION),
+/// Programs with nodes whose strides or sizes differ from what PyTorch recorded, a part of what is said of them, and why.
+const DIFFERENT: &[(&str, &str, &str)] = &[
+    ("conv2d_variants__core", "aten.copy.default", GAPS),
+    ("conv2d_variants__core", "%slice_scatter ", GAPS),
+    ("image_preprocess", "16, 16]", ONE_IMAGE),
+    ("image_preprocess__core", "16, 16]", ONE_IMAGE),
+    ("input_mutation__core", "%copy_1 ", GAPS),
+    ("input_mutation__core", "%unsqueeze_2 ", GAPS),
+    ("input_mutation__core", "%expand_2 ", GAPS),
+    ("pad_modes__core", "aten.copy.default", GAPS),
+    ("pad_modes__core", "%slice_scatter ", GAPS),
+    ("slicing__core", "aten.copy.default", GAPS),
+    ("symint_inputs", "Min(s77, s86)", GUARD),
+    ("symint_inputs__core", "Min(s77, s86)", GUARD),
+    (
+        "transformer_encoder_layer",
+        "[Min(16, 16*s28), 1]",
+        "PyTorch leaves open which of two strides is the smaller one",
+    ),
+    ("view_alias_mutation__core", "aten.copy.default", GAPS),
+    ("vit_tiny", "[Min(12, 12*s77), 1]", "PyTorch leaves open which of two strides is the smaller one"),
 ];
 
 const GAPS: &str = "PyTorch's copy keeps the gaps of the tensor that is copied to";
-const ATTENTION: &str = "PyTorch's attention lays its result out by heads last";
+const GUARD: &str = "a guard on two inputs, which the program does not keep, decides the smaller one";
+const ONE_IMAGE: &str = "whether a batch of one image lies channels last is told from a stride that is never used";
 
 #[test]
 fn propagation_finds_what_pytorch_recorded() {
@@ -61,9 +66,9 @@ fn propagation_finds_what_pytorch_recorded() {
                 comparison.modules(&program.module, &found);
                 n_nodes += comparison.n_nodes;
                 n_programs += 1;
-                if !DIFFERENT.iter().any(|(it, _)| *it == name) {
-                    failures.extend(comparison.differences.into_iter().map(|it| format!("{name}: {it}")));
-                }
+                let is_known = |it: &String| DIFFERENT.iter().any(|(at, node, _)| *at == name && it.contains(node));
+                comparison.differences.retain(|it| !is_known(it));
+                failures.extend(comparison.differences.into_iter().map(|it| format!("{name}: {it}")));
             }
             Err(problem) if problem.code() == Code::NotImplemented => skipped.push(format!("{name}: {problem}")),
             Err(problem) => failures.push(format!("{name}: {problem}")),
@@ -146,11 +151,12 @@ impl Comparison {
     }
 
     fn tensors(&mut self, got: &TensorMeta, want: &TensorMeta) -> bool {
-        let pairs = [(&got.sizes, &want.sizes), (&got.strides, &want.strides)];
+        // A dimension of one element keeps a stride that is never used.
+        let is_used = |dim: usize| want.sizes[dim] != 1;
         got.dtype == want.dtype
-            && pairs.into_iter().all(|(got, want)| {
-                got.len() == want.len() && got.iter().zip(want).all(|(got, want)| self.is_same(got, want))
-            })
+            && got.sizes.len() == want.sizes.len()
+            && got.sizes.iter().zip(&want.sizes).all(|(got, want)| self.is_same(got, want))
+            && (0..want.sizes.len()).all(|dim| !is_used(dim) || self.is_same(&got.strides[dim], &want.strides[dim]))
             && self.is_same(&got.storage_offset, &want.storage_offset)
     }
 

@@ -1,6 +1,7 @@
 //! Scaled dot-product attention.
 
 use super::matmul_composite::tensor_of;
+use crate::elementwise::laid_out;
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, broadcast, contiguous};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
@@ -104,8 +105,17 @@ fn result_sizes(args: &Meta<'_>, mask: usize, is_causal: usize, has_groups: bool
 }
 
 fn attention(args: &Meta<'_>) -> Result<Vec<Output>> {
+    let (query, value) = (args.tensor(0)?, args.tensor(2)?);
     let sizes = result_sizes(args, 3, 5, args.bool(7)?)?;
-    Ok(contiguous(args.tensor(0)?.dtype, sizes))
+    // Where PyTorch's fused kernel serves, the result lies in memory as the query does.
+    let is_fused =
+        sizes.len() == 4 && query.sizes == sizes && query.sizes[..2] == value.sizes[..2] && args.float(4)? == 0.0;
+    Ok(if is_fused { like(query, sizes) } else { contiguous(query.dtype, sizes) })
+}
+
+/// A result that lies in memory as the query does.
+fn like(query: &TensorMeta, sizes: Vec<SymInt>) -> Vec<Output> {
+    vec![Output::Tensor(laid_out(query.dtype, sizes, &[query]))]
 }
 
 fn flash(args: &Meta<'_>) -> Result<Vec<Output>> {
@@ -121,7 +131,9 @@ fn flash(args: &Meta<'_>) -> Result<Vec<Output>> {
     let mut sums = TensorMeta::contiguous(dtype, vec![n_batch.clone(), n_rows.clone(), n_heads.clone()]);
     sums.sizes.swap(1, 2);
     sums.strides.swap(1, 2);
-    Ok(vec![contiguous(query.dtype, sizes.clone()).remove(0), Output::Tensor(sums)])
+    let mut outputs = like(query, sizes);
+    outputs.push(Output::Tensor(sums));
+    Ok(outputs)
 }
 
 type Call<'a> = Args<'a, TensorRef>;
