@@ -66,13 +66,13 @@ fn compile(root: &Path, toolchain: &Toolchain, variant: &Variant) -> Result<Path
     let target = root.join("target/wasm");
     let mut command = toolchain.cargo();
     command
-        .args(["build", "--quiet", "--release", "--locked", "--package", "tracefx-wasm"])
+        .args(["build", "--quiet", "--profile", "wasm", "--locked", "--package", "tracefx-wasm"])
         .args(["--target", "wasm32-unknown-unknown", "-Zbuild-std=panic_unwind,std", "--target-dir"])
         .arg(&target)
         .env("CARGO_ENCODED_RUSTFLAGS", flags(toolchain, variant))
         .current_dir(root);
     run(&mut command)?;
-    Ok(target.join("wasm32-unknown-unknown/release/tracefx_wasm.wasm"))
+    Ok(target.join("wasm32-unknown-unknown/wasm/tracefx_wasm.wasm"))
 }
 
 /// The flags of the compiler, in the encoding that admits spaces in paths.
