@@ -3,6 +3,7 @@
 use crate::Refusal;
 use crate::storages::Storages;
 use crate::values::{Reader, described, encoded};
+use std::panic::AssertUnwindSafe;
 use tracefx_core::{Code, Diagnostic};
 use tracefx_engine::{Limits, Runner};
 use tracefx_export::{DecompositionTable, ExportedProgram};
@@ -73,13 +74,14 @@ impl Program {
     /// # Errors
     /// `AttributeMissing` or `GraphInvalid` where the signature does not fit, `NotImplemented` for custom objects.
     pub fn runner(&self) -> Result<ProgramRunner, Refusal> {
-        Ok(ProgramRunner(Runner::new(&self.0)?))
+        Ok(ProgramRunner(AssertUnwindSafe(Runner::new(&self.0)?)))
     }
 }
 
-/// A program that is ready to be called, with the state that calls change.
+/// A program that is ready to be called, with the state that calls change. Kernels of custom operators are closures, of
+/// which the compiler does not know that a panic leaves them as they were.
 #[wasm_bindgen]
-pub struct ProgramRunner(Runner);
+pub struct ProgramRunner(AssertUnwindSafe<Runner>);
 
 #[wasm_bindgen]
 impl ProgramRunner {
