@@ -47,10 +47,20 @@ enum Set {
     Avx512,
 }
 
+#[cfg(test)]
+thread_local! {
+    /// The level of a thread that has not the best one.
+    static FORCED: std::cell::Cell<Option<Level>> = const { std::cell::Cell::new(None) };
+}
+
 impl Level {
     /// The best one.
     #[inline]
     pub(crate) fn best() -> Self {
+        #[cfg(test)]
+        if let Some(level) = FORCED.get() {
+            return level;
+        }
         #[cfg(all(target_arch = "x86_64", any(test, not(debug_assertions))))]
         {
             if x86::has_avx512() {
@@ -73,6 +83,20 @@ impl Level {
             res.extend(x86::has_avx512().then_some(Level(Set::Avx512)));
         }
         res
+    }
+
+    /// What `body` gives on each level, [`Portable`] first: on one thread, to which this level is the best one.
+    #[cfg(test)]
+    pub(crate) fn on_each<R: Send>(body: impl Fn() -> R + Sync) -> Vec<(Self, R)> {
+        let run = |level| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a thread starts");
+            let res = pool.install(|| {
+                FORCED.set(Some(level));
+                body()
+            });
+            (level, res)
+        };
+        Self::all().into_iter().map(run).collect()
     }
 
     /// Does the work with these instructions.

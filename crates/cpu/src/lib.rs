@@ -15,6 +15,8 @@
 
 mod activation;
 mod activation_backward;
+#[cfg(test)]
+mod agreement;
 mod attention;
 mod bessel;
 mod binary;
