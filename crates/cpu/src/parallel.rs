@@ -13,20 +13,14 @@ pub(crate) const GRAIN: usize = 1 << 15;
 
 /// What `body` gives for every number below `n`, in order: partial results, to be combined in this order.
 pub(crate) fn map<R: Send>(n: usize, body: impl Fn(usize) -> R + Sync + Send) -> Vec<R> {
-    #[cfg(not(target_family = "wasm"))]
-    if n > 1 && rayon::current_num_threads() > 1 {
-        return (0..n).into_par_iter().with_max_len(1).map(body).collect();
-    }
-    (0..n).map(body).collect()
+    let mut res: Vec<Option<R>> = std::iter::repeat_with(|| None).take(n).collect();
+    parts_mut(&mut res, 1, |at, it| it[0] = Some(body(at)));
+    res.into_iter().map(|it| it.expect("every part gives something")).collect()
 }
 
 /// Calls `body` for every number below `n`.
 pub(crate) fn for_each(n: usize, body: impl Fn(usize) + Sync + Send) {
-    #[cfg(not(target_family = "wasm"))]
-    if n > 1 && rayon::current_num_threads() > 1 {
-        return (0..n).into_par_iter().with_max_len(1).for_each(body);
-    }
-    (0..n).for_each(body);
+    share(n, &body);
 }
 
 /// Calls `body` with the place of each part of `items` and the part; parts have `len` elements, the last one perhaps
@@ -35,6 +29,20 @@ pub(crate) fn for_each(n: usize, body: impl Fn(usize) + Sync + Send) {
 /// # Panics
 /// When `len` is zero.
 pub(crate) fn parts_mut<T: Send>(items: &mut [T], len: usize, body: impl Fn(usize, &mut [T]) + Sync + Send) {
+    share_parts(items, len, &body);
+}
+
+// The bodies are called through pointers, so that rayon's part of the work is compiled once and not for each kernel.
+
+fn share(n: usize, body: &(dyn Fn(usize) + Sync + Send)) {
+    #[cfg(not(target_family = "wasm"))]
+    if n > 1 && rayon::current_num_threads() > 1 {
+        return (0..n).into_par_iter().with_max_len(1).for_each(body);
+    }
+    (0..n).for_each(body);
+}
+
+fn share_parts<T: Send>(items: &mut [T], len: usize, body: &(dyn Fn(usize, &mut [T]) + Sync + Send)) {
     #[cfg(not(target_family = "wasm"))]
     if items.len() > len && rayon::current_num_threads() > 1 {
         let parts = items.par_chunks_mut(len).with_max_len(1).enumerate();
