@@ -3,6 +3,7 @@
 use crate::isa::{self, Isa, Work};
 use crate::product::{Extent, Matrix, MatrixMut, Product, Start, product};
 use crate::real::{Real, Strided, fill_real, with_real};
+use crate::softmax::{combine, larger};
 use crate::{parallel, scratch};
 use std::borrow::Cow;
 use tracefx_core::{Bool8, DType, Diagnostic, Dims, Result, Tensor};
@@ -201,13 +202,13 @@ impl<A: Real> Work for Weights<'_, A> {
 /// the sum of exponentials.
 #[inline(always)]
 fn softmax<A: Real>(row: &mut [A]) -> f64 {
-    let max = row.iter().fold(-A::INFINITY, |max, &it| if it > max || it.is_nan() { it } else { max });
+    let max = combine(row, -A::INFINITY, larger);
     if max == -A::INFINITY {
         row.fill(A::ZERO);
         return 0.0;
     }
     row.iter_mut().for_each(|it| *it = (*it - max).exp());
-    let sum = row.iter().fold(A::ZERO, |sum, &it| sum + it);
+    let sum = combine(row, A::ZERO, |sum, it| sum + it);
     row.iter_mut().for_each(|it| *it = *it / sum);
     (max + sum.ln()).to_f64()
 }

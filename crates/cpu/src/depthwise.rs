@@ -6,8 +6,9 @@ use crate::patches::Layout;
 use crate::product::Product;
 use crate::{parallel, scratch};
 
-/// The points of a row that are summed up together, where so many are left.
+/// The points of a row that are summed up together: the most, and how many where fewer are left.
 const WIDE: usize = 32;
+const MIDDLE: usize = 16;
 const NARROW: usize = 8;
 
 /// Convolves all items and channels, which are `shape.n_in == 1` to a group.
@@ -63,9 +64,12 @@ impl<T: Product> Work for Channel<'_, T> {
                 self.strip::<I, WIDE>(start + x, row * width + x, WIDE);
                 x += WIDE;
             }
-            while x < width {
-                self.strip::<I, NARROW>(start + x, row * width + x, NARROW.min(width - x));
-                x += NARROW;
+            while x + NARROW < width {
+                self.strip::<I, MIDDLE>(start + x, row * width + x, MIDDLE.min(width - x));
+                x += MIDDLE;
+            }
+            if x < width {
+                self.strip::<I, NARROW>(start + x, row * width + x, width - x);
             }
         }
     }

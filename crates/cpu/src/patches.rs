@@ -82,6 +82,14 @@ impl Layout {
                 after.fill(T::ZERO);
                 match self.n_phases {
                     1 => to.copy_from_slice(&from[..n]),
+                    // Pairs become vector code, which steps do not.
+                    2 => {
+                        let (pairs, last) = from.as_chunks::<2>();
+                        to.iter_mut().zip(pairs).for_each(|(to, &[from, _])| *to = from);
+                        if let (Some(to), Some(&from)) = (to.get_mut(pairs.len()), last.first()) {
+                            *to = from;
+                        }
+                    }
                     step => to.iter_mut().zip(from.iter().step_by(step)).for_each(|(to, &from)| *to = from),
                 }
             }

@@ -157,6 +157,9 @@ pub(crate) use with_product;
 /// Below this many multiplications a plain loop beats the set-up of a blocked product.
 const SMALL: usize = 512;
 
+/// Fewer rows than these are not worth laying out the other side.
+const FEW: usize = 48;
+
 /// Writes `start + lhs * rhs`.
 ///
 /// # Panics
@@ -187,8 +190,9 @@ fn product_on<T: Product>(
     if m * n * k <= SMALL {
         return plain(size, &target, lhs, rhs, start);
     }
-    // The left side is read in contiguous rows. Where both could be it, it is the one with more of them.
-    if rhs.row == 1 && (lhs.col != 1 || n > m) {
+    // The left side is read in contiguous rows. Where both could be it, it is the larger one if the other one is so small
+    // that laying out the larger one would cost more than writing the columns of the result.
+    if rhs.row == 1 && (lhs.col != 1 || m < FEW && n > m) {
         let target = target.transposed();
         return in_rows(
             level,

@@ -9,9 +9,9 @@ use tracefx_ops::Args;
 
 /// The kernels of this family.
 pub(crate) const KERNELS: &[(&str, Kernel)] = &[
-    ("aten._softmax.default", Kernel::Fill(softmax)),
-    ("aten._log_softmax.default", Kernel::Fill(log_softmax)),
-    ("aten._safe_softmax.default", Kernel::Fill(safe_softmax)),
+    ("aten._softmax.default", Kernel::Overwrite(softmax)),
+    ("aten._log_softmax.default", Kernel::Overwrite(log_softmax)),
+    ("aten._safe_softmax.default", Kernel::Overwrite(safe_softmax)),
 ];
 
 #[derive(Clone, Copy, PartialEq)]
@@ -71,7 +71,7 @@ fn compute<A: Real>(args: &Args<'_, Tensor>, out: &Tensor, variant: Variant) -> 
 
 /// The larger one; NaN is larger than everything.
 #[inline(always)]
-fn larger<A: Real>(max: A, it: A) -> A {
+pub(crate) fn larger<A: Real>(max: A, it: A) -> A {
     if max > it || max.is_nan() { max } else { it }
 }
 
@@ -80,7 +80,7 @@ const RUNNING: usize = 32;
 
 /// The elements as one, combined from [`RUNNING`] running results.
 #[inline(always)]
-fn combine<A: Real>(elements: &[A], start: A, f: impl Fn(A, A) -> A) -> A {
+pub(crate) fn combine<A: Real>(elements: &[A], start: A, f: impl Fn(A, A) -> A) -> A {
     let mut running = [start; RUNNING];
     let (chunks, rest) = elements.as_chunks::<RUNNING>();
     for chunk in chunks {

@@ -61,6 +61,22 @@ impl<'a, T> Target<'a, T> {
         unsafe { std::slice::from_raw_parts_mut(self.data.add(i * self.row + cols.start), cols.len()) }
     }
 
+    /// Some rows of a column.
+    ///
+    /// # Safety
+    /// Nothing else may use these elements for as long as the slice lives.
+    ///
+    /// # Panics
+    /// When the rows lie outside, or not side by side.
+    #[inline(always)]
+    #[expect(clippy::mut_from_ref, reason = "the caller promises that these elements are its own")]
+    pub(crate) unsafe fn column(&self, rows: Range<usize>, j: usize) -> &mut [T] {
+        assert!(rows.start <= rows.end && rows.end <= self.n_rows && j < self.n_cols);
+        assert!(self.row == 1 || rows.len() <= 1);
+        // SAFETY: as in `row`.
+        unsafe { std::slice::from_raw_parts_mut(self.data.add(rows.start * self.row + j * self.col), rows.len()) }
+    }
+
     /// One element.
     ///
     /// # Safety

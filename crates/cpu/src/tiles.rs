@@ -30,9 +30,16 @@ impl<T: Product> Columns<T> for Matrix<'_, T> {
                 }
             }
         } else if self.row == 1 {
-            for j in 0..n {
-                let from = &self.data[(first + j) * self.col + rows.start..][..rows.len()];
-                panel.iter_mut().zip(from).for_each(|(to, &from)| to[j] = from);
+            // Some rows at a time, so that neither what is read nor what is written leaves the cache on the way.
+            for (at, panel) in panel.chunks_mut(TURNED).enumerate() {
+                for j in 0..n {
+                    let from = &self.data[(first + j) * self.col + rows.start + at * TURNED..][..panel.len()];
+                    match (from.as_array::<TURNED>(), panel.as_mut_array::<TURNED>()) {
+                        // A fixed number of stores; a loop becomes scattering instructions, which are slower.
+                        (Some(from), Some(to)) => (0..TURNED).for_each(|p| to[p][j] = from[p]),
+                        _ => panel.iter_mut().zip(from).for_each(|(to, &from)| to[j] = from),
+                    }
+                }
             }
         } else {
             for (p, to) in rows.zip(panel) {
@@ -42,6 +49,9 @@ impl<T: Product> Columns<T> for Matrix<'_, T> {
         }
     }
 }
+
+/// The rows of a panel that are written at a time where the right side lies in columns.
+const TURNED: usize = 16;
 
 /// The bytes of the right side's rows in a block: a panel of them fills half of the smallest first-level cache.
 const DEPTH: usize = 1024;
@@ -133,13 +143,14 @@ fn depth<T>() -> usize {
 }
 
 /// Runs a block with `$M` and `$N` bound to the rows and columns of a tile that the registers of `$I` hold beside a row of
-/// the right side and one element of the left side.
+/// the right side and one element of the left side, and `$H` to half of the columns.
 macro_rules! with_tile {
-    ($I:ident, $T:ident, |$M:ident, $N:ident| $body:expr) => {{
+    ($I:ident, $T:ident, |$M:ident, $N:ident, $H:ident| $body:expr) => {{
         macro_rules! tile {
             ($m:literal, $n:literal) => {{
                 const $M: usize = $m;
                 const $N: usize = $n;
+                const $H: usize = $n / 2;
                 $body
             }};
         }
@@ -159,6 +170,9 @@ macro_rules! with_tile {
     }};
 }
 
+/// The rows of a tile at the lower edge, where there are too few for a whole one.
+const EDGE: usize = 4;
+
 /// The rows and columns of a tile.
 struct TileShape<T>(PhantomData<T>);
 
@@ -167,7 +181,7 @@ impl<T: Product> Work for TileShape<T> {
 
     #[inline(always)]
     fn run<I: Isa>(self) -> [usize; 2] {
-        with_tile!(I, T, |M, N| [M, N])
+        with_tile!(I, T, |M, N, _H| [M, N])
     }
 }
 
@@ -184,8 +198,7 @@ impl<T: Product, C: Columns<T>> Work for Pack<'_, T, C> {
 
     #[inline(always)]
     fn run<I: Isa>(self) {
-        with_tile!(I, T, |M, N| {
-            let _ = M;
+        with_tile!(I, T, |_M, N, _H| {
             let panels = self.packed.as_chunks_mut::<N>().0.chunks_exact_mut(self.depth.len());
             for (at, panel) in panels.enumerate() {
                 let first = self.cols.start + at * N;
@@ -211,31 +224,70 @@ impl<T: Product> Work for Multiply<'_, T> {
 
     #[inline(always)]
     fn run<I: Isa>(self) {
-        with_tile!(I, T, |M, N| self.tiles::<I, M, N>());
+        with_tile!(I, T, |M, N, H| self.tiles::<I, M, N, H>());
     }
 }
 
 impl<T: Product> Multiply<'_, T> {
     #[inline(always)]
-    fn tiles<I: Isa, const M: usize, const N: usize>(&self) {
-        let lhs = self.lhs;
-        for first_row in self.rows.clone().step_by(ROWS) {
-            let end = (first_row + ROWS).min(self.rows.end);
+    fn tiles<I: Isa, const M: usize, const N: usize, const H: usize>(&self) {
+        for first in self.rows.clone().step_by(ROWS) {
+            let rows = first..(first + ROWS).min(self.rows.end);
             for (at, panel) in self.packed.as_chunks::<N>().0.chunks_exact(self.depth.len()).enumerate() {
-                let first_col = self.cols.start + at * N;
-                for i in (first_row..end).step_by(M) {
-                    // A tile at the lower edge repeats the last row, and writes none of the repetitions.
-                    let rows: [&[T]; M] = std::array::from_fn(|row| {
-                        &lhs.data[(i + row).min(end - 1) * lhs.row + self.depth.start..][..self.depth.len()]
-                    });
-                    let mut sums = [[T::ZERO; N]; M];
-                    multiply::<T, I, M, N>(rows, panel, &mut sums);
-                    self.store(i..end.min(i + M), first_col..self.cols.end.min(first_col + N), &sums);
+                let first = self.cols.start + at * N;
+                let cols = first..self.cols.end.min(first + N);
+                // Narrow tiles for floats alone: each kind of tile takes its time to compile.
+                if T::IS_FLOAT && cols.len() <= H {
+                    self.panel::<I, M, N, H>(rows.clone(), cols, panel);
+                } else {
+                    self.panel::<I, M, N, N>(rows.clone(), cols, panel);
                 }
             }
         }
     }
 
+    /// Multiplies some rows with the first `W` columns of a panel.
+    #[inline(always)]
+    fn panel<I: Isa, const M: usize, const N: usize, const W: usize>(
+        &self,
+        rows: Range<usize>,
+        cols: Range<usize>,
+        panel: &[[T; N]],
+    ) {
+        let mut i = rows.start;
+        while i < rows.end {
+            if T::IS_FLOAT && (rows.end - i).next_multiple_of(EDGE) < M {
+                self.tile::<I, EDGE, N, W>(i..rows.end.min(i + EDGE), cols.clone(), panel);
+                i += EDGE;
+            } else {
+                self.tile::<I, M, N, W>(i..rows.end.min(i + M), cols.clone(), panel);
+                i += M;
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn tile<I: Isa, const M: usize, const N: usize, const W: usize>(
+        &self,
+        rows: Range<usize>,
+        cols: Range<usize>,
+        panel: &[[T; N]],
+    ) {
+        let lhs = self.lhs;
+        // A tile at the lower edge repeats the last row, and writes none of the repetitions.
+        let factors: [&[T]; M] = std::array::from_fn(|row| {
+            &lhs.data[(rows.start + row).min(rows.end - 1) * lhs.row + self.depth.start..][..self.depth.len()]
+        });
+        let mut sums = [[T::ZERO; W]; M];
+        multiply::<T, I, M, N, W>(factors, panel, &mut sums);
+        if self.target.has_dense_rows() {
+            self.store(rows, cols, &sums);
+        } else {
+            self.store_columns(rows, cols, &sums);
+        }
+    }
+
+    /// Writes a tile to a target whose rows are dense.
     #[inline(always)]
     fn store<const M: usize, const N: usize>(&self, rows: Range<usize>, cols: Range<usize>, sums: &[[T; N]; M]) {
         let (target, start) = (self.target, self.start);
@@ -244,19 +296,32 @@ impl<T: Product> Multiply<'_, T> {
             if i >= rows.end {
                 break;
             }
-            if target.has_dense_rows() {
-                // SAFETY: the parts of a job have other rows or other columns, and a part goes through its tiles in turn.
-                let to = unsafe { target.row(i, cols.clone()) };
-                match to.first_chunk_mut::<N>() {
-                    Some(to) => add(to, sums, start, i, cols.start),
-                    None => add(to, &sums[..cols.len()], start, i, cols.start),
+            // SAFETY: the parts of a job have other rows or other columns, and a part goes through its tiles in turn.
+            let to = unsafe { target.row(i, cols.clone()) };
+            match to.first_chunk_mut::<N>() {
+                Some(to) => add(to, sums, start, i, cols.start),
+                None => {
+                    for ((j, to), &sum) in cols.clone().zip(to).zip(sums) {
+                        *to = start.of(i, j, *to).plus(sum);
+                    }
                 }
-            } else {
-                for (j, &sum) in cols.clone().zip(sums) {
-                    // SAFETY: as above.
-                    let to = unsafe { target.element(i, j) };
-                    add(std::slice::from_mut(to), &[sum], start, i, j);
-                }
+            }
+        }
+    }
+
+    /// As [`Self::store`], for a target whose columns are dense and whose rows are not.
+    #[inline(always)]
+    fn store_columns<const M: usize, const N: usize>(
+        &self,
+        rows: Range<usize>,
+        cols: Range<usize>,
+        sums: &[[T; N]; M],
+    ) {
+        for (at, j) in cols.enumerate() {
+            // SAFETY: as in `store`.
+            let to = unsafe { self.target.column(rows.clone(), j) };
+            for ((i, to), sums) in rows.clone().zip(to).zip(sums) {
+                *to = self.start.of(i, j, *to).plus(sums[at]);
             }
         }
     }
@@ -264,33 +329,34 @@ impl<T: Product> Multiply<'_, T> {
 
 /// Writes sums that start from what `start` says of this row and of the columns from `j` on.
 #[inline(always)]
-fn add<T: Product>(to: &mut [T], sums: &[T], start: Start<'_, T>, i: usize, j: usize) {
-    let to = to.iter_mut().zip(sums);
-    match start {
-        Start::Zero => to.for_each(|(to, &sum)| *to = sum),
-        Start::Kept => to.for_each(|(to, &sum)| *to = to.plus(sum)),
-        Start::Rows(rows) => to.for_each(|(to, &sum)| *to = rows[i].plus(sum)),
-        Start::Columns(cols) => to.zip(&cols[j..]).for_each(|((to, &sum), &col)| *to = col.plus(sum)),
-    }
+fn add<T: Product, const N: usize>(to: &mut [T; N], sums: &[T; N], start: Start<'_, T>, i: usize, j: usize) {
+    // Arrays of their own become vectors; elements that are changed where they lie do not.
+    let from = match start {
+        Start::Zero => return *to = *sums,
+        Start::Kept => *to,
+        Start::Rows(rows) => [rows[i]; N],
+        Start::Columns(cols) => *cols[j..].first_chunk::<N>().expect("each column has a number"),
+    };
+    *to = std::array::from_fn(|at| from[at].plus(sums[at]));
 }
 
-/// Writes the products of some rows with a panel.
+/// Writes the products of some rows with the first columns of a panel.
 #[inline(always)]
-fn multiply<T: Product, I: Isa, const M: usize, const N: usize>(
+fn multiply<T: Product, I: Isa, const M: usize, const N: usize, const W: usize>(
     rows: [&[T]; M],
     panel: &[[T; N]],
-    res: &mut [[T; N]; M],
+    res: &mut [[T; W]; M],
 ) {
     let depth = panel.len();
     let rows = rows.map(|row| &row[..depth]);
     // These stay in registers, which takes that no place among them is computed.
-    let mut sums = [[T::ZERO; N]; M];
+    let mut sums = [[T::ZERO; W]; M];
     for p in 0..depth {
         let panel = panel[p];
         for i in 0..M {
             // SAFETY: each row has just been cut to `depth` elements.
             let factor = unsafe { *rows[i].get_unchecked(p) };
-            for j in 0..N {
+            for j in 0..W {
                 sums[i][j] = factor.mul_add::<I>(panel[j], sums[i][j]);
             }
         }
