@@ -12,7 +12,7 @@ use tracefx_ops::Args;
 /// An activation of floats, with the numbers at these positions of the schema.
 macro_rules! float {
     (|$x:ident $(, $number:ident = $index:literal)*| $body:expr) => {
-        Kernel::Fill(|args, outs| {
+        Kernel::Overwrite(|args, outs| {
             let dtype = outs[0].dtype();
             let source = Source::of(args, 0, dtype)?;
             with_float!(dtype, F => {
@@ -29,9 +29,9 @@ const SELU_SCALE: f64 = 1.0507009873554804934193349852946;
 
 /// The kernels of this family.
 pub(crate) const KERNELS: &[(&str, Kernel)] = &[
-    ("aten.relu.default", Kernel::Fill(relu)),
-    ("aten.hardtanh.default", Kernel::Fill(hardtanh)),
-    ("aten.threshold.default", Kernel::Fill(threshold)),
+    ("aten.relu.default", Kernel::Overwrite(relu)),
+    ("aten.hardtanh.default", Kernel::Overwrite(hardtanh)),
+    ("aten.threshold.default", Kernel::Overwrite(threshold)),
     (
         "aten.elu.default",
         float!(|x, alpha = 1, scale = 2, input_scale = 3| if x < 0.0 {
@@ -45,7 +45,7 @@ pub(crate) const KERNELS: &[(&str, Kernel)] = &[
         "aten.selu.default",
         float!(|x| if x < 0.0 { Elementary::exp_m1(x) * (SELU_ALPHA * SELU_SCALE) as F } else { x * SELU_SCALE as F }),
     ),
-    ("aten.gelu.default", Kernel::Fill(gelu)),
+    ("aten.gelu.default", Kernel::Overwrite(gelu)),
     ("aten.silu.default", float!(|x| x / (1.0 + Elementary::exp(-x)))),
     ("aten.mish.default", float!(|x| x * Elementary::tanh(x.softplus()))),
     (
@@ -72,8 +72,8 @@ pub(crate) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.hardswish.default", float!(|x| x * (x + 3.0).larger(0.0).smaller(6.0) / 6.0)),
     ("aten.leaky_relu.default", float!(|x, slope = 1| if x > 0.0 { x } else { x * slope })),
     ("aten.log_sigmoid.default", float!(|x| -(-x).softplus())),
-    ("aten.log_sigmoid_forward.default", Kernel::Fill(log_sigmoid_forward)),
-    ("aten._prelu_kernel.default", Kernel::Fill(prelu)),
+    ("aten.log_sigmoid_forward.default", Kernel::Overwrite(log_sigmoid_forward)),
+    ("aten._prelu_kernel.default", Kernel::Overwrite(prelu)),
 ];
 
 fn log_sigmoid_forward(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {

@@ -11,7 +11,7 @@ use tracefx_ops::Args;
 /// A function of two real numbers.
 macro_rules! real {
     ($f:expr) => {
-        Kernel::Fill(|args, outs| {
+        Kernel::Overwrite(|args, outs| {
             let dtype = outs[0].dtype();
             let (a, b) = (Source::of(args, 0, dtype)?, Source::of(args, 1, dtype)?);
             with_real!(dtype, F => map2::<F, F>(&a, &b, &outs[0], $f), else Err(refuse(args, dtype)))
@@ -22,7 +22,7 @@ macro_rules! real {
 /// A function of two floats.
 macro_rules! float {
     ($f:expr) => {
-        Kernel::Fill(|args, outs| {
+        Kernel::Overwrite(|args, outs| {
             let dtype = outs[0].dtype();
             let (a, b) = (Source::of(args, 0, dtype)?, Source::of(args, 1, dtype)?);
             with_float!(dtype, F => map2::<F, F>(&a, &b, &outs[0], $f), else Err(refuse(args, dtype)))
@@ -51,31 +51,31 @@ macro_rules! divide {
 
 /// The kernels of this family.
 pub(crate) const KERNELS: &[(&str, Kernel)] = &[
-    ("aten.add.Tensor", Kernel::Fill(add)),
-    ("aten.add.Scalar", Kernel::Fill(add)),
-    ("aten.sub.Tensor", Kernel::Fill(|args, outs| sub(args, outs, [0, 1]))),
-    ("aten.sub.Scalar", Kernel::Fill(|args, outs| sub(args, outs, [0, 1]))),
-    ("aten.rsub.Tensor", Kernel::Fill(|args, outs| sub(args, outs, [1, 0]))),
-    ("aten.rsub.Scalar", Kernel::Fill(|args, outs| sub(args, outs, [1, 0]))),
-    ("aten.mul.Tensor", Kernel::Fill(mul)),
-    ("aten.mul.Scalar", Kernel::Fill(mul)),
-    ("aten.div.Tensor", Kernel::Fill(div)),
-    ("aten.div.Scalar", Kernel::Fill(div)),
-    ("aten.div.Tensor_mode", Kernel::Fill(div_mode)),
-    ("aten.div.Scalar_mode", Kernel::Fill(div_mode)),
-    ("aten.floor_divide.default", Kernel::Fill(floor_div)),
-    ("aten.floor_divide.Scalar", Kernel::Fill(floor_div)),
-    ("aten.remainder.Tensor", Kernel::Fill(remainder)),
-    ("aten.remainder.Scalar", Kernel::Fill(remainder)),
-    ("aten.remainder.Scalar_Tensor", Kernel::Fill(remainder)),
-    ("aten.fmod.Tensor", Kernel::Fill(fmod)),
-    ("aten.fmod.Scalar", Kernel::Fill(fmod)),
-    ("aten.pow.Tensor_Tensor", Kernel::Fill(pow)),
-    ("aten.pow.Tensor_Scalar", Kernel::Fill(pow)),
-    ("aten.pow.Scalar", Kernel::Fill(pow)),
-    ("aten.float_power.Tensor_Tensor", Kernel::Fill(pow)),
-    ("aten.float_power.Tensor_Scalar", Kernel::Fill(pow)),
-    ("aten.float_power.Scalar", Kernel::Fill(pow)),
+    ("aten.add.Tensor", Kernel::Overwrite(add)),
+    ("aten.add.Scalar", Kernel::Overwrite(add)),
+    ("aten.sub.Tensor", Kernel::Overwrite(|args, outs| sub(args, outs, [0, 1]))),
+    ("aten.sub.Scalar", Kernel::Overwrite(|args, outs| sub(args, outs, [0, 1]))),
+    ("aten.rsub.Tensor", Kernel::Overwrite(|args, outs| sub(args, outs, [1, 0]))),
+    ("aten.rsub.Scalar", Kernel::Overwrite(|args, outs| sub(args, outs, [1, 0]))),
+    ("aten.mul.Tensor", Kernel::Overwrite(mul)),
+    ("aten.mul.Scalar", Kernel::Overwrite(mul)),
+    ("aten.div.Tensor", Kernel::Overwrite(div)),
+    ("aten.div.Scalar", Kernel::Overwrite(div)),
+    ("aten.div.Tensor_mode", Kernel::Overwrite(div_mode)),
+    ("aten.div.Scalar_mode", Kernel::Overwrite(div_mode)),
+    ("aten.floor_divide.default", Kernel::Overwrite(floor_div)),
+    ("aten.floor_divide.Scalar", Kernel::Overwrite(floor_div)),
+    ("aten.remainder.Tensor", Kernel::Overwrite(remainder)),
+    ("aten.remainder.Scalar", Kernel::Overwrite(remainder)),
+    ("aten.remainder.Scalar_Tensor", Kernel::Overwrite(remainder)),
+    ("aten.fmod.Tensor", Kernel::Overwrite(fmod)),
+    ("aten.fmod.Scalar", Kernel::Overwrite(fmod)),
+    ("aten.pow.Tensor_Tensor", Kernel::Overwrite(pow)),
+    ("aten.pow.Tensor_Scalar", Kernel::Overwrite(pow)),
+    ("aten.pow.Scalar", Kernel::Overwrite(pow)),
+    ("aten.float_power.Tensor_Tensor", Kernel::Overwrite(pow)),
+    ("aten.float_power.Tensor_Scalar", Kernel::Overwrite(pow)),
+    ("aten.float_power.Scalar", Kernel::Overwrite(pow)),
     ("aten.maximum.default", real!(Real::larger)),
     ("aten.minimum.default", real!(Real::smaller)),
     ("aten.fmax.default", real!(|a, b| if b > a || Real::is_nan(a) { b } else { a })),
@@ -84,7 +84,7 @@ pub(crate) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.hypot.default", float!(|a, b| a.hypot(b))),
     ("aten.copysign.Tensor", float!(|a, b| a.copysign(b))),
     ("aten.copysign.Scalar", float!(|a, b| a.copysign(b))),
-    ("aten.nextafter.default", Kernel::Fill(nextafter)),
+    ("aten.nextafter.default", Kernel::Overwrite(nextafter)),
     (
         "aten.xlogy.Tensor",
         float!(|a, b| if b.is_nan() {
@@ -124,8 +124,8 @@ pub(crate) const KERNELS: &[(&str, Kernel)] = &[
         float!(|a, b| if a == b && a.is_infinite() { a } else { a.max(b) + (1.0 + (-(a - b).abs()).exp2()).log2() }),
     ),
     ("aten.heaviside.default", real!(|a, b| if a == Number::ZERO { b } else { ((a > Number::ZERO) as u8).into() })),
-    ("aten.gcd.default", Kernel::Fill(|args, outs| divisors(args, outs, gcd))),
-    ("aten.lcm.default", Kernel::Fill(|args, outs| divisors(args, outs, lcm))),
+    ("aten.gcd.default", Kernel::Overwrite(|args, outs| divisors(args, outs, gcd))),
+    ("aten.lcm.default", Kernel::Overwrite(|args, outs| divisors(args, outs, lcm))),
 ];
 
 fn add(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {

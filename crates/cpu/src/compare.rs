@@ -10,7 +10,7 @@ use tracefx_ops::{Args, promote};
 /// A comparison in the dtype that the two sides promote to.
 macro_rules! compare {
     ($with:ident, $f:expr) => {
-        Kernel::Fill(|args, outs| {
+        Kernel::Overwrite(|args, outs| {
             let dtype = promote(&[args.operand(0)?, args.operand(1)?]);
             let (a, b) = (Source::of(args, 0, dtype)?, Source::of(args, 1, dtype)?);
             $with!(dtype, F => map2::<F, Bool8>(&a, &b, &outs[0], |a, b| Bool8::from($f(&a, &b))),
@@ -22,7 +22,7 @@ macro_rules! compare {
 /// A logical connection of two questions whether a number is not zero.
 macro_rules! logical {
     ($f:expr) => {
-        Kernel::Fill(|args, outs| {
+        Kernel::Overwrite(|args, outs| {
             let dtype = promote(&[args.operand(0)?, args.operand(1)?]);
             let (a, b) = (Source::of(args, 0, dtype)?, Source::of(args, 1, dtype)?);
             with_number!(dtype, F => {
@@ -35,7 +35,7 @@ macro_rules! logical {
 /// A function of the bits of two integers; its rule refuses other dtypes.
 macro_rules! bits {
     ($f:expr) => {
-        Kernel::Fill(|args, outs| {
+        Kernel::Overwrite(|args, outs| {
             let dtype = outs[0].dtype();
             map2::<i64, i64>(&Source::of(args, 0, dtype)?, &Source::of(args, 1, dtype)?, &outs[0], $f)
         })
@@ -45,8 +45,8 @@ macro_rules! bits {
 const AND: Kernel = bits!(|a, b| a & b);
 const OR: Kernel = bits!(|a, b| a | b);
 const XOR: Kernel = bits!(|a, b| a ^ b);
-const LEFT_SHIFT: Kernel = Kernel::Fill(|args, outs| shift(args, outs, |a, n| a << n, |_| 0));
-const RIGHT_SHIFT: Kernel = Kernel::Fill(|args, outs| shift(args, outs, |a, n| a >> n, |a| a >> 63));
+const LEFT_SHIFT: Kernel = Kernel::Overwrite(|args, outs| shift(args, outs, |a, n| a << n, |_| 0));
+const RIGHT_SHIFT: Kernel = Kernel::Overwrite(|args, outs| shift(args, outs, |a, n| a >> n, |a| a >> 63));
 
 /// The kernels of this family.
 pub(crate) const KERNELS: &[(&str, Kernel)] = &[
@@ -90,7 +90,7 @@ pub(crate) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.bitwise_right_shift.Scalar_Tensor", RIGHT_SHIFT),
     ("aten.__rshift__.Tensor", RIGHT_SHIFT),
     ("aten.__rshift__.Scalar", RIGHT_SHIFT),
-    ("aten.isclose.default", Kernel::Fill(isclose)),
+    ("aten.isclose.default", Kernel::Overwrite(isclose)),
 ];
 
 /// Shifts by as many places as the dtype has bits, or by fewer than none, move all bits out.

@@ -7,10 +7,10 @@ use tracefx_exec::Kernel;
 use tracefx_ops::Operand;
 
 /// The result is the first argument, copied or converted.
-const COPY: Kernel = Kernel::Fill(|args, outs| convert_into(args.tensor(0)?, &outs[0]));
+const COPY: Kernel = Kernel::Overwrite(|args, outs| convert_into(args.tensor(0)?, &outs[0]));
 
 /// The result is full of the second argument.
-const FILL: Kernel = Kernel::Fill(|args, outs| match args.operand(1)? {
+const FILL: Kernel = Kernel::Overwrite(|args, outs| match args.operand(1)? {
     Operand::Scalar(value) => fill_with(&outs[0], value),
     Operand::Tensor(value) => fill_with(&outs[0], value.item()?),
 });
@@ -28,7 +28,7 @@ pub(crate) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.type_as.default", COPY),
     ("aten.clone.default", COPY),
     ("aten.contiguous.default", COPY),
-    ("aten.copy.default", Kernel::Fill(|args, outs| convert_into(args.tensor(1)?, &outs[0]))),
+    ("aten.copy.default", Kernel::Overwrite(|args, outs| convert_into(args.tensor(1)?, &outs[0]))),
     ("aten.lift_fresh_copy.default", COPY),
     ("aten.alias_copy.default", COPY),
     ("aten.detach_copy.default", COPY),

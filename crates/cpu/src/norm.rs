@@ -19,9 +19,9 @@ pub(crate) const KERNELS: &[(&str, Kernel)] = &[
     ("aten._native_batch_norm_legit_functional.default", Kernel::Fill(batch_norm_functional)),
     ("aten._batch_norm_with_update.default", Kernel::Fill(batch_norm_with_update)),
     ("aten._batch_norm_no_update.default", Kernel::Overwrite(batch_norm_eval)),
-    ("aten.native_layer_norm.default", Kernel::Fill(native_layer_norm)),
-    ("aten.native_group_norm.default", Kernel::Fill(native_group_norm)),
-    ("aten.rms_norm.default", Kernel::Fill(rms_norm)),
+    ("aten.native_layer_norm.default", Kernel::Overwrite(native_layer_norm)),
+    ("aten.native_group_norm.default", Kernel::Overwrite(native_group_norm)),
+    ("aten.rms_norm.default", Kernel::Overwrite(rms_norm)),
 ];
 
 /// The mean of some slices together and the sum of the squared distances from it.

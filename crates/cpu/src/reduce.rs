@@ -21,23 +21,23 @@ use tracefx_core::{
 use tracefx_exec::Kernel;
 use tracefx_ops::{Args, reduced_dims};
 
-const SUM: Kernel = Kernel::Fill(|args, outs| sum(args, outs, |it| it));
-const PROD: Kernel = Kernel::Fill(prod);
-const MEAN: Kernel = Kernel::Fill(mean);
-const MAX: Kernel = Kernel::Fill(|args, outs| extremum(args, &outs[0], true));
-const MIN: Kernel = Kernel::Fill(|args, outs| extremum(args, &outs[0], false));
-const ANY: Kernel = Kernel::Fill(|args, outs| question(args, outs, true));
-const ALL: Kernel = Kernel::Fill(|args, outs| question(args, outs, false));
-const COUNT: Kernel = Kernel::Fill(count);
-const VAR: Kernel = Kernel::Fill(|args, outs| var(args, outs, |it| it));
-const STD: Kernel = Kernel::Fill(|args, outs| var(args, outs, f64::sqrt));
-const NORM: Kernel = Kernel::Fill(norm);
+const SUM: Kernel = Kernel::Overwrite(|args, outs| sum(args, outs, |it| it));
+const PROD: Kernel = Kernel::Overwrite(prod);
+const MEAN: Kernel = Kernel::Overwrite(mean);
+const MAX: Kernel = Kernel::Overwrite(|args, outs| extremum(args, &outs[0], true));
+const MIN: Kernel = Kernel::Overwrite(|args, outs| extremum(args, &outs[0], false));
+const ANY: Kernel = Kernel::Overwrite(|args, outs| question(args, outs, true));
+const ALL: Kernel = Kernel::Overwrite(|args, outs| question(args, outs, false));
+const COUNT: Kernel = Kernel::Overwrite(count);
+const VAR: Kernel = Kernel::Overwrite(|args, outs| var(args, outs, |it| it));
+const STD: Kernel = Kernel::Overwrite(|args, outs| var(args, outs, f64::sqrt));
+const NORM: Kernel = Kernel::Overwrite(norm);
 
 /// The kernels of this family.
 pub(crate) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.sum.default", SUM),
     ("aten.sum.dim_IntList", SUM),
-    ("aten.nansum.default", Kernel::Fill(|args, outs| sum(args, outs, |it| if it.is_nan() { 0.0 } else { it }))),
+    ("aten.nansum.default", Kernel::Overwrite(|args, outs| sum(args, outs, |it| if it.is_nan() { 0.0 } else { it }))),
     ("aten.prod.default", PROD),
     ("aten.prod.dim_int", PROD),
     ("aten.mean.default", MEAN),
@@ -48,15 +48,15 @@ pub(crate) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.min.default", MIN),
     (
         "aten.aminmax.default",
-        Kernel::Fill(|args, outs| {
+        Kernel::Overwrite(|args, outs| {
             extremum(args, &outs[0], false)?;
             extremum(args, &outs[1], true)
         }),
     ),
-    ("aten.max.dim", Kernel::Fill(|args, outs| with_index(args, Some(&outs[0]), &outs[1], true))),
-    ("aten.min.dim", Kernel::Fill(|args, outs| with_index(args, Some(&outs[0]), &outs[1], false))),
-    ("aten.argmax.default", Kernel::Fill(|args, outs| with_index(args, None, &outs[0], true))),
-    ("aten.argmin.default", Kernel::Fill(|args, outs| with_index(args, None, &outs[0], false))),
+    ("aten.max.dim", Kernel::Overwrite(|args, outs| with_index(args, Some(&outs[0]), &outs[1], true))),
+    ("aten.min.dim", Kernel::Overwrite(|args, outs| with_index(args, Some(&outs[0]), &outs[1], false))),
+    ("aten.argmax.default", Kernel::Overwrite(|args, outs| with_index(args, None, &outs[0], true))),
+    ("aten.argmin.default", Kernel::Overwrite(|args, outs| with_index(args, None, &outs[0], false))),
     ("aten.any.default", ANY),
     ("aten.any.dim", ANY),
     ("aten.any.dims", ANY),
@@ -82,7 +82,7 @@ pub(crate) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.norm.ScalarOpt_dim", NORM),
     ("aten.norm.ScalarOpt_dim_dtype", NORM),
     ("aten.norm.ScalarOpt_dtype", NORM),
-    ("aten.logsumexp.default", Kernel::Fill(logsumexp)),
+    ("aten.logsumexp.default", Kernel::Overwrite(logsumexp)),
 ];
 
 type Load<F> = fn(&[u8], &mut [F]);

@@ -10,7 +10,7 @@ use tracefx_ops::Args;
 /// A bound on one side.
 macro_rules! bound {
     ($f:expr) => {
-        Kernel::Fill(|args, outs| {
+        Kernel::Overwrite(|args, outs| {
             let dtype = outs[0].dtype();
             let (a, b) = (Source::of(args, 0, dtype)?, Source::of(args, 1, dtype)?);
             with_real!(dtype, F => map2::<F, F>(&a, &b, &outs[0], $f), else Err(refuse(args, dtype)))
@@ -20,22 +20,22 @@ macro_rules! bound {
 
 /// The kernels of this family.
 pub(crate) const KERNELS: &[(&str, Kernel)] = &[
-    ("aten.where.self", Kernel::Fill(choose)),
-    ("aten.where.ScalarSelf", Kernel::Fill(choose)),
-    ("aten.where.ScalarOther", Kernel::Fill(choose)),
-    ("aten.where.Scalar", Kernel::Fill(choose)),
-    ("aten.masked_fill.Scalar", Kernel::Fill(masked_fill)),
-    ("aten.masked_fill.Tensor", Kernel::Fill(masked_fill)),
-    ("aten.clamp.default", Kernel::Fill(clamp)),
-    ("aten.clamp.Tensor", Kernel::Fill(clamp)),
+    ("aten.where.self", Kernel::Overwrite(choose)),
+    ("aten.where.ScalarSelf", Kernel::Overwrite(choose)),
+    ("aten.where.ScalarOther", Kernel::Overwrite(choose)),
+    ("aten.where.Scalar", Kernel::Overwrite(choose)),
+    ("aten.masked_fill.Scalar", Kernel::Overwrite(masked_fill)),
+    ("aten.masked_fill.Tensor", Kernel::Overwrite(masked_fill)),
+    ("aten.clamp.default", Kernel::Overwrite(clamp)),
+    ("aten.clamp.Tensor", Kernel::Overwrite(clamp)),
     ("aten.clamp_min.default", bound!(Real::larger)),
     ("aten.clamp_min.Tensor", bound!(Real::larger)),
     ("aten.clamp_max.default", bound!(Real::smaller)),
     ("aten.clamp_max.Tensor", bound!(Real::smaller)),
-    ("aten.lerp.Scalar", Kernel::Fill(lerp)),
-    ("aten.lerp.Tensor", Kernel::Fill(lerp)),
-    ("aten.addcmul.default", Kernel::Fill(addcmul)),
-    ("aten.addcdiv.default", Kernel::Fill(addcdiv)),
+    ("aten.lerp.Scalar", Kernel::Overwrite(lerp)),
+    ("aten.lerp.Tensor", Kernel::Overwrite(lerp)),
+    ("aten.addcmul.default", Kernel::Overwrite(addcmul)),
+    ("aten.addcdiv.default", Kernel::Overwrite(addcdiv)),
 ];
 
 fn choose(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {

@@ -18,7 +18,7 @@ use tracefx_ops::Args;
 /// A function of floats; integers become floats.
 macro_rules! float {
     ($f:expr) => {
-        Kernel::Fill(|args, outs| {
+        Kernel::Overwrite(|args, outs| {
             let dtype = outs[0].dtype();
             let source = Source::of(args, 0, dtype)?;
             with_float!(dtype, F => map1::<F, F>(&source, &outs[0], $f), else Err(refuse(args, dtype)))
@@ -29,7 +29,7 @@ macro_rules! float {
 /// A function of floats that leaves integers as they are.
 macro_rules! rounding {
     ($f:expr) => {
-        Kernel::Fill(|args, outs| {
+        Kernel::Overwrite(|args, outs| {
             let dtype = outs[0].dtype();
             let source = Source::of(args, 0, dtype)?;
             with_float!(dtype, F => map1::<F, F>(&source, &outs[0], $f),
@@ -41,7 +41,7 @@ macro_rules! rounding {
 /// A question to floats, to which all integers have the same answer.
 macro_rules! question {
     ($f:expr, $of_ints:expr) => {
-        Kernel::Fill(|args, outs| {
+        Kernel::Overwrite(|args, outs| {
             let dtype = args.tensor(0)?.dtype();
             let source = Source::of(args, 0, dtype)?;
             with_float!(dtype, F => map1::<F, Bool8>(&source, &outs[0], |x| Bool8::from($f(x))),
@@ -80,29 +80,29 @@ pub(crate) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.lgamma.default", float!(|x| x.lgamma())),
     ("aten.digamma.default", float!(|x| x.digamma())),
     ("aten.sigmoid.default", float!(Elementary::sigmoid)),
-    ("aten.logit.default", Kernel::Fill(logit)),
+    ("aten.logit.default", Kernel::Overwrite(logit)),
     ("aten.sinc.default", float!(|x| if x == 0.0 { 1.0 } else { (x * PI as F).sin() / (x * PI as F) })),
     ("aten.deg2rad.default", float!(|x| (f64::from(x) * (PI / 180.0)) as _)),
     ("aten.rad2deg.default", float!(|x| (f64::from(x) * (180.0 / PI)) as _)),
-    ("aten.abs.default", Kernel::Fill(abs)),
-    ("aten.neg.default", Kernel::Fill(neg)),
-    ("aten.sign.default", Kernel::Fill(sign)),
+    ("aten.abs.default", Kernel::Overwrite(abs)),
+    ("aten.neg.default", Kernel::Overwrite(neg)),
+    ("aten.sign.default", Kernel::Overwrite(sign)),
     ("aten.floor.default", rounding!(|x| x.floor())),
     ("aten.ceil.default", rounding!(|x| x.ceil())),
     ("aten.trunc.default", rounding!(|x| x.trunc())),
     ("aten.round.default", rounding!(|x| x.round_ties_even())),
-    ("aten.round.decimals", Kernel::Fill(round_decimals)),
+    ("aten.round.decimals", Kernel::Overwrite(round_decimals)),
     ("aten.frac.default", float!(|x| x - x.trunc())),
-    ("aten.square.default", Kernel::Fill(square)),
-    ("aten.nan_to_num.default", Kernel::Fill(nan_to_num)),
-    ("aten.bitwise_not.default", Kernel::Fill(bitwise_not)),
-    ("aten.logical_not.default", Kernel::Fill(logical_not)),
+    ("aten.square.default", Kernel::Overwrite(square)),
+    ("aten.nan_to_num.default", Kernel::Overwrite(nan_to_num)),
+    ("aten.bitwise_not.default", Kernel::Overwrite(bitwise_not)),
+    ("aten.logical_not.default", Kernel::Overwrite(logical_not)),
     ("aten.isnan.default", question!(|x| Real::is_nan(x), false)),
     ("aten.isinf.default", question!(|x| x == Real::LOWEST || x == Real::HIGHEST, false)),
     ("aten.isposinf.default", question!(|x| x == Real::HIGHEST, false)),
     ("aten.isneginf.default", question!(|x| x == Real::LOWEST, false)),
     ("aten.isfinite.default", question!(|x| x > Real::LOWEST && x < Real::HIGHEST, true)),
-    ("aten.signbit.default", Kernel::Fill(signbit)),
+    ("aten.signbit.default", Kernel::Overwrite(signbit)),
 ];
 
 /// The refusal of a dtype.
