@@ -1,5 +1,5 @@
 /**
- * Times kernels and models on tracefx and on ONNX Runtime, in turn on one machine, and prints medians and ratios.
+ * Times kernels and models on tracefx and on ONNX Runtime, in turn on one machine, and prints times and ratios.
  *
  *     npm run bench -- [--python python3] [--only mm1024,resnet18] [--rounds 3] [--seconds 1] [--threads 1,2]
  *
@@ -7,7 +7,8 @@
  * makes the models once. The peers are installed from npm beside them, in target/bench. The native engine runs beside
  * onnxruntime-node, with one and two threads; WebAssembly, where tracefx has one thread, beside onnxruntime-web.
  * Every engine must give PyTorch's numbers. Each round measures every engine in a process of its own, so that a busy
- * machine disturbs all alike; what is printed is the median of the rounds.
+ * machine disturbs all alike; what is printed is the shortest call of all rounds, which others on the machine lengthened
+ * least.
  *
  * @module
  */
@@ -70,27 +71,27 @@ if (!existsSync(join(peers, "node_modules/onnxruntime-web"))) {
   });
 }
 
-/** @type {(numbers: number[]) => number} */
-const median = (numbers) => numbers.toSorted((a, b) => a - b)[numbers.length >> 1] ?? Number.NaN;
+/** @type {(times: [number, number]) => string} */
+const print = ([ours, theirs]) => `${ours.toPrecision(3)} | ${theirs.toPrecision(3)} | ${(ours / theirs).toFixed(1)}`;
 
 /** @type {(name: string, engines: [string, string], threads: string) => [number, number]} */
 function compare(name, engines, n) {
-  /** @type {[number[], number[]]} */
-  const times = [[], []];
+  /** @type {[number, number]} */
+  const times = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
   for (let round = 0; round < Number(values.rounds); round++) {
     for (const [at, engine] of engines.entries()) {
       const args = [path("measure.mjs"), engine, join(models, name), n, values.seconds, peers];
       const output = execFileSync(process.execPath, args, { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
       const { ms, difference } = JSON.parse(output.trim().split("\n").at(-1) ?? "");
       if (!(difference <= TOLERANCE)) throw new Error(`${engine} is off by ${difference} in ${name}`);
-      times[at]?.push(ms);
+      times[at] = Math.min(/** @type {number} */ (times[at]), ms);
     }
   }
-  return [median(times[0]), median(times[1])];
+  return times;
 }
 
 console.log(
-  `${cpus()[0]?.model}, ${cpus().length} CPUs, Node ${process.version}; median milliseconds, ours / theirs\n`,
+  `${cpus()[0]?.model}, ${cpus().length} CPUs, Node ${process.version}; milliseconds of the shortest call, ours / theirs\n`,
 );
 console.log("| workload | native | onnxruntime-node | ratio | WebAssembly | onnxruntime-web | ratio |");
 console.log("|---|--:|--:|--:|--:|--:|--:|");
