@@ -247,6 +247,8 @@ export class Tensor implements Disposable {
       throw fxError("InputType", `${this.dtype} elements are not real numbers`, { help: "read data: pairs of parts" });
     }
     const elements = this.#elements();
+    // Element by element, a large tensor takes longer than the model that computed it.
+    if (elements instanceof Float32Array) return elements.slice();
     const res = new Float32Array(this.numel());
     for (let at = 0; at < res.length; at++) res[at] = realAt(this.dtype, elements, at);
     return res;
