@@ -9,7 +9,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { fxError, readSafetensors, writeSafetensors } from "tracefx";
+import { fxError, init, readSafetensors, writeSafetensors } from "tracefx";
+import { bodyFile, OWN_OPERATORS } from "./library.mjs";
 
 const SUFFIX = process.platform === "win32" ? ".exe" : "";
 const COMMAND = fileURLToPath(new URL(`../../target/release/tracefx${SUFFIX}`, import.meta.url));
@@ -35,6 +36,14 @@ export async function nativeEngine() {
 
   return {
     open: async (file, decompose) => await ask({ do: "open", file, decompose }),
+    async define() {
+      await init();
+      const file = join(dir, "body.fxg");
+      for (const operator of OWN_OPERATORS) {
+        writeFileSync(file, bodyFile(operator));
+        await ask({ do: "define", schema: `${operator.name}${operator.schema}`, file });
+      }
+    },
     start: async () => await ask({ do: "start" }),
     async run(inputs) {
       /** @type {Map<string, import("tracefx").Tensor>} */

@@ -24,6 +24,7 @@ class Difference extends Error {}
  * @returns {AsyncGenerator<import("./engine.mjs").Result>}
  */
 export async function* programCases(dir, only, engine, decompose) {
+  await engine.define();
   for (const name of readdirSync(dir).toSorted()) {
     const folder = join(dir, name);
     if (!existsSync(join(folder, "model.pt2")) || (only !== undefined && !name.includes(only))) continue;

@@ -21,6 +21,7 @@ import {
   torch,
 } from "tracefx";
 import { RESULTS } from "./engine.mjs";
+import { defineOperators } from "./library.mjs";
 
 /** @returns {Promise<import("./engine.mjs").Engine>} */
 export async function wasmEngine() {
@@ -40,6 +41,9 @@ export async function wasmEngine() {
       if (decompose) program = program.runDecompositions();
       const outputs = program.graphSignature.outputSpecs.filter((it) => RESULTS.has(it.kind));
       return { graph: String(program.graph), outputs };
+    },
+    async define() {
+      defineOperators();
     },
     async start() {
       module?.dispose();

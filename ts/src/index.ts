@@ -7,7 +7,7 @@
 import "./install.ts";
 
 export { DTYPES, type DType } from "./bindings/dtypes.ts";
-export { inferOperator, operatorTolerance } from "./engine/dispatch.ts";
+export { differentiateOperator, inferOperator, operatorTolerance } from "./engine/dispatch.ts";
 export { engineVersion, type InitOptions, init, initSync, isLoaded, restart } from "./engine/engine.ts";
 export type { ModuleSource } from "./engine/module.ts";
 export type { Variant } from "./engine/variant.ts";
@@ -165,7 +165,9 @@ export { keep, tidy } from "./tensor/tidy.ts";
 export * as F from "./torch/functional/index.ts";
 export { type Torch, torch } from "./torch/index.ts";
 export type { FloatInfo, IntInfo } from "./torch/info.ts";
-export type { OperatorNamespace, OperatorOverload, OperatorPacket, Operators } from "./torch/ops.ts";
+export type { OperatorNamespace, OperatorOverload, OperatorPacket, Operators, OwnOperators } from "./torch/ops.ts";
+export type { AutogradOptions, CustomOp, CustomOpOptions, DispatchKey } from "./library/library.ts";
+export type { Backward, BackwardContext, OperatorFunction, SetupContext } from "./library/operator.ts";
 export type {
   DeviceLike,
   DTypeLike,

@@ -81,6 +81,8 @@ codes! {
     IndexOutOfRange "FX0305" "OperatorError",
     /// An assertion of the program itself does not hold.
     AssertionFailed "FX0306" "OperatorError",
+    /// A function of an operator of one's own threw an error.
+    KernelFailed "FX0307" "OperatorError",
 
     /// This operator, or this dtype or option of it, is not implemented.
     NotImplemented "FX0401" "NotImplementedError",

@@ -6,6 +6,7 @@
 
 mod checkpoint;
 mod handles;
+mod library;
 mod operator;
 mod panics;
 mod program;
@@ -16,7 +17,8 @@ mod tensor;
 mod values;
 
 pub use checkpoint::read_checkpoint;
-pub use operator::{call_operator, infer_operator, operator_tolerance};
+pub use library::{Host, define_composite_operator, define_operator, remove_operator, set_host};
+pub use operator::{call_operator, differentiate_operator, infer_operator, operator_tolerance};
 pub use panics::take_panic_place;
 pub use program::{Program, ProgramRunner, default_decompositions, write_outputs};
 pub use random::{initial_seed, manual_seed, rng_state, seed, set_rng_state};

@@ -1,8 +1,9 @@
 //! Operators, called one at a time.
 
 use crate::Refusal;
+use crate::library::library;
 use crate::tensor::dtype_of;
-use crate::values::{Reader, encode, encode_known};
+use crate::values::{Reader, encode, encode_known, encoded};
 use wasm_bindgen::prelude::wasm_bindgen;
 
 /// Calls an operator: `aten.add`, whose overload is found by the arguments, or `aten.add.Tensor`.
@@ -18,7 +19,7 @@ use wasm_bindgen::prelude::wasm_bindgen;
 pub fn call_operator(name: &str, call: &[u32]) -> Result<Vec<u32>, Refusal> {
     let mut reader = Reader::new(call);
     let (args, kwargs) = (reader.values()?, reader.named_values()?);
-    let called = tracefx_engine::call(name, &args, kwargs)?;
+    let called = library().call(name, &args, kwargs)?;
     let mut out = vec![u32::from(called.is_self)];
     encode(&called.results, &mut out)?;
     Ok(out)
@@ -33,7 +34,22 @@ pub fn call_operator(name: &str, call: &[u32]) -> Result<Vec<u32>, Refusal> {
 pub fn infer_operator(name: &str, call: &[u32]) -> Result<Vec<u32>, Refusal> {
     let mut reader = Reader::new(call);
     let (args, kwargs) = (reader.values()?, reader.named_values()?);
-    Ok(encode_known(&tracefx_engine::infer(name, &args, &kwargs)?))
+    Ok(encode_known(&library().infer(name, &args, &kwargs)?))
+}
+
+/// The gradients of the arguments of a call, one per argument of the schema, with `None` where no gradient flows. After the
+/// words of [`call_operator`] come the gradients of the results, one per result.
+///
+/// # Errors
+/// As [`call_operator`]; `NotImplemented` where the operator has no gradient, `InvalidArgument` where a gradient does not fit
+/// its result.
+#[wasm_bindgen]
+pub fn differentiate_operator(name: &str, call: &[u32]) -> Result<Vec<u32>, Refusal> {
+    let mut reader = Reader::new(call);
+    let (args, kwargs) = (reader.values()?, reader.named_values()?);
+    let grads: Vec<_> = reader.rest()?;
+    let library = library();
+    encoded(&library.vjp(name, &args, &kwargs)?.pull_back(&grads)?)
 }
 
 /// How near a result of this dtype must be to PyTorch's: relative and absolute.
@@ -42,6 +58,6 @@ pub fn infer_operator(name: &str, call: &[u32]) -> Result<Vec<u32>, Refusal> {
 /// `NotImplemented` where there is no such operator.
 #[wasm_bindgen]
 pub fn operator_tolerance(name: &str, dtype: u32) -> Result<Vec<f64>, Refusal> {
-    let (relative, absolute) = tracefx_engine::tolerance(name)?.for_dtype(dtype_of(dtype)?);
+    let (relative, absolute) = library().tolerance(name)?.for_dtype(dtype_of(dtype)?);
     Ok(vec![relative, absolute])
 }

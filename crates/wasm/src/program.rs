@@ -1,6 +1,7 @@
 //! Programs: opened, looked at, run and written.
 
 use crate::Refusal;
+use crate::library::library;
 use crate::storages::Storages;
 use crate::values::{Reader, described, encoded};
 use std::panic::AssertUnwindSafe;
@@ -57,7 +58,7 @@ impl Program {
 
     /// What there is to know of the program: JSON, or tables for people.
     pub fn inspect(&self, json: bool) -> String {
-        let report = tracefx_engine::inspect(&self.0);
+        let report = library().inspect(&self.0);
         if json { serde_json::json!(report).to_string() } else { report.to_string() }
     }
 
@@ -74,7 +75,7 @@ impl Program {
     /// # Errors
     /// `AttributeMissing` or `GraphInvalid` where the signature does not fit, `NotImplemented` for custom objects.
     pub fn runner(&self) -> Result<ProgramRunner, Refusal> {
-        Ok(ProgramRunner(AssertUnwindSafe(Runner::new(&self.0)?)))
+        Ok(ProgramRunner(AssertUnwindSafe(library().runner(&self.0)?)))
     }
 }
 
@@ -128,16 +129,16 @@ pub fn write_outputs(outputs: &[u32]) -> Result<Vec<u8>, Refusal> {
 /// The operators that PyTorch takes apart by default: a JSON list of qualified names.
 #[wasm_bindgen]
 pub fn default_decompositions() -> String {
-    let table = tracefx_export::default_decompositions();
+    let table = library().decompositions();
     serde_json::json!(table.ops().map(|it| format!("torch.ops.{it}")).collect::<Vec<_>>()).to_string()
 }
 
 fn table_of(json: Option<String>) -> Result<DecompositionTable, Refusal> {
-    let Some(json) = json else { return Ok(tracefx_export::default_decompositions()) };
+    let Some(json) = json else { return Ok(library().decompositions()) };
     let ops: Vec<String> = serde_json::from_str(&json).map_err(|problem| {
         Diagnostic::new(Code::InvalidOption, format!("the operators are no JSON list of names: {problem}"))
     })?;
-    let mut table = DecompositionTable::empty_of(tracefx_ops::registry());
+    let mut table = DecompositionTable::empty_of(library().registry());
     ops.iter().try_for_each(|op| table.insert(op))?;
     Ok(table)
 }

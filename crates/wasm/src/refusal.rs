@@ -1,7 +1,7 @@
 //! How a refusal crosses to JavaScript: as the JSON of its diagnostic, thrown as a string.
 
 use serde_json::json;
-use tracefx_core::Diagnostic;
+use tracefx_core::{Code, Diagnostic};
 use wasm_bindgen::JsValue;
 
 /// A diagnostic on its way to JavaScript; `?` makes one of a [`Diagnostic`].
@@ -36,6 +36,30 @@ impl Refusal {
             }
         }
         fields.to_string()
+    }
+}
+
+/// The diagnostic of JSON that [`Refusal::to_json`] could have made, as JavaScript throws it into the engine.
+pub(crate) fn of_json(json: &str) -> Diagnostic {
+    let fields: serde_json::Value = serde_json::from_str(json).unwrap_or_default();
+    let text = |name: &str| fields[name].as_str();
+    let code = Code::ALL.iter().copied().find(|it| Some(it.name()) == text("name")).unwrap_or(Code::KernelFailed);
+    let mut res = Diagnostic::new(code, text("message").unwrap_or(json));
+    for note in fields["notes"].as_array().into_iter().flatten().filter_map(|it| it.as_str()) {
+        res = res.note(note);
+    }
+    if let Some(op) = text("op") {
+        res = res.op(op);
+    }
+    if let Some(help) = text("help") {
+        res = res.help(help);
+    }
+    res
+}
+
+impl From<Refusal> for Diagnostic {
+    fn from(it: Refusal) -> Self {
+        it.0
     }
 }
 

@@ -127,7 +127,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn text(&mut self) -> Result<Str, Refusal> {
+    /// A string.
+    pub(crate) fn text(&mut self) -> Result<Str, Refusal> {
         let length = self.word()? as usize;
         let words = self.take(length.div_ceil(4))?;
         let bytes: Vec<u8> = words.iter().flat_map(|it| it.to_le_bytes()).take(length).collect();

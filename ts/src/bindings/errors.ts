@@ -25,6 +25,7 @@ export const ERRORS = {
   InvalidArgument: { code: "FX0304", class: "OperatorError" },
   IndexOutOfRange: { code: "FX0305", class: "OperatorError" },
   AssertionFailed: { code: "FX0306", class: "OperatorError" },
+  KernelFailed: { code: "FX0307", class: "OperatorError" },
   NotImplemented: { code: "FX0401", class: "NotImplementedError" },
   WireMalformed: { code: "FX0501", class: "WireError" },
   WireVersion: { code: "FX0502", class: "WireError" },

@@ -6,6 +6,7 @@
 import { DTYPES, type DType } from "../bindings/dtypes.ts";
 import { fxError } from "../errors.ts";
 import { nameResults } from "../functions/results.ts";
+import { TensorMeta } from "../graph/val.ts";
 import { tensorVal } from "../interpret/tensorMetadata.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { call } from "./engine.ts";
@@ -34,6 +35,9 @@ export function callOperator(
   args: readonly unknown[],
   kwargs: Readonly<Record<string, unknown>> = {},
 ): unknown {
+  if (known !== undefined && (args.some(isKnown) || Object.values(kwargs).some(isKnown))) {
+    return known(inferOperator(name, args, kwargs));
+  }
   writeCall(name, args, kwargs);
   const reader = readerOf(call((engine) => engine.call_operator(name, writer.finish())));
   const isSelf = reader.word() === 1;
@@ -69,6 +73,48 @@ export function inferOperator(
   const results: unknown[] = [];
   while (!reader.isDone) results.push(reader.value());
   return results.length > 1 ? results : (results[0] ?? null);
+}
+
+/** What {@link callOperator} gives for tensors without data; undefined while they are refused. */
+let known: ((value: unknown) => unknown) | undefined;
+
+/** Lets {@link callOperator} take tensors without data while `body` runs: then it infers, and `wrap` makes the results. */
+export function inferring<T>(wrap: (value: unknown) => unknown, body: () => T): T {
+  const outer = known;
+  known = wrap;
+  try {
+    return body();
+  } finally {
+    known = outer;
+  }
+}
+
+function isKnown(value: unknown): boolean {
+  return value instanceof TensorMeta || (Array.isArray(value) && value.some(isKnown));
+}
+
+/**
+ * The gradients of the arguments of an operator, one per argument of its schema and null where none flows, from the
+ * gradients of its results: what `torch.autograd.grad` gives for one call. The operator is called for it; what works in
+ * place is called as its functional counterpart.
+ *
+ * @example
+ * ```ts
+ * differentiateOperator("aten.square", [tensor([3, 4])], [tensor([1, 1])]); // [tensor([6., 8.])]
+ * ```
+ */
+export function differentiateOperator(
+  name: string,
+  args: readonly unknown[],
+  grads: readonly unknown[],
+  kwargs: Readonly<Record<string, unknown>> = {},
+): unknown[] {
+  writeCall(name, args, kwargs);
+  for (const [at, grad] of grads.entries()) writer.value(grad, () => `gradient ${at} of ${name}`);
+  const reader = readerOf(call((engine) => engine.differentiate_operator(name, writer.finish())));
+  const results: unknown[] = [];
+  while (!reader.isDone) results.push(reader.value());
+  return results;
 }
 
 /** How near a result of this dtype must be to PyTorch's: `|a - b| <= atol + rtol * |b|`. */

@@ -60,6 +60,15 @@ export function initSync(wasm: BufferSource | WebAssembly.Module): void {
   doWaiting();
 }
 
+/** What is to be done whenever an engine begins. */
+const starts: (() => void)[] = [];
+
+/** Does `work` now if the engine is loaded, and whenever one begins: once it is loaded, and when it was made anew. */
+export function onStart(work: () => void): void {
+  starts.push(work);
+  if (loaded) work();
+}
+
 /** Whether the engine is loaded. */
 export function isLoaded(): boolean {
   return loaded;
@@ -72,6 +81,7 @@ export function whenLoaded(work: () => void): void {
 }
 
 function doWaiting(): void {
+  for (const work of starts) work();
   const works = waiting;
   waiting = [];
   for (const work of works) work();
@@ -80,13 +90,39 @@ function doWaiting(): void {
 /** Makes the engine anew, with empty memory. Tensors and programs that it held are lost, and say so when they are used. */
 export function restart(): void {
   requireLoaded();
+  if (callbacks > 0) {
+    throw fxError("InvalidOption", "the engine cannot be made anew while it calls a function of an operator", {
+      help: "call restart() after the operator has returned",
+    });
+  }
   glue.__wbg_reset_state();
   restarts += 1;
+  for (const work of starts) work();
 }
 
 /** A number that changes when the engine is made anew; handles of another one mean nothing. */
 export function generation(): number {
   return restarts;
+}
+
+/** How many functions of JavaScript the engine is calling. */
+let callbacks = 0;
+/** What such a function threw, and the message under which the engine carries it on. */
+let failure: { readonly error: unknown; readonly message: string } | undefined;
+
+/** Says that the engine calls a function of JavaScript. */
+export function enterCallback(): void {
+  callbacks += 1;
+}
+
+/** Says that the function has come to its end. */
+export function leaveCallback(): void {
+  callbacks -= 1;
+}
+
+/** Says what a function threw, so that the error that arrives at the caller of the engine has it as its cause. */
+export function noteFailure(error: unknown, message: string): void {
+  failure = { error, message };
 }
 
 /** The version of the engine. */
@@ -160,7 +196,10 @@ function translated(thrown: unknown): unknown {
 function refusal(json: string): Error | undefined {
   try {
     const { name, message, ...details } = JSON.parse(json) as { name: ErrorName; message: string } & ErrorDetails;
-    return fxError(name, message, details);
+    if (failure?.message !== message) return fxError(name, message, details);
+    const { error: cause } = failure;
+    failure = undefined;
+    return fxError(name, message, { ...details, cause });
   } catch {
     return undefined;
   }

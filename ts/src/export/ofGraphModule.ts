@@ -12,7 +12,7 @@ import type { Node } from "../graph/node.ts";
 import { Dict, Float, List, Tuple } from "../graph/values.ts";
 import type { Attribute } from "../nn/module.ts";
 import { ExportedProgram } from "./exportedProgram.ts";
-import type { Constant, StateEntry, TreeSpec } from "./program.ts";
+import type { Constant, ProgramParts, StateEntry, TreeSpec } from "./program.ts";
 import { type Argument, GraphSignature, type InputSpec, type OutputSpec } from "./signature.ts";
 
 type TensorAttribute = Exclude<Attribute, { readonly kind: "module" }>;
@@ -37,6 +37,11 @@ const LEAF: TreeSpec = { type: undefined, context: undefined, children: [] };
  * ```
  */
 export function programOf(module: GraphModule): ExportedProgram {
+  return new ExportedProgram(partsOf(module));
+}
+
+/** The parts of {@link programOf}. */
+export function partsOf(module: GraphModule): ProgramParts {
   const { graph } = module;
   refuseOthers(graph);
   const lifted = new Lifted(module);
@@ -48,7 +53,7 @@ export function programOf(module: GraphModule): ExportedProgram {
   const leaves: Arg[] = [];
   const outSpec = flatten(result ?? null, leaves);
   lifted.graph.output(tuple(...leaves));
-  return new ExportedProgram({
+  return {
     graphModule: GraphModule.ofGraph(lifted.graph, module.className),
     graphSignature: new GraphSignature(lifted.inputSpecs, leaves.map(outputSpec)),
     state: lifted.state,
@@ -64,7 +69,7 @@ export function programOf(module: GraphModule): ExportedProgram {
     torchVersion: "",
     namedtupleFields: new Map(),
     extraFiles: new Map(),
-  });
+  };
 }
 
 /** The graph of the program, and what becomes an input of it. */

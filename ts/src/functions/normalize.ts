@@ -125,13 +125,19 @@ const PLACES: readonly (readonly [prefix: string, operators: string])[] = [
 
 /** The overloads that a function stands for: all of an operator, or the one that is named. */
 function schemasOfFunction(target: string): readonly OperatorSchema[] {
+  const [, own, ownOverload] = /^torch\.ops\.((?!aten\.)\w+\.\w+)(?:\.(\w+))?$/.exec(target) ?? [];
+  if (own !== undefined) return overloadsOf(own, ownOverload);
   const place = PLACES.find(([prefix]) => target.startsWith(prefix));
   if (place === undefined) return [];
   const [operator = "", overload] = target.slice(place[0].length).split(".");
+  // Only operators have overloads by name; `torch.nn.relu` is none.
+  if (overload !== undefined && !target.startsWith("torch.ops.")) return [];
+  return overloadsOf(operator, overload);
+}
+
+function overloadsOf(operator: string, overload: string | undefined): readonly OperatorSchema[] {
   const schemas = schemasOf(operator);
   if (overload === undefined) return schemas;
-  // Only operators have overloads by name; `torch.nn.relu` is none.
-  if (!target.startsWith("torch.ops.")) return [];
   return schemas.filter((it) => it.overload === (overload === "default" ? "" : overload));
 }
 

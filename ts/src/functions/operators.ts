@@ -70,6 +70,9 @@ export const OPERATORS: Readonly<Record<keyof typeof FUNCTIONS, Readonly<Record<
   nn: namespaceOf("nn"),
 };
 
+/** The qualified name of an operator, with or without its overload. Those that take graphs are functions of their own. */
+const OPERATOR = /^torch\.ops\.(?!higher_order\.)\w+\.\w+(?:\.\w+)?$/;
+
 const overloads = new Map<string, AnyFunction>();
 
 /** The function of an operator by its qualified name: `torch.ops.aten.add`, or `torch.ops.aten.add.Tensor`. */
@@ -99,5 +102,6 @@ export function installOperators(): void {
       },
     });
   }
-  addResolver((target) => (target.startsWith("torch.ops.aten.") ? overloadOf(target) : undefined));
+  // An operator that is not there is refused when it is called, by its name.
+  addResolver((target) => (OPERATOR.test(target) ? overloadOf(target) : undefined));
 }

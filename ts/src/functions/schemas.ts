@@ -28,7 +28,7 @@ let lines: ReadonlyMap<string, readonly string[]> | undefined;
 const parsed = new Map<string, readonly OperatorSchema[]>();
 
 /**
- * The overloads of an operator of `aten`, in the order in which PyTorch tries them; none where there is no such operator.
+ * The overloads of an operator of `aten`, or of one of your own such as `mylib.foo`, in the order in which PyTorch tries them; none where there is no such operator.
  *
  * @example
  * ```ts
@@ -43,6 +43,17 @@ export function schemasOf(operator: string): readonly OperatorSchema[] {
   // What is not there is not remembered: any number of names may be asked for.
   if (res.length > 0) parsed.set(operator, res);
   return res;
+}
+
+/**
+ * Adds an overload, such as `foo.two(Tensor x, int n=1)`, to the operator `mylib.foo`, in the place of one of that name, and
+ * gives its parameters.
+ */
+export function defineSchema(operator: string, line: string): readonly SchemaParameter[] {
+  const schema = parseSchema(line);
+  const others = schemasOf(operator).filter((it) => it.overload !== schema.overload);
+  parsed.set(operator, [...others, schema]);
+  return schema.parameters;
 }
 
 function linesByOperator(): ReadonlyMap<string, readonly string[]> {

@@ -36,6 +36,11 @@ export class Float {
     Object.freeze(this);
   }
 
+  /** The number, so that JavaScript computes with it. */
+  valueOf(): number {
+    return this.value;
+  }
+
   /** The float of these 64 bits. */
   static ofBits(bits: bigint): Float {
     return new Float(numberOfBits(bits), extraNanBits(bits));

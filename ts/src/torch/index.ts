@@ -22,6 +22,7 @@ import {
   memoryFormat,
   type MemoryFormatArg,
 } from "../graph/values.ts";
+import * as library from "../library/library.ts";
 import { tensor, type TensorInput, type TensorOptions } from "../tensor/construct.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import * as composed from "./composed.ts";
@@ -131,6 +132,8 @@ export interface Torch
   readonly _C: { readonly _nn: Named<NnFunctions> };
   /** Operators by their own names: `torch.ops.aten.add.Tensor(x, y)`. */
   readonly ops: Operators;
+  /** Operators of your own. */
+  readonly library: typeof library;
 }
 
 const { installComposed: _, ...composedFunctions } = composed;
@@ -173,4 +176,5 @@ export const torch: Torch = Object.freeze({
   fft: OPERATORS.fft,
   _C: Object.freeze({ _nn: OPERATORS.nn }),
   ops,
+  library,
 }) as unknown as Torch;

@@ -20,11 +20,16 @@ export type OperatorPacket<Overload extends string = string> = OperatorOverload 
 /** Operators by name. */
 export type OperatorNamespace = { readonly [name in keyof AtenOverloads]: OperatorPacket<AtenOverloads[name]> };
 
+/** The namespaces of operators of your own, which `torch.library` defines. */
+export interface OwnOperators {
+  readonly [namespace: string]: Readonly<Record<string, OperatorPacket>>;
+}
+
 /** The namespaces of operators. */
-export interface Operators {
+export type Operators = OwnOperators & {
   /** PyTorch's own operators. */
   readonly aten: OperatorNamespace;
-}
+};
 
 const NAME = /^[A-Za-z_]\w*$/;
 
@@ -40,22 +45,25 @@ function lazily<T>(target: object, make: (name: string) => T): object {
   });
 }
 
-function packetOf(name: string): OperatorPacket {
-  const packet: AnyFunction = overloadOf(`torch.ops.aten.${name}`);
-  return lazily(packet, (overload) => overloadOf(`torch.ops.aten.${name}.${overload}`)) as OperatorPacket;
+function packetOf(target: string): OperatorPacket {
+  const packet: AnyFunction = overloadOf(target);
+  return lazily(packet, (overload) => overloadOf(`${target}.${overload}`)) as OperatorPacket;
 }
 
-const packets = new Map<string, OperatorPacket>();
+/** Makes what is asked for under a name once. */
+function once<T>(make: (name: string) => T): (name: string) => T {
+  const made = new Map<string, T>();
+  return (name) => {
+    const known = made.get(name) ?? make(name);
+    made.set(name, known);
+    return known;
+  };
+}
 
-function packetOnce(name: string): OperatorPacket {
-  const known = packets.get(name);
-  if (known !== undefined) return known;
-  const made = packetOf(name);
-  packets.set(name, made);
-  return made;
+function namespaceOf(namespace: string): object {
+  const packet = once((name) => packetOf(`torch.ops.${namespace}.${name}`));
+  return lazily(Object.create(null) as object, packet);
 }
 
 /** The operators by namespace and name. */
-export const ops: Operators = Object.freeze({
-  aten: lazily(Object.create(null) as object, packetOnce) as OperatorNamespace,
-});
+export const ops: Operators = lazily(Object.create(null) as object, once(namespaceOf)) as Operators;
