@@ -8,7 +8,9 @@ One file is written per dtype, in the format of gen_opcases.py, with the smalles
 `refused.txt`, the dtypes that PyTorch has no kernel for, by overload: where up to N cases agree that it says so. It is
 crates/ops/src/refused.txt.
 
-usage: gen_dtypes.py OUT_DIR CASES_DIR... [--cases N] [--only NAME]
+With `--add`, OUT_DIR keeps what it has, and gets the operators that it lacks; then `refused.txt` holds these alone.
+
+usage: gen_dtypes.py OUT_DIR CASES_DIR... [--cases N] [--only NAME] [--add]
 """
 
 import argparse
@@ -32,6 +34,7 @@ parser.add_argument("out")
 parser.add_argument("dirs", nargs="+")
 parser.add_argument("--cases", type=int, default=4)
 parser.add_argument("--only", default="")
+parser.add_argument("--add", action="store_true")
 options = parser.parse_args()
 
 warnings.filterwarnings("ignore")
@@ -50,17 +53,19 @@ OF_DTYPE = re.compile(
 # Whose special values depend on the order of sums or on the library behind them.
 PLAIN_ONLY = re.compile(
     r"aten\.(fmod\.Scalar|isclose|triplet|_?cdist|embedding_renorm|special_(ndtr|i0e|zeta)|.*batch_norm"
-    r"|.*igamma|special_gammainc|mode|unique_dim|var_mean|_?linalg_|_?fft_|_?conv|.*(svd|cholesky|slogdet|logdet|matrix_exp|pinverse|nuclear_norm|lu_|lstm|gru|rnn))"
+    r"|special_(bessel|modified_bessel|scaled_modified|airy|chebyshev|shifted_chebyshev|hermite|laguerre|legendre)|.*igamma|special_gammainc|mode|unique_dim|var_mean|_?linalg_|_?fft_|_?conv|.*(svd|cholesky|slogdet|logdet|matrix_exp|pinverse|nuclear_norm|lu_|lstm|gru|rnn))"
 )
 # Results that hold what was in memory before, and questions about how tensors lie in memory.
-LEFT_OUT = ("empty", "resize", "new_empty", "is_pinned", "sym_stride", "rand", "dropout", "rrelu", "_assert", "sym_storage_offset")
+LEFT_OUT = ("empty", "resize", "new_empty", "is_pinned", "sym_stride", "rand", "dropout", "rrelu", "_assert", "sym_storage_offset", "result_type")
 
 
 def encode(value, tensors):
     def keep(flat):
         # Equal data is written once.
         key = (flat.dtype, flat.view(torch.uint8).numpy().tobytes()) if flat.numel() > 0 else (flat.dtype, b"")
-        return tensors.setdefault(key, (f"t{len(tensors)}", flat))[0]
+        if key not in tensors:
+            tensors[key] = (f"t{1 + max((int(name[1:]) for name, _ in tensors.values()), default=-1)}", flat)
+        return tensors[key][0]
 
     return encoding.encode(tree_map(without_gaps, value), keep)
 
@@ -242,7 +247,19 @@ def in_child(cases, tensors):
         print(cases[0]["op"], "ended with", status, flush=True)
 
 
-files = {name_of(it): ([], {}) for it in DTYPES}
+def file_of(dtype):
+    """What is written for a dtype: lines, and tensors by their data."""
+    path = os.path.join(options.out, f"{dtype}.jsonl")
+    if not options.add or not os.path.exists(path):
+        return [], {}
+    with open(path) as file:
+        lines = file.read().splitlines()
+    # Under their names, so that no new tensor takes the name of an old one.
+    return lines, {name: (name, flat) for name, flat in load_file(path.replace(".jsonl", ".safetensors")).items()}
+
+
+files = {name_of(it): file_of(name_of(it)) for it in DTYPES}
+known = {json.loads(line)["op"] for lines, _ in files.values() for line in lines}
 refused = {}
 for directory in options.dirs:
     for name in sorted(os.listdir(directory)):
@@ -252,7 +269,7 @@ for directory in options.dirs:
         stored = load_file(path.removesuffix(".jsonl") + ".safetensors")
         for cases, every in chosen(path, stored):
             op = cases[0]["op"]
-            if op in refused:
+            if op in refused or op in known:
                 continue
             refused[op], taken = set(), set()
             # What an older PyTorch computed stays.

@@ -59,6 +59,38 @@ def empty(*size, dtype=torch.float32):
     return torch.zeros(size, dtype=dtype)
 
 
+def complex_numbers():
+    ends = [0.0, -0.0, 1.0, -1.0, math.inf, -math.inf, math.nan, 2.5, -0.5, -30.0, 800.0]
+    x = torch.tensor([complex(a, b) for a in ends for b in ends] + [0.99999 + 1e-6j, 1e200 + 1e200j, 1e300 - 1e10j, -1e-200 + 1e-200j])
+    y = torch.complex(torch.randn(3, 5), torch.randn(3, 5))
+    for name in ("exp", "exp2", "expm1", "log", "log1p", "log2", "log10", "sqrt", "rsqrt", "reciprocal", "sin", "cos", "tan", "asin",
+                 "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid", "sinc", "conj_physical", "abs", "nan_to_num"):
+        case(f"{name}.default", x.to(torch.complex128))
+        case(f"{name}.default", y)
+        case(f"{name}.default", y.t())
+    bases = torch.tensor([0j, 1 + 0j, -1 + 0j, 2 - 3j, 0.5j, complex(math.inf), complex(math.nan)], dtype=torch.complex128)
+    powers = torch.tensor([0j, 1 + 0j, 2 + 0j, -1 + 0j, 0.5 + 0j, 1j, 1 - 2j], dtype=torch.complex128)
+    case("pow.Tensor_Tensor", bases[1:5, None], powers)
+    for power in (0, 1, 2, 3, -1, -2, 0.5, -0.5, 2.5):
+        case("pow.Tensor_Scalar", bases, power)
+        case("pow.Tensor_Scalar", y, power)
+    for base in (1, 2, -1.5):
+        case("pow.Scalar", base, powers)
+    for order in (0, 1, 2, 3, 0.5, math.inf, -math.inf):
+        case("linalg_vector_norm.default", y, order, [1])
+    for name in ("var", "std"):
+        case(f"{name}.correction", y, [0], correction=0)
+        case(f"{name}.correction", y, [0, 1])
+        case(f"{name}_mean.correction", y.t(), [0], keepdim=True)
+    for equal_nan in (True, False):
+        case("isclose.default", x, x.clone(), 1e-5, 1e-8, equal_nan)
+        case("isclose.default", y, y + 1e-6j, 1e-5, 1e-8, equal_nan)
+    for weight in (0.3, 0.8):
+        case("lerp.Scalar", y, y * 2j, weight)
+    case("lerp.Tensor", y, y * 2j, y - 1)
+    case("addcdiv.default", y, y * 2j, y - 1, value=-1.5)
+
+
 def random():
     for dtype in FLOATS:
         for n in (5, 16, 33):
@@ -805,7 +837,7 @@ def backward():
         case("embedding_dense_backward.default", torch.ones(3, 2, dtype=dtype), torch.tensor([0, 3, 0]), 4, -1, False)
 
 
-for record in (random, ctc, packed, names, special, made, linalg, matrices, gradients, equations, stretches, quantized, dtypes, polynomials, spectral, fourier, backward):
+for record in (complex_numbers, random, ctc, packed, names, special, made, linalg, matrices, gradients, equations, stretches, quantized, dtypes, polynomials, spectral, fourier, backward):
     cases.clear()
     tensors.clear()
     torch.manual_seed(0)

@@ -1,5 +1,7 @@
 //! Arithmetic of two numbers.
 
+use crate::complex::{complex1, complex2};
+use crate::field::Complex;
 use crate::map::{Source, map2};
 use crate::number::{Number, Real, with_float, with_int, with_number, with_real};
 use crate::unary::refuse;
@@ -218,7 +220,30 @@ fn pow(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
         Source::Scalar(exponent) if exponent.to_f64() == -0.5 => map2::<F, F>(&a, &b, &outs[0], |a, _| 1.0 / a.sqrt()),
         Source::Scalar(exponent) if exponent.to_f64() == -1.0 => map2::<F, F>(&a, &b, &outs[0], |a, _| 1.0 / a),
         Source::Scalar(_) | Source::Tensor(_) => map2::<F, F>(&a, &b, &outs[0], |a, b| a.powf(b)),
-    }, else with_int!(dtype, F => map2::<F, F>(&a, &b, &outs[0], int_pow), else Err(refuse(args, dtype))))
+    }, else if dtype.is_complex() {
+        complex_pow(&a, &b, &outs[0])
+    } else {
+        with_int!(dtype, F => map2::<F, F>(&a, &b, &outs[0], int_pow), else Err(refuse(args, dtype)))
+    })
+}
+
+/// As for floats, some exponents need no logarithm.
+fn complex_pow(a: &Source, b: &Source, out: &Tensor) -> Result<()> {
+    let exponent = match b {
+        Source::Scalar(it) if it.to_complex().im == 0.0 => Some(it.to_complex().re),
+        Source::Scalar(_) | Source::Tensor(_) => None,
+    };
+    match exponent {
+        Some(0.0) => complex1(a, out, |_| Complex::new(1.0, 0.0)),
+        Some(1.0) => complex1(a, out, |a| a),
+        Some(2.0) => complex1(a, out, |a| a * a),
+        Some(3.0) => complex1(a, out, |a| a * a * a),
+        Some(0.5) => complex1(a, out, Complex::sqrt),
+        Some(-0.5) => complex1(a, out, |a| a.sqrt().reciprocal()),
+        Some(-1.0) => complex1(a, out, Complex::reciprocal),
+        Some(-2.0) => complex1(a, out, |a| (a * a).reciprocal()),
+        Some(_) | None => complex2(a, b, out, Complex::pow),
+    }
 }
 
 /// Squares and multiplies, wrapping. A negative power is the integer part of the fraction.

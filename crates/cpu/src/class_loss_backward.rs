@@ -116,6 +116,9 @@ fn label_margins<A: Real>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
     let n_classes = input.sizes().last().copied().unwrap_or(1);
     let shares = shares(args, 3, target.len().checked_div(n_classes).unwrap_or(0), n_classes)?;
     let (input, is_target) = (Strided::<A>::dense(input)?, Strided::<A>::dense(args.tensor(4)?)?);
+    if !is_target.data().iter().all(|it| (A::ZERO..=A::ONE).contains(it)) {
+        return Err(args.invalid("argument #5 'is_target' is out of range"));
+    }
     let grad = Incoming::<A>::new(args, 3)?;
     fill_real::<A, _>(out, |out| {
         for (item, target) in target.chunks_exact(n_classes.max(1)).enumerate() {

@@ -1,5 +1,6 @@
 //! Comparisons, logic and bits.
 
+use crate::field::{self, Complex};
 use crate::map::{Source, map2};
 use crate::number::{Number, with_float, with_int, with_number, with_real};
 use crate::unary::refuse;
@@ -110,6 +111,15 @@ fn isclose(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let dtype = args.tensor(0)?.dtype();
     let (a, b) = (Source::of(args, 0, dtype)?, Source::of(args, 1, dtype)?);
     let (rtol, atol, equal_nan) = (args.float(2)?, args.float(3)?, args.bool(4)?);
+    if dtype.is_complex() {
+        return map2::<[f64; 2], Bool8>(&a, &b, &outs[0], |a, b| {
+            let (a, b) = (Complex::from(a), Complex::from(b));
+            let distance = field::Field::abs(a - b);
+            let is_nan = |it: Complex| it.re.is_nan() || it.im.is_nan();
+            let is_near = distance <= atol + rtol * field::Field::abs(b) && distance.is_finite();
+            Bool8::from(a == b || is_near || (equal_nan && is_nan(a) && is_nan(b)))
+        });
+    }
     with_float!(dtype, F => map2::<F, Bool8>(&a, &b, &outs[0], |a, b| {
         let is_near = (a - b).abs() <= (atol as F + (rtol as F * b).abs()) && (a - b).is_finite();
         Bool8::from(a == b || is_near || (equal_nan && a.is_nan() && b.is_nan()))

@@ -113,20 +113,6 @@ impl Field for Complex {
     }
 }
 
-impl Complex {
-    /// The root whose real part is not negative.
-    pub(crate) fn sqrt(self) -> Self {
-        let half = ((self.abs() + self.re.abs()) / 2.0).sqrt();
-        if half == 0.0 {
-            Self::ZERO
-        } else if self.re >= 0.0 {
-            Complex { re: half, im: self.im / (2.0 * half) }
-        } else {
-            Complex { re: self.im.abs() / (2.0 * half), im: half.copysign(self.im) }
-        }
-    }
-}
-
 impl Add for Complex {
     type Output = Self;
 
@@ -156,6 +142,9 @@ impl Div for Complex {
 
     /// Smith's method, which does not overflow where the quotient does not.
     fn div(self, other: Self) -> Self {
+        if other.re == 0.0 && other.im == 0.0 {
+            return Complex { re: self.re / other.re.abs(), im: self.im / other.re.abs() };
+        }
         if other.re.abs() >= other.im.abs() {
             let ratio = other.im / other.re;
             let below = other.re + other.im * ratio;

@@ -23,6 +23,7 @@ mod binary;
 mod class_loss;
 mod class_loss_backward;
 mod compare;
+mod complex;
 mod convolution;
 mod convolution_backward;
 mod copy;

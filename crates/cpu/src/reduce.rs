@@ -369,6 +369,18 @@ fn var(args: &Args<'_, Tensor>, outs: &[Tensor], f: impl Fn(f64) -> f64 + Sync) 
         (None, Some(index)) => f64::from(u8::from(args.bool(index)?)),
         (None, None) => 1.0,
     };
+    if dtype.is_complex() {
+        let mean_of = |lane: &[[f64; 2]]| [0, 1].map(|part| sum_of(lane, |it| it[part]) / lane.len() as f64);
+        reduce::<[f64; 2], f64>(&this, &is_reduced, &outs[0], |lane| {
+            let [re, im] = mean_of(lane);
+            let squares = sum_of(lane, |it| (it[0] - re) * (it[0] - re) + (it[1] - im) * (it[1] - im));
+            f(squares / (lane.len() as f64 - correction).max(0.0))
+        })?;
+        return match outs.get(1) {
+            Some(means) => reduce::<[f64; 2], _>(&this, &is_reduced, means, mean_of),
+            None => Ok(()),
+        };
+    }
     with_float!(dtype, F => {
         reduce::<F, f64>(&this, &is_reduced, &outs[0], |lane| {
             let mean = mean_of(lane);
@@ -387,27 +399,34 @@ fn var(args: &Args<'_, Tensor>, outs: &[Tensor], f: impl Fn(f64) -> f64 + Sync) 
 
 fn norm(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let dtype = outs[0].dtype();
-    if args.tensor(0)?.dtype().is_complex() {
-        return Err(refuse(args, args.tensor(0)?.dtype()));
-    }
-    let (this, is_reduced) = input(args, dtype)?;
+    let own = args.tensor(0)?.dtype();
+    let (this, is_reduced) = input(args, if own.is_complex() { own } else { dtype })?;
     let ord = args.opt_float(1)?.unwrap_or(2.0);
+    if own.is_complex() {
+        let size = |[re, im]: [f64; 2]| re.hypot(im);
+        return reduce::<[f64; 2], f64>(&this, &is_reduced, &outs[0], |lane| norm_of(lane, ord, size));
+    }
     with_float!(dtype, F => reduce::<F, f64>(&this, &is_reduced, &outs[0], |lane| {
-        let size = |it: F| f64::from(it.abs());
-        if ord == 2.0 {
-            sum_of(lane, |it| size(it) * size(it)).sqrt()
-        } else if ord == 1.0 {
-            sum_of(lane, size)
-        } else if ord == 0.0 {
-            sum_of(lane, |it| f64::from(u8::from(it != 0.0)))
-        } else if ord == f64::INFINITY {
-            fold(lane, 0.0, |so_far: f64, it| so_far.larger(size(it)), f64::larger)
-        } else if ord == f64::NEG_INFINITY {
-            fold(lane, f64::INFINITY, |so_far: f64, it| so_far.smaller(size(it)), f64::smaller)
-        } else {
-            sum_of(lane, |it| size(it).powf(ord)).powf(1.0 / ord)
-        }
+        norm_of(lane, ord, |it: F| f64::from(it.abs()))
     }), else Err(refuse(args, dtype)))
+}
+
+/// The norm of a lane of numbers with these distances from zero.
+#[inline(always)]
+fn norm_of<F: Copy + Sync>(lane: &[F], ord: f64, size: impl Fn(F) -> f64 + Copy + Sync + Send) -> f64 {
+    if ord == 2.0 {
+        sum_of(lane, |it| size(it) * size(it)).sqrt()
+    } else if ord == 1.0 {
+        sum_of(lane, size)
+    } else if ord == 0.0 {
+        sum_of(lane, |it| f64::from(u8::from(size(it) != 0.0)))
+    } else if ord == f64::INFINITY {
+        fold(lane, 0.0, |so_far: f64, it| so_far.larger(size(it)), f64::larger)
+    } else if ord == f64::NEG_INFINITY {
+        fold(lane, f64::INFINITY, |so_far: f64, it| so_far.smaller(size(it)), f64::smaller)
+    } else {
+        sum_of(lane, |it| size(it).powf(ord)).powf(1.0 / ord)
+    }
 }
 
 fn logsumexp(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {

@@ -1,5 +1,7 @@
 //! Choices between two numbers, and arithmetic of three.
 
+use crate::complex::complex3;
+use crate::field::{self, Complex};
 use crate::map::{Source, map1, map2, map3};
 use crate::number::{Number, Real, with_float, with_number, with_real};
 use crate::unary::refuse;
@@ -76,6 +78,15 @@ fn clamp(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
 fn lerp(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let dtype = outs[0].dtype();
     let (a, b, weight) = (Source::of(args, 0, dtype)?, Source::of(args, 1, dtype)?, Source::unrounded(args, 2, dtype)?);
+    if dtype.is_complex() {
+        return complex3([&a, &b, &weight], &outs[0], |a, b, weight| {
+            if field::Field::abs(weight) < 0.5 {
+                a + weight * (b - a)
+            } else {
+                b - (b - a) * (Complex::new(1.0, 0.0) - weight)
+            }
+        });
+    }
     // From the nearer end, so that a weight of 1 gives the end exactly.
     with_float!(dtype, F => map3::<F, F>(&a, &b, &weight, &outs[0], |a, b, weight| {
         if weight.abs() < 0.5 { a + weight * (b - a) } else { b - (b - a) * (1.0 - weight) }
@@ -96,6 +107,10 @@ fn addcdiv(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let dtype = outs[0].dtype();
     let (x, a, b) = (Source::of(args, 0, dtype)?, Source::of(args, 1, dtype)?, Source::of(args, 2, dtype)?);
     let value = args.scalar(3)?;
+    if dtype.is_complex() {
+        let value = Complex::new(value.to_complex().re, value.to_complex().im);
+        return complex3([&x, &a, &b], &outs[0], |x, a, b| x + value * a / b);
+    }
     with_float!(dtype, F => {
         let value = F::from_scalar(value);
         map3::<F, F>(&x, &a, &b, &outs[0], |x, a, b| x + value * a / b)

@@ -6,7 +6,9 @@
     reason = "the same code serves float32, whose conversion does something and whose methods are others"
 )]
 
+use crate::complex::complex1;
 use crate::elementary::Elementary;
+use crate::field::{self, Complex};
 use crate::map::{Source, map1};
 use crate::number::{Real, with_float, with_int, with_real};
 use crate::special::Special;
@@ -15,13 +17,24 @@ use tracefx_core::{Bool8, DType, Diagnostic, Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;
 
-/// A function of floats; integers become floats.
+/// A function of floats, and perhaps another one of complex numbers; integers become floats.
 macro_rules! float {
     ($f:expr) => {
         Kernel::Overwrite(|args, outs| {
             let dtype = outs[0].dtype();
             let source = Source::of(args, 0, dtype)?;
             with_float!(dtype, F => map1::<F, F>(&source, &outs[0], $f), else Err(refuse(args, dtype)))
+        })
+    };
+    ($f:expr, $of_complex:expr) => {
+        Kernel::Overwrite(|args, outs| {
+            let dtype = outs[0].dtype();
+            let source = Source::of(args, 0, dtype)?;
+            with_float!(dtype, F => map1::<F, F>(&source, &outs[0], $f), else if dtype.is_complex() {
+                complex1(&source, &outs[0], $of_complex)
+            } else {
+                Err(refuse(args, dtype))
+            })
         })
     };
 }
@@ -38,12 +51,21 @@ macro_rules! rounding {
     };
 }
 
-/// A question to floats, to which all integers have the same answer.
+/// A question to floats, to which all integers have the same answer, and perhaps what the answers of both parts of a complex
+/// number make.
 macro_rules! question {
     ($f:expr, $of_ints:expr) => {
+        question!($f, $of_ints, |re, _| re)
+    };
+    ($f:expr, $of_ints:expr, $of_parts:expr) => {
         Kernel::Overwrite(|args, outs| {
             let dtype = args.tensor(0)?.dtype();
             let source = Source::of(args, 0, dtype)?;
+            if dtype.is_complex() {
+                let answer: fn(bool, bool) -> bool = $of_parts;
+                let ask: fn(f64) -> bool = $f;
+                return map1::<[f64; 2], Bool8>(&source, &outs[0], |[re, im]| Bool8::from(answer(ask(re), ask(im))));
+            }
             with_float!(dtype, F => map1::<F, Bool8>(&source, &outs[0], |x| Bool8::from($f(x))),
                 else map1::<i64, Bool8>(&source, &outs[0], |_| Bool8::from($of_ints)))
         })
@@ -52,40 +74,41 @@ macro_rules! question {
 
 /// The kernels of this family.
 pub(crate) const KERNELS: &[(&str, Kernel)] = &[
-    ("aten.exp.default", float!(Elementary::exp)),
-    ("aten.exp2.default", float!(|x| x.exp2())),
-    ("aten.expm1.default", float!(Elementary::exp_m1)),
-    ("aten.log.default", float!(Elementary::ln)),
-    ("aten.log1p.default", float!(Elementary::ln_1p)),
-    ("aten.log2.default", float!(|x| x.log2())),
-    ("aten.log10.default", float!(|x| x.log10())),
-    ("aten.sqrt.default", float!(|x| x.sqrt())),
-    ("aten.rsqrt.default", float!(|x| 1.0 / x.sqrt())),
-    ("aten.reciprocal.default", float!(|x| 1.0 / x)),
-    ("aten.sin.default", float!(|x| x.sin())),
-    ("aten.cos.default", float!(|x| x.cos())),
-    ("aten.tan.default", float!(|x| x.tan())),
-    ("aten.asin.default", float!(|x| x.asin())),
-    ("aten.acos.default", float!(|x| x.acos())),
-    ("aten.atan.default", float!(|x| x.atan())),
-    ("aten.sinh.default", float!(|x| x.sinh())),
-    ("aten.cosh.default", float!(|x| x.cosh())),
-    ("aten.tanh.default", float!(Elementary::tanh)),
-    ("aten.asinh.default", float!(|x| f64::from(x).asinh() as _)),
-    ("aten.acosh.default", float!(|x| acosh(f64::from(x)) as _)),
-    ("aten.atanh.default", float!(|x| f64::from(x).atanh() as _)),
+    ("aten.exp.default", float!(Elementary::exp, Complex::exp)),
+    ("aten.exp2.default", float!(|x| x.exp2(), Complex::exp2)),
+    ("aten.expm1.default", float!(Elementary::exp_m1, Complex::exp_m1)),
+    ("aten.log.default", float!(Elementary::ln, Complex::ln)),
+    ("aten.log1p.default", float!(Elementary::ln_1p, Complex::ln_1p)),
+    ("aten.log2.default", float!(|x| x.log2(), Complex::log2)),
+    ("aten.log10.default", float!(|x| x.log10(), Complex::log10)),
+    ("aten.sqrt.default", float!(|x| x.sqrt(), Complex::sqrt)),
+    ("aten.rsqrt.default", float!(|x| 1.0 / x.sqrt(), |x| x.sqrt().reciprocal())),
+    ("aten.reciprocal.default", float!(|x| 1.0 / x, Complex::reciprocal)),
+    ("aten.sin.default", float!(|x| x.sin(), Complex::sin)),
+    ("aten.cos.default", float!(|x| x.cos(), Complex::cos)),
+    ("aten.tan.default", float!(|x| x.tan(), Complex::tan)),
+    ("aten.asin.default", float!(|x| x.asin(), Complex::asin)),
+    ("aten.acos.default", float!(|x| x.acos(), Complex::acos)),
+    ("aten.atan.default", float!(|x| x.atan(), Complex::atan)),
+    ("aten.sinh.default", float!(|x| x.sinh(), Complex::sinh)),
+    ("aten.cosh.default", float!(|x| x.cosh(), Complex::cosh)),
+    ("aten.tanh.default", float!(Elementary::tanh, Complex::tanh)),
+    ("aten.asinh.default", float!(|x| f64::from(x).asinh() as _, Complex::asinh)),
+    ("aten.acosh.default", float!(|x| acosh(f64::from(x)) as _, Complex::acosh)),
+    ("aten.atanh.default", float!(|x| f64::from(x).atanh() as _, Complex::atanh)),
     ("aten.erf.default", float!(Elementary::erf)),
     ("aten.erfc.default", float!(|x| Special::erfc(x))),
     ("aten.erfinv.default", float!(|x| x.erfinv())),
     ("aten.lgamma.default", float!(|x| x.lgamma())),
     ("aten.digamma.default", float!(|x| x.digamma())),
-    ("aten.sigmoid.default", float!(Elementary::sigmoid)),
+    ("aten.sigmoid.default", float!(Elementary::sigmoid, Complex::sigmoid)),
     ("aten.logit.default", Kernel::Overwrite(logit)),
-    ("aten.sinc.default", float!(|x| if x == 0.0 { 1.0 } else { (x * PI as F).sin() / (x * PI as F) })),
+    ("aten.sinc.default", float!(|x| if x == 0.0 { 1.0 } else { (x * PI as F).sin() / (x * PI as F) }, Complex::sinc)),
     ("aten.deg2rad.default", float!(|x| (f64::from(x) * (PI / 180.0)) as _)),
     ("aten.rad2deg.default", float!(|x| (f64::from(x) * (180.0 / PI)) as _)),
     ("aten.abs.default", Kernel::Overwrite(abs)),
     ("aten.neg.default", Kernel::Overwrite(neg)),
+    ("aten.conj_physical.default", Kernel::Overwrite(conj)),
     ("aten.sign.default", Kernel::Overwrite(sign)),
     ("aten.floor.default", rounding!(|x| x.floor())),
     ("aten.ceil.default", rounding!(|x| x.ceil())),
@@ -97,11 +120,11 @@ pub(crate) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.nan_to_num.default", Kernel::Overwrite(nan_to_num)),
     ("aten.bitwise_not.default", Kernel::Overwrite(bitwise_not)),
     ("aten.logical_not.default", Kernel::Overwrite(logical_not)),
-    ("aten.isnan.default", question!(|x| Real::is_nan(x), false)),
-    ("aten.isinf.default", question!(|x| x == Real::LOWEST || x == Real::HIGHEST, false)),
+    ("aten.isnan.default", question!(|x| Real::is_nan(x), false, |re, im| re || im)),
+    ("aten.isinf.default", question!(|x| x == Real::LOWEST || x == Real::HIGHEST, false, |re, im| re || im)),
     ("aten.isposinf.default", question!(|x| x == Real::HIGHEST, false)),
     ("aten.isneginf.default", question!(|x| x == Real::LOWEST, false)),
-    ("aten.isfinite.default", question!(|x| x > Real::LOWEST && x < Real::HIGHEST, true)),
+    ("aten.isfinite.default", question!(|x| x > Real::LOWEST && x < Real::HIGHEST, true, |re, im| re && im)),
     ("aten.signbit.default", Kernel::Overwrite(signbit)),
 ];
 
@@ -133,6 +156,11 @@ fn neg(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     }
     with_float!(dtype, F => map1::<F, F>(&source, &outs[0], |x| -x),
         else with_int!(dtype, F => map1::<F, F>(&source, &outs[0], |x: F| x.wrapping_neg()), else Err(refuse(args, dtype))))
+}
+
+/// Real numbers are their own conjugates, which the shape rule says.
+fn conj(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
+    complex1(&Source::of(args, 0, outs[0].dtype())?, &outs[0], field::Field::conj)
 }
 
 fn sign(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
@@ -216,22 +244,27 @@ fn nan_to_num(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let (largest, smallest) = match dtype {
         DType::Float16 => (65504.0, -65504.0),
         DType::BFloat16 => (f64::from(half::bf16::MAX), f64::from(half::bf16::MIN)),
-        DType::Float32 => (f64::from(f32::MAX), f64::from(f32::MIN)),
+        DType::Float32 | DType::Complex64 => (f64::from(f32::MAX), f64::from(f32::MIN)),
         _ => (f64::MAX, f64::MIN),
     };
     let nan = args.opt_float(1)?.unwrap_or(0.0);
     let (above, below) = (args.opt_float(2)?.unwrap_or(largest), args.opt_float(3)?.unwrap_or(smallest));
-    with_float!(dtype, F => map1::<F, F>(&source, &outs[0], |x| {
+    let finite = |x: f64| {
         if x.is_nan() {
-            nan as F
-        } else if x == F::INFINITY {
-            above as F
-        } else if x == F::NEG_INFINITY {
-            below as F
+            nan
+        } else if x == f64::INFINITY {
+            above
+        } else if x == f64::NEG_INFINITY {
+            below
         } else {
             x
         }
-    }), else with_int!(dtype, F => map1::<F, F>(&source, &outs[0], |x| x), else Err(refuse(args, dtype))))
+    };
+    if dtype.is_complex() {
+        return complex1(&source, &outs[0], |x| Complex::new(finite(x.re), finite(x.im)));
+    }
+    with_float!(dtype, F => map1::<F, F>(&source, &outs[0], |x| finite(f64::from(x)) as F),
+        else with_int!(dtype, F => map1::<F, F>(&source, &outs[0], |x| x), else Err(refuse(args, dtype))))
 }
 
 fn bitwise_not(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {

@@ -45,12 +45,20 @@ pub(crate) const OTHER_DTYPES: &[(&str, &[&str], &str)] = &[
     ("aten.linalg_matrix_norm.default", &["float32"], OF_NOTHING),
     ("aten.unique_consecutive.default", &["float32", "int64"], OF_NOTHING),
     ("aten.unique_dim.default", &["float32", "int64"], OF_NOTHING),
+    ("aten._cdist_backward.default", &["float32"], OF_NOTHING),
+    ("aten._embedding_bag_backward.default", &["float32"], OF_NOTHING),
+    ("aten.linalg_cond.default", &["float32"], OF_NOTHING),
+    ("aten.reflection_pad1d_backward.default", &["float32"], OF_NOTHING),
+    ("aten.reflection_pad2d_backward.default", &["float32"], OF_NOTHING),
+    ("aten.replication_pad1d_backward.default", &["float32"], OF_NOTHING),
     ("aten._weight_norm.default", &["float32"], NO_DIMENSION),
     ("aten.linalg_vander.default", &["float32", "int64"], NO_DIMENSION),
     ("aten.matrix_H.default", &["float32", "int64"], NO_DIMENSION),
     ("aten.norm_except_dim.default", &["float32"], NO_DIMENSION),
     ("aten.binary_cross_entropy.default", FLOATS, "that the input lies between 0 and 1 is not checked"),
     ("aten.conv_transpose2d.input", &["float16"], HALF_STEPS),
+    ("aten.grid_sampler_2d_backward.default", &["bfloat16", "float16"], HALF_STEPS),
+    ("aten.soft_margin_loss_backward.default", &["float16"], HALF_STEPS),
     ("aten.special_i0e.default", &["float16"], HALF_STEPS),
     ("aten.special_ndtr.default", &["bfloat16", "float16"], HALF_STEPS),
     ("aten.linalg_matrix_exp.default", &["bfloat16", "float16"], HALF_IS_NAN),
@@ -61,10 +69,12 @@ pub(crate) const OTHER_DTYPES: &[(&str, &[&str], &str)] = &[
     ("aten.repeat_interleave.Tensor", &["int8", "int16", "uint8"], STRICTER),
     ("aten.searchsorted.Tensor", &["bool", "complex64", "complex128"], STRICTER),
     ("aten.silu.default", &["complex64", "complex128"], STRICTER),
+    ("aten.silu_backward.default", &["complex64", "complex128"], STRICTER),
     ("aten.vander.default", &["bool"], STRICTER),
     ("aten._histogramdd_from_bin_tensors.default", &["bfloat16", "float16"], STRICTER),
     ("aten.histogram.bins_tensor", &["bfloat16", "float16"], STRICTER),
     ("aten.histogramdd.TensorList_bins", &["bfloat16", "float16"], STRICTER),
+    ("aten.histogramdd.int_bins", &["bfloat16", "float16"], STRICTER),
     ("aten._linalg_det.default", &["complex64", "complex128"], TRANSPOSED),
     ("aten._linalg_slogdet.default", &["complex64", "complex128"], TRANSPOSED),
     (
@@ -72,8 +82,20 @@ pub(crate) const OTHER_DTYPES: &[(&str, &[&str], &str)] = &[
         &["complex64", "complex128"],
         "the recorded factor has a diagonal that is not real",
     ),
-    ("aten.geqrf.default", &["float32", "float64"], "reflections of a matrix with infinities and NaN"),
+    ("aten.geqrf.default", &["float32", "float64"], OF_INFINITIES),
+    ("aten.orgqr.default", &["float32", "float64"], OF_INFINITIES),
+    ("aten.grid_sampler_2d_backward.default", &["float32", "float64"], OF_INFINITIES),
+    ("aten.stft.center", &["float32", "float64"], OF_INFINITIES),
+    ("aten.stft.default", &["float32", "float64"], OF_INFINITIES),
+    ("aten.hardtanh_backward.default", &["float32", "float64"], NAN_IS_OUTSIDE),
+    ("aten.softshrink_backward.default", &["float32", "float64"], NAN_IS_OUTSIDE),
+    ("aten.sinc.default", &["complex64"], "PyTorch rounds pi times the number to complex64"),
+    ("aten.special_sinc.default", &["complex64"], "PyTorch rounds pi times the number to complex64"),
 ];
+
+const OF_INFINITIES: &str = "sums of infinities and NaN, which depend on the order of steps";
+const NAN_IS_OUTSIDE: &str =
+    "PyTorch's code for vectors takes NaN for a number out of bounds, and that for half types does not";
 
 const HALF_IS_NAN: &str = "PyTorch gives NaN in half precision where the exponential is a number";
 const TRANSPOSED: &str =

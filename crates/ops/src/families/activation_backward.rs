@@ -1,7 +1,7 @@
 //! The gradients of activations.
 
-use crate::elementwise::{elementwise, laid_out, operands};
-use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, normalize_dim, promote};
+use crate::elementwise::{elementwise, laid_out, operands, to_float};
+use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, check_cast, normalize_dim, promote};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
 
@@ -137,7 +137,9 @@ fn rrelu(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
 }
 
 fn glu(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
-    let sizes = cx.meta(*args.tensor(1)?).sizes.clone();
+    let meta = cx.meta(*args.tensor(1)?).clone();
+    check_cast(to_float(meta.dtype), meta.dtype)?;
+    let sizes = meta.sizes;
     if sizes.is_empty() {
         return Err(args.bad_shape("glu does not support 0-dimensional tensors"));
     }

@@ -1,7 +1,8 @@
 //! Complex numbers and their parts. All of it is made of floats: of real and imaginary parts, or of lengths and angles.
 
+use crate::elementwise::promoting;
 use crate::gradients;
-use crate::{Args, Cx, OpDef, Tags, TensorRef, Traced, Value};
+use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Traced, Value};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 
 /// The rows of this family.
@@ -11,7 +12,9 @@ pub(crate) const OPS: &[OpDef] = &[
     OpDef::composite("aten::polar(Tensor abs, Tensor angle) -> Tensor", polar).tags(Tags::WHOLE).doc("Complex numbers of lengths and angles."),
     OpDef::composite("aten::angle(Tensor self) -> Tensor", angle).tags(Tags::WHOLE).vjp(gradients::unary::angle).doc("The angle of each number: zero or pi for real ones."),
     OpDef::composite("aten::conj(Tensor(a) self) -> Tensor(a)", conj).doc("The complex conjugate."),
-    OpDef::composite("aten::conj_physical(Tensor self) -> Tensor", conj).vjp(gradients::unary::conj).doc("The complex conjugate."),
+    OpDef::new("aten::conj_physical(Tensor self) -> Tensor", |args| {
+        if args.tensor(0)?.dtype.is_complex() { promoting::<1>(args) } else { Ok(vec![Output::Same(0)]) }
+    }).vjp(gradients::unary::conj).doc("The complex conjugate."),
     OpDef::composite("aten::_conj(Tensor(a) self) -> Tensor(a)", conj).tags(Tags::WHOLE).vjp(gradients::unary::conj).doc("The complex conjugate."),
     OpDef::composite("aten::matrix_H(Tensor(a) self) -> Tensor(a)", |cx, args| {
         match cx.meta(*args.tensor(0)?).sizes.len() {
@@ -91,9 +94,7 @@ fn conj(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     if !cx.meta(this).dtype.is_complex() {
         return Ok(vec![this.into()]);
     }
-    let (real, imag) = (cx.call("aten.real.default", [this.into()])?, cx.call("aten.imag.default", [this.into()])?);
-    let imag = cx.call("aten.neg.default", [imag])?;
-    joined(cx, real, imag)
+    Ok(vec![cx.call("aten.conj_physical.default", [this.into()])?])
 }
 
 fn sgn(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {

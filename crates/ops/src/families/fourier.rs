@@ -246,17 +246,25 @@ fn transformed(cx: &mut Cx<'_>, args: &Call<'_>, kind: Kind, is_forward: bool) -
     let Some(&n_last) = counts.last() else {
         return Ok(vec![value]);
     };
-    let numbers = Value::ints(&dims.iter().map(|&it| it as i64).collect::<Vec<_>>());
+    let dims: Vec<i64> = dims.iter().map(|&it| it as i64).collect();
+    let (numbers, scale) = (Value::ints(&dims), Value::int(scale));
     // A transform the other way round is the conjugate of that of the conjugates.
     Ok(vec![match kind {
-        Kind::C2C => cx.call("aten._fft_c2c.default", [value, numbers, Value::int(scale), Value::Bool(is_forward)])?,
+        Kind::C2C => cx.call("aten._fft_c2c.default", [value, numbers, scale, Value::Bool(is_forward)])?,
+        Kind::R2C if is_forward => cx.call("aten._fft_r2c.default", [value, numbers, scale, Value::Bool(true)])?,
         Kind::R2C => {
-            let res = cx.call("aten._fft_r2c.default", [value, numbers, Value::int(scale), Value::Bool(true)])?;
-            if is_forward { res } else { cx.call("aten.conj_physical.default", [res])? }
+            let (before, last) = dims.split_at(dims.len() - 1);
+            let half =
+                cx.call("aten._fft_r2c.default", [value, Value::ints(last), scale.clone(), Value::Bool(true)])?;
+            let half = cx.call("aten.conj_physical.default", [half])?;
+            match before {
+                [] => half,
+                _ => cx.call("aten._fft_c2c.default", [half, Value::ints(before), scale, Value::Bool(false)])?,
+            }
         }
         Kind::C2R => {
             let value = if is_forward { cx.call("aten.conj_physical.default", [value])? } else { value };
-            cx.call("aten._fft_c2r.default", [value, numbers, Value::int(scale), Value::int(n_last)])?
+            cx.call("aten._fft_c2r.default", [value, numbers, scale, Value::int(n_last)])?
         }
     }])
 }
