@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { call, type Engine } from "../engine/engine.ts";
+import { call, type Engine, generation } from "../engine/engine.ts";
 import { type LeafKind, moveToEngine, takeLeaves, withLeaves, wrapWords } from "../engine/tensors.ts";
 import type { EngineValue } from "../engine/words.ts";
 import { fxError } from "../errors.ts";
@@ -15,11 +15,15 @@ import { flattenCall, unflatten } from "./tree.ts";
 
 type EngineRunner = ReturnType<ReturnType<Engine["Program"]["open"]>["runner"]>;
 
-/** Frees runners that were never disposed. */
-const net = new FinalizationRegistry<EngineRunner>((runner) => runner.free());
+/** What is inside a module, out of the way of its call signature, and which of the engine's lives the runner belongs to. */
+interface Inside {
+  readonly parts: ProgramParts;
+  /** One that is never disposed is freed with its module, by the glue. */
+  runner: EngineRunner | undefined;
+  readonly generation: number;
+}
 
-/** What is inside a module, out of the way of its call signature. */
-const insides = new WeakMap<ProgramModule, { parts: ProgramParts; runner: EngineRunner | undefined }>();
+const insides = new WeakMap<ProgramModule, Inside>();
 
 /**
  * A program with its state, called with the inputs that the exported module's `forward` takes: positional arguments,
@@ -42,8 +46,7 @@ export class ProgramModule implements Disposable {
   constructor(parts: ProgramParts, runner: EngineRunner) {
     const self = ((...args: unknown[]) => self.forward(...args)) as unknown as ProgramModule;
     Object.setPrototypeOf(self, new.target.prototype);
-    insides.set(self, { parts, runner });
-    net.register(self, runner, self);
+    insides.set(self, { parts, runner, generation: generation() });
     // An instance is a function, so that it can be called.
     return self;
   }
@@ -79,8 +82,8 @@ export class ProgramModule implements Disposable {
   dispose(): void {
     const inside = insides.get(this);
     if (inside?.runner === undefined) return;
-    net.unregister(this);
-    inside.runner.free();
+    // Of an engine that was made anew, nothing is left to free: what lies in that place now is something else.
+    if (inside.generation === generation()) inside.runner.free();
     inside.runner = undefined;
   }
 
@@ -93,6 +96,11 @@ function live(module: ProgramModule): { parts: ProgramParts; runner: EngineRunne
   const inside = insides.get(module);
   if (inside?.runner === undefined) {
     throw fxError("Disposed", "the module was disposed", { help: "make another one: program.module()" });
+  }
+  if (inside.generation !== generation()) {
+    throw fxError("Disposed", "the module was lost when the engine was made anew", {
+      help: "make another one after restart(): program.module()",
+    });
   }
   return { parts: inside.parts, runner: inside.runner };
 }

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { restart } from "../../src/engine/engine.ts";
 import { InputError, NotImplementedError, UsageError } from "../../src/errors.ts";
 import { load } from "../../src/export/load.ts";
 import { programOf } from "../../src/export/ofGraphModule.ts";
@@ -159,6 +160,16 @@ describe("a module", () => {
       expect([error.code, error.message]).toEqual([code, error.message]);
       expect(model(image())).toBeInstanceOf(Tensor);
     }
+  });
+
+  it("is lost when the engine is made anew, and disposing it harms nothing", async () => {
+    const program = await open("digits_cnn");
+    const before = program.module();
+    restart();
+    expect((await refusal(() => before(image()))).message).toContain("made anew");
+    using after = (await open("digits_cnn")).module();
+    before.dispose();
+    expect(after(image())).toBeInstanceOf(Tensor);
   });
 
   it("does not run after it was disposed", async () => {
