@@ -15,6 +15,11 @@ export function allDefinitions(): Iterable<Definition> {
   return definitions.values();
 }
 
+/** Takes an operator out that the engine refused. */
+export function removeDefinition({ target }: Definition): void {
+  definitions.delete(target);
+}
+
 /** Namespaces whose names mean something else; `prim` is PyTorch's. */
 const RESERVED: ReadonlySet<string> = new Set(["prim", "higher_order", "operator", "math", "torch"]);
 
@@ -80,7 +85,8 @@ export function addDefinition(qualname: string, schema: string, isReplaceable: b
 
 function checkNames(parameters: readonly SchemaParameter[], schema: string): void {
   const names = parameters.map((it) => it.name);
-  const twice = names.find((it, at) => names.indexOf(it) !== at);
+  // `self` is called `input` here, so that the engine looks at these two.
+  const twice = names.find((it, at) => names.indexOf(it) !== at && it !== "input");
   if (twice === undefined) return;
   throw fxError("SchemaMismatch", `the argument \`${twice}\` stands twice in the schema \`${schema}\``);
 }

@@ -8,7 +8,7 @@ import { fxError } from "../errors.ts";
 import { overloadOf } from "../functions/operators.ts";
 import { GraphModule } from "../graph/module.ts";
 import { symbolicTrace } from "../trace/tracer.ts";
-import { addDefinition, allDefinitions, definitionOf } from "./definition.ts";
+import { addDefinition, allDefinitions, definitionOf, removeDefinition } from "./definition.ts";
 import { installFakeMethods } from "./fake.ts";
 import { installHost } from "./host.ts";
 import type { Backward, Definition, OperatorFunction, SetupContext } from "./operator.ts";
@@ -42,7 +42,14 @@ export interface CustomOpOptions {
  */
 export function define(qualname: string, schema: string): void {
   begin();
-  addDefinition(qualname, schema, false).install();
+  const definition = addDefinition(qualname, schema, false);
+  try {
+    definition.install();
+  } catch (error) {
+    // The engine knows operators that are not known here.
+    removeDefinition(definition);
+    throw error;
+  }
 }
 
 /**
@@ -67,6 +74,7 @@ export function impl(qualname: string, key: DispatchKey, run: OperatorFunction |
       definition.setKernel(run as OperatorFunction);
       return;
     case "CompositeImplicitAutograd":
+      if (definition.hasShape || definition.hasBackward) throw composite(definition);
       definition.setBody(run instanceof GraphModule ? run : symbolicTrace(run as never));
       return;
     default:
@@ -87,6 +95,7 @@ export function impl(qualname: string, key: DispatchKey, run: OperatorFunction |
 export function registerFake(qualname: string, fake: OperatorFunction): void {
   const definition = definitionOf(qualname);
   if (definition.hasShape) throw taken(definition, "a fake implementation");
+  if (definition.isComposite) throw composite(definition);
   definition.setShape(fake);
 }
 
@@ -105,6 +114,7 @@ export function registerFake(qualname: string, fake: OperatorFunction): void {
 export function registerAutograd(qualname: string, backward: Backward, options: AutogradOptions = {}): void {
   const definition = definitionOf(qualname);
   if (definition.hasBackward) throw taken(definition, "a gradient");
+  if (definition.isComposite) throw composite(definition);
   definition.setBackward(backward, options.setupContext);
 }
 
@@ -158,6 +168,13 @@ function begin(): void {
   onStart(() => {
     installHost();
     for (const definition of allDefinitions()) definition.install();
+  });
+}
+
+function composite({ name }: Definition) {
+  return fxError("InvalidOption", `${name} is made of other operators, which say its shapes and gradients`, {
+    op: name,
+    help: 'give it a kernel under "cpu" to say them yourself',
   });
 }
 

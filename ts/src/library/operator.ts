@@ -76,6 +76,11 @@ export class Definition {
     return this.#kernel !== undefined || this.#body !== undefined;
   }
 
+  /** Whether it is made of others, which then say its shapes and gradients. */
+  get isComposite(): boolean {
+    return this.#body !== undefined;
+  }
+
   get hasShape(): boolean {
     return this.#shape !== undefined;
   }
@@ -91,6 +96,8 @@ export class Definition {
   }
 
   setBody(body: GraphModule): void {
+    // What is no graph of operators is refused before anything changes.
+    partsOf(body);
     this.#kernel = undefined;
     this.#body = body;
     this.install();

@@ -182,6 +182,15 @@ describe("what an operator is made of", () => {
       library.impl("mylib::impossible", "CompositeImplicitAutograd", (x: Tensor) => x.relu()),
     );
     expect(refused.kind).toBe("GraphArgument");
+    expect(thrown(() => library.registerFake("mylib::affine", like)).kind).toBe("InvalidOption");
+    expect(thrown(() => library.registerAutograd("mylib::affine", () => null)).kind).toBe("InvalidOption");
+    library.registerFake("mylib::impossible", like);
+    const late = thrown(() =>
+      library.impl("mylib::impossible", "CompositeImplicitAutograd", (x: Tensor) => add.Tensor(x, 1)),
+    );
+    expect(late.message).toContain("is made of other operators");
+    restart();
+    expect(op("affine")(tensor([1.5]), 2, tensor([1]))).toEqual(tensor([4], { dtype: "float32" }));
   });
 });
 
@@ -260,6 +269,9 @@ describe("a definition", () => {
     expect(op("again")(tensor([1]))).toEqual(tensor([3]));
     expect(thrown(() => library.define("mylib::again", SAME)).kind).toBe("InvalidOption");
     expect(thrown(() => library.define("aten::relu", "(Tensor self) -> Tensor")).kind).toBe("InvalidOption");
+    const known = "quantized_decomposed::quantize_per_tensor.tensor";
+    expect(thrown(() => library.define(known, SAME)).kind).toBe("InvalidOption");
+    expect(thrown(() => library.impl(known, "cpu", like)).message).toContain("there is no operator");
     for (const body of [
       () => library.impl("mylib::once.two", "cpu", (x: Tensor) => x),
       () => library.impl("mylib::nowhere", "cpu", (x: Tensor) => x),
