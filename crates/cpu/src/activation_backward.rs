@@ -71,10 +71,10 @@ pub(crate) const KERNELS: &[(&str, Kernel)] = &[
         "aten.hardswish_backward.default",
         float!(|grad, x = 1| if x <= -3.0 {
             0.0
-        } else if x >= 3.0 {
-            grad
-        } else {
+        } else if x < 3.0 {
             grad * (x / 3.0 + 0.5)
+        } else {
+            grad
         }),
     ),
     ("aten.leaky_relu_backward.default", float!(|grad, x = 1, slope = 2| if x > 0.0 { grad } else { grad * slope })),
