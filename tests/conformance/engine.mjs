@@ -34,8 +34,9 @@
 
 /**
  * @typedef {object} Engine
- * @property {(file: string, decompose: boolean) => Promise<{ graph: string, outputs: OutputSpec[] }>} open Opens a program,
- *   in terms of core operators if that is asked for; gives its graph as text, and what the outputs of a call are.
+ * @property {(file: string, decompose: boolean) => Promise<{ graph: string, operators: string[], outputs: OutputSpec[] }>} open
+ *   Opens a program, in terms of core operators if that is asked for; gives its graph as text, what it and its sub-graphs
+ *   call, and what the outputs of a call are.
  * @property {() => Promise<void>} define Defines the custom operators of the recorded programs (`library.mjs`).
  * @property {() => Promise<void>} start Makes the open program ready, with its state as in the file.
  * @property {(inputs: Input[]) => Promise<{ outputs: Output[], inputs: (Tensor | undefined)[] }>} run Calls it; gives the

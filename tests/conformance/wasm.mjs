@@ -40,7 +40,9 @@ export async function wasmEngine() {
       program = await load(file);
       if (decompose) program = program.runDecompositions();
       const outputs = program.graphSignature.outputSpecs.filter((it) => RESULTS.has(it.kind));
-      return { graph: String(program.graph), outputs };
+      const modules = program.graphModule.graphModules().map(([, it]) => it);
+      const calls = modules.flatMap((it) => [...it.graph.nodes].filter((node) => node.op === "call_function"));
+      return { graph: String(program.graph), operators: calls.map((it) => String(it.target)), outputs };
     },
     async define() {
       defineOperators();

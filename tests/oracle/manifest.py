@@ -18,11 +18,13 @@ SOURCES = {
     "modules": "tests/oracle/gen_modules.py",
     "checkpoints": "tests/oracle/gen_checkpoints.py",
     "models": "tests/oracle/gen_resnet.py",
+    "decompositions": "tests/oracle/gen_decompositions.py",
+    "float8": "tests/oracle/gen_float8.py",
 }
 
 
 def torch_version(path):
-    if path.parent.name == "opcases":
+    if path.parent.name in ("opcases", "decompositions", "float8"):
         return "2.13.0+cu130"
     if path.parent.name in (
         "overloads", "indexing", "opcalls", "dtypes", "gradients", "modules", "models", "checkpoints",

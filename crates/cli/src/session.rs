@@ -2,7 +2,7 @@
 //!
 //! | request | reply under `ok` |
 //! |---|---|
-//! | `{"do": "open", "file": PATH}` | `{"graph": TEXT, "outputs": [{"kind": KIND, "target": NAME}…]}`: what a run gives |
+//! | `{"do": "open", "file": PATH}` | `{"graph": TEXT, "operators": [NAME…], "outputs": [{"kind": KIND, "target": NAME}…]}`: what it calls, sub-graphs included, and what a run gives |
 //! | `{"do": "open", "file": PATH, "decompose": true}` | the same of the program in terms of core operators |
 //! | `{"do": "define", "schema": TEXT, "file": PATH}` | nothing: the operator is made of what the program in the file does |
 //! | `{"do": "start"}` | nothing: the program is ready, with its state as in the file |
@@ -25,12 +25,14 @@ use crate::files::{read, write};
 use crate::problem_json;
 use crate::values::{parse_value, print_value};
 use serde_json::{Value as Json, json};
+use std::collections::BTreeSet;
 use std::io::{BufRead, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_engine::{Library, Limits, Runner, Values, open, read_tensors, write_tensors};
 use tracefx_export::ExportedProgram;
+use tracefx_ir::{GraphModule, Opcode};
 
 /// Answers until the requests end.
 pub(crate) fn converse(requests: impl BufRead, mut replies: impl Write) -> std::io::Result<()> {
@@ -72,11 +74,12 @@ impl Session {
                     program = program.run_decompositions(&self.library.decompositions())?;
                 }
                 let graph = program.module.graph.to_string();
+                let operators = operators(&program.module);
                 let outputs = program.signature.output_specs.iter().filter(|it| it.kind.is_result());
                 let outputs: Vec<_> =
                     outputs.map(|it| json!({ "kind": it.kind.name(), "target": it.target.as_deref() })).collect();
                 self.program = Some(program);
-                Ok(json!({ "graph": graph, "outputs": outputs }))
+                Ok(json!({ "graph": graph, "operators": operators, "outputs": outputs }))
             }
             "define" => {
                 let body = open(&read(text(&request, "file")?.as_ref())?, &Limits::default())?.module()?;
@@ -124,6 +127,16 @@ impl Session {
     fn runner(&self) -> Result<&Runner> {
         self.runner.as_ref().ok_or_else(|| invalid("no program is started".to_string()))
     }
+}
+
+/// What the nodes of a module and of its sub-graphs call.
+fn operators(module: &GraphModule) -> BTreeSet<String> {
+    let mut res = BTreeSet::new();
+    for (_, module) in module.modules() {
+        let nodes = module.graph.nodes().map(|id| module.graph.node(id));
+        res.extend(nodes.filter(|it| it.op() == Opcode::CallFunction).map(|it| it.target().to_string()));
+    }
+    res
 }
 
 pub(crate) fn text<'a>(request: &'a Json, field: &str) -> Result<&'a str> {

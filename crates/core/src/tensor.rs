@@ -252,6 +252,10 @@ impl Tensor {
                 format!("a Tensor with {} elements cannot be converted to Scalar", self.numel()),
             ));
         }
+        if self.dtype.is_float8() {
+            let bits = self.storage.read().elements::<u8>()[self.offset];
+            return Ok(Scalar::Float(f64::from(crate::float8_to_f32(self.dtype, bits))));
+        }
         crate::with_element!(self.dtype, T => Ok(self.storage.read().elements::<T>()[self.offset].to_scalar()),
             else Err(Diagnostic::unsupported_dtype(self.dtype, "item")))
     }

@@ -2,7 +2,7 @@
 
 use crate::map::cast_into;
 use crate::strided::{Places, gather_places};
-use tracefx_core::{Diagnostic, Dims, Result, Scalar, Tensor, with_element};
+use tracefx_core::{DType, Diagnostic, Dims, Result, Scalar, Tensor, float8_from_f32, float8_to_f32, with_element};
 use tracefx_exec::Kernel;
 use tracefx_ops::Operand;
 
@@ -42,7 +42,11 @@ pub(crate) const KERNELS: &[(&str, Kernel)] = &[
 /// Fills a new, row-major result with the elements of a tensor that broadcasts to it.
 fn convert_into(tensor: &Tensor, out: &Tensor) -> Result<()> {
     if tensor.dtype() != out.dtype() {
-        return cast_into(tensor, out);
+        return match (tensor.dtype().is_float8(), out.dtype().is_float8()) {
+            (false, false) => cast_into(tensor, out),
+            (true, _) => convert_into(&decoded(tensor)?, out),
+            (false, true) => encode_into(tensor, out),
+        };
     }
     let lead = out.rank() - tensor.rank();
     let stride = |dim: usize| match dim.checked_sub(lead) {
@@ -54,8 +58,31 @@ fn convert_into(tensor: &Tensor, out: &Tensor) -> Result<()> {
     Ok(())
 }
 
+/// Floats of eight bits as numbers to compute with.
+fn decoded(tensor: &Tensor) -> Result<Tensor> {
+    let (dtype, dense) = (tensor.dtype(), tensor.compact_copy()?);
+    let storage = dense.storage().read();
+    let codes = &storage.elements::<u8>()[dense.offset()..dense.offset() + dense.numel()];
+    let numbers: Vec<f32> = codes.iter().map(|it| float8_to_f32(dtype, *it)).collect();
+    Tensor::from_slice(&numbers, tensor.sizes())
+}
+
+/// As PyTorch does it, by way of float32.
+fn encode_into(tensor: &Tensor, out: &Tensor) -> Result<()> {
+    let numbers = Tensor::zeros(DType::Float32, out.sizes())?;
+    convert_into(tensor, &numbers)?;
+    let codes = numbers.to_vec::<f32>()?.into_iter().map(|it| float8_from_f32(out.dtype(), it));
+    out.storage().write().elements_mut::<u8>().iter_mut().zip(codes).for_each(|(it, code)| *it = code);
+    Ok(())
+}
+
 /// Fills a new result with one value.
 pub(crate) fn fill_with(out: &Tensor, value: Scalar) -> Result<()> {
+    if out.dtype().is_float8() {
+        let code = float8_from_f32(out.dtype(), value.to_f64() as f32);
+        out.storage().write().elements_mut::<u8>().fill(code);
+        return Ok(());
+    }
     with_element!(out.dtype(), T => {
         out.storage().write().elements_mut::<T>().fill(tracefx_core::Element::from_scalar(value));
         Ok(())

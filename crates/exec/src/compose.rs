@@ -4,7 +4,7 @@ use crate::higher_order::{Operand, Operands};
 use crate::interpreter::{Evaluate, Kwargs, Results, Walk};
 use std::cell::RefCell;
 use tracefx_core::{Code, Diagnostic, Result, Tensor};
-use tracefx_ir::{GraphModule, Opcode};
+use tracefx_ir::{GraphModule, Opcode, TensorMeta};
 use tracefx_ops::{Cx, Registry, TensorRef, Traced, Value, registry};
 
 /// Makes the calls of a graph through the context of a decomposition, so that a graph can say what a custom operator is
@@ -67,6 +67,10 @@ impl Evaluate for Composing<'_, '_> {
 
     fn attribute(&self, _: &Tensor) -> TensorRef {
         unreachable!("graphs with attributes are refused before they are walked")
+    }
+
+    fn meta(&self, tensor: &TensorRef) -> TensorMeta {
+        self.cx.borrow().meta(*tensor).clone()
     }
 
     fn call_higher_order(&self, name: &str, operands: &[Operand<'_, TensorRef>]) -> Result<Traced> {

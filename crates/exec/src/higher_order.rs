@@ -1,5 +1,6 @@
 //! Control flow: the operators that take graphs.
 
+use crate::autocast::wrap_with_autocast;
 use crate::{Executor, Interpreter};
 use tracefx_core::{Code, Diagnostic, Result, Scalar, Tensor};
 use tracefx_ir::GraphModule;
@@ -11,6 +12,7 @@ pub const HIGHER_ORDER: &[&str] = &[
     "while_loop",
     "map_impl",
     "scan",
+    "wrap_with_autocast",
     "wrap_with_set_grad_enabled",
     "auto_functionalized",
     "auto_functionalized_v2",
@@ -38,6 +40,7 @@ pub(crate) fn call(name: &str, operands: &[Operand<'_, Tensor>], executor: Execu
         "while_loop" => cx.while_loop(),
         "map_impl" => cx.map(),
         "scan" => cx.scan(),
+        "wrap_with_autocast" => wrap_with_autocast(executor, &cx.operands),
         "wrap_with_set_grad_enabled" => cx.run(cx.operands.module(1)?, &cx.operands.values(2)?),
         _ => Err(cx.operands.unknown()),
     }

@@ -2,7 +2,7 @@ use crate::Executor;
 use crate::functionalized;
 use crate::higher_order::{self, Operand};
 use tracefx_core::{Code, Diagnostic, Result, Tensor};
-use tracefx_ir::{Arg, Attribute, Graph, GraphModule, NodeId, Opcode, Str};
+use tracefx_ir::{Arg, Attribute, Graph, GraphModule, NodeId, Opcode, Str, TensorMeta};
 use tracefx_ops::{Op, Registry, Value};
 
 /// What the nodes of a graph do: compute at once, or say what is known of the results.
@@ -18,6 +18,9 @@ pub(crate) trait Evaluate: Copy {
 
     /// A tensor that the module holds.
     fn attribute(&self, tensor: &Tensor) -> Self::Tensor;
+
+    /// What is known of a tensor without its data.
+    fn meta(&self, tensor: &Self::Tensor) -> TensorMeta;
 
     /// Calls an operator that takes graphs, by its name after `torch.ops.higher_order.`.
     fn call_higher_order(&self, name: &str, operands: &[Operand<'_, Self::Tensor>]) -> Result<Value<Self::Tensor>>;
@@ -42,6 +45,10 @@ impl Evaluate for Executor<'_> {
 
     fn attribute(&self, tensor: &Tensor) -> Tensor {
         tensor.clone()
+    }
+
+    fn meta(&self, tensor: &Tensor) -> TensorMeta {
+        TensorMeta::of(tensor)
     }
 
     fn call_higher_order(&self, name: &str, operands: &[Operand<'_, Tensor>]) -> Result<Value<Tensor>> {

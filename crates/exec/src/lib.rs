@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod assign;
+mod autocast;
 mod compose;
 mod eager;
 mod executor;

@@ -1,5 +1,6 @@
 //! A graph without data: what is known of the value of each node.
 
+use crate::autocast::wrap_with_autocast;
 use crate::higher_order::{Operand, Operands, items};
 use crate::interpreter::{Evaluate, Kwargs, Results, Walk};
 use rustc_hash::FxHashMap;
@@ -75,6 +76,10 @@ impl Evaluate for Shapes<'_> {
         TensorMeta::of(tensor)
     }
 
+    fn meta(&self, tensor: &TensorMeta) -> TensorMeta {
+        tensor.clone()
+    }
+
     fn call_higher_order(&self, name: &str, operands: &[Operand<'_, TensorMeta>]) -> Result<Known> {
         let operands = Operands { name, operands };
         match name {
@@ -82,6 +87,7 @@ impl Evaluate for Shapes<'_> {
             "while_loop" => self.while_loop(&operands),
             "map_impl" => self.map(&operands),
             "scan" => self.scan(&operands),
+            "wrap_with_autocast" => wrap_with_autocast(*self, &operands),
             "wrap_with_set_grad_enabled" => self.run(operands.module(1)?, &operands.values(2)?),
             _ => Err(operands.unknown()),
         }

@@ -12,6 +12,7 @@ mod decompose;
 mod inputs;
 mod program;
 mod signature;
+mod tokens;
 mod tree;
 mod unlift;
 

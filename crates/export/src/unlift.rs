@@ -1,3 +1,4 @@
+use crate::tokens::remove_effect_tokens;
 use crate::{Argument, Constant, ExportedProgram, InputKind, InputSpec, OutputKind};
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::{Arg, Attribute, GraphModule, InsertPoint, NodeId, Opcode, TensorKind};
@@ -7,11 +8,12 @@ impl ExportedProgram {
     ///
     /// Parameters, buffers and constants become attributes of the module, read by `get_attr` nodes. New values of
     /// buffers, parameters and inputs, which the graph returns, are written back by `copy_` nodes instead. The tensors
-    /// are copied, so that running the module does not change the program; entries that share a storage still do.
+    /// are copied, so that running the module does not change the program; entries that share a storage still do. Effect
+    /// tokens are gone: the nodes of the module run in order without them.
     ///
     /// # Errors
     /// `AttributeMissing` where the signature names a tensor that the program does not hold, `GraphInvalid` where it does
-    /// not fit the graph, `NotImplemented` for custom objects and effect tokens.
+    /// not fit the graph, `NotImplemented` for custom objects.
     pub fn module(&self) -> Result<GraphModule> {
         let mut module = self.module.clone();
         let graph = &module.graph;
@@ -22,10 +24,11 @@ impl ExportedProgram {
             let what = format!("the graph has {} inputs and its signature {n_specs}", placeholders.len());
             return Err(Diagnostic::new(Code::GraphInvalid, what));
         }
+        remove_effect_tokens(&mut module.graph)?;
         let mut copies = StorageCopies::default();
         copies.own(&mut module)?;
         for (&placeholder, spec) in placeholders.iter().zip(&self.signature.input_specs) {
-            if spec.kind != InputKind::UserInput {
+            if !matches!(spec.kind, InputKind::UserInput | InputKind::Token) {
                 if let Some(fqn) = spec.target.as_ref().filter(|it| self.module.attributes.contains_key(*it)) {
                     let what = format!("`{fqn}` is an attribute of the module and an input of the graph");
                     return Err(Diagnostic::new(Code::GraphInvalid, what));
@@ -34,6 +37,11 @@ impl ExportedProgram {
             }
         }
         self.lower_outputs(&mut module)?;
+        for (&placeholder, spec) in placeholders.iter().zip(&self.signature.input_specs) {
+            if spec.kind == InputKind::Token {
+                module.graph.erase_node(placeholder)?;
+            }
+        }
         Ok(module)
     }
 
@@ -47,7 +55,7 @@ impl ExportedProgram {
     }
 
     fn unsupported(&self, spec: &InputSpec, fqn: &str) -> Option<Diagnostic> {
-        if matches!(spec.kind, InputKind::CustomObj | InputKind::Token) {
+        if spec.kind == InputKind::CustomObj {
             let what = format!("running a program with a {} input (`{fqn}`) is not implemented", spec.kind.name());
             return Some(Diagnostic::new(Code::NotImplemented, what));
         }
@@ -128,10 +136,7 @@ impl ExportedProgram {
                     kept.push(result);
                     continue;
                 }
-                OutputKind::Token => {
-                    let what = "running a program with effect tokens is not implemented";
-                    return Err(Diagnostic::new(Code::NotImplemented, what).node(&**spec.arg.name()));
-                }
+                OutputKind::Token => continue,
             };
             let destination = destination.ok_or_else(|| {
                 invalid(format!("{} names `{}`, which is no input", spec.kind.name(), target.unwrap_or("")))

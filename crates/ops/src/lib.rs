@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod autocast;
 mod bind;
 mod custom;
 mod decompose;
@@ -37,6 +38,7 @@ mod value;
 mod write_back;
 
 pub use args::{Args, Operand};
+pub use autocast::{autocast_dtype, is_autocast};
 pub use bind::bind;
 pub use custom::CustomOp;
 pub use decompose::{Builder, Cx, TensorRef, Traced};

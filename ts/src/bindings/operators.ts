@@ -39,6 +39,7 @@ export interface AtenOverloads {
   _histogramdd_bin_edges: "default";
   _histogramdd_from_bin_cts: "default";
   _histogramdd_from_bin_tensors: "default";
+  _linalg_check_errors: "default";
   _linalg_det: "default";
   _linalg_eigh: "default";
   _linalg_eigvals: "default";

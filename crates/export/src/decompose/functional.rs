@@ -6,15 +6,19 @@
 
 use super::DecompositionTable;
 use super::recorder::{Inner, Recorder};
-use tracefx_core::{Code, Diagnostic, Result};
+use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::{Str, TensorMeta};
-use tracefx_ops::{Args, Builder, Cx, Infer, Op, Output, Propagation, TensorRef, Traced, Value, bind};
+use tracefx_ops::{
+    Args, Builder, Cx, Infer, Op, Output, Propagation, TensorRef, Traced, Value, autocast_dtype, bind, is_autocast,
+};
 
 /// Takes operators apart and writes into the recorder what is left, without writes.
 pub(super) struct Functional<'a> {
     pub(super) recorder: Recorder,
     pub(super) table: &'a DecompositionTable,
     pub(super) shapes: Propagation<'a>,
+    /// The narrow dtype, where the graph runs under autocast.
+    pub(super) autocast: Option<DType>,
     wrappers: Vec<Wrapper<'a>>,
     aliases: Vec<Alias<'a>>,
 }
@@ -48,7 +52,8 @@ struct View<'a> {
 
 impl<'a> Functional<'a> {
     pub(super) fn new(table: &'a DecompositionTable, shapes: Propagation<'a>) -> Self {
-        Functional { recorder: Recorder::new(), table, shapes, wrappers: Vec::new(), aliases: Vec::new() }
+        let (wrappers, aliases) = (Vec::new(), Vec::new());
+        Functional { recorder: Recorder::new(), table, shapes, autocast: None, wrappers, aliases }
     }
 
     /// A tensor with a storage of its own.
@@ -165,8 +170,42 @@ impl<'a> Functional<'a> {
         Ok(())
     }
 
-    /// Calls an operator whose arguments are bound.
+    /// Calls an operator whose arguments are bound, with autocast where it is on.
     pub(super) fn call_bound(&mut self, args: &Args<'a, TensorRef>) -> Result<Vec<Traced>> {
+        let Some(low) = self.autocast else { return self.call_as_it_is(args) };
+        let mut dtypes = Vec::new();
+        each_tensor(&args.values, &mut |it| dtypes.push(self.meta(it).dtype));
+        let dtype = autocast_dtype(&args.op.name, low, &dtypes);
+        // Autocast sees what an operator is made of that it leaves alone, where PyTorch dispatches to that.
+        if dtype.is_none() && matches!(args.op.def.infer, Infer::Composite) {
+            return self.call_as_it_is(args);
+        }
+        self.autocast = None;
+        let results = match dtype {
+            Some(dtype) => self.casted(args, dtype).and_then(|it| self.call_as_it_is(&it)),
+            None => self.call_as_it_is(args),
+        };
+        self.autocast = Some(low);
+        results
+    }
+
+    /// The arguments with their tensors in this dtype, those that autocast casts.
+    fn casted(&mut self, args: &Args<'a, TensorRef>, dtype: DType) -> Result<Args<'a, TensorRef>> {
+        let mut cast = |tensor: &TensorRef| {
+            let own = self.meta(*tensor).dtype;
+            if own == dtype || !is_autocast(own) {
+                return Ok(*tensor);
+            }
+            match self.call("aten.to.dtype", &[(*tensor).into(), Value::DType(dtype)], &[])?.swap_remove(0) {
+                Value::Tensor(it) => Ok(it),
+                other => Err(args.unsupported(format!("a {} instead of a tensor", other.kind_name()))),
+            }
+        };
+        let values = args.values.iter().map(|it| it.try_map(&mut cast)).collect::<Result<_>>()?;
+        Ok(self.args(args.op, values))
+    }
+
+    fn call_as_it_is(&mut self, args: &Args<'a, TensorRef>) -> Result<Vec<Traced>> {
         let op = args.op;
         if op.reshapes_self() {
             return self.reshape_in_place(args);
@@ -181,11 +220,16 @@ impl<'a> Functional<'a> {
         }
         let metas = args.values.iter().map(|it| it.try_map(&mut |it| Ok::<_, Diagnostic>(self.meta(*it).clone())));
         let outputs = self.shapes.infer(&Args::within(op, metas.collect::<Result<_>>()?, self.shapes.symbols()))?;
+        let may_write = op.schema.args.iter().any(|it| it.is_mutated);
+        // What it is made of writes, though all that it gives is an argument.
+        if may_write && matches!(op.def.infer, Infer::Composite) {
+            return self.write_all(args, &outputs);
+        }
         let is_known = |it: &Output| matches!(it, Output::Same(_) | Output::Value(_));
         if !outputs.is_empty() && outputs.iter().all(is_known) {
             return outputs.iter().map(|it| self.known(args, it)).collect();
         }
-        if op.schema.args.iter().any(|it| it.is_mutated) {
+        if may_write {
             return self.write_all(args, &outputs);
         }
         let inner = args.values.iter().map(|it| self.current(it)).collect::<Result<_>>()?;
@@ -299,6 +343,16 @@ impl<'a> Functional<'a> {
             self.wrappers[target.0] = self.wrappers[it.0].clone();
         }
         Ok(vec![target.into()])
+    }
+}
+
+fn each_tensor(values: &[Traced], then: &mut impl FnMut(TensorRef)) {
+    for value in values {
+        match value {
+            Value::Tensor(it) => then(*it),
+            Value::List(items) => each_tensor(items, then),
+            _ => {}
+        }
     }
 }
 

@@ -8,6 +8,7 @@ mod functional;
 mod recorder;
 mod run;
 mod table;
+mod vmap;
 
 pub use table::{DecompositionTable, default_decompositions};
 

@@ -2,13 +2,14 @@
 
 use super::finished;
 use super::functional::Functional;
-use tracefx_core::{Code, Diagnostic, Result};
-use tracefx_ir::{Arg, Attribute, GraphModule, Node, Opcode, Str, Val};
+use super::vmap::stretch;
+use tracefx_core::{Code, DType, Diagnostic, Result};
+use tracefx_ir::{Arg, Attribute, GraphModule, Node, NodeId, Opcode, Str, Val};
 use tracefx_ops::{Infer, Traced, Value, bind};
 
 /// What a node has become.
 #[derive(Clone)]
-enum Slot<'g> {
+pub(super) enum Slot<'g> {
     Value(Traced),
     /// A sub-graph, and the name under which the module holds it.
     Module(&'g GraphModule, Str),
@@ -18,7 +19,7 @@ enum Slot<'g> {
 type Inputs = Vec<(Str, Traced)>;
 
 pub(super) struct Run<'f, 'a> {
-    functional: &'f mut Functional<'a>,
+    pub(super) functional: &'f mut Functional<'a>,
     /// What the new module holds: sub-graphs, taken apart.
     attributes: Vec<(Str, Attribute)>,
 }
@@ -62,8 +63,19 @@ impl<'f, 'a> Run<'f, 'a> {
         let graph = &module.graph;
         let mut env: Vec<Option<Slot<'_>>> = vec![None; graph.id_bound()];
         let mut inputs = inputs.into_iter();
-        for id in graph.nodes() {
+        let nodes: Vec<NodeId> = graph.nodes().collect();
+        let mut at = 0;
+        while at < nodes.len() {
+            let id = nodes[at];
             let node = graph.node(id);
+            let n_batched = stretch(graph, &nodes[at..]);
+            if n_batched > 0 {
+                let stretch = &nodes[at..at + n_batched];
+                self.stretch(module, stretch, &mut env).map_err(|problem| problem.node(&**node.name()))?;
+                at += n_batched;
+                continue;
+            }
+            at += 1;
             let fail = |problem: Diagnostic| problem.node(&**node.name());
             let slot = match node.op() {
                 Opcode::Placeholder => {
@@ -98,9 +110,13 @@ impl<'f, 'a> Run<'f, 'a> {
         Ok(self.functional.wrapped(&value))
     }
 
-    fn call(&mut self, node: &Node, env: &[Option<Slot<'_>>]) -> Result<Traced> {
+    pub(super) fn call(&mut self, node: &Node, env: &[Option<Slot<'_>>]) -> Result<Traced> {
         if &**node.target() == "operator.getitem" {
             return get_item(node, env);
+        }
+        // It makes rules for batches known, of which none is needed here.
+        if &**node.target() == "torch._functorch.predispatch.lazy_load_decompositions" {
+            return Ok(Value::None);
         }
         let recorder = &mut self.functional.recorder;
         recorder.notes = node.meta.entries.clone();
@@ -151,6 +167,9 @@ impl<'f, 'a> Run<'f, 'a> {
             let operands = operands.iter().map(|it| value(it, env)).collect::<Result<_>>()?;
             return self.run(body, operands);
         }
+        if name == "wrap_with_autocast" {
+            return self.autocast(node, env);
+        }
         if !HIGHER_ORDER.contains(&name) {
             let what = format!("taking the operator higher_order.{name} apart is not implemented");
             return Err(Diagnostic::new(Code::NotImplemented, what).op(format!("higher_order.{name}")));
@@ -160,6 +179,27 @@ impl<'f, 'a> Run<'f, 'a> {
         let kwargs = kwargs.collect::<Result<_>>()?;
         let (_, value) = self.functional.recorder.copy(node.target(), args, kwargs, node.meta.val.clone())?;
         Ok(self.functional.wrapped(&value))
+    }
+
+    /// `wrap_with_autocast(device, dtype, enabled, cache_enabled, graph, *inputs)`: the nodes of the graph, with casts.
+    fn autocast(&mut self, node: &Node, env: &[Option<Slot<'_>>]) -> Result<Traced> {
+        let [_, dtype, enabled, _, body, operands @ ..] = node.args() else {
+            return Err(Diagnostic::new(Code::GraphInvalid, "a graph and its inputs are missing"));
+        };
+        let Some(Slot::Module(body, _)) = body.as_node().and_then(|it| env[it.index()].as_ref()) else {
+            return Err(Diagnostic::new(Code::GraphInvalid, "the fifth argument should be a graph"));
+        };
+        let dtype = match (enabled, dtype) {
+            (Arg::Bool(false), _) => None,
+            (_, Arg::DType(it)) => Some(*it),
+            // PyTorch's default for the CPU.
+            (_, _) => Some(DType::BFloat16),
+        };
+        let operands = operands.iter().map(|it| value(it, env)).collect::<Result<_>>()?;
+        let before = std::mem::replace(&mut self.functional.autocast, dtype);
+        let results = self.run(body, operands);
+        self.functional.autocast = before;
+        results
     }
 
     /// An argument of a higher-order operator: a graph is taken apart.
@@ -191,7 +231,7 @@ const HIGHER_ORDER: &[&str] =
     &["cond", "while_loop", "map_impl", "scan", "auto_functionalized", "auto_functionalized_v2"];
 
 /// An argument of the old graph as a value.
-fn value(arg: &Arg, env: &[Option<Slot<'_>>]) -> Result<Traced> {
+pub(super) fn value(arg: &Arg, env: &[Option<Slot<'_>>]) -> Result<Traced> {
     Value::of_arg(arg, &mut |arg| match arg.as_node().map(|node| &env[node.index()]) {
         Some(Some(Slot::Value(it))) => Ok(it.clone()),
         Some(Some(Slot::Module(_, path))) => {

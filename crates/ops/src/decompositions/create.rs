@@ -189,22 +189,35 @@ pub(crate) fn hann_window(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
 
 /// Steps from both ends, so that both are met.
 fn steps_between(cx: &mut Cx<'_>, args: &Call<'_>, dtype: DType) -> Result<Traced> {
-    let (start, end) = (args.scalar(0)?, args.scalar(1)?);
     let n = args.int(2)?;
     if n < 2 || dtype.is_complex() {
         return Err(args.unsupported("the decomposition takes at least two steps of real numbers"));
     }
-    let step = (end.to_f64() - start.to_f64()) / (n - 1) as f64;
+    let mut ends = Vec::new();
+    for value in &args.values[..2] {
+        ends.push(match value {
+            Value::Tensor(_) => super::to_dtype(cx, value.clone(), DType::Float64)?,
+            number => number.clone(),
+        });
+    }
+    let [start, end] = [&ends[0], &ends[1]];
+    let step = match (start.as_scalar(), end.as_scalar()) {
+        (Some(start), Some(end)) => Value::Float((end.to_f64() - start.to_f64()) / (n - 1) as f64),
+        (_, _) => {
+            let way = cx.aten("sub.Tensor", [end, start])?;
+            cx.aten("div.Tensor", [&way, &Value::int(n - 1)])?
+        }
+    };
     let numbers = arange_of(cx, &n.into(), None)?;
     let is_first_half = cx.aten("lt.Scalar", [&numbers, &Value::Float(n as f64 / 2.0)])?;
     let as_float = |cx: &mut Cx<'_>, it: Traced| if dtype.is_float() { super::to_dtype(cx, it, dtype) } else { Ok(it) };
     let up = as_float(cx, numbers.clone())?;
-    let up = cx.aten("mul.Tensor", [&up, &Value::Float(step)])?;
-    let up = cx.aten("add.Tensor", [&up, &args.values[0]])?;
+    let up = cx.aten("mul.Tensor", [&up, &step])?;
+    let up = cx.aten("add.Tensor", [&up, start])?;
     let rest = cx.aten("sub.Tensor", [&Value::int(n - 1), &numbers])?;
     let down = as_float(cx, rest)?;
-    let down = cx.aten("mul.Tensor", [&down, &Value::Float(step)])?;
-    let down = cx.aten("sub.Tensor", [&args.values[1], &down])?;
+    let down = cx.aten("mul.Tensor", [&down, &step])?;
+    let down = cx.aten("sub.Tensor", [end, &down])?;
     cx.aten("where.self", [&is_first_half, &up, &down])
 }
 

@@ -64,18 +64,20 @@ pub(crate) fn nll_loss_forward(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
     };
     let (meta, targets) = (cx.meta_of(this).clone(), cx.meta_of(target).clone());
     let (rank, target_rank) = (meta.sizes.len(), targets.sizes.len());
-    if !(1..=2).contains(&rank) || target_rank + 1 != rank || targets.dtype != DType::Int64 {
+    if rank == 0 || target_rank + 1 != rank || targets.dtype != DType::Int64 {
         return Err(args.unsupported("the decomposition of nll_loss takes rows of numbers and a class for each"));
     }
     if meta.sizes[0] != *targets.sizes.first().unwrap_or(&meta.sizes[0]) || meta.sizes.iter().any(|it| *it == 0) {
         return Err(args.unsupported("the decomposition of nll_loss takes as many classes as rows"));
     }
-    let at = dim(rank - 1);
+    let classes = usize::from(rank > 1);
+    let at = dim(classes);
+    let mut weights = vec![SymInt::ONE; rank];
+    weights[classes] = meta.sizes[classes].clone();
+    let weights = sizes(&weights);
     let mut scores = this.clone();
     if *weight != Value::None {
-        let mut shape = vec![SymInt::ONE; rank];
-        shape[rank - 1] = meta.sizes[rank - 1].clone();
-        let weight = if rank > 1 { cx.aten("view", [weight, &sizes(&shape)])? } else { weight.clone() };
+        let weight = if rank > 1 { cx.aten("view", [weight, &weights])? } else { weight.clone() };
         scores = cx.aten("mul.Tensor", [&scores, &weight])?;
     }
     let is_used = cx.aten("ne.Scalar", [target, ignored])?;
@@ -96,12 +98,8 @@ pub(crate) fn nll_loss_forward(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
         let n_used = cx.aten("sum", [&is_used])?;
         to_dtype(cx, n_used, meta.dtype)?
     } else {
-        let mut shape = meta.sizes.clone();
-        shape[rank - 1] = meta.sizes[rank - 1].clone();
-        let mut view = vec![SymInt::ONE; rank];
-        view[rank - 1] = meta.sizes[rank - 1].clone();
-        let weight = if rank > 1 { cx.aten("view", [weight, &sizes(&view)])? } else { weight.clone() };
-        let weight = cx.aten("expand", [&weight, &sizes(&shape)])?;
+        let weight = if rank > 1 { cx.aten("view", [weight, &weights])? } else { weight.clone() };
+        let weight = cx.aten("expand", [&weight, &sizes(&meta.sizes)])?;
         let weight = cx.aten("gather", [&weight, &at, &index])?;
         let weight = cx.aten("squeeze.dim", [&weight, &at])?;
         let weight = fill_unused(cx, &weight, &is_used)?;
@@ -154,19 +152,19 @@ pub(crate) fn block_diag(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
     Ok(vec![cx.aten("cat", [&Value::List(rows)])?])
 }
 
-/// The positions in an image, flat over all images, to which elements go.
-pub(crate) fn max_unpool2d(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
+/// The positions in an image or a volume, flat over all of them, to which elements go.
+pub(crate) fn max_unpool(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
     let (this, indices) = (&args.values[0], &args.values[1]);
     let meta = cx.meta_of(this).clone();
     let (rank, size) = (meta.sizes.len(), args.sym_ints(2)?);
-    if !(3..=4).contains(&rank) || size.len() != 2 || meta.sizes != cx.meta_of(indices).sizes {
-        return Err(args.unsupported("the decomposition of max_unpool2d takes images and a position for each element"));
+    if !(1..=2).contains(&rank.saturating_sub(size.len())) || meta.sizes != cx.meta_of(indices).sizes {
+        return Err(args.unsupported("the decomposition of max_unpool takes images and a position for each element"));
     }
-    let (lead, _) = meta.sizes.split_at(rank - 2);
+    let (lead, _) = meta.sizes.split_at(rank - size.len());
     let area: SymInt = size.iter().product();
     let n_images: SymInt = lead.iter().product();
     let numbers = arange(cx, &n_images, None)?;
-    let shape = [lead, &[SymInt::ONE, SymInt::ONE]].concat();
+    let shape = [lead, &vec![SymInt::ONE; size.len()]].concat();
     let numbers = cx.aten("view", [&numbers, &sizes(&shape)])?;
     let starts = cx.aten("mul.Tensor", [&numbers, &Value::Int(area)])?;
     let places = cx.aten("add.Tensor", [indices, &starts])?;
@@ -219,28 +217,4 @@ pub(crate) fn multi_margin_loss(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
         }
         _ => cx.aten("mean.dim", [&loss, &Value::ints(&[1])])?,
     }])
-}
-
-/// Every element beside every other one.
-pub(crate) fn isin(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
-    let (elements, tests, inverted) = (&args.values[0], &args.values[1], args.bool(3)?);
-    let (sizes_of, n_tests) = (cx.meta_of(elements).sizes.clone(), cx.meta_of(tests).sizes.iter().product::<SymInt>());
-    let n_elements: SymInt = sizes_of.iter().product();
-    // As in PyTorch, more tests than this are sorted instead, and no tests at all are a case of their own.
-    let is_few = n_tests.as_int().zip(n_elements.as_int()).is_some_and(|(tests, elements)| {
-        tests > 0 && elements > 0 && (tests as f64) < 10.0 * (elements as f64).powf(0.145)
-    });
-    if !is_few {
-        return Err(args.unsupported("the decomposition of isin takes few elements to test for"));
-    }
-    let test_rank = cx.meta_of(tests).sizes.len();
-    let shape = [sizes_of, vec![SymInt::ONE; test_rank]].concat();
-    let column = if test_rank > 0 { cx.aten("view", [elements, &sizes(&shape)])? } else { elements.clone() };
-    let same = cx.aten("eq.Tensor", [&column, tests])?;
-    let mut res = same;
-    if test_rank > 0 {
-        let dims: Vec<i64> = (0..test_rank as i64).map(|it| it - test_rank as i64).collect();
-        res = cx.aten("any.dims", [&res, &Value::ints(&dims)])?;
-    }
-    Ok(vec![if inverted { cx.aten("logical_not", [&res])? } else { res }])
 }

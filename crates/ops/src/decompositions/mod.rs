@@ -1,13 +1,20 @@
 //! How operators with a kernel are made of core operators: PyTorch's own decompositions, call by call, so that decomposed
 //! programs look like PyTorch's.
 
+pub(crate) mod activation_backward;
 pub(crate) mod create;
 pub(crate) mod gather;
+pub(crate) mod loss_backward;
 pub(crate) mod movement;
+pub(crate) mod norm_backward;
+pub(crate) mod order;
+pub(crate) mod patches;
 pub(crate) mod pointwise;
 pub(crate) mod reduce;
+pub(crate) mod resize;
 
 pub(crate) use crate::families::{sizes, tensor_of};
+use crate::gradients::Expr;
 use crate::{Args, Cx, Operand, TensorRef, Traced, Value, promote};
 use tracefx_core::{DType, DTypeKind, Device, Layout, Result, Scalar};
 use tracefx_ir::TensorMeta;
@@ -100,6 +107,34 @@ pub(crate) fn promoted(
     if cx.meta_of(&res).dtype != computing(dtype) {
         return Ok(vec![res]);
     }
+    Ok(vec![to_dtype(cx, res, dtype)?])
+}
+
+/// The arguments as parts of formulas, and the dtype of the tensors among them: they come in the dtype that PyTorch
+/// computes in.
+fn widened(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<(Vec<Expr>, DType)> {
+    let tensors = args.values.iter().filter_map(|it| match it {
+        Value::Tensor(tensor) => Some(Operand::Tensor(cx.meta(*tensor))),
+        _ => None,
+    });
+    let dtype = promote(&tensors.collect::<Vec<_>>());
+    let wide = |it: &Traced| match it {
+        Value::Tensor(_) => to_dtype(cx, it.clone(), computing(dtype)),
+        other => Ok(other.clone()),
+    };
+    let values: Vec<Traced> = args.values.iter().map(wide).collect::<Result<_>>()?;
+    Ok((values.into_iter().map(Expr::from).collect(), dtype))
+}
+
+/// Computes a formula over the arguments in the dtype that PyTorch computes in, and rounds to the one that the tensors
+/// promote to: `pw_cast_for_opmath` of torch/_decomp/decompositions.py.
+pub(crate) fn formula(
+    cx: &mut Cx<'_>,
+    args: &Call<'_>,
+    of: impl FnOnce(&[Expr]) -> Result<Expr>,
+) -> Result<Vec<Traced>> {
+    let (values, dtype) = widened(cx, args)?;
+    let [res] = Expr::compute([of(&values)?], cx)?;
     Ok(vec![to_dtype(cx, res, dtype)?])
 }
 

@@ -3,7 +3,7 @@
 use super::{Call, Ints, choose, fill_places as fill, promoted, scalar_tensor};
 use crate::{Cx, Traced, Value};
 use std::f64::consts;
-use tracefx_core::{DType, DTypeKind, Result, Scalar};
+use tracefx_core::{DType, DTypeKind, Layout, Result, Scalar};
 
 type Results = Result<Vec<Traced>>;
 
@@ -453,16 +453,62 @@ pub(crate) fn isclose(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
 }
 
 pub(crate) fn log_sigmoid(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
-    let x = &args.values[0];
+    let (res, _) = log_sigmoid_of(cx, &args.values[0])?;
+    Ok(vec![res])
+}
+
+/// The logarithm, and the exponential from which the gradient is computed.
+fn log_sigmoid_of(cx: &mut Cx<'_>, x: &Traced) -> Result<(Traced, Traced)> {
     let meta = cx.meta_of(x);
-    let options = super::options(args, meta.dtype, &meta.device.clone());
+    let options = [
+        ("dtype", Value::DType(meta.dtype)),
+        ("layout", Value::Layout(Layout::Strided)),
+        ("device", Value::Device(meta.device.clone())),
+        ("pin_memory", Value::Bool(false)),
+    ];
     let zero = cx.aten_with("full", [&Value::List(Vec::new()), &int(0)], &options)?;
     let low = cx.aten("minimum", [&zero, x])?;
     let abs = cx.aten("abs", [x])?;
     let minus = cx.aten("neg", [&abs])?;
     let exp = cx.aten("exp", [&minus])?;
     let rest = cx.aten("log1p", [&exp])?;
-    Ok(vec![cx.aten("sub.Tensor", [&low, &rest])?])
+    Ok((cx.aten("sub.Tensor", [&low, &rest])?, exp))
+}
+
+pub(crate) fn log_sigmoid_forward(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
+    let dtype = cx.meta(*args.tensor(0)?).dtype;
+    let wide = super::to_dtype(cx, args.values[0].clone(), super::computing(dtype))?;
+    let (res, exp) = log_sigmoid_of(cx, &wide)?;
+    Ok(vec![super::to_dtype(cx, res, dtype)?, super::to_dtype(cx, exp, dtype)?])
+}
+
+pub(crate) fn ndtr(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
+    promoted(cx, args, 1, Ints::BecomeFloats, |cx, values| {
+        let scaled = cx.aten("mul.Tensor", [&values[0], &float(consts::FRAC_1_SQRT_2)])?;
+        let erf = cx.aten("erf", [&scaled])?;
+        let sum = cx.aten("add.Tensor", [&erf, &int(1)])?;
+        cx.aten("mul.Tensor", [&sum, &float(0.5)])
+    })
+}
+
+/// With the scaled complement below one, where the plain one would vanish.
+pub(crate) fn log_ndtr(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
+    promoted(cx, args, 1, Ints::BecomeFloats, |cx, values| {
+        let x = &values[0];
+        let scaled = cx.aten("mul.Tensor", [x, &float(consts::FRAC_1_SQRT_2)])?;
+        let is_low = cx.aten("lt.Scalar", [x, &float(1.0)])?;
+        let minus = cx.aten("neg", [&scaled])?;
+        let tail = cx.aten("special_erfcx", [&minus])?;
+        let half = cx.aten("div.Tensor", [&tail, &int(2)])?;
+        let log = cx.aten("log", [&half])?;
+        let square = cx.aten("mul.Tensor", [&scaled, &scaled])?;
+        let low = cx.aten("sub.Tensor", [&log, &square])?;
+        let tail = cx.aten("erfc", [&scaled])?;
+        let minus = cx.aten("neg", [&tail])?;
+        let half = cx.aten("div.Tensor", [&minus, &int(2)])?;
+        let high = cx.aten("log1p", [&half])?;
+        cx.aten("where.self", [&is_low, &low, &high])
+    })
 }
 
 pub(crate) fn selu(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {

@@ -175,6 +175,16 @@ pub(crate) fn nansum(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
     Ok(vec![cx.aten_with("sum.dim_IntList", [&x, &args.values[1], &args.values[2]], &kwargs)?])
 }
 
+/// The norm of vectors, of order two where none is given.
+pub(crate) fn norm(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
+    let given = |name: &str| args.position(name).map(|at| args.values[at].clone()).filter(|it| *it != Value::None);
+    let order = given("p").unwrap_or(Value::int(2));
+    let dims = given("dim").unwrap_or(Value::None);
+    let keepdim = given("keepdim").unwrap_or(Value::Bool(false));
+    let kwargs = dtype_kwarg(args);
+    Ok(vec![cx.aten_with("linalg_vector_norm", [&args.values[0], &order, &dims, &keepdim], &kwargs)?])
+}
+
 /// The overloads of `std` and `var` that ask whether the deviations are unbiased.
 fn deviations(cx: &mut Cx<'_>, args: &Call<'_>, op: &str) -> Results {
     let (dims, unbiased, keepdim) = match &args.values[1..] {

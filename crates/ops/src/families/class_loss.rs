@@ -2,7 +2,7 @@
 
 use super::loss::reduce;
 use super::matmul_composite::{sizes as size_list, tensor_of};
-use crate::decompositions::gather;
+use crate::decompositions::{gather, order};
 use crate::gradients;
 use crate::{Args, Cx, OpDef, Output, TensorRef, Tol, Traced, Value, contiguous};
 use tracefx_core::{Code, DType, Diagnostic, Result};
@@ -21,7 +21,7 @@ pub(crate) const OPS: &[OpDef] = &[
         "aten::nll_loss2d_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)",
         nll_loss2d_forward,
     )
-    .vjp_of_first(1, gradients::class_loss::nll_loss2d).doc("The negative log-probability of the target class of each pixel, and the sum of the weights that counted.")
+    .decompose(gather::nll_loss_forward).vjp_of_first(1, gradients::class_loss::nll_loss2d).doc("The negative log-probability of the target class of each pixel, and the sum of the weights that counted.")
     .tolerance(Tol::Default),
     OpDef::new(
         "aten::multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, int reduction=1) -> Tensor",
@@ -33,7 +33,7 @@ pub(crate) const OPS: &[OpDef] = &[
         "aten::multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction) -> (Tensor output, Tensor is_target)",
         multilabel_margin_loss_forward,
     )
-    .vjp_of_first(1, gradients::class_loss::multilabel_margin_loss).doc("How far each other class comes nearer to each target class than one, and which classes are targets.")
+    .decompose(order::multilabel_margin_loss).vjp_of_first(1, gradients::class_loss::multilabel_margin_loss).doc("How far each other class comes nearer to each target class than one, and which classes are targets.")
     .tolerance(Tol::Default),
     OpDef::composite(
         "aten::multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",

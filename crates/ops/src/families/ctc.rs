@@ -1,7 +1,8 @@
 //! Connectionist temporal classification: the likelihood of a sequence of labels under all its alignments with the steps
 //! of a longer sequence.
 
-use crate::{Args, OpDef, Output, Tol, contiguous};
+use crate::decompositions::{choose, sizes};
+use crate::{Args, Cx, OpDef, Output, TensorRef, Tol, Traced, Value, contiguous};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
@@ -13,9 +14,9 @@ pub(crate) const OPS: &[OpDef] = &[
         .doc("The negative log-likelihood of each sequence of labels, and the logarithms of its forward variables."),
     OpDef::new("aten::_ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank=0, bool zero_infinity=False) -> (Tensor, Tensor)", forward).tolerance(Tol::Default)
         .doc("The negative log-likelihood of each sequence of labels, and the logarithms of its forward variables."),
-    OpDef::new("aten::ctc_loss.IntList(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, int blank=0, int reduction=1, bool zero_infinity=False) -> Tensor", loss).tolerance(Tol::Default)
+    OpDef::new("aten::ctc_loss.IntList(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, int blank=0, int reduction=1, bool zero_infinity=False) -> Tensor", loss).decompose(loss_of_sequences).tolerance(Tol::Default)
         .doc("The negative log-likelihood of sequences of labels."),
-    OpDef::new("aten::ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank=0, int reduction=1, bool zero_infinity=False) -> Tensor", loss).tolerance(Tol::Default)
+    OpDef::new("aten::ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank=0, int reduction=1, bool zero_infinity=False) -> Tensor", loss).decompose(loss_of_sequences).tolerance(Tol::Default)
         .doc("The negative log-likelihood of sequences of labels."),
 ];
 
@@ -58,4 +59,44 @@ fn loss(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     let batch = check(args)?;
     let sizes = if args.int(5)? == 0 { batch.into_iter().collect() } else { Vec::new() };
     Ok(contiguous(args.tensor(0)?.dtype, sizes))
+}
+
+/// The mean is over labels: each sequence counts by how long its labels are.
+fn loss_of_sequences(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+    let [log_probs, targets, input_lengths, target_lengths, blank, _, zero_infinity] = &args.values[..] else {
+        return Err(args.invalid("ctc_loss takes seven arguments"));
+    };
+    let is_batch = cx.meta_of(log_probs).sizes.len() == 3;
+    let log_probs = if is_batch { log_probs.clone() } else { cx.aten("unsqueeze", [log_probs, &Value::int(1)])? };
+    let op = if args.op.schema.overload == "Tensor" { "_ctc_loss.Tensor" } else { "_ctc_loss" };
+    let mut loss = cx.aten(op, [&log_probs, targets, input_lengths, target_lengths, blank, zero_infinity])?;
+    let dtype = cx.meta_of(&loss).dtype;
+    if args.bool(6)? {
+        let is_infinite = cx.aten("eq.Scalar", [&loss, &Value::Float(f64::INFINITY)])?;
+        loss = choose(cx, &is_infinite, &Value::int(0), &loss)?;
+    }
+    Ok(vec![match args.int(5)? {
+        1 => {
+            let lengths = match target_lengths {
+                Value::List(items) => {
+                    let mut numbers = Vec::new();
+                    for it in items {
+                        numbers.push(cx.aten_with(
+                            "full",
+                            [&sizes(&[SymInt::ONE]), it],
+                            &[("dtype", Value::DType(dtype))],
+                        )?);
+                    }
+                    cx.aten("cat", [&Value::List(numbers)])?
+                }
+                tensor => crate::decompositions::to_dtype(cx, tensor.clone(), dtype)?,
+            };
+            let lengths = cx.aten("clamp_min", [&lengths, &Value::int(1)])?;
+            let per_label = cx.aten("div.Tensor", [&loss, &lengths])?;
+            cx.aten("mean", [&per_label])?
+        }
+        2 => cx.aten("sum", [&loss])?,
+        _ if is_batch => loss,
+        _ => cx.aten("squeeze.dim", [&loss, &Value::int(0)])?,
+    }])
 }

@@ -1,5 +1,6 @@
 //! Sampling of images at the places that a grid names.
 
+use crate::decompositions::patches;
 use crate::gradients;
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, contiguous};
 use tracefx_core::{Code, Diagnostic, Result};
@@ -27,6 +28,7 @@ pub(crate) const OPS: &[OpDef] = &[
     .vjp(gradients::image::grid_sampler_3d).doc("Samples volumes at the places of a grid: 0 trilinear, 1 nearest; outside 0 zeros, 1 border, 2 reflection.")
     .tolerance(Tol::Default),
     OpDef::new("aten::affine_grid_generator(Tensor theta, SymInt[] size, bool align_corners) -> Tensor", affine_grid)
+        .decompose(patches::affine_grid)
         .doc("The grid of an affine map for each item.")
         .tolerance(Tol::Default),
     OpDef::new(

@@ -57,7 +57,7 @@ pub(crate) const OPS: &[OpDef] = &[
     }).doc("The triangle whose product with its transpose the matrix is."),
     first("aten::cholesky(Tensor self, bool upper=False) -> Tensor", |cx, args| {
         Ok(vec![cx.call_with("aten.linalg_cholesky.default", [args.values[0].clone()], &[("upper", args.values[1].clone())])?])
-    }).doc("The triangle whose product with its transpose the matrix is."),
+    }).tags(Tags::WHOLE).doc("The triangle whose product with its transpose the matrix is."),
     first("aten::cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor", |cx, args| {
         cholesky_solved(cx, args.values[0].clone(), args.values[1].clone(), args.bool(2)?)
     }).tags(Tags::WHOLE).doc("The solution of linear equations whose matrix is the product of a triangle with its transpose."),

@@ -79,18 +79,21 @@ pub(crate) const OPS: &[OpDef] = &[
         |args| folded(args, 1),
         |cx, args| add_by_index(cx, args, replicate),
     )
+    .tags(Tags::WHOLE)
     .doc("The gradient of `replication_pad1d`."),
     of_border(
         "aten::replication_pad2d_backward(Tensor grad_output, Tensor self, SymInt[4] padding) -> Tensor",
         |args| folded(args, 2),
         |cx, args| add_by_index(cx, args, replicate),
     )
+    .tags(Tags::WHOLE)
     .doc("The gradient of `replication_pad2d`."),
     of_border(
         "aten::replication_pad3d_backward(Tensor grad_output, Tensor self, SymInt[6] padding) -> Tensor",
         |args| folded(args, 3),
         |cx, args| add_by_index(cx, args, replicate),
     )
+    .tags(Tags::WHOLE)
     .doc("The gradient of `replication_pad3d`."),
 ];
 

@@ -67,12 +67,12 @@ pub(crate) const OPS: &[OpDef] = &[
     .tags(Tags::CORE)
     .tolerance(Tol::Default),
     OpDef::new("aten::max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor", max_unpool2d)
-        .decompose(gather::max_unpool2d).vjp(gradients::pooling::max_unpool2d).doc("Puts each element where its index says, among zeros."),
+        .decompose(gather::max_unpool).vjp(gradients::pooling::max_unpool2d).doc("Puts each element where its index says, among zeros."),
     OpDef::new(
         "aten::max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, int[3] stride, int[3] padding) -> Tensor",
         max_unpool3d,
     )
-    .vjp(gradients::pooling::max_unpool3d).doc("Puts each element where its index says, among zeros."),
+    .decompose(gather::max_unpool).vjp(gradients::pooling::max_unpool3d).doc("Puts each element where its index says, among zeros."),
 ];
 
 type Meta<'a> = Args<'a, TensorMeta>;

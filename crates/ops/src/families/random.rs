@@ -51,7 +51,7 @@ pub(crate) const OPS: &[OpDef] = &[
     in_place("aten::random_(Tensor(a!) self, *, Generator? generator=None) -> Tensor(a!)", "aten.random.default").doc("In place: random integers that the dtype holds."),
     in_place("aten::random_.to(Tensor(a!) self, int to, *, Generator? generator=None) -> Tensor(a!)", "aten.random.to").doc("In place: random integers from 0 on, below `to`."),
     in_place("aten::random_.from(Tensor(a!) self, int from, int? to, *, Generator? generator=None) -> Tensor(a!)", "aten.random.from").doc("In place: random integers from `from` on, below `to`."),
-    OpDef::composite("aten::bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? generator=None) -> Tensor(a!)", bernoulli_in_place).tags(Tags::WHOLE).tags(Tags::RANDOM).doc("In place: one with probability `p`, else zero."),
+    OpDef::composite("aten::bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? generator=None) -> Tensor(a!)", bernoulli_in_place).tags(Tags::RANDOM).doc("In place: one with probability `p`, else zero."),
     in_place("aten::bernoulli_.Tensor(Tensor(a!) self, Tensor p, *, Generator? generator=None) -> Tensor(a!)", "aten.bernoulli.Tensor").doc("In place: one with the probability that `p` says, else zero."),
 ];
 

@@ -2,6 +2,7 @@
 //! sizes or the factors, and are made of them.
 
 use super::matmul_composite::sizes as size_list;
+use crate::decompositions::resize as resize_by;
 use crate::gradients;
 use crate::memory_format::in_format_of;
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value};
@@ -19,35 +20,42 @@ const ANTIALIAS: &str =
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::upsample_nearest1d(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor", resize)
-        .vjp(gradients::image::nearest1d).doc(NEAREST),
+        .decompose(resize_by::nearest)
+    .vjp(gradients::image::nearest1d).doc(NEAREST),
     OpDef::new(
         "aten::upsample_nearest2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor",
         resize,
-    ).vjp(gradients::image::nearest2d).doc(NEAREST),
+    ).decompose(resize_by::nearest)
+    .vjp(gradients::image::nearest2d).doc(NEAREST),
     OpDef::new(
         "aten::upsample_nearest3d(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
         resize,
     )
+    .decompose(resize_by::nearest)
     .vjp(gradients::image::nearest3d).doc(NEAREST),
     OpDef::new(
         "aten::_upsample_nearest_exact1d(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor",
         resize,
     )
+    .decompose(resize_by::nearest_exact)
     .vjp(gradients::image::nearest_exact1d).doc(NEAREST_EXACT),
     OpDef::new(
         "aten::_upsample_nearest_exact2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor",
         resize,
     )
+    .decompose(resize_by::nearest_exact)
     .vjp(gradients::image::nearest_exact2d).doc(NEAREST_EXACT),
     OpDef::new(
         "aten::_upsample_nearest_exact3d(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
         resize,
     )
+    .decompose(resize_by::nearest_exact)
     .vjp(gradients::image::nearest_exact3d).doc(NEAREST_EXACT),
     OpDef::new(
         "aten::upsample_linear1d(Tensor self, SymInt[1] output_size, bool align_corners, float? scales=None) -> Tensor",
         resize,
     )
+    .decompose(resize_by::linear)
     .vjp(gradients::image::linear1d).doc(LINEAR)
     .tolerance(Tol::Default),
     OpDef::new(
@@ -60,12 +68,14 @@ pub(crate) const OPS: &[OpDef] = &[
         "aten::upsample_trilinear3d(Tensor self, SymInt[3] output_size, bool align_corners, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
         resize,
     )
+    .decompose(resize_by::linear)
     .vjp(gradients::image::trilinear3d).doc(LINEAR)
     .tolerance(Tol::Default),
     OpDef::new(
         "aten::upsample_bicubic2d(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
         resize,
     )
+    .decompose(resize_by::bicubic)
     .vjp(gradients::image::bicubic2d).doc(CUBIC)
     .tolerance(Tol::Default),
     OpDef::new(

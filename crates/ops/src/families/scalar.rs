@@ -138,6 +138,9 @@ pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::_assert_async.msg(Tensor self, str assert_msg) -> ()", |_| Ok(Vec::new()))
         .doc("Refuses to go on unless the only element is true, with a message.")
         .tags(Tags::SIDE_EFFECT),
+    OpDef::new("aten::_linalg_check_errors(Tensor info, str api_name, *, bool is_matrix) -> ()", |_| Ok(Vec::new()))
+        .doc("Refuses to go on unless all matrices of a batch were factored: the numbers that say so are zero.")
+        .tags(Tags::SIDE_EFFECT),
     OpDef::new("aten::sym_constrain_range(Scalar size, *, int? min=None, int? max=None) -> ()", constrain)
         .doc("Refuses to go on unless the number is in the range.")
         .tags(Tags::SIDE_EFFECT),

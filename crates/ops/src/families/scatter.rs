@@ -2,6 +2,7 @@
 
 use super::lookup::wrong_dtype;
 use super::view::{listed, out_of_range};
+use crate::decompositions::to_dtype;
 use crate::elementwise::{check_fits, laid_out};
 use crate::gradients;
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, contiguous, normalize_dim};
@@ -111,7 +112,8 @@ pub(crate) const OPS: &[OpDef] = &[
         }
         index_fill(args)
     })
-    .vjp(gradients::index::index_fill).doc("The tensor with the slices that an index vector names filled with the element of a 0-d tensor."),
+    .vjp(gradients::index::index_fill).doc("The tensor with the slices that an index vector names filled with the element of a 0-d tensor.")
+    .decompose(index_fill_by_put),
     OpDef::new(
         "aten::index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor",
         index_reduce,
@@ -376,7 +378,10 @@ fn index_add_by_put(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<T
 }
 
 fn index_fill_by_put(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
-    let dtype = Value::DType(cx.meta(*args.tensor(0)?).dtype);
-    let value = cx.call_with("aten.scalar_tensor.default", [args.values[3].clone()], &[("dtype", dtype)])?;
+    let dtype = cx.meta(*args.tensor(0)?).dtype;
+    let value = match &args.values[3] {
+        Value::Tensor(_) => to_dtype(cx, args.values[3].clone(), dtype)?,
+        number => cx.call_with("aten.scalar_tensor.default", [number.clone()], &[("dtype", Value::DType(dtype))])?,
+    };
     put_slices(cx, args, value, false)
 }

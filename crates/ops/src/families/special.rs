@@ -25,9 +25,9 @@ pub(crate) const OPS: &[OpDef] = &[
     unary("aten::special_scaled_modified_bessel_k0(Tensor x) -> Tensor").doc("The modified Bessel function of the second kind, of order zero, times `exp(x)`."),
     unary("aten::special_scaled_modified_bessel_k1(Tensor x) -> Tensor").doc("The modified Bessel function of the second kind, of order one, times `exp(x)`."),
     unary("aten::special_airy_ai(Tensor x) -> Tensor").doc("The Airy function."),
-    unary("aten::special_ndtr(Tensor self) -> Tensor").vjp(gradients::special::ndtr).doc("The part of a normal distribution below each number."),
+    unary("aten::special_ndtr(Tensor self) -> Tensor").decompose(pointwise::ndtr).vjp(gradients::special::ndtr).doc("The part of a normal distribution below each number."),
     unary("aten::special_ndtri(Tensor self) -> Tensor").vjp(gradients::special::ndtri).doc("The number below which this part of a normal distribution lies."),
-    unary("aten::special_log_ndtr(Tensor self) -> Tensor").vjp(gradients::special::log_ndtr).doc("The logarithm of the part of a normal distribution below each number."),
+    unary("aten::special_log_ndtr(Tensor self) -> Tensor").decompose(pointwise::log_ndtr).vjp(gradients::special::log_ndtr).doc("The logarithm of the part of a normal distribution below each number."),
     unary("aten::special_erfcx(Tensor self) -> Tensor").vjp(gradients::special::erfcx).doc("`exp(x * x) * erfc(x)`."),
     unary("aten::special_entr(Tensor self) -> Tensor").decompose(pointwise::entr).vjp(gradients::special::entr).doc("`-x * log(x)`: what each probability adds to an entropy."),
     unary("aten::special_spherical_bessel_j0(Tensor x) -> Tensor").doc("The spherical Bessel function of order zero, `sin(x) / x`."),
@@ -51,7 +51,7 @@ pub(crate) const OPS: &[OpDef] = &[
     OpDef::composite("aten::polygamma_(Tensor(a!) self, int n) -> Tensor(a!)", |cx, args| {
         let it = cx.call("aten.polygamma.default", [args.values[1].clone(), args.values[0].clone()])?;
         Ok(vec![cx.call("aten.copy_.default", [args.values[0].clone(), it])?])
-    }).tags(Tags::WHOLE).doc("In place: the n-th derivative of the digamma function."),
+    }).doc("In place: the n-th derivative of the digamma function."),
 ];
 
 const fn unary(schema: &'static str) -> OpDef {

@@ -3,7 +3,7 @@
 
 use super::slice::{as_strided_of_args, diagonal_of_args, select_of_args, slice_of_args, unfold_of_args};
 use super::view::listed;
-use crate::decompositions::movement;
+use crate::decompositions::{movement, patches};
 use crate::elementwise::laid_out;
 use crate::gradients;
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, contiguous};
@@ -55,6 +55,7 @@ pub(crate) const OPS: &[OpDef] = &[
         "aten::unfold_backward(Tensor grad_in, SymInt[] input_sizes, int dim, int size, int step) -> Tensor",
         |args| among_zeros(args, unfold_of_args),
     )
+    .decompose(patches::unfold_backward)
     .doc("The gradient of `unfold`: windows that slide over zeros, added up where they overlap.")
     .tolerance(Tol::Default),
 ];

@@ -113,6 +113,16 @@ impl Expr {
         }
     }
 
+    /// Makes the calls of several formulas, each part once.
+    pub(crate) fn compute<const N: usize>(formulas: [Expr; N], cx: &mut Cx<'_>) -> Result<[Traced; N]> {
+        let mut memo = Memo::default();
+        let mut values = [const { Value::None }; N];
+        for (value, formula) in values.iter_mut().zip(&formulas) {
+            *value = formula.eval(cx, &mut memo)?;
+        }
+        Ok(values)
+    }
+
     /// Makes the calls, those that are not in `memo` yet.
     pub(super) fn eval(&self, cx: &mut Cx<'_>, memo: &mut Memo) -> Result<Traced> {
         Ok(self.eval_all(cx, memo)?.into_iter().next().unwrap_or(Value::None))

@@ -1,0 +1,132 @@
+//! A `torch.vmap` inside a program: a stretch of nodes that sees one example at a time.
+//!
+//! Where all that it does is done element by element, the nodes work on all examples at once, as in PyTorch. Otherwise the
+//! stretch is written once for each example: what it takes from outside as a slice, what it gives stacked.
+
+use super::run::{Run, Slot, value};
+use tracefx_core::{Code, Diagnostic, Result};
+use tracefx_ir::{Arg, Graph, GraphModule, Node, NodeId, Opcode, Val};
+use tracefx_ops::{Builder, Tags, Traced, Value, registry};
+
+/// Over how many examples a stretch is written at most.
+const MAX_EXAMPLES: i64 = 1 << 10;
+
+/// The function of `torch._functorch.predispatch` that a node calls.
+fn predispatched(node: &Node) -> Option<&str> {
+    node.target().strip_prefix("torch._functorch.predispatch.")
+}
+
+/// How many nodes belong to the stretch that begins with the first of these; none where none begins.
+pub(super) fn stretch(graph: &Graph, nodes: &[NodeId]) -> usize {
+    let mut depth = 0;
+    for (at, &id) in nodes.iter().enumerate() {
+        match predispatched(graph.node(id)) {
+            Some("_vmap_increment_nesting") => depth += 1,
+            Some("_vmap_decrement_nesting") => depth -= 1,
+            Some(_) | None => {}
+        }
+        if depth <= 0 {
+            return if at == 0 { 0 } else { at + 1 };
+        }
+    }
+    0
+}
+
+/// Whether each node works element by element on tensors of one rank, all of them with the examples in front.
+fn is_elementwise(graph: &Graph, nodes: &[NodeId]) -> bool {
+    let mut rank = None;
+    nodes.iter().all(|&id| {
+        let node = graph.node(id);
+        let fits = match (predispatched(node), node.args()) {
+            (Some("_add_batch_dim"), [_, Arg::Int(0), ..]) => true,
+            (Some("_remove_batch_dim"), [_, _, _, Arg::Int(0)]) => return true,
+            (Some(_), _) => false,
+            (None, _) => {
+                let mut is_inside = true;
+                node.for_each_input(&mut |it| is_inside &= nodes.contains(&it));
+                let op = registry().get(node.target());
+                is_inside && op.is_some_and(|it| it.def.tags.has(Tags::POINTWISE) && !it.may_write())
+            }
+        };
+        match &node.meta.val {
+            Some(Val::Tensor(meta)) => fits && *rank.get_or_insert(meta.sizes.len()) == meta.sizes.len(),
+            _ => false,
+        }
+    })
+}
+
+impl Run<'_, '_> {
+    /// Takes a stretch apart, and leaves what it gives in `env`.
+    ///
+    /// # Errors
+    /// `NotImplemented` where the examples draw random numbers, or it is not known how many they are, or one stretch lies in
+    /// another; `LimitExceeded` where they are too many; else what a node refuses.
+    pub(super) fn stretch<'g>(
+        &mut self,
+        module: &'g GraphModule,
+        nodes: &[NodeId],
+        env: &mut [Option<Slot<'g>>],
+    ) -> Result<()> {
+        let graph = &module.graph;
+        let refuse = |what: &str| Diagnostic::new(Code::NotImplemented, what);
+        let [first, inner @ .., _] = nodes else { return Err(refuse("a vmap without an end")) };
+        let n_examples = match graph.node(*first).args() {
+            [n, Arg::Str(random)] if &**random == "error" => match value(n, env)? {
+                Value::Int(n) => n.as_int(),
+                _ => None,
+            },
+            _ => return Err(refuse("taking a vmap with random numbers apart is not implemented")),
+        };
+        if is_elementwise(graph, inner) {
+            for &id in inner {
+                let node = graph.node(id);
+                let slot = match (predispatched(node), node.args()) {
+                    (Some(_), [it, ..]) => Slot::Value(value(it, env)?),
+                    (_, _) => Slot::Value(self.call(node, env)?),
+                };
+                env[id.index()] = Some(slot);
+            }
+            return Ok(());
+        }
+        let n_examples = n_examples.filter(|it| *it > 0);
+        let n_examples = n_examples.ok_or_else(|| refuse("taking a vmap over no known number of examples apart"))?;
+        if n_examples > MAX_EXAMPLES {
+            let what = format!("a vmap over {n_examples} examples exceeds the limit {MAX_EXAMPLES}");
+            return Err(Diagnostic::new(Code::LimitExceeded, what));
+        }
+        let mut given: Vec<(NodeId, Traced, Vec<Traced>)> = Vec::new();
+        for example in 0..n_examples {
+            let mut own = env.to_vec();
+            for &id in inner {
+                let node = graph.node(id);
+                match (predispatched(node), node.args()) {
+                    (Some("_add_batch_dim"), [it, dim, ..]) => {
+                        let args = [value(it, &own)?, value(dim, &own)?, Value::int(example)];
+                        let slice = self.functional.call("aten.select.int", &args, &[])?.swap_remove(0);
+                        own[id.index()] = Some(Slot::Value(slice));
+                    }
+                    (Some("_remove_batch_dim"), [it, _, _, dim]) => {
+                        let it = value(it, &own)?;
+                        match given.iter_mut().find(|(of, ..)| *of == id) {
+                            Some((_, _, values)) => values.push(it),
+                            None => given.push((id, value(dim, &own)?, vec![it])),
+                        }
+                    }
+                    (Some("_vmap_increment_nesting"), _) => {
+                        return Err(refuse("taking a vmap inside another one apart is not implemented"));
+                    }
+                    (Some("lazy_load_decompositions"), _) => own[id.index()] = Some(Slot::Value(Value::None)),
+                    (_, _) if node.op() == Opcode::CallFunction => {
+                        own[id.index()] = Some(Slot::Value(self.call(node, &own)?));
+                    }
+                    (_, _) => return Err(refuse("a vmap that reads an attribute")),
+                }
+            }
+        }
+        for (id, dim, values) in given {
+            let stacked = self.functional.call("aten.stack.default", &[Value::List(values), dim], &[])?.swap_remove(0);
+            env[id.index()] = Some(Slot::Value(stacked));
+        }
+        Ok(())
+    }
+}

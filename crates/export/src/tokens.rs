@@ -1,0 +1,55 @@
+//! Effect tokens: values that carry nothing and keep calls with effects in order.
+//!
+//! A call with an effect is `with_effects(token, op, *args)` in a functional program, and gives the next token before its
+//! results. A graph that runs from top to bottom needs no tokens: PyTorch takes them out of what `module()` gives as well.
+
+use tracefx_core::{Code, Diagnostic, Result};
+use tracefx_ir::{Arg, Graph, InsertPoint, NodeId, Opcode};
+use tracefx_ops::registry;
+
+/// Calls what `with_effects` calls directly, so that nothing uses the tokens but what returns them.
+///
+/// # Errors
+/// `GraphInvalid` where a call does not say what it calls, or a result is taken that the operator does not have;
+/// `NotImplemented` where the operator is not known.
+pub(crate) fn remove_effect_tokens(graph: &mut Graph) -> Result<()> {
+    let calls: Vec<NodeId> = graph.find_nodes(Opcode::CallFunction, "torch.ops.higher_order.with_effects").collect();
+    for id in calls {
+        let name = graph.node(id).name().clone();
+        remove_token(graph, id).map_err(|problem| problem.node(&*name))?;
+    }
+    Ok(())
+}
+
+fn remove_token(graph: &mut Graph, id: NodeId) -> Result<()> {
+    let invalid = |what: &str| Diagnostic::new(Code::GraphInvalid, what);
+    let node = graph.node(id);
+    let [token, Arg::Op(target), args @ ..] = node.args() else {
+        return Err(invalid("with_effects takes a token and an operator"));
+    };
+    let (token, target, args, kwargs) = (token.clone(), target.clone(), args.to_vec(), node.kwargs().to_vec());
+    let n_results = registry().require(&target)?.schema.returns.len();
+    let before = graph.set_insert_point(InsertPoint::Before(id))?;
+    let call = graph.create_node(Opcode::CallFunction, &target, args, kwargs, None)?;
+    graph.set_insert_point(before)?;
+    for user in graph.users(id).iter().collect::<Vec<_>>() {
+        let &[_, Arg::Int(index)] = graph.node(user).args() else {
+            return Err(invalid("the results of with_effects are taken one by one"));
+        };
+        let value = match (index, n_results) {
+            (0, _) => token.as_node().ok_or_else(|| invalid("a token is no node"))?,
+            (1, 0) if graph.users(user).is_empty() => {
+                graph.erase_node(user)?;
+                continue;
+            }
+            (1, 1) => call,
+            (_, _) => {
+                graph.set_args(user, vec![Arg::Node(call), Arg::Int(index - 1)])?;
+                continue;
+            }
+        };
+        graph.replace_all_uses_with(user, value, &mut |_, _| true)?;
+        graph.erase_node(user)?;
+    }
+    graph.erase_node(id)
+}
