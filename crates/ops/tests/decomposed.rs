@@ -14,6 +14,7 @@ const DIFFERENT: &[(&str, &str)] = &[
         "PyTorch gives the weights in the place of the second result, which is another one",
     ),
     ("aten.bernoulli.default", "what it is made of draws other numbers than it does"),
+    ("aten.conj_physical.default", "PyTorch makes it `_conj_physical`, which is the same under another name"),
     ("aten.is_nonzero.default", "a question to data, which PyTorch does not tag as one"),
     ("aten.lift_fresh_copy.default", "PyTorch makes it a clone too, but where it makes programs functional"),
     ("aten.upsample_bicubic2d.default", THROUGH_DEFAULT),
