@@ -52,7 +52,7 @@ export function callOperator(
 }
 
 /**
- * What is known of the results of an operator without calling it: {@link callOperator} on what is known of its arguments,
+ * What is known of the results of an operator without calling it: `callOperator` on what is known of its arguments,
  * as PyTorch's fake tensors do it. Tensors among the arguments stand for what is known of them, and are neither read nor
  * written; several results are an array. What only the data can tell, such as how many elements are not zero, is a new
  * symbol.

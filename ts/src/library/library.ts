@@ -14,22 +14,22 @@ import { installHost } from "./host.ts";
 import type { Backward, Definition, OperatorFunction, SetupContext } from "./operator.ts";
 import type { NamedTarget } from "../graph/target.ts";
 
-/** What a function of {@link impl} is: it computes the operator, or says what the operator is made of. */
+/** What a function of `torch.library.impl` is: it computes the operator, or says what the operator is made of. */
 export type DispatchKey = "cpu" | "CPU" | "default" | "CompositeExplicitAutograd" | "CompositeImplicitAutograd";
 
-/** How {@link registerAutograd} remembers a call. */
+/** How `torch.library.registerAutograd` remembers a call. */
 export interface AutogradOptions {
   readonly setupContext?: SetupContext;
 }
 
-/** How {@link customOp} defines an operator. */
+/** How `torch.library.customOp` defines an operator. */
 export interface CustomOpOptions {
   /** The arguments and results, such as `(Tensor x, *, float alpha=1.0) -> Tensor`; `Tensor(a!) x` is written to. */
   readonly schema: string;
 }
 
 /**
- * Defines an operator by its name and schema: `torch.library.define`. What computes it is said by {@link impl}.
+ * Defines an operator by its name and schema: `torch.library.define`. What computes it is said by `torch.library.impl`.
  *
  * @example
  * ```ts
@@ -118,12 +118,12 @@ export function registerAutograd(qualname: string, backward: Backward, options: 
   definition.setBackward(backward, options.setupContext);
 }
 
-/** An operator that {@link customOp} made: it can be called, and told more of. */
+/** An operator that `torch.library.customOp` made: it can be called, and told more of. */
 export interface CustomOp extends NamedTarget {
   (...args: unknown[]): unknown;
   /** As {@link registerFake}; the last one counts. */
   registerFake(fake: OperatorFunction): this;
-  /** As {@link registerAutograd}; the last one counts. */
+  /** As `torch.library.registerAutograd`; the last one counts. */
   registerAutograd(backward: Backward, options?: AutogradOptions): this;
   /** Another function that computes it. */
   registerKernel(kernel: OperatorFunction): this;
