@@ -1,4 +1,4 @@
-//! Kernels of connectionist temporal classification: the forward pass of aten/src/ATen/native/LossCTC.cpp.
+//! Kernels of connectionist temporal classification: the passes of aten/src/ATen/native/LossCTC.cpp.
 
 use crate::dense::{Dense, fill};
 use crate::map::cast;
@@ -11,6 +11,8 @@ use tracefx_ops::{Args, Value};
 pub(crate) const KERNELS: &[(&str, Kernel)] = &[
     ("aten._ctc_loss.default", Kernel::Make(forward)),
     ("aten._ctc_loss.Tensor", Kernel::Make(forward)),
+    ("aten._ctc_loss_backward.default", Kernel::Fill(backward)),
+    ("aten._ctc_loss_backward.Tensor", Kernel::Fill(backward)),
     ("aten.ctc_loss.IntList", Kernel::Fill(loss)),
     ("aten.ctc_loss.Tensor", Kernel::Fill(loss)),
 ];
@@ -32,8 +34,9 @@ fn ints(tensor: &Tensor) -> Result<Vec<i64>> {
 }
 
 impl Sequences {
-    fn new(args: &Args<'_, Tensor>) -> Result<Self> {
-        let (log_probs, targets) = (args.tensor(0)?, args.tensor(1)?);
+    /// Reads them from the arguments: the logarithms of probabilities stand at `first`, and three more behind them.
+    fn new(args: &Args<'_, Tensor>, first: usize, blank: i64) -> Result<Self> {
+        let (log_probs, targets) = (args.tensor(first)?, args.tensor(first + 1)?);
         let (n_steps, n_batch, n_labels) = match log_probs.sizes() {
             [n_steps, n_labels] => (*n_steps, 1, *n_labels),
             [n_steps, n_batch, n_labels] => (*n_steps, *n_batch, *n_labels),
@@ -58,7 +61,7 @@ impl Sequences {
         let labels = ints(targets)?;
         let is_padded = targets.rank() == 2;
         let n_columns = if is_padded { targets.sizes()[1] } else { labels.len() };
-        let (input_lengths, target_lengths) = (lengths(2, n_steps)?, lengths(3, n_columns)?);
+        let (input_lengths, target_lengths) = (lengths(first + 2, n_steps)?, lengths(first + 3, n_columns)?);
         if is_padded && targets.sizes()[0] != n_batch {
             return Err(args.bad_shape(format!("targets has {} rows for a batch of {n_batch}", targets.sizes()[0])));
         }
@@ -79,12 +82,17 @@ impl Sequences {
             };
             all.push(labels[at..at + length].iter().map(label).collect::<Result<_>>()?);
         }
-        Ok(Sequences { input_lengths, targets: all, n_steps, n_labels, blank: args.int(4)? as usize })
+        Ok(Sequences { input_lengths, targets: all, n_steps, n_labels, blank: blank as usize })
     }
 
     /// The number of forward variables of a step: a blank between any two labels, in front, and behind.
     fn width(&self) -> usize {
         2 * self.targets.iter().map(Vec::len).max().unwrap_or(0) + 1
+    }
+
+    /// The symbol in a place of the labels with blanks between them.
+    fn symbol(&self, target: &[usize], place: usize) -> usize {
+        if place.is_multiple_of(2) { self.blank } else { target[place / 2] }
     }
 
     /// The logarithms of the forward variables, and the negative log-likelihood of each item.
@@ -95,7 +103,7 @@ impl Sequences {
         let mut losses = Vec::with_capacity(n_batch);
         for (item, (target, &n_steps)) in self.targets.iter().zip(&self.input_lengths).enumerate() {
             let n = 2 * target.len() + 1;
-            let symbol = |s: usize| if s.is_multiple_of(2) { self.blank } else { target[s / 2] };
+            let symbol = |s: usize| self.symbol(target, s);
             let log_prob = |t: usize, s: usize| log_probs[(t * n_batch + item) * self.n_labels + symbol(s)];
             let alpha = &mut alphas[item * self.n_steps * width..][..self.n_steps * width];
             for t in 0..n_steps {
@@ -129,6 +137,49 @@ impl Sequences {
     }
 }
 
+/// What the backward pass knows of the forward pass: the logarithms of the probabilities, the negative log-likelihoods,
+/// and the logarithms of the forward variables, `width` of them a step.
+struct Forward<'a, A> {
+    log_probs: &'a [A],
+    losses: &'a [A],
+    alphas: &'a [A],
+    width: usize,
+}
+
+impl Sequences {
+    /// The gradient of the logarithms of the probabilities of one item. Those behind its last step have none.
+    fn pull_back<A: Real>(&self, forward: &Forward<'_, A>, item: usize, grad: A, to: &mut [A]) {
+        let (target, n_steps) = (&self.targets[item], self.input_lengths[item]);
+        let (n, loss) = (2 * target.len() + 1, forward.losses[item]);
+        let at = |t: usize, label: usize| (t * self.targets.len() + item) * self.n_labels + label;
+        let mut after = vec![-A::INFINITY; n];
+        for t in (0..n_steps).rev() {
+            let mut beta = vec![-A::INFINITY; n];
+            // By label: the logarithm of the probability of all alignments in which it stands at this step.
+            let mut through = vec![-A::INFINITY; self.n_labels];
+            for s in (0..n).rev() {
+                let label = self.symbol(target, s);
+                let log_prob = forward.log_probs[at(t, label)];
+                beta[s] = if t + 1 == n_steps {
+                    // An alignment ends with the last label or with the blank behind it.
+                    if s + 2 >= n { log_prob } else { -A::INFINITY }
+                } else {
+                    let next = |place: usize| after.get(place).copied().unwrap_or(-A::INFINITY);
+                    let skips = s + 2 < n && self.symbol(target, s + 2) != label;
+                    log_sum(&[next(s), next(s + 1), if skips { next(s + 2) } else { -A::INFINITY }]) + log_prob
+                };
+                let alpha = forward.alphas[(item * self.n_steps + t) * forward.width + s];
+                through[label] = log_sum(&[through[label], alpha + beta[s]]);
+            }
+            for (label, through) in through.into_iter().enumerate() {
+                let log_prob = forward.log_probs[at(t, label)];
+                to[at(t, label)] = (log_prob.exp() - (through + loss - log_prob).exp()) * grad;
+            }
+            after = beta;
+        }
+    }
+}
+
 /// The logarithm of the sum of what these are the logarithms of.
 fn log_sum<A: Real>(logs: &[A]) -> A {
     let largest = logs.iter().fold(-A::INFINITY, |largest, &it| if it > largest { it } else { largest });
@@ -138,7 +189,7 @@ fn log_sum<A: Real>(logs: &[A]) -> A {
 }
 
 fn forward(args: &Args<'_, Tensor>) -> Result<Vec<Value<Tensor>>> {
-    let sequences = Sequences::new(args)?;
+    let sequences = Sequences::new(args, 0, args.int(4)?)?;
     let (log_probs, n_batch) = (args.tensor(0)?, sequences.targets.len());
     let dtype = log_probs.dtype();
     with_real!(dtype, A => {
@@ -152,7 +203,7 @@ fn forward(args: &Args<'_, Tensor>) -> Result<Vec<Value<Tensor>>> {
 }
 
 fn loss(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
-    let sequences = Sequences::new(args)?;
+    let sequences = Sequences::new(args, 0, args.int(4)?)?;
     let log_probs = args.tensor(0)?;
     let (reduction, is_zeroed) = (args.int(5)?, args.bool(6)?);
     let dtype = log_probs.dtype();
@@ -170,6 +221,31 @@ fn loss(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
             losses = vec![losses.iter().fold(A::ZERO, |sum, &it| sum + it)];
         }
         fill::<A, _>(&outs[0], |to| to.copy_from_slice(&losses));
+        Ok(())
+    }, else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
+}
+
+fn backward(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
+    let sequences = Sequences::new(args, 1, args.int(7)?)?;
+    let (log_probs, alphas, is_zeroed) = (args.tensor(1)?, args.tensor(6)?, args.bool(8)?);
+    let (n_batch, n_steps, dtype) = (sequences.targets.len(), sequences.n_steps, log_probs.dtype());
+    let width = match alphas.sizes() {
+        [batch, steps, width] if (*batch, *steps) == (n_batch, n_steps) && *width >= sequences.width() => *width,
+        sizes => return Err(args.bad_shape(format!("log_alpha of sizes {sizes:?} is of other sequences"))),
+    };
+    with_real!(dtype, A => {
+        let [grads, log_probs, losses, alphas] =
+            [args.tensor(0)?, log_probs, args.tensor(5)?, alphas].map(Strided::<A>::dense);
+        let (grads, log_probs, losses, alphas) = (grads?, log_probs?, losses?, alphas?);
+        let forward = Forward { log_probs: log_probs.data(), losses: losses.data(), alphas: alphas.data(), width };
+        fill::<A, _>(&outs[0], |to| {
+            to.fill(A::ZERO);
+            for item in 0..n_batch {
+                if !(is_zeroed && forward.losses[item] == A::INFINITY) {
+                    sequences.pull_back(&forward, item, grads.data()[item], to);
+                }
+            }
+        });
         Ok(())
     }, else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
 }

@@ -17,18 +17,6 @@ use tracefx_exec::Executor;
 use tracefx_ir::Str;
 use tracefx_ops::{Tol, Value, registry};
 
-/// Operators that PyTorch differentiates and tracefx does not, each with its reason.
-#[rustfmt::skip]
-const MISSING: &[(&str, &str)] = &[
-    ("aten._ctc_loss.Tensor", NETWORK),
-    ("aten._ctc_loss.default", NETWORK),
-    ("aten._pack_padded_sequence.default", NETWORK),
-    ("aten._pad_packed_sequence.default", PACKED),
-];
-
-const NETWORK: &str = "the formula calls an operator of the backward pass that the registry lacks so far";
-const PACKED: &str = "packed sequences have no formula so far";
-
 /// Operators whose gradients are others than PyTorch's, each with its reason.
 const DIFFERENT: &[(&str, &str)] = &[
     ("aten.as_strided_scatter.default", "PyTorch gives `self` the gradient of the elements that were overwritten"),
@@ -90,8 +78,7 @@ fn run(case: &Json, tensors: &SafeTensors<'_>) -> Outcome {
     let got = match got {
         Ok(got) => got,
         Err(problem) if problem.code() == Code::NotImplemented => {
-            let is_listed = MISSING.iter().any(|(it, _)| problem.op_name() == Some(*it));
-            return match problem.message().starts_with("the gradient of") && !is_listed {
+            return match problem.message().starts_with("the gradient of") {
                 true => Outcome::Differs(problem.to_string()),
                 false => Outcome::Missing(problem.to_string()),
             };
@@ -133,25 +120,18 @@ fn compare(got: &Value<Tensor>, want: &Value<Tensor>, tolerance: Tol) -> Result<
 
 const ZERO: Scalar = Scalar::Float(0.0);
 
-/// Every operator that PyTorch differentiates has a gradient, or says that none flows, or is made of others that do; or
-/// it is listed with a reason.
+/// Every operator that PyTorch differentiates has a gradient, or says that none flows, or is made of others that do.
 #[test]
-fn operators_without_a_gradient_are_listed() {
+fn every_differentiable_operator_has_a_gradient() {
     let text = fs::read_to_string(directory().join("differentiable.json")).unwrap();
     let differentiable: BTreeMap<String, bool> = serde_json::from_str(&text).unwrap();
     let is_missing = |name: &str| {
         let op = registry().get(name);
         op.is_some_and(|it| it.def.vjp.is_none() && it.def.decompose.is_none())
     };
-    let is_listed = |name: &str| MISSING.iter().any(|(it, _)| *it == name);
-    let found: Vec<&String> = differentiable
-        .iter()
-        .filter(|(name, is)| **is && is_missing(name) && !is_listed(name))
-        .map(|it| it.0)
-        .collect();
+    let found: Vec<&String> =
+        differentiable.iter().filter(|(name, is)| **is && is_missing(name)).map(|it| it.0).collect();
     assert!(found.is_empty(), "operators without a gradient: {found:?}");
-    let stale: Vec<&str> = MISSING.iter().map(|(name, _)| *name).filter(|it| !is_missing(it)).collect();
-    assert!(stale.is_empty(), "operators that have a gradient and are listed as if they had none: {stale:?}");
 }
 
 #[test]

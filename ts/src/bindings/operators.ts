@@ -27,6 +27,7 @@ export interface AtenOverloads {
   _conj: "default";
   _convolution: "default";
   _ctc_loss: "Tensor" | "default";
+  _ctc_loss_backward: "Tensor" | "default";
   _embedding_bag: "default";
   _embedding_bag_backward: "default";
   _embedding_bag_dense_backward: "default";

@@ -2,7 +2,7 @@
 //! of a longer sequence.
 
 use crate::decompositions::{choose, sizes};
-use crate::{Args, Cx, OpDef, Output, TensorRef, Tol, Traced, Value, contiguous};
+use crate::{Args, Cx, OpDef, Output, TensorRef, Tol, Traced, Value, contiguous, gradients};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
@@ -10,19 +10,24 @@ use tracefx_sym::SymInt;
 /// The rows of this family.
 #[rustfmt::skip]
 pub(crate) const OPS: &[OpDef] = &[
-    OpDef::new("aten::_ctc_loss(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, int blank=0, bool zero_infinity=False) -> (Tensor, Tensor)", forward).tolerance(Tol::Default)
+    OpDef::new("aten::_ctc_loss(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, int blank=0, bool zero_infinity=False) -> (Tensor, Tensor)", forward).tolerance(Tol::Default).vjp(gradients::class_loss::ctc_loss)
         .doc("The negative log-likelihood of each sequence of labels, and the logarithms of its forward variables."),
-    OpDef::new("aten::_ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank=0, bool zero_infinity=False) -> (Tensor, Tensor)", forward).tolerance(Tol::Default)
+    OpDef::new("aten::_ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank=0, bool zero_infinity=False) -> (Tensor, Tensor)", forward).tolerance(Tol::Default).vjp(gradients::class_loss::ctc_loss)
         .doc("The negative log-likelihood of each sequence of labels, and the logarithms of its forward variables."),
+    OpDef::new("aten::_ctc_loss_backward(Tensor grad, Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, Tensor neg_log_likelihood, Tensor log_alpha, int blank, bool zero_infinity=False) -> Tensor", backward).tolerance(Tol::Default)
+        .doc("The gradient of `_ctc_loss` in the logarithms of the probabilities, taken through their softmax."),
+    OpDef::new("aten::_ctc_loss_backward.Tensor(Tensor grad, Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, Tensor neg_log_likelihood, Tensor log_alpha, int blank, bool zero_infinity=False) -> Tensor", backward).tolerance(Tol::Default)
+        .doc("The gradient of `_ctc_loss` in the logarithms of the probabilities, taken through their softmax."),
     OpDef::new("aten::ctc_loss.IntList(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, int blank=0, int reduction=1, bool zero_infinity=False) -> Tensor", loss).decompose(loss_of_sequences).tolerance(Tol::Default)
         .doc("The negative log-likelihood of sequences of labels."),
     OpDef::new("aten::ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank=0, int reduction=1, bool zero_infinity=False) -> Tensor", loss).decompose(loss_of_sequences).tolerance(Tol::Default)
         .doc("The negative log-likelihood of sequences of labels."),
 ];
 
-/// Checks what does not depend on data, and gives the size of the batch; none where there is a single sequence.
-fn check(args: &Args<'_, TensorMeta>) -> Result<Option<SymInt>> {
-    let (log_probs, targets) = (args.tensor(0)?, args.tensor(1)?);
+/// Checks what does not depend on data, and gives the size of the batch; none where there is a single sequence. The
+/// logarithms of the probabilities stand at `first`.
+fn check(args: &Args<'_, TensorMeta>, first: usize, blank: i64) -> Result<Option<SymInt>> {
+    let (log_probs, targets) = (args.tensor(first)?, args.tensor(first + 1)?);
     if !matches!(log_probs.dtype, DType::Float32 | DType::Float64) {
         let what = format!("\"ctc_loss_cpu\" not implemented for '{}'", log_probs.dtype.name());
         return Err(Diagnostic::new(Code::DTypeMismatch, what));
@@ -38,7 +43,6 @@ fn check(args: &Args<'_, TensorMeta>) -> Result<Option<SymInt>> {
             return Err(args.bad_shape(format!("log_probs needs 2 or 3 dimensions but has {}", sizes.len())));
         }
     };
-    let blank = args.int(4)?;
     if blank < 0 || n_labels.as_int().is_some_and(|it| blank >= it) {
         return Err(args.invalid("blank must be in label range"));
     }
@@ -46,7 +50,7 @@ fn check(args: &Args<'_, TensorMeta>) -> Result<Option<SymInt>> {
 }
 
 fn forward(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
-    let Some(batch) = check(args)? else {
+    let Some(batch) = check(args, 0, args.int(4)?)? else {
         return Err(args.bad_shape("_ctc_loss takes a batch: log_probs needs 3 dimensions but has 2"));
     };
     let log_probs = args.tensor(0)?;
@@ -55,8 +59,31 @@ fn forward(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     Ok(vec![Output::unknown(log_probs.dtype, vec![batch]), Output::unknown(log_probs.dtype, alpha)])
 }
 
+fn backward(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    let Some(batch) = check(args, 1, args.int(7)?)? else {
+        return Err(args.bad_shape("_ctc_loss_backward takes a batch: log_probs needs 3 dimensions but has 2"));
+    };
+    let log_probs = args.tensor(1)?;
+    for index in [0, 5, 6] {
+        let (given, name) = (args.tensor(index)?, &args.op.schema.args[index].name);
+        if given.dtype != log_probs.dtype {
+            let what = format!("{name} is {} beside log_probs of {}", given.dtype.name(), log_probs.dtype.name());
+            return Err(Diagnostic::new(Code::DTypeMismatch, what));
+        }
+        let is_of_batch = given.sizes.first().is_some_and(|it| !is_other(it, &batch));
+        if !is_of_batch || given.sizes.len() != if index == 6 { 3 } else { 1 } {
+            return Err(args.bad_shape(format!("{name} has sizes {:?} for a batch of {batch}", given.sizes)));
+        }
+    }
+    Ok(contiguous(log_probs.dtype, log_probs.sizes.clone()))
+}
+
+fn is_other(a: &SymInt, b: &SymInt) -> bool {
+    (a - b).as_int().is_some_and(|it| it != 0)
+}
+
 fn loss(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
-    let batch = check(args)?;
+    let batch = check(args, 0, args.int(4)?)?;
     let sizes = if args.int(5)? == 0 { batch.into_iter().collect() } else { Vec::new() };
     Ok(contiguous(args.tensor(0)?.dtype, sizes))
 }

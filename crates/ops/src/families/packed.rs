@@ -1,6 +1,6 @@
 //! Packed sequences: the steps of sequences of different lengths one behind the other, without padding.
 
-use crate::{Args, OpDef, Output, Tags, Value};
+use crate::{Args, OpDef, Output, Tags, Value, gradients};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
 
@@ -9,9 +9,11 @@ use tracefx_ir::TensorMeta;
 pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::_pack_padded_sequence(Tensor input, Tensor lengths, bool batch_first) -> (Tensor, Tensor)", pack)
         .doc("The steps of padded sequences without their padding, and how many sequences each step has.")
+        .vjp(gradients::packed::pack)
         .tags(Tags::DATA_DEPENDENT_SHAPE),
     OpDef::new("aten::_pad_packed_sequence(Tensor data, Tensor batch_sizes, bool batch_first, Scalar padding_value, int total_length) -> (Tensor, Tensor)", unpack)
         .doc("Packed sequences with padding again, and their lengths.")
+        .vjp(gradients::packed::unpack)
         .tags(Tags::DATA_DEPENDENT_SHAPE),
 ];
 

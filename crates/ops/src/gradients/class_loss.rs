@@ -28,6 +28,14 @@ pub(crate) fn multilabel_margin_loss(it: &Backward<'_>) -> Formulas {
     Ok(vec![Expr::call("aten.multilabel_margin_loss_backward.default", call)])
 }
 
+pub(crate) fn ctc_loss(it: &Backward<'_>) -> Formulas {
+    let is_tensor = it.op().schema.overload == "Tensor";
+    let op = if is_tensor { "aten._ctc_loss_backward.Tensor" } else { "aten._ctc_loss_backward.default" };
+    let arguments = (0..4).map(|index| it.arg(index));
+    let known = [it.result(0), it.result(1), it.arg(4), it.arg(5)];
+    Ok(vec![Expr::call(op, [it.grad()].into_iter().chain(arguments).chain(known))])
+}
+
 pub(crate) fn segment_reduce(it: &Backward<'_>) -> Formulas {
     let value = |index: usize| it.args.values[index].clone();
     let options = [("lengths", value(2)), ("offsets", value(4)), ("axis", value(5)), ("initial", value(7))];

@@ -26,6 +26,7 @@ pub(crate) mod linalg;
 pub(crate) mod lookup;
 pub(crate) mod matmul;
 pub(crate) mod norm;
+pub(crate) mod packed;
 pub(crate) mod pooling;
 pub(crate) mod reduce;
 pub(crate) mod scan;
