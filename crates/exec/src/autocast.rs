@@ -2,7 +2,6 @@
 
 use crate::higher_order::{Operand, Operands};
 use crate::interpreter::{Evaluate, Kwargs, Results, Walk};
-use std::convert::Infallible;
 use tracefx_core::{DType, Result};
 use tracefx_ir::{GraphModule, NodeId, Str, TensorMeta};
 use tracefx_ops::{Args, Builder, Cx, Infer, Registry, TensorRef, Traced, Value, autocast_dtype, bind, is_autocast};
@@ -46,7 +45,7 @@ impl<E: Evaluate> Evaluate for Autocast<E> {
         let Some(op) = self.registry().get(name) else { return self.inner.call(name, args, kwargs) };
         let mut dtypes = Vec::new();
         for value in args.iter().chain(kwargs.iter().map(|(_, it)| it)) {
-            each_tensor(value, &mut |it| dtypes.push(self.inner.meta(it).dtype));
+            value.for_each_tensor(&mut |it| dtypes.push(self.inner.meta(it).dtype));
         }
         if let Some(dtype) = autocast_dtype(&op.name, self.low, &dtypes) {
             let args = args.iter().map(|it| self.cast(it, dtype)).collect::<Result<Vec<_>>>()?;
@@ -105,14 +104,6 @@ impl<E: Evaluate> Autocast<E> {
     }
 }
 
-fn each_tensor<T>(value: &Value<T>, then: &mut impl FnMut(&T)) {
-    match value {
-        Value::Tensor(it) => then(it),
-        Value::List(items) => items.iter().for_each(|it| each_tensor(it, then)),
-        _ => {}
-    }
-}
-
 /// A builder that evaluates each call of a decomposition.
 struct Parts<E: Evaluate> {
     evaluate: E,
@@ -121,21 +112,14 @@ struct Parts<E: Evaluate> {
 
 impl<E: Evaluate> Parts<E> {
     fn import(&mut self, value: &Value<E::Tensor>) -> Traced {
-        let add = &mut |it: &E::Tensor| {
+        value.map(&mut |it| {
             self.tensors.push((it.clone(), self.evaluate.meta(it)));
-            Ok::<_, Infallible>(TensorRef(self.tensors.len() - 1))
-        };
-        match value.try_map(add) {
-            Ok(it) => it,
-            Err(never) => match never {},
-        }
+            TensorRef(self.tensors.len() - 1)
+        })
     }
 
     fn export(&self, value: &Traced) -> Value<E::Tensor> {
-        match value.try_map(&mut |it| Ok::<_, Infallible>(self.tensors[it.0].0.clone())) {
-            Ok(it) => it,
-            Err(never) => match never {},
-        }
+        value.map(&mut |it| self.tensors[it.0].0.clone())
     }
 }
 

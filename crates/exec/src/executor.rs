@@ -201,21 +201,14 @@ impl<'a> Eager<'a> {
     }
 
     pub(crate) fn import(&mut self, value: &Value<Tensor>) -> Traced {
-        let add = &mut |tensor: &Tensor| {
+        value.map(&mut |tensor| {
             self.tensors.push((tensor.clone(), TensorMeta::of(tensor)));
-            Ok::<_, std::convert::Infallible>(TensorRef(self.tensors.len() - 1))
-        };
-        match value.try_map(add) {
-            Ok(it) => it,
-            Err(never) => match never {},
-        }
+            TensorRef(self.tensors.len() - 1)
+        })
     }
 
     pub(crate) fn export(&self, value: &Traced) -> Value<Tensor> {
-        match value.try_map(&mut |it| Ok::<_, std::convert::Infallible>(self.tensors[it.0].0.clone())) {
-            Ok(it) => it,
-            Err(never) => match never {},
-        }
+        value.map(&mut |it| self.tensors[it.0].0.clone())
     }
 }
 
@@ -249,7 +242,7 @@ pub(crate) fn check_dtypes(args: &Args<'_, Tensor>) -> Result<()> {
     let mut tensors = Vec::new();
     let specs = || op.schema.args.iter().zip(&args.values);
     let data = specs().filter(|(spec, _)| !matches!(spec.name.as_str(), "index" | "indices" | "target"));
-    data.for_each(|(_, it)| add_tensors(it, &mut tensors));
+    data.for_each(|(_, it)| it.for_each_tensor(&mut |it| tensors.push(it)));
     let is_float = |it: &Tensor| it.dtype().kind() >= DTypeKind::Float;
     if tensors.iter().any(|it| is_float(it)) {
         tensors.retain(|it| is_float(it));
@@ -266,26 +259,6 @@ pub(crate) fn check_dtypes(args: &Args<'_, Tensor>) -> Result<()> {
         return Err(Diagnostic::new(Code::DTypeMismatch, what));
     }
     Ok(())
-}
-
-/// Adds the tensors of a value.
-pub(crate) fn add_tensors<'a>(value: &'a Value<Tensor>, tensors: &mut Vec<&'a Tensor>) {
-    match value {
-        Value::Tensor(it) => tensors.push(it),
-        Value::List(items) => items.iter().for_each(|it| add_tensors(it, tensors)),
-        Value::None
-        | Value::Bool(_)
-        | Value::SymBool(_)
-        | Value::Int(_)
-        | Value::SymFloat(_)
-        | Value::Float(_)
-        | Value::Complex(_)
-        | Value::Str(_)
-        | Value::DType(_)
-        | Value::Device(_)
-        | Value::Layout(_)
-        | Value::MemoryFormat(_) => {}
-    }
 }
 
 /// Makes a row-major tensor of this dtype and these sizes.

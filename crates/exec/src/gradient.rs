@@ -32,7 +32,7 @@ impl<'a> Executor<'a> {
         let args: Vec<Traced> = bound.iter().map(|it| builder.import(it)).collect();
         let mut tape = Tape::new(self.registry, builder);
         for arg in &args {
-            each_tensor(arg, &mut |it| tape.watch(it));
+            arg.for_each_tensor(&mut |it| tape.watch(*it));
         }
         let n_positional = op.schema.args.iter().take_while(|it| !it.is_kwarg_only).count();
         let named: Vec<(&str, Traced)> =
@@ -112,14 +112,6 @@ fn pair(tape: &impl Builder, result: &Traced, grad: &Traced, from: &mut Vec<(Ten
             let what = format!("a {} cannot be the gradient of a {}", grad.kind_name(), result.kind_name());
             Err(Diagnostic::new(Code::InvalidArgument, what))
         }
-    }
-}
-
-fn each_tensor(value: &Traced, visit: &mut dyn FnMut(TensorRef)) {
-    match value {
-        Value::Tensor(it) => visit(*it),
-        Value::List(items) => items.iter().for_each(|it| each_tensor(it, visit)),
-        _ => {}
     }
 }
 

@@ -2,7 +2,7 @@
 //! anything goes on with it.
 
 use crate::HostKernel;
-use crate::executor::{add_tensors, without_data};
+use crate::executor::without_data;
 use tracefx_core::{Code, Diagnostic, Result, Tensor};
 use tracefx_ir::TensorMeta;
 use tracefx_ops::{Args, Infer, Value};
@@ -75,10 +75,10 @@ fn check_promise(
 /// Refuses results that share a storage where the schema does not say so: whoever reads the program takes them apart.
 fn check_storages(args: &Args<'_, Tensor>, results: &[Value<Tensor>]) -> Result<()> {
     let mut taken = Vec::new();
-    args.values.iter().for_each(|it| add_tensors(it, &mut taken));
+    args.values.iter().for_each(|it| it.for_each_tensor(&mut |it| taken.push(it)));
     for (at, (result, spec)) in results.iter().zip(&args.op.schema.returns).enumerate() {
         let mut own = Vec::new();
-        add_tensors(result, &mut own);
+        result.for_each_tensor(&mut |it| own.push(it));
         let shares = |it: &&Tensor| it.numel() > 0 && taken.iter().any(|other| other.storage().is_same(it.storage()));
         if !spec.is_alias && own.iter().any(shares) {
             let what = format!(

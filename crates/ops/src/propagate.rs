@@ -1,5 +1,4 @@
 use crate::{Args, Builder, Cx, Infer, Output, Registry, Symbols, TensorRef, Traced, Value, bind, check_cast};
-use std::convert::Infallible;
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::{Str, TensorMeta};
 use tracefx_sym::SymInt;
@@ -202,15 +201,16 @@ impl Shapes<'_> {
     fn import(&mut self, arg: usize, value: &Value<TensorMeta>) -> Traced {
         let is_same = matches!(value, Value::Tensor(_));
         let items = if let Value::List(items) = value { items.as_slice() } else { std::slice::from_ref(value) };
-        let traced = items.iter().enumerate().map(|(item, it)| {
-            infallible(it.try_map(&mut |meta| Ok(self.push(meta, Origin::Arg { arg, item, is_same }))))
-        });
+        let traced = items
+            .iter()
+            .enumerate()
+            .map(|(item, it)| it.map(&mut |meta| self.push(meta, Origin::Arg { arg, item, is_same })));
         let mut traced: Vec<Traced> = traced.collect();
         if matches!(value, Value::List(_)) { Value::List(traced) } else { traced.swap_remove(0) }
     }
 
     fn export(&self, value: &Traced) -> Value<TensorMeta> {
-        infallible(value.try_map(&mut |it| Ok(self.tensors[it.0].meta.clone())))
+        value.map(&mut |it| self.tensors[it.0].meta.clone())
     }
 
     fn output(&self, value: &Traced) -> Output {
@@ -247,9 +247,7 @@ impl Shapes<'_> {
                 self.push(meta, origin).into()
             }
             Output::Tensor(meta) => self.push(meta, Origin::New).into(),
-            Output::Value(value) | Output::Unknown(value) => {
-                infallible(value.try_map(&mut |meta| Ok(self.push(meta, Origin::New))))
-            }
+            Output::Value(value) | Output::Unknown(value) => value.map(&mut |meta| self.push(meta, Origin::New)),
         }
     }
 }
@@ -266,12 +264,5 @@ impl Builder for Shapes<'_> {
 
     fn meta(&self, tensor: TensorRef) -> &TensorMeta {
         &self.tensors[tensor.0].meta
-    }
-}
-
-fn infallible<T>(result: Result<T, Infallible>) -> T {
-    match result {
-        Ok(it) => it,
-        Err(never) => match never {},
     }
 }

@@ -1,3 +1,4 @@
+use std::convert::Infallible;
 use tracefx_core::{Complex64, DType, Device, Layout, MemoryFormat, Scalar};
 use tracefx_ir::{Arg, Str};
 use tracefx_sym::{Expr, SymBool, SymFloat, SymInt};
@@ -149,6 +150,23 @@ impl<T> Value<T> {
             Value::SymBool(it) => Value::SymBool(it.clone()),
             Value::SymFloat(it) => Value::SymFloat(it.clone()),
         })
+    }
+
+    /// The same value with each tensor replaced, where nothing can fail.
+    pub fn map<U>(&self, map: &mut dyn FnMut(&T) -> U) -> Value<U> {
+        match self.try_map(&mut |it| Ok::<_, Infallible>(map(it))) {
+            Ok(it) => it,
+            Err(never) => match never {},
+        }
+    }
+
+    /// Visits the tensors in this value, in order.
+    pub fn for_each_tensor<'a>(&'a self, visit: &mut dyn FnMut(&'a T)) {
+        match self {
+            Value::Tensor(it) => visit(it),
+            Value::List(items) => items.iter().for_each(|it| it.for_each_tensor(visit)),
+            _ => {}
+        }
     }
 }
 

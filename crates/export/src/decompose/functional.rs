@@ -64,10 +64,7 @@ impl<'a> Functional<'a> {
 
     /// Values of the new graph as values with storages of their own.
     pub(super) fn wrapped(&mut self, value: &Value<Inner>) -> Traced {
-        match value.try_map(&mut |it| Ok::<_, std::convert::Infallible>(self.fresh(*it))) {
-            Ok(it) => it,
-            Err(never) => match never {},
-        }
+        value.map(&mut |it| self.fresh(*it))
     }
 
     fn wrap(&mut self, wrapper: Wrapper<'a>) -> TensorRef {
@@ -174,7 +171,7 @@ impl<'a> Functional<'a> {
     pub(super) fn call_bound(&mut self, args: &Args<'a, TensorRef>) -> Result<Vec<Traced>> {
         let Some(low) = self.autocast else { return self.call_as_it_is(args) };
         let mut dtypes = Vec::new();
-        each_tensor(&args.values, &mut |it| dtypes.push(self.meta(it).dtype));
+        args.values.iter().for_each(|it| it.for_each_tensor(&mut |it| dtypes.push(self.meta(*it).dtype)));
         let dtype = autocast_dtype(&args.op.name, low, &dtypes);
         // Autocast sees what an operator is made of that it leaves alone, where PyTorch dispatches to that.
         if dtype.is_none() && matches!(args.op.def.infer, Infer::Composite) {
@@ -343,16 +340,6 @@ impl<'a> Functional<'a> {
             self.wrappers[target.0] = self.wrappers[it.0].clone();
         }
         Ok(vec![target.into()])
-    }
-}
-
-fn each_tensor(values: &[Traced], then: &mut impl FnMut(TensorRef)) {
-    for value in values {
-        match value {
-            Value::Tensor(it) => then(*it),
-            Value::List(items) => each_tensor(items, then),
-            _ => {}
-        }
     }
 }
 

@@ -70,16 +70,12 @@ fn backward(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
             let what = format!("{name} is {} beside log_probs of {}", given.dtype.name(), log_probs.dtype.name());
             return Err(Diagnostic::new(Code::DTypeMismatch, what));
         }
-        let is_of_batch = given.sizes.first().is_some_and(|it| !is_other(it, &batch));
+        let is_of_batch = given.sizes.first().is_some_and(|it| !args.differ(it, &batch));
         if !is_of_batch || given.sizes.len() != if index == 6 { 3 } else { 1 } {
             return Err(args.bad_shape(format!("{name} has sizes {:?} for a batch of {batch}", given.sizes)));
         }
     }
     Ok(contiguous(log_probs.dtype, log_probs.sizes.clone()))
-}
-
-fn is_other(a: &SymInt, b: &SymInt) -> bool {
-    (a - b).as_int().is_some_and(|it| it != 0)
 }
 
 fn loss(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {

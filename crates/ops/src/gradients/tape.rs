@@ -2,7 +2,6 @@ use super::expr::Memo;
 use super::{Backward, Expr, Vjp};
 use crate::{Args, Builder, Cx, Op, Registry, TensorRef, Traced, Value, bind};
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::convert::Infallible;
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::{Str, TensorMeta};
 use tracefx_sym::SymInt;
@@ -107,7 +106,7 @@ impl<B: Builder> Builder for Tape<'_, B> {
             Some(Vjp::Of(_) | Vjp::None) | None => results.len(),
         };
         for result in &results[..n_results] {
-            for_each_tensor(result, &mut |it| self.watch(it));
+            result.for_each_tensor(&mut |it| self.watch(*it));
         }
         self.records.push(Record { args: bound, results: results.clone() });
         Ok(results)
@@ -235,17 +234,6 @@ fn add(cx: &mut Cx<'_>, gradients: &mut Gradients, tensor: TensorRef, grad: Tens
     };
     gradients.insert(tensor, sum);
     Ok(())
-}
-
-fn for_each_tensor(value: &Traced, visit: &mut dyn FnMut(TensorRef)) {
-    let visited = value.try_map(&mut |it| {
-        visit(*it);
-        Ok::<_, Infallible>(())
-    });
-    match visited {
-        Ok(_) => {}
-        Err(never) => match never {},
-    }
 }
 
 fn is_differentiable(dtype: DType) -> bool {
