@@ -80,6 +80,8 @@ export class InputError extends FxError {}
 export class UsageError extends FxError {}
 /** A function does something that a trace cannot record. */
 export class TraceError extends FxError {}
+/** A pattern, a replacement or a pass does not fit the graph. */
+export class RewriteError extends FxError {}
 /** The engine itself failed. */
 export class EngineError extends FxError {}
 
@@ -92,6 +94,7 @@ const CLASSES: Record<ErrorClass, typeof FxError> = {
   InputError,
   UsageError,
   TraceError,
+  RewriteError,
   EngineError,
 };
 

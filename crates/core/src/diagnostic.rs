@@ -123,6 +123,19 @@ codes! {
     /// The traced program gives something else than the function that was traced.
     TraceMismatch "FX0805" "TraceError",
 
+    /// A pattern cannot match anything: it is empty, or has nodes that its result does not need.
+    PatternInvalid "FX1001" "RewriteError",
+    /// A replacement does not fit its pattern: it takes other inputs, or gives another number of results.
+    ReplacementInvalid "FX1002" "RewriteError",
+    /// A partition of a graph would need its own result.
+    PartitionCycle "FX1003" "RewriteError",
+    /// A pass cannot run on the module, or broke what it promises.
+    PassFailed "FX1004" "RewriteError",
+    /// A replacement computes something else than what it stands for.
+    VerifyFailed "FX1005" "RewriteError",
+    /// The types of a graph's values do not fit together.
+    TypeInconsistent "FX1006" "RewriteError",
+
     /// Memory ran out; the engine goes on.
     OutOfMemory "FX0901" "EngineError",
     /// The engine broke one of its own invariants. This is a bug of tracefx.

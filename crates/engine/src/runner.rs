@@ -66,7 +66,7 @@ impl Runner {
     pub fn state(&self) -> impl Iterator<Item = (&Str, &Tensor)> {
         self.module.attributes.iter().filter_map(|(name, attribute)| match attribute {
             Attribute::Tensor { tensor, .. } => Some((name, tensor)),
-            Attribute::Module(_) => None,
+            Attribute::Fake { .. } | Attribute::Module(_) => None,
         })
     }
 

@@ -66,6 +66,10 @@ impl<E: Evaluate> Evaluate for Autocast<E> {
         self.inner.attribute(tensor)
     }
 
+    fn fake(&self, tensor: &tracefx_ir::FakeTensor) -> Result<E::Tensor> {
+        self.inner.fake(tensor)
+    }
+
     fn meta(&self, tensor: &E::Tensor) -> TensorMeta {
         self.inner.meta(tensor)
     }

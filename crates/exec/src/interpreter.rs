@@ -2,7 +2,7 @@ use crate::Executor;
 use crate::functionalized;
 use crate::higher_order::{self, Operand};
 use tracefx_core::{Code, Diagnostic, Result, Tensor};
-use tracefx_ir::{Arg, Attribute, Graph, GraphModule, NodeId, Opcode, Str, TensorMeta};
+use tracefx_ir::{Arg, Attribute, FakeTensor, Graph, GraphModule, NodeId, Opcode, Str, TensorMeta};
 use tracefx_ops::{Op, Registry, Value};
 
 /// What the nodes of a graph do: compute at once, or say what is known of the results.
@@ -18,6 +18,13 @@ pub(crate) trait Evaluate: Copy {
 
     /// A tensor that the module holds.
     fn attribute(&self, tensor: &Tensor) -> Self::Tensor;
+
+    /// A tensor that the module stands for and whose data is elsewhere.
+    fn fake(&self, tensor: &FakeTensor) -> Result<Self::Tensor> {
+        let sizes = tensor.meta.sizes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        let what = format!("the data of a tensor of sizes [{sizes}] is not here");
+        Err(Diagnostic::new(Code::AttributeMissing, what).help("only shapes can be computed without data"))
+    }
 
     /// What is known of a tensor without its data.
     fn meta(&self, tensor: &Self::Tensor) -> TensorMeta;
@@ -188,6 +195,7 @@ impl<'a, E: Evaluate> Walk<'a, E> {
             },
             Opcode::GetAttr => Ok(match self.module.attribute(node.target())? {
                 Attribute::Tensor { tensor, .. } => Slot::Value(Value::Tensor(self.evaluate.attribute(tensor))),
+                Attribute::Fake { tensor, .. } => Slot::Value(Value::Tensor(self.evaluate.fake(tensor)?)),
                 Attribute::Module(module) => Slot::Module(module),
             }),
             Opcode::CallFunction => self.call_function(id, env).map(Slot::Value),

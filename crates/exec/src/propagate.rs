@@ -6,7 +6,7 @@ use crate::interpreter::{Evaluate, Kwargs, Results, Walk};
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use tracefx_core::{Result, Tensor};
-use tracefx_ir::{Attribute, Graph, GraphModule, NodeId, Opcode, TensorMeta, Val};
+use tracefx_ir::{Attribute, FakeTensor, Graph, GraphModule, NodeId, Opcode, TensorMeta, Val};
 use tracefx_ops::{Propagation, Registry, Value};
 use tracefx_sym::{SymBool, SymInt};
 
@@ -74,6 +74,10 @@ impl Evaluate for Shapes<'_> {
 
     fn attribute(&self, tensor: &Tensor) -> TensorMeta {
         TensorMeta::of(tensor)
+    }
+
+    fn fake(&self, tensor: &FakeTensor) -> Result<TensorMeta> {
+        Ok(tensor.meta.clone())
     }
 
     fn meta(&self, tensor: &TensorMeta) -> TensorMeta {

@@ -181,6 +181,7 @@ impl StorageCopies {
         for attribute in module.attributes.values_mut() {
             match attribute {
                 Attribute::Tensor { tensor, .. } => *tensor = self.copy(tensor)?,
+                Attribute::Fake { .. } => {}
                 Attribute::Module(child) => self.own(child)?,
             }
         }

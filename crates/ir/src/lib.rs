@@ -39,7 +39,7 @@ mod users;
 pub use arg::{Arg, Str};
 pub use graph::{Graph, InsertPoint, name_of_target};
 pub use meta::{Meta, TensorMeta, Val};
-pub use module::{Attribute, GraphModule, TensorKind};
+pub use module::{Attribute, FakeTensor, GraphModule, TensorKind};
 pub use namespace::Namespace;
 pub use node::{Node, NodeId, Opcode};
 pub use users::UserSet;

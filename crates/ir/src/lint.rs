@@ -44,7 +44,7 @@ impl Graph {
             (Opcode::GetAttr | Opcode::CallModule, Err(_)) => {
                 format!("Node {name} target {target} references nonexistent attribute {target}")
             }
-            (Opcode::CallModule, Ok(Attribute::Tensor { .. })) => {
+            (Opcode::CallModule, Ok(Attribute::Tensor { .. } | Attribute::Fake { .. })) => {
                 format!("Node {name} target {target} does not reference an nn.Module")
             }
             (Opcode::GetAttr, Ok(_)) | (Opcode::CallModule, Ok(Attribute::Module(_))) => return None,

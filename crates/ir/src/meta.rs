@@ -87,6 +87,9 @@ pub struct Meta {
     pub val: Option<Val>,
     /// The other entries, in order.
     pub entries: IndexMap<Str, Str>,
+    /// The node that the notes are from, by its number among those that the host gave. It goes along wherever the notes are
+    /// copied, so that the host, which has notes that it did not give, can copy its own.
+    pub origin: Option<u32>,
 }
 
 impl Meta {

@@ -1,4 +1,4 @@
-use crate::{Graph, Str};
+use crate::{Graph, Str, TensorMeta};
 use indexmap::IndexMap;
 use tracefx_core::{Code, Diagnostic, Result, Tensor};
 
@@ -23,8 +23,24 @@ pub enum Attribute {
         /// What it is for.
         kind: TensorKind,
     },
+    /// A tensor whose data is elsewhere: graphs can be changed without it, and not run.
+    Fake {
+        /// What is known of it.
+        tensor: FakeTensor,
+        /// What it is for.
+        kind: TensorKind,
+    },
     /// A sub-module with a graph of its own: a branch of `cond`, a part of a split module…
     Module(Box<GraphModule>),
+}
+
+/// What is known of a tensor whose data is elsewhere, with the host that called, say.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FakeTensor {
+    /// Its dtype, sizes and strides.
+    pub meta: TensorMeta,
+    /// Which tensor it is: fakes of the same number are the same tensor.
+    pub id: u32,
 }
 
 /// A graph and what its `get_attr` and `call_module` nodes refer to.
@@ -72,7 +88,7 @@ impl GraphModule {
     pub fn submodule(&self, path: &str) -> Result<&GraphModule> {
         match self.attribute(path)? {
             Attribute::Module(module) => Ok(module),
-            Attribute::Tensor { .. } => {
+            Attribute::Tensor { .. } | Attribute::Fake { .. } => {
                 Err(Diagnostic::new(Code::AttributeMissing, format!("`{path}` is a tensor, not a module")))
             }
         }

@@ -69,7 +69,13 @@ pub fn decode_module(file: &[u8], weights: &[Storage], limits: &Limits) -> Resul
 /// `LimitExceeded` where modules are nested deeper than [`MAX_DEPTH`](crate::MAX_DEPTH).
 pub fn storages(module: &GraphModule) -> Result<Vec<Storage>> {
     let mut writer = Writer::default();
-    write_modules(&mut Words::default(), &mut writer.strings, &mut writer.tensors, &modules_of(module)?)?;
+    write_modules(
+        &mut Words::default(),
+        &mut writer.strings,
+        &mut writer.exprs,
+        &mut writer.tensors,
+        &modules_of(module)?,
+    )?;
     Ok(writer.tensors.into_storages())
 }
 
@@ -107,7 +113,13 @@ pub fn decode_program(file: &[u8], weights: &[Storage], limits: &Limits) -> Resu
 /// As for [`encode_program`].
 pub fn program_storages(program: &ExportedProgram) -> Result<Vec<Storage>> {
     let mut writer = Writer::default();
-    write_modules(&mut Words::default(), &mut writer.strings, &mut writer.tensors, &modules_of(&program.module)?)?;
+    write_modules(
+        &mut Words::default(),
+        &mut writer.strings,
+        &mut writer.exprs,
+        &mut writer.tensors,
+        &modules_of(&program.module)?,
+    )?;
     writer.signature(program)?;
     Ok(writer.tensors.into_storages())
 }
@@ -125,7 +137,7 @@ impl Writer {
     fn module(&mut self, root: &GraphModule, options: &Options) -> Result<()> {
         let modules = modules_of(root)?;
         let mut words = Words::default();
-        write_modules(&mut words, &mut self.strings, &mut self.tensors, &modules)?;
+        write_modules(&mut words, &mut self.strings, &mut self.exprs, &mut self.tensors, &modules)?;
         self.file.section(Tag::Mods, words.into_bytes());
         let graphs: Vec<&Graph> = modules.iter().map(|it| &it.graph).collect();
         self.graphs(&graphs, options)
@@ -199,7 +211,7 @@ impl<'a> Reader<'a> {
     fn module(&mut self, limits: &Limits) -> Result<GraphModule> {
         let modules = self.outline.cursor(self.file, Tag::Mods);
         let modules = modules.ok_or_else(|| missing(Tag::Mods).help("a graph alone is read with decode_graph"))?;
-        let mut table = read_modules(modules, &mut self.strings, &mut self.tensors, limits)?;
+        let mut table = read_modules(modules, &mut self.strings, &mut self.exprs, &mut self.tensors, limits)?;
         let graphs = self.graphs(table.modules.len(), limits)?;
         for (module, graph) in table.modules.iter_mut().zip(graphs) {
             module.graph = graph;

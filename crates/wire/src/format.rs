@@ -7,7 +7,7 @@ pub const MAGIC: [u8; 4] = *b"FXG\0";
 /// Readers refuse another major version.
 pub const MAJOR: u16 = 1;
 /// A newer minor version adds sections that older readers may skip.
-pub const MINOR: u16 = 0;
+pub const MINOR: u16 = 1;
 
 /// Bytes of the header.
 pub const HEADER_LEN: usize = 32;
@@ -193,6 +193,8 @@ numbers! {
         CONSTANT = 2,
         /// A sub-module.
         MODULE = 3,
+        /// A tensor whose data is elsewhere.
+        FAKE = 4,
     }
 }
 

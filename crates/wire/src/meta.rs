@@ -113,7 +113,8 @@ fn write_val(
     }
 }
 
-fn write_tensor(
+/// Writes what is known of a tensor.
+pub(crate) fn write_tensor(
     words: &mut Words,
     strings: &mut StringWriter,
     exprs: &mut ExprWriter,
@@ -154,6 +155,15 @@ fn read_val(cursor: &mut Cursor<'_>, strings: &mut Strings, exprs: &mut Exprs, d
         return Err(cursor.fail(format!("an abstract value of kind {tag} has the payload {payload}")));
     }
     Ok(read)
+}
+
+/// Reads what [`write_tensor`] wrote.
+pub(crate) fn read_fake(cursor: &mut Cursor<'_>, strings: &mut Strings, exprs: &mut Exprs) -> Result<TensorMeta> {
+    let word = cursor.word()?;
+    if word & 0xff != val::TENSOR {
+        return Err(cursor.fail(format!("an abstract value of kind {} stands where a tensor should", word & 0xff)));
+    }
+    read_tensor(cursor, strings, exprs, word >> 8)
 }
 
 fn read_tensor(cursor: &mut Cursor<'_>, strings: &mut Strings, exprs: &mut Exprs, payload: u32) -> Result<TensorMeta> {

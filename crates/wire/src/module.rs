@@ -3,14 +3,16 @@
 use crate::Limits;
 use crate::cursor::Cursor;
 use crate::format::attribute;
+use crate::meta::{read_fake, write_tensor};
 use crate::options::MAX_DEPTH;
 use crate::strings::{StringWriter, Strings};
+use crate::symbols::{ExprWriter, Exprs};
 use crate::tensors::{TensorWriter, Tensors};
 use crate::words::Words;
 use indexmap::IndexMap;
 use std::collections::VecDeque;
 use tracefx_core::{Code, Diagnostic, Result};
-use tracefx_ir::{Attribute, Graph, GraphModule, Str, TensorKind};
+use tracefx_ir::{Attribute, FakeTensor, Graph, GraphModule, Str, TensorKind};
 
 /// The modules of a tree, in the order in which a file has them.
 ///
@@ -28,7 +30,7 @@ pub(crate) fn modules_of(root: &GraphModule) -> Result<Vec<&GraphModule>> {
         for at in level..end {
             modules.extend(modules[at].attributes.values().filter_map(|it| match it {
                 Attribute::Module(child) => Some(&**child),
-                Attribute::Tensor { .. } => None,
+                Attribute::Tensor { .. } | Attribute::Fake { .. } => None,
             }));
         }
         (level, depth) = (end, depth + 1);
@@ -40,6 +42,7 @@ pub(crate) fn modules_of(root: &GraphModule) -> Result<Vec<&GraphModule>> {
 pub(crate) fn write_modules(
     words: &mut Words,
     strings: &mut StringWriter,
+    exprs: &mut ExprWriter,
     tensors: &mut TensorWriter,
     modules: &[&GraphModule],
 ) -> Result<()> {
@@ -53,6 +56,11 @@ pub(crate) fn write_modules(
             strings.write(words, name)?;
             match value {
                 Attribute::Tensor { tensor, kind } => words.tagged(kind_number(*kind), tensors.push(tensor))?,
+                Attribute::Fake { tensor, kind } => {
+                    words.tagged(attribute::FAKE, kind_number(*kind) as usize)?;
+                    words.word(tensor.id);
+                    write_tensor(words, strings, exprs, &tensor.meta)?;
+                }
                 Attribute::Module(_) => {
                     words.tagged(attribute::MODULE, n_modules)?;
                     n_modules += 1;
@@ -71,6 +79,7 @@ pub(crate) fn write_modules(
 pub(crate) fn read_modules(
     mut cursor: Cursor<'_>,
     strings: &mut Strings,
+    exprs: &mut Exprs,
     tensors: &mut Tensors,
     limits: &Limits,
 ) -> Result<ModuleTable> {
@@ -110,6 +119,13 @@ pub(crate) fn read_modules(
                     // The place is kept; the module that belongs there is put in when its graph is read.
                     let place = Attribute::Module(Box::new(GraphModule::new(Graph::new())));
                     module.attributes.insert(Str::clone(&name), place).is_none()
+                }
+                (None, attribute::FAKE, number) => {
+                    let kind =
+                        kind_of(number).ok_or_else(|| cursor.fail(format!("there is no tensor of kind {number}")))?;
+                    let id = cursor.word()?;
+                    let tensor = FakeTensor { id, meta: read_fake(&mut cursor, strings, exprs)? };
+                    module.attributes.insert(Str::clone(&name), Attribute::Fake { tensor, kind }).is_none()
                 }
                 (None, kind, _) => return Err(cursor.fail(format!("there is no attribute of kind {kind}"))),
             };

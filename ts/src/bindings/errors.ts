@@ -43,6 +43,12 @@ export const ERRORS = {
   TraceIteration: { code: "FX0803", class: "TraceError" },
   TraceUnsupported: { code: "FX0804", class: "TraceError" },
   TraceMismatch: { code: "FX0805", class: "TraceError" },
+  PatternInvalid: { code: "FX1001", class: "RewriteError" },
+  ReplacementInvalid: { code: "FX1002", class: "RewriteError" },
+  PartitionCycle: { code: "FX1003", class: "RewriteError" },
+  PassFailed: { code: "FX1004", class: "RewriteError" },
+  VerifyFailed: { code: "FX1005", class: "RewriteError" },
+  TypeInconsistent: { code: "FX1006", class: "RewriteError" },
   OutOfMemory: { code: "FX0901", class: "EngineError" },
   Internal: { code: "FX0902", class: "EngineError" },
 } as const;

@@ -5,7 +5,7 @@ export const MAGIC = 4675654;
 /** Readers refuse another major version. */
 export const MAJOR = 1;
 /** The minor version that is written. */
-export const MINOR = 0;
+export const MINOR = 1;
 /** Bytes of the header. */
 export const HEADER_LENGTH = 32;
 /** Bytes of one entry of the section table. */
@@ -89,6 +89,7 @@ export const ATTRIBUTE = {
   BUFFER: 1,
   CONSTANT: 2,
   MODULE: 3,
+  FAKE: 4,
 } as const;
 
 /** What the first word of a place in a signature says. */

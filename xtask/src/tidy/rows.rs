@@ -24,6 +24,7 @@ const ROWS: &[(&str, u8)] = &[
     ("engine", 7),
     ("wasm", 8),
     ("cli", 8),
+    ("conformance", 9),
 ];
 
 /// Dependencies inside a row that are allowed, with the reason.

@@ -113,7 +113,7 @@ impl Recorder {
     }
 
     fn note(&mut self, node: NodeId, val: Val) {
-        *self.graph.meta_mut(node) = Meta { val: Some(val), entries: self.notes.clone() };
+        *self.graph.meta_mut(node) = Meta { val: Some(val), entries: self.notes.clone(), ..Meta::default() };
     }
 
     /// Writes a node that is no operator of the registry, or not to be looked into.

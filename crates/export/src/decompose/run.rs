@@ -51,7 +51,7 @@ impl<'f, 'a> Run<'f, 'a> {
         let mut res = GraphModule::new(tracefx_ir::Graph::new());
         (res.class_name, res.meta) = (module.class_name.clone(), module.meta.clone());
         for (name, attribute) in &module.attributes {
-            if let Attribute::Tensor { .. } = attribute {
+            if let Attribute::Tensor { .. } | Attribute::Fake { .. } = attribute {
                 res.attributes.insert(name.clone(), attribute.clone());
             }
         }
@@ -84,7 +84,9 @@ impl<'f, 'a> Run<'f, 'a> {
                 }
                 Opcode::GetAttr => match module.attribute(node.target()).map_err(fail)? {
                     Attribute::Module(child) => Slot::Module(child, node.target().clone()),
-                    Attribute::Tensor { .. } => Slot::Value(self.attribute(node).map_err(fail)?),
+                    Attribute::Tensor { .. } | Attribute::Fake { .. } => {
+                        Slot::Value(self.attribute(node).map_err(fail)?)
+                    }
                 },
                 Opcode::CallFunction => Slot::Value(self.call(node, &env).map_err(fail)?),
                 Opcode::CallModule | Opcode::CallMethod => {

@@ -1,0 +1,37 @@
+use tracefx_core::Result;
+use tracefx_ir::GraphModule;
+
+/// What a pass says of its run: `torch.fx.passes.infra.pass_base.PassResult`, without the module, which it changed in place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PassResult {
+    /// Whether anything changed.
+    pub modified: bool,
+}
+
+/// A pass over a module: `torch.fx.passes.infra.pass_base.PassBase`.
+pub trait Pass {
+    /// The name, for errors and reports.
+    fn name(&self) -> &str;
+
+    /// Refuses a module on which the pass cannot run. Called before [`Pass::call`].
+    ///
+    /// # Errors
+    /// What is wrong with the module.
+    fn requires(&self, _: &GraphModule) -> Result<()> {
+        Ok(())
+    }
+
+    /// Runs the pass.
+    ///
+    /// # Errors
+    /// What the pass refuses; the module may have changed already.
+    fn call(&self, module: &mut GraphModule) -> Result<PassResult>;
+
+    /// Refuses a module that the pass should not have left behind. Called after [`Pass::call`].
+    ///
+    /// # Errors
+    /// What is wrong with the module.
+    fn ensures(&self, _: &GraphModule) -> Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,103 @@
+//! One recorded case, and what is built of it.
+
+use crate::values::{decode, decode_kwargs};
+use serde_json::Value;
+use tracefx_core::{DType, Tensor};
+use tracefx_ir::{Attribute, Graph, GraphModule, NodeId, Opcode, TensorKind};
+
+/// What a check finds: nothing, or what differs.
+pub(crate) type Check = Result<(), String>;
+
+/// A recorded case.
+pub(crate) struct Case(Value);
+
+impl Case {
+    pub(crate) fn new(json: Value) -> Self {
+        Case(json)
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        self.0["name"].as_str().unwrap_or_default()
+    }
+
+    /// A field, null where there is none.
+    pub(crate) fn get(&self, field: &str) -> &Value {
+        &self.0[field]
+    }
+
+    /// An option, null where there is none.
+    pub(crate) fn option(&self, name: &str) -> &Value {
+        &self.0["options"][name]
+    }
+
+    /// The module before the pass, with the attributes that were recorded.
+    pub(crate) fn module(&self) -> GraphModule {
+        let mut module = GraphModule::new(build(self.get("before")));
+        for (path, about) in self.get("modules").as_object().into_iter().flatten() {
+            if about["missing"] != Value::Bool(true) {
+                put(&mut module, path, attribute(about));
+            }
+        }
+        module
+    }
+}
+
+/// A recorded graph. Nodes may use later ones, so that ill-formed graphs can be made too.
+pub(crate) fn build(encoded: &Value) -> Graph {
+    let mut graph = Graph::new();
+    let nodes = encoded["nodes"].as_array().expect("a graph has nodes");
+    let text = |node: &Value, field: &str| node[field].as_str().expect("a text").to_owned();
+    let ids: Vec<NodeId> = nodes
+        .iter()
+        .map(|it| {
+            let op = Opcode::from_name(&text(it, "op")).expect("an opcode");
+            graph.create_named_node(op, &text(it, "target"), vec![], vec![], &text(it, "name")).expect("a free name")
+        })
+        .collect();
+    let find = |graph: &Graph, name: &str| graph.find(name).expect("a node of the graph");
+    for (&id, node) in ids.iter().zip(nodes) {
+        let args = node["args"].as_array().expect("arguments").iter();
+        let args = args.map(|it| decode(it, &|name| find(&graph, name))).collect();
+        let kwargs = decode_kwargs(&node["kwargs"], &|name| find(&graph, name));
+        graph.set_args(id, args).expect("nodes of the graph");
+        graph.set_kwargs(id, kwargs).expect("nodes of the graph");
+        graph.set_type(id, node["type"].as_str().map(Into::into)).expect("a node of the graph");
+    }
+    graph
+}
+
+/// Puts an attribute at a dotted path, through modules that are made where they are missing.
+pub(crate) fn put(module: &mut GraphModule, path: &str, attribute: Attribute) {
+    match path.split_once('.') {
+        None => {
+            module.attributes.insert(path.into(), attribute);
+        }
+        Some((first, rest)) => {
+            let child = module
+                .attributes
+                .entry(first.into())
+                .or_insert_with(|| Attribute::Module(Box::new(GraphModule::new(Graph::new()))));
+            if let Attribute::Module(child) = child {
+                put(child, rest, attribute);
+            }
+        }
+    }
+}
+
+/// A recorded parameter, tensor or module. Modules without a graph have an empty one, as hosts give them.
+fn attribute(about: &Value) -> Attribute {
+    let kind = about["kind"].as_str().expect("a kind");
+    if kind != "Parameter" && kind != "Tensor" {
+        let mut module = GraphModule::new(Graph::new());
+        module.class_name = kind.into();
+        if about["impure"] == Value::Bool(true) {
+            module.meta.insert("is_impure".into(), "true".into());
+        }
+        return Attribute::Module(Box::new(module));
+    }
+    let sizes: Vec<usize> =
+        about["shape"].as_array().expect("sizes").iter().map(|it| it.as_u64().expect("a size") as usize).collect();
+    let dtype = DType::from_name(about["dtype"].as_str().expect("a dtype")).expect("a dtype");
+    let tensor = Tensor::zeros(dtype, &sizes).expect("a small tensor");
+    Attribute::Tensor { tensor, kind: if kind == "Parameter" { TensorKind::Parameter } else { TensorKind::Buffer } }
+}
