@@ -512,6 +512,16 @@ impl Graph {
         Ok(is_changed)
     }
 
+    /// Puts the users of each node into the order of the graph, as they are in a fresh copy of it.
+    pub fn sort_users(&mut self) {
+        let nodes: Vec<NodeId> = self.nodes().collect();
+        nodes.iter().for_each(|it| self.users[it.index()] = UserSet::default());
+        for id in nodes {
+            let users = &mut self.users;
+            self.nodes[id.index()].for_each_input(&mut |input| users[input.index()].insert(id));
+        }
+    }
+
     /// The same graph with ids in order from zero and without tombstones, so that what is written does not depend on
     /// the history of edits. The used names, even of erased nodes, stay used.
     pub fn compacted(&self) -> Graph {

@@ -4,8 +4,12 @@
 //! graph: passes that need numbers (folding constants, checking a rule) are put together one row above, in `engine`.
 #![forbid(unsafe_code)]
 
+mod cse;
 mod dead_code;
+mod impure;
 mod pass;
 
-pub use dead_code::eliminate_dead_code;
+pub use cse::{CSE_BANNED_OPS, CsePass};
+pub use dead_code::{DeadCodeElimination, DeadCodeOptions, eliminate_dead_code};
+pub use impure::{Impurity, RANDOM_FUNCTIONS, SIDE_EFFECT_FUNCTIONS};
 pub use pass::{Pass, PassResult};

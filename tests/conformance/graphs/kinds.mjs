@@ -47,5 +47,11 @@ export const DIFFERENCES = {
     "code generated from such a graph does not parse. Here the node is called None_1.",
   "lint/call_function_with_string_target":
     "PyTorch refuses a string as the target of call_function. Here a function is named by a string: its qualified name.",
+  "cse/int_vs_float_literal_equal_merge":
+    "PyTorch takes 1 and 1.0 for the same. What is computed of them differs in dtype.",
+  "cse/bool_vs_int_literal_equal_merge": "PyTorch takes True and 1 for the same. Operators tell them apart.",
+  "cse/zero_vs_negative_zero_merge":
+    "PyTorch takes 0.0 and -0.0 for the same. Adding them to -0.0 gives different zeros.",
+  "cse/slice_arg": "PyTorch fails on slices, which Python cannot hash. Here they are arguments like others.",
   "symbolic_trace/f_intkey": "PyTorch's graphs hold dicts with any keys. Here the keys of a dict are strings.",
 };

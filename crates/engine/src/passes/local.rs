@@ -1,13 +1,31 @@
 //! Passes that change a graph where it stands.
 
-use super::HostPass;
-use serde_json::json;
+use super::{HostPass, PassCall};
+use serde_json::{Value, json};
+use tracefx_core::Result;
+use tracefx_rewrite::{CsePass, Pass, PassResult, eliminate_dead_code};
 
-pub(super) const PASSES: &[HostPass] = &[HostPass {
-    name: "eliminate_dead_code",
-    run: |call| {
-        let registry = call.library.registry();
-        let result = tracefx_rewrite::eliminate_dead_code(call.module, registry)?;
-        Ok(json!({ "modified": result.modified }))
+pub(super) const PASSES: &[HostPass] = &[
+    HostPass {
+        name: "eliminate_dead_code",
+        run: |call| {
+            let options = call.options()?;
+            answer(eliminate_dead_code(call.module, call.library.registry(), &options)?)
+        },
     },
-}];
+    HostPass {
+        name: "CSEPass",
+        run: |call| {
+            let pass: CsePass = call.options()?;
+            run(&pass, call)
+        },
+    },
+];
+
+fn run(pass: &dyn Pass, call: &mut PassCall<'_>) -> Result<Value> {
+    answer(pass.call(call.module)?)
+}
+
+fn answer(result: PassResult) -> Result<Value> {
+    Ok(json!({ "modified": result.modified }))
+}

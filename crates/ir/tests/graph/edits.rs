@@ -118,3 +118,15 @@ fn erasing_a_used_node_names_its_users() {
     let refusal = graph.erase_node(a).expect_err("it is used");
     assert_eq!(refusal.message(), "Tried to erase Node a but it still had 2 users in the graph: {neg, abs_1}!");
 }
+
+#[test]
+fn sorted_users_are_those_of_a_fresh_copy() {
+    let mut graph = Graph::new();
+    let x = graph.placeholder("x");
+    let [a, b] = ["a", "b"]
+        .map(|it| graph.create_node(Opcode::CallFunction, "torch.neg", vec![Arg::Node(x)], vec![], Some(it)).unwrap());
+    graph.set_args(a, vec![Arg::Node(x)]).unwrap();
+    assert_eq!(graph.users(x).iter().collect::<Vec<_>>(), [b, a]);
+    graph.sort_users();
+    assert_eq!(graph.users(x).iter().collect::<Vec<_>>(), [a, b]);
+}

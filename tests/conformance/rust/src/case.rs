@@ -1,12 +1,13 @@
 //! One recorded case, and what is built of it.
 
+use crate::compare::same_graph;
 use crate::values::{decode, decode_kwargs};
 use serde_json::Value;
-use tracefx_core::{DType, Tensor};
+use tracefx_core::{Code, DType, Result, Tensor};
 use tracefx_ir::{Attribute, Graph, GraphModule, NodeId, Opcode, TensorKind};
 
 /// What a check finds: nothing, or what differs.
-pub(crate) type Check = Result<(), String>;
+pub(crate) type Check = std::result::Result<(), String>;
 
 /// A recorded case.
 pub(crate) struct Case(Value);
@@ -32,13 +33,51 @@ impl Case {
 
     /// The module before the pass, with the attributes that were recorded.
     pub(crate) fn module(&self) -> GraphModule {
-        let mut module = GraphModule::new(build(self.get("before")));
+        let mut module = graphs_of(self.get("before"));
         for (path, about) in self.get("modules").as_object().into_iter().flatten() {
             if about["missing"] != Value::Bool(true) {
                 put(&mut module, path, attribute(about));
             }
         }
         module
+    }
+}
+
+/// A module of the recorded graphs: one, or `main` with its children by their paths.
+fn graphs_of(encoded: &Value) -> GraphModule {
+    let main = &encoded["main"];
+    if main.is_null() {
+        return GraphModule::new(build(encoded));
+    }
+    let mut module = GraphModule::new(build(main));
+    for (path, child) in children(encoded) {
+        put(&mut module, path, Attribute::Module(Box::new(GraphModule::new(build(child)))));
+    }
+    module
+}
+
+fn children(encoded: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    encoded.as_object().into_iter().flatten().filter(|(path, _)| *path != "main")
+}
+
+/// Whether a module has the recorded graphs: one, or `main` with its children by their paths.
+pub(crate) fn same_graphs(module: &GraphModule, want: &Value) -> Check {
+    if want["main"].is_null() {
+        return same_graph(&module.graph, want, "after");
+    }
+    same_graph(&module.graph, &want["main"], "main")?;
+    for (path, child) in children(want) {
+        same_graph(&module.submodule(path).map_err(|it| it.to_string())?.graph, child, path)?;
+    }
+    Ok(())
+}
+
+/// Whether this was refused with this code.
+pub(crate) fn refused<T>(result: Result<T>, code: Code) -> Check {
+    match result {
+        Ok(_) => Err("nothing was refused".to_owned()),
+        Err(problem) if problem.code() == code => Ok(()),
+        Err(problem) => Err(format!("refused with {problem}")),
     }
 }
 

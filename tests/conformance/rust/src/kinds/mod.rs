@@ -1,5 +1,6 @@
 //! The kinds of recorded graphs: what checks a case of each.
 
+mod cse;
 mod dce;
 
 use crate::case::{Case, Check};
@@ -7,4 +8,4 @@ use crate::case::{Case, Check};
 /// A kind of recorded graphs, and what checks a case of it.
 type Kind = (&'static str, fn(&Case) -> Check);
 
-pub(crate) const KINDS: &[Kind] = &[("dce", dce::check)];
+pub(crate) const KINDS: &[Kind] = &[("dce", dce::check), ("cse", cse::check)];
