@@ -439,6 +439,32 @@ impl Graph {
         Ok(())
     }
 
+    /// Puts all nodes in this order. The users of each node then stand in the order of the graph, as they would in a graph
+    /// that was built so.
+    ///
+    /// # Errors
+    /// `NodeForeign` where one of them is not in this graph, `GraphInvalid` where one is missing or given twice.
+    pub fn reorder(&mut self, nodes: &[NodeId]) -> Result<()> {
+        let mut is_given = vec![false; self.id_bound()];
+        for &node in nodes {
+            self.check_own(node)?;
+            if std::mem::replace(&mut is_given[node.index()], true) {
+                let name = &*self.node(node).name;
+                return Err(Diagnostic::new(Code::GraphInvalid, format!("{name} is given twice")).node(name));
+            }
+        }
+        if let Some(missing) = self.nodes().find(|it| !is_given[it.index()]) {
+            let name = &*self.node(missing).name;
+            return Err(Diagnostic::new(Code::GraphInvalid, format!("{name} is not among the nodes")).node(name));
+        }
+        for &node in nodes {
+            self.order.remove(node);
+            self.order.insert(node, None);
+        }
+        self.sort_users();
+        Ok(())
+    }
+
     /// Copies a node of another graph (or of this one) to the insertion point, with its arguments mapped: op, target,
     /// name where it is free, type and meta.
     ///

@@ -34,6 +34,15 @@ pub enum Attribute {
     Module(Box<GraphModule>),
 }
 
+impl Attribute {
+    /// A module that only holds others: `torch.nn.Module()`.
+    fn empty_module() -> Self {
+        let mut module = GraphModule::new(Graph::new());
+        module.class_name = "Module".into();
+        Attribute::Module(Box::new(module))
+    }
+}
+
 /// What is known of a tensor whose data is elsewhere, with the host that called, say.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FakeTensor {
@@ -92,6 +101,21 @@ impl GraphModule {
                 Err(Diagnostic::new(Code::AttributeMissing, format!("`{path}` is a tensor, not a module")))
             }
         }
+    }
+
+    /// Puts an attribute at a dotted path, in modules that are made where they are missing. What was there goes, and so
+    /// does a tensor that stands in the way.
+    pub fn set_attribute(&mut self, path: &str, attribute: Attribute) {
+        let (mut owner, mut rest) = (self, path);
+        while let Some((first, deeper)) = rest.split_once('.') {
+            let child = owner.attributes.entry(first.into()).or_insert_with(Attribute::empty_module);
+            if !matches!(child, Attribute::Module(_)) {
+                *child = Attribute::empty_module();
+            }
+            let Attribute::Module(child) = child else { unreachable!("a module was just put there") };
+            (owner, rest) = (child, deeper);
+        }
+        owner.attributes.insert(rest.into(), attribute);
     }
 
     /// The sub-modules with their dotted paths, this module first with an empty path, parents before children.

@@ -8,8 +8,12 @@ mod cse;
 mod dead_code;
 mod impure;
 mod pass;
+mod split_module;
+mod topological;
 
 pub use cse::{CSE_BANNED_OPS, CsePass};
 pub use dead_code::{DeadCodeElimination, DeadCodeOptions, eliminate_dead_code};
 pub use impure::{Impurity, RANDOM_FUNCTIONS, SIDE_EFFECT_FUNCTIONS};
 pub use pass::{Pass, PassResult};
+pub use split_module::{SplitModule, SplitOptions, split_module};
+pub use topological::{legalize_graph, stable_topological_sort, topo_sort};

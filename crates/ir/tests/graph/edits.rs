@@ -130,3 +130,19 @@ fn sorted_users_are_those_of_a_fresh_copy() {
     graph.sort_users();
     assert_eq!(graph.users(x).iter().collect::<Vec<_>>(), [a, b]);
 }
+
+#[test]
+fn reordering_puts_nodes_and_users_in_the_order_that_is_given() {
+    let (mut graph, [a, b, c]) = three();
+    let first = graph.call_function("f", vec![Arg::Node(a), Arg::Node(b)], vec![]);
+    let second = graph.call_function("g", vec![Arg::Node(a)], vec![]);
+    graph.meta_mut(second).val = Some(Val::None);
+    graph.reorder(&[b, a, second, first, c]).expect("all nodes are there");
+    assert_eq!(names(&graph, graph.nodes()), ["b", "a", "g", "f", "c"]);
+    assert_eq!(names(&graph, graph.users(a).iter()), ["g", "f"]);
+    assert_eq!(graph.node(second).meta.val, Some(Val::None));
+    assert_eq!(code(graph.reorder(&[a, b, c, first])), Some(Code::GraphInvalid));
+    assert_eq!(code(graph.reorder(&[a, b, c, first, first])), Some(Code::GraphInvalid));
+    graph.erase_node(c).expect("nothing uses it");
+    assert_eq!(code(graph.reorder(&[a, b, first, second, c])), Some(Code::NodeForeign));
+}

@@ -41,3 +41,15 @@ fn modules_come_with_their_paths_parents_first() {
     let paths: Vec<String> = owner.modules().into_iter().map(|(path, _)| path).collect();
     assert_eq!(paths, ["", "inner", "inner.deep"]);
 }
+
+#[test]
+fn an_attribute_is_put_into_modules_that_are_made_for_it() {
+    let mut owner = module();
+    owner.set_attribute("inner.more", tensor());
+    owner.set_attribute("new.deeper.leaf", tensor());
+    owner.set_attribute("inner.leaf.under", tensor());
+    for path in ["inner.deep", "inner.more", "new.deeper.leaf", "inner.leaf.under"] {
+        assert!(owner.attribute(path).is_ok(), "{path}");
+    }
+    assert_eq!(&*owner.submodule("new.deeper").expect("it was made").class_name, "Module");
+}

@@ -3,7 +3,7 @@
 use crate::compare::same_graph;
 use crate::values::{decode, decode_kwargs};
 use serde_json::Value;
-use tracefx_core::{Code, DType, Result, Tensor};
+use tracefx_core::{Code, DType, Diagnostic, Result, Tensor};
 use tracefx_ir::{Attribute, Graph, GraphModule, NodeId, Opcode, TensorKind};
 
 /// What a check finds: nothing, or what differs.
@@ -36,7 +36,7 @@ impl Case {
         let mut module = graphs_of(self.get("before"));
         for (path, about) in self.get("modules").as_object().into_iter().flatten() {
             if about["missing"] != Value::Bool(true) {
-                put(&mut module, path, attribute(about));
+                module.set_attribute(path, attribute(about));
             }
         }
         module
@@ -51,7 +51,7 @@ fn graphs_of(encoded: &Value) -> GraphModule {
     }
     let mut module = GraphModule::new(build(main));
     for (path, child) in children(encoded) {
-        put(&mut module, path, Attribute::Module(Box::new(GraphModule::new(build(child)))));
+        module.set_attribute(path, Attribute::Module(Box::new(GraphModule::new(build(child)))));
     }
     module
 }
@@ -105,22 +105,23 @@ pub(crate) fn build(encoded: &Value) -> Graph {
     graph
 }
 
-/// Puts an attribute at a dotted path, through modules that are made where they are missing.
-pub(crate) fn put(module: &mut GraphModule, path: &str, attribute: Attribute) {
-    match path.split_once('.') {
-        None => {
-            module.attributes.insert(path.into(), attribute);
-        }
-        Some((first, rest)) => {
-            let child = module
-                .attributes
-                .entry(first.into())
-                .or_insert_with(|| Attribute::Module(Box::new(GraphModule::new(Graph::new()))));
-            if let Attribute::Module(child) = child {
-                put(child, rest, attribute);
-            }
-        }
+/// Whether a refusal is the one that was recorded: it has this code, and the first line of PyTorch's message.
+pub(crate) fn same_error(case: &Case, problem: &Diagnostic, code: Code) -> Check {
+    let recorded = case.get("error")["msg"].as_str().and_then(|it| it.lines().next());
+    if problem.code() == code && recorded == Some(problem.message()) {
+        return Ok(());
     }
+    Err(format!("{problem} instead of {recorded:?}"))
+}
+
+/// Whether the modules that `is_made` holds of are those that were recorded.
+pub(crate) fn submodules(case: &Case, module: &GraphModule, is_made: &dyn Fn(&str) -> bool) -> Check {
+    let recorded = case.get("submodules").as_object().expect("sub-modules");
+    for (name, graph) in recorded {
+        same_graph(&module.submodule(name).map_err(|it| it.to_string())?.graph, graph, name)?;
+    }
+    let made = module.attributes.keys().filter(|it| is_made(it)).count();
+    if made == recorded.len() { Ok(()) } else { Err(format!("{made} modules instead of {}", recorded.len())) }
 }
 
 /// A recorded parameter, tensor or module. Modules without a graph have an empty one, as hosts give them.

@@ -2,10 +2,19 @@
 
 mod cse;
 mod dce;
+mod lint;
+mod split_module;
+mod topo;
 
 use crate::case::{Case, Check};
 
 /// A kind of recorded graphs, and what checks a case of it.
 type Kind = (&'static str, fn(&Case) -> Check);
 
-pub(crate) const KINDS: &[Kind] = &[("dce", dce::check), ("cse", cse::check)];
+pub(crate) const KINDS: &[Kind] = &[
+    ("cse", cse::check),
+    ("dce", dce::check),
+    ("lint", lint::check),
+    ("split_module", split_module::check),
+    ("topo", topo::check),
+];

@@ -1,0 +1,183 @@
+//! Topological sorts: every node after the nodes that it uses.
+//!
+//! Graphs are sorted in place, so that their nodes keep their ids; the users of each node then stand in the order of the
+//! graph, as in the new graph that FX would make.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use tracefx_core::{Code, Diagnostic, Result};
+use tracefx_ir::{Graph, NodeId, Opcode};
+
+/// What runs as soon as it can, so that assertions about sizes come before the operators that need them. Sorted.
+const PRIORITIZED: &[&str] = &[
+    "operator.add",
+    "operator.eq",
+    "operator.floordiv",
+    "operator.ge",
+    "operator.gt",
+    "operator.le",
+    "operator.lt",
+    "operator.mod",
+    "operator.mul",
+    "operator.ne",
+    "operator.sub",
+    "operator.truediv",
+    "torch.ops.aten._assert_async.msg",
+    "torch.ops.aten._assert_scalar.default",
+    "torch.ops.aten.scalar_tensor.default",
+    "torch.ops.aten.sym_constrain_range.default",
+    "torch.ops.aten.sym_constrain_range_for_size.default",
+];
+
+/// Sorts the graph as `torch.fx.passes.tools_common.legalize_graph` does: breadth first from the nodes that use nothing,
+/// with arithmetic of sizes ahead. The order of a graph that is sorted already may change; [`stable_topological_sort`]
+/// keeps it.
+///
+/// # Errors
+/// `GraphInvalid` where nodes use each other in a circle.
+pub fn legalize_graph(graph: &mut Graph) -> Result<()> {
+    let mut waiting = in_degrees(graph);
+    let mut queue: VecDeque<NodeId> = graph.nodes().filter(|it| waiting[it.index()] == 0).collect();
+    let mut sorted = Vec::with_capacity(graph.len());
+    while let Some(node) = queue.pop_front() {
+        sorted.push(node);
+        for user in graph.users(node).iter() {
+            waiting[user.index()] -= 1;
+            if waiting[user.index()] == 0 {
+                let it = graph.node(user);
+                if it.op() == Opcode::CallFunction && PRIORITIZED.binary_search(&&**it.target()).is_ok() {
+                    queue.push_front(user);
+                } else {
+                    queue.push_back(user);
+                }
+            }
+        }
+    }
+    let all: Vec<NodeId> = graph.nodes().collect();
+    check_sorted(graph, &sorted, &all)?;
+    graph.reorder(&sorted)
+}
+
+/// Sorts the graph and keeps its order where that is sorted: `torch.fx.passes.tools_common.stable_topological_sort`. Of
+/// the nodes whose inputs are there, the one that stood first comes next.
+///
+/// # Errors
+/// `GraphInvalid` where nodes use each other in a circle.
+pub fn stable_topological_sort(graph: &mut Graph) -> Result<()> {
+    let nodes: Vec<NodeId> = graph.nodes().collect();
+    let sorted = topo_sort(graph, &nodes)?;
+    graph.reorder(&sorted)
+}
+
+/// Some nodes of a graph, each after those that it uses and else in the order in which they are given:
+/// `torch.fx.passes.utils.fuser_utils.topo_sort`.
+///
+/// # Errors
+/// `GraphInvalid` where they use each other in a circle.
+pub fn topo_sort(graph: &Graph, nodes: &[NodeId]) -> Result<Vec<NodeId>> {
+    let ranks: FxHashMap<NodeId, usize> = nodes.iter().enumerate().map(|(rank, &node)| (node, rank)).collect();
+    let mut waiting = vec![0usize; nodes.len()];
+    for node in nodes {
+        for user in graph.users(*node).iter() {
+            if let Some(&rank) = ranks.get(&user) {
+                waiting[rank] += 1;
+            }
+        }
+    }
+    let mut ready: BinaryHeap<Reverse<usize>> =
+        (0..nodes.len()).filter(|&rank| waiting[rank] == 0).map(Reverse).collect();
+    let mut sorted = Vec::with_capacity(nodes.len());
+    while let Some(Reverse(rank)) = ready.pop() {
+        sorted.push(nodes[rank]);
+        for user in graph.users(nodes[rank]).iter() {
+            if let Some(&rank) = ranks.get(&user) {
+                waiting[rank] -= 1;
+                if waiting[rank] == 0 {
+                    ready.push(Reverse(rank));
+                }
+            }
+        }
+    }
+    check_sorted(graph, &sorted, nodes)?;
+    Ok(sorted)
+}
+
+/// For each node, by its index, how many of its inputs are not there yet.
+fn in_degrees(graph: &Graph) -> Vec<usize> {
+    let mut res = vec![0; graph.id_bound()];
+    for node in graph.nodes() {
+        for user in graph.users(node).iter() {
+            res[user.index()] += 1;
+        }
+    }
+    res
+}
+
+/// Refuses a sort that left nodes out: they wait for each other.
+fn check_sorted(graph: &Graph, sorted: &[NodeId], all: &[NodeId]) -> Result<()> {
+    if sorted.len() == all.len() {
+        return Ok(());
+    }
+    let is_sorted: FxHashSet<NodeId> = sorted.iter().copied().collect();
+    let stuck: Vec<&str> =
+        all.iter().filter(|it| !is_sorted.contains(it)).map(|&it| &**graph.node(it).name()).collect();
+    let what = format!("Input graph has cycles, unable to add [{}]", stuck.join(", "));
+    Err(Diagnostic::new(Code::GraphInvalid, what)
+        .node(stuck[0])
+        .help("these nodes use each other: give one of them other args"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tracefx_ir::Arg;
+
+    fn names(graph: &Graph) -> Vec<&str> {
+        graph.nodes().map(|it| &**graph.node(it).name()).collect()
+    }
+
+    /// `x`, `neg`, `add` of an int, `relu`, all of `x`, and an output of the last.
+    fn fan() -> Graph {
+        let mut graph = Graph::new();
+        let x = graph.placeholder("x");
+        graph.call_function("torch.neg", vec![x.into()], vec![]);
+        let add = graph.call_function("operator.add", vec![x.into(), Arg::Int(1)], vec![]);
+        let relu = graph.call_function("torch.relu", vec![add.into()], vec![]);
+        graph.output(relu.into());
+        graph
+    }
+
+    #[test]
+    fn a_stable_sort_of_a_sorted_graph_changes_nothing() {
+        let mut graph = fan();
+        stable_topological_sort(&mut graph).unwrap();
+        assert_eq!(names(&graph), ["x", "neg", "add", "relu", "output"]);
+    }
+
+    #[test]
+    fn legalizing_puts_arithmetic_of_sizes_ahead() {
+        let mut graph = fan();
+        legalize_graph(&mut graph).unwrap();
+        assert_eq!(names(&graph), ["x", "add", "neg", "relu", "output"]);
+    }
+
+    #[test]
+    fn nodes_are_sorted_in_the_order_in_which_they_are_given() {
+        let graph = fan();
+        let [x, neg, add, relu, _] = <[NodeId; 5]>::try_from(graph.nodes().collect::<Vec<_>>()).unwrap();
+        assert_eq!(topo_sort(&graph, &[relu, neg, add, x]).unwrap(), [x, neg, add, relu]);
+        assert_eq!(topo_sort(&graph, &[relu, neg]).unwrap(), [relu, neg]);
+    }
+
+    #[test]
+    fn a_circle_is_refused_and_named() {
+        let mut graph = fan();
+        let [_, _, add, relu, _] = <[NodeId; 5]>::try_from(graph.nodes().collect::<Vec<_>>()).unwrap();
+        graph.set_args(add, vec![relu.into()]).unwrap();
+        for sort in [legalize_graph, stable_topological_sort] {
+            let problem = sort(&mut graph).unwrap_err();
+            assert_eq!(problem.message(), "Input graph has cycles, unable to add [add, relu, output]");
+        }
+    }
+}
