@@ -30,6 +30,6 @@ pub use coverage::{OpUse, Support, coverage, op_support};
 pub use inspect::{Report, inspect};
 pub use library::Library;
 pub use open::{Format, Limits, open};
-pub use passes::{HostPass, PassCall, host_pass};
+pub use passes::{HostPass, PassCall, PassReply, PassRequest, host_pass, pass_types};
 pub use runner::Runner;
 pub use tensors::{Values, read_inputs, read_tensors, write_outputs, write_tensors};

@@ -1,5 +1,6 @@
 use crate::namespace::snake_case;
 use crate::order::Order;
+use crate::track::{Changes, Tracked};
 use crate::{Arg, Meta, Namespace, Node, NodeId, Opcode, Str, UserSet};
 use std::cmp::Ordering;
 use tracefx_core::{Code, Diagnostic, Result};
@@ -18,11 +19,12 @@ pub enum InsertPoint {
 /// An ordered list of nodes: `torch.fx.Graph`. See the crate's documentation for an example.
 #[derive(Clone, Debug)]
 pub struct Graph {
-    nodes: Vec<Node>,
-    users: Vec<UserSet>,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) users: Vec<UserSet>,
     order: Order,
-    names: Namespace,
+    pub(crate) names: Namespace,
     insert_point: InsertPoint,
+    pub(crate) tracked: Option<Tracked>,
 }
 
 impl Default for Graph {
@@ -40,6 +42,7 @@ impl Graph {
             order: Order::default(),
             names: Namespace::default(),
             insert_point: InsertPoint::End,
+            tracked: None,
         }
     }
 
@@ -103,7 +106,9 @@ impl Graph {
 
     /// What passes have noted about a node, to change it.
     pub fn meta_mut(&mut self, node: NodeId) -> &mut Meta {
-        &mut self.nodes[node.index()].meta
+        let node = &mut self.nodes[node.index()];
+        node.changes.noted = true;
+        &mut node.meta
     }
 
     /// The nodes that use this one, in the order in which they began to.
@@ -294,7 +299,7 @@ impl Graph {
         args.insert(index, arg);
         let changed = &mut self.nodes[node.index()];
         changed.args = args;
-        changed.meta.val = None;
+        changed.forget();
         Ok(())
     }
 
@@ -305,7 +310,7 @@ impl Graph {
     pub fn set_target(&mut self, node: NodeId, target: &str) -> Result<()> {
         self.check_own(node)?;
         self.nodes[node.index()].target = target.into();
-        self.nodes[node.index()].meta.val = None;
+        self.nodes[node.index()].forget();
         Ok(())
     }
 
@@ -315,14 +320,16 @@ impl Graph {
     /// `NodeForeign` where the node is not of this graph.
     pub fn set_type(&mut self, node: NodeId, ty: Option<Str>) -> Result<()> {
         self.check_own(node)?;
-        self.nodes[node.index()].ty = ty;
+        let node = &mut self.nodes[node.index()];
+        (node.ty, node.changes.edited) = (ty, true);
         Ok(())
     }
 
     /// Gives the node a free name close to the candidate, and returns it: `Node._rename`.
     pub fn rename(&mut self, node: NodeId, candidate: &str) -> Str {
         if &*self.node(node).name != candidate {
-            self.nodes[node.index()].name = self.names.create_name(candidate).into();
+            let name = self.names.create_name(candidate).into();
+            self.nodes[node.index()].call(name);
         }
         Str::clone(&self.node(node).name)
     }
@@ -334,7 +341,7 @@ impl Graph {
     pub fn set_name(&mut self, node: NodeId, name: &str) -> Result<()> {
         if &*self.node(node).name != name {
             self.reserve_name(name)?;
-            self.nodes[node.index()].name = name.into();
+            self.nodes[node.index()].call(name.into());
         }
         Ok(())
     }
@@ -610,7 +617,16 @@ impl Graph {
 
     fn insert(&mut self, op: Opcode, target: &str, args: Vec<Arg>, kwargs: Vec<(Str, Arg)>, name: Str) -> NodeId {
         let id = NodeId(u32::try_from(self.nodes.len()).expect("a graph has fewer than 2^32 nodes"));
-        let node = Node { op, target: target.into(), name, args, kwargs, ty: None, meta: Meta::default() };
+        let node = Node {
+            op,
+            target: target.into(),
+            name,
+            args,
+            kwargs,
+            ty: None,
+            changes: Changes::default(),
+            meta: Meta::default(),
+        };
         node.for_each_input(&mut |input| self.users[input.index()].insert(id));
         self.nodes.push(node);
         self.users.push(UserSet::default());
@@ -633,7 +649,7 @@ impl Graph {
             self.users[input.index()].remove(node);
         }
         change(&mut self.nodes[node.index()]);
-        self.nodes[node.index()].meta.val = None;
+        self.nodes[node.index()].forget();
         for input in self.node(node).all_input_nodes() {
             self.users[input.index()].insert(node);
         }

@@ -34,12 +34,14 @@ mod namespace;
 mod node;
 mod order;
 mod print;
+mod track;
 mod users;
 
 pub use arg::{Arg, Str};
 pub use graph::{Graph, InsertPoint, name_of_target};
 pub use meta::{Meta, TensorMeta, Val};
 pub use module::{Attribute, FakeTensor, GraphModule, TensorKind};
-pub use namespace::Namespace;
+pub use namespace::{Namespace, Naming};
 pub use node::{Node, NodeId, Opcode};
+pub use track::Tracked;
 pub use users::UserSet;

@@ -18,6 +18,17 @@ pub struct Namespace {
     /// For each base the largest `k` such that `base_1` to `base_k` are all used. Names are never freed, so the search
     /// for a free suffix may begin there; without it, many clashes of one base would take quadratic time.
     dense: FxHashMap<Box<str>, u128>,
+    /// What was given since somebody asked to know.
+    log: Option<Vec<Naming>>,
+}
+
+/// A name that was given, and what is known of the suffixes of its base since then.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Naming {
+    /// The name.
+    pub name: Box<str>,
+    /// The name without its suffix, and the suffix that was given last, unless the name was taken as it was.
+    pub suffix: Option<(Box<str>, u128)>,
 }
 
 impl Namespace {
@@ -56,8 +67,21 @@ impl Namespace {
             }
         }
         self.used.insert(candidate.as_str().into());
+        if let Some(log) = &mut self.log {
+            log.push(Naming { name: candidate.as_str().into(), suffix: Some((base.as_str().into(), num)) });
+        }
         self.base_count.insert(base.into(), num);
         candidate
+    }
+
+    /// Begins to note the names that are given.
+    pub(crate) fn begin_log(&mut self) {
+        self.log = Some(Vec::new());
+    }
+
+    /// The names that were given since the graph was tracked; nothing where it is not.
+    pub fn log(&self) -> Option<&[Naming]> {
+        self.log.as_deref()
     }
 
     /// A namespace in which these names were given, and for each base the suffix that was given last.
@@ -66,7 +90,7 @@ impl Namespace {
         suffixes: impl IntoIterator<Item = (Box<str>, u128)>,
     ) -> Self {
         let (used, base_count) = (used.into_iter().collect(), suffixes.into_iter().collect());
-        Namespace { used, base_count, dense: FxHashMap::default() }
+        Namespace { used, base_count, dense: FxHashMap::default(), log: None }
     }
 
     /// The names that were given, in no particular order.
@@ -81,7 +105,11 @@ impl Namespace {
 
     /// Takes exactly this name; `false` where it is taken already.
     pub fn reserve(&mut self, name: &str) -> bool {
-        self.used.insert(name.into())
+        let is_new = self.used.insert(name.into());
+        if is_new && let Some(log) = &mut self.log {
+            log.push(Naming { name: name.into(), suffix: None });
+        }
+        is_new
     }
 
     /// Whether this name was given already.

@@ -1,3 +1,4 @@
+use crate::track::Changes;
 use crate::{Arg, Meta, Str};
 use std::fmt;
 
@@ -73,6 +74,7 @@ pub struct Node {
     pub(crate) args: Vec<Arg>,
     pub(crate) kwargs: Vec<(Str, Arg)>,
     pub(crate) ty: Option<Str>,
+    pub(crate) changes: Changes,
     /// What passes have noted about the node: shapes, the source line…
     pub meta: Meta,
 }
@@ -127,5 +129,16 @@ impl Node {
             res.insert(node);
         });
         res.into_iter().collect()
+    }
+
+    /// Notes an edit, after which nobody knows any more what the node gives.
+    pub(crate) fn forget(&mut self) {
+        self.changes.edited = true;
+        self.meta.val = None;
+    }
+
+    pub(crate) fn call(&mut self, name: Str) {
+        self.changes.edited = true;
+        self.name = name;
     }
 }

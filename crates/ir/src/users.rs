@@ -8,6 +8,8 @@ use rustc_hash::FxHashMap;
 pub struct UserSet {
     entries: Vec<Option<NodeId>>,
     positions: FxHashMap<NodeId, usize>,
+    /// Whether anything changed since tracking began.
+    pub(crate) is_changed: bool,
 }
 
 impl UserSet {
@@ -33,6 +35,7 @@ impl UserSet {
 
     pub(crate) fn insert(&mut self, node: NodeId) {
         if !self.positions.contains_key(&node) {
+            self.is_changed = true;
             self.positions.insert(node, self.entries.len());
             self.entries.push(Some(node));
         }
@@ -40,6 +43,7 @@ impl UserSet {
 
     pub(crate) fn remove(&mut self, node: NodeId) {
         let Some(position) = self.positions.remove(&node) else { return };
+        self.is_changed = true;
         self.entries[position] = None;
         // Gaps are closed once they outnumber the users, so a removal is constant on average.
         if self.entries.len() > 2 * self.positions.len() + 8 {

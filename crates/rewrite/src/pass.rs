@@ -1,8 +1,10 @@
+use serde::Serialize;
 use tracefx_core::Result;
 use tracefx_ir::GraphModule;
+use ts_rs::TS;
 
 /// What a pass says of its run: `torch.fx.passes.infra.pass_base.PassResult`, without the module, which it changed in place.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, TS)]
 pub struct PassResult {
     /// Whether anything changed.
     pub modified: bool,

@@ -1,5 +1,6 @@
 //! Whole files: which sections there are, and in which order they are written and read.
 
+use crate::edit::EditWriter;
 use crate::file::{FileWriter, Outline, Part};
 use crate::format::Tag;
 use crate::graph::{read_graph, read_names, write_graph, write_names};
@@ -13,7 +14,7 @@ use crate::words::Words;
 use crate::{Limits, Options};
 use tracefx_core::{Code, Diagnostic, Result, Storage};
 use tracefx_export::ExportedProgram;
-use tracefx_ir::{Graph, GraphModule};
+use tracefx_ir::{Attribute, Graph, GraphModule};
 
 /// Writes a graph alone, without what its `get_attr` and `call_module` nodes refer to.
 ///
@@ -63,6 +64,21 @@ pub fn decode_module(file: &[u8], weights: &[Storage], limits: &Limits) -> Resul
     Ok(module)
 }
 
+/// Writes what became of a module that a host gave, as what the host has to do to its own; its graphs were tracked
+/// ([`Graph::track`]) when it came. Gives the storages of tensors that are new, too, in the order of the bytes.
+///
+/// # Errors
+/// `GraphInvalid` where a node is used before its definition; `LimitExceeded` for what is nested too deep.
+pub fn encode_edits(module: &GraphModule) -> Result<(Vec<u8>, Vec<Storage>)> {
+    let mut writer = Writer::default();
+    let mut words = Words::default();
+    let Writer { strings, exprs, tensors, .. } = &mut writer;
+    EditWriter { words: &mut words, strings, exprs, tensors }.write(module)?;
+    writer.file.section(Tag::Edit, words.into_bytes());
+    let storages = writer.tensors.storages();
+    Ok((writer.finish(&Options::CALL)?, storages))
+}
+
 /// The storages of a module's tensors, each once, in the order of the file.
 ///
 /// # Errors
@@ -76,7 +92,7 @@ pub fn storages(module: &GraphModule) -> Result<Vec<Storage>> {
         &mut writer.tensors,
         &modules_of(module)?,
     )?;
-    Ok(writer.tensors.into_storages())
+    Ok(writer.tensors.storages())
 }
 
 /// Writes a program: its module, signature, state and constants. What was noted while it was read from elsewhere (the
@@ -121,7 +137,7 @@ pub fn program_storages(program: &ExportedProgram) -> Result<Vec<Storage>> {
         &modules_of(&program.module)?,
     )?;
     writer.signature(program)?;
-    Ok(writer.tensors.into_storages())
+    Ok(writer.tensors.storages())
 }
 
 /// A file that is being written: the sections that are done, and the tables that all of them refer to.
@@ -136,6 +152,9 @@ struct Writer {
 impl Writer {
     fn module(&mut self, root: &GraphModule, options: &Options) -> Result<()> {
         let modules = modules_of(root)?;
+        if options.weights {
+            refuse_fakes(&modules)?;
+        }
         let mut words = Words::default();
         write_modules(&mut words, &mut self.strings, &mut self.exprs, &mut self.tensors, &modules)?;
         self.file.section(Tag::Mods, words.into_bytes());
@@ -177,7 +196,7 @@ impl Writer {
         if let Some(index) = self.tensors.index()? {
             self.file.section(Tag::Tens, index);
             if options.weights {
-                let storages = self.tensors.into_storages();
+                let storages = self.tensors.storages();
                 self.file.parts(Tag::Data, storages.into_iter().map(Part::Storage).collect());
             }
         }
@@ -260,6 +279,18 @@ impl<'a> Reader<'a> {
         self.tensors.finish()?;
         self.exprs.finish()?;
         self.strings.finish(Tag::Strs)
+    }
+}
+
+/// A file has the data of all its tensors.
+fn refuse_fakes(modules: &[&GraphModule]) -> Result<()> {
+    let attributes = modules.iter().flat_map(|it| &it.attributes);
+    match attributes.into_iter().find(|(_, it)| matches!(it, Attribute::Fake { .. })) {
+        Some((name, _)) => {
+            let what = format!("the data of the tensor `{name}` is not here");
+            Err(Diagnostic::new(Code::GraphArgument, what).help("put the tensor itself in its place"))
+        }
+        None => Ok(()),
     }
 }
 

@@ -7,7 +7,7 @@ pub const MAGIC: [u8; 4] = *b"FXG\0";
 /// Readers refuse another major version.
 pub const MAJOR: u16 = 1;
 /// A newer minor version adds sections that older readers may skip.
-pub const MINOR: u16 = 1;
+pub const MINOR: u16 = 0;
 
 /// Bytes of the header.
 pub const HEADER_LEN: usize = 32;
@@ -69,6 +69,8 @@ sections! {
     Nams = "NAMS" 0,
     /// What passes and the exporter have noted about nodes.
     Meta = "META" 0,
+    /// What became of a module that a host gave: an answer, never a file.
+    Edit = "EDIT" CRITICAL,
     /// What makes a module an exported program.
     Sign = "SIGN" CRITICAL,
     /// Tensors and the lengths of their storages.
@@ -193,7 +195,7 @@ numbers! {
         CONSTANT = 2,
         /// A sub-module.
         MODULE = 3,
-        /// A tensor whose data is elsewhere.
+        /// A tensor whose data is elsewhere: in calls, never in a file.
         FAKE = 4,
     }
 }
@@ -228,6 +230,29 @@ numbers! {
     }
 }
 
+numbers! {
+    /// What the first word of a step of an edit script says in its lower 8 bits.
+    edit {
+        /// Nodes as they were: the payload is their number; the place of the first follows.
+        KEEP = 0,
+        /// A node that was there, changed: the payload is its flags; its place before and the node follow.
+        CHANGE = 1,
+        /// A new node: the payload is its flags; one more than the number of the node that it is from, or zero, and the node
+        /// follow.
+        MAKE = 2,
+    }
+}
+
+numbers! {
+    /// Flags of a node in an edit script.
+    edited {
+        /// Its notes follow: whether there is an abstract value, the number of entries, the value, the entries.
+        NOTES = 1,
+        /// What it gives is not known any more.
+        FORGET = 2,
+    }
+}
+
 /// A table of numbers for TypeScript.
 pub struct Table {
     /// What the numbers are.
@@ -246,4 +271,6 @@ pub const TABLES: &[Table] = &[
     Table { doc: "What an attribute of a module is.", name: "ATTRIBUTE", numbers: attribute::ALL },
     Table { doc: "What the first word of a place in a signature says.", name: "ARGUMENT", numbers: argument::ALL },
     Table { doc: "What the first word of a constant says.", name: "CONSTANT", numbers: constant::ALL },
+    Table { doc: "What the first word of a step of an edit script says.", name: "EDIT", numbers: edit::ALL },
+    Table { doc: "Flags of a node in an edit script.", name: "EDITED", numbers: edited::ALL },
 ];

@@ -29,6 +29,7 @@
 mod arg;
 mod codec;
 mod cursor;
+mod edit;
 mod examples;
 mod file;
 pub mod format;
@@ -44,8 +45,8 @@ mod tensors;
 mod words;
 
 pub use codec::{
-    decode_graph, decode_module, decode_program, encode_graph, encode_module, encode_program, program_storages,
-    storages,
+    decode_graph, decode_module, decode_program, encode_edits, encode_graph, encode_module, encode_program,
+    program_storages, storages,
 };
 pub use file::{Outline, Section};
 pub use options::{Limits, MAX_DEPTH, Options};

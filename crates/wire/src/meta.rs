@@ -83,7 +83,8 @@ pub(crate) fn read_meta(
     Ok(())
 }
 
-fn write_val(
+/// Writes an abstract value.
+pub(crate) fn write_val(
     words: &mut Words,
     strings: &mut StringWriter,
     exprs: &mut ExprWriter,

@@ -176,7 +176,7 @@ fn read_notes(cursor: &mut Cursor<'_>, strings: &mut Strings, count: usize) -> R
     Ok(notes)
 }
 
-fn kind_number(kind: TensorKind) -> u32 {
+pub(crate) fn kind_number(kind: TensorKind) -> u32 {
     match kind {
         TensorKind::Parameter => attribute::PARAMETER,
         TensorKind::Buffer => attribute::BUFFER,

@@ -24,8 +24,8 @@ impl TensorWriter {
     }
 
     /// The storages in the order of first use.
-    pub(crate) fn into_storages(self) -> Vec<Storage> {
-        self.storages.into_values().collect()
+    pub(crate) fn storages(&self) -> Vec<Storage> {
+        self.storages.values().cloned().collect()
     }
 
     /// The index of storages and tensors, unless there are none.

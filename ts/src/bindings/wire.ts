@@ -5,7 +5,7 @@ export const MAGIC = 4675654;
 /** Readers refuse another major version. */
 export const MAJOR = 1;
 /** The minor version that is written. */
-export const MINOR = 1;
+export const MINOR = 0;
 /** Bytes of the header. */
 export const HEADER_LENGTH = 32;
 /** Bytes of one entry of the section table. */
@@ -35,6 +35,7 @@ export const SECTIONS = {
   GRPH: { code: 1213223495, flags: 1 },
   NAMS: { code: 1397571918, flags: 0 },
   META: { code: 1096041805, flags: 0 },
+  EDIT: { code: 1414087749, flags: 1 },
   SIGN: { code: 1313294675, flags: 1 },
   TENS: { code: 1397638484, flags: 1 },
   DATA: { code: 1096040772, flags: 3 },
@@ -107,6 +108,19 @@ export const ARGUMENT = {
 export const CONSTANT = {
   TENSOR: 0,
   CUSTOM_OBJ: 1,
+} as const;
+
+/** What the first word of a step of an edit script says. */
+export const EDIT = {
+  KEEP: 0,
+  CHANGE: 1,
+  MAKE: 2,
+} as const;
+
+/** Flags of a node in an edit script. */
+export const EDITED = {
+  NOTES: 1,
+  FORGET: 2,
 } as const;
 
 /** What inputs are; the place in the list is the number. */

@@ -6,7 +6,7 @@
 import { fxError } from "../errors.ts";
 import { freezeArg, mapArg, mapArgs, mapKwargs, type Arg, type ArgInput } from "./args.ts";
 import type { Graph } from "./graph.ts";
-import { copyNotes, setArguments, stateOf, type Node } from "./node.ts";
+import { copyNotes, orderUsers, setArguments, type Node } from "./node.ts";
 
 /** What a graph returns once it was copied, and its output node; `undefined` where it has none. */
 export type CopiedOutput = readonly [result: Arg | undefined, output: Node] | undefined;
@@ -54,9 +54,7 @@ export function cloneInto(res: Graph, source: Graph): Graph {
     copyNotes(node, copy);
   }
   for (const [node, copy] of copies) {
-    const { users } = stateOf(copy);
-    users.clear();
-    for (const user of node.users) users.add(copyOf(user));
+    orderUsers(copy, Array.from(node.users, copyOf));
   }
   res.setNames(source.names.clone());
   res.hooks.addAll(source.hooks);

@@ -221,9 +221,16 @@ export abstract class EditableGraph {
       throw fxError("GraphArgument", `a new order needs each of the ${this.nodes.length} nodes once`);
     }
     this.noteEdit();
+    // What stands where it should is left alone, so that few moves take little time.
+    let at = this.#order.first;
     for (const node of nodes) {
-      this.#order.remove(stateOf(node));
-      this.#order.insert(stateOf(node), undefined);
+      const link = stateOf(node);
+      if (link === at) {
+        at = this.#order.next(link);
+      } else {
+        this.#order.remove(link);
+        this.#order.insert(link, at);
+      }
     }
   }
 

@@ -60,6 +60,11 @@ export class Namespace {
     return res;
   }
 
+  /** How many names were given. */
+  get size(): number {
+    return this.#used.size;
+  }
+
   /** The names that were given. */
   used(): Iterable<string> {
     return this.#used;
@@ -75,6 +80,12 @@ export class Namespace {
     if (this.#used.has(name)) return false;
     this.#used.add(name);
     return true;
+  }
+
+  /** Takes a name that another namespace, which was a copy of this one, gave with this suffix. */
+  follow(name: string, base: string | undefined, suffix: bigint): void {
+    this.#used.add(name);
+    if (base !== undefined) this.#baseCount.set(base, suffix);
   }
 
   /** Whether this name was given already. */

@@ -335,6 +335,13 @@ export function setArguments(node: Node, args: Tuple, kwargs: Kwargs): void {
   state.meta?.delete("val");
 }
 
+/** Puts the users of a node into this order; they are the same ones. */
+export function orderUsers(node: Node, users: readonly Node[]): void {
+  const state = stateOf(node);
+  state.users.clear();
+  for (const user of users) state.users.add(user);
+}
+
 /** Gives a copy of a node the notes of its source. */
 export function copyNotes(from: Node, to: Node): void {
   to.type = from.type;

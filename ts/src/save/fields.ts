@@ -21,11 +21,30 @@ const MAX_DEPTH = 100;
 
 /** The properties of a module that are neither registered nor those of every module. */
 export function fieldsOf(module: Module, refuse: (name: string) => Error): { [name: string]: Json } {
-  const fresh = module instanceof GraphModule ? new GraphModule() : new Module();
-  const entries = Object.keys(module)
-    .filter((name) => !Object.hasOwn(fresh, name) && Reflect.get(module, name) !== undefined)
-    .map((name): [string, Json] => [name, encode(Reflect.get(module, name), () => refuse(name), 0)]);
+  const entries = ownProperties(module).map((name): [string, Json] => [
+    name,
+    encode(Reflect.get(module, name), () => refuse(name), 0),
+  ]);
   return Object.fromEntries(entries);
+}
+
+/** The same, without those that JSON has no form for. */
+export function plainFieldsOf(module: Module): { [name: string]: Json } {
+  const isStrange = fxError("GraphArgument", "the property is not plain");
+  const entries: [string, Json][] = [];
+  for (const name of ownProperties(module)) {
+    try {
+      entries.push([name, encode(Reflect.get(module, name), () => isStrange, 0)]);
+    } catch (error) {
+      if (error !== isStrange) throw error;
+    }
+  }
+  return Object.fromEntries(entries);
+}
+
+function ownProperties(module: Module): string[] {
+  const fresh = module instanceof GraphModule ? new GraphModule() : new Module();
+  return Object.keys(module).filter((name) => !Object.hasOwn(fresh, name) && Reflect.get(module, name) !== undefined);
 }
 
 /** Gives a module properties. A file may come from anywhere, so none may take the place of a method. */

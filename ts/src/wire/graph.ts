@@ -95,9 +95,7 @@ function readNode(cursor: Cursor, strings: Strings, graph: Graph, nodes: readonl
 
 /** Writes the names of one graph that no node has any more, and the suffix that was given last for each base. */
 export function writeNames(words: WordWriter, strings: StringWriter, graph: Graph): void {
-  const live = new Set(Array.from(graph.nodes, (it) => it.name));
-  const erased = Array.from(graph.names.used()).filter((it) => !live.has(it));
-  erased.sort(compareText);
+  const erased = graph.names.size === graph.nodes.length ? [] : erasedNames(graph);
   words.count(erased.length);
   for (const name of erased) strings.write(words, name);
   const suffixes = Array.from(graph.names.suffixes()).filter(([, suffix]) => suffix > 0n);
@@ -108,6 +106,13 @@ export function writeNames(words: WordWriter, strings: StringWriter, graph: Grap
     words.bits(BigInt.asUintN(64, suffix));
     words.bits(suffix >> 64n);
   }
+}
+
+function erasedNames(graph: Graph): string[] {
+  const live = new Set(Array.from(graph.nodes, (it) => it.name));
+  return Array.from(graph.names.used())
+    .filter((it) => !live.has(it))
+    .toSorted(compareText);
 }
 
 /** Reads the names of one graph that no node has any more. */

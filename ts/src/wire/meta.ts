@@ -91,7 +91,8 @@ function writeVal(words: WordWriter, strings: StringWriter, exprs: ExprWriter, v
   }
 }
 
-function writeTensor(words: WordWriter, strings: StringWriter, exprs: ExprWriter, meta: TensorMeta): void {
+/** Writes what is known of a tensor. */
+export function writeTensor(words: WordWriter, strings: StringWriter, exprs: ExprWriter, meta: TensorMeta): void {
   const layout = LAYOUTS.indexOf(meta.layout.name);
   words.tagged(VAL.TENSOR, DTYPES[meta.dtype].id | (layout << 8) | (Number(meta.requiresGrad) << 16));
   writeDevice(words, strings, meta.device);
@@ -100,7 +101,8 @@ function writeTensor(words: WordWriter, strings: StringWriter, exprs: ExprWriter
   for (const it of [...meta.sizes, ...meta.strides, meta.storageOffset]) exprs.writeInt(words, it);
 }
 
-function readVal(cursor: Cursor, strings: Strings, exprs: Exprs, depth: number): Val {
+/** Reads an abstract value. */
+export function readVal(cursor: Cursor, strings: Strings, exprs: Exprs, depth: number): Val {
   if (depth >= MAX_DEPTH) throw cursor.exceeds(`an abstract value is nested deeper than ${MAX_DEPTH} levels`);
   const word = cursor.word();
   const [tag, payload] = [word & 0xff, word >>> 8];

@@ -51,6 +51,7 @@ export class SectionWriter {
         for (const graph of graphs) writeNames(words, this.strings, graph);
       });
     }
+    if (!(this.#options.notes ?? true)) return;
     const words = new WordWriter();
     for (const graph of graphs) writeMeta(words, this.strings, this.exprs, graph);
     // Graphs without notes take a zero each; where no graph has any, the section is left out.

@@ -10,6 +10,7 @@ mod methods;
 mod names;
 mod operator_table;
 mod operators;
+mod passes;
 mod schemas;
 mod signature;
 mod surface;
@@ -39,6 +40,7 @@ const FILES: &[File] = &[
     File { path: "ts/src/bindings/methods.ts", source: "crates/ops/src/families", body: methods::body },
     File { path: "ts/src/bindings/names.ts", source: "crates/ir/src/illegal_names.rs", body: names::body },
     File { path: "ts/src/bindings/operators.ts", source: "crates/ops/src/families", body: operators::body },
+    File { path: "ts/src/bindings/passes.ts", source: "the options and answers of passes", body: passes::body },
     File { path: "ts/src/bindings/schemas.ts", source: "crates/ops/src/families", body: schemas::body },
     File { path: "docs/ops.md", source: "the registry and tests/fixtures/dtypes", body: operator_table::body },
     File { path: "ts/src/bindings/wire.ts", source: "crates/wire/src/format.rs", body: wire::body },

@@ -1,7 +1,7 @@
 //! Passes that change a graph where it stands.
 
-use super::{HostPass, PassCall};
-use serde_json::{Value, json};
+use super::{Declare, HostPass, PassCall, answer, declared};
+use serde_json::Value;
 use tracefx_core::Result;
 use tracefx_rewrite::{CsePass, Pass, PassResult, eliminate_dead_code};
 
@@ -10,7 +10,7 @@ pub(super) const PASSES: &[HostPass] = &[
         name: "eliminate_dead_code",
         run: |call| {
             let options = call.options()?;
-            answer(eliminate_dead_code(call.module, call.library.registry(), &options)?)
+            answer(&eliminate_dead_code(call.module, call.library.registry(), &options)?)
         },
     },
     HostPass {
@@ -22,10 +22,8 @@ pub(super) const PASSES: &[HostPass] = &[
     },
 ];
 
-fn run(pass: &dyn Pass, call: &mut PassCall<'_>) -> Result<Value> {
-    answer(pass.call(call.module)?)
-}
+pub(super) const TYPES: &[Declare] = &[declared::<PassResult>];
 
-fn answer(result: PassResult) -> Result<Value> {
-    Ok(json!({ "modified": result.modified }))
+fn run(pass: &dyn Pass, call: &mut PassCall<'_>) -> Result<Value> {
+    answer(&pass.call(call.module)?)
 }

@@ -1,5 +1,7 @@
 //! Matching and rewriting.
 
-use super::HostPass;
+use super::{Declare, HostPass};
 
 pub(super) const PASSES: &[HostPass] = &[];
+
+pub(super) const TYPES: &[Declare] = &[];

@@ -1,14 +1,19 @@
 //! Passes by name, as hosts call them: options and answers are JSON, graphs are modules.
 
+mod call;
 mod local;
 mod matching;
 mod partition;
 mod types;
 
+pub use call::{PassReply, PassRequest};
+
 use crate::Library;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tracefx_core::{Code, Diagnostic, Result};
+use tracefx_core::{Code, Diagnostic, Result, Tensor};
 use tracefx_ir::{GraphModule, NodeId};
+use ts_rs::{Config, TS};
 
 /// A pass that hosts call by name.
 pub struct HostPass {
@@ -26,6 +31,8 @@ pub struct PassCall<'a> {
     pub module: &'a mut GraphModule,
     /// Patterns, replacements and what else the pass is given.
     pub others: &'a [GraphModule],
+    /// The data of fakes, by their numbers, where the host gave it.
+    pub tensors: &'a [Tensor],
     /// The options, of which each pass knows the type.
     pub options: serde_json::Value,
 }
@@ -44,6 +51,26 @@ impl PassCall<'_> {
     pub fn nodes(&self) -> Vec<NodeId> {
         self.module.graph.nodes().collect()
     }
+}
+
+/// Prints the TypeScript of an option or answer.
+type Declare = fn(&Config) -> String;
+
+/// The TypeScript of the options and answers of all passes, with their documentation.
+pub fn pass_types() -> Vec<String> {
+    let config = Config::new().with_large_int("number");
+    let families = [local::TYPES, matching::TYPES, partition::TYPES, types::TYPES];
+    families.into_iter().flatten().map(|it| it(&config)).collect()
+}
+
+fn declared<T: TS>(config: &Config) -> String {
+    format!("{}export {}", T::docs().unwrap_or_default(), T::decl(config))
+}
+
+/// An answer as JSON.
+fn answer(value: &impl Serialize) -> Result<serde_json::Value> {
+    serde_json::to_value(value)
+        .map_err(|problem| Diagnostic::new(Code::Internal, format!("the answer has no JSON: {problem}")))
 }
 
 /// The pass of this name.

@@ -1,6 +1,6 @@
 //! Passes that take a graph apart.
 
-use super::{HostPass, PassCall};
+use super::{Declare, HostPass, PassCall};
 use serde::Deserialize;
 use serde_json::json;
 use tracefx_core::{Code, Diagnostic, Result};
@@ -18,6 +18,8 @@ pub(super) const PASSES: &[HostPass] = &[
         run: |call| tracefx_rewrite::stable_topological_sort(&mut call.module.graph).map(|()| json!(null)),
     },
 ];
+
+pub(super) const TYPES: &[Declare] = &[];
 
 /// A value for each node, by its place, null for nodes that have none.
 struct ByNode<T> {

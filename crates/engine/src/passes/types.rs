@@ -1,5 +1,7 @@
 //! Types of values, and constraints on them.
 
-use super::HostPass;
+use super::{Declare, HostPass};
 
 pub(super) const PASSES: &[HostPass] = &[];
+
+pub(super) const TYPES: &[Declare] = &[];

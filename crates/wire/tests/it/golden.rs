@@ -41,6 +41,7 @@ fn listing(file: &[u8], modules: &[(String, Option<&GraphModule>, &Graph)]) -> S
                         let view = format!("{sizes:?} strides {strides:?} offset {}", tensor.offset());
                         writeln!(out, "  {name}: {kind:?} {} {view}", tensor.dtype().name()).unwrap();
                     }
+                    Attribute::Fake { .. } => panic!("a file has its tensors"),
                     Attribute::Module(_) => writeln!(out, "  {name}: Module").unwrap(),
                 }
             }

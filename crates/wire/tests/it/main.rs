@@ -1,6 +1,7 @@
 //! The tests of the byte format, in one program because they share their cases.
 
 mod cases;
+mod fakes;
 mod format;
 mod golden;
 mod hostile;

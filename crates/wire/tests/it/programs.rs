@@ -31,7 +31,7 @@ fn elements(program: &ExportedProgram) -> Vec<Vec<u8>> {
     let modules = program.module.modules();
     let attributes = modules.iter().flat_map(|(_, it)| it.attributes.values()).filter_map(|it| match it {
         Attribute::Tensor { tensor, .. } => Some(tensor),
-        Attribute::Module(_) => None,
+        Attribute::Fake { .. } | Attribute::Module(_) => None,
     });
     let constants = program.constants.values().filter_map(|it| match it {
         Constant::Tensor(tensor) => Some(tensor),

@@ -1,0 +1,72 @@
+/**
+ * Passes of the engine on graphs of TypeScript: a module goes over as an outline, and what became of it comes back as an
+ * edit script, which is applied to the module itself.
+ *
+ * @module
+ */
+import { call } from "../engine/engine.ts";
+import { moveToEngine, viewHandle } from "../engine/tensors.ts";
+import { Graph } from "../graph/graph.ts";
+import type { Node } from "../graph/node.ts";
+import { applyEdits } from "../wire/edit.ts";
+import { type Outlined, OutlineTable } from "../wire/outline.ts";
+
+/** How a pass is run. */
+export interface PassCall<O> {
+  /** The options of the pass. */
+  readonly options?: object;
+  /** Patterns, replacements and what else the pass takes. */
+  readonly others?: readonly Outlined[];
+  /** Whether the pass needs what was noted about nodes: abstract values and texts. */
+  readonly notes?: boolean;
+  /** Whether the pass needs the data of tensors. */
+  readonly data?: boolean;
+  /** Whether the module stays as it is, and the result is a new one; else it is changed in place. */
+  readonly derive?: boolean;
+  /** Looks at the answer, before anything is changed. */
+  readonly check?: (answer: O) => void;
+}
+
+/** What a pass gave. */
+export interface PassAnswer<O, M extends Outlined> {
+  /** What it had to say. */
+  readonly answer: O;
+  /** The module, or the new one. */
+  readonly module: M;
+  /** The nodes before the pass: numbers in answers are places in this list. */
+  readonly before: readonly Node[];
+}
+
+/** Runs a pass of the engine. Nothing is changed where it throws. */
+export function runPass<O, M extends Outlined>(module: M, name: string, how: PassCall<O> = {}): PassAnswer<O, M> {
+  const { options = {}, others = [], notes = false, data = false, derive = false, check } = how;
+  const table = new OutlineTable();
+  const outline = table.outline(module, notes);
+  const ownModules = table.modules.length;
+  const before = table.nodes.slice(0, (module instanceof Graph ? module : module.graph).nodes.length);
+  return call((engine) => {
+    const request = new engine.PassRequest(outline);
+    let isTaken = false;
+    try {
+      for (const it of others) request.push(table.outline(it, notes));
+      if (data) for (const { tensor } of table.tensors) request.push_tensor(moveToEngine(tensor));
+      isTaken = true;
+      const reply = request.run(name, JSON.stringify(options));
+      const storages = reply.storages();
+      try {
+        const answer = JSON.parse(reply.answer()) as O;
+        check?.(answer);
+        const viewOf = (...view: Parameters<typeof viewHandle> extends [unknown, ...infer V] ? V : never) =>
+          viewHandle(storages, ...view);
+        const changed = applyEdits(reply.edits(), module, { table, ownModules, derive, viewOf }) as M;
+        return { answer, module: changed, before };
+      } finally {
+        storages.free();
+        reply.free();
+      }
+    } finally {
+      // The engine takes the request over when it runs.
+      if (!isTaken) request.free();
+    }
+  });
+}

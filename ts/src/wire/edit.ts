@@ -1,0 +1,354 @@
+/**
+ * `EDIT`: what became of a module in the engine, done to the module itself. Nodes that stay are the same objects, with all
+ * that is noted about them; new ones get the notes of the node that they are from.
+ *
+ * @module
+ */
+import { ATTRIBUTE, EDIT, EDITED, OPCODES } from "../bindings/wire.ts";
+import { fxError } from "../errors.ts";
+import { type Arg, freezeKwargs, mapArgs, mapKwargs } from "../graph/args.ts";
+import { Graph } from "../graph/graph.ts";
+import { GraphModule } from "../graph/module.ts";
+import { copyNotes, type Node, orderUsers, setArguments } from "../graph/node.ts";
+import { Tuple } from "../graph/values.ts";
+import { deepCopy } from "../nn/deepCopy.ts";
+import type { Attribute, Module } from "../nn/module.ts";
+import { Parameter } from "../nn/parameter.ts";
+import { numbered, readArg, readBool, readEntries } from "./arg.ts";
+import type { Cursor } from "./cursor.ts";
+import { readNames } from "./graph.ts";
+import { readVal } from "./meta.ts";
+import type { Outlined, OutlineTable, TensorAttribute } from "./outline.ts";
+import { SectionReader } from "./sections.ts";
+import type { ViewTensor } from "./tensors.ts";
+
+/** How an edit script is applied. */
+export interface ApplyOptions {
+  /** What the numbers in the script stand for. */
+  readonly table: OutlineTable;
+  /** How many modules are the changed one's; those after them are of patterns and replacements, and are copied. */
+  readonly ownModules: number;
+  /** Whether the module is left as it is, and a new one made. */
+  readonly derive: boolean;
+  /** Makes tensors of new storages. */
+  readonly viewOf: ViewTensor;
+}
+
+/** Applies an edit script to `root`, and gives the module that is changed or new. */
+export function applyEdits(file: Uint8Array, root: Outlined, options: ApplyOptions): Outlined {
+  const reader = new SectionReader(file, options.viewOf, {});
+  const res = new Applier(reader, reader.required("EDIT"), options).apply(root);
+  reader.finish();
+  return res;
+}
+
+/** What is put into a module once all modules are there. */
+interface Pending {
+  readonly module: Module | undefined;
+  readonly attributes: readonly (readonly [name: string, attribute: () => Attribute])[];
+}
+
+class Applier {
+  readonly #reader: SectionReader;
+  readonly #cursor: Cursor;
+  readonly #options: ApplyOptions;
+  readonly #modules: (Module | undefined)[] = [];
+  /** The graphs that were done: one that stands in two places is edited once. */
+  readonly #done = new Set<Graph>();
+
+  constructor(reader: SectionReader, cursor: Cursor, options: ApplyOptions) {
+    this.#reader = reader;
+    this.#cursor = cursor;
+    this.#options = options;
+  }
+
+  apply(root: Outlined): Outlined {
+    const cursor = this.#cursor;
+    const count = cursor.word();
+    const pending: Pending[] = [];
+    let res: Outlined = root;
+    for (let at = 0; at < count; at++) {
+      const host = cursor.word();
+      const className = this.#reader.strings.next(cursor);
+      const [attributes, notes] = [cursor.word(), cursor.word()];
+      const named = Array.from({ length: attributes }, () => this.#attribute());
+      const meta = Array.from({ length: notes }, () => [this.#text(), this.#text()] as const);
+      const from = host === 0 ? undefined : at === 0 ? root : this.#options.table.modules[host - 1];
+      const isKept = host > 0 && host <= this.#options.ownModules && !(at === 0 && this.#options.derive);
+      if (at === 0) {
+        res = this.#graphs(root, from, isKept, () => newModule(className, meta, root));
+        this.#modules.push(res instanceof Graph ? undefined : res);
+      } else {
+        const made = this.#module(from as Module | undefined, isKept, () => newModule(className, meta));
+        this.#modules.push(made);
+      }
+      pending.push({ module: this.#modules[at], attributes: named });
+    }
+    cursor.finish();
+    for (const { module, attributes } of pending) if (module !== undefined) fill(module, attributes);
+    return res;
+  }
+
+  /** The root: in place, or a new one. */
+  #graphs(root: Outlined, from: unknown, isKept: boolean, make: () => GraphModule): Outlined {
+    const own = root instanceof Graph ? root : root.graph;
+    if (isKept) {
+      this.#graph(own, own);
+      return root;
+    }
+    const isNew = this.#options.derive;
+    const res = isNew ? make() : root;
+    const graph = new Graph();
+    this.#graph(from === undefined ? undefined : own, graph);
+    graph.setCodegen(own.codegen);
+    if (res instanceof GraphModule) {
+      res.graph = graph;
+      return res;
+    }
+    throw fxError("Internal", "a graph without a module cannot be replaced as a whole");
+  }
+
+  #module(from: Module | undefined, isKept: boolean, make: () => GraphModule): Module {
+    if (from !== undefined && !(from instanceof GraphModule)) {
+      this.#graph(undefined, new Graph());
+      return isKept ? from : deepCopy(from);
+    }
+    if (from !== undefined && isKept) {
+      this.#graph(from.graph, from.graph);
+      return from;
+    }
+    const res = make();
+    res.graph = new Graph();
+    this.#graph(from?.graph, res.graph);
+    return res;
+  }
+
+  #text(): string {
+    return this.#reader.strings.next(this.#cursor);
+  }
+
+  #attribute(): readonly [string, () => Attribute] {
+    const cursor = this.#cursor;
+    const name = this.#text();
+    const word = cursor.word();
+    const [tag, payload] = [word & 0xff, word >>> 8];
+    if (tag === ATTRIBUTE.FAKE) {
+      const { table } = this.#options;
+      const found = table.tensors[payload] as TensorAttribute;
+      return [name, () => found];
+    }
+    if (tag === ATTRIBUTE.MODULE) {
+      return [name, () => ({ kind: "module", module: this.#modules[payload] as Module })];
+    }
+    const tensor = this.#reader.tensors.take(cursor, payload);
+    const kind = numbered(cursor, KINDS, tag, "tensor");
+    const made = { kind, tensor: kind === "parameter" ? new Parameter(tensor) : tensor };
+    return [name, () => made];
+  }
+
+  /** Applies the steps to `graph`; they tell of `old`, which may be the same one, and of nothing where it is new. */
+  #graph(old: Graph | undefined, graph: Graph): void {
+    const isSame = old === graph;
+    const before = old === undefined ? [] : [...old.nodes];
+    const steps = new Steps(this.#reader, this.#cursor, this.#options.table.nodes, graph, before, isSame);
+    if (isSame && this.#done.has(graph)) steps.repeat();
+    else steps.apply();
+    this.#done.add(graph);
+  }
+}
+
+/** The steps of one graph. */
+class Steps {
+  readonly #reader: SectionReader;
+  readonly #cursor: Cursor;
+  readonly #sources: readonly Node[];
+  readonly #graph: Graph;
+  readonly #before: readonly Node[];
+  readonly #isSame: boolean;
+  /** The nodes as they are to be, in order. */
+  readonly #nodes: Node[] = [];
+  /** In a new graph, the copies of nodes that are kept. */
+  readonly #copies = new Map<Node, Node>();
+
+  constructor(
+    reader: SectionReader,
+    cursor: Cursor,
+    sources: readonly Node[],
+    graph: Graph,
+    before: readonly Node[],
+    isSame: boolean,
+  ) {
+    this.#reader = reader;
+    this.#cursor = cursor;
+    this.#sources = sources;
+    this.#graph = graph;
+    this.#before = before;
+    this.#isSame = isSame;
+  }
+
+  apply(): void {
+    const count = this.#cursor.word();
+    let mentioned = 0;
+    let isMoved = false;
+    let next = 0;
+    for (let step = 0; step < count; step++) {
+      const word = this.#cursor.word();
+      const [tag, payload] = [word & 0xff, word >>> 8];
+      const place = this.#cursor.word();
+      if (tag === EDIT.MAKE) {
+        this.#make(payload, place);
+        isMoved = true;
+        continue;
+      }
+      const length = tag === EDIT.KEEP ? payload : 1;
+      isMoved ||= place < next;
+      next = place + length;
+      mentioned += length;
+      if (tag === EDIT.KEEP) for (let at = place; at < place + length; at++) this.#keep(this.#before[at] as Node);
+      else this.#change(payload, this.#before[place] as Node);
+    }
+    if (this.#isSame && mentioned < this.#before.length) this.#erase();
+    if (isMoved && this.#isSame) this.#graph.reorder(this.#nodes);
+    this.#users();
+    this.#names();
+  }
+
+  /** Reads the steps of a graph that was done: a module that stands in two places is left alone, or refused. */
+  repeat(): void {
+    const steps = this.#cursor.word();
+    if (steps > 1 || (steps === 1 && (this.#cursor.word() & 0xff) !== EDIT.KEEP)) {
+      throw fxError("NotImplemented", "a module that stands in two places was changed by the pass", {
+        help: "deepCopy the module, so that each place has its own",
+      });
+    }
+    if (steps > 0) this.#cursor.word();
+    this.#users();
+    this.#names();
+  }
+
+  #keep(node: Node): void {
+    if (this.#isSame) {
+      this.#nodes.push(node);
+      return;
+    }
+    const copy = this.#graph.createNamedNode(node.op, node.target, [], {}, node.name);
+    const copyOf = (it: Node): Node => this.#copies.get(it) as Node;
+    setArguments(copy, mapArgs(node.args, copyOf), mapKwargs(node.kwargs, copyOf));
+    copyNotes(node, copy);
+    this.#copies.set(node, copy);
+    this.#nodes.push(copy);
+  }
+
+  #change(flags: number, node: Node): void {
+    const it = this.#record();
+    const target = this.#isSame ? node : this.#graph.createNamedNode(it.op, it.target, [], {}, it.name);
+    if (!this.#isSame) {
+      copyNotes(node, target);
+      this.#copies.set(node, target);
+    }
+    if (target.op !== it.op || target.target !== it.target) this.#graph.setCall(target, it.op, it.target);
+    if (target.name !== it.name) this.#graph.setName(target, it.name);
+    if ((flags & EDITED.FORGET) !== 0) setArguments(target, it.args, it.kwargs);
+    target.type = it.type;
+    this.#nodes.push(target);
+    this.#notes(flags, target);
+  }
+
+  #make(flags: number, origin: number): void {
+    const it = this.#record();
+    const node = this.#graph.createNamedNode(it.op, it.target, [], {}, it.name);
+    setArguments(node, it.args, it.kwargs);
+    const source = origin === 0 ? undefined : this.#sources[origin - 1];
+    if (source !== undefined) copyNotes(source, node);
+    node.type = it.type;
+    if (source !== undefined && (flags & EDITED.FORGET) !== 0) node.meta.delete("val");
+    this.#nodes.push(node);
+    this.#notes(flags, node);
+  }
+
+  #record() {
+    const [cursor, { strings }] = [this.#cursor, this.#reader];
+    const op = numbered(cursor, OPCODES, cursor.word() & 0xff, "opcode");
+    const [target, name, type] = [strings.next(cursor), strings.next(cursor), strings.nextOptional(cursor)];
+    const [argCount, kwargCount] = [cursor.word(), cursor.word()];
+    const args: Arg[] = [];
+    for (let at = 0; at < argCount; at++) args.push(readArg(cursor, strings, this.#nodes, 0));
+    const kwargs = freezeKwargs(readEntries(cursor, strings, this.#nodes, kwargCount, 0));
+    return { op, target, name, type, args: Tuple.frozen(args), kwargs };
+  }
+
+  #notes(flags: number, node: Node): void {
+    if ((flags & EDITED.NOTES) === 0) return;
+    const [cursor, { strings, exprs }] = [this.#cursor, this.#reader];
+    const hasVal = readBool(cursor, cursor.word());
+    const count = cursor.word();
+    if (hasVal) node.meta.set("val", readVal(cursor, strings, exprs, 0));
+    else node.meta.delete("val");
+    for (let entry = 0; entry < count; entry++) {
+      const [key, text] = [strings.next(cursor), strings.next(cursor)];
+      node.meta.set(key, text);
+    }
+  }
+
+  /** Erases what no step mentioned, users before what they use. */
+  #erase(): void {
+    const kept = new Set(this.#nodes);
+    for (let at = this.#before.length - 1; at >= 0; at--) {
+      const node = this.#before[at] as Node;
+      if (!kept.has(node)) this.#graph.eraseNode(node);
+    }
+  }
+
+  #users(): void {
+    const cursor = this.#cursor;
+    const count = cursor.word();
+    for (let entry = 0; entry < count; entry++) {
+      const node = this.#nodes[cursor.word()] as Node;
+      const users: Node[] = [];
+      for (let left = cursor.word(); left > 0; left--) users.push(this.#nodes[cursor.word()] as Node);
+      orderUsers(node, users);
+    }
+  }
+
+  #names(): void {
+    const [cursor, { strings }] = [this.#cursor, this.#reader];
+    if (cursor.word() === 0) return readNames(cursor, strings, this.#graph);
+    if (!this.#isSame)
+      this.#graph.setNames((this.#before[0] ?? this.#nodes[0])?.graph.names.clone() ?? this.#graph.names);
+    const { names } = this.#graph;
+    for (let left = cursor.word(); left > 0; left--) {
+      const name = strings.next(cursor);
+      const base = strings.nextOptional(cursor);
+      names.follow(name, base, base === undefined ? 0n : cursor.bits() | (cursor.bits() << 64n));
+    }
+  }
+}
+
+const KINDS = ["parameter", "buffer", "constant"] as const;
+
+function newModule(className: string, meta: readonly (readonly [string, string])[], like?: Outlined): GraphModule {
+  const res = new GraphModule({}, undefined, className);
+  if (like instanceof GraphModule) {
+    res.training = like.training;
+    for (const [key, value] of like.meta) res.meta.set(key, value);
+  }
+  for (const [key, text] of meta) res.meta.set(key, text);
+  return res;
+}
+
+/** Gives a module these attributes, unless it has them already. */
+function fill(module: Module, wanted: readonly (readonly [string, () => Attribute])[]): void {
+  const attributes = wanted.map(([name, make]) => [name, make()] as const);
+  const before = [...module.attributes];
+  const isSame =
+    before.length === attributes.length &&
+    before.every(([name, it], at) => name === attributes[at]?.[0] && isSameAttribute(it, attributes[at][1]));
+  if (isSame) return;
+  module.attributes.clear();
+  for (const [name, attribute] of attributes) module.attributes.set(name, attribute);
+}
+
+function isSameAttribute(a: Attribute, b: Attribute): boolean {
+  if (a.kind === "module") return b.kind === "module" && a.module === b.module;
+  return b.kind !== "module" && a.tensor === b.tensor;
+}
