@@ -6,14 +6,18 @@
 
 mod cse;
 mod dead_code;
+mod fuser;
 mod impure;
+mod partitioner;
 mod pass;
 mod split_module;
 mod topological;
 
 pub use cse::{CSE_BANNED_OPS, CsePass};
 pub use dead_code::{DeadCodeElimination, DeadCodeOptions, eliminate_dead_code};
+pub use fuser::{FusedModule, erase_nodes, fuse_as_graphmodule, fuse_by_partitions, insert_subgm, validate_partition};
 pub use impure::{Impurity, RANDOM_FUNCTIONS, SIDE_EFFECT_FUNCTIONS};
+pub use partitioner::{CapabilityBasedPartitioner, Partition, PartitionerOptions};
 pub use pass::{Pass, PassResult};
 pub use split_module::{SplitModule, SplitOptions, split_module};
 pub use topological::{legalize_graph, stable_topological_sort, topo_sort};

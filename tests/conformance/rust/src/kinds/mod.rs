@@ -3,6 +3,7 @@
 mod cse;
 mod dce;
 mod lint;
+mod partitioner;
 mod split_module;
 mod topo;
 
@@ -15,6 +16,7 @@ pub(crate) const KINDS: &[Kind] = &[
     ("cse", cse::check),
     ("dce", dce::check),
     ("lint", lint::check),
+    ("partitioner", partitioner::check),
     ("split_module", split_module::check),
     ("topo", topo::check),
 ];
