@@ -8,8 +8,10 @@ mod cse;
 mod dead_code;
 mod fuser;
 mod impure;
+mod matcher;
 mod partitioner;
 mod pass;
+mod replace;
 mod split_module;
 mod topological;
 
@@ -17,7 +19,12 @@ pub use cse::{CSE_BANNED_OPS, CsePass};
 pub use dead_code::{DeadCodeElimination, DeadCodeOptions, eliminate_dead_code};
 pub use fuser::{FusedModule, erase_nodes, fuse_as_graphmodule, fuse_by_partitions, insert_subgm, validate_partition};
 pub use impure::{Impurity, RANDOM_FUNCTIONS, SIDE_EFFECT_FUNCTIONS};
+pub use matcher::{InternalMatch, MatcherOptions, SubgraphMatcher, SubgraphMatcherWithNameNodeMap};
 pub use partitioner::{CapabilityBasedPartitioner, Partition, PartitionerOptions};
 pub use pass::{Pass, PassResult};
+pub use replace::{
+    MatchFilter, ReplaceOptions, ReplacedPatterns, Replacement, ReplacementCallback, replace_matches, replace_pattern,
+    replace_pattern_with_filters,
+};
 pub use split_module::{SplitModule, SplitOptions, split_module};
 pub use topological::{legalize_graph, stable_topological_sort, topo_sort};

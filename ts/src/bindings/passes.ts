@@ -8,3 +8,82 @@ export type PassResult = {
  * Whether anything changed.
  */
 modified: boolean, };
+
+/**
+ * How a [`SubgraphMatcher`] matches.
+ */
+export type MatcherOptions = { 
+/**
+ * Whether the output is part of the pattern, so that only the whole end of a graph matches.
+ */
+matchOutput: boolean, 
+/**
+ * Whether inputs match inputs only, instead of anything.
+ */
+matchPlaceholder: boolean, 
+/**
+ * Whether of matches that share a node only the first is given.
+ */
+removeOverlappingMatches: boolean, 
+/**
+ * Whether a literal of the pattern matches anything.
+ */
+ignoreLiterals: boolean, 
+/**
+ * A returned node of the pattern also matches any node with this text in its name, whatever that calls. Nothing
+ * where empty.
+ */
+nodeNameMatch: string, 
+/**
+ * How many steps a search may take before it is given up: by default ten millions, and a thousand for each node of the
+ * graph.
+ */
+maxSteps?: number, };
+
+/**
+ * How [`replace_pattern_with_filters`] finds and replaces.
+ */
+export type ReplaceOptions = { 
+/**
+ * Whether a literal of the pattern matches anything.
+ */
+ignoreLiterals: boolean, 
+/**
+ * A returned node of the pattern also matches any node with this text in its name. Nothing where empty.
+ */
+nodeNameMatch: string, 
+/**
+ * Whether sub-modules that nothing uses any more stay in the module. In FX they stay where the replacement is a function.
+ */
+keepsSubmodules: boolean, 
+/**
+ * How many steps the search may take; see [`MatcherOptions::max_steps`].
+ */
+maxSteps?: number, };
+
+/**
+ * What `replace_pattern` is asked for: the pattern is the first of the other modules, replacements are those after it.
+ */
+export type ReplaceRequest = { 
+/**
+ * How to find and to replace.
+ */
+options: ReplaceOptions, 
+/**
+ * The numbers of the matches that are replaced; all where nothing is said.
+ */
+matches?: Array<number>, 
+/**
+ * For each of these which of the replacements takes its place; the first for all where nothing is said.
+ */
+replacements?: Array<number>, };
+
+/**
+ * One match: nodes of the pattern by their places, values as arguments.
+ */
+export type MatchAnswer = { anchors: Array<number>, nodesMap: [number, unknown][], placeholderNodes: unknown[], returningNodes: unknown[], nameNodeMap: [string, unknown][], };
+
+/**
+ * One match that was replaced; the new nodes by their places after.
+ */
+export type ReplacedAnswer = { anchor: number, nodesMap: [number, unknown][], replacements: Array<number>, };

@@ -1,7 +1,158 @@
 //! Matching and rewriting.
+//!
+//! Arguments are written as JSON: ints, bools, strings, lists and nothing as they are; anything else as an object of one
+//! field: a node that was there before as `{"$n": place}`, one that the pass made as `{"$new": place after}`, tuples as
+//! `{"$t": […]}`, dicts as `{"$d": [[key, value], …]}`, slices as `{"$s": [start, stop, step]}`, floats as `{"$f": "1.0"}`,
+//! and so on. Nodes of patterns are their places.
 
-use super::{Declare, HostPass};
+use super::{Declare, HostPass, PassCall, answer, declared};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use tracefx_core::{Code, Diagnostic, Result};
+use tracefx_ir::{Arg, Graph, GraphModule, NodeId};
+use tracefx_rewrite::{
+    InternalMatch, MatcherOptions, ReplaceOptions, SubgraphMatcher, SubgraphMatcherWithNameNodeMap, replace_matches,
+};
+use ts_rs::TS;
 
-pub(super) const PASSES: &[HostPass] = &[];
+pub(super) const PASSES: &[HostPass] = &[
+    HostPass { name: "SubgraphMatcher", run: matches },
+    HostPass { name: "SubgraphMatcherWithNameNodeMap", run: named_matches },
+    HostPass { name: "replace_pattern", run: replace },
+];
 
-pub(super) const TYPES: &[Declare] = &[];
+pub(super) const TYPES: &[Declare] = &[
+    declared::<MatcherOptions>,
+    declared::<ReplaceOptions>,
+    declared::<ReplaceRequest>,
+    declared::<MatchAnswer>,
+    declared::<ReplacedAnswer>,
+];
+
+/// What `replace_pattern` is asked for: the pattern is the first of the other modules, replacements are those after it.
+#[derive(Default, Deserialize, TS)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+#[ts(optional_fields)]
+struct ReplaceRequest {
+    /// How to find and to replace.
+    options: ReplaceOptions,
+    /// The numbers of the matches that are replaced; all where nothing is said.
+    matches: Option<Vec<usize>>,
+    /// For each of these which of the replacements takes its place; the first for all where nothing is said.
+    replacements: Option<Vec<usize>>,
+}
+
+/// One match: nodes of the pattern by their places, values as arguments.
+#[derive(Serialize, TS)]
+#[serde(rename_all = "camelCase")]
+struct MatchAnswer {
+    anchors: Vec<usize>,
+    #[ts(type = "[number, unknown][]")]
+    nodes_map: Vec<(usize, Value)>,
+    #[ts(type = "unknown[]")]
+    placeholder_nodes: Vec<Value>,
+    #[ts(type = "unknown[]")]
+    returning_nodes: Vec<Value>,
+    #[ts(type = "[string, unknown][]")]
+    name_node_map: Vec<(String, Value)>,
+}
+
+/// One match that was replaced; the new nodes by their places after.
+#[derive(Serialize, TS)]
+#[serde(rename_all = "camelCase")]
+struct ReplacedAnswer {
+    anchor: usize,
+    #[ts(type = "[number, unknown][]")]
+    nodes_map: Vec<(usize, Value)>,
+    replacements: Vec<usize>,
+}
+
+fn matches(call: &mut PassCall<'_>) -> Result<Value> {
+    let pattern = other(call, 0)?;
+    let found = SubgraphMatcher::new(pattern, call.library.registry(), call.options()?)?.matches(call.module)?;
+    found_matches(call, pattern, &found)
+}
+
+fn named_matches(call: &mut PassCall<'_>) -> Result<Value> {
+    let pattern = other(call, 0)?;
+    let matcher = SubgraphMatcherWithNameNodeMap::new(pattern, call.library.registry(), call.options()?)?;
+    found_matches(call, pattern, &matcher.matches(call.module)?)
+}
+
+fn found_matches(call: &PassCall<'_>, pattern: &GraphModule, found: &[InternalMatch]) -> Result<Value> {
+    let (places, nodes) = (places(&pattern.graph), places(&call.module.graph));
+    let arg = |it: &Arg| encode(it, &|node| json!({ "$n": nodes[&node] }));
+    let one = |it: &InternalMatch| MatchAnswer {
+        anchors: it.anchors.iter().map(|it| places[it]).collect(),
+        nodes_map: it.nodes_map.iter().map(|(node, found)| (places[node], arg(found))).collect(),
+        placeholder_nodes: it.placeholder_nodes.iter().map(arg).collect(),
+        returning_nodes: it.returning_nodes.iter().map(arg).collect(),
+        name_node_map: it.name_node_map.iter().map(|(name, found)| (name.to_string(), arg(found))).collect(),
+    };
+    answer(&found.iter().map(one).collect::<Vec<MatchAnswer>>())
+}
+
+fn replace(call: &mut PassCall<'_>) -> Result<Value> {
+    let ReplaceRequest { options, matches, replacements } = call.options()?;
+    let pattern = other(call, 0)?;
+    let matcher = SubgraphMatcher::new(pattern, call.library.registry(), options.matcher())?;
+    let found = matcher.matches(call.module)?;
+    let chosen = matches.unwrap_or_else(|| (0..found.len()).collect());
+    let replacements = replacements.unwrap_or_else(|| vec![0; chosen.len()]);
+    let pair = |(&at, &by): (&usize, &usize)| {
+        let what = || Diagnostic::new(Code::InvalidOption, format!("there is no match {at}"));
+        Ok((found.get(at).cloned().ok_or_else(what)?, other(call, by + 1)?))
+    };
+    let pairs = chosen.iter().zip(&replacements).map(pair).collect::<Result<Vec<_>>>()?;
+    let before = places(&call.module.graph);
+    let replaced = replace_matches(call.module, pattern, pairs, !options.keeps_submodules)?;
+    let (places, after) = (places(&pattern.graph), places(&call.module.graph));
+    let arg = |it: &Arg| {
+        encode(it, &|node| before.get(&node).map_or_else(|| json!({ "$new": after[&node] }), |it| json!({ "$n": it })))
+    };
+    let one = |it: tracefx_rewrite::ReplacedPatterns| ReplacedAnswer {
+        anchor: places[&it.anchor],
+        nodes_map: it.nodes_map.iter().map(|(node, found)| (places[node], arg(found))).collect(),
+        replacements: it.replacements.iter().map(|it| after[it]).collect(),
+    };
+    answer(&replaced.into_iter().map(one).collect::<Vec<ReplacedAnswer>>())
+}
+
+fn other<'a>(call: &PassCall<'a>, index: usize) -> Result<&'a GraphModule> {
+    call.others
+        .get(index)
+        .ok_or_else(|| Diagnostic::new(Code::InvalidOption, format!("the pass takes more than {index} other modules")))
+}
+
+fn places(graph: &Graph) -> HashMap<NodeId, usize> {
+    graph.nodes().enumerate().map(|(place, it)| (it, place)).collect()
+}
+
+/// An argument as JSON.
+fn encode(arg: &Arg, node: &dyn Fn(NodeId) -> Value) -> Value {
+    let each = |items: &[Arg]| items.iter().map(|it| encode(it, node)).collect::<Vec<Value>>();
+    match arg {
+        Arg::None => Value::Null,
+        Arg::Ellipsis => json!({ "$e": 1 }),
+        Arg::Bool(it) => json!(it),
+        // Numbers of JavaScript hold ints of 53 bits.
+        Arg::Int(it) if it.unsigned_abs() < 1 << 53 => json!(it),
+        Arg::Int(it) => json!({ "$i": it.to_string() }),
+        Arg::Float(it) => json!({ "$f": it.to_string() }),
+        Arg::Complex(it) => json!({ "$c": [it.re.to_string(), it.im.to_string()] }),
+        Arg::Str(it) => json!(&**it),
+        Arg::DType(it) => json!({ "$dtype": it.name() }),
+        Arg::Device(it) => json!({ "$dev": it.to_string() }),
+        Arg::Layout(it) => json!({ "$layout": it.name() }),
+        Arg::MemoryFormat(it) => json!({ "$mf": it.name() }),
+        Arg::Node(it) => node(*it),
+        Arg::Op(it) => json!({ "$fn": &**it }),
+        Arg::List(items) => Value::Array(each(items)),
+        Arg::Tuple(items) => json!({ "$t": each(items) }),
+        Arg::Dict(items) => {
+            json!({ "$d": items.iter().map(|(key, it)| json!([&**key, encode(it, node)])).collect::<Vec<_>>() })
+        }
+        Arg::Slice(parts) => json!({ "$s": each(&parts[..]) }),
+    }
+}

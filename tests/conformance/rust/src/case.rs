@@ -125,7 +125,7 @@ pub(crate) fn submodules(case: &Case, module: &GraphModule, is_made: &dyn Fn(&st
 }
 
 /// A recorded parameter, tensor or module. Modules without a graph have an empty one, as hosts give them.
-fn attribute(about: &Value) -> Attribute {
+pub(crate) fn attribute(about: &Value) -> Attribute {
     let kind = about["kind"].as_str().expect("a kind");
     if kind != "Parameter" && kind != "Tensor" {
         let mut module = GraphModule::new(Graph::new());

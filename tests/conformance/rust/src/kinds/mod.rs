@@ -3,7 +3,9 @@
 mod cse;
 mod dce;
 mod lint;
+mod matcher;
 mod partitioner;
+mod replace_pattern;
 mod split_module;
 mod topo;
 
@@ -17,6 +19,8 @@ pub(crate) const KINDS: &[Kind] = &[
     ("dce", dce::check),
     ("lint", lint::check),
     ("partitioner", partitioner::check),
+    ("matcher", matcher::check),
+    ("replace_pattern", replace_pattern::check),
     ("split_module", split_module::check),
     ("topo", topo::check),
 ];

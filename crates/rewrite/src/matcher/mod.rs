@@ -1,0 +1,156 @@
+//! Finding where a pattern stands in a graph: `torch.fx.passes.utils.matcher_utils`.
+//!
+//! A pattern is a graph. Its inputs are wildcards, and the search begins at what it returns: each node of the graph that
+//! could be the first returned node is tried, in order, and the arguments of both are walked together, backwards. There is
+//! nothing to guess on that way, for a value has one producer; only where a pattern returns several values that nothing
+//! joins must all pairs be tried. Nothing here recurses on the depth of a graph, and what a search may cost is bounded
+//! ([`MatcherOptions::max_steps`]).
+
+mod contain;
+mod equality;
+mod named;
+mod pattern;
+mod search;
+
+pub use named::SubgraphMatcherWithNameNodeMap;
+
+use indexmap::IndexMap;
+use pattern::Pattern;
+use rustc_hash::{FxBuildHasher, FxHashSet};
+use search::Search;
+use serde::Deserialize;
+use tracefx_core::Result;
+use tracefx_ir::{Arg, GraphModule, NodeId, Opcode, Str};
+use tracefx_ops::Registry;
+use ts_rs::TS;
+
+/// How a [`SubgraphMatcher`] matches.
+#[derive(Clone, Debug, PartialEq, Deserialize, TS)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+#[ts(optional_fields)]
+pub struct MatcherOptions {
+    /// Whether the output is part of the pattern, so that only the whole end of a graph matches.
+    pub match_output: bool,
+    /// Whether inputs match inputs only, instead of anything.
+    pub match_placeholder: bool,
+    /// Whether of matches that share a node only the first is given.
+    pub remove_overlapping_matches: bool,
+    /// Whether a literal of the pattern matches anything.
+    pub ignore_literals: bool,
+    /// A returned node of the pattern also matches any node with this text in its name, whatever that calls. Nothing
+    /// where empty.
+    pub node_name_match: String,
+    /// How many steps a search may take before it is given up: by default ten millions, and a thousand for each node of the
+    /// graph.
+    pub max_steps: Option<u64>,
+}
+
+impl Default for MatcherOptions {
+    fn default() -> Self {
+        MatcherOptions {
+            match_output: false,
+            match_placeholder: false,
+            remove_overlapping_matches: true,
+            ignore_literals: false,
+            node_name_match: String::new(),
+            max_steps: None,
+        }
+    }
+}
+
+/// One place where a pattern stands: `torch.fx.passes.utils.matcher_utils.InternalMatch`.
+///
+/// Keys are nodes of the pattern. Values are arguments of the graph, since a wildcard stands for a literal too.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct InternalMatch {
+    /// The nodes of the pattern from which the search began.
+    pub anchors: Vec<NodeId>,
+    /// What each node of the pattern stands for, in the order in which it was found.
+    pub nodes_map: IndexMap<NodeId, Arg, FxBuildHasher>,
+    /// What the inputs of the pattern stand for, in order.
+    pub placeholder_nodes: Vec<Arg>,
+    /// What the returned nodes stand for, in order.
+    pub returning_nodes: Vec<Arg>,
+    /// What the names stand for that the pattern returns in a dict; see [`SubgraphMatcherWithNameNodeMap`].
+    pub name_node_map: IndexMap<Str, Arg>,
+}
+
+/// Finds where a pattern stands in a graph: `torch.fx.passes.utils.matcher_utils.SubgraphMatcher`.
+///
+/// ```
+/// use tracefx_ir::{Arg, Graph, GraphModule};
+/// use tracefx_rewrite::{MatcherOptions, SubgraphMatcher};
+///
+/// let mut pattern = Graph::new();
+/// let x = pattern.placeholder("x");
+/// let relu = pattern.call_function("torch.relu", vec![x.into()], vec![]);
+/// pattern.output(relu.into());
+///
+/// let mut graph = Graph::new();
+/// let a = graph.placeholder("a");
+/// let b = graph.call_function("torch.relu", vec![a.into()], vec![]);
+/// let c = graph.call_function("torch.relu", vec![b.into()], vec![]);
+/// graph.output(c.into());
+///
+/// let registry = tracefx_ops::registry();
+/// let matcher = SubgraphMatcher::new(&GraphModule::new(pattern), registry, MatcherOptions::default()).unwrap();
+/// let matches = matcher.matches(&GraphModule::new(graph)).unwrap();
+/// assert_eq!(matches.len(), 2);
+/// assert_eq!(matches[1].placeholder_nodes, [Arg::Node(b)]);
+/// ```
+pub struct SubgraphMatcher {
+    pattern: Pattern,
+    options: MatcherOptions,
+}
+
+/// How many steps of a search a match stands for.
+const STEPS_OF_A_MATCH: u64 = 100;
+
+impl SubgraphMatcher {
+    /// A matcher for this pattern.
+    ///
+    /// # Errors
+    /// `PatternInvalid` where the pattern is empty, has nodes that nothing needs, or inputs that nothing uses.
+    pub fn new(pattern: &GraphModule, registry: &Registry, options: MatcherOptions) -> Result<Self> {
+        Ok(SubgraphMatcher { pattern: Pattern::new(pattern.clone(), registry, &options)?, options })
+    }
+
+    /// The pattern.
+    pub fn pattern(&self) -> &GraphModule {
+        &self.pattern.module
+    }
+
+    /// The matches in a module whose graph is well formed, in the order of what its first returned node stands for.
+    ///
+    /// Inner nodes of a match are used by nodes of the match only, and none of its nodes needs another through nodes outside.
+    ///
+    /// # Errors
+    /// `LimitExceeded` where the search takes too many steps, `AttributeMissing` where a node reads what is not there.
+    pub fn matches(&self, module: &GraphModule) -> Result<Vec<InternalMatch>> {
+        let mut matches = Vec::new();
+        let mut search = Search::new(&self.pattern, &self.options, module);
+        while let Some(found) = search.next_match()? {
+            // A match costs memory too.
+            search.spend(STEPS_OF_A_MATCH)?;
+            if contain::leak(&self.pattern, &module.graph, &found).is_some() {
+                continue;
+            }
+            let compute = self.compute_nodes(&found);
+            if contain::cycle(&module.graph, &compute, &mut || search.spend(1))?.is_some() {
+                continue;
+            }
+            if self.options.remove_overlapping_matches {
+                search.take(compute);
+            }
+            matches.push(found);
+        }
+        Ok(matches)
+    }
+
+    /// The nodes of the graph that the match is made of: without inputs and output.
+    fn compute_nodes(&self, found: &InternalMatch) -> FxHashSet<NodeId> {
+        let is_compute =
+            |node: NodeId| !matches!(self.pattern.graph().node(node).op(), Opcode::Placeholder | Opcode::Output);
+        found.nodes_map.iter().filter(|(node, _)| is_compute(**node)).filter_map(|(_, it)| it.as_node()).collect()
+    }
+}

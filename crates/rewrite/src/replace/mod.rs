@@ -1,0 +1,188 @@
+//! Replacing a pattern wherever it stands: `torch.fx.subgraph_rewriter`.
+//!
+//! Everything is checked before anything is changed: what is refused leaves the module as it was.
+
+mod attributes;
+mod splice;
+
+use crate::{InternalMatch, MatcherOptions, SubgraphMatcher};
+use indexmap::IndexMap;
+use indexmap::map::Entry;
+use rustc_hash::{FxBuildHasher, FxHashMap};
+use serde::Deserialize;
+use splice::Splice;
+use tracefx_core::{Code, Diagnostic, Result};
+use tracefx_ir::{Arg, Graph, GraphModule, NodeId, Opcode};
+use tracefx_ops::Registry;
+use ts_rs::TS;
+
+/// How [`replace_pattern_with_filters`] finds and replaces.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, TS)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+#[ts(optional_fields)]
+pub struct ReplaceOptions {
+    /// Whether a literal of the pattern matches anything.
+    pub ignore_literals: bool,
+    /// A returned node of the pattern also matches any node with this text in its name. Nothing where empty.
+    pub node_name_match: String,
+    /// Whether sub-modules that nothing uses any more stay in the module. In FX they stay where the replacement is a function.
+    pub keeps_submodules: bool,
+    /// How many steps the search may take; see [`MatcherOptions::max_steps`].
+    pub max_steps: Option<u64>,
+}
+
+impl ReplaceOptions {
+    /// How the pattern is matched.
+    pub fn matcher(&self) -> MatcherOptions {
+        MatcherOptions {
+            ignore_literals: self.ignore_literals,
+            node_name_match: self.node_name_match.clone(),
+            max_steps: self.max_steps,
+            ..MatcherOptions::default()
+        }
+    }
+}
+
+/// A match that was replaced: `torch.fx.subgraph_rewriter.ReplacedPatterns`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReplacedPatterns {
+    /// The node of the pattern from which the match was found.
+    pub anchor: NodeId,
+    /// What each node of the pattern stood for; inputs stand for what has taken their place since.
+    pub nodes_map: IndexMap<NodeId, Arg, FxBuildHasher>,
+    /// The nodes that were made.
+    pub replacements: Vec<NodeId>,
+}
+
+/// Says whether a match is to be replaced, of the match, the graph and the pattern.
+pub type MatchFilter<'a> = &'a dyn Fn(&InternalMatch, &Graph, &Graph) -> bool;
+
+/// Makes what a match is replaced by, of the match, the graph and the pattern.
+pub type ReplacementCallback<'a> = &'a dyn Fn(&InternalMatch, &Graph, &Graph) -> Result<GraphModule>;
+
+/// What matches are replaced by.
+#[derive(Clone, Copy)]
+pub enum Replacement<'a> {
+    /// All by the same.
+    Module(&'a GraphModule),
+    /// Each by its own. All are made before the first is put in.
+    Callback(ReplacementCallback<'a>),
+}
+
+/// Replaces the pattern wherever it stands: `torch.fx.replace_pattern`.
+///
+/// Of matches that share a node the first is replaced. The inputs of the replacement are those of the pattern, by position,
+/// and so is what it returns.
+///
+/// # Errors
+/// `PatternInvalid`, `ReplacementInvalid`, and what [`SubgraphMatcher::matches`] gives; nothing is changed then.
+///
+/// ```
+/// use tracefx_ir::{Arg, Graph, GraphModule};
+/// use tracefx_rewrite::replace_pattern;
+///
+/// let calls = |targets: &[&str]| {
+///     let mut graph = Graph::new();
+///     let mut value = graph.placeholder("x");
+///     for target in targets {
+///         value = graph.call_function(target, vec![value.into()], vec![]);
+///     }
+///     graph.output(value.into());
+///     GraphModule::new(graph)
+/// };
+/// let mut module = calls(&["torch.neg", "torch.exp", "torch.neg"]);
+/// replace_pattern(&mut module, &calls(&["torch.neg"]), &calls(&["torch.relu"]), tracefx_ops::registry()).unwrap();
+/// assert_eq!(
+///     module.graph.to_string(),
+///     "graph():
+///     %x : [num_users=1] = placeholder[target=x]
+///     %relu : [num_users=1] = call_function[target=torch.relu](args = (%x,), kwargs = {})
+///     %exp : [num_users=1] = call_function[target=torch.exp](args = (%relu,), kwargs = {})
+///     %relu_1 : [num_users=1] = call_function[target=torch.relu](args = (%exp,), kwargs = {})
+///     return relu_1"
+/// );
+/// ```
+pub fn replace_pattern(
+    module: &mut GraphModule,
+    pattern: &GraphModule,
+    replacement: &GraphModule,
+    registry: &Registry,
+) -> Result<Vec<ReplacedPatterns>> {
+    let options = ReplaceOptions::default();
+    replace_pattern_with_filters(module, pattern, Replacement::Module(replacement), &[], registry, &options)
+}
+
+/// Replaces the pattern where it stands and the filters let it: `torch.fx.subgraph_rewriter.replace_pattern_with_filters`.
+///
+/// # Errors
+/// As [`replace_pattern`], and what the callback gives.
+pub fn replace_pattern_with_filters(
+    module: &mut GraphModule,
+    pattern: &GraphModule,
+    replacement: Replacement<'_>,
+    filters: &[MatchFilter<'_>],
+    registry: &Registry,
+    options: &ReplaceOptions,
+) -> Result<Vec<ReplacedPatterns>> {
+    let matcher = SubgraphMatcher::new(pattern, registry, options.matcher())?;
+    let mut matches = matcher.matches(module)?;
+    matches.retain(|it| filters.iter().all(|filter| filter(it, &module.graph, &pattern.graph)));
+    match replacement {
+        Replacement::Module(replacement) => {
+            let pairs = matches.into_iter().map(|it| (it, replacement)).collect();
+            replace_matches(module, pattern, pairs, !options.keeps_submodules)
+        }
+        Replacement::Callback(make) => {
+            let made = matches.iter().map(|it| make(it, &module.graph, &pattern.graph)).collect::<Result<Vec<_>>>()?;
+            let pairs = matches.into_iter().zip(&made).collect();
+            replace_matches(module, pattern, pairs, !options.keeps_submodules)
+        }
+    }
+}
+
+/// Replaces each of these matches of a pattern by its replacement. The matches share no nodes.
+///
+/// # Errors
+/// `ReplacementInvalid`; nothing is changed then.
+pub fn replace_matches(
+    module: &mut GraphModule,
+    pattern: &GraphModule,
+    matches: Vec<(InternalMatch, &GraphModule)>,
+    deletes_submodules: bool,
+) -> Result<Vec<ReplacedPatterns>> {
+    // In the order of the matches, so that what is refused is the first that does not fit.
+    let mut splices: IndexMap<*const GraphModule, (&GraphModule, Splice<'_>), FxBuildHasher> = IndexMap::default();
+    for (found, replacement) in &matches {
+        let (_, splice) = match splices.entry(std::ptr::from_ref(*replacement)) {
+            Entry::Occupied(it) => it.into_mut(),
+            Entry::Vacant(it) => {
+                attributes::check(module, replacement)?;
+                it.insert((replacement, Splice::new(&pattern.graph, replacement)?))
+            }
+        };
+        splice.check(found)?;
+    }
+    if matches.is_empty() {
+        return Ok(Vec::new());
+    }
+    // What has taken the place of the nodes that are gone, since matches that come later may stand on them.
+    let mut changed: FxHashMap<NodeId, Arg> = FxHashMap::default();
+    let mut res = Vec::with_capacity(matches.len());
+    for (found, replacement) in matches {
+        let (_, splice) = &splices[&std::ptr::from_ref(replacement)];
+        res.push(splice.apply(&mut module.graph, found, &mut changed)?);
+    }
+    if deletes_submodules {
+        attributes::delete_unused_submodules(module);
+    }
+    splices.values().for_each(|(replacement, _)| attributes::copy(module, replacement));
+    Ok(res)
+}
+
+fn placeholders(graph: &Graph) -> Vec<NodeId> {
+    graph.nodes().filter(|&it| graph.node(it).op() == Opcode::Placeholder).collect()
+}
+
+fn invalid(what: String, help: &str) -> Diagnostic {
+    Diagnostic::new(Code::ReplacementInvalid, what).help(help)
+}

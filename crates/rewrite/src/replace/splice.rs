@@ -1,0 +1,191 @@
+//! Putting a replacement in the place of one match.
+
+use super::{ReplacedPatterns, invalid, placeholders};
+use crate::InternalMatch;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::cmp::Ordering;
+use tracefx_core::Result;
+use tracefx_ir::{Arg, Graph, GraphModule, InsertPoint, NodeId, Opcode, Str};
+
+/// A replacement, looked at once for all matches.
+pub(super) struct Splice<'a> {
+    pattern: &'a Graph,
+    pattern_inputs: Vec<NodeId>,
+    replacement: &'a Graph,
+    inputs: Vec<NodeId>,
+    /// How many values the replacement returns.
+    n_results: usize,
+}
+
+impl<'a> Splice<'a> {
+    pub(super) fn new(pattern: &'a Graph, replacement: &'a GraphModule) -> Result<Self> {
+        let replacement = &replacement.graph;
+        let output = replacement.output_node().and_then(|it| replacement.node(it).args().first());
+        let result = output
+            .ok_or_else(|| invalid("the replacement returns nothing".to_owned(), "give its graph an output node"))?;
+        if let Some(problem) = replacement.lint(None).into_iter().next() {
+            return Err(problem);
+        }
+        let (pattern_inputs, inputs) = (placeholders(pattern), placeholders(replacement));
+        Ok(Splice { pattern, pattern_inputs, replacement, inputs, n_results: results(result).len() })
+    }
+
+    /// Refuses a match that the replacement does not fit.
+    pub(super) fn check(&self, found: &InternalMatch) -> Result<()> {
+        let (wanted, given) = (found.placeholder_nodes.len(), self.inputs.len());
+        if wanted != given {
+            let what = format!("Placeholder count mismatch: {wanted} vs {given}");
+            return Err(invalid(what, "give the replacement the parameters of the pattern"));
+        }
+        let (wanted, given) = (found.returning_nodes.len(), self.n_results);
+        if wanted != given {
+            let what = format!("Returning nodes count mismatch: {wanted} vs {given}");
+            return Err(invalid(what, "let the replacement return as many values as the pattern has different ones"));
+        }
+        let is_made = |node: &NodeId| self.is_replaced(*node);
+        if !found.nodes_map.keys().any(is_made) {
+            let what = "the pattern only passes its inputs on, so there is nothing to replace".to_owned();
+            return Err(invalid(what, "give the pattern an operation"));
+        }
+        Ok(())
+    }
+
+    /// Whether the node of the pattern is one that goes when it is replaced.
+    fn is_replaced(&self, node: NodeId) -> bool {
+        !matches!(self.pattern.node(node).op(), Opcode::Placeholder | Opcode::Output)
+    }
+
+    /// Replaces the match. `changed` says what has taken the place of nodes that are gone.
+    pub(super) fn apply(
+        &self,
+        graph: &mut Graph,
+        mut found: InternalMatch,
+        changed: &mut FxHashMap<NodeId, Arg>,
+    ) -> Result<ReplacedPatterns> {
+        let mut values = vec![None; self.replacement.id_bound()];
+        for (at, &input) in self.inputs.iter().enumerate() {
+            let value = found.placeholder_nodes[at].map_nodes(&mut |it| current(it, changed));
+            found.placeholder_nodes[at] = value.clone();
+            found.nodes_map.insert(self.pattern_inputs[at], value.clone());
+            values[input.index()] = Some(value);
+        }
+        let gone: FxHashSet<NodeId> = found
+            .nodes_map
+            .iter()
+            .filter(|(node, _)| self.is_replaced(**node))
+            .filter_map(|(_, it)| it.as_node())
+            .collect();
+        make_room(graph, &found, &gone)?;
+        let result = graph.graph_copy(self.replacement, &mut values)?.expect("the replacement returns something");
+        graph.set_insert_point(InsertPoint::End)?;
+
+        let is_input: FxHashSet<NodeId> = self.inputs.iter().copied().collect();
+        let made = self.replacement.nodes().filter(|it| !is_input.contains(it));
+        let replacements: Vec<NodeId> =
+            made.filter_map(|it| values[it.index()].as_ref().and_then(Arg::as_node)).collect();
+        let is_new: FxHashSet<NodeId> = replacements.iter().copied().collect();
+        for (old, new) in found.returning_nodes.iter().zip(results(&result)) {
+            let Arg::Node(old) = *old else { continue };
+            let is_gone = gone.contains(&old);
+            redirect(graph, old, new, &mut |graph, user| {
+                // An input that the match returns stays, so that what comes before the replacement may go on using it.
+                let is_late = |new: &NodeId| graph.compare(user, *new) == Ordering::Greater;
+                !is_new.contains(&user) && (is_gone || new.as_node().as_ref().is_none_or(is_late))
+            })?;
+            if is_gone {
+                changed.insert(old, new.clone());
+            }
+        }
+        let mut gone: Vec<NodeId> = gone.into_iter().collect();
+        gone.sort_unstable_by(|&a, &b| graph.compare(b, a));
+        for node in gone {
+            graph.erase_node(node)?;
+        }
+        Ok(ReplacedPatterns { anchor: found.anchors[0], nodes_map: found.nodes_map, replacements })
+    }
+}
+
+/// What a graph returns: the values of a tuple or list, or the one value.
+fn results(returned: &Arg) -> &[Arg] {
+    match returned {
+        Arg::Tuple(items) | Arg::List(items) => items,
+        _ => std::slice::from_ref(returned),
+    }
+}
+
+/// What stands in the place of a node by now.
+fn current(node: NodeId, changed: &FxHashMap<NodeId, Arg>) -> Arg {
+    let mut res = Arg::Node(node);
+    while let Arg::Node(node) = res {
+        match changed.get(&node) {
+            Some(next) if *next != res => res = next.clone(),
+            _ => break,
+        }
+    }
+    res
+}
+
+/// Sets where the replacement goes: before the first node that uses what the match returns, or after what it returns where
+/// nothing does.
+///
+/// Such a node may come before one of the inputs of a match that returns several values. It is then moved behind that input,
+/// with what depends on it, in their order.
+fn make_room(graph: &mut Graph, found: &InternalMatch, gone: &FxHashSet<NodeId>) -> Result<()> {
+    let returned: Vec<NodeId> = found.returning_nodes.iter().filter_map(Arg::as_node).collect();
+    let users = returned.iter().flat_map(|&it| graph.users(it).iter());
+    let first_user = users.min_by(|&a, &b| graph.compare(a, b));
+    let mut inputs = Vec::new();
+    found.placeholder_nodes.iter().for_each(|it| it.for_each_node(&mut |node| inputs.push(node)));
+    let last_input = inputs.into_iter().max_by(|&a, &b| graph.compare(a, b));
+    let Some(first) = first_user else {
+        let last = returned.into_iter().max_by(|&a, &b| graph.compare(a, b)).expect("a match returns a node");
+        let next = graph.next(last);
+        graph.set_insert_point(next.map_or(InsertPoint::End, InsertPoint::Before))?;
+        return Ok(());
+    };
+    let Some(last_input) = last_input.filter(|&it| graph.compare(it, first) != Ordering::Less) else {
+        graph.set_insert_point(InsertPoint::Before(first))?;
+        return Ok(());
+    };
+    let mut late: FxHashSet<NodeId> = returned.iter().copied().filter(|it| gone.contains(it)).collect();
+    let mut moved = Vec::new();
+    let mut at = Some(first);
+    while let Some(node) = at.filter(|&it| graph.compare(it, last_input) != Ordering::Greater) {
+        at = graph.next(node);
+        let mut is_late = false;
+        graph.node(node).for_each_input(&mut |it| is_late |= late.contains(&it));
+        if is_late {
+            late.insert(node);
+            moved.push(node);
+        }
+    }
+    let next = graph.next(last_input);
+    let mut anchor = last_input;
+    for node in moved {
+        graph.move_after(node, anchor)?;
+        anchor = node;
+    }
+    let first_moved = graph.next(last_input);
+    graph.set_insert_point(first_moved.or(next).map_or(InsertPoint::End, InsertPoint::Before))?;
+    Ok(())
+}
+
+/// Makes the users of `old` that the filter lets through use `new` instead.
+fn redirect(graph: &mut Graph, old: NodeId, new: &Arg, filter: &mut dyn FnMut(&Graph, NodeId) -> bool) -> Result<()> {
+    if let Arg::Node(new) = *new {
+        if new != old {
+            graph.replace_all_uses_with(old, new, filter)?;
+        }
+        return Ok(());
+    }
+    let users: Vec<NodeId> = graph.users(old).iter().filter(|&it| filter(graph, it)).collect();
+    for user in users {
+        let mut swap = |it| if it == old { new.clone() } else { Arg::Node(it) };
+        let args = graph.node(user).args().iter().map(|it| it.map_nodes(&mut swap)).collect();
+        let kwargs = graph.node(user).kwargs().iter().map(|(key, it)| (Str::clone(key), it.map_nodes(&mut swap)));
+        let kwargs = kwargs.collect();
+        graph.set_args(user, args)?;
+        graph.set_kwargs(user, kwargs)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,174 @@
+use crate::build::{call, module};
+use tracefx_core::{Code, Result};
+use tracefx_ir::{Arg, Graph, GraphModule, Opcode};
+use tracefx_ops::registry;
+use tracefx_rewrite::{InternalMatch, MatcherOptions, SubgraphMatcher, SubgraphMatcherWithNameNodeMap};
+
+/// A chain of this many calls.
+fn chain(target: &str, n_calls: usize) -> GraphModule {
+    module(|graph| {
+        let mut value = graph.placeholder("x");
+        for _ in 0..n_calls {
+            value = call(graph, target, &[value]);
+        }
+        value.into()
+    })
+}
+
+fn matches(pattern: &GraphModule, target: &GraphModule, options: MatcherOptions) -> Result<Vec<InternalMatch>> {
+    SubgraphMatcher::new(pattern, registry(), options)?.matches(target)
+}
+
+#[test]
+fn a_chain_of_a_million_nodes_is_searched() {
+    let target = chain("torch.neg", 1_000_000);
+    let found = matches(&chain("torch.neg", 2), &target, MatcherOptions::default()).unwrap();
+    assert_eq!(found.len(), 500_000);
+}
+
+#[test]
+fn a_pattern_may_be_as_deep_as_a_graph() {
+    let target = chain("torch.neg", 100_000);
+    let options = MatcherOptions { match_output: true, match_placeholder: true, ..MatcherOptions::default() };
+    assert_eq!(matches(&target, &target, options).unwrap().len(), 1);
+}
+
+#[test]
+fn patterns_with_too_much_to_try_are_given_up() {
+    let names = ["torch.neg", "torch.exp", "torch.sin", "torch.cos", "torch.abs"];
+    let many = |n_each: usize| {
+        module(|graph| {
+            let x = graph.placeholder("x");
+            let calls = (0..n_each).flat_map(|_| names.map(|name| call(graph, name, &[x]))).map(Arg::Node);
+            Arg::Tuple(calls.collect())
+        })
+    };
+    let options = MatcherOptions { remove_overlapping_matches: false, ..MatcherOptions::default() };
+    assert_eq!(matches(&many(1), &many(3), options.clone()).unwrap().len(), 243);
+    assert_eq!(matches(&many(1), &many(100), options).unwrap_err().code(), Code::LimitExceeded);
+    // Of those that share a node only the first is asked for, so not all have to be tried.
+    assert_eq!(matches(&many(1), &many(100), MatcherOptions::default()).unwrap().len(), 100);
+    let few = MatcherOptions { max_steps: Some(10), ..MatcherOptions::default() };
+    assert_eq!(matches(&chain("torch.neg", 2), &chain("torch.neg", 50), few).unwrap_err().code(), Code::LimitExceeded);
+}
+
+#[test]
+fn what_hangs_together_is_found_in_linear_time() {
+    let target = module(|graph| {
+        let x = graph.placeholder("x");
+        let mut value = x;
+        for _ in 0..20_000 {
+            let shared = call(graph, "torch.exp", &[value]);
+            let (a, b) = (call(graph, "torch.sin", &[shared]), call(graph, "torch.cos", &[shared]));
+            value = call(graph, "torch.add", &[a, b]);
+        }
+        value.into()
+    });
+    let pattern = module(|graph| {
+        let x = graph.placeholder("x");
+        let shared = call(graph, "torch.exp", &[x]);
+        let (a, b) = (call(graph, "torch.sin", &[shared]), call(graph, "torch.cos", &[shared]));
+        Arg::Tuple(vec![a.into(), b.into()])
+    });
+    let options = MatcherOptions { max_steps: Some(4_000_000), ..MatcherOptions::default() };
+    assert_eq!(matches(&pattern, &target, options).unwrap().len(), 20_000);
+}
+
+#[test]
+fn a_match_that_would_need_its_own_result_is_none() {
+    let pattern = module(|graph| {
+        let (x, y) = (graph.placeholder("x"), graph.placeholder("y"));
+        let (a, b) = (call(graph, "torch.relu", &[x]), call(graph, "torch.sigmoid", &[y]));
+        Arg::Tuple(vec![a.into(), b.into()])
+    });
+    let target = |is_cyclic: bool| {
+        module(|graph| {
+            let x = graph.placeholder("x");
+            let a = call(graph, "torch.relu", &[x]);
+            let between = call(graph, "torch.cos", &[a]);
+            let b = call(graph, "torch.sigmoid", &[if is_cyclic { between } else { x }]);
+            Arg::Tuple(vec![a.into(), b.into(), between.into()])
+        })
+    };
+    assert_eq!(matches(&pattern, &target(true), MatcherOptions::default()).unwrap(), []);
+    // Two wildcards never stand for one node.
+    assert_eq!(matches(&pattern, &target(false), MatcherOptions::default()).unwrap(), []);
+}
+
+#[test]
+fn patterns_that_cannot_match_are_refused() {
+    let refused = |pattern: &GraphModule| {
+        let problem = matches(pattern, &chain("torch.neg", 1), MatcherOptions::default()).unwrap_err();
+        assert_eq!(problem.code(), Code::PatternInvalid);
+        problem.message().to_owned()
+    };
+    assert_eq!(refused(&GraphModule::new(Graph::new())), "SubgraphMatcher cannot be initialized with an empty pattern");
+    let unused = module(|graph| {
+        let (x, _) = (graph.placeholder("x"), graph.placeholder("y"));
+        call(graph, "torch.neg", &[x]).into()
+    });
+    assert!(refused(&unused).contains("the parameter `y` of the pattern is not used"));
+    let dead = module(|graph| {
+        let x = graph.placeholder("x");
+        call(graph, "torch.sin", &[x]);
+        call(graph, "torch.neg", &[x]).into()
+    });
+    assert!(refused(&dead).contains("dead code"));
+}
+
+#[test]
+fn operators_are_compared_with_their_defaults() {
+    let dropout = |args: Vec<Arg>, kwargs: Vec<(&str, Arg)>| {
+        module(|graph| {
+            let x = graph.placeholder("x");
+            let kwargs = kwargs.into_iter().map(|(key, it)| (key.into(), it)).collect();
+            let args = std::iter::once(x.into()).chain(args).collect();
+            graph.call_function("torch.ops.aten.softplus.default", args, kwargs).into()
+        })
+    };
+    let finds = |target: GraphModule| {
+        let found = matches(&dropout(vec![], vec![]), &target, MatcherOptions::default()).unwrap();
+        found.len() == 1
+    };
+    assert!(finds(dropout(vec![Arg::Int(1)], vec![("threshold", Arg::Int(20))])));
+    assert!(finds(dropout(vec![], vec![("threshold", Arg::Int(20)), ("beta", Arg::Int(1))])));
+    assert!(!finds(dropout(vec![Arg::Int(2)], vec![])));
+    assert!(!finds(dropout(vec![Arg::Float(1.0)], vec![])));
+}
+
+#[test]
+fn names_of_a_pattern_stand_for_nodes() {
+    let pattern = module(|graph| {
+        let x = graph.placeholder("x");
+        let inner = call(graph, "torch.exp", &[x]);
+        let outer = call(graph, "torch.relu", &[inner]);
+        let names = vec![("inner".into(), inner.into()), ("outer".into(), outer.into())];
+        Arg::Tuple(vec![outer.into(), Arg::Dict(names)])
+    });
+    let target = module(|graph| {
+        let x = graph.placeholder("x");
+        let inner = call(graph, "torch.exp", &[x]);
+        let outer = call(graph, "torch.relu", &[inner]);
+        call(graph, "torch.neg", &[outer]).into()
+    });
+    let matcher = SubgraphMatcherWithNameNodeMap::new(&pattern, registry(), MatcherOptions::default()).unwrap();
+    let found = matcher.matches(&target).unwrap();
+    assert_eq!(found[0].name_node_map["inner"], Arg::Node(target.graph.find("exp").unwrap()));
+    assert_eq!(found[0].name_node_map["outer"], Arg::Node(target.graph.find("relu").unwrap()));
+    let problem = SubgraphMatcherWithNameNodeMap::new(&target, registry(), MatcherOptions::default()).err().unwrap();
+    assert_eq!(problem.code(), Code::PatternInvalid);
+}
+
+#[test]
+fn a_literal_may_stand_for_what_is_ignored() {
+    let plus = |arg: Arg| {
+        module(|graph| {
+            let x = graph.placeholder("x");
+            graph.create_node(Opcode::CallFunction, "operator.add", vec![x.into(), arg], vec![], None).unwrap().into()
+        })
+    };
+    let ignoring = MatcherOptions { ignore_literals: true, ..MatcherOptions::default() };
+    let (one, two) = (plus(Arg::Int(1)), plus(Arg::Float(2.0)));
+    assert_eq!(matches(&one, &two, MatcherOptions::default()).unwrap().len(), 0);
+    assert_eq!(matches(&one, &two, ignoring).unwrap().len(), 1);
+}
