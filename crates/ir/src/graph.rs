@@ -183,7 +183,7 @@ impl Graph {
             Some(name) => self.names.create_name(name),
             None => self.names.create_name(&name_of_target(op, target)),
         };
-        Ok(self.insert(op, target, args, kwargs, name.into()))
+        Ok(self.insert(op, target.into(), args, kwargs, name))
     }
 
     /// Makes a node with exactly this name, even one that FX would change: exported programs have such names.
@@ -198,21 +198,36 @@ impl Graph {
         kwargs: Vec<(Str, Arg)>,
         name: &str,
     ) -> Result<NodeId> {
+        self.add_named(op, target.into(), args, kwargs, name.into())
+    }
+
+    /// [`Graph::create_named_node`] of strings that are shared already.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn add_named(
+        &mut self,
+        op: Opcode,
+        target: Str,
+        args: Vec<Arg>,
+        kwargs: Vec<(Str, Arg)>,
+        name: Str,
+    ) -> Result<NodeId> {
         self.check_args(&args, &kwargs)?;
-        self.reserve_name(name)?;
-        Ok(self.insert(op, target, args, kwargs, name.into()))
+        self.reserve_name(&name)?;
+        Ok(self.insert(op, target, args, kwargs, name))
     }
 
     /// Makes an input.
     pub fn placeholder(&mut self, name: &str) -> NodeId {
         let unique = self.names.create_name(name);
-        self.insert(Opcode::Placeholder, name, Vec::new(), Vec::new(), unique.into())
+        self.insert(Opcode::Placeholder, name.into(), Vec::new(), Vec::new(), unique)
     }
 
     /// Makes a node that reads an attribute of the module.
     pub fn get_attr(&mut self, path: &str) -> NodeId {
         let name = self.names.create_name(&name_of_target(Opcode::GetAttr, path));
-        self.insert(Opcode::GetAttr, path, Vec::new(), Vec::new(), name.into())
+        self.insert(Opcode::GetAttr, path.into(), Vec::new(), Vec::new(), name)
     }
 
     /// Makes a call of a function or operator.
@@ -238,7 +253,10 @@ impl Graph {
     pub fn set_args(&mut self, node: NodeId, args: Vec<Arg>) -> Result<()> {
         self.check_own(node)?;
         self.check_args(&args, &[])?;
-        self.update(node, |it| it.args = args);
+        self.update(node, |it| {
+            it.args = args;
+            it.forget();
+        });
         Ok(())
     }
 
@@ -249,7 +267,21 @@ impl Graph {
     pub fn set_kwargs(&mut self, node: NodeId, kwargs: Vec<(Str, Arg)>) -> Result<()> {
         self.check_own(node)?;
         self.check_args(&[], &kwargs)?;
-        self.update(node, |it| it.kwargs = kwargs);
+        self.update(node, |it| {
+            it.kwargs = kwargs;
+            it.forget();
+        });
+        Ok(())
+    }
+
+    /// Replaces all arguments by ones that have the same values, so that what is known of the node stays true.
+    ///
+    /// # Errors
+    /// `NodeForeign` where an argument, or the node, is not of this graph.
+    pub fn set_equal_args(&mut self, node: NodeId, args: Vec<Arg>, kwargs: Vec<(Str, Arg)>) -> Result<()> {
+        self.check_own(node)?;
+        self.check_args(&args, &kwargs)?;
+        self.update(node, |it| (it.args, it.kwargs) = (args, kwargs));
         Ok(())
     }
 
@@ -298,7 +330,7 @@ impl Graph {
         arg.for_each_node(&mut |input| self.users[input.index()].insert(node));
         args.insert(index, arg);
         let changed = &mut self.nodes[node.index()];
-        changed.args = args;
+        (changed.args, changed.changes.args) = (args, true);
         changed.forget();
         Ok(())
     }
@@ -328,7 +360,7 @@ impl Graph {
     /// Gives the node a free name close to the candidate, and returns it: `Node._rename`.
     pub fn rename(&mut self, node: NodeId, candidate: &str) -> Str {
         if &*self.node(node).name != candidate {
-            let name = self.names.create_name(candidate).into();
+            let name = self.names.create_name(candidate);
             self.nodes[node.index()].call(name);
         }
         Str::clone(&self.node(node).name)
@@ -340,8 +372,9 @@ impl Graph {
     /// `GraphInvalid` where the name is taken by another node, or was.
     pub fn set_name(&mut self, node: NodeId, name: &str) -> Result<()> {
         if &*self.node(node).name != name {
-            self.reserve_name(name)?;
-            self.nodes[node.index()].call(name.into());
+            let name = Str::from(name);
+            self.reserve_name(&name)?;
+            self.nodes[node.index()].call(name);
         }
         Ok(())
     }
@@ -357,7 +390,10 @@ impl Graph {
         let args = self.node(node).args.iter().map(|it| it.map_nodes(&mut swap)).collect();
         let kwargs =
             self.node(node).kwargs.iter().map(|(key, it)| (Str::clone(key), it.map_nodes(&mut swap))).collect();
-        self.update(node, |it| (it.args, it.kwargs) = (args, kwargs));
+        self.update(node, |it| {
+            (it.args, it.kwargs) = (args, kwargs);
+            it.forget();
+        });
         Ok(())
     }
 
@@ -412,7 +448,10 @@ impl Graph {
             }
             InsertPoint::Before(_) | InsertPoint::After(_) | InsertPoint::End => {}
         }
-        self.update(node, |it| (it.args, it.kwargs) = (Vec::new(), Vec::new()));
+        self.update(node, |it| {
+            (it.args, it.kwargs) = (Vec::new(), Vec::new());
+            it.forget();
+        });
         self.order.remove(node);
         Ok(())
     }
@@ -608,25 +647,17 @@ impl Graph {
         foreign.map_or(Ok(()), |node| self.check_own(node))
     }
 
-    fn reserve_name(&mut self, name: &str) -> Result<()> {
-        if self.names.reserve(name) {
+    fn reserve_name(&mut self, name: &Str) -> Result<()> {
+        if self.names.reserve(Str::clone(name)) {
             return Ok(());
         }
-        Err(Diagnostic::new(Code::GraphInvalid, format!("the name `{name}` is taken")).node(name))
+        Err(Diagnostic::new(Code::GraphInvalid, format!("the name `{name}` is taken")).node(&**name))
     }
 
-    fn insert(&mut self, op: Opcode, target: &str, args: Vec<Arg>, kwargs: Vec<(Str, Arg)>, name: Str) -> NodeId {
+    fn insert(&mut self, op: Opcode, target: Str, args: Vec<Arg>, kwargs: Vec<(Str, Arg)>, name: Str) -> NodeId {
         let id = NodeId(u32::try_from(self.nodes.len()).expect("a graph has fewer than 2^32 nodes"));
-        let node = Node {
-            op,
-            target: target.into(),
-            name,
-            args,
-            kwargs,
-            ty: None,
-            changes: Changes::default(),
-            meta: Meta::default(),
-        };
+        let node =
+            Node { op, target, name, args, kwargs, ty: None, changes: Changes::default(), meta: Meta::default() };
         node.for_each_input(&mut |input| self.users[input.index()].insert(id));
         self.nodes.push(node);
         self.users.push(UserSet::default());
@@ -645,14 +676,12 @@ impl Graph {
     /// Changes the arguments of a node and keeps the users right. As in FX, the node becomes the last user of each of
     /// its inputs, even of those that it had before.
     fn update(&mut self, node: NodeId, change: impl FnOnce(&mut Node)) {
-        for input in self.node(node).all_input_nodes() {
-            self.users[input.index()].remove(node);
-        }
-        change(&mut self.nodes[node.index()]);
-        self.nodes[node.index()].forget();
-        for input in self.node(node).all_input_nodes() {
-            self.users[input.index()].insert(node);
-        }
+        let (changed, users) = (&mut self.nodes[node.index()], &mut self.users);
+        // An input that is there twice is removed, and inserted, once.
+        changed.for_each_input(&mut |input| users[input.index()].remove(node));
+        change(changed);
+        (changed.changes.edited, changed.changes.args) = (true, true);
+        changed.for_each_input(&mut |input| users[input.index()].insert(node));
     }
 }
 

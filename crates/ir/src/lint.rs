@@ -18,7 +18,11 @@ impl Graph {
             if !names.insert(&**node.name()) {
                 problem(format!("Node redefined name {}!", node.name()));
             }
-            for input in node.all_input_nodes() {
+            let is_sound = |input: NodeId| self.contains(input) && defined[input.index()];
+            let mut are_sound = true;
+            node.for_each_input(&mut |input| are_sound &= is_sound(input));
+            let unsound = if are_sound { Vec::new() } else { node.all_input_nodes() };
+            for input in unsound {
                 if !self.contains(input) {
                     problem(format!("Node '{}' uses a node that was erased", node.name()));
                 } else if !defined[input.index()] {

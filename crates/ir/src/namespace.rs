@@ -1,3 +1,4 @@
+use crate::Str;
 use crate::illegal_names::ILLEGAL_NAMES;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -8,12 +9,12 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// ```
 /// use tracefx_ir::Namespace;
 /// let mut names = Namespace::default();
-/// let given: Vec<String> = ["add", "add", "sum", "3d conv", ""].iter().map(|it| names.create_name(it)).collect();
-/// assert_eq!(given, ["add", "add_1", "sum_1", "_3d_conv", "_unnamed"]);
+/// let given: Vec<_> = ["add", "add", "sum", "3d conv", ""].iter().map(|it| names.create_name(it)).collect();
+/// assert_eq!(given.join(" "), "add add_1 sum_1 _3d_conv _unnamed");
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Namespace {
-    used: FxHashSet<Box<str>>,
+    used: FxHashSet<Str>,
     base_count: FxHashMap<Box<str>, u128>,
     /// For each base the largest `k` such that `base_1` to `base_k` are all used. Names are never freed, so the search
     /// for a free suffix may begin there; without it, many clashes of one base would take quadratic time.
@@ -26,7 +27,7 @@ pub struct Namespace {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Naming {
     /// The name.
-    pub name: Box<str>,
+    pub name: Str,
     /// The name without its suffix, and the suffix that was given last, unless the name was taken as it was.
     pub suffix: Option<(Box<str>, u128)>,
 }
@@ -36,7 +37,7 @@ impl Namespace {
     pub const ILLEGAL_NAMES: &[&str] = ILLEGAL_NAMES;
 
     /// A free name, as close to the candidate as the rules allow.
-    pub fn create_name(&mut self, candidate: &str) -> String {
+    pub fn create_name(&mut self, candidate: &str) -> Str {
         let mut candidate = legal_identifier(candidate);
         let (base, suffix) = split_suffix(&candidate);
         let base = base.to_string();
@@ -66,12 +67,18 @@ impl Namespace {
                 self.dense.insert(base.as_str().into(), num);
             }
         }
-        self.used.insert(candidate.as_str().into());
+        let name = Str::from(candidate);
+        self.used.insert(Str::clone(&name));
         if let Some(log) = &mut self.log {
-            log.push(Naming { name: candidate.as_str().into(), suffix: Some((base.as_str().into(), num)) });
+            log.push(Naming { name: Str::clone(&name), suffix: Some((base.as_str().into(), num)) });
         }
-        self.base_count.insert(base.into(), num);
-        candidate
+        match self.base_count.get_mut(base.as_str()) {
+            Some(count) => *count = num,
+            None => {
+                self.base_count.insert(base.into(), num);
+            }
+        }
+        name
     }
 
     /// Begins to note the names that are given.
@@ -86,7 +93,7 @@ impl Namespace {
 
     /// A namespace in which these names were given, and for each base the suffix that was given last.
     pub fn from_parts(
-        used: impl IntoIterator<Item = Box<str>>,
+        used: impl IntoIterator<Item = Str>,
         suffixes: impl IntoIterator<Item = (Box<str>, u128)>,
     ) -> Self {
         let (used, base_count) = (used.into_iter().collect(), suffixes.into_iter().collect());
@@ -104,10 +111,11 @@ impl Namespace {
     }
 
     /// Takes exactly this name; `false` where it is taken already.
-    pub fn reserve(&mut self, name: &str) -> bool {
-        let is_new = self.used.insert(name.into());
+    pub fn reserve(&mut self, name: impl Into<Str>) -> bool {
+        let name = name.into();
+        let is_new = self.used.insert(Str::clone(&name));
         if is_new && let Some(log) = &mut self.log {
-            log.push(Naming { name: name.into(), suffix: None });
+            log.push(Naming { name, suffix: None });
         }
         is_new
     }

@@ -1,5 +1,6 @@
 use crate::track::Changes;
 use crate::{Arg, Meta, Str};
+use rustc_hash::FxHashSet;
 use std::fmt;
 
 /// A node of one graph. Ids are never reused; an id of another graph is refused where it is used.
@@ -124,16 +125,27 @@ impl Node {
 
     /// The distinct nodes that this one takes as arguments, in order of first appearance.
     pub fn all_input_nodes(&self) -> Vec<NodeId> {
-        let mut res = indexmap::IndexSet::<NodeId, rustc_hash::FxBuildHasher>::default();
+        let mut res = Vec::new();
+        // Most nodes have a few inputs, which are found faster by looking than by hashing.
+        let mut many: Option<FxHashSet<NodeId>> = None;
         self.for_each_input(&mut |node| {
-            res.insert(node);
+            if many.is_none() && res.len() >= 16 {
+                many = Some(res.iter().copied().collect());
+            }
+            let is_new = match &mut many {
+                Some(many) => many.insert(node),
+                None => !res.contains(&node),
+            };
+            if is_new {
+                res.push(node);
+            }
         });
-        res.into_iter().collect()
+        res
     }
 
     /// Notes an edit, after which nobody knows any more what the node gives.
     pub(crate) fn forget(&mut self) {
-        self.changes.edited = true;
+        (self.changes.edited, self.changes.forgotten) = (true, true);
         self.meta.val = None;
     }
 

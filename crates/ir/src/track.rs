@@ -16,6 +16,10 @@ pub struct Tracked {
 pub(crate) struct Changes {
     /// Its target, name, type or arguments changed.
     pub(crate) edited: bool,
+    /// Its arguments changed.
+    pub(crate) args: bool,
+    /// What it gives is not known any more.
+    pub(crate) forgotten: bool,
     /// Somebody was given its notes to change them.
     pub(crate) noted: bool,
 }
@@ -46,6 +50,16 @@ impl Graph {
     /// Whether the target, the name, the type or an argument of the node changed; what a new node was made with is no change.
     pub fn is_edited(&self, node: NodeId) -> bool {
         self.node(node).changes.edited
+    }
+
+    /// Whether the arguments of the node changed.
+    pub fn has_new_args(&self, node: NodeId) -> bool {
+        self.node(node).changes.args
+    }
+
+    /// Whether the node was edited in a way after which nobody knows what it gives.
+    pub fn is_forgotten(&self, node: NodeId) -> bool {
+        self.node(node).changes.forgotten
     }
 
     /// Whether somebody was given the notes of the node to change them.

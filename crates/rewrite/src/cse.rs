@@ -131,10 +131,7 @@ fn merge(graph: &mut Graph, first: &[Cell<Option<NodeId>>]) -> Result<()> {
         let args = node.args().iter().map(|it| it.map_nodes(&mut map)).collect();
         let kwargs = node.kwargs().iter().map(|(key, it)| (key.clone(), it.map_nodes(&mut map))).collect();
         // The value is what it was, since the new arguments have the values of the old.
-        let val = node.meta.val.clone();
-        graph.set_args(id, args)?;
-        graph.set_kwargs(id, kwargs)?;
-        graph.meta_mut(id).val = val;
+        graph.set_equal_args(id, args, kwargs)?;
     }
     for &id in nodes.iter().rev().filter(|&&it| representative(it) != it) {
         graph.erase_node(id)?;

@@ -99,7 +99,9 @@ impl EditWriter<'_> {
         let was_there = graph.tracked().is_some_and(|it| id.index() < it.len);
         let is_fresh = !was_there && node.meta.origin.is_none();
         let has_notes = graph.is_noted(id) || (is_fresh && (node.meta.val.is_some() || !node.meta.entries.is_empty()));
-        let flags = if has_notes { edited::NOTES } else { 0 } | if graph.is_edited(id) { edited::FORGET } else { 0 };
+        let flags = if has_notes { edited::NOTES } else { 0 }
+            | if graph.is_forgotten(id) { edited::FORGET } else { 0 }
+            | if graph.has_new_args(id) { edited::ARGS } else { 0 };
         self.words.tagged(if was_there { edit::CHANGE } else { edit::MAKE }, flags as usize)?;
         self.words.count(if was_there { id.index() } else { node.meta.origin.map_or(0, |it| it as usize + 1) })?;
         self.words.word(tagged(node.op() as u32, 0)?);

@@ -250,6 +250,8 @@ numbers! {
         NOTES = 1,
         /// What it gives is not known any more.
         FORGET = 2,
+        /// Its arguments changed.
+        ARGS = 4,
     }
 }
 

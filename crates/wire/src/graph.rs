@@ -83,7 +83,7 @@ fn read_node(cursor: &mut Cursor<'_>, strings: &mut Strings, graph: &mut Graph, 
     let kwargs = read_entries(&mut record, strings, nodes, n_kwargs, 0)?;
     check_keywords(&kwargs).map_err(|what| record.fail(what))?;
     record.finish()?;
-    let node = graph.create_named_node(op, &target, args, kwargs, &name).map_err(|it| record.fail(it.message()))?;
+    let node = graph.add_named(op, target, args, kwargs, name).map_err(|it| record.fail(it.message()))?;
     graph.set_type(node, ty)?;
     Ok(node)
 }
@@ -116,13 +116,13 @@ pub(crate) fn write_names(words: &mut Words, strings: &mut StringWriter, graph: 
 
 /// Reads the names of one graph that no node has any more.
 pub(crate) fn read_names(cursor: &mut Cursor<'_>, strings: &mut Strings, graph: &mut Graph) -> Result<()> {
-    let mut used: Vec<Box<str>> = Vec::new();
+    let mut used: Vec<Str> = Vec::new();
     for _ in 0..cursor.count(1, "names")? {
         let name = strings.next(cursor)?;
         if graph.names().is_used(&name) || used.last().is_some_and(|last| **last >= *name) {
             return Err(cursor.fail(format!("the name `{name}` is of a node, or out of order")));
         }
-        used.push((*name).into());
+        used.push(name);
     }
     let mut suffixes: Vec<(Box<str>, u128)> = Vec::new();
     for _ in 0..cursor.count(5, "suffixes")? {
@@ -133,7 +133,7 @@ pub(crate) fn read_names(cursor: &mut Cursor<'_>, strings: &mut Strings, graph: 
         }
         suffixes.push(((*base).into(), suffix));
     }
-    let live = graph.nodes().map(|it| Box::from(&**graph.node(it).name()));
+    let live = graph.nodes().map(|it| Str::clone(graph.node(it).name()));
     let names = Namespace::from_parts(live.chain(used).collect::<Vec<_>>(), suffixes);
     graph.set_names(names)
 }

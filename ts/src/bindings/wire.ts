@@ -121,6 +121,7 @@ export const EDIT = {
 export const EDITED = {
   NOTES: 1,
   FORGET: 2,
+  ARGS: 4,
 } as const;
 
 /** What inputs are; the place in the list is the number. */

@@ -58,6 +58,8 @@ class NodeState extends Link<Node> {
   args: Tuple = EMPTY;
   kwargs: Kwargs = NO_KWARGS;
   inputs: readonly Node[] = [];
+  /** Where the node stood when the graph was written; true of a later writing only once that has come by. */
+  place = 0;
   meta: Map<string, unknown> | undefined;
   /** Makes notes that are dear to make, when they are first read. */
   later: ((meta: Map<string, unknown>) => void) | undefined;

@@ -241,6 +241,7 @@ class Steps {
 
   #change(flags: number, node: Node): void {
     const it = this.#record();
+    const val = node.meta.get("val");
     const target = this.#isSame ? node : this.#graph.createNamedNode(it.op, it.target, [], {}, it.name);
     if (!this.#isSame) {
       copyNotes(node, target);
@@ -248,7 +249,10 @@ class Steps {
     }
     if (target.op !== it.op || target.target !== it.target) this.#graph.setCall(target, it.op, it.target);
     if (target.name !== it.name) this.#graph.setName(target, it.name);
-    if ((flags & EDITED.FORGET) !== 0) setArguments(target, it.args, it.kwargs);
+    if (!this.#isSame || (flags & EDITED.ARGS) !== 0) setArguments(target, it.args, it.kwargs);
+    // Setting arguments forgets what is known, which may be true all the same.
+    if ((flags & EDITED.FORGET) !== 0) target.meta.delete("val");
+    else if (val !== undefined) target.meta.set("val", val);
     target.type = it.type;
     this.#nodes.push(target);
     this.#notes(flags, target);

@@ -5,10 +5,10 @@
  */
 import { OPCODES } from "../bindings/wire.ts";
 import { fxError, FxError } from "../errors.ts";
-import type { Arg } from "../graph/args.ts";
+import { type Arg, NO_KWARGS } from "../graph/args.ts";
 import { Graph } from "../graph/graph.ts";
 import { Namespace } from "../graph/namespace.ts";
-import type { Node } from "../graph/node.ts";
+import { type Node, stateOf } from "../graph/node.ts";
 import { numbered, readArg, readEntries, writeArg } from "./arg.ts";
 import type { Cursor } from "./cursor.ts";
 import type { Strings, StringWriter } from "./strings.ts";
@@ -20,38 +20,42 @@ const MIN_NODE_WORDS = 6;
 /** The largest suffix: FX's rules give suffixes below 2^127, and count on from there for as long as nodes are made. */
 const MAX_SUFFIX = 2n ** 127n + 2n ** 64n;
 
+const NO_KEYS: readonly string[] = [];
+
 /** Writes a graph. */
 export function writeGraph(words: WordWriter, strings: StringWriter, graph: Graph): void {
-  const positions = new Map<Node, number>();
+  const nodes = [...graph.nodes];
+  let written = 0;
   const position = (input: Node): number => {
-    const known = positions.get(input);
-    if (known !== undefined) return known;
+    const { place } = stateOf(input);
+    if (place < written && nodes[place] === input) return place;
     throw fxError("GraphInvalid", `Argument '${input.name}' was used before it has been defined`, {
       help: "graph.lint says what else is wrong",
     });
   };
-  const nodes = [...graph.nodes];
   words.count(nodes.length);
-  for (const [at, node] of nodes.entries()) {
+  for (let at = 0; at < nodes.length; at++) {
+    const node = nodes[at] as Node;
     const head = words.words;
     words.word(0);
     strings.write(words, node.target);
     strings.write(words, node.name);
     strings.writeOptional(words, node.type);
-    const kwargs = Object.entries(node.kwargs);
+    const keys = node.kwargs === NO_KWARGS ? NO_KEYS : Object.keys(node.kwargs);
     words.count(node.args.length);
-    words.count(kwargs.length);
+    words.count(keys.length);
     try {
       for (const arg of node.args) writeArg(words, strings, arg, 0, position);
-      for (const [key, value] of kwargs) {
+      for (const key of keys) {
         strings.write(words, key);
-        writeArg(words, strings, value, 0, position);
+        writeArg(words, strings, node.kwargs[key] as Arg, 0, position);
       }
     } catch (error) {
       throw error instanceof FxError ? atNode(error, node.name) : error;
     }
     words.patch(head, tagged(OPCODES.indexOf(node.op), words.words - head));
-    positions.set(node, at);
+    stateOf(node).place = at;
+    written = at + 1;
   }
 }
 

@@ -13,7 +13,7 @@ const ENCODER = new TextEncoder();
 /** The strings of a file that is being written. */
 export class StringWriter {
   readonly #indices = new Map<string, number>();
-  readonly #texts: Uint8Array[] = [];
+  readonly #texts: string[] = [];
 
   /** The number of strings. */
   get size(): number {
@@ -24,12 +24,12 @@ export class StringWriter {
   index(text: string): number {
     const known = this.#indices.get(text);
     if (known !== undefined) return known;
-    if (/\p{Surrogate}/u.test(text)) {
+    if (!isWellFormed(text)) {
       throw fxError("GraphArgument", `the string ${JSON.stringify(text)} has half of a character`, {
         help: "text.toWellFormed() replaces what is no character",
       });
     }
-    const index = this.#texts.push(ENCODER.encode(text)) - 1;
+    const index = this.#texts.push(text) - 1;
     this.#indices.set(text, index);
     return index;
   }
@@ -48,18 +48,26 @@ export class StringWriter {
   finish(): Uint8Array {
     const words = new WordWriter();
     words.count(this.#texts.length);
+    const all = this.#texts.join("");
+    const bytes = ENCODER.encode(all);
+    // Where every character is one byte, which is nearly always, the lengths of the texts are those of their bytes.
+    const lengthOf = bytes.length === all.length ? lengthIn : byteLengthOf;
     let end = 0;
-    for (const text of this.#texts) words.count((end += text.length));
-    const bytes = new Uint8Array(end);
-    let at = 0;
-    for (const text of this.#texts) {
-      bytes.set(text, at);
-      at += text.length;
-    }
+    for (const text of this.#texts) words.count((end += lengthOf(text)));
     words.padded(bytes);
     return words.finish();
   }
 }
+
+const lengthIn = (text: string): number => text.length;
+
+const byteLengthOf = (text: string): number => ENCODER.encode(text).length;
+
+/** Whether the text has no half of a character. Older hosts have no function for it. */
+const isWellFormed: (text: string) => boolean =
+  "isWellFormed" in String.prototype
+    ? (text) => (text as unknown as { isWellFormed(): boolean }).isWellFormed()
+    : (text) => !/\p{Surrogate}/u.test(text);
 
 /** The strings of a file that is being read. */
 export class Strings {

@@ -82,11 +82,11 @@ fn create_names(candidates: &[Value]) -> Vec<String> {
     let mut names = Namespace::default();
     let mut given: HashMap<i64, String> = HashMap::new();
     let mut create = |it: &Value| match it {
-        Value::String(candidate) => names.create_name(candidate),
+        Value::String(candidate) => names.create_name(candidate).to_string(),
         other => {
             let candidate = other[0].as_str().expect("a candidate");
             let object = other[1].as_i64().expect("an object");
-            given.entry(object).or_insert_with(|| names.create_name(candidate)).clone()
+            given.entry(object).or_insert_with(|| names.create_name(candidate).to_string()).clone()
         }
     };
     candidates.iter().map(&mut create).collect()

@@ -26,7 +26,7 @@ impl<'a> Names<'a> {
         loop {
             let name = self.fx.create_name(candidate);
             if !self.serialized.contains(&*name) {
-                return name;
+                return name.to_string();
             }
         }
     }
