@@ -245,7 +245,7 @@ fn insert_call(module: &mut GraphModule, fused: FusedModule, after: NodeId) -> R
 }
 
 /// Makes the users of nodes use others instead, where `is_changed` holds of the user. Their values stay what they are.
-fn replace_uses(
+pub(crate) fn replace_uses(
     graph: &mut Graph,
     replaced: &FxHashMap<NodeId, NodeId>,
     is_changed: &dyn Fn(NodeId) -> bool,

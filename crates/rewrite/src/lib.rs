@@ -4,6 +4,7 @@
 //! graph: passes that need numbers (folding constants, checking a rule) are put together one row above, in `engine`.
 #![forbid(unsafe_code)]
 
+mod const_fold;
 mod cse;
 mod dead_code;
 mod fuser;
@@ -15,6 +16,7 @@ mod replace;
 mod split_module;
 mod topological;
 
+pub use const_fold::{FoldRules, FoldedGraph, get_unique_attr_name_in_module, split_const_subgraphs};
 pub use cse::{CSE_BANNED_OPS, CsePass};
 pub use dead_code::{DeadCodeElimination, DeadCodeOptions, eliminate_dead_code};
 pub use fuser::{FusedModule, erase_nodes, fuse_as_graphmodule, fuse_by_partitions, insert_subgm, validate_partition};

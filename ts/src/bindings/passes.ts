@@ -87,3 +87,157 @@ export type MatchAnswer = { anchors: Array<number>, nodesMap: [number, unknown][
  * One match that was replaced; the new nodes by their places after.
  */
 export type ReplacedAnswer = { anchor: number, nodesMap: [number, unknown][], replacements: Array<number>, };
+
+/**
+ * How [`split_module`] makes the parts.
+ */
+export type SplitOptions = { 
+/**
+ * Whether the parts are called in the order in which their first nodes stand, and not in one of their dependencies.
+ */
+keepOriginalOrder: boolean, 
+/**
+ * Whether the nodes of the parts have the names that they had, and not those of their targets.
+ */
+keepOriginalNodeName: boolean, 
+/**
+ * Whether the inputs of the parts have the names of the values that they get, and not `arg_0`, `arg_1`…
+ */
+keepOriginalInputName: boolean, 
+/**
+ * What stands before the number in the names of the parts: `submod_AFFIX_0`.
+ */
+partitionAffix: string | null, 
+/**
+ * Whether a part with one result gives a tuple of it.
+ */
+tupleReturn: boolean, };
+
+/**
+ * The options of `split_module`.
+ */
+export type SplitCall = { 
+/**
+ * For each node its part; what is said of inputs, attributes and the output does not matter.
+ */
+partitionOf: Array<number | null>, 
+/**
+ * How the parts are made.
+ */
+options: SplitOptions, };
+
+/**
+ * The answer of `split_module`.
+ */
+export type SplitAnswer = { 
+/**
+ * The names of the parts.
+ */
+partitionNames: Array<string>, 
+/**
+ * For each module that a part calls its path now, and the path that it had.
+ */
+qualnameMap: { [key in string]: string }, };
+
+/**
+ * How [`CapabilityBasedPartitioner`] makes partitions.
+ */
+export type PartitionerOptions = { 
+/**
+ * Whether partitions with at most one node that computes something stay.
+ */
+allowsSingleNodePartition: boolean, 
+/**
+ * The functions that compute nothing, with `torch.ops.aten.view` and `operator.getitem`.
+ */
+nonComputeOps: Array<string>, 
+/**
+ * The functions of which one makes a partition worth it.
+ */
+allowedSingleNodePartitionOps: Array<string>, 
+/**
+ * Whether only nodes of which one uses the other come together, and not independent ones.
+ */
+skipHorizontalFusion: boolean, };
+
+/**
+ * The options of `propose_partitions`.
+ */
+export type ProposeCall = { 
+/**
+ * For each node whether the backend supports it.
+ */
+isSupported: Array<boolean | null>, 
+/**
+ * How partitions are made.
+ */
+options: PartitionerOptions, };
+
+/**
+ * A partition: the answer of `propose_partitions` is a list of them.
+ */
+export type PartitionAnswer = { 
+/**
+ * The number.
+ */
+id: number, 
+/**
+ * The places of the nodes.
+ */
+nodes: Array<number>, };
+
+/**
+ * The options of `remove_bookend_non_compute_ops`, whose answer is the places of the nodes that stay, for each partition.
+ */
+export type BookendCall = { 
+/**
+ * The places of the nodes of each partition.
+ */
+partitions: Array<Array<number>>, 
+/**
+ * What computes nothing.
+ */
+options: PartitionerOptions, };
+
+/**
+ * The options of `fuse_by_partitions`, whose answer is the names of the modules.
+ */
+export type FuseCall = { 
+/**
+ * The places of the nodes of each partition.
+ */
+partitions: Array<Array<number>>, 
+/**
+ * What the names of the modules begin with.
+ */
+prefix: string, 
+/**
+ * Whether a module with one result gives a tuple of it.
+ */
+alwaysReturnTuple: boolean, };
+
+/**
+ * The options of `split_const_subgraphs`.
+ */
+export type FoldCall = { 
+/**
+ * For each node whether it is not to be folded; empty where nothing is said.
+ */
+isSkipped: Array<boolean>, 
+/**
+ * For each node whether it has an effect beside those that are known to; empty where nothing is said.
+ */
+isImpure: Array<boolean>, };
+
+/**
+ * The answer of `split_const_subgraphs`: null where there was nothing to fold.
+ */
+export type FoldAnswer = { 
+/**
+ * The attribute that the module reads the results from.
+ */
+attrsName: string, 
+/**
+ * Whether there are several results.
+ */
+isList: boolean, };

@@ -1,28 +1,39 @@
 //! Passes that take a graph apart.
 
-use super::{Declare, HostPass, PassCall};
-use serde::Deserialize;
-use serde_json::json;
+use super::{Declare, HostPass, PassCall, answer, declared};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
 use tracefx_core::{Code, Diagnostic, Result};
-use tracefx_ir::NodeId;
-use tracefx_rewrite::{CapabilityBasedPartitioner, Partition, PartitionerOptions, SplitOptions};
+use tracefx_ir::{Attribute, Node, NodeId};
+use tracefx_rewrite::{CapabilityBasedPartitioner, FoldRules, Partition, PartitionerOptions, SplitOptions};
+use ts_rs::TS;
 
 pub(super) const PASSES: &[HostPass] = &[
     HostPass { name: "split_module", run: split_module },
     HostPass { name: "propose_partitions", run: propose_partitions },
     HostPass { name: "remove_bookend_non_compute_ops", run: remove_bookend_non_compute_ops },
     HostPass { name: "fuse_by_partitions", run: fuse_by_partitions },
-    HostPass {
-        name: "legalize_graph",
-        run: |call| tracefx_rewrite::legalize_graph(&mut call.module.graph).map(|()| json!(null)),
-    },
+    HostPass { name: "split_const_subgraphs", run: split_const_subgraphs },
+    HostPass { name: "legalize_graph", run: |call| answer(&tracefx_rewrite::legalize_graph(&mut call.module.graph)?) },
     HostPass {
         name: "stable_topological_sort",
-        run: |call| tracefx_rewrite::stable_topological_sort(&mut call.module.graph).map(|()| json!(null)),
+        run: |call| answer(&tracefx_rewrite::stable_topological_sort(&mut call.module.graph)?),
     },
 ];
 
-pub(super) const TYPES: &[Declare] = &[];
+pub(super) const TYPES: &[Declare] = &[
+    declared::<SplitOptions>,
+    declared::<SplitCall>,
+    declared::<SplitAnswer>,
+    declared::<PartitionerOptions>,
+    declared::<ProposeCall>,
+    declared::<PartitionAnswer>,
+    declared::<BookendCall>,
+    declared::<FuseCall>,
+    declared::<FoldCall>,
+    declared::<FoldAnswer>,
+];
 
 /// A value for each node, by its place, null for nodes that have none.
 struct ByNode<T> {
@@ -48,47 +59,6 @@ impl<T: Copy> ByNode<T> {
     }
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct SplitCall {
-    /// For each node its part; what is said of inputs, attributes and the output does not matter.
-    partition_of: Vec<Option<i64>>,
-    #[serde(default)]
-    options: SplitOptions,
-}
-
-/// Answers `{ partitionNames, qualnameMap }`.
-fn split_module(call: &mut PassCall<'_>) -> Result<serde_json::Value> {
-    let SplitCall { partition_of, options } = call.options()?;
-    let partition_of = ByNode::new(call, partition_of)?;
-    let split =
-        tracefx_rewrite::split_module(call.module, &mut |it| partition_of.get(it).unwrap_or_default(), &options)?;
-    *call.module = split.module;
-    let paths = split.qualname_map.iter().map(|(now, before)| (now.clone(), json!(&**before)));
-    Ok(json!({ "partitionNames": split.partition_names, "qualnameMap": serde_json::Value::from_iter(paths) }))
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct ProposeCall {
-    is_supported: Vec<Option<bool>>,
-    #[serde(default)]
-    options: PartitionerOptions,
-}
-
-/// Answers the partitions: `[{ id, nodes }]`.
-fn propose_partitions(call: &mut PassCall<'_>) -> Result<serde_json::Value> {
-    let ProposeCall { is_supported, options } = call.options()?;
-    let is_supported = ByNode::new(call, is_supported)?;
-    let partitions = CapabilityBasedPartitioner::new(options)
-        .propose_partitions(&call.module.graph, &mut |it| is_supported.get(it).unwrap_or_default());
-    let places = |it: Partition| {
-        let nodes: Vec<usize> = it.nodes.into_iter().map(|node| is_supported.places[node.index()]).collect();
-        json!({ "id": it.id, "nodes": nodes })
-    };
-    Ok(partitions.into_iter().map(places).collect())
-}
-
 /// Nodes by their places.
 fn nodes_at(call: &PassCall<'_>, places: &[Vec<usize>]) -> Result<Vec<Vec<NodeId>>> {
     let nodes = call.nodes();
@@ -99,16 +69,82 @@ fn nodes_at(call: &PassCall<'_>, places: &[Vec<usize>]) -> Result<Vec<Vec<NodeId
     places.iter().map(|it| it.iter().map(node).collect()).collect()
 }
 
-#[derive(Deserialize)]
+/// The options of `split_module`.
+#[derive(Deserialize, TS)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct BookendCall {
-    partitions: Vec<Vec<usize>>,
+struct SplitCall {
+    /// For each node its part; what is said of inputs, attributes and the output does not matter.
+    partition_of: Vec<Option<i64>>,
+    /// How the parts are made.
+    #[serde(default)]
+    options: SplitOptions,
+}
+
+/// The answer of `split_module`.
+#[derive(Serialize, TS)]
+#[serde(rename_all = "camelCase")]
+struct SplitAnswer {
+    /// The names of the parts.
+    partition_names: Vec<String>,
+    /// For each module that a part calls its path now, and the path that it had.
+    qualname_map: BTreeMap<String, String>,
+}
+
+fn split_module(call: &mut PassCall<'_>) -> Result<Value> {
+    let SplitCall { partition_of, options } = call.options()?;
+    let partition_of = ByNode::new(call, partition_of)?;
+    let mut part = |it| partition_of.get(it).unwrap_or_default();
+    let split = tracefx_rewrite::split_module(call.module, &mut part, &options)?;
+    *call.module = split.module;
+    let qualname_map = split.qualname_map.into_iter().map(|(now, before)| (now, before.to_string())).collect();
+    answer(&SplitAnswer { partition_names: split.partition_names, qualname_map })
+}
+
+/// The options of `propose_partitions`.
+#[derive(Deserialize, TS)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct ProposeCall {
+    /// For each node whether the backend supports it.
+    is_supported: Vec<Option<bool>>,
+    /// How partitions are made.
     #[serde(default)]
     options: PartitionerOptions,
 }
 
-/// Answers the places of the nodes that stay, for each partition.
-fn remove_bookend_non_compute_ops(call: &mut PassCall<'_>) -> Result<serde_json::Value> {
+/// A partition: the answer of `propose_partitions` is a list of them.
+#[derive(Serialize, TS)]
+#[serde(rename_all = "camelCase")]
+struct PartitionAnswer {
+    /// The number.
+    id: usize,
+    /// The places of the nodes.
+    nodes: Vec<usize>,
+}
+
+fn propose_partitions(call: &mut PassCall<'_>) -> Result<Value> {
+    let ProposeCall { is_supported, options } = call.options()?;
+    let is_supported = ByNode::new(call, is_supported)?;
+    let partitions = CapabilityBasedPartitioner::new(options)
+        .propose_partitions(&call.module.graph, &mut |it| is_supported.get(it).unwrap_or_default());
+    let places = |it: Partition| PartitionAnswer {
+        id: it.id,
+        nodes: it.nodes.into_iter().map(|node| is_supported.places[node.index()]).collect(),
+    };
+    answer(&partitions.into_iter().map(places).collect::<Vec<_>>())
+}
+
+/// The options of `remove_bookend_non_compute_ops`, whose answer is the places of the nodes that stay, for each partition.
+#[derive(Deserialize, TS)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct BookendCall {
+    /// The places of the nodes of each partition.
+    partitions: Vec<Vec<usize>>,
+    /// What computes nothing.
+    #[serde(default)]
+    options: PartitionerOptions,
+}
+
+fn remove_bookend_non_compute_ops(call: &mut PassCall<'_>) -> Result<Value> {
     let BookendCall { partitions: places, options } = call.options()?;
     let nodes = nodes_at(call, &places)?;
     let mut partitions: Vec<Partition> =
@@ -120,22 +156,64 @@ fn remove_bookend_non_compute_ops(call: &mut PassCall<'_>) -> Result<serde_json:
         let stays = nodes.iter().zip(places).filter(|(node, _)| kept.next_if_eq(node).is_some());
         stays.map(|(_, &place)| place).collect::<Vec<_>>()
     });
-    Ok(json!(kept.collect::<Vec<_>>()))
+    answer(&kept.collect::<Vec<_>>())
 }
 
-#[derive(Deserialize)]
+/// The options of `fuse_by_partitions`, whose answer is the names of the modules.
+#[derive(Deserialize, TS)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct FuseCall {
+    /// The places of the nodes of each partition.
     partitions: Vec<Vec<usize>>,
+    /// What the names of the modules begin with.
     prefix: String,
+    /// Whether a module with one result gives a tuple of it.
     #[serde(default)]
     always_return_tuple: bool,
 }
 
-/// Answers the names of the modules.
-fn fuse_by_partitions(call: &mut PassCall<'_>) -> Result<serde_json::Value> {
+fn fuse_by_partitions(call: &mut PassCall<'_>) -> Result<Value> {
     let FuseCall { partitions, prefix, always_return_tuple } = call.options()?;
     let partitions = nodes_at(call, &partitions)?;
-    let names = tracefx_rewrite::fuse_by_partitions(call.module, &partitions, &prefix, always_return_tuple)?;
-    Ok(json!(names))
+    answer(&tracefx_rewrite::fuse_by_partitions(call.module, &partitions, &prefix, always_return_tuple)?)
+}
+
+/// The options of `split_const_subgraphs`.
+#[derive(Deserialize, TS)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+#[derive(Default)]
+struct FoldCall {
+    /// For each node whether it is not to be folded; empty where nothing is said.
+    is_skipped: Vec<bool>,
+    /// For each node whether it has an effect beside those that are known to; empty where nothing is said.
+    is_impure: Vec<bool>,
+}
+
+/// The answer of `split_const_subgraphs`: null where there was nothing to fold.
+#[derive(Serialize, TS)]
+#[serde(rename_all = "camelCase")]
+struct FoldAnswer {
+    /// The attribute that the module reads the results from.
+    attrs_name: String,
+    /// Whether there are several results.
+    is_list: bool,
+}
+
+/// What is to be run is left in the module, under the name that it has in torch.fx.
+fn split_const_subgraphs(call: &mut PassCall<'_>) -> Result<Value> {
+    let FoldCall { is_skipped, is_impure } = call.options()?;
+    // Copies of nodes are known by where their notes are from.
+    let said =
+        |of: &[bool], node: &Node| node.meta.origin.is_some_and(|it| of.get(it as usize).copied().unwrap_or_default());
+    let rules = FoldRules {
+        registry: call.library.registry(),
+        is_skipped: &|it| said(&is_skipped, it),
+        is_impure: &|it| said(&is_impure, it),
+    };
+    let folded = tracefx_rewrite::split_const_subgraphs(call.module, &rules)?;
+    answer(&folded.map(|it| {
+        let subgraph = Attribute::Module(Box::new(it.const_subgraph));
+        call.module.attributes.insert("const_subgraph_module".into(), subgraph);
+        FoldAnswer { attrs_name: it.attrs_name, is_list: it.is_list }
+    }))
 }

@@ -1,5 +1,6 @@
 //! The kinds of recorded graphs: what checks a case of each.
 
+mod const_fold;
 mod cse;
 mod dce;
 mod lint;
@@ -15,6 +16,7 @@ use crate::case::{Case, Check};
 type Kind = (&'static str, fn(&Case) -> Check);
 
 pub(crate) const KINDS: &[Kind] = &[
+    ("const_fold", const_fold::check),
     ("cse", cse::check),
     ("dce", dce::check),
     ("lint", lint::check),
