@@ -108,6 +108,14 @@ export {
 export { ShapeProp } from "./interpret/shapeProp.ts";
 export type { TensorMetadata } from "./interpret/tensorMetadata.ts";
 export { Transformer } from "./interpret/transformer.ts";
+export { PassBase, type Pass, type PassFunction, type PassResult, passResultWrapper } from "./passes/passBase.ts";
+export {
+  type ModuleCheck,
+  type PassConstraint,
+  PassManager,
+  type PassManagerOptions,
+  thisBeforeThatPassConstraint,
+} from "./passes/passManager.ts";
 export {
   type Attribute,
   type BufferOptions,

@@ -16,7 +16,7 @@ mod tokens;
 mod tree;
 mod unlift;
 
-pub use decompose::{DecompositionTable, default_decompositions};
+pub use decompose::{DecompositionTable, Remove, default_decompositions, functionalize};
 pub use inputs::InputChecker;
 pub use program::{CallSignature, Constant, ExportedProgram, ModuleCallEntry, StateEntry};
 pub use signature::{Argument, ConstantValue, GraphSignature, InputKind, InputSpec, OutputKind, OutputSpec};

@@ -53,6 +53,31 @@ pub(crate) fn piece(cx: &mut Cx<'_>, args: &Call<'_>, changed: Traced, item: usi
     cx.call("aten.slice_scatter.default", call)
 }
 
+/// One of the pieces of `split`, which are of equal size but for the last.
+pub(crate) fn equal_piece(cx: &mut Cx<'_>, args: &Call<'_>, changed: Traced, item: usize) -> Result<Traced> {
+    let sizes = base(cx, args)?.sizes.clone();
+    let dim = normalize_dim(args, args.int(2)?, sizes.len())?;
+    let size = args.sym_int(1)?;
+    let start = size * item as i64;
+    let end = (&start + size).min(&sizes[dim]);
+    let call = [args.values[0].clone(), changed, Value::int(dim as i64), Value::Int(start), Value::Int(end)];
+    cx.call("aten.slice_scatter.default", call)
+}
+
+/// One position of the dimension that `unbind` takes away.
+pub(crate) fn position(cx: &mut Cx<'_>, args: &Call<'_>, changed: Traced, item: usize) -> Result<Traced> {
+    let call = [args.values[0].clone(), changed, args.values[1].clone(), Value::int(item as i64)];
+    cx.call("aten.select_scatter.default", call)
+}
+
+pub(crate) fn t(cx: &mut Cx<'_>, _: &Call<'_>, changed: Traced, _: usize) -> Result<Traced> {
+    cx.call("aten.t.default", [changed])
+}
+
+pub(crate) fn transpose(cx: &mut Cx<'_>, args: &Call<'_>, changed: Traced, _: usize) -> Result<Traced> {
+    cx.call("aten.transpose.int", [changed, args.values[1].clone(), args.values[2].clone()])
+}
+
 pub(crate) fn view(cx: &mut Cx<'_>, args: &Call<'_>, changed: Traced, _: usize) -> Result<Traced> {
     let sizes = sizes(&base(cx, args)?.sizes);
     cx.call("aten.view.default", [changed, sizes])

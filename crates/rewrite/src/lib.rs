@@ -10,8 +10,10 @@ mod dead_code;
 mod fuser;
 mod impure;
 mod matcher;
+mod normalize;
 mod partitioner;
 mod pass;
+mod pass_manager;
 mod replace;
 mod split_module;
 mod topological;
@@ -22,8 +24,13 @@ pub use dead_code::{DeadCodeElimination, DeadCodeOptions, eliminate_dead_code};
 pub use fuser::{FusedModule, erase_nodes, fuse_as_graphmodule, fuse_by_partitions, insert_subgm, validate_partition};
 pub use impure::{Impurity, RANDOM_FUNCTIONS, SIDE_EFFECT_FUNCTIONS};
 pub use matcher::{InternalMatch, MatcherOptions, SubgraphMatcher, SubgraphMatcherWithNameNodeMap};
+pub use normalize::{
+    AnnotateOptions, AnnotateTypesWithSchema, ArgumentType, ArgumentTypes, CallArguments, NormalizeArgs,
+    NormalizeArgsOptions, NormalizeOperators, NormalizeOptions, Normalized, Normalizer, annotate_getitem_nodes,
+};
 pub use partitioner::{CapabilityBasedPartitioner, Partition, PartitionerOptions};
 pub use pass::{Pass, PassResult};
+pub use pass_manager::{FnPass, ModuleCheck, PassConstraint, PassManager, this_before_that_pass_constraint};
 pub use replace::{
     MatchFilter, ReplaceOptions, ReplacedPatterns, Replacement, ReplacementCallback, replace_matches, replace_pattern,
     replace_pattern_with_filters,

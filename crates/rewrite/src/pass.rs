@@ -36,4 +36,15 @@ pub trait Pass {
     fn ensures(&self, _: &GraphModule) -> Result<()> {
         Ok(())
     }
+
+    /// Runs the pass between its checks: what calling a `PassBase` does.
+    ///
+    /// # Errors
+    /// The first of [`Pass::requires`], [`Pass::call`] and [`Pass::ensures`].
+    fn run(&self, module: &mut GraphModule) -> Result<PassResult> {
+        self.requires(module)?;
+        let result = self.call(module)?;
+        self.ensures(module)?;
+        Ok(result)
+    }
 }

@@ -10,6 +10,83 @@ export type PassResult = {
 modified: boolean, };
 
 /**
+ * How dead code is told.
+ */
+export type DeadCodeOptions = { 
+/**
+ * Whether calls that draw from a random generator may go, though the numbers that come after are others then.
+ */
+dropRandom: boolean, 
+/**
+ * Whether everything with an effect stays, even what PyTorch drops: operators and methods in place, `print`, batch
+ * norms that write their statistics.
+ */
+strict: boolean, };
+
+/**
+ * Merges calls that compute the same from the same, in place: the first of them stays, under its name. Inputs, the
+ * output and attributes are never merged.
+ *
+ * Arguments are the same where they are written the same: `add(x, y)` is not `add(y, x)`, and an argument by position is
+ * not one by name. Unlike PyTorch's pass, this one tells `1`, `1.0` and `True` apart, and `0.0` from `-0.0`, and takes
+ * slices. Takes time linear in the number of nodes; a second run changes nothing.
+ *
+ * ```
+ * use tracefx_ir::{Arg, Graph, GraphModule};
+ * use tracefx_rewrite::{CsePass, Pass};
+ *
+ * let mut graph = Graph::new();
+ * let x = graph.placeholder("x");
+ * let a = graph.call_function("torch.relu", vec![Arg::Node(x)], vec![]);
+ * let b = graph.call_function("torch.relu", vec![Arg::Node(x)], vec![]);
+ * graph.output(Arg::Tuple(vec![Arg::Node(a), Arg::Node(b)]));
+ * let mut module = GraphModule::new(graph);
+ * assert!(CsePass::default().call(&mut module).unwrap().modified);
+ * assert!(module.graph.to_string().ends_with("return (relu, relu)"));
+ * ```
+ */
+export type CsePass = { 
+/**
+ * Functions that are not merged, such as `torch.ops.aten.rand_like`, of which all overloads are meant, or one overload.
+ */
+bannedOps: Array<string>, };
+
+/**
+ * How [`NormalizeArgs`] writes arguments.
+ */
+export type NormalizeArgsOptions = { 
+/**
+ * Whether all arguments become keyword arguments; else those by position stay so.
+ */
+normalizeToOnlyUseKwargs: boolean, };
+
+/**
+ * What [`AnnotateTypesWithSchema`] annotates.
+ */
+export type AnnotateOptions = { 
+/**
+ * Whether calls of `torch.nn.functional` are annotated.
+ */
+annotateFunctionals: boolean, 
+/**
+ * Whether calls of modules of `torch.nn` are annotated.
+ */
+annotateModules: boolean, 
+/**
+ * Whether attributes that are tensors are annotated.
+ */
+annotateGetAttrs: boolean, };
+
+/**
+ * What is taken out of a graph.
+ */
+export type FunctionalizeOptions = { 
+/**
+ * `mutations`, or `mutations_and_views`: views become copies, such as `view_copy`.
+ */
+remove: string, };
+
+/**
  * How a [`SubgraphMatcher`] matches.
  */
 export type MatcherOptions = { 

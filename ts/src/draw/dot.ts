@@ -11,7 +11,7 @@ export type DotAttributes = Readonly<Record<string, string>>;
 /** A drawing: nodes in boxes, and arrows between them. */
 export class DotGraph {
   readonly name: string;
-  readonly #lines: string[] = [];
+  readonly #parts: (Box | Arrow)[] = [];
 
   constructor(name: string) {
     this.name = name;
@@ -19,18 +19,24 @@ export class DotGraph {
 
   /** Adds a box. The texts of attributes may have the escapes of Graphviz in them. */
   addNode(name: string, attributes: DotAttributes): void {
-    const written = Object.entries(attributes).map(([key, value]) => `${key}=${quoted(value)}`);
-    this.#lines.push(`${quotedName(name)} [${written.join(", ")}];`);
+    this.#parts.push({ name, attributes });
   }
 
   /** Adds an arrow. */
   addEdge(from: string, to: string): void {
-    this.#lines.push(`${quotedName(from)} -> ${quotedName(to)};`);
+    this.#parts.push({ from, to });
+  }
+
+  /** Gives every box the colour that it should have. */
+  fill(colorOf: (name: string) => string): void {
+    for (const [at, it] of this.#parts.entries()) {
+      if ("name" in it) this.#parts[at] = { ...it, attributes: { ...it.attributes, fillcolor: colorOf(it.name) } };
+    }
   }
 
   /** The text in DOT. */
   toString(): string {
-    return [`digraph ${quotedName(this.name)} {`, "rankdir=TB;", ...this.#lines, "}", ""].join("\n");
+    return [`digraph ${quotedName(this.name)} {`, "rankdir=TB;", ...this.#parts.map(line), "}", ""].join("\n");
   }
 
   /**
@@ -41,6 +47,22 @@ export class DotGraph {
     const { instance } = await loadViz();
     return (await instance()).renderString(this.toString(), { format: "svg" });
   }
+}
+
+interface Box {
+  readonly name: string;
+  readonly attributes: DotAttributes;
+}
+
+interface Arrow {
+  readonly from: string;
+  readonly to: string;
+}
+
+function line(part: Box | Arrow): string {
+  if ("from" in part) return `${quotedName(part.from)} -> ${quotedName(part.to)};`;
+  const written = Object.entries(part.attributes).map(([key, value]) => `${key}=${quoted(value)}`);
+  return `${quotedName(part.name)} [${written.join(", ")}];`;
 }
 
 interface Viz {

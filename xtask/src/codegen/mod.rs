@@ -4,6 +4,7 @@
 //! files are committed; `--check` fails when one of them is not what this version would print.
 
 mod dtypes;
+mod effects;
 mod errors;
 mod functions;
 mod methods;
@@ -35,6 +36,7 @@ struct File {
 
 const FILES: &[File] = &[
     File { path: "ts/src/bindings/dtypes.ts", source: "crates/core/src/dtype.rs", body: dtypes::body },
+    File { path: "ts/src/bindings/effects.ts", source: "crates/rewrite/src/impure.rs", body: effects::body },
     File { path: "ts/src/bindings/errors.ts", source: "crates/core/src/diagnostic.rs", body: errors::body },
     File { path: "ts/src/bindings/functions.ts", source: "crates/ops/src/families", body: functions::body },
     File { path: "ts/src/bindings/methods.ts", source: "crates/ops/src/families", body: methods::body },

@@ -1,29 +1,99 @@
 //! Passes that change a graph where it stands.
 
 use super::{Declare, HostPass, PassCall, answer, declared};
-use serde_json::Value;
-use tracefx_core::Result;
-use tracefx_rewrite::{CsePass, Pass, PassResult, eliminate_dead_code};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tracefx_core::{Code, Diagnostic, Result};
+use tracefx_exec::{known_values, propagate};
+use tracefx_export::{Remove, functionalize};
+use tracefx_ops::{Propagation, Symbols};
+use tracefx_rewrite::{
+    AnnotateOptions, AnnotateTypesWithSchema, CsePass, DeadCodeElimination, DeadCodeOptions, NormalizeArgs,
+    NormalizeArgsOptions, NormalizeOperators, Pass, PassResult, annotate_getitem_nodes,
+};
+use ts_rs::TS;
 
 pub(super) const PASSES: &[HostPass] = &[
     HostPass {
         name: "eliminate_dead_code",
         run: |call| {
             let options = call.options()?;
-            answer(&eliminate_dead_code(call.module, call.library.registry(), &options)?)
+            run(&DeadCodeElimination { registry: call.library.registry(), options }, call)
         },
     },
+    HostPass { name: "CSEPass", run: |call| run(&call.options::<CsePass>()?, call) },
     HostPass {
-        name: "CSEPass",
+        name: "NormalizeArgs",
         run: |call| {
-            let pass: CsePass = call.options()?;
-            run(&pass, call)
+            let options = call.options()?;
+            run(&NormalizeArgs { registry: call.library.registry(), options }, call)
         },
     },
+    HostPass { name: "NormalizeOperators", run: |call| run(&NormalizeOperators { annotate: call.options()? }, call) },
+    HostPass { name: "AnnotateTypesWithSchema", run: |call| run(&AnnotateTypesWithSchema(call.options()?), call) },
+    HostPass {
+        name: "annotate_getitem_nodes",
+        run: |call| {
+            let NoOptions {} = call.options()?;
+            answer(&annotate_getitem_nodes(&mut call.module.graph)?)
+        },
+    },
+    HostPass { name: "functionalize", run: functionalize_module },
+    HostPass { name: "FakeTensorProp", run: fake_tensor_prop },
 ];
 
-pub(super) const TYPES: &[Declare] = &[declared::<PassResult>];
+pub(super) const TYPES: &[Declare] = &[
+    declared::<PassResult>,
+    declared::<DeadCodeOptions>,
+    declared::<CsePass>,
+    declared::<NormalizeArgsOptions>,
+    declared::<AnnotateOptions>,
+    declared::<FunctionalizeOptions>,
+];
+
+/// The options of a pass that takes none.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NoOptions {}
+
+/// What is taken out of a graph.
+#[derive(Deserialize, TS)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+struct FunctionalizeOptions {
+    /// `mutations`, or `mutations_and_views`: views become copies, such as `view_copy`.
+    remove: String,
+}
+
+impl Default for FunctionalizeOptions {
+    fn default() -> Self {
+        FunctionalizeOptions { remove: "mutations".to_owned() }
+    }
+}
 
 fn run(pass: &dyn Pass, call: &mut PassCall<'_>) -> Result<Value> {
-    answer(&pass.call(call.module)?)
+    answer(&pass.run(call.module)?)
+}
+
+fn functionalize_module(call: &mut PassCall<'_>) -> Result<Value> {
+    let options: FunctionalizeOptions = call.options()?;
+    let remove = match options.remove.as_str() {
+        "mutations" => Remove::Mutations,
+        "mutations_and_views" => Remove::MutationsAndViews,
+        other => {
+            let what = format!("remove is `{other}`, and should be `mutations` or `mutations_and_views`");
+            return Err(Diagnostic::new(Code::InvalidOption, what));
+        }
+    };
+    let registry = call.library.registry();
+    *call.module = functionalize(call.module, registry, remove)?;
+    Ok(json!({ "modified": true }))
+}
+
+/// Notes about each node what it gives, from what the inputs say of themselves (`meta.val`).
+fn fake_tensor_prop(call: &mut PassCall<'_>) -> Result<Value> {
+    let NoOptions {} = call.options()?;
+    let inputs = known_values(&call.module.graph);
+    let symbols = Symbols::default();
+    propagate(call.module, &inputs, Propagation::new(call.library.registry(), &symbols))?;
+    Ok(Value::Null)
 }

@@ -19,6 +19,8 @@ pub(super) struct Functional<'a> {
     pub(super) shapes: Propagation<'a>,
     /// The narrow dtype, where the graph runs under autocast.
     pub(super) autocast: Option<DType>,
+    /// Whether views are written as copies, such as `view_copy`.
+    pub(super) are_views_copied: bool,
     wrappers: Vec<Wrapper<'a>>,
     aliases: Vec<Alias<'a>>,
 }
@@ -53,7 +55,15 @@ struct View<'a> {
 impl<'a> Functional<'a> {
     pub(super) fn new(table: &'a DecompositionTable, shapes: Propagation<'a>) -> Self {
         let (wrappers, aliases) = (Vec::new(), Vec::new());
-        Functional { recorder: Recorder::new(), table, shapes, autocast: None, wrappers, aliases }
+        Functional {
+            recorder: Recorder::new(),
+            table,
+            shapes,
+            autocast: None,
+            are_views_copied: false,
+            wrappers,
+            aliases,
+        }
     }
 
     /// A tensor with a storage of its own.
@@ -230,11 +240,19 @@ impl<'a> Functional<'a> {
             return self.write_all(args, &outputs);
         }
         let inner = args.values.iter().map(|it| self.current(it)).collect::<Result<_>>()?;
-        let results = self.recorder.record(&Args::within(op, inner, self.shapes.symbols()), &outputs)?;
+        let written = self.copy_of(op).unwrap_or(op);
+        let results = self.recorder.record(&Args::within(written, inner, self.shapes.symbols()), &outputs)?;
         if !op.may_alias() {
             return Ok(results.iter().map(|it| self.wrapped(it)).collect());
         }
         results.iter().map(|it| self.view_of(args, it)).collect()
+    }
+
+    /// The operator that copies what this one looks at, where views are written so.
+    fn copy_of(&self, op: &Op) -> Option<&'a Op> {
+        let schema = &op.schema;
+        let name = || format!("{}.{}_copy.{}", schema.namespace, schema.name, schema.overload);
+        if self.are_views_copied && op.may_alias() { self.shapes.registry().get(&name()) } else { None }
     }
 
     /// What the decomposition gives; nothing where it is not for these arguments, so that the operator stays whole.

@@ -5,11 +5,13 @@
 
 mod auto_functionalized;
 mod functional;
+mod functionalize;
 mod recorder;
 mod run;
 mod table;
 mod vmap;
 
+pub use functionalize::{Remove, functionalize};
 pub use table::{DecompositionTable, default_decompositions};
 
 use crate::{Argument, ExportedProgram, InputKind, OutputKind, OutputSpec};

@@ -28,6 +28,8 @@ pub(super) struct Recorder {
     last_placeholder: Option<NodeId>,
     /// What was noted about the node that is being taken apart.
     pub(super) notes: IndexMap<Str, Str>,
+    /// Which of the nodes that a host gave it is.
+    pub(super) origin: Option<u32>,
     /// The value of that node, for what only data can tell.
     pub(super) expected: Option<Val>,
 }
@@ -40,6 +42,7 @@ impl Recorder {
             numbers: HashMap::new(),
             last_placeholder: None,
             notes: IndexMap::new(),
+            origin: None,
             expected: None,
         }
     }
@@ -113,7 +116,7 @@ impl Recorder {
     }
 
     fn note(&mut self, node: NodeId, val: Val) {
-        *self.graph.meta_mut(node) = Meta { val: Some(val), entries: self.notes.clone(), ..Meta::default() };
+        *self.graph.meta_mut(node) = Meta { val: Some(val), entries: self.notes.clone(), origin: self.origin };
     }
 
     /// Writes a node that is no operator of the registry, or not to be looked into.

@@ -4,7 +4,7 @@ use super::finished;
 use super::functional::Functional;
 use super::vmap::stretch;
 use tracefx_core::{Code, DType, Diagnostic, Result};
-use tracefx_ir::{Arg, Attribute, GraphModule, Node, NodeId, Opcode, Str, Val};
+use tracefx_ir::{Arg, Attribute, GraphModule, Meta, Node, NodeId, Opcode, Str, TensorMeta, Val};
 use tracefx_ops::{Infer, Traced, Value, bind};
 
 /// What a node has become.
@@ -84,9 +84,8 @@ impl<'f, 'a> Run<'f, 'a> {
                 }
                 Opcode::GetAttr => match module.attribute(node.target()).map_err(fail)? {
                     Attribute::Module(child) => Slot::Module(child, node.target().clone()),
-                    Attribute::Tensor { .. } | Attribute::Fake { .. } => {
-                        Slot::Value(self.attribute(node).map_err(fail)?)
-                    }
+                    Attribute::Tensor { tensor, .. } => Slot::Value(self.attribute(node, &TensorMeta::of(tensor))),
+                    Attribute::Fake { tensor, .. } => Slot::Value(self.attribute(node, &tensor.meta)),
                 },
                 Opcode::CallFunction => Slot::Value(self.call(node, &env).map_err(fail)?),
                 Opcode::CallModule | Opcode::CallMethod => {
@@ -100,16 +99,14 @@ impl<'f, 'a> Run<'f, 'a> {
         Err(Diagnostic::new(Code::GraphInvalid, "the graph has no output"))
     }
 
-    /// A tensor that the module itself holds.
-    fn attribute(&mut self, node: &Node) -> Result<Traced> {
-        let Some(val @ Val::Tensor(_)) = &node.meta.val else {
-            return Err(Diagnostic::new(Code::NotImplemented, "an attribute without a shape"));
-        };
+    /// A tensor that the module itself holds; what the node says of it goes before what it is.
+    fn attribute(&mut self, node: &Node, meta: &TensorMeta) -> Traced {
         let recorder = &mut self.functional.recorder;
         let new = recorder.get_attr(node.target());
-        *recorder.graph_mut().meta_mut(new) = node.meta.clone();
-        let value = recorder.value_of(new, val);
-        Ok(self.functional.wrapped(&value))
+        let val = node.meta.val.clone().unwrap_or_else(|| Val::Tensor(meta.clone()));
+        *recorder.graph_mut().meta_mut(new) = Meta { val: Some(val.clone()), ..node.meta.clone() };
+        let value = recorder.value_of(new, &val);
+        self.functional.wrapped(&value)
     }
 
     pub(super) fn call(&mut self, node: &Node, env: &[Option<Slot<'_>>]) -> Result<Traced> {
@@ -122,6 +119,7 @@ impl<'f, 'a> Run<'f, 'a> {
         }
         let recorder = &mut self.functional.recorder;
         recorder.notes = node.meta.entries.clone();
+        recorder.origin = node.meta.origin;
         recorder.expected = node.meta.val.clone();
         if let Some(name) = node.target().strip_prefix("torch.ops.higher_order.") {
             return self.higher_order(name, node, env);

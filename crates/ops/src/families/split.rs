@@ -13,6 +13,7 @@ use tracefx_sym::SymInt;
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]", split)
+        .write_back(write_back::equal_piece)
         .vjp(gradients::views::split).doc("Pieces of equal size; the last one may be smaller.")
         .tags(Tags::VIEW)
         .decompose(split_by_sizes),
@@ -94,6 +95,7 @@ pub(crate) const OPS: &[OpDef] = &[
     .doc("The pieces between these positions of the third dimension.")
     .tags(Tags::VIEW),
     OpDef::new("aten::unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]", unbind)
+        .write_back(write_back::position)
         .doc("Each position of a dimension, which disappears.")
         .tags(Tags::VIEW)
         .decompose(unbind_by_slices),

@@ -15,10 +15,12 @@ pub(crate) const OPS: &[OpDef] = &[
         .write_back(write_back::permute)
         .tags(Tags::CORE.with(Tags::VIEW)),
     OpDef::new("aten::transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", transpose)
+        .write_back(write_back::transpose)
         .doc("Two dimensions change places.")
         .tags(Tags::VIEW)
         .decompose(as_permute),
     OpDef::new("aten::t(Tensor(a) self) -> Tensor(a)", t)
+        .write_back(write_back::t)
         .doc("The transpose of a matrix.")
         .tags(Tags::VIEW)
         .decompose(as_permute),

@@ -38,7 +38,7 @@ pub(crate) fn same_graph(got: &Graph, want: &Value, what: &str) -> Check {
 }
 
 /// An argument as a text in which nodes are their places, and which tells -0.0 from 0.0 and takes NaN for itself.
-fn in_places(arg: &Arg, place: &dyn Fn(NodeId) -> Option<usize>) -> String {
+pub(crate) fn in_places(arg: &Arg, place: &dyn Fn(NodeId) -> Option<usize>) -> String {
     let mut places = Vec::new();
     arg.for_each_node(&mut |it| places.push(place(it)));
     let shape = arg.map_nodes(&mut |_| Arg::Ellipsis);

@@ -3,8 +3,10 @@
 mod const_fold;
 mod cse;
 mod dce;
+mod functionalize;
 mod lint;
 mod matcher;
+mod normalize;
 mod partitioner;
 mod replace_pattern;
 mod split_module;
@@ -19,10 +21,12 @@ pub(crate) const KINDS: &[Kind] = &[
     ("const_fold", const_fold::check),
     ("cse", cse::check),
     ("dce", dce::check),
+    ("functionalize", functionalize::check),
     ("lint", lint::check),
     ("partitioner", partitioner::check),
     ("matcher", matcher::check),
     ("replace_pattern", replace_pattern::check),
+    ("normalize", normalize::check),
     ("split_module", split_module::check),
     ("topo", topo::check),
 ];

@@ -1,0 +1,86 @@
+//! `torch.func.functionalize`: a graph without writes, in the operators that it has.
+
+use super::functional::Functional;
+use super::run::Run;
+use super::table::DecompositionTable;
+use tracefx_core::{Code, Diagnostic, Result};
+use tracefx_ir::{Arg, GraphModule, NodeId, Opcode};
+use tracefx_ops::{Infer, Op, Propagation, Registry, Symbols, Traced, Value};
+
+/// What [`functionalize`] takes out of a graph: `functionalize(f, remove=...)`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Remove {
+    /// Writes; views stay.
+    #[default]
+    Mutations,
+    /// Writes, and views as well: they become copies, such as `view_copy`.
+    MutationsAndViews,
+}
+
+/// The same module without writes: `torch.func.functionalize`. Each operator in place becomes the functional one, whoever
+/// looks at the same storage gets the new values by views taken again, and what was written to an input is copied into it
+/// at the end. Other operators stay as they are, and nothing is dropped.
+///
+/// The nodes must say of their inputs and attributes what they are (`meta.val`).
+///
+/// # Errors
+/// `NotImplemented` for operators that are not known and writes that cannot be made values; else what a shape rule refuses.
+pub fn functionalize(module: &GraphModule, registry: &Registry, remove: Remove) -> Result<GraphModule> {
+    let mut table = DecompositionTable::empty_of(registry);
+    // As in PyTorch, where operators that are made of others are gone when writes are looked at.
+    let is_made_of_others = |it: &&Op| matches!(it.def.infer, Infer::Composite) && it.def.decompose.is_some();
+    for op in registry.ops().into_iter().filter(|it| it.may_alias()).filter(is_made_of_others) {
+        table.insert(&op.name)?;
+    }
+    let symbols = Symbols::default();
+    let mut functional = Functional::new(&table, Propagation::new(registry, &symbols));
+    functional.are_views_copied = remove == Remove::MutationsAndViews;
+    let (mut res, results, inputs) = Run::new(&mut functional).graph(module)?;
+    let output = module.graph.output_node().map(|it| module.graph.node(it));
+    let shape = output.and_then(|it| it.args().first()).unwrap_or(&Arg::None);
+    let mut results = results.into_iter();
+    let result = shaped(&mut functional, shape, &mut results)?;
+    let new = functional.recorder.graph_mut();
+    let placeholders: Vec<NodeId> = new.nodes().filter(|&it| new.node(it).op() == Opcode::Placeholder).collect();
+    for (placeholder, (_, input)) in placeholders.into_iter().zip(&inputs) {
+        let Value::Tensor(tensor) = input else { continue };
+        if functional.is_written(*tensor) {
+            let value = functional.current(input)?;
+            let args = vec![Arg::Node(placeholder), functional.recorder.arg(&value)?];
+            let val = functional.recorder.graph_mut().node(placeholder).meta.val.clone();
+            functional.recorder.copy("torch.ops.aten.copy_.default", args, Vec::new(), val)?;
+        }
+    }
+    let mut graph = functional.recorder.finish();
+    let new = graph.output(result);
+    if let Some(node) = output {
+        graph.meta_mut(new).entries = node.meta.entries.clone();
+        graph.meta_mut(new).origin = node.meta.origin;
+    }
+    res.graph = graph.compacted();
+    Ok(res)
+}
+
+/// What the graph returns, in the shape that the old one gave it.
+fn shaped(functional: &mut Functional<'_>, shape: &Arg, results: &mut dyn Iterator<Item = Traced>) -> Result<Arg> {
+    let items = |functional: &mut Functional<'_>, items: &[Arg], results: &mut dyn Iterator<Item = Traced>| {
+        items.iter().map(|it| one(functional, it, results)).collect::<Result<Vec<_>>>()
+    };
+    match shape {
+        Arg::List(it) => items(functional, it, results).map(Arg::List),
+        Arg::Tuple(it) => items(functional, it, results).map(Arg::Tuple),
+        _ => one(functional, shape, results),
+    }
+}
+
+fn one(functional: &mut Functional<'_>, shape: &Arg, results: &mut dyn Iterator<Item = Traced>) -> Result<Arg> {
+    let missing = || Diagnostic::new(Code::GraphInvalid, "the graph returns fewer values than its output has");
+    let value = results.next().ok_or_else(missing)?;
+    match (shape, &value) {
+        (Arg::List(_) | Arg::Tuple(_), Value::List(items)) => shaped(functional, shape, &mut items.clone().into_iter()),
+        (_, _) => {
+            let current = functional.current(&value)?;
+            functional.recorder.arg(&current)
+        }
+    }
+}

@@ -1,0 +1,188 @@
+/**
+ * Passes one after the other: `torch.fx.passes.infra.pass_manager`.
+ *
+ * @module
+ */
+import { type FxError, fxError } from "../errors.ts";
+import type { GraphModule } from "../graph/module.ts";
+import { isPassResult, type Pass, passName, type PassResult, runPassOn } from "./passBase.ts";
+
+/** A rule about the order of two passes: whether the first may run before the second. */
+export type PassConstraint = (a: Pass, b: Pass) => boolean;
+
+/** What must hold of a module between passes; it throws where it does not. */
+export type ModuleCheck = (graphModule: GraphModule) => void;
+
+/**
+ * The rule that one pass runs before another: `this_before_that_pass_constraint`.
+ *
+ * @example
+ * ```ts
+ * manager.addConstraint(thisBeforeThatPassConstraint(cse, deadCode));
+ * ```
+ */
+export function thisBeforeThatPassConstraint(first: Pass, then: Pass): PassConstraint {
+  return (a, b) => a !== then || b !== first;
+}
+
+/** How a {@link PassManager} runs its passes. */
+export interface PassManagerOptions {
+  /** The passes. */
+  readonly passes?: readonly Pass[];
+  /** The rules about their order. */
+  readonly constraints?: readonly PassConstraint[];
+  /** How often the passes run at most, where they go on changing something; once where nothing is said. */
+  readonly steps?: number;
+  /** Whether the check runs after each pass as well, and not before the first alone. */
+  readonly runChecksAfterEachPass?: boolean;
+}
+
+/**
+ * Runs passes in an order that constraints decide, until nothing changes or a number of times.
+ *
+ * @example
+ * ```ts
+ * const manager = new PassManager({ passes: [new CSEPass(), passResultWrapper(cleanUp)], steps: 3 });
+ * const { graphModule, modified } = manager.run(gm);
+ * ```
+ */
+export class PassManager {
+  /** How often the passes run at most. */
+  readonly steps: number;
+  /** Whether the check runs after each pass as well. */
+  readonly runChecksAfterEachPass: boolean;
+  #passes: readonly Pass[];
+  #constraints: readonly PassConstraint[];
+  #check: ModuleCheck = () => {};
+  #isOrdered = false;
+
+  constructor({ passes = [], constraints = [], steps = 1, runChecksAfterEachPass = false }: PassManagerOptions = {}) {
+    this.#passes = [...passes];
+    this.#constraints = [...constraints];
+    this.steps = steps;
+    this.runChecksAfterEachPass = runChecksAfterEachPass;
+  }
+
+  /** The passes, in the order in which they run. */
+  get passes(): readonly Pass[] {
+    return this.#passes;
+  }
+
+  /** Adds a pass, to run after the others unless a constraint says otherwise. */
+  addPass(pass: Pass): void {
+    this.#passes = [...this.#passes, pass];
+    this.#isOrdered = false;
+  }
+
+  /** Adds a constraint. */
+  addConstraint(constraint: PassConstraint): void {
+    this.#constraints = [...this.#constraints, constraint];
+    this.#isOrdered = false;
+  }
+
+  /** Sets the check, a function of one module, that runs before the passes and perhaps after each. */
+  addChecks(check: ModuleCheck): void {
+    if (check.length !== 1) {
+      throw fxError("InvalidOption", "PassManager check function should only take in one variable, a module");
+    }
+    this.#check = check;
+  }
+
+  /** Throws where the passes stand in an order that a constraint forbids. */
+  validateConstraints(): void {
+    for (const [i, a] of this.#passes.entries()) {
+      for (const [j, b] of this.#passes.entries()) {
+        if (j > i && !this.#mayPrecede(a, b)) throw violated([a, i], [b, j]);
+      }
+    }
+    this.#isOrdered = true;
+  }
+
+  /** Puts the passes into an order that holds the constraints, near to the one that they have. */
+  solveConstraints(): void {
+    this.#passes = this.#sorted();
+    this.#isOrdered = true;
+  }
+
+  /** Runs the passes. An error of a pass is the cause of the error that names it and the passes before it. */
+  run(graphModule: GraphModule): PassResult {
+    if (!this.#isOrdered) this.solveConstraints();
+    this.#check(graphModule);
+    let result: PassResult = { graphModule, modified: false };
+    for (let step = 0; step < this.steps; step++) {
+      const { graphModule: changed, modified } = this.#once(result.graphModule);
+      result = { graphModule: changed, modified: result.modified || modified };
+      if (!modified) break;
+    }
+    return result;
+  }
+
+  #once(graphModule: GraphModule): PassResult {
+    let result: PassResult = { graphModule, modified: false };
+    for (const [at, pass] of this.#passes.entries()) {
+      try {
+        const { graphModule: changed, modified } = checkedResult(pass, runPassOn(pass, result.graphModule));
+        result = { graphModule: changed, modified: result.modified || modified };
+        if (this.runChecksAfterEachPass) this.#check(changed);
+      } catch (cause) {
+        const before = this.#passes.slice(0, at).map(passName);
+        throw fxError(
+          "PassFailed",
+          `An error occurred when running the '${passName(pass)}' pass after the following passes: [${before.join(", ")}]`,
+          { cause, notes: cause instanceof Error ? [cause.message] : [] },
+        );
+      }
+    }
+    return result;
+  }
+
+  #mayPrecede(a: Pass, b: Pass): boolean {
+    return this.#constraints.every((it) => it(a, b));
+  }
+
+  /** The passes such that each comes after those that must run before it; the first that are free come first. */
+  #sorted(): Pass[] {
+    const passes = this.#passes;
+    const after = new Map(passes.map((it) => [it, [] as Pass[]]));
+    const waiting = new Map(passes.map((it) => [it, 0]));
+    for (const a of passes) {
+      for (const b of passes) {
+        if (a === b || this.#mayPrecede(a, b)) continue;
+        after.get(b)?.push(a);
+        waiting.set(a, (waiting.get(a) ?? 0) + 1);
+      }
+    }
+    const sorted = passes.filter((it) => waiting.get(it) === 0);
+    // The list grows while it is walked.
+    for (const pass of sorted) {
+      for (const next of after.get(pass) ?? []) {
+        const left = (waiting.get(next) ?? 0) - 1;
+        waiting.set(next, left);
+        if (left === 0) sorted.push(next);
+      }
+    }
+    if (sorted.length < passes.length) throw circular(passes.filter((it) => waiting.get(it) !== 0));
+    return sorted;
+  }
+}
+
+function checkedResult(pass: Pass, result: PassResult | undefined): PassResult {
+  if (isPassResult(result)) return result;
+  throw fxError("InvalidOption", `The result of the pass ${passName(pass)} should be type PassResult.`, {
+    help: "wrap it with passResultWrapper()",
+  });
+}
+
+function violated([a, i]: readonly [Pass, number], [b, j]: readonly [Pass, number]): FxError {
+  const what = `${passName(a)} stands at index ${i} and ${passName(b)} at index ${j}`;
+  return fxError("PassFailed", `pass schedule constraint violated: ${what}`, {
+    help: "solveConstraints() finds an order that holds them",
+  });
+}
+
+function circular(passes: readonly Pass[]): FxError {
+  const names = passes.map(passName).join(", ");
+  return fxError("PassFailed", `Circular dependency detected within the following passes: [${names}]`, {
+    help: "take one of the constraints between them away",
+  });
+}
