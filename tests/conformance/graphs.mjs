@@ -3,8 +3,10 @@
  *
  * @module
  */
+import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
 import { NotImplementedError } from "tracefx";
 import { DIFFERENCES, isCase, KINDS } from "./graphs/kinds.mjs";
 
@@ -26,6 +28,24 @@ export async function* graphCases(dir, only) {
       if (isCase(kind, it) && (only === undefined || name.includes(only))) yield await graphCase(kind, it);
     }
   }
+}
+
+/**
+ * What the crates, without TypeScript, make of the same cases.
+ * @param {string} dir
+ * @param {string | undefined} only
+ * @returns {Generator<Result>}
+ */
+export function* rustGraphCases(dir, only) {
+  const args = ["run", "-q", "-p", "tracefx-conformance", "--", resolve(dir), ...(only === undefined ? [] : [only])];
+  const { status, stdout } = spawnSync("cargo", args, {
+    cwd: fileURLToPath(new URL("../..", import.meta.url)),
+    encoding: "utf8",
+    maxBuffer: 2 ** 30,
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  if (status !== 0) throw new Error(`the crates did not answer: ${stdout.trim().split("\n").pop()}`);
+  for (const line of stdout.split("\n")) if (line !== "") yield JSON.parse(line);
 }
 
 /**

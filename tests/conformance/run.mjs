@@ -1,7 +1,7 @@
 /**
  * Runs recorded PyTorch data of one kind through an engine and says what differs.
  *
- *     npm run -s conformance -- KIND DIR [--engine native|wasm|ts] [--only NAME] [--report FILE.json] [--decompose] [--record]
+ *     npm run -s conformance -- KIND DIR [--engine native|wasm|ts|rust] [--only NAME] [--report FILE.json] [--decompose] [--record]
  *
  * The last line is `N passed, N failed, N skipped`. Skipped means that something is not implemented, by a typed error; a
  * wrong answer always counts as failed. The cases in which tracefx differs on purpose are listed with their reasons, and
@@ -16,7 +16,7 @@
 import { writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { countsOf, fallOf, folderName, readCounts, recordCounts } from "./counts.mjs";
-import { graphCases } from "./graphs.mjs";
+import { graphCases, rustGraphCases } from "./graphs.mjs";
 import { moduleCases } from "./modules.mjs";
 import { nativeEngine } from "./native.mjs";
 import { opCases } from "./ops.mjs";
@@ -27,24 +27,30 @@ import { wasmEngine } from "./wasm.mjs";
 /** @typedef {import("./engine.mjs").Engine} Engine */
 
 const USAGE =
-  "usage: npm run -s conformance -- KIND DIR [--engine native|wasm|ts] [--only NAME] [--report FILE.json] [--decompose] [--record]";
+  "usage: npm run -s conformance -- KIND DIR [--engine native|wasm|ts|rust] [--only NAME] [--report FILE.json] [--decompose] [--record]";
 
 /**
  * For each kind its cases, and the engines that it runs on, of which the first is the default.
- * @type {Record<string, { cases: (dir: string, only: string | undefined, engine: Engine, decompose: boolean) => AsyncIterable<Result>, engines: string[] }>}
+ * @type {Record<string, { cases: (dir: string, only: string | undefined, engine: Engine, decompose: boolean, name: string) => AsyncIterable<Result>, engines: string[] }>}
  */
 const KINDS = {
   programs: { cases: programCases, engines: ["wasm", "native"] },
   ops: { cases: opCases, engines: ["wasm", "native"] },
-  graphs: { cases: graphCases, engines: ["ts"] },
+  graphs: { cases: graphsOf, engines: ["ts", "rust"] },
   modules: { cases: moduleCases, engines: ["ts"] },
 };
 
+/** @type {(dir: string, only: string | undefined, engine: Engine, decompose: boolean, name: string) => AsyncGenerator<Result>} */
+async function* graphsOf(dir, only, _engine, _decompose, name) {
+  yield* name === "rust" ? rustGraphCases(dir, only) : graphCases(dir, only);
+}
+
 /**
- * Programs run on an engine; graphs are a matter of the package itself, which starts the engine where it needs it.
+ * Programs run on an engine; graphs are a matter of the package itself, which starts the engine where it needs it, or of the
+ * crates alone, which are a command of their own.
  * @type {Record<string, () => Promise<Engine>>}
  */
-const ENGINES = { native: nativeEngine, wasm: wasmEngine, ts: wasmEngine };
+const ENGINES = { native: nativeEngine, wasm: wasmEngine, ts: wasmEngine, rust: wasmEngine };
 
 async function main() {
   const { values, positionals } = parseArgs({
@@ -73,7 +79,7 @@ async function main() {
   /** @type {Result[]} */
   const results = [];
   try {
-    for await (const result of cases(dir, values.only, engine, values.decompose)) {
+    for await (const result of cases(dir, values.only, engine, values.decompose, name)) {
       results.push(result);
       if (result.status !== "passed") console.log(`${result.status}  ${result.name}: ${result.detail}`);
     }

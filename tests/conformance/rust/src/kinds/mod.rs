@@ -14,8 +14,11 @@ mod topo;
 
 use crate::case::{Case, Check};
 
+/// What checks a case.
+pub(crate) type CheckCase = fn(&Case) -> Check;
+
 /// A kind of recorded graphs, and what checks a case of it.
-type Kind = (&'static str, fn(&Case) -> Check);
+type Kind = (&'static str, CheckCase);
 
 pub(crate) const KINDS: &[Kind] = &[
     ("const_fold", const_fold::check),
