@@ -20,6 +20,7 @@ SOURCES = {
     "models": "tests/oracle/gen_resnet.py",
     "decompositions": "tests/oracle/gen_decompositions.py",
     "float8": "tests/oracle/gen_float8.py",
+    "types": "tests/oracle/gen_types.py",
 }
 
 
@@ -28,6 +29,7 @@ def torch_version(path):
         return "2.13.0+cu130"
     if path.parent.name in (
         "overloads", "indexing", "opcalls", "dtypes", "gradients", "modules", "models", "checkpoints",
+        "types",
     ):
         return "2.15.0+cu132"
     meta = path.parent / "meta.json"

@@ -15,6 +15,7 @@ const ROWS: &[(&str, u8)] = &[
     ("ir", 1),
     ("ops", 2),
     ("rewrite", 3),
+    ("types", 3),
     ("export", 4),
     ("wire", 5),
     ("pt2", 5),
