@@ -40,6 +40,7 @@ mod range;
 mod solve;
 mod srepr;
 mod substitute;
+mod summand;
 mod symbol;
 mod syntax;
 
@@ -56,5 +57,6 @@ pub use int::SymInt;
 pub use parse::Parser;
 pub use range::ValueRange;
 pub use solve::{Equation, Solution, Violation, solve};
+pub use summand::{IntFactor, Summand};
 pub use symbol::{Assumptions, Symbol, SymbolKind};
 pub use syntax::Limits;

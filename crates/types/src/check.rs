@@ -391,9 +391,10 @@ impl Rule<'_> {
 
     fn no_rule(&self, what: &str) -> Diagnostic {
         let target = self.node.target();
-        Diagnostic::new(Code::NotImplemented, format!("No inference rule registered for the {what} of {target}!"))
-            .help("the checker knows the operators of torch.fx's: add, transpose, reshape, flatten, Conv2d, BatchNorm2d, \
-                   ReLU, MaxPool2d, AdaptiveAvgPool2d and Linear")
+        Diagnostic::new(Code::NotImplemented, format!("No inference rule registered for the {what} of {target}!")).help(
+            "the checker knows the operators of torch.fx's: add, transpose, reshape, flatten, Conv2d, BatchNorm2d, \
+                   ReLU, MaxPool2d, AdaptiveAvgPool2d and Linear",
+        )
     }
 }
 

@@ -3,7 +3,7 @@
 //! A [`Type`] says as much of a value's shape as somebody wrote down. [`GraphTypeChecker`] finds contradictions and what
 //! follows; [`infer_symbolic_types`] finds which unknown dimensions are the same. A [`ConstraintGenerator`] asks whether there
 //! are shapes at all for which a graph runs: as a [`Problem`], which is solved here or printed for another solver. Nothing
-//! here runs a graph.
+//! here runs a graph. A [`TranslationValidator`] checks guards of sizes with the same solver.
 #![forbid(unsafe_code)]
 
 mod check;
@@ -15,15 +15,14 @@ mod smt;
 mod solve;
 mod ty;
 mod unify;
+mod validator;
 
 pub use check::{GraphTypeChecker, Types, annotate};
 pub use constraint::{
-    Arithmetic, Constraint, ConstraintGenerator, Constraints, DimTerm, MAX_TENSOR_RANK, Relation, SizeTerm, Symbol, TypeTerm,
-    evaluate_conditional_with_constraints, transform_all_constraints,
+    Arithmetic, Constraint, ConstraintGenerator, Constraints, DimTerm, MAX_TENSOR_RANK, Relation, SizeTerm, Symbol,
+    TypeTerm, evaluate_conditional_with_constraints, transform_all_constraints,
 };
-pub use formula::{
-    Comparison, DEFAULT_BUDGET, DimPair, Formula, Int, Model, Problem, Solver, TypeExpr, Verdict,
-};
+pub use formula::{Comparison, DEFAULT_BUDGET, DimPair, Formula, Int, Model, Problem, Solver, TypeExpr, Verdict};
 pub use modules::{ModuleSpec, Modules, Window};
 pub use refine::{Equality, Refine, infer_symbolic_types, infer_symbolic_types_single_pass};
 pub use smt::SmtLib;
@@ -32,3 +31,4 @@ pub use ty::{
     is_more_precise,
 };
 pub use unify::{Substitution, Term, reify, unify, unify_with};
+pub use validator::{Counterexample, TranslationValidator, Validation, bisect};

@@ -1,7 +1,7 @@
 //! What the rules know of `nn` modules: the graph's leaves are opaque, so whoever calls says what they are.
 
-use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use ts_rs::TS;
 
 /// The modules of a graph by their paths.

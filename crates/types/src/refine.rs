@@ -105,14 +105,9 @@ impl<'a> Refine<'a> {
                 "torch.flatten" => flatten_equalities(node, x, y),
                 _ => Vec::new(),
             },
-            (
-                Opcode::CallModule
-                | Opcode::CallMethod
-                | Opcode::Placeholder
-                | Opcode::GetAttr
-                | Opcode::Output,
-                _,
-            ) => Vec::new(),
+            (Opcode::CallModule | Opcode::CallMethod | Opcode::Placeholder | Opcode::GetAttr | Opcode::Output, _) => {
+                Vec::new()
+            }
         }
     }
 

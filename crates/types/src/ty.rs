@@ -172,7 +172,9 @@ fn dim_more_precise(a: &Dim, b: &Dim) -> bool {
 pub fn is_more_precise(a: &Type, b: &Type) -> bool {
     match (a, b) {
         (_, Type::Dyn) => true,
-        (Type::Tensor(a), Type::Tensor(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| dim_more_precise(a, b)),
+        (Type::Tensor(a), Type::Tensor(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| dim_more_precise(a, b))
+        }
         (Type::Dyn | Type::Tensor(_) | Type::Int | Type::Var(_) | Type::Seq(_) | Type::Other(_), _) => a == b,
     }
 }

@@ -83,8 +83,7 @@ fn with_padding(
         all.extend((0..n_padded).map(|at| {
             Constraint::Conj(vec![Constraint::eq(res[at], longer_res[at]), Constraint::eq(longer_res[at], longer[at])])
         }));
-        let sides =
-            Sides { input: [&dims, &longer[n_padded..]], res: [&res[n_padded..], &longer_res[n_padded..]] };
+        let sides = Sides { input: [&dims, &longer[n_padded..]], res: [&res[n_padded..], &longer_res[n_padded..]] };
         all.push(without_padding(&sides));
         for it in [&dims[..], longer, res, longer_res] {
             all.extend(Constraint::naturals(it));

@@ -55,7 +55,11 @@ impl Generator<'_> {
                 Some(Arg::List(items) | Arg::Tuple(items)) => {
                     let sizes = items.iter().map(|it| if let Arg::Int(it) = it { Some(*it) } else { None });
                     let sizes: Option<Vec<i64>> = sizes.collect();
-                    self.layer_norm(id, node, &sizes.ok_or_else(|| refuse("the normalized shape is of numbers".into()))?)
+                    self.layer_norm(
+                        id,
+                        node,
+                        &sizes.ok_or_else(|| refuse("the normalized shape is of numbers".into()))?,
+                    )
                 }
                 _ => Err(refuse("the normalized shape is a list of numbers".into())),
             },
@@ -402,7 +406,9 @@ impl Generator<'_> {
                 all.push(Constraint::False);
             } else {
                 let last = dims.iter().rev().zip(normalized_shape.iter().rev());
-                all.extend(last.map(|(dim, size)| Constraint::Dim((*dim).into(), Relation::Consistency, (*size).into())));
+                all.extend(
+                    last.map(|(dim, size)| Constraint::Dim((*dim).into(), Relation::Consistency, (*size).into())),
+                );
             }
             all.extend(Constraint::naturals(&dims));
             Constraint::Conj(all)
@@ -412,7 +418,13 @@ impl Generator<'_> {
         Ok(())
     }
 
-    pub(super) fn linear(&mut self, id: NodeId, node: &Node, in_features: DimTerm, out_features: DimTerm) -> Result<()> {
+    pub(super) fn linear(
+        &mut self,
+        id: NodeId,
+        node: &Node,
+        in_features: DimTerm,
+        out_features: DimTerm,
+    ) -> Result<()> {
         let output = self.type_of(id);
         let input = self.type_arg(node, 0)?;
         let ranks = (1..=MAX_TENSOR_RANK).map(|rank| {

@@ -41,7 +41,9 @@ impl Lowering {
         match constraint {
             Constraint::True => Ok(Formula::Const(true)),
             Constraint::False => Ok(Formula::Const(false)),
-            Constraint::Conj(items) => Ok(Formula::And(items.iter().map(|it| self.formula(it)).collect::<Result<_>>()?)),
+            Constraint::Conj(items) => {
+                Ok(Formula::And(items.iter().map(|it| self.formula(it)).collect::<Result<_>>()?))
+            }
             Constraint::Disj(items) => Ok(Formula::Or(items.iter().map(|it| self.formula(it)).collect::<Result<_>>()?)),
             Constraint::Type(a, Relation::Eq, b) => Ok(Formula::SameType(self.ty(a), self.ty(b))),
             Constraint::Dim(a, relation, b) => self.relation(a, *relation, b),
@@ -81,10 +83,10 @@ impl Lowering {
             | (Relation::Ne, SizeTerm::Dim(DimTerm::Dyn), SizeTerm::Dim(a)) => Ok(equal(self.kind(*a), Int::Const(1))),
             (Relation::Ne, SizeTerm::Dim(a), SizeTerm::Dim(b)) => {
                 let (a, b) = (self.dim(*a), self.dim(*b));
-                Ok(Formula::Or(vec![differ(a.kind, b.kind.clone()), Formula::And(vec![
-                    equal(b.kind, Int::Const(1)),
-                    differ(a.size, b.size),
-                ])]))
+                Ok(Formula::Or(vec![
+                    differ(a.kind, b.kind.clone()),
+                    Formula::And(vec![equal(b.kind, Int::Const(1)), differ(a.size, b.size)]),
+                ]))
             }
             (Relation::Le, a, b) => Ok(Formula::Compare(Comparison::Le, self.size(a), self.size(b))),
             (Relation::Lt, a, b) => Ok(Formula::Compare(Comparison::Lt, self.size(a), self.size(b))),

@@ -11,8 +11,8 @@ mod reshape;
 mod transform;
 
 pub use generate::{
-    ConstraintGenerator, Constraints, Symbol, evaluate_conditional_with_constraints,
-    transform_all_constraints};
+    ConstraintGenerator, Constraints, Symbol, evaluate_conditional_with_constraints, transform_all_constraints,
+};
 
 use crate::Window;
 use std::fmt;
@@ -390,7 +390,10 @@ impl fmt::Display for Constraint {
                 write!(f, "can-reshape(TV({src}), TensorType[[{}]])", joined(target))
             }
             Constraint::IndexSelect { tensor_size, input, dim_replace, index, output } => {
-                write!(f, " TV({output}) = IndexSelect(TV({input}), tensor_size: {tensor_size}, {dim_replace}, {index})")
+                write!(
+                    f,
+                    " TV({output}) = IndexSelect(TV({input}), tensor_size: {tensor_size}, {dim_replace}, {index})"
+                )
             }
             Constraint::Transpose { tensor_size, input, index: [a, b], output } => {
                 write!(f, " TV({output}) = Transpose(TV({input}), tensor_size: {tensor_size}, {a}, {b})")

@@ -199,14 +199,9 @@ fn calc_window(
     let mut all = vec![Constraint::types(res, &output[..]), channels, batch];
     for at in 0..2 {
         let (x, y) = (input[2 + at], output[2 + at]);
-        let both = |of: fn(DimTerm, DimTerm) -> Constraint| {
-            Constraint::Conj(vec![of(y, DimTerm::Dyn), of(x, DimTerm::Dyn)])
-        };
-        let padded = SizeTerm::binary(
-            Arithmetic::Add,
-            x,
-            SizeTerm::binary(Arithmetic::Mul, 2, window.padding[at]),
-        );
+        let both =
+            |of: fn(DimTerm, DimTerm) -> Constraint| Constraint::Conj(vec![of(y, DimTerm::Dyn), of(x, DimTerm::Dyn)]);
+        let padded = SizeTerm::binary(Arithmetic::Add, x, SizeTerm::binary(Arithmetic::Mul, 2, window.padding[at]));
         let taken = SizeTerm::binary(
             Arithmetic::Mul,
             window.dilation[at],

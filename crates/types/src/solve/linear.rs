@@ -17,7 +17,11 @@ pub(super) fn clamp(value: Option<i128>, sign: i128) -> i128 {
 /// A product in which infinity stays infinite, and zero zero.
 pub(super) fn times(a: i128, b: i128) -> i128 {
     let sign = a.signum() * b.signum();
-    if sign != 0 && (a.abs() >= INFINITY || b.abs() >= INFINITY) { sign * INFINITY } else { clamp(a.checked_mul(b), sign) }
+    if sign != 0 && (a.abs() >= INFINITY || b.abs() >= INFINITY) {
+        sign * INFINITY
+    } else {
+        clamp(a.checked_mul(b), sign)
+    }
 }
 
 /// A sum of bounds of the same side.
@@ -52,12 +56,8 @@ impl Interval {
     }
 
     pub(super) fn product(self, other: Interval) -> Self {
-        let all = [
-            times(self.lo, other.lo),
-            times(self.lo, other.hi),
-            times(self.hi, other.lo),
-            times(self.hi, other.hi),
-        ];
+        let all =
+            [times(self.lo, other.lo), times(self.lo, other.hi), times(self.hi, other.lo), times(self.hi, other.hi)];
         let least = all.iter().copied().min().expect("there are four");
         Interval { lo: least, hi: all.iter().copied().max().expect("there are four") }
     }

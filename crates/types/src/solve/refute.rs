@@ -17,7 +17,7 @@ pub(super) struct System {
 struct Refuted;
 
 impl System {
-    pub(super) fn is_refuted(mut self) -> bool {
+    pub(super) fn refute(mut self) -> bool {
         self.solve_equalities().is_err() || self.eliminate().is_err()
     }
 

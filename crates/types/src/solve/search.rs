@@ -12,6 +12,7 @@ const MAX_ROUNDS: usize = 32;
 /// A choice, and how things were before it.
 struct Level {
     mark: usize,
+    n_nodes: usize,
     open: Vec<NodeIndex>,
     alternatives: Vec<NodeIndex>,
     next: usize,
@@ -51,13 +52,16 @@ impl<'a> Search<'a> {
                 Choice::Done => return Verdict::Sat(self.model()),
                 Choice::OneOf(alternatives) => {
                     let (mark, open) = (self.state.mark(), std::mem::take(&mut self.open));
-                    self.levels.push(Level { mark, open, alternatives, next: 0 });
+                    let n_nodes = self.state.nodes.nodes.len();
+                    self.levels.push(Level { mark, n_nodes, open, alternatives, next: 0 });
                     self.advance();
                 }
                 Choice::Hopeless => {
                     if !self.advance() {
                         return if self.state.is_incomplete {
-                            Verdict::Unknown("it depends on a division by zero, or on numbers that are too large".into())
+                            Verdict::Unknown(
+                                "it depends on a division by zero, or on numbers that are too large".into(),
+                            )
                         } else {
                             Verdict::Unsat
                         };
@@ -72,6 +76,8 @@ impl<'a> Search<'a> {
     fn advance(&mut self) -> bool {
         while let Some(level) = self.levels.last_mut() {
             self.state.undo(level.mark);
+            // Nodes that were made since are of alternatives that were given up.
+            self.state.nodes.nodes.truncate(level.n_nodes);
             let Some(&alternative) = level.alternatives.get(level.next) else {
                 self.levels.pop();
                 continue;
@@ -124,6 +130,10 @@ impl<'a> Search<'a> {
                                 todo.push(*only);
                                 grew = true;
                             }
+                            // What cannot hold any more is not looked at again.
+                            (false, [_, _, ..]) if live.len() < items.len() => {
+                                kept.push(self.state.nodes.push(Node::Or(live)));
+                            }
                             (false, [_, _, ..]) => kept.push(node),
                         }
                         continue;
@@ -175,7 +185,7 @@ impl<'a> Search<'a> {
         match best {
             Some(live) => Choice::OneOf(live),
             None if self.open.is_empty() => Choice::Done,
-            None if self.system().is_refuted() => Choice::Hopeless,
+            None if self.system().refute() => Choice::Hopeless,
             None => self.split(),
         }
     }
@@ -200,14 +210,20 @@ impl<'a> Search<'a> {
                     };
                     match (definition.function, b.as_constant()) {
                         (Function::Min, _) => {
-                            system.at_most_zero.extend([&a, &b].map(|it| combined(&res, 1, it, -1)).into_iter().flatten());
+                            system
+                                .at_most_zero
+                                .extend([&a, &b].map(|it| combined(&res, 1, it, -1)).into_iter().flatten());
                         }
                         (Function::Max, _) => {
-                            system.at_most_zero.extend([&a, &b].map(|it| combined(it, 1, &res, -1)).into_iter().flatten());
+                            system
+                                .at_most_zero
+                                .extend([&a, &b].map(|it| combined(it, 1, &res, -1)).into_iter().flatten());
                         }
                         (Function::Div, Some(by)) if by > 0 => {
                             let rest = combined(&a, 1, &res, -by);
-                            system.at_most_zero.extend(rest.iter().filter_map(|it| it.combined(-1, &Linear::default(), 0)));
+                            system
+                                .at_most_zero
+                                .extend(rest.iter().filter_map(|it| it.combined(-1, &Linear::default(), 0)));
                             let above = Linear::constant(1 - by);
                             system.at_most_zero.extend(rest.and_then(|it| it.combined(1, &above, 1)));
                         }
@@ -250,7 +266,7 @@ impl<'a> Search<'a> {
                     self.state.is_incomplete = true;
                     return Choice::Hopeless;
                 }
-                Node::NotZero(it) if linear.is_none() => linear = Some(it.clone()),
+                Node::NotZero(it) if linear.is_none() => linear = Some((*node, it.clone())),
                 _ => {}
             }
             self.for_each_var(*node, &mut |var| {
@@ -261,7 +277,9 @@ impl<'a> Search<'a> {
                 }
             });
         }
-        if let Some(it) = linear {
+        if let Some((node, it)) = linear {
+            // Either half says more than the node did.
+            self.open.retain(|it| *it != node);
             let halves = [1, -1].map(|sign| it.combined(sign, &Linear::constant(1), 1));
             if let [Some(below), Some(above)] = halves {
                 return Choice::OneOf([below, above].map(|it| self.state.nodes.push(Node::AtMostZero(it))).into());

@@ -129,8 +129,20 @@ impl State {
             Function::Div | Function::Mod if b.lo <= 0 => Interval::ALL,
             Function::Div => {
                 let over = |a: i128, b: i128| match (a.abs() >= INFINITY, b >= INFINITY) {
-                    (false, true) => if a < 0 { -1 } else { 0 },
-                    (true, true) => if a < 0 { -INFINITY } else { INFINITY },
+                    (false, true) => {
+                        if a < 0 {
+                            -1
+                        } else {
+                            0
+                        }
+                    }
+                    (true, true) => {
+                        if a < 0 {
+                            -INFINITY
+                        } else {
+                            INFINITY
+                        }
+                    }
                     (true, false) => a,
                     (false, false) => a.div_euclid(b),
                 };
@@ -352,7 +364,13 @@ impl State {
 
     fn unify_atoms(&mut self, a: Atom, b: Atom) -> Result<(), Conflict> {
         match (a, b) {
-            (Atom::Const(a), Atom::Const(b)) => if a == b { Ok(()) } else { Err(Conflict) },
+            (Atom::Const(a), Atom::Const(b)) => {
+                if a == b {
+                    Ok(())
+                } else {
+                    Err(Conflict)
+                }
+            }
             (Atom::Var(var), Atom::Const(it)) | (Atom::Const(it), Atom::Var(var)) => self.set_bounds(var, it, it),
             (Atom::Var(a), Atom::Var(b)) => self.unite(a, b),
         }
@@ -409,17 +427,14 @@ impl State {
     fn narrow(&mut self, linear: &Linear, lo: i128, hi: i128) -> Result<(), Conflict> {
         for (at, (var, by)) in linear.terms.iter().enumerate() {
             let others = linear.terms.iter().enumerate().filter(|(it, _)| *it != at);
-            let others = others.fold(Interval::exactly(linear.constant), |acc, (_, (var, by))| {
-                acc.sum(self.bounds(*var).scaled(*by))
-            });
+            let others = others
+                .fold(Interval::exactly(linear.constant), |acc, (_, (var, by))| acc.sum(self.bounds(*var).scaled(*by)));
             // by * var is between these.
             let (least, most) = (plus(lo, -others.hi), plus(hi, -others.lo));
-            let down = |it: i128, by: i128| if it.abs() >= INFINITY { times(it, by.signum()) } else { it.div_euclid(by) };
-            let (lo, hi) = if *by > 0 {
-                (-down(-least, *by), down(most, *by))
-            } else {
-                (-down(most, -*by), down(-least, -*by))
-            };
+            let down =
+                |it: i128, by: i128| if it.abs() >= INFINITY { times(it, by.signum()) } else { it.div_euclid(by) };
+            let (lo, hi) =
+                if *by > 0 { (-down(-least, *by), down(most, *by)) } else { (-down(most, -*by), down(-least, -*by)) };
             self.set_bounds(*var, lo, hi)?;
         }
         if linear.terms.is_empty() && !(lo..=hi).contains(&linear.constant) { Err(Conflict) } else { Ok(()) }
@@ -490,7 +505,15 @@ impl State {
         if other.lo <= 0 {
             return Ok(());
         }
-        let over = |it: i128, by: i128| if it.abs() >= INFINITY { it } else if by >= INFINITY { if it < 0 { -1 } else { 0 } } else { it.div_euclid(by) };
+        let over = |it: i128, by: i128| {
+            if it.abs() >= INFINITY {
+                it
+            } else if by >= INFINITY {
+                if it < 0 { -1 } else { 0 }
+            } else {
+                it.div_euclid(by)
+            }
+        };
         let hi = over(product.hi, if product.hi >= 0 { other.lo } else { other.hi });
         let lo = -over(-product.lo, if product.lo >= 0 { other.hi } else { other.lo });
         self.narrow(factor, if product.lo > 0 { lo.max(1) } else { lo }, hi)

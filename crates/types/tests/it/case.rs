@@ -3,9 +3,7 @@
 use serde_json::Value;
 use std::path::Path;
 use tracefx_core::DType;
-use tracefx_ir::{
-    Arg, Attribute, FakeTensor, Graph, GraphModule, NodeId, Opcode, Str, TensorKind, TensorMeta,
-};
+use tracefx_ir::{Arg, Attribute, FakeTensor, Graph, GraphModule, NodeId, Opcode, Str, TensorKind, TensorMeta};
 use tracefx_sym::SymInt;
 use tracefx_types::Modules;
 

@@ -1,9 +1,7 @@
 use crate::case::{build, cases};
 use serde_json::Value;
 use tracefx_core::Code;
-use tracefx_types::{
-    ConstraintGenerator, Dim, Symbol, Type, Verdict, evaluate_conditional_with_constraints,
-};
+use tracefx_types::{ConstraintGenerator, Dim, Symbol, Type, Verdict, evaluate_conditional_with_constraints};
 
 fn word(verdict: &Verdict) -> &'static str {
     match verdict {
@@ -16,7 +14,8 @@ fn word(verdict: &Verdict) -> &'static str {
 /// What this project says differently: a dimension of the tensor that torch.fx forgets.
 fn reads_differently(case: &Value) -> bool {
     let text = case["generated"].as_str().unwrap();
-    text.contains("can-reshape") && text.split("can-reshape").skip(1).any(|it| it[..it.find(']').unwrap()].contains("Dyn"))
+    text.contains("can-reshape")
+        && text.split("can-reshape").skip(1).any(|it| it[..it.find(']').unwrap()].contains("Dyn"))
 }
 
 #[test]

@@ -3,3 +3,4 @@
 mod case;
 mod check;
 mod constraints;
+mod validator;
