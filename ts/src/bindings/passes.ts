@@ -318,3 +318,218 @@ attrsName: string,
  * Whether there are several results.
  */
 isList: boolean, };
+
+/**
+ * A window that slides over height and width.
+ */
+export type Window = { 
+/**
+ * Its size.
+ */
+kernelSize: [number, number], 
+/**
+ * How far it moves.
+ */
+stride: [number, number], 
+/**
+ * What is put around the image.
+ */
+padding: [number, number], 
+/**
+ * The distance of its taps.
+ */
+dilation: [number, number], };
+
+/**
+ * The part of a module's constructor that its types depend on.
+ */
+export type ModuleSpec = { "class": "Conv2d", 
+/**
+ * The number of channels that go in.
+ */
+inChannels: number, 
+/**
+ * The number of channels that come out.
+ */
+outChannels: number, 
+/**
+ * The window.
+ */
+window: Window, } | { "class": "MaxPool2d", 
+/**
+ * The window.
+ */
+window: Window, } | { "class": "BatchNorm2d", 
+/**
+ * The number of channels.
+ */
+numFeatures: number, } | { "class": "AdaptiveAvgPool2d", 
+/**
+ * The height and width that come out; `None` is that of the other one, as the checker of torch.fx has it.
+ */
+outputSize: [number | null, number | null], } | { "class": "Linear", 
+/**
+ * The size of the last dimension that goes in.
+ */
+inFeatures: number, 
+/**
+ * The size of the last dimension that comes out.
+ */
+outFeatures: number, } | { "class": "LayerNorm", 
+/**
+ * The sizes of the last dimensions.
+ */
+normalizedShape: number[], } | { "class": "Embedding", 
+/**
+ * The size of the dimension that is added.
+ */
+embeddingDim: number, } | { "class": "ReLU", } | { "class": "Dropout", };
+
+/**
+ * What the checker of types is told.
+ */
+export type TypeOptions = { 
+/**
+ * The modules of the graph by their paths.
+ */
+modules: { [key in string]: ModuleSpec }, };
+
+/**
+ * What the inference of types is told.
+ */
+export type InferOptions = { 
+/**
+ * The modules of the graph by their paths.
+ */
+modules: { [key in string]: ModuleSpec }, 
+/**
+ * Whether it stops after one pass.
+ */
+singlePass: boolean, };
+
+/**
+ * What the generator of constraints is told.
+ */
+export type ConstraintOptions = { 
+/**
+ * The modules of the graph by their paths.
+ */
+modules: { [key in string]: ModuleSpec }, 
+/**
+ * Types that nodes are to have, by their places.
+ */
+require: Array<[number, string]>, 
+/**
+ * How many steps the solver takes.
+ */
+budget: number | null, };
+
+/**
+ * Which condition is looked at.
+ */
+export type ConditionOptions = { 
+/**
+ * The modules of the graph by their paths.
+ */
+modules: { [key in string]: ModuleSpec }, 
+/**
+ * The place of the node that is the condition.
+ */
+node: number, };
+
+/**
+ * What the solver says of a problem.
+ */
+export type SolverAnswer = { 
+/**
+ * The problem as SMT-LIB 2.
+ */
+smtLib: string, 
+/**
+ * Whether it can be solved.
+ */
+verdict: "sat" | "unsat" | "unknown", 
+/**
+ * Why nothing is known.
+ */
+reason: string | null, 
+/**
+ * Values of the integer variables.
+ */
+ints: { [key in string]: number }, 
+/**
+ * Values of the type variables.
+ */
+types: { [key in string]: string }, };
+
+/**
+ * The constraints of a graph, and what the solver says of them.
+ */
+export type ConstraintAnswer = { 
+/**
+ * The constraints as they were generated.
+ */
+generated: string, 
+/**
+ * The constraints as they were transformed.
+ */
+transformed: string, 
+/**
+ * The variable of each node, by its place.
+ */
+variables: Array<string | null>, 
+/**
+ * What the solver says.
+ */
+answer: SolverAnswer, };
+
+/**
+ * Whether a condition can hold, and whether it can fail.
+ */
+export type ConditionAnswer = { 
+/**
+ * Whether it can hold.
+ */
+condition: SolverAnswer, 
+/**
+ * Whether it can fail.
+ */
+negation: SolverAnswer, };
+
+/**
+ * Guards, written as expressions of symbols.
+ */
+export type GuardOptions = { 
+/**
+ * The ranges of the symbols.
+ */
+ranges: Record<string, readonly [number | null, number | null]>, 
+/**
+ * What is asked for.
+ */
+source: Array<string>, 
+/**
+ * What is checked.
+ */
+target: Array<string>, 
+/**
+ * What holds anyway.
+ */
+assertions: Array<string>, };
+
+/**
+ * Whether guards say what they should.
+ */
+export type GuardAnswer = { 
+/**
+ * Whether they do.
+ */
+validation: "valid" | "unknown", 
+/**
+ * Why nothing is known.
+ */
+reason: string | null, 
+/**
+ * The question as SMT-LIB 2: it cannot be solved where the guards are valid.
+ */
+smtLib: string, };
