@@ -16,6 +16,12 @@ pub(crate) trait Evaluate: Copy {
     /// Calls an operator and gives back its results, one per result of the schema.
     fn call(&self, name: &str, args: &[Value<Self::Tensor>], kwargs: &Kwargs<Self::Tensor>) -> Results<Self::Tensor>;
 
+    /// Calls a method of a value and gives back its results. Exported programs have none.
+    fn call_method(&self, name: &str, _: &[Value<Self::Tensor>], _: &Kwargs<Self::Tensor>) -> Results<Self::Tensor> {
+        let what = format!("calling the method {name} of a value is not implemented");
+        Err(Diagnostic::new(Code::NotImplemented, what).help("export the program, so that it calls operators"))
+    }
+
     /// A tensor that the module holds.
     fn attribute(&self, tensor: &Tensor) -> Self::Tensor;
 
@@ -205,8 +211,8 @@ impl<'a, E: Evaluate> Walk<'a, E> {
                 Walk { module, evaluate: self.evaluate }.run(&args).map(Slot::Value)
             }
             Opcode::CallMethod => {
-                let what = format!("calling the method {} of a value is not implemented", node.target());
-                Err(Diagnostic::new(Code::NotImplemented, what).help("export the program, so that it calls operators"))
+                let (args, kwargs) = (self.values(node.args(), env)?, self.kwargs(id, env)?);
+                self.evaluate.call_method(node.target(), &args, &kwargs).map(single).map(Slot::Value)
             }
             Opcode::Output => self.value(node.args().first().unwrap_or(&Arg::None), env).map(Slot::Value),
         }
@@ -230,12 +236,7 @@ impl<'a, E: Evaluate> Walk<'a, E> {
             return self.evaluate.call_higher_order(name, &operands);
         }
         let (args, kwargs) = (self.values(node.args(), env)?, self.kwargs(id, env)?);
-        let mut results = self.evaluate.call(node.target(), &args, &kwargs)?;
-        Ok(match results.len() {
-            0 => Value::None,
-            1 => results.remove(0),
-            _ => Value::List(results),
-        })
+        self.evaluate.call(node.target(), &args, &kwargs).map(single)
     }
 
     fn kwargs(&self, id: NodeId, env: &[Option<Slot<'a, E::Tensor>>]) -> Result<Vec<(Str, Value<E::Tensor>)>> {
@@ -271,6 +272,15 @@ impl<'a, E: Evaluate> Walk<'a, E> {
                 None => Err(Diagnostic::new(Code::GraphInvalid, format!("{name} is used before it is defined"))),
             }
         })
+    }
+}
+
+/// What a call gives in Python: one result, or several together.
+fn single<T>(mut results: Vec<Value<T>>) -> Value<T> {
+    match results.len() {
+        0 => Value::None,
+        1 => results.remove(0),
+        _ => Value::List(results),
     }
 }
 

@@ -11,6 +11,7 @@ mod compose;
 mod eager;
 mod executor;
 mod functionalized;
+mod functions;
 mod gradient;
 mod higher_order;
 mod host;

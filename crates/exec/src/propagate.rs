@@ -1,6 +1,7 @@
 //! A graph without data: what is known of the value of each node.
 
 use crate::autocast::wrap_with_autocast;
+use crate::functions;
 use crate::higher_order::{Operand, Operands, items};
 use crate::interpreter::{Evaluate, Kwargs, Results, Walk};
 use rustc_hash::FxHashMap;
@@ -69,7 +70,11 @@ impl Evaluate for Shapes<'_> {
     }
 
     fn call(&self, name: &str, args: &[Known], kwargs: &Kwargs<TensorMeta>) -> Results<TensorMeta> {
-        self.shapes.call(name, args, kwargs)
+        functions::call(self.shapes, name, args, kwargs)
+    }
+
+    fn call_method(&self, name: &str, args: &[Known], kwargs: &Kwargs<TensorMeta>) -> Results<TensorMeta> {
+        functions::call_method(self.shapes, name, args, kwargs)
     }
 
     fn attribute(&self, tensor: &Tensor) -> TensorMeta {

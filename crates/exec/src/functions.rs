@@ -1,0 +1,250 @@
+//! Functions and methods of Python as the operators that they are: what graphs that `torch.fx` traced call.
+
+use tracefx_core::{Code, DType, Diagnostic, Result};
+use tracefx_ir::{Str, TensorMeta};
+use tracefx_ops::{ArgType, Args, Op, Propagation, Value};
+
+type Known = Value<TensorMeta>;
+type Kwargs = [(Str, Known)];
+
+/// Where PyTorch keeps functions that are operators of `aten`.
+const PLACES: &[&str] = &[
+    "torch.nn.functional.",
+    "torch._C._nn.",
+    "torch._C._linalg.",
+    "torch._C._fft.",
+    "torch._C._special.",
+    "torch.functional.",
+    "torch.",
+];
+
+/// Python's operators on tensors, by their names in `operator` where `aten` calls them something else.
+const OPERATORS: &[(&str, &str)] = &[
+    ("truediv", "div"),
+    ("itruediv", "div_"),
+    ("floordiv", "floor_divide"),
+    ("ifloordiv", "floor_divide_"),
+    ("mod", "remainder"),
+    ("imod", "remainder_"),
+    ("invert", "bitwise_not"),
+    ("inv", "bitwise_not"),
+    ("pos", "positive"),
+    ("and_", "__and__"),
+    ("or_", "__or__"),
+    ("xor", "__xor__"),
+    ("lshift", "__lshift__"),
+    ("rshift", "__rshift__"),
+    ("iand", "__iand__"),
+    ("ior", "__ior__"),
+    ("ixor", "__ixor__"),
+    ("iadd", "add_"),
+    ("isub", "sub_"),
+    ("imul", "mul_"),
+    ("ipow", "pow_"),
+];
+
+/// The functions of `torch.nn.functional` whose parameters stand in another order than those of the operator.
+const NAMED: &[(&str, &[&str])] =
+    &[("batch_norm", &["input", "running_mean", "running_var"]), ("embedding", &["indices", "weight"])];
+
+/// Parameters of `torch.nn.functional` on which no shape depends.
+const IGNORED: &[&str] = &["_stacklevel", "inplace", "norm_type"];
+
+/// Methods that convert.
+const CONVERSIONS: &[(&str, DType)] = &[
+    ("float", DType::Float32),
+    ("double", DType::Float64),
+    ("half", DType::Float16),
+    ("bfloat16", DType::BFloat16),
+    ("int", DType::Int32),
+    ("long", DType::Int64),
+    ("bool", DType::Bool),
+];
+
+/// What a call of a function gives, in shapes: of an operator, or of a function of Python that is one.
+///
+/// # Errors
+/// `NotImplemented` where the function is no operator; else what the operator refuses.
+pub(crate) fn call(shapes: Propagation<'_>, name: &str, args: &[Known], kwargs: &Kwargs) -> Result<Vec<Known>> {
+    let has_tensor = args.iter().any(|it| matches!(it, Value::Tensor(_)));
+    if let Some(operator) = name.strip_prefix("operator.").filter(|_| has_tensor) {
+        let found = OPERATORS.iter().find(|(it, _)| *it == operator).map_or(operator, |(_, it)| it);
+        // Which side the tensor stands on makes no difference to the shape and the dtype.
+        let args = match args {
+            [number, tensor @ Value::Tensor(_)] if !matches!(number, Value::Tensor(_)) => {
+                &[tensor.clone(), number.clone()]
+            }
+            args => args,
+        };
+        return resolve(shapes, found, args, kwargs);
+    }
+    if shapes.registry().get(name).is_some() || name.starts_with("torch.ops.") {
+        return shapes.call(name, args, kwargs);
+    }
+    if name == "builtins.getattr" {
+        return attribute(shapes, args).map(|it| vec![it]);
+    }
+    match PLACES.iter().find_map(|it| name.strip_prefix(it)) {
+        Some(function) if !function.contains('.') => resolve(shapes, function, args, kwargs),
+        Some(_) | None => shapes.call(name, args, kwargs),
+    }
+}
+
+/// What a call of a method gives, in shapes.
+///
+/// # Errors
+/// As [`call`].
+pub(crate) fn call_method(shapes: Propagation<'_>, name: &str, args: &[Known], kwargs: &Kwargs) -> Result<Vec<Known>> {
+    let Some(Value::Tensor(this)) = args.first() else {
+        let what = format!("the method {name} of a value that is no tensor is not implemented");
+        return Err(Diagnostic::new(Code::NotImplemented, what));
+    };
+    match (name, args.get(1)) {
+        ("size", None) => Ok(vec![sizes(this)]),
+        ("size", Some(Value::Int(dim))) => {
+            let dim = dim.as_int().unwrap_or_default();
+            let n = this.sizes.len() as i64;
+            let position = usize::try_from(if dim < 0 { dim + n } else { dim }).ok();
+            let size = position.and_then(|it| this.sizes.get(it)).ok_or_else(|| {
+                let what =
+                    format!("Dimension out of range (expected to be in range of [{}, {}], but got {dim})", -n, n - 1);
+                Diagnostic::new(Code::IndexOutOfRange, what)
+            })?;
+            Ok(vec![Value::Int(size.clone())])
+        }
+        ("dim" | "ndimension", None) => Ok(vec![Value::int(this.sizes.len() as i64)]),
+        (_, None) if CONVERSIONS.iter().any(|(it, _)| *it == name) => {
+            let dtype = CONVERSIONS.iter().find(|(it, _)| *it == name).map_or(this.dtype, |(_, it)| *it);
+            shapes.call("aten.to.dtype", &[args[0].clone(), Value::DType(dtype)], &[])
+        }
+        _ => resolve(shapes, name, args, kwargs),
+    }
+}
+
+fn attribute(shapes: Propagation<'_>, args: &[Known]) -> Result<Known> {
+    match args {
+        [Value::Tensor(this), Value::Str(name)] => match &**name {
+            "shape" => Ok(sizes(this)),
+            "ndim" => Ok(Value::int(this.sizes.len() as i64)),
+            "dtype" => Ok(Value::DType(this.dtype)),
+            "device" => Ok(Value::Device(this.device.clone())),
+            "T" => shapes.call("aten.numpy_T.default", &args[..1], &[]).map(|mut it| it.swap_remove(0)),
+            "mT" => shapes.call("aten.mT.default", &args[..1], &[]).map(|mut it| it.swap_remove(0)),
+            other => Err(Diagnostic::new(
+                Code::NotImplemented,
+                format!("the attribute {other} of a tensor is not implemented"),
+            )),
+        },
+        _ => Err(Diagnostic::new(Code::NotImplemented, "getattr is implemented for attributes of tensors")),
+    }
+}
+
+fn sizes(this: &TensorMeta) -> Known {
+    Value::List(this.sizes.iter().cloned().map(Value::Int).collect())
+}
+
+/// Calls the overload of an operator of `aten` that takes these arguments.
+fn resolve(shapes: Propagation<'_>, name: &str, args: &[Known], kwargs: &Kwargs) -> Result<Vec<Known>> {
+    let packet = format!("aten.{name}");
+    let overloads = shapes.registry().overloads(&packet).map_err(|_| {
+        Diagnostic::new(
+            Code::NotImplemented,
+            format!("the function {name} is no operator, and its shapes are not known"),
+        )
+    })?;
+    let (mut args, mut kwargs) = (args.to_vec(), kwargs.to_vec());
+    if let Some((_, names)) = NAMED.iter().find(|(it, _)| *it == name) {
+        kwargs.splice(0..0, names.iter().map(|it| Str::from(*it)).zip(std::mem::take(&mut args)));
+        kwargs
+            .iter_mut()
+            .filter(|(key, _)| &**key == "input" && name == "embedding")
+            .for_each(|it| it.0 = "indices".into());
+    }
+    let takes = |key: &str| overloads.iter().any(|it| has_parameter(it, key));
+    if takes("train") {
+        kwargs.iter_mut().filter(|(key, _)| &**key == "training").for_each(|it| it.0 = "train".into());
+    }
+    // What is None is not given; what the operator does not know makes no difference where it is off.
+    kwargs.retain(|(key, value)| {
+        let is_off = matches!(value, Value::None | Value::Bool(false));
+        !matches!(value, Value::None) && !IGNORED.contains(&&**key) && (takes(key) || !is_off)
+    });
+    if takes("cudnn_enabled") && name == "batch_norm" {
+        kwargs.push(("cudnn_enabled".into(), Value::Bool(false)));
+    }
+    let bound = shapes.registry().resolve(&packet, &args, &kwargs, &|_| None)?;
+    let bound = Args::within(bound.op, bound.values, shapes.symbols());
+    Ok(shapes.infer(&bound)?.iter().map(|it| it.value(&bound)).collect())
+}
+
+fn has_parameter(op: &Op, key: &str) -> bool {
+    op.schema.args.iter().any(|it| it.name == key || (it.name == "self" && key == "input" && it.ty == ArgType::Tensor))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::propagate;
+    use tracefx_core::{Code, DType};
+    use tracefx_ir::{Arg, Graph, GraphModule, NodeId, Opcode, TensorMeta, Val};
+    use tracefx_ops::{Propagation, Symbols, Value, registry};
+    use tracefx_sym::{SymInt, Symbol};
+
+    /// The sizes that a call on a tensor of `[s0, 3]` has, as text.
+    fn sizes_of(build: impl FnOnce(&mut Graph, Arg) -> NodeId) -> Result<String, Code> {
+        let mut graph = Graph::new();
+        let x = graph.placeholder("x");
+        let call = build(&mut graph, Arg::Node(x));
+        graph.output(Arg::Node(call));
+        let mut module = GraphModule::new(graph);
+        let meta = TensorMeta::contiguous(DType::Float32, vec![SymInt::from(Symbol::size("s0")), 3.into()]);
+        let symbols = Symbols::default();
+        let shapes = Propagation::new(registry(), &symbols);
+        propagate(&mut module, &[Value::Tensor(meta)], shapes).map_err(|it| it.code())?;
+        Ok(match &module.graph.node(call).meta.val {
+            Some(Val::Tensor(it)) => format!("{:?}", it.sizes),
+            Some(Val::Int(it)) => it.to_string(),
+            other => format!("{other:?}"),
+        })
+    }
+
+    fn function(target: &'static str, rest: Vec<Arg>, kwargs: Vec<(&str, Arg)>) -> Result<String, Code> {
+        sizes_of(|graph, x| {
+            let kwargs = kwargs.into_iter().map(|(key, it)| (key.into(), it)).collect();
+            graph.call_function(target, [x].into_iter().chain(rest).collect(), kwargs)
+        })
+    }
+
+    #[test]
+    fn functions_methods_and_operators_of_python_are_operators() {
+        let s0_3 = Ok("[s0, 3]".to_owned());
+        assert_eq!(function("torch.relu", vec![], vec![]), s0_3);
+        assert_eq!(function("operator.add", vec![Arg::Int(1)], vec![]), s0_3);
+        assert_eq!(function("torch.nn.functional.relu", vec![], vec![("inplace", Arg::Bool(false))]), s0_3);
+        let softmax = vec![("dim", Arg::Int(1)), ("_stacklevel", Arg::Int(3)), ("dtype", Arg::None)];
+        assert_eq!(function("torch.nn.functional.softmax", vec![], softmax), s0_3);
+        let dropout = vec![("p", Arg::Float(0.5)), ("training", Arg::Bool(true)), ("inplace", Arg::Bool(false))];
+        assert_eq!(function("torch.nn.functional.dropout", vec![], dropout), s0_3);
+        let method = |name: &'static str, rest: Vec<Arg>| {
+            sizes_of(|graph, x| {
+                let args = [x].into_iter().chain(rest).collect();
+                graph.create_node(Opcode::CallMethod, name, args, vec![], None).unwrap()
+            })
+        };
+        assert_eq!(method("t", vec![]), Ok("[3, s0]".to_owned()));
+        assert_eq!(method("unsqueeze", vec![Arg::Int(0)]), Ok("[1, s0, 3]".to_owned()));
+        assert_eq!(method("size", vec![Arg::Int(0)]), Ok("s0".to_owned()));
+        assert_eq!(method("double", vec![]), s0_3);
+    }
+
+    #[test]
+    fn a_number_may_stand_on_the_left() {
+        let sub = sizes_of(|graph, x| graph.call_function("operator.sub", vec![Arg::Int(1), x], vec![]));
+        assert_eq!(sub, Ok("[s0, 3]".to_owned()));
+    }
+
+    #[test]
+    fn what_is_no_operator_is_refused() {
+        assert_eq!(function("my.own.function", vec![], vec![]), Err(Code::NotImplemented));
+        assert_eq!(function("torch.no_such_function", vec![], vec![]), Err(Code::NotImplemented));
+    }
+}
