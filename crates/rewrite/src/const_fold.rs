@@ -237,7 +237,7 @@ fn unfolded(is_list: bool) -> Result<Attribute> {
 }
 
 /// A module of a graph with what it reads and calls of another module.
-fn module_of(graph: Graph, owner: &GraphModule) -> Result<GraphModule> {
+pub(crate) fn module_of(graph: Graph, owner: &GraphModule) -> Result<GraphModule> {
     let mut res = GraphModule::new(Graph::new());
     for node in graph.nodes().map(|it| graph.node(it)) {
         if matches!(node.op(), Opcode::GetAttr | Opcode::CallModule) {

@@ -15,7 +15,9 @@ mod partitioner;
 mod pass;
 mod pass_manager;
 mod replace;
+mod split_by_tags;
 mod split_module;
+mod splitter;
 mod topological;
 
 pub use const_fold::{FoldRules, FoldedGraph, get_unique_attr_name_in_module, split_const_subgraphs};
@@ -35,5 +37,9 @@ pub use replace::{
     MatchFilter, ReplaceOptions, ReplacedPatterns, Replacement, ReplacementCallback, replace_matches, replace_pattern,
     replace_pattern_with_filters,
 };
+pub use split_by_tags::split_by_tags;
 pub use split_module::{SplitModule, SplitOptions, split_module};
+pub use splitter::{
+    AccNodes, NodeEvent, SplitPlan, Splitter, SplitterOptions, Subgraph, find_acc_fusions, find_acc_nodes,
+};
 pub use topological::{legalize_graph, stable_topological_sort, topo_sort};

@@ -512,7 +512,7 @@ fn add_node(graph: &mut Graph, source: &Node, target: &str, args: Vec<Arg>) -> R
 }
 
 /// Gives a node the type and the notes of the one that it stands for.
-fn keep_notes(graph: &mut Graph, copy: NodeId, source: &Node) -> Result<()> {
+pub(crate) fn keep_notes(graph: &mut Graph, copy: NodeId, source: &Node) -> Result<()> {
     graph.set_type(copy, source.ty().cloned())?;
     *graph.meta_mut(copy) = source.meta.clone();
     Ok(())

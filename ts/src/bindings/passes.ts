@@ -320,6 +320,121 @@ attrsName: string,
 isList: boolean, };
 
 /**
+ * The options of `split_by_tags`, which answers nothing.
+ */
+export type TagsCall = { 
+/**
+ * The tags, in the order in which the parts are called.
+ */
+tags: Array<string>, 
+/**
+ * For each node the place of its tag, null for inputs, attributes and the output.
+ */
+tagOf: Array<number | null>, 
+/**
+ * Whether a part with one result gives a tuple of it.
+ */
+returnTuple: boolean, };
+
+/**
+ * How [`Splitter`] takes graphs apart.
+ */
+export type SplitterOptions = { 
+/**
+ * The least number of nodes for which the accelerator is worth it.
+ */
+minAccModuleSize: number, 
+/**
+ * Whether nodes that pass each other values that are no tensors may come apart.
+ */
+skipFusion: boolean, 
+/**
+ * Whether the accelerator takes and gives values that are no tensors.
+ */
+allowNonTensor: boolean, 
+/**
+ * What the names of the parts for the CPU begin with.
+ */
+nonAccSubmoduleName: string, };
+
+/**
+ * The options of `find_subgraphs`: what a splitter finds.
+ */
+export type SubgraphsCall = { 
+/**
+ * For each node whether the accelerator supports it.
+ */
+isSupported: Array<boolean | null>, 
+/**
+ * For each node whether its value is a tensor.
+ */
+isTensor: Array<boolean | null>, 
+/**
+ * How parts are made.
+ */
+options: SplitterOptions, };
+
+/**
+ * The answer of `find_subgraphs`.
+ */
+export type SubgraphsAnswer = { 
+/**
+ * The parts, in the order in which they run.
+ */
+subgraphs: Array<SubgraphAnswer>, 
+/**
+ * Why nodes are where they are.
+ */
+events: Array<NodeEventAnswer>, };
+
+/**
+ * A part.
+ */
+export type SubgraphAnswer = { 
+/**
+ * Its tag.
+ */
+tag: string, 
+/**
+ * Whether the accelerator runs it.
+ */
+isAcc: boolean, 
+/**
+ * The places of its nodes.
+ */
+nodes: Array<number>, };
+
+/**
+ * Why a node is, or is not, for the accelerator.
+ */
+export type NodeEventAnswer = { 
+/**
+ * The place of the node.
+ */
+node: number, 
+/**
+ * What happened.
+ */
+desc: string, 
+/**
+ * The place of the node because of which it did.
+ */
+dep: number | null, };
+
+/**
+ * The options of `find_acc_fusions`, whose answer is the places of the nodes of each group.
+ */
+export type FusionsCall = { 
+/**
+ * For each node whether the accelerator runs it.
+ */
+isAcc: Array<boolean | null>, 
+/**
+ * For each node whether its value is a tensor.
+ */
+isTensor: Array<boolean | null>, };
+
+/**
  * A window that slides over height and width.
  */
 export type Window = { 

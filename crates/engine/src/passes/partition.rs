@@ -6,7 +6,9 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::{Attribute, Node, NodeId};
-use tracefx_rewrite::{CapabilityBasedPartitioner, FoldRules, Partition, PartitionerOptions, SplitOptions};
+use tracefx_rewrite::{
+    CapabilityBasedPartitioner, FoldRules, Partition, PartitionerOptions, SplitOptions, Splitter, SplitterOptions,
+};
 use ts_rs::TS;
 
 pub(super) const PASSES: &[HostPass] = &[
@@ -15,6 +17,9 @@ pub(super) const PASSES: &[HostPass] = &[
     HostPass { name: "remove_bookend_non_compute_ops", run: remove_bookend_non_compute_ops },
     HostPass { name: "fuse_by_partitions", run: fuse_by_partitions },
     HostPass { name: "split_const_subgraphs", run: split_const_subgraphs },
+    HostPass { name: "split_by_tags", run: split_by_tags },
+    HostPass { name: "find_subgraphs", run: find_subgraphs },
+    HostPass { name: "find_acc_fusions", run: find_acc_fusions },
     HostPass { name: "legalize_graph", run: |call| answer(&tracefx_rewrite::legalize_graph(&mut call.module.graph)?) },
     HostPass {
         name: "stable_topological_sort",
@@ -33,6 +38,13 @@ pub(super) const TYPES: &[Declare] = &[
     declared::<FuseCall>,
     declared::<FoldCall>,
     declared::<FoldAnswer>,
+    declared::<TagsCall>,
+    declared::<SplitterOptions>,
+    declared::<SubgraphsCall>,
+    declared::<SubgraphsAnswer>,
+    declared::<SubgraphAnswer>,
+    declared::<NodeEventAnswer>,
+    declared::<FusionsCall>,
 ];
 
 /// A value for each node, by its place, null for nodes that have none.
@@ -216,4 +228,115 @@ fn split_const_subgraphs(call: &mut PassCall<'_>) -> Result<Value> {
         call.module.attributes.insert("const_subgraph_module".into(), subgraph);
         FoldAnswer { attrs_name: it.attrs_name, is_list: it.is_list }
     }))
+}
+
+/// The options of `split_by_tags`, which answers nothing.
+#[derive(Deserialize, TS)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct TagsCall {
+    /// The tags, in the order in which the parts are called.
+    tags: Vec<String>,
+    /// For each node the place of its tag, null for inputs, attributes and the output.
+    tag_of: Vec<Option<usize>>,
+    /// Whether a part with one result gives a tuple of it.
+    #[serde(default)]
+    return_tuple: bool,
+}
+
+fn split_by_tags(call: &mut PassCall<'_>) -> Result<Value> {
+    let TagsCall { tags, tag_of, return_tuple } = call.options()?;
+    let tag_of = ByNode::new(call, tag_of)?;
+    *call.module = tracefx_rewrite::split_by_tags(call.module, &tags, &|it| tag_of.get(it), return_tuple)?;
+    Ok(Value::Null)
+}
+
+/// The options of `find_subgraphs`: what a splitter finds.
+#[derive(Deserialize, TS)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct SubgraphsCall {
+    /// For each node whether the accelerator supports it.
+    is_supported: Vec<Option<bool>>,
+    /// For each node whether its value is a tensor.
+    is_tensor: Vec<Option<bool>>,
+    /// How parts are made.
+    #[serde(default)]
+    options: SplitterOptions,
+}
+
+/// The answer of `find_subgraphs`.
+#[derive(Serialize, TS)]
+#[serde(rename_all = "camelCase")]
+struct SubgraphsAnswer {
+    /// The parts, in the order in which they run.
+    subgraphs: Vec<SubgraphAnswer>,
+    /// Why nodes are where they are.
+    events: Vec<NodeEventAnswer>,
+}
+
+/// A part.
+#[derive(Serialize, TS)]
+#[serde(rename_all = "camelCase")]
+struct SubgraphAnswer {
+    /// Its tag.
+    tag: String,
+    /// Whether the accelerator runs it.
+    is_acc: bool,
+    /// The places of its nodes.
+    nodes: Vec<usize>,
+}
+
+/// Why a node is, or is not, for the accelerator.
+#[derive(Serialize, TS)]
+#[serde(rename_all = "camelCase")]
+struct NodeEventAnswer {
+    /// The place of the node.
+    node: usize,
+    /// What happened.
+    desc: &'static str,
+    /// The place of the node because of which it did.
+    dep: Option<usize>,
+}
+
+fn find_subgraphs(call: &mut PassCall<'_>) -> Result<Value> {
+    let SubgraphsCall { is_supported, is_tensor, options } = call.options()?;
+    let is_supported = ByNode::new(call, is_supported)?;
+    let is_tensor = ByNode::new(call, is_tensor)?;
+    let plan = Splitter::new(options).split(
+        &call.module.graph,
+        &mut |it| is_supported.get(it).unwrap_or_default(),
+        &|it| is_tensor.get(it).unwrap_or_default(),
+    )?;
+    let place = |it: NodeId| is_tensor.places[it.index()];
+    let subgraphs = plan.subgraphs.into_iter().zip(plan.tags).map(|(it, tag)| SubgraphAnswer {
+        tag,
+        is_acc: it.is_acc,
+        nodes: it.nodes.into_iter().map(place).collect(),
+    });
+    let events = plan.events.into_iter().map(|it| NodeEventAnswer {
+        node: place(it.node),
+        desc: it.desc,
+        dep: it.dep.map(place),
+    });
+    answer(&SubgraphsAnswer { subgraphs: subgraphs.collect(), events: events.collect() })
+}
+
+/// The options of `find_acc_fusions`, whose answer is the places of the nodes of each group.
+#[derive(Deserialize, TS)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct FusionsCall {
+    /// For each node whether the accelerator runs it.
+    is_acc: Vec<Option<bool>>,
+    /// For each node whether its value is a tensor.
+    is_tensor: Vec<Option<bool>>,
+}
+
+fn find_acc_fusions(call: &mut PassCall<'_>) -> Result<Value> {
+    let FusionsCall { is_acc, is_tensor } = call.options()?;
+    let is_acc = ByNode::new(call, is_acc)?;
+    let is_tensor = ByNode::new(call, is_tensor)?;
+    let graph = &call.module.graph;
+    let mut nodes = graph.nodes().filter(|&it| is_acc.get(it).unwrap_or_default()).collect();
+    let fusions = tracefx_rewrite::find_acc_fusions(graph, &mut nodes, &|it| is_tensor.get(it).unwrap_or_default());
+    let places = |it: Vec<NodeId>| it.into_iter().map(|it| is_acc.places[it.index()]).collect::<Vec<usize>>();
+    answer(&fusions.into_iter().map(places).collect::<Vec<_>>())
 }
