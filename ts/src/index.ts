@@ -108,6 +108,27 @@ export {
 export { ShapeProp } from "./interpret/shapeProp.ts";
 export type { TensorMetadata } from "./interpret/tensorMetadata.ts";
 export { Transformer } from "./interpret/transformer.ts";
+export {
+  AnnotateTypesWithSchema,
+  annotateGetitemNodes,
+  type CSEOptions,
+  CSEPass,
+  functionalize,
+  type FunctionalizeOptions,
+  getCSEBannedOps,
+  NormalizeArgs,
+  NormalizeOperators,
+} from "./passes/enginePasses.ts";
+export { FakeTensorProp } from "./passes/fakeTensorProp.ts";
+export {
+  extractSubgraph,
+  fuse,
+  type FuseOptions,
+  optimizeForInference,
+  type PassConfig,
+  removeDropout,
+} from "./passes/optimization.ts";
+export { extractAttrsForLowering, liftLoweringAttrsToNodes, type LoweringAttrs } from "./passes/paramFetch.ts";
 export { PassBase, type Pass, type PassFunction, type PassResult, passResultWrapper } from "./passes/passBase.ts";
 export {
   type ModuleCheck,

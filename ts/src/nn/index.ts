@@ -99,6 +99,7 @@ export {
   Threshold,
   type ThresholdOptions,
 } from "./rectifier.ts";
+export { fuseConvBnEval, fuseLinearBnEval } from "./fusion.ts";
 export * from "./recurrent.ts";
 export * from "./recurrentCells.ts";
 export * from "./reshaping.ts";

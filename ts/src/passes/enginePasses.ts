@@ -1,0 +1,154 @@
+/**
+ * Passes of the engine that change a graph in place, under torch.fx's names.
+ *
+ * @module
+ */
+import { CSE_BANNED_OPS } from "../bindings/effects.ts";
+import type { AnnotateOptions, NormalizeArgsOptions } from "../bindings/passes.ts";
+import type { GraphModule } from "../graph/module.ts";
+import { type NamedTarget, targetOf } from "../graph/target.ts";
+import { runPass } from "../rewrite/bridge.ts";
+import { PassBase, type PassResult } from "./passBase.ts";
+
+/** What a pass of the engine says. */
+interface Answer {
+  readonly modified: boolean;
+}
+
+function inPlace(graphModule: GraphModule, name: string, options: object = {}, notes = false): PassResult {
+  const { answer } = runPass<Answer, GraphModule>(graphModule, name, { options, notes });
+  return { graphModule, modified: answer.modified };
+}
+
+/** Which calls {@link CSEPass} leaves alone. */
+export interface CSEOptions {
+  /** Functions that are not merged; of an operator without an overload, all overloads are meant. */
+  readonly bannedOps?: Iterable<string | NamedTarget>;
+}
+
+/**
+ * The operators that must not be merged because two calls of them give different values or change something:
+ * `get_CSE_banned_ops`.
+ *
+ * @example
+ * ```ts
+ * new CSEPass({ bannedOps: getCSEBannedOps() }).run(gm);
+ * ```
+ */
+export function getCSEBannedOps(): Set<string> {
+  return new Set(CSE_BANNED_OPS);
+}
+
+/**
+ * Merges calls that compute the same from the same, in place: `torch.fx.passes.dialect.common.cse_pass.CSEPass`. The first of
+ * them stays. `1`, `1.0` and `True` are different here, as are `0.0` and `-0.0`.
+ *
+ * @example
+ * ```ts
+ * const { modified } = new CSEPass().call(gm);
+ * ```
+ */
+export class CSEPass extends PassBase {
+  readonly #bannedOps: readonly string[];
+
+  constructor({ bannedOps = [] }: CSEOptions = {}) {
+    super();
+    this.#bannedOps = Array.from(bannedOps, targetOf);
+  }
+
+  override call(graphModule: GraphModule): PassResult {
+    return inPlace(graphModule, "CSEPass", { bannedOps: this.#bannedOps });
+  }
+}
+
+/**
+ * Gives calls of functions and of modules of `torch.nn` their arguments in one form, in place, with all defaults there:
+ * `torch.fx.experimental.normalize.NormalizeArgs`. What is known of the values of nodes tells overloads apart; a call that
+ * stays ambiguous is left as it is.
+ *
+ * @example
+ * ```ts
+ * new NormalizeArgs({ normalizeToOnlyUseKwargs: false }).run(gm);
+ * ```
+ */
+export class NormalizeArgs extends PassBase {
+  readonly #options: Partial<NormalizeArgsOptions>;
+
+  constructor(options: Partial<NormalizeArgsOptions> = {}) {
+    super();
+    this.#options = options;
+  }
+
+  override call(graphModule: GraphModule): PassResult {
+    return inPlace(graphModule, "NormalizeArgs", this.#options, true);
+  }
+}
+
+/**
+ * Gives nodes without a type the one that the function, the module or the attribute has, in place:
+ * `torch.fx.experimental.schema_type_annotation.AnnotateTypesWithSchema`.
+ *
+ * @example
+ * ```ts
+ * new AnnotateTypesWithSchema({ annotateModules: false }).run(gm);
+ * ```
+ */
+export class AnnotateTypesWithSchema extends PassBase {
+  readonly #options: Partial<AnnotateOptions>;
+
+  constructor(options: Partial<AnnotateOptions> = {}) {
+    super();
+    this.#options = options;
+  }
+
+  override call(graphModule: GraphModule): PassResult {
+    return inPlace(graphModule, "AnnotateTypesWithSchema", this.#options);
+  }
+}
+
+/**
+ * Spells `torch.add` and its like as Python's operators, in place, and annotates types:
+ * `torch.fx.experimental.normalize.NormalizeOperators`. Calls with options such as `alpha` are left alone.
+ *
+ * @example
+ * ```ts
+ * new NormalizeOperators().run(gm);
+ * ```
+ */
+export class NormalizeOperators extends PassBase {
+  override call(graphModule: GraphModule): PassResult {
+    return inPlace(graphModule, "NormalizeOperators");
+  }
+}
+
+/**
+ * Gives each item of an annotated tuple or list the type that it has: `torch.fx.passes.annotate_getitem_nodes`.
+ *
+ * @example
+ * ```ts
+ * annotateGetitemNodes(gm);
+ * ```
+ */
+export function annotateGetitemNodes(graphModule: GraphModule): void {
+  inPlace(graphModule, "annotate_getitem_nodes");
+}
+
+/** What {@link functionalize} takes out. */
+export interface FunctionalizeOptions {
+  /** Writes alone, or views as well, which become copies such as `view_copy`. */
+  readonly remove?: "mutations" | "mutations_and_views";
+}
+
+/**
+ * Takes writes out of a graph of operators, in place: `torch.func.functionalize`. Who looks at the same storage gets the new
+ * values, and what was written to an input is copied into it at the end. The inputs must be known (`meta.val`).
+ *
+ * @example
+ * ```ts
+ * functionalize(gm, { remove: "mutations_and_views" });
+ * ```
+ */
+export function functionalize(graphModule: GraphModule, options: FunctionalizeOptions = {}): GraphModule {
+  inPlace(graphModule, "functionalize", options, true);
+  return graphModule;
+}

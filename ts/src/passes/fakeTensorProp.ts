@@ -1,0 +1,44 @@
+/**
+ * Shapes without running: `torch.fx.passes.fake_tensor_prop`.
+ *
+ * @module
+ */
+import type { GraphModule } from "../graph/module.ts";
+import { isVal, type Val } from "../graph/val.ts";
+import { tensorVal } from "../interpret/tensorMetadata.ts";
+import { runPass } from "../rewrite/bridge.ts";
+import { Tensor } from "../tensor/tensor.ts";
+import { fxError } from "../errors.ts";
+
+/**
+ * Notes about each node what it gives, as `meta.val`, without computing any numbers: `FakeTensorProp`. Sizes may be symbolic,
+ * where the inputs say so. Functions, methods and operators of Python that are operators are understood; a called module
+ * must be one with a graph.
+ *
+ * @example
+ * ```ts
+ * new FakeTensorProp(gm).propagate(tensor([[1, 2, 3]]));
+ * ```
+ */
+export class FakeTensorProp {
+  readonly module: GraphModule;
+
+  constructor(module: GraphModule) {
+    this.module = module;
+  }
+
+  /** Propagates what tensors are, or values of nodes such as `TensorMeta`, one for each input. Gives what the output is. */
+  propagate(...inputs: readonly (Tensor | Val)[]): Val | undefined {
+    const placeholders = this.module.graph.findNodes({ op: "placeholder" });
+    if (inputs.length > placeholders.length) {
+      const what = `the graph takes ${placeholders.length} inputs, and ${inputs.length} are given`;
+      throw fxError("InputCount", what);
+    }
+    for (const [at, input] of inputs.entries()) {
+      placeholders[at]?.meta.set("val", input instanceof Tensor ? tensorVal(input) : input);
+    }
+    runPass(this.module, "FakeTensorProp", { notes: true });
+    const val = this.module.graph.outputNode()?.meta.get("val");
+    return isVal(val) ? val : undefined;
+  }
+}
