@@ -210,3 +210,26 @@ export type { NamedResults } from "./functions/results.ts";
 export * as builtins from "./functions/builtins.ts";
 export * as math from "./functions/math.ts";
 export * as operator from "./functions/operator.ts";
+export {
+  type ConditionAnswer,
+  type ConstraintAnswer,
+  type ConstraintsOptions,
+  evaluateConditionalWithConstraints,
+  type SolverAnswer,
+  solveWithZ3,
+  toSmtLib,
+  transformAllConstraints,
+  type Z3Solver,
+} from "./types/constraints.ts";
+export {
+  annotate,
+  Dyn,
+  type GradualType,
+  isConsistent,
+  isMorePrecise,
+  type TensorDim,
+  TensorType,
+} from "./types/tensorType.ts";
+export { GraphTypeChecker, inferSymbolicTypes, type InferSymbolicTypesOptions } from "./types/typeChecker.ts";
+export * as unification from "./types/unification.ts";
+export { type GuardAnswer, type SymbolRange, TranslationValidator } from "./types/validator.ts";

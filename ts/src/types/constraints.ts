@@ -1,0 +1,97 @@
+/**
+ * Constraints on the shapes for which a graph runs: `torch.fx.experimental.migrate_gradual_types`.
+ *
+ * The engine solves what it decides; the rest is text in SMT-LIB 2, which Z3 answers where it is given.
+ *
+ * @module
+ */
+import type { ConditionAnswer, ConstraintAnswer, SolverAnswer } from "../bindings/passes.ts";
+import { fxError } from "../errors.ts";
+import type { GraphModule } from "../graph/module.ts";
+import type { Node } from "../graph/node.ts";
+import { runPass } from "../rewrite/bridge.ts";
+import { moduleSpecs } from "./modules.ts";
+import type { TensorType } from "./tensorType.ts";
+
+export type { ConditionAnswer, ConstraintAnswer, SolverAnswer } from "../bindings/passes.ts";
+
+/** What constraints are solved with. */
+export interface ConstraintsOptions {
+  /** Types that nodes are to have. */
+  readonly require?: Iterable<readonly [Node, TensorType]>;
+  /** How many steps the solver of the engine takes before it says `unknown`. */
+  readonly budget?: number;
+}
+
+/**
+ * Generates the constraints of a graph whose inputs are annotated, transforms them, and solves them:
+ * `transform_all_constraints`.
+ *
+ * @example
+ * ```ts
+ * const { answer } = transformAllConstraints(gm);
+ * if (answer.verdict === "unsat") console.log("there are no inputs for which this graph runs");
+ * ```
+ */
+export function transformAllConstraints(gm: GraphModule, options: ConstraintsOptions = {}): ConstraintAnswer {
+  const places = new Map([...gm.graph.nodes].map((node, place) => [node, place]));
+  const require = [...(options.require ?? [])].map(([node, type]) => [placeOf(places, node), String(type)]);
+  const call = { modules: moduleSpecs(gm), require, budget: options.budget ?? null };
+  return runPass<ConstraintAnswer, GraphModule>(gm, "transform_all_constraints", { options: call }).answer;
+}
+
+/** The constraints of a graph as SMT-LIB 2 text. */
+export function toSmtLib(gm: GraphModule, options: ConstraintsOptions = {}): string {
+  return transformAllConstraints(gm, options).answer.smtLib;
+}
+
+/**
+ * Whether a condition on sizes can hold, and whether it can fail, given the nodes before it:
+ * `evaluate_conditional_with_constraints`. Where one of them cannot, the branch is decided.
+ *
+ * @example
+ * ```ts
+ * const { condition, negation } = evaluateConditionalWithConstraints(gm, node);
+ * if (negation.verdict === "unsat") console.log("the branch is always taken");
+ * ```
+ */
+export function evaluateConditionalWithConstraints(gm: GraphModule, node: Node): ConditionAnswer {
+  const places = new Map([...gm.graph.nodes].map((it, place) => [it, place]));
+  const options = { modules: moduleSpecs(gm), node: placeOf(places, node) };
+  return runPass<ConditionAnswer, GraphModule>(gm, "evaluate_conditional_with_constraints", { options }).answer;
+}
+
+function placeOf(places: ReadonlyMap<Node, number>, node: Node): number {
+  const place = places.get(node);
+  if (place === undefined) throw fxError("NodeForeign", `%${node.name} is not in this graph`, { node: node.name });
+  return place;
+}
+
+/** A solver of the package `z3-solver`, as `new (await init()).Context("main").Solver()` makes it. */
+export interface Z3Solver {
+  /** Adds what SMT-LIB 2 text says. */
+  fromString(smtLib: string): void;
+  /** Whether it can hold. */
+  check(): Promise<"sat" | "unsat" | "unknown">;
+}
+
+/**
+ * The answer of the engine, or that of Z3 where the engine does not know.
+ *
+ * @example
+ * ```ts
+ * import { init } from "z3-solver";
+ * const { Context } = await init();
+ * const z3 = new (Context("main").Solver)();
+ * const verdict = await solveWithZ3(transformAllConstraints(gm).answer, z3);
+ * ```
+ */
+export async function solveWithZ3(
+  answer: Pick<SolverAnswer, "verdict" | "smtLib">,
+  solver: Z3Solver,
+): Promise<SolverAnswer["verdict"]> {
+  if (answer.verdict !== "unknown") return answer.verdict;
+  // The question is asked through the interface.
+  solver.fromString(answer.smtLib.replace(/\(check-sat\)\s*\(get-model\)\s*$/u, ""));
+  return await solver.check();
+}

@@ -1,0 +1,175 @@
+import { beforeAll, describe, expect, it } from "vitest";
+import {
+  annotate,
+  Dyn,
+  evaluateConditionalWithConstraints,
+  Graph,
+  GraphModule,
+  GraphTypeChecker,
+  inferSymbolicTypes,
+  init,
+  isConsistent,
+  isMorePrecise,
+  nn,
+  RewriteError,
+  solveWithZ3,
+  symbolicTrace,
+  type Tensor,
+  TensorType,
+  torch,
+  toSmtLib,
+  transformAllConstraints,
+  TranslationValidator,
+} from "../../src/index.ts";
+
+beforeAll(async () => {
+  await init();
+});
+
+function typesOf(gm: GraphModule): Record<string, string | undefined> {
+  return Object.fromEntries([...gm.graph.nodes].map((node) => [node.name, node.type]));
+}
+
+describe("TensorType", () => {
+  it("compares by what is known", () => {
+    const [image, known] = [new TensorType([1, Dyn, 3]), new TensorType([1, 2, 3])];
+    expect(isConsistent(image, known) && isConsistent(Dyn, image) && isConsistent(2, Dyn)).toBe(true);
+    expect(isConsistent(known, new TensorType([1, 2]))).toBe(false);
+    expect(isMorePrecise(known, image)).toBe(true);
+    expect(isMorePrecise(image, known)).toBe(false);
+  });
+
+  it("is written and read in PyTorch's notation", () => {
+    for (const type of [new TensorType([1, Dyn]), new TensorType([7]), new TensorType([])]) {
+      expect(type.equals(TensorType.parse(String(type)))).toBe(true);
+    }
+    expect(String(new TensorType([1, Dyn]))).toBe("TensorType[(1, Dyn)]");
+    expect(TensorType.parse("Dyn")).toBe(Dyn);
+    expect(TensorType.parse("int")).toBeUndefined();
+  });
+
+  it("annotates a traced value once", () => {
+    const gm = symbolicTrace((x: Tensor) => torch.flatten(annotate(x, new TensorType([2, 3, Dyn]))));
+    expect([...gm.graph.nodes][0]?.type).toBe("TensorType[(2, 3, Dyn)]");
+    expect(() => symbolicTrace((x: Tensor) => annotate(annotate(x, Dyn), Dyn))).toThrow(RewriteError);
+    expect(annotate(3, Dyn)).toBe(3);
+  });
+});
+
+/** A module whose input has this type. */
+function traced(module: nn.Module, type: TensorType): GraphModule {
+  const gm = symbolicTrace(module);
+  const [input] = gm.graph.nodes;
+  if (input !== undefined) input.type = String(type);
+  return gm;
+}
+
+const network = () =>
+  new nn.Sequential(
+    new nn.Conv2d(3, 4, 3, { padding: 1 }),
+    new nn.BatchNorm2d(4),
+    new nn.ReLU(),
+    new nn.MaxPool2d(2),
+    new nn.AdaptiveAvgPool2d([2, 2]),
+  );
+
+describe("the gradual type checker", () => {
+  it("annotates the nodes in place", () => {
+    const gm = traced(network(), new TensorType([Dyn, 3, 8, Dyn]));
+    const before = [...gm.graph.nodes];
+    expect(new GraphTypeChecker(gm).typeCheck()).toBe(true);
+    expect([...gm.graph.nodes]).toEqual(before);
+    expect(Object.values(typesOf(gm))).toEqual([
+      "TensorType[(Dyn, 3, 8, Dyn)]",
+      "TensorType[(Dyn, 4, 8, Dyn)]",
+      "TensorType[(Dyn, 4, 8, Dyn)]",
+      "TensorType[(Dyn, 4, 8, Dyn)]",
+      "TensorType[(Dyn, 4, 4, Dyn)]",
+      "TensorType[(Dyn, 4, 2, 2)]",
+      "TensorType[(Dyn, 4, 2, 2)]",
+    ]);
+  });
+
+  it("refuses types that do not fit, and changes nothing", () => {
+    const gm = traced(network(), new TensorType([1, 5, 8, 8]));
+    expect(() => new GraphTypeChecker(gm).typeCheck()).toThrow(/Cannot apply 0 with input type/u);
+    expect(Object.values(typesOf(gm)).filter((type) => type !== undefined)).toHaveLength(1);
+  });
+
+  it("names unknown sizes, and says what follows from them", () => {
+    const gm = traced(new nn.Sequential(new nn.Conv2d(3, 4, 3), new nn.ReLU()), new TensorType([Dyn, 3, Dyn, 8]));
+    new GraphTypeChecker(gm).typeCheck();
+    inferSymbolicTypes(gm);
+    const types = Object.values(typesOf(gm));
+    expect(types[0]).toBe("TensorType[(~0, 3, ~1, 8)]");
+    expect(types[1]).toBe("TensorType[(~0, 4, ~1 - 2, 6)]");
+  });
+});
+
+function sum(a: TensorType, b: TensorType): GraphModule {
+  return symbolicTrace((x: Tensor, y: Tensor) => torch.add(annotate(x, a), annotate(y, b)));
+}
+
+describe("constraints", () => {
+  it("say whether there are inputs for which a graph runs", () => {
+    const fits = transformAllConstraints(sum(new TensorType([2, 1]), new TensorType([3])));
+    expect(fits.answer.verdict).toBe("sat");
+    expect(fits.generated).toContain("apply-broadcasting");
+    expect(transformAllConstraints(sum(new TensorType([2, 4]), new TensorType([3]))).answer.verdict).toBe("unsat");
+  });
+
+  it("give the type of a node, and refuse another", () => {
+    const gm = sum(new TensorType([2, 1]), new TensorType([3]));
+    const node = [...gm.graph.nodes][2];
+    if (node === undefined) throw new Error("the sum is the third node");
+    const { answer, variables } = transformAllConstraints(gm);
+    expect(answer.types[variables[2] ?? ""]).toBe("TensorType[(2, 3)]");
+    const verdict = (...dims: number[]) =>
+      transformAllConstraints(gm, { require: [[node, new TensorType(dims)]] }).answer.verdict;
+    expect([verdict(2, 3), verdict(3, 2)]).toEqual(["sat", "unsat"]);
+  });
+
+  it("decide conditions on sizes", () => {
+    const graph = new Graph();
+    const x = graph.placeholder("x");
+    x.type = String(new TensorType([4, Dyn]));
+    const size = graph.callMethod("size", [x, 0]);
+    const isLarge = graph.callFunction("operator.gt", [size, 2]);
+    graph.output(isLarge);
+    const { condition, negation } = evaluateConditionalWithConstraints(GraphModule.ofGraph(graph), isLarge);
+    expect([condition.verdict, negation.verdict]).toEqual(["sat", "unsat"]);
+  });
+
+  it("are text for another solver, which is asked what the engine does not know", async () => {
+    const gm = sum(new TensorType([2, 1]), new TensorType([3]));
+    expect(toSmtLib(gm)).toMatch(/^\(declare-datatypes[^]*\(check-sat\)\n\(get-model\)\n$/u);
+    const asked: string[] = [];
+    const z3 = {
+      fromString: (text: string) => void asked.push(text),
+      check: () => Promise.resolve("unsat" as const),
+    };
+    expect(await solveWithZ3({ verdict: "sat", smtLib: "" }, z3)).toBe("sat");
+    expect(await solveWithZ3({ verdict: "unknown", smtLib: "(assert false)\n(check-sat)\n(get-model)\n" }, z3)).toBe(
+      "unsat",
+    );
+    expect(asked).toEqual(["(assert false)\n"]);
+  });
+});
+
+describe("the validator of guards", () => {
+  it("knows what follows, and shows sizes where it does not", () => {
+    const validator = new TranslationValidator();
+    validator.addVar("s0", [2, null]);
+    validator.addSourceExpr("Mod(s0, 2) == 0");
+    validator.addTargetExpr("Mod(s0, 4) == 0");
+    expect(validator.validate().validation).toBe("valid");
+    validator.addSourceExpr("s0 < 100");
+    expect(() => validator.validate()).toThrow(/failed source expression: s0 < 100/u);
+  });
+
+  it("knows the symbols that were added", () => {
+    const validator = new TranslationValidator();
+    validator.addSourceExpr("s0 > 2");
+    expect(() => validator.validate()).toThrow(/the symbol s0 of s0 > 2 was not added/u);
+  });
+});
