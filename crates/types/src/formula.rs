@@ -126,7 +126,7 @@ pub trait Solver {
 }
 
 /// How many steps the search takes before it gives up.
-pub const DEFAULT_BUDGET: u32 = 500;
+pub const DEFAULT_BUDGET: u32 = 20_000;
 
 impl Problem {
     /// A problem of integers alone.

@@ -3,8 +3,9 @@
 use super::linear::{INFINITY, Linear};
 use super::nodes::{Atom, Function, Node, NodeIndex, Nodes, TypeTerm};
 use super::refute::System;
-use super::state::{Conflict, State};
+use super::state::{Conflict, State, Unknown};
 use crate::{Dim, Model, Problem, Type, Verdict};
+use rustc_hash::FxHashMap;
 
 /// How often what must hold is walked before a choice. Bounds of variables that chase each other would never end.
 const MAX_ROUNDS: usize = 32;
@@ -13,9 +14,18 @@ const MAX_ROUNDS: usize = 32;
 struct Level {
     mark: usize,
     n_nodes: usize,
+    n_parts: usize,
     open: Vec<NodeIndex>,
     alternatives: Vec<NodeIndex>,
     next: usize,
+}
+
+/// Parts of what must hold that have no variable in common: each is solved for itself, and what solves it is kept.
+struct Parts {
+    /// How many choices were made before.
+    n_levels: usize,
+    /// Those that are not solved yet.
+    rest: Vec<Vec<NodeIndex>>,
 }
 
 /// One search for values.
@@ -24,6 +34,7 @@ pub(crate) struct Search<'a> {
     state: State,
     open: Vec<NodeIndex>,
     levels: Vec<Level>,
+    parts: Vec<Parts>,
 }
 
 /// What is left when nothing follows any more.
@@ -39,7 +50,7 @@ enum Choice {
 impl<'a> Search<'a> {
     pub(crate) fn new(problem: &'a Problem) -> Self {
         let (nodes, root) = Nodes::of(problem);
-        Search { problem, state: State::new(nodes), open: vec![root], levels: Vec::new() }
+        Search { problem, state: State::new(nodes), open: vec![root], levels: Vec::new(), parts: Vec::new() }
     }
 
     pub(crate) fn run(mut self, budget: u32) -> Verdict {
@@ -49,11 +60,16 @@ impl<'a> Search<'a> {
                 Err(Conflict) => Choice::Hopeless,
             };
             match choice {
-                Choice::Done => return Verdict::Sat(self.model()),
+                Choice::Done => {
+                    if !self.next_part() {
+                        return Verdict::Sat(self.model());
+                    }
+                }
                 Choice::OneOf(alternatives) => {
                     let (mark, open) = (self.state.mark(), std::mem::take(&mut self.open));
                     let n_nodes = self.state.nodes.nodes.len();
-                    self.levels.push(Level { mark, n_nodes, open, alternatives, next: 0 });
+                    let n_parts = self.parts.len();
+                    self.levels.push(Level { mark, n_nodes, n_parts, open, alternatives, next: 0 });
                     self.advance();
                 }
                 Choice::Hopeless => {
@@ -78,6 +94,7 @@ impl<'a> Search<'a> {
             self.state.undo(level.mark);
             // Nodes that were made since are of alternatives that were given up.
             self.state.nodes.nodes.truncate(level.n_nodes);
+            self.parts.truncate(level.n_parts);
             let Some(&alternative) = level.alternatives.get(level.next) else {
                 self.levels.pop();
                 continue;
@@ -94,6 +111,51 @@ impl<'a> Search<'a> {
             return true;
         }
         false
+    }
+
+    /// Goes on with the next part; says whether there was one.
+    fn next_part(&mut self) -> bool {
+        while let Some(parts) = self.parts.last_mut() {
+            // Other solutions of a part that is solved are of no use to the others.
+            self.levels.truncate(parts.n_levels);
+            if let Some(open) = parts.rest.pop() {
+                self.open = open;
+                return true;
+            }
+            self.parts.pop();
+        }
+        false
+    }
+
+    /// Puts aside what has no variable in common with the first of what must hold.
+    fn divide(&mut self) {
+        let mut owners: FxHashMap<Unknown, usize> = FxHashMap::default();
+        let mut groups: Vec<usize> = (0..self.open.len()).collect();
+        fn root(groups: &mut [usize], mut at: usize) -> usize {
+            while groups[at] != at {
+                groups[at] = groups[groups[at]];
+                at = groups[at];
+            }
+            at
+        }
+        for (at, node) in self.open.iter().enumerate() {
+            self.state.for_each_unknown(*node, &mut |unknown| {
+                let other = *owners.entry(unknown).or_insert(at);
+                let (a, b) = (root(&mut groups, at), root(&mut groups, other));
+                groups[a.max(b)] = a.min(b);
+            });
+        }
+        let mut parts: Vec<Vec<NodeIndex>> = vec![Vec::new(); self.open.len()];
+        for (at, node) in self.open.iter().enumerate() {
+            parts[root(&mut groups, at)].push(*node);
+        }
+        parts.retain(|it| !it.is_empty());
+        if parts.len() > 1 {
+            // The smallest ones come first: they are the last ones of the list.
+            parts.sort_by_key(|it| std::cmp::Reverse(it.len()));
+            self.open = parts.pop().expect("there are two");
+            self.parts.push(Parts { n_levels: self.levels.len(), rest: parts });
+        }
     }
 
     /// Lets everything hold that must, until nothing changes or it takes too long.
@@ -170,20 +232,23 @@ impl<'a> Search<'a> {
     }
 
     fn choose(&mut self) -> Choice {
-        let mut best: Option<Vec<NodeIndex>> = None;
+        self.divide();
+        let mut best: Option<(bool, usize, NodeIndex)> = None;
         for node in &self.open {
             if let Node::Or(items) = &self.state.nodes.nodes[*node] {
-                let live: Vec<NodeIndex> = items.iter().copied().filter(|it| self.state.eval(*it).is_none()).collect();
-                if best.as_ref().is_none_or(|it| live.len() < it.len()) {
-                    best = Some(live);
-                }
-                if best.as_ref().is_some_and(|it| it.len() == 2) {
-                    break;
-                }
+                // What a type is decides most of the rest.
+                let is_type = items.iter().all(|it| matches!(self.state.nodes.nodes[*it], Node::SameType(..)));
+                let key = (!is_type, items.len(), *node);
+                best = Some(best.map_or(key, |it| it.min(key)));
             }
         }
         match best {
-            Some(live) => Choice::OneOf(live),
+            Some((_, _, node)) => {
+                // Any alternative says more than the node did.
+                self.open.retain(|it| *it != node);
+                let Node::Or(items) = &self.state.nodes.nodes[node] else { unreachable!("it was one") };
+                Choice::OneOf(items.clone())
+            }
             None if self.open.is_empty() => Choice::Done,
             None if self.system().refute() => Choice::Hopeless,
             None => self.split(),

@@ -32,6 +32,13 @@ pub(super) struct State {
     pub(super) is_incomplete: bool,
 }
 
+/// A variable that has no value yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Unknown {
+    Int(usize),
+    Type(usize),
+}
+
 /// How deep definitions are looked into for the bounds of a variable.
 const MAX_DEPTH: u32 = 4;
 
@@ -212,6 +219,51 @@ impl State {
             (Some(a), Some(b)) => Some(a == b),
             _ if a.hi < b.lo || b.hi < a.lo => Some(false),
             (Some(_) | None, _) => None,
+        }
+    }
+
+    /// Visits the variables that a node depends on and that have no value.
+    pub(super) fn for_each_unknown(&self, node: NodeIndex, visit: &mut dyn FnMut(Unknown)) {
+        let mut open = vec![node];
+        while let Some(node) = open.pop() {
+            match &self.nodes.nodes[node] {
+                Node::True | Node::False | Node::Opaque => {}
+                Node::And(items) | Node::Or(items) => open.extend(items),
+                Node::Zero(it) | Node::NotZero(it) | Node::AtMostZero(it) => self.unknowns_of(it, visit),
+                Node::Defined(at) => self.unknowns_of(&Linear::var(self.nodes.definitions[*at].1), visit),
+                Node::SameType(a, b) | Node::OtherType(a, b) => {
+                    for it in [a, b] {
+                        let known = match it {
+                            TypeTerm::Var(var) => match self.binding(*var) {
+                                Some(known) => known,
+                                None => {
+                                    visit(Unknown::Type(self.type_root(*var)));
+                                    continue;
+                                }
+                            },
+                            TypeTerm::Dyn | TypeTerm::Tensor(_) => it,
+                        };
+                        let TypeTerm::Tensor(dims) = known else { continue };
+                        for atom in dims.iter().flatten() {
+                            if let Atom::Var(var) = atom {
+                                self.unknowns_of(&Linear::var(*var), visit);
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn unknowns_of(&self, linear: &Linear, visit: &mut dyn FnMut(Unknown)) {
+        for (var, _) in &linear.terms {
+            // A definition ties its variable to its arguments even where the variable is known.
+            if let Some(at) = self.nodes.definition_of.get(var) {
+                self.nodes.definitions[*at].0.args.iter().for_each(|it| self.unknowns_of(it, visit));
+            }
+            if self.bounds(*var).value().is_none() {
+                visit(Unknown::Int(self.root(*var)));
+            }
         }
     }
 
