@@ -7,7 +7,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { NotImplementedError } from "tracefx";
+import { init, NotImplementedError } from "tracefx";
 import { DIFFERENCES, isCase, KINDS } from "./graphs/kinds.mjs";
 
 /** @typedef {import("./engine.mjs").Result} Result */
@@ -18,6 +18,7 @@ import { DIFFERENCES, isCase, KINDS } from "./graphs/kinds.mjs";
  * @returns {AsyncGenerator<Result>}
  */
 export async function* graphCases(dir, only) {
+  await init();
   for (const kind of Object.keys(KINDS)) {
     const file = join(dir, `${kind}.jsonl`);
     if (!existsSync(file)) throw new Error(`there is no ${file}`);

@@ -129,6 +129,27 @@ export {
   removeDropout,
 } from "./passes/optimization.ts";
 export { extractAttrsForLowering, liftLoweringAttrsToNodes, type LoweringAttrs } from "./passes/paramFetch.ts";
+export { FoldedGraphModule, type FoldOptions, splitConstSubgraphs } from "./passes/constFold.ts";
+export {
+  anyChain,
+  chain,
+  createOpSupport,
+  type IsNodeSupported,
+  OperatorSupport,
+  type OperatorSupportBase,
+  OpSupports,
+  type Submodules,
+  type SupportedArgumentDTypes,
+} from "./passes/operatorSupport.ts";
+export {
+  CapabilityBasedPartitioner,
+  fuseByPartitions,
+  type FusePartitionsOptions,
+  type Partition,
+} from "./passes/partitioner.ts";
+export type { PartitionerOptions } from "./bindings/passes.ts";
+export { splitByTags, splitModule, type SplitModuleOptions } from "./passes/splitModule.ts";
+export { findAccFusions, getNodeTarget, isNodeOutputTensor } from "./passes/toolsCommon.ts";
 export { PassBase, type Pass, type PassFunction, type PassResult, passResultWrapper } from "./passes/passBase.ts";
 export {
   type ModuleCheck,

@@ -5,12 +5,15 @@
  */
 import { readFileSync } from "node:fs";
 import { checkCode } from "./codegen.mjs";
+import { checkConstFold } from "./constFold.mjs";
 import { checkDce } from "./dce.mjs";
 import { checkEditScript } from "./editScript.mjs";
 import { checkInterpreter } from "./interpreter.mjs";
 import { checkLint } from "./lint.mjs";
 import { checkNamespace } from "./namespace.mjs";
 import { checkNormalize } from "./normalize.mjs";
+import { checkPartitioner } from "./partitioner.mjs";
+import { checkSplitModule } from "./splitModule.mjs";
 import { checkTopo } from "./topo.mjs";
 
 /**
@@ -27,6 +30,9 @@ export const KINDS = {
   dce: checkDce,
   normalize: checkNormalize,
   interpreter: checkInterpreter,
+  split_module: checkSplitModule,
+  partitioner: checkPartitioner,
+  const_fold: checkConstFold,
 };
 
 /**

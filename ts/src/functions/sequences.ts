@@ -63,10 +63,17 @@ export function itemOf(self: unknown, key: unknown): { readonly item: unknown } 
     }
     return { item: items[position(key, items.length, isTuple(items) ? "tuple" : "list")] };
   }
+  if (isModuleWithItems(self) && !(key instanceof Slice)) return { item: self.at(position(key, self.length, "list")) };
   if (!isDict(self)) return undefined;
   const found = entriesOf(self).find(([name]) => name === key);
   if (found === undefined) throw missingKey(key);
   return { item: found[1] };
+}
+
+/** A list of modules or of parameters, which folded graphs take items of. */
+function isModuleWithItems(value: unknown): value is { readonly length: number; at(index: number): unknown } {
+  if (typeof value !== "object" || value === null || !("attributes" in value)) return false;
+  return "at" in value && typeof value.at === "function" && "length" in value && typeof value.length === "number";
 }
 
 /** Python's `self[key] = value` of a container; whether `self` is one. */

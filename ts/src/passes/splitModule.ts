@@ -1,0 +1,74 @@
+/**
+ * Taking a module apart: `torch.fx.passes.split_module` and `torch.fx.passes.split_utils`.
+ *
+ * @module
+ */
+import type { SplitAnswer, SplitOptions } from "../bindings/passes.ts";
+import { fxError } from "../errors.ts";
+import type { GraphModule } from "../graph/module.ts";
+import type { Node } from "../graph/node.ts";
+import { runPass } from "../rewrite/bridge.ts";
+import { isCallable } from "./toolsCommon.ts";
+
+/** How {@link splitModule} makes the parts. */
+export interface SplitModuleOptions extends Partial<Omit<SplitOptions, "partitionAffix">> {
+  /** What stands before the number in the names of the parts: `submod_AFFIX_0`. */
+  readonly partitionAffix?: string;
+  /** Is given, for each module that a part calls, its path now and the path that it had. */
+  readonly qualnameMap?: Map<string, string>;
+}
+
+/**
+ * Takes a module apart: `torch.fx.passes.split_module.split_module`. The callback says for each node that calls something to
+ * which part it goes; it is asked once for each, in order. The module stays as it is; the new one calls the parts, which are
+ * called `submod_0` and so on, and shares its tensors.
+ *
+ * @example
+ * ```ts
+ * const half = gm.graph.nodes.length / 2;
+ * let seen = 0;
+ * const split = splitModule(gm, () => (seen++ < half ? 0 : 1));
+ * split.getSubmodule("submod_0");
+ * ```
+ */
+export function splitModule(
+  module: GraphModule,
+  splitCallback: (node: Node) => number,
+  { qualnameMap, ...options }: SplitModuleOptions = {},
+): GraphModule {
+  const partitionOf = Array.from(module.graph.nodes, (it) => (isCallable(it) ? splitCallback(it) : null));
+  const wrong = partitionOf.find((it) => it !== null && !Number.isSafeInteger(it));
+  if (wrong !== undefined) throw fxError("InvalidArgument", `the number of a part is an integer, not ${wrong}`);
+  const how = { options: { partitionOf, options }, derive: true };
+  const { answer, module: split } = runPass<SplitAnswer, GraphModule>(module, "split_module", how);
+  for (const [now, before] of Object.entries(answer.qualnameMap))
+    if (before !== undefined) qualnameMap?.set(now, before);
+  split.meta.set("partition_names", new Set(answer.partitionNames));
+  return split;
+}
+
+/**
+ * Takes a module apart by tags: `torch.fx.passes.split_utils.split_by_tags`. The parts have the names of the tags, and are
+ * called in their order. What a part reads of the module it holds itself. The module stays as it is.
+ *
+ * @example
+ * ```ts
+ * const tags = new Map([...gm.graph.nodes].map((node) => [node, node.target === "torch.add" ? "sums" : "rest"]));
+ * const split = splitByTags(gm, ["sums", "rest"], tags);
+ * ```
+ */
+export function splitByTags(
+  module: GraphModule,
+  tags: readonly string[],
+  tagOf: ReadonlyMap<Node, string> | ((node: Node) => string | undefined),
+  { returnTuple = false }: { readonly returnTuple?: boolean } = {},
+): GraphModule {
+  const places = new Map(tags.map((tag, at) => [tag, at]));
+  const find = typeof tagOf === "function" ? tagOf : (node: Node) => tagOf.get(node);
+  const options = {
+    tags,
+    tagOf: Array.from(module.graph.nodes, (it) => (isCallable(it) ? (places.get(find(it) ?? "") ?? null) : null)),
+    returnTuple,
+  };
+  return runPass<null, GraphModule>(module, "split_by_tags", { options, derive: true }).module;
+}

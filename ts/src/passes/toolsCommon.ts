@@ -1,0 +1,76 @@
+/**
+ * What passes ask of nodes: `torch.fx.passes.tools_common`.
+ *
+ * @module
+ */
+import type { DType } from "../bindings/dtypes.ts";
+import { fxError } from "../errors.ts";
+import type { GraphModule } from "../graph/module.ts";
+import type { Node } from "../graph/node.ts";
+import { TensorMeta } from "../graph/val.ts";
+import type { TensorMetadata } from "../interpret/tensorMetadata.ts";
+import type { Module } from "../nn/module.ts";
+import { runPass } from "../rewrite/bridge.ts";
+
+/** Whether a node calls something. */
+export function isCallable(node: Node): boolean {
+  return node.op === "call_function" || node.op === "call_method" || node.op === "call_module";
+}
+
+/**
+ * What a node calls: the qualified name of a function, the name of a method, the class name of a module.
+ *
+ * @example
+ * ```ts
+ * getNodeTarget(gm.namedModules(), node); // "torch.add"
+ * ```
+ */
+export function getNodeTarget(submodules: ReadonlyMap<string, Module>, node: Node): string {
+  if (!isCallable(node)) {
+    throw fxError("InvalidArgument", `expected a node that calls something, found ${node.op}`, { node: node.name });
+  }
+  if (node.op !== "call_module") return node.target;
+  const module = submodules.get(node.target);
+  if (module === undefined) {
+    throw fxError("AttributeMissing", `there is no module \`${node.target}\``, { node: node.name });
+  }
+  return module.className;
+}
+
+/**
+ * Whether the value of a node is a tensor, by what a shape propagation or an export noted about it.
+ *
+ * @example
+ * ```ts
+ * new ShapeProp(gm).propagate(x);
+ * isNodeOutputTensor(node);
+ * ```
+ */
+export function isNodeOutputTensor(node: Node): boolean {
+  return dtypeOf(node) !== undefined;
+}
+
+/** The dtype of the value of a node, where it is known to be a tensor. */
+export function dtypeOf(node: Node): DType | undefined {
+  const noted = node.meta.get("tensor_meta") as TensorMetadata | undefined;
+  if (noted?.dtype !== undefined) return noted.dtype;
+  const val = node.meta.get("val");
+  return val instanceof TensorMeta ? val.dtype : undefined;
+}
+
+/**
+ * The groups of these nodes that must stay together, since they pass each other values that are no tensors: what
+ * `FxNetAccFusionsFinder` finds. For each node of a group the group.
+ *
+ * @example
+ * ```ts
+ * const fusions = findAccFusions(gm, new Set(supported));
+ * ```
+ */
+export function findAccFusions(module: GraphModule, accNodes: ReadonlySet<Node>): Map<Node, ReadonlySet<Node>> {
+  const nodes = [...module.graph.nodes];
+  const options = { isAcc: nodes.map((it) => accNodes.has(it)), isTensor: nodes.map(isNodeOutputTensor) };
+  const { answer, before } = runPass<number[][], GraphModule>(module, "find_acc_fusions", { options });
+  const groups = answer.map((places) => new Set(places.map((it) => before[it] as Node)));
+  return new Map(groups.flatMap((group) => Array.from(group, (it) => [it, group] as const)));
+}
