@@ -118,6 +118,7 @@ export {
   getCSEBannedOps,
   NormalizeArgs,
   NormalizeOperators,
+  reinplace,
 } from "./passes/enginePasses.ts";
 export { FakeTensorProp } from "./passes/fakeTensorProp.ts";
 export {

@@ -14,6 +14,7 @@ mod normalize;
 mod partitioner;
 mod pass;
 mod pass_manager;
+mod reinplace;
 mod replace;
 mod split_by_tags;
 mod split_module;
@@ -33,6 +34,7 @@ pub use normalize::{
 pub use partitioner::{CapabilityBasedPartitioner, Partition, PartitionerOptions};
 pub use pass::{Pass, PassResult};
 pub use pass_manager::{FnPass, ModuleCheck, PassConstraint, PassManager, this_before_that_pass_constraint};
+pub use reinplace::reinplace;
 pub use replace::{
     MatchFilter, ReplaceOptions, ReplacedPatterns, Replacement, ReplacementCallback, replace_matches, replace_pattern,
     replace_pattern_with_filters,

@@ -6,6 +6,7 @@
 import { readFileSync } from "node:fs";
 import { checkCode } from "./codegen.mjs";
 import { checkConstFold } from "./constFold.mjs";
+import { checkCse } from "./cse.mjs";
 import { checkDce } from "./dce.mjs";
 import { checkEditScript } from "./editScript.mjs";
 import { checkInterpreter } from "./interpreter.mjs";
@@ -28,6 +29,7 @@ export const KINDS = {
   codegen: checkCode,
   symbolic_trace: checkCode,
   dce: checkDce,
+  cse: checkCse,
   normalize: checkNormalize,
   interpreter: checkInterpreter,
   split_module: checkSplitModule,

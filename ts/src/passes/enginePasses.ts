@@ -152,3 +152,18 @@ export function functionalize(graphModule: GraphModule, options: FunctionalizeOp
   inPlace(graphModule, "functionalize", options, true);
   return graphModule;
 }
+
+/**
+ * Makes operators write into their first argument where that is not needed afterwards, in place:
+ * `torch.fx.passes.reinplace`. The values of the nodes must be known, from `FakeTensorProp` or `ShapeProp`.
+ *
+ * @example
+ * ```ts
+ * new FakeTensorProp(gm).propagate(x);
+ * reinplace(gm);
+ * ```
+ */
+export function reinplace(graphModule: GraphModule): GraphModule {
+  inPlace(graphModule, "reinplace", {}, true);
+  return graphModule;
+}

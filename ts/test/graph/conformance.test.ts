@@ -14,6 +14,7 @@ const COUNTS = {
   codegen: 10,
   symbolic_trace: 69,
   dce: 88,
+  cse: 78,
   normalize: 41,
   interpreter: 34,
 };

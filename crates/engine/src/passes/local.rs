@@ -9,7 +9,7 @@ use tracefx_export::{Remove, functionalize};
 use tracefx_ops::{Propagation, Symbols};
 use tracefx_rewrite::{
     AnnotateOptions, AnnotateTypesWithSchema, CsePass, DeadCodeElimination, DeadCodeOptions, NormalizeArgs,
-    NormalizeArgsOptions, NormalizeOperators, Pass, PassResult, annotate_getitem_nodes,
+    NormalizeArgsOptions, NormalizeOperators, Pass, PassResult, annotate_getitem_nodes, reinplace,
 };
 use ts_rs::TS;
 
@@ -39,6 +39,13 @@ pub(super) const PASSES: &[HostPass] = &[
         },
     },
     HostPass { name: "functionalize", run: functionalize_module },
+    HostPass {
+        name: "reinplace",
+        run: |call| {
+            let NoOptions {} = call.options()?;
+            answer(&reinplace(call.module, call.library.registry())?)
+        },
+    },
     HostPass { name: "FakeTensorProp", run: fake_tensor_prop },
 ];
 

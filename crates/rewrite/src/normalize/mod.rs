@@ -74,6 +74,8 @@ pub struct ArgumentTypes {
 pub struct Normalizer<'r> {
     registry: &'r Registry,
     overloads: FxHashMap<Str, Rc<[Signature]>>,
+    /// Whether the first argument of operators is `self`, as their schemas call it.
+    is_self_kept: bool,
 }
 
 /// Where PyTorch keeps functions that are operators of `aten`.
@@ -82,7 +84,13 @@ const PLACES: &[&str] = &["torch._C._nn.", "torch._C._linalg.", "torch._C._fft."
 impl<'r> Normalizer<'r> {
     /// A normalizer that knows these operators.
     pub fn new(registry: &'r Registry) -> Self {
-        Normalizer { registry, overloads: FxHashMap::default() }
+        Normalizer { registry, overloads: FxHashMap::default(), is_self_kept: false }
+    }
+
+    /// A normalizer that calls the arguments of operators (`torch.ops`) as their schemas do, so that the calls can be made.
+    /// `torch.fx.operator_schemas` calls `self` `input` there as well, under which no operator takes it.
+    pub fn with_schema_names(registry: &'r Registry) -> Self {
+        Normalizer { is_self_kept: true, ..Normalizer::new(registry) }
     }
 
     /// The arguments of a call of a function, matched with its parameters, and its defaults:
@@ -146,7 +154,11 @@ impl<'r> Normalizer<'r> {
             return Rc::clone(known);
         }
         let found: Rc<[Signature]> = match self.operator(target) {
-            Some(name) => self.registry.overloads(&name).unwrap_or_default().into_iter().map(signature_of_op).collect(),
+            Some(name) => {
+                let is_self_kept = self.is_self_kept && target.starts_with("torch.ops.");
+                let overloads = self.registry.overloads(&name).unwrap_or_default().into_iter();
+                overloads.map(|it| signature_of_op(it, if is_self_kept { "self" } else { "input" })).collect()
+            }
             None => Rc::new([]),
         };
         self.overloads.insert(target.into(), Rc::clone(&found));
@@ -277,7 +289,7 @@ impl Pass for NormalizeArgs<'_> {
     }
 
     fn call(&self, module: &mut GraphModule) -> Result<PassResult> {
-        let mut normalizer = Normalizer::new(self.registry);
+        let mut normalizer = Normalizer::with_schema_names(self.registry);
         let mut modified = false;
         let nodes: Vec<NodeId> = module.graph.nodes().collect();
         for id in nodes {

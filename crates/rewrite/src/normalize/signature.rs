@@ -118,11 +118,11 @@ fn constant(text: &str) -> Option<Arg> {
     int.ok().or_else(|| text.parse::<f64>().map(Arg::Float).ok())
 }
 
-/// The parameters of an operator under the names that Python gives them: `self` is `input`.
-pub(crate) fn signature_of_op(op: &Op) -> Signature {
+/// The parameters of an operator; `self` has the name that is given.
+pub(crate) fn signature_of_op(op: &Op, this: &str) -> Signature {
     let is_from = op.schema.args.iter().position(|it| it.name == "from");
     let parameter = |(at, it): (usize, &ArgSpec)| Parameter {
-        name: if it.name == "self" { "input".into() } else { it.name.as_str().into() },
+        name: if it.name == "self" { this.into() } else { it.name.as_str().into() },
         kind: match is_from {
             // A word of Python cannot be a keyword argument, so what comes up to it is positional only.
             Some(from) if at <= from => Kind::Positional,

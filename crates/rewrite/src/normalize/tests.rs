@@ -31,6 +31,12 @@ fn overloads_are_told_apart_by_annotations() {
 }
 
 #[test]
+fn operators_keep_the_names_of_their_schemas() {
+    let text = normalized(|graph, x| graph.call_function("torch.ops.aten.relu.default", vec![x], vec![]), "");
+    assert!(text.ends_with("(args = (), kwargs = {self: %x})"), "{text}");
+}
+
+#[test]
 fn a_module_of_torch_nn_gets_its_inputs_by_name() {
     let build = |graph: &mut Graph, x| graph.create_node(Opcode::CallModule, "leaf", vec![x], vec![], None).unwrap();
     let text = normalized(build, "Linear");
