@@ -17,6 +17,9 @@ const COUNTS = {
   cse: 78,
   normalize: 41,
   interpreter: 34,
+  split_module: 58,
+  partitioner: 40,
+  const_fold: 25,
 };
 
 const dir = fileURLToPath(new URL("../../../tests/fixtures/graphs", import.meta.url));

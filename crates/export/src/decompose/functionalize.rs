@@ -21,11 +21,18 @@ pub enum Remove {
 /// looks at the same storage gets the new values by views taken again, and what was written to an input is copied into it
 /// at the end. Other operators stay as they are, and nothing is dropped.
 ///
-/// The nodes must say of their inputs and attributes what they are (`meta.val`).
+/// The inputs must say what they are (`meta.val`).
 ///
 /// # Errors
-/// `NotImplemented` for operators that are not known and writes that cannot be made values; else what a shape rule refuses.
+/// `PassFailed` where an input does not say what it is; `NotImplemented` for operators that are not known and writes that cannot be made values; else what a shape rule refuses.
 pub fn functionalize(module: &GraphModule, registry: &Registry, remove: Remove) -> Result<GraphModule> {
+    let mut nodes = module.graph.nodes().map(|it| module.graph.node(it));
+    if let Some(input) = nodes.find(|it| it.op() == Opcode::Placeholder && it.meta.val.is_none()) {
+        let what = format!("nothing is known of the input `{}`, on which the writes may depend", input.name());
+        return Err(Diagnostic::new(Code::PassFailed, what)
+            .node(&**input.name())
+            .help("run FakeTensorProp or ShapeProp on the module first"));
+    }
     let mut table = DecompositionTable::empty_of(registry);
     // As in PyTorch, where operators that are made of others are gone when writes are looked at.
     let is_made_of_others = |it: &&Op| matches!(it.def.infer, Infer::Composite) && it.def.decompose.is_some();
@@ -82,5 +89,38 @@ fn one(functional: &mut Functional<'_>, shape: &Arg, results: &mut dyn Iterator<
             let current = functional.current(&value)?;
             functional.recorder.arg(&current)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tracefx_core::DType;
+    use tracefx_ir::{Graph, TensorMeta, Val};
+    use tracefx_ops::registry;
+
+    fn module(val: Option<Val>) -> GraphModule {
+        let mut graph = Graph::new();
+        let x = graph.placeholder("x");
+        graph.meta_mut(x).val = val;
+        let args = vec![Arg::Node(x), Arg::Int(1)];
+        graph.call_function("torch.ops.aten.add_.Tensor", args, vec![]);
+        graph.output(Arg::Node(x));
+        GraphModule::new(graph)
+    }
+
+    #[test]
+    fn what_was_written_to_an_input_is_copied_back() {
+        let meta = TensorMeta::contiguous(DType::Float32, vec![2.into()]);
+        let res = functionalize(&module(Some(Val::Tensor(meta))), registry(), Remove::Mutations).unwrap();
+        let targets: Vec<&str> = res.graph.nodes().map(|it| &**res.graph.node(it).target()).collect();
+        assert_eq!(targets, ["x", "torch.ops.aten.add.Tensor", "torch.ops.aten.copy_.default", "output"]);
+        assert!(res.graph.lint(None).is_empty());
+    }
+
+    #[test]
+    fn an_input_of_which_nothing_is_known_is_refused() {
+        let problem = functionalize(&module(None), registry(), Remove::Mutations).unwrap_err();
+        assert_eq!(problem.code(), Code::PassFailed);
     }
 }
