@@ -182,6 +182,23 @@ export { deepCopy } from "./nn/deepCopy.ts";
 export { type CheckpointDict, type CheckpointValue, loadCheckpoint, readCheckpoint } from "./nn/checkpoint.ts";
 export * as nn from "./nn/index.ts";
 export { Parameter, type ParameterOptions } from "./nn/parameter.ts";
+export {
+  type InternalMatch,
+  type MatcherOptions,
+  type Miss,
+  type PatternSource,
+  SubgraphMatcher,
+  SubgraphMatcherWithNameNodeMap,
+} from "./rewrite/matcher.ts";
+export {
+  type Match,
+  type MatchFilter,
+  type ReplacedPatterns,
+  type ReplacementCallback,
+  type ReplacePatternOptions,
+  replacePattern,
+  replacePatternWithFilters,
+} from "./rewrite/replacePattern.ts";
 export { cond, map, scan, whileLoop } from "./trace/controlFlow.ts";
 export { type ConcreteArgs, PH, PHBase } from "./trace/placeholder.ts";
 export {

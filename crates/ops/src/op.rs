@@ -79,6 +79,8 @@ impl Tags {
     pub const WHOLE: Tags = Tags(1 << 10);
     /// A core operator that PyTorch's table takes apart all the same.
     pub const TAKEN_APART: Tags = Tags(1 << 11);
+    /// Chains of it may be joined in any way, up to the rounding of floats.
+    pub const ASSOCIATIVE: Tags = Tags(1 << 12);
 
     /// Both sets of properties.
     pub const fn with(self, other: Tags) -> Tags {

@@ -26,7 +26,10 @@ pub use cse::{CSE_BANNED_OPS, CsePass};
 pub use dead_code::{DeadCodeElimination, DeadCodeOptions, eliminate_dead_code};
 pub use fuser::{FusedModule, erase_nodes, fuse_as_graphmodule, fuse_by_partitions, insert_subgm, validate_partition};
 pub use impure::{Impurity, RANDOM_FUNCTIONS, SIDE_EFFECT_FUNCTIONS};
-pub use matcher::{InternalMatch, MatcherOptions, SubgraphMatcher, SubgraphMatcherWithNameNodeMap};
+pub use matcher::{
+    ANY_OF, ConstantValue, Constraint, InternalMatch, MatcherOptions, Miss, OPTIONAL, SubgraphMatcher,
+    SubgraphMatcherWithNameNodeMap,
+};
 pub use normalize::{
     AnnotateOptions, AnnotateTypesWithSchema, ArgumentType, ArgumentTypes, CallArguments, NormalizeArgs,
     NormalizeArgsOptions, NormalizeOperators, NormalizeOptions, Normalized, Normalizer, annotate_getitem_nodes,

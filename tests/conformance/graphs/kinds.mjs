@@ -11,10 +11,12 @@ import { checkDce } from "./dce.mjs";
 import { checkEditScript } from "./editScript.mjs";
 import { checkInterpreter } from "./interpreter.mjs";
 import { checkLint } from "./lint.mjs";
+import { checkMatcher } from "./matcher.mjs";
 import { checkNamespace } from "./namespace.mjs";
 import { checkNormalize } from "./normalize.mjs";
 import { checkPartitioner } from "./partitioner.mjs";
 import { checkSplitModule } from "./splitModule.mjs";
+import { checkReplacePattern } from "./replacePattern.mjs";
 import { checkTopo } from "./topo.mjs";
 
 /**
@@ -35,6 +37,8 @@ export const KINDS = {
   split_module: checkSplitModule,
   partitioner: checkPartitioner,
   const_fold: checkConstFold,
+  matcher: checkMatcher,
+  replace_pattern: checkReplacePattern,
 };
 
 /**

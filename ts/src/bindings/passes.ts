@@ -87,6 +87,34 @@ export type FunctionalizeOptions = {
 remove: string, };
 
 /**
+ * A literal that a [`Constraint`] asks for. As in Python, 1, 1.0 and `True` are equal.
+ */
+export type ConstantValue = boolean | number | number | string;
+
+/**
+ * What is asked of what a node of the pattern stands for. What is not said is not asked.
+ *
+ * Dtypes and sizes are those of the abstract values (`meta["val"]`), so that a node without one does not match.
+ */
+export type Constraint = { 
+/**
+ * A tensor of one of these dtypes.
+ */
+dtype?: Array<string>, 
+/**
+ * A tensor of so many dimensions.
+ */
+rank?: number, 
+/**
+ * A tensor of these sizes; null is any.
+ */
+shape?: Array<number | null>, 
+/**
+ * This literal.
+ */
+value?: ConstantValue, };
+
+/**
  * How a [`SubgraphMatcher`] matches.
  */
 export type MatcherOptions = { 
@@ -112,6 +140,22 @@ ignoreLiterals: boolean,
  */
 nodeNameMatch: string, 
 /**
+ * Whether the first two arguments of operators that let them may change places.
+ */
+commutative: boolean, 
+/**
+ * Whether chains of calls of an associative operator match however they are joined, as sums of three.
+ */
+associative: boolean, 
+/**
+ * Whether two wildcards may stand for one node.
+ */
+sharedWildcards: boolean, 
+/**
+ * What is asked of what nodes of the pattern stand for, by their names.
+ */
+constraints: { [key in string]: Constraint }, 
+/**
  * How many steps a search may take before it is given up: by default ten millions, and a thousand for each node of the
  * graph.
  */
@@ -122,21 +166,13 @@ maxSteps?: number, };
  */
 export type ReplaceOptions = { 
 /**
- * Whether a literal of the pattern matches anything.
+ * How the pattern is matched: without its output, and of matches that share a node the first.
  */
-ignoreLiterals: boolean, 
-/**
- * A returned node of the pattern also matches any node with this text in its name. Nothing where empty.
- */
-nodeNameMatch: string, 
+matching: MatcherOptions, 
 /**
  * Whether sub-modules that nothing uses any more stay in the module. In FX they stay where the replacement is a function.
  */
-keepsSubmodules: boolean, 
-/**
- * How many steps the search may take; see [`MatcherOptions::max_steps`].
- */
-maxSteps?: number, };
+keepsSubmodules: boolean, };
 
 /**
  * What `replace_pattern` is asked for: the pattern is the first of the other modules, replacements are those after it.
@@ -159,6 +195,11 @@ replacements?: Array<number>, };
  * One match: nodes of the pattern by their places, values as arguments.
  */
 export type MatchAnswer = { anchors: Array<number>, nodesMap: [number, unknown][], placeholderNodes: unknown[], returningNodes: unknown[], nameNodeMap: [string, unknown][], };
+
+/**
+ * A miss; `found` is what was there instead, if anything.
+ */
+export type MissAnswer = { anchor: number, candidate: number | null, node: number, found: unknown[], expected: string, nBound: number, };
 
 /**
  * One match that was replaced; the new nodes by their places after.

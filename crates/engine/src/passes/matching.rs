@@ -12,21 +12,26 @@ use std::collections::HashMap;
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::{Arg, Graph, GraphModule, NodeId};
 use tracefx_rewrite::{
-    InternalMatch, MatcherOptions, ReplaceOptions, SubgraphMatcher, SubgraphMatcherWithNameNodeMap, replace_matches,
+    ConstantValue, Constraint, InternalMatch, MatcherOptions, Miss, ReplaceOptions, SubgraphMatcher,
+    SubgraphMatcherWithNameNodeMap, replace_matches,
 };
 use ts_rs::TS;
 
 pub(super) const PASSES: &[HostPass] = &[
     HostPass { name: "SubgraphMatcher", run: matches },
     HostPass { name: "SubgraphMatcherWithNameNodeMap", run: named_matches },
+    HostPass { name: "explain_match", run: explain },
     HostPass { name: "replace_pattern", run: replace },
 ];
 
 pub(super) const TYPES: &[Declare] = &[
+    declared::<ConstantValue>,
+    declared::<Constraint>,
     declared::<MatcherOptions>,
     declared::<ReplaceOptions>,
     declared::<ReplaceRequest>,
     declared::<MatchAnswer>,
+    declared::<MissAnswer>,
     declared::<ReplacedAnswer>,
 ];
 
@@ -56,6 +61,19 @@ struct MatchAnswer {
     returning_nodes: Vec<Value>,
     #[ts(type = "[string, unknown][]")]
     name_node_map: Vec<(String, Value)>,
+}
+
+/// A miss; `found` is what was there instead, if anything.
+#[derive(Serialize, TS)]
+#[serde(rename_all = "camelCase")]
+struct MissAnswer {
+    anchor: usize,
+    candidate: Option<usize>,
+    node: usize,
+    #[ts(type = "unknown[]")]
+    found: Vec<Value>,
+    expected: String,
+    n_bound: usize,
 }
 
 /// One match that was replaced; the new nodes by their places after.
@@ -91,6 +109,21 @@ fn found_matches(call: &PassCall<'_>, pattern: &GraphModule, found: &[InternalMa
         name_node_map: it.name_node_map.iter().map(|(name, found)| (name.to_string(), arg(found))).collect(),
     };
     answer(&found.iter().map(one).collect::<Vec<MatchAnswer>>())
+}
+
+fn explain(call: &mut PassCall<'_>) -> Result<Value> {
+    let pattern = other(call, 0)?;
+    let matcher = SubgraphMatcher::new(pattern, call.library.registry(), call.options()?)?;
+    let (places, nodes) = (places(&pattern.graph), places(&call.module.graph));
+    let one = |it: Miss| MissAnswer {
+        anchor: places[&it.anchor],
+        candidate: it.candidate.map(|it| nodes[&it]),
+        node: places[&it.node],
+        found: it.found.iter().map(|it| encode(it, &|node| json!({ "$n": nodes[&node] }))).collect(),
+        expected: it.expected,
+        n_bound: it.n_bound,
+    };
+    answer(&matcher.explain(call.module)?.into_iter().map(one).collect::<Vec<MissAnswer>>())
 }
 
 fn replace(call: &mut PassCall<'_>) -> Result<Value> {

@@ -11,7 +11,7 @@ use tracefx_ir::TensorMeta;
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
     arithmetic("aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", with_alpha)
-        .tags(Tags::COMMUTATIVE)
+        .tags(Tags::COMMUTATIVE.with(Tags::ASSOCIATIVE))
         .tags(Tags::CORE)
         .vjp(gradients::binary::add)
         .doc("`self + alpha * other`."),
@@ -36,7 +36,7 @@ pub(crate) const OPS: &[OpDef] = &[
         .vjp(gradients::binary::rsub)
         .doc("`other - alpha * self`."),
     arithmetic("aten::mul.Tensor(Tensor self, Tensor other) -> Tensor", promoting::<2>)
-        .tags(Tags::COMMUTATIVE)
+        .tags(Tags::COMMUTATIVE.with(Tags::ASSOCIATIVE))
         .tags(Tags::CORE)
         .vjp(gradients::binary::mul)
         .doc("`self * other`."),
@@ -110,10 +110,12 @@ pub(crate) const OPS: &[OpDef] = &[
         .vjp(gradients::binary::pow)
         .doc("`self` to the power of `exponent`, in float64."),
     binary("aten::maximum(Tensor self, Tensor other) -> Tensor")
+        .tags(Tags::COMMUTATIVE.with(Tags::ASSOCIATIVE))
         .tags(Tags::CORE)
         .vjp(gradients::binary::maximum)
         .doc("The larger one; NaN where one is NaN."),
     binary("aten::minimum(Tensor self, Tensor other) -> Tensor")
+        .tags(Tags::COMMUTATIVE.with(Tags::ASSOCIATIVE))
         .tags(Tags::CORE)
         .vjp(gradients::binary::minimum)
         .doc("The smaller one; NaN where one is NaN."),

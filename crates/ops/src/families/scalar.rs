@@ -31,14 +31,14 @@ pub(crate) const OPS: &[OpDef] = &[
         arithmetic(args, Some(Func::Add), |a, b| a + b, |a, b| a + b)
     })
     .doc("Python's `a + b`.")
-    .tags(Tags::COMMUTATIVE),
+    .tags(Tags::COMMUTATIVE.with(Tags::ASSOCIATIVE)),
     OpDef::new("operator::sub(Any a, Any b) -> Any", |args| arithmetic(args, None, |a, b| a - b, |a, b| a - b))
         .doc("Python's `a - b`."),
     OpDef::new("operator::mul(Any a, Any b) -> Any", |args| {
         arithmetic(args, Some(Func::Mul), |a, b| a * b, |a, b| a * b)
     })
     .doc("Python's `a * b`.")
-    .tags(Tags::COMMUTATIVE),
+    .tags(Tags::COMMUTATIVE.with(Tags::ASSOCIATIVE)),
     OpDef::new("operator::truediv(Any a, Any b) -> Any", true_division).doc("Python's `a / b`, always a float."),
     OpDef::new("operator::floordiv(Any a, Any b) -> Any", |args| {
         refuse_zero_divisor(args)?;
@@ -115,12 +115,12 @@ pub(crate) const OPS: &[OpDef] = &[
         arithmetic(args, Some(Func::Max), |a, b| a.max(b), |a, b| if b > a { b } else { a })
     })
     .doc("PyTorch's `torch.sym_max(a, b)`.")
-    .tags(Tags::COMMUTATIVE),
+    .tags(Tags::COMMUTATIVE.with(Tags::ASSOCIATIVE)),
     OpDef::new("torch::sym_min(Any a, Any b) -> Any", |args| {
         arithmetic(args, Some(Func::Min), |a, b| a.min(b), |a, b| if b < a { b } else { a })
     })
     .doc("PyTorch's `torch.sym_min(a, b)`.")
-    .tags(Tags::COMMUTATIVE),
+    .tags(Tags::COMMUTATIVE.with(Tags::ASSOCIATIVE)),
     OpDef::new("torch::sym_ite(Any b, Any t, Any f) -> Any", |args| match number(args, 0)? {
         Value::Bool(it) => Ok(vec![Output::Value(number(args, if it { 1 } else { 2 })?)]),
         Value::SymBool(_) => symbolic(args, Func::Where),

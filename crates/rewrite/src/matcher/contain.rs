@@ -5,17 +5,19 @@ use super::pattern::Pattern;
 use rustc_hash::FxHashSet;
 use std::cmp::Ordering;
 use tracefx_core::Result;
-use tracefx_ir::{Graph, NodeId, Opcode};
+use tracefx_ir::{Graph, NodeId};
 
-/// A use of an inner node of the match by a node outside of it: what makes the match unfit.
-pub(super) fn leak(pattern: &Pattern, graph: &Graph, it: &InternalMatch) -> Option<(NodeId, NodeId)> {
-    let is_input = |node: NodeId| pattern.graph().node(node).op() == Opcode::Placeholder;
-    let bound = || it.nodes_map.iter().filter(|(node, _)| !is_input(**node));
+/// A use of an inner node of the match by a node outside of it: what makes the match unfit. Gives the node of the pattern,
+/// what it stands for, and the user.
+pub(super) fn leak(pattern: &Pattern, graph: &Graph, it: &InternalMatch) -> Option<(NodeId, NodeId, NodeId)> {
+    let bound = || it.nodes_map.iter().filter(|(node, _)| !pattern.is_placeholder(**node));
     let inside: FxHashSet<NodeId> = bound().filter_map(|(_, found)| found.as_node()).collect();
-    let inner = bound().filter(|(node, _)| !pattern.is_returned[node.index()]);
-    inner
-        .filter_map(|(_, found)| found.as_node())
-        .find_map(|found| graph.users(found).iter().find(|user| !inside.contains(user)).map(|user| (found, user)))
+    // What only stands for one of several alternatives leaks where that one does.
+    let inner = bound().filter(|(node, _)| !pattern.is_returned[node.index()] && !pattern.is_virtual(**node));
+    inner.filter_map(|(node, found)| Some((*node, found.as_node()?))).find_map(|(node, found)| {
+        let user = graph.users(found).iter().find(|user| !inside.contains(user));
+        user.map(|user| (node, found, user))
+    })
 }
 
 /// A node outside of these from which a path leads back into them, though it uses one of them: fused into one node they

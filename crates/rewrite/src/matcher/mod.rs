@@ -6,26 +6,35 @@
 //! joins must all pairs be tried. Nothing here recurses on the depth of a graph, and what a search may cost is bounded
 //! ([`MatcherOptions::max_steps`]).
 
+mod constraint;
 mod contain;
 mod equality;
+mod explain;
+mod meet;
 mod named;
 mod pattern;
 mod search;
 
+pub use constraint::{ConstantValue, Constraint};
+pub use explain::Miss;
 pub use named::SubgraphMatcherWithNameNodeMap;
 
 use indexmap::IndexMap;
+pub(crate) use pattern::is_compute;
+pub use pattern::{ANY_OF, OPTIONAL};
+
 use pattern::Pattern;
 use rustc_hash::{FxBuildHasher, FxHashSet};
 use search::Search;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use tracefx_core::Result;
-use tracefx_ir::{Arg, GraphModule, NodeId, Opcode, Str};
+use tracefx_ir::{Arg, GraphModule, NodeId, Str};
 use tracefx_ops::Registry;
 use ts_rs::TS;
 
 /// How a [`SubgraphMatcher`] matches.
-#[derive(Clone, Debug, PartialEq, Deserialize, TS)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, TS)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 #[ts(optional_fields)]
 pub struct MatcherOptions {
@@ -40,6 +49,14 @@ pub struct MatcherOptions {
     /// A returned node of the pattern also matches any node with this text in its name, whatever that calls. Nothing
     /// where empty.
     pub node_name_match: String,
+    /// Whether the first two arguments of operators that let them may change places.
+    pub commutative: bool,
+    /// Whether chains of calls of an associative operator match however they are joined, as sums of three.
+    pub associative: bool,
+    /// Whether two wildcards may stand for one node.
+    pub shared_wildcards: bool,
+    /// What is asked of what nodes of the pattern stand for, by their names.
+    pub constraints: BTreeMap<String, Constraint>,
     /// How many steps a search may take before it is given up: by default ten millions, and a thousand for each node of the
     /// graph.
     pub max_steps: Option<u64>,
@@ -53,6 +70,10 @@ impl Default for MatcherOptions {
             remove_overlapping_matches: true,
             ignore_literals: false,
             node_name_match: String::new(),
+            commutative: false,
+            associative: false,
+            shared_wildcards: false,
+            constraints: BTreeMap::new(),
             max_steps: None,
         }
     }
@@ -132,15 +153,11 @@ impl SubgraphMatcher {
         while let Some(found) = search.next_match()? {
             // A match costs memory too.
             search.spend(STEPS_OF_A_MATCH)?;
-            if contain::leak(&self.pattern, &module.graph, &found).is_some() {
-                continue;
-            }
-            let compute = self.compute_nodes(&found);
-            if contain::cycle(&module.graph, &compute, &mut || search.spend(1))?.is_some() {
+            if !self.is_fit(module, &mut search, &found)? {
                 continue;
             }
             if self.options.remove_overlapping_matches {
-                search.take(compute);
+                search.take(self.compute_nodes(&found));
             }
             matches.push(found);
         }
@@ -149,8 +166,11 @@ impl SubgraphMatcher {
 
     /// The nodes of the graph that the match is made of: without inputs and output.
     fn compute_nodes(&self, found: &InternalMatch) -> FxHashSet<NodeId> {
-        let is_compute =
-            |node: NodeId| !matches!(self.pattern.graph().node(node).op(), Opcode::Placeholder | Opcode::Output);
-        found.nodes_map.iter().filter(|(node, _)| is_compute(**node)).filter_map(|(_, it)| it.as_node()).collect()
+        found
+            .nodes_map
+            .iter()
+            .filter(|(node, _)| self.pattern.is_compute(**node))
+            .filter_map(|(_, it)| it.as_node())
+            .collect()
     }
 }

@@ -2,23 +2,27 @@
 //!
 //! Goals are a list that shares its tails, so that a choice keeps what was still to be done by keeping a place in it.
 
-use super::equality::{is_equal, is_same_literal};
-use super::pattern::{Pattern, SchemaArg, reads_parameter};
+use super::explain::Misses;
+use super::pattern::Pattern;
 use super::{InternalMatch, MatcherOptions};
 use rustc_hash::FxHashSet;
 use std::rc::Rc;
 use tracefx_core::{Code, Diagnostic, Result};
-use tracefx_ir::{Arg, GraphModule, Node, NodeId, Opcode};
+use tracefx_ir::{Arg, GraphModule, NodeId};
 
 /// What is to be met.
-#[derive(Clone, Copy)]
-enum Goal<'a> {
+#[derive(Clone)]
+pub(super) enum Goal<'a> {
     /// The anchor of this number stands for some node.
     Anchor(usize),
-    /// This node of the pattern, an anchor, stands for this node.
-    Anchored(NodeId, NodeId),
+    /// This node of the pattern stands for this node.
+    Node(NodeId, NodeId),
     /// This argument of the pattern stands for this argument.
     Arg(&'a Arg, &'a Arg),
+    /// This node of the pattern stands for this node, whose arguments are looked at elsewhere.
+    Inner(NodeId, NodeId),
+    /// These arguments of the pattern stand for these, in any order.
+    Unordered(Rc<[&'a Arg]>, Rc<[&'a Arg]>),
 }
 
 struct Cell<'a> {
@@ -30,32 +34,41 @@ struct Cell<'a> {
 const DONE: usize = usize::MAX;
 
 /// A place to come back to: what was to be done, how much was bound, and what has not been tried.
-struct Choice {
+struct Choice<'a> {
     head: usize,
     n_goals: usize,
     n_bound: usize,
-    anchor: NodeId,
-    candidates: Rc<[NodeId]>,
+    alternatives: Alternatives<'a>,
     at: usize,
 }
 
+/// What can be tried, one after the other.
+pub(super) enum Alternatives<'a> {
+    /// An anchor stands for one of these nodes.
+    Candidates(NodeId, Rc<[NodeId]>),
+    /// All goals of one of these lists are met.
+    Goals(Vec<Vec<Goal<'a>>>),
+}
+
 pub(super) struct Search<'a> {
-    pattern: &'a Pattern,
-    options: &'a MatcherOptions,
-    module: &'a GraphModule,
+    pub(super) pattern: &'a Pattern,
+    pub(super) options: &'a MatcherOptions,
+    pub(super) module: &'a GraphModule,
     /// What each node of the pattern stands for, and the order in which that was found.
-    bound: Vec<Option<Arg>>,
+    pub(super) bound: Vec<Option<Arg>>,
     trail: Vec<NodeId>,
     /// The nodes that something stands for.
-    used: FxHashSet<NodeId>,
+    pub(super) used: FxHashSet<NodeId>,
     /// The nodes of earlier matches, which later ones may not share.
-    taken: FxHashSet<NodeId>,
+    pub(super) taken: FxHashSet<NodeId>,
     goals: Vec<Cell<'a>>,
     head: usize,
-    choices: Vec<Choice>,
+    choices: Vec<Choice<'a>>,
     candidates: Vec<Option<Rc<[NodeId]>>>,
     is_begun: bool,
     steps_left: u64,
+    /// Why candidates are refused, where that is asked.
+    pub(super) misses: Option<Misses>,
 }
 
 impl<'a> Search<'a> {
@@ -75,6 +88,7 @@ impl<'a> Search<'a> {
             candidates: vec![None; pattern.anchors.len()],
             is_begun: false,
             steps_left: options.max_steps.unwrap_or(steps),
+            misses: None,
         };
         (0..pattern.anchors.len()).rev().for_each(|it| res.push(Goal::Anchor(it)));
         res
@@ -97,15 +111,18 @@ impl<'a> Search<'a> {
                 continue;
             }
             self.spend(1)?;
-            let Cell { goal, next } = self.goals[self.head];
-            self.head = next;
+            let Cell { goal, next } = &self.goals[self.head];
+            let goal = goal.clone();
+            self.head = *next;
             let is_met = match goal {
                 Goal::Anchor(index) => {
-                    self.choose(index)?;
+                    self.choose_anchor(index)?;
                     false
                 }
-                Goal::Anchored(node, found) => self.meet_node(node, found, true)?,
+                Goal::Node(node, found) => self.meet_node(node, found)?,
                 Goal::Arg(arg, found) => self.meet_arg(arg, found)?,
+                Goal::Inner(node, found) => self.meet_inner(node, found),
+                Goal::Unordered(args, found) => self.meet_unordered(&args, &found)?,
             };
             if !is_met && !self.backtrack() {
                 return Ok(None);
@@ -115,73 +132,110 @@ impl<'a> Search<'a> {
 
     /// Counts steps.
     pub(super) fn spend(&mut self, steps: u64) -> Result<()> {
-        self.steps_left = self.steps_left.checked_sub(steps).ok_or_else(|| out_of_steps(self.options))?;
+        self.steps_left = self.steps_left.checked_sub(steps).ok_or_else(|| {
+            let what = match self.options.max_steps {
+                Some(limit) => format!("the search for the pattern took more than {limit} steps"),
+                None => "the search for the pattern took too many steps".to_owned(),
+            };
+            Diagnostic::new(Code::LimitExceeded, what)
+                .help("return one value that joins the others, so that there is less to try, or raise max_steps")
+        })?;
         Ok(())
     }
 
     /// Keeps later matches from sharing these nodes, and gives up the choices that came after the first of them.
     pub(super) fn take(&mut self, nodes: FxHashSet<NodeId>) {
         self.taken.extend(nodes);
-        let is_taken = |node: &NodeId| self.is_compute(*node);
+        let is_taken = |node: &NodeId| self.pattern.is_compute(*node);
         let n_free = self.trail.iter().position(is_taken).unwrap_or(self.trail.len());
         let keeps = self.choices.iter().take_while(|it| it.n_bound <= n_free).count();
         self.choices.truncate(keeps);
     }
 
-    /// Whether what the node of the pattern stands for can be in one match only.
-    fn is_compute(&self, node: NodeId) -> bool {
-        !matches!(self.pattern.graph().node(node).op(), Opcode::Placeholder | Opcode::Output)
+    /// The node of the pattern whose arguments are looked at: the last call that is bound.
+    pub(super) fn last_call(&self) -> NodeId {
+        let is_call = |it: &&NodeId| !self.pattern.is_placeholder(**it);
+        self.trail.iter().rev().find(is_call).copied().unwrap_or(self.pattern.anchors[0])
     }
 
-    fn push(&mut self, goal: Goal<'a>) {
+    /// How many nodes of the pattern stand for something.
+    pub(super) fn n_bound(&self) -> usize {
+        self.trail.len()
+    }
+
+    /// Puts a goal before the others.
+    pub(super) fn push(&mut self, goal: Goal<'a>) {
         self.goals.push(Cell { goal, next: self.head });
         self.head = self.goals.len() - 1;
     }
 
-    fn bind(&mut self, node: NodeId, found: Arg) {
-        if let Arg::Node(found) = found {
-            self.used.insert(found);
+    /// Puts goals before the others, the first one first.
+    pub(super) fn push_all(&mut self, goals: impl DoubleEndedIterator<Item = Goal<'a>>) {
+        goals.rev().for_each(|it| self.push(it));
+    }
+
+    /// Makes a choice, to which the search comes back; what is chosen is tried when what is done now is not met.
+    pub(super) fn choose(&mut self, alternatives: Alternatives<'a>) {
+        let (n_goals, n_bound) = (self.goals.len(), self.trail.len());
+        self.choices.push(Choice { head: self.head, n_goals, n_bound, alternatives, at: 0 });
+    }
+
+    pub(super) fn bind(&mut self, node: NodeId, found: Arg) {
+        if let (Arg::Node(found), true) = (&found, self.is_exclusive(node)) {
+            self.used.insert(*found);
         }
         self.bound[node.index()] = Some(found);
         self.trail.push(node);
     }
 
+    /// Whether no other node of the pattern may stand for the same.
+    pub(super) fn is_exclusive(&self, node: NodeId) -> bool {
+        let is_shared = self.options.shared_wildcards && self.pattern.is_placeholder(node);
+        !is_shared && !self.pattern.is_virtual(node)
+    }
+
     /// Takes back what the last choice led to, and tries what is next; `false` where nothing is left.
     fn backtrack(&mut self) -> bool {
         while let Some(choice) = self.choices.last_mut() {
-            let candidate = choice.candidates.get(choice.at).copied();
+            let at = choice.at;
             choice.at += 1;
-            let (anchor, head, n_goals, n_bound) = (choice.anchor, choice.head, choice.n_goals, choice.n_bound);
-            for node in self.trail.drain(n_bound..) {
-                if let Some(Arg::Node(found)) = self.bound[node.index()].take() {
+            let goals = match &mut choice.alternatives {
+                Alternatives::Candidates(anchor, candidates) => {
+                    candidates.get(at).map(|&it| vec![Goal::Node(*anchor, it)])
+                }
+                Alternatives::Goals(lists) => lists.get_mut(at).map(std::mem::take),
+            };
+            let (head, n_goals, n_bound) = (choice.head, choice.n_goals, choice.n_bound);
+            while self.trail.len() > n_bound {
+                let node = self.trail.pop().expect("the trail is longer");
+                let is_exclusive = self.is_exclusive(node);
+                if let (Some(Arg::Node(found)), true) = (self.bound[node.index()].take(), is_exclusive) {
                     self.used.remove(&found);
                 }
             }
-            match candidate {
-                None => {
-                    self.choices.pop();
-                }
-                Some(candidate) if self.taken.contains(&candidate) && self.is_compute(anchor) => {}
-                Some(candidate) => {
-                    self.goals.truncate(n_goals);
-                    self.head = head;
-                    self.push(Goal::Anchored(anchor, candidate));
-                    return true;
-                }
-            }
+            let Some(goals) = goals else {
+                self.choices.pop();
+                continue;
+            };
+            self.goals.truncate(n_goals);
+            self.head = head;
+            self.push_all(goals.into_iter());
+            return true;
         }
         false
     }
 
     /// Makes a choice of what an anchor may stand for.
-    fn choose(&mut self, index: usize) -> Result<()> {
+    fn choose_anchor(&mut self, index: usize) -> Result<()> {
         let candidates = match self.nearby(index)? {
             Some(candidates) => candidates,
             None => self.everywhere(index)?,
         };
         let anchor = self.pattern.anchors[index];
-        let (n_goals, n_bound) = (self.goals.len(), self.trail.len());
-        self.choices.push(Choice { head: self.head, n_goals, n_bound, anchor, candidates, at: 0 });
+        if candidates.is_empty() {
+            self.miss(anchor, None, |search| search.expected(anchor));
+        }
+        self.choose(Alternatives::Candidates(anchor, candidates));
         Ok(())
     }
 
@@ -192,7 +246,7 @@ impl<'a> Search<'a> {
         }
         let mut candidates = Vec::new();
         for found in self.module.graph.nodes() {
-            if self.could_be(self.pattern.anchors[index], found, true)? {
+            if self.could_be(self.pattern.anchors[index], found)? {
                 candidates.push(found);
             }
         }
@@ -202,110 +256,28 @@ impl<'a> Search<'a> {
     }
 
     /// The nodes that the anchor may stand for, found by the way on which it hangs together with what is bound already.
-    /// Nothing where there is no such way: a literal may stand on it where literals are ignored.
+    /// Nothing where there is no such way: a literal may stand on it where literals are ignored, and a chain of sums need
+    /// not stand in the order in which the pattern has it.
     fn nearby(&mut self, index: usize) -> Result<Option<Rc<[NodeId]>>> {
-        let Some(route) = self.pattern.routes[index].as_ref().filter(|_| !self.options.ignore_literals) else {
-            return Ok(None);
-        };
+        let is_by_way = !self.options.ignore_literals && !self.options.associative;
+        let Some(route) = self.pattern.routes[index].as_ref().filter(|_| is_by_way) else { return Ok(None) };
         let Some(Arg::Node(from)) = &self.bound[route.from.index()] else { return Ok(None) };
+        let module = self.module;
         let mut front = vec![*from];
         for &up in &route.up {
             let mut next = FxHashSet::default();
             for &node in &front {
-                let module = self.module;
                 for user in module.graph.users(node).iter() {
                     self.spend(1)?;
-                    if self.could_be(up, user, up == self.pattern.anchors[index])? {
+                    if self.could_be(up, user)? {
                         next.insert(user);
                     }
                 }
             }
             front = next.into_iter().collect();
         }
-        front.sort_unstable_by(|&a, &b| self.module.graph.compare(a, b));
+        front.sort_unstable_by(|&a, &b| module.graph.compare(a, b));
         Ok(Some(front.into()))
-    }
-
-    /// Whether the node alone, without its arguments, is one that the node of the pattern stands for.
-    fn could_be(&self, node: NodeId, found: NodeId, is_anchor: bool) -> Result<bool> {
-        let (wanted, it) = (self.pattern.graph().node(node), self.module.graph.node(found));
-        if wanted.op() == Opcode::Placeholder && !self.options.match_placeholder {
-            return Ok(true);
-        }
-        let by_name = &*self.options.node_name_match;
-        if is_anchor && !by_name.is_empty() && it.name().contains(by_name) {
-            return Ok(true);
-        }
-        Ok(wanted.op() == it.op()
-            && match wanted.op() {
-                Opcode::Placeholder | Opcode::Output => true,
-                Opcode::GetAttr => self.pattern.parameters[node.index()] == reads_parameter(self.module, found)?,
-                Opcode::CallFunction | Opcode::CallMethod | Opcode::CallModule => wanted.target() == it.target(),
-            })
-    }
-
-    fn meet_node(&mut self, node: NodeId, found: NodeId, is_anchor: bool) -> Result<bool> {
-        if let Some(bound) = &self.bound[node.index()] {
-            return Ok(*bound == Arg::Node(found));
-        }
-        let is_taken = self.taken.contains(&found) && self.is_compute(node);
-        if is_taken || self.used.contains(&found) || !self.could_be(node, found, is_anchor)? {
-            return Ok(false);
-        }
-        self.bind(node, Arg::Node(found));
-        let pattern = self.pattern;
-        let (wanted, it) = (pattern.graph().node(node), self.module.graph.node(found));
-        if wanted.op() == Opcode::Placeholder {
-            return Ok(true);
-        }
-        let keys = |it: &'a Node| it.kwargs().iter().map(|(key, _)| key);
-        if wanted.args().len() == it.args().len() && keys(wanted).eq(keys(it)) {
-            let values = |it: &'a Node| it.args().iter().chain(it.kwargs().iter().map(|(_, arg)| arg));
-            self.push_all(values(wanted), values(it));
-            return Ok(true);
-        }
-        let Some(schema) = &pattern.schemas[node.index()] else { return Ok(false) };
-        self.push_all(completed(wanted, schema), completed(it, schema));
-        Ok(true)
-    }
-
-    /// Puts as many goals before the others, the first one first.
-    fn push_all(
-        &mut self,
-        args: impl DoubleEndedIterator<Item = &'a Arg>,
-        found: impl DoubleEndedIterator<Item = &'a Arg>,
-    ) {
-        for (arg, found) in args.rev().zip(found.rev()) {
-            self.push(Goal::Arg(arg, found));
-        }
-    }
-
-    fn meet_arg(&mut self, arg: &'a Arg, found: &'a Arg) -> Result<bool> {
-        match (arg, found) {
-            (Arg::Node(node), Arg::Node(found)) => return self.meet_node(*node, *found, false),
-            (Arg::List(items) | Arg::Tuple(items), Arg::List(found) | Arg::Tuple(found)) => {
-                if items.len() == found.len() {
-                    self.push_all(items.iter(), found.iter());
-                }
-                return Ok(items.len() == found.len());
-            }
-            _ => {}
-        }
-        Ok(self.meet_literal(arg, found) || self.options.ignore_literals)
-    }
-
-    fn meet_literal(&mut self, arg: &Arg, found: &Arg) -> bool {
-        let Arg::Node(node) = *arg else { return is_same_literal(arg, found) };
-        if self.pattern.graph().node(node).op() != Opcode::Placeholder {
-            return false;
-        }
-        match &self.bound[node.index()] {
-            Some(bound) => is_equal(bound, found),
-            None => {
-                self.bind(node, found.clone());
-                true
-            }
-        }
     }
 
     /// The match that is bound; nothing where literals that were ignored stand in the place of nodes that are asked for.
@@ -319,22 +291,4 @@ impl<'a> Search<'a> {
             name_node_map: indexmap::IndexMap::new(),
         })
     }
-}
-
-/// The arguments of a call by the schema of its operator, with the defaults of those that are not given.
-fn completed<'a>(node: &'a Node, schema: &'a [SchemaArg]) -> impl DoubleEndedIterator<Item = &'a Arg> {
-    (0..schema.len()).map(move |index| {
-        let it = &schema[index];
-        let by_place = || node.args().get(index).filter(|_| !it.is_kwarg_only);
-        node.kwarg(&it.name).or_else(by_place).unwrap_or(&it.default)
-    })
-}
-
-fn out_of_steps(options: &MatcherOptions) -> Diagnostic {
-    let what = match options.max_steps {
-        Some(limit) => format!("the search for the pattern took more than {limit} steps"),
-        None => "the search for the pattern took too many steps".to_owned(),
-    };
-    Diagnostic::new(Code::LimitExceeded, what)
-        .help("return one value that joins the others, so that there is less to try, or raise max_steps")
 }

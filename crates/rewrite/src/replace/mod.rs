@@ -9,7 +9,7 @@ use crate::{InternalMatch, MatcherOptions, SubgraphMatcher};
 use indexmap::IndexMap;
 use indexmap::map::Entry;
 use rustc_hash::{FxBuildHasher, FxHashMap};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use splice::Splice;
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::{Arg, Graph, GraphModule, NodeId, Opcode};
@@ -17,29 +17,20 @@ use tracefx_ops::Registry;
 use ts_rs::TS;
 
 /// How [`replace_pattern_with_filters`] finds and replaces.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, TS)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, TS)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 #[ts(optional_fields)]
 pub struct ReplaceOptions {
-    /// Whether a literal of the pattern matches anything.
-    pub ignore_literals: bool,
-    /// A returned node of the pattern also matches any node with this text in its name. Nothing where empty.
-    pub node_name_match: String,
+    /// How the pattern is matched: without its output, and of matches that share a node the first.
+    pub matching: MatcherOptions,
     /// Whether sub-modules that nothing uses any more stay in the module. In FX they stay where the replacement is a function.
     pub keeps_submodules: bool,
-    /// How many steps the search may take; see [`MatcherOptions::max_steps`].
-    pub max_steps: Option<u64>,
 }
 
 impl ReplaceOptions {
     /// How the pattern is matched.
     pub fn matcher(&self) -> MatcherOptions {
-        MatcherOptions {
-            ignore_literals: self.ignore_literals,
-            node_name_match: self.node_name_match.clone(),
-            max_steps: self.max_steps,
-            ..MatcherOptions::default()
-        }
+        MatcherOptions { match_output: false, remove_overlapping_matches: true, ..self.matching.clone() }
     }
 }
 

@@ -2,10 +2,11 @@
 
 use super::{ReplacedPatterns, invalid, placeholders};
 use crate::InternalMatch;
+use crate::matcher::is_compute;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Ordering;
 use tracefx_core::Result;
-use tracefx_ir::{Arg, Graph, GraphModule, InsertPoint, NodeId, Opcode, Str};
+use tracefx_ir::{Arg, Graph, GraphModule, InsertPoint, NodeId, Str};
 
 /// A replacement, looked at once for all matches.
 pub(super) struct Splice<'a> {
@@ -42,17 +43,12 @@ impl<'a> Splice<'a> {
             let what = format!("Returning nodes count mismatch: {wanted} vs {given}");
             return Err(invalid(what, "let the replacement return as many values as the pattern has different ones"));
         }
-        let is_made = |node: &NodeId| self.is_replaced(*node);
+        let is_made = |node: &NodeId| is_compute(self.pattern, *node);
         if !found.nodes_map.keys().any(is_made) {
             let what = "the pattern only passes its inputs on, so there is nothing to replace".to_owned();
             return Err(invalid(what, "give the pattern an operation"));
         }
         Ok(())
-    }
-
-    /// Whether the node of the pattern is one that goes when it is replaced.
-    fn is_replaced(&self, node: NodeId) -> bool {
-        !matches!(self.pattern.node(node).op(), Opcode::Placeholder | Opcode::Output)
     }
 
     /// Replaces the match. `changed` says what has taken the place of nodes that are gone.
@@ -72,7 +68,7 @@ impl<'a> Splice<'a> {
         let gone: FxHashSet<NodeId> = found
             .nodes_map
             .iter()
-            .filter(|(node, _)| self.is_replaced(**node))
+            .filter(|(node, _)| is_compute(self.pattern, **node))
             .filter_map(|(_, it)| it.as_node())
             .collect();
         make_room(graph, &found, &gone)?;

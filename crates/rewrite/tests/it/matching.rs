@@ -1,8 +1,12 @@
 use crate::build::{call, module};
-use tracefx_core::{Code, Result};
-use tracefx_ir::{Arg, Graph, GraphModule, Opcode};
+use tracefx_core::{Code, DType, Result};
+use tracefx_ir::{Arg, Graph, GraphModule, NodeId, Opcode, TensorMeta, Val};
 use tracefx_ops::registry;
-use tracefx_rewrite::{InternalMatch, MatcherOptions, SubgraphMatcher, SubgraphMatcherWithNameNodeMap};
+use tracefx_rewrite::{
+    ANY_OF, ConstantValue, Constraint, InternalMatch, MatcherOptions, OPTIONAL, SubgraphMatcher,
+    SubgraphMatcherWithNameNodeMap,
+};
+use tracefx_sym::SymInt;
 
 /// A chain of this many calls.
 fn chain(target: &str, n_calls: usize) -> GraphModule {
@@ -171,4 +175,149 @@ fn a_literal_may_stand_for_what_is_ignored() {
     let (one, two) = (plus(Arg::Int(1)), plus(Arg::Float(2.0)));
     assert_eq!(matches(&one, &two, MatcherOptions::default()).unwrap().len(), 0);
     assert_eq!(matches(&one, &two, ignoring).unwrap().len(), 1);
+}
+
+fn sum(graph: &mut Graph, terms: &[NodeId]) -> NodeId {
+    terms[1..].iter().fold(terms[0], |sum, &it| call(graph, "torch.ops.aten.add.Tensor", &[sum, it]))
+}
+
+#[test]
+fn laws_of_operators_count_where_that_is_asked() {
+    let three = |order: [usize; 3]| {
+        module(|graph| {
+            let x = graph.placeholder("x");
+            let terms = ["torch.sin", "torch.cos", "torch.exp"].map(|it| call(graph, it, &[x]));
+            sum(graph, &order.map(|it| terms[it])).into()
+        })
+    };
+    let nested = module(|graph| {
+        let x = graph.placeholder("x");
+        let [a, b, c] = ["torch.sin", "torch.cos", "torch.exp"].map(|it| call(graph, it, &[x]));
+        let inner = sum(graph, &[b, c]);
+        sum(graph, &[a, inner]).into()
+    });
+    let finds = |target: &GraphModule, commutative: bool, associative: bool| {
+        let options = MatcherOptions { commutative, associative, ..MatcherOptions::default() };
+        matches(&three([0, 1, 2]), target, options).unwrap().len() == 1
+    };
+    assert!(finds(&three([1, 0, 2]), true, false));
+    assert!(!finds(&three([2, 0, 1]), true, false));
+    assert!(finds(&three([2, 0, 1]), true, true));
+    assert!(finds(&nested, false, true));
+    assert!(!finds(&nested, true, false));
+    assert!(!finds(&three([1, 0, 2]), false, true));
+}
+
+#[test]
+fn hostile_sums_are_given_up() {
+    let many = |n: usize, last: &str| {
+        module(|graph| {
+            let mut terms: Vec<NodeId> = (0..n).map(|_| graph.placeholder("x")).collect();
+            let end = terms[n - 1];
+            terms[n - 1] = call(graph, last, &[end]);
+            sum(graph, &terms).into()
+        })
+    };
+    let options = MatcherOptions { commutative: true, associative: true, ..MatcherOptions::default() };
+    assert_eq!(matches(&many(9, "torch.sin"), &many(9, "torch.sin"), options.clone()).unwrap().len(), 1);
+    let problem = matches(&many(40, "torch.cos"), &many(40, "torch.sin"), options);
+    assert_eq!(problem.map(|it| it.len()).map_err(|it| it.code()), Err(Code::LimitExceeded));
+}
+
+#[test]
+fn alternatives_and_optional_calls() {
+    let pattern = module(|graph| {
+        let x = graph.placeholder("x");
+        let (relu, gelu) = (call(graph, "torch.relu", &[x]), call(graph, "torch.gelu", &[x]));
+        let either = call(graph, ANY_OF, &[relu, gelu]);
+        let cast = call(graph, "torch.float", &[either]);
+        let maybe = call(graph, OPTIONAL, &[cast]);
+        call(graph, "torch.neg", &[maybe]).into()
+    });
+    let finds = |targets: &[&str]| {
+        let target = module(|graph| {
+            let x = graph.placeholder("x");
+            targets.iter().fold(x, |value, it| call(graph, it, &[value])).into()
+        });
+        matches(&pattern, &target, MatcherOptions::default()).unwrap().len()
+    };
+    assert_eq!(finds(&["torch.relu", "torch.neg"]), 1);
+    assert_eq!(finds(&["torch.gelu", "torch.float", "torch.neg"]), 1);
+    assert_eq!(finds(&["torch.sin", "torch.neg"]), 0);
+    assert_eq!(finds(&["torch.relu", "torch.float", "torch.float", "torch.neg"]), 0);
+}
+
+#[test]
+fn constraints_ask_for_dtypes_sizes_and_values() {
+    let mut target = module(|graph| {
+        let x = graph.placeholder("x");
+        graph.call_function("torch.mul", vec![x.into(), Arg::Int(2)], vec![]).into()
+    });
+    let x = target.graph.find("x").unwrap();
+    let sizes = vec![SymInt::from(2), SymInt::from(3)];
+    target.graph.meta_mut(x).val = Some(Val::Tensor(TensorMeta::contiguous(DType::Float32, sizes)));
+    let pattern = module(|graph| {
+        let (x, by) = (graph.placeholder("x"), graph.placeholder("by"));
+        call(graph, "torch.mul", &[x, by]).into()
+    });
+    let finds = |name: &str, constraint: Constraint| {
+        let constraints = [(name.to_owned(), constraint)].into_iter().collect();
+        let options = MatcherOptions { constraints, ..MatcherOptions::default() };
+        matches(&pattern, &target, options).map(|it| it.len())
+    };
+    let any = Constraint::default();
+    let dtype = |it: &str| Constraint { dtype: Some(vec![it.to_owned()]), ..any.clone() };
+    assert_eq!(finds("x", dtype("float32")).unwrap(), 1);
+    assert_eq!(finds("x", dtype("int64")).unwrap(), 0);
+    assert_eq!(finds("x", dtype("float3")).unwrap_err().code(), Code::InvalidOption);
+    assert_eq!(finds("by", dtype("float32")).unwrap(), 0);
+    assert_eq!(finds("z", any.clone()).unwrap_err().code(), Code::PatternInvalid);
+    let shape = |it: &[Option<i64>]| Constraint { shape: Some(it.to_vec()), ..any.clone() };
+    assert_eq!(finds("x", shape(&[None, Some(3)])).unwrap(), 1);
+    assert_eq!(finds("x", shape(&[Some(3), None])).unwrap(), 0);
+    let value = |it: ConstantValue| Constraint { value: Some(it), ..any.clone() };
+    assert_eq!(finds("by", value(ConstantValue::Float(2.0))).unwrap(), 1);
+    assert_eq!(finds("by", value(ConstantValue::Int(3))).unwrap(), 0);
+}
+
+#[test]
+fn two_wildcards_may_stand_for_one_node_where_that_is_asked() {
+    let add = |is_same: bool| {
+        module(|graph| {
+            let x = graph.placeholder("x");
+            let y = if is_same { x } else { graph.placeholder("y") };
+            call(graph, "torch.add", &[x, y]).into()
+        })
+    };
+    let sharing = MatcherOptions { shared_wildcards: true, ..MatcherOptions::default() };
+    assert_eq!(matches(&add(false), &add(true), MatcherOptions::default()).unwrap().len(), 0);
+    assert_eq!(matches(&add(false), &add(true), sharing).unwrap().len(), 1);
+}
+
+#[test]
+fn a_pattern_that_does_not_match_says_why() {
+    let nested = |names: [&str; 3]| {
+        module(|graph| {
+            let x = graph.placeholder("x");
+            names.iter().fold(x, |value, it| call(graph, it, &[value])).into()
+        })
+    };
+    let pattern = nested(["torch.exp", "torch.sin", "torch.neg"]);
+    let why = |target: &GraphModule| {
+        let matcher = SubgraphMatcher::new(&pattern, registry(), MatcherOptions::default()).unwrap();
+        let misses = matcher.explain(target).unwrap();
+        let told = misses.into_iter().map(|it| {
+            let found = it.found.map_or(String::new(), |it| target.graph.format_arg(&it));
+            format!("{}: {} instead of {}", pattern.graph.node(it.node).name(), found, it.expected)
+        });
+        told.collect::<Vec<String>>()
+    };
+    let target = nested(["torch.abs", "torch.sin", "torch.neg"]);
+    assert_eq!(why(&target), ["exp: %abs_1 instead of call_function torch.exp"]);
+    assert_eq!(why(&nested(["torch.exp", "torch.sin", "torch.cos"])), ["neg:  instead of call_function torch.neg"]);
+    let mut leaking = nested(["torch.exp", "torch.sin", "torch.neg"]);
+    let (sin, neg) = (leaking.graph.find("sin").unwrap(), leaking.graph.find("neg").unwrap());
+    let output = leaking.graph.output_node().unwrap();
+    leaking.graph.set_args(output, vec![Arg::Tuple(vec![sin.into(), neg.into()])]).unwrap();
+    assert_eq!(why(&leaking), ["sin: %sin instead of no use outside of the match, as that by %output"]);
 }

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use tracefx_core::{Code, Diagnostic};
 use tracefx_ir::{Attribute, Graph, GraphModule, NodeId, Opcode, Str};
 use tracefx_ops::registry;
-use tracefx_rewrite::{MatchFilter, ReplaceOptions, Replacement, replace_pattern_with_filters};
+use tracefx_rewrite::{MatchFilter, MatcherOptions, ReplaceOptions, Replacement, replace_pattern_with_filters};
 
 /// A pattern replaced wherever it stands.
 pub(crate) fn check(case: &Case) -> Check {
@@ -20,9 +20,11 @@ pub(crate) fn check(case: &Case) -> Check {
     // Nodes by name, also those that the pass erases; names are never given twice.
     let mut ids: HashMap<Str, NodeId> = names(&module.graph).collect();
     let options = ReplaceOptions {
-        ignore_literals: case.option("ignore_literals") == &Value::Bool(true),
+        matching: MatcherOptions {
+            ignore_literals: case.option("ignore_literals") == &Value::Bool(true),
+            ..MatcherOptions::default()
+        },
         keeps_submodules: case.get("pass") != "replace_pattern",
-        ..ReplaceOptions::default()
     };
     let is_number: MatchFilter<'_> = &|found, _, _| found.placeholder_nodes[1].as_scalar().is_some();
     let filters: &[MatchFilter<'_>] = if case.option("filter").is_null() { &[] } else { &[is_number] };
