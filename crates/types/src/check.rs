@@ -9,6 +9,9 @@ use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::{Arg, Attribute, Graph, GraphModule, Node, NodeId, Opcode, Str};
 use tracefx_sym::SymInt;
 
+/// How deep the type of several values is nested.
+const MAX_NESTING: u32 = 64;
+
 /// The types of a graph's nodes, by node.
 #[derive(Clone, Debug)]
 pub struct Types(Vec<Type>);
@@ -38,13 +41,25 @@ impl Types {
         self.0[node.index()] = ty;
     }
 
+    /// The type of an argument; of what is nested deeper than anybody reads nothing is said.
     pub(crate) fn of_arg(&self, arg: &Arg) -> Type {
+        self.of_nested(arg, MAX_NESTING)
+    }
+
+    fn of_nested(&self, arg: &Arg, depth: u32) -> Type {
         match arg {
             Arg::Node(node) => self.get(*node).clone(),
-            Arg::List(items) | Arg::Tuple(items) => Type::Seq(items.iter().map(|it| self.of_arg(it)).collect()),
-            Arg::Dict(items) => Type::Seq(items.iter().map(|(_, it)| self.of_arg(it)).collect()),
+            Arg::List(items) | Arg::Tuple(items) if depth > 0 => {
+                Type::Seq(items.iter().map(|it| self.of_nested(it, depth - 1)).collect())
+            }
+            Arg::Dict(items) if depth > 0 => {
+                Type::Seq(items.iter().map(|(_, it)| self.of_nested(it, depth - 1)).collect())
+            }
             Arg::Int(_) => Type::Int,
-            Arg::None
+            Arg::List(_)
+            | Arg::Tuple(_)
+            | Arg::Dict(_)
+            | Arg::None
             | Arg::Ellipsis
             | Arg::Bool(_)
             | Arg::Float(_)

@@ -1,6 +1,7 @@
 //! [`infer_symbolic_types`]: unknown dimensions as variables, those that must be equal as one.
 
 use crate::check::Types;
+use crate::unify::shorten;
 use crate::{Dim, ModuleSpec, Modules, Substitution, Term, Type, broadcast_types, reify, unify_with};
 use std::fmt;
 use tracefx_core::Result;
@@ -127,6 +128,7 @@ impl<'a> Refine<'a> {
         for it in &self.constraints {
             unify_with(&term(&it.lhs), &term(&it.rhs), &mut substitution);
         }
+        shorten(&mut substitution);
         for id in self.gm.graph.nodes() {
             let ty = solve(self.types.get(id), &substitution);
             self.types.set(id, ty);

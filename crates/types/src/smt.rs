@@ -6,10 +6,10 @@ use tracefx_core::Result;
 
 const TYPES: &str = "(declare-datatypes ((Dim 0)) (((dim (kind Int) (size Int)))))
 (declare-datatypes ((TensorType 0)) (((Dyn)
-  (tensor1 (a0 Dim))
-  (tensor2 (b0 Dim) (b1 Dim))
-  (tensor3 (c0 Dim) (c1 Dim) (c2 Dim))
-  (tensor4 (d0 Dim) (d1 Dim) (d2 Dim) (d3 Dim)))))
+  (tensor1 (tensor1-0 Dim))
+  (tensor2 (tensor2-0 Dim) (tensor2-1 Dim))
+  (tensor3 (tensor3-0 Dim) (tensor3-1 Dim) (tensor3-2 Dim))
+  (tensor4 (tensor4-0 Dim) (tensor4-1 Dim) (tensor4-2 Dim) (tensor4-3 Dim)))))
 ";
 
 impl Problem {

@@ -68,3 +68,20 @@ pub fn reify<A: Clone>(term: &Term<A>, substitution: &Substitution<A>) -> Term<A
         it @ (Term::Var(_) | Term::Atom(_)) => it.clone(),
     }
 }
+
+/// Shortens the ways through a substitution: afterwards an unknown that stands for an unknown stands for the last one.
+pub(crate) fn shorten<A: Clone>(substitution: &mut Substitution<A>) {
+    let vars: Vec<u32> = substitution.keys().copied().collect();
+    for var in vars {
+        let mut way = Vec::new();
+        let mut at = var;
+        while let Some(Term::Var(next)) = substitution.get(&at) {
+            way.push(at);
+            at = *next;
+        }
+        // What follows the last unknown is its own affair.
+        way.into_iter().for_each(|it| {
+            substitution.insert(it, Term::Var(at));
+        });
+    }
+}

@@ -69,6 +69,9 @@ pub(super) struct Nodes {
 }
 
 impl Nodes {
+    /// The node that always holds.
+    pub(super) const TRUE: NodeIndex = 0;
+
     pub(super) fn of(problem: &Problem) -> (Self, NodeIndex) {
         let mut res = Nodes {
             nodes: vec![Node::True, Node::False],

@@ -8,7 +8,7 @@ use crate::{Dim, Model, Problem, Type, Verdict};
 use rustc_hash::FxHashMap;
 
 /// How often what must hold is walked before a choice. Bounds of variables that chase each other would never end.
-const MAX_ROUNDS: usize = 32;
+const MAX_ROUNDS: usize = 256;
 
 /// A choice, and how things were before it.
 struct Level {
@@ -350,10 +350,8 @@ impl<'a> Search<'a> {
                 return Choice::OneOf([below, above].map(|it| self.state.nodes.push(Node::AtMostZero(it))).into());
             }
         }
-        let Some((_, var)) = best else {
-            self.state.is_incomplete = true;
-            return Choice::Hopeless;
-        };
+        // Where all values are known, what must hold was not yet walked to the end.
+        let Some((_, var)) = best else { return Choice::OneOf(vec![Nodes::TRUE]) };
         let bounds = self.state.bounds(var);
         let mut push = |by: i128, constant: i128, is_zero: bool| {
             let linear = Linear { terms: vec![(var, by)], constant };

@@ -3,4 +3,5 @@
 mod case;
 mod check;
 mod constraints;
+mod limits;
 mod validator;
