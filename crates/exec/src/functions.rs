@@ -185,7 +185,7 @@ fn has_parameter(op: &Op, key: &str) -> bool {
 mod tests {
     use crate::propagate;
     use tracefx_core::{Code, DType};
-    use tracefx_ir::{Arg, Graph, GraphModule, NodeId, Opcode, TensorMeta, Val};
+    use tracefx_ir::{Arg, Attribute, Graph, GraphModule, NodeId, Opcode, TensorMeta, Val};
     use tracefx_ops::{Propagation, Symbols, Value, registry};
     use tracefx_sym::{SymInt, Symbol};
 
@@ -240,6 +240,20 @@ mod tests {
     fn a_number_may_stand_on_the_left() {
         let sub = sizes_of(|graph, x| graph.call_function("operator.sub", vec![Arg::Int(1), x], vec![]));
         assert_eq!(sub, Ok("[s0, 3]".to_owned()));
+    }
+
+    #[test]
+    fn a_module_without_a_graph_is_refused() {
+        let mut graph = Graph::new();
+        let x = graph.placeholder("x");
+        let call = graph.create_node(Opcode::CallModule, "linear", vec![Arg::Node(x)], vec![], None).unwrap();
+        graph.output(Arg::Node(call));
+        let mut module = GraphModule::new(graph);
+        let leaf = GraphModule::new(Graph::new());
+        module.attributes.insert("linear".into(), Attribute::Module(Box::new(leaf)));
+        let symbols = Symbols::default();
+        let problem = propagate(&mut module, &[Value::None], Propagation::new(registry(), &symbols)).unwrap_err();
+        assert_eq!(problem.code(), Code::NotImplemented);
     }
 
     #[test]

@@ -207,6 +207,12 @@ impl<'a, E: Evaluate> Walk<'a, E> {
             Opcode::CallFunction => self.call_function(id, env).map(Slot::Value),
             Opcode::CallModule => {
                 let module = self.module.submodule(node.target())?;
+                if module.graph.is_empty() {
+                    let what = format!("`{}` is a {} without a graph", node.target(), module.class_name);
+                    return Err(
+                        Diagnostic::new(Code::NotImplemented, what).help("trace it with the tracer's leaf rule off")
+                    );
+                }
                 let args = self.values(node.args(), env)?;
                 Walk { module, evaluate: self.evaluate }.run(&args).map(Slot::Value)
             }
