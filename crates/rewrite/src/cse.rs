@@ -1,5 +1,6 @@
 //! Common subexpressions: `torch.fx.passes.dialect.common.cse_pass`.
 
+use crate::effects::Writes;
 use crate::{Pass, PassResult};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Deserialize;
@@ -7,6 +8,7 @@ use std::cell::Cell;
 use std::hash::{Hash, Hasher};
 use tracefx_core::Result;
 use tracefx_ir::{Arg, Graph, GraphModule, NodeId, Opcode};
+use tracefx_ops::registry;
 use ts_rs::TS;
 
 /// The operators that must not be merged because two calls of them give different values or change something:
@@ -43,7 +45,7 @@ pub const CSE_BANNED_OPS: &[&str] = &[
 ///
 /// Arguments are the same where they are written the same: `add(x, y)` is not `add(y, x)`, and an argument by position is
 /// not one by name. Unlike PyTorch's pass, this one tells `1`, `1.0` and `True` apart, and `0.0` from `-0.0`, and takes
-/// slices. Takes time linear in the number of nodes; a second run changes nothing.
+/// slices, and leaves alone what a call in place writes to. Takes time linear in the number of nodes; a second run changes nothing.
 ///
 /// ```
 /// use tracefx_ir::{Arg, Graph, GraphModule};
@@ -78,12 +80,15 @@ impl Pass for CsePass {
     }
 
     fn call(&self, module: &mut GraphModule) -> Result<PassResult> {
-        let graph = &mut module.graph;
-        if let Some(problem) = graph.lint(None).into_iter().next() {
+        if let Some(problem) = module.graph.lint(None).into_iter().next() {
             return Err(problem);
         }
         let banned = self.banned_ops.iter().map(|it| operator_of(it)).collect();
-        let Some(representatives) = representatives(graph, &banned) else { return Ok(PassResult::default()) };
+        let writes = Writes::of(module, registry());
+        let graph = &mut module.graph;
+        let Some(representatives) = representatives(graph, &banned, writes.as_ref()) else {
+            return Ok(PassResult::default());
+        };
         merge(graph, &representatives)?;
         Ok(PassResult { modified: true })
     }
@@ -91,7 +96,11 @@ impl Pass for CsePass {
 
 /// The first node that computes what each node computes; nothing where all are first.
 #[expect(clippy::mutable_key_type, reason = "what represents an argument is settled before a call becomes a key")]
-fn representatives(graph: &Graph, banned: &FxHashSet<&str>) -> Option<Vec<Cell<Option<NodeId>>>> {
+fn representatives(
+    graph: &Graph,
+    banned: &FxHashSet<&str>,
+    writes: Option<&Writes>,
+) -> Option<Vec<Cell<Option<NodeId>>>> {
     let first = vec![Cell::new(None); graph.id_bound()];
     let mut known = FxHashMap::<Call<'_>, NodeId>::default();
     let mut is_changed = false;
@@ -106,7 +115,7 @@ fn representatives(graph: &Graph, banned: &FxHashSet<&str>) -> Option<Vec<Cell<O
             }
         };
         let mut representative = id;
-        if may_merge {
+        if may_merge && writes.is_none_or(|it| it.leave_alone(graph, id)) {
             representative = *known.entry(Call { graph, first: &first, id }).or_insert(id);
             is_changed |= representative != id;
         }

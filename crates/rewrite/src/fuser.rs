@@ -4,8 +4,9 @@ use crate::topo_sort;
 use indexmap::IndexMap;
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use std::cmp::Ordering;
+use std::collections::hash_map::Entry;
 use tracefx_core::{Code, Diagnostic, Result};
-use tracefx_ir::{Arg, Attribute, Graph, GraphModule, InsertPoint, NodeId, Opcode, Str, Val};
+use tracefx_ir::{Arg, Attribute, Graph, GraphModule, InsertPoint, Node, NodeId, Opcode, Str, Val};
 
 /// A module made of some nodes of another: `fuse_as_graphmodule`.
 #[derive(Clone, Debug)]
@@ -185,8 +186,14 @@ fn fuse(
         let node = graph.node(id);
         // As in FX an input is made where it is first used.
         for input in node.all_input_nodes().into_iter().filter(|it| !inside.contains(it)).map(now) {
-            if !inputs.contains_key(&input) {
-                let source = graph.node(input);
+            let source = graph.node(input);
+            if reads_module(source, module) {
+                // A graph that calls take is no value that could be passed: it comes along.
+                if let Entry::Vacant(place) = copies.entry(input) {
+                    fused.set_attribute(source.target(), module.attribute(source.target())?.clone());
+                    place.insert(fused.graph.node_copy(source, &mut Arg::Node)?);
+                }
+            } else if !inputs.contains_key(&input) {
                 let copy = fused.graph.create_node(Opcode::Placeholder, source.name(), vec![], vec![], None)?;
                 fused.graph.set_type(copy, source.ty().cloned())?;
                 *fused.graph.meta_mut(copy) = source.meta.clone();
@@ -209,6 +216,10 @@ fn fuse(
     let result = if results.len() == 1 && !gives_tuple { results[0].clone() } else { Arg::Tuple(results) };
     fused.graph.create_node(Opcode::Output, "output", vec![result], vec![], None)?;
     Ok(FusedModule { module: fused, inputs: inputs.into_keys().collect(), outputs })
+}
+
+fn reads_module(node: &Node, owner: &GraphModule) -> bool {
+    node.op() == Opcode::GetAttr && matches!(owner.attribute(node.target()), Ok(Attribute::Module(_)))
 }
 
 /// A call, and for each node that it stands for what gives its value now.

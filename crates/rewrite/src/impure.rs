@@ -110,12 +110,12 @@ fn is_known_to_write(operator: &str) -> bool {
     is_in_place_name(name) || overload == "out" || overload.starts_with("out_") || overload.ends_with("_out")
 }
 
-fn is_in_place_name(name: &str) -> bool {
+pub(crate) fn is_in_place_name(name: &str) -> bool {
     name.ends_with('_') && !name.ends_with("__")
 }
 
 /// `operator.iadd` and its like; `inv`, `invert`, `is_`, `is_not`, `itemgetter`, `index` and `indexOf` change nothing.
-fn is_in_place_operator(target: &str) -> bool {
+pub(crate) fn is_in_place_operator(target: &str) -> bool {
     let Some(name) = target.strip_prefix("operator.") else { return false };
     const IN_PLACE: [&str; 14] = [
         "iadd",

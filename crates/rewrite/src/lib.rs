@@ -7,6 +7,7 @@
 mod const_fold;
 mod cse;
 mod dead_code;
+mod effects;
 mod fuser;
 mod impure;
 mod matcher;

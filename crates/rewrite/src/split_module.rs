@@ -1,8 +1,10 @@
+use crate::effects::Writes;
 use indexmap::{IndexMap, IndexSet};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use serde::Deserialize;
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::{Arg, Attribute, Graph, GraphModule, Node, NodeId, Opcode, Str};
+use tracefx_ops::registry;
 
 const ENTER_AUTOCAST: &str = "torch.amp.autocast_mode._enter_autocast";
 const EXIT_AUTOCAST: &str = "torch.amp.autocast_mode._exit_autocast";
@@ -87,6 +89,7 @@ pub fn split_module(
     let mut splitter = Splitter::new(module, options, partition_of);
     let regions = splitter.regions()?;
     splitter.record_uses();
+    splitter.record_writes();
     let order = splitter.sorted_partitions()?;
     splitter.enter_regions(&regions)?;
     for &partition in &order {
@@ -258,6 +261,20 @@ impl<'a> Splitter<'a> {
             if let Some(definer) = definer {
                 self.partitions[definer].dependents.insert(user);
                 self.partitions[user].dependencies.insert(definer);
+            }
+        }
+    }
+
+    /// Keeps the parts that write, and those that use what is written, in the order in which they do. PyTorch does not, and
+    /// gives other numbers then.
+    fn record_writes(&mut self) {
+        let Some(writes) = Writes::of(self.module, registry()) else { return };
+        for (first, second) in writes.orders(self.graph) {
+            if let (Some(first), Some(second)) = (self.part[first.index()], self.part[second.index()])
+                && first != second
+            {
+                self.partitions[first].dependents.insert(second);
+                self.partitions[second].dependencies.insert(first);
             }
         }
     }

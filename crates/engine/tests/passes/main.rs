@@ -1,0 +1,141 @@
+//! What every pass promises, on random modules: the graph is well formed, it computes the same numbers from the same inputs
+//! and writes the same to them, and a second run changes nothing where the pass says so.
+
+mod random;
+
+use proptest::prelude::*;
+use random::{Writes, inputs, modules};
+use serde_json::{Value as Json, json};
+use tracefx_core::{Result, Tensor};
+use tracefx_engine::{Library, PassCall, host_pass};
+use tracefx_exec::Interpreter;
+use tracefx_ir::{Attribute, GraphModule, Opcode};
+use tracefx_ops::Value;
+
+/// The bits of everything that a run gives and leaves behind.
+fn computed(module: &GraphModule) -> Vec<Vec<u8>> {
+    let library = Library::default();
+    let module = &own(module);
+    let inputs = inputs();
+    let result = Interpreter::new(module, library.executor()).run(&inputs).unwrap_or_else(|problem| {
+        panic!("{problem}\n{}", module.graph);
+    });
+    let mut bits = Vec::new();
+    inputs.iter().chain([&result]).for_each(|it| gather(it, &mut bits));
+    bits
+}
+
+/// A copy whose tensors are its own: a run may write to them.
+fn own(module: &GraphModule) -> GraphModule {
+    let mut res = module.clone();
+    for attribute in res.attributes.values_mut() {
+        match attribute {
+            Attribute::Tensor { tensor, .. } => {
+                *tensor = Tensor::from_slice(&tensor.to_vec::<f32>().unwrap(), tensor.sizes()).unwrap();
+            }
+            Attribute::Fake { .. } => panic!("the modules here have data"),
+            Attribute::Module(child) => **child = own(child),
+        }
+    }
+    res
+}
+
+fn gather(value: &Value<Tensor>, bits: &mut Vec<Vec<u8>>) {
+    value.for_each_tensor(&mut |it: &Tensor| {
+        let sizes = it.sizes().iter().flat_map(|it| it.to_le_bytes());
+        let data = it.to_vec::<f32>().unwrap();
+        bits.push(sizes.chain(data.iter().flat_map(|it| it.to_le_bytes())).collect());
+    });
+}
+
+fn run(module: &mut GraphModule, name: &str, options: Json) -> Result<Json> {
+    let library = Library::default();
+    (host_pass(name)?.run)(&mut PassCall { library: &library, module, others: &[], tensors: &[], options })
+}
+
+fn lint(module: &GraphModule) {
+    for (path, it) in module.modules() {
+        let problems = it.graph.lint(Some(it));
+        assert!(problems.is_empty(), "{path}: {problems:?}\n{}", it.graph);
+    }
+}
+
+/// Runs a pass and checks what all passes promise.
+fn check(module: &GraphModule, name: &str, options: Json) -> GraphModule {
+    let before = computed(module);
+    let mut changed = module.clone();
+    run(&mut changed, name, options).unwrap_or_else(|problem| panic!("{name}: {problem}\n{}", module.graph));
+    lint(&changed);
+    assert_eq!(computed(&changed), before, "{name} made\n{}\nof\n{}", changed.graph, module.graph);
+    changed
+}
+
+/// The same, of a pass that leaves nothing to do for a second run.
+fn check_once(module: &GraphModule, name: &str, options: Json) {
+    let once = check(module, name, options.clone());
+    let mut twice = once.clone();
+    let answer = run(&mut twice, name, options).unwrap();
+    assert_eq!(twice.graph.to_string(), once.graph.to_string(), "{name} changed its own result");
+    assert!(answer.get("modified").is_none_or(|it| it == false), "{name} says that it changed its own result");
+}
+
+/// Parts by position, so that no write moves across another call.
+fn parts(module: &GraphModule, n_parts: usize) -> Json {
+    let n_nodes = module.graph.len();
+    json!((0..n_nodes).map(|place| place * n_parts / n_nodes).collect::<Vec<_>>())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn dead_code_elimination(module in modules(Writes::Allowed)) {
+        check_once(&module, "eliminate_dead_code", json!({}));
+    }
+
+    #[test]
+    fn common_subexpressions(module in modules(Writes::Allowed)) {
+        check_once(&module, "CSEPass", json!({}));
+    }
+
+    #[test]
+    fn sorting(module in modules(Writes::None)) {
+        check(&module, "legalize_graph", json!({}));
+        check_once(&module, "stable_topological_sort", json!({}));
+    }
+
+    #[test]
+    fn splitting(module in modules(Writes::Allowed), n_parts in 1usize..5) {
+        let options = json!({ "partitionOf": parts(&module, n_parts) });
+        check(&module, "split_module", options);
+    }
+
+    #[test]
+    fn normalizing(module in modules(Writes::Allowed)) {
+        check_once(&module, "NormalizeArgs", json!({}));
+    }
+
+    #[test]
+    fn functionalizing(module in modules(Writes::Allowed)) {
+        let before = computed(&module);
+        let mut changed = module.clone();
+        if run(&mut changed, "functionalize", json!({})).is_ok() {
+            lint(&changed);
+            // What it writes to its inputs is told by the exporter; here the results are compared.
+            prop_assert_eq!(&computed(&changed)[2..], &before[2..], "{}\nof\n{}", changed.graph, module.graph);
+        }
+    }
+
+    #[test]
+    fn fusing_partitions(module in modules(Writes::None), supported in prop::collection::vec(any::<bool>(), 64)) {
+        let is_call = |at: usize| {
+            let id = module.graph.nodes().nth(at).unwrap();
+            module.graph.node(id).op() == Opcode::CallFunction
+        };
+        let supported: Vec<bool> = (0..module.graph.len()).map(|at| supported[at % 64] && is_call(at)).collect();
+        let mut copy = module.clone();
+        let answer = run(&mut copy, "propose_partitions", json!({ "isSupported": supported })).unwrap();
+        let partitions: Vec<Json> = answer.as_array().unwrap().iter().map(|it| it["nodes"].clone()).collect();
+        check(&module, "fuse_by_partitions", json!({ "partitions": partitions, "prefix": "fused_" }));
+    }
+}

@@ -1,0 +1,245 @@
+//! Which values are written to, so that no pass moves or merges what a write tells apart.
+//!
+//! Values that may share memory form a class: a view and what it looks at, a list and its items. What is not known to be
+//! fresh memory counts as shared, and what is not known not to write counts as writing.
+
+use crate::impure::{is_in_place_name, is_in_place_operator};
+use tracefx_ir::{Arg, Attribute, Graph, GraphModule, Node, NodeId, Opcode};
+use tracefx_ops::{Op, Registry, Tags};
+
+/// The classes of a graph's values in which something is written.
+pub(crate) struct Writes {
+    /// For each node, by its index, another of its class, or itself.
+    parents: Vec<u32>,
+    /// Whether the class of this node, which stands for it, is written to.
+    is_written: Vec<bool>,
+    /// For each node, by its index, whether it writes.
+    writers: Vec<bool>,
+}
+
+impl Writes {
+    /// The writes of a module's graph; nothing where there are none, as in most graphs.
+    pub(crate) fn of(module: &GraphModule, registry: &Registry) -> Option<Writes> {
+        let graph = &module.graph;
+        let effects: Vec<Effect> = graph.nodes().map(|it| effect_of(graph.node(it), module, registry)).collect();
+        if !effects.iter().any(|it| it.writes) {
+            return None;
+        }
+        let n_nodes = graph.id_bound();
+        let parents = (0..n_nodes as u32).collect();
+        let mut res = Writes { parents, is_written: vec![false; n_nodes], writers: vec![false; n_nodes] };
+        for (id, effect) in graph.nodes().zip(&effects) {
+            if effect.shares {
+                graph.node(id).for_each_input(&mut |input| res.join(id, input));
+            }
+        }
+        for (id, _) in graph.nodes().zip(&effects).filter(|(_, it)| it.writes) {
+            res.writers[id.index()] = true;
+            graph.node(id).for_each_input(&mut |input| {
+                let class = res.class(input);
+                res.is_written[class] = true;
+            });
+        }
+        Some(res)
+    }
+
+    /// Whether something writes to the memory of this value, or may.
+    pub(crate) fn is_written(&self, node: NodeId) -> bool {
+        self.is_written[self.class(node)]
+    }
+
+    /// Whether a call and what it takes are free of writes, so that it gives the same wherever it stands.
+    pub(crate) fn leave_alone(&self, graph: &Graph, node: NodeId) -> bool {
+        let mut is_written = self.is_written(node) || self.writers[node.index()];
+        graph.node(node).for_each_input(&mut |it| is_written |= self.is_written(it));
+        !is_written
+    }
+
+    /// Pairs of nodes of which the first must stay before the second, because one of them writes to what the other uses.
+    /// Together with what nodes use they keep each write between the same reads.
+    pub(crate) fn orders(&self, graph: &Graph) -> Vec<(NodeId, NodeId)> {
+        let mut res = Vec::new();
+        // For each written class its last writer, and who has read it since.
+        let mut last: Vec<(Option<NodeId>, Vec<NodeId>)> = vec![(None, Vec::new()); self.parents.len()];
+        for id in graph.nodes() {
+            let node = graph.node(id);
+            if matches!(node.op(), Opcode::Placeholder | Opcode::GetAttr | Opcode::Output) {
+                continue;
+            }
+            let mut classes: Vec<usize> = Vec::new();
+            node.for_each_input(&mut |input| {
+                let class = self.class(input);
+                if self.is_written[class] && !classes.contains(&class) {
+                    classes.push(class);
+                }
+            });
+            for class in classes {
+                let (writer, readers) = &mut last[class];
+                res.extend(writer.map(|it| (it, id)));
+                if self.writers[id.index()] {
+                    res.extend(readers.drain(..).map(|it| (it, id)));
+                    *writer = Some(id);
+                } else {
+                    readers.push(id);
+                }
+            }
+        }
+        res
+    }
+
+    fn class(&self, node: NodeId) -> usize {
+        let mut at = node.index();
+        while self.parents[at] as usize != at {
+            at = self.parents[at] as usize;
+        }
+        at
+    }
+
+    fn join(&mut self, a: NodeId, b: NodeId) {
+        let (mut from, to) = (a.index(), self.class(b));
+        // Everything on the way points to the class now, so that ways stay short.
+        loop {
+            let next = self.parents[from] as usize;
+            self.parents[from] = to as u32;
+            if next == from {
+                break;
+            }
+            from = next;
+        }
+    }
+}
+
+/// What a call does to memory.
+#[derive(Clone, Copy)]
+struct Effect {
+    /// It may write to what it takes.
+    writes: bool,
+    /// What it gives may look at the memory of what it takes.
+    shares: bool,
+}
+
+const FRESH: Effect = Effect { writes: false, shares: false };
+const VIEW: Effect = Effect { writes: false, shares: true };
+const WRITE: Effect = Effect { writes: true, shares: true };
+
+fn effect_of(node: &Node, owner: &GraphModule, registry: &Registry) -> Effect {
+    match node.op() {
+        Opcode::Placeholder | Opcode::GetAttr => FRESH,
+        Opcode::Output => VIEW,
+        Opcode::CallMethod if is_in_place_name(node.target()) => WRITE,
+        Opcode::CallMethod => effect_of_packet(node.target(), registry),
+        Opcode::CallModule => effect_of_module(owner.attribute(node.target()).ok(), registry),
+        Opcode::CallFunction => effect_of_function(node, owner, registry),
+    }
+}
+
+fn effect_of_function(node: &Node, owner: &GraphModule, registry: &Registry) -> Effect {
+    let target = &**node.target();
+    if let Some(name) = target.strip_prefix("torch.ops.") {
+        if name.starts_with("higher_order.") {
+            return effect_of_graphs(node, owner, registry);
+        }
+        return registry.get(name).map_or(WRITE, effect_of_op);
+    }
+    let writes_out = node.kwarg("out").is_some_and(|it| *it != Arg::None);
+    let says_in_place = node.kwarg("inplace").is_some_and(|it| *it == Arg::Bool(true));
+    // The last argument of many functions of torch.nn.functional says whether they write to the first.
+    let may_say_in_place = target.starts_with("torch.nn.functional.") && node.args().contains(&Arg::Bool(true));
+    let name = target.rsplit('.').next().unwrap_or(target);
+    let is_in_place = is_in_place_name(name) || is_in_place_operator(target) || target == "operator.setitem";
+    if writes_out || says_in_place || may_say_in_place || is_in_place {
+        return WRITE;
+    }
+    match target.strip_prefix("torch.").or_else(|| target.strip_prefix("operator.")) {
+        Some("getitem") | None => VIEW,
+        Some(name) => effect_of_packet(name.rsplit('.').next().unwrap_or(name), registry),
+    }
+}
+
+/// A function or method that is called as operators of PyTorch are does what they do.
+fn effect_of_packet(name: &str, registry: &Registry) -> Effect {
+    let Ok(overloads) = registry.overloads(&format!("aten.{name}")) else { return VIEW };
+    // An overload that writes is called by another name, or with `out`.
+    let plain = overloads.iter().filter(|it| !it.may_write());
+    Effect { writes: false, shares: plain.clone().count() == 0 || plain.into_iter().any(|it| effect_of_op(it).shares) }
+}
+
+fn effect_of_op(op: &Op) -> Effect {
+    // What only its decomposition says may give back what it was given, as dropout does in evaluation.
+    let is_made_of_others = matches!(op.def.infer, tracefx_ops::Infer::Composite);
+    Effect { writes: op.may_write(), shares: op.may_alias() || op.def.tags.has(Tags::VIEW) || is_made_of_others }
+}
+
+/// A call of graphs writes where one of them does.
+fn effect_of_graphs(node: &Node, owner: &GraphModule, registry: &Registry) -> Effect {
+    let mut writes = false;
+    node.for_each_input(&mut |it| {
+        let input = owner.graph.node(it);
+        if input.op() == Opcode::GetAttr
+            && let Ok(Attribute::Module(inner)) = owner.attribute(input.target())
+        {
+            writes |= effect_of_module(Some(&Attribute::Module(inner.clone())), registry).writes;
+        }
+    });
+    Effect { writes, shares: true }
+}
+
+fn effect_of_module(module: Option<&Attribute>, registry: &Registry) -> Effect {
+    // A graph may be looked at without its modules, which seldom write to what they take.
+    let Some(Attribute::Module(module)) = module else { return VIEW };
+    let graph = &module.graph;
+    let says_in_place = module.meta.get("tracefx.module").is_some_and(|it| it.contains("\"inplace\":true"));
+    let writes = says_in_place || graph.nodes().any(|it| effect_of(graph.node(it), module, registry).writes);
+    Effect { writes, shares: true }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tracefx_ops::registry;
+
+    fn graph(calls: &[(&str, &[usize])]) -> (GraphModule, Vec<NodeId>) {
+        let mut graph = Graph::new();
+        let mut nodes = vec![graph.placeholder("x")];
+        for (target, args) in calls {
+            let args = args.iter().map(|&it| Arg::Node(nodes[it])).collect();
+            nodes.push(graph.call_function(target, args, vec![]));
+        }
+        (GraphModule::new(graph), nodes)
+    }
+
+    fn written(calls: &[(&str, &[usize])]) -> Vec<usize> {
+        let (module, nodes) = graph(calls);
+        let Some(writes) = Writes::of(&module, registry()) else { return vec![] };
+        (0..nodes.len()).filter(|&it| writes.is_written(nodes[it])).collect()
+    }
+
+    #[test]
+    fn a_write_reaches_the_views_of_its_memory() {
+        let calls: &[(&str, &[usize])] = &[
+            ("torch.ops.aten.t.default", &[0]),
+            ("torch.ops.aten.sin.default", &[0]),
+            ("torch.ops.aten.relu_.default", &[1]),
+        ];
+        assert_eq!(written(calls), [0, 1, 3]);
+    }
+
+    #[test]
+    fn functions_and_operators_in_place_write() {
+        assert_eq!(written(&[("torch.sin", &[0]), ("torch.relu_", &[1])]), [1, 2]);
+        assert_eq!(written(&[("torch.transpose", &[0]), ("operator.iadd", &[1])]), [0, 1, 2]);
+        assert_eq!(written(&[("torch.sin", &[0]), ("torch.add", &[1])]), [0; 0]);
+        assert_eq!(written(&[("torch.ops.mine.unknown.default", &[0])]), [0, 1]);
+    }
+
+    #[test]
+    fn each_write_stays_between_its_reads() {
+        let (module, nodes) = graph(&[
+            ("torch.ops.aten.sin.default", &[0]),
+            ("torch.ops.aten.relu_.default", &[0]),
+            ("torch.ops.aten.cos.default", &[0]),
+        ]);
+        let orders = Writes::of(&module, registry()).unwrap().orders(&module.graph);
+        assert_eq!(orders, [(nodes[1], nodes[2]), (nodes[2], nodes[3])]);
+    }
+}
