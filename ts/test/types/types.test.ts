@@ -101,8 +101,8 @@ describe("the gradual type checker", () => {
     new GraphTypeChecker(gm).typeCheck();
     inferSymbolicTypes(gm);
     const types = Object.values(typesOf(gm));
-    expect(types[0]).toBe("TensorType[(~0, 3, ~1, 8)]");
-    expect(types[1]).toBe("TensorType[(~0, 4, ~1 - 2, 6)]");
+    const [, batch, height] = /^TensorType\[\((~\d+), 3, (~\d+), 8\)\]$/u.exec(types[0] ?? "") ?? [];
+    expect(types[1]).toBe(`TensorType[(${batch}, 4, ${height} - 2, 6)]`);
   });
 });
 
