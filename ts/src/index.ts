@@ -148,7 +148,14 @@ export {
   type FusePartitionsOptions,
   type Partition,
 } from "./passes/partitioner.ts";
-export type { PartitionerOptions } from "./bindings/passes.ts";
+export type { MinimizerOptions, PartitionerOptions, TraverseMethod } from "./bindings/passes.ts";
+export {
+  type MinimizerBackends,
+  type MinimizerReport,
+  NetMinimizer,
+  type RunBackend,
+} from "./passes/netMinBase.ts";
+export { type NodeEvent, Splitter, type SplitterSettings, type SplitterSubgraph } from "./passes/splitterBase.ts";
 export { splitByTags, splitModule, type SplitModuleOptions } from "./passes/splitModule.ts";
 export { findAccFusions, getNodeTarget, isNodeOutputTensor } from "./passes/toolsCommon.ts";
 export { PassBase, type Pass, type PassFunction, type PassResult, passResultWrapper } from "./passes/passBase.ts";

@@ -1,7 +1,7 @@
 use crate::fuser::replace_uses;
 use crate::{Impurity, SplitOptions, split_module};
 use rustc_hash::{FxHashMap, FxHashSet};
-use tracefx_core::{DType, Result, Tensor};
+use tracefx_core::{Code, DType, Diagnostic, Result, Tensor};
 use tracefx_ir::{Arg, Attribute, Graph, GraphModule, InsertPoint, Node, NodeId, Opcode, Str, TensorKind};
 use tracefx_ops::Registry;
 
@@ -17,6 +17,48 @@ pub struct FoldedGraph {
     pub attrs_name: String,
     /// Whether there are several results.
     pub is_list: bool,
+}
+
+impl FoldedGraph {
+    /// Gives the module that this was taken out of the results of [`FoldedGraph::const_subgraph`], in their order. Nodes that
+    /// take a result out of the list read it where it is.
+    ///
+    /// # Errors
+    /// `PassFailed` where there are not as many results as the module reads.
+    pub fn keep_results(&self, module: &mut GraphModule, results: Vec<Tensor>) -> Result<()> {
+        let mut results = results.into_iter().map(|tensor| Attribute::Tensor { tensor, kind: TensorKind::Parameter });
+        if !self.is_list {
+            let Some(result) = results.next() else {
+                return Err(Diagnostic::new(Code::PassFailed, "the constant part gave no result"));
+            };
+            module.set_attribute(&self.attrs_name, result);
+            return Ok(());
+        }
+        let results: Vec<Attribute> = results.collect();
+        let graph = &mut module.graph;
+        let lists: Vec<NodeId> = graph.find_nodes(Opcode::GetAttr, &self.attrs_name).collect();
+        for list in lists {
+            let mut replaced = FxHashMap::default();
+            for item in graph.users(list).iter().collect::<Vec<_>>() {
+                let index = match graph.node(item).args() {
+                    [_, Arg::Int(index)] if (*index as usize) < results.len() => *index,
+                    _ => return Err(Diagnostic::new(Code::PassFailed, "a node reads a result that is not there")),
+                };
+                let point = graph.set_insert_point(InsertPoint::Before(item))?;
+                let read = graph.get_attr(&format!("{}.{index}", self.attrs_name));
+                *graph.meta_mut(read) = graph.node(item).meta.clone();
+                graph.set_insert_point(point)?;
+                replaced.insert(item, read);
+            }
+            replace_uses(graph, &replaced, &|_| true)?;
+            replaced.keys().try_for_each(|&it| graph.erase_node(it))?;
+            graph.erase_node(list)?;
+        }
+        for (index, result) in results.into_iter().enumerate() {
+            module.set_attribute(&format!("{}.{index}", self.attrs_name), result);
+        }
+        Ok(())
+    }
 }
 
 /// What is folded.
@@ -251,7 +293,6 @@ pub(crate) fn module_of(graph: Graph, owner: &GraphModule) -> Result<GraphModule
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tracefx_core::Code;
     use tracefx_ops::registry;
 
     const NEVER: fn(&Node) -> bool = |_| false;
@@ -287,6 +328,26 @@ mod tests {
         assert!(folded.const_subgraph.graph.lint(Some(&folded.const_subgraph)).is_empty());
         assert_eq!(module.attributes.keys().map(|it| &**it).collect::<Vec<_>>(), ["_FX_CONST_FOLDED_ATTRS_1"]);
         assert!(fold(&mut module, &NEVER).unwrap().is_none());
+    }
+
+    #[test]
+    fn results_are_read_where_they_are() {
+        let mut module = module(Opcode::CallFunction, "torch.ops.aten.sin.default");
+        let [w, output] = ["w", "output"].map(|it| module.graph.find(it).unwrap());
+        module.graph.set_insert_point(InsertPoint::Before(output)).unwrap();
+        let x = module.graph.find("x").unwrap();
+        let cos = module.graph.call_function("torch.ops.aten.cos.default", vec![w.into()], vec![]);
+        let mul = module.graph.call_function("torch.ops.aten.mul.Tensor", vec![x.into(), cos.into()], vec![]);
+        let add = module.graph.find("add_tensor").unwrap();
+        module.graph.set_args(output, vec![Arg::Tuple(vec![mul.into(), add.into()])]).unwrap();
+        let folded = fold(&mut module, &NEVER).unwrap().unwrap();
+        assert!(folded.is_list);
+        let results = vec![Tensor::zeros(DType::Float32, &[2]).unwrap(); 2];
+        assert_eq!(folded.keep_results(&mut module.clone(), vec![]).unwrap_err().code(), Code::PassFailed);
+        folded.keep_results(&mut module, results).unwrap();
+        assert!(module.graph.lint(Some(&module)).is_empty());
+        let reads: Vec<&str> = module.graph.nodes().map(|it| &**module.graph.node(it).target()).collect();
+        assert_eq!(reads[1..3], ["_FX_CONST_FOLDED_ATTRS.0", "_FX_CONST_FOLDED_ATTRS.1"]);
     }
 
     #[test]

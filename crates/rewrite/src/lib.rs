@@ -11,6 +11,7 @@ mod effects;
 mod fuser;
 mod impure;
 mod matcher;
+mod net_min;
 mod normalize;
 mod partitioner;
 mod pass;
@@ -31,6 +32,7 @@ pub use matcher::{
     ANY_OF, ConstantValue, Constraint, InternalMatch, MatcherOptions, Miss, OPTIONAL, SubgraphMatcher,
     SubgraphMatcherWithNameNodeMap,
 };
+pub use net_min::{MinimizerOptions, TraverseMethod, minimize, minimize_submodule};
 pub use normalize::{
     AnnotateOptions, AnnotateTypesWithSchema, ArgumentType, ArgumentTypes, CallArguments, NormalizeArgs,
     NormalizeArgsOptions, NormalizeOperators, NormalizeOptions, Normalized, Normalizer, annotate_getitem_nodes,

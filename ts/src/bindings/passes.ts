@@ -476,6 +476,79 @@ isAcc: Array<boolean | null>,
 isTensor: Array<boolean | null>, };
 
 /**
+ * How [`minimize`] searches.
+ */
+export type TraverseMethod = "sequential" | "binary" | "accumulate" | "skip" | "block" | "defined";
+
+/**
+ * What [`minimize`] looks for.
+ */
+export type MinimizerOptions = { 
+/**
+ * How nodes are searched.
+ */
+traverseMethod: TraverseMethod, 
+/**
+ * Whether to go on after the first that differ.
+ */
+findAll: boolean, 
+/**
+ * The name of the node to begin with.
+ */
+start: string | null, 
+/**
+ * The name of the node to end with.
+ */
+end: string | null, 
+/**
+ * The names of nodes that are left out by [`TraverseMethod::Skip`].
+ */
+skipNodes: Array<string>, 
+/**
+ * Whether [`TraverseMethod::Block`] looks for the last node only, or for the first only.
+ */
+findLastNode: boolean | null, };
+
+/**
+ * The options of `minimize`, which is asked again with one answer more until it asks no further.
+ */
+export type MinimizeCall = { 
+/**
+ * What is looked for.
+ */
+options: MinimizerOptions, 
+/**
+ * The places of the nodes of each group that is run together.
+ */
+fusions: Array<Array<number>>, 
+/**
+ * Whether the backends differed for what was asked so far, in order.
+ */
+answers: Array<boolean>, };
+
+/**
+ * The answer of `minimize`.
+ */
+export type MinimizeAnswer = { 
+/**
+ * The places of the nodes to be run next; null at the end.
+ */
+ask: Array<number> | null, 
+/**
+ * At the end, the places of the nodes for which the backends differ.
+ */
+culprits: Array<number>, };
+
+/**
+ * The options of `minimize_submodule`, which answers nothing.
+ */
+export type MinimizeSubmoduleCall = { 
+/**
+ * The places of the nodes that are to be a part of their own.
+ */
+nodes: Array<number>, };
+
+/**
  * A window that slides over height and width.
  */
 export type Window = { 

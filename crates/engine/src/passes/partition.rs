@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::{Attribute, Node, NodeId};
 use tracefx_rewrite::{
-    CapabilityBasedPartitioner, FoldRules, Partition, PartitionerOptions, SplitOptions, Splitter, SplitterOptions,
+    CapabilityBasedPartitioner, FoldRules, MinimizerOptions, Partition, PartitionerOptions, SplitOptions, Splitter,
+    SplitterOptions, TraverseMethod,
 };
 use ts_rs::TS;
 
@@ -20,6 +21,8 @@ pub(super) const PASSES: &[HostPass] = &[
     HostPass { name: "split_by_tags", run: split_by_tags },
     HostPass { name: "find_subgraphs", run: find_subgraphs },
     HostPass { name: "find_acc_fusions", run: find_acc_fusions },
+    HostPass { name: "minimize", run: minimize },
+    HostPass { name: "minimize_submodule", run: minimize_submodule },
     HostPass { name: "legalize_graph", run: |call| answer(&tracefx_rewrite::legalize_graph(&mut call.module.graph)?) },
     HostPass {
         name: "stable_topological_sort",
@@ -45,6 +48,11 @@ pub(super) const TYPES: &[Declare] = &[
     declared::<SubgraphAnswer>,
     declared::<NodeEventAnswer>,
     declared::<FusionsCall>,
+    declared::<TraverseMethod>,
+    declared::<MinimizerOptions>,
+    declared::<MinimizeCall>,
+    declared::<MinimizeAnswer>,
+    declared::<MinimizeSubmoduleCall>,
 ];
 
 /// A value for each node, by its place, null for nodes that have none.
@@ -339,4 +347,59 @@ fn find_acc_fusions(call: &mut PassCall<'_>) -> Result<Value> {
     let fusions = tracefx_rewrite::find_acc_fusions(graph, &mut nodes, &|it| is_tensor.get(it).unwrap_or_default());
     let places = |it: Vec<NodeId>| it.into_iter().map(|it| is_acc.places[it.index()]).collect::<Vec<usize>>();
     answer(&fusions.into_iter().map(places).collect::<Vec<_>>())
+}
+
+/// The options of `minimize`, which is asked again with one answer more until it asks no further.
+#[derive(Deserialize, TS)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct MinimizeCall {
+    /// What is looked for.
+    #[serde(default)]
+    options: MinimizerOptions,
+    /// The places of the nodes of each group that is run together.
+    #[serde(default)]
+    fusions: Vec<Vec<usize>>,
+    /// Whether the backends differed for what was asked so far, in order.
+    answers: Vec<bool>,
+}
+
+/// The answer of `minimize`.
+#[derive(Serialize, TS)]
+#[serde(rename_all = "camelCase")]
+struct MinimizeAnswer {
+    /// The places of the nodes to be run next; null at the end.
+    ask: Option<Vec<usize>>,
+    /// At the end, the places of the nodes for which the backends differ.
+    culprits: Vec<usize>,
+}
+
+fn minimize(call: &mut PassCall<'_>) -> Result<Value> {
+    let MinimizeCall { options, fusions, answers } = call.options()?;
+    let fusions = nodes_at(call, &fusions)?;
+    let places = ByNode::new(call, (0..call.module.graph.len()).map(Some).collect())?;
+    let place = |it: &NodeId| places.get(*it).unwrap_or_default();
+    // The search is the same as long as the answers are, so it is gone through again up to the first that is not there.
+    let mut answers = answers.into_iter();
+    let found = tracefx_rewrite::minimize(&call.module.graph, &options, &fusions, &mut |nodes| {
+        answers.next().ok_or_else(|| nodes.iter().map(place).collect::<Vec<usize>>())
+    });
+    answer(&match found {
+        Ok(culprits) => MinimizeAnswer { ask: None, culprits: culprits.iter().map(place).collect() },
+        Err(ask) => MinimizeAnswer { ask: Some(ask), culprits: vec![] },
+    })
+}
+
+/// The options of `minimize_submodule`, which answers nothing.
+#[derive(Deserialize, TS)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct MinimizeSubmoduleCall {
+    /// The places of the nodes that are to be a part of their own.
+    nodes: Vec<usize>,
+}
+
+fn minimize_submodule(call: &mut PassCall<'_>) -> Result<Value> {
+    let MinimizeSubmoduleCall { nodes } = call.options()?;
+    let nodes = nodes_at(call, &[nodes])?;
+    *call.module = tracefx_rewrite::minimize_submodule(call.module, &nodes[0])?;
+    Ok(Value::Null)
 }
