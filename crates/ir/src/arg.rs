@@ -53,6 +53,57 @@ impl Arg {
         Arg::Str(text.into())
     }
 
+    /// How deep containers may be nested in each other. Everything that walks arguments recurs, so deeper ones are refused
+    /// where they would become part of a graph.
+    pub const MAX_DEPTH: usize = 500;
+
+    /// Whether containers are nested in each other at most this deep.
+    pub(crate) fn is_within(&self, depth: usize) -> bool {
+        let within = |items: &[Arg]| depth > 0 && items.iter().all(|it| it.is_within(depth - 1));
+        match self {
+            Arg::List(items) | Arg::Tuple(items) => within(items),
+            Arg::Dict(items) => depth > 0 && items.iter().all(|(_, it)| it.is_within(depth - 1)),
+            Arg::Slice(parts) => within(&parts[..]),
+            Arg::None
+            | Arg::Ellipsis
+            | Arg::Bool(_)
+            | Arg::Int(_)
+            | Arg::Float(_)
+            | Arg::Complex(_)
+            | Arg::Str(_)
+            | Arg::DType(_)
+            | Arg::Device(_)
+            | Arg::Layout(_)
+            | Arg::MemoryFormat(_)
+            | Arg::Node(_)
+            | Arg::Op(_) => true,
+        }
+    }
+
+    /// Gives arguments back level by level: dropping one that is nested very deep would recur as deep.
+    pub(crate) fn take_apart(mut args: Vec<Arg>) {
+        while let Some(arg) = args.pop() {
+            match arg {
+                Arg::List(items) | Arg::Tuple(items) => args.extend(items),
+                Arg::Dict(items) => args.extend(items.into_iter().map(|(_, it)| it)),
+                Arg::Slice(parts) => args.extend(*parts),
+                Arg::None
+                | Arg::Ellipsis
+                | Arg::Bool(_)
+                | Arg::Int(_)
+                | Arg::Float(_)
+                | Arg::Complex(_)
+                | Arg::Str(_)
+                | Arg::DType(_)
+                | Arg::Device(_)
+                | Arg::Layout(_)
+                | Arg::MemoryFormat(_)
+                | Arg::Node(_)
+                | Arg::Op(_) => {}
+            }
+        }
+    }
+
     /// Calls `visit` for each node in this tree, in order of appearance; repeated nodes are visited again.
     pub fn for_each_node(&self, visit: &mut dyn FnMut(NodeId)) {
         match self {

@@ -169,7 +169,8 @@ impl Graph {
     /// Makes a node at the insertion point. Without a name it is named after its target, as in FX.
     ///
     /// # Errors
-    /// `NodeForeign` where an argument is not a node of this graph.
+    /// `NodeForeign` where an argument is not a node of this graph, `LimitExceeded` where one is nested deeper than
+    /// [`Arg::MAX_DEPTH`].
     pub fn create_node(
         &mut self,
         op: Opcode,
@@ -178,7 +179,7 @@ impl Graph {
         kwargs: Vec<(Str, Arg)>,
         name: Option<&str>,
     ) -> Result<NodeId> {
-        self.check_args(&args, &kwargs)?;
+        let (args, kwargs) = self.checked(args, kwargs)?;
         let name = match name {
             Some(name) => self.names.create_name(name),
             None => self.names.create_name(&name_of_target(op, target)),
@@ -213,7 +214,7 @@ impl Graph {
         kwargs: Vec<(Str, Arg)>,
         name: Str,
     ) -> Result<NodeId> {
-        self.check_args(&args, &kwargs)?;
+        let (args, kwargs) = self.checked(args, kwargs)?;
         self.reserve_name(&name)?;
         Ok(self.insert(op, target, args, kwargs, name))
     }
@@ -252,7 +253,7 @@ impl Graph {
     /// `NodeForeign` where an argument, or the node, is not of this graph.
     pub fn set_args(&mut self, node: NodeId, args: Vec<Arg>) -> Result<()> {
         self.check_own(node)?;
-        self.check_args(&args, &[])?;
+        let (args, _) = self.checked(args, Vec::new())?;
         self.update(node, |it| {
             it.args = args;
             it.forget();
@@ -266,7 +267,7 @@ impl Graph {
     /// `NodeForeign` where an argument, or the node, is not of this graph.
     pub fn set_kwargs(&mut self, node: NodeId, kwargs: Vec<(Str, Arg)>) -> Result<()> {
         self.check_own(node)?;
-        self.check_args(&[], &kwargs)?;
+        let (_, kwargs) = self.checked(Vec::new(), kwargs)?;
         self.update(node, |it| {
             it.kwargs = kwargs;
             it.forget();
@@ -280,7 +281,7 @@ impl Graph {
     /// `NodeForeign` where an argument, or the node, is not of this graph.
     pub fn set_equal_args(&mut self, node: NodeId, args: Vec<Arg>, kwargs: Vec<(Str, Arg)>) -> Result<()> {
         self.check_own(node)?;
-        self.check_args(&args, &kwargs)?;
+        let (args, kwargs) = self.checked(args, kwargs)?;
         self.update(node, |it| (it.args, it.kwargs) = (args, kwargs));
         Ok(())
     }
@@ -326,7 +327,8 @@ impl Graph {
             let what = format!("insert_arg index must be between 0 and {}, and is {index}", args.len());
             return Err(Diagnostic::new(Code::GraphArgument, what).node(&*self.node(node).name));
         }
-        self.check_args(std::slice::from_ref(&arg), &[])?;
+        let (mut checked, _) = self.checked(vec![arg], Vec::new())?;
+        let arg = checked.pop().expect("as many arguments come back as were given");
         arg.for_each_node(&mut |input| self.users[input.index()].insert(node));
         args.insert(index, arg);
         let changed = &mut self.nodes[node.index()];
@@ -635,7 +637,15 @@ impl Graph {
         Err(Diagnostic::new(Code::GraphInvalid, what).node(&*self.node(user).name))
     }
 
-    fn check_args(&self, args: &[Arg], kwargs: &[(Str, Arg)]) -> Result<()> {
+    /// The same arguments, if they may become part of this graph.
+    fn checked(&self, args: Vec<Arg>, kwargs: Vec<(Str, Arg)>) -> Result<Arguments> {
+        let is_flat = args.iter().chain(kwargs.iter().map(|(_, it)| it)).all(|it| it.is_within(Arg::MAX_DEPTH));
+        if !is_flat {
+            Arg::take_apart(args);
+            Arg::take_apart(kwargs.into_iter().map(|(_, it)| it).collect());
+            let what = format!("an argument is nested deeper than {} levels", Arg::MAX_DEPTH);
+            return Err(Diagnostic::new(Code::LimitExceeded, what));
+        }
         let mut foreign = None;
         let mut visit = |node: NodeId| {
             if !self.contains(node) {
@@ -644,7 +654,8 @@ impl Graph {
         };
         args.iter().for_each(|it| it.for_each_node(&mut visit));
         kwargs.iter().for_each(|(_, it)| it.for_each_node(&mut visit));
-        foreign.map_or(Ok(()), |node| self.check_own(node))
+        foreign.map_or(Ok(()), |node| self.check_own(node))?;
+        Ok((args, kwargs))
     }
 
     fn reserve_name(&mut self, name: &Str) -> Result<()> {
@@ -684,6 +695,9 @@ impl Graph {
         changed.for_each_input(&mut |input| users[input.index()].insert(node));
     }
 }
+
+/// Positional and keyword arguments.
+type Arguments = (Vec<Arg>, Vec<(Str, Arg)>);
 
 struct Nodes<'a> {
     graph: &'a Graph,
