@@ -12,6 +12,7 @@ use tracefx_engine::{Library, PassCall, host_pass};
 use tracefx_exec::Interpreter;
 use tracefx_ir::{Attribute, GraphModule, Opcode};
 use tracefx_ops::Value;
+use tracefx_rewrite::{FoldRules, split_const_subgraphs};
 
 /// The bits of everything that a run gives and leaves behind.
 fn computed(module: &GraphModule) -> Vec<Vec<u8>> {
@@ -138,5 +139,50 @@ proptest! {
         let answer = run(&mut copy, "propose_partitions", json!({ "isSupported": supported })).unwrap();
         let partitions: Vec<Json> = answer.as_array().unwrap().iter().map(|it| it["nodes"].clone()).collect();
         check(&module, "fuse_by_partitions", json!({ "partitions": partitions, "prefix": "fused_" }));
+    }
+
+    #[test]
+    fn splitting_by_tags(module in modules(Writes::None), n_parts in 1usize..5) {
+        let tags: Vec<String> = (0..n_parts).map(|it| format!("part_{it}")).collect();
+        check(&module, "split_by_tags", json!({ "tags": tags, "tagOf": parts(&module, n_parts) }));
+    }
+
+    #[test]
+    fn splitting_for_an_accelerator(
+        module in modules(Writes::None),
+        supported in prop::collection::vec(any::<bool>(), 64),
+        tensors in prop::collection::vec(any::<bool>(), 64),
+        size in 1usize..3,
+    ) {
+        let cycle = |of: &[bool]| (0..module.graph.len()).map(|at| of[at % 64]).collect::<Vec<bool>>();
+        let mut copy = module.clone();
+        let options = json!({
+            "isSupported": cycle(&supported), "isTensor": cycle(&tensors), "options": { "minAccModuleSize": size },
+        });
+        let answer = run(&mut copy, "find_subgraphs", options).unwrap();
+        let subgraphs = answer["subgraphs"].as_array().unwrap();
+        let mut tag_of = vec![Json::Null; module.graph.len()];
+        for (at, subgraph) in subgraphs.iter().enumerate() {
+            subgraph["nodes"].as_array().unwrap().iter().for_each(|it| tag_of[it.as_u64().unwrap() as usize] = at.into());
+        }
+        let tags: Vec<&Json> = subgraphs.iter().map(|it| &it["tag"]).collect();
+        check(&module, "split_by_tags", json!({ "tags": tags, "tagOf": tag_of, "returnTuple": size == 2 }));
+    }
+
+    #[test]
+    fn folding_constants(module in modules(Writes::None)) {
+        let before = computed(&module);
+        let library = Library::default();
+        let rules = FoldRules { registry: library.registry(), is_skipped: &|_| false, is_impure: &|_| false };
+        let mut changed = module.clone();
+        if let Some(folded) = split_const_subgraphs(&mut changed, &rules).unwrap() {
+            lint(&folded.const_subgraph);
+            let results = Interpreter::new(&folded.const_subgraph, library.executor()).run(&[]).unwrap();
+            let mut tensors = Vec::new();
+            results.for_each_tensor(&mut |it: &Tensor| tensors.push(it.clone()));
+            folded.keep_results(&mut changed, tensors).unwrap();
+        }
+        lint(&changed);
+        prop_assert_eq!(computed(&changed), before, "{}\nof\n{}", changed.graph, module.graph);
     }
 }
