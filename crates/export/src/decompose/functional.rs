@@ -7,7 +7,7 @@
 use super::DecompositionTable;
 use super::recorder::{Inner, Recorder};
 use tracefx_core::{Code, DType, Diagnostic, Result};
-use tracefx_ir::{Str, TensorMeta};
+use tracefx_ir::{NodeId, Str, TensorMeta};
 use tracefx_ops::{
     Args, Builder, Cx, Infer, Op, Output, Propagation, TensorRef, Traced, Value, autocast_dtype, bind, is_autocast,
 };
@@ -19,6 +19,8 @@ pub(super) struct Functional<'a> {
     pub(super) shapes: Propagation<'a>,
     /// The narrow dtype, where the graph runs under autocast.
     pub(super) autocast: Option<DType>,
+    /// The tensors that the module itself holds and the graph reads: their paths, nodes and values.
+    pub(super) held: Vec<(Str, NodeId, Traced)>,
     /// Whether views are written as copies, such as `view_copy`.
     pub(super) are_views_copied: bool,
     wrappers: Vec<Wrapper<'a>>,
@@ -60,6 +62,7 @@ impl<'a> Functional<'a> {
             table,
             shapes,
             autocast: None,
+            held: Vec::new(),
             are_views_copied: false,
             wrappers,
             aliases,

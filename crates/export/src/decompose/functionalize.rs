@@ -18,8 +18,8 @@ pub enum Remove {
 }
 
 /// The same module without writes: `torch.func.functionalize`. Each operator in place becomes the functional one, whoever
-/// looks at the same storage gets the new values by views taken again, and what was written to an input is copied into it
-/// at the end. Other operators stay as they are, and nothing is dropped.
+/// looks at the same storage gets the new values by views taken again, and what was written to an input or to a tensor of
+/// the module is copied into it at the end. Other operators stay as they are, and nothing is dropped.
 ///
 /// The inputs must say what they are (`meta.val`).
 ///
@@ -49,12 +49,14 @@ pub fn functionalize(module: &GraphModule, registry: &Registry, remove: Remove) 
     let result = shaped(&mut functional, shape, &mut results)?;
     let new = functional.recorder.graph_mut();
     let placeholders: Vec<NodeId> = new.nodes().filter(|&it| new.node(it).op() == Opcode::Placeholder).collect();
-    for (placeholder, (_, input)) in placeholders.into_iter().zip(&inputs) {
-        let Value::Tensor(tensor) = input else { continue };
-        if functional.is_written(*tensor) {
-            let value = functional.current(input)?;
-            let args = vec![Arg::Node(placeholder), functional.recorder.arg(&value)?];
-            let val = functional.recorder.graph_mut().node(placeholder).meta.val.clone();
+    let inputs = placeholders.into_iter().zip(inputs.into_iter().map(|(_, input)| input));
+    let held = std::mem::take(&mut functional.held).into_iter().map(|(_, node, value)| (node, value));
+    for (target, value) in inputs.chain(held).collect::<Vec<_>>() {
+        let Value::Tensor(tensor) = value else { continue };
+        if functional.is_written(tensor) {
+            let current = functional.current(&value)?;
+            let args = vec![Arg::Node(target), functional.recorder.arg(&current)?];
+            let val = functional.recorder.graph_mut().node(target).meta.val.clone();
             functional.recorder.copy("torch.ops.aten.copy_.default", args, Vec::new(), val)?;
         }
     }

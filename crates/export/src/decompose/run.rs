@@ -99,14 +99,20 @@ impl<'f, 'a> Run<'f, 'a> {
         Err(Diagnostic::new(Code::GraphInvalid, "the graph has no output"))
     }
 
-    /// A tensor that the module itself holds; what the node says of it goes before what it is.
+    /// A tensor that the module itself holds; what the node says of it goes before what it is. Whoever reads it again reads
+    /// what was written to it since.
     fn attribute(&mut self, node: &Node, meta: &TensorMeta) -> Traced {
+        if let Some((_, _, known)) = self.functional.held.iter().find(|(path, _, _)| path == node.target()) {
+            return known.clone();
+        }
         let recorder = &mut self.functional.recorder;
         let new = recorder.get_attr(node.target());
         let val = node.meta.val.clone().unwrap_or_else(|| Val::Tensor(meta.clone()));
         *recorder.graph_mut().meta_mut(new) = Meta { val: Some(val.clone()), ..node.meta.clone() };
         let value = recorder.value_of(new, &val);
-        self.functional.wrapped(&value)
+        let value = self.functional.wrapped(&value);
+        self.functional.held.push((node.target().clone(), new, value.clone()));
+        value
     }
 
     pub(super) fn call(&mut self, node: &Node, env: &[Option<Slot<'_>>]) -> Result<Traced> {
