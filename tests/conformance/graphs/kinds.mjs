@@ -9,6 +9,7 @@ import { checkConstFold } from "./constFold.mjs";
 import { checkCse } from "./cse.mjs";
 import { checkDce } from "./dce.mjs";
 import { checkEditScript } from "./editScript.mjs";
+import { checkFunctionalize } from "./functionalize.mjs";
 import { checkInterpreter } from "./interpreter.mjs";
 import { checkLint } from "./lint.mjs";
 import { checkMatcher } from "./matcher.mjs";
@@ -32,6 +33,7 @@ export const KINDS = {
   symbolic_trace: checkCode,
   dce: checkDce,
   cse: checkCse,
+  functionalize: checkFunctionalize,
   normalize: checkNormalize,
   interpreter: checkInterpreter,
   split_module: checkSplitModule,

@@ -15,11 +15,14 @@ const COUNTS = {
   symbolic_trace: 69,
   dce: 88,
   cse: 78,
+  functionalize: 5,
   normalize: 41,
   interpreter: 34,
   split_module: 58,
   partitioner: 40,
   const_fold: 25,
+  matcher: 365,
+  replace_pattern: 265,
 };
 
 const dir = fileURLToPath(new URL("../../../tests/fixtures/graphs", import.meta.url));
