@@ -38,6 +38,9 @@ fn the_checker_says_what_torch_says() {
                 for (node, ty) in types(&gm) {
                     assert_eq!(ty, expected(&case["types"][&node]), "{name}: {node}");
                 }
+                let before = types(&gm);
+                GraphTypeChecker::new(&modules).type_check(&mut gm).unwrap();
+                assert_eq!(types(&gm), before, "{name}: checked again");
             }
             (res, error, _) => panic!("{name}: {res:?}, torch: {error:?}"),
         }
