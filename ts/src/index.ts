@@ -206,6 +206,7 @@ export {
   replacePattern,
   replacePatternWithFilters,
 } from "./rewrite/replacePattern.ts";
+export { type Fired, Rule, type RuleOptions, RuleSet, type RuleTrace } from "./rewrite/rules.ts";
 export { cond, map, scan, whileLoop } from "./trace/controlFlow.ts";
 export { type ConcreteArgs, PH, PHBase } from "./trace/placeholder.ts";
 export {

@@ -18,6 +18,7 @@ mod pass;
 mod pass_manager;
 mod reinplace;
 mod replace;
+mod rules;
 mod split_by_tags;
 mod split_module;
 mod splitter;
@@ -45,6 +46,7 @@ pub use replace::{
     MatchFilter, ReplaceOptions, ReplacedPatterns, Replacement, ReplacementCallback, replace_matches, replace_pattern,
     replace_pattern_with_filters,
 };
+pub use rules::{Fired, Rule, RuleSet, RuleTrace};
 pub use split_by_tags::split_by_tags;
 pub use split_module::{SplitModule, SplitOptions, split_module};
 pub use splitter::{

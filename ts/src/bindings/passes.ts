@@ -29,7 +29,7 @@ strict: boolean, };
  *
  * Arguments are the same where they are written the same: `add(x, y)` is not `add(y, x)`, and an argument by position is
  * not one by name. Unlike PyTorch's pass, this one tells `1`, `1.0` and `True` apart, and `0.0` from `-0.0`, and takes
- * slices. Takes time linear in the number of nodes; a second run changes nothing.
+ * slices, and leaves alone what a call in place writes to. Takes time linear in the number of nodes; a second run changes nothing.
  *
  * ```
  * use tracefx_ir::{Arg, Graph, GraphModule};
@@ -205,6 +205,57 @@ export type MissAnswer = { anchor: number, candidate: number | null, node: numbe
  * One match that was replaced; the new nodes by their places after.
  */
 export type ReplacedAnswer = { anchor: number, nodesMap: [number, unknown][], replacements: Array<number>, };
+
+/**
+ * How rules are run: for each its name and options; the other modules are the pattern and the replacement of each.
+ */
+export type RulesRequest = { 
+/**
+ * The names of the rules.
+ */
+names: Array<string>, 
+/**
+ * The options of the rules.
+ */
+options: Array<ReplaceOptions>, 
+/**
+ * Whether the rules run until none matches any more; else each runs once.
+ */
+toFixpoint: boolean, 
+/**
+ * After how many applications they are stopped.
+ */
+maxFired?: number, };
+
+/**
+ * One time that a rule was applied.
+ */
+export type Fired = { 
+/**
+ * The rule.
+ */
+rule: string, 
+/**
+ * The names of the nodes that it took away.
+ */
+replaced: Array<string>, 
+/**
+ * The names of the nodes that it made.
+ */
+made: Array<string>, };
+
+/**
+ * What a set of rules did.
+ */
+export type RuleTrace = { 
+/**
+ * What was applied where, in order.
+ */
+fired: Array<Fired>, 
+/**
+ * Whether no rule applies any more. After one round that is not looked at, and `false` where anything fired.
+ */
+isFixpoint: boolean, };
 
 /**
  * How [`split_module`] makes the parts.

@@ -12,8 +12,8 @@ use std::collections::HashMap;
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::{Arg, Graph, GraphModule, NodeId};
 use tracefx_rewrite::{
-    ConstantValue, Constraint, InternalMatch, MatcherOptions, Miss, ReplaceOptions, SubgraphMatcher,
-    SubgraphMatcherWithNameNodeMap, replace_matches,
+    ConstantValue, Constraint, Fired, InternalMatch, MatcherOptions, Miss, ReplaceOptions, Rule, RuleSet, RuleTrace,
+    SubgraphMatcher, SubgraphMatcherWithNameNodeMap, replace_matches,
 };
 use ts_rs::TS;
 
@@ -22,6 +22,7 @@ pub(super) const PASSES: &[HostPass] = &[
     HostPass { name: "SubgraphMatcherWithNameNodeMap", run: named_matches },
     HostPass { name: "explain_match", run: explain },
     HostPass { name: "replace_pattern", run: replace },
+    HostPass { name: "run_rules", run: run_rules },
 ];
 
 pub(super) const TYPES: &[Declare] = &[
@@ -33,6 +34,9 @@ pub(super) const TYPES: &[Declare] = &[
     declared::<MatchAnswer>,
     declared::<MissAnswer>,
     declared::<ReplacedAnswer>,
+    declared::<RulesRequest>,
+    declared::<Fired>,
+    declared::<RuleTrace>,
 ];
 
 /// What `replace_pattern` is asked for: the pattern is the first of the other modules, replacements are those after it.
@@ -46,6 +50,21 @@ struct ReplaceRequest {
     matches: Option<Vec<usize>>,
     /// For each of these which of the replacements takes its place; the first for all where nothing is said.
     replacements: Option<Vec<usize>>,
+}
+
+/// How rules are run: for each its name and options; the other modules are the pattern and the replacement of each.
+#[derive(Default, Deserialize, TS)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+#[ts(optional_fields)]
+struct RulesRequest {
+    /// The names of the rules.
+    names: Vec<String>,
+    /// The options of the rules.
+    options: Vec<ReplaceOptions>,
+    /// Whether the rules run until none matches any more; else each runs once.
+    to_fixpoint: bool,
+    /// After how many applications they are stopped.
+    max_fired: Option<usize>,
 }
 
 /// One match: nodes of the pattern by their places, values as arguments.
@@ -152,6 +171,20 @@ fn replace(call: &mut PassCall<'_>) -> Result<Value> {
     answer(&replaced.into_iter().map(one).collect::<Vec<ReplacedAnswer>>())
 }
 
+fn run_rules(call: &mut PassCall<'_>) -> Result<Value> {
+    let RulesRequest { names, options, to_fixpoint, max_fired } = call.options()?;
+    let rule = |(at, (name, options)): (usize, (String, ReplaceOptions))| {
+        let (pattern, replacement) = (other(call, 2 * at)?.clone(), other(call, 2 * at + 1)?.clone());
+        Ok(Rule { name: name.into(), pattern, replacement, options })
+    };
+    let rules = RuleSet { rules: names.into_iter().zip(options).enumerate().map(rule).collect::<Result<_>>()? };
+    let registry = call.library.registry();
+    answer(&match to_fixpoint {
+        true => rules.run_to_fixpoint(call.module, registry, max_fired)?,
+        false => rules.run_once(call.module, registry)?,
+    })
+}
+
 fn other<'a>(call: &PassCall<'a>, index: usize) -> Result<&'a GraphModule> {
     call.others
         .get(index)
@@ -187,5 +220,64 @@ fn encode(arg: &Arg, node: &dyn Fn(NodeId) -> Value) -> Value {
             json!({ "$d": items.iter().map(|(key, it)| json!([&**key, encode(it, node)])).collect::<Vec<_>>() })
         }
         Arg::Slice(parts) => json!({ "$s": each(&parts[..]) }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Library;
+    use crate::passes::host_pass;
+
+    fn calls(targets: &[&str]) -> GraphModule {
+        let mut graph = Graph::new();
+        let mut value = graph.placeholder("x");
+        for target in targets {
+            value = graph.call_function(target, vec![value.into()], vec![]);
+        }
+        graph.output(value.into());
+        GraphModule::new(graph)
+    }
+
+    /// What a pass answers for a module of three calls, and the functions that are called then.
+    fn run(name: &str, options: Value, others: &[GraphModule]) -> Result<(Value, Vec<String>)> {
+        let (library, mut module) = (Library::default(), calls(&["a", "a", "b"]));
+        let mut call = PassCall { library: &library, module: &mut module, others, tensors: &[], options };
+        let told = (host_pass(name)?.run)(&mut call)?;
+        let targets = module.graph.nodes().map(|it| module.graph.node(it).target().to_string());
+        Ok((told, targets.skip(1).take_while(|it| it != "output").collect()))
+    }
+
+    #[test]
+    fn matches_are_told_by_places() {
+        let (told, _) = run("SubgraphMatcher", json!({ "nodeNameMatch": "" }), &[calls(&["a"])]).unwrap();
+        assert_eq!(told[1]["nodesMap"], json!([[1, { "$n": 2 }], [0, { "$n": 1 }]]));
+        let (told, _) = run("explain_match", json!({}), &[calls(&["b", "b"])]).unwrap();
+        assert_eq!((&told[0]["expected"], &told[0]["found"]), (&json!("call_function b"), &json!([{ "$n": 2 }])));
+    }
+
+    #[test]
+    fn hosts_choose_which_matches_are_replaced_by_what() {
+        let options = json!({ "options": { "matching": { "ignoreLiterals": true }, "keepsSubmodules": true },
+            "matches": [1], "replacements": [1] });
+        let (told, targets) = run("replace_pattern", options, &[calls(&["a"]), calls(&["c"]), calls(&["d"])]).unwrap();
+        assert_eq!(targets, ["a", "d", "b"]);
+        assert_eq!(
+            told,
+            json!([{ "anchor": 1, "nodesMap": [[1, { "$n": 2 }], [0, { "$n": 1 }]], "replacements": [2] }])
+        );
+    }
+
+    #[test]
+    fn hosts_run_rules() {
+        let options = |to_fixpoint: bool| {
+            json!({ "toFixpoint": to_fixpoint, "names": ["join", "rename"],
+                "options": [{ "matching": {}, "keepsSubmodules": true }, { "matching": {}, "keepsSubmodules": true }] })
+        };
+        let rules = [calls(&["b", "b"]), calls(&["b"]), calls(&["a"]), calls(&["b"])];
+        let (told, targets) = run("run_rules", options(true), &rules).unwrap();
+        assert_eq!((targets, &told["isFixpoint"]), (vec!["b".to_owned()], &json!(true)));
+        let (told, targets) = run("run_rules", options(false), &rules).unwrap();
+        assert_eq!((targets.len(), &told["fired"][0]["rule"]), (3, &json!("rename")));
     }
 }
