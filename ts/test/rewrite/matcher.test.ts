@@ -1,0 +1,107 @@
+import { beforeAll, describe, expect, it } from "vitest";
+import {
+  Graph,
+  GraphModule,
+  type InternalMatch,
+  init,
+  replacePattern,
+  replacePatternWithFilters,
+  RewriteError,
+  SubgraphMatcher,
+  SubgraphMatcherWithNameNodeMap,
+  symbolicTrace,
+  type Tensor,
+  torch,
+  tuple,
+} from "../../src/index.ts";
+
+beforeAll(async () => {
+  await init();
+});
+
+const targets = (gm: GraphModule) => Array.from(gm.graph.nodes, (it) => it.target);
+const chain = (...names: string[]) => {
+  const graph = new Graph();
+  let value = graph.placeholder("x");
+  for (const name of names) value = graph.callFunction(name, [value]);
+  graph.output(value);
+  return GraphModule.ofGraph(graph);
+};
+
+describe("SubgraphMatcher", () => {
+  it("finds traced functions and says what their nodes stand for", () => {
+    const gm = symbolicTrace((x: Tensor) => torch.neg(torch.relu(torch.exp(x))));
+    const matcher = new SubgraphMatcher((x: Tensor) => torch.relu(torch.exp(x)));
+    const [found, ...others] = matcher.match(gm.graph);
+    expect(others).toEqual([]);
+    expect(found?.returningNodes).toEqual([[...gm.graph.nodes][2]]);
+    expect(found?.placeholderNodes).toEqual([[...gm.graph.nodes][0]]);
+  });
+
+  it("refuses a pattern that can match nothing", () => {
+    expect(() => new SubgraphMatcher(new Graph())).toThrow(RewriteError);
+  });
+
+  it("names nodes", () => {
+    const matcher = new SubgraphMatcherWithNameNodeMap((x: Tensor) => {
+      const exp = torch.exp(x);
+      const relu = torch.relu(exp);
+      return [relu, { exp, relu }];
+    });
+    const gm = chain("torch.exp", "torch.relu");
+    const names = matcher.match(gm)[0]?.nameNodeMap;
+    expect(names?.get("exp")).toBe([...gm.graph.nodes][1]);
+  });
+
+  it("says why nothing matches", () => {
+    const gm = chain("torch.abs", "torch.relu");
+    const [miss] = new SubgraphMatcher(chain("torch.exp", "torch.relu")).explain(gm);
+    expect(miss?.expected).toBe("call_function torch.exp");
+    expect(miss?.found).toBe([...gm.graph.nodes][1]);
+  });
+
+  it("goes beyond torch.fx where that is asked for", () => {
+    const add = new SubgraphMatcher((x: Tensor) => torch.add(torch.exp(x), torch.neg(x)), { commutative: true });
+    expect(add.match(symbolicTrace((x: Tensor) => torch.add(torch.neg(x), torch.exp(x))))).toHaveLength(1);
+  });
+});
+
+describe("replacePattern", () => {
+  it("changes the graph in place and keeps nodes that stay", () => {
+    const gm = chain("torch.neg", "torch.exp", "torch.neg");
+    const exp = [...gm.graph.nodes][2];
+    exp?.meta.set("mine", 1);
+    const replaced = replacePattern(gm, chain("torch.neg").graph, chain("torch.relu").graph);
+    expect(replaced).toHaveLength(2);
+    expect(targets(gm)).toEqual(["x", "torch.relu", "torch.exp", "torch.relu", "output"]);
+    expect([...gm.graph.nodes][2]).toBe(exp);
+    expect(exp?.meta.get("mine")).toBe(1);
+    gm.graph.lint();
+  });
+
+  it("asks filters, and makes replacements of matches", () => {
+    const graph = new Graph();
+    const x = graph.placeholder("x");
+    graph.output(tuple(...[2, 3, 4].map((by) => graph.callFunction("torch.mul", [x, by]))));
+    const gm = GraphModule.ofGraph(graph);
+    const binary = (name: string) => {
+      const res = new Graph();
+      res.output(res.callFunction(name, [res.placeholder("x"), res.placeholder("by")]));
+      return res;
+    };
+    const isNotThree = ({ placeholderNodes: [, by] }: InternalMatch) => by !== 3 || "three";
+    const replaced = replacePatternWithFilters(gm, binary("torch.mul"), undefined, {
+      matchFilters: [isNotThree],
+      replacementCallback: ({ placeholderNodes: [, by] }) => binary(by === 2 ? "torch.add" : "torch.sub"),
+    });
+    expect(targets(gm)).toEqual(["x", "torch.mul", "torch.add", "torch.sub", "output"]);
+    expect(replaced.map((it) => it.replacements.map(({ target }) => target))).toEqual([["torch.add"], ["torch.sub"]]);
+  });
+
+  it("changes nothing where the replacement does not fit", () => {
+    const gm = chain("torch.neg");
+    const two = (x: Tensor, y: Tensor) => torch.add(x, y);
+    expect(() => replacePattern(gm, chain("torch.neg"), two)).toThrow(/Placeholder count mismatch: 1 vs 2/);
+    expect(targets(gm)).toEqual(["x", "torch.neg", "output"]);
+  });
+});
