@@ -10,7 +10,7 @@ use serde_json::{Value as Json, json};
 use tracefx_core::{Result, Tensor};
 use tracefx_engine::{Library, PassCall, host_pass};
 use tracefx_exec::Interpreter;
-use tracefx_ir::{Attribute, GraphModule, Opcode, TensorMeta, Val};
+use tracefx_ir::{Attribute, Graph, GraphModule, Opcode, TensorMeta, Val};
 use tracefx_ops::Value;
 use tracefx_rewrite::{FoldRules, split_const_subgraphs};
 
@@ -99,6 +99,30 @@ fn known(module: &GraphModule) -> GraphModule {
 fn parts(module: &GraphModule, n_parts: usize) -> Json {
     let n_nodes = module.graph.len();
     json!((0..n_nodes).map(|place| place * n_parts / n_nodes).collect::<Vec<_>>())
+}
+
+#[test]
+fn a_search_for_a_difference_is_answered_question_by_question() {
+    let mut graph = Graph::new();
+    let mut last = graph.placeholder("x");
+    for target in ["sin", "neg", "abs", "cos"] {
+        last = graph.call_function(&format!("torch.ops.aten.{target}.default"), vec![last.into()], vec![]);
+    }
+    graph.output(last.into());
+    let mut module = GraphModule::new(graph);
+    let culprit = json!(3);
+    let mut answers: Vec<bool> = Vec::new();
+    let found = loop {
+        let options = json!({ "options": { "traverseMethod": "binary" }, "answers": answers });
+        let answer = run(&mut module, "minimize", options).unwrap();
+        let Some(ask) = answer["ask"].as_array() else { break answer["culprits"].clone() };
+        let mut split = module.clone();
+        run(&mut split, "minimize_submodule", json!({ "nodes": ask })).unwrap();
+        lint(&split);
+        assert_eq!(split.submodule("minimize").unwrap().graph.len(), ask.len() + 2);
+        answers.push(ask.contains(&culprit));
+    };
+    assert_eq!((found, answers), (json!([3]), vec![true, false, true, true]));
 }
 
 proptest! {
