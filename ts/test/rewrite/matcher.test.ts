@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import {
   Graph,
   GraphModule,
@@ -28,8 +28,16 @@ const chain = (...names: string[]) => {
   return GraphModule.ofGraph(graph);
 };
 
+const binary = (name: string) => {
+  const graph = new Graph();
+  graph.output(graph.callFunction(name, [graph.placeholder("x"), graph.placeholder("by")]));
+  return graph;
+};
+const two = (x: Tensor, y: Tensor) => torch.add(x, y);
+const isNotThree = ({ placeholderNodes: [, by] }: InternalMatch) => by !== 3 || "three";
+
 describe("SubgraphMatcher", () => {
-  it("finds traced functions and says what their nodes stand for", () => {
+  test("finds traced functions and says what their nodes stand for", () => {
     const gm = symbolicTrace((x: Tensor) => torch.neg(torch.relu(torch.exp(x))));
     const matcher = new SubgraphMatcher((x: Tensor) => torch.relu(torch.exp(x)));
     const [found, ...others] = matcher.match(gm.graph);
@@ -38,11 +46,11 @@ describe("SubgraphMatcher", () => {
     expect(found?.placeholderNodes).toEqual([[...gm.graph.nodes][0]]);
   });
 
-  it("refuses a pattern that can match nothing", () => {
+  test("refuses a pattern that can match nothing", () => {
     expect(() => new SubgraphMatcher(new Graph())).toThrow(RewriteError);
   });
 
-  it("names nodes", () => {
+  test("names nodes", () => {
     const matcher = new SubgraphMatcherWithNameNodeMap((x: Tensor) => {
       const exp = torch.exp(x);
       const relu = torch.relu(exp);
@@ -53,21 +61,21 @@ describe("SubgraphMatcher", () => {
     expect(names?.get("exp")).toBe([...gm.graph.nodes][1]);
   });
 
-  it("says why nothing matches", () => {
+  test("says why nothing matches", () => {
     const gm = chain("torch.abs", "torch.relu");
     const [miss] = new SubgraphMatcher(chain("torch.exp", "torch.relu")).explain(gm);
     expect(miss?.expected).toBe("call_function torch.exp");
     expect(miss?.found).toBe([...gm.graph.nodes][1]);
   });
 
-  it("goes beyond torch.fx where that is asked for", () => {
+  test("goes beyond torch.fx where that is asked for", () => {
     const add = new SubgraphMatcher((x: Tensor) => torch.add(torch.exp(x), torch.neg(x)), { commutative: true });
     expect(add.match(symbolicTrace((x: Tensor) => torch.add(torch.neg(x), torch.exp(x))))).toHaveLength(1);
   });
 });
 
 describe("replacePattern", () => {
-  it("changes the graph in place and keeps nodes that stay", () => {
+  test("changes the graph in place and keeps nodes that stay", () => {
     const gm = chain("torch.neg", "torch.exp", "torch.neg");
     const exp = [...gm.graph.nodes][2];
     exp?.meta.set("mine", 1);
@@ -79,17 +87,11 @@ describe("replacePattern", () => {
     gm.graph.lint();
   });
 
-  it("asks filters, and makes replacements of matches", () => {
+  test("asks filters, and makes replacements of matches", () => {
     const graph = new Graph();
     const x = graph.placeholder("x");
     graph.output(tuple(...[2, 3, 4].map((by) => graph.callFunction("torch.mul", [x, by]))));
     const gm = GraphModule.ofGraph(graph);
-    const binary = (name: string) => {
-      const res = new Graph();
-      res.output(res.callFunction(name, [res.placeholder("x"), res.placeholder("by")]));
-      return res;
-    };
-    const isNotThree = ({ placeholderNodes: [, by] }: InternalMatch) => by !== 3 || "three";
     const replaced = replacePatternWithFilters(gm, binary("torch.mul"), undefined, {
       matchFilters: [isNotThree],
       replacementCallback: ({ placeholderNodes: [, by] }) => binary(by === 2 ? "torch.add" : "torch.sub"),
@@ -98,9 +100,8 @@ describe("replacePattern", () => {
     expect(replaced.map((it) => it.replacements.map(({ target }) => target))).toEqual([["torch.add"], ["torch.sub"]]);
   });
 
-  it("changes nothing where the replacement does not fit", () => {
+  test("changes nothing where the replacement does not fit", () => {
     const gm = chain("torch.neg");
-    const two = (x: Tensor, y: Tensor) => torch.add(x, y);
     expect(() => replacePattern(gm, chain("torch.neg"), two)).toThrow(/Placeholder count mismatch: 1 vs 2/);
     expect(targets(gm)).toEqual(["x", "torch.neg", "output"]);
   });
