@@ -6,8 +6,9 @@
 use serde_json::{Value, json};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
+use tracefx_core::DType;
 use tracefx_engine::{Library, PassCall, PassRequest, host_pass};
-use tracefx_ir::{Arg, Graph, GraphModule, NodeId};
+use tracefx_ir::{Arg, Graph, GraphModule, NodeId, TensorMeta, Val};
 use tracefx_wire::{Options, encode_module};
 
 const CYCLE: [&str; 5] = ["torch.relu", "torch.neg", "torch.sigmoid", "torch.tanh", "torch.abs"];
@@ -32,6 +33,36 @@ const BENCHES: &[Bench] = &[
         graph: dead,
         others: none,
         options: |_| json!({}),
+    },
+    Bench {
+        name: "replace_pattern.n/10_matches",
+        pass: "replace_pattern",
+        graph: patterns,
+        others: || vec![pattern("torch.add", Some("torch.relu")), pattern("torch.mul", None)],
+        options: |_| json!({}),
+    },
+    Bench {
+        name: "subgraph_matcher.n/10_matches",
+        pass: "SubgraphMatcher",
+        graph: patterns,
+        others: || vec![pattern("torch.add", Some("torch.relu"))],
+        options: |_| json!({}),
+    },
+    Bench {
+        name: "split_module.4_parts",
+        pass: "split_module",
+        graph: chain,
+        others: none,
+        options: |n| json!({ "partitionOf": (0..n + 2).map(|it| it * 4 / (n + 2)).collect::<Vec<_>>() }),
+    },
+    Bench { name: "shape_prop", pass: "FakeTensorProp", graph: chain, others: none, options: |_| json!({}) },
+    Bench { name: "legalize_graph", pass: "legalize_graph", graph: chain, others: none, options: |_| json!({}) },
+    Bench {
+        name: "partitioner.propose",
+        pass: "propose_partitions",
+        graph: chain,
+        others: none,
+        options: |n| json!({ "isSupported": (0..n + 2).map(|it| it % 5 != 0).collect::<Vec<_>>() }),
     },
     Bench { name: "cse.half_duplicates", pass: "CSEPass", graph: duplicates, others: none, options: |_| json!({}) },
 ];
@@ -93,10 +124,40 @@ fn call(graph: &mut Graph, target: &str, args: &[NodeId]) -> NodeId {
     graph.call_function(target, args.iter().copied().map(Arg::Node).collect(), Vec::new())
 }
 
+/// `second(first(a, b))`, or `first(a, b)`.
+fn pattern(first: &str, second: Option<&str>) -> GraphModule {
+    let mut graph = Graph::new();
+    let inputs = ["a", "b"].map(|it| graph.placeholder(it));
+    let mut result = call(&mut graph, first, &inputs);
+    if let Some(second) = second {
+        result = call(&mut graph, second, &[result]);
+    }
+    graph.output(result.into());
+    GraphModule::new(graph)
+}
+
+/// `n / 10` places where the pattern is, eight other nodes around each.
+fn patterns(n: usize) -> Graph {
+    let mut graph = Graph::new();
+    let x = graph.placeholder("x");
+    let mut last = x;
+    for _ in 0..n / 10 {
+        let sum = call(&mut graph, "torch.add", &[last, x]);
+        last = call(&mut graph, "torch.relu", &[sum]);
+        for other in ["neg", "sigmoid", "tanh", "abs", "neg", "sin", "cos", "exp"] {
+            last = call(&mut graph, &format!("torch.{other}"), &[last]);
+        }
+    }
+    graph.output(last.into());
+    graph
+}
+
 /// `n` functions, one after the other.
 fn chain(n: usize) -> Graph {
     let mut graph = Graph::new();
     let mut last = graph.placeholder("x");
+    let meta = TensorMeta::contiguous(DType::Float32, vec![1.into()]);
+    graph.meta_mut(last).val = Some(Val::Tensor(meta));
     for at in 0..n {
         last = call(&mut graph, CYCLE[at % CYCLE.len()], &[last]);
     }
