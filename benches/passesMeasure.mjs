@@ -75,7 +75,7 @@ const BENCHES = {
     chain,
     (gm) => {
       const place = places(gm);
-      return splitModule(gm, (node) => Math.floor(/** @type {number} */ ((place.get(node)) * 4) / place.size));
+      return splitModule(gm, (node) => Math.floor(/** @type {number} */ (place.get(node) * 4) / place.size));
     },
   ],
   shape_prop: [chain, (gm) => new FakeTensorProp(gm).propagate(tensor([1.5]))],

@@ -14,6 +14,11 @@
 //! Operators of one's own are put into a [`Library`], which opens the same doors: `library.runner(&program)`.
 #![forbid(unsafe_code)]
 
+/// The Rust of the tutorial is run as documentation is.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/passes.md")]
+struct Tutorial;
+
 mod call;
 mod checkpoint;
 mod coverage;

@@ -140,8 +140,7 @@ impl EditWriter<'_> {
         let mut n_nodes = 0;
         for (place, id) in graph.nodes().enumerate().filter(|&(_, id)| graph.has_new_users(id)) {
             let users = graph.users(id);
-            let is_old = graph.tracked().is_some_and(|it| id.index() < it.len);
-            if users.len() < 2 && !is_old {
+            if users.len() < 2 {
                 continue;
             }
             self.words.count(place)?;

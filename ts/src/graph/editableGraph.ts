@@ -10,7 +10,7 @@ import { GraphHooks } from "./hooks.ts";
 import { END, settled, type InsertPoint, type InsertScope } from "./insertPoint.ts";
 import type { GraphModule } from "./module.ts";
 import { Namespace, snakeCase } from "./namespace.ts";
-import { checkMember, checkOpcode, clearArguments, copyNotes, setArguments, stateOf } from "./node.ts";
+import { checkMember, checkOpcode, clearAll, clearArguments, copyNotes, setArguments, stateOf } from "./node.ts";
 import type { Node, Opcode } from "./node.ts";
 import { NodeIndex } from "./nodeIndex.ts";
 import { NodeList } from "./nodeList.ts";
@@ -193,6 +193,29 @@ export abstract class EditableGraph {
     this.#index?.remove(node);
     clearArguments(node);
     this.#order.remove(stateOf(node));
+    this.#point = settled(this.#point);
+  }
+
+  /** Erases nodes that nothing else uses, given in order, users before what they use. */
+  eraseNodes(nodes: readonly Node[]): void {
+    const doomed = new Set(nodes);
+    const check = (node: Node): void => {
+      for (const user of node.users) if (!doomed.has(user)) this.#checkErasable(node);
+    };
+    for (const node of nodes) {
+      checkMember(this, node);
+      check(node);
+    }
+    for (const node of nodes.toReversed()) this.#tell((hooks) => hooks.erasing(node));
+    // A hook may have erased nodes, or begun to use some.
+    const left = nodes.filter((node) => !node.isErased);
+    left.forEach(check);
+    this.noteEdit();
+    clearAll(left);
+    for (const node of left) {
+      this.#index?.remove(node);
+      this.#order.remove(stateOf(node));
+    }
     this.#point = settled(this.#point);
   }
 

@@ -344,6 +344,24 @@ export function orderUsers(node: Node, users: readonly Node[]): void {
   for (const user of users) state.users.add(user);
 }
 
+/** What was noted about a node, where somebody noted something: unlike `node.meta` it makes no map for this. */
+export function notesOf(node: Node): Map<string, unknown> | undefined {
+  const { meta, later } = stateOf(node);
+  return later === undefined ? meta : node.meta;
+}
+
+/** Takes the arguments of nodes away that all go; only they use each other's values. */
+export function clearAll(nodes: readonly Node[]): void {
+  for (const node of nodes) {
+    const state = stateOf(node);
+    for (const input of state.inputs) stateOf(input).users.delete(node);
+    state.args = EMPTY;
+    state.kwargs = NO_KWARGS;
+    state.inputs = [];
+    state.meta?.delete("val");
+  }
+}
+
 /** Gives a copy of a node the notes of its source. */
 export function copyNotes(from: Node, to: Node): void {
   to.type = from.type;

@@ -26,6 +26,13 @@ export class NodeList implements Iterable<Node> {
     return walk(this.#order.first, (link) => this.#order.next(link));
   }
 
+  /** All nodes as they are now, in less time than a walk takes. */
+  toArray(): Node[] {
+    const res: Node[] = [];
+    for (let link = this.#order.first; link !== undefined; link = this.#order.next(link)) res.push(link.value);
+    return res;
+  }
+
   /** The nodes from the last to the first. */
   reversed(): IterableIterator<Node> {
     return walk(this.#order.last, (link) => this.#order.prev(link));

@@ -4,7 +4,10 @@
  * @module
  */
 import type { Fired, ReplaceOptions, RulesRequest, RuleTrace } from "../bindings/passes.ts";
-import type { GraphModule } from "../graph/module.ts";
+import { fxError } from "../errors.ts";
+import { Graph } from "../graph/graph.ts";
+import { GraphModule } from "../graph/module.ts";
+import { loadGraphModule, saveGraphModule } from "../save/graphModule.ts";
 import type { Outlined } from "../wire/outline.ts";
 import { runPass } from "./bridge.ts";
 import { needsNotes, type PatternSource, patternOf, withOwner } from "./matcher.ts";
@@ -33,6 +36,63 @@ export class Rule {
     this.replacement = patternOf(replacement);
     this.options = options;
   }
+
+  /**
+   * The rule as an `.fxg` file, which {@link Rule.load} reads, and Rust: the file holds a module with the pattern and the
+   * replacement, and the rest as notes.
+   *
+   * @example
+   * ```ts
+   * await writeFile("neg_of_neg.fxg", rule.save());
+   * ```
+   */
+  save(): Uint8Array<ArrayBuffer> {
+    const res = new GraphModule({}, new Graph(), CLASS);
+    res.meta.set(NAME, this.name);
+    res.meta.set(OPTIONS, JSON.stringify(engineOptions(this)));
+    for (const part of ["pattern", "replacement"] as const) {
+      const it = this[part];
+      const graph = (it instanceof Graph ? it : it.graph).clone();
+      // What tracing noted, such as the places of files, is no part of the rule.
+      for (const node of graph.nodes) node.meta.clear();
+      res.addSubmodule(part, it instanceof Graph ? GraphModule.ofGraph(graph) : new GraphModule(it, graph));
+    }
+    return saveGraphModule(res);
+  }
+
+  /** Reads what {@link Rule.save}, or Rust, wrote. A file has no code in it. */
+  static load(file: Uint8Array): Rule {
+    const { meta, attributes } = loadGraphModule(file);
+    const part = (name: string): GraphModule => {
+      const found = attributes.get(name);
+      if (found?.kind === "module" && found.module instanceof GraphModule) return found.module;
+      throw fxError("AttributeMissing", `the file holds no ${name}, and so no rule`, {
+        help: "loadGraphModule reads other modules",
+      });
+    };
+    const name = meta.get(NAME);
+    const options = meta.get(OPTIONS);
+    const matching = typeof options === "string" ? readOptions(options).matching : {};
+    return new Rule(typeof name === "string" ? name : "rule", part("pattern"), part("replacement"), matching);
+  }
+}
+
+/** The options of a file; the engine checks what is in them. */
+function readOptions(text: string): ReplaceOptions {
+  try {
+    return JSON.parse(text) as ReplaceOptions;
+  } catch (cause) {
+    throw fxError("WireMalformed", "the options of the rule are no JSON", { cause });
+  }
+}
+
+/** The class of a module that holds a rule, and the notes in which its name and options stand. */
+const CLASS = "tracefx.Rule";
+const NAME = "tracefx.rule.name";
+const OPTIONS = "tracefx.rule.options";
+
+function engineOptions({ options }: Rule): ReplaceOptions {
+  return { matching: options, keepsSubmodules: true } as ReplaceOptions;
 }
 
 /**
@@ -66,7 +126,7 @@ export class RuleSet {
 
   #run(gm: GraphModule, how: Partial<RulesRequest>): RuleTrace {
     const names = this.rules.map(({ name }) => name);
-    const options = this.rules.map((it) => ({ matching: it.options, keepsSubmodules: true }) as ReplaceOptions);
+    const options = this.rules.map(engineOptions);
     const others = this.rules.flatMap(({ pattern, replacement }) => [withOwner(pattern), withOwner(replacement)]);
     const notes = this.rules.some((it) => needsNotes(it.options));
     return runPass<RuleTrace, GraphModule>(gm, "run_rules", { options: { ...how, names, options }, others, notes })

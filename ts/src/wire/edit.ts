@@ -6,10 +6,10 @@
  */
 import { ATTRIBUTE, EDIT, EDITED, OPCODES } from "../bindings/wire.ts";
 import { fxError } from "../errors.ts";
-import { type Arg, freezeKwargs, mapArgs, mapKwargs } from "../graph/args.ts";
+import { type Arg, freezeKwargs, mapArgs, mapKwargs, NO_KWARGS } from "../graph/args.ts";
 import { Graph } from "../graph/graph.ts";
 import { GraphModule } from "../graph/module.ts";
-import { copyNotes, type Node, orderUsers, setArguments } from "../graph/node.ts";
+import { copyNotes, type Node, notesOf, orderUsers, setArguments } from "../graph/node.ts";
 import { Tuple } from "../graph/values.ts";
 import { deepCopy } from "../nn/deepCopy.ts";
 import type { Attribute, Module } from "../nn/module.ts";
@@ -149,7 +149,7 @@ class Applier {
   /** Applies the steps to `graph`; they tell of `old`, which may be the same one, and of nothing where it is new. */
   #graph(old: Graph | undefined, graph: Graph): void {
     const isSame = old === graph;
-    const before = old === undefined ? [] : [...old.nodes];
+    const before = old === undefined ? [] : old.nodes.toArray();
     const steps = new Steps(this.#reader, this.#cursor, this.#options.table.nodes, graph, before, isSame);
     if (isSame && this.#done.has(graph)) steps.repeat();
     else steps.apply();
@@ -241,7 +241,7 @@ class Steps {
 
   #change(flags: number, node: Node): void {
     const it = this.#record();
-    const val = node.meta.get("val");
+    const val = notesOf(node)?.get("val");
     const target = this.#isSame ? node : this.#graph.createNamedNode(it.op, it.target, [], {}, it.name);
     if (!this.#isSame) {
       copyNotes(node, target);
@@ -251,7 +251,7 @@ class Steps {
     if (target.name !== it.name) this.#graph.setName(target, it.name);
     if (!this.#isSame || (flags & EDITED.ARGS) !== 0) setArguments(target, it.args, it.kwargs);
     // Setting arguments forgets what is known, which may be true all the same.
-    if ((flags & EDITED.FORGET) !== 0) target.meta.delete("val");
+    if ((flags & EDITED.FORGET) !== 0) notesOf(target)?.delete("val");
     else if (val !== undefined) target.meta.set("val", val);
     target.type = it.type;
     this.#nodes.push(target);
@@ -277,7 +277,8 @@ class Steps {
     const [argCount, kwargCount] = [cursor.word(), cursor.word()];
     const args: Arg[] = [];
     for (let at = 0; at < argCount; at++) args.push(readArg(cursor, strings, this.#nodes, 0));
-    const kwargs = freezeKwargs(readEntries(cursor, strings, this.#nodes, kwargCount, 0));
+    const kwargs =
+      kwargCount === 0 ? NO_KWARGS : freezeKwargs(readEntries(cursor, strings, this.#nodes, kwargCount, 0));
     return { op, target, name, type, args: Tuple.frozen(args), kwargs };
   }
 
@@ -297,10 +298,7 @@ class Steps {
   /** Erases what no step mentioned, users before what they use. */
   #erase(): void {
     const kept = new Set(this.#nodes);
-    for (let at = this.#before.length - 1; at >= 0; at--) {
-      const node = this.#before[at] as Node;
-      if (!kept.has(node)) this.#graph.eraseNode(node);
-    }
+    this.#graph.eraseNodes(this.#before.filter((node) => !kept.has(node)));
   }
 
   #users(): void {

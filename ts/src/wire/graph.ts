@@ -24,7 +24,7 @@ const NO_KEYS: readonly string[] = [];
 
 /** Writes a graph. */
 export function writeGraph(words: WordWriter, strings: StringWriter, graph: Graph): void {
-  const nodes = [...graph.nodes];
+  const nodes = graph.nodes.toArray();
   let written = 0;
   const position = (input: Node): number => {
     const { place } = stateOf(input);

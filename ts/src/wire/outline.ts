@@ -41,7 +41,7 @@ export class OutlineTable {
     if (root instanceof Graph) graphs[0] = root;
     writer.graphs(graphs);
     this.modules.push(...modules);
-    for (const graph of graphs) for (const node of graph.nodes) this.nodes.push(node);
+    for (const graph of graphs) for (const node of graph.nodes.toArray()) this.nodes.push(node);
     return writer.finish();
   }
 
