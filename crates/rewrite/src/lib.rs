@@ -9,6 +9,7 @@ mod cse;
 mod dead_code;
 mod effects;
 mod fuser;
+mod graph_manipulation;
 mod impure;
 mod matcher;
 mod net_min;
@@ -28,6 +29,9 @@ pub use const_fold::{FoldRules, FoldedGraph, get_unique_attr_name_in_module, spl
 pub use cse::{CSE_BANNED_OPS, CsePass};
 pub use dead_code::{DeadCodeElimination, DeadCodeOptions, eliminate_dead_code};
 pub use fuser::{FusedModule, erase_nodes, fuse_as_graphmodule, fuse_by_partitions, insert_subgm, validate_partition};
+pub use graph_manipulation::{
+    SizeBytes, get_size_of_all_nodes, get_size_of_node, get_tensor_meta, replace_target_nodes_with,
+};
 pub use impure::{Impurity, RANDOM_FUNCTIONS, SIDE_EFFECT_FUNCTIONS};
 pub use matcher::{
     ANY_OF, ConstantValue, Constraint, InternalMatch, MatcherOptions, Miss, OPTIONAL, SubgraphMatcher,

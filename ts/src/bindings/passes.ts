@@ -87,6 +87,40 @@ export type FunctionalizeOptions = {
 remove: string, };
 
 /**
+ * The bytes of a node. The answer of `get_size_of_all_nodes` has one for each node, null from the output on.
+ */
+export type SizeAnswer = { 
+/**
+ * The bytes of the result.
+ */
+outputSize: number, 
+/**
+ * The bytes of the result and of the parameters.
+ */
+totalSize: number, };
+
+/**
+ * The options of `replace_target_nodes_with`, which answers nothing.
+ */
+export type ReplaceTargetCall = { 
+/**
+ * The op of the nodes that change, as in `call_function`.
+ */
+oldOp: string, 
+/**
+ * Their target.
+ */
+oldTarget: string, 
+/**
+ * The op that they get.
+ */
+newOp: string, 
+/**
+ * The target that they get.
+ */
+newTarget: string, };
+
+/**
  * A literal that a [`Constraint`] asks for. As in Python, 1, 1.0 and `True` are equal.
  */
 export type ConstantValue = boolean | number | number | string;

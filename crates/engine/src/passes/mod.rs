@@ -2,6 +2,7 @@
 
 mod call;
 mod local;
+mod manipulation;
 mod matching;
 mod partition;
 mod types;
@@ -59,7 +60,7 @@ type Declare = fn(&Config) -> String;
 /// The TypeScript of the options and answers of all passes, with their documentation.
 pub fn pass_types() -> Vec<String> {
     let config = Config::new().with_large_int("number");
-    let families = [local::TYPES, matching::TYPES, partition::TYPES, types::TYPES];
+    let families = [local::TYPES, manipulation::TYPES, matching::TYPES, partition::TYPES, types::TYPES];
     families.into_iter().flatten().map(|it| it(&config)).collect()
 }
 
@@ -78,7 +79,7 @@ fn answer(value: &impl Serialize) -> Result<serde_json::Value> {
 /// # Errors
 /// `InvalidOption` where there is none.
 pub fn host_pass(name: &str) -> Result<&'static HostPass> {
-    let families = [local::PASSES, matching::PASSES, partition::PASSES, types::PASSES];
+    let families = [local::PASSES, manipulation::PASSES, matching::PASSES, partition::PASSES, types::PASSES];
     families.into_iter().flatten().find(|it| it.name == name).ok_or_else(|| {
         Diagnostic::new(Code::InvalidOption, format!("there is no pass `{name}`"))
             .help("the names are those of torch.fx")

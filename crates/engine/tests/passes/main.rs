@@ -125,6 +125,28 @@ fn a_search_for_a_difference_is_answered_question_by_question() {
     assert_eq!((found, answers), (json!([3]), vec![true, false, true, true]));
 }
 
+#[test]
+fn hosts_ask_for_sizes_and_give_nodes_other_targets() {
+    let mut graph = Graph::new();
+    let x = graph.placeholder("x");
+    let neg = graph.call_function("torch.ops.aten.neg.default", vec![x.into()], vec![]);
+    graph.output(neg.into());
+    let mut module = GraphModule::new(graph);
+    assert!(run(&mut module, "get_size_of_all_nodes", json!({})).is_err());
+    let meta = TensorMeta::contiguous(tracefx_core::DType::Float32, vec![2.into(), 3.into()]);
+    [x, neg].into_iter().for_each(|it| module.graph.meta_mut(it).val = Some(Val::Tensor(meta.clone())));
+    let size = json!({ "outputSize": 24, "totalSize": 24 });
+    assert_eq!(run(&mut module, "get_size_of_all_nodes", json!({})).unwrap(), json!([size, size, null]));
+    let (old, new) = ("torch.ops.aten.neg.default", "torch.ops.aten.abs.default");
+    let mut options = json!({ "oldOp": "call_function", "oldTarget": old, "newOp": "call_function", "newTarget": new });
+    run(&mut module, "replace_target_nodes_with", options.clone()).unwrap();
+    lint(&module);
+    let neg = module.graph.find("neg_default").unwrap();
+    assert_eq!(&**module.graph.node(neg).target(), new);
+    options["newOp"] = json!("call");
+    assert!(run(&mut module, "replace_target_nodes_with", options).is_err());
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
