@@ -139,7 +139,7 @@ fn parameter_elements(module: &GraphModule) -> Option<u64> {
 /// assert_eq!(
 ///     module.graph.to_string(),
 ///     "graph():
-///     %x : [num_users=2] = placeholder[target=x]
+///     %x : [num_users=1] = placeholder[target=x]
 ///     %add : [num_users=1] = call_method[target=mul](args = (%x, %x), kwargs = {})
 ///     return add"
 /// );
