@@ -80,7 +80,7 @@ fn main() {
                 || module.clone(),
                 |mut module| {
                     let (library, module, others) = (&library, &mut module, others.as_slice());
-                    let mut call = PassCall { library, module, others, tensors: &[], options: options.clone() };
+                    let mut call = PassCall { library, module, others, options: options.clone() };
                     black_box((pass.run)(&mut call).unwrap());
                 },
             );

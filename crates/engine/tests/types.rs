@@ -7,7 +7,7 @@ use tracefx_ir::{Graph, GraphModule};
 
 fn run(module: &mut GraphModule, name: &str, options: Value) -> Result<Value> {
     let library = Library::default();
-    (host_pass(name)?.run)(&mut PassCall { library: &library, module, others: &[], tensors: &[], options })
+    (host_pass(name)?.run)(&mut PassCall { library: &library, module, others: &[], options })
 }
 
 /// `linear(x)` for an input of this type.

@@ -57,13 +57,12 @@ impl Arg {
     /// where they would become part of a graph.
     pub const MAX_DEPTH: usize = 500;
 
-    /// Whether containers are nested in each other at most this deep.
-    pub(crate) fn is_within(&self, depth: usize) -> bool {
-        let within = |items: &[Arg]| depth > 0 && items.iter().all(|it| it.is_within(depth - 1));
+    /// Whether all direct items of this container pass, up to the first that does not; nothing where this is no container.
+    fn all_items(&self, test: &mut dyn FnMut(&Arg) -> bool) -> Option<bool> {
         match self {
-            Arg::List(items) | Arg::Tuple(items) => within(items),
-            Arg::Dict(items) => depth > 0 && items.iter().all(|(_, it)| it.is_within(depth - 1)),
-            Arg::Slice(parts) => within(&parts[..]),
+            Arg::List(items) | Arg::Tuple(items) => Some(items.iter().all(test)),
+            Arg::Dict(items) => Some(items.iter().all(|(_, it)| test(it))),
+            Arg::Slice(parts) => Some(parts.iter().all(test)),
             Arg::None
             | Arg::Ellipsis
             | Arg::Bool(_)
@@ -76,8 +75,13 @@ impl Arg {
             | Arg::Layout(_)
             | Arg::MemoryFormat(_)
             | Arg::Node(_)
-            | Arg::Op(_) => true,
+            | Arg::Op(_) => None,
         }
+    }
+
+    /// Whether containers are nested in each other at most this deep.
+    pub(crate) fn is_within(&self, depth: usize) -> bool {
+        self.all_items(&mut |it| depth > 0 && it.is_within(depth - 1)).is_none_or(|all| depth > 0 && all)
     }
 
     /// Gives arguments back level by level: dropping one that is nested very deep would recur as deep.
@@ -106,24 +110,13 @@ impl Arg {
 
     /// Calls `visit` for each node in this tree, in order of appearance; repeated nodes are visited again.
     pub fn for_each_node(&self, visit: &mut dyn FnMut(NodeId)) {
-        match self {
-            Arg::Node(node) => visit(*node),
-            Arg::List(items) | Arg::Tuple(items) => items.iter().for_each(|it| it.for_each_node(visit)),
-            Arg::Dict(items) => items.iter().for_each(|(_, it)| it.for_each_node(visit)),
-            Arg::Slice(parts) => parts.iter().for_each(|it| it.for_each_node(visit)),
-            Arg::None
-            | Arg::Ellipsis
-            | Arg::Bool(_)
-            | Arg::Int(_)
-            | Arg::Float(_)
-            | Arg::Complex(_)
-            | Arg::Str(_)
-            | Arg::DType(_)
-            | Arg::Device(_)
-            | Arg::Layout(_)
-            | Arg::MemoryFormat(_)
-            | Arg::Op(_) => {}
+        if let Arg::Node(node) = self {
+            visit(*node);
         }
+        self.all_items(&mut |it| {
+            it.for_each_node(visit);
+            true
+        });
     }
 
     /// This tree with each node replaced by what `map` gives: `torch.fx.node.map_arg`.

@@ -128,7 +128,8 @@ fn effect_of(node: &Node, owner: &GraphModule, registry: &Registry) -> Effect {
         Opcode::Output => VIEW,
         Opcode::CallMethod if is_in_place_name(node.target()) => WRITE,
         Opcode::CallMethod => effect_of_packet(node.target(), registry),
-        Opcode::CallModule => effect_of_module(owner.attribute(node.target()).ok(), registry),
+        // A graph may be looked at without its modules, which seldom write to what they take.
+        Opcode::CallModule => owner.submodule(node.target()).map_or(VIEW, |it| effect_of_module(it, registry)),
         Opcode::CallFunction => effect_of_function(node, owner, registry),
     }
 }
@@ -178,15 +179,13 @@ fn effect_of_graphs(node: &Node, owner: &GraphModule, registry: &Registry) -> Ef
         if input.op() == Opcode::GetAttr
             && let Ok(Attribute::Module(inner)) = owner.attribute(input.target())
         {
-            writes |= effect_of_module(Some(&Attribute::Module(inner.clone())), registry).writes;
+            writes |= effect_of_module(inner, registry).writes;
         }
     });
     Effect { writes, shares: true }
 }
 
-fn effect_of_module(module: Option<&Attribute>, registry: &Registry) -> Effect {
-    // A graph may be looked at without its modules, which seldom write to what they take.
-    let Some(Attribute::Module(module)) = module else { return VIEW };
+fn effect_of_module(module: &GraphModule, registry: &Registry) -> Effect {
     let graph = &module.graph;
     let says_in_place = module.meta.get("tracefx.module").is_some_and(|it| it.contains("\"inplace\":true"));
     let writes = says_in_place || graph.nodes().any(|it| effect_of(graph.node(it), module, registry).writes);

@@ -1,8 +1,8 @@
 //! Passes: bytes and JSON in, an edit script and JSON out.
 
+use crate::Refusal;
 use crate::library::library;
 use crate::storages::Storages;
-use crate::{Refusal, handles};
 use wasm_bindgen::prelude::wasm_bindgen;
 
 /// A pass that is asked for.
@@ -26,15 +26,6 @@ impl PassRequest {
     /// As [`PassRequest::new`].
     pub fn push(&mut self, module: &[u8]) -> Result<(), Refusal> {
         Ok(self.0.push(module)?)
-    }
-
-    /// Adds the data of the next fake.
-    ///
-    /// # Errors
-    /// `Internal` where no tensor has this handle.
-    pub fn push_tensor(&mut self, handle: u32) -> Result<(), Refusal> {
-        self.0.push_tensor(handles::get(handle)?);
-        Ok(())
     }
 
     /// Runs the pass of this name; the options are JSON.

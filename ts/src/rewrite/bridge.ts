@@ -5,26 +5,22 @@
  * @module
  */
 import { call } from "../engine/engine.ts";
-import { moveToEngine, viewHandle } from "../engine/tensors.ts";
+import { viewHandle } from "../engine/tensors.ts";
 import { Graph } from "../graph/graph.ts";
 import type { Node } from "../graph/node.ts";
 import { applyEdits } from "../wire/edit.ts";
 import { type Outlined, OutlineTable } from "../wire/outline.ts";
 
 /** How a pass is run. */
-export interface PassCall<O> {
+export interface PassCall {
   /** The options of the pass. */
   readonly options?: object;
   /** Patterns, replacements and what else the pass takes. */
   readonly others?: readonly Outlined[];
   /** Whether the pass needs what was noted about nodes: abstract values and texts. */
   readonly notes?: boolean;
-  /** Whether the pass needs the data of tensors. */
-  readonly data?: boolean;
   /** Whether the module stays as it is, and the result is a new one; else it is changed in place. */
   readonly derive?: boolean;
-  /** Looks at the answer, before anything is changed. */
-  readonly check?: (answer: O) => void;
 }
 
 /** What a pass gave. */
@@ -38,8 +34,8 @@ export interface PassAnswer<O, M extends Outlined> {
 }
 
 /** Runs a pass of the engine. Nothing is changed where it throws. */
-export function runPass<O, M extends Outlined>(module: M, name: string, how: PassCall<O> = {}): PassAnswer<O, M> {
-  const { options = {}, others = [], notes = false, data = false, derive = false, check } = how;
+export function runPass<O, M extends Outlined>(module: M, name: string, how: PassCall = {}): PassAnswer<O, M> {
+  const { options = {}, others = [], notes = false, derive = false } = how;
   const table = new OutlineTable();
   const outline = table.outline(module, notes);
   const ownModules = table.modules.length;
@@ -49,13 +45,11 @@ export function runPass<O, M extends Outlined>(module: M, name: string, how: Pas
     let isTaken = false;
     try {
       for (const it of others) request.push(table.outline(it, notes));
-      if (data) for (const { tensor } of table.tensors) request.push_tensor(moveToEngine(tensor));
       isTaken = true;
       const reply = request.run(name, JSON.stringify(options));
       const storages = reply.storages();
       try {
         const answer = JSON.parse(reply.answer()) as O;
-        check?.(answer);
         const viewOf = (...view: Parameters<typeof viewHandle> extends [unknown, ...infer V] ? V : never) =>
           viewHandle(storages, ...view);
         const changed = applyEdits(reply.edits(), module, { table, ownModules, derive, viewOf }) as M;

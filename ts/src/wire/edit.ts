@@ -18,6 +18,7 @@ import { numbered, readArg, readBool, readEntries } from "./arg.ts";
 import type { Cursor } from "./cursor.ts";
 import { readNames } from "./graph.ts";
 import { readVal } from "./meta.ts";
+import { KINDS } from "./modules.ts";
 import type { Outlined, OutlineTable, TensorAttribute } from "./outline.ts";
 import { SectionReader } from "./sections.ts";
 import type { ViewTensor } from "./tensors.ts";
@@ -76,7 +77,7 @@ class Applier {
       const from = host === 0 ? undefined : at === 0 ? root : this.#options.table.modules[host - 1];
       const isKept = host > 0 && host <= this.#options.ownModules && !(at === 0 && this.#options.derive);
       if (at === 0) {
-        res = this.#graphs(root, from, isKept, () => newModule(className, meta, root));
+        res = this.#root(root, from, isKept, () => newModule(className, meta, root));
         this.#modules.push(res instanceof Graph ? undefined : res);
       } else {
         const made = this.#module(from as Module | undefined, isKept, () => newModule(className, meta));
@@ -90,7 +91,7 @@ class Applier {
   }
 
   /** The root: in place, or a new one. */
-  #graphs(root: Outlined, from: unknown, isKept: boolean, make: () => GraphModule): Outlined {
+  #root(root: Outlined, from: unknown, isKept: boolean, make: () => GraphModule): Outlined {
     const own = root instanceof Graph ? root : root.graph;
     if (isKept) {
       this.#graph(own, own);
@@ -325,8 +326,6 @@ class Steps {
     }
   }
 }
-
-const KINDS = ["parameter", "buffer", "constant"] as const;
 
 function newModule(className: string, meta: readonly (readonly [string, string])[], like?: Outlined): GraphModule {
   const res = new GraphModule({}, undefined, className);

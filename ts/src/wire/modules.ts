@@ -15,7 +15,8 @@ import type { WordWriter } from "./writer.ts";
 
 type TensorKind = Exclude<Attribute["kind"], "module">;
 
-const KINDS: readonly TensorKind[] = ["parameter", "buffer", "constant"];
+/** The kinds of tensors, by the numbers that they have in the format. */
+export const KINDS: readonly TensorKind[] = ["parameter", "buffer", "constant"];
 
 /** The modules of a tree, in the order in which a file has them. One that stands in two places is there twice. */
 export function modulesOf(root: GraphModule): GraphModule[] {
@@ -117,7 +118,8 @@ function isWritten(name: string, attribute: Attribute, leafModules: "refuse" | "
   });
 }
 
-function numberOf(kind: TensorKind): number {
+/** The number of a kind of tensors. */
+export function numberOf(kind: TensorKind): number {
   switch (kind) {
     case "parameter":
       return ATTRIBUTE.PARAMETER;

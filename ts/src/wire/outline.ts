@@ -13,6 +13,7 @@ import type { Attribute, Module } from "../nn/module.ts";
 import { plainFieldsOf } from "../save/fields.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import { writeTensor } from "./meta.ts";
+import { numberOf } from "./modules.ts";
 import { DEFAULT_LIMITS } from "./options.ts";
 import { SectionWriter } from "./sections.ts";
 import type { WordWriter } from "./writer.ts";
@@ -66,7 +67,7 @@ export class OutlineTable {
           words.tagged(ATTRIBUTE.MODULE, modules.push(attribute.module) - 1);
           depths.push(depth + 1);
         } else {
-          words.tagged(ATTRIBUTE.FAKE, ATTRIBUTE[KINDS[attribute.kind]]);
+          words.tagged(ATTRIBUTE.FAKE, numberOf(attribute.kind));
           words.count(this.#idOf(attribute));
           writeTensor(words, writer.strings, writer.exprs, tensorVal(attribute.tensor));
         }
@@ -90,8 +91,6 @@ export class OutlineTable {
 }
 
 const EMPTY = new Graph();
-
-const KINDS = { parameter: "PARAMETER", buffer: "BUFFER", constant: "CONSTANT" } as const;
 
 /** What passes may want to know of a module that has no graph. */
 function notesOf(module: Module): [string, string][] {

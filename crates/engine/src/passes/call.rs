@@ -2,7 +2,7 @@
 
 use super::{PassCall, host_pass};
 use crate::Library;
-use tracefx_core::{Code, Diagnostic, Result, Storage, Tensor};
+use tracefx_core::{Code, Diagnostic, Result, Storage};
 use tracefx_ir::{Attribute, GraphModule};
 use tracefx_wire::{Limits, decode_module, encode_edits};
 
@@ -12,7 +12,6 @@ use tracefx_wire::{Limits, decode_module, encode_edits};
 pub struct PassRequest {
     module: GraphModule,
     others: Vec<GraphModule>,
-    tensors: Vec<Tensor>,
     n_nodes: u32,
     n_modules: u32,
 }
@@ -37,7 +36,6 @@ impl PassRequest {
         let mut res = PassRequest {
             module: GraphModule::new(tracefx_ir::Graph::new()),
             others: Vec::new(),
-            tensors: Vec::new(),
             n_nodes: 0,
             n_modules: 0,
         };
@@ -55,11 +53,6 @@ impl PassRequest {
         Ok(())
     }
 
-    /// Adds the data of the next fake.
-    pub fn push_tensor(&mut self, tensor: Tensor) {
-        self.tensors.push(tensor);
-    }
-
     /// Runs a pass; `options` is JSON.
     ///
     /// # Errors
@@ -68,8 +61,8 @@ impl PassRequest {
         let pass = host_pass(name)?;
         let options = serde_json::from_str(options)
             .map_err(|problem| Diagnostic::new(Code::InvalidOption, format!("the options are no JSON: {problem}")))?;
-        let (module, others, tensors) = (&mut self.module, self.others.as_slice(), self.tensors.as_slice());
-        let answer = (pass.run)(&mut PassCall { library, module, others, tensors, options })?.to_string();
+        let (module, others) = (&mut self.module, self.others.as_slice());
+        let answer = (pass.run)(&mut PassCall { library, module, others, options })?.to_string();
         let (edits, storages) = encode_edits(&self.module)?;
         Ok(PassReply { answer, edits, storages })
     }

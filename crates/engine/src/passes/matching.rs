@@ -242,7 +242,7 @@ mod tests {
     /// What a pass answers for a module of three calls, and the functions that are called then.
     fn run(name: &str, options: Value, others: &[GraphModule]) -> Result<(Value, Vec<String>)> {
         let (library, mut module) = (Library::default(), calls(&["a", "a", "b"]));
-        let mut call = PassCall { library: &library, module: &mut module, others, tensors: &[], options };
+        let mut call = PassCall { library: &library, module: &mut module, others, options };
         let told = (host_pass(name)?.run)(&mut call)?;
         let targets = module.graph.nodes().map(|it| module.graph.node(it).target().to_string());
         Ok((told, targets.skip(1).take_while(|it| it != "output").collect()))

@@ -12,7 +12,7 @@ pub use call::{PassReply, PassRequest};
 use crate::Library;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tracefx_core::{Code, Diagnostic, Result, Tensor};
+use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::{GraphModule, NodeId};
 use ts_rs::{Config, TS};
 
@@ -32,8 +32,6 @@ pub struct PassCall<'a> {
     pub module: &'a mut GraphModule,
     /// Patterns, replacements and what else the pass is given.
     pub others: &'a [GraphModule],
-    /// The data of fakes, by their numbers, where the host gave it.
-    pub tensors: &'a [Tensor],
     /// The options, of which each pass knows the type.
     pub options: serde_json::Value,
 }

@@ -52,7 +52,7 @@ fn gather(value: &Value<Tensor>, bits: &mut Vec<Vec<u8>>) {
 
 fn run(module: &mut GraphModule, name: &str, options: Json) -> Result<Json> {
     let library = Library::default();
-    (host_pass(name)?.run)(&mut PassCall { library: &library, module, others: &[], tensors: &[], options })
+    (host_pass(name)?.run)(&mut PassCall { library: &library, module, others: &[], options })
 }
 
 fn lint(module: &GraphModule) {
