@@ -1,6 +1,6 @@
 /** The packed tarball, installed into an empty project: what users get, and not what lies around in the repository. */
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
@@ -113,6 +113,21 @@ it("has the plugins of bundlers and linters, which load without any", () => {
     import { __tracefx } from "tracefx/checked";
     console.log(vite().name, linter.configs.recommended.name, __tracefx.$test(1, "if"), rewrite("if (a) b;").code.length > 0);`;
   expect(run(source)).toBe("tracefx tracefx/recommended 1 true");
+});
+
+it("asks Z3 where it is installed, says how to install it where it is not, and leaves no thread behind", () => {
+  const source = `
+    import { Z3 } from "tracefx/z3";
+    try {
+      const z3 = await Z3.load();
+      console.log(await z3.ask("(declare-const s0 Int)(assert (= (* s0 s0) 49))(assert (< s0 0))(check-sat)(get-model)"));
+      await z3.close();
+    } catch (error) {
+      console.log(error.message);
+    }`;
+  expect(run(source)).toMatch(/^FX0704: the package z3-solver is not there\n {2}help: npm install z3-solver/u);
+  symlinkSync(new URL("../../node_modules/z3-solver", import.meta.url), join(project, "node_modules/z3-solver"));
+  expect(run(source)).toMatch(/^sat\n[^]*\(- 7\)/u);
 });
 
 it("has types for a strict compiler with the library of its target", () => {

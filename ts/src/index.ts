@@ -262,11 +262,11 @@ export {
   type ConstraintAnswer,
   type ConstraintsOptions,
   evaluateConditionalWithConstraints,
+  type SmtSolver,
   type SolverAnswer,
-  solveWithZ3,
+  solveWith,
   toSmtLib,
   transformAllConstraints,
-  type Z3Solver,
 } from "./types/constraints.ts";
 export {
   annotate,

@@ -67,31 +67,28 @@ function placeOf(places: ReadonlyMap<Node, number>, node: Node): number {
   return place;
 }
 
-/** A solver of the package `z3-solver`, as `new (await init()).Context("main").Solver()` makes it. */
-export interface Z3Solver {
-  /** Adds what SMT-LIB 2 text says. */
-  fromString(smtLib: string): void;
-  /** Whether it can hold. */
-  check(): Promise<"sat" | "unsat" | "unknown">;
+/** A solver that reads SMT-LIB 2: `Z3` of `tracefx/z3`, or a process that is given the text. */
+export interface SmtSolver {
+  /** What the solver prints for this text: `sat` and the model, `unsat`, or `unknown`. */
+  ask(smtLib: string): Promise<string>;
 }
 
 /**
- * The answer of the engine, or that of Z3 where the engine does not know.
+ * The answer of the engine, or that of another solver where the engine does not know.
  *
  * @example
  * ```ts
- * import { init } from "z3-solver";
- * const { Context } = await init();
- * const z3 = new (Context("main").Solver)();
- * const verdict = await solveWithZ3(transformAllConstraints(gm).answer, z3);
+ * import { Z3 } from "tracefx/z3";
+ * await using z3 = await Z3.load();
+ * const { condition } = evaluateConditionalWithConstraints(gm, node);
+ * const verdict = await solveWith(condition, z3);
  * ```
  */
-export async function solveWithZ3(
+export async function solveWith(
   answer: Pick<SolverAnswer, "verdict" | "smtLib">,
-  solver: Z3Solver,
+  solver: SmtSolver,
 ): Promise<SolverAnswer["verdict"]> {
   if (answer.verdict !== "unknown") return answer.verdict;
-  // The question is asked through the interface.
-  solver.fromString(answer.smtLib.replace(/\(check-sat\)\s*\(get-model\)\s*$/u, ""));
-  return await solver.check();
+  const [word] = (await solver.ask(answer.smtLib)).trim().split(/\s/u);
+  return word === "sat" || word === "unsat" ? word : "unknown";
 }

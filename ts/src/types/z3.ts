@@ -1,0 +1,174 @@
+/**
+ * Z3, from the package `z3-solver`: an import of its own, `tracefx/z3`, since most programs need no solver but the
+ * engine's, and bundlers are not to look for a package that is not there.
+ *
+ * @module
+ */
+import { fxError } from "../errors.ts";
+import type { SmtSolver } from "./constraints.ts";
+
+/** How {@link Z3} is asked. */
+export interface Z3Options {
+  /** How many milliseconds an answer may take. */
+  readonly timeout?: number;
+}
+
+/** How long Z3 may take to notice that its time is over, before its threads are ended. */
+const GRACE = 2_000;
+
+/**
+ * Z3 in WebAssembly, with threads of its own: {@link Z3.close} ends them, and a process does not end before.
+ *
+ * In a browser, `z3-solver` needs a page that is isolated from other origins, and its script to be loaded before.
+ *
+ * @example
+ * ```ts
+ * import { transformAllConstraintsWith } from "tracefx";
+ * import { Z3 } from "tracefx/z3";
+ * await using z3 = await Z3.load({ timeout: 5_000 });
+ * const { answer } = await transformAllConstraintsWith(gm, z3);
+ * ```
+ */
+export class Z3 implements SmtSolver, AsyncDisposable {
+  readonly #api: Z3Api;
+  readonly #kill: Z3Package["killThreads"];
+  readonly #timeout: number;
+  /** The last question: Z3 answers one at a time. */
+  #last: Promise<unknown> = Promise.resolve();
+  #isClosed = false;
+  /** Refuses the question that is being answered. */
+  #interrupt: ((reason: Error) => void) | undefined;
+
+  private constructor(api: Z3Api, kill: Z3Package["killThreads"], timeout: number) {
+    this.#api = api;
+    this.#kill = kill;
+    this.#timeout = timeout;
+  }
+
+  /**
+   * Loads Z3.
+   *
+   * @throws `UsageError` `NotLoaded` where the package `z3-solver` is not installed.
+   */
+  static async load({ timeout = 10_000 }: Z3Options = {}): Promise<Z3> {
+    if (!(Number.isSafeInteger(timeout) && timeout > 0)) {
+      throw fxError("InvalidOption", `the timeout is a whole number of milliseconds, and not ${timeout}`);
+    }
+    const { init, killThreads } = await loadPackage();
+    return new Z3(await init(), killThreads, timeout);
+  }
+
+  /**
+   * What Z3 prints when it is given this text, in SMT-LIB 2, that ends with its questions `(check-sat)` and `(get-model)`.
+   * Each question has a context of its own; those that are asked at the same time are answered one after the other.
+   *
+   * @throws `ArchiveError` `LimitExceeded` where Z3 does not answer in time.
+   * @throws `RewriteError` `PassFailed` where Z3 refuses the text.
+   */
+  ask(smtLib: string): Promise<string> {
+    const answer = this.#last.then(() => this.#ask(smtLib));
+    this.#last = answer.catch(() => undefined);
+    return answer;
+  }
+
+  async #ask(smtLib: string): Promise<string> {
+    if (this.#isClosed) throw closed();
+    // Not by destructuring: TypeScript 7.0.2 prints the name of this class there as an alias of its own.
+    const z3 = this.#api.Z3;
+    const config = z3.mk_config();
+    const context = z3.mk_context(config);
+    z3.del_config(config);
+    try {
+      return await this.#answer(context, smtLib);
+    } finally {
+      // A thread that was ended may have left a lock behind, on which this would wait forever.
+      if (!this.#isClosed) z3.del_context(context);
+    }
+  }
+
+  async #answer(context: unknown, smtLib: string): Promise<string> {
+    // The model is asked for where there is one; else Z3 would print an error.
+    const problem = smtLib.replace(/\(get-model\)\s*$/u, "");
+    const verdict = await this.#run(context, `(set-option :timeout ${this.#timeout})\n${problem}`);
+    if (verdict.includes("(error")) {
+      throw fxError("PassFailed", "Z3 refuses the problem", { notes: verdict.trim().split("\n") });
+    }
+    if (verdict.startsWith("sat")) return `${verdict}${await this.#run(context, PLAIN_MODEL)}`;
+    if (!verdict.startsWith("unknown")) return verdict;
+    const reason = await this.#run(context, "(get-info :reason-unknown)");
+    if (/timeout|canceled/u.test(reason)) throw this.#late();
+    return `${verdict}${reason}`;
+  }
+
+  /** Runs commands. Z3 looks at its clock only now and then, so its threads are ended where it is long over. */
+  async #run(context: unknown, commands: string): Promise<string> {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const interrupted = new Promise<never>((_, reject) => {
+      this.#interrupt = reject;
+      timer = setTimeout(() => void this.#end(this.#late()), this.#timeout + GRACE);
+    });
+    try {
+      return await Promise.race([this.#api.Z3.eval_smtlib2_string(context, commands), interrupted]);
+    } finally {
+      clearTimeout(timer);
+      this.#interrupt = undefined;
+    }
+  }
+
+  #late(): Error {
+    return fxError("LimitExceeded", `Z3 did not answer within ${this.#timeout} milliseconds`, {
+      help: "give it more time, Z3.load({ timeout }), or say more of the sizes",
+    });
+  }
+
+  /** Ends the threads of Z3. What it was asked is refused, and it cannot be asked any more. */
+  async close(): Promise<void> {
+    await this.#end(closed());
+  }
+
+  async #end(reason: Error): Promise<void> {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#interrupt?.(reason);
+    await this.#kill(this.#api.em);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+}
+
+function closed(): Error {
+  return fxError("InvalidOption", "Z3 was closed", { help: "load it again: await Z3.load()" });
+}
+
+/** Without names for parts that occur twice. */
+const PLAIN_MODEL = "(set-option :pp.min_alias_size 1000000)\n(set-option :pp.max_depth 1000000)\n(get-model)";
+
+/** The part of `z3-solver` that is used. */
+interface Z3Package {
+  init(): Promise<Z3Api>;
+  killThreads(em: unknown): Promise<void>;
+}
+
+interface Z3Api {
+  readonly em: unknown;
+  readonly Z3: {
+    mk_config(): unknown;
+    del_config(config: unknown): void;
+    mk_context(config: unknown): unknown;
+    del_context(context: unknown): void;
+    eval_smtlib2_string(context: unknown, text: string): Promise<string>;
+  };
+}
+
+async function loadPackage(): Promise<Z3Package> {
+  try {
+    return (await import("z3-solver")) as unknown as Z3Package;
+  } catch (cause) {
+    throw fxError("NotLoaded", "the package z3-solver is not there", {
+      cause,
+      help: "npm install z3-solver; or take the text, answer.smtLib, to another solver",
+    });
+  }
+}
