@@ -189,6 +189,7 @@ export { deepCopy } from "./nn/deepCopy.ts";
 export { type CheckpointDict, type CheckpointValue, loadCheckpoint, readCheckpoint } from "./nn/checkpoint.ts";
 export * as nn from "./nn/index.ts";
 export { Parameter, type ParameterOptions } from "./nn/parameter.ts";
+export { anyOf, optional } from "./rewrite/alternatives.ts";
 export {
   type InternalMatch,
   type MatcherOptions,
@@ -205,6 +206,7 @@ export {
   type ReplacePatternOptions,
   replacePattern,
   replacePatternWithFilters,
+  type VerifyOptions,
 } from "./rewrite/replacePattern.ts";
 export { type Fired, Rule, type RuleOptions, RuleSet, type RuleTrace } from "./rewrite/rules.ts";
 export { cond, map, scan, whileLoop } from "./trace/controlFlow.ts";

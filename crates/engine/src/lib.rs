@@ -28,6 +28,7 @@ mod open;
 mod passes;
 mod runner;
 mod tensors;
+mod verify;
 
 pub use call::{call, infer, tolerance};
 pub use checkpoint::read_checkpoint;

@@ -1,11 +1,89 @@
 //! Functions and methods of Python as the operators that they are: what graphs that `torch.fx` traced call.
 
-use tracefx_core::{Code, DType, Diagnostic, Result};
+use crate::Executor;
+use crate::interpreter::{Kwargs, Results};
+use tracefx_core::{Code, DType, Diagnostic, Result, Tensor};
 use tracefx_ir::{Str, TensorMeta};
-use tracefx_ops::{ArgType, Args, Op, Propagation, Value};
+use tracefx_ops::{ArgType, Args, Op, Propagation, Registry, Value};
 
-type Known = Value<TensorMeta>;
-type Kwargs = [(Str, Known)];
+/// What calls the operators that functions of Python are: on tensors, or on what is known of them.
+pub(crate) trait Operators: Copy {
+    /// What a tensor is.
+    type Tensor: Clone;
+
+    /// The operators.
+    fn registry(&self) -> &Registry;
+
+    /// Calls the operator of this name, overload and all.
+    fn call(&self, name: &str, args: &[Value<Self::Tensor>], kwargs: &Kwargs<Self::Tensor>) -> Results<Self::Tensor>;
+
+    /// Calls the overload that takes these arguments.
+    fn resolve(&self, name: &str, args: &[Value<Self::Tensor>], kwargs: &Kwargs<Self::Tensor>)
+    -> Results<Self::Tensor>;
+
+    /// What is known of a tensor without its data.
+    fn meta(&self, tensor: &Self::Tensor) -> TensorMeta;
+
+    /// A number on the left of a tensor, as an operator takes it there.
+    fn on_the_left(&self, number: &Value<Self::Tensor>, tensor: &Self::Tensor) -> Result<[Value<Self::Tensor>; 2]>;
+}
+
+impl Operators for Propagation<'_> {
+    type Tensor = TensorMeta;
+
+    fn registry(&self) -> &Registry {
+        Propagation::registry(self)
+    }
+
+    fn call(&self, name: &str, args: &[Value<TensorMeta>], kwargs: &Kwargs<TensorMeta>) -> Results<TensorMeta> {
+        Propagation::call(self, name, args, kwargs)
+    }
+
+    fn resolve(&self, name: &str, args: &[Value<TensorMeta>], kwargs: &Kwargs<TensorMeta>) -> Results<TensorMeta> {
+        let bound = self.registry().resolve(name, args, kwargs, &|_| None)?;
+        let bound = Args::within(bound.op, bound.values, self.symbols());
+        Ok(self.infer(&bound)?.iter().map(|it| it.value(&bound)).collect())
+    }
+
+    fn meta(&self, tensor: &TensorMeta) -> TensorMeta {
+        tensor.clone()
+    }
+
+    /// Which side the tensor stands on makes no difference to the shape and the dtype.
+    fn on_the_left(&self, number: &Value<TensorMeta>, tensor: &TensorMeta) -> Result<[Value<TensorMeta>; 2]> {
+        Ok([Value::Tensor(tensor.clone()), number.clone()])
+    }
+}
+
+impl Operators for Executor<'_> {
+    type Tensor = Tensor;
+
+    fn registry(&self) -> &Registry {
+        self.registry
+    }
+
+    fn call(&self, name: &str, args: &[Value<Tensor>], kwargs: &Kwargs<Tensor>) -> Results<Tensor> {
+        Executor::call(self, name, args, kwargs)
+    }
+
+    fn resolve(&self, name: &str, args: &[Value<Tensor>], kwargs: &Kwargs<Tensor>) -> Results<Tensor> {
+        Ok(self.call_python(name, args, kwargs.to_vec())?.results)
+    }
+
+    fn meta(&self, tensor: &Tensor) -> TensorMeta {
+        TensorMeta::of(tensor)
+    }
+
+    /// A tensor without dimensions, of a dtype that leaves the result the one that it has with a number.
+    fn on_the_left(&self, number: &Value<Tensor>, tensor: &Tensor) -> Result<[Value<Tensor>; 2]> {
+        let left = match number.as_scalar() {
+            Some(it) if it.kind() <= tensor.dtype().kind() => Value::Tensor(Tensor::full(tensor.dtype(), &[], it)?),
+            Some(it) => Value::Tensor(Tensor::full(it.default_dtype(), &[], it)?),
+            None => number.clone(),
+        };
+        Ok([left, Value::Tensor(tensor.clone())])
+    }
+}
 
 /// Where PyTorch keeps functions that are operators of `aten`.
 const PLACES: &[&str] = &[
@@ -47,8 +125,8 @@ const OPERATORS: &[(&str, &str)] = &[
 const NAMED: &[(&str, &[&str])] =
     &[("batch_norm", &["input", "running_mean", "running_var"]), ("embedding", &["indices", "weight"])];
 
-/// Parameters of `torch.nn.functional` on which no shape depends.
-const IGNORED: &[&str] = &["_stacklevel", "inplace", "norm_type"];
+/// Parameters of `torch.nn.functional` that change nothing: the norm of embeddings counts with `max_norm` only.
+const IGNORED: &[&str] = &["_stacklevel", "norm_type"];
 
 /// Methods that convert.
 const CONVERSIONS: &[(&str, DType)] = &[
@@ -61,44 +139,56 @@ const CONVERSIONS: &[(&str, DType)] = &[
     ("bool", DType::Bool),
 ];
 
-/// What a call of a function gives, in shapes: of an operator, or of a function of Python that is one.
+/// What a call of a function gives: of an operator, or of a function of Python that is one.
 ///
 /// # Errors
 /// `NotImplemented` where the function is no operator; else what the operator refuses.
-pub(crate) fn call(shapes: Propagation<'_>, name: &str, args: &[Known], kwargs: &Kwargs) -> Result<Vec<Known>> {
+pub(crate) fn call<O: Operators>(
+    ops: O,
+    name: &str,
+    args: &[Value<O::Tensor>],
+    kwargs: &Kwargs<O::Tensor>,
+) -> Results<O::Tensor> {
+    if name.starts_with("torch.ops.") {
+        return ops.call(name, args, kwargs);
+    }
     let has_tensor = args.iter().any(|it| matches!(it, Value::Tensor(_)));
     if let Some(operator) = name.strip_prefix("operator.").filter(|_| has_tensor) {
         let found = OPERATORS.iter().find(|(it, _)| *it == operator).map_or(operator, |(_, it)| it);
-        // Which side the tensor stands on makes no difference to the shape and the dtype.
-        let args = match args {
-            [number, tensor @ Value::Tensor(_)] if !matches!(number, Value::Tensor(_)) => {
-                &[tensor.clone(), number.clone()]
+        return match args {
+            [number, Value::Tensor(tensor)] if !matches!(number, Value::Tensor(_)) => {
+                resolve(ops, found, &ops.on_the_left(number, tensor)?, kwargs)
             }
-            args => args,
+            args => resolve(ops, found, args, kwargs),
         };
-        return resolve(shapes, found, args, kwargs);
     }
-    if shapes.registry().get(name).is_some() || name.starts_with("torch.ops.") {
-        return shapes.call(name, args, kwargs);
+    if ops.registry().get(name).is_some() {
+        return ops.call(name, args, kwargs);
     }
     if name == "builtins.getattr" {
-        return attribute(shapes, args).map(|it| vec![it]);
+        return attribute(ops, args).map(|it| vec![it]);
     }
     match PLACES.iter().find_map(|it| name.strip_prefix(it)) {
-        Some(function) if !function.contains('.') => resolve(shapes, function, args, kwargs),
-        Some(_) | None => shapes.call(name, args, kwargs),
+        Some(function) if !function.contains('.') => resolve(ops, function, args, kwargs),
+        Some(_) | None => ops.call(name, args, kwargs),
     }
 }
 
-/// What a call of a method gives, in shapes.
+/// What a call of a method gives.
 ///
 /// # Errors
 /// As [`call`].
-pub(crate) fn call_method(shapes: Propagation<'_>, name: &str, args: &[Known], kwargs: &Kwargs) -> Result<Vec<Known>> {
+pub(crate) fn call_method<O: Operators>(
+    ops: O,
+    name: &str,
+    args: &[Value<O::Tensor>],
+    kwargs: &Kwargs<O::Tensor>,
+) -> Results<O::Tensor> {
     let Some(Value::Tensor(this)) = args.first() else {
         let what = format!("the method {name} of a value that is no tensor is not implemented");
         return Err(Diagnostic::new(Code::NotImplemented, what));
     };
+    let this = &ops.meta(this);
     match (name, args.get(1)) {
         ("size", None) => Ok(vec![sizes(this)]),
         ("size", Some(Value::Int(dim))) => {
@@ -115,21 +205,21 @@ pub(crate) fn call_method(shapes: Propagation<'_>, name: &str, args: &[Known], k
         ("dim" | "ndimension", None) => Ok(vec![Value::int(this.sizes.len() as i64)]),
         (_, None) if CONVERSIONS.iter().any(|(it, _)| *it == name) => {
             let dtype = CONVERSIONS.iter().find(|(it, _)| *it == name).map_or(this.dtype, |(_, it)| *it);
-            shapes.call("aten.to.dtype", &[args[0].clone(), Value::DType(dtype)], &[])
+            ops.call("aten.to.dtype", &[args[0].clone(), Value::DType(dtype)], &[])
         }
-        _ => resolve(shapes, name, args, kwargs),
+        _ => resolve(ops, name, args, kwargs),
     }
 }
 
-fn attribute(shapes: Propagation<'_>, args: &[Known]) -> Result<Known> {
+fn attribute<O: Operators>(ops: O, args: &[Value<O::Tensor>]) -> Result<Value<O::Tensor>> {
     match args {
         [Value::Tensor(this), Value::Str(name)] => match &**name {
-            "shape" => Ok(sizes(this)),
-            "ndim" => Ok(Value::int(this.sizes.len() as i64)),
-            "dtype" => Ok(Value::DType(this.dtype)),
-            "device" => Ok(Value::Device(this.device.clone())),
-            "T" => shapes.call("aten.numpy_T.default", &args[..1], &[]).map(|mut it| it.swap_remove(0)),
-            "mT" => shapes.call("aten.mT.default", &args[..1], &[]).map(|mut it| it.swap_remove(0)),
+            "shape" => Ok(sizes(&ops.meta(this))),
+            "ndim" => Ok(Value::int(ops.meta(this).sizes.len() as i64)),
+            "dtype" => Ok(Value::DType(ops.meta(this).dtype)),
+            "device" => Ok(Value::Device(ops.meta(this).device)),
+            "T" => ops.call("aten.numpy_T.default", &args[..1], &[]).map(|mut it| it.swap_remove(0)),
+            "mT" => ops.call("aten.mT.default", &args[..1], &[]).map(|mut it| it.swap_remove(0)),
             other => Err(Diagnostic::new(
                 Code::NotImplemented,
                 format!("the attribute {other} of a tensor is not implemented"),
@@ -139,20 +229,26 @@ fn attribute(shapes: Propagation<'_>, args: &[Known]) -> Result<Known> {
     }
 }
 
-fn sizes(this: &TensorMeta) -> Known {
+fn sizes<T>(this: &TensorMeta) -> Value<T> {
     Value::List(this.sizes.iter().cloned().map(Value::Int).collect())
 }
 
 /// Calls the overload of an operator of `aten` that takes these arguments.
-fn resolve(shapes: Propagation<'_>, name: &str, args: &[Known], kwargs: &Kwargs) -> Result<Vec<Known>> {
-    let packet = format!("aten.{name}");
-    let overloads = shapes.registry().overloads(&packet).map_err(|_| {
-        Diagnostic::new(
-            Code::NotImplemented,
-            format!("the function {name} is no operator, and its shapes are not known"),
-        )
-    })?;
+fn resolve<O: Operators>(
+    ops: O,
+    name: &str,
+    args: &[Value<O::Tensor>],
+    kwargs: &Kwargs<O::Tensor>,
+) -> Results<O::Tensor> {
     let (mut args, mut kwargs) = (args.to_vec(), kwargs.to_vec());
+    let in_place = kwargs.iter().position(|(key, _)| &**key == "inplace").map(|at| kwargs.remove(at).1);
+    let packet = match in_place {
+        Some(Value::Bool(true)) => format!("aten.{name}_"),
+        Some(_) | None => format!("aten.{name}"),
+    };
+    let overloads = ops.registry().overloads(&packet).map_err(|_| {
+        Diagnostic::new(Code::NotImplemented, format!("the function {name} is no operator that is known"))
+    })?;
     if let Some((_, names)) = NAMED.iter().find(|(it, _)| *it == name) {
         kwargs.splice(0..0, names.iter().map(|it| Str::from(*it)).zip(std::mem::take(&mut args)));
         kwargs
@@ -172,9 +268,7 @@ fn resolve(shapes: Propagation<'_>, name: &str, args: &[Known], kwargs: &Kwargs)
     if takes("cudnn_enabled") && name == "batch_norm" {
         kwargs.push(("cudnn_enabled".into(), Value::Bool(false)));
     }
-    let bound = shapes.registry().resolve(&packet, &args, &kwargs, &|_| None)?;
-    let bound = Args::within(bound.op, bound.values, shapes.symbols());
-    Ok(shapes.infer(&bound)?.iter().map(|it| it.value(&bound)).collect())
+    ops.resolve(&packet, &args, &kwargs)
 }
 
 fn has_parameter(op: &Op, key: &str) -> bool {

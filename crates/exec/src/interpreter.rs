@@ -1,5 +1,6 @@
 use crate::Executor;
 use crate::functionalized;
+use crate::functions;
 use crate::higher_order::{self, Operand};
 use tracefx_core::{Code, Diagnostic, Result, Tensor};
 use tracefx_ir::{Arg, Attribute, FakeTensor, Graph, GraphModule, NodeId, Opcode, Str, TensorMeta};
@@ -53,7 +54,11 @@ impl Evaluate for Executor<'_> {
     }
 
     fn call(&self, name: &str, args: &[Value<Tensor>], kwargs: &Kwargs<Tensor>) -> Results<Tensor> {
-        Executor::call(self, name, args, kwargs)
+        functions::call(*self, name, args, kwargs)
+    }
+
+    fn call_method(&self, name: &str, args: &[Value<Tensor>], kwargs: &Kwargs<Tensor>) -> Results<Tensor> {
+        functions::call_method(*self, name, args, kwargs)
     }
 
     fn attribute(&self, tensor: &Tensor) -> Tensor {

@@ -47,8 +47,8 @@ pub use pass::{Pass, PassResult};
 pub use pass_manager::{FnPass, ModuleCheck, PassConstraint, PassManager, this_before_that_pass_constraint};
 pub use reinplace::reinplace;
 pub use replace::{
-    MatchFilter, ReplaceOptions, ReplacedPatterns, Replacement, ReplacementCallback, replace_matches, replace_pattern,
-    replace_pattern_with_filters,
+    Claim, MatchFilter, ReplaceOptions, ReplacedPatterns, Replacement, ReplacementCallback, RewriteContext, Verifier,
+    VerifyOptions, replace_matches, replace_pattern, replace_pattern_with_filters,
 };
 pub use rules::{Fired, Rule, RuleSet, RuleTrace};
 pub use split_by_tags::split_by_tags;

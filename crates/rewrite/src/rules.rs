@@ -1,11 +1,10 @@
 //! Rules: patterns with what takes their place, as values that are saved, shared and run in sets.
 
-use crate::{ReplaceOptions, Replacement, replace_pattern_with_filters};
+use crate::{ReplaceOptions, Replacement, RewriteContext, replace_pattern_with_filters};
 use serde::Serialize;
 use std::collections::VecDeque;
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::{Attribute, Graph, GraphModule, Str};
-use tracefx_ops::Registry;
 use ts_rs::TS;
 
 /// A pattern, what takes its place, and how it is matched.
@@ -123,10 +122,11 @@ impl RuleSet {
     ///
     /// # Errors
     /// What a rule is refused with; rules before it were applied.
-    pub fn run_once(&self, module: &mut GraphModule, registry: &Registry) -> Result<RuleTrace> {
+    pub fn run_once<'a>(&self, module: &mut GraphModule, cx: impl Into<RewriteContext<'a>>) -> Result<RuleTrace> {
+        let cx = cx.into();
         let mut trace = RuleTrace::default();
         for rule in &self.rules {
-            apply(rule, module, registry, &mut trace)?;
+            apply(rule, module, cx, &mut trace)?;
         }
         trace.is_fixpoint = trace.fired.is_empty();
         Ok(trace)
@@ -140,12 +140,13 @@ impl RuleSet {
     ///
     /// # Errors
     /// What a rule is refused with; rules before it were applied.
-    pub fn run_to_fixpoint(
+    pub fn run_to_fixpoint<'a>(
         &self,
         module: &mut GraphModule,
-        registry: &Registry,
+        cx: impl Into<RewriteContext<'a>>,
         max_fired: Option<usize>,
     ) -> Result<RuleTrace> {
+        let cx = cx.into();
         let limit = max_fired.unwrap_or(1000 + 10 * module.graph.len());
         let mut trace = RuleTrace::default();
         let mut waiting: VecDeque<usize> = (0..self.rules.len()).collect();
@@ -153,7 +154,7 @@ impl RuleSet {
             if trace.fired.len() >= limit {
                 return Ok(trace);
             }
-            if apply(&self.rules[at], module, registry, &mut trace)? {
+            if apply(&self.rules[at], module, cx, &mut trace)? {
                 waiting = (0..self.rules.len()).collect();
             }
         }
@@ -163,11 +164,10 @@ impl RuleSet {
 }
 
 /// Applies a rule wherever it matches, and says whether it did.
-fn apply(rule: &Rule, module: &mut GraphModule, registry: &Registry, trace: &mut RuleTrace) -> Result<bool> {
+fn apply(rule: &Rule, module: &mut GraphModule, cx: RewriteContext<'_>, trace: &mut RuleTrace) -> Result<bool> {
     let Rule { name, pattern, replacement, options } = rule;
-    let replaced =
-        replace_pattern_with_filters(module, pattern, Replacement::Module(replacement), &[], registry, options)
-            .map_err(|it| it.note(format!("the rule is `{name}`")))?;
+    let replaced = replace_pattern_with_filters(module, pattern, Replacement::Module(replacement), &[], cx, options)
+        .map_err(|it| it.note(format!("the rule is `{name}`")))?;
     let graph = &module.graph;
     let name_of = |it: tracefx_ir::NodeId| graph.node(it).name().to_string();
     trace.fired.extend(replaced.iter().map(|it| {

@@ -196,6 +196,19 @@ constraints: { [key in string]: Constraint },
 maxSteps?: number, };
 
 /**
+ * How replacements are checked on random inputs.
+ */
+export type VerifyOptions = { 
+/**
+ * What the random inputs are made of: the same seed makes the same ones.
+ */
+seed: number, 
+/**
+ * The least and the greatest value of symbols in sizes, by name. Of other symbols it is known that they are positive.
+ */
+ranges: { [key in string]: [number, number] }, };
+
+/**
  * How [`replace_pattern_with_filters`] finds and replaces.
  */
 export type ReplaceOptions = { 
@@ -206,7 +219,12 @@ matching: MatcherOptions,
 /**
  * Whether sub-modules that nothing uses any more stay in the module. In FX they stay where the replacement is a function.
  */
-keepsSubmodules: boolean, };
+keepsSubmodules: boolean, 
+/**
+ * Whether each replacement is checked on random inputs of the matched dtypes and sizes, against the nodes that it
+ * replaces. A replacement that computes something else is refused, and nothing is changed.
+ */
+verify?: VerifyOptions, };
 
 /**
  * What `replace_pattern` is asked for: the pattern is the first of the other modules, replacements are those after it.

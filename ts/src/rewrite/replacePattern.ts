@@ -4,7 +4,13 @@
  *
  * @module
  */
-import type { MatchAnswer, ReplacedAnswer, ReplaceRequest } from "../bindings/passes.ts";
+import type {
+  MatchAnswer,
+  ReplacedAnswer,
+  ReplaceOptions,
+  ReplaceRequest,
+  VerifyOptions as EngineVerifyOptions,
+} from "../bindings/passes.ts";
 import { fxError } from "../errors.ts";
 import type { Arg } from "../graph/args.ts";
 import type { Graph } from "../graph/graph.ts";
@@ -44,6 +50,9 @@ export type MatchFilter = (match: InternalMatch, originalGraph: Graph, patternGr
 /** Makes what one match is replaced by. */
 export type ReplacementCallback = (match: InternalMatch, originalGraph: Graph, patternGraph: Graph) => Outlined;
 
+/** How replacements are checked on random inputs; see {@link ReplacePatternOptions.verify}. */
+export type VerifyOptions = Partial<EngineVerifyOptions>;
+
 /**
  * How {@link replacePatternWithFilters} finds and replaces: as a {@link MatcherOptions | matcher} does, without the output
  * of the pattern, and of matches that share a node the first.
@@ -53,6 +62,12 @@ export interface ReplacePatternOptions extends Omit<MatcherOptions, "matchOutput
   readonly matchFilters?: readonly MatchFilter[];
   /** Makes a replacement for each match, instead of one for all. It is called for all matches before the first is replaced. */
   readonly replacementCallback?: ReplacementCallback;
+  /**
+   * Whether each replacement is run on random inputs of the matched dtypes and sizes, beside the nodes that it replaces: where
+   * they differ it is refused, with the difference, and nothing is changed. Dtypes and sizes are those of `meta["val"]`, so
+   * {@link FakeTensorProp} comes first; parameters and buffers are made at random, too. Off by default.
+   */
+  readonly verify?: boolean | VerifyOptions;
 }
 
 /**
@@ -87,13 +102,14 @@ export function replacePatternWithFilters(
   replacement: PatternSource | undefined,
   options: ReplacePatternOptions = {},
 ): ReplacedPatterns[] {
-  const { matchFilters = [], replacementCallback: callback, ...rest } = options;
+  const { matchFilters = [], replacementCallback: callback, ...how } = options;
+  const { verify, ...rest } = how;
   const wanted = patternOf(pattern);
   if (replacement === undefined && callback === undefined) {
     throw fxError("InvalidOption", "Must provide either a replacement GraphModule or a replacement callback");
   }
   const keepsSubmodules = !(replacement instanceof Module);
-  const request = { options: { matching: rest, keepsSubmodules } } as ReplaceRequest;
+  const request: Partial<ReplaceRequest> = { options: engineOptions(how, keepsSubmodules) };
   const others: Outlined[] = [withOwner(wanted)];
   if (matchFilters.length > 0 || callback !== undefined) {
     const matches = matchesOf(gm, wanted, rest);
@@ -111,6 +127,7 @@ export function replacePatternWithFilters(
   const { answer, before } = runPass<ReplacedAnswer[], GraphModule>(gm, "replace_pattern", {
     options: request,
     others,
+    notes: needsNotes(rest) || isVerified(verify),
   });
   const patternNodes = [...graphOf(wanted).nodes];
   const after = [...gm.graph.nodes];
@@ -119,6 +136,20 @@ export function replacePatternWithFilters(
     nodesMap: new Map(nodesMap.map(([node, it]) => [nodeAt(patternNodes, node), readArg(it, { before, after })])),
     replacements: replacements.map((it) => nodeAt(after, it)),
   }));
+}
+
+/** The options as the engine takes them. */
+export function engineOptions(
+  { verify, ...matching }: Omit<ReplacePatternOptions, "matchFilters" | "replacementCallback">,
+  keepsSubmodules: boolean,
+): ReplaceOptions {
+  const how = verify === true ? {} : verify;
+  return { matching, keepsSubmodules, ...(isVerified(how) ? { verify: how } : {}) } as ReplaceOptions;
+}
+
+/** Whether replacements are verified, for which the engine has to know dtypes and sizes. */
+export function isVerified(verify: boolean | VerifyOptions | undefined): boolean {
+  return verify !== undefined && verify !== false;
 }
 
 function matchesOf(gm: GraphModule, pattern: Outlined, options: MatcherOptions): InternalMatch[] {

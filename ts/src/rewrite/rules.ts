@@ -11,7 +11,7 @@ import { loadGraphModule, saveGraphModule } from "../save/graphModule.ts";
 import type { Outlined } from "../wire/outline.ts";
 import { runPass } from "./bridge.ts";
 import { needsNotes, type PatternSource, patternOf, withOwner } from "./matcher.ts";
-import type { ReplacePatternOptions } from "./replacePattern.ts";
+import { engineOptions, isVerified, type ReplacePatternOptions } from "./replacePattern.ts";
 
 /** How a {@link Rule} matches; callbacks are no part of a rule. */
 export type RuleOptions = Omit<ReplacePatternOptions, "matchFilters" | "replacementCallback">;
@@ -49,7 +49,7 @@ export class Rule {
   save(): Uint8Array<ArrayBuffer> {
     const res = new GraphModule({}, new Graph(), CLASS);
     res.meta.set(NAME, this.name);
-    res.meta.set(OPTIONS, JSON.stringify(engineOptions(this)));
+    res.meta.set(OPTIONS, JSON.stringify(engineOptions(this.options, true)));
     for (const part of ["pattern", "replacement"] as const) {
       const it = this[part];
       const graph = (it instanceof Graph ? it : it.graph).clone();
@@ -72,15 +72,16 @@ export class Rule {
     };
     const name = meta.get(NAME);
     const options = meta.get(OPTIONS);
-    const matching = typeof options === "string" ? readOptions(options).matching : {};
-    return new Rule(typeof name === "string" ? name : "rule", part("pattern"), part("replacement"), matching);
+    const { matching = {}, verify = false } = typeof options === "string" ? readOptions(options) : {};
+    const how = { ...matching, ...(verify === false ? {} : { verify }) };
+    return new Rule(typeof name === "string" ? name : "rule", part("pattern"), part("replacement"), how);
   }
 }
 
 /** The options of a file; the engine checks what is in them. */
-function readOptions(text: string): ReplaceOptions {
+function readOptions(text: string): Partial<ReplaceOptions> {
   try {
-    return JSON.parse(text) as ReplaceOptions;
+    return JSON.parse(text) as Partial<ReplaceOptions>;
   } catch (cause) {
     throw fxError("WireMalformed", "the options of the rule are no JSON", { cause });
   }
@@ -90,10 +91,6 @@ function readOptions(text: string): ReplaceOptions {
 const CLASS = "tracefx.Rule";
 const NAME = "tracefx.rule.name";
 const OPTIONS = "tracefx.rule.options";
-
-function engineOptions({ options }: Rule): ReplaceOptions {
-  return { matching: options, keepsSubmodules: true } as ReplaceOptions;
-}
 
 /**
  * Rules that run together, the most urgent first.
@@ -126,9 +123,9 @@ export class RuleSet {
 
   #run(gm: GraphModule, how: Partial<RulesRequest>): RuleTrace {
     const names = this.rules.map(({ name }) => name);
-    const options = this.rules.map(engineOptions);
+    const options = this.rules.map((it) => engineOptions(it.options, true));
     const others = this.rules.flatMap(({ pattern, replacement }) => [withOwner(pattern), withOwner(replacement)]);
-    const notes = this.rules.some((it) => needsNotes(it.options));
+    const notes = this.rules.some(({ options: it }) => needsNotes(it) || isVerified(it.verify));
     return runPass<RuleTrace, GraphModule>(gm, "run_rules", { options: { ...how, names, options }, others, notes })
       .answer;
   }

@@ -13,7 +13,7 @@ use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::{Arg, Graph, GraphModule, NodeId};
 use tracefx_rewrite::{
     ConstantValue, Constraint, Fired, InternalMatch, MatcherOptions, Miss, ReplaceOptions, Rule, RuleSet, RuleTrace,
-    SubgraphMatcher, SubgraphMatcherWithNameNodeMap, replace_matches,
+    SubgraphMatcher, SubgraphMatcherWithNameNodeMap, VerifyOptions, replace_matches,
 };
 use ts_rs::TS;
 
@@ -29,6 +29,7 @@ pub(super) const TYPES: &[Declare] = &[
     declared::<ConstantValue>,
     declared::<Constraint>,
     declared::<MatcherOptions>,
+    declared::<VerifyOptions>,
     declared::<ReplaceOptions>,
     declared::<ReplaceRequest>,
     declared::<MatchAnswer>,
@@ -158,7 +159,8 @@ fn replace(call: &mut PassCall<'_>) -> Result<Value> {
     };
     let pairs = chosen.iter().zip(&replacements).map(pair).collect::<Result<Vec<_>>>()?;
     let before = places(&call.module.graph);
-    let replaced = replace_matches(call.module, pattern, pairs, !options.keeps_submodules)?;
+    let (library, module) = (call.library, &mut *call.module);
+    let replaced = library.rewriting(|cx| replace_matches(module, pattern, pairs, cx, &options))?;
     let (places, after) = (places(&pattern.graph), places(&call.module.graph));
     let arg = |it: &Arg| {
         encode(it, &|node| before.get(&node).map_or_else(|| json!({ "$new": after[&node] }), |it| json!({ "$n": it })))
@@ -178,11 +180,11 @@ fn run_rules(call: &mut PassCall<'_>) -> Result<Value> {
         Ok(Rule { name: name.into(), pattern, replacement, options })
     };
     let rules = RuleSet { rules: names.into_iter().zip(options).enumerate().map(rule).collect::<Result<_>>()? };
-    let registry = call.library.registry();
-    answer(&match to_fixpoint {
-        true => rules.run_to_fixpoint(call.module, registry, max_fired)?,
-        false => rules.run_once(call.module, registry)?,
-    })
+    let (library, module) = (call.library, &mut *call.module);
+    answer(&library.rewriting(|cx| match to_fixpoint {
+        true => rules.run_to_fixpoint(module, cx, max_fired),
+        false => rules.run_once(module, cx),
+    })?)
 }
 
 fn other<'a>(call: &PassCall<'a>, index: usize) -> Result<&'a GraphModule> {

@@ -3,6 +3,7 @@
 
 mod large;
 mod random;
+mod replacing;
 
 use proptest::prelude::*;
 use random::{Writes, inputs, modules};

@@ -1,9 +1,9 @@
 //! What the nodes of a replacement refer to: tensors and modules that come along with it.
 
-use super::invalid;
+use super::{invalid, references};
 use rustc_hash::FxHashSet;
 use tracefx_core::Result;
-use tracefx_ir::{Attribute, Graph, GraphModule, NodeId, Opcode};
+use tracefx_ir::{Attribute, GraphModule};
 
 /// Refuses a replacement whose nodes refer to what neither it nor the module has.
 pub(super) fn check(module: &GraphModule, replacement: &GraphModule) -> Result<()> {
@@ -59,8 +59,4 @@ fn retain(module: &mut GraphModule, prefix: &str, used: &FxHashSet<String>, whol
         }
         used.contains(&path)
     });
-}
-
-fn references(graph: &Graph) -> impl Iterator<Item = NodeId> + '_ {
-    graph.nodes().filter(|&it| matches!(graph.node(it).op(), Opcode::GetAttr | Opcode::CallModule))
 }

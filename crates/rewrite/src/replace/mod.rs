@@ -4,6 +4,9 @@
 
 mod attributes;
 mod splice;
+mod verify;
+
+pub use verify::{Claim, RewriteContext, Verifier, VerifyOptions};
 
 use crate::{InternalMatch, MatcherOptions, SubgraphMatcher};
 use indexmap::IndexMap;
@@ -13,7 +16,6 @@ use serde::{Deserialize, Serialize};
 use splice::Splice;
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::{Arg, Graph, GraphModule, NodeId, Opcode};
-use tracefx_ops::Registry;
 use ts_rs::TS;
 
 /// How [`replace_pattern_with_filters`] finds and replaces.
@@ -25,6 +27,10 @@ pub struct ReplaceOptions {
     pub matching: MatcherOptions,
     /// Whether sub-modules that nothing uses any more stay in the module. In FX they stay where the replacement is a function.
     pub keeps_submodules: bool,
+    /// Whether each replacement is checked on random inputs of the matched dtypes and sizes, against the nodes that it
+    /// replaces. A replacement that computes something else is refused, and nothing is changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verify: Option<VerifyOptions>,
 }
 
 impl ReplaceOptions {
@@ -93,40 +99,42 @@ pub enum Replacement<'a> {
 ///     return relu_1"
 /// );
 /// ```
-pub fn replace_pattern(
+pub fn replace_pattern<'a>(
     module: &mut GraphModule,
     pattern: &GraphModule,
     replacement: &GraphModule,
-    registry: &Registry,
+    cx: impl Into<RewriteContext<'a>>,
 ) -> Result<Vec<ReplacedPatterns>> {
     let options = ReplaceOptions::default();
-    replace_pattern_with_filters(module, pattern, Replacement::Module(replacement), &[], registry, &options)
+    replace_pattern_with_filters(module, pattern, Replacement::Module(replacement), &[], cx, &options)
 }
 
 /// Replaces the pattern where it stands and the filters let it: `torch.fx.subgraph_rewriter.replace_pattern_with_filters`.
 ///
 /// # Errors
-/// As [`replace_pattern`], and what the callback gives.
-pub fn replace_pattern_with_filters(
+/// As [`replace_pattern`], what the callback gives, and `VerifyFailed` where replacements are verified
+/// ([`ReplaceOptions::verify`]) and one does not hold; nothing is changed then, either.
+pub fn replace_pattern_with_filters<'a>(
     module: &mut GraphModule,
     pattern: &GraphModule,
     replacement: Replacement<'_>,
     filters: &[MatchFilter<'_>],
-    registry: &Registry,
+    cx: impl Into<RewriteContext<'a>>,
     options: &ReplaceOptions,
 ) -> Result<Vec<ReplacedPatterns>> {
-    let matcher = SubgraphMatcher::new(pattern, registry, options.matcher())?;
+    let cx = cx.into();
+    let matcher = SubgraphMatcher::new(pattern, cx.registry, options.matcher())?;
     let mut matches = matcher.matches(module)?;
     matches.retain(|it| filters.iter().all(|filter| filter(it, &module.graph, &pattern.graph)));
     match replacement {
         Replacement::Module(replacement) => {
             let pairs = matches.into_iter().map(|it| (it, replacement)).collect();
-            replace_matches(module, pattern, pairs, !options.keeps_submodules)
+            replace_matches(module, pattern, pairs, cx, options)
         }
         Replacement::Callback(make) => {
             let made = matches.iter().map(|it| make(it, &module.graph, &pattern.graph)).collect::<Result<Vec<_>>>()?;
             let pairs = matches.into_iter().zip(&made).collect();
-            replace_matches(module, pattern, pairs, !options.keeps_submodules)
+            replace_matches(module, pattern, pairs, cx, options)
         }
     }
 }
@@ -134,12 +142,13 @@ pub fn replace_pattern_with_filters(
 /// Replaces each of these matches of a pattern by its replacement. The matches share no nodes.
 ///
 /// # Errors
-/// `ReplacementInvalid`; nothing is changed then.
+/// `ReplacementInvalid`, and `VerifyFailed` as [`replace_pattern_with_filters`]; nothing is changed then.
 pub fn replace_matches(
     module: &mut GraphModule,
     pattern: &GraphModule,
     matches: Vec<(InternalMatch, &GraphModule)>,
-    deletes_submodules: bool,
+    cx: RewriteContext<'_>,
+    options: &ReplaceOptions,
 ) -> Result<Vec<ReplacedPatterns>> {
     // In the order of the matches, so that what is refused is the first that does not fit.
     let mut splices: IndexMap<*const GraphModule, (&GraphModule, Splice<'_>), FxBuildHasher> = IndexMap::default();
@@ -153,6 +162,11 @@ pub fn replace_matches(
         };
         splice.check(found)?;
     }
+    if let Some(how) = &options.verify {
+        for (found, replacement) in &matches {
+            verify::verify(module, &pattern.graph, found, replacement, cx, how)?;
+        }
+    }
     if matches.is_empty() {
         return Ok(Vec::new());
     }
@@ -163,7 +177,7 @@ pub fn replace_matches(
         let (_, splice) = &splices[&std::ptr::from_ref(replacement)];
         res.push(splice.apply(&mut module.graph, found, &mut changed)?);
     }
-    if deletes_submodules {
+    if !options.keeps_submodules {
         attributes::delete_unused_submodules(module);
     }
     splices.values().for_each(|(replacement, _)| attributes::copy(module, replacement));
@@ -172,6 +186,10 @@ pub fn replace_matches(
 
 fn placeholders(graph: &Graph) -> Vec<NodeId> {
     graph.nodes().filter(|&it| graph.node(it).op() == Opcode::Placeholder).collect()
+}
+
+fn references(graph: &Graph) -> impl Iterator<Item = NodeId> + '_ {
+    graph.nodes().filter(|&it| matches!(graph.node(it).op(), Opcode::GetAttr | Opcode::CallModule))
 }
 
 fn invalid(what: String, help: &str) -> Diagnostic {

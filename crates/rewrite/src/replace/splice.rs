@@ -102,7 +102,7 @@ impl<'a> Splice<'a> {
 }
 
 /// What a graph returns: the values of a tuple or list, or the one value.
-fn results(returned: &Arg) -> &[Arg] {
+pub(super) fn results(returned: &Arg) -> &[Arg] {
     match returned {
         Arg::Tuple(items) | Arg::List(items) => items,
         _ => std::slice::from_ref(returned),

@@ -1,0 +1,185 @@
+//! What a replacement claims: that it computes what the nodes of a match compute.
+//!
+//! Nothing here runs numbers. A claim is two modules of the same inputs, and whoever has kernels checks it
+//! ([`RewriteContext::verifier`]).
+
+use super::splice::results;
+use super::{placeholders, references};
+use crate::InternalMatch;
+use crate::matcher::is_compute;
+use rustc_hash::FxHashSet;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use tracefx_core::{Code, Diagnostic, Result};
+use tracefx_ir::{Arg, Attribute, Graph, GraphModule, NodeId, Opcode, TensorMeta, Val};
+use tracefx_ops::Registry;
+use ts_rs::TS;
+
+/// How replacements are checked on random inputs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, TS)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+#[ts(optional_fields)]
+pub struct VerifyOptions {
+    /// What the random inputs are made of: the same seed makes the same ones.
+    pub seed: u32,
+    /// The least and the greatest value of symbols in sizes, by name. Of other symbols it is known that they are positive.
+    pub ranges: BTreeMap<String, (i64, i64)>,
+}
+
+/// Two modules of the same inputs that are to compute the same: the nodes of a match, and what takes their place there.
+///
+/// The inputs have their abstract values (`meta.val`). Literals, attributes and the order of arguments are those of the match.
+#[derive(Debug)]
+pub struct Claim {
+    /// What is there.
+    pub before: GraphModule,
+    /// What would take its place.
+    pub after: GraphModule,
+}
+
+/// Checks a claim, and refuses it with `VerifyFailed`.
+pub type Verifier<'a> = &'a dyn Fn(&Claim, &VerifyOptions) -> Result<()>;
+
+/// What rewriting knows beside the graph: the operators, and who checks claims.
+#[derive(Clone, Copy)]
+pub struct RewriteContext<'a> {
+    /// The operators.
+    pub registry: &'a Registry,
+    /// Who checks claims, if anybody; `Library::rewriting` of `tracefx-engine` has one that runs both sides.
+    pub verifier: Option<Verifier<'a>>,
+}
+
+impl<'a> From<&'a Registry> for RewriteContext<'a> {
+    fn from(registry: &'a Registry) -> Self {
+        RewriteContext { registry, verifier: None }
+    }
+}
+
+/// How many nodes before a match may be run with it, where nothing is known of the values between.
+const MAX_NODES_BEFORE: usize = 64;
+
+/// Has the claim of one match checked.
+pub(super) fn verify(
+    module: &GraphModule,
+    pattern: &Graph,
+    found: &InternalMatch,
+    replacement: &GraphModule,
+    cx: RewriteContext<'_>,
+    options: &VerifyOptions,
+) -> Result<()> {
+    let Some(verifier) = cx.verifier else {
+        let what = "replacements are to be verified, and nothing here runs numbers";
+        return Err(Diagnostic::new(Code::InvalidOption, what).help("pass Library::rewriting of tracefx-engine"));
+    };
+    let place = found.returning_nodes.iter().find_map(Arg::as_node);
+    let name = place.map_or("output", |it| module.graph.node(it).name()).to_owned();
+    let claim = claim(module, pattern, found, replacement).map_err(|it| it.node(&*name))?;
+    verifier(&claim, options).map_err(|it| it.node(name))
+}
+
+fn claim(module: &GraphModule, pattern: &Graph, found: &InternalMatch, replacement: &GraphModule) -> Result<Claim> {
+    let nodes = found.nodes_map.iter().filter(|(node, _)| is_compute(pattern, **node));
+    let matched: FxHashSet<NodeId> = nodes.filter_map(|(_, it)| it.as_node()).collect();
+    let Inputs { known, earlier } = inputs(module, found, &matched)?;
+
+    let mut shared = Graph::new();
+    let mut values = vec![None; module.graph.id_bound()];
+    for (id, val) in known {
+        let input = shared.placeholder(module.graph.node(id).name());
+        shared.meta_mut(input).val = Some(val);
+        values[id.index()] = Some(Arg::Node(input));
+    }
+    copy_nodes(&mut shared, module, earlier, &mut values)?;
+    let (mut before, mut after) = (shared.clone(), shared);
+
+    let mut results_of = values.clone();
+    copy_nodes(&mut before, module, matched.into_iter().collect(), &mut results_of)?;
+    let returned = found.returning_nodes.iter().map(|it| mapped(it, &results_of)).collect();
+    before.output(Arg::Tuple(returned));
+
+    let mut inner = vec![None; replacement.graph.id_bound()];
+    for (input, bound) in placeholders(&replacement.graph).into_iter().zip(&found.placeholder_nodes) {
+        inner[input.index()] = Some(mapped(bound, &values));
+    }
+    let result = after.graph_copy(&replacement.graph, &mut inner)?.expect("the replacement returns something");
+    after.output(Arg::Tuple(results(&result).to_vec()));
+    Ok(Claim { before: with_attributes(before, module, module), after: with_attributes(after, module, replacement) })
+}
+
+/// What a claim begins with.
+struct Inputs {
+    /// The nodes that become inputs, with what is known of them.
+    known: Vec<(NodeId, Val)>,
+    /// The nodes that are run before the match, since nothing is known of what they give.
+    earlier: Vec<NodeId>,
+}
+
+fn inputs(module: &GraphModule, found: &InternalMatch, matched: &FxHashSet<NodeId>) -> Result<Inputs> {
+    let graph = &module.graph;
+    let mut open = Vec::new();
+    matched.iter().for_each(|&it| graph.node(it).for_each_input(&mut |input| open.push(input)));
+    let bound = found.placeholder_nodes.iter().chain(&found.returning_nodes);
+    bound.for_each(|it| it.for_each_node(&mut |node| open.push(node)));
+    let (mut seen, mut known, mut earlier) = (matched.clone(), Vec::new(), Vec::new());
+    while let Some(id) = open.pop() {
+        if !seen.insert(id) {
+            continue;
+        }
+        let node = graph.node(id);
+        if let Some(val) = node.meta.val.clone().or_else(|| value_of_attribute(module, id)) {
+            known.push((id, val));
+        } else if node.op() == Opcode::Placeholder || earlier.len() == MAX_NODES_BEFORE {
+            let what = format!("nothing is known of the value of %{}, so it cannot be made at random", node.name());
+            return Err(Diagnostic::new(Code::PassFailed, what)
+                .help("run FakeTensorProp or ShapeProp on the module before rules are verified"));
+        } else {
+            earlier.push(id);
+            node.for_each_input(&mut |input| open.push(input));
+        }
+    }
+    known.sort_unstable_by(|a, b| graph.compare(a.0, b.0));
+    Ok(Inputs { known, earlier })
+}
+
+fn value_of_attribute(module: &GraphModule, id: NodeId) -> Option<Val> {
+    let node = module.graph.node(id);
+    if node.op() != Opcode::GetAttr {
+        return None;
+    }
+    match module.attribute(node.target()).ok()? {
+        Attribute::Tensor { tensor, .. } => Some(Val::Tensor(TensorMeta::of(tensor))),
+        Attribute::Fake { tensor, .. } => Some(Val::Tensor(tensor.meta.clone())),
+        Attribute::Module(_) => None,
+    }
+}
+
+/// Copies nodes of the module, in their order.
+fn copy_nodes(
+    graph: &mut Graph,
+    module: &GraphModule,
+    mut nodes: Vec<NodeId>,
+    values: &mut [Option<Arg>],
+) -> Result<()> {
+    nodes.sort_unstable_by(|&a, &b| module.graph.compare(a, b));
+    for id in nodes {
+        let copy = graph.node_copy(module.graph.node(id), &mut |it| mapped(&Arg::Node(it), values))?;
+        values[id.index()] = Some(Arg::Node(copy));
+    }
+    Ok(())
+}
+
+fn mapped(arg: &Arg, values: &[Option<Arg>]) -> Arg {
+    arg.map_nodes(&mut |it| values[it.index()].clone().expect("every input of a claim is in its graphs"))
+}
+
+/// The graph with what its nodes refer to. What the module has wins, as where a match is replaced.
+fn with_attributes(graph: Graph, module: &GraphModule, other: &GraphModule) -> GraphModule {
+    let mut res = GraphModule::new(graph);
+    for id in references(&res.graph).collect::<Vec<NodeId>>() {
+        let path = res.graph.node(id).target().clone();
+        if let Ok(attribute) = module.attribute(&path).or_else(|_| other.attribute(&path)) {
+            res.set_attribute(&path, attribute.clone());
+        }
+    }
+    res
+}
