@@ -116,6 +116,7 @@ export {
   functionalize,
   type FunctionalizeOptions,
   getCSEBannedOps,
+  mergeMatmul,
   NormalizeArgs,
   NormalizeOperators,
   reinplace,

@@ -48,6 +48,11 @@ impl Writes {
         self.is_written[self.class(node)]
     }
 
+    /// Whether the node writes to something.
+    pub(crate) fn is_writer(&self, node: NodeId) -> bool {
+        self.writers[node.index()]
+    }
+
     /// Whether a call and what it takes are free of writes, so that it gives the same wherever it stands.
     pub(crate) fn leave_alone(&self, graph: &Graph, node: NodeId) -> bool {
         let mut is_written = self.is_written(node) || self.writers[node.index()];

@@ -12,6 +12,7 @@ mod fuser;
 mod graph_manipulation;
 mod impure;
 mod matcher;
+mod merge_matmul;
 mod net_min;
 mod normalize;
 mod partitioner;
@@ -37,6 +38,7 @@ pub use matcher::{
     ANY_OF, ConstantValue, Constraint, InternalMatch, MatcherOptions, Miss, OPTIONAL, SubgraphMatcher,
     SubgraphMatcherWithNameNodeMap,
 };
+pub use merge_matmul::merge_matmul;
 pub use net_min::{MinimizerOptions, TraverseMethod, minimize, minimize_submodule};
 pub use normalize::{
     AnnotateOptions, AnnotateTypesWithSchema, ArgumentType, ArgumentTypes, CallArguments, NormalizeArgs,

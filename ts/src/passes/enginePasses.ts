@@ -167,3 +167,18 @@ export function reinplace(graphModule: GraphModule): GraphModule {
   inPlace(graphModule, "reinplace", {}, true);
   return graphModule;
 }
+
+/**
+ * Merges products of matrices that have the same right-hand side and do not depend on each other, in place:
+ * `torch.fx.experimental.merge_matmul`. Arguments must be known to be matrices, from `FakeTensorProp` or `ShapeProp`.
+ *
+ * @example
+ * ```ts
+ * new FakeTensorProp(gm).propagate(x, y);
+ * mergeMatmul(gm);
+ * ```
+ */
+export function mergeMatmul(graphModule: GraphModule): GraphModule {
+  inPlace(graphModule, "merge_matmul", {}, true);
+  return graphModule;
+}

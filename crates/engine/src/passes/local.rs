@@ -9,7 +9,7 @@ use tracefx_export::{Remove, functionalize};
 use tracefx_ops::{Propagation, Symbols};
 use tracefx_rewrite::{
     AnnotateOptions, AnnotateTypesWithSchema, CsePass, DeadCodeElimination, DeadCodeOptions, NormalizeArgs,
-    NormalizeArgsOptions, NormalizeOperators, Pass, PassResult, annotate_getitem_nodes, reinplace,
+    NormalizeArgsOptions, NormalizeOperators, Pass, PassResult, annotate_getitem_nodes, merge_matmul, reinplace,
 };
 use ts_rs::TS;
 
@@ -36,6 +36,13 @@ pub(super) const PASSES: &[HostPass] = &[
         run: |call| {
             let NoOptions {} = call.options()?;
             answer(&annotate_getitem_nodes(&mut call.module.graph)?)
+        },
+    },
+    HostPass {
+        name: "merge_matmul",
+        run: |call| {
+            let NoOptions {} = call.options()?;
+            answer(&merge_matmul(call.module, call.library.registry())?)
         },
     },
     HostPass { name: "functionalize", run: functionalize_module },

@@ -11,7 +11,7 @@ use serde_json::{Value as Json, json};
 use tracefx_core::{Result, Tensor};
 use tracefx_engine::{Library, PassCall, host_pass};
 use tracefx_exec::Interpreter;
-use tracefx_ir::{Attribute, Graph, GraphModule, Opcode, TensorMeta, Val};
+use tracefx_ir::{Arg, Attribute, Graph, GraphModule, Opcode, TensorKind, TensorMeta, Val};
 use tracefx_ops::Value;
 use tracefx_rewrite::{FoldRules, split_const_subgraphs};
 
@@ -146,6 +146,27 @@ fn hosts_ask_for_sizes_and_give_nodes_other_targets() {
     assert_eq!(&**module.graph.node(neg).target(), new);
     options["newOp"] = json!("call");
     assert!(run(&mut module, "replace_target_nodes_with", options).is_err());
+}
+
+#[test]
+fn merged_products_compute_the_same() {
+    for target in ["torch.ops.aten.mm.default", "torch.ops.aten.matmul.default"] {
+        let mut graph = Graph::new();
+        let [x, y] = ["x", "y"].map(|it| graph.placeholder(it));
+        let meta = TensorMeta::contiguous(tracefx_core::DType::Float32, vec![2.into(), 3.into()]);
+        [x, y].into_iter().for_each(|it| graph.meta_mut(it).val = Some(Val::Tensor(meta.clone())));
+        let weights = [0, 1].map(|_| graph.get_attr("weight"));
+        let first = graph.call_function(target, vec![x.into(), weights[0].into()], vec![]);
+        let relu = graph.call_function("torch.ops.aten.relu.default", vec![first.into()], vec![]);
+        let second = graph.call_function(target, vec![y.into(), weights[1].into()], vec![]);
+        graph.output(Arg::Tuple(vec![relu.into(), second.into()]));
+        let mut module = GraphModule::new(graph);
+        let tensor = Tensor::from_slice(&[0.5f32, -1.0, 2.0, 4.0, -0.25, 1.5], &[3, 2]).unwrap();
+        module.attributes.insert("weight".into(), Attribute::Tensor { tensor, kind: TensorKind::Parameter });
+        let changed = check(&module, "merge_matmul", json!({}));
+        assert_eq!(changed.graph.find_nodes(Opcode::CallFunction, target).count(), 1, "{}", changed.graph);
+        check_once(&module, "merge_matmul", json!({}));
+    }
 }
 
 proptest! {
