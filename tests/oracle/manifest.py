@@ -21,6 +21,7 @@ SOURCES = {
     "decompositions": "tests/oracle/gen_decompositions.py",
     "float8": "tests/oracle/gen_float8.py",
     "types": "tests/oracle/gen_types.py",
+    "passes": "tests/oracle/gen_runtime_asserts.py",
 }
 
 
@@ -29,7 +30,7 @@ def torch_version(path):
         return "2.13.0+cu130"
     if path.parent.name in (
         "overloads", "indexing", "opcalls", "dtypes", "gradients", "modules", "models", "checkpoints",
-        "types",
+        "types", "passes",
     ):
         return "2.15.0+cu132"
     meta = path.parent / "meta.json"

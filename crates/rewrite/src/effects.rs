@@ -145,7 +145,10 @@ fn effect_of_function(node: &Node, owner: &GraphModule, registry: &Registry) -> 
         if name.starts_with("higher_order.") {
             return effect_of_graphs(node, owner, registry);
         }
-        return registry.get(name).map_or(WRITE, effect_of_op);
+        return registry.get(name).map_or(WRITE, |it| match effect_of_op(it) {
+            Effect { writes: true, .. } if evaluates(it, node) => VIEW,
+            effect => effect,
+        });
     }
     let writes_out = node.kwarg("out").is_some_and(|it| *it != Arg::None);
     let says_in_place = node.kwarg("inplace").is_some_and(|it| *it == Arg::Bool(true));
@@ -174,6 +177,15 @@ fn effect_of_op(op: &Op) -> Effect {
     // What only its decomposition says may give back what it was given, as dropout does in evaluation.
     let is_made_of_others = matches!(op.def.infer, tracefx_ops::Infer::Composite);
     Effect { writes: op.may_write(), shares: op.may_alias() || op.def.tags.has(Tags::VIEW) || is_made_of_others }
+}
+
+/// Whether a call says that it is not for training, and the schema does not say that it writes all the same: a batch
+/// normalization writes its statistics in training alone.
+fn evaluates(op: &Op, node: &Node) -> bool {
+    let args = &op.schema.args;
+    let training = args.iter().position(|it| it.name == "training");
+    let given = training.and_then(|it| node.args().get(it)).or(node.kwarg("training"));
+    given == Some(&Arg::Bool(false)) && !args.iter().any(|it| it.is_mutated)
 }
 
 /// A call of graphs writes where one of them does.

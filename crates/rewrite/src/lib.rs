@@ -5,9 +5,12 @@
 #![forbid(unsafe_code)]
 
 mod const_fold;
+mod constant_fold;
 mod cse;
 mod dead_code;
 mod effects;
+mod fuse_batch_norm;
+mod fuse_permute_linear;
 mod fuser;
 mod graph_manipulation;
 mod impure;
@@ -21,14 +24,18 @@ mod pass_manager;
 mod reinplace;
 mod replace;
 mod rules;
+mod runtime_assert;
 mod split_by_tags;
 mod split_module;
 mod splitter;
 mod topological;
 
 pub use const_fold::{FoldRules, FoldedGraph, get_unique_attr_name_in_module, split_const_subgraphs};
+pub use constant_fold::{ConstantRules, Constants, take_constants};
 pub use cse::{CSE_BANNED_OPS, CsePass};
 pub use dead_code::{DeadCodeElimination, DeadCodeOptions, eliminate_dead_code};
+pub use fuse_batch_norm::fuse_batch_norm;
+pub use fuse_permute_linear::linear_permute_fusion;
 pub use fuser::{FusedModule, erase_nodes, fuse_as_graphmodule, fuse_by_partitions, insert_subgm, validate_partition};
 pub use graph_manipulation::{
     SizeBytes, get_size_of_all_nodes, get_size_of_node, get_tensor_meta, replace_target_nodes_with,
@@ -53,6 +60,7 @@ pub use replace::{
     VerifyOptions, replace_matches, replace_pattern, replace_pattern_with_filters,
 };
 pub use rules::{Fired, Rule, RuleSet, RuleTrace};
+pub use runtime_assert::{DeferredAsserts, InsertedAsserts, insert_deferred_runtime_asserts};
 pub use split_by_tags::split_by_tags;
 pub use split_module::{SplitModule, SplitOptions, split_module};
 pub use splitter::{

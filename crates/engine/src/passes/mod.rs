@@ -1,6 +1,7 @@
 //! Passes by name, as hosts call them: options and answers are JSON, graphs are modules.
 
 mod call;
+mod constants;
 mod local;
 mod manipulation;
 mod matching;
@@ -58,7 +59,8 @@ type Declare = fn(&Config) -> String;
 /// The TypeScript of the options and answers of all passes, with their documentation.
 pub fn pass_types() -> Vec<String> {
     let config = Config::new().with_large_int("number");
-    let families = [local::TYPES, manipulation::TYPES, matching::TYPES, partition::TYPES, types::TYPES];
+    let families =
+        [constants::TYPES, local::TYPES, manipulation::TYPES, matching::TYPES, partition::TYPES, types::TYPES];
     families.into_iter().flatten().map(|it| it(&config)).collect()
 }
 
@@ -77,7 +79,8 @@ fn answer(value: &impl Serialize) -> Result<serde_json::Value> {
 /// # Errors
 /// `InvalidOption` where there is none.
 pub fn host_pass(name: &str) -> Result<&'static HostPass> {
-    let families = [local::PASSES, manipulation::PASSES, matching::PASSES, partition::PASSES, types::PASSES];
+    let families =
+        [constants::PASSES, local::PASSES, manipulation::PASSES, matching::PASSES, partition::PASSES, types::PASSES];
     families.into_iter().flatten().find(|it| it.name == name).ok_or_else(|| {
         Diagnostic::new(Code::InvalidOption, format!("there is no pass `{name}`"))
             .help("the names are those of torch.fx")

@@ -31,6 +31,10 @@ fn passes(n_nodes: usize) -> Vec<(&'static str, Json)> {
         ("split_module", json!({ "partitionOf": by_place(&|it| json!(it * 4 / n_nodes)) })),
         ("propose_partitions", json!({ "isSupported": by_place(&|it| json!(it % 7 != 0)) })),
         ("split_const_subgraphs", json!({})),
+        ("constant_fold", json!({})),
+        ("merge_matmul", json!({})),
+        ("fuse_batch_norm", json!({})),
+        ("insert_deferred_runtime_asserts", json!({})),
     ]
 }
 

@@ -1,6 +1,7 @@
 //! What every pass promises, on random modules: the graph is well formed, it computes the same numbers from the same inputs
 //! and writes the same to them, and a second run changes nothing where the pass says so.
 
+mod constants;
 mod large;
 mod random;
 mod replacing;
@@ -175,6 +176,11 @@ proptest! {
     #[test]
     fn dead_code_elimination(module in modules(Writes::Allowed)) {
         check_once(&module, "eliminate_dead_code", json!({}));
+    }
+
+    #[test]
+    fn constants(module in modules(Writes::Allowed)) {
+        check_once(&module, "constant_fold", json!({}));
     }
 
     #[test]

@@ -1,0 +1,241 @@
+//! What depends on constants alone, computed once and kept: inductor's `constant_fold`.
+
+use crate::Impurity;
+use crate::const_fold::module_of;
+use crate::effects::Writes;
+use crate::fuser::replace_uses;
+use rustc_hash::{FxHashMap, FxHashSet};
+use tracefx_core::Result;
+use tracefx_ir::{Arg, Attribute, Graph, GraphModule, InsertPoint, Node, NodeId, Opcode, Str, TensorMeta, Val};
+use tracefx_ops::{Registry, Tags};
+
+/// Methods that are no operators, and tell of tensors what never changes.
+const METHODS: &[&str] = &["dim", "ndimension", "size"];
+
+/// Operators of quantization that stay, so that what is kept stays small and a backend can fuse them.
+const DEQUANTIZE: &str = "torch.ops.quantized_decomposed.dequantize_";
+
+/// What [`take_constants`] folds.
+pub struct ConstantRules<'a> {
+    /// The operators. What is not among them is not known to be pure, and stays.
+    pub registry: &'a Registry,
+    /// Whether a node may be folded: `constraint_fn`. Of one that may not, what it takes still may.
+    pub may_fold: &'a dyn Fn(NodeId, &Node) -> bool,
+    /// The most bytes of one tensor that is made; of what would be larger, what it takes is folded.
+    pub max_bytes: Option<u64>,
+    /// Notes about each node of a module without inputs what it gives, without computing numbers.
+    pub propagate: &'a dyn Fn(&mut GraphModule) -> Result<()>,
+}
+
+/// Constants to be computed.
+#[derive(Clone, Debug)]
+pub struct Constants {
+    /// Takes nothing, and gives a tuple of the tensors.
+    pub module: GraphModule,
+    /// The attributes in which they are to be kept, in the same order.
+    pub names: Vec<String>,
+}
+
+/// Makes a module read what it would compute from constants alone out of attributes, `_frozen_param0` and so on, and gives
+/// what computes these: the host puts the tensors there. Nothing else is left of the nodes, and attributes of the module that
+/// only these read are dropped, but for those of modules within it. What writes, what is random, calls of modules, and calls
+/// that take no tensor (`torch.zeros(3)`) are never folded, nor is what something writes to.
+///
+/// `torch._inductor.constant_folding.constant_fold`, but that a list of tensors is never left for one of its items. Without
+/// anything to fold the module stays as it is. Takes linear time.
+///
+/// # Errors
+/// `AttributeMissing` and `GraphInvalid` where the module is not well formed; what [`ConstantRules::propagate`] refuses.
+pub fn take_constants(module: &mut GraphModule, rules: &ConstantRules<'_>) -> Result<Option<Constants>> {
+    let constants = constants_of(module, rules.registry);
+    let Some((mut part, copies)) = copy(module, &constants)? else { return Ok(None) };
+    (rules.propagate)(&mut part)?;
+
+    let folded = folded(module, &constants, rules, &|it| copies.get(&it).map(|it| part.graph.node(*it)));
+    if folded.is_empty() {
+        return Ok(None);
+    }
+    let output = part.graph.output_node().expect("the copy has an output");
+    part.graph.set_args(output, vec![Arg::Tuple(folded.iter().map(|it| Arg::Node(copies[it])).collect())])?;
+    let vals = folded.iter().map(|it| part.graph.node(copies[it]).meta.val.clone()).collect();
+    part.graph.eliminate_dead_code(&|it| it.op() == Opcode::Output)?;
+    let part = module_of(std::mem::take(&mut part.graph), &part)?;
+
+    let read_before = attributes_read(&module.graph);
+    let names = read_instead(module, &folded, vals)?;
+    let impurity = Impurity { strict: true, ..Impurity::default() };
+    let mut graph = std::mem::take(&mut module.graph);
+    graph.eliminate_dead_code(&|it| impurity.is_impure(it, module, rules.registry))?;
+    module.graph = graph;
+    let read_now = attributes_read(&module.graph);
+    let is_dropped = |name: &Str, it: &Attribute| {
+        !matches!(it, Attribute::Module(_)) && read_before.contains(name) && !read_now.contains(name)
+    };
+    module.attributes.retain(|name, it| !is_dropped(name, it));
+    Ok(Some(Constants { module: part, names }))
+}
+
+/// The nodes that read constants, and those that compute something from these alone, in order.
+pub(crate) fn constants_of(module: &GraphModule, registry: &Registry) -> Vec<NodeId> {
+    let graph = &module.graph;
+    let writes = Writes::of(module, registry);
+    let is_kept = |id: NodeId| writes.as_ref().is_none_or(|it| it.leave_alone(graph, id));
+    // A tensor that is written to through one name is not constant under another.
+    let changing: FxHashSet<Memory> = graph
+        .nodes()
+        .filter(|&it| graph.node(it).op() == Opcode::GetAttr && !is_kept(it))
+        .filter_map(|it| memory(module.attribute(graph.node(it).target()).ok()?))
+        .collect();
+    let called: FxHashSet<&str> = graph
+        .nodes()
+        .map(|it| graph.node(it))
+        .filter(|it| it.op() == Opcode::CallModule)
+        .map(|it| &**it.target())
+        .collect();
+    let is_of_called = |path: &str| path.match_indices('.').any(|(at, _)| called.contains(&path[..at]));
+    let mut is_constant = vec![false; graph.id_bound()];
+    let mut res = Vec::new();
+    for id in graph.nodes() {
+        let node = graph.node(id);
+        is_constant[id.index()] = is_kept(id)
+            && match node.op() {
+                Opcode::GetAttr => {
+                    let tensor = module.attribute(node.target()).ok().and_then(memory);
+                    tensor.is_some_and(|it| !changing.contains(&it)) && !is_of_called(node.target())
+                }
+                Opcode::CallFunction | Opcode::CallMethod => {
+                    let (mut n_inputs, mut are_constant) = (0, true);
+                    node.for_each_input(&mut |it| {
+                        n_inputs += 1;
+                        are_constant &= is_constant[it.index()];
+                    });
+                    n_inputs > 0 && are_constant && is_pure(node, module, registry)
+                }
+                Opcode::Placeholder | Opcode::CallModule | Opcode::Output => false,
+            };
+        if is_constant[id.index()] {
+            res.push(id);
+        }
+    }
+    res
+}
+
+/// Which memory a tensor has.
+#[derive(PartialEq, Eq, Hash)]
+enum Memory {
+    Storage(usize),
+    Fake(u32),
+}
+
+fn memory(attribute: &Attribute) -> Option<Memory> {
+    match attribute {
+        Attribute::Tensor { tensor, .. } => Some(Memory::Storage(tensor.storage().id())),
+        Attribute::Fake { tensor, .. } => Some(Memory::Fake(tensor.id)),
+        Attribute::Module(_) => None,
+    }
+}
+
+/// Whether a call gives the same whenever it is made, and does nothing else.
+fn is_pure(node: &Node, module: &GraphModule, registry: &Registry) -> bool {
+    let target = &**node.target();
+    let impurity = Impurity { random: true, strict: true };
+    if impurity.is_impure(node, module, registry) || target.starts_with(DEQUANTIZE) {
+        return false;
+    }
+    if node.op() == Opcode::CallMethod && METHODS.contains(&target) {
+        return true;
+    }
+    if registry.get(target).is_some() || target.starts_with("operator.") || target == "builtins.getattr" {
+        return true;
+    }
+    if target.starts_with("torch.ops.") || (node.op() == Opcode::CallFunction && !target.starts_with("torch.")) {
+        return false;
+    }
+    let name = target.rsplit('.').next().unwrap_or(target);
+    registry.overloads(&format!("aten.{name}")).is_ok_and(|it| it.iter().all(|it| !it.def.tags.has(Tags::RANDOM)))
+}
+
+/// A module of these nodes, which gives all of them, and the copy of each; nothing where they only read attributes.
+fn copy(module: &GraphModule, nodes: &[NodeId]) -> Result<Option<(GraphModule, FxHashMap<NodeId, NodeId>)>> {
+    let is_read = |it: &NodeId| module.graph.node(*it).op() == Opcode::GetAttr;
+    if nodes.iter().all(is_read) {
+        return Ok(None);
+    }
+    let mut graph = Graph::new();
+    let mut copies = FxHashMap::default();
+    for &id in nodes {
+        let made = graph.node_copy(module.graph.node(id), &mut |it| Arg::Node(copies[&it]))?;
+        copies.insert(id, made);
+    }
+    graph.output(Arg::Tuple(nodes.iter().map(|it| Arg::Node(copies[it])).collect()));
+    Ok(Some((module_of(graph, module)?, copies)))
+}
+
+/// The tensors that something else than folded nodes takes. A constant that is not kept as an attribute, such as a number,
+/// is computed again, from what it takes.
+fn folded<'a>(
+    module: &GraphModule,
+    constants: &[NodeId],
+    rules: &ConstantRules<'_>,
+    copy_of: &dyn Fn(NodeId) -> Option<&'a Node>,
+) -> Vec<NodeId> {
+    let graph = &module.graph;
+    let mut is_taken = vec![true; graph.id_bound()];
+    constants.iter().for_each(|it| is_taken[it.index()] = false);
+    let is_inside = is_taken.iter().map(|it| !it).collect::<Vec<_>>();
+    for &id in constants {
+        is_taken[id.index()] = graph.users(id).iter().any(|it| !is_inside[it.index()]);
+    }
+    let mut res = Vec::new();
+    for &id in constants.iter().rev().filter(|it| graph.node(**it).op() != Opcode::GetAttr) {
+        if !is_taken[id.index()] {
+            continue;
+        }
+        let val = copy_of(id).and_then(|it| it.meta.val.as_ref());
+        let fits = matches!(val, Some(Val::Tensor(it)) if rules.max_bytes.is_none_or(|max| bytes(it).is_some_and(|it| it <= max)));
+        if fits && (rules.may_fold)(id, graph.node(id)) {
+            res.push(id);
+        } else {
+            graph.node(id).for_each_input(&mut |it| is_taken[it.index()] = true);
+        }
+    }
+    res.reverse();
+    res
+}
+
+fn bytes(meta: &TensorMeta) -> Option<u64> {
+    let elements = meta.sizes.iter().try_fold(1u64, |all, it| all.checked_mul(u64::try_from(it.as_int()?).ok()?))?;
+    elements.checked_mul(meta.dtype.size() as u64)
+}
+
+/// Puts reads of new attributes in the place of nodes, and gives the names of these.
+fn read_instead(module: &mut GraphModule, nodes: &[NodeId], vals: Vec<Option<Val>>) -> Result<Vec<String>> {
+    let (mut number, mut names) = (0, Vec::with_capacity(nodes.len()));
+    let mut replaced = FxHashMap::default();
+    let before = module.graph.insert_point();
+    for (&id, val) in nodes.iter().zip(vals) {
+        let name = loop {
+            let name = format!("_frozen_param{number}");
+            number += 1;
+            if !module.attributes.contains_key(name.as_str()) {
+                break name;
+            }
+        };
+        module.graph.set_insert_point(InsertPoint::Before(id))?;
+        let read = module.graph.get_attr(&name);
+        let mut meta = module.graph.node(id).meta.clone();
+        meta.val = meta.val.or(val);
+        *module.graph.meta_mut(read) = meta;
+        replaced.insert(id, read);
+        names.push(name);
+    }
+    module.graph.set_insert_point(before)?;
+    replace_uses(&mut module.graph, &replaced, &|_| true)?;
+    nodes.iter().rev().try_for_each(|&it| module.graph.erase_node(it))?;
+    Ok(names)
+}
+
+fn attributes_read(graph: &Graph) -> FxHashSet<Str> {
+    let reads = graph.nodes().map(|it| graph.node(it)).filter(|it| it.op() == Opcode::GetAttr);
+    reads.map(|it| it.target().clone()).collect()
+}
