@@ -105,7 +105,7 @@ export {
   type ProfilerOptions,
   ProfilingInterpreter,
 } from "./interpret/profiler.ts";
-export { ShapeProp } from "./interpret/shapeProp.ts";
+export { ShapeProp, type ShapePropOptions } from "./interpret/shapeProp.ts";
 export type { TensorMetadata } from "./interpret/tensorMetadata.ts";
 export { Transformer } from "./interpret/transformer.ts";
 export {

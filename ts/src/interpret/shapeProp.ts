@@ -1,36 +1,70 @@
 /**
- * Shapes by running: `torch.fx.passes.shape_prop.ShapeProp`.
+ * Shapes by running, or without: `torch.fx.passes.shape_prop.ShapeProp`.
  *
  * @module
  */
 import { isOptions } from "../functions/naming.ts";
 import type { GraphModule } from "../graph/module.ts";
 import type { Node } from "../graph/node.ts";
-import { isVal, type Val, ValSequence } from "../graph/val.ts";
+import { fxError } from "../errors.ts";
+import { isVal, SymExpr, TensorMeta, type Val, ValSequence } from "../graph/val.ts";
 import { Float, ValueTuple } from "../graph/values.ts";
+import { FakeTensorProp } from "../passes/fakeTensorProp.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { Interpreter } from "./interpreter.ts";
-import { type TensorMetadata, tensorMetadata, tensorVal } from "./tensorMetadata.ts";
+import { metadataOfVal, type TensorMetadata, tensorMetadata, tensorVal } from "./tensorMetadata.ts";
+
+/** How {@link ShapeProp} finds out shapes. */
+export interface ShapePropOptions {
+  /** Whether no numbers are computed: FX's `fake_mode`. */
+  readonly fakeMode?: boolean;
+}
 
 /**
  * Runs a graph on example inputs and notes about each node what it gave: `meta.tensor_meta` with FX's
  * {@link TensorMetadata} in place of each tensor, `meta.val` with the abstract value that printing and exported programs
  * use, and `meta.type` with the Python type.
  *
+ * In fake mode nothing is run, see {@link FakeTensorProp}: inputs may be abstract values, and so is the result. Sizes may be
+ * symbolic, and where they are there is `meta.val` alone.
+ *
  * @example
  * ```ts
  * new ShapeProp(gm).propagate(tensor([[1, 2, 3]]));
  * for (const node of gm.graph.nodes) console.log(node.name, node.meta.get("tensor_meta"));
+ * new ShapeProp(gm, { fakeMode: true }).propagate(tensor([[1, 2, 3]]));
  * ```
  */
 export class ShapeProp extends Interpreter {
-  constructor(module: GraphModule) {
+  readonly fakeMode: boolean;
+  readonly #graphModule: GraphModule;
+
+  constructor(module: GraphModule, { fakeMode = false }: ShapePropOptions = {}) {
     super(module, { disposeValues: new.target === ShapeProp });
+    this.fakeMode = fakeMode;
+    this.#graphModule = module;
   }
 
-  /** Runs the graph on these inputs, notes what the nodes gave, and gives the output. */
+  /** Finds out what the nodes give on these inputs, notes it, and gives the output. */
   propagate(...args: readonly unknown[]): unknown {
-    return this.run(...args);
+    return this.fakeMode ? this.#propagateFakes(args) : this.run(...args);
+  }
+
+  #propagateFakes(args: readonly unknown[]): Val | undefined {
+    const inputs = args.map((it) => {
+      if (it instanceof Tensor || isVal(it)) return it;
+      throw fxError("InvalidArgument", "shapes are propagated from tensors, numbers and what is known of them");
+    });
+    const res = new FakeTensorProp(this.#graphModule).propagate(...inputs);
+    for (const { meta } of this.#graphModule.graph.nodes) {
+      for (const key of ["tensor_meta", "type"]) meta.delete(key);
+      const val = meta.get("val");
+      if (!isVal(val)) continue;
+      const metadata = fakeMetadataOf(val);
+      if (metadata !== undefined && holdsMetadata(val)) meta.set("tensor_meta", metadata);
+      meta.set("type", pythonType(val));
+    }
+    return res;
   }
 
   /** Runs one node and notes what it gave. */
@@ -45,6 +79,19 @@ export class ShapeProp extends Interpreter {
     meta.set("type", pythonType(value));
     return value;
   }
+}
+
+/** An abstract value with metadata in place of its tensors; `undefined` where a size is symbolic. */
+function fakeMetadataOf(val: Val): unknown {
+  if (val instanceof TensorMeta) return metadataOfVal(val);
+  if (!(val instanceof ValSequence)) return val;
+  const items = val.items.map(fakeMetadataOf);
+  if (items.includes(undefined)) return undefined;
+  return val.kind === "tuple" ? ValueTuple.frozen(items) : items;
+}
+
+function holdsMetadata(val: Val): boolean {
+  return val instanceof TensorMeta || (val instanceof ValSequence && val.items.some(holdsMetadata));
 }
 
 /** A value with metadata in place of its tensors. */
@@ -83,6 +130,9 @@ function pythonType(value: unknown): string {
   if (typeof value === "boolean") return "bool";
   if (typeof value === "string") return "str";
   if (value instanceof Float) return "float";
+  if (value instanceof TensorMeta) return "Tensor";
+  if (value instanceof SymExpr) return "SymInt";
+  if (value instanceof ValSequence) return value.kind;
   if (value instanceof ValueTuple) return "tuple";
   if (Array.isArray(value)) return "list";
   return isOptions(value) ? "dict" : value.constructor.name;

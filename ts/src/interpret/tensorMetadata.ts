@@ -5,7 +5,7 @@
  */
 import type { DType } from "../bindings/dtypes.ts";
 import { layoutOf } from "../engine/tensors.ts";
-import { TensorMeta } from "../graph/val.ts";
+import { SymExpr, TensorMeta } from "../graph/val.ts";
 import { device, layout, type MemoryFormatName } from "../graph/values.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 
@@ -37,6 +37,16 @@ export function tensorMetadata(tensor: Tensor): TensorMetadata {
     stride,
     memoryFormat: memoryFormatOf(shape, stride),
   });
+}
+
+/** What `ShapeProp` notes about a tensor of which this is known; `undefined` where a size is symbolic. */
+export function metadataOfVal({ sizes, strides, dtype, requiresGrad }: TensorMeta): TensorMetadata | undefined {
+  const known = [sizes, strides].map((dims) => dims.flatMap((it) => (it instanceof SymExpr ? [] : [Number(it)])));
+  const [shape = [], stride = []] = known;
+  if (shape.length < sizes.length || stride.length < strides.length) return undefined;
+  Object.freeze(shape);
+  Object.freeze(stride);
+  return Object.freeze({ shape, dtype, requiresGrad, stride, memoryFormat: memoryFormatOf(shape, stride) });
 }
 
 /** The abstract value of a tensor, as exported programs note it. */

@@ -10,6 +10,8 @@ import { isOptions } from "../functions/naming.ts";
 
 /** What records calls; a tracer. */
 export interface Recorder {
+  /** Whether inputs are taken to have the number of dimensions that a module wants, which a trace cannot check. */
+  readonly assumesInputs?: boolean;
   createProxy(
     op: Opcode,
     target: string,
@@ -27,6 +29,11 @@ export const RECORDER: unique symbol = Symbol("recorder");
 export function isTraced(value: unknown): boolean {
   // A traced value can be called, so it is a function; tensors and numbers are told from it without a look-up.
   return typeof value === "function" && recorderOfValue(value) !== undefined;
+}
+
+/** Whether this is a traced value of which nothing is checked. */
+export function isAssumed(value: unknown): boolean {
+  return typeof value === "function" && recorderOfValue(value)?.assumesInputs === true;
 }
 
 function recorderOfValue(value: object): Recorder | undefined {
