@@ -146,24 +146,34 @@ export const NO_KWARGS: Kwargs = Object.freeze(Object.create(null) as Record<str
 /** The frozen form of keyword arguments. */
 export function freezeKwargs(input: KwargsInput): Kwargs {
   if (input === NO_KWARGS) return NO_KWARGS;
-  const res = Object.create(null) as Record<string, Arg>;
+  let res: Record<string, Arg> | undefined;
   for (const [name, value] of entriesOf(input, "kwargs")) {
     if (/^\d+$/.test(name)) throw fxError("GraphArgument", `\`${name}\` is not the name of a keyword argument`);
+    res ??= Object.create(null) as Record<string, Arg>;
     res[name] = freezeArg(value);
   }
-  return Object.freeze(res);
+  return res === undefined ? NO_KWARGS : Object.freeze(res);
 }
 
 /** Calls `visit` for each node in the tree, in order of appearance; repeated nodes are visited again. */
 export function forEachNode(arg: Arg, visit: (node: Node) => void): void {
+  if (typeof arg !== "object" || arg === null) return;
   if (isNode(arg)) visit(arg);
   else if (arg instanceof Slice) for (const it of [arg.start, arg.stop, arg.step]) forEachNode(it, visit);
-  else if (arg instanceof List || arg instanceof Tuple) for (const it of arg) forEachNode(it, visit);
+  else if (isSequence(arg)) for (let at = 0; at < arg.length; at++) forEachNode(arg[at] as Arg, visit);
   else if (arg instanceof Dict) for (const it of arg.values()) forEachNode(it, visit);
+}
+
+function isSequence(arg: object): arg is List | Tuple {
+  return arg instanceof Tuple || arg instanceof List;
 }
 
 /** The distinct nodes in arguments, in order of first appearance, args before kwargs. */
 export function inputNodes(args: Tuple, kwargs: Kwargs): readonly Node[] {
+  // Most nodes are given nothing but one or two other nodes: then the arguments are the list.
+  if (kwargs === NO_KWARGS && args.length < 3 && args.every(isNode) && (args.length < 2 || args[0] !== args[1])) {
+    return args as readonly Arg[] as readonly Node[];
+  }
   const found: Node[] = [];
   const add = (node: Node): void => void found.push(node);
   forEachNode(args, add);
@@ -200,6 +210,7 @@ export function mapArgs(args: Tuple, map: (node: Node) => ArgInput): Tuple {
 
 /** Keyword arguments with each node replaced. */
 export function mapKwargs(kwargs: Kwargs, map: (node: Node) => ArgInput): Kwargs {
+  if (kwargs === NO_KWARGS) return NO_KWARGS;
   const res = Object.create(null) as Record<string, Arg>;
   for (const name of Object.keys(kwargs)) res[name] = mapArg(kwargs[name] as Arg, map);
   return Object.freeze(res);

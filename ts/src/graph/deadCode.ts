@@ -6,29 +6,30 @@
 import type { Module } from "../nn/module.ts";
 import type { Graph } from "./graph.ts";
 import type { GraphModule } from "./module.ts";
-import type { Node } from "./node.ts";
+import { type Node, stateOf } from "./node.ts";
 
 /** Erases what nothing uses and that is not impure, in this graph and the graphs that it refers to. */
 export function eliminateDeadCode(graph: Graph, isImpure: (node: Node) => boolean): boolean {
   graph.lint();
   let isChanged = false;
+  const read = new Set<string>();
   for (const node of graph.nodes.reversed()) {
-    if (node.users.size > 0 || isImpure(node)) continue;
+    if (stateOf(node).isUsed || isImpure(node)) {
+      if (node.op === "get_attr") read.add(node.target);
+      continue;
+    }
     graph.eraseNode(node);
     isChanged = true;
   }
   // As in FX, these are judged by the rule that stands for any graph, whatever the predicate.
-  for (const child of referredGraphs(graph)) isChanged = child.eliminateDeadCode() || isChanged;
+  for (const child of graphsOf(graph.owningModule, read)) isChanged = child.eliminateDeadCode() || isChanged;
   return isChanged;
 }
 
-/** The graphs of the owning module's children that a `get_attr` node names. */
-function referredGraphs(graph: Graph): Graph[] {
-  const owner = graph.owningModule;
-  if (owner === undefined) return [];
-  const names = new Set(graph.findNodes({ op: "get_attr" }).map(({ target }) => target));
+/** The graphs among the owning module's children of these names. */
+function graphsOf(owner: GraphModule | undefined, names: ReadonlySet<string>): Graph[] {
   return [...names].flatMap((name) => {
-    const found = name.includes(".") ? undefined : owner.findAttribute(name);
+    const found = name.includes(".") ? undefined : owner?.findAttribute(name);
     return found?.kind === "module" && hasGraph(found.module) ? [found.module.graph] : [];
   });
 }

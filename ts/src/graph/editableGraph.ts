@@ -4,7 +4,7 @@
  * @module
  */
 import { fxError } from "../errors.ts";
-import { freezeArgs, freezeKwargs, inputNodes, mapArgs, mapKwargs } from "./args.ts";
+import { freezeArgs, freezeKwargs, inputNodes, mapArgs, mapKwargs, NO_KWARGS } from "./args.ts";
 import type { ArgInput, Kwargs, KwargsInput } from "./args.ts";
 import { GraphHooks } from "./hooks.ts";
 import { END, settled, type InsertPoint, type InsertScope } from "./insertPoint.ts";
@@ -130,7 +130,7 @@ export abstract class EditableGraph {
     op: Opcode,
     target: string | NamedTarget,
     args: readonly ArgInput[] = [],
-    kwargs: KwargsInput = {},
+    kwargs: KwargsInput = NO_KWARGS,
     name?: string,
     type?: string,
   ): Node {
@@ -200,6 +200,7 @@ export abstract class EditableGraph {
   eraseNodes(nodes: readonly Node[]): void {
     const doomed = new Set(nodes);
     const check = (node: Node): void => {
+      if (!stateOf(node).isUsed) return;
       for (const user of node.users) if (!doomed.has(user)) this.#checkErasable(node);
     };
     for (const node of nodes) {
@@ -313,7 +314,7 @@ export abstract class EditableGraph {
 
   #checkErasable(node: Node): void {
     checkMember(this, node);
-    if (node.users.size === 0) return;
+    if (!stateOf(node).isUsed) return;
     const names = Array.from(node.users, (it) => it.name).join(", ");
     const reason = `Tried to erase Node ${node.name} but it still had ${node.users.size} users in the graph: {${names}}!`;
     throw fxError("NodeHasUsers", reason, {

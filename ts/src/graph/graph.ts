@@ -6,7 +6,7 @@
 import { GraphError, type FxError } from "../errors.ts";
 import { hasAttributeValue } from "../interpret/attribute.ts";
 import type { Module } from "../nn/module.ts";
-import type { Arg, ArgInput, KwargsInput } from "./args.ts";
+import { type Arg, type ArgInput, type KwargsInput, NO_KWARGS } from "./args.ts";
 import { CodeGen, type BodyTransformer } from "./codegen/codegen.ts";
 import { generateCode, type CodeOptions, type GeneratedCode } from "./codegen/generate.ts";
 import { cloneInto, copyInto, inlineInto, type CopiedOutput } from "./copy.ts";
@@ -44,7 +44,14 @@ export class Graph extends EditableGraph {
 
   /** Makes an input. */
   placeholder(name: string, type?: string, defaultValue?: ArgInput): Node {
-    return this.createNode("placeholder", name, defaultValue === undefined ? [] : [defaultValue], {}, name, type);
+    return this.createNode(
+      "placeholder",
+      name,
+      defaultValue === undefined ? [] : [defaultValue],
+      NO_KWARGS,
+      name,
+      type,
+    );
   }
 
   /** Makes a node that reads an attribute of the module; warns where the owning module has no such attribute. */
@@ -53,26 +60,26 @@ export class Graph extends EditableGraph {
       // oxlint-disable-next-line no-console -- FX warns too: the attribute may well be added later
       console.warn(`get_attr: the module that owns the graph has no attribute ${path}; add it before the graph runs`);
     }
-    return this.createNode("get_attr", path, [], {}, undefined, type);
+    return this.createNode("get_attr", path, [], NO_KWARGS, undefined, type);
   }
 
   /** Makes a call of a function or operator, by its qualified name or the function itself. */
   callFunction(
     target: string | NamedTarget,
     args: readonly ArgInput[] = [],
-    kwargs: KwargsInput = {},
+    kwargs: KwargsInput = NO_KWARGS,
     type?: string,
   ): Node {
     return this.createNode("call_function", target, args, kwargs, undefined, type);
   }
 
   /** Makes a call of a method of the first argument. */
-  callMethod(method: string, args: readonly ArgInput[] = [], kwargs: KwargsInput = {}, type?: string): Node {
+  callMethod(method: string, args: readonly ArgInput[] = [], kwargs: KwargsInput = NO_KWARGS, type?: string): Node {
     return this.createNode("call_method", method, args, kwargs, undefined, type);
   }
 
   /** Makes a call of a sub-module, by its path. */
-  callModule(path: string, args: readonly ArgInput[] = [], kwargs: KwargsInput = {}, type?: string): Node {
+  callModule(path: string, args: readonly ArgInput[] = [], kwargs: KwargsInput = NO_KWARGS, type?: string): Node {
     return this.createNode("call_module", path, args, kwargs, undefined, type);
   }
 

@@ -7,37 +7,43 @@ import { fxError, type ErrorName, type FxError } from "../errors.ts";
 import { hasAttributeValue } from "../interpret/attribute.ts";
 import type { Graph } from "./graph.ts";
 import type { Module } from "../nn/module.ts";
-import type { Node } from "./node.ts";
+import { type Node, stateOf } from "./node.ts";
 
 /**
- * Everything that is wrong with the graph, in order: uses before the definition, names given twice, and with a module,
- * attributes that are not there. As in FX, several outputs, no output, and inputs after calls are well formed.
+ * Everything that is wrong with the graph, in order: uses before the definition, and with a module, attributes that are
+ * not there. No name is there twice, which the graph sees to. As in FX, several outputs, no output, and inputs after calls are well formed.
  */
 export function findProblems(graph: Graph, owner?: Module): FxError[] {
   const problems: FxError[] = [];
-  const names = new Set<string>();
-  const defined = new Set<Node>();
-  for (const node of graph.nodes) {
-    const problem = (kind: ErrorName, reason: string): void => {
-      problems.push(fxError(kind, reason, { node: node.name }));
-    };
-    if (names.has(node.name)) problem("GraphInvalid", `Node redefined name ${node.name}!`);
-    names.add(node.name);
-    for (const input of node.allInputNodes) {
+  const problem = (node: Node, kind: ErrorName, reason: string): void => {
+    problems.push(fxError(kind, reason, { node: node.name }));
+  };
+  const nodes = graph.nodes.toArray();
+  for (let at = 0; at < nodes.length; at++) {
+    const node = nodes[at] as Node;
+    const state = stateOf(node);
+    for (const input of state.inputs) {
       if (input.isErased) {
-        problem("GraphInvalid", `Node '${node.name}' uses a node that was erased`);
-      } else if (!defined.has(input)) {
+        problem(node, "GraphInvalid", `Node '${node.name}' uses a node that was erased`);
+      } else if (!isBefore(nodes, input, at)) {
         problem(
+          node,
           "GraphInvalid",
           `Argument '${input.name}' of Node '${node.name}' was used before it has been defined! Please check that Nodes in the graph are topologically ordered`,
         );
       }
     }
-    defined.add(node);
+    state.place = at;
     const missing = owner === undefined ? undefined : targetProblem(node, owner);
-    if (missing !== undefined) problem("AttributeMissing", missing);
+    if (missing !== undefined) problem(node, "AttributeMissing", missing);
   }
   return problems;
+}
+
+/** Whether the node stands before this place; the nodes there have their places noted. */
+function isBefore(nodes: readonly Node[], node: Node, at: number): boolean {
+  const { place } = stateOf(node);
+  return place < at && nodes[place] === node;
 }
 
 function targetProblem(node: Node, owner: Module): string | undefined {

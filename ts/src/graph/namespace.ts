@@ -16,47 +16,45 @@ import { ILLEGAL_NAMES } from "../bindings/names.ts";
  */
 export class Namespace {
   readonly #used = new Set<string>();
-  readonly #baseCount = new Map<string, bigint>();
-  /**
-   * For each base the largest `k` such that `base_1` to `base_k` are all used. Names are never freed, so the search for a
-   * free suffix may begin there; without it, many clashes of one base would take quadratic time.
-   */
-  readonly #dense = new Map<string, bigint>();
+  readonly #bases = new Map<string, Base>();
 
   /** A free name, as close to the candidate as the rules allow. */
   createName(wanted: string): string {
     let candidate = legalIdentifier(wanted);
-    const [base, suffix] = splitSuffix(candidate);
-    let num: bigint;
+    const [stem, suffix] = splitSuffix(candidate);
+    const base = this.#base(stem);
+    let num = base.last;
     if (suffix !== undefined && !this.#used.has(candidate)) {
       num = suffix;
-    } else {
-      num = this.#baseCount.get(base) ?? 0n;
-      if (ILLEGAL_NAMES.has(candidate)) {
-        num += 1n;
-        candidate = `${candidate}_${num}`;
-      }
+    } else if (ILLEGAL_NAMES.has(candidate)) {
+      num = successor(num);
+      candidate = `${candidate}_${num}`;
     }
     if (this.#used.has(candidate)) {
-      const dense = this.#dense.get(base) ?? 0n;
-      const startsDense = num <= dense;
-      if (startsDense) num = dense;
+      const startsDense = num <= base.dense;
+      if (startsDense) num = base.dense;
       do {
-        num += 1n;
-        candidate = `${base}_${num}`;
+        num = successor(num);
+        candidate = `${stem}_${num}`;
       } while (this.#used.has(candidate));
-      if (startsDense) this.#dense.set(base, num);
+      if (startsDense) base.dense = num;
     }
     this.#used.add(candidate);
-    this.#baseCount.set(base, num);
+    base.last = num;
     return candidate;
   }
 
+  #base(stem: string): Base {
+    let base = this.#bases.get(stem);
+    if (base === undefined) this.#bases.set(stem, (base = { last: 0, dense: 0 }));
+    return base;
+  }
+
   /** A namespace in which these names were given, and for each base the suffix that was given last. */
-  static fromParts(used: Iterable<string>, suffixes: Iterable<readonly [base: string, suffix: bigint]>): Namespace {
+  static fromParts(used: Iterable<string>, suffixes: Iterable<readonly [base: string, suffix: Suffix]>): Namespace {
     const res = new Namespace();
     for (const name of used) res.#used.add(name);
-    for (const [base, suffix] of suffixes) res.#baseCount.set(base, suffix);
+    for (const [stem, suffix] of suffixes) res.#base(stem).last = suffix;
     return res;
   }
 
@@ -71,8 +69,8 @@ export class Namespace {
   }
 
   /** For each base the suffix that was given last, zero for none. */
-  suffixes(): Iterable<[base: string, suffix: bigint]> {
-    return this.#baseCount;
+  *suffixes(): Iterable<[base: string, suffix: Suffix]> {
+    for (const [stem, { last }] of this.#bases) yield [stem, last];
   }
 
   /** Takes exactly this name; `false` where it is taken already. */
@@ -83,9 +81,9 @@ export class Namespace {
   }
 
   /** Takes a name that another namespace, which was a copy of this one, gave with this suffix. */
-  follow(name: string, base: string | undefined, suffix: bigint): void {
+  follow(name: string, base: string | undefined, suffix: Suffix): void {
     this.#used.add(name);
-    if (base !== undefined) this.#baseCount.set(base, suffix);
+    if (base !== undefined) this.#base(base).last = suffix;
   }
 
   /** Whether this name was given already. */
@@ -97,10 +95,27 @@ export class Namespace {
   clone(): Namespace {
     const res = new Namespace();
     for (const name of this.#used) res.#used.add(name);
-    for (const [base, count] of this.#baseCount) res.#baseCount.set(base, count);
-    for (const [base, count] of this.#dense) res.#dense.set(base, count);
+    for (const [stem, base] of this.#bases) res.#bases.set(stem, { ...base });
     return res;
   }
+}
+
+/** The number after a name: a bigint only where it is beyond what a number holds exactly. */
+type Suffix = number | bigint;
+
+/** What is known of the names that begin alike. */
+interface Base {
+  /** The suffix that was given last, zero for none. */
+  last: Suffix;
+  /**
+   * The largest `k` such that `base_1` to `base_k` are all used. Names are never freed, so the search for a free suffix
+   * may begin there; without it, many clashes of one base would take quadratic time.
+   */
+  dense: Suffix;
+}
+
+function successor(suffix: Suffix): Suffix {
+  return typeof suffix === "number" && suffix < Number.MAX_SAFE_INTEGER ? suffix + 1 : BigInt(suffix) + 1n;
 }
 
 /** `PascalCase` as `pascal_case`; `ALL_CAPS` as `all_caps`. */
@@ -133,7 +148,7 @@ function remembering(compute: (text: string) => string): (text: string) => strin
 const MAX_SUFFIX = (2n ** 128n - 1n) / 2n;
 
 /** `a_12` as `a` and 12. */
-function splitSuffix(name: string): [base: string, suffix: bigint | undefined] {
+function splitSuffix(name: string): [base: string, suffix: Suffix | undefined] {
   const at = name.lastIndexOf("_");
   const digits = name.slice(at + 1);
   if (
@@ -143,7 +158,8 @@ function splitSuffix(name: string): [base: string, suffix: bigint | undefined] {
     digits.replace(/^0+/, "").length > 39
   )
     return [name, undefined];
-  const suffix = BigInt(digits);
+  const number = Number(digits);
+  const suffix = Number.isSafeInteger(number) ? number : BigInt(digits);
   return suffix < MAX_SUFFIX ? [name.slice(0, at), suffix] : [name, undefined];
 }
 

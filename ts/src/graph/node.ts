@@ -51,13 +51,15 @@ export interface ReplaceOptions {
 
 /** What only the graph may change. */
 class NodeState extends Link<Node> {
-  readonly users = new Set<Node>();
   op: Opcode;
   target: string;
   name: string;
   args: Tuple = EMPTY;
   kwargs: Kwargs = NO_KWARGS;
-  inputs: readonly Node[] = [];
+  inputs: readonly Node[] = EMPTY_INPUTS;
+  /** The user, where there is no set of them: most values are used once, and a set takes more room than a node. */
+  #user: Node | undefined;
+  #users: Set<Node> | undefined;
   /** Where the node stood when the graph was written; true of a later writing only once that has come by. */
   place = 0;
   meta: Map<string, unknown> | undefined;
@@ -70,9 +72,43 @@ class NodeState extends Link<Node> {
     this.target = target;
     this.name = name;
   }
+
+  /** The nodes that use this one, in the order in which they began to. */
+  get users(): ReadonlySet<Node> {
+    return this.#set();
+  }
+
+  get isUsed(): boolean {
+    return this.#users === undefined ? this.#user !== undefined : this.#users.size > 0;
+  }
+
+  addUser(node: Node): void {
+    if (this.#users === undefined && (this.#user ?? node) === node) this.#user = node;
+    else this.#set().add(node);
+  }
+
+  removeUser(node: Node): void {
+    if (this.#users !== undefined) this.#users.delete(node);
+    else if (this.#user === node) this.#user = undefined;
+  }
+
+  clearUsers(): void {
+    this.#users?.clear();
+    this.#user = undefined;
+  }
+
+  #set(): Set<Node> {
+    if (this.#users === undefined) {
+      this.#users = new Set();
+      if (this.#user !== undefined) this.#users.add(this.#user);
+      this.#user = undefined;
+    }
+    return this.#users;
+  }
 }
 
 const EMPTY = Tuple.frozen([]);
+const EMPTY_INPUTS: readonly Node[] = [];
 
 let readState: (node: Node) => NodeState;
 
@@ -258,7 +294,7 @@ export class Node extends NodeBase {
     const state = this.#state;
     state.args = Tuple.frozen(state.args.toSpliced(index, 0, frozen));
     state.inputs = inputNodes(state.args, state.kwargs);
-    forEachNode(frozen, (it) => it.#state.users.add(this));
+    forEachNode(frozen, (it) => it.#state.addUser(this));
     state.meta?.delete("val");
   }
 
@@ -329,19 +365,19 @@ export function setArguments(node: Node, args: Tuple, kwargs: Kwargs): void {
   for (const input of inputs) checkMember(node.graph, input);
   node.graph.noteEdit();
   const state = stateOf(node);
-  for (const input of state.inputs) stateOf(input).users.delete(node);
+  for (const input of state.inputs) stateOf(input).removeUser(node);
   state.args = args;
   state.kwargs = kwargs;
   state.inputs = inputs;
-  for (const input of inputs) stateOf(input).users.add(node);
+  for (const input of inputs) stateOf(input).addUser(node);
   state.meta?.delete("val");
 }
 
 /** Puts the users of a node into this order; they are the same ones. */
 export function orderUsers(node: Node, users: readonly Node[]): void {
   const state = stateOf(node);
-  state.users.clear();
-  for (const user of users) state.users.add(user);
+  state.clearUsers();
+  for (const user of users) state.addUser(user);
 }
 
 /** What was noted about a node, where somebody noted something: unlike `node.meta` it makes no map for this. */
@@ -354,10 +390,10 @@ export function notesOf(node: Node): Map<string, unknown> | undefined {
 export function clearAll(nodes: readonly Node[]): void {
   for (const node of nodes) {
     const state = stateOf(node);
-    for (const input of state.inputs) stateOf(input).users.delete(node);
+    for (const input of state.inputs) stateOf(input).removeUser(node);
     state.args = EMPTY;
     state.kwargs = NO_KWARGS;
-    state.inputs = [];
+    state.inputs = EMPTY_INPUTS;
     state.meta?.delete("val");
   }
 }

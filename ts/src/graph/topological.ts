@@ -137,8 +137,8 @@ function released(node: Node, waiting: Map<Node, number>): Node[] {
 function finish(graph: Graph, sorted: readonly Node[], waiting: ReadonlyMap<Node, number>): void {
   checkSorted(waiting, "Input graph has cycles");
   graph.reorder(sorted);
-  for (const node of sorted) stateOf(node).users.clear();
-  for (const node of sorted) for (const input of node.allInputNodes) stateOf(input).users.add(node);
+  for (const node of sorted) stateOf(node).clearUsers();
+  for (const node of sorted) for (const input of node.allInputNodes) stateOf(input).addUser(node);
 }
 
 /** Throws where nodes still wait for each other. */

@@ -216,21 +216,25 @@ function filled<T extends FrozenArray>(target: T, items: readonly Arg[]): T {
 
 /** A frozen Python list. */
 export class List extends FrozenArray {
-  readonly kind = "list";
+  get kind(): "list" {
+    return "list";
+  }
 
   /** A list of values that are frozen already. */
   static frozen(items: readonly Arg[]): List {
-    return filled(new List(), items);
+    return filled(new List(items.length), items);
   }
 }
 
 /** A frozen Python tuple; see {@link tuple}. */
 export class Tuple extends FrozenArray {
-  readonly kind = "tuple";
+  get kind(): "tuple" {
+    return "tuple";
+  }
 
   /** A tuple of values that are frozen already. */
   static frozen(items: readonly Arg[]): Tuple {
-    return filled(new Tuple(), items);
+    return filled(new Tuple(items.length), items);
   }
 }
 

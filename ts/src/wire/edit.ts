@@ -16,7 +16,7 @@ import type { Attribute, Module } from "../nn/module.ts";
 import { Parameter } from "../nn/parameter.ts";
 import { numbered, readArg, readBool, readEntries } from "./arg.ts";
 import type { Cursor } from "./cursor.ts";
-import { readNames } from "./graph.ts";
+import { readNames, readSuffix } from "./graph.ts";
 import { readVal } from "./meta.ts";
 import { KINDS } from "./modules.ts";
 import type { Outlined, OutlineTable, TensorAttribute } from "./outline.ts";
@@ -322,7 +322,7 @@ class Steps {
     for (let left = cursor.word(); left > 0; left--) {
       const name = strings.next(cursor);
       const base = strings.nextOptional(cursor);
-      names.follow(name, base, base === undefined ? 0n : cursor.bits() | (cursor.bits() << 64n));
+      names.follow(name, base, base === undefined ? 0 : readSuffix(cursor));
     }
   }
 }

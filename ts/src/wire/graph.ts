@@ -102,13 +102,13 @@ export function writeNames(words: WordWriter, strings: StringWriter, graph: Grap
   const erased = graph.names.size === graph.nodes.length ? [] : erasedNames(graph);
   words.count(erased.length);
   for (const name of erased) strings.write(words, name);
-  const suffixes = Array.from(graph.names.suffixes()).filter(([, suffix]) => suffix > 0n);
+  const suffixes = Array.from(graph.names.suffixes()).filter(([, suffix]) => suffix > 0);
   suffixes.sort(([a], [b]) => compareText(a, b));
   words.count(suffixes.length);
   for (const [base, suffix] of suffixes) {
     strings.write(words, base);
-    words.bits(BigInt.asUintN(64, suffix));
-    words.bits(suffix >> 64n);
+    words.bits(BigInt.asUintN(64, BigInt(suffix)));
+    words.bits(BigInt(suffix) >> 64n);
   }
 }
 
@@ -131,19 +131,25 @@ export function readNames(cursor: Cursor, strings: Strings, graph: Graph): void 
     }
     used.push(name);
   }
-  const suffixes: [string, bigint][] = [];
+  const suffixes: [string, number | bigint][] = [];
   const count = cursor.count(5, "suffixes");
   for (let at = 0; at < count; at++) {
     const base = strings.next(cursor);
-    const suffix = cursor.bits() | (cursor.bits() << 64n);
+    const suffix = readSuffix(cursor);
     const last = suffixes.at(-1)?.[0];
-    if (suffix === 0n || suffix > MAX_SUFFIX || (last !== undefined && compareText(last, base) >= 0)) {
+    if (suffix === 0 || suffix > MAX_SUFFIX || (last !== undefined && compareText(last, base) >= 0)) {
       throw cursor.fail(`the suffix ${suffix} of \`${base}\` is out of range or out of order`);
     }
     suffixes.push([base, suffix]);
   }
   const live = Array.from(graph.nodes, (it) => it.name);
   graph.setNames(Namespace.fromParts([...live, ...used], suffixes));
+}
+
+/** A suffix of 128 bits. */
+export function readSuffix(cursor: Cursor): number | bigint {
+  const suffix = cursor.bits() | (cursor.bits() << 64n);
+  return suffix <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(suffix) : suffix;
 }
 
 /** The order of two strings by code points, which is the order of their bytes in UTF-8. */
