@@ -46,6 +46,14 @@ impl Graph {
         }
     }
 
+    /// Makes room for this many more nodes.
+    pub fn reserve(&mut self, additional: usize) {
+        self.nodes.reserve(additional);
+        self.users.reserve(additional);
+        self.order.reserve(additional);
+        self.names.reserve_room(additional);
+    }
+
     /// The number of nodes.
     pub fn len(&self) -> usize {
         self.order.len()
@@ -136,17 +144,13 @@ impl Graph {
         &self.names
     }
 
-    /// Replaces the record of the names that were given, to go on naming nodes as another graph would.
-    ///
-    /// # Errors
-    /// `GraphInvalid` where the name of a node is not among them.
-    pub fn set_names(&mut self, names: Namespace) -> Result<()> {
-        if let Some(id) = self.nodes().find(|&it| !names.is_used(&self.node(it).name)) {
-            let name = &*self.node(id).name;
-            return Err(Diagnostic::new(Code::GraphInvalid, format!("the name `{name}` was never given")).node(name));
-        }
-        self.names = names;
-        Ok(())
+    /// Takes names besides those of the nodes, and notes for each base the suffix that was given last.
+    pub fn take_names(
+        &mut self,
+        used: impl IntoIterator<Item = Str>,
+        suffixes: impl IntoIterator<Item = (Box<str>, u128)>,
+    ) {
+        self.names.take(used, suffixes);
     }
 
     /// Where new nodes go.
@@ -343,8 +347,9 @@ impl Graph {
     /// `NodeForeign` where the node is not of this graph.
     pub fn set_target(&mut self, node: NodeId, target: &str) -> Result<()> {
         self.check_own(node)?;
-        self.nodes[node.index()].target = target.into();
-        self.nodes[node.index()].forget();
+        let node = &mut self.nodes[node.index()];
+        (node.target, node.changes.called) = (target.into(), true);
+        node.forget();
         Ok(())
     }
 
@@ -355,7 +360,7 @@ impl Graph {
     pub fn set_type(&mut self, node: NodeId, ty: Option<Str>) -> Result<()> {
         self.check_own(node)?;
         let node = &mut self.nodes[node.index()];
-        (node.ty, node.changes.edited) = (ty, true);
+        (node.ty, node.changes.called) = (ty, true);
         Ok(())
     }
 
@@ -588,11 +593,13 @@ impl Graph {
 
     /// Puts the users of each node into the order of the graph, as they are in a fresh copy of it.
     pub fn sort_users(&mut self) {
-        let nodes: Vec<NodeId> = self.nodes().collect();
-        nodes.iter().for_each(|it| self.users[it.index()] = UserSet::default());
-        for id in nodes {
-            let users = &mut self.users;
-            self.nodes[id.index()].for_each_input(&mut |input| users[input.index()].insert(id));
+        let mut sorted = vec![UserSet::default(); self.id_bound()];
+        for id in self.nodes() {
+            self.node(id).for_each_input(&mut |input| sorted[input.index()].insert(id));
+        }
+        for (users, mut sorted) in self.users.iter_mut().zip(sorted) {
+            sorted.is_changed = users.is_changed || !users.iter().eq(sorted.iter());
+            *users = sorted;
         }
     }
 
@@ -691,7 +698,7 @@ impl Graph {
         // An input that is there twice is removed, and inserted, once.
         changed.for_each_input(&mut |input| users[input.index()].remove(node));
         change(changed);
-        (changed.changes.edited, changed.changes.args) = (true, true);
+        changed.changes.args = true;
         changed.for_each_input(&mut |input| users[input.index()].insert(node));
     }
 }

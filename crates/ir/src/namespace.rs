@@ -91,13 +91,19 @@ impl Namespace {
         self.log.as_deref()
     }
 
-    /// A namespace in which these names were given, and for each base the suffix that was given last.
-    pub fn from_parts(
+    /// Makes room for this many more names.
+    pub(crate) fn reserve_room(&mut self, additional: usize) {
+        self.used.reserve(additional);
+    }
+
+    /// Takes names, and notes for each base the suffix that was given last.
+    pub(crate) fn take(
+        &mut self,
         used: impl IntoIterator<Item = Str>,
         suffixes: impl IntoIterator<Item = (Box<str>, u128)>,
-    ) -> Self {
-        let (used, base_count) = (used.into_iter().collect(), suffixes.into_iter().collect());
-        Namespace { used, base_count, dense: FxHashMap::default(), log: None }
+    ) {
+        self.used.extend(used);
+        self.base_count.extend(suffixes);
     }
 
     /// The names that were given, in no particular order.

@@ -145,12 +145,12 @@ impl Node {
 
     /// Notes an edit, after which nobody knows any more what the node gives.
     pub(crate) fn forget(&mut self) {
-        (self.changes.edited, self.changes.forgotten) = (true, true);
+        self.changes.forgotten = true;
         self.meta.val = None;
     }
 
     pub(crate) fn call(&mut self, name: Str) {
-        self.changes.edited = true;
+        self.changes.called = true;
         self.name = name;
     }
 }

@@ -22,6 +22,10 @@ struct Link {
 const SPACING: u64 = 1 << 32;
 
 impl Order {
+    pub(crate) fn reserve(&mut self, additional: usize) {
+        self.links.reserve(additional);
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.len
     }

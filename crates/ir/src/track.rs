@@ -14,8 +14,8 @@ pub struct Tracked {
 /// What happened to a node since tracking began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Changes {
-    /// Its target, name, type or arguments changed.
-    pub(crate) edited: bool,
+    /// Its target, name or type changed.
+    pub(crate) called: bool,
     /// Its arguments changed.
     pub(crate) args: bool,
     /// What it gives is not known any more.
@@ -47,9 +47,9 @@ impl Graph {
         self.tracked
     }
 
-    /// Whether the target, the name, the type or an argument of the node changed; what a new node was made with is no change.
-    pub fn is_edited(&self, node: NodeId) -> bool {
-        self.node(node).changes.edited
+    /// Whether the target, the name or the type of the node changed; what a new node was made with is no change.
+    pub fn has_new_call(&self, node: NodeId) -> bool {
+        self.node(node).changes.called
     }
 
     /// Whether the arguments of the node changed.

@@ -12,6 +12,7 @@ use crate::symbols::{ExprWriter, Exprs};
 use crate::tensors::{TensorWriter, Tensors};
 use crate::words::Words;
 use crate::{Limits, Options};
+use rustc_hash::FxHashMap;
 use tracefx_core::{Code, Diagnostic, Result, Storage};
 use tracefx_export::ExportedProgram;
 use tracefx_ir::{Attribute, Graph, GraphModule};
@@ -73,7 +74,7 @@ pub fn encode_edits(module: &GraphModule) -> Result<(Vec<u8>, Vec<Storage>)> {
     let mut writer = Writer::default();
     let mut words = Words::default();
     let Writer { strings, exprs, tensors, .. } = &mut writer;
-    EditWriter { words: &mut words, strings, exprs, tensors }.write(module)?;
+    EditWriter { words: &mut words, strings, exprs, tensors, vals: FxHashMap::default() }.write(module)?;
     writer.file.section(Tag::Edit, words.into_bytes());
     let storages = writer.tensors.storages();
     Ok((writer.finish(&Options::CALL)?, storages))

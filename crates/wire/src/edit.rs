@@ -11,8 +11,10 @@ use crate::strings::StringWriter;
 use crate::symbols::ExprWriter;
 use crate::tensors::TensorWriter;
 use crate::words::{Words, tagged};
+use rustc_hash::FxHashMap;
+use std::collections::hash_map::Entry;
 use tracefx_core::{Code, Diagnostic, Result};
-use tracefx_ir::{Attribute, Graph, GraphModule, Namespace, NodeId};
+use tracefx_ir::{Attribute, Graph, GraphModule, Namespace, NodeId, Val};
 
 /// What edits refer to.
 pub(crate) struct EditWriter<'a> {
@@ -20,6 +22,8 @@ pub(crate) struct EditWriter<'a> {
     pub(crate) strings: &'a mut StringWriter,
     pub(crate) exprs: &'a mut ExprWriter,
     pub(crate) tensors: &'a mut TensorWriter,
+    /// The abstract values that were written, as words, and their numbers.
+    pub(crate) vals: FxHashMap<Vec<u32>, usize>,
 }
 
 impl EditWriter<'_> {
@@ -101,33 +105,54 @@ impl EditWriter<'_> {
         let has_notes = graph.is_noted(id) || (is_fresh && (node.meta.val.is_some() || !node.meta.entries.is_empty()));
         let flags = if has_notes { edited::NOTES } else { 0 }
             | if graph.is_forgotten(id) { edited::FORGET } else { 0 }
-            | if graph.has_new_args(id) { edited::ARGS } else { 0 };
+            | if !was_there || graph.has_new_args(id) { edited::ARGS } else { 0 }
+            | if !was_there || graph.has_new_call(id) { edited::CALL } else { 0 };
         self.words.tagged(if was_there { edit::CHANGE } else { edit::MAKE }, flags as usize)?;
         self.words.count(if was_there { id.index() } else { node.meta.origin.map_or(0, |it| it as usize + 1) })?;
-        self.words.word(tagged(node.op() as u32, 0)?);
-        self.strings.write(self.words, node.target())?;
-        self.strings.write(self.words, node.name())?;
-        self.strings.write_optional(self.words, node.ty().map(|it| &**it))?;
-        self.words.count(node.args().len())?;
-        self.words.count(node.kwargs().len())?;
-        let place = |input: NodeId| {
-            let place = places.get(input.index()).copied().flatten().filter(|_| input != id);
-            place.ok_or_else(|| {
-                let what = format!("Argument '{}' was used before it has been defined", graph.node(input).name());
-                Diagnostic::new(Code::GraphInvalid, what)
-            })
-        };
-        node.args().iter().try_for_each(|it| write_arg(self.words, self.strings, it, 0, &place))?;
-        write_entries(self.words, self.strings, node.kwargs(), 0, &place)?;
+        if flags & edited::CALL != 0 {
+            self.words.word(tagged(node.op() as u32, 0)?);
+            self.strings.write(self.words, node.target())?;
+            self.strings.write(self.words, node.name())?;
+            self.strings.write_optional(self.words, node.ty().map(|it| &**it))?;
+        }
+        if flags & edited::ARGS != 0 {
+            self.words.count(node.args().len())?;
+            self.words.count(node.kwargs().len())?;
+            let place = |input: NodeId| {
+                let place = places.get(input.index()).copied().flatten().filter(|_| input != id);
+                place.ok_or_else(|| {
+                    let what = format!("Argument '{}' was used before it has been defined", graph.node(input).name());
+                    Diagnostic::new(Code::GraphInvalid, what)
+                })
+            };
+            node.args().iter().try_for_each(|it| write_arg(self.words, self.strings, it, 0, &place))?;
+            write_entries(self.words, self.strings, node.kwargs(), 0, &place)?;
+        }
         if has_notes {
-            self.words.word(u32::from(node.meta.val.is_some()));
+            self.val(node.meta.val.as_ref())?;
             self.words.count(node.meta.entries.len())?;
-            if let Some(val) = &node.meta.val {
-                write_val(self.words, self.strings, self.exprs, val, 0)?;
-            }
             for (key, text) in &node.meta.entries {
                 self.strings.write(self.words, key)?;
                 self.strings.write(self.words, text)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes an abstract value, once: many nodes give the same.
+    fn val(&mut self, val: Option<&Val>) -> Result<()> {
+        let head = self.words.len();
+        self.words.word(u32::from(val.is_some()));
+        let Some(val) = val else { return Ok(()) };
+        write_val(self.words, self.strings, self.exprs, val, 0)?;
+        let n_known = self.vals.len();
+        match self.vals.entry(self.words.since(head).to_vec()) {
+            Entry::Vacant(place) => {
+                place.insert(n_known);
+            }
+            Entry::Occupied(known) => {
+                self.words.truncate(head);
+                self.words.count(known.get() + 2)?;
             }
         }
         Ok(())
@@ -177,5 +202,8 @@ impl EditWriter<'_> {
 }
 
 fn is_kept(graph: &Graph, id: NodeId) -> bool {
-    graph.tracked().is_some_and(|it| id.index() < it.len) && !graph.is_edited(id) && !graph.is_noted(id)
+    graph.tracked().is_some_and(|it| id.index() < it.len)
+        && !graph.has_new_call(id)
+        && !graph.has_new_args(id)
+        && !graph.is_noted(id)
 }

@@ -246,12 +246,14 @@ numbers! {
 numbers! {
     /// Flags of a node in an edit script.
     edited {
-        /// Its notes follow: whether there is an abstract value, the number of entries, the value, the entries.
+        /// Its notes follow: its abstract value, the number of entries, the entries.
         NOTES = 1,
         /// What it gives is not known any more.
         FORGET = 2,
-        /// Its arguments changed.
+        /// Its arguments changed, and follow; of a new node they always do.
         ARGS = 4,
+        /// Its target, name or type changed: the opcode, the target, the name and the type follow; of a new node they always do.
+        CALL = 8,
     }
 }
 

@@ -7,7 +7,7 @@ use crate::strings::{StringWriter, Strings};
 use crate::words::{Words, tagged};
 use rustc_hash::FxHashSet;
 use tracefx_core::{Code, Diagnostic, Result};
-use tracefx_ir::{Arg, Graph, Namespace, NodeId, Opcode, Str};
+use tracefx_ir::{Arg, Graph, NodeId, Opcode, Str};
 
 /// The words of a node without arguments: head, target, name, type, and the numbers of args and kwargs.
 const MIN_NODE_WORDS: usize = 6;
@@ -54,6 +54,7 @@ pub(crate) fn read_graph(mut cursor: Cursor<'_>, strings: &mut Strings, limits: 
         return Err(cursor.exceeds(format!("the graph has {count} nodes, and {} are allowed", limits.nodes)));
     }
     let mut graph = Graph::new();
+    graph.reserve(count);
     let mut nodes = Vec::with_capacity(count);
     for _ in 0..count {
         let node = read_node(&mut cursor, strings, &mut graph, &nodes)?;
@@ -84,7 +85,9 @@ fn read_node(cursor: &mut Cursor<'_>, strings: &mut Strings, graph: &mut Graph, 
     check_keywords(&kwargs).map_err(|what| record.fail(what))?;
     record.finish()?;
     let node = graph.add_named(op, target, args, kwargs, name).map_err(|it| record.fail(it.message()))?;
-    graph.set_type(node, ty)?;
+    if ty.is_some() {
+        graph.set_type(node, ty)?;
+    }
     Ok(node)
 }
 
@@ -133,7 +136,6 @@ pub(crate) fn read_names(cursor: &mut Cursor<'_>, strings: &mut Strings, graph: 
         }
         suffixes.push(((*base).into(), suffix));
     }
-    let live = graph.nodes().map(|it| Str::clone(graph.node(it).name()));
-    let names = Namespace::from_parts(live.chain(used).collect::<Vec<_>>(), suffixes);
-    graph.set_names(names)
+    graph.take_names(used, suffixes);
+    Ok(())
 }

@@ -63,8 +63,20 @@ impl Words {
         self.0[at] = word;
     }
 
+    /// The words from a place on.
+    pub(crate) fn since(&self, at: usize) -> &[u32] {
+        &self.0[at..]
+    }
+
+    /// Takes the words from a place on away.
+    pub(crate) fn truncate(&mut self, at: usize) {
+        self.0.truncate(at);
+    }
+
     pub(crate) fn into_bytes(self) -> Vec<u8> {
-        self.0.into_iter().flat_map(u32::to_le_bytes).collect()
+        let mut bytes = Vec::with_capacity(4 * self.0.len());
+        self.0.iter().for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
+        bytes
     }
 }
 

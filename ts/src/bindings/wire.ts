@@ -122,6 +122,7 @@ export const EDITED = {
   NOTES: 1,
   FORGET: 2,
   ARGS: 4,
+  CALL: 8,
 } as const;
 
 /** What inputs are; the place in the list is the number. */

@@ -38,7 +38,7 @@ export class FakeTensorProp {
     for (const [at, input] of inputs.entries()) {
       placeholders[at]?.meta.set("val", input instanceof Tensor ? tensorVal(input) : input);
     }
-    withLeafGraphs(this.module, (module) => runPass(module, "FakeTensorProp", { notes: true }));
+    withLeafGraphs(this.module, (module) => runPass(module, "FakeTensorProp", { notes: "inputs" }));
     const val = this.module.graph.outputNode()?.meta.get("val");
     return isVal(val) ? val : undefined;
   }

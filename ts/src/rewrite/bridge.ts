@@ -9,7 +9,7 @@ import { viewHandle } from "../engine/tensors.ts";
 import { Graph } from "../graph/graph.ts";
 import type { Node } from "../graph/node.ts";
 import { applyEdits } from "../wire/edit.ts";
-import { type Outlined, OutlineTable } from "../wire/outline.ts";
+import { type Notes, type Outlined, OutlineTable } from "../wire/outline.ts";
 
 /** How a pass is run. */
 export interface PassCall {
@@ -17,8 +17,8 @@ export interface PassCall {
   readonly options?: object;
   /** Patterns, replacements and what else the pass takes. */
   readonly others?: readonly Outlined[];
-  /** Whether the pass needs what was noted about nodes: abstract values and texts. */
-  readonly notes?: boolean;
+  /** Whether the pass needs what was noted about nodes: abstract values and texts; of all nodes, or of inputs. */
+  readonly notes?: Notes;
   /** Whether the module stays as it is, and the result is a new one; else it is changed in place. */
   readonly derive?: boolean;
 }

@@ -6,15 +6,16 @@
  */
 import { ATTRIBUTE, EDIT, EDITED, OPCODES } from "../bindings/wire.ts";
 import { fxError } from "../errors.ts";
-import { type Arg, freezeKwargs, mapArgs, mapKwargs, NO_KWARGS } from "../graph/args.ts";
+import { type Arg, freezeKwargs, type Kwargs, mapArgs, mapKwargs, NO_KWARGS } from "../graph/args.ts";
 import { Graph } from "../graph/graph.ts";
 import { GraphModule } from "../graph/module.ts";
-import { copyNotes, type Node, notesOf, orderUsers, setArguments } from "../graph/node.ts";
+import { copyNotes, type Node, notesOf, type Opcode, orderUsers, setArguments } from "../graph/node.ts";
+import type { Val } from "../graph/val.ts";
 import { Tuple } from "../graph/values.ts";
 import { deepCopy } from "../nn/deepCopy.ts";
 import type { Attribute, Module } from "../nn/module.ts";
 import { Parameter } from "../nn/parameter.ts";
-import { numbered, readArg, readBool, readEntries } from "./arg.ts";
+import { numbered, readArg, readEntries } from "./arg.ts";
 import type { Cursor } from "./cursor.ts";
 import { readNames, readSuffix } from "./graph.ts";
 import { readVal } from "./meta.ts";
@@ -54,6 +55,8 @@ class Applier {
   readonly #cursor: Cursor;
   readonly #options: ApplyOptions;
   readonly #modules: (Module | undefined)[] = [];
+  /** The abstract values that were read, to be referred to. */
+  readonly #vals: Val[] = [];
   /** The graphs that were done: one that stands in two places is edited once. */
   readonly #done = new Set<Graph>();
 
@@ -151,29 +154,43 @@ class Applier {
   #graph(old: Graph | undefined, graph: Graph): void {
     const isSame = old === graph;
     const before = old === undefined ? [] : old.nodes.toArray();
-    const steps = new Steps(this.#reader, this.#cursor, this.#options.table.nodes, graph, before, isSame);
+    const steps = new Steps(this.#reader, this.#cursor, this.#vals, this.#options.table.nodes, graph, before, isSame);
     if (isSame && this.#done.has(graph)) steps.repeat();
     else steps.apply();
     this.#done.add(graph);
   }
 }
 
+/** What a node does, and its name. */
+interface Call {
+  readonly op: Opcode;
+  readonly target: string;
+  readonly name: string;
+  readonly type: string | undefined;
+}
+
+type Arguments = readonly [args: Tuple, kwargs: Kwargs];
+
 /** The steps of one graph. */
 class Steps {
   readonly #reader: SectionReader;
   readonly #cursor: Cursor;
+  readonly #vals: Val[];
   readonly #sources: readonly Node[];
   readonly #graph: Graph;
   readonly #before: readonly Node[];
   readonly #isSame: boolean;
   /** The nodes as they are to be, in order. */
   readonly #nodes: Node[] = [];
+  /** The nodes that some step mentioned. */
+  readonly #isMentioned: boolean[];
   /** In a new graph, the copies of nodes that are kept. */
   readonly #copies = new Map<Node, Node>();
 
   constructor(
     reader: SectionReader,
     cursor: Cursor,
+    vals: Val[],
     sources: readonly Node[],
     graph: Graph,
     before: readonly Node[],
@@ -181,9 +198,11 @@ class Steps {
   ) {
     this.#reader = reader;
     this.#cursor = cursor;
+    this.#vals = vals;
     this.#sources = sources;
     this.#graph = graph;
     this.#before = before;
+    this.#isMentioned = before.map(() => false);
     this.#isSame = isSame;
   }
 
@@ -205,7 +224,8 @@ class Steps {
       isMoved ||= place < next;
       next = place + length;
       mentioned += length;
-      if (tag === EDIT.KEEP) for (let at = place; at < place + length; at++) this.#keep(this.#before[at] as Node);
+      this.#isMentioned.fill(true, place, next);
+      if (tag === EDIT.KEEP) for (let at = place; at < next; at++) this.#keep(this.#before[at] as Node);
       else this.#change(payload, this.#before[place] as Node);
     }
     if (this.#isSame && mentioned < this.#before.length) this.#erase();
@@ -232,64 +252,84 @@ class Steps {
       this.#nodes.push(node);
       return;
     }
-    const copy = this.#graph.createNamedNode(node.op, node.target, [], {}, node.name);
-    const copyOf = (it: Node): Node => this.#copies.get(it) as Node;
-    setArguments(copy, mapArgs(node.args, copyOf), mapKwargs(node.kwargs, copyOf));
+    const [args, kwargs] = this.#copied(node);
+    const copy = this.#graph.createNamedNode(node.op, node.target, args, kwargs, node.name);
     copyNotes(node, copy);
     this.#copies.set(node, copy);
     this.#nodes.push(copy);
   }
 
   #change(flags: number, node: Node): void {
-    const it = this.#record();
-    const val = notesOf(node)?.get("val");
-    const target = this.#isSame ? node : this.#graph.createNamedNode(it.op, it.target, [], {}, it.name);
-    if (!this.#isSame) {
-      copyNotes(node, target);
-      this.#copies.set(node, target);
+    const call = (flags & EDITED.CALL) === 0 ? node : this.#call();
+    const args = (flags & EDITED.ARGS) === 0 ? undefined : this.#arguments();
+    const target = this.#isSame ? node : this.#changedCopy(node, call, args ?? this.#copied(node));
+    if (this.#isSame) {
+      const val = notesOf(node)?.get("val");
+      if (node.op !== call.op || node.target !== call.target) this.#graph.setCall(node, call.op, call.target);
+      if (node.name !== call.name) this.#graph.setName(node, call.name);
+      if (args !== undefined) setArguments(node, ...args);
+      // Setting arguments forgets what is known, which may be true all the same.
+      if (val !== undefined) node.meta.set("val", val);
     }
-    if (target.op !== it.op || target.target !== it.target) this.#graph.setCall(target, it.op, it.target);
-    if (target.name !== it.name) this.#graph.setName(target, it.name);
-    if (!this.#isSame || (flags & EDITED.ARGS) !== 0) setArguments(target, it.args, it.kwargs);
-    // Setting arguments forgets what is known, which may be true all the same.
     if ((flags & EDITED.FORGET) !== 0) notesOf(target)?.delete("val");
-    else if (val !== undefined) target.meta.set("val", val);
-    target.type = it.type;
+    target.type = call.type;
     this.#nodes.push(target);
     this.#notes(flags, target);
   }
 
+  #changedCopy(node: Node, call: Call, args: Arguments): Node {
+    const copy = this.#graph.createNamedNode(call.op, call.target, ...args, call.name);
+    copyNotes(node, copy);
+    this.#copies.set(node, copy);
+    return copy;
+  }
+
   #make(flags: number, origin: number): void {
-    const it = this.#record();
-    const node = this.#graph.createNamedNode(it.op, it.target, [], {}, it.name);
-    setArguments(node, it.args, it.kwargs);
+    const call = this.#call();
+    const node = this.#graph.createNamedNode(call.op, call.target, ...this.#arguments(), call.name);
     const source = origin === 0 ? undefined : this.#sources[origin - 1];
     if (source !== undefined) copyNotes(source, node);
-    node.type = it.type;
-    if (source !== undefined && (flags & EDITED.FORGET) !== 0) node.meta.delete("val");
+    node.type = call.type;
+    if (source !== undefined && (flags & EDITED.FORGET) !== 0) notesOf(node)?.delete("val");
     this.#nodes.push(node);
     this.#notes(flags, node);
   }
 
-  #record() {
+  #call(): Call {
     const [cursor, { strings }] = [this.#cursor, this.#reader];
     const op = numbered(cursor, OPCODES, cursor.word() & 0xff, "opcode");
     const [target, name, type] = [strings.next(cursor), strings.next(cursor), strings.nextOptional(cursor)];
+    return { op, target, name, type };
+  }
+
+  #arguments(): Arguments {
+    const [cursor, { strings }] = [this.#cursor, this.#reader];
     const [argCount, kwargCount] = [cursor.word(), cursor.word()];
     const args: Arg[] = [];
     for (let at = 0; at < argCount; at++) args.push(readArg(cursor, strings, this.#nodes, 0));
     const kwargs =
       kwargCount === 0 ? NO_KWARGS : freezeKwargs(readEntries(cursor, strings, this.#nodes, kwargCount, 0));
-    return { op, target, name, type, args: Tuple.frozen(args), kwargs };
+    return [Tuple.frozen(args), kwargs];
+  }
+
+  /** The arguments of a node of the old graph, in terms of the new one. */
+  #copied(node: Node): Arguments {
+    const copyOf = (it: Node): Node => this.#copies.get(it) as Node;
+    return [mapArgs(node.args, copyOf), mapKwargs(node.kwargs, copyOf)];
   }
 
   #notes(flags: number, node: Node): void {
     if ((flags & EDITED.NOTES) === 0) return;
     const [cursor, { strings, exprs }] = [this.#cursor, this.#reader];
-    const hasVal = readBool(cursor, cursor.word());
+    const known = cursor.word();
+    if (known === 0) notesOf(node)?.delete("val");
+    else if (known > 1) node.meta.set("val", this.#vals[known - 2]);
+    else {
+      const val = readVal(cursor, strings, exprs, 0);
+      this.#vals.push(val);
+      node.meta.set("val", val);
+    }
     const count = cursor.word();
-    if (hasVal) node.meta.set("val", readVal(cursor, strings, exprs, 0));
-    else node.meta.delete("val");
     for (let entry = 0; entry < count; entry++) {
       const [key, text] = [strings.next(cursor), strings.next(cursor)];
       node.meta.set(key, text);
@@ -298,8 +338,7 @@ class Steps {
 
   /** Erases what no step mentioned, users before what they use. */
   #erase(): void {
-    const kept = new Set(this.#nodes);
-    this.#graph.eraseNodes(this.#before.filter((node) => !kept.has(node)));
+    this.#graph.eraseNodes(this.#before.filter((_, at) => this.#isMentioned[at] === false));
   }
 
   #users(): void {

@@ -22,9 +22,8 @@ const MAX_SUFFIX = 2n ** 127n + 2n ** 64n;
 
 const NO_KEYS: readonly string[] = [];
 
-/** Writes a graph. */
-export function writeGraph(words: WordWriter, strings: StringWriter, graph: Graph): void {
-  const nodes = graph.nodes.toArray();
+/** Writes the nodes of a graph. */
+export function writeGraph(words: WordWriter, strings: StringWriter, nodes: readonly Node[]): void {
   let written = 0;
   const position = (input: Node): number => {
     const { place } = stateOf(input);
@@ -45,7 +44,8 @@ export function writeGraph(words: WordWriter, strings: StringWriter, graph: Grap
     words.count(node.args.length);
     words.count(keys.length);
     try {
-      for (const arg of node.args) writeArg(words, strings, arg, 0, position);
+      const { args } = node;
+      for (let arg = 0; arg < args.length; arg++) writeArg(words, strings, args[arg] as Arg, 0, position);
       for (const key of keys) {
         strings.write(words, key);
         writeArg(words, strings, node.kwargs[key] as Arg, 0, position);

@@ -9,6 +9,7 @@ import { DTYPES } from "../bindings/dtypes.ts";
 import { LAYOUTS, MAX_DEPTH, VAL } from "../bindings/wire.ts";
 import { FxError } from "../errors.ts";
 import type { Graph } from "../graph/graph.ts";
+import { type Node, notesOf } from "../graph/node.ts";
 import { isVal, TensorMeta, type Val, ValSequence } from "../graph/val.ts";
 import { LayoutArg } from "../graph/values.ts";
 import { checkDepth, numbered, readBool, readDevice, readDType, writeDevice } from "./arg.ts";
@@ -18,17 +19,25 @@ import type { Strings, StringWriter } from "./strings.ts";
 import type { Exprs, ExprWriter } from "./symbols.ts";
 import type { WordWriter } from "./writer.ts";
 
-/** Writes the notes of one graph's nodes: a record for each node that has any. */
-export function writeMeta(words: WordWriter, strings: StringWriter, exprs: ExprWriter, graph: Graph): void {
+/** Writes the notes of those nodes of one graph that are told of: a record for each that has any. */
+export function writeMeta(
+  words: WordWriter,
+  strings: StringWriter,
+  exprs: ExprWriter,
+  graph: Graph,
+  isTold: (node: Node) => boolean,
+): void {
   const head = words.words;
   words.word(0);
   let records = 0;
   let at = 0;
   for (const node of graph.nodes) {
     const position = at++;
-    const val = node.meta.get("val");
-    const entries = [...node.meta].filter(isEntry);
-    const hasVal = node.meta.has("val") && isVal(val);
+    const meta = isTold(node) ? notesOf(node) : undefined;
+    if (meta === undefined) continue;
+    const val = meta.get("val");
+    const entries = [...meta].filter(isEntry);
+    const hasVal = meta.has("val") && isVal(val);
     if (!hasVal && entries.length === 0) continue;
     records++;
     words.count(position);

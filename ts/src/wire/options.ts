@@ -18,8 +18,8 @@ export interface EncodeOptions {
    * off unless turned on. Without them, the bytes do not depend on the history of edits.
    */
   readonly names?: boolean;
-  /** Whether what was noted about nodes is in the file; on unless turned off. */
-  readonly notes?: boolean;
+  /** Whether what was noted about nodes, or only about inputs, is in the file; about all unless turned off. */
+  readonly notes?: boolean | "inputs";
   /** What to do with modules that have no graph: refuse to write them, which is what happens otherwise, or leave them out. */
   readonly leafModules?: "refuse" | "omit";
 }

@@ -20,6 +20,9 @@ import type { WordWriter } from "./writer.ts";
 
 export type TensorAttribute = Exclude<Attribute, { readonly kind: "module" }>;
 
+/** Which nodes the engine is told of what was noted about them. */
+export type Notes = boolean | "inputs";
+
 /** A graph, or a module with one. */
 export type Outlined = Graph | GraphModule;
 
@@ -34,16 +37,19 @@ export class OutlineTable {
   readonly #ids = new Map<Tensor, number>();
 
   /** The outline of a module, whose parts get the next numbers. */
-  outline(root: Outlined, notes: boolean): Uint8Array<ArrayBuffer> {
+  outline(root: Outlined, notes: Notes): Uint8Array<ArrayBuffer> {
     const writer = new SectionWriter({ checksum: false, weights: false, names: true, notes });
     const modules: (Module | undefined)[] = [root instanceof GraphModule ? root : undefined];
     writer.section("MODS", (words) => this.#modules(words, writer, modules));
     const graphs = modules.map((it) => (it instanceof GraphModule ? it.graph : EMPTY));
     if (root instanceof Graph) graphs[0] = root;
-    writer.graphs(graphs);
+    for (const nodes of writer.graphs(graphs)) this.#append(nodes);
     this.modules.push(...modules);
-    for (const graph of graphs) for (const node of graph.nodes.toArray()) this.nodes.push(node);
     return writer.finish();
+  }
+
+  #append(nodes: readonly Node[]): void {
+    for (const node of nodes) this.nodes.push(node);
   }
 
   /** Writes the modules, breadth first, and appends to the list those that others hold. */

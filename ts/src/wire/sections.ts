@@ -7,6 +7,7 @@ import type { SectionName } from "../bindings/wire.ts";
 import { fxError } from "../errors.ts";
 import type { Graph } from "../graph/graph.ts";
 import type { GraphModule } from "../graph/module.ts";
+import type { Node } from "../graph/node.ts";
 import type { Cursor } from "./cursor.ts";
 import { cursorsOf, FileWriter, hasUnknown, type Outline, readOutline } from "./file.ts";
 import { readGraph, readNames, writeGraph, writeNames } from "./graph.ts";
@@ -44,16 +45,25 @@ export class SectionWriter {
     this.graphs(modules.map((it) => it.graph));
   }
 
-  graphs(graphs: readonly Graph[]): void {
-    for (const graph of graphs) this.section("GRPH", (words) => writeGraph(words, this.strings, graph));
+  /** Writes graphs, and gives the nodes of each. */
+  graphs(graphs: readonly Graph[]): Node[][] {
+    const nodes = graphs.map((it) => it.nodes.toArray());
+    for (const it of nodes) this.section("GRPH", (words) => writeGraph(words, this.strings, it));
+    this.#notes(graphs);
+    return nodes;
+  }
+
+  #notes(graphs: readonly Graph[]): void {
     if (this.#options.names ?? false) {
       this.section("NAMS", (words) => {
         for (const graph of graphs) writeNames(words, this.strings, graph);
       });
     }
-    if (!(this.#options.notes ?? true)) return;
+    const { notes = true } = this.#options;
+    if (notes === false) return;
+    const isTold = (node: Node): boolean => notes === true || node.op === "placeholder";
     const words = new WordWriter();
-    for (const graph of graphs) writeMeta(words, this.strings, this.exprs, graph);
+    for (const graph of graphs) writeMeta(words, this.strings, this.exprs, graph, isTold);
     // Graphs without notes take a zero each; where no graph has any, the section is left out.
     if (words.words > graphs.length) this.#file.section("META", words.finish());
   }
