@@ -16,6 +16,7 @@ export interface AnswerNodes {
 
 /** The argument that an answer tells. */
 export function readArg(told: unknown, nodes: AnswerNodes): Arg {
+  if (typeof told === "number") return nodeAt(nodes.before, told);
   if (told === null || typeof told !== "object") return told as Arg;
   const each = (items: readonly unknown[]) => items.map((it) => readArg(it, nodes));
   if (Array.isArray(told)) return freezeArg(each(told));
@@ -23,8 +24,6 @@ export function readArg(told: unknown, nodes: AnswerNodes): Arg {
   const text = String(body);
   const items = body as readonly unknown[];
   switch (tag) {
-    case "$n":
-      return nodeAt(nodes.before, body as number);
     case "$new":
       return nodeAt(nodes.after ?? [], body as number);
     case "$t":

@@ -1,14 +1,14 @@
 //! Matching and rewriting.
 //!
-//! Arguments are written as JSON: ints, bools, strings, lists and nothing as they are; anything else as an object of one
-//! field: a node that was there before as `{"$n": place}`, one that the pass made as `{"$new": place after}`, tuples as
-//! `{"$t": […]}`, dicts as `{"$d": [[key, value], …]}`, slices as `{"$s": [start, stop, step]}`, floats as `{"$f": "1.0"}`,
-//! and so on. Nodes of patterns are their places.
+//! Arguments are written as JSON: bools, strings, lists and nothing as they are, and a node that was there before, which is
+//! what there is most of, as the number of its place; anything else as an object of one field: a node that the pass made as
+//! `{"$new": place after}`, tuples as `{"$t": […]}`, dicts as `{"$d": [[key, value], …]}`, slices as
+//! `{"$s": [start, stop, step]}`, ints as `{"$i": "1"}`, floats as `{"$f": "1.0"}`, and so on. Nodes of patterns are their
+//! places.
 
 use super::{Declare, HostPass, PassCall, answer, declared};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::collections::HashMap;
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::{Arg, Graph, GraphModule, NodeId};
 use tracefx_rewrite::{
@@ -120,10 +120,10 @@ fn named_matches(call: &mut PassCall<'_>) -> Result<Value> {
 
 fn found_matches(call: &PassCall<'_>, pattern: &GraphModule, found: &[InternalMatch]) -> Result<Value> {
     let (places, nodes) = (places(&pattern.graph), places(&call.module.graph));
-    let arg = |it: &Arg| encode(it, &|node| json!({ "$n": nodes[&node] }));
+    let arg = |it: &Arg| encode(it, &|node| nodes.of(node).into());
     let one = |it: &InternalMatch| MatchAnswer {
-        anchors: it.anchors.iter().map(|it| places[it]).collect(),
-        nodes_map: it.nodes_map.iter().map(|(node, found)| (places[node], arg(found))).collect(),
+        anchors: it.anchors.iter().map(|&it| places.of(it)).collect(),
+        nodes_map: it.nodes_map.iter().map(|(&node, found)| (places.of(node), arg(found))).collect(),
         placeholder_nodes: it.placeholder_nodes.iter().map(arg).collect(),
         returning_nodes: it.returning_nodes.iter().map(arg).collect(),
         name_node_map: it.name_node_map.iter().map(|(name, found)| (name.to_string(), arg(found))).collect(),
@@ -136,10 +136,10 @@ fn explain(call: &mut PassCall<'_>) -> Result<Value> {
     let matcher = SubgraphMatcher::new(pattern, call.library.registry(), call.options()?)?;
     let (places, nodes) = (places(&pattern.graph), places(&call.module.graph));
     let one = |it: Miss| MissAnswer {
-        anchor: places[&it.anchor],
-        candidate: it.candidate.map(|it| nodes[&it]),
-        node: places[&it.node],
-        found: it.found.iter().map(|it| encode(it, &|node| json!({ "$n": nodes[&node] }))).collect(),
+        anchor: places.of(it.anchor),
+        candidate: it.candidate.map(|it| nodes.of(it)),
+        node: places.of(it.node),
+        found: it.found.iter().map(|it| encode(it, &|node| nodes.of(node).into())).collect(),
         expected: it.expected,
         n_bound: it.n_bound,
     };
@@ -163,12 +163,12 @@ fn replace(call: &mut PassCall<'_>) -> Result<Value> {
     let replaced = library.rewriting(|cx| replace_matches(module, pattern, pairs, cx, &options))?;
     let (places, after) = (places(&pattern.graph), places(&call.module.graph));
     let arg = |it: &Arg| {
-        encode(it, &|node| before.get(&node).map_or_else(|| json!({ "$new": after[&node] }), |it| json!({ "$n": it })))
+        encode(it, &|node| before.get(node).map_or_else(|| json!({ "$new": after.of(node) }), Value::from))
     };
     let one = |it: tracefx_rewrite::ReplacedPatterns| ReplacedAnswer {
-        anchor: places[&it.anchor],
-        nodes_map: it.nodes_map.iter().map(|(node, found)| (places[node], arg(found))).collect(),
-        replacements: it.replacements.iter().map(|it| after[it]).collect(),
+        anchor: places.of(it.anchor),
+        nodes_map: it.nodes_map.iter().map(|(&node, found)| (places.of(node), arg(found))).collect(),
+        replacements: it.replacements.iter().map(|&it| after.of(it)).collect(),
     };
     answer(&replaced.into_iter().map(one).collect::<Vec<ReplacedAnswer>>())
 }
@@ -193,8 +193,23 @@ fn other<'a>(call: &PassCall<'a>, index: usize) -> Result<&'a GraphModule> {
         .ok_or_else(|| Diagnostic::new(Code::InvalidOption, format!("the pass takes more than {index} other modules")))
 }
 
-fn places(graph: &Graph) -> HashMap<NodeId, usize> {
-    graph.nodes().enumerate().map(|(place, it)| (it, place)).collect()
+/// Where nodes stand.
+struct Places(Vec<Option<usize>>);
+
+impl Places {
+    fn get(&self, node: NodeId) -> Option<usize> {
+        self.0.get(node.index()).copied().flatten()
+    }
+
+    fn of(&self, node: NodeId) -> usize {
+        self.get(node).expect("an answer speaks of nodes that are there")
+    }
+}
+
+fn places(graph: &Graph) -> Places {
+    let mut res = vec![None; graph.id_bound()];
+    graph.nodes().enumerate().for_each(|(place, it)| res[it.index()] = Some(place));
+    Places(res)
 }
 
 /// An argument as JSON.
@@ -204,8 +219,6 @@ fn encode(arg: &Arg, node: &dyn Fn(NodeId) -> Value) -> Value {
         Arg::None => Value::Null,
         Arg::Ellipsis => json!({ "$e": 1 }),
         Arg::Bool(it) => json!(it),
-        // Numbers of JavaScript hold ints of 53 bits.
-        Arg::Int(it) if it.unsigned_abs() < 1 << 53 => json!(it),
         Arg::Int(it) => json!({ "$i": it.to_string() }),
         Arg::Float(it) => json!({ "$f": it.to_string() }),
         Arg::Complex(it) => json!({ "$c": [it.re.to_string(), it.im.to_string()] }),
@@ -253,9 +266,9 @@ mod tests {
     #[test]
     fn matches_are_told_by_places() {
         let (told, _) = run("SubgraphMatcher", json!({ "nodeNameMatch": "" }), &[calls(&["a"])]).unwrap();
-        assert_eq!(told[1]["nodesMap"], json!([[1, { "$n": 2 }], [0, { "$n": 1 }]]));
+        assert_eq!(told[1]["nodesMap"], json!([[1, 2], [0, 1]]));
         let (told, _) = run("explain_match", json!({}), &[calls(&["b", "b"])]).unwrap();
-        assert_eq!((&told[0]["expected"], &told[0]["found"]), (&json!("call_function b"), &json!([{ "$n": 2 }])));
+        assert_eq!((&told[0]["expected"], &told[0]["found"]), (&json!("call_function b"), &json!([2])));
     }
 
     #[test]
@@ -266,7 +279,7 @@ mod tests {
         assert_eq!(targets, ["a", "d", "b"]);
         assert_eq!(
             told,
-            json!([{ "anchor": 1, "nodesMap": [[1, { "$n": 2 }], [0, { "$n": 1 }]], "replacements": [2] }])
+            json!([{ "anchor": 1, "nodesMap": [[1, 2], [0, 1]], "replacements": [2] }])
         );
     }
 
