@@ -22,6 +22,8 @@ SOURCES = {
     "float8": "tests/oracle/gen_float8.py",
     "types": "tests/oracle/gen_types.py",
     "passes": "tests/oracle/gen_runtime_asserts.py",
+    "devices": "tests/oracle/gen_devices.py",
+    "splitter": "tests/oracle/gen_boundary.py",
 }
 
 
@@ -30,7 +32,7 @@ def torch_version(path):
         return "2.13.0+cu130"
     if path.parent.name in (
         "overloads", "indexing", "opcalls", "dtypes", "gradients", "modules", "models", "checkpoints",
-        "types", "passes",
+        "types", "passes", "devices", "splitter",
     ):
         return "2.15.0+cu132"
     meta = path.parent / "meta.json"

@@ -16,6 +16,17 @@ pub struct SizeBytes {
 /// # Errors
 /// As those of [`get_size_of_node`].
 pub fn get_size_of_all_nodes(module: &GraphModule) -> Result<Vec<Option<SizeBytes>>> {
+    get_size_of_all_nodes_with(module, &|_| None)
+}
+
+/// As [`get_size_of_all_nodes`], where `meta_of` may know more of the tensors of nodes than the graph does.
+///
+/// # Errors
+/// As those of [`get_size_of_node`].
+pub fn get_size_of_all_nodes_with<'a>(
+    module: &'a GraphModule,
+    meta_of: &dyn Fn(NodeId) -> Option<&'a TensorMeta>,
+) -> Result<Vec<Option<SizeBytes>>> {
     let graph = &module.graph;
     let mut sizes = vec![None; graph.id_bound()];
     // A module that is called often is walked once.
@@ -32,7 +43,8 @@ pub fn get_size_of_all_nodes(module: &GraphModule) -> Result<Vec<Option<SizeByte
                 elements
             }
         };
-        sizes[id.index()] = Some(size_with(node, elements)?);
+        let meta = meta_of(id).map_or_else(|| get_tensor_meta(node), Ok)?;
+        sizes[id.index()] = Some(size_with(node, meta, elements)?);
     }
     Ok(sizes)
 }
@@ -60,7 +72,7 @@ pub fn get_tensor_meta(node: &Node) -> Result<&TensorMeta> {
 /// module that it calls is not there.
 pub fn get_size_of_node(module: &GraphModule, node: NodeId) -> Result<SizeBytes> {
     let node = module.graph.node(node);
-    size_with(node, parameters_of(module, node)?)
+    size_with(node, get_tensor_meta(node)?, parameters_of(module, node)?)
 }
 
 /// The number of elements of the parameters of the module that a node calls.
@@ -71,9 +83,8 @@ fn parameters_of(module: &GraphModule, node: &Node) -> Result<Option<u64>> {
     }
 }
 
-/// The size of a node whose module has so many elements in parameters.
-fn size_with(node: &Node, parameters: Option<u64>) -> Result<SizeBytes> {
-    let meta = get_tensor_meta(node)?;
+/// The size of a node with such a value, whose module has so many elements in parameters.
+fn size_with(node: &Node, meta: &TensorMeta, parameters: Option<u64>) -> Result<SizeBytes> {
     let output = elements_of(meta);
     let bytes = |elements: Option<u64>| elements?.checked_mul(meta.dtype.size() as u64);
     let total = output.zip(parameters).and_then(|(output, parameters)| output.checked_add(parameters));

@@ -8,6 +8,7 @@ mod const_fold;
 mod constant_fold;
 mod cse;
 mod dead_code;
+pub mod devices;
 mod effects;
 mod fuse_batch_norm;
 mod fuse_permute_linear;
@@ -28,6 +29,7 @@ mod runtime_assert;
 mod split_by_tags;
 mod split_module;
 mod splitter;
+mod tools_common;
 mod topological;
 
 pub use const_fold::{FoldRules, FoldedGraph, get_unique_attr_name_in_module, split_const_subgraphs};
@@ -38,7 +40,8 @@ pub use fuse_batch_norm::fuse_batch_norm;
 pub use fuse_permute_linear::linear_permute_fusion;
 pub use fuser::{FusedModule, erase_nodes, fuse_as_graphmodule, fuse_by_partitions, insert_subgm, validate_partition};
 pub use graph_manipulation::{
-    SizeBytes, get_size_of_all_nodes, get_size_of_node, get_tensor_meta, replace_target_nodes_with,
+    SizeBytes, get_size_of_all_nodes, get_size_of_all_nodes_with, get_size_of_node, get_tensor_meta,
+    replace_target_nodes_with,
 };
 pub use impure::{Impurity, RANDOM_FUNCTIONS, SIDE_EFFECT_FUNCTIONS};
 pub use matcher::{
@@ -65,5 +68,7 @@ pub use split_by_tags::split_by_tags;
 pub use split_module::{SplitModule, SplitOptions, split_module};
 pub use splitter::{
     AccNodes, NodeEvent, SplitPlan, Splitter, SplitterOptions, Subgraph, find_acc_fusions, find_acc_nodes,
+    move_non_tensor_nodes_on_boundary,
 };
+pub use tools_common::{get_acc_ops_name, get_node_target};
 pub use topological::{legalize_graph, stable_topological_sort, topo_sort};

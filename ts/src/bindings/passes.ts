@@ -51,6 +51,241 @@ modified: boolean,
  * The conditions that are not checked, since no node gives one of their symbols or no function computes them.
  */
 skipped: Array<string>, };
+ * A device.
+ */
+export type DeviceOptions = { 
+/**
+ * Its name.
+ */
+name: string, 
+/**
+ * How many bytes it can hold.
+ */
+availableMemBytes: number, 
+/**
+ * Its number, which no other has.
+ */
+logicalId: number, };
+
+/**
+ * How parts are found.
+ */
+export type PartitionMode = "size_based" | "sparse_nn" | "cost_aware" | "kl_based" | "aot_based";
+
+/**
+ * How long a node takes.
+ */
+export type NodeLatency = { 
+/**
+ * Because of memory.
+ */
+memLatencySec: number, 
+/**
+ * Because of what is computed.
+ */
+computerLatencySec: number, };
+
+/**
+ * How long a part takes: that of its longest path.
+ */
+export type PartitionLatency = { 
+/**
+ * The sum along the path because of memory.
+ */
+memLatencySec: number, 
+/**
+ * The sum along the path because of what is computed.
+ */
+computerLatencySec: number, 
+/**
+ * The sum along the path of the larger of both.
+ */
+overallLatencySec: number, };
+
+/**
+ * How [`partition_graph`] takes a module apart.
+ */
+export type PartitionerConfigOptions = { 
+/**
+ * The devices.
+ */
+devices: Array<DeviceOptions>, 
+/**
+ * How parts are found.
+ */
+mode: PartitionMode, 
+/**
+ * How fast values go from device to device, for the modes that count time.
+ */
+transferRateBytesPerSec: number, 
+/**
+ * For each node by its place how long it takes, for the modes that count time.
+ */
+nodeToLatencyMapping: Array<NodeLatency | null>, 
+/**
+ * For each node by its place its part, ahead of time.
+ */
+nodeToPartitionMapping: (number | null)[], 
+/**
+ * The logical ids of the devices of each part, ahead of time.
+ */
+partitionToLogicalDeviceMapping: [number, number[]][], 
+/**
+ * Whether devices that are left run copies of the parts.
+ */
+saturateHost: boolean, 
+/**
+ * How many nodes and arguments the modes that try changes look at, all tries together.
+ */
+limit: number, };
+
+/**
+ * The options of `partition_graph`.
+ */
+export type DevicesCall = { 
+/**
+ * How parts are found.
+ */
+config: PartitionerConfigOptions, 
+/**
+ * For each node what is noted about its tensor, null where its `val` says it; empty where that holds for all.
+ */
+tensors: Array<TensorNote | null>, };
+
+/**
+ * The answer of `partition_graph`.
+ */
+export type DevicesAnswer = { 
+/**
+ * The parts.
+ */
+partitions: Array<DevicePartitionAnswer>, 
+/**
+ * The calls of the parts.
+ */
+dag: Array<DagNodeAnswer>, };
+
+/**
+ * A part.
+ */
+export type DevicePartitionAnswer = { 
+/**
+ * Its number.
+ */
+id: number, 
+/**
+ * The places of its nodes.
+ */
+nodes: Array<number>, 
+/**
+ * The bytes that it needs.
+ */
+usedMemBytes: number, 
+/**
+ * The devices that run it.
+ */
+logicalDeviceIds: number[], 
+/**
+ * The places of the parts whose values it uses.
+ */
+parents: Array<number>, 
+/**
+ * The places of the parts that use its values.
+ */
+children: Array<number>, 
+/**
+ * The longest way from a part without parents, as the number of steps.
+ */
+bfsLevel: number, };
+
+/**
+ * A call of a part. Nodes are named by their names in the new module.
+ */
+export type DagNodeAnswer = { 
+/**
+ * The call.
+ */
+submoduleNode: string, 
+/**
+ * What it takes.
+ */
+inputNodes: Array<string>, 
+/**
+ * What it gives.
+ */
+outputNodes: Array<string>, 
+/**
+ * The devices that run it.
+ */
+logicalDeviceIds: number[], 
+/**
+ * The bytes that it needs.
+ */
+sizeBytes: number, };
+
+/**
+ * The options of `get_latency_of_partitioned_graph`.
+ */
+export type LatencyCall = { 
+/**
+ * The parts.
+ */
+partitions: Array<PlacedNodes>, 
+/**
+ * How long nodes and transfers take.
+ */
+config: PartitionerConfigOptions, 
+/**
+ * For each node what is noted about its tensor, null where its `val` says it; empty where that holds for all.
+ */
+tensors: Array<TensorNote | null>, };
+
+/**
+ * The nodes of a part, and where it runs.
+ */
+export type PlacedNodes = { 
+/**
+ * The places of its nodes.
+ */
+nodes: Array<number>, 
+/**
+ * The devices that run it.
+ */
+logicalDeviceIds: number[], };
+
+/**
+ * The answer of `get_latency_of_partitioned_graph`.
+ */
+export type LatencyAnswer = { 
+/**
+ * How long each part takes.
+ */
+partitions: Array<PartitionLatency>, 
+/**
+ * How long parts need to pass values.
+ */
+links: Array<LinkLatency>, 
+/**
+ * How long all takes.
+ */
+latencySec: number, };
+
+/**
+ * How long two parts need to pass values.
+ */
+export type LinkLatency = { 
+/**
+ * The place of the part that gives them.
+ */
+parent: number, 
+/**
+ * The place of the part that uses them.
+ */
+child: number, 
+/**
+ * How long that takes.
+ */
+latencySec: number, };
 
 /**
  * What a pass says of its run: `torch.fx.passes.infra.pass_base.PassResult`, without the module, which it changed in place.
@@ -137,6 +372,28 @@ export type FunctionalizeOptions = {
  * `mutations`, or `mutations_and_views`: views become copies, such as `view_copy`.
  */
 remove: string, };
+
+/**
+ * What a shape propagation noted about the value of a node.
+ */
+export type TensorNote = { 
+/**
+ * The dtype.
+ */
+dtype: string, 
+/**
+ * The sizes.
+ */
+shape: number[], };
+
+/**
+ * The options of `get_size_of_all_nodes`.
+ */
+export type SizeCall = { 
+/**
+ * For each node what is noted about its tensor, null where its `val` says it; empty where that holds for all.
+ */
+tensors: Array<TensorNote | null>, };
 
 /**
  * The bytes of a node. The answer of `get_size_of_all_nodes` has one for each node, null from the output on.
@@ -548,6 +805,10 @@ skipFusion: boolean,
  * Whether the accelerator takes and gives values that are no tensors.
  */
 allowNonTensor: boolean, 
+/**
+ * Whether values that are no tensors are made in the part that uses them, and not in one for the accelerator before it.
+ */
+moveNonTensorNodesOnBoundary: boolean, 
 /**
  * What the names of the parts for the CPU begin with.
  */

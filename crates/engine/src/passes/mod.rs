@@ -2,6 +2,7 @@
 
 mod call;
 mod constants;
+mod devices;
 mod local;
 mod manipulation;
 mod matching;
@@ -59,8 +60,15 @@ type Declare = fn(&Config) -> String;
 /// The TypeScript of the options and answers of all passes, with their documentation.
 pub fn pass_types() -> Vec<String> {
     let config = Config::new().with_large_int("number");
-    let families =
-        [constants::TYPES, local::TYPES, manipulation::TYPES, matching::TYPES, partition::TYPES, types::TYPES];
+    let families = [
+        constants::TYPES,
+        devices::TYPES,
+        local::TYPES,
+        manipulation::TYPES,
+        matching::TYPES,
+        partition::TYPES,
+        types::TYPES,
+    ];
     families.into_iter().flatten().map(|it| it(&config)).collect()
 }
 
@@ -79,8 +87,15 @@ fn answer(value: &impl Serialize) -> Result<serde_json::Value> {
 /// # Errors
 /// `InvalidOption` where there is none.
 pub fn host_pass(name: &str) -> Result<&'static HostPass> {
-    let families =
-        [constants::PASSES, local::PASSES, manipulation::PASSES, matching::PASSES, partition::PASSES, types::PASSES];
+    let families = [
+        constants::PASSES,
+        devices::PASSES,
+        local::PASSES,
+        manipulation::PASSES,
+        matching::PASSES,
+        partition::PASSES,
+        types::PASSES,
+    ];
     families.into_iter().flatten().find(|it| it.name == name).ok_or_else(|| {
         Diagnostic::new(Code::InvalidOption, format!("there is no pass `{name}`"))
             .help("the names are those of torch.fx")

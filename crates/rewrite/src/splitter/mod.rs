@@ -1,9 +1,11 @@
 //! Taking a graph apart into what an accelerator runs and what the CPU runs: `torch.fx.passes.splitter_base`.
 
 mod acc_nodes;
+mod boundary;
 mod fusions;
 
 pub use acc_nodes::{AccNodes, NodeEvent, find_acc_nodes};
+pub use boundary::move_non_tensor_nodes_on_boundary;
 pub use fusions::find_acc_fusions;
 
 use rustc_hash::FxHashSet;
@@ -23,6 +25,8 @@ pub struct SplitterOptions {
     pub skip_fusion: bool,
     /// Whether the accelerator takes and gives values that are no tensors.
     pub allow_non_tensor: bool,
+    /// Whether values that are no tensors are made in the part that uses them, and not in one for the accelerator before it.
+    pub move_non_tensor_nodes_on_boundary: bool,
     /// What the names of the parts for the CPU begin with.
     pub non_acc_submodule_name: String,
 }
@@ -33,6 +37,7 @@ impl Default for SplitterOptions {
             min_acc_module_size: 1,
             skip_fusion: false,
             allow_non_tensor: false,
+            move_non_tensor_nodes_on_boundary: false,
             non_acc_submodule_name: "_run_on_cpu_".into(),
         }
     }
@@ -88,7 +93,11 @@ impl Splitter {
             true => vec![],
             false => find_acc_fusions(graph, &mut nodes, is_tensor),
         };
-        let subgraphs = self.remove_small_acc_subgraphs(put_nodes_into_subgraphs(graph, &nodes, &fusions)?);
+        let mut subgraphs = put_nodes_into_subgraphs(graph, &nodes, &fusions)?;
+        if self.options.move_non_tensor_nodes_on_boundary {
+            move_non_tensor_nodes_on_boundary(graph, &mut subgraphs, is_tensor);
+        }
+        let subgraphs = self.remove_small_acc_subgraphs(subgraphs);
         let tags = subgraphs.iter().enumerate().map(|(index, it)| match it.is_acc {
             true => format!("_run_on_acc_{index}"),
             false => format!("{}{index}", self.options.non_acc_submodule_name),
@@ -251,6 +260,15 @@ mod tests {
         check(&graph, SplitterOptions::default(), &["_run_on_cpu_0: Anb", "_run_on_acc_1: C"]);
         let options = SplitterOptions { allow_non_tensor: true, skip_fusion: true, ..SplitterOptions::default() };
         check(&graph, options, &["_run_on_acc_0: An", "_run_on_cpu_1: b", "_run_on_acc_2: C"]);
+    }
+
+    #[test]
+    fn what_is_no_tensor_moves_to_the_part_that_uses_it() {
+        let graph = [("A", "x"), ("Bn", "A"), ("c", "B"), ("D", "c")];
+        let stay = SplitterOptions { allow_non_tensor: true, skip_fusion: true, ..SplitterOptions::default() };
+        check(&graph, stay.clone(), &["_run_on_acc_0: ABn", "_run_on_cpu_1: c", "_run_on_acc_2: D"]);
+        let options = SplitterOptions { move_non_tensor_nodes_on_boundary: true, ..stay };
+        check(&graph, options, &["_run_on_acc_0: A", "_run_on_cpu_1: cBn", "_run_on_acc_2: D"]);
     }
 
     #[test]

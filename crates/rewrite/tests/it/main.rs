@@ -1,5 +1,7 @@
 //! Passes on graphs that are larger than an example, and on hostile ones.
 
+mod boundary;
 mod build;
+mod devices;
 mod matching;
 mod replacing;
