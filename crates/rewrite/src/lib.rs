@@ -13,7 +13,9 @@ mod effects;
 mod fuse_batch_norm;
 mod fuse_permute_linear;
 mod fuser;
+mod graph_drawer;
 mod graph_manipulation;
+mod graph_transform_observer;
 mod impure;
 mod matcher;
 mod merge_matmul;
@@ -39,10 +41,12 @@ pub use dead_code::{DeadCodeElimination, DeadCodeOptions, eliminate_dead_code};
 pub use fuse_batch_norm::fuse_batch_norm;
 pub use fuse_permute_linear::linear_permute_fusion;
 pub use fuser::{FusedModule, erase_nodes, fuse_as_graphmodule, fuse_by_partitions, insert_subgm, validate_partition};
+pub use graph_drawer::{DotGraph, DrawOptions, FxGraphDrawer};
 pub use graph_manipulation::{
     SizeBytes, get_size_of_all_nodes, get_size_of_all_nodes_with, get_size_of_node, get_tensor_meta,
     replace_target_nodes_with,
 };
+pub use graph_transform_observer::GraphTransformObserver;
 pub use impure::{Impurity, RANDOM_FUNCTIONS, SIDE_EFFECT_FUNCTIONS};
 pub use matcher::{
     ANY_OF, ConstantValue, Constraint, InternalMatch, MatcherOptions, Miss, OPTIONAL, SubgraphMatcher,

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
 import { instance } from "@viz-js/viz";
 import { describe, expect, test } from "vitest";
 import { FxGraphDrawer } from "../../src/draw/drawer.ts";
@@ -19,6 +20,16 @@ class Shift extends Module {
   }
   override forward(x: Tensor): Tensor {
     return plusOne(x);
+  }
+}
+
+/** A `Shift` that says nothing of itself, as modules do in Rust. */
+class Quiet extends Shift {
+  override get className(): string {
+    return "Shift";
+  }
+  override extraRepr(): string {
+    return "";
   }
 }
 
@@ -60,6 +71,24 @@ test("a drawing has a box for each node, arrows to its users, and the state of c
     "}",
     "",
   ]);
+});
+
+test("a drawing is the one of Rust", () => {
+  const inner = new Graph();
+  inner.output(inner.placeholder("y"));
+  const graph = new Graph();
+  const x = graph.placeholder("x");
+  x.stackTrace = "at forward (model.ts:3:5)\nat main";
+  const part = graph.callModule("part", [graph.callModule("shift", [x])]);
+  const method = graph.callMethod("clamp", [part], { min: 0, max: graph.getAttr("shift.weight") });
+  const args = [method, 1, "a|b", Array.from({ length: 9 }, (_, at) => at)];
+  graph.output([graph.callFunction("torch.testing.plus_one", args)]);
+  const root = { shift: new Quiet(), part: new GraphModule({}, inner, "Part") };
+  const drawer = new FxGraphDrawer(new GraphModule(root, graph), "shared", { parseStackTrace: true });
+  const golden = (name: string) =>
+    readFileSync(new URL(`../../../tests/golden/draw/${name}.dot`, import.meta.url), "utf8");
+  expect(String(drawer.getDotGraph())).toBe(golden("shared"));
+  expect(String(drawer.getDotGraph("part"))).toBe(golden("part"));
 });
 
 test("a drawing leaves out what is ignored", () => {
