@@ -109,6 +109,19 @@ export { ShapeProp, type ShapePropOptions } from "./interpret/shapeProp.ts";
 export type { TensorMetadata } from "./interpret/tensorMetadata.ts";
 export { Transformer } from "./interpret/transformer.ts";
 export {
+  type DAG,
+  type DAGNode,
+  type Device,
+  type DevicePartition,
+  getCommLatencyBetween,
+  getLatencyOfPartitionedGraph,
+  getNodeToPartitionMapping,
+  getPartitionToLatencyMapping,
+  Partitioner,
+  type PartitionerConfig,
+  type PartitionResult,
+} from "./passes/acceleratorPartitioner.ts";
+export {
   AnnotateTypesWithSchema,
   annotateGetitemNodes,
   type CSEOptions,
@@ -122,6 +135,13 @@ export {
   reinplace,
 } from "./passes/enginePasses.ts";
 export { FakeTensorProp } from "./passes/fakeTensorProp.ts";
+export {
+  getSizeOfAllNodes,
+  getSizeOfNode,
+  getTensorMeta,
+  replaceTargetNodesWith,
+  type SizeBytes,
+} from "./passes/graphManipulation.ts";
 export {
   extractSubgraph,
   fuse,
@@ -149,16 +169,24 @@ export {
   type FusePartitionsOptions,
   type Partition,
 } from "./passes/partitioner.ts";
-export type { MinimizerOptions, PartitionerOptions, TraverseMethod } from "./bindings/passes.ts";
+export type {
+  MinimizerOptions,
+  NodeLatency,
+  PartitionerOptions,
+  PartitionLatency,
+  PartitionMode,
+  TraverseMethod,
+} from "./bindings/passes.ts";
 export {
   type MinimizerBackends,
   type MinimizerReport,
+  type MinimizerSettings,
   NetMinimizer,
   type RunBackend,
 } from "./passes/netMinBase.ts";
 export { type NodeEvent, Splitter, type SplitterSettings, type SplitterSubgraph } from "./passes/splitterBase.ts";
 export { splitByTags, splitModule, type SplitModuleOptions } from "./passes/splitModule.ts";
-export { findAccFusions, getNodeTarget, isNodeOutputTensor } from "./passes/toolsCommon.ts";
+export { findAccFusions, getAccOpsName, getNodeTarget, isNodeOutputTensor } from "./passes/toolsCommon.ts";
 export { PassBase, type Pass, type PassFunction, type PassResult, passResultWrapper } from "./passes/passBase.ts";
 export {
   type ModuleCheck,

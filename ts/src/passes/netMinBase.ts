@@ -5,7 +5,8 @@
  */
 import type { MinimizeAnswer, MinimizerOptions } from "../bindings/passes.ts";
 import type { GraphModule } from "../graph/module.ts";
-import type { Node } from "../graph/node.ts";
+import { Node } from "../graph/node.ts";
+import { Tuple } from "../graph/values.ts";
 import { Interpreter } from "../interpret/interpreter.ts";
 import { runPass } from "../rewrite/bridge.ts";
 
@@ -20,6 +21,15 @@ export interface MinimizerBackends {
   readonly runB: RunBackend;
   /** Whether the results are the same. */
   readonly compareFn: (a: unknown, b: unknown) => boolean;
+}
+
+/** How {@link NetMinimizer.minimize} searches. */
+export interface MinimizerSettings extends Partial<MinimizerOptions> {
+  /**
+   * Whether the second backend is given what it made itself of earlier parts, as far as that was run: errors add up then.
+   * Otherwise, and where nothing was made yet, both get what the module makes.
+   */
+  readonly accumulateError?: boolean;
 }
 
 /** What one run told. */
@@ -55,8 +65,9 @@ export class NetMinimizer {
   }
 
   /** Finds the nodes. */
-  minimize(options: Partial<MinimizerOptions> = {}): Set<Node> {
+  minimize({ accumulateError = false, ...options }: MinimizerSettings = {}): Set<Node> {
     const answers: boolean[] = [];
+    const made = accumulateError ? new MadeValues(this.module, this.#sampleInput) : undefined;
     for (;;) {
       const call = { options: { options, answers } };
       const { answer, before } = runPass<MinimizeAnswer, GraphModule>(this.module, "minimize", call);
@@ -65,20 +76,27 @@ export class NetMinimizer {
         this.#differs(
           answer.ask,
           answer.ask.map((it) => before[it] as Node),
+          made,
         ),
       );
     }
   }
 
   /** Runs these nodes on both backends, with the inputs that they have in the whole module. */
-  #differs(places: readonly number[], nodes: readonly Node[]): boolean {
+  #differs(places: readonly number[], nodes: readonly Node[], made: MadeValues | undefined): boolean {
     const how = { options: { nodes: places }, derive: true };
     const split = runPass<null, GraphModule>(this.module, "minimize_submodule", how).module;
     const part = split.getSubmodule("minimize") as GraphModule;
-    const inputs = new InputsOf(split).find(this.#sampleInput);
+    const find = () => {
+      const inputs = new InputsOf(split).find(this.#sampleInput);
+      return [inputs, inputs] as const;
+    };
+    const [forA, forB] = made?.inputsOf(part) ?? find();
     const { runA, runB, compareFn } = this.#backends;
     try {
-      const differs = !compareFn(runA(part, inputs), runB(part, inputs));
+      const [a, b] = [runA(part, forA), runB(part, forB)];
+      made?.store(part, a, b);
+      const differs = !compareFn(a, b);
       this.reports.push({ nodes, differs });
       return differs;
     } catch (error) {
@@ -100,5 +118,33 @@ class InputsOf extends Interpreter {
   override callModule(...call: Parameters<Interpreter["callModule"]>): unknown {
     if (call[0] === "minimize") this.#inputs = call[1];
     return super.callModule(...call);
+  }
+}
+
+/** What the backends made of the inputs and of each node that was run, by the names of the nodes. */
+class MadeValues {
+  readonly #values = new Map<string, readonly [unknown, unknown]>();
+
+  constructor(module: GraphModule, sampleInput: readonly unknown[]) {
+    const inputs = module.graph.findNodes({ op: "placeholder" });
+    for (const [at, it] of inputs.entries()) this.#values.set(it.name, [sampleInput[at], sampleInput[at]]);
+  }
+
+  /** The inputs of a part for both backends, where all of them were made. */
+  inputsOf(part: GraphModule): readonly [readonly unknown[], readonly unknown[]] | undefined {
+    const found = part.graph.findNodes({ op: "placeholder" }).map((it) => this.#values.get(it.name));
+    if (found.includes(undefined)) return undefined;
+    return [found.map((it) => it?.[0]), found.map((it) => it?.[1])];
+  }
+
+  store(part: GraphModule, a: unknown, b: unknown): void {
+    const result = part.graph.outputNode()?.args[0];
+    if (result instanceof Node) {
+      this.#values.set(result.name, [a, b]);
+    } else if (result instanceof Tuple) {
+      const [ofA, ofB] = [a as Iterable<unknown>, b as Iterable<unknown>].map((it) => Array.from(it));
+      for (const [at, it] of Array.from(result).entries())
+        if (it instanceof Node) this.#values.set(it.name, [ofA?.[at], ofB?.[at]]);
+    }
   }
 }

@@ -7,6 +7,7 @@ import type { DType } from "../bindings/dtypes.ts";
 import { fxError } from "../errors.ts";
 import type { GraphModule } from "../graph/module.ts";
 import type { Node } from "../graph/node.ts";
+import { type NamedTarget, targetOf } from "../graph/target.ts";
 import { TensorMeta } from "../graph/val.ts";
 import type { TensorMetadata } from "../interpret/tensorMetadata.ts";
 import type { Module } from "../nn/module.ts";
@@ -15,6 +16,23 @@ import { runPass } from "../rewrite/bridge.ts";
 /** Whether a node calls something. */
 export function isCallable(node: Node): boolean {
   return node.op === "call_function" || node.op === "call_method" || node.op === "call_module";
+}
+
+/**
+ * The name of a function or class for tables of supported operators: `get_acc_ops_name`. What is in a module of acc_ops loses
+ * the rest of its path, and `torch._ops` is called by its public name.
+ *
+ * @example
+ * ```ts
+ * getAccOpsName("glow.fb.fx.acc_ops.linear"); // "acc_ops.linear"
+ * ```
+ */
+export function getAccOpsName(target: string | NamedTarget): string {
+  const name = targetOf(target);
+  const dot = name.lastIndexOf(".");
+  if (dot < 0) return name;
+  const [path, last] = [name.slice(0, dot), name.slice(dot + 1)];
+  return path.includes("acc_ops") ? `acc_ops.${last}` : `${path.replaceAll("torch._ops", "torch.ops")}.${last}`;
 }
 
 /**
@@ -29,12 +47,13 @@ export function getNodeTarget(submodules: ReadonlyMap<string, Module>, node: Nod
   if (!isCallable(node)) {
     throw fxError("InvalidArgument", `expected a node that calls something, found ${node.op}`, { node: node.name });
   }
-  if (node.op !== "call_module") return node.target;
+  if (node.op === "call_method") return node.target;
+  if (node.op === "call_function") return getAccOpsName(node.target);
   const module = submodules.get(node.target);
   if (module === undefined) {
     throw fxError("AttributeMissing", `there is no module \`${node.target}\``, { node: node.name });
   }
-  return module.className;
+  return getAccOpsName(module.className);
 }
 
 /**

@@ -1,7 +1,8 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import {
   createOpSupport,
-  type GraphModule,
+  Graph,
+  GraphModule,
   init,
   NetMinimizer,
   splitByTags,
@@ -51,6 +52,21 @@ describe("Splitter", () => {
     expect(new Splitter(gm, [x], support, { minAccModuleSize: 2 }).subgraphs).toHaveLength(1);
     expect(() => new Splitter(gm, [x], support, { maxAccSplits: 2 }).split()).toThrow("there are 3");
   });
+
+  it("makes values that are no tensors where they are used", () => {
+    const graph = new Graph();
+    const input = graph.placeholder("x");
+    const size = graph.callMethod("size", [graph.callFunction("torch.sin", [input]), 0]);
+    graph.output(graph.callFunction("torch.neg", [graph.callFunction("torch.mul", [input, size])]));
+    const gm = new GraphModule({}, graph);
+    const some = createOpSupport((_, node) => node.target !== "torch.mul");
+    const settings = { allowNonTensor: true, skipFusion: true };
+    const part = (more: object) => new Splitter(gm, [tensor([1, 2])], some, { ...settings, ...more });
+    expect(part({}).getNodeSubmoduleMap().get("size")).toBe("_run_on_acc_0");
+    const moved = part({ moveNonTensorNodesOnBoundary: true });
+    expect(moved.getNodeSubmoduleMap().get("size")).toBe("_run_on_cpu_1");
+    expect(String(moved.split().forward(tensor([1, 2])))).toBe(String(gm.forward(tensor([1, 2]))));
+  });
 });
 
 describe("NetMinimizer", () => {
@@ -69,5 +85,32 @@ describe("NetMinimizer", () => {
       expect(Array.from(culprits, (node) => node.name)).toEqual(["neg"]);
     }
     expect(minimizer.reports[0]).toMatchObject({ differs: false });
+  });
+
+  it("adds errors up where it is told", () => {
+    const gm = chain();
+    const seen: string[][] = [];
+    const found = (accumulateError: boolean) => {
+      // The second backend is a little wrong in each node; three times that is too much.
+      const minimizer = new NetMinimizer(gm, [x], {
+        runA: (module, inputs) => module.forward(...inputs),
+        runB: (module, inputs) => torch.add(module.forward(...inputs) as never, 0.25 as never),
+        compareFn: (a, b) =>
+          Math.abs(
+            Number(
+              torch
+                .sub(a as never, b as never)
+                .abs()
+                .max()
+                .item(),
+            ),
+          ) < 0.4,
+      });
+      const culprits = minimizer.minimize({ accumulateError, findAll: true });
+      seen.push(Array.from(culprits, (node) => node.name));
+    };
+    found(false);
+    found(true);
+    expect(seen).toEqual([[], ["abs_1"]]);
   });
 });
