@@ -51,6 +51,8 @@ modified: boolean,
  * The conditions that are not checked, since no node gives one of their symbols or no function computes them.
  */
 skipped: Array<string>, };
+
+/**
  * A device.
  */
 export type DeviceOptions = { 

@@ -73,6 +73,9 @@ test("a drawing has a box for each node, arrows to its users, and the state of c
   ]);
 });
 
+const golden = (name: string): string =>
+  readFileSync(new URL(`../../../tests/golden/draw/${name}.dot`, import.meta.url), "utf8");
+
 test("a drawing is the one of Rust", () => {
   const inner = new Graph();
   inner.output(inner.placeholder("y"));
@@ -83,10 +86,8 @@ test("a drawing is the one of Rust", () => {
   const method = graph.callMethod("clamp", [part], { min: 0, max: graph.getAttr("shift.weight") });
   const args = [method, 1, "a|b", Array.from({ length: 9 }, (_, at) => at)];
   graph.output([graph.callFunction("torch.testing.plus_one", args)]);
-  const root = { shift: new Quiet(), part: new GraphModule({}, inner, "Part") };
+  const root = Object.assign(new Module(), { shift: new Quiet(), part: new GraphModule({}, inner, "Part") });
   const drawer = new FxGraphDrawer(new GraphModule(root, graph), "shared", { parseStackTrace: true });
-  const golden = (name: string) =>
-    readFileSync(new URL(`../../../tests/golden/draw/${name}.dot`, import.meta.url), "utf8");
   expect(String(drawer.getDotGraph())).toBe(golden("shared"));
   expect(String(drawer.getDotGraph("part"))).toBe(golden("part"));
 });

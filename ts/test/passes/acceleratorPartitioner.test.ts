@@ -19,6 +19,7 @@ import {
   Partitioner,
   type PartitionMode,
   torch,
+  Tuple,
 } from "../../src/index.ts";
 
 beforeAll(async () => {
@@ -73,7 +74,7 @@ function build({ modules, nodes }: Recorded): GraphModule {
   }
   const graph = new Graph();
   const byName = new Map<string, Node>();
-  const arg = (it: RecordedArg): never => ("node" in it ? byName.get(it.node) : it.map(arg)) as never;
+  const arg = (it: RecordedArg): never => ("node" in it ? byName.get(it.node) : Tuple.frozen(it.map(arg))) as never;
   for (const { name, op, target, args, shape } of nodes) {
     const node = graph.createNode(op, target, args.map(arg), {}, name);
     byName.set(name, node);
