@@ -2,7 +2,7 @@
 
 use tracefx_core::DType;
 use tracefx_ir::TensorMeta;
-use tracefx_ops::{Args, Infer, Output, Value, bind, registry};
+use tracefx_ops::{Args, Infer, Output, Propagation, Symbols, Value, bind, registry};
 use tracefx_sym::{SymInt, Symbol};
 
 fn size(name: &str) -> SymInt {
@@ -57,6 +57,16 @@ fn slices_of_unknown_sizes_stay_inside() {
         &[x(), list(vec![size("s0") - 1, 1.into()])],
         "view [s0 - 1, 4] strides [4, 1] offset 0; view [1, 4] strides [4, 1] offset 4*s0 - 4",
     );
+}
+
+#[test]
+fn starts_that_are_negative_for_all_sizes_count_from_the_end() {
+    let start = size("s0").floor_div(&2.into()) * -1;
+    let args = [tensor(vec![size("s0"), 4.into()]), Value::int(0), Value::Int(start)];
+    let symbols = Symbols::of(&args);
+    let results = Propagation::new(registry(), &symbols).call("aten.slice.Tensor", &args, &[]).unwrap();
+    let [Value::Tensor(half)] = results.as_slice() else { panic!("a tensor") };
+    assert_eq!(half.sizes, [size("s0").floor_div(&2.into()), 4.into()]);
 }
 
 #[test]

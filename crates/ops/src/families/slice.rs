@@ -68,7 +68,8 @@ pub(super) fn slice_of<T>(
 ) -> TensorMeta {
     let size = &base.sizes[dim];
     let from_front = |it: &SymInt| {
-        let it = if it.as_int().is_some_and(|it| it < 0) { it + size } else { it.clone() };
+        let is_from_end = args.decide(&SymBool::lt(it, &SymInt::ZERO)) == Some(true);
+        let it = if is_from_end { it + size } else { it.clone() };
         least(args, &greatest(args, &it, &SymInt::ZERO), size)
     };
     let start = start.map_or(SymInt::ZERO, from_front);
