@@ -312,7 +312,12 @@ def check_case(name, build):
     except (TypeError, RuntimeError, AttributeError) as e:
         return {**case, "error": str(e).splitlines()[0]}
     out = lambda ty: type_text(ty) if not isinstance(ty, (tuple, list)) else [out(t) for t in ty]
-    case["types"] = {n.name: out(n.type) for n in gm.graph.nodes}
+    types = {n.name: out(n.type) for n in gm.graph.nodes}
+    if any(isinstance(m, torch.nn.AdaptiveAvgPool2d) and None in m.output_size for m in gm.modules()):
+        case["differs"] = "a size that an adaptive pool leaves open is the one that goes in"
+    elif any("-" in str(it) for it in types.values()):
+        case["differs"] = "a window fits into what goes in"
+    case["types"] = types
     try:
         infer_symbolic_types(gm)
         case["symbolic"] = {n.name: symbolic_text(n.type) for n in gm.graph.nodes if n.op != "output"}

@@ -13,6 +13,21 @@ use tracefx_sym::SymInt;
 const MAX_NESTING: u32 = 64;
 
 /// The types of a graph's nodes, by node.
+///
+/// ```
+/// use tracefx_ir::{Arg, Graph, GraphModule};
+/// use tracefx_types::{GraphTypeChecker, Modules, Type, Types, annotate};
+/// let mut graph = Graph::new();
+/// let x = graph.placeholder("x");
+/// annotate(&mut graph, x, &"TensorType[(2, 3)]".parse()?)?;
+/// let y = graph.call_function("torch.transpose", vec![x.into(), Arg::Int(0), Arg::Int(1)], vec![]);
+/// graph.output(y.into());
+/// assert_eq!(*Types::of_annotations(&graph)?.get(y), Type::Dyn);
+/// // What follows, without annotating the graph.
+/// let types = GraphTypeChecker::new(&Modules::new()).infer(&GraphModule::new(graph))?;
+/// assert_eq!(types.get(y).to_string(), "TensorType[(3, 2)]");
+/// # Ok::<(), tracefx_core::Diagnostic>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Types(Vec<Type>);
 
@@ -86,6 +101,16 @@ impl Types {
 
 /// Gives a node a type, as `torch.fx.annotate` does.
 ///
+/// ```
+/// use tracefx_ir::Graph;
+/// use tracefx_types::{Type, annotate};
+/// let mut graph = Graph::new();
+/// let x = graph.placeholder("x");
+/// annotate(&mut graph, x, &"TensorType[(2, Dyn)]".parse()?)?;
+/// assert!(annotate(&mut graph, x, &Type::Dyn).is_err());
+/// # Ok::<(), tracefx_core::Diagnostic>(())
+/// ```
+///
 /// # Errors
 /// `TypeInconsistent` where it has one already.
 pub fn annotate(graph: &mut Graph, node: NodeId, ty: &Type) -> Result<()> {
@@ -104,8 +129,9 @@ pub fn annotate(graph: &mut Graph, node: NodeId, ty: &Type) -> Result<()> {
 /// Types come from the nodes' annotations and go back there. A value without a type is [`Type::Dyn`], which fits
 /// everything, so a graph can be typed little by little. It takes time linear in the graph.
 ///
-/// Where torch.fx is wrong this is right: windows move by the stride of each dimension, dimensions may be counted from
-/// the end, and a reshape of known sizes has as many elements as its input.
+/// Where torch.fx is wrong this is right: windows move by the stride of each dimension and fit into what goes in, a size that
+/// an adaptive pool leaves open is the one that goes in, dimensions may be counted from the end, and a reshape of known sizes
+/// has as many elements as its input.
 ///
 /// ```
 /// use tracefx_ir::{Arg, Graph, GraphModule};
@@ -223,9 +249,9 @@ impl Rule<'_> {
                 let dims = input.dims().expect("it was made a tensor").to_vec();
                 self.set_input(input)?;
                 if !is_consistent_dim(&dims[1], &Dim::Size(*in_channels)) {
-                    return Err(self.cannot_apply());
+                    return Err(self.cannot_apply(*in_channels, &dims[1]));
                 }
-                let [height, width] = [window.out(&dims[2], 0), window.out(&dims[3], 1)];
+                let [height, width] = window.image(&dims[2], &dims[3])?;
                 let output = Type::tensor([dims[0].clone(), Dim::Size(*out_channels), height, width]);
                 self.types.set(self.id, get_greatest_upper_bound(&output, &own)?);
                 Ok(())
@@ -236,8 +262,9 @@ impl Rule<'_> {
                 let fits = |ty: &Type| ty.dims().is_some_and(|it| is_consistent_dim(&it[1], &Dim::Size(*num_features)));
                 self.set_input(input.clone())?;
                 if !(fits(&input) && fits(&own) && is_consistent(&input, &own)) {
+                    let channels = input.dims().map_or(Dim::Dyn, |it| it[1].clone());
                     self.types.set(self.id, own);
-                    return Err(self.cannot_apply());
+                    return Err(self.cannot_apply(*num_features, &channels));
                 }
                 self.types.set(self.id, get_greatest_upper_bound(&input, &own)?);
                 Ok(())
@@ -246,7 +273,7 @@ impl Rule<'_> {
             ModuleSpec::MaxPool2d { window } => self.shape_rule(|dims| {
                 let mut res = dims.to_vec();
                 let [.., height, width] = &mut res[..] else { return Err(wrong_rank(dims)) };
-                (*height, *width) = (window.out(height, 0), window.out(width, 1));
+                [*height, *width] = window.image(height, width)?;
                 if (3..=4).contains(&dims.len()) { Ok(res) } else { Err(wrong_rank(dims)) }
             }),
             ModuleSpec::AdaptiveAvgPool2d { output_size: [height, width] } => self.shape_rule(|dims| {
@@ -255,8 +282,8 @@ impl Rule<'_> {
                     let got = Type::tensor(dims);
                     return Err(inconsistent(format!("Tensor ranks must be 3 or 4. Got {got}")));
                 };
-                let size = |it: Option<i64>| it.map_or(Dim::Dyn, Dim::Size);
-                (*h, *w) = (size(height.or(*width)), size(width.or(*height)));
+                let size = |it: Option<i64>, given: &Dim| it.map_or_else(|| given.clone(), Dim::Size);
+                (*h, *w) = (size(*height, h), size(*width, w));
                 Ok(res)
             }),
             ModuleSpec::Linear { in_features, out_features } => self.shape_rule(|dims| match dims {
@@ -398,10 +425,11 @@ impl Rule<'_> {
         node.map_or_else(|| "a constant".to_string(), |it| self.gm.graph.node(it).name().to_string())
     }
 
-    fn cannot_apply(&self) -> Diagnostic {
+    fn cannot_apply(&self, expected: i64, got: &Dim) -> Diagnostic {
         let input = self.input_type().unwrap_or(&Type::Dyn);
         let (module, own, name) = (self.node.target(), self.own_type(), self.node.name());
         inconsistent(format!("Cannot apply {module} with input type {input} and existing type {own} on {name}"))
+            .note(format!("it takes {expected} channels, in the second dimension, and gets {got}"))
     }
 
     fn no_rule(&self, what: &str) -> Diagnostic {
@@ -414,6 +442,26 @@ impl Rule<'_> {
 }
 
 impl Window {
+    /// The height and width that come out.
+    ///
+    /// # Errors
+    /// `TypeInconsistent` where the window is larger than what goes in.
+    fn image(&self, height: &Dim, width: &Dim) -> Result<[Dim; 2]> {
+        let out = [self.out(height, 0), self.out(width, 1)];
+        for (at, (size, given)) in out.iter().zip([height, width]).enumerate() {
+            if matches!(size, Dim::Size(..=0)) {
+                let taps = self.dilation[at] * (self.kernel_size[at] - 1) + 1;
+                let padding = self.padding[at];
+                let name = ["height", "width"][at];
+                return Err(inconsistent(format!(
+                    "Cannot move a window over the {name} {given}: it is {taps} long, and there is a padding of {padding}"
+                ))
+                .help("a smaller kernel or dilation, or more padding, leaves at least one place for the window"));
+            }
+        }
+        Ok(out)
+    }
+
     /// The size that comes out of a window: `(size + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1`.
     pub(crate) fn out(&self, size: &Dim, at: usize) -> Dim {
         let taken = SymInt::from(2 * self.padding[at] - self.dilation[at] * (self.kernel_size[at] - 1) - 1);

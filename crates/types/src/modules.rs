@@ -35,7 +35,7 @@ pub enum ModuleSpec {
     },
     /// `torch.nn.AdaptiveAvgPool2d`.
     AdaptiveAvgPool2d {
-        /// The height and width that come out; `None` is that of the other one, as the checker of torch.fx has it.
+        /// The height and width that come out; `None` is the one that goes in.
         #[ts(type = "[number | null, number | null]")]
         output_size: [Option<i64>; 2],
     },
@@ -67,6 +67,14 @@ pub enum ModuleSpec {
 }
 
 /// A window that slides over height and width.
+///
+/// ```
+/// use tracefx_types::{ModuleSpec, Window};
+/// let window = Window { kernel_size: [3, 3], stride: [2, 2], padding: [1, 1], dilation: [1, 1] };
+/// let conv = ModuleSpec::Conv2d { in_channels: 3, out_channels: 8, window };
+/// let same = ModuleSpec::Conv2d { in_channels: 3, out_channels: 8, window: Window::SAME };
+/// # assert_ne!(conv, same);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Window {
@@ -82,4 +90,10 @@ pub struct Window {
     /// The distance of its taps.
     #[ts(type = "[number, number]")]
     pub dilation: [i64; 2],
+}
+
+impl Window {
+    /// What `padding="same"` is, whatever the kernel and the dilation are: what comes out has the size of what goes in. The
+    /// padding by itself may be of another length on each side, so it is no number; and such a window moves by 1.
+    pub const SAME: Window = Window { kernel_size: [1, 1], stride: [1, 1], padding: [0, 0], dilation: [1, 1] };
 }

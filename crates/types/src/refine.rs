@@ -24,6 +24,22 @@ impl fmt::Display for Equality {
 }
 
 /// Names each unknown dimension of the annotations, and says which of them are equal: `Refine`.
+///
+/// ```
+/// use tracefx_ir::{Arg, Graph, GraphModule};
+/// use tracefx_types::{Modules, Refine, annotate};
+/// let mut graph = Graph::new();
+/// let x = graph.placeholder("x");
+/// annotate(&mut graph, x, &"TensorType[(Dyn, 2, 3)]".parse()?)?;
+/// let y = graph.call_function("torch.flatten", vec![x.into(), Arg::Int(1)], vec![]);
+/// annotate(&mut graph, y, &"TensorType[(Dyn, 6)]".parse()?)?;
+/// graph.output(y.into());
+/// let (gm, modules) = (GraphModule::new(graph), Modules::new());
+/// let mut refine = Refine::new(&gm, &modules)?;
+/// refine.refine();
+/// assert_eq!(refine.constraints()[0].to_string(), "~0 = ~1");
+/// # Ok::<(), tracefx_core::Diagnostic>(())
+/// ```
 #[derive(Debug)]
 pub struct Refine<'a> {
     gm: &'a GraphModule,
@@ -98,7 +114,10 @@ impl<'a> Refine<'a> {
             (Opcode::CallModule, Some(module)) => match module {
                 ModuleSpec::Conv2d { .. } | ModuleSpec::Linear { .. } => first(1),
                 ModuleSpec::BatchNorm2d { .. } | ModuleSpec::ReLU {} => first(x.len()),
-                ModuleSpec::MaxPool2d { .. } | ModuleSpec::AdaptiveAvgPool2d { .. } => first(2),
+                ModuleSpec::MaxPool2d { .. } | ModuleSpec::AdaptiveAvgPool2d { .. } => {
+                    // All but height and width, of images with a batch and without.
+                    first(x.len().saturating_sub(2))
+                }
                 ModuleSpec::LayerNorm { .. } | ModuleSpec::Embedding { .. } | ModuleSpec::Dropout {} => Vec::new(),
             },
             (Opcode::CallFunction, _) => match &**node.target() {
@@ -166,6 +185,24 @@ impl<'a> Refine<'a> {
 
 /// Names the unknown dimensions of a graph that was checked, finds those that are equal, and writes the sizes that
 /// convolutions give in terms of the sizes that go in: `torch.fx.experimental.unify_refinements.infer_symbolic_types`.
+///
+/// ```
+/// use tracefx_ir::{Arg, Graph, GraphModule};
+/// use tracefx_types::{GraphTypeChecker, Modules, annotate, infer_symbolic_types};
+/// let mut graph = Graph::new();
+/// let x = graph.placeholder("x");
+/// annotate(&mut graph, x, &"TensorType[(Dyn, 2, 3)]".parse()?)?;
+/// let y = graph.call_function("torch.flatten", vec![x.into(), Arg::Int(1)], vec![]);
+/// graph.output(y.into());
+/// let mut gm = GraphModule::new(graph);
+/// GraphTypeChecker::new(&Modules::new()).type_check(&mut gm)?;
+/// infer_symbolic_types(&mut gm, &Modules::new())?;
+/// // What the batch is nobody knows, but it is the same before and after.
+/// let ty = |node| gm.graph.node(node).ty().unwrap().to_string();
+/// assert_eq!(ty(x).split(',').next(), ty(y).split(',').next());
+/// assert!(ty(y).ends_with(", 6)]"));
+/// # Ok::<(), tracefx_core::Diagnostic>(())
+/// ```
 ///
 /// # Errors
 /// `TypeInconsistent` where an annotation is malformed.

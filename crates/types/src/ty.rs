@@ -181,6 +181,14 @@ pub fn is_more_precise(a: &Type, b: &Type) -> bool {
 
 /// The type that says what both say.
 ///
+/// ```
+/// use tracefx_types::{Type, get_greatest_upper_bound};
+/// let (a, b): (Type, Type) = ("TensorType[(2, Dyn)]".parse()?, "TensorType[(Dyn, 3)]".parse()?);
+/// assert_eq!(get_greatest_upper_bound(&a, &b)?.to_string(), "TensorType[(2, 3)]");
+/// assert!(get_greatest_upper_bound(&a, &"TensorType[(4, 3)]".parse()?).is_err());
+/// # Ok::<(), tracefx_core::Diagnostic>(())
+/// ```
+///
 /// # Errors
 /// `TypeInconsistent` where no value has both types.
 pub fn get_greatest_upper_bound(a: &Type, b: &Type) -> Result<Type> {
@@ -197,6 +205,14 @@ pub fn get_greatest_upper_bound(a: &Type, b: &Type) -> Result<Type> {
 }
 
 /// The two types as broadcasting makes them: of one length, with each 1 replaced by what it is broadcast to.
+///
+/// ```
+/// use tracefx_types::{Type, broadcast_types};
+/// let (a, b): (Type, Type) = ("TensorType[(2, 1, Dyn)]".parse()?, "TensorType[(3, 4)]".parse()?);
+/// let (a, b) = broadcast_types(&a, &b)?;
+/// assert_eq!([a.to_string(), b.to_string()], ["TensorType[(2, 3, Dyn)]", "TensorType[(2, 3, 4)]"]);
+/// # Ok::<(), tracefx_core::Diagnostic>(())
+/// ```
 ///
 /// # Errors
 /// `TypeInconsistent` where one of them is no tensor.
@@ -227,6 +243,12 @@ pub fn broadcast_types(a: &Type, b: &Type) -> Result<(Type, Type)> {
 }
 
 /// The type as one of a tensor of so many dimensions.
+///
+/// ```
+/// use tracefx_types::{Type, expand_to_tensor_dim};
+/// assert_eq!(expand_to_tensor_dim(&Type::Dyn, 2)?.to_string(), "TensorType[(Dyn, Dyn)]");
+/// # Ok::<(), tracefx_core::Diagnostic>(())
+/// ```
 ///
 /// # Errors
 /// `TypeInconsistent` where it is one of another rank, or of no tensor.

@@ -93,6 +93,19 @@ impl Constraints {
 
 /// A problem for solvers made of a whole graph: `transform_all_constraints`.
 ///
+/// ```
+/// use tracefx_ir::{Arg, Graph, GraphModule};
+/// use tracefx_types::{Modules, Verdict, annotate, transform_all_constraints};
+/// let mut graph = Graph::new();
+/// let x = graph.placeholder("x");
+/// annotate(&mut graph, x, &"TensorType[(2, 3)]".parse()?)?;
+/// let y = graph.call_function("torch.reshape", vec![x.into(), Arg::List(vec![Arg::Int(6)])], vec![]);
+/// graph.output(y.into());
+/// let problem = transform_all_constraints(&GraphModule::new(graph), &Modules::new())?;
+/// assert!(matches!(problem.solve(), Verdict::Sat(_)));
+/// # Ok::<(), tracefx_core::Diagnostic>(())
+/// ```
+///
 /// # Errors
 /// `NotImplemented` where a node has no rule, `TypeInconsistent` where an annotation is malformed.
 pub fn transform_all_constraints(gm: &GraphModule, modules: &Modules) -> Result<Problem> {
@@ -101,6 +114,22 @@ pub fn transform_all_constraints(gm: &GraphModule, modules: &Modules) -> Result<
 
 /// Whether a condition on sizes can hold, and whether it can fail, under the constraints of the nodes before it.
 /// The problems are given to a solver of one's choice; the condition is the last node of the graph but for its output.
+///
+/// ```
+/// use tracefx_ir::{Arg, Graph, GraphModule, Opcode};
+/// use tracefx_types::{Modules, Verdict, annotate, evaluate_conditional_with_constraints};
+/// let mut graph = Graph::new();
+/// let x = graph.placeholder("x");
+/// annotate(&mut graph, x, &"TensorType[(4, Dyn)]".parse()?)?;
+/// let rows = graph.create_node(Opcode::CallMethod, "size", vec![x.into(), Arg::Int(0)], vec![], None)?;
+/// let is_large = graph.call_function("operator.gt", vec![rows.into(), Arg::Int(2)], vec![]);
+/// graph.output(is_large.into());
+/// let gm = GraphModule::new(graph);
+/// let [holds, fails] = evaluate_conditional_with_constraints(&gm, &Modules::new(), is_large)?;
+/// assert!(matches!(holds.solve(), Verdict::Sat(_)));
+/// assert_eq!(fails.solve(), Verdict::Unsat);
+/// # Ok::<(), tracefx_core::Diagnostic>(())
+/// ```
 ///
 /// # Errors
 /// As [`transform_all_constraints`], and `TypeInconsistent` where the last constraint is no condition.
@@ -248,8 +277,8 @@ impl<'a> Generator<'a> {
             ModuleSpec::AdaptiveAvgPool2d { output_size: [height, width] } => {
                 let res = self.type_of(id);
                 let (_, dims) = self.matched(node)?;
-                let size = |it: Option<i64>| it.map_or(DimTerm::Dyn, DimTerm::Size);
-                let output = [dims[0], dims[1], size(height.or(*width)), size(width.or(*height))];
+                let size = |it: &Option<i64>, given| it.map_or(given, DimTerm::Size);
+                let output = [dims[0], dims[1], size(height, dims[2]), size(width, dims[3])];
                 self.out.push(Constraint::types(res, &output[..]));
                 self.out.extend(Constraint::naturals(&dims));
             }
