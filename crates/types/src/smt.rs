@@ -1,6 +1,6 @@
 //! Problems as SMT-LIB 2 text, for solvers such as Z3, and their answers.
 
-use crate::{Comparison, DimPair, Formula, Int, Model, Problem, Solver, TypeExpr, Verdict};
+use crate::{Comparison, Dim, DimPair, Formula, Int, Model, Problem, Solver, Type, TypeExpr, Verdict};
 use std::fmt::Write;
 use tracefx_core::Result;
 
@@ -142,24 +142,136 @@ pub struct SmtLib<F>(pub F);
 
 impl<F: Fn(&str) -> Result<String>> Solver for SmtLib<F> {
     fn solve(&self, problem: &Problem) -> Result<Verdict> {
-        let answer = (self.0)(&problem.to_smt_lib())?;
-        let (verdict, rest) = answer.trim().split_once(char::is_whitespace).unwrap_or((answer.trim(), ""));
-        Ok(match verdict {
-            "sat" => Verdict::Sat(Model { ints: integers(rest), ..Model::default() }),
-            "unsat" => Verdict::Unsat,
-            other => Verdict::Unknown(format!("the solver says `{other}`")),
-        })
+        Ok(Verdict::of_smt_lib(&(self.0)(&problem.to_smt_lib())?))
     }
 }
 
-/// The integers of a model.
-fn integers(model: &str) -> std::collections::BTreeMap<String, i64> {
-    let spaced = model.replace('(', " ( ").replace(')', " ) ");
-    let words: Vec<&str> = spaced.split_whitespace().collect();
-    let value = |at: usize| match words.get(at)? {
-        &"(" if words.get(at + 1) == Some(&"-") => words.get(at + 2)?.parse::<i64>().ok().map(|it| -it),
-        it => it.parse().ok(),
+impl Verdict {
+    /// What a solver printed for [`Problem::to_smt_lib`].
+    ///
+    /// ```
+    /// use tracefx_types::Verdict;
+    /// let Verdict::Sat(model) = Verdict::of_smt_lib("sat\n((define-fun s0 () Int (- 4)))") else { unreachable!() };
+    /// assert_eq!(model.ints["s0"], -4);
+    /// assert_eq!(Verdict::of_smt_lib("unsat\n"), Verdict::Unsat);
+    /// ```
+    pub fn of_smt_lib(answer: &str) -> Self {
+        let (verdict, rest) = answer.trim().split_once(char::is_whitespace).unwrap_or((answer.trim(), ""));
+        match verdict {
+            "sat" => Verdict::Sat(model(rest)),
+            "unsat" => Verdict::Unsat,
+            other => Verdict::Unknown(format!("the solver says `{other}`")),
+        }
+    }
+}
+
+/// An expression of the language.
+#[derive(Debug)]
+enum Expression {
+    Atom(String),
+    List(Vec<Expression>),
+}
+
+/// What a model says of integers and types. What it says otherwise, with a `let` for instance, is left out.
+fn model(text: &str) -> Model {
+    let mut res = Model::default();
+    let mut open = expressions(text);
+    while let Some(it) = open.pop() {
+        let Expression::List(items) = it else { continue };
+        let [Expression::Atom(word), Expression::Atom(name), Expression::List(args), Expression::Atom(sort), value] =
+            items.as_slice()
+        else {
+            open.extend(items);
+            continue;
+        };
+        match (word.as_str(), args.is_empty(), sort.as_str()) {
+            ("define-fun", true, "Int") => {
+                res.ints.extend(integer(value).map(|it| (name.clone(), it)));
+            }
+            ("define-fun", true, "TensorType") => {
+                res.types.extend(tensor_type(value).map(|it| (name.clone(), it)));
+            }
+            (_, _, _) => {}
+        }
+    }
+    res
+}
+
+fn integer(value: &Expression) -> Option<i64> {
+    match value {
+        Expression::Atom(it) => it.parse().ok(),
+        Expression::List(items) => match items.as_slice() {
+            [Expression::Atom(minus), Expression::Atom(it)] if minus == "-" => format!("-{it}").parse().ok(),
+            _ => None,
+        },
+    }
+}
+
+fn tensor_type(value: &Expression) -> Option<Type> {
+    let items = match value {
+        Expression::Atom(it) => return (it == "Dyn").then_some(Type::Dyn),
+        Expression::List(items) => items,
     };
-    let defined = words.windows(5).enumerate().filter(|(_, it)| it[0] == "define-fun" && it[2..5] == ["(", ")", "Int"]);
-    defined.filter_map(|(at, it)| Some((it[1].trim_matches('|').to_string(), value(at + 5)?))).collect()
+    let dim = |it: &Expression| {
+        let Expression::List(parts) = it else { return None };
+        let [_, kind, size] = parts.as_slice() else { return None };
+        Some(if integer(kind)? == 0 { Dim::Dyn } else { Dim::Size(integer(size)?) })
+    };
+    Some(Type::Tensor(items.get(1..)?.iter().map(dim).collect::<Option<_>>()?))
+}
+
+/// Reads expressions; brackets that do not fit are passed over.
+fn expressions(text: &str) -> Vec<Expression> {
+    let mut levels = vec![Vec::new()];
+    let mut rest = text.trim_start();
+    while let Some(first) = rest.chars().next() {
+        let end = match first {
+            '(' => {
+                levels.push(Vec::new());
+                1
+            }
+            ')' => {
+                if levels.len() > 1 {
+                    let items = levels.pop().expect("there are several");
+                    levels.last_mut().expect("there is one left").push(Expression::List(items));
+                }
+                1
+            }
+            '|' => {
+                let end = rest[1..].find('|').map_or(rest.len(), |it| it + 2);
+                let name = rest[..end].trim_matches('|').to_string();
+                levels.last_mut().expect("there is one").push(Expression::Atom(name));
+                end
+            }
+            _ => {
+                let end = rest.find(|it: char| it.is_whitespace() || "()|".contains(it)).unwrap_or(rest.len());
+                levels.last_mut().expect("there is one").push(Expression::Atom(rest[..end].to_string()));
+                end
+            }
+        };
+        rest = rest[end..].trim_start();
+    }
+    levels.swap_remove(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_is_read_as_z3_prints_it() {
+        let text = "(\n (define-fun |t 0| () TensorType\n  (tensor2 (dim 1 2) (dim 0 9)))\n (define-fun t1 () TensorType\n Dyn)
+            (define-fun s0 () Int\n (- 4)) (define-fun |Mod(s0, 2)| () Int 1) (define-fun f ((x!0 Int)) Int 3))";
+        let Model { ints, types } = model(text);
+        assert_eq!(ints.into_iter().collect::<Vec<_>>(), [("Mod(s0, 2)".to_string(), 1), ("s0".to_string(), -4)]);
+        let types: Vec<String> = types.into_iter().map(|(name, ty)| format!("{name}: {ty}")).collect();
+        assert_eq!(types, ["t 0: TensorType[(2, Dyn)]", "t1: Dyn"]);
+    }
+
+    #[test]
+    fn text_that_is_no_model_says_nothing() {
+        for text in ["", "))", "((((", "(define-fun |s0", "(define-fun s0 () Int (let ((a 1)) a))"] {
+            assert_eq!(model(text), Model::default(), "{text}");
+        }
+    }
 }

@@ -115,6 +115,7 @@ impl TranslationValidator {
         all.extend(self.assertions.iter().chain(&self.target).map(|it| translation.bool(it)));
         let source = self.source.iter().map(|it| translation.bool(it)).collect();
         all.push(Formula::Not(Box::new(Formula::And(source))));
+        all.append(&mut translation.definitions);
         Problem::of_ints(translation.names, Formula::And(all))
     }
 
@@ -177,6 +178,19 @@ impl TranslationValidator {
 /// The first of the guards, each a source and its target in the order in which they were added, up to which they fail to
 /// validate, with the failure; nothing where all of them validate.
 ///
+/// ```
+/// use tracefx_sym::{Parser, ShapeEnv, Symbol, ValueRange};
+/// use tracefx_types::{TranslationValidator, bisect};
+/// let mut env = ShapeEnv::new();
+/// env.constrain(&Symbol::size("s0"), ValueRange::at_least(1)).unwrap();
+/// let mut parser = Parser::default();
+/// let mut guard = |it| parser.parse_bool(it);
+/// let guards = [(guard("s0 > 1")?, guard("s0 >= 2")?), (guard("s0 < 9")?, guard("s0 <= 9")?)];
+/// let (at, failure) = bisect(&TranslationValidator::of_env(&env), &guards)?.unwrap();
+/// assert_eq!((at, failure.notes()[0].as_str()), (1, "model: s0 = 9"));
+/// # Ok::<(), tracefx_core::Diagnostic>(())
+/// ```
+///
 /// # Errors
 /// `VerifyFailed` where a symbol was not added.
 pub fn bisect(validator: &TranslationValidator, guards: &[(SymBool, SymBool)]) -> Result<Option<(usize, Diagnostic)>> {
@@ -205,6 +219,8 @@ pub fn bisect(validator: &TranslationValidator, guards: &[(SymBool, SymBool)]) -
 #[derive(Default)]
 struct Translation {
     names: Vec<String>,
+    /// What holds of the variables that stand for extrema.
+    definitions: Vec<Formula>,
 }
 
 impl Translation {
@@ -218,6 +234,21 @@ impl Translation {
 
     fn opaque(&mut self, text: &dyn std::fmt::Display) -> Int {
         self.var(format!("({text})"))
+    }
+
+    /// The larger or smaller one of two, as a variable that is one of them: the search tries which of them it is, where the
+    /// bounds of an extremum of unbounded sizes would say nothing.
+    fn extremum(&mut self, name: &str, a: Int, b: Int) -> Int {
+        let n_names = self.names.len();
+        let var = self.opaque(&format!("{name}({a:?}, {b:?})"));
+        if self.names.len() > n_names {
+            let (low, high) = if name == "Max" { (&b, &a) } else { (&a, &b) };
+            let le = |a: &Int, b: &Int| Formula::Compare(Comparison::Le, a.clone(), b.clone());
+            let eq = |a: &Int| Formula::Compare(Comparison::Eq, var.clone(), a.clone());
+            let first = Formula::And(vec![le(low, high), eq(&a)]);
+            self.definitions.push(Formula::Or(vec![first, Formula::And(vec![le(high, low), eq(&b)])]));
+        }
+        var
     }
 
     fn bool(&mut self, expr: &SymBool) -> Formula {
@@ -295,8 +326,8 @@ impl Translation {
             Func::Mod | Func::PythonMod => two(Int::Mod),
             Func::Identity => ints.next().map(|it| *it),
             Func::ModularIndexing => two(Int::Div).and_then(|it| ints.next().map(|by| Int::Mod(Box::new(it), by))),
-            Func::Max => ints.map(|it| *it).reduce(|a, b| Int::Max(Box::new(a), Box::new(b))),
-            Func::Min => ints.map(|it| *it).reduce(|a, b| Int::Min(Box::new(a), Box::new(b))),
+            Func::Max => ints.map(|it| *it).reduce(|a, b| self.extremum("Max", a, b)),
+            Func::Min => ints.map(|it| *it).reduce(|a, b| self.extremum("Min", a, b)),
             _ => None,
         };
         res.unwrap_or_else(|| self.opaque(&format!("{func:?}{args:?}")))

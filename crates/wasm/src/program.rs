@@ -62,6 +62,14 @@ impl Program {
         if json { serde_json::json!(report).to_string() } else { report.to_string() }
     }
 
+    /// What the program checks of its sizes, and what it says of them: JSON.
+    ///
+    /// # Errors
+    /// `ExpressionMalformed` where a guard or range cannot be read, `GraphInvalid` where the signature does not fit.
+    pub fn guards(&self) -> Result<String, Refusal> {
+        Ok(library().guards(&self.0)?.to_json().to_string())
+    }
+
     /// The same program with operators taken apart: those of a JSON list, or those that PyTorch takes apart by default.
     ///
     /// # Errors

@@ -2,6 +2,7 @@
 
 mod constant;
 mod paths;
+mod symbolic;
 
 use crate::{Argument, ConstantValue, ExportedProgram};
 use paths::InputPath;

@@ -3,6 +3,7 @@
 mod evaluate;
 mod print;
 mod read;
+mod symbolic;
 
 use crate::EvalError;
 use crate::syntax::{self, Binary, Limits, Relation, Unary};
