@@ -162,9 +162,8 @@ fn replace(call: &mut PassCall<'_>) -> Result<Value> {
     let (library, module) = (call.library, &mut *call.module);
     let replaced = library.rewriting(|cx| replace_matches(module, pattern, pairs, cx, &options))?;
     let (places, after) = (places(&pattern.graph), places(&call.module.graph));
-    let arg = |it: &Arg| {
-        encode(it, &|node| before.get(node).map_or_else(|| json!({ "$new": after.of(node) }), Value::from))
-    };
+    let arg =
+        |it: &Arg| encode(it, &|node| before.get(node).map_or_else(|| json!({ "$new": after.of(node) }), Value::from));
     let one = |it: tracefx_rewrite::ReplacedPatterns| ReplacedAnswer {
         anchor: places.of(it.anchor),
         nodes_map: it.nodes_map.iter().map(|(&node, found)| (places.of(node), arg(found))).collect(),
@@ -277,10 +276,7 @@ mod tests {
             "matches": [1], "replacements": [1] });
         let (told, targets) = run("replace_pattern", options, &[calls(&["a"]), calls(&["c"]), calls(&["d"])]).unwrap();
         assert_eq!(targets, ["a", "d", "b"]);
-        assert_eq!(
-            told,
-            json!([{ "anchor": 1, "nodesMap": [[1, 2], [0, 1]], "replacements": [2] }])
-        );
+        assert_eq!(told, json!([{ "anchor": 1, "nodesMap": [[1, 2], [0, 1]], "replacements": [2] }]));
     }
 
     #[test]
