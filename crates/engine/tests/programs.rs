@@ -2,8 +2,13 @@
 
 use std::path::Path;
 use tracefx_core::Code;
-use tracefx_engine::{Limits, Runner, inspect, open};
+use tracefx_core::Tensor;
+use tracefx_engine::{
+    ConstantFoldOptions, Library, Limits, Runner, constant_fold, fuse, inspect, open, with_lifted_state,
+};
+use tracefx_ops::Value;
 use tracefx_ops::registry;
+use tracefx_rewrite::{DeferredAsserts, insert_deferred_runtime_asserts};
 
 fn bytes(name: &str) -> Vec<u8> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/programs").join(name).join("model.pt2");
@@ -37,4 +42,48 @@ fn a_call_that_may_write_is_known_even_where_the_schema_does_not_say_so() {
     assert!(!may_write("aten.add.Tensor"));
     let runner = Runner::new(&open(&bytes("input_mutation__core"), &Limits::default()).unwrap()).unwrap();
     assert!(runner.changes_inputs());
+}
+
+fn outputs(program: &tracefx_export::ExportedProgram, input: &Value<Tensor>) -> Vec<f32> {
+    let mut res = Vec::new();
+    for it in Runner::new(program).unwrap().run(std::slice::from_ref(input)).unwrap() {
+        it.for_each_tensor(&mut |it: &Tensor| res.extend(it.to_vec::<f32>().unwrap()));
+    }
+    res
+}
+
+#[test]
+fn layers_of_a_program_are_fused_and_its_parameters_stay() {
+    let library = Library::default();
+    for name in ["digits_cnn", "digits_cnn__core"] {
+        let program = open(&bytes(name), &Limits::default()).unwrap();
+        let input = program.example_inputs.as_ref().unwrap()[0].clone();
+        let mut fused = program.clone();
+        assert!(with_lifted_state(&mut fused, &|module| fuse(module, &library)).unwrap().modified);
+        let text = fused.module.graph.to_string();
+        assert!(!text.contains("batch_norm") && text.contains("conv"), "{text}");
+        assert!(fused.module.graph.lint(Some(&fused.module)).is_empty());
+        assert_eq!(fused.state_dict.len(), program.state_dict.len());
+        for (a, b) in outputs(&fused, &input).into_iter().zip(outputs(&program, &input)) {
+            assert!((a - b).abs() <= 1e-4 + 1e-4 * b.abs(), "{a} and {b}");
+        }
+        let file = tracefx_wire::encode_program(&fused, &tracefx_wire::Options::FILE).unwrap();
+        let again = open(&file, &Limits::default()).unwrap();
+        assert_eq!(outputs(&again, &input), outputs(&fused, &input));
+        let fold = |module: &mut _| constant_fold(module, &library, ConstantFoldOptions::default());
+        assert!(!with_lifted_state(&mut fused, &fold).unwrap().modified);
+    }
+}
+
+#[test]
+fn checks_of_a_program_that_has_them_stay_where_they_are() {
+    let mut program = open(&bytes("unbacked_item"), &Limits::default()).unwrap();
+    let ranges = program.range_constraints.iter().map(|(symbol, range)| (symbol.clone(), *range)).collect();
+    let known = DeferredAsserts { ranges, asserts: vec![] };
+    insert_deferred_runtime_asserts(&mut program.module, &known).unwrap();
+    assert!(program.module.graph.lint(Some(&program.module)).is_empty());
+    let before = program.module.graph.to_string();
+    assert!(before.contains("_assert_scalar"), "{before}");
+    assert!(!insert_deferred_runtime_asserts(&mut program.module, &known).unwrap().modified);
+    assert_eq!(program.module.graph.to_string(), before);
 }

@@ -351,6 +351,34 @@ mod tests {
     }
 
     #[test]
+    fn keyword_arguments_of_modules_go_to_the_inputs_of_these_names() {
+        let mut inner = Graph::new();
+        let [a, b] = ["a", "b"].map(|it| inner.placeholder(it));
+        inner.set_args(b, vec![Arg::Int(1)]).unwrap();
+        let last = inner.placeholder("last");
+        let sum = inner.call_function("torch.add", vec![last.into(), a.into()], vec![]);
+        inner.output(sum.into());
+        let inner = Attribute::Module(Box::new(GraphModule::new(inner)));
+        for (key, expected) in [("last", Ok("[s0, 3]".to_owned())), ("other", Err(Code::InputCount))] {
+            let mut graph = Graph::new();
+            let x = graph.placeholder("x");
+            let kwargs = vec![(key.into(), x.into())];
+            let call = graph.create_node(Opcode::CallModule, "inner", vec![Arg::Float(2.0)], kwargs, None).unwrap();
+            graph.output(call.into());
+            let mut module = GraphModule::new(graph);
+            module.attributes.insert("inner".into(), inner.clone());
+            let meta = TensorMeta::contiguous(DType::Float32, vec![SymInt::from(Symbol::size("s0")), 3.into()]);
+            let symbols = Symbols::default();
+            let given = propagate(&mut module, &[Value::Tensor(meta)], Propagation::new(registry(), &symbols));
+            let sizes = given.map(|it| match it {
+                Value::Tensor(it) => format!("{:?}", it.sizes),
+                other => format!("{other:?}"),
+            });
+            assert_eq!(sizes.map_err(|it| it.code()), expected);
+        }
+    }
+
+    #[test]
     fn what_is_no_operator_is_refused() {
         assert_eq!(function("my.own.function", vec![], vec![]), Err(Code::NotImplemented));
         assert_eq!(function("torch.no_such_function", vec![], vec![]), Err(Code::NotImplemented));

@@ -218,7 +218,8 @@ impl<'a, E: Evaluate> Walk<'a, E> {
                         Diagnostic::new(Code::NotImplemented, what).help("trace it with the tracer's leaf rule off")
                     );
                 }
-                let args = self.values(node.args(), env)?;
+                let mut args = self.values(node.args(), env)?;
+                place_keywords(module, self.kwargs(id, env)?, &mut args)?;
                 Walk { module, evaluate: self.evaluate }.run(&args).map(Slot::Value)
             }
             Opcode::CallMethod => {
@@ -284,6 +285,36 @@ impl<'a, E: Evaluate> Walk<'a, E> {
             }
         })
     }
+}
+
+/// Puts keyword arguments where the inputs of these names are, with defaults in between.
+fn place_keywords<T: Clone>(
+    module: &GraphModule,
+    kwargs: Vec<(Str, Value<T>)>,
+    args: &mut Vec<Value<T>>,
+) -> Result<()> {
+    let mut kwargs = kwargs;
+    let inputs = module.graph.nodes().map(|it| module.graph.node(it)).filter(|it| it.op() == Opcode::Placeholder);
+    for input in inputs.skip(args.len()) {
+        if kwargs.is_empty() {
+            return Ok(());
+        }
+        let given = kwargs.iter().position(|(key, _)| key == input.target());
+        args.push(match (given, input.args().first()) {
+            (Some(at), _) => kwargs.swap_remove(at).1,
+            (None, Some(default)) => Value::of_arg(default, &mut |_| {
+                Err(Diagnostic::new(Code::GraphInvalid, "a default is a constant").node(&**input.name()))
+            })?,
+            (None, None) => {
+                let what = format!("the input {} is not given", input.target());
+                return Err(Diagnostic::new(Code::InputCount, what));
+            }
+        });
+    }
+    kwargs.first().map_or(Ok(()), |(key, _)| {
+        let what = format!("{} takes no input {key} besides those that are given", module.class_name);
+        Err(Diagnostic::new(Code::InputCount, what))
+    })
 }
 
 /// What a call gives in Python: one result, or several together.

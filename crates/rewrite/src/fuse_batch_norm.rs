@@ -130,12 +130,13 @@ fn find<T: Copy>(node: &Node, table: &[T], target_of: impl Fn(&T) -> &str) -> Op
     table.iter().find(|it| is_call && target_of(it) == &**node.target()).copied()
 }
 
-/// The node that takes the first of several results, where nothing takes the others.
+/// The node that takes the first of several results, where nothing uses the others.
 fn only_item(module: &GraphModule, norm: NodeId) -> Option<NodeId> {
-    let mut users = module.graph.users(norm).iter();
-    let (item, None) = (users.next()?, users.next()) else { return None };
-    let node = module.graph.node(item);
-    (&**node.target() == "operator.getitem" && node.args().get(1) == Some(&Arg::Int(0))).then_some(item)
+    let graph = &module.graph;
+    let is_item = |it: NodeId| &**graph.node(it).target() == "operator.getitem";
+    let mut used = graph.users(norm).iter().filter(|&it| !is_item(it) || !graph.users(it).is_empty());
+    let (item, None) = (used.next()?, used.next()) else { return None };
+    (is_item(item) && graph.node(item).args().get(1) == Some(&Arg::Int(0))).then_some(item)
 }
 
 fn rank_of(module: &GraphModule, id: NodeId) -> Option<usize> {
@@ -206,7 +207,8 @@ fn fuse(module: &mut GraphModule, pair: &Pair) -> Result<()> {
     graph.set_equal_args(pair.layer, args, vec![])?;
     replace_uses(graph, &FxHashMap::from_iter([(pair.result, pair.layer)]), &|_| true)?;
     if pair.result != pair.norm {
-        graph.erase_node(pair.result)?;
+        let items: Vec<NodeId> = graph.users(pair.norm).iter().collect();
+        items.into_iter().try_for_each(|it| graph.erase_node(it))?;
     }
     graph.erase_node(pair.norm)
 }

@@ -1,0 +1,143 @@
+//! Passes of modules on programs, whose parameters are inputs of the graph.
+
+use rustc_hash::FxHashSet;
+use tracefx_core::{Result, Tensor};
+use tracefx_export::{Argument, Constant, ExportedProgram, InputKind, InputSpec, OutputKind};
+use tracefx_ir::{Arg, Attribute, Graph, GraphModule, InsertPoint, NodeId, Opcode, Str, TensorKind};
+use tracefx_rewrite::PassResult;
+
+/// Runs a pass on the graph of a program as if its parameters, buffers and constants were attributes: those that the program
+/// does not write to. What stays of them is inputs again, and new attributes become constants of the program. The program is as
+/// it was where the pass fails.
+///
+/// # Errors
+/// What the pass refuses.
+///
+/// # Example
+/// ```no_run
+/// use tracefx_engine::{Library, Limits, fuse, open, with_lifted_state};
+///
+/// let mut program = open(&std::fs::read("model.pt2").unwrap(), &Limits::default())?;
+/// let library = Library::default();
+/// with_lifted_state(&mut program, &|module| fuse(module, &library))?;
+/// # Ok::<(), tracefx_core::Diagnostic>(())
+/// ```
+pub fn with_lifted_state(
+    program: &mut ExportedProgram,
+    pass: &dyn Fn(&mut GraphModule) -> Result<PassResult>,
+) -> Result<PassResult> {
+    let mut module = program.module.clone();
+    let inputs: Vec<NodeId> =
+        module.graph.nodes().filter(|&it| module.graph.node(it).op() == Opcode::Placeholder).collect();
+    let first_input = inputs.iter().zip(&program.signature.input_specs).find(|(_, it)| it.kind == InputKind::UserInput);
+    let first_input = first_input.map(|(it, _)| *it);
+    let lifted = read_attributes(program, &mut module, &inputs)?;
+    let result = pass(&mut module)?;
+    if !result.modified {
+        return Ok(result);
+    }
+
+    let reads: Vec<NodeId> = module.graph.nodes().filter(|&it| module.graph.node(it).op() == Opcode::GetAttr).collect();
+    let mut added: Vec<(Str, InputSpec, Constant)> = Vec::new();
+    for read in reads {
+        let target = module.graph.node(read).target().clone();
+        let input = match lifted.iter().find(|(name, _)| *name == target) {
+            Some((_, input)) => *input,
+            None if program.module.attributes.contains_key(&target) => continue,
+            None => {
+                let Ok(Attribute::Tensor { tensor, .. }) = module.attribute(&target) else { continue };
+                let fqn = free_name(program, &added, &target);
+                let constant = Constant::Tensor(tensor.clone());
+                let (input, spec) = add_input(&mut module.graph, read, &fqn, first_input)?;
+                added.push((fqn, spec, constant));
+                input
+            }
+        };
+        use_instead(&mut module.graph, read, input)?;
+        module.graph.erase_node(read)?;
+    }
+    module.attributes.retain(|name, _| program.module.attributes.contains_key(name));
+    let specs = &mut program.signature.input_specs;
+    let at = specs.iter().position(|it| it.kind == InputKind::UserInput).unwrap_or(specs.len());
+    specs.splice(at..at, added.iter().map(|(_, spec, _)| spec.clone()));
+    program.constants.extend(added.into_iter().map(|(fqn, _, constant)| (fqn, constant)));
+    program.module = module;
+    Ok(result)
+}
+
+/// Makes attributes of what the program holds, and reads of them for the users of the inputs. Gives their names and inputs.
+fn read_attributes(
+    program: &ExportedProgram,
+    module: &mut GraphModule,
+    inputs: &[NodeId],
+) -> Result<Vec<(Str, NodeId)>> {
+    let writes = [OutputKind::BufferMutation, OutputKind::ParameterMutation];
+    let outputs = program.signature.output_specs.iter().filter(|it| writes.contains(&it.kind));
+    let written: FxHashSet<&Str> = outputs.filter_map(|it| it.target.as_ref()).collect();
+    let first = module.graph.nodes().find(|&it| module.graph.node(it).op() != Opcode::Placeholder);
+    let before = module.graph.set_insert_point(first.map_or(InsertPoint::End, InsertPoint::Before))?;
+    let mut res = Vec::new();
+    for (&input, spec) in inputs.iter().zip(&program.signature.input_specs) {
+        let Some((fqn, tensor)) = state_of(program, spec).filter(|(fqn, _)| !written.contains(fqn)) else { continue };
+        let mut name: Str = fqn.replace('.', "_").into();
+        while module.attributes.contains_key(&name) {
+            name = format!("{name}_").into();
+        }
+        let kind = if spec.kind == InputKind::Parameter { TensorKind::Parameter } else { TensorKind::Buffer };
+        module.attributes.insert(name.clone(), Attribute::Tensor { tensor: tensor.clone(), kind });
+        let read = module.graph.get_attr(&name);
+        *module.graph.meta_mut(read) = module.graph.node(input).meta.clone();
+        use_instead(&mut module.graph, input, read)?;
+        res.push((name, input));
+    }
+    module.graph.set_insert_point(before)?;
+    Ok(res)
+}
+
+fn state_of<'a>(program: &'a ExportedProgram, spec: &'a InputSpec) -> Option<(&'a Str, &'a Tensor)> {
+    match spec.kind {
+        InputKind::Parameter | InputKind::Buffer | InputKind::ConstantTensor => {
+            let fqn = spec.target.as_ref()?;
+            Some((fqn, program.tensor(fqn)?))
+        }
+        InputKind::UserInput | InputKind::CustomObj | InputKind::Token => None,
+    }
+}
+
+/// Makes the users of a value use an equal one.
+fn use_instead(graph: &mut Graph, old: NodeId, new: NodeId) -> Result<()> {
+    for user in graph.users(old).iter().collect::<Vec<_>>() {
+        let mut map = |it| Arg::Node(if it == old { new } else { it });
+        let node = graph.node(user);
+        let args = node.args().iter().map(|it| it.map_nodes(&mut map)).collect();
+        let kwargs = node.kwargs().iter().map(|(key, it)| (key.clone(), it.map_nodes(&mut map))).collect();
+        graph.set_equal_args(user, args, kwargs)?;
+    }
+    Ok(())
+}
+
+/// An input for a constant, before those of the user, as PyTorch names it.
+fn add_input(graph: &mut Graph, read: NodeId, fqn: &str, first: Option<NodeId>) -> Result<(NodeId, InputSpec)> {
+    let anchor = first.or_else(|| graph.nodes().find(|&it| graph.node(it).op() != Opcode::Placeholder));
+    let before = graph.set_insert_point(anchor.map_or(InsertPoint::End, InsertPoint::Before))?;
+    let input = graph.placeholder(&format!("c_{fqn}"));
+    *graph.meta_mut(input) = graph.node(read).meta.clone();
+    graph.set_insert_point(before)?;
+    let arg = Argument::Tensor(graph.node(input).name().clone());
+    Ok((input, InputSpec { kind: InputKind::ConstantTensor, arg, target: Some(fqn.into()), persistent: None }))
+}
+
+fn free_name(program: &ExportedProgram, added: &[(Str, InputSpec, Constant)], name: &str) -> Str {
+    let is_taken = |it: &str| {
+        program.constants.contains_key(it)
+            || program.state_dict.contains_key(it)
+            || added.iter().any(|(fqn, _, _)| &**fqn == it)
+    };
+    let mut res: Str = name.into();
+    let mut number = 0;
+    while is_taken(&res) {
+        number += 1;
+        res = format!("{name}_{number}").into();
+    }
+    res
+}
