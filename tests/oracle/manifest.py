@@ -24,6 +24,7 @@ SOURCES = {
     "passes": "tests/oracle/gen_runtime_asserts.py",
     "devices": "tests/oracle/gen_devices.py",
     "splitter": "tests/oracle/gen_boundary.py",
+    "sources": "tests/oracle/gen_sources.py",
 }
 
 
@@ -33,6 +34,8 @@ def torch_version(path):
     if path.parent.name in (
         "overloads", "indexing", "opcalls", "dtypes", "gradients", "modules", "models", "checkpoints",
         "types", "passes", "devices", "splitter",
+        "types", "passes",
+        "types", "sources",
     ):
         return "2.15.0+cu132"
     meta = path.parent / "meta.json"

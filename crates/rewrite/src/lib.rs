@@ -28,6 +28,7 @@ mod reinplace;
 mod replace;
 mod rules;
 mod runtime_assert;
+mod source_matcher;
 mod split_by_tags;
 mod split_module;
 mod splitter;
@@ -68,6 +69,7 @@ pub use replace::{
 };
 pub use rules::{Fired, Rule, RuleSet, RuleTrace};
 pub use runtime_assert::{DeferredAsserts, InsertedAsserts, insert_deferred_runtime_asserts};
+pub use source_matcher::{SourcePartition, SourcePartitions, check_subgraphs_connected, get_source_partitions};
 pub use split_by_tags::split_by_tags;
 pub use split_module::{SplitModule, SplitOptions, split_module};
 pub use splitter::{

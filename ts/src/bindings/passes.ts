@@ -621,6 +621,24 @@ fired: Array<Fired>,
 isFixpoint: boolean, };
 
 /**
+ * What `get_source_partitions` is asked for.
+ */
+export type SourcesRequest = { 
+/**
+ * The names of the functions and classes.
+ */
+wantedSources: Array<string>, 
+/**
+ * For each node its entries that say where it comes from, as in a file.
+ */
+origins: Array<{ [key in string]: string }>, };
+
+/**
+ * The nodes that come from one call, by their places. The answer has those of each source, and the sources in order.
+ */
+export type SourceAnswer = { nodes: Array<number>, inputNodes: Array<number>, outputNodes: Array<number>, params: Array<number>, };
+
+/**
  * How [`split_module`] makes the parts.
  */
 export type SplitOptions = { 

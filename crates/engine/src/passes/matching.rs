@@ -13,7 +13,8 @@ use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::{Arg, Graph, GraphModule, NodeId};
 use tracefx_rewrite::{
     ConstantValue, Constraint, Fired, InternalMatch, MatcherOptions, Miss, ReplaceOptions, Rule, RuleSet, RuleTrace,
-    SubgraphMatcher, SubgraphMatcherWithNameNodeMap, VerifyOptions, replace_matches,
+    SourcePartition, SubgraphMatcher, SubgraphMatcherWithNameNodeMap, VerifyOptions, get_source_partitions,
+    replace_matches,
 };
 use ts_rs::TS;
 
@@ -23,6 +24,7 @@ pub(super) const PASSES: &[HostPass] = &[
     HostPass { name: "explain_match", run: explain },
     HostPass { name: "replace_pattern", run: replace },
     HostPass { name: "run_rules", run: run_rules },
+    HostPass { name: "get_source_partitions", run: source_partitions },
 ];
 
 pub(super) const TYPES: &[Declare] = &[
@@ -38,6 +40,8 @@ pub(super) const TYPES: &[Declare] = &[
     declared::<RulesRequest>,
     declared::<Fired>,
     declared::<RuleTrace>,
+    declared::<SourcesRequest>,
+    declared::<SourceAnswer>,
 ];
 
 /// What `replace_pattern` is asked for: the pattern is the first of the other modules, replacements are those after it.
@@ -66,6 +70,27 @@ struct RulesRequest {
     to_fixpoint: bool,
     /// After how many applications they are stopped.
     max_fired: Option<usize>,
+}
+
+/// What `get_source_partitions` is asked for.
+#[derive(Default, Deserialize, TS)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+#[ts(optional_fields)]
+struct SourcesRequest {
+    /// The names of the functions and classes.
+    wanted_sources: Vec<String>,
+    /// For each node its entries that say where it comes from, as in a file.
+    origins: Vec<HashMap<String, String>>,
+}
+
+/// The nodes that come from one call, by their places. The answer has those of each source, and the sources in order.
+#[derive(Serialize, TS)]
+#[serde(rename_all = "camelCase")]
+struct SourceAnswer {
+    nodes: Vec<usize>,
+    input_nodes: Vec<usize>,
+    output_nodes: Vec<usize>,
+    params: Vec<usize>,
 }
 
 /// One match: nodes of the pattern by their places, values as arguments.
@@ -186,6 +211,28 @@ fn run_rules(call: &mut PassCall<'_>) -> Result<Value> {
     })?)
 }
 
+fn source_partitions(call: &mut PassCall<'_>) -> Result<Value> {
+    let SourcesRequest { wanted_sources, origins } = call.options()?;
+    // The host keeps what it noted, so the module itself stays as it is.
+    let mut graph = call.module.graph.clone();
+    for (node, origin) in call.nodes().into_iter().zip(origins) {
+        let entries = origin.into_iter().map(|(key, text)| (key.into(), text.into()));
+        graph.meta_mut(node).entries.extend(entries);
+    }
+    let wanted: Vec<&str> = wanted_sources.iter().map(String::as_str).collect();
+    let places = places(&graph);
+    let at = |nodes: &[NodeId]| nodes.iter().map(|it| places[it]).collect();
+    let one = |it: &SourcePartition| SourceAnswer {
+        nodes: at(&it.nodes),
+        input_nodes: at(&it.input_nodes),
+        output_nodes: at(&it.output_nodes),
+        params: at(&it.params),
+    };
+    let found = get_source_partitions(&graph, &wanted, None);
+    let all = found.iter().map(|(source, partitions)| (source, partitions.iter().map(one).collect()));
+    answer(&all.collect::<Vec<(&String, Vec<SourceAnswer>)>>())
+}
+
 fn other<'a>(call: &PassCall<'a>, index: usize) -> Result<&'a GraphModule> {
     call.others
         .get(index)
@@ -277,6 +324,15 @@ mod tests {
         let (told, targets) = run("replace_pattern", options, &[calls(&["a"]), calls(&["c"]), calls(&["d"])]).unwrap();
         assert_eq!(targets, ["a", "d", "b"]);
         assert_eq!(told, json!([{ "anchor": 1, "nodesMap": [[1, 2], [0, 1]], "replacements": [2] }]));
+    }
+
+    #[test]
+    fn hosts_say_where_nodes_come_from() {
+        let origin = json!({ "torch_fn": "f_1;function.f" });
+        let options = json!({ "wantedSources": ["f"], "origins": [{}, origin, origin, {}] });
+        let (told, _) = run("get_source_partitions", options, &[]).unwrap();
+        let partition = json!({ "nodes": [1, 2], "inputNodes": [0], "outputNodes": [2], "params": [] });
+        assert_eq!(told, json!([["f", [partition]]]));
     }
 
     #[test]

@@ -5,3 +5,4 @@ mod build;
 mod devices;
 mod matching;
 mod replacing;
+mod sources;
