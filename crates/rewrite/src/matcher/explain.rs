@@ -82,25 +82,41 @@ impl SubgraphMatcher {
         let mut search = Search::new(&self.pattern, &self.options, module);
         search.misses = Some(Misses::default());
         while let Some(found) = search.next_match()? {
-            self.is_fit(module, &mut search, &found)?;
+            self.unfit(module, &mut search, &found)?;
         }
         Ok(search.misses.take().unwrap_or_default().0)
     }
 
-    /// Whether what was found leaks nothing and does not need its own result.
-    pub(super) fn is_fit(&self, module: &GraphModule, search: &mut Search<'_>, found: &InternalMatch) -> Result<bool> {
+    /// What keeps what was found from being fused or replaced; nothing where it is fit.
+    pub(super) fn unfit(
+        &self,
+        module: &GraphModule,
+        search: &mut Search<'_>,
+        found: &InternalMatch,
+    ) -> Result<Option<Unfit>> {
         if let Some((node, inner, user)) = contain::leak(&self.pattern, &module.graph, found) {
             let user = module.graph.node(user).name();
             let expected = |_: &Search<'_>| format!("no use outside of the match, as that by %{user}");
-            return Ok(search.miss(node, Some(&Arg::Node(inner)), expected));
+            search.miss(node, Some(&Arg::Node(inner)), expected);
+            return Ok(Some(Unfit::Leaks));
         }
         let compute = self.compute_nodes(found);
         if let Some(between) = contain::cycle(&module.graph, &compute, &mut || search.spend(1))? {
             let name = module.graph.node(between).name();
             let expected =
                 |_: &Search<'_>| format!("no way out of the match and back into it, as that through %{name}");
-            return Ok(search.miss(found.anchors[0], Some(&Arg::Node(between)), expected));
+            search.miss(found.anchors[0], Some(&Arg::Node(between)), expected);
+            return Ok(Some(Unfit::NeedsItself));
         }
-        Ok(true)
+        Ok(None)
     }
+}
+
+/// Why a match cannot be fused or replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unfit {
+    /// One of its inner nodes is used outside.
+    Leaks,
+    /// One of its nodes needs another through nodes outside. Whether that is so is decided anywhere in the graph.
+    NeedsItself,
 }

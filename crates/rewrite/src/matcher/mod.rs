@@ -17,6 +17,7 @@ mod search;
 
 pub use constraint::{ConstantValue, Constraint};
 pub use explain::Miss;
+use explain::Unfit;
 pub use named::SubgraphMatcherWithNameNodeMap;
 
 use indexmap::IndexMap;
@@ -124,6 +125,14 @@ pub struct SubgraphMatcher {
     options: MatcherOptions,
 }
 
+/// What a search found.
+#[derive(Default)]
+pub(crate) struct Found {
+    pub(crate) matches: Vec<InternalMatch>,
+    /// What the first anchor stood for where a match was not fit, and may be after a change far away.
+    pub(crate) retry: Vec<NodeId>,
+}
+
 /// How many steps of a search a match stands for.
 const STEPS_OF_A_MATCH: u64 = 100;
 
@@ -148,20 +157,59 @@ impl SubgraphMatcher {
     /// # Errors
     /// `LimitExceeded` where the search takes too many steps, `AttributeMissing` where a node reads what is not there.
     pub fn matches(&self, module: &GraphModule) -> Result<Vec<InternalMatch>> {
-        let mut matches = Vec::new();
+        Ok(self.search(module, None)?.matches)
+    }
+
+    /// As [`SubgraphMatcher::matches`], where the first anchor stands for one of these nodes, which are in order.
+    pub(crate) fn matches_among(&self, module: &GraphModule, candidates: Vec<NodeId>) -> Result<Found> {
+        self.search(module, Some(candidates))
+    }
+
+    /// How far from what the first anchor stands for the nodes of a match can be, going from node to input: nothing where
+    /// they may hang together otherwise.
+    pub(crate) fn reach(&self) -> Option<usize> {
+        let graph = self.pattern.graph();
+        let &[anchor] = &*self.pattern.anchors else { return None };
+        if self.options.associative {
+            // A chain may be joined so that each of its calls is an input of another.
+            return Some(graph.len());
+        }
+        let mut distance = vec![None; graph.id_bound()];
+        distance[anchor.index()] = Some(0);
+        for id in graph.nodes().rev() {
+            let Some(here) = distance[id.index()] else { continue };
+            graph.node(id).for_each_input(&mut |input| {
+                let known = &mut distance[input.index()];
+                *known = Some(known.map_or(here + 1, |it: usize| it.max(here + 1)));
+            });
+        }
+        distance.into_iter().flatten().max()
+    }
+
+    fn search(&self, module: &GraphModule, candidates: Option<Vec<NodeId>>) -> Result<Found> {
+        let mut res = Found::default();
         let mut search = Search::new(&self.pattern, &self.options, module);
+        if let Some(candidates) = candidates {
+            search.begin_at(candidates)?;
+        }
         while let Some(found) = search.next_match()? {
             // A match costs memory too.
             search.spend(STEPS_OF_A_MATCH)?;
-            if !self.is_fit(module, &mut search, &found)? {
-                continue;
+            match self.unfit(module, &mut search, &found)? {
+                None => {}
+                Some(Unfit::Leaks) => continue,
+                Some(Unfit::NeedsItself) => {
+                    let anchor = found.anchors.first().and_then(|it| found.nodes_map.get(it));
+                    res.retry.extend(anchor.and_then(Arg::as_node));
+                    continue;
+                }
             }
             if self.options.remove_overlapping_matches {
                 search.take(self.compute_nodes(&found));
             }
-            matches.push(found);
+            res.matches.push(found);
         }
-        Ok(matches)
+        Ok(res)
     }
 
     /// The nodes of the graph that the match is made of: without inputs and output.

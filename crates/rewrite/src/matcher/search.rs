@@ -94,6 +94,15 @@ impl<'a> Search<'a> {
         res
     }
 
+    /// Lets the first anchor stand for these nodes only.
+    pub(super) fn begin_at(&mut self, mut candidates: Vec<NodeId>) -> Result<()> {
+        let Some(&anchor) = self.pattern.anchors.first() else { return Ok(()) };
+        let mut problem = None;
+        candidates.retain(|&it| self.could_be(anchor, it).unwrap_or_else(|it| problem.replace(it).is_some()));
+        self.candidates[0] = Some(candidates.into());
+        problem.map_or(Ok(()), Err)
+    }
+
     /// The next match.
     pub(super) fn next_match(&mut self) -> Result<Option<InternalMatch>> {
         if self.pattern.anchors.is_empty() || (self.is_begun && !self.backtrack()) {

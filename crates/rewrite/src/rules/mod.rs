@@ -1,10 +1,12 @@
 //! Rules: patterns with what takes their place, as values that are saved, shared and run in sets.
 
-use crate::{ReplaceOptions, Replacement, RewriteContext, replace_pattern_with_filters};
+mod fixpoint;
+
+use crate::{ReplaceOptions, ReplacedPatterns, Replacement, RewriteContext, replace_pattern_with_filters};
+use fixpoint::Fixpoint;
 use serde::Serialize;
-use std::collections::VecDeque;
 use tracefx_core::{Code, Diagnostic, Result};
-use tracefx_ir::{Attribute, Graph, GraphModule, Str};
+use tracefx_ir::{Attribute, Graph, GraphModule, NodeId, Str};
 use ts_rs::TS;
 
 /// A pattern, what takes its place, and how it is matched.
@@ -126,14 +128,14 @@ impl RuleSet {
         let cx = cx.into();
         let mut trace = RuleTrace::default();
         for rule in &self.rules {
-            apply(rule, module, cx, &mut trace)?;
+            trace.fired.extend(apply(rule, module, cx)?);
         }
         trace.is_fixpoint = trace.fired.is_empty();
         Ok(trace)
     }
 
-    /// Applies rules until none matches any more. Where a rule fires, all others are looked at again; of those that wait
-    /// the most urgent is next.
+    /// Applies rules until none matches any more. Where a rule fires, all are looked for again around what changed; of those
+    /// that wait the most urgent is next.
     ///
     /// Rules that go on for ever are stopped after `max_fired` applications, by default a thousand and ten for each node;
     /// the module is well formed then, too.
@@ -148,38 +150,31 @@ impl RuleSet {
     ) -> Result<RuleTrace> {
         let cx = cx.into();
         let limit = max_fired.unwrap_or(1000 + 10 * module.graph.len());
-        let mut trace = RuleTrace::default();
-        let mut waiting: VecDeque<usize> = (0..self.rules.len()).collect();
-        while let Some(at) = waiting.pop_front() {
-            if trace.fired.len() >= limit {
-                return Ok(trace);
-            }
-            if apply(&self.rules[at], module, cx, &mut trace)? {
-                waiting = (0..self.rules.len()).collect();
-            }
-        }
-        trace.is_fixpoint = true;
-        Ok(trace)
+        Fixpoint::new(&self.rules, cx).run(module, limit)
     }
 }
 
-/// Applies a rule wherever it matches, and says whether it did.
-fn apply(rule: &Rule, module: &mut GraphModule, cx: RewriteContext<'_>, trace: &mut RuleTrace) -> Result<bool> {
+/// Applies a rule wherever it matches.
+fn apply(rule: &Rule, module: &mut GraphModule, cx: RewriteContext<'_>) -> Result<Vec<Fired>> {
     let Rule { name, pattern, replacement, options } = rule;
     let replaced = replace_pattern_with_filters(module, pattern, Replacement::Module(replacement), &[], cx, options)
         .map_err(|it| it.note(format!("the rule is `{name}`")))?;
-    let graph = &module.graph;
-    let name_of = |it: tracefx_ir::NodeId| graph.node(it).name().to_string();
-    trace.fired.extend(replaced.iter().map(|it| {
+    Ok(fired(name, &replaced, &module.graph))
+}
+
+/// What is told of the matches that a rule replaced.
+fn fired(rule: &str, replaced: &[ReplacedPatterns], graph: &Graph) -> Vec<Fired> {
+    let name_of = |it: NodeId| graph.node(it).name().to_string();
+    let one = |it: &ReplacedPatterns| {
         // What is gone is still readable, and wildcards are not gone.
         let gone = it.nodes_map.values().filter_map(|it| it.as_node()).filter(|&it| !graph.contains(it));
         Fired {
-            rule: name.to_string(),
+            rule: rule.to_owned(),
             replaced: gone.map(name_of).collect(),
             made: it.replacements.iter().map(|&it| name_of(it)).collect(),
         }
-    }));
-    Ok(!replaced.is_empty())
+    };
+    replaced.iter().map(one).collect()
 }
 
 #[cfg(test)]
