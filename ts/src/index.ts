@@ -237,6 +237,12 @@ export {
   replacePatternWithFilters,
   type VerifyOptions,
 } from "./rewrite/replacePattern.ts";
+export {
+  checkSubgraphsConnected,
+  getSourcePartitions,
+  type SourcePartition,
+  type WantedSource,
+} from "./rewrite/sourceMatcher.ts";
 export { type Fired, Rule, type RuleOptions, RuleSet, type RuleTrace } from "./rewrite/rules.ts";
 export { cond, map, scan, whileLoop } from "./trace/controlFlow.ts";
 export { type ConcreteArgs, PH, PHBase } from "./trace/placeholder.ts";
