@@ -33,9 +33,7 @@ def torch_version(path):
         return "2.13.0+cu130"
     if path.parent.name in (
         "overloads", "indexing", "opcalls", "dtypes", "gradients", "modules", "models", "checkpoints",
-        "types", "passes", "devices", "splitter",
-        "types", "passes",
-        "types", "sources",
+        "types", "passes", "devices", "splitter", "sources",
     ):
         return "2.15.0+cu132"
     meta = path.parent / "meta.json"
