@@ -986,6 +986,14 @@ nodes: Array<number>, };
 
 /**
  * A window that slides over height and width.
+ *
+ * ```
+ * use tracefx_types::{ModuleSpec, Window};
+ * let window = Window { kernel_size: [3, 3], stride: [2, 2], padding: [1, 1], dilation: [1, 1] };
+ * let conv = ModuleSpec::Conv2d { in_channels: 3, out_channels: 8, window };
+ * let same = ModuleSpec::Conv2d { in_channels: 3, out_channels: 8, window: Window::SAME };
+ * # assert_ne!(conv, same);
+ * ```
  */
 export type Window = { 
 /**
@@ -1030,7 +1038,7 @@ window: Window, } | { "class": "BatchNorm2d",
  */
 numFeatures: number, } | { "class": "AdaptiveAvgPool2d", 
 /**
- * The height and width that come out; `None` is that of the other one, as the checker of torch.fx has it.
+ * The height and width that come out; `None` is the one that goes in.
  */
 outputSize: [number | null, number | null], } | { "class": "Linear", 
 /**

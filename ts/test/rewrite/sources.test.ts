@@ -1,6 +1,6 @@
 /** Where nodes come from, as PyTorch finds it (`tests/oracle/gen_sources.py`), and as traces here note it. */
 import { readFileSync } from "node:fs";
-import { beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import {
   checkSubgraphsConnected,
   getSourcePartitions,
@@ -62,7 +62,7 @@ const told = (it: SourcePartition) => ({
 });
 
 describe("getSourcePartitions", () => {
-  it.each(cases.map((it) => [it.name, it] as const))("finds what PyTorch finds: %s", (_, recorded) => {
+  test.each(cases.map((it) => [it.name, it] as const))("finds what PyTorch finds: %s", (_, recorded) => {
     const found = getSourcePartitions(graphOf(recorded), recorded.wanted);
     expect([...found].map(([source, them]) => [source, them.map(told)])).toEqual(recorded.partitions);
     const all = [...found.values()].flat();
@@ -71,13 +71,13 @@ describe("getSourcePartitions", () => {
     expect(connected).toEqual(recorded.connected);
   });
 
-  it("takes classes, and leaves out what the filter refuses", () => {
+  test("takes classes, and leaves out what the filter refuses", () => {
     const graph = graphOf(cases[0] as Case);
     const found = getSourcePartitions(graph, [nn.Linear], (node) => node.name !== "linear_1");
     expect(found.get(nn.Linear)?.map(({ source }) => source)).toEqual([nn.Linear, nn.Linear]);
   });
 
-  it("reads what a trace notes", () => {
+  test("reads what a trace notes", () => {
     class Inside extends Tracer {
       override isLeafModule(): boolean {
         return false;

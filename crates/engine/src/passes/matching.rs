@@ -9,6 +9,7 @@
 use super::{Declare, HostPass, PassCall, answer, declared};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use std::collections::HashMap;
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::{Arg, Graph, GraphModule, NodeId};
 use tracefx_rewrite::{
@@ -221,7 +222,7 @@ fn source_partitions(call: &mut PassCall<'_>) -> Result<Value> {
     }
     let wanted: Vec<&str> = wanted_sources.iter().map(String::as_str).collect();
     let places = places(&graph);
-    let at = |nodes: &[NodeId]| nodes.iter().map(|it| places[it]).collect();
+    let at = |nodes: &[NodeId]| nodes.iter().map(|&it| places.of(it)).collect();
     let one = |it: &SourcePartition| SourceAnswer {
         nodes: at(&it.nodes),
         input_nodes: at(&it.input_nodes),
