@@ -149,7 +149,7 @@ fn merge(graph: &mut Graph, products: &[NodeId]) -> Result<()> {
     let [cat, split] = if is_aten {
         ["torch.ops.aten.cat.default", "torch.ops.aten.split_with_sizes.default"]
     } else {
-        ["torch.cat", "torch.split"]
+        ["torch.cat", "torch.functional.split"]
     };
     let cat = graph.call_function(cat, vec![Arg::List(lefts)], vec![]);
     let merged = graph.call_function(&target, vec![cat.into(), right], vec![]);

@@ -381,16 +381,21 @@ impl Inserter<'_> {
         Ok(())
     }
 
-    /// Whether this is an end of the range of a symbol whose range is checked.
+    /// Whether this bounds a symbol whose range is checked, and follows from that.
     fn is_checked_by_range(&self, assert: &SymBool) -> bool {
         let SymBool::Call(call) = assert else { return false };
         let [Expr::Int(a), Expr::Int(b)] = call.args() else { return false };
-        let symbol = match (a.as_symbol(), b.as_int(), a.as_int(), b.as_symbol()) {
-            (Some(symbol), Some(_), _, _) | (_, _, Some(_), Some(symbol)) => symbol,
+        let (symbol, value, is_left) = match (a.as_symbol(), b.as_int(), a.as_int(), b.as_symbol()) {
+            (Some(symbol), Some(value), _, _) => (symbol, value, true),
+            (_, _, Some(value), Some(symbol)) => (symbol, value, false),
             _ => return false,
         };
-        let is_end = matches!(call.func(), Func::Le | Func::Ge);
-        is_end && self.ranges.contains_key(symbol) && self.constrained.contains(symbol)
+        let Some(range) = self.ranges.get(symbol).filter(|_| self.constrained.contains(symbol)) else { return false };
+        match (call.func(), is_left) {
+            (Func::Le, true) | (Func::Ge, false) => range.max.is_some_and(|it| it <= value),
+            (Func::Ge, true) | (Func::Le, false) => range.min.is_some_and(|it| it >= value),
+            (_, _) => false,
+        }
     }
 
     fn check(&mut self, assert: SymBool) -> Result<()> {

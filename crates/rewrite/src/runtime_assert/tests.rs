@@ -130,6 +130,17 @@ fn what_no_node_gives_is_told() {
 }
 
 #[test]
+fn a_bound_that_follows_from_the_range_is_not_checked_again() {
+    for (value, n_checks) in [(9, 2), (5, 3)] {
+        let (mut module, u0) = reads_u0(&[]);
+        let ranges = [(Symbol::integer("u0"), ValueRange::between(2, 7))].into_iter().collect();
+        let known = DeferredAsserts { ranges, asserts: vec![SymBool::le(&u0, &value.into())] };
+        insert_deferred_runtime_asserts(&mut module, &known).unwrap();
+        assert_eq!(targets(&module).iter().filter(|it| **it == ASSERT).count(), n_checks);
+    }
+}
+
+#[test]
 fn checks_of_the_user_become_operators_with_their_words() {
     let (mut module, u0) = reads_u0(&[("operator.ge", vec![Arg::Int(2)])]);
     let ge = module.graph.find("ge").unwrap();
