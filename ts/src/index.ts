@@ -128,12 +128,16 @@ export {
   CSEPass,
   functionalize,
   type FunctionalizeOptions,
+  fuseBatchNorm,
   getCSEBannedOps,
+  insertDeferredRuntimeAsserts,
+  linearPermuteFusion,
   mergeMatmul,
   NormalizeArgs,
   NormalizeOperators,
   reinplace,
 } from "./passes/enginePasses.ts";
+export { constantFold, type ConstantFoldOptions } from "./passes/constantFold.ts";
 export { FakeTensorProp } from "./passes/fakeTensorProp.ts";
 export {
   getSizeOfAllNodes,
@@ -170,11 +174,13 @@ export {
   type Partition,
 } from "./passes/partitioner.ts";
 export type {
+  InsertedAsserts,
   MinimizerOptions,
   NodeLatency,
   PartitionerOptions,
   PartitionLatency,
   PartitionMode,
+  RuntimeAssertCall,
   TraverseMethod,
 } from "./bindings/passes.ts";
 export {

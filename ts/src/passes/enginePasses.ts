@@ -4,7 +4,7 @@
  * @module
  */
 import { CSE_BANNED_OPS } from "../bindings/effects.ts";
-import type { AnnotateOptions, NormalizeArgsOptions } from "../bindings/passes.ts";
+import type { AnnotateOptions, InsertedAsserts, NormalizeArgsOptions, RuntimeAssertCall } from "../bindings/passes.ts";
 import type { GraphModule } from "../graph/module.ts";
 import { type NamedTarget, targetOf } from "../graph/target.ts";
 import { runPass } from "../rewrite/bridge.ts";
@@ -166,6 +166,51 @@ export function functionalize(graphModule: GraphModule, options: FunctionalizeOp
 export function reinplace(graphModule: GraphModule): GraphModule {
   inPlace(graphModule, "reinplace", {}, true);
   return graphModule;
+}
+
+/**
+ * Inserts checks of what must hold of sizes that only the data decides, behind the nodes that give them, in place:
+ * `torch.fx.passes.runtime_assert.insert_deferred_runtime_asserts`. What nodes give must be known (`meta.val`), as it is in
+ * exported programs. The answer says which conditions are not checked, since no node gives one of their symbols.
+ *
+ * @example
+ * ```ts
+ * insertDeferredRuntimeAsserts(gm, { ranges: { u0: [2, null] }, asserts: ["u0 <= s0"] });
+ * ```
+ */
+export function insertDeferredRuntimeAsserts(
+  graphModule: GraphModule,
+  known: Partial<RuntimeAssertCall> = {},
+): InsertedAsserts {
+  const call = { options: known, notes: true };
+  return runPass<InsertedAsserts, GraphModule>(graphModule, "insert_deferred_runtime_asserts", call).answer;
+}
+
+/**
+ * Takes batch normalizations in evaluation into the convolutions and linear layers before them, in place, in graphs of
+ * operators: what `fuse` does of modules. The new weights are computed in the graph; `constantFold` computes them once.
+ *
+ * @example
+ * ```ts
+ * fuseBatchNorm(gm);
+ * constantFold(gm);
+ * ```
+ */
+export function fuseBatchNorm(graphModule: GraphModule): PassResult {
+  return inPlace(graphModule, "fuse_batch_norm", {}, true);
+}
+
+/**
+ * Makes linear layers whose result is only used with its last two dimensions swapped give it that way, in place, in graphs
+ * of operators: inductor's `linear_permute_fusion`. What nodes give must be known (`meta.val`).
+ *
+ * @example
+ * ```ts
+ * linearPermuteFusion(gm);
+ * ```
+ */
+export function linearPermuteFusion(graphModule: GraphModule): PassResult {
+  return inPlace(graphModule, "linear_permute_fusion", {}, true);
 }
 
 /**

@@ -355,14 +355,15 @@ class Steps {
   #names(): void {
     const [cursor, { strings }] = [this.#cursor, this.#reader];
     if (cursor.word() === 0) return readNames(cursor, strings, this.#graph);
-    if (!this.#isSame)
-      this.#graph.setNames((this.#before[0] ?? this.#nodes[0])?.graph.names.clone() ?? this.#graph.names);
-    const { names } = this.#graph;
+    const from = (this.#before[0] ?? this.#nodes[0])?.graph.names;
+    const names = this.#isSame || from === undefined ? this.#graph.names : from.clone();
     for (let left = cursor.word(); left > 0; left--) {
       const name = strings.next(cursor);
       const base = strings.nextOptional(cursor);
       names.follow(name, base, base === undefined ? 0 : readSuffix(cursor));
     }
+    // A graph of its own has new nodes already, whose names are among those.
+    if (!this.#isSame) this.#graph.setNames(names);
   }
 }
 
