@@ -12,7 +12,7 @@ export { engineVersion, type InitOptions, init, initSync, isLoaded, restart } fr
 export type { ModuleSource } from "./engine/module.ts";
 export type { Variant } from "./engine/variant.ts";
 export * from "./errors.ts";
-export { defaultDecompositions, ExportedProgram } from "./export/exportedProgram.ts";
+export { defaultDecompositions, ExportedProgram, type ProgramGuards } from "./export/exportedProgram.ts";
 export { programOf } from "./export/ofGraphModule.ts";
 export { type LoadOptions, load, type ProgramSource } from "./export/load.ts";
 export type {
@@ -310,6 +310,7 @@ export {
   solveWith,
   toSmtLib,
   transformAllConstraints,
+  transformAllConstraintsWith,
 } from "./types/constraints.ts";
 export {
   annotate,

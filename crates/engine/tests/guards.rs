@@ -45,6 +45,11 @@ fn the_range_of_what_the_data_decides_needs_its_assertions() {
     assert!(refusal.notes().contains(&"failed source expression: u0 <= 6".to_string()), "{refusal}");
     let (guard, _) = guards.bisect().unwrap().expect("a bound is not checked any more");
     assert_eq!((guard.expr.to_string().as_str(), &guard.node), ("u0 <= 6", &None));
+    // Nothing is checked at all.
+    let graph = &mut program.module.graph;
+    let first = graph.find("_assert_scalar_default").unwrap();
+    graph.erase_node(first).unwrap();
+    assert!(self::guards(&program).validator().unwrap().validate().is_err());
 }
 
 #[test]

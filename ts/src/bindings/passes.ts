@@ -1095,7 +1095,11 @@ require: Array<[number, string]>,
 /**
  * How many steps the solver takes.
  */
-budget: number | null, };
+budget: number | null, 
+/**
+ * What another solver printed for the problem, where the own one does not know.
+ */
+answer: string | null, };
 
 /**
  * Which condition is looked at.
@@ -1188,7 +1192,15 @@ target: Array<string>,
 /**
  * What holds anyway.
  */
-assertions: Array<string>, };
+assertions: Array<string>, 
+/**
+ * For each of what is asked for, how many of the targets were there when it was added.
+ */
+known: Array<number>, 
+/**
+ * What another solver printed for the question, where the own one does not know.
+ */
+answer: string | null, };
 
 /**
  * Whether guards say what they should.
@@ -1206,3 +1218,16 @@ reason: string | null,
  * The question as SMT-LIB 2: it cannot be solved where the guards are valid.
  */
 smtLib: string, };
+
+/**
+ * The first of what is asked for that does not follow.
+ */
+export type BisectAnswer = { 
+/**
+ * Its place; nothing where all of it follows.
+ */
+at: number | null, 
+/**
+ * What was found there.
+ */
+notes: Array<string>, };

@@ -16,6 +16,16 @@ import type { GraphSignature } from "./signature.ts";
 
 type EngineProgram = ReturnType<Engine["Program"]["open"]>;
 
+/** The guards of a program. */
+export interface ProgramGuards {
+  /** The symbols and their ranges; `null` is no bound. */
+  readonly ranges: Readonly<Record<string, readonly [min: number | null, max: number | null]>>;
+  /** What is checked: expressions, and the nodes that assert them. */
+  readonly target: readonly (readonly [expr: string, node: string | null])[];
+  /** What is said: expressions, and the nodes whose sizes they are about. */
+  readonly source: readonly (readonly [expr: string, node: string | null])[];
+}
+
 /**
  * A program as `torch.export` gives it: a graph, what its inputs and outputs are, and its state. {@link load} opens one.
  *
@@ -133,6 +143,14 @@ export class ExportedProgram {
   /** The program in the byte format of tracefx: the content of an `.fxg` file. */
   save(): Uint8Array<ArrayBuffer> {
     return this.#withEngine((program) => program.save() as Uint8Array<ArrayBuffer>);
+  }
+
+  /**
+   * What the program checks of its sizes (`target`), and what it says of them (`source`), as `TranslationValidator` takes
+   * it: expressions of symbols, each with the name of the node that it is of, or `null`.
+   */
+  guards(): ProgramGuards {
+    return this.#withEngine((program) => JSON.parse(program.guards()) as ProgramGuards);
   }
 
   /** The graph, the signature, the constraints, the sizes and the operators as tables: what `tracefx inspect` shows. */

@@ -34,13 +34,45 @@ export interface ConstraintsOptions {
  * ```
  */
 export function transformAllConstraints(gm: GraphModule, options: ConstraintsOptions = {}): ConstraintAnswer {
+  return constraintsOf(gm, options, null);
+}
+
+/**
+ * {@link transformAllConstraints}, and where the engine does not know, the answer of another solver.
+ *
+ * @example
+ * ```ts
+ * import { Z3 } from "tracefx/z3";
+ * await using z3 = await Z3.load();
+ * const { answer, variables } = await transformAllConstraintsWith(gm, z3);
+ * console.log(answer.verdict, answer.types);
+ * ```
+ */
+export async function transformAllConstraintsWith(
+  gm: GraphModule,
+  solver: SmtSolver,
+  options: ConstraintsOptions = {},
+): Promise<ConstraintAnswer> {
+  const own = transformAllConstraints(gm, options);
+  if (own.answer.verdict !== "unknown") return own;
+  return constraintsOf(gm, options, await solver.ask(own.answer.smtLib));
+}
+
+function constraintsOf(gm: GraphModule, options: ConstraintsOptions, answer: string | null): ConstraintAnswer {
   const places = new Map([...gm.graph.nodes].map((node, place) => [node, place]));
   const require = [...(options.require ?? [])].map(([node, type]) => [placeOf(places, node), String(type)]);
-  const call = { modules: moduleSpecs(gm), require, budget: options.budget ?? null };
+  const call = { modules: moduleSpecs(gm), require, budget: options.budget ?? null, answer };
   return runPass<ConstraintAnswer, GraphModule>(gm, "transform_all_constraints", { options: call }).answer;
 }
 
-/** The constraints of a graph as SMT-LIB 2 text. */
+/**
+ * The constraints of a graph as SMT-LIB 2 text.
+ *
+ * @example
+ * ```ts
+ * writeFileSync("constraints.smt2", toSmtLib(gm)); // z3 constraints.smt2
+ * ```
+ */
 export function toSmtLib(gm: GraphModule, options: ConstraintsOptions = {}): string {
   return transformAllConstraints(gm, options).answer.smtLib;
 }
@@ -67,7 +99,16 @@ function placeOf(places: ReadonlyMap<Node, number>, node: Node): number {
   return place;
 }
 
-/** A solver that reads SMT-LIB 2: `Z3` of `tracefx/z3`, or a process that is given the text. */
+/**
+ * A solver that reads SMT-LIB 2: `Z3` of `tracefx/z3`, or a process that is given the text.
+ *
+ * @example
+ * ```ts
+ * const z3: SmtSolver = {
+ *   ask: async (text) => execFileSync("z3", ["-in"], { input: text, encoding: "utf8" }),
+ * };
+ * ```
+ */
 export interface SmtSolver {
   /** What the solver prints for this text: `sat` and the model, `unsat`, or `unknown`. */
   ask(smtLib: string): Promise<string>;

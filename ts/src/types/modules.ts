@@ -17,13 +17,15 @@ function pair(it: number | readonly number[]): Pair {
 /** The specification of a module that the rules know. */
 function specOf(module: Module): ModuleSpec | undefined {
   if (module instanceof nn.Conv2d) {
-    // The paddings that have names depend on the window; the rules know numbers.
-    if (module.padding === "same") return undefined;
-    const { inChannels, outChannels, kernelSize, stride, dilation } = module;
-    const padding = module.padding === "valid" ? 0 : module.padding;
-    return { class: "Conv2d", inChannels, outChannels, window: window({ kernelSize, stride, dilation, padding }) };
+    const { inChannels, outChannels, kernelSize, stride, dilation, padding } = module;
+    if (padding === "same") return { class: "Conv2d", inChannels, outChannels, window: SAME };
+    const numbers = { kernelSize, stride, dilation, padding: padding === "valid" ? 0 : padding };
+    return { class: "Conv2d", inChannels, outChannels, window: window(numbers) };
   }
-  if (module instanceof nn.MaxPool2d) return { class: "MaxPool2d", window: window(module) };
+  if (module instanceof nn.MaxPool2d) {
+    // The rules know neither windows that stand over the edge nor several results.
+    return module.ceilMode || module.returnIndices ? undefined : { class: "MaxPool2d", window: window(module) };
+  }
   if (module instanceof nn.BatchNorm2d) return { class: "BatchNorm2d", numFeatures: module.numFeatures };
   if (module instanceof nn.AdaptiveAvgPool2d) {
     const size = module.outputSize;
@@ -40,6 +42,9 @@ function specOf(module: Module): ModuleSpec | undefined {
   if (module instanceof nn.Dropout) return { class: "Dropout" };
   return undefined;
 }
+
+/** What `padding: "same"` is, whatever the kernel is: what comes out has the size of what goes in. */
+const SAME = window({ kernelSize: 1, stride: 1, padding: 0, dilation: 1 });
 
 interface Sizes {
   readonly kernelSize: number | readonly number[];

@@ -3,9 +3,13 @@
  *
  * @module
  */
-import type { GuardAnswer } from "../bindings/passes.ts";
+import type { BisectAnswer, GuardAnswer } from "../bindings/passes.ts";
+import { fxError } from "../errors.ts";
+import type { ExportedProgram } from "../export/exportedProgram.ts";
 import { Graph } from "../graph/graph.ts";
+import type { Node } from "../graph/node.ts";
 import { runPass } from "../rewrite/bridge.ts";
+import type { SmtSolver } from "./constraints.ts";
 
 export type { GuardAnswer } from "../bindings/passes.ts";
 
@@ -30,15 +34,40 @@ export class TranslationValidator {
   readonly #source: string[] = [];
   readonly #target: string[] = [];
   readonly #assertions: string[] = [];
+  /** For each of what is asked for, the node that it is of, and how many targets there were. */
+  readonly #origins: { readonly node: string | undefined; readonly known: number }[] = [];
+
+  /**
+   * The guards of a program. What is checked is the ranges of its inputs' symbols, its guards on inputs, and what its graph
+   * asserts; what must follow is the other ranges, and the sizes that nodes are noted to give (`meta.val`) where their
+   * operators by themselves give others. More can be asked for by {@link TranslationValidator.addSourceExpr}.
+   *
+   * @example
+   * ```ts
+   * const program = await load("model.pt2");
+   * const validator = TranslationValidator.ofProgram(program);
+   * validator.addSourceExpr("s0 <= 512");
+   * validator.validate(); // throws, with sizes that the program takes and that are larger
+   * ```
+   */
+  static ofProgram(program: ExportedProgram): TranslationValidator {
+    const { ranges, source, target } = program.guards();
+    const validator = new TranslationValidator();
+    for (const [symbol, range] of Object.entries(ranges)) validator.addVar(symbol, range);
+    for (const [expr] of target) validator.addTargetExpr(expr);
+    for (const [expr, node] of source) validator.addSourceExpr(expr, node ?? undefined);
+    return validator;
+  }
 
   /** Adds a symbol with its range. */
   addVar(symbol: string, range: SymbolRange = [null, null]): void {
     this.#ranges.set(symbol, range);
   }
 
-  /** Adds what is asked for. */
-  addSourceExpr(expr: string): void {
+  /** Adds what is asked for, and the node for which it is. */
+  addSourceExpr(expr: string, node?: Node | string): void {
     this.#source.push(expr);
+    this.#origins.push({ node: typeof node === "object" ? node.name : node, known: this.#target.length });
   }
 
   /** Adds what is checked when the program runs. */
@@ -57,15 +86,63 @@ export class TranslationValidator {
    * @throws {@link RewriteError} with sizes for which the target holds and the source does not.
    */
   validate(): GuardAnswer {
+    return this.#run<GuardAnswer>("validate_guards", null);
+  }
+
+  /**
+   * Checks the guards, and asks another solver where the engine does not know.
+   *
+   * @example
+   * ```ts
+   * import { Z3 } from "tracefx/z3";
+   * await using z3 = await Z3.load();
+   * const { validation } = await validator.validateWith(z3);
+   * ```
+   * @throws {@link RewriteError} as {@link TranslationValidator.validate}.
+   */
+  async validateWith(solver: SmtSolver): Promise<GuardAnswer> {
+    const own = this.validate();
+    return own.validation === "unknown" ? this.#run("validate_guards", await solver.ask(own.smtLib)) : own;
+  }
+
+  /**
+   * Finds the first of what is asked for that does not follow from what was checked when it was added:
+   * `torch.fx.experimental.validator.bisect`. Of a program it is the first node whose sizes do not follow from what the
+   * program checks.
+   *
+   * @example
+   * ```ts
+   * try {
+   *   TranslationValidator.ofProgram(program).bisect();
+   * } catch (error) {
+   *   if (error instanceof RewriteError) console.log(error.node, error.notes);
+   * }
+   * ```
+   * @throws {@link RewriteError} with that expression, its node, and sizes.
+   */
+  bisect(): void {
+    const { at, notes } = this.#run<BisectAnswer>("bisect_guards", null);
+    if (at === null) return;
+    const node = this.#origins[at]?.node;
+    throw fxError("VerifyFailed", `translation validation failed when evaluating: ${this.#source[at]}`, {
+      node,
+      notes,
+      help: "for these sizes the checks that were kept pass, and what they stand for does not hold",
+    });
+  }
+
+  #run<T>(pass: string, answer: string | null): T {
     const options = {
       ranges: Object.fromEntries(this.#ranges),
       source: this.#source,
       target: this.#target,
       assertions: this.#assertions,
+      known: this.#origins.map((it) => it.known),
+      answer,
     };
     // Guards are of no graph; the pass takes an empty one.
     const graph = new Graph();
     graph.output(null);
-    return runPass<GuardAnswer, Graph>(graph, "validate_guards", { options }).answer;
+    return runPass<T, Graph>(graph, pass, { options }).answer;
   }
 }

@@ -87,17 +87,18 @@ export class Z3 implements SmtSolver, AsyncDisposable {
   }
 
   async #answer(context: unknown, smtLib: string): Promise<string> {
-    // The model is asked for where there is one; else Z3 would print an error.
-    const problem = smtLib.replace(/\(get-model\)\s*$/u, "");
-    const verdict = await this.#run(context, `(set-option :timeout ${this.#timeout})\n${problem}`);
-    if (verdict.includes("(error")) {
-      throw fxError("PassFailed", "Z3 refuses the problem", { notes: verdict.trim().split("\n") });
+    // All at once: between two texts, Z3 may forget the model.
+    const printed = await this.#run(context, `${OPTIONS}(set-option :timeout ${this.#timeout})\n${smtLib}`);
+    const verdict = /^(sat|unsat|unknown)\s/u.exec(printed)?.[1];
+    if (verdict === undefined || (verdict === "sat" && printed.includes("(error"))) {
+      throw fxError("PassFailed", "Z3 refuses the problem", { notes: printed.trim().split("\n") });
     }
-    if (verdict.startsWith("sat")) return `${verdict}${await this.#run(context, PLAIN_MODEL)}`;
-    if (!verdict.startsWith("unknown")) return verdict;
+    // What follows is the model, or an error that there is none.
+    if (verdict === "sat") return printed;
+    if (verdict === "unsat") return "unsat\n";
     const reason = await this.#run(context, "(get-info :reason-unknown)");
     if (/timeout|canceled/u.test(reason)) throw this.#late();
-    return `${verdict}${reason}`;
+    return `unknown\n${reason}`;
   }
 
   /** Runs commands. Z3 looks at its clock only now and then, so its threads are ended where it is long over. */
@@ -142,8 +143,8 @@ function closed(): Error {
   return fxError("InvalidOption", "Z3 was closed", { help: "load it again: await Z3.load()" });
 }
 
-/** Without names for parts that occur twice. */
-const PLAIN_MODEL = "(set-option :pp.min_alias_size 1000000)\n(set-option :pp.max_depth 1000000)\n(get-model)";
+/** Models without names for parts that occur twice. */
+const OPTIONS = "(set-option :pp.min_alias_size 1000000)\n(set-option :pp.max_depth 1000000)\n";
 
 /** The part of `z3-solver` that is used. */
 interface Z3Package {

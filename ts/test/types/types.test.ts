@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { beforeAll, describe, expect, it } from "vitest";
 import {
   annotate,
@@ -10,6 +11,7 @@ import {
   init,
   isConsistent,
   isMorePrecise,
+  load,
   nn,
   RewriteError,
   solveWith,
@@ -21,6 +23,7 @@ import {
   transformAllConstraints,
   TranslationValidator,
 } from "../../src/index.ts";
+import { thrown } from "../thrown.ts";
 
 beforeAll(async () => {
   await init();
@@ -88,6 +91,26 @@ describe("the gradual type checker", () => {
       "TensorType[(Dyn, 4, 2, 2)]",
       "TensorType[(Dyn, 4, 2, 2)]",
     ]);
+  });
+
+  it("knows convolutions whose padding has a name, and refuses pools that it does not know", () => {
+    const typeOf = (module: nn.Module, ...dims: (number | typeof Dyn)[]) => {
+      const gm = traced(new nn.Sequential(module), new TensorType(dims));
+      new GraphTypeChecker(gm).typeCheck();
+      return Object.values(typesOf(gm))[1];
+    };
+    const same = new nn.Conv2d(3, 4, [3, 4], { padding: "same", dilation: [1, 2] });
+    expect(typeOf(same, 1, 3, 8, Dyn)).toBe("TensorType[(1, 4, 8, Dyn)]");
+    const valid = new nn.Conv2d(3, 4, [3, 2], { padding: "valid", stride: [1, 2] });
+    expect(typeOf(valid, 1, 3, 8, 9)).toBe("TensorType[(1, 4, 6, 4)]");
+    expect(typeOf(new nn.AdaptiveAvgPool2d([5, null]), Dyn, 3, 8, 9)).toBe("TensorType[(Dyn, 3, 5, 9)]");
+    expect(() => typeOf(valid, 1, 3, 2, 9)).toThrow(
+      /the height 2: it is 3 long, and there is a padding of 0 \(at %_?0\)/u,
+    );
+    expect(() => typeOf(new nn.MaxPool2d(2, { ceilMode: true }), 1, 3, 5, 5)).toThrow(/No inference rule/u);
+    const gm = traced(new nn.Sequential(same), new TensorType([1, 3, 8, 8]));
+    const { answer, variables } = transformAllConstraints(gm);
+    expect(answer.types[variables[1] ?? ""]).toBe("TensorType[(1, 4, 8, 8)]");
   });
 
   it("refuses types that do not fit, and changes nothing", () => {
@@ -167,5 +190,46 @@ describe("the validator of guards", () => {
     const validator = new TranslationValidator();
     validator.addSourceExpr("s0 > 2");
     expect(() => validator.validate()).toThrow(/the symbol s0 of s0 > 2 was not added/u);
+  });
+
+  it("has the first guard that does not follow, and its node", () => {
+    const validator = new TranslationValidator();
+    for (const name of ["s0", "s1"]) validator.addVar(name, [1, null]);
+    const guards = [
+      ["s0 >= 2", "s0 >= 2"],
+      ["s0 == s1", "s0 <= s1"],
+      ["s1 < 9", "s1 < 9"],
+    ] as const;
+    for (const [at, [source, target]] of guards.entries()) {
+      validator.addTargetExpr(target);
+      validator.addSourceExpr(source, `guard_${at}`);
+    }
+    const failure = thrown(() => validator.bisect());
+    expect(failure).toBeInstanceOf(RewriteError);
+    expect(failure).toMatchObject({
+      kind: "VerifyFailed",
+      node: "guard_1",
+      reason: "translation validation failed when evaluating: s0 == s1",
+    });
+    validator.addAssertion("s1 <= s0");
+    validator.bisect();
+  });
+
+  it("takes the guards of a program", async () => {
+    const program = await load(
+      readFileSync(new URL("../../../tests/fixtures/programs/unbacked_item/model.pt2", import.meta.url)),
+    );
+    const validator = TranslationValidator.ofProgram(program);
+    expect(validator.validate().validation).toBe("valid");
+    validator.bisect();
+    validator.addSourceExpr("u0 < 6", "asked");
+    expect(() => validator.validate()).toThrow(/failed source expression: u0 < 6/u);
+    expect(() => validator.bisect()).toThrow(/when evaluating: u0 < 6 \(at %asked\)/u);
+    // Without its last assertion, nothing holds the number below 7.
+    const asserts = program.graph.findNodes({ op: "call_function", target: "torch.ops.aten._assert_scalar.default" });
+    const last = [...asserts].at(-1);
+    if (last === undefined) throw new Error("the program asserts what it expects of the number");
+    program.graph.eraseNode(last);
+    expect(() => TranslationValidator.ofProgram(program).validate()).toThrow(/failed source expression: u0 <= 6/u);
   });
 });

@@ -13,6 +13,7 @@ import {
   torch,
   toSmtLib,
   transformAllConstraints,
+  transformAllConstraintsWith,
   TranslationValidator,
   UsageError,
 } from "../../src/index.ts";
@@ -57,15 +58,26 @@ describe("Z3", () => {
     }
   });
 
-  it("proves guards that the engine leaves open", async () => {
+  it("gives the types of nodes where the engine gives up", async () => {
+    await using z3 = await Z3.load();
+    const gm = sum(new TensorType([2, 1]), new TensorType([3]));
+    const { answer, variables } = await transformAllConstraintsWith(gm, z3, { budget: 0 });
+    expect(answer.verdict).toBe("sat");
+    expect(answer.types[variables[2] ?? ""]).toBe("TensorType[(2, 3)]");
+  });
+
+  it("proves guards that the engine leaves open, and refutes them with sizes", async () => {
     await using z3 = await Z3.load();
     const validator = new TranslationValidator();
     for (const name of ["s0", "s1"]) validator.addVar(name, [2, null]);
     validator.addTargetExpr("s0*s0 + s1*s1 < 2*s0*s1 + 1");
     validator.addSourceExpr("s0*s0*s0 <= s1*s1*s1");
-    const { validation, smtLib } = validator.validate();
-    expect(validation).toBe("unknown");
-    expect(await solveWith({ verdict: "unknown", smtLib }, z3)).toBe("unsat");
+    expect((await validator.validateWith(z3)).validation).toBe("valid");
+    const other = new TranslationValidator();
+    for (const name of ["s0", "s1"]) other.addVar(name, [2, null]);
+    other.addTargetExpr("s0*s0 == s1*s1*s1 + 17");
+    other.addSourceExpr("s0 + s1 < 60");
+    await expect(other.validateWith(z3)).rejects.toThrow(/model: s0 = 282[^]*failed source expression: s0 \+ s1 < 60/u);
   });
 
   it("does not think longer than it may, and can be asked afterwards", async () => {

@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::NodeId;
-use tracefx_sym::{Parser, Symbol as SizeSymbol, ValueRange};
+use tracefx_sym::{Parser, SymBool, Symbol as SizeSymbol, ValueRange};
 use tracefx_types::{
-    ConstraintGenerator, DEFAULT_BUDGET, GraphTypeChecker, ModuleSpec, Modules, Problem, Symbol, TranslationValidator,
-    Type, Validation, Verdict, Window, evaluate_conditional_with_constraints, infer_symbolic_types,
-    infer_symbolic_types_single_pass,
+    ConstraintGenerator, DEFAULT_BUDGET, GraphTypeChecker, ModuleSpec, Modules, Problem, SmtLib, Symbol,
+    TranslationValidator, Type, Validation, Verdict, Window, bisect, evaluate_conditional_with_constraints,
+    infer_symbolic_types, infer_symbolic_types_single_pass,
 };
 use ts_rs::TS;
 
@@ -38,6 +38,7 @@ pub(super) const PASSES: &[HostPass] = &[
     HostPass { name: "transform_all_constraints", run: transform_all_constraints },
     HostPass { name: "evaluate_conditional_with_constraints", run: evaluate_conditional },
     HostPass { name: "validate_guards", run: validate_guards },
+    HostPass { name: "bisect_guards", run: bisect_guards },
 ];
 
 pub(super) const TYPES: &[Declare] = &[
@@ -52,6 +53,7 @@ pub(super) const TYPES: &[Declare] = &[
     declared::<ConditionAnswer>,
     declared::<GuardOptions>,
     declared::<GuardAnswer>,
+    declared::<BisectAnswer>,
 ];
 
 /// What the checker of types is told.
@@ -82,6 +84,8 @@ struct ConstraintOptions {
     require: Vec<(usize, String)>,
     /// How many steps the solver takes.
     budget: Option<u32>,
+    /// What another solver printed for the problem, where the own one does not know.
+    answer: Option<String>,
 }
 
 /// Which condition is looked at.
@@ -148,6 +152,10 @@ struct GuardOptions {
     target: Vec<String>,
     /// What holds anyway.
     assertions: Vec<String>,
+    /// For each of what is asked for, how many of the targets were there when it was added.
+    known: Vec<usize>,
+    /// What another solver printed for the question, where the own one does not know.
+    answer: Option<String>,
 }
 
 /// Whether guards say what they should.
@@ -163,7 +171,17 @@ struct GuardAnswer {
     smt_lib: String,
 }
 
-fn solved(problem: &Problem, budget: Option<u32>) -> SolverAnswer {
+/// The first of what is asked for that does not follow.
+#[derive(Debug, Serialize, TS)]
+#[serde(rename_all = "camelCase")]
+struct BisectAnswer {
+    /// Its place; nothing where all of it follows.
+    at: Option<usize>,
+    /// What was found there.
+    notes: Vec<String>,
+}
+
+fn solved(problem: &Problem, budget: Option<u32>, answer: Option<&str>) -> SolverAnswer {
     let smt_lib = problem.to_smt_lib();
     let nothing = |verdict, reason| SolverAnswer {
         smt_lib: smt_lib.clone(),
@@ -172,7 +190,11 @@ fn solved(problem: &Problem, budget: Option<u32>) -> SolverAnswer {
         ints: BTreeMap::new(),
         types: BTreeMap::new(),
     };
-    match problem.solve_within(budget.unwrap_or(DEFAULT_BUDGET)) {
+    let verdict = match (problem.solve_within(budget.unwrap_or(DEFAULT_BUDGET)), answer) {
+        (Verdict::Unknown(_), Some(answer)) => Verdict::of_smt_lib(answer),
+        (known, _) => known,
+    };
+    match verdict {
         Verdict::Unsat => nothing("unsat", None),
         Verdict::Unknown(reason) => nothing("unknown", Some(reason)),
         Verdict::Sat(model) => SolverAnswer {
@@ -204,7 +226,7 @@ fn transform_all_constraints(call: &mut PassCall<'_>) -> Result<Value> {
         generated: text,
         transformed: constraints.constraint.to_string(),
         variables: call.nodes().iter().map(name).collect(),
-        answer: solved(&constraints.problem()?, options.budget),
+        answer: solved(&constraints.problem()?, options.budget, options.answer.as_deref()),
     })
 }
 
@@ -212,27 +234,51 @@ fn evaluate_conditional(call: &mut PassCall<'_>) -> Result<Value> {
     let options: ConditionOptions = call.options()?;
     let node = node_at(call, options.node)?;
     let [condition, negation] = evaluate_conditional_with_constraints(call.module, &options.modules, node)?;
-    answer(&ConditionAnswer { condition: solved(&condition, None), negation: solved(&negation, None) })
+    answer(&ConditionAnswer { condition: solved(&condition, None, None), negation: solved(&negation, None, None) })
 }
 
-fn validate_guards(call: &mut PassCall<'_>) -> Result<Value> {
-    let options: GuardOptions = call.options()?;
+/// The validator of these ranges and assertions, and what is asked for and checked.
+fn guards_of(options: &GuardOptions) -> Result<(TranslationValidator, Vec<SymBool>, Vec<SymBool>)> {
     let (mut parser, mut validator) = (Parser::default(), TranslationValidator::default());
     for (name, (min, max)) in &options.ranges {
         validator.add_var(&SizeSymbol::integer(name.as_str()), ValueRange { min: *min, max: *max });
     }
-    for it in &options.assertions {
-        validator.add_assertion(parser.parse_bool(it)?)?;
+    let mut read = |texts: &[String]| texts.iter().map(|it| parser.parse_bool(it)).collect::<Result<Vec<_>>>();
+    for it in read(&options.assertions)? {
+        validator.add_assertion(it)?;
     }
-    for it in &options.source {
-        validator.add_source_expr(parser.parse_bool(it)?)?;
-    }
-    for it in &options.target {
-        validator.add_target_expr(parser.parse_bool(it)?)?;
-    }
-    let (validation, reason) = match validator.validate()? {
+    let (source, target) = (read(&options.source)?, read(&options.target)?);
+    Ok((validator, source, target))
+}
+
+fn validate_guards(call: &mut PassCall<'_>) -> Result<Value> {
+    let options: GuardOptions = call.options()?;
+    let (mut validator, source, target) = guards_of(&options)?;
+    source.into_iter().try_for_each(|it| validator.add_source_expr(it))?;
+    target.into_iter().try_for_each(|it| validator.add_target_expr(it))?;
+    let validation = match &options.answer {
+        Some(answer) => validator.validate_with(&SmtLib(|_: &str| Ok(answer.clone())))?,
+        None => validator.validate()?,
+    };
+    let (validation, reason) = match validation {
         Validation::Valid => ("valid", None),
         Validation::Unknown(reason) => ("unknown", Some(reason)),
     };
     answer(&GuardAnswer { validation, reason, smt_lib: validator.problem().to_smt_lib() })
+}
+
+fn bisect_guards(call: &mut PassCall<'_>) -> Result<Value> {
+    let options: GuardOptions = call.options()?;
+    let (mut validator, source, target) = guards_of(&options)?;
+    let known = |at: usize| options.known.get(at).copied().unwrap_or(target.len()).min(target.len());
+    target[..known(0)].iter().try_for_each(|it| validator.add_target_expr(it.clone()))?;
+    let mut guards = Vec::with_capacity(source.len());
+    for (at, it) in source.into_iter().enumerate() {
+        // What is checked from here on, until something else is asked for.
+        let since = target.get(known(at)..known(at + 1)).unwrap_or_default();
+        guards.push((it, since.iter().cloned().fold(SymBool::from(true), SymBool::and)));
+    }
+    let found = bisect(&validator, &guards)?;
+    let (at, notes) = found.map(|(at, failure)| (at, failure.notes().to_vec())).unzip();
+    answer(&BisectAnswer { at, notes: notes.unwrap_or_default() })
 }
