@@ -16,7 +16,13 @@ import { runPass } from "./bridge.ts";
  * A function or class that nodes come from: itself, or its name, such as `torch.nn.modules.linear.Linear`, `Linear`,
  * `torch.nn.functional.linear`, or `linear` as `torch_fn` has it.
  */
-export type WantedSource = string | NamedTarget | (abstract new (...args: never[]) => Module);
+export type WantedSource = string | NamedTarget | ModuleClass;
+
+/** A class of modules, whatever its constructor takes. */
+export interface ModuleClass {
+  readonly name: string;
+  readonly prototype: Module;
+}
 
 /** The nodes that one call was taken apart into. */
 export interface SourcePartition<S extends WantedSource = WantedSource> {
@@ -99,8 +105,8 @@ function nameOf(source: WantedSource): string {
   return isModuleClass(source) ? (builtinNameOf(source) ?? source.name) : targetOf(source);
 }
 
-function isModuleClass(source: WantedSource): source is abstract new (...args: never[]) => Module {
-  return typeof source === "function" && source.prototype instanceof Module;
+function isModuleClass(source: WantedSource): source is ModuleClass {
+  return typeof source === "function" && (source as ModuleClass).prototype instanceof Module;
 }
 
 /** The notes of a node as a file has them. A trace here notes them as maps and lists. */
