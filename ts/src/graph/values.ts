@@ -240,7 +240,9 @@ export class Tuple extends FrozenArray {
 
 /** A tuple of what a function that runs or is traced returns: tensors and traced values among constants; see {@link tuple}. */
 export class ValueTuple<T> extends Array<T> {
-  readonly kind = "tuple";
+  get kind(): "tuple" {
+    return "tuple";
+  }
 
   static override get [Symbol.species](): ArrayConstructor {
     return Array;

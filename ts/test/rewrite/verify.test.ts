@@ -21,7 +21,7 @@ const relu = (x: Tensor) => torch.relu(x);
 const abs = (x: Tensor) => torch.abs(x);
 const sum = (x: Tensor, y: Tensor) => torch.add(x, y);
 const turned = (x: Tensor, y: Tensor) => torch.add(y, x);
-const first = (...[x]: readonly [Tensor, Tensor]) => torch.add(x, 0);
+const first = (x: Tensor, y: Tensor) => torch.add(x, torch.mul(y, 0));
 const clamped = (x: Tensor) => torch.clamp(x, 0);
 
 function known(fn: (x: Tensor) => Tensor): GraphModule {
@@ -73,7 +73,7 @@ describe("verify", () => {
 
   it("is part of a rule and its file", () => {
     const rule = Rule.load(new Rule("wrong", relu, abs, { verify: { seed: 3 } }).save());
-    expect(rule.options.verify).toEqual({ seed: 3, ranges: {} });
+    expect(rule.options.verify).toEqual({ seed: 3 });
     expect(() => new RuleSet([rule]).runToFixpoint(known(relu))).toThrow(failed);
   });
 });
