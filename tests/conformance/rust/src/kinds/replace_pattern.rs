@@ -25,6 +25,7 @@ pub(crate) fn check(case: &Case) -> Check {
             ..MatcherOptions::default()
         },
         keeps_submodules: case.get("pass") != "replace_pattern",
+        ..ReplaceOptions::default()
     };
     let is_number: MatchFilter<'_> = &|found, _, _| found.placeholder_nodes[1].as_scalar().is_some();
     let filters: &[MatchFilter<'_>] = if case.option("filter").is_null() { &[] } else { &[is_number] };
