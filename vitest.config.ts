@@ -23,7 +23,7 @@ export default defineConfig({
         },
       },
       {
-        test: { name: "browser", include: ["tests/browser/**/*.test.ts"] },
+        test: { name: "browser", testTimeout: 60_000, include: ["tests/browser/**/*.test.ts"] },
       },
     ],
   },

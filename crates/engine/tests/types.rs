@@ -54,7 +54,7 @@ fn guards_are_validated_without_a_graph() {
     let mut gm = GraphModule::new(Graph::new());
     let mut validate = |source: &str| {
         let options = json!({
-            "ranges": { "s0": [2, null] }, "source": [source], "target": ["Mod(s0, 4) == 0"], "assertions": [],
+            "ranges": { "s0": [2, null] }, "source": [source], "target": ["Mod(s0, 4) == 0"], "assertions": [], "known": [0],
         });
         run(&mut gm, "validate_guards", options)
     };
