@@ -246,6 +246,7 @@ export {
 export {
   checkSubgraphsConnected,
   getSourcePartitions,
+  type SourceClass,
   type SourcePartition,
   type WantedSource,
 } from "./rewrite/sourceMatcher.ts";

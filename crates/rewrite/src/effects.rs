@@ -4,6 +4,7 @@
 //! fresh memory counts as shared, and what is not known not to write counts as writing.
 
 use crate::impure::{is_in_place_name, is_in_place_operator};
+use rustc_hash::FxHashMap;
 use tracefx_ir::{Arg, Attribute, Graph, GraphModule, Node, NodeId, Opcode};
 use tracefx_ops::{Op, Registry, Tags};
 
@@ -28,6 +29,12 @@ impl Writes {
         let n_nodes = graph.id_bound();
         let parents = (0..n_nodes as u32).collect();
         let mut res = Writes { parents, is_written: vec![false; n_nodes], writers: vec![false; n_nodes] };
+        // Each read of an attribute gives the same memory.
+        let mut reads = FxHashMap::<&str, NodeId>::default();
+        for id in graph.nodes().filter(|&it| graph.node(it).op() == Opcode::GetAttr) {
+            let first = *reads.entry(graph.node(id).target()).or_insert(id);
+            res.join(id, first);
+        }
         for (id, effect) in graph.nodes().zip(&effects) {
             if effect.shares {
                 graph.node(id).for_each_input(&mut |input| res.join(id, input));
@@ -238,6 +245,15 @@ mod tests {
             ("torch.ops.aten.relu_.default", &[1]),
         ];
         assert_eq!(written(calls), [0, 1, 3]);
+    }
+
+    #[test]
+    fn a_write_reaches_every_read_of_an_attribute() {
+        let mut graph = Graph::new();
+        let reads = ["cache", "weight", "cache"].map(|it| graph.get_attr(it));
+        graph.call_function("torch.ops.aten.relu_.default", vec![reads[2].into()], vec![]);
+        let writes = Writes::of(&GraphModule::new(graph), registry()).unwrap();
+        assert_eq!(reads.map(|it| writes.is_written(it)), [true, false, true]);
     }
 
     #[test]

@@ -99,7 +99,6 @@ fn pair_of(module: &GraphModule, norm: NodeId, is_constant: &dyn Fn(NodeId) -> b
         return None;
     }
     let is_transposed = source.target().contains(".convolution.") && source.args().get(6) != Some(&Arg::Bool(false));
-    let is_flat = kind != Layer::Linear || rank_of(module, *layer) == Some(2);
     let [weight, bias] = match kind {
         Layer::Addmm => [source.args().get(2)?, source.args().first()?],
         Layer::Convolution | Layer::Linear => [source.args().get(1)?, source.args().get(2).unwrap_or(&Arg::None)],
@@ -107,11 +106,19 @@ fn pair_of(module: &GraphModule, norm: NodeId, is_constant: &dyn Fn(NodeId) -> b
     let constant = |arg: &Arg| arg.as_node().filter(|&it| is_constant(it));
     let optional = |arg: &Arg| if *arg == Arg::None { Some(None) } else { constant(arg).map(Some) };
     let weight = constant(weight)?;
+    let weight_rank = rank_of(module, weight).unwrap_or(if kind == Layer::Convolution { 0 } else { 2 });
+    let rank = rank_of(module, *layer);
+    // The channels are the second dimension of what the layer gives, and the first of its weight.
+    let fits = match kind {
+        Layer::Convolution => rank.is_none_or(|it| it == weight_rank),
+        Layer::Linear => rank == Some(2) && weight_rank == 2,
+        Layer::Addmm => true,
+    };
     let pair = Pair {
         layer: *layer,
         kind,
         weight,
-        weight_rank: rank_of(module, weight).unwrap_or(if kind == Layer::Convolution { 0 } else { 2 }),
+        weight_rank,
         bias: optional(bias)?,
         norm,
         result,
@@ -121,7 +128,7 @@ fn pair_of(module: &GraphModule, norm: NodeId, is_constant: &dyn Fn(NodeId) -> b
         variance: constant(variance)?,
         eps: node.args().get(eps)?.clone(),
     };
-    (is_flat && !is_transposed && pair.weight_rank > 0).then_some(pair)
+    (fits && !is_transposed && weight_rank > 0).then_some(pair)
 }
 
 /// The row of a table that a call is of.
@@ -139,7 +146,8 @@ fn only_item(module: &GraphModule, norm: NodeId) -> Option<NodeId> {
     (is_item(item) && graph.node(item).args().get(1) == Some(&Arg::Int(0))).then_some(item)
 }
 
-fn rank_of(module: &GraphModule, id: NodeId) -> Option<usize> {
+/// The number of dimensions of what a node gives, or of the attribute that it reads, where that is known.
+pub(crate) fn rank_of(module: &GraphModule, id: NodeId) -> Option<usize> {
     let node = module.graph.node(id);
     match (&node.meta.val, module.attribute(node.target())) {
         (Some(Val::Tensor(meta)), _) => Some(meta.sizes.len()),

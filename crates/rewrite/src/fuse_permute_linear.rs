@@ -2,6 +2,7 @@
 
 use crate::PassResult;
 use crate::effects::Writes;
+use crate::fuse_batch_norm::rank_of;
 use crate::fuser::replace_uses;
 use rustc_hash::FxHashMap;
 use tracefx_core::Result;
@@ -18,28 +19,34 @@ const LINEAR: &str = "torch.ops.aten.linear.default";
 /// None of a graph that is well formed.
 pub fn linear_permute_fusion(module: &mut GraphModule, registry: &Registry) -> Result<PassResult> {
     let writes = Writes::of(module, registry);
-    let graph = &mut module.graph;
-    let nodes: Vec<NodeId> = graph.nodes().collect();
+    let nodes: Vec<NodeId> = module.graph.nodes().collect();
     let mut modified = false;
     for id in nodes {
         let is_kept = |graph: &Graph, it| writes.as_ref().is_none_or(|writes| writes.leave_alone(graph, it));
-        let Some(linear) = swapped(graph, graph.node(id)) else { continue };
+        let graph = &module.graph;
+        let Some(linear) = swapped(module, graph.node(id)) else { continue };
         if !is_kept(graph, id) || !is_kept(graph, linear) {
             continue;
         }
-        fuse(graph, linear, id)?;
+        fuse(&mut module.graph, linear, id)?;
         modified = true;
     }
     Ok(PassResult { modified })
 }
 
 /// The linear layer whose result a node swaps the last two dimensions of, where nothing else uses that.
-fn swapped(graph: &Graph, node: &Node) -> Option<NodeId> {
+fn swapped(module: &GraphModule, node: &Node) -> Option<NodeId> {
+    let graph = &module.graph;
     let (Opcode::CallFunction, [Arg::Node(linear), dims @ ..]) = (node.op(), node.args()) else { return None };
     let source = graph.node(*linear);
     let is_linear = &**source.target() == LINEAR && source.op() == Opcode::CallFunction && source.kwargs().is_empty();
     let Some(Val::Tensor(meta)) = source.meta.val.as_ref().filter(|_| is_linear) else { return None };
     let rank = meta.sizes.len();
+    // A weight that is a vector takes a dimension away.
+    let rank_of = |at: usize| source.args().get(at).and_then(Arg::as_node).and_then(|it| rank_of(module, it));
+    if rank_of(1) != Some(2) && rank_of(0) != Some(rank) {
+        return None;
+    }
     let from_front = |dim: &Arg| match dim {
         Arg::Int(it) if *it < 0 => usize::try_from(*it + rank as i64).ok(),
         Arg::Int(it) => usize::try_from(*it).ok(),

@@ -157,7 +157,12 @@ fn merge(graph: &mut Graph, products: &[NodeId]) -> Result<()> {
     let mut replaced = FxHashMap::default();
     for (index, &product) in products.iter().enumerate() {
         let part = graph.call_function("operator.getitem", vec![parts.into(), Arg::Int(index as i64)], vec![]);
-        *graph.meta_mut(part) = graph.node(product).meta.clone();
+        let mut meta = graph.node(product).meta.clone();
+        // A part after the first is a view of what stands further on.
+        if index > 0 {
+            meta.val = None;
+        }
+        *graph.meta_mut(part) = meta;
         replaced.insert(product, part);
     }
     replace_uses(graph, &replaced, &|_| true)?;

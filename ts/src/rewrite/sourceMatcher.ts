@@ -16,10 +16,10 @@ import { runPass } from "./bridge.ts";
  * A function or class that nodes come from: itself, or its name, such as `torch.nn.modules.linear.Linear`, `Linear`,
  * `torch.nn.functional.linear`, or `linear` as `torch_fn` has it.
  */
-export type WantedSource = string | NamedTarget | ModuleClass;
+export type WantedSource = string | NamedTarget | SourceClass;
 
 /** A class of modules, whatever its constructor takes. */
-export interface ModuleClass {
+export interface SourceClass {
   readonly name: string;
   readonly prototype: Module;
 }
@@ -86,7 +86,7 @@ export function getSourcePartitions<S extends WantedSource>(
 }
 
 /**
- * Whether a node of the second partition uses one of the first, and not the other way around:
+ * Whether a node of the second partition uses one of the first:
  * `torch.fx.passes.utils.source_matcher_utils.check_subgraphs_connected`.
  *
  * @example
@@ -102,11 +102,11 @@ export function checkSubgraphsConnected(subgraph1: SourcePartition, subgraph2: S
 }
 
 function nameOf(source: WantedSource): string {
-  return isModuleClass(source) ? (builtinNameOf(source) ?? source.name) : targetOf(source);
+  return isSourceClass(source) ? (builtinNameOf(source) ?? source.name) : targetOf(source);
 }
 
-function isModuleClass(source: WantedSource): source is ModuleClass {
-  return typeof source === "function" && (source as ModuleClass).prototype instanceof Module;
+function isSourceClass(source: WantedSource): source is SourceClass {
+  return typeof source === "function" && (source as SourceClass).prototype instanceof Module;
 }
 
 /** The notes of a node as a file has them. A trace here notes them as maps and lists. */

@@ -123,11 +123,13 @@ impl<'a> Draw<'a> {
         let numel = numel.ok_or_else(|| Diagnostic::out_of_memory(usize::MAX))?;
         let made = match dtype.kind() {
             DTypeKind::Complex => {
-                let data: Vec<[f64; 2]> = (0..numel).map(|_| [self.number(dtype), self.number(dtype)]).collect();
+                let mut data: Vec<[f64; 2]> = reserved(numel)?;
+                data.extend((0..numel).map(|_| [self.number(dtype), self.number(dtype)]));
                 Tensor::from_slice(&data, sizes)?
             }
             DTypeKind::Bool | DTypeKind::Int | DTypeKind::Float => {
-                let data: Vec<f64> = (0..numel).map(|_| self.number(dtype)).collect();
+                let mut data: Vec<f64> = reserved(numel)?;
+                data.extend((0..numel).map(|_| self.number(dtype)));
                 Tensor::from_slice(&data, sizes)?
             }
         };
@@ -208,5 +210,11 @@ fn laid_out(dense: &Tensor, sizes: &[usize], strides: &[usize]) -> Result<Tensor
     let storage = Storage::zeroed(len.ok_or_else(|| Diagnostic::out_of_memory(usize::MAX))?)?;
     let res = Tensor::view_of(storage, dense.dtype(), sizes, strides, 0)?;
     assign(&res, dense)?;
+    Ok(res)
+}
+/// Room for numbers, refused where there is none: sizes are what somebody noted.
+fn reserved<T>(len: usize) -> Result<Vec<T>> {
+    let mut res = Vec::new();
+    res.try_reserve_exact(len).map_err(|_| Diagnostic::out_of_memory(len.saturating_mul(size_of::<T>())))?;
     Ok(res)
 }

@@ -7,7 +7,7 @@ pub(super) fn md5(text: &str) -> [u8; 16] {
     // The message, a one bit, zeros, and the length in bits, to a multiple of 64 bytes.
     let mut message = text.as_bytes().to_vec();
     message.push(0x80);
-    message.resize(message.len().next_multiple_of(64) + if message.len() % 64 > 56 { 64 } else { 0 }, 0);
+    message.resize((text.len() + 9).next_multiple_of(64), 0);
     let bits = (text.len() as u64).wrapping_mul(8);
     let end = message.len() - 8;
     message[end..].copy_from_slice(&bits.to_le_bytes());
@@ -56,5 +56,7 @@ mod tests {
         let digits = "1234567890".repeat(8);
         assert_eq!(hex(&digits), "57edf4a22be3c955ac49da2e2107b67a");
         assert_eq!(hex(&"a".repeat(56)), "3b0c8ac703f828b04c6c197006d17218");
+        assert_eq!(hex(&"a".repeat(63)), "b06521f39153d618550606be297466d5");
+        assert_eq!(hex(&"a".repeat(64)), "014842d480b571495a4a0363793f7367");
     }
 }

@@ -90,8 +90,8 @@ impl FxGraphDrawer {
         let mut graphs = IndexMap::from([(name.to_string(), draw(module, name, options)?)]);
         for node in module.graph.nodes().map(|it| module.graph.node(it)).filter(|it| it.op() == Opcode::CallModule) {
             let called = module.submodule(node.target())?;
-            if !called.graph.is_empty() {
-                let path = format!("{name}_{}", node.target());
+            let path = format!("{name}_{}", node.target());
+            if !called.graph.is_empty() && !graphs.contains_key(&path) {
                 graphs.insert(path.clone(), draw(called, &path, options)?);
             }
         }

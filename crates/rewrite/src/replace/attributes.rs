@@ -34,6 +34,10 @@ pub(super) fn copy(module: &mut GraphModule, replacement: &GraphModule) {
 
 /// Takes out the sub-modules that no node refers to: `torch.fx.GraphModule.delete_all_unused_submodules`.
 pub(super) fn delete_unused_submodules(module: &mut GraphModule) {
+    // Most modules whose graph is rewritten have none, and a fixpoint asks after each round.
+    if !module.attributes.values().any(|it| matches!(it, Attribute::Module(_))) {
+        return;
+    }
     let mut used: FxHashSet<String> = FxHashSet::default();
     // What is called, or read as a whole, is used with all that it holds.
     let mut whole: FxHashSet<String> = FxHashSet::default();

@@ -164,7 +164,7 @@ impl Inserter<'_> {
             }
             return Ok(());
         }
-        if CONSTRAIN.contains(&&**self.graph.node(id).target()) {
+        if CONSTRAIN.contains(&&**self.graph.node(id).target()) && self.has_range(id) {
             self.modified = true;
             return self.graph.erase_node(id);
         }
@@ -213,7 +213,9 @@ impl Inserter<'_> {
         if is_repeated || condition == Arg::Bool(true) {
             self.modified = true;
             self.graph.erase_node(id)?;
-            if let Some(arg) = condition.as_node().filter(|&it| self.graph.users(it).is_empty()) {
+            let is_unused =
+                |it: &NodeId| self.graph.users(*it).is_empty() && self.graph.node(*it).op() != Opcode::Placeholder;
+            if let Some(arg) = condition.as_node().filter(is_unused) {
                 let known = checked.as_ref().map(plain).filter(|it| self.lowering.nodes.get(it) == Some(&arg));
                 known.map(|it| self.lowering.nodes.remove(&it));
                 self.graph.erase_node(arg)?;
@@ -240,6 +242,10 @@ impl Inserter<'_> {
     /// what computes it. Whether that was possible.
     fn merge(&mut self, id: NodeId, val: Option<&Val>) -> Result<bool> {
         let Some(expr) = val.and_then(symbolic) else { return Ok(false) };
+        // An input that comes late stays an input.
+        if self.graph.node(id).op() == Opcode::Placeholder {
+            return Ok(false);
+        }
         let is_of_intermediate = self.is_size_of_intermediate(id, &expr);
         let other = match self.lowering.get(&expr) {
             Some(other) => Some(other),
@@ -251,6 +257,13 @@ impl Inserter<'_> {
         self.graph.erase_node(id)?;
         self.modified = true;
         Ok(true)
+    }
+
+    /// Whether a range is known of what the call constrains, which is checked in its place.
+    fn has_range(&self, id: NodeId) -> bool {
+        let constrained = self.graph.node(id).args().first().and_then(Arg::as_node);
+        let expr = constrained.and_then(|it| symbolic(self.graph.node(it).meta.val.as_ref()?));
+        matches!(expr, Some(Expr::Int(it)) if it.as_symbol().is_some_and(|it| self.ranges.contains_key(it)))
     }
 
     fn is_size_of_intermediate(&self, id: NodeId, expr: &Expr) -> bool {
