@@ -81,7 +81,7 @@ export class Z3 implements SmtSolver, AsyncDisposable {
     try {
       return await this.#answer(context, smtLib);
     } finally {
-      // A thread that was ended may have left a lock behind, on which this would wait forever.
+      // As in `#run`.
       if (!this.#isClosed) z3.del_context(context);
     }
   }
@@ -103,16 +103,24 @@ export class Z3 implements SmtSolver, AsyncDisposable {
 
   /** Runs commands. Z3 looks at its clock only now and then, so its threads are ended where it is long over. */
   async #run(context: unknown, commands: string): Promise<string> {
+    const { em } = this.#api;
+    // The package lends the thread a text on the stack, which is gone while it still reads; this one stays until the answer.
+    const bytes = new TextEncoder().encode(`${commands}\0`);
+    const text = em._malloc(bytes.length);
+    new Uint8Array(em.HEAPU32.buffer).set(bytes, text);
+    const evaluate = () => em.ccall("async_Z3_eval_smtlib2_string", "void", ["number", "number"], [context, text]);
     let timer: ReturnType<typeof setTimeout> | undefined;
     const interrupted = new Promise<never>((_, reject) => {
       this.#interrupt = reject;
       timer = setTimeout(() => void this.#end(this.#late()), this.#timeout + GRACE);
     });
     try {
-      return await Promise.race([this.#api.Z3.eval_smtlib2_string(context, commands), interrupted]);
+      return await Promise.race([em.async_call(evaluate), interrupted]);
     } finally {
       clearTimeout(timer);
       this.#interrupt = undefined;
+      // A thread that was ended may have left a lock behind, on which this would wait forever.
+      if (!this.#isClosed) em._free(text);
     }
   }
 
@@ -153,13 +161,18 @@ interface Z3Package {
 }
 
 interface Z3Api {
-  readonly em: unknown;
+  readonly em: {
+    readonly HEAPU32: Uint32Array;
+    _malloc(length: number): number;
+    _free(address: number): void;
+    async_call(start: () => void): Promise<string>;
+    ccall(name: string, result: "void", types: readonly "number"[], args: readonly unknown[]): void;
+  };
   readonly Z3: {
     mk_config(): unknown;
     del_config(config: unknown): void;
     mk_context(config: unknown): unknown;
     del_context(context: unknown): void;
-    eval_smtlib2_string(context: unknown, text: string): Promise<string>;
   };
 }
 
