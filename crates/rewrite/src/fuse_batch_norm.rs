@@ -4,9 +4,10 @@ use crate::PassResult;
 use crate::constant_fold::constants_of;
 use crate::effects::Writes;
 use crate::fuser::replace_uses;
+use crate::tensor_meta::{rank_of, tensor_meta_of};
 use rustc_hash::FxHashMap;
-use tracefx_core::{DType, Result};
-use tracefx_ir::{Arg, Attribute, GraphModule, InsertPoint, Node, NodeId, Opcode, Val};
+use tracefx_core::Result;
+use tracefx_ir::{Arg, GraphModule, InsertPoint, Node, NodeId, Opcode};
 use tracefx_ops::Registry;
 
 /// What a layer does with its weight.
@@ -146,31 +147,11 @@ fn only_item(module: &GraphModule, norm: NodeId) -> Option<NodeId> {
     (is_item(item) && graph.node(item).args().get(1) == Some(&Arg::Int(0))).then_some(item)
 }
 
-/// The number of dimensions of what a node gives, or of the attribute that it reads, where that is known.
-pub(crate) fn rank_of(module: &GraphModule, id: NodeId) -> Option<usize> {
-    let node = module.graph.node(id);
-    match (&node.meta.val, module.attribute(node.target())) {
-        (Some(Val::Tensor(meta)), _) => Some(meta.sizes.len()),
-        (_, Ok(Attribute::Tensor { tensor, .. })) if node.op() == Opcode::GetAttr => Some(tensor.rank()),
-        (_, Ok(Attribute::Fake { tensor, .. })) if node.op() == Opcode::GetAttr => Some(tensor.meta.sizes.len()),
-        (_, _) => None,
-    }
-}
-
-fn dtype_of(module: &GraphModule, id: NodeId) -> Option<DType> {
-    let node = module.graph.node(id);
-    match (&node.meta.val, module.attribute(node.target())) {
-        (Some(Val::Tensor(meta)), _) => Some(meta.dtype),
-        (_, Ok(Attribute::Tensor { tensor, .. })) if node.op() == Opcode::GetAttr => Some(tensor.dtype()),
-        (_, Ok(Attribute::Fake { tensor, .. })) if node.op() == Opcode::GetAttr => Some(tensor.meta.dtype),
-        (_, _) => None,
-    }
-}
-
 fn fuse(module: &mut GraphModule, pair: &Pair) -> Result<()> {
-    let dtype = dtype_of(module, pair.weight);
+    let dtype_of = |id| tensor_meta_of(module, id).map(|it| it.dtype);
+    let dtype = dtype_of(pair.weight);
     let parameters = [Some(pair.weight), pair.bias, pair.scale, pair.shift, Some(pair.mean), Some(pair.variance)];
-    let is_mixed = parameters.into_iter().flatten().any(|it| dtype_of(module, it) != dtype);
+    let is_mixed = parameters.into_iter().flatten().any(|it| dtype_of(it) != dtype);
     let cast = dtype.filter(|_| is_mixed);
     let graph = &mut module.graph;
     let before = graph.set_insert_point(InsertPoint::Before(pair.norm))?;

@@ -2,8 +2,8 @@
 
 use crate::PassResult;
 use crate::effects::Writes;
-use crate::fuse_batch_norm::rank_of;
 use crate::fuser::replace_uses;
+use crate::tensor_meta::rank_of;
 use rustc_hash::FxHashMap;
 use tracefx_core::Result;
 use tracefx_ir::{Arg, Graph, GraphModule, InsertPoint, Node, NodeId, Opcode, TensorMeta, Val};

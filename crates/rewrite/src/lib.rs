@@ -32,6 +32,7 @@ mod source_matcher;
 mod split_by_tags;
 mod split_module;
 mod splitter;
+mod tensor_meta;
 mod tools_common;
 mod topological;
 

@@ -2,10 +2,11 @@
 
 use crate::effects::Writes;
 use crate::fuser::replace_uses;
+use crate::tensor_meta::rank_of;
 use crate::{Impurity, PassResult, stable_topological_sort};
 use rustc_hash::FxHashMap;
 use tracefx_core::Result;
-use tracefx_ir::{Arg, Attribute, Graph, GraphModule, InsertPoint, Node, NodeId, Opcode, Str, Val};
+use tracefx_ir::{Arg, Graph, GraphModule, InsertPoint, Node, NodeId, Opcode, Str};
 use tracefx_ops::Registry;
 
 /// The product that takes nothing but matrices.
@@ -103,7 +104,7 @@ fn right_of(module: &GraphModule, node: &Node) -> Option<Right> {
     let target = &**node.target();
     let [Arg::Node(left), Arg::Node(right)] = node.args() else { return None };
     let are_matrices =
-        target == MM || MATMULS.contains(&target) && is_matrix(module, *left) && is_matrix(module, *right);
+        target == MM || MATMULS.contains(&target) && [left, right].iter().all(|it| rank_of(module, **it) == Some(2));
     let is_merged = node.op() == Opcode::CallFunction && node.kwargs().is_empty() && are_matrices;
     let source = module.graph.node(*right);
     is_merged.then(|| match source.op() {
@@ -112,21 +113,6 @@ fn right_of(module: &GraphModule, node: &Node) -> Option<Right> {
             Right::Node(*right)
         }
     })
-}
-
-/// Whether a value is known to have two dimensions.
-fn is_matrix(module: &GraphModule, node: NodeId) -> bool {
-    let node = module.graph.node(node);
-    let rank = match (&node.meta.val, node.op()) {
-        (Some(Val::Tensor(meta)), _) => Some(meta.sizes.len()),
-        (None, Opcode::GetAttr) => match module.attribute(node.target()) {
-            Ok(Attribute::Tensor { tensor, .. }) => Some(tensor.sizes().len()),
-            Ok(Attribute::Fake { tensor, .. }) => Some(tensor.meta.sizes.len()),
-            Ok(Attribute::Module(_)) | Err(_) => None,
-        },
-        (_, _) => None,
-    };
-    rank == Some(2)
 }
 
 /// Puts one product in the place of the last of these; the graph is out of order afterwards.
@@ -174,7 +160,7 @@ fn merge(graph: &mut Graph, products: &[NodeId]) -> Result<()> {
 mod tests {
     use super::*;
     use tracefx_core::DType;
-    use tracefx_ir::TensorMeta;
+    use tracefx_ir::{TensorMeta, Val};
     use tracefx_ops::registry;
 
     fn mm(graph: &mut Graph, left: NodeId, right: NodeId) -> NodeId {

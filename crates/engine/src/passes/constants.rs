@@ -1,6 +1,6 @@
 //! Folding constants, layers fused, and checks of sizes.
 
-use super::{Declare, HostPass, PassCall, answer, declared};
+use super::{Declare, HostPass, NoOptions, PassCall, answer, declared};
 use crate::fold::{ConstantFoldOptions, compute, take};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -39,10 +39,6 @@ pub(super) const TYPES: &[Declare] = &[
     declared::<RuntimeAssertCall>,
     declared::<InsertedAsserts>,
 ];
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct NoOptions {}
 
 /// The options of `constant_fold`.
 #[derive(Default, Deserialize, TS)]

@@ -1,6 +1,6 @@
 //! Passes that change a graph where it stands.
 
-use super::{Declare, HostPass, PassCall, answer, declared};
+use super::{Declare, HostPass, NoOptions, PassCall, answer, declared};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tracefx_core::{Code, Diagnostic, Result};
@@ -64,11 +64,6 @@ pub(super) const TYPES: &[Declare] = &[
     declared::<AnnotateOptions>,
     declared::<FunctionalizeOptions>,
 ];
-
-/// The options of a pass that takes none.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct NoOptions {}
 
 /// What is taken out of a graph.
 #[derive(Deserialize, TS)]

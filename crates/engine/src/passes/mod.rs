@@ -12,8 +12,8 @@ mod types;
 pub use call::{PassReply, PassRequest};
 
 use crate::Library;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::{GraphModule, NodeId};
 use ts_rs::{Config, TS};
@@ -25,6 +25,11 @@ pub struct HostPass {
     /// Runs it and gives what it has to say.
     pub run: fn(&mut PassCall<'_>) -> Result<serde_json::Value>,
 }
+
+/// The options of a pass that takes none.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NoOptions {}
 
 /// One call of a pass.
 pub struct PassCall<'a> {

@@ -7,11 +7,12 @@ use super::splice::results;
 use super::{placeholders, references};
 use crate::InternalMatch;
 use crate::matcher::is_compute;
+use crate::tensor_meta::tensor_meta_of;
 use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use tracefx_core::{Code, Diagnostic, Result};
-use tracefx_ir::{Arg, Attribute, Graph, GraphModule, NodeId, Opcode, TensorMeta, Val};
+use tracefx_ir::{Arg, Graph, GraphModule, NodeId, Opcode, Val};
 use tracefx_ops::Registry;
 use ts_rs::TS;
 
@@ -126,7 +127,8 @@ fn inputs(module: &GraphModule, found: &InternalMatch, matched: &FxHashSet<NodeI
             continue;
         }
         let node = graph.node(id);
-        if let Some(val) = node.meta.val.clone().or_else(|| value_of_attribute(module, id)) {
+        if let Some(val) = node.meta.val.clone().or_else(|| Some(Val::Tensor(tensor_meta_of(module, id)?.into_owned())))
+        {
             known.push((id, val));
         } else if node.op() == Opcode::Placeholder || earlier.len() == MAX_NODES_BEFORE {
             let what = format!("nothing is known of the value of %{}, so it cannot be made at random", node.name());
@@ -139,18 +141,6 @@ fn inputs(module: &GraphModule, found: &InternalMatch, matched: &FxHashSet<NodeI
     }
     known.sort_unstable_by(|a, b| graph.compare(a.0, b.0));
     Ok(Inputs { known, earlier })
-}
-
-fn value_of_attribute(module: &GraphModule, id: NodeId) -> Option<Val> {
-    let node = module.graph.node(id);
-    if node.op() != Opcode::GetAttr {
-        return None;
-    }
-    match module.attribute(node.target()).ok()? {
-        Attribute::Tensor { tensor, .. } => Some(Val::Tensor(TensorMeta::of(tensor))),
-        Attribute::Fake { tensor, .. } => Some(Val::Tensor(tensor.meta.clone())),
-        Attribute::Module(_) => None,
-    }
 }
 
 /// Copies nodes of the module, in their order.
