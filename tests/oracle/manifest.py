@@ -25,6 +25,7 @@ SOURCES = {
     "devices": "tests/oracle/gen_devices.py",
     "splitter": "tests/oracle/gen_boundary.py",
     "sources": "tests/oracle/gen_sources.py",
+    "exported": "tests/oracle/gen_verifier.py",
 }
 
 

@@ -68,6 +68,8 @@ codes! {
     GraphArgument "FX0205" "GraphError",
     /// The names or shapes in a state dict are not the ones of the module.
     StateMismatch "FX0206" "GraphError",
+    /// An exported program breaks a rule of its dialect: PyTorch's `SpecViolationError`.
+    SpecViolation "FX0207" "GraphError",
 
     /// The shapes do not fit the operator.
     ShapeMismatch "FX0301" "OperatorError",

@@ -8,16 +8,23 @@
 //! [`ExportedProgram::run_decompositions`] gives the same program in terms of fewer operators.
 #![forbid(unsafe_code)]
 
+mod checked;
 mod decompose;
 mod inputs;
+mod print;
 mod program;
 mod signature;
 mod tokens;
 mod tree;
 mod unlift;
+mod verifier;
+mod views;
 
 pub use decompose::{DecompositionTable, Remove, default_decompositions, functionalize};
 pub use inputs::InputChecker;
-pub use program::{CallSignature, Constant, ExportedProgram, ModuleCallEntry, StateEntry};
+pub use print::{CodeGen, readable};
+pub use program::{CallSignature, Constant, ExportedProgram, ModuleCallEntry, SCHEMA_VERSION, StateEntry};
 pub use signature::{Argument, ConstantValue, GraphSignature, InputKind, InputSpec, OutputKind, OutputSpec};
 pub use tree::{Key, TreeSpec};
+pub use verifier::Dialect;
+pub use views::{BackwardSignature, ReplaceInputs};

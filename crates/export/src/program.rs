@@ -5,6 +5,9 @@ use tracefx_core::{Diagnostic, Tensor};
 use tracefx_ir::{GraphModule, Str};
 use tracefx_sym::{Symbol, ValueRange};
 
+/// The version of PyTorch's schema that programs made here are in.
+pub const SCHEMA_VERSION: (i64, i64) = (8, 20);
+
 /// A parameter or persistent buffer.
 #[derive(Clone, Debug)]
 pub struct StateEntry {
@@ -88,6 +91,29 @@ pub struct ExportedProgram {
 }
 
 impl ExportedProgram {
+    /// A program without state, to put the other parts into. [`ExportedProgram::checked`] does what PyTorch's constructor does
+    /// with all of them.
+    pub fn new(module: GraphModule, signature: GraphSignature) -> Self {
+        ExportedProgram {
+            module,
+            signature,
+            state_dict: IndexMap::new(),
+            opaque_state: IndexMap::new(),
+            constants: IndexMap::new(),
+            range_constraints: IndexMap::new(),
+            module_call_graph: Vec::new(),
+            verifiers: Vec::new(),
+            guards: Vec::new(),
+            example_inputs: None,
+            opset_version: IndexMap::new(),
+            schema_version: SCHEMA_VERSION,
+            torch_version: "".into(),
+            namedtuple_fields: IndexMap::new(),
+            extra_files: IndexMap::new(),
+            warnings: Vec::new(),
+        }
+    }
+
     /// The structure of `(args, kwargs)`, where the program has one.
     pub fn in_spec(&self) -> Option<&TreeSpec> {
         self.root_signature().map(|it| &it.in_spec)

@@ -1,4 +1,6 @@
-use tracefx_ir::Str;
+use std::fmt;
+use tracefx_core::python_float;
+use tracefx_ir::{Str, python_string};
 
 /// What stands in a place of the signature.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,6 +44,51 @@ impl Argument {
             | Argument::Constant { name, .. } => name,
         }
     }
+
+    /// The name of PyTorch's class.
+    pub const fn class_name(&self) -> &'static str {
+        match self {
+            Argument::Tensor(_) => "TensorArgument",
+            Argument::SymInt(_) => "SymIntArgument",
+            Argument::SymFloat(_) => "SymFloatArgument",
+            Argument::SymBool(_) => "SymBoolArgument",
+            Argument::CustomObj { .. } => "CustomObjArgument",
+            Argument::Token(_) => "TokenArgument",
+            Argument::Constant { .. } => "ConstantArgument",
+        }
+    }
+
+    /// The same kind of argument under another name.
+    pub fn renamed(&self, name: Str) -> Argument {
+        match self {
+            Argument::Tensor(_) => Argument::Tensor(name),
+            Argument::SymInt(_) => Argument::SymInt(name),
+            Argument::SymFloat(_) => Argument::SymFloat(name),
+            Argument::SymBool(_) => Argument::SymBool(name),
+            Argument::Token(_) => Argument::Token(name),
+            Argument::CustomObj { class_fqn, .. } => Argument::CustomObj { name, class_fqn: class_fqn.clone() },
+            Argument::Constant { value, .. } => Argument::Constant { name, value: value.clone() },
+        }
+    }
+}
+
+impl fmt::Display for Argument {
+    /// Python's `repr`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}(name={}", self.class_name(), python_string(self.name()))?;
+        match self {
+            Argument::CustomObj { class_fqn, .. } => {
+                write!(f, ", class_fqn={}, fake_val=None", python_string(class_fqn))?;
+            }
+            Argument::Constant { value, .. } => write!(f, ", value={value}")?,
+            Argument::Tensor(_)
+            | Argument::SymInt(_)
+            | Argument::SymFloat(_)
+            | Argument::SymBool(_)
+            | Argument::Token(_) => {}
+        }
+        f.write_str(")")
+    }
 }
 
 /// A Python value that an input or output is fixed to.
@@ -57,6 +104,19 @@ pub enum ConstantValue {
     Float(f64),
     /// A string.
     Str(Str),
+}
+
+impl fmt::Display for ConstantValue {
+    /// Python's `repr`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ConstantValue::None => f.write_str("None"),
+            ConstantValue::Bool(it) => f.write_str(if *it { "True" } else { "False" }),
+            ConstantValue::Int(it) => write!(f, "{it}"),
+            ConstantValue::Float(it) => f.write_str(&python_float(*it)),
+            ConstantValue::Str(it) => f.write_str(&python_string(it)),
+        }
+    }
 }
 
 macro_rules! kinds {

@@ -43,5 +43,6 @@ pub use meta::{Meta, TensorMeta, Val};
 pub use module::{Attribute, FakeTensor, GraphModule, TensorKind};
 pub use namespace::{Namespace, Naming};
 pub use node::{Node, NodeId, Opcode};
+pub use print::python_string;
 pub use track::Tracked;
 pub use users::UserSet;

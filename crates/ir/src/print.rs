@@ -28,6 +28,13 @@ impl Graph {
         res
     }
 
+    /// Python's `repr` of an argument, with nodes by their names.
+    pub fn repr_arg(&self, arg: &Arg) -> String {
+        let mut res = String::new();
+        write_repr(&mut res, self, arg).expect("a String takes everything");
+        res
+    }
+
     /// The rows of `graph.print_tabular()`: opcode, name, target, args and kwargs of each node.
     pub fn tabular(&self) -> Vec<[String; 5]> {
         let row = |id: NodeId| {
@@ -191,6 +198,13 @@ fn write_sequence(
     out.push_str(if is_tuple && items.len() == 1 { "," } else { "" });
     out.push_str(close);
     Ok(())
+}
+
+/// Python's `repr` of a string, such as `'conv.weight'`.
+pub fn python_string(text: &str) -> String {
+    let mut res = String::with_capacity(text.len() + 2);
+    write_python_string(&mut res, text).expect("a String takes everything");
+    res
 }
 
 /// Python's `repr` of a string: single quotes, or double quotes where the text has single quotes and no double ones.

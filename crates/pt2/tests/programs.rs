@@ -2,7 +2,7 @@
 //!
 //! The fixtures of the repository always run. `TRACEFX_PROGRAMS` names further directories, separated by `:`, that are
 //! searched for folders with a `model.pt2`. The graph is compared with `loaded.txt` beside it, or with a `graph.txt` that
-//! begins with `graph():`.
+//! begins with `graph():`, and the program with `program.txt`.
 
 use std::path::{Path, PathBuf};
 use tracefx_pt2::{LoadOptions, load};
@@ -40,13 +40,18 @@ fn difference(folder: &Path) -> Option<String> {
     if !expected.starts_with("graph():") {
         return None;
     }
-    let printed = program.module.graph.to_string();
-    let mut lines = expected.trim_end().lines().zip(printed.lines()).enumerate();
+    let graph = different_line("the graph", &expected, &program.module.graph.to_string());
+    graph.or_else(|| different_line("the program", &text("program.txt")?, &program.to_string()))
+}
+
+fn different_line(what: &str, expected: &str, printed: &str) -> Option<String> {
+    let (expected, printed) = (expected.trim_end(), printed.trim_end());
+    let mut lines = expected.lines().zip(printed.lines()).enumerate();
     match lines.find(|(_, (expected, printed))| expected != printed) {
         Some((at, (expected, printed))) => {
-            Some(format!("line {}\n  expected {expected}\n  printed  {printed}", at + 1))
+            Some(format!("{what}, line {}\n  expected {expected}\n  printed  {printed}", at + 1))
         }
-        None => (expected.trim_end() != printed).then(|| "the number of lines".to_string()),
+        None => (expected != printed).then(|| format!("the number of lines of {what}")),
     }
 }
 

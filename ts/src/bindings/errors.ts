@@ -19,6 +19,7 @@ export const ERRORS = {
   AttributeMissing: { code: "FX0204", class: "GraphError" },
   GraphArgument: { code: "FX0205", class: "GraphError" },
   StateMismatch: { code: "FX0206", class: "GraphError" },
+  SpecViolation: { code: "FX0207", class: "GraphError" },
   ShapeMismatch: { code: "FX0301", class: "OperatorError" },
   DTypeMismatch: { code: "FX0302", class: "OperatorError" },
   SchemaMismatch: { code: "FX0303", class: "OperatorError" },

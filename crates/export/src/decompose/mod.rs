@@ -82,7 +82,7 @@ impl ExportedProgram {
         for (result, spec) in kept {
             let arg = result_arg(&mut functional, &result)?;
             let argument = match &arg {
-                Arg::Node(_) => renamed(&spec.arg, node_name(&functional, &arg)),
+                Arg::Node(_) => spec.arg.renamed(node_name(&functional, &arg)),
                 _ => spec.arg.clone(),
             };
             returned.push(arg);
@@ -121,19 +121,6 @@ fn result_arg(functional: &mut Functional<'_>, result: &Traced) -> Result<Arg> {
 
 fn node_name(functional: &Functional<'_>, arg: &Arg) -> Str {
     arg.as_node().map_or_else(|| "".into(), |it| functional.recorder.name(it))
-}
-
-/// The same kind of argument under the name that its node has now.
-fn renamed(argument: &Argument, name: Str) -> Argument {
-    match argument {
-        Argument::Tensor(_) => Argument::Tensor(name),
-        Argument::SymInt(_) => Argument::SymInt(name),
-        Argument::SymFloat(_) => Argument::SymFloat(name),
-        Argument::SymBool(_) => Argument::SymBool(name),
-        Argument::Token(_) => Argument::Token(name),
-        Argument::CustomObj { class_fqn, .. } => Argument::CustomObj { name, class_fqn: class_fqn.clone() },
-        Argument::Constant { value, .. } => Argument::Constant { name, value: value.clone() },
-    }
 }
 
 /// Writes the output, and drops what nothing uses.

@@ -29,23 +29,14 @@ pub(super) fn is_same(wanted: &ConstantValue, given: &Value<Tensor>) -> bool {
     }
 }
 
-pub(super) fn text(value: &ConstantValue) -> String {
-    match value {
-        ConstantValue::None => "None".into(),
-        ConstantValue::Bool(it) => if *it { "True" } else { "False" }.into(),
-        ConstantValue::Int(it) => it.to_string(),
-        ConstantValue::Float(it) => tracefx_core::python_float(*it),
-        ConstantValue::Str(it) => format!("'{}'", it.escape_default()),
-    }
-}
-
 pub(super) fn text_of_value(value: &Value<Tensor>) -> String {
-    match value {
-        Value::None => text(&ConstantValue::None),
-        Value::Bool(it) => text(&ConstantValue::Bool(*it)),
-        Value::Int(it) => it.to_string(),
-        Value::Float(it) => text(&ConstantValue::Float(*it)),
-        Value::Str(it) => text(&ConstantValue::Str(it.clone())),
-        other => format!("a {}", other.kind_name()),
-    }
+    let constant = match value {
+        Value::None => ConstantValue::None,
+        Value::Bool(it) => ConstantValue::Bool(*it),
+        Value::Int(it) => return it.to_string(),
+        Value::Float(it) => ConstantValue::Float(*it),
+        Value::Str(it) => ConstantValue::Str(it.clone()),
+        other => return format!("a {}", other.kind_name()),
+    };
+    constant.to_string()
 }

@@ -346,7 +346,7 @@ impl Expected {
             (Kind::Bool, _) => wrong_kind("bool"),
             (Kind::Constant(wanted), given) => {
                 if !constant::is_same(wanted, given) {
-                    let (wanted, given) = (constant::text(wanted), constant::text_of_value(given));
+                    let given = constant::text_of_value(given);
                     let message = format!(
                         "guard failed: {path} == {wanted}, and it is {given}; the program was exported with this constant"
                     );

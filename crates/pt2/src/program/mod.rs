@@ -116,7 +116,7 @@ impl Loader<'_> {
         check_weights(&program)?;
         program.example_inputs = self.example_inputs(&program)?;
         program.warnings = self.warnings;
-        Ok(program)
+        program.checked()
     }
 
     fn extra_files(&mut self) -> Result<IndexMap<Str, Str>> {
