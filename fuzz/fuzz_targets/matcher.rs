@@ -48,7 +48,7 @@ fuzz_target!(|input: &[u8]| {
             let bound = found.nodes_map.values().chain(&found.placeholder_nodes).chain(&found.returning_nodes);
             bound.for_each(|it| it.for_each_node(&mut |node| assert!(target.graph.contains(node))));
         }
-        matcher.explain(&target).map(drop)
+        matcher.explain(&target, registry()).map(drop)
     }));
     check(
         SubgraphMatcherWithNameNodeMap::new(&pattern, registry(), options.clone())

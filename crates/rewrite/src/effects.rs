@@ -5,10 +5,11 @@
 
 use crate::impure::{is_in_place_name, is_in_place_operator};
 use rustc_hash::FxHashMap;
-use tracefx_ir::{Arg, Attribute, Graph, GraphModule, Node, NodeId, Opcode};
+use tracefx_ir::{Arg, Attribute, Graph, GraphModule, Node, NodeId, Opcode, Str};
 use tracefx_ops::{Op, Registry, Tags};
 
-/// The classes of a graph's values in which something is written.
+/// The classes of a graph's values in which something is written. What is put into the graph later has to be told
+/// ([`Writes::add`]); what is taken out of it stays in its class.
 pub(crate) struct Writes {
     /// For each node, by its index, another of its class, or itself.
     parents: Vec<u32>,
@@ -16,38 +17,51 @@ pub(crate) struct Writes {
     is_written: Vec<bool>,
     /// For each node, by its index, whether it writes.
     writers: Vec<bool>,
+    /// The first read of each attribute: each read gives the same memory.
+    reads: FxHashMap<Str, NodeId>,
 }
 
 impl Writes {
     /// The writes of a module's graph; nothing where there are none, as in most graphs.
     pub(crate) fn of(module: &GraphModule, registry: &Registry) -> Option<Writes> {
-        let graph = &module.graph;
-        let effects: Vec<Effect> = graph.nodes().map(|it| effect_of(graph.node(it), module, registry)).collect();
-        if !effects.iter().any(|it| it.writes) {
-            return None;
-        }
+        let effects = effects_of(module, registry);
+        effects.iter().any(|(_, it)| it.writes).then(|| Writes::of_effects(&module.graph, &effects))
+    }
+
+    /// As [`Writes::of`], where a write is still to come.
+    pub(crate) fn of_any(module: &GraphModule, registry: &Registry) -> Writes {
+        Writes::of_effects(&module.graph, &effects_of(module, registry))
+    }
+
+    fn of_effects(graph: &Graph, effects: &[(NodeId, Effect)]) -> Writes {
+        let mut res = Writes { parents: vec![], is_written: vec![], writers: vec![], reads: FxHashMap::default() };
+        res.add(graph, effects.iter().copied());
+        res
+    }
+
+    /// Adds nodes of the graph, in order.
+    pub(crate) fn add(&mut self, graph: &Graph, effects: impl Iterator<Item = (NodeId, Effect)> + Clone) {
         let n_nodes = graph.id_bound();
-        let parents = (0..n_nodes as u32).collect();
-        let mut res = Writes { parents, is_written: vec![false; n_nodes], writers: vec![false; n_nodes] };
-        // Each read of an attribute gives the same memory.
-        let mut reads = FxHashMap::<&str, NodeId>::default();
-        for id in graph.nodes().filter(|&it| graph.node(it).op() == Opcode::GetAttr) {
-            let first = *reads.entry(graph.node(id).target()).or_insert(id);
-            res.join(id, first);
-        }
-        for (id, effect) in graph.nodes().zip(&effects) {
+        self.parents.extend(self.parents.len() as u32..n_nodes as u32);
+        self.is_written.resize(n_nodes, false);
+        self.writers.resize(n_nodes, false);
+        for (id, effect) in effects.clone() {
+            let node = graph.node(id);
+            if node.op() == Opcode::GetAttr {
+                let first = *self.reads.entry(node.target().clone()).or_insert(id);
+                self.join(id, first);
+            }
             if effect.shares {
-                graph.node(id).for_each_input(&mut |input| res.join(id, input));
+                node.for_each_input(&mut |input| self.join(id, input));
             }
         }
-        for (id, _) in graph.nodes().zip(&effects).filter(|(_, it)| it.writes) {
-            res.writers[id.index()] = true;
+        for (id, _) in effects.filter(|(_, it)| it.writes) {
+            self.writers[id.index()] = true;
             graph.node(id).for_each_input(&mut |input| {
-                let class = res.class(input);
-                res.is_written[class] = true;
+                let class = self.class(input);
+                self.is_written[class] = true;
             });
         }
-        Some(res)
     }
 
     /// Whether something writes to the memory of this value, or may.
@@ -67,6 +81,27 @@ impl Writes {
         !is_written
     }
 
+    /// Whether the node uses memory that something writes to, as [`Writes::used`] tells.
+    pub(crate) fn uses_written(&self, graph: &Graph, node: NodeId) -> bool {
+        let mut res = false;
+        graph.node(node).for_each_input(&mut |it| res |= self.is_written(it));
+        res
+    }
+
+    /// The written classes of what a node takes, each once. It reads them, or writes to all of them.
+    pub(crate) fn used(&self, graph: &Graph, node: NodeId) -> Vec<usize> {
+        let mut res = Vec::new();
+        graph.node(node).for_each_input(&mut |input| {
+            let class = self.class(input);
+            if self.is_written[class] {
+                res.push(class);
+            }
+        });
+        res.sort_unstable();
+        res.dedup();
+        res
+    }
+
     /// Pairs of nodes of which the first must stay before the second, because one of them writes to what the other uses.
     /// Together with what nodes use they keep each write between the same reads.
     pub(crate) fn orders(&self, graph: &Graph) -> Vec<(NodeId, NodeId)> {
@@ -74,18 +109,10 @@ impl Writes {
         // For each written class its last writer, and who has read it since.
         let mut last: Vec<(Option<NodeId>, Vec<NodeId>)> = vec![(None, Vec::new()); self.parents.len()];
         for id in graph.nodes() {
-            let node = graph.node(id);
-            if matches!(node.op(), Opcode::Placeholder | Opcode::GetAttr | Opcode::Output) {
+            if matches!(graph.node(id).op(), Opcode::Placeholder | Opcode::GetAttr | Opcode::Output) {
                 continue;
             }
-            let mut classes: Vec<usize> = Vec::new();
-            node.for_each_input(&mut |input| {
-                let class = self.class(input);
-                if self.is_written[class] && !classes.contains(&class) {
-                    classes.push(class);
-                }
-            });
-            for class in classes {
+            for class in self.used(graph, id) {
                 let (writer, readers) = &mut last[class];
                 res.extend(writer.map(|it| (it, id)));
                 if self.writers[id.index()] {
@@ -114,6 +141,7 @@ impl Writes {
             let next = self.parents[from] as usize;
             self.parents[from] = to as u32;
             if next == from {
+                self.is_written[to] |= self.is_written[from];
                 break;
             }
             from = next;
@@ -123,16 +151,38 @@ impl Writes {
 
 /// What a call does to memory.
 #[derive(Clone, Copy)]
-struct Effect {
+pub(crate) struct Effect {
     /// It may write to what it takes.
-    writes: bool,
+    pub(crate) writes: bool,
     /// What it gives may look at the memory of what it takes.
     shares: bool,
+}
+
+impl Effect {
+    /// That of a call of which nothing better is known.
+    pub(crate) const WRITE: Effect = WRITE;
 }
 
 const FRESH: Effect = Effect { writes: false, shares: false };
 const VIEW: Effect = Effect { writes: false, shares: true };
 const WRITE: Effect = Effect { writes: true, shares: true };
+
+/// What each node of a module's graph does, in order.
+pub(crate) fn effects_of(module: &GraphModule, registry: &Registry) -> Vec<(NodeId, Effect)> {
+    let graph = &module.graph;
+    graph.nodes().map(|it| (it, effect_of(graph.node(it), module, registry))).collect()
+}
+
+/// Whether a graph writes to something, as far as its operators are known: what is not known is taken at its word.
+pub(crate) fn is_known_to_write(module: &GraphModule, registry: &Registry) -> bool {
+    let graph = &module.graph;
+    let is_unknown = |node: &Node| {
+        let operator = node.target().strip_prefix("torch.ops.").filter(|it| !it.starts_with("higher_order."));
+        node.op() == Opcode::CallFunction && operator.is_some_and(|it| registry.get(it).is_none())
+    };
+    let mut nodes = graph.nodes().map(|it| graph.node(it));
+    nodes.any(|it| effect_of(it, module, registry).writes && !is_unknown(it))
+}
 
 fn effect_of(node: &Node, owner: &GraphModule, registry: &Registry) -> Effect {
     match node.op() {

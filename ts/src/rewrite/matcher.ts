@@ -87,8 +87,8 @@ export class SubgraphMatcher {
   }
 
   /**
-   * Why the pattern does not stand where it could: for each anchor the miss in which most of the pattern stood for something.
-   * Of what matches nothing is told.
+   * Why the pattern does not stand where it could, or is not replaced there since a write keeps its nodes apart: for each
+   * anchor the miss in which most of the pattern stood for something. Of what can be replaced nothing is told.
    */
   explain(graph: Outlined): Miss[] {
     const run = { options: this.#options, others: [withOwner(this.pattern)], notes: needsNotes(this.#options) };

@@ -169,7 +169,7 @@ fn explain(call: &mut PassCall<'_>) -> Result<Value> {
         expected: it.expected,
         n_bound: it.n_bound,
     };
-    answer(&matcher.explain(call.module)?.into_iter().map(one).collect::<Vec<MissAnswer>>())
+    answer(&matcher.explain(call.module, call.library.registry())?.into_iter().map(one).collect::<Vec<MissAnswer>>())
 }
 
 fn replace(call: &mut PassCall<'_>) -> Result<Value> {

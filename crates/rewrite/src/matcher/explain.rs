@@ -1,9 +1,12 @@
 //! Why a pattern does not stand where it could: the nearest misses of a search.
 
 use super::search::Search;
-use super::{InternalMatch, SubgraphMatcher, contain};
+use super::{InternalMatch, SubgraphMatcher, compute_nodes, contain};
+use crate::effects::Writes;
+use crate::replace::{Blocked, Place};
 use tracefx_core::Result;
 use tracefx_ir::{Arg, GraphModule, NodeId, Opcode};
+use tracefx_ops::Registry;
 
 /// How near a search came to a match, and what kept it from one.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,18 +76,37 @@ impl<'a> Search<'a> {
 }
 
 impl SubgraphMatcher {
-    /// Why the pattern does not stand where it could: for each anchor the miss in which most of the pattern stood for
-    /// something. Of what matches nothing is told.
+    /// Why the pattern does not stand where it could, or is not replaced there: for each anchor the miss in which most of
+    /// the pattern stood for something. Of what can be replaced nothing is told.
     ///
     /// # Errors
     /// Those of [`SubgraphMatcher::matches`].
-    pub fn explain(&self, module: &GraphModule) -> Result<Vec<Miss>> {
+    pub fn explain(&self, module: &GraphModule, registry: &Registry) -> Result<Vec<Miss>> {
+        let writes = Writes::of(module, registry);
         let mut search = Search::new(&self.pattern, &self.options, module);
         search.misses = Some(Misses::default());
         while let Some(found) = search.next_match()? {
-            self.unfit(module, &mut search, &found)?;
+            let is_fit = self.unfit(module, &mut search, &found)?.is_none();
+            if is_fit && let Some(blocked) = writes.as_ref().and_then(|it| self.blocked(module, &found, it)) {
+                let name = module.graph.node(blocked.by).name();
+                let is_blocked = |it: &&NodeId| found.nodes_map[*it].as_node() == Some(blocked.node);
+                let node = found.nodes_map.keys().find(is_blocked).copied().unwrap_or(found.anchors[0]);
+                let expected =
+                    |_: &Search<'_>| format!("what may pass %{name}, though one writes to what the other uses");
+                search.miss(node, Some(&Arg::Node(blocked.node)), expected);
+            }
         }
         Ok(search.misses.take().unwrap_or_default().0)
+    }
+
+    /// What keeps the match from being replaced, if that is a write.
+    fn blocked(&self, module: &GraphModule, found: &InternalMatch, writes: &Writes) -> Option<Blocked> {
+        let pattern = self.pattern.graph();
+        let matched = compute_nodes(pattern, found);
+        if matched.is_empty() {
+            return None;
+        }
+        Place::find(&module.graph, pattern, found, &matched, Some(writes)).err()
     }
 
     /// What keeps what was found from being fused or replaced; nothing where it is fit.
@@ -100,7 +122,7 @@ impl SubgraphMatcher {
             search.miss(node, Some(&Arg::Node(inner)), expected);
             return Ok(Some(Unfit::Leaks));
         }
-        let compute = self.compute_nodes(found);
+        let compute = compute_nodes(self.pattern.graph(), found);
         if let Some(between) = contain::cycle(&module.graph, &compute, &mut || search.spend(1))? {
             let name = module.graph.node(between).name();
             let expected =

@@ -30,7 +30,7 @@ use search::Search;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use tracefx_core::Result;
-use tracefx_ir::{Arg, GraphModule, NodeId, Str};
+use tracefx_ir::{Arg, Graph, GraphModule, NodeId, Str};
 use tracefx_ops::Registry;
 use ts_rs::TS;
 
@@ -205,20 +205,16 @@ impl SubgraphMatcher {
                 }
             }
             if self.options.remove_overlapping_matches {
-                search.take(self.compute_nodes(&found));
+                search.take(compute_nodes(self.pattern.graph(), &found));
             }
             res.matches.push(found);
         }
         Ok(res)
     }
+}
 
-    /// The nodes of the graph that the match is made of: without inputs and output.
-    fn compute_nodes(&self, found: &InternalMatch) -> FxHashSet<NodeId> {
-        found
-            .nodes_map
-            .iter()
-            .filter(|(node, _)| self.pattern.is_compute(**node))
-            .filter_map(|(_, it)| it.as_node())
-            .collect()
-    }
+/// The nodes of the graph that a match is made of: without inputs and output.
+pub(crate) fn compute_nodes(pattern: &Graph, found: &InternalMatch) -> FxHashSet<NodeId> {
+    let nodes = found.nodes_map.iter().filter(|(node, _)| is_compute(pattern, **node));
+    nodes.filter_map(|(_, it)| it.as_node()).collect()
 }

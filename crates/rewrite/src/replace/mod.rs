@@ -3,19 +3,24 @@
 //! Everything is checked before anything is changed: what is refused leaves the module as it was.
 
 mod attributes;
+mod place;
 mod splice;
 mod verify;
 
+pub(crate) use place::{Blocked, Place};
 pub use verify::{Claim, RewriteContext, Verifier, VerifyOptions};
 
+use crate::effects::{Effect, Writes, effects_of};
+use crate::matcher::compute_nodes;
 use crate::{InternalMatch, MatcherOptions, SubgraphMatcher};
 use indexmap::IndexMap;
 use indexmap::map::Entry;
-use rustc_hash::{FxBuildHasher, FxHashMap};
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 use splice::Splice;
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::{Arg, Graph, GraphModule, NodeId, Opcode};
+use tracefx_ops::Registry;
 use ts_rs::TS;
 
 /// How [`replace_pattern_with_filters`] finds and replaces.
@@ -70,6 +75,10 @@ pub enum Replacement<'a> {
 ///
 /// Of matches that share a node the first is replaced. The inputs of the replacement are those of the pattern, by position,
 /// and so is what it returns.
+///
+/// The replacement stands before the first node that uses what the match returns, or further up where a write in between
+/// would change what it reads. A match whose nodes stand on both sides of such a write stays as it is, and
+/// [`SubgraphMatcher::explain`] names the write. A replacement has to share memory with its inputs as the pattern does.
 ///
 /// # Errors
 /// `PatternInvalid`, `ReplacementInvalid`, and what [`SubgraphMatcher::matches`] gives; nothing is changed then.
@@ -139,10 +148,11 @@ pub fn replace_pattern_with_filters<'a>(
     }
 }
 
-/// Replaces each of these matches of a pattern by its replacement. The matches share no nodes.
+/// Replaces each of these matches of a pattern by its replacement, but for those that writes keep apart. The matches share
+/// no nodes.
 ///
 /// # Errors
-/// `ReplacementInvalid`, and `VerifyFailed` as [`replace_pattern_with_filters`]; nothing is changed then.
+/// `PatternInvalid`, `ReplacementInvalid`, and `VerifyFailed` as [`replace_pattern_with_filters`]; nothing is changed then.
 pub fn replace_matches(
     module: &mut GraphModule,
     pattern: &GraphModule,
@@ -150,6 +160,27 @@ pub fn replace_matches(
     cx: RewriteContext<'_>,
     options: &ReplaceOptions,
 ) -> Result<Vec<ReplacedPatterns>> {
+    Ok(replace_knowing(module, pattern, matches, cx, options, &mut KnownWrites::default())?.replaced)
+}
+
+/// What came of matches.
+#[derive(Default)]
+pub(crate) struct Replacing {
+    pub(crate) replaced: Vec<ReplacedPatterns>,
+    /// Those that writes keep apart.
+    pub(crate) blocked: Vec<InternalMatch>,
+}
+
+/// As [`replace_matches`], where something may be known of the module's writes.
+pub(crate) fn replace_knowing(
+    module: &mut GraphModule,
+    pattern: &GraphModule,
+    matches: Vec<(InternalMatch, &GraphModule)>,
+    cx: RewriteContext<'_>,
+    options: &ReplaceOptions,
+    known: &mut KnownWrites,
+) -> Result<Replacing> {
+    check_writes(pattern, cx.registry)?;
     // In the order of the matches, so that what is refused is the first that does not fit.
     let mut splices: IndexMap<*const GraphModule, (&GraphModule, Splice<'_>), FxBuildHasher> = IndexMap::default();
     for (found, replacement) in &matches {
@@ -157,7 +188,7 @@ pub fn replace_matches(
             Entry::Occupied(it) => it.into_mut(),
             Entry::Vacant(it) => {
                 attributes::check(module, replacement)?;
-                it.insert((replacement, Splice::new(&pattern.graph, replacement)?))
+                it.insert((replacement, Splice::new(&pattern.graph, replacement, cx.registry)?))
             }
         };
         splice.check(found)?;
@@ -167,21 +198,92 @@ pub fn replace_matches(
             verify::verify(module, &pattern.graph, found, replacement, cx, how)?;
         }
     }
+    let mut res = Replacing::default();
     if matches.is_empty() {
-        return Ok(Vec::new());
+        return Ok(res);
     }
+    let splice_of = |it: &GraphModule| &splices[&std::ptr::from_ref(it)].1;
+    let writing = matches.iter().filter(|(_, replacement)| splice_of(replacement).writes);
+    let writing: Vec<&InternalMatch> = writing.map(|(found, _)| found).collect();
+    let mut writes = known.before(module, &pattern.graph, &writing, cx.registry);
     // What has taken the place of the nodes that are gone, since matches that come later may stand on them.
     let mut changed: FxHashMap<NodeId, Arg> = FxHashMap::default();
-    let mut res = Vec::with_capacity(matches.len());
+    let mut put_in: FxHashSet<*const GraphModule> = FxHashSet::default();
     for (found, replacement) in matches {
-        let (_, splice) = &splices[&std::ptr::from_ref(replacement)];
-        res.push(splice.apply(&mut module.graph, found, &mut changed)?);
+        match splice_of(replacement).apply(&mut module.graph, found, &mut changed, writes.as_deref_mut())? {
+            Ok(replaced) => {
+                put_in.insert(std::ptr::from_ref(replacement));
+                res.replaced.push(replaced);
+            }
+            Err(blocked) => res.blocked.push(blocked),
+        }
     }
     if !options.keeps_submodules {
         attributes::delete_unused_submodules(module);
     }
-    splices.values().for_each(|(replacement, _)| attributes::copy(module, replacement));
+    let put_in = || splices.iter().filter(|(it, _)| put_in.contains(*it)).map(|(_, it)| it);
+    put_in().for_each(|(replacement, _)| attributes::copy(module, replacement));
+    if put_in().any(|(_, splice)| splice.may_write()) {
+        known.after_writes();
+    }
     Ok(res)
+}
+
+/// What is known of a module's writes from one replacing to the next, so that each need not look at the whole graph.
+#[derive(Default)]
+pub(crate) enum KnownWrites {
+    #[default]
+    Unknown,
+    None,
+    Some(Writes),
+}
+
+impl KnownWrites {
+    /// The writes, with those that are to come: nodes that are replaced by a write count as writing.
+    fn before(
+        &mut self,
+        module: &GraphModule,
+        pattern: &Graph,
+        writing: &[&InternalMatch],
+        registry: &Registry,
+    ) -> Option<&mut Writes> {
+        if matches!(self, KnownWrites::Unknown) {
+            *self = Writes::of(module, registry).map_or(KnownWrites::None, KnownWrites::Some);
+        }
+        if matches!(self, KnownWrites::None) && !writing.is_empty() {
+            *self = KnownWrites::Some(Writes::of_any(module, registry));
+        }
+        let KnownWrites::Some(writes) = self else { return None };
+        let nodes = writing.iter().flat_map(|it| compute_nodes(pattern, it));
+        let nodes: Vec<(NodeId, Effect)> = nodes.map(|it| (it, Effect::WRITE)).collect();
+        writes.add(&module.graph, nodes.into_iter());
+        Some(writes)
+    }
+
+    /// Something was put in that may write.
+    fn after_writes(&mut self) {
+        if matches!(self, KnownWrites::None) {
+            *self = KnownWrites::Unknown;
+        }
+    }
+}
+
+/// Refuses a pattern with a write that a match does not have in it, since nothing that the pattern returns needs it.
+fn check_writes(pattern: &GraphModule, registry: &Registry) -> Result<()> {
+    let graph = &pattern.graph;
+    let mut is_needed = vec![false; graph.id_bound()];
+    graph.output_node().iter().for_each(|it| is_needed[it.index()] = true);
+    for id in graph.nodes().rev() {
+        if is_needed[id.index()] {
+            graph.node(id).for_each_input(&mut |it| is_needed[it.index()] = true);
+        }
+    }
+    let lost = effects_of(pattern, registry).into_iter().find(|(id, it)| it.writes && !is_needed[id.index()]);
+    let Some((id, _)) = lost else { return Ok(()) };
+    let name = graph.node(id).name();
+    let what =
+        format!("nothing that the pattern returns needs the write by `{name}`, so matches do not have it in them");
+    Err(Diagnostic::new(Code::PatternInvalid, what).help("return what the write gives").node(&**name))
 }
 
 fn placeholders(graph: &Graph) -> Vec<NodeId> {

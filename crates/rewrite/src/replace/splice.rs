@@ -1,12 +1,14 @@
 //! Putting a replacement in the place of one match.
 
-use super::{ReplacedPatterns, invalid, placeholders};
+use super::{Place, ReplacedPatterns, invalid, placeholders};
 use crate::InternalMatch;
-use crate::matcher::is_compute;
+use crate::effects::{Effect, Writes, effects_of, is_known_to_write};
+use crate::matcher::{compute_nodes, is_compute};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Ordering;
 use tracefx_core::Result;
 use tracefx_ir::{Arg, Graph, GraphModule, InsertPoint, NodeId, Str};
+use tracefx_ops::Registry;
 
 /// A replacement, looked at once for all matches.
 pub(super) struct Splice<'a> {
@@ -16,11 +18,15 @@ pub(super) struct Splice<'a> {
     inputs: Vec<NodeId>,
     /// How many values the replacement returns.
     n_results: usize,
+    /// What each node of the replacement does to memory.
+    effects: Vec<(NodeId, Effect)>,
+    /// Whether the replacement writes to something, as far as its operators are known.
+    pub(super) writes: bool,
 }
 
 impl<'a> Splice<'a> {
-    pub(super) fn new(pattern: &'a Graph, replacement: &'a GraphModule) -> Result<Self> {
-        let replacement = &replacement.graph;
+    pub(super) fn new(pattern: &'a Graph, module: &'a GraphModule, registry: &Registry) -> Result<Self> {
+        let replacement = &module.graph;
         let output = replacement.output_node().and_then(|it| replacement.node(it).args().first());
         let result = output
             .ok_or_else(|| invalid("the replacement returns nothing".to_owned(), "give its graph an output node"))?;
@@ -28,7 +34,8 @@ impl<'a> Splice<'a> {
             return Err(problem);
         }
         let (pattern_inputs, inputs) = (placeholders(pattern), placeholders(replacement));
-        Ok(Splice { pattern, pattern_inputs, replacement, inputs, n_results: results(result).len() })
+        let (effects, writes) = (effects_of(module, registry), is_known_to_write(module, registry));
+        Ok(Splice { pattern, pattern_inputs, replacement, inputs, n_results: results(result).len(), effects, writes })
     }
 
     /// Refuses a match that the replacement does not fit.
@@ -51,13 +58,20 @@ impl<'a> Splice<'a> {
         Ok(())
     }
 
-    /// Replaces the match. `changed` says what has taken the place of nodes that are gone.
+    /// Whether the replacement may write to something.
+    pub(super) fn may_write(&self) -> bool {
+        self.effects.iter().any(|(_, it)| it.writes)
+    }
+
+    /// Replaces the match, or gives it back where writes keep its nodes apart. `changed` says what has taken the place of
+    /// nodes that are gone.
     pub(super) fn apply(
         &self,
         graph: &mut Graph,
         mut found: InternalMatch,
         changed: &mut FxHashMap<NodeId, Arg>,
-    ) -> Result<ReplacedPatterns> {
+        writes: Option<&mut Writes>,
+    ) -> Result<std::result::Result<ReplacedPatterns, InternalMatch>> {
         let mut values = vec![None; self.replacement.id_bound()];
         for (at, &input) in self.inputs.iter().enumerate() {
             let value = found.placeholder_nodes[at].map_nodes(&mut |it| current(it, changed));
@@ -65,13 +79,11 @@ impl<'a> Splice<'a> {
             found.nodes_map.insert(self.pattern_inputs[at], value.clone());
             values[input.index()] = Some(value);
         }
-        let gone: FxHashSet<NodeId> = found
-            .nodes_map
-            .iter()
-            .filter(|(node, _)| is_compute(self.pattern, **node))
-            .filter_map(|(_, it)| it.as_node())
-            .collect();
-        make_room(graph, &found, &gone)?;
+        let gone = compute_nodes(self.pattern, &found);
+        match Place::find(graph, self.pattern, &found, &gone, writes.as_deref()) {
+            Ok(place) => place.make(graph)?,
+            Err(_) => return Ok(Err(found)),
+        }
         let result = graph.graph_copy(self.replacement, &mut values)?.expect("the replacement returns something");
         graph.set_insert_point(InsertPoint::End)?;
 
@@ -79,6 +91,11 @@ impl<'a> Splice<'a> {
         let made = self.replacement.nodes().filter(|it| !is_input.contains(it));
         let replacements: Vec<NodeId> =
             made.filter_map(|it| values[it.index()].as_ref().and_then(Arg::as_node)).collect();
+        if let Some(writes) = writes {
+            let made = |(node, effect): &(NodeId, Effect)| Some((values[node.index()].as_ref()?.as_node()?, *effect));
+            let effects = self.effects.iter().filter(|(node, _)| !is_input.contains(node)).filter_map(made);
+            writes.add(graph, effects);
+        }
         let is_new: FxHashSet<NodeId> = replacements.iter().copied().collect();
         for (old, new) in found.returning_nodes.iter().zip(results(&result)) {
             let Arg::Node(old) = *old else { continue };
@@ -97,7 +114,7 @@ impl<'a> Splice<'a> {
         for node in gone {
             graph.erase_node(node)?;
         }
-        Ok(ReplacedPatterns { anchor: found.anchors[0], nodes_map: found.nodes_map, replacements })
+        Ok(Ok(ReplacedPatterns { anchor: found.anchors[0], nodes_map: found.nodes_map, replacements }))
     }
 }
 
@@ -119,51 +136,6 @@ fn current(node: NodeId, changed: &FxHashMap<NodeId, Arg>) -> Arg {
         }
     }
     res
-}
-
-/// Sets where the replacement goes: before the first node that uses what the match returns, or after what it returns where
-/// nothing does.
-///
-/// Such a node may come before one of the inputs of a match that returns several values. It is then moved behind that input,
-/// with what depends on it, in their order.
-fn make_room(graph: &mut Graph, found: &InternalMatch, gone: &FxHashSet<NodeId>) -> Result<()> {
-    let returned: Vec<NodeId> = found.returning_nodes.iter().filter_map(Arg::as_node).collect();
-    let users = returned.iter().flat_map(|&it| graph.users(it).iter());
-    let first_user = users.min_by(|&a, &b| graph.compare(a, b));
-    let mut inputs = Vec::new();
-    found.placeholder_nodes.iter().for_each(|it| it.for_each_node(&mut |node| inputs.push(node)));
-    let last_input = inputs.into_iter().max_by(|&a, &b| graph.compare(a, b));
-    let Some(first) = first_user else {
-        let last = returned.into_iter().max_by(|&a, &b| graph.compare(a, b)).expect("a match returns a node");
-        let next = graph.next(last);
-        graph.set_insert_point(next.map_or(InsertPoint::End, InsertPoint::Before))?;
-        return Ok(());
-    };
-    let Some(last_input) = last_input.filter(|&it| graph.compare(it, first) != Ordering::Less) else {
-        graph.set_insert_point(InsertPoint::Before(first))?;
-        return Ok(());
-    };
-    let mut late: FxHashSet<NodeId> = returned.iter().copied().filter(|it| gone.contains(it)).collect();
-    let mut moved = Vec::new();
-    let mut at = Some(first);
-    while let Some(node) = at.filter(|&it| graph.compare(it, last_input) != Ordering::Greater) {
-        at = graph.next(node);
-        let mut is_late = false;
-        graph.node(node).for_each_input(&mut |it| is_late |= late.contains(&it));
-        if is_late {
-            late.insert(node);
-            moved.push(node);
-        }
-    }
-    let next = graph.next(last_input);
-    let mut anchor = last_input;
-    for node in moved {
-        graph.move_after(node, anchor)?;
-        anchor = node;
-    }
-    let first_moved = graph.next(last_input);
-    graph.set_insert_point(first_moved.or(next).map_or(InsertPoint::End, InsertPoint::Before))?;
-    Ok(())
 }
 
 /// Makes the users of `old` that the filter lets through use `new` instead.

@@ -6,7 +6,8 @@
 
 use super::{Fired, Rule, RuleTrace, fired};
 use crate::matcher::is_compute;
-use crate::{InternalMatch, RewriteContext, SubgraphMatcher, replace_matches};
+use crate::replace::{KnownWrites, Replacing, replace_knowing};
+use crate::{InternalMatch, RewriteContext, SubgraphMatcher};
 use rustc_hash::FxHashSet;
 use std::collections::VecDeque;
 use tracefx_core::Result;
@@ -16,6 +17,7 @@ use tracefx_ir::{Arg, Graph, GraphModule, NodeId};
 pub(super) struct Fixpoint<'a> {
     rules: Vec<Waiting<'a>>,
     cx: RewriteContext<'a>,
+    writes: KnownWrites,
     /// How many nodes were looked at as the place of a match.
     pub(super) n_tried: usize,
 }
@@ -38,7 +40,7 @@ enum Places {
 impl<'a> Fixpoint<'a> {
     pub(super) fn new(rules: &'a [Rule], cx: RewriteContext<'a>) -> Self {
         let rules = rules.iter().map(|rule| Waiting { rule, matcher: None, places: Places::Everywhere });
-        Fixpoint { rules: rules.collect(), cx, n_tried: 0 }
+        Fixpoint { rules: rules.collect(), cx, writes: KnownWrites::default(), n_tried: 0 }
     }
 
     pub(super) fn run(&mut self, module: &mut GraphModule, limit: usize) -> Result<RuleTrace> {
@@ -79,12 +81,15 @@ impl<'a> Fixpoint<'a> {
                 matcher.matches_among(module, module.graph.nodes().collect())?
             }
         };
-        if let Places::Around(nodes) = places {
-            nodes.extend(found.retry);
-        }
         let mut changed = around(&module.graph, &pattern.graph, &found.matches);
         let pairs = found.matches.into_iter().map(|it| (it, replacement)).collect();
-        let replaced = replace_matches(module, pattern, pairs, self.cx, options)?;
+        let Replacing { replaced, blocked } =
+            replace_knowing(module, pattern, pairs, self.cx, options, &mut self.writes)?;
+        if let Places::Around(nodes) = places {
+            nodes.extend(found.retry);
+            // What is between the nodes of a match may be gone after a change far away.
+            nodes.extend(blocked.iter().filter_map(|it| it.nodes_map.get(it.anchors.first()?)?.as_node()));
+        }
         for it in &replaced {
             changed.extend(&it.replacements);
             it.nodes_map.values().for_each(|value| value.for_each_node(&mut |node| changed.push(node)));

@@ -305,7 +305,7 @@ fn a_pattern_that_does_not_match_says_why() {
     let pattern = nested(["torch.exp", "torch.sin", "torch.neg"]);
     let why = |target: &GraphModule| {
         let matcher = SubgraphMatcher::new(&pattern, registry(), MatcherOptions::default()).unwrap();
-        let misses = matcher.explain(target).unwrap();
+        let misses = matcher.explain(target, registry()).unwrap();
         let told = misses.into_iter().map(|it| {
             let found = it.found.map_or(String::new(), |it| target.graph.format_arg(&it));
             format!("{}: {} instead of {}", pattern.graph.node(it.node).name(), found, it.expected)

@@ -2,7 +2,10 @@ use crate::build::{call, module};
 use tracefx_core::{Code, DType, Tensor};
 use tracefx_ir::{Arg, Attribute, Graph, GraphModule, NodeId, Opcode, TensorKind};
 use tracefx_ops::registry;
-use tracefx_rewrite::{ReplaceOptions, Replacement, replace_pattern, replace_pattern_with_filters};
+use tracefx_rewrite::{
+    InternalMatch, MatcherOptions, ReplaceOptions, Replacement, Rule, RuleSet, SubgraphMatcher, replace_pattern,
+    replace_pattern_with_filters,
+};
 
 fn unary(target: &str) -> GraphModule {
     module(|graph| {
@@ -181,4 +184,119 @@ fn a_literal_may_take_the_place_of_a_match() {
     replace_pattern(&mut target, &unary("torch.numel"), &seven, registry()).unwrap();
     let add = target.graph.find("add").unwrap();
     assert_eq!(target.graph.node(add).args()[1], Arg::Int(7));
+}
+
+/// A module of one input that calls these functions, the first argument being a value by its place: 0 is the input.
+fn calls(calls: &[(&str, &[usize])], returned: &[usize]) -> GraphModule {
+    module(|graph| {
+        let mut values = vec![graph.placeholder("x")];
+        for (target, args) in calls {
+            let args: Vec<NodeId> = args.iter().map(|&it| values[it]).collect();
+            values.push(call(graph, target, &args));
+        }
+        Arg::Tuple(returned.iter().map(|&it| values[it].into()).collect())
+    })
+}
+
+/// What keeps the pattern from being replaced, as it is told.
+fn why(target: &GraphModule, pattern: &GraphModule) -> Vec<String> {
+    let matcher = SubgraphMatcher::new(pattern, registry(), MatcherOptions::default()).unwrap();
+    let misses = matcher.explain(target, registry()).unwrap();
+    let found = |it: Option<Arg>| it.map_or(String::new(), |it| target.graph.format_arg(&it));
+    misses.into_iter().map(|it| format!("{} instead of {}", found(it.found), it.expected)).collect()
+}
+
+#[test]
+fn a_write_stays_behind_what_read_before_it() {
+    let mut target =
+        calls(&[("torch.sin", &[0]), ("torch.exp", &[0]), ("torch.relu_", &[0]), ("torch.add", &[1, 3])], &[4]);
+    replace_pattern(&mut target, &unary("torch.sin"), &unary("torch.cos"), registry()).unwrap();
+    assert_well_formed(&target);
+    assert_eq!(targets(&target), ["x", "torch.exp", "torch.cos", "torch.relu_", "torch.add", "output"]);
+}
+
+#[test]
+fn a_match_that_a_write_keeps_apart_stays_and_says_so() {
+    let build = |write: &'static str| {
+        calls(&[("torch.sin", &[0]), (write, &[0]), ("torch.cos", &[0]), ("torch.mul", &[1, 3])], &[4])
+    };
+    let pattern = calls(&[("torch.sin", &[0]), ("torch.cos", &[0]), ("torch.mul", &[1, 2])], &[3]);
+    let mut target = build("torch.relu_");
+    let replaced = replace_pattern(&mut target, &pattern, &unary("torch.exp"), registry()).unwrap();
+    assert_eq!((replaced.len(), targets(&target)), (0, targets(&build("torch.relu_"))));
+    assert_eq!(
+        why(&target, &pattern),
+        ["%sin instead of what may pass %relu_, though one writes to what the other uses"]
+    );
+    let mut target = build("torch.relu");
+    assert_eq!(replace_pattern(&mut target, &pattern, &unary("torch.exp"), registry()).unwrap().len(), 1);
+}
+
+#[test]
+fn a_match_writes_in_the_order_of_the_pattern() {
+    let both = |first: &'static str, second: &'static str| calls(&[(first, &[0]), (second, &[0])], &[1, 2]);
+    let (early, late) = (both("torch.sin", "torch.relu_"), both("torch.relu_", "torch.sin"));
+    let turned = module(|graph| {
+        let x = graph.placeholder("x");
+        let (write, read) = (call(graph, "torch.relu_", &[x]), call(graph, "torch.sin", &[x]));
+        Arg::Tuple(vec![read.into(), write.into()])
+    });
+    for (target, n_replaced) in [(&early, 1), (&late, 0), (&turned, 0)] {
+        let mut target = target.clone();
+        let replaced = replace_pattern(&mut target, &early, &pair_of_one(), registry()).unwrap();
+        assert_eq!(replaced.len(), n_replaced, "{}", target.graph);
+    }
+    assert_eq!(why(&late, &early), ["%sin instead of what may pass %relu_, though one writes to what the other uses"]);
+}
+
+fn pair_of_one() -> GraphModule {
+    calls(&[("torch.abs", &[0]), ("torch.neg", &[0])], &[1, 2])
+}
+
+#[test]
+fn a_replacement_that_writes_stays_behind_earlier_reads() {
+    // The second call is the last that reads `x`, so it may be done in place, if the first is done before it.
+    let mut target =
+        calls(&[("torch.relu", &[0]), ("torch.relu", &[0]), ("torch.sin", &[2]), ("torch.add", &[1, 3])], &[4]);
+    let pattern = unary("torch.relu");
+    let make = |found: &InternalMatch, graph: &Graph, _: &Graph| {
+        let is_first = found.returning_nodes[0].as_node() == graph.find("relu");
+        Ok(unary(if is_first { "torch.abs" } else { "torch.relu_" }))
+    };
+    let options = ReplaceOptions::default();
+    let by = Replacement::Callback(&make);
+    replace_pattern_with_filters(&mut target, &pattern, by, &[], registry(), &options).unwrap();
+    assert_well_formed(&target);
+    assert_eq!(targets(&target), ["x", "torch.abs", "torch.relu_", "torch.sin", "torch.add", "output"]);
+}
+
+#[test]
+fn a_pattern_that_does_not_return_its_write_is_refused() {
+    let pattern = module(|graph| {
+        let x = graph.placeholder("x");
+        graph.call_function("operator.setitem", vec![x.into(), Arg::Int(0), Arg::Int(1)], vec![]);
+        call(graph, "torch.sin", &[x]).into()
+    });
+    let mut target = unary("torch.sin");
+    let refusal = replace_pattern(&mut target, &pattern, &unary("torch.cos"), registry()).unwrap_err();
+    assert_eq!(refusal.code(), Code::PatternInvalid);
+    assert!(refusal.to_string().contains("setitem"), "{refusal}");
+}
+
+#[test]
+fn a_match_that_nothing_keeps_apart_any_more_is_replaced_at_last() {
+    // `relu_` goes away by the second rule, which matches after the first was looked for.
+    let target =
+        calls(&[("torch.sin", &[0]), ("torch.relu_", &[0]), ("torch.cos", &[0]), ("torch.mul", &[1, 3])], &[2, 4]);
+    let pattern = calls(&[("torch.sin", &[0]), ("torch.cos", &[0]), ("torch.mul", &[1, 2])], &[3]);
+    let options = ReplaceOptions::default();
+    let rule =
+        |name: &str, pattern, replacement| Rule { name: name.into(), pattern, replacement, options: options.clone() };
+    let rules =
+        vec![rule("product", pattern, unary("torch.exp")), rule("pure", unary("torch.relu_"), unary("torch.relu"))];
+    let mut changed = target.clone();
+    let trace = RuleSet { rules }.run_to_fixpoint(&mut changed, registry(), None).unwrap();
+    assert_well_formed(&changed);
+    assert_eq!(trace.fired.iter().map(|it| &*it.rule).collect::<Vec<_>>(), ["pure", "product"]);
+    assert!(trace.is_fixpoint);
 }
