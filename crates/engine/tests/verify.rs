@@ -246,9 +246,27 @@ fn writes_are_compared_and_do_not_reach_the_module() {
         res.attributes.insert("weight".into(), Attribute::Tensor { tensor: weight.clone(), kind: TensorKind::Buffer });
         res
     };
-    let mut target = floats(of_weight("torch.ops.aten.relu_.default"));
-    let pattern = of_weight("torch.ops.aten.relu_.default");
-    assert_eq!(replace(&mut target, &pattern, &of_weight("torch.ops.aten.relu.default")), Ok(1));
+    let in_place = of_weight("torch.ops.aten.relu_.default");
+    let refusal = refused(replace(&mut floats(in_place.clone()), &in_place, &of_weight("torch.ops.aten.relu.default")));
+    assert!(refusal.message().contains("what is left in attribute weight[0] is -1.0 instead of 0.0"), "{refusal}");
+    // Neither side has to use what the other writes to.
+    let mut pure = chain(&["torch.ops.aten.relu.default"]);
+    pure.attributes = in_place.attributes.clone();
+    let add = |op: &'static str| {
+        let mut res = module(&["x"], |graph, x| {
+            let attribute = graph.get_attr("weight").into();
+            let args = [call(graph, op, &[attribute]), Arg::Int(0)];
+            let zero = call(graph, "torch.mul", &args);
+            let sum = call(graph, "torch.sum", &[zero]);
+            let relu = call(graph, "torch.ops.aten.relu.default", &x[..1]);
+            call(graph, "torch.add", &[relu, sum])
+        });
+        res.attributes = in_place.attributes.clone();
+        res
+    };
+    refused(replace(&mut floats(pure.clone()), &pure, &add("torch.ops.aten.neg_.default")));
+    assert_eq!(replace(&mut floats(pure.clone()), &pure, &add("torch.ops.aten.neg.default")), Ok(1));
+    assert_eq!(replace(&mut floats(in_place.clone()), &in_place, &of_weight("torch.relu_")), Ok(1));
     assert_eq!(weight.to_vec::<f32>().unwrap(), [-1.0, 2.0]);
 }
 

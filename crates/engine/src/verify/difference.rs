@@ -4,6 +4,7 @@ use super::draw::converted;
 use super::{Outcome, names};
 use crate::Library;
 use tracefx_core::{Complex64, DType, DTypeKind, Result, Scalar, Tensor};
+use tracefx_ir::{Attribute, GraphModule};
 use tracefx_ops::{Tol, Value};
 use tracefx_rewrite::Claim;
 
@@ -19,7 +20,7 @@ impl Difference {
     }
 }
 
-/// Where the results differ, or what is left in the inputs.
+/// Where the results differ, or what is left in the inputs and attributes.
 pub(super) fn difference(
     library: &Library,
     claim: &Claim,
@@ -31,12 +32,35 @@ pub(super) fn difference(
     let mut all: Vec<_> = results.map(|(at, (a, b))| (format!("output {at}"), a, b)).collect();
     let inputs = names(&claim.before).zip(before.inputs.iter().zip(&after.inputs));
     all.extend(inputs.map(|(name, (a, b))| (format!("what is left in input %{name}"), a.clone(), b.clone())));
+    for (path, a) in tensors(&before.module) {
+        if let Ok(Attribute::Tensor { tensor: b, .. }) = after.module.attribute(&path) {
+            let place = format!("what is left in attribute {path}");
+            all.push((place, Value::Tensor(a.clone()), Value::Tensor(b.clone())));
+        }
+    }
     for (place, a, b) in all {
         if let Some(it) = of_values(library, &place, &a, &b)? {
             return Ok(Some(it));
         }
     }
     Ok(None)
+}
+
+/// The tensors that a module and its children hold, by their paths.
+fn tensors(module: &GraphModule) -> Vec<(String, &Tensor)> {
+    let mut res = Vec::new();
+    let mut open = vec![(String::new(), module)];
+    while let Some((prefix, module)) = open.pop() {
+        for (name, attribute) in &module.attributes {
+            let path = format!("{prefix}{name}");
+            match attribute {
+                Attribute::Tensor { tensor, .. } => res.push((path, tensor)),
+                Attribute::Module(child) => open.push((format!("{path}."), child)),
+                Attribute::Fake { .. } => {}
+            }
+        }
+    }
+    res
 }
 
 fn of_values(library: &Library, place: &str, a: &Value<Tensor>, b: &Value<Tensor>) -> Result<Option<Difference>> {

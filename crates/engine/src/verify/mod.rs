@@ -1,5 +1,5 @@
 //! Checks what replacements claim, on random inputs: the nodes of a match and what would take their place are both run, and
-//! what they give and what they write to their inputs is compared.
+//! what they give and what they write to their inputs and to attributes is compared.
 
 mod difference;
 mod draw;
@@ -87,10 +87,11 @@ fn runs(library: &Library, claim: &Claim, options: &VerifyOptions) -> Result<()>
     Ok(())
 }
 
-/// What one side gives, and its inputs as it leaves them.
+/// What one side gives, and its inputs and attributes as it leaves them.
 struct Outcome {
     result: Value<Tensor>,
     inputs: Vec<Value<Tensor>>,
+    module: GraphModule,
 }
 
 /// Inputs, and what the match makes of them.
@@ -147,6 +148,6 @@ impl Draw<'_> {
         let inputs = inputs.iter().map(|it| it.try_map(&mut draw::copy)).collect::<Result<Vec<_>>>()?;
         with_default_generator(|it| it.manual_seed(u64::from(self.seed())));
         let result = Interpreter::new(&module, self.library().executor()).run(&inputs)?;
-        Ok(Outcome { result, inputs })
+        Ok(Outcome { result, inputs, module })
     }
 }

@@ -6,13 +6,13 @@
 use super::splice::results;
 use super::{placeholders, references};
 use crate::InternalMatch;
-use crate::matcher::is_compute;
+use crate::matcher::compute_nodes;
 use crate::tensor_meta::tensor_meta_of;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use tracefx_core::{Code, Diagnostic, Result};
-use tracefx_ir::{Arg, Graph, GraphModule, NodeId, Opcode, Val};
+use tracefx_ir::{Arg, Graph, GraphModule, NodeId, Opcode, Str, Val};
 use tracefx_ops::Registry;
 use ts_rs::TS;
 
@@ -30,6 +30,7 @@ pub struct VerifyOptions {
 /// Two modules of the same inputs that are to compute the same: the nodes of a match, and what takes their place there.
 ///
 /// The inputs have their abstract values (`meta.val`). Literals, attributes and the order of arguments are those of the match.
+/// Both modules have the attributes of both, but for those that come along with the replacement.
 #[derive(Debug)]
 pub struct Claim {
     /// What is there.
@@ -78,17 +79,19 @@ pub(super) fn verify(
     verifier(&claim, options).map_err(|it| it.node(name))
 }
 
+/// What stands in a graph of the claim for nodes of the module.
+type Values = FxHashMap<NodeId, Arg>;
+
 fn claim(module: &GraphModule, pattern: &Graph, found: &InternalMatch, replacement: &GraphModule) -> Result<Claim> {
-    let nodes = found.nodes_map.iter().filter(|(node, _)| is_compute(pattern, **node));
-    let matched: FxHashSet<NodeId> = nodes.filter_map(|(_, it)| it.as_node()).collect();
+    let matched = compute_nodes(pattern, found);
     let Inputs { known, earlier } = inputs(module, found, &matched)?;
 
     let mut shared = Graph::new();
-    let mut values = vec![None; module.graph.id_bound()];
+    let mut values = Values::default();
     for (id, val) in known {
         let input = shared.placeholder(module.graph.node(id).name());
         shared.meta_mut(input).val = Some(val);
-        values[id.index()] = Some(Arg::Node(input));
+        values.insert(id, Arg::Node(input));
     }
     copy_nodes(&mut shared, module, earlier, &mut values)?;
     let (mut before, mut after) = (shared.clone(), shared);
@@ -104,7 +107,20 @@ fn claim(module: &GraphModule, pattern: &Graph, found: &InternalMatch, replaceme
     }
     let result = after.graph_copy(&replacement.graph, &mut inner)?.expect("the replacement returns something");
     after.output(Arg::Tuple(results(&result).to_vec()));
-    Ok(Claim { before: with_attributes(before, module, module), after: with_attributes(after, module, replacement) })
+    let mut res = Claim { before: GraphModule::new(before), after: GraphModule::new(after) };
+    // What one side writes to is compared with what is left of it by the other, which may not use it.
+    let paths: Vec<Str> = [&res.before, &res.after].into_iter().flat_map(paths).collect();
+    for path in paths {
+        match (module.attribute(&path), replacement.attribute(&path)) {
+            // What the module has wins, as where a match is replaced.
+            (Ok(attribute), _) => {
+                [&mut res.before, &mut res.after].into_iter().for_each(|it| it.set_attribute(&path, attribute.clone()))
+            }
+            (Err(_), Ok(attribute)) => res.after.set_attribute(&path, attribute.clone()),
+            (Err(_), Err(_)) => {}
+        }
+    }
+    Ok(res)
 }
 
 /// What a claim begins with.
@@ -144,32 +160,20 @@ fn inputs(module: &GraphModule, found: &InternalMatch, matched: &FxHashSet<NodeI
 }
 
 /// Copies nodes of the module, in their order.
-fn copy_nodes(
-    graph: &mut Graph,
-    module: &GraphModule,
-    mut nodes: Vec<NodeId>,
-    values: &mut [Option<Arg>],
-) -> Result<()> {
+fn copy_nodes(graph: &mut Graph, module: &GraphModule, mut nodes: Vec<NodeId>, values: &mut Values) -> Result<()> {
     nodes.sort_unstable_by(|&a, &b| module.graph.compare(a, b));
     for id in nodes {
         let copy = graph.node_copy(module.graph.node(id), &mut |it| mapped(&Arg::Node(it), values))?;
-        values[id.index()] = Some(Arg::Node(copy));
+        values.insert(id, Arg::Node(copy));
     }
     Ok(())
 }
 
-fn mapped(arg: &Arg, values: &[Option<Arg>]) -> Arg {
-    arg.map_nodes(&mut |it| values[it.index()].clone().expect("every input of a claim is in its graphs"))
+fn mapped(arg: &Arg, values: &Values) -> Arg {
+    arg.map_nodes(&mut |it| values.get(&it).cloned().expect("every input of a claim is in its graphs"))
 }
 
-/// The graph with what its nodes refer to. What the module has wins, as where a match is replaced.
-fn with_attributes(graph: Graph, module: &GraphModule, other: &GraphModule) -> GraphModule {
-    let mut res = GraphModule::new(graph);
-    for id in references(&res.graph).collect::<Vec<NodeId>>() {
-        let path = res.graph.node(id).target().clone();
-        if let Ok(attribute) = module.attribute(&path).or_else(|_| other.attribute(&path)) {
-            res.set_attribute(&path, attribute.clone());
-        }
-    }
-    res
+/// What the nodes of a module refer to.
+fn paths(module: &GraphModule) -> impl Iterator<Item = Str> {
+    references(&module.graph).map(|it| module.graph.node(it).target().clone())
 }
