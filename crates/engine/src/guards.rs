@@ -8,7 +8,7 @@ use tracefx_exec::{known_values, propagate};
 use tracefx_export::{ExportedProgram, InputChecker};
 use tracefx_ir::{Arg, Graph, GraphModule, Node, NodeId, Opcode, Str, TensorMeta, Val};
 use tracefx_ops::{Propagation, Symbols, Value};
-use tracefx_sym::{Expr, Parser, ShapeEnv, SymBool, SymInt, Symbol, ValueRange};
+use tracefx_sym::{Expr, Parser, ShapeEnv, SymBool, SymInt, Symbol, SymbolKind, ValueRange};
 use tracefx_types::{TranslationValidator, bisect};
 
 /// The guards of a program in two parts. What is checked is the range of each symbol of an input, the guards on inputs, and
@@ -123,8 +123,12 @@ impl Library {
             }
         }
         checker.symbolic_guards().into_iter().for_each(|it| res.check(it, None));
-        let symbols = Symbols::new(env);
         let known = known_symbols(&program.module.graph, &inputs);
+        for symbol in known.iter().filter(|it| matches!(it.kind(), SymbolKind::Unbacked | SymbolKind::UnbackedFloat)) {
+            // New symbols are numbered behind these. A range without bounds contradicts nothing.
+            drop(env.constrain(symbol, ValueRange::UNBOUNDED));
+        }
+        let symbols = Symbols::new(env);
         let graph = &program.module.graph;
         for id in graph.nodes().filter(|id| graph.node(*id).op() == Opcode::CallFunction) {
             let node = graph.node(id);
@@ -202,11 +206,12 @@ fn known_symbols(graph: &Graph, inputs: &BTreeSet<Symbol>) -> BTreeSet<Symbol> {
         let mut open: Vec<&Val> = graph.node(id).meta.val.iter().collect();
         while let Some(val) = open.pop() {
             match val {
-                Val::Tensor(meta) => meta.sizes.iter().for_each(|it| visit(it.clone().into())),
+                Val::Tensor(meta) => meta.sizes.iter().chain(&meta.strides).for_each(|it| visit(it.clone().into())),
                 Val::Int(it) => visit(it.clone().into()),
                 Val::Bool(it) => visit(it.clone().into()),
+                Val::Float(it) => visit(it.clone().into()),
                 Val::Seq { items, .. } => open.extend(items),
-                Val::None | Val::Float(_) => {}
+                Val::None => {}
             }
         }
     }

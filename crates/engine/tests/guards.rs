@@ -1,10 +1,11 @@
 //! The guards of recorded programs, validated: what PyTorch says of sizes follows from what is checked.
 
 use std::path::Path;
-use tracefx_core::Code;
+use tracefx_core::{Code, DType};
 use tracefx_engine::{Library, Limits, ProgramGuards, open};
 use tracefx_export::ExportedProgram;
-use tracefx_ir::{Arg, Val};
+use tracefx_ir::{Arg, InsertPoint, TensorMeta, Val};
+use tracefx_sym::{SymInt, Symbol};
 use tracefx_types::Validation;
 
 fn program(name: &str) -> ExportedProgram {
@@ -67,6 +68,22 @@ fn a_note_that_an_operator_contradicts_is_found_at_its_node() {
     let guards = guards(&program);
     let (guard, failure) = guards.bisect().unwrap().expect("the note is wrong");
     assert_eq!(guard.node.as_ref(), Some(&name), "{failure}");
+}
+
+#[test]
+fn what_the_data_decides_is_no_symbol_of_the_program() {
+    // Without ranges only the notes say that `u0` is taken.
+    let mut program = program("unbacked_item");
+    program.range_constraints.clear();
+    let before = said(&guards(&program));
+    let graph = &mut program.module.graph;
+    let input = graph.find("x").unwrap();
+    let output = graph.output_node().unwrap();
+    graph.set_insert_point(InsertPoint::Before(output)).unwrap();
+    let node = graph.call_function("torch.ops.aten.nonzero.default", vec![input.into()], vec![]);
+    let sizes = vec![SymInt::from(Symbol::from_name("u1")), 2.into()];
+    graph.meta_mut(node).val = Some(Val::Tensor(TensorMeta::contiguous(DType::Int64, sizes)));
+    assert_eq!(said(&guards(&program)), before);
 }
 
 #[test]
