@@ -22,6 +22,7 @@ struct Tutorial;
 mod call;
 mod checkpoint;
 mod coverage;
+mod export;
 mod fold;
 mod guards;
 mod inspect;

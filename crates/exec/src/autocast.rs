@@ -62,7 +62,7 @@ impl<E: Evaluate> Evaluate for Autocast<E> {
         Ok(results.iter().map(|it| parts.export(it)).collect())
     }
 
-    fn attribute(&self, tensor: &tracefx_core::Tensor) -> E::Tensor {
+    fn attribute(&self, tensor: &tracefx_core::Tensor) -> Result<E::Tensor> {
         self.inner.attribute(tensor)
     }
 

@@ -1,11 +1,9 @@
 //! Graphs as decompositions of custom operators.
 
-use crate::higher_order::{Operand, Operands};
-use crate::interpreter::{Evaluate, Kwargs, Results, Walk};
-use std::cell::RefCell;
+use crate::{Tracer, lower};
 use tracefx_core::{Code, Diagnostic, Result, Tensor};
 use tracefx_ir::{GraphModule, Opcode, TensorMeta};
-use tracefx_ops::{Cx, Registry, TensorRef, Traced, Value, registry};
+use tracefx_ops::{Builder, Cx, TensorRef, Traced, Value, registry};
 
 /// Makes the calls of a graph through the context of a decomposition, so that a graph can say what a custom operator is
 /// made of: its inputs are the arguments of the schema, its outputs the results.
@@ -37,8 +35,8 @@ pub fn compose(module: &GraphModule, cx: &mut Cx<'_>, args: &[Traced]) -> Result
         .node(&**graph.node(id).name())
         .help("make them arguments of the operator"));
     }
-    let cx = RefCell::new(Cx::reborrow(cx));
-    let output = Walk { module, evaluate: Composing { cx: &cx } }.run(args)?;
+    // Only what the walk itself asks of operators is asked here; which ones are called is the builder's to know.
+    let output = lower(module, registry(), &mut Composing(Cx::reborrow(cx)), args)?;
     // The output of a graph that is exported is a tuple, of an operator that gives a list a tuple with one.
     Ok(match output {
         Value::List(items) => items,
@@ -47,33 +45,20 @@ pub fn compose(module: &GraphModule, cx: &mut Cx<'_>, args: &[Traced]) -> Result
     })
 }
 
-#[derive(Clone, Copy)]
-struct Composing<'a, 'b> {
-    cx: &'a RefCell<Cx<'b>>,
+struct Composing<'a>(Cx<'a>);
+
+impl Builder for Composing<'_> {
+    fn call(&mut self, op: &str, args: &[Traced], kwargs: &[(&str, Traced)]) -> Result<Vec<Traced>> {
+        self.0.call_all_with(op, args.iter().cloned(), kwargs)
+    }
+
+    fn meta(&self, tensor: TensorRef) -> &TensorMeta {
+        self.0.meta(tensor)
+    }
 }
 
-impl Evaluate for Composing<'_, '_> {
-    type Tensor = TensorRef;
-
-    /// Only what the walk itself asks of operators; which ones are called is the builder's to know.
-    fn registry(&self) -> &Registry {
-        registry()
-    }
-
-    fn call(&self, name: &str, args: &[Traced], kwargs: &Kwargs<TensorRef>) -> Results<TensorRef> {
-        let kwargs: Vec<(&str, Traced)> = kwargs.iter().map(|(key, it)| (&**key, it.clone())).collect();
-        self.cx.borrow_mut().call_all_with(name, args.iter().cloned(), &kwargs)
-    }
-
-    fn attribute(&self, _: &Tensor) -> TensorRef {
+impl Tracer for Composing<'_> {
+    fn attribute(&mut self, _: &Tensor) -> Result<TensorRef> {
         unreachable!("graphs with attributes are refused before they are walked")
-    }
-
-    fn meta(&self, tensor: &TensorRef) -> TensorMeta {
-        self.cx.borrow().meta(*tensor).clone()
-    }
-
-    fn call_higher_order(&self, name: &str, operands: &[Operand<'_, TensorRef>]) -> Result<Traced> {
-        Err(Operands { name, operands }.unknown())
     }
 }

@@ -157,7 +157,7 @@ pub(crate) fn call<O: Operators>(
         let found = OPERATORS.iter().find(|(it, _)| *it == operator).map_or(operator, |(_, it)| it);
         return match args {
             [number, Value::Tensor(tensor)] if !matches!(number, Value::Tensor(_)) => {
-                resolve(ops, found, &ops.on_the_left(number, tensor)?, kwargs)
+                reflected(ops, found, number, tensor, kwargs)
             }
             args => resolve(ops, found, args, kwargs),
         };
@@ -208,6 +208,35 @@ pub(crate) fn call_method<O: Operators>(
             ops.call("aten.to.dtype", &[args[0].clone(), Value::DType(dtype)], &[])
         }
         _ => resolve(ops, name, args, kwargs),
+    }
+}
+
+/// What a tensor makes of a number on its left: `Tensor.__rsub__` and its like.
+fn reflected<O: Operators>(
+    ops: O,
+    operator: &str,
+    number: &Value<O::Tensor>,
+    tensor: &O::Tensor,
+    kwargs: &Kwargs<O::Tensor>,
+) -> Results<O::Tensor> {
+    let tensor_first = [Value::Tensor(tensor.clone()), number.clone()];
+    let mirrored = match operator {
+        "add" | "mul" | "__and__" | "__or__" | "__xor__" | "eq" | "ne" => Some(operator),
+        "lt" => Some("gt"),
+        "le" => Some("ge"),
+        "gt" => Some("lt"),
+        "ge" => Some("le"),
+        "sub" => Some("rsub"),
+        _ => None,
+    };
+    match (mirrored, operator) {
+        (Some(mirrored), _) => resolve(ops, mirrored, &tensor_first, kwargs),
+        (None, "div") => {
+            let reciprocal = resolve(ops, "reciprocal", &tensor_first[..1], &[])?.swap_remove(0);
+            resolve(ops, "mul", &[reciprocal, number.clone()], kwargs)
+        }
+        (None, "pow" | "remainder") => resolve(ops, operator, &[number.clone(), Value::Tensor(tensor.clone())], kwargs),
+        (None, _) => resolve(ops, operator, &ops.on_the_left(number, tensor)?, kwargs),
     }
 }
 

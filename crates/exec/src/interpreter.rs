@@ -24,7 +24,7 @@ pub(crate) trait Evaluate: Copy {
     }
 
     /// A tensor that the module holds.
-    fn attribute(&self, tensor: &Tensor) -> Self::Tensor;
+    fn attribute(&self, tensor: &Tensor) -> Result<Self::Tensor>;
 
     /// A tensor that the module stands for and whose data is elsewhere.
     fn fake(&self, tensor: &FakeTensor) -> Result<Self::Tensor> {
@@ -38,6 +38,9 @@ pub(crate) trait Evaluate: Copy {
 
     /// Calls an operator that takes graphs, by its name after `torch.ops.higher_order.`.
     fn call_higher_order(&self, name: &str, operands: &[Operand<'_, Self::Tensor>]) -> Result<Value<Self::Tensor>>;
+
+    /// Is told which node comes next.
+    fn enter(&self, _: &GraphModule, _: NodeId) {}
 
     /// Is told what a node gave.
     fn note(&self, _: &GraphModule, _: NodeId, _: &Value<Self::Tensor>) {}
@@ -61,8 +64,8 @@ impl Evaluate for Executor<'_> {
         functions::call_method(*self, name, args, kwargs)
     }
 
-    fn attribute(&self, tensor: &Tensor) -> Tensor {
-        tensor.clone()
+    fn attribute(&self, tensor: &Tensor) -> Result<Tensor> {
+        Ok(tensor.clone())
     }
 
     fn meta(&self, tensor: &Tensor) -> TensorMeta {
@@ -128,6 +131,7 @@ impl<'a, E: Evaluate> Walk<'a, E> {
                 self.run_stretch(&nodes[first..at], &mut env, 1)?;
             } else {
                 at += 1;
+                self.evaluate.enter(self.module, id);
                 let slot = self.run_node(id, &env, &mut inputs).map_err(|problem| problem.node(&**node.name()))?;
                 if let Slot::Value(value) = &slot {
                     self.evaluate.note(self.module, id, value);
@@ -205,7 +209,7 @@ impl<'a, E: Evaluate> Walk<'a, E> {
                 }
             },
             Opcode::GetAttr => Ok(match self.module.attribute(node.target())? {
-                Attribute::Tensor { tensor, .. } => Slot::Value(Value::Tensor(self.evaluate.attribute(tensor))),
+                Attribute::Tensor { tensor, .. } => Slot::Value(Value::Tensor(self.evaluate.attribute(tensor)?)),
                 Attribute::Fake { tensor, .. } => Slot::Value(Value::Tensor(self.evaluate.fake(tensor)?)),
                 Attribute::Module(module) => Slot::Module(module),
             }),

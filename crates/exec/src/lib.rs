@@ -17,6 +17,7 @@ mod higher_order;
 mod host;
 mod interpreter;
 mod kernels;
+mod lower;
 mod propagate;
 mod vmap;
 
@@ -28,4 +29,5 @@ pub use gradient::Pullback;
 pub use higher_order::HIGHER_ORDER;
 pub use interpreter::Interpreter;
 pub use kernels::{HostKernel, Kernel, Kernels};
+pub use lower::{Tracer, lower};
 pub use propagate::{known_values, propagate};

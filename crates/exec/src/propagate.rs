@@ -77,8 +77,8 @@ impl Evaluate for Shapes<'_> {
         functions::call_method(self.shapes, name, args, kwargs)
     }
 
-    fn attribute(&self, tensor: &Tensor) -> TensorMeta {
-        TensorMeta::of(tensor)
+    fn attribute(&self, tensor: &Tensor) -> Result<TensorMeta> {
+        Ok(TensorMeta::of(tensor))
     }
 
     fn fake(&self, tensor: &FakeTensor) -> Result<TensorMeta> {

@@ -10,6 +10,7 @@
 
 mod checked;
 mod decompose;
+mod exporter;
 mod inputs;
 mod print;
 mod program;
@@ -21,6 +22,7 @@ mod verifier;
 mod views;
 
 pub use decompose::{DecompositionTable, Remove, default_decompositions, functionalize};
+pub use exporter::{Exporter, Lifted, UserInput};
 pub use inputs::InputChecker;
 pub use print::{CodeGen, readable};
 pub use program::{CallSignature, Constant, ExportedProgram, ModuleCallEntry, SCHEMA_VERSION, StateEntry};

@@ -43,6 +43,22 @@ pub struct CallSignature {
     pub forward_arg_names: Option<Vec<Str>>,
 }
 
+impl CallSignature {
+    /// The signature of a root that takes these arguments by position, and gives so many results in a tuple; a single one
+    /// as it is.
+    pub fn flat(args: &[&str], n_results: usize) -> Self {
+        let leaves = |n: usize| vec![TreeSpec::LEAF; n];
+        let kwargs = TreeSpec { ty: Some("builtins.dict".into()), context: Some("[]".into()), children: Vec::new() };
+        CallSignature {
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            in_spec: TreeSpec::tuple(vec![TreeSpec::tuple(leaves(args.len())), kwargs]),
+            out_spec: if n_results == 1 { TreeSpec::LEAF } else { TreeSpec::tuple(leaves(n_results)) },
+            forward_arg_names: Some(args.iter().map(|it| Str::from(*it)).collect()),
+        }
+    }
+}
+
 /// One module that the traced code called.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModuleCallEntry {

@@ -110,10 +110,15 @@ impl Schema {
     /// The name that graphs call it by, without `torch.ops.`: `aten.add.Tensor`; of a Python function, which has no
     /// overloads, `operator.add`.
     pub fn qualified_name(&self) -> String {
-        if matches!(self.namespace.as_str(), "operator" | "math" | "torch") {
+        if self.is_python() {
             return format!("{}.{}", self.namespace, self.name);
         }
         format!("{}.{}.{}", self.namespace, self.name, self.overload)
+    }
+
+    /// Whether this is a function of Python on numbers, such as `operator.add`, and no operator of a dispatcher.
+    pub fn is_python(&self) -> bool {
+        matches!(self.namespace.as_str(), "operator" | "math" | "torch")
     }
 }
 

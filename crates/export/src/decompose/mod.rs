@@ -6,7 +6,7 @@
 mod auto_functionalized;
 mod functional;
 mod functionalize;
-mod recorder;
+pub(crate) mod recorder;
 mod run;
 mod table;
 mod vmap;

@@ -9,7 +9,7 @@ use tracefx_sym::{Compute, Expr, Func, SymInt, Symbol};
 
 /// A tensor of the new graph, or a number that only running it can tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Inner(usize);
+pub(crate) struct Inner(usize);
 
 type Kwargs = Vec<(Str, Arg)>;
 
@@ -20,22 +20,22 @@ struct Written {
 }
 
 /// Writes nodes.
-pub(super) struct Recorder {
+pub(crate) struct Recorder {
     graph: Graph,
     values: Vec<Written>,
     /// The nodes that hold symbolic numbers.
     numbers: HashMap<Expr, NodeId>,
     last_placeholder: Option<NodeId>,
     /// What was noted about the node that is being taken apart.
-    pub(super) notes: IndexMap<Str, Str>,
+    pub(crate) notes: IndexMap<Str, Str>,
     /// Which of the nodes that a host gave it is.
-    pub(super) origin: Option<u32>,
+    pub(crate) origin: Option<u32>,
     /// The value of that node, for what only data can tell.
-    pub(super) expected: Option<Val>,
+    pub(crate) expected: Option<Val>,
 }
 
 impl Recorder {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Recorder {
             graph: Graph::new(),
             values: Vec::new(),
@@ -48,28 +48,32 @@ impl Recorder {
     }
 
     /// The graph, once its output is there.
-    pub(super) fn finish(self) -> Graph {
+    pub(crate) fn finish(self) -> Graph {
         self.graph
     }
 
-    pub(super) fn graph_mut(&mut self) -> &mut Graph {
+    pub(crate) fn graph_mut(&mut self) -> &mut Graph {
         &mut self.graph
     }
 
-    pub(super) fn node(&self, it: Inner) -> NodeId {
+    pub(crate) fn node(&self, it: Inner) -> NodeId {
         self.values[it.0].node
     }
 
-    pub(super) fn name(&self, it: NodeId) -> Str {
+    pub(crate) fn name(&self, it: NodeId) -> Str {
         self.graph.node(it).name().clone()
     }
 
-    pub(super) fn meta(&self, it: Inner) -> &TensorMeta {
+    pub(crate) fn val(&self, it: NodeId) -> Option<Val> {
+        self.graph.node(it).meta.val.clone()
+    }
+
+    pub(crate) fn meta(&self, it: Inner) -> &TensorMeta {
         &self.values[it.0].meta
     }
 
     /// An input of the graph, under exactly this name.
-    pub(super) fn placeholder(&mut self, name: &str, target: &str, default: Vec<Arg>, meta: Meta) -> Result<NodeId> {
+    pub(crate) fn placeholder(&mut self, name: &str, target: &str, default: Vec<Arg>, meta: Meta) -> Result<NodeId> {
         let node = self.graph.create_named_node(Opcode::Placeholder, target, default, Vec::new(), name)?;
         *self.graph.meta_mut(node) = meta;
         self.last_placeholder = Some(node);
@@ -77,7 +81,7 @@ impl Recorder {
     }
 
     /// What the node of this value is, to go on with.
-    pub(super) fn value_of(&mut self, node: NodeId, val: &Val) -> Value<Inner> {
+    pub(crate) fn value_of(&mut self, node: NodeId, val: &Val) -> Value<Inner> {
         match val {
             Val::None => Value::None,
             Val::Tensor(meta) => self.tensor(node, meta.clone()),
@@ -120,7 +124,7 @@ impl Recorder {
     }
 
     /// Writes a node that is no operator of the registry, or not to be looked into.
-    pub(super) fn copy(
+    pub(crate) fn copy(
         &mut self,
         target: &str,
         args: Vec<Arg>,
@@ -137,12 +141,12 @@ impl Recorder {
         Ok((node, self.value_of(node, &val)))
     }
 
-    pub(super) fn get_attr(&mut self, path: &str) -> NodeId {
+    pub(crate) fn get_attr(&mut self, path: &str) -> NodeId {
         self.graph.get_attr(path)
     }
 
     /// Writes a call of an operator whose results the shape rule has told.
-    pub(super) fn record(&mut self, args: &Args<'_, Inner>, outputs: &[Output]) -> Result<Vec<Value<Inner>>> {
+    pub(crate) fn record(&mut self, args: &Args<'_, Inner>, outputs: &[Output]) -> Result<Vec<Value<Inner>>> {
         let op = args.op;
         let (positional, kwargs) = self.written(args)?;
         let vals: Vec<Val> = outputs.iter().map(|it| self.val_of(args, it)).collect::<Result<_>>()?;
@@ -180,7 +184,7 @@ impl Recorder {
     }
 
     /// A value as an argument of a node.
-    pub(super) fn arg(&mut self, value: &Value<Inner>) -> Result<Arg> {
+    pub(crate) fn arg(&mut self, value: &Value<Inner>) -> Result<Arg> {
         Ok(match value {
             Value::None => Arg::None,
             Value::Bool(it) => Arg::Bool(*it),
@@ -202,7 +206,7 @@ impl Recorder {
         })
     }
 
-    pub(super) fn val_of(&mut self, args: &Args<'_, Inner>, output: &Output) -> Result<Val> {
+    pub(crate) fn val_of(&mut self, args: &Args<'_, Inner>, output: &Output) -> Result<Val> {
         Ok(match output {
             Output::Tensor(meta) | Output::View { meta, .. } => Val::Tensor(meta.clone()),
             Output::Same(arg) => self.val_of_value(args, &args.values[*arg])?,
@@ -364,7 +368,7 @@ fn name_of_packet(op: &str) -> String {
 }
 
 /// Whether a node must stay though nothing uses it.
-pub(super) fn is_impure(node: &tracefx_ir::Node, registry: &Registry) -> bool {
+pub(crate) fn is_impure(node: &tracefx_ir::Node, registry: &Registry) -> bool {
     let is_impure = |op: &Op| op.may_write() || op.def.tags.has(Tags::SIDE_EFFECT) || op.def.tags.has(Tags::RANDOM);
     match node.op() {
         Opcode::Placeholder | Opcode::Output => true,
