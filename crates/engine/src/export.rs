@@ -69,7 +69,7 @@ impl Library {
         let entry = |(path, _): (String, _)| ModuleCallEntry { fqn: path.into(), signature: None };
         program.module_call_graph.extend(children.map(entry));
         program.example_inputs = Some(inputs.to_vec());
-        Ok(program)
+        program.checked_in(registry)
     }
 }
 
