@@ -1,9 +1,10 @@
 //! Passes of modules on programs, whose parameters are inputs of the graph.
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::HashMap;
 use tracefx_core::{Result, Tensor};
-use tracefx_export::{Argument, Constant, ExportedProgram, InputKind, InputSpec, OutputKind};
-use tracefx_ir::{Arg, Attribute, Graph, GraphModule, InsertPoint, NodeId, Opcode, Str, TensorKind};
+use tracefx_export::{Argument, Constant, ExportedProgram, InputKind, InputSpec, OutputKind, use_equal};
+use tracefx_ir::{Attribute, Graph, GraphModule, InsertPoint, NodeId, Opcode, Str, TensorKind};
 use tracefx_rewrite::PassResult;
 
 /// Runs a pass on the graph of a program as if its parameters, buffers and constants were attributes: those that the program
@@ -38,29 +39,34 @@ pub fn with_lifted_state(
     }
 
     let reads: Vec<NodeId> = module.graph.nodes().filter(|&it| module.graph.node(it).op() == Opcode::GetAttr).collect();
-    let mut added: Vec<(Str, InputSpec, Constant)> = Vec::new();
+    let mut added: Vec<(InputSpec, Constant)> = Vec::new();
+    let mut taken: FxHashSet<Str> = program.constants.keys().chain(program.state_dict.keys()).cloned().collect();
+    let mut inputs: HashMap<NodeId, NodeId> = HashMap::new();
     for read in reads {
         let target = module.graph.node(read).target().clone();
-        let input = match lifted.iter().find(|(name, _)| *name == target) {
-            Some((_, input)) => *input,
+        let input = match lifted.get(&target) {
+            Some(input) => *input,
             None if program.module.attributes.contains_key(&target) => continue,
             None => {
                 let Ok(Attribute::Tensor { tensor, .. }) = module.attribute(&target) else { continue };
-                let fqn = free_name(program, &added, &target);
+                let fqn = free_name(&taken, &target);
                 let constant = Constant::Tensor(tensor.clone());
                 let (input, spec) = add_input(&mut module.graph, read, &fqn, first_input)?;
-                added.push((fqn, spec, constant));
+                added.push((spec, constant));
+                taken.insert(fqn);
                 input
             }
         };
-        use_instead(&mut module.graph, read, input)?;
-        module.graph.erase_node(read)?;
+        inputs.insert(read, input);
     }
+    use_equal(&mut module.graph, &inputs)?;
+    inputs.keys().try_for_each(|&it| module.graph.erase_node(it))?;
     module.attributes.retain(|name, _| program.module.attributes.contains_key(name));
     let specs = &mut program.signature.input_specs;
     let at = specs.iter().position(|it| it.kind == InputKind::UserInput).unwrap_or(specs.len());
-    specs.splice(at..at, added.iter().map(|(_, spec, _)| spec.clone()));
-    program.constants.extend(added.into_iter().map(|(fqn, _, constant)| (fqn, constant)));
+    specs.splice(at..at, added.iter().map(|(spec, _)| spec.clone()));
+    let named = added.into_iter().filter_map(|(spec, constant)| Some((spec.target?, constant)));
+    program.constants.extend(named);
     program.module = module;
     Ok(result)
 }
@@ -70,13 +76,13 @@ fn read_attributes(
     program: &ExportedProgram,
     module: &mut GraphModule,
     inputs: &[NodeId],
-) -> Result<Vec<(Str, NodeId)>> {
+) -> Result<FxHashMap<Str, NodeId>> {
     let writes = [OutputKind::BufferMutation, OutputKind::ParameterMutation];
     let outputs = program.signature.output_specs.iter().filter(|it| writes.contains(&it.kind));
     let written: FxHashSet<&Str> = outputs.filter_map(|it| it.target.as_ref()).collect();
     let first = module.graph.nodes().find(|&it| module.graph.node(it).op() != Opcode::Placeholder);
     let before = module.graph.set_insert_point(first.map_or(InsertPoint::End, InsertPoint::Before))?;
-    let mut res = Vec::new();
+    let (mut res, mut reads) = (FxHashMap::default(), HashMap::new());
     for (&input, spec) in inputs.iter().zip(&program.signature.input_specs) {
         let Some((fqn, tensor)) = state_of(program, spec).filter(|(fqn, _)| !written.contains(fqn)) else { continue };
         let mut name: Str = fqn.replace('.', "_").into();
@@ -87,10 +93,11 @@ fn read_attributes(
         module.attributes.insert(name.clone(), Attribute::Tensor { tensor: tensor.clone(), kind });
         let read = module.graph.get_attr(&name);
         *module.graph.meta_mut(read) = module.graph.node(input).meta.clone();
-        use_instead(&mut module.graph, input, read)?;
-        res.push((name, input));
+        reads.insert(input, read);
+        res.insert(name, input);
     }
     module.graph.set_insert_point(before)?;
+    use_equal(&mut module.graph, &reads)?;
     Ok(res)
 }
 
@@ -104,18 +111,6 @@ fn state_of<'a>(program: &'a ExportedProgram, spec: &'a InputSpec) -> Option<(&'
     }
 }
 
-/// Makes the users of a value use an equal one.
-fn use_instead(graph: &mut Graph, old: NodeId, new: NodeId) -> Result<()> {
-    for user in graph.users(old).iter().collect::<Vec<_>>() {
-        let mut map = |it| Arg::Node(if it == old { new } else { it });
-        let node = graph.node(user);
-        let args = node.args().iter().map(|it| it.map_nodes(&mut map)).collect();
-        let kwargs = node.kwargs().iter().map(|(key, it)| (key.clone(), it.map_nodes(&mut map))).collect();
-        graph.set_equal_args(user, args, kwargs)?;
-    }
-    Ok(())
-}
-
 /// An input for a constant, before those of the user, as PyTorch names it.
 fn add_input(graph: &mut Graph, read: NodeId, fqn: &str, first: Option<NodeId>) -> Result<(NodeId, InputSpec)> {
     let anchor = first.or_else(|| graph.nodes().find(|&it| graph.node(it).op() != Opcode::Placeholder));
@@ -127,15 +122,10 @@ fn add_input(graph: &mut Graph, read: NodeId, fqn: &str, first: Option<NodeId>) 
     Ok((input, InputSpec { kind: InputKind::ConstantTensor, arg, target: Some(fqn.into()), persistent: None }))
 }
 
-fn free_name(program: &ExportedProgram, added: &[(Str, InputSpec, Constant)], name: &str) -> Str {
-    let is_taken = |it: &str| {
-        program.constants.contains_key(it)
-            || program.state_dict.contains_key(it)
-            || added.iter().any(|(fqn, _, _)| &**fqn == it)
-    };
+fn free_name(taken: &FxHashSet<Str>, name: &str) -> Str {
     let mut res: Str = name.into();
     let mut number = 0;
-    while is_taken(&res) {
+    while taken.contains(&res) {
         number += 1;
         res = format!("{name}_{number}").into();
     }

@@ -6,6 +6,7 @@ use tracefx_core::Tensor;
 use tracefx_engine::{
     ConstantFoldOptions, Library, Limits, Runner, constant_fold, fuse, inspect, open, with_lifted_state,
 };
+use tracefx_ir::Opcode;
 use tracefx_ops::Value;
 use tracefx_ops::registry;
 use tracefx_rewrite::{DeferredAsserts, insert_deferred_runtime_asserts};
@@ -64,7 +65,9 @@ fn layers_of_a_program_are_fused_and_its_parameters_stay() {
         assert!(!text.contains("batch_norm") && text.contains("conv"), "{text}");
         assert!(fused.module.graph.lint(Some(&fused.module)).is_empty());
         assert_eq!(fused.state_dict.len(), program.state_dict.len());
-        for (a, b) in outputs(&fused, &input).into_iter().zip(outputs(&program, &input)) {
+        let (after, before) = (outputs(&fused, &input), outputs(&program, &input));
+        assert!(!before.is_empty() && after.len() == before.len(), "{} and {}", after.len(), before.len());
+        for (a, b) in after.into_iter().zip(before) {
             assert!((a - b).abs() <= 1e-4 + 1e-4 * b.abs(), "{a} and {b}");
         }
         let file = tracefx_wire::encode_program(&fused, &tracefx_wire::Options::FILE).unwrap();
@@ -73,6 +76,20 @@ fn layers_of_a_program_are_fused_and_its_parameters_stay() {
         let fold = |module: &mut _| constant_fold(module, &library, ConstantFoldOptions::default());
         assert!(!with_lifted_state(&mut fused, &fold).unwrap().modified);
     }
+}
+
+#[test]
+fn a_module_knows_of_its_nodes_what_its_program_knows() {
+    let program = open(&bytes("digits_cnn__core"), &Limits::default()).unwrap();
+    let module = program.module().unwrap();
+    let calls: Vec<_> = program.module.graph.nodes().map(|it| program.module.graph.node(it)).collect();
+    let mut n_known = 0;
+    for call in calls.into_iter().filter(|it| it.op() == Opcode::CallFunction) {
+        let node = module.graph.node(module.graph.find(call.name()).unwrap());
+        assert_eq!(node.meta.val, call.meta.val, "{}", call.name());
+        n_known += usize::from(call.meta.val.is_some());
+    }
+    assert!(n_known > 10, "{n_known} values");
 }
 
 #[test]

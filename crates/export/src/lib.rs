@@ -28,5 +28,6 @@ pub use print::{CodeGen, readable};
 pub use program::{CallSignature, Constant, ExportedProgram, ModuleCallEntry, SCHEMA_VERSION, StateEntry};
 pub use signature::{Argument, ConstantValue, GraphSignature, InputKind, InputSpec, OutputKind, OutputSpec};
 pub use tree::{Key, TreeSpec};
+pub use unlift::use_equal;
 pub use verifier::Dialect;
 pub use views::{BackwardSignature, ReplaceInputs};

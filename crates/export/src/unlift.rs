@@ -1,7 +1,8 @@
 use crate::tokens::remove_effect_tokens;
 use crate::{Argument, Constant, ExportedProgram, InputKind, InputSpec, OutputKind};
+use std::collections::HashMap;
 use tracefx_core::{Code, Diagnostic, Result};
-use tracefx_ir::{Arg, Attribute, GraphModule, InsertPoint, NodeId, Opcode, TensorKind};
+use tracefx_ir::{Arg, Attribute, Graph, GraphModule, InsertPoint, NodeId, Opcode, TensorKind};
 
 impl ExportedProgram {
     /// The program as a module that holds its state and takes the user's inputs alone: `ExportedProgram.module()`.
@@ -27,14 +28,19 @@ impl ExportedProgram {
         remove_effect_tokens(&mut module.graph)?;
         let mut copies = StorageCopies::default();
         copies.own(&mut module)?;
+        let mut reads: HashMap<NodeId, NodeId> = HashMap::new();
         for (&placeholder, spec) in placeholders.iter().zip(&self.signature.input_specs) {
             if !matches!(spec.kind, InputKind::UserInput | InputKind::Token) {
                 if let Some(fqn) = spec.target.as_ref().filter(|it| self.module.attributes.contains_key(*it)) {
                     let what = format!("`{fqn}` is an attribute of the module and an input of the graph");
                     return Err(Diagnostic::new(Code::GraphInvalid, what));
                 }
-                self.lower_input(&mut module, placeholder, spec, &mut copies)?;
+                reads.insert(placeholder, self.lower_input(&mut module, placeholder, spec, &mut copies)?);
             }
+        }
+        use_equal(&mut module.graph, &reads)?;
+        for placeholder in placeholders.iter().filter(|it| reads.contains_key(it)) {
+            module.graph.erase_node(*placeholder)?;
         }
         self.lower_outputs(&mut module)?;
         for (&placeholder, spec) in placeholders.iter().zip(&self.signature.input_specs) {
@@ -66,14 +72,14 @@ impl ExportedProgram {
         })
     }
 
-    /// Turns a lifted input into an attribute and the node that reads it.
+    /// Makes an attribute of a lifted input, and the node that reads it.
     fn lower_input(
         &self,
         module: &mut GraphModule,
         placeholder: NodeId,
         spec: &InputSpec,
         copies: &mut StorageCopies,
-    ) -> Result<()> {
+    ) -> Result<NodeId> {
         let name = module.graph.node(placeholder).name().clone();
         let fqn = spec.target.clone().unwrap_or_else(|| name.clone());
         let missing = || {
@@ -98,9 +104,8 @@ impl ExportedProgram {
         let attr = graph.create_node(Opcode::GetAttr, &fqn, Vec::new(), Vec::new(), Some(&fqn.replace('.', "_")))?;
         let meta = graph.node(placeholder).meta.clone();
         *graph.meta_mut(attr) = meta;
-        graph.replace_all_uses_with(placeholder, attr, &mut |_, _| true)?;
         graph.set_insert_point(before)?;
-        graph.erase_node(placeholder)
+        Ok(attr)
     }
 
     /// Writes new values of buffers, parameters and inputs back, and returns what is the user's alone.
@@ -171,9 +176,28 @@ impl ExportedProgram {
     }
 }
 
+/// Makes the users of these values use others that are equal, so that what is known of the users stays true.
+///
+/// # Errors
+/// `NodeForeign` where a node is not of this graph.
+pub fn use_equal(graph: &mut Graph, equals: &HashMap<NodeId, NodeId>) -> Result<()> {
+    for id in graph.nodes().collect::<Vec<NodeId>>() {
+        let node = graph.node(id);
+        let mut is_user = false;
+        node.for_each_input(&mut |it| is_user |= equals.contains_key(&it));
+        if is_user {
+            let mut map = |it| Arg::Node(equals.get(&it).copied().unwrap_or(it));
+            let args = node.args().iter().map(|it| it.map_nodes(&mut map)).collect();
+            let kwargs = node.kwargs().iter().map(|(key, it)| (key.clone(), it.map_nodes(&mut map))).collect();
+            graph.set_equal_args(id, args, kwargs)?;
+        }
+    }
+    Ok(())
+}
+
 /// Copies of storages, one per storage, so that views of one storage stay views of one.
 #[derive(Default)]
-struct StorageCopies(std::collections::HashMap<usize, tracefx_core::Storage>);
+struct StorageCopies(HashMap<usize, tracefx_core::Storage>);
 
 impl StorageCopies {
     /// Gives the tensors that a module and its sub-modules hold already storages of their own.
