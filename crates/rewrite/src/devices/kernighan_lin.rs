@@ -1,13 +1,13 @@
 use super::latency::Costs;
 use super::placement::place;
-use super::{Device, Partition, size_based};
+use super::{Device, Partition, number, size_based};
 use tracefx_core::Result;
 
 /// `kl_based_partition`: the parts by size, then for each call the swap with one call of another part, or the move there, that
 /// costs least, if that is less than before. For n calls that is O(n²) tries.
 ///
 /// PyTorch compares the cost of the move where it takes the best swap, makes swaps again and splits the module as it was
-/// before; here what is found is what is done.
+/// before; here what is found is what is done, and a part without calls is none.
 pub(super) fn partition(costs: &mut Costs<'_>, devices: &[Device]) -> Result<Vec<Partition>> {
     let graph = costs.graph;
     let mut partitions = size_based::partition(graph, devices)?;
@@ -54,9 +54,15 @@ pub(super) fn partition(costs: &mut Costs<'_>, devices: &[Device]) -> Result<Vec
             is_swapped = true;
         }
     }
-    // What was tried out could be placed; the parts by size are where their search put them.
-    let placed = is_swapped.then(|| place(graph, &partitions.iter().collect::<Vec<_>>(), devices)).flatten();
-    let placed = placed.unwrap_or(is_placed);
+    if !is_swapped {
+        // The parts by size are where their search put them.
+        partitions.iter_mut().zip(is_placed).for_each(|(partition, ids)| partition.logical_device_ids = ids);
+        return Ok(partitions);
+    }
+    // A part whose calls have all moved needs no device.
+    partitions.retain(|it| it.calls(graph).next().is_some());
+    number(&mut partitions);
+    let placed = place(graph, &partitions.iter().collect::<Vec<_>>(), devices).ok_or_else(size_based::no_mapping)?;
     partitions.iter_mut().zip(placed).for_each(|(partition, ids)| partition.logical_device_ids = ids);
     Ok(partitions)
 }

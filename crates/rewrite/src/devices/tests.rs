@@ -139,3 +139,26 @@ fn a_swap_makes_it_no_slower() {
     assert!(cost(PartitionMode::KlBased) <= by_size);
     assert!(cost(PartitionMode::CostAware) <= by_size);
 }
+
+#[test]
+fn no_device_is_given_a_part_without_calls() {
+    // By size the third call has a device of its own, where it is a transfer away from the first.
+    let mut graph = Graph::new();
+    let x = graph.placeholder("x");
+    let first = graph.call_function("torch.sin", vec![x.into()], vec![]);
+    let second = graph.call_function("torch.cat", vec![x.into()], vec![]);
+    let third = graph.call_function("torch.cos", vec![first.into()], vec![]);
+    graph.output(tracefx_ir::Arg::Tuple(vec![second.into(), third.into()]));
+    for (node, n_elements) in [(x, 4), (first, 4), (second, 19), (third, 4)] {
+        let meta = TensorMeta::contiguous(DType::Float32, vec![n_elements.into()]);
+        graph.meta_mut(node).val = Some(Val::Tensor(meta));
+    }
+    let module = GraphModule::new(graph);
+    let devices_of = |mode| {
+        let result = run(&module, &config(2, mode, &[100, 100, 40])).unwrap();
+        assert!(result.partitions.iter().enumerate().all(|(number, it)| it.id == number as i64));
+        assert_eq!(result.dag.len(), result.partitions.len());
+        result.partitions.len()
+    };
+    assert_eq!((devices_of(PartitionMode::SizeBased), devices_of(PartitionMode::KlBased)), (3, 2));
+}
