@@ -20,10 +20,6 @@ pub enum Int {
     Div(Box<Int>, Box<Int>),
     /// A remainder, of the sign of the divisor.
     Mod(Box<Int>, Box<Int>),
-    /// The smaller one.
-    Min(Box<Int>, Box<Int>),
-    /// The larger one.
-    Max(Box<Int>, Box<Int>),
 }
 
 /// A dimension: `kind` is 0 where it is unknown and 1 where it is `size`.

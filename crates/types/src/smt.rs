@@ -94,19 +94,7 @@ impl Writer<'_> {
             // SMT-LIB's division and remainder are the same for positive divisors, which sizes are divided by.
             Int::Div(a, b) => self.call("div", [&**a, &**b], Self::int),
             Int::Mod(a, b) => self.call("mod", [&**a, &**b], Self::int),
-            Int::Min(a, b) => self.choice("<=", a, b),
-            Int::Max(a, b) => self.choice(">=", a, b),
         }
-    }
-
-    fn choice(&mut self, comparison: &str, a: &Int, b: &Int) {
-        self.text.push_str("(ite ");
-        self.call(comparison, [a, b], Self::int);
-        self.text.push(' ');
-        self.int(a);
-        self.text.push(' ');
-        self.int(b);
-        self.text.push(')');
     }
 
     fn ty(&mut self, ty: &TypeExpr) {

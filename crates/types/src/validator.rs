@@ -175,8 +175,9 @@ impl TranslationValidator {
     }
 }
 
-/// The first of the guards, each a source and its target in the order in which they were added, up to which they fail to
-/// validate, with the failure; nothing where all of them validate.
+/// One of the guards, each a source and its target in the order in which they were added, up to which they fail to validate,
+/// while those before it do not; with the failure. Nothing where all of them validate, or nobody knows. It is found by
+/// bisection, and need not be the first where the guards fail, validate and fail again.
 ///
 /// ```
 /// use tracefx_sym::{Parser, ShapeEnv, Symbol, ValueRange};

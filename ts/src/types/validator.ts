@@ -106,9 +106,10 @@ export class TranslationValidator {
   }
 
   /**
-   * Finds the first of what is asked for that does not follow from what was checked when it was added:
-   * `torch.fx.experimental.validator.bisect`. Of a program it is the first node whose sizes do not follow from what the
-   * program checks.
+   * Finds where validation begins to fail: `torch.fx.experimental.validator.bisect`. It throws for an expression that does not
+   * follow from what was checked when it was added, while the engine finds nothing wrong with those before it. Where
+   * validation fails, passes and fails again, that need not be the first such place, and what the engine cannot decide counts
+   * as right. Of a program it is a range, or a node whose sizes do not follow from what the program checks.
    *
    * @example
    * ```ts
@@ -118,7 +119,7 @@ export class TranslationValidator {
    *   if (error instanceof RewriteError) console.log(error.node, error.notes);
    * }
    * ```
-   * @throws {@link RewriteError} with that expression, its node, and sizes.
+   * @throws {@link RewriteError} with that expression, sizes, and its node if it is of one.
    */
   bisect(): void {
     const { at, notes } = this.#run<BisectAnswer>("bisect_guards", null);

@@ -45,8 +45,6 @@ pub(super) enum Function {
     Mul,
     Div,
     Mod,
-    Min,
-    Max,
 }
 
 /// A variable that stands for what is not linear.
@@ -140,8 +138,6 @@ impl Nodes {
             }),
             Int::Div(a, b) => self.call(Function::Div, a, b),
             Int::Mod(a, b) => self.call(Function::Mod, a, b),
-            Int::Min(a, b) => self.call(Function::Min, a, b),
-            Int::Max(a, b) => self.call(Function::Max, a, b),
         }
     }
 
@@ -168,7 +164,7 @@ fn type_term(ty: &TypeExpr) -> TypeTerm {
     let atom = |it: &Int| match it {
         Int::Const(it) => Atom::Const((*it).into()),
         Int::Var(var) => Atom::Var(*var),
-        Int::Add(_) | Int::Mul(_) | Int::Div(..) | Int::Mod(..) | Int::Min(..) | Int::Max(..) => {
+        Int::Add(_) | Int::Mul(_) | Int::Div(..) | Int::Mod(..) => {
             panic!("the dimensions of a type are variables and numbers")
         }
     };

@@ -274,16 +274,6 @@ impl<'a> Search<'a> {
                         continue;
                     };
                     match (definition.function, b.as_constant()) {
-                        (Function::Min, _) => {
-                            system
-                                .at_most_zero
-                                .extend([&a, &b].map(|it| combined(&res, 1, it, -1)).into_iter().flatten());
-                        }
-                        (Function::Max, _) => {
-                            system
-                                .at_most_zero
-                                .extend([&a, &b].map(|it| combined(it, 1, &res, -1)).into_iter().flatten());
-                        }
                         (Function::Div, Some(by)) if by > 0 => {
                             let rest = combined(&a, 1, &res, -by);
                             system

@@ -130,8 +130,6 @@ impl State {
                     product
                 }
             }
-            Function::Min => Interval { lo: a.lo.min(b.lo), hi: a.hi.min(b.hi) },
-            Function::Max => Interval { lo: a.lo.max(b.lo), hi: a.hi.max(b.hi) },
             // What a division by something else than a positive number gives is left open.
             Function::Div | Function::Mod if b.lo <= 0 => Interval::ALL,
             Function::Div => {
@@ -524,14 +522,6 @@ impl State {
             Function::Mul => {
                 self.narrow_factor(x, b, res)?;
                 self.narrow_factor(y, a, res)
-            }
-            Function::Min => {
-                self.narrow(x, res.lo, INFINITY)?;
-                self.narrow(y, res.lo, INFINITY)
-            }
-            Function::Max => {
-                self.narrow(x, -INFINITY, res.hi)?;
-                self.narrow(y, -INFINITY, res.hi)
             }
             Function::Div | Function::Mod => match b.value() {
                 Some(by) if by <= 0 => {
