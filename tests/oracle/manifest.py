@@ -25,6 +25,7 @@ SOURCES = {
     "devices": "tests/oracle/gen_devices.py",
     "splitter": "tests/oracle/gen_boundary.py",
     "sources": "tests/oracle/gen_sources.py",
+    "shapes": "tests/oracle/gen_dynamic_shapes.py",
     "exported": "tests/oracle/gen_verifier.py",
 }
 
@@ -34,7 +35,7 @@ def torch_version(path):
         return "2.13.0+cu130"
     if path.parent.name in (
         "overloads", "indexing", "opcalls", "dtypes", "gradients", "modules", "models", "checkpoints",
-        "types", "passes", "devices", "splitter", "sources",
+        "types", "passes", "devices", "splitter", "sources", "shapes",
     ):
         return "2.15.0+cu132"
     meta = path.parent / "meta.json"

@@ -82,6 +82,8 @@ export class UsageError extends FxError {}
 export class TraceError extends FxError {}
 /** A pattern, a replacement or a pass does not fit the graph. */
 export class RewriteError extends FxError {}
+/** What is said of dynamic sizes and what a module does with them do not go together. */
+export class ExportError extends FxError {}
 /** The engine itself failed. */
 export class EngineError extends FxError {}
 
@@ -95,6 +97,7 @@ const CLASSES: Record<ErrorClass, typeof FxError> = {
   UsageError,
   TraceError,
   RewriteError,
+  ExportError,
   EngineError,
 };
 

@@ -125,6 +125,13 @@ codes! {
     /// The traced program gives something else than the function that was traced.
     TraceMismatch "FX0805" "TraceError",
 
+    /// What the user said of dynamic sizes is not what the module makes of them.
+    ConstraintViolation "FX1101" "ExportError",
+    /// The module asks of a size what only the data can tell.
+    DataDependent "FX1102" "ExportError",
+    /// What is said of dynamic sizes has another structure than the inputs, or says nothing of sizes.
+    DynamicShapes "FX1103" "ExportError",
+
     /// A pattern cannot match anything: it is empty, or has nodes that its result does not need.
     PatternInvalid "FX1001" "RewriteError",
     /// A replacement does not fit its pattern: it takes other inputs, or gives another number of results.

@@ -31,6 +31,7 @@ mod lifted;
 mod open;
 mod passes;
 mod runner;
+mod shapes;
 mod tensors;
 mod verify;
 
@@ -45,4 +46,5 @@ pub use lifted::with_lifted_state;
 pub use open::{Format, Limits, open};
 pub use passes::{HostPass, PassCall, PassReply, PassRequest, host_pass, pass_types};
 pub use runner::Runner;
+pub use shapes::{finish_shapes, shape_session};
 pub use tensors::{Values, read_inputs, read_tensors, write_outputs, write_tensors};

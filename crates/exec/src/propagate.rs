@@ -149,7 +149,7 @@ impl Shapes<'_> {
     }
 
     fn either_int(&self, a: &SymInt, b: &SymInt) -> SymInt {
-        let is_same = self.shapes.symbols().decide(&SymBool::eq(a, b)) == Some(true);
+        let is_same = self.shapes.symbols().known(&SymBool::eq(a, b)) == Some(true);
         if is_same { a.clone() } else { self.shapes.symbols().new_size() }
     }
 

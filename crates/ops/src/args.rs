@@ -56,6 +56,26 @@ impl<'a, T> Args<'a, T> {
         self.decide(&SymBool::ne(a, b)) == Some(true)
     }
 
+    /// Whether two sizes are equal for all values that the symbols may have.
+    pub fn same(&self, a: &SymInt, b: &SymInt) -> bool {
+        a == b || self.decide(&SymBool::eq(a, b)) == Some(true)
+    }
+
+    /// Whether these sizes are as many and equal for all values that the symbols may have.
+    pub fn same_all(&self, a: &[SymInt], b: &[SymInt]) -> bool {
+        a.len() == b.len() && a.iter().zip(b).all(|(a, b)| self.same(a, b))
+    }
+
+    /// Whether a size is less than another one for all values that the symbols may have.
+    pub fn less(&self, a: &SymInt, b: &SymInt) -> bool {
+        self.decide(&SymBool::lt(a, b)) == Some(true)
+    }
+
+    /// The number that a value is. Where a program is exported, a size becomes the number that it is for the examples.
+    pub fn specialize(&self, value: &SymInt) -> Option<i64> {
+        value.as_int().or_else(|| self.symbols?.specialize(value))
+    }
+
     /// Takes this to hold from here on, as a program does that asserts it. False where it cannot hold.
     pub fn assume(&self, condition: &SymBool) -> bool {
         match (condition.as_bool(), self.symbols) {
@@ -346,7 +366,7 @@ impl<'a, T> Args<'a, T> {
     }
 
     fn known(&self, value: &SymInt, index: usize) -> Result<i64> {
-        value.as_int().ok_or_else(|| self.unknown(index, &value.clone().into()))
+        self.specialize(value).ok_or_else(|| self.unknown(index, &value.clone().into()))
     }
 
     fn mismatch(&self, index: usize, expected: &str, got: &Value<T>) -> Diagnostic {

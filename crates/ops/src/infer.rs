@@ -80,13 +80,15 @@ pub fn broadcast<T>(args: &Args<'_, T>, a: &[SymInt], b: &[SymInt]) -> Result<Ve
         Some(dim) => sizes[dim].clone(),
         None => one.clone(),
     };
+    // Of symbols it is known that they are not one; of what is made of them it may have to be asked.
+    let is_one = |size: &SymInt| *size == one || size.is_symbolic() && args.same(size, &one);
     (0..rank)
         .map(|dim| {
             let (x, y) = (at(a, dim), at(b, dim));
-            if x == y || y == one {
+            if x == y || is_one(&y) {
                 return Ok(x);
             }
-            if x == one {
+            if is_one(&x) {
                 return Ok(y);
             }
             match args.decide(&SymBool::eq(&x, &y)) {

@@ -34,6 +34,7 @@ mod registry;
 mod resolve;
 mod schema;
 mod symbols;
+mod unify;
 mod value;
 mod write_back;
 
@@ -51,5 +52,5 @@ pub use propagate::{Propagation, check_write};
 pub use registry::{Registry, registry};
 pub use resolve::Item;
 pub use schema::{ArgSpec, ArgType, Default, ReturnSpec, Schema};
-pub use symbols::Symbols;
+pub use symbols::{ShapeGuard, Symbols};
 pub use value::Value;

@@ -77,13 +77,29 @@ impl<'a> Propagation<'a> {
     /// As [`Propagation::call`].
     pub fn infer(&self, args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
         let named = |problem: Diagnostic| problem.op(&*args.op.name);
+        let n_replaced = self.symbols.n_replaced();
+        let outputs = match self.apply(args) {
+            Err(problem) if self.symbols.is_exporting() => self.unified(args, problem),
+            Ok(outputs) if n_replaced != self.symbols.n_replaced() => self.settled(args).or(Ok(outputs)),
+            outputs => outputs.map_err(|problem| undecided(args, problem)),
+        };
+        outputs.map_err(named)
+    }
+
+    /// What the rule gives when it sees the equalities that it asked for.
+    pub(crate) fn settled(&self, args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+        let values = args.values.iter().map(|it| self.symbols.replace_value(it)).collect();
+        self.apply(&Args::within(args.op, values, self.symbols))
+    }
+
+    /// What the rule of the operator gives.
+    pub(crate) fn apply(&self, args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
         let outputs = match args.op.def.infer {
             Infer::Rule(rule) => rule(args),
             Infer::InPlaceOf(functional) => self.infer_in_place(args, functional),
             Infer::Composite => self.infer_composite(args),
-        };
-        let outputs = outputs.map_err(|problem| named(undecided(args, problem)))?;
-        outputs.iter().try_for_each(check).map_err(named)?;
+        }?;
+        outputs.iter().try_for_each(check)?;
         Ok(outputs)
     }
 
@@ -94,7 +110,7 @@ impl<'a> Propagation<'a> {
         let inner = Args::within(op, args.values[..n_args].to_vec(), self.symbols);
         let outputs = self.infer(&inner)?;
         match outputs.first().map(|it| it.value(&inner)) {
-            Some(Value::Tensor(result)) => check_write(target, &result)?,
+            Some(Value::Tensor(result)) => check_write(target, &result, &|a, b| args.differ(a, b))?,
             Some(_) | None => return Err(args.invalid(format!("{functional} does not give a tensor to write"))),
         }
         Ok(vec![Output::Same(0)])
@@ -112,7 +128,7 @@ impl<'a> Propagation<'a> {
 }
 
 /// What a rule refuses of sizes that are not known may hold of the sizes of a run.
-fn undecided(args: &Args<'_, TensorMeta>, problem: Diagnostic) -> Diagnostic {
+pub(crate) fn undecided(args: &Args<'_, TensorMeta>, problem: Diagnostic) -> Diagnostic {
     let is_about_sizes = matches!(problem.code(), Code::ShapeMismatch | Code::InvalidArgument);
     if !is_about_sizes || !args.values.iter().any(depends_on_symbols) {
         return problem;
@@ -134,7 +150,7 @@ fn depends_on_symbols(value: &Value<TensorMeta>) -> bool {
 /// # Errors
 /// `DTypeMismatch` where the conversion would lose the kind of number; `ShapeMismatch` where the result does not broadcast
 /// to the argument; `InvalidArgument` where several elements of the argument share one place in memory.
-pub fn check_write(target: &TensorMeta, result: &TensorMeta) -> Result<()> {
+pub fn check_write(target: &TensorMeta, result: &TensorMeta, differ: &dyn Fn(&SymInt, &SymInt) -> bool) -> Result<()> {
     check_cast(result.dtype, target.dtype)?;
     if target.sizes.iter().zip(&target.strides).any(|(size, stride)| *size != 1 && *size != 0 && *stride == 0) {
         let what =
@@ -144,7 +160,7 @@ pub fn check_write(target: &TensorMeta, result: &TensorMeta) -> Result<()> {
         );
     }
     let lead = target.sizes.len().checked_sub(result.sizes.len());
-    let differs = |a: &SymInt, b: &SymInt| a.as_int() != Some(1) && (a - b).as_int().is_some_and(|it| it != 0);
+    let differs = |a: &SymInt, b: &SymInt| a.as_int() != Some(1) && differ(a, b);
     if lead.is_none_or(|lead| result.sizes.iter().zip(&target.sizes[lead..]).any(|(a, b)| differs(a, b))) {
         let what = format!("output with shape {:?} doesn't match the broadcast shape {:?}", target.sizes, result.sizes);
         return Err(Diagnostic::new(Code::ShapeMismatch, what));

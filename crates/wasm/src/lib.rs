@@ -13,6 +13,7 @@ mod passes;
 mod program;
 mod random;
 mod refusal;
+mod shapes;
 mod storages;
 mod tensor;
 mod values;
@@ -25,6 +26,7 @@ pub use passes::{PassReply, PassRequest};
 pub use program::{Program, ProgramRunner, default_decompositions, write_outputs};
 pub use random::{initial_seed, manual_seed, rng_state, seed, set_rng_state};
 pub use refusal::Refusal;
+pub use shapes::ShapeSession;
 pub use storages::Storages;
 pub use tensor::{free_tensor, new_tensor, read_tensor, resize_tensor, storage_length};
 

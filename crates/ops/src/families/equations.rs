@@ -35,13 +35,14 @@ fn least_squares(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
         let what = "torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)";
         return Err(args.invalid(what));
     }
-    let is_vector = right.sizes.len() + 1 == matrix.sizes.len() && right.sizes[..] == matrix.sizes[..right.sizes.len()];
+    let n = right.sizes.len();
+    let is_vector = n + 1 == matrix.sizes.len() && args.same_all(&right.sizes, &matrix.sizes[..n]);
     let (right_lead, own_rows, n_right) = match &right.sizes[..] {
         [lead @ .., rows] if is_vector => (lead, rows, None),
         [lead @ .., rows, n] if !is_vector => (lead, rows, Some(n)),
         _ => return Err(args.bad_shape("torch.linalg.lstsq: other must have at least 1 dimension")),
     };
-    if (own_rows - &rows).as_int().is_some_and(|it| it != 0) {
+    if args.differ(own_rows, &rows) {
         let (a, b) = (listed(&matrix.sizes), listed(&right.sizes));
         return Err(args.bad_shape(format!(
             "torch.linalg.lstsq: input.size(-2) should match other.size(-2), but they are {a} and {b}"

@@ -48,9 +48,7 @@ fn pool(args: &Args<'_, TensorMeta>, n_dims: usize) -> Result<Vec<Output>> {
     }
     let mut expected = if lead.len() == 1 { vec![SymInt::ONE] } else { Vec::new() };
     expected.extend(lead.iter().cloned().chain([SymInt::from(n_dims as i64)]));
-    if samples.sizes.len() != 3
-        || samples.sizes.iter().zip(&expected).any(|(a, b)| (a - b).as_int().is_some_and(|it| it < 0))
-    {
+    if samples.sizes.len() != 3 || samples.sizes.iter().zip(&expected).any(|(a, b)| args.less(a, b)) {
         return Err(args.bad_shape(format!("{name}: expect _random_samples to have a size of at least {expected:?}")));
     }
     let sizes: Vec<SymInt> = lead.iter().cloned().chain(output.iter().map(|&it| it.into())).collect();

@@ -112,7 +112,7 @@ fn ormqr(args: &Meta<'_>) -> Result<Vec<Output>> {
             args.bad_shape(format!("{name}: other.shape[{dim}] must be greater than or equal to tau.shape[-1]"))
         );
     }
-    if (side - &rows).as_int().is_some_and(|it| it != 0) {
+    if args.differ(side, &rows) {
         return Err(args.bad_shape(format!("{name}: other.shape[{dim}] must be equal to input.shape[-2]")));
     }
     if other_lead != lead {

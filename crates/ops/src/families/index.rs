@@ -74,7 +74,7 @@ fn check_indices<'a>(args: &'a Args<'_, TensorMeta>) -> Result<Vec<Option<&'a Te
         }
         // A mask stands for as many dimensions as it has.
         for (own, size) in index.sizes.iter().enumerate() {
-            let differs = |other: &SymInt| (other - size).as_int().is_some_and(|it| it != 0);
+            let differs = |other: &SymInt| args.differ(other, size);
             if base.sizes.get(dim + own).is_none_or(differs) {
                 return Err(out_of_range(
                     args,

@@ -94,7 +94,7 @@ fn cat(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
             if other == dim {
                 continue;
             }
-            if (size - &sizes[other]).as_int().is_some_and(|it| it != 0) {
+            if args.differ(size, &sizes[other]) {
                 return Err(args.bad_shape(format!(
                     "Sizes of tensors must match except in dimension {dim}. Expected size {} but got size {size} for \
                      tensor number {at} in the list.",
@@ -164,7 +164,7 @@ fn stack(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
     let dim = normalize_dim(args, args.int(1)?, sizes.len() + 1)? as i64;
     for (at, &&tensor) in tensors.iter().enumerate() {
         let own = &cx.meta(tensor).sizes;
-        let differs = |(a, b): (&SymInt, &SymInt)| (a - b).as_int().is_some_and(|it| it != 0);
+        let differs = |(a, b): (&SymInt, &SymInt)| args.differ(a, b);
         if own.len() != sizes.len() || own.iter().zip(&sizes).any(differs) {
             return Err(args.bad_shape(format!(
                 "stack expects each tensor to be equal size, but got {} at entry 0 and {} at entry {at}",

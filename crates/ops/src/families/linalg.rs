@@ -115,7 +115,7 @@ pub(super) fn shape<T>(
     let [lead @ .., rows, cols] = &meta.sizes[..] else {
         return Err(args.bad_shape(format!("{name}: The input tensor A must have at least 2 dimensions.")));
     };
-    if is_square && (rows - cols).as_int().is_some_and(|it| it != 0) {
+    if is_square && args.differ(rows, cols) {
         let what = format!("{name}: A must be batches of square matrices, but they are {rows} by {cols} matrices");
         return Err(args.bad_shape(what));
     }
@@ -230,7 +230,7 @@ fn lu_solve(args: &Meta<'_>) -> Result<Vec<Output>> {
     let [right_lead @ .., rows, cols] = &right.sizes[..] else {
         return Err(args.bad_shape("linalg.lu_solve: The input tensor B must have at least 2 dimensions."));
     };
-    if ((if is_left { rows } else { cols }) - &n).as_int().is_some_and(|it| it != 0) {
+    if args.differ(if is_left { rows } else { cols }, &n) {
         let (a, b) = (listed(&factors.sizes), listed(&right.sizes));
         return Err(args.bad_shape(format!(
             "linalg.lu_solve: Incompatible shapes of LU and B for the equation AX = B ({a} and {b})"
@@ -241,8 +241,8 @@ fn lu_solve(args: &Meta<'_>) -> Result<Vec<Output>> {
 }
 
 /// Whether the right sides are vectors: one for each matrix, or a single one.
-fn is_vector(matrix: &[SymInt], right: &[SymInt]) -> bool {
-    right.len() == 1 || (right.len() + 1 == matrix.len() && *right == matrix[..right.len()])
+fn is_vector(args: &Meta<'_>, matrix: &[SymInt], right: &[SymInt]) -> bool {
+    right.len() == 1 || (right.len() + 1 == matrix.len() && args.same_all(right, &matrix[..right.len()]))
 }
 
 fn solve(args: &Meta<'_>) -> Result<Vec<Output>> {
@@ -256,7 +256,7 @@ fn solve(args: &Meta<'_>) -> Result<Vec<Output>> {
         );
         return Err(Diagnostic::new(Code::DTypeMismatch, what));
     }
-    let is_vector = is_vector(&matrix.sizes, &right.sizes);
+    let is_vector = is_vector(args, &matrix.sizes, &right.sizes);
     let fits = |it: Option<&SymInt>| it.is_some_and(|it| (it - &n).as_int().is_none_or(|it| it == 0));
     let (right_lead, own) = match (is_vector, &right.sizes[..]) {
         (true, [lead @ .., last]) if fits(Some(last)) && is_left => (lead, vec![last]),
@@ -295,7 +295,7 @@ fn solve_triangular(args: &Meta<'_>) -> Result<Vec<Output>> {
     let [right_lead @ .., rows, cols] = &right.sizes[..] else {
         return Err(args.bad_shape("linalg.solve_triangular: The input tensor B must have at least 2 dimensions."));
     };
-    if ((if is_left { rows } else { cols }) - &n).as_int().is_some_and(|it| it != 0) {
+    if args.differ(if is_left { rows } else { cols }, &n) {
         let (a, b) = (listed(&matrix.sizes), listed(&right.sizes));
         return Err(args.bad_shape(format!(
             "linalg.solve_triangular: Incompatible shapes of A and B for the equation AX = B ({a} and {b})"

@@ -111,7 +111,7 @@ fn same_dtype(args: &Meta<'_>, a: &TensorMeta, b: &TensorMeta) -> Result<()> {
 
 fn product_sizes(args: &Meta<'_>, a: &TensorMeta, b: &TensorMeta) -> Result<Vec<SymInt>> {
     same_dtype(args, a, b)?;
-    if a.sizes[1] != b.sizes[0] {
+    if !args.same(&a.sizes[1], &b.sizes[0]) {
         let (a, b) = (list(&a.sizes), list(&b.sizes));
         return Err(args.bad_shape(format!("mat1 and mat2 shapes cannot be multiplied ({a} and {b})")));
     }
@@ -121,7 +121,7 @@ fn product_sizes(args: &Meta<'_>, a: &TensorMeta, b: &TensorMeta) -> Result<Vec<
 fn batch_product_sizes(args: &Meta<'_>, at: usize) -> Result<Vec<SymInt>> {
     let (a, b) = (ranked(args, at, 3, "3D tensor")?, ranked(args, at + 1, 3, "3D tensor")?);
     same_dtype(args, a, b)?;
-    if a.sizes[0] != b.sizes[0] || a.sizes[2] != b.sizes[1] {
+    if !args.same(&a.sizes[0], &b.sizes[0]) || !args.same(&a.sizes[2], &b.sizes[1]) {
         return Err(args.bad_shape(format!(
             "expected size for first two dimensions of batch2 tensor to be: [{}, {}] but got: [{}, {}]",
             a.sizes[0], a.sizes[2], b.sizes[0], b.sizes[1]
@@ -153,7 +153,7 @@ fn bmm(args: &Meta<'_>) -> Result<Vec<Output>> {
 fn matrix_vector(args: &Meta<'_>, at: usize) -> Result<Vec<SymInt>> {
     let (matrix, vector) = (ranked(args, at, 2, "matrix")?, ranked(args, at + 1, 1, "vector")?);
     same_dtype(args, matrix, vector)?;
-    if matrix.sizes[1] != vector.sizes[0] {
+    if !args.same(&matrix.sizes[1], &vector.sizes[0]) {
         let (a, b) = (list(&matrix.sizes), list(&vector.sizes));
         return Err(args.bad_shape(format!("size mismatch, got input ({a}), vec ({b})")));
     }
@@ -182,7 +182,7 @@ fn dot(args: &Meta<'_>) -> Result<Vec<Output>> {
         );
         return Err(tracefx_core::Diagnostic::new(tracefx_core::Code::DTypeMismatch, what));
     }
-    if a.sizes != b.sizes {
+    if !args.same(&a.sizes[0], &b.sizes[0]) {
         return Err(args.bad_shape(format!(
             "inconsistent tensor size, expected tensor [{}] and src [{}] to have the same number of elements",
             a.sizes[0], b.sizes[0]
@@ -211,7 +211,7 @@ fn linear(args: &Meta<'_>) -> Result<Vec<Output>> {
         let what = "both arguments to linear need to be at least 1D, and the weight at most 2D";
         return Err(args.bad_shape(format!("{what}, but they are {}D and {}D", input.sizes.len(), weight.sizes.len())));
     };
-    if *last != weight.sizes[weight.sizes.len() - 1] {
+    if !args.same(last, &weight.sizes[weight.sizes.len() - 1]) {
         let (a, b) = (list(&input.sizes), list(&weight.sizes));
         return Err(args.bad_shape(format!("input and weight.T shapes cannot be multiplied ({a} and {b})")));
     }

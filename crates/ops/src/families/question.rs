@@ -62,7 +62,7 @@ fn is_contiguous(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
 }
 
 fn is_same_size(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
-    answer(args.tensor(0)?.sizes == args.tensor(1)?.sizes)
+    answer(args.same_all(&args.tensor(0)?.sizes, &args.tensor(1)?.sizes))
 }
 
 fn equal(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
@@ -73,7 +73,7 @@ fn equal(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
             format!("Expected all tensors to be of dtype {} but got {}", a_meta.dtype.name(), b_meta.dtype.name());
         return Err(Diagnostic::new(Code::DTypeMismatch, what));
     }
-    if a_meta.sizes != b_meta.sizes {
+    if !args.same_all(&a_meta.sizes, &b_meta.sizes) {
         return Ok(vec![Value::Bool(false)]);
     }
     let same = cx.call("aten.eq.Tensor", [a.into(), b.into()])?;

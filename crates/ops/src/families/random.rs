@@ -239,7 +239,7 @@ fn multinomial(args: &Metas<'_>) -> Result<Vec<Output>> {
     if n.as_int().is_some_and(|it| it <= 0) {
         return Err(args.invalid("cannot sample n_sample <= 0 samples"));
     }
-    if !args.bool(2)? && (n_categories - &n).as_int().is_some_and(|it| it < 0) {
+    if !args.bool(2)? && args.less(n_categories, &n) {
         return Err(args.invalid("cannot sample n_sample > prob_dist.size(-1) samples without replacement"));
     }
     Ok(contiguous(DType::Int64, rows.iter().cloned().chain([n]).collect()))

@@ -76,7 +76,7 @@ fn interleave_equally(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec
     let Value::Tensor(tensor) = apart else { return Err(args.invalid("unsqueeze gives a tensor")) };
     let mut sizes = cx.meta(tensor).sizes.clone();
     if let Some(size) = args.opt_sym_int(3)?
-        && (size - &sizes[dim] * repeats).as_int().is_some_and(|it| it != 0)
+        && args.differ(size, &(&sizes[dim] * repeats))
     {
         return Err(args.invalid("repeat_interleave: Invalid output_size, expected the size of the repeated dimension"));
     }
@@ -114,7 +114,7 @@ fn interleave_by(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Trac
         let line = cx.call("aten.reshape.default", [args.values[1].clone(), Value::ints(&[1])])?;
         cx.call("aten.expand.default", [line, Value::List(vec![Value::Int(size)])])?
     } else if repeats.sizes.len() == 1 {
-        if (&n - &size).as_int().is_some_and(|it| it != 0) {
+        if args.differ(&n, &size) {
             let what = format!(
                 "repeats must have the same size as input along dim, but got repeats.size(0) = {n} and input.size({dim}) = {size}"
             );

@@ -66,9 +66,12 @@ fn infer_size<T>(args: &Args<'_, T>, shape: &[SymInt], numel: &SymInt) -> Result
     }
     let given: SymInt = shape.iter().enumerate().filter(|it| Some(it.0) != inferred).map(|it| it.1).product();
     let Some(at) = inferred else {
-        // Where symbols are involved, PyTorch too takes the program's word for it.
-        let differ = given.as_int().zip(numel.as_int()).is_some_and(|(given, numel)| given != numel);
-        return if differ || given.invalid().is_some() { Err(mismatch()) } else { Ok(shape.to_vec()) };
+        // Where the data decides, PyTorch too takes the program's word for it.
+        return if args.differ(&given, numel) || given.invalid().is_some() {
+            Err(mismatch())
+        } else {
+            Ok(shape.to_vec())
+        };
     };
     if given == 0 {
         if *numel != 0 {
@@ -80,7 +83,7 @@ fn infer_size<T>(args: &Args<'_, T>, shape: &[SymInt], numel: &SymInt) -> Result
             listed(shape)
         )));
     }
-    if numel.modulo(&given).as_int().is_some_and(|rest| rest != 0) || given.invalid().is_some() {
+    if args.differ(&numel.modulo(&given), &SymInt::ZERO) || given.invalid().is_some() {
         return Err(mismatch());
     }
     let mut res = shape.to_vec();
@@ -199,7 +202,7 @@ fn view_dtype(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     }
     let ratio = SymInt::from(new_size / old_size);
     let divide = |what: String, it: &mut SymInt| {
-        if it.modulo(&ratio).as_int().is_some_and(|rest| rest != 0) {
+        if args.differ(&it.modulo(&ratio), &SymInt::ZERO) {
             return Err(refuse(format!("{what} must be divisible by {ratio}"), format!(", but got {it}")));
         }
         *it = it.floor_div(&ratio);

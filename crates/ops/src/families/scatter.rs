@@ -265,12 +265,12 @@ fn check_slices(args: &Args<'_, TensorMeta>, name: &str) -> Result<usize> {
     }
     let n = index.sizes.iter().product::<SymInt>();
     let size = source.sizes.get(dim).cloned().unwrap_or(SymInt::ONE);
-    if (&n - &size).as_int().is_some_and(|it| it != 0) {
+    if args.differ(&n, &size) {
         return Err(args.bad_shape(format!(
             "{name}(): Number of indices ({n}) should be equal to source.size(dim): ({size}), for dim: {dim}"
         )));
     }
-    let differs = |(at, (a, b)): (usize, (&SymInt, &SymInt))| at != dim && (a - b).as_int().is_some_and(|it| it != 0);
+    let differs = |(at, (a, b)): (usize, (&SymInt, &SymInt))| at != dim && args.differ(a, b);
     if source.sizes.len() != base.sizes.len() || base.sizes.iter().zip(&source.sizes).enumerate().any(differs) {
         return Err(args.bad_shape(format!(
             "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = {} \
@@ -340,7 +340,7 @@ fn put(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
         ));
     }
     let (n_source, n_index) = (numel(source), numel(index));
-    if (&n_source - &n_index).as_int().is_some_and(|it| it != 0) {
+    if args.differ(&n_source, &n_index) {
         return Err(args.bad_shape(format!(
             "put_(): Expected source and index to have the same number of elements, but got source.numel() = {n_source}, \
              index.numel() = {n_index}"

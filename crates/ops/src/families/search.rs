@@ -84,7 +84,7 @@ fn searchsorted(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
             bounds.len()
         )));
     }
-    let differ = |(a, b): (&SymInt, &SymInt)| (a - b).as_int().is_some_and(|it| it != 0);
+    let differ = |(a, b): (&SymInt, &SymInt)| args.differ(a, b);
     let fits = bounds.len() == 1
         || (bounds.len() == sizes.len()
             && !bounds.is_empty()

@@ -136,8 +136,8 @@ pub(super) fn select_of_args(args: &Args<'_, TensorMeta>, base: &TensorMeta, at:
     }
     let dim = normalize_dim(args, args.int(at)?, base.sizes.len())?;
     let index = args.sym_int(at + 1)?;
-    if let (Some(it), Some(size)) = (index.as_int(), base.sizes[dim].as_int())
-        && (it < -size || it >= size)
+    if let Some(it) = index.as_int()
+        && args.less(&base.sizes[dim], &SymInt::from(if it < 0 { it.saturating_neg() } else { it.saturating_add(1) }))
     {
         return Err(out_of_range(
             args,
@@ -171,7 +171,7 @@ fn narrow_bounds<T>(args: &Args<'_, T>, sizes: &[SymInt]) -> Result<(usize, SymI
         start += size;
     }
     let end = &start + length;
-    if (size - &end).as_int().is_some_and(|it| it < 0) {
+    if args.less(size, &end) {
         let what = format!("start ({start}) + length ({length}) exceeds dimension size ({size}).");
         return Err(args.bad_shape(what));
     }

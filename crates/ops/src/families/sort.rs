@@ -108,7 +108,7 @@ fn topk(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     refuse_complex(args, "topk")?;
     let dim = normalize_dim(args, args.int(2)?, base.sizes.len())?;
     let n = base.sizes.get(dim).cloned().unwrap_or_else(|| 1.into());
-    if k.as_int().is_some_and(|it| it < 0) || (&n - k).as_int().is_some_and(|it| it < 0) {
+    if k.as_int().is_some_and(|it| it < 0) || args.less(&n, k) {
         return Err(args.invalid("selected index k out of range"));
     }
     let mut sizes = base.sizes.clone();
@@ -123,7 +123,7 @@ fn kthvalue(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     let dim = normalize_dim(args, args.int(2)?, base.sizes.len())?;
     let res = picked(args, 2, 3)?;
     let n = base.sizes.get(dim).cloned().unwrap_or_else(|| 1.into());
-    if k.as_int().is_some_and(|it| it < 1) || (&n - k).as_int().is_some_and(|it| it < 0) {
+    if k.as_int().is_some_and(|it| it < 1) || args.less(&n, k) {
         return Err(args.invalid(format!("kthvalue(): selected number k out of range for dimension {dim}")));
     }
     Ok(res)

@@ -118,8 +118,16 @@ fn split_sizes<T>(args: &Args<'_, T>, sizes: &[SymInt]) -> Result<(usize, Vec<Sy
     if sizes.is_empty() {
         return Err(args.bad_shape("split expects at least a 1-dimensional tensor"));
     }
-    let split_size = args.int(1)?;
     let dim = normalize_dim(args, args.int(2)?, sizes.len())?;
+    let (size, split_size) = (&sizes[dim], args.sym_int(1)?);
+    if size.is_symbolic() || split_size.is_symbolic() {
+        // How many pieces there are has to be known, and how large they are has not.
+        let n_pieces = check_pieces(args, known_size(args, &(size + split_size - 1).floor_div(split_size))?)?.max(1);
+        let mut res = vec![split_size.clone(); n_pieces as usize];
+        res[n_pieces as usize - 1] = size - split_size * (n_pieces - 1);
+        return Ok((dim, res));
+    }
+    let split_size = args.int(1)?;
     if split_size < 0 {
         return Err(args.invalid(format!("split expects split_size be non-negative, but got split_size={split_size}")));
     }
@@ -163,7 +171,7 @@ fn unbind_by_slices(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<T
 
 /// The size of a dimension that decides how many results there are.
 fn known_size<T>(args: &Args<'_, T>, size: &SymInt) -> Result<i64> {
-    size.as_int()
+    args.specialize(size)
         .ok_or_else(|| args.unsupported(format!("the number of pieces depends on the size {size}, which is not known")))
 }
 
@@ -190,7 +198,7 @@ fn split_with_sizes(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
             listed(&sizes)
         )));
     }
-    if (sizes.iter().sum::<SymInt>() - &base.sizes[dim]).as_int().is_some_and(|it| it != 0) {
+    if args.differ(&sizes.iter().sum::<SymInt>(), &base.sizes[dim]) {
         return Err(args.bad_shape(format!(
             "split_with_sizes expects split_sizes to sum exactly to {} (input tensor's size at dimension {dim}), but \
              got split_sizes={}",

@@ -124,7 +124,7 @@ fn stft(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
         input = cx.call("aten.squeeze.dim", [padded, Value::int(0)])?;
     }
     let n = cx.meta(tensor_of(&input)).sizes[1].clone();
-    if n_fft <= 0 || (&n - n_fft).as_int().is_some_and(|it| it < 0) {
+    if n_fft <= 0 || args.less(&n, &n_fft.into()) {
         return Err(args.invalid(format!("stft: expected 0 < n_fft < {n}, but got n_fft={n_fft}")));
     }
     let stretches = Stretches::new(cx, args)?;

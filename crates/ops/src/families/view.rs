@@ -300,7 +300,7 @@ fn expand(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
             }
         } else {
             // A size that is not known is the same as the one that it meets: it cannot be stretched.
-            if size.as_int().zip(target[dim].as_int()).is_some_and(|(size, target)| size != target) {
+            if args.differ(&size, &target[dim]) {
                 return Err(args.bad_shape(format!(
                     "The expanded size of the tensor ({}) must match the existing size ({size}) at non-singleton \
                      dimension {dim}.  Target sizes: {}.  Tensor sizes: {}",

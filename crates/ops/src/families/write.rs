@@ -62,8 +62,8 @@ pub(crate) const OPS: &[OpDef] = &[
 
 /// Checks that what replaces a view is of its sizes.
 fn check_source(args: &Args<'_, TensorMeta>, source: &TensorMeta, view: &TensorMeta) -> Result<()> {
-    let differ = source.sizes.len() != view.sizes.len()
-        || source.sizes.iter().zip(&view.sizes).any(|(a, b)| (a - b).as_int().is_some_and(|it| it != 0));
+    let differ =
+        source.sizes.len() != view.sizes.len() || source.sizes.iter().zip(&view.sizes).any(|(a, b)| args.differ(a, b));
     if differ {
         return Err(args.bad_shape(format!(
             "expected src to have a size equal to the slice of self. src size = {}, slice size = {}",

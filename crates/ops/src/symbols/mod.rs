@@ -1,5 +1,13 @@
+//! What shape rules ask of symbols.
+
+mod facts;
+mod guards;
+
 use crate::Value;
+use guards::Hints;
+pub use guards::ShapeGuard;
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use tracefx_core::{DType, DTypeKind};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::{Expr, Func, ShapeEnv, SymBool, SymFloat, SymInt, Symbol, SymbolKind, ValueRange};
@@ -9,11 +17,15 @@ use tracefx_sym::{Expr, Func, ShapeEnv, SymBool, SymFloat, SymInt, Symbol, Symbo
 ///
 /// New symbols have PyTorch's names: `u0`, `u1`… for ints that the data decides, `zuf0`… for floats. A size of an input
 /// (`s0`) is taken to be at least 2 where its range allows it, as PyTorch did when it exported the program.
-#[derive(Debug, Default)]
+///
+/// Where a program is being exported, symbols have hints, the sizes of the examples ([`Symbols::exporting`]). Then a question
+/// that ranges do not answer is answered by the hints, and the answer becomes a guard.
+#[derive(Clone, Debug, Default)]
 pub struct Symbols {
     env: RefCell<ShapeEnv>,
     n_ints: Cell<u64>,
     n_floats: Cell<u64>,
+    hints: Option<RefCell<Hints>>,
 }
 
 impl Symbols {
@@ -31,7 +43,14 @@ impl Symbols {
                 SymbolKind::Float | SymbolKind::Other => {}
             }
         }
-        Symbols { env: RefCell::new(env), n_ints: Cell::new(n_ints), n_floats: Cell::new(n_floats) }
+        Symbols { env: RefCell::new(env), n_ints: Cell::new(n_ints), n_floats: Cell::new(n_floats), hints: None }
+    }
+
+    /// The symbols of the inputs of a program that is exported, with their ranges, and with the values that they have for the
+    /// examples.
+    pub fn exporting(env: ShapeEnv, hints: BTreeMap<Symbol, i64>) -> Self {
+        let hints = Some(RefCell::new(Hints::new(hints)));
+        Symbols { env: RefCell::new(env), hints, ..Symbols::default() }
     }
 
     /// The symbols in these values, of which nothing more is known.
@@ -48,13 +67,28 @@ impl Symbols {
         self.env.borrow().clone()
     }
 
-    /// Whether this holds for all values that the symbols may have; `None` where that cannot be told.
+    /// Whether this holds for all values that the symbols may have; `None` where that cannot be told. While a program is
+    /// exported, it holds if it does for the examples, and is guarded; `None` is left for what the data decides.
     pub fn decide(&self, condition: &SymBool) -> Option<bool> {
-        self.env.borrow().decide(condition)
+        match &self.hints {
+            Some(hints) => hints.borrow_mut().decide(&mut self.env.borrow_mut(), condition),
+            None => self.env.borrow().decide(condition),
+        }
+    }
+
+    /// Whether this holds, as [`Symbols::decide`] has it without hints: nothing is guarded.
+    pub fn known(&self, condition: &SymBool) -> Option<bool> {
+        match &self.hints {
+            Some(hints) => hints.borrow().known(&self.env.borrow(), condition),
+            None => self.env.borrow().decide(condition),
+        }
     }
 
     /// Takes this to hold from here on. False where it cannot hold.
     pub fn assume(&self, condition: &SymBool) -> bool {
+        if let Some(hints) = &self.hints {
+            return hints.borrow_mut().assume(&mut self.env.borrow_mut(), condition);
+        }
         if let Some(known) = self.decide(condition) {
             return known;
         }
