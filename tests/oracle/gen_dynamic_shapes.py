@@ -2,7 +2,7 @@
 
     python tests/oracle/gen_dynamic_shapes.py
 
-Writes tests/fixtures/shapes/dynamic_shapes.jsonl. A case is a function with its inputs and `dynamic_shapes`; beside it stand the
+Writes tests/fixtures/shapes/structure.jsonl, what is refused of the structure of `dynamic_shapes`, and dynamic_shapes.jsonl. A case is a function with its inputs and `dynamic_shapes`; beside it stand the
 steps by which a session of shapes does the same (operators, conditions that the code branches on, checks), since its tests have
 no tracer. Symbols in steps are named as PyTorch names them, by a hash of where the size comes from.
 """
@@ -422,7 +422,58 @@ def record(f, inputs, shapes, steps):
     return res | {"sizes": sizes, "ranges": ranges, "guards": ep._guards_code, "asserts": asserts}
 
 
+t = {"tensor": [4, 3]}
+hint = {"hint": "AUTO"}
+STRUCTURES = [
+    ({"x": t, "y": t}, {"x": [hint, None]}),
+    ({"x": t, "y": t}, {"x": [hint, None], "z": None}),
+    ({"x": {"k": t}}, {"k": [hint, None]}),
+    ({"x": t, "y": t}, [[hint, None]]),
+    ({"x": [t, t]}, {"x": None}),
+    ({"x": [t, t]}, {"x": {"k": None}}),
+    ({"x": [t, t]}, {"x": [None]}),
+    ({"x": {"k": t}}, {"x": {"l": None}}),
+    ({"x": [t, {"k": t}]}, {"x": [None, {"l": None}]}),
+    ({"x": t}, {"x": [hint]}),
+    ({"x": t}, {"x": [hint, "many"]}),
+    ({"x": t}, {"x": {"#0": "many"}}),
+    ({"x": t}, {"x": "many"}),
+    ({"x": t}, {"x": [{"name": "a", "min": 0, "max": 8}, {"name": "a", "min": 0, "max": 9}]}),
+    ({"x": t, "n": 3}, {"x": None, "n": {"name": "a", "min": 0, "max": 8}}),
+    ({"x": t, "n": "text"}, {"x": None, "n": hint}),
+    ({"x": t, "n": None}, {"x": None, "n": [hint]}),
+]
+
+
+def decode(it):
+    """A tensor, a dimension, or what they are in; keys of dimensions begin with #."""
+    if isinstance(it, dict):
+        if "tensor" in it:
+            return torch.ones(it["tensor"])
+        if "hint" in it:
+            return getattr(Dim, it["hint"])
+        if "name" in it:
+            return Dim(it["name"], min=it["min"], max=it["max"])
+        return {int(k[1:]) if k.startswith("#") else k: decode(v) for k, v in it.items()}
+    return [decode(v) for v in it] if isinstance(it, list) else it
+
+
+def refused(inputs, shapes):
+    module = torch.nn.Module()
+    names = ", ".join(inputs)
+    module.forward = eval(f"lambda {names}: ({names},)")
+    try:
+        torch.export.export(module, tuple(decode(it) for it in inputs.values()), dynamic_shapes=decode(shapes))
+    except Exception as error:
+        message = str(error).split("\nFor more information about this error")[0].split("\n\nThe error above")[0]
+        return {"inputs": inputs, "shapes": shapes, "message": message}
+    raise AssertionError((inputs, shapes))
+
+
 OUT.parent.mkdir(exist_ok=True)
+with (OUT.parent / "structure.jsonl").open("w") as out:
+    for inputs, shapes in STRUCTURES:
+        out.write(json.dumps(refused(inputs, shapes)) + "\n")
 with OUT.open("w") as out:
     for f, inputs, shapes, steps in CASES:
         out.write(json.dumps(record(f, inputs, shapes, steps)) + "\n")

@@ -12,7 +12,12 @@ export { engineVersion, type InitOptions, init, initSync, isLoaded, restart } fr
 export type { ModuleSource } from "./engine/module.ts";
 export type { Variant } from "./engine/variant.ts";
 export * from "./errors.ts";
+export { Dim, type DimBounds, type DimFactory, DimHint, type DimSpec, DimVar, dims } from "./export/dim.ts";
+export { type DynamicShapes, type DynamicShapesBuilder, resolveDynamicShapes } from "./export/dynamicShapes.ts";
 export { defaultDecompositions, ExportedProgram, type ProgramGuards } from "./export/exportedProgram.ts";
+export { refineDynamicShapesFromSuggestedFixes } from "./export/refineShapes.ts";
+export { type DeferredAssertion, type SessionInput, type SessionResult, ShapeSession } from "./export/shapes.ts";
+export { AdditionalInputs, ShapesCollection } from "./export/shapesCollection.ts";
 export { programOf } from "./export/ofGraphModule.ts";
 export { type LoadOptions, load, type ProgramSource } from "./export/load.ts";
 export type {

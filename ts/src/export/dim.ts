@@ -25,8 +25,10 @@ export class DimHint {
     return new DimHint(this.kind, min, max);
   }
 
+  /** As PyTorch shows it: `DimHint(AUTO, max=16)`. */
   toString(): string {
-    return `DimHint(_factory=${this.min === undefined && this.max === undefined ? "True" : "False"}, type=${this.kind})`;
+    const bounds = [this.min === undefined ? [] : `min=${this.min}`, this.max === undefined ? [] : `max=${this.max}`];
+    return `DimHint(${[this.kind, ...bounds.flat()].join(", ")})`;
   }
 }
 
@@ -75,15 +77,22 @@ export class DimVar {
     if (factor <= 0) {
       throw fxError(
         "InvalidOption",
-        `Attempted to multiply ${this.name} by ${factor}, where a positive integer was expected. ` +
+        `Attempted to multiply ${factor} with ${this.name}, where a positive integer was expected. ` +
           "(Only increasing linear operations with integer coefficients are supported.)",
       );
     }
     return this.#derived(this.factor * factor, this.offset * factor);
   }
 
+  /** As Python makes it: `Dim('batch', max=16)`. */
+  readable(): string {
+    const min = this.min === 2 ? "" : `, min=${this.min}`;
+    return `Dim('${this.name}'${min}${this.max === undefined ? "" : `, max=${this.max}`})`;
+  }
+
+  /** As PyTorch shows it: a derived dimension as its formula. */
   toString(): string {
-    return this.name;
+    return this.root === undefined ? this.readable() : this.name;
   }
 
   #derived(factor: number, offset: number): DimVar {
@@ -146,7 +155,7 @@ export function dims(...names: readonly (string | DimBounds)[]): DimVar[] {
 
 function named(name: string, { min = 0, max }: DimBounds = {}): DimVar {
   if (!/^[\p{L}_][\p{L}\p{N}_]*$/u.test(name)) {
-    throw fxError("InvalidOption", `Dim names must be valid identifiers, got ${name}`);
+    throw fxError("InvalidOption", `Dim name must be a valid identifier, got ${name}`);
   }
   if (max !== undefined && max <= min) {
     throw fxError("InvalidOption", `Cannot create Dim with inconsistent min=${min}, max=${max}`);
@@ -154,12 +163,12 @@ function named(name: string, { min = 0, max }: DimBounds = {}): DimVar {
   return new DimVar(name, { min, ...(max !== undefined && { max }) });
 }
 
-function wholeNumber({ name }: DimVar, operation: string, value: number): number {
+function wholeNumber({ name }: DimVar, operation: "add" | "sub" | "mul", value: number): number {
   if (Number.isSafeInteger(value)) return value;
-  const verb = { add: "add", sub: "subtract", mul: "multiply" }[operation];
+  const what = { add: `add ${value} to`, sub: `subtract ${value} from`, mul: `multiply ${value} with` }[operation];
   throw fxError(
     "InvalidOption",
-    `Attempted to ${verb} ${value} ${operation === "sub" ? "from" : "to"} ${name}, where an integer was expected. ` +
+    `Attempted to ${what} ${name}, where an integer was expected. ` +
       "(Only increasing linear operations with integer coefficients are supported.)",
   );
 }
