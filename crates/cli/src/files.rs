@@ -12,16 +12,21 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>> {
 
 /// Writes a file whole or not at all: an old file of this name stays as it was when writing fails.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    write_with(path, |file| file.write_all(bytes).map_err(|problem| refused("write", path, &problem)))
+}
+
+/// Writes a file whole or not at all, with what `content` writes.
+pub(crate) fn write_with(path: &Path, content: impl FnOnce(&mut fs::File) -> Result<()>) -> Result<()> {
     let partial = path.with_extension(format!("partial-{}", std::process::id()));
-    let written = fs::File::create(&partial).and_then(|mut file| {
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&partial, path)
-    });
-    written.map_err(|problem| {
+    let failed = |problem: io::Error| refused("write", path, &problem);
+    let write = || {
+        let mut file = fs::File::create(&partial).map_err(failed)?;
+        content(&mut file)?;
+        file.sync_all().and_then(|()| fs::rename(&partial, path)).map_err(failed)
+    };
+    write().inspect_err(|_| {
         // There may be nothing to remove, when making the file was what failed.
         let _ = fs::remove_file(&partial);
-        refused("write", path, &problem)
     })
 }
 

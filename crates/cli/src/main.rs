@@ -9,14 +9,16 @@ mod session;
 mod values;
 
 use clap::{Parser, Subcommand};
-use files::{read, write};
+use files::{read, write, write_with};
 use serde_json::json;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 use tracefx_core::{Diagnostic, Result};
-use tracefx_engine::{Limits, Runner, inspect, open, read_inputs, write_outputs};
+use tracefx_engine::{
+    ArchiveWriter, Format, Library, Limits, Runner, SaveOptions, inspect, open, read_inputs, write_outputs,
+};
 use tracefx_export::{ExportedProgram, default_decompositions};
 
 /// Opens, inspects, runs and converts programs that PyTorch exported. Opening a file runs no code of it.
@@ -54,11 +56,11 @@ enum Verb {
         #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
         repeat: u32,
     },
-    /// Writes a program in the byte format of tracefx.
+    /// Writes a program as an archive of PyTorch (.pt2), or in the byte format of tracefx.
     Convert {
         /// A .pt2 archive or .fxg file.
         input: PathBuf,
-        /// The .fxg file to write.
+        /// The file to write: a .pt2 archive where its name ends so, else an .fxg file.
         output: PathBuf,
         /// Writes the program in terms of core operators, without writes to tensors.
         #[arg(long)]
@@ -124,12 +126,19 @@ fn execute(cli: &Cli) -> Result<String> {
         Verb::Convert { input, output, decompose } => {
             let bytes = read(input)?;
             let program = opened(&bytes, *decompose)?;
-            let converted = tracefx_wire::encode_program(&program, &tracefx_wire::Options::FILE)?;
-            write(output, &converted)?;
+            let format = if output.extension().is_some_and(|it| it == "pt2") { Format::Pt2 } else { Format::Fxg };
+            let n_bytes = match format {
+                Format::Pt2 => save_archive(&program, output, &Library::default())?,
+                Format::Fxg => {
+                    let converted = tracefx_wire::encode_program(&program, &tracefx_wire::Options::FILE)?;
+                    write(output, &converted)?;
+                    converted.len() as u64
+                }
+            };
             Ok(if cli.json {
-                json!({ "to": "fxg", "bytes": converted.len() }).to_string()
+                json!({ "to": format.name(), "bytes": n_bytes }).to_string()
             } else {
-                format!("{} → {} ({} bytes)", input.display(), output.display(), converted.len())
+                format!("{} → {} ({n_bytes} bytes)", input.display(), output.display())
             })
         }
         Verb::Session => Ok(String::new()),
@@ -140,6 +149,15 @@ fn execute(cli: &Cli) -> Result<String> {
 fn opened(bytes: &[u8], decompose: bool) -> Result<ExportedProgram> {
     let program = open(bytes, &Limits::default())?;
     if decompose { program.run_decompositions(&default_decompositions()) } else { Ok(program) }
+}
+
+/// Writes an archive of PyTorch, its root folder called as the file; gives the number of bytes.
+fn save_archive(program: &ExportedProgram, path: &Path, library: &Library) -> Result<u64> {
+    let root = path.file_stem().map_or("archive".into(), |it| it.to_string_lossy()).into_owned();
+    let options = SaveOptions { root, registry: library.registry(), ..SaveOptions::default() };
+    let mut archive = ArchiveWriter::new(program, &options)?;
+    write_with(path, |file| archive.write_to(file))?;
+    Ok(archive.len())
 }
 
 fn problem_json(problem: &Diagnostic) -> serde_json::Value {

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `{"do": "open", "file": PATH}` | `{"graph": TEXT, "operators": [NAME…], "outputs": [{"kind": KIND, "target": NAME}…]}`: what it calls, sub-graphs included, and what a run gives |
 //! | `{"do": "open", "file": PATH, "decompose": true}` | the same of the program in terms of core operators |
+//! | `{"do": "open", "file": PATH, "resave": true}` | the same of the program that was saved as an archive of PyTorch and opened again; `"resave": PATH` writes the archive there |
 //! | `{"do": "define", "schema": TEXT, "file": PATH}` | nothing: the operator is made of what the program in the file does |
 //! | `{"do": "start"}` | nothing: the program is ready, with its state as in the file |
 //! | `{"do": "run", "data": PATH, "inputs": [VALUE…], "results": PATH}` | `{"outputs": [VALUE…], "milliseconds": TIME}` |
@@ -22,15 +23,15 @@
 
 use crate::calls::answer_calls;
 use crate::files::{read, write};
-use crate::problem_json;
 use crate::values::{parse_value, print_value};
+use crate::{problem_json, save_archive};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeSet;
 use std::io::{BufRead, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 use tracefx_core::{Code, Diagnostic, Result};
-use tracefx_engine::{Library, Limits, Runner, Values, open, read_tensors, write_tensors};
+use tracefx_engine::{Library, Limits, Runner, SaveOptions, Values, open, read_tensors, save, write_tensors};
 use tracefx_export::ExportedProgram;
 use tracefx_ir::{GraphModule, Opcode};
 
@@ -73,6 +74,19 @@ impl Session {
                 if request["decompose"].as_bool() == Some(true) {
                     program = program.run_decompositions(&self.library.decompositions())?;
                 }
+                program = match &request["resave"] {
+                    Json::Null | Json::Bool(false) => program,
+                    Json::String(path) => {
+                        save_archive(&program, path.as_ref(), &self.library)?;
+                        open(&read(path.as_ref())?, &Limits::default())?
+                    }
+                    _ => {
+                        let options = SaveOptions { registry: self.library.registry(), ..SaveOptions::default() };
+                        let mut saved = Vec::new();
+                        save(&program, &options, &mut saved)?;
+                        open(&saved, &Limits::default())?
+                    }
+                };
                 let graph = program.module.graph.to_string();
                 let operators = operators(&program.module);
                 let outputs = program.signature.output_specs.iter().filter(|it| it.kind.is_result());

@@ -48,3 +48,5 @@ pub use passes::{HostPass, PassCall, PassReply, PassRequest, host_pass, pass_typ
 pub use runner::Runner;
 pub use shapes::{finish_shapes, shape_session};
 pub use tensors::{Values, read_inputs, read_tensors, write_outputs, write_tensors};
+/// How programs are written as PyTorch's archives.
+pub use tracefx_pt2::{ArchiveWriter, SaveOptions, save};

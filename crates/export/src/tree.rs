@@ -64,6 +64,16 @@ impl TreeSpec {
             .collect()
     }
 
+    /// The name under which the class of a named tuple or of another object is registered; `None` for Python's own
+    /// containers and for leaves.
+    pub fn class_name(&self) -> Option<&str> {
+        match self.ty.as_deref()? {
+            "collections.namedtuple" => self.context.as_deref(),
+            ty if ty.starts_with("builtins.") || ty.starts_with("collections.") => None,
+            ty => Some(ty),
+        }
+    }
+
     /// The fields of a registered dataclass, in the order of its children, and those that were None, which are no
     /// children; `None` for other things.
     pub fn dataclass_fields(&self) -> Option<(Vec<Str>, Vec<Str>)> {

@@ -1,4 +1,4 @@
-//! Reader of PyTorch's `.pt2` archives; opening one runs no code.
+//! Reader and writer of PyTorch's `.pt2` archives; opening one runs no code.
 #![forbid(unsafe_code)]
 
 mod archive;
@@ -6,6 +6,7 @@ mod limits;
 mod options;
 pub mod pickle;
 mod program;
+mod save;
 pub mod schema;
 pub mod torch_save;
 mod zip;
@@ -14,3 +15,4 @@ pub use archive::{Archive, Container};
 pub use limits::Limits;
 pub use options::LoadOptions;
 pub use program::load;
+pub use save::{ArchiveWriter, SCHEMA_VERSION, SaveOptions, save};

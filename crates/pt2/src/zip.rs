@@ -256,7 +256,7 @@ fn check_end_records(bytes: &[u8], start: u64, end: u64, n_entries: u64) -> Resu
     if fits { Ok(()) } else { Err(lie()) }
 }
 
-fn check_name(name: &str, limits: &Limits) -> Result<()> {
+pub(crate) fn check_name(name: &str, limits: &Limits) -> Result<()> {
     Limits::check("name_bytes", limits.name_bytes, name.len() as u64)?;
     let is_plain = name.split('/').all(|part| !part.is_empty() && part != "." && part != "..");
     if !is_plain || name.chars().any(|it| it == '\\' || it.is_control()) {

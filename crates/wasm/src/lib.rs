@@ -4,6 +4,7 @@
 //! string; a panic crosses as an exception, with its place to be asked for afterwards (see [`panics`]). TypeScript turns
 //! both into classes with a stable code. Names keep their Rust spelling on both sides: the glue is private to the package.
 
+mod archive;
 mod checkpoint;
 mod handles;
 mod library;
@@ -18,6 +19,7 @@ mod storages;
 mod tensor;
 mod values;
 
+pub use archive::Archive;
 pub use checkpoint::read_checkpoint;
 pub use library::{Host, define_composite_operator, define_operator, remove_operator, set_host};
 pub use operator::{call_operator, differentiate_operator, infer_operator, operator_tolerance};

@@ -14,6 +14,12 @@ use wasm_bindgen::prelude::wasm_bindgen;
 #[wasm_bindgen]
 pub struct Program(ExportedProgram);
 
+impl Program {
+    pub(crate) fn inner(&self) -> &ExportedProgram {
+        &self.0
+    }
+}
+
 #[wasm_bindgen]
 impl Program {
     /// Reads a `.pt2` archive or an `.fxg` file. `limits` is JSON, with a number for each limit that is to be changed.

@@ -10,5 +10,8 @@
 mod machine;
 mod opcode;
 mod value;
+mod writer;
+
+pub(crate) use writer::PickleWriter;
 
 pub use value::{Global, Object, ObjectKind, Pickle, Value, ValueId};

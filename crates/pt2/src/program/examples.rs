@@ -1,24 +1,38 @@
 use crate::LoadOptions;
 use crate::pickle::{Value as Pickled, ValueId};
 use crate::torch_save::TorchSave;
+use indexmap::IndexMap;
 use std::collections::HashMap;
 use tracefx_core::{Code, Diagnostic, Result, Tensor};
 use tracefx_export::{Key, TreeSpec};
 use tracefx_ops::Value;
 
-/// Reads the inputs that a program was exported with, flattened by the structure of its arguments.
-pub(super) fn read(bytes: &[u8], spec: &TreeSpec, options: &LoadOptions) -> Result<Vec<Value<Tensor>>> {
+/// The key of the note of a module whose example inputs have objects: the module and name of each class by the name under
+/// which it is registered, a JSON object. Nothing else knows them when the program is saved.
+pub(crate) const EXAMPLE_CLASSES: &str = "example_classes";
+
+/// The inputs that a program was exported with.
+#[derive(Default)]
+pub(super) struct Examples {
+    /// The values, flattened by the structure of its arguments.
+    pub(super) leaves: Vec<Value<Tensor>>,
+    /// The module and name of each class among them by the name under which it is registered.
+    pub(super) classes: IndexMap<String, (String, String)>,
+}
+
+/// Reads the inputs that a program was exported with.
+pub(super) fn read(bytes: &[u8], spec: &TreeSpec, options: &LoadOptions) -> Result<Examples> {
     let saved = TorchSave::read(bytes, options)?;
-    let mut leaves = Vec::new();
-    flatten(&saved, saved.pickle().root(), spec, &mut leaves)?;
-    Ok(leaves)
+    let mut examples = Examples::default();
+    flatten(&saved, saved.pickle().root(), spec, &mut examples)?;
+    Ok(examples)
 }
 
 /// Walks the structure and the value together. A pickle can share one large value among many places, so the work at a
 /// place must not be more than the structure has children there.
-fn flatten(saved: &TorchSave, id: ValueId, spec: &TreeSpec, leaves: &mut Vec<Value<Tensor>>) -> Result<()> {
+fn flatten(saved: &TorchSave, id: ValueId, spec: &TreeSpec, examples: &mut Examples) -> Result<()> {
     let Some(ty) = spec.ty.as_deref() else {
-        leaves.push(leaf(saved, id)?);
+        examples.leaves.push(leaf(saved, id)?);
         return Ok(());
     };
     let n = spec.children.len();
@@ -31,7 +45,10 @@ fn flatten(saved: &TorchSave, id: ValueId, spec: &TreeSpec, leaves: &mut Vec<Val
     let parts = parts.filter(|it| it.len() == n).ok_or_else(|| {
         Diagnostic::new(Code::PickleMalformed, format!("an example input is not the {ty} that the program was given"))
     })?;
-    parts.into_iter().zip(&spec.children).try_for_each(|(part, spec)| flatten(saved, part, spec, leaves))
+    if let (Some(registered), Some((_, module, name))) = (spec.class_name(), saved.pickle().as_object(id)) {
+        examples.classes.insert(registered.to_string(), (module.to_string(), name.to_string()));
+    }
+    parts.into_iter().zip(&spec.children).try_for_each(|(part, spec)| flatten(saved, part, spec, examples))
 }
 
 fn leaf(saved: &TorchSave, id: ValueId) -> Result<Value<Tensor>> {

@@ -33,7 +33,7 @@ struct Scope<'a> {
 
 /// How PyTorch's loader treats a target.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum TargetKind {
+pub(crate) enum TargetKind {
     /// Python's operators on symbolic numbers: all arguments are positional.
     SymOp,
     /// A higher-order operator: unnamed arguments are positional.
@@ -45,7 +45,8 @@ enum TargetKind {
 }
 
 impl TargetKind {
-    fn of(target: &str) -> Self {
+    /// The kind of a target as files have it.
+    pub(crate) fn of(target: &str) -> Self {
         let is_sym = target.starts_with("_operator.") || target.starts_with("math.");
         if is_sym || target.starts_with("torch.sym_") || target == "torch.ops.aten.item.default" {
             TargetKind::SymOp
@@ -58,6 +59,10 @@ impl TargetKind {
         }
     }
 }
+
+/// The key of a note that an operator which is not registered has: the names of the parameters of its positional arguments,
+/// a JSON list. Nothing else knows them when the program is saved.
+pub(crate) const ARG_NAMES: &str = "arg_names";
 
 type Entries = IndexMap<Str, Str>;
 type Kwargs = Vec<(Str, Arg)>;
@@ -144,9 +149,14 @@ impl<'a> Builder<'a> {
     fn node(&mut self, scope: &mut Scope<'a>, node: &'a schema::Node) -> Result<()> {
         self.check_name(&node.target)?;
         let kind = TargetKind::of(&node.target);
-        let entries: Entries = node.metadata.iter().map(|(key, text)| ((&**key).into(), (&**text).into())).collect();
+        let mut entries: Entries =
+            node.metadata.iter().map(|(key, text)| ((&**key).into(), (&**text).into())).collect();
         let shared = shared_entries(&entries);
         let (args, kwargs) = self.arguments(scope, node, kind, &shared)?;
+        if kind == TargetKind::Operator && tracefx_ops::registry().get(&node.target).is_none() && !args.is_empty() {
+            let names = node.inputs.iter().map(|it| &*it.name).take(args.len()).collect::<Vec<_>>();
+            entries.insert(ARG_NAMES.into(), serde_json::json!(names).to_string().into());
+        }
         let target = match node.target.strip_prefix("_operator.") {
             Some(name) => format!("operator.{name}"),
             None => node.target.clone(),

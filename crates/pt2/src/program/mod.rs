@@ -4,7 +4,7 @@ mod examples;
 mod graph;
 mod names;
 mod signature;
-mod tree;
+pub(crate) mod tree;
 mod values;
 mod weights;
 
@@ -17,6 +17,10 @@ use tracefx_export::{Argument, Constant, ExportedProgram, GraphSignature, InputK
 use tracefx_ir::Str;
 use tracefx_sym::ValueRange;
 use weights::{Part, Weight};
+
+pub(crate) use examples::EXAMPLE_CLASSES;
+pub(crate) use graph::{ARG_NAMES, TargetKind};
+pub(crate) use signature::check as check_signature;
 
 /// Reads a program from the bytes of a `.pt2` file. Nothing in the file is run.
 ///
@@ -114,7 +118,13 @@ impl Loader<'_> {
             warnings: Vec::new(),
         };
         check_weights(&program)?;
-        program.example_inputs = self.example_inputs(&program)?;
+        if let Some(examples) = self.example_inputs(&program)? {
+            program.example_inputs = Some(examples.leaves);
+            if !examples.classes.is_empty() {
+                let classes = serde_json::json!(examples.classes).to_string();
+                program.module.meta.insert(EXAMPLE_CLASSES.into(), classes.into());
+            }
+        }
         program.warnings = self.warnings;
         program.checked()
     }
@@ -134,10 +144,7 @@ impl Loader<'_> {
     }
 
     /// The example inputs, which a program runs without: what is wrong with them is a warning.
-    fn example_inputs(
-        &mut self,
-        program: &ExportedProgram,
-    ) -> Result<Option<Vec<tracefx_ops::Value<tracefx_core::Tensor>>>> {
+    fn example_inputs(&mut self, program: &ExportedProgram) -> Result<Option<examples::Examples>> {
         let entry = match self.archive.container() {
             Container::OldZip => "serialized_example_inputs.pt".to_string(),
             Container::PickledWeights | Container::RawWeights => format!("data/sample_inputs/{}.pt", self.name),
@@ -148,7 +155,7 @@ impl Loader<'_> {
         let bytes = self.archive.read_in_root(&entry)?;
         let Some(spec) = program.in_spec().filter(|_| !bytes.is_empty()) else { return Ok(None) };
         match examples::read(&bytes, spec, self.options) {
-            Ok(leaves) => Ok(Some(leaves)),
+            Ok(examples) => Ok(Some(examples)),
             Err(error) => {
                 self.warnings.push(error.note("the example inputs were left out; the program runs without them"));
                 Ok(None)

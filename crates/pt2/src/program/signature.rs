@@ -130,7 +130,7 @@ pub(super) fn module_call_graph(entries: &[schema::ModuleCallEntry]) -> Result<V
 }
 
 /// Refuses a signature that does not fit its graph: each input and output has a spec, and they have the same names.
-pub(super) fn check(module: &GraphModule, signature: &GraphSignature) -> Result<()> {
+pub(crate) fn check(module: &GraphModule, signature: &GraphSignature) -> Result<()> {
     let graph = &module.graph;
     let node = |id| graph.node(id);
     let placeholders: Vec<_> = graph.nodes().map(node).filter(|it| it.op() == Opcode::Placeholder).collect();
@@ -139,7 +139,7 @@ pub(super) fn check(module: &GraphModule, signature: &GraphSignature) -> Result<
         return Err(invalid(format!("the graph has {} inputs, but its signature {}", placeholders.len(), specs.len())));
     }
     for (placeholder, spec) in placeholders.iter().zip(specs) {
-        if placeholder.target() != spec.arg.name() && !matches!(spec.arg, Argument::Constant { .. }) {
+        if placeholder.name() != spec.arg.name() && !matches!(spec.arg, Argument::Constant { .. }) {
             return Err(
                 invalid(format!("the signature calls an input `{}`", spec.arg.name())).node(&**placeholder.name())
             );

@@ -12,7 +12,7 @@ struct Node {
 }
 
 /// Reads PyTorch's `treespec_dumps`, protocol 1. How deep it nests is bounded by the JSON parser.
-pub(super) fn parse(text: &str) -> Result<TreeSpec> {
+pub(crate) fn parse(text: &str) -> Result<TreeSpec> {
     let (protocol, root): (i64, Node) = serde_json::from_str(text).map_err(|error| malformed(&error.to_string()))?;
     if protocol != 1 {
         return Err(malformed(&format!("its protocol is {protocol}, and this reader knows 1")));

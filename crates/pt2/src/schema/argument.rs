@@ -1,16 +1,16 @@
 use super::{Device, Float, Graph, LayoutNumber, MemoryFormatNumber, ScalarType};
 use indexmap::IndexMap;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// A reference to a tensor.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct TensorArgument {
     /// Its name.
     pub name: String,
 }
 
 /// A reference to a tensor, or nothing.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub enum OptionalTensorArgument {
     /// A tensor.
     #[serde(rename = "as_tensor")]
@@ -21,7 +21,7 @@ pub enum OptionalTensorArgument {
 }
 
 /// A reference to a symbolic integer, or a number.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub enum SymIntArgument {
     /// The name of a symbolic integer.
     #[serde(rename = "as_name")]
@@ -42,7 +42,7 @@ impl SymIntArgument {
 }
 
 /// A reference to a symbolic float, or a number.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub enum SymFloatArgument {
     /// The name of a symbolic float.
     #[serde(rename = "as_name")]
@@ -63,7 +63,7 @@ impl SymFloatArgument {
 }
 
 /// A reference to a symbolic boolean, or a value.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub enum SymBoolArgument {
     /// The name of a symbolic boolean.
     #[serde(rename = "as_name")]
@@ -84,7 +84,7 @@ impl SymBoolArgument {
 }
 
 /// A reference to an object that is neither a tensor nor a number.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct CustomObjArgument {
     /// Its name.
     pub name: String,
@@ -93,7 +93,7 @@ pub struct CustomObjArgument {
 }
 
 /// A sub-graph.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct GraphArgument {
     /// Its name.
     pub name: String,
@@ -102,7 +102,7 @@ pub struct GraphArgument {
 }
 
 /// A complex number.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 pub struct ComplexValue {
     /// The real part.
     pub real: Float,
@@ -111,7 +111,7 @@ pub struct ComplexValue {
 }
 
 /// One value that a node takes or gives.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub enum Argument {
     /// `None`.
     #[serde(rename = "as_none")]
@@ -230,8 +230,18 @@ impl<'de> Deserialize<'de> for ArgumentKind {
     }
 }
 
+impl Serialize for ArgumentKind {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u8(match self {
+            ArgumentKind::Unknown => 0,
+            ArgumentKind::Positional => 1,
+            ArgumentKind::Keyword => 2,
+        })
+    }
+}
+
 /// An argument of a node and the parameter that it is for.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct NamedArgument {
     /// The parameter's name.
     pub name: String,

@@ -1,6 +1,6 @@
 use super::{Argument, CustomObjArgument, Float, NamedArgument, SymBool, SymFloat, SymInt, TensorArgument, TensorMeta};
 use indexmap::IndexMap;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// The version of the schema, in a document of which nothing else is known.
 #[derive(Deserialize)]
@@ -9,7 +9,7 @@ pub(super) struct VersionHead {
 }
 
 /// A whole program.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct ExportedProgram {
     /// The graph and what belongs to it.
     pub graph_module: GraphModule,
@@ -35,7 +35,7 @@ fn old_torch_version() -> String {
 }
 
 /// The bounds of a symbol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct RangeConstraint {
     /// The smallest value.
     pub min_val: Option<i64>,
@@ -44,7 +44,7 @@ pub struct RangeConstraint {
 }
 
 /// A version of the schema.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct SchemaVersion {
     /// Another one is another format.
     pub major: i64,
@@ -53,7 +53,7 @@ pub struct SchemaVersion {
 }
 
 /// A graph, its signature, and where its parts come from.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct GraphModule {
     /// The graph.
     pub graph: Graph,
@@ -70,14 +70,14 @@ pub struct GraphModule {
 }
 
 /// The fields of a named tuple.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct NamedTupleDef {
     /// Their names.
     pub field_names: Vec<String>,
 }
 
 /// A graph, with what is known of its values.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct Graph {
     /// The inputs.
     pub inputs: Vec<Argument>,
@@ -103,7 +103,7 @@ pub struct Graph {
 }
 
 /// One call.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct Node {
     /// What is called.
     pub target: String,
@@ -121,7 +121,7 @@ pub struct Node {
 }
 
 /// What a graph's inputs and outputs are.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct GraphSignature {
     /// What each input is.
     pub input_specs: Vec<InputSpec>,
@@ -130,7 +130,7 @@ pub struct GraphSignature {
 }
 
 /// A constant that is an input.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub enum ConstantValue {
     /// `None`.
     #[serde(rename = "as_none")]
@@ -150,7 +150,7 @@ pub enum ConstantValue {
 }
 
 /// What an input is.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the fields are named after what they name")]
 pub enum InputSpec {
@@ -171,7 +171,7 @@ pub enum InputSpec {
 }
 
 /// What an output is.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the fields are named after what they name")]
 pub enum OutputSpec {
@@ -194,7 +194,7 @@ pub enum OutputSpec {
 }
 
 /// A module that was called, and how where that was preserved.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct ModuleCallEntry {
     /// The path of the module; the root's is empty.
     pub fqn: String,
@@ -203,7 +203,7 @@ pub struct ModuleCallEntry {
 }
 
 /// How a module was called.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct ModuleCallSignature {
     /// The values that went in.
     pub inputs: Vec<Argument>,

@@ -1,5 +1,5 @@
 use indexmap::IndexMap;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use tracefx_core::{DType, Layout, MemoryFormat};
 
 /// A Python `float`: a JSON number, or one of the strings that stand for what JSON cannot write.
@@ -41,8 +41,19 @@ impl<'de> Deserialize<'de> for Float {
     }
 }
 
+impl Serialize for Float {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            it if it.is_nan() => serializer.serialize_str("NaN"),
+            f64::INFINITY => serializer.serialize_str("Infinity"),
+            f64::NEG_INFINITY => serializer.serialize_str("-Infinity"),
+            it => serializer.serialize_f64(it),
+        }
+    }
+}
+
 macro_rules! numbered {
-    ($(#[$meta:meta])* $name:ident($value:ty) { $($number:literal = $it:expr),+ $(,)? }) => {
+    ($(#[$meta:meta])* $name:ident($value:ty) { $($number:literal = $it:path),+ $(,)? }) => {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub struct $name(pub $value);
@@ -53,6 +64,17 @@ macro_rules! numbered {
                     $($number => Ok($name($it)),)+
                     other => Err(serde::de::Error::custom(format!(
                         concat!("{} is no known ", stringify!($name)), other))),
+                }
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                #[allow(unreachable_patterns, reason = "some of these lists are complete")]
+                match self.0 {
+                    $($it => serializer.serialize_u8($number),)+
+                    other => Err(serde::ser::Error::custom(format!(
+                        concat!("{} has no number as a ", stringify!($name)), other))),
                 }
             }
         }
@@ -87,7 +109,7 @@ numbered! {
 }
 
 /// A device.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Device {
     /// The device type, such as `cpu`.
     #[serde(rename = "type")]
@@ -97,7 +119,7 @@ pub struct Device {
 }
 
 /// What is known of a tensor without its data.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct TensorMeta {
     /// The dtype.
     pub dtype: ScalarType,
@@ -116,7 +138,7 @@ pub struct TensorMeta {
 }
 
 /// An integer, or an expression for one.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub enum SymInt {
     /// An expression.
     #[serde(rename = "as_expr")]
@@ -127,7 +149,7 @@ pub enum SymInt {
 }
 
 /// A float, or an expression for one.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub enum SymFloat {
     /// An expression.
     #[serde(rename = "as_expr")]
@@ -138,7 +160,7 @@ pub enum SymFloat {
 }
 
 /// A boolean, or an expression for one.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub enum SymBool {
     /// An expression.
     #[serde(rename = "as_expr")]
@@ -149,7 +171,7 @@ pub enum SymBool {
 }
 
 /// A symbolic expression in sympy's `srepr` form.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct SymExpr {
     /// The expression.
     pub expr_str: String,
@@ -158,7 +180,7 @@ pub struct SymExpr {
 }
 
 /// The value of an expression when the program was exported.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub enum SymExprHint {
     /// Of an integer.
     #[serde(rename = "as_int")]
@@ -172,14 +194,14 @@ pub enum SymExprHint {
 }
 
 /// The payloads of weights or constants.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct PayloadConfig {
     /// Each payload by the name of the weight.
     pub config: IndexMap<String, PayloadMeta>,
 }
 
 /// Where the bytes of a weight or constant lie, and how to look at them.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct PayloadMeta {
     /// The name of the entry, without its folder.
     pub path_name: String,
