@@ -27,6 +27,7 @@ SOURCES = {
     "sources": "tests/oracle/gen_sources.py",
     "shapes": "tests/oracle/gen_dynamic_shapes.py",
     "exported": "tests/oracle/gen_verifier.py",
+    "unflattened": "tests/oracle/gen_unflattened.py",
 }
 
 

@@ -4,7 +4,7 @@
 //! results. A graph that runs from top to bottom needs no tokens: PyTorch takes them out of what `module()` gives as well.
 
 use tracefx_core::{Code, Diagnostic, Result};
-use tracefx_ir::{Arg, Graph, InsertPoint, NodeId, Opcode};
+use tracefx_ir::{Arg, Graph, InsertPoint, NodeId, Opcode, Val};
 use tracefx_ops::registry;
 
 /// Calls what `with_effects` calls directly, so that nothing uses the tokens but what returns them.
@@ -32,6 +32,9 @@ fn remove_token(graph: &mut Graph, id: NodeId) -> Result<()> {
     let before = graph.set_insert_point(InsertPoint::Before(id))?;
     let call = graph.create_node(Opcode::CallFunction, &target, args, kwargs, None)?;
     graph.set_insert_point(before)?;
+    let mut meta = graph.node(id).meta.clone();
+    meta.val = meta.val.map(|it| without_token(it, n_results));
+    *graph.meta_mut(call) = meta;
     for user in graph.users(id).iter().collect::<Vec<_>>() {
         let &[_, Arg::Int(index)] = graph.node(user).args() else {
             return Err(invalid("the results of with_effects are taken one by one"));
@@ -52,4 +55,13 @@ fn remove_token(graph: &mut Graph, id: NodeId) -> Result<()> {
         graph.erase_node(user)?;
     }
     graph.erase_node(id)
+}
+
+/// What is known of the results of a call, of the results with a token before them.
+fn without_token(val: Val, n_results: usize) -> Val {
+    match (val, n_results) {
+        (Val::Seq { mut items, .. }, 1) if items.len() > 1 => items.swap_remove(1),
+        (Val::Seq { items, is_tuple }, 2..) if !items.is_empty() => Val::Seq { items: items[1..].to_vec(), is_tuple },
+        (_, _) => Val::None,
+    }
 }

@@ -197,7 +197,7 @@ pub fn use_equal(graph: &mut Graph, equals: &HashMap<NodeId, NodeId>) -> Result<
 
 /// Copies of storages, one per storage, so that views of one storage stay views of one.
 #[derive(Default)]
-struct StorageCopies(HashMap<usize, tracefx_core::Storage>);
+pub(crate) struct StorageCopies(HashMap<usize, tracefx_core::Storage>);
 
 impl StorageCopies {
     /// Gives the tensors that a module and its sub-modules hold already storages of their own.
@@ -212,7 +212,7 @@ impl StorageCopies {
         Ok(())
     }
 
-    fn copy(&mut self, tensor: &tracefx_core::Tensor) -> Result<tracefx_core::Tensor> {
+    pub(crate) fn copy(&mut self, tensor: &tracefx_core::Tensor) -> Result<tracefx_core::Tensor> {
         let storage = match self.0.entry(tensor.storage().id()) {
             std::collections::hash_map::Entry::Occupied(it) => it.into_mut(),
             std::collections::hash_map::Entry::Vacant(it) => {

@@ -4,27 +4,11 @@ use super::origin;
 use std::collections::HashMap;
 use tracefx_ir::{Arg, Attribute, Graph, GraphModule, Namespace, Node, NodeId, Opcode, Str, Val, python_string};
 
-/// How the code begins and ends.
-#[derive(Clone, Debug, PartialEq)]
-pub enum CodeGen {
-    /// The inputs of the graph, and what it returns.
-    Plain,
-    /// The arguments of `forward` and its result, whose structure the module knows.
-    Pytree {
-        /// The names of the arguments of `forward`, positional ones first.
-        orig_args: Vec<Str>,
-        /// How many of them are positional; the others are keywords by their own names.
-        n_positional: usize,
-        /// The keys of the keyword arguments.
-        keywords: Vec<Str>,
-    },
-}
-
 /// A module and the graphs inside it as Python, with shapes and dtypes, and the line of the traced code where each value
 /// comes from.
 ///
 /// ```
-/// use tracefx_export::{CodeGen, readable};
+/// use tracefx_export::readable;
 /// use tracefx_ir::{Arg, Graph, GraphModule};
 ///
 /// let mut graph = Graph::new();
@@ -32,23 +16,22 @@ pub enum CodeGen {
 /// let relu = graph.call_function("torch.ops.aten.relu.default", vec![Arg::Node(x)], vec![]);
 /// graph.output(Arg::Tuple(vec![Arg::Node(relu)]));
 /// assert_eq!(
-///     readable(&GraphModule::new(graph), "Model", &CodeGen::Plain),
+///     readable(&GraphModule::new(graph), "Model"),
 ///     "class Model(torch.nn.Module):
 ///     def forward(self, x):
 ///         # No stacktrace found for following nodes
-///         relu = torch.ops.aten.relu.default(x);  x = None
-///         return (relu,)
+///         relu_default = torch.ops.aten.relu.default(x);  x = None
+///         return (relu_default,)
 /// "
 /// );
 /// ```
-pub fn readable(module: &GraphModule, name: &str, codegen: &CodeGen) -> String {
+pub fn readable(module: &GraphModule, name: &str) -> String {
     let mut res = String::new();
     let mut rest = vec![(name.to_string(), module, 0)];
     while let Some((name, module, depth)) = rest.pop() {
         res.push_str(if res.is_empty() { "" } else { "\n" });
-        let plain = if depth == 0 { codegen } else { &CodeGen::Plain };
         let mut lines = vec![format!("class {name}(torch.nn.Module):")];
-        lines.extend(Function::of(&module.graph).lines(plain).into_iter().map(|it| indented(&it, 1)));
+        lines.extend(Function::of(&module.graph).lines().into_iter().map(|it| indented(&it, 1)));
         for line in lines {
             res.push_str(&indented(&line, depth));
             res.push('\n');
@@ -89,7 +72,7 @@ impl<'a> Function<'a> {
         }
     }
 
-    fn lines(mut self, codegen: &CodeGen) -> Vec<String> {
+    fn lines(mut self) -> Vec<String> {
         let released = last_uses(self.graph);
         let mut previous = String::new();
         for id in self.graph.nodes() {
@@ -104,50 +87,24 @@ impl<'a> Function<'a> {
                     previous = comment;
                 }
             }
-            self.emit(id, codegen, &released[id.index()]);
+            self.emit(id, &released[id.index()]);
         }
         if self.body.is_empty() {
             self.body.push("pass".to_string());
         }
-        let mut res = self.head(codegen);
+        let mut res = vec![self.head()];
         res.extend(self.body.iter().map(|it| indented(it, 1)));
         res
     }
 
-    fn head(&self, codegen: &CodeGen) -> Vec<String> {
-        let with_self = |args: &[String]| {
-            let own = if args.first().is_some_and(|it| it == "self") { None } else { Some("self".to_string()) };
-            own.into_iter().chain(args.iter().cloned()).collect::<Vec<_>>().join(", ")
-        };
-        match codegen {
-            CodeGen::Plain => vec![format!("def forward({}):", with_self(&self.parameters))],
-            CodeGen::Pytree { orig_args, n_positional, keywords } => {
-                let names: Vec<String> = orig_args.iter().map(|it| it.to_string()).collect();
-                let mut res = vec![format!("def forward({}):", with_self(&names))];
-                if self.parameters.is_empty() {
-                    return res;
-                }
-                let annotated: Vec<&String> = self.parameters.iter().filter(|it| it.contains(':')).collect();
-                if !annotated.is_empty() {
-                    let declared: String = annotated.iter().map(|it| format!("{it}; ")).collect();
-                    res.push(format!("    {declared}"));
-                    res.push(String::new());
-                }
-                let bare: Vec<&str> = self.parameters.iter().map(|it| it.split(':').next().unwrap_or(it)).collect();
-                let (positional, named) = names.split_at((*n_positional).min(names.len()));
-                let named = keywords.iter().zip(named).map(|(key, name)| format!("'{key}':{name}"));
-                res.push(format!(
-                    "    {}, = fx_pytree.tree_flatten_spec(([{}], {{{}}}), self._in_spec)",
-                    bare.join(", "),
-                    positional.join(", "),
-                    named.collect::<Vec<_>>().join(", ")
-                ));
-                res
-            }
-        }
+    fn head(&self) -> String {
+        let has_self = self.parameters.first().is_some_and(|it| it == "self");
+        let own = (!has_self).then(|| "self".to_string());
+        let parameters: Vec<String> = own.into_iter().chain(self.parameters.iter().cloned()).collect();
+        format!("def forward({}):", parameters.join(", "))
     }
 
-    fn emit(&mut self, id: NodeId, codegen: &CodeGen, released: &[NodeId]) {
+    fn emit(&mut self, id: NodeId, released: &[NodeId]) {
         let node = self.graph.node(id);
         let target = &**node.target();
         let annotation = annotation(node);
@@ -166,10 +123,7 @@ impl<'a> Function<'a> {
             }
             Opcode::Output => {
                 let result = node.args().first().map_or("None".to_string(), |it| self.arg(it));
-                self.body.push(match codegen {
-                    CodeGen::Plain => format!("return {result}"),
-                    CodeGen::Pytree { .. } => format!("return pytree.tree_unflatten({result}, self._out_spec)"),
-                });
+                self.body.push(format!("return {result}"));
                 return;
             }
             Opcode::GetAttr => member("self", target),

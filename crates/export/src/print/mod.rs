@@ -3,7 +3,7 @@
 mod code;
 mod origin;
 
-pub use code::{CodeGen, readable};
+pub use code::readable;
 
 use crate::ExportedProgram;
 use std::fmt;
@@ -28,7 +28,7 @@ impl fmt::Display for ExportedProgram {
     /// ```
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let indented = |text: String| text.replace('\n', "\n    ");
-        let code = indented(readable(&self.module, &self.module.class_name, &CodeGen::Plain));
+        let code = indented(readable(&self.module, &self.module.class_name));
         // The space before the signature is PyTorch 2.13's.
         let signature = indented(self.signature.to_string());
         let ranges = self.range_constraints.iter().map(|(symbol, range)| format!("{symbol}: VR{range}"));
