@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use tracefx_core::Result;
 use tracefx_ir::{Arg, Attribute, Graph, GraphModule, NodeId, Opcode, Str};
 use tracefx_ops::{Registry, registry};
+use tracefx_rewrite::PassResult;
 
 impl ExportedProgram {
     /// The program as PyTorch's constructor leaves it: reads of the same item of a result are one node, and
@@ -50,15 +51,25 @@ impl ExportedProgram {
                 *arg = arg.renamed(new.clone());
             }
         }
-        let mut rest: Vec<&mut Attribute> = self.module.attributes.values_mut().collect();
-        while let Some(attribute) = rest.pop() {
-            if let Attribute::Module(child) = attribute {
-                merge_in(&mut child.graph)?;
-                rest.extend(child.attributes.values_mut());
-            }
-        }
-        Ok(())
+        merge_getitems(&mut self.module).map(drop)
     }
+}
+
+/// Makes one node of all that read the same item of the same result, in a module and the graphs inside it; says whether
+/// there were any.
+///
+/// # Errors
+/// As the edits of a graph.
+pub fn merge_getitems(module: &mut GraphModule) -> Result<PassResult> {
+    let mut modified = !merge_in(&mut module.graph)?.is_empty();
+    let mut rest: Vec<&mut Attribute> = module.attributes.values_mut().collect();
+    while let Some(attribute) = rest.pop() {
+        if let Attribute::Module(child) = attribute {
+            modified |= !merge_in(&mut child.graph)?.is_empty();
+            rest.extend(child.attributes.values_mut());
+        }
+    }
+    Ok(PassResult { modified })
 }
 
 /// The names that are gone, each with the one that stands for it.

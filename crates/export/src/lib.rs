@@ -24,6 +24,7 @@ mod unlift;
 mod verifier;
 mod views;
 
+pub use checked::merge_getitems;
 pub use decompose::{DecompositionTable, Remove, default_decompositions, functionalize};
 pub use exporter::{Exporter, Lifted, UserInput};
 pub use inputs::InputChecker;

@@ -76,6 +76,27 @@ impl Program {
         Ok(library().guards(&self.0)?.to_json().to_string())
     }
 
+    /// `str(exported_program)`.
+    pub fn text(&self) -> String {
+        self.0.to_string()
+    }
+
+    /// Holds the program to the rules of its dialects.
+    ///
+    /// # Errors
+    /// `SpecViolation` where it breaks one.
+    pub fn validate(&self) -> Result<(), Refusal> {
+        Ok(self.0.validate_in(library().registry())?)
+    }
+
+    /// The same program in terms of the modules that it was exported from, which hold the state.
+    ///
+    /// # Errors
+    /// `GraphInvalid` where nodes do not say where they are from, `NotImplemented` for training graphs and custom objects.
+    pub fn unflatten(&self) -> Result<Program, Refusal> {
+        Ok(Program(self.0.unflattened()?))
+    }
+
     /// The same program with operators taken apart: those of a JSON list, or those that PyTorch takes apart by default.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_exec::{known_values, propagate};
-use tracefx_export::{Remove, functionalize};
+use tracefx_export::{Remove, functionalize, merge_getitems};
 use tracefx_ops::{Propagation, Symbols};
 use tracefx_rewrite::{
     AnnotateOptions, AnnotateTypesWithSchema, CsePass, DeadCodeElimination, DeadCodeOptions, NormalizeArgs,
@@ -43,6 +43,13 @@ pub(super) const PASSES: &[HostPass] = &[
         run: |call| {
             let NoOptions {} = call.options()?;
             answer(&merge_matmul(call.module, call.library.registry())?)
+        },
+    },
+    HostPass {
+        name: "merge_getitems",
+        run: |call| {
+            let NoOptions {} = call.options()?;
+            answer(&merge_getitems(call.module)?)
         },
     },
     HostPass { name: "functionalize", run: functionalize_module },

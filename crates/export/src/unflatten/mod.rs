@@ -74,6 +74,33 @@ impl ExportedProgram {
         outlined.tree.into_module()
     }
 
+    /// The same program in terms of the modules of [`ExportedProgram::unflatten`], which hold the state: its graph takes the
+    /// user's inputs alone. It runs as this one does, with the same checks.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn unflattened(&self) -> Result<ExportedProgram> {
+        let mut signature = self.signature.clone();
+        signature.input_specs.retain(|it| it.kind == InputKind::UserInput);
+        signature.output_specs.retain(|it| it.kind == OutputKind::UserOutput);
+        let mut res = ExportedProgram { module: self.unflatten()?, signature, ..self.clone() };
+        let graph = &res.module.graph;
+        let inputs = graph.nodes().filter(|it| graph.node(*it).op() == Opcode::Placeholder);
+        for (spec, input) in res.signature.input_specs.iter_mut().zip(inputs) {
+            spec.arg = spec.arg.renamed(graph.node(input).name().clone());
+        }
+        let (_, results) = results_of(graph, &res.signature)?;
+        for (spec, result) in res.signature.output_specs.iter_mut().zip(results) {
+            if let Arg::Node(node) = result {
+                spec.arg = spec.arg.renamed(graph.node(node).name().clone());
+            }
+        }
+        res.module_call_graph.truncate(1);
+        res.state_dict.clear();
+        res.constants.clear();
+        Ok(res)
+    }
+
     /// The module without effect tokens, and without what nothing uses, as PyTorch has it.
     fn without_tokens(&self) -> Result<(GraphModule, GraphSignature)> {
         let (mut module, mut signature) = (self.module.clone(), self.signature.clone());
