@@ -22,6 +22,12 @@
 /** @typedef {{ kind: string, target: string | null | undefined }} OutputSpec */
 
 /**
+ * How programs run: in terms of core operators; saved and opened again before they run; the folder in which each saved
+ * archive is kept under its name.
+ * @typedef {{ decompose: boolean, resave: boolean, resaveTo?: string | undefined }} Way
+ */
+
+/**
  * A call of an operator: values as in `crates/cli/src/session.rs`.
  * @typedef {{ op: string, args: unknown[], kwargs: Record<string, unknown>, seed?: number }} Call
  */
@@ -34,8 +40,9 @@
 
 /**
  * @typedef {object} Engine
- * @property {(file: string, decompose: boolean) => Promise<{ graph: string, operators: string[], outputs: OutputSpec[] }>} open
- *   Opens a program, in terms of core operators if that is asked for; gives its graph as text, what it and its sub-graphs
+ * @property {(file: string, decompose: boolean, resave: boolean | string) => Promise<{ graph: string, operators: string[], outputs: OutputSpec[] }>} open
+ *   Opens a program, in terms of core operators if that is asked for; saves it as an archive of PyTorch (in a file of this
+ *   name) and opens that, if that is asked for; gives its graph as text, what it and its sub-graphs
  *   call, and what the outputs of a call are.
  * @property {() => Promise<void>} define Defines the custom operators of the recorded programs (`library.mjs`).
  * @property {() => Promise<void>} start Makes the open program ready, with its state as in the file.

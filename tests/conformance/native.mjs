@@ -35,7 +35,7 @@ export async function nativeEngine() {
   };
 
   return {
-    open: async (file, decompose) => await ask({ do: "open", file, decompose }),
+    open: async (file, decompose, resave) => await ask({ do: "open", file, decompose, resave }),
     async define() {
       await init();
       const file = join(dir, "body.fxg");

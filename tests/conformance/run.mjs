@@ -1,7 +1,7 @@
 /**
  * Runs recorded PyTorch data of one kind through an engine and says what differs.
  *
- *     npm run -s conformance -- KIND DIR [--engine native|wasm|ts|rust] [--only NAME] [--report FILE.json] [--decompose] [--record]
+ *     npm run -s conformance -- KIND DIR [--engine native|wasm|ts|rust] [--only NAME] [--report FILE.json] [--decompose] [--resave] [--resave-to FOLDER] [--record]
  *
  * The last line is `N passed, N failed, N skipped`. Skipped means that something is not implemented, by a typed error; a
  * wrong answer always counts as failed. The cases in which tracefx differs on purpose are listed with their reasons, and
@@ -9,11 +9,15 @@
  *
  * With `--decompose`, programs run in terms of core operators: what `run_decompositions` makes of them.
  *
+ * With `--resave`, programs are saved as archives of PyTorch and opened again before they run; `--resave-to` keeps the
+ * archives, for `tests/oracle/check_saved.py`.
+ *
  * A run of a whole folder is compared with `counts.json`, of which no count may fall; `--record` writes those that rose.
  *
  * @module
  */
 import { writeFileSync } from "node:fs";
+import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { countsOf, fallOf, folderName, readCounts, recordCounts } from "./counts.mjs";
 import { graphCases, rustGraphCases } from "./graphs.mjs";
@@ -27,11 +31,11 @@ import { wasmEngine } from "./wasm.mjs";
 /** @typedef {import("./engine.mjs").Engine} Engine */
 
 const USAGE =
-  "usage: npm run -s conformance -- KIND DIR [--engine native|wasm|ts|rust] [--only NAME] [--report FILE.json] [--decompose] [--record]";
+  "usage: npm run -s conformance -- KIND DIR [--engine native|wasm|ts|rust] [--only NAME] [--report FILE.json] [--decompose] [--resave] [--resave-to FOLDER] [--record]";
 
 /**
  * For each kind its cases, and the engines that it runs on, of which the first is the default.
- * @type {Record<string, { cases: (dir: string, only: string | undefined, engine: Engine, decompose: boolean, name: string) => AsyncIterable<Result>, engines: string[] }>}
+ * @type {Record<string, { cases: (dir: string, only: string | undefined, engine: Engine, way: import("./engine.mjs").Way, name: string) => AsyncIterable<Result>, engines: string[] }>}
  */
 const KINDS = {
   programs: { cases: programCases, engines: ["wasm", "native"] },
@@ -40,8 +44,8 @@ const KINDS = {
   modules: { cases: moduleCases, engines: ["ts"] },
 };
 
-/** @type {(dir: string, only: string | undefined, engine: Engine, decompose: boolean, name: string) => AsyncGenerator<Result>} */
-async function* graphsOf(dir, only, _engine, _decompose, name) {
+/** @type {(dir: string, only: string | undefined, engine: Engine, way: import("./engine.mjs").Way, name: string) => AsyncGenerator<Result>} */
+async function* graphsOf(dir, only, _engine, _way, name) {
   yield* name === "rust" ? rustGraphCases(dir, only) : graphCases(dir, only);
 }
 
@@ -60,6 +64,8 @@ async function main() {
       only: { type: "string" },
       report: { type: "string" },
       decompose: { type: "boolean", default: false },
+      resave: { type: "boolean", default: false },
+      "resave-to": { type: "string" },
       record: { type: "boolean", default: false },
     },
   });
@@ -75,11 +81,16 @@ async function main() {
   const start = engines.includes(name) ? ENGINES[name] : undefined;
   if (start === undefined) throw new Error(`${USAGE}\nthe engines for ${kind} are ${engines.join(", ")}`);
 
+  const resaveTo = values["resave-to"] === undefined ? undefined : resolve(values["resave-to"]);
+  const resave = values.resave || resaveTo !== undefined;
+  if (kind !== "programs" && resave) throw new Error(`${USAGE}\nprograms are resaved, and nothing else`);
+  const how = { decompose: values.decompose, resave, resaveTo };
+
   const engine = await start();
   /** @type {Result[]} */
   const results = [];
   try {
-    for await (const result of cases(dir, values.only, engine, values.decompose, name)) {
+    for await (const result of cases(dir, values.only, engine, how, name)) {
       results.push(result);
       if (result.status !== "passed") console.log(`${result.status}  ${result.name}: ${result.detail}`);
     }
@@ -95,7 +106,10 @@ async function main() {
   console.log(`${count("passed")} passed, ${count("failed")} failed, ${count("skipped")} skipped`);
   process.exitCode = count("failed") > 0 ? 1 : 0;
   if (values.only !== undefined) return;
-  const [folder, way] = [folderName(dir), values.decompose ? `${name}, decomposed` : name];
+  const [folder, way] = [
+    folderName(dir),
+    [name, ...(how.decompose ? ["decomposed"] : []), ...(resave ? ["resaved"] : [])].join(", "),
+  ];
   const found = countsOf(results);
   if (values.record) return recordCounts(folder, way, found);
   const before = readCounts()[folder]?.[way];

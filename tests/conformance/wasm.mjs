@@ -34,7 +34,8 @@ export async function wasmEngine() {
     return module;
   };
   return {
-    async open(file, decompose) {
+    async open(file, decompose, resave) {
+      if (resave) throw new Error("programs are saved by the native engine alone");
       module?.dispose();
       [program, module] = [undefined, undefined];
       program = await load(file);
