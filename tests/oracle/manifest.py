@@ -14,6 +14,7 @@ SOURCES = {
     "indexing": "tests/oracle/gen_indexing.py",
     "opcalls": "tests/oracle/gen_opcalls.py",
     "gradients": "tests/oracle/gen_gradients.py",
+    "joint": "tests/oracle/gen_joint.py",
     "dtypes": "tests/oracle/gen_dtypes.py",
     "modules": "tests/oracle/gen_modules.py",
     "checkpoints": "tests/oracle/gen_checkpoints.py",

@@ -66,6 +66,16 @@ enum Verb {
         #[arg(long)]
         decompose: bool,
     },
+    /// Writes the joint program of a loss and its gradients, which a training step runs.
+    Joint {
+        /// A .pt2 archive or .fxg file.
+        input: PathBuf,
+        /// The .fxg file or .pt2 archive to write.
+        output: PathBuf,
+        /// Which of the results of the graph is the loss.
+        #[arg(long, default_value_t = 0)]
+        loss_index: usize,
+    },
     /// Answers requests on standard input, one JSON object a line.
     #[command(hide = true)]
     Session,
@@ -125,24 +135,32 @@ fn execute(cli: &Cli) -> Result<String> {
         }
         Verb::Convert { input, output, decompose } => {
             let bytes = read(input)?;
-            let program = opened(&bytes, *decompose)?;
-            let format = if output.extension().is_some_and(|it| it == "pt2") { Format::Pt2 } else { Format::Fxg };
-            let n_bytes = match format {
-                Format::Pt2 => save_archive(&program, output, &Library::default())?,
-                Format::Fxg => {
-                    let converted = tracefx_wire::encode_program(&program, &tracefx_wire::Options::FILE)?;
-                    write(output, &converted)?;
-                    converted.len() as u64
-                }
-            };
-            Ok(if cli.json {
-                json!({ "to": format.name(), "bytes": n_bytes }).to_string()
-            } else {
-                format!("{} → {} ({n_bytes} bytes)", input.display(), output.display())
-            })
+            converted(cli, &opened(&bytes, *decompose)?, input, output)
+        }
+        Verb::Joint { input, output, loss_index } => {
+            let program = opened(&read(input)?, false)?;
+            converted(cli, &program.export_forward_backward(*loss_index, &default_decompositions())?, input, output)
         }
         Verb::Session => Ok(String::new()),
     }
+}
+
+/// Writes a program that was made of a file, and tells so.
+fn converted(cli: &Cli, program: &ExportedProgram, input: &Path, output: &Path) -> Result<String> {
+    let format = if output.extension().is_some_and(|it| it == "pt2") { Format::Pt2 } else { Format::Fxg };
+    let n_bytes = match format {
+        Format::Pt2 => save_archive(program, output, &Library::default())?,
+        Format::Fxg => {
+            let converted = tracefx_wire::encode_program(program, &tracefx_wire::Options::FILE)?;
+            write(output, &converted)?;
+            converted.len() as u64
+        }
+    };
+    Ok(if cli.json {
+        json!({ "to": format.name(), "bytes": n_bytes }).to_string()
+    } else {
+        format!("{} → {} ({n_bytes} bytes)", input.display(), output.display())
+    })
 }
 
 /// The program of these bytes, in terms of core operators if that is asked for.

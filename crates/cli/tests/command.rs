@@ -1,5 +1,6 @@
 //! The command as a user runs it.
 
+use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -63,6 +64,23 @@ fn a_converted_program_runs_as_the_original_does() {
     stdout(&["convert", text(&converted), text(&again)]);
     assert_eq!(std::fs::read(&converted).unwrap(), std::fs::read(&again).unwrap());
     [converted, first, second, again].iter().for_each(|it| std::fs::remove_file(it).unwrap());
+}
+
+#[test]
+fn a_joint_program_gives_the_loss_and_the_gradients() {
+    let mlp = fixture("../joint/mlp/model.pt2");
+    let (joint, outputs) = (scratch("joint.fxg"), scratch("joint.safetensors"));
+    stdout(&["joint", text(&mlp), text(&joint)]);
+    let numbers = fixture("../joint/mlp/numbers.safetensors");
+    let inputs = scratch("joint_in.safetensors");
+    let all = tracefx_engine::read_tensors(&fs::read(numbers).unwrap()).unwrap();
+    let given: Vec<_> = all.into_iter().filter(|(name, _)| name.starts_with("in")).collect();
+    fs::write(&inputs, tracefx_engine::write_tensors(&given).unwrap()).unwrap();
+    let args = ["run", text(&joint), "--inputs", text(&inputs), "--outputs", text(&outputs), "--json"];
+    let json: serde_json::Value = serde_json::from_str(&stdout(&args)).unwrap();
+    assert_eq!(json["outputs"], 5);
+    let refused = tracefx(&["joint", text(&mlp), text(&joint), "--loss-index", "4"]);
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("tuple index out of range"));
 }
 
 #[test]

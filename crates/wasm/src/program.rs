@@ -105,6 +105,15 @@ impl Program {
         Ok(Program(self.0.run_decompositions(&table_of(ops)?)?))
     }
 
+    /// The joint program of the loss at this place among the results, and its gradients; operators are taken apart as above.
+    ///
+    /// # Errors
+    /// `IndexOutOfRange` where there is no such result, `InvalidArgument` in PyTorch's words where it is no loss,
+    /// `NotImplemented` where the gradient of an operator is missing.
+    pub fn export_forward_backward(&self, joint_loss_index: usize, ops: Option<String>) -> Result<Program, Refusal> {
+        Ok(Program(self.0.export_forward_backward(joint_loss_index, &table_of(ops)?)?))
+    }
+
     /// Makes the program ready to be called.
     ///
     /// # Errors

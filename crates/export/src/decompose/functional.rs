@@ -9,7 +9,7 @@ use super::recorder::{Inner, Recorder};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::{NodeId, Str, TensorMeta};
 use tracefx_ops::{
-    Args, Builder, Cx, Infer, Op, Output, Propagation, TensorRef, Traced, Value, autocast_dtype, bind, is_autocast,
+    Args, Builder, Cx, Infer, Op, Output, Propagation, TensorRef, Traced, Value, Vjp, autocast_dtype, bind, is_autocast,
 };
 
 /// Takes operators apart and writes into the recorder what is left, without writes.
@@ -23,6 +23,9 @@ pub(super) struct Functional<'a> {
     pub(super) held: Vec<(Str, NodeId, Traced)>,
     /// Whether views are written as copies, such as `view_copy`.
     pub(super) are_views_copied: bool,
+    /// Nodes whose value another one takes in a place where no gradient flows: what stands there keeps its gradient in
+    /// PyTorch.
+    pub(super) hidden_writes: Vec<NodeId>,
     wrappers: Vec<Wrapper<'a>>,
     aliases: Vec<Alias<'a>>,
 }
@@ -64,6 +67,7 @@ impl<'a> Functional<'a> {
             autocast: None,
             held: Vec::new(),
             are_views_copied: false,
+            hidden_writes: Vec::new(),
             wrappers,
             aliases,
         }
@@ -173,6 +177,11 @@ impl<'a> Functional<'a> {
             value = self.inner(&converted.swap_remove(0))?;
         }
         let wrapper = &mut self.wrappers[tensor.0];
+        let is_detached = |view: &View<'_>| matches!(view.op.def.vjp, Some(Vjp::None));
+        if !self.recorder.is_grad_enabled || wrapper.views.iter().any(is_detached) {
+            let hidden = [wrapper.value, self.aliases[wrapper.alias].base];
+            self.hidden_writes.extend(hidden.map(|it| self.recorder.node(it)));
+        }
         wrapper.value = value;
         let alias = &mut self.aliases[wrapper.alias];
         alias.updates.push((value, wrapper.views.clone()));

@@ -6,6 +6,7 @@
 mod auto_functionalized;
 mod functional;
 mod functionalize;
+mod joint;
 pub(crate) mod recorder;
 mod run;
 mod table;
@@ -16,7 +17,7 @@ pub use table::{DecompositionTable, default_decompositions};
 
 use crate::{Argument, ExportedProgram, InputKind, OutputKind, OutputSpec};
 use functional::Functional;
-use run::Run;
+use run::{Inputs, Run};
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::{Arg, GraphModule, Str, Val};
 use tracefx_ops::{Propagation, Symbols, TensorRef, Traced, Value};
@@ -35,14 +36,34 @@ impl ExportedProgram {
     /// `NotImplemented` for operators that are not known, and for writes that cannot be made values; `GraphInvalid` where
     /// the graph and its signature do not fit each other; else what a shape rule refuses.
     pub fn run_decompositions(&self, table: &DecompositionTable) -> Result<ExportedProgram> {
+        let symbols = self.symbols()?;
+        let mut functional = Functional::new(table, Propagation::new(table.registry(), &symbols));
+        let (module, results, inputs) = Run::new(&mut functional).graph(&self.module)?;
+        let (returned, output_specs) = self.returned(&mut functional, results, &inputs)?;
+        let mut res = self.clone();
+        res.module = finished(functional, module, returned)?;
+        res.signature.output_specs = output_specs;
+        res.verifiers = vec!["ATEN".into()];
+        Ok(res)
+    }
+
+    /// What is known of the symbols.
+    fn symbols(&self) -> Result<Symbols> {
         let mut env = ShapeEnv::new();
         for (symbol, range) in &self.range_constraints {
             env.constrain(symbol, *range)
                 .map_err(|problem| Diagnostic::new(Code::GraphInvalid, problem.to_string()))?;
         }
-        let symbols = Symbols::new(env);
-        let mut functional = Functional::new(table, Propagation::new(table.registry(), &symbols));
-        let (module, results, inputs) = Run::new(&mut functional).graph(&self.module)?;
+        Ok(Symbols::new(env))
+    }
+
+    /// What the new graph returns: first what was written to the inputs, then the results of the old one.
+    fn returned(
+        &self,
+        functional: &mut Functional<'_>,
+        results: Vec<Traced>,
+        inputs: &Inputs,
+    ) -> Result<(Vec<Arg>, Vec<OutputSpec>)> {
         let specs = &self.signature.output_specs;
         if results.len() != specs.len() || inputs.len() != self.signature.input_specs.len() {
             let what = format!("the graph returns {} values and its signature {}", results.len(), specs.len());
@@ -50,7 +71,7 @@ impl ExportedProgram {
         }
         let mut kept = Vec::new();
         for (result, spec) in results.into_iter().zip(specs) {
-            match (self.written_input(spec, &inputs), &result) {
+            match (self.written_input(spec, inputs), &result) {
                 (Some(target), Value::Tensor(_)) => {
                     if let Value::Tensor(value) = functional.current(&result)? {
                         functional.replace(target, value)?;
@@ -74,29 +95,25 @@ impl ExportedProgram {
                     return Err(Diagnostic::new(Code::NotImplemented, what).node(&**name));
                 }
             };
-            let arg = result_arg(&mut functional, input)?;
-            let name = node_name(&functional, &arg);
+            let arg = result_arg(functional, input)?;
+            let name = node_name(functional, &arg);
             returned.push(arg);
             output_specs.push(OutputSpec { kind, arg: Argument::Tensor(name), target });
         }
         for (result, spec) in kept {
-            let arg = result_arg(&mut functional, &result)?;
+            let arg = result_arg(functional, &result)?;
             let argument = match &arg {
-                Arg::Node(_) => spec.arg.renamed(node_name(&functional, &arg)),
+                Arg::Node(_) => spec.arg.renamed(node_name(functional, &arg)),
                 _ => spec.arg.clone(),
             };
             returned.push(arg);
             output_specs.push(OutputSpec { arg: argument, ..spec.clone() });
         }
-        let mut res = self.clone();
-        res.module = finished(functional, module, returned)?;
-        res.signature.output_specs = output_specs;
-        res.verifiers = vec!["ATEN".into()];
-        Ok(res)
+        Ok((returned, output_specs))
     }
 
     /// The input that a result of the graph is written back to.
-    fn written_input(&self, spec: &OutputSpec, inputs: &[(Str, Traced)]) -> Option<TensorRef> {
+    fn written_input(&self, spec: &OutputSpec, inputs: &Inputs) -> Option<TensorRef> {
         let target = spec.target.as_ref()?;
         let is_it = |(input, (name, _)): &(&crate::InputSpec, &(Str, Traced))| match spec.kind {
             OutputKind::BufferMutation | OutputKind::ParameterMutation => input.target.as_ref() == Some(target),

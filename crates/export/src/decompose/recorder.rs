@@ -1,7 +1,7 @@
 //! The graph that is being written: calls of operators go in, nodes come out.
 
 use indexmap::IndexMap;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::{Arg, Graph, InsertPoint, Meta, NodeId, Opcode, Str, TensorMeta, Val, name_of_target};
 use tracefx_ops::{Args, Op, Output, Registry, Tags, Value};
@@ -32,6 +32,10 @@ pub(crate) struct Recorder {
     pub(crate) origin: Option<u32>,
     /// The value of that node, for what only data can tell.
     pub(crate) expected: Option<Val>,
+    /// Whether gradients flow through the nodes that are written now, as outside of `torch.no_grad()`.
+    pub(super) is_grad_enabled: bool,
+    /// The nodes through which none flows.
+    frozen: HashSet<NodeId>,
 }
 
 impl Recorder {
@@ -44,12 +48,19 @@ impl Recorder {
             notes: IndexMap::new(),
             origin: None,
             expected: None,
+            is_grad_enabled: true,
+            frozen: HashSet::new(),
         }
     }
 
     /// The graph, once its output is there.
     pub(crate) fn finish(self) -> Graph {
         self.graph
+    }
+
+    /// The nodes that were written while no gradient flows.
+    pub(super) fn take_frozen(&mut self) -> HashSet<NodeId> {
+        std::mem::take(&mut self.frozen)
     }
 
     pub(crate) fn graph_mut(&mut self) -> &mut Graph {
@@ -119,7 +130,17 @@ impl Recorder {
         self.value_of(item, val)
     }
 
+    /// Writes the nodes that follow with what was noted about this one.
+    pub(super) fn follow(&mut self, meta: &Meta) {
+        self.notes = meta.entries.clone();
+        self.origin = meta.origin;
+        self.expected = meta.val.clone();
+    }
+
     fn note(&mut self, node: NodeId, val: Val) {
+        if !self.is_grad_enabled {
+            self.frozen.insert(node);
+        }
         *self.graph.meta_mut(node) = Meta { val: Some(val), entries: self.notes.clone(), origin: self.origin };
     }
 

@@ -16,12 +16,12 @@ pub(super) enum Slot<'g> {
 }
 
 /// The inputs of a graph by name.
-type Inputs = Vec<(Str, Traced)>;
+pub(super) type Inputs = Vec<(Str, Traced)>;
 
 pub(super) struct Run<'f, 'a> {
     pub(super) functional: &'f mut Functional<'a>,
     /// What the new module holds: sub-graphs, taken apart.
-    attributes: Vec<(Str, Attribute)>,
+    pub(super) attributes: Vec<(Str, Attribute)>,
 }
 
 impl<'f, 'a> Run<'f, 'a> {
@@ -31,6 +31,19 @@ impl<'f, 'a> Run<'f, 'a> {
 
     /// Runs a graph; gives back the module without its graph, what the graph returns, and its inputs.
     pub(super) fn graph(mut self, module: &GraphModule) -> Result<(GraphModule, Vec<Traced>, Inputs)> {
+        let inputs = self.inputs(module)?;
+        let values = inputs.iter().map(|(_, it)| it.clone()).collect();
+        let results = match self.run(module, values)? {
+            Value::List(items) => items,
+            single => vec![single],
+        };
+        let mut res = without_graphs(module);
+        res.attributes.extend(self.attributes);
+        Ok((res, results, inputs))
+    }
+
+    /// Writes the inputs that a graph has.
+    pub(super) fn inputs(&mut self, module: &GraphModule) -> Result<Inputs> {
         let graph = &module.graph;
         let mut inputs = Vec::new();
         for id in graph.nodes().filter(|&it| graph.node(it).op() == Opcode::Placeholder) {
@@ -43,20 +56,7 @@ impl<'f, 'a> Run<'f, 'a> {
             };
             inputs.push((node.name().clone(), self.functional.wrapped(&value)));
         }
-        let values = inputs.iter().map(|(_, it)| it.clone()).collect();
-        let results = match self.run(module, values)? {
-            Value::List(items) => items,
-            single => vec![single],
-        };
-        let mut res = GraphModule::new(tracefx_ir::Graph::new());
-        (res.class_name, res.meta) = (module.class_name.clone(), module.meta.clone());
-        for (name, attribute) in &module.attributes {
-            if let Attribute::Tensor { .. } | Attribute::Fake { .. } = attribute {
-                res.attributes.insert(name.clone(), attribute.clone());
-            }
-        }
-        res.attributes.extend(self.attributes);
-        Ok((res, results, inputs))
+        Ok(inputs)
     }
 
     fn run(&mut self, module: &GraphModule, inputs: Vec<Traced>) -> Result<Traced> {
@@ -82,11 +82,7 @@ impl<'f, 'a> Run<'f, 'a> {
                     let missing = || Diagnostic::new(Code::InputCount, "the graph takes more inputs than are given");
                     Slot::Value(inputs.next().ok_or_else(missing).map_err(fail)?)
                 }
-                Opcode::GetAttr => match module.attribute(node.target()).map_err(fail)? {
-                    Attribute::Module(child) => Slot::Module(child, node.target().clone()),
-                    Attribute::Tensor { tensor, .. } => Slot::Value(self.attribute(node, &TensorMeta::of(tensor))),
-                    Attribute::Fake { tensor, .. } => Slot::Value(self.attribute(node, &tensor.meta)),
-                },
+                Opcode::GetAttr => self.get_attr(module, node).map_err(fail)?,
                 Opcode::CallFunction => Slot::Value(self.call(node, &env).map_err(fail)?),
                 Opcode::CallModule | Opcode::CallMethod => {
                     let what = format!("taking a {} node apart is not implemented", node.op());
@@ -97,6 +93,15 @@ impl<'f, 'a> Run<'f, 'a> {
             env[id.index()] = Some(slot);
         }
         Err(Diagnostic::new(Code::GraphInvalid, "the graph has no output"))
+    }
+
+    /// What a module holds: a graph, or a tensor.
+    pub(super) fn get_attr<'g>(&mut self, module: &'g GraphModule, node: &Node) -> Result<Slot<'g>> {
+        Ok(match module.attribute(node.target())? {
+            Attribute::Module(child) => Slot::Module(child, node.target().clone()),
+            Attribute::Tensor { tensor, .. } => Slot::Value(self.attribute(node, &TensorMeta::of(tensor))),
+            Attribute::Fake { tensor, .. } => Slot::Value(self.attribute(node, &tensor.meta)),
+        })
     }
 
     /// A tensor that the module itself holds; what the node says of it goes before what it is. Whoever reads it again reads
@@ -123,10 +128,7 @@ impl<'f, 'a> Run<'f, 'a> {
         if &**node.target() == "torch._functorch.predispatch.lazy_load_decompositions" {
             return Ok(Value::None);
         }
-        let recorder = &mut self.functional.recorder;
-        recorder.notes = node.meta.entries.clone();
-        recorder.origin = node.meta.origin;
-        recorder.expected = node.meta.val.clone();
+        self.functional.recorder.follow(&node.meta);
         if let Some(name) = node.target().strip_prefix("torch.ops.higher_order.") {
             return self.higher_order(name, node, env);
         }
@@ -143,6 +145,7 @@ impl<'f, 'a> Run<'f, 'a> {
         let is_single = op.schema.returns.len() == 1 || matches!(op.def.infer, Infer::InPlaceOf(_));
         Ok(if is_single { results.swap_remove(0) } else { Value::List(results) })
     }
+
     /// The same call in the new graph.
     fn copy(&mut self, node: &Node, args: &[Traced], kwargs: &[(Str, Traced)]) -> Result<Traced> {
         if let Some(Val::Int(known)) = &node.meta.val
@@ -163,15 +166,19 @@ impl<'f, 'a> Run<'f, 'a> {
 
     fn higher_order(&mut self, name: &str, node: &Node, env: &[Option<Slot<'_>>]) -> Result<Traced> {
         if name == "wrap_with_set_grad_enabled" {
-            // Without gradients, the graph is as good as its nodes.
-            let [_, body, operands @ ..] = node.args() else {
+            let [is_enabled, body, operands @ ..] = node.args() else {
                 return Err(Diagnostic::new(Code::GraphInvalid, "a graph and its inputs are missing"));
             };
             let Some(Slot::Module(body, _)) = body.as_node().and_then(|it| env[it.index()].as_ref()) else {
                 return Err(Diagnostic::new(Code::GraphInvalid, "the second argument should be a graph"));
             };
             let operands = operands.iter().map(|it| value(it, env)).collect::<Result<_>>()?;
-            return self.run(body, operands);
+            // The graph is as good as its nodes; whether gradients flow is remembered.
+            let is_enabled = !matches!(is_enabled, Arg::Bool(false));
+            let before = std::mem::replace(&mut self.functional.recorder.is_grad_enabled, is_enabled);
+            let results = self.run(body, operands);
+            self.functional.recorder.is_grad_enabled = before;
+            return results;
         }
         if name == "wrap_with_autocast" {
             return self.autocast(node, env);
@@ -235,6 +242,18 @@ impl<'f, 'a> Run<'f, 'a> {
 /// The higher-order operators that stay, with their graphs taken apart where they have any.
 const HIGHER_ORDER: &[&str] =
     &["cond", "while_loop", "map_impl", "scan", "auto_functionalized", "auto_functionalized_v2"];
+
+/// The module with the tensors that it holds, and without graphs.
+pub(super) fn without_graphs(module: &GraphModule) -> GraphModule {
+    let mut res = GraphModule::new(tracefx_ir::Graph::new());
+    (res.class_name, res.meta) = (module.class_name.clone(), module.meta.clone());
+    for (name, attribute) in &module.attributes {
+        if let Attribute::Tensor { .. } | Attribute::Fake { .. } = attribute {
+            res.attributes.insert(name.clone(), attribute.clone());
+        }
+    }
+    res
+}
 
 /// An argument of the old graph as a value.
 pub(super) fn value(arg: &Arg, env: &[Option<Slot<'_>>]) -> Result<Traced> {

@@ -48,7 +48,10 @@ pub(crate) fn layer_norm(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
     let rank = input.sizes.len();
     let axis = rank - args.list(2)?.len();
     let n = known(args, &input.sizes[axis..].iter().product())?;
-    known(args, &input.sizes[..axis].iter().product())?;
+    let n_rows: SymInt = input.sizes[..axis].iter().product();
+    if !n_rows.is_symbolic() {
+        known(args, &n_rows)?;
+    }
     let (it, _) = widened(cx, args)?;
     let (grad, x, weight) = (&it[0], &it[1], &it[5]);
     // Of each row one mean, broadcast over the row.

@@ -1,6 +1,6 @@
 use super::expr::Memo;
 use super::{Backward, Expr, Vjp};
-use crate::{Args, Builder, Cx, Op, Registry, TensorRef, Traced, Value, bind};
+use crate::{Args, Builder, Cx, Op, Registry, Symbols, TensorRef, Traced, Value, bind};
 use rustc_hash::{FxHashMap, FxHashSet};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::{Str, TensorMeta};
@@ -12,6 +12,7 @@ use tracefx_sym::SymInt;
 /// are nodes of it, and over another tape they can be differentiated again.
 pub struct Tape<'r, B> {
     registry: &'r Registry,
+    symbols: Option<&'r Symbols>,
     builder: B,
     records: Vec<Record<'r>>,
     /// The tensors that depend on what is watched.
@@ -29,12 +30,22 @@ type Gradients = FxHashMap<TensorRef, TensorRef>;
 impl<'r, B: Builder> Tape<'r, B> {
     /// An empty tape.
     pub fn new(registry: &'r Registry, builder: B) -> Self {
-        Tape { registry, builder, records: Vec::new(), tracked: FxHashSet::default() }
+        Tape { registry, symbols: None, builder, records: Vec::new(), tracked: FxHashSet::default() }
+    }
+
+    /// An empty tape for calls without data, where this is known of the symbols in their sizes.
+    pub fn within(registry: &'r Registry, builder: B, symbols: &'r Symbols) -> Self {
+        Tape { symbols: Some(symbols), ..Tape::new(registry, builder) }
     }
 
     /// The builder that makes the calls.
     pub fn builder(&mut self) -> &mut B {
         &mut self.builder
+    }
+
+    /// The builder alone, once nothing more is to be gone through backwards.
+    pub fn into_builder(self) -> B {
+        self.builder
     }
 
     /// Says that the gradient of a tensor will be asked for. A tensor that is neither float nor complex has none.
@@ -75,7 +86,8 @@ impl<'r, B: Builder> Tape<'r, B> {
         Ok(gradients)
     }
 
-    fn is_tracked(&self, value: &Traced) -> bool {
+    /// Whether gradients flow from a value to anything that is watched.
+    pub fn is_tracked(&self, value: &Traced) -> bool {
         match value {
             Value::Tensor(it) => self.tracked.contains(it),
             Value::List(items) => items.iter().any(|it| self.is_tracked(it)),
@@ -96,7 +108,11 @@ impl<B: Builder> Builder for Tape<'_, B> {
             return Err(Diagnostic::new(Code::NotImplemented, what).op(&*op.name));
         }
         let named: Vec<_> = kwargs.iter().map(|(key, it)| (Str::from(*key), it.clone())).collect();
-        let bound = Args::new(op, bind(op, args, &named)?);
+        let values = bind(op, args, &named)?;
+        let bound = match self.symbols {
+            Some(symbols) => Args::within(op, values, symbols),
+            None => Args::new(op, values),
+        };
         if let (None, Some(decompose)) = (op.def.vjp, op.def.decompose) {
             return decompose(&mut Cx::new(self), &bound);
         }

@@ -1,0 +1,319 @@
+//! Training graphs beside what PyTorch gives: the same signature, and the loss, the gradients and the changed buffers by
+//! the tolerances of gradients.
+
+use serde_json::Value as Json;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use tracefx_core::{Code, DType, Element, Scalar, Tensor};
+use tracefx_engine::{Limits, Runner, open, read_tensors};
+use tracefx_export::{
+    Argument, ExportedProgram, GraphSignature, InputKind, InputSpec, OutputKind, OutputSpec, default_decompositions,
+};
+use tracefx_ir::{Arg, Attribute, Graph, GraphModule, NodeId, Opcode, TensorMeta, Val};
+use tracefx_ops::{Value, registry};
+
+fn directory() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/joint")
+}
+
+struct Case {
+    name: String,
+    meta: Json,
+    program: ExportedProgram,
+}
+
+impl Case {
+    fn open(name: &str) -> Case {
+        let folder = directory().join(name);
+        let program = open(&fs::read(folder.join("model.pt2")).unwrap(), &Limits::default()).unwrap();
+        let meta = serde_json::from_slice(&fs::read(folder.join("meta.json")).unwrap()).unwrap();
+        Case { name: name.to_string(), meta, program }
+    }
+
+    fn all() -> Vec<Case> {
+        let names = fs::read_dir(directory()).unwrap().map(|it| it.unwrap());
+        let mut names: Vec<String> = names
+            .filter(|it| it.path().join("model.pt2").exists() && it.file_name() != "digits")
+            .map(|it| it.file_name().to_string_lossy().to_string())
+            .collect();
+        names.sort();
+        names.iter().map(|it| Case::open(it)).collect()
+    }
+
+    fn joint(&self) -> tracefx_core::Result<ExportedProgram> {
+        let index = self.meta["joint_loss_index"].as_u64().unwrap() as usize;
+        self.program.export_forward_backward(index, &default_decompositions())
+    }
+
+    fn numbers(&self) -> Option<BTreeMap<String, Tensor>> {
+        let bytes = fs::read(directory().join(&self.name).join("numbers.safetensors")).ok()?;
+        Some(read_tensors(&bytes).unwrap().into_iter().collect())
+    }
+}
+
+fn scalars(tensor: &Tensor) -> Vec<Scalar> {
+    tracefx_core::with_element!(tensor.dtype(), T => {
+        tensor.to_vec::<T>().unwrap().into_iter().map(Element::to_scalar).collect()
+    }, else Vec::new())
+}
+
+#[track_caller]
+fn assert_close(got: &Tensor, want: &Tensor, what: &str) {
+    assert_eq!((got.dtype(), got.sizes()), (want.dtype(), want.sizes()), "{what}");
+    let (got, want): (Vec<f64>, Vec<f64>) = (floats(got), floats(want));
+    let scale = want.iter().fold(0.0f64, |a, b| a.max(b.abs()));
+    // Sums of products of single floats, in another order.
+    let tolerance = 2e-5 * scale + 1e-6;
+    let differs = got.iter().zip(&want).find(|(a, b)| (*a - *b).abs() > tolerance && !(a.is_nan() && b.is_nan()));
+    assert!(differs.is_none(), "{what}: {differs:?}\n{got:?}\n{want:?}");
+}
+
+fn floats(tensor: &Tensor) -> Vec<f64> {
+    scalars(tensor).into_iter().map(|it| it.to_complex().re).collect()
+}
+
+/// Runs a joint program, and compares all that it gives and changes with what PyTorch recorded.
+fn check_numbers(case: &Case, joint: &ExportedProgram) {
+    let numbers = case.numbers().unwrap();
+    let runner = Runner::new(joint).unwrap();
+    let inputs: Vec<Value<Tensor>> = (0..)
+        .map_while(|at| numbers.get(&format!("in{at}")))
+        .map(|it| Value::Tensor(it.compact_copy().unwrap()))
+        .collect();
+    let results =
+        runner.run(&inputs).unwrap_or_else(|problem| panic!("{}: {problem}\n{}", case.name, joint.module.graph));
+    let specs = joint.signature.output_specs.iter().filter(|it| it.kind.is_result());
+    let (mut n_outputs, mut n_gradients) = (0, 0);
+    for (result, spec) in results.iter().zip(specs) {
+        let key = match spec.kind {
+            OutputKind::GradientToParameter | OutputKind::GradientToUserInput => {
+                n_gradients += 1;
+                format!("grad.{}", spec.target.as_ref().unwrap())
+            }
+            _ => {
+                n_outputs += 1;
+                format!("out{}", n_outputs - 1)
+            }
+        };
+        let Value::Tensor(got) = result else { panic!("{}: a {} as {key}", case.name, result.kind_name()) };
+        assert_close(got, &numbers[&key], &format!("{}: {key}", case.name));
+    }
+    let count = |prefix: &str| numbers.keys().filter(|it| it.starts_with(prefix)).count();
+    assert_eq!((n_outputs, n_gradients), (count("out"), count("grad.")), "{}", case.name);
+    for (name, want) in numbers.iter().filter_map(|(name, it)| Some((name.strip_prefix("buffer.")?, it))) {
+        let (_, got) = runner.state().find(|(it, _)| ***it == *name).unwrap();
+        assert_close(got, want, &format!("{}: {name}", case.name));
+    }
+    let names: Vec<_> = joint.signature.user_inputs().map(|it| it.arg.name().to_string()).collect();
+    for (name, want) in numbers.iter().filter_map(|(name, it)| Some((name.strip_prefix("input.")?, it))) {
+        let Value::Tensor(got) = &inputs[names.iter().position(|it| it == name).unwrap()] else { panic!("a tensor") };
+        assert_close(got, want, &format!("{}: {name}", case.name));
+    }
+}
+
+#[test]
+fn joint_programs_give_pytorchs_loss_gradients_and_buffers() {
+    let mut n_cases = 0;
+    for case in Case::all().into_iter().filter(|it| it.numbers().is_some()) {
+        let joint = case.joint().unwrap_or_else(|problem| panic!("{}: {problem}", case.name));
+        assert!(joint.module.graph.lint(None).is_empty(), "{}", case.name);
+        check_numbers(&case, &joint);
+        n_cases += 1;
+    }
+    assert!(n_cases > 18, "{n_cases} cases");
+}
+
+#[test]
+fn joint_programs_have_pytorchs_signature() {
+    for case in Case::all() {
+        let Some(wanted) = case.meta["outputs"].as_array() else { continue };
+        let joint = case.joint().unwrap();
+        let target = |it: &Option<tracefx_ir::Str>| it.as_ref().map_or(Json::Null, |it| Json::from(&**it));
+        let got: Vec<Json> = joint
+            .signature
+            .output_specs
+            .iter()
+            .map(|it| serde_json::json!([it.kind.name(), target(&it.target)]))
+            .collect();
+        assert_eq!(&got, wanted, "{}", case.name);
+        assert_eq!(joint.signature.input_specs, case.program.signature.input_specs, "{}", case.name);
+    }
+}
+
+#[test]
+fn what_pytorch_refuses_is_refused_in_its_words() {
+    let mut n_refused = 0;
+    for case in Case::all().iter().filter(|it| it.name.starts_with("refused_")) {
+        let problem = case.joint().unwrap_err();
+        let says = case.meta["refused"].as_str().unwrap();
+        let first = says.lines().next().unwrap();
+        assert!(problem.message().starts_with(first), "{}: {problem}\nbut PyTorch: {says}", case.name);
+        let code = if case.name == "refused_index" { Code::IndexOutOfRange } else { Code::InvalidArgument };
+        assert_eq!(problem.code(), code, "{}", case.name);
+        n_refused += 1;
+    }
+    assert_eq!(n_refused, 7);
+}
+
+#[test]
+fn a_joint_program_is_taken_apart_like_any_other() {
+    for case in Case::all().into_iter().filter(|it| it.numbers().is_some()) {
+        let joint = case.joint().unwrap();
+        for id in joint.module.graph.nodes().filter(|&it| joint.module.graph.node(it).op() == Opcode::CallFunction) {
+            let target = joint.module.graph.node(id).target();
+            assert!(
+                registry().get(target).is_none_or(|it| !it.is_decomposed() && !it.may_write()),
+                "{}: {target}",
+                case.name
+            );
+        }
+        let again = joint.run_decompositions(&default_decompositions()).unwrap();
+        let kinds = |it: &ExportedProgram| it.signature.output_specs.iter().map(|it| it.kind).collect::<Vec<_>>();
+        assert_eq!(kinds(&again), kinds(&joint));
+        check_numbers(&case, &again);
+        let problem = joint.export_forward_backward(0, &default_decompositions()).unwrap_err();
+        assert_eq!(problem.code(), Code::InvalidArgument);
+    }
+}
+
+/// A program of one input whose gradient is wanted.
+fn program_of(body: impl FnOnce(&mut Graph, NodeId) -> NodeId) -> ExportedProgram {
+    let mut program = Case::open("input_gradients").program;
+    let mut graph = Graph::new();
+    let x = graph.placeholder("x");
+    let meta = TensorMeta { requires_grad: true, ..TensorMeta::contiguous(DType::Float64, vec![3.into()]) };
+    graph.meta_mut(x).val = Some(Val::Tensor(meta));
+    let result = body(&mut graph, x);
+    let name = graph.node(result).name().clone();
+    graph.output(Arg::Tuple(vec![Arg::Node(result)]));
+    program.module = GraphModule::new(graph);
+    let input =
+        InputSpec { kind: InputKind::UserInput, arg: Argument::Tensor("x".into()), target: None, persistent: None };
+    let output = OutputSpec { kind: OutputKind::UserOutput, arg: Argument::Tensor(name), target: None };
+    program.signature = GraphSignature { input_specs: vec![input], output_specs: vec![output] };
+    (program.state_dict, program.module_call_graph, program.guards) = Default::default();
+    program.example_inputs = None;
+    program
+}
+
+fn op(graph: &mut Graph, name: &str, args: &[Arg]) -> NodeId {
+    graph.call_function(&format!("torch.ops.aten.{name}"), args.to_vec(), Vec::new())
+}
+
+fn gradient(joint: &ExportedProgram, x: &[f64]) -> Vec<f64> {
+    let input = Value::Tensor(Tensor::from_slice(x, &[x.len()]).unwrap());
+    match Runner::new(joint).unwrap().run(&[input]).unwrap().swap_remove(1) {
+        Value::Tensor(it) => it.to_vec().unwrap(),
+        other => panic!("a {} as a gradient", other.kind_name()),
+    }
+}
+
+#[test]
+fn a_chain_of_a_hundred_thousand_nodes_has_a_gradient() {
+    const N: usize = 100_000;
+    let program = program_of(|graph, x| {
+        let mut at = x;
+        for _ in 0..N {
+            at = op(graph, "neg.default", &[at.into()]);
+        }
+        op(graph, "sum.default", &[at.into()])
+    });
+    let joint = program.export_forward_backward(0, &default_decompositions()).unwrap();
+    let n_nodes = joint.module.graph.nodes().count();
+    assert!((2 * N..2 * N + 10).contains(&n_nodes), "{n_nodes} nodes");
+    assert!(joint.module.graph.lint(None).is_empty());
+}
+
+#[test]
+fn a_value_with_many_uses_has_the_sum_of_their_gradients() {
+    let program = program_of(|graph, x| {
+        let twice = op(graph, "mul.Tensor", &[x.into(), x.into()]);
+        let again = op(graph, "add.Tensor", &[twice.into(), x.into()]);
+        op(graph, "sum.default", &[again.into()])
+    });
+    let joint = program.export_forward_backward(0, &default_decompositions()).unwrap();
+    assert_eq!(gradient(&joint, &[1.0, 2.0, -3.0]), [3.0, 5.0, -5.0]);
+}
+
+#[test]
+fn dropout_drops_the_same_elements_both_ways() {
+    let program = program_of(|graph, x| {
+        let dropped = op(graph, "dropout.default", &[x.into(), Arg::Float(0.5), Arg::Bool(true)]);
+        op(graph, "sum.default", &[dropped.into()])
+    });
+    let joint = program.export_forward_backward(0, &default_decompositions()).unwrap();
+    let input = || Value::Tensor(Tensor::from_slice(&[1.0, 10.0, 100.0], &[3]).unwrap());
+    for _ in 0..20 {
+        let results = Runner::new(&joint).unwrap().run(&[input()]).unwrap();
+        let [Value::Tensor(loss), Value::Tensor(gradient)] = &results[..] else { panic!("two tensors") };
+        let gradient = gradient.to_vec::<f64>().unwrap();
+        assert!(gradient.iter().all(|it| [0.0, 2.0].contains(it)), "{gradient:?}");
+        let kept: f64 = gradient.iter().zip([1.0, 10.0, 100.0]).map(|(a, b)| a * b).sum();
+        assert_eq!(loss.to_vec::<f64>().unwrap(), [kept]);
+    }
+}
+
+/// `wrap_with_set_grad_enabled(False, body, x)`, whose body is this.
+fn without_gradients(program: &mut ExportedProgram, body: impl FnOnce(&mut Graph, NodeId) -> NodeId) {
+    let mut graph = Graph::new();
+    let x = graph.placeholder("x");
+    let result = body(&mut graph, x);
+    graph.output(Arg::Node(result));
+    program.module.attributes.insert("body".into(), Attribute::Module(Box::new(GraphModule::new(graph))));
+}
+
+fn call_body(graph: &mut Graph, x: NodeId) -> NodeId {
+    let body = graph.get_attr("body");
+    let args = vec![Arg::Bool(false), body.into(), x.into()];
+    graph.call_function("torch.ops.higher_order.wrap_with_set_grad_enabled", args, Vec::new())
+}
+
+#[test]
+fn what_is_written_out_of_sight_of_gradients_is_refused() {
+    let mut program = program_of(|graph, x| {
+        let doubled = op(graph, "mul.Scalar", &[x.into(), Arg::Int(2)]);
+        call_body(graph, doubled);
+        op(graph, "sum.default", &[doubled.into()])
+    });
+    without_gradients(&mut program, |graph, x| op(graph, "mul_.Scalar", &[x.into(), Arg::Int(3)]));
+    let problem = program.export_forward_backward(0, &default_decompositions()).unwrap_err();
+    assert_eq!(problem.code(), Code::NotImplemented, "{problem}");
+
+    let detached = program_of(|graph, x| {
+        let doubled = op(graph, "mul.Scalar", &[x.into(), Arg::Int(2)]);
+        let detached = op(graph, "detach.default", &[doubled.into()]);
+        op(graph, "mul_.Scalar", &[detached.into(), Arg::Int(3)]);
+        op(graph, "sum.default", &[doubled.into()])
+    });
+    let problem = detached.export_forward_backward(0, &default_decompositions()).unwrap_err();
+    assert_eq!(problem.code(), Code::NotImplemented, "{problem}");
+}
+
+#[test]
+fn what_is_the_same_tensor_without_gradients_has_none() {
+    let mut program = program_of(|graph, x| {
+        let frozen = call_body(graph, x);
+        let product = op(graph, "mul.Tensor", &[x.into(), frozen.into()]);
+        op(graph, "sum.default", &[product.into()])
+    });
+    without_gradients(&mut program, |graph, x| op(graph, "alias.default", &[x.into()]));
+    let joint = program.export_forward_backward(0, &default_decompositions()).unwrap();
+    assert_eq!(gradient(&joint, &[1.0, 2.0, 3.0]), [1.0, 2.0, 3.0]);
+}
+
+#[test]
+fn control_flow_without_a_gradient_is_refused() {
+    let folder = directory().join("../programs/cond_simple");
+    let mut program = open(&fs::read(folder.join("model.pt2")).unwrap(), &Limits::default()).unwrap();
+    let graph = &mut program.module.graph;
+    let inputs: Vec<NodeId> = graph.nodes().filter(|&it| graph.node(it).op() == Opcode::Placeholder).collect();
+    for id in inputs {
+        if let Some(Val::Tensor(meta)) = &mut graph.meta_mut(id).val {
+            meta.requires_grad = meta.dtype.is_float();
+        }
+    }
+    let problem = program.export_forward_backward(0, &default_decompositions()).unwrap_err();
+    assert_eq!(problem.code(), Code::NotImplemented, "{problem}");
+    assert!(problem.to_string().contains("higher_order.cond"), "{problem}");
+}
