@@ -24,18 +24,15 @@ pub(crate) struct Writes {
 impl Writes {
     /// The writes of a module's graph; nothing where there are none, as in most graphs.
     pub(crate) fn of(module: &GraphModule, registry: &Registry) -> Option<Writes> {
-        let effects = effects_of(module, registry);
-        effects.iter().any(|(_, it)| it.writes).then(|| Writes::of_effects(&module.graph, &effects))
+        let graph = &module.graph;
+        let is_written = graph.nodes().any(|it| writes(graph.node(it), module, registry));
+        is_written.then(|| Writes::of_any(module, registry))
     }
 
     /// As [`Writes::of`], where a write is still to come.
     pub(crate) fn of_any(module: &GraphModule, registry: &Registry) -> Writes {
-        Writes::of_effects(&module.graph, &effects_of(module, registry))
-    }
-
-    fn of_effects(graph: &Graph, effects: &[(NodeId, Effect)]) -> Writes {
         let mut res = Writes { parents: vec![], is_written: vec![], writers: vec![], reads: FxHashMap::default() };
-        res.add(graph, effects.iter().copied());
+        res.add(&module.graph, effects_of(module, registry).into_iter());
         res
     }
 
@@ -160,12 +157,8 @@ pub(crate) struct Effect {
 
 impl Effect {
     /// That of a call of which nothing better is known.
-    pub(crate) const WRITE: Effect = WRITE;
+    pub(crate) const WRITE: Effect = Effect { writes: true, shares: true };
 }
-
-const FRESH: Effect = Effect { writes: false, shares: false };
-const VIEW: Effect = Effect { writes: false, shares: true };
-const WRITE: Effect = Effect { writes: true, shares: true };
 
 /// What each node of a module's graph does, in order.
 pub(crate) fn effects_of(module: &GraphModule, registry: &Registry) -> Vec<(NodeId, Effect)> {
@@ -173,39 +166,38 @@ pub(crate) fn effects_of(module: &GraphModule, registry: &Registry) -> Vec<(Node
     graph.nodes().map(|it| (it, effect_of(graph.node(it), module, registry))).collect()
 }
 
-/// Whether a graph writes to something, as far as its operators are known: what is not known is taken at its word.
-pub(crate) fn is_known_to_write(module: &GraphModule, registry: &Registry) -> bool {
+/// The nodes that write, as far as their operators are known: what is not known is taken at its word.
+pub(crate) fn known_writers(module: &GraphModule, registry: &Registry) -> impl Iterator<Item = NodeId> {
     let graph = &module.graph;
     let is_unknown = |node: &Node| {
         let operator = node.target().strip_prefix("torch.ops.").filter(|it| !it.starts_with("higher_order."));
         node.op() == Opcode::CallFunction && operator.is_some_and(|it| registry.get(it).is_none())
     };
-    let mut nodes = graph.nodes().map(|it| graph.node(it));
-    nodes.any(|it| effect_of(it, module, registry).writes && !is_unknown(it))
+    graph.nodes().filter(move |&it| writes(graph.node(it), module, registry) && !is_unknown(graph.node(it)))
 }
 
 fn effect_of(node: &Node, owner: &GraphModule, registry: &Registry) -> Effect {
+    Effect { writes: writes(node, owner, registry), shares: shares(node, owner, registry) }
+}
+
+/// Whether a call may write to what it takes. That is quickly told of most, and seldom so.
+fn writes(node: &Node, owner: &GraphModule, registry: &Registry) -> bool {
     match node.op() {
-        Opcode::Placeholder | Opcode::GetAttr => FRESH,
-        Opcode::Output => VIEW,
-        Opcode::CallMethod if is_in_place_name(node.target()) => WRITE,
-        Opcode::CallMethod => effect_of_packet(node.target(), registry),
+        Opcode::Placeholder | Opcode::GetAttr | Opcode::Output => false,
+        Opcode::CallMethod => is_in_place_name(node.target()),
         // A graph may be looked at without its modules, which seldom write to what they take.
-        Opcode::CallModule => owner.submodule(node.target()).map_or(VIEW, |it| effect_of_module(it, registry)),
-        Opcode::CallFunction => effect_of_function(node, owner, registry),
+        Opcode::CallModule => owner.submodule(node.target()).is_ok_and(|it| module_writes(it, registry)),
+        Opcode::CallFunction => function_writes(node, owner, registry),
     }
 }
 
-fn effect_of_function(node: &Node, owner: &GraphModule, registry: &Registry) -> Effect {
+fn function_writes(node: &Node, owner: &GraphModule, registry: &Registry) -> bool {
     let target = &**node.target();
     if let Some(name) = target.strip_prefix("torch.ops.") {
         if name.starts_with("higher_order.") {
-            return effect_of_graphs(node, owner, registry);
+            return graphs_write(node, owner, registry);
         }
-        return registry.get(name).map_or(WRITE, |it| match effect_of_op(it) {
-            Effect { writes: true, .. } if evaluates(it, node) => VIEW,
-            effect => effect,
-        });
+        return registry.get(name).is_none_or(|it| it.may_write() && !evaluates(it, node));
     }
     let writes_out = node.kwarg("out").is_some_and(|it| *it != Arg::None);
     let says_in_place = node.kwarg("inplace").is_some_and(|it| *it == Arg::Bool(true));
@@ -213,27 +205,39 @@ fn effect_of_function(node: &Node, owner: &GraphModule, registry: &Registry) -> 
     let may_say_in_place = target.starts_with("torch.nn.functional.") && node.args().contains(&Arg::Bool(true));
     let name = target.rsplit('.').next().unwrap_or(target);
     let is_in_place = is_in_place_name(name) || is_in_place_operator(target) || target == "operator.setitem";
-    if writes_out || says_in_place || may_say_in_place || is_in_place {
-        return WRITE;
-    }
-    match target.strip_prefix("torch.").or_else(|| target.strip_prefix("operator.")) {
-        Some("getitem") | None => VIEW,
-        Some(name) => effect_of_packet(name.rsplit('.').next().unwrap_or(name), registry),
+    writes_out || says_in_place || may_say_in_place || is_in_place
+}
+
+/// Whether what a call gives may look at the memory of what it takes.
+fn shares(node: &Node, owner: &GraphModule, registry: &Registry) -> bool {
+    let target = &**node.target();
+    match node.op() {
+        Opcode::Placeholder | Opcode::GetAttr => false,
+        Opcode::Output | Opcode::CallModule => true,
+        Opcode::CallMethod => is_in_place_name(target) || packet_shares(target, registry),
+        Opcode::CallFunction => match target.strip_prefix("torch.ops.") {
+            Some(name) => registry.get(name).is_none_or(|it| op_shares(it) || (it.may_write() && evaluates(it, node))),
+            None if function_writes(node, owner, registry) => true,
+            None => match target.strip_prefix("torch.").or_else(|| target.strip_prefix("operator.")) {
+                Some("getitem") | None => true,
+                Some(name) => packet_shares(name.rsplit('.').next().unwrap_or(name), registry),
+            },
+        },
     }
 }
 
-/// A function or method that is called as operators of PyTorch are does what they do.
-fn effect_of_packet(name: &str, registry: &Registry) -> Effect {
-    let Ok(overloads) = registry.overloads(&format!("aten.{name}")) else { return VIEW };
+/// Whether a function or method that is called as operators of PyTorch are shares memory as they do.
+fn packet_shares(name: &str, registry: &Registry) -> bool {
+    let Ok(overloads) = registry.overloads(&format!("aten.{name}")) else { return true };
     // An overload that writes is called by another name, or with `out`.
-    let plain = overloads.iter().filter(|it| !it.may_write());
-    Effect { writes: false, shares: plain.clone().count() == 0 || plain.into_iter().any(|it| effect_of_op(it).shares) }
+    let mut plain = overloads.iter().filter(|it| !it.may_write()).peekable();
+    plain.peek().is_none() || plain.any(|it| op_shares(it))
 }
 
-fn effect_of_op(op: &Op) -> Effect {
+fn op_shares(op: &Op) -> bool {
     // What only its decomposition says may give back what it was given, as dropout does in evaluation.
     let is_made_of_others = matches!(op.def.infer, tracefx_ops::Infer::Composite);
-    Effect { writes: op.may_write(), shares: op.may_alias() || op.def.tags.has(Tags::VIEW) || is_made_of_others }
+    op.may_alias() || op.def.tags.has(Tags::VIEW) || is_made_of_others
 }
 
 /// Whether a call says that it is not for training, and the schema does not say that it writes all the same: a batch
@@ -246,24 +250,23 @@ fn evaluates(op: &Op, node: &Node) -> bool {
 }
 
 /// A call of graphs writes where one of them does.
-fn effect_of_graphs(node: &Node, owner: &GraphModule, registry: &Registry) -> Effect {
+fn graphs_write(node: &Node, owner: &GraphModule, registry: &Registry) -> bool {
     let mut writes = false;
     node.for_each_input(&mut |it| {
         let input = owner.graph.node(it);
         if input.op() == Opcode::GetAttr
             && let Ok(Attribute::Module(inner)) = owner.attribute(input.target())
         {
-            writes |= effect_of_module(inner, registry).writes;
+            writes |= module_writes(inner, registry);
         }
     });
-    Effect { writes, shares: true }
+    writes
 }
 
-fn effect_of_module(module: &GraphModule, registry: &Registry) -> Effect {
+fn module_writes(module: &GraphModule, registry: &Registry) -> bool {
     let graph = &module.graph;
     let says_in_place = module.meta.get("tracefx.module").is_some_and(|it| it.contains("\"inplace\":true"));
-    let writes = says_in_place || graph.nodes().any(|it| effect_of(graph.node(it), module, registry).writes);
-    Effect { writes, shares: true }
+    says_in_place || graph.nodes().any(|it| writes(graph.node(it), module, registry))
 }
 
 #[cfg(test)]

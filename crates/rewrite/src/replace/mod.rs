@@ -10,7 +10,7 @@ mod verify;
 pub(crate) use place::{Blocked, Place};
 pub use verify::{Claim, RewriteContext, Verifier, VerifyOptions};
 
-use crate::effects::{Effect, Writes, effects_of};
+use crate::effects::{Effect, Writes, known_writers};
 use crate::matcher::compute_nodes;
 use crate::{InternalMatch, MatcherOptions, SubgraphMatcher};
 use indexmap::IndexMap;
@@ -278,8 +278,7 @@ fn check_writes(pattern: &GraphModule, registry: &Registry) -> Result<()> {
             graph.node(id).for_each_input(&mut |it| is_needed[it.index()] = true);
         }
     }
-    let lost = effects_of(pattern, registry).into_iter().find(|(id, it)| it.writes && !is_needed[id.index()]);
-    let Some((id, _)) = lost else { return Ok(()) };
+    let Some(id) = known_writers(pattern, registry).find(|it| !is_needed[it.index()]) else { return Ok(()) };
     let name = graph.node(id).name();
     let what =
         format!("nothing that the pattern returns needs the write by `{name}`, so matches do not have it in them");

@@ -2,7 +2,7 @@
 
 use super::{Place, ReplacedPatterns, invalid, placeholders};
 use crate::InternalMatch;
-use crate::effects::{Effect, Writes, effects_of, is_known_to_write};
+use crate::effects::{Effect, Writes, effects_of, known_writers};
 use crate::matcher::{compute_nodes, is_compute};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Ordering;
@@ -34,7 +34,8 @@ impl<'a> Splice<'a> {
             return Err(problem);
         }
         let (pattern_inputs, inputs) = (placeholders(pattern), placeholders(replacement));
-        let (effects, writes) = (effects_of(module, registry), is_known_to_write(module, registry));
+        let effects = effects_of(module, registry);
+        let writes = known_writers(module, registry).next().is_some();
         Ok(Splice { pattern, pattern_inputs, replacement, inputs, n_results: results(result).len(), effects, writes })
     }
 

@@ -284,6 +284,33 @@ fn a_pattern_that_does_not_return_its_write_is_refused() {
 }
 
 #[test]
+fn a_pattern_may_record_what_it_does_not_return() {
+    let pattern = module(|graph| {
+        let x = graph.placeholder("x");
+        call(graph, "torch.ops.profiler._record_function_enter_new.default", &[]);
+        call(graph, "torch.sin", &[x]).into()
+    });
+    let mut target = unary("torch.sin");
+    assert_eq!(replace_pattern(&mut target, &pattern, &unary("torch.cos"), registry()).unwrap().len(), 1);
+}
+
+#[test]
+fn late_users_of_written_memory_take_no_long_search() {
+    let n_late = 1000;
+    let mut target = module(|graph| {
+        let x = graph.placeholder("x");
+        let written = call(graph, "torch.relu_", &[x]);
+        let sin = call(graph, "torch.sin", &[written]);
+        let last = (0..n_late).fold(written, |it, _| call(graph, "torch.exp", &[it]));
+        call(graph, "torch.add", &[sin, last]).into()
+    });
+    assert_eq!(replace_pattern(&mut target, &unary("torch.sin"), &unary("torch.cos"), registry()).unwrap().len(), 1);
+    assert_well_formed(&target);
+    let at = targets(&target).iter().position(|it| *it == "torch.cos").unwrap();
+    assert!((2..n_late).contains(&at), "it is at {at}");
+}
+
+#[test]
 fn a_match_that_nothing_keeps_apart_any_more_is_replaced_at_last() {
     // `relu_` goes away by the second rule, which matches after the first was looked for.
     let target =
