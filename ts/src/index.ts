@@ -14,7 +14,12 @@ export type { Variant } from "./engine/variant.ts";
 export * from "./errors.ts";
 export { Dim, type DimBounds, type DimFactory, DimHint, type DimSpec, DimVar, dims } from "./export/dim.ts";
 export { type DynamicShapes, type DynamicShapesBuilder, resolveDynamicShapes } from "./export/dynamicShapes.ts";
-export { defaultDecompositions, ExportedProgram, type ProgramGuards } from "./export/exportedProgram.ts";
+export {
+  defaultDecompositions,
+  ExportedProgram,
+  type ForwardBackwardOptions,
+  type ProgramGuards,
+} from "./export/exportedProgram.ts";
 export { refineDynamicShapesFromSuggestedFixes } from "./export/refineShapes.ts";
 export { type DeferredAssertion, type SessionInput, type SessionResult, ShapeSession } from "./export/shapes.ts";
 export { AdditionalInputs, ShapesCollection } from "./export/shapesCollection.ts";
@@ -39,6 +44,7 @@ export {
   type OutputKind,
   type OutputSpec,
 } from "./export/signature.ts";
+export { type StepResult, TrainingModule } from "./export/trainingModule.ts";
 export {
   type NormalizedArguments,
   normalizedArguments,
@@ -228,6 +234,7 @@ export { type ModuleParts, remakeModule } from "./save/records.ts";
 export { deepCopy } from "./nn/deepCopy.ts";
 export { type CheckpointDict, type CheckpointValue, loadCheckpoint, readCheckpoint } from "./nn/checkpoint.ts";
 export * as nn from "./nn/index.ts";
+export * as optim from "./optim/index.ts";
 export { Parameter, type ParameterOptions } from "./nn/parameter.ts";
 export { anyOf, optional } from "./rewrite/alternatives.ts";
 export {

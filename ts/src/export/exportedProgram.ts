@@ -16,6 +16,14 @@ import type { GraphSignature } from "./signature.ts";
 
 type EngineProgram = ReturnType<Engine["Program"]["open"]>;
 
+/** How {@link ExportedProgram.exportForwardBackward} makes a joint program. */
+export interface ForwardBackwardOptions {
+  /** Which of the results of the graph is the loss; the first one, where nothing is said. */
+  readonly jointLossIndex?: number;
+  /** The operators that are taken apart, where they are not those of {@link defaultDecompositions}. */
+  readonly table?: ReadonlySet<string>;
+}
+
 /** The guards of a program. */
 export interface ProgramGuards {
   /** The symbols and their ranges; `null` is no bound. */
@@ -138,6 +146,26 @@ export class ExportedProgram {
   runDecompositions(table?: ReadonlySet<string>): ExportedProgram {
     const operators = table === undefined ? undefined : JSON.stringify([...table]);
     return this.#withEngine((program) => decoded(program.run_decompositions(operators)));
+  }
+
+  /**
+   * The joint program of a loss and its gradients: `torch.export.experimental._export_forward_backward(ep, index)`. What the
+   * program gives is followed by a gradient for each parameter and each input that requires one, and the operators of the
+   * table are taken apart. {@link TrainingModule} runs it.
+   *
+   * @example
+   * ```ts
+   * const joint = program.exportForwardBackward({ jointLossIndex: 0 });
+   * joint.graphSignature.outputSpecs.map((it) => it.kind); // ["LOSS_OUTPUT", "GRADIENT_TO_PARAMETER", …]
+   * ```
+   */
+  exportForwardBackward(options: ForwardBackwardOptions = {}): ExportedProgram {
+    const index = options.jointLossIndex ?? 0;
+    if (!Number.isInteger(index) || index < 0 || index > 0xffffffff) {
+      throw fxError("IndexOutOfRange", `${index} is not the place of a result`);
+    }
+    const operators = options.table === undefined ? undefined : JSON.stringify([...options.table]);
+    return this.#withEngine((program) => decoded(program.export_forward_backward(index, operators)));
   }
 
   /** The program in the byte format of tracefx: the content of an `.fxg` file. */

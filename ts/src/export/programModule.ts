@@ -10,7 +10,7 @@ import { fxError } from "../errors.ts";
 import { Float } from "../graph/values.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import type { CallSignature, ProgramParts } from "./program.ts";
-import type { Argument } from "./signature.ts";
+import { type Argument, isGradient } from "./signature.ts";
 import { flattenCall, unflatten } from "./tree.ts";
 
 type EngineRunner = ReturnType<ReturnType<Engine["Program"]["open"]>["runner"]>;
@@ -27,7 +27,8 @@ const insides = new WeakMap<ProgramModule, Inside>();
 
 /**
  * A program with its state, called with the inputs that the exported module's `forward` takes: positional arguments,
- * then one object with the keyword arguments where there are any. It gives what `forward` gives.
+ * then one object with the keyword arguments where there are any. It gives what `forward` gives; of a joint program, the
+ * loss, the other results and the gradients as one list.
  *
  * @example
  * ```ts
@@ -56,7 +57,10 @@ export class ProgramModule implements Disposable {
     const { parts } = live(this);
     const signature = rootSignature(parts);
     const leaves = flattenCall(args, signature.inSpec, parts);
-    return unflatten(this.runFlat(leaves), signature.outSpec, parts);
+    const results = this.runFlat(leaves);
+    // The structure of the result tells nothing of the gradients that follow it.
+    if (parts.graphSignature.outputSpecs.some(isGradient)) return results;
+    return unflatten(results, signature.outSpec, parts);
   }
 
   /** Calls the program with the inputs as a flat list, and gives the outputs as one. */

@@ -144,3 +144,8 @@ export class GraphSignature {
 export function isUserOutput(spec: OutputSpec): boolean {
   return spec.kind === "USER_OUTPUT" || spec.kind === "LOSS_OUTPUT";
 }
+
+/** Whether an output is a gradient. */
+export function isGradient(spec: OutputSpec): boolean {
+  return spec.kind === "GRADIENT_TO_PARAMETER" || spec.kind === "GRADIENT_TO_USER_INPUT";
+}

@@ -85,6 +85,7 @@ export class Tensor implements Disposable {
   #shape: readonly number[];
   #shared: SharedStorage | undefined;
   #requiresGrad = false;
+  #grad: Tensor | null = null;
 
   /** A tensor of bytes that it takes over; {@link tensor} and `tensorFromBytes` copy what they are given. */
   constructor(dtype: DType, shape: readonly number[], storage: TensorStorage | SharedStorage) {
@@ -134,9 +135,22 @@ export class Tensor implements Disposable {
     this.#requiresGrad = wanted;
   }
 
-  /** The gradient; there is none. */
-  get grad(): null {
-    return null;
+  /** The gradient that a training step left here, or that was put here; what an optimizer reads. */
+  get grad(): Tensor | null {
+    return this.#grad;
+  }
+
+  set grad(gradient: Tensor | null) {
+    if (gradient !== null && `${gradient.shape}` !== `${this.#shape}`) {
+      throw fxError(
+        "InputShape",
+        `assigned grad has data of a different size: [${gradient.shape}] for [${this.#shape}]`,
+      );
+    }
+    if (gradient !== null && gradient.dtype !== this.dtype) {
+      throw fxError("InputType", `assigned grad has data of a different type: ${gradient.dtype} for ${this.dtype}`);
+    }
+    this.#grad = gradient;
   }
 
   /** The bytes of one element. */
@@ -237,7 +251,7 @@ export class Tensor implements Disposable {
   /** Refused: gradients are not computed here. */
   backward(): never {
     throw fxError("NotImplemented", "backward() is not there: gradients are not computed", {
-      help: "export the joint graph from PyTorch, and run that",
+      help: "derive the joint program of a loss and its gradients: program.exportForwardBackward()",
     });
   }
 
