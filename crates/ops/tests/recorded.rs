@@ -128,6 +128,47 @@ fn symbols_with_hints_are_taken_wherever_sizes_are() {
     assert!(failures.is_empty(), "{} cases differ:\n{}", failures.len(), failures.join("\n"));
 }
 
+/// Operators that check sizes only where they are numbers: a run refuses what a guard could have said before.
+const UNGUARDED: &[&str] =
+    &["aten._pdist_backward.default", "aten.col2im.default", "aten.group_norm.default", "aten.is_nonzero.default"];
+
+/// What guards allow, operators take, and what they gave for symbols is what they give for the sizes.
+#[test]
+fn guards_say_all_that_operators_need() {
+    let (mut n_agreed, mut failures) = (0, Vec::new());
+    for case in cases() {
+        let mut sizes = Hinted::default();
+        let args: Vec<Known> = case.args.iter().map(|it| sizes.symbolic(it)).collect();
+        let kwargs: Vec<_> = case.kwargs.iter().map(|(key, it)| (key.clone(), sizes.symbolic(it))).collect();
+        let mut env = ShapeEnv::new();
+        sizes.0.keys().for_each(|it| env.constrain(it, ValueRange::at_least(2)).unwrap());
+        let symbols = Symbols::exporting(env, sizes.0.clone());
+        let Ok(got) = Propagation::new(registry(), &symbols).call(&case.op, &args, &kwargs) else { continue };
+        for step in 1..=3 {
+            let Some(other) = sizes.other(&symbols, step) else { continue };
+            let args: Vec<Known> = args.iter().map(|it| other.known(it)).collect();
+            let kwargs: Vec<_> = kwargs.iter().map(|(key, it)| (key.clone(), other.known(it))).collect();
+            let plain = Symbols::default();
+            match Propagation::new(registry(), &plain).call(&case.op, &args, &kwargs) {
+                Ok(want) => {
+                    let got: Vec<Known> = got.iter().map(|it| other.known(it)).collect();
+                    let agrees = got.iter().zip(&want).all(|(got, want)| is_alike(got, want));
+                    if agrees || want.iter().any(holds_symbols) {
+                        n_agreed += 1;
+                    } else {
+                        failures
+                            .push(format!("{} {}: {got:?} instead of {want:?} for {:?}", case.op, case.name, other.0));
+                    }
+                }
+                Err(_) if UNGUARDED.contains(&case.op.as_str()) => {}
+                Err(problem) => failures.push(format!("{} {}: {problem} for {:?}", case.op, case.name, other.0)),
+            }
+        }
+    }
+    eprintln!("{n_agreed} agree, {} differ", failures.len());
+    assert!(failures.is_empty(), "{} cases differ:\n{}", failures.len(), failures.join("\n"));
+}
+
 fn cases() -> impl Iterator<Item = Case> {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures");
     let dirs = match std::env::var_os("TRACEFX_OPCASES") {
@@ -327,6 +368,29 @@ impl Hinted {
             Ok(TensorMeta::contiguous(meta.dtype, meta.sizes.iter().map(symbol).collect()))
         };
         value.try_map(map).unwrap()
+    }
+
+    /// Other sizes that the guards allow: each symbol that is left is larger by some steps.
+    fn other(&self, symbols: &Symbols, step: i64) -> Option<Hinted> {
+        let left = |symbol: &Symbol| symbols.replace(&SymInt::from(symbol.clone()).into());
+        let mut larger = BTreeMap::new();
+        for (at, (symbol, value)) in self.0.iter().enumerate() {
+            if left(symbol).as_int().is_some_and(|it| it.as_symbol() == Some(symbol)) {
+                larger.insert(symbol.clone(), value + step * (1 + at as i64 % 3));
+            }
+        }
+        let int = |it: &Symbol| larger.get(it).map(|it| tracefx_sym::Value::Int(*it));
+        let mut all = BTreeMap::new();
+        for symbol in self.0.keys() {
+            let tracefx_sym::Value::Int(value) = left(symbol).eval(&int).ok()? else { return None };
+            all.insert(symbol.clone(), value);
+        }
+        let env = symbols.env();
+        let in_range =
+            all.iter().all(|(symbol, value)| env.declared_range(symbol).is_none_or(|it| it.contains(*value)));
+        let int = |it: &Symbol| all.get(it).map(|it| tracefx_sym::Value::Int(*it));
+        let holds = |it: &ShapeGuard| it.expr.eval(&int) == Ok(true);
+        (!larger.is_empty() && in_range && symbols.guards().iter().all(holds)).then_some(Hinted(all))
     }
 
     fn known(&self, value: &Known) -> Known {

@@ -157,7 +157,7 @@ fn convolution(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
             (size - 1) * &stride[dim] - &padding[dim] * 2 + reach + &extra[dim] + 1
         } else {
             let room = size + &padding[dim] * 2 - reach - 1;
-            if room.as_int().is_some_and(|it| it < 0) {
+            if args.less(&room, &SymInt::ZERO) {
                 return Err(args.bad_shape(format!(
                     "Calculated padded input size per channel: ({}). Kernel size: ({}). Kernel size can't be greater \
                      than actual input size",
@@ -168,7 +168,7 @@ fn convolution(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
             room.floor_div(&stride[dim]) + 1
         });
     }
-    if sizes[2..].iter().any(|it| it.as_int().is_some_and(|it| it < 0)) {
+    if sizes[2..].iter().any(|it| args.less(it, &SymInt::ZERO)) {
         return Err(args.bad_shape(format!("the output would have the sizes {}", show(&sizes))));
     }
     let format = match (memory_format_of(input), memory_format_of(weight)) {
@@ -237,17 +237,16 @@ fn check_channels(
 ) -> Result<()> {
     let given = format!("Given groups={groups}, ");
     let weight_size = show(&weight.sizes);
-    if let Some(n) = weight.sizes[0].as_int() {
-        if n < groups {
-            return Err(args.bad_shape(format!(
-                "{given}expected weight to be at least {groups} at dimension 0, but got weight of size {weight_size} instead"
-            )));
-        }
-        if n % groups != 0 {
-            return Err(args.bad_shape(format!(
-                "{given}expected weight to be divisible by {groups} at dimension 0, but got weight of size {weight_size} instead"
-            )));
-        }
+    let n = &weight.sizes[0];
+    if args.less(n, &groups.into()) {
+        return Err(args.bad_shape(format!(
+            "{given}expected weight to be at least {groups} at dimension 0, but got weight of size {weight_size} instead"
+        )));
+    }
+    if args.differ(&n.modulo(&groups.into()), &SymInt::ZERO) {
+        return Err(args.bad_shape(format!(
+            "{given}expected weight to be divisible by {groups} at dimension 0, but got weight of size {weight_size} instead"
+        )));
     }
     let expected = if is_transposed { weight.sizes[0].clone() } else { &weight.sizes[1] * groups };
     if args.differ(&input.sizes[1], &expected) {

@@ -66,15 +66,10 @@ fn reflections(args: &Meta<'_>, name: &str) -> Result<(Vec<SymInt>, [SymInt; 3])
         return Err(args.bad_shape(format!("{name}: the batch dimensions of tau should be equal to those of input")));
     }
     check_dtype(args, name, "tau", 1)?;
-    if exceeds(n, &cols) {
+    if args.less(&cols, n) {
         return Err(args.bad_shape(format!("{name}: tau.shape[-1] must be less than or equal to input.shape[-1]")));
     }
     Ok((lead, [rows, cols, n.clone()]))
-}
-
-/// Whether it is known that one size is greater than another.
-fn exceeds(a: &SymInt, b: &SymInt) -> bool {
-    (a - b).as_int().is_some_and(|it| it > 0)
 }
 
 fn check_dtype(args: &Meta<'_>, name: &str, what: &str, index: usize) -> Result<()> {
@@ -91,7 +86,7 @@ fn check_dtype(args: &Meta<'_>, name: &str, what: &str, index: usize) -> Result<
 fn product(args: &Meta<'_>) -> Result<Vec<Output>> {
     let name = format!("torch.{}", args.op.schema.name.replace('_', "."));
     let (_, [rows, cols, _]) = reflections(args, &name)?;
-    if exceeds(&cols, &rows) {
+    if args.less(&rows, &cols) {
         let what = format!("{name}: input.shape[-2] must be greater than or equal to input.shape[-1]");
         return Err(args.bad_shape(what));
     }
@@ -107,7 +102,7 @@ fn ormqr(args: &Meta<'_>) -> Result<Vec<Output>> {
         return Err(args.bad_shape(format!("{name}: other must have at least 2 dimensions.")));
     };
     let (side, dim) = if args.bool(3)? { (other_rows, -2) } else { (other_cols, -1) };
-    if exceeds(&n, side) {
+    if args.less(side, &n) {
         return Err(
             args.bad_shape(format!("{name}: other.shape[{dim}] must be greater than or equal to tau.shape[-1]"))
         );

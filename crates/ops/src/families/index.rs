@@ -194,7 +194,7 @@ fn index_put(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
                 .sizes
                 .iter()
                 .zip(&sizes[sizes.len() - values.sizes.len()..])
-                .all(|(own, size)| *own == 1 || (own - size).as_int().is_none_or(|it| it == 0));
+                .all(|(own, size)| *own == 1 || !args.differ(own, size));
         if !fits {
             return Err(args.bad_shape(format!(
                 "shape mismatch: value tensor of shape {} cannot be broadcast to indexing result of shape {}",

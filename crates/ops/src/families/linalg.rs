@@ -257,7 +257,7 @@ fn solve(args: &Meta<'_>) -> Result<Vec<Output>> {
         return Err(Diagnostic::new(Code::DTypeMismatch, what));
     }
     let is_vector = is_vector(args, &matrix.sizes, &right.sizes);
-    let fits = |it: Option<&SymInt>| it.is_some_and(|it| (it - &n).as_int().is_none_or(|it| it == 0));
+    let fits = |it: Option<&SymInt>| it.is_some_and(|it| !args.differ(it, &n));
     let (right_lead, own) = match (is_vector, &right.sizes[..]) {
         (true, [lead @ .., last]) if fits(Some(last)) && is_left => (lead, vec![last]),
         (true, _) if !is_left => {

@@ -161,10 +161,6 @@ fn at_least_1d(sizes: &[SymInt]) -> Vec<SymInt> {
     if sizes.is_empty() { vec![SymInt::ONE] } else { sizes.to_vec() }
 }
 
-fn is_larger(a: &SymInt, b: &SymInt) -> bool {
-    (a - b).as_int().is_some_and(|it| it > 0)
-}
-
 /// Checks the index of `gather`, along this dimension of `self`.
 pub(super) fn check_gather(args: &Args<'_, TensorMeta>, dim: usize, index: &TensorMeta) -> Result<()> {
     let base = args.tensor(0)?;
@@ -179,7 +175,7 @@ pub(super) fn check_gather(args: &Args<'_, TensorMeta>, dim: usize, index: &Tens
     if own.len() != sizes.len() {
         return Err(args.bad_shape("Index tensor must have the same number of dimensions as input tensor"));
     }
-    if let Some(at) = (0..own.len()).find(|&at| at != dim && is_larger(&own[at], &sizes[at])) {
+    if let Some(at) = (0..own.len()).find(|&at| at != dim && args.less(&sizes[at], &own[at])) {
         return Err(args.bad_shape(format!(
             "Size does not match at dimension {at} expected index {} to be no larger than self {} apart from dimension \
              {dim}",
@@ -214,8 +210,8 @@ fn scatter(args: &Args<'_, TensorMeta>, source: Option<usize>) -> Result<Vec<Out
         }
     }
     let is_too_large = (0..own.len()).any(|at| {
-        (at != dim && is_larger(&own[at], &sizes[at]))
-            || source_sizes.as_ref().is_some_and(|source| is_larger(&own[at], &source[at]))
+        (at != dim && args.less(&sizes[at], &own[at]))
+            || source_sizes.as_ref().is_some_and(|source| args.less(&source[at], &own[at]))
     });
     if is_too_large {
         let beyond =

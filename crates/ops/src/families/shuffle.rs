@@ -56,8 +56,8 @@ fn decompose(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>>
     Ok(vec![cx.call_with("aten.clone.default", [res], &[("memory_format", Value::MemoryFormat(format))])?])
 }
 
-fn is_divisible(size: &SymInt, by: i64) -> bool {
-    size.modulo(&by.into()).as_int().is_none_or(|rest| rest == 0)
+fn is_divisible<T>(args: &Args<'_, T>, size: &SymInt, by: i64) -> bool {
+    !args.differ(&size.modulo(&by.into()), &SymInt::ZERO)
 }
 
 fn pixel_steps<T>(args: &Args<'_, T>, sizes: &[SymInt], is_up: bool) -> Result<Steps> {
@@ -78,7 +78,7 @@ fn pixel_steps<T>(args: &Args<'_, T>, sizes: &[SymInt], is_up: bool) -> Result<S
     let by = |size: &SymInt, by: i64| size.floor_div(&by.into());
     let r = || SymInt::from(factor);
     let (split, order, result) = if is_up {
-        if !is_divisible(channels, area) {
+        if !is_divisible(args, channels, area) {
             return Err(args.bad_shape(format!(
                 "{name} expects its input's 'channel' dimension to be divisible by the square of {factor_name}, but \
                  input.size(-3)={channels} is not divisible by {area}"
@@ -88,7 +88,7 @@ fn pixel_steps<T>(args: &Args<'_, T>, sizes: &[SymInt], is_up: bool) -> Result<S
         (split, [0, 3, 1, 4, 2], [by(channels, area), height * factor, width * factor])
     } else {
         for (what, dim, size) in [("height", -2, height), ("width", -1, width)] {
-            if !is_divisible(size, factor) {
+            if !is_divisible(args, size, factor) {
                 return Err(args.bad_shape(format!(
                     "{name} expects {what} to be divisible by {factor_name}, but input.size({dim})={size} is not \
                      divisible by {factor}"
@@ -120,7 +120,7 @@ fn channel_steps<T>(args: &Args<'_, T>, sizes: &[SymInt]) -> Result<Steps> {
         return Err(args.invalid(format!("{what}{groups}")));
     }
     let channels = &sizes[1];
-    if !is_divisible(channels, groups) {
+    if !is_divisible(args, channels, groups) {
         return Err(args.bad_shape(format!(
             "Number of channels must be divisible by groups. Got {channels} channels and {groups} groups."
         )));
