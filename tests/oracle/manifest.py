@@ -27,13 +27,14 @@ SOURCES = {
     "splitter": "tests/oracle/gen_boundary.py",
     "sources": "tests/oracle/gen_sources.py",
     "shapes": "tests/oracle/gen_dynamic_shapes.py",
+    "export": "tests/oracle/gen_export.py",
     "exported": "tests/oracle/gen_verifier.py",
     "unflattened": "tests/oracle/gen_unflattened.py",
 }
 
 
 def torch_version(path):
-    if path.parent.name in ("opcases", "decompositions", "float8"):
+    if path.parent.name in ("opcases", "decompositions", "float8", "export"):
         return "2.13.0+cu130"
     if path.parent.name in (
         "overloads", "indexing", "opcalls", "dtypes", "gradients", "modules", "models", "checkpoints",

@@ -23,6 +23,8 @@ export {
 export { refineDynamicShapesFromSuggestedFixes } from "./export/refineShapes.ts";
 export { type DeferredAssertion, type SessionInput, type SessionResult, ShapeSession } from "./export/shapes.ts";
 export { AdditionalInputs, ShapesCollection } from "./export/shapesCollection.ts";
+export { exportProgram, type ExportOptions } from "./export/exportProgram.ts";
+export { type Condition, guard, type Size, TracedNumber } from "./export/traced.ts";
 export { programOf } from "./export/ofGraphModule.ts";
 export { type LoadOptions, load, type ProgramSource } from "./export/load.ts";
 export type {
@@ -263,7 +265,7 @@ export {
   type WantedSource,
 } from "./rewrite/sourceMatcher.ts";
 export { type Fired, Rule, type RuleOptions, RuleSet, type RuleTrace } from "./rewrite/rules.ts";
-export { cond, map, scan, whileLoop } from "./trace/controlFlow.ts";
+export { associativeScan, type AssociativeScanOptions, cond, map, scan, whileLoop } from "./trace/controlFlow.ts";
 export { type ConcreteArgs, PH, PHBase } from "./trace/placeholder.ts";
 export {
   type PytreeNodeType,

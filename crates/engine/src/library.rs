@@ -5,7 +5,7 @@ use tracefx_core::{Code, Diagnostic, Result, Tensor};
 use tracefx_exec::{Called, Executor, Kernels, Pullback};
 use tracefx_export::{DecompositionTable, ExportedProgram};
 use tracefx_ir::{GraphModule, Str, TensorMeta};
-use tracefx_ops::{Args, CustomOp, Propagation, Registry, Symbols, Tol, Value, registry};
+use tracefx_ops::{Args, CustomOp, Op, Output, Propagation, Registry, Symbols, Tol, Value, registry};
 
 /// The operators that programs may call, and what computes them: those of tracefx, and operators of one's own. PyTorch's
 /// `torch.library`, as a value: what is defined in one library is not there for others.
@@ -126,6 +126,38 @@ impl Library {
         let args = Args::within(bound.op, bound.values, &symbols);
         let outputs = Propagation::new(&self.registry, &symbols).infer(&args)?;
         Ok(outputs.iter().map(|it| it.value(&args)).collect())
+    }
+
+    /// The overload that a call is for, and its arguments as that takes them. A tensor may be anything.
+    ///
+    /// # Errors
+    /// As [`Library::call`] for what is no operator, or fits no overload.
+    ///
+    /// ```
+    /// use tracefx_engine::Library;
+    /// use tracefx_ops::Value;
+    ///
+    /// let library = Library::default();
+    /// let call = library.resolve("aten.gt", &[Value::Tensor("x"), Value::int(0)], &[]).unwrap();
+    /// assert_eq!(&*call.op.name, "aten.gt.Scalar");
+    /// let call = library.resolve("aten.flatten", &[Value::Tensor("x"), Value::int(1)], &[]).unwrap();
+    /// assert_eq!((&*call.op.name, call.written()), ("aten.flatten.using_ints", (2, vec![])));
+    /// ```
+    pub fn resolve<T: Clone>(&self, name: &str, args: &[Value<T>], kwargs: &[(Str, Value<T>)]) -> Result<Args<'_, T>> {
+        self.registry.resolve(name, args, kwargs, &|_| None).map_err(|problem| problem.op(name))
+    }
+
+    /// Which results of a call are an argument itself, by its position: what works in place gives back what it wrote to, and
+    /// `contiguous` a tensor that is. Nothing is known of a call that the shape rule refuses.
+    pub fn arguments_given_back(&self, op: &Op, values: Vec<Value<TensorMeta>>) -> Vec<Option<usize>> {
+        let symbols = Symbols::of(&values);
+        let args = Args::within(op, values, &symbols);
+        if op.returns_self() {
+            return vec![Some(0)];
+        }
+        let outputs = Propagation::new(&self.registry, &symbols).infer(&args).unwrap_or_default();
+        let given_back = |output: &Output| if let Output::Same(at) = output { Some(*at) } else { None };
+        outputs.iter().map(given_back).collect()
     }
 
     /// Calls an operator and remembers how gradients go back through the call; its overload is found as for

@@ -376,6 +376,18 @@ impl<'a, T> Args<'a, T> {
     }
 }
 
+impl<T: PartialEq> Args<'_, T> {
+    /// The arguments as PyTorch's dispatcher hands them on, which is how graphs have them: how many go by position, and
+    /// where those stand that go by name. Those that are the defaults are left out.
+    pub fn written(&self) -> (usize, Vec<usize>) {
+        let specs = &self.op.schema.args;
+        let is_default = |at: usize| specs[at].default_value().as_ref() == Some(&self.values[at]);
+        let n_positional = specs.iter().take_while(|it| !it.is_kwarg_only).count();
+        let n_given = (0..n_positional).rev().find(|&at| !is_default(at)).map_or(0, |it| it + 1);
+        (n_given, (n_positional..specs.len()).filter(|&at| !is_default(at)).collect())
+    }
+}
+
 impl Args<'_, TensorMeta> {
     /// The only element of a tensor of this dtype, as a symbol of its own.
     pub fn new_item(&self, dtype: DType) -> Value<TensorMeta> {

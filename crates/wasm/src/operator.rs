@@ -3,7 +3,11 @@
 use crate::Refusal;
 use crate::library::library;
 use crate::tensor::dtype_of;
-use crate::values::{Reader, encode, encode_known, encoded};
+use crate::values::{Place, Reader, encode, encode_known, encoded, write, write_text};
+use tracefx_core::{Code, Diagnostic};
+use tracefx_ir::TensorMeta;
+use tracefx_ops::Value;
+use tracefx_wire::format::arg;
 use wasm_bindgen::prelude::wasm_bindgen;
 
 /// Calls an operator: `aten.add`, whose overload is found by the arguments, or `aten.add.Tensor`.
@@ -35,6 +39,44 @@ pub fn infer_operator(name: &str, call: &[u32]) -> Result<Vec<u32>, Refusal> {
     let mut reader = Reader::new(call);
     let (args, kwargs) = (reader.values()?, reader.named_values()?);
     Ok(encode_known(&library().infer(name, &args, &kwargs)?))
+}
+
+/// The call of an operator as a graph has it. The words are those of [`call_operator`], but that a tensor is the tag and a
+/// number of the caller's; behind them is what is known of the tensors, by these numbers.
+///
+/// What comes back is the name of the overload as a string, how many results it has, for each the position of the argument
+/// that it is plus one, or 0, the count of positional arguments and these, and the count of keyword arguments and their
+/// names and values. Arguments that are the defaults are left out.
+///
+/// # Errors
+/// As [`call_operator`] for what is no operator, or fits no overload.
+#[wasm_bindgen]
+pub fn resolve_operator(name: &str, call: &[u32]) -> Result<Vec<u32>, Refusal> {
+    let mut reader = Reader::new(call);
+    let (args, kwargs) = (reader.values::<Place>()?, reader.named_values()?);
+    let tensors = reader.rest::<TensorMeta>()?;
+    let library = library();
+    let bound = library.resolve(name, &args, &kwargs)?;
+    let known = |place: &Place| match tensors.get(place.0 as usize) {
+        Some(Value::Tensor(meta)) => Ok(meta.clone()),
+        _ => Err(Diagnostic::new(Code::Internal, format!("nothing is known of tensor {}", place.0))),
+    };
+    let values = bound.values.iter().map(|it| it.try_map(&mut |place| known(place))).collect::<Result<_, _>>()?;
+    let mut out = Vec::new();
+    write_text(arg::STR, &bound.op.name, &mut out);
+    let mut same = library.arguments_given_back(bound.op, values);
+    same.resize(bound.op.schema.returns.len(), None);
+    out.push(same.len() as u32);
+    out.extend(same.iter().map(|it| it.map_or(0, |at| at as u32 + 1)));
+    let (n_given, named) = bound.written();
+    out.push(n_given as u32);
+    bound.values[..n_given].iter().for_each(|it| write(it, &mut out));
+    out.push(named.len() as u32);
+    for at in named {
+        write_text(arg::STR, &bound.op.schema.args[at].name, &mut out);
+        write(&bound.values[at], &mut out);
+    }
+    Ok(out)
 }
 
 /// The gradients of the arguments of a call, one per argument of the schema, with `None` where no gradient flows. After the

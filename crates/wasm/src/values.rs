@@ -69,6 +69,20 @@ impl Crossing for TensorMeta {
     }
 }
 
+/// A tensor that only keeps its place in a call: a number of the caller's.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) struct Place(pub(crate) u32);
+
+impl Crossing for Place {
+    fn read(tag: u32, reader: &mut Reader<'_>) -> Result<Option<Self>, Refusal> {
+        if tag == arg::TENSOR { reader.word().map(|it| Some(Place(it))) } else { Ok(None) }
+    }
+
+    fn write(&self, out: &mut Vec<u32>) {
+        out.extend([arg::TENSOR, self.0]);
+    }
+}
+
 /// What comes in, word by word.
 pub(crate) struct Reader<'a>(&'a [u32]);
 
@@ -218,7 +232,8 @@ fn is_unknown(value: &Value<Tensor>) -> bool {
     }
 }
 
-fn write<T: Crossing>(value: &Value<T>, out: &mut Vec<u32>) {
+/// A value as words.
+pub(crate) fn write<T: Crossing>(value: &Value<T>, out: &mut Vec<u32>) {
     match value {
         Value::None => out.push(arg::NONE),
         Value::Bool(it) => out.extend([arg::BOOL, u32::from(*it)]),
@@ -262,7 +277,8 @@ fn write_tensor(tensor: Tensor, out: &mut Vec<u32>) {
     out[at + 1] = handles::insert(tensor);
 }
 
-fn write_text(tag: u32, text: &str, out: &mut Vec<u32>) {
+/// A tag and a string.
+pub(crate) fn write_text(tag: u32, text: &str, out: &mut Vec<u32>) {
     out.extend([tag, text.len() as u32]);
     out.extend(text.as_bytes().chunks(4).map(|it| {
         let mut word = [0; 4];

@@ -9,6 +9,7 @@ import { checkConstFold } from "./constFold.mjs";
 import { checkCse } from "./cse.mjs";
 import { checkDce } from "./dce.mjs";
 import { checkEditScript } from "./editScript.mjs";
+import { checkExport } from "./export.mjs";
 import { checkFunctionalize } from "./functionalize.mjs";
 import { checkInterpreter } from "./interpreter.mjs";
 import { checkLint } from "./lint.mjs";
@@ -41,6 +42,7 @@ export const KINDS = {
   const_fold: checkConstFold,
   matcher: checkMatcher,
   replace_pattern: checkReplacePattern,
+  export: checkExport,
 };
 
 /**

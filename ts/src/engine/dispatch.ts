@@ -35,6 +35,7 @@ export function callOperator(
   args: readonly unknown[],
   kwargs: Readonly<Record<string, unknown>> = {},
 ): unknown {
+  if (recorder !== undefined) return recorder.callOperator(name, args, kwargs);
   if (known !== undefined && (args.some(isKnown) || Object.values(kwargs).some(isKnown))) {
     return known(inferOperator(name, args, kwargs));
   }
@@ -89,6 +90,61 @@ export function inferring<T>(wrap: (value: unknown) => unknown, body: () => T): 
   }
 }
 
+/** Who answers calls of operators in the place of the engine: a tracer that works with values. */
+export interface OperatorRecorder {
+  callOperator(name: string, args: readonly unknown[], kwargs: Readonly<Record<string, unknown>>): unknown;
+}
+
+let recorder: OperatorRecorder | undefined;
+
+/** Runs `body`, in which `next` answers calls of operators; the engine does where it is undefined. */
+export function recordingOperators<T>(next: OperatorRecorder | undefined, body: () => T): T {
+  const outer = recorder;
+  recorder = next;
+  try {
+    return body();
+  } finally {
+    recorder = outer;
+  }
+}
+
+/** The call of an operator as a graph has it. */
+export interface ResolvedCall {
+  /** The overload, such as `aten.add.Tensor`. */
+  readonly name: string;
+  /** For each result the position of the argument that it is, if it is one. */
+  readonly givenBack: readonly (number | undefined)[];
+  readonly args: readonly unknown[];
+  readonly kwargs: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * The overload that a call is for, and its arguments as that takes them, without those that are the defaults. Tensors
+ * among the arguments are the caller's own, of which `knownOf` says what is known; numbers that are symbolic are
+ * expressions.
+ */
+export function resolveOperator(
+  name: string,
+  args: readonly unknown[],
+  kwargs: Readonly<Record<string, unknown>>,
+  knownOf: (tensor: Tensor) => TensorMeta,
+): ResolvedCall {
+  const tensors: Tensor[] = [];
+  const places = new WordWriter((tensor) => tensors.push(tensor) - 1);
+  writeCall(name, args, kwargs, places);
+  for (const tensor of tensors) places.value(knownOf(tensor), () => name);
+  const words = call((engine) => engine.resolve_operator(name, places.finish()));
+  const reader = readerOf(words, (place) => tensors[place] as Tensor);
+  const overload = reader.value() as string;
+  const givenBack = Array.from({ length: reader.word() }, () => {
+    const place = reader.word();
+    return place === 0 ? undefined : place - 1;
+  });
+  const positional = Array.from({ length: reader.word() }, () => reader.value());
+  const named = Array.from({ length: reader.word() }, () => [reader.value() as string, reader.value()] as const);
+  return { name: overload, givenBack, args: positional, kwargs: Object.fromEntries(named) };
+}
+
 function isKnown(value: unknown): boolean {
   return value instanceof TensorMeta || (Array.isArray(value) && value.some(isKnown));
 }
@@ -123,14 +179,19 @@ export function operatorTolerance(name: string, dtype: DType): { readonly rtol: 
   return { rtol: rtol as number, atol: atol as number };
 }
 
-function writeCall(name: string, args: readonly unknown[], kwargs: Readonly<Record<string, unknown>>): void {
-  writer.clear();
-  writer.values(args, (at) => `argument ${at} of ${name}`);
+function writeCall(
+  name: string,
+  args: readonly unknown[],
+  kwargs: Readonly<Record<string, unknown>>,
+  words: WordWriter = writer,
+): void {
+  words.clear();
+  words.values(args, (at) => `argument ${at} of ${name}`);
   const named = Object.entries(kwargs);
-  writer.word(named.length);
+  words.word(named.length);
   for (const [key, value] of named) {
-    writer.text(key);
-    writer.value(value, () => `argument \`${key}\` of ${name}`);
+    words.text(key);
+    words.value(value, () => `argument \`${key}\` of ${name}`);
   }
 }
 

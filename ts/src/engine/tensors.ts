@@ -59,9 +59,9 @@ export function wrapWords(words: Uint32Array): Tensor {
   return wrapHandle(readerOf(words).tensorView());
 }
 
-/** Reads words that the engine gave. */
-export function readerOf(words: Uint32Array): WordReader {
-  return new WordReader(words, wrapHandle);
+/** Reads words that the engine gave; `placed` gives the tensors that the caller sent as numbers. */
+export function readerOf(words: Uint32Array, placed?: (place: number) => Tensor): WordReader {
+  return new WordReader(words, wrapHandle, placed);
 }
 
 /** A tensor that looks at one of these storages. */

@@ -215,11 +215,22 @@ export class WordReader {
   readonly #words: Uint32Array;
   #at = 0;
   readonly #wrap: (view: HandleView) => Tensor;
+  readonly #placed: (place: number) => Tensor;
 
-  /** `wrap` makes a tensor over a handle, which it takes over. */
-  constructor(words: Uint32Array, wrap: (view: HandleView) => Tensor) {
+  /**
+   * `wrap` makes a tensor over a handle, which it takes over. `placed` gives the tensor of a number that the caller sent in
+   * its place.
+   */
+  constructor(
+    words: Uint32Array,
+    wrap: (view: HandleView) => Tensor,
+    placed: (place: number) => Tensor = () => {
+      throw fxError("Internal", "the engine gave a tensor without a handle");
+    },
+  ) {
     this.#words = words;
     this.#wrap = wrap;
+    this.#placed = placed;
   }
 
   /** Whether all words were taken. */
@@ -238,6 +249,8 @@ export class WordReader {
     switch (tag) {
       case DESCRIBED:
         return this.#wrap(this.view());
+      case ARG.TENSOR:
+        return this.#placed(this.word());
       case ARG.NONE:
         return null;
       case ARG.BOOL:

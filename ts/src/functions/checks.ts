@@ -7,6 +7,7 @@ import { fxError } from "../errors.ts";
 import { truthOf } from "./compare.ts";
 import { float, int, max, min, sum } from "./builtins.ts";
 import { sqrt } from "./math.ts";
+import { SymbolicNumber } from "./symbolic.ts";
 import { defineFunction } from "./table.ts";
 
 /**
@@ -24,6 +25,25 @@ export const assert = defineFunction(
     throw fxError("AssertionFailed", message === "" ? "a check of the graph does not hold" : message);
   },
   { signature: "(condition, message)" },
+);
+
+/**
+ * Takes a condition to hold: `torch._check`. A program that is exported refuses inputs for which it does not; where nothing is
+ * exported it is an assertion.
+ *
+ * @example
+ * ```ts
+ * torch._check(operator.le(x.size(0), 8), () => "at most 8");
+ * ```
+ */
+export const check = defineFunction(
+  "torch._check",
+  (condition: unknown, message?: string | (() => string)): void => {
+    const text = typeof message === "function" ? message() : message;
+    if (condition instanceof SymbolicNumber) condition.check(text ?? "");
+    else if (!truthOf(condition)) throw fxError("AssertionFailed", text ?? "Expected cond to be True, but got False");
+  },
+  { signature: "(cond, message=None)" },
 );
 
 /**

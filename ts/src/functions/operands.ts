@@ -11,6 +11,7 @@ import { compare, equal } from "./compare.ts";
 import { kindOf } from "./methods.ts";
 import { arithmetic, type BinaryName, numberOf, valueOf } from "./numbers.ts";
 import { indexOf, isDict, isTuple, sequenceLike, setItemOf, entriesOf } from "./sequences.ts";
+import { SymbolicNumber } from "./symbolic.ts";
 import { formatted } from "./text.ts";
 
 /** How an operator is written and what it calls for tensors. */
@@ -71,7 +72,9 @@ export const BINARY: Readonly<Record<BinaryName, BinarySpec>> = {
 export function combine(name: BinaryName, left: unknown, right: unknown): unknown {
   const spec = BINARY[name];
   if (left instanceof Tensor) return aten(spec.operator, left, right);
-  if (right instanceof Tensor && numberOf(left) !== undefined) return spec.reflected(left, right);
+  if (right instanceof Tensor && (numberOf(left) !== undefined || left instanceof SymbolicNumber)) {
+    return spec.reflected(left, right);
+  }
   const res = combined(name, left, right);
   if (res === undefined) throw unsupported(spec.symbol, left, right);
   return res;

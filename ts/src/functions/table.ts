@@ -10,6 +10,7 @@ import { fxError } from "../errors.ts";
 import type { NamedTarget } from "../graph/target.ts";
 import { type Recorder, recorderOf } from "../trace/record.ts";
 import { enter, leave } from "../trace/stack.ts";
+import { isOfNumbers, symbolicAmong } from "./symbolic.ts";
 import { type CallArguments, joinArguments, pythonName, splitArguments } from "./naming.ts";
 
 /** How a function is described to the table. */
@@ -71,9 +72,13 @@ function enroll(
   { signature, verbatim = false, record = recordCall(target) }: FunctionOptions,
 ): Entry {
   const takesOptions = signature === undefined || !signature.endsWith("/)");
+  const takesNumbers = isOfNumbers(target);
   const recording = (...given: unknown[]): unknown => {
     const recorder = recorderOf(given);
-    if (recorder === undefined) return call(...given);
+    if (recorder === undefined) {
+      const symbolic = takesNumbers ? symbolicAmong(given) : undefined;
+      return symbolic === undefined ? call(...given) : symbolic.compute(target, given);
+    }
     const outer = enter(recording);
     try {
       return record(recorder, takesOptions ? splitArguments(given, verbatim) : { args: given, kwargs: {} });

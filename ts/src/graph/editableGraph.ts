@@ -281,6 +281,17 @@ export abstract class EditableGraph {
     if (node.name !== name) this.#setName(node, this.#reserved(name));
   }
 
+  /** Gives every node the name that `names` has for it, all at once; the others keep theirs. */
+  renameAll(names: ReadonlyMap<Node, string>): void {
+    const taken = new Namespace();
+    for (const node of this.nodes) {
+      const name = names.get(node) ?? node.name;
+      if (!taken.reserve(name)) throw fxError("GraphInvalid", `two nodes are called \`${name}\``, { node: node.name });
+    }
+    this.#names = taken;
+    for (const [node, name] of names) if (node.name !== name) this.#setName(node, name);
+  }
+
   /** Makes a node do something else; see {@link Node.op} and {@link Node.target}. */
   setCall(node: Node, op: Opcode, target: string): void {
     checkMember(this, node);
@@ -392,7 +403,7 @@ interface NodeDetails {
 }
 
 /** The name that FX gives to a node of this target: a function's `__name__` or the string, in snake case. */
-function nameOfTarget(op: Opcode, target: string): string {
+export function nameOfTarget(op: Opcode, target: string): string {
   if (op === "call_function") return snakeCase(functionName(target));
   const isMagic = target.length > 4 && target.startsWith("__") && target.endsWith("__");
   return snakeCase(isMagic ? target.slice(2, -2) : target);

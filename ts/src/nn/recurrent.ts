@@ -16,7 +16,7 @@ import { uniform_ } from "./init.ts";
 import { Module } from "./module.ts";
 import { PackedSequence } from "./packed.ts";
 import { floatOf, numberOf, numbers, type Scalar, str } from "./sizes.ts";
-import { badInput, newParameter, rankOf, zeros } from "./state.ts";
+import { badInput, newParameter, rankOf } from "./state.ts";
 
 /** How a recurrent layer is made. */
 export interface GRUOptions extends FactoryOptions {
@@ -162,7 +162,8 @@ export abstract class RNNBase extends Module {
 
   /** A hidden state of zeros. */
   protected noState({ data, size }: Batch, width: number): Tensor {
-    return zeros([this.numLayers * this.numDirections, size, width], data.dtype);
+    const sizes = [this.numLayers * this.numDirections, size, width];
+    return callOperator("aten.zeros", [sizes], { dtype: data.dtype }) as Tensor;
   }
 
   /** A given hidden state, with a batch in the order of the input. */

@@ -14,7 +14,7 @@ import { uniform_ } from "./init.ts";
 import { Module } from "./module.ts";
 import type { Parameter } from "./parameter.ts";
 import type { LSTMCallOptions, RecurrentCallOptions } from "./recurrent.ts";
-import { badInput, newParameter, rankOf, zeros } from "./state.ts";
+import { badInput, newParameter, rankOf } from "./state.ts";
 
 /** How a cell is made. */
 export interface CellOptions extends FactoryOptions {
@@ -90,7 +90,7 @@ export abstract class RNNCellBase extends Module {
   }
 
   protected noState(batch: Tensor): Tensor {
-    return zeros([batch.shape[0] as number, this.hiddenSize], batch.dtype);
+    return callOperator("aten.zeros", [[batch.shape[0], this.hiddenSize]], { dtype: batch.dtype }) as Tensor;
   }
 
   protected weights(): (Tensor | null)[] {
@@ -156,10 +156,8 @@ export class LSTMCell extends RNNCellBase {
     const given = hx as readonly [Tensor, Tensor] | null;
     for (const [at, it] of (given ?? []).entries()) this.checkRank(it, `hx[${at}]`);
     const isBatched = batch === input;
-    const state =
-      given === null
-        ? [this.noState(batch), this.noState(batch)]
-        : given.map((it) => (isBatched ? it : it.unsqueeze(0)));
+    const none = given === null ? this.noState(batch) : undefined;
+    const state = given === null ? [none, none] : given.map((it) => (isBatched ? it : it.unsqueeze(0)));
     const [hidden, cell] = callOperator("aten.lstm_cell", [batch, state, ...this.weights()]) as [Tensor, Tensor];
     return isBatched ? [hidden, cell] : [hidden.squeeze(0), cell.squeeze(0)];
   }

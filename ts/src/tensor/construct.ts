@@ -9,6 +9,7 @@ import { isInt } from "../graph/args.ts";
 import { Complex, DTypeArg, Float } from "../graph/values.ts";
 import { bytesOf, entriesPerElement, viewElements, type Element, type ElementArray } from "./elements.ts";
 import { encodeFloat, type SmallFloat } from "./floats.ts";
+import { literal } from "./literal.ts";
 import { HostStorage } from "./storage.ts";
 import { checkShape, Tensor } from "./tensor.ts";
 
@@ -44,8 +45,13 @@ const MAX_DIMS = 64;
  */
 export function tensor(data: TensorInput, options: TensorOptions = {}): Tensor {
   const { requiresGrad = false, ...given } = options;
-  const made = construct(data, { ...given, dtype: checkOptions(given) });
+  const made = literal(tensorOf(data, given));
   return requiresGrad ? made.requiresGrad_() : made;
+}
+
+/** {@link tensor} of numbers that the user did not write. */
+export function tensorOf(data: TensorInput, options: Omit<TensorOptions, "requiresGrad"> = {}): Tensor {
+  return construct(data, { ...options, dtype: checkOptions(options) });
 }
 
 /** Options whose dtype is a name, where there is one. */

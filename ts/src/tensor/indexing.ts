@@ -7,7 +7,8 @@ import { DTYPES } from "../bindings/dtypes.ts";
 import { callOperator } from "../engine/dispatch.ts";
 import { fxError, type FxError } from "../errors.ts";
 import { EllipsisType, Slice, Tuple, ValueTuple } from "../graph/values.ts";
-import { tensor, type TensorInput } from "./construct.ts";
+import { tensorOf, type TensorInput } from "./construct.ts";
+import { literal } from "./literal.ts";
 import { Tensor } from "./tensor.ts";
 
 /** One part of an index: a position, a range, `Ellipsis`, null for a new dimension, or positions and masks. */
@@ -25,10 +26,29 @@ export function getItem(self: Tensor, index: unknown): Tensor {
 
 /** Python's `self[index] = value`. */
 export function setItem(self: Tensor, index: unknown, value: IndexedValue): void {
+  // As in PyTorch, a number becomes a tensor before the index is looked at.
+  const source =
+    value instanceof Tensor ? value : literal(tensorOf(value, { dtype: self.dtype }), { isDetached: false });
   const { view, positions } = sliced(self, index);
-  const source = withoutLeadingOnes(asSource(value, view));
-  if (positions === undefined) callOperator("aten.copy_", [view, source]);
-  else callOperator("aten.index_put_", [view, positions, source]);
+  if (positions === undefined) copyTo(view, source);
+  else callOperator("aten.index_put_", [view, positions, withoutLeadingOnes(source)]);
+}
+
+/** Writes to all of a view; of the source, the first dimensions of one element need not fit. */
+function copyTo(view: Tensor, source: Tensor): void {
+  if (hasShape(source, view.shape)) callOperator("aten.copy_", [view, source]);
+  else if (source.ndim === 0) callOperator("aten.fill_", [view, source]);
+  else {
+    const fitting = withoutLeadingOnes(source);
+    callOperator("aten.copy_", [
+      view,
+      hasShape(fitting, view.shape) ? fitting : unary("aten.expand", fitting, view.shape),
+    ]);
+  }
+}
+
+function hasShape({ shape }: Tensor, sizes: readonly number[]): boolean {
+  return shape.length === sizes.length && shape.every((size, at) => size === sizes[at]);
 }
 
 interface Sliced {
@@ -75,7 +95,9 @@ function step(walk: Walk, part: Part): void {
   } else if (typeof part === "boolean") {
     walk.view = unary("aten.unsqueeze", walk.view, walk.dim);
     // One element of the new dimension, or none.
-    walk.positions[walk.dim - walk.covered] = tensor(part ? [0] : [], { dtype: "int64" });
+    walk.positions[walk.dim - walk.covered] = literal(tensorOf(part ? [0] : [], { dtype: "int64" }), {
+      isDetached: false,
+    });
     walk.dim += 1;
   } else if (typeof part === "number" || typeof part === "bigint") {
     select(walk, part);
@@ -110,12 +132,15 @@ function select(walk: Walk, at: number | bigint): void {
   walk.view = unary("aten.select", walk.view, walk.dim, at);
 }
 
+/** Where a slice ends that says no end, as Python has it. */
+const END = 2n ** 63n - 1n;
+
 function cut(view: Tensor, dim: number, { start, stop, step: stride }: Slice): Tensor {
   if (stride !== null && Number(stride) <= 0) {
     throw fxError("InvalidArgument", "slice step must be positive", { help: "flip turns a dimension around" });
   }
   if (start === null && stop === null && (stride === null || stride === 1)) return view;
-  return unary("aten.slice.Tensor", view, dim, start, stop, stride ?? 1);
+  return unary("aten.slice.Tensor", view, dim, start ?? 0, stop ?? END, stride ?? 1);
 }
 
 /** How many dimensions of the tensor a part is for. */
@@ -146,8 +171,8 @@ function checkPart(part: unknown): Part {
 
 /** A list of positions or of a mask. */
 function positionsOf(list: readonly TensorInput[]): Tensor {
-  const made = tensor(list, list.length === 0 ? { dtype: "int64" } : {});
-  if (made.dtype === "int64" || made.dtype === "bool") return made;
+  const made = tensorOf(list, list.length === 0 ? { dtype: "int64" } : {});
+  if (made.dtype === "int64" || made.dtype === "bool") return literal(made, { isDetached: false });
   throw badPart("an array of other things than whole numbers or booleans");
 }
 
@@ -155,12 +180,6 @@ function badPart(what: string): FxError {
   return fxError("InputType", `${what} is not an index`, {
     help: "index with whole numbers, slice(1, 5), Ellipsis, null, booleans, and arrays or tensors of ints or booleans",
   });
-}
-
-/** What is written, as a tensor of the target's dtype unless it is one already. */
-function asSource(value: IndexedValue, target: Tensor): Tensor {
-  if (value instanceof Tensor) return value;
-  return tensor(value, { dtype: target.dtype });
 }
 
 /** The same elements without the first dimensions of one element: those need not fit the target. */

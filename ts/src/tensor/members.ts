@@ -173,10 +173,25 @@ function to(self: Tensor, args: readonly unknown[], kwargs: Readonly<Record<stri
   const flags = isDType(first) || first instanceof Tensor ? args.slice(1) : more;
   // After the dtype, Python has `non_blocking` and `copy`.
   const [, copy = named["copy"]] = flags;
-  const { dtype = self.dtype, memory_format = null, non_blocking: _, copy: __, ...unknown } = named;
+  const { dtype, memory_format = null, non_blocking = false, copy: __, ...unknown } = named;
   const [stray] = Object.keys(unknown);
   if (stray !== undefined) throw fxError("InvalidOption", `to() got an unexpected keyword argument '${stray}'`);
-  return callOperator("aten.to.dtype", [self, dtype, false, copy ?? false], { memory_format });
+  const where = place ?? (isDType(first) || first instanceof Tensor ? undefined : first);
+  const [isAsynchronous, isCopied] = [flags[0] ?? non_blocking, copy ?? false];
+  if (where === undefined || where === null) {
+    return callOperator("aten.to.dtype", [self, dtype ?? self.dtype, isAsynchronous, isCopied], { memory_format });
+  }
+  const target = typeof where === "string" ? device(where) : where;
+  if (dtype !== undefined) {
+    return callOperator("aten.to.device", [self, target, dtype, isAsynchronous, isCopied], { memory_format });
+  }
+  const options = { dtype: self.dtype, layout: self.layout, device: target };
+  return callOperator("aten.to.dtype_layout", [self], {
+    ...options,
+    non_blocking: isAsynchronous,
+    copy: isCopied,
+    memory_format,
+  });
 }
 
 function isDType(value: unknown): boolean {
@@ -206,7 +221,7 @@ export function installMembers(): void {
     defineMethod(name, name, (self) => callOperator("aten.to.dtype", [self, dtype]));
   }
   defineMethod("to", "to", to);
-  defineMethod("cpu", "cpu", (self) => self);
+  defineMethod("cpu", "cpu", (self) => to(self, ["cpu"], {}));
   defineMethod("resize_", "resize_", resize);
   defineMethod("resizeAs_", "resize_as_", (self, [other]) => resize(self, [(other as Tensor).shape]));
   defineMember("get", { value: get, writable: true });

@@ -108,7 +108,7 @@ export class Tensor implements Disposable {
 
   /** The number of dimensions. */
   get ndim(): number {
-    return this.#shape.length;
+    return this.shape.length;
   }
 
   /** The device: the CPU, which the engine runs on. */
@@ -178,7 +178,7 @@ export class Tensor implements Disposable {
 
   /** The number of elements. */
   numel(): number {
-    return this.#shape.reduce((product, size) => product * size, 1);
+    return this.shape.reduce((product, size) => product * size, 1);
   }
 
   /** The number of elements. */
@@ -200,7 +200,7 @@ export class Tensor implements Disposable {
   size(): readonly number[];
   size(dim: number): number;
   size(dim?: number): readonly number[] | number {
-    return dim === undefined ? this.#shape : (this.#shape[this.#dim(dim)] as number);
+    return dim === undefined ? this.shape : (this.shape[this.#dim(dim)] as number);
   }
 
   /** How far the elements of a dimension lie apart in memory, in elements. */
@@ -219,7 +219,7 @@ export class Tensor implements Disposable {
   /** Whether the elements lie row-major without gaps, or in the order of another memory format. */
   isContiguous(options: { memoryFormat?: MemoryFormatArg | MemoryFormatName } = {}): boolean {
     const format = options.memoryFormat ?? "contiguous_format";
-    return isContiguous(this.#shape, this.stride(), typeof format === "string" ? format : format.name);
+    return isContiguous(this.shape, this.stride(), typeof format === "string" ? format : format.name);
   }
 
   /** Whether the dtype is one of the floats. */
@@ -324,14 +324,13 @@ export class Tensor implements Disposable {
   }
 
   #dim(dim: number): number {
-    const rank = Math.max(this.#shape.length, 1);
-    if (Number.isInteger(dim) && dim >= -rank && dim < rank && this.#shape.length > 0)
-      return dim < 0 ? dim + rank : dim;
+    const rank = Math.max(this.ndim, 1);
+    if (Number.isInteger(dim) && dim >= -rank && dim < rank && this.ndim > 0) return dim < 0 ? dim + rank : dim;
     throw this.#badDim(dim, rank);
   }
 
   #badDim(dim: number, rank: number): FxError {
-    if (this.#shape.length === 0) return fxError("IndexOutOfRange", `dimension ${dim} of a tensor without dimensions`);
+    if (this.ndim === 0) return fxError("IndexOutOfRange", `dimension ${dim} of a tensor without dimensions`);
     return fxError(
       "IndexOutOfRange",
       `Dimension out of range (expected to be in range of [${-rank}, ${rank - 1}], but got ${dim})`,

@@ -48,7 +48,7 @@ export const split = define<
 >("split", "(tensor, split_size_or_sections, dim=0)", splitInto);
 
 function splitInto(tensor: Tensor, size: Int | readonly Int[], dim: Int): Tensor[] {
-  return callOperator("aten.split", [tensor, size, dim]) as Tensor[];
+  return callOperator(Array.isArray(size) ? "aten.split_with_sizes" : "aten.split", [tensor, size, dim]) as Tensor[];
 }
 
 /** How {@link norm} is computed. */
@@ -198,15 +198,15 @@ export const tensordot = define<
   { dims?: number | readonly [ofA: readonly number[], ofB: readonly number[]]; out?: Tensor },
   Tensor
 >("tensordot", "(a, b, dims=2, out=None)", (a, b, dims, out) => {
-  const [ofA, ofB] = typeof dims === "number" ? contracted(dims, a) : dims;
+  const [ofA, ofB] = typeof dims === "number" ? contracted(dims) : dims;
   return callOperator("aten.tensordot", [a, b, ofA, ofB], out === null ? {} : { out }) as Tensor;
 });
 
-function contracted(count: number, a: Tensor): [number[], number[]] {
+function contracted(count: number): [number[], number[]] {
   if (!Number.isInteger(count) || count < 0) {
     throw fxError("InvalidArgument", `tensordot expects dims >= 0, but got dims=${count}`);
   }
-  return [Array.from({ length: count }, (_, at) => a.ndim - count + at), Array.from({ length: count }, (_, at) => at)];
+  return [Array.from({ length: count }, (_, at) => at - count), Array.from({ length: count }, (_, at) => at)];
 }
 
 /** The distances of order `p` between the rows of two matrices, or batches of them. */
@@ -291,9 +291,9 @@ export const stft = define<
 );
 
 /** The tensors with at least `n` dimensions; one of several alone. */
-function atLeast(n: number, tensors: Tensors, raise: (tensor: Tensor) => Tensor): Tensor | Tensor[] {
-  const raised = gathered(tensors).tensors.map((it) => (it.ndim >= n ? it : raise(it)));
-  return tensors.length === 1 && !Array.isArray(tensors[0]) ? (raised[0] as Tensor) : raised;
+function atLeast(n: number, tensors: Tensors): Tensor | Tensor[] {
+  const isOne = tensors.length === 1 && !Array.isArray(tensors[0]);
+  return callOperator(`aten.atleast_${n}d`, [isOne ? tensors[0] : gathered(tensors).tensors]) as Tensor | Tensor[];
 }
 
 /** A function of tensors one by one, which gives one for one, or in an array. */
@@ -304,15 +304,15 @@ interface AtLeast {
 
 /** The tensors with at least one dimension. */
 export const atleast_1d = defineFunction("torch.functional.atleast_1d", ((...tensors: Tensors) =>
-  atLeast(1, tensors, (it) => it.reshape([1]))) as AtLeast);
+  atLeast(1, tensors)) as AtLeast);
 
 /** The tensors with at least two dimensions; new ones come first. */
 export const atleast_2d = defineFunction("torch.functional.atleast_2d", ((...tensors: Tensors) =>
-  atLeast(2, tensors, (it) => it.reshape([1, -1]))) as AtLeast);
+  atLeast(2, tensors)) as AtLeast);
 
 /** The tensors with at least three dimensions; the last new one comes last. */
 export const atleast_3d = defineFunction("torch.functional.atleast_3d", ((...tensors: Tensors) =>
-  atLeast(3, tensors, (it) => (it.ndim === 2 ? it.unsqueeze(-1) : it.reshape([1, -1, 1])))) as AtLeast);
+  atLeast(3, tensors)) as AtLeast);
 
 /** The methods of tensors that are such functions. */
 export interface ComposedMethods {

@@ -114,6 +114,8 @@ export interface Torch
   readonly setRngState: typeof random.setRngState;
   /** Refuses to go on where the condition does not hold; traced, the check becomes part of the graph. */
   readonly _assert: typeof checks.assert;
+  /** Takes a condition on sizes to hold for all inputs of a program. */
+  readonly _check: typeof checks.check;
   readonly symFloat: typeof checks.symFloat;
   readonly symInt: typeof checks.symInt;
   readonly symIte: typeof checks.symIte;
@@ -137,7 +139,7 @@ export interface Torch
 }
 
 const { installComposed: _, ...composedFunctions } = composed;
-const { assert: _assert, ...sizeFunctions } = checks;
+const { assert: _assert, check: _check, ...sizeFunctions } = checks;
 
 /**
  * What PyTorch has under this name, with JavaScript's spelling: `torch.logSoftmax`, and options in one object at the end.
@@ -161,6 +163,7 @@ export const torch: Torch = Object.freeze({
   iinfo,
   ...sizeFunctions,
   _assert,
+  _check,
   tensor,
   asTensor: (data: TensorInput | Tensor, options: Pick<TensorOptions, "dtype"> = {}): Tensor => {
     if (!(data instanceof Tensor)) return tensor(data, options);

@@ -7,16 +7,18 @@
  * @module
  */
 import type { FxError } from "../errors.ts";
+import { functionNamed } from "../functions/table.ts";
+import { slice } from "../graph/args.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { runCond, runMap, runScan, runWhileLoop } from "./higherOrder.ts";
-import { type PytreeSpec, treeFlatten, treeUnflatten } from "./pytree.ts";
-import { isTraced, recorderOf } from "./record.ts";
+import { type PytreeSpec, treeFlatten, treeMap, treeUnflatten } from "./pytree.ts";
+import { recorderOf } from "./record.ts";
 import { enter, leave, traceError } from "./stack.ts";
-import { shareFreeValues, type Subgraph } from "./subgraph.ts";
+import { checkInsteadOf, shareFreeValues, type Subgraph, type SubgraphCall } from "./subgraph.ts";
 import { activeTracer, Tracer } from "./tracer.ts";
-import type { Node } from "../graph/node.ts";
-import { type TracedValue, nodeOf } from "./proxy.ts";
 import { ValueTuple } from "../graph/values.ts";
+
+const cat = functionNamed("torch.cat");
 
 type AnyFunction = (...args: never[]) => unknown;
 type Call = (...args: unknown[]) => unknown;
@@ -44,7 +46,7 @@ export function cond<A extends readonly unknown[], R>(
   const tracer = typeof predicate === "boolean" ? undefined : tracerOf([predicate, operands]);
   if (tracer === undefined) return runCond(predicate, untyped(trueFn), untyped(falseFn), operands) as R;
   return recorded(cond, () => {
-    const given = new Operands(operands);
+    const given = new Operands(tracer, operands);
     const branches = [trueFn, falseFn].map((fn) => tracer.traceSubgraph(untyped(fn), given.names, given.packing));
     const [onTrue, onFalse] = branches as [Subgraph, Subgraph];
     if (!onTrue.outSpec.equals(onFalse.outSpec)) {
@@ -54,10 +56,10 @@ export function cond<A extends readonly unknown[], R>(
         { help: "give the same containers with as many tensors from both functions" },
       );
     }
-    const free = shareFreeValues(tracer.graph, branches);
+    const free = shareFreeValues(tracer, branches);
     const graphs = [tracer.addSubgraph("true_graph_", onTrue.graph), tracer.addSubgraph("false_graph_", onFalse.graph)];
-    const values = ValueTuple.frozen([...given.traced, ...proxies(tracer, free)]);
-    return results(tracer, "cond", [predicate, ...proxies(tracer, graphs), values], onTrue.outSpec);
+    const values = ValueTuple.frozen([...given.traced, ...free]);
+    return results(tracer, "cond", [predicate, ...graphs, values], onTrue.outSpec);
   }) as R;
 }
 
@@ -78,17 +80,17 @@ export function whileLoop<A extends readonly unknown[]>(
   const tracer = tracerOf([carried]);
   if (tracer === undefined) return runWhileLoop(untyped(condition), untyped(body), carried, []) as unknown as A;
   return recorded(whileLoop, () => {
-    const given = new Operands(carried, "all");
-    const test = tracer.traceSubgraph(untyped(condition), given.names, { ...given.packing, isValue: true });
+    const given = new Operands(tracer, carried, "all");
+    const test = tracer.traceSubgraph(untyped(condition), given.names, { ...given.packing, output: "value" });
     const step = tracer.traceSubgraph(untyped(body), given.names, given.packing);
     if (!sameParts(step.outSpec, given.spec)) throw notCarried("body", "whileLoop", given.spec, step.outSpec);
-    const free = shareFreeValues(tracer.graph, [test, step]);
+    const free = shareFreeValues(tracer, [test, step]);
     const graphs = [
       tracer.addSubgraph("while_loop_cond_graph_", test.graph),
       tracer.addSubgraph("while_loop_body_graph_", step.graph),
     ];
-    const operands = [ValueTuple.frozen(given.traced), ValueTuple.frozen(proxies(tracer, free))];
-    return results(tracer, "while_loop", [...proxies(tracer, graphs), ...operands], given.spec);
+    const operands = [ValueTuple.frozen(given.traced), ValueTuple.frozen(free)];
+    return results(tracer, "while_loop", [...graphs, ...operands], given.spec);
   }) as A;
 }
 
@@ -105,15 +107,16 @@ export function map<X, A extends readonly unknown[], R>(f: (x: X, ...args: A) =>
   const tracer = tracerOf([xs, args]);
   if (tracer === undefined) return runMap(untyped(f), xs, args) as R;
   return recorded(map, () => {
-    const slices = new Operands([xs], "all");
-    const others = new Operands(args);
+    const slices = new Operands(tracer, [xs], "all");
+    const others = new Operands(tracer, args);
     const body = tracer.traceSubgraph(untyped(f), [...slices.names, ...others.names], {
       arguments: (flat) => [...slices.arguments(flat), ...others.arguments(flat.slice(slices.traced.length))],
+      values: [...slices.slices, ...others.traced],
     });
-    const free = shareFreeValues(tracer.graph, [body]);
+    const free = shareFreeValues(tracer, [body]);
     const graph = tracer.addSubgraph("body_graph_", body.graph);
-    const operands = [[...slices.traced], [...others.traced, ...proxies(tracer, free)]];
-    return results(tracer, "map_impl", [...proxies(tracer, [graph]), ...operands], body.outSpec);
+    const operands = [[...slices.traced], [...others.traced, ...free]];
+    return results(tracer, "map_impl", [graph, ...operands], body.outSpec);
   }) as R;
 }
 
@@ -130,10 +133,12 @@ export function scan<C, X, Y>(combine: (carry: C, x: X) => readonly [C, Y], init
   const tracer = tracerOf([init, xs]);
   if (tracer === undefined) return runScan(untyped(combine), init, xs) as [C, Y];
   return recorded(scan, () => {
-    const carried = new Operands([init], "all");
-    const slices = new Operands([xs], "all");
+    const carried = new Operands(tracer, [init], "all");
+    const slices = new Operands(tracer, [xs], "all");
     const step = tracer.traceSubgraph(untyped(combine), [...carried.names, ...slices.names], {
       arguments: (flat) => [...carried.arguments(flat), ...slices.arguments(flat.slice(carried.traced.length))],
+      values: [...carried.traced, ...slices.slices],
+      output: "list",
     });
     const [next, output, ...others] = step.outSpec.children;
     if (next === undefined || output === undefined || others.length > 0) {
@@ -143,11 +148,52 @@ export function scan<C, X, Y>(combine: (carry: C, x: X) => readonly [C, Y], init
     }
     const [initial] = carried.spec.children;
     if (initial === undefined || !next.equals(initial)) throw notCarried("combine", "scan", carried.spec, next);
-    const free = shareFreeValues(tracer.graph, [step]);
+    const free = shareFreeValues(tracer, [step]);
     const graph = tracer.addSubgraph("scan_combine_graph_", step.graph);
-    const operands = [[...carried.traced], [...slices.traced], ValueTuple.frozen(proxies(tracer, free))];
-    return results(tracer, "scan", [...proxies(tracer, [graph]), ...operands], step.outSpec);
+    const operands = [[...carried.traced], [...slices.traced], ValueTuple.frozen(free)];
+    return results(tracer, "scan", [graph, ...operands], step.outSpec);
   }) as [C, Y];
+}
+
+/** How {@link associativeScan} goes. */
+export interface AssociativeScanOptions {
+  /** Whether it begins at the end. */
+  readonly reverse?: boolean;
+}
+
+/**
+ * What a function that is associative makes of the slices of `xs` up to each one: `torch.associative_scan`. `xs` may be a
+ * container of tensors. It is a {@link scan}, so the function may do anything that a graph can.
+ *
+ * @example
+ * ```ts
+ * associativeScan((a, b) => a.mul(b), x, 0); // as torch.cumprod(x, 0)
+ * ```
+ */
+export function associativeScan<X>(
+  combine: (a: X, b: X) => X,
+  xs: X,
+  dim: number,
+  { reverse = false }: AssociativeScanOptions = {},
+): X {
+  const [leaves, spec] = treeFlatten(xs);
+  const inOrder = (x: Tensor): Tensor => (reverse ? x.flip([0]) : x);
+  const slices = leaves.map((it) => inOrder((it as Tensor).movedim(dim, 0)));
+  if (slices[0]?.shape[0] === 1) return xs;
+  const first = slices.map((it) => it.select(0, 0));
+  const rest = slices.map((it) => it.get(slice(1, null)));
+  const step = (sum: X, x: X): readonly [X, X] => {
+    const next = combine(sum, x);
+    // A graph must not give one tensor twice.
+    return [next, treeMap((it) => (it as Tensor).clone(), next) as X];
+  };
+  checkInsteadOf(step, combine);
+  const [, sums] = scan(step, treeUnflatten(first, spec) as X, treeUnflatten(rest, spec) as X);
+  const wholes = treeFlatten(sums)[0].map((it, at) => {
+    const whole = cat([(first[at] as Tensor).unsqueeze(0), it]) as Tensor;
+    return inOrder(whole).movedim(0, dim);
+  });
+  return treeUnflatten(wholes, spec) as X;
 }
 
 /** What a function of a control flow operator is called with: of the leaves, the traced ones are its inputs. */
@@ -155,21 +201,28 @@ class Operands {
   readonly spec: PytreeSpec;
   /** The leaves that are inputs. */
   readonly traced: readonly unknown[];
+  readonly #tracer: Tracer;
   readonly #leaves: readonly unknown[];
   readonly #isInput: (leaf: unknown) => boolean;
 
   /** Of the leaves, those are inputs that are tensors or traced, or all. */
-  constructor(tree: unknown, inputs: "tensors" | "all" = "tensors") {
+  constructor(tracer: Tracer, tree: unknown, inputs: "tensors" | "all" = "tensors") {
     const [leaves, spec] = treeFlatten(tree);
     this.spec = spec;
+    this.#tracer = tracer;
     this.#leaves = leaves;
-    this.#isInput = (leaf) => inputs === "all" || isTraced(leaf) || leaf instanceof Tensor;
+    this.#isInput = (leaf) => inputs === "all" || tracer.isTracedValue(leaf) || leaf instanceof Tensor;
     this.traced = leaves.filter(this.#isInput);
   }
 
   /** The names of the inputs: those of the nodes that they are. */
   get names(): string[] {
-    return this.traced.map((it, at) => (isTraced(it) ? nodeOf(it as TracedValue).name : `arg${at}_1`));
+    return this.traced.map((it, at) => this.#tracer.nameOf(it) ?? `arg${at}_1`);
+  }
+
+  /** What stands for the first slices of the inputs, where the tracer knows it. */
+  get slices(): readonly unknown[] {
+    return this.traced.map((it) => this.#tracer.sliceOf(it));
   }
 
   /** What the function is called with, given values for the inputs, and perhaps more. */
@@ -179,8 +232,8 @@ class Operands {
     return treeUnflatten(leaves, this.spec) as readonly unknown[];
   }
 
-  get packing(): { arguments: (values: readonly unknown[]) => readonly unknown[] } {
-    return { arguments: (values) => this.arguments(values) };
+  get packing(): SubgraphCall {
+    return { arguments: (values) => this.arguments(values), values: this.traced };
   }
 }
 
@@ -195,7 +248,7 @@ function tracerOf(args: readonly unknown[]): Tracer | undefined {
 }
 
 function holdsTensor(args: readonly unknown[]): boolean {
-  return treeFlatten(args)[0].some((it) => it instanceof Tensor);
+  return treeFlatten(args)[0].some((it) => it instanceof Tensor || activeTracer()?.isTracedValue(it) === true);
 }
 
 /** Runs what records a call that the user's code made through the function `by`. */
@@ -206,10 +259,6 @@ function recorded<R>(by: AnyFunction, record: () => R): R {
   } finally {
     leave(outer);
   }
-}
-
-function proxies(tracer: Tracer, nodes: readonly Node[]): TracedValue[] {
-  return nodes.map((it) => tracer.proxy(it));
 }
 
 /** Records the call, and gives its results in their structure. */

@@ -27,6 +27,12 @@ export interface SourceContext {
   readonly isRecorded: (kind: Attribute["kind"]) => boolean;
   /** Whether a part of a parameter is known while tracing: its shape. */
   readonly isKnown: (part: string) => boolean;
+  /** Whether a value is traced. */
+  readonly isTracedValue: (value: unknown) => value is TracedValue;
+  /** Whether somebody else looks at what is assigned to the module. */
+  readonly seesAssignments: boolean;
+  /** The members of traced values that are known, where any are. */
+  readonly knownParts?: ReadonlySet<string> | undefined;
   /** Whether a call of the module becomes one node. */
   readonly isLeaf: (module: Module) => boolean;
   /** Where the function stands in its file. */
@@ -47,7 +53,8 @@ const NOTHING: SourceNotes = { calls: undefined, warnings: () => [] };
 export function checkSource(fn: Function, args: readonly unknown[], context: SourceContext): SourceNotes {
   if (isUnremarkable(fn) && !readsGetter(fn, context.module)) return NOTHING;
   const result = checkFunction(fn, checkOptions(fn, args, context));
-  if (result.findings.length > 0) throw refusal(fn, result.findings, context);
+  const findings = context.seesAssignments ? result.findings.filter(({ at }) => at.kind !== "state") : result.findings;
+  if (findings.length > 0) throw refusal(fn, findings, context);
   const watched = WATCHED.get(fn) ?? new Set<string>();
   WATCHED.set(fn, watched);
   const unwatched = result.unchecked.filter(({ at }) => !watched.has(at.callee));
@@ -103,17 +110,16 @@ function checkOptions(fn: Function, args: readonly unknown[], context: SourceCon
   const params = typeof signature === "string" ? [] : signature.params;
   params.forEach(({ name, kind }, index) => {
     const value = kind === "rest" ? args.slice(index) : args[index];
-    const traced = tracedIn(value);
+    const traced = tracedIn(value, context.isTracedValue);
     if (traced.length === 0) concrete.add(name);
-    else if (!isProxy(value)) structured.add(name);
-    if (!traced.some(standsForNull)) given.add(name);
+    else if (!context.isTracedValue(value)) structured.add(name);
+    if (!traced.some((it) => isProxy(it) && standsForNull(it))) given.add(name);
   });
-  const { module } = context;
-  if (module === undefined) return { concrete, given, structured };
+  const { module, knownParts } = context;
+  const known = { concrete, given, structured, knownParts };
+  if (module === undefined) return known;
   return {
-    concrete,
-    given,
-    structured,
+    ...known,
     isTraced: (path) => isTracedMember(module, path, context),
     getter: ([name]) => (name === undefined ? undefined : getterOf(module, name)),
     methods: methodsOf(module, context),
@@ -124,11 +130,11 @@ function checkOptions(fn: Function, args: readonly unknown[], context: SourceCon
 const MAX_DEPTH = 500;
 
 /** The traced values in an argument, at any depth. */
-function tracedIn(value: unknown, depth = 0): TracedValue[] {
-  if (isProxy(value)) return [value];
+function tracedIn(value: unknown, isTracedValue: SourceContext["isTracedValue"], depth = 0): TracedValue[] {
+  if (isTracedValue(value)) return [value];
   if (typeof value !== "object" || value === null || value instanceof Module || depth > MAX_DEPTH) return [];
   const items = value instanceof Map || value instanceof Set ? [...value.values()] : Object.values(value);
-  return items.flatMap((item) => tracedIn(item, depth + 1));
+  return items.flatMap((item) => tracedIn(item, isTracedValue, depth + 1));
 }
 
 function isTracedMember(root: Module, path: readonly string[], { isRecorded, isKnown }: SourceContext): boolean {

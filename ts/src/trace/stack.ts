@@ -59,6 +59,13 @@ export function enter(by: Entry): CapturedStack | undefined {
   return outer;
 }
 
+/** {@link enter} from deep inside the package: the stack reaches down to the user's code, however far that is. */
+export function enterDeep(by: Entry): CapturedStack | undefined {
+  const outer = current;
+  if (isWanted) current = captureStack(ERROR_FRAMES, by);
+  return outer;
+}
+
 /**
  * {@link enter} for the function that calls this and that the user's code called. V8 is faster at keeping two frames that
  * are dropped from the text than at walking over them, and calls of modules are most of a trace.

@@ -23,8 +23,23 @@ export interface Subgraph {
 export interface SubgraphCall {
   /** What it is called with, given the traced values of its inputs. */
   readonly arguments: (inputs: readonly unknown[]) => readonly unknown[];
-  /** Whether the graph gives one value as it is, and no tuple. */
-  readonly isValue?: boolean;
+  /** What the inputs stand for, where the caller knows. */
+  readonly values?: readonly unknown[];
+  /** Whether the graph gives one value as it is, or its values in a list, and no tuple. */
+  readonly output?: "value" | "list";
+}
+
+/** The functions of the user's that functions of the package call for them. */
+const CHECKED = new WeakMap<Function, Function>();
+
+/** Has the source of `theirs` checked where a trace runs `own`, which gives it its arguments. */
+export function checkInsteadOf(own: Function, theirs: Function): void {
+  CHECKED.set(own, theirs);
+}
+
+/** The function whose source is checked where a trace runs this one. */
+export function checkedFunction(fn: Function): Function {
+  return CHECKED.get(fn) ?? fn;
 }
 
 /** One graph of those that are being recorded, innermost first. */
@@ -64,21 +79,31 @@ export function addPlaceholder(graph: Graph, { name }: Node): Node {
   return graph.insertingBefore(undefined, () => graph.placeholder(name));
 }
 
+/** Who knows the graph around, and how the values that its sub-graphs use go over to them. */
+export interface FreeValues {
+  readonly graph: Graph;
+  /** The order in which the values that each sub-graph uses become operands. */
+  orderFreeValues(used: readonly (readonly Node[])[]): Node[];
+  /** Notes about the input of a sub-graph what is known of the value that it stands for. */
+  noteFreeValue(input: Node, value: Node): void;
+}
+
 /**
  * Gives graphs that are called with the same operands the same inputs: those of their functions, and then what any of them
  * uses of the graph around, which is returned.
  */
-export function shareFreeValues(around: Graph, subgraphs: readonly Subgraph[]): Node[] {
-  const free = [...new Set(subgraphs.flatMap(({ lifted }) => [...lifted.keys()]))];
+export function shareFreeValues(tracer: FreeValues, subgraphs: readonly Subgraph[]): Node[] {
+  const free = tracer.orderFreeValues(subgraphs.map(({ lifted }) => [...lifted.keys()]));
   for (const { graph, inputs, lifted } of subgraphs) {
     let last = inputs.at(-1);
     for (const node of free) {
       const placeholder = lifted.get(node) ?? addPlaceholder(graph, node);
+      tracer.noteFreeValue(placeholder, node);
       if (last === undefined) graph.first?.prepend(placeholder);
       else last.append(placeholder);
       last = placeholder;
     }
   }
-  if (free.some((it) => it.graph !== around)) throw fxError("Internal", "an operand is of no graph around");
+  if (free.some((it) => it.graph !== tracer.graph)) throw fxError("Internal", "an operand is of no graph around");
   return free;
 }

@@ -14,16 +14,16 @@ import { type Attribute, hasHooks, hooksOf, Module, unboundForwardOf } from "../
 import { type ModuleCall, type ModuleObserver, observeModules } from "../nn/observe.ts";
 import { ValueTuple } from "../graph/values.ts";
 import { Tensor } from "../tensor/tensor.ts";
-import { isProxy, isShapeMember, proxyOf, type TracedValue } from "./proxy.ts";
-import { createInputs } from "./inputs.ts";
+import { isProxy, isShapeMember, nodeOf, proxyOf, type TracedValue } from "./proxy.ts";
+import { createInputs, type Inputs } from "./inputs.ts";
 import { tracedFunction } from "./parameters.ts";
 import type { ConcreteArgs } from "./placeholder.ts";
 import { type FunctionPlace, Located, locate } from "./position.ts";
 import { checkSource, type SourceNotes } from "./sourceCheck.ts";
 import { treeFlatten } from "./pytree.ts";
 import { moduleStack, ROOT_SCOPE, Scope, stacksAround } from "./scope.ts";
-import { currentStack, stackText, traceError, withStacks } from "./stack.ts";
-import { Level, type Subgraph, type SubgraphCall } from "./subgraph.ts";
+import { type CapturedStack, currentStack, stackText, traceError, withStacks } from "./stack.ts";
+import { checkedFunction, Level, type Subgraph, type SubgraphCall } from "./subgraph.ts";
 import { TracerBase } from "./tracerBase.ts";
 import { type UnreadCalls, watched } from "./unread.ts";
 import { type VerifyInputs, verifyTrace } from "./verify.ts";
@@ -153,7 +153,7 @@ export class Tracer extends TracerBase implements ModuleObserver {
 
   /** What reading an attribute of a module gives while it is traced: a recorded parameter, and buffers as they are. */
   getattr(_module: Module, _name: string, { kind, tensor }: Attribute & { readonly tensor: Tensor }): unknown {
-    const path = this.#isRecorded(kind) ? this.#tensors.get(tensor) : undefined;
+    const path = this.isRecorded(kind) ? this.#tensors.get(tensor) : undefined;
     if (path === undefined) return tensor;
     let proxy = this.#parameters.get(path);
     if (proxy === undefined) {
@@ -171,7 +171,7 @@ export class Tracer extends TracerBase implements ModuleObserver {
     this.#index();
     const fn = tracedFunction(root, this.tracedMethod);
     const record = (): Graph => {
-      const inputs = createInputs(this, root, this.tracedMethod, options);
+      const inputs = this.createInputs(root, options);
       const result = inputs.run((...args) => {
         const owner = root instanceof Module || options.root !== undefined ? this.root : undefined;
         return this.#checked(fn, args, owner, () => fn.apply(root instanceof Module ? root : options.root, args));
@@ -183,6 +183,14 @@ export class Tracer extends TracerBase implements ModuleObserver {
     return observeModules(this, () => withStacks(this.recordStackTraces, () => withActive(this, record)));
   }
 
+  /** Makes the inputs of the graph. */
+  protected createInputs(root: Traceable, options: TraceOptions): Inputs {
+    return createInputs(this, root, this.tracedMethod, options);
+  }
+
+  /** Notes what is known of the input of a branch, given the value that it stands for. */
+  protected noteInput(_input: Node, _value: unknown): void {}
+
   /** Traces a function into a graph of its own, in which what it uses of the graphs around are inputs too. */
   traceSubgraph(fn: (...args: unknown[]) => unknown, names: readonly string[], call: SubgraphCall): Subgraph {
     const outer = this.#level;
@@ -190,10 +198,11 @@ export class Tracer extends TracerBase implements ModuleObserver {
     this.#enter(level);
     try {
       const inputs = names.map((name) => this.createNode("placeholder", name, [], {}));
+      for (const [at, input] of inputs.entries()) this.noteInput(input, call.values?.[at]);
       const args = call.arguments(inputs.map((it) => this.proxy(it)));
       const result = this.#checked(fn, args, undefined, () => fn(...args));
       const [leaves, outSpec] = treeFlatten(result);
-      const output = call.isValue === true ? result : ValueTuple.frozen(leaves);
+      const output = call.output === "value" ? result : call.output === "list" ? leaves : ValueTuple.frozen(leaves);
       this.createNode("output", "output", [this.createArg(output)], {});
       return { graph: level.graph, inputs, lifted: level.lifted, outSpec };
     } finally {
@@ -220,17 +229,20 @@ export class Tracer extends TracerBase implements ModuleObserver {
     const node = super.createNode(op, target, args, kwargs, name, type);
     const stack = this.recordStackTraces && !isBoundary(op) ? currentStack() : undefined;
     const scope = this.#scope;
-    noteLater(node, (meta) => {
-      if (scope !== ROOT_SCOPE) meta.set("nn_module_stack", moduleStack(scope));
-      const text = stack === undefined ? "" : stackText(stacksAround(stack, scope));
-      if (text !== "") meta.set("stack_trace", text);
-    });
+    noteLater(node, (meta) => this.noteOrigin(meta, scope, stack));
     this.nodeNameToScope.set(node.name, scope);
     return node;
   }
 
+  /** Notes where a node was recorded: in which modules, and by which line of the user's. */
+  protected noteOrigin(meta: Map<string, unknown>, scope: Scope, stack: CapturedStack | undefined): void {
+    if (scope !== ROOT_SCOPE) meta.set("nn_module_stack", moduleStack(scope));
+    const text = stack === undefined ? "" : stackText(stacksAround(stack, scope));
+    if (text !== "") meta.set("stack_trace", text);
+  }
+
   protected override createTensorArg(tensor: Tensor): Arg {
-    let path = this.#tensors.get(tensor);
+    let path = this.pathOfTensor(tensor);
     if (path === undefined) {
       path = this.#add("_tensor_constant", { kind: "constant", tensor });
       this.#tensors.set(tensor, path);
@@ -250,6 +262,24 @@ export class Tracer extends TracerBase implements ModuleObserver {
     });
   }
 
+  /** The first path of a tensor in the root, if it is there. */
+  protected pathOfTensor(tensor: Tensor): string | undefined {
+    return this.#tensors.get(tensor);
+  }
+
+  /** Runs `body` while the outermost graph is recorded, of those of branches that are being traced. */
+  protected inOutermost<T>(body: () => T): T {
+    const inner = this.#level;
+    let outermost = inner;
+    while (outermost.outer !== undefined) outermost = outermost.outer;
+    this.#enter(outermost);
+    try {
+      return body();
+    } finally {
+      this.#enter(inner);
+    }
+  }
+
   protected override createModuleArg(module: Module): Arg {
     return this.createNode("get_attr", this.pathOfModule(module), [], {});
   }
@@ -261,15 +291,7 @@ export class Tracer extends TracerBase implements ModuleObserver {
 
   /** Reads an attribute of the root. A branch gets it as an operand, as it does in exported programs. */
   #readOutermost(path: string): Node {
-    const inner = this.#level;
-    let outermost = inner;
-    while (outermost.outer !== undefined) outermost = outermost.outer;
-    this.#enter(outermost);
-    try {
-      return this.createNode("get_attr", path, [], {});
-    } finally {
-      this.#enter(inner);
-    }
+    return this.inOutermost(() => this.createNode("get_attr", path, [], {}));
   }
 
   /** Adds something to the root, under a name with the next free number. */
@@ -288,7 +310,40 @@ export class Tracer extends TracerBase implements ModuleObserver {
     console.warn(warning.message);
   }
 
-  #isRecorded(kind: Attribute["kind"]): boolean {
+  /** Whether a value is one of those that a trace runs on. */
+  isTracedValue(value: unknown): boolean {
+    return isProxy(value);
+  }
+
+  /** The name of the node of a traced value; undefined for any other. */
+  nameOf(value: unknown): string | undefined {
+    return isProxy(value) ? nodeOf(value).name : undefined;
+  }
+
+  /** What stands for a slice of a value along its first dimension, where something is known of it. */
+  sliceOf(_value: unknown): unknown {
+    return undefined;
+  }
+
+  /** In the order of their first use. */
+  orderFreeValues(used: readonly (readonly Node[])[]): Node[] {
+    return [...new Set(used.flat())];
+  }
+
+  noteFreeValue(_input: Node, _value: Node): void {}
+
+  /** The members of traced values that are known while tracing; undefined where none are. */
+  protected get knownParts(): ReadonlySet<string> | undefined {
+    return undefined;
+  }
+
+  /** Whether assignments to the module are looked at after the trace, so that they need not be refused. */
+  protected get seesAssignments(): boolean {
+    return false;
+  }
+
+  /** Whether reading an attribute of this kind gives a traced value. */
+  protected isRecorded(kind: Attribute["kind"]): boolean {
     return kind === "parameter" || (kind === "buffer" && this.proxyBufferAttributes);
   }
 
@@ -315,13 +370,17 @@ export class Tracer extends TracerBase implements ModuleObserver {
     }
   }
 
-  #checkSource(fn: Function, args: readonly unknown[], module: Module | undefined): SourceNotes | undefined {
+  #checkSource(ran: Function, args: readonly unknown[], module: Module | undefined): SourceNotes | undefined {
+    const fn = checkedFunction(ran);
     if (!this.checkSources || module instanceof GraphModule) return undefined;
     if (module !== undefined && hasBuiltinForward(module)) return undefined;
     return checkSource(fn, args, {
       ...(module === undefined ? {} : { module }),
-      isRecorded: (kind) => this.#isRecorded(kind),
-      isKnown: (part) => this.paramShapesConstant && isShapeMember(part),
+      isRecorded: (kind) => this.isRecorded(kind),
+      isKnown: (part) => this.knownParts?.has(part) ?? (this.paramShapesConstant && isShapeMember(part)),
+      isTracedValue: (value): value is TracedValue => this.isTracedValue(value),
+      knownParts: this.knownParts,
+      seesAssignments: this.seesAssignments,
       isLeaf: (inner) => this.isLeafModule(inner, this.#paths.get(inner) ?? ""),
       locate: () => this.#locate(fn, args, module),
     });

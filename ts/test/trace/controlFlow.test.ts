@@ -420,7 +420,7 @@ describe("scan", () => {
           %scale : [num_users=1] = placeholder[target=scale]
           %add : [num_users=2] = call_function[target=operator.add](args = (%start, %xs), kwargs = {})
           %mul : [num_users=1] = call_function[target=operator.mul](args = (%add, %scale), kwargs = {})
-          return (add, mul)"
+          return [add, mul]"
     `);
     const xs = tensor([[1.5], [2], [3]]);
     for (const it of [cumulative(xs, f(0), f(10)), gm.forward(xs, f(0), f(10))]) {

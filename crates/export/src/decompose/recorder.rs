@@ -153,7 +153,8 @@ impl Recorder {
         val: Option<Val>,
     ) -> Result<(NodeId, Value<Inner>)> {
         let name = match target.strip_prefix("torch.ops.") {
-            Some(op) => name_of_packet(op),
+            // What takes graphs has no overloads.
+            Some(op) => op.strip_prefix("higher_order.").map_or_else(|| name_of_packet(op), Into::into),
             None => name_of_target(Opcode::CallFunction, target),
         };
         let node = self.graph.create_node(Opcode::CallFunction, target, args, kwargs, Some(&name))?;
@@ -190,17 +191,11 @@ impl Recorder {
 
     /// The arguments as PyTorch's dispatcher hands them on: without those at the end that are the defaults.
     fn written(&mut self, args: &Args<'_, Inner>) -> Result<(Vec<Arg>, Kwargs)> {
-        let (mut positional, mut kwargs) = (Vec::new(), Vec::new());
+        let (n_given, named) = args.written();
+        let positional = args.values[..n_given].iter().map(|it| self.arg(it)).collect::<Result<_>>()?;
         let specs = &args.op.schema.args;
-        let is_default = |at: usize| specs[at].default_value().as_ref() == Some(&args.values[at]);
-        let n_positional = specs.iter().take_while(|it| !it.is_kwarg_only).count();
-        let n_given = (0..n_positional).rev().find(|&at| !is_default(at)).map_or(0, |it| it + 1);
-        for at in 0..n_given {
-            positional.push(self.arg(&args.values[at])?);
-        }
-        for at in (n_positional..specs.len()).filter(|&at| !is_default(at)) {
-            kwargs.push((specs[at].name.as_str().into(), self.arg(&args.values[at])?));
-        }
+        let kwargs = named.into_iter().map(|at| Ok((specs[at].name.as_str().into(), self.arg(&args.values[at])?)));
+        let kwargs = kwargs.collect::<Result<_>>()?;
         Ok((positional, kwargs))
     }
 

@@ -108,9 +108,13 @@ fn attention(args: &Meta<'_>) -> Result<Vec<Output>> {
     let (query, value) = (args.tensor(0)?, args.tensor(2)?);
     let sizes = result_sizes(args, 3, 5, args.bool(7)?)?;
     // Where PyTorch's fused kernel serves, the result lies in memory as the query does.
-    let is_fused =
-        sizes.len() == 4 && query.sizes == sizes && query.sizes[..2] == value.sizes[..2] && args.float(4)? == 0.0;
+    let is_fused = is_fused(query, value, &sizes, args.float(4)?);
     Ok(if is_fused { like(query, sizes) } else { contiguous(query.dtype, sizes) })
+}
+
+/// Whether PyTorch's fused kernel serves.
+fn is_fused(query: &TensorMeta, value: &TensorMeta, sizes: &[SymInt], dropout: f64) -> bool {
+    sizes.len() == 4 && query.sizes == sizes && query.sizes[..2] == value.sizes[..2] && dropout == 0.0
 }
 
 /// A result that lies in memory as the query does.
@@ -141,6 +145,14 @@ type Call<'a> = Args<'a, TensorRef>;
 fn decomposed(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let mut res = attend(cx, args, args.opt_float(6)?, args.bool(7)?)?;
     res.truncate(1);
+    let sizes = cx.meta(tensor_of(&res[0])).sizes.clone();
+    if is_fused(cx.meta(*args.tensor(0)?), cx.meta(*args.tensor(2)?), &sizes, args.float(4)?) {
+        // What PyTorch takes the fused kernel apart into says how the result lies in memory: the rows first.
+        let order = |dims: [i64; 4]| Value::List(dims.into_iter().map(Value::int).collect());
+        let rows = cx.call("aten.permute.default", [res.remove(0), order([2, 0, 1, 3])])?;
+        let rows = cx.call("aten.contiguous.default", [rows])?;
+        res.push(cx.call("aten.permute.default", [rows, order([1, 2, 0, 3])])?);
+    }
     Ok(res)
 }
 

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { functionNamed } from "../../functions/table.ts";
 import type { Real } from "../../functions/types.ts";
 import { DTYPES } from "../../bindings/dtypes.ts";
 import { callOperator } from "../../engine/dispatch.ts";
@@ -17,6 +18,13 @@ export type Sizes = number | readonly number[];
 
 /** A tensor and the positions that its elements come from. */
 export type WithIndices = readonly [output: Tensor, indices: Tensor];
+
+const multiply = functionNamed("operator.mul");
+
+/** The product of sizes, which may be dynamic while a module is exported. */
+export function product(...sizes: readonly number[]): number {
+  return sizes.reduce((a, b) => (typeof a === "number" && typeof b === "number" ? a * b : (multiply(a, b) as number)));
+}
 
 /** Calls an operator that has one result. */
 export function aten(name: string, ...args: readonly unknown[]): Tensor {

@@ -6,7 +6,7 @@
 import type { Real } from "../../functions/types.ts";
 import { tuple } from "../../graph/args.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
-import { aten, atenResults, atenWith, refuse, sameShape, shapeIs, tupleText, valueOf } from "./aten.ts";
+import { aten, atenResults, atenWith, product, refuse, sameShape, shapeIs, tupleText, valueOf } from "./aten.ts";
 import { define, defineBuiltin, recordNamed } from "./define.ts";
 import { checkKeyPaddingMask, checkShapes, canonicalMask } from "./attentionMask.ts";
 
@@ -200,7 +200,7 @@ function attend(
     : packed([query, key, value], inProjWeight, inProjBias);
   const [q] = projections;
   let [, k, v] = projections;
-  const heads = batch * numHeads;
+  const heads = product(batch, numHeads);
   mask = mask === null ? null : perHead(mask, [length, key.shape[0] as number], heads);
   if (biasK !== null && biasV !== null) {
     if (staticK !== null) throw refuse("InvalidArgument", "bias cannot be added to static key.");
@@ -213,7 +213,7 @@ function attend(
     throw refuse("InvalidArgument", `${set} is set but ${missing} is None`);
   }
   const split = (it: Tensor): Tensor =>
-    aten("transpose", aten("reshape", it, [it.shape[0] as number, heads, headDim]), 0, 1);
+    aten("transpose", aten("view", it, [it.shape[0] as number, heads, headDim]), 0, 1);
   const queries = split(q);
   let keys = staticK === null ? split(k) : requireStatic("static_k", staticK, heads, headDim);
   let values = staticV === null ? split(v) : requireStatic("static_v", staticV, heads, headDim);
@@ -232,12 +232,12 @@ function attend(
   }
   const probability = training ? dropoutP : 0;
   const project = (it: Tensor): Tensor => {
-    const output = aten("linear", aten("reshape", it, [length * batch, embedDim]), outProjWeight, outProjBias);
+    const output = aten("linear", aten("reshape", it, [product(length, batch), embedDim]), outProjWeight, outProjBias);
     const shaped = aten("view", output, [length, batch, output.shape[1] as number]);
     return isBatched ? shaped : aten("squeeze", shaped, 1);
   };
   if (!needWeights) {
-    const byHead = (it: Tensor): Tensor => aten("reshape", it, [batch, numHeads, it.shape[1] as number, headDim]);
+    const byHead = (it: Tensor): Tensor => aten("view", it, [batch, numHeads, it.shape[1] as number, headDim]);
     const attended = aten(
       "scaled_dot_product_attention",
       byHead(queries),
@@ -276,13 +276,26 @@ function packed([query, key, value]: Three, weight: Tensor | null, bias: Tensor 
   if (weight === null) {
     throw refuse("InvalidArgument", "use_separate_proj_weight is False but in_proj_weight is None");
   }
-  if (query === key && key === value) {
-    return atenResults("chunk", aten("linear", query, weight, bias), 3, -1) as unknown as Three;
+  if (key === value) {
+    const width = query.shape[2] as number;
+    if (query === key) return apart(aten("linear", query, weight, bias), 3, width) as unknown as Three;
+    const [ofQuery, ofKeys] = atenResults("split", weight, [width, 2 * width]);
+    const [biasOfQuery, biasOfKeys] = bias === null ? [] : atenResults("split", bias, [width, 2 * width]);
+    const projected = aten("linear", query, ofQuery, biasOfQuery ?? null);
+    const [k, v] = apart(aten("linear", key, ofKeys, biasOfKeys ?? null), 2, width);
+    return [projected, k as Tensor, v as Tensor];
   }
   const weights = atenResults("chunk", weight, 3);
   const biases = bias === null ? [] : atenResults("chunk", bias, 3);
   const [q, k, v] = [query, key, value].map((it, at) => aten("linear", it, weights[at], biases[at] ?? null));
   return [q as Tensor, k as Tensor, v as Tensor];
+}
+
+/** Projections that were computed side by side, each with its elements together. */
+function apart(projected: Tensor, count: number, width: number): Tensor[] {
+  const parts = aten("unsqueeze", aten("unflatten", projected, -1, [count, width]), 0);
+  const each = aten("contiguous", aten("squeeze", aten("transpose", parts, 0, -2), -2));
+  return Array.from({ length: count }, (_, at) => aten("select", each, 0, at));
 }
 
 /** The projections by a matrix for each. */

@@ -5,7 +5,7 @@
  */
 import type { Real } from "../../functions/types.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
-import { aten, atenResults, isFloat, refuse, sameShape, sizeText } from "./aten.ts";
+import { aten, atenResults, atenWith, isFloat, product, refuse, sameShape, sizeText } from "./aten.ts";
 import { define, defineBuiltin } from "./define.ts";
 
 /** Options of {@link embedding}. */
@@ -180,8 +180,8 @@ function bagsOf(
           "leave the offsets out, or give the indices in one dimension",
         );
       }
-      const starts = aten("mul", aten("arange", rows), length);
-      return { input: aten("reshape", input, [-1]), offsets: aten("to", starts, input.dtype), includesLast: false };
+      const starts = atenWith({ dtype: input.dtype }, "arange", 0, product(rows, length), length);
+      return { input: aten("reshape", input, [-1]), offsets: starts, includesLast: false };
     }
     case 1:
       if (offsets === null) throw refuse("InvalidArgument", "offsets has to be a 1D Tensor but got None");

@@ -61,7 +61,7 @@ export const batchNorm = define<
     if (valueOf(eps) < 0) {
       throw refuse("InvalidArgument", `batch_norm eps must be non-negative, but got ${numberText(eps)}`);
     }
-    return aten("batch_norm", input, weight, bias, runningMean, runningVar, training, momentum, eps, true);
+    return aten("batch_norm", input, weight, bias, runningMean, runningVar, training, momentum, eps, false);
   },
 );
 
@@ -108,7 +108,7 @@ export const instanceNorm = define<
         "one element is its own mean: give a larger input, or running statistics and useInputStats: false",
       );
     }
-    return aten("instance_norm", input, weight, bias, runningMean, runningVar, useInputStats, momentum, eps, true);
+    return aten("instance_norm", input, weight, bias, runningMean, runningVar, useInputStats, momentum, eps, false);
   },
 );
 
@@ -124,7 +124,7 @@ export const layerNorm = define<
   [input: Tensor, normalizedShape: readonly number[], weight?: Tensor | null, bias?: Tensor | null, eps?: Real],
   AffineOptions
 >("layer_norm", "(input, normalized_shape, weight=None, bias=None, eps=1e-05)", (input, shape, weight, bias, eps) =>
-  aten("layer_norm", input, shape, weight, bias, eps, true),
+  aten("layer_norm", input, shape, weight, bias, eps, false),
 );
 
 /** Options of {@link rmsNorm}. */
@@ -167,7 +167,7 @@ export const groupNorm = define<
     throw refuse("ShapeMismatch", `Expected at least 2 dimensions for input tensor but received ${input.shape.length}`);
   }
   requireSeveralValues([Math.floor((batch * channels) / numGroups), numGroups, ...rest]);
-  return aten("group_norm", input, numGroups, weight, bias, eps, true);
+  return aten("group_norm", input, numGroups, weight, bias, eps, false);
 });
 
 /** Options of {@link localResponseNorm}. */
@@ -236,7 +236,7 @@ export const normalize = define<
   [input: Tensor, p?: Real, dim?: number | readonly number[], eps?: Real, out?: Tensor | null],
   NormalizeOptions
 >("normalize", "(input, p=2.0, dim=1, eps=1e-12, out=None)", (input, p, dim, eps, out) => {
-  const norm = aten("norm", input, p, typeof dim === "number" ? [dim] : dim, true);
+  const norm = aten("linalg_vector_norm", input, p, typeof dim === "number" ? [dim] : dim, true);
   const denominator = aten("expand_as", aten("clamp_min", norm, eps), input);
   return out === null ? aten("div", input, denominator) : atenWith({ out }, "div", input, denominator);
 });

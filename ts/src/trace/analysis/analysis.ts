@@ -38,13 +38,15 @@ export interface Analysis {
 export interface AnalysisOptions {
   /** The parameters that are arrays or objects with traced values in them, and no traced values themselves. */
   readonly structured?: ReadonlySet<string>;
+  /** The members of traced values that are known while tracing, such as their shape; none by default. */
+  readonly knownParts?: ReadonlySet<string> | undefined;
 }
 
 /**
  * The analysis of a function, or why its source cannot be seen. A second one of the same function is free.
  */
 export function analyseFunction(fn: Readable, options: AnalysisOptions = {}): Analysis | Unparsed {
-  const key = [...(options.structured ?? [])].toSorted().join();
+  const key = [options.structured, options.knownParts].map((it) => [...(it ?? [])].toSorted().join()).join(";");
   const cached = ANALYSES.get(fn);
   const known = cached?.get(key);
   if (known !== undefined) return known;
@@ -60,7 +62,7 @@ const ANALYSES = new WeakMap<Readable, Map<string, Analysis | Unparsed>>();
 /** The analysis of a function that was parsed, and that can call the functions of its file where that is given. */
 export function analyse(parsed: ParsedFunction, options: AnalysisOptions, file: readonly Syntax[] = []): Analysis {
   const { source, shift, node } = parsed;
-  const walk = new Walk(source);
+  const walk = new Walk(source, options.knownParts);
   const around = new Scope(walk);
   around.declareBlock(file);
   // The function first: where the file defines it, `this` is not known.

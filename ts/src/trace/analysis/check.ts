@@ -71,7 +71,9 @@ export interface CheckResult<F = Readable> {
 
 /** Checks a function, and the methods of the module that it calls, before it is traced. */
 export function checkFunction(fn: Readable, options: CheckOptions = {}): CheckResult {
-  return check(fn, options, { ...options, analyse: analyseFunction, nameOf: (it) => it.name || "the function" });
+  const { knownParts } = options;
+  const analyse = (it: Readable, given: Given): Analysis | Unparsed => analyseFunction(it, { ...given, knownParts });
+  return check(fn, options, { ...options, analyse, nameOf: (it) => it.name || "the function" });
 }
 
 /** Checks a function and the methods that it calls. */

@@ -71,7 +71,8 @@ export abstract class Invocations extends Knowledge implements CallWalk {
     const checked = name === undefined ? undefined : CHECKED.get(name);
     if (checked !== undefined) return checked(call, name ?? "");
     for (const shape of method.shapes) if (shape.kind === "function") shape.self.add(receiver);
-    const results = [tracedBy(receiver.traced), this.invoke(functionsOf(method), args)];
+    const isKnownPart = name !== undefined && this.knownParts.has(name);
+    const results = [tracedBy(isKnownPart ? 0n : receiver.traced), this.invoke(functionsOf(method), args)];
     for (const shape of receiver.shapes) {
       if (shape.kind === "path") results.push(this.callPath(node, shape, name ?? "*", args));
       else if (shape.kind !== "function") {

@@ -67,6 +67,8 @@ export abstract class Knowledge implements Clock {
   readonly reads = new Set<string>();
   readonly #bits = new Map<string, Sources>();
   protected readonly text: string;
+  /** The members of traced values that are known: what they give is plain. */
+  protected readonly knownParts: ReadonlySet<string>;
   protected readonly scopes = new Map<Syntax, Scope>();
   protected readonly functions = new Map<Syntax, FunctionShape>();
   protected readonly containers = new Map<string, ContainerShape>();
@@ -76,8 +78,9 @@ export abstract class Knowledge implements Clock {
   /** All sources that were met since the innermost `try` began. */
   protected met: Sources = 0n;
 
-  constructor(source: string) {
+  constructor(source: string, knownParts: ReadonlySet<string> = new Set()) {
     this.text = source;
+    this.knownParts = knownParts;
   }
 
   /** The sources with a source for it, which is made if need be. */
@@ -223,7 +226,8 @@ export abstract class Knowledge implements Clock {
       if (shape.kind !== "object" && !isIndex) return PLAIN;
       return join(shape.named.get(name)?.value ?? PLAIN, shape.elements.value);
     });
-    const whole = tracedBy(name === "length" ? 0n : object.traced);
+    const isKnown = name === "length" || (name !== undefined && this.knownParts.has(name));
+    const whole = tracedBy(isKnown ? 0n : object.traced);
     const traced = isIndex ? whole : { ...whole, attributes: whole.traced };
     return joinAll([traced, ...parts]);
   }

@@ -1,0 +1,156 @@
+/**
+ * Modules as programs: `torch.export.export`.
+ *
+ * @module
+ */
+import { fxError } from "../errors.ts";
+import { isOptions } from "../functions/naming.ts";
+import { type Arg, isNode } from "../graph/args.ts";
+import type { Graph } from "../graph/graph.ts";
+import type { Val } from "../graph/val.ts";
+import { Module } from "../nn/module.ts";
+import type { Tensor } from "../tensor/tensor.ts";
+import { argumentOf, constantOf } from "./arguments.ts";
+import type { DynamicShapes } from "./dynamicShapes.ts";
+import { ExportedProgram } from "./exportedProgram.ts";
+import { ExportTracer, type LiftedConstant } from "./exportTracer.ts";
+import { assertConvertedTensors, assertSizes, removeUnusedDetach, replaceSizes } from "./finishing.ts";
+import { ModuleInputs, typeName } from "./moduleInputs.ts";
+import { renameSubgraphInputs } from "./placeholderNames.ts";
+import type { Constant, ExampleInput, StateEntry } from "./program.ts";
+import { ShapeSession } from "./shapes.ts";
+import { GraphSignature, type OutputSpec } from "./signature.ts";
+import { StateGuard } from "./stateGuard.ts";
+
+/** How {@link exportProgram} exports. */
+export interface ExportOptions {
+  /**
+   * What is said of the sizes of inputs, by the names of the arguments or in their order; sizes of which nothing is said are
+   * those of the examples.
+   */
+  readonly dynamicShapes?: DynamicShapes;
+  /** PyTorch's other way to export, by reading bytecode, is not there: only `false` is taken. */
+  readonly strict?: boolean;
+}
+
+/**
+ * Exports a module: `torch.export.export`. It is run once, on what is known of the example inputs without their elements,
+ * and every operator that it calls is recorded. The program's parameters and buffers are those of the module.
+ *
+ * Decisions on sizes are made here and now; decisions on elements are refused: {@link cond} and `torch.where` are in the graph.
+ *
+ * @example
+ * ```ts
+ * const program = exportProgram(model, [image], {}, { dynamicShapes: { x: { 0: Dim("batch") } } });
+ * console.log(String(program.graph));
+ * const logits = program.module()(image);
+ * ```
+ *
+ * @param args the positional arguments of `forward`
+ * @param kwargs the keyword arguments: an object that `forward` gets behind the others
+ */
+export function exportProgram(
+  module: Module,
+  args: readonly unknown[],
+  kwargs: Readonly<Record<string, unknown>> = {},
+  options: ExportOptions = {},
+): ExportedProgram {
+  checkArguments(module, args, kwargs, options);
+  const inputs = new ModuleInputs(module, args, kwargs, options.dynamicShapes ?? null);
+  using shapes = new ShapeSession(inputs.leaves);
+  const tracer = new ExportTracer(shapes, inputs.placeholdersFor(shapes));
+  const state = new StateGuard(module);
+  let graph: Graph;
+  try {
+    graph = tracer.trace(module);
+    state.checkAssignments(tracer, graph);
+  } finally {
+    state.restore();
+  }
+  removeUnusedDetach(graph);
+  assertConvertedTensors(graph);
+  const sizes = shapes.finish();
+  const { rangeConstraints, guards, replace } = sizes;
+  const graphModule = tracer.moduleOf(graph, module.className);
+  replaceSizes(graphModule, replace);
+  assertSizes(graphModule, sizes);
+  const constants = tracer.takeConstants();
+  const specs = inputs.finish(graph, constants);
+  renameSubgraphInputs(graphModule);
+  return new ExportedProgram({
+    graphModule,
+    graphSignature: new GraphSignature(specs, outputSpecs(graph)),
+    state: stateOf(module),
+    opaqueState: new Map(),
+    constants: constantsOf(module, constants),
+    rangeConstraints,
+    moduleCallGraph: inputs.callGraph(),
+    verifiers: ["TRAINING"],
+    guards,
+    exampleInputs: inputs.leaves.map(({ value }) => value as ExampleInput),
+    opsetVersion: new Map([["aten", 10]]),
+    schemaVersion: [8, 20],
+    torchVersion: "2.13.0",
+    namedtupleFields: new Map(),
+    extraFiles: new Map(),
+  });
+}
+
+function checkArguments(module: unknown, args: unknown, kwargs: unknown, { strict = false }: ExportOptions): void {
+  if (!(module instanceof Module)) {
+    throw fxError(
+      "InvalidOption",
+      `Expected \`mod\` to be an instance of \`torch.nn.Module\`, got ${typeName(module)}`,
+      {
+        help: "put the function into the forward of a class that extends Module",
+      },
+    );
+  }
+  if (!Array.isArray(args)) {
+    throw fxError("InputType", `Expecting \`args\` to be a tuple of example positional inputs, got ${typeName(args)}`, {
+      help: "give an array: exportProgram(model, [x])",
+    });
+  }
+  if (!isOptions(kwargs)) throw fxError("InputType", `Expecting \`kwargs\` to be an object, got ${typeName(kwargs)}`);
+  if (strict) {
+    throw fxError("NotImplemented", "strict export reads Python's bytecode, and there is none", {
+      help: "leave strict out: the module is run on values without elements",
+    });
+  }
+}
+
+function outputSpecs(graph: Graph): OutputSpec[] {
+  const leaves = (graph.outputNode()?.args[0] ?? []) as readonly Arg[];
+  return Array.from(
+    leaves,
+    (leaf): OutputSpec => ({
+      kind: "USER_OUTPUT",
+      arg: isNode(leaf) ? argumentOf(leaf.name, leaf.meta.get("val") as Val) : constantOf("", leaf),
+      target: undefined,
+    }),
+  );
+}
+
+/** The state of the module: what `stateDict` has, the parameters first. */
+function stateOf(module: Module): Map<string, StateEntry> {
+  const state = module.stateDict();
+  const parameters = module.namedParameters({ removeDuplicate: false });
+  const names = [...[...parameters.keys()].filter((it) => state.has(it)), ...state.keys()];
+  return new Map(
+    names.map((fqn) => {
+      const tensor = state.get(fqn) as Tensor;
+      return [fqn, { tensor, isParameter: parameters.has(fqn), requiresGrad: tensor.requiresGrad }];
+    }),
+  );
+}
+
+/** The constants that the graph uses, and the buffers that the state leaves out. */
+function constantsOf(module: Module, lifted: readonly LiftedConstant[]): Map<string, Constant> {
+  const state = module.stateDict();
+  const res = new Map<string, Constant>();
+  for (const [fqn, tensor] of module.namedBuffers({ removeDuplicate: false })) {
+    if (!state.has(fqn)) res.set(fqn, { kind: "tensor", tensor });
+  }
+  for (const { fqn, tensor } of lifted) res.set(fqn, { kind: "tensor", tensor });
+  return res;
+}

@@ -1,0 +1,100 @@
+/**
+ * What is done with an exported graph once it is recorded, as PyTorch does it: sizes get their last form, and are asserted
+ * where only a run can tell them.
+ *
+ * @module
+ */
+import { isNode } from "../graph/args.ts";
+import { formatExpression } from "../graph/expression.ts";
+import type { Graph } from "../graph/graph.ts";
+import { GraphModule } from "../graph/module.ts";
+import { isVal, SymExpr, TensorMeta, type Val, ValSequence } from "../graph/val.ts";
+import { DTypeArg } from "../graph/values.ts";
+import { insertDeferredRuntimeAsserts } from "../passes/enginePasses.ts";
+import type { SessionResult } from "./shapes.ts";
+
+/** Takes out copies without gradients that nothing uses. */
+export function removeUnusedDetach(graph: Graph): void {
+  for (const node of [...graph.nodes].toReversed()) {
+    if (node.target === "torch.ops.aten.detach.default" && node.users.size === 0) graph.eraseNode(node);
+  }
+}
+
+/** Puts the numbers and symbols into all notes that sizes turned out to be. */
+export function replaceSizes(module: GraphModule, replace: SessionResult["replace"]): void {
+  for (const { graph } of graphsOf(module)) {
+    for (const node of graph.nodes) {
+      const val = node.meta.get("val");
+      if (isVal(val)) node.meta.set("val", withSizes(val, replace));
+    }
+  }
+}
+
+function withSizes(val: Val, replace: SessionResult["replace"]): Val {
+  if (val instanceof SymExpr) return replace(val);
+  if (val instanceof ValSequence)
+    return new ValSequence(
+      val.kind,
+      val.items.map((it) => withSizes(it, replace)),
+    );
+  if (!(val instanceof TensorMeta)) return val;
+  const { sizes, strides, storageOffset } = val;
+  return new TensorMeta({
+    ...val,
+    sizes: sizes.map(replace),
+    strides: strides.map(replace),
+    storageOffset: replace(storageOffset),
+  });
+}
+
+/** Asserts what the program has to assert of sizes that only a run can tell. */
+export function assertSizes(module: GraphModule, { rangeConstraints, assertions }: SessionResult): void {
+  const hasSizes = graphsOf(module).some(({ graph }) =>
+    Array.from(graph.nodes).some((it) => isSymbolic(it.meta.get("val"))),
+  );
+  if (!hasSizes) return;
+  const ranges = [...rangeConstraints].filter(([name]) => /^\w+$/.test(name));
+  insertDeferredRuntimeAsserts(module, {
+    ranges: Object.fromEntries(ranges.map(([name, { min, max }]) => [name, [bound(min), bound(max)]])),
+    asserts: assertions.map(({ condition }) => formatExpression(condition)),
+  });
+}
+
+function bound(value: number | bigint | undefined): number | null {
+  return value === undefined ? null : Number(value);
+}
+
+function isSymbolic(val: unknown): boolean {
+  return val instanceof SymExpr || (val instanceof TensorMeta && val.sizes.some((it) => it instanceof SymExpr));
+}
+
+/** A graph module and those that its graphs call. */
+function graphsOf(module: GraphModule): GraphModule[] {
+  return [...module.namedModules().values()].filter((it) => it instanceof GraphModule);
+}
+
+/** The conversions in front of which PyTorch asserts what is converted. */
+const CONVERSIONS = new Set(["device", "dtype", "dtype_layout"].map((it) => `torch.ops.aten.to.${it}`));
+
+/** Asserts dtype, device and layout of what is converted: whether there is anything to do depends on them. */
+export function assertConvertedTensors(graph: Graph): void {
+  for (const node of Array.from(graph.nodes)) {
+    const [converted] = node.args;
+    if (!CONVERSIONS.has(node.target) || !isNode(converted)) continue;
+    const val = converted.meta.get("val");
+    if (!(val instanceof TensorMeta)) continue;
+    const { dtype: name, device, layout } = val;
+    const assertion = graph.insertingBefore(node, () =>
+      graph.callFunction("torch.ops.aten._assert_tensor_metadata.default", [converted], {
+        dtype: new DTypeArg(name),
+        device,
+        layout,
+      }),
+    );
+    for (const key of ["nn_module_stack", "stack_trace"]) {
+      const note = node.meta.get(key);
+      if (note !== undefined) assertion.meta.set(key, note);
+    }
+    assertion.meta.set("val", null);
+  }
+}

@@ -1,0 +1,219 @@
+/**
+ * The inputs of an exported graph: what the module holds, and what the user gives, with their names and structure.
+ *
+ * @module
+ */
+import { fxError } from "../errors.ts";
+import type { Graph } from "../graph/graph.ts";
+import type { Node } from "../graph/node.ts";
+import { SymExpr, type Val } from "../graph/val.ts";
+import { Complex, DeviceArg, DTypeArg, Float, LayoutArg, MemoryFormatArg, ValueTuple } from "../graph/values.ts";
+import { tensorVal } from "../interpret/tensorMetadata.ts";
+import { hasHooks, type Module } from "../nn/module.ts";
+import { Tensor } from "../tensor/tensor.ts";
+import type { Inputs } from "../trace/inputs.ts";
+import { parametersOf } from "../trace/parameters.ts";
+import { type PytreeSpec, treeFlatten, treeUnflatten } from "../trace/pytree.ts";
+import { argumentOf } from "./arguments.ts";
+import { type DynamicShapes, resolveDynamicShapes } from "./dynamicShapes.ts";
+import type { ExportInputs, ExportTracer, LiftedConstant } from "./exportTracer.ts";
+import { leafNames, liftedName, renameNodes } from "./placeholderNames.ts";
+import type { ModuleCallEntry, TreeSpec } from "./program.ts";
+import type { ShapeSession } from "./shapes.ts";
+import type { InputSpec } from "./signature.ts";
+import { TracedNumber } from "./traced.ts";
+
+/** The inputs of the graph of a module: what it holds, and what the user gives. */
+export class ModuleInputs {
+  /** The leaves of the user's inputs. */
+  readonly leaves: ReturnType<typeof resolveDynamicShapes>;
+  readonly #module: Module;
+  readonly #args: readonly unknown[];
+  readonly #kwargs: Readonly<Record<string, unknown>>;
+  readonly #names: readonly string[];
+  readonly #leafNames: readonly string[];
+  readonly #parameters: ReadonlyMap<string, Tensor>;
+  readonly #buffers: ReadonlyMap<string, Tensor>;
+  readonly #lifted: (readonly [node: Node, kind: "PARAMETER" | "BUFFER", fqn: string])[] = [];
+  readonly #user: Node[] = [];
+  #outSpec: PytreeSpec | undefined;
+
+  constructor(
+    module: Module,
+    args: readonly unknown[],
+    kwargs: Readonly<Record<string, unknown>>,
+    dynamicShapes: DynamicShapes,
+  ) {
+    this.#module = module;
+    this.#args = args;
+    this.#kwargs = kwargs;
+    const bound = [...boundArguments(module, args), ...Object.entries(kwargs)];
+    this.#names = bound.map(([name]) => name);
+    this.#leafNames = bound.flatMap(([name, value]) => leafNames(name, treeFlatten(value)[1]));
+    this.leaves = resolveDynamicShapes(
+      this.#names,
+      bound.map(([, value]) => value),
+      dynamicShapes,
+    );
+    for (const [at, { value }] of this.leaves.entries()) checkLeaf(value, this.#leafNames[at] ?? "");
+    this.#parameters = module.namedParameters({ removeDuplicate: false });
+    this.#buffers = module.namedBuffers({ removeDuplicate: false });
+  }
+
+  placeholdersFor(shapes: ShapeSession): ExportInputs {
+    return { create: (tracer) => this.#create(tracer, shapes) };
+  }
+
+  #create(tracer: ExportTracer, shapes: ShapeSession): Inputs {
+    const lift = (kind: "PARAMETER" | "BUFFER", fqn: string, tensor: Tensor): void => {
+      const node = tracer.placeholder(`arg${this.#lifted.length}_1`, tensorVal(tensor));
+      tracer.trackTensor(tensor, node);
+      tracer.noteSource(node, `self_${fqn}`);
+      this.#lifted.push([node, kind, fqn]);
+    };
+    for (const [fqn, tensor] of this.#parameters) lift("PARAMETER", fqn, tensor);
+    for (const [fqn, tensor] of this.#buffers) lift("BUFFER", fqn, tensor);
+    const values = this.leaves.map(({ value }, at) => {
+      const known = shapes.values[at] as Val;
+      const node = tracer.placeholder(`arg${this.#lifted.length + at}_1`, known);
+      this.#user.push(node);
+      tracer.noteSource(node, this.#leafNames[at] ?? "");
+      if (value instanceof Tensor) return tracer.trackTensor(value, node);
+      return known instanceof SymExpr ? tracer.numberOf(known, node) : value;
+    });
+    tracer.firstUserInput = this.#user[0];
+    const [, spec] = treeFlatten([this.#args, this.#kwargs]);
+    const [args, kwargs] = treeUnflatten(values, spec) as [unknown[], Record<string, unknown>];
+    const given = Object.keys(kwargs).length === 0 ? args : [...args, kwargs];
+    return {
+      run: (fn) => {
+        const isPlain = !hasHooks(this.#module) && given === args;
+        const result = isPlain ? fn(...given) : this.#module.call(...given);
+        const [leaves, outSpec] = treeFlatten(result);
+        this.#outSpec = outSpec;
+        for (const [at, leaf] of leaves.entries()) checkLeaf(leaf, `output ${at}`);
+        return ValueTuple.frozen(leaves);
+      },
+      finish: () => {},
+    };
+  }
+
+  /** Gives the nodes their names, and says what the inputs are. */
+  finish(graph: Graph, constants: readonly LiftedConstant[]): InputSpec[] {
+    const lifted = this.#lifted.map(
+      ([node, kind, fqn]) => [node, liftedName(kind === "PARAMETER" ? "p" : "b", fqn)] as const,
+    );
+    const named = constants.map(({ node, fqn }) => [node, liftedName("c", fqn)] as const);
+    renameNodes(
+      graph,
+      this.#user.map((node, at) => [node, this.#leafNames[at] ?? node.name] as const),
+      [...lifted, ...named],
+    );
+    const persistent = new Set(this.#module.stateDict().keys());
+    return [
+      ...this.#lifted.map(
+        ([{ name }, kind, target]): InputSpec => ({
+          kind,
+          arg: { type: "tensor", name },
+          target,
+          persistent: kind === "BUFFER" ? persistent.has(target) : undefined,
+        }),
+      ),
+      ...constants.map(
+        ({ node: { name }, fqn }): InputSpec => ({
+          kind: "CONSTANT_TENSOR",
+          arg: { type: "tensor", name },
+          target: fqn,
+          persistent: undefined,
+        }),
+      ),
+      ...this.#user.map(
+        (node): InputSpec => ({
+          kind: "USER_INPUT",
+          arg: argumentOf(node.name, node.meta.get("val") as Val),
+          target: undefined,
+          persistent: undefined,
+        }),
+      ),
+    ];
+  }
+
+  callGraph(): ModuleCallEntry[] {
+    const [, args] = treeFlatten(this.#args);
+    const [, kwargs] = treeFlatten(this.#kwargs);
+    const root: ModuleCallEntry = {
+      fqn: "",
+      signature: {
+        inputs: [],
+        outputs: [],
+        inSpec: sequence("builtins.tuple", [tupleSpec(args), treeSpec(kwargs)]),
+        outSpec: treeSpec(this.#outSpec ?? treeFlatten(null)[1]),
+        forwardArgNames: this.#names,
+      },
+    };
+    const paths = [...this.#module.namedModules({ removeDuplicate: false }).keys()].filter((it) => it !== "");
+    return [root, ...paths.map((fqn) => ({ fqn, signature: undefined }))];
+  }
+}
+
+/** The arguments by the names of the parameters that take them; a rest parameter takes several. */
+function boundArguments(module: Module, args: readonly unknown[]): [name: string, value: unknown][] {
+  const { list } = parametersOf(module, "forward");
+  const res: [string, unknown][] = [];
+  for (const [at, value] of args.entries()) {
+    const parameter = list[at];
+    if (parameter === undefined) {
+      throw fxError(
+        "InputCount",
+        `forward of ${module.className} takes ${list.length} arguments, and there are ${args.length}`,
+      );
+    }
+    if (parameter.kind === "rest") {
+      res.push([parameter.name, args.slice(at)]);
+      break;
+    }
+    res.push([parameter.name, value]);
+  }
+  return res;
+}
+
+/** Refuses what no program takes or gives. */
+function checkLeaf(value: unknown, place: string): void {
+  if (value === null || ["number", "bigint", "boolean", "string"].includes(typeof value)) return;
+  if (value instanceof TracedNumber || value instanceof Tensor || value instanceof Float) return;
+  for (const kind of [Complex, DTypeArg, DeviceArg, LayoutArg, MemoryFormatArg]) if (value instanceof kind) return;
+  throw fxError("InputType", `Unsupported input type ${typeName(value)} at ${place}`, {
+    help: "Export only supports pytree containers of basic types (Tensor, int, float, ...) as input. To register a custom class, use registerPytreeNode",
+  });
+}
+
+/** What a value is, in messages. */
+export function typeName(value: unknown): string {
+  return value === null ? "null" : typeof value === "object" ? (value.constructor?.name ?? "an object") : typeof value;
+}
+
+function tupleSpec(spec: PytreeSpec): TreeSpec {
+  return sequence("builtins.tuple", spec.children.map(treeSpec));
+}
+
+function sequence(type: string, children: readonly TreeSpec[]): TreeSpec {
+  return { type, context: "null", children };
+}
+
+/** A structure as programs have it. */
+function treeSpec(spec: PytreeSpec): TreeSpec {
+  if (spec.type === undefined) return { type: undefined, context: undefined, children: [] };
+  const children = spec.children.map(treeSpec);
+  switch (spec.type) {
+    case "list":
+    case "tuple":
+      return sequence(`builtins.${spec.type}`, children);
+    case "dict":
+    case "Map":
+      return { type: "builtins.dict", context: JSON.stringify(spec.context), children };
+    default:
+      throw fxError("NotImplemented", `containers of the class ${spec.type} are not exported`, {
+        help: "take and give their parts in arrays, tuples or objects",
+      });
+  }
+}

@@ -1,0 +1,49 @@
+/** Modules of every kind, exported as PyTorch exports them: `tests/oracle/gen_export.py` recorded what it makes of them. */
+import { readFileSync } from "node:fs";
+import { beforeAll, describe, expect, test } from "vitest";
+import { exportProgram, GraphModule, init } from "../../src/index.ts";
+import { CASES, type Case } from "./modules.ts";
+
+interface Recorded {
+  readonly name: string;
+  readonly graph: string;
+  readonly graphs: Readonly<Record<string, string>>;
+  readonly signature: string;
+  readonly in_spec: string;
+  readonly out_spec: string;
+  readonly ranges: Readonly<Record<string, readonly [string, string]>>;
+  readonly modules: readonly string[];
+  readonly state: readonly string[];
+  readonly constants: readonly string[];
+}
+
+const file = new URL("../../../tests/fixtures/export/cases.jsonl", import.meta.url);
+const recorded = readFileSync(file, "utf8")
+  .trim()
+  .split("\n")
+  .map((line) => JSON.parse(line) as Recorded);
+
+beforeAll(async () => void (await init()));
+
+function exported({ module, args, kwargs, train = true }: Case) {
+  return exportProgram(module().train(train), args(), kwargs?.() ?? {});
+}
+
+describe("EP: modules are exported as PyTorch exports them", () => {
+  test.each(recorded)("$name", ({ name, graph, graphs, ranges, modules, state, constants }) => {
+    const program = exported(CASES[name] as Case);
+    expect(`${program.graph}`).toBe(graph);
+    const inner = [...program.graphModule.namedModules()].flatMap(([path, it]) =>
+      path !== "" && it instanceof GraphModule ? [[path, `${it.graph}`] as const] : [],
+    );
+    expect(Object.fromEntries(inner)).toEqual(graphs);
+    expect([...program.stateDict.keys()]).toEqual(state);
+    expect([...program.constants.keys()]).toEqual(constants);
+    const found = [...program.rangeConstraints].map(([symbol, { min, max }]) => [
+      symbol,
+      [String(min ?? "-int_oo"), String(max ?? "int_oo")],
+    ]);
+    expect(Object.fromEntries(found)).toEqual(ranges);
+    expect(program.moduleCallGraph.map((it) => it.fqn)).toEqual(modules);
+  });
+});
