@@ -3,15 +3,16 @@
 use crate::Refusal;
 use crate::library::library;
 use crate::values::{Reader, encode_known};
+use std::panic::AssertUnwindSafe;
 use tracefx_core::{Code, Diagnostic};
 use tracefx_ir::{Str, TensorMeta};
 use tracefx_ops::Value;
 use tracefx_sym::{Expr, SymBool, Value as Known};
 use wasm_bindgen::prelude::wasm_bindgen;
 
-/// What an export knows of sizes.
+/// What an export knows of sizes. It has cells that every call leaves whole, which the compiler does not know.
 #[wasm_bindgen]
-pub struct ShapeSession(tracefx_export::ShapeSession);
+pub struct ShapeSession(AssertUnwindSafe<tracefx_export::ShapeSession>);
 
 #[wasm_bindgen]
 impl ShapeSession {
@@ -21,7 +22,7 @@ impl ShapeSession {
     /// `ConstraintViolation` where an example is not what is said of it.
     #[wasm_bindgen(constructor)]
     pub fn new(words: &[u32], said: &str) -> Result<ShapeSession, Refusal> {
-        Ok(ShapeSession(tracefx_engine::shape_session(Reader::new(words).rest()?, said)?))
+        Ok(ShapeSession(AssertUnwindSafe(tracefx_engine::shape_session(Reader::new(words).rest()?, said)?)))
     }
 
     /// What is known of the inputs, with symbols in the place of dynamic sizes.
