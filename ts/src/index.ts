@@ -14,15 +14,19 @@ export type { Variant } from "./engine/variant.ts";
 export * from "./errors.ts";
 export { Dim, type DimBounds, type DimFactory, DimHint, type DimSpec, DimVar, dims } from "./export/dim.ts";
 export { type DynamicShapes, type DynamicShapesBuilder, resolveDynamicShapes } from "./export/dynamicShapes.ts";
-export {
-  defaultDecompositions,
-  ExportedProgram,
-  type ForwardBackwardOptions,
-  type ProgramGuards,
-} from "./export/exportedProgram.ts";
 export { refineDynamicShapesFromSuggestedFixes } from "./export/refineShapes.ts";
 export { type DeferredAssertion, type SessionInput, type SessionResult, ShapeSession } from "./export/shapes.ts";
 export { AdditionalInputs, ShapesCollection } from "./export/shapesCollection.ts";
+export {
+  type CallSpec,
+  defaultDecompositions,
+  type ExampleInputs,
+  ExportedProgram,
+  type ForwardBackwardOptions,
+  type ModuleOptions,
+  type ProgramGuards,
+  type ProgramUpdate,
+} from "./export/exportedProgram.ts";
 export { exportProgram, type ExportOptions } from "./export/exportProgram.ts";
 export { type Condition, guard, type Size, TracedNumber } from "./export/traced.ts";
 export { programOf } from "./export/ofGraphModule.ts";
@@ -37,8 +41,11 @@ export type {
   TreeSpec,
 } from "./export/program.ts";
 export { ProgramModule } from "./export/programModule.ts";
+export { type FlatArgsAdapter, type FlatArgsQuestion, UnflattenedModule, unflatten } from "./export/unflatten.ts";
 export {
   type Argument,
+  type BackwardSignature,
+  type ConstantOrName,
   type ConstantValue,
   GraphSignature,
   type InputKind,
@@ -137,6 +144,7 @@ export {
 export {
   AnnotateTypesWithSchema,
   annotateGetitemNodes,
+  mergeGetitems,
   type CSEOptions,
   CSEPass,
   functionalize,

@@ -5,14 +5,27 @@
  */
 import { call, type Engine } from "../engine/engine.ts";
 import { layoutOf, pushStorage, viewHandle } from "../engine/tensors.ts";
-import { fxError } from "../errors.ts";
+import { FxError, fxError } from "../errors.ts";
 import type { Graph } from "../graph/graph.ts";
 import type { GraphModule } from "../graph/module.ts";
+import type { Pass } from "../passes/passBase.ts";
+import { PassManager } from "../passes/passManager.ts";
+import { mergeGetitems } from "../passes/enginePasses.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import { decodeProgram, encodeProgram } from "../wire/program.ts";
-import type { Constant, ModuleCallEntry, ProgramParts, RangeConstraint, StateEntry } from "./program.ts";
+import type {
+  Constant,
+  ExampleInput,
+  ModuleCallEntry,
+  ProgramParts,
+  RangeConstraint,
+  StateEntry,
+  TreeSpec,
+} from "./program.ts";
 import { ProgramModule } from "./programModule.ts";
+import { followSignature } from "./followSignature.ts";
 import type { GraphSignature } from "./signature.ts";
+import { flattenCall, unflatten } from "./tree.ts";
 
 type EngineProgram = ReturnType<Engine["Program"]["open"]>;
 
@@ -34,6 +47,28 @@ export interface ProgramGuards {
   readonly source: readonly (readonly [expr: string, node: string | null])[];
 }
 
+/** The structures of what a program takes and gives; `null` where the program does not say them. */
+export interface CallSpec {
+  readonly inSpec: TreeSpec | null;
+  readonly outSpec: TreeSpec | null;
+}
+
+/** What a program was exported with: positional arguments, and keyword arguments. */
+export type ExampleInputs = readonly [args: readonly unknown[], kwargs: Readonly<Record<string, unknown>>];
+
+/** How a program is made ready to be called. */
+export interface ModuleOptions {
+  /** Whether the guards of the program are checked; shapes and ranges always are. */
+  readonly checkGuards?: boolean;
+}
+
+/** What {@link ExportedProgram.update} takes besides the graph and its signature. */
+export interface ProgramUpdate {
+  readonly state?: Map<string, StateEntry>;
+  readonly constants?: Map<string, Constant>;
+  readonly verifiers?: readonly string[];
+}
+
 /**
  * A program as `torch.export` gives it: a graph, what its inputs and outputs are, and its state. {@link load} opens one.
  *
@@ -49,31 +84,15 @@ export interface ProgramGuards {
  * ```
  */
 export class ExportedProgram {
-  /** The graph, and the sub-graphs that it refers to. */
-  readonly graphModule: GraphModule;
-  /** What the inputs and outputs of the graph are. */
-  graphSignature: GraphSignature;
-  /** Lifted constants, buffers that are not saved, and custom objects, by qualified name. */
-  readonly constants: Map<string, Constant>;
-  /** The values that the symbols of the sizes may have. */
-  readonly rangeConstraints: Map<string, RangeConstraint>;
-  /** The root first, then the modules that the traced code called. */
-  readonly moduleCallGraph: readonly ModuleCallEntry[];
-  /** The dialects that the graph was checked against: `TRAINING` or `ATEN`. */
-  readonly verifiers: readonly string[];
-  /** The PyTorch that wrote the program. */
-  readonly torchVersion: string;
   readonly #parts: ProgramParts;
 
   constructor(parts: ProgramParts) {
     this.#parts = parts;
-    this.graphModule = parts.graphModule;
-    this.graphSignature = parts.graphSignature;
-    this.constants = parts.constants;
-    this.rangeConstraints = parts.rangeConstraints;
-    this.moduleCallGraph = parts.moduleCallGraph;
-    this.verifiers = parts.verifiers;
-    this.torchVersion = parts.torchVersion;
+  }
+
+  /** The graph, and the sub-graphs that it refers to. */
+  get graphModule(): GraphModule {
+    return this.#parts.graphModule;
   }
 
   /** The graph. */
@@ -81,9 +100,71 @@ export class ExportedProgram {
     return this.graphModule.graph;
   }
 
+  /** What the inputs and outputs of the graph are. */
+  get graphSignature(): GraphSignature {
+    return this.#parts.graphSignature;
+  }
+
+  /** Lifted constants, buffers that are not saved, and custom objects, by qualified name. */
+  get constants(): Map<string, Constant> {
+    return this.#parts.constants;
+  }
+
+  /** The same as {@link constants}, by its older name. */
+  get tensorConstants(): Map<string, Constant> {
+    return this.#parts.constants;
+  }
+
+  /** The values that the symbols of the sizes may have. */
+  get rangeConstraints(): Map<string, RangeConstraint> {
+    return this.#parts.rangeConstraints;
+  }
+
+  /** The root first, then the modules that the traced code called. */
+  get moduleCallGraph(): readonly ModuleCallEntry[] {
+    return this.#parts.moduleCallGraph;
+  }
+
+  /** The dialects that the graph is checked against: `TRAINING` or `ATEN`. */
+  get verifiers(): readonly string[] {
+    return this.#parts.verifiers;
+  }
+
+  /** The first of the verifiers; a program without any has PyTorch's own, `ATEN`. */
+  get verifier(): string {
+    return this.dialect;
+  }
+
+  /** The dialect of the first verifier. */
+  get dialect(): string {
+    return this.#parts.verifiers[0] || "ATEN";
+  }
+
+  /** The PyTorch that wrote the program. */
+  get torchVersion(): string {
+    return this.#parts.torchVersion;
+  }
+
   /** Parameters and persistent buffers by qualified name, those that the graph does not use included. */
   get stateDict(): Map<string, Tensor> {
     return new Map([...this.#parts.state].map(([name, entry]) => [name, entry.tensor]));
+  }
+
+  /** The structures of what the program takes and gives. */
+  get callSpec(): CallSpec {
+    const signature = this.#parts.moduleCallGraph[0]?.signature;
+    return { inSpec: signature?.inSpec ?? null, outSpec: signature?.outSpec ?? null };
+  }
+
+  /** What the program was exported with, or was given since; `null` where it has nothing, or nothing that can be read. */
+  get exampleInputs(): ExampleInputs | null {
+    const { inSpec } = this.callSpec;
+    const leaves = this.#parts.exampleInputs;
+    return leaves === undefined || inSpec === null ? null : (unflatten(leaves, inSpec, this.#parts) as ExampleInputs);
+  }
+
+  set exampleInputs(value: ExampleInputs | null) {
+    this.#parts.exampleInputs = value === null ? undefined : this.#exampleLeaves(value);
   }
 
   /** Texts that were saved beside the program. */
@@ -91,9 +172,19 @@ export class ExportedProgram {
     return this.#parts.extraFiles;
   }
 
+  /** The parameters. */
+  *parameters(): IterableIterator<Tensor> {
+    for (const [, tensor] of this.namedParameters()) yield tensor;
+  }
+
   /** The parameters by qualified name. */
   *namedParameters(): IterableIterator<[string, Tensor]> {
-    for (const [name, entry] of this.#parts.state) if (entry.isParameter) yield [name, entry.tensor];
+    for (const name of this.graphSignature.parameters) yield [name, this.#tensor(name)];
+  }
+
+  /** The buffers, those that are not saved included. */
+  *buffers(): IterableIterator<Tensor> {
+    for (const [, tensor] of this.namedBuffers()) yield tensor;
   }
 
   /** The buffers by qualified name, those that are not saved included. */
@@ -125,8 +216,83 @@ export class ExportedProgram {
    * The program as something that can be called with the user's inputs: `ExportedProgram.module()`. It holds a copy of
    * the state, so that a call which changes buffers does not change the program.
    */
-  module(): ProgramModule {
-    return this.#withEngine((program) => new ProgramModule(this.#snapshot(), program.runner()));
+  module({ checkGuards = true }: ModuleOptions = {}): ProgramModule {
+    const parts = checkGuards ? this.#parts : { ...this.#parts, guards: [] };
+    return withEngine(parts, (program) => new ProgramModule({ ...parts }, program.runner()));
+  }
+
+  /** Refused, as in PyTorch. */
+  forward(): never {
+    throw fxError(
+      "InvalidOption",
+      "Unable to call ExportedProgram directly. You should use `exported_program.module()` instead.",
+      { help: "program.module()(x)" },
+    );
+  }
+
+  /**
+   * Holds the program to the rules of its dialects: `ExportedProgram.validate()`. Everything that breaks one is told, the
+   * first thing in PyTorch's words.
+   *
+   * @example
+   * ```ts
+   * program.graph.outputNode()?.prepend(program.graph.callMethod("relu", [x]));
+   * program.validate(); // call_module is not valid: got a class 'relu'
+   * ```
+   */
+  validate(): void {
+    withEngine(this.#parts, (program) => {
+      program.validate();
+    });
+  }
+
+  /**
+   * The program that passes make of this one. The passes run on a copy; nodes that they leave alone keep their names. Inputs
+   * and results may get other names, which the signature follows, but not another number or order. What comes out is
+   * validated.
+   *
+   * @example
+   * ```ts
+   * const smaller = program.transform(new CSEPass());
+   * ```
+   */
+  transform(...passes: Pass[]): ExportedProgram {
+    const copy = this.clone();
+    const { graphModule, modified } = new PassManager({ passes }).run(copy.graphModule);
+    if (!modified) return this;
+    return copy.update(graphModule, followSignature(this.graphSignature, graphModule.graph));
+  }
+
+  /**
+   * The same program with another graph and its signature: `ExportedProgram._update`. Reads of the same item of a result
+   * become one, which the signature follows, and the program is validated.
+   *
+   * @example
+   * ```ts
+   * const updated = program.update(graphModule, program.graphSignature);
+   * ```
+   */
+  update(graphModule: GraphModule, graphSignature: GraphSignature, options: ProgramUpdate = {}): ExportedProgram {
+    const { modified } = mergeGetitems(graphModule);
+    const signature = modified ? followSignature(graphSignature, graphModule.graph) : graphSignature.clone();
+    const { state = this.#parts.state, constants = this.#parts.constants, verifiers = this.#parts.verifiers } = options;
+    const changed = { graphModule, graphSignature: signature, state, constants, verifiers: [...verifiers] };
+    const res = new ExportedProgram({ ...this.#parts, ...changed });
+    res.validate();
+    return res;
+  }
+
+  /**
+   * A program of its own with copies of the graph and of all tensors: `copy.deepcopy`. What is noted of nodes is kept as far
+   * as files keep it.
+   *
+   * @example
+   * ```ts
+   * const copy = program.clone();
+   * ```
+   */
+  clone(): ExportedProgram {
+    return openProgram(this.save(), {});
   }
 
   /**
@@ -145,7 +311,16 @@ export class ExportedProgram {
    */
   runDecompositions(table?: ReadonlySet<string>): ExportedProgram {
     const operators = table === undefined ? undefined : JSON.stringify([...table]);
-    return this.#withEngine((program) => decoded(program.run_decompositions(operators)));
+    return withEngine(this.#parts, (program) => decoded(program.run_decompositions(operators)));
+  }
+
+  /**
+   * What {@link unflatten} is made of: the program in terms of the modules that it was exported from.
+   *
+   * @internal
+   */
+  unflattenedParts(): ProgramParts {
+    return withEngine(this.#parts, (program) => decodedParts(program.unflatten()));
   }
 
   /**
@@ -165,12 +340,12 @@ export class ExportedProgram {
       throw fxError("IndexOutOfRange", `${index} is not the place of a result`);
     }
     const operators = options.table === undefined ? undefined : JSON.stringify([...options.table]);
-    return this.#withEngine((program) => decoded(program.export_forward_backward(index, operators)));
+    return withEngine(this.#parts, (program) => decoded(program.export_forward_backward(index, operators)));
   }
 
   /** The program in the byte format of tracefx: the content of an `.fxg` file. */
   save(): Uint8Array<ArrayBuffer> {
-    return this.#withEngine((program) => program.save() as Uint8Array<ArrayBuffer>);
+    return withEngine(this.#parts, (program) => program.save() as Uint8Array<ArrayBuffer>);
   }
 
   /**
@@ -178,16 +353,41 @@ export class ExportedProgram {
    * it: expressions of symbols, each with the name of the node that it is of, or `null`.
    */
   guards(): ProgramGuards {
-    return this.#withEngine((program) => JSON.parse(program.guards()) as ProgramGuards);
+    return withEngine(this.#parts, (program) => JSON.parse(program.guards()) as ProgramGuards);
   }
 
   /** The graph, the signature, the constraints, the sizes and the operators as tables: what `tracefx inspect` shows. */
   inspect(): string {
-    return this.#withEngine((program) => program.inspect(false));
+    return withEngine(this.#parts, (program) => program.inspect(false));
   }
 
-  #snapshot(): ProgramParts {
-    return { ...this.#parts, graphSignature: this.graphSignature };
+  /** PyTorch's `str(exported_program)`: Python with what is known of each value, the signature, and the ranges. */
+  toString(): string {
+    return withEngine(this.#parts, (program) => program.text());
+  }
+
+  #exampleLeaves(value: unknown): ExampleInput[] {
+    const [args, kwargs, ...others] = Array.isArray(value) ? (value as unknown[]) : [];
+    const isPair = Array.isArray(args) && typeof kwargs === "object" && kwargs !== null && others.length === 0;
+    if (!isPair) {
+      throw fxError(
+        "InvalidOption",
+        "Example inputs should be a tuple containing example arguments (as a tuple), and example kwargs (as a dictionary).",
+        { help: "program.exampleInputs = [[x], {}]" },
+      );
+    }
+    const { inSpec } = this.callSpec;
+    if (inSpec === null) throw fxError("InputStructure", "the program does not say what its arguments are");
+    const hasKeywords = (inSpec.children[1]?.children.length ?? 0) > 0 || Object.keys(kwargs).length > 0;
+    try {
+      return flattenCall(hasKeywords ? [...(args as unknown[]), kwargs] : args, inSpec, this.#parts) as ExampleInput[];
+    } catch (cause) {
+      const reason = cause instanceof FxError ? cause.reason : String(cause);
+      throw fxError("InputStructure", `Trying to flatten user inputs with exported input tree spec: ${reason}`, {
+        cause,
+        help: "Please check that the inputs have the same number and type of args and kwargs as the ones you used when tracing.",
+      });
+    }
   }
 
   #tensor(name: string): Tensor {
@@ -196,22 +396,50 @@ export class ExportedProgram {
     if (tensor === undefined) throw fxError("AttributeMissing", `the program holds no tensor \`${name}\``);
     return tensor;
   }
+}
 
-  #withEngine<T>(body: (program: EngineProgram) => T): T {
-    const { bytes, storages } = encodeProgram(this.#snapshot(), layoutOf);
-    return call((engine) => {
-      const beside = new engine.Storages();
-      let program: EngineProgram | undefined;
-      try {
-        for (const tensor of storages) pushStorage(beside, tensor);
-        program = engine.Program.assemble(bytes, beside);
-        return body(program);
-      } finally {
-        program?.free();
-        beside.free();
-      }
-    });
-  }
+for (const name of [
+  "graphModule",
+  "graph",
+  "graphSignature",
+  "stateDict",
+  "rangeConstraints",
+  "moduleCallGraph",
+  "callSpec",
+  "verifier",
+  "dialect",
+  "verifiers",
+  "tensorConstants",
+  "constants",
+] as const) {
+  const { get } = Object.getOwnPropertyDescriptor(ExportedProgram.prototype, name) as { get(): unknown };
+  Object.defineProperty(ExportedProgram.prototype, name, {
+    configurable: true,
+    get,
+    set() {
+      const attribute = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+      throw fxError("InvalidOption", `Unable to set ExportedProgram's ${attribute} attribute.`, {
+        help: "program.update(graphModule, graphSignature) makes another program",
+      });
+    },
+  });
+}
+
+/** Does something with a program in the engine's memory, which is freed afterwards. */
+export function withEngine<T>(parts: ProgramParts, body: (program: EngineProgram) => T): T {
+  const { bytes, storages } = encodeProgram(parts, layoutOf);
+  return call((engine) => {
+    const beside = new engine.Storages();
+    let program: EngineProgram | undefined;
+    try {
+      for (const tensor of storages) pushStorage(beside, tensor);
+      program = engine.Program.assemble(bytes, beside);
+      return body(program);
+    } finally {
+      program?.free();
+      beside.free();
+    }
+  });
 }
 
 /** Opens a program from the bytes of a `.pt2` archive or an `.fxg` file. */
@@ -229,11 +457,15 @@ export function defaultDecompositions(): Set<string> {
 
 /** A program of the engine, which is freed. */
 function decoded(program: EngineProgram): ExportedProgram {
+  return new ExportedProgram(decodedParts(program));
+}
+
+function decodedParts(program: EngineProgram): ProgramParts {
   let storages: InstanceType<Engine["Storages"]> | undefined;
   try {
     const beside = program.storages();
     storages = beside;
-    return new ExportedProgram(decodeProgram(program.outline(), (...view) => viewHandle(beside, ...view)));
+    return decodeProgram(program.outline(), (...view) => viewHandle(beside, ...view));
   } finally {
     storages?.free();
     program.free();

@@ -76,6 +76,16 @@ export class ProgramModule implements Disposable {
     return outputs.map((it) => (it instanceof Float ? it.value : it));
   }
 
+  /** Refused, as in PyTorch: a program was exported for training or for evaluation. */
+  train(): never {
+    throw fxError("NotImplemented", "Calling train() is not supported yet.");
+  }
+
+  /** Refused, as in PyTorch: a program was exported for training or for evaluation. */
+  eval(): never {
+    throw fxError("NotImplemented", "Calling eval() is not supported yet.");
+  }
+
   /** A parameter, buffer or constant as it is now, after the calls that changed it. */
   getTensor(name: string): Tensor {
     const { runner } = live(this);

@@ -3,6 +3,8 @@
  *
  * @module
  */
+import { fxError } from "../errors.ts";
+import type { ReplaceHook } from "../graph/hooks.ts";
 
 /** A Python value that an input or output is fixed to; an int is a `bigint` where it is not safe as a number. */
 export type ConstantValue =
@@ -21,6 +23,19 @@ export type Argument =
   | { readonly type: "customObj"; readonly name: string; readonly classFqn: string }
   | { readonly type: "token"; readonly name: string }
   | { readonly type: "constant"; readonly name: string; readonly value: ConstantValue };
+
+/** The name of a node, or the value of a constant. */
+export type ConstantOrName = string | number | bigint | boolean | null;
+
+/** What a training graph gives besides the results: `ExportBackwardSignature`. */
+export interface BackwardSignature {
+  /** From the names of outputs to the parameters whose gradients they are. */
+  readonly gradientsToParameters: ReadonlyMap<string, string>;
+  /** From the names of outputs to the user's inputs whose gradients they are. */
+  readonly gradientsToUserInputs: ReadonlyMap<string, string>;
+  /** The name of the loss. */
+  readonly lossOutput: string;
+}
 
 /** What an input of the graph is: `InputKind`. */
 export type InputKind = "USER_INPUT" | "PARAMETER" | "BUFFER" | "CONSTANT_TENSOR" | "CUSTOM_OBJ" | "TOKEN";
@@ -65,9 +80,9 @@ export interface OutputSpec {
  */
 export class GraphSignature {
   /** One per placeholder, in order. */
-  readonly inputSpecs: readonly InputSpec[];
+  inputSpecs: readonly InputSpec[];
   /** One per result of the graph, in order. */
-  readonly outputSpecs: readonly OutputSpec[];
+  outputSpecs: readonly OutputSpec[];
 
   constructor(inputSpecs: readonly InputSpec[], outputSpecs: readonly OutputSpec[]) {
     this.inputSpecs = inputSpecs;
@@ -89,14 +104,24 @@ export class GraphSignature {
     return this.inputSpecs.filter((it) => it.kind === "BUFFER" && it.persistent === false).map((it) => it.target ?? "");
   }
 
-  /** The names of the user's inputs, in order. */
-  get userInputs(): string[] {
-    return this.inputSpecs.filter((it) => it.kind === "USER_INPUT").map((it) => it.arg.name);
+  /** The qualified names of the lifted tensors. */
+  get liftedTensorConstants(): string[] {
+    return [...this.inputsToLiftedTensorConstants.values()];
   }
 
-  /** The names of the user's outputs, in order; empty for a constant. */
-  get userOutputs(): string[] {
-    return this.outputSpecs.filter(isUserOutput).map((it) => it.arg.name);
+  /** The qualified names of the custom objects. */
+  get liftedCustomObjs(): string[] {
+    return [...this.inputsToLiftedCustomObjs.values()];
+  }
+
+  /** The user's inputs, in order: their names, or the values of constants. */
+  get userInputs(): ConstantOrName[] {
+    return this.inputSpecs.filter((it) => it.kind === "USER_INPUT").map((it) => nameOrValue(it.arg));
+  }
+
+  /** The user's outputs, in order: their names, or the values of constants. */
+  get userOutputs(): ConstantOrName[] {
+    return this.outputSpecs.filter(isUserOutput).map((it) => nameOrValue(it.arg));
   }
 
   /** From the names of inputs to the parameters that they are. */
@@ -114,6 +139,11 @@ export class GraphSignature {
     return this.#inputs("CONSTANT_TENSOR");
   }
 
+  /** From the names of inputs to the custom objects that they are. */
+  get inputsToLiftedCustomObjs(): Map<string, string> {
+    return this.#inputs("CUSTOM_OBJ");
+  }
+
   /** From the names of outputs to the buffers whose new values they are. */
   get buffersToMutate(): Map<string, string> {
     return this.#outputs("BUFFER_MUTATION");
@@ -127,6 +157,81 @@ export class GraphSignature {
   /** From the names of outputs to the user's inputs whose new values they are. */
   get userInputsToMutate(): Map<string, string> {
     return this.#outputs("USER_INPUT_MUTATION");
+  }
+
+  /** The loss and the gradients of a training graph; `null` where there is no loss. */
+  get backwardSignature(): BackwardSignature | null {
+    const [loss, ...others] = this.outputSpecs.filter((it) => it.kind === "LOSS_OUTPUT");
+    if (others.length > 0) throw fxError("SpecViolation", "multiple LOSS_OUTPUT specs found");
+    if (loss === undefined) return null;
+    return {
+      gradientsToParameters: this.#outputs("GRADIENT_TO_PARAMETER"),
+      gradientsToUserInputs: this.#outputs("GRADIENT_TO_USER_INPUT"),
+      lossOutput: loss.arg.name,
+    };
+  }
+
+  /** From the position of an output to the token that asserts depend on. PyTorch has none any more, and keeps the name. */
+  get assertionDepToken(): Map<number, string> | null {
+    return null;
+  }
+
+  /** The names of the effect tokens that go in, in order. */
+  get inputTokens(): string[] {
+    return this.inputSpecs.filter((it) => it.kind === "TOKEN").map((it) => it.arg.name);
+  }
+
+  /** The names of the effect tokens that come out, in order. */
+  get outputTokens(): string[] {
+    return this.outputSpecs.filter((it) => it.kind === "TOKEN").map((it) => it.arg.name);
+  }
+
+  /**
+   * Calls a node by another name wherever the signature names it. Constants keep theirs, as in PyTorch.
+   *
+   * @example
+   * ```ts
+   * program.graphSignature.replaceAllUses("relu", "relu_1");
+   * ```
+   */
+  replaceAllUses(old: string, replacement: string): void {
+    const renamed = <T extends InputSpec | OutputSpec>(spec: T): T =>
+      spec.arg.type !== "constant" && spec.arg.name === old
+        ? { ...spec, arg: { ...spec.arg, name: replacement } }
+        : spec;
+    this.inputSpecs = this.inputSpecs.map(renamed);
+    this.outputSpecs = this.outputSpecs.map(renamed);
+  }
+
+  /**
+   * A hook that keeps the signature right while results are replaced, and inputs where that is asked for.
+   *
+   * @example
+   * ```ts
+   * using _hook = gm.graphHooks.onReplace(signature.getReplaceHook());
+   * old.replaceAllUsesWith(replacement);
+   * ```
+   */
+  getReplaceHook({ replaceInputs = false }: { readonly replaceInputs?: boolean } = {}): ReplaceHook {
+    return (old, replacement, user) => {
+      if (user.op === "output" || (replaceInputs && old.op === "placeholder")) {
+        this.replaceAllUses(old.name, replacement);
+      }
+    };
+  }
+
+  /** A signature of its own with the same specs. */
+  clone(): GraphSignature {
+    return new GraphSignature(this.inputSpecs, this.outputSpecs);
+  }
+
+  /** PyTorch's `str(graph_signature)`. */
+  toString(): string {
+    const inputs = this.inputSpecs.map((it) => {
+      const persistent = it.persistent === undefined ? "" : ` persistent=${it.persistent ? "True" : "False"}`;
+      return `${specText(it)}${persistent}`;
+    });
+    return `\n# inputs\n${inputs.join("\n")}\n\n# outputs\n${this.outputSpecs.map(specText).join("\n")}\n`;
   }
 
   #inputs(kind: InputKind): Map<string, string> {
@@ -148,4 +253,13 @@ export function isUserOutput(spec: OutputSpec): boolean {
 /** Whether an output is a gradient. */
 export function isGradient(spec: OutputSpec): boolean {
   return spec.kind === "GRADIENT_TO_PARAMETER" || spec.kind === "GRADIENT_TO_USER_INPUT";
+}
+
+function specText({ arg, kind, target }: InputSpec | OutputSpec): string {
+  return `${arg.name}: ${kind}${target === undefined ? "" : ` target='${target}'`}`;
+}
+
+function nameOrValue(arg: Argument): ConstantOrName {
+  if (arg.type !== "constant") return arg.name;
+  return arg.value.type === "None" ? null : arg.value.value;
 }

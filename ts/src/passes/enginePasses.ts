@@ -133,6 +133,19 @@ export function annotateGetitemNodes(graphModule: GraphModule): void {
   inPlace(graphModule, "annotate_getitem_nodes");
 }
 
+/**
+ * Makes one node of all that read the same item of the same result, in place and in the graphs inside: what
+ * `ExportedProgram` does when it is made.
+ *
+ * @example
+ * ```ts
+ * const { modified } = mergeGetitems(gm);
+ * ```
+ */
+export function mergeGetitems(graphModule: GraphModule): PassResult {
+  return inPlace(graphModule, "merge_getitems");
+}
+
 /** What {@link functionalize} takes out. */
 export interface FunctionalizeOptions {
   /** Writes alone, or views as well, which become copies such as `view_copy`. */
