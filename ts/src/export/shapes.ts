@@ -4,13 +4,14 @@
  *
  * @module
  */
-import { inferOperator } from "../engine/dispatch.ts";
+import type { RuntimeAssertCall } from "../bindings/passes.ts";
+import { EngineShapes } from "../engine/shapes.ts";
 import { fxError } from "../errors.ts";
-import type { SymExpr, SymInt, TensorMeta, Val } from "../graph/val.ts";
+import { SymExpr, type SymInt, TensorMeta, type Val } from "../graph/val.ts";
 import { tensorVal } from "../interpret/tensorMetadata.ts";
 import { Tensor } from "../tensor/tensor.ts";
-import type { DimSpec } from "./dim.ts";
-import type { RangeConstraint } from "./program.ts";
+import { DimHint, type DimSpec, DimVar } from "./dim.ts";
+import type { RangeConstraint, SymbolAssumptions } from "./program.ts";
 
 /** An input of a module that is exported. */
 export interface SessionInput {
@@ -25,23 +26,26 @@ export interface SessionInput {
 /** A condition on what only a run can tell, which the program has to assert. */
 export interface DeferredAssertion {
   readonly condition: SymExpr;
-  readonly message: string;
+  readonly message: string | undefined;
 }
 
 /** What came out of an export. */
 export interface SessionResult {
-  /** The values that symbols may have, by their names. */
+  /** The values that sizes of inputs and symbols may have, by their names. */
   readonly rangeConstraints: Map<string, RangeConstraint>;
   /** Conditions on the inputs as Python expressions. */
   readonly guards: string[];
   /** What the program has to assert when it runs, in the order in which it became known. */
   readonly assertions: readonly DeferredAssertion[];
+  /** The same for {@link insertDeferredRuntimeAsserts}. */
+  readonly runtimeAsserts: RuntimeAssertCall;
   /** An expression with the numbers and symbols for those that turned out to be them. */
   replace(expr: SymInt): SymInt;
 }
 
 /**
- * The sizes of one export: PyTorch's `ShapeEnv` with what the user said of the inputs.
+ * The sizes of one export: PyTorch's `ShapeEnv` with what the user said of the inputs. What operators need of sizes is looked
+ * up in the examples and becomes a guard.
  *
  * @example
  * ```ts
@@ -53,11 +57,18 @@ export interface SessionResult {
 export class ShapeSession implements Disposable {
   /** What is known of each input, with symbols in the place of dynamic sizes. */
   readonly values: readonly Val[];
+  readonly #engine: EngineShapes;
 
+  /** @throws {@link ExportError} where an example is not what is said of it. */
   constructor(inputs: readonly SessionInput[]) {
-    this.values = inputs.map(({ value, dims }) => {
-      if (dims?.some((it) => typeof it === "object" && it !== null)) throw fxError("NotImplemented", "dynamic sizes");
-      return value instanceof Tensor ? tensorVal(value) : value;
+    const known = inputs.map(({ value }) => (value instanceof Tensor ? tensorVal(value) : value));
+    const said = inputs.map(({ source, dims = [] }) => ({ source, dims: dims.map(specJson) }));
+    this.#engine = new EngineShapes(known, said);
+    const found = this.#engine.values();
+    this.values = known.map((value, at) => {
+      const symbolic = found[at];
+      if (!(value instanceof TensorMeta && symbolic instanceof TensorMeta)) return symbolic as Val;
+      return new TensorMeta({ ...value, sizes: symbolic.sizes, strides: symbolic.strides });
     });
   }
 
@@ -69,38 +80,92 @@ export class ShapeSession implements Disposable {
     name: string,
     args: readonly unknown[],
     kwargs: Readonly<Record<string, unknown>> = {},
-    _place?: string,
+    place?: string,
   ): unknown {
-    return inferOperator(name, args, kwargs);
+    const results = this.#engine.infer(name, args, kwargs, place);
+    return results.length > 1 ? results : (results[0] ?? null);
   }
 
   /** A function of numbers that may be symbolic: `operator.add`, `math.ceil`, `torch.sym_max`. */
-  call(name: string, _args: readonly unknown[]): unknown {
-    throw fxError("NotImplemented", `the function ${name} of sizes`);
+  call(name: string, args: readonly unknown[]): unknown {
+    return this.infer(name, args);
   }
 
-  /** Whether this holds: by what is known of its symbols, else of the examples, which makes a guard. */
-  decide(condition: SymExpr | boolean, _place?: string): boolean {
-    if (typeof condition === "boolean") return condition;
-    throw fxError("NotImplemented", "conditions of sizes");
+  /**
+   * Whether this holds: by what is known of its symbols, else of the examples, which makes a guard.
+   *
+   * @throws {@link ExportError} where only the data can tell.
+   */
+  decide(condition: SymExpr | boolean, place?: string): boolean {
+    return typeof condition === "boolean" ? condition : this.#engine.decide(condition, place);
   }
 
   /** The value of an expression for the examples; undefined where only a run can tell it. */
-  hint(_expr: SymExpr): number | boolean | undefined {
-    return undefined;
+  hint(expr: SymExpr): number | boolean | undefined {
+    return (this.#engine.hint(expr) ?? undefined) as number | boolean | undefined;
   }
 
   /** Takes this to hold: `torch._check`. A condition on sizes of inputs is a guard, any other is asserted by the program. */
-  check(condition: SymExpr | boolean, message?: string): void {
+  check(condition: SymExpr | boolean, message?: string, place?: string): void {
     if (condition === true) return;
     if (condition === false) throw fxError("AssertionFailed", message ?? "Expected cond to be True, but got False");
-    throw fxError("NotImplemented", "conditions of sizes");
+    this.#engine.check(condition, message, place);
   }
 
-  /** Compares what became of the sizes with what the user said. */
+  /**
+   * Compares what became of the sizes with what the user said.
+   *
+   * @throws {@link ExportError} where that is not the same, with PyTorch's suggestions.
+   */
   finish(): SessionResult {
-    return { rangeConstraints: new Map(), guards: [], assertions: [], replace: (it) => it };
+    const { ranges, guards, assertions } = this.#engine.finish();
+    const engine = this.#engine;
+    return {
+      rangeConstraints: new Map(
+        ranges.map(([text, srepr, min, max]) => {
+          const ends = { min: min ?? undefined, max: max ?? undefined };
+          return [text, { assumptions: assumptionsOf(srepr), ...ends }];
+        }),
+      ),
+      guards: [...guards],
+      assertions: assertions.map(([, srepr, message]) => ({
+        condition: new SymExpr(srepr),
+        message: message ?? undefined,
+      })),
+      runtimeAsserts: {
+        ranges: Object.fromEntries(
+          ranges.filter(([text]) => /^\w+$/.test(text)).map(([text, , min, max]) => [text, [min, max] as const]),
+        ),
+        asserts: assertions.map(([text]) => text),
+      },
+      replace: (expr) => (expr instanceof SymExpr ? (engine.replace([expr])[0] as SymInt) : expr),
+    };
   }
 
-  [Symbol.dispose](): void {}
+  [Symbol.dispose](): void {
+    this.#engine[Symbol.dispose]();
+  }
+}
+
+function bounds({ min, max }: DimVar | DimHint): object {
+  return { min: min ?? null, max: max ?? null };
+}
+
+/** What was said of a dimension, as the engine reads it. */
+function specJson(spec: DimSpec): object | number | null {
+  if (spec instanceof DimHint) return { hint: spec.kind, ...bounds(spec) };
+  if (!(spec instanceof DimVar)) return spec;
+  const { root = spec, factor, offset } = spec;
+  return { name: root.name, ...bounds(root), factor, offset };
+}
+
+/** What an expression says of the symbol that it is. */
+function assumptionsOf(srepr: string): SymbolAssumptions {
+  const says = (name: string): boolean => srepr.includes(`${name}=True`);
+  return {
+    integer: !srepr.startsWith("Symbol(") || says("integer"),
+    positive: srepr.startsWith("Symbol(") && says("positive"),
+    nonnegative: srepr.startsWith("Symbol(") && says("nonnegative"),
+    real: srepr.startsWith("Symbol(") && says("real"),
+  };
 }
