@@ -15,6 +15,8 @@ import {
   load,
   memoryFormat,
   operatorTolerance,
+  save,
+  saveTo,
   SymExpr,
   Tensor,
   TensorMeta,
@@ -35,11 +37,16 @@ export async function wasmEngine() {
   };
   return {
     async open(file, decompose, resave) {
-      if (resave) throw new Error("programs are saved by the native engine alone");
       module?.dispose();
       [program, module] = [undefined, undefined];
       program = await load(file);
       if (decompose) program = program.runDecompositions();
+      if (typeof resave === "string") {
+        await saveTo(program, resave);
+        program = await load(resave);
+      } else if (resave) {
+        program = await load(save(program));
+      }
       const outputs = program.graphSignature.outputSpecs.filter((it) => RESULTS.has(it.kind));
       const modules = program.graphModule.graphModules().map(([, it]) => it);
       const calls = modules.flatMap((it) => [...it.graph.nodes].filter((node) => node.op === "call_function"));

@@ -27,7 +27,7 @@ import { followSignature } from "./followSignature.ts";
 import type { GraphSignature } from "./signature.ts";
 import { flattenCall, unflatten } from "./tree.ts";
 
-type EngineProgram = ReturnType<Engine["Program"]["open"]>;
+export type EngineProgram = ReturnType<Engine["Program"]["open"]>;
 
 /** How {@link ExportedProgram.exportForwardBackward} makes a joint program. */
 export interface ForwardBackwardOptions {
@@ -343,7 +343,7 @@ export class ExportedProgram {
     return withEngine(this.#parts, (program) => decoded(program.export_forward_backward(index, operators)));
   }
 
-  /** The program in the byte format of tracefx: the content of an `.fxg` file. */
+  /** The program in the byte format of tracefx: the content of an `.fxg` file. {@link save} writes PyTorch's archives. */
   save(): Uint8Array<ArrayBuffer> {
     return withEngine(this.#parts, (program) => program.save() as Uint8Array<ArrayBuffer>);
   }
@@ -388,6 +388,11 @@ export class ExportedProgram {
         help: "Please check that the inputs have the same number and type of args and kwargs as the ones you used when tracing.",
       });
     }
+  }
+
+  /** @internal Lends the program, as it is now, to what calls the engine. */
+  withEngine<T>(body: (program: EngineProgram) => T): T {
+    return withEngine(this.#parts, body);
   }
 
   #tensor(name: string): Tensor {

@@ -1,0 +1,126 @@
+/**
+ * Writes programs as PyTorch's archives.
+ *
+ * @module
+ */
+import { call, type Engine } from "../engine/engine.ts";
+import { type FileTarget, writeTarget } from "../engine/target.ts";
+import { fxError } from "../errors.ts";
+import type { ExportedProgram } from "./exportedProgram.ts";
+
+/** Where a program is to be written: a path or a `file:` URL where there are files, or a stream. */
+export type ProgramTarget = FileTarget;
+
+/** How to save a program. */
+export interface SaveProgramOptions {
+  /** Texts to put beside the program, by name; of those that it has already, these take the place. */
+  readonly extraFiles?: Readonly<Record<string, string>>;
+  /** The folder that all entries of the archive lie in: the name of the file, or `archive` where there is none. */
+  readonly root?: string;
+  /** Stops the saving. A file that was not finished is removed, a stream is aborted. */
+  readonly signal?: AbortSignal;
+  /** Is told the bytes written so far, and all that there will be. */
+  readonly progress?: (written: number, total: number) => void;
+}
+
+type EngineArchive = InstanceType<Engine["Archive"]>;
+
+const OPTIONS: readonly string[] = ["extraFiles", "root", "signal", "progress"];
+
+/**
+ * The program as the archive that PyTorch writes: `torch.export.load` takes it. Edits of the graph and of the state are in
+ * it. The same program gives the same bytes.
+ *
+ * What PyTorch's files have no place for is refused by an error that names the node.
+ *
+ * @example
+ * ```ts
+ * const bytes = save(program);
+ * const labelled = save(program, { extraFiles: { "labels.txt": "cat\ndog" } });
+ * ```
+ */
+export function save(program: ExportedProgram, options: SaveProgramOptions = {}): Uint8Array<ArrayBuffer> {
+  return withArchive(program, options, undefined, (archive) => {
+    const bytes = new Uint8Array(archive.length());
+    let written = 0;
+    for (const piece of pieces(archive, options)) {
+      bytes.set(piece, written);
+      written += piece.length;
+    }
+    return bytes;
+  });
+}
+
+/**
+ * Saves the program to a file or a stream, piece by piece: the archive as a whole is never in memory. The program must not
+ * be run or changed before the promise is kept.
+ *
+ * @example
+ * ```ts
+ * await saveTo(program, "model.pt2");
+ *
+ * const file = await handle.createWritable();
+ * await saveTo(program, file, { signal, progress: (written, total) => bar.show(written / total) });
+ * ```
+ */
+export async function saveTo(
+  program: ExportedProgram,
+  target: ProgramTarget,
+  options: SaveProgramOptions = {},
+): Promise<void> {
+  await withArchive(program, options, rootOf(target), async (archive) => {
+    await writeTarget(target, pieces(archive, options), options.signal);
+  });
+}
+
+function* pieces(archive: EngineArchive, { signal, progress }: SaveProgramOptions): IterableIterator<Uint8Array> {
+  const total = archive.length();
+  let written = 0;
+  for (;;) {
+    signal?.throwIfAborted();
+    const piece = call(() => archive.next_piece());
+    if (piece === undefined) return;
+    yield piece;
+    written += piece.length;
+    progress?.(written, total);
+  }
+}
+
+function withArchive<T>(
+  program: ExportedProgram,
+  options: SaveProgramOptions,
+  root: string | undefined,
+  body: (archive: EngineArchive) => T,
+): T {
+  const stray = Object.keys(options).find((name) => !OPTIONS.includes(name));
+  if (stray !== undefined) {
+    throw fxError("InvalidOption", `save has no option ${stray}`, { help: `the options are ${OPTIONS.join(", ")}` });
+  }
+  options.signal?.throwIfAborted();
+  const files = JSON.stringify(Object.entries(options.extraFiles ?? {}));
+  const archive = program.withEngine((it) =>
+    call((engine) => engine.Archive.of(it, options.root ?? root ?? "archive", files)),
+  );
+  return finallyFree(archive, body);
+}
+
+/** Frees the archive when it is written: at once, or when the promise is settled. */
+function finallyFree<T>(archive: EngineArchive, body: (archive: EngineArchive) => T): T {
+  let result: T;
+  try {
+    result = body(archive);
+  } catch (error) {
+    archive.free();
+    throw error;
+  }
+  if (result instanceof Promise) return result.finally(() => archive.free()) as T;
+  archive.free();
+  return result;
+}
+
+/** The name of a file without what comes after the last dot, which PyTorch takes for the root folder. */
+function rootOf(target: ProgramTarget): string | undefined {
+  if (typeof target !== "string" && !(target instanceof URL)) return undefined;
+  const name = (target instanceof URL ? decodeURIComponent(target.pathname) : target).split(/[\\/]/).at(-1) ?? "";
+  return name.replace(/(.)\.[^.]*$/, "$1") || undefined;
+}
