@@ -23,7 +23,7 @@ export interface SaveProgramOptions {
   readonly progress?: (written: number, total: number) => void;
 }
 
-type EngineArchive = InstanceType<Engine["Archive"]>;
+type EngineArchive = ReturnType<Engine["Archive"]["of"]>;
 
 const OPTIONS: readonly string[] = ["extraFiles", "root", "signal", "progress"];
 
