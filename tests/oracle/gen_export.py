@@ -12,6 +12,7 @@ from pathlib import Path
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
+from torch.export import Dim
 
 OUT = Path(__file__).parent.parent / "fixtures" / "export" / "cases.jsonl"
 CASES = {}
@@ -457,6 +458,61 @@ class Loop(nn.Module):
 
 
 case(ints(), zeros(4), name="while_loop")(Loop)
+
+
+BATCH = Dim("batch", min=2, max=64)
+
+
+@function(zeros(4, 4), dynamic_shapes=({0: BATCH},))
+def dynamic_size(x):
+    return x.sum() + x.shape[0], x * x.size(0)
+
+
+@function(zeros(4, 4), dynamic_shapes=({0: BATCH},))
+def dynamic_views(x):
+    n = x.shape[0]
+    return x.view(n, 2, 2).reshape(n * 2, 2), torch.zeros(n, 3), n, torch.arange(n), x.expand(3, n, 4), x.flatten()
+
+
+@function(zeros(4, 4), zeros(4, 4), dynamic_shapes=({0: BATCH}, {0: BATCH}))
+def dynamic_pair(x, y):
+    return torch.cat([x, y]).sum(0) + (x @ y.t()).sum()
+
+
+@function(zeros(4, 5), dynamic_shapes=({0: BATCH, 1: Dim("length", min=2, max=8)},))
+def dynamic_tokens(x):
+    n, t = x.shape
+    return torch.arange(t), x[:, -1:], x.view(n * t), x.softmax(-1).mean(1)
+
+
+@function(zeros(4))
+def item(x):
+    n = x.sum().int().item()
+    torch._check(n >= 2)
+    torch._check(n <= 9)
+    return torch.zeros(n) + n
+
+
+case(zeros(2, 3, 8, 8), train=False, name="vit_dynamic", dynamic_shapes=({0: BATCH},))(PatchEmbedding)
+case(ints(2, 5), train=False, name="gpt_dynamic", dynamic_shapes=({0: BATCH, 1: Dim("length", min=2, max=7)},))(CausalAttention)
+case(zeros(5, 3, 4), name="lstm_dynamic", dynamic_shapes=({1: BATCH},))(lambda: nn.LSTM(4, 3))
+
+
+class Residual(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3, 2, 1, bias=False)
+        self.bn = nn.BatchNorm2d(4)
+        self.inner = nn.Conv2d(4, 4, 3, 1, 1)
+        self.fc = nn.Linear(4, 2)
+
+    def forward(self, x):
+        x = F.max_pool2d(self.bn(self.conv(x)).relu(), 3, 2, 1)
+        x = torch.relu_(self.inner(x) + x)
+        return self.fc(torch.flatten(F.adaptive_avg_pool2d(x, 1), 1))
+
+
+case(zeros(2, 3, 16, 16), train=False, name="resnet_dynamic", dynamic_shapes=({0: BATCH},))(Residual)
 
 
 def graphs_in(module):

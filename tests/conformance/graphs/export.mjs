@@ -59,14 +59,50 @@ function inputOf({ vals }) {
  * @param {string} what
  */
 function checkProgram(program, graph, signature, vals, what) {
-  same(asRecorded(encode(program.graph).nodes), graph.nodes, `${what}: the graph`);
+  const { nodes } = encode(program.graph);
+  const [ours, theirs] = [numbering(nodes), numbering(graph.nodes)];
+  same(renamed(asRecorded(nodes), ours), renamed(graph.nodes, theirs), `${what}: the graph`);
   const { inputSpecs, outputSpecs } = program.graphSignature;
-  same(inputSpecs.map(encodeSpec), signature.inputs.map(withoutNulls), `${what}: the inputs`);
-  same(outputSpecs.map(encodeSpec), signature.outputs.map(withoutNulls), `${what}: the outputs`);
+  const specs = (/** @type {RecordedSpec[]} */ them) => renamed(them.map(withoutNulls), theirs);
+  same(renamed(inputSpecs.map(encodeSpec), ours), specs(signature.inputs), `${what}: the inputs`);
+  same(renamed(outputSpecs.map(encodeSpec), ours), specs(signature.outputs), `${what}: the outputs`);
+  const known = new Map(Object.entries(vals).map(([name, val]) => [theirs.get(name), val]));
   for (const node of program.graph.nodes) {
-    const want = vals[node.name];
+    const want = known.get(ours.get(node.name));
     if (want !== undefined) same(encodeVal(node.meta.get("val")), want, `${what}: what is known of ${node.name}`);
   }
+}
+
+/**
+ * Names with the numbers that they get in the order of the nodes: PyTorch counts nodes of sizes too that are gone.
+ * @type {(nodes: readonly unknown[]) => Map<string, string>}
+ */
+function numbering(nodes) {
+  const counts = new Map();
+  return new Map(
+    nodes.map((node) => {
+      const { name } = /** @type {{ name: string }} */ (node);
+      const base = name.replace(/_\d+$/, "");
+      const count = counts.get(base) ?? 0;
+      counts.set(base, count + 1);
+      return [name, `${base}_${count}`];
+    }),
+  );
+}
+
+/**
+ * The same with other names of nodes.
+ * @type {(value: unknown, names: ReadonlyMap<string, string>) => unknown}
+ */
+function renamed(value, names) {
+  if (typeof value !== "object" || value === null) return value;
+  if (Array.isArray(value)) return value.map((it) => renamed(it, names));
+  return Object.fromEntries(
+    Object.entries(value).map(([key, it]) => {
+      const isName = (key === "name" || key === "$n") && typeof it === "string";
+      return [key, isName ? (names.get(it) ?? it) : renamed(it, names)];
+    }),
+  );
 }
 
 /**

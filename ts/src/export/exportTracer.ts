@@ -449,8 +449,13 @@ export class ExportTracer extends Tracer implements OperatorRecorder, ValueTrace
     if (origin === undefined) throw fxError("Internal", `nothing gives the size ${number.expr.srepr}`);
     if (!("target" in origin) || "graph" in origin) return origin as Node;
     const args = origin.args.map((it) => this.createArg(it));
-    const name = origin.target.startsWith("torch.ops.") ? origin.target.slice("torch.ops.aten.".length) : origin.target;
-    const node = this.createNode("call_function", origin.target, args, {}, nameOfTarget("call_function", name));
+    const node = this.createNode(
+      "call_function",
+      origin.target,
+      args,
+      {},
+      nameOfTarget("call_function", origin.target),
+    );
     node.meta.set("val", number.expr);
     this.#origins.set(number, node);
     return node;

@@ -4,6 +4,7 @@
  * @module
  */
 import type { DType } from "../bindings/dtypes.ts";
+import { formatExpression } from "./expression.ts";
 import { Float } from "./values.ts";
 import type { DeviceArg, LayoutArg } from "./values.ts";
 
@@ -15,6 +16,11 @@ export class SymExpr {
   constructor(srepr: string) {
     this.srepr = srepr;
     Object.freeze(this);
+  }
+
+  /** The expression as PyTorch prints it: `2*s0 + 1`. */
+  toString(): string {
+    return formatExpression(this);
   }
 }
 

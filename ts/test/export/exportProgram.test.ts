@@ -40,18 +40,18 @@ function drawn(value: unknown): unknown {
 }
 
 /** Cases that draw random numbers, which a program draws too, and perhaps others. */
-const RANDOM = new Set(["randoms", "dropout_train", "encoder_layer_train", "factories", "assignments"]);
+const RANDOM = new Set(["randoms", "dropout_train", "encoder_layer_train", "factories", "assignments", "item"]);
 
 describe("EP: a program gives what its module gives", () => {
   const names = Object.keys(CASES).filter((name) => !RANDOM.has(name));
   test.each(names)("%s", (name) => {
-    const { module: make, args, kwargs, train = true } = CASES[name] as Case;
+    const { module: make, args, kwargs, train = true, dynamicShapes } = CASES[name] as Case;
     torch.manualSeed(0);
     const given = drawn(args()) as unknown[];
     const named = drawn(kwargs?.() ?? {}) as Record<string, unknown>;
     const rest = Object.keys(named).length === 0 ? given : [...given, named];
     const module = make().train(train);
-    const program = exportProgram(module, given, named);
+    const program = exportProgram(module, given, named, { ...(dynamicShapes && { dynamicShapes }) });
     using whole = program.module();
     using core = program.runDecompositions().module();
     const results = [whole(...rest), core(...rest), module.call(...rest)].map((it) => treeFlatten(it)[0]);
@@ -59,6 +59,28 @@ describe("EP: a program gives what its module gives", () => {
     expect(ofWhole.length).toBe(ofModule.length);
     for (const [at, want] of ofModule.entries()) {
       for (const got of [ofWhole[at], ofCore[at]]) expect(same(got, want), `output ${at}`).toBe(true);
+    }
+  });
+});
+
+describe("DS: a program with dynamic sizes gives what its module gives, for other sizes too", () => {
+  const others: readonly (readonly [name: string, inputs: () => unknown[]])[] = [
+    ["vit_dynamic", () => [torch.zeros(5, 3, 8, 8)]],
+    ["gpt_dynamic", () => [torch.zeros([3, 7], { dtype: "int64" })]],
+    ["lstm_dynamic", () => [torch.zeros(5, 7, 4)]],
+    ["resnet_dynamic", () => [torch.zeros(7, 3, 16, 16)]],
+    ["dynamic_views", () => [torch.zeros(9, 4)]],
+  ];
+  test.each(others)("%s", (name, inputs) => {
+    const { module: make, args, train = true, dynamicShapes } = CASES[name] as Case;
+    torch.manualSeed(0);
+    const module = make().train(train);
+    const program = exportProgram(module, drawn(args()) as unknown[], {}, { dynamicShapes: dynamicShapes ?? null });
+    const given = drawn(inputs()) as unknown[];
+    const want = treeFlatten(module.call(...given))[0];
+    for (const it of [program, program.runDecompositions()]) {
+      const got = treeFlatten(it.module()(...given))[0];
+      for (const [at, value] of want.entries()) expect(same(got[at], value), `output ${at}`).toBe(true);
     }
   });
 });

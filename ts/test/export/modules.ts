@@ -1,6 +1,8 @@
 /** The modules of `tests/oracle/gen_export.py` in TypeScript, by the same names. */
 import {
   cond,
+  Dim,
+  type DynamicShapes,
   Ellipsis,
   F,
   float,
@@ -21,6 +23,7 @@ export interface Case {
   readonly args: () => unknown[];
   readonly kwargs?: () => Record<string, unknown>;
   readonly train?: boolean;
+  readonly dynamicShapes?: DynamicShapes;
 }
 
 const zeros = (...sizes: number[]): Tensor => torch.zeros(sizes);
@@ -305,6 +308,21 @@ class Loop extends nn.Module {
     );
   }
 }
+
+class Residual extends nn.Module {
+  conv = new nn.Conv2d(3, 4, 3, 2, 1, { bias: false });
+  bn = new nn.BatchNorm2d(4);
+  inner = new nn.Conv2d(4, 4, 3, 1, 1);
+  fc = new nn.Linear(4, 2);
+
+  override forward(x: Tensor): Tensor {
+    let y = F.maxPool2d(this.bn.forward(this.conv.forward(x)).relu(), 3, 2, 1);
+    y = torch.relu_(this.inner.forward(y).add(y));
+    return this.fc.forward(torch.flatten(F.adaptiveAvgPool2d(y, 1), 1));
+  }
+}
+
+const BATCH = Dim("batch", { min: 2, max: 64 });
 
 const { Sequential } = nn;
 
@@ -785,6 +803,87 @@ export const CASES: Readonly<Record<string, Case>> = {
     () => zeros(3, 4),
   ),
   while_loop: { module: () => new Loop(), args: () => [ints(), zeros(4)] },
+  dynamic_size: {
+    ...ofOne(
+      (x) => tuple(operator.add(x.sum(), x.shape[0]), operator.mul(x, x.size(0))),
+      () => zeros(4, 4),
+    ),
+    dynamicShapes: [{ 0: BATCH }],
+  },
+  dynamic_views: {
+    ...ofOne(
+      (x) => {
+        const n = x.shape[0] as number;
+        return tuple(
+          x.view(n, 2, 2).reshape(operator.mul(n, 2) as number, 2),
+          torch.zeros(n, 3),
+          n,
+          torch.arange(n),
+          x.expand(3, n, 4),
+          x.flatten(),
+        );
+      },
+      () => zeros(4, 4),
+    ),
+    dynamicShapes: [{ 0: BATCH }],
+  },
+  dynamic_pair: {
+    ...ofTwo(
+      (x, y) => torch.cat([x, y]).sum(0).add(torch.matmul(x, y.t()).sum()),
+      () => zeros(4, 4),
+      () => zeros(4, 4),
+    ),
+    dynamicShapes: [{ 0: BATCH }, { 0: BATCH }],
+  },
+  dynamic_tokens: {
+    ...ofOne(
+      (x) => {
+        const [n, t] = x.shape as [number, number];
+        return tuple(
+          torch.arange(t),
+          x.get(slice(null), slice(-1, null)),
+          x.view(operator.mul(n, t) as number),
+          x.softmax(-1).mean(1),
+        );
+      },
+      () => zeros(4, 5),
+    ),
+    dynamicShapes: [{ 0: BATCH, 1: Dim("length", { min: 2, max: 8 }) }],
+  },
+  item: ofOne(
+    (x) => {
+      const n = x.sum().int().item() as number;
+      torch._check(operator.ge(n, 2));
+      torch._check(operator.le(n, 9));
+      return operator.add(torch.zeros(n), n);
+    },
+    () => zeros(4),
+  ),
+  vit_dynamic: {
+    module: () => new PatchEmbedding(),
+    args: () => [zeros(2, 3, 8, 8)],
+    train: false,
+    dynamicShapes: [{ 0: BATCH }],
+  },
+  gpt_dynamic: {
+    module: () => new CausalAttention(),
+    args: () => [ints(2, 5)],
+    train: false,
+    dynamicShapes: [{ 0: BATCH, 1: Dim("length", { min: 2, max: 7 }) }],
+  },
+  lstm_dynamic: {
+    ...layer(
+      () => new nn.LSTM(4, 3),
+      () => zeros(5, 3, 4),
+    ),
+    dynamicShapes: [{ 1: BATCH }],
+  },
+  resnet_dynamic: {
+    module: () => new Residual(),
+    args: () => [zeros(2, 3, 16, 16)],
+    train: false,
+    dynamicShapes: [{ 0: BATCH }],
+  },
   hooks: { module: () => new Hooked(), args: () => [zeros(2, 4)] },
   vit: { module: () => new PatchEmbedding(), args: () => [zeros(2, 3, 8, 8)], train: false },
   gpt: { module: () => new CausalAttention(), args: () => [ints(2, 5)], train: false },

@@ -23,7 +23,7 @@ const COUNTS = {
   const_fold: 25,
   matcher: 365,
   replace_pattern: 265,
-  export: 15,
+  export: 17,
 };
 
 const dir = fileURLToPath(new URL("../../../tests/fixtures/graphs", import.meta.url));
