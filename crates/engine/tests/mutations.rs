@@ -195,7 +195,7 @@ fn one_changed_field_is_read_or_refused() {
         entries[chosen].1 = document.to_string().into_bytes();
         // Numbers of a graph are sizes of what it makes, so what was given a large one is not run.
         let runs = !how.contains("became")
-            || how.rsplit(' ').next().is_some_and(|it| it.parse::<i64>().is_ok_and(|it| it.abs() <= 64));
+            || how.rsplit(' ').next().is_some_and(|it| it.parse::<i64>().is_ok_and(|it| it.unsigned_abs() <= 64));
         let archive = stored(&entries);
         match catch_unwind(AssertUnwindSafe(|| use_all(&archive, runs))) {
             Ok(Ok(())) => accepted += 1,

@@ -148,11 +148,21 @@ export class ModuleInputs {
         outputs: [],
         inSpec: sequence("builtins.tuple", [tupleSpec(args), treeSpec(kwargs)]),
         outSpec: treeSpec(this.#outSpec ?? treeFlatten(null)[1]),
-        forwardArgNames: this.#names,
+        forwardArgNames: this.#argumentNames(),
       },
     };
     const paths = [...this.#module.namedModules({ removeDuplicate: false }).keys()].filter((it) => it !== "");
     return [root, ...paths.map((fqn) => ({ fqn, signature: undefined }))];
+  }
+
+  /** One name for each argument: those of a rest parameter are numbered. */
+  #argumentNames(): string[] {
+    const nKeywords = Object.keys(this.#kwargs).length;
+    const nPositional = this.#names.length - nKeywords;
+    if (nPositional === this.#args.length) return [...this.#names];
+    const rest = this.#names[nPositional - 1] ?? "args";
+    const numbered = this.#args.slice(nPositional - 1).map((_, at) => `${rest}_${at}`);
+    return this.#names.toSpliced(nPositional - 1, 1, ...numbered);
   }
 }
 

@@ -19,7 +19,7 @@ use tracefx_ir::{Arg, Attribute, Graph, GraphModule, Namespace, Node, NodeId, Op
 ///     readable(&GraphModule::new(graph), "Model"),
 ///     "class Model(torch.nn.Module):
 ///     def forward(self, x):
-///         # No stacktrace found for following nodes
+///         ## No stacktrace found for following nodes
 ///         relu_default = torch.ops.aten.relu.default(x);  x = None
 ///         return (relu_default,)
 /// "
