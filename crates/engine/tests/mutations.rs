@@ -4,6 +4,12 @@
 //! Some hundreds of mutations run with the tests; `TRACEFX_MUTATIONS=50000 cargo test -p tracefx-engine --test mutations`
 //! runs more, and `TRACEFX_SEED` others.
 
+/// The archives that the fuzz targets make too.
+#[expect(unreachable_pub, reason = "the fuzz targets see it as a library")]
+#[path = "../../../fuzz/src/lib.rs"]
+mod archives;
+
+use archives::stored;
 use serde_json::{Value as Json, json};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -54,30 +60,6 @@ fn fixtures() -> Vec<Parts> {
     }
     found.sort_by(|a, b| a.folder.cmp(&b.folder));
     found
-}
-
-/// A zip file of stored entries.
-fn stored(entries: &[(String, Vec<u8>)]) -> Vec<u8> {
-    let (mut out, mut directory) = (Vec::new(), Vec::new());
-    for (name, bytes) in entries {
-        let mut header = vec![20, 0, 0, 8, 0, 0, 0, 0, 0, 0];
-        header.extend(crc32fast::hash(bytes).to_le_bytes());
-        header.extend((bytes.len() as u32).to_le_bytes());
-        header.extend((bytes.len() as u32).to_le_bytes());
-        header.extend((name.len() as u16).to_le_bytes());
-        header.extend([0, 0]);
-        directory.extend([&b"PK\x01\x02\x14\x00"[..], &header, &[0; 10], &(out.len() as u32).to_le_bytes()].concat());
-        directory.extend(name.as_bytes());
-        out.extend([&b"PK\x03\x04"[..], &header, name.as_bytes(), bytes].concat());
-    }
-    let (start, n) = (out.len() as u32, entries.len() as u16);
-    out.extend(&directory);
-    out.extend(b"PK\x05\x06\0\0\0\0");
-    out.extend([n.to_le_bytes(), n.to_le_bytes()].concat());
-    out.extend((directory.len() as u32).to_le_bytes());
-    out.extend(start.to_le_bytes());
-    out.extend([0, 0]);
-    out
 }
 
 /// The paths of all values of a document.
@@ -196,7 +178,8 @@ fn one_changed_field_is_read_or_refused() {
         // Numbers of a graph are sizes of what it makes, so what was given a large one is not run.
         let runs = !how.contains("became")
             || how.rsplit(' ').next().is_some_and(|it| it.parse::<i64>().is_ok_and(|it| it.unsigned_abs() <= 64));
-        let archive = stored(&entries);
+        let borrowed: Vec<(&str, &[u8])> = entries.iter().map(|(name, it)| (&**name, &**it)).collect();
+        let archive = stored(&borrowed);
         match catch_unwind(AssertUnwindSafe(|| use_all(&archive, runs))) {
             Ok(Ok(())) => accepted += 1,
             Ok(Err(error)) => {
