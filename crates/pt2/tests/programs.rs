@@ -4,26 +4,11 @@
 //! searched for folders with a `model.pt2`. The graph is compared with `loaded.txt` beside it, or with a `graph.txt` that
 //! begins with `graph():`, and the program with `program.txt`.
 
-use std::path::{Path, PathBuf};
+mod recorded;
+
+use recorded::{fixtures, folders};
+use std::path::Path;
 use tracefx_pt2::{LoadOptions, load};
-
-fn fixtures() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures")
-}
-
-/// The folders below this one that hold a program, sorted.
-fn folders(root: &Path) -> Vec<PathBuf> {
-    let (mut found, mut rest) = (Vec::new(), vec![root.to_path_buf()]);
-    while let Some(folder) = rest.pop() {
-        if folder.join("model.pt2").exists() {
-            found.push(folder.clone());
-        }
-        let entries = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
-        rest.extend(entries.map(|it| it.unwrap().path()).filter(|it| it.is_dir()));
-    }
-    found.sort();
-    found
-}
 
 /// What differs, or nothing.
 fn difference(folder: &Path) -> Option<String> {
@@ -57,7 +42,7 @@ fn different_line(what: &str, expected: &str, printed: &str) -> Option<String> {
 
 #[track_caller]
 fn check(root: &Path, at_least: usize) {
-    let folders = folders(root);
+    let folders = folders(vec![root.to_path_buf()]);
     assert!(folders.len() >= at_least, "{} holds {} programs only", root.display(), folders.len());
     let failures: Vec<String> = folders
         .iter()

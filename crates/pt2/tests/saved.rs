@@ -2,6 +2,9 @@
 //!
 //! `TRACEFX_PROGRAMS` names further directories, separated by `:`, that are searched for folders with a `model.pt2`.
 
+mod recorded;
+
+use recorded::{fixtures, folders};
 use serde_json::Value as Json;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -9,24 +12,6 @@ use tracefx_core::Tensor;
 use tracefx_export::{Constant, ExportedProgram, StateEntry};
 use tracefx_ir::{Attribute, GraphModule};
 use tracefx_pt2::{Archive, Container, LoadOptions, SCHEMA_VERSION, SaveOptions, load, save};
-
-fn fixtures() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures")
-}
-
-/// The folders below these that hold a program, sorted.
-fn folders(mut rest: Vec<PathBuf>) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    while let Some(folder) = rest.pop() {
-        if folder.join("model.pt2").exists() {
-            found.push(folder.clone());
-        }
-        let entries = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
-        rest.extend(entries.map(|it| it.unwrap().path()).filter(|it| it.is_dir()));
-    }
-    found.sort();
-    found
-}
 
 fn all_folders() -> Vec<PathBuf> {
     let mut roots = vec![fixtures().join("programs"), fixtures().join("programs-compat")];
