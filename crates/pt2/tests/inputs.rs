@@ -141,6 +141,21 @@ fn guards_and_constants_are_checked() {
 }
 
 #[test]
+fn guards_find_what_the_rest_of_the_arguments_holds() {
+    let mut program = program(&fixtures().join("dyn_derived__core"));
+    let signature = program.module_call_graph[0].signature.as_mut().unwrap();
+    signature.forward_arg_names = Some(["args_0", "args_1", "z"].map(Into::into).to_vec());
+    program.guards = vec!["L['args'][1].size()[0] <= L['kwargs']['z'].size()[0] - 3".into()];
+    let rows = |n: usize| tensor("float32", vec![n, 3]);
+    let checker = InputChecker::new(&program).unwrap();
+    assert_eq!(checker.symbolic_guards().len(), 1);
+    assert_eq!(checker.check(&[rows(4), rows(5), rows(8)]).map(|it| it.len()), Ok(1));
+    let error = checker.check(&[rows(3), rows(4), rows(6)]).unwrap_err();
+    let message = "guard failed: args[1].size()[0] <= kwargs['z'].size()[0] - 3, and args[1].size()[0] is 4, kwargs['z'].size()[0] is 6";
+    assert_eq!((error.code(), error.message()), (Code::InputShape, message));
+}
+
+#[test]
 fn a_wrong_number_of_inputs_says_which_ones_are_wanted() {
     let error = checked("nested_io", &[]).unwrap_err();
     assert_eq!((error.code(), error.message()), (Code::InputCount, "the program takes 11 inputs and was given 0"));

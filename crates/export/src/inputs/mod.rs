@@ -228,9 +228,17 @@ impl InputChecker {
         }
     }
 
+    /// Which input a guard looks at.
+    fn position(&self, source: &InputSource) -> Option<usize> {
+        let find = |is_meant: fn(&InputPath, &InputSource) -> bool| {
+            self.inputs.iter().position(|it| is_meant(&it.path, source))
+        };
+        find(InputPath::is_source).or_else(|| find(InputPath::is_part_of_rest))
+    }
+
     /// What the inputs have where a guard looks.
     fn answer(&self, source: &InputSource, inputs: &[Value<Tensor>]) -> Option<InputValue> {
-        let at = self.inputs.iter().position(|it| it.path.is_source(source))?;
+        let at = self.position(source)?;
         let dim = |values: &[usize], dim: i64| {
             let at = if dim < 0 { dim.checked_add_unsigned(values.len() as u64)? } else { dim };
             let value = values.get(usize::try_from(at).ok()?)?;

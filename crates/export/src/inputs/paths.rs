@@ -28,9 +28,24 @@ impl InputPath {
 
     /// Whether a guard means this input.
     pub(super) fn is_source(&self, source: &InputSource) -> bool {
-        *self.name == *source.name
-            && self.steps.len() == source.path.len()
-            && self.steps.iter().zip(&source.path).all(|(step, wanted)| match (wanted, &step.key, &step.field) {
+        *self.name == *source.name && self.is_reached(&source.path)
+    }
+
+    /// Whether a guard means this input by its place in the `*args` or `**kwargs` of the module, each of which is an argument
+    /// of its own in the program: `args_0` for `args[0]`.
+    pub(super) fn is_part_of_rest(&self, source: &InputSource) -> bool {
+        let Some((first, path)) = source.path.split_first() else { return false };
+        let is_named = match first {
+            PathStep::Index(at) => *self.name == *format!("{}_{at}", source.name),
+            PathStep::Key(key) => *self.name == **key,
+            PathStep::Field(_) => false,
+        };
+        is_named && self.is_reached(path)
+    }
+
+    fn is_reached(&self, path: &[PathStep]) -> bool {
+        self.steps.len() == path.len()
+            && self.steps.iter().zip(path).all(|(step, wanted)| match (wanted, &step.key, &step.field) {
                 (PathStep::Key(wanted), Some(Key::Str(key)), _) => *wanted == **key,
                 (PathStep::Index(wanted), Some(Key::Int(key)), _) => wanted == key,
                 (PathStep::Index(wanted), None, _) => *wanted == step.index,

@@ -21,7 +21,7 @@ impl InputChecker {
     }
 
     fn symbol_at(&self, source: &InputSource) -> Option<Expr> {
-        let input = self.inputs.iter().find(|it| it.path.is_source(source))?;
+        let input = &self.inputs[self.position(source)?];
         let size = |sizes: &[SymInt], dim: i64| {
             let at = if dim < 0 { dim.checked_add_unsigned(sizes.len() as u64)? } else { dim };
             sizes.get(usize::try_from(at).ok()?).cloned()
