@@ -69,6 +69,12 @@ impl<'a, E: Evaluate> Walk<'a, E> {
         let mut given: Vec<Given<E::Tensor>> = Vec::new();
         for example in 0..n_examples {
             let mut inner = env.to_vec();
+            // What a node gives is noted as it is for the first example.
+            let note = |id: NodeId, value: &Value<E::Tensor>| {
+                if example == 0 {
+                    self.evaluate.note(self.module, id, value);
+                }
+            };
             let mut at = 0;
             while at + 1 < rest.len() {
                 let id = rest[at];
@@ -83,6 +89,7 @@ impl<'a, E: Evaluate> Walk<'a, E> {
                     (Some("_add_batch_dim"), [it, dim, ..]) => {
                         let slice = [it.clone(), dim.clone(), Value::int(example)];
                         let slice = self.evaluate.call("aten.select.int", &slice, &[])?.swap_remove(0);
+                        note(id, &slice);
                         inner[id.index()] = Some(Slot::Value(slice));
                     }
                     (Some("_remove_batch_dim"), [it, _, _, dim]) => match given.iter_mut().find(|(of, ..)| *of == id) {
@@ -92,7 +99,7 @@ impl<'a, E: Evaluate> Walk<'a, E> {
                     _ => {
                         let slot = self.run_node(id, &inner, &mut [].iter())?;
                         if let Slot::Value(value) = &slot {
-                            self.evaluate.note(self.module, id, value);
+                            note(id, value);
                         }
                         self.bind(id, slot, &mut inner);
                     }
@@ -103,6 +110,9 @@ impl<'a, E: Evaluate> Walk<'a, E> {
             let stacked = self.evaluate.call("aten.stack.default", &[Value::List(values), dim], &[])?.swap_remove(0);
             self.evaluate.note(self.module, id, &stacked);
             env[id.index()] = Some(Slot::Value(stacked));
+        }
+        for id in [Some(&first), rest.last()].into_iter().flatten() {
+            self.evaluate.note(self.module, *id, &Value::None);
         }
         Ok(())
     }
