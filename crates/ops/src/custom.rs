@@ -152,6 +152,7 @@ impl CustomOp {
             tags: self.tags,
             infer: if is_composite { Infer::Composite } else { Infer::Rule(rule_of) },
             decompose: self.functions.decompose.as_ref().map(|_| decompose_of as crate::Decompose),
+            uncomposed: None,
             vjp: self.vjp,
             write_back: None,
             tolerance: self.tolerance,

@@ -17,6 +17,9 @@ pub struct OpDef {
     pub infer: Infer,
     /// How it is made of other operators, for backends without a kernel.
     pub decompose: Option<Decompose>,
+    /// Of an operator that is wholly made of others, its shape rule for sizes of which the decomposition has to know more
+    /// than there is to know. There it stays whole.
+    pub uncomposed: Option<Rule>,
     /// How gradients go back through it; through its decomposition where nothing is said.
     pub vjp: Option<Vjp>,
     /// Of a view, what its storage holds once the view has changed.
@@ -181,6 +184,7 @@ impl OpDef {
             tags: Tags::NONE,
             infer: Infer::Rule(rule),
             decompose: None,
+            uncomposed: None,
             vjp: None,
             write_back: None,
             tolerance: Tol::Exact,
@@ -195,6 +199,7 @@ impl OpDef {
             tags: Tags::NONE,
             infer: Infer::Composite,
             decompose: Some(decompose),
+            uncomposed: None,
             vjp: None,
             write_back: None,
             tolerance: Tol::Default,
@@ -209,6 +214,7 @@ impl OpDef {
             tags: Tags::NONE,
             infer: Infer::InPlaceOf(functional),
             decompose: None,
+            uncomposed: None,
             vjp: None,
             write_back: None,
             tolerance: Tol::Default,
@@ -230,6 +236,12 @@ impl OpDef {
     /// Says how it is made of other operators.
     pub const fn decompose(mut self, decompose: Decompose) -> Self {
         self.decompose = Some(decompose);
+        self
+    }
+
+    /// Says what its results are where its decomposition has to know more of the sizes.
+    pub const fn uncomposed(mut self, rule: Rule) -> Self {
+        self.uncomposed = Some(rule);
         self
     }
 

@@ -122,8 +122,14 @@ impl<'a> Propagation<'a> {
         };
         let mut shapes = Shapes { propagation: *self, tensors: Vec::new() };
         let values = args.values.iter().enumerate().map(|(arg, value)| shapes.import(arg, value)).collect();
-        let results = decompose(&mut Cx::new(&mut shapes), &Args::within(args.op, values, self.symbols))?;
-        Ok(results.iter().map(|it| shapes.output(it)).collect())
+        match (
+            decompose(&mut Cx::new(&mut shapes), &Args::within(args.op, values, self.symbols)),
+            args.op.def.uncomposed,
+        ) {
+            (Ok(results), _) => Ok(results.iter().map(|it| shapes.output(it)).collect()),
+            (Err(problem), Some(rule)) if problem.code() == Code::NotImplemented => rule(args),
+            (Err(problem), _) => Err(problem),
+        }
     }
 }
 

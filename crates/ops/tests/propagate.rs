@@ -100,3 +100,51 @@ fn refusals_are_typed_and_name_the_operator() {
     let wide = tensor(&[2.into(), 3.into()]);
     assert_eq!(refused("aten.add_.Tensor", &[tensor(&[1.into()]), wide]), Code::ShapeMismatch);
 }
+
+/// What two layers give over so many steps, in sizes and strides.
+fn recurrent(op: &str, steps: SymInt, is_bidirectional: bool, is_batch_first: bool) -> Vec<(Vec<SymInt>, Vec<SymInt>)> {
+    let (batch, n_directions) = (size("s9"), if is_bidirectional { 2 } else { 1 });
+    let n_gates = if op.contains("lstm") { 4 } else { 1 };
+    let sizes = if is_batch_first { [batch.clone(), steps, 4.into()] } else { [steps, batch.clone(), 4.into()] };
+    let state = tensor(&[(2 * n_directions).into(), batch, 3.into()]);
+    let layer = |width: i64| {
+        let of = |sizes: &[i64]| tensor(&sizes.iter().map(|it| (*it).into()).collect::<Vec<_>>());
+        let one = [of(&[3 * n_gates, width]), of(&[3 * n_gates, 3]), of(&[3 * n_gates]), of(&[3 * n_gates])];
+        vec![one; n_directions as usize].concat()
+    };
+    let params = [layer(4), layer(3 * n_directions)].concat();
+    let states = if n_gates == 4 { Value::List(vec![state.clone(), state]) } else { state };
+    let flags = [Value::Float(0.0), Value::Bool(false), Value::Bool(is_bidirectional), Value::Bool(is_batch_first)];
+    let args = [vec![tensor(&sizes), states, Value::List(params), Value::Bool(true), Value::int(2)], flags.to_vec()];
+    let outputs = infer(&Symbols::default(), op, &args.concat());
+    let meta =
+        |it: &Output| if let Output::Tensor(it) = it { (it.sizes.clone(), it.strides.clone()) } else { panic!() };
+    outputs.iter().map(meta).collect()
+}
+
+#[test]
+fn recurrent_layers_over_steps_that_are_not_known_are_as_over_known_ones() {
+    for op in ["aten.lstm.input", "aten.rnn_tanh.input"] {
+        for (is_bidirectional, is_batch_first) in [(false, false), (true, false), (false, true), (true, true)] {
+            let run = |steps: SymInt| recurrent(op, steps, is_bidirectional, is_batch_first);
+            let at = |it: &SymInt| it.substitute(&|it| (it.name() == "s1").then(|| 5.into()));
+            let all = |it: &[SymInt]| it.iter().map(at).collect::<Vec<_>>();
+            let found: Vec<_> = run(size("s1")).iter().map(|(a, b)| (all(a), all(b))).collect();
+            assert_eq!(found, run(5.into()), "{op}, bidirectional {is_bidirectional}, batch first {is_batch_first}");
+        }
+    }
+}
+
+#[test]
+fn recurrent_layers_of_any_number_of_steps_refuse_what_does_not_fit() {
+    let x = |sizes: [SymInt; 3]| tensor(&sizes);
+    let call = |input: Value<TensorMeta>, batch: i64| {
+        let of = |sizes: &[i64]| tensor(&sizes.iter().map(|it| (*it).into()).collect::<Vec<_>>());
+        let state = of(&[1, batch, 3]);
+        let flags = [Value::int(1), Value::Float(0.0), Value::Bool(false), Value::Bool(false), Value::Bool(false)];
+        let params = Value::List(vec![of(&[3, 4]), of(&[3, 3])]);
+        refused("aten.rnn_relu.input", &[vec![input, state, params, Value::Bool(false)], flags.to_vec()].concat())
+    };
+    assert_eq!(call(x([size("s1"), 2.into(), 5.into()]), 2), Code::NotImplemented);
+    assert_eq!(call(x([size("s1"), 3.into(), 4.into()]), 2), Code::NotImplemented);
+}

@@ -271,9 +271,11 @@ impl<'a> Functional<'a> {
     fn taken_apart(&mut self, args: &Args<'a, TensorRef>) -> Result<Option<Vec<Traced>>> {
         let Some(decompose) = args.op.def.decompose else { return Ok(None) };
         let is_composite = matches!(args.op.def.infer, Infer::Composite);
+        // Whole, autocast would not see what it is made of.
+        let may_stay = !is_composite || args.op.def.uncomposed.is_some() && self.autocast.is_none();
         let results = match decompose(&mut Cx::new(self), args) {
             Ok(results) => results,
-            Err(problem) if problem.code() == Code::NotImplemented && !is_composite => return Ok(None),
+            Err(problem) if problem.code() == Code::NotImplemented && may_stay => return Ok(None),
             Err(problem) => return Err(problem),
         };
         // What PyTorch takes apart while it dispatches may be a view of an argument.

@@ -1,10 +1,12 @@
 //! Recurrent layers: LSTM, GRU and plain cells, unrolled over time into products and activations.
 //!
-//! Follows aten/src/ATen/native/RNN.cpp. The number of steps has to be known, for each step is a few operators.
+//! Follows aten/src/ATen/native/RNN.cpp. Each step is a few operators, so that layers over a number of steps that is not known
+//! stay whole.
 
 use super::matmul_composite::tensor_of;
-use crate::{Args, Cx, OpDef, Tags, TensorRef, Tol, Traced, Value};
+use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value};
 use tracefx_core::Result;
+use tracefx_ir::TensorMeta;
 
 /// Errors of one step go into the next.
 pub(super) const TOLERANCE: Tol = Tol::Scaled(4.0);
@@ -15,6 +17,7 @@ pub(crate) const OPS: &[OpDef] = &[
         "aten::lstm.input(Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor, Tensor)",
         lstm,
     )
+    .uncomposed(over_any_number_of_steps)
     .doc("Layers of long short-term memory over a sequence: the outputs, the last hidden states and the last cells.")
     .tags(Tags::RANDOM)
     .tolerance(TOLERANCE),
@@ -22,6 +25,7 @@ pub(crate) const OPS: &[OpDef] = &[
         "aten::gru.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)",
         gru,
     )
+    .uncomposed(over_any_number_of_steps)
     .doc("Layers of gated recurrent units over a sequence: the outputs and the last hidden states.")
     .tags(Tags::RANDOM)
     .tolerance(TOLERANCE),
@@ -29,6 +33,7 @@ pub(crate) const OPS: &[OpDef] = &[
         "aten::rnn_tanh.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)",
         rnn_tanh,
     )
+    .uncomposed(over_any_number_of_steps)
     .doc("Recurrent layers with tanh over a sequence: the outputs and the last hidden states.")
     .tags(Tags::RANDOM)
     .tolerance(TOLERANCE),
@@ -36,6 +41,7 @@ pub(crate) const OPS: &[OpDef] = &[
         "aten::rnn_relu.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)",
         rnn_relu,
     )
+    .uncomposed(over_any_number_of_steps)
     .doc("Recurrent layers with ReLU over a sequence: the outputs and the last hidden states.")
     .tags(Tags::RANDOM)
     .tolerance(TOLERANCE),
@@ -236,6 +242,44 @@ pub(super) fn gather_params(args: &Call<'_>, at: usize, has_projection: bool, n:
     Ok(params.collect())
 }
 
+/// What layers give where the number of steps is not known: the outputs, and each last state.
+fn over_any_number_of_steps(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    let input = args.tensor(0)?;
+    let states = if let Value::List(_) = args.values[1] { args.tensors(1)? } else { vec![args.tensor(1)?] };
+    let (n_directions, is_batch_first) = (if args.bool(7)? { 2 } else { 1 }, args.bool(8)?);
+    let [first, second, width] = &input.sizes[..] else {
+        return Err(args.bad_shape(format!("input must have 3 dimensions, got {}", input.sizes.len())));
+    };
+    let (steps, batch) = if is_batch_first { (second, first) } else { (first, second) };
+    let expected = args.tensors(2)?.first().and_then(|it| it.sizes.last());
+    if let Some(expected) = expected.filter(|it| !args.same(it, width)) {
+        return Err(
+            args.bad_shape(format!("input.size(-1) must be equal to input_size. Expected {expected}, got {width}"))
+        );
+    }
+    let mut results = Vec::new();
+    for state in &states {
+        let [layers, of_batch, hidden] = &state.sizes[..] else {
+            return Err(args.bad_shape(format!("hidden states must have 3 dimensions, got {}", state.sizes.len())));
+        };
+        if !args.same(of_batch, batch) {
+            return Err(args.bad_shape(format!("Expected hidden states for a batch of {batch}, got {of_batch}")));
+        }
+        if results.is_empty() {
+            let sizes = vec![steps.clone(), batch.clone(), hidden.clone() * n_directions];
+            let mut output = TensorMeta::contiguous(input.dtype, sizes);
+            if is_batch_first {
+                output.sizes.swap(0, 1);
+                output.strides.swap(0, 1);
+            }
+            results.push(Output::Tensor(output));
+        }
+        let sizes = vec![layers.clone(), batch.clone(), hidden.clone()];
+        results.push(Output::Tensor(TensorMeta::contiguous(state.dtype, sizes)));
+    }
+    Ok(results)
+}
+
 fn layers(cx: &mut Cx<'_>, args: &Call<'_>, cell: Cell, hidden: Traced, cells: Option<Traced>) -> Result<Vec<Traced>> {
     let (n_layers, is_bidirectional, is_batch_first) = (args.int(4)?, args.bool(7)?, args.bool(8)?);
     let dropout = if args.bool(6)? { args.float(5)? } else { 0.0 };
@@ -246,12 +290,13 @@ fn layers(cx: &mut Cx<'_>, args: &Call<'_>, cell: Cell, hidden: Traced, cells: O
     let params = gather_params(args, 2, has_projection, n)?;
     let swap = |cx: &mut Cx<'_>, it: Traced| cx.call("aten.transpose.int", [it, Value::int(0), Value::int(1)]);
     let mut input = args.values[0].clone();
+    let steps_at = if is_batch_first { 1 } else { 0 };
+    let Some(n_steps) = cx.meta(tensor_of(&input)).sizes.get(steps_at).and_then(|it| it.as_int()) else {
+        return Err(args.unsupported("a recurrent layer over a number of steps that is not known"));
+    };
     if is_batch_first {
         input = swap(cx, input)?;
     }
-    let Some(n_steps) = cx.meta(tensor_of(&input)).sizes.first().and_then(|it| it.as_int()) else {
-        return Err(args.unsupported("a recurrent layer over a number of steps that is not known"));
-    };
     let (mut last_hidden, mut last_cells) = (Vec::new(), Vec::new());
     for (layer, params) in params.chunks(n_directions).enumerate() {
         let mut directions = Vec::new();
