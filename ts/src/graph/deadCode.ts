@@ -13,7 +13,8 @@ export function eliminateDeadCode(graph: Graph, isImpure: (node: Node) => boolea
   graph.lint();
   let isChanged = false;
   const read = new Set<string>();
-  for (const node of graph.nodes.reversed()) {
+  // A node that was erased still has one before it.
+  for (let node = graph.last; node !== undefined; node = node.prev) {
     if (stateOf(node).isUsed || isImpure(node)) {
       if (node.op === "get_attr") read.add(node.target);
       continue;

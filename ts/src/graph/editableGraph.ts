@@ -10,7 +10,7 @@ import { GraphHooks } from "./hooks.ts";
 import { END, settled, type InsertPoint, type InsertScope } from "./insertPoint.ts";
 import type { GraphModule } from "./module.ts";
 import { Namespace, snakeCase } from "./namespace.ts";
-import { checkMember, checkOpcode, clearAll, clearArguments, copyNotes, setArguments, stateOf } from "./node.ts";
+import { checkMember, checkOpcode, clearArguments, copyNotes, setArguments, stateOf } from "./node.ts";
 import type { Node, Opcode } from "./node.ts";
 import { NodeIndex } from "./nodeIndex.ts";
 import { NodeList } from "./nodeList.ts";
@@ -190,6 +190,7 @@ export abstract class EditableGraph {
     // A hook may have erased the node, or begun to use it.
     if (node.isErased) return;
     this.#checkErasable(node);
+    this.noteEdit();
     this.#index?.remove(node);
     clearArguments(node);
     this.#order.remove(stateOf(node));
@@ -212,9 +213,9 @@ export abstract class EditableGraph {
     const left = nodes.filter((node) => !node.isErased);
     left.forEach(check);
     this.noteEdit();
-    clearAll(left);
     for (const node of left) {
       this.#index?.remove(node);
+      clearArguments(node);
       this.#order.remove(stateOf(node));
     }
     this.#point = settled(this.#point);
@@ -240,22 +241,17 @@ export abstract class EditableGraph {
 
   /** Puts the nodes of this graph, all of them, into this order. */
   reorder(nodes: readonly Node[]): void {
-    for (const node of nodes) checkMember(this, node);
-    if (nodes.length !== this.nodes.length || new Set(nodes).size !== nodes.length) {
+    for (let at = 0; at < nodes.length; at++) {
+      const node = nodes[at] as Node;
+      checkMember(this, node);
+      stateOf(node).place = at;
+    }
+    // Of a node that is there twice, the place is the later one.
+    if (nodes.length !== this.nodes.length || !nodes.every((node, at) => stateOf(node).place === at)) {
       throw fxError("GraphArgument", `a new order needs each of the ${this.nodes.length} nodes once`);
     }
     this.noteEdit();
-    // What stands where it should is left alone, so that few moves take little time.
-    let at = this.#order.first;
-    for (const node of nodes) {
-      const link = stateOf(node);
-      if (link === at) {
-        at = this.#order.next(link);
-      } else {
-        this.#order.remove(link);
-        this.#order.insert(link, at);
-      }
-    }
+    this.#order.relink(nodes.map(stateOf));
   }
 
   /** The node after this one; see {@link Node.next}. */

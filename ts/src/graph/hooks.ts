@@ -49,16 +49,19 @@ export class GraphHooks {
 
   /** Tells of a new node. */
   created(node: Node): void {
+    if (this.#hooks.create.size === 0) return;
     for (const { run } of this.#hooks.create) run(node);
   }
 
   /** Tells of a node that is about to go. */
   erasing(node: Node): void {
+    if (this.#hooks.erase.size === 0) return;
     for (const { run } of this.#hooks.erase) run(node);
   }
 
   /** Tells of an input that is about to change. */
   replacing(old: Node, replacement: string, user: Node): void {
+    if (this.#hooks.replace.size === 0) return;
     for (const { run } of this.#hooks.replace) run(old, replacement, user);
   }
 

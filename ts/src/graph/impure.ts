@@ -37,6 +37,7 @@ const OUT_OVERLOAD = /^out$|_out$|^out_/;
  */
 export function hasSideEffect<T extends string | NamedTarget>(target: T): T {
   EFFECTS.add(targetOf(target));
+  judged.clear();
   return target;
 }
 
@@ -47,7 +48,7 @@ export function isImpureNode(node: Node, owner: Module | undefined, impureRandom
     case "output":
       return true;
     case "call_function":
-      return isImpureFunction(node.target, impureRandom);
+      return impureRandom ? effectOf(node.target) !== "none" : effectOf(node.target) === "effect";
     case "call_module": {
       const attribute = owner?.findAttribute(node.target);
       return attribute?.kind === "module" && attribute.module.isImpure;
@@ -56,6 +57,23 @@ export function isImpureNode(node: Node, owner: Module | undefined, impureRandom
     case "call_method":
       return false;
   }
+}
+
+type Effect = "none" | "draw" | "effect";
+
+/** What was found of functions; emptied before it fills the memory. */
+const judged = new Map<string, Effect>();
+const MAX_JUDGED = 10_000;
+
+/** Whether a function has an effect, or draws from a random generator alone. */
+function effectOf(target: string): Effect {
+  let effect = judged.get(target);
+  if (effect === undefined) {
+    effect = isImpureFunction(target, false) ? "effect" : isImpureFunction(target, true) ? "draw" : "none";
+    if (judged.size >= MAX_JUDGED) judged.clear();
+    judged.set(target, effect);
+  }
+  return effect;
 }
 
 function isImpureFunction(target: string, impureRandom: boolean): boolean {

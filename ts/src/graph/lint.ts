@@ -18,14 +18,13 @@ export function findProblems(graph: Graph, owner?: Module): FxError[] {
   const problem = (node: Node, kind: ErrorName, reason: string): void => {
     problems.push(fxError(kind, reason, { node: node.name }));
   };
-  const nodes = graph.nodes.toArray();
-  for (let at = 0; at < nodes.length; at++) {
-    const node = nodes[at] as Node;
-    const state = stateOf(node);
-    for (const input of state.inputs) {
+  for (let node = graph.first; node !== undefined; node = node.next) {
+    const { inputs, label } = stateOf(node);
+    for (let at = 0; at < inputs.length; at++) {
+      const input = inputs[at] as Node;
       if (input.isErased) {
         problem(node, "GraphInvalid", `Node '${node.name}' uses a node that was erased`);
-      } else if (!isBefore(nodes, input, at)) {
+      } else if (input.graph !== graph || stateOf(input).label >= label) {
         problem(
           node,
           "GraphInvalid",
@@ -33,17 +32,10 @@ export function findProblems(graph: Graph, owner?: Module): FxError[] {
         );
       }
     }
-    state.place = at;
     const missing = owner === undefined ? undefined : targetProblem(node, owner);
     if (missing !== undefined) problem(node, "AttributeMissing", missing);
   }
   return problems;
-}
-
-/** Whether the node stands before this place; the nodes there have their places noted. */
-function isBefore(nodes: readonly Node[], node: Node, at: number): boolean {
-  const { place } = stateOf(node);
-  return place < at && nodes[place] === node;
 }
 
 function targetProblem(node: Node, owner: Module): string | undefined {

@@ -97,6 +97,12 @@ class NodeState extends Link<Node> {
     this.#user = undefined;
   }
 
+  /** Calls `visit` for each user, in order, without making a set for one. */
+  forEachUser(visit: (user: Node) => void): void {
+    if (this.#users !== undefined) for (const user of this.#users) visit(user);
+    else if (this.#user !== undefined) visit(this.#user);
+  }
+
   #set(): Set<Node> {
     if (this.#users === undefined) {
       this.#users = new Set();
@@ -386,16 +392,15 @@ export function notesOf(node: Node): Map<string, unknown> | undefined {
   return later === undefined ? meta : node.meta;
 }
 
-/** Takes the arguments of nodes away that all go; only they use each other's values. */
-export function clearAll(nodes: readonly Node[]): void {
-  for (const node of nodes) {
-    const state = stateOf(node);
-    for (const input of state.inputs) stateOf(input).removeUser(node);
-    state.args = EMPTY;
-    state.kwargs = NO_KWARGS;
-    state.inputs = EMPTY_INPUTS;
-    state.meta?.delete("val");
-  }
+/** Takes the arguments away from a node that is being erased. */
+export function clearArguments(node: Node): void {
+  const state = stateOf(node);
+  const { inputs } = state;
+  for (let at = 0; at < inputs.length; at++) stateOf(inputs[at] as Node).removeUser(node);
+  state.args = EMPTY;
+  state.kwargs = NO_KWARGS;
+  state.inputs = EMPTY_INPUTS;
+  state.meta?.delete("val");
 }
 
 /** Gives a copy of a node the notes of its source. */
@@ -405,11 +410,6 @@ export function copyNotes(from: Node, to: Node): void {
   // What is not made yet is made for each of them, so that neither sees what is noted about the other from now on.
   stateOf(to).later = later;
   if (meta !== undefined) stateOf(to).meta = new Map(meta);
-}
-
-/** Takes the arguments away from a node that is being erased. */
-export function clearArguments(node: Node): void {
-  setArguments(node, EMPTY, NO_KWARGS);
 }
 
 function foreign(node: Node, why: string): FxError {

@@ -89,6 +89,23 @@ export class Order<T> {
     this.#length -= 1;
   }
 
+  /** Puts all live links into this order. */
+  relink(links: readonly Link<T>[]): void {
+    const step = Math.min(SPACING, Math.floor(LIMIT / (links.length + 1)));
+    let label = Math.floor((LIMIT - step * (links.length + 1)) / 2);
+    let prev: Link<T> | undefined;
+    for (let at = 0; at < links.length; at++) {
+      const link = links[at] as Link<T>;
+      link.prev = prev;
+      if (prev !== undefined) prev.next = link;
+      link.label = label += step;
+      prev = link;
+    }
+    if (prev !== undefined) prev.next = undefined;
+    this.#first = links[0];
+    this.#last = prev;
+  }
+
   /**
    * Spreads the labels of the smallest enclosing window around `link` that is sparse enough. Windows double, and the
    * density that is allowed falls as they grow (Bender et al., "Two simplified algorithms for maintaining order in a

@@ -31,16 +31,18 @@ const PRIORITIZED: ReadonlySet<string> = new Set(
  */
 export function legalizeGraph(graph: Graph): void {
   const waiting = inDegrees(graph);
-  const queue = readyNodes(waiting);
+  const queue = waiting.ready();
   const ahead: Node[] = [];
   const sorted: Node[] = [];
+  const release = (user: Node): void => {
+    if (!waiting.release(user)) return;
+    if (user.op === "call_function" && PRIORITIZED.has(user.target)) ahead.push(user);
+    else queue.push(user);
+  };
   for (let at = 0; ahead.length > 0 || at < queue.length; ) {
     const node = ahead.pop() ?? (queue[at++] as Node);
     sorted.push(node);
-    for (const user of released(node, waiting)) {
-      if (user.op === "call_function" && PRIORITIZED.has(user.target)) ahead.push(user);
-      else queue.push(user);
-    }
+    stateOf(node).forEachUser(release);
   }
   finish(graph, sorted, waiting);
 }
@@ -73,9 +75,7 @@ export function stableTopologicalSort(graph: Graph): void {
  */
 export function topoSort(nodes: readonly Node[]): Node[] {
   const ranks = new Map(nodes.map((node, at) => [node, at]));
-  const waiting = new Map(
-    Array.from(ranks.keys(), (node) => [node, node.allInputNodes.filter((it) => ranks.has(it)).length]),
-  );
+  const waiting = new Waiting([...ranks.keys()], (it) => ranks.has(it));
   const sorted = byRank(waiting, (a, b) => (ranks.get(a) ?? 0) - (ranks.get(b) ?? 0));
   checkSorted(waiting, "the nodes have cycles");
   return sorted;
@@ -104,46 +104,71 @@ export function validatePartition(nodes: readonly Node[]): boolean {
   return true;
 }
 
-/** For each node how many of its inputs are not there yet. */
-function inDegrees(graph: Graph): Map<Node, number> {
-  return new Map(Array.from(graph.nodes, (it) => [it, it.allInputNodes.length]));
+/** Of some nodes, how many of their inputs among them are not there yet. */
+class Waiting {
+  readonly #nodes: readonly Node[];
+  readonly #counts: Int32Array;
+
+  constructor(nodes: readonly Node[], isAmong?: (input: Node) => boolean) {
+    this.#nodes = nodes;
+    this.#counts = new Int32Array(nodes.length);
+    for (let at = 0; at < nodes.length; at++) {
+      const state = stateOf(nodes[at] as Node);
+      state.place = at;
+      this.#counts[at] = isAmong === undefined ? state.inputs.length : state.inputs.filter(isAmong).length;
+    }
+  }
+
+  /** The nodes that wait for nothing. */
+  ready(): Node[] {
+    return this.#nodes.filter((_, at) => this.#counts[at] === 0);
+  }
+
+  /** Whether this user of a node that is there waits for nothing else now; never where it is none of these nodes. */
+  release(user: Node): boolean {
+    const { place } = stateOf(user);
+    if (this.#nodes[place] !== user) return false;
+    const left = (this.#counts[place] as number) - 1;
+    this.#counts[place] = left;
+    return left === 0;
+  }
+
+  /** The nodes that still wait. */
+  stuck(): Node[] {
+    return this.#nodes.filter((_, at) => (this.#counts[at] as number) > 0);
+  }
 }
 
-function readyNodes(waiting: ReadonlyMap<Node, number>): Node[] {
-  return Array.from(waiting).flatMap(([node, count]) => (count === 0 ? [node] : []));
+/** All nodes of a graph, waiting. */
+function inDegrees(graph: Graph): Waiting {
+  return new Waiting(graph.nodes.toArray());
 }
 
 /** The nodes whose inputs are there, the one of the lowest rank first; those in a circle are left out. */
-function byRank(waiting: Map<Node, number>, compare: (a: Node, b: Node) => number): Node[] {
+function byRank(waiting: Waiting, compare: (a: Node, b: Node) => number): Node[] {
   const ready = new NodeHeap(compare);
-  for (const node of readyNodes(waiting)) ready.push(node);
+  for (const node of waiting.ready()) ready.push(node);
   const sorted: Node[] = [];
+  const release = (user: Node): void => {
+    if (waiting.release(user)) ready.push(user);
+  };
   for (let node = ready.pop(); node !== undefined; node = ready.pop()) {
     sorted.push(node);
-    for (const user of released(node, waiting)) ready.push(user);
+    stateOf(node).forEachUser(release);
   }
   return sorted;
 }
 
-/** The users of a node, among those that wait, that waited for nothing else. */
-function released(node: Node, waiting: Map<Node, number>): Node[] {
-  return Array.from(node.users).filter((user) => {
-    const left = waiting.get(user);
-    if (left !== undefined) waiting.set(user, left - 1);
-    return left === 1;
-  });
-}
-
-function finish(graph: Graph, sorted: readonly Node[], waiting: ReadonlyMap<Node, number>): void {
+function finish(graph: Graph, sorted: readonly Node[], waiting: Waiting): void {
   checkSorted(waiting, "Input graph has cycles");
   graph.reorder(sorted);
   for (const node of sorted) stateOf(node).clearUsers();
-  for (const node of sorted) for (const input of node.allInputNodes) stateOf(input).addUser(node);
+  for (const node of sorted) for (const input of stateOf(node).inputs) stateOf(input).addUser(node);
 }
 
 /** Throws where nodes still wait for each other. */
-function checkSorted(waiting: ReadonlyMap<Node, number>, problem: string): void {
-  const [stuck, ...others] = Array.from(waiting).flatMap(([node, count]) => (count > 0 ? [node.name] : []));
+function checkSorted(waiting: Waiting, problem: string): void {
+  const [stuck, ...others] = waiting.stuck().map((it) => it.name);
   if (stuck !== undefined) {
     const names = [stuck, ...others].join(", ");
     throw fxError("GraphInvalid", `${problem}, unable to add [${names}]`, {
