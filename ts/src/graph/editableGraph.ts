@@ -42,11 +42,22 @@ export abstract class EditableGraph {
   /** The nodes, in order. Walking them survives edits, as in FX. */
   readonly nodes: NodeList = new NodeList(this.#order);
 
-  /** The module whose attributes the nodes refer to. A `GraphModule` that is given the graph puts itself here. */
-  owningModule: GraphModule | undefined;
+  #owner: GraphModule | undefined;
+  /** The hooks of the owner: every property of a module is read through a Proxy, and edits are many. */
+  #ownerHooks: GraphHooks | undefined;
 
   /** What is told about edits of this graph, besides the hooks of the module that owns it. */
   readonly hooks: GraphHooks = new GraphHooks();
+
+  /** The module whose attributes the nodes refer to. A `GraphModule` that is given the graph puts itself here. */
+  get owningModule(): GraphModule | undefined {
+    return this.#owner;
+  }
+
+  set owningModule(owner: GraphModule | undefined) {
+    this.#owner = owner;
+    this.#ownerHooks = owner?.graphHooks;
+  }
 
   /** The names that were given. */
   get names(): Namespace {
@@ -186,11 +197,13 @@ export abstract class EditableGraph {
   /** Removes a node that nothing uses; its arguments are gone. */
   eraseNode(node: Node): void {
     this.#checkErasable(node);
-    this.#tell((hooks) => hooks.erasing(node));
-    // A hook may have erased the node, or begun to use it.
-    if (node.isErased) return;
-    this.#checkErasable(node);
-    this.noteEdit();
+    if (this.#isWatched()) {
+      this.#tellErasing(node);
+      // A hook may have erased the node, or begun to use it.
+      if (node.isErased) return;
+      this.#checkErasable(node);
+    }
+    this.#version += 1;
     this.#index?.remove(node);
     clearArguments(node);
     this.#order.remove(stateOf(node));
@@ -208,10 +221,13 @@ export abstract class EditableGraph {
       checkMember(this, node);
       check(node);
     }
-    for (const node of nodes.toReversed()) this.#tell((hooks) => hooks.erasing(node));
-    // A hook may have erased nodes, or begun to use some.
-    const left = nodes.filter((node) => !node.isErased);
-    left.forEach(check);
+    let left = nodes;
+    if (this.#isWatched()) {
+      for (const node of nodes.toReversed()) this.#tellErasing(node);
+      // A hook may have erased nodes, or begun to use some.
+      left = nodes.filter((node) => !node.isErased);
+      left.forEach(check);
+    }
     this.noteEdit();
     for (const node of left) {
       this.#index?.remove(node);
@@ -302,7 +318,8 @@ export abstract class EditableGraph {
 
   /** Tells the hooks that `user` is about to use the node called `replacement` in place of `old`. */
   replacing(old: Node, replacement: string, user: Node): void {
-    this.#tell((hooks) => hooks.replacing(old, replacement, user));
+    this.hooks.replacing(old, replacement, user);
+    this.#ownerHooks?.replacing(old, replacement, user);
   }
 
   #make(op: Opcode, target: string, args: Tuple, kwargs: Kwargs, { name, type, source }: NodeDetails): Node {
@@ -315,7 +332,8 @@ export abstract class EditableGraph {
     else copyNotes(source, node);
     if (this.#point.at === "after") this.#point = { at: "after", node };
     this.#index?.add(node);
-    this.#tell((hooks) => hooks.created(node));
+    this.hooks.created(node);
+    this.#ownerHooks?.created(node);
     return node;
   }
 
@@ -336,9 +354,14 @@ export abstract class EditableGraph {
     stateOf(node).name = name;
   }
 
-  #tell(event: (hooks: GraphHooks) => void): void {
-    event(this.hooks);
-    if (this.owningModule !== undefined) event(this.owningModule.graphHooks);
+  /** Whether anybody wants to be told of edits. */
+  #isWatched(): boolean {
+    return !this.hooks.isEmpty || this.#ownerHooks?.isEmpty === false;
+  }
+
+  #tellErasing(node: Node): void {
+    this.hooks.erasing(node);
+    this.#ownerHooks?.erasing(node);
   }
 
   #nodeAtPoint() {

@@ -31,37 +31,43 @@ interface Hooks {
  */
 export class GraphHooks {
   readonly #hooks: Hooks = { create: new Set(), erase: new Set(), replace: new Set() };
+  #isEmpty = true;
 
   /** Calls `run` for each node that is made, once it stands in its graph; until what is returned is disposed. */
   onCreate(run: NodeHook): Disposable {
-    return added(this.#hooks.create, { run });
+    return this.#added(this.#hooks.create, { run });
   }
 
   /** Calls `run` for each node that is erased, while it still stands in its graph; until what is returned is disposed. */
   onErase(run: NodeHook): Disposable {
-    return added(this.#hooks.erase, { run });
+    return this.#added(this.#hooks.erase, { run });
   }
 
   /** Calls `run` before a user gets another input, or an input another name; until what is returned is disposed. */
   onReplace(run: ReplaceHook): Disposable {
-    return added(this.#hooks.replace, { run });
+    return this.#added(this.#hooks.replace, { run });
+  }
+
+  /** Whether nobody wants to be told of anything. */
+  get isEmpty(): boolean {
+    return this.#isEmpty;
   }
 
   /** Tells of a new node. */
   created(node: Node): void {
-    if (this.#hooks.create.size === 0) return;
+    if (this.#isEmpty) return;
     for (const { run } of this.#hooks.create) run(node);
   }
 
   /** Tells of a node that is about to go. */
   erasing(node: Node): void {
-    if (this.#hooks.erase.size === 0) return;
+    if (this.#isEmpty) return;
     for (const { run } of this.#hooks.erase) run(node);
   }
 
   /** Tells of an input that is about to change. */
   replacing(old: Node, replacement: string, user: Node): void {
-    if (this.#hooks.replace.size === 0) return;
+    if (this.#isEmpty) return;
     for (const { run } of this.#hooks.replace) run(old, replacement, user);
   }
 
@@ -70,10 +76,21 @@ export class GraphHooks {
     for (const it of other.#hooks.create) this.#hooks.create.add(it);
     for (const it of other.#hooks.erase) this.#hooks.erase.add(it);
     for (const it of other.#hooks.replace) this.#hooks.replace.add(it);
+    this.#note();
   }
-}
 
-function added<T>(hooks: Set<T>, hook: T): Disposable {
-  hooks.add(hook);
-  return { [Symbol.dispose]: () => void hooks.delete(hook) };
+  #added<T>(hooks: Set<T>, hook: T): Disposable {
+    hooks.add(hook);
+    this.#note();
+    const dispose = (): void => {
+      hooks.delete(hook);
+      this.#note();
+    };
+    return { [Symbol.dispose]: dispose };
+  }
+
+  #note(): void {
+    const { create, erase, replace } = this.#hooks;
+    this.#isEmpty = create.size + erase.size + replace.size === 0;
+  }
 }

@@ -21,7 +21,9 @@ export class Link<T> {
 /** Labels are integers that a double holds exactly, below this. */
 const BITS = 52;
 const LIMIT = 2 ** BITS;
-const SPACING = 2 ** 20;
+const SPACING = 2 ** 10;
+/** The first label. Labels around it are small integers, which JavaScript engines keep in place; larger ones are objects. */
+const START = 2 ** 29;
 
 /** An ordered list of links. */
 export class Order<T> {
@@ -92,7 +94,7 @@ export class Order<T> {
   /** Puts all live links into this order. */
   relink(links: readonly Link<T>[]): void {
     const step = Math.min(SPACING, Math.floor(LIMIT / (links.length + 1)));
-    let label = Math.floor((LIMIT - step * (links.length + 1)) / 2);
+    let label = Math.min(START, LIMIT - step * (links.length + 1));
     let prev: Link<T> | undefined;
     for (let at = 0; at < links.length; at++) {
       const link = links[at] as Link<T>;
@@ -145,7 +147,7 @@ export class Order<T> {
 
 /** A label between two neighbours, or `undefined` where there is no room. */
 function between(low: number | undefined, high: number | undefined): number | undefined {
-  if (low === undefined && high === undefined) return LIMIT / 2;
+  if (low === undefined && high === undefined) return START;
   if (high === undefined && (low as number) + SPACING < LIMIT) return (low as number) + SPACING;
   if (low === undefined && (high as number) - SPACING > 0) return (high as number) - SPACING;
   const [from, to] = [low ?? 0, high ?? LIMIT];
