@@ -171,14 +171,18 @@ function isSequence(arg: object): arg is List | Tuple {
 /** The distinct nodes in arguments, in order of first appearance, args before kwargs. */
 export function inputNodes(args: Tuple, kwargs: Kwargs): readonly Node[] {
   // Most nodes are given nothing but one or two other nodes: then the arguments are the list.
-  if (kwargs === NO_KWARGS && args.length < 3 && args.every(isNode) && (args.length < 2 || args[0] !== args[1])) {
-    return args as readonly Arg[] as readonly Node[];
-  }
+  if (kwargs === NO_KWARGS && args.length < 3 && areDistinctNodes(args)) return args;
   const found: Node[] = [];
   const add = (node: Node): void => void found.push(node);
   forEachNode(args, add);
   for (const name of Object.keys(kwargs)) forEachNode(kwargs[name] as Arg, add);
   return found.length < 2 ? found : [...new Set(found)];
+}
+
+/** Whether these are nodes, of at most two none twice. */
+function areDistinctNodes(args: readonly Arg[]): args is readonly Node[] {
+  for (let at = 0; at < args.length; at++) if (!isNode(args[at])) return false;
+  return args.length < 2 || args[0] !== args[1];
 }
 
 /**

@@ -10,7 +10,7 @@ import { GraphHooks } from "./hooks.ts";
 import { END, settled, type InsertPoint, type InsertScope } from "./insertPoint.ts";
 import type { GraphModule } from "./module.ts";
 import { Namespace, snakeCase } from "./namespace.ts";
-import { checkMember, checkOpcode, clearArguments, copyNotes, setArguments, stateOf } from "./node.ts";
+import { checkMember, checkOpcode, clearArguments, copyNotes, firstArguments, stateOf } from "./node.ts";
 import type { Node, Opcode } from "./node.ts";
 import { NodeIndex } from "./nodeIndex.ts";
 import { NodeList } from "./nodeList.ts";
@@ -146,15 +146,19 @@ export abstract class EditableGraph {
     type?: string,
   ): Node {
     const found = targetOf(target);
-    return this.#make(op, found, freezeArgs(args), freezeKwargs(kwargs), {
-      name: () => this.#names.createName(name ?? nameOfTarget(op, found)),
-      type,
-    });
+    const [frozenArgs, frozenKwargs] = [freezeArgs(args), freezeKwargs(kwargs)];
+    const inputs = this.#checked(op, frozenArgs, frozenKwargs);
+    const given = this.#names.createName(name ?? nameOfTarget(op, found));
+    const node = this.#place(op, found, given, frozenArgs, frozenKwargs, inputs);
+    node.type = type;
+    return this.#told(node);
   }
 
   /** Makes a node with exactly this name, even one that FX would change: exported programs have such names. */
   createNamedNode(op: Opcode, target: string, args: readonly ArgInput[], kwargs: KwargsInput, name: string): Node {
-    return this.#make(op, target, freezeArgs(args), freezeKwargs(kwargs), { name: () => this.#reserved(name) });
+    const [frozenArgs, frozenKwargs] = [freezeArgs(args), freezeKwargs(kwargs)];
+    const inputs = this.#checked(op, frozenArgs, frozenKwargs);
+    return this.#told(this.#place(op, targetOf(target), this.#reserved(name), frozenArgs, frozenKwargs, inputs));
   }
 
   /**
@@ -164,10 +168,10 @@ export abstract class EditableGraph {
   nodeCopy(node: Node, argTransform: (node: Node) => ArgInput = (it) => it): Node {
     const args = mapArgs(node.args, argTransform);
     const kwargs = mapKwargs(node.kwargs, argTransform);
-    return this.#make(node.op, node.target, args, kwargs, {
-      name: () => this.#names.createName(node.name),
-      source: node,
-    });
+    const inputs = this.#checked(node.op, args, kwargs);
+    const copy = this.#place(node.op, node.target, this.#names.createName(node.name), args, kwargs, inputs);
+    copyNotes(node, copy);
+    return this.#told(copy);
   }
 
   /**
@@ -212,9 +216,10 @@ export abstract class EditableGraph {
 
   /** Erases nodes that nothing else uses, given in order, users before what they use. */
   eraseNodes(nodes: readonly Node[]): void {
-    const doomed = new Set(nodes);
+    let doomed: ReadonlySet<Node> | undefined;
     const check = (node: Node): void => {
       if (!stateOf(node).isUsed) return;
+      doomed ??= new Set(nodes);
       for (const user of node.users) if (!doomed.has(user)) this.#checkErasable(node);
     };
     for (const node of nodes) {
@@ -322,15 +327,24 @@ export abstract class EditableGraph {
     this.#ownerHooks?.replacing(old, replacement, user);
   }
 
-  #make(op: Opcode, target: string, args: Tuple, kwargs: Kwargs, { name, type, source }: NodeDetails): Node {
+  /** The inputs of a node that may be made. This comes before its name is given, so that a refused node takes none. */
+  #checked(op: Opcode, args: Tuple, kwargs: Kwargs): readonly Node[] {
     checkOpcode(op);
-    for (const input of inputNodes(args, kwargs)) checkMember(this, input);
-    const node = this.newNode(op, targetOf(target), name());
+    const inputs = inputNodes(args, kwargs);
+    for (let at = 0; at < inputs.length; at++) checkMember(this, inputs[at] as Node);
+    return inputs;
+  }
+
+  #place(op: Opcode, target: string, name: string, args: Tuple, kwargs: Kwargs, inputs: readonly Node[]): Node {
+    const node = this.newNode(op, target, name);
     this.#order.insert(stateOf(node), this.#nodeAtPoint());
-    setArguments(node, args, kwargs);
-    if (source === undefined) node.type = type;
-    else copyNotes(source, node);
+    firstArguments(node, args, kwargs, inputs);
+    this.#version += 1;
     if (this.#point.at === "after") this.#point = { at: "after", node };
+    return node;
+  }
+
+  #told(node: Node): Node {
     this.#index?.add(node);
     this.hooks.created(node);
     this.#ownerHooks?.created(node);
@@ -410,15 +424,6 @@ export abstract class EditableGraph {
 
   /** A node of this graph that stands nowhere yet. */
   protected abstract newNode(op: Opcode, target: string, name: string): Node;
-}
-
-/** What a new node gets besides what it does. */
-interface NodeDetails {
-  /** Called once all else is known to be right, so that a refused node takes no name. */
-  readonly name: () => string;
-  readonly type?: string | undefined;
-  /** The node that this is a copy of. */
-  readonly source?: Node;
 }
 
 /** The name that FX gives to a node of this target: a function's `__name__` or the string, in snake case. */

@@ -50,12 +50,10 @@ export class Namespace {
     return base;
   }
 
-  /** A namespace in which these names were given, and for each base the suffix that was given last. */
-  static fromParts(used: Iterable<string>, suffixes: Iterable<readonly [base: string, suffix: Suffix]>): Namespace {
-    const res = new Namespace();
-    for (const name of used) res.#used.add(name);
-    for (const [stem, suffix] of suffixes) res.#base(stem).last = suffix;
-    return res;
+  /** Takes names, and notes for each base the suffix that was given last. */
+  take(used: Iterable<string>, suffixes: Iterable<readonly [base: string, suffix: Suffix]>): void {
+    for (const name of used) this.#used.add(name);
+    for (const [stem, suffix] of suffixes) this.#base(stem).last = suffix;
   }
 
   /** How many names were given. */

@@ -379,6 +379,15 @@ export function setArguments(node: Node, args: Tuple, kwargs: Kwargs): void {
   state.meta?.delete("val");
 }
 
+/** Gives a new node its arguments, which were checked. */
+export function firstArguments(node: Node, args: Tuple, kwargs: Kwargs, inputs: readonly Node[]): void {
+  const state = stateOf(node);
+  state.args = args;
+  state.kwargs = kwargs;
+  state.inputs = inputs;
+  for (let at = 0; at < inputs.length; at++) stateOf(inputs[at] as Node).addUser(node);
+}
+
 /** Puts the users of a node into this order; they are the same ones. */
 export function orderUsers(node: Node, users: readonly Node[]): void {
   const state = stateOf(node);

@@ -23,7 +23,7 @@ export class NodeList implements Iterable<Node> {
   }
 
   [Symbol.iterator](): IterableIterator<Node> {
-    return walk(this.#order.first, (link) => this.#order.next(link));
+    return new Walk(this.#order, this.#order.first, true);
   }
 
   /** All nodes as they are now, in less time than a walk takes. */
@@ -35,13 +35,34 @@ export class NodeList implements Iterable<Node> {
 
   /** The nodes from the last to the first. */
   reversed(): IterableIterator<Node> {
-    return walk(this.#order.last, (link) => this.#order.prev(link));
+    return new Walk(this.#order, this.#order.last, false);
   }
 }
 
-function* walk(
-  from: Link<Node> | undefined,
-  step: (link: Link<Node>) => Link<Node> | undefined,
-): IterableIterator<Node> {
-  for (let link = from; link !== undefined; link = step(link)) yield link.value;
+/** An iterator by hand: it takes a fraction of the time that a generator takes. */
+class Walk implements IterableIterator<Node> {
+  readonly #order: Order<Node>;
+  readonly #isForward: boolean;
+  /** Where the walk begins, or the link that it gave last. */
+  #link: Link<Node> | undefined;
+  #hasBegun = false;
+
+  constructor(order: Order<Node>, from: Link<Node> | undefined, isForward: boolean) {
+    this.#order = order;
+    this.#link = from;
+    this.#isForward = isForward;
+  }
+
+  [Symbol.iterator](): this {
+    return this;
+  }
+
+  next(): IteratorResult<Node, undefined> {
+    // The step is taken late, so that an edit of what comes next is seen.
+    if (this.#hasBegun && this.#link !== undefined) {
+      this.#link = this.#isForward ? this.#order.next(this.#link) : this.#order.prev(this.#link);
+    }
+    this.#hasBegun = true;
+    return this.#link === undefined ? { value: undefined, done: true } : { value: this.#link.value, done: false };
+  }
 }

@@ -30,7 +30,7 @@ export class FakeTensorProp {
 
   /** Propagates what tensors are, or values of nodes such as `TensorMeta`, one for each input. Gives what the output is. */
   propagate(...inputs: readonly (Tensor | Val)[]): Val | undefined {
-    const placeholders = this.module.graph.findNodes({ op: "placeholder" });
+    const placeholders = this.module.graph.nodes.toArray().filter((it) => it.op === "placeholder");
     if (inputs.length > placeholders.length) {
       const what = `the graph takes ${placeholders.length} inputs, and ${inputs.length} are given`;
       throw fxError("InputCount", what);

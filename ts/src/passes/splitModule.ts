@@ -36,7 +36,7 @@ export function splitModule(
   splitCallback: (node: Node) => number,
   { qualnameMap, ...options }: SplitModuleOptions = {},
 ): GraphModule {
-  const partitionOf = Array.from(module.graph.nodes, (it) => (isCallable(it) ? splitCallback(it) : null));
+  const partitionOf = module.graph.nodes.toArray().map((it) => (isCallable(it) ? splitCallback(it) : null));
   const wrong = partitionOf.find((it) => it !== null && !Number.isSafeInteger(it));
   if (wrong !== undefined) throw fxError("InvalidArgument", `the number of a part is an integer, not ${wrong}`);
   const how = { options: { partitionOf, options }, derive: true };

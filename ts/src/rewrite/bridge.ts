@@ -39,7 +39,7 @@ export function runPass<O, M extends Outlined>(module: M, name: string, how: Pas
   const table = new OutlineTable();
   const outline = table.outline(module, notes);
   const ownModules = table.modules.length;
-  const before = table.nodes.slice(0, (module instanceof Graph ? module : module.graph).nodes.length);
+  const before = table.nodesOf.get(module instanceof Graph ? module : module.graph) ?? [];
   return call((engine) => {
     const request = new engine.PassRequest(outline);
     let isTaken = false;

@@ -105,6 +105,14 @@ export function writeDevice(words: WordWriter, strings: StringWriter, device: De
 export function readArg(cursor: Cursor, strings: Strings, nodes: readonly Node[], depth: number): Arg {
   if (depth >= MAX_DEPTH) throw cursor.exceeds(`an argument is nested deeper than ${MAX_DEPTH} levels`);
   const word = cursor.word();
+  // Most arguments are nodes.
+  if ((word & 0xff) !== ARG.NODE) return readOther(cursor, strings, nodes, depth, word);
+  const node = nodes[word >>> 8];
+  if (node === undefined) throw cursor.fail(`node ${nodes.length} uses node ${word >>> 8}, which is not before it`);
+  return node;
+}
+
+function readOther(cursor: Cursor, strings: Strings, nodes: readonly Node[], depth: number, word: number): Arg {
   const [tag, payload] = [word & 0xff, word >>> 8];
   const plain = <T>(value: T): T => {
     if (payload !== 0) throw cursor.fail(`an argument of kind ${tag} has the payload ${payload}`);
@@ -139,11 +147,6 @@ export function readArg(cursor: Cursor, strings: Strings, nodes: readonly Node[]
       return new LayoutArg(numbered(cursor, LAYOUTS, payload, "layout"));
     case ARG.MEMORY_FORMAT:
       return new MemoryFormatArg(numbered(cursor, MEMORY_FORMATS, payload, "memory format"));
-    case ARG.NODE: {
-      const node = nodes[payload];
-      if (node === undefined) throw cursor.fail(`node ${nodes.length} uses node ${payload}, which is not before it`);
-      return node;
-    }
     case ARG.OP:
       return new OpArg(strings.get(cursor, payload));
     case ARG.LIST:

@@ -13,23 +13,25 @@ export class Cursor {
   readonly #base: number;
   readonly #bytes: Uint8Array;
   readonly #view: DataView;
+  readonly #length: number;
   #at = 0;
 
   constructor(tag: SectionName, base: number, bytes: Uint8Array) {
     this.#tag = tag;
     this.#base = base;
     this.#bytes = bytes;
+    this.#length = bytes.length;
     this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   }
 
   /** The number of bytes that were not read yet. */
   get rest(): number {
-    return this.#bytes.length - this.#at;
+    return this.#length - this.#at;
   }
 
   /** The next word. */
   word(): number {
-    if (this.rest < 4) throw this.#endsEarly();
+    if (this.#at + 4 > this.#length) throw this.#endsEarly();
     const word = this.#view.getUint32(this.#at, true);
     this.#at += 4;
     return word;

@@ -153,7 +153,7 @@ class Applier {
   /** Applies the steps to `graph`; they tell of `old`, which may be the same one, and of nothing where it is new. */
   #graph(old: Graph | undefined, graph: Graph): void {
     const isSame = old === graph;
-    const before = old === undefined ? [] : old.nodes.toArray();
+    const before = old === undefined ? [] : (this.#options.table.nodesOf.get(old) ?? old.nodes.toArray());
     const steps = new Steps(this.#reader, this.#cursor, this.#vals, this.#options.table.nodes, graph, before, isSame);
     if (isSame && this.#done.has(graph)) steps.repeat();
     else steps.apply();
@@ -183,7 +183,7 @@ class Steps {
   /** The nodes as they are to be, in order. */
   readonly #nodes: Node[] = [];
   /** The nodes that some step mentioned. */
-  readonly #isMentioned: boolean[];
+  readonly #isMentioned: Uint8Array;
   /** In a new graph, the copies of nodes that are kept. */
   readonly #copies = new Map<Node, Node>();
 
@@ -202,7 +202,7 @@ class Steps {
     this.#sources = sources;
     this.#graph = graph;
     this.#before = before;
-    this.#isMentioned = before.map(() => false);
+    this.#isMentioned = new Uint8Array(before.length);
     this.#isSame = isSame;
   }
 
@@ -224,7 +224,8 @@ class Steps {
       isMoved ||= place < next;
       next = place + length;
       mentioned += length;
-      this.#isMentioned.fill(true, place, next);
+      if (length === 1) this.#isMentioned[place] = 1;
+      else this.#isMentioned.fill(1, place, next);
       if (tag === EDIT.KEEP) for (let at = place; at < next; at++) this.#keep(this.#before[at] as Node);
       else this.#change(payload, this.#before[place] as Node);
     }
@@ -338,7 +339,7 @@ class Steps {
 
   /** Erases what no step mentioned, users before what they use. */
   #erase(): void {
-    this.#graph.eraseNodes(this.#before.filter((_, at) => this.#isMentioned[at] === false));
+    this.#graph.eraseNodes(this.#before.filter((_, at) => this.#isMentioned[at] === 0));
   }
 
   #users(): void {

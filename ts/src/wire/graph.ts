@@ -3,11 +3,10 @@
  *
  * @module
  */
-import { OPCODES } from "../bindings/wire.ts";
+import { ARG, OPCODES } from "../bindings/wire.ts";
 import { fxError, FxError } from "../errors.ts";
-import { type Arg, NO_KWARGS } from "../graph/args.ts";
+import { type Arg, isNode, NO_KWARGS } from "../graph/args.ts";
 import { Graph } from "../graph/graph.ts";
-import { Namespace } from "../graph/namespace.ts";
 import { type Node, stateOf } from "../graph/node.ts";
 import { numbered, readArg, readEntries, writeArg } from "./arg.ts";
 import type { Cursor } from "./cursor.ts";
@@ -33,19 +32,26 @@ export function writeGraph(words: WordWriter, strings: StringWriter, nodes: read
     });
   };
   words.count(nodes.length);
+  const [first] = nodes;
+  if (first === undefined) return;
+  const { names } = first.graph;
   for (let at = 0; at < nodes.length; at++) {
     const node = nodes[at] as Node;
     const head = words.words;
     words.word(0);
     strings.write(words, node.target);
-    strings.write(words, node.name);
+    strings.writeName(words, node.name, names);
     strings.writeOptional(words, node.type);
     const keys = node.kwargs === NO_KWARGS ? NO_KEYS : Object.keys(node.kwargs);
     words.count(node.args.length);
     words.count(keys.length);
     try {
       const { args } = node;
-      for (let arg = 0; arg < args.length; arg++) writeArg(words, strings, args[arg] as Arg, 0, position);
+      for (let place = 0; place < args.length; place++) {
+        const arg = args[place] as Arg;
+        if (isNode(arg)) words.tagged(ARG.NODE, position(arg));
+        else writeArg(words, strings, arg, 0, position);
+      }
       for (const key of keys) {
         strings.write(words, key);
         writeArg(words, strings, node.kwargs[key] as Arg, 0, position);
@@ -142,8 +148,7 @@ export function readNames(cursor: Cursor, strings: Strings, graph: Graph): void 
     }
     suffixes.push([base, suffix]);
   }
-  const live = Array.from(graph.nodes, (it) => it.name);
-  graph.setNames(Namespace.fromParts([...live, ...used], suffixes));
+  graph.names.take(used, suffixes);
 }
 
 /** A suffix of 128 bits. */

@@ -34,6 +34,8 @@ export class OutlineTable {
   readonly tensors: TensorAttribute[] = [];
   /** The nodes of all graphs, in order. */
   readonly nodes: Node[] = [];
+  /** The nodes of each graph. */
+  readonly nodesOf = new Map<Graph, readonly Node[]>();
   readonly #ids = new Map<Tensor, number>();
 
   /** The outline of a module, whose parts get the next numbers. */
@@ -43,13 +45,12 @@ export class OutlineTable {
     writer.section("MODS", (words) => this.#modules(words, writer, modules));
     const graphs = modules.map((it) => (it instanceof GraphModule ? it.graph : EMPTY));
     if (root instanceof Graph) graphs[0] = root;
-    for (const nodes of writer.graphs(graphs)) this.#append(nodes);
+    for (const [at, nodes] of writer.graphs(graphs).entries()) {
+      this.nodesOf.set(graphs[at] as Graph, nodes);
+      for (let place = 0; place < nodes.length; place++) this.nodes.push(nodes[place] as Node);
+    }
     this.modules.push(...modules);
     return writer.finish();
-  }
-
-  #append(nodes: readonly Node[]): void {
-    for (const node of nodes) this.nodes.push(node);
   }
 
   /** Writes the modules, breadth first, and appends to the list those that others hold. */

@@ -5,15 +5,24 @@
  */
 import type { SectionName } from "../bindings/wire.ts";
 import { fxError } from "../errors.ts";
+import type { Namespace } from "../graph/namespace.ts";
 import type { Cursor } from "./cursor.ts";
 import { WordWriter } from "./writer.ts";
 
 const ENCODER = new TextEncoder();
 
+const MAX_SEARCHES = 10;
+
 /** The strings of a file that is being written. */
 export class StringWriter {
+  /** Where each text is, but for names of nodes that only a search could tell from the others. */
   readonly #indices = new Map<string, number>();
   readonly #texts: string[] = [];
+  /** How many texts are all in the map. */
+  #mapped = 0;
+  #searches = 0;
+  /** The namespace of the names that may not be there. */
+  #names: Namespace | undefined;
 
   /** The number of strings. */
   get size(): number {
@@ -22,16 +31,20 @@ export class StringWriter {
 
   /** The index of a string. */
   index(text: string): number {
-    const known = this.#indices.get(text);
+    const known = this.#indices.get(text) ?? (this.#names?.isUsed(text) === true ? this.#search(text) : undefined);
     if (known !== undefined) return known;
-    if (!isWellFormed(text)) {
-      throw fxError("GraphArgument", `the string ${JSON.stringify(text)} has half of a character`, {
-        help: "text.toWellFormed() replaces what is no character",
-      });
-    }
-    const index = this.#texts.push(text) - 1;
+    const index = this.#push(text);
     this.#indices.set(text, index);
     return index;
+  }
+
+  /** Writes the index of the name of a node. No other node of these names has it, so it takes no place in the map. */
+  writeName(words: WordWriter, name: string, names: Namespace): void {
+    if (this.#names !== names) {
+      this.#mapAll();
+      this.#names = names;
+    }
+    words.word(this.#indices.get(name) ?? this.#push(name));
   }
 
   /** Writes the index of a string. */
@@ -42,6 +55,30 @@ export class StringWriter {
   /** Writes one more than the index of a string, or zero where there is none. */
   writeOptional(words: WordWriter, text: string | undefined): void {
     words.count(text === undefined ? 0 : this.index(text) + 1);
+  }
+
+  #push(text: string): number {
+    if (!isWellFormed(text)) {
+      throw fxError("GraphArgument", `the string ${JSON.stringify(text)} has half of a character`, {
+        help: "text.toWellFormed() replaces what is no character",
+      });
+    }
+    return this.#texts.push(text) - 1;
+  }
+
+  /** The index of what may be a name: a few are looked for one by one, and for more the names are put into the map. */
+  #search(text: string): number | undefined {
+    if (this.#searches++ > MAX_SEARCHES) this.#mapAll();
+    const found = this.#indices.get(text) ?? this.#texts.indexOf(text, this.#mapped);
+    if (found < 0) return undefined;
+    this.#indices.set(text, found);
+    return found;
+  }
+
+  #mapAll(): void {
+    for (; this.#mapped < this.#texts.length; this.#mapped++) {
+      this.#indices.set(this.#texts[this.#mapped] as string, this.#mapped);
+    }
   }
 
   /** The section. */
