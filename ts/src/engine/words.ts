@@ -88,8 +88,13 @@ export class WordWriter {
   value(value: unknown, place: () => string, depth = 0): void {
     switch (typeof value) {
       case "number":
-        if (isInt(value)) return this.#int(value);
-        return this.float(value);
+        if (!isInt(value)) return this.float(value);
+        if (value >= 2 ** 63 || value < -(2 ** 63)) {
+          throw fxError("InputType", `${place()} does not fit 64 bits: ${value}`, {
+            help: "write a whole float as float(1e300)",
+          });
+        }
+        return this.#int(value);
       case "boolean":
         this.word(ARG.BOOL);
         return this.word(value ? 1 : 0);

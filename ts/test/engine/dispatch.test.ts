@@ -56,6 +56,15 @@ describe("values that cross", () => {
     ]);
   });
 
+  it("are refused where a whole number is no int of 64 bits", () => {
+    expect(run("aten.full", [[1], -(2 ** 63)]).toArray()).toEqual([-(2n ** 63n)]);
+    for (const value of [2 ** 63, -(2 ** 64), -Number.MAX_VALUE]) {
+      const { code, message } = thrown(() => run("aten.full", [[1], value]));
+      expect([code, message]).toEqual(["FX0602", expect.stringContaining("does not fit 64 bits")]);
+      expect(run("aten.full", [[1], float(value)], { dtype: "float64" }).item()).toBe(value);
+    }
+  });
+
   it("come back as they are: one alone, several in an array, none as null", () => {
     const x = tensor([
       [1.5, 2],
