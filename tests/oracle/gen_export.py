@@ -485,6 +485,12 @@ def dynamic_tokens(x):
     return torch.arange(t), x[:, -1:], x.view(n * t), x.softmax(-1).mean(1)
 
 
+@function(zeros(4, 5), dynamic_shapes=({0: Dim("batch", min=3, max=64), 1: Dim("length", min=3, max=8)},))
+def dynamic_indices(x):
+    n, t = x.shape
+    return x[: n - 1, None, ..., 1:], x[..., t - 1], x[n - 1, : t - 1], torch.arange(80)[n:]
+
+
 @function(zeros(4))
 def item(x):
     n = x.sum().int().item()

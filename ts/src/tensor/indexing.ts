@@ -6,6 +6,7 @@
 import { DTYPES } from "../bindings/dtypes.ts";
 import { callOperator } from "../engine/dispatch.ts";
 import { fxError, type FxError } from "../errors.ts";
+import { SymbolicNumber } from "../functions/symbolic.ts";
 import { EllipsisType, Slice, Tuple, ValueTuple } from "../graph/values.ts";
 import { tensorOf, type TensorInput } from "./construct.ts";
 import { literal } from "./literal.ts";
@@ -19,7 +20,7 @@ export type IndexedValue = TensorInput | Tensor;
 
 /** Python's `self[index]`; the parts of a tuple are for one dimension each. */
 export function getItem(self: Tensor, index: unknown): Tensor {
-  const { view, positions } = sliced(self, index);
+  const { view, positions } = sliced(self, index, hasSymbolic);
   if (positions === undefined) return view === self ? (callOperator("aten.alias", [self]) as Tensor) : view;
   return callOperator("aten.index.Tensor", [view, positions]) as Tensor;
 }
@@ -58,15 +59,25 @@ interface Sliced {
   readonly positions: readonly (Tensor | null)[] | undefined;
 }
 
-/** Applies everything in the index that a view can show. */
-function sliced(self: Tensor, index: unknown): Sliced {
+/** Whether a part is a number that is not known yet, or a range with one. */
+function hasSymbolic(part: Part): boolean {
+  if (!(part instanceof Slice)) return part instanceof SymbolicNumber;
+  return [part.start, part.stop, part.step].some((it: unknown) => it instanceof SymbolicNumber);
+}
+
+/**
+ * Applies everything in the index that a view can show. Where a part is of the kind `keepsEnds`, ends that are not said stay so,
+ * as in PyTorch, which calls the operators one by one where it exports an index with a dynamic size.
+ */
+function sliced(self: Tensor, index: unknown, keepsEnds: (part: Part) => boolean = () => false): Sliced {
   const isTuple = index instanceof Tuple || index instanceof ValueTuple;
   const parts = Array.from<unknown, Part>(isTuple ? index : [index], checkPart);
   const named = parts.reduce<number>((count, part) => count + dimsOf(part), 0);
   if (named > self.ndim) {
     throw fxError("IndexOutOfRange", `too many indices for tensor of dimension ${self.ndim}: there are ${named}`);
   }
-  const walk: Walk = { view: self, dim: 0, rest: self.ndim - named, covered: 0, positions: [] };
+  const ends: Ends = parts.some(keepsEnds) ? [null, null] : [0, END];
+  const walk: Walk = { view: self, dim: 0, rest: self.ndim - named, covered: 0, positions: [], ends };
   for (const part of parts) step(walk, part);
   if (walk.positions.length === 0) return { view: walk.view, positions: undefined };
   // Slots of the array that nothing was written to are dimensions that stay as they are.
@@ -74,8 +85,12 @@ function sliced(self: Tensor, index: unknown): Sliced {
   return { view: walk.view, positions };
 }
 
+/** Where a range starts and ends of which nothing is said. */
+type Ends = readonly [start: number | null, stop: bigint | null];
+
 interface Walk {
   view: Tensor;
+  readonly ends: Ends;
   /** The dimension of the view that the next part is for. */
   dim: number;
   /** The dimensions that an ellipsis stands for. */
@@ -86,7 +101,7 @@ interface Walk {
   covered: number;
 }
 
-type Part = number | bigint | boolean | null | Slice | EllipsisType | Tensor;
+type Part = number | bigint | boolean | null | Slice | EllipsisType | SymbolicNumber | Tensor;
 
 function step(walk: Walk, part: Part): void {
   if (part === null) {
@@ -99,12 +114,12 @@ function step(walk: Walk, part: Part): void {
       isDetached: false,
     });
     walk.dim += 1;
-  } else if (typeof part === "number" || typeof part === "bigint") {
+  } else if (typeof part === "number" || typeof part === "bigint" || part instanceof SymbolicNumber) {
     select(walk, part);
   } else if (part instanceof EllipsisType) {
     walk.dim += walk.rest;
   } else if (part instanceof Slice) {
-    walk.view = cut(walk.view, walk.dim, part);
+    walk.view = cut(walk, part);
     walk.dim += 1;
   } else {
     pick(walk, part);
@@ -123,7 +138,7 @@ function pick(walk: Walk, part: Tensor): void {
   else select(walk, value as number | bigint);
 }
 
-function select(walk: Walk, at: number | bigint): void {
+function select(walk: Walk, at: number | bigint | SymbolicNumber): void {
   if (walk.view.ndim === 0) {
     throw fxError("IndexOutOfRange", "a tensor without dimensions cannot be indexed by a position", {
       help: "item() gives its only element",
@@ -135,12 +150,12 @@ function select(walk: Walk, at: number | bigint): void {
 /** Where a slice ends that says no end, as Python has it. */
 const END = 2n ** 63n - 1n;
 
-function cut(view: Tensor, dim: number, { start, stop, step: stride }: Slice): Tensor {
+function cut({ view, dim, ends }: Walk, { start, stop, step: stride }: Slice): Tensor {
   if (stride !== null && Number(stride) <= 0) {
     throw fxError("InvalidArgument", "slice step must be positive", { help: "flip turns a dimension around" });
   }
   if (start === null && stop === null && (stride === null || stride === 1)) return view;
-  return unary("aten.slice.Tensor", view, dim, start ?? 0, stop ?? END, stride ?? 1);
+  return unary("aten.slice.Tensor", view, dim, start ?? ends[0], stop ?? ends[1], stride ?? 1);
 }
 
 /** How many dimensions of the tensor a part is for. */
@@ -156,7 +171,7 @@ function isMask(part: Tensor): boolean {
 
 function checkPart(part: unknown): Part {
   if (part === null || typeof part === "boolean" || typeof part === "bigint") return part;
-  if (part instanceof Slice || part instanceof EllipsisType) return part;
+  if (part instanceof Slice || part instanceof EllipsisType || part instanceof SymbolicNumber) return part;
   if (part instanceof Tensor) {
     if (isMask(part) || DTYPES[part.dtype].kind === "int") return part;
     throw badPart(`a tensor of ${part.dtype}`);

@@ -29,6 +29,9 @@ export interface Case {
 const zeros = (...sizes: number[]): Tensor => torch.zeros(sizes);
 const ints = (...sizes: number[]): Tensor => torch.zeros(sizes, { dtype: "int64" });
 
+/** The size before this one. */
+const before = (size: number): number => operator.sub(size, 1) as number;
+
 type OfOne = (x: Tensor) => unknown;
 type OfTwo = (x: Tensor, y: Tensor) => unknown;
 
@@ -849,6 +852,21 @@ export const CASES: Readonly<Record<string, Case>> = {
       () => zeros(4, 5),
     ),
     dynamicShapes: [{ 0: BATCH, 1: Dim("length", { min: 2, max: 8 }) }],
+  },
+  dynamic_indices: {
+    ...ofOne(
+      (x) => {
+        const [n, t] = x.shape as [number, number];
+        return tuple(
+          x.get(slice(before(n)), null, Ellipsis, slice(1, null)),
+          x.get(Ellipsis, before(t)),
+          x.get(before(n), slice(before(t))),
+          torch.arange(80).get(slice(n, null)),
+        );
+      },
+      () => zeros(4, 5),
+    ),
+    dynamicShapes: [{ 0: Dim("batch", { min: 3, max: 64 }), 1: Dim("length", { min: 3, max: 8 }) }],
   },
   item: ofOne(
     (x) => {

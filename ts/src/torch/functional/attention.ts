@@ -231,8 +231,8 @@ function attend(
     mask = mask === null ? perKey : aten("add", mask, perKey);
   }
   const probability = training ? dropoutP : 0;
-  const project = (it: Tensor): Tensor => {
-    const output = aten("linear", aten("reshape", it, [product(length, batch), embedDim]), outProjWeight, outProjBias);
+  const project = (it: Tensor, rows: number): Tensor => {
+    const output = aten("linear", aten("reshape", it, [rows, embedDim]), outProjWeight, outProjBias);
     const shaped = aten("view", output, [length, batch, output.shape[1] as number]);
     return isBatched ? shaped : aten("squeeze", shaped, 1);
   };
@@ -247,14 +247,14 @@ function attend(
       probability,
       isPlainCausal,
     );
-    return [project(aten("permute", attended, [2, 0, 1, 3])), null];
+    return [project(aten("permute", attended, [2, 0, 1, 3]), product(batch, length)), null];
   }
   const scaled = aten("mul", queries, Math.sqrt(1 / headDim));
   const turned = aten("transpose", keys, -2, -1);
   const products = mask === null ? aten("bmm", scaled, turned) : aten("baddbmm", mask, scaled, turned);
   const softened = aten("softmax.int", products, -1);
   const weights = valueOf(probability) > 0 ? aten("dropout", softened, probability, true) : softened;
-  const output = project(aten("transpose", aten("bmm", weights, values), 0, 1));
+  const output = project(aten("transpose", aten("bmm", weights, values), 0, 1), product(length, batch));
   const each = aten("view", weights, [batch, numHeads, length, sources]);
   const shown = averageAttnWeights ? aten("mean", each, [1]) : each;
   return [output, isBatched ? shown : aten("squeeze", shown, 0)];
