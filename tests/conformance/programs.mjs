@@ -190,6 +190,7 @@ function checkOperators(
   if (python !== undefined) throw new Difference(`${python} is left`);
 }
 
-function readTensors(/** @type {string} */ file) {
+/** The tensors of a file by name; none where it is not there. */
+export function readTensors(/** @type {string} */ file) {
   return existsSync(file) ? readSafetensors(readFileSync(file)).tensors : new Map();
 }

@@ -10,7 +10,7 @@
  * With `--decompose`, programs run in terms of core operators: what `run_decompositions` makes of them.
  *
  * With `--resave`, programs are saved as archives of PyTorch and opened again before they run; `--resave-to` keeps the
- * archives, for `tests/oracle/check_saved.py`.
+ * archives, for `tests/oracle/check_saved.py`. Models are always exported, decomposed, saved and opened again.
  *
  * A run of a whole folder is compared with `counts.json`, of which no count may fall; `--record` writes those that rose.
  *
@@ -21,6 +21,7 @@ import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { countsOf, fallOf, folderName, readCounts, recordCounts } from "./counts.mjs";
 import { graphCases, rustGraphCases } from "./graphs.mjs";
+import { modelCases } from "./models.mjs";
 import { moduleCases } from "./modules.mjs";
 import { nativeEngine } from "./native.mjs";
 import { opCases } from "./ops.mjs";
@@ -41,6 +42,7 @@ const KINDS = {
   programs: { cases: programCases, engines: ["wasm", "native"] },
   ops: { cases: opCases, engines: ["wasm", "native"] },
   graphs: { cases: graphsOf, engines: ["ts", "rust"] },
+  models: { cases: modelCases, engines: ["ts"] },
   modules: { cases: moduleCases, engines: ["ts"] },
 };
 
@@ -83,7 +85,9 @@ async function main() {
 
   const resaveTo = values["resave-to"] === undefined ? undefined : resolve(values["resave-to"]);
   const resave = values.resave || resaveTo !== undefined;
-  if (kind !== "programs" && resave) throw new Error(`${USAGE}\nprograms are resaved, and nothing else`);
+  if (resave && kind !== "programs" && !(kind === "models" && resaveTo !== undefined)) {
+    throw new Error(`${USAGE}\nprograms are resaved; models are saved anyway, and --resave-to keeps them`);
+  }
   const how = { decompose: values.decompose, resave, resaveTo };
 
   const engine = await start();
@@ -92,7 +96,7 @@ async function main() {
   try {
     for await (const result of cases(dir, values.only, engine, how, name)) {
       results.push(result);
-      if (result.status !== "passed") console.log(`${result.status}  ${result.name}: ${result.detail}`);
+      if (result.detail !== undefined) console.log(`${result.status}  ${result.name}: ${result.detail}`);
     }
   } finally {
     await engine.close();

@@ -19,6 +19,7 @@ SOURCES = {
     "modules": "tests/oracle/gen_modules.py",
     "checkpoints": "tests/oracle/gen_checkpoints.py",
     "models": "tests/oracle/gen_resnet.py",
+    "small-models": "tests/oracle/gen_models.py",
     "decompositions": "tests/oracle/gen_decompositions.py",
     "float8": "tests/oracle/gen_float8.py",
     "types": "tests/oracle/gen_types.py",

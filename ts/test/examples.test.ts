@@ -1,15 +1,15 @@
-/** The examples print what their expected output says; each is imported as it is run, with its top-level code. */
+/**
+ * The examples print what their expected output says; each is imported as it is run, with its top-level code. Those in
+ * `models` are modules that print nothing, and have tests of their own.
+ */
 import { readdirSync } from "node:fs";
 import { afterEach, expect, test, vi } from "vitest";
 
 const FOLDER = new URL("../examples/", import.meta.url);
 
-/** Models that are examples of modules, and print nothing; their own tests run them. */
-const MODELS = new Set(["resnet.ts"]);
-
 afterEach(() => vi.restoreAllMocks());
 
-const names = readdirSync(FOLDER).filter((name) => name.endsWith(".ts") && !MODELS.has(name));
+const names = readdirSync(FOLDER).filter((name) => name.endsWith(".ts"));
 
 test.each(names)("%s", async (name) => {
   const lines: string[] = [];

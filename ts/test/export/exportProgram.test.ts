@@ -3,6 +3,7 @@ import { beforeAll, describe, expect, test, vi } from "vitest";
 import {
   associativeScan,
   cond,
+  Dim,
   exportProgram,
   float,
   type FxError,
@@ -83,6 +84,15 @@ describe("DS: a program with dynamic sizes gives what its module gives, for othe
       for (const [at, value] of want.entries()) expect(same(got[at], value), `output ${at}`).toBe(true);
     }
   });
+});
+
+test("DS-07: guards look into what the rest of the arguments holds", () => {
+  const module = moduleOf((x: Tensor, ...others: Tensor[]) => x.add((others[0] as Tensor).add(others[1] as Tensor)));
+  const [x, y, z] = [torch.ones(1, 2), torch.ones(4, 2), torch.ones(4, 2)];
+  const dynamicShapes = [null, [{ 0: Dim.AUTO }, { 0: Dim.AUTO }]];
+  using program = exportProgram(module, [x, y, z], {}, { dynamicShapes }).module();
+  expect((program(x, torch.ones(6, 2), torch.ones(6, 2)) as Tensor).shape).toEqual([6, 2]);
+  expect(refused(() => program(x, torch.ones(6, 2), torch.ones(5, 2))).code).toBe("FX0603");
 });
 
 function same(got: unknown, want: unknown): boolean {

@@ -29,9 +29,6 @@ export interface Case {
 const zeros = (...sizes: number[]): Tensor => torch.zeros(sizes);
 const ints = (...sizes: number[]): Tensor => torch.zeros(sizes, { dtype: "int64" });
 
-/** The size before this one. */
-const before = (size: number): number => operator.sub(size, 1) as number;
-
 type OfOne = (x: Tensor) => unknown;
 type OfTwo = (x: Tensor, y: Tensor) => unknown;
 
@@ -858,9 +855,9 @@ export const CASES: Readonly<Record<string, Case>> = {
       (x) => {
         const [n, t] = x.shape as [number, number];
         return tuple(
-          x.get(slice(before(n)), null, Ellipsis, slice(1, null)),
-          x.get(Ellipsis, before(t)),
-          x.get(before(n), slice(before(t))),
+          x.get(slice(operator.sub(n, 1) as number), null, Ellipsis, slice(1, null)),
+          x.get(Ellipsis, operator.sub(t, 1) as number),
+          x.get(operator.sub(n, 1) as number, slice(operator.sub(t, 1) as number)),
           torch.arange(80).get(slice(n, null)),
         );
       },

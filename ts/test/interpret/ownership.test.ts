@@ -2,7 +2,7 @@ import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { callOperator } from "../../src/engine/dispatch.ts";
 import { init } from "../../src/engine/engine.ts";
 import { nn, symbolicTrace, torch } from "../../src/index.ts";
-import { resnet18 } from "../../examples/resnet.ts";
+import { resnet18 } from "../../examples/models/resnet.ts";
 import { defineFunction } from "../../src/functions/table.ts";
 import { Graph } from "../../src/graph/graph.ts";
 import { GraphModule } from "../../src/graph/module.ts";

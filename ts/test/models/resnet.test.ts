@@ -1,8 +1,8 @@
 /** ResNet-18 in TypeScript against PyTorch's, with the weights that PyTorch draws after the same seed. */
 import { readFileSync } from "node:fs";
 import { beforeAll, describe, expect, test } from "vitest";
-import type { ResNet } from "../../examples/resnet.ts";
-import { resnet18 } from "../../examples/resnet.ts";
+import type { ResNet } from "../../examples/models/resnet.ts";
+import { resnet18 } from "../../examples/models/resnet.ts";
 import { init } from "../../src/engine/engine.ts";
 import type { Tensor } from "../../src/tensor/tensor.ts";
 import { torch } from "../../src/torch/index.ts";

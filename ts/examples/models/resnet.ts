@@ -1,4 +1,4 @@
-/** ResNet, as torchvision has it: the same modules under the same names, so PyTorch's weights load. */
+/** ResNet, as torchvision has it: the same modules under the same names, so that PyTorch's weights load. */
 import { init, nn, operator, type Tensor, torch } from "tracefx";
 
 /** How a block makes the tensor that is added to its output as large as the output. */
@@ -63,10 +63,18 @@ export class Bottleneck extends nn.Module {
   }
 }
 
+/** How a {@link ResNet} is made. */
+export interface ResNetOptions {
+  /** The number of classes; 1000 by default. */
+  readonly numClasses?: number;
+  /** The number of channels of the first blocks, of which the others have two, four and eight times as many; 64 by default. */
+  readonly width?: number;
+}
+
 /** The residual network of He and others, 2015. */
 export class ResNet extends nn.Module {
-  conv1 = new nn.Conv2d(3, 64, 7, { stride: 2, padding: 3, bias: false });
-  bn1 = new nn.BatchNorm2d(64);
+  conv1: nn.Conv2d;
+  bn1: nn.BatchNorm2d;
   relu = new nn.ReLU({ inplace: true });
   maxpool = new nn.MaxPool2d(3, { stride: 2, padding: 1 });
   layer1: nn.Sequential;
@@ -75,16 +83,23 @@ export class ResNet extends nn.Module {
   layer4: nn.Sequential;
   avgpool: nn.AdaptiveAvgPool2d;
   fc: nn.Linear;
-  #inplanes = 64;
+  #inplanes: number;
 
-  constructor(block: typeof BasicBlock | typeof Bottleneck, layers: readonly [number, number, number, number]) {
+  constructor(
+    block: typeof BasicBlock | typeof Bottleneck,
+    layers: readonly [number, number, number, number],
+    { numClasses = 1000, width = 64 }: ResNetOptions = {},
+  ) {
     super();
-    this.layer1 = this.#makeLayer(block, 64, layers[0]);
-    this.layer2 = this.#makeLayer(block, 128, layers[1], 2);
-    this.layer3 = this.#makeLayer(block, 256, layers[2], 2);
-    this.layer4 = this.#makeLayer(block, 512, layers[3], 2);
+    this.#inplanes = width;
+    this.conv1 = new nn.Conv2d(3, width, 7, { stride: 2, padding: 3, bias: false });
+    this.bn1 = new nn.BatchNorm2d(width);
+    this.layer1 = this.#makeLayer(block, width, layers[0]);
+    this.layer2 = this.#makeLayer(block, 2 * width, layers[1], 2);
+    this.layer3 = this.#makeLayer(block, 4 * width, layers[2], 2);
+    this.layer4 = this.#makeLayer(block, 8 * width, layers[3], 2);
     this.avgpool = new nn.AdaptiveAvgPool2d([1, 1]);
-    this.fc = new nn.Linear(512 * block.expansion, 1000);
+    this.fc = new nn.Linear(8 * width * block.expansion, numClasses);
     for (const module of this.modules()) {
       if (module instanceof nn.Conv2d) nn.init.kaimingNormal_(module.weight, { mode: "fan_out", nonlinearity: "relu" });
     }
@@ -113,13 +128,13 @@ export class ResNet extends nn.Module {
 }
 
 /** ResNet-18. */
-export function resnet18(): ResNet {
-  return new ResNet(BasicBlock, [2, 2, 2, 2]);
+export function resnet18(options?: ResNetOptions): ResNet {
+  return new ResNet(BasicBlock, [2, 2, 2, 2], options);
 }
 
 /** ResNet-50. */
-export function resnet50(): ResNet {
-  return new ResNet(Bottleneck, [3, 4, 6, 3]);
+export function resnet50(options?: ResNetOptions): ResNet {
+  return new ResNet(Bottleneck, [3, 4, 6, 3], options);
 }
 
 await init();
