@@ -4,10 +4,18 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 use tracefx_core::{Code, Diagnostic, Result};
+use tracefx_engine::{Limits, Opening};
+use tracefx_export::ExportedProgram;
 
 /// The bytes of a file.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>> {
     fs::read(path).map_err(|problem| refused("read", path, &problem))
+}
+
+/// The program of a file, which is not read as a whole where it need not be.
+pub(crate) fn open_program(path: &Path) -> Result<ExportedProgram> {
+    let mut file = fs::File::open(path).map_err(|problem| refused("read", path, &problem))?;
+    Opening::read(&mut file, &Limits::default())
 }
 
 /// Writes a file whole or not at all: an old file of this name stays as it was when writing fails.

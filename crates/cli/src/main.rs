@@ -9,16 +9,14 @@ mod session;
 mod values;
 
 use clap::{Parser, Subcommand};
-use files::{read, write, write_with};
+use files::{open_program, read, write, write_with};
 use serde_json::json;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 use tracefx_core::{Diagnostic, Result};
-use tracefx_engine::{
-    ArchiveWriter, Format, Library, Limits, Runner, SaveOptions, inspect, open, read_inputs, write_outputs,
-};
+use tracefx_engine::{ArchiveWriter, Format, Library, Runner, SaveOptions, inspect, read_inputs, write_outputs};
 use tracefx_export::{ExportedProgram, default_decompositions};
 
 /// Opens, inspects, runs and converts programs that PyTorch exported. Opening a file runs no code of it.
@@ -108,11 +106,11 @@ fn main() -> ExitCode {
 fn execute(cli: &Cli) -> Result<String> {
     match &cli.verb {
         Verb::Inspect { file, decompose } => {
-            let report = inspect(&opened(&read(file)?, *decompose)?);
+            let report = inspect(&opened(file, *decompose)?);
             Ok(if cli.json { json!(report).to_string() } else { report.to_string() })
         }
         Verb::Run { file, inputs, outputs, repeat } => {
-            let runner = Runner::new(&open(&read(file)?, &Limits::default())?)?;
+            let runner = Runner::new(&open_program(file)?)?;
             let inputs = read_inputs(runner.program(), &read(inputs)?)?;
             let start = Instant::now();
             let results = runner.run(&inputs)?;
@@ -133,12 +131,9 @@ fn execute(cli: &Cli) -> Result<String> {
                 format!("{n} outputs in {milliseconds:.3} ms{median}, written to {}", outputs.display())
             })
         }
-        Verb::Convert { input, output, decompose } => {
-            let bytes = read(input)?;
-            converted(cli, &opened(&bytes, *decompose)?, input, output)
-        }
+        Verb::Convert { input, output, decompose } => converted(cli, &opened(input, *decompose)?, input, output),
         Verb::Joint { input, output, loss_index } => {
-            let program = opened(&read(input)?, false)?;
+            let program = open_program(input)?;
             converted(cli, &program.export_forward_backward(*loss_index, &default_decompositions())?, input, output)
         }
         Verb::Session => Ok(String::new()),
@@ -164,8 +159,8 @@ fn converted(cli: &Cli, program: &ExportedProgram, input: &Path, output: &Path) 
 }
 
 /// The program of these bytes, in terms of core operators if that is asked for.
-fn opened(bytes: &[u8], decompose: bool) -> Result<ExportedProgram> {
-    let program = open(bytes, &Limits::default())?;
+fn opened(file: &Path, decompose: bool) -> Result<ExportedProgram> {
+    let program = open_program(file)?;
     if decompose { program.run_decompositions(&default_decompositions()) } else { Ok(program) }
 }
 

@@ -22,7 +22,7 @@
 //! the same form without `tensor`, or `{"error": PROBLEM}`. Ints that are not known are strings.
 
 use crate::calls::answer_calls;
-use crate::files::{read, write};
+use crate::files::{open_program, read, write};
 use crate::values::{parse_value, print_value};
 use crate::{problem_json, save_archive};
 use serde_json::{Value as Json, json};
@@ -70,7 +70,7 @@ impl Session {
         match text(&request, "do")? {
             "open" => {
                 (self.program, self.runner) = (None, None);
-                let mut program = open(&read(text(&request, "file")?.as_ref())?, &Limits::default())?;
+                let mut program = open_program(text(&request, "file")?.as_ref())?;
                 if request["decompose"].as_bool() == Some(true) {
                     program = program.run_decompositions(&self.library.decompositions())?;
                 }
@@ -78,7 +78,7 @@ impl Session {
                     Json::Null | Json::Bool(false) => program,
                     Json::String(path) => {
                         save_archive(&program, path.as_ref(), &self.library)?;
-                        open(&read(path.as_ref())?, &Limits::default())?
+                        open_program(path.as_ref())?
                     }
                     _ => {
                         let options = SaveOptions { registry: self.library.registry(), ..SaveOptions::default() };
@@ -96,7 +96,7 @@ impl Session {
                 Ok(json!({ "graph": graph, "operators": operators, "outputs": outputs }))
             }
             "define" => {
-                let body = open(&read(text(&request, "file")?.as_ref())?, &Limits::default())?.module()?;
+                let body = open_program(text(&request, "file")?.as_ref())?.module()?;
                 self.library.define_composite(text(&request, "schema")?, body)?;
                 Ok(Json::Null)
             }

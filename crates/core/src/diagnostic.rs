@@ -113,6 +113,8 @@ codes! {
     Io "FX0703" "UsageError",
     /// The engine was used before it was loaded.
     NotLoaded "FX0704" "UsageError",
+    /// Who had asked for it stopped it.
+    Stopped "FX0705" "UsageError",
 
     /// The control flow of a traced function depends on a traced value.
     TraceControlFlow "FX0801" "TraceError",

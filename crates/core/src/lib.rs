@@ -23,6 +23,7 @@ mod half;
 mod recycle;
 mod scalar;
 mod storage;
+mod storage_writer;
 mod strides;
 mod tensor;
 
@@ -36,5 +37,6 @@ pub use float8::{float8_from_f32, float8_to_f32};
 pub use generator::{Generator, with_default_generator};
 pub use scalar::{Complex64, Scalar, python_float};
 pub use storage::{Storage, StorageRead, StorageWrite};
+pub use storage_writer::StorageWriter;
 pub use strides::{Dims, contiguous_strides, has_contiguous_strides, numel, storage_span};
 pub use tensor::Tensor;

@@ -9,6 +9,14 @@ use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 pub(crate) struct Block([u8; 16]);
 
 impl Block {
+    pub(crate) const fn of(bytes: [u8; 16]) -> Self {
+        Block(bytes)
+    }
+
+    pub(crate) const fn bytes_mut(&mut self) -> &mut [u8; 16] {
+        &mut self.0
+    }
+
     /// What debug builds put into memory that nobody has written yet: no number that a kernel would give.
     #[cfg(debug_assertions)]
     pub(crate) const UNWRITTEN: Block = Block([0xFB; 16]);
@@ -74,7 +82,7 @@ impl Storage {
         }
     }
 
-    fn of(blocks: Vec<Block>, len: usize) -> Self {
+    pub(crate) fn of(blocks: Vec<Block>, len: usize) -> Self {
         Storage(Arc::new(Shared { blocks: RwLock::new(blocks), len: AtomicUsize::new(len) }))
     }
 

@@ -29,8 +29,10 @@ mod inspect;
 mod library;
 mod lifted;
 mod open;
+mod opening;
 mod passes;
 mod runner;
+mod sha256;
 mod shapes;
 mod tensors;
 mod verify;
@@ -44,9 +46,12 @@ pub use inspect::{Report, inspect};
 pub use library::Library;
 pub use lifted::with_lifted_state;
 pub use open::{Format, Limits, open};
+pub use opening::Opening;
 pub use passes::{HostPass, PassCall, PassReply, PassRequest, host_pass, pass_types};
 pub use runner::Runner;
 pub use shapes::{finish_shapes, shape_session};
 pub use tensors::{Values, read_inputs, read_tensors, write_outputs, write_tensors};
+/// Bytes that an [`Opening`] wants.
+pub use tracefx_pt2::Request;
 /// How programs are written as PyTorch's archives.
 pub use tracefx_pt2::{ArchiveWriter, SaveOptions, save};

@@ -1,6 +1,6 @@
 use crate::Library;
 use tracefx_core::{Code, Diagnostic, Result, Tensor};
-use tracefx_exec::Interpreter;
+use tracefx_exec::{Interpreter, Watch};
 use tracefx_export::{ExportedProgram, InputChecker};
 use tracefx_ir::{Attribute, GraphModule, Str};
 use tracefx_ops::{Op, Value};
@@ -42,8 +42,29 @@ impl Runner {
     /// `InputCount`, `InputType`, `InputShape` or `InputValue` where the inputs break a constraint of the program; else
     /// what an operator refuses. The runner can be called again.
     pub fn run(&self, inputs: &[Value<Tensor>]) -> Result<Vec<Value<Tensor>>> {
+        self.run_watched(inputs, &mut |_, _| Ok(()))
+    }
+
+    /// Calls the program as [`Runner::run`] does, and tells before each node of its graph how many were run, and how many
+    /// there are. An error of `watch` stops the call; what the nodes before wrote to buffers and inputs stays.
+    ///
+    /// ```no_run
+    /// # use tracefx_core::{Code, Diagnostic};
+    /// # use std::sync::atomic::{AtomicBool, Ordering};
+    /// # let program = tracefx_engine::open(&[], &tracefx_engine::Limits::default()).unwrap();
+    /// static STOP: AtomicBool = AtomicBool::new(false);
+    /// let runner = tracefx_engine::Runner::new(&program).unwrap();
+    /// let outputs = runner.run_watched(&[], &mut |done, all| {
+    ///     println!("{done} of {all}");
+    ///     if STOP.load(Ordering::Relaxed) { Err(Diagnostic::new(Code::Stopped, "stopped")) } else { Ok(()) }
+    /// });
+    /// ```
+    ///
+    /// # Errors
+    /// As there, and what `watch` gives.
+    pub fn run_watched(&self, inputs: &[Value<Tensor>], watch: &mut Watch<'_>) -> Result<Vec<Value<Tensor>>> {
         self.checker.check(inputs)?;
-        match Interpreter::new(&self.module, self.library.executor()).run(inputs)? {
+        match Interpreter::new(&self.module, self.library.executor()).run_watched(inputs, watch)? {
             Value::List(outputs) => Ok(outputs),
             other => {
                 let what = format!("the program returns a {} instead of a tuple", other.kind_name());

@@ -77,6 +77,9 @@ impl Evaluate for Executor<'_> {
     }
 }
 
+/// What is told of a run: how many nodes were run, and how many there are. An error stops the run.
+pub type Watch<'a> = dyn FnMut(usize, usize) -> Result<()> + 'a;
+
 /// Runs a graph node by node: `torch.fx.Interpreter` with tensors for values.
 ///
 /// Each value is dropped after its last user ran. An error names the node where it happened.
@@ -97,7 +100,16 @@ impl<'a> Interpreter<'a> {
     /// # Errors
     /// `InputCount` where an input without a default is missing or one is too many; else what a node refuses.
     pub fn run(&self, inputs: &[Value<Tensor>]) -> Result<Value<Tensor>> {
-        Walk { module: self.module, evaluate: self.executor }.run(inputs)
+        self.run_watched(inputs, &mut |_, _| Ok(()))
+    }
+
+    /// Runs the graph as [`Interpreter::run`] does, and tells before each node how many were run, and how many there are. An
+    /// error of `watch` stops the run. Nodes of sub-graphs are not told of.
+    ///
+    /// # Errors
+    /// As there, and what `watch` gives.
+    pub fn run_watched(&self, inputs: &[Value<Tensor>], watch: &mut Watch<'_>) -> Result<Value<Tensor>> {
+        Walk { module: self.module, evaluate: self.executor }.run_watched(inputs, watch)
     }
 }
 
@@ -116,6 +128,10 @@ pub(crate) enum Slot<'a, T> {
 
 impl<'a, E: Evaluate> Walk<'a, E> {
     pub(crate) fn run(&self, inputs: &[Value<E::Tensor>]) -> Result<Value<E::Tensor>> {
+        self.run_watched(inputs, &mut |_, _| Ok(()))
+    }
+
+    fn run_watched(&self, inputs: &[Value<E::Tensor>], watch: &mut Watch<'_>) -> Result<Value<E::Tensor>> {
         let graph = &self.module.graph;
         let last_users = last_users(graph);
         let mut env: Vec<Option<Slot<'a, E::Tensor>>> = vec![None; graph.id_bound()];
@@ -123,6 +139,7 @@ impl<'a, E: Evaluate> Walk<'a, E> {
         let nodes: Vec<NodeId> = graph.nodes().collect();
         let mut at = 0;
         while at < nodes.len() {
+            watch(at, nodes.len())?;
             let (id, first) = (nodes[at], at);
             let node = graph.node(id);
             let n_batched = self.stretch(&nodes[at..]);

@@ -27,7 +27,7 @@ pub use eager::Called;
 pub use executor::Executor;
 pub use gradient::Pullback;
 pub use higher_order::HIGHER_ORDER;
-pub use interpreter::Interpreter;
+pub use interpreter::{Interpreter, Watch};
 pub use kernels::{HostKernel, Kernel, Kernels};
 pub use lower::{Tracer, lower};
 pub use propagate::{known_values, propagate};

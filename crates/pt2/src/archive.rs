@@ -1,8 +1,8 @@
-use crate::LoadOptions;
 use crate::limits::Limits;
-use crate::zip::Zip;
+use crate::zip::{Content, Zip};
+use crate::{LoadOptions, schema};
 use std::borrow::Cow;
-use tracefx_core::{Code, Diagnostic, Result};
+use tracefx_core::{Code, Diagnostic, Result, Storage};
 
 /// The three layouts in which PyTorch has written exported programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +30,8 @@ pub struct Archive<'a> {
     root: String,
     container: Container,
     limits: Limits,
+    /// The chosen program, where it was read already.
+    parsed: Option<schema::ExportedProgram>,
 }
 
 const OLD_PROGRAM: &str = "serialized_exported_program.json";
@@ -41,11 +43,61 @@ impl<'a> Archive<'a> {
     /// `ArchiveMalformed`, `ArchiveCompressed` and `LimitExceeded` for a file whose structure is not to be trusted,
     /// `ArchiveWrongKind` for one that holds no exported program.
     pub fn open(bytes: &'a [u8], options: &LoadOptions) -> Result<Self> {
-        let zip = Zip::open(bytes, options)?;
-        let root = zip.names().next().and_then(|name| name.split_once('/')).map_or("", |(root, _)| root).to_string();
-        let mut archive = Archive { zip, root, container: Container::RawWeights, limits: options.limits.clone() };
-        archive.container = archive.detect()?;
+        let mut archive = Archive::of(Zip::open(bytes, options)?, options);
+        archive.detect()?;
         Ok(archive)
+    }
+
+    /// An archive of which nothing was looked at but the directory.
+    pub(crate) fn of(zip: Zip<'a>, options: &LoadOptions) -> Self {
+        let root = zip.names().next().and_then(|name| name.split_once('/')).map_or("", |(root, _)| root).to_string();
+        Archive { zip, root, container: Container::RawWeights, limits: options.limits.clone(), parsed: None }
+    }
+
+    /// Gives an entry its bytes.
+    pub(crate) fn put(&mut self, name: &str, content: Content<'a>) {
+        self.zip.put(name, content);
+    }
+
+    /// Finds out which container this is.
+    pub(crate) fn detect(&mut self) -> Result<()> {
+        self.container = self.detected()?;
+        Ok(())
+    }
+
+    /// Reads the program that is chosen, for who will ask for it.
+    pub(crate) fn parse(&mut self, options: &LoadOptions) -> Result<()> {
+        self.parsed = Some(self.program(options)?);
+        Ok(())
+    }
+
+    /// The program that is chosen, once.
+    pub(crate) fn take_program(&mut self, options: &LoadOptions) -> Result<schema::ExportedProgram> {
+        self.parsed.take().map_or_else(|| self.program(options), Ok)
+    }
+
+    fn program(&self, options: &LoadOptions) -> Result<schema::ExportedProgram> {
+        let entry = match self.container {
+            Container::OldZip => OLD_PROGRAM.to_string(),
+            Container::PickledWeights | Container::RawWeights => format!("models/{}.json", self.choose(options)?),
+        };
+        schema::ExportedProgram::from_json(&self.text_in_root(&entry)?, &options.limits)
+    }
+
+    /// The name of the program that is to be loaded.
+    pub(crate) fn choose(&self, options: &LoadOptions) -> Result<&str> {
+        let (names, wanted) = (self.program_names(), options.model.as_deref());
+        let found = match wanted {
+            Some(wanted) => names.iter().find(|it| **it == wanted),
+            None => names.iter().find(|it| **it == "model").or(names.first().filter(|_| names.len() == 1)),
+        };
+        found.copied().ok_or_else(|| {
+            let what = match wanted {
+                Some(wanted) => format!("the archive holds no program called {wanted:?}"),
+                None => "the archive holds several programs, and none is called \"model\"".to_string(),
+            };
+            Diagnostic::new(Code::InvalidOption, what).help(format!("choose one of {}", names.join(", ")))
+        })
     }
 
     /// Which layout the archive has.
@@ -62,7 +114,7 @@ impl<'a> Archive<'a> {
     ///
     /// # Errors
     /// `ArchiveMalformed` when there is no such entry, `ArchiveChecksum` when its bytes were changed.
-    pub fn read(&self, name: &str) -> Result<Cow<'a, [u8]>> {
+    pub fn read(&self, name: &str) -> Result<Cow<'_, [u8]>> {
         self.zip.read(name)
     }
 
@@ -87,14 +139,19 @@ impl<'a> Archive<'a> {
     ///
     /// # Errors
     /// `ArchiveMalformed` when there is no such file, `ArchiveChecksum` when its bytes were changed.
-    pub fn extra_file(&self, name: &str) -> Result<Cow<'a, [u8]>> {
+    pub fn extra_file(&self, name: &str) -> Result<Cow<'_, [u8]>> {
         let folder = if self.container == Container::OldZip { "extra_files" } else { "extra" };
         self.read_in_root(&format!("{folder}/{name}"))
     }
 
     /// The bytes of an entry named relative to the root folder.
-    pub(crate) fn read_in_root(&self, name: &str) -> Result<Cow<'a, [u8]>> {
+    pub(crate) fn read_in_root(&self, name: &str) -> Result<Cow<'_, [u8]>> {
         self.zip.read(&self.full_name(name))
+    }
+
+    /// The bytes of an entry named relative to the root folder, as the memory of tensors.
+    pub(crate) fn storage_in_root(&self, name: &str) -> Result<Storage> {
+        self.zip.storage(&self.full_name(name))
     }
 
     pub(crate) fn contains_in_root(&self, name: &str) -> bool {
@@ -119,7 +176,7 @@ impl<'a> Archive<'a> {
         if self.root.is_empty() { Some(name) } else { name.strip_prefix(&*self.root)?.strip_prefix('/') }
     }
 
-    fn detect(&mut self) -> Result<Container> {
+    fn detected(&mut self) -> Result<Container> {
         if !self.root.is_empty() && self.contains_in_root("archive_format") {
             return self.detect_pt2();
         }

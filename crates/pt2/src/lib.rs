@@ -8,11 +8,13 @@ pub mod pickle;
 mod program;
 mod save;
 pub mod schema;
+mod stream;
 pub mod torch_save;
 mod zip;
 
 pub use archive::{Archive, Container};
 pub use limits::Limits;
 pub use options::LoadOptions;
-pub use program::load;
+pub use program::{load, load_archive};
 pub use save::{ArchiveWriter, SCHEMA_VERSION, SaveOptions, save};
+pub use stream::{ArchiveStream, Order, Request};

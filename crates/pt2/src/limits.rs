@@ -102,7 +102,10 @@ impl Limits {
     }
 
     /// Refuses a value above one of these limits; `name` is the name of the field.
-    pub(crate) fn check(name: &'static str, limit: u64, value: u64) -> Result<()> {
+    ///
+    /// # Errors
+    /// `LimitExceeded`, with the name and both numbers.
+    pub fn check(name: &'static str, limit: u64, value: u64) -> Result<()> {
         if value <= limit { Ok(()) } else { Err(exceeded(name, limit, format!("{value}"))) }
     }
 }

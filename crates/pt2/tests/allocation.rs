@@ -5,7 +5,8 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use tracefx_pt2::{LoadOptions, load};
+use tracefx_core::Tensor;
+use tracefx_pt2::{ArchiveStream, LoadOptions, Order, SaveOptions, load, load_archive, save};
 
 struct Counting;
 
@@ -35,12 +36,42 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// The most memory that was taken at once while loading these bytes.
-fn peak(bytes: &[u8]) -> usize {
+/// The most memory that was taken at once while something is done.
+fn peak_of(work: impl FnOnce()) -> usize {
     let before = LIVE.load(Ordering::Relaxed);
     PEAK.store(before, Ordering::Relaxed);
-    drop(load(bytes, &LoadOptions { allow_deflate: true, ..LoadOptions::default() }));
+    work();
     PEAK.load(Ordering::Relaxed) - before
+}
+
+/// The most memory that was taken at once while loading these bytes.
+fn peak(bytes: &[u8]) -> usize {
+    peak_of(|| drop(load(bytes, &LoadOptions { allow_deflate: true, ..LoadOptions::default() })))
+}
+
+/// A program with 32 MiB of weights is loaded by ranges into no more than that and a little.
+fn weights_are_held_once(small: &[u8]) {
+    const WEIGHT: usize = 8 << 20;
+    let options = LoadOptions::default();
+    let mut program = load(small, &options).unwrap();
+    let entry = program.state_dict.values().next().unwrap().clone();
+    for name in ["w0", "w1", "w2", "w3"] {
+        let tensor = Tensor::from_slice(&vec![1.5f32; WEIGHT / 4], &[WEIGHT / 4]).unwrap();
+        program.state_dict.insert(name.into(), tracefx_export::StateEntry { tensor, ..entry.clone() });
+    }
+    let mut file = Vec::new();
+    save(&program, &SaveOptions::default(), &mut file).unwrap();
+    drop(program);
+    let taken = peak_of(|| {
+        let tail = file[file.len() - 4096..].to_vec();
+        let mut stream = ArchiveStream::new(file.len() as u64, tail, Order::ProgramFirst, &options).unwrap();
+        while let Some(wanted) = stream.next_request() {
+            let bytes = &file[wanted.range.start as usize..wanted.range.end as usize];
+            bytes.chunks(1 << 16).for_each(|it| stream.feed(wanted.id, it).unwrap());
+        }
+        drop(load_archive(stream.finish().unwrap(), &options).unwrap());
+    });
+    assert!(taken < 4 * WEIGHT + (1 << 20), "{taken} bytes were taken for {}", 4 * WEIGHT);
 }
 
 #[test]
@@ -54,6 +85,7 @@ fn loading_takes_memory_for_bytes_and_not_for_numbers() {
     for bytes in &archives {
         peak(bytes);
     }
+    weights_are_held_once(&archives[0]);
 
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut random = move || {

@@ -10,11 +10,25 @@ use tracefx_engine::{Limits, Runner};
 use tracefx_export::{DecompositionTable, ExportedProgram};
 use wasm_bindgen::prelude::wasm_bindgen;
 
+#[wasm_bindgen]
+extern "C" {
+    /// What watches a run.
+    pub type RunWatch;
+
+    /// Is told how many nodes were run, and how many there are; says whether to go on. It does not throw.
+    #[wasm_bindgen(method)]
+    fn goes_on(this: &RunWatch, done: u32, all: u32) -> bool;
+}
+
 /// A program in the engine's memory. JavaScript frees it.
 #[wasm_bindgen]
 pub struct Program(ExportedProgram);
 
 impl Program {
+    pub(crate) fn of(program: ExportedProgram) -> Self {
+        Program(program)
+    }
+
     pub(crate) fn inner(&self) -> &ExportedProgram {
         &self.0
     }
@@ -136,6 +150,18 @@ impl ProgramRunner {
     /// A code of the input group where an input breaks a constraint; else what an operator refuses.
     pub fn run(&self, inputs: &[u32]) -> Result<Vec<u32>, Refusal> {
         encoded(&self.0.run(&Reader::new(inputs).rest()?)?)
+    }
+
+    /// Calls the program as [`ProgramRunner::run`] does, and asks before each node whether to go on.
+    ///
+    /// # Errors
+    /// As there; `Stopped` where the answer is no.
+    pub fn run_watched(&self, inputs: &[u32], watch: &RunWatch) -> Result<Vec<u32>, Refusal> {
+        let mut goes_on = |done: usize, all: usize| {
+            let stopped = || Diagnostic::new(Code::Stopped, format!("the run was stopped after {done} of {all} nodes"));
+            if watch.goes_on(done as u32, all as u32) { Ok(()) } else { Err(stopped()) }
+        };
+        encoded(&self.0.run_watched(&Reader::new(inputs).rest()?, &mut goes_on)?)
     }
 
     /// Whether a call may write to the tensors that it is given.

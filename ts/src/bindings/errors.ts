@@ -39,6 +39,7 @@ export const ERRORS = {
   InvalidOption: { code: "FX0702", class: "UsageError" },
   Io: { code: "FX0703", class: "UsageError" },
   NotLoaded: { code: "FX0704", class: "UsageError" },
+  Stopped: { code: "FX0705", class: "UsageError" },
   TraceControlFlow: { code: "FX0801", class: "TraceError" },
   TraceCoercion: { code: "FX0802", class: "TraceError" },
   TraceIteration: { code: "FX0803", class: "TraceError" },

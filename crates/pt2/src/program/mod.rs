@@ -35,39 +35,30 @@ pub(crate) use signature::check as check_signature;
 /// A file that is no archive, or not one of an exported program; one that asks for more than the limits; a graph that
 /// breaks its rules; a tensor that leaves its storage. The diagnostic names what is wrong, and where.
 pub fn load(bytes: &[u8], options: &LoadOptions) -> Result<ExportedProgram> {
-    let archive = Archive::open(bytes, options)?;
-    let name = choose(&archive, options.model.as_deref())?.to_string();
-    let entry = match archive.container() {
-        Container::OldZip => "serialized_exported_program.json".to_string(),
-        Container::PickledWeights | Container::RawWeights => format!("models/{name}.json"),
-    };
-    let schema = schema::ExportedProgram::from_json(&archive.text_in_root(&entry)?, &options.limits)?;
-    Loader { archive: &archive, options, name: &name, warnings: Vec::new() }.program(&schema)
+    load_archive(Archive::open(bytes, options)?, options)
 }
 
-fn choose<'a>(archive: &'a Archive<'_>, wanted: Option<&str>) -> Result<&'a str> {
-    let names = archive.program_names();
-    let found = match wanted {
-        Some(wanted) => names.iter().find(|it| **it == wanted),
-        None => names.iter().find(|it| **it == "model").or(names.first().filter(|_| names.len() == 1)),
-    };
-    found.copied().ok_or_else(|| {
-        let what = match wanted {
-            Some(wanted) => format!("the archive holds no program called {wanted:?}"),
-            None => "the archive holds several programs, and none is called \"model\"".to_string(),
-        };
-        Diagnostic::new(Code::InvalidOption, what).help(format!("choose one of {}", names.join(", ")))
-    })
+/// Reads a program from an archive that is open, such as one whose bytes came by ranges ([`ArchiveStream`]): its tensors
+/// are then the program's, and not copies.
+///
+/// [`ArchiveStream`]: crate::ArchiveStream
+///
+/// # Errors
+/// As [`load`], but for what [`Archive::open`] looked at.
+pub fn load_archive(mut archive: Archive<'_>, options: &LoadOptions) -> Result<ExportedProgram> {
+    let schema = archive.take_program(options)?;
+    let name = archive.choose(options)?;
+    Loader { archive: &archive, options, name, warnings: Vec::new() }.program(&schema)
 }
 
-struct Loader<'a> {
-    archive: &'a Archive<'a>,
+struct Loader<'a, 'b> {
+    archive: &'a Archive<'b>,
     options: &'a LoadOptions,
     name: &'a str,
     warnings: Vec<Diagnostic>,
 }
 
-impl Loader<'_> {
+impl Loader<'_, '_> {
     fn program(mut self, schema: &schema::ExportedProgram) -> Result<ExportedProgram> {
         let source = &schema.graph_module;
         let signature = signature::graph_signature(&source.signature)?;

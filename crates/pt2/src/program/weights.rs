@@ -98,7 +98,7 @@ impl Raw<'_, '_> {
         let storage = match self.storages.get(&meta.path_name) {
             Some(storage) => storage.clone(),
             None => {
-                let storage = Storage::from_bytes(&self.archive.read_in_root(&path)?)?;
+                let storage = self.archive.storage_in_root(&path)?;
                 self.storages.insert(meta.path_name.clone(), storage.clone());
                 storage
             }

@@ -1,6 +1,7 @@
+use crate::streamed::streamed;
 use crate::zip_writer::{End, Entry, deflated, entry, zip, zip_with};
 use tracefx_core::Code;
-use tracefx_pt2::{Archive, Container, Limits, LoadOptions};
+use tracefx_pt2::{Archive, Container, Limits, LoadOptions, Order};
 
 /// The smallest archive that has the parts of one of PyTorch 2.13.
 fn parts() -> Vec<Entry> {
@@ -23,15 +24,19 @@ fn with(change: impl FnOnce(&mut Vec<Entry>)) -> Vec<u8> {
 
 #[track_caller]
 fn refused(bytes: &[u8], options: &LoadOptions, code: Code, part: &str) {
-    let opened = Archive::open(bytes, options).and_then(|archive| {
-        for name in archive.entries() {
-            archive.read(name)?;
-        }
-        Ok(())
-    });
-    let error = opened.expect_err("a hostile archive was accepted");
+    let read_all = |archive: Archive<'_>| archive.entries().try_for_each(|name| archive.read(name).map(drop));
+    let in_memory = Archive::open(bytes, options).and_then(read_all);
+    let error = in_memory.expect_err("a hostile archive was accepted");
     assert_eq!(error.code(), code, "{error}");
     assert!(error.to_string().contains(part), "{error}");
+    // The same file by ranges; what has no end record is nothing to begin with.
+    for tail in [98, 160, usize::MAX] {
+        let by_ranges = streamed(bytes, tail, 7, Order::OfTheFile, options).and_then(read_all);
+        let error = by_ranges.expect_err("a hostile archive was accepted by ranges");
+        assert_eq!(error.code(), code, "{error}, with a tail of {tail}");
+        let is_end = error.message().contains("no end record");
+        assert!(is_end || error.to_string().contains(part), "{error}, with a tail of {tail}");
+    }
 }
 
 #[track_caller]
@@ -45,6 +50,14 @@ fn an_honest_archive_is_accepted_in_every_form() {
         let archive = Archive::open(bytes, options).unwrap();
         assert_eq!((archive.container(), archive.program_names()), (Container::RawWeights, vec!["model"]));
         assert_eq!(&*archive.read("m/data/weights/weight_0").unwrap(), &[7; 40]);
+        for tail in [98, 150, 400, 700, usize::MAX] {
+            let by_ranges = streamed(bytes, tail, 11, Order::OfTheFile, options).unwrap();
+            assert_eq!(by_ranges.container(), Container::RawWeights);
+            assert!(archive.entries().eq(by_ranges.entries()));
+            for name in archive.entries() {
+                assert_eq!(archive.read(name).unwrap(), by_ranges.read(name).unwrap(), "{name}");
+            }
+        }
     };
     let options = LoadOptions::default();
     accepted(&zip(&parts()), &options);
@@ -77,6 +90,8 @@ fn every_truncation_is_refused() {
     let whole = zip_with(&parts(), &End { zip64: true, ..End::default() });
     for len in 0..whole.len() {
         assert!(Archive::open(&whole[..len], &LoadOptions::default()).is_err(), "cut at {len}");
+        let by_ranges = streamed(&whole[..len], 98, 50, Order::ProgramFirst, &LoadOptions::default());
+        assert!(by_ranges.is_err(), "cut at {len}, by ranges");
     }
 }
 

@@ -4,4 +4,5 @@ mod archives;
 mod mutations;
 mod pickles;
 mod programs;
+mod streamed;
 mod zip_writer;

@@ -1,11 +1,12 @@
 //! Real archives with parts changed at random: each is read as before, or refused with a typed error.
 
+use crate::streamed::streamed;
 use proptest::prelude::*;
 use std::path::Path;
 use tracefx_pt2::pickle::Pickle;
 use tracefx_pt2::schema::ExportedProgram;
 use tracefx_pt2::torch_save::TorchSave;
-use tracefx_pt2::{Archive, Limits, LoadOptions, load};
+use tracefx_pt2::{Archive, Limits, LoadOptions, Order, load, load_archive};
 
 pub(crate) fn fixture(name: &str) -> Vec<u8> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures").join(name).join("model.pt2");
@@ -21,7 +22,10 @@ fn read_all(bytes: &[u8], options: &LoadOptions) -> tracefx_core::Result<()> {
             TorchSave::read(&bytes, options)?;
         }
     }
-    load(bytes, options)?;
+    let program = load(bytes, options)?;
+    // By ranges it is the same program.
+    let archive = streamed(bytes, 4096, 1000, Order::ProgramFirst, options)?;
+    assert_eq!(load_archive(archive, options)?.to_string(), program.to_string());
     Ok(())
 }
 
