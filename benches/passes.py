@@ -1,8 +1,9 @@
 """torch.fx's passes on synthetic graphs: the median milliseconds of each, after a warm-up, as a JSON object.
 
-The graphs are those of crates/engine/benches/passes.rs.
+The graphs are those of crates/engine/benches/passes.rs. Garbage is collected before each clock starts.
 """
 
+import gc
 import json
 import statistics
 import sys
@@ -11,6 +12,7 @@ import time
 import torch
 from torch import fx
 from torch.fx.passes.dialect.common.cse_pass import CSEPass
+from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 from torch.fx.passes.operator_support import create_op_support
 from torch.fx.passes.shape_prop import ShapeProp
@@ -87,6 +89,7 @@ BENCHES = {
     "replace_pattern.n/10_matches": (patterns, lambda it: fx.replace_pattern(it, pattern, replacement), 10**4),
     "subgraph_matcher.n/10_matches": (patterns, lambda it: SubgraphMatcher(PATTERN).match(it.graph), 10**4),
     "split_module.4_parts": (chain, split, 10**5),
+    "fake_tensor_prop": (chain, lambda it: FakeTensorProp(it).propagate(torch.ones(1)), 10**4),
     "shape_prop": (chain, lambda it: ShapeProp(it).propagate(torch.ones(1)), 10**5),
     "legalize_graph": (chain, legalize_graph, 10**5),
     "partitioner.propose": (chain, propose, 10**3),
@@ -99,6 +102,7 @@ def measure(make, run, n):
     begin = time.perf_counter()
     while len(times) < 3 or (time.perf_counter() - begin < 2 and len(times) < 50):
         module = make(n)
+        gc.collect()
         start = time.perf_counter()
         run(module)
         times.append(time.perf_counter() - start)

@@ -55,7 +55,7 @@ const BENCHES: &[Bench] = &[
         others: none,
         options: |n| json!({ "partitionOf": (0..n + 2).map(|it| it * 4 / (n + 2)).collect::<Vec<_>>() }),
     },
-    Bench { name: "shape_prop", pass: "FakeTensorProp", graph: chain, others: none, options: |_| json!({}) },
+    Bench { name: "fake_tensor_prop", pass: "FakeTensorProp", graph: chain, others: none, options: |_| json!({}) },
     Bench { name: "legalize_graph", pass: "legalize_graph", graph: chain, others: none, options: |_| json!({}) },
     Bench {
         name: "partitioner.propose",
