@@ -318,7 +318,7 @@ export abstract class EditableGraph {
     state.op = op;
     state.target = target;
     this.#index?.add(node);
-    state.meta?.delete("val");
+    state.forgetVal();
   }
 
   /** Tells the hooks that `user` is about to use the node called `replacement` in place of `old`. */

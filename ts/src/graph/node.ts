@@ -63,6 +63,8 @@ class NodeState extends Link<Node> {
   /** Where the node stood when the graph was written; true of a later writing only once that has come by. */
   place = 0;
   meta: Map<string, unknown> | undefined;
+  /** What is to be noted as `val` where there is no map yet, which takes more room than a node. */
+  val: unknown;
   /** Makes notes that are dear to make, when they are first read. */
   later: ((meta: Map<string, unknown>) => void) | undefined;
 
@@ -76,6 +78,12 @@ class NodeState extends Link<Node> {
   /** The nodes that use this one, in the order in which they began to. */
   get users(): ReadonlySet<Node> {
     return this.#set();
+  }
+
+  /** Forgets what the node gives, which an edit has changed. */
+  forgetVal(): void {
+    this.meta?.delete("val");
+    this.val = undefined;
   }
 
   get isUsed(): boolean {
@@ -155,7 +163,11 @@ export class Node extends NodeBase {
   get meta(): Map<string, unknown> {
     // Most nodes of a large graph have no notes, so the map is made when somebody asks for it.
     const state = this.#state;
-    state.meta ??= new Map();
+    if (state.meta === undefined) {
+      state.meta = new Map();
+      if (state.val !== undefined) state.meta.set("val", state.val);
+      state.val = undefined;
+    }
     if (state.later !== undefined) {
       const { later } = state;
       state.later = undefined;
@@ -301,7 +313,7 @@ export class Node extends NodeBase {
     state.args = Tuple.frozen(state.args.toSpliced(index, 0, frozen));
     state.inputs = inputNodes(state.args, state.kwargs);
     forEachNode(frozen, (it) => it.#state.addUser(this));
-    state.meta?.delete("val");
+    state.forgetVal();
   }
 
   /** Replaces `oldInput` by `newInput` in the arguments of this node. */
@@ -376,7 +388,7 @@ export function setArguments(node: Node, args: Tuple, kwargs: Kwargs): void {
   state.kwargs = kwargs;
   state.inputs = inputs;
   for (const input of inputs) stateOf(input).addUser(node);
-  state.meta?.delete("val");
+  state.forgetVal();
 }
 
 /** Gives a new node its arguments, which were checked. */
@@ -397,8 +409,15 @@ export function orderUsers(node: Node, users: readonly Node[]): void {
 
 /** What was noted about a node, where somebody noted something: unlike `node.meta` it makes no map for this. */
 export function notesOf(node: Node): Map<string, unknown> | undefined {
-  const { meta, later } = stateOf(node);
-  return later === undefined ? meta : node.meta;
+  const { meta, val, later } = stateOf(node);
+  return later === undefined && val === undefined ? meta : node.meta;
+}
+
+/** Notes what a node gives, as `node.meta.set("val", val)` does. */
+export function noteVal(node: Node, val: unknown): void {
+  const state = stateOf(node);
+  if (state.meta === undefined && state.later === undefined) state.val = val;
+  else node.meta.set("val", val);
 }
 
 /** Takes the arguments away from a node that is being erased. */
@@ -409,13 +428,14 @@ export function clearArguments(node: Node): void {
   state.args = EMPTY;
   state.kwargs = NO_KWARGS;
   state.inputs = EMPTY_INPUTS;
-  state.meta?.delete("val");
+  state.forgetVal();
 }
 
 /** Gives a copy of a node the notes of its source. */
 export function copyNotes(from: Node, to: Node): void {
   to.type = from.type;
-  const { meta, later } = stateOf(from);
+  const { meta, val, later } = stateOf(from);
+  if (val !== undefined) noteVal(to, val);
   // What is not made yet is made for each of them, so that neither sees what is noted about the other from now on.
   stateOf(to).later = later;
   if (meta !== undefined) stateOf(to).meta = new Map(meta);

@@ -9,7 +9,7 @@ import { fxError } from "../errors.ts";
 import { type Arg, freezeKwargs, type Kwargs, mapArgs, mapKwargs, NO_KWARGS } from "../graph/args.ts";
 import { Graph } from "../graph/graph.ts";
 import { GraphModule } from "../graph/module.ts";
-import { copyNotes, type Node, notesOf, type Opcode, orderUsers, setArguments } from "../graph/node.ts";
+import { copyNotes, type Node, noteVal, notesOf, type Opcode, orderUsers, setArguments } from "../graph/node.ts";
 import type { Val } from "../graph/val.ts";
 import { Tuple } from "../graph/values.ts";
 import { deepCopy } from "../nn/deepCopy.ts";
@@ -265,12 +265,12 @@ class Steps {
     const args = (flags & EDITED.ARGS) === 0 ? undefined : this.#arguments();
     const target = this.#isSame ? node : this.#changedCopy(node, call, args ?? this.#copied(node));
     if (this.#isSame) {
-      const val = notesOf(node)?.get("val");
+      const val = call === node && args === undefined ? undefined : notesOf(node)?.get("val");
       if (node.op !== call.op || node.target !== call.target) this.#graph.setCall(node, call.op, call.target);
       if (node.name !== call.name) this.#graph.setName(node, call.name);
       if (args !== undefined) setArguments(node, ...args);
       // Setting arguments forgets what is known, which may be true all the same.
-      if (val !== undefined) node.meta.set("val", val);
+      if (val !== undefined) noteVal(node, val);
     }
     if ((flags & EDITED.FORGET) !== 0) notesOf(target)?.delete("val");
     target.type = call.type;
@@ -324,11 +324,11 @@ class Steps {
     const [cursor, { strings, exprs }] = [this.#cursor, this.#reader];
     const known = cursor.word();
     if (known === 0) notesOf(node)?.delete("val");
-    else if (known > 1) node.meta.set("val", this.#vals[known - 2]);
+    else if (known > 1) noteVal(node, this.#vals[known - 2]);
     else {
       const val = readVal(cursor, strings, exprs, 0);
       this.#vals.push(val);
-      node.meta.set("val", val);
+      noteVal(node, val);
     }
     const count = cursor.word();
     for (let entry = 0; entry < count; entry++) {
