@@ -431,17 +431,30 @@ STEPS = [
     ("SGD", dict(lr=0.1, momentum=0.9, dampening=0.3, weight_decay=0.05)),
     ("SGD", dict(lr=0.1, momentum=0.8, nesterov=True, weight_decay=0.01)),
     ("SGD", dict(lr=0.1, maximize=True)),
+    ("SGD", dict(lr=0.1, momentum=0.7, nesterov=True, weight_decay=0.03, maximize=True)),
     ("Adam", dict()),
     ("Adam", dict(lr=0.05, betas=(0.8, 0.95), eps=1e-6, weight_decay=0.1)),
     ("Adam", dict(lr=0.02, amsgrad=True)),
     ("Adam", dict(lr=0.02, maximize=True)),
+    ("Adam", dict(lr=0.03, weight_decay=0.1, amsgrad=True, maximize=True)),
     ("AdamW", dict()),
     ("AdamW", dict(lr=0.05, betas=(0.8, 0.95), weight_decay=0.2, amsgrad=True)),
+    ("AdamW", dict(lr=0.04, maximize=True)),
 ]
 
 
+def listed_state(optimizer):
+    """The state dict with lists for tensors."""
+    found = optimizer.state_dict()
+    return {
+        "state": {key: {name: it.tolist() for name, it in state.items() if it is not None} for key, state in found["state"].items()},
+        "param_groups": found["param_groups"],
+    }
+
+
 def steps():
-    """Parameters before and after each of a few steps with these gradients; one parameter misses a gradient once."""
+    """Parameters before and after each of a few steps with these gradients; one parameter misses a gradient once. The state
+    dict is that after two of them."""
     torch.manual_seed(3)
     start = [torch.randn(2, 3), torch.randn(4)]
     gradients = [[torch.randn(2, 3), torch.randn(4)] for _ in range(4)]
@@ -451,12 +464,14 @@ def steps():
         parameters = [nn.Parameter(it.clone()) for it in start]
         optimizer = getattr(torch.optim, name)(parameters, **options)
         after = []
-        for step in gradients:
+        for position, step in enumerate(gradients):
+            if position == 2:
+                state = listed_state(optimizer)
             for parameter, gradient in zip(parameters, step):
                 parameter.grad = gradient
             optimizer.step()
             after.append([it.detach().tolist() for it in parameters])
-        cases.append({"optimizer": name, "options": options, "after": after})
+        cases.append({"optimizer": name, "options": options, "after": after, "state": state})
     listed = [[None if it is None else it.tolist() for it in step] for step in gradients]
     refused = []
     for name, options in [("SGD", dict(lr=-1.0)), ("SGD", dict(momentum=-0.1)), ("SGD", dict(weight_decay=-0.1)),

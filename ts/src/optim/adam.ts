@@ -3,9 +3,11 @@
  *
  * @module
  */
+import { tensor } from "../tensor/construct.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import { keep } from "../tensor/tidy.ts";
 import { checkOption, Optimizer, type OptimizerParameters } from "./optimizer.ts";
+import { type ParameterState, savedStep, savedTensor } from "./stateDict.ts";
 
 /** The options of {@link Adam} and {@link AdamW}, by PyTorch's names and with its defaults. */
 export interface AdamOptions {
@@ -69,6 +71,33 @@ export class Adam extends Optimizer<AdamOptions, Moments> {
     return gradient.add(parameter, { alpha: weightDecay });
   }
 
+  protected override fixedOptions(): Readonly<Record<string, unknown>> {
+    return { decoupled_weight_decay: false };
+  }
+
+  protected override saveState({ step, mean, square, largest }: Moments): ParameterState {
+    const state: ParameterState = { step: tensor(step, { dtype: "float32" }), exp_avg: mean, exp_avg_sq: square };
+    if (largest !== undefined) state["max_exp_avg_sq"] = largest;
+    return state;
+  }
+
+  protected override loadState(
+    saved: ReadonlyMap<string, unknown>,
+    parameter: Tensor,
+    { amsgrad }: AdamOptions,
+  ): Moments {
+    return {
+      step: savedStep(saved),
+      mean: savedTensor(saved, "exp_avg", parameter),
+      square: savedTensor(saved, "exp_avg_sq", parameter),
+      largest: amsgrad ? savedTensor(saved, "max_exp_avg_sq", parameter) : undefined,
+    };
+  }
+
+  protected override tensorsOf({ mean, square, largest }: Moments): readonly (Tensor | undefined)[] {
+    return [mean, square, largest];
+  }
+
   protected override update(parameter: Tensor, given: Tensor, options: AdamOptions): void {
     const { lr, betas, eps, weightDecay, amsgrad, maximize } = options;
     const state = this.#moments(parameter, amsgrad);
@@ -105,6 +134,10 @@ export class Adam extends Optimizer<AdamOptions, Moments> {
 export class AdamW extends Adam {
   constructor(params: OptimizerParameters<AdamOptions>, options: Partial<AdamOptions> = {}) {
     super(params, { weightDecay: 1e-2, ...options });
+  }
+
+  protected override fixedOptions(): Readonly<Record<string, unknown>> {
+    return { decoupled_weight_decay: true };
   }
 
   protected override decayed(parameter: Tensor, gradient: Tensor, { lr, weightDecay }: AdamOptions): Tensor {

@@ -5,4 +5,5 @@
  */
 export { Adam, type AdamOptions, AdamW } from "./adam.ts";
 export { Optimizer, type OptimizerParameters, type ParameterGroup } from "./optimizer.ts";
+export type { OptimizerStateDict, ParameterState, SavedGroup } from "./stateDict.ts";
 export { SGD, type SGDOptions } from "./sgd.ts";

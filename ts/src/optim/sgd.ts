@@ -7,6 +7,7 @@ import { fxError } from "../errors.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import { keep } from "../tensor/tidy.ts";
 import { checkOption, Optimizer, type OptimizerParameters } from "./optimizer.ts";
+import { type ParameterState, savedTensor } from "./stateDict.ts";
 
 /** The options of {@link SGD}, by PyTorch's names and with its defaults. */
 export interface SGDOptions {
@@ -55,6 +56,21 @@ export class SGD extends Optimizer<SGDOptions, Tensor> {
     if (nesterov && (momentum <= 0 || dampening !== 0)) {
       throw fxError("InvalidArgument", "Nesterov momentum requires a momentum and zero dampening");
     }
+  }
+
+  protected override saveState(velocity: Tensor): ParameterState {
+    return { momentum_buffer: velocity };
+  }
+
+  protected override loadState(saved: ReadonlyMap<string, unknown>, parameter: Tensor): Tensor | undefined {
+    // PyTorch before 2.4 wrote null where there was no momentum.
+    return (saved.get("momentum_buffer") ?? null) === null
+      ? undefined
+      : savedTensor(saved, "momentum_buffer", parameter);
+  }
+
+  protected override tensorsOf(velocity: Tensor): readonly Tensor[] {
+    return [velocity];
   }
 
   protected override update(parameter: Tensor, gradient: Tensor, options: SGDOptions): void {
