@@ -7,6 +7,7 @@ use super::matmul_composite::tensor_of;
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value};
 use tracefx_core::Result;
 use tracefx_ir::TensorMeta;
+use tracefx_sym::SymInt;
 
 /// Errors of one step go into the next.
 pub(super) const TOLERANCE: Tol = Tol::Scaled(4.0);
@@ -17,7 +18,7 @@ pub(crate) const OPS: &[OpDef] = &[
         "aten::lstm.input(Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor, Tensor)",
         lstm,
     )
-    .uncomposed(over_any_number_of_steps)
+    .uncomposed(lstm_over_steps)
     .doc("Layers of long short-term memory over a sequence: the outputs, the last hidden states and the last cells.")
     .tags(Tags::RANDOM)
     .tolerance(TOLERANCE),
@@ -25,7 +26,7 @@ pub(crate) const OPS: &[OpDef] = &[
         "aten::gru.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)",
         gru,
     )
-    .uncomposed(over_any_number_of_steps)
+    .uncomposed(gru_over_steps)
     .doc("Layers of gated recurrent units over a sequence: the outputs and the last hidden states.")
     .tags(Tags::RANDOM)
     .tolerance(TOLERANCE),
@@ -33,7 +34,7 @@ pub(crate) const OPS: &[OpDef] = &[
         "aten::rnn_tanh.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)",
         rnn_tanh,
     )
-    .uncomposed(over_any_number_of_steps)
+    .uncomposed(rnn_over_steps)
     .doc("Recurrent layers with tanh over a sequence: the outputs and the last hidden states.")
     .tags(Tags::RANDOM)
     .tolerance(TOLERANCE),
@@ -41,7 +42,7 @@ pub(crate) const OPS: &[OpDef] = &[
         "aten::rnn_relu.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)",
         rnn_relu,
     )
-    .uncomposed(over_any_number_of_steps)
+    .uncomposed(rnn_over_steps)
     .doc("Recurrent layers with ReLU over a sequence: the outputs and the last hidden states.")
     .tags(Tags::RANDOM)
     .tolerance(TOLERANCE),
@@ -242,46 +243,74 @@ pub(super) fn gather_params(args: &Call<'_>, at: usize, has_projection: bool, n:
     Ok(params.collect())
 }
 
-/// What layers give where the number of steps is not known: the outputs, and each last state.
-fn over_any_number_of_steps(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
-    let input = args.tensor(0)?;
+/// What layers give where the number of steps is not known: the outputs, and each last state. The sizes have to agree as the
+/// steps need it.
+fn over_any_number_of_steps(args: &Args<'_, TensorMeta>, n_gates: i64) -> Result<Vec<Output>> {
+    let (input, params) = (args.tensor(0)?, args.tensors(2)?);
     let states = if let Value::List(_) = args.values[1] { args.tensors(1)? } else { vec![args.tensor(1)?] };
-    let (n_directions, is_batch_first) = (if args.bool(7)? { 2 } else { 1 }, args.bool(8)?);
-    let [first, second, width] = &input.sizes[..] else {
-        return Err(args.bad_shape(format!("input must have 3 dimensions, got {}", input.sizes.len())));
+    let (has_biases, is_batch_first) = (args.bool(3)?, args.bool(8)?);
+    let n_directions = if args.bool(7)? { 2 } else { 1 };
+    let n = args.int(4)? * n_directions;
+    let widths: Vec<SymInt> = states.iter().filter_map(|it| it.sizes.last().cloned()).collect();
+    let ([first, second, width], Some(hidden), Some(cell)) = (&input.sizes[..], widths.first(), widths.last()) else {
+        return Err(args.bad_shape("recurrent layers take an input and states of 3 dimensions"));
     };
     let (steps, batch) = if is_batch_first { (second, first) } else { (first, second) };
-    let expected = args.tensors(2)?.first().and_then(|it| it.sizes.last());
-    if let Some(expected) = expected.filter(|it| !args.same(it, width)) {
-        return Err(
-            args.bad_shape(format!("input.size(-1) must be equal to input_size. Expected {expected}, got {width}"))
-        );
-    }
+    let fit = |what: &str, tensor: &TensorMeta, sizes: Vec<SymInt>| {
+        let fits = args.same_all(&tensor.sizes, &sizes);
+        let what = || format!("{what} should be of sizes {sizes:?}, and is of {:?}", tensor.sizes);
+        if fits { Ok(()) } else { Err(args.bad_shape(what())) }
+    };
     let mut results = Vec::new();
-    for state in &states {
-        let [layers, of_batch, hidden] = &state.sizes[..] else {
-            return Err(args.bad_shape(format!("hidden states must have 3 dimensions, got {}", state.sizes.len())));
-        };
-        if !args.same(of_batch, batch) {
-            return Err(args.bad_shape(format!("Expected hidden states for a batch of {batch}, got {of_batch}")));
-        }
-        if results.is_empty() {
-            let sizes = vec![steps.clone(), batch.clone(), hidden.clone() * n_directions];
-            let mut output = TensorMeta::contiguous(input.dtype, sizes);
-            if is_batch_first {
-                output.sizes.swap(0, 1);
-                output.strides.swap(0, 1);
-            }
-            results.push(Output::Tensor(output));
-        }
-        let sizes = vec![layers.clone(), batch.clone(), hidden.clone()];
+    for (state, width) in states.iter().zip(&widths) {
+        let sizes = vec![n.into(), batch.clone(), width.clone()];
+        fit("a hidden state", state, sizes.clone())?;
         results.push(Output::Tensor(TensorMeta::contiguous(state.dtype, sizes)));
     }
+    let n_params = if has_biases { 4 } else { 2 };
+    let has_projection = params.len() as i64 == n * (n_params + 1);
+    if !(has_projection || params.len() as i64 == n * n_params && args.same(hidden, cell)) {
+        return Err(args.invalid(format!("got {} parameters, expected {n} times {n_params}", params.len())));
+    }
+    let gates = cell.clone() * n_gates;
+    let per_layer = params.len() / usize::try_from(n).unwrap_or(0).max(1);
+    for (at, params) in params.chunks(per_layer.max(1)).enumerate() {
+        let width = if (at as i64) < n_directions { width.clone() } else { hidden.clone() * n_directions };
+        let mut sizes = vec![vec![gates.clone(), width], vec![gates.clone(), hidden.clone()]];
+        sizes.resize(n_params as usize, vec![gates.clone()]);
+        sizes.extend(has_projection.then(|| vec![hidden.clone(), cell.clone()]));
+        params.iter().zip(sizes).try_for_each(|(param, sizes)| fit("a parameter", param, sizes))?;
+    }
+    let mut output =
+        TensorMeta::contiguous(input.dtype, vec![steps.clone(), batch.clone(), hidden.clone() * n_directions]);
+    if is_batch_first {
+        output.sizes.swap(0, 1);
+        output.strides.swap(0, 1);
+    }
+    results.insert(0, Output::Tensor(output));
     Ok(results)
+}
+
+fn lstm_over_steps(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    over_any_number_of_steps(args, 4)
+}
+
+fn gru_over_steps(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    over_any_number_of_steps(args, 3)
+}
+
+fn rnn_over_steps(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    over_any_number_of_steps(args, 1)
 }
 
 fn layers(cx: &mut Cx<'_>, args: &Call<'_>, cell: Cell, hidden: Traced, cells: Option<Traced>) -> Result<Vec<Traced>> {
     let (n_layers, is_bidirectional, is_batch_first) = (args.int(4)?, args.bool(7)?, args.bool(8)?);
+    let steps_at = if is_batch_first { 1 } else { 0 };
+    let Some(n_steps) = cx.meta(tensor_of(&args.values[0])).sizes.get(steps_at).and_then(|it| it.as_int()) else {
+        return Err(args
+            .unsupported("a recurrent layer over a number of steps that is not known")
+            .help("export the program for a static number of steps"));
+    };
     let dropout = if args.bool(6)? { args.float(5)? } else { 0.0 };
     let n_directions = if is_bidirectional { 2 } else { 1 };
     let n = usize::try_from(n_layers).unwrap_or(0) * n_directions;
@@ -290,10 +319,6 @@ fn layers(cx: &mut Cx<'_>, args: &Call<'_>, cell: Cell, hidden: Traced, cells: O
     let params = gather_params(args, 2, has_projection, n)?;
     let swap = |cx: &mut Cx<'_>, it: Traced| cx.call("aten.transpose.int", [it, Value::int(0), Value::int(1)]);
     let mut input = args.values[0].clone();
-    let steps_at = if is_batch_first { 1 } else { 0 };
-    let Some(n_steps) = cx.meta(tensor_of(&input)).sizes.get(steps_at).and_then(|it| it.as_int()) else {
-        return Err(args.unsupported("a recurrent layer over a number of steps that is not known"));
-    };
     if is_batch_first {
         input = swap(cx, input)?;
     }
