@@ -484,7 +484,7 @@ export class ExportTracer extends Tracer implements OperatorRecorder, ValueTrace
 
 /** The user's line, for what errors say of guards. */
 function currentPlace(): string {
-  return stackText([currentStack()]).split("\n")[0] ?? "";
+  return (stackText([currentStack()]).split("\n")[0] ?? "").replace(/^at /, "");
 }
 
 /** What an operator gave, as the note of a node. */

@@ -4,6 +4,7 @@ import {
   associativeScan,
   cond,
   Dim,
+  type DynamicShapes,
   exportProgram,
   float,
   type FxError,
@@ -83,6 +84,46 @@ describe("DS: a program with dynamic sizes gives what its module gives, for othe
       const got = treeFlatten(it.module()(...given))[0];
       for (const [at, value] of want.entries()) expect(same(got[at], value), `output ${at}`).toBe(true);
     }
+  });
+});
+
+describe("DS: recurrent layers take sequences of any length", () => {
+  const auto = [Dim.AUTO, Dim.AUTO, null];
+  const layers: readonly (readonly [string, nn.Module, (steps: number, batch: number) => Tensor, unknown])[] = [
+    ["GRU", new nn.GRU(3, 4, { numLayers: 2 }), (steps, batch) => torch.randn(steps, batch, 3), [auto]],
+    ["RNN", new nn.RNN(3, 4, { batchFirst: true }), (steps, batch) => torch.randn(batch, steps, 3), [auto]],
+    [
+      "LSTM both ways",
+      new nn.LSTM(3, 4, { numLayers: 2, bidirectional: true, projSize: 2, batchFirst: true }),
+      (steps, batch) => torch.randn(batch, steps, 3),
+      [auto],
+    ],
+  ];
+  test.each(layers)("%s", (_, module, input, dynamicShapes) => {
+    const program = exportProgram(module.eval(), [input(5, 3)], {}, { dynamicShapes: dynamicShapes as DynamicShapes });
+    expect(program.rangeConstraints.size).toBe(2);
+    for (const it of [program, program.runDecompositions()]) {
+      expect([...it.graph.nodes].filter(({ target }) => /aten\.(gru|rnn_tanh|lstm)\.input/.test(target)).length).toBe(1);
+      using run = it.module();
+      for (const [steps, batch] of [
+        [5, 3],
+        [1, 2],
+        [9, 4],
+      ] as const) {
+        const x = input(steps, batch);
+        const [got, want] = [run(x), module.call(x)].map((result) => treeFlatten(result)[0]) as [unknown[], unknown[]];
+        for (const [at, value] of want.entries()) expect(same(got[at], value), `output ${at}`).toBe(true);
+      }
+    }
+  });
+
+  test("but for gradients, for which they are taken apart", () => {
+    const layer = new nn.LSTM(3, 4);
+    const module = moduleOf((x: Tensor) => layer.forward(x)[0].sum());
+    module.addModule("layer", layer);
+    const program = exportProgram(module, [torch.randn(5, 2, 3)], {}, { dynamicShapes: [[Dim.AUTO, null, null]] });
+    const { code, reason } = refused(() => program.exportForwardBackward({ jointLossIndex: 0 }));
+    expect([code, reason]).toEqual(["FX0401", "a recurrent layer over a number of steps that is not known"]);
   });
 });
 
