@@ -79,6 +79,19 @@ impl Arg {
         }
     }
 
+    /// How many arguments this is made of, itself and everything in it, where a node counts as this many.
+    pub fn weight(&self, of_node: &mut dyn FnMut(NodeId) -> usize) -> usize {
+        if let Arg::Node(node) = self {
+            return of_node(*node);
+        }
+        let mut res: usize = 1;
+        self.all_items(&mut |it| {
+            res = res.saturating_add(it.weight(of_node));
+            true
+        });
+        res
+    }
+
     /// Whether containers are nested in each other at most this deep.
     pub(crate) fn is_within(&self, depth: usize) -> bool {
         self.all_items(&mut |it| depth > 0 && it.is_within(depth - 1)).is_none_or(|all| depth > 0 && all)

@@ -160,7 +160,7 @@ pub fn replace_matches(
     cx: RewriteContext<'_>,
     options: &ReplaceOptions,
 ) -> Result<Vec<ReplacedPatterns>> {
-    Ok(replace_knowing(module, pattern, matches, cx, options, &mut KnownWrites::default())?.replaced)
+    Ok(replace_knowing(module, pattern, matches, cx, options, &mut Known::default())?.replaced)
 }
 
 /// What came of matches.
@@ -171,14 +171,14 @@ pub(crate) struct Replacing {
     pub(crate) blocked: Vec<InternalMatch>,
 }
 
-/// As [`replace_matches`], where something may be known of the module's writes.
+/// As [`replace_matches`], where something may be known of the module.
 pub(crate) fn replace_knowing(
     module: &mut GraphModule,
     pattern: &GraphModule,
     matches: Vec<(InternalMatch, &GraphModule)>,
     cx: RewriteContext<'_>,
     options: &ReplaceOptions,
-    known: &mut KnownWrites,
+    known: &mut Known,
 ) -> Result<Replacing> {
     check_writes(pattern, cx.registry)?;
     // In the order of the matches, so that what is refused is the first that does not fit.
@@ -205,17 +205,25 @@ pub(crate) fn replace_knowing(
     let splice_of = |it: &GraphModule| &splices[&std::ptr::from_ref(it)].1;
     let writing = matches.iter().filter(|(_, replacement)| splice_of(replacement).writes);
     let writing: Vec<&InternalMatch> = writing.map(|(found, _)| found).collect();
-    let mut writes = known.before(module, &pattern.graph, &writing, cx.registry);
+    let before = matches.iter().any(|(found, it)| splice_of(it).puts_containers(found)).then(|| module.clone());
+    let mut writes = known.writes.before(module, &pattern.graph, &writing, cx.registry);
     // What has taken the place of the nodes that are gone, since matches that come later may stand on them.
     let mut changed: FxHashMap<NodeId, Arg> = FxHashMap::default();
     let mut put_in: FxHashSet<*const GraphModule> = FxHashSet::default();
     for (found, replacement) in matches {
-        match splice_of(replacement).apply(&mut module.graph, found, &mut changed, writes.as_deref_mut())? {
-            Ok(replaced) => {
+        let graph = &mut module.graph;
+        match splice_of(replacement).apply(graph, found, &mut changed, writes.as_deref_mut(), &mut known.room) {
+            Ok(Ok(replaced)) => {
                 put_in.insert(std::ptr::from_ref(replacement));
                 res.replaced.push(replaced);
             }
-            Err(blocked) => res.blocked.push(blocked),
+            Ok(Err(blocked)) => res.blocked.push(blocked),
+            Err(problem) => {
+                if let Some(before) = before {
+                    *module = before;
+                }
+                return Err(problem);
+            }
         }
     }
     if !options.keeps_submodules {
@@ -224,14 +232,27 @@ pub(crate) fn replace_knowing(
     let put_in = || splices.iter().filter(|(it, _)| put_in.contains(*it)).map(|(_, it)| it);
     put_in().for_each(|(replacement, _)| attributes::copy(module, replacement));
     if put_in().any(|(_, splice)| splice.may_write()) {
-        known.after_writes();
+        known.writes.after_writes();
     }
     Ok(res)
 }
 
+/// What is known of a module from one replacing to the next.
+pub(crate) struct Known {
+    writes: KnownWrites,
+    /// How many more arguments the module may get by copies of what stands for one node.
+    room: usize,
+}
+
+impl Default for Known {
+    fn default() -> Self {
+        Known { writes: KnownWrites::default(), room: 1 << 20 }
+    }
+}
+
 /// What is known of a module's writes from one replacing to the next, so that each need not look at the whole graph.
 #[derive(Default)]
-pub(crate) enum KnownWrites {
+enum KnownWrites {
     #[default]
     Unknown,
     None,

@@ -6,7 +6,7 @@ use crate::effects::{Effect, Writes, effects_of, known_writers};
 use crate::matcher::{compute_nodes, is_compute};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Ordering;
-use tracefx_core::Result;
+use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::{Arg, Graph, GraphModule, InsertPoint, NodeId, Str};
 use tracefx_ops::Registry;
 
@@ -16,8 +16,8 @@ pub(super) struct Splice<'a> {
     pattern_inputs: Vec<NodeId>,
     replacement: &'a Graph,
     inputs: Vec<NodeId>,
-    /// How many values the replacement returns.
-    n_results: usize,
+    /// What the replacement returns.
+    returned: Arg,
     /// What each node of the replacement does to memory.
     effects: Vec<(NodeId, Effect)>,
     /// Whether the replacement writes to something, as far as its operators are known.
@@ -36,7 +36,7 @@ impl<'a> Splice<'a> {
         let (pattern_inputs, inputs) = (placeholders(pattern), placeholders(replacement));
         let effects = effects_of(module, registry);
         let writes = known_writers(module, registry).next().is_some();
-        Ok(Splice { pattern, pattern_inputs, replacement, inputs, n_results: results(result).len(), effects, writes })
+        Ok(Splice { pattern, pattern_inputs, replacement, inputs, returned: result.clone(), effects, writes })
     }
 
     /// Refuses a match that the replacement does not fit.
@@ -46,7 +46,7 @@ impl<'a> Splice<'a> {
             let what = format!("Placeholder count mismatch: {wanted} vs {given}");
             return Err(invalid(what, "give the replacement the parameters of the pattern"));
         }
-        let (wanted, given) = (found.returning_nodes.len(), self.n_results);
+        let (wanted, given) = (found.returning_nodes.len(), results(&self.returned).len());
         if wanted != given {
             let what = format!("Returning nodes count mismatch: {wanted} vs {given}");
             return Err(invalid(what, "let the replacement return as many values as the pattern has different ones"));
@@ -57,6 +57,32 @@ impl<'a> Splice<'a> {
             return Err(invalid(what, "give the pattern an operation"));
         }
         Ok(())
+    }
+
+    /// Whether the replacement puts containers in the place of nodes.
+    pub(super) fn puts_containers(&self, found: &InternalMatch) -> bool {
+        let is_container = |it: &Arg| it.weight(&mut |_| 1) > 1;
+        found.placeholder_nodes.iter().any(is_container) || results(&self.returned).iter().any(is_container)
+    }
+
+    /// By how many arguments a match makes the graph larger, since what stands for one node is copied to all its users.
+    fn growth(&self, graph: &Graph, found: &InternalMatch, values: &[Option<Arg>]) -> usize {
+        let extra = |arg: &Arg| arg.weight(&mut |_| 1) - 1;
+        let sizes: Vec<usize> = values.iter().map(|it| it.as_ref().map_or(1, |it| it.weight(&mut |_| 1))).collect();
+        let mut more: usize = 0;
+        let mut add = |items: usize| more = more.saturating_add(items);
+        for node in self.replacement.nodes() {
+            self.replacement.node(node).for_each_input(&mut |input| add(sizes[input.index()] - 1));
+        }
+        for (old, new) in found.returning_nodes.iter().zip(results(&self.returned)) {
+            let Arg::Node(old) = old else { continue };
+            let size = new.weight(&mut |input| sizes[input.index()]);
+            graph.users(*old).iter().for_each(|user| {
+                graph.node(user).for_each_input(&mut |input| add(if input == *old { size - 1 } else { 0 }));
+            });
+        }
+        // What was bound stood in the graph once, in nodes that go.
+        more.saturating_sub(found.placeholder_nodes.iter().map(extra).sum())
     }
 
     /// Whether the replacement may write to something.
@@ -72,6 +98,7 @@ impl<'a> Splice<'a> {
         mut found: InternalMatch,
         changed: &mut FxHashMap<NodeId, Arg>,
         writes: Option<&mut Writes>,
+        room: &mut usize,
     ) -> Result<std::result::Result<ReplacedPatterns, InternalMatch>> {
         let mut values = vec![None; self.replacement.id_bound()];
         for (at, &input) in self.inputs.iter().enumerate() {
@@ -79,6 +106,14 @@ impl<'a> Splice<'a> {
             found.placeholder_nodes[at] = value.clone();
             found.nodes_map.insert(self.pattern_inputs[at], value.clone());
             values[input.index()] = Some(value);
+        }
+        if self.puts_containers(&found) {
+            let left = room.checked_sub(self.growth(graph, &found, &values));
+            *room = left.ok_or_else(|| {
+                let what = "the arguments that replacements copy get too large".to_owned();
+                let help = "let the pattern return fewer values, or the replacement a node instead of a literal";
+                Diagnostic::new(Code::LimitExceeded, what).help(help)
+            })?;
         }
         let gone = compute_nodes(self.pattern, &found);
         match Place::find(graph, self.pattern, &found, &gone, writes.as_deref()) {

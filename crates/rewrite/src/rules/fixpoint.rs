@@ -6,7 +6,7 @@
 
 use super::{Fired, Rule, RuleTrace, fired};
 use crate::matcher::is_compute;
-use crate::replace::{KnownWrites, Replacing, replace_knowing};
+use crate::replace::{Known, Replacing, replace_knowing};
 use crate::{InternalMatch, RewriteContext, SubgraphMatcher};
 use rustc_hash::FxHashSet;
 use std::collections::VecDeque;
@@ -17,7 +17,7 @@ use tracefx_ir::{Arg, Graph, GraphModule, NodeId};
 pub(super) struct Fixpoint<'a> {
     rules: Vec<Waiting<'a>>,
     cx: RewriteContext<'a>,
-    writes: KnownWrites,
+    known: Known,
     /// How many nodes were looked at as the place of a match.
     pub(super) n_tried: usize,
 }
@@ -40,7 +40,7 @@ enum Places {
 impl<'a> Fixpoint<'a> {
     pub(super) fn new(rules: &'a [Rule], cx: RewriteContext<'a>) -> Self {
         let rules = rules.iter().map(|rule| Waiting { rule, matcher: None, places: Places::Everywhere });
-        Fixpoint { rules: rules.collect(), cx, writes: KnownWrites::default(), n_tried: 0 }
+        Fixpoint { rules: rules.collect(), cx, known: Known::default(), n_tried: 0 }
     }
 
     pub(super) fn run(&mut self, module: &mut GraphModule, limit: usize) -> Result<RuleTrace> {
@@ -84,7 +84,7 @@ impl<'a> Fixpoint<'a> {
         let mut changed = around(&module.graph, &pattern.graph, &found.matches);
         let pairs = found.matches.into_iter().map(|it| (it, replacement)).collect();
         let Replacing { replaced, blocked } =
-            replace_knowing(module, pattern, pairs, self.cx, options, &mut self.writes)?;
+            replace_knowing(module, pattern, pairs, self.cx, options, &mut self.known)?;
         if let Places::Around(nodes) = places {
             nodes.extend(found.retry);
             // What is between the nodes of a match may be gone after a change far away.

@@ -186,6 +186,28 @@ fn a_literal_may_take_the_place_of_a_match() {
     assert_eq!(target.graph.node(add).args()[1], Arg::Int(7));
 }
 
+#[test]
+fn a_literal_that_doubles_with_every_match_is_refused_and_nothing_changes() {
+    let mut target = module(|graph| {
+        let mut value = graph.placeholder("x");
+        for _ in 0..64 {
+            value = call(graph, "torch.relu", &[value]);
+        }
+        value.into()
+    });
+    let before = target.graph.to_string();
+    let twice = module(|graph| {
+        let x = graph.placeholder("x");
+        Arg::Tuple(vec![Arg::List(vec![x.into(), x.into()])])
+    });
+    let problem = replace_pattern(&mut target, &unary("torch.relu"), &twice, registry()).unwrap_err();
+    assert_eq!(problem.code(), Code::LimitExceeded);
+    assert_eq!(target.graph.to_string(), before);
+    let mut short = unary("torch.relu");
+    replace_pattern(&mut short, &unary("torch.relu"), &twice, registry()).unwrap();
+    assert_eq!(short.graph.to_string(), "graph():\n    %x : [num_users=1] = placeholder[target=x]\n    return [x, x]");
+}
+
 /// A module of one input that calls these functions, the first argument being a value by its place: 0 is the input.
 fn calls(calls: &[(&str, &[usize])], returned: &[usize]) -> GraphModule {
     module(|graph| {
