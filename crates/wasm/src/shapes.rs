@@ -32,7 +32,8 @@ impl ShapeSession {
 
     /// Says where the user's code is, for guards that are made from here on.
     pub fn set_place(&self, place: Option<String>) {
-        self.0.symbols().set_place(place.map(|it| Str::from(it.as_str())));
+        // Messages say `at` themselves, which frames of V8 begin with.
+        self.0.symbols().set_place(place.map(|it| Str::from(it.strip_prefix("at ").unwrap_or(&it))));
     }
 
     /// What is known of the results of a call, as `infer_operator` gives it.

@@ -124,7 +124,9 @@ function userFrames(stack: string, own: number): string[] {
   const traced = frames.findLastIndex((frame) => isOwn(frame) && /\btrace\b/.test(frame));
   const inner = traced < 0 ? frames : frames.slice(0, traced);
   const others = inner.filter((frame) => !isOwn(frame) && !/node:internal\/|<anonymous>\)?$/.test(frame));
-  return (others.length === 0 && !inner.some(isOwn) ? inner : others).map((frame) => frame.trim());
+  const shown = others.length === 0 && !inner.some(isOwn) ? inner : others;
+  // V8 names the receiver of a call, which a trace puts a proxy around.
+  return shown.map((frame) => frame.trim().replace(/^at (?:async )?Proxy\./, "at "));
 }
 
 /** Whether a file is one of this package. */

@@ -91,6 +91,11 @@ describe("stacks", () => {
       "at Net.forward (http://localhost/net.ts:12:7)",
     ],
     [
+      "Chrome, of a module that is traced",
+      ["Error", "    at Proxy.forward (http://localhost/net.ts:12:7)", "    at async Proxy.run (http://localhost/net.ts:3:1)"],
+      "at forward (http://localhost/net.ts:12:7)\nat run (http://localhost/net.ts:3:1)",
+    ],
+    [
       "Firefox",
       [
         `enter@${own("tensor/members.ts")}:50:3`,
