@@ -53,7 +53,7 @@ impl<'a, T> Args<'a, T> {
 
     /// Whether two sizes differ for all values that the symbols may have.
     pub fn differ(&self, a: &SymInt, b: &SymInt) -> bool {
-        self.decide(&SymBool::ne(a, b)) == Some(true)
+        a != b && self.decide(&SymBool::ne(a, b)) == Some(true)
     }
 
     /// Whether two sizes are equal for all values that the symbols may have.
@@ -64,6 +64,11 @@ impl<'a, T> Args<'a, T> {
     /// Whether these sizes are as many and equal for all values that the symbols may have.
     pub fn same_all(&self, a: &[SymInt], b: &[SymInt]) -> bool {
         a.len() == b.len() && a.iter().zip(b).all(|(a, b)| self.same(a, b))
+    }
+
+    /// Whether these sizes are as many and none is known to differ from its counterpart, which is then taken to be the same.
+    pub fn agree(&self, a: &[SymInt], b: &[SymInt]) -> bool {
+        a.len() == b.len() && a.iter().zip(b).all(|(a, b)| !self.differ(a, b))
     }
 
     /// Whether a size is less than another one for all values that the symbols may have.

@@ -77,7 +77,8 @@ fn symbols_give_what_the_sizes_give_for_which_they_stand() {
         match Propagation::new(registry(), &symbols).call(&case.op, &args, &kwargs) {
             Ok(got) => {
                 let got: Vec<Known> = got.iter().map(|it| sizes.known(it)).collect();
-                if got == want || want.iter().any(holds_symbols) {
+                let agrees = got.iter().zip(&want).all(|(got, want)| is_alike(got, want));
+                if agrees || want.iter().any(holds_symbols) {
                     n_agreed += 1;
                 } else {
                     failures.push(format!("{}: {got:?} instead of {want:?}", case.name));

@@ -209,7 +209,7 @@ fn glu(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
     }
     let dim = normalize_dim(args, args.int(1)?, sizes.len())?;
     let half = sizes[dim].floor_div(&2.into());
-    if &half * 2 != sizes[dim] {
+    if args.differ(&(&half * 2), &sizes[dim]) {
         return Err(
             args.bad_shape(format!("Halving dimension must be even, but dimension {dim} is size {}", sizes[dim]))
         );

@@ -110,7 +110,7 @@ fn common_dtype(args: &Meta<'_>, at: &[usize]) -> Result<DType> {
 fn log_sigmoid(args: &Meta<'_>) -> Result<Vec<Output>> {
     let (dtype, grad) = (common_dtype(args, &[0, 1, 2])?, args.tensor(0)?);
     for index in [1, 2] {
-        if args.tensor(index)?.sizes != grad.sizes {
+        if !args.agree(&args.tensor(index)?.sizes, &grad.sizes) {
             return Err(args.bad_shape("the gradient, the input and the buffer should be of the same sizes"));
         }
     }
@@ -146,7 +146,7 @@ fn glu(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     }
     let dim = normalize_dim(args, args.int(2)?, sizes.len())?;
     let half = sizes[dim].floor_div(&2.into());
-    if &half * 2 != sizes[dim] {
+    if args.differ(&(&half * 2), &sizes[dim]) {
         return Err(
             args.bad_shape(format!("Halving dimension must be even, but dimension {dim} is size {}", sizes[dim]))
         );

@@ -96,7 +96,7 @@ fn result_sizes(args: &Meta<'_>, mask: usize, is_causal: usize, has_groups: bool
             return Err(Diagnostic::new(Code::DTypeMismatch, what).op(&*args.op.name));
         }
         let scores = [&sizes[..], &[q[0].clone(), k[0].clone()]].concat();
-        if broadcast(args, &mask.sizes, &scores)? != scores {
+        if !args.agree(&broadcast(args, &mask.sizes, &scores)?, &scores) {
             return Err(args.bad_shape("the attention mask does not expand to the attention weights"));
         }
     }

@@ -87,7 +87,7 @@ fn outputs(args: &Meta<'_>, n_params: usize, is_training: bool) -> Result<Vec<Ou
     for index in 1..=n_params {
         let Some(param) = args.opt_tensor(index)? else { continue };
         let name = &args.op.schema.args[index].name;
-        if param.sizes != [n_channels.clone()] {
+        if !args.agree(&param.sizes, std::slice::from_ref(n_channels)) {
             let n: SymInt = param.sizes.iter().product();
             return Err(args.bad_shape(format!("{name} should contain {n_channels} elements not {n}")));
         }

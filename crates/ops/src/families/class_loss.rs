@@ -7,7 +7,7 @@ use crate::gradients;
 use crate::{Args, Cx, OpDef, Output, TensorRef, Tol, Traced, Value, contiguous};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
-use tracefx_sym::SymInt;
+use tracefx_sym::{Func, SymFloat, SymInt, call};
 
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
@@ -105,7 +105,7 @@ fn multi_margin_loss(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     }
     if let Some(weight) = args.opt_tensor(4)? {
         let n_classes = input.sizes.last().cloned().unwrap_or(SymInt::from(1));
-        if weight.sizes != [n_classes.clone()] {
+        if !args.agree(&weight.sizes, std::slice::from_ref(&n_classes)) {
             return Err(args.bad_shape(format!("inconsistent weight size, expected {n_classes}")));
         }
         if weight.dtype != input.dtype {
@@ -121,7 +121,7 @@ fn multilabel_margin_loss_forward(args: &Args<'_, TensorMeta>) -> Result<Vec<Out
     let (input, target) = (args.tensor(0)?, args.tensor(1)?);
     let mut outputs = margin_outputs(args, 2)?;
     let is_single = |it: &TensorMeta| it.sizes.iter().all(|it| *it == 1) && it.sizes.len() < 2;
-    if input.sizes != target.sizes && !(is_single(input) && is_single(target)) {
+    if !(args.agree(&input.sizes, &target.sizes) || is_single(input) && is_single(target)) {
         let show = |it: &[SymInt]| it.iter().map(SymInt::to_string).collect::<Vec<_>>().join(", ");
         return Err(args.bad_shape(format!(
             "inconsistent target size: [{}] for input of size: [{}]",
@@ -144,7 +144,7 @@ fn outputs(args: &Args<'_, TensorMeta>, input: &TensorMeta, n_classes: &SymInt) 
         return Err(Diagnostic::unsupported_dtype(input.dtype, &args.op.name));
     }
     if let Some(weight) = args.opt_tensor(2)? {
-        if weight.sizes != [n_classes.clone()] {
+        if !args.agree(&weight.sizes, std::slice::from_ref(n_classes)) {
             return Err(args.bad_shape(format!(
                 "weight tensor should be defined either for all {n_classes} classes or no classes"
             )));
@@ -224,7 +224,7 @@ fn nll_of(
         }
         return cx.call("aten.nll_loss.default", with_options(input, target));
     };
-    if target_sizes.first() != Some(n_batch) {
+    if target_sizes.first().is_none_or(|it| args.differ(it, n_batch)) {
         return Err(args.bad_shape(format!(
             "Expected input batch_size ({n_batch}) to match target batch_size ({}).",
             target_sizes.first().map_or("none".to_string(), SymInt::to_string)
@@ -234,7 +234,7 @@ fn nll_of(
         0 => cx.call("aten.nll_loss.default", with_options(input, target)),
         2 => cx.call("aten.nll_loss2d.default", with_options(input, target)),
         _ => {
-            if target_sizes[1..] != *rest {
+            if !args.agree(&target_sizes[1..], rest) {
                 return Err(args.bad_shape("Expected a target with the sizes of the input, without the classes"));
             }
             let n_rest: SymInt = rest.iter().product();
@@ -262,7 +262,7 @@ fn cross_entropy_loss(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
         return Err(args.bad_shape("cross entropy needs a dimension of classes"));
     };
     let log = cx.call("aten.log_softmax.int", [input.into(), Value::int(class_dim as i64)])?;
-    if cx.meta(target).sizes == sizes {
+    if args.same_all(&cx.meta(target).sizes, &sizes) {
         return of_probabilities(cx, args, log, class_dim, &n_classes);
     }
     let options = [2, 3, 4].map(|index| args.values[index].clone());
@@ -271,14 +271,19 @@ fn cross_entropy_loss(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
         return Ok(vec![loss]);
     }
     let smooth = smooth_part(cx, args, log, class_dim)?;
-    let Some(n) = n_classes.as_int() else {
-        return Err(
-            args.unsupported(format!("label smoothing over a number of classes that is not known ({n_classes})"))
-        );
-    };
     let loss = cx.call("aten.mul.Scalar", [loss, Value::Float(1.0 - smoothing)])?;
-    let smooth = cx.call("aten.mul.Scalar", [smooth, Value::Float(smoothing / n as f64)])?;
+    let smooth = cx.call("aten.mul.Scalar", [smooth, share(args, smoothing, &n_classes)?])?;
     Ok(vec![cx.call("aten.add.Tensor", [loss, smooth])?])
+}
+
+/// What of this falls to each of so many classes.
+fn share(args: &Call<'_>, whole: f64, n_classes: &SymInt) -> Result<Traced> {
+    if let Some(n) = n_classes.as_int() {
+        return Ok(Value::Float(whole / n as f64));
+    }
+    let n = call(Func::ToFloat, vec![n_classes.clone().into()]);
+    let share = n.and_then(|n| call(Func::FloatTrueDiv, vec![SymFloat::from(whole).into(), n]));
+    share.map(Value::from).map_err(|problem| args.unsupported(problem.message()))
 }
 
 /// The log-probabilities times the weights of their classes.
@@ -304,9 +309,9 @@ fn of_probabilities(
         return Err(Diagnostic::new(Code::DTypeMismatch, what).op(&*args.op.name));
     }
     let sizes = cx.meta(tensor_of(&log)).sizes.clone();
-    if let (true, Some(n)) = (smoothing > 0.0, n_classes.as_int()) {
+    if smoothing > 0.0 {
         target = cx.call("aten.mul.Scalar", [target, Value::Float(1.0 - smoothing)])?;
-        target = cx.call("aten.add.Scalar", [target, Value::Float(smoothing / n as f64)])?;
+        target = cx.call("aten.add.Scalar", [target, share(args, smoothing, n_classes)?])?;
     }
     let product = cx.call("aten.mul.Tensor", [log, target])?;
     let product = weigh_classes(cx, args, product, class_dim)?;
@@ -321,11 +326,9 @@ fn of_probabilities(
         return Ok(vec![minus(cx, loss)?]);
     }
     let n_items: SymInt = sizes.iter().enumerate().filter(|it| it.0 != class_dim).map(|it| it.1).product();
-    let Some(n_items) = n_items.as_int() else {
-        return Err(args.unsupported(format!("the mean over a number of items that is not known ({n_items})")));
-    };
     let sum = cx.call("aten.sum.default", [product])?;
-    let mean = cx.call("aten.div.Scalar", [sum, Value::Float(n_items as f64)])?;
+    let mean =
+        cx.call("aten.div.Scalar", [sum, n_items.as_int().map_or(Value::Int(n_items), |it| Value::Float(it as f64))])?;
     Ok(vec![minus(cx, mean)?])
 }
 

@@ -33,7 +33,7 @@ fn like_input(args: &Meta<'_>, reduction: usize, items: &[SymInt]) -> Result<Vec
     }
     let (n, expected): (SymInt, SymInt) =
         (grad.sizes.iter().product(), if args.int(reduction)? == 0 { items.iter().product() } else { SymInt::ONE });
-    if n != expected {
+    if args.differ(&n, &expected) {
         return Err(args.bad_shape(format!(
             "Expected a gradient with {expected} elements but got one of sizes [{}]",
             show(&grad.sizes)
@@ -50,7 +50,7 @@ fn check(args: &Meta<'_>, targets: &[DType], weight: Option<usize>, n_classes: &
         return Err(Diagnostic::new(Code::DTypeMismatch, what).op(&*args.op.name));
     }
     let Some(weight) = weight.map(|it| args.opt_tensor(it)).transpose()?.flatten() else { return Ok(()) };
-    if weight.sizes.iter().product::<SymInt>() != *n_classes {
+    if args.differ(&weight.sizes.iter().product(), n_classes) {
         let what = format!("weight tensor should be defined either for all {n_classes} classes or no classes");
         return Err(args.bad_shape(what));
     }
@@ -69,7 +69,7 @@ fn mismatch(args: &Meta<'_>) -> Result<Vec<Output>> {
 fn likelihood(args: &Meta<'_>, items: &[SymInt], n_classes: &SymInt) -> Result<Vec<Output>> {
     check(args, &[DType::Int64, DType::UInt8], Some(3), n_classes)?;
     let total = args.tensor(6)?;
-    if total.sizes.iter().product::<SymInt>() != 1 {
+    if args.differ(&total.sizes.iter().product(), &SymInt::ONE) {
         return Err(args
             .bad_shape(format!("expected total_weight to be a single element tensor, got: [{}]", show(&total.sizes))));
     }
@@ -120,7 +120,7 @@ fn multi_margin_loss(args: &Meta<'_>) -> Result<Vec<Output>> {
         return Err(args.invalid("only p == 1 and p == 2 supported"));
     }
     let Some((items, n_classes)) = rows(&input.sizes) else { return mismatch(args) };
-    if target.sizes.iter().product::<SymInt>() != items.iter().product::<SymInt>() {
+    if args.differ(&target.sizes.iter().product(), &items.iter().product()) {
         return mismatch(args);
     }
     check(args, &[DType::Int64], Some(5), &n_classes)?;
@@ -132,7 +132,7 @@ fn multilabel_margin_loss(args: &Meta<'_>) -> Result<Vec<Output>> {
     let (input, target, is_target) = (args.tensor(1)?, args.tensor(2)?, args.tensor(4)?);
     let Some((items, n_classes)) = rows(&input.sizes) else { return mismatch(args) };
     let count = |it: &TensorMeta| it.sizes.iter().product::<SymInt>();
-    if count(target) != count(input) || is_target.sizes != target.sizes {
+    if args.differ(&count(target), &count(input)) || !args.agree(&is_target.sizes, &target.sizes) {
         return mismatch(args);
     }
     check(args, &[DType::Int64], None, &n_classes)?;

@@ -176,7 +176,7 @@ fn contiguous_rule(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
 
 fn copy(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     let (this, src) = (args.tensor(0)?, args.tensor(1)?);
-    if broadcast(args, &this.sizes, &src.sizes).ok().as_ref() != Some(&this.sizes) {
+    if !broadcast(args, &this.sizes, &src.sizes).is_ok_and(|it| args.agree(&it, &this.sizes)) {
         let shown = |it: &[SymInt]| it.iter().map(SymInt::to_string).collect::<Vec<_>>().join(", ");
         return Err(args.bad_shape(format!(
             "output with shape [{}] doesn't match the broadcast shape [{}]",

@@ -43,7 +43,7 @@ fn check(args: &Args<'_, TensorMeta>, first: usize, blank: i64) -> Result<Option
             return Err(args.bad_shape(format!("log_probs needs 2 or 3 dimensions but has {}", sizes.len())));
         }
     };
-    if blank < 0 || n_labels.as_int().is_some_and(|it| blank >= it) {
+    if blank < 0 || args.less(n_labels, &SymInt::from(blank + 1)) {
         return Err(args.invalid("blank must be in label range"));
     }
     Ok(batch)

@@ -96,7 +96,7 @@ fn distances(cx: &mut Cx<'_>, args: &Call<'_>, dim: usize) -> Result<Traced> {
     if x_sizes.len() < y_sizes.len() {
         let mut sizes = vec![SymInt::ONE; y_sizes.len()];
         if let [n] = &x_sizes[..] {
-            if *n != y_sizes[dim] {
+            if args.differ(n, &y_sizes[dim]) {
                 return Err(args.bad_shape("trapezoid: There must be one `x` value for each sample point"));
             }
             sizes[dim] = n.clone();

@@ -32,7 +32,8 @@ fn cdist(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
         return Err(args.bad_shape("cdist only supports at least 2D tensors"));
     };
     let batch = broadcast(args, first_batch, second_batch)?;
-    if width != other || grad.sizes != [&batch[..], &[n.clone(), m.clone()]].concat() || grad.sizes != distances.sizes {
+    let pairs = [&batch[..], &[n.clone(), m.clone()]].concat();
+    if args.differ(width, other) || !args.agree(&grad.sizes, &pairs) || !args.agree(&grad.sizes, &distances.sizes) {
         return Err(args.bad_shape("the gradient and the distances should be of the sizes of all pairs of rows"));
     }
     // As in PyTorch, nothing is expanded where there is nothing.

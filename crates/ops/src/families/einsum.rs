@@ -127,7 +127,7 @@ fn align(
         (0..labels.len()).find_map(|at| labels[..at].iter().position(|it| *it == labels[at]).map(|it| (it, at)))
     {
         let sizes = &cx.meta(tensor_of(&operand)).sizes;
-        if sizes[first] != sizes[second] {
+        if args.differ(&sizes[first], &sizes[second]) {
             return Err(args.bad_shape(format!(
                 "einsum(): a subscript is repeated for an operand but the sizes don't match, {} != {}",
                 sizes[first], sizes[second]

@@ -39,7 +39,7 @@ fn check_index(args: &Meta<'_>, index: usize) -> Result<()> {
 
 fn n_rows(args: &Meta<'_>, index: usize) -> Result<SymInt> {
     let n = args.sym_int(index)?;
-    if n.as_int().is_some_and(|it| it < 0) {
+    if args.less(n, &SymInt::ZERO) {
         return Err(args.invalid(format!("a table cannot have {n} rows")));
     }
     Ok(n.clone())
@@ -48,7 +48,7 @@ fn n_rows(args: &Meta<'_>, index: usize) -> Result<SymInt> {
 fn embedding(args: &Meta<'_>) -> Result<Vec<Output>> {
     let (grad, indices) = (args.tensor(0)?, args.tensor(1)?);
     check_index(args, 1)?;
-    let Some((width, _)) = grad.sizes.split_last().filter(|it| it.1 == indices.sizes) else {
+    let Some((width, _)) = grad.sizes.split_last().filter(|it| args.agree(it.1, &indices.sizes)) else {
         return Err(args.bad_shape(format!(
             "a gradient of {} is not one row for each of the indices {}",
             listed(&grad.sizes),

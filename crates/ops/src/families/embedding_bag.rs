@@ -107,7 +107,7 @@ fn bags(args: &Args<'_, TensorMeta>, needs_grad: bool) -> Result<Vec<Output>> {
             let what = "expected the weights of the samples to have the dtype of the table";
             return Err(wrong_dtype(args, what));
         }
-        if samples.sizes != indices.sizes {
+        if !args.agree(&samples.sizes, &indices.sizes) {
             return Err(args.bad_shape(format!(
                 "expected per_sample_weights to have the sizes of the input {}, but got {}",
                 listed(&indices.sizes),

@@ -40,7 +40,7 @@ fn pool(args: &Args<'_, TensorMeta>, n_dims: usize) -> Result<Vec<Output>> {
     let (lead, spatial) = input.sizes.split_at(rank - n_dims);
     for (dim, size) in spatial.iter().enumerate() {
         let (kernel, output) = (kernel[dim], output[dim]);
-        if kernel <= 0 || output <= 0 || size.as_int().is_some_and(|it| output + kernel - 1 > it) {
+        if kernel <= 0 || output <= 0 || args.less(size, &SymInt::from(output + kernel - 1)) {
             return Err(args.bad_shape(format!(
                 "{name}: a window of {kernel} and {output} results do not fit a dimension of size {size}"
             )));

@@ -58,7 +58,7 @@ fn slopes(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
         if dims[..at].contains(dim) {
             return Err(args.invalid(format!("dim {dim} appears multiple times in the list of dims")));
         }
-        if meta.sizes.get(*dim).is_none_or(|it| (it - edge_order).as_int().is_some_and(|it| it < 1)) {
+        if meta.sizes.get(*dim).is_none_or(|it| args.less(it, &(edge_order + 1).into())) {
             return Err(args.bad_shape("torch.gradient expected each dimension size to be at least edge_order+1"));
         }
     }

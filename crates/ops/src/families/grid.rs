@@ -51,8 +51,8 @@ fn sampler(args: &Args<'_, TensorMeta>, at: usize, n_dims: usize) -> Result<Tens
     let show = |it: &[SymInt]| it.iter().map(SymInt::to_string).collect::<Vec<_>>().join(", ");
     let fits = input.sizes.len() == n_dims + 2
         && grid.sizes.len() == n_dims + 2
-        && input.sizes[0] == grid.sizes[0]
-        && grid.sizes[n_dims + 1] == n_dims as i64;
+        && !args.differ(&input.sizes[0], &grid.sizes[0])
+        && !args.differ(&grid.sizes[n_dims + 1], &SymInt::from(n_dims));
     if !fits {
         return Err(args.bad_shape(format!(
             "grid_sampler(): expected grid and input to have same batch size and {} dimensions, with {n_dims} \
@@ -95,7 +95,7 @@ fn grid_sampler_3d(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
 
 fn sampler_backward(args: &Args<'_, TensorMeta>, n_dims: usize) -> Result<Vec<Output>> {
     let (grad, result) = (args.tensor(0)?, sampler(args, 1, n_dims)?);
-    if grad.sizes != result.sizes || grad.dtype != result.dtype {
+    if !args.agree(&grad.sizes, &result.sizes) || grad.dtype != result.dtype {
         return Err(args.bad_shape("the gradient should be of the sizes and of the dtype of the samples"));
     }
     let like =
@@ -109,7 +109,7 @@ fn affine_grid(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     let (theta, size) = (args.tensor(0)?, args.sym_ints(1)?);
     let n_dims = size.len().saturating_sub(2);
     let rows = SymInt::from(n_dims);
-    if !(2..=3).contains(&n_dims) || theta.sizes != [size[0].clone(), rows.clone(), &rows + 1] {
+    if !(2..=3).contains(&n_dims) || !args.agree(&theta.sizes, &[size[0].clone(), rows.clone(), &rows + 1]) {
         return Err(args.bad_shape(
             "AffineGridGenerator needs 4d (spatial) or 5d (volumetric) sizes and a matrix of that rank per item",
         ));

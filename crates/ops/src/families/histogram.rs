@@ -64,7 +64,7 @@ fn n_dims(args: &Meta<'_>) -> Result<usize> {
             let what = "torch.histogramdd: if weight tensor is provided, input tensor and weight tensor should have the same dtype";
             return Err(wrong_dtype(args, what));
         }
-        if weight.sizes != lead {
+        if !args.agree(&weight.sizes, lead) {
             return Err(args.bad_shape("torch.histogramdd: if weight tensor is provided it should have the same shape as the input tensor excluding its innermost dimension"));
         }
     }

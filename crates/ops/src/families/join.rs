@@ -137,7 +137,7 @@ fn chunk_cat(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>>
         if meta.sizes.contains(&SymInt::ZERO) {
             return Err(args.bad_shape("_chunk_cat expects non-empty tensor"));
         }
-        if meta.sizes[..dim] != first.sizes[..dim] {
+        if !args.agree(&meta.sizes[..dim], &first.sizes[..dim]) {
             let what = "_chunk_cat expects same sizes of 0,...,dim-1 dimensions for all tensors";
             return Err(args.bad_shape(what));
         }

@@ -70,7 +70,7 @@ fn index_select(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     let mut sizes = base.sizes.clone();
     match sizes.get_mut(dim) {
         Some(size) => *size = n,
-        None if n.as_int().is_some_and(|it| it != 1) => {
+        None if args.differ(&n, &SymInt::ONE) => {
             let what = format!("index_select(): Index to scalar can have only 1 value, got {n} value(s)");
             return Err(args.bad_shape(what));
         }

@@ -169,7 +169,7 @@ fn kl_div(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
 
 fn binary_cross_entropy(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let sizes = |cx: &Cx<'_>, index: usize| args.tensor(index).map(|it| cx.meta(*it).sizes.clone());
-    if sizes(cx, 0)? != sizes(cx, 1)? {
+    if !args.agree(&sizes(cx, 0)?, &sizes(cx, 1)?) {
         return Err(args.bad_shape("binary_cross_entropy: the target and the input must be of the same sizes"));
     }
     reduced(cx, args, 3, |cx, values| {

@@ -61,7 +61,7 @@ fn binary_cross_entropy(args: &Meta<'_>) -> Result<Vec<Output>> {
     let (dtype, input) = (same_dtype(args)?, args.tensor(1)?);
     for index in [0, 2, 3] {
         let Some(other) = args.opt_tensor(index)? else { continue };
-        if broadcast(args, &input.sizes, &other.sizes)? != input.sizes {
+        if !args.agree(&broadcast(args, &input.sizes, &other.sizes)?, &input.sizes) {
             return Err(args.bad_shape("binary_cross_entropy_backward: the gradient is of the sizes of the input"));
         }
     }

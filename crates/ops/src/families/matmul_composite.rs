@@ -205,7 +205,7 @@ fn inner(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     if a_sizes.is_empty() || b_sizes.is_empty() {
         return Ok(vec![cx.call("aten.mul.Tensor", [a.into(), b.into()])?]);
     }
-    if a_sizes.last() != b_sizes.last() {
+    if a_sizes.last().zip(b_sizes.last()).is_some_and(|(a, b)| args.differ(a, b)) {
         return Err(args.bad_shape("inner() the last dimension must match on both input tensors"));
     }
     Ok(vec![contract(cx, args, (a, &[-1]), (b, &[-1]))?])
@@ -353,7 +353,7 @@ fn matrix_power(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let (matrix, exponent) = (*args.tensor(0)?, args.int(1)?);
     let meta = cx.meta(matrix).clone();
     let rank = meta.sizes.len();
-    if rank < 2 || meta.sizes[rank - 1] != meta.sizes[rank - 2] {
+    if rank < 2 || args.differ(&meta.sizes[rank - 1], &meta.sizes[rank - 2]) {
         return Err(args.bad_shape("linalg.matrix_power: A must be batches of square matrices"));
     }
     if exponent == 0 {

@@ -56,7 +56,7 @@ fn n_lead(args: &Meta<'_>, input: &TensorMeta, shape: &[SymInt], params: &[usize
         return Err(args.bad_shape("Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got normalized_shape = []"));
     }
     for &index in params {
-        if let Some(param) = args.opt_tensor(index)?.filter(|it| it.sizes != shape) {
+        if let Some(param) = args.opt_tensor(index)?.filter(|it| !args.agree(&it.sizes, shape)) {
             let name = &args.op.schema.args[index].name;
             return Err(args.bad_shape(format!(
                 "Expected {name} to be of same shape as normalized_shape, but got {name} of shape {} and \
@@ -67,7 +67,7 @@ fn n_lead(args: &Meta<'_>, input: &TensorMeta, shape: &[SymInt], params: &[usize
         }
     }
     match input.sizes.len().checked_sub(shape.len()) {
-        Some(n_lead) if input.sizes[n_lead..] == *shape => Ok(n_lead),
+        Some(n_lead) if args.agree(&input.sizes[n_lead..], shape) => Ok(n_lead),
         _ => Err(args.bad_shape(format!(
             "Given normalized_shape={}, expected input with shape [*, {}, but got input of size{}",
             show(shape),
@@ -123,7 +123,9 @@ fn native_group_norm(args: &Meta<'_>) -> Result<Vec<Output>> {
         )));
     }
     for index in [1, 2] {
-        if let Some(param) = args.opt_tensor(index)?.filter(|it| it.sizes != [n_channels.clone()]) {
+        if let Some(param) =
+            args.opt_tensor(index)?.filter(|it| !args.agree(&it.sizes, std::slice::from_ref(n_channels)))
+        {
             let name = &args.op.schema.args[index].name;
             return Err(args.bad_shape(format!(
                 "Expected {name} to be a vector of size equal to the number of channels in input, but got {name} of \

@@ -43,7 +43,7 @@ fn input<'a>(args: &'a Meta<'_>) -> Result<&'a TensorMeta> {
     if !input.dtype.is_float() {
         return Err(Diagnostic::unsupported_dtype(input.dtype, "normalisation").op(&*args.op.name));
     }
-    if grad.sizes != input.sizes {
+    if !args.agree(&grad.sizes, &input.sizes) {
         return Err(args.bad_shape("the gradient and the input should be of the same sizes"));
     }
     Ok(input)

@@ -44,7 +44,7 @@ fn write(cx: &mut Cx<'_>, args: &Call<'_>, at: usize, result: Traced) -> Result<
     let (meta, result_meta) = (cx.meta(tensor_of(&out)).clone(), cx.meta(tensor_of(&result)).clone());
     let name = &args.op.schema.args[at].name;
     check_cast(result_meta.dtype, meta.dtype)?;
-    if meta.sizes != result_meta.sizes {
+    if !args.agree(&meta.sizes, &result_meta.sizes) {
         if !meta.sizes.iter().any(|it| *it == 0) {
             let what = format!("`{name}` has {:?} elements to hold a result of {:?}", meta.sizes, result_meta.sizes);
             return Err(args.bad_shape(what));

@@ -115,10 +115,6 @@ fn with_border(sizes: &[SymInt], pad: &[SymInt]) -> Vec<SymInt> {
     sizes.iter().zip(widths(pad, sizes.len())).map(|(size, (before, after))| size + before + after).collect()
 }
 
-fn is_at_most(it: &SymInt, bound: i64) -> bool {
-    it.as_int().is_some_and(|it| it <= bound)
-}
-
 fn constant(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     let (base, pad) = (args.tensor(0)?, args.sym_ints(1)?);
     let rank = base.sizes.len();
@@ -134,7 +130,7 @@ fn constant(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
         )));
     }
     let sizes = with_border(&base.sizes, &pad);
-    if let Some(dim) = sizes.iter().position(|it| is_at_most(it, -1)) {
+    if let Some(dim) = sizes.iter().position(|it| args.less(it, &SymInt::ZERO)) {
         let (before, after) = &widths(&pad, rank)[dim];
         return Err(args.bad_shape(format!(
             "The input size {}, plus negative padding {before} and {after} resulted in a negative output size, which is \
@@ -143,7 +139,7 @@ fn constant(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
         )));
     }
     // A crop alone is a copy of a part, which lies in memory as the whole does.
-    if pad.iter().all(|it| is_at_most(it, 0)) {
+    if pad.iter().all(|it| it.as_int().is_some_and(|it| it <= 0)) {
         let part = TensorMeta { sizes: sizes.clone(), ..base.clone() };
         return Ok(vec![Output::Tensor(laid_out(base.dtype, sizes, &[&part]))]);
     }
@@ -177,7 +173,7 @@ fn padded_sizes(args: &Args<'_, TensorMeta>, base: &TensorMeta, pad: &[SymInt], 
         )));
     }
     let sizes = with_border(&base.sizes, pad);
-    if sizes[rank - n..].iter().any(|it| is_at_most(it, 0)) {
+    if sizes[rank - n..].iter().any(|it| args.less(it, &SymInt::ONE)) {
         let named = |sizes: &[SymInt]| -> Vec<String> {
             let names = &["D", "H", "W"][3 - n..];
             names.iter().zip(&sizes[rank - n..]).map(|(name, size)| format!("{name}: {size}")).collect()
@@ -195,7 +191,7 @@ fn padded_sizes(args: &Args<'_, TensorMeta>, base: &TensorMeta, pad: &[SymInt], 
 fn folded(args: &Args<'_, TensorMeta>, n: usize) -> Result<Vec<Output>> {
     let (grad, base) = (args.tensor(0)?, args.tensor(1)?);
     let expected = padded_sizes(args, base, &args.sym_ints(2)?, n)?;
-    if grad.sizes != expected {
+    if !args.agree(&grad.sizes, &expected) {
         return Err(args.bad_shape(format!(
             "grad_output size unexpected. Expected: {}, Got: {}",
             listed(&expected),
@@ -212,7 +208,7 @@ fn mirrored(args: &Args<'_, TensorMeta>, n: usize) -> Result<Vec<Output>> {
     let res = padded(args, n)?;
     let sizes = &args.tensor(0)?.sizes;
     for (dim, (before, after)) in widths(&args.sym_ints(1)?, sizes.len()).iter().enumerate().skip(sizes.len() - n) {
-        if is_at_most(&(&sizes[dim] - before), 0) || is_at_most(&(&sizes[dim] - after), 0) {
+        if args.less(&(&sizes[dim] - before), &SymInt::ONE) || args.less(&(&sizes[dim] - after), &SymInt::ONE) {
             return Err(args.bad_shape(format!(
                 "Argument #4: Padding size should be less than the corresponding input dimension, but got: padding \
                  ({before}, {after}) at dimension {dim} of input {}",
@@ -231,10 +227,12 @@ fn circular(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     }
     let sizes = with_border(&base.sizes, &pad);
     for (dim, (before, after)) in widths(&pad, rank).iter().enumerate() {
-        if is_at_most(&(&base.sizes[dim] - before), -1) || is_at_most(&(&base.sizes[dim] - after), -1) {
+        if args.less(&(&base.sizes[dim] - before), &SymInt::ZERO)
+            || args.less(&(&base.sizes[dim] - after), &SymInt::ZERO)
+        {
             return Err(args.bad_shape("Padding value causes wrapping around more than once."));
         }
-        if is_at_most(&sizes[dim], -1) {
+        if args.less(&sizes[dim], &SymInt::ZERO) {
             return Err(args.bad_shape("Negative padding value is resulting in an empty dimension"));
         }
     }

@@ -150,7 +150,7 @@ impl Windows {
         let n_lead = lead(args, input, n_dims)?;
         let mut sizes = input.sizes[..n_lead].to_vec();
         sizes.extend(input.sizes[n_lead..].iter().enumerate().map(|(dim, size)| self.count(dim, size)));
-        if sizes[n_lead..].iter().any(|it| it.as_int().is_some_and(|it| it < 1)) {
+        if sizes[n_lead..].iter().any(|it| args.less(it, &SymInt::ONE)) {
             return Err(args.bad_shape(format!(
                 "Given input size: ({}). Calculated output size: ({}). Output size is too small",
                 show(&input.sizes[n_lead - 1..], "x"),
@@ -233,7 +233,7 @@ fn max_unpool(args: &Meta<'_>, n_dims: usize) -> Result<Vec<Output>> {
             args.invalid(format!("There should be exactly {n_dims} elements in output_size, but got {}", size.len()))
         );
     }
-    if indices.sizes != input.sizes {
+    if !args.agree(&indices.sizes, &input.sizes) {
         return Err(args.bad_shape(format!(
             "Expected shape of indices to be same as that of the input tensor ([{}]) but got indices tensor with shape: [{}]",
             show(&input.sizes, ", "),

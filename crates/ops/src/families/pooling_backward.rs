@@ -74,7 +74,7 @@ type Meta<'a> = Args<'a, TensorMeta>;
 /// A gradient of the input, once the gradient of the result has the sizes that the result had.
 fn like_input(args: &Meta<'_>, expected: &[SymInt]) -> Result<Output> {
     let (grad, input) = (args.tensor(0)?, args.tensor(1)?);
-    if grad.sizes != expected {
+    if !args.agree(&grad.sizes, expected) {
         let show = |it: &[SymInt]| it.iter().map(SymInt::to_string).collect::<Vec<_>>().join(", ");
         return Err(args.bad_shape(format!(
             "expected a gradient of sizes [{}] but got [{}]",
@@ -109,7 +109,7 @@ fn avg_pool3d(args: &Meta<'_>) -> Result<Vec<Output>> {
 
 fn check_indices(args: &Meta<'_>, indices: usize) -> Result<()> {
     let indices = args.tensor(indices)?;
-    if indices.dtype != DType::Int64 || indices.sizes != args.tensor(0)?.sizes {
+    if indices.dtype != DType::Int64 || !args.agree(&indices.sizes, &args.tensor(0)?.sizes) {
         return Err(args.bad_shape("the indices should be int64 and of the sizes of the gradient"));
     }
     Ok(())

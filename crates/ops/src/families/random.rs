@@ -221,7 +221,7 @@ fn bernoulli_in_place(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec
 fn bernoulli_tensor(args: &Metas<'_>) -> Result<Vec<Output>> {
     let (this, p) = (args.tensor(0)?, args.tensor(1)?);
     check_float(args, p.dtype)?;
-    if broadcast(args, &this.sizes, &p.sizes)? != this.sizes {
+    if !args.agree(&broadcast(args, &this.sizes, &p.sizes)?, &this.sizes) {
         return Err(args.bad_shape("the probabilities do not broadcast to the sizes of the tensor"));
     }
     as_self(args)

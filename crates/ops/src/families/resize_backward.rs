@@ -61,7 +61,7 @@ fn input_size(args: &Args<'_, TensorMeta>) -> Result<Vec<SymInt>> {
         )));
     }
     let expected = [&input[..2], &output].concat();
-    if grad.sizes != expected {
+    if !args.agree(&grad.sizes, &expected) {
         return Err(args.bad_shape(format!(
             "Expected grad_output to be of the sizes [{}] but got [{}]",
             show(&expected),

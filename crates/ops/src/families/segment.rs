@@ -23,7 +23,7 @@ fn segment_reduce(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
 fn backward(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     let (grad, output, data) = (args.tensor(0)?, args.tensor(1)?, args.tensor(2)?);
     let expected = reduced(args, data, args.str(3)?, [4, 5, 6])?;
-    if grad.sizes != expected || output.sizes != expected {
+    if !args.agree(&grad.sizes, &expected) || !args.agree(&output.sizes, &expected) {
         return Err(args.bad_shape("the gradient and the output should have one element for each segment"));
     }
     if grad.dtype != data.dtype || output.dtype != data.dtype {
@@ -60,7 +60,7 @@ fn reduced(
         return Err(args
             .bad_shape(format!("segment_reduce(): Expected axis to be the last dimension of {name} but got {axis}.")));
     }
-    if bounds.sizes[..axis] != data.sizes[..axis] {
+    if !args.agree(&bounds.sizes[..axis], &data.sizes[..axis]) {
         return Err(args.bad_shape(format!("segment_reduce(): {name} and data should agree in front of the axis")));
     }
     let mut sizes = data.sizes.clone();

@@ -158,13 +158,11 @@ fn narrow_bounds<T>(args: &Args<'_, T>, sizes: &[SymInt]) -> Result<(usize, SymI
     }
     let dim = normalize_dim(args, args.int(1)?, sizes.len())?;
     let (mut start, length, size) = (args.sym_int(2)?.clone(), args.sym_int(3)?, &sizes[dim]);
-    if length.as_int().is_some_and(|it| it < 0) {
+    if args.less(length, &SymInt::ZERO) {
         return Err(args.invalid("narrow(): length must be non-negative."));
     }
-    if let (Some(it), Some(n)) = (start.as_int(), size.as_int())
-        && (it < -n || it > n)
-    {
-        let what = format!("start out of range (expected to be in range of [{}, {n}], but got {it})", -n);
+    if args.less(size, &start) || args.less(&start, &-size) {
+        let what = format!("start out of range (expected to be in range of [{}, {size}], but got {start})", -size);
         return Err(out_of_range(args, what));
     }
     if start.as_int().is_some_and(|it| it < 0) {
@@ -199,7 +197,7 @@ pub(super) fn unfold_of_args(args: &Args<'_, TensorMeta>, base: &TensorMeta, at:
     }
     // A 0-d tensor counts as one of one element.
     let size = sizes.get(dim).cloned().unwrap_or(SymInt::ONE);
-    if size.as_int().is_some_and(|it| it < window) {
+    if args.less(&size, &window.into()) {
         return problem(format!("maximum size for tensor at dimension {dim} is {size} but size is {window}"));
     }
     if step <= 0 {

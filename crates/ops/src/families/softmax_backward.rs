@@ -14,7 +14,7 @@ pub(crate) const OPS: &[OpDef] = &[
 
 fn from_result(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     let (grad, output) = (args.tensor(0)?, args.tensor(1)?);
-    if grad.sizes != output.sizes {
+    if !args.agree(&grad.sizes, &output.sizes) {
         return Err(args.bad_shape("the gradient and the result should be of the same sizes"));
     }
     normalize_dim(args, args.int(2)?, grad.sizes.len())?;

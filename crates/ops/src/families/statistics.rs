@@ -56,7 +56,7 @@ fn bincount(args: &Meta<'_>) -> Result<Vec<Output>> {
         return Err(args.bad_shape("bincount only supports 1-d non-negative integral inputs."));
     }
     let weights = args.opt_tensor(1)?;
-    if weights.is_some_and(|it| it.sizes != this.sizes) {
+    if weights.is_some_and(|it| !args.agree(&it.sizes, &this.sizes)) {
         return Err(args.bad_shape("weights should be 1-d and have the same length as input"));
     }
     let dtype = match weights {

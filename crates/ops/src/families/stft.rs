@@ -41,7 +41,7 @@ impl Stretches {
         }
         let window = args.opt_tensor(4)?.copied();
         if let Some(window) = window
-            && cx.meta(window).sizes[..] != [SymInt::from(n_window)]
+            && !args.agree(&cx.meta(window).sizes, &[SymInt::from(n_window)])
         {
             let sizes = &cx.meta(window).sizes;
             let what = format!(

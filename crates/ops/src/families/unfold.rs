@@ -48,7 +48,7 @@ fn n_patches(args: &Args<'_, TensorMeta>, size: &[SymInt], options: [[i64; 2]; 4
         room.floor_div(&SymInt::from(stride[dim])) + 1
     };
     let (rows, columns) = (count(0), count(1));
-    if [&rows, &columns].iter().any(|it| it.as_int().is_some_and(|it| it < 1)) {
+    if [&rows, &columns].iter().any(|it| args.less(it, &SymInt::ONE)) {
         return Err(args.bad_shape(format!(
             "Given input with spatial size ({}, {}), kernel_size={kernel:?}, dilation={dilation:?}, padding={padding:?}, \
              calculated shape of the array of sliding blocks as ({rows}, {columns}), but its components must be at \
