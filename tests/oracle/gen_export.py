@@ -2,7 +2,8 @@
 
     python tests/oracle/gen_export.py        (needs torch 2.13)
 
-Writes tests/fixtures/export/cases.jsonl. ts/test/export/modules.ts has the same modules in TypeScript, by the same names.
+Writes tests/fixtures/export/cases.jsonl, and tests/fixtures/export/sizes.jsonl: the same modules where every size may be
+dynamic (Dim.AUTO). ts/test/export/modules.ts has them in TypeScript, by the same names.
 """
 
 import json
@@ -14,7 +15,7 @@ import torch.nn as nn
 import torch.nn.functional as F
 from torch.export import Dim
 
-OUT = Path(__file__).parent.parent / "fixtures" / "export" / "cases.jsonl"
+OUT = Path(__file__).parent.parent / "fixtures" / "export"
 CASES = {}
 
 
@@ -530,12 +531,37 @@ def spec_text(spec):
     return str(spec).replace("\n", "").replace("  ", "")
 
 
+def ranges_of(ep):
+    known = " ".join(str(node.meta.get("val")) for node in ep.graph.nodes)
+    return {
+        str(symbol): [str(range.lower), str(range.upper)]
+        for symbol, range in ep.range_constraints.items()
+        if re.search(rf"\b{symbol}\b", known)
+    }
+
+
+def every_size(it):
+    if isinstance(it, torch.Tensor):
+        return {dim: Dim.AUTO for dim, size in enumerate(it.shape) if size > 1} or None
+    if isinstance(it, (tuple, list)):
+        return type(it)(every_size(item) for item in it)
+    if isinstance(it, dict):
+        return {key: every_size(item) for key, item in it.items()}
+    return None
+
+
+def record_sizes(name):
+    make, args, _, train, _ = CASES[name]
+    sizes = tuple(every_size(it) for it in args)
+    ep = torch.export.export(make().train(train), args, dynamic_shapes=sizes)
+    return {"name": name, "graph": str(ep.graph), "ranges": ranges_of(ep)}
+
+
 def record(name):
     make, args, kwargs, train, options = CASES[name]
     module = make().train(train)
     ep = torch.export.export(module, args, kwargs, **options)
     signature = ep.module_call_graph[0].signature
-    known = " ".join(str(node.meta.get("val")) for node in ep.graph.nodes)
     return {
         "name": name,
         "graph": str(ep.graph),
@@ -545,11 +571,7 @@ def record(name):
         "out_spec": spec_text(signature.out_spec),
         "modules": [it.fqn for it in ep.module_call_graph],
         "state": list(ep.state_dict),
-        "ranges": {
-            str(symbol): [str(range.lower), str(range.upper)]
-            for symbol, range in ep.range_constraints.items()
-            if re.search(rf"\b{symbol}\b", known)
-        },
+        "ranges": ranges_of(ep),
         "constants": list(ep.constants),
     }
 
@@ -558,11 +580,14 @@ def main():
     assert torch.__version__.startswith("2.13"), torch.__version__
     # The corpus was recorded without the library, whose flag is an argument of the norms.
     torch.backends.cudnn.enabled = False
-    OUT.parent.mkdir(parents=True, exist_ok=True)
-    with OUT.open("w") as file:
-        for name in CASES:
-            file.write(json.dumps(record(name)) + "\n")
-    print(len(CASES), "cases")
+    OUT.mkdir(parents=True, exist_ok=True)
+    # The arguments of `rest` are one of its forward.
+    by_size = [name for name, (_, _, kwargs, _, options) in CASES.items() if not (options or kwargs) and name != "rest"]
+    for file_name, names, make in [("cases", CASES, record), ("sizes", by_size, record_sizes)]:
+        with (OUT / f"{file_name}.jsonl").open("w") as file:
+            for name in names:
+                file.write(json.dumps(make(name)) + "\n")
+        print(len(names), file_name)
 
 
 if __name__ == "__main__":

@@ -244,9 +244,12 @@ export class TracedNumber extends SymbolicNumber {
     this.#tracer.check(this, message);
   }
 
-  /** Whether it holds, for all inputs of the program from here on. */
-  decide(): boolean {
+  override decide(): boolean {
     return this.#tracer.decide(this);
+  }
+
+  override get text(): string {
+    return formatExpression(this.expr);
   }
 
   override toString(): never {
@@ -263,7 +266,7 @@ export class TracedNumber extends SymbolicNumber {
 
   /** What Node's console shows. */
   [Symbol.for("nodejs.util.inspect.custom")](): string {
-    return `TracedNumber(${formatExpression(this.expr)})`;
+    return `TracedNumber(${this.text})`;
   }
 
   #of<T>(name: string, other: Size): T {

@@ -12,6 +12,12 @@ export abstract class SymbolicNumber {
 
   /** Takes this to hold: `torch._check`. */
   abstract check(message: string): void;
+
+  /** Whether it holds of the example inputs, and of all inputs from here on. */
+  abstract decide(): boolean;
+
+  /** Its expression, for messages. */
+  abstract get text(): string;
 }
 
 /** Functions of numbers, by their names. */

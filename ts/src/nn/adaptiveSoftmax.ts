@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { isSame, listText } from "../functions/sizes.ts";
 import { callOperator } from "../engine/dispatch.ts";
 import { float } from "../graph/values.ts";
 import { tensor } from "../tensor/construct.ts";
@@ -12,7 +13,7 @@ import { markBuiltin } from "./builtin.ts";
 import { ModuleList, Sequential } from "./container.ts";
 import { Linear } from "./linear.ts";
 import { Module } from "./module.ts";
-import { numberOf, type Scalar, str } from "./sizes.ts";
+import { numberOf, type Scalar } from "./sizes.ts";
 import { badInput, rankOf } from "./state.ts";
 
 /** How an {@link AdaptiveLogSoftmaxWithLoss} is made. */
@@ -149,12 +150,12 @@ export class AdaptiveLogSoftmaxWithLoss extends Module {
 
 function checkRanks(input: Tensor, target: Tensor, rank: number): boolean {
   if (rank > 1) throw badInput("0D or 1D target tensor expected, multi-target not supported");
-  if (rank === 1 && input.shape[0] !== target.shape[0]) {
+  if (rank === 1 && !isSame(input.shape[0], target.shape[0])) {
     throw badInput("Input and target should have the same size in the batch dimension.");
   }
   if (input.shape.length !== rank + 1) {
     const what = `${rank}D target tensor expects ${rank + 1}D input tensors`;
-    throw badInput(`${what}, but found inputs with size torch.Size(${str(input.shape)})`);
+    throw badInput(`${what}, but found inputs with size torch.Size([${listText(input.shape)}])`);
   }
   return rank === 1;
 }

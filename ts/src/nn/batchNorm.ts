@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { isSame, textOf } from "../functions/sizes.ts";
 import { fxError } from "../errors.ts";
 import { float } from "../graph/values.ts";
 import type { Tensor } from "../tensor/tensor.ts";
@@ -195,10 +196,10 @@ abstract class InstanceNorm extends NormBase {
     const isBatched = rankOf(this, input) > unbatched;
     const dim = isBatched ? 1 : 0;
     const channels = input.shape[dim];
-    if (channels !== this.numFeatures && this.affine) {
+    if (this.affine && !isSame(channels, this.numFeatures)) {
       throw fxError(
         "ShapeMismatch",
-        `expected input's size at dim=${dim} to match num_features (${this.numFeatures}), but got: ${channels}.`,
+        `expected input's size at dim=${dim} to match num_features (${this.numFeatures}), but got: ${textOf(channels)}.`,
       );
     }
     return isBatched ? this.normalizeBatch(input) : this.normalizeBatch(input.unsqueeze(0)).squeeze(0);

@@ -5,6 +5,7 @@
  *
  * @module
  */
+import { areSame, isSame, listText, textOf } from "../functions/sizes.ts";
 import { callOperator } from "../engine/dispatch.ts";
 import { fxError } from "../errors.ts";
 import { float } from "../graph/values.ts";
@@ -15,7 +16,7 @@ import { initialise } from "./deferred.ts";
 import { uniform_ } from "./init.ts";
 import { Module } from "./module.ts";
 import { PackedSequence } from "./packed.ts";
-import { floatOf, numberOf, numbers, type Scalar, str } from "./sizes.ts";
+import { floatOf, numberOf, type Scalar, str } from "./sizes.ts";
 import { badInput, newParameter, rankOf } from "./state.ts";
 
 /** How a recurrent layer is made. */
@@ -170,8 +171,8 @@ export abstract class RNNBase extends Module {
   protected stateOf(state: Tensor, batch: Batch, width: number, what: string): Tensor {
     const batched = batch.isBatched ? state : state.unsqueeze(1);
     const expected = [this.numLayers * this.numDirections, batch.size, width];
-    if (batched.shape.join() !== expected.join()) {
-      throw fxError("ShapeMismatch", `Expected ${what} size ${str(numbers(expected))}, got ${str([...batched.shape])}`);
+    if (!areSame(batched.shape, expected)) {
+      throw fxError("ShapeMismatch", `Expected ${what} size (${listText(expected)}), got [${listText(batched.shape)}]`);
     }
     return permuted(batched, batch.packed?.sortedIndices ?? null);
   }
@@ -210,10 +211,10 @@ export abstract class RNNBase extends Module {
     }
     if (shape.length !== rank) throw badInput(`input must have ${rank} dimensions, got ${shape.length}`);
     const width = shape.at(-1);
-    if (width === this.inputSize) return;
+    if (isSame(width, this.inputSize)) return;
     throw fxError(
       "ShapeMismatch",
-      `input.size(-1) must be equal to input_size. Expected ${this.inputSize}, got ${width}`,
+      `input.size(-1) must be equal to input_size. Expected ${this.inputSize}, got ${textOf(width)}`,
     );
   }
 

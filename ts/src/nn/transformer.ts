@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { isSame } from "../functions/sizes.ts";
 import type { DType } from "../bindings/dtypes.ts";
 import { callOperator } from "../engine/dispatch.ts";
 import { dtype as dtypeArg } from "../graph/values.ts";
@@ -338,10 +339,10 @@ export class Transformer extends Module {
   ): Tensor {
     const isBatched = rankOf(this, src) === 3;
     const batchDim = this.batchFirst ? 0 : 1;
-    if (isBatched && src.shape[batchDim] !== tgt.shape[batchDim]) {
+    if (isBatched && !isSame(src.shape[batchDim], tgt.shape[batchDim])) {
       throw badInput("the batch number of src and tgt must be equal");
     }
-    if (src.shape.at(-1) !== this.dModel || tgt.shape.at(-1) !== this.dModel) {
+    if (!isSame(src.shape.at(-1), this.dModel) || !isSame(tgt.shape.at(-1), this.dModel)) {
       throw badInput("the feature number of src and tgt must be equal to d_model");
     }
     const memory = this.encoder.call(src, { mask: srcMask, srcKeyPaddingMask, isCausal: srcIsCausal });

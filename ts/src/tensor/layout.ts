@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { isSame, product } from "../functions/sizes.ts";
 import type { MemoryFormatName } from "../graph/values.ts";
 
 /** The row-major strides of these sizes, as PyTorch computes them: a size of zero counts as one. */
@@ -28,9 +29,8 @@ export function isContiguous(sizes: readonly number[], strides: readonly number[
   let expected = 1;
   for (const dim of order) {
     const size = sizes[dim] as number;
-    if (size === 1) continue;
-    if (strides[dim] !== expected) return false;
-    expected *= size;
+    if (isSame(strides[dim], expected)) expected = product(expected, size);
+    else if (!isSame(size, 1)) return false;
   }
   return true;
 }

@@ -694,7 +694,7 @@ export const CASES: Readonly<Record<string, Case>> = {
         torch.tril(torch.ones(3, 3)),
         torch.triu(torch.ones(3, 3), { diagonal: 1 }),
         x.newFull([2], float(3)),
-        torch.ones(x.shape[0] as number, (x.shape[1] as number) * 2),
+        torch.ones(x.shape[0] as number, operator.mul(x.shape[1], 2) as number),
         torch.scalarTensor(float(2)),
         torch.meshgrid(torch.arange(2), torch.arange(3), { indexing: "ij" })[0],
       ),

@@ -92,7 +92,11 @@ describe("stacks", () => {
     ],
     [
       "Chrome, of a module that is traced",
-      ["Error", "    at Proxy.forward (http://localhost/net.ts:12:7)", "    at async Proxy.run (http://localhost/net.ts:3:1)"],
+      [
+        "Error",
+        "    at Proxy.forward (http://localhost/net.ts:12:7)",
+        "    at async Proxy.run (http://localhost/net.ts:3:1)",
+      ],
       "at forward (http://localhost/net.ts:12:7)\nat run (http://localhost/net.ts:3:1)",
     ],
     [

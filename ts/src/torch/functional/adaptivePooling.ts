@@ -5,6 +5,7 @@
  *
  * @module
  */
+import { scaled } from "../../functions/sizes.ts";
 import type { Real } from "../../functions/types.ts";
 import type { BoundFunction } from "../../functions/bound.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
@@ -223,5 +224,5 @@ function ratioOf(
   if (ratios.length !== dims) {
     throw refuse("InvalidArgument", `${name} requires output_ratio to either be a single Int or tuple of Ints.`);
   }
-  return ratios.map((it, dim) => Math.trunc((shape[shape.length - dims + dim] as number) * it));
+  return ratios.map((it, dim) => scaled(shape[shape.length - dims + dim] as number, it));
 }

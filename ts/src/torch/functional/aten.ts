@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { functionNamed } from "../../functions/table.ts";
+import { areSame, listText, textOf } from "../../functions/sizes.ts";
 import type { Real } from "../../functions/types.ts";
 import { DTYPES } from "../../bindings/dtypes.ts";
 import { callOperator } from "../../engine/dispatch.ts";
@@ -18,13 +18,6 @@ export type Sizes = number | readonly number[];
 
 /** A tensor and the positions that its elements come from. */
 export type WithIndices = readonly [output: Tensor, indices: Tensor];
-
-const multiply = functionNamed("operator.mul");
-
-/** The product of sizes, which may be dynamic while a module is exported. */
-export function product(...sizes: readonly number[]): number {
-  return sizes.reduce((a, b) => (typeof a === "number" && typeof b === "number" ? a * b : (multiply(a, b) as number)));
-}
 
 /** Calls an operator that has one result. */
 export function aten(name: string, ...args: readonly unknown[]): Tensor {
@@ -68,7 +61,7 @@ export function sameShape(a: Tensor, b: Tensor): boolean {
 
 /** Whether the tensor has this shape. */
 export function shapeIs({ shape }: { readonly shape: readonly number[] }, sizes: readonly number[]): boolean {
-  return shape.length === sizes.length && shape.every((size, at) => size === sizes[at]);
+  return areSame(shape, sizes);
 }
 
 /** Whether the elements are floats. */
@@ -78,12 +71,12 @@ export function isFloat({ dtype }: Tensor): boolean {
 
 /** A shape as PyTorch prints it. */
 export function sizeText(shape: readonly number[]): string {
-  return `torch.Size([${shape.join(", ")}])`;
+  return `torch.Size([${listText(shape)}])`;
 }
 
 /** A shape as Python prints a tuple. */
 export function tupleText(shape: readonly number[]): string {
-  return shape.length === 1 ? `(${shape[0]},)` : `(${shape.join(", ")})`;
+  return shape.length === 1 ? `(${textOf(shape[0])},)` : `(${listText(shape)})`;
 }
 
 /** A refusal of a function, in PyTorch's words, with what to do about it. */

@@ -3,10 +3,11 @@
  *
  * @module
  */
+import { areSame, isSame, product, textOf } from "../../functions/sizes.ts";
 import type { Real } from "../../functions/types.ts";
 import { tuple } from "../../graph/args.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
-import { aten, atenResults, atenWith, product, refuse, sameShape, shapeIs, tupleText, valueOf } from "./aten.ts";
+import { aten, atenResults, atenWith, refuse, sameShape, shapeIs, tupleText, valueOf } from "./aten.ts";
 import { define, defineBuiltin, recordNamed } from "./define.ts";
 import { checkKeyPaddingMask, checkShapes, canonicalMask } from "./attentionMask.ts";
 
@@ -175,7 +176,7 @@ function attend(
   const query = batched(queryGiven);
   const key = keyGiven === queryGiven ? query : batched(keyGiven);
   const value = valueGiven === keyGiven ? key : batched(valueGiven);
-  const [length, batch, embedDim] = query.shape as [number, number, number];
+  const [length, batch] = query.shape as [number, number, number];
   const given = keyPaddingGiven !== null && !isBatched ? aten("unsqueeze", keyPaddingGiven, 0) : keyPaddingGiven;
   let padding = canonicalMask(given, "key_padding_mask", query.dtype);
   if (isCausal && attnMaskGiven === null) {
@@ -187,17 +188,18 @@ function attend(
   }
   const isPlainCausal = isCausal && padding === null && !needWeights;
   let mask = isPlainCausal ? null : canonicalMask(attnMaskGiven, "attn_mask", query.dtype);
-  if (embedDim !== embedDimToCheck) {
-    const reason = `was expecting embedding dimension of ${embedDimToCheck}, but got ${embedDim}`;
+  if (!isSame(query.shape[2], embedDimToCheck)) {
+    const reason = `was expecting embedding dimension of ${embedDimToCheck}, but got ${textOf(query.shape[2])}`;
     throw refuse("ShapeMismatch", reason);
   }
+  const embedDim = embedDimToCheck;
   const headDim = Math.floor(embedDim / numHeads);
   if (headDim * numHeads !== embedDim) {
     throw refuse("InvalidArgument", `embed_dim ${embedDim} not divisible by num_heads ${numHeads}`);
   }
   const projections = useSeparateProjWeight
-    ? separately([query, key, value], [qProjWeight, kProjWeight, vProjWeight], inProjBias)
-    : packed([query, key, value], inProjWeight, inProjBias);
+    ? separately([query, key, value], embedDim, [qProjWeight, kProjWeight, vProjWeight], inProjBias)
+    : packed([query, key, value], embedDim, inProjWeight, inProjBias);
   const [q] = projections;
   let [, k, v] = projections;
   const heads = product(batch, numHeads);
@@ -267,8 +269,8 @@ function oneMoreKey(mask: Tensor | null): Tensor | null {
 
 type Three = readonly [query: Tensor, key: Tensor, value: Tensor];
 
-/** The projections by one matrix for all three. */
-function packed([query, key, value]: Three, weight: Tensor | null, bias: Tensor | null): Three {
+/** The projections by one matrix for all three, each of this width. */
+function packed([query, key, value]: Three, width: number, weight: Tensor | null, bias: Tensor | null): Three {
   if (!sameShape(key, value)) {
     const reason = `key shape ${tupleText(key.shape)} does not match value shape ${tupleText(value.shape)}`;
     throw refuse("ShapeMismatch", reason);
@@ -277,7 +279,6 @@ function packed([query, key, value]: Three, weight: Tensor | null, bias: Tensor 
     throw refuse("InvalidArgument", "use_separate_proj_weight is False but in_proj_weight is None");
   }
   if (key === value) {
-    const width = query.shape[2] as number;
     if (query === key) return apart(aten("linear", query, weight, bias), 3, width) as unknown as Three;
     const [ofQuery, ofKeys] = atenResults("split", weight, [width, 2 * width]);
     const [biasOfQuery, biasOfKeys] = bias === null ? [] : atenResults("split", bias, [width, 2 * width]);
@@ -301,15 +302,15 @@ function apart(projected: Tensor, count: number, width: number): Tensor[] {
 /** The projections by a matrix for each. */
 function separately(
   inputs: Three,
+  embedDim: number,
   weights: readonly [Tensor | null, Tensor | null, Tensor | null],
   bias: Tensor | null,
 ): Three {
-  const [query, key, value] = inputs;
-  if (!shapeIs({ shape: key.shape.slice(0, 2) }, value.shape.slice(0, 2))) {
+  const [, key, value] = inputs;
+  if (!areSame(key.shape.slice(0, 2), value.shape.slice(0, 2))) {
     const [keys, values] = [tupleText(key.shape.slice(0, 2)), tupleText(value.shape.slice(0, 2))];
     throw refuse("ShapeMismatch", `key's sequence and batch dims ${keys} do not match value's ${values}`);
   }
-  const embedDim = query.shape[2] as number;
   const biases = bias === null ? [] : atenResults("chunk", bias, 3);
   const [q, k, v] = inputs.map((input, at) => {
     const letter = ["q", "k", "v"][at] as string;
@@ -344,16 +345,16 @@ function perHead(mask: Tensor, sizes: readonly [number, number], heads: number):
 
 /** A mask as scaled dot product attention takes it. */
 function maskByHead(mask: Tensor, batch: number, heads: number): Tensor {
-  if (mask.shape[0] === 1 && mask.shape.length === 3) return aten("unsqueeze", mask, 0);
+  if (mask.shape.length === 3 && isSame(mask.shape[0], 1)) return aten("unsqueeze", mask, 0);
   return aten("view", mask, [batch, heads, -1, mask.shape.at(-1) as number]);
 }
 
 function requireStatic(name: string, given: Tensor, heads: number, headDim: number): Tensor {
-  if (given.shape[0] !== heads) {
-    throw refuse("ShapeMismatch", `expecting ${name}.size(0) of ${heads}, but got ${given.shape[0]}`);
+  if (!isSame(given.shape[0], heads)) {
+    throw refuse("ShapeMismatch", `expecting ${name}.size(0) of ${textOf(heads)}, but got ${textOf(given.shape[0])}`);
   }
-  if (given.shape[2] !== headDim) {
-    throw refuse("ShapeMismatch", `expecting ${name}.size(2) of ${headDim}, but got ${given.shape[2]}`);
+  if (!isSame(given.shape[2], headDim)) {
+    throw refuse("ShapeMismatch", `expecting ${name}.size(2) of ${headDim}, but got ${textOf(given.shape[2])}`);
   }
   return given;
 }

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { isSame, textOf } from "../../functions/sizes.ts";
 import type { DType } from "../../bindings/dtypes.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
 import { aten, atenWith, isFloat, refuse, shapeIs, tupleText } from "./aten.ts";
@@ -74,7 +75,8 @@ export function checkShapes(
 /** Checks that a mask of keys has one number for each key of each element of the batch. */
 export function checkKeyPaddingMask(mask: Tensor, sources: number, batch: number): void {
   for (const [dim, wanted] of [batch, sources].entries()) {
-    if (mask.shape[dim] === wanted) continue;
-    throw refuse("ShapeMismatch", `Expected key_padded_mask.shape[${dim}] to be ${wanted}, but got ${mask.shape[dim]}`);
+    if (isSame(mask.shape[dim], wanted)) continue;
+    const [expected, got] = [textOf(wanted), textOf(mask.shape[dim])];
+    throw refuse("ShapeMismatch", `Expected key_padded_mask.shape[${dim}] to be ${expected}, but got ${got}`);
   }
 }

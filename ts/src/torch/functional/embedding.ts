@@ -5,7 +5,7 @@
  */
 import type { Real } from "../../functions/types.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
-import { aten, atenResults, atenWith, isFloat, product, refuse, sameShape, sizeText } from "./aten.ts";
+import { aten, atenResults, atenWith, isFloat, refuse, sameShape, sizeText } from "./aten.ts";
 import { define, defineBuiltin } from "./define.ts";
 
 /** Options of {@link embedding}. */
@@ -170,7 +170,7 @@ function bagsOf(
   offsets: Tensor | null,
   includesLast: boolean,
 ): { input: Tensor; offsets: Tensor; includesLast: boolean } {
-  const [rows, length] = input.shape as [number, number];
+  const [, length] = input.shape;
   switch (input.shape.length) {
     case 2: {
       if (offsets !== null) {
@@ -180,7 +180,7 @@ function bagsOf(
           "leave the offsets out, or give the indices in one dimension",
         );
       }
-      const starts = atenWith({ dtype: input.dtype }, "arange", 0, product(rows, length), length);
+      const starts = atenWith({ dtype: input.dtype }, "arange", 0, input.numel(), length);
       return { input: aten("reshape", input, [-1]), offsets: starts, includesLast: false };
     }
     case 1:

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { isLess, isSame, listText } from "../../functions/sizes.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
 import { aten, isFloat, refuse, sizeText } from "./aten.ts";
 import { define } from "./define.ts";
@@ -86,19 +87,19 @@ export const affineGrid = define<
   if (dims !== 2 && dims !== 3) {
     throw refuse(
       "InvalidArgument",
-      `affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. Got size [${size.join(", ")}].`,
+      `affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. Got size [${listText(size)}].`,
     );
   }
   const [, rows, columns] = theta.shape;
-  if (theta.shape.length !== 3 || rows !== dims || columns !== dims + 1) {
+  if (theta.shape.length !== 3 || !isSame(rows, dims) || !isSame(columns, dims + 1)) {
     const wanted = `Nx${dims}x${dims + 1}`;
     throw refuse(
       "ShapeMismatch",
-      `Expected a batch of ${dims}D affine matrices of shape ${wanted} for size [${size.join(", ")}]. Got ${sizeText(theta.shape)}.`,
+      `Expected a batch of ${dims}D affine matrices of shape ${wanted} for size [${listText(size)}]. Got ${sizeText(theta.shape)}.`,
     );
   }
-  if (Math.min(...size) <= 0) {
-    throw refuse("InvalidArgument", `Expected non-zero, positive output size. Got [${size.join(", ")}]`);
+  if (size.some((it) => isLess(it, 1))) {
+    throw refuse("InvalidArgument", `Expected non-zero, positive output size. Got [${listText(size)}]`);
   }
   return aten("affine_grid_generator", theta, size, alignCorners ?? false);
 });

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { isSame, textOf } from "../../functions/sizes.ts";
 import type { Real } from "../../functions/types.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
 import { aten, refuse, shapeIs, tupleText } from "./aten.ts";
@@ -72,10 +73,10 @@ export const linearCrossEntropy = define<
     }
     const batches = input.shape.slice(0, -1);
     const features = input.shape.at(-1) as number;
-    if (features !== linearWeight.shape.at(-1)) {
+    if (!isSame(features, linearWeight.shape.at(-1))) {
       throw refuse(
         "ShapeMismatch",
-        `expected equal input and linear_weight last dimensions (in_features), got ${features} and ${linearWeight.shape.at(-1)}, respectively`,
+        `expected equal input and linear_weight last dimensions (in_features), got ${textOf(features)} and ${textOf(linearWeight.shape.at(-1))}, respectively`,
       );
     }
     const outputs = linearWeight.shape.slice(0, -1);
@@ -86,7 +87,7 @@ export const linearCrossEntropy = define<
     if (outputs.length > 1 && batches.length === 0) {
       throw refuse(
         "ShapeMismatch",
-        `K-dimensional loss defined by linear_weight shape ${tupleText(linearWeight.shape)} requires batched input, (N, ${features}), got unbatched input with shape ${tupleText(input.shape)}`,
+        `K-dimensional loss defined by linear_weight shape ${tupleText(linearWeight.shape)} requires batched input, (N, ${textOf(features)}), got unbatched input with shape ${tupleText(input.shape)}`,
       );
     }
     const logitsShape = [...batches, ...outputs];

@@ -5,6 +5,7 @@
  *
  * @module
  */
+import { isLess, minus, plus, product, textOf } from "../../functions/sizes.ts";
 import type { BoundFunction } from "../../functions/bound.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
 import { aten, atenResults, each, refuse, type Sizes, tupleText } from "./aten.ts";
@@ -194,7 +195,7 @@ function unpooledSize(
   const dims = kernel.length;
   const smallest = kernel.map((size, dim) => {
     const length = shape[shape.length - dims + dim] as number;
-    return (length - 1) * (stride[dim] as number) + size - 2 * (padding[dim] as number);
+    return plus(product(minus(length, 1), stride[dim] as number), size - 2 * (padding[dim] as number));
   });
   const size = given === null ? smallest : given.length === dims + 2 ? given.slice(2) : given;
   if (size.length !== dims) {
@@ -204,12 +205,12 @@ function unpooledSize(
     );
   }
   for (const [dim, length] of smallest.entries()) {
-    const [least, most] = [length - (stride[dim] as number), length + (stride[dim] as number)];
+    const [least, most] = [minus(length, stride[dim] as number), plus(length, stride[dim] as number)];
     const wanted = size[dim] as number;
-    if (given !== null && (wanted <= least || wanted >= most)) {
+    if (given !== null && !(isLess(least, wanted) && isLess(wanted, most))) {
       throw refuse(
         "InvalidArgument",
-        `invalid output_size "${tupleText(size)}" (dim ${dim} must be between ${least} and ${most})`,
+        `invalid output_size "${tupleText(size)}" (dim ${dim} must be between ${textOf(least)} and ${textOf(most)})`,
         "give the size of the tensor that was pooled",
       );
     }

@@ -6,6 +6,7 @@
  *
  * @module
  */
+import { floorDivided, isSame, product } from "../../functions/sizes.ts";
 import type { Real } from "../../functions/types.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
 import { aten, atenWith, numberText, refuse, sizeText, valueOf } from "./aten.ts";
@@ -101,7 +102,7 @@ export const instanceNorm = define<
   "instance_norm",
   "(input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, momentum=0.1, eps=1e-05)",
   (input, runningMean, runningVar, weight, bias, useInputStats, momentum, eps) => {
-    if (useInputStats && input.shape.slice(2).reduce((product, size) => product * size, 1) === 1) {
+    if (useInputStats && isSame(product(...input.shape.slice(2)), 1)) {
       throw refuse(
         "ShapeMismatch",
         `Expected more than 1 spatial element when training, got input size ${sizeText(input.shape)}`,
@@ -166,7 +167,7 @@ export const groupNorm = define<
   if (batch === undefined || channels === undefined) {
     throw refuse("ShapeMismatch", `Expected at least 2 dimensions for input tensor but received ${input.shape.length}`);
   }
-  requireSeveralValues([Math.floor((batch * channels) / numGroups), numGroups, ...rest]);
+  requireSeveralValues([floorDivided(product(batch, channels), numGroups), numGroups, ...rest]);
   return aten("group_norm", input, numGroups, weight, bias, eps, false);
 });
 
@@ -243,8 +244,7 @@ export const normalize = define<
 
 /** Refuses `(N, C, …)` with one value per channel, which is its own mean. */
 function requireSeveralValues(shape: readonly number[]): void {
-  const count = shape.reduce((product, size, dim) => (dim === 1 ? product : product * size), 1);
-  if (count !== 1) return;
+  if (!isSame(product(...shape.filter((_, dim) => dim !== 1)), 1)) return;
   throw refuse(
     "ShapeMismatch",
     `Expected more than 1 value per channel when training, got input size ${sizeText(shape)}`,

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { isSame, plus } from "../../functions/sizes.ts";
 import type { Real } from "../../functions/types.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
 import { aten, atenResults, atenWith, refuse, sameShape, shapeIs, valueOf } from "./aten.ts";
@@ -279,9 +280,8 @@ function varianceOf(variance: Tensor | Real, input: Tensor): Tensor {
   if (aten("any", aten("lt", variance, 0)).item() === true) throw negative;
   if (sameShape(variance, input)) return variance;
   if (shapeIs(variance, input.shape.slice(0, -1))) return aten("unsqueeze", variance, -1);
-  const differing = variance.shape.filter((size, dim) => size !== input.shape[dim]);
-  const isHomogeneous =
-    variance.shape.length === input.shape.length && differing.reduce((sum, it) => sum + it, 0) === 1;
+  const differing = variance.shape.filter((size, dim) => !isSame(size, input.shape[dim]));
+  const isHomogeneous = variance.shape.length === input.shape.length && isSame(plus(0, ...differing), 1);
   if (isHomogeneous) return variance;
   throw refuse(
     "ShapeMismatch",

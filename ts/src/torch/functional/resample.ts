@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { isSize, listText, scaled } from "../../functions/sizes.ts";
 import type { Real } from "../../functions/types.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
 import { aten, each, refuse, type Sizes, valueOf } from "./aten.ts";
@@ -107,7 +108,7 @@ export const interpolate = define<
       throw refuse("InvalidArgument", "recompute_scale_factor is not meaningful with an explicit size.");
     }
     const isRecomputed = scales !== null && (recompute === true || mode === "area");
-    const output = isRecomputed ? spatial.map((it, dim) => Math.trunc(it * (scales[dim] as number))) : given;
+    const output = isRecomputed ? spatial.map((it, dim) => scaled(it, scales[dim] as number)) : given;
     if (antialias && (ANTIALIASED[mode] === undefined || input.shape.length !== 4)) {
       throw refuse(
         "InvalidArgument",
@@ -183,11 +184,11 @@ function sizesOf(spatial: readonly number[], size: Sizes): readonly number[] {
   if (res.length !== spatial.length) {
     throw refuse(
       "ShapeMismatch",
-      `Input and output must have the same number of spatial dimensions, but got input with spatial dimensions of [${spatial.join(", ")}] and output size of [${res.join(", ")}]. Please provide input tensor in (N, C, d1, d2, ...,dK) format and output size in (o1, o2, ...,oK) format.`,
+      `Input and output must have the same number of spatial dimensions, but got input with spatial dimensions of [${listText(spatial)}] and output size of [${listText(res)}]. Please provide input tensor in (N, C, d1, d2, ...,dK) format and output size in (o1, o2, ...,oK) format.`,
     );
   }
-  if (!res.every(Number.isInteger)) {
-    throw refuse("InvalidArgument", `expected size to be whole numbers, but got [${res.join(", ")}]`);
+  if (!res.every(isSize)) {
+    throw refuse("InvalidArgument", `expected size to be whole numbers, but got [${listText(res)}]`);
   }
   return res;
 }
@@ -198,7 +199,7 @@ function scalesOf(spatial: readonly number[], factor: Real | readonly Real[]): r
   if (res.length === spatial.length) return res;
   throw refuse(
     "ShapeMismatch",
-    `Input and scale_factor must have the same number of spatial dimensions, but got input with spatial dimensions of [${spatial.join(", ")}] and scale_factor of shape [${res.join(", ")}]. Please provide input tensor in (N, C, d1, d2, ...,dK) format and scale_factor in (s1, s2, ...,sK) format.`,
+    `Input and scale_factor must have the same number of spatial dimensions, but got input with spatial dimensions of [${listText(spatial)}] and scale_factor of shape [${res.join(", ")}]. Please provide input tensor in (N, C, d1, d2, ...,dK) format and scale_factor in (s1, s2, ...,sK) format.`,
   );
 }
 
