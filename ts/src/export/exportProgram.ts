@@ -14,7 +14,7 @@ import { argumentOf, constantOf } from "./arguments.ts";
 import type { DynamicShapes } from "./dynamicShapes.ts";
 import { ExportedProgram } from "./exportedProgram.ts";
 import { ExportTracer, type LiftedConstant } from "./exportTracer.ts";
-import { assertConvertedTensors, assertSizes, removeUnusedDetach, replaceSizes } from "./finishing.ts";
+import { assertConvertedTensors, assertSizes, noteAdded, removeUnusedDetach, replaceSizes } from "./finishing.ts";
 import { ModuleInputs, typeName } from "./moduleInputs.ts";
 import { renameSubgraphInputs } from "./placeholderNames.ts";
 import type { Constant, ExampleInput, StateEntry } from "./program.ts";
@@ -71,12 +71,13 @@ export function exportProgram(
   assertConvertedTensors(graph);
   const sizes = shapes.finish();
   const { rangeConstraints, guards, replace } = sizes;
-  const graphModule = tracer.moduleOf(graph, module.className);
+  const graphModule = tracer.moduleOf(graph, "GraphModule");
   replaceSizes(graphModule, replace);
   assertSizes(graphModule, sizes);
   const constants = tracer.takeConstants();
   const specs = inputs.finish(graph, constants);
   renameSubgraphInputs(graphModule);
+  noteAdded(graph);
   return new ExportedProgram({
     graphModule,
     graphSignature: new GraphSignature(specs, outputSpecs(graph)),

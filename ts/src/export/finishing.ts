@@ -94,6 +94,17 @@ function graphsOf(module: GraphModule): GraphModule[] {
   return [...module.namedModules().values()].filter((it) => it instanceof GraphModule);
 }
 
+/** What PyTorch notes of nodes that no module made. */
+const NO_MODULE = "_empty_nn_module_stack_from_metadata_hook";
+
+/** Says of the nodes that were added to the trace, such as the sizes of inputs, that they belong to no module. */
+export function noteAdded(graph: Graph): void {
+  for (const { op, meta } of graph.nodes) {
+    if (op === "placeholder" || op === "output" || meta.has("nn_module_stack")) continue;
+    meta.set("nn_module_stack", new Map([[NO_MODULE, [NO_MODULE, NO_MODULE]]]));
+  }
+}
+
 /** The conversions in front of which PyTorch asserts what is converted. */
 const CONVERSIONS = new Set(["device", "dtype", "dtype_layout"].map((it) => `torch.ops.aten.to.${it}`));
 

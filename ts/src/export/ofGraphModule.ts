@@ -54,7 +54,7 @@ export function partsOf(module: GraphModule): ProgramParts {
   const outSpec = flatten(result ?? null, leaves);
   lifted.graph.output(tuple(...leaves));
   return {
-    graphModule: GraphModule.ofGraph(lifted.graph, module.className),
+    graphModule: GraphModule.ofGraph(lifted.graph),
     graphSignature: new GraphSignature(lifted.inputSpecs, leaves.map(outputSpec)),
     state: lifted.state,
     opaqueState: new Map(),

@@ -10,6 +10,7 @@ import { type NamedTarget, targetOf } from "../graph/target.ts";
 import { builtinNameOf } from "../nn/builtin.ts";
 import { Module } from "../nn/module.ts";
 import { nodeAt } from "./answers.ts";
+import { noteText } from "../wire/notes.ts";
 import { runPass } from "./bridge.ts";
 
 /**
@@ -113,14 +114,8 @@ function isSourceClass(source: WantedSource): source is SourceClass {
 function originsOf({ meta }: Node): Record<string, string> {
   const res: Record<string, string> = {};
   for (const key of ORIGINS) {
-    const text = textOf(meta.get(key));
+    const text = noteText(key, meta.get(key));
     if (text !== undefined) res[key] = text;
   }
   return res;
-}
-
-function textOf(note: unknown): string | undefined {
-  if (typeof note === "string") return note;
-  if (note instanceof Map) return Array.from(note, ([key, module]) => [key, ...(module as string[])].join()).join(";");
-  return Array.isArray(note) ? note.map(String).join(";") : undefined;
 }

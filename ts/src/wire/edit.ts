@@ -19,6 +19,7 @@ import { numbered, readArg, readEntries } from "./arg.ts";
 import type { Cursor } from "./cursor.ts";
 import { readNames, readSuffix } from "./graph.ts";
 import { readVal } from "./meta.ts";
+import { noteOf } from "./notes.ts";
 import { KINDS } from "./modules.ts";
 import type { Outlined, OutlineTable, TensorAttribute } from "./outline.ts";
 import { SectionReader } from "./sections.ts";
@@ -333,7 +334,7 @@ class Steps {
     const count = cursor.word();
     for (let entry = 0; entry < count; entry++) {
       const [key, text] = [strings.next(cursor), strings.next(cursor)];
-      node.meta.set(key, text);
+      node.meta.set(key, noteOf(key, text));
     }
   }
 

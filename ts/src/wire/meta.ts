@@ -1,7 +1,8 @@
 /**
  * `META`: what passes and the exporter have noted about nodes.
  *
- * Texts and abstract values are written; other JavaScript values in `meta` stay with the graph that has them.
+ * Abstract values are written, and what has a text ({@link noteText}); other JavaScript values in `meta` stay with the graph that
+ * has them.
  *
  * @module
  */
@@ -15,6 +16,7 @@ import { LayoutArg } from "../graph/values.ts";
 import { checkDepth, numbered, readBool, readDevice, readDType, writeDevice } from "./arg.ts";
 import type { Cursor } from "./cursor.ts";
 import { atNode } from "./graph.ts";
+import { noteOf, noteText } from "./notes.ts";
 import type { Strings, StringWriter } from "./strings.ts";
 import type { Exprs, ExprWriter } from "./symbols.ts";
 import type { WordWriter } from "./writer.ts";
@@ -36,7 +38,7 @@ export function writeMeta(
     const meta = isTold(node) ? notesOf(node) : undefined;
     if (meta === undefined) continue;
     const val = meta.get("val");
-    const entries = [...meta].filter(isEntry);
+    const entries = entriesOf(meta);
     const hasVal = meta.has("val") && isVal(val);
     if (!hasVal && entries.length === 0) continue;
     records++;
@@ -78,13 +80,18 @@ export function readMeta(cursor: Cursor, strings: Strings, exprs: Exprs, graph: 
       const [key, text] = [strings.next(cursor), strings.next(cursor)];
       if (key === "val" || seen.has(key)) throw cursor.fail(`the key \`${key}\` is there twice`);
       seen.add(key);
-      node.meta.set(key, text);
+      node.meta.set(key, noteOf(key, text));
     }
   }
 }
 
-function isEntry(entry: [string, unknown]): entry is [string, string] {
-  return entry[0] !== "val" && typeof entry[1] === "string";
+function entriesOf(meta: ReadonlyMap<string, unknown>): [key: string, text: string][] {
+  const res: [string, string][] = [];
+  for (const [key, note] of meta) {
+    const text = key === "val" ? undefined : noteText(key, note);
+    if (text !== undefined) res.push([key, text]);
+  }
+  return res;
 }
 
 function writeVal(words: WordWriter, strings: StringWriter, exprs: ExprWriter, val: Val, depth: number): void {

@@ -25,7 +25,6 @@ const OTHERWISE: Readonly<Record<string, string>> = {
   products: "as indexing",
   encoder_layer_train: "orders the factors of sizes otherwise",
   encoder_layer_eval: "as above",
-  gpt: "as above",
   vit: "orders the factors of sizes otherwise",
 };
 
