@@ -32,6 +32,10 @@ const OTHERWISE: Readonly<Record<string, string>> = {
 const WIDER: Readonly<Record<string, string>> = {
   assignments: "PyTorch takes x[1:3, 2:] of one column for another layout, and asks for two",
   products: "PyTorch asks for at most 25 rows, for which cdist has another kernel",
+  lstm: "PyTorch makes a number of the steps of recurrent layers",
+  lstm_with_state: "as lstm",
+  gru: "as lstm",
+  rnn: "as lstm",
 };
 
 beforeAll(async () => void (await init()));
