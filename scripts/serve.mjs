@@ -51,10 +51,14 @@ export async function serve({ root = ROOT, port = 0 } = {}) {
       return;
     }
     const type = TYPES[extname(file.path)] ?? "application/octet-stream";
-    response.writeHead(200, { ...HEADERS, "content-type": type, "content-length": file.size });
-    if (request.method === "HEAD") response.end();
+    const range = rangeOf(request.headers.range, file.size);
+    const [start, end] = range ?? [0, file.size];
+    const part = range === undefined ? {} : { "content-range": `bytes ${start}-${end - 1}/${file.size}` };
+    const headers = { ...HEADERS, ...part, "content-type": type, "content-length": end - start, etag: file.tag };
+    response.writeHead(range === undefined ? 200 : 206, headers);
+    if (request.method === "HEAD" || start === end) response.end();
     else
-      createReadStream(file.path)
+      createReadStream(file.path, { start, end: end - 1 })
         .on("error", () => response.destroy())
         .pipe(response);
   });
@@ -82,10 +86,25 @@ async function find(/** @type {string} */ base, /** @type {string} */ url) {
     const path = await realpath(join(base, name.endsWith("/") ? `${name}index.html` : name));
     if (!path.startsWith(base + sep)) return undefined;
     const info = await stat(path);
-    return info.isFile() ? { path, size: info.size } : undefined;
+    return info.isFile() ? { path, size: info.size, tag: `"${info.size}-${info.mtimeMs}"` } : undefined;
   } catch {
     return undefined;
   }
+}
+
+/**
+ * The bytes that a header asks for, where it asks for one part that is there.
+ *
+ * @param {string | undefined} header
+ * @param {number} size
+ * @returns {[number, number] | undefined}
+ */
+function rangeOf(header, size) {
+  const [, first = "", last = ""] = /^bytes=(\d*)-(\d*)$/.exec(header ?? "") ?? [];
+  if (first === "" && last === "") return undefined;
+  const start = first === "" ? Math.max(0, size - Number(last)) : Number(first);
+  const end = first === "" || last === "" ? size : Math.min(size, Number(last) + 1);
+  return start < end ? [start, end] : undefined;
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {

@@ -46,6 +46,29 @@ it("loads under a content security policy that forbids eval", async () => {
   expect(version).toMatch(/^\d+\.\d+\.\d+$/);
 });
 
+it("loads a program by ranges, from a file, and from the cache", async () => {
+  const page = await open();
+  const answers: number[] = [];
+  page.on("response", (response) => {
+    if (response.url().endsWith("model.pt2")) answers.push(response.status());
+  });
+  const nodes = await page.evaluate(async () => {
+    const url = "/tests/fixtures/programs/digits_cnn/model.pt2";
+    const byRanges = await probe.load(url);
+    const response = await fetch(url);
+    const file = await probe.load(new File([await response.blob()], "model.pt2"));
+    const cached = await probe.load(url, { cache: "models" });
+    const again = await probe.load(url, { cache: "models" });
+    return [byRanges, file, cached, again].map((program) => program.graph.nodes.length);
+  });
+  expect(new Set(nodes).size).toBe(1);
+  expect(nodes[0]).toBeGreaterThan(10);
+  const parts = answers.filter((status) => status === 206).length;
+  expect(parts).toBeGreaterThan(1);
+  // For the file, and for the cache once.
+  expect(answers.filter((status) => status === 200)).toHaveLength(2);
+});
+
 it("turns a panic into an exception and goes on", async () => {
   const page = await open();
   const result = await page.evaluate(async () => {

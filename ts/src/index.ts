@@ -30,6 +30,7 @@ export {
 export { exportProgram, type ExportOptions } from "./export/exportProgram.ts";
 export { type Condition, guard, type Size, TracedNumber } from "./export/traced.ts";
 export { programOf } from "./export/ofGraphModule.ts";
+export type { ReadableFile } from "./engine/source.ts";
 export { type LoadOptions, load, type ProgramSource } from "./export/load.ts";
 export { type ProgramTarget, type SaveProgramOptions, save, saveTo } from "./export/save.ts";
 export type {
@@ -119,7 +120,7 @@ export {
   Slice,
   Tuple,
 } from "./graph/values.ts";
-export { type InterpreterOptions, Interpreter, type RunOptions } from "./interpret/interpreter.ts";
+export { type InterpreterOptions, Interpreter, type RunOptions, type RunWatch } from "./interpret/interpreter.ts";
 export {
   type NodeTiming,
   type ProfileOptions,

@@ -5,11 +5,32 @@
  */
 import { fxError } from "../errors.ts";
 
+/** A file that is open, such as a `FileHandle` of Node. It is not closed. */
+export interface ReadableFile {
+  /** Tells how long it is. */
+  stat(): Promise<{ readonly size: number }>;
+  /** Reads bytes from a position into a buffer. */
+  read(buffer: Uint8Array, offset: number, length: number, position: number): Promise<{ readonly bytesRead: number }>;
+}
+
 /**
- * Where a file is: its bytes, a URL, a path (where there are files), a Blob, or the response to a request. A string is a
- * URL where it begins with a scheme, or in a browser; otherwise it is a path.
+ * Where a file is: its bytes, a URL, a path (where there are files), an open file, a Blob, or the response to a request. A
+ * string is a URL where it begins with a scheme, or in a browser; otherwise it is a path.
  */
-export type FileSource = Uint8Array | ArrayBuffer | URL | string | Blob | Response;
+export type FileSource = Uint8Array | ArrayBuffer | URL | string | Blob | Response | ReadableFile;
+
+/** A file of which each range is read once. */
+export interface RangeSource {
+  readonly size: number;
+  /** How many ranges may be read at once. */
+  readonly parallel: number;
+  /** The bytes of a range, in pieces. A piece is good until the next one is asked for. */
+  read(start: number, end: number, signal: AbortSignal): AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
+  /** Gives back what was opened. */
+  close?(): Promise<void>;
+  /** Of what a cache gave: takes it out of the cache, and says whether it was there before. */
+  forget?(): Promise<boolean>;
+}
 
 /** How to read a file. */
 export interface ReadOptions {
@@ -32,8 +53,8 @@ const OPTIONS: readonly string[] = ["limits", "signal", "progress", "sha256", "c
 /** How much of a file is read at once. */
 const PIECE = 1 << 22;
 
-/** The bytes of a file; `reader` is the function that reads it, for messages. */
-export async function readSource(source: FileSource, options: ReadOptions, reader: string): Promise<Uint8Array> {
+/** Refuses options that no reader of files has; `reader` is the function that reads, for messages. */
+export function checkReadOptions(options: ReadOptions, reader: string): void {
   const stray = Object.keys(options).find((name) => !OPTIONS.includes(name));
   if (stray !== undefined) {
     throw fxError("InvalidOption", `${reader} has no option ${stray}`, {
@@ -45,6 +66,12 @@ export async function readSource(source: FileSource, options: ReadOptions, reade
     throw fxError("InvalidOption", "sha256 is not 64 hexadecimal digits", { help: "sha256sum FILE prints them" });
   }
   options.signal?.throwIfAborted();
+}
+
+/** The bytes of a file as a whole; `reader` is the function that reads it, for messages. */
+export async function readSource(source: FileSource, options: ReadOptions, reader: string): Promise<Uint8Array> {
+  checkReadOptions(options, reader);
+  const { sha256 } = options;
   const bytes = await readBytes(source, options, reader);
   if (sha256 !== undefined) await checkHash(bytes, sha256);
   return bytes;
@@ -56,23 +83,33 @@ async function readBytes(source: FileSource, options: ReadOptions, reader: strin
   if (source instanceof Blob) return await readStream(source.stream(), source.size, options);
   if (source instanceof Response) return await readResponse(source, options);
   if (typeof source === "string" || source instanceof URL) return await readLocation(source, options);
-  throw fxError(
-    "InvalidOption",
-    `${reader} cannot read ${source === null ? "null" : `a value of type ${typeof source}`}`,
-    {
-      help: "pass bytes, a URL, a path, a Blob or a Response",
-    },
-  );
+  if (isReadableFile(source)) return await readFile(source, options);
+  throw unreadable(source, reader);
+}
+
+/** The refusal of what is no source of bytes. */
+export function unreadable(source: unknown, reader: string): Error {
+  const what = source === null ? "null" : `a value of type ${typeof source}`;
+  return fxError("InvalidOption", `${reader} cannot read ${what}`, {
+    help: "pass bytes, a URL, a path, an open file, a Blob or a Response",
+  });
+}
+
+/** Whether this is a file that is open. */
+export function isReadableFile(source: unknown): source is ReadableFile {
+  return typeof source === "object" && source !== null && "read" in source && "stat" in source;
 }
 
 async function readLocation(source: string | URL, options: ReadOptions): Promise<Uint8Array> {
-  const text = String(source);
-  const isUrl = /^[a-z][a-z0-9+.-]+:/i.test(text) && !/^[a-z]:[\\/]/i.test(text);
-  const isFile = !isUrl || text.startsWith("file:");
-  if (isFile && globalThis.process?.getBuiltinModule !== undefined) {
-    return await readFile(isUrl ? new URL(text) : text, options);
+  if (isLocal(source)) {
+    const file = await openFile(source);
+    try {
+      return await readFile(file, options);
+    } finally {
+      await file.close();
+    }
   }
-  const { cache: name, signal } = options;
+  const { cache: name } = options;
   const cache = name === undefined ? undefined : await globalThis.caches?.open(name);
   const kept = await cache?.match(source);
   if (kept !== undefined) {
@@ -81,14 +118,7 @@ async function readLocation(source: string | URL, options: ReadOptions): Promise
     // The file at this URL is another one by now.
     await cache?.delete(source);
   }
-  let response: Response;
-  try {
-    response = await fetch(source, signal === undefined ? {} : { signal });
-  } catch (cause) {
-    signal?.throwIfAborted();
-    throw fxError("Io", `cannot fetch ${text}`, { cause, help: "check the URL and the server's CORS headers" });
-  }
-  const bytes = await readResponse(response, options);
+  const bytes = await readResponse(await fetched(source, options), options);
   if (cache !== undefined) {
     if (options.sha256 !== undefined) await checkHash(bytes, options.sha256);
     await cache.put(source, new Response(bytes as Uint8Array<ArrayBuffer>));
@@ -96,41 +126,75 @@ async function readLocation(source: string | URL, options: ReadOptions): Promise
   return bytes;
 }
 
-async function readFile(path: string | URL, options: ReadOptions): Promise<Uint8Array> {
-  const fs = globalThis.process.getBuiltinModule("node:fs/promises");
-  const { signal, progress } = options;
+/** What a server answers. */
+export async function fetched(
+  source: string | URL,
+  { signal }: ReadOptions,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Response> {
   try {
-    const file = await fs.open(path);
-    try {
-      const { size } = await file.stat();
-      const bytes = new Uint8Array(size);
-      for (let read = 0; read < size; ) {
-        signal?.throwIfAborted();
-        const { bytesRead } = await file.read(bytes, read, Math.min(PIECE, size - read), read);
-        if (bytesRead === 0) return bytes.subarray(0, read);
-        read += bytesRead;
-        progress?.(read, size);
-      }
-      return bytes;
-    } finally {
-      await file.close();
-    }
+    return await fetch(source, signal === undefined ? { headers } : { headers, signal });
   } catch (cause) {
     signal?.throwIfAborted();
-    if (!(cause instanceof Error && "syscall" in cause)) throw cause;
-    throw fxError("Io", `cannot read ${String(path)}`, { cause, help: "check the path" });
+    const what = `cannot fetch ${String(source)}`;
+    throw fxError("Io", what, { cause, help: "check the URL and the server's CORS headers" });
   }
 }
 
-async function readResponse(response: Response, options: ReadOptions): Promise<Uint8Array> {
+/** Whether a location is a path or a `file:` URL, on a host that has files. */
+export function isLocal(source: string | URL): boolean {
+  return (!isUrl(source) || String(source).startsWith("file:")) && nodeFiles() !== undefined;
+}
+
+function isUrl(source: string | URL): boolean {
+  const text = String(source);
+  return /^[a-z][a-z0-9+.-]+:/i.test(text) && !/^[a-z]:[\\/]/i.test(text);
+}
+
+type NodeFiles = ReturnType<typeof process.getBuiltinModule<"node:fs/promises">>;
+
+function nodeFiles(): NodeFiles | undefined {
+  return globalThis.process?.getBuiltinModule?.("node:fs/promises");
+}
+
+/** Opens a local file, which the caller closes. */
+export async function openFile(source: string | URL): Promise<ReadableFile & { close(): Promise<void> }> {
+  try {
+    const file = await nodeFiles()?.open(isUrl(source) ? new URL(source) : source);
+    if (file !== undefined) return file;
+  } catch (cause) {
+    throw fxError("Io", `cannot read ${String(source)}`, { cause, help: "check the path" });
+  }
+  throw fxError("Io", `cannot read ${String(source)}`, { help: "this host has no files" });
+}
+
+async function readFile(file: ReadableFile, { signal, progress }: ReadOptions): Promise<Uint8Array> {
+  const { size } = await file.stat();
+  const bytes = new Uint8Array(size);
+  for (let read = 0; read < size; ) {
+    signal?.throwIfAborted();
+    const { bytesRead } = await file.read(bytes, read, Math.min(PIECE, size - read), read);
+    if (bytesRead === 0) return bytes.subarray(0, read);
+    read += bytesRead;
+    progress?.(read, size);
+  }
+  return bytes;
+}
+
+/** The body of a good answer, and how long it will be where that is known. */
+export function bodyOf(response: Response): { body: ReadableStream<Uint8Array>; total: number | undefined } {
   if (!response.ok) {
     throw fxError("Io", `the server answered ${response.status} for ${response.url}`, { help: "check the URL" });
   }
-  if (response.body === null) return new Uint8Array(await response.arrayBuffer());
   // The length of a compressed body is that of fewer bytes than come.
-  const isPlain = response.headers.get("content-encoding") === null;
-  const length = isPlain ? Number(response.headers.get("content-length") ?? Number.NaN) : Number.NaN;
-  return await readStream(response.body, Number.isSafeInteger(length) && length > 0 ? length : undefined, options);
+  const length = response.headers.get("content-encoding") === null ? Number(response.headers.get("content-length")) : 0;
+  const total = Number.isSafeInteger(length) && length > 0 ? length : undefined;
+  return { body: response.body ?? new Blob([]).stream(), total };
+}
+
+async function readResponse(response: Response, options: ReadOptions): Promise<Uint8Array> {
+  const { body, total } = bodyOf(response);
+  return await readStream(body, total, options);
 }
 
 /** The bytes of a stream, put where they stay as they come: nothing is held twice where the length is known and true. */
@@ -142,25 +206,44 @@ async function readStream(
   // A server may say anything, so more than this comes before it is believed.
   let bytes = new Uint8Array(Math.min(total ?? 1 << 16, 2 ** 30));
   let read = 0;
+  for await (const value of piecesOf(stream, signal)) {
+    if (read + value.length > bytes.length) {
+      const longer = new Uint8Array(Math.max(2 * bytes.length, read + value.length));
+      longer.set(bytes.subarray(0, read));
+      bytes = longer;
+    }
+    bytes.set(value, read);
+    read += value.length;
+    progress?.(read, total);
+  }
+  return read === bytes.length ? bytes : bytes.slice(0, read);
+}
+
+/** The pieces of a stream, which is cancelled where not all of them are taken. */
+export async function* piecesOf(
+  stream: ReadableStream<Uint8Array>,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<Uint8Array, void> {
   const reader = stream.getReader();
-  const stop = () => void reader.cancel(signal?.reason).catch(() => {});
+  const stop = (): void => void reader.cancel(signal?.reason).catch(() => {});
   signal?.addEventListener("abort", stop, { once: true });
+  let isDone = false;
   try {
     for (;;) {
+      signal?.throwIfAborted();
       const { value, done } = await reader.read();
       signal?.throwIfAborted();
-      if (done) return read === bytes.length ? bytes : bytes.slice(0, read);
-      if (read + value.length > bytes.length) {
-        const longer = new Uint8Array(Math.max(2 * bytes.length, read + value.length));
-        longer.set(bytes.subarray(0, read));
-        bytes = longer;
-      }
-      bytes.set(value, read);
-      read += value.length;
-      progress?.(read, total);
+      isDone = done;
+      if (value === undefined) return;
+      yield value;
     }
+  } catch (cause) {
+    signal?.throwIfAborted();
+    isDone = true;
+    throw fxError("Io", "the bytes stopped coming", { cause, help: "try again" });
   } finally {
     signal?.removeEventListener("abort", stop);
+    if (!isDone) stop();
     reader.releaseLock();
   }
 }

@@ -461,7 +461,7 @@ export function defaultDecompositions(): Set<string> {
 }
 
 /** A program of the engine, which is freed. */
-function decoded(program: EngineProgram): ExportedProgram {
+export function decoded(program: EngineProgram): ExportedProgram {
   return new ExportedProgram(decodedParts(program));
 }
 

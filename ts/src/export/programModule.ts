@@ -3,11 +3,12 @@
  *
  * @module
  */
-import { call, type Engine, generation } from "../engine/engine.ts";
+import { call, type Engine, enterCallback, generation, leaveCallback } from "../engine/engine.ts";
 import { type LeafKind, moveToEngine, takeLeaves, withLeaves, wrapWords } from "../engine/tensors.ts";
 import type { EngineValue } from "../engine/words.ts";
 import { fxError } from "../errors.ts";
 import { Float } from "../graph/values.ts";
+import type { RunWatch } from "../interpret/interpreter.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import type { CallSignature, ProgramParts } from "./program.ts";
 import { type Argument, isGradient } from "./signature.ts";
@@ -54,24 +55,37 @@ export class ProgramModule implements Disposable {
 
   /** Calls the program; the module itself is the same function. */
   forward(...args: unknown[]): unknown {
+    return this.runWith(args);
+  }
+
+  /**
+   * Calls the program, and tells how far it is. A signal stops it before its next node: what the nodes before wrote to
+   * buffers and inputs stays.
+   *
+   * @example
+   * ```ts
+   * model.runWith([image], { signal, progress: (done, total) => bar.show(done / total) });
+   * ```
+   */
+  runWith(args: readonly unknown[], watch: RunWatch = {}): unknown {
     const { parts } = live(this);
     const signature = rootSignature(parts);
     const leaves = flattenCall(args, signature.inSpec, parts);
-    const results = this.runFlat(leaves);
+    const results = this.runFlat(leaves, watch);
     // The structure of the result tells nothing of the gradients that follow it.
     if (parts.graphSignature.outputSpecs.some(isGradient)) return results;
     return unflatten(results, signature.outSpec, parts);
   }
 
   /** Calls the program with the inputs as a flat list, and gives the outputs as one. */
-  runFlat(leaves: readonly unknown[]): EngineValue[] {
+  runFlat(leaves: readonly unknown[], watch: RunWatch = {}): EngineValue[] {
     const { parts, runner } = live(this);
     const specs = parts.graphSignature.inputSpecs.filter((it) => it.kind === "USER_INPUT");
     if (call(() => runner.changes_inputs())) {
       for (const leaf of leaves) if (leaf instanceof Tensor) moveToEngine(leaf);
     }
     const kinds = specs.map((spec) => kindOf(spec.arg));
-    const outputs = takeLeaves(withLeaves(leaves, kinds, (words) => call(() => runner.run(words))));
+    const outputs = takeLeaves(withLeaves(leaves, kinds, (words) => watched(runner, words, watch)));
     // What an operator gives to another one says that it is a float; a result is for JavaScript, which has one number.
     return outputs.map((it) => (it instanceof Float ? it.value : it));
   }
@@ -103,6 +117,31 @@ export class ProgramModule implements Disposable {
 
   [Symbol.dispose](): void {
     this.dispose();
+  }
+}
+
+/** Runs the words of a call. What `progress` throws, or the signal, arrives as it is. */
+function watched(runner: EngineRunner, words: Uint32Array, { signal, progress }: RunWatch): Uint32Array {
+  signal?.throwIfAborted();
+  if (signal === undefined && progress === undefined) return call(() => runner.run(words));
+  let stopped: { readonly reason: unknown } | undefined;
+  const goes_on = (done: number, total: number): boolean => {
+    enterCallback();
+    try {
+      progress?.(done, total);
+      signal?.throwIfAborted();
+      return true;
+    } catch (reason) {
+      stopped = { reason };
+      return false;
+    } finally {
+      leaveCallback();
+    }
+  };
+  try {
+    return call(() => runner.run_watched(words, { goes_on }));
+  } catch (error) {
+    throw stopped === undefined ? error : stopped.reason;
   }
 }
 

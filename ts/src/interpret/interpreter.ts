@@ -31,8 +31,19 @@ export interface InterpreterOptions {
   readonly graph?: Graph;
 }
 
+/** What watches a run. */
+export interface RunWatch {
+  /**
+   * Stops the run before its next node. A run is not asynchronous, so that the signal is aborted before it, or by what the
+   * run calls, such as `progress`.
+   */
+  readonly signal?: AbortSignal;
+  /** Is told before each node how many were run, and how many there are. */
+  readonly progress?: (done: number, total: number) => void;
+}
+
 /** How one run goes. */
-export interface RunOptions {
+export interface RunOptions extends RunWatch {
   /** Values of nodes that are known already: these nodes do not run. Nodes that only they need run all the same, as in FX. */
   readonly initialEnv?: ReadonlyMap<Node, unknown>;
   /**
@@ -48,6 +59,7 @@ interface Frame {
   readonly inputs: readonly unknown[];
   /** The position of the next input. */
   next: number;
+  readonly watch?: RunWatch;
 }
 
 const NONE: Readonly<Record<string, unknown>> = Object.freeze(Object.create(null) as Record<string, unknown>);
@@ -111,9 +123,10 @@ export class Interpreter {
    * interpreter.runWith([], { initialEnv: new Map([[hidden, tensor([1, 2])]]) });
    * ```
    */
-  runWith(args: readonly unknown[], { initialEnv, enableIoProcessing = true }: RunOptions = {}): unknown {
+  runWith(args: readonly unknown[], options: RunOptions = {}): unknown {
+    const { initialEnv, enableIoProcessing = true } = options;
     const inputs = enableIoProcessing ? this.graph.processInputs(...args) : args;
-    const output = this.#runFrame({ env: new Map(initialEnv), inputs, next: 0 });
+    const output = this.#runFrame({ env: new Map(initialEnv), inputs, next: 0, watch: options });
     return enableIoProcessing ? this.graph.processOutputs(output) : output;
   }
 
@@ -252,7 +265,9 @@ export class Interpreter {
   }
 
   #runNodes(): unknown {
-    const { env } = this.#frame;
+    const { env, watch } = this.#frame;
+    const total = watch?.progress === undefined ? 0 : this.graph.nodes.length;
+    let done = 0;
     const releases = this.garbageCollectValues ? lastUses(this.graph) : undefined;
     const ownership = this.#disposeValues ? new Ownership(env, this.module) : undefined;
     const forget = (node: Node): void => {
@@ -260,6 +275,8 @@ export class Interpreter {
       env.delete(node);
     };
     for (const node of this.graph.nodes) {
+      watch?.progress?.(done++, total);
+      watch?.signal?.throwIfAborted();
       if (!env.has(node)) {
         const value = this.#runOrExplain(node);
         env.set(node, value);

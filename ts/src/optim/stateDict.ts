@@ -12,7 +12,7 @@ export type ParameterState = Record<string, Tensor | number>;
 /** The options of a group by PyTorch's names, such as `weight_decay`, and its parameters as numbers. */
 export type SavedGroup = Record<string, unknown> & { readonly params: readonly number[] };
 
-/** What {@link Optimizer.stateDict} gives: parameters are numbers, counted through all groups. */
+/** What `stateDict()` of an optimizer gives: parameters are numbers, counted through all groups. */
 export interface OptimizerStateDict {
   readonly state: Readonly<Record<number, ParameterState>>;
   // biome-ignore lint/style/useNamingConvention: PyTorch's name
