@@ -182,6 +182,89 @@ class Sized(nn.Module):
         return self.a(x), self.b(x + x.shape[0])
 
 
+class Nesting(nn.Module):
+    """Called by keyword, with containers, twice with other values; gives a dict of what it got and of what it computed."""
+
+    class Leaf(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = nn.Linear(4, 4)
+
+        def forward(self, x, ys, scale=2.0, *, other=None):
+            h = self.fc(x * scale + ys[0] * ys[1] + other)
+            return {"a": h.sin(), "b": (h.cos(), x)}
+
+    def __init__(self):
+        super().__init__()
+        self.leaf, self.plain = self.Leaf(), nn.Linear(4, 4)
+
+    def forward(self, x):
+        y = self.leaf(x, [x + 1, x.sin()], other=x.cos())
+        z = self.leaf(self.plain(x), [x, x], other=x)
+        return y["a"] + z["b"][0], y["b"][1], y["b"][0] + z["a"]
+
+
+class Wrapped(nn.Module):
+    """Preserved modules in a preserved one, one of which gets a value that it does not use."""
+
+    class Inner(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = nn.Linear(4, 4)
+
+        def forward(self, x, unused, flag):
+            return self.fc(x), None, (unused, 3)
+
+    class Outer(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = Wrapped.Inner()
+
+        def forward(self, x):
+            h, _, (unused, n) = self.inner(x + 1, x, True)
+            return h * n + unused
+
+    def __init__(self):
+        super().__init__()
+        self.outer = self.Outer()
+
+    def forward(self, x):
+        return self.outer(x) - 1
+
+
+class Writing(nn.Module):
+    """Preserved modules that write to buffers of theirs, and to what they get."""
+
+    class Leaf(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("count", torch.zeros(()))
+
+        def forward(self, x):
+            self.count.add_(1)
+            x.mul_(2)
+            return x + self.count
+
+    def __init__(self):
+        super().__init__()
+        self.leaf = self.Leaf()
+
+    def forward(self, x):
+        return self.leaf(x.clone())
+
+
+PRESERVED = {
+    "preserved_nesting": (Nesting, ["leaf"]),
+    "preserved_both": (Nesting, ["leaf", "plain"]),
+    "preserved_wrapped": (Wrapped, ["outer", "outer.inner"]),
+    "preserved_repeated": (Repeated, ["fc"]),
+    "preserved_different": (Different, ["other"]),
+    "preserved_writing": (Writing, ["leaf"]),
+    "preserved_branch": (Branch, ["leaf"]),
+    "preserved_sized": (Sized, ["a"]),
+}
+
+
 def models():
     x = torch.arange(8.0).reshape(2, 4) / 8 - 0.3
     yield "nested", Nested(), (x, x + 1), None
@@ -194,6 +277,8 @@ def models():
     yield "branch", Branch(), (x,), None
     yield "several", Several(), (x,), None
     yield "sized", Sized(), (x,), ({0: torch.export.Dim("n")},)
+    for name, (make, _) in PRESERVED.items():
+        yield name, make(), (x,), ({0: torch.export.Dim("n")},) if make is Sized else None
 
 
 def modules_of(ep):
@@ -204,6 +289,9 @@ def modules_of(ep):
         graph = getattr(module, "graph", None)
         has_graph = isinstance(graph, torch.fx.Graph) and len(graph.nodes) > 0
         described.append([path, str(graph) if has_graph else None])
+        # The calls of a preserved module that do different things; here each of them is a module of its own.
+        for at, call in enumerate(getattr(module, "_call_modules", [])):
+            described.append([f"{path}[{at}]", str(call.graph)])
     return described
 
 
@@ -225,7 +313,9 @@ def main():
     for name, model, args, shapes in models():
         folder = out / name
         folder.mkdir(parents=True, exist_ok=True)
-        for suffix, ep in both(torch.export.export(model, args, dynamic_shapes=shapes)):
+        _, preserved = PRESERVED.get(name, (None, ()))
+        exported = torch.export.export(model, args, dynamic_shapes=shapes, preserve_module_call_signature=tuple(preserved))
+        for suffix, ep in both(exported):
             file = folder / f"model{suffix}.pt2"
             torch.export.save(ep, file)
             res[f"unflattened/{name}/{file.name}"] = recorded(file)
@@ -239,7 +329,11 @@ def main():
 
 def both(ep):
     yield "", ep
-    yield "_core", ep.run_decompositions()
+    try:
+        yield "_core", ep.run_decompositions()
+    except torch._export.verifier.SpecViolationError as problem:
+        # PyTorch loses nodes that a preserved signature names.
+        print("not decomposed:", problem)
 
 
 main()

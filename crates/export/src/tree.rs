@@ -1,4 +1,4 @@
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 use tracefx_ir::Str;
 
 /// The structure of nested inputs or outputs: PyTorch's pytree `TreeSpec`.
@@ -42,6 +42,12 @@ impl TreeSpec {
             rest.extend(&spec.children);
         }
         n_leaves
+    }
+
+    /// The structure as JSON: `type`, `context` and `children`.
+    pub fn to_json(&self) -> Json {
+        let children: Vec<Json> = self.children.iter().map(TreeSpec::to_json).collect();
+        json!({ "type": self.ty.as_deref(), "context": self.context.as_deref(), "children": children })
     }
 
     /// The keys of a dict, in the order of its children; `None` for other things, and where the context cannot be read.

@@ -9,7 +9,7 @@ use super::functional::Functional;
 use super::run::{Run, Slot, value, without_graphs};
 use super::{DecompositionTable, finished, node_name, result_arg};
 use crate::{Argument, ExportedProgram, InputKind, OutputKind, OutputSpec};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::{Arg, GraphModule, Meta, NodeId, Opcode, Str};
 use tracefx_ops::{Builder, Op, Propagation, Registry, Tape, TensorRef, Traced, Value, Vjp};
@@ -135,7 +135,7 @@ impl ExportedProgram {
             output_specs.push(OutputSpec { kind, arg: Argument::Tensor(arg_name), target });
         }
         let mut res = self.clone();
-        res.module = finished(functional, module, returned)?;
+        res.module = finished(functional, module, returned, &HashMap::new())?;
         res.signature.output_specs = output_specs;
         res.verifiers = vec!["ATEN".into()];
         Ok(res)

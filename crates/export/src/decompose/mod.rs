@@ -18,8 +18,9 @@ pub use table::{DecompositionTable, default_decompositions};
 use crate::{Argument, ExportedProgram, InputKind, OutputKind, OutputSpec};
 use functional::Functional;
 use run::{Inputs, Run};
+use std::collections::{HashMap, HashSet};
 use tracefx_core::{Code, Diagnostic, Result};
-use tracefx_ir::{Arg, GraphModule, Str, Val};
+use tracefx_ir::{Arg, GraphModule, NodeId, Str, Val};
 use tracefx_ops::{Propagation, Symbols, TensorRef, Traced, Value};
 use tracefx_sym::ShapeEnv;
 
@@ -30,7 +31,8 @@ impl ExportedProgram {
     /// With [`default_decompositions`] what remains are core ATen operators, those that PyTorch has no decomposition of,
     /// and control flow, whose graphs are taken apart as well. Writes become new values: what the program writes to
     /// buffers, parameters and the user's inputs is returned, and the signature says so. Nodes keep the stack trace and the
-    /// modules of the node that they come from; the parameters, buffers and constants are shared with this program.
+    /// modules of the node that they come from. What the signatures of preserved calls name stays, under its new name, used or
+    /// not. The parameters, buffers and constants are shared with this program.
     ///
     /// # Errors
     /// `NotImplemented` for operators that are not known, and for writes that cannot be made values; `GraphInvalid` where
@@ -38,13 +40,33 @@ impl ExportedProgram {
     pub fn run_decompositions(&self, table: &DecompositionTable) -> Result<ExportedProgram> {
         let symbols = self.symbols()?;
         let mut functional = Functional::new(table, Propagation::new(table.registry(), &symbols));
-        let (module, results, inputs) = Run::new(&mut functional).graph(&self.module)?;
+        let mut run = Run::new(&mut functional);
+        run.watched = self.preserved_values().map(|it| it.name().clone()).collect();
+        let (module, results, inputs) = run.graph(&self.module)?;
+        let followed = run.followed;
         let (returned, output_specs) = self.returned(&mut functional, results, &inputs)?;
         let mut res = self.clone();
-        res.module = finished(functional, module, returned)?;
+        res.rename_preserved(&followed, &functional);
+        res.module = finished(functional, module, returned, &followed)?;
         res.signature.output_specs = output_specs;
         res.verifiers = vec!["ATEN".into()];
         Ok(res)
+    }
+
+    /// What the signatures of preserved calls name.
+    fn preserved_values(&self) -> impl Iterator<Item = &Argument> {
+        let signatures = self.module_call_graph.iter().filter_map(|it| it.signature.as_ref());
+        signatures.flat_map(|it| it.inputs.iter().chain(&it.outputs))
+    }
+
+    /// Gives the values of preserved calls the names that they have now.
+    fn rename_preserved(&mut self, followed: &HashMap<Str, NodeId>, functional: &Functional<'_>) {
+        let signatures = self.module_call_graph.iter_mut().filter_map(|it| it.signature.as_mut());
+        for arg in signatures.flat_map(|it| it.inputs.iter_mut().chain(&mut it.outputs)) {
+            if let Some(node) = followed.get(arg.name()) {
+                *arg = arg.renamed(functional.recorder.name(*node));
+            }
+        }
     }
 
     /// What is known of the symbols.
@@ -140,15 +162,21 @@ fn node_name(functional: &Functional<'_>, arg: &Arg) -> Str {
     arg.as_node().map_or_else(|| "".into(), |it| functional.recorder.name(it))
 }
 
-/// Writes the output, and drops what nothing uses.
-fn finished(functional: Functional<'_>, mut module: GraphModule, returned: Vec<Arg>) -> Result<GraphModule> {
+/// Writes the output, and drops what nothing uses, but for what is to be followed.
+fn finished(
+    functional: Functional<'_>,
+    mut module: GraphModule,
+    returned: Vec<Arg>,
+    followed: &HashMap<Str, NodeId>,
+) -> Result<GraphModule> {
     let registry = functional.shapes.registry();
     let mut graph = functional.recorder.finish();
     let vals = returned.iter().map(|it| it.as_node().and_then(|it| graph.node(it).meta.val.clone()));
     let items = vals.map(|it| it.unwrap_or(Val::None)).collect();
     let output = graph.output(Arg::Tuple(returned));
     graph.meta_mut(output).val = Some(Val::Seq { items, is_tuple: true });
-    graph.eliminate_dead_code(&|node| recorder::is_impure(node, registry))?;
+    let kept: HashSet<Str> = followed.values().map(|it| graph.node(*it).name().clone()).collect();
+    graph.eliminate_dead_code(&|node| recorder::is_impure(node, registry) || kept.contains(node.name()))?;
     module.graph = graph.compacted();
     Ok(module)
 }

@@ -164,7 +164,11 @@ impl Recorder {
     }
 
     pub(crate) fn get_attr(&mut self, path: &str) -> NodeId {
-        self.graph.get_attr(path)
+        let node = self.graph.get_attr(path);
+        if let Some(stack) = self.notes.get("nn_module_stack") {
+            self.graph.meta_mut(node).entries.insert("nn_module_stack".into(), stack.clone());
+        }
+        node
     }
 
     /// Writes a call of an operator whose results the shape rule has told.

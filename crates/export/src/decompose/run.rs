@@ -3,6 +3,7 @@
 use super::finished;
 use super::functional::Functional;
 use super::vmap::stretch;
+use std::collections::{HashMap, HashSet};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::{Arg, Attribute, GraphModule, Meta, Node, NodeId, Opcode, Str, TensorMeta, Val};
 use tracefx_ops::{Infer, Traced, Value, bind};
@@ -22,15 +23,19 @@ pub(super) struct Run<'f, 'a> {
     pub(super) functional: &'f mut Functional<'a>,
     /// What the new module holds: sub-graphs, taken apart.
     pub(super) attributes: Vec<(Str, Attribute)>,
+    /// Nodes of the old graph whose names are to be followed.
+    pub(super) watched: HashSet<Str>,
+    /// What gives in the new graph what these gave, as far as they were found.
+    pub(super) followed: HashMap<Str, NodeId>,
 }
 
 impl<'f, 'a> Run<'f, 'a> {
     pub(super) fn new(functional: &'f mut Functional<'a>) -> Self {
-        Run { functional, attributes: Vec::new() }
+        Run { functional, attributes: Vec::new(), watched: HashSet::new(), followed: HashMap::new() }
     }
 
     /// Runs a graph; gives back the module without its graph, what the graph returns, and its inputs.
-    pub(super) fn graph(mut self, module: &GraphModule) -> Result<(GraphModule, Vec<Traced>, Inputs)> {
+    pub(super) fn graph(&mut self, module: &GraphModule) -> Result<(GraphModule, Vec<Traced>, Inputs)> {
         let inputs = self.inputs(module)?;
         let values = inputs.iter().map(|(_, it)| it.clone()).collect();
         let results = match self.run(module, values)? {
@@ -38,7 +43,7 @@ impl<'f, 'a> Run<'f, 'a> {
             single => vec![single],
         };
         let mut res = without_graphs(module);
-        res.attributes.extend(self.attributes);
+        res.attributes.extend(std::mem::take(&mut self.attributes));
         Ok((res, results, inputs))
     }
 
@@ -64,6 +69,8 @@ impl<'f, 'a> Run<'f, 'a> {
         let mut env: Vec<Option<Slot<'_>>> = vec![None; graph.id_bound()];
         let mut inputs = inputs.into_iter();
         let nodes: Vec<NodeId> = graph.nodes().collect();
+        // The graphs that are inlined have names of their own.
+        let watched = std::mem::take(&mut self.watched);
         let mut at = 0;
         while at < nodes.len() {
             let id = nodes[at];
@@ -90,9 +97,22 @@ impl<'f, 'a> Run<'f, 'a> {
                 }
                 Opcode::Output => return value(node.args().first().unwrap_or(&Arg::None), &env).map_err(fail),
             };
+            if let Slot::Value(value) = &slot
+                && watched.contains(node.name())
+            {
+                self.follow(node.name(), value).map_err(fail)?;
+            }
             env[id.index()] = Some(slot);
         }
         Err(Diagnostic::new(Code::GraphInvalid, "the graph has no output"))
+    }
+
+    /// Notes what gives a value now. Later it may be written to.
+    fn follow(&mut self, name: &Str, value: &Traced) -> Result<()> {
+        if let Arg::Node(node) = self.arg(value)? {
+            self.followed.insert(name.clone(), node);
+        }
+        Ok(())
     }
 
     /// What a module holds: a graph, or a tensor.
@@ -232,7 +252,7 @@ impl<'f, 'a> Run<'f, 'a> {
                 return Err(Diagnostic::new(Code::NotImplemented, what));
             }
             let returned = results.iter().map(|it| super::result_arg(&mut functional, it)).collect::<Result<_>>()?;
-            let new = finished(functional, new, returned)?;
+            let new = finished(functional, new, returned, &HashMap::new())?;
             self.attributes.push((path.clone(), Attribute::Module(Box::new(new))));
         }
         Ok(Arg::Node(self.functional.recorder.get_attr(path)))

@@ -4,9 +4,11 @@
 //! graph around it; parameters, buffers and constants go back into the modules that held them, and calls that do the same
 //! share one module.
 //!
-//! Calls whose signature was to be preserved take the values that they use, as others do.
+//! Calls whose signature was to be preserved take and give what the module did, in its structure; others take the values that
+//! they use, and give those that are used.
 
 mod outline;
+mod preserved;
 mod shared;
 mod stack;
 mod state;
@@ -60,9 +62,11 @@ impl ExportedProgram {
             return Err(Diagnostic::new(Code::NotImplemented, "Unflattening on JointExportModule NYI"));
         }
         let (module, signature) = self.without_tokens()?;
-        let flat = written_in_place(&module.graph, &signature)?;
+        let (flat, names) = written_in_place(&module.graph, &signature)?;
         let stacks = stack::stacks_of(&flat)?;
-        let mut outlined = outline::outline(&flat, &stacks)?;
+        let signatures = preserved::Signatures::new(&self.module_call_graph, names);
+        let mut outlined = outline::outline(&flat, &stacks, &signatures)?;
+        outlined.write_read_values()?;
         move_graphs(&module, &mut outlined)?;
         state::assign(self, &signature, &mut outlined.tree)?;
         let states = state::inputs_to_state(self, &signature)?;
@@ -75,11 +79,22 @@ impl ExportedProgram {
     }
 
     /// The same program in terms of the modules of [`ExportedProgram::unflatten`], which hold the state: its graph takes the
-    /// user's inputs alone. It runs as this one does, with the same checks.
+    /// user's inputs alone. It runs as this one does, with the same checks. Calls that were to be preserved take the values that
+    /// they use, as others do: the interpreter has no dicts.
     ///
     /// # Errors
     /// As there.
     pub fn unflattened(&self) -> Result<ExportedProgram> {
+        let mut plain = self.clone();
+        plain.module_call_graph.iter_mut().filter(|it| !it.fqn.is_empty()).for_each(|it| it.signature = None);
+        plain.unflattened_as_preserved()
+    }
+
+    /// As [`ExportedProgram::unflattened`], with the calls that were to be preserved: for a host that runs them.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn unflattened_as_preserved(&self) -> Result<ExportedProgram> {
         let mut signature = self.signature.clone();
         signature.input_specs.retain(|it| it.kind == InputKind::UserInput);
         signature.output_specs.retain(|it| it.kind == OutputKind::UserOutput);
@@ -132,10 +147,13 @@ fn results_of(graph: &Graph, signature: &GraphSignature) -> Result<(NodeId, Vec<
 }
 
 /// A copy of the graph in which new values of buffers, parameters and inputs are written where they belong. Nodes with names
-/// of Python's have others: `input` is `input_1`.
-fn written_in_place(source: &Graph, signature: &GraphSignature) -> Result<Graph> {
+/// of Python's have others: `input` is `input_1`. Gives the nodes by their old names, too.
+fn written_in_place(source: &Graph, signature: &GraphSignature) -> Result<(Graph, HashMap<Str, NodeId>)> {
     let mut graph = Graph::new();
-    let result = graph.graph_copy(source, &mut Vec::new())?;
+    let mut copies = Vec::new();
+    let result = graph.graph_copy(source, &mut copies)?;
+    let copy_of = |it: NodeId| copies.get(it.index())?.as_ref()?.as_node();
+    let names = source.nodes().filter_map(|it| Some((source.node(it).name().clone(), copy_of(it)?))).collect();
     let output = graph.output(result.ok_or_else(|| invalid("the graph has no output"))?);
     if let Some(it) = source.output_node() {
         *graph.meta_mut(output) = source.node(it).meta.clone();
@@ -168,7 +186,7 @@ fn written_in_place(source: &Graph, signature: &GraphSignature) -> Result<Graph>
         write_back(&mut graph, *input, value)?;
     }
     graph.set_args(output, vec![Arg::Tuple(kept)])?;
-    Ok(graph)
+    Ok((graph, names))
 }
 
 /// Gives the graphs that control flow calls to the modules that call it.

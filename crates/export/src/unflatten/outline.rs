@@ -1,11 +1,12 @@
 //! Cuts a flat graph into the modules that its nodes come from.
 
+use super::preserved::Signatures;
 use super::stack::{Level, Stack};
 use super::tree::{ModuleId, Tree};
 use indexmap::{IndexMap, IndexSet};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use tracefx_core::{Code, Diagnostic, Result};
-use tracefx_ir::{Arg, Graph, InsertPoint, NodeId, Opcode, Str, Val};
+use tracefx_ir::{Arg, Graph, NodeId, Opcode, Str, Val};
 
 /// One call of a module.
 #[derive(Debug)]
@@ -35,49 +36,58 @@ pub(super) struct Outlined {
     pub(super) calls: IndexMap<Str, Vec<Call>>,
     /// The graphs that the modules hand to control flow, by the names of calls.
     pub(super) graphs: IndexMap<String, IndexSet<Str>>,
+    /// Nodes of which a preserved call reads what they have written, where they give a new value: by the modules that they are in.
+    pub(super) read_writes: HashMap<Str, HashSet<Str>>,
 }
 
 /// A module whose nodes are being copied.
-struct Frame {
-    module: ModuleId,
+pub(super) struct Frame {
+    pub(super) module: ModuleId,
     levels: Vec<Level>,
     /// Nodes of this module's graph, by nodes of the flat one.
-    copies: IndexMap<NodeId, NodeId>,
-    inputs: HashMap<NodeId, NodeId>,
+    pub(super) copies: IndexMap<NodeId, NodeId>,
+    pub(super) inputs: HashMap<NodeId, NodeId>,
     /// The call in the graph of the frame below.
-    call: Option<NodeId>,
+    pub(super) call: Option<NodeId>,
 }
 
 impl Frame {
-    fn fqn(&self) -> &Str {
+    pub(super) fn fqn(&self) -> &Str {
         &self.levels.last().expect("a frame is of a module").fqn
     }
 
-    fn known(&self, node: NodeId) -> Option<NodeId> {
+    /// The name of the call: `fc`, `fc@1`…
+    pub(super) fn call_name(&self) -> String {
+        let level = self.levels.last().expect("a frame is of a module");
+        call_name(&level.fqn, level.n_calls)
+    }
+
+    pub(super) fn known(&self, node: NodeId) -> Option<NodeId> {
         self.copies.get(&node).or_else(|| self.inputs.get(&node)).copied()
     }
 }
 
-struct Outliner<'a> {
-    flat: &'a Graph,
+pub(super) struct Outliner<'a> {
+    pub(super) flat: &'a Graph,
     stacks: &'a [Stack],
-    res: Outlined,
-    frames: Vec<Frame>,
-    is_copied: Vec<bool>,
+    pub(super) signatures: &'a Signatures<'a>,
+    pub(super) res: Outlined,
+    pub(super) frames: Vec<Frame>,
+    pub(super) is_copied: Vec<bool>,
     /// Modules that were made for the sake of others below them, until their own turn comes.
     made: HashMap<String, ModuleId>,
 }
 
 /// # Errors
 /// `GraphInvalid` where a node does not say where it is from, or a module calls one that is not below it.
-pub(super) fn outline(flat: &Graph, stacks: &[Stack]) -> Result<Outlined> {
+pub(super) fn outline(flat: &Graph, stacks: &[Stack], signatures: &Signatures<'_>) -> Result<Outlined> {
     let mut tree = Tree::default();
     let module = tree.add("UnflattenedModule", None);
     let levels = vec![Level { fqn: "".into(), ty: None, n_calls: 0 }];
     let root = Frame { module, levels, copies: IndexMap::new(), inputs: HashMap::new(), call: None };
-    let res = Outlined { tree, calls: IndexMap::new(), graphs: IndexMap::new() };
+    let res = Outlined { tree, calls: IndexMap::new(), graphs: IndexMap::new(), read_writes: HashMap::new() };
     let is_copied = vec![false; flat.id_bound()];
-    let mut outliner = Outliner { flat, stacks, res, frames: vec![root], is_copied, made: HashMap::new() };
+    let mut outliner = Outliner { flat, stacks, signatures, res, frames: vec![root], is_copied, made: HashMap::new() };
     for node in flat.nodes() {
         outliner.step(node).map_err(|problem| problem.node(&**flat.node(node).name()))?;
     }
@@ -109,14 +119,13 @@ impl Outliner<'_> {
         }
         if self.flat.node(node).op() == Opcode::GetAttr {
             let target = self.flat.node(node).target().clone();
-            let level = self.top().levels.last().expect("a frame is of a module");
-            let name = call_name(&level.fqn, level.n_calls);
+            let name = self.top().call_name();
             self.res.graphs.entry(name).or_default().insert(target);
         }
         self.copy(node)
     }
 
-    fn top(&self) -> &Frame {
+    pub(super) fn top(&self) -> &Frame {
         self.frames.last().expect("the root stays")
     }
 
@@ -160,14 +169,17 @@ impl Outliner<'_> {
         calls.push(Call { parent_fqn, parent, node, fqn, n_calls: level.n_calls, module });
         let (copies, inputs) = (IndexMap::new(), HashMap::new());
         self.frames.push(Frame { module, levels: levels.to_vec(), copies, inputs, call: Some(node) });
-        Ok(())
+        match self.signatures.of_call(&self.top().call_name()) {
+            Some(signature) => self.pass_inputs(signature),
+            None => Ok(()),
+        }
     }
 
     fn copy(&mut self, node: NodeId) -> Result<()> {
         let source = self.flat.node(node);
         let mut inputs = HashMap::new();
         for input in source.all_input_nodes() {
-            inputs.insert(input, self.input(input)?);
+            inputs.insert(input, self.input(input, self.frames.len() - 1, 0)?);
         }
         let module = self.top().module;
         let graph = &mut self.res.tree.modules[module].graph;
@@ -177,37 +189,21 @@ impl Outliner<'_> {
         Ok(())
     }
 
-    /// The node of the current module that stands for one of the flat graph. A value from outside comes in as a new first
-    /// argument of all calls on the way.
-    fn input(&mut self, node: NodeId) -> Result<NodeId> {
-        let source = self.flat.node(node);
-        let Some(from) = self.frames.iter().rposition(|it| it.known(node).is_some()) else {
-            return Err(invalid(format!("Cannot add placeholder {} to root module", source.name())));
-        };
-        let mut known = self.frames[from].known(node).expect("it was just found");
-        for at in from + 1..self.frames.len() {
-            let frame = &mut self.frames[at];
-            let tree = &mut self.res.tree;
-            let graph = &mut tree.modules[frame.module].graph;
-            let front = graph.first().map_or(InsertPoint::End, InsertPoint::Before);
-            let before = graph.set_insert_point(front)?;
-            let input = graph.placeholder(source.name());
-            graph.set_insert_point(before)?;
-            graph.set_type(input, source.ty().cloned())?;
-            *graph.meta_mut(input) = source.meta.clone();
-            frame.inputs.insert(node, input);
-            let call = frame.call.expect("the root has all that comes before");
-            tree.modules[self.frames[at - 1].module].graph.insert_arg(call, 0, Arg::Node(known))?;
-            known = input;
+    /// The module that a node is in.
+    pub(super) fn holder_of(&self, node: NodeId) -> Str {
+        match &self.stacks[node.index()] {
+            Stack::Known { levels, .. } => levels.last().map_or_else(|| "".into(), |it| it.fqn.clone()),
+            Stack::Missing | Stack::Inherited => "".into(),
         }
-        Ok(known)
     }
 
     /// Ends a call of a module: what is used outside is given back.
     fn close(&mut self) -> Result<()> {
-        let frame = self.frames.pop().expect("a module is open");
-        let (parent, call) = (self.frames.last_mut().expect("the root stays"), frame.call.expect("it is not the root"));
-        self.made.remove(&**frame.fqn());
+        if let Some(signature) = self.signatures.of_call(&self.top().call_name()) {
+            return self.give_outputs(signature);
+        }
+        let (frame, call) = self.leave();
+        let parent = self.frames.last_mut().expect("the root stays");
         let is_used = |node: NodeId| self.flat.users(node).iter().any(|user| !self.is_copied[user.index()]);
         let outputs: Vec<(NodeId, NodeId)> =
             frame.copies.iter().filter(|(node, _)| is_used(**node)).map(|(node, copy)| (*node, *copy)).collect();
@@ -242,10 +238,23 @@ impl Outliner<'_> {
         }
         Ok(())
     }
+
+    /// The innermost module, which is left, and its call.
+    pub(super) fn leave(&mut self) -> (Frame, NodeId) {
+        let frame = self.frames.pop().expect("a module is open");
+        self.made.remove(&**frame.fqn());
+        let call = frame.call.expect("it is not the root");
+        (frame, call)
+    }
 }
 
 /// What the user noted of all nodes of a module is noted of the call instead.
-fn lift_notes(graph: &mut Graph, copies: impl Iterator<Item = NodeId> + Clone, outside: &mut Graph, call: NodeId) {
+pub(super) fn lift_notes(
+    graph: &mut Graph,
+    copies: impl Iterator<Item = NodeId> + Clone,
+    outside: &mut Graph,
+    call: NodeId,
+) {
     let noted = |graph: &Graph, node: NodeId| graph.node(node).meta.entries.get("custom").cloned();
     let mut all = copies.clone().map(|it| noted(graph, it));
     let Some(Some(first)) = all.next() else { return };
@@ -280,6 +289,6 @@ pub(super) fn accessor(parent: &str, child: &str) -> Result<String> {
     }
 }
 
-fn invalid(what: String) -> Diagnostic {
+pub(super) fn invalid(what: String) -> Diagnostic {
     Diagnostic::new(Code::GraphInvalid, what)
 }
