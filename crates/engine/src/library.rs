@@ -1,7 +1,7 @@
 use crate::coverage::coverage_of;
 use crate::inspect::report;
 use crate::{OpUse, Report, Runner};
-use tracefx_core::{Code, Diagnostic, Result, Tensor};
+use tracefx_core::{Code, DType, Diagnostic, Result, Tensor};
 use tracefx_exec::{Called, Executor, Kernels, Pullback};
 use tracefx_export::{DecompositionTable, ExportedProgram};
 use tracefx_ir::{GraphModule, Str, TensorMeta};
@@ -109,6 +109,20 @@ impl Library {
     /// As there, and what the kernel of an operator of one's own refuses.
     pub fn call(&self, name: &str, args: &[Value<Tensor>], kwargs: Vec<(Str, Value<Tensor>)>) -> Result<Called> {
         self.executor().call_python(name, args, kwargs)
+    }
+
+    /// As [`Library::call`], under autocast with this narrow dtype.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn call_under_autocast(
+        &self,
+        low: DType,
+        name: &str,
+        args: &[Value<Tensor>],
+        kwargs: Vec<(Str, Value<Tensor>)>,
+    ) -> Result<Called> {
+        self.executor().call_under_autocast(low, name, args, kwargs)
     }
 
     /// What is known of the results of a call: [`infer`](crate::infer()).

@@ -27,6 +27,11 @@ pub(crate) fn wrap_with_autocast<E: Evaluate>(
     }
 }
 
+/// What evaluates as `inner` does, with autocast to this dtype.
+pub(crate) fn autocast<E: Evaluate>(inner: E, low: DType) -> impl Evaluate<Tensor = E::Tensor> {
+    Autocast { inner, low }
+}
+
 /// Evaluates as another one, with autocast.
 #[derive(Clone, Copy)]
 struct Autocast<E> {

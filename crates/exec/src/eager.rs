@@ -1,8 +1,10 @@
 //! Calls as Python makes them: the overload is found, and `out=` is written to.
 
 use crate::Executor;
+use crate::autocast::autocast;
 use crate::executor::check_dtypes;
-use tracefx_core::{Code, Diagnostic, Result, Tensor};
+use crate::interpreter::Evaluate;
+use tracefx_core::{Code, DType, Diagnostic, Result, Tensor};
 use tracefx_ir::Str;
 use tracefx_ops::{Args, Op, Tags, Value};
 
@@ -44,6 +46,28 @@ impl Executor<'_> {
             }
             _ => Ok(Called { is_self: is_self(&bound, &results), results }),
         }
+    }
+
+    /// As [`Executor::call_python`], under autocast with this narrow dtype. What writes to its arguments or to `out` is left alone.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn call_under_autocast(
+        &self,
+        low: DType,
+        name: &str,
+        args: &[Value<Tensor>],
+        kwargs: Vec<(Str, Value<Tensor>)>,
+    ) -> Result<Called> {
+        let item = |tensor: &Tensor| if tensor.rank() == 0 { tensor.item().ok() } else { None };
+        let has_out = kwargs.iter().any(|(key, it)| **key == *"out" && !matches!(it, Value::None));
+        let bound = if has_out { None } else { self.registry.resolve(name, args, &kwargs, &item).ok() };
+        let Some(bound) = bound.filter(|it| it.op.schema.args.iter().all(|arg| !arg.is_mutated)) else {
+            return self.call_python(name, args, kwargs);
+        };
+        let results = autocast(*self, low).call(&bound.op.name, args, &kwargs);
+        let results = results.map_err(|problem| problem.op(&*bound.op.name))?;
+        Ok(Called { is_self: is_self(&bound, &results), results })
     }
 
     /// Whether `out` is an argument of the operator itself.

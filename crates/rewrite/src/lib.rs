@@ -26,6 +26,7 @@ mod pass;
 mod pass_manager;
 mod reinplace;
 mod replace;
+mod replace_with_hop;
 mod rules;
 mod runtime_assert;
 mod source_matcher;
@@ -68,6 +69,7 @@ pub use replace::{
     Claim, MatchFilter, ReplaceOptions, ReplacedPatterns, Replacement, ReplacementCallback, RewriteContext, Verifier,
     VerifyOptions, replace_matches, replace_pattern, replace_pattern_with_filters,
 };
+pub use replace_with_hop::{replace_autocast_with_hop, replace_set_grad_with_hop};
 pub use rules::{Fired, Rule, RuleSet, RuleTrace};
 pub use runtime_assert::{DeferredAsserts, InsertedAsserts, insert_deferred_runtime_asserts};
 pub use source_matcher::{SourcePartition, SourcePartitions, check_subgraphs_connected, get_source_partitions};

@@ -6,9 +6,9 @@ use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::{Arg, Attribute, Graph, GraphModule, Node, NodeId, Opcode, Str};
 use tracefx_ops::registry;
 
-const ENTER_AUTOCAST: &str = "torch.amp.autocast_mode._enter_autocast";
-const EXIT_AUTOCAST: &str = "torch.amp.autocast_mode._exit_autocast";
-const SET_GRAD_ENABLED: &str = "torch._C._set_grad_enabled";
+pub(crate) const ENTER_AUTOCAST: &str = "torch.amp.autocast_mode._enter_autocast";
+pub(crate) const EXIT_AUTOCAST: &str = "torch.amp.autocast_mode._exit_autocast";
+pub(crate) const SET_GRAD_ENABLED: &str = "torch._C._set_grad_enabled";
 
 /// How [`split_module`] makes the parts.
 #[derive(Clone, Debug, Deserialize, ts_rs::TS)]

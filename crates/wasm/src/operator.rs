@@ -14,16 +14,20 @@ use wasm_bindgen::prelude::wasm_bindgen;
 ///
 /// The call is the count of the positional arguments and the arguments, then the count of the keyword arguments and each
 /// name (its bytes, counted) with its value; see [`values`](crate::values) for the words of a value. What comes back is
-/// the results, and in front of them whether the only result is the first argument itself.
+/// the results, and in front of them whether the only result is the first argument itself. Under autocast the number of the
+/// narrow dtype is given, too.
 ///
 /// # Errors
 /// `NotImplemented` where there is no such operator, `SchemaMismatch` where the arguments fit none of its overloads; else
 /// what the operator refuses.
 #[wasm_bindgen]
-pub fn call_operator(name: &str, call: &[u32]) -> Result<Vec<u32>, Refusal> {
+pub fn call_operator(name: &str, call: &[u32], autocast: Option<u32>) -> Result<Vec<u32>, Refusal> {
     let mut reader = Reader::new(call);
     let (args, kwargs) = (reader.values()?, reader.named_values()?);
-    let called = library().call(name, &args, kwargs)?;
+    let called = match autocast {
+        Some(dtype) => library().call_under_autocast(dtype_of(dtype)?, name, &args, kwargs)?,
+        None => library().call(name, &args, kwargs)?,
+    };
     let mut out = vec![u32::from(called.is_self)];
     encode(&called.results, &mut out)?;
     Ok(out)
@@ -92,6 +96,16 @@ pub fn differentiate_operator(name: &str, call: &[u32]) -> Result<Vec<u32>, Refu
     let grads: Vec<_> = reader.rest()?;
     let library = library();
     encoded(&library.vjp(name, &args, &kwargs)?.pull_back(&grads)?)
+}
+
+/// The dtype to which autocast with a narrow dtype casts the arguments of an overload, from the dtypes of its tensors.
+///
+/// # Errors
+/// `InvalidOption` for the number of no dtype.
+#[wasm_bindgen]
+pub fn autocast_dtype(op: &str, low: u32, dtypes: &[u32]) -> Result<Option<u32>, Refusal> {
+    let dtypes = dtypes.iter().map(|&it| dtype_of(it)).collect::<Result<Vec<_>, _>>()?;
+    Ok(tracefx_ops::autocast_dtype(op, dtype_of(low)?, &dtypes).map(|it| it as u32))
 }
 
 /// How near a result of this dtype must be to PyTorch's: relative and absolute.

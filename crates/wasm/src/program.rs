@@ -5,9 +5,9 @@ use crate::library::library;
 use crate::storages::Storages;
 use crate::values::{Reader, described, encoded};
 use std::panic::AssertUnwindSafe;
-use tracefx_core::{Code, Diagnostic};
+use tracefx_core::{Code, Device, Diagnostic};
 use tracefx_engine::{Limits, Runner};
-use tracefx_export::{DecompositionTable, ExportedProgram};
+use tracefx_export::{DecompositionTable, ExportedProgram, Location};
 use wasm_bindgen::prelude::wasm_bindgen;
 
 #[wasm_bindgen]
@@ -108,7 +108,7 @@ impl Program {
     /// # Errors
     /// `GraphInvalid` where nodes do not say where they are from, `NotImplemented` for training graphs and custom objects.
     pub fn unflatten(&self) -> Result<Program, Refusal> {
-        Ok(Program(self.0.unflattened()?))
+        Ok(Program(self.0.unflattened_as_preserved()?))
     }
 
     /// The same program with operators taken apart: those of a JSON list, or those that PyTorch takes apart by default.
@@ -126,6 +126,22 @@ impl Program {
     /// `NotImplemented` where the gradient of an operator is missing.
     pub fn export_forward_backward(&self, joint_loss_index: usize, ops: Option<String>) -> Result<Program, Refusal> {
         Ok(Program(self.0.export_forward_backward(joint_loss_index, &table_of(ops)?)?))
+    }
+
+    /// The same program for another device: a JSON text with its name, or an object from names of devices to others.
+    ///
+    /// # Errors
+    /// `InvalidOption` where it is neither.
+    pub fn moved_to_device(&self, location: &str) -> Result<Program, Refusal> {
+        Ok(Program(self.0.moved_to_device(&location_of(location)?)?))
+    }
+
+    /// The program with an input for each tensor that its graph reads from the module.
+    ///
+    /// # Errors
+    /// `GraphInvalid` where the graph and its signature do not fit.
+    pub fn with_lifted_constants(&self) -> Result<Program, Refusal> {
+        Ok(Program(self.0.with_lifted_constants()?))
     }
 
     /// Makes the program ready to be called.
@@ -211,6 +227,18 @@ fn table_of(json: Option<String>) -> Result<DecompositionTable, Refusal> {
     let mut table = DecompositionTable::empty_of(library().registry());
     ops.iter().try_for_each(|op| table.insert(op))?;
     Ok(table)
+}
+
+fn location_of(json: &str) -> Result<Location, Refusal> {
+    let device = |it: &serde_json::Value| -> Result<Device, Refusal> {
+        let name = it.as_str().and_then(|it| it.parse().ok());
+        name.ok_or_else(|| Diagnostic::new(Code::InvalidOption, format!("{it} is not the name of a device")).into())
+    };
+    let invalid = |problem| Diagnostic::new(Code::InvalidOption, format!("the device is no JSON: {problem}"));
+    let location: serde_json::Value = serde_json::from_str(json).map_err(invalid)?;
+    let Some(map) = location.as_object() else { return Ok(Location::Device(device(&location)?)) };
+    let pairs = map.iter().map(|(from, to)| Ok((device(&from.as_str().into())?, device(to)?)));
+    Ok(Location::Map(pairs.collect::<Result<_, Refusal>>()?))
 }
 
 fn missing(name: &str) -> Refusal {

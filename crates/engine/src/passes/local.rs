@@ -10,6 +10,7 @@ use tracefx_ops::{Propagation, Symbols};
 use tracefx_rewrite::{
     AnnotateOptions, AnnotateTypesWithSchema, CsePass, DeadCodeElimination, DeadCodeOptions, NormalizeArgs,
     NormalizeArgsOptions, NormalizeOperators, Pass, PassResult, annotate_getitem_nodes, merge_matmul, reinplace,
+    replace_autocast_with_hop, replace_set_grad_with_hop,
 };
 use ts_rs::TS;
 
@@ -61,6 +62,20 @@ pub(super) const PASSES: &[HostPass] = &[
         },
     },
     HostPass { name: "FakeTensorProp", run: fake_tensor_prop },
+    HostPass {
+        name: "replace_set_grad_with_hop",
+        run: |call| {
+            let NoOptions {} = call.options()?;
+            answer(&replace_set_grad_with_hop(call.module)?)
+        },
+    },
+    HostPass {
+        name: "replace_autocast_with_hop",
+        run: |call| {
+            let NoOptions {} = call.options()?;
+            answer(&replace_autocast_with_hop(call.module)?)
+        },
+    },
 ];
 
 pub(super) const TYPES: &[Declare] = &[

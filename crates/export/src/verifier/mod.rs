@@ -3,8 +3,11 @@
 //! A dialect is a verifier, not another kind of graph. All of them want calls of operators alone, known values and a
 //! signature that fits; `ATEN` wants operators that write to nothing besides.
 
+mod custom;
 mod graph;
 mod signature;
+
+pub use custom::Verifier;
 
 use crate::ExportedProgram;
 use tracefx_core::{Code, Diagnostic, Result};

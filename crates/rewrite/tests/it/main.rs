@@ -4,5 +4,6 @@ mod boundary;
 mod build;
 mod devices;
 mod matching;
+mod regions;
 mod replacing;
 mod sources;
