@@ -43,7 +43,7 @@ program.graph.printTabular();
 heading("3. Save it, and load it again");
 mkdirSync(OUT, { recursive: true });
 const file = join(OUT, "digits-folded.fxg");
-writeFileSync(file, program.save());
+writeFileSync(file, program.toFxg());
 const reloaded = await load(file);
 console.log(`${file}: ${readFileSync(file).byteLength} bytes`);
 if (String(reloaded.graph) !== String(program.graph)) throw new Error("the reloaded graph differs");

@@ -49,5 +49,5 @@ export function defineOperators() {
 export function bodyFile({ body }) {
   const graph = new Graph();
   body(graph);
-  return programOf(new GraphModule(new nn.Module(), graph)).save();
+  return programOf(new GraphModule(new nn.Module(), graph)).toFxg();
 }

@@ -43,6 +43,9 @@ export type {
   TreeSpec,
 } from "./export/program.ts";
 export { ProgramModule } from "./export/programModule.ts";
+export { type DeviceLocation, liftConstantsPass, moveToDevicePass } from "./export/programPasses.ts";
+export { registerVerifier, Verifier } from "./export/verifier.ts";
+export type { AutocastOptions, Context } from "./torch/contexts.ts";
 export { type FlatArgsAdapter, type FlatArgsQuestion, UnflattenedModule, unflatten } from "./export/unflatten.ts";
 export {
   type Argument,

@@ -4,6 +4,7 @@
  *
  * @module
  */
+import { installTreeFunctions } from "./export/treeFunctions.ts";
 import { installOperators } from "./functions/operators.ts";
 import { installMembers } from "./tensor/members.ts";
 import { installComposed } from "./torch/composed.ts";
@@ -11,3 +12,4 @@ import { installComposed } from "./torch/composed.ts";
 installMembers();
 installOperators();
 installComposed();
+installTreeFunctions();

@@ -10,6 +10,8 @@ import { TensorMeta } from "../graph/val.ts";
 import { tensorVal } from "../interpret/tensorMetadata.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { call } from "./engine.ts";
+import { autocastDtype } from "./modes.ts";
+import { currentRecorder } from "./recorder.ts";
 import { moveToEngine, readerOf, updateTensor } from "./tensors.ts";
 import { WordWriter } from "./words.ts";
 
@@ -35,12 +37,13 @@ export function callOperator(
   args: readonly unknown[],
   kwargs: Readonly<Record<string, unknown>> = {},
 ): unknown {
+  const recorder = currentRecorder();
   if (recorder !== undefined) return recorder.callOperator(name, args, kwargs);
   if (known !== undefined && (args.some(isKnown) || Object.values(kwargs).some(isKnown))) {
     return known(inferOperator(name, args, kwargs));
   }
   writeCall(name, args, kwargs);
-  const reader = readerOf(call((engine) => engine.call_operator(name, writer.finish())));
+  const reader = readerOf(call((engine) => engine.call_operator(name, writer.finish(), autocastDtype())));
   const isSelf = reader.word() === 1;
   const targets = isSelf ? [selfOf(name, args, kwargs)] : outOf(kwargs);
   if (targets !== undefined) {
@@ -87,24 +90,6 @@ export function inferring<T>(wrap: (value: unknown) => unknown, body: () => T): 
     return body();
   } finally {
     known = outer;
-  }
-}
-
-/** Who answers calls of operators in the place of the engine: a tracer that works with values. */
-export interface OperatorRecorder {
-  callOperator(name: string, args: readonly unknown[], kwargs: Readonly<Record<string, unknown>>): unknown;
-}
-
-let recorder: OperatorRecorder | undefined;
-
-/** Runs `body`, in which `next` answers calls of operators; the engine does where it is undefined. */
-export function recordingOperators<T>(next: OperatorRecorder | undefined, body: () => T): T {
-  const outer = recorder;
-  recorder = next;
-  try {
-    return body();
-  } finally {
-    recorder = outer;
   }
 }
 

@@ -43,7 +43,7 @@ export interface HandleView {
   readonly storage: number;
 }
 
-const DTYPE_NAMES = Object.keys(DTYPES) as DType[];
+export const DTYPE_NAMES = Object.keys(DTYPES) as DType[];
 /** The tag of a tensor that is followed by its description. */
 const DESCRIBED = ARG.TENSOR | (1 << 8);
 /** The tag of a tensor without data. */

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { withoutModes } from "../engine/modes.ts";
 import { fxError } from "../errors.ts";
 import { isOptions } from "../functions/naming.ts";
 import { type Arg, isNode } from "../graph/args.ts";
@@ -13,14 +14,23 @@ import type { Tensor } from "../tensor/tensor.ts";
 import { argumentOf, constantOf } from "./arguments.ts";
 import type { DynamicShapes } from "./dynamicShapes.ts";
 import { ExportedProgram } from "./exportedProgram.ts";
-import { ExportTracer, type LiftedConstant } from "./exportTracer.ts";
-import { assertConvertedTensors, assertSizes, noteAdded, removeUnusedDetach, replaceSizes } from "./finishing.ts";
+import { ExportTracer } from "./exportTracer.ts";
+import type { LiftedConstant } from "./liftedConstants.ts";
+import {
+  assertConvertedTensors,
+  assertSizes,
+  noteAdded,
+  removeUnusedDetach,
+  replaceModes,
+  replaceSizes,
+} from "./finishing.ts";
 import { ModuleInputs, typeName } from "./moduleInputs.ts";
 import { renameSubgraphInputs } from "./placeholderNames.ts";
 import type { Constant, ExampleInput, StateEntry } from "./program.ts";
 import { ShapeSession } from "./shapes.ts";
 import { GraphSignature, type OutputSpec } from "./signature.ts";
 import { StateGuard } from "./stateGuard.ts";
+import { Tracepoints } from "./tracepoints.ts";
 
 /** How {@link exportProgram} exports. */
 export interface ExportOptions {
@@ -29,6 +39,11 @@ export interface ExportOptions {
    * those of the examples.
    */
   readonly dynamicShapes?: DynamicShapes;
+  /**
+   * Paths of modules whose calls keep what they take and give: `moduleCallGraph` has their signatures, and {@link unflatten}
+   * gives modules that can be replaced by others that are called in the same way.
+   */
+  readonly preserveModuleCallSignature?: Iterable<string>;
   /** PyTorch's other way to export, by reading bytecode, is not there: only `false` is taken. */
   readonly strict?: boolean;
 }
@@ -59,24 +74,28 @@ export function exportProgram(
   const inputs = new ModuleInputs(module, args, kwargs, options.dynamicShapes ?? null);
   using shapes = new ShapeSession(inputs.leaves);
   const tracer = new ExportTracer(shapes, inputs.placeholdersFor(shapes));
+  const tracepoints = new Tracepoints(module, options.preserveModuleCallSignature ?? []);
   const state = new StateGuard(module);
-  let graph: Graph;
+  let recorded: Graph;
   try {
-    graph = tracer.trace(module);
-    state.checkAssignments(tracer, graph);
+    recorded = withoutModes(() => tracepoints.within(tracer, () => tracer.trace(module)));
+    state.checkAssignments(tracer, recorded);
   } finally {
     state.restore();
   }
-  removeUnusedDetach(graph);
-  assertConvertedTensors(graph);
+  removeUnusedDetach(recorded);
+  assertConvertedTensors(recorded);
   const sizes = shapes.finish();
   const { rangeConstraints, guards, replace } = sizes;
-  const graphModule = tracer.moduleOf(graph, "GraphModule");
+  const graphModule = tracer.moduleOf(recorded, "GraphModule");
   replaceSizes(graphModule, replace);
   assertSizes(graphModule, sizes);
   const constants = tracer.takeConstants();
+  replaceModes(graphModule);
+  const { graph } = graphModule;
   const specs = inputs.finish(graph, constants);
   renameSubgraphInputs(graphModule);
+  const preserved = tracepoints.collect(graphModule);
   noteAdded(graph);
   return new ExportedProgram({
     graphModule,
@@ -85,7 +104,7 @@ export function exportProgram(
     opaqueState: new Map(),
     constants: constantsOf(module, constants),
     rangeConstraints,
-    moduleCallGraph: inputs.callGraph(),
+    moduleCallGraph: inputs.callGraph(preserved),
     verifiers: ["TRAINING"],
     guards,
     exampleInputs: inputs.leaves.map(({ value }) => value as ExampleInput),

@@ -4,37 +4,35 @@
  *
  * @module
  */
-import { type OperatorRecorder, recordingOperators, resolveOperator } from "../engine/dispatch.ts";
+import { resolveOperator } from "../engine/dispatch.ts";
+import { type AutocastMode, type OperatorRecorder, recordingOperators } from "../engine/recorder.ts";
 import { fxError } from "../errors.ts";
 import { nameResults } from "../functions/results.ts";
-import { schemasOf } from "../functions/schemas.ts";
 import { type Arg, type ArgInput, isNode } from "../graph/args.ts";
+import { nameOfTarget } from "../graph/editableGraph.ts";
 import type { Graph } from "../graph/graph.ts";
 import { GraphModule } from "../graph/module.ts";
-import { nameOfTarget } from "../graph/editableGraph.ts";
-import type { Node, Opcode } from "../graph/node.ts";
+import type { Node } from "../graph/node.ts";
 import { isVal, SymExpr, type SymInt, TensorMeta, type Val, ValSequence } from "../graph/val.ts";
-import { device, type MemoryFormatArg, ValueTuple } from "../graph/values.ts";
+import { DTypeArg, ValueTuple } from "../graph/values.ts";
 import { tensorVal } from "../interpret/tensorMetadata.ts";
 import type { Attribute, Module } from "../nn/module.ts";
 import { observeLiterals } from "../tensor/literal.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import type { Inputs } from "../trace/inputs.ts";
 import type { TracedValue } from "../trace/proxy.ts";
-import type { Scope } from "../trace/scope.ts";
-import { type CapturedStack, currentStack, enterDeep, leave, stackText, traceError } from "../trace/stack.ts";
+import { moduleStackFrom, type Scope } from "../trace/scope.ts";
+import { type CapturedStack, enterDeep, leave, stackText } from "../trace/stack.ts";
 import { type Traceable, Tracer } from "../trace/tracer.ts";
+import { knownUnderAutocast } from "./autocastCalls.ts";
 import { valsOfControlFlow } from "./controlFlowVals.ts";
+import { isDynamic, knownPartsOf } from "./knownParts.ts";
+import { type LiftedConstant, usedConstants } from "./liftedConstants.ts";
+import { writeOut } from "./outArguments.ts";
+import { asVal, currentPlace, isIdle, mapValues, withFactoryDefaults, withoutTraced } from "./recordedCall.ts";
 import type { ShapeSession } from "./shapes.ts";
-import { TracedNumber, TracedTensor, type ValueTracer } from "./traced.ts";
-
-/** A constant that the module uses and that became an input of the graph. */
-export interface LiftedConstant {
-  readonly node: Node;
-  /** Its qualified name: where the module has it, or a new one. */
-  readonly fqn: string;
-  readonly tensor: Tensor;
-}
+import { TracedNumber, TracedTensor } from "./traced.ts";
+import { TracedNumbers } from "./tracedNumbers.ts";
 
 /** How the tracer makes the inputs of the graph, and what it does at the end. */
 export interface ExportInputs {
@@ -42,42 +40,15 @@ export interface ExportInputs {
   create(tracer: ExportTracer): Inputs;
 }
 
-/** What is known of a traced tensor whatever its sizes are. */
-const KNOWN_PARTS: ReadonlySet<string> = new Set(
-  "dtype device layout ndim dim ndimension requiresGrad isFloatingPoint isComplex isSigned itemsize elementSize".split(
-    " ",
-  ),
-);
-
-/** What is known of one with static sizes. */
-const STATIC_PARTS: ReadonlySet<string> = new Set([
-  ...KNOWN_PARTS,
-  ..."shape size stride numel nelement nbytes storageOffset isContiguous".split(" "),
-]);
-
-function isSymbolic({ sizes }: TensorMeta): boolean {
-  return sizes.some((it) => it instanceof SymExpr);
-}
-
-/** What becomes of a tensor of numbers before anything uses it. */
-const LITERAL_COPIES = new Set(["torch.ops.aten.lift_fresh_copy.default", "torch.ops.aten.detach_.default"]);
-
-/** Where a number of the trace comes from. */
-interface Origin {
-  readonly target: string;
-  readonly args: readonly unknown[];
-}
-
 /** Records a module as a graph of operators. */
-export class ExportTracer extends Tracer implements OperatorRecorder, ValueTracer {
+export class ExportTracer extends Tracer implements OperatorRecorder {
   /** The input in front of which constants go. */
   firstUserInput: Node | undefined;
   readonly #shapes: ShapeSession;
   readonly #inputs: ExportInputs;
   readonly #isDynamic: boolean;
   readonly #values = new Map<Tensor, TracedTensor>();
-  readonly #numbers = new Map<string, TracedNumber>();
-  readonly #origins = new Map<TracedNumber, Origin | Node>();
+  readonly #numbers: TracedNumbers;
   readonly #lifted: { readonly node: Node; readonly tensor: Tensor }[] = [];
   readonly #graphs = new Map<Graph, Map<string, GraphModule>>();
   readonly #sortKeys = new Map<Node, string>();
@@ -86,7 +57,8 @@ export class ExportTracer extends Tracer implements OperatorRecorder, ValueTrace
   constructor(shapes: ShapeSession, inputs: ExportInputs) {
     super();
     this.#shapes = shapes;
-    this.#isDynamic = shapes.values.some((it) => it instanceof SymExpr || (it instanceof TensorMeta && isSymbolic(it)));
+    this.#numbers = new TracedNumbers(shapes, this);
+    this.#isDynamic = shapes.values.some(isDynamic);
     this.#inputs = inputs;
   }
 
@@ -96,7 +68,7 @@ export class ExportTracer extends Tracer implements OperatorRecorder, ValueTrace
 
   /** Of dynamic sizes, JavaScript's comparisons know nothing, so nobody may decide on any. */
   protected override get knownParts(): ReadonlySet<string> {
-    return this.#isDynamic ? KNOWN_PARTS : STATIC_PARTS;
+    return knownPartsOf(this.#isDynamic);
   }
 
   protected override get seesAssignments(): boolean {
@@ -134,7 +106,7 @@ export class ExportTracer extends Tracer implements OperatorRecorder, ValueTrace
     const meta = node.meta.get("val") as TensorMeta;
     const known = this.#values.get(tensor);
     if (known === undefined) {
-      const traced = new TracedTensor(meta, node, this);
+      const traced = new TracedTensor(meta, node, this.#numbers);
       this.#values.set(tensor, traced);
       return traced;
     }
@@ -147,39 +119,9 @@ export class ExportTracer extends Tracer implements OperatorRecorder, ValueTrace
     return this.#wrapped(expr, node);
   }
 
-  /** Records that a buffer gets other elements. */
-  copyInto(buffer: Tensor, source: Tensor): void {
-    const node = this.createNode(
-      "call_function",
-      "torch.ops.aten.copy_.default",
-      [this.createArg(buffer), this.createArg(source)],
-      {},
-    );
-    for (const [key, value] of this.tracedOf(source).node.meta) node.meta.set(key, value);
-  }
-
   /** The constants that became inputs, in the order of their first use; those that nothing uses are taken out. */
   takeConstants(): LiftedConstant[] {
-    const used = this.#lifted.filter(({ node }) => !this.#removeUnused(node));
-    let count = 0;
-    return used.map(({ node, tensor }) => ({
-      node,
-      tensor,
-      fqn: this.pathOfTensor(tensor) ?? `lifted_tensor_${count++}`,
-    }));
-  }
-
-  /** Takes out a constant that is copied at most, and whether it was one. */
-  #removeUnused(node: Node): boolean {
-    const chain = [node];
-    for (let at = node; at.users.size > 0; ) {
-      const [user] = at.users;
-      if (at.users.size > 1 || user === undefined || !LITERAL_COPIES.has(user.target)) return false;
-      chain.push(user);
-      at = user;
-    }
-    for (const it of chain.toReversed()) it.graph.eraseNode(it);
-    return true;
+    return usedConstants(this.#lifted, (tensor) => this.pathOfTensor(tensor));
   }
 
   /** The traced value for a tensor: a parameter, a buffer, or a constant, which becomes an input when it is used. */
@@ -187,7 +129,7 @@ export class ExportTracer extends Tracer implements OperatorRecorder, ValueTrace
     if (tensor instanceof TracedTensor) return tensor;
     let traced = this.#values.get(tensor);
     if (traced === undefined) {
-      traced = new TracedTensor(tensorVal(tensor), () => this.#liftConstant(tensor), this);
+      traced = new TracedTensor(tensorVal(tensor), () => this.#liftConstant(tensor), this.#numbers);
       this.#values.set(tensor, traced);
     }
     return traced;
@@ -195,6 +137,36 @@ export class ExportTracer extends Tracer implements OperatorRecorder, ValueTrace
 
   override getattr(_module: Module, _name: string, { tensor }: Attribute & { readonly tensor: Tensor }): unknown {
     return this.tracedOf(tensor);
+  }
+
+  /** A value that passes a point is an item of it from there on. */
+  passTracepoint(target: string, values: readonly unknown[], notes: Readonly<Record<string, string>>): unknown[] {
+    const vals = values.map((it) => (it instanceof Tensor ? this.tracedOf(it).meta : (it as Val)));
+    const node = this.createNode(
+      "call_function",
+      target,
+      values.map((it) => this.createArg(it)),
+      notes,
+    );
+    node.meta.set("val", asVal(vals, "tuple"));
+    return values.map((value, index) => {
+      // Other values have an item, too, as in PyTorch; nothing uses it.
+      const item = this.#itemNode(node, index, vals[index]);
+      if (!(value instanceof Tensor)) return value;
+      const traced = this.tracedOf(value);
+      traced.retrace(traced.meta, item);
+      return traced;
+    });
+  }
+
+  setGradEnabled(isEnabled: boolean): void {
+    this.#boundary("torch._C._set_grad_enabled", [isEnabled]);
+  }
+
+  enterAutocast({ deviceType, dtype, isEnabled, isCacheEnabled }: AutocastMode): () => void {
+    const args = [deviceType, new DTypeArg(dtype), isEnabled, isCacheEnabled];
+    const entered = this.#boundary("torch.amp.autocast_mode._enter_autocast", args);
+    return () => void this.#boundary("torch.amp.autocast_mode._exit_autocast", [entered]);
   }
 
   callOperator(name: string, args: readonly unknown[], kwargs: Readonly<Record<string, unknown>>): unknown {
@@ -207,25 +179,20 @@ export class ExportTracer extends Tracer implements OperatorRecorder, ValueTrace
     }
   }
 
-  /** The calls that control flow makes: of a function with graphs, and for its results. */
-  override createProxy(
-    op: Opcode,
-    target: string,
-    args: readonly unknown[],
-    kwargs: Readonly<Record<string, unknown>>,
-    name?: string,
-    type?: string,
-  ): TracedValue {
-    const [results, index] = args;
+  /** What control flow gives is known when it is called: its items need no node. */
+  override createProxy(...call: Parameters<Tracer["createProxy"]>): TracedValue {
+    const [, target, [results, index]] = call;
     if (target === "operator.getitem" && Array.isArray(results)) return results[index as number] as TracedValue;
-    const { args: positional, kwargs: named } = this.createArguments({ args, kwargs });
-    const node = this.createNode(op, target, positional, named, name, type);
+    return super.createProxy(...call);
+  }
+
+  /** Notes what control flow gives: calls of functions with graphs. */
+  protected override noteCall(node: Node, args: readonly unknown[]): void {
     const graphs = args.filter(isNode).map((it) => this.#graphs.get(this.graph)?.get(it.target)?.graph);
     const operands = args.filter((it) => Array.isArray(it)).map((list) => list.map((it) => this.valOf(it)));
     const stack = (slice: TensorMeta, count: SymInt): TensorMeta =>
       this.#infer("aten.new_empty", [slice, [count, ...slice.sizes]], {}) as TensorMeta;
-    node.meta.set("val", new ValSequence("tuple", valsOfControlFlow(target, { graphs, operands, stack })));
-    return this.proxy(node);
+    node.meta.set("val", new ValSequence("tuple", valsOfControlFlow(node.target, { graphs, operands, stack })));
   }
 
   /** A graph of control flow belongs to the graph that calls it, under a name with its next free number. */
@@ -247,7 +214,7 @@ export class ExportTracer extends Tracer implements OperatorRecorder, ValueTrace
 
   override nameOf(value: unknown): string | undefined {
     if (value instanceof Tensor) return this.tracedOf(value).node.name;
-    return value instanceof TracedNumber ? this.#nodeOfNumber(value).name : undefined;
+    return value instanceof TracedNumber ? this.#numbers.nodeOf(value).name : undefined;
   }
 
   override sliceOf(value: unknown): unknown {
@@ -277,42 +244,13 @@ export class ExportTracer extends Tracer implements OperatorRecorder, ValueTrace
     return this.#wrapped(node.meta.get("val") as Val, node) as TracedValue;
   }
 
-  number(expr: SymInt | boolean, origin?: Origin): unknown {
-    if (!(expr instanceof SymExpr)) return typeof expr === "bigint" ? Number(expr) : expr;
-    let known = this.#numbers.get(expr.srepr);
-    if (known === undefined) {
-      known = new TracedNumber(expr, this);
-      this.#numbers.set(expr.srepr, known);
-    }
-    if (origin !== undefined && !this.#origins.has(known)) this.#origins.set(known, origin);
-    return known;
-  }
-
-  item(tensor: TracedTensor): unknown {
-    return this.callOperator("aten.item", [tensor], {});
-  }
-
-  compute(target: string, args: readonly unknown[]): unknown {
-    const plain = args.map(withoutTraced);
-    const result = recordingOperators(undefined, () => this.#shapes.call(target, plain)) as SymInt | boolean;
-    return this.number(result, { target, args });
-  }
-
-  decide({ expr }: TracedNumber): boolean {
-    return recordingOperators(undefined, () => this.#shapes.decide(expr, currentPlace()));
-  }
-
-  check({ expr }: TracedNumber, message: string): void {
-    recordingOperators(undefined, () => this.#shapes.check(expr, message === "" ? undefined : message));
-  }
-
   protected override createTensorArg(tensor: Tensor): Arg {
     return this.adopt(this.tracedOf(tensor).node);
   }
 
   override createArg(value: unknown, depth = 0): Arg {
-    if (value instanceof TracedNumber) return this.adopt(this.#nodeOfNumber(value));
-    if (value instanceof SymExpr) return this.createArg(this.number(value), depth);
+    if (value instanceof TracedNumber) return this.adopt(this.#numbers.nodeOf(value));
+    if (value instanceof SymExpr) return this.createArg(this.#numbers.number(value), depth);
     return super.createArg(value, depth);
   }
 
@@ -344,29 +282,16 @@ export class ExportTracer extends Tracer implements OperatorRecorder, ValueTrace
 
   protected override noteOrigin(meta: Map<string, unknown>, scope: Scope, stack: CapturedStack | undefined): void {
     if (stack === undefined) return;
-    meta.set("nn_module_stack", this.#moduleStack(scope));
+    meta.set("nn_module_stack", moduleStackFrom(this.root.className, scope));
     const text = stackText([stack]);
     if (text !== "") meta.set("stack_trace", text);
   }
 
-  /** PyTorch's form of it: from keys to paths and classes, the root first. */
-  #moduleStack(scope: Scope): Map<string, readonly [path: string, type: string]> {
-    const inner: Scope[] = [];
-    for (let at: Scope | undefined = scope; at?.outer !== undefined; at = at.outer)
-      if (at.path !== "") inner.unshift(at);
-    const root = ["L__self__", ["", this.root.className]] as const;
-    return new Map([root, ...inner.map(({ key, path, type }) => [`L__self__${key}`, [path, type]] as const)]);
-  }
-
   #record(name: string, given: readonly unknown[], named: Readonly<Record<string, unknown>>): unknown {
-    if (named["out"] !== undefined && named["out"] !== null) {
-      throw traceError("NotImplemented", `${name} with \`out\` is not exported`, {
-        help: "use its result, or write it with y.copy_(result)",
-      });
-    }
-    const known = (tensor: Tensor): TensorMeta => this.tracedOf(tensor).meta;
+    if (named["out"] !== undefined && named["out"] !== null) return writeOut(this, name, given, named);
+    const metaOf = (tensor: Tensor): TensorMeta => this.tracedOf(tensor).meta;
     const call = recordingOperators(undefined, () =>
-      resolveOperator(name, given.map(withoutTraced), mapValues(named, withoutTraced), known),
+      resolveOperator(name, given.map(withoutTraced), mapValues(named, withoutTraced), metaOf),
     );
     const kwargs = withFactoryDefaults(name, call.name, call.kwargs);
     const positional = call.args.map((it) => this.createArg(it));
@@ -376,11 +301,12 @@ export class ExportTracer extends Tracer implements OperatorRecorder, ValueTrace
     const packet = nameOfTarget("call_method", call.name.split(".")[1] ?? "");
     const node = this.createNode("call_function", target, positional, keywords, packet);
     this.#noteFunction(node, packet);
-    const results = this.#infer(
+    const known = knownUnderAutocast(
       call.name,
       call.args.map((it) => this.#known(it)),
       mapValues(kwargs, (it) => this.#known(it)),
     );
+    const results = this.#infer(call.name, known.args, known.kwargs);
     const count = call.givenBack.length;
     if (count === 0) {
       node.meta.set("val", null);
@@ -419,46 +345,36 @@ export class ExportTracer extends Tracer implements OperatorRecorder, ValueTrace
   }
 
   #wrapped(val: Val, node: Node): unknown {
-    if (val instanceof TensorMeta) return new TracedTensor(val, node, this);
-    if (val instanceof SymExpr) {
-      const number = this.number(val) as TracedNumber;
-      if (!this.#origins.has(number)) this.#origins.set(number, node);
-      return number;
-    }
+    if (val instanceof TensorMeta) return new TracedTensor(val, node, this.#numbers);
+    if (val instanceof SymExpr) return this.#numbers.number(val, node);
     if (val instanceof ValSequence)
       return val.items.map((it, index) => (it === null ? null : this.#item(node, index, it)));
     return val;
   }
 
   #item(node: Node, index: number, val: unknown): unknown {
+    return this.#wrapped(asVal(val, "list"), this.#itemNode(node, index, val));
+  }
+
+  #itemNode(node: Node, index: number, val: unknown): Node {
     const item = this.createNode("call_function", "operator.getitem", [node, index], {}, "getitem");
     item.meta.set("val", asVal(val, "list"));
     const fn = node.meta.get("torch_fn");
     if (fn !== undefined) item.meta.set("torch_fn", fn);
-    return this.#wrapped(asVal(val, "list"), item);
+    return item;
+  }
+
+  /** A node at which other modes begin to hold; no line of the user's belongs to it. */
+  #boundary(target: string, args: readonly ArgInput[]): Node {
+    const node = this.createNode("call_function", target, args, {});
+    node.meta.delete("stack_trace");
+    return node;
   }
 
   #noteFunction(node: Node, packet: string): void {
     const count = (this.#callsOf.get(packet) ?? 0) + 1;
     this.#callsOf.set(packet, count);
     node.meta.set("torch_fn", [`${packet}_${count}`, `function.${packet}`]);
-  }
-
-  #nodeOfNumber(number: TracedNumber): Node {
-    const origin = this.#origins.get(number);
-    if (origin === undefined) throw fxError("Internal", `nothing gives the size ${number.expr.srepr}`);
-    if (!("target" in origin) || "graph" in origin) return origin as Node;
-    const args = origin.args.map((it) => this.createArg(it));
-    const node = this.createNode(
-      "call_function",
-      origin.target,
-      args,
-      {},
-      nameOfTarget("call_function", origin.target),
-    );
-    node.meta.set("val", number.expr);
-    this.#origins.set(number, node);
-    return node;
   }
 
   #literal(made: Tensor, isDetached: boolean): Tensor {
@@ -480,57 +396,4 @@ export class ExportTracer extends Tracer implements OperatorRecorder, ValueTrace
     for (const node of this.graph.nodes) if (node.op !== "placeholder") return node;
     return undefined;
   }
-}
-
-/** The user's line, for what errors say of guards. */
-function currentPlace(): string {
-  return (stackText([currentStack()]).split("\n")[0] ?? "").replace(/^at /, "");
-}
-
-/** What an operator gave, as the note of a node. */
-function asVal(value: unknown, sequence: "list" | "tuple"): Val {
-  if (!Array.isArray(value)) return value as Val;
-  return new ValSequence(
-    sequence,
-    value.map((it) => asVal(it, "list")),
-  );
-}
-
-/** An argument with expressions in the place of traced numbers. */
-function withoutTraced(value: unknown): unknown {
-  if (value instanceof TracedNumber) return value.expr;
-  return Array.isArray(value) ? value.map(withoutTraced) : value;
-}
-
-function mapValues(
-  values: Readonly<Record<string, unknown>>,
-  map: (value: unknown) => unknown,
-): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(values).map(([key, value]) => [key, map(value)]));
-}
-
-/** Whether Python's method gives the tensor back without calling an operator. */
-function isIdle(name: string, [self]: readonly unknown[], kwargs: Readonly<Record<string, unknown>>): boolean {
-  if (name !== "aten.contiguous" || !(self instanceof Tensor) || self.isDisposed) return false;
-  const format = kwargs["memory_format"] as MemoryFormatArg | undefined;
-  return self.isContiguous(format === undefined ? {} : { memoryFormat: format });
-}
-
-/** PyTorch's functions that make tensors say where, and that the memory is not pinned, whether asked to or not. */
-function withFactoryDefaults(
-  called: string,
-  overload: string,
-  kwargs: Readonly<Record<string, unknown>>,
-): Readonly<Record<string, unknown>> {
-  const [, packet = "", name = ""] = overload.split(".");
-  // An overload that was called by its name is taken as it is.
-  if (called === overload) return kwargs;
-  const schema = schemasOf(packet).find((it) => (it.overload === "" ? "default" : it.overload) === name);
-  if (schema === undefined || !schema.parameters.some((it) => it.name === "pin_memory")) return kwargs;
-  const isFactory = !schema.parameters.some((it) => it.type === "Tensor");
-  const given: Record<string, unknown> = { ...kwargs };
-  if (isFactory) given["device"] ??= device("cpu");
-  given["pin_memory"] ??= false;
-  const order = schema.parameters.map((it) => it.name);
-  return Object.fromEntries(Object.entries(given).toSorted(([a], [b]) => order.indexOf(a) - order.indexOf(b)));
 }

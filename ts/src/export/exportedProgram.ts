@@ -26,6 +26,7 @@ import { ProgramModule } from "./programModule.ts";
 import { followSignature } from "./followSignature.ts";
 import type { GraphSignature } from "./signature.ts";
 import { flattenCall, unflatten } from "./tree.ts";
+import { verifiersOf } from "./verifier.ts";
 
 export type EngineProgram = ReturnType<Engine["Program"]["open"]>;
 
@@ -73,7 +74,7 @@ export interface ProgramUpdate {
  * A program as `torch.export` gives it: a graph, what its inputs and outputs are, and its state. {@link load} opens one.
  *
  * It is not called itself: {@link ExportedProgram.module} gives something that is. Edits of the graph and of the state
- * are seen by the next `module()` and by {@link ExportedProgram.save}.
+ * are seen by the next `module()` and by {@link ExportedProgram.toFxg}.
  *
  * @example
  * ```ts
@@ -125,7 +126,7 @@ export class ExportedProgram {
     return this.#parts.moduleCallGraph;
   }
 
-  /** The dialects that the graph is checked against: `TRAINING` or `ATEN`. */
+  /** The dialects that the graph is checked against: `TRAINING`, `ATEN`, or one of your own ({@link registerVerifier}). */
   get verifiers(): readonly string[] {
     return this.#parts.verifiers;
   }
@@ -241,9 +242,11 @@ export class ExportedProgram {
    * ```
    */
   validate(): void {
-    withEngine(this.#parts, (program) => {
+    const { own, known } = verifiersOf(this.#parts.verifiers);
+    withEngine({ ...this.#parts, verifiers: known }, (program) => {
       program.validate();
     });
+    for (const verifier of own) verifier.check(this);
   }
 
   /**
@@ -292,7 +295,11 @@ export class ExportedProgram {
    * ```
    */
   clone(): ExportedProgram {
-    return openProgram(this.save(), {});
+    const { verifiers } = this.#parts;
+    const known = new ExportedProgram({ ...this.#parts, verifiers: verifiersOf(verifiers).known });
+    const res = openProgram(known.toFxg(), {});
+    res.#parts.verifiers = [...verifiers];
+    return res;
   }
 
   /**
@@ -311,7 +318,7 @@ export class ExportedProgram {
    */
   runDecompositions(table?: ReadonlySet<string>): ExportedProgram {
     const operators = table === undefined ? undefined : JSON.stringify([...table]);
-    return withEngine(this.#parts, (program) => decoded(program.run_decompositions(operators)));
+    return this.through((program) => program.run_decompositions(operators));
   }
 
   /**
@@ -340,11 +347,18 @@ export class ExportedProgram {
       throw fxError("IndexOutOfRange", `${index} is not the place of a result`);
     }
     const operators = options.table === undefined ? undefined : JSON.stringify([...options.table]);
-    return withEngine(this.#parts, (program) => decoded(program.export_forward_backward(index, operators)));
+    return this.through((program) => program.export_forward_backward(index, operators));
   }
 
-  /** The program in the byte format of tracefx: the content of an `.fxg` file. {@link save} writes PyTorch's archives. */
-  save(): Uint8Array<ArrayBuffer> {
+  /**
+   * The program in the byte format of tracefx: the content of an `.fxg` file. The function `save` writes PyTorch's archives.
+   *
+   * @example
+   * ```ts
+   * await writeFile("model.fxg", program.toFxg());
+   * ```
+   */
+  toFxg(): Uint8Array<ArrayBuffer> {
     return withEngine(this.#parts, (program) => program.save() as Uint8Array<ArrayBuffer>);
   }
 
@@ -388,6 +402,11 @@ export class ExportedProgram {
         help: "Please check that the inputs have the same number and type of args and kwargs as the ones you used when tracing.",
       });
     }
+  }
+
+  /** @internal What the engine makes of the program. */
+  through(change: (program: EngineProgram) => EngineProgram): ExportedProgram {
+    return withEngine(this.#parts, (program) => decoded(change(program)));
   }
 
   /** @internal Lends the program, as it is now, to what calls the engine. */

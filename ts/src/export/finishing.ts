@@ -12,6 +12,7 @@ import type { Node } from "../graph/node.ts";
 import { isVal, SymExpr, TensorMeta, type Val, ValSequence } from "../graph/val.ts";
 import { DTypeArg } from "../graph/values.ts";
 import { insertDeferredRuntimeAsserts } from "../passes/enginePasses.ts";
+import { runPass } from "../rewrite/bridge.ts";
 import type { SessionResult } from "./shapes.ts";
 
 /** Takes out copies without gradients that nothing uses. */
@@ -90,7 +91,7 @@ function isSymbolic(val: unknown): boolean {
 }
 
 /** A graph module and those that its graphs call. */
-function graphsOf(module: GraphModule): GraphModule[] {
+export function graphsOf(module: GraphModule): GraphModule[] {
   return [...module.namedModules().values()].filter((it) => it instanceof GraphModule);
 }
 
@@ -102,6 +103,22 @@ export function noteAdded(graph: Graph): void {
   for (const { op, meta } of graph.nodes) {
     if (op === "placeholder" || op === "output" || meta.has("nn_module_stack")) continue;
     meta.set("nn_module_stack", new Map([[NO_MODULE, [NO_MODULE, NO_MODULE]]]));
+  }
+}
+
+/** What begins regions in which other modes hold. */
+const MODES = [
+  ["torch._C._set_grad_enabled", "replace_set_grad_with_hop"],
+  ["torch.amp.autocast_mode._enter_autocast", "replace_autocast_with_hop"],
+] as const;
+
+/** Makes graphs of the regions without gradients, and then of those under autocast. The graph of the module is a new one then. */
+export function replaceModes(module: GraphModule): void {
+  for (const [begin, pass] of MODES) {
+    const hasRegions = graphsOf(module).some(
+      ({ graph }) => graph.findNodes({ op: "call_function", target: begin }).length > 0,
+    );
+    if (hasRegions) runPass(module, pass, { notes: true });
   }
 }
 

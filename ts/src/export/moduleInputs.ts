@@ -16,12 +16,14 @@ import { parametersOf } from "../trace/parameters.ts";
 import { type PytreeSpec, treeFlatten, treeUnflatten } from "../trace/pytree.ts";
 import { argumentOf } from "./arguments.ts";
 import { type DynamicShapes, resolveDynamicShapes } from "./dynamicShapes.ts";
-import type { ExportInputs, ExportTracer, LiftedConstant } from "./exportTracer.ts";
+import type { ExportInputs, ExportTracer } from "./exportTracer.ts";
+import type { LiftedConstant } from "./liftedConstants.ts";
 import { leafNames, liftedName, renameNodes } from "./placeholderNames.ts";
-import type { ModuleCallEntry, TreeSpec } from "./program.ts";
+import type { CallSignature, ModuleCallEntry } from "./program.ts";
 import type { ShapeSession } from "./shapes.ts";
 import type { InputSpec } from "./signature.ts";
 import { TracedNumber } from "./traced.ts";
+import { callSpec, treeSpec } from "./treeSpecs.ts";
 
 /** The inputs of the graph of a module: what it holds, and what the user gives. */
 export class ModuleInputs {
@@ -34,8 +36,7 @@ export class ModuleInputs {
   readonly #leafNames: readonly string[];
   readonly #parameters: ReadonlyMap<string, Tensor>;
   readonly #buffers: ReadonlyMap<string, Tensor>;
-  readonly #lifted: (readonly [node: Node, kind: "PARAMETER" | "BUFFER", fqn: string])[] = [];
-  readonly #user: Node[] = [];
+  readonly #lifted: (readonly [kind: "PARAMETER" | "BUFFER", fqn: string])[] = [];
   #outSpec: PytreeSpec | undefined;
 
   constructor(
@@ -69,19 +70,18 @@ export class ModuleInputs {
       const node = tracer.placeholder(`arg${this.#lifted.length}_1`, tensorVal(tensor));
       tracer.trackTensor(tensor, node);
       tracer.noteSource(node, `self_${fqn}`);
-      this.#lifted.push([node, kind, fqn]);
+      this.#lifted.push([kind, fqn]);
     };
     for (const [fqn, tensor] of this.#parameters) lift("PARAMETER", fqn, tensor);
     for (const [fqn, tensor] of this.#buffers) lift("BUFFER", fqn, tensor);
     const values = this.leaves.map(({ value }, at) => {
       const known = shapes.values[at] as Val;
       const node = tracer.placeholder(`arg${this.#lifted.length + at}_1`, known);
-      this.#user.push(node);
+      tracer.firstUserInput ??= node;
       tracer.noteSource(node, this.#leafNames[at] ?? "");
       if (value instanceof Tensor) return tracer.trackTensor(value, node);
       return known instanceof SymExpr ? tracer.numberOf(known, node) : value;
     });
-    tracer.firstUserInput = this.#user[0];
     const [, spec] = treeFlatten([this.#args, this.#kwargs]);
     const [args, kwargs] = treeUnflatten(values, spec) as [unknown[], Record<string, unknown>];
     const given = Object.keys(kwargs).length === 0 ? args : [...args, kwargs];
@@ -100,34 +100,38 @@ export class ModuleInputs {
 
   /** Gives the nodes their names, and says what the inputs are. */
   finish(graph: Graph, constants: readonly LiftedConstant[]): InputSpec[] {
+    // Passes may have made other nodes of them since they were recorded.
+    const nodes = graph.findNodes({ op: "placeholder" });
+    const held = nodes.splice(0, this.#lifted.length);
+    const made = nodes.splice(0, constants.length);
     const lifted = this.#lifted.map(
-      ([node, kind, fqn]) => [node, liftedName(kind === "PARAMETER" ? "p" : "b", fqn)] as const,
+      ([kind, fqn], at) => [held[at] as Node, liftedName(kind === "PARAMETER" ? "p" : "b", fqn)] as const,
     );
-    const named = constants.map(({ node, fqn }) => [node, liftedName("c", fqn)] as const);
+    const named = constants.map(({ fqn }, at) => [made[at] as Node, liftedName("c", fqn)] as const);
     renameNodes(
       graph,
-      this.#user.map((node, at) => [node, this.#leafNames[at] ?? node.name] as const),
+      nodes.map((node, at) => [node, this.#leafNames[at] ?? node.name] as const),
       [...lifted, ...named],
     );
     const persistent = new Set(this.#module.stateDict().keys());
     return [
       ...this.#lifted.map(
-        ([{ name }, kind, target]): InputSpec => ({
+        ([kind, target], at): InputSpec => ({
           kind,
-          arg: { type: "tensor", name },
+          arg: { type: "tensor", name: (held[at] as Node).name },
           target,
           persistent: kind === "BUFFER" ? persistent.has(target) : undefined,
         }),
       ),
       ...constants.map(
-        ({ node: { name }, fqn }): InputSpec => ({
+        ({ fqn }, at): InputSpec => ({
           kind: "CONSTANT_TENSOR",
-          arg: { type: "tensor", name },
+          arg: { type: "tensor", name: (made[at] as Node).name },
           target: fqn,
           persistent: undefined,
         }),
       ),
-      ...this.#user.map(
+      ...nodes.map(
         (node): InputSpec => ({
           kind: "USER_INPUT",
           arg: argumentOf(node.name, node.meta.get("val") as Val),
@@ -138,7 +142,8 @@ export class ModuleInputs {
     ];
   }
 
-  callGraph(): ModuleCallEntry[] {
+  /** The modules, and the calls besides the first whose signature is preserved. */
+  callGraph(preserved: ReadonlyMap<string, CallSignature>): ModuleCallEntry[] {
     const [, args] = treeFlatten(this.#args);
     const [, kwargs] = treeFlatten(this.#kwargs);
     const root: ModuleCallEntry = {
@@ -146,13 +151,14 @@ export class ModuleInputs {
       signature: {
         inputs: [],
         outputs: [],
-        inSpec: sequence("builtins.tuple", [tupleSpec(args), treeSpec(kwargs)]),
+        inSpec: callSpec(args, kwargs),
         outSpec: treeSpec(this.#outSpec ?? treeFlatten(null)[1]),
         forwardArgNames: this.#argumentNames(),
       },
     };
     const paths = [...this.#module.namedModules({ removeDuplicate: false }).keys()].filter((it) => it !== "");
-    return [root, ...paths.map((fqn) => ({ fqn, signature: undefined }))];
+    const again = [...preserved.keys()].filter((it) => !paths.includes(it));
+    return [root, ...[...paths, ...again].map((fqn) => ({ fqn, signature: preserved.get(fqn) }))];
   }
 
   /** One name for each argument: those of a rest parameter are numbered. */
@@ -200,30 +206,4 @@ function checkLeaf(value: unknown, place: string): void {
 /** What a value is, in messages. */
 export function typeName(value: unknown): string {
   return value === null ? "null" : typeof value === "object" ? (value.constructor?.name ?? "an object") : typeof value;
-}
-
-function tupleSpec(spec: PytreeSpec): TreeSpec {
-  return sequence("builtins.tuple", spec.children.map(treeSpec));
-}
-
-function sequence(type: string, children: readonly TreeSpec[]): TreeSpec {
-  return { type, context: "null", children };
-}
-
-/** A structure as programs have it. */
-function treeSpec(spec: PytreeSpec): TreeSpec {
-  if (spec.type === undefined) return { type: undefined, context: undefined, children: [] };
-  const children = spec.children.map(treeSpec);
-  switch (spec.type) {
-    case "list":
-    case "tuple":
-      return sequence(`builtins.${spec.type}`, children);
-    case "dict":
-    case "Map":
-      return { type: "builtins.dict", context: JSON.stringify(spec.context), children };
-    default:
-      throw fxError("NotImplemented", `containers of the class ${spec.type} are not exported`, {
-        help: "take and give their parts in arrays, tuples or objects",
-      });
-  }
 }

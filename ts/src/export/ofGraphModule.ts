@@ -28,7 +28,7 @@ const LEAF: TreeSpec = { type: undefined, context: undefined, children: [] };
  * `torch.export` has them.
  *
  * The engine runs such a program in one call, where a graph module is run operator by operator:
- * `programOf(gm).module()`. It holds a copy of the state. `programOf(gm).save()` is a file that the command and Rust run.
+ * `programOf(gm).module()`. It holds a copy of the state. `programOf(gm).toFxg()` is a file that the command and Rust run.
  *
  * @example
  * ```ts

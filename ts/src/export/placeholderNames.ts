@@ -58,7 +58,9 @@ export function renameSubgraphInputs(module: GraphModule): void {
       return found?.kind === "module" && found.module instanceof GraphModule ? [found.module] : [];
     });
     const operands = operandsOf(node);
-    for (const { graph } of inner) {
+    // PyTorch leaves the inputs of these as they were recorded.
+    const isNamed = node.target !== "torch.ops.higher_order.wrap_with_autocast";
+    for (const { graph } of isNamed ? inner : []) {
       const inputs = graph.findNodes({ op: "placeholder" });
       renameNodes(
         graph,
@@ -78,6 +80,8 @@ function operandsOf({ target, args }: Node): readonly Arg[] | undefined {
   switch (target) {
     case "torch.ops.higher_order.cond":
       return [...(args[3] as readonly Arg[])];
+    case "torch.ops.higher_order.wrap_with_set_grad_enabled":
+      return args.slice(2);
     case "torch.ops.higher_order.map_impl":
       return [...(args[1] as readonly Arg[]), ...(args[2] as readonly Arg[])];
     default:

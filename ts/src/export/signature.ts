@@ -220,6 +220,20 @@ export class GraphSignature {
     };
   }
 
+  /**
+   * Whether another signature says the same of the same inputs and outputs: Python's `==`.
+   *
+   * @example
+   * ```ts
+   * program.graphSignature.equals(program.clone().graphSignature); // true
+   * ```
+   */
+  equals(other: GraphSignature): boolean {
+    const text = ({ inputSpecs, outputSpecs }: GraphSignature): string =>
+      JSON.stringify([inputSpecs.map(specKey), outputSpecs.map(specKey)]);
+    return text(this) === text(other);
+  }
+
   /** A signature of its own with the same specs. */
   clone(): GraphSignature {
     return new GraphSignature(this.inputSpecs, this.outputSpecs);
@@ -253,6 +267,21 @@ export function isUserOutput(spec: OutputSpec): boolean {
 /** Whether an output is a gradient. */
 export function isGradient(spec: OutputSpec): boolean {
   return spec.kind === "GRADIENT_TO_PARAMETER" || spec.kind === "GRADIENT_TO_USER_INPUT";
+}
+
+/** Everything that a spec says, in one order. An int is the same as a number and as a `bigint`. */
+function specKey(spec: InputSpec | OutputSpec): unknown[] {
+  const { arg, kind, target } = spec;
+  const constant = arg.type === "constant" ? [arg.value.type, "value" in arg.value ? String(arg.value.value) : ""] : [];
+  const rest = [arg.type === "customObj" ? arg.classFqn : "", ...constant];
+  return [
+    kind,
+    arg.type,
+    arg.name,
+    ...rest,
+    target ?? null,
+    ("persistent" in spec ? spec.persistent : undefined) ?? null,
+  ];
 }
 
 function specText({ arg, kind, target }: InputSpec | OutputSpec): string {

@@ -43,7 +43,7 @@ export class StateGuard {
         if (before.kind === "module" || now === undefined || now.kind === "module" || now.tensor === before.tensor)
           continue;
         if (before.kind === "buffer") {
-          graph.insertingBefore(graph.outputNode(), () => tracer.copyInto(before.tensor, now.tensor));
+          graph.insertingBefore(graph.outputNode(), () => copyInto(tracer, before.tensor, now.tensor));
         } else {
           assigned.push(fqn(name));
         }
@@ -69,6 +69,13 @@ export class StateGuard {
       for (const [name, value] of properties) if (Reflect.get(module, name) !== value) Reflect.set(module, name, value);
     }
   }
+}
+
+/** Records that a buffer gets other elements. */
+function copyInto(tracer: ExportTracer, buffer: Tensor, source: Tensor): void {
+  const args = [tracer.createArg(buffer), tracer.createArg(source)];
+  const node = tracer.createNode("call_function", "torch.ops.aten.copy_.default", args, {});
+  for (const [key, value] of tracer.tracedOf(source).node.meta) node.meta.set(key, value);
 }
 
 function ownValues(module: Module): [string, unknown][] {

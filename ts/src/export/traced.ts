@@ -16,10 +16,16 @@ import type { TensorStorage } from "../tensor/storage.ts";
 import { type NestedElements, Tensor } from "../tensor/tensor.ts";
 import { traceError } from "../trace/stack.ts";
 
+/** What gives a number: a function of others. */
+export interface NumberOrigin {
+  readonly target: string;
+  readonly args: readonly unknown[];
+}
+
 /** What records what is done with traced values. */
 export interface ValueTracer {
   /** A number that is not known, as the user's code gets it; a plain number where it is. */
-  number(expr: SymInt | boolean, origin?: { readonly target: string; readonly args: readonly unknown[] }): unknown;
+  number(expr: SymInt | boolean, origin?: NumberOrigin): unknown;
   /** The only element of a tensor. */
   item(tensor: TracedTensor): unknown;
   /** A function of numbers, by its qualified name. */

@@ -44,6 +44,13 @@ export function flattenCall(args: readonly unknown[], spec: TreeSpec, types: Tre
   return leaves;
 }
 
+/** The leaves of a value of this structure. */
+export function flattenTree(value: unknown, spec: TreeSpec, types: TreeTypes): unknown[] {
+  const leaves: unknown[] = [];
+  flatten(value, spec, types, "the value", leaves);
+  return leaves;
+}
+
 /** The nested value that these leaves are. */
 export function unflatten(leaves: readonly unknown[], spec: TreeSpec, types: TreeTypes): unknown {
   let at = 0;

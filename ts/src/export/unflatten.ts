@@ -4,10 +4,13 @@
  * @module
  */
 import { FxError, fxError } from "../errors.ts";
-import type { Graph } from "../graph/graph.ts";
-import type { GraphModule } from "../graph/module.ts";
-import type { ExportedProgram } from "./exportedProgram.ts";
+import { tuple } from "../graph/args.ts";
+import { Graph } from "../graph/graph.ts";
+import { GraphModule } from "../graph/module.ts";
+import { ExportedProgram } from "./exportedProgram.ts";
 import type { CallSignature, ModuleCallEntry, ProgramParts, TreeSpec } from "./program.ts";
+import type { ProgramModule } from "./programModule.ts";
+import { GraphSignature } from "./signature.ts";
 import { countLeaves, flattenCall, unflatten as unflattenTree } from "./tree.ts";
 
 /** What a {@link FlatArgsAdapter} is asked. */
@@ -29,13 +32,16 @@ export interface FlatArgsAdapter {
  * A program with the hierarchy of the module that was exported. {@link unflatten} makes it.
  *
  * Its modules are graph modules that hold the tensors, to be looked at, changed and replaced; a call runs them as they are
- * then. A module that does something else when it is called again is there as `name@1`.
+ * then. A module that does something else when it is called again is there as `name@1`. One whose signature was preserved is
+ * called as the exported module called it, so that any module that takes and gives the same can stand in its place.
  *
  * @example
  * ```ts
  * const model = unflatten(await load("model.pt2"));
  * console.log(String((model.graphModule.getSubmodule("layer1") as GraphModule).graph));
  * const logits = model.forward(image);
+ *
+ * model.graphModule.setSubmodule("layer1", new FasterLayer()); // exported with preserveModuleCallSignature: ["layer1"]
  * ```
  */
 export class UnflattenedModule {
@@ -43,7 +49,10 @@ export class UnflattenedModule {
   readonly graphModule: GraphModule;
   /** The root first, then the modules that the traced code called. */
   readonly moduleCallGraph: readonly ModuleCallEntry[];
+  /** Whether a call checks that the shapes of inputs are those that the program takes. */
+  checkInputConstraints = true;
   readonly #parts: ProgramParts;
+  #checker: ProgramModule | undefined;
   readonly #adapter: FlatArgsAdapter | undefined;
 
   constructor(program: ExportedProgram, flatArgsAdapter?: FlatArgsAdapter) {
@@ -61,7 +70,12 @@ export class UnflattenedModule {
   /** Calls the modules with the arguments that the exported module's `forward` takes. */
   forward(...args: unknown[]): unknown {
     const { inSpec, outSpec } = this.#signature();
-    const results = this.graphModule.forward(...(this.#flattened(args, inSpec) as never[]));
+    const leaves = this.#flattened(args, inSpec);
+    if (this.checkInputConstraints) {
+      this.#checker ??= new ExportedProgram(inputsOf(this.#parts)).module({ checkGuards: false });
+      this.#checker.runFlat(leaves);
+    }
+    const results = this.graphModule.forward(...(leaves as never[]));
     return unflattenTree(results as readonly unknown[], outSpec, this.#parts);
   }
 
@@ -94,6 +108,15 @@ export class UnflattenedModule {
       help: "call the graph module with the inputs as a flat list: graphModule.forward(...)",
     });
   }
+}
+
+/** A program that takes the same inputs, and does nothing with them: the engine checks them. */
+function inputsOf(parts: ProgramParts): ProgramParts {
+  const graph = new Graph();
+  for (const input of parts.graphModule.graph.findNodes({ op: "placeholder" })) graph.nodeCopy(input);
+  graph.output(tuple());
+  const graphSignature = new GraphSignature(parts.graphSignature.inputSpecs, []);
+  return { ...parts, graphModule: GraphModule.ofGraph(graph, "Inputs"), graphSignature };
 }
 
 /**

@@ -26,6 +26,7 @@ import * as library from "../library/library.ts";
 import { tensor, type TensorInput, type TensorOptions } from "../tensor/construct.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import * as composed from "./composed.ts";
+import * as contexts from "./contexts.ts";
 import { finfo, iinfo } from "./info.ts";
 import { type Operators, ops } from "./ops.ts";
 import * as promotion from "./promotion.ts";
@@ -107,6 +108,13 @@ export interface Torch
   readonly canCast: typeof promotion.canCast;
   readonly finfo: typeof finfo;
   readonly iinfo: typeof iinfo;
+  readonly noGrad: typeof contexts.noGrad;
+  readonly enableGrad: typeof contexts.enableGrad;
+  readonly setGradEnabled: typeof contexts.setGradEnabled;
+  readonly isGradEnabled: typeof contexts.isGradEnabled;
+  readonly autocast: typeof contexts.autocast;
+  readonly isAutocastEnabled: typeof contexts.isAutocastEnabled;
+  readonly getAutocastDtype: typeof contexts.getAutocastDtype;
   readonly manualSeed: typeof random.manualSeed;
   readonly seed: typeof random.seed;
   readonly initialSeed: typeof random.initialSeed;
@@ -157,6 +165,7 @@ export const torch: Torch = Object.freeze({
   ...composedFunctions,
   ...DTYPE_CONSTANTS,
   ...FORMAT_CONSTANTS,
+  ...contexts,
   ...random,
   ...promotion,
   finfo,

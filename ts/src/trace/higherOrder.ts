@@ -6,8 +6,10 @@
 import { callOperator } from "../engine/dispatch.ts";
 import { fxError, type FxError } from "../errors.ts";
 import { defineFunction } from "../functions/table.ts";
+import { DTypeArg } from "../graph/values.ts";
 import { Module } from "../nn/module.ts";
 import { Tensor } from "../tensor/tensor.ts";
+import { autocast, setGradEnabled } from "../torch/contexts.ts";
 import { type PytreeSpec, treeFlatten, treeUnflatten } from "./pytree.ts";
 import { isTraced } from "./record.ts";
 import { traceError } from "./stack.ts";
@@ -101,12 +103,20 @@ defineFunction(
   { signature: "(combine_fn, init, xs, additional_inputs=(), /)" },
 );
 
-// No gradients are computed here, so the mode changes nothing.
 defineFunction(
   "torch.ops.higher_order.wrap_with_set_grad_enabled",
-  (_isEnabled: unknown, body: unknown, ...args: readonly unknown[]) =>
-    graphCall(body, "wrap_with_set_grad_enabled")(...args),
+  (isEnabled: unknown, body: unknown, ...args: readonly unknown[]) =>
+    setGradEnabled(isEnabled === true, () => graphCall(body, "wrap_with_set_grad_enabled")(...args)),
   { signature: "(enable_grad, wrapped_func, /)" },
+);
+
+defineFunction(
+  "torch.ops.higher_order.wrap_with_autocast",
+  (deviceType: string, dtype: DTypeArg | null, enabled: boolean, cache: boolean, body: unknown, ...args: unknown[]) => {
+    const options = { enabled, cacheEnabled: cache === true, ...(dtype instanceof DTypeArg && { dtype }) };
+    return autocast(deviceType, options, () => graphCall(body, "wrap_with_autocast")(...args));
+  },
+  { signature: "(device_type, dtype, enabled, cache_enabled, wrapped_func, /)" },
 );
 
 function graphCall(graph: unknown, name: string): Call {

@@ -45,6 +45,15 @@ export function moduleStack(scope: Scope): Map<string, readonly [path: string, t
   return new Map(inner.map(({ key, path, type }) => [key, [path, type]]));
 }
 
+/** PyTorch's `nn_module_stack` of exports: from keys to paths and classes, the root of this class first. */
+export function moduleStackFrom(root: string, innermost: Scope): Map<string, readonly [path: string, type: string]> {
+  const inner: Scope[] = [];
+  for (let at: Scope | undefined = innermost; at?.outer !== undefined; at = at.outer)
+    if (at.path !== "") inner.unshift(at);
+  const entries = inner.map(({ key, path, type }) => [`L__self__${key}`, [path, type]] as const);
+  return new Map([["L__self__", ["", root]], ...entries]);
+}
+
 /** A stack with those of the calls of modules around it. */
 export function stacksAround(innermost: CapturedStack, scope: Scope): CapturedStack[] {
   const res = [innermost];

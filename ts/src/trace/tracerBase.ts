@@ -68,8 +68,13 @@ export abstract class TracerBase implements Recorder {
     type?: string,
   ): TracedValue {
     const { args: positional, kwargs: named } = this.createArguments({ args, kwargs });
-    return this.proxy(this.createNode(op, target, positional, named, name, type));
+    const node = this.createNode(op, target, positional, named, name, type);
+    this.noteCall(node, args);
+    return this.proxy(node);
   }
+
+  /** Notes what is known of a call that was recorded, given its arguments as they were. */
+  protected noteCall(_node: Node, _args: readonly unknown[]): void {}
 
   /** Whether the graph may use a node: one of its own, or of a graph around. */
   reaches(_node: Node): boolean {

@@ -37,7 +37,7 @@ describe("runDecompositions", () => {
     const core = program.runDecompositions();
     expect([...core.graphSignature.buffersToMutate.values()]).toContain("1.num_batches_tracked");
     expect(String(core.graph)).not.toContain("add_.Tensor");
-    const saved = await load(core.save());
+    const saved = await load(core.toFxg());
     expect(String(saved.graph)).toBe(String(core.graph));
   });
 });

@@ -154,7 +154,7 @@ describe("a program that contradicts itself", () => {
   });
 
   it("is refused when an .fxg is cut, flipped, or has a tensor outside its storage", async () => {
-    const file = (await load(PROGRAM)).save();
+    const file = (await load(PROGRAM)).toFxg();
     for (let part = 0; part < 32; part++) {
       const cut = file.slice(0, Math.floor((file.length * part) / 32));
       expect(await refusal(() => load(cut))).toBeInstanceOf(FxError);

@@ -86,7 +86,7 @@ describe("a program of a graph module", () => {
 
   test("is saved, and opened again", () => {
     const gm = original();
-    using run = openProgram(programOf(gm).save(), {}).module();
+    using run = openProgram(programOf(gm).toFxg(), {}).module();
     expect(inJson(run(x))).toBe(inJson(gm.forward(x)));
   });
 

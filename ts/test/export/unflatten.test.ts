@@ -1,14 +1,13 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { load } from "../../src/index.ts";
+import { load, torch } from "../../src/index.ts";
 import { unflatten } from "../../src/export/unflatten.ts";
 import type { GraphModule } from "../../src/graph/module.ts";
 import { Tensor } from "../../src/tensor/tensor.ts";
 import { largestDifference, refusal } from "./fixtures.ts";
 
 const root = new URL("../../../tests/fixtures/unflattened/", import.meta.url);
-// Higher-order operators run in Rust alone.
-const names = readdirSync(root).filter((name) => !name.endsWith(".json") && name !== "branch");
+const names = readdirSync(root).filter((name) => !name.endsWith(".json"));
 
 const open = async (name: string) => await load(new Uint8Array(readFileSync(new URL(`${name}/model.pt2`, root))));
 
@@ -29,6 +28,16 @@ describe("unflatten", () => {
       expect(given.length).toBe(wanted.length);
       wanted.forEach((want, at) => expect(largestDifference(want, given[at] as Tensor)).toBeLessThan(1e-6));
     }
+  });
+
+  it("checks the shapes of inputs, until it is told not to", async () => {
+    const modules = unflatten(await open("sized"));
+    const wrong = torch.zeros(3, 6);
+    expect((await refusal(() => modules.forward(wrong))).reason).toContain("x.size()[1] == 4, and it is 6");
+    modules.checkInputConstraints = false;
+    expect(tensorsIn(modules.forward(wrong)).length).toBe(2);
+    modules.checkInputConstraints = true;
+    expect(tensorsIn(modules.forward(torch.zeros(7, 4))).length).toBe(2);
   });
 
   it("has the hierarchy of the module, whose parts can be replaced", async () => {

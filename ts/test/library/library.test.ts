@@ -82,7 +82,7 @@ describe("an operator of one's own", () => {
   it("is saved by name", () => {
     const scale = torch.ops["mylib"]?.["scale"]?.["default"] as (...args: unknown[]) => unknown;
     const gm = symbolicTrace((x: Tensor) => scale(x, { alpha: 0.5 }));
-    const program = openProgram(programOf(gm).save(), {});
+    const program = openProgram(programOf(gm).toFxg(), {});
     expect(String(program.graph)).toContain("[target=torch.ops.mylib.scale.default]");
     expect(program.module()(tensor([3, 5], { dtype: "float32" }))).toEqual(tensor([1.5, 2.5]));
     expect(program.inspect()).toContain("All operators are supported.");
