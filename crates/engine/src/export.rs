@@ -4,25 +4,29 @@ use crate::Library;
 use indexmap::IndexMap;
 use rustc_hash::FxHashMap;
 use tracefx_core::{Code, Diagnostic, Result, Tensor};
-use tracefx_exec::{Tracer, lower};
+use tracefx_exec::{GraphTracer, Tracer, lower};
 use tracefx_export::{
-    CallSignature, ConstantValue, ExportedProgram, Exporter, InputKind, Lifted, ModuleCallEntry, TreeSpec, UserInput,
+    CallSignature, ConstantValue, DynamicShapes, ExportedProgram, Exporter, InputKind, Lifted, ModuleCallEntry,
+    ShapeSession, TreeSpec, UserInput,
 };
 use tracefx_ir::{Arg, Attribute, GraphModule, NodeId, Opcode, Str, TensorKind, TensorMeta, Val};
-use tracefx_ops::{Builder, Propagation, Symbols, TensorRef, Traced, Value};
+use tracefx_ops::{Builder, Propagation, TensorRef, Traced, Value};
+use tracefx_sym::SymBool;
 
 impl Library {
     /// The program that a module comes to on these example inputs, one per input of its graph: `torch.export.export`.
     ///
     /// Functions and methods that `torch.fx` traced become the operators that they call in PyTorch, modules that are called
-    /// become part of the graph, and the tensors that they hold its inputs. Writes stay as they are: the program is in the
-    /// training dialect, and [`ExportedProgram::run_decompositions`] makes the functional one of it. Sizes are those of the
-    /// example; an input that is a number, a text or `None` is fixed to it. Parameters and buffers are shared with the
-    /// program.
+    /// become part of the graph, and the tensors that they hold its inputs. Graphs of `cond`, `while_loop`, `map_impl` and
+    /// `scan` become graphs of operators, and what they use of the module operands. Writes stay as they are: the program is
+    /// in the training dialect, and [`ExportedProgram::run_decompositions`] makes the functional one of it. Sizes are those of
+    /// the example, but where [`Library::export_dynamic`] is told otherwise; an input that is a number, a text or `None` is
+    /// fixed to it, and a list of inputs stays one. Parameters and buffers are shared with the program.
     ///
     /// # Errors
     /// `InputCount` where inputs are missing or too many; `NotImplemented`, naming the node, for functions that are no
-    /// operators, for modules without a graph, and for control flow; else what a shape rule refuses.
+    /// operators, and for modules without a graph; `DataDependent` where an operator needs to know what only the data tells;
+    /// else what a shape rule refuses.
     ///
     /// # Example
     /// ```
@@ -47,15 +51,62 @@ impl Library {
     /// # Ok::<(), tracefx_core::Diagnostic>(())
     /// ```
     pub fn export(&self, module: &GraphModule, inputs: &[Value<Tensor>]) -> Result<ExportedProgram> {
-        let (symbols, registry) = (Symbols::default(), self.registry());
+        self.export_dynamic(module, inputs, &DynamicShapes::Static)
+    }
+
+    /// The same with sizes that differ from call to call: `torch.export.export(…, dynamic_shapes=…)`.
+    ///
+    /// A dynamic size is a symbol. What the module needs of it is looked up in the examples; what comes of that is compared
+    /// with what is said, and a call of the program is checked against both. What only a run can tell, such as how many
+    /// elements `nonzero` finds, is a symbol of its own, and what `torch._check` holds of it is asserted by the program.
+    ///
+    /// # Errors
+    /// As [`Library::export`]; `DynamicShapes` where the structure is not that of the inputs; `ConstraintViolation`, in
+    /// PyTorch's words and with the fixes that it suggests, where the module needs more of a size than what is said.
+    ///
+    /// # Example
+    /// ```
+    /// use tracefx_core::Tensor;
+    /// use tracefx_engine::Library;
+    /// use tracefx_export::{Dim, DynamicShapes, ShapeSpec};
+    /// use tracefx_ir::{Arg, Graph, GraphModule};
+    /// use tracefx_ops::Value;
+    /// use tracefx_sym::ValueRange;
+    ///
+    /// let mut graph = Graph::new();
+    /// let x = graph.placeholder("x");
+    /// let mean = graph.call_function("torch.mean", vec![x.into()], vec![("dim".into(), Arg::Int(0))]);
+    /// graph.output(mean.into());
+    /// let rows = |n: usize| Tensor::from_slice(&vec![1.5f32; n * 2], &[n, 2]).map(Value::Tensor);
+    ///
+    /// let batch = Dim::new("batch", ValueRange::between(1, 64));
+    /// let shapes = DynamicShapes::named([("x", ShapeSpec::at([(0, batch.into())]))]);
+    /// let library = Library::default();
+    /// let program = library.export_dynamic(&GraphModule::new(graph), &[rows(3)?], &shapes)?;
+    /// let runner = library.runner(&program)?;
+    /// assert!(runner.run(&[rows(5)?]).is_ok());
+    /// assert!(runner.run(&[rows(65)?]).is_err());
+    /// # Ok::<(), tracefx_core::Diagnostic>(())
+    /// ```
+    pub fn export_dynamic(
+        &self,
+        module: &GraphModule,
+        inputs: &[Value<Tensor>],
+        dynamic_shapes: &DynamicShapes,
+    ) -> Result<ExportedProgram> {
         let names = input_names(module, inputs.len())?;
-        let user_inputs = names.iter().zip(inputs).map(|(name, it)| user_input(name, it)).collect::<Result<_>>()?;
-        let held = Held::of(module);
-        let (exporter, values) =
-            Exporter::new(Propagation::new(registry, &symbols), held.tensors.clone(), user_inputs)?;
+        let known: Vec<Value<TensorMeta>> = inputs.iter().map(|it| it.map(&mut TensorMeta::of)).collect();
+        let mut session = ShapeSession::new(dynamic_shapes.session_inputs(&names, &known)?)?;
+        let leaves = Leaves::of(&names, inputs);
+        let values = leaves.names.iter().zip(session.values());
+        let user_inputs = values.map(|(name, it)| user_input(name, it)).collect::<Result<_>>()?;
+        let held = HeldTensors::of(module);
+        let shapes = Propagation::new(self.registry(), session.symbols());
+        let (exporter, values) = Exporter::new(shapes, held.tensors.clone(), user_inputs)?;
         let (lifted, given) = values.split_at(held.tensors.len());
-        let mut recording = Recording { exporter, held: &held, lifted };
-        let result = lower(module, registry, &mut recording, given)?;
+        let given = nested(inputs, &mut given.iter());
+        let mut recording = Recording { exporter, held: &held, lifted, session: &session };
+        let result = lower(module, shapes, &mut recording, &given)?;
         let mut results = Vec::new();
         let out_spec = flatten(
             module.graph.output_node().and_then(|it| module.graph.node(it).args().first()),
@@ -63,13 +114,58 @@ impl Library {
             &mut results,
         );
         let arg_names: Vec<&str> = names.iter().map(|it| &**it).collect();
-        let call = CallSignature { out_spec, ..CallSignature::flat(&arg_names, 1) };
+        let mut call = CallSignature { out_spec, ..CallSignature::flat(&arg_names, 1) };
+        call.in_spec.children[0] = TreeSpec::tuple(inputs.iter().map(spec_of).collect());
         let mut program = recording.exporter.finish(&results, call)?;
+        session.finish_program(&mut program)?;
         let children = module.modules().into_iter().filter(|(path, _)| !path.is_empty());
         let entry = |(path, _): (String, _)| ModuleCallEntry { fqn: path.into(), signature: None };
         program.module_call_graph.extend(children.map(entry));
-        program.example_inputs = Some(inputs.to_vec());
-        program.checked_in(registry)
+        program.example_inputs = Some(leaves.values);
+        program.checked_in(self.registry())
+    }
+}
+
+/// The inputs one by one, those of lists after the list with their positions.
+#[derive(Default)]
+struct Leaves {
+    names: Vec<Str>,
+    values: Vec<Value<Tensor>>,
+}
+
+impl Leaves {
+    fn of(names: &[Str], inputs: &[Value<Tensor>]) -> Self {
+        let mut res = Leaves::default();
+        names.iter().zip(inputs).for_each(|(name, it)| res.visit(name.clone(), it));
+        res
+    }
+
+    fn visit(&mut self, name: Str, value: &Value<Tensor>) {
+        match value {
+            Value::List(items) => {
+                items.iter().enumerate().for_each(|(at, it)| self.visit(format!("{name}_{at}").into(), it));
+            }
+            leaf => {
+                self.names.push(name);
+                self.values.push(leaf.clone());
+            }
+        }
+    }
+}
+
+/// What stands for the leaves, in the lists in which these are.
+fn nested(inputs: &[Value<Tensor>], leaves: &mut std::slice::Iter<'_, Traced>) -> Vec<Traced> {
+    let one = |it: &Value<Tensor>| match it {
+        Value::List(items) => Value::List(nested(items, leaves)),
+        _ => leaves.next().cloned().unwrap_or(Value::None),
+    };
+    inputs.iter().map(one).collect()
+}
+
+fn spec_of(input: &Value<Tensor>) -> TreeSpec {
+    match input {
+        Value::List(items) => TreeSpec::list(items.iter().map(spec_of).collect()),
+        _ => TreeSpec::LEAF,
     }
 }
 
@@ -85,33 +181,33 @@ fn input_names(module: &GraphModule, n_given: usize) -> Result<Vec<Str>> {
     Ok(names)
 }
 
-fn user_input(name: &Str, value: &Value<Tensor>) -> Result<UserInput> {
+fn user_input(name: &Str, value: &Value<TensorMeta>) -> Result<UserInput> {
     let val = match value {
-        Value::Tensor(it) => Ok(Val::Tensor(TensorMeta::of(it))),
+        Value::Tensor(it) => Ok(Val::Tensor(it.clone())),
         Value::None => Err(ConstantValue::None),
         Value::Bool(it) => Err(ConstantValue::Bool(*it)),
         Value::Float(it) => Err(ConstantValue::Float(*it)),
         Value::Str(it) => Err(ConstantValue::Str(it.clone())),
-        Value::Int(it) if let Some(it) = it.as_int() => Err(ConstantValue::Int(it)),
+        Value::Int(it) => it.as_int().map_or_else(|| Ok(Val::Int(it.clone())), |it| Err(ConstantValue::Int(it))),
         other => {
             let what = format!("the input `{name}` is a {}", other.kind_name());
             return Err(Diagnostic::new(Code::InputType, what)
-                .help("an input is a tensor, a number, a string or None: give the items of a list one by one"));
+                .help("an input is a tensor, a number, a string or None, or a list of these"));
         }
     };
     Ok(UserInput { name: name.clone(), val })
 }
 
 /// The tensors that a module and the modules in it hold.
-struct Held {
+struct HeldTensors {
     /// Parameters, then buffers, then constants.
     tensors: Vec<Lifted>,
     /// The positions of the tensors by their storages.
     by_storage: FxHashMap<usize, Vec<usize>>,
 }
 
-impl Held {
-    fn of(module: &GraphModule) -> Held {
+impl HeldTensors {
+    fn of(module: &GraphModule) -> Self {
         let mut tensors = Vec::new();
         for (path, module) in module.modules() {
             for (name, attribute) in &module.attributes {
@@ -131,7 +227,7 @@ impl Held {
         for (at, it) in tensors.iter().enumerate() {
             by_storage.entry(it.tensor.storage().id()).or_default().push(at);
         }
-        Held { tensors, by_storage }
+        HeldTensors { tensors, by_storage }
     }
 
     /// The position of a tensor; of tied ones, of the last, as in PyTorch.
@@ -143,8 +239,9 @@ impl Held {
 
 struct Recording<'a> {
     exporter: Exporter<'a>,
-    held: &'a Held,
+    held: &'a HeldTensors,
     lifted: &'a [Traced],
+    session: &'a ShapeSession,
 }
 
 impl Builder for Recording<'_> {
@@ -167,7 +264,31 @@ impl Tracer for Recording<'_> {
 
     fn enter(&mut self, module: &GraphModule, node: NodeId) {
         let entries: IndexMap<Str, Str> = module.graph.node(node).meta.entries.clone();
+        let place = entries.get("stack_trace").and_then(|it| it.lines().next());
+        self.session.symbols().set_place(Some(place.unwrap_or(module.graph.node(node).name()).into()));
         self.exporter.note(entries);
+    }
+
+    fn check(&mut self, condition: &SymBool, message: Option<Str>) -> Result<()> {
+        self.session.check(condition, message)
+    }
+
+    fn graphs(&mut self) -> Option<&mut dyn GraphTracer> {
+        Some(self)
+    }
+}
+
+impl GraphTracer for Recording<'_> {
+    fn begin(&mut self, inputs: &[Value<TensorMeta>], operands: Option<&[Traced]>) -> Result<Vec<Traced>> {
+        self.exporter.begin_graph(inputs, operands)
+    }
+
+    fn end(&mut self, result: &Traced) -> Result<Value<TensorMeta>> {
+        self.exporter.end_graph(result)
+    }
+
+    fn call(&mut self, name: &str, operands: &[Option<Traced>], results: &Value<TensorMeta>) -> Result<Traced> {
+        self.exporter.call_graphs(name, operands, results)
     }
 }
 

@@ -152,9 +152,9 @@ fn what_no_program_has_is_refused_by_the_node() {
     assert_eq!(code, Code::InputCount);
     let (code, _) = refusal(|_, x| x, &[x[0].clone(), x[0].clone()]);
     assert_eq!(code, Code::InputCount);
-    let (code, text) = refusal(|_, x| x, &[Value::List(vec![x[0].clone()])]);
+    let (code, text) = refusal(|_, x| x, &[Value::DType(DType::Float32)]);
     assert_eq!(code, Code::InputType);
-    assert!(text.contains("one by one"), "{text}");
+    assert!(text.contains("a list of these"), "{text}");
     let mismatch = |graph: &mut Graph, x: NodeId| graph.call_function("torch.mm", vec![x.into(), x.into()], vec![]);
     let (code, text) = refusal(mismatch, &x);
     assert_eq!(code, Code::ShapeMismatch);

@@ -3,7 +3,7 @@
 use crate::{Tracer, lower};
 use tracefx_core::{Code, Diagnostic, Result, Tensor};
 use tracefx_ir::{GraphModule, Opcode, TensorMeta};
-use tracefx_ops::{Builder, Cx, TensorRef, Traced, Value, registry};
+use tracefx_ops::{Builder, Cx, Propagation, Symbols, TensorRef, Traced, Value, registry};
 
 /// Makes the calls of a graph through the context of a decomposition, so that a graph can say what a custom operator is
 /// made of: its inputs are the arguments of the schema, its outputs the results.
@@ -36,7 +36,8 @@ pub fn compose(module: &GraphModule, cx: &mut Cx<'_>, args: &[Traced]) -> Result
         .help("make them arguments of the operator"));
     }
     // Only what the walk itself asks of operators is asked here; which ones are called is the builder's to know.
-    let output = lower(module, registry(), &mut Composing(Cx::reborrow(cx)), args)?;
+    let symbols = Symbols::default();
+    let output = lower(module, Propagation::new(registry(), &symbols), &mut Composing(Cx::reborrow(cx)), args)?;
     // The output of a graph that is exported is a tuple, of an operator that gives a list a tuple with one.
     Ok(match output {
         Value::List(items) => items,

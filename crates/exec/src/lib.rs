@@ -8,6 +8,7 @@
 mod assign;
 mod autocast;
 mod compose;
+mod control_flow;
 mod eager;
 mod executor;
 mod functionalized;
@@ -29,5 +30,5 @@ pub use gradient::Pullback;
 pub use higher_order::HIGHER_ORDER;
 pub use interpreter::{Interpreter, Watch};
 pub use kernels::{HostKernel, Kernel, Kernels};
-pub use lower::{Tracer, lower};
+pub use lower::{GraphTracer, Tracer, lower};
 pub use propagate::{known_values, propagate};

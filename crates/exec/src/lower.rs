@@ -1,12 +1,15 @@
 //! A graph of Python's functions and methods as the operators that they are.
 
+use crate::autocast::wrap_with_autocast;
+use crate::control_flow::results_of_graphs;
 use crate::functions::{self, Operators};
 use crate::higher_order::{Operand, Operands};
 use crate::interpreter::{Evaluate, Kwargs, Results, Walk};
 use std::cell::RefCell;
-use tracefx_core::{Result, Tensor};
-use tracefx_ir::{GraphModule, NodeId, TensorMeta};
-use tracefx_ops::{Builder, Registry, TensorRef, Traced, Value};
+use tracefx_core::{Code, Device, Diagnostic, Result, Tensor};
+use tracefx_ir::{GraphModule, NodeId, Str, TensorMeta};
+use tracefx_ops::{ArgType, Args, Builder, Propagation, Registry, TensorRef, Traced, Value};
+use tracefx_sym::SymBool;
 
 /// Where the operators of a graph go.
 pub trait Tracer: Builder {
@@ -18,20 +21,62 @@ pub trait Tracer: Builder {
 
     /// Is told of the node whose operators come next.
     fn enter(&mut self, _: &GraphModule, _: NodeId) {}
+
+    /// Takes a condition to hold: `torch._check`.
+    ///
+    /// # Errors
+    /// `NotImplemented` where nobody keeps conditions; `AssertionFailed` where it does not hold.
+    fn check(&mut self, _: &SymBool, _: Option<Str>) -> Result<()> {
+        Err(Diagnostic::new(Code::NotImplemented, "torch._check is there in programs that are exported"))
+    }
+
+    /// What writes the graphs of control flow; nothing where there may be none.
+    fn graphs(&mut self) -> Option<&mut dyn GraphTracer> {
+        None
+    }
+}
+
+/// Writes graphs of control flow, and calls of operators that take them.
+pub trait GraphTracer {
+    /// Begins a graph with inputs of which this is known, and gives what stands for them. All that is called goes into it,
+    /// until it ends. The inputs are called as the nodes of `operands` are, where these are given.
+    ///
+    /// # Errors
+    /// `NotImplemented` for an operand that is no value of a graph.
+    fn begin(&mut self, inputs: &[Value<TensorMeta>], operands: Option<&[Traced]>) -> Result<Vec<Traced>>;
+
+    /// Ends the graph, which gives this. Gives what is known of that.
+    ///
+    /// # Errors
+    /// `NotImplemented` for a result that no graph gives.
+    fn end(&mut self, result: &Traced) -> Result<Value<TensorMeta>>;
+
+    /// Calls an operator on the graphs that have ended: each stands where an operand is `None`. What they use from around
+    /// them is added to the last operand where that is a list, else behind it. Gives the results, of which this is known.
+    ///
+    /// # Errors
+    /// `NotImplemented` for an operand that is no value of a graph.
+    fn call(&mut self, name: &str, operands: &[Option<Traced>], results: &Value<TensorMeta>) -> Result<Traced>;
 }
 
 /// Runs a graph with a tracer in the place of kernels, so that what `torch.fx` traced becomes calls of operators. Functions
-/// and methods of Python go to the overloads that they call in PyTorch; modules that are called are walked through.
+/// and methods of Python go to the overloads that they call in PyTorch; modules that are called are walked through, and
+/// graphs of control flow become graphs of operators.
 ///
 /// # Errors
 /// `InputCount` where the graph does not take these arguments; `NotImplemented` for functions that are no operators, and
-/// for operators that take graphs; else what the tracer refuses. The error names the node.
-pub fn lower<T: Tracer>(module: &GraphModule, registry: &Registry, tracer: &mut T, args: &[Traced]) -> Result<Traced> {
-    Walk { module, evaluate: Lowering { registry, tracer: &RefCell::new(tracer) } }.run(args)
+/// for operators that take graphs where the tracer writes none; else what the tracer refuses. The error names the node.
+pub fn lower<T: Tracer>(
+    module: &GraphModule,
+    shapes: Propagation<'_>,
+    tracer: &mut T,
+    args: &[Traced],
+) -> Result<Traced> {
+    Walk { module, evaluate: Lowering { shapes, tracer: &RefCell::new(tracer) } }.run(args)
 }
 
 struct Lowering<'a, 'b, T> {
-    registry: &'a Registry,
+    shapes: Propagation<'a>,
     tracer: &'a RefCell<&'b mut T>,
 }
 
@@ -49,6 +94,43 @@ impl<T: Tracer> Lowering<'_, '_, T> {
         self.tracer.borrow_mut().call(name, args, &kwargs)
     }
 
+    fn with_graphs<R>(
+        &self,
+        operands: &Operands<'_, TensorRef>,
+        act: impl FnOnce(&mut dyn GraphTracer) -> Result<R>,
+    ) -> Result<R> {
+        match self.tracer.borrow_mut().graphs() {
+            Some(graphs) => act(graphs),
+            None => Err(operands.unknown()),
+        }
+    }
+
+    /// An operand without what only the tracer knows of it.
+    fn known<'o>(&self, operand: &Operand<'o, TensorRef>) -> Operand<'o, TensorMeta> {
+        match operand {
+            Operand::Value(it) => Operand::Value(it.map(&mut |it| self.meta_of(*it))),
+            Operand::Module(it) => Operand::Module(it),
+        }
+    }
+
+    /// `torch._check(condition, message)`, as the name says; nothing for another function.
+    fn check(&self, name: &str, args: &[Traced]) -> Option<Result<Vec<Traced>>> {
+        if name != "torch._check" {
+            return None;
+        }
+        let condition = match args.first() {
+            Some(Value::Bool(it)) => SymBool::Const(*it),
+            Some(Value::SymBool(it)) => it.clone(),
+            other => {
+                let kind = other.map_or("nothing", Value::kind_name);
+                let what = format!("torch._check takes a condition on sizes, and was given a {kind}");
+                return Some(Err(Diagnostic::new(Code::InvalidArgument, what)));
+            }
+        };
+        let message = if let Some(Value::Str(it)) = args.get(1) { Some(it.clone()) } else { None };
+        Some(self.tracer.borrow_mut().check(&condition, message).map(|()| Vec::new()))
+    }
+
     fn meta_of(&self, tensor: TensorRef) -> TensorMeta {
         self.tracer.borrow().meta(tensor).clone()
     }
@@ -58,7 +140,7 @@ impl<T: Tracer> Evaluate for Lowering<'_, '_, T> {
     type Tensor = TensorRef;
 
     fn registry(&self) -> &Registry {
-        self.registry
+        self.shapes.registry()
     }
 
     fn enter(&self, module: &GraphModule, node: NodeId) {
@@ -66,10 +148,17 @@ impl<T: Tracer> Evaluate for Lowering<'_, '_, T> {
     }
 
     fn call(&self, name: &str, args: &[Traced], kwargs: &Kwargs<TensorRef>) -> Results<TensorRef> {
-        functions::call(*self, name, args, kwargs)
+        self.check(name, args).unwrap_or_else(|| functions::call(*self, name, args, kwargs))
     }
 
     fn call_method(&self, name: &str, args: &[Traced], kwargs: &Kwargs<TensorRef>) -> Results<TensorRef> {
+        // Python gives the tensor back without asking an operator.
+        if let (true, [Value::Tensor(it)], []) = (name == "contiguous", args, kwargs) {
+            let meta = self.meta_of(*it);
+            if meta.strides == TensorMeta::contiguous(meta.dtype, meta.sizes.clone()).strides {
+                return Ok(args.to_vec());
+            }
+        }
         functions::call_method(*self, name, args, kwargs)
     }
 
@@ -82,7 +171,33 @@ impl<T: Tracer> Evaluate for Lowering<'_, '_, T> {
     }
 
     fn call_higher_order(&self, name: &str, operands: &[Operand<'_, TensorRef>]) -> Result<Traced> {
-        Err(Operands { name, operands }.unknown())
+        let operands = Operands { name, operands };
+        // What autocast casts is cast here, so that the graph runs as it does without it.
+        if name == "wrap_with_autocast" {
+            return wrap_with_autocast(*self, &operands);
+        }
+        let metas: Vec<Operand<'_, TensorMeta>> = operands.operands.iter().map(|it| self.known(it)).collect();
+        let named_after = match name {
+            "cond" => Some(operands.list(3)?.to_vec()),
+            "map_impl" => Some([operands.list(1)?, operands.list(2)?].concat()),
+            "wrap_with_set_grad_enabled" => Some(operands.values(2)?),
+            _ => None,
+        };
+        let mut trace = |module: &GraphModule, inputs: &[Value<TensorMeta>]| {
+            let inputs = self.with_graphs(&operands, |it| it.begin(inputs, named_after.as_deref()))?;
+            let result = Walk { module, evaluate: *self }.run(&inputs)?;
+            self.with_graphs(&operands, |it| it.end(&result))
+        };
+        let results = results_of_graphs(self.shapes, &Operands { name, operands: &metas }, &mut trace)?;
+        let given: Vec<Option<Traced>> = operands
+            .operands
+            .iter()
+            .map(|it| match it {
+                Operand::Value(it) => Some(it.clone()),
+                Operand::Module(_) => None,
+            })
+            .collect();
+        self.with_graphs(&operands, |it| it.call(name, &given, &results))
     }
 }
 
@@ -90,7 +205,7 @@ impl<T: Tracer> Operators for Lowering<'_, '_, T> {
     type Tensor = TensorRef;
 
     fn registry(&self) -> &Registry {
-        self.registry
+        self.shapes.registry()
     }
 
     fn call(&self, name: &str, args: &[Traced], kwargs: &Kwargs<TensorRef>) -> Results<TensorRef> {
@@ -98,7 +213,8 @@ impl<T: Tracer> Operators for Lowering<'_, '_, T> {
     }
 
     fn resolve(&self, name: &str, args: &[Traced], kwargs: &Kwargs<TensorRef>) -> Results<TensorRef> {
-        let bound = self.registry.resolve(name, args, kwargs, &|_| None)?;
+        let mut bound = self.shapes.registry().resolve(name, args, kwargs, &|_| None)?;
+        name_place_of_factory(&mut bound);
         let n_positional = bound.op.schema.args.iter().take_while(|it| !it.is_kwarg_only).count();
         let (positional, named) = bound.values.split_at(n_positional);
         let names = bound.op.schema.args[n_positional..].iter().map(|it| it.name.as_str().into());
@@ -124,5 +240,20 @@ impl<T: Tracer> Operators for Lowering<'_, '_, T> {
         )?;
         let left = left.into_iter().next().unwrap_or(Value::None);
         Ok([left, Value::Tensor(*tensor)])
+    }
+}
+
+/// Python's functions that make tensors say where, and that the memory is not pinned, whether asked to or not.
+fn name_place_of_factory(call: &mut Args<'_, TensorRef>) {
+    let specs = &call.op.schema.args;
+    let Some(pinned) = specs.iter().position(|it| it.name == "pin_memory") else { return };
+    let is_factory = !specs.iter().any(|it| it.ty == ArgType::Tensor);
+    if let Value::None = call.values[pinned] {
+        call.values[pinned] = Value::Bool(false);
+    }
+    if let Some(device) = specs.iter().position(|it| it.name == "device").filter(|_| is_factory)
+        && let Value::None = call.values[device]
+    {
+        call.values[device] = Value::Device(Device::cpu());
     }
 }

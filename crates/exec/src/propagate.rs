@@ -1,15 +1,15 @@
 //! A graph without data: what is known of the value of each node.
 
 use crate::autocast::wrap_with_autocast;
+use crate::control_flow::results_of_graphs;
 use crate::functions;
-use crate::higher_order::{Operand, Operands, items};
+use crate::higher_order::{Operand, Operands};
 use crate::interpreter::{Evaluate, Kwargs, Results, Walk};
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use tracefx_core::{Result, Tensor};
 use tracefx_ir::{Attribute, FakeTensor, Graph, GraphModule, NodeId, Opcode, TensorMeta, Val};
 use tracefx_ops::{Propagation, Registry, Value};
-use tracefx_sym::{SymBool, SymInt};
 
 /// What is known of a value without data.
 type Known = Value<TensorMeta>;
@@ -92,13 +92,8 @@ impl Evaluate for Shapes<'_> {
     fn call_higher_order(&self, name: &str, operands: &[Operand<'_, TensorMeta>]) -> Result<Known> {
         let operands = Operands { name, operands };
         match name {
-            "cond" => self.cond(&operands),
-            "while_loop" => self.while_loop(&operands),
-            "map_impl" => self.map(&operands),
-            "scan" => self.scan(&operands),
             "wrap_with_autocast" => wrap_with_autocast(*self, &operands),
-            "wrap_with_set_grad_enabled" => self.run(operands.module(1)?, &operands.values(2)?),
-            _ => Err(operands.unknown()),
+            _ => results_of_graphs(self.shapes, &operands, &mut |module, inputs| self.run(module, inputs)),
         }
     }
 
@@ -119,108 +114,8 @@ impl Shapes<'_> {
         op.is_none_or(|it| it.schema.returns.len() != 1)
     }
 
-    /// `cond(pred, true_graph, false_graph, operands)`: what both branches give; sizes in which they differ are not known.
-    fn cond(&self, operands: &Operands<'_, TensorMeta>) -> Result<Known> {
-        let inputs = operands.list(3)?;
-        let (yes, no) = (self.run(operands.module(1)?, inputs)?, self.run(operands.module(2)?, inputs)?);
-        self.either(operands, &yes, &no)
-    }
-
-    fn either(&self, operands: &Operands<'_, TensorMeta>, a: &Known, b: &Known) -> Result<Known> {
-        Ok(match (a, b) {
-            (Value::List(a), Value::List(b)) if a.len() == b.len() => {
-                let both = a.iter().zip(b).map(|(a, b)| self.either(operands, a, b));
-                Value::List(both.collect::<Result<_>>()?)
-            }
-            (Value::Tensor(a), Value::Tensor(b)) if a.dtype == b.dtype && a.sizes.len() == b.sizes.len() => {
-                if a.sizes == b.sizes {
-                    return Ok(Value::Tensor(TensorMeta { storage_offset: SymInt::ZERO, ..a.clone() }));
-                }
-                let sizes = a.sizes.iter().zip(&b.sizes).map(|(a, b)| self.either_int(a, b)).collect();
-                Value::Tensor(TensorMeta::contiguous(a.dtype, sizes))
-            }
-            (Value::Int(a), Value::Int(b)) => Value::Int(self.either_int(a, b)),
-            (a, b) if a == b => a.clone(),
-            (a, b) => {
-                let what = format!("both graphs should give the same, and give {a:?} and {b:?}");
-                return Err(operands.refuse(what));
-            }
-        })
-    }
-
-    fn either_int(&self, a: &SymInt, b: &SymInt) -> SymInt {
-        let is_same = self.shapes.symbols().known(&SymBool::eq(a, b)) == Some(true);
-        if is_same { a.clone() } else { self.shapes.symbols().new_size() }
-    }
-
-    /// `while_loop(cond_graph, body_graph, carried, additional)`: ints that are carried change in ways that nobody knows.
-    fn while_loop(&self, operands: &Operands<'_, TensorMeta>) -> Result<Known> {
-        let (condition, body) = (operands.module(0)?, operands.module(1)?);
-        let carried = operands.list(2)?;
-        let unknown: Vec<Known> = carried.iter().map(|it| self.changing(it)).collect();
-        let inputs = [&unknown[..], operands.list(3)?].concat();
-        self.run(condition, &inputs)?;
-        let results = items(self.run(body, &inputs)?);
-        if results.len() != carried.len() {
-            let what = format!("the body carries {} values and gives {}", carried.len(), results.len());
-            return Err(operands.refuse(what));
-        }
-        let either = |(before, after): (&Known, &Known)| match after {
-            Value::Int(_) => Ok(self.changing(after)),
-            _ => self.either(operands, before, after),
-        };
-        Ok(Value::List(unknown.iter().zip(&results).map(either).collect::<Result<_>>()?))
-    }
-
-    fn changing(&self, value: &Known) -> Known {
-        if let Value::Int(_) = value { Value::Int(self.shapes.symbols().new_int()) } else { value.clone() }
-    }
-
-    /// `map_impl(graph, xs, additional)`: the graph on one slice of the xs, the results stacked.
-    fn map(&self, operands: &Operands<'_, TensorMeta>) -> Result<Known> {
-        let (n, slices) = self.slices(operands, operands.list(1)?)?;
-        let results = self.run(operands.module(0)?, &[&slices[..], operands.list(2)?].concat())?;
-        Ok(Value::List(items(results).iter().map(|it| stacked(it, &n)).collect()))
-    }
-
-    /// `scan(graph, init, xs, additional)`: the last carry, then the other results stacked.
-    fn scan(&self, operands: &Operands<'_, TensorMeta>) -> Result<Known> {
-        let (n, slices) = self.slices(operands, operands.list(2)?)?;
-        let init = operands.list(1)?;
-        let inputs = [init, &slices, operands.list(3)?].concat();
-        let mut results = items(self.run(operands.module(0)?, &inputs)?);
-        if results.len() < init.len() {
-            let what = format!("the graph carries {} values and gives {}", init.len(), results.len());
-            return Err(operands.refuse(what));
-        }
-        results[init.len()..].iter_mut().for_each(|it| *it = stacked(it, &n));
-        Ok(Value::List(results))
-    }
-
     fn run(&self, module: &GraphModule, inputs: &[Known]) -> Result<Known> {
         Walk { module, evaluate: *self }.run(inputs)
-    }
-
-    /// How many slices there are, and the first of each.
-    fn slices(&self, operands: &Operands<'_, TensorMeta>, xs: &[Known]) -> Result<(SymInt, Vec<Known>)> {
-        let n = match xs.first() {
-            Some(Value::Tensor(first)) if !first.sizes.is_empty() => first.sizes[0].clone(),
-            _ => return Err(operands.refuse("xs should be tensors with a dimension".to_string())),
-        };
-        let select = |it: &Known| {
-            Ok(self.shapes.call("aten.select.int", &[it.clone(), Value::int(0), Value::int(0)], &[])?.swap_remove(0))
-        };
-        Ok((n, xs.iter().map(select).collect::<Result<_>>()?))
-    }
-}
-
-fn stacked(value: &Known, n: &SymInt) -> Known {
-    match value {
-        Value::Tensor(meta) => {
-            let sizes = [n].into_iter().chain(&meta.sizes).cloned().collect();
-            Value::Tensor(TensorMeta::contiguous(meta.dtype, sizes))
-        }
-        other => other.clone(),
     }
 }
 

@@ -33,7 +33,7 @@ pub use inputs::InputChecker;
 pub use move_to_device::Location;
 pub use print::readable;
 pub use program::{CallSignature, Constant, ExportedProgram, ModuleCallEntry, SCHEMA_VERSION, StateEntry};
-pub use shapes::{DeferredAssertion, Dim, DimSpec, SessionInput, ShapeResult, ShapeSession};
+pub use shapes::{DeferredAssertion, Dim, DimSpec, DynamicShapes, SessionInput, ShapeResult, ShapeSession, ShapeSpec};
 pub use signature::{Argument, ConstantValue, GraphSignature, InputKind, InputSpec, OutputKind, OutputSpec};
 pub use tree::{Key, TreeSpec};
 pub use unlift::use_equal;

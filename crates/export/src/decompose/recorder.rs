@@ -91,6 +91,49 @@ impl Recorder {
         Ok(node)
     }
 
+    /// An input of the graph, under a free name close to this one.
+    pub(crate) fn input(&mut self, name: &str, val: Val) -> Result<NodeId> {
+        let node = self.graph.placeholder(name);
+        let name = self.name(node);
+        self.graph.set_target(node, &name)?;
+        self.graph.meta_mut(node).val = Some(val);
+        self.last_placeholder = Some(node);
+        Ok(node)
+    }
+
+    /// Writes a call of a function of Python that gives a symbolic number, where no node gives it yet.
+    pub(crate) fn compute(&mut self, number: Expr, function: &str, args: Vec<Value<Inner>>) -> Result<()> {
+        if self.numbers.contains_key(&number) {
+            return Ok(());
+        }
+        let args = args.iter().map(|it| self.arg(it)).collect::<Result<_>>()?;
+        let node = self.graph.call_function(function, args, Vec::new());
+        let val = match &number {
+            Expr::Int(it) => Val::Int(it.clone()),
+            Expr::Float(it) => Val::Float(it.clone()),
+            Expr::Bool(it) => Val::Bool(it.clone()),
+        };
+        self.note(node, val);
+        self.numbers.insert(number, node);
+        Ok(())
+    }
+
+    /// Whether a number can be computed from what the graph has.
+    pub(crate) fn can_compute(&self, number: &Expr) -> bool {
+        if self.numbers.contains_key(number) {
+            return true;
+        }
+        let is_size = |it: &SymInt| self.values.iter().any(|written| written.meta.sizes.contains(it));
+        match number {
+            Expr::Int(it) if is_size(it) => true,
+            Expr::Int(_) => number.symbols().into_iter().all(|it| {
+                let it = SymInt::from(it);
+                self.numbers.contains_key(&it.clone().into()) || is_size(&it)
+            }),
+            Expr::Float(_) | Expr::Bool(_) => number.symbols().is_empty(),
+        }
+    }
+
     /// What the node of this value is, to go on with.
     pub(crate) fn value_of(&mut self, node: NodeId, val: &Val) -> Value<Inner> {
         match val {
@@ -381,9 +424,13 @@ impl Compute for Recorder {
     }
 }
 
-/// The name of nodes that call this operator: its own, without the overload.
+/// The name of nodes that call this operator: its own, without the overload, and one such as `__and__` without underscores.
 fn name_of_packet(op: &str) -> String {
     let packet = op.rsplit_once('.').map_or(op, |(packet, _)| packet);
+    let name = packet.rsplit_once('.').map_or(packet, |(_, name)| name);
+    if let Some(name) = name.strip_prefix("__").and_then(|it| it.strip_suffix("__")) {
+        return name.to_owned();
+    }
     name_of_target(Opcode::CallFunction, &format!("torch.ops.{packet}"))
 }
 

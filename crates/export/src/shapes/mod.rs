@@ -1,5 +1,6 @@
 //! The sizes of one export: what the user said of them, what the module made of them, and whether that agrees.
 
+mod dynamic;
 mod finish;
 mod fixes;
 mod names;
@@ -8,6 +9,7 @@ mod ranges;
 mod solve;
 mod spec;
 
+pub use dynamic::{DynamicShapes, ShapeSpec};
 pub use finish::ShapeResult;
 use names::Names;
 pub use spec::{Dim, DimSpec};

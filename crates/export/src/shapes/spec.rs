@@ -1,5 +1,7 @@
 //! What a user says of a dimension.
 
+use std::fmt;
+use std::ops::{Add, Mul, Sub};
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_sym::{SymInt, Symbol, ValueRange};
 
@@ -19,7 +21,47 @@ pub enum DimSpec {
     Named(Dim),
 }
 
+impl DimSpec {
+    /// `Dim.AUTO`, whatever the value.
+    pub const AUTO: DimSpec = DimSpec::Auto(ValueRange::UNBOUNDED);
+    /// `Dim.DYNAMIC`, whatever the value.
+    pub const DYNAMIC: DimSpec = DimSpec::Dynamic(ValueRange::UNBOUNDED);
+}
+
+impl From<Dim> for DimSpec {
+    fn from(it: Dim) -> Self {
+        DimSpec::Named(it)
+    }
+}
+
+/// As Python shows it.
+impl fmt::Display for DimSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DimSpec::Static => write!(f, "None"),
+            DimSpec::Size(size) => write!(f, "{size}"),
+            DimSpec::Auto(range) => write!(f, "DimHint(AUTO{})", bounds(range, None)),
+            DimSpec::Dynamic(range) => write!(f, "DimHint(DYNAMIC{})", bounds(range, None)),
+            DimSpec::Named(dim) => write!(f, "{dim}"),
+        }
+    }
+}
+
+fn bounds(range: &ValueRange, default: Option<i64>) -> String {
+    let min = range.min.filter(|it| Some(*it) != default).map(|it| format!(", min={it}"));
+    let max = range.max.map(|it| format!(", max={it}"));
+    [min, max].into_iter().flatten().collect()
+}
+
 /// A `Dim`, or a multiple of it plus a number.
+///
+/// ```
+/// use tracefx_export::Dim;
+/// use tracefx_sym::ValueRange;
+/// let batch = Dim::new("batch", ValueRange::between(1, 64));
+/// assert_eq!((batch.clone() * 2 + 1).display_name(), "2*batch + 1");
+/// assert_eq!(batch.to_string(), "Dim('batch', min=1, max=64)");
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dim {
     /// The name of the root.
@@ -90,5 +132,40 @@ impl Dim {
     pub(super) fn root_value(&self, value: i64) -> Option<i64> {
         let rest = value.checked_sub(self.offset)?;
         (self.factor > 0 && rest % self.factor == 0).then(|| rest / self.factor)
+    }
+}
+
+impl Add<i64> for Dim {
+    type Output = Dim;
+
+    fn add(self, rhs: i64) -> Dim {
+        Dim { offset: self.offset + rhs, ..self }
+    }
+}
+
+impl Sub<i64> for Dim {
+    type Output = Dim;
+
+    fn sub(self, rhs: i64) -> Dim {
+        Dim { offset: self.offset - rhs, ..self }
+    }
+}
+
+impl Mul<i64> for Dim {
+    type Output = Dim;
+
+    fn mul(self, rhs: i64) -> Dim {
+        Dim { factor: self.factor * rhs, offset: self.offset * rhs, ..self }
+    }
+}
+
+/// As Python shows it: a derived one as its formula.
+impl fmt::Display for Dim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_derived() {
+            return write!(f, "{}", self.display_name());
+        }
+        let range = ValueRange { min: Some(self.range.min.unwrap_or(0)), ..self.range };
+        write!(f, "Dim('{}'{})", self.name, bounds(&range, Some(2)))
     }
 }

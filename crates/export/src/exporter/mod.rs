@@ -1,10 +1,14 @@
 //! What a front end writes a program with.
 
-use crate::decompose::recorder::{Inner, Recorder, is_impure};
+mod graphs;
+mod sizes;
+
+use crate::decompose::recorder::is_impure;
 use crate::{
     Argument, CallSignature, Constant, ConstantValue, ExportedProgram, GraphSignature, InputKind, InputSpec,
     ModuleCallEntry, OutputKind, OutputSpec, StateEntry,
 };
+use graphs::{Ended, Frame, Held};
 use indexmap::{IndexMap, IndexSet};
 use tracefx_core::{Code, Diagnostic, Result, Tensor};
 use tracefx_ir::{Arg, GraphModule, Meta, Str, TensorMeta, Val};
@@ -59,9 +63,12 @@ pub struct UserInput {
 /// ```
 pub struct Exporter<'a> {
     shapes: Propagation<'a>,
-    recorder: Recorder,
+    /// The graph of the program, and those of control flow that are being written.
+    frames: Vec<Frame>,
+    /// Those that have ended and are not called yet.
+    ended: Vec<Ended>,
     /// The values of tensors by their references; what works in place gives a tensor another one.
-    tensors: Vec<Inner>,
+    tensors: Vec<Held>,
     input_specs: Vec<InputSpec>,
     state_dict: IndexMap<Str, StateEntry>,
     constants: IndexMap<Str, Constant>,
@@ -80,7 +87,8 @@ impl<'a> Exporter<'a> {
     ) -> Result<(Exporter<'a>, Vec<Traced>)> {
         let mut res = Exporter {
             shapes,
-            recorder: Recorder::new(),
+            frames: vec![Frame::new()],
+            ended: Vec::new(),
             tensors: Vec::new(),
             input_specs: Vec::new(),
             state_dict: IndexMap::new(),
@@ -110,7 +118,7 @@ impl<'a> Exporter<'a> {
 
     /// Notes for the nodes that come next, as PyTorch serialises them: `stack_trace`, `nn_module_stack` and so on.
     pub fn note(&mut self, entries: IndexMap<Str, Str>) {
-        self.recorder.notes = entries;
+        self.recorder().notes = entries;
     }
 
     /// The program that gives these results. What nothing uses is dropped.
@@ -120,23 +128,27 @@ impl<'a> Exporter<'a> {
     pub fn finish(mut self, results: &[Traced], call: CallSignature) -> Result<ExportedProgram> {
         let (mut returned, mut output_specs, mut vals) = (Vec::new(), Vec::new(), Vec::new());
         for result in results {
-            let inner = self.inner(result);
-            let arg = self.recorder.arg(&inner)?;
+            let inner = self.inner(result)?;
+            let arg = self.recorder().arg(&inner)?;
             output_specs.push(OutputSpec {
                 kind: OutputKind::UserOutput,
                 arg: self.argument(&arg, result)?,
                 target: None,
             });
-            vals.push(arg.as_node().and_then(|it| self.recorder.val(it)).unwrap_or(Val::None));
+            vals.push(arg.as_node().and_then(|it| self.recorder().val(it)).unwrap_or(Val::None));
             returned.push(arg);
         }
-        let mut graph = self.recorder.finish();
+        let root = self.frames.swap_remove(0);
+        let mut graph = root.recorder.finish();
+        sizes::assert_converted(&mut graph)?;
         let output = graph.output(Arg::Tuple(returned));
         graph.meta_mut(output).val = Some(Val::Seq { items: vals, is_tuple: true });
         let registry = self.shapes.registry();
         graph.eliminate_dead_code(&|node| is_impure(node, registry))?;
+        let mut module = GraphModule::new(graph.compacted());
+        module.attributes.extend(root.graphs);
         Ok(ExportedProgram {
-            module: GraphModule::new(graph.compacted()),
+            module,
             signature: GraphSignature { input_specs: self.input_specs, output_specs },
             state_dict: self.state_dict,
             opaque_state: IndexMap::new(),
@@ -192,7 +204,7 @@ impl<'a> Exporter<'a> {
             Ok(val) => self.placeholder(&name, val),
             Err(value) => {
                 let (val, fixed) = fixed(&value);
-                self.recorder.placeholder(&name, &name, Vec::new(), Meta { val, ..Meta::default() })?;
+                self.recorder().placeholder(&name, &name, Vec::new(), Meta { val, ..Meta::default() })?;
                 Ok(fixed)
             }
         }
@@ -200,25 +212,13 @@ impl<'a> Exporter<'a> {
 
     fn placeholder(&mut self, name: &str, val: Val) -> Result<Traced> {
         let meta = Meta { val: Some(val.clone()), ..Meta::default() };
-        let node = self.recorder.placeholder(name, name, Vec::new(), meta)?;
-        let value = self.recorder.value_of(node, &val);
+        let node = self.recorder().placeholder(name, name, Vec::new(), meta)?;
+        let value = self.recorder().value_of(node, &val);
         Ok(self.adopted(&value))
     }
 
-    /// A value of the graph, its tensors new ones.
-    fn adopted(&mut self, value: &Value<Inner>) -> Traced {
-        value.map(&mut |it| {
-            self.tensors.push(*it);
-            TensorRef(self.tensors.len() - 1)
-        })
-    }
-
-    fn inner(&self, value: &Traced) -> Value<Inner> {
-        value.map(&mut |it| self.tensors[it.0])
-    }
-
-    fn argument(&self, arg: &Arg, result: &Traced) -> Result<Argument> {
-        let name = arg.as_node().map_or_else(|| "".into(), |it| self.recorder.name(it));
+    fn argument(&mut self, arg: &Arg, result: &Traced) -> Result<Argument> {
+        let name = arg.as_node().map_or_else(|| "".into(), |it| self.recorder().name(it));
         let constant = |value| Ok(Argument::Constant { name: "".into(), value });
         match (result, arg) {
             (Value::Tensor(_), _) => Ok(Argument::Tensor(name)),
@@ -239,22 +239,26 @@ impl<'a> Exporter<'a> {
 
     fn record(&mut self, args: &Args<'a, TensorRef>) -> Result<Vec<Traced>> {
         let (op, symbols) = (args.op, self.shapes.symbols());
-        let metas = args.values.iter().map(|it| it.map(&mut |it| self.meta(*it).clone())).collect();
+        let known = |it: &Traced| symbols.replace_value(&it.map(&mut |it| self.meta(*it).clone()));
+        let metas = args.values.iter().map(known).collect();
         let mut outputs = self.shapes.infer(&Args::within(op, metas, symbols))?;
         // Python computes with sizes at once; the nodes are made where the graph needs what comes of it.
         if op.schema.is_python() {
-            return outputs.iter().map(|it| self.plain(args, it)).collect();
+            let results = outputs.iter().map(|it| self.plain(args, it)).collect::<Result<Vec<_>>>()?;
+            results.iter().try_for_each(|it| self.note_origin(args, it))?;
+            return Ok(results);
         }
         let mut wants_grad = false;
         args.values.iter().for_each(|it| it.for_each_tensor(&mut |it| wants_grad |= self.meta(*it).requires_grad));
         let flows = wants_grad && !matches!(op.def.vjp, Some(Vjp::None));
         outputs.iter_mut().for_each(|it| require_grad(it, flows));
-        let inner = args.values.iter().map(|it| self.inner(it)).collect();
-        let results = self.recorder.record(&Args::within(op, inner, symbols), &outputs)?;
+        self.note_write(args);
+        let inner = args.values.iter().map(|it| self.inner(it)).collect::<Result<_>>()?;
+        let results = self.recorder().record(&Args::within(op, inner, symbols), &outputs)?;
         // What works in place gives its argument, which is the new node from here on.
         let results = outputs.iter().zip(&results).map(|(output, result)| match (output, result) {
             (Output::Same(arg), Value::Tensor(new)) if let Some(Value::Tensor(tensor)) = args.values.get(*arg) => {
-                self.tensors[tensor.0] = *new;
+                self.renew(*tensor, *new);
                 Value::Tensor(*tensor)
             }
             (_, _) => self.adopted(result),
@@ -279,7 +283,8 @@ impl Builder for Exporter<'_> {
     }
 
     fn meta(&self, tensor: TensorRef) -> &TensorMeta {
-        self.recorder.meta(self.tensors[tensor.0])
+        let Held { depth, inner } = self.tensors[tensor.0];
+        self.frames[depth].recorder.meta(inner)
     }
 }
 
@@ -305,8 +310,9 @@ fn fixed(value: &ConstantValue) -> (Option<Val>, Traced) {
     }
 }
 
-/// A qualified name as a part of an identifier.
+/// A qualified name as a part of an identifier, without what PyTorch takes for the name of the module itself.
 fn identifier(fqn: &str) -> String {
+    let fqn = fqn.strip_prefix("L__self___").or(fqn.strip_prefix("self_")).unwrap_or(fqn);
     let plain = fqn.chars().map(|it| if it.is_ascii_alphanumeric() { it.to_ascii_lowercase() } else { '_' });
     plain.collect()
 }

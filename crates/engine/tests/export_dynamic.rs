@@ -1,0 +1,284 @@
+//! Graph modules exported with dynamic sizes and with control flow.
+
+use tracefx_core::{Code, Diagnostic, Tensor};
+use tracefx_engine::Library;
+use tracefx_export::{Dim, DimSpec, DynamicShapes, ExportedProgram, ShapeSpec, default_decompositions};
+use tracefx_ir::{Arg, Attribute, Graph, GraphModule, NodeId, Opcode, TensorKind};
+use tracefx_ops::Value;
+use tracefx_sym::ValueRange;
+
+fn tensor(sizes: &[usize]) -> Value<Tensor> {
+    let n: usize = sizes.iter().product();
+    let data: Vec<f32> = (0..n).map(|it| it as f32 * 0.25 - 1.0).collect();
+    Value::Tensor(Tensor::from_slice(&data, sizes).unwrap())
+}
+
+fn batch(min: i64, max: i64) -> Dim {
+    Dim::new("batch", ValueRange::between(min, max))
+}
+
+fn method(graph: &mut Graph, name: &str, args: Vec<Arg>) -> NodeId {
+    graph.create_node(Opcode::CallMethod, name, args, vec![], None).unwrap()
+}
+
+fn call(graph: &mut Graph, name: &str, args: Vec<Arg>) -> NodeId {
+    graph.call_function(name, args, vec![])
+}
+
+/// What the program and its decomposed form give on these inputs, which is what the module gives.
+fn check_runs(module: &GraphModule, program: &ExportedProgram, inputs: &[Value<Tensor>]) {
+    let library = Library::default();
+    let direct = tracefx_exec::Interpreter::new(module, library.executor()).run(inputs).unwrap();
+    let functional = program.run_decompositions(&default_decompositions()).unwrap();
+    for program in [program, &functional] {
+        let given = Value::List(library.runner(program).unwrap().run(inputs).unwrap());
+        let direct = if let Value::List(_) = direct { direct.clone() } else { Value::List(vec![direct.clone()]) };
+        assert_eq!(format!("{given:?}"), format!("{direct:?}"));
+    }
+}
+
+/// ```python
+/// def forward(self, x, ys):
+///     n = x.size(0) * 2
+///     z = torch.cat(ys).view(n, -1)
+///     return x.repeat(2, 1) @ z.t(), torch.nn.functional.softmax(z, dim=1).view(x.size(0), -1), n + 1
+/// ```
+fn module() -> GraphModule {
+    let mut graph = Graph::new();
+    let [x, ys] = ["x", "ys"].map(|it| graph.placeholder(it));
+    let size = method(&mut graph, "size", vec![x.into(), Arg::Int(0)]);
+    let n = call(&mut graph, "operator.mul", vec![size.into(), Arg::Int(2)]);
+    let cat = call(&mut graph, "torch.cat", vec![ys.into()]);
+    let z = method(&mut graph, "view", vec![cat.into(), n.into(), Arg::Int(-1)]);
+    let repeated = method(&mut graph, "repeat", vec![x.into(), Arg::Int(2), Arg::Int(1)]);
+    let t = method(&mut graph, "t", vec![z.into()]);
+    let product = call(&mut graph, "operator.matmul", vec![repeated.into(), t.into()]);
+    let softmax = graph.call_function("torch.nn.functional.softmax", vec![z.into()], vec![("dim".into(), Arg::Int(1))]);
+    let folded = method(&mut graph, "view", vec![softmax.into(), size.into(), Arg::Int(-1)]);
+    let more = call(&mut graph, "operator.add", vec![n.into(), Arg::Int(1)]);
+    graph.output(Arg::Tuple(vec![product.into(), folded.into(), more.into()]));
+    GraphModule::new(graph)
+}
+
+#[test]
+fn a_program_runs_for_other_sizes_than_those_of_its_example() {
+    let module = module();
+    let inputs = |n: usize| [tensor(&[n, 4]), Value::List(vec![tensor(&[n, 4]), tensor(&[n, 4])])];
+    let said = |dim: Dim| {
+        let of = || ShapeSpec::at([(0, dim.clone().into())]);
+        DynamicShapes::named([("x", of()), ("ys", ShapeSpec::Items(vec![of(), of()]))])
+    };
+    let library = Library::default();
+    let program = library.export_dynamic(&module, &inputs(3), &said(batch(2, 16))).unwrap();
+    let text = program.module.graph.to_string();
+    assert!(text.contains("%ys_1") && text.contains("operator.mul](args = (%sym_size_int_"), "{text}");
+    assert_eq!(program.range_constraints.values().collect::<Vec<_>>(), [&ValueRange::between(2, 16)]);
+    for n in [2, 3, 7] {
+        let flat = [tensor(&[n, 4]), tensor(&[n, 4]), tensor(&[n, 4])];
+        let nested = tracefx_exec::Interpreter::new(&module, library.executor()).run(&inputs(n)).unwrap();
+        let given = library.runner(&program).unwrap().run(&flat).unwrap();
+        assert_eq!(format!("{:?}", Value::List(given)), format!("{nested:?}"));
+    }
+    let refused = library.runner(&program).unwrap().run(&[tensor(&[17, 4]), tensor(&[17, 4]), tensor(&[17, 4])]);
+    assert_eq!(refused.unwrap_err().code(), Code::InputShape);
+    let refused = library.runner(&program).unwrap().run(&[tensor(&[3, 4]), tensor(&[3, 4]), tensor(&[5, 4])]);
+    assert_eq!(refused.unwrap_err().code(), Code::InputShape);
+}
+
+/// What exporting `x + y` refuses, both of them `[3, 2]`.
+fn refusal(said: &DynamicShapes) -> Diagnostic {
+    let mut graph = Graph::new();
+    let [x, y] = ["x", "y"].map(|it| graph.placeholder(it));
+    let sum = call(&mut graph, "operator.add", vec![x.into(), y.into()]);
+    graph.output(sum.into());
+    let inputs = [tensor(&[3, 2]), tensor(&[3, 2])];
+    Library::default().export_dynamic(&GraphModule::new(graph), &inputs, said).unwrap_err()
+}
+
+#[test]
+fn a_violation_names_the_node_and_suggests_a_fix() {
+    let of = |name: &str| ShapeSpec::at([(0, Dim::new(name, ValueRange::at_least(0)).into())]);
+    let refused = refusal(&DynamicShapes::named([("x", of("a")), ("y", of("b"))]));
+    assert_eq!(refused.code(), Code::ConstraintViolation);
+    assert!(refused.message().ends_with("Suggested fixes:\n  b = a"), "{refused}");
+    assert_eq!(refused.notes(), ["L['x'].size()[0] == L['y'].size()[0] is asked at add"]);
+    let refused = refusal(&DynamicShapes::named([("x", of("a")), ("y", ShapeSpec::None)]));
+    assert!(refused.message().ends_with("Suggested fixes:\n  a = 3"), "{refused}");
+}
+
+#[test]
+fn dynamic_shapes_of_another_structure_are_refused_in_pytorchs_words() {
+    let place = |spec: ShapeSpec| refusal(&DynamicShapes::Positional(vec![spec, ShapeSpec::None])).message().to_owned();
+    assert_eq!(
+        place(ShapeSpec::Dims(vec![batch(1, 64).into()])),
+        "Expected dynamic shape spec [Dim('batch', min=1, max=64)] specified at `dynamic_shapes[0]` to have the same length \
+         as the actual tensor shape torch.Size([3, 2]) (expected 2, but got 1 instead)"
+    );
+    assert_eq!(
+        place(ShapeSpec::Value(DimSpec::Size(3))),
+        "Unexpected input tensor shape 3 specified at `dynamic_shapes[0]` (expected either a list/tuple of dimensions, or a \
+         dict mapping indices to dimensions, where each dimension is an int, a Dim, Dim.AUTO, Dim.STATIC, or Dim.DYNAMIC)"
+    );
+    let other = Dim::new("batch", ValueRange { min: None, max: Some(9) });
+    assert_eq!(
+        place(ShapeSpec::Dims(vec![batch(1, 64).into(), other.into()])),
+        "Found different definitions Dim('batch', min=1, max=64) and Dim('batch', min=0, max=9) for the same symbolic \
+         dimension Dim('batch', min=0, max=9)!"
+    );
+    assert_eq!(
+        refusal(&DynamicShapes::Positional(vec![ShapeSpec::None])).message(),
+        "Detected mismatch between the structure of `inputs` and `dynamic_shapes`: `inputs` has 2 elements, but \
+         `dynamic_shapes` has 1 elements"
+    );
+    assert_eq!(
+        refusal(&DynamicShapes::named([("x", ShapeSpec::None)])).message(),
+        "When `dynamic_shapes` is specified as a dict, its top-level keys must be the arg names ['x', 'y'] of `inputs`, but \
+         here they are ['x']. Alternatively, you could also ignore arg names entirely and specify `dynamic_shapes` as a \
+         list/tuple matching `inputs`."
+    );
+}
+
+#[test]
+fn what_is_checked_of_data_is_asserted_by_the_program() {
+    let mut graph = Graph::new();
+    let x = graph.placeholder("x");
+    let n = method(&mut graph, "item", vec![x.into()]);
+    let at_most = call(&mut graph, "operator.le", vec![n.into(), Arg::Int(4)]);
+    call(&mut graph, "torch._check", vec![at_most.into()]);
+    let at_least = call(&mut graph, "operator.ge", vec![n.into(), Arg::Int(2)]);
+    call(&mut graph, "torch._check", vec![at_least.into()]);
+    let zeros = call(&mut graph, "torch.zeros", vec![n.into()]);
+    graph.output(zeros.into());
+    let module = GraphModule::new(graph);
+    let int = |it: i64| [Value::Tensor(Tensor::from_slice(&[it], &[]).unwrap())];
+    let library = Library::default();
+    let program = library.export(&module, &int(3)).unwrap();
+    let text = program.module.graph.to_string();
+    assert!(text.contains("Runtime assertion failed for expression u0 <= 4 on node 'le_"), "{text}");
+    assert!(text.contains("zeros.default](args = ([%item],), kwargs = {device: cpu, pin_memory: False})"), "{text}");
+    let runner = library.runner(&program).unwrap();
+    assert!(runner.run(&int(4)).is_ok());
+    let refused = runner.run(&int(5)).unwrap_err();
+    assert!(refused.message().contains("Runtime assertion failed for expression u0 <= 4"), "{refused}");
+}
+
+fn branch(function: &str, weight: Option<&Value<Tensor>>) -> Attribute {
+    let mut graph = Graph::new();
+    let x = graph.placeholder("x");
+    let mut args = vec![x.into()];
+    if weight.is_some() {
+        args.push(graph.get_attr("weight").into());
+    }
+    let result = call(&mut graph, function, args);
+    graph.output(Arg::Tuple(vec![result.into()]));
+    let mut module = GraphModule::new(graph);
+    if let Some(Value::Tensor(weight)) = weight {
+        let attribute = Attribute::Tensor { tensor: weight.clone(), kind: TensorKind::Parameter };
+        module.set_attribute("weight", attribute);
+    }
+    Attribute::Module(Box::new(module))
+}
+
+/// `cond(x.sum() > 0, lambda x: torch.mul(x, self.weight), torch.sin, [x])`.
+fn conditional() -> GraphModule {
+    let mut graph = Graph::new();
+    let x = graph.placeholder("x");
+    let sum = method(&mut graph, "sum", vec![x.into()]);
+    let positive = call(&mut graph, "operator.gt", vec![sum.into(), Arg::Int(0)]);
+    let [yes, no] = ["yes", "no"].map(|it| graph.get_attr(it));
+    let args = vec![positive.into(), yes.into(), no.into(), Arg::Tuple(vec![x.into()])];
+    let cond = call(&mut graph, "torch.ops.higher_order.cond", args);
+    let item = call(&mut graph, "operator.getitem", vec![cond.into(), Arg::Int(0)]);
+    graph.output(item.into());
+    let mut module = GraphModule::new(graph);
+    module.set_attribute("yes", branch("torch.mul", Some(&tensor(&[3]))));
+    module.set_attribute("no", branch("torch.sin", None));
+    module
+}
+
+#[test]
+fn graphs_of_cond_are_exported_and_what_they_hold_becomes_operands() {
+    let module = conditional();
+    let said = DynamicShapes::named([("x", ShapeSpec::at([(0, batch(1, 64).into())]))]);
+    let program = Library::default().export_dynamic(&module, &[tensor(&[2, 3])], &said).unwrap();
+    let text = program.module.graph.to_string();
+    assert!(text.contains("cond](args = (%gt, %true_graph_0, %false_graph_0, (%x, %p_yes_weight))"), "{text}");
+    let inner = |name: &str| program.module.submodule(name).unwrap().graph.to_string();
+    assert_eq!(
+        inner("true_graph_0"),
+        "graph():
+    %x : [num_users=1] = placeholder[target=x]
+    %p_yes_weight : [num_users=1] = placeholder[target=p_yes_weight]
+    %mul : [num_users=1] = call_function[target=torch.ops.aten.mul.Tensor](args = (%x, %p_yes_weight), kwargs = {})
+    return (mul,)"
+    );
+    assert!(inner("false_graph_0").contains("%p_yes_weight : [num_users=0]"));
+    // On both ways, and for another size.
+    for input in [tensor(&[2, 3]), tensor(&[9, 3])] {
+        check_runs(&module, &program, &[input]);
+    }
+}
+
+#[test]
+fn loops_are_exported_and_give_what_they_gave() {
+    // map: x_i * weight; scan: carry + x_i; while: i < 3 of x * 2.
+    let mut graph = Graph::new();
+    let x = graph.placeholder("x");
+    let body = graph.get_attr("body");
+    let args = vec![body.into(), Arg::List(vec![x.into()]), Arg::List(vec![])];
+    let mapped = call(&mut graph, "torch.ops.higher_order.map_impl", args);
+    let mapped = call(&mut graph, "operator.getitem", vec![mapped.into(), Arg::Int(0)]);
+    let zero = call(&mut graph, "torch.zeros", vec![Arg::Int(3)]);
+    let combine = graph.get_attr("combine");
+    let args = vec![combine.into(), Arg::List(vec![zero.into()]), Arg::List(vec![x.into()]), Arg::Tuple(vec![])];
+    let scanned = call(&mut graph, "torch.ops.higher_order.scan", args);
+    let [last, all] = [0, 1].map(|at| call(&mut graph, "operator.getitem", vec![scanned.into(), Arg::Int(at)]));
+    let count = call(&mut graph, "torch.zeros", vec![Arg::List(vec![])]);
+    let [test, step] = ["test", "step"].map(|it| graph.get_attr(it));
+    let args = vec![test.into(), step.into(), Arg::Tuple(vec![count.into(), x.into()]), Arg::Tuple(vec![])];
+    let looped = call(&mut graph, "torch.ops.higher_order.while_loop", args);
+    let doubled = call(&mut graph, "operator.getitem", vec![looped.into(), Arg::Int(1)]);
+    graph.output(Arg::Tuple([mapped, last, all, doubled].map(Arg::Node).into()));
+    let mut module = GraphModule::new(graph);
+    module.set_attribute("body", branch("torch.mul", Some(&tensor(&[3]))));
+    let inner = |n: usize, build: &dyn Fn(&mut Graph, &[NodeId]) -> Arg| {
+        let mut graph = Graph::new();
+        let inputs: Vec<NodeId> = (0..n).map(|it| graph.placeholder(&format!("a{it}"))).collect();
+        let result = build(&mut graph, &inputs);
+        graph.output(result);
+        Attribute::Module(Box::new(GraphModule::new(graph)))
+    };
+    let sum = inner(2, &|graph, it| {
+        let sum = call(graph, "operator.add", vec![it[0].into(), it[1].into()]);
+        let copy = method(graph, "clone", vec![sum.into()]);
+        Arg::Tuple(vec![sum.into(), copy.into()])
+    });
+    module.set_attribute("combine", sum);
+    module.set_attribute(
+        "test",
+        inner(2, &|graph, it| call(graph, "operator.lt", vec![it[0].into(), Arg::Int(3)]).into()),
+    );
+    let step = inner(2, &|graph, it| {
+        let count = call(graph, "operator.add", vec![it[0].into(), Arg::Int(1)]);
+        let double = call(graph, "operator.mul", vec![it[1].into(), Arg::Int(2)]);
+        Arg::Tuple(vec![count.into(), double.into()])
+    });
+    module.set_attribute("step", step);
+    let said = DynamicShapes::named([("x", ShapeSpec::Dims(vec![DimSpec::DYNAMIC, DimSpec::Static]))]);
+    let program = Library::default().export_dynamic(&module, &[tensor(&[4, 3])], &said).unwrap();
+    let text = program.module.graph.to_string();
+    assert!(text.contains("map_impl](args = (%body_graph_0, [%x], [%p_body_weight])"), "{text}");
+    assert!(text.contains("scan](args = (%scan_combine_graph_0, [%zeros], [%x], ())"), "{text}");
+    for n in [2, 4, 6] {
+        check_runs(&module, &program, &[tensor(&[n, 3])]);
+    }
+}
+
+#[test]
+fn a_branch_that_writes_to_its_operand_is_refused() {
+    let mut module = conditional();
+    module.set_attribute("no", branch("torch.sin_", None));
+    let refused = Library::default().export(&module, &[tensor(&[2, 3])]).unwrap_err();
+    assert_eq!(refused.code(), Code::NotImplemented);
+    assert!(refused.message().contains("aten.sin_.default writes to an input of a graph of cond"), "{refused}");
+}
