@@ -163,8 +163,12 @@ impl<'a, E: Evaluate> Walk<'a, E> {
                 }
                 self.bind(id, slot, &mut env);
             }
-            for dead in nodes[first..at].iter().flat_map(|id| &last_users[id.index()]) {
-                env[dead.index()] = None;
+            for &id in &nodes[first..at] {
+                graph.node(id).for_each_input(&mut |input| {
+                    if last_users[input.index()] == Some(id) {
+                        env[input.index()] = None;
+                    }
+                });
             }
         }
         Err(Diagnostic::new(Code::GraphInvalid, "the graph has no output"))
@@ -347,16 +351,11 @@ fn single<T>(mut results: Vec<Value<T>>) -> Value<T> {
     }
 }
 
-/// For each node the nodes that it is the last user of.
-fn last_users(graph: &Graph) -> Vec<Vec<NodeId>> {
-    let mut res = vec![Vec::new(); graph.id_bound()];
-    let mut is_seen = vec![false; graph.id_bound()];
-    for id in graph.nodes().rev() {
-        graph.node(id).for_each_input(&mut |input| {
-            if !std::mem::replace(&mut is_seen[input.index()], true) {
-                res[id.index()].push(input);
-            }
-        });
+/// For each node its last user.
+fn last_users(graph: &Graph) -> Vec<Option<NodeId>> {
+    let mut res = vec![None; graph.id_bound()];
+    for id in graph.nodes() {
+        graph.node(id).for_each_input(&mut |input| res[input.index()] = Some(id));
     }
     res
 }

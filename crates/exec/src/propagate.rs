@@ -8,7 +8,7 @@ use crate::interpreter::{Evaluate, Kwargs, Results, Walk};
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use tracefx_core::{Result, Tensor};
-use tracefx_ir::{Attribute, FakeTensor, Graph, GraphModule, NodeId, Opcode, TensorMeta, Val};
+use tracefx_ir::{Attribute, FakeTensor, Graph, GraphModule, NodeId, Opcode, Str, TensorMeta, Val};
 use tracefx_ops::{Propagation, Registry, Value};
 
 /// What is known of a value without data.
@@ -21,9 +21,9 @@ type Known = Value<TensorMeta>;
 /// As [`Interpreter::run`](crate::Interpreter::run), and `NotImplemented` where a node needs to know what only a run can
 /// tell; then nothing is noted.
 pub fn propagate(module: &mut GraphModule, inputs: &[Known], shapes: Propagation<'_>) -> Result<Known> {
-    let notes = RefCell::new(Notes::default());
-    let output = Walk { module, evaluate: Shapes { shapes, notes: &notes } }.run(inputs)?;
-    apply(module, &notes.into_inner());
+    let (notes, memory) = (RefCell::default(), RefCell::default());
+    let output = Walk { module, evaluate: Shapes { shapes, notes: &notes, memory: &memory } }.run(inputs)?;
+    apply(module, &mut notes.into_inner());
     Ok(output)
 }
 
@@ -34,19 +34,19 @@ pub fn known_values(graph: &Graph) -> Vec<Known> {
     inputs.map(|node| node.meta.val.as_ref().map_or(Value::None, value_of)).collect()
 }
 
-/// What each node gives, by the address of its module, which does not move while it is propagated through.
-type Notes = FxHashMap<(usize, NodeId), Option<Val>>;
+/// What the nodes of each module give, by the address of the module, which does not move while it is propagated through.
+type Notes = FxHashMap<usize, Vec<Option<Option<Val>>>>;
 
 fn address(module: &GraphModule) -> usize {
     std::ptr::from_ref(module) as usize
 }
 
-fn apply(module: &mut GraphModule, notes: &Notes) {
-    let at = address(module);
+fn apply(module: &mut GraphModule, notes: &mut Notes) {
+    let mut vals = notes.remove(&address(module)).unwrap_or_default();
     let ids: Vec<NodeId> = module.graph.nodes().collect();
     for id in ids {
-        if let Some(val) = notes.get(&(at, id)) {
-            module.graph.meta_mut(id).val = val.clone();
+        if let Some(val) = vals.get_mut(id.index()).and_then(Option::take) {
+            module.graph.meta_mut(id).val = val;
         }
     }
     for attribute in module.attributes.values_mut() {
@@ -56,10 +56,77 @@ fn apply(module: &mut GraphModule, notes: &Notes) {
     }
 }
 
+/// Calls that were seen, by the name of the operator.
+#[derive(Default)]
+struct Memory(FxHashMap<Box<str>, Vec<Call>>);
+
+struct Call {
+    args: Vec<Known>,
+    kwargs: Vec<(Str, Known)>,
+    results: Vec<Known>,
+}
+
+/// So many calls of one operator are remembered; looking through them is cheaper than inferring.
+const MAX_CALLS: usize = 16;
+
+impl Memory {
+    fn find(&self, name: &str, args: &[Known], kwargs: &Kwargs<TensorMeta>) -> Option<&[Known]> {
+        let calls = self.0.get(name)?;
+        let found = calls.iter().find(|it| are_same(&it.args, args) && are_same_entries(&it.kwargs, kwargs))?;
+        Some(&found.results)
+    }
+
+    fn keep(&mut self, name: &str, args: &[Known], kwargs: &Kwargs<TensorMeta>, results: &[Known]) {
+        let calls = self.0.entry(name.into()).or_default();
+        if calls.len() < MAX_CALLS {
+            calls.push(Call { args: args.to_vec(), kwargs: kwargs.to_vec(), results: results.to_vec() });
+        }
+    }
+}
+
+fn are_same(a: &[Known], b: &[Known]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_same(a, b))
+}
+
+fn are_same_entries(a: &Kwargs<TensorMeta>, b: &Kwargs<TensorMeta>) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|((key, a), (other, b))| key == other && is_same(a, b))
+}
+
+/// Whether two values are the same to the bit: `0.0` is not `-0.0`.
+fn is_same(a: &Known, b: &Known) -> bool {
+    match (a, b) {
+        (Value::Float(a), Value::Float(b)) => a.to_bits() == b.to_bits(),
+        (Value::List(a), Value::List(b)) => are_same(a, b),
+        (a, b) => a == b,
+    }
+}
+
+/// Whether nothing about a value depends on symbols.
+fn is_static(value: &Known) -> bool {
+    match value {
+        Value::Tensor(meta) => {
+            meta.sizes.iter().chain(&meta.strides).chain([&meta.storage_offset]).all(|it| it.as_int().is_some())
+        }
+        Value::Int(it) => it.as_int().is_some(),
+        Value::List(items) => items.iter().all(is_static),
+        // The parts of a complex number are floats, which compare by value.
+        Value::SymBool(_) | Value::SymFloat(_) | Value::Complex(_) => false,
+        Value::None
+        | Value::Bool(_)
+        | Value::Float(_)
+        | Value::Str(_)
+        | Value::DType(_)
+        | Value::Device(_)
+        | Value::Layout(_)
+        | Value::MemoryFormat(_) => true,
+    }
+}
+
 #[derive(Clone, Copy)]
 struct Shapes<'a> {
     shapes: Propagation<'a>,
     notes: &'a RefCell<Notes>,
+    memory: &'a RefCell<Memory>,
 }
 
 impl Evaluate for Shapes<'_> {
@@ -70,7 +137,7 @@ impl Evaluate for Shapes<'_> {
     }
 
     fn call(&self, name: &str, args: &[Known], kwargs: &Kwargs<TensorMeta>) -> Results<TensorMeta> {
-        functions::call(self.shapes, name, args, kwargs)
+        self.remembering(name, args, kwargs, || functions::call(self.shapes, name, args, kwargs))
     }
 
     fn call_method(&self, name: &str, args: &[Known], kwargs: &Kwargs<TensorMeta>) -> Results<TensorMeta> {
@@ -104,11 +171,36 @@ impl Evaluate for Shapes<'_> {
             (_, Value::List(items)) => vals_of(items, true),
             (_, value) => val_of(value),
         };
-        self.notes.borrow_mut().insert((address(module), node), val);
+        let mut notes = self.notes.borrow_mut();
+        let vals = notes.entry(address(module)).or_insert_with(|| vec![None; module.graph.id_bound()]);
+        vals[node.index()] = Some(val);
     }
 }
 
 impl Shapes<'_> {
+    /// What an equal call gave before, or what this one gives: a model calls few operators with many equal arguments. Only
+    /// calls whose sizes are all numbers are remembered, since symbols may be told apart later, or made anew by every call;
+    /// and only of operators of the tables, since the rules of others may be anything.
+    fn remembering(
+        &self,
+        name: &str,
+        args: &[Known],
+        kwargs: &Kwargs<TensorMeta>,
+        compute: impl FnOnce() -> Results<TensorMeta>,
+    ) -> Results<TensorMeta> {
+        if let Some(results) = self.memory.borrow().find(name, args, kwargs) {
+            return Ok(results.to_vec());
+        }
+        let results = compute()?;
+        let op = self.shapes.registry().get(name);
+        let is_own = op.map_or(!name.starts_with("torch.ops."), |it| !it.is_custom());
+        let mut values = args.iter().chain(kwargs.iter().map(|(_, it)| it)).chain(&results);
+        if is_own && values.all(is_static) {
+            self.memory.borrow_mut().keep(name, args, kwargs, &results);
+        }
+        Ok(results)
+    }
+
     fn gives_tuple(&self, module: &GraphModule, node: NodeId) -> bool {
         let op = self.shapes.registry().get(module.graph.node(node).target());
         op.is_none_or(|it| it.schema.returns.len() != 1)
@@ -152,4 +244,71 @@ fn val_of(value: &Known) -> Option<Val> {
 
 fn vals_of(items: &[Known], is_tuple: bool) -> Option<Val> {
     Some(Val::Seq { items: items.iter().map(val_of).collect::<Option<_>>()?, is_tuple })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use tracefx_core::DType;
+    use tracefx_ir::Arg;
+    use tracefx_ops::{CustomOp, Output, Symbols, registry};
+
+    /// What is known of the result of each of these calls of an input of two sizes.
+    fn vals(ops: &Registry, calls: &[(&str, Vec<Arg>)]) -> Vec<Val> {
+        let mut graph = Graph::new();
+        let x = graph.placeholder("x");
+        for (target, others) in calls {
+            graph.call_function(target, [vec![x.into()], others.clone()].concat(), vec![]);
+        }
+        graph.output(x.into());
+        let mut module = GraphModule::new(graph);
+        let meta = TensorMeta::contiguous(DType::Int64, vec![2.into(), 3.into()]);
+        let symbols = Symbols::default();
+        propagate(&mut module, &[Value::Tensor(meta)], Propagation::new(ops, &symbols)).unwrap();
+        let nodes = module.graph.nodes().map(|it| module.graph.node(it));
+        nodes.filter(|it| it.op() == Opcode::CallFunction).map(|it| it.meta.val.clone().unwrap()).collect()
+    }
+
+    #[test]
+    fn calls_that_differ_in_one_argument_are_told_apart() {
+        let sizes = |val: &Val| match val {
+            Val::Tensor(meta) => (meta.dtype, meta.sizes.iter().map(ToString::to_string).collect::<Vec<_>>().join("x")),
+            other => panic!("{other:?} is no tensor"),
+        };
+        let calls: Vec<(&str, Vec<Arg>)> = vec![
+            ("torch.ops.aten.sum.dim_IntList", vec![Arg::List(vec![Arg::Int(0)])]),
+            ("torch.ops.aten.sum.dim_IntList", vec![Arg::List(vec![Arg::Int(1)])]),
+            ("torch.ops.aten.sum.dim_IntList", vec![Arg::List(vec![Arg::Int(0)])]),
+            ("torch.add", vec![Arg::Int(1)]),
+            ("torch.add", vec![Arg::Float(1.0)]),
+            ("torch.add", vec![Arg::Int(1)]),
+        ];
+        let known: Vec<_> = vals(registry(), &calls).iter().map(sizes).collect();
+        let (int, float) = (DType::Int64, DType::Float32);
+        let expected = [(int, "3"), (int, "2"), (int, "3"), (int, "2x3"), (float, "2x3"), (int, "2x3")];
+        assert_eq!(known, expected.map(|(dtype, sizes)| (dtype, sizes.to_owned())));
+    }
+
+    #[test]
+    fn results_with_new_symbols_are_made_for_every_call() {
+        let vals =
+            vals(registry(), &[("torch.ops.aten.nonzero.default", vec![]), ("torch.ops.aten.nonzero.default", vec![])]);
+        assert_ne!(vals[0], vals[1]);
+    }
+
+    #[test]
+    fn the_rule_of_a_custom_operator_is_asked_for_every_call() {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&asked);
+        let mut ops = registry().clone();
+        let op = CustomOp::new("mylib::same(Tensor x) -> Tensor").unwrap().shape(move |args| {
+            count.fetch_add(1, Ordering::Relaxed);
+            Ok(vec![Output::Tensor(args.tensor(0)?.clone())])
+        });
+        ops.define(op).unwrap();
+        vals(&ops, &[("torch.ops.mylib.same.default", vec![]), ("torch.ops.mylib.same.default", vec![])]);
+        assert_eq!(asked.load(Ordering::Relaxed), 2);
+    }
 }

@@ -1,5 +1,5 @@
 use crate::{Attribute, Graph, GraphModule, NodeId, Opcode};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxBuildHasher, FxHashSet};
 use tracefx_core::{Code, Diagnostic};
 
 impl Graph {
@@ -9,7 +9,7 @@ impl Graph {
     /// As in FX, several outputs, no output, and inputs after calls are well formed.
     pub fn lint(&self, owner: Option<&GraphModule>) -> Vec<Diagnostic> {
         let mut problems = Vec::new();
-        let mut names = FxHashSet::default();
+        let mut names = FxHashSet::with_capacity_and_hasher(self.len(), FxBuildHasher);
         let mut defined = vec![false; self.id_bound()];
         for id in self.nodes() {
             let node = self.node(id);

@@ -1,6 +1,8 @@
 use crate::Str;
 use crate::illegal_names::ILLEGAL_NAMES;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::borrow::Cow;
+use std::sync::LazyLock;
 
 /// Gives each node a name of its own, by the rules of `torch.fx.graph._Namespace`.
 ///
@@ -38,47 +40,56 @@ impl Namespace {
 
     /// A free name, as close to the candidate as the rules allow.
     pub fn create_name(&mut self, candidate: &str) -> Str {
-        let mut candidate = legal_identifier(candidate);
-        let (base, suffix) = split_suffix(&candidate);
-        let base = base.to_string();
+        let wanted = legal_identifier(candidate);
+        let (base, suffix) = split_suffix(&wanted);
+        let numbered = |num: u128| match u64::try_from(num) {
+            Ok(num) => format!("{base}_{num}"),
+            Err(_) => format!("{base}_{num}"),
+        };
+        let mut candidate = Cow::Borrowed(&*wanted);
         let mut num = match suffix {
-            Some(num) if !self.used.contains(candidate.as_str()) => num,
+            Some(num) if !self.used.contains(&*candidate) => num,
             _ => {
-                let mut num = self.base_count.get(base.as_str()).copied().unwrap_or(0);
-                if ILLEGAL_NAMES.binary_search(&candidate.as_str()).is_ok() {
+                let mut num = self.base_count.get(base).copied().unwrap_or(0);
+                if is_illegal(&candidate) {
                     num += 1;
-                    candidate = format!("{candidate}_{num}");
+                    candidate = format!("{candidate}_{num}").into();
                 }
                 num
             }
         };
-        if self.used.contains(candidate.as_str()) {
-            let dense = self.dense.get(base.as_str()).copied().unwrap_or(0);
+        if self.used.contains(&*candidate) {
+            let dense = self.dense.get(base).copied().unwrap_or(0);
             let starts_dense = num <= dense;
             num = num.max(dense);
             loop {
                 num += 1;
-                candidate = format!("{base}_{num}");
-                if !self.used.contains(candidate.as_str()) {
+                candidate = numbered(num).into();
+                if !self.used.contains(&*candidate) {
                     break;
                 }
             }
             if starts_dense {
-                self.dense.insert(base.as_str().into(), num);
+                set(&mut self.dense, base, num);
             }
         }
         let name = Str::from(candidate);
         self.used.insert(Str::clone(&name));
         if let Some(log) = &mut self.log {
-            log.push(Naming { name: Str::clone(&name), suffix: Some((base.as_str().into(), num)) });
+            log.push(Naming { name: Str::clone(&name), suffix: Some((base.into(), num)) });
         }
-        match self.base_count.get_mut(base.as_str()) {
-            Some(count) => *count = num,
-            None => {
-                self.base_count.insert(base.into(), num);
-            }
-        }
+        set(&mut self.base_count, base, num);
         name
+    }
+
+    /// How many names were given.
+    pub fn len(&self) -> usize {
+        self.used.len()
+    }
+
+    /// Whether no name was given.
+    pub fn is_empty(&self) -> bool {
+        self.used.is_empty()
     }
 
     /// Begins to note the names that are given.
@@ -132,8 +143,26 @@ impl Namespace {
     }
 }
 
+fn set(suffixes: &mut FxHashMap<Box<str>, u128>, base: &str, suffix: u128) {
+    match suffixes.get_mut(base) {
+        Some(known) => *known = suffix,
+        None => {
+            suffixes.insert(base.into(), suffix);
+        }
+    }
+}
+
+fn is_illegal(name: &str) -> bool {
+    static ILLEGAL: LazyLock<FxHashSet<&str>> = LazyLock::new(|| ILLEGAL_NAMES.iter().copied().collect());
+    ILLEGAL.contains(name)
+}
+
 /// The candidate with each run of characters that no identifier has replaced by one underscore.
-fn legal_identifier(candidate: &str) -> String {
+fn legal_identifier(candidate: &str) -> Cow<'_, str> {
+    let is_legal = |c: u8| c.is_ascii_alphanumeric() || c == b'_';
+    if candidate.bytes().all(is_legal) && candidate.bytes().next().is_some_and(|it| !it.is_ascii_digit()) {
+        return candidate.into();
+    }
     let mut res = String::with_capacity(candidate.len());
     let mut in_run = false;
     for c in candidate.chars() {
@@ -151,7 +180,7 @@ fn legal_identifier(candidate: &str) -> String {
     if res.starts_with(|c: char| c.is_ascii_digit()) {
         res.insert(0, '_');
     }
-    res
+    res.into()
 }
 
 /// `a_12` as `a` and 12; a suffix of more digits than 128 bits hold counts as part of the name.

@@ -2,7 +2,7 @@
 
 use crate::effects::Writes;
 use crate::{Pass, PassResult};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use serde::Deserialize;
 use std::cell::Cell;
 use std::hash::{Hash, Hasher};
@@ -102,13 +102,14 @@ fn representatives(
     writes: Option<&Writes>,
 ) -> Option<Vec<Cell<Option<NodeId>>>> {
     let first = vec![Cell::new(None); graph.id_bound()];
-    let mut known = FxHashMap::<Call<'_>, NodeId>::default();
+    let mut known = FxHashMap::<Call<'_>, NodeId>::with_capacity_and_hasher(graph.len(), FxBuildHasher);
     let mut is_changed = false;
     for id in graph.nodes() {
         let node = graph.node(id);
         let may_merge = match node.op() {
             Opcode::Placeholder | Opcode::GetAttr | Opcode::Output => false,
             Opcode::CallMethod | Opcode::CallModule => !banned.contains(&**node.target()),
+            Opcode::CallFunction if banned.is_empty() => true,
             Opcode::CallFunction => {
                 let operator = operator_of(node.target());
                 !banned.contains(operator) && !banned.contains(packet_of(operator))

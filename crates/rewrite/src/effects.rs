@@ -4,7 +4,7 @@
 //! fresh memory counts as shared, and what is not known not to write counts as writing.
 
 use crate::impure::{is_in_place_name, is_in_place_operator};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use tracefx_ir::{Arg, Attribute, Graph, GraphModule, Node, NodeId, Opcode, Str};
 use tracefx_ops::{Op, Registry, Tags};
 
@@ -25,7 +25,21 @@ impl Writes {
     /// The writes of a module's graph; nothing where there are none, as in most graphs.
     pub(crate) fn of(module: &GraphModule, registry: &Registry) -> Option<Writes> {
         let graph = &module.graph;
-        let is_written = graph.nodes().any(|it| writes(graph.node(it), module, registry));
+        // Nodes share their targets, so that each operator is looked up once.
+        let mut harmless: FxHashSet<*const u8> = FxHashSet::default();
+        let is_written = graph.nodes().any(|it| {
+            let node = graph.node(it);
+            let target = node.target();
+            if node.op() == Opcode::CallFunction && harmless.contains(&target.as_ptr()) {
+                return false;
+            }
+            let res = writes(node, module, registry);
+            let is_operator = node.op() == Opcode::CallFunction && target.starts_with("torch.ops.aten.");
+            if !res && is_operator && registry.get(target).is_some_and(|it| !it.may_write()) {
+                harmless.insert(target.as_ptr());
+            }
+            res
+        });
         is_written.then(|| Writes::of_any(module, registry))
     }
 

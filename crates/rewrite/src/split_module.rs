@@ -156,6 +156,11 @@ impl<'a> Splitter<'a> {
             });
             part[node.index()] = Some(index);
         }
+        let mut sizes = vec![0; partitions.len()];
+        part.iter().flatten().for_each(|&it| sizes[it] += 1);
+        for (partition, size) in partitions.iter_mut().zip(sizes) {
+            partition.graph.reserve(size);
+        }
         let none = vec![None; graph.id_bound()];
         let caller = GraphModule::new(Graph::new());
         Splitter { module, graph, options, partitions, part, copy: none.clone(), base: none, caller }

@@ -101,9 +101,13 @@ fn check_keywords(kwargs: &[(Str, Arg)]) -> Result<(), String> {
 
 /// Writes the names of one graph that no node has any more, and the suffix that was given last for each base.
 pub(crate) fn write_names(words: &mut Words, strings: &mut StringWriter, graph: &Graph) -> Result<()> {
-    let live: FxHashSet<&str> = graph.nodes().map(|it| &**graph.node(it).name()).collect();
-    let mut erased: Vec<&str> = graph.names().used().filter(|it| !live.contains(it)).collect();
-    erased.sort_unstable();
+    let mut erased: Vec<&str> = Vec::new();
+    // All names of nodes were given, so where there are as many of both none is left.
+    if graph.names().len() != graph.len() {
+        let live: FxHashSet<&str> = graph.nodes().map(|it| &**graph.node(it).name()).collect();
+        erased.extend(graph.names().used().filter(|it| !live.contains(it)));
+        erased.sort_unstable();
+    }
     words.count(erased.len())?;
     erased.into_iter().try_for_each(|it| strings.write(words, it))?;
     let mut suffixes: Vec<(&str, u128)> = graph.names().suffixes().filter(|&(_, suffix)| suffix > 0).collect();

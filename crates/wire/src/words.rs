@@ -74,8 +74,10 @@ impl Words {
     }
 
     pub(crate) fn into_bytes(self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(4 * self.0.len());
-        self.0.iter().for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
+        let mut bytes = vec![0; 4 * self.0.len()];
+        for (place, word) in bytes.chunks_exact_mut(4).zip(&self.0) {
+            place.copy_from_slice(&word.to_le_bytes());
+        }
         bytes
     }
 }
