@@ -32,7 +32,6 @@ mod open;
 mod opening;
 mod passes;
 mod runner;
-mod sha256;
 mod shapes;
 mod tensors;
 mod verify;

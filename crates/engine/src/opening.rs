@@ -1,5 +1,5 @@
-use crate::sha256::Sha256;
 use crate::{Limits, open};
+use sha2::{Digest, Sha256};
 use std::io::{Read, Seek, SeekFrom};
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_export::ExportedProgram;
@@ -218,7 +218,7 @@ impl Check {
                 self.len += bytes.len() as u64;
             }
         }
-        let found = self.hash.finish();
+        let found: [u8; 32] = self.hash.finalize().into();
         if found == self.expected {
             return Ok(());
         }

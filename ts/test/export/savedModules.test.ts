@@ -8,11 +8,14 @@ beforeAll(async () => void (await init()));
 /** PyTorch's format has lists alone, which its reader and ours take for the arguments of control flow. */
 function listed(text: string): string {
   const isOne = /torch\.ops\.higher_order\.|^ *return /;
-  const lists = (line: string) => line.replace(/(?<![\w.])\(/g, "[").replace(/,?\)(?=[,;)\]]|$)/g, "]");
   return text
     .split("\n")
-    .map((line) => (isOne.test(line) ? lists(line) : line))
+    .map((line) => (isOne.test(line) ? withLists(line) : line))
     .join("\n");
+}
+
+function withLists(line: string): string {
+  return line.replace(/(?<![\w.])\(/g, "[").replace(/,?\)(?=[,;)\]]|$)/g, "]");
 }
 
 const NOTES = ["nn_module_stack", "torch_fn", "stack_trace"];

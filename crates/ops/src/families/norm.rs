@@ -109,7 +109,7 @@ fn native_group_norm(args: &Meta<'_>) -> Result<Vec<Output>> {
     let input = args.tensor(0)?;
     let (n_batch, n_channels, n_points, group) = (args.sym_int(3)?, args.sym_int(4)?, args.sym_int(5)?, args.int(6)?);
     let n: SymInt = input.sizes.iter().product();
-    if group <= 0 || n_channels.as_int().is_some_and(|it| it % group != 0) {
+    if group <= 0 || args.differ(&n_channels.modulo(&group.into()), &SymInt::ZERO) {
         return Err(args.invalid(format!(
             "Expected number of channels in input to be divisible by num_groups, but got input of shape {} and \
              num_groups={group}",

@@ -80,7 +80,7 @@ fn layer_norm(args: &Meta<'_>) -> Result<Vec<Output>> {
 fn group_norm(args: &Meta<'_>) -> Result<Vec<Output>> {
     let input = input(args)?;
     let (n_batch, n_channels, n_points, group) = (args.sym_int(5)?, args.sym_int(6)?, args.sym_int(7)?, args.int(8)?);
-    if group <= 0 || n_channels.as_int().is_some_and(|it| it % group != 0) {
+    if group <= 0 || args.differ(&n_channels.modulo(&group.into()), &SymInt::ZERO) {
         let what =
             format!("Expected number of channels {n_channels} to be evenly divisible by number of groups {group}");
         return Err(args.invalid(what));

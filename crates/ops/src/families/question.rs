@@ -94,7 +94,7 @@ fn all(cx: &mut Cx<'_>, value: Traced) -> Result<Vec<Traced>> {
 fn is_nonzero(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
     let this = *args.tensor(0)?;
     let n: SymInt = cx.meta(this).sizes.iter().product();
-    if n.as_int().is_some_and(|it| it != 1) {
+    if args.differ(&n, &SymInt::ONE) {
         let what = match n == 0 {
             true => "Boolean value of Tensor with no values is ambiguous",
             false => "Boolean value of Tensor with more than one value is ambiguous",

@@ -87,7 +87,7 @@ fn col2im(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     }
     let (batch, columns) = lead(args, &input.sizes, 2)?;
     let n_taps = options[0][0] * options[0][1];
-    if columns[0].as_int().is_some_and(|it| it % n_taps != 0) {
+    if args.differ(&columns[0].modulo(&n_taps.into()), &SymInt::ZERO) {
         return Err(args.bad_shape(format!(
             "Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got {} and {n_taps}",
             columns[0]
