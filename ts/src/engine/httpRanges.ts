@@ -35,14 +35,16 @@ function partOf(response: Response): Part | undefined {
   return start <= last && last < size ? { start, end: last + 1, size } : undefined;
 }
 
-/** A file of a server. Each range is asked for on the condition that the file is still the same. */
+/**
+ * A file of a server. Each answer is checked to be of the same file; `If-Range` would say so too, but a browser asks a server
+ * of another origin for leave to send it, which many do not give.
+ */
 export class HttpRanges implements RangeSource {
   readonly parallel = PARALLEL;
   readonly size: number;
   readonly #source: string | URL;
   readonly #tail: Uint8Array;
-  readonly #validator: string | undefined;
-  readonly #etag: string | null;
+  readonly #version: string | null;
   readonly #count: (bytes: number) => void;
 
   private constructor(
@@ -56,10 +58,7 @@ export class HttpRanges implements RangeSource {
     this.size = size;
     this.#tail = tail;
     this.#count = count;
-    this.#etag = response.headers.get("etag");
-    // A weak tag says nothing of single bytes.
-    const isStrong = this.#etag !== null && !this.#etag.startsWith("W/");
-    this.#validator = (isStrong ? this.#etag : response.headers.get("last-modified")) ?? undefined;
+    this.#version = versionOf(response);
   }
 
   /** A file of which this answer holds the end. */
@@ -68,10 +67,11 @@ export class HttpRanges implements RangeSource {
     response: Response,
     part: Part,
     count: (bytes: number) => void,
+    signal: AbortSignal | undefined,
   ): Promise<HttpRanges> {
     const tail = new Uint8Array(part.end - part.start);
     let read = 0;
-    for await (const piece of exactly(response, part)) {
+    for await (const piece of exactly(response, part, signal)) {
       tail.set(piece, read);
       read += piece.length;
     }
@@ -85,8 +85,7 @@ export class HttpRanges implements RangeSource {
       yield this.#tail.subarray(start - tailStart, end - tailStart);
       return;
     }
-    const headers: Record<string, string> = { Range: `bytes=${start}-${end - 1}` };
-    if (this.#validator !== undefined) headers["If-Range"] = this.#validator;
+    const headers = { Range: `bytes=${start}-${end - 1}` };
     let response: Response;
     try {
       response = await fetch(this.#source, { headers, signal });
@@ -109,7 +108,7 @@ export class HttpRanges implements RangeSource {
   #checked(response: Response, start: number, end: number): Part | undefined {
     const part = partOf(response);
     const isAsked = part?.start === start && part.end === end && part.size === this.size;
-    return isAsked && response.headers.get("etag") === this.#etag ? part : undefined;
+    return isAsked && versionOf(response) === this.#version ? part : undefined;
   }
 
   #refusal(response: Response): Error {
@@ -121,8 +120,17 @@ export class HttpRanges implements RangeSource {
   }
 }
 
+/** What tells a file from the one that was at its URL before, where the server says it. */
+function versionOf({ headers }: Response): string | null {
+  return headers.get("etag") ?? headers.get("last-modified");
+}
+
 /** The pieces of an answer, which must be as many bytes as it says. */
-async function* exactly(response: Response, { start, end }: Part, signal?: AbortSignal): AsyncGenerator<Uint8Array> {
+async function* exactly(
+  response: Response,
+  { start, end }: Part,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<Uint8Array> {
   let read = 0;
   for await (const piece of piecesOf(response.body ?? new Blob([]).stream(), signal)) {
     read += piece.length;

@@ -69,7 +69,9 @@ async function openUrl(source: string | URL, options: ReadOptions): Promise<Rang
   options.signal?.throwIfAborted();
   if (response.status === 200) return await DownloadRanges.of(response, options);
   const first = endOf(response);
-  if (first !== undefined) return await HttpRanges.of(source, response, first, counter(options, first.size));
+  if (first !== undefined) {
+    return await HttpRanges.of(source, response, first, counter(options, first.size), options.signal);
+  }
   await response.body?.cancel();
   return await DownloadRanges.of(await fetched(source, options), options);
 }
@@ -83,7 +85,16 @@ async function openCached(cache: Cache, source: string | URL, options: ReadOptio
   let kept = await cache.match(source);
   const wasKept = kept !== undefined;
   if (kept === undefined) {
-    await cache.put(source, new Response(counted(await fetched(source, options), options)));
+    const answer = new Response(counted(await fetched(source, options), options));
+    try {
+      await cache.put(source, answer);
+    } catch (cause) {
+      options.signal?.throwIfAborted();
+      throw fxError("Io", `cannot keep ${String(source)} in the cache`, {
+        cause,
+        help: "try again, or without a cache",
+      });
+    }
     options.signal?.throwIfAborted();
     kept = await cache.match(source);
   }

@@ -40,7 +40,7 @@ export interface ReadOptions {
   readonly signal?: AbortSignal;
   /** Is told the bytes read so far, and all that there are where that is known. */
   readonly progress?: (read: number, total: number | undefined) => void;
-  /** The SHA-256 of the file, as 64 hexadecimal digits. Other bytes are refused before anything looks at them. */
+  /** The SHA-256 of the file, as 64 hexadecimal digits. No program is made of other bytes. */
   readonly sha256?: string;
   /**
    * The name of a cache (of the Cache API) in which what a URL gave is kept, so that it is fetched once. Hosts without that

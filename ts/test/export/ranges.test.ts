@@ -61,10 +61,12 @@ afterAll(async () => {
   rmSync(DIR, { recursive: true });
 });
 
+const TAG = { etag: '"one"' };
+
 /** Sends a range of a file as servers do. */
-function part(response: ServerResponse, [start, end]: [number, number], headers: Record<string, string> = {}): void {
+function part(response: ServerResponse, [start, end]: [number, number], headers: Record<string, string> = TAG): void {
   const range = `bytes ${start}-${end - 1}/${FILE.length}`;
-  response.writeHead(206, { "content-range": range, "content-length": end - start, etag: '"one"', ...headers });
+  response.writeHead(206, { "content-range": range, "content-length": end - start, ...headers });
   response.end(FILE.subarray(start, end));
 }
 
@@ -107,21 +109,34 @@ describe("a server with ranges", () => {
   });
 
   test("that has another file midway is refused", async () => {
-    // By If-Range, which gives the other file; by another tag; by another length.
+    // By an answer that is no part; by another tag; by none; by another length.
     for (const change of [
       (response: ServerResponse) => whole(response),
       (response: ServerResponse, range: [number, number]) => part(response, range, { etag: '"two"' }),
+      (response: ServerResponse, range: [number, number]) => part(response, range, {}),
       (response: ServerResponse, [start, end]: [number, number]) =>
-        part(response, [start, end], { "content-range": `bytes ${start}-${end - 1}/${FILE.length + 1}` }),
+        part(response, [start, end], { ...TAG, "content-range": `bytes ${start}-${end - 1}/${FILE.length + 1}` }),
       (response: ServerResponse) => response.writeHead(416).end(),
     ]) {
       answer = (request, response, range) => {
         if (range === undefined) return whole(response);
         if (range[1] === FILE.length) return part(response, range);
-        expect(request.headers["if-range"]).toBe('"one"');
+        expect(request.headers["if-range"]).toBeUndefined();
         change(response, range);
       };
       await expect(load(url)).rejects.toThrow(`${url} changed while it was read`);
+    }
+  });
+
+  test("that has another file midway is refused by its date where it has no tags", async () => {
+    const dates = ["Mon, 01 Jan 2024 00:00:00 GMT", "Tue, 02 Jan 2024 00:00:00 GMT"];
+    const at = (day: number): Record<string, string> => ({ "last-modified": dates[day] ?? "" });
+    for (const later of [0, 1]) {
+      answer = (_, response, range) => {
+        if (range !== undefined) part(response, range, at(range[1] === FILE.length ? 0 : later));
+      };
+      if (later === 0) await expectNumbers(await load(url));
+      else await expect(load(url)).rejects.toThrow(`${url} changed while it was read`);
     }
   });
 
@@ -147,6 +162,18 @@ describe("a server with ranges", () => {
       response.write(FILE.subarray(range[0], range[0] + 10), () => response.destroy());
     };
     await expect(load(url)).rejects.toThrow("the bytes stopped coming");
+  });
+
+  test("is left by a signal while its end comes", async () => {
+    const controller = new AbortController();
+    const reason = new Error("enough");
+    answer = (_, response, range) => {
+      if (range === undefined) return;
+      const [start, end] = range;
+      response.writeHead(206, { ...TAG, "content-range": `bytes ${start}-${end - 1}/${FILE.length}` });
+      response.write(FILE.subarray(start, start + 10), () => setTimeout(() => controller.abort(reason), 20));
+    };
+    await expect(load(url, { signal: controller.signal })).rejects.toBe(reason);
   });
 
   test("is left at once by a signal", async () => {
