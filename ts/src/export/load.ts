@@ -64,7 +64,7 @@ async function readProgram(file: RangeSource, { signal, limits, sha256 }: LoadOp
     for (;;) {
       signal?.throwIfAborted();
       while (running.size < file.parallel) {
-        const request = call(() => it.next_request());
+        const request = callBorn(born, () => it.next_request());
         if (request === undefined) break;
         const task: Promise<void> = feed(it, file, request, stop.signal, born).finally(() => running.delete(task));
         running.add(task);
@@ -73,7 +73,7 @@ async function readProgram(file: RangeSource, { signal, limits, sha256 }: LoadOp
       await Promise.race(running);
     }
     opening = undefined;
-    return call(() => decoded(it.finish()));
+    return callBorn(born, () => decoded(it.finish()));
   } catch (error) {
     stop.abort(error);
     await Promise.allSettled(running);
@@ -96,9 +96,14 @@ async function feed(
 ): Promise<void> {
   for await (const piece of file.read(start, end, signal)) {
     signal.throwIfAborted();
-    if (born !== generation()) {
-      throw fxError("Disposed", "the engine was made anew while the program was loaded", { help: "load it again" });
-    }
-    call(() => opening.feed(id, piece));
+    callBorn(born, () => opening.feed(id, piece));
   }
+}
+
+/** Calls the engine, if it is the one that this began with. */
+function callBorn<T>(born: number, body: () => T): T {
+  if (born !== generation()) {
+    throw fxError("Disposed", "the engine was made anew while the program was loaded", { help: "load it again" });
+  }
+  return call(body);
 }

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { load } from "../../src/index.ts";
+import { load, restart } from "../../src/index.ts";
 
 const FILE = join(fileURLToPath(new URL("../../../tests/fixtures/programs/", import.meta.url)), "digits_cnn/model.pt2");
 const BYTES = readFileSync(FILE);
@@ -97,6 +97,19 @@ describe("a cache", () => {
     expect(kept.get(URL_)?.length).toBe(BYTES.length);
   });
 
+  test("is not filled by a download that breaks off", async () => {
+    stubCaches(new Map());
+    const broken = new ReadableStream<Uint8Array>({
+      start: (it) => it.enqueue(new Uint8Array(BYTES.subarray(0, 5))),
+      pull: (it) => it.error(new TypeError("terminated")),
+    });
+    vi.stubGlobal("fetch", async () => new Response(broken));
+    await expect(load(URL_, { cache: "models" })).rejects.toMatchObject({
+      code: "FX0703",
+      cause: expect.any(TypeError),
+    });
+  });
+
   test("does not keep bytes that the hash refuses", async () => {
     const kept = new Map<string, Uint8Array<ArrayBuffer>>();
     stubCaches(kept);
@@ -105,3 +118,31 @@ describe("a cache", () => {
     expect(kept.size).toBe(0);
   });
 });
+
+test("an engine that is made anew at any moment of a load is told of", async () => {
+  const refused: number[] = [];
+  for (let moment = 0; moment < 40; moment++) {
+    let reads = 0;
+    const file = {
+      stat: async () => ({ size: BYTES.length }),
+      read: async (buffer: Uint8Array, offset: number, length: number, position: number) => {
+        buffer.set(BYTES.subarray(position, position + length), offset);
+        if (++reads === 2) void later(moment).then(restart);
+        return { bytesRead: length };
+      },
+    };
+    const problem = await load(file).then(
+      () => undefined,
+      (error: unknown) => error,
+    );
+    await later(100);
+    if (problem === undefined) continue;
+    refused.push(moment);
+    expect(String(problem)).toContain("the engine was made anew while the program was loaded");
+  }
+  expect(refused.length).toBeGreaterThan(2);
+});
+
+async function later(turns: number): Promise<void> {
+  for (let turn = 0; turn < turns; turn++) await undefined;
+}
