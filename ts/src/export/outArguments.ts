@@ -3,14 +3,16 @@
  *
  * @module
  */
-import type { OperatorRecorder } from "../engine/recorder.ts";
+import { type OperatorRecorder, recordingOperators } from "../engine/recorder.ts";
 import { nameResults } from "../functions/results.ts";
+import { areSame } from "../functions/sizes.ts";
 import type { Tensor } from "../tensor/tensor.ts";
+import { canCast } from "../torch/promotion.ts";
 import { traceError } from "../trace/stack.ts";
 
 /**
  * Records a call without `out`, and a copy into each tensor of it, where PyTorch records an overload that writes. Tensors of
- * other sizes are refused, which PyTorch would resize.
+ * other sizes are refused, which PyTorch would resize, and those of a dtype that would lose a kind of number, as in PyTorch.
  */
 export function writeOut(
   recorder: OperatorRecorder,
@@ -28,10 +30,14 @@ export function writeOut(
   }
   for (const [at, target] of targets.entries()) {
     const result = results[at] as Tensor;
-    if (target.shape.join() !== result.shape.join()) {
+    if (!areSame(target.shape, result.shape)) {
       throw traceError("NotImplemented", `${name} with \`out\` of other sizes than the result is not exported`, {
         help: "make a tensor of the sizes of the result, or use the result",
       });
+    }
+    if (!recordingOperators(undefined, () => canCast(result.dtype, target.dtype))) {
+      const what = `result type ${result.dtype} can't be cast to the desired output type ${target.dtype}`;
+      throw traceError("DTypeMismatch", what, { help: "give `out` the dtype of the result" });
     }
     recorder.callOperator("aten.copy_", [target, result], {});
   }

@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { beforeAll, describe, expect, test } from "vitest";
 import {
   type Argument,
+  Dim,
   exportProgram,
   type ExportedProgram,
   GraphModule,
@@ -209,6 +210,29 @@ describe("out=", () => {
       const got = it.module()(...inputs) as Tensor[];
       for (const [at, value] of want.entries()) expect(torch.equal(got[at] as Tensor, value)).toBe(true);
     }
+  });
+
+  test("of a dtype that would lose the fraction is refused, as PyTorch refuses it", () => {
+    class Whole extends nn.Module {
+      override forward(given: Tensor): Tensor {
+        return torch.add(given, 1, { out: torch.zerosLike(given, { dtype: "int64" }) });
+      }
+    }
+    expect(thrown(() => exportProgram(new Whole(), [x()])).message).toContain(
+      "can't be cast to the desired output type",
+    );
+  });
+
+  test("of dynamic sizes is written to", () => {
+    class Like extends nn.Module {
+      override forward(given: Tensor): Tensor {
+        return torch.add(given, 1, { out: torch.emptyLike(given) });
+      }
+    }
+    const program = exportProgram(new Like(), [torch.rand(3, 4)], {}, { dynamicShapes: [{ 0: Dim("n") }] });
+    using run = program.module();
+    const given = torch.rand(5, 4);
+    expect(torch.equal(run(given) as Tensor, given.add(1))).toBe(true);
   });
 
   test("of other sizes is refused", () => {
