@@ -259,15 +259,15 @@ export class TracedNumber extends SymbolicNumber {
   }
 
   override toString(): never {
-    throw coerced("a text");
+    throw coerced(this.expr, "a text");
   }
 
   override valueOf(): never {
-    throw coerced("a number");
+    throw coerced(this.expr, "a number");
   }
 
   [Symbol.toPrimitive](hint: string): never {
-    throw coerced(hint === "string" ? "a text" : "a number");
+    throw coerced(this.expr, hint === "string" ? "a text" : "a number");
   }
 
   /** What Node's console shows. */
@@ -300,7 +300,17 @@ export function guard(condition: unknown): boolean {
   throw fxError("InputType", "guard takes a comparison of sizes", { help: "guard(operator.gt(x.size(0), 3))" });
 }
 
-function coerced(what: string): FxError {
+function coerced(expr: SymExpr, what: string): FxError {
+  const text = formatExpression(expr);
+  if (/\b(?:u|zuf)\d/.test(text)) {
+    return traceError(
+      "TraceCoercion",
+      `what only a run can tell (${text}) cannot become ${what} while it is exported`,
+      {
+        help: "write n.gt(3) for n > 3, cond(condition, whenTrue, whenFalse, [inputs]) for a decision, and torch._check(n.ge(0)) for what holds of all runs",
+      },
+    );
+  }
   return traceError("TraceCoercion", `a size that is dynamic cannot become ${what} while it is exported`, {
     help: "write x.size(0).add(1) for x.size(0) + 1, and guard(x.size(0).gt(3)) for a decision, which then holds for all inputs",
   });

@@ -247,6 +247,15 @@ describe("what depends on elements is refused", () => {
     expect(error.kind).toBe(kind);
   });
 
+  test("a number of the data is not taken for a size, and says what to write", () => {
+    const forward = (x: Tensor) => ((x.sum().item() as number) > 3 ? x : x.neg());
+    const { message } = refused(() => exportProgram(moduleOf(forward as never), [torch.ones(2)]));
+    expect(message).toContain("what only a run can tell (zuf0) cannot become a number while it is exported");
+    expect(message).toContain(
+      "help: write n.gt(3) for n > 3, cond(condition, whenTrue, whenFalse, [inputs]) for a decision",
+    );
+  });
+
   test("decisions on static sizes are taken while exporting", () => {
     const warn = vi.spyOn(console, "warn").mockImplementation(() => {});
     const module = moduleOf(((x: Tensor) => (x.shape[0] === 2 && x.dim() === 1 ? x.sin() : x.cos())) as never);
