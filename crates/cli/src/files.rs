@@ -14,7 +14,12 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>> {
 
 /// The program of a file, which is not read as a whole where it need not be.
 pub(crate) fn open_program(path: &Path) -> Result<ExportedProgram> {
-    let mut file = fs::File::open(path).map_err(|problem| refused("read", path, &problem))?;
+    let failed = |problem: io::Error| refused("read", path, &problem);
+    let mut file = fs::File::open(path).map_err(failed)?;
+    // A pipe has no places to read at.
+    if !file.metadata().map_err(failed)?.is_file() {
+        return tracefx_engine::open(&read(path)?, &Limits::default());
+    }
     Opening::read(&mut file, &Limits::default())
 }
 

@@ -65,7 +65,11 @@ impl Executor<'_> {
         let Some(bound) = bound.filter(|it| it.op.schema.args.iter().all(|arg| !arg.is_mutated)) else {
             return self.call_python(name, args, kwargs);
         };
-        let results = autocast(*self, low).call(&bound.op.name, args, &kwargs);
+        let n_positional = bound.op.schema.args.iter().take_while(|it| !it.is_kwarg_only).count();
+        let (positional, named) = bound.values.split_at(n_positional);
+        let names = bound.op.schema.args[n_positional..].iter().map(|it| Str::from(it.name.as_str()));
+        let named: Vec<_> = names.zip(named.iter().cloned()).collect();
+        let results = autocast(*self, low).call(&bound.op.name, positional, &named);
         let results = results.map_err(|problem| problem.op(&*bound.op.name))?;
         Ok(Called { is_self: is_self(&bound, &results), results })
     }

@@ -193,6 +193,14 @@ describe("contexts", () => {
       const product = a.matmul(a);
       expect([product.softmax(0).dtype, a.add(a).dtype]).toEqual(["float16", "float32"]);
       expect(new nn.MSELoss().forward(product, product).dtype).toBe("float32");
+      // What these take is converted on the way to the operator.
+      expect([a.to("float64").dtype, a.view(9, 1).shape, torch.ones([2], { dtype: "float64" }).dtype]).toEqual([
+        "float64",
+        [9, 1],
+        "float64",
+      ]);
+      expect(torch.softmax(a, 1, { dtype: "float64" }).dtype).toBe("float64");
+      expect(new nn.LSTM(3, 2).forward(a)[0].shape).toEqual([3, 2]);
     });
     expect(a.matmul(a).dtype).toBe("float32");
     expect(thrown(() => torch.autocast("cpu", { dtype: "float64" }, () => a)).message).toContain("not supported");

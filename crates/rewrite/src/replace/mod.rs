@@ -205,7 +205,14 @@ pub(crate) fn replace_knowing(
     let splice_of = |it: &GraphModule| &splices[&std::ptr::from_ref(it)].1;
     let writing = matches.iter().filter(|(_, replacement)| splice_of(replacement).writes);
     let writing: Vec<&InternalMatch> = writing.map(|(found, _)| found).collect();
-    let before = matches.iter().any(|(found, it)| splice_of(it).puts_containers(found)).then(|| module.clone());
+    // Only what is refused midway has to be undone: containers that grow from match to match, or are large from the start.
+    let growth = |it: &(InternalMatch, &GraphModule)| splice_of(it.1).growth(&module.graph, &it.0);
+    let is_large = || matches.iter().map(growth).fold(0, usize::saturating_add) > known.room;
+    let is_deep = |it: &Arg| !it.is_within(Arg::MAX_DEPTH / 2);
+    let may_fail = matches.iter().any(|(found, it)| splice_of(it).returns_containers(found))
+        || matches.iter().any(|(found, _)| found.placeholder_nodes.iter().any(is_deep))
+        || is_large();
+    let before = may_fail.then(|| module.clone());
     let mut writes = known.writes.before(module, &pattern.graph, &writing, cx.registry);
     // What has taken the place of the nodes that are gone, since matches that come later may stand on them.
     let mut changed: FxHashMap<NodeId, Arg> = FxHashMap::default();

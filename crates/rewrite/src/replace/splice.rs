@@ -7,7 +7,7 @@ use crate::matcher::{compute_nodes, is_compute};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Ordering;
 use tracefx_core::{Code, Diagnostic, Result};
-use tracefx_ir::{Arg, Graph, GraphModule, InsertPoint, NodeId, Str};
+use tracefx_ir::{Arg, Graph, GraphModule, InsertPoint, NodeId, Opcode, Str};
 use tracefx_ops::Registry;
 
 /// A replacement, looked at once for all matches.
@@ -59,19 +59,27 @@ impl<'a> Splice<'a> {
         Ok(())
     }
 
-    /// Whether the replacement puts containers in the place of nodes.
-    pub(super) fn puts_containers(&self, found: &InternalMatch) -> bool {
-        let is_container = |it: &Arg| it.weight(&mut |_| 1) > 1;
-        found.placeholder_nodes.iter().any(is_container) || results(&self.returned).iter().any(is_container)
+    /// Whether the replacement puts containers in the place of nodes, which the next match may find as its inputs.
+    pub(super) fn returns_containers(&self, found: &InternalMatch) -> bool {
+        let bound =
+            |input: NodeId| self.inputs.iter().position(|it| *it == input).map(|at| &found.placeholder_nodes[at]);
+        results(&self.returned).iter().any(|it| weight(it.as_node().and_then(bound).unwrap_or(it)) > 1)
     }
 
     /// By how many arguments a match makes the graph larger, since what stands for one node is copied to all its users.
-    fn growth(&self, graph: &Graph, found: &InternalMatch, values: &[Option<Arg>]) -> usize {
-        let extra = |arg: &Arg| arg.weight(&mut |_| 1) - 1;
-        let sizes: Vec<usize> = values.iter().map(|it| it.as_ref().map_or(1, |it| it.weight(&mut |_| 1))).collect();
+    pub(super) fn growth(&self, graph: &Graph, found: &InternalMatch) -> usize {
+        let is_single = |it: &Arg| weight(it) == 1;
+        if found.placeholder_nodes.iter().all(is_single) && results(&self.returned).iter().all(is_single) {
+            return 0;
+        }
+        let mut sizes = vec![1; self.replacement.id_bound()];
+        for (input, bound) in self.inputs.iter().zip(&found.placeholder_nodes) {
+            sizes[input.index()] = weight(bound);
+        }
         let mut more: usize = 0;
         let mut add = |items: usize| more = more.saturating_add(items);
-        for node in self.replacement.nodes() {
+        let is_output = |node: &NodeId| self.replacement.node(*node).op() == Opcode::Output;
+        for node in self.replacement.nodes().filter(|it| !is_output(it)) {
             self.replacement.node(node).for_each_input(&mut |input| add(sizes[input.index()] - 1));
         }
         for (old, new) in found.returning_nodes.iter().zip(results(&self.returned)) {
@@ -82,7 +90,7 @@ impl<'a> Splice<'a> {
             });
         }
         // What was bound stood in the graph once, in nodes that go.
-        more.saturating_sub(found.placeholder_nodes.iter().map(extra).sum())
+        more.saturating_sub(found.placeholder_nodes.iter().map(|it| weight(it) - 1).sum())
     }
 
     /// Whether the replacement may write to something.
@@ -107,19 +115,17 @@ impl<'a> Splice<'a> {
             found.nodes_map.insert(self.pattern_inputs[at], value.clone());
             values[input.index()] = Some(value);
         }
-        if self.puts_containers(&found) {
-            let left = room.checked_sub(self.growth(graph, &found, &values));
-            *room = left.ok_or_else(|| {
-                let what = "the arguments that replacements copy get too large".to_owned();
-                let help = "let the pattern return fewer values, or the replacement a node instead of a literal";
-                Diagnostic::new(Code::LimitExceeded, what).help(help)
-            })?;
-        }
+        let left = room.checked_sub(self.growth(graph, &found)).ok_or_else(|| {
+            let what = "the arguments that replacements copy get too large".to_owned();
+            let help = "let the pattern return fewer values, or the replacement a node instead of a literal";
+            Diagnostic::new(Code::LimitExceeded, what).help(help)
+        })?;
         let gone = compute_nodes(self.pattern, &found);
         match Place::find(graph, self.pattern, &found, &gone, writes.as_deref()) {
             Ok(place) => place.make(graph)?,
             Err(_) => return Ok(Err(found)),
         }
+        *room = left;
         let result = graph.graph_copy(self.replacement, &mut values)?.expect("the replacement returns something");
         graph.set_insert_point(InsertPoint::End)?;
 
@@ -152,6 +158,11 @@ impl<'a> Splice<'a> {
         }
         Ok(Ok(ReplacedPatterns { anchor: found.anchors[0], nodes_map: found.nodes_map, replacements }))
     }
+}
+
+/// How many arguments this is made of.
+fn weight(arg: &Arg) -> usize {
+    arg.weight(&mut |_| 1)
 }
 
 /// What a graph returns: the values of a tuple or list, or the one value.
