@@ -104,7 +104,7 @@ export abstract class Optimizer<Options extends object, State> {
   }
 
   /**
-   * Takes over what {@link stateDict} gave, or what `torch.save(optimizer.state_dict(), file)` wrote and `loadCheckpoint` read:
+   * Takes over what `stateDict` gave, or what `torch.save(optimizer.state_dict(), file)` wrote and `loadCheckpoint` read:
    * training goes on as if it had not been interrupted. Tensors are copied. The groups must be those of the saved optimizer;
    * nothing is changed where they are not.
    *

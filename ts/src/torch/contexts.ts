@@ -17,7 +17,7 @@ export interface Context {
   [Symbol.dispose](): void;
 }
 
-/** How {@link autocast} casts. */
+/** How `torch.autocast` casts. */
 export interface AutocastOptions {
   /** The narrow dtype; on the CPU `bfloat16`, which is the default, or `float16`. */
   readonly dtype?: DType | DTypeArg;
@@ -45,7 +45,7 @@ export function noGrad<T>(fn?: () => T): T | Context {
 }
 
 /**
- * Runs a function with gradients, within {@link noGrad}: `torch.enable_grad`.
+ * Runs a function with gradients, within `torch.noGrad`: `torch.enable_grad`.
  *
  * @example
  * ```ts
