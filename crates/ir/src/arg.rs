@@ -132,6 +132,14 @@ impl Arg {
         });
     }
 
+    /// Whether the test holds of a node in this tree.
+    pub fn any_node(&self, test: &mut dyn FnMut(NodeId) -> bool) -> bool {
+        match self {
+            Arg::Node(node) => test(*node),
+            _ => self.all_items(&mut |it| !it.any_node(test)) == Some(false),
+        }
+    }
+
     /// This tree with each node replaced by what `map` gives: `torch.fx.node.map_arg`.
     pub fn map_nodes(&self, map: &mut dyn FnMut(NodeId) -> Arg) -> Arg {
         match self {

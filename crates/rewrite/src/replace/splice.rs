@@ -121,6 +121,13 @@ impl<'a> Splice<'a> {
             Diagnostic::new(Code::LimitExceeded, what).help(help)
         })?;
         let gone = compute_nodes(self.pattern, &found);
+        // What stands for an input may be a node of the match itself, which the replacement would use and then erase.
+        let is_gone = |value: &Arg| value.any_node(&mut |it| gone.contains(&it));
+        let mut used =
+            self.inputs.iter().zip(&found.placeholder_nodes).filter(|it| !self.replacement.users(*it.0).is_empty());
+        if used.any(|(_, value)| is_gone(value)) {
+            return Ok(Err(found));
+        }
         match Place::find(graph, self.pattern, &found, &gone, writes.as_deref()) {
             Ok(place) => place.make(graph)?,
             Err(_) => return Ok(Err(found)),

@@ -208,6 +208,24 @@ fn a_literal_that_doubles_with_every_match_is_refused_and_nothing_changes() {
     assert_eq!(short.graph.to_string(), "graph():\n    %x : [num_users=1] = placeholder[target=x]\n    return [x, x]");
 }
 
+#[test]
+fn a_match_whose_input_is_one_of_its_own_nodes_stays() {
+    // The second input of the pattern can only be the node that the first one made.
+    let both = |first: &str, second: &str| {
+        module(|graph| {
+            let (x, y) = (graph.placeholder("x"), graph.placeholder("y"));
+            let made = [call(graph, first, &[x]), call(graph, second, &[y])];
+            Arg::Tuple(made.map(Arg::from).to_vec())
+        })
+    };
+    let mut target = calls(&[("torch.relu", &[0]), ("torch.neg", &[1])], &[1, 2]);
+    let before = target.graph.to_string();
+    let replaced =
+        replace_pattern(&mut target, &both("torch.relu", "torch.neg"), &both("torch.sin", "torch.cos"), registry());
+    assert_eq!(replaced.unwrap().len(), 0);
+    assert_eq!(target.graph.to_string(), before);
+}
+
 /// A module of one input that calls these functions, the first argument being a value by its place: 0 is the input.
 fn calls(calls: &[(&str, &[usize])], returned: &[usize]) -> GraphModule {
     module(|graph| {
