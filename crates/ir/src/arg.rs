@@ -93,7 +93,7 @@ impl Arg {
     }
 
     /// Whether containers are nested in each other at most this deep.
-    pub fn is_within(&self, depth: usize) -> bool {
+    pub(crate) fn is_within(&self, depth: usize) -> bool {
         self.all_items(&mut |it| depth > 0 && it.is_within(depth - 1)).is_none_or(|all| depth > 0 && all)
     }
 

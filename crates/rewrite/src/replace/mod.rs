@@ -160,7 +160,8 @@ pub fn replace_matches(
     cx: RewriteContext<'_>,
     options: &ReplaceOptions,
 ) -> Result<Vec<ReplacedPatterns>> {
-    Ok(replace_knowing(module, pattern, matches, cx, options, &mut Known::default())?.replaced)
+    let mut known = Known { undoes: true, ..Known::default() };
+    Ok(replace_knowing(module, pattern, matches, cx, options, &mut known)?.replaced)
 }
 
 /// What came of matches.
@@ -205,13 +206,7 @@ pub(crate) fn replace_knowing(
     let splice_of = |it: &GraphModule| &splices[&std::ptr::from_ref(it)].1;
     let writing = matches.iter().filter(|(_, replacement)| splice_of(replacement).writes);
     let writing: Vec<&InternalMatch> = writing.map(|(found, _)| found).collect();
-    // Only what is refused midway has to be undone: containers that grow from match to match, or are large from the start.
-    let growth = |it: &(InternalMatch, &GraphModule)| splice_of(it.1).growth(&module.graph, &it.0);
-    let is_large = || matches.iter().map(growth).fold(0, usize::saturating_add) > known.room;
-    let is_deep = |it: &Arg| !it.is_within(Arg::MAX_DEPTH / 2);
-    let may_fail = matches.iter().any(|(found, it)| splice_of(it).returns_containers(found))
-        || matches.iter().any(|(found, _)| found.placeholder_nodes.iter().any(is_deep))
-        || is_large();
+    let may_fail = known.undoes && matches.iter().any(|(found, it)| splice_of(it).may_fail(found));
     let before = may_fail.then(|| module.clone());
     let mut writes = known.writes.before(module, &pattern.graph, &writing, cx.registry);
     // What has taken the place of the nodes that are gone, since matches that come later may stand on them.
@@ -249,11 +244,13 @@ pub(crate) struct Known {
     writes: KnownWrites,
     /// How many more arguments the module may get by copies of what stands for one node.
     room: usize,
+    /// Whether the module is as it was where a match is refused after others were replaced. A fixpoint keeps those.
+    undoes: bool,
 }
 
 impl Default for Known {
     fn default() -> Self {
-        Known { writes: KnownWrites::default(), room: 1 << 20 }
+        Known { writes: KnownWrites::default(), room: 1 << 20, undoes: false }
     }
 }
 

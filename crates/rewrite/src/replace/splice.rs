@@ -59,15 +59,16 @@ impl<'a> Splice<'a> {
         Ok(())
     }
 
-    /// Whether the replacement puts containers in the place of nodes, which the next match may find as its inputs.
-    pub(super) fn returns_containers(&self, found: &InternalMatch) -> bool {
-        let bound =
-            |input: NodeId| self.inputs.iter().position(|it| *it == input).map(|at| &found.placeholder_nodes[at]);
-        results(&self.returned).iter().any(|it| weight(it.as_node().and_then(bound).unwrap_or(it)) > 1)
+    /// Whether what comes of this match may be refused, after others were replaced: where something else than a node stands
+    /// for an input, or something else than a node of the replacement for a result.
+    pub(super) fn may_fail(&self, found: &InternalMatch) -> bool {
+        let is_made = |it: &Arg| it.as_node().is_some_and(|node| !self.inputs.contains(&node));
+        !(found.placeholder_nodes.iter().all(|it| it.as_node().is_some())
+            && results(&self.returned).iter().all(is_made))
     }
 
     /// By how many arguments a match makes the graph larger, since what stands for one node is copied to all its users.
-    pub(super) fn growth(&self, graph: &Graph, found: &InternalMatch) -> usize {
+    fn growth(&self, graph: &Graph, found: &InternalMatch) -> usize {
         let is_single = |it: &Arg| weight(it) == 1;
         if found.placeholder_nodes.iter().all(is_single) && results(&self.returned).iter().all(is_single) {
             return 0;
