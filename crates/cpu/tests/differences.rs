@@ -101,7 +101,7 @@ enum Outcome {
 }
 
 fn check(op: &Op, args: &[Value<Tensor>]) -> Result<Outcome> {
-    let n_positional = op.schema.args.iter().take_while(|it| !it.is_kwarg_only).count();
+    let n_positional = op.schema.n_positional();
     let kwargs = |args: &[Value<Tensor>]| -> Vec<(Str, Value<Tensor>)> {
         let named = op.schema.args.iter().zip(args).skip(n_positional);
         named.map(|(spec, it)| (Str::from(&*spec.name), it.clone())).collect()

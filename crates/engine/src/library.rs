@@ -180,15 +180,10 @@ impl Library {
     /// # Errors
     /// As there; `NotImplemented` where the operator writes to an argument and has no functional counterpart.
     pub fn vjp(&self, name: &str, args: &[Value<Tensor>], kwargs: &[(Str, Value<Tensor>)]) -> Result<Pullback<'_>> {
-        let item = |tensor: &Tensor| if tensor.rank() == 0 { tensor.item().ok() } else { None };
-        let bound = self.registry.resolve(name, args, kwargs, &item).map_err(|problem| problem.op(name))?;
-        let is_named = |position: usize| bound.op.schema.args[position].is_kwarg_only;
-        let (named, positional): (Vec<_>, Vec<_>) =
-            bound.values.into_iter().enumerate().partition(|(position, _)| is_named(*position));
-        let positional: Vec<_> = positional.into_iter().map(|(_, it)| it).collect();
-        let name_of = |position: usize| Str::from(bound.op.schema.args[position].name.as_str());
-        let named: Vec<_> = named.into_iter().map(|(position, it)| (name_of(position), it)).collect();
-        self.executor().vjp(&bound.op.name, &positional, &named)
+        let executor = self.executor();
+        let bound = executor.resolve(name, args, kwargs)?;
+        let (positional, named) = bound.parted();
+        executor.vjp(&bound.op.name, positional, &named)
     }
 
     /// How near the results of an operator must be to PyTorch's.

@@ -34,8 +34,7 @@ impl Executor<'_> {
     ) -> Result<Called> {
         let out = kwargs.iter().position(|(key, _)| **key == *"out").filter(|_| !self.takes_out(name));
         let out = out.map(|at| kwargs.remove(at).1);
-        let item = |tensor: &Tensor| if tensor.rank() == 0 { tensor.item().ok() } else { None };
-        let bound = self.registry.resolve(name, args, &kwargs, &item).map_err(|problem| problem.op(name))?;
+        let bound = self.resolve(name, args, &kwargs)?;
         check_devices(bound.values.iter()).map_err(|problem| problem.op(&*bound.op.name))?;
         let called = check_dtypes(&bound).and_then(|()| self.call_bound(&bound));
         let results = called.map_err(|problem| problem.op(&*bound.op.name))?;
@@ -59,19 +58,29 @@ impl Executor<'_> {
         args: &[Value<Tensor>],
         kwargs: Vec<(Str, Value<Tensor>)>,
     ) -> Result<Called> {
-        let item = |tensor: &Tensor| if tensor.rank() == 0 { tensor.item().ok() } else { None };
         let has_out = kwargs.iter().any(|(key, it)| **key == *"out" && !matches!(it, Value::None));
-        let bound = if has_out { None } else { self.registry.resolve(name, args, &kwargs, &item).ok() };
+        let bound = if has_out { None } else { self.resolve(name, args, &kwargs).ok() };
         let Some(bound) = bound.filter(|it| it.op.schema.args.iter().all(|arg| !arg.is_mutated)) else {
             return self.call_python(name, args, kwargs);
         };
-        let n_positional = bound.op.schema.args.iter().take_while(|it| !it.is_kwarg_only).count();
-        let (positional, named) = bound.values.split_at(n_positional);
-        let names = bound.op.schema.args[n_positional..].iter().map(|it| Str::from(it.name.as_str()));
-        let named: Vec<_> = names.zip(named.iter().cloned()).collect();
+        let (positional, named) = bound.parted();
         let results = autocast(*self, low).call(&bound.op.name, positional, &named);
         let results = results.map_err(|problem| problem.op(&*bound.op.name))?;
         Ok(Called { is_self: is_self(&bound, &results), results })
+    }
+
+    /// The overload that a call means, with its arguments in order; numbers are read from tensors of one element.
+    ///
+    /// # Errors
+    /// What no overload takes.
+    pub fn resolve(
+        &self,
+        name: &str,
+        args: &[Value<Tensor>],
+        kwargs: &[(Str, Value<Tensor>)],
+    ) -> Result<Args<'_, Tensor>> {
+        let item = |tensor: &Tensor| if tensor.rank() == 0 { tensor.item().ok() } else { None };
+        self.registry.resolve(name, args, kwargs, &item).map_err(|problem| problem.op(name))
     }
 
     /// Whether `out` is an argument of the operator itself.

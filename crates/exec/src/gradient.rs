@@ -34,7 +34,7 @@ impl<'a> Executor<'a> {
         for arg in &args {
             arg.for_each_tensor(&mut |it| tape.watch(*it));
         }
-        let n_positional = op.schema.args.iter().take_while(|it| !it.is_kwarg_only).count();
+        let n_positional = op.schema.n_positional();
         let named: Vec<(&str, Traced)> =
             op.schema.args.iter().zip(&args).skip(n_positional).map(|(spec, it)| (&*spec.name, it.clone())).collect();
         let refs = tape.call(&op.name, &args[..n_positional], &named).map_err(|problem| problem.op(&*op.name))?;

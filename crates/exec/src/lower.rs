@@ -215,10 +215,8 @@ impl<T: Tracer> Operators for Lowering<'_, '_, T> {
     fn resolve(&self, name: &str, args: &[Traced], kwargs: &Kwargs<TensorRef>) -> Results<TensorRef> {
         let mut bound = self.shapes.registry().resolve(name, args, kwargs, &|_| None)?;
         name_place_of_factory(&mut bound);
-        let n_positional = bound.op.schema.args.iter().take_while(|it| !it.is_kwarg_only).count();
-        let (positional, named) = bound.values.split_at(n_positional);
-        let names = bound.op.schema.args[n_positional..].iter().map(|it| it.name.as_str().into());
-        self.record(&bound.op.name, positional, &names.zip(named.iter().cloned()).collect::<Vec<_>>())
+        let (positional, named) = bound.parted();
+        self.record(&bound.op.name, positional, &named)
     }
 
     fn meta(&self, tensor: &TensorRef) -> TensorMeta {

@@ -1,6 +1,6 @@
 use crate::{Op, Symbols, Value};
 use tracefx_core::{Code, DType, Diagnostic, MemoryFormat, Result, Scalar};
-use tracefx_ir::TensorMeta;
+use tracefx_ir::{Str, TensorMeta};
 use tracefx_sym::{Expr, SymBool, SymInt};
 
 /// The arguments of one call, one per argument of the schema and in its order, with the defaults filled in.
@@ -381,13 +381,26 @@ impl<'a, T> Args<'a, T> {
     }
 }
 
+/// Positional arguments, and those by name.
+type Parted<'a, T> = (&'a [Value<T>], Vec<(Str, Value<T>)>);
+
+impl<T: Clone> Args<'_, T> {
+    /// The arguments that go by position, and with their names those that cannot.
+    pub fn parted(&self) -> Parted<'_, T> {
+        let n_positional = self.op.schema.n_positional();
+        let (positional, named) = self.values.split_at(n_positional);
+        let names = self.op.schema.args[n_positional..].iter().map(|it| Str::from(it.name.as_str()));
+        (positional, names.zip(named.iter().cloned()).collect())
+    }
+}
+
 impl<T: PartialEq> Args<'_, T> {
     /// The arguments as PyTorch's dispatcher hands them on, which is how graphs have them: how many go by position, and
     /// where those stand that go by name. Those that are the defaults are left out.
     pub fn written(&self) -> (usize, Vec<usize>) {
         let specs = &self.op.schema.args;
         let is_default = |at: usize| specs[at].default_value().as_ref() == Some(&self.values[at]);
-        let n_positional = specs.iter().take_while(|it| !it.is_kwarg_only).count();
+        let n_positional = self.op.schema.n_positional();
         let n_given = (0..n_positional).rev().find(|&at| !is_default(at)).map_or(0, |it| it + 1);
         (n_given, (n_positional..specs.len()).filter(|&at| !is_default(at)).collect())
     }

@@ -13,7 +13,7 @@ use tracefx_sym::{Expr, SymFloat};
 /// `SchemaMismatch`, naming the argument and what was expected.
 pub fn bind<T: Clone>(op: &Op, args: &[Value<T>], kwargs: &[(Str, Value<T>)]) -> Result<Vec<Value<T>>> {
     let specs = &op.schema.args;
-    let n_positional = specs.iter().take_while(|it| !it.is_kwarg_only).count();
+    let n_positional = op.schema.n_positional();
     if args.len() > n_positional {
         let what = format!("takes {n_positional} positional arguments but {} were given", args.len());
         return Err(mismatch(op, what));

@@ -96,7 +96,7 @@ impl<T: Clone> Call<'_, T> {
     fn fit(&self) -> Result<Fitted<T>, String> {
         let specs = &self.op.schema.args;
         let positional = self.gathered();
-        let n_positional = specs.iter().take_while(|it| !it.is_kwarg_only).count();
+        let n_positional = self.op.schema.n_positional();
         if positional.len() > n_positional {
             let plural = if n_positional == 1 { "" } else { "s" };
             return Err(format!(
@@ -139,7 +139,7 @@ impl<T: Clone> Call<'_, T> {
     /// The positional arguments, with ints that were given one by one gathered into the list that they are meant for.
     fn gathered(&self) -> Cow<'_, [Value<T>]> {
         let specs = &self.op.schema.args;
-        let n_positional = specs.iter().take_while(|it| !it.is_kwarg_only).count();
+        let n_positional = self.op.schema.n_positional();
         let Some(last) = n_positional.checked_sub(1) else { return Cow::Borrowed(self.args) };
         let takes_ints = matches!(&specs[last].ty, ArgType::List(inner, _) if **inner == ArgType::Int);
         // Methods and creation functions take them so: nothing but a tensor may stand before the list.

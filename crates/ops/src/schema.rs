@@ -107,6 +107,11 @@ impl Schema {
         Parser { text, at: 0 }.schema()
     }
 
+    /// How many arguments may go by position.
+    pub fn n_positional(&self) -> usize {
+        self.args.iter().take_while(|it| !it.is_kwarg_only).count()
+    }
+
     /// The name that graphs call it by, without `torch.ops.`: `aten.add.Tensor`; of a Python function, which has no
     /// overloads, `operator.add`.
     pub fn qualified_name(&self) -> String {

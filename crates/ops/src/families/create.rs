@@ -145,7 +145,7 @@ pub(super) fn like(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
 fn arange(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     let zero = Value::int(0);
     let one = Value::int(1);
-    let n = args.op.schema.args.iter().take_while(|it| !it.is_kwarg_only).count();
+    let n = args.op.schema.n_positional();
     let (start, end, step) = match n {
         1 => (&zero, &args.values[0], &one),
         2 => (&args.values[0], &args.values[1], &one),

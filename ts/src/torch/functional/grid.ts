@@ -98,7 +98,7 @@ export const affineGrid = define<
       `Expected a batch of ${dims}D affine matrices of shape ${wanted} for size [${listText(size)}]. Got ${sizeText(theta.shape)}.`,
     );
   }
-  if (size.some((it) => isLess(it, 1))) {
+  if (size.some((it) => !isLess(0, it))) {
     throw refuse("InvalidArgument", `Expected non-zero, positive output size. Got [${listText(size)}]`);
   }
   return aten("affine_grid_generator", theta, size, alignCorners ?? false);
