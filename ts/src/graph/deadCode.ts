@@ -6,7 +6,8 @@
 import type { Module } from "../nn/module.ts";
 import type { Graph } from "./graph.ts";
 import type { GraphModule } from "./module.ts";
-import { type Node, stateOf } from "./node.ts";
+import type { Node } from "./node.ts";
+import { stateOf } from "./nodeState.ts";
 
 /** Erases what nothing uses and that is not impure, in this graph and the graphs that it refers to. */
 export function eliminateDeadCode(graph: Graph, isImpure: (node: Node) => boolean): boolean {
@@ -15,7 +16,7 @@ export function eliminateDeadCode(graph: Graph, isImpure: (node: Node) => boolea
   const read = new Set<string>();
   // A node that was erased still has one before it.
   for (let node = graph.last; node !== undefined; node = node.prev) {
-    if (stateOf(node).isUsed || isImpure(node)) {
+    if (stateOf(node).isUsed() || isImpure(node)) {
       if (node.op === "get_attr") read.add(node.target);
       continue;
     }

@@ -10,8 +10,10 @@ import { GraphHooks } from "./hooks.ts";
 import { END, settled, type InsertPoint, type InsertScope } from "./insertPoint.ts";
 import type { GraphModule } from "./module.ts";
 import { Namespace, snakeCase } from "./namespace.ts";
-import { checkMember, checkOpcode, clearArguments, copyNotes, firstArguments, stateOf } from "./node.ts";
+import { checkMember, checkOpcode, clearArguments, copyNotes, firstArguments } from "./node.ts";
+import { nodeOf, stateOf } from "./nodeState.ts";
 import type { Node, Opcode } from "./node.ts";
+import type { NodeState } from "./nodeState.ts";
 import { NodeIndex } from "./nodeIndex.ts";
 import { NodeList } from "./nodeList.ts";
 import { Order } from "./order.ts";
@@ -32,7 +34,7 @@ export interface NodeQuery {
  * names and the searches always agree with the arguments.
  */
 export abstract class EditableGraph {
-  readonly #order = new Order<Node>();
+  readonly #order = new Order<NodeState>();
   #names = new Namespace();
   #point: InsertPoint = END;
   #version = 0;
@@ -84,12 +86,12 @@ export abstract class EditableGraph {
 
   /** The first node. */
   get first(): Node | undefined {
-    return this.#order.first?.value;
+    return nodeOf(this.#order.first);
   }
 
   /** The last node. */
   get last(): Node | undefined {
-    return this.#order.last?.value;
+    return nodeOf(this.#order.last);
   }
 
   /** The last output node. */
@@ -218,7 +220,7 @@ export abstract class EditableGraph {
   eraseNodes(nodes: readonly Node[]): void {
     let doomed: ReadonlySet<Node> | undefined;
     const check = (node: Node): void => {
-      if (!stateOf(node).isUsed) return;
+      if (!stateOf(node).isUsed()) return;
       doomed ??= new Set(nodes);
       for (const user of node.users) if (!doomed.has(user)) this.#checkErasable(node);
     };
@@ -252,12 +254,12 @@ export abstract class EditableGraph {
 
   /** Moves a node to stand just before another one. */
   moveBefore(node: Node, anchor: Node): void {
-    this.#move(node, anchor, () => anchor);
+    this.#move(node, anchor, () => stateOf(anchor));
   }
 
   /** Moves a node to stand just after another one. */
   moveAfter(node: Node, anchor: Node): void {
-    this.#move(node, anchor, () => anchor.next);
+    this.#move(node, anchor, () => this.#order.next(stateOf(anchor)));
   }
 
   /** Puts the nodes of this graph, all of them, into this order. */
@@ -277,12 +279,12 @@ export abstract class EditableGraph {
 
   /** The node after this one; see {@link Node.next}. */
   nodeAfter(node: Node): Node | undefined {
-    return this.#order.next(stateOf(node))?.value;
+    return nodeOf(this.#order.next(stateOf(node)));
   }
 
   /** The node before this one; see {@link Node.prev}. */
   nodeBefore(node: Node): Node | undefined {
-    return this.#order.prev(stateOf(node))?.value;
+    return nodeOf(this.#order.prev(stateOf(node)));
   }
 
   /** Gives the node a free name close to the candidate, and returns it. */
@@ -315,8 +317,8 @@ export abstract class EditableGraph {
     this.noteEdit();
     this.#index?.remove(node);
     const state = stateOf(node);
-    state.op = op;
-    state.target = target;
+    state.opcode = op;
+    state.callee = target;
     this.#index?.add(node);
     state.forgetVal();
   }
@@ -353,7 +355,7 @@ export abstract class EditableGraph {
 
   #checkErasable(node: Node): void {
     checkMember(this, node);
-    if (!stateOf(node).isUsed) return;
+    if (!stateOf(node).isUsed()) return;
     const names = Array.from(node.users, (it) => it.name).join(", ");
     const reason = `Tried to erase Node ${node.name} but it still had ${node.users.size} users in the graph: {${names}}!`;
     throw fxError("NodeHasUsers", reason, {
@@ -365,7 +367,7 @@ export abstract class EditableGraph {
   #setName(node: Node, name: string): void {
     this.noteEdit();
     for (const user of node.users) this.replacing(node, name, user);
-    stateOf(node).name = name;
+    stateOf(node).ownName = name;
   }
 
   /** Whether anybody wants to be told of edits. */
@@ -404,14 +406,13 @@ export abstract class EditableGraph {
     }
   }
 
-  #move(node: Node, anchor: Node, before: () => Node | undefined): void {
+  #move(node: Node, anchor: Node, before: () => NodeState | undefined): void {
     checkMember(this, node);
     checkMember(this, anchor);
     if (node === anchor) return;
     this.noteEdit();
     this.#order.remove(stateOf(node));
-    const next = before();
-    this.#order.insert(stateOf(node), next === undefined ? undefined : stateOf(next));
+    this.#order.insert(stateOf(node), before());
   }
 
   #reserved(name: string): string {

@@ -7,7 +7,8 @@ import { fxError, type ErrorName, type FxError } from "../errors.ts";
 import { hasAttributeValue } from "../interpret/attribute.ts";
 import type { Graph } from "./graph.ts";
 import type { Module } from "../nn/module.ts";
-import { type Node, stateOf } from "./node.ts";
+import type { Node } from "./node.ts";
+import { stateOf } from "./nodeState.ts";
 
 /**
  * Everything that is wrong with the graph, in order: uses before the definition, and with a module, attributes that are

@@ -14,7 +14,6 @@ import {
   mapArgs,
   mapKwargs,
   NO_KWARGS,
-  NodeBase,
   type ArgInput,
   type Kwargs,
   type KwargsInput,
@@ -23,7 +22,8 @@ import type { EditableGraph } from "./editableGraph.ts";
 import type { Graph } from "./graph.ts";
 import { isImpureNode } from "./impure.ts";
 import type { Module } from "../nn/module.ts";
-import { Link } from "./order.ts";
+import { HiddenState, NO_ARGS, NO_INPUTS, stateOf } from "./nodeState.ts";
+import { isPlaced } from "./order.ts";
 import { formatNode, type FormatOptions } from "./print.ts";
 import { targetOf, type NamedTarget } from "./target.ts";
 import { Tuple } from "./values.ts";
@@ -49,88 +49,6 @@ export interface ReplaceOptions {
   readonly propagateMeta?: boolean;
 }
 
-/** What only the graph may change. */
-class NodeState extends Link<Node> {
-  op: Opcode;
-  target: string;
-  name: string;
-  args: Tuple = EMPTY;
-  kwargs: Kwargs = NO_KWARGS;
-  inputs: readonly Node[] = EMPTY_INPUTS;
-  /** The user, where there is no set of them: most values are used once, and a set takes more room than a node. */
-  #user: Node | undefined;
-  #users: Set<Node> | undefined;
-  /** Where the node stood when the graph was written; true of a later writing only once that has come by. */
-  place = 0;
-  meta: Map<string, unknown> | undefined;
-  /** What is to be noted as `val` where there is no map yet, which takes more room than a node. */
-  val: unknown;
-  /** Makes notes that are dear to make, when they are first read. */
-  later: ((meta: Map<string, unknown>) => void) | undefined;
-
-  constructor(node: Node, op: Opcode, target: string, name: string) {
-    super(node);
-    this.op = op;
-    this.target = target;
-    this.name = name;
-  }
-
-  /** The nodes that use this one, in the order in which they began to. */
-  get users(): ReadonlySet<Node> {
-    return this.#set();
-  }
-
-  /** Forgets what the node gives, which an edit has changed. */
-  forgetVal(): void {
-    this.meta?.delete("val");
-    this.val = undefined;
-  }
-
-  get isUsed(): boolean {
-    return this.#users === undefined ? this.#user !== undefined : this.#users.size > 0;
-  }
-
-  addUser(node: Node): void {
-    if (this.#users === undefined && (this.#user ?? node) === node) this.#user = node;
-    else this.#set().add(node);
-  }
-
-  removeUser(node: Node): void {
-    if (this.#users !== undefined) this.#users.delete(node);
-    else if (this.#user === node) this.#user = undefined;
-  }
-
-  clearUsers(): void {
-    this.#users?.clear();
-    this.#user = undefined;
-  }
-
-  /** Calls `visit` for each user, in order, without making a set for one. */
-  forEachUser(visit: (user: Node) => void): void {
-    if (this.#users !== undefined) for (const user of this.#users) visit(user);
-    else if (this.#user !== undefined) visit(this.#user);
-  }
-
-  #set(): Set<Node> {
-    if (this.#users === undefined) {
-      this.#users = new Set();
-      if (this.#user !== undefined) this.#users.add(this.#user);
-      this.#user = undefined;
-    }
-    return this.#users;
-  }
-}
-
-const EMPTY = Tuple.frozen([]);
-const EMPTY_INPUTS: readonly Node[] = [];
-
-let readState: (node: Node) => NodeState;
-
-/** What only the graph may change, of this node. */
-export function stateOf(node: Node): NodeState {
-  return readState(node);
-}
-
 /**
  * One step of a graph. Nodes are made by {@link Graph}; assigning `args` or `kwargs` keeps the `users` of all nodes right.
  *
@@ -141,49 +59,43 @@ export function stateOf(node: Node): NodeState {
  * }
  * ```
  */
-export class Node extends NodeBase {
-  static {
-    readState = (node) => node.#state;
-  }
-
+export class Node extends HiddenState {
   /** The graph that the node belongs to, even after its erasure. */
   readonly graph: Graph;
   /** The Python type of the value, where it was annotated. */
   type: string | undefined;
-  readonly #state: NodeState;
 
   /** For {@link Graph} only. */
   constructor(graph: Graph, op: Opcode, target: string, name: string) {
-    super();
+    super(op, target, name);
     this.graph = graph;
-    this.#state = new NodeState(this, op, target, name);
   }
 
   /** What passes have noted about the node: `val`, `stack_trace`, `nn_module_stack`… */
   get meta(): Map<string, unknown> {
     // Most nodes of a large graph have no notes, so the map is made when somebody asks for it.
-    const state = this.#state;
-    if (state.meta === undefined) {
-      state.meta = new Map();
-      if (state.val !== undefined) state.meta.set("val", state.val);
+    const state = stateOf(this);
+    if (state.notes === undefined) {
+      state.notes = new Map();
+      if (state.val !== undefined) state.notes.set("val", state.val);
       state.val = undefined;
     }
     if (state.later !== undefined) {
       const { later } = state;
       state.later = undefined;
-      later(state.meta);
+      later(state.notes);
     }
-    return state.meta;
+    return state.notes;
   }
 
   /** What the node does. */
   get op(): Opcode {
-    return this.#state.op;
+    return stateOf(this).opcode;
   }
 
   set op(op: Opcode) {
     checkOpcode(op);
-    this.graph.setCall(this, op, this.#state.target);
+    this.graph.setCall(this, op, stateOf(this).callee);
   }
 
   /** Where the node was made: the stack that tracing noted under `stack_trace`. */
@@ -199,7 +111,7 @@ export class Node extends NodeBase {
 
   /** The name, unique in the graph. Assigning gives exactly this name and throws where it is taken. */
   get name(): string {
-    return this.#state.name;
+    return stateOf(this).ownName;
   }
 
   set name(name: string) {
@@ -216,44 +128,44 @@ export class Node extends NodeBase {
    * `operator.getitem`), a method's name, or the path of an attribute, module or input. A function may be assigned too.
    */
   get target(): string {
-    return this.#state.target;
+    return stateOf(this).callee;
   }
 
   set target(target: string | NamedTarget) {
-    this.graph.setCall(this, this.#state.op, targetOf(target));
+    this.graph.setCall(this, stateOf(this).opcode, targetOf(target));
   }
 
   /** The positional arguments, frozen. Assigning makes this node the last user of each of its inputs, as in FX. */
   get args(): Tuple {
-    return this.#state.args;
+    return stateOf(this).positional;
   }
 
   set args(args: readonly ArgInput[]) {
-    setArguments(this, freezeArgs(args), this.#state.kwargs);
+    setArguments(this, freezeArgs(args), stateOf(this).named);
   }
 
   /** The keyword arguments, frozen, in order. */
   get kwargs(): Kwargs {
-    return this.#state.kwargs;
+    return stateOf(this).named;
   }
 
   set kwargs(kwargs: KwargsInput) {
-    setArguments(this, this.#state.args, freezeKwargs(kwargs));
+    setArguments(this, stateOf(this).positional, freezeKwargs(kwargs));
   }
 
   /** The nodes that use this one, each once, in the order in which they began to. */
   get users(): ReadonlySet<Node> {
-    return this.#state.users;
+    return stateOf(this).userSet();
   }
 
   /** The distinct nodes among the arguments, in order of first appearance, args before kwargs. */
   get allInputNodes(): Node[] {
-    return [...this.#state.inputs];
+    return [...stateOf(this).inputs];
   }
 
   /** Whether the node is still in its graph. */
   get isErased(): boolean {
-    return !this.#state.isLive;
+    return !isPlaced(stateOf(this));
   }
 
   /** The node after this one. After an erasure it still answers: with the node that followed. */
@@ -270,7 +182,7 @@ export class Node extends NodeBase {
   compare(other: Node): number {
     checkMember(this.graph, this);
     checkMember(this.graph, other);
-    return this.#state.label - other.#state.label;
+    return stateOf(this).label - stateOf(other).label;
   }
 
   /** Moves `node` to stand just before this one. */
@@ -309,10 +221,10 @@ export class Node extends NodeBase {
     const frozen = freezeArg(arg);
     forEachNode(frozen, (it) => checkMember(this.graph, it));
     this.graph.noteEdit();
-    const state = this.#state;
-    state.args = Tuple.frozen(state.args.toSpliced(index, 0, frozen));
-    state.inputs = inputNodes(state.args, state.kwargs);
-    forEachNode(frozen, (it) => it.#state.addUser(this));
+    const state = stateOf(this);
+    state.positional = Tuple.frozen(state.positional.toSpliced(index, 0, frozen));
+    state.inputs = inputNodes(state.positional, state.named);
+    forEachNode(frozen, (it) => stateOf(it).addUser(this));
     state.forgetVal();
   }
 
@@ -361,6 +273,11 @@ export class Node extends NodeBase {
   override toString(): string {
     return this.name;
   }
+
+  /** How consoles show the node: by its name, as Python does. */
+  [Symbol.for("nodejs.util.inspect.custom")](): string {
+    return this.name;
+  }
 }
 
 /** Throws where the node is of another graph, or was erased. */
@@ -384,8 +301,8 @@ export function setArguments(node: Node, args: Tuple, kwargs: Kwargs): void {
   node.graph.noteEdit();
   const state = stateOf(node);
   for (const input of state.inputs) stateOf(input).removeUser(node);
-  state.args = args;
-  state.kwargs = kwargs;
+  state.positional = args;
+  state.named = kwargs;
   state.inputs = inputs;
   for (const input of inputs) stateOf(input).addUser(node);
   state.forgetVal();
@@ -394,8 +311,8 @@ export function setArguments(node: Node, args: Tuple, kwargs: Kwargs): void {
 /** Gives a new node its arguments, which were checked. */
 export function firstArguments(node: Node, args: Tuple, kwargs: Kwargs, inputs: readonly Node[]): void {
   const state = stateOf(node);
-  state.args = args;
-  state.kwargs = kwargs;
+  state.positional = args;
+  state.named = kwargs;
   state.inputs = inputs;
   for (let at = 0; at < inputs.length; at++) stateOf(inputs[at] as Node).addUser(node);
 }
@@ -409,14 +326,14 @@ export function orderUsers(node: Node, users: readonly Node[]): void {
 
 /** What was noted about a node, where somebody noted something: unlike `node.meta` it makes no map for this. */
 export function notesOf(node: Node): Map<string, unknown> | undefined {
-  const { meta, val, later } = stateOf(node);
-  return later === undefined && val === undefined ? meta : node.meta;
+  const { notes, val, later } = stateOf(node);
+  return later === undefined && val === undefined ? notes : node.meta;
 }
 
 /** Notes what a node gives, as `node.meta.set("val", val)` does. */
 export function noteVal(node: Node, val: unknown): void {
   const state = stateOf(node);
-  if (state.meta === undefined && state.later === undefined) state.val = val;
+  if (state.notes === undefined && state.later === undefined) state.val = val;
   else node.meta.set("val", val);
 }
 
@@ -425,20 +342,20 @@ export function clearArguments(node: Node): void {
   const state = stateOf(node);
   const { inputs } = state;
   for (let at = 0; at < inputs.length; at++) stateOf(inputs[at] as Node).removeUser(node);
-  state.args = EMPTY;
-  state.kwargs = NO_KWARGS;
-  state.inputs = EMPTY_INPUTS;
+  state.positional = NO_ARGS;
+  state.named = NO_KWARGS;
+  state.inputs = NO_INPUTS;
   state.forgetVal();
 }
 
 /** Gives a copy of a node the notes of its source. */
 export function copyNotes(from: Node, to: Node): void {
   to.type = from.type;
-  const { meta, val, later } = stateOf(from);
+  const { notes, val, later } = stateOf(from);
   if (val !== undefined) noteVal(to, val);
   // What is not made yet is made for each of them, so that neither sees what is noted about the other from now on.
   stateOf(to).later = later;
-  if (meta !== undefined) stateOf(to).meta = new Map(meta);
+  if (notes !== undefined) stateOf(to).notes = new Map(notes);
 }
 
 function foreign(node: Node, why: string): FxError {

@@ -4,16 +4,17 @@
  * @module
  */
 import type { Node } from "./node.ts";
-import type { Link, Order } from "./order.ts";
+import { nodeOf, type NodeState } from "./nodeState.ts";
+import type { Order } from "./order.ts";
 
 /**
  * The nodes of a graph in order. A walk survives edits: a node inserted after the current one is visited, one inserted
  * before is not, an erased one is skipped, and erasing the current one goes on with the next.
  */
 export class NodeList implements Iterable<Node> {
-  readonly #order: Order<Node>;
+  readonly #order: Order<NodeState>;
 
-  constructor(order: Order<Node>) {
+  constructor(order: Order<NodeState>) {
     this.#order = order;
   }
 
@@ -26,11 +27,9 @@ export class NodeList implements Iterable<Node> {
     return new Walk(this.#order, this.#order.first, true);
   }
 
-  /** All nodes as they are now, in less time than a walk takes. */
+  /** All nodes as they are now, in a fraction of the time that a walk takes. */
   toArray(): Node[] {
-    const res: Node[] = [];
-    for (let link = this.#order.first; link !== undefined; link = this.#order.next(link)) res.push(link.value);
-    return res;
+    return this.#order.toArray() as unknown[] as Node[];
   }
 
   /** The nodes from the last to the first. */
@@ -41,13 +40,13 @@ export class NodeList implements Iterable<Node> {
 
 /** An iterator by hand: it takes a fraction of the time that a generator takes. */
 class Walk implements IterableIterator<Node> {
-  readonly #order: Order<Node>;
+  readonly #order: Order<NodeState>;
   readonly #isForward: boolean;
   /** Where the walk begins, or the link that it gave last. */
-  #link: Link<Node> | undefined;
+  #link: NodeState | undefined;
   #hasBegun = false;
 
-  constructor(order: Order<Node>, from: Link<Node> | undefined, isForward: boolean) {
+  constructor(order: Order<NodeState>, from: NodeState | undefined, isForward: boolean) {
     this.#order = order;
     this.#link = from;
     this.#isForward = isForward;
@@ -63,6 +62,6 @@ class Walk implements IterableIterator<Node> {
       this.#link = this.#isForward ? this.#order.next(this.#link) : this.#order.prev(this.#link);
     }
     this.#hasBegun = true;
-    return this.#link === undefined ? { value: undefined, done: true } : { value: this.#link.value, done: false };
+    return this.#link === undefined ? { value: undefined, done: true } : { value: nodeOf(this.#link), done: false };
   }
 }

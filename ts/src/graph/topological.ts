@@ -8,7 +8,8 @@
  */
 import { fxError } from "../errors.ts";
 import type { Graph } from "./graph.ts";
-import { stateOf, type Node } from "./node.ts";
+import type { Node } from "./node.ts";
+import { stateOf } from "./nodeState.ts";
 
 /** What runs as soon as it can, so that assertions about sizes come before the operators that need them. */
 const PRIORITIZED: ReadonlySet<string> = new Set(

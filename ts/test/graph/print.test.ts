@@ -1,3 +1,4 @@
+import { inspect } from "node:util";
 import { expect, test } from "vitest";
 import { Graph } from "../../src/graph/graph.ts";
 import { formatArg, formatTabular, repr } from "../../src/graph/print.ts";
@@ -60,6 +61,12 @@ test("values print as Python's repr", () => {
     "'e\u0301 \\U0010ffff\\xa0'",
   ]);
   expect(formatArg(x)).toBe("%x");
+});
+
+test("consoles show a node by its name, and nothing of what the graph keeps in it", () => {
+  const graph = new Graph();
+  const x = graph.placeholder("x");
+  expect(inspect([x, graph.callFunction("torch.relu", [x])])).toBe("[ x, relu ]");
 });
 
 test.each([

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { type ArgInput, forEachNode, slice, tuple } from "../../src/graph/args.ts";
 import { Graph } from "../../src/graph/graph.ts";
 import type { Node } from "../../src/graph/node.ts";
-import { Link, Order } from "../../src/graph/order.ts";
+import { type Link, NOWHERE, Order } from "../../src/graph/order.ts";
 import { Random } from "./random.ts";
 
 const SEEDS = Array.from({ length: 16 }, (_, seed) => seed);
@@ -19,6 +19,13 @@ function someArgs(random: Random, nodes: readonly Node[]): ArgInput[] {
     () => slice(some(), null, some()),
   ];
   return Array.from({ length: random.below(4) }, () => random.pick(kinds)());
+}
+
+/** Something that stands in an order. */
+class Item implements Link<Item> {
+  before: Item | undefined;
+  after: Item | undefined;
+  label = NOWHERE;
 }
 
 /** One random edit that is allowed. */
@@ -47,6 +54,7 @@ function edit(random: Random, graph: Graph): void {
     () => node.replaceAllUsesWith(other, { filter: () => random.next() < 0.7 }),
     () => node.prepend(other),
     () => node.append(other),
+    () => graph.reorder(nodes.toSorted(() => random.next() - 0.5)),
     () => node.rename(random.pick(["a", "a_1", "sum", "x y"])),
     () => graph.nodeCopy(node),
     () => node.users.size === 0 && nodes.length > 3 && graph.eraseNode(node),
@@ -102,10 +110,12 @@ describe("after any sequence of edits", () => {
   });
 
   test.each(SEEDS)("comparison, both directions and length agree with the list (seed %d)", (seed) => {
+    const random = new Random(seed);
     edited(seed, (graph) => {
       const nodes = [...graph.nodes];
       expect(graph.nodes.length).toBe(nodes.length);
       expect([...graph.nodes.reversed()].toReversed()).toEqual(nodes);
+      if (random.next() < 0.7) expect(graph.nodes.toArray()).toEqual(nodes);
       for (const [at, node] of nodes.entries()) {
         expect(node.next).toBe(nodes[at + 1]);
         expect(node.prev).toBe(nodes[at - 1]);
@@ -198,13 +208,13 @@ describe("a graph of 100,000 nodes", { timeout: 120_000 }, () => {
   });
 
   test("changes a logarithmic number of labels when all insertions meet in one place", () => {
-    const order = new Order<number>();
-    const end = new Link(-1);
+    const order = new Order<Item>();
+    const end = new Item();
     order.insert(end, undefined);
-    for (let at = 0; at < N; at++) order.insert(new Link(at), end);
+    for (let at = 0; at < N; at++) order.insert(new Item(), end);
     expect(order.relabelled).toBeLessThan(N * 20);
-    for (let link = order.first; link?.next !== undefined; link = link.next) {
-      expect(link.label < link.next.label).toBe(true);
+    for (let item = order.first; item?.after !== undefined; item = item.after) {
+      expect(item.label < item.after.label).toBe(true);
     }
   });
 });
