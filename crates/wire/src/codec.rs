@@ -240,6 +240,7 @@ impl<'a> Reader<'a> {
     }
 
     fn graphs(&mut self, count: usize, limits: &Limits) -> Result<Vec<Graph>> {
+        self.refuse(Tag::Edit, "it holds the answer of a pass, which is no file")?;
         let sections = self.outline.cursors(self.file, Tag::Grph);
         if sections.len() != count {
             let what = format!("there are {} graphs for {count} modules", sections.len());

@@ -108,6 +108,7 @@ export class SectionReader {
   }
 
   graphs(count: number): Graph[] {
+    this.refuse("EDIT", "it holds the answer of a pass, which is no file");
     const sections = cursorsOf(this.#file, this.#outline, "GRPH");
     if (sections.length !== count) {
       throw fxError("WireMalformed", `there are ${sections.length} graphs for ${count} modules`);

@@ -8,6 +8,7 @@ import { decodeGraph, decodeModule, encodeGraph, encodeModule } from "../../src/
 import { readOutline } from "../../src/wire/file.ts";
 import type { EncodeOptions } from "../../src/wire/options.ts";
 import { decodeProgram, encodeProgram } from "../../src/wire/program.ts";
+import { SectionWriter } from "../../src/wire/sections.ts";
 import { hostLayout, hostViews, type ViewTensor } from "../../src/wire/tensors.ts";
 import { type Case, cases } from "./cases.ts";
 
@@ -45,6 +46,13 @@ function acceptedByEngine(name: string): Map<number, number> {
     .map((it) => it.split(":"));
   return new Map(entries.map(([at, bits]) => [Number(at), Number.parseInt(bits ?? "", 16)]));
 }
+
+test("the answer of a pass is no file", () => {
+  const writer = new SectionWriter({});
+  writer.graphs([new Graph()]);
+  writer.section("EDIT", () => {});
+  expect(() => decodeGraph(writer.finish())).toThrow(/the answer of a pass/);
+});
 
 describe.each(cases())("$name", (it) => {
   const { bytes, viewOf } = unchecked(it);

@@ -133,6 +133,7 @@ fn sections_are_checked() {
     malformed(&file(std::slice::from_ref(&strs)), "0 graphs for 1 modules");
     malformed(&file(&[strings(&[]), grph.clone(), grph.clone()]), "2 graphs for 1 modules");
     malformed(&file(&[strings(&[]), grph.clone(), section(Tag::Sign, &[])]), "no module that it belongs to");
+    malformed(&file(&[strings(&[]), grph.clone(), section(Tag::Edit, &[])]), "the answer of a pass");
 
     // Two sections in one place, with a hole before, or with bytes between them.
     let good = file(&[strings(&[]), grph.clone()]);
