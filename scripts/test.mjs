@@ -51,6 +51,8 @@ const STAGES = [
     count: "cargo",
     commands: [["cargo", "test", "--locked", "--workspace", "--no-fail-fast"]],
   },
+  // A fixed number of mutations of each fuzz target, which counts as one test; built as the tests were.
+  { name: "fuzz", count: "cargo", commands: [["cargo", "test", "--locked", "--workspace", "--test", "fuzz"]] },
   { name: "vitest", count: "vitest", commands: [[`${BIN}/vitest`, "run", "--project", "node"]] },
   {
     // The same suite where the host evaluates no text: a page with a strict CSP, a worker at the edge.

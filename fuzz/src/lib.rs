@@ -1,25 +1,41 @@
-//! What several targets need: archives around bytes that are mutated, so that mutations get past the checksums.
+//! What fuzzing checks: for each target a function of bytes that panics where the code breaks a promise, and the seeds that
+//! mutations start from. `tests/fuzz.rs` runs a fixed number of mutations in CI; `libfuzzer` runs any target for as long as
+//! one likes.
+//!
+//! To add a target, add a file to `targets` and a row to [`TARGETS`].
 
-/// A zip file of stored entries.
-pub fn stored(entries: &[(&str, &[u8])]) -> Vec<u8> {
-    let (mut out, mut directory) = (Vec::new(), Vec::new());
-    for (name, bytes) in entries {
-        let mut header = vec![20, 0, 0, 8, 0, 0, 0, 0, 0, 0];
-        header.extend(crc32fast::hash(bytes).to_le_bytes());
-        header.extend((bytes.len() as u32).to_le_bytes());
-        header.extend((bytes.len() as u32).to_le_bytes());
-        header.extend((name.len() as u16).to_le_bytes());
-        header.extend([0, 0]);
-        directory.extend([&b"PK\x01\x02\x14\x00"[..], &header, &[0; 10], &(out.len() as u32).to_le_bytes()].concat());
-        directory.extend(name.as_bytes());
-        out.extend([&b"PK\x03\x04"[..], &header, name.as_bytes(), bytes].concat());
-    }
-    let (start, n) = (out.len() as u32, entries.len() as u16);
-    out.extend(&directory);
-    out.extend(b"PK\x05\x06\0\0\0\0");
-    out.extend([n.to_le_bytes(), n.to_le_bytes()].concat());
-    out.extend((directory.len() as u32).to_le_bytes());
-    out.extend(start.to_le_bytes());
-    out.extend([0, 0]);
-    out
+mod mutations;
+pub mod random;
+mod seeds;
+mod stored;
+mod targets;
+
+pub use mutations::Cases;
+pub use stored::stored;
+
+/// A function of bytes that is fuzzed.
+pub struct Target {
+    /// Its name on command lines.
+    pub name: &'static str,
+    /// Takes any bytes, and panics where a promise is broken.
+    pub check: fn(&[u8]),
+    /// What mutations start from.
+    pub seeds: fn() -> Vec<Vec<u8>>,
+    /// How many mutations CI runs besides the seeds: some seconds' worth.
+    pub n_mutations: usize,
+}
+
+/// All targets.
+pub const TARGETS: &[Target] = &[
+    Target { name: "archive", check: targets::archive::check, seeds: seeds::archives, n_mutations: 100_000 },
+    Target { name: "expr", check: targets::expr::check, seeds: seeds::expressions, n_mutations: 300_000 },
+    Target { name: "matcher", check: targets::matcher::check, seeds: seeds::random, n_mutations: 50_000 },
+    Target { name: "pickle", check: targets::pickle::check, seeds: seeds::pickles, n_mutations: 300_000 },
+    Target { name: "program", check: targets::program::check, seeds: seeds::programs, n_mutations: 100_000 },
+    Target { name: "wire", check: targets::wire::check, seeds: seeds::wire_files, n_mutations: 300_000 },
+];
+
+/// The target of a name.
+pub fn target(name: &str) -> Option<&'static Target> {
+    TARGETS.iter().find(|it| it.name == name)
 }

@@ -4,39 +4,15 @@
 //! Some hundreds of mutations run with the tests; `TRACEFX_MUTATIONS=50000 cargo test -p tracefx-engine --test mutations`
 //! runs more, and `TRACEFX_SEED` others.
 
-/// The archives that the fuzz targets make too.
-#[expect(unreachable_pub, reason = "the fuzz targets see it as a library")]
-#[path = "../../../fuzz/src/lib.rs"]
-mod archives;
-
-use archives::stored;
 use serde_json::{Value as Json, json};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use tracefx_core::Result;
 use tracefx_engine::Runner;
 use tracefx_export::ExportedProgram;
+use tracefx_fuzz::random::Random;
+use tracefx_fuzz::stored;
 use tracefx_pt2::{Archive, LoadOptions, SaveOptions, load, save};
-
-/// The numbers of a fixed, simple generator: a mutation is named by its number.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound.max(1) as u64) as usize
-    }
-
-    fn pick<T: Clone>(&mut self, items: &[T]) -> T {
-        items[self.below(items.len())].clone()
-    }
-}
 
 /// An archive, taken apart.
 struct Parts {

@@ -26,6 +26,7 @@ const ROWS: &[(&str, u8)] = &[
     ("wasm", 8),
     ("cli", 8),
     ("conformance", 9),
+    ("fuzz", 9),
 ];
 
 /// Dependencies inside a row that are allowed, with the reason.

@@ -2,14 +2,12 @@
 //!
 //! A first byte chooses between the input as it is and the input as the JSON of a program, since mutations of a whole
 //! archive seldom get past its checksums. What is read as a whole reads the same by ranges.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use tracefx_pt2::schema::{ExportedProgram, PayloadConfig};
 use tracefx_pt2::torch_save::TorchSave;
 use tracefx_pt2::{Archive, ArchiveStream, Limits, LoadOptions, Order};
 
-fuzz_target!(|input: &[u8]| {
+pub(crate) fn check(input: &[u8]) {
     let Some((&choice, bytes)) = input.split_first() else { return };
     let limits = Limits { inflated_bytes: 1 << 20, pickle_values: 100_000, ..Limits::default() };
     if choice == b'{' {
@@ -34,7 +32,7 @@ fuzz_target!(|input: &[u8]| {
             drop(TorchSave::read(&entry, &options));
         }
     }
-});
+}
 
 /// The archive, when its bytes come in pieces after a tail of at least the end records.
 fn streamed(file: &[u8], choice: usize, options: &LoadOptions) -> Option<Archive<'static>> {

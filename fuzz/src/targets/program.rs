@@ -1,13 +1,11 @@
 //! A program with any JSON is loaded into a graph that keeps its rules, or refused with a typed error.
 //!
 //! The input is the JSON of the program and, after a line that says `--`, the one that describes its weights.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use tracefx_fuzz::stored;
+use crate::stored;
 use tracefx_pt2::{LoadOptions, load};
 
-fuzz_target!(|input: &[u8]| {
+pub(crate) fn check(input: &[u8]) {
     let split = input.windows(4).position(|it| it == b"\n--\n");
     let (program, weights) = split.map_or((input, &b"{\"config\": {}}"[..]), |at| (&input[..at], &input[at + 4..]));
     let archive = stored(&[
@@ -25,4 +23,4 @@ fuzz_target!(|input: &[u8]| {
         assert!(program.module.graph.to_string().starts_with("graph()"));
         drop(program.module());
     }
-});
+}

@@ -1,0 +1,8 @@
+//! What is checked, one file for each target.
+
+pub(crate) mod archive;
+pub(crate) mod expr;
+pub(crate) mod matcher;
+pub(crate) mod pickle;
+pub(crate) mod program;
+pub(crate) mod wire;
