@@ -90,10 +90,8 @@ export class TracedTensor extends Tensor {
   }
 
   override numel(): number {
-    if (this.#meta.sizes.some((it) => it instanceof SymExpr)) {
-      return this.shape.reduce((product, it) => this.#tracer.compute("operator.mul", [product, it]) as number, 1);
-    }
-    return super.numel();
+    if (!this.#meta.sizes.some((it) => it instanceof SymExpr)) return super.numel();
+    return this.#tracer.compute("torch.ops.aten.sym_numel.default", [this]) as number;
   }
 
   override stride(): readonly number[];
@@ -107,7 +105,8 @@ export class TracedTensor extends Tensor {
   }
 
   override storageOffset(): number {
-    return this.#tracer.number(this.#meta.storageOffset) as number;
+    const origin = { target: "torch.ops.aten.sym_storage_offset.default", args: [this] };
+    return this.#tracer.number(this.#meta.storageOffset, origin) as number;
   }
 
   override get isDisposed(): boolean {

@@ -11,7 +11,7 @@ import { Node } from "../graph/node.ts";
 import { SymExpr, type SymInt } from "../graph/val.ts";
 import { currentPlace, withoutTraced } from "./recordedCall.ts";
 import type { ShapeSession } from "./shapes.ts";
-import { type NumberOrigin, TracedNumber, type TracedTensor, type ValueTracer } from "./traced.ts";
+import { type NumberOrigin, TracedNumber, TracedTensor, type ValueTracer } from "./traced.ts";
 
 /** Who writes the nodes. */
 interface NodeRecorder {
@@ -54,8 +54,9 @@ export class TracedNumbers implements ValueTracer {
   }
 
   compute(target: string, args: readonly unknown[]): unknown {
-    const plain = args.map(withoutTraced);
-    const result = recordingOperators(undefined, () => this.#shapes.call(target, plain)) as SymInt | boolean;
+    const plain = args.map((it) => (it instanceof TracedTensor ? it.meta : withoutTraced(it)));
+    const name = target.replace(/^torch\.ops\./, "");
+    const result = recordingOperators(undefined, () => this.#shapes.call(name, plain)) as SymInt | boolean;
     return this.number(result, { target, args });
   }
 

@@ -1,7 +1,7 @@
 /** Modules of every kind, exported with sizes that may all be dynamic: `tests/oracle/gen_export.py` recorded what PyTorch makes of it. */
 import { readFileSync } from "node:fs";
 import { beforeAll, describe, expect, test } from "vitest";
-import { Dim, exportProgram, init, Tensor } from "../../src/index.ts";
+import { Dim, type ExportedProgram, exportProgram, init, nn, operator, Tensor, torch, tuple } from "../../src/index.ts";
 import { CASES, type Case } from "./modules.ts";
 
 interface Recorded {
@@ -19,7 +19,6 @@ const recorded = readFileSync(file, "utf8")
 /** Where the graph is another one, with the reason. The ranges are PyTorch's there, too, unless they are said to be others. */
 const OTHERWISE: Readonly<Record<string, string>> = {
   attention: "takes a size from the key where PyTorch takes the same one from the value",
-  embedding_bag: "multiplies sizes where PyTorch asks for numel()",
   indexing: "leaves out x[:] of a dynamic size, which PyTorch keeps as a slice",
   assignments: "as indexing",
   products: "as indexing",
@@ -70,5 +69,36 @@ describe("EP, DS: modules are exported with dynamic sizes as PyTorch exports the
     ]);
     if (name in WIDER) expect(Object.fromEntries(bounds)).not.toEqual(ranges);
     else expect(Object.fromEntries(bounds)).toEqual(ranges);
+  });
+});
+
+/** A program of a function of a matrix, both sizes of which are dynamic. */
+function exported(forward: (x: Tensor) => unknown): ExportedProgram {
+  class Asking extends nn.Module {
+    override forward = forward;
+  }
+  const dynamicShapes = [{ 0: Dim("n", { min: 2 }), 1: Dim("m", { min: 2 }) }];
+  return exportProgram(new Asking(), [torch.randn(3, 4)], {}, { dynamicShapes });
+}
+
+describe("DS: what is asked of a tensor is asked in the program, as PyTorch records it", () => {
+  test("numel() of an input is sym_numel, and what follows from sizes of inputs is computed from them", () => {
+    const program = exported((x) => tuple(x.add(x.numel()), x.reshape([torch.numel(x)]), x.stride(0), x.t().numel()));
+    expect(numbered(`${program.graph}`)).toBe(
+      numbered(`graph():
+    %x : [num_users=5] = placeholder[target=x]
+    %sym_size_int_2 : [num_users=1] = call_function[target=torch.ops.aten.sym_size.int](args = (%x, 1), kwargs = {})
+    %sym_numel_default : [num_users=3] = call_function[target=torch.ops.aten.sym_numel.default](args = (%x,), kwargs = {})
+    %add : [num_users=1] = call_function[target=torch.ops.aten.add.Tensor](args = (%x, %sym_numel_default), kwargs = {})
+    %reshape : [num_users=1] = call_function[target=torch.ops.aten.reshape.default](args = (%x, [%sym_numel_default]), kwargs = {})
+    %t : [num_users=0] = call_function[target=torch.ops.aten.t.default](args = (%x,), kwargs = {})
+    return (add, reshape, sym_size_int_2, sym_numel_default)`),
+    );
+  });
+
+  test("the place of a view in its storage is known in a run", () => {
+    const program = exported((x) => x.select(0, operator.sub(x.size(0), 1) as number).storageOffset());
+    using run = program.module();
+    expect(run(torch.zeros(5, 7))).toBe(28);
   });
 });
