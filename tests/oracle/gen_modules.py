@@ -4,6 +4,7 @@ usage: python tests/oracle/gen_modules.py OUT [RECORDED]
 
 made.jsonl     {"module", "args", "kwargs", "text": str(module), "state": {name: {"dtype", "size", "sha256"}}}, after
                torch.manual_seed(0); or "error": the message with which PyTorch refuses the arguments
+classes.json   {name: the class as programs name it, with its module} of the modules of torch.nn.modules
 init.jsonl     {"function", "size", "dtype", "args", "kwargs", "sha256"} of torch.nn.init, after torch.manual_seed(0)
 cases.jsonl, tensors.safetensors   some of the calls recorded from PyTorch's own module tests in the folder RECORDED, which
                has cases.jsonl and tensors.safetensors
@@ -277,6 +278,13 @@ with open(OUT / "init.jsonl", "w") as file:
             line = {"function": function, "size": size, "dtype": str(dtype).removeprefix("torch.")}
             line |= {"args": encode(args)["tuple"], "kwargs": {k: encode(v) for k, v in kwargs.items()}}
             file.write(json.dumps({**line, "sha256": digest(tensor)}) + "\n")
+
+classes = {}
+for path, file in sorted(sys.modules.items()):
+    if path.startswith("torch.nn.modules."):
+        own = [it for it in vars(file).values() if isinstance(it, type) and it.__module__ == path]
+        classes |= {it.__name__: f"{path}.{it.__qualname__}" for it in own if issubclass(it, nn.Module)}
+(OUT / "classes.json").write_text(json.dumps(dict(sorted(classes.items())), indent=1) + "\n")
 
 if len(sys.argv) > 2:
     from safetensors.torch import load_file, save_file

@@ -282,7 +282,7 @@ export class ExportTracer extends Tracer implements OperatorRecorder {
 
   protected override noteOrigin(meta: Map<string, unknown>, scope: Scope, stack: CapturedStack | undefined): void {
     if (stack === undefined) return;
-    meta.set("nn_module_stack", moduleStackFrom(this.root.className, scope));
+    meta.set("nn_module_stack", moduleStackFrom(this.root, scope));
     const text = stackText([stack]);
     if (text !== "") meta.set("stack_trace", text);
   }

@@ -4,6 +4,7 @@
  * @module
  */
 import type { Module } from "../nn/module.ts";
+import { qualifiedNameOf } from "../nn/qualifiedNames.ts";
 import type { CapturedStack } from "./stack.ts";
 
 /** The module that is being called, and those around it. */
@@ -29,6 +30,11 @@ export class Scope {
     return this.#module?.className ?? "";
   }
 
+  /** The same as programs name it. */
+  get qualifiedType(): string {
+    return this.#module === undefined ? "" : qualifiedNameOf(this.#module);
+  }
+
   /** The path, with the number of the call where the module was called before: `layer@1`. */
   get key(): string {
     return this.count === 0 ? this.path : `${this.path}@${this.count}`;
@@ -45,13 +51,13 @@ export function moduleStack(scope: Scope): Map<string, readonly [path: string, t
   return new Map(inner.map(({ key, path, type }) => [key, [path, type]]));
 }
 
-/** PyTorch's `nn_module_stack` of exports: from keys to paths and classes, the root of this class first. */
-export function moduleStackFrom(root: string, innermost: Scope): Map<string, readonly [path: string, type: string]> {
+/** PyTorch's `nn_module_stack` of exports: from keys to paths and classes, the root first. */
+export function moduleStackFrom(root: Module, innermost: Scope): Map<string, readonly [path: string, type: string]> {
   const inner: Scope[] = [];
   for (let at: Scope | undefined = innermost; at?.outer !== undefined; at = at.outer)
     if (at.path !== "") inner.unshift(at);
-  const entries = inner.map(({ key, path, type }) => [`L__self__${key}`, [path, type]] as const);
-  return new Map([["L__self__", ["", root]], ...entries]);
+  const entries = inner.map(({ key, path, qualifiedType }) => [`L__self__${key}`, [path, qualifiedType]] as const);
+  return new Map([["L__self__", ["", qualifiedNameOf(root)]], ...entries]);
 }
 
 /** A stack with those of the calls of modules around it. */

@@ -8,6 +8,7 @@ import {
   exportProgram,
   float,
   type FxError,
+  getSourcePartitions,
   init,
   map,
   nn,
@@ -225,9 +226,16 @@ describe("EP-18: where nodes come from", () => {
     const [linear, relu] = Array.from(graph.nodes).filter(({ op }) => op === "call_function");
     expect(Array.from(linear?.meta.get("nn_module_stack") as Map<string, unknown>)).toEqual([
       ["L__self__", ["", "Outer"]],
-      ["L__self__inner", ["inner", "Sequential"]],
-      ["L__self__inner.0", ["inner.0", "Linear"]],
+      ["L__self__inner", ["inner", "torch.nn.modules.container.Sequential"]],
+      ["L__self__inner.0", ["inner.0", "torch.nn.modules.linear.Linear"]],
     ]);
+    for (const wanted of [nn.Linear, "Linear", "torch.nn.modules.linear.Linear"]) {
+      expect(
+        getSourcePartitions(graph, [wanted])
+          .get(wanted)
+          ?.map((it) => it.nodes),
+      ).toEqual([[linear]]);
+    }
     expect(relu?.meta.get("stack_trace")).toMatch(/^at .*exportProgram\.test\.ts:\d+:\d+\)?$/);
     expect(relu?.meta.get("torch_fn")).toEqual(["relu_1", "function.relu"]);
   });

@@ -2,6 +2,8 @@ import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { beforeAll, describe, expect, test } from "vitest";
 import { FxError, float, init, type Module, nn, type Tensor, torch, tuple } from "../../src/index.ts";
+import { builtinNameOf } from "../../src/nn/builtin.ts";
+import { qualifiedNameOf } from "../../src/nn/qualifiedNames.ts";
 
 /** What PyTorch made of the same arguments; see tests/oracle/gen_modules.py. */
 interface Made {
@@ -35,6 +37,14 @@ describe("a layer that is made", () => {
     if (it.error === undefined) test(`prints and begins as in PyTorch: ${call}`, () => checkMade(it));
     else test(`is refused as in PyTorch: ${call}`, () => checkRefused(it));
   }
+});
+
+test("each class has the name that it has in PyTorch's programs", () => {
+  const recorded = JSON.parse(readFileSync(new URL("classes.json", FIXTURES), "utf8")) as Record<string, string>;
+  const own = Object.entries(classes).filter(([, it]) => typeof it === "function" && builtinNameOf(it) !== undefined);
+  const named = own.map(([name, it]) => [name, qualifiedNameOf(Object.create(it.prototype as object) as Module)]);
+  expect(named.length).toBeGreaterThan(130);
+  expect(named).toEqual(own.map(([name]) => [name, recorded[name]]));
 });
 
 describe("an initialisation", () => {
