@@ -6,10 +6,12 @@
  */
 import { installTreeFunctions } from "./export/treeFunctions.ts";
 import { installOperators } from "./functions/operators.ts";
+import { installFunctionalized } from "./interpret/functionalized.ts";
 import { installMembers } from "./tensor/members.ts";
 import { installComposed } from "./torch/composed.ts";
 
 installMembers();
 installOperators();
+installFunctionalized();
 installComposed();
 installTreeFunctions();

@@ -13,6 +13,10 @@ import type { Parameter } from "./signature.ts";
 export interface SchemaParameter extends Parameter {
   /** Its type as the schema writes it, such as `Tensor?` or `SymInt[2]`. */
   readonly type: string;
+  /** Its name in the schema, where the tensor that has a method is `self`. */
+  readonly key: string;
+  /** Whether the operator writes to it. */
+  readonly isMutated: boolean;
 }
 
 /** An overload of an operator. */
@@ -83,6 +87,8 @@ function parseSchema(text: string): OperatorSchema {
     if (name === "from") for (const [at, it] of parameters.entries()) parameters[at] = { ...it, kind: "positional" };
     parameters.push({
       name: name === "self" ? "input" : name,
+      key: name,
+      isMutated: /\([a-z]!/.test(type),
       kind: name === "from" ? "positional" : kind,
       type: type.replace(/\([a-z]!?(?:\|[a-z])*(?: -> \*)?\)/g, ""),
       default: initial === undefined ? undefined : defaultValue(initial, type, text),
