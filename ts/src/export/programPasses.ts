@@ -3,16 +3,25 @@
  *
  * @module
  */
+import { fxError } from "../errors.ts";
 import { DeviceArg } from "../graph/values.ts";
 import type { ExportedProgram } from "./exportedProgram.ts";
 
 /** Where a program is moved to: one device, or from the names of devices to those of others. */
 export type DeviceLocation = string | DeviceArg | Readonly<Record<string, string>>;
 
+/** The types of devices that PyTorch knows, in its order. */
+const DEVICE_TYPES = [
+  ..."cpu cuda ipu xpu mkldnn opengl opencl ideep hip ve fpga maia xla lazy vulkan mps meta hpu mtia".split(" "),
+  "privateuseone",
+];
+
 /**
  * The same program for another device: `torch.export.passes.move_to_device_pass`. What nodes say of devices changes, and what
  * is known of their values; the tensors are in this machine's memory, whatever the device is called. The given program stays as
  * it is, where PyTorch changes it.
+ *
+ * @throws {@link FxError} where something is to go to what is no device, in PyTorch's words.
  *
  * @example
  * ```ts
@@ -22,9 +31,24 @@ export type DeviceLocation = string | DeviceArg | Readonly<Record<string, string
  */
 export function moveToDevicePass(program: ExportedProgram, location: DeviceLocation): ExportedProgram {
   const where = location instanceof DeviceArg ? location.toString() : location;
+  for (const name of typeof where === "string" ? [where] : Object.values(where)) checkDevice(name);
   const moved = program.through((it) => it.moved_to_device(JSON.stringify(where)));
   moved.validate();
   return moved;
+}
+
+/** Refuses what is the name of no device, as `torch.device` does. */
+function checkDevice(name: string): void {
+  const [type = "", ...rest] = name.split(":");
+  const says =
+    name === ""
+      ? "Device string must not be empty"
+      : !DEVICE_TYPES.includes(type)
+        ? `Expected one of ${DEVICE_TYPES.join(", ")} device type at start of device string: ${name}`
+        : rest.length > 1 || rest.some((it) => !/^(?:0|[1-9]\d{0,8})$/.test(it))
+          ? `Invalid device string: '${name}'`
+          : undefined;
+  if (says !== undefined) throw fxError("InvalidOption", says, { help: "write cpu, cuda or cuda:1" });
 }
 
 /**

@@ -44,8 +44,24 @@ describe("moveToDevicePass", () => {
     expect(torch.equal(back.module()(y) as Tensor, before.module()(y) as Tensor)).toBe(true);
   });
 
-  test("the name of no device is refused", () => {
-    expect(thrown(() => moveToDevicePass(program(), "not a device")).code).toBe("FX0702");
+  const types =
+    "cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, mps, meta, hpu, mtia, privateuseone";
+  const isNone = (name: string): string => `Expected one of ${types} device type at start of device string: ${name}`;
+  test.each([
+    ["foo", isNone("foo")],
+    ["foo:1", isNone("foo:1")],
+    ["CPU", isNone("CPU")],
+    ["not a device", isNone("not a device")],
+    ["", "Device string must not be empty"],
+    ["cuda:x", "Invalid device string: 'cuda:x'"],
+    ["cuda:-1", "Invalid device string: 'cuda:-1'"],
+    ["cuda:01", "Invalid device string: 'cuda:01'"],
+    ["cpu:", "Invalid device string: 'cpu:'"],
+  ])("the name of no device is refused as torch.device refuses it: '%s'", (name, says) => {
+    for (const location of [name, { cpu: name }]) {
+      const { code, reason } = thrown(() => moveToDevicePass(program(), location));
+      expect([code, reason]).toEqual(["FX0702", says]);
+    }
   });
 });
 
