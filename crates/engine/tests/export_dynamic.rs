@@ -162,6 +162,45 @@ fn what_is_checked_of_data_is_asserted_by_the_program() {
     assert!(refused.message().contains("Runtime assertion failed for expression u0 <= 4"), "{refused}");
 }
 
+/// How many elements are not zero is known of neither tensor; PyTorch 2.15 asserts the same of each call, with the sides in
+/// this order.
+#[test]
+fn sizes_that_only_the_data_tells_are_asserted_to_be_equal_where_an_operator_needs_it() {
+    type Call = fn(&mut Graph, NodeId, NodeId) -> NodeId;
+    let cases: [(&str, &str, Call); 4] = [
+        ("add", "Eq(u0, u1)", |graph, a, b| call(graph, "operator.add", vec![a.into(), b.into()])),
+        ("where", "Eq(u0, u1)", |graph, a, b| {
+            let is_positive = call(graph, "operator.gt", vec![a.into(), Arg::Int(0)]);
+            call(graph, "torch.where", vec![is_positive.into(), b.into(), Arg::Int(0)])
+        }),
+        ("cat", "Eq(u1, u0)", |graph, a, b| {
+            call(graph, "torch.cat", vec![Arg::List(vec![a.into(), b.into()]), Arg::Int(1)])
+        }),
+        ("stack", "Eq(u1, u0)", |graph, a, b| call(graph, "torch.stack", vec![Arg::List(vec![a.into(), b.into()])])),
+    ];
+    let given = |bits: [[i64; 3]; 2]| bits.map(|it| Value::Tensor(Tensor::from_slice(&it, &[3]).unwrap()));
+    let (same, other) = (given([[1, 0, 1], [0, 1, 1]]), given([[1, 0, 1], [0, 0, 1]]));
+    let library = Library::default();
+    for (name, condition, add_call) in cases {
+        let mut graph = Graph::new();
+        let [x, y] = ["x", "y"].map(|it| graph.placeholder(it));
+        let [a, b] = [x, y].map(|it| method(&mut graph, "nonzero", vec![it.into()]));
+        let result = add_call(&mut graph, a, b);
+        graph.output(result.into());
+        let module = GraphModule::new(graph);
+        let program = library.export(&module, &same).unwrap();
+        let says = format!("Runtime assertion failed for expression {condition} on node");
+        assert!(program.module.graph.to_string().contains(&says), "{name}: {}", program.module.graph);
+        let runner = library.runner(&program).unwrap();
+        let direct = tracefx_exec::Interpreter::new(&module, library.executor()).run(&same).unwrap();
+        let given = runner.run(&same).unwrap().swap_remove(0);
+        let is_equal = library.call("aten.equal", &[given, direct], vec![]).unwrap().results;
+        assert!(matches!(is_equal[..], [Value::Bool(true)]), "{name}: {is_equal:?}");
+        let refused = runner.run(&other).unwrap_err();
+        assert!(refused.message().contains(&says), "{name}: {refused}");
+    }
+}
+
 fn branch(function: &str, weight: Option<&Value<Tensor>>) -> Attribute {
     let mut graph = Graph::new();
     let x = graph.placeholder("x");

@@ -51,9 +51,13 @@ impl<'a, T> Args<'a, T> {
         condition.as_bool().or_else(|| self.symbols?.decide(condition))
     }
 
-    /// Whether two sizes differ for all values that the symbols may have.
+    /// Whether two sizes differ for all values that the symbols may have. A rule that refuses what differs takes all else to
+    /// be equal, and a program that is exported asserts it where only a run can tell.
     pub fn differ(&self, a: &SymInt, b: &SymInt) -> bool {
-        a != b && self.decide(&SymBool::ne(a, b)) == Some(true)
+        match self.symbols {
+            Some(symbols) if a != b && symbols.is_exporting() => !symbols.require(&SymBool::eq(a, b), None),
+            _ => a != b && self.decide(&SymBool::ne(a, b)) == Some(true),
+        }
     }
 
     /// Whether two sizes are equal for all values that the symbols may have.
@@ -66,7 +70,8 @@ impl<'a, T> Args<'a, T> {
         a.len() == b.len() && a.iter().zip(b).all(|(a, b)| self.same(a, b))
     }
 
-    /// Whether these sizes are as many and none is known to differ from its counterpart, which is then taken to be the same.
+    /// Whether these sizes are as many and none is known to [differ](Args::differ) from its counterpart, which is then taken to
+    /// be the same.
     pub fn agree(&self, a: &[SymInt], b: &[SymInt]) -> bool {
         a.len() == b.len() && a.iter().zip(b).all(|(a, b)| !self.differ(a, b))
     }

@@ -1,7 +1,7 @@
 use crate::{Args, Value};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
-use tracefx_sym::{SymBool, SymInt};
+use tracefx_sym::SymInt;
 
 /// One result of an operator, as its shape rule gives it.
 #[derive(Clone, Debug, PartialEq)]
@@ -91,13 +91,13 @@ pub fn broadcast<T>(args: &Args<'_, T>, a: &[SymInt], b: &[SymInt]) -> Result<Ve
             if is_one(&x) {
                 return Ok(y);
             }
-            match args.decide(&SymBool::eq(&x, &y)) {
-                Some(false) => Err(args.bad_shape(format!(
+            if args.differ(&x, &y) {
+                return Err(args.bad_shape(format!(
                     "The size of tensor a ({x}) must match the size of tensor b ({y}) at non-singleton dimension {dim}"
-                ))),
-                // No symbol is taken to be one, so a run that is not refused has both alike.
-                Some(true) | None => Ok(if x.is_symbolic() { y } else { x }),
+                )));
             }
+            // No symbol is taken to be one, so a run that is not refused has both alike.
+            Ok(if x.is_symbolic() { y } else { x })
         })
         .collect()
 }

@@ -52,5 +52,5 @@ pub use propagate::{Propagation, check_write};
 pub use registry::{Registry, registry};
 pub use resolve::Item;
 pub use schema::{ArgSpec, ArgType, Default, ReturnSpec, Schema};
-pub use symbols::{ShapeGuard, Symbols};
+pub use symbols::{DeferredAssertion, ShapeGuard, Symbols};
 pub use value::Value;

@@ -105,7 +105,7 @@ impl ShapeSession {
         Ok(ShapeResult {
             range_constraints,
             guards: guards.map(|it| sources.condition(&it)).collect(),
-            assertions: self.assertions.borrow().clone(),
+            assertions: self.symbols.assertions(),
         })
     }
 
@@ -262,7 +262,7 @@ impl ShapeSession {
                 violations.places.extend(self.told(&guard));
             }
         }
-        for it in self.assertions.borrow().iter() {
+        for it in self.symbols.assertions() {
             if let Expr::Bool(expr) = self.symbols.replace(&it.condition.clone().into())
                 && self.symbols.is_backed(&expr.clone().into())
                 && env.decide(&expr).is_none()

@@ -13,10 +13,10 @@ pub use dynamic::{DynamicShapes, ShapeSpec};
 pub use finish::ShapeResult;
 use names::Names;
 pub use spec::{Dim, DimSpec};
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::{Str, TensorMeta};
+pub use tracefx_ops::DeferredAssertion;
 use tracefx_ops::{Symbols, Value};
 use tracefx_sym::{Expr, ShapeEnv, SymBool, SymInt, Symbol, Value as Known, ValueRange};
 
@@ -29,15 +29,6 @@ pub struct SessionInput {
     pub value: Value<TensorMeta>,
     /// What the user said of each dimension, or of a number itself. What is missing is static.
     pub dims: Vec<DimSpec>,
-}
-
-/// A condition that only a run can tell, which the program has to assert.
-#[derive(Clone, Debug, PartialEq)]
-pub struct DeferredAssertion {
-    /// The condition.
-    pub condition: SymBool,
-    /// What the user wants to be told.
-    pub message: Option<Str>,
 }
 
 /// The sizes of one export: PyTorch's `ShapeEnv` together with what the user said of the inputs.
@@ -73,7 +64,6 @@ pub struct ShapeSession {
     /// The symbols of dimensions of which others are derived, and which no input has.
     roots: BTreeMap<String, SymInt>,
     symbols: Symbols,
-    assertions: RefCell<Vec<DeferredAssertion>>,
 }
 
 /// A size of an input, or an input that is an int.
@@ -124,8 +114,8 @@ impl ShapeSession {
             });
         }
         let symbols = Symbols::exporting(env, hints.clone());
-        let (roots, assertions) = (BTreeMap::new(), RefCell::default());
-        let mut res = ShapeSession { inputs, values, dimensions, hints, roots, symbols, assertions };
+        let roots = BTreeMap::new();
+        let mut res = ShapeSession { inputs, values, dimensions, hints, roots, symbols };
         res.add_roots(&mut names)?;
         Ok(res)
     }
@@ -195,16 +185,11 @@ impl ShapeSession {
     /// # Errors
     /// `AssertionFailed` where it does not hold.
     pub fn check(&self, condition: &SymBool, message: Option<Str>) -> Result<()> {
-        let is_known = self.symbols.known(condition).is_some();
-        if !self.symbols.assume(condition) {
-            let what = message.as_deref().unwrap_or("Expected cond to be True, but got False");
-            let shown = format!("{condition} does not hold");
-            return Err(Diagnostic::new(Code::AssertionFailed, what).note(shown));
+        if self.symbols.require(condition, message.clone()) {
+            return Ok(());
         }
-        if !is_known && !self.symbols.is_backed(&condition.clone().into()) {
-            self.assertions.borrow_mut().push(DeferredAssertion { condition: condition.clone(), message });
-        }
-        Ok(())
+        let what = message.as_deref().unwrap_or("Expected cond to be True, but got False");
+        Err(Diagnostic::new(Code::AssertionFailed, what).note(format!("{condition} does not hold")))
     }
 }
 

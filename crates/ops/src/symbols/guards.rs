@@ -17,12 +17,22 @@ pub struct ShapeGuard {
     pub place: Option<Str>,
 }
 
+/// A condition that only a run can tell, which the program has to assert.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeferredAssertion {
+    /// The condition.
+    pub condition: SymBool,
+    /// What the user wants to be told.
+    pub message: Option<Str>,
+}
+
 /// What is known of the symbols besides their ranges.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Hints {
     values: BTreeMap<Symbol, i64>,
     replacements: BTreeMap<Symbol, SymInt>,
     guards: Vec<ShapeGuard>,
+    assertions: Vec<DeferredAssertion>,
     facts: Facts,
     place: Option<Str>,
     /// Where symbols became numbers.
@@ -236,6 +246,23 @@ impl Symbols {
     /// Says where the user's code is; guards remember it.
     pub fn set_place(&self, place: Option<Str>) {
         self.with_hints(|it| it.place = place);
+    }
+
+    /// Takes a condition to hold. One on sizes of inputs is a guard; any other the program has to assert. False where it cannot
+    /// hold.
+    pub fn require(&self, condition: &SymBool, message: Option<Str>) -> bool {
+        let is_known = self.known(condition).is_some();
+        let holds = self.assume(condition);
+        if holds && !is_known && !self.is_backed(&condition.clone().into()) {
+            let assertion = DeferredAssertion { condition: condition.clone(), message };
+            self.with_hints(|it| it.assertions.push(assertion));
+        }
+        holds
+    }
+
+    /// What the program has to assert, in the order in which it became known.
+    pub fn assertions(&self) -> Vec<DeferredAssertion> {
+        self.with_hints(|it| it.assertions.clone()).unwrap_or_default()
     }
 
     /// The guards in the order in which they were made.

@@ -5,7 +5,7 @@ mod guards;
 
 use crate::Value;
 use guards::Hints;
-pub use guards::ShapeGuard;
+pub use guards::{DeferredAssertion, ShapeGuard};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use tracefx_core::{DType, DTypeKind};
