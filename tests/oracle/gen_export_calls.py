@@ -245,6 +245,48 @@ class autocast_nested(nn.Module):
         return z, w, torch.cat([x, x])
 
 
+@case(zeros(2, 4))
+class autocast_composites(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.randn(4, 4))
+        self.k = nn.Parameter(torch.randn(3, 4, 4))
+
+    def forward(self, x):
+        with torch.autocast("cpu"):
+            a = torch.einsum("bi,ij->bj", x, self.w)
+            b = torch.linalg.multi_dot([x, self.w, self.w])
+            c = torch.einsum("bi,bj->bij", x, x)
+            d = torch.nn.functional.bilinear(x, x, self.k)
+            e = torch.tensordot(x, self.w, dims=1)
+            f = torch.nn.functional.cosine_similarity(a, b)
+            g = torch.nn.functional.cross_entropy(a, x.argmax(1))
+            h = torch.inner(x, self.w)
+            i = torch.nn.functional.layer_norm(a, (4,))
+            j = torch.cat([a, x])
+        return a, b, c, d, e, f, g, h, i, j
+
+
+@case(zeros(2, 4))
+class autocast_within(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.randn(4, 4))
+
+    def forward(self, x):
+        with torch.autocast("cpu"):
+            a = torch.einsum("bi,ij->bj", x, self.w)
+            with torch.autocast("cpu", enabled=False):
+                b = torch.einsum("bi,ij->bj", x, self.w)
+                with torch.autocast("cpu", dtype=torch.float16):
+                    c = torch.einsum("bi,ij->bj", b, self.w)
+            with torch.autocast("cuda", enabled=False):
+                d = torch.einsum("bi,ij->bj", b, self.w)
+        with torch.autocast("cuda", enabled=False):
+            e = torch.einsum("bi,ij->bj", x, self.w)
+        return a, b, c, d, e
+
+
 @function(zeros(2, 4), zeros(2, 4))
 def out_arguments(x, y):
     a = torch.empty(2, 4)
@@ -271,14 +313,24 @@ def calls(name):
     return {it.fqn: signature(it) for it in ep.module_call_graph if it.fqn and it.signature}
 
 
+def dtypes(name):
+    """What is known of the tensors, by the path of their graph and the name of their node."""
+    make, args, kwargs, train, options = CASES[name]
+    ep = torch.export.export(make().train(train), args, kwargs, **options)
+    graphs = {path: it.graph for path, it in ep.graph_module.named_modules() if isinstance(it, torch.fx.GraphModule)}
+    known = {path: {it.name: it.meta.get("val") for it in graph.nodes} for path, graph in graphs.items()}
+    tensors = {path: {key: it for key, it in vals.items() if isinstance(it, torch.Tensor)} for path, vals in known.items()}
+    return {path: {key: str(it.dtype)[6:] for key, it in vals.items()} for path, vals in tensors.items()}
+
+
 def main():
     torch.backends.cudnn.enabled = False
-    with (OUT.parent / "calls.jsonl").open("w") as file:
+    with (OUT / "calls.jsonl").open("w") as file:
         for name in CASES:
             torch.set_grad_enabled(True)
             it = {**record(name), "preserved": list(PRESERVED.get(name, ()))}
             torch.set_grad_enabled(True)
-            file.write(json.dumps({**it, "calls": calls(name)}) + "\n")
+            file.write(json.dumps({**it, "calls": calls(name), "dtypes": dtypes(name)}) + "\n")
     print(len(CASES), "cases")
 
 

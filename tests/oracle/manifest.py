@@ -16,6 +16,7 @@ SOURCES = {
     "gradients": "tests/oracle/gen_gradients.py",
     "joint": "tests/oracle/gen_joint.py",
     "dtypes": "tests/oracle/gen_dtypes.py",
+    "autocast": "tests/oracle/gen_autocast_results.py",
     "modules": "tests/oracle/gen_modules.py",
     "checkpoints": "tests/oracle/gen_checkpoints.py",
     "models": "tests/oracle/gen_resnet.py",
@@ -39,7 +40,7 @@ def torch_version(path):
         return "2.13.0+cu130"
     if path.parent.name in (
         "overloads", "indexing", "opcalls", "dtypes", "gradients", "modules", "models", "checkpoints",
-        "types", "passes", "devices", "splitter", "sources", "shapes",
+        "types", "passes", "devices", "splitter", "sources", "shapes", "autocast",
     ):
         return "2.15.0+cu132"
     meta = path.parent / "meta.json"

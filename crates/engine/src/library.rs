@@ -135,11 +135,24 @@ impl Library {
         args: &[Value<TensorMeta>],
         kwargs: &[(Str, Value<TensorMeta>)],
     ) -> Result<Vec<Value<TensorMeta>>> {
+        self.infer_under(None, name, args, kwargs)
+    }
+
+    /// As [`Library::infer`], under autocast with this narrow dtype if there is one.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn infer_under(
+        &self,
+        low: Option<DType>,
+        name: &str,
+        args: &[Value<TensorMeta>],
+        kwargs: &[(Str, Value<TensorMeta>)],
+    ) -> Result<Vec<Value<TensorMeta>>> {
         let bound = self.registry.resolve(name, args, kwargs, &|_| None).map_err(|problem| problem.op(name))?;
         let symbols = Symbols::of(&bound.values);
         let args = Args::within(bound.op, bound.values, &symbols);
-        let outputs = Propagation::new(&self.registry, &symbols).infer(&args)?;
-        Ok(outputs.iter().map(|it| it.value(&args)).collect())
+        tracefx_exec::infer(&args, Propagation::new(&self.registry, &symbols), low)
     }
 
     /// The overload that a call is for, and its arguments as that takes them. A tensor may be anything.

@@ -3,7 +3,7 @@
 use crate::Library;
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
-use tracefx_core::{Code, Diagnostic, Result};
+use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_export::{Dim, DimSpec, SessionInput, ShapeSession};
 use tracefx_ir::{Str, TensorMeta};
 use tracefx_ops::{Args, Propagation, Value};
@@ -96,14 +96,15 @@ pub fn finish_shapes(session: &mut ShapeSession) -> Result<Json> {
 }
 
 impl Library {
-    /// What is known of the results of a call within an export: [`Library::infer`] with its symbols. What the call needs of
-    /// sizes becomes guards.
+    /// What is known of the results of a call within an export, under autocast with this narrow dtype if there is one:
+    /// [`Library::infer`] with its symbols. What the call needs of sizes becomes guards.
     ///
     /// # Errors
     /// As there; `DataDependent` where only the data tells what the call needs to know.
     pub fn infer_within(
         &self,
         session: &ShapeSession,
+        low: Option<DType>,
         name: &str,
         args: &[Value<TensorMeta>],
         kwargs: &[(Str, Value<TensorMeta>)],
@@ -113,7 +114,7 @@ impl Library {
         let kwargs: Vec<_> = kwargs.iter().map(|(key, it)| (key.clone(), symbols.replace_value(it))).collect();
         let bound = self.registry().resolve(name, &args, &kwargs, &|_| None).map_err(|problem| problem.op(name))?;
         let args = Args::within(bound.op, bound.values, symbols);
-        let outputs = Propagation::new(self.registry(), symbols).infer(&args)?;
-        Ok(outputs.iter().map(|it| symbols.replace_value(&it.value(&args))).collect())
+        let results = tracefx_exec::infer(&args, Propagation::new(self.registry(), symbols), low)?;
+        Ok(results.iter().map(|it| symbols.replace_value(it)).collect())
     }
 }

@@ -1,20 +1,29 @@
-//! Graphs that run under autocast: the operators of [`autocast_dtype`] get their tensors in another dtype.
+//! Graphs that run under autocast: the operators that [`Autocast`] casts get their tensors in another dtype.
 
-use crate::higher_order::{Operand, Operands};
+use crate::higher_order::{Operand, Operands, RunGraph};
 use crate::interpreter::{Evaluate, Kwargs, Results, Walk};
-use tracefx_core::{DType, Result};
+use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::{GraphModule, NodeId, Str, TensorMeta};
-use tracefx_ops::{Args, Builder, Cx, Infer, Registry, TensorRef, Traced, Value, autocast_dtype, bind, is_autocast};
+use tracefx_ops::{Args, Autocast, Builder, Cx, Registry, Symbols, TensorRef, Traced, Value, bind, is_autocast};
 
-/// `wrap_with_autocast(device, dtype, enabled, cache_enabled, graph, *inputs)`.
+/// `wrap_with_autocast(device, dtype, enabled, cache_enabled, graph, *inputs)`, where `plain` evaluates without autocast. For
+/// another device it changes nothing of what `outer` does: tensors are on the CPU.
 ///
 /// # Errors
 /// `SchemaMismatch` where the operands are not these; else what the graph refuses.
-pub(crate) fn wrap_with_autocast<E: Evaluate>(
-    evaluate: E,
+pub(crate) fn wrap_with_autocast<E, O>(
+    plain: E,
+    outer: O,
     operands: &Operands<'_, E::Tensor>,
-) -> Result<Value<E::Tensor>> {
+) -> Result<Value<E::Tensor>>
+where
+    E: Evaluate,
+    O: Evaluate<Tensor = E::Tensor>,
+{
     let (module, inputs) = (operands.module(4)?, operands.values(5)?);
+    if !matches!(operands.value(0)?, Value::Str(it) if &**it == "cpu") {
+        return Walk { module, evaluate: outer }.run(&inputs);
+    }
     let low = match operands.value(1)? {
         Value::DType(it) => *it,
         // PyTorch's default for the CPU.
@@ -22,48 +31,64 @@ pub(crate) fn wrap_with_autocast<E: Evaluate>(
         other => return Err(operands.refuse(format!("operand 1 should be a dtype and is a {}", other.kind_name()))),
     };
     match operands.value(2)? {
-        Value::Bool(true) => Walk { module, evaluate: Autocast { inner: evaluate, low } }.run(&inputs),
-        _ => Walk { module, evaluate }.run(&inputs),
+        Value::Bool(true) => Walk { module, evaluate: Casting { inner: plain, low } }.run(&inputs),
+        _ => Walk { module, evaluate: plain }.run(&inputs),
     }
 }
 
 /// What evaluates as `inner` does, with autocast to this dtype.
 pub(crate) fn autocast<E: Evaluate>(inner: E, low: DType) -> impl Evaluate<Tensor = E::Tensor> {
-    Autocast { inner, low }
+    Casting { inner, low }
 }
 
 /// Evaluates as another one, with autocast.
 #[derive(Clone, Copy)]
-struct Autocast<E> {
+struct Casting<E> {
     inner: E,
     low: DType,
 }
 
-impl<E: Evaluate> Evaluate for Autocast<E> {
+impl<E: Evaluate> Evaluate for Casting<E> {
     type Tensor = E::Tensor;
 
     fn registry(&self) -> &Registry {
         self.inner.registry()
     }
 
+    fn symbols(&self) -> Option<&Symbols> {
+        self.inner.symbols()
+    }
+
     fn call(&self, name: &str, args: &[Value<E::Tensor>], kwargs: &Kwargs<E::Tensor>) -> Results<E::Tensor> {
-        let Some(op) = self.registry().get(name) else { return self.inner.call(name, args, kwargs) };
         let mut dtypes = Vec::new();
         for value in args.iter().chain(kwargs.iter().map(|(_, it)| it)) {
             value.for_each_tensor(&mut |it| dtypes.push(self.inner.meta(it).dtype));
         }
-        if let Some(dtype) = autocast_dtype(&op.name, self.low, &dtypes) {
-            let args = args.iter().map(|it| self.cast(it, dtype)).collect::<Result<Vec<_>>>()?;
-            let kwargs = kwargs.iter().map(|(key, it)| Ok((key.clone(), self.cast(it, dtype)?)));
-            return self.inner.call(name, &args, &kwargs.collect::<Result<Vec<_>>>()?);
-        }
-        let (Infer::Composite, Some(decompose)) = (&op.def.infer, op.def.decompose) else {
+        let Some(op) = self.registry().get(name) else {
+            if dtypes.iter().any(|it| is_autocast(*it)) {
+                let what = format!("calling the function {name} of Python under autocast is not implemented");
+                return Err(Diagnostic::new(Code::NotImplemented, what)
+                    .help("export the module, so that its graph calls operators"));
+            }
             return self.inner.call(name, args, kwargs);
         };
-        // Autocast sees what an operator is made of that it leaves alone.
+        let decompose = match tracefx_ops::autocast(op, self.low, &dtypes) {
+            Autocast::Cast(dtype) => {
+                let args = args.iter().map(|it| self.cast(it, dtype)).collect::<Result<Vec<_>>>()?;
+                let kwargs = kwargs.iter().map(|(key, it)| Ok((key.clone(), self.cast(it, dtype)?)));
+                return self.inner.call(name, &args, &kwargs.collect::<Result<Vec<_>>>()?);
+            }
+            Autocast::Parts => op.def.decompose,
+            Autocast::Nothing => None,
+        };
+        let Some(decompose) = decompose else { return self.inner.call(name, args, kwargs) };
         let mut parts = Parts { evaluate: *self, tensors: Vec::new() };
         let values = bind(op, args, kwargs)?.iter().map(|it| parts.import(it)).collect();
-        let results = decompose(&mut Cx::new(&mut parts), &Args::new(op, values))?;
+        let args = match self.inner.symbols() {
+            Some(symbols) => Args::within(op, values, symbols),
+            None => Args::new(op, values),
+        };
+        let results = decompose(&mut Cx::new(&mut parts), &args)?;
         Ok(results.iter().map(|it| parts.export(it)).collect())
     }
 
@@ -81,14 +106,22 @@ impl<E: Evaluate> Evaluate for Autocast<E> {
 
     fn call_higher_order(&self, name: &str, operands: &[Operand<'_, E::Tensor>]) -> Result<Value<E::Tensor>> {
         let operands = Operands { name, operands };
-        match name {
-            "wrap_with_autocast" => wrap_with_autocast(self.inner, &operands),
-            "wrap_with_set_grad_enabled" => {
-                Walk { module: operands.module(1)?, evaluate: *self }.run(&operands.values(2)?)
-            }
-            // Control flow is not run under autocast yet.
-            _ => Err(operands.unknown()),
+        if name == "wrap_with_autocast" {
+            return wrap_with_autocast(self.inner, *self, &operands);
         }
+        self.control_flow(&operands, &mut |module, inputs| Walk { module, evaluate: *self }.run(inputs))
+    }
+
+    fn control_flow(
+        &self,
+        operands: &Operands<'_, E::Tensor>,
+        run: &mut RunGraph<'_, E::Tensor>,
+    ) -> Result<Value<E::Tensor>> {
+        self.inner.control_flow(operands, run)
+    }
+
+    fn enter(&self, module: &GraphModule, node: NodeId) {
+        self.inner.enter(module, node);
     }
 
     fn note(&self, module: &GraphModule, node: NodeId, value: &Value<E::Tensor>) {
@@ -96,7 +129,7 @@ impl<E: Evaluate> Evaluate for Autocast<E> {
     }
 }
 
-impl<E: Evaluate> Autocast<E> {
+impl<E: Evaluate> Casting<E> {
     fn cast(&self, value: &Value<E::Tensor>, dtype: DType) -> Result<Value<E::Tensor>> {
         match value {
             Value::Tensor(it) => {

@@ -1,16 +1,13 @@
 //! What control flow gives, from what its graphs give on values without data.
 
-use crate::higher_order::{Operands, items};
+use crate::higher_order::{Operands, RunGraph, items};
 use tracefx_core::Result;
-use tracefx_ir::{GraphModule, TensorMeta};
+use tracefx_ir::TensorMeta;
 use tracefx_ops::{Propagation, Value};
 use tracefx_sym::{SymBool, SymInt};
 
 /// What is known of a value without data.
 type Known = Value<TensorMeta>;
-
-/// Gives what a graph gives on these inputs.
-type RunGraph<'a> = dyn FnMut(&GraphModule, &[Known]) -> Result<Known> + 'a;
 
 /// The results of an operator that takes graphs, each of which is run once, in their order among the operands.
 ///
@@ -20,7 +17,7 @@ type RunGraph<'a> = dyn FnMut(&GraphModule, &[Known]) -> Result<Known> + 'a;
 pub(crate) fn results_of_graphs(
     shapes: Propagation<'_>,
     operands: &Operands<'_, TensorMeta>,
-    run: &mut RunGraph<'_>,
+    run: &mut RunGraph<'_, TensorMeta>,
 ) -> Result<Known> {
     let call = Call { shapes, operands };
     match operands.name {
@@ -40,7 +37,7 @@ struct Call<'a> {
 
 impl Call<'_> {
     /// `cond(pred, true_graph, false_graph, operands)`: what both branches give; sizes in which they differ are not known.
-    fn cond(&self, run: &mut RunGraph<'_>) -> Result<Known> {
+    fn cond(&self, run: &mut RunGraph<'_, TensorMeta>) -> Result<Known> {
         let inputs = self.operands.list(3)?;
         let (yes, no) = (run(self.operands.module(1)?, inputs)?, run(self.operands.module(2)?, inputs)?);
         self.either(&yes, &no)
@@ -74,7 +71,7 @@ impl Call<'_> {
     }
 
     /// `while_loop(cond_graph, body_graph, carried, additional)`: ints that are carried change in ways that nobody knows.
-    fn while_loop(&self, run: &mut RunGraph<'_>) -> Result<Known> {
+    fn while_loop(&self, run: &mut RunGraph<'_, TensorMeta>) -> Result<Known> {
         let (condition, body) = (self.operands.module(0)?, self.operands.module(1)?);
         let carried = self.operands.list(2)?;
         let unknown: Vec<Known> = carried.iter().map(|it| self.changing(it)).collect();
@@ -97,14 +94,14 @@ impl Call<'_> {
     }
 
     /// `map_impl(graph, xs, additional)`: the graph on one slice of the xs, the results stacked.
-    fn map(&self, run: &mut RunGraph<'_>) -> Result<Known> {
+    fn map(&self, run: &mut RunGraph<'_, TensorMeta>) -> Result<Known> {
         let (n, slices) = self.slices(self.operands.list(1)?)?;
         let results = run(self.operands.module(0)?, &[&slices[..], self.operands.list(2)?].concat())?;
         Ok(Value::List(items(results).iter().map(|it| stacked(it, &n)).collect()))
     }
 
     /// `scan(graph, init, xs, additional)`: the last carry, then the other results stacked.
-    fn scan(&self, run: &mut RunGraph<'_>) -> Result<Known> {
+    fn scan(&self, run: &mut RunGraph<'_, TensorMeta>) -> Result<Known> {
         let (n, slices) = self.slices(self.operands.list(2)?)?;
         let init = self.operands.list(1)?;
         let inputs = [init, &slices, self.operands.list(3)?].concat();

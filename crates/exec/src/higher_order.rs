@@ -1,7 +1,6 @@
 //! Control flow: the operators that take graphs.
 
-use crate::autocast::wrap_with_autocast;
-use crate::{Executor, Interpreter};
+use crate::Executor;
 use tracefx_core::{Code, Diagnostic, Result, Scalar, Tensor};
 use tracefx_ir::GraphModule;
 use tracefx_ops::Value;
@@ -21,28 +20,33 @@ pub const HIGHER_ORDER: &[&str] = &[
 /// How often the body of a `while_loop` runs at most: a file must not be able to keep its reader for ever.
 const MAX_LOOP_STEPS: usize = 1 << 20;
 
+/// Gives what a graph gives on these inputs.
+pub(crate) type RunGraph<'a, T> = dyn FnMut(&GraphModule, &[Value<T>]) -> Result<Value<T>> + 'a;
+
 /// An argument of a higher-order operator.
 pub(crate) enum Operand<'a, T> {
     Value(Value<T>),
     Module(&'a GraphModule),
 }
 
-/// Calls a higher-order operator by its name after `torch.ops.higher_order.`.
+/// Calls a higher-order operator, whose graphs `run` runs.
 ///
 /// # Errors
 /// `NotImplemented` for an operator that is not there; `SchemaMismatch` where the operands are not what it takes; else
 /// what a branch refuses.
-pub(crate) fn call(name: &str, operands: &[Operand<'_, Tensor>], executor: Executor<'_>) -> Result<Value<Tensor>> {
-    let operands = Operands { name, operands };
-    let cx = Call { operands, executor };
-    match name {
+pub(crate) fn call(
+    operands: &Operands<'_, Tensor>,
+    executor: Executor<'_>,
+    run: &mut RunGraph<'_, Tensor>,
+) -> Result<Value<Tensor>> {
+    let mut cx = Call { operands, executor, run };
+    match operands.name {
         "cond" => cx.cond(),
         "while_loop" => cx.while_loop(),
         "map_impl" => cx.map(),
         "scan" => cx.scan(),
-        "wrap_with_autocast" => wrap_with_autocast(executor, &cx.operands),
-        "wrap_with_set_grad_enabled" => cx.run(cx.operands.module(1)?, &cx.operands.values(2)?),
-        _ => Err(cx.operands.unknown()),
+        "wrap_with_set_grad_enabled" => (cx.run)(operands.module(1)?, &operands.values(2)?),
+        _ => Err(operands.unknown()),
     }
 }
 
@@ -52,30 +56,32 @@ pub(crate) struct Operands<'a, T> {
     pub(crate) operands: &'a [Operand<'a, T>],
 }
 
-struct Call<'a> {
-    operands: Operands<'a, Tensor>,
+struct Call<'a, 'r> {
+    operands: &'a Operands<'a, Tensor>,
     executor: Executor<'a>,
+    run: &'a mut RunGraph<'r, Tensor>,
 }
 
-impl Call<'_> {
+impl Call<'_, '_> {
     /// `cond(pred, true_graph, false_graph, operands)`.
-    fn cond(&self) -> Result<Value<Tensor>> {
+    fn cond(&mut self) -> Result<Value<Tensor>> {
         let branch =
             if self.truth(self.operands.value(0)?)? { self.operands.module(1)? } else { self.operands.module(2)? };
-        self.run(branch, self.operands.list(3)?)
+        (self.run)(branch, self.operands.list(3)?)
     }
 
     /// `while_loop(cond_graph, body_graph, carried, additional)`.
-    fn while_loop(&self) -> Result<Value<Tensor>> {
+    fn while_loop(&mut self) -> Result<Value<Tensor>> {
         let (condition, body) = (self.operands.module(0)?, self.operands.module(1)?);
         let mut carried = self.operands.list(2)?.to_vec();
         let additional = self.operands.list(3)?;
         for _ in 0..MAX_LOOP_STEPS {
             let inputs = [&carried[..], additional].concat();
-            if !self.truth(&self.run(condition, &inputs)?)? {
+            let holds = (self.run)(condition, &inputs)?;
+            if !self.truth(&holds)? {
                 return Ok(Value::List(carried));
             }
-            let results = items(self.run(body, &inputs)?);
+            let results = items((self.run)(body, &inputs)?);
             if results.len() != carried.len() {
                 return Err(self.operands.refuse(format!(
                     "the body carries {} values and gives {}",
@@ -90,26 +96,27 @@ impl Call<'_> {
     }
 
     /// `map_impl(graph, xs, additional)`: the graph on each slice of the xs, the results stacked.
-    fn map(&self) -> Result<Value<Tensor>> {
+    fn map(&mut self) -> Result<Value<Tensor>> {
         let graph = self.operands.module(0)?;
         let (xs, additional) = (self.operands.list(1)?, self.operands.list(2)?);
         let mut columns: Vec<Vec<Value<Tensor>>> = Vec::new();
         for step in 0..self.n_steps(xs)? {
             let inputs = [&self.slices(xs, step)?[..], additional].concat();
-            self.append(&mut columns, items(self.run(graph, &inputs)?))?;
+            let results = items((self.run)(graph, &inputs)?);
+            self.append(&mut columns, results)?;
         }
         self.stacked(columns).map(Value::List)
     }
 
     /// `scan(graph, init, xs, additional)`: the last carry, then the other results stacked.
-    fn scan(&self) -> Result<Value<Tensor>> {
+    fn scan(&mut self) -> Result<Value<Tensor>> {
         let graph = self.operands.module(0)?;
         let (xs, additional) = (self.operands.list(2)?, self.operands.list(3)?);
         let mut carry = self.operands.list(1)?.to_vec();
         let mut columns: Vec<Vec<Value<Tensor>>> = Vec::new();
         for step in 0..self.n_steps(xs)? {
             let inputs = [&carry[..], &self.slices(xs, step)?, additional].concat();
-            let mut results = items(self.run(graph, &inputs)?);
+            let mut results = items((self.run)(graph, &inputs)?);
             if results.len() < carry.len() {
                 return Err(self.operands.refuse(format!(
                     "the graph carries {} values and gives {}",
@@ -123,10 +130,6 @@ impl Call<'_> {
         }
         carry.extend(self.stacked(columns)?);
         Ok(Value::List(carry))
-    }
-
-    fn run(&self, module: &GraphModule, inputs: &[Value<Tensor>]) -> Result<Value<Tensor>> {
-        Interpreter::new(module, self.executor).run(inputs)
     }
 
     fn n_steps(&self, xs: &[Value<Tensor>]) -> Result<usize> {

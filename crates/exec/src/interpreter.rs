@@ -1,10 +1,11 @@
 use crate::Executor;
+use crate::autocast::wrap_with_autocast;
 use crate::functionalized;
 use crate::functions;
-use crate::higher_order::{self, Operand};
+use crate::higher_order::{self, Operand, Operands, RunGraph};
 use tracefx_core::{Code, Diagnostic, Result, Tensor};
 use tracefx_ir::{Arg, Attribute, FakeTensor, Graph, GraphModule, NodeId, Opcode, Str, TensorMeta};
-use tracefx_ops::{Op, Registry, Value};
+use tracefx_ops::{Op, Registry, Symbols, Value};
 
 /// What the nodes of a graph do: compute at once, or say what is known of the results.
 pub(crate) trait Evaluate: Copy {
@@ -13,6 +14,11 @@ pub(crate) trait Evaluate: Copy {
 
     /// The operators.
     fn registry(&self) -> &Registry;
+
+    /// What is known of symbols in sizes; nothing where all sizes are numbers.
+    fn symbols(&self) -> Option<&Symbols> {
+        None
+    }
 
     /// Calls an operator and gives back its results, one per result of the schema.
     fn call(&self, name: &str, args: &[Value<Self::Tensor>], kwargs: &Kwargs<Self::Tensor>) -> Results<Self::Tensor>;
@@ -37,7 +43,20 @@ pub(crate) trait Evaluate: Copy {
     fn meta(&self, tensor: &Self::Tensor) -> TensorMeta;
 
     /// Calls an operator that takes graphs, by its name after `torch.ops.higher_order.`.
-    fn call_higher_order(&self, name: &str, operands: &[Operand<'_, Self::Tensor>]) -> Result<Value<Self::Tensor>>;
+    fn call_higher_order(&self, name: &str, operands: &[Operand<'_, Self::Tensor>]) -> Result<Value<Self::Tensor>> {
+        let operands = Operands { name, operands };
+        if name == "wrap_with_autocast" {
+            return wrap_with_autocast(*self, *self, &operands);
+        }
+        self.control_flow(&operands, &mut |module, inputs| Walk { module, evaluate: *self }.run(inputs))
+    }
+
+    /// What control flow gives, where `run` gives what its graphs give.
+    fn control_flow(
+        &self,
+        operands: &Operands<'_, Self::Tensor>,
+        run: &mut RunGraph<'_, Self::Tensor>,
+    ) -> Result<Value<Self::Tensor>>;
 
     /// Is told which node comes next.
     fn enter(&self, _: &GraphModule, _: NodeId) {}
@@ -72,8 +91,8 @@ impl Evaluate for Executor<'_> {
         TensorMeta::of(tensor)
     }
 
-    fn call_higher_order(&self, name: &str, operands: &[Operand<'_, Tensor>]) -> Result<Value<Tensor>> {
-        higher_order::call(name, operands, *self)
+    fn control_flow(&self, operands: &Operands<'_, Tensor>, run: &mut RunGraph<'_, Tensor>) -> Result<Value<Tensor>> {
+        higher_order::call(operands, *self, run)
     }
 }
 

@@ -31,4 +31,4 @@ pub use higher_order::HIGHER_ORDER;
 pub use interpreter::{Interpreter, Watch};
 pub use kernels::{HostKernel, Kernel, Kernels};
 pub use lower::{GraphTracer, Tracer, lower};
-pub use propagate::{known_values, propagate};
+pub use propagate::{infer, known_values, propagate};

@@ -1,14 +1,13 @@
 //! A graph of Python's functions and methods as the operators that they are.
 
-use crate::autocast::wrap_with_autocast;
 use crate::control_flow::results_of_graphs;
 use crate::functions::{self, Operators};
-use crate::higher_order::{Operand, Operands};
+use crate::higher_order::{Operand, Operands, RunGraph};
 use crate::interpreter::{Evaluate, Kwargs, Results, Walk};
 use std::cell::RefCell;
 use tracefx_core::{Code, Device, Diagnostic, Result, Tensor};
 use tracefx_ir::{GraphModule, NodeId, Str, TensorMeta};
-use tracefx_ops::{ArgType, Args, Builder, Propagation, Registry, TensorRef, Traced, Value};
+use tracefx_ops::{ArgType, Args, Builder, Propagation, Registry, Symbols, TensorRef, Traced, Value};
 use tracefx_sym::SymBool;
 
 /// Where the operators of a graph go.
@@ -143,6 +142,10 @@ impl<T: Tracer> Evaluate for Lowering<'_, '_, T> {
         self.shapes.registry()
     }
 
+    fn symbols(&self) -> Option<&Symbols> {
+        Some(self.shapes.symbols())
+    }
+
     fn enter(&self, module: &GraphModule, node: NodeId) {
         self.tracer.borrow_mut().enter(module, node);
     }
@@ -170,12 +173,9 @@ impl<T: Tracer> Evaluate for Lowering<'_, '_, T> {
         self.meta_of(*tensor)
     }
 
-    fn call_higher_order(&self, name: &str, operands: &[Operand<'_, TensorRef>]) -> Result<Traced> {
-        let operands = Operands { name, operands };
-        // What autocast casts is cast here, so that the graph runs as it does without it.
-        if name == "wrap_with_autocast" {
-            return wrap_with_autocast(*self, &operands);
-        }
+    /// What autocast casts is cast where the graphs are run, so that the new one runs as it does without it.
+    fn control_flow(&self, operands: &Operands<'_, TensorRef>, run: &mut RunGraph<'_, TensorRef>) -> Result<Traced> {
+        let name = operands.name;
         let metas: Vec<Operand<'_, TensorMeta>> = operands.operands.iter().map(|it| self.known(it)).collect();
         let named_after = match name {
             "cond" => Some(operands.list(3)?.to_vec()),
@@ -184,9 +184,9 @@ impl<T: Tracer> Evaluate for Lowering<'_, '_, T> {
             _ => None,
         };
         let mut trace = |module: &GraphModule, inputs: &[Value<TensorMeta>]| {
-            let inputs = self.with_graphs(&operands, |it| it.begin(inputs, named_after.as_deref()))?;
-            let result = Walk { module, evaluate: *self }.run(&inputs)?;
-            self.with_graphs(&operands, |it| it.end(&result))
+            let inputs = self.with_graphs(operands, |it| it.begin(inputs, named_after.as_deref()))?;
+            let result = run(module, &inputs)?;
+            self.with_graphs(operands, |it| it.end(&result))
         };
         let results = results_of_graphs(self.shapes, &Operands { name, operands: &metas }, &mut trace)?;
         let given: Vec<Option<Traced>> = operands
@@ -197,7 +197,7 @@ impl<T: Tracer> Evaluate for Lowering<'_, '_, T> {
                 Operand::Module(_) => None,
             })
             .collect();
-        self.with_graphs(&operands, |it| it.call(name, &given, &results))
+        self.with_graphs(operands, |it| it.call(name, &given, &results))
     }
 }
 

@@ -1,15 +1,15 @@
 //! A graph without data: what is known of the value of each node.
 
-use crate::autocast::wrap_with_autocast;
+use crate::autocast::autocast;
 use crate::control_flow::results_of_graphs;
 use crate::functions;
-use crate::higher_order::{Operand, Operands};
+use crate::higher_order::{Operands, RunGraph};
 use crate::interpreter::{Evaluate, Kwargs, Results, Walk};
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
-use tracefx_core::{Result, Tensor};
+use tracefx_core::{DType, Result, Tensor};
 use tracefx_ir::{Attribute, FakeTensor, Graph, GraphModule, NodeId, Opcode, Str, TensorMeta, Val};
-use tracefx_ops::{Propagation, Registry, Value};
+use tracefx_ops::{Args, Propagation, Registry, Symbols, Value};
 
 /// What is known of a value without data.
 type Known = Value<TensorMeta>;
@@ -25,6 +25,35 @@ pub fn propagate(module: &mut GraphModule, inputs: &[Known], shapes: Propagation
     let output = Walk { module, evaluate: Shapes { shapes, notes: &notes, memory: &memory } }.run(inputs)?;
     apply(module, &mut notes.into_inner());
     Ok(output)
+}
+
+/// What is known of the results of a call, under autocast with this narrow dtype if there is one: the dtypes and sizes of what
+/// a run gives. What writes to its arguments is left alone by autocast.
+///
+/// ```
+/// use tracefx_core::DType::{BFloat16, Float32};
+/// use tracefx_ir::TensorMeta;
+/// use tracefx_ops::{Propagation, Symbols, Value, registry};
+///
+/// let symbols = Symbols::default();
+/// let shapes = Propagation::new(registry(), &symbols);
+/// let x = Value::Tensor(TensorMeta::contiguous(Float32, vec![2.into(), 2.into()]));
+/// let args = shapes.bind("aten.einsum.default", &[Value::Str("ij,jk".into()), Value::List(vec![x.clone(), x])], &[])?;
+/// let product = tracefx_exec::infer(&args, shapes, Some(BFloat16))?;
+/// assert!(matches!(&product[..], [Value::Tensor(it)] if it.dtype == BFloat16));
+/// # Ok::<(), tracefx_core::Diagnostic>(())
+/// ```
+///
+/// # Errors
+/// As [`Propagation::infer`].
+pub fn infer(args: &Args<'_, TensorMeta>, shapes: Propagation<'_>, low: Option<DType>) -> Results<TensorMeta> {
+    let Some(low) = low.filter(|_| !args.op.may_write()) else {
+        return Ok(shapes.infer(args)?.iter().map(|it| it.value(args)).collect());
+    };
+    let (notes, memory) = (RefCell::default(), RefCell::default());
+    let (positional, named) = args.parted();
+    let evaluate = Shapes { shapes, notes: &notes, memory: &memory };
+    autocast(evaluate, low).call(&args.op.name, positional, &named).map_err(|problem| problem.op(&*args.op.name))
 }
 
 /// What the nodes of the inputs know already, to be given to [`propagate`]. An input of which nothing is known is a string,
@@ -136,6 +165,10 @@ impl Evaluate for Shapes<'_> {
         self.shapes.registry()
     }
 
+    fn symbols(&self) -> Option<&Symbols> {
+        Some(self.shapes.symbols())
+    }
+
     fn call(&self, name: &str, args: &[Known], kwargs: &Kwargs<TensorMeta>) -> Results<TensorMeta> {
         self.remembering(name, args, kwargs, || functions::call(self.shapes, name, args, kwargs))
     }
@@ -156,12 +189,8 @@ impl Evaluate for Shapes<'_> {
         tensor.clone()
     }
 
-    fn call_higher_order(&self, name: &str, operands: &[Operand<'_, TensorMeta>]) -> Result<Known> {
-        let operands = Operands { name, operands };
-        match name {
-            "wrap_with_autocast" => wrap_with_autocast(*self, &operands),
-            _ => results_of_graphs(self.shapes, &operands, &mut |module, inputs| self.run(module, inputs)),
-        }
+    fn control_flow(&self, operands: &Operands<'_, TensorMeta>, run: &mut RunGraph<'_, TensorMeta>) -> Result<Known> {
+        results_of_graphs(self.shapes, operands, run)
     }
 
     fn note(&self, module: &GraphModule, node: NodeId, value: &Known) {
@@ -204,10 +233,6 @@ impl Shapes<'_> {
     fn gives_tuple(&self, module: &GraphModule, node: NodeId) -> bool {
         let op = self.shapes.registry().get(module.graph.node(node).target());
         op.is_none_or(|it| it.schema.returns.len() != 1)
-    }
-
-    fn run(&self, module: &GraphModule, inputs: &[Known]) -> Result<Known> {
-        Walk { module, evaluate: *self }.run(inputs)
     }
 }
 

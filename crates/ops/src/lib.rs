@@ -39,7 +39,7 @@ mod value;
 mod write_back;
 
 pub use args::{Args, Operand};
-pub use autocast::{autocast_dtype, is_autocast};
+pub use autocast::{Autocast, autocast, is_autocast};
 pub use bind::bind;
 pub use custom::CustomOp;
 pub use decompose::{Builder, Cx, TensorRef, Traced};

@@ -143,10 +143,13 @@ impl Region {
         Ok(parts)
     }
 
-    /// The node that makes a part a region: the first one, if it says something that does not hold anyway.
+    /// The node that makes a part a region: the first one, if it says something that does not hold anyway. The graphs of
+    /// control flow, which a part reads before all else, do not count: PyTorch takes such a part for none, and control flow
+    /// loses what holds for it.
     fn boundary_of(self, part: &GraphModule) -> Option<NodeId> {
         let graph = &part.graph;
-        let first = graph.nodes().find(|it| graph.node(*it).op() != Opcode::Placeholder)?;
+        let is_read = |it: &NodeId| matches!(graph.node(*it).op(), Opcode::Placeholder | Opcode::GetAttr);
+        let first = graph.nodes().find(|it| !is_read(it))?;
         let (target, args) = (graph.node(first).target(), graph.node(first).args());
         let begins = match self {
             Region::SetGrad => &**target == SET_GRAD_ENABLED && args.first() != Some(&Arg::Bool(true)),

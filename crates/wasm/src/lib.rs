@@ -24,9 +24,7 @@ pub use archive::Archive;
 pub use checkpoint::read_checkpoint;
 pub use library::{Host, define_composite_operator, define_operator, remove_operator, set_host};
 pub use opening::Opening;
-pub use operator::{
-    autocast_dtype, call_operator, differentiate_operator, infer_operator, operator_tolerance, resolve_operator,
-};
+pub use operator::{call_operator, differentiate_operator, infer_operator, operator_tolerance, resolve_operator};
 pub use panics::take_panic_place;
 pub use passes::{PassReply, PassRequest};
 pub use program::{Program, ProgramRunner, RunWatch, default_decompositions, write_outputs};

@@ -33,16 +33,16 @@ pub fn call_operator(name: &str, call: &[u32], autocast: Option<u32>) -> Result<
     Ok(out)
 }
 
-/// What is known of the results of a call: [`call_operator`] without data, with the words of such values. New symbols
-/// are numbered behind those of the arguments.
+/// What is known of the results of a call: [`call_operator`] without data, with the words of such values, and under autocast
+/// as there. New symbols are numbered behind those of the arguments.
 ///
 /// # Errors
 /// As [`call_operator`], and `NotImplemented` where the operator needs to know what only a run can tell.
 #[wasm_bindgen]
-pub fn infer_operator(name: &str, call: &[u32]) -> Result<Vec<u32>, Refusal> {
+pub fn infer_operator(name: &str, call: &[u32], autocast: Option<u32>) -> Result<Vec<u32>, Refusal> {
     let mut reader = Reader::new(call);
     let (args, kwargs) = (reader.values()?, reader.named_values()?);
-    Ok(encode_known(&library().infer(name, &args, &kwargs)?))
+    Ok(encode_known(&library().infer_under(autocast.map(dtype_of).transpose()?, name, &args, &kwargs)?))
 }
 
 /// The call of an operator as a graph has it. The words are those of [`call_operator`], but that a tensor is the tag and a
@@ -96,16 +96,6 @@ pub fn differentiate_operator(name: &str, call: &[u32]) -> Result<Vec<u32>, Refu
     let grads: Vec<_> = reader.rest()?;
     let library = library();
     encoded(&library.vjp(name, &args, &kwargs)?.pull_back(&grads)?)
-}
-
-/// The dtype to which autocast with a narrow dtype casts the arguments of an overload, from the dtypes of its tensors.
-///
-/// # Errors
-/// `InvalidOption` for the number of no dtype.
-#[wasm_bindgen]
-pub fn autocast_dtype(op: &str, low: u32, dtypes: &[u32]) -> Result<Option<u32>, Refusal> {
-    let dtypes = dtypes.iter().map(|&it| dtype_of(it)).collect::<Result<Vec<_>, _>>()?;
-    Ok(tracefx_ops::autocast_dtype(op, dtype_of(low)?, &dtypes).map(|it| it as u32))
 }
 
 /// How near a result of this dtype must be to PyTorch's: relative and absolute.

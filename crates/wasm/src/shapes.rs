@@ -2,6 +2,7 @@
 
 use crate::Refusal;
 use crate::library::library;
+use crate::tensor::dtype_of;
 use crate::values::{Reader, encode_known};
 use std::panic::AssertUnwindSafe;
 use tracefx_core::{Code, Diagnostic};
@@ -36,14 +37,15 @@ impl ShapeSession {
         self.0.symbols().set_place(place.map(|it| Str::from(it.strip_prefix("at ").unwrap_or(&it))));
     }
 
-    /// What is known of the results of a call, as `infer_operator` gives it.
+    /// What is known of the results of a call, as `infer_operator` gives it, under autocast as there.
     ///
     /// # Errors
     /// As there; `DataDependent` where only the data tells what the call needs to know.
-    pub fn infer(&self, name: &str, call: &[u32]) -> Result<Vec<u32>, Refusal> {
+    pub fn infer(&self, name: &str, call: &[u32], autocast: Option<u32>) -> Result<Vec<u32>, Refusal> {
         let mut reader = Reader::new(call);
         let (args, kwargs) = (reader.values()?, reader.named_values()?);
-        Ok(encode_known(&library().infer_within(&self.0, name, &args, &kwargs)?))
+        let low = autocast.map(dtype_of).transpose()?;
+        Ok(encode_known(&library().infer_within(&self.0, low, name, &args, &kwargs)?))
     }
 
     /// Whether a condition holds.

@@ -73,7 +73,7 @@ export function inferOperator(
 ): unknown {
   const known = Object.entries(kwargs).map(([key, value]) => [key, withoutData(value)]);
   writeCall(name, args.map(withoutData), Object.fromEntries(known));
-  const reader = readerOf(call((engine) => engine.infer_operator(name, writer.finish())));
+  const reader = readerOf(call((engine) => engine.infer_operator(name, writer.finish(), autocastDtype())));
   const results: unknown[] = [];
   while (!reader.isDone) results.push(reader.value());
   return results.length > 1 ? results : (results[0] ?? null);

@@ -7,6 +7,7 @@ import { fxError } from "../errors.ts";
 import { tensorVal } from "../interpret/tensorMetadata.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { call, type Engine, generation } from "./engine.ts";
+import { autocastDtype } from "./modes.ts";
 import { moveToEngine, readerOf } from "./tensors.ts";
 import { type EngineValue, WordWriter } from "./words.ts";
 
@@ -38,7 +39,7 @@ export class EngineShapes implements Disposable {
     return this.#read((it) => it.values());
   }
 
-  /** What is known of the results of a call. */
+  /** What is known of the results of a call, under the autocast that holds now. */
   infer(
     name: string,
     args: readonly unknown[],
@@ -54,7 +55,7 @@ export class EngineShapes implements Disposable {
       writer.text(key);
       writer.value(withoutData(value), () => `argument \`${key}\` of ${name}`);
     }
-    return this.#read((it) => it.infer(name, writer.finish()));
+    return this.#read((it) => it.infer(name, writer.finish(), autocastDtype()));
   }
 
   /** Whether a condition holds. */

@@ -24,7 +24,6 @@ import type { TracedValue } from "../trace/proxy.ts";
 import { moduleStackFrom, type Scope } from "../trace/scope.ts";
 import { type CapturedStack, enterDeep, leave, stackText } from "../trace/stack.ts";
 import { type Traceable, Tracer } from "../trace/tracer.ts";
-import { knownUnderAutocast } from "./autocastCalls.ts";
 import { valsOfControlFlow } from "./controlFlowVals.ts";
 import { isDynamic, knownPartsOf } from "./knownParts.ts";
 import { type LiftedConstant, usedConstants } from "./liftedConstants.ts";
@@ -301,12 +300,12 @@ export class ExportTracer extends Tracer implements OperatorRecorder {
     const packet = nameOfTarget("call_method", call.name.split(".")[1] ?? "");
     const node = this.createNode("call_function", target, positional, keywords, packet);
     this.#noteFunction(node, packet);
-    const known = knownUnderAutocast(
+    const known = mapValues(kwargs, (it) => this.#known(it));
+    const results = this.#infer(
       call.name,
       call.args.map((it) => this.#known(it)),
-      mapValues(kwargs, (it) => this.#known(it)),
+      known,
     );
-    const results = this.#infer(call.name, known.args, known.kwargs);
     const count = call.givenBack.length;
     if (count === 0) {
       node.meta.set("val", null);

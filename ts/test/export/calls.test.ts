@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { beforeAll, describe, expect, test } from "vitest";
 import {
   type Argument,
+  cond,
   Dim,
   exportProgram,
   type ExportedProgram,
@@ -11,8 +12,11 @@ import {
   load,
   nn,
   save,
+  map,
   type Tensor,
+  TensorMeta,
   torch,
+  tuple,
   type TreeSpec,
   unflatten,
 } from "../../src/index.ts";
@@ -34,6 +38,7 @@ interface Recorded {
   readonly modules: readonly string[];
   readonly preserved: readonly string[];
   readonly calls: Readonly<Record<string, RecordedCall>>;
+  readonly dtypes: Readonly<Record<string, Readonly<Record<string, string>>>>;
 }
 
 const file = new URL("../../../tests/fixtures/export/calls.jsonl", import.meta.url);
@@ -113,6 +118,102 @@ describe("EP: signatures of calls and contexts are those of PyTorch", () => {
       for (const [at, value] of want.entries()) {
         const close = got[at]?.dtype === value.dtype && torch.allclose(got[at], value, { rtol: 1e-5, atol: 1e-5 });
         expect(close, `run ${run}, output ${at}`).toBe(true);
+      }
+    }
+  });
+});
+
+/** The dtypes of all tensors, by the path of their graph and the name of their node. */
+function dtypesIn(root: GraphModule): Record<string, Record<string, string>> {
+  const graphs = [...root.namedModules()].filter((it): it is [string, GraphModule] => it[1] instanceof GraphModule);
+  const tensors = ({ graph }: GraphModule): [string, string][] =>
+    [...graph.nodes].flatMap(({ name, meta }) => {
+      const val = meta.get("val");
+      return val instanceof TensorMeta ? [[name, val.dtype]] : [];
+    });
+  return Object.fromEntries(graphs.map(([path, module]) => [path, Object.fromEntries(tensors(module))]));
+}
+
+describe("EP: dtypes are those of PyTorch, and those of a run", () => {
+  test.each(recorded)("$name", (it) => {
+    const [, program] = exported(it);
+    expect(dtypesIn(program.graphModule)).toEqual(it.dtypes);
+  });
+
+  test("composed operators under autocast have them in dynamic sizes, decomposed and loaded again, too", async () => {
+    class Products extends nn.Module {
+      w = new nn.Parameter(torch.randn(4, 4));
+
+      override forward(given: Tensor): unknown {
+        return torch.autocast("cpu", () => {
+          const a = torch.einsum("bi,ij->bj", given, this.w);
+          return tuple(a, torch.einsum("bi,bj->bij", given, given), torch.linalg.multiDot([given, this.w, this.w]));
+        });
+      }
+    }
+    const program = exportProgram(new Products(), [torch.rand(2, 4)], {}, { dynamicShapes: [{ 0: Dim("n") }] });
+    const outputs = ({ graphModule }: ExportedProgram): string[] => {
+      const [, ...found] = Object.values(dtypesIn(graphModule)[""] as Record<string, string>).slice(-4);
+      return found;
+    };
+    const want = ["bfloat16", "float32", "bfloat16"];
+    const again = await load(save(program));
+    expect([outputs(program), outputs(again)]).toEqual([want, want]);
+    for (const it of [program, again, program.runDecompositions()]) {
+      using run = it.module();
+      expect((run(torch.rand(5, 4)) as Tensor[]).map(({ dtype }) => dtype)).toEqual(want);
+    }
+  });
+});
+
+describe("control flow and autocast", () => {
+  class Within extends nn.Module {
+    w = new nn.Parameter(torch.randn(4, 4));
+
+    override forward(given: Tensor): unknown {
+      const [y, rows] = torch.autocast("cpu", () => {
+        const chosen = cond(
+          given.sum().gt(0),
+          (it: Tensor) => it.matmul(this.w),
+          (it: Tensor) => torch.einsum("ij,jk->ik", it, this.w).add(1),
+          [given],
+        );
+        return [chosen, map((row: Tensor) => row.matmul(this.w), given)] as const;
+      });
+      return tuple(y, rows, y.float().add(1));
+    }
+  }
+
+  class Around extends nn.Module {
+    w = new nn.Parameter(torch.randn(4, 4));
+
+    override forward(given: Tensor): Tensor {
+      return cond(
+        given.sum().gt(0),
+        (it: Tensor) => torch.autocast("cpu", () => it.matmul(this.w)).float(),
+        (it: Tensor) => torch.autocast("cpu", () => torch.autocast("cpu", { enabled: false }, () => it.matmul(this.w))),
+        [given],
+      );
+    }
+  }
+
+  test.each([
+    ["within autocast", () => new Within(), ["bfloat16", "bfloat16", "float32"]],
+    ["autocast in a branch", () => new Around(), ["float32"]],
+  ] as const)("%s", async (_name, make, want) => {
+    const module = make();
+    const program = exportProgram(module, [torch.rand(3, 4)]);
+    const text = `${program.graphModule.printReadable()}`;
+    expect(text).toContain("wrap_with_autocast");
+    expect(text).not.toContain("_enter_autocast");
+    const again = await load(save(program));
+    for (const it of [program, again, program.runDecompositions()]) {
+      using run = it.module();
+      for (const given of [torch.rand(3, 4), torch.rand(3, 4).neg()]) {
+        const got = treeFlatten(run(given))[0] as Tensor[];
+        const wanted = treeFlatten(module.call(given))[0] as Tensor[];
+        expect(got.map(({ dtype }) => dtype)).toEqual(want);
+        for (const [at, value] of wanted.entries()) expect(torch.equal(got[at] as Tensor, value), `${at}`).toBe(true);
       }
     }
   });

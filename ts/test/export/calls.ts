@@ -1,5 +1,5 @@
 /** The modules of `tests/oracle/gen_export_calls.py` in TypeScript, by the same names. */
-import { cond, nn, type Tensor, torch, tuple } from "../../src/index.ts";
+import { cond, F, nn, type Tensor, torch, tuple } from "../../src/index.ts";
 
 type Leaf2 = { a: Tensor; b: [Tensor, Tensor] };
 
@@ -203,6 +203,46 @@ class AutocastNested extends nn.Module {
   }
 }
 
+class AutocastComposites extends nn.Module {
+  w = new nn.Parameter(torch.randn(4, 4));
+  k = new nn.Parameter(torch.randn(3, 4, 4));
+
+  override forward(x: Tensor): unknown {
+    return torch.autocast("cpu", () => {
+      const a = torch.einsum("bi,ij->bj", x, this.w);
+      const b = torch.linalg.multiDot([x, this.w, this.w]);
+      const c = torch.einsum("bi,bj->bij", x, x);
+      const d = F.bilinear(x, x, this.k);
+      const e = torch.tensordot(x, this.w, 1);
+      const f = F.cosineSimilarity(a, b);
+      const g = F.crossEntropy(a, x.argmax(1));
+      const h = torch.inner(x, this.w);
+      const i = F.layerNorm(a, [4]);
+      return tuple(a, b, c, d, e, f, g, h, i, torch.cat([a, x]));
+    });
+  }
+}
+
+class AutocastWithin extends nn.Module {
+  w = new nn.Parameter(torch.randn(4, 4));
+
+  override forward(x: Tensor): unknown {
+    const product = (it: Tensor): Tensor => torch.einsum("bi,ij->bj", it, this.w);
+    const inner = torch.autocast("cpu", () => {
+      const a = product(x);
+      const [b, c] = torch.autocast("cpu", { enabled: false }, () => {
+        const plain = product(x);
+        return [plain, torch.autocast("cpu", { dtype: "float16" }, () => product(plain))] as const;
+      });
+      return [a, b, c, torch.autocast("cuda", { enabled: false }, () => product(b))] as const;
+    });
+    return tuple(
+      ...inner,
+      torch.autocast("cuda", { enabled: false }, () => product(x)),
+    );
+  }
+}
+
 /**
  * The modules, each of which takes one tensor. `preserved_aliases` is left out: by which of its names a module is called,
  * JavaScript does not tell, so that a call of `b` is the second one of `a`. `out_arguments` is {@link OutArguments}: PyTorch
@@ -222,6 +262,8 @@ export const CALLS: Readonly<Record<string, () => nn.Module>> = {
   grad_in_module: () => new GradInModule(),
   autocast: () => new Autocast(),
   autocast_nested: () => new AutocastNested(),
+  autocast_composites: () => new AutocastComposites(),
+  autocast_within: () => new AutocastWithin(),
 };
 
 /** Results that are written to tensors that are given for them. */

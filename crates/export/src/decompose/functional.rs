@@ -9,7 +9,7 @@ use super::recorder::{Inner, Recorder};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::{NodeId, Str, TensorMeta};
 use tracefx_ops::{
-    Args, Builder, Cx, Infer, Op, Output, Propagation, TensorRef, Traced, Value, Vjp, autocast_dtype, bind, is_autocast,
+    Args, Autocast, Builder, Cx, Infer, Op, Output, Propagation, TensorRef, Traced, Value, Vjp, bind, is_autocast,
 };
 
 /// Takes operators apart and writes into the recorder what is left, without writes.
@@ -194,15 +194,14 @@ impl<'a> Functional<'a> {
         let Some(low) = self.autocast else { return self.call_as_it_is(args) };
         let mut dtypes = Vec::new();
         args.values.iter().for_each(|it| it.for_each_tensor(&mut |it| dtypes.push(self.meta(*it).dtype)));
-        let dtype = autocast_dtype(&args.op.name, low, &dtypes);
-        // Autocast sees what an operator is made of that it leaves alone, where PyTorch dispatches to that.
-        if dtype.is_none() && matches!(args.op.def.infer, Infer::Composite) {
+        let autocast = tracefx_ops::autocast(args.op, low, &dtypes);
+        if autocast == Autocast::Parts {
             return self.call_as_it_is(args);
         }
         self.autocast = None;
-        let results = match dtype {
-            Some(dtype) => self.casted(args, dtype).and_then(|it| self.call_as_it_is(&it)),
-            None => self.call_as_it_is(args),
+        let results = match autocast {
+            Autocast::Cast(dtype) => self.casted(args, dtype).and_then(|it| self.call_as_it_is(&it)),
+            Autocast::Parts | Autocast::Nothing => self.call_as_it_is(args),
         };
         self.autocast = Some(low);
         results

@@ -23,6 +23,9 @@ pub(super) struct Run<'f, 'a> {
     pub(super) functional: &'f mut Functional<'a>,
     /// What the new module holds: sub-graphs, taken apart.
     pub(super) attributes: Vec<(Str, Attribute)>,
+    /// Under which name it holds a sub-graph of the old one, by the address of that, which does not move, and by the dtype
+    /// of the autocast under which it is called.
+    graphs: HashMap<(usize, Option<DType>), Str>,
     /// Nodes of the old graph whose names are to be followed.
     pub(super) watched: HashSet<Str>,
     /// What gives in the new graph what these gave, as far as they were found.
@@ -31,7 +34,13 @@ pub(super) struct Run<'f, 'a> {
 
 impl<'f, 'a> Run<'f, 'a> {
     pub(super) fn new(functional: &'f mut Functional<'a>) -> Self {
-        Run { functional, attributes: Vec::new(), watched: HashSet::new(), followed: HashMap::new() }
+        Run {
+            functional,
+            attributes: Vec::new(),
+            graphs: HashMap::new(),
+            watched: HashSet::new(),
+            followed: HashMap::new(),
+        }
     }
 
     /// Runs a graph; gives back the module without its graph, what the graph returns, and its inputs.
@@ -214,19 +223,21 @@ impl<'f, 'a> Run<'f, 'a> {
         Ok(self.functional.wrapped(&value))
     }
 
-    /// `wrap_with_autocast(device, dtype, enabled, cache_enabled, graph, *inputs)`: the nodes of the graph, with casts.
+    /// `wrap_with_autocast(device, dtype, enabled, cache_enabled, graph, *inputs)`: the nodes of the graph, with casts. That
+    /// of another device changes nothing for tensors on the CPU.
     fn autocast(&mut self, node: &Node, env: &[Option<Slot<'_>>]) -> Result<Traced> {
-        let [_, dtype, enabled, _, body, operands @ ..] = node.args() else {
+        let [device, dtype, enabled, _, body, operands @ ..] = node.args() else {
             return Err(Diagnostic::new(Code::GraphInvalid, "a graph and its inputs are missing"));
         };
         let Some(Slot::Module(body, _)) = body.as_node().and_then(|it| env[it.index()].as_ref()) else {
             return Err(Diagnostic::new(Code::GraphInvalid, "the fifth argument should be a graph"));
         };
-        let dtype = match (enabled, dtype) {
-            (Arg::Bool(false), _) => None,
-            (_, Arg::DType(it)) => Some(*it),
+        let dtype = match (device, enabled, dtype) {
+            (Arg::Str(it), _, _) if &**it != "cpu" => self.functional.autocast,
+            (_, Arg::Bool(false), _) => None,
+            (_, _, Arg::DType(it)) => Some(*it),
             // PyTorch's default for the CPU.
-            (_, _) => Some(DType::BFloat16),
+            (_, _, _) => Some(DType::BFloat16),
         };
         let operands = operands.iter().map(|it| value(it, env)).collect::<Result<_>>()?;
         let before = std::mem::replace(&mut self.functional.autocast, dtype);
@@ -243,8 +254,10 @@ impl<'f, 'a> Run<'f, 'a> {
         let Some(Slot::Module(module, path)) = arg.as_node().and_then(|it| env[it.index()].as_ref()) else {
             return self.arg(&value(arg, env)?);
         };
-        if !self.attributes.iter().any(|(it, _)| it == path) {
+        let key = (std::ptr::from_ref::<GraphModule>(module) as usize, self.functional.autocast);
+        if !self.graphs.contains_key(&key) {
             let mut functional = Functional::new(self.functional.table, self.functional.shapes);
+            functional.autocast = self.functional.autocast;
             let (new, results, inputs) = Run::new(&mut functional).graph(module)?;
             let is_written = |it: &Traced| matches!(it, Value::Tensor(it) if functional.is_written(*it));
             if let Some((name, _)) = inputs.iter().find(|(_, it)| is_written(it)) {
@@ -253,9 +266,23 @@ impl<'f, 'a> Run<'f, 'a> {
             }
             let returned = results.iter().map(|it| super::result_arg(&mut functional, it)).collect::<Result<_>>()?;
             let new = finished(functional, new, returned, &HashMap::new())?;
-            self.attributes.push((path.clone(), Attribute::Module(Box::new(new))));
+            let name = self.free_name(path);
+            self.attributes.push((name.clone(), Attribute::Module(Box::new(new))));
+            self.graphs.insert(key, name);
         }
-        Ok(Arg::Node(self.functional.recorder.get_attr(path)))
+        let name = self.graphs[&key].clone();
+        Ok(Arg::Node(self.functional.recorder.get_attr(&name)))
+    }
+
+    /// The name, or where another graph has it, which was one of another module, the next one with a number.
+    fn free_name(&self, path: &Str) -> Str {
+        let is_free = |name: &str| self.attributes.iter().all(|(it, _)| &**it != name);
+        if is_free(path) {
+            return path.clone();
+        }
+        let stem = path.trim_end_matches(|it: char| it.is_ascii_digit());
+        let mut names = (0..).map(|it| format!("{stem}{it}"));
+        names.find(|it| is_free(it)).expect("there are more numbers than graphs").into()
     }
 }
 

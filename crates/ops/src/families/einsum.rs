@@ -239,6 +239,9 @@ pub(crate) fn multiply_pair(cx: &mut Cx<'_>, mut left: Traced, mut right: Traced
     if !right_sums.is_empty() {
         right = sum_keeping(cx, right, &right_sums, dtype)?;
     }
+    if summed.is_empty() {
+        return cx.call("aten.mul.Tensor", [left, right]);
+    }
     // A dimension that is of size one by now goes with those of the right side.
     right_only.extend(left_sums.iter().chain(&right_sums));
     right_only.sort_unstable();

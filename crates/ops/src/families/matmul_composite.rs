@@ -325,6 +325,18 @@ fn contract(
     let pick = |sizes: &[SymInt], dims: &[i64]| dims.iter().map(|&it| sizes[it as usize].clone()).collect::<Vec<_>>();
     let inner_size = product(&pick(&a_sizes, &pairs_a));
     let (outer_a, outer_b) = (pick(&a_sizes, &free_a), pick(&b_sizes, &free_b));
+    // One number is no product of matrices.
+    if outer_a.iter().chain(&outer_b).all(|it| *it == one) {
+        let mut flat = |it: Traced, order: Vec<i64>| {
+            let it = cx.call("aten.permute.default", [it, Value::ints(&order)])?;
+            cx.call("aten.reshape.default", [it, sizes(std::slice::from_ref(&inner_size))])
+        };
+        let a = flat(a, [&free_a[..], &pairs_a].concat())?;
+        let b = flat(b, [&free_b[..], &pairs_b].concat())?;
+        let products = cx.call("aten.mul.Tensor", [a, b])?;
+        let res = cx.call_with("aten.sum.default", [products], &[("dtype", Value::DType(dtype))])?;
+        return cx.call("aten.reshape.default", [res, sizes(&[outer_a, outer_b].concat())]);
+    }
     let a = cx.call("aten.permute.default", [a, Value::ints(&[&free_a[..], &pairs_a].concat())])?;
     let a = cx.call("aten.reshape.default", [a, sizes(&[product(&outer_a), inner_size.clone()])])?;
     let b = cx.call("aten.permute.default", [b, Value::ints(&[&pairs_b[..], &free_b].concat())])?;

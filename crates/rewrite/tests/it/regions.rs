@@ -91,3 +91,32 @@ fn autocast_within_autocast_is_a_graph_of_the_graph() -> Result<()> {
     }
     Ok(())
 }
+
+/// PyTorch takes a region that calls control flow for none, since the graphs of that are read first.
+#[test]
+fn control_flow_belongs_to_its_region() -> Result<()> {
+    let mut graph = Graph::new();
+    let x = graph.placeholder("x");
+    set_grad(&mut graph, false);
+    let (yes, no) = (graph.get_attr("true_graph_0"), graph.get_attr("false_graph_0"));
+    let args = vec![Arg::Bool(true), yes.into(), no.into(), Arg::Tuple(vec![x.into()])];
+    let cond = graph.call_function("torch.ops.higher_order.cond", args, vec![]);
+    let chosen = graph.call_function("operator.getitem", vec![cond.into(), Arg::Int(0)], vec![]);
+    set_grad(&mut graph, true);
+    graph.output(Arg::Tuple(vec![chosen.into()]));
+    let mut module = GraphModule::new(graph);
+    for name in ["true_graph_0", "false_graph_0"] {
+        let mut graph = Graph::new();
+        let x = graph.placeholder("x");
+        let sin = call(&mut graph, "sin.default", &[x.into()]);
+        graph.output(Arg::Tuple(vec![sin.into()]));
+        module.attributes.insert(name.into(), Attribute::Module(Box::new(GraphModule::new(graph))));
+    }
+    assert!(replace_set_grad_with_hop(&mut module)?.modified);
+    assert_eq!(module.graph.lint(Some(&module)), []);
+    assert!(module.graph.to_string().contains("wrap_with_set_grad_enabled"), "{}", module.graph);
+    let Some(Attribute::Module(region)) = module.attributes.get("submod_1") else { panic!("{:?}", module.attributes) };
+    assert!(region.graph.to_string().contains("higher_order.cond"), "{}", region.graph);
+    assert!(!region.graph.to_string().contains("_set_grad_enabled]"), "{}", region.graph);
+    Ok(())
+}
