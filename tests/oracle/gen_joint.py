@@ -256,6 +256,90 @@ def convolutions():
 
 
 @case()
+def cond_closed():
+    def forward(s, x):
+        return torch.cond(x.sum() > 0, lambda x: (x @ s.w).sin(), lambda x: s.a(x).cos(), (x,)).sum()
+    return Module(forward, w=weight(4, 4), a=nn.Linear(4, 4)), (torch.randn(4, 4),)
+
+
+@case()
+def cond_two_results():
+    def forward(s, x):
+        y = s.a(x)
+        a, b = torch.cond(x.sum() > 0, lambda x, y: (x * y, y.exp()), lambda x, y: (x.sin(), x * 2 + s.w), (x, y))
+        return (a * b).sum()
+    return Module(forward, w=weight(4, 4), a=nn.Linear(4, 4)), (torch.randn(4, 4),)
+
+
+@case()
+def cond_unused_result():
+    def forward(s, x):
+        y = s.a(x)
+        a, b = torch.cond(x.sum() > 0, lambda x, y: (x * y, y.exp()), lambda x, y: (x.sin(), x * 2 + s.w), (x, y))
+        return a.sum(), b.detach()
+    return Module(forward, w=weight(4, 4), a=nn.Linear(4, 4)), (torch.randn(4, 4),)
+
+
+@case()
+def cond_nested():
+    def forward(s, x):
+        def inner(y):
+            return torch.cond(y.mean() > 0, lambda y: y * s.w, lambda y: y.tanh(), (y,))
+        return torch.cond(x.sum() > 0, inner, lambda y: y.sin(), (s.a(x),)).sum()
+    return Module(forward, w=weight(4, 4), a=nn.Linear(4, 4)), (torch.randn(4, 4).abs(),)
+
+
+@case()
+def cond_constant():
+    def forward(s, x):
+        return (torch.cond(x.sum() > 0, lambda y: y * 3, lambda y: torch.ones(4, 4), (s.a(x),)) * s.w).sum()
+    return Module(forward, w=weight(4, 4), a=nn.Linear(4, 4)), (torch.randn(4, 4).abs(),)
+
+
+@case()
+def cond_no_grad_part():
+    def forward(s, x):
+        def frozen(y):
+            with torch.no_grad():
+                z = y.sin()
+            return y * z
+        return torch.cond(x.sum() > 0, frozen, lambda y: y * s.w, (s.a(x),)).sum()
+    return Module(forward, w=weight(4, 4), a=nn.Linear(4, 4)), (torch.randn(4, 4).abs(),)
+
+
+@case()
+def cond_of_a_gradient():
+    def forward(s, x):
+        y = s.a(x)
+        z = torch.cond(y.sum() > 0, lambda y: y + s.w, lambda y: y - torch.softmax(s.w, -1), (y,))
+        return torch.cond(z.sum() > 0, lambda y, z: y * z, lambda y, z: (y / 2).exp() * z, (y, z)).sum()
+    return Module(forward, w=weight(4, 4), a=nn.Linear(4, 4)), (torch.randn(4, 4),)
+
+
+@case()
+def cond_of_an_input():
+    def forward(s, x, n):
+        a = torch.cond(n.sum() > 3, lambda x, n: x * n, lambda x, n: x.exp(), (x, n))
+        return a.sum(), n + 1
+    return Module(forward), (torch.randn(3, requires_grad=True), torch.tensor([1, 2, 3]))
+
+
+@case()
+def map_rows():
+    def forward(s, x):
+        return torch._higher_order_ops.map(lambda row, w: (row @ w).sin(), s.a(x), s.w).sum()
+    return Module(forward, w=weight(4, 4), a=nn.Linear(4, 4)), (torch.randn(3, 4),)
+
+
+@case()
+def map_of_an_input():
+    def forward(s, x):
+        a, b = torch._higher_order_ops.map(lambda row: (row * s.w, (row @ s.k).exp()), x)
+        return a.sum() + b.mean()
+    return Module(forward, w=weight(4), k=weight(4, 4)), (torch.randn(3, 4),)
+
+
+@case()
 def refused_two_outputs():
     def forward(s, x):
         y = s.a(x)
@@ -346,6 +430,9 @@ def record(name, make, options):
         # PyTorch names inputs by a name that the graph does not have (arg2_1).
         targets = [next(users) if it.kind.name == "GRADIENT_TO_USER_INPUT" else it.target for it in joint.graph_signature.output_specs]
         meta["outputs"] = [[it.kind.name, target] for it, target in zip(joint.graph_signature.output_specs, targets)]
+        graphs = [(path, it) for path, it in joint.graph_module.named_modules() if path and hasattr(it, "graph")]
+        if graphs:
+            meta["graphs"] = {path: str(it.graph) for path, it in graphs}
         with open(os.path.join(folder, "joint.txt"), "w") as file:
             file.write(f"{joint.graph}\n")
     with open(os.path.join(folder, "meta.json"), "w") as file:

@@ -302,18 +302,135 @@ fn what_is_the_same_tensor_without_gradients_has_none() {
     assert_eq!(gradient(&joint, &[1.0, 2.0, 3.0]), [1.0, 2.0, 3.0]);
 }
 
-#[test]
-fn control_flow_without_a_gradient_is_refused() {
-    let folder = directory().join("../programs/cond_simple");
-    let mut program = open(&fs::read(folder.join("model.pt2")).unwrap(), &Limits::default()).unwrap();
-    let graph = &mut program.module.graph;
-    let inputs: Vec<NodeId> = graph.nodes().filter(|&it| graph.node(it).op() == Opcode::Placeholder).collect();
-    for id in inputs {
-        if let Some(Val::Tensor(meta)) = &mut graph.meta_mut(id).val {
-            meta.requires_grad = meta.dtype.is_float();
+/// What a graph is made of as far as control flow goes: how much it takes, which of its results are zeros, and the calls of
+/// control flow, each with its operands and graphs. The formulas of gradients in between are our own.
+fn outline(graphs: &BTreeMap<String, String>, path: &str) -> Vec<String> {
+    let calls: BTreeMap<&str, &str> = graphs[path]
+        .lines()
+        .filter_map(|line| {
+            let (name, call) = line.trim().strip_prefix('%')?.split_once(" : [num_users=")?;
+            Some((name, call.split_once("] = ")?.1))
+        })
+        .collect();
+    let lines = graphs[path].lines().map(str::trim);
+    let n_inputs = calls.values().filter(|it| it.starts_with("placeholder")).count();
+    let mut told = vec![format!("{n_inputs} inputs")];
+    for line in lines {
+        if let Some(results) = line.strip_prefix("return ") {
+            let names = results.split(|it: char| !it.is_alphanumeric() && it != '_').filter(|it| !it.is_empty());
+            let is_zero = |name: &str| calls[name].contains("full_like") && calls[name].contains(", 0)");
+            let kinds: Vec<&str> = names.map(|it| if is_zero(it) { "zeros" } else { "value" }).collect();
+            told.push(format!("gives {}", kinds.join(" ")));
+        } else if let Some((_, call)) = line.split_once("call_function[target=torch.ops.higher_order.") {
+            told.push(format!("calls {} with {}", call.split(']').next().unwrap(), call.matches('%').count()));
+        } else if let Some((_, target)) = line.split_once("get_attr[target=") {
+            let inner = outline(graphs, &format!("{path}{}.", target.trim_end_matches(']')));
+            told.extend(inner.into_iter().map(|it| format!("  {it}")));
         }
     }
+    told
+}
+
+/// The texts of a graph and of those that it calls, by their paths, each with a point at the end.
+fn texts(module: &GraphModule, path: &str, found: &mut BTreeMap<String, String>) {
+    found.insert(path.to_string(), module.graph.to_string());
+    for (name, attribute) in &module.attributes {
+        if let Attribute::Module(inner) = attribute {
+            texts(inner, &format!("{path}{name}."), found);
+        }
+    }
+}
+
+/// The texts that PyTorch recorded.
+fn recorded(case: &Case) -> BTreeMap<String, String> {
+    let main = fs::read_to_string(directory().join(&case.name).join("joint.txt")).unwrap();
+    let inner = case.meta["graphs"].as_object().unwrap().iter();
+    let inner = inner.map(|(path, text)| (format!("{path}."), text.as_str().unwrap().to_string()));
+    inner.chain([(String::new(), main)]).collect()
+}
+
+#[test]
+fn joint_graphs_call_control_flow_as_pytorchs_do() {
+    let mut n_cases = 0;
+    for case in Case::all().into_iter().filter(|it| it.meta["graphs"].is_object()) {
+        let joint = case.joint().unwrap();
+        let mut found = BTreeMap::new();
+        texts(&joint.module, "", &mut found);
+        assert_eq!(outline(&found, ""), outline(&recorded(&case), ""), "{}", case.name);
+        n_cases += 1;
+    }
+    assert_eq!(n_cases, 10);
+}
+
+/// `higher_order.NAME`, on a graph of one input.
+fn add_graph(module: &mut GraphModule, name: &str, body: impl FnOnce(&mut Graph, NodeId) -> NodeId) {
+    let mut graph = Graph::new();
+    let x = graph.placeholder("x");
+    let meta = TensorMeta { requires_grad: true, ..TensorMeta::contiguous(DType::Float64, vec![3.into()]) };
+    graph.meta_mut(x).val = Some(Val::Tensor(meta.clone()));
+    let result = body(&mut graph, x);
+    graph.output(Arg::Tuple(vec![Arg::Node(result)]));
+    module.attributes.insert(name.into(), Attribute::Module(Box::new(GraphModule::new(graph))));
+}
+
+#[test]
+fn each_branch_has_its_own_gradient() {
+    let mut program = program_of(|graph, x| {
+        let sum = op(graph, "sum.default", &[x.into()]);
+        let positive = op(graph, "gt.Scalar", &[sum.into(), Arg::Int(0)]);
+        let (yes, no) = (graph.get_attr("true_graph_0"), graph.get_attr("false_graph_0"));
+        let args = vec![positive.into(), yes.into(), no.into(), Arg::Tuple(vec![x.into()])];
+        let cond = graph.call_function("torch.ops.higher_order.cond", args, Vec::new());
+        let meta = TensorMeta::contiguous(DType::Float64, vec![3.into()]);
+        graph.meta_mut(cond).val = Some(Val::Seq { items: vec![Val::Tensor(meta)], is_tuple: true });
+        let chosen = graph.call_function("operator.getitem", vec![cond.into(), Arg::Int(0)], Vec::new());
+        op(graph, "sum.default", &[chosen.into()])
+    });
+    add_graph(&mut program.module, "true_graph_0", |graph, x| {
+        let sin = op(graph, "sin.default", &[x.into()]);
+        op(graph, "mul.Tensor", &[sin.into(), x.into()])
+    });
+    add_graph(&mut program.module, "false_graph_0", |graph, x| op(graph, "exp.default", &[x.into()]));
+    let joint = program.export_forward_backward(0, &default_decompositions()).unwrap();
+    let loss = |x: &[f64]| {
+        let input = Value::Tensor(Tensor::from_slice(x, &[3]).unwrap());
+        match Runner::new(&program).unwrap().run(&[input]).unwrap().swap_remove(0) {
+            Value::Tensor(it) => it.to_vec::<f64>().unwrap()[0],
+            other => panic!("a {} as a loss", other.kind_name()),
+        }
+    };
+    for x in [[0.5, 1.0, -0.25], [-0.5, -1.0, 0.25]] {
+        for (at, got) in gradient(&joint, &x).into_iter().enumerate() {
+            let moved = |by: f64| {
+                let mut x = x;
+                x[at] += by;
+                loss(&x)
+            };
+            let want = (moved(1e-6) - moved(-1e-6)) / 2e-6;
+            assert!((got - want).abs() < 1e-8, "{got} instead of {want}");
+        }
+    }
+}
+
+#[test]
+fn loops_without_a_gradient_are_refused_by_their_names() {
+    let mut program = program_of(|graph, x| {
+        let (condition, body) = (graph.get_attr("cond_graph"), graph.get_attr("body_graph"));
+        let args = vec![condition.into(), body.into(), Arg::Tuple(vec![x.into()]), Arg::Tuple(vec![])];
+        let looped = graph.call_function("torch.ops.higher_order.while_loop", args, Vec::new());
+        let meta = TensorMeta::contiguous(DType::Float64, vec![3.into()]);
+        graph.meta_mut(looped).val = Some(Val::Seq { items: vec![Val::Tensor(meta)], is_tuple: true });
+        let last = graph.call_function("operator.getitem", vec![looped.into(), Arg::Int(0)], Vec::new());
+        op(graph, "sum.default", &[last.into()])
+    });
+    add_graph(&mut program.module, "cond_graph", |graph, x| {
+        let sum = op(graph, "sum.default", &[x.into()]);
+        op(graph, "gt.Scalar", &[sum.into(), Arg::Int(0)])
+    });
+    add_graph(&mut program.module, "body_graph", |graph, x| op(graph, "neg.default", &[x.into()]));
     let problem = program.export_forward_backward(0, &default_decompositions()).unwrap_err();
     assert_eq!(problem.code(), Code::NotImplemented, "{problem}");
-    assert!(problem.to_string().contains("higher_order.cond"), "{problem}");
+    let text = problem.to_string();
+    assert!(text.contains("higher_order.while_loop") && text.contains("while_loop"), "{text}");
+    assert!(text.contains("help:") && text.contains("cond or map"), "{text}");
 }

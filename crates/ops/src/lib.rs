@@ -44,7 +44,7 @@ pub use bind::bind;
 pub use custom::CustomOp;
 pub use decompose::{Builder, Cx, TensorRef, Traced};
 pub use families::reduced_dims;
-pub use gradients::{Backward, Expr, Tape, Vjp, VjpFn};
+pub use gradients::{Backward, Expr, PullBack, Tape, Vjp, VjpFn};
 pub use infer::{Output, broadcast, contiguous, normalize_dim};
 pub use op::{Decompose, Infer, Op, OpDef, Rule, Tags, Tol, WriteBack};
 pub use promotion::{TypeOf, check_cast, complex_of, promote, promote_types, real_of};

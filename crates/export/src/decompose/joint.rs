@@ -6,13 +6,15 @@
 //! gradients above writes.
 
 use super::functional::Functional;
-use super::run::{Run, Slot, value, without_graphs};
+use super::run::Run;
+use super::seen::Seen;
+use super::taped::Taped;
 use super::{DecompositionTable, finished, node_name, result_arg};
 use crate::{Argument, ExportedProgram, InputKind, OutputKind, OutputSpec};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use tracefx_core::{Code, Diagnostic, Result};
-use tracefx_ir::{Arg, GraphModule, Meta, NodeId, Opcode, Str};
-use tracefx_ops::{Builder, Op, Propagation, Registry, Tape, TensorRef, Traced, Value, Vjp};
+use tracefx_ir::{Arg, GraphModule, Meta, Str};
+use tracefx_ops::{Builder, Op, Propagation, Registry, Tape, TensorRef, Traced, Value};
 use tracefx_sym::SymInt;
 
 /// What PyTorch says of a parameter that the loss does not depend on.
@@ -22,10 +24,7 @@ const NOT_REACHED: &str = "Found a parameter that did not receive a gradient.";
 struct Forward {
     module: GraphModule,
     specs: Vec<OutputSpec>,
-    /// The nodes that were written under `torch.no_grad()`.
-    frozen: HashSet<NodeId>,
-    /// The nodes that others take the place of where no gradient flows.
-    hidden_writes: Vec<NodeId>,
+    seen: Seen,
 }
 
 impl ExportedProgram {
@@ -65,7 +64,7 @@ impl ExportedProgram {
     /// # Errors
     /// `IndexOutOfRange` where there is no such result; `InvalidArgument`, in PyTorch's words, where it is no scalar or depends
     /// on nothing that requires a gradient, where another result does, where a parameter does not, and where one is written to;
-    /// `NotImplemented` where the gradient of an operator is missing, of control flow too; else what
+    /// `NotImplemented` where the gradient of an operator is missing, of `while_loop` and `scan` too; else what
     /// [`ExportedProgram::run_decompositions`] refuses.
     pub fn export_forward_backward(
         &self,
@@ -75,11 +74,7 @@ impl ExportedProgram {
         let forward = self.forward(joint_loss_index, table.registry())?;
         let symbols = self.symbols()?;
         let functional = Functional::new(table, Propagation::new(table.registry(), &symbols));
-        let mut joint = Joint {
-            forward: &forward,
-            tape: Tape::within(table.registry(), functional, &symbols),
-            module: without_graphs(&forward.module),
-        };
+        let mut joint = Taped::new(&forward.module, &forward.seen, functional);
         let inputs = Run::new(joint.tape.builder()).inputs(&forward.module)?;
         let mut wanted = Vec::new();
         for ((name, input), spec) in inputs.iter().zip(&self.signature.input_specs) {
@@ -98,12 +93,12 @@ impl ExportedProgram {
             return Err(Diagnostic::new(Code::InvalidArgument, what).node(target));
         }
         let results = joint.run(inputs.into_iter().map(|(_, it)| it).collect())?;
-        let loss = joint.loss(&results, joint_loss_index)?;
+        let loss = loss_of(&joint.tape, &forward.specs, &results, joint_loss_index)?;
         let functional = joint.tape.builder();
         functional.recorder.follow(&Meta::default());
         let ones = functional.call("aten.ones_like.default", &[loss.into()], &[])?.swap_remove(0);
         let Value::Tensor(ones) = ones else { return Err(Diagnostic::new(Code::Internal, "ones_like gives a tensor")) };
-        let gradients = joint.tape.pull_back(&[(loss, ones)])?;
+        let gradients = joint.pull_back(&[(loss, ones)])?;
         let (module, mut functional) = (joint.module, joint.tape.into_builder());
         let (mut returned, mut output_specs) = (Vec::new(), Vec::new());
         for (result, spec) in results.iter().zip(&forward.specs) {
@@ -155,14 +150,15 @@ impl ExportedProgram {
         let table = seen_by_gradients(registry)?;
         let symbols = self.symbols()?;
         let mut functional = Functional::new(&table, Propagation::new(registry, &symbols));
-        let (mut module, results, inputs) = Run::new(&mut functional).graph(&self.module)?;
+        let mut run = Run::new(&mut functional);
+        let (mut module, results, inputs) = run.graph(&self.module)?;
+        let graphs = run.seen;
         let (returned, specs) = marked.returned(&mut functional, results, &inputs)?;
-        let (frozen, hidden_writes) =
-            (functional.recorder.take_frozen(), std::mem::take(&mut functional.hidden_writes));
+        let seen = Seen::of(&mut functional, graphs);
         // Nothing is dropped, so that the nodes keep their places.
         module.graph = functional.recorder.finish();
         module.graph.output(Arg::Tuple(returned));
-        Ok(Forward { module, specs, frozen, hidden_writes })
+        Ok(Forward { module, specs, seen })
     }
 
     fn requires_grad(&self, spec: &crate::InputSpec, is_noted: bool) -> bool {
@@ -186,151 +182,53 @@ impl ExportedProgram {
     }
 }
 
-/// The second run.
-struct Joint<'f, 'a> {
-    forward: &'f Forward,
-    tape: Tape<'a, Functional<'a>>,
-    /// The new module, without its graph.
-    module: GraphModule,
-}
-
-impl Joint<'_, '_> {
-    /// Runs the graph; gives what it returns.
-    fn run(&mut self, inputs: Vec<Traced>) -> Result<Vec<Traced>> {
-        let forward = self.forward;
-        let graph = &forward.module.graph;
-        let mut env: Vec<Option<Slot<'_>>> = vec![None; graph.id_bound()];
-        let mut inputs = inputs.into_iter();
-        for id in graph.nodes() {
-            let node = graph.node(id);
-            let fail = |problem: Diagnostic| problem.node(&**node.name());
-            let slot = match node.op() {
-                Opcode::Placeholder => Slot::Value(inputs.next().unwrap_or(Value::None)),
-                Opcode::GetAttr => Run::new(self.tape.builder()).get_attr(&forward.module, node).map_err(fail)?,
-                Opcode::Output => {
-                    self.refuse_hidden_writes(&env)?;
-                    return match value(node.args().first().unwrap_or(&Arg::None), &env)? {
-                        Value::List(items) => Ok(items),
-                        single => Ok(vec![single]),
-                    };
-                }
-                Opcode::CallFunction | Opcode::CallMethod | Opcode::CallModule => {
-                    Slot::Value(self.call(id, &env).map_err(fail)?)
-                }
-            };
-            env[id.index()] = Some(slot);
-        }
-        Err(Diagnostic::new(Code::GraphInvalid, "the graph has no output"))
+/// The loss, when all that PyTorch asks of results holds.
+fn loss_of(
+    tape: &Tape<'_, Functional<'_>>,
+    specs: &[OutputSpec],
+    results: &[Traced],
+    joint_loss_index: usize,
+) -> Result<TensorRef> {
+    let refuse = |what: String| Err(Diagnostic::new(Code::InvalidArgument, what));
+    let n_written = specs.iter().take_while(|it| is_of_write(it.kind)).count();
+    let other = results
+        .iter()
+        .zip(specs)
+        .skip(n_written)
+        .position(|(result, spec)| spec.kind != OutputKind::LossOutput && tape.is_tracked(result));
+    if let Some(index) = other {
+        return refuse(format!(
+            "Found an output of the forward that requires gradients, that was not the scalar loss.\nWe require all \
+             outputs to the forward that are not the scalar loss to not require gradient,\nbecause we will only compute \
+             a backward graph against the scalar loss.\nYou can fix this by calling .detach() on each of your forward \
+             outputs that is not the loss.\nYou specified that output index {joint_loss_index} is the loss, but we \
+             found that\nthe output at index {index} requires gradients."
+        ));
     }
-
-    fn call(&mut self, id: NodeId, env: &[Option<Slot<'_>>]) -> Result<Traced> {
-        let node = self.forward.module.graph.node(id);
-        let op = self.tape.builder().shapes.registry().get(node.target());
-        let Some(op) = op.filter(|_| node.target().starts_with("torch.ops.")) else {
-            return self.call_other(id, env);
-        };
-        self.tape.builder().recorder.follow(&node.meta);
-        let args = node.args().iter().map(|it| value(it, env)).collect::<Result<Vec<_>>>()?;
-        let kwargs = node.kwargs().iter().map(|(key, it)| Ok((&**key, value(it, env)?)));
-        let kwargs: Vec<(&str, Traced)> = kwargs.collect::<Result<_>>()?;
-        let is_constant = self.forward.frozen.contains(&id) || matches!(op.def.vjp, Some(Vjp::None));
-        let mut results = if is_constant {
-            let results = self.tape.builder().call(&op.name, &args, &kwargs)?;
-            // Taken apart, it may be an argument itself; the result is another tensor, which has no gradient.
-            results.iter().map(|it| self.detached(it)).collect::<Result<_>>()?
-        } else {
-            self.tape.call(&op.name, &args, &kwargs)?
-        };
-        Ok(if op.schema.returns.len() == 1 { results.swap_remove(0) } else { Value::List(results) })
+    let loss = results.iter().zip(specs).find(|(_, spec)| spec.kind == OutputKind::LossOutput);
+    let Some((loss, _)) = loss else {
+        let n_results = results.len();
+        let what = format!("tuple index out of range: there is no result {joint_loss_index} of {n_results}");
+        return Err(Diagnostic::new(Code::IndexOutOfRange, what));
+    };
+    let Value::Tensor(tensor) = *loss else {
+        return refuse(format!("The output at index {joint_loss_index} was marked as the loss, but it is no tensor"));
+    };
+    if !tape.is_tracked(loss) {
+        return refuse(format!(
+            "The output at index {joint_loss_index} was marked as the loss, but it does not require gradients"
+        ));
     }
-
-    /// A node that is no operator: an item of a result, a number, control flow.
-    fn call_other(&mut self, id: NodeId, env: &[Option<Slot<'_>>]) -> Result<Traced> {
-        let node = self.forward.module.graph.node(id);
-        let mut run = Run::new(self.tape.builder());
-        let result = run.call(node, env)?;
-        let attributes = run.attributes;
-        self.module.attributes.extend(attributes);
-        if &**node.target() == "operator.getitem" || self.forward.frozen.contains(&id) {
-            return Ok(result);
-        }
-        let mut is_tracked = false;
-        node.for_each_input(&mut |it| {
-            is_tracked |= matches!(&env[it.index()], Some(Slot::Value(it)) if self.tape.is_tracked(it));
-        });
-        if is_tracked {
-            let what = format!("the gradient of {} is not implemented", node.target());
-            return Err(Diagnostic::new(Code::NotImplemented, what).op(&**node.target()));
-        }
-        Ok(result)
+    let sizes = &tape.meta(tensor).sizes;
+    if sizes.iter().any(|it| *it != SymInt::ONE) {
+        let shape: Vec<String> = sizes.iter().map(ToString::to_string).collect();
+        return refuse(format!(
+            "We require the output marked as the loss (at index {joint_loss_index}) to be a scalar, but it has shape \
+             torch.Size([{}])",
+            shape.join(", ")
+        ));
     }
-
-    fn detached(&mut self, result: &Traced) -> Result<Traced> {
-        if !self.tape.is_tracked(result) {
-            return Ok(result.clone());
-        }
-        let functional = self.tape.builder();
-        let current = functional.current(result)?;
-        Ok(functional.wrapped(&current))
-    }
-
-    /// What is written under `torch.no_grad()` keeps the gradient that it had, which a graph of values cannot say.
-    fn refuse_hidden_writes(&self, env: &[Option<Slot<'_>>]) -> Result<()> {
-        let hidden = self.forward.hidden_writes.iter().find(|it| {
-            let value = env[it.index()].as_ref();
-            matches!(value, Some(Slot::Value(it)) if self.tape.is_tracked(it))
-        });
-        let Some(&hidden) = hidden else { return Ok(()) };
-        let what = "a write under torch.no_grad() to a tensor that requires a gradient is not implemented";
-        Err(Diagnostic::new(Code::NotImplemented, what).node(&**self.forward.module.graph.node(hidden).name()))
-    }
-
-    /// The loss, when all that PyTorch asks of results holds.
-    fn loss(&self, results: &[Traced], joint_loss_index: usize) -> Result<TensorRef> {
-        let refuse = |what: String| Err(Diagnostic::new(Code::InvalidArgument, what));
-        let specs = &self.forward.specs;
-        let n_written = specs.iter().take_while(|it| is_of_write(it.kind)).count();
-        let other = results
-            .iter()
-            .zip(specs)
-            .skip(n_written)
-            .position(|(result, spec)| spec.kind != OutputKind::LossOutput && self.tape.is_tracked(result));
-        if let Some(index) = other {
-            return refuse(format!(
-                "Found an output of the forward that requires gradients, that was not the scalar loss.\nWe require all \
-                 outputs to the forward that are not the scalar loss to not require gradient,\nbecause we will only compute \
-                 a backward graph against the scalar loss.\nYou can fix this by calling .detach() on each of your forward \
-                 outputs that is not the loss.\nYou specified that output index {joint_loss_index} is the loss, but we \
-                 found that\nthe output at index {index} requires gradients."
-            ));
-        }
-        let loss = results.iter().zip(specs).find(|(_, spec)| spec.kind == OutputKind::LossOutput);
-        let Some((loss, _)) = loss else {
-            let n_results = results.len();
-            let what = format!("tuple index out of range: there is no result {joint_loss_index} of {n_results}");
-            return Err(Diagnostic::new(Code::IndexOutOfRange, what));
-        };
-        let Value::Tensor(tensor) = *loss else {
-            return refuse(format!(
-                "The output at index {joint_loss_index} was marked as the loss, but it is no tensor"
-            ));
-        };
-        if !self.tape.is_tracked(loss) {
-            return refuse(format!(
-                "The output at index {joint_loss_index} was marked as the loss, but it does not require gradients"
-            ));
-        }
-        let sizes = &self.tape.meta(tensor).sizes;
-        if sizes.iter().any(|it| *it != SymInt::ONE) {
-            let shape: Vec<String> = sizes.iter().map(ToString::to_string).collect();
-            return refuse(format!(
-                "We require the output marked as the loss (at index {joint_loss_index}) to be a scalar, but it has shape \
-                 torch.Size([{}])",
-                shape.join(", ")
-            ));
-        }
-        Ok(tensor)
-    }
+    Ok(tensor)
 }
 
 /// The operators that are gone when PyTorch records gradients: those that are made of others, of which there is no gradient.

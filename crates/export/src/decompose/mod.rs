@@ -6,10 +6,13 @@
 mod auto_functionalized;
 mod functional;
 mod functionalize;
+mod higher_order_gradients;
 mod joint;
 pub(crate) mod recorder;
 mod run;
+mod seen;
 mod table;
+mod taped;
 mod vmap;
 
 pub use functionalize::{Remove, functionalize};
@@ -152,6 +155,9 @@ impl ExportedProgram {
         }
     }
 }
+
+/// The gradients of tensors.
+type Gradients = HashMap<TensorRef, TensorRef>;
 
 fn result_arg(functional: &mut Functional<'_>, result: &Traced) -> Result<Arg> {
     let current = functional.current(result)?;

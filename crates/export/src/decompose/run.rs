@@ -2,6 +2,7 @@
 
 use super::finished;
 use super::functional::Functional;
+use super::seen::Seen;
 use super::vmap::stretch;
 use std::collections::{HashMap, HashSet};
 use tracefx_core::{Code, DType, Diagnostic, Result};
@@ -28,6 +29,8 @@ pub(super) struct Run<'f, 'a> {
     graphs: HashMap<(usize, Option<DType>), Str>,
     /// Nodes of the old graph whose names are to be followed.
     pub(super) watched: HashSet<Str>,
+    /// What was seen of these sub-graphs.
+    pub(super) seen: HashMap<Str, Seen>,
     /// What gives in the new graph what these gave, as far as they were found.
     pub(super) followed: HashMap<Str, NodeId>,
 }
@@ -38,6 +41,7 @@ impl<'f, 'a> Run<'f, 'a> {
             functional,
             attributes: Vec::new(),
             graphs: HashMap::new(),
+            seen: HashMap::new(),
             watched: HashSet::new(),
             followed: HashMap::new(),
         }
@@ -61,16 +65,20 @@ impl<'f, 'a> Run<'f, 'a> {
         let graph = &module.graph;
         let mut inputs = Vec::new();
         for id in graph.nodes().filter(|&it| graph.node(it).op() == Opcode::Placeholder) {
-            let node = graph.node(id);
-            let default = node.args().to_vec();
-            let new = self.functional.recorder.placeholder(node.name(), node.target(), default, node.meta.clone())?;
-            let value = match &node.meta.val {
-                Some(val) => self.functional.recorder.value_of(new, val),
-                None => Value::None,
-            };
-            inputs.push((node.name().clone(), self.functional.wrapped(&value)));
+            inputs.push(self.input(graph.node(id))?);
         }
         Ok(inputs)
+    }
+
+    /// Writes an input that a graph has.
+    pub(super) fn input(&mut self, node: &Node) -> Result<(Str, Traced)> {
+        let default = node.args().to_vec();
+        let new = self.functional.recorder.placeholder(node.name(), node.target(), default, node.meta.clone())?;
+        let value = match &node.meta.val {
+            Some(val) => self.functional.recorder.value_of(new, val),
+            None => Value::None,
+        };
+        Ok((node.name().clone(), self.functional.wrapped(&value)))
     }
 
     fn run(&mut self, module: &GraphModule, inputs: Vec<Traced>) -> Result<Traced> {
@@ -258,16 +266,20 @@ impl<'f, 'a> Run<'f, 'a> {
         if !self.graphs.contains_key(&key) {
             let mut functional = Functional::new(self.functional.table, self.functional.shapes);
             functional.autocast = self.functional.autocast;
-            let (new, results, inputs) = Run::new(&mut functional).graph(module)?;
+            let mut run = Run::new(&mut functional);
+            let (new, results, inputs) = run.graph(module)?;
+            let graphs = run.seen;
             let is_written = |it: &Traced| matches!(it, Value::Tensor(it) if functional.is_written(*it));
             if let Some((name, _)) = inputs.iter().find(|(_, it)| is_written(it)) {
                 let what = format!("the graph `{path}` writes to its input `{name}`");
                 return Err(Diagnostic::new(Code::NotImplemented, what));
             }
             let returned = results.iter().map(|it| super::result_arg(&mut functional, it)).collect::<Result<_>>()?;
+            let seen = Seen::of(&mut functional, graphs);
             let new = finished(functional, new, returned, &HashMap::new())?;
             let name = self.free_name(path);
             self.attributes.push((name.clone(), Attribute::Module(Box::new(new))));
+            self.seen.insert(name.clone(), seen);
             self.graphs.insert(key, name);
         }
         let name = self.graphs[&key].clone();

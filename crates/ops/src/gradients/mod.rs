@@ -37,7 +37,7 @@ pub(crate) mod views;
 
 pub use backward::Backward;
 pub use expr::Expr;
-pub use tape::Tape;
+pub use tape::{PullBack, Tape};
 
 use tracefx_core::Result;
 

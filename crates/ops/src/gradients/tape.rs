@@ -20,9 +20,18 @@ pub struct Tape<'r, B> {
 }
 
 struct Record<'r> {
-    args: Args<'r, TensorRef>,
+    call: Call<'r>,
     results: Vec<Traced>,
 }
+
+enum Call<'r> {
+    Op(Args<'r, TensorRef>),
+    /// A call that is no operator: its number, and its arguments.
+    Other(usize, Vec<Traced>),
+}
+
+/// Gives the gradients of the arguments of a call that is no operator, by its number, from those of its results.
+pub type PullBack<'f, B> = dyn FnMut(&mut B, usize, &[Traced]) -> Result<Vec<Traced>> + 'f;
 
 /// The gradients that have come in so far.
 type Gradients = FxHashMap<TensorRef, TensorRef>;
@@ -62,6 +71,20 @@ impl<'r, B: Builder> Tape<'r, B> {
     /// `NotImplemented`, naming the operator, where the gradient of a call is missing; else what the calls refuse that
     /// compute the gradients.
     pub fn pull_back(&mut self, from: &[(TensorRef, TensorRef)]) -> Result<FxHashMap<TensorRef, TensorRef>> {
+        self.pull_back_with(from, &mut |_, _, _| {
+            Err(Diagnostic::new(Code::Internal, "nobody says what the gradients of a recorded call are"))
+        })
+    }
+
+    /// As [`Tape::pull_back`], where `others` gives the gradients of what [`Tape::record_other`] remembers.
+    ///
+    /// # Errors
+    /// As there, and what `others` refuses.
+    pub fn pull_back_with(
+        &mut self,
+        from: &[(TensorRef, TensorRef)],
+        others: &mut PullBack<'_, B>,
+    ) -> Result<FxHashMap<TensorRef, TensorRef>> {
         let mut gradients = Gradients::default();
         let mut cx = Cx::new(&mut self.builder);
         for &(tensor, grad) in from {
@@ -77,13 +100,40 @@ impl<'r, B: Builder> Tape<'r, B> {
                 continue;
             }
             let tracked = |it| self.tracked.contains(&it);
-            let outgoing = differentiate(&mut self.builder, &record.args, &record.results, &grads, &tracked)?;
+            let (args, outgoing) = match &record.call {
+                Call::Op(args) => {
+                    let outgoing = differentiate(&mut self.builder, args, &record.results, &grads, &tracked)?;
+                    (&args.values, outgoing)
+                }
+                Call::Other(number, args) => {
+                    let found = others(&mut self.builder, *number, &grads)?;
+                    let mut cx = Cx::new(&mut self.builder);
+                    let fitted = args.iter().zip(found).map(|(arg, grad)| match (arg, grad) {
+                        (Value::Tensor(tensor), Value::Tensor(grad)) if tracked(*tensor) => {
+                            fit(&mut cx, None, *tensor, grad).map(Value::Tensor)
+                        }
+                        _ => Ok(Value::None),
+                    });
+                    (args, fitted.collect::<Result<_>>()?)
+                }
+            };
             let mut cx = Cx::new(&mut self.builder);
-            for (arg, grad) in record.args.values.iter().zip(&outgoing) {
+            for (arg, grad) in args.iter().zip(&outgoing) {
                 add_all(&mut cx, &mut gradients, arg, grad)?;
             }
         }
         Ok(gradients)
+    }
+
+    /// Remembers a call that is no operator, which the builder was told of: gradients flow from its results to its arguments.
+    /// Gives its number, by which [`Tape::pull_back_with`] asks for these: it is the count of those before it.
+    pub fn record_other(&mut self, args: Vec<Traced>, results: Vec<Traced>) -> usize {
+        let number = self.records.iter().filter(|it| matches!(it.call, Call::Other(..))).count();
+        for result in &results {
+            result.for_each_tensor(&mut |it| self.watch(*it));
+        }
+        self.records.push(Record { call: Call::Other(number, args), results });
+        number
     }
 
     /// Whether gradients flow from a value to anything that is watched.
@@ -124,7 +174,7 @@ impl<B: Builder> Builder for Tape<'_, B> {
         for result in &results[..n_results] {
             result.for_each_tensor(&mut |it| self.watch(*it));
         }
-        self.records.push(Record { args: bound, results: results.clone() });
+        self.records.push(Record { call: Call::Op(bound), results: results.clone() });
         Ok(results)
     }
 
@@ -161,7 +211,7 @@ fn fitted(
 ) -> Result<Traced> {
     match arg {
         Value::Tensor(tensor) if needs(*tensor) => match formula.eval(cx, memo)? {
-            Value::Tensor(grad) => Ok(Value::Tensor(fit(cx, op, *tensor, grad)?)),
+            Value::Tensor(grad) => Ok(Value::Tensor(fit(cx, Some(op), *tensor, grad)?)),
             Value::None => Ok(Value::None),
             other => {
                 Err(Diagnostic::new(Code::Internal, format!("a {} as a gradient", other.kind_name())).op(&*op.name))
@@ -179,7 +229,11 @@ fn fitted(
 
 /// The gradient summed over the dimensions along which the tensor was broadcast, real where the tensor is, and of its
 /// dtype.
-fn fit(cx: &mut Cx<'_>, op: &Op, tensor: TensorRef, grad: TensorRef) -> Result<TensorRef> {
+fn fit(cx: &mut Cx<'_>, op: Option<&Op>, tensor: TensorRef, grad: TensorRef) -> Result<TensorRef> {
+    let named = |problem: Diagnostic| match op {
+        Some(op) => problem.op(&*op.name),
+        None => problem,
+    };
     let (dtype, sizes) = (cx.meta(tensor).dtype, cx.meta(tensor).sizes.clone());
     let mut res: Traced = grad.into();
     if cx.meta(grad).dtype.is_complex() && !dtype.is_complex() {
@@ -189,8 +243,8 @@ fn fit(cx: &mut Cx<'_>, op: &Op, tensor: TensorRef, grad: TensorRef) -> Result<T
     if given != sizes {
         let bad = || {
             let what = format!("a gradient of sizes {given:?} for a tensor of sizes {sizes:?}");
-            let code = if op.is_custom() { Code::ShapeMismatch } else { Code::Internal };
-            Diagnostic::new(code, what).op(&*op.name)
+            let code = if op.is_some_and(Op::is_custom) { Code::ShapeMismatch } else { Code::Internal };
+            named(Diagnostic::new(code, what))
         };
         let n_new = given.len().checked_sub(sizes.len()).ok_or_else(bad)?;
         let is_summed = |dim: usize| dim < n_new || sizes[dim - n_new] == SymInt::ONE && given[dim] != SymInt::ONE;
@@ -211,7 +265,7 @@ fn fit(cx: &mut Cx<'_>, op: &Op, tensor: TensorRef, grad: TensorRef) -> Result<T
     }
     match res {
         Value::Tensor(it) => Ok(it),
-        other => Err(Diagnostic::new(Code::Internal, format!("a {} as a gradient", other.kind_name())).op(&*op.name)),
+        other => Err(named(Diagnostic::new(Code::Internal, format!("a {} as a gradient", other.kind_name())))),
     }
 }
 
