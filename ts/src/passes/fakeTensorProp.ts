@@ -9,12 +9,13 @@ import { tensorVal } from "../interpret/tensorMetadata.ts";
 import { runPass } from "../rewrite/bridge.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { fxError } from "../errors.ts";
-import { withLeafGraphs } from "./leafGraphs.ts";
+import { propagateThroughLeaves } from "./leafGraphs.ts";
 
 /**
  * Notes about each node what it gives, as `meta.val`, without computing any numbers: `FakeTensorProp`. Sizes may be symbolic,
  * where the inputs say so. Functions, methods and operators of Python that are operators are understood. A called module
- * without a graph is traced for its shapes, as it is in evaluation; one whose path depends on its input (`nn.LSTM`) is refused.
+ * without a graph is traced for its shapes, as it is in evaluation; one whose path depends on its input (`nn.LSTM`) is run on
+ * what is known of that, and refused only where it wants a symbolic size as a number.
  *
  * @example
  * ```ts
@@ -38,7 +39,7 @@ export class FakeTensorProp {
     for (const [at, input] of inputs.entries()) {
       placeholders[at]?.meta.set("val", input instanceof Tensor ? tensorVal(input) : input);
     }
-    withLeafGraphs(this.module, (module) => runPass(module, "FakeTensorProp", { notes: "inputs" }));
+    propagateThroughLeaves(this.module, (module) => void runPass(module, "FakeTensorProp", { notes: "inputs" }));
     const val = this.module.graph.outputNode()?.meta.get("val");
     return isVal(val) ? val : undefined;
   }

@@ -76,17 +76,6 @@ describe("shapes through modules that are leaves", () => {
     expect(gm.forward(torch.zeros([2, 3, 8, 8]))).toBeDefined();
   });
 
-  it("are refused where the path of a module depends on its input", () => {
-    class Recurrent extends Module {
-      readonly lstm = new nn.LSTM(3, 4);
-      override forward(x: Tensor): unknown {
-        return this.lstm.forward(x);
-      }
-    }
-    const gm = symbolicTrace(new Recurrent());
-    expect(() => new FakeTensorProp(gm).propagate(torch.zeros([2, 3]))).toThrow(/LSTM without a graph/);
-  });
-
   it("refuse an input that is no tensor", () => {
     const gm = symbolicTrace(new Net());
     expect(() => new ShapeProp(gm, { fakeMode: true }).propagate({})).toThrow(/propagated from tensors/);
