@@ -8,6 +8,8 @@ infer_symbolic_types, where a dimension that is an expression is {"at": {variabl
 OUT/constraints.jsonl: {name, modules, nodes, generated, n_vars, transformed, result, queries}: the constraints as torch
 prints them and the number of variables after each step, the verdict of Z3 on them, and verdicts with a further
 constraint that the type of a node is the one given.
+OUT/check_windows.jsonl, OUT/constraints_windows.jsonl: the same of convolutions and pools with groups, with modes of padding, and
+with empty sizes.
 OUT/conditions.jsonl: {name, …, node, condition, negation}: evaluate_conditional_with_constraints.
 OUT/validator.jsonl: {symbols, source, target, result}: TranslationValidator on guards.
 """
@@ -313,7 +315,7 @@ def check_case(name, build):
         return {**case, "error": str(e).splitlines()[0]}
     out = lambda ty: type_text(ty) if not isinstance(ty, (tuple, list)) else [out(t) for t in ty]
     types = {n.name: out(n.type) for n in gm.graph.nodes}
-    if any(isinstance(m, torch.nn.AdaptiveAvgPool2d) and None in m.output_size for m in gm.modules()):
+    if any(isinstance(m, torch.nn.AdaptiveAvgPool2d) and None in pair(m.output_size) for m in gm.modules()):
         case["differs"] = "a size that an adaptive pool leaves open is the one that goes in"
     elif any("-" in str(it) for it in types.values()):
         case["differs"] = "a window fits into what goes in"
@@ -525,6 +527,47 @@ def condition_case(name, rng):
     return {**describe(name, gm), "node": node.name, "condition": str(condition), "negation": str(negation)}
 
 
+# ---- windows ----------------------------------------------------------------------------------------------------
+
+def window_cases():
+    """Layers with groups, modes of padding and empty sizes, and the type that goes in."""
+    yield "groups", nn.Conv2d(4, 6, 3, groups=2), T(2, 4, 9, 9)
+    yield "groups_of_channels", nn.Conv2d(4, 6, 3, groups=2), T(2, 2, 9, 9)
+    yield "depthwise", nn.Conv2d(4, 4, 3, groups=4, padding=1), T(Dyn, 4, Dyn, 8)
+    for mode in ("reflect", "circular", "replicate"):
+        yield mode, nn.Conv2d(3, 4, 3, padding=1, padding_mode=mode), T(2, 3, 8, 9)
+        yield f"{mode}_dyn", nn.Conv2d(3, 4, 3, padding=(2, 1), padding_mode=mode), T(Dyn, 3, 8, Dyn)
+    yield "one_place", nn.Conv2d(3, 4, 3), T(2, 3, 3, 3)
+    yield "no_place", nn.Conv2d(3, 4, 3), T(2, 3, 2, 3)
+    yield "far_too_large", nn.Conv2d(3, 4, 5), T(2, 3, 2, 8)
+    yield "no_place_in_steps", nn.Conv2d(3, 4, 3, stride=4), T(2, 3, 2, 8)
+    yield "pool_no_place", pairs(nn.MaxPool2d(3)), T(2, 3, 2, 8)
+    yield "pool_no_place_in_steps", pairs(nn.MaxPool2d(4, stride=1)), T(2, 3, 3, 8)
+    yield "no_images", nn.Conv2d(3, 4, 3, padding=1), T(0, 3, 8, 8)
+    yield "no_rows", nn.Conv2d(3, 4, 3, padding=1), T(1, 3, 0, 8)
+    yield "padded_rows", nn.Conv2d(3, 4, 3, padding=2), T(1, 3, 0, 8)
+    yield "pool_no_images", pairs(nn.MaxPool2d(2)), T(0, 3, 4, 8)
+    yield "pool_no_rows", pairs(nn.MaxPool2d(2)), T(1, 3, 0, 8)
+    yield "norm_no_rows", nn.BatchNorm2d(4), T(1, 4, 0, 8)
+    yield "adaptive_to_none", nn.AdaptiveAvgPool2d((0, 2)), T(1, 4, 3, 8)
+
+
+def fits(m, ty):
+    """Whether the window of a layer fits into each size that is known."""
+    if not hasattr(m, "kernel_size"):
+        return True
+    sides = zip(ty.dims[2:], pair(m.kernel_size), pair(m.padding), pair(m.dilation))
+    return all(size == Dyn or size + 2 * pad > dilation * (kernel - 1) for size, kernel, pad, dilation in sides)
+
+
+def window_check(name, m, ty):
+    case = check_case(name, lambda b: b.module(m, b.input("x", ty)))
+    if not fits(m, ty) and "types" in case:
+        case["differs"] = "a window fits into what goes in"
+    case.pop("symbolic", None)
+    return case
+
+
 # ---- guards -----------------------------------------------------------------------------------------------------
 
 def guard_cases(rng):
@@ -601,6 +644,10 @@ def main(out):
                           for i, f in enumerate(itertools.islice(itertools.cycle(CHECKED), 420))])
     write("constraints.jsonl", [constraint_case(f"{f.__name__}_{i}", lambda b, f=f: f(rng, b), rng)
                                 for i, f in enumerate(itertools.islice(itertools.cycle(CONSTRAINED), 260))])
+    windows = list(window_cases())
+    write("check_windows.jsonl", [window_check(*it) for it in windows])
+    write("constraints_windows.jsonl", [constraint_case(name, lambda b, m=m, ty=ty: b.module(m, b.input("x", ty)), random.Random(1))
+                                        for name, m, ty in windows])
     write("conditions.jsonl", [condition_case(f"condition_{i}", rng) for i in range(40)])
     write("validator.jsonl", [validator_case(s, t, rng) for s, t in guard_cases(rng)])
 

@@ -14,6 +14,11 @@ pub(crate) fn cases(file: &str) -> Vec<Value> {
     text.lines().map(|it| serde_json::from_str(it).expect("a case is JSON")).collect()
 }
 
+/// The cases of a kind, those of windows with them: `NAME.jsonl` and `NAME_windows.jsonl`.
+pub(crate) fn with_windows(name: &str) -> Vec<Value> {
+    ["", "_windows"].iter().flat_map(|it| cases(&format!("{name}{it}.jsonl"))).collect()
+}
+
 /// The graph and modules of a case.
 pub(crate) fn build(case: &Value) -> (GraphModule, Modules) {
     let mut graph = Graph::new();

@@ -1,4 +1,4 @@
-use crate::case::{build, cases};
+use crate::case::{build, cases, with_windows};
 use serde_json::Value;
 use tracefx_core::{Code, Diagnostic};
 use tracefx_ir::{Graph, GraphModule, Opcode};
@@ -23,7 +23,7 @@ fn expected(value: &Value) -> String {
 #[test]
 fn the_checker_says_what_torch_says() {
     let mut n_refused = 0;
-    for case in cases("check.jsonl") {
+    for case in with_windows("check") {
         let name = case["name"].as_str().unwrap();
         let (mut gm, modules) = build(&case);
         let res = GraphTypeChecker::new(&modules).type_check(&mut gm);

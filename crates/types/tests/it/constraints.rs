@@ -1,4 +1,4 @@
-use crate::case::{build, cases};
+use crate::case::{build, cases, with_windows};
 use serde_json::Value;
 use tracefx_core::Code;
 use tracefx_types::{ConstraintGenerator, Dim, Symbol, Type, Verdict, evaluate_conditional_with_constraints};
@@ -21,7 +21,7 @@ fn reads_differently(case: &Value) -> bool {
 #[test]
 fn constraints_print_as_those_of_torch() {
     let mut n_same = 0;
-    for case in cases("constraints.jsonl") {
+    for case in with_windows("constraints") {
         let name = case["name"].as_str().unwrap();
         let (gm, modules) = build(&case);
         let generated = ConstraintGenerator::new(&gm, &modules).generate();
@@ -53,7 +53,7 @@ fn the_solver_says_what_z3_says() {
             n_known += 1;
         }
     };
-    for case in cases("constraints.jsonl").iter().filter(|it| it["error"].is_null()) {
+    for case in with_windows("constraints").iter().filter(|it| it["error"].is_null()) {
         let name = case["name"].as_str().unwrap();
         let (gm, modules) = build(case);
         let constraints = ConstraintGenerator::new(&gm, &modules).generate().unwrap().transformed().unwrap();
