@@ -5,6 +5,7 @@
  */
 import type { Graph } from "./graph.ts";
 import type { Node } from "./node.ts";
+import { stateOf } from "./nodeState.ts";
 
 /** The nodes whose value nothing needs once the key ran. */
 export type LastUses = ReadonlyMap<Node, readonly Node[]>;
@@ -27,9 +28,13 @@ export function lastUses(graph: Graph): LastUses {
   if (found?.version === graph.version) return found.lastUses;
   const seen = new Set<Node>();
   const res = new Map<Node, readonly Node[]>();
-  for (const user of graph.nodes.reversed()) {
-    const released = user.allInputNodes.filter((it) => !seen.has(it));
-    for (const it of released) seen.add(it);
+  for (const user of graph.nodes.toArray().toReversed()) {
+    const released: Node[] = [];
+    for (const it of stateOf(user).inputs) {
+      if (seen.has(it)) continue;
+      seen.add(it);
+      released.push(it);
+    }
     if (released.length > 0) res.set(user, released);
   }
   known.set(graph, { version: graph.version, lastUses: res });

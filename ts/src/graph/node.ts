@@ -73,19 +73,7 @@ export class Node extends HiddenState {
 
   /** What passes have noted about the node: `val`, `stack_trace`, `nn_module_stack`… */
   get meta(): Map<string, unknown> {
-    // Most nodes of a large graph have no notes, so the map is made when somebody asks for it.
-    const state = stateOf(this);
-    if (state.notes === undefined) {
-      state.notes = new Map();
-      if (state.val !== undefined) state.notes.set("val", state.val);
-      state.val = undefined;
-    }
-    if (state.later !== undefined) {
-      const { later } = state;
-      state.later = undefined;
-      later(state.notes);
-    }
-    return state.notes;
+    return stateOf(this).tellNotes();
   }
 
   /** What the node does. */
@@ -330,11 +318,16 @@ export function notesOf(node: Node): Map<string, unknown> | undefined {
   return later === undefined && val === undefined ? notes : node.meta;
 }
 
-/** Notes what a node gives, as `node.meta.set("val", val)` does. */
-export function noteVal(node: Node, val: unknown): void {
+/**
+ * Notes what a node gives, as `node.meta.set("val", val)` does. When somebody reads the meta, `tell` notes what else there is
+ * to say of the value.
+ */
+export function noteVal(node: Node, val: unknown, tell?: (meta: Map<string, unknown>) => void): void {
   const state = stateOf(node);
-  if (state.notes === undefined && state.later === undefined) state.val = val;
-  else node.meta.set("val", val);
+  if (state.later !== undefined && state.later !== tell) state.tellNotes();
+  if (state.notes === undefined) state.val = val;
+  else state.notes.set("val", val);
+  state.later = tell;
 }
 
 /** Takes the arguments away from a node that is being erased. */

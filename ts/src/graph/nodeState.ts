@@ -44,8 +44,22 @@ export abstract class NodeState extends NodeBase implements Link<NodeState> {
 
   /** Forgets what the node gives, which an edit has changed. */
   forgetVal(): void {
+    // What is still to be told of the value is told before: it stays noted.
+    if (this.later !== undefined && (this.val !== undefined || this.notes?.has("val") === true)) this.tellNotes();
     this.notes?.delete("val");
     this.val = undefined;
+  }
+
+  /** What was noted, all of it, in a map. */
+  tellNotes(): Map<string, unknown> {
+    // Most nodes of a large graph have no notes, so the map is made when somebody asks for it.
+    this.notes ??= new Map();
+    if (this.val !== undefined) this.notes.set("val", this.val);
+    this.val = undefined;
+    const { later } = this;
+    this.later = undefined;
+    later?.(this.notes);
+    return this.notes;
   }
 
   /** The nodes that use this one, in the order in which they began to. */

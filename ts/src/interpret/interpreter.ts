@@ -12,6 +12,7 @@ import type { Graph } from "../graph/graph.ts";
 import { lastUses } from "../graph/lastUse.ts";
 import type { GraphModule } from "../graph/module.ts";
 import type { Node } from "../graph/node.ts";
+import { stateOf } from "../graph/nodeState.ts";
 import { Dict, List, Slice, Tuple, ValueTuple } from "../graph/values.ts";
 import { isBuiltinModule } from "../nn/builtin.ts";
 import { Module } from "../nn/module.ts";
@@ -284,7 +285,7 @@ export class Interpreter {
       }
       if (releases !== undefined) {
         for (const dead of releases.get(node) ?? []) forget(dead);
-        if (node.users.size === 0 && node.op !== "output") forget(node);
+        if (!stateOf(node).isUsed() && node.op !== "output") forget(node);
       }
       if (node.op === "output") return env.get(node);
     }

@@ -5,7 +5,7 @@
  */
 import { isOptions } from "../functions/naming.ts";
 import type { GraphModule } from "../graph/module.ts";
-import type { Node } from "../graph/node.ts";
+import { type Node, noteVal } from "../graph/node.ts";
 import { fxError } from "../errors.ts";
 import { isVal, SymExpr, TensorMeta, type Val, ValSequence } from "../graph/val.ts";
 import { Float, ValueTuple } from "../graph/values.ts";
@@ -70,6 +70,11 @@ export class ShapeProp extends Interpreter {
   /** Runs one node and notes what it gave. */
   override runNode(node: Node): unknown {
     const value = super.runNode(node);
+    if (value instanceof Tensor && value.constructor === Tensor) {
+      // The maps of all nodes take longer to make than the numbers of small graphs, and few of them are read.
+      noteVal(node, tensorVal(value), tellTensor);
+      return value;
+    }
     const { meta } = node;
     // What an earlier run noted is not true of this one.
     for (const key of ["tensor_meta", "val"]) meta.delete(key);
@@ -79,6 +84,13 @@ export class ShapeProp extends Interpreter {
     meta.set("type", pythonType(value));
     return value;
   }
+}
+
+/** Notes what else there is to say of a tensor. */
+function tellTensor(meta: Map<string, unknown>): void {
+  const val = meta.get("val") as TensorMeta;
+  meta.set("tensor_meta", metadataOfVal(val));
+  meta.set("type", pythonType(val));
 }
 
 /** An abstract value with metadata in place of its tensors; `undefined` where a size is symbolic. */

@@ -9,6 +9,9 @@ import { SymExpr, TensorMeta } from "../graph/val.ts";
 import { device, layout, type MemoryFormatName } from "../graph/values.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 
+const CPU = device("cpu");
+const STRIDED = layout("strided");
+
 /** FX's `TensorMetadata`. The engine has no quantized tensors, so nothing is said about quantization. */
 export interface TensorMetadata {
   readonly shape: readonly number[];
@@ -57,8 +60,8 @@ export function tensorVal(tensor: Tensor): TensorMeta {
     sizes: tensor.shape,
     strides,
     storageOffset: offset,
-    device: device("cpu"),
-    layout: layout("strided"),
+    device: CPU,
+    layout: STRIDED,
     requiresGrad: tensor.requiresGrad,
   });
 }

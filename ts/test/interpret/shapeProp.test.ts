@@ -14,6 +14,7 @@ import { tensor } from "../../src/tensor/construct.ts";
 
 beforeAll(() => init());
 
+const negate = defineFunction("my.neg", (it: unknown) => callOperator("aten.neg", [it]));
 const transpose = defineFunction("my.transpose", (x: unknown) => callOperator("aten.t", [x]));
 
 const x = tensor([
@@ -67,6 +68,43 @@ describe("IN-09: what a node gave is noted", () => {
     expect(size.meta.get("type")).toBe("bool");
     new ShapeProp(gm).propagate(x, ["text"]);
     expect(size.meta.has("val")).toBe(false);
+  });
+});
+
+/** An input and a call, of which the notes of a run were not read yet. */
+function noted() {
+  const graph = new Graph();
+  const input = graph.placeholder("x");
+  const neg = graph.callFunction(negate, [input]);
+  graph.output(neg);
+  neg.meta.set("tag", "mine");
+  new ShapeProp(GraphModule.ofGraph(graph)).propagate(x);
+  return { graph, input, neg };
+}
+
+describe("IN-09: what was noted and not read yet", () => {
+  test("goes along with a copy", () => {
+    const { graph, input } = noted();
+    const copy = graph.nodeCopy(input);
+    expect(copy.meta.get("tensor_meta")).toEqual(meta);
+    expect(copy.meta.get("type")).toBe("Tensor");
+    expect(input.meta.get("tensor_meta")).toEqual(meta);
+  });
+
+  test("stays after an edit, but for the value, which is not known any more", () => {
+    const { input, neg } = noted();
+    for (const node of [input, neg]) node.target = "abs";
+    for (const { meta: notes } of [input, neg]) {
+      expect(notes.has("val")).toBe(false);
+      expect(notes.get("tensor_meta")).toEqual(meta);
+    }
+    expect(neg.meta.get("tag")).toBe("mine");
+  });
+
+  test("is told anew where a later run finds out more", () => {
+    const { graph, neg } = noted();
+    new ShapeProp(GraphModule.ofGraph(graph)).propagate(tensor([1.5]));
+    expect(neg.meta.get("tensor_meta")).toMatchObject({ shape: [1], dtype: "float32" });
   });
 });
 
