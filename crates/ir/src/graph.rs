@@ -2,6 +2,7 @@ use crate::namespace::snake_case;
 use crate::order::Order;
 use crate::track::{Changes, Tracked};
 use crate::{Arg, Meta, Namespace, Node, NodeId, Opcode, Str, UserSet};
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use tracefx_core::{Code, Diagnostic, Result};
 
@@ -747,7 +748,7 @@ impl DoubleEndedIterator for Nodes<'_> {
 }
 
 /// The name that FX gives to a node of this target: a function's `__name__` or the string, in snake case.
-pub fn name_of_target(op: Opcode, target: &str) -> String {
+pub fn name_of_target(op: Opcode, target: &str) -> Cow<'_, str> {
     let name = match op {
         Opcode::CallFunction => function_name(target),
         Opcode::Placeholder | Opcode::GetAttr | Opcode::CallMethod | Opcode::CallModule | Opcode::Output => {

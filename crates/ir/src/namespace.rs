@@ -17,12 +17,19 @@ use std::sync::LazyLock;
 #[derive(Clone, Debug, Default)]
 pub struct Namespace {
     used: FxHashSet<Str>,
-    base_count: FxHashMap<Box<str>, u128>,
-    /// For each base the largest `k` such that `base_1` to `base_k` are all used. Names are never freed, so the search
-    /// for a free suffix may begin there; without it, many clashes of one base would take quadratic time.
-    dense: FxHashMap<Box<str>, u128>,
+    bases: FxHashMap<Box<str>, Base>,
     /// What was given since somebody asked to know.
     log: Option<Vec<Naming>>,
+}
+
+/// What is known of the suffixes of a base.
+#[derive(Clone, Copy, Debug, Default)]
+struct Base {
+    /// The suffix that was given last, zero for none.
+    last: u128,
+    /// The largest `k` such that `base_1` to `base_k` are all used. Names are never freed, so the search for a free suffix
+    /// may begin there; without it, many clashes of one base would take quadratic time.
+    dense: u128,
 }
 
 /// A name that was given, and what is known of the suffixes of its base since then.
@@ -41,44 +48,46 @@ impl Namespace {
     /// A free name, as close to the candidate as the rules allow.
     pub fn create_name(&mut self, candidate: &str) -> Str {
         let wanted = legal_identifier(candidate);
-        let (base, suffix) = split_suffix(&wanted);
-        let numbered = |num: u128| match u64::try_from(num) {
-            Ok(num) => format!("{base}_{num}"),
-            Err(_) => format!("{base}_{num}"),
-        };
+        let (stem, suffix) = split_suffix(&wanted);
+        let mut base = self.bases.get(stem).copied().unwrap_or_default();
         let mut candidate = Cow::Borrowed(&*wanted);
         let mut num = match suffix {
             Some(num) if !self.used.contains(&*candidate) => num,
             _ => {
-                let mut num = self.base_count.get(base).copied().unwrap_or(0);
+                let mut num = base.last;
                 if is_illegal(&candidate) {
                     num += 1;
-                    candidate = format!("{candidate}_{num}").into();
+                    candidate = numbered(&candidate, num).into();
                 }
                 num
             }
         };
         if self.used.contains(&*candidate) {
-            let dense = self.dense.get(base).copied().unwrap_or(0);
-            let starts_dense = num <= dense;
-            num = num.max(dense);
+            let starts_dense = num <= base.dense;
+            num = num.max(base.dense);
             loop {
                 num += 1;
-                candidate = numbered(num).into();
+                candidate = numbered(stem, num).into();
                 if !self.used.contains(&*candidate) {
                     break;
                 }
             }
             if starts_dense {
-                set(&mut self.dense, base, num);
+                base.dense = num;
             }
         }
-        let name = Str::from(candidate);
+        let name = Str::from(&*candidate);
         self.used.insert(Str::clone(&name));
         if let Some(log) = &mut self.log {
-            log.push(Naming { name: Str::clone(&name), suffix: Some((base.into(), num)) });
+            log.push(Naming { name: Str::clone(&name), suffix: Some((stem.into(), num)) });
         }
-        set(&mut self.base_count, base, num);
+        base.last = num;
+        match self.bases.get_mut(stem) {
+            Some(known) => *known = base,
+            None => {
+                self.bases.insert(stem.into(), base);
+            }
+        }
         name
     }
 
@@ -114,7 +123,9 @@ impl Namespace {
         suffixes: impl IntoIterator<Item = (Box<str>, u128)>,
     ) {
         self.used.extend(used);
-        self.base_count.extend(suffixes);
+        for (base, suffix) in suffixes {
+            self.bases.entry(base).or_default().last = suffix;
+        }
     }
 
     /// The names that were given, in no particular order.
@@ -124,7 +135,7 @@ impl Namespace {
 
     /// For each base the suffix that was given last, zero for none, in no particular order.
     pub fn suffixes(&self) -> impl Iterator<Item = (&str, u128)> {
-        self.base_count.iter().map(|(base, suffix)| (&**base, *suffix))
+        self.bases.iter().map(|(base, known)| (&**base, known.last))
     }
 
     /// Takes exactly this name; `false` where it is taken already.
@@ -143,13 +154,15 @@ impl Namespace {
     }
 }
 
-fn set(suffixes: &mut FxHashMap<Box<str>, u128>, base: &str, suffix: u128) {
-    match suffixes.get_mut(base) {
-        Some(known) => *known = suffix,
-        None => {
-            suffixes.insert(base.into(), suffix);
-        }
-    }
+/// `base_12` of `base` and 12.
+fn numbered(base: &str, num: u128) -> String {
+    let mut digits = itoa::Buffer::new();
+    // Numbers of 128 bits are much slower to write, and hardly ever needed.
+    let digits = match u64::try_from(num) {
+        Ok(num) => digits.format(num),
+        Err(_) => digits.format(num),
+    };
+    [base, "_", digits].concat()
 }
 
 fn is_illegal(name: &str) -> bool {
@@ -189,7 +202,8 @@ fn split_suffix(name: &str) -> (&str, Option<u128>) {
         Some((base, digits))
             if !base.is_empty() && !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) =>
         {
-            match digits.parse::<u128>() {
+            // Numbers of 128 bits are much slower to read.
+            match digits.parse::<u64>().map(u128::from).or_else(|_| digits.parse::<u128>()) {
                 Ok(num) if num < u128::MAX / 2 => (base, Some(num)),
                 Ok(_) | Err(_) => (name, None),
             }
@@ -199,7 +213,10 @@ fn split_suffix(name: &str) -> (&str, Option<u128>) {
 }
 
 /// `PascalCase` as `pascal_case`; `ALL_CAPS` as `all_caps`.
-pub(crate) fn snake_case(text: &str) -> String {
+pub(crate) fn snake_case(text: &str) -> Cow<'_, str> {
+    if text.is_ascii() && !text.bytes().any(|it| it.is_ascii_uppercase()) {
+        return text.into();
+    }
     let mut res = String::with_capacity(text.len() + 4);
     let mut after_lower = false;
     for c in text.chars() {
@@ -209,5 +226,5 @@ pub(crate) fn snake_case(text: &str) -> String {
         res.extend(c.to_lowercase());
         after_lower = c.is_ascii_lowercase();
     }
-    res
+    res.into()
 }

@@ -198,7 +198,7 @@ impl Recorder {
         let name = match target.strip_prefix("torch.ops.") {
             // What takes graphs has no overloads.
             Some(op) => op.strip_prefix("higher_order.").map_or_else(|| name_of_packet(op), Into::into),
-            None => name_of_target(Opcode::CallFunction, target),
+            None => name_of_target(Opcode::CallFunction, target).into_owned(),
         };
         let node = self.graph.create_node(Opcode::CallFunction, target, args, kwargs, Some(&name))?;
         let val = val.unwrap_or(Val::None);
@@ -431,7 +431,7 @@ fn name_of_packet(op: &str) -> String {
     if let Some(name) = name.strip_prefix("__").and_then(|it| it.strip_suffix("__")) {
         return name.to_owned();
     }
-    name_of_target(Opcode::CallFunction, &format!("torch.ops.{packet}"))
+    name_of_target(Opcode::CallFunction, &format!("torch.ops.{packet}")).into_owned()
 }
 
 /// Whether a node must stay though nothing uses it.
