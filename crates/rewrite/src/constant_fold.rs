@@ -47,11 +47,14 @@ pub struct Constants {
 /// # Errors
 /// `AttributeMissing` and `GraphInvalid` where the module is not well formed; what [`ConstantRules::propagate`] refuses.
 pub fn take_constants(module: &mut GraphModule, rules: &ConstantRules<'_>) -> Result<Option<Constants>> {
-    let constants = constants_of(module, rules.registry);
-    let Some((mut part, copies)) = copy(module, &constants)? else { return Ok(None) };
+    // What is dead goes first: a dead write would keep from being folded what a second run folds.
+    let mut live = module.clone();
+    eliminate_dead_code(&mut live, rules.registry)?;
+    let constants = constants_of(&live, rules.registry);
+    let Some((mut part, copies)) = copy(&live, &constants)? else { return Ok(None) };
     (rules.propagate)(&mut part)?;
 
-    let folded = folded(module, &constants, rules, &|it| copies.get(&it).map(|it| part.graph.node(*it)));
+    let folded = folded(&live, &constants, rules, &|it| copies.get(&it).map(|it| part.graph.node(*it)));
     if folded.is_empty() {
         return Ok(None);
     }
@@ -62,17 +65,23 @@ pub fn take_constants(module: &mut GraphModule, rules: &ConstantRules<'_>) -> Re
     let part = module_of(std::mem::take(&mut part.graph), &part)?;
 
     let read_before = attributes_read(&module.graph);
-    let names = read_instead(module, &folded, vals)?;
-    let impurity = Impurity { strict: true, ..Impurity::default() };
-    let mut graph = std::mem::take(&mut module.graph);
-    graph.eliminate_dead_code(&|it| impurity.is_impure(it, module, rules.registry))?;
-    module.graph = graph;
+    let names = read_instead(&mut live, &folded, vals)?;
+    eliminate_dead_code(&mut live, rules.registry)?;
+    *module = live;
     let read_now = attributes_read(&module.graph);
     let is_dropped = |name: &Str, it: &Attribute| {
         !matches!(it, Attribute::Module(_)) && read_before.contains(name) && !read_now.contains(name)
     };
     module.attributes.retain(|name, it| !is_dropped(name, it));
     Ok(Some(Constants { module: part, names }))
+}
+
+fn eliminate_dead_code(module: &mut GraphModule, registry: &Registry) -> Result<()> {
+    let impurity = Impurity { strict: true, ..Impurity::default() };
+    let mut graph = std::mem::take(&mut module.graph);
+    graph.eliminate_dead_code(&|it| impurity.is_impure(it, module, registry))?;
+    module.graph = graph;
+    Ok(())
 }
 
 /// The nodes that read constants, and those that compute something from these alone, in order.
