@@ -2,6 +2,7 @@
 
 use crate::Impurity;
 use crate::const_fold::module_of;
+use crate::dead_code::{DeadCodeOptions, eliminate_dead_code};
 use crate::effects::Writes;
 use crate::fuser::replace_uses;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -49,7 +50,8 @@ pub struct Constants {
 pub fn take_constants(module: &mut GraphModule, rules: &ConstantRules<'_>) -> Result<Option<Constants>> {
     // What is dead goes first: a dead write would keep from being folded what a second run folds.
     let mut live = module.clone();
-    eliminate_dead_code(&mut live, rules.registry)?;
+    let dead = DeadCodeOptions { strict: true, ..DeadCodeOptions::default() };
+    eliminate_dead_code(&mut live, rules.registry, &dead)?;
     let constants = constants_of(&live, rules.registry);
     let Some((mut part, copies)) = copy(&live, &constants)? else { return Ok(None) };
     (rules.propagate)(&mut part)?;
@@ -66,7 +68,7 @@ pub fn take_constants(module: &mut GraphModule, rules: &ConstantRules<'_>) -> Re
 
     let read_before = attributes_read(&module.graph);
     let names = read_instead(&mut live, &folded, vals)?;
-    eliminate_dead_code(&mut live, rules.registry)?;
+    eliminate_dead_code(&mut live, rules.registry, &dead)?;
     *module = live;
     let read_now = attributes_read(&module.graph);
     let is_dropped = |name: &Str, it: &Attribute| {
@@ -74,14 +76,6 @@ pub fn take_constants(module: &mut GraphModule, rules: &ConstantRules<'_>) -> Re
     };
     module.attributes.retain(|name, it| !is_dropped(name, it));
     Ok(Some(Constants { module: part, names }))
-}
-
-fn eliminate_dead_code(module: &mut GraphModule, registry: &Registry) -> Result<()> {
-    let impurity = Impurity { strict: true, ..Impurity::default() };
-    let mut graph = std::mem::take(&mut module.graph);
-    graph.eliminate_dead_code(&|it| impurity.is_impure(it, module, registry))?;
-    module.graph = graph;
-    Ok(())
 }
 
 /// The nodes that read constants, and those that compute something from these alone, in order.

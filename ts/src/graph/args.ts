@@ -207,6 +207,18 @@ export function mapAggregate(arg: Arg, map: (leaf: Arg) => ArgInput): Arg {
   return freezeArg(map(arg));
 }
 
+/** An argument as the value that a function gets: tuples, lists, dicts and slices of what stands for each node. */
+export function argValue(arg: Arg, of: (node: Node) => unknown): unknown {
+  if (typeof arg !== "object" || arg === null) return arg;
+  if (isNode(arg)) return of(arg);
+  const each = (it: Arg): unknown => argValue(it, of);
+  if (arg instanceof Tuple) return ValueTuple.frozen(Array.from(arg, each));
+  if (arg instanceof List) return Array.from(arg, each);
+  if (arg instanceof Dict) return Object.fromEntries(Array.from(arg, ([key, it]) => [key, each(it)]));
+  if (arg instanceof Slice) return new Slice(each(arg.start) as Arg, each(arg.stop) as Arg, each(arg.step) as Arg);
+  return arg;
+}
+
 /** Positional arguments with each node replaced. */
 export function mapArgs(args: Tuple, map: (node: Node) => ArgInput): Tuple {
   return mapArg(args, map) as Tuple;

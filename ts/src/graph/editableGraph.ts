@@ -11,9 +11,8 @@ import { END, settled, type InsertPoint, type InsertScope } from "./insertPoint.
 import type { GraphModule } from "./module.ts";
 import { Namespace, snakeCase } from "./namespace.ts";
 import { checkMember, checkOpcode, clearArguments, copyNotes, firstArguments } from "./node.ts";
-import { nodeOf, stateOf } from "./nodeState.ts";
 import type { Node, Opcode } from "./node.ts";
-import type { NodeState } from "./nodeState.ts";
+import { nodeOf, type NodeState, stateOf } from "./nodeState.ts";
 import { NodeIndex } from "./nodeIndex.ts";
 import { NodeList } from "./nodeList.ts";
 import { Order } from "./order.ts";

@@ -10,6 +10,7 @@
 import { callOperator } from "../engine/dispatch.ts";
 import { fxError, type FxError } from "../errors.ts";
 import { splitArguments } from "../functions/naming.ts";
+import { kindOf } from "../functions/methods.ts";
 import { type SchemaParameter, schemasOf } from "../functions/schemas.ts";
 import { defineFunction } from "../functions/table.ts";
 import { OpArg } from "../graph/values.ts";
@@ -57,7 +58,7 @@ class FunctionalizedCall {
   /** Each base is copied, and the arguments that are written to look at the copies. */
   onBases(): unknown[] {
     const bases = this.#required("_all_bases");
-    if (!Array.isArray(bases)) throw this.#refused(`\`_all_bases\` should be a list and is a ${kindOf(bases)}`);
+    if (!Array.isArray(bases)) throw this.#refused(`\`_all_bases\` should be a list and is ${kindOf(bases)}`);
     const copies = bases.map((it) => this.#copy(it));
     const written = this.#parameters.filter((it) => it.isMutated);
     const views = written.map(({ key, type }) => [key, this.#viewOf(key, /\[\d*\]\??$/.test(type), copies)] as const);
@@ -80,7 +81,7 @@ class FunctionalizedCall {
     if (value instanceof Tensor) return callOperator("aten.clone", [value]);
     if (Array.isArray(value)) return value.map((it) => this.#copy(it));
     if (value === null) return null;
-    throw this.#refused(`a ${kindOf(value)} cannot be written to`);
+    throw this.#refused(`${kindOf(value)} cannot be written to`);
   }
 
   /** The argument of this name, as it looks at the copies of the bases. */
@@ -109,7 +110,7 @@ class FunctionalizedCall {
   #index(value: unknown): number {
     const index = typeof value === "bigint" ? Number(value) : value;
     if (Number.isSafeInteger(index)) return index as number;
-    throw this.#refused(`an int should be known and is a ${kindOf(value)}`);
+    throw this.#refused(`an int should be known and is ${kindOf(value)}`);
   }
 
   #refused(reason: string): FxError {
@@ -127,9 +128,4 @@ function parametersOf(operator: string): readonly SchemaParameter[] {
     op: operator,
     help: "if it is an operator of your own, define it first: torch.library",
   });
-}
-
-function kindOf(value: unknown): string {
-  if (value instanceof Tensor) return "Tensor";
-  return value === null ? "None" : typeof value;
 }

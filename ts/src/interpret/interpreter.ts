@@ -7,13 +7,12 @@ import { addContext, fxError } from "../errors.ts";
 import { callMethod } from "../functions/methods.ts";
 import { type CallArguments, joinArguments } from "../functions/naming.ts";
 import { callFunction } from "../functions/table.ts";
-import { type Arg, isNode } from "../graph/args.ts";
+import { type Arg, argValue, isNode } from "../graph/args.ts";
 import type { Graph } from "../graph/graph.ts";
 import { lastUses } from "../graph/lastUse.ts";
 import type { GraphModule } from "../graph/module.ts";
 import type { Node } from "../graph/node.ts";
 import { stateOf } from "../graph/nodeState.ts";
-import { Dict, List, Slice, Tuple, ValueTuple } from "../graph/values.ts";
 import { isBuiltinModule } from "../nn/builtin.ts";
 import { Module } from "../nn/module.ts";
 import { findAttributeValue } from "./attribute.ts";
@@ -235,21 +234,16 @@ export class Interpreter {
 
   /** An argument of a node, with each node in it replaced by its value. */
   mapNodesToValues(arg: Arg, node: Node): unknown {
-    if (typeof arg !== "object" || arg === null) return arg;
-    if (isNode(arg)) {
-      const { env } = this.#frame;
-      const value = env.get(arg);
-      if (value !== undefined || env.has(arg)) return value;
-      throw fxError("GraphInvalid", `Node ${node.name} referenced nonexistent value ${arg.name}!`, {
-        help: "lint the graph: a node must stand after the nodes that it uses",
-      });
-    }
-    const each = (it: Arg): unknown => this.mapNodesToValues(it, node);
-    if (arg instanceof Tuple) return ValueTuple.frozen(Array.from(arg, each));
-    if (arg instanceof List) return Array.from(arg, each);
-    if (arg instanceof Dict) return Object.fromEntries(Array.from(arg, ([key, value]) => [key, each(value)]));
-    if (arg instanceof Slice) return new Slice(each(arg.start) as Arg, each(arg.stop) as Arg, each(arg.step) as Arg);
-    return arg;
+    return isNode(arg) ? this.#valueOf(arg, node) : argValue(arg, (it) => this.#valueOf(it, node));
+  }
+
+  #valueOf(input: Node, user: Node): unknown {
+    const { env } = this.#frame;
+    const value = env.get(input);
+    if (value !== undefined || env.has(input)) return value;
+    throw fxError("GraphInvalid", `Node ${user.name} referenced nonexistent value ${input.name}!`, {
+      help: "lint the graph: a node must stand after the nodes that it uses",
+    });
   }
 
   #runFrame(frame: Frame): unknown {

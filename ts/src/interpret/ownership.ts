@@ -8,7 +8,7 @@
  */
 import { isOptions } from "../functions/naming.ts";
 import { isNode } from "../graph/args.ts";
-import { type Node } from "../graph/node.ts";
+import type { Node } from "../graph/node.ts";
 import { stateOf } from "../graph/nodeState.ts";
 import { Complex, DeviceArg, DTypeArg, Float, LayoutArg, MemoryFormatArg } from "../graph/values.ts";
 import { builtinNameOf } from "../nn/builtin.ts";

@@ -12,7 +12,7 @@ import { Float, ValueTuple } from "../graph/values.ts";
 import { FakeTensorProp } from "../passes/fakeTensorProp.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { Interpreter } from "./interpreter.ts";
-import { metadataOfVal, type TensorMetadata, tensorMetadata, tensorVal } from "./tensorMetadata.ts";
+import { metadataOfVal, type TensorMetadata, tensorVal } from "./tensorMetadata.ts";
 
 /** How {@link ShapeProp} finds out shapes. */
 export interface ShapePropOptions {
@@ -108,7 +108,7 @@ function holdsMetadata(val: Val): boolean {
 
 /** A value with metadata in place of its tensors. */
 function metadataOf(value: unknown): unknown {
-  if (value instanceof Tensor) return tensorMetadata(value) satisfies TensorMetadata;
+  if (value instanceof Tensor) return metadataOfVal(tensorVal(value)) satisfies TensorMetadata | undefined;
   if (value instanceof ValueTuple) return ValueTuple.frozen(Array.from(value, metadataOf));
   if (Array.isArray(value)) return value.map(metadataOf);
   if (!isOptions(value)) return value;

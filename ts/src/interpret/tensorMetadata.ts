@@ -29,19 +29,6 @@ const CHANNELS_LAST = [
   ["channels_last_3d", [1, 4, 3, 2, 0]],
 ] as const;
 
-/** What FX's `ShapeProp` notes about a tensor. */
-export function tensorMetadata(tensor: Tensor): TensorMetadata {
-  const { shape, dtype } = tensor;
-  const stride = Object.freeze([...layoutOf(tensor).strides]);
-  return Object.freeze({
-    shape,
-    dtype,
-    requiresGrad: tensor.requiresGrad,
-    stride,
-    memoryFormat: memoryFormatOf(shape, stride),
-  });
-}
-
 /** What `ShapeProp` notes about a tensor of which this is known; `undefined` where a size is symbolic. */
 export function metadataOfVal({ sizes, strides, dtype, requiresGrad }: TensorMeta): TensorMetadata | undefined {
   const known = [sizes, strides].map((dims) => dims.flatMap((it) => (it instanceof SymExpr ? [] : [Number(it)])));

@@ -10,18 +10,18 @@ import { ExportTracer } from "../export/exportTracer.ts";
 import { type SessionInput, ShapeSession } from "../export/shapes.ts";
 import { StateGuard } from "../export/stateGuard.ts";
 import { joinArguments } from "../functions/naming.ts";
-import { type Arg, isNode } from "../graph/args.ts";
+import { argValue } from "../graph/args.ts";
 import { formatExpression } from "../graph/expression.ts";
 import type { Graph } from "../graph/graph.ts";
 import type { GraphModule } from "../graph/module.ts";
 import type { Node } from "../graph/node.ts";
 import { SymExpr, type SymInt, TensorMeta, type Val, ValSequence } from "../graph/val.ts";
-import { Dict, List, Slice, Tuple, ValueTuple } from "../graph/values.ts";
 import { isBuiltinModule } from "../nn/builtin.ts";
 import { hasHooks, type Module } from "../nn/module.ts";
+import { contiguousStrides } from "../tensor/layout.ts";
 
-/** Examples for dynamic sizes: primes, which nothing that a module is made of has for a size. */
-const EXAMPLES = [1009, 1013, 1019, 1021, 1031, 1033, 1039, 1049, 1051, 1061, 1063, 1069];
+/** From where on dynamic sizes have examples: no model has a size as large as this and prime. */
+const FIRST_EXAMPLE = 1009;
 
 /**
  * What a call of this module does with values of which this is known, as a graph of operators whose inputs are the nodes
@@ -44,8 +44,9 @@ export function traceCall(module: Module, call: Node, known: ReadonlyMap<Node, V
           into.firstUserInput ??= placeholder;
           values.set(node, into.proxy(placeholder));
         }
-        const kwargs = Object.fromEntries(Object.entries(call.kwargs).map(([key, it]) => [key, valueOf(it, values)]));
-        const args = call.args.map((it) => valueOf(it, values));
+        const valueOf = (it: Node): unknown => values.get(it);
+        const kwargs = Object.fromEntries(Object.entries(call.kwargs).map(([key, it]) => [key, argValue(it, valueOf)]));
+        const args = call.args.map((it) => argValue(it, valueOf));
         const given = joinArguments({ args, kwargs }, !isBuiltinModule(module));
         return hasHooks(module) || given.length > args.length ? module.call(...given) : fn(...given);
       },
@@ -80,6 +81,7 @@ export function inEvaluation<R>(module: Module, body: () => R): R {
 class Examples {
   readonly #known = new Map<string, number>();
   #count = 0;
+  #last = FIRST_EXAMPLE - 1;
 
   of(leaf: TensorMeta | SymExpr): SessionInput {
     const dims = sizesOf(leaf).map((size) => (size instanceof SymExpr ? new DimHint("AUTO") : null));
@@ -88,24 +90,25 @@ class Examples {
     if (!dims.some((it) => it !== null)) return { source, value: leaf };
     const sizes = leaf.sizes.map((it) => this.#number(it));
     // Dynamic strides have no examples of their own: these are the ones of a contiguous tensor.
-    let count = 1;
-    const strides = sizes.toReversed().map((size) => {
-      const stride = count;
-      count *= Number(size);
-      return stride;
-    });
-    return { source, value: new TensorMeta({ ...leaf, sizes, strides: strides.toReversed() }), dims };
+    const strides = contiguousStrides(sizes.map(Number));
+    return { source, value: new TensorMeta({ ...leaf, sizes, strides }), dims };
   }
 
   #number(size: SymInt): SymInt {
     if (!(size instanceof SymExpr)) return size;
     let known = this.#known.get(size.srepr);
     if (known === undefined) {
-      known = EXAMPLES[this.#known.size] ?? 1009 + 2 * this.#known.size;
+      known = nextPrime(this.#last + 1);
+      this.#last = known;
       this.#known.set(size.srepr, known);
     }
     return known;
   }
+}
+
+function nextPrime(from: number): number {
+  for (let at = 2; at * at <= from; at++) if (from % at === 0) return nextPrime(from + 1);
+  return from;
 }
 
 function sizesOf(leaf: Val): readonly SymInt[] {
@@ -126,17 +129,6 @@ function mapLeaves(val: Val, map: () => Val): Val {
     );
   }
   return val instanceof TensorMeta || val instanceof SymExpr ? map() : val;
-}
-
-/** An argument with values for its nodes. */
-function valueOf(arg: Arg, values: ReadonlyMap<Node, unknown>): unknown {
-  const each = (it: Arg): unknown => valueOf(it, values);
-  if (isNode(arg)) return values.get(arg);
-  if (arg instanceof Tuple) return ValueTuple.frozen(Array.from(arg, each));
-  if (arg instanceof List) return Array.from(arg, each);
-  if (arg instanceof Dict) return Object.fromEntries(Array.from(arg, ([key, it]) => [key, each(it)]));
-  if (arg instanceof Slice) return new Slice(each(arg.start) as Arg, each(arg.stop) as Arg, each(arg.step) as Arg);
-  return arg;
 }
 
 /** A module with the graph, whose constants are attributes again. */

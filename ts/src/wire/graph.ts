@@ -7,7 +7,7 @@ import { ARG, OPCODES } from "../bindings/wire.ts";
 import { fxError, FxError } from "../errors.ts";
 import { type Arg, isNode, NO_KWARGS } from "../graph/args.ts";
 import { Graph } from "../graph/graph.ts";
-import { type Node } from "../graph/node.ts";
+import type { Node } from "../graph/node.ts";
 import { stateOf } from "../graph/nodeState.ts";
 import { numbered, readArg, readEntries, writeArg } from "./arg.ts";
 import type { Cursor } from "./cursor.ts";

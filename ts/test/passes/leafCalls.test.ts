@@ -75,7 +75,8 @@ describe("a module whose path depends on its inputs", () => {
   });
 });
 
-const s0 = new SymExpr("Symbol('s0', positive=True, integer=True)");
+const symbol = (name: string) => new SymExpr(`Symbol('${name}', positive=True, integer=True)`);
+const s0 = symbol("s0");
 const dynamic = (...sizes: (number | SymExpr)[]) => {
   const strides = sizes.map((_, at) => (at === sizes.length - 1 ? 1 : Number(sizes.at(-1)) * (at === 0 ? 7 : 1)));
   return new TensorMeta({ ...metaOf(torch.zeros(sizes.map(() => 1))), sizes, strides });
@@ -115,6 +116,17 @@ describe("symbolic sizes through such modules", () => {
   ])("stay", (leaf, size, expected) => {
     const known = new FakeTensorProp(calling(leaf, 1)).propagate(dynamic(...(size as (number | SymExpr)[])));
     expect(sizes(knownOf(known))).toEqual(expected);
+  });
+
+  it("are not taken to be equal however many there are", () => {
+    class Sums extends Module {
+      override forward(...xs: Tensor[]): Tensor {
+        const sum = torch.add(xs[5] as Tensor, xs[12] as Tensor);
+        return sum.ndim > 1 ? torch.relu(sum) : torch.sum(sum);
+      }
+    }
+    const inputs = Array.from({ length: 13 }, (_, at) => dynamic(symbol(`s${at}`), 2));
+    expect(() => new FakeTensorProp(calling(new Sums(), 13)).propagate(...inputs)).toThrow(/must match/);
   });
 
   it("are refused where the module wants a number", () => {
