@@ -184,12 +184,27 @@ impl Graph {
         kwargs: Vec<(Str, Arg)>,
         name: Option<&str>,
     ) -> Result<NodeId> {
+        self.add_node(op, target.into(), args, kwargs, name)
+    }
+
+    /// [`Graph::create_node`] of a target that is shared already.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn add_node(
+        &mut self,
+        op: Opcode,
+        target: Str,
+        args: Vec<Arg>,
+        kwargs: Vec<(Str, Arg)>,
+        name: Option<&str>,
+    ) -> Result<NodeId> {
         let (args, kwargs) = self.checked(args, kwargs)?;
         let name = match name {
             Some(name) => self.names.create_name(name),
-            None => self.names.create_name(&name_of_target(op, target)),
+            None => self.names.create_name(&name_of_target(op, &target)),
         };
-        Ok(self.insert(op, target.into(), args, kwargs, name))
+        Ok(self.insert(op, target, args, kwargs, name))
     }
 
     /// Makes a node with exactly this name, even one that FX would change: exported programs have such names.
@@ -528,7 +543,7 @@ impl Graph {
         let args: Vec<Arg> = source.args.iter().map(|it| it.map_nodes(map)).collect();
         let kwargs: Vec<(Str, Arg)> =
             source.kwargs.iter().map(|(key, it)| (Str::clone(key), it.map_nodes(map))).collect();
-        let copy = self.create_node(source.op, &source.target, args, kwargs, Some(&source.name))?;
+        let copy = self.add_node(source.op, Str::clone(&source.target), args, kwargs, Some(&source.name))?;
         let node = &mut self.nodes[copy.index()];
         node.ty = source.ty.clone();
         node.meta = source.meta.clone();
@@ -563,7 +578,7 @@ impl Graph {
             let args: Vec<Arg> = source.args.iter().map(|it| it.map_nodes(&mut mapped)).collect();
             let kwargs = source.kwargs.iter().map(|(key, it)| (Str::clone(key), it.map_nodes(&mut mapped))).collect();
             other.check_defined(undefined, id)?;
-            let copy = self.create_node(source.op, &source.target, args, kwargs, Some(&source.name))?;
+            let copy = self.add_node(source.op, Str::clone(&source.target), args, kwargs, Some(&source.name))?;
             self.nodes[copy.index()].ty = source.ty.clone();
             self.nodes[copy.index()].meta = source.meta.clone();
             map[id.index()] = Some(Arg::Node(copy));

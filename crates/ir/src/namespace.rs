@@ -20,6 +20,8 @@ pub struct Namespace {
     bases: FxHashMap<Box<str>, Base>,
     /// What was given since somebody asked to know.
     log: Option<Vec<Naming>>,
+    /// Where names are put together.
+    scratch: String,
 }
 
 /// What is known of the suffixes of a base.
@@ -50,14 +52,16 @@ impl Namespace {
         let wanted = legal_identifier(candidate);
         let (stem, suffix) = split_suffix(&wanted);
         let mut base = self.bases.get(stem).copied().unwrap_or_default();
-        let mut candidate = Cow::Borrowed(&*wanted);
+        let mut candidate = std::mem::take(&mut self.scratch);
+        candidate.clear();
+        candidate.push_str(&wanted);
         let mut num = match suffix {
             Some(num) if !self.used.contains(&*candidate) => num,
             _ => {
                 let mut num = base.last;
                 if is_illegal(&candidate) {
                     num += 1;
-                    candidate = numbered(&candidate, num).into();
+                    number(&mut candidate, wanted.len(), num);
                 }
                 num
             }
@@ -67,7 +71,7 @@ impl Namespace {
             num = num.max(base.dense);
             loop {
                 num += 1;
-                candidate = numbered(stem, num).into();
+                number(&mut candidate, stem.len(), num);
                 if !self.used.contains(&*candidate) {
                     break;
                 }
@@ -77,6 +81,7 @@ impl Namespace {
             }
         }
         let name = Str::from(&*candidate);
+        self.scratch = candidate;
         self.used.insert(Str::clone(&name));
         if let Some(log) = &mut self.log {
             log.push(Naming { name: Str::clone(&name), suffix: Some((stem.into(), num)) });
@@ -154,15 +159,17 @@ impl Namespace {
     }
 }
 
-/// `base_12` of `base` and 12.
-fn numbered(base: &str, num: u128) -> String {
+/// Makes `base_12` of what begins with a base of this length, and 12.
+fn number(name: &mut String, base: usize, num: u128) {
     let mut digits = itoa::Buffer::new();
     // Numbers of 128 bits are much slower to write, and hardly ever needed.
     let digits = match u64::try_from(num) {
         Ok(num) => digits.format(num),
         Err(_) => digits.format(num),
     };
-    [base, "_", digits].concat()
+    name.truncate(base);
+    name.push('_');
+    name.push_str(digits);
 }
 
 fn is_illegal(name: &str) -> bool {

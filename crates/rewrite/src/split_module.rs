@@ -375,7 +375,7 @@ impl<'a> Splitter<'a> {
                 }
             };
             let name = self.options.keep_original_node_name.then_some(&**node.name());
-            let copy = partition.graph.create_node(node.op(), &target, args, kwargs, name)?;
+            let copy = partition.graph.add_node(node.op(), target, args, kwargs, name)?;
             keep_notes(&mut partition.graph, copy, node)?;
             self.copy[id.index()] = Some(copy);
         }
