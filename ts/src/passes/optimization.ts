@@ -14,6 +14,7 @@ import { Dropout } from "../nn/dropout.ts";
 import { Linear } from "../nn/linear.ts";
 import type { Module } from "../nn/module.ts";
 import { fuseConvBnEval, fuseLinearBnEval } from "../nn/fusion.ts";
+import { checkOptions } from "./options.ts";
 import { symbolicTrace } from "../trace/tracer.ts";
 
 /** How {@link fuse} goes about it. */
@@ -28,20 +29,24 @@ type BatchNorm = BatchNorm1d | BatchNorm2d | BatchNorm3d;
 
 /**
  * Takes batch normalizations into the convolutions and linear layers before them, for inference: `fuse`. The model must be
- * in evaluation mode.
+ * in evaluation mode. A layer that is called twice, or whose weights something else reads, stays as it is. As in PyTorch,
+ * what a linear layer gives is taken to have two dimensions.
  *
  * @example
  * ```ts
  * const fused = fuse(model.eval());
  * ```
  */
-export function fuse(model: Module, { inplace = false, noTrace = false }: FuseOptions = {}): GraphModule {
+export function fuse(model: Module, options: FuseOptions = {}): GraphModule {
+  checkOptions("fuse", options, ["inplace", "noTrace"]);
+  const { inplace = false, noTrace = false } = options;
   const own = inplace ? model : deepCopy(model);
   const gm = noTrace && own instanceof GraphModule ? own : symbolicTrace(own);
+  const isShared = sharedModules(gm);
   for (const node of gm.graph.nodes) {
     const [first] = node.args;
     const before = isCall(first) ? first : undefined;
-    if (before === undefined || !isCall(node) || before.users.size > 1) continue;
+    if (before === undefined || !isCall(node) || before.users.size > 1 || isShared(before.target)) continue;
     const fused = fusedLayer(gm.getSubmodule(before.target), gm.getSubmodule(node.target));
     if (fused === undefined) continue;
     gm.setSubmodule(before.target, fused);
@@ -49,6 +54,17 @@ export function fuse(model: Module, { inplace = false, noTrace = false }: FuseOp
     gm.graph.eraseNode(node);
   }
   return gm;
+}
+
+/** Says of the path of a module that is called whether something else calls it, too, or reads what it holds. */
+function sharedModules(gm: GraphModule): (target: string) => boolean {
+  const seen = new Set<string>();
+  const shared = new Set<string>();
+  for (const { op, target } of gm.graph.nodes) {
+    if (op === "call_module") (seen.has(target) ? shared : seen).add(target);
+    else if (op === "get_attr") shared.add(target.slice(0, Math.max(0, target.lastIndexOf("."))));
+  }
+  return (target) => shared.has(target);
 }
 
 function isCall(arg: Arg | Node | undefined): arg is Node {
@@ -135,6 +151,7 @@ export interface PassConfig {
  * ```
  */
 export function optimizeForInference(model: Module, config: PassConfig = {}): Module {
+  checkOptions("optimizeForInference", config, ["convBnFuse", "removeDropout"]);
   const { convBnFuse = true, removeDropout: isDropoutRemoved = true } = config;
   const fused = convBnFuse ? fuse(model) : model;
   return isDropoutRemoved ? removeDropout(fused) : fused;

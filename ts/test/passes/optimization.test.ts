@@ -34,8 +34,20 @@ class Model extends Module {
   }
 }
 
-function model(): Model {
-  const res = new Model();
+class CallsTwice extends Model {
+  override forward(x: Tensor): Tensor {
+    return torch.add(this.bn.call(this.conv.call(x)) as Tensor, this.conv.call(x) as Tensor);
+  }
+}
+
+class ReadsWeights extends Model {
+  override forward(x: Tensor): Tensor {
+    return torch.mul(this.bn.call(this.conv.call(x)) as Tensor, torch.sum(this.conv.weight));
+  }
+}
+
+function model(kind = Model): Model {
+  const res = new kind();
   // Statistics that are not those of a new module, so that leaving them out shows.
   for (const bn of [res.bn, res.norm]) {
     bn.running_mean?.copy_(torch.rand(bn.running_mean.shape));
@@ -48,6 +60,14 @@ function model(): Model {
 const targets = (gm: GraphModule): string[] => [...gm.graph.nodes].map(({ target }) => target);
 
 describe("fuse", () => {
+  it("leaves a layer that is called twice, or whose weights are read", () => {
+    for (const kind of [CallsTwice, ReadsWeights]) {
+      const original = model(kind);
+      const x = torch.rand([5, 2, 4, 4]);
+      expect(torch.allclose(fuse(original).call(x) as Tensor, original.call(x) as Tensor)).toBe(true);
+    }
+  });
+
   it("takes batch normalizations into convolutions and linear layers, with the same numbers", () => {
     const original = model();
     const gm = fuse(original);
