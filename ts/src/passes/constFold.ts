@@ -10,8 +10,10 @@ import type { Node } from "../graph/node.ts";
 import { ParameterList } from "../nn/parameterContainer.ts";
 import { Parameter } from "../nn/parameter.ts";
 import { runPass } from "../rewrite/bridge.ts";
+import { symbolicTrace, type Traceable } from "../trace/tracer.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { tensor } from "../tensor/construct.ts";
+import { checkOptions } from "./options.ts";
 
 /** What is folded. */
 export interface FoldOptions {
@@ -43,8 +45,8 @@ export class FoldedGraphModule extends GraphModule {
   /** Runs the constant part, unless it was run, and keeps its results. */
   runFolding(): void {
     if (this.#hasFoldingBeenRun || this.constSubgraphModule === undefined) return;
-    this.#hasFoldingBeenRun = true;
     const results = this.constSubgraphModule.forward();
+    this.#hasFoldingBeenRun = true;
     const module = Array.isArray(results) ? new ParameterList(results.map(parameterOf)) : undefined;
     this.attributes.set(
       this.fxConstFoldedAttrsName as string,
@@ -59,7 +61,8 @@ export class FoldedGraphModule extends GraphModule {
 }
 
 /**
- * Takes what depends on parameters and constants alone out of a module: `split_const_subgraphs`. The module stays as it is;
+ * Takes what depends on parameters and constants alone out of a module: `split_const_subgraphs`. What has no graph yet is
+ * traced. The module stays as it is;
  * the new one runs that part before its first call, or when {@link FoldedGraphModule.runFolding} is called.
  *
  * @example
@@ -69,16 +72,16 @@ export class FoldedGraphModule extends GraphModule {
  * folded.forward(x);
  * ```
  */
-export function splitConstSubgraphs(
-  module: GraphModule,
-  { skipFoldingNodeFn, isImpureNode }: FoldOptions = {},
-): FoldedGraphModule {
+export function splitConstSubgraphs(root: Traceable, options: FoldOptions = {}): FoldedGraphModule {
+  checkOptions("splitConstSubgraphs", options, ["skipFoldingNodeFn", "isImpureNode"]);
+  const { skipFoldingNodeFn, isImpureNode } = options;
+  const module = root instanceof GraphModule ? root : symbolicTrace(root);
   const nodes = [...module.graph.nodes];
-  const options = {
+  const asked = {
     isSkipped: skipFoldingNodeFn === undefined ? [] : nodes.map((it) => holds(module, it, skipFoldingNodeFn)),
     isImpure: isImpureNode === undefined ? [] : nodes.map(isImpureNode),
   };
-  const call = { options, derive: true };
+  const call = { options: asked, derive: true };
   const { answer, module: folded } = runPass<FoldAnswer | null, GraphModule>(module, "split_const_subgraphs", call);
   if (answer === null) return new FoldedGraphModule(folded, folded.graph);
   const constant = folded.getSubmodule("const_subgraph_module") as GraphModule;
@@ -94,6 +97,7 @@ function holds(owner: GraphModule, node: Node, predicate: (node: Node) => boolea
 }
 
 function parameterOf(value: unknown): Parameter {
-  const data = value instanceof Tensor ? value : tensor([Number(value)]);
-  return new Parameter(data, { requiresGrad: data.requiresGrad });
+  // A view of a parameter does not follow it any more.
+  const data = value instanceof Tensor ? value.detach().clone() : tensor([Number(value)]);
+  return new Parameter(data, { requiresGrad: value instanceof Tensor && value.requiresGrad });
 }
