@@ -8,6 +8,7 @@ import { fxError } from "../errors.ts";
 import type { GraphModule } from "../graph/module.ts";
 import type { Node } from "../graph/node.ts";
 import { runPass } from "../rewrite/bridge.ts";
+import { checkGraphModule, checkOptions } from "./options.ts";
 import { Tensor } from "../tensor/tensor.ts";
 
 /** What {@link constantFold} folds. */
@@ -28,7 +29,10 @@ export interface ConstantFoldOptions {
  * constantFold(gm, { maxBytes: 1 << 20 });
  * ```
  */
-export function constantFold(module: GraphModule, { constraintFn, maxBytes }: ConstantFoldOptions = {}): boolean {
+export function constantFold(module: GraphModule, options: ConstantFoldOptions = {}): boolean {
+  checkGraphModule("constantFold", module);
+  checkOptions("constantFold", options, ["constraintFn", "maxBytes"]);
+  const { constraintFn, maxBytes } = options;
   const mayFold = constraintFn === undefined ? [] : Array.from(module.graph.nodes, constraintFn);
   const run = (derive: boolean) => {
     const call = { options: { mayFold, maxBytes: maxBytes ?? null }, notes: true, derive };

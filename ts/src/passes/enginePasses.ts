@@ -5,9 +5,11 @@
  */
 import { CSE_BANNED_OPS } from "../bindings/effects.ts";
 import type { AnnotateOptions, InsertedAsserts, NormalizeArgsOptions, RuntimeAssertCall } from "../bindings/passes.ts";
+import { fxError } from "../errors.ts";
 import type { GraphModule } from "../graph/module.ts";
 import { type NamedTarget, targetOf } from "../graph/target.ts";
 import { runPass } from "../rewrite/bridge.ts";
+import { checkOptions } from "./options.ts";
 import { PassBase, type PassResult } from "./passBase.ts";
 
 /** What a pass of the engine says. */
@@ -51,8 +53,13 @@ export function getCSEBannedOps(): Set<string> {
 export class CSEPass extends PassBase {
   readonly #bannedOps: readonly string[];
 
-  constructor({ bannedOps = [] }: CSEOptions = {}) {
+  constructor(options: CSEOptions = {}) {
     super();
+    checkOptions("CSEPass", options, ["bannedOps"]);
+    const { bannedOps = [] } = options;
+    if (typeof bannedOps === "string") {
+      throw fxError("InvalidOption", "bannedOps is a list of functions", { help: `give ["${bannedOps}"]` });
+    }
     this.#bannedOps = Array.from(bannedOps, targetOf);
   }
 

@@ -4,11 +4,14 @@
  * @module
  */
 import type { MinimizeAnswer, MinimizerOptions } from "../bindings/passes.ts";
+import { fxError } from "../errors.ts";
 import type { GraphModule } from "../graph/module.ts";
 import { Node } from "../graph/node.ts";
 import { Tuple } from "../graph/values.ts";
 import { Interpreter } from "../interpret/interpreter.ts";
 import { runPass } from "../rewrite/bridge.ts";
+import { checkGraphModule } from "./options.ts";
+import { isCallable } from "./toolsCommon.ts";
 
 /** Runs a module on a backend. */
 export type RunBackend = (module: GraphModule, inputs: readonly unknown[]) => unknown;
@@ -59,6 +62,12 @@ export class NetMinimizer {
   readonly #backends: MinimizerBackends;
 
   constructor(module: GraphModule, sampleInput: readonly unknown[], backends: MinimizerBackends) {
+    checkGraphModule("NetMinimizer", module);
+    const nInputs = module.graph.findNodes({ op: "placeholder" }).length;
+    if (nInputs !== sampleInput.length) {
+      const what = `Placeholder count (${nInputs}) does not match sample_input count (${sampleInput.length})`;
+      throw fxError("InvalidArgument", what);
+    }
     this.module = module;
     this.#sampleInput = sampleInput;
     this.#backends = backends;
@@ -66,6 +75,7 @@ export class NetMinimizer {
 
   /** Finds the nodes. */
   minimize({ accumulateError = false, ...options }: MinimizerSettings = {}): Set<Node> {
+    this.#checkNames(options);
     const answers: boolean[] = [];
     const made = accumulateError ? new MadeValues(this.module, this.#sampleInput) : undefined;
     for (;;) {
@@ -80,6 +90,16 @@ export class NetMinimizer {
         ),
       );
     }
+  }
+
+  /** Refuses names that no call has: nothing would be searched, and nothing be found. */
+  #checkNames({ start, end, skipNodes = [], traverseMethod }: MinimizerSettings): void {
+    if (traverseMethod === "skip" && skipNodes.length === 0) {
+      throw fxError("InvalidOption", "'skipNodes' can't be empty when 'traverseMethod' is 'skip'.");
+    }
+    const calls = new Set(Array.from(this.module.graph.nodes, (it) => (isCallable(it) ? it.name : undefined)));
+    const stray = [start, end, ...skipNodes].find((it) => typeof it === "string" && !calls.has(it));
+    if (stray !== undefined) throw fxError("InvalidOption", `the graph has no call named \`${stray}\``);
   }
 
   /** Runs these nodes on both backends, with the inputs that they have in the whole module. */

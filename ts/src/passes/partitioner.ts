@@ -9,6 +9,7 @@ import { fxError } from "../errors.ts";
 import type { GraphModule } from "../graph/module.ts";
 import type { Node } from "../graph/node.ts";
 import { runPass } from "../rewrite/bridge.ts";
+import { checkGraphModule, checkOptions } from "./options.ts";
 import { type OperatorSupportBase, supportedNodes } from "./operatorSupport.ts";
 
 /** Nodes that are to be one call. */
@@ -40,6 +41,7 @@ export class CapabilityBasedPartitioner {
     operatorSupport: OperatorSupportBase,
     options: Partial<PartitionerOptions> = {},
   ) {
+    checkGraphModule("CapabilityBasedPartitioner", graphModule);
     this.graphModule = graphModule;
     this.operatorSupport = operatorSupport;
     this.#options = options;
@@ -94,8 +96,11 @@ export interface FusePartitionsOptions {
 export function fuseByPartitions(
   module: GraphModule,
   partitions: readonly Pick<Partition, "nodes">[],
-  { prefix = "fused_", alwaysReturnTuple = false }: FusePartitionsOptions = {},
+  how: FusePartitionsOptions = {},
 ): GraphModule {
+  checkGraphModule("fuseByPartitions", module);
+  checkOptions("fuseByPartitions", how, ["prefix", "alwaysReturnTuple"]);
+  const { prefix = "fused_", alwaysReturnTuple = false } = how;
   const options = { partitions: placesOf(module, partitions), prefix, alwaysReturnTuple };
   return runPass<string[], GraphModule>(module, "fuse_by_partitions", { options }).module;
 }

@@ -5,6 +5,7 @@
  */
 import { type FxError, fxError } from "../errors.ts";
 import type { GraphModule } from "../graph/module.ts";
+import { checkOptions } from "./options.ts";
 import { isPassResult, type Pass, passName, type PassResult, runPassOn } from "./passBase.ts";
 
 /** A rule about the order of two passes: whether the first may run before the second. */
@@ -56,7 +57,13 @@ export class PassManager {
   #check: ModuleCheck = () => {};
   #isOrdered = false;
 
-  constructor({ passes = [], constraints = [], steps = 1, runChecksAfterEachPass = false }: PassManagerOptions = {}) {
+  constructor(options: PassManagerOptions = {}) {
+    checkOptions("PassManager", options, ["passes", "constraints", "steps", "runChecksAfterEachPass"]);
+    const { passes = [], constraints = [], steps = 1, runChecksAfterEachPass = false } = options;
+    if (!Number.isSafeInteger(steps) || steps < 1) {
+      throw fxError("InvalidOption", `passes run once or more often, and not ${steps} times`);
+    }
+    passes.forEach(checkPass);
     this.#passes = [...passes];
     this.#constraints = [...constraints];
     this.steps = steps;
@@ -70,6 +77,7 @@ export class PassManager {
 
   /** Adds a pass, to run after the others unless a constraint says otherwise. */
   addPass(pass: Pass): void {
+    checkPass(pass);
     this.#passes = [...this.#passes, pass];
     this.#isOrdered = false;
   }
@@ -142,28 +150,34 @@ export class PassManager {
 
   /** The passes such that each comes after those that must run before it; the first that are free come first. */
   #sorted(): Pass[] {
-    const passes = this.#passes;
-    const after = new Map(passes.map((it) => [it, [] as Pass[]]));
-    const waiting = new Map(passes.map((it) => [it, 0]));
-    for (const a of passes) {
-      for (const b of passes) {
-        if (a === b || this.#mayPrecede(a, b)) continue;
-        after.get(b)?.push(a);
-        waiting.set(a, (waiting.get(a) ?? 0) + 1);
+    // One pass may stand in the list several times, so places are sorted.
+    const steps = this.#passes.map((pass) => ({ pass, after: [] as number[], waiting: 0 }));
+    for (const [i, a] of steps.entries()) {
+      for (const b of steps) {
+        if (a.pass === b.pass || this.#mayPrecede(a.pass, b.pass)) continue;
+        b.after.push(i);
+        a.waiting++;
       }
     }
-    const sorted = passes.filter((it) => waiting.get(it) === 0);
+    const sorted = steps.filter((it) => it.waiting === 0);
     // The list grows while it is walked.
-    for (const pass of sorted) {
-      for (const next of after.get(pass) ?? []) {
-        const left = (waiting.get(next) ?? 0) - 1;
-        waiting.set(next, left);
-        if (left === 0) sorted.push(next);
+    for (const { after } of sorted) {
+      for (const at of after) {
+        const next = steps[at] as (typeof steps)[number];
+        if (--next.waiting === 0) sorted.push(next);
       }
     }
-    if (sorted.length < passes.length) throw circular(passes.filter((it) => waiting.get(it) !== 0));
-    return sorted;
+    if (sorted.length < steps.length) throw circular(steps.filter((it) => it.waiting !== 0).map(({ pass }) => pass));
+    return sorted.map(({ pass }) => pass);
   }
+}
+
+/** Refuses what is no pass before anything runs. */
+function checkPass(pass: Pass): void {
+  if (typeof pass === "function" || typeof pass?.run === "function") return;
+  throw fxError("InvalidOption", `${String(pass)} is no pass`, {
+    help: "a pass is a function of a module, or an object of a class that extends PassBase",
+  });
 }
 
 function checkedResult(pass: Pass, result: PassResult | undefined): PassResult {

@@ -8,6 +8,7 @@ import { fxError } from "../errors.ts";
 import type { GraphModule } from "../graph/module.ts";
 import type { Node } from "../graph/node.ts";
 import { runPass } from "../rewrite/bridge.ts";
+import { checkGraphModule, checkOptions } from "./options.ts";
 import { isCallable } from "./toolsCommon.ts";
 
 /** How {@link splitModule} makes the parts. */
@@ -36,9 +37,13 @@ export function splitModule(
   splitCallback: (node: Node) => number,
   { qualnameMap, ...options }: SplitModuleOptions = {},
 ): GraphModule {
+  checkGraphModule("splitModule", module);
   const partitionOf = module.graph.nodes.toArray().map((it) => (isCallable(it) ? splitCallback(it) : null));
-  const wrong = partitionOf.find((it) => it !== null && !Number.isSafeInteger(it));
-  if (wrong !== undefined) throw fxError("InvalidArgument", `the number of a part is an integer, not ${wrong}`);
+  for (const it of partitionOf) {
+    if (it !== null && !Number.isSafeInteger(it)) {
+      throw fxError("InvalidArgument", `the number of a part is an integer, not ${it}`);
+    }
+  }
   const how = { options: { partitionOf, options }, derive: true };
   const { answer, module: split } = runPass<SplitAnswer, GraphModule>(module, "split_module", how);
   for (const [now, before] of Object.entries(answer.qualnameMap))
@@ -61,14 +66,18 @@ export function splitByTags(
   module: GraphModule,
   tags: readonly string[],
   tagOf: ReadonlyMap<Node, string> | ((node: Node) => string | undefined),
-  { returnTuple = false }: { readonly returnTuple?: boolean } = {},
+  how: { readonly returnTuple?: boolean } = {},
 ): GraphModule {
+  checkGraphModule("splitByTags", module);
+  checkOptions("splitByTags", how, ["returnTuple"]);
+  const twice = tags.find((tag, at) => tags.indexOf(tag) < at);
+  if (twice !== undefined) throw fxError("InvalidArgument", `the tag ${twice} is given twice`);
   const places = new Map(tags.map((tag, at) => [tag, at]));
   const find = typeof tagOf === "function" ? tagOf : (node: Node) => tagOf.get(node);
   const options = {
     tags,
     tagOf: Array.from(module.graph.nodes, (it) => (isCallable(it) ? (places.get(find(it) ?? "") ?? null) : null)),
-    returnTuple,
+    returnTuple: how.returnTuple ?? false,
   };
   return runPass<null, GraphModule>(module, "split_by_tags", { options, derive: true }).module;
 }

@@ -8,6 +8,7 @@ import { call } from "../engine/engine.ts";
 import { viewHandle } from "../engine/tensors.ts";
 import { Graph } from "../graph/graph.ts";
 import type { Node } from "../graph/node.ts";
+import { checkGraphModule } from "../passes/options.ts";
 import { applyEdits } from "../wire/edit.ts";
 import { type Notes, type Outlined, OutlineTable } from "../wire/outline.ts";
 
@@ -36,6 +37,7 @@ export interface PassAnswer<O, M extends Outlined> {
 /** Runs a pass of the engine. Nothing is changed where it throws. */
 export function runPass<O, M extends Outlined>(module: M, name: string, how: PassCall = {}): PassAnswer<O, M> {
   const { options = {}, others = [], notes = false, derive = false } = how;
+  if (!(module instanceof Graph)) checkGraphModule(name, module);
   const table = new OutlineTable();
   const outline = table.outline(module, notes);
   const ownModules = table.modules.length;

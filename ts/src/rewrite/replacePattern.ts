@@ -17,6 +17,7 @@ import type { Graph } from "../graph/graph.ts";
 import type { GraphModule } from "../graph/module.ts";
 import type { Node } from "../graph/node.ts";
 import { Module } from "../nn/module.ts";
+import { checkGraphModule } from "../passes/options.ts";
 import type { Outlined } from "../wire/outline.ts";
 import { nodeAt, readArg } from "./answers.ts";
 import { runPass } from "./bridge.ts";
@@ -48,7 +49,7 @@ export interface ReplacedPatterns extends Match {
 export type MatchFilter = (match: InternalMatch, originalGraph: Graph, patternGraph: Graph) => boolean | string;
 
 /** Makes what one match is replaced by. */
-export type ReplacementCallback = (match: InternalMatch, originalGraph: Graph, patternGraph: Graph) => Outlined;
+export type ReplacementCallback = (match: InternalMatch, originalGraph: Graph, patternGraph: Graph) => PatternSource;
 
 /** How replacements are checked on random inputs; see {@link ReplacePatternOptions.verify}. */
 export type VerifyOptions = Partial<EngineVerifyOptions>;
@@ -102,8 +103,12 @@ export function replacePatternWithFilters(
   replacement: PatternSource | undefined,
   options: ReplacePatternOptions = {},
 ): ReplacedPatterns[] {
+  checkGraphModule("replacePattern", gm);
   const { matchFilters = [], replacementCallback: callback, ...how } = options;
   const { verify, ...rest } = how;
+  if (!Array.isArray(matchFilters)) {
+    throw fxError("InvalidOption", "matchFilters is a list of functions", { help: "put the filter into a list" });
+  }
   const wanted = patternOf(pattern);
   if (replacement === undefined && callback === undefined) {
     throw fxError("InvalidOption", "Must provide either a replacement GraphModule or a replacement callback");
@@ -120,7 +125,7 @@ export function replacePatternWithFilters(
       const made = request.matches.map((at) => callback(matches[at] as InternalMatch, gm.graph, graphOf(wanted)));
       const different = [...new Set(made)];
       request.replacements = made.map((it) => different.indexOf(it));
-      others.push(...different.map(withOwner));
+      others.push(...different.map((it) => withOwner(patternOf(it))));
     }
   }
   if (callback === undefined) others.push(withOwner(patternOf(replacement as PatternSource)));

@@ -7,6 +7,7 @@ import type { Fired, ReplaceOptions, RulesRequest, RuleTrace } from "../bindings
 import { fxError } from "../errors.ts";
 import { Graph } from "../graph/graph.ts";
 import { GraphModule } from "../graph/module.ts";
+import { checkOptions } from "../passes/options.ts";
 import { loadGraphModule, saveGraphModule } from "../save/graphModule.ts";
 import type { Outlined } from "../wire/outline.ts";
 import { runPass } from "./bridge.ts";
@@ -117,7 +118,9 @@ export class RuleSet {
    * Applies rules until none matches any more. Rules that go on for ever are stopped after `maxFired` applications, by
    * default a thousand and ten for each node.
    */
-  runToFixpoint(gm: GraphModule, { maxFired }: { readonly maxFired?: number } = {}): RuleTrace {
+  runToFixpoint(gm: GraphModule, options: { readonly maxFired?: number } = {}): RuleTrace {
+    checkOptions("runToFixpoint", options, ["maxFired"]);
+    const { maxFired } = options;
     return this.#run(gm, { toFixpoint: true, ...(maxFired === undefined ? {} : { maxFired }) });
   }
 

@@ -3,7 +3,10 @@ import {
   anyChain,
   CapabilityBasedPartitioner,
   chain,
+  constantFold,
   createOpSupport,
+  CSEPass,
+  fuse,
   fuseByPartitions,
   Graph,
   GraphModule,
@@ -13,7 +16,9 @@ import {
   OperatorSupport,
   OpSupports,
   Parameter,
+  RuleSet,
   ShapeProp,
+  splitByTags,
   splitConstSubgraphs,
   splitModule,
   symbolicTrace,
@@ -65,6 +70,8 @@ describe("splitModule", () => {
     expect(a).toBeDefined();
     expect(() => splitModule(gm, (node) => (node === b ? 1 : 0))).toThrow("cycle exists between partitions!");
     expect(() => splitModule(gm, () => 0.5)).toThrow("an integer, not 0.5");
+    expect(() => splitModule(gm, (() => {}) as never)).toThrow("an integer, not undefined");
+    expect(() => splitModule(new Model() as never, () => 0)).toThrow("splitModule takes a GraphModule");
   });
 });
 
@@ -148,5 +155,50 @@ describe("splitConstSubgraphs", () => {
     const folded = splitConstSubgraphs(gm, { skipFoldingNodeFn: (node) => node.op === "call_function" });
     expect(folded.constSubgraphModule).toBeUndefined();
     expect(String(folded.forward(x))).toBe(String(gm.forward(x)));
+  });
+
+  it("traces what has no graph", () => {
+    expect(String(splitConstSubgraphs(new Constant()).forward(x))).toBe(String(new Constant().forward(x)));
+  });
+
+  it("keeps what was computed where a parameter changes later, even of a view", () => {
+    const module = new (class extends Module {
+      readonly w = new Parameter(tensor([[1.5, 2, 3]]));
+      override forward(value: unknown) {
+        return torch.add(value as never, torch.transpose(this.w, 0, 1));
+      }
+    })();
+    const folded = splitConstSubgraphs(module);
+    const before = String(folded.forward(x));
+    torch.noGrad(() => module.w.mul_(5));
+    expect(String(folded.forward(x))).toBe(before);
+  });
+
+  it("is run again where it failed", () => {
+    const folded = splitConstSubgraphs(new Constant());
+    const attributes = folded.constSubgraphModule?.attributes ?? new Map();
+    const w = attributes.get("w");
+    attributes.delete("w");
+    expect(() => folded.runFolding()).toThrow();
+    attributes.set("w", w);
+    expect(String(folded.forward(x))).toBe(String(new Constant().forward(x)));
+  });
+});
+
+describe("options of passes", () => {
+  it("are refused where a pass has none of that name", () => {
+    const gm = symbolicTrace(new Model());
+    expect(() => splitConstSubgraphs(gm, { skipFn: () => true } as never)).toThrow(
+      "splitConstSubgraphs has no option `skipFn`",
+    );
+    expect(() => constantFold(gm, { maxByte: 1 } as never)).toThrow("constantFold has no option `maxByte`");
+    expect(() => fuseByPartitions(gm, [], { name: "a" } as never)).toThrow("fuseByPartitions has no option `name`");
+    expect(() => splitByTags(gm, ["a"], () => "a", { tuple: true } as never)).toThrow(
+      "splitByTags has no option `tuple`",
+    );
+    expect(() => new CSEPass(["torch.add"] as never)).toThrow("CSEPass takes its options as an object");
+    expect(() => new CSEPass({ bannedOps: "torch.add" })).toThrow("bannedOps is a list of functions");
+    expect(() => fuse(gm, { inPlace: true } as never)).toThrow("fuse has no option `inPlace`");
+    expect(() => new RuleSet([]).runToFixpoint(gm, 10 as never)).toThrow("takes its options as an object");
   });
 });

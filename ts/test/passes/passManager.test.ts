@@ -64,6 +64,22 @@ describe("a pass manager", () => {
     );
   });
 
+  it("runs a pass that stands twice in the list twice", () => {
+    const [first, second] = [new Replace("a", "b"), new Replace("c", "d")];
+    const constraints = [thisBeforeThatPassConstraint(first, second)];
+    const manager = new PassManager({ passes: [second, first, second], constraints });
+    manager.solveConstraints();
+    expect(manager.passes).toEqual([first, second, second]);
+  });
+
+  it("refuses what it would leave out", () => {
+    expect(() => new PassManager([cleanUp] as never)).toThrow("PassManager takes its options as an object");
+    expect(() => new PassManager({ pass: [] } as never)).toThrow("PassManager has no option `pass`");
+    expect(() => new PassManager({ steps: 0 })).toThrow("passes run once or more often, and not 0 times");
+    expect(() => new PassManager({ passes: [undefined as never] })).toThrow("undefined is no pass");
+    expect(() => new PassManager().addPass("cleanUp" as never)).toThrow("cleanUp is no pass");
+  });
+
   it("names the passes before one that fails, and keeps what went wrong", () => {
     const broken = new TypeError("broken");
     const fails = (): never => {

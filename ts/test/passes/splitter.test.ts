@@ -4,6 +4,7 @@ import {
   Graph,
   GraphModule,
   init,
+  type MinimizerSettings,
   NetMinimizer,
   splitByTags,
   Splitter,
@@ -19,6 +20,8 @@ beforeAll(async () => {
 
 const x = tensor([0.5, -1.5]);
 
+const run = (module: GraphModule, inputs: readonly unknown[]) => module.forward(...inputs);
+
 const largest = (of: Tensor): number => Number(of.abs().max().item());
 
 /** `abs(neg(sin(x)))`. */
@@ -32,6 +35,7 @@ describe("splitByTags", () => {
     expect(calls.map((node) => node.target)).toEqual(["first", "second"]);
     expect(String(split.forward(x))).toBe(String(gm.forward(x)));
     expect(() => splitByTags(gm, ["first"], () => undefined)).toThrow("Node does not have tag: sin");
+    expect(() => splitByTags(gm, ["a", "a"], () => "a")).toThrow("the tag a is given twice");
   });
 });
 
@@ -106,5 +110,18 @@ describe("NetMinimizer", () => {
     found(false);
     found(true);
     expect(seen).toEqual([[], ["neg", "abs_1"]]);
+  });
+
+  it("refuses inputs and names that the graph does not have, and skips nothing without names", () => {
+    const backends = { runA: run, runB: run, compareFn: () => true };
+    expect(() => new NetMinimizer(chain(), [x, x], backends)).toThrow(
+      "Placeholder count (1) does not match sample_input count (2)",
+    );
+    const minimizer = new NetMinimizer(chain(), [x], backends);
+    const wrong: MinimizerSettings[] = [{ start: "cos" }, { end: "cos" }, { skipNodes: ["cos"] }];
+    for (const settings of wrong) {
+      expect(() => minimizer.minimize(settings)).toThrow("the graph has no call named `cos`");
+    }
+    expect(() => minimizer.minimize({ traverseMethod: "skip" })).toThrow("'skipNodes' can't be empty");
   });
 });

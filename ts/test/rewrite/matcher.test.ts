@@ -100,6 +100,18 @@ describe("replacePattern", () => {
     expect(replaced.map((it) => it.replacements.map(({ target }) => target))).toEqual([["torch.add"], ["torch.sub"]]);
   });
 
+  test("takes functions from a callback, and refuses filters that are no list", () => {
+    const gm = chain("torch.neg");
+    const pattern = chain("torch.neg");
+    const matchFilters = (() => false) as never;
+    expect(() => replacePatternWithFilters(gm, pattern, pattern, { matchFilters })).toThrow(
+      "matchFilters is a list of functions",
+    );
+    replacePatternWithFilters(gm, pattern, undefined, { replacementCallback: () => (x: Tensor) => torch.exp(x) });
+    expect(targets(gm)).toEqual(["x", "torch.exp", "output"]);
+    expect(() => replacePattern(gm.graph as never, pattern, pattern)).toThrow("replacePattern takes a GraphModule");
+  });
+
   test("changes nothing where the replacement does not fit", () => {
     const gm = chain("torch.neg");
     expect(() => replacePattern(gm, chain("torch.neg"), two)).toThrow(/Placeholder count mismatch: 1 vs 2/);
