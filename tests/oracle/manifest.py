@@ -13,6 +13,7 @@ SOURCES = {
     "overloads": "tests/oracle/gen_overloads.py",
     "indexing": "tests/oracle/gen_indexing.py",
     "opcalls": "tests/oracle/gen_opcalls.py",
+    "out": "tests/oracle/gen_out.py",
     "gradients": "tests/oracle/gen_gradients.py",
     "joint": "tests/oracle/gen_joint.py",
     "dtypes": "tests/oracle/gen_dtypes.py",
@@ -39,7 +40,7 @@ def torch_version(path):
     if path.parent.name in ("opcases", "decompositions", "float8", "export"):
         return "2.13.0+cu130"
     if path.parent.name in (
-        "overloads", "indexing", "opcalls", "dtypes", "gradients", "modules", "models", "checkpoints",
+        "overloads", "indexing", "opcalls", "out", "dtypes", "gradients", "modules", "models", "checkpoints",
         "types", "passes", "devices", "splitter", "sources", "shapes", "autocast",
     ):
         return "2.15.0+cu132"

@@ -77,7 +77,7 @@ fn arange(out: &Tensor, start: Scalar, end: Scalar, step: Scalar) -> Result<()> 
     let are_ints = [start, end, step].iter().all(|it| it.kind() <= DTypeKind::Int);
     with_element!(out.dtype(), T => fill::<T, _>(out, |to| {
         // Integers stay exact; floats are multiplied out, so that errors do not add up.
-        if are_ints || out.dtype() == DType::Int64 {
+        if are_ints || out.dtype().kind() == DTypeKind::Int {
             let (start, step) = (start.to_i64(), step.to_i64());
             for (i, to) in to.iter_mut().enumerate() {
                 *to = T::from_scalar(Scalar::Int(start.wrapping_add(step.wrapping_mul(i as i64))));

@@ -34,13 +34,16 @@ impl Executor<'_> {
     ) -> Result<Called> {
         let out = kwargs.iter().position(|(key, _)| **key == *"out").filter(|_| !self.takes_out(name));
         let out = out.map(|at| kwargs.remove(at).1);
-        let bound = self.resolve(name, args, &kwargs)?;
+        let mut bound = self.resolve(name, args, &kwargs)?;
+        if let Some(Value::Tensor(out)) = &out {
+            bound.compute_for_out(out.dtype());
+        }
         check_devices(bound.values.iter()).map_err(|problem| problem.op(&*bound.op.name))?;
         let called = check_dtypes(&bound).and_then(|()| self.call_bound(&bound));
         let results = called.map_err(|problem| problem.op(&*bound.op.name))?;
         match out {
             Some(out) if !matches!(out, Value::None) => {
-                let results = self.write_out(bound.op, &out, results).map_err(|problem| problem.op(&*bound.op.name))?;
+                let results = self.write_out(&bound, &out, results).map_err(|problem| problem.op(&*bound.op.name))?;
                 Ok(Called { results, is_self: false })
             }
             _ => Ok(Called { is_self: is_self(&bound, &results), results }),
@@ -89,17 +92,24 @@ impl Executor<'_> {
     }
 
     /// Writes results into the tensors of `out=`, which become as large as the results are.
-    fn write_out(&self, op: &Op, out: &Value<Tensor>, results: Vec<Value<Tensor>>) -> Result<Vec<Value<Tensor>>> {
+    fn write_out(
+        &self,
+        args: &Args<'_, Tensor>,
+        out: &Value<Tensor>,
+        results: Vec<Value<Tensor>>,
+    ) -> Result<Vec<Value<Tensor>>> {
         let targets = match out {
             Value::List(items) => items.as_slice(),
             single => std::slice::from_ref(single),
         };
         if targets.len() != results.len() {
-            let what = format!("{} gives {} results, and out has {}", op.schema.name, results.len(), targets.len());
+            let what =
+                format!("{} gives {} results, and out has {}", args.op.schema.name, results.len(), targets.len());
             return Err(Diagnostic::new(Code::SchemaMismatch, what).help("give one tensor for each result"));
         }
         let pairs = targets.iter().zip(results).map(|(target, result)| match (target, result) {
             (Value::Tensor(target), Value::Tensor(result)) => {
+                args.check_out(result.dtype(), target.dtype())?;
                 let is_same_size = target.sizes() == result.sizes();
                 let target = if is_same_size { target.clone() } else { target.resized(result.sizes())? };
                 self.write(&target, result)?;

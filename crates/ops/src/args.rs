@@ -1,4 +1,4 @@
-use crate::{Op, Symbols, Value};
+use crate::{Op, Symbols, Tags, Value};
 use tracefx_core::{Code, DType, Diagnostic, MemoryFormat, Result, Scalar};
 use tracefx_ir::{Str, TensorMeta};
 use tracefx_sym::{Expr, SymBool, SymInt};
@@ -103,6 +103,35 @@ impl<'a, T> Args<'a, T> {
     /// The position of the argument of this name, which not all overloads have.
     pub fn position(&self, name: &str) -> Option<usize> {
         self.op.schema.args.iter().position(|it| it.name == name)
+    }
+
+    /// The error of a dtype for which PyTorch has no kernel of this name either.
+    pub(crate) fn no_kernel(&self, kernel: &str, dtype: DType) -> Diagnostic {
+        let what = format!("\"{kernel}\" not implemented for '{}'", dtype.cpp_name());
+        Diagnostic::new(Code::DTypeMismatch, what)
+    }
+
+    /// Makes the call compute what `out=` of this dtype is to hold: sums, scans and factories that have no `dtype` compute in
+    /// the one of `out`.
+    pub fn compute_for_out(&mut self, out: DType) {
+        if let Some(at) = self.position("dtype")
+            && matches!(self.values[at], Value::None)
+            && !self.op.def.tags.has(Tags::OWN_DTYPE)
+        {
+            self.values[at] = Value::DType(out);
+        }
+    }
+
+    /// Refuses to write a result to `out=`: of operators that have a `dtype`, it must have the dtype of the result.
+    ///
+    /// # Errors
+    /// `DTypeMismatch`, and the operator is not in it.
+    pub fn check_out(&self, result: DType, out: DType) -> Result<()> {
+        if result == out || self.position("dtype").is_none() {
+            return Ok(());
+        }
+        let what = format!("Expected out tensor to have dtype {}, but got {} instead", result.name(), out.name());
+        Err(Diagnostic::new(Code::DTypeMismatch, what).help("give `out` the dtype of the result"))
     }
 
     /// A tensor.

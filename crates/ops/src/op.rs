@@ -84,6 +84,8 @@ impl Tags {
     pub const TAKEN_APART: Tags = Tags(1 << 11);
     /// Chains of it may be joined in any way, up to the rounding of floats.
     pub const ASSOCIATIVE: Tags = Tags(1 << 12);
+    /// Of an operator with a `dtype`: without one, `out=` must have the dtype of the result, and does not say which it is.
+    pub const OWN_DTYPE: Tags = Tags(1 << 13);
 
     /// Both sets of properties.
     pub const fn with(self, other: Tags) -> Tags {

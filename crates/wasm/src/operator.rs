@@ -50,21 +50,25 @@ pub fn infer_operator(name: &str, call: &[u32], autocast: Option<u32>) -> Result
 ///
 /// What comes back is the name of the overload as a string, how many results it has, for each the position of the argument
 /// that it is plus one, or 0, the count of positional arguments and these, and the count of keyword arguments and their
-/// names and values. Arguments that are the defaults are left out.
+/// names and values. Arguments that are the defaults are left out, and so is `out=`, but for the `dtype` that it asks for.
 ///
 /// # Errors
 /// As [`call_operator`] for what is no operator, or fits no overload.
 #[wasm_bindgen]
 pub fn resolve_operator(name: &str, call: &[u32]) -> Result<Vec<u32>, Refusal> {
     let mut reader = Reader::new(call);
-    let (args, kwargs) = (reader.values::<Place>()?, reader.named_values()?);
+    let (args, mut kwargs) = (reader.values::<Place>()?, reader.named_values()?);
+    let out = kwargs.iter().position(|(key, _)| **key == *"out").map(|at| kwargs.remove(at).1);
     let tensors = reader.rest::<TensorMeta>()?;
     let library = library();
-    let bound = library.resolve(name, &args, &kwargs)?;
+    let mut bound = library.resolve(name, &args, &kwargs)?;
     let known = |place: &Place| match tensors.get(place.0 as usize) {
         Some(Value::Tensor(meta)) => Ok(meta.clone()),
         _ => Err(Diagnostic::new(Code::Internal, format!("nothing is known of tensor {}", place.0))),
     };
+    if let Some(Value::Tensor(out)) = &out {
+        bound.compute_for_out(known(out)?.dtype);
+    }
     let values = bound.values.iter().map(|it| it.try_map(&mut |place| known(place))).collect::<Result<_, _>>()?;
     let mut out = Vec::new();
     write_text(arg::STR, &bound.op.name, &mut out);

@@ -104,7 +104,8 @@ export interface ResolvedCall {
 }
 
 /**
- * The overload that a call is for, and its arguments as that takes them, without those that are the defaults. Tensors
+ * The overload that a call is for, and its arguments as that takes them, without those that are the defaults and without
+ * `out`, which may ask for a dtype. Tensors
  * among the arguments are the caller's own, of which `knownOf` says what is known; numbers that are symbolic are
  * expressions.
  */

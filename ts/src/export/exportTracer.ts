@@ -287,11 +287,14 @@ export class ExportTracer extends Tracer implements OperatorRecorder {
   }
 
   #record(name: string, given: readonly unknown[], named: Readonly<Record<string, unknown>>): unknown {
-    if (named["out"] !== undefined && named["out"] !== null) return writeOut(this, name, given, named);
     const metaOf = (tensor: Tensor): TensorMeta => this.tracedOf(tensor).meta;
     const call = recordingOperators(undefined, () =>
       resolveOperator(name, given.map(withoutTraced), mapValues(named, withoutTraced), metaOf),
     );
+    if (named["out"] !== undefined && named["out"] !== null) {
+      const { dtype } = call.kwargs;
+      return writeOut(this, name, given, dtype === undefined ? named : { ...named, dtype });
+    }
     const kwargs = withFactoryDefaults(name, call.name, call.kwargs);
     const positional = call.args.map((it) => this.createArg(it));
     const keywords = mapValues(kwargs, (it) => this.createArg(it)) as Record<string, ArgInput>;

@@ -14,6 +14,7 @@ import {
   save,
   map,
   type Tensor,
+  tensor,
   TensorMeta,
   torch,
   tuple,
@@ -335,6 +336,18 @@ describe("out=", () => {
       "DTypeMismatch",
       "result type float32 can't be cast to the desired output type int64",
     ]);
+  });
+
+  test("of sums is computed in its dtype", () => {
+    class Product extends nn.Module {
+      override forward(given: Tensor): Tensor {
+        return torch.prod(given, 0, { out: torch.empty([], { dtype: "float64" }) });
+      }
+    }
+    const given = tensor([3, 2e9, 2e9, 7], { dtype: "int32" });
+    const program = exportProgram(new Product(), [given]);
+    expect((program.module()(given) as Tensor).item()).toBe(8.4e19);
+    expect((new Product().call(given) as Tensor).item()).toBe(8.4e19);
   });
 
   test("of dynamic sizes is written to", () => {

@@ -154,8 +154,7 @@ fn arange(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     let are_ints = [start, end, step].iter().all(|it| matches!(it, Value::Int(_) | Value::Bool(_)));
     let dtype = dtype(args)?.unwrap_or(if are_ints { DType::Int64 } else { DType::Float32 });
     if matches!(dtype.kind(), DTypeKind::Bool | DTypeKind::Complex) {
-        let what = format!("\"arange_cpu\" not implemented for '{}'", dtype.name());
-        return Err(Diagnostic::new(Code::DTypeMismatch, what));
+        return Err(args.no_kernel("arange_cpu", dtype));
     }
     let size = if let (Value::Int(start), Value::Int(end), Value::Int(step)) = (start, end, step) {
         int_range(args, start, end, step)?
@@ -224,13 +223,22 @@ fn linspace(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
         return Err(args.invalid("number of steps must be non-negative"));
     }
     let dtype = dtype(args)?.unwrap_or(if is_complex { DType::Complex64 } else { DType::Float32 });
+    if dtype == DType::Bool {
+        return Err(args.no_kernel(&format!("{}_cpu", args.op.schema.name), dtype));
+    }
     fresh(args, TensorMeta::contiguous(dtype, vec![steps]))
 }
 
 /// Unlike `arange`, floats unless it is said otherwise, and the end belongs to it.
 fn range(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    let dtype = dtype(args)?.unwrap_or(DType::Float32);
+    if matches!(dtype.kind(), DTypeKind::Bool | DTypeKind::Complex) {
+        return Err(args.no_kernel("range_cpu", dtype));
+    }
     let step = if args.op.schema.args[2].is_kwarg_only { 1.0 } else { args.float(2)? };
-    let (start, end) = (args.float(0)?, args.float(1)?);
+    // An integer result has integer bounds and steps.
+    let whole = |it: f64| if dtype.kind() == DTypeKind::Int { it.trunc() } else { it };
+    let (start, end, step) = (whole(args.float(0)?), whole(args.float(1)?), whole(step));
     if step == 0.0 {
         return Err(args.invalid("step must be nonzero"));
     }
@@ -244,7 +252,7 @@ fn range(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     if n.is_nan() || n >= i64::MAX as f64 {
         return Err(args.invalid("invalid size, possible overflow?"));
     }
-    fresh(args, TensorMeta::contiguous(dtype(args)?.unwrap_or(DType::Float32), vec![SymInt::from(n as i64)]))
+    fresh(args, TensorMeta::contiguous(dtype, vec![SymInt::from(n as i64)]))
 }
 
 fn eye(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {

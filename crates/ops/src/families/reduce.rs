@@ -47,7 +47,7 @@ pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::std_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)", var_mean).decompose(reduce::std_mean).tags(Tags::REDUCTION).tolerance(Tol::Default).vjp(gradients::reduce::std_mean).doc("The standard deviation and the mean."),
     OpDef::new("aten::std_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)", var_mean).decompose(reduce::std_mean).tags(Tags::REDUCTION).tolerance(Tol::Default).vjp(gradients::reduce::std_mean).doc("The standard deviation and the mean along dimensions."),
     OpDef::new("aten::std_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)", var_mean).decompose(reduce::std_mean_correction).tags(Tags::REDUCTION).tolerance(Tol::Default).vjp(gradients::reduce::std_mean).doc("The standard deviation and the mean along dimensions, of which `correction` degrees of freedom are used up."),
-    OpDef::new("aten::linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", norm).tags(Tags::REDUCTION).tolerance(Tol::Default).vjp(gradients::reduce::norm).doc("The norm of vectors: `sum(abs(x)**ord)**(1/ord)`."),
+    OpDef::new("aten::linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", norm).tags(Tags::REDUCTION.with(Tags::OWN_DTYPE)).tolerance(Tol::Default).vjp(gradients::reduce::norm).doc("The norm of vectors: `sum(abs(x)**ord)**(1/ord)`."),
     OpDef::new("aten::norm.Scalar(Tensor self, Scalar p=2) -> Tensor", norm).decompose(reduce::norm).tags(Tags::REDUCTION).tolerance(Tol::Default).vjp(gradients::reduce::norm).doc("The norm of all elements as one vector."),
     OpDef::new("aten::norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor", norm).decompose(reduce::norm).tags(Tags::REDUCTION).tolerance(Tol::Default).vjp(gradients::reduce::norm).doc("The norm of vectors along dimensions."),
     OpDef::new("aten::norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType dtype) -> Tensor", norm).decompose(reduce::norm).tags(Tags::REDUCTION).tolerance(Tol::Default).vjp(gradients::reduce::norm).doc("The norm of vectors along dimensions, computed in a dtype."),
@@ -130,6 +130,11 @@ fn mean(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
 }
 
 fn nanmean(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+    if args.opt_dtype(3)?.is_some_and(|it| it.kind() <= DTypeKind::Int) {
+        let what =
+            "nanmean(): could not infer output dtype. Optional dtype must be either a floating point or complex dtype.";
+        return Err(Diagnostic::new(Code::DTypeMismatch, what));
+    }
     let this = args.values[0].clone();
     let dim_and_keepdim = [args.values[1].clone(), args.values[2].clone()];
     let dtype = [("dtype", args.values[3].clone())];

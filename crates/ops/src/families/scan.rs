@@ -3,7 +3,7 @@
 use crate::elementwise::laid_out;
 use crate::gradients;
 use crate::{Args, OpDef, Output, Tags, Tol, contiguous, normalize_dim};
-use tracefx_core::{Code, DType, DTypeKind, Diagnostic, Result};
+use tracefx_core::{DType, DTypeKind, Result};
 use tracefx_ir::TensorMeta;
 
 /// The rows of this family.
@@ -44,6 +44,9 @@ fn cumulative(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     normalize_dim(args, args.int(1)?, this.sizes.len())?;
     let own = if this.dtype.kind() <= DTypeKind::Int { DType::Int64 } else { this.dtype };
     let dtype = args.opt_dtype(2)?.unwrap_or(own);
+    if dtype == DType::Bool {
+        return Err(args.no_kernel(&format!("{}_out_cpu", args.op.schema.name), dtype));
+    }
     Ok(vec![Output::Tensor(laid_out(dtype, this.sizes.clone(), &[this]))])
 }
 
@@ -51,8 +54,7 @@ fn logcumsumexp(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     let this = args.tensor(0)?;
     normalize_dim(args, args.int(1)?, this.sizes.len())?;
     if this.dtype.kind() <= DTypeKind::Int {
-        let what = format!("\"logcumsumexp_out_cpu\" not implemented for '{}'", this.dtype.name());
-        return Err(Diagnostic::new(Code::DTypeMismatch, what));
+        return Err(args.no_kernel("logcumsumexp_out_cpu", this.dtype));
     }
     Ok(vec![Output::Tensor(laid_out(this.dtype, this.sizes.clone(), &[this]))])
 }

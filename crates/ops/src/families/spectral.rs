@@ -50,12 +50,12 @@ pub(crate) const OPS: &[OpDef] = &[
     }).doc("How many singular values are greater than a bound."),
     composite("aten::linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", |cx, args| {
         matrix_norm(cx, args, Norm::Number(args.float(1)?))
-    }).doc("The norm of matrices."),
+    }).tags(Tags::OWN_DTYPE).doc("The norm of matrices."),
     composite("aten::linalg_matrix_norm.str_ord(Tensor self, str ord=\"fro\", int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", |cx, args| {
         matrix_norm(cx, args, Norm::named(args)?)
-    }).doc("The norm of matrices."),
-    composite("aten::linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", norm).doc("The norm of vectors or matrices."),
-    composite("aten::linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", norm).doc("The norm of matrices."),
+    }).tags(Tags::OWN_DTYPE).doc("The norm of matrices."),
+    composite("aten::linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", norm).tags(Tags::OWN_DTYPE).doc("The norm of vectors or matrices."),
+    composite("aten::linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", norm).tags(Tags::OWN_DTYPE).doc("The norm of matrices."),
     composite("aten::nuclear_norm(Tensor self, bool keepdim=False) -> Tensor", |cx, args| {
         let call = [args.values[0].clone(), Value::Str("nuc".into()), Value::ints(&[-2, -1]), args.values[1].clone()];
         Ok(vec![cx.call("aten.linalg_matrix_norm.str_ord", call)?])
