@@ -16,6 +16,7 @@ import { fxError } from "../errors.ts";
 import type { GraphModule } from "../graph/module.ts";
 import type { Node } from "../graph/node.ts";
 import { runPass } from "../rewrite/bridge.ts";
+import { checkGraphModule } from "./options.ts";
 import { tensorNotes } from "./graphManipulation.ts";
 
 /** A device. */
@@ -112,6 +113,12 @@ export class Partitioner {
 
   /** Takes a module apart, which stays as it is. The module with the parts shares its tensors. */
   partitionGraph(module: GraphModule, config: PartitionerConfig): PartitionResult {
+    checkGraphModule("Partitioner", module);
+    if (!Array.isArray(config?.devices)) {
+      throw fxError("InvalidOption", "a Partitioner needs a list of devices", {
+        help: "partitionGraph(gm, { devices: [{ name, availableMemBytes, logicalId }] })",
+      });
+    }
     const options = { config: configOptions(module, config), tensors: tensorNotes(module) };
     const how = { options, notes: true, derive: true };
     const { answer, module: split, before } = runPass<DevicesAnswer, GraphModule>(module, "partition_graph", how);

@@ -7,6 +7,7 @@ import type { GraphModule } from "../graph/module.ts";
 import { isVal, type Val } from "../graph/val.ts";
 import { tensorVal } from "../interpret/tensorMetadata.ts";
 import { runPass } from "../rewrite/bridge.ts";
+import { checkGraphModule } from "./options.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { fxError } from "../errors.ts";
 import { propagateThroughLeaves } from "./leafGraphs.ts";
@@ -26,6 +27,7 @@ export class FakeTensorProp {
   readonly module: GraphModule;
 
   constructor(module: GraphModule) {
+    checkGraphModule("FakeTensorProp", module);
     this.module = module;
   }
 

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { fxError } from "../errors.ts";
+import { type FxError, fxError } from "../errors.ts";
 import type { Node } from "../graph/node.ts";
 import { isProxy, nodeOf } from "../trace/proxy.ts";
 
@@ -36,6 +36,8 @@ export class TensorType {
   readonly dims: readonly TensorDim[];
 
   constructor(dims: readonly TensorDim[]) {
+    if (!Array.isArray(dims)) throw notDims(dims);
+    for (const it of dims) if (!isDim(it)) throw notDims(it);
     this.dims = [...dims];
   }
 
@@ -60,6 +62,16 @@ export class TensorType {
   toString(): string {
     return `TensorType[(${this.dims.join(", ")}${this.dims.length === 1 ? "," : ""})]`;
   }
+}
+
+function isDim(it: unknown): boolean {
+  return it === Dyn || typeof it === "string" || Number.isSafeInteger(it);
+}
+
+function notDims(it: unknown): FxError {
+  return fxError("InvalidArgument", `${String(it)} is no dimension of a TensorType`, {
+    help: "a dimension is a whole number or Dyn, as in new TensorType([1, 3, Dyn])",
+  });
 }
 
 type Comparable = GradualType | TensorDim;

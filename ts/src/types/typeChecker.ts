@@ -4,6 +4,7 @@
  * @module
  */
 import type { GraphModule } from "../graph/module.ts";
+import { checkGraphModule, checkOptions } from "../passes/options.ts";
 import { runPass } from "../rewrite/bridge.ts";
 import { moduleSpecs } from "./modules.ts";
 
@@ -22,6 +23,7 @@ export class GraphTypeChecker {
   readonly #traced: GraphModule;
 
   constructor(traced: GraphModule) {
+    checkGraphModule("GraphTypeChecker", traced);
     this.#traced = traced;
   }
 
@@ -53,6 +55,8 @@ export interface InferSymbolicTypesOptions {
  * ```
  */
 export function inferSymbolicTypes(gm: GraphModule, options: InferSymbolicTypesOptions = {}): void {
+  checkGraphModule("inferSymbolicTypes", gm);
+  checkOptions("inferSymbolicTypes", options, ["singlePass"]);
   const { singlePass = false } = options;
   runPass(gm, "infer_symbolic_types", { options: { modules: moduleSpecs(gm), singlePass } });
 }

@@ -173,3 +173,11 @@ describe("partitions for several devices", () => {
     expect(getCommLatencyBetween(gm, child, parent, 32)).toBe(0);
   });
 });
+
+test("modules that were not traced, and a config without devices, are refused", () => {
+  const [partitioner, gm] = [new Partitioner(), GraphModule.ofGraph(new Graph())];
+  for (const config of [undefined, {}]) {
+    expect(() => partitioner.partitionGraph(gm, config as never)).toThrow("a Partitioner needs a list of devices");
+  }
+  expect(() => partitioner.partitionGraph(new Module() as never, { devices: [] })).toThrow("takes a GraphModule");
+});

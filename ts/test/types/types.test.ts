@@ -34,6 +34,14 @@ function typesOf(gm: GraphModule): Record<string, string | undefined> {
 }
 
 describe("TensorType", () => {
+  it("refuses what is no dimension", () => {
+    expect(() => new TensorType(3 as never)).toThrow("3 is no dimension of a TensorType");
+    for (const stray of [null, undefined, 2.5]) {
+      expect(() => new TensorType([1, stray as never])).toThrow(`${String(stray)} is no dimension of a TensorType`);
+    }
+    expect(() => new GraphTypeChecker(new nn.ReLU() as never)).toThrow("GraphTypeChecker takes a GraphModule");
+  });
+
   it("compares by what is known", () => {
     const [image, known] = [new TensorType([1, Dyn, 3]), new TensorType([1, 2, 3])];
     expect(isConsistent(image, known) && isConsistent(Dyn, image) && isConsistent(2, Dyn)).toBe(true);
