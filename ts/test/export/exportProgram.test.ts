@@ -21,7 +21,8 @@ import {
 } from "../../src/index.ts";
 import { treeFlatten } from "../../src/trace/pytree.ts";
 import { thrown as refused } from "../thrown.ts";
-import { CASES, type Case } from "./modules.ts";
+import type { Case } from "./case.ts";
+import { CASES } from "./cases.ts";
 
 beforeAll(async () => void (await init()));
 

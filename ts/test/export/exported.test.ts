@@ -2,7 +2,8 @@
 import { readFileSync } from "node:fs";
 import { beforeAll, describe, expect, test } from "vitest";
 import { exportProgram, GraphModule, init } from "../../src/index.ts";
-import { CASES, type Case } from "./modules.ts";
+import type { Case } from "./case.ts";
+import { CASES } from "./cases.ts";
 
 interface Recorded {
   readonly name: string;

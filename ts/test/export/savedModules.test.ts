@@ -1,7 +1,7 @@
 /** Modules of every kind, exported here, saved and loaded: nothing that a program says is lost. */
 import { beforeAll, describe, expect, test } from "vitest";
 import { exportProgram, init, load, save, unflatten } from "../../src/index.ts";
-import { CASES } from "./modules.ts";
+import { CASES } from "./cases.ts";
 
 beforeAll(async () => void (await init()));
 
