@@ -7,10 +7,13 @@ import {
   replacePattern,
   replacePatternWithFilters,
   RewriteError,
+  Rule,
+  RuleSet,
   SubgraphMatcher,
   SubgraphMatcherWithNameNodeMap,
   symbolicTrace,
   type Tensor,
+  tensor,
   torch,
   tuple,
 } from "../../src/index.ts";
@@ -110,6 +113,29 @@ describe("replacePattern", () => {
     replacePatternWithFilters(gm, pattern, undefined, { replacementCallback: () => (x: Tensor) => torch.exp(x) });
     expect(targets(gm)).toEqual(["x", "torch.exp", "output"]);
     expect(() => replacePattern(gm.graph as never, pattern, pattern)).toThrow("replacePattern takes a GraphModule");
+  });
+
+  test("keeps the constants of functions apart, which all have the same names", () => {
+    const [one, five] = [tensor([1, 1]), tensor([5, 5])];
+    const pattern = chain("torch.neg");
+    const timesFive = (x: Tensor) => torch.mul(x, five);
+    const gm = () => symbolicTrace((x: Tensor) => torch.neg(torch.neg(torch.add(x, one))));
+    const [once, ruled, called] = [gm(), gm(), gm()];
+    replacePattern(once, pattern, timesFive);
+    new RuleSet([new Rule("times", pattern, timesFive)]).runToFixpoint(ruled);
+    let factor = 5;
+    replacePatternWithFilters(called, pattern, undefined, {
+      replacementCallback: () => {
+        const by = torch.mul(one, factor++);
+        return (x: Tensor) => torch.mul(x, by);
+      },
+    });
+    expect([once, ruled, called].map((it) => (it.forward(one) as Tensor).tolist())).toEqual([
+      [50, 50],
+      [50, 50],
+      [60, 60],
+    ]);
+    expect([once, ruled, called].map((it) => it.attributes.size)).toEqual([2, 2, 3]);
   });
 
   test("changes nothing where the replacement does not fit", () => {

@@ -3,6 +3,7 @@
 //! Everything is checked before anything is changed: what is refused leaves the module as it was.
 
 mod attributes;
+mod constants;
 mod place;
 mod splice;
 mod verify;
@@ -182,6 +183,15 @@ pub(crate) fn replace_knowing(
     known: &mut Known,
 ) -> Result<Replacing> {
     check_writes(pattern, cx.registry)?;
+    let mut constants = constants::ConstantNames::new(module);
+    let mut renamed: IndexMap<*const GraphModule, Option<GraphModule>, FxBuildHasher> = IndexMap::default();
+    for (_, replacement) in &matches {
+        if let Entry::Vacant(it) = renamed.entry(std::ptr::from_ref(*replacement)) {
+            it.insert(constants.distinct(replacement)?);
+        }
+    }
+    let own = matches.into_iter().map(|(found, it)| (found, renamed[&std::ptr::from_ref(it)].as_ref().unwrap_or(it)));
+    let matches: Vec<(InternalMatch, &GraphModule)> = own.collect();
     // In the order of the matches, so that what is refused is the first that does not fit.
     let mut splices: IndexMap<*const GraphModule, (&GraphModule, Splice<'_>), FxBuildHasher> = IndexMap::default();
     for (found, replacement) in &matches {

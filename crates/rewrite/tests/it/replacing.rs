@@ -170,6 +170,32 @@ fn attributes_come_along_and_unused_modules_go() {
     assert!(!target.attributes.contains_key("unused"));
 }
 
+/// `x` and a constant of this value, as a trace of a function records it.
+fn with_constant(target: &str, value: f32) -> GraphModule {
+    let mut res = module(|graph| {
+        let (x, constant) = (graph.placeholder("x"), graph.get_attr("_tensor_constant0"));
+        call(graph, target, &[x, constant]).into()
+    });
+    let tensor = Tensor::from_slice(&[value], &[1]).unwrap();
+    res.set_attribute("_tensor_constant0", Attribute::Tensor { tensor, kind: TensorKind::Constant });
+    res
+}
+
+#[test]
+fn constants_that_traces_named_stay_apart() {
+    let mut target = with_constant("torch.add", 1.0);
+    let replacement = with_constant("torch.mul", 5.0);
+    // The second time the replacement takes its own place, and its constant is there already.
+    for replaced in ["torch.add", "torch.mul"] {
+        replace_pattern(&mut target, &with_constant(replaced, 2.0), &replacement, registry()).unwrap();
+        assert_well_formed(&target);
+        assert_eq!(targets(&target), ["x", "_tensor_constant1", "torch.mul", "output"]);
+        assert_eq!(target.attributes.len(), 2);
+    }
+    let Attribute::Tensor { tensor, .. } = target.attribute("_tensor_constant1").unwrap() else { panic!("no tensor") };
+    assert_eq!(tensor.to_vec::<f32>().unwrap(), [5.0]);
+}
+
 #[test]
 fn a_literal_may_take_the_place_of_a_match() {
     let mut target = module(|graph| {
