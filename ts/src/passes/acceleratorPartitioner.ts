@@ -16,7 +16,7 @@ import { fxError } from "../errors.ts";
 import type { GraphModule } from "../graph/module.ts";
 import type { Node } from "../graph/node.ts";
 import { runPass } from "../rewrite/bridge.ts";
-import { checkGraphModule } from "./options.ts";
+import { checkGraphModule } from "../rewrite/checks.ts";
 import { tensorNotes } from "./graphManipulation.ts";
 
 /** A device. */

@@ -7,7 +7,7 @@ import type { GraphModule } from "../graph/module.ts";
 import { isVal, type Val } from "../graph/val.ts";
 import { tensorVal } from "../interpret/tensorMetadata.ts";
 import { runPass } from "../rewrite/bridge.ts";
-import { checkGraphModule } from "./options.ts";
+import { checkGraphModule } from "../rewrite/checks.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { fxError } from "../errors.ts";
 import { propagateThroughLeaves } from "./leafGraphs.ts";

@@ -10,7 +10,7 @@ import { Node } from "../graph/node.ts";
 import { Tuple } from "../graph/values.ts";
 import { Interpreter } from "../interpret/interpreter.ts";
 import { runPass } from "../rewrite/bridge.ts";
-import { checkGraphModule } from "./options.ts";
+import { checkGraphModule } from "../rewrite/checks.ts";
 import { isCallable } from "./toolsCommon.ts";
 
 /** Runs a module on a backend. */

@@ -9,7 +9,7 @@ import { fxError } from "../errors.ts";
 import type { GraphModule } from "../graph/module.ts";
 import type { Node } from "../graph/node.ts";
 import { runPass } from "../rewrite/bridge.ts";
-import { checkGraphModule, checkOptions } from "./options.ts";
+import { checkGraphModule, checkOptions } from "../rewrite/checks.ts";
 import { type OperatorSupportBase, supportedNodes } from "./operatorSupport.ts";
 
 /** Nodes that are to be one call. */

@@ -5,7 +5,7 @@
  */
 import { type FxError, fxError } from "../errors.ts";
 import type { GraphModule } from "../graph/module.ts";
-import { checkOptions } from "./options.ts";
+import { checkOptions } from "../rewrite/checks.ts";
 import { isPassResult, type Pass, passName, type PassResult, runPassOn } from "./passBase.ts";
 
 /** A rule about the order of two passes: whether the first may run before the second. */

@@ -8,7 +8,7 @@ import { call } from "../engine/engine.ts";
 import { viewHandle } from "../engine/tensors.ts";
 import { Graph } from "../graph/graph.ts";
 import type { Node } from "../graph/node.ts";
-import { checkGraphModule } from "../passes/options.ts";
+import { checkGraphModule } from "./checks.ts";
 import { applyEdits } from "../wire/edit.ts";
 import { type Notes, type Outlined, OutlineTable } from "../wire/outline.ts";
 

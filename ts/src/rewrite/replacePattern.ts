@@ -17,7 +17,7 @@ import type { Graph } from "../graph/graph.ts";
 import type { GraphModule } from "../graph/module.ts";
 import type { Node } from "../graph/node.ts";
 import { Module } from "../nn/module.ts";
-import { checkGraphModule } from "../passes/options.ts";
+import { checkGraphModule } from "./checks.ts";
 import type { Outlined } from "../wire/outline.ts";
 import { nodeAt, readArg } from "./answers.ts";
 import { runPass } from "./bridge.ts";

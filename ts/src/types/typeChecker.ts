@@ -4,7 +4,7 @@
  * @module
  */
 import type { GraphModule } from "../graph/module.ts";
-import { checkGraphModule, checkOptions } from "../passes/options.ts";
+import { checkGraphModule, checkOptions } from "../rewrite/checks.ts";
 import { runPass } from "../rewrite/bridge.ts";
 import { moduleSpecs } from "./modules.ts";
 
