@@ -125,12 +125,12 @@ pub(crate) fn constants_of(module: &GraphModule, registry: &Registry) -> Vec<Nod
 
 /// Which memory a tensor has.
 #[derive(PartialEq, Eq, Hash)]
-enum Memory {
+pub(crate) enum Memory {
     Storage(usize),
     Fake(u32),
 }
 
-fn memory(attribute: &Attribute) -> Option<Memory> {
+pub(crate) fn memory(attribute: &Attribute) -> Option<Memory> {
     match attribute {
         Attribute::Tensor { tensor, .. } => Some(Memory::Storage(tensor.storage().id())),
         Attribute::Fake { tensor, .. } => Some(Memory::Fake(tensor.id)),

@@ -4,7 +4,9 @@
 //! that a trace finds in a function are chosen by nobody, and the first constant of any trace has the same one.
 
 use super::references;
-use rustc_hash::FxHashMap;
+use crate::constant_fold::{Memory, memory};
+use indexmap::IndexMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 use tracefx_core::Result;
 use tracefx_ir::{Attribute, GraphModule, Opcode, Str, TensorKind};
 
@@ -16,11 +18,21 @@ pub(super) struct ConstantNames<'m> {
     module: &'m GraphModule,
     /// What the replacements so far bring along.
     brought: FxHashMap<Str, Attribute>,
+    /// What constants of these memories are called, in the module and in the replacements so far.
+    names: FxHashMap<Memory, Vec<Str>>,
+    /// From which number on names may be free.
+    next: u64,
 }
 
 impl<'m> ConstantNames<'m> {
     pub(super) fn new(module: &'m GraphModule) -> Self {
-        ConstantNames { module, brought: FxHashMap::default() }
+        let mut names: FxHashMap<Memory, Vec<Str>> = FxHashMap::default();
+        for (name, attribute) in module.attributes.iter().filter(|(name, _)| name.starts_with(PREFIX)) {
+            if let Some(memory) = memory(attribute) {
+                names.entry(memory).or_default().push(name.clone());
+            }
+        }
+        ConstantNames { module, brought: FxHashMap::default(), names, next: 0 }
     }
 
     /// The replacement with names of its own for its constants, where they need other names.
@@ -28,7 +40,7 @@ impl<'m> ConstantNames<'m> {
     /// # Errors
     /// Those of [`tracefx_ir::Graph::set_target`].
     pub(super) fn distinct(&mut self, replacement: &GraphModule) -> Result<Option<GraphModule>> {
-        let mut names: FxHashMap<Str, Str> = FxHashMap::default();
+        let mut names: IndexMap<Str, Str, FxBuildHasher> = IndexMap::default();
         for id in references(&replacement.graph) {
             let node = replacement.graph.node(id);
             let name = node.target();
@@ -42,6 +54,9 @@ impl<'m> ConstantNames<'m> {
             };
             if *kind == TensorKind::Constant {
                 let chosen = self.name(name, constant, replacement);
+                if let Some(memory) = memory(constant) {
+                    self.names.entry(memory).or_default().push(chosen.clone());
+                }
                 self.brought.insert(chosen.clone(), constant.clone());
                 names.insert(name.clone(), chosen);
             }
@@ -64,18 +79,23 @@ impl<'m> ConstantNames<'m> {
     }
 
     /// The name that the constant has, or one that is free.
-    fn name(&self, wanted: &Str, constant: &Attribute, replacement: &GraphModule) -> Str {
-        let there = |name: &str| self.module.attributes.get(name).or_else(|| self.brought.get(name));
+    fn name(&mut self, wanted: &Str, constant: &Attribute, replacement: &GraphModule) -> Str {
+        let (module, brought) = (self.module, &self.brought);
+        let there = |name: &str| module.attributes.get(name).or_else(|| brought.get(name));
         if there(wanted).is_none_or(|it| is_same(it, constant)) {
             return wanted.clone();
         }
-        let known = self.module.attributes.iter().chain(&self.brought);
-        if let Some((name, _)) = known.into_iter().find(|(name, it)| name.starts_with(PREFIX) && is_same(it, constant))
-        {
+        let same_memory = memory(constant).and_then(|it| self.names.get(&it)).into_iter().flatten();
+        if let Some(name) = same_memory.into_iter().find(|it| there(it).is_some_and(|it| is_same(it, constant))) {
             return name.clone();
         }
-        let is_free = |name: &String| there(name).is_none() && !replacement.attributes.contains_key(name.as_str());
-        (0..).map(|it| format!("{PREFIX}{it}")).find(is_free).map_or_else(|| wanted.clone(), Str::from)
+        loop {
+            let name = format!("{PREFIX}{}", self.next);
+            self.next += 1;
+            if there(&name).is_none() && !replacement.attributes.contains_key(name.as_str()) {
+                return name.into();
+            }
+        }
     }
 }
 
