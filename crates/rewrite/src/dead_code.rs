@@ -112,6 +112,19 @@ mod tests {
     }
 
     #[test]
+    fn a_batch_norm_has_an_effect_in_training_alone() {
+        for is_training in [false, true] {
+            let mut module = module_of(Opcode::CallFunction, "torch.ops.aten.batch_norm.default");
+            let (x, norm) = (module.graph.find("x").unwrap(), module.graph.find("batch_norm_default").unwrap());
+            let args = [Arg::Node(x), Arg::None, Arg::None, Arg::Node(x), Arg::Node(x), Arg::Bool(is_training)];
+            module.graph.set_args(norm, args.to_vec()).unwrap();
+            let options = DeadCodeOptions { strict: true, ..DeadCodeOptions::default() };
+            let result = eliminate_dead_code(&mut module, registry(), &options).unwrap();
+            assert_eq!(result.modified, !is_training);
+        }
+    }
+
+    #[test]
     fn random_numbers_may_go_where_that_is_asked_for() {
         let options = DeadCodeOptions { drop_random: true, ..DeadCodeOptions::default() };
         check(Opcode::CallFunction, "torch.rand_like", &options, true);

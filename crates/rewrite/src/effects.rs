@@ -3,7 +3,7 @@
 //! Values that may share memory form a class: a view and what it looks at, a list and its items. What is not known to be
 //! fresh memory counts as shared, and what is not known not to write counts as writing.
 
-use crate::impure::{is_in_place_name, is_in_place_operator};
+use crate::impure::{evaluates, is_in_place_name, is_in_place_operator};
 use rustc_hash::{FxHashMap, FxHashSet};
 use tracefx_ir::{Arg, Attribute, Graph, GraphModule, Node, NodeId, Opcode, Str};
 use tracefx_ops::{Op, Registry, Tags};
@@ -252,15 +252,6 @@ fn op_shares(op: &Op) -> bool {
     // What only its decomposition says may give back what it was given, as dropout does in evaluation.
     let is_made_of_others = matches!(op.def.infer, tracefx_ops::Infer::Composite);
     op.may_alias() || op.def.tags.has(Tags::VIEW) || is_made_of_others
-}
-
-/// Whether a call says that it is not for training, and the schema does not say that it writes all the same: a batch
-/// normalization writes its statistics in training alone.
-fn evaluates(op: &Op, node: &Node) -> bool {
-    let args = &op.schema.args;
-    let training = args.iter().position(|it| it.name == "training");
-    let given = training.and_then(|it| node.args().get(it)).or(node.kwarg("training"));
-    given == Some(&Arg::Bool(false)) && !args.iter().any(|it| it.is_mutated)
 }
 
 /// A call of graphs writes where one of them does.

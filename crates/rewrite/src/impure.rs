@@ -1,7 +1,7 @@
 //! Which nodes do something besides giving a value: `torch.fx.Node.is_impure`.
 
 use tracefx_ir::{Arg, Attribute, GraphModule, Node, Opcode};
-use tracefx_ops::{Registry, Tags};
+use tracefx_ops::{Op, Registry, Tags};
 
 /// Functions that are no operators of the registry and have an effect, by qualified name: what PyTorch keeps in
 /// `torch.fx.node._side_effectful_functions`.
@@ -95,8 +95,17 @@ impl Impurity {
         op.def.tags.has(Tags::SIDE_EFFECT)
             || op.schema.args.iter().any(|it| it.is_mutated)
             || (self.random && op.def.tags.has(Tags::RANDOM))
-            || (self.strict && op.may_write())
+            || (self.strict && op.may_write() && !evaluates(op, node))
     }
+}
+
+/// Whether a call says that it is not for training, and the schema does not say that it writes all the same: a batch
+/// normalization writes its statistics in training alone.
+pub(crate) fn evaluates(op: &Op, node: &Node) -> bool {
+    let args = &op.schema.args;
+    let training = args.iter().position(|it| it.name == "training");
+    let given = training.and_then(|it| node.args().get(it)).or(node.kwarg("training"));
+    given == Some(&Arg::Bool(false)) && !args.iter().any(|it| it.is_mutated)
 }
 
 fn has_effect(target: &str, registry: &Registry) -> bool {
