@@ -5,7 +5,10 @@ use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_exec::{Interpreter, propagate};
 use tracefx_ir::{Attribute, GraphModule, Node, NodeId, TensorKind};
 use tracefx_ops::{Propagation, Symbols, Value};
-use tracefx_rewrite::{ConstantRules, Constants, PassResult, fuse_batch_norm, linear_permute_fusion, take_constants};
+use tracefx_rewrite::{
+    ConstantRules, Constants, DeadCodeOptions, PassResult, eliminate_dead_code, fuse_batch_norm, linear_permute_fusion,
+    take_constants,
+};
 
 /// Tells of a node whether it may be folded: inductor's `constraint_fn`.
 pub type FoldConstraint<'a> = &'a dyn Fn(NodeId, &Node) -> bool;
@@ -60,13 +63,16 @@ pub fn constant_fold(
 }
 
 /// Fuses a module for inference: batch normalizations are taken into the layers before them, linear layers give their result
-/// swapped where it is used so, and the new weights are computed. `torch.fx.experimental.optimization.fuse`, on operators.
+/// swapped where it is used so, and the new weights are computed. What is dead goes first, where anything is fused.
+/// `torch.fx.experimental.optimization.fuse`, on operators.
 ///
 /// # Errors
 /// As [`constant_fold`].
 pub fn fuse(module: &mut GraphModule, library: &Library) -> Result<PassResult> {
     let mut changed = module.clone();
     let registry = library.registry();
+    let dead = DeadCodeOptions { strict: true, ..DeadCodeOptions::default() };
+    eliminate_dead_code(&mut changed, registry, &dead)?;
     let is_fused = fuse_batch_norm(&mut changed, registry)?.modified;
     let is_swapped = linear_permute_fusion(&mut changed, registry)?.modified;
     if !is_fused && !is_swapped {

@@ -92,6 +92,25 @@ impl Writes {
         !is_written
     }
 
+    /// The nodes that writes do not leave alone ([`Writes::leave_alone`]), for a pass that changes the graph.
+    pub(crate) fn disturbed(&self, graph: &Graph) -> FxHashSet<NodeId> {
+        graph.nodes().filter(|&it| !self.leave_alone(graph, it)).collect()
+    }
+
+    /// The nodes whose values something is computed from that is written to, and these. Where such a value has another order
+    /// of memory, what was a copy may be a view, such as a `reshape`, and see the write.
+    pub(crate) fn sources(&self, graph: &Graph) -> FxHashSet<NodeId> {
+        let mut res = FxHashSet::default();
+        let mut nodes: Vec<NodeId> = graph.nodes().collect();
+        nodes.reverse();
+        for id in nodes {
+            if self.is_written(id) || graph.users(id).iter().any(|it| res.contains(&it)) {
+                res.insert(id);
+            }
+        }
+        res
+    }
+
     /// Whether the node uses memory that something writes to, as [`Writes::used`] tells.
     pub(crate) fn uses_written(&self, graph: &Graph, node: NodeId) -> bool {
         let mut res = false;

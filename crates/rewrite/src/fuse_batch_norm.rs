@@ -6,7 +6,7 @@ use crate::effects::Writes;
 use crate::fuser::replace_uses;
 use crate::tensor_meta::{rank_of, tensor_meta_of};
 use rustc_hash::FxHashMap;
-use tracefx_core::Result;
+use tracefx_core::{DType, Result};
 use tracefx_ir::{Arg, GraphModule, InsertPoint, Node, NodeId, Opcode};
 use tracefx_ops::Registry;
 
@@ -46,26 +46,47 @@ const NORMS: &[(&str, Option<usize>, usize)] = &[
 ///
 /// With mean `m`, variance `v`, scale `w` and shift `b`, each channel is multiplied by `s = w / sqrt(v + eps)`, and the bias
 /// becomes `(bias - m) * s + b`. A linear layer is fused where its result is known to have two dimensions (`meta.val`), since
-/// otherwise its channels are not what is normalized. Transposed convolutions stay.
+/// otherwise its channels are not what is normalized. Transposed convolutions stay. A second run changes nothing.
 ///
 /// # Errors
 /// None of a graph that is well formed.
 pub fn fuse_batch_norm(module: &mut GraphModule, registry: &Registry) -> Result<PassResult> {
     let mut is_constant = vec![false; module.graph.id_bound()];
     constants_of(module, registry).into_iter().for_each(|it| is_constant[it.index()] = true);
-    let writes = Writes::of(module, registry);
+    let disturbed = Writes::of(module, registry).map(|it| it.disturbed(&module.graph)).unwrap_or_default();
     let nodes: Vec<NodeId> = module.graph.nodes().collect();
-    let mut modified = false;
+    let mut fused = Fused::default();
     for id in nodes {
-        let Some(pair) = pair_of(module, id, &|it| is_constant.get(it.index()) == Some(&true)) else { continue };
+        // All that was made since is computed from constants.
+        let is_constant = |it: NodeId| is_constant.get(it.index()).copied().unwrap_or(true);
+        let Some(pair) = pair_of(module, &fused, id, &is_constant) else { continue };
         // The layer moves to the normalization, whose parameters may be read after it.
-        if writes.as_ref().is_some_and(|it| !it.leave_alone(&module.graph, pair.layer)) {
+        if disturbed.contains(&pair.layer) {
             continue;
         }
-        fuse(module, &pair)?;
-        modified = true;
+        fuse(module, &mut fused, &pair)?;
     }
-    Ok(PassResult { modified })
+    Ok(PassResult { modified: fused.modified })
+}
+
+/// What was fused, so that a normalization of it is taken in too.
+#[derive(Default)]
+struct Fused {
+    modified: bool,
+    /// The dtypes of the weights and biases that were made.
+    dtypes: FxHashMap<NodeId, DType>,
+    /// The ranks of the weights that were made.
+    ranks: FxHashMap<NodeId, usize>,
+}
+
+impl Fused {
+    fn dtype_of(&self, module: &GraphModule, id: NodeId) -> Option<DType> {
+        self.dtypes.get(&id).copied().or_else(|| tensor_meta_of(module, id).map(|it| it.dtype))
+    }
+
+    fn rank_of(&self, module: &GraphModule, id: NodeId) -> Option<usize> {
+        self.ranks.get(&id).copied().or_else(|| rank_of(module, id))
+    }
 }
 
 /// A layer, and the normalization of its result.
@@ -85,7 +106,7 @@ struct Pair {
     eps: Arg,
 }
 
-fn pair_of(module: &GraphModule, norm: NodeId, is_constant: &dyn Fn(NodeId) -> bool) -> Option<Pair> {
+fn pair_of(module: &GraphModule, fused: &Fused, norm: NodeId, is_constant: &dyn Fn(NodeId) -> bool) -> Option<Pair> {
     let graph = &module.graph;
     let node = graph.node(norm);
     let (target, training, eps) = find(node, NORMS, |it| it.0)?;
@@ -107,7 +128,7 @@ fn pair_of(module: &GraphModule, norm: NodeId, is_constant: &dyn Fn(NodeId) -> b
     let constant = |arg: &Arg| arg.as_node().filter(|&it| is_constant(it));
     let optional = |arg: &Arg| if *arg == Arg::None { Some(None) } else { constant(arg).map(Some) };
     let weight = constant(weight)?;
-    let weight_rank = rank_of(module, weight).unwrap_or(if kind == Layer::Convolution { 0 } else { 2 });
+    let weight_rank = fused.rank_of(module, weight).unwrap_or(if kind == Layer::Convolution { 0 } else { 2 });
     let rank = rank_of(module, *layer);
     // The channels are the second dimension of what the layer gives, and the first of its weight.
     let fits = match kind {
@@ -147,8 +168,8 @@ fn only_item(module: &GraphModule, norm: NodeId) -> Option<NodeId> {
     (is_item(item) && graph.node(item).args().get(1) == Some(&Arg::Int(0))).then_some(item)
 }
 
-fn fuse(module: &mut GraphModule, pair: &Pair) -> Result<()> {
-    let dtype_of = |id| tensor_meta_of(module, id).map(|it| it.dtype);
+fn fuse(module: &mut GraphModule, fused: &mut Fused, pair: &Pair) -> Result<()> {
+    let dtype_of = |id| fused.dtype_of(module, id);
     let dtype = dtype_of(pair.weight);
     let parameters = [Some(pair.weight), pair.bias, pair.scale, pair.shift, Some(pair.mean), Some(pair.variance)];
     let is_mixed = parameters.into_iter().flatten().any(|it| dtype_of(it) != dtype);
@@ -184,6 +205,10 @@ fn fuse(module: &mut GraphModule, pair: &Pair) -> Result<()> {
         [weight, bias] = [weight, bias].map(|it| call("to.dtype", vec![it, Arg::DType(dtype)]));
     }
     graph.set_insert_point(before)?;
+    fused.modified = true;
+    let made = [&weight, &bias].into_iter().filter_map(Arg::as_node);
+    fused.dtypes.extend(made.zip(dtype.into_iter().cycle()));
+    fused.ranks.extend(weight.as_node().map(|it| (it, pair.weight_rank)));
 
     let mut args = graph.node(pair.layer).args().to_vec();
     if pair.kind == Layer::Addmm {

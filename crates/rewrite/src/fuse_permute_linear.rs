@@ -13,23 +13,26 @@ const LINEAR: &str = "torch.ops.aten.linear.default";
 
 /// Makes linear layers whose result is only used with its last two dimensions swapped give it that way, as
 /// `weight @ input.transpose(-1, -2) + bias.unsqueeze(-1)`: the product has the order of memory that is asked for. A linear
-/// layer of a swapped input is left alone, since operators take one as it is, and so is what something writes to.
+/// layer of a swapped input is left alone, since operators take one as it is, and so is one that writes may reach. Where the
+/// input is the result of a linear layer that nothing else uses, that one is next. A second run changes nothing.
 ///
 /// # Errors
 /// None of a graph that is well formed.
 pub fn linear_permute_fusion(module: &mut GraphModule, registry: &Registry) -> Result<PassResult> {
     let writes = Writes::of(module, registry);
+    let disturbed = writes.as_ref().map(|it| it.disturbed(&module.graph)).unwrap_or_default();
+    let sources = writes.map(|it| it.sources(&module.graph)).unwrap_or_default();
     let nodes: Vec<NodeId> = module.graph.nodes().collect();
     let mut modified = false;
     for id in nodes {
-        let is_kept = |graph: &Graph, it| writes.as_ref().is_none_or(|writes| writes.leave_alone(graph, it));
-        let graph = &module.graph;
-        let Some(linear) = swapped(module, graph.node(id)) else { continue };
-        if !is_kept(graph, id) || !is_kept(graph, linear) {
-            continue;
+        let mut swap = id;
+        while let Some(linear) = swapped(module, module.graph.node(swap)) {
+            if sources.contains(&swap) || disturbed.contains(&linear) {
+                break;
+            }
+            swap = fuse(&mut module.graph, linear, swap)?;
+            modified = true;
         }
-        fuse(&mut module.graph, linear, id)?;
-        modified = true;
     }
     Ok(PassResult { modified })
 }
@@ -70,7 +73,8 @@ fn swapped(module: &GraphModule, node: &Node) -> Option<NodeId> {
     (are_swapped && node.kwargs().is_empty() && graph.users(*linear).len() == 1).then_some(*linear)
 }
 
-fn fuse(graph: &mut Graph, linear: NodeId, swap: NodeId) -> Result<()> {
+/// Puts the product in the place of both, and gives the swap of the layer's input.
+fn fuse(graph: &mut Graph, linear: NodeId, swap: NodeId) -> Result<NodeId> {
     let args = graph.node(linear).args().to_vec();
     let before = graph.set_insert_point(InsertPoint::Before(swap))?;
     let mut call = |name: &str, args: Vec<Arg>| graph.call_function(&format!("torch.ops.aten.{name}"), args, vec![]);
@@ -89,5 +93,6 @@ fn fuse(graph: &mut Graph, linear: NodeId, swap: NodeId) -> Result<()> {
     graph.set_insert_point(before)?;
     replace_uses(graph, &FxHashMap::from_iter([(swap, res)]), &|_| true)?;
     graph.erase_node(swap)?;
-    graph.erase_node(linear)
+    graph.erase_node(linear)?;
+    Ok(input)
 }

@@ -21,7 +21,8 @@ const MATMULS: &[&str] = &["torch.matmul", "torch.ops.aten.matmul.default"];
 /// finds, and splits vectors wrongly.
 ///
 /// Products are merged where as many mergeable ones lie before each of them on the longest way from the inputs, which makes
-/// them independent; a write, or what else must keep its place, between two keeps them apart. Takes time `O(n log n)`.
+/// them independent; a write, or what else must keep its place, between two keeps them apart. What is merged does not count in
+/// a second run, which may find more; each run that changes anything leaves fewer products. Takes time `O(n log n)`.
 ///
 /// # Errors
 /// `GraphInvalid` where nodes use each other in a circle.

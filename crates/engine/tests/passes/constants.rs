@@ -4,7 +4,7 @@ use crate::{computed, lint};
 use tracefx_core::{DType, Tensor};
 use tracefx_engine::{ConstantFoldOptions, Library, constant_fold, fuse};
 use tracefx_exec::Interpreter;
-use tracefx_ir::{Arg, Attribute, Graph, GraphModule, NodeId, Opcode, TensorKind, TensorMeta, Val};
+use tracefx_ir::{Arg, Attribute, Graph, GraphModule, InsertPoint, NodeId, Opcode, TensorKind, TensorMeta, Val};
 use tracefx_ops::Value;
 
 fn aten(graph: &mut Graph, name: &str, args: Vec<Arg>) -> NodeId {
@@ -240,6 +240,25 @@ fn layers_with_a_batch_normalization_taken_in_compute_the_same() {
 }
 
 #[test]
+fn a_row_of_normalizations_is_taken_in_by_one_run() {
+    for layer in layers().iter().filter(|it| it.norm == "batch_norm.default") {
+        let mut module = build(layer, false, false);
+        let graph = &mut module.graph;
+        let output = graph.output_node().unwrap();
+        let norm = graph.find("batch_norm_default").unwrap();
+        graph.set_insert_point(InsertPoint::Before(output)).unwrap();
+        let args = [Arg::Node(norm)].into_iter().chain(graph.node(norm).args()[1..].iter().cloned()).collect();
+        let again = aten(graph, layer.norm, args);
+        graph.set_args(output, vec![again.into()]).unwrap();
+        let mut fused = module.clone();
+        fuse(&mut fused, &Library::default()).unwrap();
+        lint(&fused);
+        assert!(!targets(&fused).contains(&layer.norm.to_owned()), "{}", fused.graph);
+        assert_close(&run(&fused, layer.input), &run(&module, layer.input));
+    }
+}
+
+#[test]
 fn layers_stay_in_training_and_where_their_result_has_other_users() {
     for layer in layers().iter().filter(|it| !it.norm.contains("no_training")) {
         assert!(!fuse(&mut build(layer, true, false), &Library::default()).unwrap().modified);
@@ -287,4 +306,74 @@ fn a_swapped_result_of_a_linear_layer_is_computed_as_it_is_used() {
         assert!(!targets(&fused).contains(&"linear.default".to_owned()));
         assert_close(&run(&fused, &[2, 5, 3]), &run(&module, &[2, 5, 3]));
     }
+}
+
+/// Linear layers, two in a row, of which the last or each is swapped.
+fn swapped_row(is_each: bool) -> Graph {
+    let mut graph = Graph::new();
+    let mut last = graph.placeholder("x");
+    for is_last in [false, true] {
+        let weight = graph.get_attr("weight");
+        last = aten(&mut graph, "linear.default", vec![last.into(), weight.into()]);
+        let sizes = vec![4.into(), 4.into()];
+        graph.meta_mut(last).val = Some(Val::Tensor(TensorMeta::contiguous(DType::Float32, sizes)));
+        if is_each || is_last {
+            last = aten(&mut graph, "t.default", vec![last.into()]);
+        }
+    }
+    let bias = graph.get_attr("bias");
+    let sum = aten(&mut graph, "add.Tensor", vec![last.into(), bias.into()]);
+    graph.output(sum.into());
+    graph
+}
+
+#[track_caller]
+fn check_row(graph: Graph) {
+    let module = module_of(graph, &[("weight", &[4, 4]), ("bias", &[4])]);
+    let mut fused = module.clone();
+    assert!(fuse(&mut fused, &Library::default()).unwrap().modified);
+    lint(&fused);
+    assert!(!targets(&fused).contains(&"linear.default".to_owned()), "{}", fused.graph);
+    assert_close(&run(&fused, &[4, 4]), &run(&module, &[4, 4]));
+}
+
+#[test]
+fn layers_in_a_row_are_swapped_by_one_run() {
+    check_row(swapped_row(false));
+}
+
+#[test]
+fn a_layer_of_a_swapped_one_is_swapped_beside_a_write() {
+    let mut graph = swapped_row(true);
+    let bias = graph.find("bias").unwrap();
+    graph.set_insert_point(InsertPoint::After(bias)).unwrap();
+    aten(&mut graph, "add_.Scalar", vec![bias.into(), Arg::Int(0)]);
+    check_row(graph);
+}
+
+#[test]
+fn a_result_whose_copies_and_views_would_change_places_is_not_swapped() {
+    let mut graph = swapped_row(false);
+    let sum = graph.find("add_tensor").unwrap();
+    graph.set_insert_point(InsertPoint::After(sum)).unwrap();
+    // A copy now, and a view where the order of memory is another.
+    let flat = aten(&mut graph, "reshape.default", vec![sum.into(), Arg::List(vec![Arg::Int(16)])]);
+    aten(&mut graph, "add_.Scalar", vec![sum.into(), Arg::Int(1)]);
+    let output = graph.output_node().unwrap();
+    graph.set_args(output, vec![flat.into()]).unwrap();
+    let module = module_of(graph, &[("weight", &[4, 4]), ("bias", &[4])]);
+    let mut fused = module.clone();
+    assert!(!fuse(&mut fused, &Library::default()).unwrap().modified);
+    assert_eq!(run(&fused, &[4, 4]), run(&module, &[4, 4]));
+}
+
+#[test]
+fn a_dead_user_keeps_no_normalization_out_of_its_layer() {
+    let layer = layers().swap_remove(0);
+    let mut module = build(&layer, false, false);
+    let call = module.graph.find("conv2d_default").unwrap();
+    module.graph.set_insert_point(InsertPoint::After(call)).unwrap();
+    aten(&mut module.graph, "relu.default", vec![call.into()]);
+    assert!(fuse(&mut module, &Library::default()).unwrap().modified);
+    assert!(!targets(&module).contains(&layer.norm.to_owned()), "{}", module.graph);
 }

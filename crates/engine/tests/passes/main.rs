@@ -2,7 +2,9 @@
 //! and writes the same to them, and a second run changes nothing where the pass says so.
 
 mod constants;
+mod fusing;
 mod large;
+mod layers;
 mod random;
 mod replacing;
 
@@ -16,8 +18,15 @@ use tracefx_ir::{Arg, Attribute, Graph, GraphModule, Opcode, TensorKind, TensorM
 use tracefx_ops::Value;
 use tracefx_rewrite::{FoldRules, split_const_subgraphs};
 
-/// The bits of everything that a run gives and leaves behind.
-fn computed(module: &GraphModule) -> Vec<Vec<u8>> {
+/// A tensor to the bit.
+#[derive(Debug, PartialEq, Eq)]
+struct Bits {
+    sizes: Vec<usize>,
+    data: Vec<u32>,
+}
+
+/// Everything that a run gives and leaves behind.
+fn computed(module: &GraphModule) -> Vec<Bits> {
     let library = Library::default();
     let module = &own(module);
     let inputs = inputs();
@@ -44,11 +53,10 @@ fn own(module: &GraphModule) -> GraphModule {
     res
 }
 
-fn gather(value: &Value<Tensor>, bits: &mut Vec<Vec<u8>>) {
+fn gather(value: &Value<Tensor>, bits: &mut Vec<Bits>) {
     value.for_each_tensor(&mut |it: &Tensor| {
-        let sizes = it.sizes().iter().flat_map(|it| it.to_le_bytes());
         let data = it.to_vec::<f32>().unwrap();
-        bits.push(sizes.chain(data.iter().flat_map(|it| it.to_le_bytes())).collect());
+        bits.push(Bits { sizes: it.sizes().to_vec(), data: data.iter().map(|it| it.to_bits()).collect() });
     });
 }
 
