@@ -7,6 +7,7 @@ mod large;
 mod layers;
 mod random;
 mod replacing;
+mod sizes;
 
 use proptest::prelude::*;
 use random::{Writes, inputs, modules};

@@ -84,8 +84,15 @@ impl Lowering {
         let mut res = self.lower(graph, &Expr::Int(value.clone()));
         for next in &values[1..] {
             value = both(&value, next);
+            let so_far = Expr::Int(value.clone());
+            if let Some(known) = self.get(&so_far) {
+                res = known.into();
+                continue;
+            }
             let args = vec![res, self.lower(graph, &Expr::Int(next.clone()))];
-            res = self.emit(graph, target, args, Some(Val::Int(value.clone()))).into();
+            let node = self.emit(graph, target, args, Some(Val::Int(value.clone())));
+            self.nodes.insert(so_far, node);
+            res = node.into();
         }
         res.as_node().expect("two values or more were put together")
     }
@@ -105,7 +112,10 @@ impl Lowering {
         // Python asks the right side where the left one is a plain number.
         if let (Some(other), [Arg::Int(_), Arg::Node(_)], [a, b]) = (flipped(func), &*lowered, args) {
             lowered.reverse();
-            whole = call(other, vec![b.clone(), a.clone()]).unwrap_or(whole);
+            // An equation is the same both ways round, and some relations are decided one way round alone: the check is to be
+            // found under what was asked for.
+            let turned = call(other, vec![b.clone(), a.clone()]).ok().filter(|_| other != func);
+            whole = turned.filter(|it| matches!(it, Expr::Bool(SymBool::Call(_)))).unwrap_or(whole);
             func = other;
         }
         let target = target_of(func).expect("only what can be lowered is asked for");
@@ -120,7 +130,13 @@ impl Lowering {
         let mut res = first.expect("there are three");
         for (arg, expr) in rest.zip(exprs) {
             value = value.and_then(|it| call(func, vec![it, expr.clone()]).ok());
-            res = self.emit(graph, target, vec![res, arg], value.as_ref().and_then(val_of)).into();
+            if let Some(known) = value.as_ref().and_then(|it| self.get(it)) {
+                res = known.into();
+                continue;
+            }
+            let node = self.emit(graph, target, vec![res, arg], value.as_ref().and_then(val_of));
+            self.nodes.extend(value.iter().map(|it| (plain(it), node)));
+            res = node.into();
         }
         res.as_node().expect("three values were put together")
     }

@@ -208,7 +208,7 @@ impl Inserter<'_> {
     fn visit_check(&mut self, id: NodeId) -> Result<bool> {
         let node = self.graph.node(id);
         let Some(condition) = condition_of(node) else { return Ok(false) };
-        let checked = condition.as_node().and_then(|it| symbolic(self.graph.node(it).meta.val.as_ref()?));
+        let checked = checked_of(self.graph, &condition);
         let is_repeated = checked.as_ref().is_some_and(|it| self.checks.get(&plain(it)) != Some(&id));
         if is_repeated || condition == Arg::Bool(true) {
             self.modified = true;
@@ -438,13 +438,19 @@ fn message(graph: &Graph, checked: Option<&Expr>, condition: &Arg) -> String {
 fn checks_of(graph: &Graph) -> FxHashMap<Expr, NodeId> {
     let mut res = FxHashMap::default();
     for id in graph.nodes() {
-        let condition = condition_of(graph.node(id)).and_then(|it| it.as_node());
-        let checked = condition.and_then(|it| symbolic(graph.node(it).meta.val.as_ref()?));
-        if let Some(checked) = checked {
+        if let Some(checked) = condition_of(graph.node(id)).and_then(|it| checked_of(graph, &it)) {
             res.entry(plain(&checked)).or_insert(id);
         }
     }
     res
+}
+
+/// What is known of a condition that is checked.
+fn checked_of(graph: &Graph, condition: &Arg) -> Option<Expr> {
+    match condition {
+        Arg::Bool(it) => Some(Expr::Bool(SymBool::Const(*it))),
+        it => symbolic(graph.node(it.as_node()?).meta.val.as_ref()?),
+    }
 }
 
 /// What a check checks.

@@ -2,7 +2,7 @@ use super::*;
 use serde_json::Value as Json;
 use tracefx_core::DType;
 use tracefx_ir::TensorMeta;
-use tracefx_sym::Parser;
+use tracefx_sym::{Parser, call};
 
 const CASES: &str = include_str!("../../../../tests/fixtures/passes/runtime_asserts.jsonl");
 
@@ -127,6 +127,64 @@ fn what_no_node_gives_is_told() {
     let known = DeferredAsserts { asserts: vec![SymBool::lt(&u0, &u7)], ..DeferredAsserts::default() };
     let answer = insert_deferred_runtime_asserts(&mut module, &known).unwrap();
     assert_eq!(answer, InsertedAsserts { modified: false, skipped: vec!["u0 < u7".into()] });
+}
+
+#[test]
+fn what_never_holds_is_refused_once() {
+    let s0 = SymInt::from(Symbol::size("s0"));
+    let Ok(Expr::Bool(is_empty)) = call(Func::Eq, vec![Expr::Int(0.into()), Expr::Int(s0.clone())]) else {
+        panic!("a relation is a condition");
+    };
+    for assert in [SymBool::Const(false), is_empty] {
+        let (mut module, _) = reads_u0(&[]);
+        let x = module.graph.find("x").unwrap();
+        module.graph.meta_mut(x).val = Some(Val::Tensor(TensorMeta::contiguous(DType::Float32, vec![s0.clone()])));
+        let known = DeferredAsserts { asserts: vec![assert], ..DeferredAsserts::default() };
+        for is_modified in [true, false] {
+            assert_eq!(insert_deferred_runtime_asserts(&mut module, &known).unwrap().modified, is_modified);
+            assert_eq!(module.graph.find_nodes(Opcode::CallFunction, ASSERT).count(), 1, "{}", module.graph);
+        }
+    }
+}
+
+#[test]
+fn a_part_of_a_sum_that_is_there_is_not_computed_again() {
+    let (mut module, u0) = reads_u0(&[("operator.add", vec![Arg::Int(3)])]);
+    let add = module.graph.find("add").unwrap();
+    module.graph.meta_mut(add).val = Some(Val::Int(&u0 + &3.into()));
+    let output = module.graph.output_node().unwrap();
+    module.graph.set_insert_point(InsertPoint::Before(output)).unwrap();
+    let other = module.graph.call_function("torch.ops.aten.item.default", vec![add.into()], vec![]);
+    let u1 = SymInt::from(Symbol::integer("u1"));
+    module.graph.meta_mut(other).val = Some(Val::Int(u1.clone()));
+    let known = DeferredAsserts {
+        asserts: vec![SymBool::le(&(&(&u0 + &3.into()) + &u1), &9.into())],
+        ..DeferredAsserts::default()
+    };
+    insert_deferred_runtime_asserts(&mut module, &known).unwrap();
+    assert_eq!(module.graph.find_nodes(Opcode::CallFunction, "operator.add").count(), 2, "{}", module.graph);
+    assert!(!insert_deferred_runtime_asserts(&mut module, &known).unwrap().modified);
+}
+
+#[test]
+fn a_part_of_a_minimum_that_is_there_is_not_computed_again() {
+    let (mut module, u0) = reads_u0(&[("torch.sym_min", vec![Arg::Int(3)])]);
+    let least = module.graph.find("sym_min").unwrap();
+    let Ok(Expr::Int(known)) = call(Func::Min, vec![Expr::Int(u0.clone()), Expr::Int(3.into())]) else {
+        panic!("an int")
+    };
+    module.graph.meta_mut(least).val = Some(Val::Int(known));
+    let output = module.graph.output_node().unwrap();
+    module.graph.set_insert_point(InsertPoint::Before(output)).unwrap();
+    let other = module.graph.call_function("torch.ops.aten.item.default", vec![least.into()], vec![]);
+    let u1 = SymInt::from(Symbol::integer("u1"));
+    module.graph.meta_mut(other).val = Some(Val::Int(u1.clone()));
+    let all = [Expr::Int(3.into()), Expr::Int(u0.clone()), Expr::Int(u1)];
+    let Ok(Expr::Int(of_all)) = call(Func::Min, all.to_vec()) else { panic!("an int") };
+    let known = DeferredAsserts { asserts: vec![SymBool::le(&of_all, &1.into())], ..DeferredAsserts::default() };
+    insert_deferred_runtime_asserts(&mut module, &known).unwrap();
+    assert_eq!(module.graph.find_nodes(Opcode::CallFunction, "torch.sym_min").count(), 2, "{}", module.graph);
+    assert!(!insert_deferred_runtime_asserts(&mut module, &known).unwrap().modified);
 }
 
 #[test]
