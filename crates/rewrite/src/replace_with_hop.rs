@@ -5,7 +5,10 @@
 //! higher-order operator, and the others are put back.
 
 use crate::PassResult;
-use crate::split_module::{ENTER_AUTOCAST, EXIT_AUTOCAST, SET_GRAD_ENABLED, SplitOptions, keep_notes, split_module};
+use crate::split_module::{
+    ENTER_AUTOCAST, EXIT_AUTOCAST, SET_GRAD_ENABLED, SplitModule, SplitOptions, keep_notes, split_module,
+};
+use indexmap::IndexMap;
 use std::collections::HashMap;
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::{Arg, Attribute, Graph, GraphModule, InsertPoint, NodeId, Opcode, Str, Val};
@@ -78,7 +81,9 @@ fn replace(module: &mut GraphModule, region: Region, depth: usize) -> Result<Pas
 fn split_regions(module: &mut GraphModule, region: Region) -> Result<()> {
     let parts = region.parts(&module.graph)?;
     let options = SplitOptions { keep_original_order: true, keep_original_node_name: true, ..SplitOptions::default() };
-    let mut split = split_module(module, &mut |it| parts.get(&it).copied().unwrap_or(0), &options)?.module;
+    let SplitModule { module: mut split, qualname_map: paths, .. } =
+        split_module(module, &mut |it| parts.get(&it).copied().unwrap_or(0), &options)?;
+    let mut called = Called { paths, placed: HashMap::new() };
     let calls: Vec<NodeId> =
         split.graph.nodes().filter(|it| split.graph.node(*it).op() == Opcode::CallModule).collect();
     for call in calls {
@@ -88,7 +93,7 @@ fn split_regions(module: &mut GraphModule, region: Region) -> Result<()> {
             Some(boundary) => wrap(&mut split, call, boundary, region)?,
             None => {
                 erase_boundaries(&mut split, &name, region)?;
-                inline(&mut split, call)?;
+                inline(&mut split, call, &mut called)?;
             }
         }
     }
@@ -143,16 +148,15 @@ impl Region {
         Ok(parts)
     }
 
-    /// The node that makes a part a region: the first one, if it says something that does not hold anyway. The graphs of
-    /// control flow, which a part reads before all else, do not count: PyTorch takes such a part for none, and control flow
-    /// loses what holds for it.
+    /// The node that makes a part a region: the first of its kind, if it says something that does not hold anyway. What
+    /// comes before it, such as the graphs of control flow, which are read first, or autocast around the region, which is
+    /// entered in each of its parts, does not count: PyTorch takes such a part for none, and loses what holds there.
     fn boundary_of(self, part: &GraphModule) -> Option<NodeId> {
         let graph = &part.graph;
-        let is_read = |it: &NodeId| matches!(graph.node(*it).op(), Opcode::Placeholder | Opcode::GetAttr);
-        let first = graph.nodes().find(|it| !is_read(it))?;
+        let first = graph.nodes().find(|it| self.is_boundary(graph, *it))?;
         let (target, args) = (graph.node(first).target(), graph.node(first).args());
         let begins = match self {
-            Region::SetGrad => &**target == SET_GRAD_ENABLED && args.first() != Some(&Arg::Bool(true)),
+            Region::SetGrad => args.first() != Some(&Arg::Bool(true)),
             Region::Autocast => &**target == ENTER_AUTOCAST,
         };
         begins.then_some(first)
@@ -218,8 +222,30 @@ fn erase_boundaries(module: &mut GraphModule, name: &str, region: Region) -> Res
     outermost.into_iter().try_for_each(|it| graph.erase_node(it))
 }
 
+/// The modules that the parts call.
+struct Called {
+    /// For each, by its path through the part, the path that it had.
+    paths: IndexMap<String, Str>,
+    /// For the paths that they had the new ones, of those that were put back.
+    placed: HashMap<Str, Str>,
+}
+
+impl Called {
+    /// Puts a module of a part back, once, and gives its path.
+    fn put_back(&mut self, module: &mut GraphModule, part: (&str, &GraphModule), name: &Str) -> Result<Str> {
+        let path = self.paths.get(&format!("{}.{name}", part.0)).unwrap_or(name);
+        if let Some(placed) = self.placed.get(path) {
+            return Ok(placed.clone());
+        }
+        let placed = free_name(module, path);
+        module.set_attribute(&placed, part.1.attribute(name)?.clone());
+        self.placed.insert(path.clone(), placed.clone());
+        Ok(placed)
+    }
+}
+
 /// Puts the nodes of a part in the place of its call.
-fn inline(module: &mut GraphModule, call: NodeId) -> Result<()> {
+fn inline(module: &mut GraphModule, call: NodeId, called: &mut Called) -> Result<()> {
     let name = module.graph.node(call).target().clone();
     let part = part_mut(module, &name)?.clone();
     let mut given = module.graph.node(call).args().to_vec().into_iter();
@@ -234,12 +260,18 @@ fn inline(module: &mut GraphModule, call: NodeId) -> Result<()> {
             Opcode::Output => replace_results(&mut module.graph, call, node.args().first(), &known)?,
             Opcode::GetAttr | Opcode::CallFunction | Opcode::CallMethod | Opcode::CallModule => {
                 let copy = module.graph.node_copy(node, &mut |it| known[&it].clone())?;
-                if node.op() == Opcode::GetAttr {
-                    let target = free_name(module, node.target());
-                    module.graph.set_target(copy, &target)?;
-                    module.set_attribute(&target, part.attribute(node.target())?.clone());
-                }
                 known.insert(id, Arg::Node(copy));
+                let target = match node.op() {
+                    // As in PyTorch each read has a graph of its own.
+                    Opcode::GetAttr => {
+                        let target = free_name(module, node.target());
+                        module.set_attribute(&target, part.attribute(node.target())?.clone());
+                        target
+                    }
+                    Opcode::CallModule => called.put_back(module, (&name, &part), node.target())?,
+                    _ => continue,
+                };
+                module.graph.set_target(copy, &target)?;
             }
         }
     }
@@ -276,7 +308,7 @@ fn replace_results(graph: &mut Graph, call: NodeId, result: Option<&Arg>, known:
 fn free_name(module: &GraphModule, name: &Str) -> Str {
     let numbered = (1..).map(|it| Str::from(format!("submod_{it}")));
     let names = [name.clone()].into_iter().chain(numbered);
-    let mut free = names.skip_while(|it| module.attributes.contains_key(it));
+    let mut free = names.skip_while(|it| module.attribute(it).is_ok());
     free.next().expect("there are more numbers than attributes")
 }
 

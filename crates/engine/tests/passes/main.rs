@@ -6,6 +6,7 @@ mod fusing;
 mod large;
 mod layers;
 mod random;
+mod regions;
 mod replacing;
 mod sizes;
 
@@ -158,6 +159,22 @@ fn hosts_ask_for_sizes_and_give_nodes_other_targets() {
     assert!(run(&mut module, "replace_target_nodes_with", options).is_err());
 }
 
+/// A list takes copies from a tensor, and a number a view.
+#[test]
+fn items_that_are_copies_are_read_before_and_after_a_write() {
+    for (index, n_left) in [(Arg::List(vec![Arg::Int(0)]), 2), (Arg::Int(0), 1)] {
+        let mut graph = Graph::new();
+        let x = graph.placeholder("x");
+        let before = graph.call_function("operator.getitem", vec![x.into(), index.clone()], vec![]);
+        graph.call_function("torch.ops.aten.add_.Scalar", vec![x.into(), Arg::Int(1)], vec![]);
+        let after = graph.call_function("operator.getitem", vec![x.into(), index], vec![]);
+        graph.output(Arg::Tuple(vec![before.into(), after.into()]));
+        let mut module = GraphModule::new(graph);
+        run(&mut module, "merge_getitems", json!({})).unwrap();
+        assert_eq!(module.graph.find_nodes(Opcode::CallFunction, "operator.getitem").count(), n_left);
+    }
+}
+
 #[test]
 fn merged_products_compute_the_same() {
     for target in ["torch.ops.aten.mm.default", "torch.ops.aten.matmul.default"] {
@@ -195,6 +212,11 @@ proptest! {
     #[test]
     fn common_subexpressions(module in modules(Writes::Allowed)) {
         check_once(&module, "CSEPass", json!({}));
+    }
+
+    #[test]
+    fn reads_of_items(module in modules(Writes::Allowed)) {
+        check_once(&module, "merge_getitems", json!({}));
     }
 
     #[test]
