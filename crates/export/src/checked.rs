@@ -55,8 +55,8 @@ impl ExportedProgram {
     }
 }
 
-/// Makes one node of all that read the same item of the same result, in a module and the graphs inside it; says whether
-/// there were any.
+/// Makes one node of all that read the same item of the same result, by its number or name, in a module and the graphs
+/// inside it; says whether there were any.
 ///
 /// # Errors
 /// As the edits of a graph.
@@ -79,6 +79,10 @@ fn merge_in(graph: &mut Graph) -> Result<HashMap<Str, Str>> {
     for read in reads {
         // A source that was merged itself is replaced already.
         let [Arg::Node(source), index] = graph.node(read).args() else { continue };
+        // What another index takes from a tensor may be a copy, and a write may stand between two of them.
+        if !matches!(index, Arg::Int(_) | Arg::Str(_)) {
+            continue;
+        }
         let first = *seen.entry((*source, format!("{index:?}"))).or_insert(read);
         if first != read {
             graph.replace_all_uses_with(read, first, &mut |_, _| true)?;

@@ -141,8 +141,8 @@ export function annotateGetitemNodes(graphModule: GraphModule): void {
 }
 
 /**
- * Makes one node of all that read the same item of the same result, in place and in the graphs inside: what
- * `ExportedProgram` does when it is made.
+ * Makes one node of all that read the same item of the same result, by its number or name, in place and in the graphs inside:
+ * what `ExportedProgram` does when it is made.
  *
  * @example
  * ```ts
