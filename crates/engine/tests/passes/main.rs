@@ -2,6 +2,7 @@
 //! and writes the same to them, and a second run changes nothing where the pass says so.
 
 mod constants;
+mod devices;
 mod fusing;
 mod large;
 mod layers;

@@ -1,6 +1,7 @@
 use super::{Partition, SizedGraph};
 
 /// Which parts use what others give: `set_parents_and_children` and `get_bfs_level_partition`. Parts are known by their places.
+/// Beyond PyTorch, what writes to memory that others use is taken for what gives them something.
 #[derive(Clone, Debug)]
 pub struct Links {
     /// For each part those that give it something.
@@ -21,7 +22,8 @@ impl Links {
         let mut children = vec![Vec::new(); partitions.len()];
         let mut parents = vec![Vec::new(); partitions.len()];
         for (place, partition) in partitions.iter().enumerate() {
-            let users = partition.calls(graph).flat_map(|it| graph.users(it)).filter_map(|&it| owner[it]);
+            let later = partition.calls(graph).flat_map(|it| graph.users(it).iter().chain(graph.followers(it)));
+            let users = later.filter_map(|&it| owner[it]);
             let mut others: Vec<usize> = users.filter(|&it| it != place).collect();
             others.sort_unstable();
             others.dedup();

@@ -1,7 +1,9 @@
 use super::failed;
 use crate::SizeBytes;
+use crate::effects::Writes;
 use tracefx_core::Result;
 use tracefx_ir::{GraphModule, NodeId, Opcode};
+use tracefx_ops::registry;
 
 /// The nodes of a graph but for the output by their places, with their sizes.
 #[derive(Debug)]
@@ -11,6 +13,8 @@ pub struct SizedGraph<'a> {
     sizes: Vec<SizeBytes>,
     inputs: Vec<Vec<usize>>,
     users: Vec<Vec<usize>>,
+    /// For each node those that must run after it without using it, because one of both writes to what the other uses.
+    followers: Vec<Vec<usize>>,
     n_edges: usize,
 }
 
@@ -40,8 +44,13 @@ impl<'a> SizedGraph<'a> {
         for (user, inputs) in inputs.iter().enumerate() {
             inputs.iter().for_each(|&it| users[it].push(user));
         }
-        let n_edges = inputs.iter().map(Vec::len).sum();
-        let res = SizedGraph { module, nodes, sizes, inputs, users, n_edges };
+        let mut followers = vec![Vec::new(); nodes.len()];
+        let writes = Writes::of(module, registry());
+        for (first, second) in writes.map(|it| it.orders(graph)).unwrap_or_default() {
+            followers[places[first.index()]].push(places[second.index()]);
+        }
+        let n_edges = inputs.iter().chain(&followers).map(Vec::len).sum();
+        let res = SizedGraph { module, nodes, sizes, inputs, users, followers, n_edges };
         // No sum of sizes is larger than this one, so that none of them overflows.
         let all = (0..res.len()).try_fold(0_u64, |all, place| {
             let inputs = res.inputs[place].iter().try_fold(0_u64, |all, &it| all.checked_add(res.output_size(it)));
@@ -98,6 +107,10 @@ impl<'a> SizedGraph<'a> {
 
     pub(super) fn users(&self, place: usize) -> &[usize] {
         &self.users[place]
+    }
+
+    pub(super) fn followers(&self, place: usize) -> &[usize] {
+        &self.followers[place]
     }
 
     pub(super) fn output_size(&self, place: usize) -> u64 {
