@@ -75,6 +75,11 @@ impl Writes {
         }
     }
 
+    /// What used a value uses these others from now on, and what writes to it writes to them.
+    pub(crate) fn replace(&mut self, old: NodeId, new: &Arg) {
+        new.for_each_node(&mut |it| self.join(it, old));
+    }
+
     /// Whether something writes to the memory of this value, or may.
     pub(crate) fn is_written(&self, node: NodeId) -> bool {
         self.is_written[self.class(node)]

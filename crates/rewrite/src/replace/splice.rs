@@ -145,6 +145,8 @@ impl<'a> Splice<'a> {
             let made = |(node, effect): &(NodeId, Effect)| Some((values[node.index()].as_ref()?.as_node()?, *effect));
             let effects = self.effects.iter().filter(|(node, _)| !is_input.contains(node)).filter_map(made);
             writes.add(graph, effects);
+            let replaced = found.returning_nodes.iter().zip(results(&result));
+            replaced.for_each(|(old, new)| old.for_each_node(&mut |old| writes.replace(old, new)));
         }
         let is_new: FxHashSet<NodeId> = replacements.iter().copied().collect();
         for (old, new) in found.returning_nodes.iter().zip(results(&result)) {

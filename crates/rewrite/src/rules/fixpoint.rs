@@ -135,6 +135,7 @@ fn above(graph: &Graph, nodes: Vec<NodeId>, reach: usize) -> Vec<NodeId> {
 mod tests {
     use super::*;
     use crate::{ReplaceOptions, RuleSet};
+    use tracefx_ir::InsertPoint;
     use tracefx_ops::registry;
 
     fn calls(targets: &[&str]) -> GraphModule {
@@ -212,6 +213,23 @@ mod tests {
         let mut changed = module.clone();
         let trace = Fixpoint::new(&rules, registry().into()).run(&mut changed, 10).unwrap();
         assert_eq!(trace.fired.iter().map(|it| &*it.rule).collect::<Vec<_>>(), ["drops", "bc"]);
+    }
+
+    /// What is put in for a value is written to by what wrote to that: the cosine must not be moved behind the addition.
+    #[test]
+    fn writes_to_what_was_replaced_are_known() {
+        let rules = [rule(&["torch.relu", "torch.relu"], &["torch.relu"]), rule(&["torch.cos"], &["torch.sin"])];
+        let mut module = calls(&["torch.relu", "torch.relu", "torch.ops.aten.add_.Tensor"]);
+        let graph = &mut module.graph;
+        let [_, _, relu, add, output] = <[NodeId; 5]>::try_from(graph.nodes().collect::<Vec<_>>()).unwrap();
+        graph.set_args(add, vec![relu.into(), Arg::Int(1)]).unwrap();
+        graph.set_insert_point(InsertPoint::Before(add)).unwrap();
+        let cos = graph.call_function("torch.cos", vec![relu.into()], vec![]);
+        graph.set_args(output, vec![Arg::Tuple(vec![cos.into()])]).unwrap();
+        check(&rules, &module);
+        RuleSet { rules: rules.to_vec() }.run_to_fixpoint(&mut module, registry(), None).unwrap();
+        let targets: Vec<&str> = module.graph.nodes().map(|it| &**module.graph.node(it).target()).collect();
+        assert_eq!(targets, ["x", "torch.relu", "torch.sin", "torch.ops.aten.add_.Tensor", "output"]);
     }
 
     /// How many nodes are looked at to fold a chain from its end to its beginning, one node after the other.
