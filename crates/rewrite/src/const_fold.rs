@@ -1,3 +1,4 @@
+use crate::effects::Writes;
 use crate::fuser::replace_uses;
 use crate::{Impurity, SplitOptions, split_module};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -148,10 +149,11 @@ pub fn get_unique_attr_name_in_module(module: &GraphModule, candidate: &str) -> 
     name
 }
 
-/// The nodes that read constants, and those that use nothing but such nodes.
+/// The nodes that read constants, and those that use nothing but such nodes; not what a write changes.
 fn constant_nodes(module: &GraphModule, rules: &FoldRules<'_>) -> FxHashSet<NodeId> {
     let graph = &module.graph;
     let mut res = FxHashSet::default();
+    let writes = Writes::of(module, rules.registry);
     for id in graph.nodes() {
         let node = graph.node(id);
         let is_constant = match node.op() {
@@ -165,7 +167,8 @@ fn constant_nodes(module: &GraphModule, rules: &FoldRules<'_>) -> FxHashSet<Node
                 is_constant
             }
         };
-        if is_constant && !stays(node, module, rules) {
+        let is_disturbed = || writes.as_ref().is_some_and(|it| !it.leave_alone(graph, id));
+        if is_constant && !is_disturbed() && !stays(node, module, rules) {
             res.insert(id);
         }
     }

@@ -5,8 +5,8 @@
 
 use crate::impure::{evaluates, is_in_place_name, is_in_place_operator};
 use rustc_hash::{FxHashMap, FxHashSet};
-use tracefx_ir::{Arg, Attribute, Graph, GraphModule, Node, NodeId, Opcode, Str};
-use tracefx_ops::{Op, Registry, Tags};
+use tracefx_ir::{Arg, Attribute, Graph, GraphModule, Node, NodeId, Opcode, Str, Val};
+use tracefx_ops::{ArgType, Op, Registry, Tags, registry};
 
 /// The classes of a graph's values in which something is written. What is put into the graph later has to be told
 /// ([`Writes::add`]); what is taken out of it stays in its class.
@@ -144,7 +144,8 @@ impl Writes {
         // For each written class its last writer, and who has read it since.
         let mut last: Vec<(Option<NodeId>, Vec<NodeId>)> = vec![(None, Vec::new()); self.parents.len()];
         for id in graph.nodes() {
-            if matches!(graph.node(id).op(), Opcode::Placeholder | Opcode::GetAttr | Opcode::Output) {
+            let reads_nothing = matches!(graph.node(id).op(), Opcode::Placeholder | Opcode::GetAttr | Opcode::Output);
+            if reads_nothing || takes_item(graph, id) {
                 continue;
             }
             for class in self.used(graph, id) {
@@ -182,6 +183,23 @@ impl Writes {
             from = next;
         }
     }
+}
+
+/// Whether a node takes one of several results, which reads no memory.
+fn takes_item(graph: &Graph, node: NodeId) -> bool {
+    let node = graph.node(node);
+    let [Arg::Node(source), Arg::Int(_)] = node.args() else { return false };
+    let source = graph.node(*source);
+    let gives_several = || match source.target().strip_prefix("torch.ops.") {
+        Some(name) if name.starts_with("higher_order.") => true,
+        Some(name) => registry().get(name).is_some_and(|it| match it.schema.returns.as_slice() {
+            [single] => matches!(single.ty, ArgType::List(..)),
+            _ => true,
+        }),
+        None => false,
+    };
+    let is_known = matches!(source.meta.val, Some(Val::Seq { .. }));
+    node.op() == Opcode::CallFunction && &**node.target() == "operator.getitem" && (is_known || gives_several())
 }
 
 /// What a call does to memory.
@@ -241,8 +259,11 @@ fn function_writes(node: &Node, owner: &GraphModule, registry: &Registry) -> boo
     let says_in_place = node.kwarg("inplace").is_some_and(|it| *it == Arg::Bool(true));
     // The last argument of many functions of torch.nn.functional says whether they write to the first.
     let may_say_in_place = target.starts_with("torch.nn.functional.") && node.args().contains(&Arg::Bool(true));
-    let name = target.rsplit('.').next().unwrap_or(target);
-    let is_in_place = is_in_place_name(name) || is_in_place_operator(target) || target == "operator.setitem";
+    // `operator.and_` is named so since Python has a word `and`.
+    let is_in_place = match target.starts_with("operator.") {
+        true => is_in_place_operator(target) || target == "operator.setitem",
+        false => is_in_place_name(target),
+    };
     writes_out || says_in_place || may_say_in_place || is_in_place
 }
 
@@ -342,7 +363,7 @@ mod tests {
     fn functions_and_operators_in_place_write() {
         assert_eq!(written(&[("torch.sin", &[0]), ("torch.relu_", &[1])]), [1, 2]);
         assert_eq!(written(&[("torch.transpose", &[0]), ("operator.iadd", &[1])]), [0, 1, 2]);
-        assert_eq!(written(&[("torch.sin", &[0]), ("torch.add", &[1])]), [0; 0]);
+        assert_eq!(written(&[("torch.sin", &[0]), ("torch.add", &[1]), ("operator.and_", &[0, 1])]), [0; 0]);
         assert_eq!(written(&[("torch.ops.mine.unknown.default", &[0])]), [0, 1]);
     }
 

@@ -1,6 +1,7 @@
 //! Making one call of several nodes: `torch.fx.passes.utils.fuser_utils`.
 
-use crate::topo_sort;
+use crate::order::Order;
+use crate::topological::sort_within;
 use indexmap::IndexMap;
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use std::cmp::Ordering;
@@ -94,23 +95,24 @@ pub fn fuse_by_partitions(
     prefix: &str,
     gives_tuple: bool,
 ) -> Result<Vec<String>> {
-    check_partitions(&module.graph, partitions)?;
+    let order = Order::of(module);
+    check_partitions(&module.graph, &order, partitions)?;
     let mut names = Vec::with_capacity(partitions.len());
     // What is used of fused nodes is replaced at the end, in one pass: a node that uses values of many groups would be
     // changed for each of them otherwise.
     let mut replaced: FxHashMap<NodeId, NodeId> = FxHashMap::default();
-    let mut erased: FxHashSet<NodeId> = FxHashSet::default();
+    let mut call_of: FxHashMap<NodeId, NodeId> = FxHashMap::default();
     for (index, partition) in partitions.iter().enumerate().filter(|(_, it)| !it.is_empty()) {
         let name = format!("{prefix}{index}");
-        let nodes = topo_sort(&module.graph, partition)?;
+        let nodes = sort_within(&module.graph, partition, &order)?;
         let fused = fuse(module, &nodes, &name, gives_tuple, &|it| replaced.get(&it).copied().unwrap_or(it))?;
-        let (_, values) = insert_call(module, fused, nodes[nodes.len() - 1])?;
+        let (call, values) = insert_call(module, fused, nodes[nodes.len() - 1])?;
         replaced.extend(values);
-        erased.extend(nodes);
+        call_of.extend(nodes.iter().map(|it| (*it, call)));
         names.push(name);
     }
     let graph = &mut module.graph;
-    replace_uses(graph, &replaced, &|it| !erased.contains(&it))?;
+    replace_uses(graph, &replaced, &|it| !call_of.contains_key(&it))?;
     for &node in partitions.iter().flatten() {
         graph.set_args(node, vec![])?;
         graph.set_kwargs(node, vec![])?;
@@ -118,13 +120,16 @@ pub fn fuse_by_partitions(
     for &node in partitions.iter().flatten() {
         graph.erase_node(node)?;
     }
-    crate::stable_topological_sort(graph)?;
+    let order = order.renamed(&|it| call_of.get(&it).copied().unwrap_or(it));
+    let nodes: Vec<NodeId> = graph.nodes().collect();
+    let sorted = sort_within(graph, &nodes, &order)?;
+    graph.reorder(&sorted)?;
     Ok(names)
 }
 
 /// Refuses groups that share nodes, and groups that could not each be one node at the same time: that is a circle in the
 /// graph in which they are.
-fn check_partitions(graph: &Graph, partitions: &[Vec<NodeId>]) -> Result<()> {
+fn check_partitions(graph: &Graph, order: &Order, partitions: &[Vec<NodeId>]) -> Result<()> {
     let mut unit: Vec<usize> = vec![usize::MAX; graph.id_bound()];
     for (index, partition) in partitions.iter().enumerate() {
         for &node in partition {
@@ -147,7 +152,7 @@ fn check_partitions(graph: &Graph, partitions: &[Vec<NodeId>]) -> Result<()> {
         }
     }
     let uses = |members: &[NodeId], from: usize, visit: &mut dyn FnMut(usize)| {
-        let users = members.iter().flat_map(|&it| graph.users(it).iter()).map(|it| unit[it.index()]);
+        let users = members.iter().flat_map(|&it| order.successors(graph, it)).map(|it| unit[it.index()]);
         users.filter(|&it| it != from).for_each(visit);
     };
     let mut waiting = vec![0usize; members.len()];

@@ -21,6 +21,7 @@ mod matcher;
 mod merge_matmul;
 mod net_min;
 mod normalize;
+mod order;
 mod partitioner;
 mod pass;
 mod pass_manager;

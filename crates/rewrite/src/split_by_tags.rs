@@ -1,3 +1,4 @@
+use crate::order::Order;
 use crate::split_module::keep_notes;
 use indexmap::{IndexMap, IndexSet};
 use rustc_hash::{FxBuildHasher, FxHashMap};
@@ -21,7 +22,8 @@ struct Component {
 /// the parts that read them, under their paths.
 ///
 /// # Errors
-/// `PassFailed` where a call has no tag; `PartitionCycle` where a call uses a value of a later part; `GraphInvalid` where
+/// `PassFailed` where a call has no tag; `PartitionCycle` where a call uses a value of a later part, or what a later part
+/// writes to before it; `GraphInvalid` where
 /// there is not one output; `AttributeMissing` where the module lacks what a node reads or calls.
 pub fn split_by_tags(
     module: &GraphModule,
@@ -88,6 +90,15 @@ pub fn split_by_tags(
         })?;
         copies.insert(id, copy);
         part_of.insert(id, part);
+    }
+    for (first, second) in Order::of(module).pairs() {
+        if part_of[&first] > part_of[&second] {
+            let (first, second, tag) = (graph.node(first).name(), graph.node(second).name(), &tags[part_of[&first]]);
+            let what = format!("{second} must come after {first}, which is of the later part {tag}");
+            return Err(Diagnostic::new(Code::PartitionCycle, what)
+                .node(&**second)
+                .note("one of them writes to what the other uses, or switches autocast or gradients"));
+        }
     }
     let output = output.ok_or_else(|| Diagnostic::new(Code::GraphInvalid, "Graph had no output node!"))?;
     for value in graph.node(output).all_input_nodes() {

@@ -3,11 +3,14 @@
 //! Graphs are sorted in place, so that their nodes keep their ids; the users of each node then stand in the order of the
 //! graph, as in the new graph that FX would make.
 
+use crate::effects::Writes;
+use crate::order::{Order, is_sorted, is_switch};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use tracefx_core::{Code, Diagnostic, Result};
-use tracefx_ir::{Graph, NodeId, Opcode};
+use tracefx_ir::{Graph, GraphModule, NodeId, Opcode};
+use tracefx_ops::registry;
 
 /// What runs as soon as it can, so that assertions about sizes come before the operators that need them. Sorted.
 const PRIORITIZED: &[&str] = &[
@@ -32,19 +35,45 @@ const PRIORITIZED: &[&str] = &[
 
 /// Sorts the graph as `torch.fx.passes.tools_common.legalize_graph` does: breadth first from the nodes that use nothing,
 /// with arithmetic of sizes ahead. The order of a graph that is sorted already may change; [`stable_topological_sort`]
-/// keeps it.
+/// keeps it. Beyond torch.fx, what writes to what it takes, and what switches autocast or gradients, stays where it is
+/// between the others.
 ///
 /// # Errors
 /// `GraphInvalid` where nodes use each other in a circle.
-pub fn legalize_graph(graph: &mut Graph) -> Result<()> {
-    let mut waiting = in_degrees(graph);
-    let mut queue: VecDeque<NodeId> = graph.nodes().filter(|it| waiting[it.index()] == 0).collect();
-    let mut sorted = Vec::with_capacity(graph.len());
+pub fn legalize_graph(module: &mut GraphModule) -> Result<()> {
+    let writes = Writes::of(module, registry());
+    let stays = |graph: &Graph, it: NodeId| {
+        writes.as_ref().is_some_and(|writes| writes.is_writer(it)) || is_switch(graph.node(it))
+    };
+    let has_fixed = module.graph.nodes().any(|it| stays(&module.graph, it));
+    if has_fixed && !is_sorted(&module.graph) {
+        stable_topological_sort(module)?;
+    }
+    let graph = &mut module.graph;
+    let all: Vec<NodeId> = graph.nodes().collect();
+    let mut sorted = Vec::with_capacity(all.len());
+    for between in all.chunk_by(|first, second| !has_fixed || (!stays(graph, *first) && !stays(graph, *second))) {
+        sort_breadth_first(graph, between, &mut sorted);
+    }
+    check_sorted(graph, &sorted, &all)?;
+    graph.reorder(&sorted)
+}
+
+/// Sorts some nodes, which need nothing but each other and what is sorted.
+fn sort_breadth_first(graph: &Graph, nodes: &[NodeId], sorted: &mut Vec<NodeId>) {
+    let mut waiting: FxHashMap<NodeId, usize> = nodes.iter().map(|it| (*it, 0)).collect();
+    for node in nodes {
+        for user in graph.users(*node).iter() {
+            waiting.entry(user).and_modify(|it| *it += 1);
+        }
+    }
+    let mut queue: VecDeque<NodeId> = nodes.iter().copied().filter(|it| waiting[it] == 0).collect();
     while let Some(node) = queue.pop_front() {
         sorted.push(node);
         for user in graph.users(node).iter() {
-            waiting[user.index()] -= 1;
-            if waiting[user.index()] == 0 {
+            let Some(waiting) = waiting.get_mut(&user) else { continue };
+            *waiting -= 1;
+            if *waiting == 0 {
                 let it = graph.node(user);
                 if it.op() == Opcode::CallFunction && PRIORITIZED.binary_search(&&**it.target()).is_ok() {
                     queue.push_front(user);
@@ -54,9 +83,6 @@ pub fn legalize_graph(graph: &mut Graph) -> Result<()> {
             }
         }
     }
-    let all: Vec<NodeId> = graph.nodes().collect();
-    check_sorted(graph, &sorted, &all)?;
-    graph.reorder(&sorted)
 }
 
 /// Sorts the graph and keeps its order where that is sorted: `torch.fx.passes.tools_common.stable_topological_sort`. Of
@@ -64,7 +90,8 @@ pub fn legalize_graph(graph: &mut Graph) -> Result<()> {
 ///
 /// # Errors
 /// `GraphInvalid` where nodes use each other in a circle.
-pub fn stable_topological_sort(graph: &mut Graph) -> Result<()> {
+pub fn stable_topological_sort(module: &mut GraphModule) -> Result<()> {
+    let graph = &mut module.graph;
     let nodes: Vec<NodeId> = graph.nodes().collect();
     let sorted = topo_sort(graph, &nodes)?;
     graph.reorder(&sorted)
@@ -76,10 +103,15 @@ pub fn stable_topological_sort(graph: &mut Graph) -> Result<()> {
 /// # Errors
 /// `GraphInvalid` where they use each other in a circle.
 pub fn topo_sort(graph: &Graph, nodes: &[NodeId]) -> Result<Vec<NodeId>> {
+    sort_within(graph, nodes, &Order::default())
+}
+
+/// As [`topo_sort`], within an order that the nodes must keep.
+pub(crate) fn sort_within(graph: &Graph, nodes: &[NodeId], order: &Order) -> Result<Vec<NodeId>> {
     let ranks: FxHashMap<NodeId, usize> = nodes.iter().enumerate().map(|(rank, &node)| (node, rank)).collect();
     let mut waiting = vec![0usize; nodes.len()];
     for node in nodes {
-        for user in graph.users(*node).iter() {
+        for user in order.successors(graph, *node) {
             if let Some(&rank) = ranks.get(&user) {
                 waiting[rank] += 1;
             }
@@ -90,7 +122,7 @@ pub fn topo_sort(graph: &Graph, nodes: &[NodeId]) -> Result<Vec<NodeId>> {
     let mut sorted = Vec::with_capacity(nodes.len());
     while let Some(Reverse(rank)) = ready.pop() {
         sorted.push(nodes[rank]);
-        for user in graph.users(nodes[rank]).iter() {
+        for user in order.successors(graph, nodes[rank]) {
             if let Some(&rank) = ranks.get(&user) {
                 waiting[rank] -= 1;
                 if waiting[rank] == 0 {
@@ -101,17 +133,6 @@ pub fn topo_sort(graph: &Graph, nodes: &[NodeId]) -> Result<Vec<NodeId>> {
     }
     check_sorted(graph, &sorted, nodes)?;
     Ok(sorted)
-}
-
-/// For each node, by its index, how many of its inputs are not there yet.
-fn in_degrees(graph: &Graph) -> Vec<usize> {
-    let mut res = vec![0; graph.id_bound()];
-    for node in graph.nodes() {
-        for user in graph.users(node).iter() {
-            res[user.index()] += 1;
-        }
-    }
-    res
 }
 
 /// Refuses a sort that left nodes out: they wait for each other.
@@ -133,38 +154,60 @@ mod tests {
     use super::*;
     use tracefx_ir::Arg;
 
-    fn names(graph: &Graph) -> Vec<&str> {
-        graph.nodes().map(|it| &**graph.node(it).name()).collect()
+    fn names(module: &GraphModule) -> Vec<&str> {
+        module.graph.nodes().map(|it| &**module.graph.node(it).name()).collect()
     }
 
     /// `x`, `neg`, `add` of an int, `relu`, all of `x`, and an output of the last.
-    fn fan() -> Graph {
+    fn fan() -> GraphModule {
         let mut graph = Graph::new();
         let x = graph.placeholder("x");
         graph.call_function("torch.neg", vec![x.into()], vec![]);
         let add = graph.call_function("operator.add", vec![x.into(), Arg::Int(1)], vec![]);
         let relu = graph.call_function("torch.relu", vec![add.into()], vec![]);
         graph.output(relu.into());
-        graph
+        GraphModule::new(graph)
     }
 
     #[test]
     fn a_stable_sort_of_a_sorted_graph_changes_nothing() {
-        let mut graph = fan();
-        stable_topological_sort(&mut graph).unwrap();
-        assert_eq!(names(&graph), ["x", "neg", "add", "relu", "output"]);
+        let mut module = fan();
+        stable_topological_sort(&mut module).unwrap();
+        assert_eq!(names(&module), ["x", "neg", "add", "relu", "output"]);
     }
 
     #[test]
     fn legalizing_puts_arithmetic_of_sizes_ahead() {
-        let mut graph = fan();
-        legalize_graph(&mut graph).unwrap();
-        assert_eq!(names(&graph), ["x", "add", "neg", "relu", "output"]);
+        let mut module = fan();
+        legalize_graph(&mut module).unwrap();
+        assert_eq!(names(&module), ["x", "add", "neg", "relu", "output"]);
+    }
+
+    /// Without the write and the switch, `sin` would come last.
+    #[test]
+    fn legalizing_leaves_writes_and_switches_in_their_places() {
+        let sorted = |is_written: bool| {
+            let mut graph = Graph::new();
+            let x = graph.placeholder("x");
+            let neg = graph.call_function("torch.neg", vec![x.into()], vec![]);
+            graph.call_function("torch.sin", vec![neg.into()], vec![]);
+            if is_written {
+                graph.call_function("torch.relu_", vec![x.into()], vec![]);
+                graph.call_function("torch._C._set_grad_enabled", vec![Arg::Bool(false)], vec![]);
+            }
+            let cos = graph.call_function("torch.cos", vec![x.into()], vec![]);
+            graph.output(cos.into());
+            let mut module = GraphModule::new(graph);
+            legalize_graph(&mut module).unwrap();
+            names(&module).join(" ")
+        };
+        assert_eq!(sorted(false), "x neg cos sin output");
+        assert_eq!(sorted(true), "x neg sin relu_ _set_grad_enabled cos output");
     }
 
     #[test]
     fn nodes_are_sorted_in_the_order_in_which_they_are_given() {
-        let graph = fan();
+        let GraphModule { graph, .. } = fan();
         let [x, neg, add, relu, _] = <[NodeId; 5]>::try_from(graph.nodes().collect::<Vec<_>>()).unwrap();
         assert_eq!(topo_sort(&graph, &[relu, neg, add, x]).unwrap(), [x, neg, add, relu]);
         assert_eq!(topo_sort(&graph, &[relu, neg]).unwrap(), [relu, neg]);
@@ -172,11 +215,11 @@ mod tests {
 
     #[test]
     fn a_circle_is_refused_and_named() {
-        let mut graph = fan();
-        let [_, _, add, relu, _] = <[NodeId; 5]>::try_from(graph.nodes().collect::<Vec<_>>()).unwrap();
-        graph.set_args(add, vec![relu.into()]).unwrap();
+        let mut module = fan();
+        let [_, _, add, relu, _] = <[NodeId; 5]>::try_from(module.graph.nodes().collect::<Vec<_>>()).unwrap();
+        module.graph.set_args(add, vec![relu.into()]).unwrap();
         for sort in [legalize_graph, stable_topological_sort] {
-            let problem = sort(&mut graph).unwrap_err();
+            let problem = sort(&mut module).unwrap_err();
             assert_eq!(problem.message(), "Input graph has cycles, unable to add [add, relu, output]");
         }
     }

@@ -23,10 +23,10 @@ pub(super) const PASSES: &[HostPass] = &[
     HostPass { name: "find_acc_fusions", run: find_acc_fusions },
     HostPass { name: "minimize", run: minimize },
     HostPass { name: "minimize_submodule", run: minimize_submodule },
-    HostPass { name: "legalize_graph", run: |call| answer(&tracefx_rewrite::legalize_graph(&mut call.module.graph)?) },
+    HostPass { name: "legalize_graph", run: |call| answer(&tracefx_rewrite::legalize_graph(call.module)?) },
     HostPass {
         name: "stable_topological_sort",
-        run: |call| answer(&tracefx_rewrite::stable_topological_sort(&mut call.module.graph)?),
+        run: |call| answer(&tracefx_rewrite::stable_topological_sort(call.module)?),
     },
 ];
 
@@ -145,7 +145,7 @@ fn propose_partitions(call: &mut PassCall<'_>) -> Result<Value> {
     let ProposeCall { is_supported, options } = call.options()?;
     let is_supported = ByNode::new(call, is_supported)?;
     let partitions = CapabilityBasedPartitioner::new(options)
-        .propose_partitions(&call.module.graph, &mut |it| is_supported.get(it).unwrap_or_default());
+        .propose_partitions(call.module, &mut |it| is_supported.get(it).unwrap_or_default());
     let places = |it: Partition| PartitionAnswer {
         id: it.id,
         nodes: it.nodes.into_iter().map(|node| is_supported.places[node.index()]).collect(),
@@ -169,7 +169,7 @@ fn remove_bookend_non_compute_ops(call: &mut PassCall<'_>) -> Result<Value> {
     let nodes = nodes_at(call, &places)?;
     let mut partitions: Vec<Partition> =
         nodes.iter().cloned().enumerate().map(|(id, nodes)| Partition { id, nodes }).collect();
-    CapabilityBasedPartitioner::new(options).remove_bookend_non_compute_ops(&call.module.graph, &mut partitions);
+    CapabilityBasedPartitioner::new(options).remove_bookend_non_compute_ops(call.module, &mut partitions);
     let kept = partitions.iter().zip(&nodes).zip(&places).map(|((kept, nodes), places)| {
         // Nodes keep their order, so what stays is found in one walk.
         let mut kept = kept.nodes.iter().peekable();
@@ -309,11 +309,10 @@ fn find_subgraphs(call: &mut PassCall<'_>) -> Result<Value> {
     let SubgraphsCall { is_supported, is_tensor, options } = call.options()?;
     let is_supported = ByNode::new(call, is_supported)?;
     let is_tensor = ByNode::new(call, is_tensor)?;
-    let plan = Splitter::new(options).split(
-        &call.module.graph,
-        &mut |it| is_supported.get(it).unwrap_or_default(),
-        &|it| is_tensor.get(it).unwrap_or_default(),
-    )?;
+    let plan =
+        Splitter::new(options).split(call.module, &mut |it| is_supported.get(it).unwrap_or_default(), &|it| {
+            is_tensor.get(it).unwrap_or_default()
+        })?;
     let place = |it: NodeId| is_tensor.places[it.index()];
     let subgraphs = plan.subgraphs.into_iter().zip(plan.tags).map(|(it, tag)| SubgraphAnswer {
         tag,
@@ -344,7 +343,8 @@ fn find_acc_fusions(call: &mut PassCall<'_>) -> Result<Value> {
     let is_tensor = ByNode::new(call, is_tensor)?;
     let graph = &call.module.graph;
     let mut nodes = graph.nodes().filter(|&it| is_acc.get(it).unwrap_or_default()).collect();
-    let fusions = tracefx_rewrite::find_acc_fusions(graph, &mut nodes, &|it| is_tensor.get(it).unwrap_or_default());
+    let fusions =
+        tracefx_rewrite::find_acc_fusions(call.module, &mut nodes, &|it| is_tensor.get(it).unwrap_or_default());
     let places = |it: Vec<NodeId>| it.into_iter().map(|it| is_acc.places[it.index()]).collect::<Vec<usize>>();
     answer(&fusions.into_iter().map(places).collect::<Vec<_>>())
 }

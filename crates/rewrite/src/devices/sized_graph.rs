@@ -1,9 +1,8 @@
 use super::failed;
 use crate::SizeBytes;
-use crate::effects::Writes;
+use crate::order::Order;
 use tracefx_core::Result;
 use tracefx_ir::{GraphModule, NodeId, Opcode};
-use tracefx_ops::registry;
 
 /// The nodes of a graph but for the output by their places, with their sizes.
 #[derive(Debug)]
@@ -45,8 +44,7 @@ impl<'a> SizedGraph<'a> {
             inputs.iter().for_each(|&it| users[it].push(user));
         }
         let mut followers = vec![Vec::new(); nodes.len()];
-        let writes = Writes::of(module, registry());
-        for (first, second) in writes.map(|it| it.orders(graph)).unwrap_or_default() {
+        for (first, second) in Order::of(module).pairs() {
             followers[places[first.index()]].push(places[second.index()]);
         }
         let n_edges = inputs.iter().chain(&followers).map(Vec::len).sum();

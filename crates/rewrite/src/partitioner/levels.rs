@@ -18,6 +18,7 @@
 //! their users finds the same partitions.
 
 use super::Group;
+use crate::order::Order;
 use tracefx_ir::{Graph, NodeId};
 
 /// A node whose level is that of a partition that it is in, or that it leads to.
@@ -27,12 +28,12 @@ enum Level {
     LeadsTo(usize),
 }
 
-pub(super) fn groups(graph: &Graph, is_supported: &mut dyn FnMut(NodeId) -> bool) -> Vec<Group> {
+pub(super) fn groups(graph: &Graph, order: &Order, is_supported: &mut dyn FnMut(NodeId) -> bool) -> Vec<Group> {
     let mut levels = vec![Level::LeadsTo(0); graph.id_bound()];
     let mut groups: Vec<Group> = Vec::new();
     let mut ids = 0..;
     for node in graph.nodes().rev() {
-        let users = graph.users(node).iter().map(|it| levels[it.index()]);
+        let users = order.successors(graph, node).map(|it| levels[it.index()]);
         if !is_supported(node) {
             let level = users.map(|it| match it {
                 Level::Inside(level) | Level::LeadsTo(level) => level,

@@ -4,6 +4,7 @@ mod levels;
 mod vertical;
 
 use crate::fuse_by_partitions;
+use crate::order::Order;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Deserialize;
 use tracefx_core::Result;
@@ -47,7 +48,7 @@ pub struct Partition {
 /// let neg = graph.call_function("torch.neg", vec![cos.into()], vec![]);
 /// graph.output(neg.into());
 /// let partitioner = CapabilityBasedPartitioner::new(PartitionerOptions::default());
-/// let partitions = partitioner.propose_partitions(&graph, &mut |it| it == sin || it == cos);
+/// let partitions = partitioner.propose_partitions(&GraphModule::new(graph), &mut |it| it == sin || it == cos);
 /// assert_eq!(partitions[0].nodes, [sin, cos]);
 /// ```
 #[derive(Clone, Debug)]
@@ -68,12 +69,17 @@ impl CapabilityBasedPartitioner {
     }
 
     /// The partitions. Inputs and the output of the graph are in none, whatever the backend says of them.
-    pub fn propose_partitions(&self, graph: &Graph, is_supported: &mut dyn FnMut(NodeId) -> bool) -> Vec<Partition> {
+    pub fn propose_partitions(
+        &self,
+        module: &GraphModule,
+        is_supported: &mut dyn FnMut(NodeId) -> bool,
+    ) -> Vec<Partition> {
+        let (graph, order) = (&module.graph, Order::of(module));
         let mut is_supported =
             |it| !matches!(graph.node(it).op(), Opcode::Placeholder | Opcode::Output) && is_supported(it);
         let mut groups = match self.options.skip_horizontal_fusion {
-            false => levels::groups(graph, &mut is_supported),
-            true => vertical::groups(graph, &mut is_supported),
+            false => levels::groups(graph, &order, &mut is_supported),
+            true => vertical::groups(graph, &order, &mut is_supported),
         };
         groups.sort_by_key(|it| it.id);
         let partitions = groups.into_iter().map(|Group { id, mut nodes }| {
@@ -114,13 +120,14 @@ impl CapabilityBasedPartitioner {
         is_supported: &mut dyn FnMut(NodeId) -> bool,
         prefix: &str,
     ) -> Result<Vec<String>> {
-        let partitions = self.propose_partitions(&module.graph, is_supported);
+        let partitions = self.propose_partitions(module, is_supported);
         self.fuse_partitions(module, &partitions, prefix)
     }
 
     /// Takes nodes that compute nothing out of the ends of partitions: those of [`PartitionerOptions::non_compute_ops`] whose
     /// inputs, or whose users, are all such nodes or outside.
-    pub fn remove_bookend_non_compute_ops(&self, graph: &Graph, partitions: &mut [Partition]) {
+    pub fn remove_bookend_non_compute_ops(&self, module: &GraphModule, partitions: &mut [Partition]) {
+        let (graph, order) = (&module.graph, Order::of(module));
         let non_compute = self.non_compute_ops(&[]);
         for partition in partitions {
             // True of the nodes that are at the end so far.
@@ -130,7 +137,7 @@ impl CapabilityBasedPartitioner {
             let mut removed: FxHashSet<NodeId> = FxHashSet::default();
             for &id in &sorted {
                 let node = graph.node(id);
-                let inputs = node.all_input_nodes();
+                let inputs = [&node.all_input_nodes()[..], order.leaders(id)].concat();
                 if is_one_of(node, &non_compute) && inputs.iter().all(|it| is_end.get(it).copied().unwrap_or(true)) {
                     is_end.insert(id, true);
                     removed.insert(id);
@@ -138,7 +145,7 @@ impl CapabilityBasedPartitioner {
             }
             is_end.values_mut().for_each(|it| *it = false);
             for &id in sorted.iter().rev() {
-                let is_last = graph.users(id).iter().all(|it| is_end.get(&it).copied().unwrap_or(true));
+                let is_last = order.successors(graph, id).all(|it| is_end.get(&it).copied().unwrap_or(true));
                 if is_one_of(graph.node(id), &non_compute) && is_last {
                     is_end.insert(id, true);
                     removed.insert(id);
@@ -221,7 +228,8 @@ mod tests {
         }
         let name = |it: &NodeId| nodes.iter().find(|(_, id)| id == it).expect("a node").0;
         let partitioner = CapabilityBasedPartitioner::new(options);
-        let partitions = partitioner.propose_partitions(&graph, &mut |it| name(&it).starts_with(char::is_uppercase));
+        let module = GraphModule::new(graph);
+        let partitions = partitioner.propose_partitions(&module, &mut |it| name(&it).starts_with(char::is_uppercase));
         let got: Vec<String> = partitions.iter().map(|it| it.nodes.iter().map(name).collect()).collect();
         assert_eq!(got, expected);
     }
@@ -275,7 +283,8 @@ mod tests {
         let f = call("view", e);
         let options = PartitionerOptions { non_compute_ops: vec!["view".into()], ..PartitionerOptions::default() };
         let mut partitions = [Partition { id: 0, nodes: vec![a, b, c, d, e, f] }];
-        CapabilityBasedPartitioner::new(options).remove_bookend_non_compute_ops(&graph, &mut partitions);
+        CapabilityBasedPartitioner::new(options)
+            .remove_bookend_non_compute_ops(&GraphModule::new(graph), &mut partitions);
         assert_eq!(partitions[0].nodes, [c, d, e]);
     }
 
@@ -287,10 +296,11 @@ mod tests {
             last = graph.call_function("torch.neg", vec![last.into()], vec![]);
         }
         graph.output(last.into());
+        let module = GraphModule::new(graph);
         for skip_horizontal_fusion in [false, true] {
             let partitioner =
                 CapabilityBasedPartitioner::new(PartitionerOptions { skip_horizontal_fusion, ..single() });
-            let n = partitioner.propose_partitions(&graph, &mut |it| it.index() % 5 != 0).len();
+            let n = partitioner.propose_partitions(&module, &mut |it| it.index() % 5 != 0).len();
             assert_eq!(n, 20_000);
         }
     }

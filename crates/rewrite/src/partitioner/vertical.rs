@@ -6,16 +6,17 @@
 //! Kelly, "A dynamic topological sort algorithm for directed acyclic graphs", 2007).
 
 use super::Group;
+use crate::order::Order;
 use indexmap::IndexSet;
 use rustc_hash::{FxBuildHasher, FxHashSet};
 use tracefx_ir::{Graph, NodeId};
 
-pub(super) fn groups(graph: &Graph, is_supported: &mut dyn FnMut(NodeId) -> bool) -> Vec<Group> {
+pub(super) fn groups(graph: &Graph, order: &Order, is_supported: &mut dyn FnMut(NodeId) -> bool) -> Vec<Group> {
     let mut units = Units::new(graph.id_bound());
     let mut ids = 0..;
     for node in graph.nodes().rev() {
         let this = node.index();
-        units.add(this, graph.users(node).iter().map(NodeId::index));
+        units.add(this, order.successors(graph, node).map(NodeId::index));
         if !is_supported(node) {
             continue;
         }

@@ -1,6 +1,7 @@
 use super::Subgraph;
+use crate::order::Order;
 use std::collections::VecDeque;
-use tracefx_ir::{Graph, NodeId};
+use tracefx_ir::{Graph, GraphModule, NodeId};
 
 /// To which other parts a node leads on paths inside its own.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -22,15 +23,21 @@ impl Reach {
 
 /// Moves values that are no tensors out of parts for the accelerator, into the part that uses them, with all that depends on
 /// them: `torch.fx.passes.split_utils.move_non_tensor_nodes_on_boundary`. What leads to several other parts stays. What moves
-/// comes last in its new part, in the order of the graph.
+/// comes last in its new part, in the order of the graph. Beyond torch.fx, what a write or a switch of autocast or gradients
+/// keeps in its place stays, too.
 ///
 /// torch.fx walks from each node again; here each node knows where it leads, which changes at most twice while a part is
 /// looked at, so that each part takes time linear in its nodes and uses.
 pub fn move_non_tensor_nodes_on_boundary(
-    graph: &Graph,
+    module: &GraphModule,
     subgraphs: &mut [Subgraph],
     is_tensor: &dyn Fn(NodeId) -> bool,
 ) {
+    move_nodes(&module.graph, &Order::of(module), subgraphs, is_tensor);
+}
+
+/// As [`move_non_tensor_nodes_on_boundary`], where the order is known.
+pub(super) fn move_nodes(graph: &Graph, order: &Order, subgraphs: &mut [Subgraph], is_tensor: &dyn Fn(NodeId) -> bool) {
     let mut rank = vec![0_usize; graph.id_bound()];
     graph.nodes().enumerate().for_each(|(at, it)| rank[it.index()] = at);
     let mut part_of: Vec<Option<usize>> = vec![None; graph.id_bound()];
@@ -48,7 +55,8 @@ pub fn move_non_tensor_nodes_on_boundary(
                 part if part == here => Some(reach[user.index()]),
                 part => Some(Reach::One(part)),
             });
-            reach[node.index()] = leads.fold(Reach::Nowhere, Reach::with);
+            let is_free = order.followers(node).is_empty() && order.leaders(node).is_empty();
+            reach[node.index()] = if is_free { leads.fold(Reach::Nowhere, Reach::with) } else { Reach::Many };
         }
         let is_on_boundary = |it: NodeId, part_of: &[Option<usize>]| {
             graph.users(it).iter().any(|user| part_of[user.index()].is_some_and(|part| part != here))

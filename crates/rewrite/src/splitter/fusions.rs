@@ -1,6 +1,7 @@
 use super::{calls, is_call};
+use crate::order::Order;
 use rustc_hash::FxHashSet;
-use tracefx_ir::{Graph, NodeId};
+use tracefx_ir::{Graph, GraphModule, NodeId};
 
 /// The groups of nodes for the accelerator that must stay together, since they pass each other values that are no tensors:
 /// `torch.fx.passes.tools_common.FxNetAccFusionsFinder`. A group that has a node for the CPU goes there as a whole.
@@ -9,13 +10,23 @@ use tracefx_ir::{Graph, NodeId};
 /// With each tied set as one node, such a path is a circle, so the groups are the strongly connected components; torch.fx
 /// searches for the paths again for each node that a group gets.
 pub fn find_acc_fusions(
+    module: &GraphModule,
+    acc_nodes: &mut FxHashSet<NodeId>,
+    is_tensor: &dyn Fn(NodeId) -> bool,
+) -> Vec<Vec<NodeId>> {
+    find(&module.graph, &Order::of(module), acc_nodes, is_tensor)
+}
+
+/// As [`find_acc_fusions`], where the order is known.
+pub(super) fn find(
     graph: &Graph,
+    order: &Order,
     acc_nodes: &mut FxHashSet<NodeId>,
     is_tensor: &dyn Fn(NodeId) -> bool,
 ) -> Vec<Vec<NodeId>> {
     let units = tied_units(graph, acc_nodes, is_tensor);
     let mut res = Vec::new();
-    for component in strong_components(graph, &units) {
+    for component in strong_components(graph, order, &units) {
         if component.len() < 2 {
             continue;
         }
@@ -35,24 +46,24 @@ fn tied_units(graph: &Graph, acc_nodes: &FxHashSet<NodeId>, is_tensor: &dyn Fn(N
     let mut parents: Vec<usize> = (0..graph.id_bound()).collect();
     for node in calls(graph).filter(|&it| !is_tensor(it)) {
         for user in graph.users(node).iter().filter(|&it| is_call(graph.node(it))) {
-            let (a, b) = (find(&mut parents, node.index()), find(&mut parents, user.index()));
+            let (a, b) = (unit_of(&mut parents, node.index()), unit_of(&mut parents, user.index()));
             parents[a] = b;
         }
     }
     // Nodes for the CPU alone are not tied: they may be apart.
     let mut has_acc = vec![false; parents.len()];
     for node in calls(graph).filter(|it| acc_nodes.contains(it) && !is_tensor(*it)) {
-        has_acc[find(&mut parents, node.index())] = true;
+        has_acc[unit_of(&mut parents, node.index())] = true;
     }
     (0..parents.len())
         .map(|it| {
-            let unit = find(&mut parents, it);
+            let unit = unit_of(&mut parents, it);
             if has_acc[unit] { unit } else { it }
         })
         .collect()
 }
 
-fn find(parents: &mut [usize], mut node: usize) -> usize {
+fn unit_of(parents: &mut [usize], mut node: usize) -> usize {
     while parents[node] != node {
         parents[node] = parents[parents[node]];
         node = parents[node];
@@ -62,13 +73,13 @@ fn find(parents: &mut [usize], mut node: usize) -> usize {
 
 /// The strongly connected components of the graph in which each unit is one node, by their nodes in order (Tarjan, "Depth-first
 /// search and linear graph algorithms", 1972, with a stack of its own, since graphs are deep).
-fn strong_components(graph: &Graph, units: &[usize]) -> Vec<Vec<NodeId>> {
+fn strong_components(graph: &Graph, edges: &Order, units: &[usize]) -> Vec<Vec<NodeId>> {
     let mut users: Vec<Vec<usize>> = vec![Vec::new(); units.len()];
     let mut members: Vec<Vec<NodeId>> = vec![Vec::new(); units.len()];
     for node in calls(graph) {
         let unit = units[node.index()];
         members[unit].push(node);
-        let others = graph.users(node).iter().filter(|&it| is_call(graph.node(it))).map(|it| units[it.index()]);
+        let others = edges.successors(graph, node).filter(|&it| is_call(graph.node(it))).map(|it| units[it.index()]);
         users[unit].extend(others.filter(|&it| it != unit));
     }
     const UNSEEN: usize = usize::MAX;

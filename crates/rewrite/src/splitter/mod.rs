@@ -8,12 +8,13 @@ pub use acc_nodes::{AccNodes, NodeEvent, find_acc_nodes};
 pub use boundary::move_non_tensor_nodes_on_boundary;
 pub use fusions::find_acc_fusions;
 
+use crate::order::Order;
 use rustc_hash::FxHashSet;
 use serde::Deserialize;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use tracefx_core::{Code, Diagnostic, Result};
-use tracefx_ir::{Graph, Node, NodeId, Opcode};
+use tracefx_ir::{Graph, GraphModule, Node, NodeId, Opcode};
 
 /// How [`Splitter`] takes graphs apart.
 #[derive(Clone, Debug, Deserialize, ts_rs::TS)]
@@ -82,20 +83,21 @@ impl Splitter {
     /// `GraphInvalid` where nodes use each other in a circle.
     pub fn split(
         &self,
-        graph: &Graph,
+        module: &GraphModule,
         is_supported: &mut dyn FnMut(NodeId) -> bool,
         is_tensor: &dyn Fn(NodeId) -> bool,
     ) -> Result<SplitPlan> {
+        let (graph, order) = (&module.graph, Order::of(module));
         let AccNodes { mut nodes, events } =
             find_acc_nodes(graph, is_supported, is_tensor, self.options.allow_non_tensor);
         let all_supported = calls(graph).all(|it| nodes.contains(&it));
         let fusions = match self.options.skip_fusion || all_supported {
             true => vec![],
-            false => find_acc_fusions(graph, &mut nodes, is_tensor),
+            false => fusions::find(graph, &order, &mut nodes, is_tensor),
         };
-        let mut subgraphs = put_nodes_into_subgraphs(graph, &nodes, &fusions)?;
+        let mut subgraphs = put_nodes_into_subgraphs(graph, &order, &nodes, &fusions)?;
         if self.options.move_non_tensor_nodes_on_boundary {
-            move_non_tensor_nodes_on_boundary(graph, &mut subgraphs, is_tensor);
+            boundary::move_nodes(graph, &order, &mut subgraphs, is_tensor);
         }
         let subgraphs = self.remove_small_acc_subgraphs(subgraphs);
         let tags = subgraphs.iter().enumerate().map(|(index, it)| match it.is_acc {
@@ -125,6 +127,7 @@ impl Splitter {
 /// other. What is fused waits for all inputs of all its nodes, and what uses it waits for all of them.
 fn put_nodes_into_subgraphs(
     graph: &Graph,
+    order: &Order,
     acc_nodes: &FxHashSet<NodeId>,
     fusions: &[Vec<NodeId>],
 ) -> Result<Vec<Subgraph>> {
@@ -150,7 +153,7 @@ fn put_nodes_into_subgraphs(
     let mut left: Vec<usize> = members.iter().map(Vec::len).collect();
     let mut inner = vec![0usize; graph.id_bound()];
     for &node in &nodes {
-        for user in graph.users(node).iter().filter(|&it| is_call(graph.node(it))) {
+        for user in order.successors(graph, node).filter(|&it| is_call(graph.node(it))) {
             match unit_of(node) == unit_of(user) {
                 true => inner[user.index()] += 1,
                 false => waiting[unit_of(user)] += 1,
@@ -184,7 +187,7 @@ fn put_nodes_into_subgraphs(
             Some(_) | None => res.push(Subgraph { is_acc: kind == 1, nodes: vec![node] }),
         }
         let this = unit_of(node);
-        for user in graph.users(node).iter().filter(|&it| is_call(graph.node(it)) && unit_of(it) == this) {
+        for user in order.successors(graph, node).filter(|&it| is_call(graph.node(it)) && unit_of(it) == this) {
             inner[user.index()] -= 1;
             if inner[user.index()] == 0 && waiting[this] == 0 {
                 push(&mut ready, user);
@@ -195,7 +198,7 @@ fn put_nodes_into_subgraphs(
             continue;
         }
         for &done in &members[this] {
-            for user in graph.users(done).iter().filter(|&it| is_call(graph.node(it)) && unit_of(it) != this) {
+            for user in order.successors(graph, done).filter(|&it| is_call(graph.node(it)) && unit_of(it) != this) {
                 let other = unit_of(user);
                 waiting[other] -= 1;
                 if waiting[other] == 0 {
@@ -233,7 +236,9 @@ mod tests {
         graph.output(nodes.last().unwrap().1.into());
         let name = |it: &NodeId| nodes.iter().find(|(_, id)| id == it).expect("a node").0;
         let plan = Splitter::new(options)
-            .split(&graph, &mut |it| name(&it).starts_with(char::is_uppercase), &|it| !name(&it).contains(['n', 'N']))
+            .split(&GraphModule::new(graph), &mut |it| name(&it).starts_with(char::is_uppercase), &|it| {
+                !name(&it).contains(['n', 'N'])
+            })
             .unwrap();
         let got = plan.subgraphs.iter().zip(&plan.tags);
         let got: Vec<String> =

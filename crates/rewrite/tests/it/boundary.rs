@@ -1,7 +1,7 @@
 //! Values that are no tensors between the parts of a splitter, where torch.fx moves them: `tests/fixtures/splitter`.
 
 use serde::Deserialize;
-use tracefx_ir::{Graph, NodeId};
+use tracefx_ir::{Graph, GraphModule, NodeId};
 use tracefx_rewrite::{Subgraph, move_non_tensor_nodes_on_boundary};
 
 #[derive(Deserialize)]
@@ -37,10 +37,11 @@ fn non_tensors_move_as_in_pytorch() {
             values.push(graph.call_function("torch.relu", args, vec![]));
         }
         graph.output(values[values.len() - 1].into());
+        let module = GraphModule::new(graph);
         let at = |it: NodeId| values.iter().position(|&value| value == it).expect("a node");
         let part = |it: &Part| Subgraph { is_acc: it.is_acc, nodes: it.nodes.iter().map(|&at| values[at]).collect() };
         let mut parts: Vec<Subgraph> = case.parts.iter().map(part).collect();
-        move_non_tensor_nodes_on_boundary(&graph, &mut parts, &|it| case.nodes[at(it) - 1].tensor);
+        move_non_tensor_nodes_on_boundary(&module, &mut parts, &|it| case.nodes[at(it) - 1].tensor);
         let moved = parts.iter().map(|part| {
             let mut nodes: Vec<usize> = part.nodes.iter().map(|&it| at(it)).collect();
             nodes.sort_unstable();

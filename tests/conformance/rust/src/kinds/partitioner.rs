@@ -15,7 +15,7 @@ pub(crate) fn check(case: &Case) -> Check {
     let graph = &module.graph;
     let supported = case.option("supported").as_array().expect("names");
     let mut is_supported = |it| supported.iter().any(|name| name == &**graph.node(it).name());
-    let partitions = partitioner.propose_partitions(graph, &mut is_supported);
+    let partitions = partitioner.propose_partitions(&module, &mut is_supported);
     let named = partitions.iter().map(|it| {
         let nodes: Vec<&str> = it.nodes.iter().map(|&node| &**graph.node(node).name()).collect();
         json!({ "id": it.id, "nodes": nodes })

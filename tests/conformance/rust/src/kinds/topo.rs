@@ -1,18 +1,19 @@
 use crate::case::{Case, Check, build, same_error};
 use crate::compare::same_graph;
 use tracefx_core::Code;
+use tracefx_ir::GraphModule;
 use tracefx_rewrite::{legalize_graph, stable_topological_sort};
 
 /// The order of a graph once it is sorted.
 pub(crate) fn check(case: &Case) -> Check {
-    let mut graph = build(case.get("before"));
+    let mut module = GraphModule::new(build(case.get("before")));
     let sorted = match case.get("pass").as_str() {
-        Some("legalize_graph") => legalize_graph(&mut graph),
-        _ => stable_topological_sort(&mut graph),
+        Some("legalize_graph") => legalize_graph(&mut module),
+        _ => stable_topological_sort(&mut module),
     };
     if let Err(problem) = sorted {
         return same_error(case, &problem, Code::GraphInvalid);
     }
-    same_graph(&graph, case.get("after"), "after")?;
-    graph.lint(None).into_iter().next().map_or(Ok(()), |it| Err(it.to_string()))
+    same_graph(&module.graph, case.get("after"), "after")?;
+    module.graph.lint(None).into_iter().next().map_or(Ok(()), |it| Err(it.to_string()))
 }
