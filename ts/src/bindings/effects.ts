@@ -126,6 +126,27 @@ export const RANDOM_OPERATORS: readonly string[] = [
   "aten.uniform_.default",
 ];
 
+/** Operators that may write although their name does not show it, with the place of the argument that says so, or -1. */
+export const WRITING_OPERATORS: Readonly<Record<string, number>> = {
+  "aten.__iand__.Scalar": -1,
+  "aten.__iand__.Tensor": -1,
+  "aten.__ilshift__.Scalar": -1,
+  "aten.__ilshift__.Tensor": -1,
+  "aten.__ior__.Scalar": -1,
+  "aten.__ior__.Tensor": -1,
+  "aten.__irshift__.Scalar": -1,
+  "aten.__irshift__.Tensor": -1,
+  "aten.__ixor__.Scalar": -1,
+  "aten.__ixor__.Tensor": -1,
+  "aten._batch_norm_with_update.default": -1,
+  "aten._native_batch_norm_legit.default": -1,
+  "aten.batch_norm.default": 5,
+  "aten.instance_norm.default": -1,
+  "aten.kthvalue.values": -1,
+  "aten.native_batch_norm.default": 5,
+  "aten.rrelu_with_noise.default": -1,
+};
+
 /** Operators two calls of which are not to be merged. */
 export const CSE_BANNED_OPS: readonly string[] = [
   "torch.ops.aten._fused_dropout",

@@ -37,6 +37,6 @@ function graphsOf(owner: GraphModule | undefined, names: ReadonlySet<string>): G
 }
 
 /** Whether this is a `GraphModule`, told without its class, which needs graphs itself. */
-function hasGraph(module: Module): module is GraphModule {
+export function hasGraph(module: Module): module is GraphModule {
   return "graphHooks" in module;
 }

@@ -15,6 +15,7 @@ import {
 import type { Module } from "../nn/module.ts";
 import type { Node } from "./node.ts";
 import { targetOf, type NamedTarget } from "./target.ts";
+import { showsItWrites } from "./writes.ts";
 
 const EFFECTS = new Set(SIDE_EFFECT_FUNCTIONS);
 const RANDOM = new Set(RANDOM_FUNCTIONS);
@@ -22,9 +23,6 @@ const RANDOM = new Set(RANDOM_FUNCTIONS);
 /** Operators, by namespace, name and overload, that have effects which the name does not show. */
 const EFFECT_OPERATORS = new Set(SIDE_EFFECT_OPERATORS);
 const DRAWING_OPERATORS = new Set(RANDOM_OPERATORS);
-
-/** Overloads that write to an argument without being called `out`. */
-const OUT_OVERLOAD = /^out$|_out$|^out_/;
 
 /**
  * Says of a function that it does something besides giving a value, so that dead-code elimination keeps its calls:
@@ -83,7 +81,5 @@ function isImpureFunction(target: string, impureRandom: boolean): boolean {
   // FX looks a packet's schema up under `default`, which operators with named overloads do not have.
   const operator = `${namespace}.${name}.${overload ?? "default"}`;
   if (EFFECT_OPERATORS.has(operator) || (impureRandom && DRAWING_OPERATORS.has(operator))) return true;
-  if (overload === undefined) return false;
-  const isInPlace = name.endsWith("_") && !name.endsWith("__");
-  return isInPlace || OUT_OVERLOAD.test(overload);
+  return overload !== undefined && showsItWrites(name, overload);
 }

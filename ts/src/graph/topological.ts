@@ -10,6 +10,7 @@ import { fxError } from "../errors.ts";
 import type { Graph } from "./graph.ts";
 import type { Node } from "./node.ts";
 import { stateOf } from "./nodeState.ts";
+import { isSwitch, mayWrite } from "./writes.ts";
 
 /** What runs as soon as it can, so that assertions about sizes come before the operators that need them. */
 const PRIORITIZED: ReadonlySet<string> = new Set(
@@ -23,7 +24,8 @@ const PRIORITIZED: ReadonlySet<string> = new Set(
 /**
  * Sorts the graph as `torch.fx.passes.tools_common.legalize_graph` does: breadth first from the nodes that use nothing, with
  * arithmetic of sizes ahead. The order of a graph that is sorted already may change; {@link stableTopologicalSort} keeps it.
- * Throws where nodes use each other in a circle.
+ * Beyond torch.fx, what writes to what it takes, and what switches autocast or gradients, stays where it is between the
+ * others. Throws where nodes use each other in a circle.
  *
  * @example
  * ```ts
@@ -31,21 +33,27 @@ const PRIORITIZED: ReadonlySet<string> = new Set(
  * ```
  */
 export function legalizeGraph(graph: Graph): void {
-  const waiting = inDegrees(graph);
-  const queue = waiting.ready();
-  const ahead: Node[] = [];
+  const fixed = new Set(graph.nodes.toArray().filter((it) => mayWrite(it) || isSwitch(it)));
+  if (fixed.size > 0 && !isSorted(graph)) stableTopologicalSort(graph);
   const sorted: Node[] = [];
-  const release = (user: Node): void => {
-    if (!waiting.release(user)) return;
-    if (user.op === "call_function" && PRIORITIZED.has(user.target)) ahead.push(user);
-    else queue.push(user);
+  let between: Node[] = [];
+  const sortBetween = (): void => {
+    const among = new Set(fixed.size > 0 ? between : []);
+    const waiting = new Waiting(between, fixed.size > 0 ? (it) => among.has(it) : undefined);
+    breadthFirst(waiting, sorted);
+    checkSorted(waiting, HAS_CYCLES);
+    between = [];
   };
-  for (let at = 0; ahead.length > 0 || at < queue.length; ) {
-    const node = ahead.pop() ?? (queue[at++] as Node);
+  for (const node of graph.nodes.toArray()) {
+    if (!fixed.has(node)) {
+      between.push(node);
+      continue;
+    }
+    sortBetween();
     sorted.push(node);
-    stateOf(node).forEachUser(release);
   }
-  finish(graph, sorted, waiting);
+  sortBetween();
+  reorder(graph, sorted);
 }
 
 /**
@@ -60,9 +68,10 @@ export function legalizeGraph(graph: Graph): void {
  * ```
  */
 export function stableTopologicalSort(graph: Graph): void {
-  const waiting = inDegrees(graph);
+  const waiting = new Waiting(graph.nodes.toArray());
   const sorted = byRank(waiting, (a, b) => a.compare(b));
-  finish(graph, sorted, waiting);
+  checkSorted(waiting, HAS_CYCLES);
+  reorder(graph, sorted);
 }
 
 /**
@@ -140,9 +149,25 @@ class Waiting {
   }
 }
 
-/** All nodes of a graph, waiting. */
-function inDegrees(graph: Graph): Waiting {
-  return new Waiting(graph.nodes.toArray());
+/** Whether every node stands after those that it uses. */
+function isSorted(graph: Graph): boolean {
+  return graph.nodes.toArray().every((node) => stateOf(node).inputs.every((it) => it.compare(node) < 0));
+}
+
+/** Adds the nodes whose inputs are there as each comes to be so; those in a circle are left out. */
+function breadthFirst(waiting: Waiting, sorted: Node[]): void {
+  const queue = waiting.ready();
+  const ahead: Node[] = [];
+  const release = (user: Node): void => {
+    if (!waiting.release(user)) return;
+    if (user.op === "call_function" && PRIORITIZED.has(user.target)) ahead.push(user);
+    else queue.push(user);
+  };
+  for (let at = 0; ahead.length > 0 || at < queue.length; ) {
+    const node = ahead.pop() ?? (queue[at++] as Node);
+    sorted.push(node);
+    stateOf(node).forEachUser(release);
+  }
 }
 
 /** The nodes whose inputs are there, the one of the lowest rank first; those in a circle are left out. */
@@ -160,12 +185,14 @@ function byRank(waiting: Waiting, compare: (a: Node, b: Node) => number): Node[]
   return sorted;
 }
 
-function finish(graph: Graph, sorted: readonly Node[], waiting: Waiting): void {
-  checkSorted(waiting, "Input graph has cycles");
+/** Puts all nodes of a graph into an order, and their users, too. */
+function reorder(graph: Graph, sorted: readonly Node[]): void {
   graph.reorder(sorted);
   for (const node of sorted) stateOf(node).clearUsers();
   for (const node of sorted) for (const input of stateOf(node).inputs) stateOf(input).addUser(node);
 }
+
+const HAS_CYCLES = "Input graph has cycles";
 
 /** Throws where nodes still wait for each other. */
 function checkSorted(waiting: Waiting, problem: string): void {

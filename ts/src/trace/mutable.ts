@@ -4,6 +4,7 @@
  * @module
  */
 import type { ArgInput } from "../graph/args.ts";
+import { isInPlaceName, showsItWrites } from "../graph/writes.ts";
 import { traceError } from "./stack.ts";
 
 /** Refuses a call of a function of PyTorch's that changes an argument: one in place, or one that is given `out`. */
@@ -21,16 +22,11 @@ function mutableOperation(target: string, hasOut: boolean): string | undefined {
   if (parts[0] !== "torch") return undefined;
   const [, ops, namespace = "", name = "", overload = ""] = parts;
   if (ops === "ops") {
-    const isMutable = isInPlace(name) || /^out$|_out$|^out_/.test(overload);
-    return isMutable ? `${namespace}::${name}.${overload}` : undefined;
+    return showsItWrites(name, overload) ? `${namespace}::${name}.${overload}` : undefined;
   }
   const last = parts.at(-1) ?? "";
   // The functions of torch.nn.functional are Python, which FX does not look into.
   if (parts.length > 2 && !parts.includes("_C")) return undefined;
   if (hasOut) return `aten::${last}.out`;
-  return isInPlace(last) ? `aten::${last}` : undefined;
-}
-
-function isInPlace(name: string): boolean {
-  return name.endsWith("_") && !name.endsWith("__");
+  return isInPlaceName(last) ? `aten::${last}` : undefined;
 }

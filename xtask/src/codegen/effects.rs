@@ -22,8 +22,21 @@ pub(super) fn body() -> String {
     list(&mut out, "RANDOM_FUNCTIONS", "Functions of `torch` that PyTorch takes for random.", RANDOM_FUNCTIONS);
     list(&mut out, "SIDE_EFFECT_OPERATORS", "Operators with an effect that their name does not show.", &effects);
     list(&mut out, "RANDOM_OPERATORS", "Operators that draw from a random generator.", &random);
+    writing_operators(&mut out);
     list(&mut out, "CSE_BANNED_OPS", "Operators two calls of which are not to be merged.", CSE_BANNED_OPS);
     out
+}
+
+fn writing_operators(out: &mut String) {
+    let doc = "Operators that may write although their name does not show it, with the place of the argument that says so, or -1.";
+    writeln!(out, "/** {doc} */\nexport const WRITING_OPERATORS: Readonly<Record<string, number>> = {{")
+        .expect("writing to a string succeeds");
+    for op in registry().ops().into_iter().filter(|it| it.may_write() && !shows_it_writes(it)) {
+        let training = op.schema.args.iter().position(|it| it.name == "training").filter(|_| !is_written(op));
+        let at = training.map_or("-1".to_owned(), |it| it.to_string());
+        writeln!(out, "  {}: {at},", quoted(&op.name)).expect("writing to a string succeeds");
+    }
+    out.push_str("};\n\n");
 }
 
 fn is_written(op: &Op) -> bool {
