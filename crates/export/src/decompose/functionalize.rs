@@ -34,8 +34,11 @@ pub fn functionalize(module: &GraphModule, registry: &Registry, remove: Remove) 
             .help("run FakeTensorProp or ShapeProp on the module first"));
     }
     let mut table = DecompositionTable::empty_of(registry);
-    // As in PyTorch, where operators that are made of others are gone when writes are looked at.
-    let is_made_of_others = |it: &&Op| matches!(it.def.infer, Infer::Composite) && it.def.decompose.is_some();
+    // As in PyTorch, where operators that are made of others are gone when writes are looked at, such as a `reshape`.
+    let is_made_of_others = |it: &&Op| {
+        let has_own_rule = !matches!(it.def.infer, Infer::Composite) && it.def.write_back.is_some();
+        !has_own_rule && it.def.decompose.is_some()
+    };
     for op in registry.ops().into_iter().filter(|it| it.may_alias()).filter(is_made_of_others) {
         table.insert(&op.name)?;
     }
@@ -115,9 +118,45 @@ mod tests {
     fn what_was_written_to_an_input_is_copied_back() {
         let meta = TensorMeta::contiguous(DType::Float32, vec![2.into()]);
         let res = functionalize(&module(Some(Val::Tensor(meta))), registry(), Remove::Mutations).unwrap();
-        let targets: Vec<&str> = res.graph.nodes().map(|it| &**res.graph.node(it).target()).collect();
-        assert_eq!(targets, ["x", "torch.ops.aten.add.Tensor", "torch.ops.aten.copy_.default", "output"]);
+        assert_eq!(targets(&res), ["x", "torch.ops.aten.add.Tensor", "torch.ops.aten.copy_.default", "output"]);
         assert!(res.graph.lint(None).is_empty());
+    }
+
+    fn targets(module: &GraphModule) -> Vec<&str> {
+        module.graph.nodes().map(|it| &**module.graph.node(it).target()).collect()
+    }
+
+    /// `add_(call(x), 1)`, of two by three numbers whose strides are given.
+    fn written_through(target: &str, args: Vec<Arg>, strides: [i64; 2]) -> Result<GraphModule> {
+        let mut graph = Graph::new();
+        let x = graph.placeholder("x");
+        let mut meta = TensorMeta::contiguous(DType::Float32, vec![2.into(), 3.into()]);
+        meta.strides = strides.map(Into::into).to_vec();
+        graph.meta_mut(x).val = Some(Val::Tensor(meta));
+        let seen = graph.call_function(target, std::iter::once(x.into()).chain(args).collect(), vec![]);
+        graph.call_function("torch.ops.aten.add_.Scalar", vec![seen.into(), Arg::Int(1)], vec![]);
+        graph.output(seen.into());
+        functionalize(&GraphModule::new(graph), registry(), Remove::Mutations)
+    }
+
+    #[test]
+    fn a_write_through_a_reshape_is_one_to_what_it_looks_at_or_to_a_copy() {
+        let written =
+            |strides| written_through("torch.ops.aten.reshape.default", vec![Arg::List(vec![Arg::Int(6)])], strides);
+        let (view, copy) = (written([3, 1]).unwrap(), written([1, 2]).unwrap());
+        let aten = ["view.default", "add.Scalar", "view.default", "view.default", "copy_.default"];
+        let aten = aten.map(|it| format!("torch.ops.aten.{it}"));
+        assert_eq!(targets(&view)[1..6], aten);
+        let aten = ["clone.default", "_unsafe_view.default", "add.Scalar"].map(|it| format!("torch.ops.aten.{it}"));
+        assert_eq!(targets(&copy)[1..4], aten);
+        assert_eq!(targets(&copy)[4], "output");
+    }
+
+    #[test]
+    fn functions_that_may_give_views_are_refused() {
+        let problem = written_through("torch.ravel", vec![], [3, 1]).unwrap_err();
+        assert_eq!(problem.code(), Code::NotImplemented);
+        assert_eq!(problem.message(), "taking torch.ravel apart, which is no operator, is not implemented for tensors");
     }
 
     #[test]

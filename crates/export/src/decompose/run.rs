@@ -174,7 +174,9 @@ impl<'f, 'a> Run<'f, 'a> {
         let kwargs: Vec<(Str, Traced)> = kwargs.collect::<Result<_>>()?;
         let is_python = !node.target().starts_with("torch.ops.");
         if is_python {
-            return self.copy(node, &args, &kwargs);
+            let takes_tensor = args.iter().chain(kwargs.iter().map(|(_, it)| it)).any(has_tensor);
+            // Such a function may give a view, or write, so that no value would be known from then on.
+            return if takes_tensor { Err(not_an_operator(node)) } else { self.copy(node, &args, &kwargs) };
         }
         let op = self.functional.shapes.registry().require(node.target())?;
         let bound = self.functional.args(op, bind(op, &args, &kwargs)?);
@@ -328,6 +330,17 @@ pub(super) fn value(arg: &Arg, env: &[Option<Slot<'_>>]) -> Result<Traced> {
 }
 
 /// One of the results of a node.
+fn has_tensor(value: &Traced) -> bool {
+    let mut res = false;
+    value.for_each_tensor(&mut |_| res = true);
+    res
+}
+
+fn not_an_operator(node: &Node) -> Diagnostic {
+    let what = format!("taking {} apart, which is no operator, is not implemented for tensors", node.target());
+    Diagnostic::new(Code::NotImplemented, what).help("export the module, whose graph then has operators alone")
+}
+
 fn get_item(node: &Node, env: &[Option<Slot<'_>>]) -> Result<Traced> {
     let [list, Arg::Int(index)] = node.args() else {
         return Err(Diagnostic::new(Code::NotImplemented, "operator.getitem is implemented for a list and an int"));
