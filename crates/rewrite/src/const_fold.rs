@@ -114,9 +114,11 @@ pub fn split_const_subgraphs(module: &mut GraphModule, rules: &FoldRules<'_>) ->
     if let Some(rest) = &rest {
         inline(&mut res.graph, "submod_1", &rest.graph)?;
     }
-    let impurity = Impurity::default();
+    let impurity = Impurity { random: true, strict: true };
     let mut graph = std::mem::take(&mut res.graph);
-    graph.eliminate_dead_code(&|it| impurity.is_impure(it, &res, rules.registry) || (rules.is_impure)(it))?;
+    graph.eliminate_dead_code(&|graph, it| {
+        impurity.is_impure(it, graph, &res, rules.registry) || (rules.is_impure)(it)
+    })?;
 
     res.set_attribute(&attrs_name, unfolded(is_list)?);
     let const_subgraph = module_of(const_subgraph.graph, &res)?;
@@ -178,7 +180,9 @@ fn constant_nodes(module: &GraphModule, rules: &FoldRules<'_>) -> FxHashSet<Node
 /// Whether a node is not folded although it could be: it is to be skipped or has effects, or what it calls is or has.
 fn stays(node: &Node, module: &GraphModule, rules: &FoldRules<'_>) -> bool {
     let impurity = Impurity::default();
-    let is_kept = |node: &Node, owner| (rules.is_skipped)(node) || impurity.is_impure(node, owner, rules.registry);
+    let is_kept = |node: &Node, owner: &GraphModule| {
+        (rules.is_skipped)(node) || impurity.is_impure(node, &owner.graph, owner, rules.registry)
+    };
     if is_kept(node, module) {
         return true;
     }

@@ -63,7 +63,7 @@ pub fn take_constants(module: &mut GraphModule, rules: &ConstantRules<'_>) -> Re
     let output = part.graph.output_node().expect("the copy has an output");
     part.graph.set_args(output, vec![Arg::Tuple(folded.iter().map(|it| Arg::Node(copies[it])).collect())])?;
     let vals = folded.iter().map(|it| part.graph.node(copies[it]).meta.val.clone()).collect();
-    part.graph.eliminate_dead_code(&|it| it.op() == Opcode::Output)?;
+    part.graph.eliminate_dead_code(&|_, it| it.op() == Opcode::Output)?;
     let part = module_of(std::mem::take(&mut part.graph), &part)?;
 
     let read_before = attributes_read(&module.graph);
@@ -142,7 +142,7 @@ pub(crate) fn memory(attribute: &Attribute) -> Option<Memory> {
 fn is_pure(node: &Node, module: &GraphModule, registry: &Registry) -> bool {
     let target = &**node.target();
     let impurity = Impurity { random: true, strict: true };
-    if impurity.is_impure(node, module, registry) || target.starts_with(DEQUANTIZE) {
+    if impurity.is_impure(node, &module.graph, module, registry) || target.starts_with(DEQUANTIZE) {
         return false;
     }
     if node.op() == Opcode::CallMethod && METHODS.contains(&target) {

@@ -12,8 +12,8 @@ use ts_rs::TS;
 pub struct DeadCodeOptions {
     /// Whether calls that draw from a random generator may go, though the numbers that come after are others then.
     pub drop_random: bool,
-    /// Whether everything with an effect stays, even what PyTorch drops: operators and methods in place, `print`, batch
-    /// norms that write their statistics.
+    /// Whether everything with an effect stays, even what PyTorch drops: functions, methods, modules and called graphs that
+    /// write to what they take, `print`, batch norms that write their statistics.
     pub strict: bool,
 }
 
@@ -36,7 +36,7 @@ pub fn eliminate_dead_code(
 ) -> Result<PassResult> {
     let mut graph = std::mem::take(&mut module.graph);
     let impurity = options.impurity();
-    let erased = graph.eliminate_dead_code(&|node| impurity.is_impure(node, module, registry));
+    let erased = graph.eliminate_dead_code(&|graph, node| impurity.is_impure(node, graph, module, registry));
     let get_attrs = graph.nodes().map(|it| graph.node(it)).filter(|it| it.op() == Opcode::GetAttr);
     let names: IndexSet<Str> = get_attrs.map(|it| it.target().clone()).collect();
     module.graph = graph;
@@ -71,7 +71,7 @@ impl Pass for DeadCodeElimination<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tracefx_ir::{Arg, Graph};
+    use tracefx_ir::{Arg, Graph, InsertPoint, NodeId};
     use tracefx_ops::registry;
 
     /// A module with one unused call of this function on its input.
@@ -109,6 +109,34 @@ mod tests {
         check(Opcode::CallMethod, "add_", &options, false);
         check(Opcode::CallMethod, "__add__", &options, true);
         check(Opcode::CallFunction, "builtins.print", &options, false);
+        check(Opcode::CallFunction, "torch.neg_", &options, false);
+        check(Opcode::CallFunction, "torch.neg", &options, true);
+        check(Opcode::CallFunction, "operator.and_", &options, true);
+    }
+
+    #[test]
+    fn strict_keeps_calls_of_what_writes() {
+        let called = |inner: &str, op, target: &str, args: &dyn Fn(NodeId, NodeId) -> Vec<Arg>| {
+            let mut module = module_of(op, target);
+            let inner = module_of(Opcode::CallFunction, inner);
+            module.attributes.insert("body".into(), Attribute::Module(Box::new(inner)));
+            let [x, call, _] = <[NodeId; 3]>::try_from(module.graph.nodes().collect::<Vec<_>>()).unwrap();
+            module.graph.set_insert_point(InsertPoint::Before(call)).unwrap();
+            let body = module.graph.get_attr("body");
+            module.graph.set_args(call, args(body, x)).unwrap();
+            let mut once = module.clone();
+            eliminate_dead_code(&mut once, registry(), &DeadCodeOptions::default()).unwrap();
+            assert_eq!(once.graph.len(), 2, "{target}");
+            let options = DeadCodeOptions { strict: true, ..DeadCodeOptions::default() };
+            eliminate_dead_code(&mut module, registry(), &options).unwrap();
+            module.graph.find("x").is_some_and(|it| module.graph.users(it).len() > 1)
+        };
+        for (inner, stays) in [("torch.ops.aten.relu_.default", true), ("torch.ops.aten.relu.default", false)] {
+            let on_graph = |body: NodeId, x: NodeId| vec![Arg::Bool(false), body.into(), x.into()];
+            let target = "torch.ops.higher_order.wrap_with_set_grad_enabled";
+            assert_eq!(called(inner, Opcode::CallFunction, target, &on_graph), stays);
+            assert_eq!(called(inner, Opcode::CallModule, "body", &|_, x| vec![x.into()]), stays);
+        }
     }
 
     #[test]

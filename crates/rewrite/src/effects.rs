@@ -33,7 +33,7 @@ impl Writes {
             if node.op() == Opcode::CallFunction && harmless.contains(&target.as_ptr()) {
                 return false;
             }
-            let res = writes(node, module, registry);
+            let res = writes(node, graph, module, registry);
             let is_operator = node.op() == Opcode::CallFunction && target.starts_with("torch.ops.aten.");
             if !res && is_operator && registry.get(target).is_some_and(|it| !it.may_write()) {
                 harmless.insert(target.as_ptr());
@@ -225,33 +225,38 @@ pub(crate) fn effects_of(module: &GraphModule, registry: &Registry) -> Vec<(Node
 /// The nodes that write, as far as their operators are known: what is not known is taken at its word.
 pub(crate) fn known_writers(module: &GraphModule, registry: &Registry) -> impl Iterator<Item = NodeId> {
     let graph = &module.graph;
-    let is_unknown = |node: &Node| {
+    graph.nodes().filter(move |&it| is_known_writer(graph.node(it), graph, module, registry))
+}
+
+/// Whether a node of a graph writes, as far as its operator is known.
+pub(crate) fn is_known_writer(node: &Node, graph: &Graph, owner: &GraphModule, registry: &Registry) -> bool {
+    let is_unknown = || {
         let operator = node.target().strip_prefix("torch.ops.").filter(|it| !it.starts_with("higher_order."));
         node.op() == Opcode::CallFunction && operator.is_some_and(|it| registry.get(it).is_none())
     };
-    graph.nodes().filter(move |&it| writes(graph.node(it), module, registry) && !is_unknown(graph.node(it)))
+    writes(node, graph, owner, registry) && !is_unknown()
 }
 
 fn effect_of(node: &Node, owner: &GraphModule, registry: &Registry) -> Effect {
-    Effect { writes: writes(node, owner, registry), shares: shares(node, owner, registry) }
+    Effect { writes: writes(node, &owner.graph, owner, registry), shares: shares(node, owner, registry) }
 }
 
 /// Whether a call may write to what it takes. That is quickly told of most, and seldom so.
-fn writes(node: &Node, owner: &GraphModule, registry: &Registry) -> bool {
+fn writes(node: &Node, graph: &Graph, owner: &GraphModule, registry: &Registry) -> bool {
     match node.op() {
         Opcode::Placeholder | Opcode::GetAttr | Opcode::Output => false,
         Opcode::CallMethod => is_in_place_name(node.target()),
         // A graph may be looked at without its modules, which seldom write to what they take.
         Opcode::CallModule => owner.submodule(node.target()).is_ok_and(|it| module_writes(it, registry)),
-        Opcode::CallFunction => function_writes(node, owner, registry),
+        Opcode::CallFunction => function_writes(node, graph, owner, registry),
     }
 }
 
-fn function_writes(node: &Node, owner: &GraphModule, registry: &Registry) -> bool {
+fn function_writes(node: &Node, graph: &Graph, owner: &GraphModule, registry: &Registry) -> bool {
     let target = &**node.target();
     if let Some(name) = target.strip_prefix("torch.ops.") {
         if name.starts_with("higher_order.") {
-            return graphs_write(node, owner, registry);
+            return graphs_write(node, graph, owner, registry);
         }
         return registry.get(name).is_none_or(|it| it.may_write() && !evaluates(it, node));
     }
@@ -276,7 +281,7 @@ fn shares(node: &Node, owner: &GraphModule, registry: &Registry) -> bool {
         Opcode::CallMethod => is_in_place_name(target) || packet_shares(target, registry),
         Opcode::CallFunction => match target.strip_prefix("torch.ops.") {
             Some(name) => registry.get(name).is_none_or(|it| op_shares(it) || (it.may_write() && evaluates(it, node))),
-            None if function_writes(node, owner, registry) => true,
+            None if function_writes(node, &owner.graph, owner, registry) => true,
             None => match target.strip_prefix("torch.").or_else(|| target.strip_prefix("operator.")) {
                 Some("getitem") | None => true,
                 Some(name) => packet_shares(name.rsplit('.').next().unwrap_or(name), registry),
@@ -300,10 +305,10 @@ fn op_shares(op: &Op) -> bool {
 }
 
 /// A call of graphs writes where one of them does.
-fn graphs_write(node: &Node, owner: &GraphModule, registry: &Registry) -> bool {
+fn graphs_write(node: &Node, graph: &Graph, owner: &GraphModule, registry: &Registry) -> bool {
     let mut writes = false;
     node.for_each_input(&mut |it| {
-        let input = owner.graph.node(it);
+        let input = graph.node(it);
         if input.op() == Opcode::GetAttr
             && let Ok(Attribute::Module(inner)) = owner.attribute(input.target())
         {
@@ -316,7 +321,7 @@ fn graphs_write(node: &Node, owner: &GraphModule, registry: &Registry) -> bool {
 fn module_writes(module: &GraphModule, registry: &Registry) -> bool {
     let graph = &module.graph;
     let says_in_place = module.meta.get("tracefx.module").is_some_and(|it| it.contains("\"inplace\":true"));
-    says_in_place || graph.nodes().any(|it| writes(graph.node(it), module, registry))
+    says_in_place || graph.nodes().any(|it| writes(graph.node(it), graph, module, registry))
 }
 
 #[cfg(test)]

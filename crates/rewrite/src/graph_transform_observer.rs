@@ -17,7 +17,7 @@ use tracefx_ir::{GraphModule, NodeId, Str};
 /// graph.output(x.into());
 /// let mut module = GraphModule::new(graph);
 /// let mut observer = GraphTransformObserver::new("dce");
-/// observer.apply_gm_pass(&mut module, |it| it.graph.eliminate_dead_code(&|_| false)).unwrap();
+/// observer.apply_gm_pass(&mut module, |it| it.graph.eliminate_dead_code(&|_, _| false)).unwrap();
 /// assert!(observer.erased_nodes.contains("relu"));
 /// ```
 #[derive(Clone, Debug)]

@@ -1,6 +1,7 @@
 //! Which nodes do something besides giving a value: `torch.fx.Node.is_impure`.
 
-use tracefx_ir::{Arg, Attribute, GraphModule, Node, Opcode};
+use crate::effects::is_known_writer;
+use tracefx_ir::{Arg, Attribute, Graph, GraphModule, Node, Opcode};
 use tracefx_ops::{Op, Registry, Tags};
 
 /// Functions that are no operators of the registry and have an effect, by qualified name: what PyTorch keeps in
@@ -49,7 +50,8 @@ pub struct Impurity {
     /// Whether operators that draw from a random generator are impure.
     pub random: bool,
     /// Whether what PyTorch takes for pure although it has an effect is impure: Python's operators in place
-    /// (`operator.iadd`), methods in place (`add_`), `print`, batch norms that write their statistics.
+    /// (`operator.iadd`), functions and methods in place (`add_`), modules and called graphs that write to what they take,
+    /// `print`, batch norms that write their statistics.
     pub strict: bool,
 }
 
@@ -60,14 +62,16 @@ impl Default for Impurity {
 }
 
 impl Impurity {
-    /// Whether the node does something besides giving a value. A called module does where it says so (`is_impure` in its
-    /// notes); inputs and outputs always do.
-    pub fn is_impure(self, node: &Node, owner: &GraphModule, registry: &Registry) -> bool {
+    /// Whether a node of this graph does something besides giving a value. A called module does where it says so
+    /// (`is_impure` in its notes); inputs and outputs always do. The owner has what the graph reads and calls.
+    pub fn is_impure(self, node: &Node, graph: &Graph, owner: &GraphModule, registry: &Registry) -> bool {
+        if self.strict && is_known_writer(node, graph, owner, registry) {
+            return true;
+        }
         match node.op() {
             Opcode::Placeholder | Opcode::Output => true,
-            Opcode::GetAttr => false,
+            Opcode::GetAttr | Opcode::CallMethod => false,
             Opcode::CallFunction => self.is_impure_function(node, registry),
-            Opcode::CallMethod => self.strict && is_in_place_name(node.target()),
             Opcode::CallModule => match owner.attribute(node.target()) {
                 Ok(Attribute::Module(it)) => it.meta.get("is_impure").is_some_and(|it| &**it == "true"),
                 Ok(Attribute::Tensor { .. } | Attribute::Fake { .. }) | Err(_) => false,
@@ -87,7 +91,7 @@ impl Impurity {
         }
         let Some(operator) = target.strip_prefix("torch.ops.") else {
             let is_random = self.random && RANDOM_FUNCTIONS.contains(&target);
-            return is_random || (self.strict && (CHANGES.contains(&target) || is_in_place_operator(target)));
+            return is_random || (self.strict && CHANGES.contains(&target));
         };
         // PyTorch looks a name without overload up under `default`, which operators with named overloads do not have.
         let named = registry.get(operator).or_else(|| registry.get(&format!("{operator}.default")));
@@ -95,7 +99,6 @@ impl Impurity {
         op.def.tags.has(Tags::SIDE_EFFECT)
             || op.schema.args.iter().any(|it| it.is_mutated)
             || (self.random && op.def.tags.has(Tags::RANDOM))
-            || (self.strict && op.may_write() && !evaluates(op, node))
     }
 }
 

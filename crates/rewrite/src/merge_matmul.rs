@@ -94,7 +94,7 @@ fn batches(module: &GraphModule, registry: &Registry) -> Vec<Vec<NodeId>> {
         }
         depths[id.index()] = depth;
         let writes = writes.as_ref().is_some_and(|it| it.is_writer(id));
-        epoch += usize::from(writes || stays.is_impure(node, module, registry));
+        epoch += usize::from(writes || stays.is_impure(node, graph, module, registry));
     }
     res.retain(|it| it.len() > 1);
     res

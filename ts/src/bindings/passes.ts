@@ -307,8 +307,8 @@ export type DeadCodeOptions = {
  */
 dropRandom: boolean, 
 /**
- * Whether everything with an effect stays, even what PyTorch drops: operators and methods in place, `print`, batch
- * norms that write their statistics.
+ * Whether everything with an effect stays, even what PyTorch drops: functions, methods, modules and called graphs that
+ * write to what they take, `print`, batch norms that write their statistics.
  */
 strict: boolean, };
 

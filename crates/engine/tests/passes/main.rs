@@ -210,8 +210,13 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn dead_code_elimination(module in modules(Writes::Allowed)) {
+    fn dead_code_elimination(module in modules(Writes::ByOperators)) {
         check_once(&module, "eliminate_dead_code", json!({}));
+    }
+
+    #[test]
+    fn strict_dead_code_elimination(module in modules(Writes::Allowed)) {
+        check_once(&module, "eliminate_dead_code", json!({ "strict": true }));
     }
 
     #[test]
@@ -258,7 +263,7 @@ proptest! {
     }
 
     #[test]
-    fn functionalizing(module in modules(Writes::Allowed)) {
+    fn functionalizing(module in modules(Writes::ByOperators)) {
         let changed = check(&known(&module), "functionalize", json!({}));
         // What is left is what is copied into inputs and attributes at the end.
         let mut writes = changed.graph.nodes().map(|it| changed.graph.node(it).target()).filter(|it| it.contains("_."));

@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 use tracefx_core::{DType, Tensor};
-use tracefx_ir::{Arg, Attribute, Graph, GraphModule, NodeId, TensorKind, TensorMeta, Val};
+use tracefx_ir::{Arg, Attribute, Graph, GraphModule, NodeId, Opcode, TensorKind, TensorMeta, Val};
 use tracefx_ops::Value;
 
 /// What one step of a module is made of: which kind of call, and on which values.
@@ -13,6 +13,8 @@ type Step = (u8, u8, u8);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Writes {
     Allowed,
+    /// Only operators write, and no method, no other function and no called graph; nothing else is called either.
+    ByOperators,
     None,
 }
 
@@ -56,6 +58,7 @@ impl Maker {
         let tensor = Tensor::from_slice(&[0.5f32, -1.0, 2.0, 4.0, -0.25, 1.5], &[2, 3]).unwrap();
         module.attributes.insert("weight".into(), Attribute::Tensor { tensor, kind: TensorKind::Parameter });
         module.attributes.insert("inner".into(), Attribute::Module(Box::new(inner())));
+        module.attributes.insert("writing".into(), Attribute::Module(Box::new(writing())));
         module
     }
 
@@ -63,7 +66,7 @@ impl Maker {
         let (first, sizes) = self.values[usize::from(a) % self.values.len()].clone();
         let (second, other) = self.values[usize::from(b) % self.values.len()].clone();
         let is_same = sizes == other;
-        match kind % 13 {
+        match kind % 19 {
             0 if is_same => self.call("add.Tensor", vec![first.into(), second.into()], sizes),
             1 if is_same => self.call("mul.Tensor", vec![first.into(), second.into()], sizes),
             2 => self.call("relu.default", vec![first.into()], sizes),
@@ -79,10 +82,10 @@ impl Maker {
                 let longer = std::iter::once(1).chain(sizes).collect();
                 self.call("unsqueeze.default", vec![first.into(), Arg::Int(0)], longer);
             }
-            7 if writes == Writes::Allowed => {
+            7 if writes != Writes::None => {
                 self.call("add_.Scalar", vec![first.into(), Arg::Int(i64::from(b) + 1)], sizes);
             }
-            8 if writes == Writes::Allowed && is_same && first != second => {
+            8 if writes != Writes::None && is_same && first != second => {
                 self.call("mul_.Tensor", vec![first.into(), second.into()], sizes);
             }
             9 => self.call("clone.default", vec![first.into()], sizes),
@@ -99,15 +102,40 @@ impl Maker {
                     self.values.push((item, part.clone()));
                 }
             }
-            11 => {
-                let inner = self.graph.get_attr("inner");
-                let target = "torch.ops.higher_order.wrap_with_set_grad_enabled";
-                let args = vec![Arg::Bool(false), inner.into(), first.into()];
-                let called = self.graph.call_function(target, args, vec![]);
-                let item = self.graph.call_function("operator.getitem", vec![called.into(), Arg::Int(0)], vec![]);
-                self.values.push((item, sizes));
+            11 => self.call_graph("inner", first, sizes),
+            // A view of what lies in order, and else a copy.
+            12 => {
+                let n_elements = sizes.iter().product();
+                let args = vec![first.into(), Arg::List(vec![Arg::Int(-1)])];
+                self.call("reshape.default", args, vec![n_elements]);
             }
-            _ => self.again(usize::from(a), writes),
+            13 if writes == Writes::Allowed => {
+                let (target, args) = [("torch.sin", vec![first.into()]), ("torch.ravel", vec![first.into()])]
+                    [usize::from(b) % 2]
+                    .clone();
+                let sizes = if target == "torch.sin" { sizes } else { vec![sizes.iter().product()] };
+                let node = self.graph.call_function(target, args, vec![]);
+                self.values.push((node, sizes));
+            }
+            14 if writes == Writes::Allowed => {
+                let node = match b % 3 {
+                    0 => self.graph.create_node(Opcode::CallMethod, "relu_", vec![first.into()], vec![], None).unwrap(),
+                    1 => self.graph.call_function("torch.neg_", vec![first.into()], vec![]),
+                    _ => self.graph.call_function("operator.iadd", vec![first.into(), Arg::Int(1)], vec![]),
+                };
+                self.values.push((node, sizes));
+            }
+            15 if writes != Writes::None && is_same => {
+                let out = vec![("out".into(), second.into())];
+                let node = self.graph.call_function("torch.ops.aten.atan2.out", vec![first.into(), first.into()], out);
+                self.values.push((node, sizes));
+            }
+            16 if writes == Writes::Allowed => self.call_graph("writing", first, sizes),
+            17 => {
+                let weight = self.graph.get_attr("weight");
+                self.values.push((weight, vec![2, 3]));
+            }
+            _ => self.again(usize::from(a)),
         }
     }
 
@@ -116,15 +144,24 @@ impl Maker {
         self.values.push((node, sizes));
     }
 
+    fn call_graph(&mut self, name: &str, on: NodeId, sizes: Vec<usize>) {
+        let graph = self.graph.get_attr(name);
+        let target = "torch.ops.higher_order.wrap_with_set_grad_enabled";
+        let args = vec![Arg::Bool(false), graph.into(), on.into()];
+        let called = self.graph.call_function(target, args, vec![]);
+        let item = self.graph.call_function("operator.getitem", vec![called.into(), Arg::Int(0)], vec![]);
+        self.values.push((item, sizes));
+    }
+
     /// Makes a call once more.
-    fn again(&mut self, at: usize, writes: Writes) {
+    fn again(&mut self, at: usize) {
         let (node, sizes) = self.values[at % self.values.len()].clone();
         let node = self.graph.node(node).clone();
-        let is_write = node.target().contains("_.");
-        if node.args().is_empty() || (is_write && writes == Writes::None) {
+        if node.args().is_empty() {
             return;
         }
-        let again = self.graph.call_function(node.target(), node.args().to_vec(), node.kwargs().to_vec());
+        let (args, kwargs) = (node.args().to_vec(), node.kwargs().to_vec());
+        let again = self.graph.create_node(node.op(), node.target(), args, kwargs, None).unwrap();
         self.values.push((again, sizes));
     }
 }
@@ -137,5 +174,15 @@ fn inner() -> GraphModule {
     graph.call_function("torch.ops.aten.relu.default", vec![x.into()], vec![]);
     let sum = graph.call_function("torch.ops.aten.add.Tensor", sines.map(Arg::Node).to_vec(), vec![]);
     graph.output(Arg::Tuple(vec![sum.into()]));
+    GraphModule::new(graph)
+}
+
+/// A graph that writes to what it is given: `(add_(x, 1) * 1,)`.
+fn writing() -> GraphModule {
+    let mut graph = Graph::new();
+    let x = graph.placeholder("x");
+    let sum = graph.call_function("torch.ops.aten.add_.Scalar", vec![x.into(), Arg::Int(1)], vec![]);
+    let product = graph.call_function("torch.ops.aten.mul.Scalar", vec![sum.into(), Arg::Int(1)], vec![]);
+    graph.output(Arg::Tuple(vec![product.into()]));
     GraphModule::new(graph)
 }

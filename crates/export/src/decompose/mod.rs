@@ -182,7 +182,7 @@ fn finished(
     let output = graph.output(Arg::Tuple(returned));
     graph.meta_mut(output).val = Some(Val::Seq { items, is_tuple: true });
     let kept: HashSet<Str> = followed.values().map(|it| graph.node(*it).name().clone()).collect();
-    graph.eliminate_dead_code(&|node| recorder::is_impure(node, registry) || kept.contains(node.name()))?;
+    graph.eliminate_dead_code(&|_, node| recorder::is_impure(node, registry) || kept.contains(node.name()))?;
     module.graph = graph.compacted();
     Ok(module)
 }

@@ -221,7 +221,7 @@ impl Exporter<'_> {
         let output = graph.output(returned);
         graph.meta_mut(output).val = Some(vals);
         let registry: &Registry = self.shapes.registry();
-        graph.eliminate_dead_code(&|node| is_impure(node, registry))?;
+        graph.eliminate_dead_code(&|_, node| is_impure(node, registry))?;
         let mut module = GraphModule::new(graph.compacted());
         module.attributes.extend(frame.graphs);
         Ok(module)

@@ -144,7 +144,7 @@ impl<'a> Exporter<'a> {
         let output = graph.output(Arg::Tuple(returned));
         graph.meta_mut(output).val = Some(Val::Seq { items: vals, is_tuple: true });
         let registry = self.shapes.registry();
-        graph.eliminate_dead_code(&|node| is_impure(node, registry))?;
+        graph.eliminate_dead_code(&|_, node| is_impure(node, registry))?;
         let mut module = GraphModule::new(graph.compacted());
         module.attributes.extend(root.graphs);
         Ok(ExportedProgram {

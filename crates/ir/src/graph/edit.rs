@@ -277,7 +277,7 @@ impl Graph {
     ///
     /// # Errors
     /// The first problem that [`Graph::lint`] finds, since a use before the definition would be walked in vain.
-    pub fn eliminate_dead_code(&mut self, is_impure: &dyn Fn(&Node) -> bool) -> Result<bool> {
+    pub fn eliminate_dead_code(&mut self, is_impure: &dyn Fn(&Graph, &Node) -> bool) -> Result<bool> {
         if let Some(problem) = self.lint(None).into_iter().next() {
             return Err(problem);
         }
@@ -285,7 +285,7 @@ impl Graph {
         let mut at = self.last();
         while let Some(node) = at {
             at = self.prev(node);
-            if self.users(node).is_empty() && !is_impure(self.node(node)) {
+            if self.users(node).is_empty() && !is_impure(self, self.node(node)) {
                 self.erase_node(node).expect("a node without users can be erased");
                 is_changed = true;
             }

@@ -98,7 +98,7 @@ fn copying_a_use_before_its_definition_is_refused() {
     let x = late.placeholder("x");
     late.set_args(early, vec![Arg::Node(x)]).expect("both are there");
     assert_eq!(code(Graph::new().graph_copy(&late, &mut Vec::new())), Some(Code::GraphInvalid));
-    assert_eq!(code(late.eliminate_dead_code(&|_| false)), Some(Code::GraphInvalid));
+    assert_eq!(code(late.eliminate_dead_code(&|_, _| false)), Some(Code::GraphInvalid));
 }
 
 #[test]

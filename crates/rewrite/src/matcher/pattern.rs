@@ -70,7 +70,7 @@ impl Pattern {
             let node = graph.node(id);
             node.op() != Opcode::Output
                 && graph.users(id).is_empty()
-                && !Impurity::default().is_impure(node, &module, registry)
+                && !Impurity::default().is_impure(node, graph, &module, registry)
         };
         if let Some(dead) = graph.nodes().find(is_dead) {
             return Err(invalid(

@@ -10,7 +10,7 @@ pub(crate) fn check(case: &Case) -> Check {
     let mut module = case.module();
     let eliminated = match case.option("impure_targets") {
         Value::Null => eliminate_dead_code(&mut module, registry(), &DeadCodeOptions::default()).map(|it| it.modified),
-        targets => module.graph.eliminate_dead_code(&|node| is_kept(node, targets, case.option("impure_ops"))),
+        targets => module.graph.eliminate_dead_code(&|_, node| is_kept(node, targets, case.option("impure_ops"))),
     };
     if !case.get("error").is_null() {
         return refused(eliminated, Code::GraphInvalid);
