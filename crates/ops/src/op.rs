@@ -86,6 +86,8 @@ impl Tags {
     pub const ASSOCIATIVE: Tags = Tags(1 << 12);
     /// Of an operator with a `dtype`: without one, `out=` must have the dtype of the result, and does not say which it is.
     pub const OWN_DTYPE: Tags = Tags(1 << 13);
+    /// The result may be an argument, though the schema does not say so.
+    pub const MAY_GIVE_ARGUMENT: Tags = Tags(1 << 14);
 
     /// Both sets of properties.
     pub const fn with(self, other: Tags) -> Tags {

@@ -298,10 +298,12 @@ fn packet_shares(name: &str, registry: &Registry) -> bool {
     plain.peek().is_none() || plain.any(|it| op_shares(it))
 }
 
-fn op_shares(op: &Op) -> bool {
-    // What only its decomposition says may give back what it was given, as dropout does in evaluation.
+/// Whether what an operator gives may look at the memory of what it takes.
+pub(crate) fn op_shares(op: &Op) -> bool {
+    let tags = op.def.tags;
+    // What only its decomposition says may give back what it was given.
     let is_made_of_others = matches!(op.def.infer, tracefx_ops::Infer::Composite);
-    op.may_alias() || op.def.tags.has(Tags::VIEW) || is_made_of_others
+    op.may_alias() || tags.has(Tags::VIEW) || tags.has(Tags::MAY_GIVE_ARGUMENT) || is_made_of_others
 }
 
 /// A call of graphs writes where one of them does.

@@ -1,6 +1,7 @@
 //! Operators in place where nobody sees the difference: `torch.fx.passes.reinplace`.
 
 use crate::PassResult;
+use crate::effects::op_shares;
 use tracefx_core::Result;
 use tracefx_ir::{Arg, Graph, GraphModule, Node, NodeId, Opcode, TensorMeta, Val};
 use tracefx_ops::{Infer, Op, Registry, Tags};
@@ -9,9 +10,9 @@ use tracefx_ops::{Infer, Op, Registry, Tags};
 /// `aten.add_.Tensor`. The values of nodes must be known (`meta.val`), and the graph be functional but for what it does to
 /// its own tensors.
 ///
-/// A call is changed where the operator has a form in place, its result has the size and dtype of the argument, the argument
-/// is neither an input nor an attribute nor looks at one, no two of its elements share a place in memory, and nothing that
-/// shares its storage is used later or returned. Scatters of views, which PyTorch's pass turns into writes to the view,
+/// A call is changed where the operator has a form in place, its result has the dtype of the argument and lies in memory as
+/// the argument does, the argument is neither an input nor an attribute nor looks at one, and nothing that shares its
+/// storage is used later or returned. Scatters of views, which PyTorch's pass turns into writes to the view,
 /// stay. Takes time linear in the graph, but for the inverse of Ackermann's function.
 ///
 /// # Errors
@@ -37,7 +38,7 @@ pub fn reinplace(module: &mut GraphModule, registry: &Registry) -> Result<PassRe
         }
         match (node.op(), op) {
             (Opcode::Placeholder | Opcode::GetAttr, _) => storages.hold(id),
-            (Opcode::CallFunction, Some(op)) if !op.may_alias() => {}
+            (Opcode::CallFunction, Some(op)) if !op_shares(op) => {}
             // What is not known may give a view of any argument.
             _ => node.for_each_input(&mut |it| storages.join(it, id)),
         }
@@ -55,13 +56,17 @@ fn candidate<'r>(graph: &Graph, node: &Node, op: Option<&Op>, registry: &'r Regi
     let (Some(Val::Tensor(before)), Some(Val::Tensor(after))) = (&graph.node(this).meta.val, &node.meta.val) else {
         return None;
     };
-    let is_same = before.sizes == after.sizes && before.dtype == after.dtype && before.device == after.device;
-    (is_its_form && is_same && has_own_places(before)).then_some((this, in_place))
+    let is_same = before.dtype == after.dtype && before.device == after.device && lie_alike(before, after);
+    (is_its_form && is_same).then_some((this, in_place))
 }
 
-/// Whether no two elements share a place in memory, as those of an expanded tensor do.
-fn has_own_places(meta: &TensorMeta) -> bool {
-    meta.sizes.iter().zip(&meta.strides).all(|(size, stride)| *size == 1 || *stride != 0)
+/// Whether elements lie at the same places in their storages. No two of a fresh result's share a place, so those of an
+/// argument that lies alike share none either; and a later view of the result is the same view.
+fn lie_alike(before: &TensorMeta, after: &TensorMeta) -> bool {
+    let strides = before.strides.iter().zip(&after.strides).zip(&before.sizes);
+    before.sizes == after.sizes
+        && before.storage_offset == after.storage_offset
+        && strides.into_iter().all(|((a, b), size)| a == b || *size == 1)
 }
 
 /// Whether another argument shares the storage of the first, so that writing could change what is still to be read. The
@@ -172,6 +177,43 @@ mod tests {
             graph.call("relu.default", vec![b], &[2, 3])
         });
         assert_eq!(ops, ["add.Tensor", "mul_.Tensor", "relu_.default"]);
+    }
+
+    #[test]
+    fn what_may_give_back_an_input_is_that_input() {
+        let train = Arg::Bool(false);
+        let ops = reinplaced(|graph, x| {
+            let a = graph.call("dropout.default", vec![x.clone(), Arg::Float(0.5), train], &[2, 3]);
+            let b = graph.call("type_as.default", vec![x.clone(), x], &[2, 3]);
+            let c = graph.call("add.Tensor", vec![a, Arg::Int(1)], &[2, 3]);
+            let d = graph.call("mul.Tensor", vec![b, Arg::Int(2)], &[2, 3]);
+            Arg::Tuple(vec![c, d])
+        });
+        assert_eq!(ops, ["dropout.default", "type_as.default", "add.Tensor", "mul.Tensor"]);
+    }
+
+    #[test]
+    fn a_result_that_lies_otherwise_in_memory_stays() {
+        let ops = |strides: [i64; 2], offset: i64| {
+            reinplaced(|graph, x| {
+                let a = graph.call("add.Tensor", vec![x, Arg::Int(1)], &[2, 3]);
+                let sizes = [2, 2].map(|it| Arg::List(vec![Arg::Int(it), Arg::Int(2)])).to_vec();
+                let part = graph.call("as_strided.default", [vec![a], sizes].concat(), &[2, 2]);
+                let Some(Val::Tensor(meta)) = &mut graph.0.meta_mut(part.as_node().unwrap()).val else {
+                    unreachable!()
+                };
+                meta.strides = strides.map(Into::into).to_vec();
+                meta.storage_offset = offset.into();
+                graph.call("relu.default", vec![part], &[2, 2])
+            })
+        };
+        let stays = ["add.Tensor", "as_strided.default", "relu.default"];
+        // A part of each row, whose result is contiguous, so that a view of it may be taken; windows that overlap; a tensor
+        // behind the beginning of its storage, from which `as_strided` counts.
+        assert_eq!(ops([3, 1], 0), stays);
+        assert_eq!(ops([1, 1], 0), stays);
+        assert_eq!(ops([2, 1], 2), stays);
+        assert_eq!(ops([2, 1], 0), ["add.Tensor", "as_strided.default", "relu_.default"]);
     }
 
     #[test]

@@ -14,7 +14,7 @@ pub(crate) const OPS: &[OpDef] = &[
     OpDef::composite("aten::conj(Tensor(a) self) -> Tensor(a)", conj).doc("The complex conjugate."),
     OpDef::new("aten::conj_physical(Tensor self) -> Tensor", |args| {
         if args.tensor(0)?.dtype.is_complex() { promoting::<1>(args) } else { Ok(vec![Output::Same(0)]) }
-    }).vjp(gradients::unary::conj).doc("The complex conjugate."),
+    }).tags(Tags::MAY_GIVE_ARGUMENT).vjp(gradients::unary::conj).doc("The complex conjugate."),
     OpDef::composite("aten::_conj(Tensor(a) self) -> Tensor(a)", conj).tags(Tags::WHOLE).vjp(gradients::unary::conj).doc("The complex conjugate."),
     OpDef::composite("aten::matrix_H(Tensor(a) self) -> Tensor(a)", |cx, args| {
         match cx.meta(*args.tensor(0)?).sizes.len() {

@@ -30,7 +30,10 @@ pub(crate) const OPS: &[OpDef] = &[
 ];
 
 const fn random(schema: &'static str, decompose: crate::Decompose) -> OpDef {
-    OpDef::new(schema, dropout).decompose(decompose).tags(Tags::RANDOM).tolerance(Tol::Default)
+    OpDef::new(schema, dropout)
+        .decompose(decompose)
+        .tags(Tags::RANDOM.with(Tags::MAY_GIVE_ARGUMENT))
+        .tolerance(Tol::Default)
 }
 
 const fn in_place(schema: &'static str, functional: &'static str) -> OpDef {
