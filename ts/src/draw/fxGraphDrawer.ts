@@ -4,6 +4,7 @@
  * @module
  */
 import { fxError } from "../errors.ts";
+import { checkGraphModule, checkOptions } from "../rewrite/checks.ts";
 import { isOptions } from "../functions/naming.ts";
 import { GraphModule } from "../graph/module.ts";
 import type { Node } from "../graph/node.ts";
@@ -16,6 +17,15 @@ import type { Module } from "../nn/module.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import { type DotAttributes, DotGraph, recordText } from "./dot.ts";
 import { md5 } from "./md5.ts";
+
+const DRAW_OPTIONS = [
+  "ignoreGetattr",
+  "ignoreParametersAndBuffers",
+  "skipNodeNamesInArgs",
+  "parseStackTrace",
+  "dotGraphShape",
+  "normalizeArgs",
+] as const satisfies (keyof DrawOptions)[];
 
 /** What a drawing shows. */
 export interface DrawOptions {
@@ -81,6 +91,8 @@ export class FxGraphDrawer {
   readonly #graphs = new Map<string, DotGraph>();
 
   constructor(module: GraphModule, name: string, options: DrawOptions = {}) {
+    checkGraphModule("FxGraphDrawer", module);
+    checkOptions("FxGraphDrawer", options, DRAW_OPTIONS);
     this.#name = name;
     this.#options = options;
     this.#graphs.set(name, this.#draw(module, name));

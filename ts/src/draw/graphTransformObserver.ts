@@ -5,6 +5,7 @@
  */
 import type { Graph } from "../graph/graph.ts";
 import type { GraphModule } from "../graph/module.ts";
+import { checkGraphModule, checkOptions } from "../rewrite/checks.ts";
 import type { DotGraph } from "./dot.ts";
 import { FxGraphDrawer } from "./fxGraphDrawer.ts";
 
@@ -40,10 +41,12 @@ export class GraphTransformObserver {
   readonly #module: GraphModule;
   readonly #log: ObserverOptions["log"];
 
-  constructor(module: GraphModule, passname: string, { log }: ObserverOptions = {}) {
+  constructor(module: GraphModule, passname: string, options: ObserverOptions = {}) {
+    checkGraphModule("GraphTransformObserver", module);
+    checkOptions("GraphTransformObserver", options, ["log"]);
     this.#module = module;
     this.passname = passname;
-    this.#log = log;
+    this.#log = options.log;
   }
 
   /** Observes a pass over the module, and gives what the pass gave. */

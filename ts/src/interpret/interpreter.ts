@@ -308,6 +308,11 @@ export function missingInput(target: string): Error {
 }
 
 function graphOf(module: GraphModule | Module): Graph {
+  if (!((module as unknown) instanceof Module)) {
+    throw fxError("InvalidArgument", "an interpreter takes a GraphModule", {
+      help: "symbolicTrace(module) makes one of a module or a function",
+    });
+  }
   if ("graph" in module) return module.graph;
   throw fxError("GraphArgument", `the module ${module.className} has no graph to run`, {
     help: "trace it, or say which graph is run on its attributes: new Interpreter(module, { graph })",

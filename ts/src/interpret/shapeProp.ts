@@ -9,6 +9,7 @@ import { type Node, noteVal } from "../graph/node.ts";
 import { fxError } from "../errors.ts";
 import { isVal, SymExpr, TensorMeta, type Val, ValSequence } from "../graph/val.ts";
 import { Float, ValueTuple } from "../graph/values.ts";
+import { checkOptions } from "../rewrite/checks.ts";
 import { FakeTensorProp } from "../passes/fakeTensorProp.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { Interpreter } from "./interpreter.ts";
@@ -39,7 +40,9 @@ export class ShapeProp extends Interpreter {
   readonly fakeMode: boolean;
   readonly #graphModule: GraphModule;
 
-  constructor(module: GraphModule, { fakeMode = false }: ShapePropOptions = {}) {
+  constructor(module: GraphModule, options: ShapePropOptions = {}) {
+    checkOptions("ShapeProp", options, ["fakeMode"]);
+    const { fakeMode = false } = options;
     super(module, { disposeValues: new.target === ShapeProp });
     this.fakeMode = fakeMode;
     this.#graphModule = module;

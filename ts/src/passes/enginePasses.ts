@@ -57,8 +57,10 @@ export class CSEPass extends PassBase {
     super();
     checkOptions("CSEPass", options, ["bannedOps"]);
     const { bannedOps = [] } = options;
-    if (typeof bannedOps === "string") {
-      throw fxError("InvalidOption", "bannedOps is a list of functions", { help: `give ["${bannedOps}"]` });
+    if (typeof bannedOps === "string" || typeof bannedOps?.[Symbol.iterator] !== "function") {
+      throw fxError("InvalidOption", "bannedOps is a list of functions", {
+        help: `give ["${typeof bannedOps === "string" ? bannedOps : "aten.add.Tensor"}"]`,
+      });
     }
     this.#bannedOps = Array.from(bannedOps, targetOf);
   }
@@ -83,6 +85,7 @@ export class NormalizeArgs extends PassBase {
 
   constructor(options: Partial<NormalizeArgsOptions> = {}) {
     super();
+    checkOptions("NormalizeArgs", options, ["normalizeToOnlyUseKwargs"]);
     this.#options = options;
   }
 
@@ -105,6 +108,7 @@ export class AnnotateTypesWithSchema extends PassBase {
 
   constructor(options: Partial<AnnotateOptions> = {}) {
     super();
+    checkOptions("AnnotateTypesWithSchema", options, ["annotateFunctionals", "annotateModules", "annotateGetAttrs"]);
     this.#options = options;
   }
 
@@ -169,6 +173,7 @@ export interface FunctionalizeOptions {
  * ```
  */
 export function functionalize(graphModule: GraphModule, options: FunctionalizeOptions = {}): GraphModule {
+  checkOptions("functionalize", options, ["remove"]);
   inPlace(graphModule, "functionalize", options, true);
   return graphModule;
 }
@@ -202,6 +207,7 @@ export function insertDeferredRuntimeAsserts(
   graphModule: GraphModule,
   known: Partial<RuntimeAssertCall> = {},
 ): InsertedAsserts {
+  checkOptions("insertDeferredRuntimeAsserts", known, ["ranges", "asserts"]);
   const call = { options: known, notes: true };
   return runPass<InsertedAsserts, GraphModule>(graphModule, "insert_deferred_runtime_asserts", call).answer;
 }

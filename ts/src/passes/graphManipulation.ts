@@ -12,6 +12,7 @@ import { TensorMeta } from "../graph/val.ts";
 import { ShapeProp } from "../interpret/shapeProp.ts";
 import type { TensorMetadata } from "../interpret/tensorMetadata.ts";
 import { runPass } from "../rewrite/bridge.ts";
+import { checkGraphModule, checkList, checkNode } from "../rewrite/checks.ts";
 
 /** How many bytes a node needs: FX's `size_bytes`. */
 export interface SizeBytes {
@@ -32,6 +33,8 @@ export interface SizeBytes {
  * ```
  */
 export function getSizeOfAllNodes(module: GraphModule, args?: readonly unknown[]): Map<Node, SizeBytes> {
+  checkGraphModule("getSizeOfAllNodes", module);
+  if (args !== undefined) checkList("getSizeOfAllNodes", "args", args);
   if (args !== undefined) new ShapeProp(module).propagate(...args);
   return sizesWith(module, tensorNotes(module));
 }
@@ -46,6 +49,7 @@ export function getSizeOfAllNodes(module: GraphModule, args?: readonly unknown[]
  * ```
  */
 export function getSizeOfNode(module: GraphModule, node: Node): SizeBytes {
+  checkGraphModule("getSizeOfNode", module);
   getTensorMeta(node);
   // Nothing has to be known of the others.
   const unknown = { dtype: "float32", shape: [0] };
@@ -66,6 +70,7 @@ export function getSizeOfNode(module: GraphModule, node: Node): SizeBytes {
  * ```
  */
 export function getTensorMeta(node: Node): TensorMetadata | TensorMeta {
+  checkNode("getTensorMeta", node);
   const noted = notedTensor(node) ?? node.meta.get("val");
   if (noted instanceof TensorMeta) return noted;
   if (noted !== undefined) return noted as TensorMetadata;

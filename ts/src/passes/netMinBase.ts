@@ -10,8 +10,20 @@ import { Node } from "../graph/node.ts";
 import { Tuple } from "../graph/values.ts";
 import { Interpreter } from "../interpret/interpreter.ts";
 import { runPass } from "../rewrite/bridge.ts";
-import { checkGraphModule } from "../rewrite/checks.ts";
+import { checkFunction, checkGraphModule, checkList, checkOptions } from "../rewrite/checks.ts";
 import { isCallable } from "./toolsCommon.ts";
+
+const BACKENDS = ["runA", "runB", "compareFn"] as const;
+
+const SETTINGS = [
+  "accumulateError",
+  "traverseMethod",
+  "findAll",
+  "start",
+  "end",
+  "skipNodes",
+  "findLastNode",
+] as const satisfies (keyof MinimizerSettings)[];
 
 /** Runs a module on a backend. */
 export type RunBackend = (module: GraphModule, inputs: readonly unknown[]) => unknown;
@@ -63,6 +75,8 @@ export class NetMinimizer {
 
   constructor(module: GraphModule, sampleInput: readonly unknown[], backends: MinimizerBackends) {
     checkGraphModule("NetMinimizer", module);
+    checkList("NetMinimizer", "sampleInput", sampleInput);
+    for (const name of BACKENDS) checkFunction("NetMinimizer", name, backends?.[name]);
     const nInputs = module.graph.findNodes({ op: "placeholder" }).length;
     if (nInputs !== sampleInput.length) {
       const what = `Placeholder count (${nInputs}) does not match sample_input count (${sampleInput.length})`;
@@ -74,7 +88,9 @@ export class NetMinimizer {
   }
 
   /** Finds the nodes. */
-  minimize({ accumulateError = false, ...options }: MinimizerSettings = {}): Set<Node> {
+  minimize(settings: MinimizerSettings = {}): Set<Node> {
+    checkOptions("minimize", settings, SETTINGS);
+    const { accumulateError = false, ...options } = settings;
     this.#checkNames(options);
     const answers: boolean[] = [];
     const made = accumulateError ? new MadeValues(this.module, this.#sampleInput) : undefined;
@@ -94,6 +110,7 @@ export class NetMinimizer {
 
   /** Refuses names that no call has: nothing would be searched, and nothing be found. */
   #checkNames({ start, end, skipNodes = [], traverseMethod }: MinimizerSettings): void {
+    checkList("minimize", "skipNodes", skipNodes);
     if (traverseMethod === "skip" && skipNodes.length === 0) {
       throw fxError("InvalidOption", "'skipNodes' can't be empty when 'traverseMethod' is 'skip'.");
     }

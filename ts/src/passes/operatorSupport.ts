@@ -8,6 +8,8 @@ import type { GraphModule } from "../graph/module.ts";
 import { isNode } from "../graph/args.ts";
 import type { Node } from "../graph/node.ts";
 import type { Module } from "../nn/module.ts";
+import { type FxError, fxError } from "../errors.ts";
+import { checkFunction, checkGraphModule, checkNode } from "../rewrite/checks.ts";
 import { dtypeOf, getNodeTarget, isCallable } from "./toolsCommon.ts";
 
 /** The modules of a module, by their dotted paths. */
@@ -43,10 +45,13 @@ export class OperatorSupport implements OperatorSupportBase {
   readonly #table: ReadonlyMap<string, SupportedArgumentDTypes>;
 
   constructor(table: { readonly [target: string]: SupportedArgumentDTypes } = {}) {
+    if (typeof table !== "object" || table === null || Array.isArray(table)) throw noTable("of targets");
+    for (const [target, dtypes] of Object.entries(table)) if (!isDTypes(dtypes)) throw noTable(`at ${target}`);
     this.#table = new Map(Object.entries(table));
   }
 
   isNodeSupported(submodules: Submodules, node: Node): boolean {
+    checkNode("isNodeSupported", node);
     if (!isCallable(node)) return true;
     const target = getNodeTarget(submodules, node);
     const dtypes = this.#table.get(target);
@@ -57,6 +62,19 @@ export class OperatorSupport implements OperatorSupportBase {
       Object.entries(kwargs).every(([name, allowed]) => fits(node.kwargs[name], allowed))
     );
   }
+}
+
+function isDTypes(dtypes: SupportedArgumentDTypes): boolean {
+  if (dtypes === undefined) return true;
+  if (!Array.isArray(dtypes)) return false;
+  const [args, kwargs] = dtypes;
+  return Array.isArray(args) && typeof kwargs === "object" && kwargs !== null;
+}
+
+function noTable(where: string): FxError {
+  return fxError("InvalidArgument", `OperatorSupport takes a table of dtypes, which there is not ${where}`, {
+    help: 'new OperatorSupport({ "torch.add": undefined, "torch.relu": [[["float32"]], {}] })',
+  });
 }
 
 /** Whether an argument has one of these dtypes, or is no node. */
@@ -75,6 +93,7 @@ function fits(arg: unknown, allowed: readonly DType[] | undefined): boolean {
  * ```
  */
 export function createOpSupport(isNodeSupported: IsNodeSupported): OperatorSupportBase {
+  checkFunction("createOpSupport", "isNodeSupported", isNodeSupported);
   return { isNodeSupported };
 }
 
@@ -87,6 +106,7 @@ export function createOpSupport(isNodeSupported: IsNodeSupported): OperatorSuppo
  * ```
  */
 export function chain(...supports: readonly OperatorSupportBase[]): OperatorSupportBase {
+  for (const it of supports) checkSupport("chain", it);
   return createOpSupport((submodules, node) => supports.every((it) => it.isNodeSupported(submodules, node)));
 }
 
@@ -99,6 +119,7 @@ export function chain(...supports: readonly OperatorSupportBase[]): OperatorSupp
  * ```
  */
 export function anyChain(...supports: readonly OperatorSupportBase[]): OperatorSupportBase {
+  for (const it of supports) checkSupport("anyChain", it);
   return createOpSupport((submodules, node) => supports.some((it) => it.isNodeSupported(submodules, node)));
 }
 
@@ -115,12 +136,25 @@ export const OpSupports = {
   declineIfInputDtype: (dtype: DType): OperatorSupportBase =>
     createOpSupport((_, node) => node.allInputNodes.every((it) => dtypeOf(it) !== dtype)),
   /** Supports all nodes but those of these names. */
-  declineIfNodeInNames: (names: ReadonlySet<string>): OperatorSupportBase =>
-    createOpSupport((_, node) => !names.has(node.name)),
+  declineIfNodeInNames: (names: ReadonlySet<string>): OperatorSupportBase => {
+    if (!(names instanceof Set)) {
+      throw fxError("InvalidArgument", "declineIfNodeInNames takes a set of names", { help: "new Set(names)" });
+    }
+    return createOpSupport((_, node) => !names.has(node.name));
+  },
 } as const;
+
+/** Refuses what does not say which nodes a backend runs. */
+export function checkSupport(what: string, support: OperatorSupportBase): void {
+  if (typeof support?.isNodeSupported === "function") return;
+  throw fxError("InvalidArgument", `${what} takes an OperatorSupport`, {
+    help: "createOpSupport((submodules, node) => …) makes one of a function",
+  });
+}
 
 /** For each node of a module whether a backend runs it. */
 export function supportedNodes(module: GraphModule, support: OperatorSupportBase): boolean[] {
+  checkGraphModule("supportedNodes", module);
   const submodules = module.namedModules();
   return Array.from(module.graph.nodes, (it) => support.isNodeSupported(submodules, it));
 }

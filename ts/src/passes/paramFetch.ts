@@ -6,7 +6,8 @@
 import { fxError } from "../errors.ts";
 import { GraphModule } from "../graph/module.ts";
 import { builtinNameOf } from "../nn/builtin.ts";
-import type { Module } from "../nn/module.ts";
+import { Module } from "../nn/module.ts";
+import { checkGraphModule } from "../rewrite/checks.ts";
 
 /** What a module has for a backend, by PyTorch's names, and `name`, its type. */
 export type LoweringAttrs = Readonly<Record<string, unknown>>;
@@ -29,6 +30,11 @@ const BOOK: Readonly<Record<string, readonly string[]>> = {
  * ```
  */
 export function extractAttrsForLowering(module: Module): LoweringAttrs {
+  if (!(module instanceof Module)) {
+    throw fxError("InvalidArgument", "extractAttrsForLowering takes a module", {
+      help: `the modules that it knows are ${Object.keys(BOOK).join(", ")}`,
+    });
+  }
   const name = builtinNameOf(module.constructor);
   const fields = name === undefined ? undefined : BOOK[name];
   if (name === undefined || fields === undefined) {
@@ -51,6 +57,7 @@ export function extractAttrsForLowering(module: Module): LoweringAttrs {
  * ```
  */
 export function liftLoweringAttrsToNodes(gm: GraphModule): void {
+  checkGraphModule("liftLoweringAttrsToNodes", gm);
   for (const node of gm.graph.findNodes({ op: "call_module" })) {
     const called = gm.getSubmodule(node.target);
     if (called instanceof GraphModule) liftLoweringAttrsToNodes(called);

@@ -9,8 +9,8 @@ import { fxError } from "../errors.ts";
 import type { GraphModule } from "../graph/module.ts";
 import type { Node } from "../graph/node.ts";
 import { runPass } from "../rewrite/bridge.ts";
-import { checkGraphModule, checkOptions } from "../rewrite/checks.ts";
-import { type OperatorSupportBase, supportedNodes } from "./operatorSupport.ts";
+import { checkGraphModule, checkList, checkNode, checkOptions } from "../rewrite/checks.ts";
+import { checkSupport, type OperatorSupportBase, supportedNodes } from "./operatorSupport.ts";
 
 /** Nodes that are to be one call. */
 export interface Partition {
@@ -42,6 +42,7 @@ export class CapabilityBasedPartitioner {
     options: Partial<PartitionerOptions> = {},
   ) {
     checkGraphModule("CapabilityBasedPartitioner", graphModule);
+    checkSupport("CapabilityBasedPartitioner", operatorSupport);
     this.graphModule = graphModule;
     this.operatorSupport = operatorSupport;
     this.#options = options;
@@ -107,11 +108,16 @@ export function fuseByPartitions(
 
 /** The places of the nodes of each partition. */
 function placesOf(module: GraphModule, partitions: readonly Pick<Partition, "nodes">[]): number[][] {
+  checkList("fuseByPartitions", "partitions", partitions);
   const places = new Map(Array.from(module.graph.nodes, (it, at) => [it, at]));
   const place = (node: Node): number => {
+    checkNode("a partition", node);
     const at = places.get(node);
     if (at === undefined) throw fxError("NodeForeign", `${node.name} is not in the graph`, { node: node.name });
     return at;
   };
-  return partitions.map(({ nodes }) => Array.from(nodes, place));
+  return partitions.map((it) => {
+    if (it?.nodes instanceof Set) return Array.from(it.nodes, place);
+    throw fxError("InvalidArgument", "a partition has a set of nodes", { help: "{ nodes: new Set([a, b]) }" });
+  });
 }

@@ -4,6 +4,7 @@
  * @module
  */
 import { GraphModule } from "../graph/module.ts";
+import { checkFunction } from "../rewrite/checks.ts";
 
 /** What a pass gave: `torch.fx.passes.infra.pass_base.PassResult`. */
 export interface PassResult {
@@ -73,6 +74,7 @@ export function runPassOn(pass: Pass, graphModule: GraphModule): PassResult | un
  * ```
  */
 export function passResultWrapper(run: (graphModule: GraphModule) => unknown): PassFunction {
+  checkFunction("passResultWrapper", "the pass", run);
   const pass: PassFunction = (graphModule) => {
     const result = run(graphModule);
     if (isPassResult(result)) return result;

@@ -5,7 +5,7 @@
  */
 import { type FxError, fxError } from "../errors.ts";
 import type { GraphModule } from "../graph/module.ts";
-import { checkOptions } from "../rewrite/checks.ts";
+import { checkFunction, checkGraphModule, checkList, checkOptions } from "../rewrite/checks.ts";
 import { isPassResult, type Pass, passName, type PassResult, runPassOn } from "./passBase.ts";
 
 /** A rule about the order of two passes: whether the first may run before the second. */
@@ -63,7 +63,10 @@ export class PassManager {
     if (!Number.isSafeInteger(steps) || steps < 1) {
       throw fxError("InvalidOption", `passes run once or more often, and not ${steps} times`);
     }
+    checkList("PassManager", "passes", passes);
+    checkList("PassManager", "constraints", constraints);
     passes.forEach(checkPass);
+    for (const it of constraints) checkFunction("PassManager", "a constraint", it);
     this.#passes = [...passes];
     this.#constraints = [...constraints];
     this.steps = steps;
@@ -84,12 +87,14 @@ export class PassManager {
 
   /** Adds a constraint. */
   addConstraint(constraint: PassConstraint): void {
+    checkFunction("PassManager", "a constraint", constraint);
     this.#constraints = [...this.#constraints, constraint];
     this.#isOrdered = false;
   }
 
   /** Sets the check, a function of one module, that runs before the passes and perhaps after each. */
   addChecks(check: ModuleCheck): void {
+    checkFunction("PassManager", "its check", check);
     if (check.length !== 1) {
       throw fxError("InvalidOption", "PassManager check function should only take in one variable, a module");
     }
@@ -114,6 +119,7 @@ export class PassManager {
 
   /** Runs the passes. An error of a pass is the cause of the error that names it and the passes before it. */
   run(graphModule: GraphModule): PassResult {
+    checkGraphModule("PassManager", graphModule);
     if (!this.#isOrdered) this.solveConstraints();
     this.#check(graphModule);
     let result: PassResult = { graphModule, modified: false };

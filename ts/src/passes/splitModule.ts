@@ -8,7 +8,7 @@ import { fxError } from "../errors.ts";
 import type { GraphModule } from "../graph/module.ts";
 import type { Node } from "../graph/node.ts";
 import { runPass } from "../rewrite/bridge.ts";
-import { checkGraphModule, checkOptions } from "../rewrite/checks.ts";
+import { checkFunction, checkGraphModule, checkList, checkOptions } from "../rewrite/checks.ts";
 import { isCallable } from "./toolsCommon.ts";
 
 /** How {@link splitModule} makes the parts. */
@@ -35,9 +35,14 @@ export interface SplitModuleOptions extends Partial<Omit<SplitOptions, "partitio
 export function splitModule(
   module: GraphModule,
   splitCallback: (node: Node) => number,
-  { qualnameMap, ...options }: SplitModuleOptions = {},
+  settings: SplitModuleOptions = {},
 ): GraphModule {
   checkGraphModule("splitModule", module);
+  checkFunction("splitModule", "splitCallback", splitCallback);
+  if (typeof settings !== "object" || settings === null) {
+    throw fxError("InvalidOption", "splitModule takes its options as an object");
+  }
+  const { qualnameMap, ...options } = settings;
   const partitionOf = module.graph.nodes.toArray().map((it) => (isCallable(it) ? splitCallback(it) : null));
   for (const it of partitionOf) {
     if (it !== null && !Number.isSafeInteger(it)) {
@@ -70,6 +75,8 @@ export function splitByTags(
 ): GraphModule {
   checkGraphModule("splitByTags", module);
   checkOptions("splitByTags", how, ["returnTuple"]);
+  checkList("splitByTags", "tags", tags);
+  if (!(tagOf instanceof Map)) checkFunction("splitByTags", "tagOf", tagOf);
   const twice = tags.find((tag, at) => tags.indexOf(tag) < at);
   if (twice !== undefined) throw fxError("InvalidArgument", `the tag ${twice} is given twice`);
   const places = new Map(tags.map((tag, at) => [tag, at]));

@@ -9,7 +9,8 @@ import type { GraphModule } from "../graph/module.ts";
 import type { Node } from "../graph/node.ts";
 import { ShapeProp } from "../interpret/shapeProp.ts";
 import { runPass } from "../rewrite/bridge.ts";
-import { type OperatorSupportBase, supportedNodes } from "./operatorSupport.ts";
+import { checkGraphModule, checkList } from "../rewrite/checks.ts";
+import { checkSupport, type OperatorSupportBase, supportedNodes } from "./operatorSupport.ts";
 import { splitByTags } from "./splitModule.ts";
 import { isNodeOutputTensor } from "./toolsCommon.ts";
 
@@ -66,6 +67,9 @@ export class Splitter {
     operatorSupport: OperatorSupportBase,
     settings: SplitterSettings = {},
   ) {
+    checkGraphModule("Splitter", module);
+    checkList("Splitter", "sampleInput", sampleInput);
+    checkSupport("Splitter", operatorSupport);
     this.module = module;
     this.#settings = settings;
     new ShapeProp(module).propagate(...sampleInput);

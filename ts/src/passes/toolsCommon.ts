@@ -12,6 +12,7 @@ import { TensorMeta } from "../graph/val.ts";
 import type { TensorMetadata } from "../interpret/tensorMetadata.ts";
 import type { Module } from "../nn/module.ts";
 import { runPass } from "../rewrite/bridge.ts";
+import { checkGraphModule, checkNode } from "../rewrite/checks.ts";
 
 /** Whether a node calls something. */
 export function isCallable(node: Node): boolean {
@@ -44,6 +45,7 @@ export function getAccOpsName(target: string | NamedTarget): string {
  * ```
  */
 export function getNodeTarget(submodules: ReadonlyMap<string, Module>, node: Node): string {
+  checkNode("getNodeTarget", node);
   if (!isCallable(node)) {
     throw fxError("InvalidArgument", `expected a node that calls something, found ${node.op}`, { node: node.name });
   }
@@ -66,6 +68,7 @@ export function getNodeTarget(submodules: ReadonlyMap<string, Module>, node: Nod
  * ```
  */
 export function isNodeOutputTensor(node: Node): boolean {
+  checkNode("isNodeOutputTensor", node);
   return dtypeOf(node) !== undefined;
 }
 
@@ -87,6 +90,10 @@ export function dtypeOf(node: Node): DType | undefined {
  * ```
  */
 export function findAccFusions(module: GraphModule, accNodes: ReadonlySet<Node>): Map<Node, ReadonlySet<Node>> {
+  checkGraphModule("findAccFusions", module);
+  if (!(accNodes instanceof Set)) {
+    throw fxError("InvalidArgument", "findAccFusions takes the nodes as a set", { help: "new Set(nodes)" });
+  }
   const nodes = [...module.graph.nodes];
   const options = { isAcc: nodes.map((it) => accNodes.has(it)), isTensor: nodes.map(isNodeOutputTensor) };
   const { answer, before } = runPass<number[][], GraphModule>(module, "find_acc_fusions", { options });

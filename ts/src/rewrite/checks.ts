@@ -5,7 +5,10 @@
  * @module
  */
 import { fxError } from "../errors.ts";
+import { isNode } from "../graph/args.ts";
+import { Graph } from "../graph/graph.ts";
 import { GraphModule } from "../graph/module.ts";
+import type { Node } from "../graph/node.ts";
 
 /**
  * Refuses options that `what` does not have, and what is no object of options.
@@ -36,5 +39,61 @@ export function checkGraphModule(what: string, module: GraphModule): void {
   if (module instanceof GraphModule) return;
   throw fxError("InvalidArgument", `${what} takes a GraphModule`, {
     help: "symbolicTrace(module) makes one of a module or a function",
+  });
+}
+
+/**
+ * Refuses what is no graph, such as the module that has one.
+ *
+ * @example
+ * ```ts
+ * checkGraph("getSourcePartitions", graph);
+ * ```
+ */
+export function checkGraph(what: string, graph: Graph): void {
+  if (graph instanceof Graph) return;
+  const help = (graph as unknown) instanceof GraphModule ? "give the graph of the module: gm.graph" : undefined;
+  throw fxError("InvalidArgument", `${what} takes a Graph`, { help });
+}
+
+/**
+ * Refuses what is no node, such as the name of one.
+ *
+ * @example
+ * ```ts
+ * checkNode("getTensorMeta", node);
+ * ```
+ */
+export function checkNode(what: string, node: Node): void {
+  if (isNode(node)) return;
+  const help = 'find one in the graph: graph.findNodes({ op: "call_function" })';
+  throw fxError("InvalidArgument", `${what} takes a Node`, { help });
+}
+
+/**
+ * Refuses an argument that is no function.
+ *
+ * @example
+ * ```ts
+ * checkFunction("splitModule", "splitCallback", splitCallback);
+ * ```
+ */
+export function checkFunction(what: string, argument: string, value: unknown): void {
+  if (typeof value === "function") return;
+  throw fxError("InvalidArgument", `${what} takes a function as ${argument}`);
+}
+
+/**
+ * Refuses an argument that is no list.
+ *
+ * @example
+ * ```ts
+ * checkList("NetMinimizer", "sampleInput", sampleInput);
+ * ```
+ */
+export function checkList(what: string, argument: string, value: unknown): void {
+  if (Array.isArray(value)) return;
+  throw fxError("InvalidArgument", `${what} takes a list as ${argument}`, {
+    help: `give it in brackets: [${argument}]`,
   });
 }

@@ -12,6 +12,8 @@ import { Module } from "../nn/module.ts";
 import { nodeAt } from "./answers.ts";
 import { noteText } from "../wire/notes.ts";
 import { runPass } from "./bridge.ts";
+import { checkFunction, checkGraph, checkList } from "./checks.ts";
+import { fxError } from "../errors.ts";
 
 /**
  * A function or class that nodes come from: itself, or its name, such as `torch.nn.modules.linear.Linear`, `Linear`,
@@ -63,6 +65,9 @@ export function getSourcePartitions<S extends WantedSource>(
   wantedSources: readonly S[],
   filterFn?: (node: Node) => boolean,
 ): Map<S, SourcePartition<S>[]> {
+  checkGraph("getSourcePartitions", graph);
+  checkList("getSourcePartitions", "wantedSources", wantedSources);
+  if (filterFn !== undefined) checkFunction("getSourcePartitions", "filterFn", filterFn);
   const sourceOf = new Map(wantedSources.map((it) => [nameOf(it), it]));
   const options = {
     wantedSources: [...sourceOf.keys()],
@@ -98,8 +103,16 @@ export function getSourcePartitions<S extends WantedSource>(
  * ```
  */
 export function checkSubgraphsConnected(subgraph1: SourcePartition, subgraph2: SourcePartition): boolean {
+  [subgraph1, subgraph2].forEach(checkPartition);
   const inside = new Set(subgraph2.nodes);
   return subgraph1.nodes.some((node) => [...node.users].some((it) => inside.has(it)));
+}
+
+function checkPartition(partition: SourcePartition): void {
+  if (Array.isArray(partition?.nodes)) return;
+  throw fxError("InvalidArgument", "checkSubgraphsConnected takes two partitions", {
+    help: "getSourcePartitions finds them",
+  });
 }
 
 function nameOf(source: WantedSource): string {
