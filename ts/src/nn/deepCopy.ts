@@ -37,7 +37,7 @@ const MAX_DEPTH = 1000;
  * const frozen = deepCopy(model).eval();
  * ```
  */
-export function deepCopy<T extends Module | Tensor>(value: T): T {
+export function deepCopy<T extends Module | Tensor | readonly unknown[]>(value: T): T {
   return new Copier().value(value, 0) as T;
 }
 

@@ -9,6 +9,7 @@ import type { GraphModule } from "../graph/module.ts";
 import { Node } from "../graph/node.ts";
 import { Tuple } from "../graph/values.ts";
 import { Interpreter } from "../interpret/interpreter.ts";
+import { deepCopy } from "../nn/deepCopy.ts";
 import { runPass } from "../rewrite/bridge.ts";
 import { checkFunction, checkGraphModule, checkList, checkOptions } from "../rewrite/checks.ts";
 import { isCallable } from "./toolsCommon.ts";
@@ -59,6 +60,7 @@ export interface MinimizerReport {
 
 /**
  * Finds the nodes for which two backends differ: runs parts of a module on both and compares. A backend that throws differs.
+ * Each gets copies of the inputs, so that what one writes is not there for the other.
  *
  * @example
  * ```ts
@@ -131,7 +133,8 @@ export class NetMinimizer {
     const [forA, forB] = made?.inputsOf(part) ?? find();
     const { runA, runB, compareFn } = this.#backends;
     try {
-      const [a, b] = [runA(part, forA), runB(part, forB)];
+      // A backend may write to what it is given, and the other must not see that.
+      const [a, b] = [runA(part, deepCopy(forA)), runB(part, deepCopy(forB))];
       made?.store(part, a, b);
       const differs = !compareFn(a, b);
       this.reports.push({ nodes, differs });
@@ -148,12 +151,12 @@ class InputsOf extends Interpreter {
   #inputs: readonly unknown[] = [];
 
   find(sampleInput: readonly unknown[]): readonly unknown[] {
-    this.run(...sampleInput);
+    this.run(...deepCopy(sampleInput));
     return this.#inputs;
   }
 
   override callModule(...call: Parameters<Interpreter["callModule"]>): unknown {
-    if (call[0] === "minimize") this.#inputs = call[1];
+    if (call[0] === "minimize") this.#inputs = deepCopy(call[1]);
     return super.callModule(...call);
   }
 }

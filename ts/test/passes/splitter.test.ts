@@ -22,6 +22,14 @@ const x = tensor([0.5, -1.5]);
 
 const run = (module: GraphModule, inputs: readonly unknown[]) => module.forward(...inputs);
 
+const looksAlike = (a: unknown, b: unknown) => String(a) === String(b);
+
+/** Runs a module, where `add_` gives something else. */
+const addsWrongly = (module: GraphModule, inputs: readonly unknown[]) => {
+  const result = run(module, inputs) as Tensor;
+  return module.graph.findNodes({ op: "call_method", target: "add_" }).length > 0 ? result.mul_(-3) : result;
+};
+
 const largest = (of: Tensor): number => Number(of.abs().max().item());
 
 /** `abs(neg(sin(x)))`. */
@@ -110,6 +118,22 @@ describe("NetMinimizer", () => {
     found(false);
     found(true);
     expect(seen).toEqual([[], ["neg", "abs_1"]]);
+  });
+
+  it("shows no backend what the other wrote, and leaves the inputs as they are", () => {
+    const gm = symbolicTrace((value: unknown) => torch.relu((value as Tensor).add_(1)));
+    for (const accumulateError of [false, true]) {
+      for (const traverseMethod of ["sequential", "binary", "accumulate", "block", "defined"] as const) {
+        const input = tensor([0.5, -1.5]);
+        const backends = { runA: run, runB: run, compareFn: looksAlike };
+        const same = new NetMinimizer(gm, [input], backends).minimize({ traverseMethod, accumulateError });
+        expect([traverseMethod, ...Array.from(same, String)]).toEqual([traverseMethod]);
+        expect(String(input)).toBe(String(tensor([0.5, -1.5])));
+        // What one writes is not the result of the other.
+        const found = new NetMinimizer(gm, [input], { ...backends, runB: addsWrongly }).minimize({ accumulateError });
+        expect(Array.from(found, String)).toEqual(["add_"]);
+      }
+    }
   });
 
   it("refuses inputs and names that the graph does not have, and skips nothing without names", () => {
