@@ -3,7 +3,7 @@
 use crate::split_by_tags;
 use serde::Deserialize;
 use tracefx_core::Result;
-use tracefx_ir::{Graph, GraphModule, NodeId, Opcode};
+use tracefx_ir::{Arg, Graph, GraphModule, NodeId, Opcode};
 
 /// How [`minimize`] searches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ts_rs::TS)]
@@ -148,11 +148,35 @@ pub fn minimize<E>(
 }
 
 /// The module in three parts, `main_0`, `minimize` and `main_1`: what comes before these nodes, they themselves, and what
-/// uses them.
+/// uses them. The part gives what nothing uses as well, so that it can be compared.
 ///
 /// # Errors
 /// `PartitionCycle` where a path leads out of the nodes and back in; those of [`split_by_tags`].
 pub fn minimize_submodule(module: &GraphModule, nodes: &[NodeId]) -> Result<GraphModule> {
+    if let Some(shown) = with_idle_results(module, nodes)? {
+        let mut split = split_in_three(&shown, nodes)?;
+        if let Some(output) = split.graph.output_node()
+            && let Some(Arg::Tuple(results)) = split.graph.node(output).args().first()
+        {
+            let before = results.iter().take(1).cloned().collect();
+            split.graph.set_args(output, before)?;
+        }
+        return Ok(split);
+    }
+    split_in_three(module, nodes)
+}
+
+/// The module, giving a tuple of what it gives and of those of these nodes that nothing uses, if there are any.
+fn with_idle_results(module: &GraphModule, nodes: &[NodeId]) -> Result<Option<GraphModule>> {
+    let idle: Vec<Arg> = nodes.iter().filter(|&&it| module.graph.users(it).is_empty()).map(|&it| it.into()).collect();
+    let Some(output) = module.graph.output_node().filter(|_| !idle.is_empty()) else { return Ok(None) };
+    let mut shown = module.clone();
+    let before = shown.graph.node(output).args().first().cloned().unwrap_or(Arg::None);
+    shown.graph.set_args(output, vec![Arg::Tuple([vec![before], idle].concat())])?;
+    Ok(Some(shown))
+}
+
+fn split_in_three(module: &GraphModule, nodes: &[NodeId]) -> Result<GraphModule> {
     let graph = &module.graph;
     let mut tags = vec![0; graph.id_bound()];
     let mut is_selected = vec![false; graph.id_bound()];
@@ -269,5 +293,24 @@ mod tests {
         assert!(split.submodule("minimize").unwrap().graph.find("b").is_some());
         assert!(split.submodule("main_1").unwrap().graph.find("c").is_some());
         assert!(minimize_submodule(&module, &[a, c]).is_err());
+    }
+
+    #[test]
+    fn what_nothing_uses_is_a_result_of_the_part() {
+        let mut graph = Graph::new();
+        let x = graph.placeholder("x");
+        let a = graph.call_function("a", vec![x.into()], vec![]);
+        let b = graph.call_function("b", vec![a.into()], vec![]);
+        graph.output(a.into());
+        let module = GraphModule::new(graph);
+        let split = minimize_submodule(&module, &[b]).unwrap();
+        let result = |module: &GraphModule| module.graph.to_string().lines().last().unwrap().trim().to_owned();
+        assert_eq!(result(split.submodule("minimize").unwrap()), "return b");
+        assert_eq!(result(&split), "return main_0");
+        assert_eq!(
+            result(minimize_submodule(&module, &[a, b]).unwrap().submodule("minimize").unwrap()),
+            "return (a, b)"
+        );
+        assert!(split.graph.lint(Some(&split)).is_empty());
     }
 }
