@@ -111,3 +111,33 @@ named_enum! {
         Preserve = "preserve_format",
     }
 }
+
+impl Layout {
+    /// The layout of this number: that of `c10::Layout`, which PyTorch's operators take, too.
+    pub const fn from_number(number: i64) -> Option<Self> {
+        Some(match number {
+            0 => Layout::Strided,
+            1 => Layout::SparseCoo,
+            2 => Layout::SparseCsr,
+            3 => Layout::Mkldnn,
+            4 => Layout::SparseCsc,
+            5 => Layout::SparseBsr,
+            6 => Layout::SparseBsc,
+            7 => Layout::Jagged,
+            _ => return None,
+        })
+    }
+}
+
+impl MemoryFormat {
+    /// The memory format of this number: that of `c10::MemoryFormat`, which PyTorch's operators take, too.
+    pub const fn from_number(number: i64) -> Option<Self> {
+        Some(match number {
+            0 => MemoryFormat::Contiguous,
+            1 => MemoryFormat::Preserve,
+            2 => MemoryFormat::ChannelsLast,
+            3 => MemoryFormat::ChannelsLast3d,
+            _ => return None,
+        })
+    }
+}

@@ -143,6 +143,39 @@ impl DType {
         }
     }
 
+    /// The dtype of this number: that of `c10::ScalarType`, which PyTorch's operators take, too.
+    ///
+    /// ```
+    /// use tracefx_core::DType;
+    /// assert_eq!(DType::from_number(4), Some(DType::Int64));
+    /// ```
+    pub const fn from_number(number: i64) -> Option<Self> {
+        Some(match number {
+            0 => DType::UInt8,
+            1 => DType::Int8,
+            2 => DType::Int16,
+            3 => DType::Int32,
+            4 => DType::Int64,
+            5 => DType::Float16,
+            6 => DType::Float32,
+            7 => DType::Float64,
+            8 => DType::Complex32,
+            9 => DType::Complex64,
+            10 => DType::Complex128,
+            11 => DType::Bool,
+            15 => DType::BFloat16,
+            23 => DType::Float8E5M2,
+            24 => DType::Float8E4M3FN,
+            25 => DType::Float8E5M2FNUZ,
+            26 => DType::Float8E4M3FNUZ,
+            27 => DType::UInt16,
+            28 => DType::UInt32,
+            29 => DType::UInt64,
+            44 => DType::Float8E8M0FNU,
+            _ => return None,
+        })
+    }
+
     /// Whether this is a real floating-point dtype.
     pub const fn is_float(self) -> bool {
         matches!(self.kind(), DTypeKind::Float)

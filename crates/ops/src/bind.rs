@@ -83,14 +83,33 @@ pub(crate) fn coerce<T: Clone>(value: &Value<T>, ty: &ArgType) -> Option<Value<T
         ArgType::Scalar | ArgType::Complex => is_number,
         ArgType::Bool => matches!(value, Value::Bool(_) | Value::SymBool(_)),
         ArgType::Str => matches!(value, Value::Str(_)),
-        ArgType::DType => matches!(value, Value::DType(_)),
-        ArgType::Layout => matches!(value, Value::Layout(_)),
         ArgType::Device => matches!(value, Value::Device(_)),
-        ArgType::MemoryFormat => matches!(value, Value::MemoryFormat(_)),
+        ArgType::DType | ArgType::Layout | ArgType::MemoryFormat => return enumerated(value, ty),
         ArgType::Generator => false,
         ArgType::Any => true,
     };
     fits.then(|| value.clone())
+}
+
+/// A dtype, layout or memory format. As in PyTorch it may be given by its number.
+fn enumerated<T: Clone>(value: &Value<T>, ty: &ArgType) -> Option<Value<T>> {
+    match (value, ty) {
+        (Value::DType(_), ArgType::DType)
+        | (Value::Layout(_), ArgType::Layout)
+        | (Value::MemoryFormat(_), ArgType::MemoryFormat) => Some(value.clone()),
+        (Value::Int(it), _) => of_number(it.as_int()?, ty),
+        _ => None,
+    }
+}
+
+fn of_number<T>(number: i64, ty: &ArgType) -> Option<Value<T>> {
+    match ty {
+        ArgType::DType => DType::from_number(number).map(Value::DType),
+        ArgType::Layout => Layout::from_number(number).map(Value::Layout),
+        ArgType::MemoryFormat => MemoryFormat::from_number(number).map(Value::MemoryFormat),
+        ArgType::Optional(inner) => of_number(number, inner),
+        _ => None,
+    }
 }
 
 fn default_value<T>(default: &Default, ty: &ArgType) -> Value<T> {
@@ -100,9 +119,7 @@ fn default_value<T>(default: &Default, ty: &ArgType) -> Value<T> {
         (Default::Int(it), ArgType::Float) => Value::Float(*it as f64),
         (Default::Int(it), ArgType::List(_, Some(size))) => Value::ints(&vec![*it; *size]),
         // PyTorch writes some dtypes and memory formats by their number.
-        (Default::Int(4), ArgType::Optional(inner)) if **inner == ArgType::DType => Value::DType(DType::Int64),
-        (Default::Int(0), ArgType::MemoryFormat) => Value::MemoryFormat(MemoryFormat::Contiguous),
-        (Default::Int(it), _) => Value::int(*it),
+        (Default::Int(it), _) => of_number(*it, ty).unwrap_or_else(|| Value::int(*it)),
         (Default::Float(it), _) => Value::Float(*it),
         (Default::Str(it), _) => Value::Str(it.as_str().into()),
         (Default::Ints(it), _) => Value::ints(it),
@@ -141,6 +158,28 @@ impl ArgType {
             ArgType::Optional(inner) => format!("{} or None", inner.describe()),
             ArgType::List(inner, None) => format!("a list, each item {}", inner.describe()),
             ArgType::List(inner, Some(size)) => format!("a list of {size}, each item {}", inner.describe()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry;
+
+    fn bound(op: &str, key: &str, value: i64) -> Result<Vec<Value<()>>> {
+        let op = registry().get(op).unwrap();
+        bind(op, &[Value::ints(&[2])], &[(key.into(), Value::int(value))])
+    }
+
+    #[test]
+    fn dtypes_layouts_and_memory_formats_have_numbers() {
+        let empty = |key, number| bound("aten.empty.memory_format", key, number);
+        assert!(empty("dtype", 15).unwrap().contains(&Value::DType(DType::BFloat16)));
+        assert!(empty("layout", 7).unwrap().contains(&Value::Layout(Layout::Jagged)));
+        assert!(empty("memory_format", 1).unwrap().contains(&Value::MemoryFormat(MemoryFormat::Preserve)));
+        for (key, number) in [("dtype", 12), ("dtype", -1), ("layout", 8), ("memory_format", 4), ("device", 0)] {
+            assert_eq!(empty(key, number).unwrap_err().code(), Code::SchemaMismatch, "{key}");
         }
     }
 }
