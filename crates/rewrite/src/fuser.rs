@@ -66,8 +66,10 @@ pub fn fuse_as_graphmodule(
 /// of use what the call gives. The notes of these nodes go along.
 ///
 /// # Errors
-/// `NodeForeign` where the nodes are not of this graph.
+/// `NodeForeign` where the nodes are not of this graph; `PassFailed` where the module has an attribute of the name of the
+/// class of the fused module.
 pub fn insert_subgm(module: &mut GraphModule, fused: FusedModule, after: NodeId) -> Result<NodeId> {
+    check_free(module, &fused.module.class_name)?;
     let (call, replaced) = insert_call(module, fused, after)?;
     let inside: FxHashSet<NodeId> = replaced.iter().map(|(_, new)| *new).chain([call]).collect();
     let replaced: FxHashMap<NodeId, NodeId> = replaced.into_iter().collect();
@@ -84,7 +86,7 @@ pub fn erase_nodes(graph: &mut Graph, nodes: &[NodeId]) -> Result<()> {
 }
 
 /// Makes a call of a module of each of these groups of nodes, and sorts the graph: `fuse_by_partitions`. The modules are named
-/// by the prefix and their number; their names are what comes back.
+/// by the prefix and their number, or the next one that is free; their names are what comes back.
 ///
 /// # Errors
 /// `PartitionCycle` where calls would need their own results; `PassFailed` where a node is in two groups; the errors of
@@ -103,7 +105,8 @@ pub fn fuse_by_partitions(
     let mut replaced: FxHashMap<NodeId, NodeId> = FxHashMap::default();
     let mut call_of: FxHashMap<NodeId, NodeId> = FxHashMap::default();
     for (index, partition) in partitions.iter().enumerate().filter(|(_, it)| !it.is_empty()) {
-        let name = format!("{prefix}{index}");
+        let taken = |it: &String| module.attributes.contains_key(it.as_str());
+        let name = (index..).map(|it| format!("{prefix}{it}")).find(|it| !taken(it)).expect("some number is free");
         let nodes = sort_within(&module.graph, partition, &order)?;
         let fused = fuse(module, &nodes, &name, gives_tuple, &|it| replaced.get(&it).copied().unwrap_or(it))?;
         let (call, values) = insert_call(module, fused, nodes[nodes.len() - 1])?;
@@ -125,6 +128,15 @@ pub fn fuse_by_partitions(
     let sorted = sort_within(graph, &nodes, &order)?;
     graph.reorder(&sorted)?;
     Ok(names)
+}
+
+/// Refuses the name of a part that would take the place of an attribute.
+pub(crate) fn check_free(module: &GraphModule, name: &str) -> Result<()> {
+    match module.attribute(name) {
+        Err(_) => Ok(()),
+        Ok(_) => Err(Diagnostic::new(Code::PassFailed, format!("the module has an attribute `{name}` already"))
+            .help("give the part a name that is free")),
+    }
 }
 
 /// Refuses groups that share nodes, and groups that could not each be one node at the same time: that is a circle in the
@@ -316,6 +328,30 @@ mod tests {
         assert_eq!(refused(&mut module, &[vec![a, c]]).unwrap_err().code(), Code::PartitionCycle);
         assert_eq!(refused(&mut module, &[vec![a], vec![b, a]]).unwrap_err().code(), Code::PassFailed);
         assert_eq!(module.graph.to_string(), before);
+    }
+
+    /// Under the names of PyTorch the second group would take the place of the first.
+    #[test]
+    fn groups_of_a_second_call_get_names_of_their_own() {
+        let (mut module, [a, b, _]) = triangle();
+        assert_eq!(fuse_by_partitions(&mut module, &[vec![a]], "p", false).unwrap(), ["p0"]);
+        assert_eq!(fuse_by_partitions(&mut module, &[vec![b]], "p", false).unwrap(), ["p1"]);
+        let calls: Vec<&str> = ["p0", "p1"]
+            .map(|it| {
+                let graph = &module.submodule(it).unwrap().graph;
+                graph
+                    .nodes()
+                    .map(|it| graph.node(it))
+                    .find(|it| it.op() == Opcode::CallFunction)
+                    .unwrap()
+                    .target()
+                    .as_ref()
+            })
+            .to_vec();
+        assert_eq!(calls, ["a", "b"]);
+        let call = module.graph.find_nodes(Opcode::CallModule, "p0").next().unwrap();
+        let fused = fuse_as_graphmodule(&module, &[call], "p1", false).unwrap();
+        assert_eq!(insert_subgm(&mut module, fused, call).unwrap_err().code(), Code::PassFailed);
     }
 
     #[test]

@@ -1,3 +1,4 @@
+use crate::fuser::check_free;
 use crate::order::Order;
 use crate::split_module::keep_notes;
 use indexmap::{IndexMap, IndexSet};
@@ -22,7 +23,7 @@ struct Component {
 /// the parts that read them, under their paths.
 ///
 /// # Errors
-/// `PassFailed` where a call has no tag; `PartitionCycle` where a call uses a value of a later part, or what a later part
+/// `PassFailed` where a call has no tag, or a tag is the name of an attribute that the output reads; `PartitionCycle` where a call uses a value of a later part, or what a later part
 /// writes to before it; `GraphInvalid` where
 /// there is not one output; `AttributeMissing` where the module lacks what a node reads or calls.
 pub fn split_by_tags(
@@ -121,6 +122,7 @@ pub fn split_by_tags(
         let args = part.inputs.keys().map(|it| main[it].into()).collect();
         let outputs = part.outputs.clone();
         let part = part.close(module, &copies, return_tuple)?;
+        check_free(&res, tag)?;
         res.set_attribute(tag, Attribute::Module(Box::new(part)));
         let call = res.graph.create_node(Opcode::CallModule, tag, args, vec![], None)?;
         let is_single = outputs.len() == 1 && !return_tuple;
@@ -156,6 +158,20 @@ impl Component {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_part_takes_no_place_of_an_attribute() {
+        let mut graph = Graph::new();
+        let x = graph.placeholder("x");
+        let w = graph.get_attr("w");
+        let neg = graph.call_function("torch.neg", vec![x.into()], vec![]);
+        graph.output(Arg::Tuple(vec![neg.into(), w.into()]));
+        let mut module = GraphModule::new(graph);
+        module.set_attribute("w", Attribute::Module(Box::new(GraphModule::new(Graph::new()))));
+        let split = |tag: &str| split_by_tags(&module, &[tag.into()], &|_| Some(0), false);
+        assert_eq!(split("w").unwrap_err().code(), Code::PassFailed);
+        assert!(split("part").is_ok());
+    }
 
     #[test]
     fn parts_are_called_in_the_order_of_the_tags_and_read_their_own_attributes() {
