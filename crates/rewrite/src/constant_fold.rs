@@ -5,6 +5,7 @@ use crate::const_fold::module_of;
 use crate::dead_code::{DeadCodeOptions, eliminate_dead_code};
 use crate::effects::Writes;
 use crate::fuser::replace_uses;
+use crate::order::is_switch;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tracefx_core::Result;
 use tracefx_ir::{Arg, Attribute, Graph, GraphModule, InsertPoint, Node, NodeId, Opcode, Str, TensorMeta, Val};
@@ -98,9 +99,12 @@ pub(crate) fn constants_of(module: &GraphModule, registry: &Registry) -> Vec<Nod
     let is_of_called = |path: &str| path.match_indices('.').any(|(at, _)| called.contains(&path[..at]));
     let mut is_constant = vec![false; graph.id_bound()];
     let mut res = Vec::new();
+    let mut is_switched = false;
     for id in graph.nodes() {
         let node = graph.node(id);
-        is_constant[id.index()] = is_kept(id)
+        is_switched |= is_switch(node);
+        // What is folded is computed as it is before the first switch, without autocast.
+        is_constant[id.index()] = (is_kept(id) && !is_switched)
             && match node.op() {
                 Opcode::GetAttr => {
                     let tensor = module.attribute(node.target()).ok().and_then(memory);

@@ -1,6 +1,7 @@
 //! Common subexpressions: `torch.fx.passes.dialect.common.cse_pass`.
 
 use crate::effects::Writes;
+use crate::order::is_switch;
 use crate::{Pass, PassResult};
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use serde::Deserialize;
@@ -106,7 +107,13 @@ fn representatives(
     let mut is_changed = false;
     for id in graph.nodes() {
         let node = graph.node(id);
+        let is_switch = is_switch(node);
+        if is_switch {
+            // What was called before computes in another dtype, or records no gradients.
+            known.clear();
+        }
         let may_merge = match node.op() {
+            _ if is_switch => false,
             Opcode::Placeholder | Opcode::GetAttr | Opcode::Output => false,
             Opcode::CallMethod | Opcode::CallModule => !banned.contains(&**node.target()),
             Opcode::CallFunction if banned.is_empty() => true,
@@ -269,6 +276,22 @@ mod tests {
         assert_eq!(merged(Arg::Int(1), Arg::Bool(true)), 2);
         assert_eq!(merged(Arg::Float(0.0), Arg::Float(-0.0)), 2);
         assert_eq!(merged(Arg::Float(f64::NAN), Arg::Float(f64::NAN)), 1);
+    }
+
+    #[test]
+    fn calls_on_both_sides_of_a_switch_are_not_merged_nor_are_switches() {
+        let mut graph = Graph::new();
+        let x = graph.placeholder("x");
+        let mut sums = Vec::new();
+        for is_enabled in [false, true, false] {
+            graph.call_function("torch._C._set_grad_enabled", vec![Arg::Bool(is_enabled)], vec![]);
+            sums.extend([0, 1].map(|_| graph.call_function("torch.add", vec![x.into(), x.into()], vec![])));
+        }
+        graph.output(Arg::Tuple(sums.into_iter().map(Arg::Node).collect()));
+        let mut module = GraphModule::new(graph);
+        CsePass::default().call(&mut module).unwrap();
+        let count = |target| module.graph.find_nodes(Opcode::CallFunction, target).count();
+        assert_eq!((count("torch._C._set_grad_enabled"), count("torch.add")), (3, 3));
     }
 
     #[test]

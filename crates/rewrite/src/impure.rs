@@ -5,12 +5,19 @@ use tracefx_ir::{Arg, Attribute, Graph, GraphModule, Node, Opcode};
 use tracefx_ops::{Op, Registry, Tags};
 
 /// Functions that are no operators of the registry and have an effect, by qualified name: what PyTorch keeps in
-/// `torch.fx.node._side_effectful_functions`.
+/// `torch.fx.node._side_effectful_functions`, and where stretches under vmap begin and end, which PyTorch drops.
 pub const SIDE_EFFECT_FUNCTIONS: &[&str] = &[
     "operator.setitem",
     "torch._C._set_grad_enabled",
     "torch._assert",
     "torch._assert_async",
+    "torch._functorch.predispatch._enter_dual_level",
+    "torch._functorch.predispatch._exit_dual_level",
+    "torch._functorch.predispatch._jvp_decrement_nesting",
+    "torch._functorch.predispatch._jvp_increment_nesting",
+    "torch._functorch.predispatch._vmap_decrement_nesting",
+    "torch._functorch.predispatch._vmap_increment_nesting",
+    "torch._functorch.predispatch.lazy_load_decompositions",
     "torch.amp._enter_autocast",
     "torch.amp._exit_autocast",
     "torch.amp.autocast_mode._enter_autocast",

@@ -62,6 +62,7 @@ pub use normalize::{
     AnnotateOptions, AnnotateTypesWithSchema, ArgumentType, ArgumentTypes, CallArguments, NormalizeArgs,
     NormalizeArgsOptions, NormalizeOperators, NormalizeOptions, Normalized, Normalizer, annotate_getitem_nodes,
 };
+pub use order::SWITCHES;
 pub use partitioner::{CapabilityBasedPartitioner, Partition, PartitionerOptions};
 pub use pass::{Pass, PassResult};
 pub use pass_manager::{FnPass, ModuleCheck, PassConstraint, PassManager, this_before_that_pass_constraint};

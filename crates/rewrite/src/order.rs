@@ -15,7 +15,7 @@ pub(crate) struct Order {
 }
 
 impl Order {
-    /// That of a module's graph, which is empty where nothing writes and no autocast or mode of gradients is switched. A graph
+    /// That of a module's graph, which is empty where nothing writes and nothing is switched. A graph
     /// that is not sorted does not say what comes before a write.
     pub(crate) fn of(module: &GraphModule) -> Self {
         let graph = &module.graph;
@@ -75,9 +75,18 @@ pub(crate) fn is_sorted(graph: &Graph) -> bool {
     })
 }
 
-/// Whether a node switches autocast or gradients for all that comes after it.
+/// What switches autocast, gradients or vmap for all that comes after it, by qualified name.
+pub const SWITCHES: &[&str] = &[
+    SET_GRAD_ENABLED,
+    "torch._functorch.predispatch._vmap_decrement_nesting",
+    "torch._functorch.predispatch._vmap_increment_nesting",
+    ENTER_AUTOCAST,
+    EXIT_AUTOCAST,
+];
+
+/// Whether a node is a call of one of [`SWITCHES`].
 pub(crate) fn is_switch(node: &Node) -> bool {
-    node.op() == Opcode::CallFunction && [ENTER_AUTOCAST, EXIT_AUTOCAST, SET_GRAD_ENABLED].contains(&&**node.target())
+    node.op() == Opcode::CallFunction && SWITCHES.contains(&&**node.target())
 }
 
 /// A switch comes after all calls since the one before it, and before all calls until the next.

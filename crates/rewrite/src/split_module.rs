@@ -1,4 +1,5 @@
 use crate::effects::Writes;
+use crate::fuser::check_free;
 use indexmap::{IndexMap, IndexSet};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use serde::Deserialize;
@@ -79,7 +80,8 @@ pub struct SplitModule {
 ///
 /// # Errors
 /// `PartitionCycle` where parts use each other in a circle, or the original order is not one of their dependencies;
-/// `PassFailed` where a region spans parts that are not in order; `AttributeMissing` and `GraphInvalid` where the module is
+/// `PassFailed` where a region spans parts that are not in order, or a part has the name of an attribute that the output
+/// reads; `AttributeMissing` and `GraphInvalid` where the module is
 /// not well formed.
 pub fn split_module(
     module: &GraphModule,
@@ -467,6 +469,7 @@ impl<'a> Splitter<'a> {
             module.set_attribute(name, self.module.attribute(path)?.clone());
         }
         let name = partition.name.clone();
+        check_free(&self.caller, &name)?;
         self.caller.set_attribute(&name, Attribute::Module(Box::new(module)));
 
         let mut args = Vec::with_capacity(inputs.len());

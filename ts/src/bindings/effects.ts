@@ -6,6 +6,13 @@ export const SIDE_EFFECT_FUNCTIONS: readonly string[] = [
   "torch._C._set_grad_enabled",
   "torch._assert",
   "torch._assert_async",
+  "torch._functorch.predispatch._enter_dual_level",
+  "torch._functorch.predispatch._exit_dual_level",
+  "torch._functorch.predispatch._jvp_decrement_nesting",
+  "torch._functorch.predispatch._jvp_increment_nesting",
+  "torch._functorch.predispatch._vmap_decrement_nesting",
+  "torch._functorch.predispatch._vmap_increment_nesting",
+  "torch._functorch.predispatch.lazy_load_decompositions",
   "torch.amp._enter_autocast",
   "torch.amp._exit_autocast",
   "torch.amp.autocast_mode._enter_autocast",
@@ -124,6 +131,15 @@ export const RANDOM_OPERATORS: readonly string[] = [
   "aten.scaled_dot_product_attention.default",
   "aten.uniform.default",
   "aten.uniform_.default",
+];
+
+/** Functions that switch autocast, gradients or vmap for all that comes after them. */
+export const SWITCHES: readonly string[] = [
+  "torch._C._set_grad_enabled",
+  "torch._functorch.predispatch._vmap_decrement_nesting",
+  "torch._functorch.predispatch._vmap_increment_nesting",
+  "torch.amp.autocast_mode._enter_autocast",
+  "torch.amp.autocast_mode._exit_autocast",
 ];
 
 /** Operators that may write although their name does not show it, with the place of the argument that says so, or -1. */

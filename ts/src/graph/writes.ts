@@ -4,16 +4,12 @@
  *
  * @module
  */
-import { WRITING_OPERATORS } from "../bindings/effects.ts";
+import { SWITCHES, WRITING_OPERATORS } from "../bindings/effects.ts";
 import type { Module } from "../nn/module.ts";
 import { hasGraph } from "./deadCode.ts";
 import type { Node } from "./node.ts";
 
-const SWITCHES: ReadonlySet<string> = new Set([
-  "torch._C._set_grad_enabled",
-  "torch.amp.autocast_mode._enter_autocast",
-  "torch.amp.autocast_mode._exit_autocast",
-]);
+const SWITCHING: ReadonlySet<string> = new Set(SWITCHES);
 
 const IN_PLACE_OPERATORS: ReadonlySet<string> = new Set(
   ["add", "and", "concat", "floordiv", "lshift", "matmul", "mod", "mul", "or", "pow", "rshift", "sub", "truediv", "xor"]
@@ -34,9 +30,9 @@ export function showsItWrites(name: string, overload: string): boolean {
   return isInPlaceName(name) || OUT_OVERLOAD.test(overload);
 }
 
-/** Whether a node switches autocast or gradients for all that comes after it. */
+/** Whether a node switches autocast, gradients or vmap for all that comes after it. */
 export function isSwitch(node: Node): boolean {
-  return node.op === "call_function" && SWITCHES.has(node.target);
+  return node.op === "call_function" && SWITCHING.has(node.target);
 }
 
 /** Whether a node may write to what it takes. */

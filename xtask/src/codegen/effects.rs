@@ -3,7 +3,7 @@
 use super::quoted;
 use std::fmt::Write;
 use tracefx_ops::{Op, Tags, registry};
-use tracefx_rewrite::{CSE_BANNED_OPS, RANDOM_FUNCTIONS, SIDE_EFFECT_FUNCTIONS};
+use tracefx_rewrite::{CSE_BANNED_OPS, RANDOM_FUNCTIONS, SIDE_EFFECT_FUNCTIONS, SWITCHES};
 
 pub(super) fn body() -> String {
     let named = |has: &dyn Fn(&Op) -> bool| {
@@ -22,6 +22,12 @@ pub(super) fn body() -> String {
     list(&mut out, "RANDOM_FUNCTIONS", "Functions of `torch` that PyTorch takes for random.", RANDOM_FUNCTIONS);
     list(&mut out, "SIDE_EFFECT_OPERATORS", "Operators with an effect that their name does not show.", &effects);
     list(&mut out, "RANDOM_OPERATORS", "Operators that draw from a random generator.", &random);
+    list(
+        &mut out,
+        "SWITCHES",
+        "Functions that switch autocast, gradients or vmap for all that comes after them.",
+        SWITCHES,
+    );
     writing_operators(&mut out);
     list(&mut out, "CSE_BANNED_OPS", "Operators two calls of which are not to be merged.", CSE_BANNED_OPS);
     out
