@@ -120,6 +120,22 @@ fn what_is_random_writes_or_is_written_to_stays() {
 }
 
 #[test]
+fn what_is_computed_after_a_switch_stays() {
+    let folds = |is_switched: bool| {
+        let mut graph = Graph::new();
+        let weight = graph.get_attr("weight");
+        if is_switched {
+            let args = vec![Arg::str("cpu"), Arg::None, Arg::Bool(true), Arg::None];
+            graph.call_function("torch.amp.autocast_mode._enter_autocast", args, vec![]);
+        }
+        let product = aten(&mut graph, "mm.default", vec![weight.into(), weight.into()]);
+        graph.output(product.into());
+        fold(&mut module_of(graph, &[("weight", &[2, 2])]), ConstantFoldOptions::default())
+    };
+    assert!(folds(false) && !folds(true));
+}
+
+#[test]
 fn of_several_results_those_that_are_taken_are_kept() {
     let mut graph = Graph::new();
     let weight = graph.get_attr("weight");

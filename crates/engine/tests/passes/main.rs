@@ -6,6 +6,7 @@ mod devices;
 mod fusing;
 mod large;
 mod layers;
+mod programs;
 mod random;
 mod regions;
 mod replacing;
@@ -15,31 +16,33 @@ use proptest::prelude::*;
 use random::{Writes, inputs, modules};
 use serde_json::{Value as Json, json};
 use std::collections::HashMap;
-use tracefx_core::{DType, Result, Storage, Tensor};
+use tracefx_core::{Result, Storage, Tensor};
 use tracefx_engine::{Library, PassCall, host_pass};
 use tracefx_exec::Interpreter;
 use tracefx_ir::{Arg, Attribute, Graph, GraphModule, Opcode, TensorKind, TensorMeta, Val};
 use tracefx_ops::Value;
 use tracefx_rewrite::{FoldRules, split_const_subgraphs};
 
-/// A tensor to the bit.
+/// A tensor to the bit, or another value as it prints.
 #[derive(Debug, PartialEq, Eq)]
 struct Bits {
-    sizes: Vec<usize>,
-    data: Vec<u32>,
+    what: String,
+    data: Vec<u8>,
 }
 
-/// Everything that a run gives and leaves behind.
+/// Everything that a run on the inputs of random modules gives and leaves behind.
 fn computed(module: &GraphModule) -> Vec<Bits> {
+    computed_of(module, inputs()).unwrap_or_else(|problem| panic!("{problem}\n{}", module.graph))
+}
+
+/// Everything that a run gives and leaves behind in its inputs.
+fn computed_of(module: &GraphModule, inputs: Vec<Value<Tensor>>) -> Result<Vec<Bits>> {
     let library = Library::default();
     let module = &own(module);
-    let inputs = inputs();
-    let result = Interpreter::new(module, library.executor()).run(&inputs).unwrap_or_else(|problem| {
-        panic!("{problem}\n{}", module.graph);
-    });
+    let result = Interpreter::new(module, library.executor()).run(&inputs)?;
     let mut bits = Vec::new();
     inputs.iter().chain([&result]).for_each(|it| gather(it, &mut bits));
-    bits
+    Ok(bits)
 }
 
 /// A copy whose tensors are its own: a run may write to them. What shared memory shares it again.
@@ -51,9 +54,8 @@ fn own(module: &GraphModule) -> GraphModule {
                     let old = tensor.storage();
                     let copied = || Storage::from_bytes(old.read().bytes()).unwrap();
                     let storage = copies.entry(old.id()).or_insert_with(copied);
-                    let (sizes, strides) = (tensor.sizes(), tensor.strides());
-                    *tensor =
-                        Tensor::view_of(storage.clone(), DType::Float32, sizes, strides, tensor.offset()).unwrap();
+                    let (dtype, sizes, strides) = (tensor.dtype(), tensor.sizes(), tensor.strides());
+                    *tensor = Tensor::view_of(storage.clone(), dtype, sizes, strides, tensor.offset()).unwrap();
                 }
                 Attribute::Fake { .. } => panic!("the modules here have data"),
                 Attribute::Module(child) => copy(child, copies),
@@ -66,10 +68,13 @@ fn own(module: &GraphModule) -> GraphModule {
 }
 
 fn gather(value: &Value<Tensor>, bits: &mut Vec<Bits>) {
-    value.for_each_tensor(&mut |it: &Tensor| {
-        let data = it.to_vec::<f32>().unwrap();
-        bits.push(Bits { sizes: it.sizes().to_vec(), data: data.iter().map(|it| it.to_bits()).collect() });
-    });
+    match value {
+        Value::List(items) => items.iter().for_each(|it| gather(it, bits)),
+        Value::Tensor(it) => {
+            bits.push(Bits { what: format!("{} {:?}", it.dtype(), it.sizes()), data: it.to_bytes().unwrap() });
+        }
+        other => bits.push(Bits { what: format!("{other:?}"), data: Vec::new() }),
+    }
 }
 
 fn run(module: &mut GraphModule, name: &str, options: Json) -> Result<Json> {
