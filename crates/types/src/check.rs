@@ -227,7 +227,7 @@ impl Rule<'_> {
             "torch.transpose" => self.transpose(),
             "torch.reshape" => self.reshape(),
             "torch.flatten" => {
-                let (start, end) = (self.int_or(1, 1)?, self.int_or(2, -1)?);
+                let (start, end) = (self.int_or(1, "start_dim", 1)?, self.int_or(2, "end_dim", -1)?);
                 self.shape_rule(|dims| flatten(dims, start, end))
             }
             "getattr" | "builtins.getattr" => match self.node.args().get(1) {
@@ -302,7 +302,8 @@ impl Rule<'_> {
     }
 
     fn add(&mut self) -> Result<()> {
-        let [a, b] = [0, 1].map(|at| self.node.args().get(at).map_or(Type::Dyn, |it| self.types.of_arg(it)));
+        let [a, b] = [(0, "input"), (1, "other")]
+            .map(|(at, name)| argument(self.node, at, name).map_or(Type::Dyn, |it| self.types.of_arg(it)));
         let ty = match (&a, &b) {
             (Type::Int, Type::Tensor(_)) => b,
             (Type::Tensor(_), Type::Int) => a,
@@ -327,7 +328,7 @@ impl Rule<'_> {
 
     fn transpose(&mut self) -> Result<()> {
         let input = self.input_type()?.clone();
-        let (dim0, dim1) = (self.int(1)?, self.int(2)?);
+        let (dim0, dim1) = (self.int(1, "dim0")?, self.int(2, "dim1")?);
         let Type::Tensor(mut dims) = input.clone() else {
             if input == Type::Dyn {
                 self.types.set(self.id, Type::Dyn);
@@ -349,12 +350,16 @@ impl Rule<'_> {
 
     fn reshape(&mut self) -> Result<()> {
         let input = self.input_type()?.clone();
-        let sizes: Vec<i64> = match self.node.args().get(1) {
-            Some(Arg::List(items) | Arg::Tuple(items)) => {
-                items.iter().filter_map(|it| if let Arg::Int(it) = it { Some(*it) } else { None }).collect()
-            }
-            _ => return Err(self.no_rule("shape")),
+        let Some(Arg::List(items) | Arg::Tuple(items)) = argument(self.node, 1, "shape") else {
+            return Err(self.no_rule("shape"));
         };
+        // A size that a node computes is as unknown as one that is left open.
+        let size = |it: &Arg| match it {
+            Arg::Int(it) => Ok(*it),
+            Arg::Node(_) => Ok(-1),
+            _ => Err(self.no_rule("shape")),
+        };
+        let sizes = items.iter().map(size).collect::<Result<Vec<i64>>>()?;
         let dims: Vec<Dim> = sizes.iter().map(|&it| if it == -1 { Dim::Dyn } else { Dim::Size(it) }).collect();
         let output = Type::Tensor(dims);
         let fits = match &input {
@@ -396,7 +401,7 @@ impl Rule<'_> {
     }
 
     fn input(&self) -> Result<NodeId> {
-        self.node.args().first().and_then(Arg::as_node).ok_or_else(|| self.no_rule("first argument"))
+        argument(self.node, 0, "input").and_then(Arg::as_node).ok_or_else(|| self.no_rule("first argument"))
     }
 
     fn input_type(&self) -> Result<&Type> {
@@ -409,15 +414,15 @@ impl Rule<'_> {
         Ok(())
     }
 
-    fn int(&self, at: usize) -> Result<i64> {
-        match self.node.args().get(at) {
+    fn int(&self, at: usize, name: &str) -> Result<i64> {
+        match argument(self.node, at, name) {
             Some(Arg::Int(it)) => Ok(*it),
-            _ => Err(self.no_rule(&format!("argument {at}"))),
+            _ => Err(self.no_rule(&format!("argument `{name}`"))),
         }
     }
 
-    fn int_or(&self, at: usize, default: i64) -> Result<i64> {
-        if at < self.node.args().len() { self.int(at) } else { Ok(default) }
+    fn int_or(&self, at: usize, name: &str, default: i64) -> Result<i64> {
+        if argument(self.node, at, name).is_some() { self.int(at, name) } else { Ok(default) }
     }
 
     fn arg_name(&self, at: usize) -> String {
@@ -476,6 +481,11 @@ impl Window {
 
 fn dim_of_size(size: &SymInt) -> Dim {
     size.as_int().map_or_else(|| Dim::Expr(size.clone()), Dim::Size)
+}
+
+/// An argument by its place, or by its name.
+pub(crate) fn argument<'a>(node: &'a Node, at: usize, name: &str) -> Option<&'a Arg> {
+    node.args().get(at).or_else(|| node.kwarg(name))
 }
 
 /// The place of a dimension that may be counted from the end.

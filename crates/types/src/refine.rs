@@ -1,6 +1,6 @@
 //! [`infer_symbolic_types`]: unknown dimensions as variables, those that must be equal as one.
 
-use crate::check::Types;
+use crate::check::{Types, argument, place};
 use crate::unify::shorten;
 use crate::{Dim, ModuleSpec, Modules, Substitution, Term, Type, broadcast_types, reify, unify_with};
 use std::fmt;
@@ -77,7 +77,7 @@ impl<'a> Refine<'a> {
             let ty = self.name_unknown(self.types.get(id).clone());
             self.types.set(id, ty);
             if matches!(node.op(), Opcode::CallFunction | Opcode::CallModule)
-                && let Some(Arg::Node(input)) = node.args().first()
+                && let Some(Arg::Node(input)) = argument(node, 0, "input")
             {
                 let (input, output) = (self.types.get(*input), self.types.get(id));
                 let found = self.equalities(node, input, output);
@@ -133,7 +133,8 @@ impl<'a> Refine<'a> {
 
     /// Dimensions in which both operands are the same variable are not broadcast. It takes an earlier pass to know that.
     fn sum_equalities(&self, node: &Node, output: &[Dim]) -> Vec<Equality> {
-        let [Some(a), Some(b)] = [0, 1].map(|at| node.args().get(at).and_then(Arg::as_node)) else { return Vec::new() };
+        let operand = |at, name| argument(node, at, name).and_then(Arg::as_node);
+        let (Some(a), Some(b)) = (operand(0, "input"), operand(1, "other")) else { return Vec::new() };
         let Ok((Type::Tensor(a), Type::Tensor(b))) = broadcast_types(self.types.get(a), self.types.get(b)) else {
             return Vec::new();
         };
@@ -236,9 +237,9 @@ pub fn infer_symbolic_types_single_pass(gm: &mut GraphModule, modules: &Modules)
 }
 
 fn flatten_equalities(node: &Node, x: &[Dim], y: &[Dim]) -> Vec<Equality> {
-    let int = |at: usize, default: i64| if let Some(Arg::Int(it)) = node.args().get(at) { *it } else { default };
-    let from = crate::check::place(int(1, 1), x.len());
-    let to = crate::check::place(int(2, -1), x.len());
+    let int = |at, name, default| if let Some(Arg::Int(it)) = argument(node, at, name) { *it } else { default };
+    let from = place(int(1, "start_dim", 1), x.len());
+    let to = place(int(2, "end_dim", -1), x.len());
     match (from, to) {
         (Some(from), Some(to)) if from <= to && y.len() + to == x.len() + from => {
             let before = x[..from].iter().zip(&y[..from]);

@@ -1,9 +1,9 @@
 use crate::case::{build, cases, with_windows};
 use serde_json::Value;
 use tracefx_core::{Code, Diagnostic};
-use tracefx_ir::{Graph, GraphModule, Opcode};
+use tracefx_ir::{Arg, Graph, GraphModule, Opcode};
 use tracefx_sym::Symbol;
-use tracefx_types::{Dim, GraphTypeChecker, ModuleSpec, Modules, Type, Window, infer_symbolic_types};
+use tracefx_types::{Dim, GraphTypeChecker, ModuleSpec, Modules, Type, Window, annotate, infer_symbolic_types};
 
 fn types(gm: &GraphModule) -> Vec<(String, String)> {
     let node = |id| gm.graph.node(id);
@@ -165,4 +165,53 @@ fn channels_that_do_not_fit_are_told() {
     refused("TensorType[(1, 5, 8, 8)]", conv, "it takes 3 channels, in the second dimension, and gets 5");
     let norm = ModuleSpec::BatchNorm2d { num_features: 4 };
     refused("TensorType[(1, 5, 8, 8)]", norm, "it takes 4 channels, in the second dimension, and gets 5");
+}
+
+/// The type that a function has, given `x` of a type and these arguments, the first of them by its name.
+#[track_caller]
+fn check_named(ty: &str, target: &str, args: impl FnOnce(&mut Graph) -> Vec<(&'static str, Arg)>, output: &str) {
+    let mut graph = Graph::new();
+    let x = graph.placeholder("x");
+    annotate(&mut graph, x, &ty.parse().unwrap()).unwrap();
+    let mut kwargs = vec![("input".into(), x.into())];
+    kwargs.extend(args(&mut graph).into_iter().map(|(name, it)| (name.into(), it)));
+    let y = graph.call_function(target, vec![], kwargs);
+    graph.output(y.into());
+    let types = GraphTypeChecker::new(&Modules::new()).infer(&GraphModule::new(graph)).unwrap();
+    assert_eq!(types.get(y).to_string(), output);
+}
+
+#[test]
+fn arguments_are_found_by_their_names() {
+    let ty = "TensorType[(2, 3, 4, 5)]";
+    check_named(ty, "torch.flatten", |_| vec![("start_dim", Arg::Int(2))], "TensorType[(2, 3, 20)]");
+    check_named(ty, "torch.flatten", |_| vec![("end_dim", Arg::Int(2))], "TensorType[(2, 12, 5)]");
+    let dims = |_: &mut Graph| vec![("dim0", Arg::Int(0)), ("dim1", Arg::Int(2))];
+    check_named(ty, "torch.transpose", dims, "TensorType[(4, 3, 2, 5)]");
+    check_named(ty, "torch.add", |_| vec![("other", Arg::Int(1))], ty);
+    let shape = |_: &mut Graph| vec![("shape", Arg::List(vec![Arg::Int(6), Arg::Int(20)]))];
+    check_named(ty, "torch.reshape", shape, "TensorType[(6, 20)]");
+}
+
+#[test]
+fn a_size_that_a_node_computes_is_unknown_in_a_reshape() {
+    let shape = |graph: &mut Graph| {
+        let n = graph.placeholder("n");
+        vec![("shape", Arg::List(vec![n.into(), Arg::Int(4)]))]
+    };
+    check_named("TensorType[(2, 3, 4)]", "torch.reshape", shape, "TensorType[(Dyn, 4)]");
+}
+
+#[test]
+fn inference_knows_arguments_by_their_names() {
+    let mut graph = Graph::new();
+    let x = graph.placeholder("x");
+    annotate(&mut graph, x, &"TensorType[(Dyn, Dyn, 3, 4)]".parse().unwrap()).unwrap();
+    let y = graph.call_function("torch.flatten", vec![x.into()], vec![("start_dim".into(), Arg::Int(2))]);
+    graph.output(y.into());
+    let mut gm = GraphModule::new(graph);
+    GraphTypeChecker::new(&Modules::new()).type_check(&mut gm).unwrap();
+    infer_symbolic_types(&mut gm, &Modules::new()).unwrap();
+    let ty = |id| gm.graph.node(id).ty().unwrap().to_string();
+    assert_eq!(ty(y), ty(x).replace("3, 4", "12"));
 }
