@@ -10,6 +10,7 @@ import { fxError } from "../errors.ts";
 import type { GraphModule } from "../graph/module.ts";
 import type { Node } from "../graph/node.ts";
 import { runPass } from "../rewrite/bridge.ts";
+import { checkGraphModule, checkNode, checkOptions } from "../rewrite/checks.ts";
 import { moduleSpecs } from "./modules.ts";
 import type { TensorType } from "./tensorType.ts";
 
@@ -59,6 +60,8 @@ export async function transformAllConstraintsWith(
 }
 
 function constraintsOf(gm: GraphModule, options: ConstraintsOptions, answer: string | null): ConstraintAnswer {
+  checkGraphModule("transformAllConstraints", gm);
+  checkOptions("transformAllConstraints", options, ["require", "budget"]);
   const places = new Map([...gm.graph.nodes].map((node, place) => [node, place]));
   const require = [...(options.require ?? [])].map(([node, type]) => [placeOf(places, node), String(type)]);
   const call = { modules: moduleSpecs(gm), require, budget: options.budget ?? null, answer };
@@ -88,6 +91,8 @@ export function toSmtLib(gm: GraphModule, options: ConstraintsOptions = {}): str
  * ```
  */
 export function evaluateConditionalWithConstraints(gm: GraphModule, node: Node): ConditionAnswer {
+  checkGraphModule("evaluateConditionalWithConstraints", gm);
+  checkNode("evaluateConditionalWithConstraints", node);
   const places = new Map([...gm.graph.nodes].map((it, place) => [it, place]));
   const options = { modules: moduleSpecs(gm), node: placeOf(places, node) };
   return runPass<ConditionAnswer, GraphModule>(gm, "evaluate_conditional_with_constraints", { options }).answer;

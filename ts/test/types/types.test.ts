@@ -142,6 +142,14 @@ function sum(a: TensorType, b: TensorType): GraphModule {
 }
 
 describe("constraints", () => {
+  it("refuse what is no module, no node and no option", () => {
+    const gm = sum(new TensorType([2]), new TensorType([2]));
+    expect(() => transformAllConstraints(null as never)).toThrow("transformAllConstraints takes a GraphModule");
+    expect(() => transformAllConstraints(gm, { bugdet: 1 } as never)).toThrow("has no option `bugdet`");
+    expect(() => evaluateConditionalWithConstraints(gm, null as never)).toThrow("takes a Node");
+    expect(() => evaluateConditionalWithConstraints({} as never, null as never)).toThrow("takes a GraphModule");
+  });
+
   it("say whether there are inputs for which a graph runs", () => {
     const fits = transformAllConstraints(sum(new TensorType([2, 1]), new TensorType([3])));
     expect(fits.answer.verdict).toBe("sat");
