@@ -9,7 +9,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 const PACKAGE = new URL("../../ts", import.meta.url).pathname;
 
 /** The largest download that is allowed, in bytes after gzip: a growth beyond it is a decision, not an accident. */
-const BUDGET = { tarball: 6_000_000, module: 3_650_000, glue: 20_000 };
+const BUDGET = { tarball: 6_000_000, module: 3_700_000, glue: 20_000 };
 
 let project: string;
 let installed: string;
