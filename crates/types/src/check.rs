@@ -139,7 +139,7 @@ pub fn annotate(graph: &mut Graph, node: NodeId, ty: &Type) -> Result<()> {
 /// let mut graph = Graph::new();
 /// let x = graph.placeholder("x");
 /// annotate(&mut graph, x, &"TensorType[(2, Dyn, 4)]".parse()?)?;
-/// let y = graph.call_function("torch.flatten", vec![x.into()], vec![]);
+/// let y = graph.call_function("torch.flatten", vec![x.into(), Arg::Int(1)], vec![]);
 /// graph.output(y.into());
 /// let mut gm = GraphModule::new(graph);
 /// GraphTypeChecker::new(&Modules::new()).type_check(&mut gm)?;
@@ -227,7 +227,7 @@ impl Rule<'_> {
             "torch.transpose" => self.transpose(),
             "torch.reshape" => self.reshape(),
             "torch.flatten" => {
-                let (start, end) = (self.int_or(1, "start_dim", 1)?, self.int_or(2, "end_dim", -1)?);
+                let (start, end) = (self.int_or(1, "start_dim", 0)?, self.int_or(2, "end_dim", -1)?);
                 self.shape_rule(|dims| flatten(dims, start, end))
             }
             "getattr" | "builtins.getattr" => match self.node.args().get(1) {
@@ -362,7 +362,10 @@ impl Rule<'_> {
         let sizes = items.iter().map(size).collect::<Result<Vec<i64>>>()?;
         let dims: Vec<Dim> = sizes.iter().map(|&it| if it == -1 { Dim::Dyn } else { Dim::Size(it) }).collect();
         let output = Type::Tensor(dims);
+        let n_open = items.iter().filter(|it| matches!(it, Arg::Int(-1))).count();
+        let are_sizes = n_open <= 1 && sizes.iter().all(|it| *it >= -1);
         let fits = match &input {
+            _ if !are_sizes => false,
             Type::Dyn => true,
             Type::Tensor(dims) => {
                 let is_known = |it: &Dim| matches!(it, Dim::Size(_));

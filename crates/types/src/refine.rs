@@ -238,7 +238,7 @@ pub fn infer_symbolic_types_single_pass(gm: &mut GraphModule, modules: &Modules)
 
 fn flatten_equalities(node: &Node, x: &[Dim], y: &[Dim]) -> Vec<Equality> {
     let int = |at, name, default| if let Some(Arg::Int(it)) = argument(node, at, name) { *it } else { default };
-    let from = place(int(1, "start_dim", 1), x.len());
+    let from = place(int(1, "start_dim", 0), x.len());
     let to = place(int(2, "end_dim", -1), x.len());
     match (from, to) {
         (Some(from), Some(to)) if from <= to && y.len() + to == x.len() + from => {

@@ -378,7 +378,7 @@ impl Generator<'_> {
     }
 
     fn flatten(&mut self, id: NodeId, node: &Node) -> Result<()> {
-        let (start, end) = (Self::int(node, 1, "start_dim", Some(1))?, Self::int(node, 2, "end_dim", Some(-1))?);
+        let (start, end) = (Self::int(node, 1, "start_dim", Some(0))?, Self::int(node, 2, "end_dim", Some(-1))?);
         let flattened = self.type_of(id);
         let input = self.type_arg(node, 0)?;
         let mut all = vec![Constraint::Conj(vec![is_dyn(input), is_dyn(flattened)])];

@@ -185,12 +185,27 @@ fn check_named(ty: &str, target: &str, args: impl FnOnce(&mut Graph) -> Vec<(&'s
 fn arguments_are_found_by_their_names() {
     let ty = "TensorType[(2, 3, 4, 5)]";
     check_named(ty, "torch.flatten", |_| vec![("start_dim", Arg::Int(2))], "TensorType[(2, 3, 20)]");
-    check_named(ty, "torch.flatten", |_| vec![("end_dim", Arg::Int(2))], "TensorType[(2, 12, 5)]");
+    check_named(ty, "torch.flatten", |_| vec![("end_dim", Arg::Int(2))], "TensorType[(24, 5)]");
+    check_named(ty, "torch.flatten", |_| vec![], "TensorType[(120,)]");
     let dims = |_: &mut Graph| vec![("dim0", Arg::Int(0)), ("dim1", Arg::Int(2))];
     check_named(ty, "torch.transpose", dims, "TensorType[(4, 3, 2, 5)]");
     check_named(ty, "torch.add", |_| vec![("other", Arg::Int(1))], ty);
     let shape = |_: &mut Graph| vec![("shape", Arg::List(vec![Arg::Int(6), Arg::Int(20)]))];
     check_named(ty, "torch.reshape", shape, "TensorType[(6, 20)]");
+}
+
+#[test]
+fn a_reshape_to_what_are_no_sizes_is_refused() {
+    for sizes in [[-2, -12], [-1, -1]] {
+        let mut graph = Graph::new();
+        let x = graph.placeholder("x");
+        annotate(&mut graph, x, &"TensorType[(2, 3, 4)]".parse().unwrap()).unwrap();
+        let shape = Arg::List(sizes.map(Arg::Int).to_vec());
+        let y = graph.call_function("torch.reshape", vec![x.into(), shape], vec![]);
+        graph.output(y.into());
+        let checked = GraphTypeChecker::new(&Modules::new()).type_check(&mut GraphModule::new(graph));
+        assert_eq!(checked.unwrap_err().code(), Code::TypeInconsistent, "{sizes:?}");
+    }
 }
 
 #[test]
