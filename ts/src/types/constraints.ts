@@ -12,7 +12,7 @@ import type { Node } from "../graph/node.ts";
 import { runPass } from "../rewrite/bridge.ts";
 import { checkGraphModule, checkNode, checkOptions } from "../rewrite/checks.ts";
 import { moduleSpecs } from "./modules.ts";
-import type { TensorType } from "./tensorType.ts";
+import { checkType, type TensorType } from "./tensorType.ts";
 
 export type { ConditionAnswer, ConstraintAnswer, SolverAnswer } from "../bindings/passes.ts";
 
@@ -54,6 +54,7 @@ export async function transformAllConstraintsWith(
   solver: SmtSolver,
   options: ConstraintsOptions = {},
 ): Promise<ConstraintAnswer> {
+  checkSolver("transformAllConstraintsWith", solver);
   const own = transformAllConstraints(gm, options);
   if (own.answer.verdict !== "unknown") return own;
   return constraintsOf(gm, options, await solver.ask(own.answer.smtLib));
@@ -63,7 +64,7 @@ function constraintsOf(gm: GraphModule, options: ConstraintsOptions, answer: str
   checkGraphModule("transformAllConstraints", gm);
   checkOptions("transformAllConstraints", options, ["require", "budget"]);
   const places = new Map([...gm.graph.nodes].map((node, place) => [node, place]));
-  const require = [...(options.require ?? [])].map(([node, type]) => [placeOf(places, node), String(type)]);
+  const require = requirements(options.require ?? []).map(([node, type]) => [placeOf(places, node), String(type)]);
   const call = { modules: moduleSpecs(gm), require, budget: options.budget ?? null, answer };
   return runPass<ConstraintAnswer, GraphModule>(gm, "transform_all_constraints", { options: call }).answer;
 }
@@ -98,6 +99,22 @@ export function evaluateConditionalWithConstraints(gm: GraphModule, node: Node):
   return runPass<ConditionAnswer, GraphModule>(gm, "evaluate_conditional_with_constraints", { options }).answer;
 }
 
+/** The nodes with the types that they are to have; what is none is refused. */
+function requirements(given: NonNullable<ConstraintsOptions["require"]>): (readonly [Node, TensorType])[] {
+  const isList = typeof given === "object" && Symbol.iterator in given;
+  const pairs = isList ? [...given] : undefined;
+  if (pairs === undefined || !pairs.every(Array.isArray)) {
+    throw fxError("InvalidArgument", "transformAllConstraints takes pairs of a node and a type as require", {
+      help: "give them in brackets: [[node, new TensorType([2, Dyn])]]",
+    });
+  }
+  for (const [node, type] of pairs) {
+    checkNode("transformAllConstraints", node);
+    checkType("transformAllConstraints", type);
+  }
+  return pairs;
+}
+
 function placeOf(places: ReadonlyMap<Node, number>, node: Node): number {
   const place = places.get(node);
   if (place === undefined) throw fxError("NodeForeign", `%${node.name} is not in this graph`, { node: node.name });
@@ -119,6 +136,14 @@ export interface SmtSolver {
   ask(smtLib: string): Promise<string>;
 }
 
+/** Refuses what cannot be asked, such as a solver that is still loading. */
+export function checkSolver(what: string, solver: SmtSolver): void {
+  if (typeof (solver as SmtSolver | null | undefined)?.ask === "function") return;
+  throw fxError("InvalidArgument", `${what} takes a solver that can be asked`, {
+    help: "await Z3.load() of tracefx/z3 gives one",
+  });
+}
+
 /**
  * The answer of the engine, or that of another solver where the engine does not know.
  *
@@ -134,6 +159,7 @@ export async function solveWith(
   answer: Pick<SolverAnswer, "verdict" | "smtLib">,
   solver: SmtSolver,
 ): Promise<SolverAnswer["verdict"]> {
+  checkSolver("solveWith", solver);
   if (answer.verdict !== "unknown") return answer.verdict;
   const [word] = (await solver.ask(answer.smtLib)).trim().split(/\s/u);
   return word === "sat" || word === "unsat" ? word : "unknown";

@@ -107,7 +107,16 @@ export function annotate<T>(value: T, type: GradualType): T {
   return value;
 }
 
+/** Refuses what is no type, such as the list of its dimensions. */
+export function checkType(what: string, type: GradualType): void {
+  if (type === Dyn || type instanceof TensorType) return;
+  throw fxError("InvalidArgument", `${what} takes a TensorType or Dyn`, {
+    help: "new TensorType([1, 3, Dyn]) has two sizes that are known and one that is not",
+  });
+}
+
 function annotateNode(node: Node, type: GradualType): void {
+  checkType("annotate", type);
   if (node.type !== undefined) {
     const both = `existing type is ${node.type} and new type is ${String(type)}`;
     throw fxError("TypeInconsistent", `tried to annotate a value that already had a type on it: ${both}`, {

@@ -5,11 +5,11 @@
  */
 import type { BisectAnswer, GuardAnswer } from "../bindings/passes.ts";
 import { fxError } from "../errors.ts";
-import type { ExportedProgram } from "../export/exportedProgram.ts";
+import { ExportedProgram } from "../export/exportedProgram.ts";
 import { Graph } from "../graph/graph.ts";
 import type { Node } from "../graph/node.ts";
 import { runPass } from "../rewrite/bridge.ts";
-import type { SmtSolver } from "./constraints.ts";
+import { checkSolver, type SmtSolver } from "./constraints.ts";
 
 export type { GuardAnswer } from "../bindings/passes.ts";
 
@@ -51,6 +51,11 @@ export class TranslationValidator {
    * ```
    */
   static ofProgram(program: ExportedProgram): TranslationValidator {
+    if (!(program instanceof ExportedProgram)) {
+      throw fxError("InvalidArgument", "TranslationValidator.ofProgram takes an ExportedProgram", {
+        help: 'await load("model.pt2") gives one',
+      });
+    }
     const { ranges, source, target } = program.guards();
     const validator = new TranslationValidator();
     for (const [symbol, range] of Object.entries(ranges)) validator.addVar(symbol, range);
@@ -61,6 +66,12 @@ export class TranslationValidator {
 
   /** Adds a symbol with its range. */
   addVar(symbol: string, range: SymbolRange = [null, null]): void {
+    const [least, most] = range;
+    if (typeof symbol !== "string" || (least !== null && most !== null && least > most)) {
+      throw fxError("InvalidArgument", `addVar takes a symbol and a range, not ${symbol} and [${least}, ${most}]`, {
+        help: 'a range goes from its least size to its largest: addVar("s0", [2, null])',
+      });
+    }
     this.#ranges.set(symbol, range);
   }
 
@@ -101,6 +112,7 @@ export class TranslationValidator {
    * @throws {@link RewriteError} as {@link TranslationValidator.validate}.
    */
   async validateWith(solver: SmtSolver): Promise<GuardAnswer> {
+    checkSolver("validateWith", solver);
     const own = this.validate();
     return own.validation === "unknown" ? this.#run("validate_guards", await solver.ask(own.smtLib)) : own;
   }

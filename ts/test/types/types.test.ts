@@ -21,6 +21,7 @@ import {
   torch,
   toSmtLib,
   transformAllConstraints,
+  transformAllConstraintsWith,
   TranslationValidator,
 } from "../../src/index.ts";
 import { thrown } from "../thrown.ts";
@@ -148,6 +149,25 @@ describe("constraints", () => {
     expect(() => transformAllConstraints(gm, { bugdet: 1 } as never)).toThrow("has no option `bugdet`");
     expect(() => evaluateConditionalWithConstraints(gm, null as never)).toThrow("takes a Node");
     expect(() => evaluateConditionalWithConstraints({} as never, null as never)).toThrow("takes a GraphModule");
+    const [node] = gm.graph.nodes;
+    for (const require of [3, [3], [node]]) {
+      expect(() => transformAllConstraints(gm, { require } as never)).toThrow("takes pairs of a node and a type");
+    }
+    expect(() => transformAllConstraints(gm, { require: [["x", Dyn]] } as never)).toThrow("takes a Node");
+    expect(() => transformAllConstraints(gm, { require: [[node, [2]]] } as never)).toThrow("takes a TensorType or Dyn");
+    expect(() => symbolicTrace((x: Tensor) => annotate(x, [2, 3] as never))).toThrow("annotate takes a TensorType");
+  });
+
+  it("refuse what is no solver, program or range", async () => {
+    const solver = expect.objectContaining({ message: expect.stringContaining("takes a solver that can be asked") });
+    await expect(solveWith({ verdict: "sat", smtLib: "" }, null as never)).rejects.toEqual(solver);
+    const gm = sum(new TensorType([2]), new TensorType([2]));
+    await expect(transformAllConstraintsWith(gm, {} as never)).rejects.toEqual(solver);
+    const validator = new TranslationValidator();
+    await expect(validator.validateWith(undefined as never)).rejects.toEqual(solver);
+    expect(() => TranslationValidator.ofProgram(null as never)).toThrow("takes an ExportedProgram");
+    expect(() => validator.addVar("s0", [5, 2])).toThrow("not s0 and [5, 2]");
+    expect(() => validator.addVar(3 as never)).toThrow("takes a symbol");
   });
 
   it("say whether there are inputs for which a graph runs", () => {
