@@ -104,9 +104,14 @@ pub fn fuse_by_partitions(
     // changed for each of them otherwise.
     let mut replaced: FxHashMap<NodeId, NodeId> = FxHashMap::default();
     let mut call_of: FxHashMap<NodeId, NodeId> = FxHashMap::default();
+    // It only grows, so that many groups beside those of an earlier call take no quadratic time.
+    let mut number = 0;
     for (index, partition) in partitions.iter().enumerate().filter(|(_, it)| !it.is_empty()) {
-        let taken = |it: &String| module.attributes.contains_key(it.as_str());
-        let name = (index..).map(|it| format!("{prefix}{it}")).find(|it| !taken(it)).expect("some number is free");
+        number = number.max(index);
+        while module.attributes.contains_key(&*format!("{prefix}{number}")) {
+            number += 1;
+        }
+        let name = format!("{prefix}{number}");
         let nodes = sort_within(&module.graph, partition, &order)?;
         let fused = fuse(module, &nodes, &name, gives_tuple, &|it| replaced.get(&it).copied().unwrap_or(it))?;
         let (call, values) = insert_call(module, fused, nodes[nodes.len() - 1])?;
