@@ -7,13 +7,14 @@
  * @module
  */
 import { fxError, type FxError } from "../errors.ts";
-import { SymbolicNumber } from "../functions/symbolic.ts";
-import { formatExpression } from "../graph/expression.ts";
+import { type NumberKind, SymbolicNumber } from "../functions/symbolic.ts";
+import { formatExpression, kindOfExpression } from "../graph/expression.ts";
 import type { Node } from "../graph/node.ts";
 import { SymExpr, type SymInt, type TensorMeta } from "../graph/val.ts";
 import type { ElementArray } from "../tensor/elements.ts";
 import type { TensorStorage } from "../tensor/storage.ts";
 import { type NestedElements, Tensor } from "../tensor/tensor.ts";
+import { WITHOUT_ELEMENTS } from "../trace/record.ts";
 import { traceError } from "../trace/stack.ts";
 
 /** What gives a number: a function of others. */
@@ -48,6 +49,7 @@ const NOTHING: TensorStorage = {
 
 /** A tensor of which everything is known but its elements. */
 export class TracedTensor extends Tensor {
+  readonly [WITHOUT_ELEMENTS] = true;
   readonly #tracer: ValueTracer;
   #meta: TensorMeta;
   #node: Node | (() => Node);
@@ -129,8 +131,17 @@ export class TracedTensor extends Tensor {
     return this.#tracer.item(this) as number;
   }
 
-  /** What is known of it, as text: Node's console shows it. */
   override toString(): string {
+    throw untold("its text is known only when the program runs");
+  }
+
+  /** What `JSON.stringify` asks for. */
+  toJSON(): never {
+    throw untold("its text is known only when the program runs");
+  }
+
+  /** What is known of it: Node's console shows it. */
+  [Symbol.for("nodejs.util.inspect.custom")](): string {
     return `TracedTensor(${this.node.name}: ${this.dtype}[${this.#meta.sizes.map(String).join(", ")}])`;
   }
 
@@ -255,6 +266,20 @@ export class TracedNumber extends SymbolicNumber {
 
   override get text(): string {
     return formatExpression(this.expr);
+  }
+
+  override get kind(): NumberKind {
+    return kindOfExpression(this.expr);
+  }
+
+  /** So that `Object.prototype.toString` calls it what it is in a run. */
+  get [Symbol.toStringTag](): string {
+    return this.kind === "bool" ? "Boolean" : "Number";
+  }
+
+  /** What `JSON.stringify` asks for. */
+  toJSON(): never {
+    throw coerced(this.expr, "a text");
   }
 
   override toString(): never {

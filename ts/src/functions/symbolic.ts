@@ -5,8 +5,14 @@
  */
 import { Float } from "../graph/values.ts";
 
+/** What a number is in a run: whole, with a fraction, or the answer to a question. */
+export type NumberKind = "int" | "float" | "bool";
+
 /** A number, or the answer to a question, that only a run can tell. */
 export abstract class SymbolicNumber {
+  /** What it is in a run. */
+  abstract get kind(): NumberKind;
+
   /** A function of numbers, by its qualified name: `operator.add`, `math.ceil`, `torch.sym_max`. */
   abstract compute(target: string, args: readonly unknown[]): unknown;
 

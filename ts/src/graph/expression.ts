@@ -49,6 +49,44 @@ export function formatExpression(value: SymExpr): string {
   return write(parseExpression(value), 0);
 }
 
+/** Functions whose results are truth values. */
+const ANSWERS: ReadonlySet<string> = new Set(["And", "Or", "Not"]);
+
+/** Functions of numbers that may be floats, whose results are whole. */
+const TO_WHOLE: ReadonlySet<string> = new Set(["TruncToInt", "FloorToInt", "CeilToInt", "RoundToInt"]);
+
+/** Functions whose results are floats, whatever they are given. */
+const TO_FLOAT = /^(?:(?:Int|Float)TrueDiv|FloatPow|ToFloat|TruncToFloat|RoundDecimal|OpaqueUnaryFn_\w+)$/;
+
+/** What an expression is: a truth value, a whole number, or one that may have a fraction. */
+export function kindOfExpression(value: SymExpr): "bool" | "int" | "float" {
+  return kindOf(parseExpression(value));
+}
+
+function kindOf(expression: Expression): "bool" | "int" | "float" {
+  switch (expression.kind) {
+    case "symbol":
+      // PyTorch's names for floats: `zf0` of an input, `zuf0` of what only a run can tell.
+      return /^zu?f\d/.test(expression.name) ? "float" : "int";
+    case "number":
+      if (expression.text === "True" || expression.text === "False") return "bool";
+      return /^[-+]?\d+$/.test(expression.text) ? "int" : "float";
+    case "call": {
+      const { name, args } = expression;
+      if (RELATIONS.has(name) || ANSWERS.has(name)) return "bool";
+      if (TO_WHOLE.has(name)) return "int";
+      if (TO_FLOAT.test(name)) return "float";
+      // The condition of a choice says nothing of what is chosen.
+      const kinds = (name === "Where" ? args.slice(1) : args).map(kindOf);
+      return kinds.includes("float")
+        ? "float"
+        : kinds.length > 0 && kinds.every((it) => it === "bool")
+          ? "bool"
+          : "int";
+    }
+  }
+}
+
 class Reader {
   readonly #text: string;
   #at = 0;

@@ -35,11 +35,18 @@ const COMPARISONS = new Set(["===", "!==", "==", "!="]);
 
 const OPERATORS = new Set(["+", "-", "*", "/", "%", "**", "<", "<=", ">", ">=", "&", "|", "^", "<<", ">>"]);
 
+type Asking = "$test" | "$plain" | "$is" | "$keys";
+
+/** What holds its elements, or its keys, by their identity. */
+const KEYED: ReadonlySet<string> = new Set(["Map", "Set", "WeakMap", "WeakSet"]);
+
 /** Functions that ask something about their argument, by the method that looks at it first. */
-const ASKING: ReadonlyMap<string, "$test" | "$plain"> = new Map([
+const ASKING: ReadonlyMap<string, Asking> = new Map<string, Asking>([
   ["Boolean", "$test"],
   ["console.assert", "$test"],
   ["assert", "$test"],
+  ["Object.is", "$is"],
+  ...Array.from(KEYED, (name): [string, Asking] => [name, "$keys"]),
   ...[
     "Array",
     "Array.isArray",
@@ -50,16 +57,21 @@ const ASKING: ReadonlyMap<string, "$test" | "$plain"> = new Map([
     "Object.getOwnPropertyDescriptor",
     "Object.getPrototypeOf",
     "Object.hasOwn",
-    "Object.is",
     "Object.isFrozen",
-  ].map((name): [string, "$plain"] => [name, "$plain"]),
+    "Reflect.getOwnPropertyDescriptor",
+    "Reflect.getPrototypeOf",
+    "Reflect.isExtensible",
+  ].map((name): [string, Asking] => [name, "$plain"]),
 ]);
 
 /** Methods that take a predicate first. */
 const SELECTING = new Set(["filter", "find", "findIndex", "findLast", "findLastIndex", "some", "every"]);
 
 /** Methods that look for their argument. */
-const SEEKING = new Set(["includes", "indexOf", "lastIndexOf", "has", "get"]);
+const SEEKING = new Set(["includes", "indexOf", "lastIndexOf", "has", "get", "delete"]);
+
+/** Methods that keep their argument as a key, or as an element by its identity. */
+const KEEPING = new Set(["add", "set"]);
 
 /**
  * Rewrites a file of JavaScript. Gives nothing where nothing is to be done: for a file that was rewritten before, too.
@@ -168,7 +180,7 @@ class Rewriter {
       case "LogicalExpression":
         return this.#wrap(node.left, node.operator === "??" ? "$present" : "$test", node.operator);
       case "SwitchStatement":
-        this.#wrap(node.discriminant, "$plain", "switch");
+        this.#discriminant(node);
         for (const { test } of node.cases) if (test) this.#wrap(test, "$plain", "case");
         return undefined;
       case "UnaryExpression":
@@ -185,6 +197,18 @@ class Rewriter {
       default:
         return undefined;
     }
+  }
+
+  /** What is switched on; the cases are given for a value that equals one without being the same. */
+  #discriminant({ discriminant, cases }: AnyNode & { type: "SwitchStatement" }): void {
+    const tests = cases.flatMap(({ test }) => (test ? [test] : []));
+    // What is more than read must not run twice.
+    if (!tests.every(isReadOnly)) return this.#wrap(discriminant, "$plain", "switch");
+    if (isPlain(discriminant, !this.#operators)) return;
+    const texts = tests.map((it) => this.#code.slice(it.start, it.end)).join(", ");
+    const [open, close] = discriminant.type === "SequenceExpression" ? ["(", ")"] : ["", ""];
+    this.text.appendRight(discriminant.start, `${this.runtime}.$switch(${open}`);
+    this.text.prependLeft(discriminant.end, `${close}, () => [${texts}])`);
   }
 
   #unary(node: AnyNode & { type: "UnaryExpression" }): void {
@@ -288,18 +312,21 @@ class Rewriter {
     const { callee } = node;
     const [first] = node.arguments;
     if (first === undefined || first.type === "SpreadElement") return;
-    const method = this.#asking(node);
-    if (method !== undefined) {
-      const all = callee.type === "MemberExpression" && keyName(callee.property, callee.computed) === "is";
-      for (const it of all ? node.arguments : [first])
-        this.#wrap(it, method, this.#code.slice(callee.start, callee.end));
+    const asked = this.#asking(node);
+    const text = this.#code.slice(callee.start, callee.end);
+    if (asked === "$is" && node.arguments.length === 2) {
+      this.text.update(callee.start, callee.end, `${this.runtime}.$is`);
       return;
     }
+    if (asked !== undefined) return this.#wrap(first, asked === "$is" ? "$plain" : asked, text, asked === "$keys");
     if (node.type === "NewExpression" || callee.type !== "MemberExpression" || callee.object.type === "Super") return;
     const name = callee.computed || node.optional || callee.optional ? undefined : keyName(callee.property, false);
     if (name === undefined || callee.property.type === "PrivateIdentifier") return;
     if (SELECTING.has(name)) this.#wrap(first, "$predicate", name, true);
-    else if (SEEKING.has(name)) {
+    else if (KEEPING.has(name)) {
+      if (!isPlain(callee.object, !this.#operators) && !isPlain(first, !this.#operators))
+        this.#wrap(callee.object, "$holder", name);
+    } else if (SEEKING.has(name)) {
       this.text.appendRight(callee.start, `${this.runtime}.$method(`);
       this.#separateKey(callee);
       this.text.prependLeft(callee.end, ")");
@@ -307,18 +334,19 @@ class Rewriter {
   }
 
   /** The method that looks at the argument of a function which asks something about it. */
-  #asking(node: AnyNode & { type: "CallExpression" | "NewExpression" }): "$test" | "$plain" | undefined {
+  #asking(node: AnyNode & { type: "CallExpression" | "NewExpression" }): Asking | undefined {
     const root = node.callee.type === "MemberExpression" ? node.callee.object : node.callee;
     if (root.type !== "Identifier") return undefined;
     const name = this.#code.slice(node.callee.start, node.callee.end);
     // An array of one element is made by any argument but a number, so only a single argument asks something.
     if (name === "Array" && node.arguments.length !== 1) return undefined;
+    if (KEYED.has(name) && node.type !== "NewExpression") return undefined;
     if (this.#declared.has(root.name) && root.name !== "assert") return undefined;
     return ASKING.get(name);
   }
 
-  #wrap(node: AnyNode, method: string, construct: string, isFunctionToo = false): void {
-    if (isFunctionToo ? node.type === "Literal" : isPlain(node, this.#operators === false)) return;
+  #wrap(node: AnyNode, method: string, construct: string, isAny = false): void {
+    if (isAny ? node.type === "Literal" : isPlain(node, this.#operators === false)) return;
     const inner = node.type === "SequenceExpression" ? "(" : "";
     this.text.appendRight(node.start, `${this.runtime}.${method}(${inner}`);
     this.text.prependLeft(node.end, `${inner === "" ? "" : ")"}, ${JSON.stringify(construct)})`);
@@ -365,6 +393,21 @@ function isPlain(node: AnyNode, numbers: boolean): boolean {
       return numbers || !["-", "+", "~"].includes(node.operator) || isPlain(node.argument, true);
     case "BinaryExpression":
       return numbers || !OPERATORS.has(node.operator);
+    default:
+      return false;
+  }
+}
+
+/** Whether nothing happens but that values are read, so that it may be evaluated once more. */
+function isReadOnly(node: AnyNode): boolean {
+  switch (node.type) {
+    case "Literal":
+    case "Identifier":
+      return true;
+    case "MemberExpression":
+      return !node.computed && node.property.type === "Identifier" && isReadOnly(node.object);
+    case "UnaryExpression":
+      return node.operator !== "delete" && isReadOnly(node.argument);
     default:
       return false;
   }

@@ -11,9 +11,22 @@
  * @module
  */
 import { callFunction } from "../functions/table.ts";
+import { symbolicAmong } from "../functions/symbolic.ts";
 import { Tensor } from "../tensor/tensor.ts";
+import {
+  caseOf,
+  compareNumbers,
+  type Equality,
+  isOfNumbers,
+  isSameNumber,
+  isSymbolic,
+  keyOf,
+  sampleOf,
+  seek,
+  truthOf,
+} from "./checkedNumbers.ts";
 import { isProxy, standsForNull, type TracedValue } from "./proxy.ts";
-import { isTraced, recorderOf } from "./record.ts";
+import { isTraced, recorderOf, WITHOUT_ELEMENTS } from "./record.ts";
 import { enter, leave, traceError } from "./stack.ts";
 
 /** JavaScript's operators, by what Python's `operator` calls them. */
@@ -52,16 +65,39 @@ export interface MemberReference {
 
 type Callable = (...args: unknown[]) => unknown;
 
+/** What asks for the very value, and not for its kind. */
+const BY_IDENTITY: ReadonlySet<string> = new Set(["switch", "case", "Object.is"]);
+
+/** Functions of JavaScript's own that may be predicates themselves, and that ask for the kind of a value. */
+const ASKED: ReadonlyMap<unknown, string> = new Map<unknown, string>([
+  [Array.isArray, "Array.isArray"],
+  [Number.isFinite, "Number.isFinite"],
+  [Number.isInteger, "Number.isInteger"],
+  [Number.isNaN, "Number.isNaN"],
+  [Number.isSafeInteger, "Number.isSafeInteger"],
+]);
+
 class Checked {
   /** The value, of which JavaScript is about to ask whether it is true. */
   $test(value: unknown, construct: string): unknown {
-    return isProxy(value) ? value.tracer.toBool(value, construct) : value;
+    if (isProxy(value)) return value.tracer.toBool(value, construct);
+    if (isSymbolic(value)) return truthOf(value);
+    if (isWithoutElements(value)) throw decided(construct);
+    return value;
   }
 
   /** The value, of which JavaScript is about to ask something that only a plain value can answer. */
   $plain(value: unknown, construct: string): unknown {
     if (isTraced(value)) throw decided(construct);
+    if (isSymbolic(value)) return sampleOf(value, construct);
+    // A tensor of an export is of the class that it will be of; it is not the one that it will be.
+    if (BY_IDENTITY.has(construct) && isWithoutElements(value)) throw decided(construct);
     return value;
+  }
+
+  /** The value of a `switch`, or the case that is the same. */
+  $switch(value: unknown, cases: () => readonly unknown[]): unknown {
+    return isSymbolic(value) ? caseOf(value, cases) : this.$plain(value, "switch");
   }
 
   /** The value, of which JavaScript is about to ask whether it is null. */
@@ -75,10 +111,11 @@ class Checked {
   }
 
   /** `left operator right`, for the operators that compare. */
-  $compare(left: unknown, operator: "===" | "!==" | "==" | "!=", right: unknown): boolean {
+  $compare(left: unknown, operator: Equality, right: unknown): boolean {
     if (isNull(left) || isNull(right)) {
       this.$present(isNull(left) ? right : left, operator);
-    } else if (isTraced(left) || isTraced(right)) throw decided(operator);
+    } else if (isOfTrace(left) || isOfTrace(right)) throw decided(operator);
+    else if (isSymbolic(left) || isSymbolic(right)) return compareNumbers(left, operator, right);
     switch (operator) {
       case "===":
         return left === right;
@@ -93,22 +130,59 @@ class Checked {
     }
   }
 
-  /** The method of a value, which refuses to look for traced values, or among them. */
+  /** `Object.is(left, right)`. */
+  $is(left: unknown, right: unknown): boolean {
+    if (isSymbolic(left) || isSymbolic(right)) return isSameNumber(left, right);
+    return Object.is(this.$plain(left, "Object.is"), this.$plain(right, "Object.is"));
+  }
+
+  /** The method of a value, which refuses to look for traced values, or among them, and decides on numbers of an export. */
   $method(receiver: unknown, name: string): Callable {
-    const method = (receiver as Record<string, Callable>)[name] as Callable;
+    const method = (receiver as Record<string, Callable>)[name];
     return (...args) => {
-      if (isCollection(receiver) && (isTraced(args[0]) || (Array.isArray(receiver) && receiver.some(isTraced))))
-        throw decided(name);
-      return Reflect.apply(method, receiver, args);
+      if (isArray(receiver)) {
+        if (isOfTrace(args[0]) || receiver.some(isOfTrace)) throw decided(name);
+        if (isSymbolic(args[0]) || receiver.some(isSymbolic)) return seek(receiver, name, args);
+      } else if (isKeyed(receiver)) {
+        if (isOfTrace(args[0])) throw decided(name);
+        if (isSymbolic(args[0]) && "keys" in receiver) args[0] = keyOf(receiver.keys(), args[0]);
+      }
+      return Reflect.apply(method as Callable, receiver, args);
     };
+  }
+
+  /** What a value is put into, which refuses what is a key or an element by its identity only. */
+  $holder(receiver: unknown, name: string): unknown {
+    if (!isKeyed(receiver)) return receiver;
+    const method = (receiver as unknown as Record<string, Callable>)[name] as Callable;
+    return {
+      [name]: (...args: unknown[]): unknown =>
+        Reflect.apply(method, receiver, [this.$key(args[0], name), ...args.slice(1)]),
+    };
+  }
+
+  /** The elements of a set, or the entries of a map, that is about to be made. */
+  $keys(elements: unknown, construct: string): unknown {
+    if (!Array.isArray(elements)) return elements;
+    const isMap = construct.endsWith("Map");
+    for (const it of elements as unknown[]) this.$key(isMap && Array.isArray(it) ? it[0] : it, construct);
+    return elements;
+  }
+
+  /** A key, or an element of a set. */
+  $key(key: unknown, construct: string): unknown {
+    if (isTraced(key) || isSymbolic(key)) throw decided(construct);
+    return key;
   }
 
   /** The function, whose result JavaScript is about to ask whether it is true. */
   $predicate(predicate: unknown, construct: string): unknown {
     if (typeof predicate !== "function" || isTraced(predicate)) return predicate;
+    const asked = ASKED.get(predicate);
     const checked = this as Checked;
     return function (this: unknown, ...args: unknown[]): unknown {
-      if (predicate === Boolean) checked.$test(args[0], construct);
+      if (predicate === Boolean) return Boolean(checked.$test(args[0], construct));
+      if (asked !== undefined) args[0] = checked.$plain(args[0], asked);
       return checked.$test(Reflect.apply(predicate, this, args), construct);
     };
   }
@@ -117,6 +191,9 @@ class Checked {
   $operator(left: unknown, operator: BinaryOperator, right: unknown): unknown {
     if (isOperand(left) || isOperand(right))
       return called(`operator.${BINARY[operator]}`, [left, right], this.$operator);
+    if ((isSymbolic(left) || isSymbolic(right)) && isOfNumbers(left, operator, right)) {
+      return called(`operator.${BINARY[operator]}`, [left, right], this.$operator);
+    }
     // What JavaScript does with anything is what it does with numbers, as far as types go.
     const [a, b] = [left as number, right as number];
     switch (operator) {
@@ -156,6 +233,7 @@ class Checked {
   /** `operator operand`, recorded for a traced value and computed for a tensor. */
   $unary(operator: UnaryOperator, operand: unknown): unknown {
     if (isOperand(operand)) return called(`operator.${UNARY[operator]}`, [operand], this.$unary);
+    if (isSymbolic(operand) && operator !== "~") return called(`operator.${UNARY[operator]}`, [operand], this.$unary);
     const a = operand as number;
     switch (operator) {
       case "-":
@@ -202,14 +280,22 @@ function isOperand(value: unknown): value is Tensor | TracedValue {
   return value instanceof Tensor;
 }
 
-function isCollection(value: unknown): boolean {
-  return (
-    Array.isArray(value) ||
-    value instanceof Map ||
-    value instanceof Set ||
-    value instanceof WeakMap ||
-    value instanceof WeakSet
-  );
+/** Whether this stands for a value, of which JavaScript could ask nothing but whether it is the same object. */
+function isOfTrace(value: unknown): boolean {
+  return isTraced(value) || isWithoutElements(value);
+}
+
+/** Whether this is a tensor of an export. */
+function isWithoutElements(value: unknown): boolean {
+  return value instanceof Tensor && WITHOUT_ELEMENTS in value;
+}
+
+function isArray(value: unknown): value is readonly unknown[] {
+  return Array.isArray(value) || (ArrayBuffer.isView(value) && !(value instanceof DataView));
+}
+
+function isKeyed(value: unknown): value is Map<unknown, unknown> | Set<unknown> | WeakMap<object, unknown> {
+  return value instanceof Map || value instanceof Set || value instanceof WeakMap || value instanceof WeakSet;
 }
 
 function called(target: string, args: readonly unknown[], by: (...args: never[]) => unknown): unknown {
@@ -217,6 +303,8 @@ function called(target: string, args: readonly unknown[], by: (...args: never[])
   try {
     const recorder = recorderOf(args);
     if (recorder !== undefined) return recorder.createProxy("call_function", target, args, {});
+    const number = symbolicAmong(args);
+    if (number !== undefined) return number.compute(target, args);
     return callFunction(target, { args, kwargs: {} });
   } finally {
     leave(outer);

@@ -25,6 +25,9 @@ export interface Recorder {
 /** The key under which a traced value has its recorder. */
 export const RECORDER: unique symbol = Symbol("recorder");
 
+/** The key under which a tensor of an export says that it has no elements. */
+export const WITHOUT_ELEMENTS: unique symbol = Symbol("without elements");
+
 /** Whether this value stands for one that a trace will know only when the graph runs. */
 export function isTraced(value: unknown): boolean {
   // A traced value can be called, so it is a function; tensors and numbers are told from it without a look-up.
