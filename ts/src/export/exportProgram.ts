@@ -4,7 +4,7 @@
  * @module
  */
 import { withoutModes } from "../engine/modes.ts";
-import { fxError } from "../errors.ts";
+import { type FxError, fxError } from "../errors.ts";
 import { isOptions } from "../functions/naming.ts";
 import { type Arg, isNode } from "../graph/args.ts";
 import type { Graph } from "../graph/graph.ts";
@@ -31,6 +31,7 @@ import { ShapeSession } from "./shapes.ts";
 import { GraphSignature, type OutputSpec } from "./signature.ts";
 import { StateGuard } from "./stateGuard.ts";
 import { Tracepoints } from "./tracepoints.ts";
+import { verifyProgram } from "./verifyProgram.ts";
 
 /** How {@link exportProgram} exports. */
 export interface ExportOptions {
@@ -44,6 +45,11 @@ export interface ExportOptions {
    * gives modules that can be replaced by others that are called in the same way.
    */
   readonly preserveModuleCallSignature?: Iterable<string>;
+  /**
+   * Whether the module and the program run once on the example inputs and are compared, which is the default. Neither the
+   * module nor the inputs are changed by it; `false` saves the time of both runs.
+   */
+  readonly verify?: boolean;
   /** PyTorch's other way to export, by reading bytecode, is not there: only `false` is taken. */
   readonly strict?: boolean;
 }
@@ -97,7 +103,7 @@ export function exportProgram(
   renameSubgraphInputs(graphModule);
   const preserved = tracepoints.collect(graphModule);
   noteAdded(graph);
-  return new ExportedProgram({
+  const program = new ExportedProgram({
     graphModule,
     graphSignature: new GraphSignature(specs, outputSpecs(graph)),
     state: stateOf(module),
@@ -114,6 +120,17 @@ export function exportProgram(
     namedtupleFields: new Map(),
     extraFiles: new Map(),
   });
+  if (options.verify !== false) {
+    const given = Object.keys(kwargs).length === 0 ? args : [...args, kwargs];
+    const { outSpec } = inputs;
+    verifyProgram(module, program, { given, outSpec, warn: tell });
+  }
+  return program;
+}
+
+function tell({ message }: FxError): void {
+  // oxlint-disable-next-line no-console -- the program is there, and whoever exports has to look
+  console.warn(message);
 }
 
 function checkArguments(module: unknown, args: unknown, kwargs: unknown, { strict = false }: ExportOptions): void {

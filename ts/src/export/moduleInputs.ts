@@ -61,6 +61,11 @@ export class ModuleInputs {
     this.#buffers = module.namedBuffers({ removeDuplicate: false });
   }
 
+  /** How what the module gave is nested. */
+  get outSpec(): PytreeSpec {
+    return this.#outSpec ?? treeFlatten(null)[1];
+  }
+
   placeholdersFor(shapes: ShapeSession): ExportInputs {
     return { create: (tracer) => this.#create(tracer, shapes) };
   }
@@ -152,7 +157,7 @@ export class ModuleInputs {
         inputs: [],
         outputs: [],
         inSpec: callSpec(args, kwargs),
-        outSpec: treeSpec(this.#outSpec ?? treeFlatten(null)[1]),
+        outSpec: treeSpec(this.outSpec),
         forwardArgNames: this.#argumentNames(),
       },
     };

@@ -101,6 +101,13 @@ const PLACES = [
   ["in a method of an object that is reached through a value", IN_A_METHOD],
 ] as const;
 
+describe.each(PLACES)("as it is, %s", (_, write) => {
+  test.each(ALL)("%s: never wrong for the example", (_name, expression) => {
+    const source = write(expression);
+    expect(outcome(made(source), made(source), [[4, 3, 1]])).toMatch(/^(?:told|right)$/);
+  });
+});
+
 describe.each(PLACES)("as the plugin rewrites it, %s", (place, write) => {
   describe.each([false, true])("with operators: %s", (operators) => {
     test.each(ALL)("%s", (name, expression) => {

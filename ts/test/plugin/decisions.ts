@@ -117,7 +117,7 @@ export const ABOUT_ELEMENTS: Readonly<Record<string, string>> = {
 /** A module that decides in its `forward`. */
 export const IN_FORWARD = (expression: string): string => `class extends nn.Module {
   forward(x) {
-    return ${expression} ? x.add(1) : x.mul(2);
+    return ${expression} ? x.add(1) : x.mul(3);
   }
 }`;
 
@@ -125,7 +125,7 @@ export const IN_FORWARD = (expression: string): string => `class extends nn.Modu
 export const IN_A_METHOD = (expression: string): string => `(() => {
   class Chooser {
     choose(x) {
-      return ${expression} ? x.add(1) : x.mul(2);
+      return ${expression} ? x.add(1) : x.mul(3);
     }
   }
   return class extends nn.Module {
