@@ -315,6 +315,10 @@ function decided(construct: string) {
   return traceError(
     "TraceControlFlow",
     `\`${construct}\` would decide something about a traced value, which has no value yet`,
-    { help: "compare with torch.eq and choose with torch.where, or fix the value with concreteArgs: { name: value }" },
+    {
+      help:
+        "compare with torch.eq and choose with torch.where, or fix the value with concreteArgs: { name: value }; " +
+        "while a module is exported, guard(operator.eq(x.size(0), 4)) decides on a size",
+    },
   );
 }

@@ -277,6 +277,9 @@ export const ASSERTIONS = /^(console\.assert|assert|assert\.ok|invariant|ok|node
 /** Functions that throw when their arguments are not, or are, the same. */
 export const ASSERTED_EQUAL = /^assert\.(not)?(strict|deep|deepStrict)?[eE]qual$/;
 
+/** Functions of tracefx that give a plain value for a traced one, or refuse it. */
+export const DECIDING: ReadonlySet<string> = new Set(["guard"]);
+
 /** Names by which tracefx and its parts are known: their functions are recorded, or take plain values. */
 export const KNOWN_ROOTS: ReadonlySet<string> = new Set([
   "torch",

@@ -23,9 +23,13 @@ interface FindingRule {
   readonly help: string;
 }
 
+/** What decides on a size that is dynamic. */
+const GUARD =
+  "while a module is exported, guard(operator.eq(x.size(0), 4)) decides on a size, for all inputs of the program";
+
 const CHOOSE =
   "choose between values with torch.where(condition, a, b), record both branches with cond(condition, whenTrue, whenFalse, [inputs]), " +
-  "or fix the value with symbolicTrace(fn, { concreteArgs: { name: value } })";
+  `or fix the value with symbolicTrace(fn, { concreteArgs: { name: value } }); ${GUARD}`;
 
 /** The kinds of findings. */
 export const FINDINGS = {
@@ -39,13 +43,13 @@ export const FINDINGS = {
     error: "TraceControlFlow",
     level: "unseen",
     says: "repeats for as long as a traced value is true, which a trace cannot know",
-    help: "record the loop with whileLoop(condition, body, [inputs]), or loop a number of times that is known when tracing",
+    help: `record the loop with whileLoop(condition, body, [inputs]), or loop a number of times that is known when tracing; ${GUARD}`,
   },
   predicate: {
     error: "TraceControlFlow",
     level: "unseen",
     says: "keeps or finds elements by a traced value; JavaScript takes every traced value as true",
-    help: "choose the elements by something that is known when tracing, or mask them with torch.where(condition, a, b)",
+    help: `choose the elements by something that is known when tracing, or mask them with torch.where(condition, a, b); ${GUARD}`,
   },
   assertion: {
     error: "TraceControlFlow",
@@ -59,13 +63,13 @@ export const FINDINGS = {
     says: "compares a traced value by identity, which is decided while tracing and not recorded",
     help:
       "compare elements with x.eq(y) or x.ne(y) and choose with torch.where; " +
-      "an argument that is no tensor is given with symbolicTrace(fn, { concreteArgs: { name: value } })",
+      `an argument that is no tensor is given with symbolicTrace(fn, { concreteArgs: { name: value } }); ${GUARD}`,
   },
   switch: {
     error: "TraceControlFlow",
     level: "unseen",
     says: "switches on a traced value, which equals no case",
-    help: "an argument that is no tensor is given with symbolicTrace(fn, { concreteArgs: { name: value } })",
+    help: `an argument that is no tensor is given with symbolicTrace(fn, { concreteArgs: { name: value } }); ${GUARD}`,
   },
   nullish: {
     error: "TraceControlFlow",
@@ -103,7 +107,7 @@ export const FINDINGS = {
     error: "TraceControlFlow",
     level: "unseen",
     says: "looks for a traced value by identity, which is decided while tracing and not recorded",
-    help: "compare with x.eq(y) and combine with logicalOr, or use torch.isin(x, values)",
+    help: `compare with x.eq(y) and combine with logicalOr, or use torch.isin(x, values); ${GUARD}`,
   },
   key: {
     error: "TraceCoercion",
