@@ -115,6 +115,23 @@ it("has the plugins of bundlers and linters, which load without any", () => {
   expect(run(source)).toBe("tracefx tracefx/recommended 1 true");
 });
 
+it("has a loader for Node that looks at every condition of the program's own files", () => {
+  const helper = "export const isLong = (x) => {\n  return x.sum() ? 1 : 2;\n};\n";
+  const main = `
+    import { symbolicTrace } from "tracefx";
+    import { isLong } from "./isLong.mjs";
+    const deciders = new Map([["a", isLong]]);
+    try {
+      console.log(symbolicTrace((x) => x.add([...deciders.values()][0](x))).code);
+    } catch (error) {
+      console.log(error.message);
+    }`;
+  writeFileSync(join(project, "isLong.mjs"), helper);
+  writeFileSync(join(project, "main.mjs"), main);
+  const said = execFileSync("node", ["--import", "tracefx/register", "main.mjs"], { cwd: project, encoding: "utf8" });
+  expect(said).toMatch(/FX0801.*`\?:`\n.*isLong\.mjs:2:/);
+});
+
 it("asks Z3 where it is installed, says how to install it where it is not, and leaves no thread behind", () => {
   const source = `
     import { Z3 } from "tracefx/z3";

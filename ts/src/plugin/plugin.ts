@@ -16,7 +16,7 @@ import { createUnplugin, type UnpluginInstance } from "unplugin";
 import { fxError } from "../errors.ts";
 import { rewrite } from "./rewrite.ts";
 
-export { type RewriteOptions, type Rewritten, rewrite } from "./rewrite.ts";
+export { type ModuleFormat, type RewriteOptions, type Rewritten, rewrite, type Runtime } from "./rewrite.ts";
 
 /** Which files, by glob, path or regular expression. */
 export type Files = string | RegExp | (string | RegExp)[];

@@ -20,6 +20,21 @@ export interface RewriteOptions {
   readonly id?: string;
   /** Whether `x + y`, `-x`, `x < y` and the other operators are recorded for tensors and traced values. */
   readonly operators?: boolean;
+  /** Of which kind the file is; without it, what stands in it tells. */
+  readonly format?: ModuleFormat;
+  /** Where the calls come from; by default `tracefx/checked`. */
+  readonly runtime?: Runtime;
+}
+
+/** A module with imports and exports, or one of CommonJS. */
+export type ModuleFormat = "module" | "commonjs";
+
+/** Where the calls come from. */
+export interface Runtime {
+  /** What a module imports them from. */
+  readonly specifier: string;
+  /** The expression by which CommonJS gets them. */
+  readonly expression: string;
 }
 
 /** A file that was rewritten. */
@@ -28,8 +43,10 @@ export interface Rewritten {
   readonly map: SourceMap;
 }
 
-/** Where the calls come from. */
+/** The path by which the calls are imported. */
 export const RUNTIME = "tracefx/checked";
+
+const PACKAGE: Runtime = { specifier: RUNTIME, expression: `require("${RUNTIME}")` };
 
 const COMPARISONS = new Set(["===", "!==", "==", "!="]);
 
@@ -83,14 +100,15 @@ const KEEPING = new Set(["add", "set"]);
  * @throws SyntaxError for a file that is not JavaScript.
  */
 export function rewrite(code: string, options: RewriteOptions = {}): Rewritten | undefined {
-  if (code.includes(`"${RUNTIME}"`)) return undefined;
+  const { runtime = PACKAGE } = options;
+  if (code.includes(`"${runtime.specifier}"`) || code.includes(runtime.expression)) return undefined;
   const tokens: Token[] = [];
   const common: Options = { ecmaVersion: "latest", ranges: true, allowHashBang: true, onToken: tokens };
-  const { program, isModule } = parsed(code, common, tokens);
+  const { program, isModule } = parsed(code, common, tokens, options.format);
   const rewriter = new Rewriter(code, program, tokens, options.operators === true);
   rewriter.visit(program);
   if (!rewriter.text.hasChanged()) return undefined;
-  rewriter.text.appendLeft(rewriter.afterDirectives(), header(rewriter.runtime, isModule));
+  rewriter.text.appendLeft(rewriter.afterDirectives(), header(rewriter.runtime, isModule, runtime));
   const map = rewriter.text.generateMap({
     hires: true,
     includeContent: true,
@@ -99,17 +117,25 @@ export function rewrite(code: string, options: RewriteOptions = {}): Rewritten |
   return { code: rewriter.text.toString(), map };
 }
 
-function parsed(code: string, common: Options, tokens: Token[]): { program: Program; isModule: boolean } {
+function parsed(
+  code: string,
+  common: Options,
+  tokens: Token[],
+  format: ModuleFormat | undefined,
+): { program: Program; isModule: boolean } {
+  const asScript = (): Program => parse(code, { ...common, sourceType: "script", allowReturnOutsideFunction: true });
+  if (format === "commonjs") return { program: asScript(), isModule: false };
   try {
     const program = parse(code, { ...common, sourceType: "module" });
+    if (format === "module") return { program, isModule: true };
     // A file without imports and exports may be of either kind; what CommonJS uses tells.
     const isModule = program.body.some((it) => DECLARES_MODULE.test(it.type)) || !COMMON_JS.test(code);
     return { program, isModule };
   } catch (error) {
+    if (format === "module") throw error;
     tokens.length = 0;
     try {
-      const program = parse(code, { ...common, sourceType: "script", allowReturnOutsideFunction: true });
-      return { program, isModule: false };
+      return { program: asScript(), isModule: false };
     } catch {
       throw error;
     }
@@ -121,10 +147,10 @@ const DECLARES_MODULE = /^(Import|Export)/;
 const COMMON_JS = /\brequire\s*\(|\bmodule\.exports\b|\bexports\.\w/;
 
 /** It goes on the line of the first statement, so that no line moves. */
-function header(name: string, isModule: boolean): string {
+function header(name: string, isModule: boolean, { specifier, expression }: Runtime): string {
   const spec =
     name === "__tracefx" ? "{ __tracefx }" : isModule ? `{ __tracefx as ${name} }` : `{ __tracefx: ${name} }`;
-  return isModule ? `import ${spec} from "${RUNTIME}"; ` : `const ${spec} = require("${RUNTIME}"); `;
+  return isModule ? `import ${spec} from "${specifier}"; ` : `const ${spec} = ${expression}; `;
 }
 
 class Rewriter {

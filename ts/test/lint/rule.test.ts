@@ -126,6 +126,19 @@ describe("what is reported", () => {
     expect(lint("const f = () => Math.random(); class Net extends Module { forward(x) { return x; } }")).toEqual([]);
   });
 
+  it("is no decision by guard", () => {
+    const code = `import * as fx from "tracefx";
+      import { guard, nn, operator } from "tracefx";
+      class Net extends nn.Module {
+        forward(x) {
+          if (guard(operator.gt(x.size(0), 3))) return x;
+          while (!fx.guard(operator.eq(x.shape[0], 4)) && guard(x.size(0).lt(9))) return x.neg();
+          return x.shape[0] === 4 ? x : x.neg();
+        }
+      }`;
+    expect(lint(code).map((problem) => problem.split(" ")[0])).toEqual(["7:18"]);
+  });
+
   it("is no flag, name or count", () => {
     expect(
       lint(

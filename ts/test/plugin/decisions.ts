@@ -6,7 +6,7 @@
  */
 
 /** What can be decided about sizes that are dynamic, and whether it holds of the example. */
-export const ABOUT_SIZES: Readonly<Record<string, string>> = {
+const ABOUT_SIZES: Readonly<Record<string, string>> = {
   "===": "x.shape[0] === 4",
   "=== of another": "x.shape[0] === 7",
   "=== of two sizes": "x.shape[0] === x.shape[1]",
@@ -92,7 +92,7 @@ export const ABOUT_SIZES: Readonly<Record<string, string>> = {
 };
 
 /** What only a run can tell. */
-export const ABOUT_ELEMENTS: Readonly<Record<string, string>> = {
+const ABOUT_ELEMENTS: Readonly<Record<string, string>> = {
   "item() ===": "x.sum().item() === 12",
   "item() !==": "x.sum().item() !== 12",
   "item() of another": "x.sum().item() === 7",
@@ -114,15 +114,18 @@ export const ABOUT_ELEMENTS: Readonly<Record<string, string>> = {
   "a comparison of tensors": "x.sum().gt(0)",
 };
 
+/** All of them, by name. */
+export const DECISIONS: Readonly<Record<string, string>> = { ...ABOUT_SIZES, ...ABOUT_ELEMENTS };
+
 /** A module that decides in its `forward`. */
-export const IN_FORWARD = (expression: string): string => `class extends nn.Module {
+const IN_FORWARD = (expression: string): string => `class extends nn.Module {
   forward(x) {
     return ${expression} ? x.add(1) : x.mul(3);
   }
 }`;
 
 /** A module that decides in a method of an object that nobody reaches but through a value. */
-export const IN_A_METHOD = (expression: string): string => `(() => {
+const IN_A_METHOD = (expression: string): string => `(() => {
   class Chooser {
     choose(x) {
       return ${expression} ? x.add(1) : x.mul(3);
@@ -136,3 +139,46 @@ export const IN_A_METHOD = (expression: string): string => `(() => {
     }
   };
 })()`;
+
+/** Where a decision stands, and how a module that makes it there is written. */
+export const PLACES: Readonly<Record<string, (expression: string) => string>> = {
+  "in forward": IN_FORWARD,
+  "in a method of an object that is reached through a value": IN_A_METHOD,
+};
+
+/** What is refused of sizes although the example would tell: texts, keys, and what holds numbers by identity. */
+const TOLD_OF_SIZES = [
+  "case of a size",
+  "Set.add",
+  "a set of sizes",
+  "a set of parts",
+  "Map.set",
+  "a map of sizes",
+  "the length of an array",
+  "JSON.stringify of the shape",
+  "JSON.stringify of a tensor",
+  "the text of the shape",
+  "the text of a size",
+  "a template",
+  "a key",
+  "x.toString()",
+  "String(x)",
+  "a template of a tensor",
+  "Math.max",
+  // Guards know whole numbers only.
+  "/",
+];
+
+/** What is refused unless operators are recorded. */
+const TOLD_OF_OPERATORS = ["<", ">=", "%", "+"];
+
+/** What is known of elements without knowing them. */
+const KNOWN_OF_ELEMENTS = ["typeof item()"];
+
+/** Whether a decision is refused where every condition is looked at; else it is right, for other inputs by a guard. */
+export function isTold(name: string, place: string, operators: boolean): boolean {
+  if (TOLD_OF_SIZES.includes(name) || (!operators && TOLD_OF_OPERATORS.includes(name))) return true;
+  // The check of sources takes the part of a shape for one that may be left out.
+  if (name === "a default" && place === "in forward") return true;
+  return name in ABOUT_ELEMENTS && !KNOWN_OF_ELEMENTS.includes(name);
+}
