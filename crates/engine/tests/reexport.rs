@@ -1,25 +1,14 @@
 //! Programs that PyTorch exported, as modules, exported again: the graphs are PyTorch's, of dynamic sizes and control flow too.
-//!
-//! The fixtures of the repository always run. `TRACEFX_PROGRAMS` names further directories, separated by `:`, that are
-//! searched for folders with a `model.pt2`.
 
+mod corpus;
+
+use corpus::folders;
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
 use tracefx_core::Result;
 use tracefx_engine::{Library, Limits, open};
 use tracefx_export::{Argument, Dim, DimSpec, DynamicShapes, ExportedProgram, ShapeSpec};
 use tracefx_ir::{Arg, Attribute, GraphModule, NodeId, Opcode, Val};
 use tracefx_sym::{SymInt, ValueRange};
-
-fn folders() -> Vec<PathBuf> {
-    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/programs");
-    let further = std::env::var("TRACEFX_PROGRAMS").unwrap_or_default();
-    let roots = [fixtures].into_iter().chain(further.split(':').filter(|it| !it.is_empty()).map(PathBuf::from));
-    let inside = |root: PathBuf| std::fs::read_dir(root).unwrap().map(|it| it.unwrap().path());
-    let mut res: Vec<PathBuf> = roots.flat_map(inside).filter(|it| it.join("model.pt2").exists()).collect();
-    res.sort();
-    res
-}
 
 /// What the program says of a size of its inputs, as its user said it.
 fn spec(program: &ExportedProgram, size: &SymInt) -> DimSpec {

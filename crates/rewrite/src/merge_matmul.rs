@@ -48,7 +48,7 @@ pub fn merge_matmul(module: &mut GraphModule, registry: &Registry) -> Result<Pas
         merge(&mut module.graph, batch)?;
     }
     if !batches.is_empty() {
-        stable_topological_sort(module)?;
+        stable_topological_sort(&mut module.graph)?;
     }
     Ok(PassResult { modified: !batches.is_empty() })
 }

@@ -15,8 +15,8 @@ pub(crate) struct Order {
 }
 
 impl Order {
-    /// That of a module's graph, which is empty where nothing writes and nothing is switched. A graph
-    /// that is not sorted does not say what comes before a write.
+    /// That of a module's graph, which is empty where nothing writes and nothing is switched. A graph that is not sorted does
+    /// not say what comes before a write.
     pub(crate) fn of(module: &GraphModule) -> Self {
         let graph = &module.graph;
         let mut pairs = Writes::of(module, registry()).map(|it| it.orders(graph)).unwrap_or_default();
@@ -38,8 +38,7 @@ impl Order {
 
     /// The same of calls that stand for some of these.
     pub(crate) fn renamed(&self, now: &dyn Fn(NodeId) -> NodeId) -> Self {
-        let pairs = self.followers.iter().flat_map(|(&first, all)| all.iter().map(move |&second| (first, second)));
-        let pairs = pairs.map(|(first, second)| (now(first), now(second)));
+        let pairs = self.pairs().map(|(first, second)| (now(first), now(second)));
         Order::from_pairs(pairs.filter(|(first, second)| first != second))
     }
 

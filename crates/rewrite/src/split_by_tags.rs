@@ -23,9 +23,9 @@ struct Component {
 /// the parts that read them, under their paths.
 ///
 /// # Errors
-/// `PassFailed` where a call has no tag, or a tag is the name of an attribute that the output reads; `PartitionCycle` where a call uses a value of a later part, or what a later part
-/// writes to before it; `GraphInvalid` where
-/// there is not one output; `AttributeMissing` where the module lacks what a node reads or calls.
+/// `PassFailed` where a call has no tag, or a tag is the name of an attribute that the output reads; `PartitionCycle` where
+/// a call uses a value of a later part, or what a later part writes to before it; `GraphInvalid` where there is not one
+/// output; `AttributeMissing` where the module lacks what a node reads or calls.
 pub fn split_by_tags(
     module: &GraphModule,
     tags: &[String],

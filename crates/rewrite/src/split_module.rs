@@ -81,8 +81,7 @@ pub struct SplitModule {
 /// # Errors
 /// `PartitionCycle` where parts use each other in a circle, or the original order is not one of their dependencies;
 /// `PassFailed` where a region spans parts that are not in order, or a part has the name of an attribute that the output
-/// reads; `AttributeMissing` and `GraphInvalid` where the module is
-/// not well formed.
+/// reads; `AttributeMissing` and `GraphInvalid` where the module is not well formed.
 pub fn split_module(
     module: &GraphModule,
     partition_of: &mut dyn FnMut(NodeId) -> i64,

@@ -47,33 +47,40 @@ pub fn legalize_graph(module: &mut GraphModule) -> Result<()> {
     };
     let has_fixed = module.graph.nodes().any(|it| stays(&module.graph, it));
     if has_fixed && !is_sorted(&module.graph) {
-        stable_topological_sort(module)?;
+        stable_topological_sort(&mut module.graph)?;
     }
     let graph = &mut module.graph;
     let all: Vec<NodeId> = graph.nodes().collect();
     let mut sorted = Vec::with_capacity(all.len());
+    let mut waiting = vec![OUTSIDE; graph.id_bound()];
     for between in all.chunk_by(|first, second| !has_fixed || (!stays(graph, *first) && !stays(graph, *second))) {
-        sort_breadth_first(graph, between, &mut sorted);
+        sort_breadth_first(graph, between, &mut waiting, &mut sorted);
     }
     check_sorted(graph, &sorted, &all)?;
     graph.reorder(&sorted)
 }
 
-/// Sorts some nodes, which need nothing but each other and what is sorted.
-fn sort_breadth_first(graph: &Graph, nodes: &[NodeId], sorted: &mut Vec<NodeId>) {
-    let mut waiting: FxHashMap<NodeId, usize> = nodes.iter().map(|it| (*it, 0)).collect();
-    for node in nodes {
-        for user in graph.users(*node).iter() {
-            waiting.entry(user).and_modify(|it| *it += 1);
+/// Instead of a number of inputs that are not there yet, for a node that is not among those that are sorted.
+const OUTSIDE: usize = usize::MAX;
+
+/// Sorts some nodes, which need nothing but each other and what is sorted. Those that come later wait for nothing yet.
+fn sort_breadth_first(graph: &Graph, nodes: &[NodeId], waiting: &mut [usize], sorted: &mut Vec<NodeId>) {
+    nodes.iter().for_each(|it| waiting[it.index()] = 0);
+    for user in nodes.iter().flat_map(|it| graph.users(*it).iter()) {
+        if waiting[user.index()] != OUTSIDE {
+            waiting[user.index()] += 1;
         }
     }
-    let mut queue: VecDeque<NodeId> = nodes.iter().copied().filter(|it| waiting[it] == 0).collect();
+    let mut queue: VecDeque<NodeId> = nodes.iter().copied().filter(|it| waiting[it.index()] == 0).collect();
     while let Some(node) = queue.pop_front() {
         sorted.push(node);
         for user in graph.users(node).iter() {
-            let Some(waiting) = waiting.get_mut(&user) else { continue };
-            *waiting -= 1;
-            if *waiting == 0 {
+            let left = &mut waiting[user.index()];
+            if *left == OUTSIDE {
+                continue;
+            }
+            *left -= 1;
+            if *left == 0 {
                 let it = graph.node(user);
                 if it.op() == Opcode::CallFunction && PRIORITIZED.binary_search(&&**it.target()).is_ok() {
                     queue.push_front(user);
@@ -90,8 +97,7 @@ fn sort_breadth_first(graph: &Graph, nodes: &[NodeId], sorted: &mut Vec<NodeId>)
 ///
 /// # Errors
 /// `GraphInvalid` where nodes use each other in a circle.
-pub fn stable_topological_sort(module: &mut GraphModule) -> Result<()> {
-    let graph = &mut module.graph;
+pub fn stable_topological_sort(graph: &mut Graph) -> Result<()> {
     let nodes: Vec<NodeId> = graph.nodes().collect();
     let sorted = topo_sort(graph, &nodes)?;
     graph.reorder(&sorted)
@@ -172,7 +178,7 @@ mod tests {
     #[test]
     fn a_stable_sort_of_a_sorted_graph_changes_nothing() {
         let mut module = fan();
-        stable_topological_sort(&mut module).unwrap();
+        stable_topological_sort(&mut module.graph).unwrap();
         assert_eq!(names(&module), ["x", "neg", "add", "relu", "output"]);
     }
 
@@ -218,8 +224,8 @@ mod tests {
         let mut module = fan();
         let [_, _, add, relu, _] = <[NodeId; 5]>::try_from(module.graph.nodes().collect::<Vec<_>>()).unwrap();
         module.graph.set_args(add, vec![relu.into()]).unwrap();
-        for sort in [legalize_graph, stable_topological_sort] {
-            let problem = sort(&mut module).unwrap_err();
+        for sorted in [legalize_graph(&mut module), stable_topological_sort(&mut module.graph)] {
+            let problem = sorted.unwrap_err();
             assert_eq!(problem.message(), "Input graph has cycles, unable to add [add, relu, output]");
         }
     }

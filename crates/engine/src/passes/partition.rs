@@ -26,7 +26,7 @@ pub(super) const PASSES: &[HostPass] = &[
     HostPass { name: "legalize_graph", run: |call| answer(&tracefx_rewrite::legalize_graph(call.module)?) },
     HostPass {
         name: "stable_topological_sort",
-        run: |call| answer(&tracefx_rewrite::stable_topological_sort(call.module)?),
+        run: |call| answer(&tracefx_rewrite::stable_topological_sort(&mut call.module.graph)?),
     },
 ];
 

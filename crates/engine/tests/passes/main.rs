@@ -2,6 +2,8 @@
 //! and writes the same to them, and a second run changes nothing where the pass says so.
 
 mod constants;
+#[path = "../corpus/mod.rs"]
+mod corpus;
 mod devices;
 mod fusing;
 mod large;

@@ -1,26 +1,13 @@
 //! What every pass promises, on programs that PyTorch exported, as modules.
-//!
-//! The fixtures of the repository always run. `TRACEFX_PROGRAMS` names further directories, separated by `:`, that are
-//! searched for folders with a `model.pt2`.
 
+use crate::corpus::folders;
 use crate::{Bits, computed_of, lint, own, run};
 use serde_json::{Value as Json, json};
-use std::path::{Path, PathBuf};
 use tracefx_core::{Code, Storage, Tensor};
 use tracefx_engine::{Limits, open};
 use tracefx_export::ExportedProgram;
 use tracefx_ir::{GraphModule, Opcode};
 use tracefx_ops::Value;
-
-fn folders() -> Vec<PathBuf> {
-    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/programs");
-    let further = std::env::var("TRACEFX_PROGRAMS").unwrap_or_default();
-    let roots = [fixtures].into_iter().chain(further.split(':').filter(|it| !it.is_empty()).map(PathBuf::from));
-    let inside = |root: PathBuf| std::fs::read_dir(root).unwrap().map(|it| it.unwrap().path());
-    let mut res: Vec<PathBuf> = roots.flat_map(inside).filter(|it| it.join("model.pt2").exists()).collect();
-    res.sort();
-    res
-}
 
 /// The inputs that a program was exported with; a run may write to them.
 fn inputs(program: &ExportedProgram) -> Vec<Value<Tensor>> {

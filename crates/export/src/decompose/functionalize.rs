@@ -36,8 +36,7 @@ pub fn functionalize(module: &GraphModule, registry: &Registry, remove: Remove) 
     let mut table = DecompositionTable::empty_of(registry);
     // As in PyTorch, where operators that are made of others are gone when writes are looked at, such as a `reshape`.
     let is_made_of_others = |it: &&Op| {
-        let has_own_rule = !matches!(it.def.infer, Infer::Composite) && it.def.write_back.is_some();
-        !has_own_rule && it.def.decompose.is_some()
+        it.def.decompose.is_some() && (matches!(it.def.infer, Infer::Composite) || it.def.write_back.is_none())
     };
     for op in registry.ops().into_iter().filter(|it| it.may_alias()).filter(is_made_of_others) {
         table.insert(&op.name)?;

@@ -329,7 +329,6 @@ pub(super) fn value(arg: &Arg, env: &[Option<Slot<'_>>]) -> Result<Traced> {
     })
 }
 
-/// One of the results of a node.
 fn has_tensor(value: &Traced) -> bool {
     let mut res = false;
     value.for_each_tensor(&mut |_| res = true);
@@ -341,6 +340,7 @@ fn not_an_operator(node: &Node) -> Diagnostic {
     Diagnostic::new(Code::NotImplemented, what).help("export the module, whose graph then has operators alone")
 }
 
+/// One of the results of a node.
 fn get_item(node: &Node, env: &[Option<Slot<'_>>]) -> Result<Traced> {
     let [list, Arg::Int(index)] = node.args() else {
         return Err(Diagnostic::new(Code::NotImplemented, "operator.getitem is implemented for a list and an int"));

@@ -137,8 +137,9 @@ impl CapabilityBasedPartitioner {
             let mut removed: FxHashSet<NodeId> = FxHashSet::default();
             for &id in &sorted {
                 let node = graph.node(id);
-                let inputs = [&node.all_input_nodes()[..], order.leaders(id)].concat();
-                if is_one_of(node, &non_compute) && inputs.iter().all(|it| is_end.get(it).copied().unwrap_or(true)) {
+                let inputs = node.all_input_nodes();
+                let mut before = inputs.iter().chain(order.leaders(id));
+                if is_one_of(node, &non_compute) && before.all(|it| is_end.get(it).copied().unwrap_or(true)) {
                     is_end.insert(id, true);
                     removed.insert(id);
                 }

@@ -9,7 +9,7 @@ pub(crate) fn check(case: &Case) -> Check {
     let mut module = GraphModule::new(build(case.get("before")));
     let sorted = match case.get("pass").as_str() {
         Some("legalize_graph") => legalize_graph(&mut module),
-        _ => stable_topological_sort(&mut module),
+        _ => stable_topological_sort(&mut module.graph),
     };
     if let Err(problem) = sorted {
         return same_error(case, &problem, Code::GraphInvalid);
