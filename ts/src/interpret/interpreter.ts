@@ -24,7 +24,10 @@ export interface InterpreterOptions {
   readonly garbageCollectValues?: boolean;
   /**
    * Whether tensors that the run made and that nothing else can hold give their memory back at their last use. By default
-   * they do, but not in subclasses, which may keep what they see.
+   * they do, but for those that a method of a subclass saw, which may keep them: those of the nodes whose method it
+   * overrides (`callFunction`, `callMethod`, `callModule`, `output`), all where it overrides `runNode` or what fetches the
+   * arguments, and those that `env` knows when it is read. With `true` those are disposed of as well, as is right for a
+   * subclass that looks at values and keeps none; with `false`, none are.
    */
   readonly disposeValues?: boolean;
   /** Another graph to run on the attributes of the module. */
@@ -62,6 +65,21 @@ interface Frame {
   readonly watch?: RunWatch;
 }
 
+/** The methods that see the values of their nodes, by the kind of node. */
+const METHOD_OF = {
+  placeholder: "placeholder",
+  get_attr: "getAttr",
+  call_function: "callFunction",
+  call_method: "callMethod",
+  call_module: "callModule",
+  output: "output",
+} as const;
+
+/** The methods that see the values of all nodes. */
+const SEE_ALL = ["runNode", "fetchArgsKwargsFromEnv", "mapNodesToValues"] as const;
+
+type Overridable = (typeof SEE_ALL)[number] | (typeof METHOD_OF)[keyof typeof METHOD_OF];
+
 const NONE: Readonly<Record<string, unknown>> = Object.freeze(Object.create(null) as Record<string, unknown>);
 
 /**
@@ -86,7 +104,8 @@ export class Interpreter {
   readonly graph: Graph;
   /** Whether a value is forgotten after its last use. */
   readonly garbageCollectValues: boolean;
-  readonly #disposeValues: boolean;
+  readonly #disposeValues: boolean | "unseen";
+  #ownership: Ownership | undefined;
   #frame: Frame = { env: new Map(), inputs: [], next: 0 };
   #isRunning = false;
 
@@ -98,11 +117,12 @@ export class Interpreter {
     this.module = module;
     this.graph = graph;
     this.garbageCollectValues = garbageCollectValues;
-    this.#disposeValues = garbageCollectValues && (disposeValues ?? new.target === Interpreter);
+    this.#disposeValues = garbageCollectValues && (disposeValues ?? (new.target === Interpreter || "unseen"));
   }
 
   /** The values that are known, by node: of the run that goes on, or of the last one. */
   get env(): Map<Node, unknown> {
+    if (this.#disposeValues === "unseen") this.#ownership?.letGoAll();
     return this.#frame.env;
   }
 
@@ -247,13 +267,14 @@ export class Interpreter {
   }
 
   #runFrame(frame: Frame): unknown {
-    const [outer, wasRunning] = [this.#frame, this.#isRunning];
+    const [outer, wasRunning, outerOwnership] = [this.#frame, this.#isRunning, this.#ownership];
     this.#frame = frame;
     this.#isRunning = true;
     try {
       return this.#runNodes();
     } finally {
       this.#isRunning = wasRunning;
+      this.#ownership = outerOwnership;
       // A run inside a run, as a function of the graph may start it, must not change what the outer one knows.
       if (wasRunning) this.#frame = outer;
     }
@@ -264,7 +285,9 @@ export class Interpreter {
     const total = watch?.progress === undefined ? 0 : this.graph.nodes.length;
     let done = 0;
     const releases = this.garbageCollectValues ? lastUses(this.graph) : undefined;
-    const ownership = this.#disposeValues ? new Ownership(env, this.module) : undefined;
+    const ownership = this.#disposeValues === false ? undefined : new Ownership(env, this.module);
+    this.#ownership = ownership;
+    const isSeen = this.#disposeValues === "unseen" ? this.#seenNodes() : undefined;
     const forget = (node: Node): void => {
       ownership?.forgot(env.get(node));
       env.delete(node);
@@ -275,7 +298,8 @@ export class Interpreter {
       if (!env.has(node)) {
         const value = this.#runOrExplain(node);
         env.set(node, value);
-        ownership?.gave(node, value);
+        if (isSeen?.(node) === true) ownership?.showed(node, value);
+        else ownership?.gave(node, value);
       }
       if (releases !== undefined) {
         for (const dead of releases.get(node) ?? []) forget(dead);
@@ -284,6 +308,13 @@ export class Interpreter {
       if (node.op === "output") return env.get(node);
     }
     return null;
+  }
+
+  /** Which nodes hand their arguments or their value to a method of a subclass. */
+  #seenNodes(): (node: Node) => boolean {
+    const isOverridden = (name: Overridable): boolean => this[name] !== Interpreter.prototype[name];
+    if (SEE_ALL.some(isOverridden)) return () => true;
+    return (node) => isOverridden(METHOD_OF[node.op]);
   }
 
   #runOrExplain(node: Node): unknown {

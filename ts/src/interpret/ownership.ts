@@ -46,6 +46,17 @@ export class Ownership {
     }
   }
 
+  /** Notes that the node gave this value, and that its arguments and the value were seen by who may keep them. */
+  showed(node: Node, value: unknown): void {
+    this.#letGo(node);
+    eachTensor(value, (tensor) => this.#holders.delete(tensor));
+  }
+
+  /** Takes all tensors for kept by somebody else. */
+  letGoAll(): void {
+    this.#holders.clear();
+  }
+
   /** Notes that this value is forgotten, and disposes the tensors that only it held. */
   forgot(value: unknown): void {
     eachTensor(value, (tensor) => {
