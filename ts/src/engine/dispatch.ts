@@ -8,6 +8,7 @@ import { fxError } from "../errors.ts";
 import { nameResults } from "../functions/results.ts";
 import { TensorMeta } from "../graph/val.ts";
 import { tensorVal } from "../interpret/tensorMetadata.ts";
+import { relieveMemory } from "../tensor/storage.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { call } from "./engine.ts";
 import { autocastDtype } from "./modes.ts";
@@ -42,6 +43,7 @@ export function callOperator(
   if (known !== undefined && (args.some(isKnown) || Object.values(kwargs).some(isKnown))) {
     return known(inferOperator(name, args, kwargs));
   }
+  relieveMemory();
   writeCall(name, args, kwargs);
   const reader = readerOf(call((engine) => engine.call_operator(name, writer.finish(), autocastDtype())));
   const isSelf = reader.word() === 1;

@@ -192,10 +192,16 @@ function translated(thrown: unknown): unknown {
   });
 }
 
+/** Why the engine's memory runs out while the host has some, and what to do about it. */
+const OUT_OF_MEMORY =
+  "the engine has 4 GiB at most, and JavaScript's garbage collector does not see what tensors hold there: " +
+  "dispose of them (`using x = …`, `x.dispose()`), or make them inside of `tidy(() => …)`";
+
 /** A refusal that crossed as JSON; undefined for any other string. */
 function refusal(json: string): Error | undefined {
   try {
-    const { name, message, ...details } = JSON.parse(json) as { name: ErrorName; message: string } & ErrorDetails;
+    const { name, message, ...told } = JSON.parse(json) as { name: ErrorName; message: string } & ErrorDetails;
+    const details = name === "OutOfMemory" ? { help: OUT_OF_MEMORY, ...told } : told;
     if (failure?.message !== message) return fxError(name, message, details);
     const { error: cause } = failure;
     failure = undefined;

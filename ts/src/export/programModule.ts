@@ -9,6 +9,7 @@ import type { EngineValue } from "../engine/words.ts";
 import { fxError } from "../errors.ts";
 import { Float } from "../graph/values.ts";
 import type { RunWatch } from "../interpret/interpreter.ts";
+import { relieveMemory } from "../tensor/storage.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import type { CallSignature, ProgramParts } from "./program.ts";
 import { type Argument, isGradient } from "./signature.ts";
@@ -79,6 +80,7 @@ export class ProgramModule implements Disposable {
 
   /** Calls the program with the inputs as a flat list, and gives the outputs as one. */
   runFlat(leaves: readonly unknown[], watch: RunWatch = {}): EngineValue[] {
+    relieveMemory();
     const { parts, runner } = live(this);
     const specs = parts.graphSignature.inputSpecs.filter((it) => it.kind === "USER_INPUT");
     if (call(() => runner.changes_inputs())) {

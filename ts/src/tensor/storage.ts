@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { hold, release, relieve } from "./pressure.ts";
 
 /** The bytes of a tensor, row-major: in JavaScript's memory, or behind a handle of the engine. */
 export interface TensorStorage {
@@ -41,7 +42,21 @@ export class HostStorage implements TensorStorage {
 }
 
 /** Frees what tensors held that were never disposed. */
-const net = new FinalizationRegistry<TensorStorage>((storage) => storage.free());
+const net = new FinalizationRegistry<TensorStorage>((storage) => {
+  release(undefined, storage);
+  storage.free();
+});
+
+/**
+ * Gives back what tensors held that nobody has any more, where there is much of it. No handle may be on its way to the
+ * engine.
+ */
+export function relieveMemory(): void {
+  relieve((storage) => {
+    net.unregister(storage);
+    storage.free();
+  });
+}
 
 /** The place of elements that several tensors show whole: one that moves moves for all, and the last one frees it. */
 export class SharedStorage {
@@ -78,11 +93,16 @@ export class SharedStorage {
   }
 
   #guard(): void {
-    if (this.#storage.needsFree) net.register(this, this.#storage, this.#storage);
+    if (!this.#storage.needsFree) return;
+    net.register(this, this.#storage, this.#storage);
+    hold(this, this.#storage);
   }
 
   #free(): void {
-    if (this.#storage.needsFree) net.unregister(this.#storage);
+    if (this.#storage.needsFree) {
+      net.unregister(this.#storage);
+      release(this, this.#storage);
+    }
     this.#storage.free();
   }
 }
