@@ -5,8 +5,9 @@
  */
 import { fxError } from "../errors.ts";
 import type { Tensor } from "../tensor/tensor.ts";
+import { attributesOfKind } from "./attributeMap.ts";
 import { markBuiltin, markContainer } from "./builtin.ts";
-import { callFromInside, Module } from "./module.ts";
+import { type Attribute, callFromInside, Module } from "./module.ts";
 
 /** Modules by name, in order. */
 export type NamedModules = ReadonlyMap<string, Module> | Readonly<Record<string, Module>>;
@@ -17,17 +18,17 @@ abstract class Indexed extends Module implements Iterable<Module> {
 
   /** The number of modules. */
   get length(): number {
-    return modulesOf(this).length;
+    return attributesOfKind(this, "module").names.length;
   }
 
   /** The module at a position; -1 is the last one. */
   at(index: number): Module {
-    return modulesOf(this)[positionOf(this, index)] as Module;
+    return moduleAt(this, positionOf(this, index));
   }
 
   /** Puts a module in the place of another. */
   set(index: number, module: Module): void {
-    const name = namesOf(this)[positionOf(this, index)] as string;
+    const name = attributesOfKind(this, "module").names[positionOf(this, index)] as string;
     this.attributes.set(name, { kind: "module", module: checked(this, module) });
   }
 
@@ -39,7 +40,8 @@ abstract class Indexed extends Module implements Iterable<Module> {
 
   /** Puts modules behind all others. */
   extend(modules: Iterable<Module>): this {
-    for (const module of modules) this.append(module);
+    // They may come from this list, which grows.
+    for (const module of Array.from(modules)) this.append(module);
     return this;
   }
 
@@ -165,7 +167,7 @@ export class ModuleDict extends Module implements Iterable<[string, Module]> {
 
   /** The number of modules. */
   get size(): number {
-    return modulesOf(this).length;
+    return attributesOfKind(this, "module").names.length;
   }
 
   /** The module of this name. */
@@ -244,11 +246,16 @@ function positionOf(container: Indexed, index: number): number {
 }
 
 function namesOf(container: Module): string[] {
-  return [...container.attributes].filter(([, { kind }]) => kind === "module").map(([name]) => name);
+  return [...attributesOfKind(container, "module").names];
 }
 
 function modulesOf(container: Module): Module[] {
-  return [...container.attributes.values()].flatMap((it) => (it.kind === "module" ? [it.module] : []));
+  return attributesOfKind(container, "module").attributes.flatMap((it) => (it.kind === "module" ? [it.module] : []));
+}
+
+function moduleAt(container: Module, position: number): Module {
+  const found = attributesOfKind(container, "module").attributes[position];
+  return (found as Extract<Attribute, { readonly kind: "module" }>).module;
 }
 
 function replaceModules(container: Module, modules: readonly Module[]): void {

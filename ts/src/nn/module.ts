@@ -12,6 +12,7 @@ import { isOptions, splitArguments } from "../functions/naming.ts";
 import { bind as bindCall, parseSignature, type Signature } from "../functions/signature.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { enterHere, leave } from "../trace/stack.ts";
+import { AttributeMap } from "./attributeMap.ts";
 import { builtinNameOf, forwardSignatureOf } from "./builtin.ts";
 import { convertModule } from "./convert.ts";
 import {
@@ -211,7 +212,7 @@ export class Module {
   static readonly forwardSignature: string | undefined = undefined;
 
   /** Parameters, buffers, constants and sub-modules by name, in the order in which they were registered. */
-  readonly attributes: Map<string, Attribute> = new Map();
+  readonly attributes: Map<string, Attribute> = new AttributeMap();
   /** Whether the module is in training mode; see {@link Module.train}. */
   training = true;
 

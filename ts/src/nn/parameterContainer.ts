@@ -6,6 +6,7 @@
 import type { DType } from "../bindings/dtypes.ts";
 import { fxError } from "../errors.ts";
 import { Tensor } from "../tensor/tensor.ts";
+import { attributesOfKind } from "./attributeMap.ts";
 import { markBuiltin, markShared } from "./builtin.ts";
 import { entriesOf, positionIn } from "./container.ts";
 import { Module } from "./module.ts";
@@ -45,7 +46,7 @@ export class ParameterList extends ParameterContainer implements Iterable<Parame
 
   /** The number of parameters. */
   get length(): number {
-    return entries(this).length;
+    return attributesOfKind(this, "parameter").names.length;
   }
 
   /** The parameter at a position; -1 is the last one. While a trace is made it is what stands for the parameter. */
@@ -105,7 +106,7 @@ export class ParameterDict extends ParameterContainer implements Iterable<[strin
 
   /** The number of parameters. */
   get size(): number {
-    return entries(this).length;
+    return attributesOfKind(this, "parameter").names.length;
   }
 
   /** The parameter of this name. While a trace is made it is what stands for the parameter. */
@@ -181,8 +182,9 @@ const TENSOR_TYPES: Partial<Record<DType, string>> = {
 };
 
 function entries(container: Module): [string, Parameter][] {
-  return [...container.attributes].flatMap(([name, it]): [string, Parameter][] =>
-    it.kind === "parameter" ? [[name, it.tensor as Parameter]] : [],
+  const { names, attributes } = attributesOfKind(container, "parameter");
+  return attributes.flatMap((it, at): [string, Parameter][] =>
+    it.kind === "parameter" ? [[names[at] as string, it.tensor as Parameter]] : [],
   );
 }
 

@@ -124,3 +124,83 @@ describe("ParameterList and ParameterDict", () => {
     expect(nodes).toEqual(["placeholder x", "get_attr scales.0", "call_method mul", "output output"]);
   });
 });
+
+/** How many entries of maps are looked at while this runs. */
+function entriesSeen(body: () => void): number {
+  let n = 0;
+  const names = ["values", "keys", "entries", Symbol.iterator] as const;
+  const before = names.map((name) => Map.prototype[name]);
+  for (const name of names) {
+    const original = Map.prototype[name] as (this: Map<unknown, unknown>) => IterableIterator<unknown>;
+    Reflect.set(Map.prototype, name, function* counted(this: Map<unknown, unknown>): Generator {
+      for (const it of Reflect.apply(original, this, [])) {
+        n++;
+        yield it;
+      }
+    });
+  }
+  try {
+    body();
+  } finally {
+    for (const [at, name] of names.entries()) Reflect.set(Map.prototype, name, before[at]);
+  }
+  return n;
+}
+
+const relu = (): nn.ReLU => new nn.ReLU();
+
+describe("containers of many", () => {
+  const sizes = [64, 512] as const;
+  const uses: Record<string, (n: number) => void> = {
+    "are made": (n) => void new nn.ModuleList(Array.from({ length: n }, relu)),
+    "are appended to": (n) => {
+      const list = new nn.Sequential();
+      for (let at = 0; at < n; at++) list.append(relu());
+      expect(list.length).toBe(n);
+    },
+    "are read and set by position": (n) => {
+      const list = new nn.ModuleList(Array.from({ length: n }, relu));
+      for (let at = 0; at < list.length; at++) list.set(at, list.at(-1 - at));
+    },
+    "of names are asked how many they have": (n) => {
+      const dict = new nn.ModuleDict();
+      for (let at = 0; at < n; at++) dict.set(`m${dict.size}`, relu());
+    },
+    "of parameters are made and walked": (n) => {
+      const one = new nn.Parameter(torch.ones([1]));
+      const list = new nn.ParameterList(Array.from({ length: n }, () => one));
+      for (let at = 0; at < list.length; at++) list.set(at, list.at(at));
+      expect([...list].length).toBe(n);
+      const dict = new nn.ParameterDict();
+      for (let at = 0; at < n; at++) dict.set(`p${dict.size}`, one);
+      expect([...dict].length).toBe(n);
+    },
+  };
+
+  for (const [what, use] of Object.entries(uses)) {
+    test(`${what} in linear time`, () => {
+      const [few, many] = sizes.map((n) => entriesSeen(() => use(n))) as [number, number];
+      // A walk over all for each would be 64 times as many.
+      expect(many).toBeLessThanOrEqual(16 * few + 16);
+    });
+  }
+
+  test("tell their modules after every change", () => {
+    const [a, b, c] = [relu(), relu(), relu()];
+    const list = new nn.ModuleList([a, b]);
+    expect(list.length).toBe(2);
+    list.registerBuffer("buffer", torch.ones([1]));
+    expect([list.length, list.at(1)]).toEqual([2, b]);
+    list.attributes.set("1", { kind: "module", module: c });
+    expect([...list]).toEqual([a, c]);
+    list.attributes.set("0", { kind: "constant", tensor: torch.ones([1]) });
+    expect([...list]).toEqual([c]);
+    list.attributes.delete("1");
+    expect(list.length).toBe(0);
+    list.attributes.delete("0");
+    list.append(b).extend(list);
+    expect([...list]).toEqual([b, b]);
+    list.attributes.clear();
+    expect(list.append(a).at(0)).toBe(a);
+  });
+});
