@@ -23,6 +23,7 @@ SOURCES = {
     "models": "tests/oracle/gen_resnet.py",
     "small-models": "tests/oracle/gen_models.py",
     "decompositions": "tests/oracle/gen_decompositions.py",
+    "files": "tests/oracle/gen_files.py",
     "float8": "tests/oracle/gen_float8.py",
     "types": "tests/oracle/gen_types.py",
     "passes": "tests/oracle/gen_runtime_asserts.py",
@@ -37,7 +38,7 @@ SOURCES = {
 
 
 def torch_version(path):
-    if path.parent.name in ("opcases", "decompositions", "float8", "export"):
+    if path.parent.name in ("opcases", "decompositions", "float8", "export", "files"):
         return "2.13.0+cu130"
     if path.parent.name in (
         "overloads", "indexing", "opcalls", "out", "dtypes", "gradients", "modules", "models", "checkpoints",

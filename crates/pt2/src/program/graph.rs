@@ -11,6 +11,7 @@ use indexmap::IndexMap;
 use std::collections::{HashMap, HashSet};
 use tracefx_core::{Code, Complex64, Diagnostic, Result};
 use tracefx_ir::{Arg, Attribute, Graph, GraphModule, NodeId, Opcode, Str, Val, name_of_target};
+use tracefx_ops::Schema;
 use tracefx_sym::{SymInt, Symbol};
 
 /// What the graphs of one program share.
@@ -284,36 +285,24 @@ impl<'a> Builder<'a> {
         let elements =
             node.inputs.iter().map(|it| &it.arg).chain(&node.outputs).map(|it| 1 + list_len(it)).sum::<u64>();
         Limits::check("node_args", self.limits.node_args, elements)?;
-        let schema = match kind {
-            TargetKind::Operator => tracefx_ops::registry().get(&node.target),
-            TargetKind::SymOp | TargetKind::HigherOrder | TargetKind::Function => None,
-        };
-        let (mut args, mut kwargs): (Vec<Arg>, Kwargs) = (Vec::new(), Vec::new());
-        let mut named = HashSet::new();
-        for NamedArgument { name, arg, kind: given } in &node.inputs {
+        let mut values = Vec::with_capacity(node.inputs.len());
+        for NamedArgument { name, arg, .. } in &node.inputs {
             self.check_name(name)?;
-            let value = self.argument(scope, arg, entries)?;
-            let is_positional = match (kind, given) {
-                (TargetKind::SymOp, _) | (_, Some(ArgumentKind::Positional)) => true,
-                (TargetKind::HigherOrder | TargetKind::Function, _) => name.is_empty(),
-                (TargetKind::Operator, Some(ArgumentKind::Keyword)) if !is_python_keyword(name) => false,
-                // Files of PyTorch 2.6 do not say. What has a default is given by name.
-                (TargetKind::Operator, _) => {
-                    match schema.and_then(|op| op.schema.args.iter().find(|it| *it.name == **name)) {
-                        Some(it) => (it.default.is_none() && !it.is_kwarg_only) || is_python_keyword(name),
-                        None => kwargs.is_empty() && !is_usually_named(arg),
-                    }
-                }
-            };
-            if is_positional {
-                args.push(value);
-            } else if !named.insert(&**name) {
-                return Err(invalid(format!("the argument `{name}` is given twice")));
-            } else {
-                kwargs.push(((&**name).into(), value));
-            }
+            values.push(self.argument(scope, arg, entries)?);
         }
-        Ok((args, kwargs))
+        let registry = tracefx_ops::registry();
+        match (kind, registry.get(node.target.strip_prefix('_').unwrap_or(&node.target))) {
+            (TargetKind::Operator, Some(op)) => by_name(&op.schema, &node.inputs, values),
+            (TargetKind::SymOp, Some(op)) => {
+                let n_required = op.schema.args.iter().filter(|it| it.default.is_none()).count();
+                if !(n_required..=op.schema.args.len()).contains(&values.len()) {
+                    let what = format!("the operator has {n_required} arguments, and {} are given", values.len());
+                    return Err(invalid(what).note(format!("the operator is `{}`", op.schema)));
+                }
+                in_order(kind, &node.inputs, values)
+            }
+            _ => in_order(kind, &node.inputs, values),
+        }
     }
 
     fn argument(&mut self, scope: &mut Scope<'a>, arg: &'a Argument, entries: &Entries) -> Result<Arg> {
@@ -434,6 +423,76 @@ impl<'a> Scope<'a> {
             SymBoolArgument::Bool(it) => Ok(Arg::Bool(*it)),
         }
     }
+}
+
+/// The arguments of an operator that has a schema. The names of the file say which parameter each is for, whatever their
+/// order, as in PyTorch's loader; an argument is positional where the file says so and all before it are.
+fn by_name(schema: &Schema, inputs: &[NamedArgument], values: Vec<Arg>) -> Result<(Vec<Arg>, Kwargs)> {
+    let mut given = HashMap::with_capacity(inputs.len());
+    for (NamedArgument { name, kind, .. }, value) in inputs.iter().zip(values) {
+        if given.insert(&**name, (*kind, value)).is_some() {
+            return Err(given_twice(name));
+        }
+    }
+    let (mut args, mut kwargs): (Vec<Arg>, Kwargs) = (Vec::new(), Vec::new());
+    let mut has_gap = false;
+    for param in &schema.args {
+        let Some((kind, value)) = given.remove(&*param.name) else {
+            if param.default.is_none() {
+                let what = format!("the argument `{}` is missing", param.name);
+                return Err(invalid(what).note(format!("the operator is `{schema}`")));
+            }
+            has_gap = true;
+            continue;
+        };
+        let is_positional = match kind {
+            Some(ArgumentKind::Positional) => true,
+            Some(ArgumentKind::Keyword) => is_python_keyword(&param.name),
+            // Files of PyTorch 2.6 do not say. What has a default is given by name.
+            Some(ArgumentKind::Unknown) | None => param.default.is_none() || is_python_keyword(&param.name),
+        };
+        if is_positional && !has_gap && !param.is_kwarg_only {
+            args.push(value);
+        } else {
+            has_gap = true;
+            kwargs.push(((&*param.name).into(), value));
+        }
+    }
+    match inputs.iter().find(|it| given.contains_key(&*it.name)) {
+        Some(it) => {
+            Err(invalid(format!("the operator has no argument `{}`", it.name))
+                .note(format!("the operator is `{schema}`")))
+        }
+        None => Ok((args, kwargs)),
+    }
+}
+
+/// The arguments of what has no schema, in the order of the file.
+fn in_order(kind: TargetKind, inputs: &[NamedArgument], values: Vec<Arg>) -> Result<(Vec<Arg>, Kwargs)> {
+    let (mut args, mut kwargs): (Vec<Arg>, Kwargs) = (Vec::new(), Vec::new());
+    let mut named = HashSet::new();
+    for (NamedArgument { name, arg, kind: given }, value) in inputs.iter().zip(values) {
+        let is_positional = match (kind, given) {
+            (TargetKind::SymOp, _) | (_, Some(ArgumentKind::Positional)) => true,
+            (TargetKind::HigherOrder | TargetKind::Function, _) => name.is_empty(),
+            (TargetKind::Operator, Some(ArgumentKind::Keyword)) if !is_python_keyword(name) => false,
+            (TargetKind::Operator, _) => is_python_keyword(name) || (kwargs.is_empty() && !is_usually_named(arg)),
+        };
+        // Positional arguments of an operator have names too; those of the others need none.
+        if !named.insert(&**name) && (!is_positional || (kind == TargetKind::Operator && !name.is_empty())) {
+            return Err(given_twice(name));
+        }
+        if is_positional {
+            args.push(value);
+        } else {
+            kwargs.push(((&**name).into(), value));
+        }
+    }
+    Ok((args, kwargs))
+}
+
+fn given_twice(name: &str) -> Diagnostic {
+    invalid(format!("the argument `{name}` is given twice"))
 }
 
 /// What a node gives.

@@ -1,7 +1,7 @@
 use crate::limits::Limits;
 use crate::schema;
 use std::collections::HashMap;
-use tracefx_core::{Code, Device, Diagnostic, Result};
+use tracefx_core::{Code, DTypeKind, Device, Diagnostic, Result, storage_span};
 use tracefx_ir::{TensorMeta, Val};
 use tracefx_sym::{Parser, SymInt, Symbol};
 
@@ -56,14 +56,20 @@ impl<'a> Values<'a> {
             let what = format!("a tensor has {} sizes but {} strides", meta.sizes.len(), meta.strides.len());
             return Err(Diagnostic::new(Code::GraphInvalid, what));
         }
+        check_meta(meta).map_err(|what| Diagnostic::new(Code::SchemaMalformed, what))?;
         let sizes = meta.sizes.iter().map(|it| self.int(it)).collect::<Result<Vec<_>>>()?;
         if let Some(size) = sizes.iter().find(|it| it.as_int().is_some_and(|it| it < 0)) {
             return Err(Diagnostic::new(Code::GraphInvalid, format!("a tensor has the size {size}")));
         }
+        let strides = meta.strides.iter().map(|it| self.int(it)).collect::<Result<Vec<_>>>()?;
+        if is_too_large(&sizes, &strides, meta.dtype.0.size()) {
+            let what = "a tensor has `sizes` and `strides` that need more bytes than there are addresses";
+            return Err(Diagnostic::new(Code::GraphInvalid, what));
+        }
         Ok(TensorMeta {
             dtype: meta.dtype.0,
             sizes,
-            strides: meta.strides.iter().map(|it| self.int(it)).collect::<Result<_>>()?,
+            strides,
             storage_offset: self.int(&meta.storage_offset)?,
             device: device(&meta.device),
             layout: meta.layout.0,
@@ -78,6 +84,12 @@ impl<'a> Values<'a> {
                 Some(known) => Ok(known.clone()),
                 None => {
                     let parsed = self.parser.parse_int(&expr.expr_str)?;
+                    if let (Some(it), Some(schema::SymExprHint::Int(hint))) = (parsed.as_int(), &expr.hint)
+                        && it != *hint
+                    {
+                        let what = format!("`expr_str` is {it}, and its `hint` is {hint}");
+                        return Err(Diagnostic::new(Code::SchemaMalformed, what));
+                    }
                     self.ints.insert(&expr.expr_str, parsed.clone());
                     Ok(parsed)
                 }
@@ -91,4 +103,22 @@ pub(super) fn device(device: &schema::Device) -> Device {
         schema::Device { kind, index: None } if kind == "cpu" => Device::cpu(),
         schema::Device { kind, index } => Device { kind: kind.clone().into(), index: *index },
     }
+}
+
+/// What is wrong with the description of a tensor by itself, as PyTorch sees it.
+pub(super) fn check_meta(meta: &schema::TensorMeta) -> std::result::Result<(), String> {
+    if meta.requires_grad && meta.dtype.0.kind() < DTypeKind::Float {
+        return Err(format!("`requires_grad` is true of a tensor of dtype {}", meta.dtype.0));
+    }
+    Ok(())
+}
+
+/// Whether a tensor of these sizes, as far as they are known, has no place in any memory.
+fn is_too_large(sizes: &[SymInt], strides: &[SymInt], item: usize) -> bool {
+    let known = |dims: &[SymInt]| {
+        dims.iter().map(|it| it.as_int().and_then(|it| usize::try_from(it).ok())).collect::<Option<Vec<_>>>()
+    };
+    let (Some(sizes), Some(strides)) = (known(sizes), known(strides)) else { return false };
+    let bytes = storage_span(&sizes, &strides, 0).and_then(|it| it.checked_mul(item as u64));
+    bytes.is_none_or(|it| it > i64::MAX as u64)
 }

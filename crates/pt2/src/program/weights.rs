@@ -1,5 +1,6 @@
 //! The tensors of a program: its state and its constants, in any of the three containers.
 
+use super::values::check_meta;
 use crate::archive::{Archive, Container};
 use crate::limits::Limits;
 use crate::schema::{PayloadConfig, PayloadMeta, SymInt, TensorMeta};
@@ -83,7 +84,12 @@ struct Raw<'a, 'b> {
 impl Raw<'_, '_> {
     fn weight(&mut self, meta: &PayloadMeta) -> Result<Weight> {
         let path = format!("data/{}/{}", self.folder, meta.path_name);
-        let Some(tensor_meta) = meta.tensor_meta.as_ref().filter(|_| !meta.use_pickle) else {
+        // Objects of other kinds are pickled, whatever their row says.
+        let is_object = ["custom_obj_", "opaque_obj_"].iter().any(|it| meta.path_name.starts_with(it));
+        if meta.tensor_meta.is_none() && !meta.use_pickle && !is_object {
+            return Err(malformed("`tensor_meta` is null, but the weight is not pickled (`use_pickle`)"));
+        }
+        let Some(tensor_meta) = meta.tensor_meta.as_ref().filter(|_| !meta.use_pickle && !is_object) else {
             if let Some(known) = self.pickles.get(&meta.path_name) {
                 return Ok(known.clone());
             }
@@ -91,6 +97,7 @@ impl Raw<'_, '_> {
             self.pickles.insert(meta.path_name.clone(), weight.clone());
             return Ok(weight);
         };
+        check_meta(tensor_meta).map_err(malformed)?;
         if tensor_meta.layout.0 != Layout::Strided {
             let what = format!("weights of layout {} are not implemented", tensor_meta.layout.0);
             return Err(Diagnostic::new(Code::NotImplemented, what));
@@ -99,6 +106,15 @@ impl Raw<'_, '_> {
             Some(storage) => storage.clone(),
             None => {
                 let storage = self.archive.storage_in_root(&path)?;
+                let size = tensor_meta.dtype.0.size();
+                if storage.len() % size != 0 {
+                    let what = format!(
+                        "entry {path:?} has {} bytes, which are no whole elements of {}, of {size} bytes each",
+                        storage.len(),
+                        tensor_meta.dtype.0
+                    );
+                    return Err(Diagnostic::new(Code::ArchiveMalformed, what));
+                }
                 self.storages.insert(meta.path_name.clone(), storage.clone());
                 storage
             }
@@ -113,6 +129,13 @@ impl Raw<'_, '_> {
     /// A tensor subclass or another object of Python.
     fn pickled(&self, path: &str, meta: &PayloadMeta) -> Result<Weight> {
         let bytes = self.archive.read_in_root(path)?;
+        let is_object = meta.tensor_meta.is_none();
+        // A pickle of protocol 2 and later, as torch.save wrote before it wrote zip files.
+        let is_saved = bytes.starts_with(b"PK") || bytes.starts_with(b"\x80");
+        if meta.use_pickle && !is_object && !is_saved {
+            let what = format!("entry {path:?} is to be a file of torch.save (`use_pickle`), and is not");
+            return Err(Diagnostic::new(Code::ArchiveMalformed, what));
+        }
         // A plain tensor may be pickled too; anything that is no file of torch.save has no tensors to rebuild.
         if meta.use_pickle && bytes.starts_with(b"PK") {
             let saved = TorchSave::read(&bytes, self.options)?;
@@ -136,6 +159,10 @@ fn view(storage: Storage, meta: &TensorMeta, limits: &Limits) -> Result<Tensor> 
             error.note("the entry is empty: the program may have been saved without weights")
         }
     })
+}
+
+fn malformed(what: impl Into<String>) -> Diagnostic {
+    Diagnostic::new(Code::SchemaMalformed, what)
 }
 
 fn count(value: &SymInt) -> Result<usize> {

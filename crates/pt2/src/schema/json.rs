@@ -40,6 +40,56 @@ pub(super) fn prepare<'a>(text: &'a str, limits: &Limits) -> Result<Cow<'a, str>
     Ok(Cow::Owned(res))
 }
 
+/// The field at a place of a text, as a path: `graph_module.graph.nodes[2].target`.
+pub(super) fn place(text: &str, line: usize, column: usize) -> String {
+    enum Level<'a> {
+        Object(&'a str),
+        Array(usize),
+    }
+    let start = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum::<usize>();
+    let end = (start + column).min(text.len());
+    let bytes = text.as_bytes();
+    let mut levels: Vec<Level<'_>> = Vec::new();
+    let mut at = 0;
+    while at < end {
+        match bytes[at] {
+            b'"' => {
+                let after = skip_string(bytes, at);
+                let is_key = bytes[after..].iter().find(|it| !it.is_ascii_whitespace()) == Some(&b':');
+                if let Some(Level::Object(key)) = levels.last_mut().filter(|_| is_key) {
+                    *key = &text[at + 1..after - 1];
+                }
+                at = after;
+                continue;
+            }
+            b'{' => levels.push(Level::Object("")),
+            b'[' => levels.push(Level::Array(0)),
+            b'}' | b']' => drop(levels.pop()),
+            b',' => {
+                if let Some(Level::Array(index)) = levels.last_mut() {
+                    *index += 1;
+                }
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    let mut place = String::new();
+    for level in levels {
+        match level {
+            Level::Object("") => {}
+            Level::Object(key) if place.is_empty() => place.push_str(key),
+            Level::Object(key) => place.extend([".", key]),
+            Level::Array(index) => place.push_str(&format!("[{index}]")),
+        }
+    }
+    // A name in a file may be of any length.
+    match place.char_indices().nth(400) {
+        Some((cut, _)) => format!("{}…", &place[..cut]),
+        None => place,
+    }
+}
+
 /// The position after the string that begins here, or the end where it does not end.
 fn skip_string(bytes: &[u8], start: usize) -> usize {
     let mut at = start + 1;
@@ -70,6 +120,17 @@ mod tests {
         check("[-1, null, 2]", "[-1, null, 2]");
         check("é\"é", "é\"é");
         check("\"\\", "\"\\");
+    }
+
+    #[test]
+    fn a_place_is_told_as_a_path() {
+        let text = "{\"a\": [1, {\"b\": \"}\", \"c\": [[], 7]}],\n \"d\": {}}";
+        let column = |part: &str| text.find(part).unwrap() + 1;
+        assert_eq!(place(text, 1, column("7")), "a[1].c[1]");
+        assert_eq!(place(text, 1, column("1,")), "a[0]");
+        assert_eq!(place(text, 2, 8), "d");
+        assert_eq!(place(text, 1, 1), "");
+        assert_eq!(place("\"", 9, 9), "");
     }
 
     #[test]

@@ -59,7 +59,8 @@ fn from_json<T: DeserializeOwned>(text: &str, limits: &Limits, what: &str) -> Re
     let text = json::prepare(text, limits)?;
     serde_json::from_str(&text).map_err(|error| {
         // The parser quotes what it did not expect, whatever its length.
-        let error: String = error.to_string().chars().take(400).collect();
-        Diagnostic::new(Code::SchemaMalformed, format!("{what} is not what the schema says: {error}"))
+        let message: String = error.to_string().chars().take(400).collect();
+        let place = json::place(&text, error.line(), error.column());
+        Diagnostic::new(Code::SchemaMalformed, format!("{what} is not what the schema says, at `{place}`: {message}"))
     })
 }

@@ -38,8 +38,10 @@ fn old_torch_version() -> String {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct RangeConstraint {
     /// The smallest value.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub min_val: Option<i64>,
     /// The largest value.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub max_val: Option<i64>,
 }
 
@@ -112,7 +114,6 @@ pub struct Node {
     /// What it gives.
     pub outputs: Vec<Argument>,
     /// Further text by key.
-    #[serde(default)]
     pub metadata: IndexMap<String, String>,
     /// Of a higher-order operator: whether it gives a tensor and not a tuple of one.
     pub is_hop_single_tensor_return: Option<bool>,

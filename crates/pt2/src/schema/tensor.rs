@@ -115,7 +115,15 @@ pub struct Device {
     #[serde(rename = "type")]
     pub kind: String,
     /// Its ordinal.
+    #[serde(default, deserialize_with = "ordinal")]
     pub index: Option<i64>,
+}
+
+fn ordinal<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<i64>, D::Error> {
+    match Option::<i64>::deserialize(deserializer)? {
+        Some(it) if it < 0 => Err(serde::de::Error::custom(format!("{it} is no index of a device"))),
+        it => Ok(it),
+    }
 }
 
 /// What is known of a tensor without its data.
@@ -208,8 +216,8 @@ pub struct PayloadMeta {
     /// Whether it is a `torch.nn.Parameter`.
     pub is_param: bool,
     /// Whether the bytes are a file of `torch.save`.
-    #[serde(default)]
     pub use_pickle: bool,
-    /// The view that it is of the bytes.
+    /// The view that it is of the bytes; an object that is no tensor has none.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub tensor_meta: Option<TensorMeta>,
 }

@@ -15,6 +15,7 @@ use crate::LoadOptions;
 use crate::limits::{Limits, exceeded};
 use indexmap::IndexMap;
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::io::Read;
 use tracefx_core::{Code, Diagnostic, Result, Storage};
 
@@ -65,6 +66,7 @@ impl<'a> Zip<'a> {
     pub(crate) fn of(spans: &[Span], options: &LoadOptions) -> Result<Self> {
         let limits = &options.limits;
         let mut entries = IndexMap::with_capacity(spans.len());
+        let mut folded = HashSet::with_capacity(spans.len());
         for span in spans {
             // Directories carry no bytes; tools that repack archives add them.
             if span.name.ends_with('/') && span.packed == 0 && span.size == 0 {
@@ -75,6 +77,12 @@ impl<'a> Zip<'a> {
                 Entry { content: Content::Missing, deflated: span.is_deflated(), size: span.size, crc: span.crc };
             if entries.insert(span.name.clone(), entry).is_some() {
                 return Err(malformed(format!("the zip file has two entries called {:?}", span.name)));
+            }
+            // PyTorch's reader does not tell them apart, and reads either.
+            if !folded.insert(span.name.to_ascii_lowercase()) {
+                let what =
+                    format!("the zip file has two entries that differ in case only, {:?} and another", span.name);
+                return Err(malformed(what));
             }
         }
         Ok(Zip { entries, inflated_bytes: limits.inflated_bytes, inflate_ratio: limits.inflate_ratio })

@@ -1,6 +1,7 @@
 //! Files that mean harm: each must be refused with a typed error, and no number in one may cost memory or time.
 
 mod archives;
+mod files;
 mod mutations;
 mod pickles;
 mod programs;
