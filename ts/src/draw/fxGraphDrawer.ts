@@ -4,7 +4,8 @@
  * @module
  */
 import { fxError } from "../errors.ts";
-import { checkGraphModule, checkOptions } from "../rewrite/checks.ts";
+import { checkGraphModule } from "../rewrite/checks.ts";
+import { checkOptions } from "../options.ts";
 import { isOptions } from "../functions/naming.ts";
 import { GraphModule } from "../graph/module.ts";
 import type { Node } from "../graph/node.ts";

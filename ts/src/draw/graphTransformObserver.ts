@@ -5,7 +5,8 @@
  */
 import type { Graph } from "../graph/graph.ts";
 import type { GraphModule } from "../graph/module.ts";
-import { checkGraphModule, checkOptions } from "../rewrite/checks.ts";
+import { checkGraphModule } from "../rewrite/checks.ts";
+import { checkOptions } from "../options.ts";
 import type { DotGraph } from "./dot.ts";
 import { FxGraphDrawer } from "./fxGraphDrawer.ts";
 

@@ -11,6 +11,7 @@ import initialise, * as glue from "../../wasm/engine.js";
 import { type ErrorDetails, type ErrorName, fxError } from "../errors.ts";
 import { bytesOf, checkMagic, compileModule, type ModuleSource } from "./module.ts";
 import { bestVariant, MODULES, type Variant } from "./variant.ts";
+import { checkOptions } from "../options.ts";
 
 /** The functions that the engine offers. */
 export type Engine = Omit<typeof glue, "default" | "initSync" | "start" | "__wbg_reset_state">;
@@ -41,6 +42,11 @@ let restarts = 0;
  * ```
  */
 export function init(options: InitOptions = {}): Promise<void> {
+  try {
+    checkOptions("init", options, ["variant", "wasm"]);
+  } catch (error) {
+    return Promise.reject(error as Error);
+  }
   loading ??= load(options)
     .then(doWaiting)
     .catch((error: unknown) => {
@@ -141,11 +147,7 @@ export function call<T>(body: (engine: Engine) => T): T {
 }
 
 async function load(options: InitOptions): Promise<void> {
-  const { variant, wasm, ...unknown } = options;
-  const [stray] = Object.keys(unknown);
-  if (stray !== undefined) {
-    throw fxError("InvalidOption", `init has no option ${stray}`, { help: "the options are variant and wasm" });
-  }
+  const { variant, wasm } = options;
   const module = await compileModule(wasm === undefined ? packaged(variant) : await wasm);
   await initialise({ module_or_path: module });
   loaded = true;

@@ -4,6 +4,7 @@
  * @module
  */
 import { fxError } from "../errors.ts";
+import { checkOptions } from "../options.ts";
 
 /** A file that is open, such as a `FileHandle` of Node. It is not closed. */
 export interface ReadableFile {
@@ -55,12 +56,7 @@ const PIECE = 1 << 22;
 
 /** Refuses options that no reader of files has; `reader` is the function that reads, for messages. */
 export function checkReadOptions(options: ReadOptions, reader: string): void {
-  const stray = Object.keys(options).find((name) => !OPTIONS.includes(name));
-  if (stray !== undefined) {
-    throw fxError("InvalidOption", `${reader} has no option ${stray}`, {
-      help: `the options are ${OPTIONS.join(", ")}`,
-    });
-  }
+  checkOptions(reader, options, OPTIONS);
   const { sha256 } = options;
   if (sha256 !== undefined && !/^[0-9a-f]{64}$/i.test(sha256)) {
     throw fxError("InvalidOption", "sha256 is not 64 hexadecimal digits", { help: "sha256sum FILE prints them" });

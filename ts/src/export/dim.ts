@@ -4,6 +4,7 @@
  * @module
  */
 import { fxError } from "../errors.ts";
+import { checkOptions } from "../options.ts";
 
 /** How the engine is to find out whether a size is dynamic: `Dim.AUTO`, `Dim.DYNAMIC` or `Dim.STATIC`. */
 export class DimHint {
@@ -20,7 +21,9 @@ export class DimHint {
   }
 
   /** The same with bounds: `Dim.AUTO({ max: 16 })` of PyTorch. A static size has none. */
-  within({ min, max }: DimBounds): DimHint {
+  within(bounds: DimBounds): DimHint {
+    checkOptions("within", bounds, BOUNDS);
+    const { min, max } = bounds;
     if (this.kind === "STATIC") throw fxError("InvalidOption", "a static dimension has no range");
     return new DimHint(this.kind, min, max);
   }
@@ -37,6 +40,8 @@ export interface DimBounds {
   readonly min?: number;
   readonly max?: number;
 }
+
+const BOUNDS: readonly string[] = ["min", "max"];
 
 /** A named size that is dynamic, or a sum `factor * root + offset` of one. */
 export class DimVar {
@@ -153,7 +158,9 @@ export function dims(...names: readonly (string | DimBounds)[]): DimVar[] {
   return names.filter((it): it is string => typeof it === "string").map((it) => Dim(it, bounds));
 }
 
-function named(name: string, { min = 0, max }: DimBounds = {}): DimVar {
+function named(name: string, bounds: DimBounds = {}): DimVar {
+  checkOptions("Dim", bounds, BOUNDS);
+  const { min = 0, max } = bounds;
   if (!/^[\p{L}_][\p{L}\p{N}_]*$/u.test(name)) {
     throw fxError("InvalidOption", `Dim name must be a valid identifier, got ${name}`);
   }

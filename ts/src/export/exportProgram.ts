@@ -32,6 +32,7 @@ import { GraphSignature, type OutputSpec } from "./signature.ts";
 import { StateGuard } from "./stateGuard.ts";
 import { Tracepoints } from "./tracepoints.ts";
 import { verifyProgram } from "./verifyProgram.ts";
+import { checkOptions } from "../options.ts";
 
 /** How {@link exportProgram} exports. */
 export interface ExportOptions {
@@ -53,6 +54,8 @@ export interface ExportOptions {
   /** PyTorch's other way to export, by reading bytecode, is not there: only `false` is taken. */
   readonly strict?: boolean;
 }
+
+const OPTIONS: readonly string[] = ["dynamicShapes", "preserveModuleCallSignature", "verify", "strict"];
 
 /**
  * Exports a module: `torch.export.export`. It is run once, on what is known of the example inputs without their elements,
@@ -76,6 +79,7 @@ export function exportProgram(
   kwargs: Readonly<Record<string, unknown>> = {},
   options: ExportOptions = {},
 ): ExportedProgram {
+  checkOptions("exportProgram", options, OPTIONS);
   checkArguments(module, args, kwargs, options);
   const inputs = new ModuleInputs(module, args, kwargs, options.dynamicShapes ?? null);
   using shapes = new ShapeSession(inputs.leaves);

@@ -27,6 +27,7 @@ import { followSignature } from "./followSignature.ts";
 import type { GraphSignature } from "./signature.ts";
 import { flattenCall, unflatten } from "./tree.ts";
 import { verifiersOf } from "./verifier.ts";
+import { checkOptions } from "../options.ts";
 
 export type EngineProgram = ReturnType<Engine["Program"]["open"]>;
 
@@ -217,7 +218,9 @@ export class ExportedProgram {
    * The program as something that can be called with the user's inputs: `ExportedProgram.module()`. It holds a copy of
    * the state, so that a call which changes buffers does not change the program.
    */
-  module({ checkGuards = true }: ModuleOptions = {}): ProgramModule {
+  module(options: ModuleOptions = {}): ProgramModule {
+    checkOptions("module", options, ["checkGuards"]);
+    const { checkGuards = true } = options;
     const parts = checkGuards ? this.#parts : { ...this.#parts, guards: [] };
     return withEngine(parts, (program) => new ProgramModule({ ...parts }, program.runner()));
   }
@@ -276,6 +279,7 @@ export class ExportedProgram {
    * ```
    */
   update(graphModule: GraphModule, graphSignature: GraphSignature, options: ProgramUpdate = {}): ExportedProgram {
+    checkOptions("update", options, ["state", "constants", "verifiers"]);
     const { modified } = mergeGetitems(graphModule);
     const signature = modified ? followSignature(graphSignature, graphModule.graph) : graphSignature.clone();
     const { state = this.#parts.state, constants = this.#parts.constants, verifiers = this.#parts.verifiers } = options;
@@ -342,6 +346,7 @@ export class ExportedProgram {
    * ```
    */
   exportForwardBackward(options: ForwardBackwardOptions = {}): ExportedProgram {
+    checkOptions("exportForwardBackward", options, ["jointLossIndex", "table"]);
     const index = options.jointLossIndex ?? 0;
     if (!Number.isInteger(index) || index < 0 || index > 0xffffffff) {
       throw fxError("IndexOutOfRange", `${index} is not the place of a result`);

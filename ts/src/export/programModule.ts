@@ -14,6 +14,7 @@ import { Tensor } from "../tensor/tensor.ts";
 import type { CallSignature, ProgramParts } from "./program.ts";
 import { type Argument, isGradient } from "./signature.ts";
 import { flattenCall, unflatten } from "./tree.ts";
+import { checkOptions } from "../options.ts";
 
 type EngineRunner = ReturnType<ReturnType<Engine["Program"]["open"]>["runner"]>;
 
@@ -24,6 +25,8 @@ interface Inside {
   runner: EngineRunner | undefined;
   readonly generation: number;
 }
+
+const WATCH: readonly string[] = ["signal", "progress"];
 
 const insides = new WeakMap<ProgramModule, Inside>();
 
@@ -70,6 +73,7 @@ export class ProgramModule implements Disposable {
    */
   runWith(args: readonly unknown[], watch: RunWatch = {}): unknown {
     const { parts } = live(this);
+    checkOptions("runWith", watch, WATCH);
     const signature = rootSignature(parts);
     const leaves = flattenCall(args, signature.inSpec, parts);
     const results = this.runFlat(leaves, watch);
@@ -80,6 +84,7 @@ export class ProgramModule implements Disposable {
 
   /** Calls the program with the inputs as a flat list, and gives the outputs as one. */
   runFlat(leaves: readonly unknown[], watch: RunWatch = {}): EngineValue[] {
+    checkOptions("runFlat", watch, WATCH);
     relieveMemory();
     const { parts, runner } = live(this);
     const specs = parts.graphSignature.inputSpecs.filter((it) => it.kind === "USER_INPUT");

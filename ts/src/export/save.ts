@@ -5,8 +5,8 @@
  */
 import { call, type Engine } from "../engine/engine.ts";
 import { type FileTarget, writeTarget } from "../engine/target.ts";
-import { fxError } from "../errors.ts";
 import type { ExportedProgram } from "./exportedProgram.ts";
+import { checkOptions } from "../options.ts";
 
 /** Where a program is to be written: a path or a `file:` URL where there are files, or a stream. */
 export type ProgramTarget = FileTarget;
@@ -92,10 +92,7 @@ function withArchive<T>(
   root: string | undefined,
   body: (archive: EngineArchive) => T,
 ): T {
-  const stray = Object.keys(options).find((name) => !OPTIONS.includes(name));
-  if (stray !== undefined) {
-    throw fxError("InvalidOption", `save has no option ${stray}`, { help: `the options are ${OPTIONS.join(", ")}` });
-  }
+  checkOptions("save", options, OPTIONS);
   options.signal?.throwIfAborted();
   const files = JSON.stringify(Object.entries(options.extraFiles ?? {}));
   const archive = program.withEngine((it) =>

@@ -5,6 +5,7 @@
  */
 import { fxError } from "../errors.ts";
 import type { ReplaceHook } from "../graph/hooks.ts";
+import { checkOptions } from "../options.ts";
 
 /** A Python value that an input or output is fixed to; an int is a `bigint` where it is not safe as a number. */
 export type ConstantValue =
@@ -212,7 +213,9 @@ export class GraphSignature {
    * old.replaceAllUsesWith(replacement);
    * ```
    */
-  getReplaceHook({ replaceInputs = false }: { readonly replaceInputs?: boolean } = {}): ReplaceHook {
+  getReplaceHook(options: { readonly replaceInputs?: boolean } = {}): ReplaceHook {
+    checkOptions("getReplaceHook", options, ["replaceInputs"]);
+    const { replaceInputs = false } = options;
     return (old, replacement, user) => {
       if (user.op === "output" || (replaceInputs && old.op === "placeholder")) {
         this.replaceAllUses(old.name, replacement);

@@ -12,6 +12,7 @@ import type { CallArguments } from "./naming.ts";
 import { type ArgumentType, type OperatorSchema, schemasOf, typeMatches } from "./schemas.ts";
 import { bind, parseSignature, type Parameter, type Signature } from "./signature.ts";
 import { signatureOf } from "./table.ts";
+import { checkOptions } from "../options.ts";
 
 /** The arguments of a call, with every default there. */
 export interface NormalizedArguments {
@@ -29,6 +30,8 @@ export interface NormalizeOptions {
   readonly kwargTypes?: Readonly<Record<string, ArgumentType>>;
 }
 
+const OPTIONS: readonly string[] = ["normalizeToOnlyUseKwargs", "argTypes", "kwargTypes"];
+
 /**
  * The arguments of a call of a function, matched with its parameters, and its defaults:
  * `torch.fx.operator_schemas.normalize_function`. `undefined` where nothing is known of the function, its parameters cannot be
@@ -44,6 +47,7 @@ export function normalizeFunction(
   call: CallArguments,
   options: NormalizeOptions = {},
 ): NormalizedArguments | undefined {
+  checkOptions("normalizeFunction", options, OPTIONS);
   const name = targetOf(target);
   const schemas = schemasOfFunction(name);
   const signature = signatureOf(name);
@@ -76,6 +80,7 @@ export function normalizeModule(
   call: CallArguments,
   options: NormalizeOptions = {},
 ): NormalizedArguments | undefined {
+  checkOptions("normalizeModule", options, OPTIONS);
   const attribute = root.findAttribute(path);
   if (attribute?.kind !== "module") {
     throw fxError(
@@ -109,6 +114,7 @@ export function normalizedArguments(
   options: NormalizeOptions = {},
 ): NormalizedArguments | undefined {
   const call = { args: [...args], kwargs: { ...kwargs } };
+  checkOptions("normalizedArguments", options, OPTIONS);
   if (op === "call_function") return normalizeFunction(target, call, options);
   return op === "call_module" ? normalizeModule(root, target, call, options) : undefined;
 }

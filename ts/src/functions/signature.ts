@@ -8,6 +8,7 @@ import { fxError, type FxError } from "../errors.ts";
 import { type Arg, freezeArg, tuple } from "../graph/args.ts";
 import { dtype, float } from "../graph/values.ts";
 import type { CallArguments } from "./naming.ts";
+import { suggestion } from "../options.ts";
 
 /** How a parameter takes its argument; `rest` is Python's `*args` and `options` its `**kwargs`. */
 export type ParameterKind = "positional" | "positional-or-keyword" | "keyword" | "rest" | "options";
@@ -88,8 +89,12 @@ function tooMany(name: string, places: readonly Parameter[], count: number): FxE
 }
 
 function unknownName(name: string, stray: string, signature: Signature): FxError {
+  const named = signature.filter((it) => it.kind !== "positional");
   return fxError("InvalidOption", `${name}() got an unexpected keyword argument '${stray}'`, {
-    help: parametersOf(signature.filter((it) => it.kind !== "positional")),
+    help: `${suggestion(
+      stray,
+      named.map((it) => it.name),
+    )}${parametersOf(named)}`,
   });
 }
 

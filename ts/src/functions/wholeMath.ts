@@ -9,6 +9,7 @@ import { kindOf } from "./methods.ts";
 import { arithmetic, valueOf } from "./numbers.ts";
 import { type Real, type RealFunction, realOf, wholeOf } from "./realNumbers.ts";
 import { defineFunction } from "./table.ts";
+import { checkOptions } from "../options.ts";
 
 function intOf(value: unknown): bigint {
   const number = realOf(value);
@@ -108,7 +109,9 @@ export const isqrt = defineFunction(
  * math.prod([2, 3, 4]); // 24
  * ```
  */
-export const prod = defineFunction("math.prod", (items: readonly Real[], { start = 1 }: { start?: Real } = {}) => {
+export const prod = defineFunction("math.prod", (items: readonly Real[], options: { start?: Real } = {}) => {
+  checkOptions("prod", options, ["start"]);
+  const { start = 1 } = options;
   const all: (bigint | number)[] = [realOf(start), ...Array.from(items, realOf)];
   const res = all.reduce((a, b) => arithmetic("mul", a, b) as bigint | number);
   return valueOf(res) as number | bigint | Float;

@@ -18,6 +18,7 @@ import { formatGraph, formatTabular, tabularRows } from "./print.ts";
 import { createSizeNode, createStorageOffsetNode, createStrideNode, materializeSymints } from "./symints.ts";
 import type { NamedTarget } from "./target.ts";
 import type { SymInt } from "./val.ts";
+import { checkOptions } from "../options.ts";
 
 /** How {@link Graph.graphCopy} copies. */
 export interface CopyOptions {
@@ -99,11 +100,9 @@ export class Graph extends EditableGraph {
    */
   graphCopy(graph: Graph, valMap?: Map<Node, Arg>, options?: { readonly returnOutputNode?: false }): Arg | undefined;
   graphCopy(graph: Graph, valMap: Map<Node, Arg>, options: { readonly returnOutputNode: true }): CopiedOutput;
-  graphCopy(
-    graph: Graph,
-    valMap: Map<Node, Arg> = new Map(),
-    { returnOutputNode = false }: CopyOptions = {},
-  ): Arg | CopiedOutput {
+  graphCopy(graph: Graph, valMap: Map<Node, Arg> = new Map(), options: CopyOptions = {}): Arg | CopiedOutput {
+    checkOptions("graphCopy", options, ["returnOutputNode"]);
+    const { returnOutputNode = false } = options;
     const copied = copyInto(this, graph, valMap);
     return returnOutputNode ? copied : copied?.[0];
   }

@@ -27,6 +27,7 @@ import { isPlaced } from "./order.ts";
 import { formatNode, type FormatOptions } from "./print.ts";
 import { targetOf, type NamedTarget } from "./target.ts";
 import { Tuple } from "./values.ts";
+import { checkOptions } from "../options.ts";
 
 export { OPCODES };
 
@@ -233,7 +234,9 @@ export class Node extends HiddenState {
    * x.replaceAllUsesWith(negated, { filter: (user) => user !== negated });
    * ```
    */
-  replaceAllUsesWith(replacement: Node, { filter = () => true, propagateMeta = false }: ReplaceOptions = {}): Node[] {
+  replaceAllUsesWith(replacement: Node, options: ReplaceOptions = {}): Node[] {
+    checkOptions("replaceAllUsesWith", options, ["filter", "propagateMeta"]);
+    const { filter = () => true, propagateMeta = false } = options;
     checkMember(this.graph, this);
     checkMember(this.graph, replacement);
     if (propagateMeta) {
@@ -248,7 +251,9 @@ export class Node extends HiddenState {
   }
 
   /** Whether the node does something besides giving a value: FX's `is_impure`. The owner knows about called modules. */
-  isImpure({ owner = this.graph.owningModule, impureRandom = true }: ImpurityOptions = {}): boolean {
+  isImpure(options: ImpurityOptions = {}): boolean {
+    checkOptions("isImpure", options, ["owner", "impureRandom"]);
+    const { owner = this.graph.owningModule, impureRandom = true } = options;
     return isImpureNode(this, owner, impureRandom);
   }
 

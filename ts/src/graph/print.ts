@@ -24,6 +24,7 @@ import {
   Slice,
   Tuple,
 } from "./values.ts";
+import { checkOptions } from "../options.ts";
 
 type Write = (arg: Arg) => string;
 
@@ -39,7 +40,9 @@ export interface FormatOptions {
 }
 
 /** PyTorch's `node.format_node()`: one line of `str(graph)`. */
-export function formatNode(node: Node, { includeTensorMetadata = false }: FormatOptions = {}): string {
+export function formatNode(node: Node, options: FormatOptions = {}): string {
+  checkOptions("formatNode", options, ["includeTensorMetadata"]);
+  const { includeTensorMetadata = false } = options;
   const [first] = node.args;
   if (node.op === "output") return `return ${first === undefined ? "" : str(first)}`;
   const isCall = node.op !== "placeholder" && node.op !== "get_attr";

@@ -3,10 +3,11 @@
  *
  * @module
  */
-import type { AnnotationOptions } from "./codegen/annotations.ts";
+import { ANNOTATIONS, type AnnotationOptions } from "./codegen/annotations.ts";
 import { CodeNames } from "./codegen/globals.ts";
 import { commentText, isIdentifier, stringLiteral } from "./codegen/text.ts";
 import type { GraphModule } from "./module.ts";
+import { checkOptions } from "../options.ts";
 
 /**
  * The code of a module and of the graphs inside it, with what is known of each value: `f32[2, s77]`, and the line of the
@@ -18,6 +19,7 @@ import type { GraphModule } from "./module.ts";
  * ```
  */
 export function formatReadable(module: GraphModule, options: AnnotationOptions = {}): string {
+  checkOptions("formatReadable", options, ANNOTATIONS);
   const { className } = module;
   const legal = new CodeNames([]).create(className);
   const name = legal === className ? legal : `${legal} /* ${commentText(className)} */`;

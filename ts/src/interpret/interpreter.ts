@@ -17,6 +17,7 @@ import { isBuiltinModule } from "../nn/builtin.ts";
 import { Module } from "../nn/module.ts";
 import { findAttributeValue } from "./attribute.ts";
 import { Ownership } from "./ownership.ts";
+import { checkOptions } from "../options.ts";
 
 /** How a graph is run. */
 export interface InterpreterOptions {
@@ -55,6 +56,8 @@ export interface RunOptions extends RunWatch {
    */
   readonly enableIoProcessing?: boolean;
 }
+
+const RUN_OPTIONS: readonly string[] = ["signal", "progress", "initialEnv", "enableIoProcessing"];
 
 /** What belongs to one run. */
 interface Frame {
@@ -110,10 +113,9 @@ export class Interpreter {
   #isRunning = false;
 
   /** The graph may be left out where the module has one. */
-  constructor(
-    module: GraphModule | Module,
-    { garbageCollectValues = true, disposeValues, graph = graphOf(module) }: InterpreterOptions = {},
-  ) {
+  constructor(module: GraphModule | Module, options: InterpreterOptions = {}) {
+    checkOptions("Interpreter", options, ["garbageCollectValues", "disposeValues", "graph"]);
+    const { garbageCollectValues = true, disposeValues, graph = graphOf(module) } = options;
     this.module = module;
     this.graph = graph;
     this.garbageCollectValues = garbageCollectValues;
@@ -144,6 +146,7 @@ export class Interpreter {
    * ```
    */
   runWith(args: readonly unknown[], options: RunOptions = {}): unknown {
+    checkOptions("runWith", options, RUN_OPTIONS);
     const { initialEnv, enableIoProcessing = true } = options;
     const inputs = enableIoProcessing ? this.graph.processInputs(...args) : args;
     const output = this.#runFrame({ env: new Map(initialEnv), inputs, next: 0, watch: options });

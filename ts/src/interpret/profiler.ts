@@ -8,6 +8,7 @@ import type { GraphModule } from "../graph/module.ts";
 import type { Node } from "../graph/node.ts";
 import { formatTable } from "../graph/textTable.ts";
 import { Interpreter, type RunOptions } from "./interpreter.ts";
+import { checkOptions } from "../options.ts";
 
 /** How long a node took, over all runs. */
 export interface NodeTiming {
@@ -47,9 +48,10 @@ export class ProfilingInterpreter extends Interpreter {
   readonly #times = new Map<Node, { runs: number; total: number }>();
   readonly #whole = { runs: 0, total: 0 };
 
-  constructor(module: GraphModule, { now = () => performance.now() }: ProfilerOptions = {}) {
+  constructor(module: GraphModule, options: ProfilerOptions = {}) {
     super(module, { disposeValues: new.target === ProfilingInterpreter });
-    this.#now = now;
+    checkOptions("ProfilingInterpreter", options, ["now"]);
+    this.#now = options.now ?? (() => performance.now());
   }
 
   /** Runs the graph and adds the time that it took. */
@@ -77,7 +79,9 @@ export class ProfilingInterpreter extends Interpreter {
   }
 
   /** The times of all nodes that ran. */
-  timings({ sort = true }: ProfileOptions = {}): NodeTiming[] {
+  timings(options: ProfileOptions = {}): NodeTiming[] {
+    checkOptions("timings", options, ["sort"]);
+    const { sort = true } = options;
     const whole = this.#whole.total / this.#whole.runs;
     const res = Array.from(this.#times, ([node, { runs, total }]) => {
       const mean = total / runs;
@@ -88,6 +92,7 @@ export class ProfilingInterpreter extends Interpreter {
 
   /** The times of all nodes as a table. */
   summary(options: ProfileOptions = {}): string {
+    checkOptions("summary", options, ["sort"]);
     if (this.#whole.runs === 0) {
       throw fxError("InvalidOption", "there is nothing to sum up before the first run", { help: "run(...) it first" });
     }

@@ -13,6 +13,7 @@ import { installFakeMethods } from "./fake.ts";
 import { installHost } from "./host.ts";
 import type { Backward, Definition, OperatorFunction, SetupContext } from "./operator.ts";
 import type { NamedTarget } from "../graph/target.ts";
+import { checkOptions } from "../options.ts";
 
 /** What a function of `torch.library.impl` is: it computes the operator, or says what the operator is made of. */
 export type DispatchKey = "cpu" | "CPU" | "default" | "CompositeExplicitAutograd" | "CompositeImplicitAutograd";
@@ -112,6 +113,7 @@ export function registerFake(qualname: string, fake: OperatorFunction): void {
  * @throws `InvalidOption` where there is no such operator, or it has been given one already.
  */
 export function registerAutograd(qualname: string, backward: Backward, options: AutogradOptions = {}): void {
+  checkOptions("registerAutograd", options, ["setupContext"]);
   const definition = definitionOf(qualname);
   if (definition.hasBackward) throw taken(definition, "a gradient");
   if (definition.isComposite) throw composite(definition);
@@ -142,16 +144,19 @@ export interface CustomOp extends NamedTarget {
  * ```
  * @throws As {@link define}.
  */
-export function customOp(qualname: string, kernel: OperatorFunction, { schema }: CustomOpOptions): CustomOp {
+export function customOp(qualname: string, kernel: OperatorFunction, options: CustomOpOptions): CustomOp {
+  checkOptions("customOp", options, ["schema"]);
   begin();
-  const definition = addDefinition(qualname, schema, true);
+  const definition = addDefinition(qualname, options.schema, true);
   definition.setKernel(kernel);
   const overload = overloadOf(definition.target);
   const res = Object.assign(((...args: unknown[]) => overload(...args)) as CustomOp, {
     registerFake: (fake: OperatorFunction) => (definition.setShape(fake), res),
-    registerAutograd: (backward: Backward, { setupContext }: AutogradOptions = {}) => (
-      definition.setBackward(backward, setupContext), res
-    ),
+    registerAutograd: (backward: Backward, how: AutogradOptions = {}) => {
+      checkOptions("registerAutograd", how, ["setupContext"]);
+      definition.setBackward(backward, how.setupContext);
+      return res;
+    },
     registerKernel: (other: OperatorFunction) => (definition.setKernel(other), res),
   });
   Object.defineProperty(res, "target", { value: definition.target, enumerable: true });

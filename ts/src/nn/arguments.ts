@@ -6,6 +6,7 @@
 import type { DType } from "../bindings/dtypes.ts";
 import { fxError } from "../errors.ts";
 import { isOptions } from "../functions/naming.ts";
+import { unknownOption } from "../options.ts";
 
 /** A tuple type cut off after any number of its entries. */
 type Started<P extends readonly unknown[]> = P extends readonly [...infer Init, unknown] ? P | Started<Init> : P;
@@ -66,9 +67,7 @@ export function bind<O extends object>(
     const at = names.indexOf(name);
     if (at < 0 && !Object.hasOwn(named, name)) {
       const known = [...names, ...Object.keys(named)];
-      throw fxError("InvalidOption", `${what} has no option \`${name}\``, {
-        help: known.length === 0 ? "it takes none" : `the options are ${known.join(", ")}`,
-      });
+      throw unknownOption(what, name, known);
     }
     if (at >= 0 && at < positional.length && positional[at] !== undefined) {
       throw fxError("InvalidOption", `${what} got two values for \`${name}\``, {

@@ -12,6 +12,7 @@ import { tuple } from "../graph/args.ts";
 import type { DTypeArg } from "../graph/values.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { Parameter } from "./parameter.ts";
+import { checkOptions } from "../options.ts";
 
 /** A value of a checkpoint: a dict is a `Map`, a list an array, a tuple a tuple, and a set a `Set`. */
 export type CheckpointValue =
@@ -43,7 +44,7 @@ export type CheckpointDict = ReadonlyMap<string | number | boolean | null, Check
 export async function loadCheckpoint(source: FileSource, options: ReadOptions = {}): Promise<CheckpointDict> {
   const [bytes] = await Promise.all([readSource(source, options, "loadCheckpoint"), init()]);
   options.signal?.throwIfAborted();
-  const value = readCheckpoint(bytes, options);
+  const value = readCheckpoint(bytes, options.limits === undefined ? {} : { limits: options.limits });
   if (value instanceof Map) return value as CheckpointDict;
   throw fxError("ArchiveWrongKind", "the file of torch.save holds no dict", {
     help: "readCheckpoint reads any value, once the engine is loaded",
@@ -51,7 +52,9 @@ export async function loadCheckpoint(source: FileSource, options: ReadOptions = 
 }
 
 /** Reads the bytes of a file that `torch.save` wrote, whatever value it holds; see {@link loadCheckpoint}. */
-export function readCheckpoint(bytes: Uint8Array, { limits = {} }: Pick<ReadOptions, "limits"> = {}): CheckpointValue {
+export function readCheckpoint(bytes: Uint8Array, options: Pick<ReadOptions, "limits"> = {}): CheckpointValue {
+  checkOptions("readCheckpoint", options, ["limits"]);
+  const { limits = {} } = options;
   const reader = readerOf(call((engine) => engine.read_checkpoint(bytes, JSON.stringify(limits))));
   return valueOf(reader.value());
 }

@@ -126,6 +126,11 @@ export class Sequential extends Indexed {
 export class ModuleList extends Indexed {
   constructor(modules: Iterable<Module> = []) {
     super();
+    if (typeof (modules as Partial<Iterable<Module>> | null)?.[Symbol.iterator] !== "function") {
+      throw fxError("InvalidArgument", "ModuleList takes a list of modules", {
+        help: "new ModuleList([first, second])",
+      });
+    }
     this.extend(modules);
   }
 

@@ -15,6 +15,7 @@ import { Module } from "./module.ts";
 import { Parameter } from "./parameter.ts";
 import { fields, numberOf, type Scalar } from "./sizes.ts";
 import { badInput, newParameter } from "./state.ts";
+import { checkOptions } from "../options.ts";
 
 /** What both layers have. */
 interface TableOptions extends FactoryOptions {
@@ -35,6 +36,19 @@ interface TableOptions extends FactoryOptions {
   /** The vectors; drawn by default. */
   readonly _weight?: Tensor | null;
 }
+
+/** What both take of a table that is there already. */
+const TABLE_OPTIONS: readonly string[] = [
+  "numEmbeddings",
+  "embeddingDim",
+  "paddingIdx",
+  "maxNorm",
+  "normType",
+  "scaleGradByFreq",
+  "sparse",
+  "device",
+  "dtype",
+];
 
 /** How an {@link Embedding} is made. */
 export interface EmbeddingOptions extends TableOptions {
@@ -146,8 +160,10 @@ export class Embedding extends Table {
   /** An embedding of these vectors, a row each, that are not to be learnt unless `freeze` is false. */
   static fromPretrained(
     embeddings: Tensor,
-    { freeze = true, ...options }: Omit<EmbeddingOptions, "_weight" | "_freeze"> & { readonly freeze?: boolean } = {},
+    given: Omit<EmbeddingOptions, "_weight" | "_freeze"> & { readonly freeze?: boolean } = {},
   ): Embedding {
+    checkOptions("fromPretrained", given, [...TABLE_OPTIONS, "freeze"]);
+    const { freeze = true, ...options } = given;
     const [numEmbeddings, embeddingDim] = rowsOf(embeddings);
     return new Embedding(numEmbeddings, embeddingDim, { ...options, _weight: embeddings, _freeze: freeze });
   }
@@ -215,8 +231,10 @@ export class EmbeddingBag extends Table {
   /** A layer of these vectors, a row each, that are not to be learnt unless `freeze` is false. */
   static fromPretrained(
     embeddings: Tensor,
-    { freeze = true, ...options }: Omit<EmbeddingBagOptions, "_weight"> & { readonly freeze?: boolean } = {},
+    given: Omit<EmbeddingBagOptions, "_weight"> & { readonly freeze?: boolean } = {},
   ): EmbeddingBag {
+    checkOptions("fromPretrained", given, [...TABLE_OPTIONS, "mode", "includeLastOffset", "freeze"]);
+    const { freeze = true, ...options } = given;
     const [numEmbeddings, embeddingDim] = rowsOf(embeddings);
     const res = new EmbeddingBag(numEmbeddings, embeddingDim, { ...options, _weight: embeddings });
     res.weight.requiresGrad = !freeze;

@@ -8,6 +8,7 @@ import { Tensor } from "../tensor/tensor.ts";
 import { entriesOf } from "./container.ts";
 import type { Attribute, Module } from "./module.ts";
 import { holderOf } from "./named.ts";
+import { checkOptions } from "../options.ts";
 
 /** How {@link functionalCall} takes the tensors. */
 export interface FunctionalCallOptions {
@@ -29,8 +30,10 @@ export function functionalCall(
   module: Module,
   tensors: ReadonlyMap<string, Tensor> | Readonly<Record<string, Tensor>>,
   args: readonly unknown[],
-  { tieWeights = true, strict = false }: FunctionalCallOptions = {},
+  options: FunctionalCallOptions = {},
 ): unknown {
+  checkOptions("functionalCall", options, ["tieWeights", "strict"]);
+  const { tieWeights = true, strict = false } = options;
   const given = new Map(entriesOf(tensors));
   const own = new Map([
     ...module.namedParameters({ removeDuplicate: false }),

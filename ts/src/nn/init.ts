@@ -13,6 +13,7 @@ import { callOperator } from "../engine/dispatch.ts";
 import { fxError } from "../errors.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import { onEngine } from "./deferred.ts";
+import { checkOptions } from "../options.ts";
 
 /** Functions that {@link calculateGain} knows. */
 export type Nonlinearity =
@@ -154,8 +155,11 @@ export function xavierNormal_<T extends Tensor>(tensor: T, gain = 1): T {
   return normal_(tensor, 0, gain * Math.sqrt(2 / (fanIn + fanOut)));
 }
 
+const KAIMING: readonly string[] = ["a", "mode", "nonlinearity"];
+
 /** He's uniform initialisation. */
 export function kaimingUniform_<T extends Tensor>(tensor: T, options: KaimingOptions = {}): T {
+  checkOptions("kaimingUniform_", options, KAIMING);
   if (tensor.shape.includes(0)) return tensor;
   const bound = Math.sqrt(3) * kaimingStd(tensor, options);
   return uniform_(tensor, -bound, bound);
@@ -163,6 +167,7 @@ export function kaimingUniform_<T extends Tensor>(tensor: T, options: KaimingOpt
 
 /** He's normal initialisation. */
 export function kaimingNormal_<T extends Tensor>(tensor: T, options: KaimingOptions = {}): T {
+  checkOptions("kaimingNormal_", options, KAIMING);
   return tensor.shape.includes(0) ? tensor : normal_(tensor, 0, kaimingStd(tensor, options));
 }
 

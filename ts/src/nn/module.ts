@@ -26,6 +26,7 @@ import {
 import { currentObserver } from "./observe.ts";
 import { Parameter } from "./parameter.ts";
 import { type LoadResult, loadState, type LoadStateOptions, stateOf, type StateSource } from "./stateDict.ts";
+import { checkOptions } from "../options.ts";
 
 /** Something that a module holds under a name. */
 export type Attribute =
@@ -181,6 +182,15 @@ function put(raw: Module, name: string, attribute: Attribute): true {
   return true;
 }
 
+/** Refuses what a class without a constructor of its own is made with: nothing would look at it. */
+function checkNoArguments(what: string, given: readonly unknown[]): void {
+  const [first] = given;
+  if (given.length === 1 && isOptions(first)) return checkOptions(what, first, []);
+  throw fxError("InvalidOption", `${what} takes no arguments, and is given ${given.length}`, {
+    help: "write a constructor that takes them, and calls super()",
+  });
+}
+
 /**
  * The base class of modules. A subclass assigns its parameters and sub-modules in fields or in its constructor and writes
  * `forward`; calling `forward` runs the hooks too, and is what a trace records.
@@ -216,7 +226,8 @@ export class Module {
   /** Whether the module is in training mode; see {@link Module.train}. */
   training = true;
 
-  constructor() {
+  constructor(...given: readonly []) {
+    if (given.length > 0) checkNoArguments(builtinNameOf(new.target) ?? new.target.name, given);
     const self = new globalThis.Proxy<Module>(this, HANDLER);
     const dispatch: Forward = (...args) => {
       const outer = enterHere();
@@ -271,7 +282,9 @@ export class Module {
   }
 
   /** Registers a buffer: a tensor that belongs to the state and is no parameter; `null` for one that is left out. */
-  registerBuffer(name: string, buffer: Tensor | null, { persistent = true }: BufferOptions = {}): void {
+  registerBuffer(name: string, buffer: Tensor | null, options: BufferOptions = {}): void {
+    checkOptions("registerBuffer", options, ["persistent"]);
+    const { persistent = true } = options;
     checkFree(this, name, "buffer");
     if (buffer === null) Object.assign(this, { [name]: null });
     else put(rawOf(this), name, { kind: "buffer", tensor: buffer, ...(persistent ? {} : { persistent }) });
@@ -289,7 +302,9 @@ export class Module {
   }
 
   /** Puts a module at a dotted path, whose last name may be new unless `strict`. */
-  setSubmodule(path: string, module: Module, { strict = false }: { readonly strict?: boolean } = {}): void {
+  setSubmodule(path: string, module: Module, options: { readonly strict?: boolean } = {}): void {
+    checkOptions("setSubmodule", options, ["strict"]);
+    const { strict = false } = options;
     if (path === "") throw fxError("GraphArgument", "Cannot set the submodule without a target name!");
     const dot = path.lastIndexOf(".");
     const [parent, name] = [this.getSubmodule(path.slice(0, Math.max(dot, 0))), path.slice(dot + 1)];
@@ -424,7 +439,9 @@ export class Module {
    * The parameters and the persistent buffers by dotted path, those of a module before those of its sub-modules. They are
    * the tensors themselves: what is written to them is written to the module.
    */
-  stateDict({ prefix = "" }: { readonly prefix?: string } = {}): Map<string, Tensor> {
+  stateDict(options: { readonly prefix?: string } = {}): Map<string, Tensor> {
+    checkOptions("stateDict", options, ["prefix"]);
+    const { prefix = "" } = options;
     return stateOf(this, prefix);
   }
 

@@ -6,6 +6,7 @@
 import { fxError } from "../errors.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import type { Attribute, Module } from "./module.ts";
+import { checkOptions } from "../options.ts";
 
 /** How names are collected. */
 export interface NamedOptions {
@@ -25,7 +26,9 @@ export interface NamedTensorOptions extends NamedOptions {
 const MAX_DEPTH = 500;
 
 /** All modules and their dotted paths, the root first, parents before children. */
-export function namedModules(root: Module, { prefix = "", removeDuplicate = true }: NamedOptions): Map<string, Module> {
+export function namedModules(root: Module, options: NamedOptions): Map<string, Module> {
+  checkOptions("namedModules", options, ["prefix", "removeDuplicate"]);
+  const { prefix = "", removeDuplicate = true } = options;
   const res = new Map<string, Module>();
   const seen = new Set<Module>();
   const visit = (path: string, module: Module, depth: number): void => {
@@ -49,8 +52,11 @@ export function namedModules(root: Module, { prefix = "", removeDuplicate = true
 export function namedTensors(
   root: Module,
   kind: "parameter" | "buffer",
-  { prefix = "", recurse = true, removeDuplicate = true }: NamedTensorOptions,
+  options: NamedTensorOptions,
 ): Map<string, Tensor> {
+  const what = kind === "parameter" ? "namedParameters" : "namedBuffers";
+  checkOptions(what, options, ["prefix", "removeDuplicate", "recurse"]);
+  const { prefix = "", recurse = true, removeDuplicate = true } = options;
   const res = new Map<string, Tensor>();
   const seen = new Set<Tensor>();
   const modules = recurse ? root.namedModules({ prefix, removeDuplicate }) : new Map([[prefix, root]]);

@@ -7,6 +7,7 @@ import { callOperator } from "../engine/dispatch.ts";
 import { tensor } from "../tensor/construct.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { badInput } from "./state.ts";
+import { checkOptions } from "../options.ts";
 
 /** The elements of all sequences, step by step: what {@link packPaddedSequence} makes and recurrent layers take. */
 export class PackedSequence {
@@ -57,8 +58,10 @@ export interface PackOptions extends PaddedOptions {
 export function packPaddedSequence(
   input: Tensor,
   lengths: Tensor | readonly number[],
-  { batchFirst = false, enforceSorted = true }: PackOptions = {},
+  options: PackOptions = {},
 ): PackedSequence {
+  checkOptions("packPaddedSequence", options, ["batchFirst", "enforceSorted"]);
+  const { batchFirst = false, enforceSorted = true } = options;
   const given = lengths instanceof Tensor ? lengths : tensor(lengths, { dtype: "int64" });
   if (enforceSorted) return packed(input, given, batchFirst, null);
   const [sorted, indices] = callOperator("aten.sort", [given, -1, true]) as [Tensor, Tensor];
@@ -69,8 +72,10 @@ export function packPaddedSequence(
 /** Packs sequences. */
 export function packSequence(
   sequences: readonly Tensor[],
-  { enforceSorted = true }: Pick<PackOptions, "enforceSorted"> = {},
+  options: Pick<PackOptions, "enforceSorted"> = {},
 ): PackedSequence {
+  checkOptions("packSequence", options, ["enforceSorted"]);
+  const { enforceSorted = true } = options;
   const lengths = sequences.map(({ shape }) => shape[0] ?? 0);
   return packPaddedSequence(padSequence(sequences), lengths, { enforceSorted });
 }
@@ -84,24 +89,20 @@ export interface PadOptions extends PaddedOptions {
 /** One tensor of sequences, the shorter of which are padded. */
 export function padSequence(
   sequences: readonly Tensor[],
-  {
-    batchFirst = false,
-    paddingValue = 0,
-    paddingSide = "right",
-  }: PadOptions & { readonly paddingSide?: "left" | "right" } = {},
+  options: PadOptions & { readonly paddingSide?: "left" | "right" } = {},
 ): Tensor {
+  checkOptions("padSequence", options, ["batchFirst", "paddingValue", "paddingSide"]);
+  const { batchFirst = false, paddingValue = 0, paddingSide = "right" } = options;
   return callOperator("aten.pad_sequence", [sequences, batchFirst, paddingValue, paddingSide]) as Tensor;
 }
 
 /** The padded sequences that {@link packPaddedSequence} packed, and their lengths. */
 export function padPackedSequence(
   { data, batchSizes, unsortedIndices }: PackedSequence,
-  {
-    batchFirst = false,
-    paddingValue = 0,
-    totalLength = null,
-  }: PadOptions & { readonly totalLength?: number | null } = {},
+  options: PadOptions & { readonly totalLength?: number | null } = {},
 ): readonly [padded: Tensor, lengths: Tensor] {
+  checkOptions("padPackedSequence", options, ["batchFirst", "paddingValue", "totalLength"]);
+  const { batchFirst = false, paddingValue = 0, totalLength = null } = options;
   const longest = batchSizes.shape[0] as number;
   if (totalLength !== null && totalLength < longest) {
     const got = `total_length=${totalLength} and max sequence length being ${longest}`;
@@ -120,8 +121,10 @@ export function padPackedSequence(
 export function unpadSequence(
   padded: Tensor,
   lengths: Tensor | readonly number[],
-  { batchFirst = false }: PaddedOptions = {},
+  options: PaddedOptions = {},
 ): Tensor[] {
+  checkOptions("unpadSequence", options, ["batchFirst"]);
+  const { batchFirst = false } = options;
   const counts = lengths instanceof Tensor ? (lengths.toArray() as readonly number[]) : lengths;
   return counts.map((length, at) => {
     const whole = callOperator("aten.select", [padded, batchFirst ? 0 : 1, at]);

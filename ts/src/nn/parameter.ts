@@ -4,6 +4,7 @@
  * @module
  */
 import { shareStorage, Tensor } from "../tensor/tensor.ts";
+import { checkOptions } from "../options.ts";
 
 /** How a parameter is made. */
 export interface ParameterOptions {
@@ -23,9 +24,10 @@ export interface ParameterOptions {
  * ```
  */
 export class Parameter extends Tensor {
-  constructor(data: Tensor, { requiresGrad = true }: ParameterOptions = {}) {
+  constructor(data: Tensor, options: ParameterOptions = {}) {
+    checkOptions("Parameter", options, ["requiresGrad"]);
     super(data.dtype, data.shape, shareStorage(data));
-    this.requiresGrad = requiresGrad;
+    this.requiresGrad = options.requiresGrad ?? true;
   }
 
   /** PyTorch's `str(parameter)`. */

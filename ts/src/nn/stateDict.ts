@@ -9,6 +9,7 @@ import { Tensor } from "../tensor/tensor.ts";
 import { onEngine } from "./deferred.ts";
 import type { Attribute, Module } from "./module.ts";
 import { Parameter } from "./parameter.ts";
+import { checkOptions } from "../options.ts";
 
 /** Tensors by dotted path. */
 export type StateSource = ReadonlyMap<unknown, unknown> | Readonly<Record<string, unknown>>;
@@ -50,13 +51,8 @@ export function stateOf(module: Module, prefix: string, state: Map<string, Tenso
 
 /** Copies a state into a module; all or nothing. */
 export function loadState(module: Module, source: StateSource, options: LoadStateOptions): LoadResult {
+  checkOptions("loadStateDict", options, ["strict", "assign"]);
   const { strict = true, assign = false } = options;
-  const stray = Object.keys(options).find((name) => name !== "strict" && name !== "assign");
-  if (stray !== undefined) {
-    throw fxError("InvalidOption", `loadStateDict has no option \`${stray}\``, {
-      help: "the options are strict and assign",
-    });
-  }
   if (typeof source !== "object" || source === null || source instanceof Tensor) {
     throw fxError("InputType", `Expected state_dict to be dict-like, got ${typeof source}.`, {
       help: "give a Map or an object of tensors by name, such as readSafetensors(bytes).tensors",

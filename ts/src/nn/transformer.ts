@@ -30,6 +30,7 @@ import {
   TransformerEncoderLayer,
   type TransformerLayerOptions,
 } from "./transformerLayers.ts";
+import { checkOptions } from "../options.ts";
 
 /** How a {@link TransformerEncoder} is made. */
 export interface TransformerEncoderOptions {
@@ -300,7 +301,9 @@ export class Transformer extends Module {
   }
 
   /** A mask by which an element sees what comes before it: minus infinity above the diagonal. */
-  static generateSquareSubsequentMask(size: number, { dtype = "float32" }: { readonly dtype?: DType } = {}): Tensor {
+  static generateSquareSubsequentMask(size: number, options: { readonly dtype?: DType } = {}): Tensor {
+    checkOptions("generateSquareSubsequentMask", options, ["dtype"]);
+    const { dtype = "float32" } = options;
     const all = callOperator("aten.full", [[size, size], Number.NEGATIVE_INFINITY], { dtype: dtypeArg(dtype) });
     return callOperator("aten.triu", [all, 1]) as Tensor;
   }

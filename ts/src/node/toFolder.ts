@@ -9,6 +9,7 @@ import { fxError } from "../errors.ts";
 import type { GraphModule } from "../graph/module.ts";
 import { sourceOf } from "../save/source.ts";
 import { writeSafetensors } from "../tensor/safetensors.ts";
+import { checkOptions } from "../options.ts";
 
 /** How a folder is written. */
 export interface FolderOptions {
@@ -31,11 +32,9 @@ export interface FolderOptions {
  * const { default: again } = await import("./exported/module.mjs");
  * ```
  */
-export async function toFolder(
-  module: GraphModule,
-  folder: string,
-  { name = "module" }: FolderOptions = {},
-): Promise<void> {
+export async function toFolder(module: GraphModule, folder: string, options: FolderOptions = {}): Promise<void> {
+  checkOptions("toFolder", options, ["name"]);
+  const { name = "module" } = options;
   if (!/^[\w-]+$/.test(name)) {
     throw fxError("InvalidOption", `\`${name}\` cannot be the name of a file here`, {
       help: "use letters, digits, _ and -",

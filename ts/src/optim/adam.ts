@@ -54,7 +54,7 @@ interface Moments {
  */
 export class Adam extends Optimizer<AdamOptions, Moments> {
   constructor(params: OptimizerParameters<AdamOptions>, options: Partial<AdamOptions> = {}) {
-    super(params, { ...DEFAULTS, ...options });
+    super(params, DEFAULTS, options);
   }
 
   protected override check({ lr, betas, eps, weightDecay }: AdamOptions): void {

@@ -8,6 +8,7 @@ import { pythonFloat } from "../graph/python.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { keep, tidy } from "../tensor/tidy.ts";
 import { type OptimizerStateDict, type ParameterState, pythonName, readState } from "./stateDict.ts";
+import { checkOptions } from "../options.ts";
 
 /** Parameters with the options that hold for them. */
 export type ParameterGroup<Options> = Options & { readonly params: readonly Tensor[] };
@@ -29,8 +30,9 @@ export abstract class Optimizer<Options extends object, State> {
   readonly state = new Map<Tensor, State>();
   readonly #optionNames: readonly string[];
 
-  constructor(params: OptimizerParameters<Options>, defaults: Options) {
+  constructor(params: OptimizerParameters<Options>, defaults: Options, given: Partial<Options> = {}) {
     this.#optionNames = Object.keys(defaults);
+    checkOptions(new.target.name, given, this.#optionNames);
     const items = [...(params as Iterable<unknown>)];
     if (items.length === 0) throw fxError("InvalidArgument", "optimizer got an empty parameter list");
     const groups = items.filter((it): it is Partial<Options> & { params: Iterable<Tensor> } => isGroup(it));
@@ -48,7 +50,8 @@ export abstract class Optimizer<Options extends object, State> {
         }
         seen.add(tensor);
       }
-      const options = { ...defaults, ...group, params: tensors };
+      checkOptions(new.target.name, group, ["params", ...this.#optionNames]);
+      const options = { ...defaults, ...given, ...group, params: tensors };
       this.check(options);
       this.paramGroups.push(options);
     }

@@ -46,7 +46,7 @@ const DEFAULTS: SGDOptions = {
  */
 export class SGD extends Optimizer<SGDOptions, Tensor> {
   constructor(params: OptimizerParameters<SGDOptions>, options: Partial<SGDOptions> = {}) {
-    super(params, { ...DEFAULTS, ...options });
+    super(params, DEFAULTS, options);
   }
 
   protected override check({ lr, momentum, weightDecay, nesterov, dampening }: SGDOptions): void {

@@ -18,6 +18,7 @@ import type { Node } from "../graph/node.ts";
 import { runPass } from "../rewrite/bridge.ts";
 import { checkGraphModule } from "../rewrite/checks.ts";
 import { tensorNotes } from "./graphManipulation.ts";
+import { checkOptions } from "../options.ts";
 
 /** A device. */
 export interface Device {
@@ -48,6 +49,17 @@ export interface PartitionerConfig {
   /** How many nodes and arguments `cost_aware` and `kl_based` look at, all tries together: 100 million unless it is said. */
   readonly limit?: number;
 }
+
+const CONFIG: readonly string[] = [
+  "devices",
+  "mode",
+  "transferRateBytesPerSec",
+  "nodeToLatencyMapping",
+  "nodeToPartitionMapping",
+  "partitionToLogicalDeviceMapping",
+  "saturateHost",
+  "limit",
+];
 
 /** A part: FX's `Partition` of `partitioner_utils`. */
 export interface DevicePartition {
@@ -113,6 +125,7 @@ export class Partitioner {
 
   /** Takes a module apart, which stays as it is. The module with the parts shares its tensors. */
   partitionGraph(module: GraphModule, config: PartitionerConfig): PartitionResult {
+    checkOptions("partitionGraph", config, CONFIG);
     checkGraphModule("Partitioner", module);
     if (!Array.isArray(config?.devices)) {
       throw fxError("InvalidOption", "a Partitioner needs a list of devices", {

@@ -8,7 +8,8 @@ import { fxError } from "../errors.ts";
 import type { GraphModule } from "../graph/module.ts";
 import type { Node } from "../graph/node.ts";
 import { runPass } from "../rewrite/bridge.ts";
-import { checkGraphModule, checkOptions } from "../rewrite/checks.ts";
+import { checkGraphModule } from "../rewrite/checks.ts";
+import { checkOptions } from "../options.ts";
 import { Tensor } from "../tensor/tensor.ts";
 
 /** What {@link constantFold} folds. */

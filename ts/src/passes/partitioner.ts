@@ -9,7 +9,8 @@ import { fxError } from "../errors.ts";
 import type { GraphModule } from "../graph/module.ts";
 import type { Node } from "../graph/node.ts";
 import { runPass } from "../rewrite/bridge.ts";
-import { checkGraphModule, checkList, checkNode, checkOptions } from "../rewrite/checks.ts";
+import { checkGraphModule, checkList, checkNode } from "../rewrite/checks.ts";
+import { checkOptions } from "../options.ts";
 import { checkSupport, type OperatorSupportBase, supportedNodes } from "./operatorSupport.ts";
 
 /** Nodes that are to be one call. */
@@ -19,6 +20,13 @@ export interface Partition {
   /** The nodes. */
   readonly nodes: ReadonlySet<Node>;
 }
+
+const OPTIONS: readonly string[] = [
+  "allowsSingleNodePartition",
+  "nonComputeOps",
+  "allowedSingleNodePartitionOps",
+  "skipHorizontalFusion",
+];
 
 /**
  * Groups the nodes that a backend supports: `torch.fx.passes.infra.partitioner.CapabilityBasedPartitioner`. The partitions are
@@ -43,6 +51,7 @@ export class CapabilityBasedPartitioner {
   ) {
     checkGraphModule("CapabilityBasedPartitioner", graphModule);
     checkSupport("CapabilityBasedPartitioner", operatorSupport);
+    checkOptions("CapabilityBasedPartitioner", options, OPTIONS);
     this.graphModule = graphModule;
     this.operatorSupport = operatorSupport;
     this.#options = options;

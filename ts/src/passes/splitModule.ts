@@ -8,7 +8,8 @@ import { fxError } from "../errors.ts";
 import type { GraphModule } from "../graph/module.ts";
 import type { Node } from "../graph/node.ts";
 import { runPass } from "../rewrite/bridge.ts";
-import { checkFunction, checkGraphModule, checkList, checkOptions } from "../rewrite/checks.ts";
+import { checkFunction, checkGraphModule, checkList } from "../rewrite/checks.ts";
+import { checkOptions } from "../options.ts";
 import { isCallable } from "./toolsCommon.ts";
 
 /** How {@link splitModule} makes the parts. */
@@ -18,6 +19,15 @@ export interface SplitModuleOptions extends Partial<Omit<SplitOptions, "partitio
   /** Is given, for each module that a part calls, its path now and the path that it had. */
   readonly qualnameMap?: Map<string, string>;
 }
+
+const OPTIONS: readonly string[] = [
+  "keepOriginalOrder",
+  "keepOriginalNodeName",
+  "keepOriginalInputName",
+  "tupleReturn",
+  "partitionAffix",
+  "qualnameMap",
+];
 
 /**
  * Takes a module apart: `torch.fx.passes.split_module.split_module`. The callback says for each node that calls something to
@@ -39,9 +49,7 @@ export function splitModule(
 ): GraphModule {
   checkGraphModule("splitModule", module);
   checkFunction("splitModule", "splitCallback", splitCallback);
-  if (typeof settings !== "object" || settings === null) {
-    throw fxError("InvalidOption", "splitModule takes its options as an object");
-  }
+  checkOptions("splitModule", settings, OPTIONS);
   const { qualnameMap, ...options } = settings;
   const partitionOf = module.graph.nodes.toArray().map((it) => (isCallable(it) ? splitCallback(it) : null));
   for (const it of partitionOf) {

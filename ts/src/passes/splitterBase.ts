@@ -13,6 +13,7 @@ import { checkGraphModule, checkList } from "../rewrite/checks.ts";
 import { checkSupport, type OperatorSupportBase, supportedNodes } from "./operatorSupport.ts";
 import { splitByTags } from "./splitModule.ts";
 import { isNodeOutputTensor } from "./toolsCommon.ts";
+import { checkOptions } from "../options.ts";
 
 /** How a {@link Splitter} takes graphs apart. */
 export interface SplitterSettings extends Partial<SplitterOptions> {
@@ -21,6 +22,16 @@ export interface SplitterSettings extends Partial<SplitterOptions> {
   /** Whether a part with one result gives a tuple of it. */
   readonly returnTuple?: boolean;
 }
+
+const SETTINGS: readonly string[] = [
+  "minAccModuleSize",
+  "skipFusion",
+  "allowNonTensor",
+  "moveNonTensorNodesOnBoundary",
+  "nonAccSubmoduleName",
+  "maxAccSplits",
+  "returnTuple",
+];
 
 /** A part. */
 export interface SplitterSubgraph {
@@ -70,6 +81,7 @@ export class Splitter {
     checkGraphModule("Splitter", module);
     checkList("Splitter", "sampleInput", sampleInput);
     checkSupport("Splitter", operatorSupport);
+    checkOptions("Splitter", settings, SETTINGS);
     this.module = module;
     this.#settings = settings;
     new ShapeProp(module).propagate(...sampleInput);

@@ -13,8 +13,8 @@
 import remapping from "@jridgewell/remapping";
 import type { BuildOptions, PluginBuild, TransformOptions } from "esbuild";
 import { createUnplugin, type UnpluginInstance } from "unplugin";
-import { fxError } from "../errors.ts";
 import { rewrite } from "./rewrite.ts";
+import { checkOptions } from "../options.ts";
 
 export { type ModuleFormat, type RewriteOptions, type Rewritten, rewrite, type Runtime } from "./rewrite.ts";
 
@@ -91,9 +91,6 @@ function transformOptions(path: string, options: BuildOptions): TransformOptions
 }
 
 function checked(options: PluginOptions): PluginOptions {
-  for (const name of Object.keys(options)) {
-    if (name === "include" || name === "exclude" || name === "operators") continue;
-    throw fxError("InvalidOption", `the plugin has no option \`${name}\``, { help: "include, exclude, operators" });
-  }
+  checkOptions("the plugin", options, ["include", "exclude", "operators"]);
   return options;
 }

@@ -13,6 +13,7 @@ import { type AnyNode, type Options, parse, type Program, type Token } from "aco
 import MagicString, { type SourceMap } from "magic-string";
 import { boundNames } from "../trace/analysis/scope.ts";
 import { bare, children, isFunction, isNullish, keyName } from "../trace/analysis/syntax.ts";
+import { checkOptions } from "../options.ts";
 
 /** How a file is rewritten. */
 export interface RewriteOptions {
@@ -100,6 +101,7 @@ const KEEPING = new Set(["add", "set"]);
  * @throws SyntaxError for a file that is not JavaScript.
  */
 export function rewrite(code: string, options: RewriteOptions = {}): Rewritten | undefined {
+  checkOptions("rewrite", options, ["id", "operators", "format", "runtime"]);
   const { runtime = PACKAGE } = options;
   if (code.includes(`"${runtime.specifier}"`) || code.includes(runtime.expression)) return undefined;
   const tokens: Token[] = [];

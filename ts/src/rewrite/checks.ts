@@ -1,6 +1,5 @@
 /**
- * What passes are given: what is no option is refused by its name, since a misspelt one would do nothing, and what is no
- * traced module by what to do.
+ * What passes are given: what is no traced module, graph, node, function or list is refused by what to do.
  *
  * @module
  */
@@ -9,23 +8,6 @@ import { isNode } from "../graph/args.ts";
 import { Graph } from "../graph/graph.ts";
 import { GraphModule } from "../graph/module.ts";
 import type { Node } from "../graph/node.ts";
-
-/**
- * Refuses options that `what` does not have, and what is no object of options.
- *
- * @example
- * ```ts
- * checkOptions("constantFold", options, ["constraintFn", "maxBytes"]);
- * ```
- */
-export function checkOptions(what: string, options: object, names: readonly string[]): void {
-  const help = `the options are ${names.join(", ")}`;
-  if (typeof options !== "object" || options === null || Array.isArray(options)) {
-    throw fxError("InvalidOption", `${what} takes its options as an object`, { help });
-  }
-  const stray = Object.keys(options).find((name) => !names.includes(name));
-  if (stray !== undefined) throw fxError("InvalidOption", `${what} has no option \`${stray}\``, { help });
-}
 
 /**
  * Refuses what has no graph, such as a module that was not traced.

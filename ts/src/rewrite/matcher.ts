@@ -12,9 +12,22 @@ import { type Traceable, symbolicTrace } from "../trace/tracer.ts";
 import type { Outlined } from "../wire/outline.ts";
 import { nodeAt, readArg } from "./answers.ts";
 import { runPass } from "./bridge.ts";
+import { checkOptions } from "../options.ts";
 
 /** How a {@link SubgraphMatcher} matches. All is off that is not given, but `removeOverlappingMatches`. */
 export type MatcherOptions = Partial<EngineOptions>;
+
+/** The options of a search that are those of a replacement too. */
+export const MATCHING: readonly string[] = [
+  "matchPlaceholder",
+  "ignoreLiterals",
+  "nodeNameMatch",
+  "commutative",
+  "associative",
+  "sharedWildcards",
+  "constraints",
+  "maxSteps",
+];
 
 /** A pattern or replacement: a graph, a module, or a function that is traced. */
 export type PatternSource = Outlined | Traceable;
@@ -70,6 +83,7 @@ export class SubgraphMatcher {
 
   /** A matcher for this pattern; throws a `RewriteError` where the pattern can match nothing. */
   constructor(pattern: PatternSource, options: MatcherOptions = {}) {
+    checkOptions("SubgraphMatcher", options, [...MATCHING, "matchOutput", "removeOverlappingMatches"]);
     this.pattern = patternOf(pattern);
     this.#options = options;
     this.#pass = this.passName();

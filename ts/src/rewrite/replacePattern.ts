@@ -24,6 +24,7 @@ import { runPass } from "./bridge.ts";
 import {
   graphOf,
   type InternalMatch,
+  MATCHING,
   type MatcherOptions,
   needsNotes,
   type PatternSource,
@@ -31,6 +32,7 @@ import {
   readMatches,
   withOwner,
 } from "./matcher.ts";
+import { checkOptions } from "../options.ts";
 
 /** A match that was replaced: `torch.fx.Match`. */
 export interface Match {
@@ -104,6 +106,7 @@ export function replacePatternWithFilters(
   options: ReplacePatternOptions = {},
 ): ReplacedPatterns[] {
   checkGraphModule("replacePattern", gm);
+  checkOptions("replacePatternWithFilters", options, [...MATCHING, "matchFilters", "replacementCallback", "verify"]);
   const { matchFilters = [], replacementCallback: callback, ...how } = options;
   const { verify, ...rest } = how;
   if (!Array.isArray(matchFilters)) {

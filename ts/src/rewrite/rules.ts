@@ -7,11 +7,11 @@ import type { Fired, ReplaceOptions, RulesRequest, RuleTrace } from "../bindings
 import { fxError } from "../errors.ts";
 import { Graph } from "../graph/graph.ts";
 import { GraphModule } from "../graph/module.ts";
-import { checkOptions } from "./checks.ts";
+import { checkOptions } from "../options.ts";
 import { loadGraphModule, saveGraphModule } from "../save/graphModule.ts";
 import type { Outlined } from "../wire/outline.ts";
 import { runPass } from "./bridge.ts";
-import { needsNotes, type PatternSource, patternOf, withOwner } from "./matcher.ts";
+import { MATCHING, type MatcherOptions, needsNotes, type PatternSource, patternOf, withOwner } from "./matcher.ts";
 import { engineOptions, isVerified, type ReplacePatternOptions } from "./replacePattern.ts";
 
 /** How a {@link Rule} matches; callbacks are no part of a rule. */
@@ -32,6 +32,7 @@ export class Rule {
   readonly options: RuleOptions;
 
   constructor(name: string, pattern: PatternSource, replacement: PatternSource, options: RuleOptions = {}) {
+    checkOptions("Rule", options, [...MATCHING, "verify"]);
     this.name = name;
     this.pattern = patternOf(pattern);
     this.replacement = patternOf(replacement);
@@ -74,7 +75,9 @@ export class Rule {
     const name = meta.get(NAME);
     const options = meta.get(OPTIONS);
     const { matching = {}, verify = false } = typeof options === "string" ? readOptions(options) : {};
-    const how = { ...matching, ...(verify === false ? {} : { verify }) };
+    // A replacement fixes these two, whatever the options of its matcher say.
+    const { matchOutput: _, removeOverlappingMatches: __, ...rest } = matching as MatcherOptions;
+    const how = { ...rest, ...(verify === false ? {} : { verify }) };
     return new Rule(typeof name === "string" ? name : "rule", part("pattern"), part("replacement"), how);
   }
 }

@@ -7,6 +7,7 @@ import type { GraphModule } from "../graph/module.ts";
 import { decodeModule, encodeModule } from "../wire/codec.ts";
 import type { Limits } from "../wire/options.ts";
 import { type ModuleClasses, recordOf, restore } from "./records.ts";
+import { checkOptions } from "../options.ts";
 
 export type { ModuleClass, ModuleClasses } from "./records.ts";
 
@@ -33,11 +34,15 @@ export interface LoadModuleOptions extends SaveOptions {
  * const again = loadGraphModule(await readFile("model.fxg"));
  * ```
  */
-export function saveGraphModule(module: GraphModule, { classes = {} }: SaveOptions = {}): Uint8Array<ArrayBuffer> {
+export function saveGraphModule(module: GraphModule, options: SaveOptions = {}): Uint8Array<ArrayBuffer> {
+  checkOptions("saveGraphModule", options, ["classes"]);
+  const { classes = {} } = options;
   return encodeModule(recordOf(module, classes)).bytes;
 }
 
 /** Reads what {@link saveGraphModule} wrote. A file has no code in it: it can do what its graph says, and nothing else. */
-export function loadGraphModule(file: Uint8Array, { classes = {}, limits = {} }: LoadModuleOptions = {}): GraphModule {
+export function loadGraphModule(file: Uint8Array, options: LoadModuleOptions = {}): GraphModule {
+  checkOptions("loadGraphModule", options, ["classes", "limits"]);
+  const { classes = {}, limits = {} } = options;
   return restore(decodeModule(file, undefined, limits), classes);
 }

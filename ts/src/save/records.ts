@@ -16,6 +16,7 @@ import { Parameter } from "../nn/parameter.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import { fieldsOf, type Json, setFields } from "./fields.ts";
 import { type PackingJson, packingOf, restorePacking } from "./packing.ts";
+import { checkOptions } from "../options.ts";
 
 /** A class of modules. */
 export type ModuleClass = abstract new (...args: never[]) => Module;
@@ -154,10 +155,9 @@ export interface ModuleParts {
  * const relu = remakeModule("ReLU", { fields: { inplace: false }, training: false });
  * ```
  */
-export function remakeModule(
-  kind: ModuleClass | string,
-  { fields = {}, training = true, attributes = [] }: ModuleParts = {},
-): Module {
+export function remakeModule(kind: ModuleClass | string, parts: ModuleParts = {}): Module {
+  checkOptions("remakeModule", parts, ["fields", "training", "attributes"]);
+  const { fields = {}, training = true, attributes = [] } = parts;
   const found = typeof kind === "string" ? builtinClassNamed(kind) : kind;
   if (found === undefined) throw unknownClass(kind as string);
   const res = Reflect.construct(Module, [], found) as Module;

@@ -12,6 +12,7 @@ import { encodeFloat, type SmallFloat } from "./floats.ts";
 import { literal } from "./literal.ts";
 import { HostStorage } from "./storage.ts";
 import { checkShape, Tensor } from "./tensor.ts";
+import { checkOptions } from "../options.ts";
 
 /** What {@link tensor} makes a tensor of. */
 export type TensorInput = Element | Float | readonly TensorInput[] | ElementArray | Uint8ClampedArray;
@@ -44,6 +45,7 @@ const MAX_DIMS = 64;
  * ```
  */
 export function tensor(data: TensorInput, options: TensorOptions = {}): Tensor {
+  checkOptions("tensor", options, ["dtype", "requiresGrad", "shape"]);
   const { requiresGrad = false, ...given } = options;
   const made = literal(tensorOf(data, given));
   return requiresGrad ? made.requiresGrad_() : made;
@@ -51,7 +53,7 @@ export function tensor(data: TensorInput, options: TensorOptions = {}): Tensor {
 
 /** {@link tensor} of numbers that the user did not write. */
 export function tensorOf(data: TensorInput, options: Omit<TensorOptions, "requiresGrad"> = {}): Tensor {
-  return construct(data, { ...options, dtype: checkOptions(options) });
+  return construct(data, { ...options, dtype: dtypeOf(options) });
 }
 
 /** Options whose dtype is a name, where there is one. */
@@ -85,7 +87,7 @@ export function tensorFromBytes(
   dtype: DType,
   shape: readonly number[],
 ): Tensor {
-  checkOptions({ dtype });
+  dtypeOf({ dtype });
   const view = ArrayBuffer.isView(bytes) ? bytesOf(bytes) : new Uint8Array(bytes);
   const wanted = checkShape(shape) * DTYPES[dtype].size;
   if (view.byteLength !== wanted) {
@@ -257,10 +259,7 @@ function writeInt(dtype: DType, entries: ElementArray, at: number, value: number
 }
 
 /** Refuses options that there are not, and gives the name of the dtype. */
-function checkOptions(options: TensorOptions): DType | undefined {
-  for (const name of Object.keys(options)) {
-    if (name !== "dtype" && name !== "shape") throw fxError("InvalidOption", `there is no option \`${name}\``);
-  }
+function dtypeOf(options: TensorOptions): DType | undefined {
   const dtype = options.dtype instanceof DTypeArg ? options.dtype.name : options.dtype;
   if (dtype === undefined || Object.hasOwn(DTYPES, dtype)) return dtype;
   throw fxError("InputType", `there is no dtype \`${dtype}\``, { help: `one of ${Object.keys(DTYPES).join(", ")}` });

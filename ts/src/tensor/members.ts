@@ -21,6 +21,7 @@ import { type Recorder, recorderOf } from "../trace/record.ts";
 import { enter, leave } from "../trace/stack.ts";
 import { getItem, type IndexedValue, type IndexPart, setItem } from "./indexing.ts";
 import { checkShape, Tensor } from "./tensor.ts";
+import { unknownOption } from "../options.ts";
 
 /** How {@link TensorMembers.to} converts. */
 export interface ToOptions {
@@ -159,6 +160,8 @@ export function defineMember(spelling: string | symbol, descriptor: PropertyDesc
   Object.defineProperty(Tensor.prototype, spelling, { configurable: true, ...descriptor });
 }
 
+const TO_OPTIONS: readonly string[] = ["dtype", "device", "copy", "nonBlocking", "memoryFormat"];
+
 function to(self: Tensor, args: readonly unknown[], kwargs: Readonly<Record<string, unknown>>): unknown {
   const { device: place, ...rest } = kwargs;
   const named: Record<string, unknown> = { ...rest };
@@ -175,7 +178,7 @@ function to(self: Tensor, args: readonly unknown[], kwargs: Readonly<Record<stri
   const [, copy = named["copy"]] = flags;
   const { dtype, memory_format = null, non_blocking = false, copy: __, ...unknown } = named;
   const [stray] = Object.keys(unknown);
-  if (stray !== undefined) throw fxError("InvalidOption", `to() got an unexpected keyword argument '${stray}'`);
+  if (stray !== undefined) throw unknownOption("to", stray, TO_OPTIONS);
   const where = place ?? (isDType(first) || first instanceof Tensor ? undefined : first);
   const [isAsynchronous, isCopied] = [flags[0] ?? non_blocking, copy ?? false];
   if (where === undefined || where === null) {

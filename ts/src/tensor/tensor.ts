@@ -20,6 +20,7 @@ import type { ComposedMethods } from "../torch/composed.ts";
 import { contiguousStrides, isContiguous } from "./layout.ts";
 import { SharedStorage, type TensorStorage } from "./storage.ts";
 import { noteMade } from "./tidy.ts";
+import { checkOptions } from "../options.ts";
 
 /** Elements in nested arrays, as deep as the tensor has dimensions. */
 export type NestedElements = Element | NestedElements[];
@@ -218,6 +219,7 @@ export class Tensor implements Disposable {
 
   /** Whether the elements lie row-major without gaps, or in the order of another memory format. */
   isContiguous(options: { memoryFormat?: MemoryFormatArg | MemoryFormatName } = {}): boolean {
+    checkOptions("isContiguous", options, ["memoryFormat"]);
     const format = options.memoryFormat ?? "contiguous_format";
     return isContiguous(this.shape, this.stride(), typeof format === "string" ? format : format.name);
   }

@@ -11,6 +11,7 @@ import { areGradientsEnabled, autocastOf, enterAutocast, setGradients } from "..
 import type { AutocastMode } from "../engine/recorder.ts";
 import { fxError } from "../errors.ts";
 import { DTypeArg } from "../graph/values.ts";
+import { checkOptions } from "../options.ts";
 
 /** A context that was entered. Disposing of it leaves it. */
 export interface Context {
@@ -176,7 +177,9 @@ function within<T>(enter: () => () => void, name: string, fn: (() => T) | undefi
   );
 }
 
-function modeOf(deviceType: unknown, { dtype, enabled = true, cacheEnabled = false }: AutocastOptions): AutocastMode {
+function modeOf(deviceType: unknown, options: AutocastOptions): AutocastMode {
+  checkOptions("autocast", options, ["dtype", "enabled", "cacheEnabled"]);
+  const { dtype, enabled = true, cacheEnabled = false } = options;
   if (typeof deviceType !== "string") {
     throw fxError("InvalidOption", `Expected \`device_type\` of type \`str\`, got: \`${typeof deviceType}\``, {
       help: 'autocast("cpu", () => …)',

@@ -31,6 +31,7 @@ import { finfo, iinfo } from "./info.ts";
 import { type Operators, ops } from "./ops.ts";
 import * as promotion from "./promotion.ts";
 import * as random from "./random.ts";
+import { checkOptions } from "../options.ts";
 
 /** The dtypes as constants. */
 const DTYPE_CONSTANTS = {
@@ -175,6 +176,7 @@ export const torch: Torch = Object.freeze({
   _check,
   tensor,
   asTensor: (data: TensorInput | Tensor, options: Pick<TensorOptions, "dtype"> = {}): Tensor => {
+    checkOptions("asTensor", options, ["dtype"]);
     if (!(data instanceof Tensor)) return tensor(data, options);
     return options.dtype === undefined ? data : data.to(options.dtype);
   },

@@ -17,6 +17,7 @@ import { enter, leave, traceError } from "./stack.ts";
 import { checkInsteadOf, shareFreeValues, type Subgraph, type SubgraphCall } from "./subgraph.ts";
 import { activeTracer, Tracer } from "./tracer.ts";
 import { ValueTuple } from "../graph/values.ts";
+import { checkOptions } from "../options.ts";
 
 const cat = functionNamed("torch.cat");
 
@@ -174,8 +175,10 @@ export function associativeScan<X>(
   combine: (a: X, b: X) => X,
   xs: X,
   dim: number,
-  { reverse = false }: AssociativeScanOptions = {},
+  options: AssociativeScanOptions = {},
 ): X {
+  checkOptions("associativeScan", options, ["reverse"]);
+  const { reverse = false } = options;
   const [leaves, spec] = treeFlatten(xs);
   const inOrder = (x: Tensor): Tensor => (reverse ? x.flip([0]) : x);
   const slices = leaves.map((it) => inOrder((it as Tensor).movedim(dim, 0)));

@@ -10,6 +10,7 @@ import { fxError, type FxError } from "../errors.ts";
 import { isOptions } from "../functions/naming.ts";
 import { Tuple, ValueTuple } from "../graph/values.ts";
 import { isTraced, recorderOf } from "./record.ts";
+import { checkOptions } from "../options.ts";
 
 /** How the instances of a class are taken apart and made again. */
 export interface PytreeNodeType<T> {
@@ -148,7 +149,9 @@ export interface TreeOptions {
  * treeUnflatten(leaves, spec); // { a: x, rest: [y, z] }
  * ```
  */
-export function treeFlatten(tree: unknown, { isLeaf }: TreeOptions = {}): [leaves: unknown[], spec: PytreeSpec] {
+export function treeFlatten(tree: unknown, options: TreeOptions = {}): [leaves: unknown[], spec: PytreeSpec] {
+  checkOptions("treeFlatten", options, ["isLeaf"]);
+  const { isLeaf } = options;
   const leaves: unknown[] = [];
   const visit = (value: unknown, depth: number): PytreeSpec => {
     const type = isLeaf?.(value) === true ? undefined : typeOf(value);

@@ -27,6 +27,7 @@ import { checkedFunction, Level, type Subgraph, type SubgraphCall } from "./subg
 import { TracerBase } from "./tracerBase.ts";
 import { type UnreadCalls, watched } from "./unread.ts";
 import { type VerifyInputs, verifyTrace } from "./verify.ts";
+import { checkOptions } from "../options.ts";
 
 /** What can be traced: a module, or a function. */
 export type Traceable = Module | ((...args: never[]) => unknown);
@@ -43,6 +44,8 @@ export interface TraceOptions {
   /** Python types of parameters by name, and of the result under `return`: types in TypeScript are gone when code runs. */
   readonly annotations?: Readonly<Record<string, string>>;
 }
+
+const TRACE_OPTIONS: readonly string[] = ["concreteArgs", "root", "annotations"];
 
 /** How a {@link Tracer} is made. */
 export interface TracerOptions {
@@ -106,8 +109,10 @@ export class Tracer extends TracerBase implements ModuleObserver {
   #calls = new Map<string, number>();
   #scope: Scope = ROOT_SCOPE;
 
-  constructor({ paramShapesConstant = false }: TracerOptions = {}) {
+  constructor(options: TracerOptions = {}) {
     super();
+    checkOptions("Tracer", options, ["paramShapesConstant"]);
+    const { paramShapesConstant = false } = options;
     this.#level = new Level(this.graph, undefined);
     this.paramShapesConstant = paramShapesConstant;
   }
@@ -166,6 +171,7 @@ export class Tracer extends TracerBase implements ModuleObserver {
 
   /** Traces a module or a function into a graph. */
   trace(root: Traceable, options: TraceOptions = {}): Graph {
+    checkOptions("trace", options, TRACE_OPTIONS);
     this.root = root instanceof Module ? root : (options.root ?? new Module());
     this.#enter(new Level(new Graph(), undefined));
     this.#index();
@@ -466,6 +472,7 @@ export interface SymbolicTraceOptions extends TraceOptions {
  * ```
  */
 export function symbolicTrace(root: Traceable, options: SymbolicTraceOptions = {}): GraphModule {
+  checkOptions("symbolicTrace", options, [...TRACE_OPTIONS, "tracer", "verify"]);
   const { tracer = new Tracer(), verify, ...rest } = options;
   if (typeof root !== "function" && !(root instanceof Module)) {
     throw fxError("InvalidOption", "symbolicTrace takes a module or a function");

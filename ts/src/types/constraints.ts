@@ -10,7 +10,8 @@ import { fxError } from "../errors.ts";
 import type { GraphModule } from "../graph/module.ts";
 import type { Node } from "../graph/node.ts";
 import { runPass } from "../rewrite/bridge.ts";
-import { checkGraphModule, checkNode, checkOptions } from "../rewrite/checks.ts";
+import { checkGraphModule, checkNode } from "../rewrite/checks.ts";
+import { checkOptions } from "../options.ts";
 import { moduleSpecs } from "./modules.ts";
 import { checkType, type TensorType } from "./tensorType.ts";
 

@@ -4,7 +4,8 @@
  * @module
  */
 import type { GraphModule } from "../graph/module.ts";
-import { checkGraphModule, checkOptions } from "../rewrite/checks.ts";
+import { checkGraphModule } from "../rewrite/checks.ts";
+import { checkOptions } from "../options.ts";
 import { runPass } from "../rewrite/bridge.ts";
 import { moduleSpecs } from "./modules.ts";
 

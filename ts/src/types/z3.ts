@@ -6,6 +6,7 @@
  */
 import { fxError } from "../errors.ts";
 import type { SmtSolver } from "./constraints.ts";
+import { checkOptions } from "../options.ts";
 
 /** How {@link Z3} is asked. */
 export interface Z3Options {
@@ -50,7 +51,9 @@ export class Z3 implements SmtSolver, AsyncDisposable {
    *
    * @throws `UsageError` `NotLoaded` where the package `z3-solver` is not installed.
    */
-  static async load({ timeout = 10_000 }: Z3Options = {}): Promise<Z3> {
+  static async load(options: Z3Options = {}): Promise<Z3> {
+    checkOptions("Z3.load", options, ["timeout"]);
+    const { timeout = 10_000 } = options;
     if (!(Number.isSafeInteger(timeout) && timeout > 0)) {
       throw fxError("InvalidOption", `the timeout is a whole number of milliseconds, and not ${timeout}`);
     }

@@ -65,7 +65,7 @@ test("a stream gets the same bytes, and is aborted where saving stops", async ()
 
 test("unknown options and places are refused", async () => {
   const program = await open("digits_cnn");
-  expect(() => save(program, { extra: 1 } as never)).toThrow("save has no option extra");
+  expect(() => save(program, { extra: 1 } as never)).toThrow("save has no option `extra`");
   expect(() => save(program, { extraFiles: { "../a": "" } })).toThrow("cannot be called so");
   await expect(saveTo(program, 7 as never)).rejects.toThrow("cannot be saved there");
 });

@@ -170,7 +170,7 @@ describe("conversions", () => {
   test("refuse what is not there by name", () => {
     const x = tensor([1.5]);
     expect(thrown(() => x.to("cuda")).reason).toBe("there is no device cuda");
-    expect(thrown(() => x.to({ devise: "cpu" } as object)).reason).toContain("'devise'");
+    expect(thrown(() => x.to({ devise: "cpu" } as object)).reason).toContain("`devise`");
     expect(thrown(() => x.to(3 as unknown as "cpu")).kind).toBe("InputType");
   });
 });

@@ -22,6 +22,15 @@ export interface AnnotationOptions {
   readonly additionalMeta?: readonly string[];
 }
 
+/** The names of {@link AnnotationOptions}. */
+export const ANNOTATIONS: readonly string[] = [
+  "includeStride",
+  "includeDevice",
+  "colored",
+  "expandedDef",
+  "additionalMeta",
+];
+
 type Paint = (text: string) => string;
 
 /** Writes the comments of one function. */

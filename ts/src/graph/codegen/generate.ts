@@ -13,7 +13,7 @@ import type { Arg } from "../args.ts";
 import type { Graph } from "../graph.ts";
 import { lastUses } from "../lastUse.ts";
 import type { Node } from "../node.ts";
-import { Annotator, type AnnotationOptions } from "./annotations.ts";
+import { ANNOTATIONS, Annotator, type AnnotationOptions } from "./annotations.ts";
 import type { CodeLine, Parameter } from "./codegen.ts";
 import {
   writeArg,
@@ -25,6 +25,7 @@ import {
 } from "./expressions.ts";
 import { CodeNames, type CodeGlobal } from "./globals.ts";
 import { commentText, isIdentifier } from "./text.ts";
+import { checkOptions } from "../../options.ts";
 
 /** How code is generated. */
 export interface CodeOptions {
@@ -45,7 +46,10 @@ export interface GeneratedCode {
 }
 
 /** Code for a graph: `torch.fx.Graph.python_code`. */
-export function generateCode(graph: Graph, { form = "function", verbose }: CodeOptions = {}): GeneratedCode {
+export function generateCode(graph: Graph, options: CodeOptions = {}): GeneratedCode {
+  checkOptions("generateCode", options, ["form", "verbose"]);
+  const { form = "function", verbose } = options;
+  if (verbose !== undefined) checkOptions("verbose", verbose, ANNOTATIONS);
   const { codegen } = graph;
   if (!isIdentifier(codegen.functionName)) {
     throw fxError("InvalidOption", "the name of a generated function is an identifier", { help: "forward" });

@@ -1,0 +1,76 @@
+/**
+ * Objects of options: a name that is none is refused, since a misspelt option would do nothing.
+ *
+ * @module
+ */
+import { type FxError, fxError } from "./errors.ts";
+
+/**
+ * Refuses options that `what` does not have, and what is no object of options. The nearest of the known names is suggested.
+ *
+ * @example
+ * ```ts
+ * checkOptions("constantFold", options, ["constraintFn", "maxBytes"]);
+ * ```
+ */
+export function checkOptions(what: string, options: object, names: readonly string[]): void {
+  if (typeof options !== "object" || options === null || Array.isArray(options)) {
+    throw fxError("InvalidOption", `${what} takes its options as an object`, { help: knownOptions(names) });
+  }
+  for (const name of Object.keys(options)) if (!names.includes(name)) throw unknownOption(what, name, names);
+}
+
+/** The refusal of an option that there is not. */
+export function unknownOption(what: string, name: string, names: readonly string[]): FxError {
+  return fxError("InvalidOption", `${what} has no option \`${name}\``, {
+    help: `${suggestion(name, names)}${knownOptions(names)}`,
+  });
+}
+
+/** The question whether the nearest of the names was meant, where one is near. */
+export function suggestion(given: string, names: readonly string[]): string {
+  const nearest = nearestName(given, names);
+  return nearest === undefined ? "" : `did you mean \`${nearest}\`? `;
+}
+
+function knownOptions(names: readonly string[]): string {
+  return names.length === 0 ? "it takes none" : `the options are ${names.join(", ")}`;
+}
+
+/**
+ * The name that was meant: the same but for capitals and underscores, or at most a third of its letters away.
+ *
+ * @example
+ * ```ts
+ * nearestName("dynamic_shapes", ["dynamicShapes", "strict"]); // "dynamicShapes"
+ * ```
+ */
+export function nearestName(given: string, names: readonly string[]): string | undefined {
+  const wanted = plain(given);
+  let nearest: string | undefined;
+  let least = Math.max(1, Math.floor(wanted.length / 3)) + 1;
+  for (const name of names) {
+    const steps = distance(wanted, plain(name), least);
+    if (steps < least) [nearest, least] = [name, steps];
+  }
+  return nearest;
+}
+
+function plain(name: string): string {
+  return name.replace(/[_-]/g, "").toLowerCase();
+}
+
+/** In how many letters two words differ: Levenshtein's distance, or `limit` where it is no less. */
+function distance(a: string, b: string, limit: number): number {
+  if (Math.abs(a.length - b.length) >= limit) return limit;
+  let row = Array.from({ length: b.length + 1 }, (_, at) => at);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const replaced = (row[j - 1] as number) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      next.push(Math.min(replaced, (row[j] as number) + 1, (next[j - 1] as number) + 1));
+    }
+    row = next;
+  }
+  return Math.min(row[b.length] as number, limit);
+}
