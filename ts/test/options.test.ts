@@ -51,6 +51,7 @@ import {
   save,
   saveGraphModule,
   saveTo,
+  scan,
   ShapeProp,
   splitByTags,
   splitConstSubgraphs,
@@ -76,7 +77,7 @@ import { rewrite } from "../src/plugin/plugin.ts";
 import { tracefx as rollupPlugin } from "../src/plugin/rollup.ts";
 import { tracefx as vitePlugin } from "../src/plugin/vite.ts";
 import { tracefx as webpackPlugin } from "../src/plugin/webpack.ts";
-import { nearestName } from "../src/options.ts";
+import { nearestName } from "../src/given.ts";
 import { pythonName } from "../src/functions/naming.ts";
 import { optionSites } from "./surface.ts";
 import { Z3 } from "../src/types/z3.ts";
@@ -200,6 +201,7 @@ const CALLS: Readonly<Record<string, Call>> = {
   Rule: (it) => new Rule("same", lines, lines, it),
   "RuleSet.runToFixpoint": (it) => new RuleSet([]).runToFixpoint(traced(), it),
   associativeScan: (it) => associativeScan((a: Tensor, b: Tensor) => a.add(b), x(), 0, it),
+  scan: (it) => scan((sum: Tensor, row: Tensor) => [sum.add(row), row], torch.zeros([3]), x(), it),
   treeFlatten: (it) => treeFlatten([1], it),
   treeMap: (it) => treeMap((leaf) => leaf, [1], it),
   symbolicTrace: (it) => symbolicTrace(new Net(), it),

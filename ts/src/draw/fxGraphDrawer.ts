@@ -5,7 +5,7 @@
  */
 import { fxError } from "../errors.ts";
 import { checkGraphModule } from "../rewrite/checks.ts";
-import { checkOptions } from "../options.ts";
+import { checkOptions } from "../given.ts";
 import { isOptions } from "../functions/naming.ts";
 import { GraphModule } from "../graph/module.ts";
 import type { Node } from "../graph/node.ts";

@@ -6,7 +6,7 @@
 import type { Graph } from "../graph/graph.ts";
 import type { GraphModule } from "../graph/module.ts";
 import { checkGraphModule } from "../rewrite/checks.ts";
-import { checkOptions } from "../options.ts";
+import { checkOptions } from "../given.ts";
 import type { DotGraph } from "./dot.ts";
 import { FxGraphDrawer } from "./fxGraphDrawer.ts";
 

@@ -5,7 +5,9 @@
  */
 import { DTYPES, type DType } from "../bindings/dtypes.ts";
 import { fxError } from "../errors.ts";
+import { isOptions } from "../functions/naming.ts";
 import { nameResults } from "../functions/results.ts";
+import { checkList } from "../given.ts";
 import { TensorMeta } from "../graph/val.ts";
 import { tensorVal } from "../interpret/tensorMetadata.ts";
 import { relieveMemory } from "../tensor/storage.ts";
@@ -73,6 +75,7 @@ export function inferOperator(
   args: readonly unknown[],
   kwargs: Readonly<Record<string, unknown>> = {},
 ): unknown {
+  checkCall("inferOperator", name, args, kwargs);
   const known = Object.entries(kwargs).map(([key, value]) => [key, withoutData(value)]);
   writeCall(name, args.map(withoutData), Object.fromEntries(known));
   const reader = readerOf(call((engine) => engine.infer_operator(name, writer.finish(), autocastDtype())));
@@ -153,6 +156,8 @@ export function differentiateOperator(
   grads: readonly unknown[],
   kwargs: Readonly<Record<string, unknown>> = {},
 ): unknown[] {
+  checkCall("differentiateOperator", name, args, kwargs);
+  checkList("differentiateOperator", "grads", grads);
   writeCall(name, args, kwargs);
   for (const [at, grad] of grads.entries()) writer.value(grad, () => `gradient ${at} of ${name}`);
   const reader = readerOf(call((engine) => engine.differentiate_operator(name, writer.finish())));
@@ -163,8 +168,28 @@ export function differentiateOperator(
 
 /** How near a result of this dtype must be to PyTorch's: `|a - b| <= atol + rtol * |b|`. */
 export function operatorTolerance(name: string, dtype: DType): { readonly rtol: number; readonly atol: number } {
+  checkName("operatorTolerance", name);
+  if (!Object.hasOwn(DTYPES, dtype)) {
+    throw fxError("InputType", `there is no dtype \`${String(dtype)}\``, {
+      help: `one of ${Object.keys(DTYPES).join(", ")}`,
+    });
+  }
   const [rtol, atol] = call((engine) => engine.operator_tolerance(name, DTYPES[dtype].id));
   return { rtol: rtol as number, atol: atol as number };
+}
+
+function checkName(what: string, name: unknown): void {
+  if (typeof name === "string") return;
+  throw fxError("InvalidArgument", `${what} takes the name of an operator, and is given ${typeof name}`, {
+    help: `${what}("aten.add.Tensor", …)`,
+  });
+}
+
+/** Refuses what would break inside: the engine takes texts and lists at their word. */
+function checkCall(what: string, name: unknown, args: unknown, kwargs: unknown): void {
+  checkName(what, name);
+  checkList(what, "args", args);
+  if (!isOptions(kwargs)) throw fxError("InvalidArgument", `${what} takes an object as kwargs`);
 }
 
 function writeCall(

@@ -11,7 +11,7 @@ import initialise, * as glue from "../../wasm/engine.js";
 import { type ErrorDetails, type ErrorName, fxError } from "../errors.ts";
 import { bytesOf, checkMagic, compileModule, type ModuleSource } from "./module.ts";
 import { bestVariant, MODULES, type Variant } from "./variant.ts";
-import { checkOptions } from "../options.ts";
+import { checkOptions } from "../given.ts";
 
 /** The functions that the engine offers. */
 export type Engine = Omit<typeof glue, "default" | "initSync" | "start" | "__wbg_reset_state">;

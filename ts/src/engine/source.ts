@@ -4,7 +4,7 @@
  * @module
  */
 import { fxError } from "../errors.ts";
-import { checkOptions } from "../options.ts";
+import { checkOptions } from "../given.ts";
 
 /** A file that is open, such as a `FileHandle` of Node. It is not closed. */
 export interface ReadableFile {

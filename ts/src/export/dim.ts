@@ -4,7 +4,7 @@
  * @module
  */
 import { fxError } from "../errors.ts";
-import { checkOptions } from "../options.ts";
+import { checkOptions } from "../given.ts";
 
 /** How the engine is to find out whether a size is dynamic: `Dim.AUTO`, `Dim.DYNAMIC` or `Dim.STATIC`. */
 export class DimHint {

@@ -32,7 +32,7 @@ import { GraphSignature, type OutputSpec } from "./signature.ts";
 import { StateGuard } from "./stateGuard.ts";
 import { Tracepoints } from "./tracepoints.ts";
 import { verifyProgram } from "./verifyProgram.ts";
-import { checkOptions } from "../options.ts";
+import { checkOptions } from "../given.ts";
 
 /** How {@link exportProgram} exports. */
 export interface ExportOptions {

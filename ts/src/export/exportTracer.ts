@@ -23,9 +23,11 @@ import type { Inputs } from "../trace/inputs.ts";
 import type { TracedValue } from "../trace/proxy.ts";
 import { moduleStackFrom, type Scope } from "../trace/scope.ts";
 import { type CapturedStack, enterDeep, leave, stackText } from "../trace/stack.ts";
+import type { Subgraph, SubgraphCall } from "../trace/subgraph.ts";
 import { type Traceable, Tracer } from "../trace/tracer.ts";
 import { valsOfControlFlow } from "./controlFlowVals.ts";
 import { isDynamic, knownPartsOf } from "./knownParts.ts";
+import { refuseInputWrites } from "./inputWrites.ts";
 import { type LiftedConstant, usedConstants } from "./liftedConstants.ts";
 import { writeOut } from "./outArguments.ts";
 import { asVal, currentPlace, isIdle, mapValues, withFactoryDefaults, withoutTraced } from "./recordedCall.ts";
@@ -195,6 +197,12 @@ export class ExportTracer extends Tracer implements OperatorRecorder {
   }
 
   /** A graph of control flow belongs to the graph that calls it, under a name with its next free number. */
+  override traceSubgraph(fn: (...args: unknown[]) => unknown, names: readonly string[], call: SubgraphCall): Subgraph {
+    const traced = super.traceSubgraph(fn, names, call);
+    refuseInputWrites(traced.graph);
+    return traced;
+  }
+
   override addSubgraph(name: string, graph: Graph): Node {
     const siblings = this.#graphs.get(this.graph) ?? new Map<string, GraphModule>();
     this.#graphs.set(this.graph, siblings);

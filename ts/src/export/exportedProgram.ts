@@ -27,7 +27,7 @@ import { followSignature } from "./followSignature.ts";
 import type { GraphSignature } from "./signature.ts";
 import { flattenCall, unflatten } from "./tree.ts";
 import { verifiersOf } from "./verifier.ts";
-import { checkOptions } from "../options.ts";
+import { checkOptions } from "../given.ts";
 
 export type EngineProgram = ReturnType<Engine["Program"]["open"]>;
 
@@ -85,11 +85,16 @@ export interface ProgramUpdate {
  * const logits = model(tensor([[1, 2, 3]], { dtype: "float32" }));
  * ```
  */
-export class ExportedProgram {
-  readonly #parts: ProgramParts;
+export class ExportedProgram implements Disposable {
+  #held: ProgramParts | undefined;
 
   constructor(parts: ProgramParts) {
-    this.#parts = parts;
+    this.#held = parts;
+  }
+
+  get #parts(): ProgramParts {
+    if (this.#held !== undefined) return this.#held;
+    throw fxError("Disposed", "the program was disposed", { help: "load it again, or dispose of it later" });
   }
 
   /** The graph, and the sub-graphs that it refers to. */
@@ -266,7 +271,11 @@ export class ExportedProgram {
     const copy = this.clone();
     const { graphModule, modified } = new PassManager({ passes }).run(copy.graphModule);
     if (!modified) return this;
-    return copy.update(graphModule, followSignature(this.graphSignature, graphModule.graph));
+    const res = copy.update(graphModule, followSignature(this.graphSignature, graphModule.graph));
+    // Nobody else has the copy, so that its tensors go over.
+    const tensors = brought.get(copy);
+    if (tensors !== undefined) brought.set(res, tensors);
+    return res;
   }
 
   /**
@@ -409,6 +418,27 @@ export class ExportedProgram {
     }
   }
 
+  /**
+   * Gives the memory of the state and the constants back that the program brought with it, as a program from a file does.
+   * The tensors of the module that it was exported from stay, and so do those that it was given later; modules that
+   * {@link ExportedProgram.module} made have a state of their own. A program that was disposed of refuses to be used.
+   *
+   * @example
+   * ```ts
+   * using program = await load("model.pt2");
+   * const model = program.module();
+   * ```
+   */
+  dispose(): void {
+    this.#held = undefined;
+    for (const tensor of brought.get(this) ?? []) tensor.dispose();
+    brought.delete(this);
+  }
+
+  [Symbol.dispose](): void {
+    this.dispose();
+  }
+
   /** @internal What the engine makes of the program. */
   through(change: (program: EngineProgram) => EngineProgram): ExportedProgram {
     return withEngine(this.#parts, (program) => decoded(change(program)));
@@ -454,6 +484,9 @@ for (const name of [
   });
 }
 
+/** The tensors that are of a program alone, since the engine made them for it. */
+const brought = new WeakMap<ExportedProgram, readonly Tensor[]>();
+
 /** Does something with a program in the engine's memory, which is freed afterwards. */
 export function withEngine<T>(parts: ProgramParts, body: (program: EngineProgram) => T): T {
   const { bytes, storages } = encodeProgram(parts, layoutOf);
@@ -486,7 +519,11 @@ export function defaultDecompositions(): Set<string> {
 
 /** A program of the engine, which is freed. */
 export function decoded(program: EngineProgram): ExportedProgram {
-  return new ExportedProgram(decodedParts(program));
+  const parts = decodedParts(program);
+  const res = new ExportedProgram(parts);
+  const constants = [...parts.constants.values()].flatMap((it) => (it.kind === "tensor" ? [it.tensor] : []));
+  brought.set(res, [...Array.from(parts.state.values(), (it) => it.tensor), ...constants]);
+  return res;
 }
 
 function decodedParts(program: EngineProgram): ProgramParts {

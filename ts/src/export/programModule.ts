@@ -14,7 +14,7 @@ import { Tensor } from "../tensor/tensor.ts";
 import type { CallSignature, ProgramParts } from "./program.ts";
 import { type Argument, isGradient } from "./signature.ts";
 import { flattenCall, unflatten } from "./tree.ts";
-import { checkOptions } from "../options.ts";
+import { checkOptions } from "../given.ts";
 
 type EngineRunner = ReturnType<ReturnType<Engine["Program"]["open"]>["runner"]>;
 
@@ -24,6 +24,10 @@ interface Inside {
   /** One that is never disposed is freed with its module, by the glue. */
   runner: EngineRunner | undefined;
   readonly generation: number;
+  /** How many runs go on: one may be disposed of, or run again, by what it calls. */
+  running: number;
+  /** What is freed when the last run has ended. */
+  abandoned: EngineRunner | undefined;
 }
 
 const WATCH: readonly string[] = ["signal", "progress"];
@@ -52,7 +56,7 @@ export class ProgramModule implements Disposable {
   constructor(parts: ProgramParts, runner: EngineRunner) {
     const self = ((...args: unknown[]) => self.forward(...args)) as unknown as ProgramModule;
     Object.setPrototypeOf(self, new.target.prototype);
-    insides.set(self, { parts, runner, generation: generation() });
+    insides.set(self, { parts, runner, generation: generation(), running: 0, abandoned: undefined });
     // An instance is a function, so that it can be called.
     return self;
   }
@@ -92,7 +96,9 @@ export class ProgramModule implements Disposable {
       for (const leaf of leaves) if (leaf instanceof Tensor) moveToEngine(leaf);
     }
     const kinds = specs.map((spec) => kindOf(spec.arg));
-    const outputs = takeLeaves(withLeaves(leaves, kinds, (words) => watched(runner, words, watch)));
+    const outputs = whileRunning(this, () =>
+      takeLeaves(withLeaves(leaves, kinds, (words) => watched(runner, words, watch))),
+    );
     // What an operator gives to another one says that it is a float; a result is for JavaScript, which has one number.
     return outputs.map((it) => (it instanceof Float ? it.value : it));
   }
@@ -113,18 +119,37 @@ export class ProgramModule implements Disposable {
     return wrapWords(call(() => runner.state(name)));
   }
 
-  /** Gives the engine's memory back. */
+  /** Gives the engine's memory back; during a run, as its `progress` may ask for it, when the run has ended. */
   dispose(): void {
     const inside = insides.get(this);
     if (inside?.runner === undefined) return;
-    // Of an engine that was made anew, nothing is left to free: what lies in that place now is something else.
-    if (inside.generation === generation()) inside.runner.free();
+    inside.abandoned = inside.runner;
     inside.runner = undefined;
+    freeAbandoned(inside);
   }
 
   [Symbol.dispose](): void {
     this.dispose();
   }
+}
+
+/** Runs the body while nothing of the module is freed. */
+function whileRunning<T>(module: ProgramModule, body: () => T): T {
+  const inside = insides.get(module) as Inside;
+  inside.running += 1;
+  try {
+    return body();
+  } finally {
+    inside.running -= 1;
+    freeAbandoned(inside);
+  }
+}
+
+function freeAbandoned(inside: Inside): void {
+  if (inside.running > 0) return;
+  // Of an engine that was made anew, nothing is left to free: what lies in that place now is something else.
+  if (inside.generation === generation()) inside.abandoned?.free();
+  inside.abandoned = undefined;
 }
 
 /** Runs the words of a call. What `progress` throws, or the signal, arrives as it is. */

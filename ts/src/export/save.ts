@@ -6,7 +6,7 @@
 import { call, type Engine } from "../engine/engine.ts";
 import { type FileTarget, writeTarget } from "../engine/target.ts";
 import type { ExportedProgram } from "./exportedProgram.ts";
-import { checkOptions } from "../options.ts";
+import { checkOptions } from "../given.ts";
 
 /** Where a program is to be written: a path or a `file:` URL where there are files, or a stream. */
 export type ProgramTarget = FileTarget;

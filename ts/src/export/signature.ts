@@ -5,7 +5,7 @@
  */
 import { fxError } from "../errors.ts";
 import type { ReplaceHook } from "../graph/hooks.ts";
-import { checkOptions } from "../options.ts";
+import { checkOptions } from "../given.ts";
 
 /** A Python value that an input or output is fixed to; an int is a `bigint` where it is not safe as a number. */
 export type ConstantValue =

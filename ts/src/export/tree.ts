@@ -1,18 +1,21 @@
 /**
  * Nested inputs and outputs as flat lists and back: PyTorch's pytrees, for the containers that JavaScript has.
  *
- * Tuples, lists and deques are arrays; dicts are plain objects or Maps; named tuples and dataclasses are objects with
+ * Lists and deques are arrays, and tuples are what `tuple(a, b)` makes; dicts are plain objects or Maps; named tuples and dataclasses are objects with
  * their fields. `None` is a leaf, and `null` or `undefined` in JavaScript.
  *
  * @module
  */
 import { fxError } from "../errors.ts";
+import { Tuple, ValueTuple } from "../graph/values.ts";
 import type { TreeSpec } from "./program.ts";
 
 /** What the containers of a program are made of. */
 export interface TreeTypes {
   /** The fields of the named tuples, by the name of the type. */
   readonly namedtupleFields: ReadonlyMap<string, readonly string[]>;
+  /** Whether a list is taken for a tuple, and a tuple for a list. */
+  readonly areSequencesAlike?: boolean;
 }
 
 /** How many leaves a structure has. */
@@ -44,10 +47,10 @@ export function flattenCall(args: readonly unknown[], spec: TreeSpec, types: Tre
   return leaves;
 }
 
-/** The leaves of a value of this structure. */
+/** The leaves of a value of this structure; as PyTorch's `tree_flatten_spec`, it takes a list for a tuple and the reverse. */
 export function flattenTree(value: unknown, spec: TreeSpec, types: TreeTypes): unknown[] {
   const leaves: unknown[] = [];
-  flatten(value, spec, types, "the value", leaves);
+  flatten(value, spec, { ...types, areSequencesAlike: true }, "the value", leaves);
   return leaves;
 }
 
@@ -57,6 +60,7 @@ export function unflatten(leaves: readonly unknown[], spec: TreeSpec, types: Tre
   const build = (part: TreeSpec): unknown => {
     if (part.type === undefined) return leaves[at++];
     const items = part.children.map(build);
+    if (part.type === "builtins.tuple") return ValueTuple.frozen(items);
     const keys = keysOf(part, types);
     if (keys === undefined) return items;
     if (keys.every((it) => typeof it === "string")) return objectOf(keys, items);
@@ -76,9 +80,11 @@ function flatten(value: unknown, spec: TreeSpec, types: TreeTypes, place: string
   }
   const keys = keysOf(spec, types);
   if (keys === undefined) {
-    if (!Array.isArray(value)) throw mismatch(place, `an array of ${spec.children.length}`, value);
-    if (value.length !== spec.children.length) {
-      throw mismatch(place, `an array of ${spec.children.length}`, `an array of ${value.length}`);
+    const wanted = spec.type === "builtins.tuple" ? "tuple" : "list";
+    if (!Array.isArray(value)) throw mismatch(place, `a ${wanted} of ${spec.children.length}`, value);
+    const found = value instanceof ValueTuple || value instanceof Tuple ? "tuple" : "list";
+    if ((found !== wanted && types.areSequencesAlike !== true) || value.length !== spec.children.length) {
+      throw mismatch(place, `a ${wanted} of ${spec.children.length}`, `a ${found} of ${value.length}`);
     }
     spec.children.forEach((child, at) => flatten(value[at], child, types, `${place}[${at}]`, leaves));
     return;
@@ -165,8 +171,8 @@ function objectOf(keys: readonly unknown[], items: readonly unknown[]): Record<s
 }
 
 function mismatch(place: string, wanted: string, got: unknown): Error {
-  const found = typeof got === "string" ? got : got === null ? "null" : Array.isArray(got) ? "an array" : typeof got;
+  const found = typeof got === "string" ? got : got === null ? "null" : Array.isArray(got) ? "a list" : typeof got;
   return fxError("InputStructure", `${place} should be ${wanted} and is ${found}`, {
-    help: "pass inputs in the structure that the program was exported with",
+    help: "pass inputs in the structure that the program was exported with: tuple(a, b) is a tuple, and [a, b] a list",
   });
 }

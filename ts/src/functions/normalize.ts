@@ -12,7 +12,7 @@ import type { CallArguments } from "./naming.ts";
 import { type ArgumentType, type OperatorSchema, schemasOf, typeMatches } from "./schemas.ts";
 import { bind, parseSignature, type Parameter, type Signature } from "./signature.ts";
 import { signatureOf } from "./table.ts";
-import { checkOptions } from "../options.ts";
+import { checkOptions } from "../given.ts";
 
 /** The arguments of a call, with every default there. */
 export interface NormalizedArguments {

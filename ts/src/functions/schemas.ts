@@ -17,6 +17,8 @@ export interface SchemaParameter extends Parameter {
   readonly key: string;
   /** Whether the operator writes to it. */
   readonly isMutated: boolean;
+  /** Whether a result may lie in its memory, as a view does. */
+  readonly isAliased: boolean;
 }
 
 /** An overload of an operator. */
@@ -89,6 +91,7 @@ function parseSchema(text: string): OperatorSchema {
       name: name === "self" ? "input" : name,
       key: name,
       isMutated: /\([a-z]!/.test(type),
+      isAliased: /\([a-z]/.test(type),
       kind: name === "from" ? "positional" : kind,
       type: type.replace(/\([a-z]!?(?:\|[a-z])*(?: -> \*)?\)/g, ""),
       default: initial === undefined ? undefined : defaultValue(initial, type, text),

@@ -8,7 +8,7 @@ import { fxError, type FxError } from "../errors.ts";
 import { type Arg, freezeArg, tuple } from "../graph/args.ts";
 import { dtype, float } from "../graph/values.ts";
 import type { CallArguments } from "./naming.ts";
-import { suggestion } from "../options.ts";
+import { suggestion } from "../given.ts";
 
 /** How a parameter takes its argument; `rest` is Python's `*args` and `options` its `**kwargs`. */
 export type ParameterKind = "positional" | "positional-or-keyword" | "keyword" | "rest" | "options";

@@ -9,7 +9,7 @@ import { kindOf } from "./methods.ts";
 import { arithmetic, valueOf } from "./numbers.ts";
 import { type Real, type RealFunction, realOf, wholeOf } from "./realNumbers.ts";
 import { defineFunction } from "./table.ts";
-import { checkOptions } from "../options.ts";
+import { checkOptions } from "../given.ts";
 
 function intOf(value: unknown): bigint {
   const number = realOf(value);

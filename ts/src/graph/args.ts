@@ -193,18 +193,20 @@ function areDistinctNodes(args: readonly Arg[]): args is readonly Node[] {
  * node.args = node.args.map((arg) => mapArg(arg, (it) => (it === old ? replacement : it)));
  * ```
  */
-export function mapArg(arg: Arg, map: (node: Node) => ArgInput): Arg {
+export function mapArg(arg: ArgInput, map: (node: Node) => ArgInput): Arg {
   return mapAggregate(arg, (leaf) => (isNode(leaf) ? map(leaf) : leaf));
 }
 
 /** The tree with each leaf replaced: `torch.fx.node.map_aggregate`. */
-export function mapAggregate(arg: Arg, map: (leaf: Arg) => ArgInput): Arg {
-  const each = (it: Arg): Arg => mapAggregate(it, map);
+export function mapAggregate(arg: ArgInput, map: (leaf: Arg) => ArgInput): Arg {
+  const each = (it: ArgInput): Arg => mapAggregate(it, map);
   if (arg instanceof Tuple) return Tuple.frozen(Array.from(arg, each));
   if (arg instanceof List) return List.frozen(Array.from(arg, each));
   if (arg instanceof Dict) return Dict.frozen(Array.from(arg, ([key, value]) => [key, each(value)] as const));
   if (arg instanceof Slice) return new Slice(each(arg.start), each(arg.stop), each(arg.step));
-  return freezeArg(map(arg));
+  // What is no argument of a node yet is frozen first, so that the nodes in plain arrays and objects are found.
+  const frozen = freezeArg(arg);
+  return Object.is(frozen, arg) ? freezeArg(map(frozen)) : each(frozen);
 }
 
 /** An argument as the value that a function gets: tuples, lists, dicts and slices of what stands for each node. */

@@ -18,7 +18,7 @@ import { formatGraph, formatTabular, tabularRows } from "./print.ts";
 import { createSizeNode, createStorageOffsetNode, createStrideNode, materializeSymints } from "./symints.ts";
 import type { NamedTarget } from "./target.ts";
 import type { SymInt } from "./val.ts";
-import { checkOptions } from "../options.ts";
+import { checkOptions } from "../given.ts";
 
 /** How {@link Graph.graphCopy} copies. */
 export interface CopyOptions {

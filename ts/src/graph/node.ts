@@ -27,7 +27,7 @@ import { isPlaced } from "./order.ts";
 import { formatNode, type FormatOptions } from "./print.ts";
 import { targetOf, type NamedTarget } from "./target.ts";
 import { Tuple } from "./values.ts";
-import { checkOptions } from "../options.ts";
+import { checkOptions } from "../given.ts";
 
 export { OPCODES };
 

@@ -24,7 +24,7 @@ import {
   Slice,
   Tuple,
 } from "./values.ts";
-import { checkOptions } from "../options.ts";
+import { checkOptions } from "../given.ts";
 
 type Write = (arg: Arg) => string;
 

@@ -17,7 +17,7 @@ import { isBuiltinModule } from "../nn/builtin.ts";
 import { Module } from "../nn/module.ts";
 import { findAttributeValue } from "./attribute.ts";
 import { Ownership } from "./ownership.ts";
-import { checkOptions } from "../options.ts";
+import { checkOptions } from "../given.ts";
 
 /** How a graph is run. */
 export interface InterpreterOptions {

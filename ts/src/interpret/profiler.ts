@@ -8,7 +8,7 @@ import type { GraphModule } from "../graph/module.ts";
 import type { Node } from "../graph/node.ts";
 import { formatTable } from "../graph/textTable.ts";
 import { Interpreter, type RunOptions } from "./interpreter.ts";
-import { checkOptions } from "../options.ts";
+import { checkOptions } from "../given.ts";
 
 /** How long a node took, over all runs. */
 export interface NodeTiming {

@@ -9,7 +9,7 @@ import { type Node, noteVal } from "../graph/node.ts";
 import { fxError } from "../errors.ts";
 import { isVal, SymExpr, TensorMeta, type Val, ValSequence } from "../graph/val.ts";
 import { Float, ValueTuple } from "../graph/values.ts";
-import { checkOptions } from "../options.ts";
+import { checkOptions } from "../given.ts";
 import { FakeTensorProp } from "../passes/fakeTensorProp.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { Interpreter } from "./interpreter.ts";

@@ -13,7 +13,7 @@ import { installFakeMethods } from "./fake.ts";
 import { installHost } from "./host.ts";
 import type { Backward, Definition, OperatorFunction, SetupContext } from "./operator.ts";
 import type { NamedTarget } from "../graph/target.ts";
-import { checkOptions } from "../options.ts";
+import { checkOptions } from "../given.ts";
 
 /** What a function of `torch.library.impl` is: it computes the operator, or says what the operator is made of. */
 export type DispatchKey = "cpu" | "CPU" | "default" | "CompositeExplicitAutograd" | "CompositeImplicitAutograd";

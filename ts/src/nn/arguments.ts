@@ -6,7 +6,7 @@
 import type { DType } from "../bindings/dtypes.ts";
 import { fxError } from "../errors.ts";
 import { isOptions } from "../functions/naming.ts";
-import { unknownOption } from "../options.ts";
+import { unknownOption } from "../given.ts";
 
 /** A tuple type cut off after any number of its entries. */
 type Started<P extends readonly unknown[]> = P extends readonly [...infer Init, unknown] ? P | Started<Init> : P;

@@ -12,7 +12,7 @@ import { tuple } from "../graph/args.ts";
 import type { DTypeArg } from "../graph/values.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { Parameter } from "./parameter.ts";
-import { checkOptions } from "../options.ts";
+import { checkOptions } from "../given.ts";
 
 /** A value of a checkpoint: a dict is a `Map`, a list an array, a tuple a tuple, and a set a `Set`. */
 export type CheckpointValue =

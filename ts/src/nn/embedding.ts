@@ -15,7 +15,7 @@ import { Module } from "./module.ts";
 import { Parameter } from "./parameter.ts";
 import { fields, numberOf, type Scalar } from "./sizes.ts";
 import { badInput, newParameter } from "./state.ts";
-import { checkOptions } from "../options.ts";
+import { checkOptions } from "../given.ts";
 
 /** What both layers have. */
 interface TableOptions extends FactoryOptions {

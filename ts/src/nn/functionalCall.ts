@@ -8,7 +8,7 @@ import { Tensor } from "../tensor/tensor.ts";
 import { entriesOf } from "./container.ts";
 import type { Attribute, Module } from "./module.ts";
 import { holderOf } from "./named.ts";
-import { checkOptions } from "../options.ts";
+import { checkOptions } from "../given.ts";
 
 /** How {@link functionalCall} takes the tensors. */
 export interface FunctionalCallOptions {

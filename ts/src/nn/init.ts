@@ -13,7 +13,7 @@ import { callOperator } from "../engine/dispatch.ts";
 import { fxError } from "../errors.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import { onEngine } from "./deferred.ts";
-import { checkOptions } from "../options.ts";
+import { checkOptions } from "../given.ts";
 
 /** Functions that {@link calculateGain} knows. */
 export type Nonlinearity =

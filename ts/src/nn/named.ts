@@ -6,7 +6,7 @@
 import { fxError } from "../errors.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import type { Attribute, Module } from "./module.ts";
-import { checkOptions } from "../options.ts";
+import { checkOptions } from "../given.ts";
 
 /** How names are collected. */
 export interface NamedOptions {

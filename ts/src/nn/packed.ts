@@ -7,7 +7,7 @@ import { callOperator } from "../engine/dispatch.ts";
 import { tensor } from "../tensor/construct.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { badInput } from "./state.ts";
-import { checkOptions } from "../options.ts";
+import { checkOptions } from "../given.ts";
 
 /** The elements of all sequences, step by step: what {@link packPaddedSequence} makes and recurrent layers take. */
 export class PackedSequence {

@@ -4,7 +4,7 @@
  * @module
  */
 import { shareStorage, Tensor } from "../tensor/tensor.ts";
-import { checkOptions } from "../options.ts";
+import { checkOptions } from "../given.ts";
 
 /** How a parameter is made. */
 export interface ParameterOptions {

@@ -9,7 +9,7 @@ import { Tensor } from "../tensor/tensor.ts";
 import { onEngine } from "./deferred.ts";
 import type { Attribute, Module } from "./module.ts";
 import { Parameter } from "./parameter.ts";
-import { checkOptions } from "../options.ts";
+import { checkOptions } from "../given.ts";
 
 /** Tensors by dotted path. */
 export type StateSource = ReadonlyMap<unknown, unknown> | Readonly<Record<string, unknown>>;

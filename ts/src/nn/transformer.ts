@@ -30,7 +30,7 @@ import {
   TransformerEncoderLayer,
   type TransformerLayerOptions,
 } from "./transformerLayers.ts";
-import { checkOptions } from "../options.ts";
+import { checkOptions } from "../given.ts";
 
 /** How a {@link TransformerEncoder} is made. */
 export interface TransformerEncoderOptions {

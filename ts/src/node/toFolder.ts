@@ -9,7 +9,7 @@ import { fxError } from "../errors.ts";
 import type { GraphModule } from "../graph/module.ts";
 import { sourceOf } from "../save/source.ts";
 import { writeSafetensors } from "../tensor/safetensors.ts";
-import { checkOptions } from "../options.ts";
+import { checkOptions } from "../given.ts";
 
 /** How a folder is written. */
 export interface FolderOptions {

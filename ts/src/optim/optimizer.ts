@@ -8,7 +8,7 @@ import { pythonFloat } from "../graph/python.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { keep, tidy } from "../tensor/tidy.ts";
 import { type OptimizerStateDict, type ParameterState, pythonName, readState } from "./stateDict.ts";
-import { checkOptions } from "../options.ts";
+import { checkOptions } from "../given.ts";
 
 /** Parameters with the options that hold for them. */
 export type ParameterGroup<Options> = Options & { readonly params: readonly Tensor[] };

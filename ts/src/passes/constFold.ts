@@ -13,7 +13,7 @@ import { runPass } from "../rewrite/bridge.ts";
 import { symbolicTrace, type Traceable } from "../trace/tracer.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { tensor } from "../tensor/construct.ts";
-import { checkOptions } from "../options.ts";
+import { checkOptions } from "../given.ts";
 
 /** What is folded. */
 export interface FoldOptions {

@@ -9,7 +9,7 @@ import type { GraphModule } from "../graph/module.ts";
 import type { Node } from "../graph/node.ts";
 import { runPass } from "../rewrite/bridge.ts";
 import { checkGraphModule } from "../rewrite/checks.ts";
-import { checkOptions } from "../options.ts";
+import { checkOptions } from "../given.ts";
 import { Tensor } from "../tensor/tensor.ts";
 
 /** What {@link constantFold} folds. */

@@ -9,7 +9,7 @@ import { fxError } from "../errors.ts";
 import type { GraphModule } from "../graph/module.ts";
 import { type NamedTarget, targetOf } from "../graph/target.ts";
 import { runPass } from "../rewrite/bridge.ts";
-import { checkOptions } from "../options.ts";
+import { checkOptions } from "../given.ts";
 import { PassBase, type PassResult } from "./passBase.ts";
 
 /** What a pass of the engine says. */

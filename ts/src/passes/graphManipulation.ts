@@ -12,7 +12,8 @@ import { TensorMeta } from "../graph/val.ts";
 import { ShapeProp } from "../interpret/shapeProp.ts";
 import type { TensorMetadata } from "../interpret/tensorMetadata.ts";
 import { runPass } from "../rewrite/bridge.ts";
-import { checkGraphModule, checkList, checkNode } from "../rewrite/checks.ts";
+import { checkGraphModule, checkNode } from "../rewrite/checks.ts";
+import { checkList } from "../given.ts";
 
 /** How many bytes a node needs: FX's `size_bytes`. */
 export interface SizeBytes {

@@ -11,8 +11,8 @@ import { Tuple } from "../graph/values.ts";
 import { Interpreter } from "../interpret/interpreter.ts";
 import { deepCopy } from "../nn/deepCopy.ts";
 import { runPass } from "../rewrite/bridge.ts";
-import { checkFunction, checkGraphModule, checkList } from "../rewrite/checks.ts";
-import { checkOptions } from "../options.ts";
+import { checkGraphModule } from "../rewrite/checks.ts";
+import { checkFunction, checkList, checkOptions } from "../given.ts";
 import { isCallable } from "./toolsCommon.ts";
 
 const BACKENDS = ["runA", "runB", "compareFn"] as const;

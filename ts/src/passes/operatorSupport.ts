@@ -9,7 +9,8 @@ import { isNode } from "../graph/args.ts";
 import type { Node } from "../graph/node.ts";
 import type { Module } from "../nn/module.ts";
 import { type FxError, fxError } from "../errors.ts";
-import { checkFunction, checkGraphModule, checkNode } from "../rewrite/checks.ts";
+import { checkGraphModule, checkNode } from "../rewrite/checks.ts";
+import { checkFunction } from "../given.ts";
 import { dtypeOf, getNodeTarget, isCallable } from "./toolsCommon.ts";
 
 /** The modules of a module, by their dotted paths. */

@@ -14,7 +14,7 @@ import { Dropout } from "../nn/dropout.ts";
 import { Linear } from "../nn/linear.ts";
 import type { Module } from "../nn/module.ts";
 import { fuseConvBnEval, fuseLinearBnEval } from "../nn/fusion.ts";
-import { checkOptions } from "../options.ts";
+import { checkOptions } from "../given.ts";
 import { symbolicTrace } from "../trace/tracer.ts";
 
 /** How {@link fuse} goes about it. */

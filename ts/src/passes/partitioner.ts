@@ -9,8 +9,8 @@ import { fxError } from "../errors.ts";
 import type { GraphModule } from "../graph/module.ts";
 import type { Node } from "../graph/node.ts";
 import { runPass } from "../rewrite/bridge.ts";
-import { checkGraphModule, checkList, checkNode } from "../rewrite/checks.ts";
-import { checkOptions } from "../options.ts";
+import { checkGraphModule, checkNode } from "../rewrite/checks.ts";
+import { checkList, checkOptions } from "../given.ts";
 import { checkSupport, type OperatorSupportBase, supportedNodes } from "./operatorSupport.ts";
 
 /** Nodes that are to be one call. */

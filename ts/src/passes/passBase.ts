@@ -3,8 +3,8 @@
  *
  * @module
  */
+import { checkFunction } from "../given.ts";
 import { GraphModule } from "../graph/module.ts";
-import { checkFunction } from "../rewrite/checks.ts";
 
 /** What a pass gave: `torch.fx.passes.infra.pass_base.PassResult`. */
 export interface PassResult {

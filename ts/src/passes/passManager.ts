@@ -5,8 +5,8 @@
  */
 import { type FxError, fxError } from "../errors.ts";
 import type { GraphModule } from "../graph/module.ts";
-import { checkFunction, checkGraphModule, checkList } from "../rewrite/checks.ts";
-import { checkOptions } from "../options.ts";
+import { checkGraphModule } from "../rewrite/checks.ts";
+import { checkFunction, checkList, checkOptions } from "../given.ts";
 import { isPassResult, type Pass, passName, type PassResult, runPassOn } from "./passBase.ts";
 
 /** A rule about the order of two passes: whether the first may run before the second. */

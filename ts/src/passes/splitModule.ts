@@ -8,8 +8,8 @@ import { fxError } from "../errors.ts";
 import type { GraphModule } from "../graph/module.ts";
 import type { Node } from "../graph/node.ts";
 import { runPass } from "../rewrite/bridge.ts";
-import { checkFunction, checkGraphModule, checkList } from "../rewrite/checks.ts";
-import { checkOptions } from "../options.ts";
+import { checkGraphModule } from "../rewrite/checks.ts";
+import { checkFunction, checkList, checkOptions } from "../given.ts";
 import { isCallable } from "./toolsCommon.ts";
 
 /** How {@link splitModule} makes the parts. */

@@ -9,11 +9,11 @@ import type { GraphModule } from "../graph/module.ts";
 import type { Node } from "../graph/node.ts";
 import { ShapeProp } from "../interpret/shapeProp.ts";
 import { runPass } from "../rewrite/bridge.ts";
-import { checkGraphModule, checkList } from "../rewrite/checks.ts";
+import { checkGraphModule } from "../rewrite/checks.ts";
 import { checkSupport, type OperatorSupportBase, supportedNodes } from "./operatorSupport.ts";
 import { splitByTags } from "./splitModule.ts";
 import { isNodeOutputTensor } from "./toolsCommon.ts";
-import { checkOptions } from "../options.ts";
+import { checkList, checkOptions } from "../given.ts";
 
 /** How a {@link Splitter} takes graphs apart. */
 export interface SplitterSettings extends Partial<SplitterOptions> {

@@ -1,5 +1,5 @@
 /**
- * What passes are given: what is no traced module, graph, node, function or list is refused by what to do.
+ * What passes are given: what is no traced module, graph or node is refused by what to do.
  *
  * @module
  */
@@ -50,32 +50,4 @@ export function checkNode(what: string, node: Node): void {
   if (isNode(node)) return;
   const help = 'find one in the graph: graph.findNodes({ op: "call_function" })';
   throw fxError("InvalidArgument", `${what} takes a Node`, { help });
-}
-
-/**
- * Refuses an argument that is no function.
- *
- * @example
- * ```ts
- * checkFunction("splitModule", "splitCallback", splitCallback);
- * ```
- */
-export function checkFunction(what: string, argument: string, value: unknown): void {
-  if (typeof value === "function") return;
-  throw fxError("InvalidArgument", `${what} takes a function as ${argument}`);
-}
-
-/**
- * Refuses an argument that is no list.
- *
- * @example
- * ```ts
- * checkList("NetMinimizer", "sampleInput", sampleInput);
- * ```
- */
-export function checkList(what: string, argument: string, value: unknown): void {
-  if (Array.isArray(value)) return;
-  throw fxError("InvalidArgument", `${what} takes a list as ${argument}`, {
-    help: `give it in brackets: [${argument}]`,
-  });
 }

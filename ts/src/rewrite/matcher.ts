@@ -12,7 +12,7 @@ import { type Traceable, symbolicTrace } from "../trace/tracer.ts";
 import type { Outlined } from "../wire/outline.ts";
 import { nodeAt, readArg } from "./answers.ts";
 import { runPass } from "./bridge.ts";
-import { checkOptions } from "../options.ts";
+import { checkOptions } from "../given.ts";
 
 /** How a {@link SubgraphMatcher} matches. All is off that is not given, but `removeOverlappingMatches`. */
 export type MatcherOptions = Partial<EngineOptions>;

@@ -32,7 +32,7 @@ import {
   readMatches,
   withOwner,
 } from "./matcher.ts";
-import { checkOptions } from "../options.ts";
+import { checkOptions } from "../given.ts";
 
 /** A match that was replaced: `torch.fx.Match`. */
 export interface Match {

@@ -7,7 +7,7 @@ import type { Fired, ReplaceOptions, RulesRequest, RuleTrace } from "../bindings
 import { fxError } from "../errors.ts";
 import { Graph } from "../graph/graph.ts";
 import { GraphModule } from "../graph/module.ts";
-import { checkOptions } from "../options.ts";
+import { checkOptions } from "../given.ts";
 import { loadGraphModule, saveGraphModule } from "../save/graphModule.ts";
 import type { Outlined } from "../wire/outline.ts";
 import { runPass } from "./bridge.ts";

@@ -12,7 +12,8 @@ import { Module } from "../nn/module.ts";
 import { nodeAt } from "./answers.ts";
 import { noteText } from "../wire/notes.ts";
 import { runPass } from "./bridge.ts";
-import { checkFunction, checkGraph, checkList } from "./checks.ts";
+import { checkGraph } from "./checks.ts";
+import { checkFunction, checkList } from "../given.ts";
 import { fxError } from "../errors.ts";
 
 /**

@@ -7,7 +7,7 @@ import type { GraphModule } from "../graph/module.ts";
 import { decodeModule, encodeModule } from "../wire/codec.ts";
 import type { Limits } from "../wire/options.ts";
 import { type ModuleClasses, recordOf, restore } from "./records.ts";
-import { checkOptions } from "../options.ts";
+import { checkOptions } from "../given.ts";
 
 export type { ModuleClass, ModuleClasses } from "./records.ts";
 

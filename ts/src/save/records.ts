@@ -16,7 +16,7 @@ import { Parameter } from "../nn/parameter.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import { fieldsOf, type Json, setFields } from "./fields.ts";
 import { type PackingJson, packingOf, restorePacking } from "./packing.ts";
-import { checkOptions } from "../options.ts";
+import { checkOptions } from "../given.ts";
 
 /** A class of modules. */
 export type ModuleClass = abstract new (...args: never[]) => Module;

@@ -12,7 +12,7 @@ import { encodeFloat, type SmallFloat } from "./floats.ts";
 import { literal } from "./literal.ts";
 import { HostStorage } from "./storage.ts";
 import { checkShape, Tensor } from "./tensor.ts";
-import { checkOptions } from "../options.ts";
+import { checkOptions } from "../given.ts";
 
 /** What {@link tensor} makes a tensor of. */
 export type TensorInput = Element | Float | readonly TensorInput[] | ElementArray | Uint8ClampedArray;

@@ -21,7 +21,7 @@ import { type Recorder, recorderOf } from "../trace/record.ts";
 import { enter, leave } from "../trace/stack.ts";
 import { getItem, type IndexedValue, type IndexPart, setItem } from "./indexing.ts";
 import { checkShape, Tensor } from "./tensor.ts";
-import { unknownOption } from "../options.ts";
+import { unknownOption } from "../given.ts";
 
 /** How {@link TensorMembers.to} converts. */
 export interface ToOptions {

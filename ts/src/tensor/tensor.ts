@@ -20,7 +20,7 @@ import type { ComposedMethods } from "../torch/composed.ts";
 import { contiguousStrides, isContiguous } from "./layout.ts";
 import { SharedStorage, type TensorStorage } from "./storage.ts";
 import { noteMade } from "./tidy.ts";
-import { checkOptions } from "../options.ts";
+import { checkOptions } from "../given.ts";
 
 /** Elements in nested arrays, as deep as the tensor has dimensions. */
 export type NestedElements = Element | NestedElements[];

@@ -11,7 +11,7 @@ import { areGradientsEnabled, autocastOf, enterAutocast, setGradients } from "..
 import type { AutocastMode } from "../engine/recorder.ts";
 import { fxError } from "../errors.ts";
 import { DTypeArg } from "../graph/values.ts";
-import { checkOptions } from "../options.ts";
+import { checkOptions } from "../given.ts";
 
 /** A context that was entered. Disposing of it leaves it. */
 export interface Context {

@@ -31,7 +31,7 @@ import { finfo, iinfo } from "./info.ts";
 import { type Operators, ops } from "./ops.ts";
 import * as promotion from "./promotion.ts";
 import * as random from "./random.ts";
-import { checkOptions } from "../options.ts";
+import { checkOptions } from "../given.ts";
 
 /** The dtypes as constants. */
 const DTYPE_CONSTANTS = {

@@ -6,20 +6,23 @@
  *
  * @module
  */
-import type { FxError } from "../errors.ts";
+import { type FxError, fxError } from "../errors.ts";
 import { functionNamed } from "../functions/table.ts";
 import { slice } from "../graph/args.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { runCond, runMap, runScan, runWhileLoop } from "./higherOrder.ts";
 import { type PytreeSpec, treeFlatten, treeMap, treeUnflatten } from "./pytree.ts";
+import { isProxy } from "./proxy.ts";
 import { recorderOf } from "./record.ts";
 import { enter, leave, traceError } from "./stack.ts";
 import { checkInsteadOf, shareFreeValues, type Subgraph, type SubgraphCall } from "./subgraph.ts";
 import { activeTracer, Tracer } from "./tracer.ts";
 import { ValueTuple } from "../graph/values.ts";
-import { checkOptions } from "../options.ts";
+import { checkFunction, checkList, checkOptions } from "../given.ts";
 
 const cat = functionNamed("torch.cat");
+const flip = functionNamed("torch.flip");
+const movedim = functionNamed("torch.movedim");
 
 type AnyFunction = (...args: never[]) => unknown;
 type Call = (...args: unknown[]) => unknown;
@@ -44,6 +47,9 @@ export function cond<A extends readonly unknown[], R>(
   falseFn: (...operands: A) => R,
   operands: A = [] as unknown as A,
 ): R {
+  checkFunction("cond", "trueFn", trueFn);
+  checkFunction("cond", "falseFn", falseFn);
+  checkList("cond", "operands", operands);
   const tracer = typeof predicate === "boolean" ? undefined : tracerOf([predicate, operands]);
   if (tracer === undefined) return runCond(predicate, untyped(trueFn), untyped(falseFn), operands) as R;
   return recorded(cond, () => {
@@ -78,6 +84,9 @@ export function whileLoop<A extends readonly unknown[]>(
   body: (...carried: A) => readonly unknown[],
   carried: readonly [...A],
 ): A {
+  checkFunction("whileLoop", "condition", condition);
+  checkFunction("whileLoop", "body", body);
+  checkList("whileLoop", "carried", carried);
   const tracer = tracerOf([carried]);
   if (tracer === undefined) return runWhileLoop(untyped(condition), untyped(body), carried, []) as unknown as A;
   return recorded(whileLoop, () => {
@@ -105,6 +114,7 @@ export function whileLoop<A extends readonly unknown[]>(
  * ```
  */
 export function map<X, A extends readonly unknown[], R>(f: (x: X, ...args: A) => R, xs: X, ...args: A): R {
+  checkFunction("map", "f", f);
   const tracer = tracerOf([xs, args]);
   if (tracer === undefined) return runMap(untyped(f), xs, args) as R;
   return recorded(map, () => {
@@ -121,16 +131,76 @@ export function map<X, A extends readonly unknown[], R>(f: (x: X, ...args: A) =>
   }) as R;
 }
 
+/** How {@link scan} goes. */
+export interface ScanOptions {
+  /** The dimension of `xs` that is gone along, and along which the outputs are stacked; the first by default. */
+  readonly dim?: number;
+  /** Whether it begins at the end. Outputs stay in the places of their slices. */
+  readonly reverse?: boolean;
+}
+
 /**
- * Goes through the slices of `xs` along the first dimension with a value that is carried on: `combine` takes it and a
- * slice, and gives the next one and an output. Gives the last carried value, and the outputs stacked: `torch.scan`.
+ * Goes through the slices of `xs` along a dimension with a value that is carried on: `combine` takes it and a slice, and
+ * gives the next one and an output. Gives the last carried value, and the outputs stacked: `torch.scan`.
  *
  * @example
  * ```ts
  * const [total, sums] = scan((sum, x) => { const next = torch.add(sum, x); return [next, next]; }, torch.zeros(3), xs);
  * ```
  */
-export function scan<C, X, Y>(combine: (carry: C, x: X) => readonly [C, Y], init: C, xs: X): [C, Y] {
+export function scan<C, X, Y>(
+  combine: (carry: C, x: X) => readonly [C, Y],
+  init: C,
+  xs: X,
+  options: ScanOptions = {},
+): [C, Y] {
+  checkFunction("scan", "combine", combine);
+  checkOptions("scan", options, ["dim", "reverse"]);
+  const { dim: given = 0, reverse = false } = options;
+  const dim = scannedDim(given, xs);
+  if (typeof reverse !== "boolean") {
+    throw fxError("InvalidArgument", `Reverse must be a bool, but got ${typeof reverse}`);
+  }
+  if (treeFlatten(xs)[0].length === 0) return [init, [] as Y];
+  if (dim === 0 && !reverse) return scanFirst(combine, init, xs);
+  const inFront = treeMap((it) => {
+    const moved = dim === 0 ? it : movedim(it, dim, 0);
+    return reverse ? flip(moved, [0]) : moved;
+  }, xs) as X;
+  const [carry, outputs] = scanFirst(combine, init, inFront);
+  const inPlace = (it: unknown): unknown => {
+    const inOrder = reverse ? flip(it, [0]) : it;
+    const rank = rankOf(inOrder);
+    // An output that has no such dimension stays stacked along the first, as PyTorch leaves it.
+    return dim === 0 || (rank !== undefined && dim >= rank) ? inOrder : movedim(inOrder, 0, dim);
+  };
+  return [carry, treeMap(inPlace, outputs) as Y];
+}
+
+/** The dimension to go along, counted from the front. */
+function scannedDim(dim: number, xs: unknown): number {
+  if (!Number.isInteger(dim)) throw fxError("InvalidArgument", `Dim must be an int, but got ${String(dim)}`);
+  if (dim === 0) return dim;
+  const rank = rankOf(treeFlatten(xs)[0][0]);
+  if (rank === undefined) {
+    if (dim > 0) return dim;
+    throw traceError("TraceUnsupported", "the dimension of a scan is counted from the end, and the rank is not known", {
+      help: "count it from the front, or export the module: exportProgram knows ranks",
+    });
+  }
+  if (dim >= -rank && dim < rank) return dim < 0 ? dim + rank : dim;
+  throw fxError("IndexOutOfRange", `the dimension ${dim} of a scan is out of range for tensors of rank ${rank}`);
+}
+
+/** How many dimensions a tensor has; of what symbolic tracing traces, nobody knows. */
+function rankOf(value: unknown): number | undefined {
+  if (isProxy(value)) return undefined;
+  const { shape } = (value ?? {}) as Partial<Tensor>;
+  return Array.isArray(shape) ? shape.length : undefined;
+}
+
+/** A scan along the first dimension, which is the one that graphs have. */
+function scanFirst<C, X, Y>(combine: (carry: C, x: X) => readonly [C, Y], init: C, xs: X): [C, Y] {
   const tracer = tracerOf([init, xs]);
   if (tracer === undefined) return runScan(untyped(combine), init, xs) as [C, Y];
   return recorded(scan, () => {

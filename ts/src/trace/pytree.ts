@@ -10,7 +10,7 @@ import { fxError, type FxError } from "../errors.ts";
 import { isOptions } from "../functions/naming.ts";
 import { Tuple, ValueTuple } from "../graph/values.ts";
 import { isTraced, recorderOf } from "./record.ts";
-import { checkOptions } from "../options.ts";
+import { checkOptions } from "../given.ts";
 
 /** How the instances of a class are taken apart and made again. */
 export interface PytreeNodeType<T> {

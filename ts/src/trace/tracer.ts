@@ -27,7 +27,7 @@ import { checkedFunction, Level, type Subgraph, type SubgraphCall } from "./subg
 import { TracerBase } from "./tracerBase.ts";
 import { type UnreadCalls, watched } from "./unread.ts";
 import { type VerifyInputs, verifyTrace } from "./verify.ts";
-import { checkOptions } from "../options.ts";
+import { checkOptions } from "../given.ts";
 
 /** What can be traced: a module, or a function. */
 export type Traceable = Module | ((...args: never[]) => unknown);

@@ -11,7 +11,7 @@ import type { GraphModule } from "../graph/module.ts";
 import type { Node } from "../graph/node.ts";
 import { runPass } from "../rewrite/bridge.ts";
 import { checkGraphModule, checkNode } from "../rewrite/checks.ts";
-import { checkOptions } from "../options.ts";
+import { checkOptions } from "../given.ts";
 import { moduleSpecs } from "./modules.ts";
 import { checkType, type TensorType } from "./tensorType.ts";
 

@@ -5,7 +5,7 @@
  */
 import type { GraphModule } from "../graph/module.ts";
 import { checkGraphModule } from "../rewrite/checks.ts";
-import { checkOptions } from "../options.ts";
+import { checkOptions } from "../given.ts";
 import { runPass } from "../rewrite/bridge.ts";
 import { moduleSpecs } from "./modules.ts";
 

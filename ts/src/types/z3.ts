@@ -6,7 +6,7 @@
  */
 import { fxError } from "../errors.ts";
 import type { SmtSolver } from "./constraints.ts";
-import { checkOptions } from "../options.ts";
+import { checkOptions } from "../given.ts";
 
 /** How {@link Z3} is asked. */
 export interface Z3Options {

@@ -76,7 +76,7 @@ describe("an exported program", () => {
     const [u, v0, v1, b0, b1, x, y] = Array.from({ length: 7 }, (_, at) => inputs.get(`in${at}`));
     const options = { scale: 2, flag: true, opts: { gain: inputs.get("in9") }, name: "fx" };
     using model = program.module();
-    const result = model({ u, v: [v0, v1] }, [b0, [b1]], { x, y }, options) as Record<string, unknown>;
+    const result = model({ u, v: [v0, v1] }, tuple(b0, [b1]), { x, y }, options) as Record<string, unknown>;
 
     expect(Object.keys(result)).toEqual(["y", "l", "p", "t", "k", "od"]);
     const [first, pair] = result["l"] as [Tensor, [Tensor, null]];
@@ -87,7 +87,7 @@ describe("an exported program", () => {
     for (const [at, got] of tensors.entries()) {
       if (got !== undefined) expect(largestDifference(got, wanted.get(`out${at}`) as Tensor)).toBeLessThan(1e-5);
     }
-    expect((await refusal(() => model({ u, v: [v0] }, [b0, [b1]], { x, y }, options))).message).toContain(
+    expect((await refusal(() => model({ u, v: [v0] }, tuple(b0, [b1]), { x, y }, options))).message).toContain(
       "argument 0.v",
     );
     const error = await refusal(() => model([1, 2], 3));

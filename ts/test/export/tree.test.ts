@@ -1,4 +1,5 @@
 import { expect, it } from "vitest";
+import { tuple } from "../../src/graph/args.ts";
 import type { TreeSpec } from "../../src/export/program.ts";
 import { countLeaves, flattenCall, unflatten } from "../../src/export/tree.ts";
 import { refusal } from "./fixtures.ts";
@@ -17,7 +18,7 @@ function call(...args: TreeSpec[]): TreeSpec {
 }
 
 it.each([
-  ["tuple", container("builtins.tuple", null, 2), [1, 2]],
+  ["tuple", container("builtins.tuple", null, 2), tuple(1, 2)],
   ["list", container("builtins.list", null, 2), [1, 2]],
   ["deque", container("collections.deque", 5, 2), [1, 2]],
   ["dict", container("builtins.dict", ["b", "a"], 2), { b: 1, a: 2 }],
@@ -46,6 +47,17 @@ it.each([
   expect(countLeaves(spec)).toBe(2);
   expect(flattenCall([value], call(spec), TYPES)).toEqual([1, 2]);
   expect(unflatten([1, 2], spec, TYPES)).toEqual(value);
+});
+
+it.each([
+  ["builtins.tuple", [1, 2], "argument 0 should be a tuple of 2 and is a list of 2"],
+  ["builtins.list", tuple(1, 2), "argument 0 should be a list of 2 and is a tuple of 2"],
+  ["collections.deque", tuple(1, 2), "argument 0 should be a list of 2 and is a tuple of 2"],
+  ["builtins.tuple", { 0: 1 }, "argument 0 should be a tuple of 2 and is object"],
+])("a %s is not taken for another sequence: PyTorch compares the structures", async (type, value, message) => {
+  const error = await refusal(() => flattenCall([value], call(container(type, null, 2)), TYPES));
+  expect([error.code, error.message]).toEqual(["FX0604", expect.stringContaining(message)]);
+  expect(error.help).toContain("tuple(a, b)");
 });
 
 it("names the place of what does not fit", async () => {

@@ -140,3 +140,12 @@ test("GR-22: mapArg replaces nodes, and mapAggregate every leaf, wherever they s
   expect(mapArg(arg, () => y)).toEqual(freezeArg([y, tuple(y, 1), { k: y }, slice(y, null, 2)]));
   expect(mapAggregate(arg, () => 7)).toEqual(freezeArg([7, tuple(7, 7), { k: 7 }, slice(7, 7, 7)]));
 });
+
+test("mapArg and mapAggregate look into plain arrays, objects and Maps too", () => {
+  const graph = new Graph();
+  const [a, b] = [graph.placeholder("a"), graph.placeholder("b")];
+  const swapped = mapArg([a, { deep: [a] }, new Map([["m", a]]), float(2), Number.NaN], () => b);
+  expect(`${swapped}`).toBe(`${freezeArg([b, { deep: [b] }, { m: b }, float(2), Number.NaN])}`);
+  expect([...(swapped as List)][0]).toBe(b);
+  expect([...(mapAggregate([1, [2]], (leaf) => (typeof leaf === "number" ? leaf + 1 : leaf)) as List)][0]).toBe(2);
+});

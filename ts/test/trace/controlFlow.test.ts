@@ -1,4 +1,6 @@
 import { beforeAll, describe, expect, test } from "vitest";
+// oxlint-disable-next-line import/no-unassigned-import -- puts the functions of torch into the table
+import "../../src/install.ts";
 import { init } from "../../src/engine/engine.ts";
 import type { FxError } from "../../src/errors.ts";
 import * as operator from "../../src/functions/operator.ts";
@@ -433,4 +435,122 @@ describe("scan", () => {
     expect(scanRefusal((sum, x) => [[sum, x], x] as never).reason).toContain("combine of scan carries");
     expect(thrown(() => scan(() => 1 as never, f(1), f(1))).help).toBe("return [carry, y]");
   });
+});
+
+/** A condition that does not hold. */
+const never = (it: Tensor): Tensor => lt(getitem(it, 0), -1) as Tensor;
+
+/** A running sum. */
+const running = (sum: Tensor, x: Tensor): readonly [Tensor, Tensor] => {
+  const next = add(sum, x) as Tensor;
+  return [next, mul(next, 1) as Tensor];
+};
+
+describe("scan along another dimension, and backwards", () => {
+  const xs = tensor([
+    [1, 2, 3],
+    [4, 5, 6],
+  ]);
+  // As PyTorch 2.13 gives them: scan(f, init, xs, dim=…, reverse=…).
+  const recorded: readonly (readonly [object, readonly number[], unknown, unknown])[] = [
+    [
+      {},
+      [0, 0, 0],
+      [5, 7, 9],
+      [
+        [1, 2, 3],
+        [5, 7, 9],
+      ],
+    ],
+    [
+      { reverse: true },
+      [0, 0, 0],
+      [5, 7, 9],
+      [
+        [5, 7, 9],
+        [4, 5, 6],
+      ],
+    ],
+    [
+      { dim: 1 },
+      [0, 0],
+      [6, 15],
+      [
+        [1, 3, 6],
+        [4, 9, 15],
+      ],
+    ],
+    [
+      { dim: -1, reverse: true },
+      [0, 0],
+      [6, 15],
+      [
+        [6, 5, 3],
+        [15, 11, 6],
+      ],
+    ],
+  ];
+
+  test.each(recorded)("%j", (options, zeros, carry, outputs) => {
+    const first = tensor(zeros);
+    expect(array(scan(running, first, xs, options))).toEqual([carry, outputs]);
+    if ("dim" in options && options.dim === -1) return;
+    const gm = symbolicTrace((start: Tensor, it: Tensor) => scan(running, start, it, options));
+    expect(array(gm.forward(first, xs))).toEqual([carry, outputs]);
+  });
+
+  test("outputs without such a dimension stay stacked along the first", () => {
+    const [, sums] = scan(
+      (sum: Tensor, x: Tensor) => [add(sum, x), getitem(x, 0)] as [Tensor, Tensor],
+      tensor([0, 0]),
+      xs,
+      {
+        dim: 1,
+      },
+    );
+    expect(sums.toArray()).toEqual([1, 2, 3]);
+  });
+
+  test("refuses what is no dimension and no option", () => {
+    expect(thrown(() => scan(running, tensor([0, 0, 0]), xs, { dim: 2 } as object)).reason).toBe(
+      "the dimension 2 of a scan is out of range for tensors of rank 2",
+    );
+    expect(thrown(() => scan(running, tensor([0, 0, 0]), xs, { dim: 0.5 } as object)).reason).toBe(
+      "Dim must be an int, but got 0.5",
+    );
+    expect(thrown(() => scan(running, tensor([0, 0, 0]), xs, { reverse: 1 } as object)).reason).toBe(
+      "Reverse must be a bool, but got number",
+    );
+    expect(thrown(() => scan(running, tensor([0, 0, 0]), xs, { dims: 1 } as object)).help).toContain(
+      "did you mean `dim`?",
+    );
+    expect(
+      thrown(() => symbolicTrace((start: Tensor, it: Tensor) => scan(running, start, it, { dim: -1 }))).reason,
+    ).toContain("the rank is not known");
+  });
+
+  test("nothing to go along gives what was carried", () => {
+    expect(scan(running as never, xs, [])).toEqual([xs, []]);
+  });
+});
+
+test("control flow refuses what is no function and no list of operands", () => {
+  const x = tensor([1]);
+  const refusals = [
+    () => cond(true, 5 as never, (it: Tensor) => it, [x]),
+    () => cond(true, (it: Tensor) => it, undefined as never, [x]),
+    () =>
+      cond(
+        true,
+        (it: Tensor) => it,
+        (it: Tensor) => it,
+        x as never,
+      ),
+    () => whileLoop({} as never, (it: Tensor) => [it], [x]),
+    () => whileLoop(never, null as unknown as (it: Tensor) => [Tensor], [x]),
+    () => whileLoop(never, (it: Tensor) => [it], x as never),
+    () => map("f" as never, x),
+    () => scan(undefined as never, x, x),
+  ];
+  for (const refusal of refusals) expect(thrown(refusal).kind).toBe("InvalidArgument");
 });

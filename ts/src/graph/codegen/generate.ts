@@ -25,7 +25,7 @@ import {
 } from "./expressions.ts";
 import { CodeNames, type CodeGlobal } from "./globals.ts";
 import { commentText, isIdentifier } from "./text.ts";
-import { checkOptions } from "../../options.ts";
+import { checkOptions } from "../../given.ts";
 
 /** How code is generated. */
 export interface CodeOptions {

@@ -1,5 +1,6 @@
 /**
- * Objects of options: a name that is none is refused, since a misspelt option would do nothing.
+ * What the functions of the package are given: options that there are not are refused, since a misspelt one would do nothing,
+ * and so are arguments of another kind, before something inside breaks on them.
  *
  * @module
  */
@@ -73,4 +74,32 @@ function distance(a: string, b: string, limit: number): number {
     row = next;
   }
   return Math.min(row[b.length] as number, limit);
+}
+
+/**
+ * Refuses an argument that is no function.
+ *
+ * @example
+ * ```ts
+ * checkFunction("splitModule", "splitCallback", splitCallback);
+ * ```
+ */
+export function checkFunction(what: string, argument: string, value: unknown): void {
+  if (typeof value === "function") return;
+  throw fxError("InvalidArgument", `${what} takes a function as ${argument}`);
+}
+
+/**
+ * Refuses an argument that is no list.
+ *
+ * @example
+ * ```ts
+ * checkList("NetMinimizer", "sampleInput", sampleInput);
+ * ```
+ */
+export function checkList(what: string, argument: string, value: unknown): void {
+  if (Array.isArray(value)) return;
+  throw fxError("InvalidArgument", `${what} takes a list as ${argument}`, {
+    help: `give it in brackets: [${argument}]`,
+  });
 }
