@@ -13,6 +13,7 @@ SOURCES = {
     "overloads": "tests/oracle/gen_overloads.py",
     "indexing": "tests/oracle/gen_indexing.py",
     "opcalls": "tests/oracle/gen_opcalls.py",
+    "numbers": "tests/oracle/gen_numbers.py",
     "out": "tests/oracle/gen_out.py",
     "gradients": "tests/oracle/gen_gradients.py",
     "joint": "tests/oracle/gen_joint.py",
@@ -38,7 +39,7 @@ SOURCES = {
 
 
 def torch_version(path):
-    if path.parent.name in ("opcases", "decompositions", "float8", "export", "files"):
+    if path.parent.name in ("opcases", "decompositions", "float8", "export", "files", "numbers"):
         return "2.13.0+cu130"
     if path.parent.name in (
         "overloads", "indexing", "opcalls", "out", "dtypes", "gradients", "modules", "models", "checkpoints",

@@ -1,7 +1,7 @@
 //! Activations of neural networks.
 
 use crate::elementary::Elementary;
-use crate::map::{Source, map1, map2};
+use crate::map::{Source, map1, map2, number};
 use crate::number::{Real, with_float, with_real};
 use crate::unary::refuse;
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
@@ -16,7 +16,7 @@ macro_rules! float {
             let dtype = outs[0].dtype();
             let source = Source::of(args, 0, dtype)?;
             with_float!(dtype, F => {
-                $(let $number = F::from_scalar(args.scalar($index)?);)*
+                $(let $number = F::from_scalar(number(args, $index, dtype)?);)*
                 map1::<F, F>(&source, &outs[0], |$x| $body)
             }, else Err(refuse(args, dtype)))
         })

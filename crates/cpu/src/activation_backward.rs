@@ -2,7 +2,7 @@
 //! and its scalar ones differ for a NaN, as in `hardtanh`, the latter are followed, as by PyTorch's decompositions.
 
 use crate::elementary::Elementary;
-use crate::map::{Source, map2, map3};
+use crate::map::{Source, map2, map3, number};
 use crate::number::{with_float, with_real};
 use crate::unary::refuse;
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
@@ -17,7 +17,7 @@ macro_rules! float {
             let dtype = outs[0].dtype();
             let (grad, x) = (Source::of(args, 0, dtype)?, Source::of(args, $at, dtype)?);
             with_float!(dtype, F => {
-                $(let $number = F::from_scalar(args.scalar($index)?);)*
+                $(let $number = F::from_scalar(number(args, $index, dtype)?);)*
                 map2::<F, F>(&grad, &x, &outs[0], |$grad, $x| $body)
             }, else Err(refuse(args, dtype)))
         })
@@ -159,7 +159,7 @@ fn gelu(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
 fn logit(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let dtype = outs[0].dtype();
     let (grad, x) = (Source::of(args, 0, dtype)?, Source::of(args, 1, dtype)?);
-    let eps = args.opt_float(2)?;
+    let eps = if args.is_none(2) { None } else { Some(number(args, 2, dtype)?.to_f64()) };
     with_float!(dtype, F => {
         // Outside its range, `logit` is no number, or the same one everywhere where the range is narrowed.
         let (low, high, outside) = match eps {

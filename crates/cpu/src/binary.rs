@@ -2,7 +2,7 @@
 
 use crate::complex::{complex1, complex2};
 use crate::field::Complex;
-use crate::map::{Source, map2};
+use crate::map::{Source, map2, number};
 use crate::number::{Number, Real, with_float, with_int, with_number, with_real};
 use crate::unary::refuse;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -87,36 +87,9 @@ pub(crate) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.copysign.Tensor", float!(|a, b| a.copysign(b))),
     ("aten.copysign.Scalar", float!(|a, b| a.copysign(b))),
     ("aten.nextafter.default", Kernel::Overwrite(nextafter)),
-    (
-        "aten.xlogy.Tensor",
-        float!(|a, b| if b.is_nan() {
-            b
-        } else if a == 0.0 {
-            0.0
-        } else {
-            a * b.ln()
-        }),
-    ),
-    (
-        "aten.xlogy.Scalar_Other",
-        float!(|a, b| if b.is_nan() {
-            b
-        } else if a == 0.0 {
-            0.0
-        } else {
-            a * b.ln()
-        }),
-    ),
-    (
-        "aten.xlogy.Scalar_Self",
-        float!(|a, b| if b.is_nan() {
-            b
-        } else if a == 0.0 {
-            0.0
-        } else {
-            a * b.ln()
-        }),
-    ),
+    ("aten.xlogy.Tensor", Kernel::Overwrite(xlogy)),
+    ("aten.xlogy.Scalar_Other", Kernel::Overwrite(xlogy)),
+    ("aten.xlogy.Scalar_Self", Kernel::Overwrite(xlogy)),
     (
         "aten.logaddexp.default",
         float!(|a, b| if a == b && a.is_infinite() { a } else { a.max(b) + (-(a - b).abs()).exp().ln_1p() }),
@@ -132,8 +105,8 @@ pub(crate) const KERNELS: &[(&str, Kernel)] = &[
 
 fn add(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let dtype = outs[0].dtype();
-    let (a, b) = (Source::unrounded(args, 0, dtype)?, Source::unrounded(args, 1, dtype)?);
-    let alpha = args.scalar(2)?;
+    let (a, b) = (Source::of(args, 0, dtype)?, Source::of(args, 1, dtype)?);
+    let alpha = number(args, 2, dtype)?;
     with_number!(dtype, F => {
         let alpha = F::from_scalar(alpha);
         if alpha == F::ONE {
@@ -146,8 +119,8 @@ fn add(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
 
 fn sub(args: &Args<'_, Tensor>, outs: &[Tensor], [from, by]: [usize; 2]) -> Result<()> {
     let dtype = outs[0].dtype();
-    let (a, b) = (Source::unrounded(args, from, dtype)?, Source::unrounded(args, by, dtype)?);
-    let alpha = args.scalar(2)?;
+    let (a, b) = (Source::of(args, from, dtype)?, Source::of(args, by, dtype)?);
+    let alpha = number(args, 2, dtype)?;
     with_number!(dtype, F => {
         let alpha = F::from_scalar(alpha);
         if alpha == F::ONE {
@@ -160,13 +133,13 @@ fn sub(args: &Args<'_, Tensor>, outs: &[Tensor], [from, by]: [usize; 2]) -> Resu
 
 fn mul(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let dtype = outs[0].dtype();
-    let (a, b) = (Source::unrounded(args, 0, dtype)?, Source::unrounded(args, 1, dtype)?);
+    let (a, b) = (Source::of(args, 0, dtype)?, Source::of(args, 1, dtype)?);
     with_number!(dtype, F => map2::<F, F>(&a, &b, &outs[0], Number::mul), else Err(refuse(args, dtype)))
 }
 
 fn div(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let dtype = outs[0].dtype();
-    let (a, b) = (Source::unrounded(args, 0, dtype)?, Source::unrounded(args, 1, dtype)?);
+    let (a, b) = (Source::of(args, 0, dtype)?, Source::of(args, 1, dtype)?);
     if dtype.is_complex() {
         return map2::<[f64; 2], [f64; 2]>(&a, &b, &outs[0], complex_div);
     }
@@ -211,7 +184,9 @@ fn fmod(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
 
 fn pow(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let dtype = outs[0].dtype();
-    let (a, b) = (Source::of(args, 0, dtype)?, Source::unrounded(args, 1, dtype)?);
+    let a = Source::of(args, 0, dtype)?;
+    // The power of an integer may be larger than its dtype holds.
+    let b = if dtype.is_int() { Source::unrounded(args, 1, dtype)? } else { Source::of(args, 1, dtype)? };
     with_float!(dtype, F => match &b {
         // The exponents that PyTorch computes without logarithms; they differ at the infinities.
         Source::Scalar(exponent) if exponent.to_f64() == 2.0 => map2::<F, F>(&a, &b, &outs[0], |a, _| a * a),
@@ -265,6 +240,27 @@ fn int_pow(base: i64, exponent: i64) -> i64 {
         exponent >>= 1;
     }
     result
+}
+
+fn xlogy(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
+    let dtype = outs[0].dtype();
+    let (a, b) = (Source::of(args, 0, dtype)?, Source::of(args, 1, dtype)?);
+    // In half precision, PyTorch rounds the logarithm too.
+    with_float!(dtype, F => match dtype {
+        DType::Float16 => map2(&a, &b, &outs[0], |a, b| xlogy_by(a, b, |b: f32| f16::from_f32(b.ln()).to_f32())),
+        DType::BFloat16 => map2(&a, &b, &outs[0], |a, b| xlogy_by(a, b, |b: f32| bf16::from_f32(b.ln()).to_f32())),
+        _ => map2::<F, F>(&a, &b, &outs[0], |a, b| xlogy_by(a, b, F::ln)),
+    }, else Err(refuse(args, dtype)))
+}
+
+fn xlogy_by<F: Real>(a: F, b: F, ln: impl Fn(F) -> F) -> F {
+    if b.is_nan() {
+        b
+    } else if a == F::ZERO {
+        F::ZERO
+    } else {
+        a.mul(ln(b))
+    }
 }
 
 fn nextafter(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {

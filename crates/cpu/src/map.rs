@@ -12,7 +12,7 @@ use crate::parallel;
 use crate::walk::{Cursor, Strided, Walk};
 use smallvec::SmallVec;
 use tracefx_core::{DType, DTypeKind, Diagnostic, Element, Result, Scalar, StorageRead, Tensor, with_element};
-use tracefx_ops::{Args, Operand};
+use tracefx_ops::{Args, Operand, Tags};
 
 /// The number of elements that are converted at a time: a few buffers of these fit the first-level cache.
 const BLOCK: usize = 1024;
@@ -30,16 +30,21 @@ pub(crate) enum Source {
 
 impl Source {
     /// An argument as an element of the dtype in which the operator computes. PyTorch converts every operand to that
-    /// dtype first, so that an int8 tensor sees the number 300 as 44.
+    /// dtype first, so that an int8 tensor sees the number 300 as 44; but for the operators that keep their second one.
     pub(crate) fn of(args: &Args<'_, Tensor>, index: usize, dtype: DType) -> Result<Self> {
-        Ok(match Self::unrounded(args, index, dtype)? {
-            Source::Tensor(tensor) => Source::Tensor(tensor),
-            Source::Scalar(scalar) => Source::Scalar(with_element!(dtype, T => T::from_scalar(scalar).to_scalar(),
-                else return Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))),
+        let is_kept = index == 1
+            && matches!(dtype, DType::Float16 | DType::BFloat16)
+            && args.op.def.tags.has(Tags::KEEPS_NUMBERS);
+        Ok(match args.operand(index)? {
+            Operand::Scalar(scalar) if is_kept => Source::Scalar(scalar),
+            Operand::Scalar(scalar) => Source::Scalar(rounded(args, scalar, dtype)?),
+            Operand::Tensor(tensor) if is_kept && tensor.rank() == 0 => Source::Tensor(tensor.clone()),
+            Operand::Tensor(_) => Self::unrounded(args, index, dtype)?,
         })
     }
 
-    /// As [`Source::of`], but a number keeps float32 precision in the arithmetic of half-precision floats.
+    /// As [`Source::of`], but a number is converted to the type of the arithmetic alone: no integer wraps, and beside
+    /// half-precision floats it keeps float32 precision.
     pub(crate) fn unrounded(args: &Args<'_, Tensor>, index: usize, dtype: DType) -> Result<Self> {
         Ok(match args.operand(index)? {
             Operand::Scalar(scalar) => Source::Scalar(scalar),
@@ -50,6 +55,17 @@ impl Source {
             Operand::Tensor(tensor) => Source::Tensor(cast(tensor, dtype)?),
         })
     }
+}
+
+/// A number that is no operand, such as `alpha`: rounded to the dtype in which the operator computes where it does so.
+pub(crate) fn number(args: &Args<'_, Tensor>, index: usize, dtype: DType) -> Result<Scalar> {
+    let scalar = args.scalar(index)?;
+    if args.op.def.tags.has(Tags::ROUNDS_NUMBERS) { rounded(args, scalar, dtype) } else { Ok(scalar) }
+}
+
+fn rounded(args: &Args<'_, Tensor>, scalar: Scalar, dtype: DType) -> Result<Scalar> {
+    with_element!(dtype, T => Ok(T::from_scalar(scalar).to_scalar()),
+        else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
 }
 
 /// The tensor with its elements converted; itself where they are of that dtype already.

@@ -5,9 +5,9 @@ use crate::lookup::indices;
 use crate::map::{cast, store};
 use crate::random::rounded;
 use crate::real::{Real, with_real};
-use tracefx_core::{DType, DTypeKind, Diagnostic, Result, Scalar, Tensor, with_element};
+use tracefx_core::{DType, DTypeKind, Diagnostic, Element, Result, Scalar, Tensor, with_element};
 use tracefx_exec::Kernel;
-use tracefx_ops::{Args, Operand, Value, normalize_dim};
+use tracefx_ops::{Args, Operand, Value, normalize_dim, promote};
 
 /// The kernels of this family.
 pub(crate) const KERNELS: &[(&str, Kernel)] = &[
@@ -22,18 +22,27 @@ pub(crate) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.nanquantile.scalar", Kernel::Fill(quantile)),
 ];
 
-/// The numbers of an operand in row-major order.
-fn scalars(operand: Operand<'_, Tensor>) -> Result<Vec<Scalar>> {
-    match operand {
-        Operand::Scalar(it) => Ok(vec![it]),
+/// The numbers of an operand in row-major order, as elements of the dtype that is given.
+fn scalars(operand: Operand<'_, Tensor>, dtype: Option<DType>) -> Result<Vec<Scalar>> {
+    let mut found = match operand {
+        Operand::Scalar(it) => vec![it],
         Operand::Tensor(it) => with_element!(it.dtype(), T => {
-            Ok(it.to_vec::<T>()?.into_iter().map(tracefx_core::Element::to_scalar).collect())
-        }, else Err(Diagnostic::unsupported_dtype(it.dtype(), "isin"))),
+            it.to_vec::<T>()?.into_iter().map(Element::to_scalar).collect::<Vec<_>>()
+        }, else return Err(Diagnostic::unsupported_dtype(it.dtype(), "isin"))),
+    };
+    if let Some(dtype) = dtype {
+        with_element!(dtype, T => found.iter_mut().for_each(|it| *it = T::from_scalar(*it).to_scalar()),
+            else return Err(Diagnostic::unsupported_dtype(dtype, "isin")));
     }
+    Ok(found)
 }
 
 fn isin(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
-    let (elements, among) = (scalars(args.operand(0)?)?, scalars(args.operand(1)?)?);
+    let (elements, among) = (args.operand(0)?, args.operand(1)?);
+    // A single element gets dimensions on the way, so that its dtype counts like that of the others.
+    let has_dims = matches!(elements, Operand::Tensor(it) if it.rank() > 0);
+    let dtype = has_dims.then(|| promote(&[elements, among]));
+    let (elements, among) = (scalars(elements, dtype)?, scalars(among, dtype)?);
     let is_inverted = args.bool(3)?;
     let are_ints = elements.iter().chain(&among).all(|it| it.kind() <= DTypeKind::Int);
     let found: Vec<i64> = if are_ints {

@@ -9,7 +9,7 @@
 use crate::complex::complex1;
 use crate::elementary::Elementary;
 use crate::field::{self, Complex};
-use crate::map::{Source, map1};
+use crate::map::{Source, map1, number};
 use crate::number::{Real, with_float, with_int, with_real};
 use crate::special::Special;
 use std::f64::consts::{LN_2, PI};
@@ -186,7 +186,7 @@ fn square(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
 fn logit(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let dtype = outs[0].dtype();
     let source = Source::of(args, 0, dtype)?;
-    let eps = args.opt_float(1)?;
+    let eps = if args.is_none(1) { None } else { Some(number(args, 1, dtype)?.to_f64()) };
     // PyTorch computes this one in half precision step by step, which shows where the logarithm is near zero.
     let round: fn(f32) -> f32 = match dtype {
         DType::Float16 => |x| half::f16::from_f32(x).to_f32(),

@@ -1,6 +1,7 @@
 use crate::{Kernel, Kernels, assign, host};
 use tracefx_core::{
-    Code, DType, DTypeKind, Diagnostic, Dims, Result, Storage, Tensor, has_contiguous_strides, storage_span,
+    Code, DType, DTypeKind, Diagnostic, Dims, Element, Result, Storage, Tensor, bf16, f16, has_contiguous_strides,
+    storage_span,
 };
 use tracefx_ir::{Str, TensorMeta};
 use tracefx_ops::{
@@ -142,7 +143,10 @@ impl<'a> Executor<'a> {
         let target = args.tensor(0)?;
         let op = self.registry.require(functional)?;
         let n_args = op.schema.args.len();
-        let inner = Args::new(op, args.values[..n_args.min(args.values.len())].to_vec());
+        let mut inner = Args::new(op, args.values[..n_args.min(args.values.len())].to_vec());
+        if args.op.def.tags.has(Tags::ROUNDS_NUMBERS) {
+            inner.values.iter_mut().for_each(|it| round_number(it, target.dtype()));
+        }
         let mut results = self.call_bound(&inner)?;
         let result = results.drain(..).next();
         let Some(Value::Tensor(result)) = result else {
@@ -181,6 +185,16 @@ impl<'a> Executor<'a> {
         let results = decompose(&mut Cx::new(&mut builder), &Args::new(args.op, values))?;
         Ok(results.iter().map(|it| builder.export(it)).collect())
     }
+}
+
+/// Rounds a number to half precision.
+fn round_number(value: &mut Value<Tensor>, dtype: DType) {
+    let Some(number) = value.as_scalar().filter(|it| it.kind() == DTypeKind::Float) else { return };
+    *value = match dtype {
+        DType::Float16 => f16::from_scalar(number).to_scalar().into(),
+        DType::BFloat16 => bf16::from_scalar(number).to_scalar().into(),
+        _ => return,
+    };
 }
 
 /// What is known of the arguments of a call without their data.

@@ -69,6 +69,18 @@ pub fn normalize_dim<T>(args: &Args<'_, T>, dim: i64, rank: usize) -> Result<usi
     Ok(if dim < 0 { dim + n } else { dim } as usize)
 }
 
+/// As [`normalize_dim`], of a dimension that has to be there: a 0-d tensor has none whose size could be asked for.
+///
+/// # Errors
+/// `IndexOutOfRange`, in PyTorch's words.
+pub(crate) fn sized_dim<T>(args: &Args<'_, T>, dim: i64, rank: usize) -> Result<usize> {
+    if rank == 0 {
+        let what = format!("Dimension specified as {dim} but tensor has no dimensions");
+        return Err(Diagnostic::new(Code::IndexOutOfRange, what).op(&*args.op.name));
+    }
+    normalize_dim(args, dim, rank)
+}
+
 /// The sizes that these sizes broadcast to. A size that is not known yet is not one, as in PyTorch.
 ///
 /// # Errors

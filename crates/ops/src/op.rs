@@ -88,6 +88,11 @@ impl Tags {
     pub const OWN_DTYPE: Tags = Tags(1 << 13);
     /// The result may be an argument, though the schema does not say so.
     pub const MAY_GIVE_ARGUMENT: Tags = Tags(1 << 14);
+    /// The second operand, given as a number or as a tensor without dimensions, takes part as it is. Of all other operators,
+    /// an operand is rounded to half precision first, where that is what they compute in.
+    pub const KEEPS_NUMBERS: Tags = Tags(1 << 15);
+    /// The numbers beside the operands (`alpha`, `eps`, `lambd`) are rounded to half precision too, where it computes in that.
+    pub const ROUNDS_NUMBERS: Tags = Tags(1 << 16);
 
     /// Both sets of properties.
     pub const fn with(self, other: Tags) -> Tags {

@@ -22,7 +22,7 @@ pub(crate) const OPS: &[OpDef] = &[
     float("aten::mish(Tensor self) -> Tensor").decompose(pointwise::mish).vjp(gradients::activation::mish).doc("`x * tanh(log(1 + exp(x)))`."),
     float("aten::softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor").decompose(pointwise::softplus).vjp(gradients::activation::softplus).doc("`log(1 + exp(beta * x)) / beta`; `x` itself where `beta * x` is above the threshold."),
     OpDef::new("aten::softshrink(Tensor self, Scalar lambd=0.5) -> Tensor", softshrink).decompose(pointwise::softshrink).tags(Tags::POINTWISE).tolerance(Tol::Default).vjp(gradients::activation::softshrink).doc("`x`, moved `lambd` towards zero, 0 within `lambd` of it."),
-    float("aten::hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor").decompose(pointwise::hardshrink).vjp(gradients::activation::hardshrink).doc("`x`, 0 within `lambd` of zero."),
+    float("aten::hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor").decompose(pointwise::hardshrink).vjp(gradients::activation::hardshrink).tags(Tags::ROUNDS_NUMBERS).doc("`x`, 0 within `lambd` of zero."),
     float("aten::hardsigmoid(Tensor self) -> Tensor").decompose(pointwise::hardsigmoid).vjp(gradients::activation::hardsigmoid).doc("`min(max(x + 3, 0), 6) / 6`."),
     float("aten::hardswish(Tensor self) -> Tensor").decompose(pointwise::hardswish).vjp(gradients::activation::hardswish).doc("`x * min(max(x + 3, 0), 6) / 6`."),
     float("aten::leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor").tags(Tags::CORE).vjp(gradients::activation::leaky_relu).doc("`x` above zero, else `negative_slope * x`."),

@@ -18,12 +18,12 @@ pub(crate) const OPS: &[OpDef] = &[
     pair("aten::silu_backward(Tensor grad_output, Tensor self) -> Tensor", of_float).decompose(activation_backward::silu).doc("The gradient of `silu`."),
     pair("aten::mish_backward(Tensor grad_output, Tensor self) -> Tensor", of_float).decompose(activation_backward::mish).doc("The gradient of `mish`."),
     pair("aten::softplus_backward(Tensor grad_output, Tensor self, Scalar beta, Scalar threshold) -> Tensor", of_float).decompose(activation_backward::softplus).doc("The gradient of `softplus`."),
-    pair("aten::softshrink_backward(Tensor grad_output, Tensor self, Scalar lambd) -> Tensor", of_float).tolerance(Tol::Exact).doc("The gradient of `softshrink`."),
-    pair("aten::hardshrink_backward(Tensor grad_out, Tensor self, Scalar lambd) -> Tensor", of_float).tolerance(Tol::Exact).doc("The gradient of `hardshrink`."),
+    pair("aten::softshrink_backward(Tensor grad_output, Tensor self, Scalar lambd) -> Tensor", of_float).tolerance(Tol::Exact).tags(Tags::ROUNDS_NUMBERS).doc("The gradient of `softshrink`."),
+    pair("aten::hardshrink_backward(Tensor grad_out, Tensor self, Scalar lambd) -> Tensor", of_float).tolerance(Tol::Exact).tags(Tags::ROUNDS_NUMBERS).doc("The gradient of `hardshrink`."),
     pair("aten::hardsigmoid_backward(Tensor grad_output, Tensor self) -> Tensor", of_float).decompose(activation_backward::hardsigmoid).doc("The gradient of `hardsigmoid`."),
     pair("aten::hardswish_backward(Tensor grad_output, Tensor self) -> Tensor", of_float).decompose(activation_backward::hardswish).doc("The gradient of `hardswish`."),
     pair("aten::leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result) -> Tensor", leaky_relu).decompose(activation_backward::leaky_relu).doc("The gradient of `leaky_relu`, from its input or its result."),
-    pair("aten::logit_backward(Tensor grad_output, Tensor self, float? eps=None) -> Tensor", of_float).decompose(activation_backward::logit).doc("The gradient of `logit`."),
+    pair("aten::logit_backward(Tensor grad_output, Tensor self, float? eps=None) -> Tensor", of_float).decompose(activation_backward::logit).tags(Tags::ROUNDS_NUMBERS).doc("The gradient of `logit`."),
     OpDef::new("aten::log_sigmoid_backward(Tensor grad_output, Tensor self, Tensor buffer) -> Tensor", log_sigmoid).tags(Tags::POINTWISE).tolerance(Tol::Default).decompose(activation_backward::log_sigmoid).doc("The gradient of `log_sigmoid`."),
     OpDef::new("aten::_prelu_kernel_backward(Tensor grad_output, Tensor self, Tensor weight) -> (Tensor, Tensor)", prelu).tags(Tags::POINTWISE).tolerance(Tol::Default).decompose(activation_backward::prelu_kernel).doc("The gradients of the input and of the weight of `_prelu_kernel`, each of the sizes of the result."),
     OpDef::composite("aten::rrelu_with_noise_backward(Tensor grad_output, Tensor self, Tensor noise, Scalar lower, Scalar upper, bool training, bool self_is_result) -> Tensor", rrelu).tags(Tags::WHOLE).doc("The gradient of `rrelu_with_noise`."),
@@ -126,13 +126,11 @@ fn prelu(args: &Meta<'_>) -> Result<Vec<Output>> {
 type Call<'a> = Args<'a, TensorRef>;
 
 fn rrelu(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
-    let (lower, upper) = (args.float(3)?, args.float(4)?);
     let value = |index: usize| args.values[index].clone();
-    // Bounds so near to each other make no noise.
-    Ok(vec![if args.bool(5)? && upper - lower > 1e-6 {
-        cx.call("aten.mul.Tensor", [value(0), value(2)])?
+    Ok(vec![if args.bool(5)? {
+        cx.call("aten.mul.Tensor", [value(2), value(0)])?
     } else {
-        let slope = Value::Float((lower + upper) / 2.0);
+        let slope = Value::Float((args.float(3)? + args.float(4)?) / 2.0);
         cx.call("aten.leaky_relu_backward.default", [value(0), value(1), slope, value(6)])?
     }])
 }

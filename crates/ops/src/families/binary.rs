@@ -11,59 +11,73 @@ use tracefx_ir::TensorMeta;
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
     arithmetic("aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", with_alpha)
+        .tags(Tags::ROUNDS_NUMBERS)
         .tags(Tags::COMMUTATIVE.with(Tags::ASSOCIATIVE))
         .tags(Tags::CORE)
         .vjp(gradients::binary::add)
         .doc("`self + alpha * other`."),
     arithmetic("aten::add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", with_alpha)
+        .tags(Tags::ROUNDS_NUMBERS)
         .tags(Tags::CORE)
         .vjp(gradients::binary::add)
         .doc("`self + alpha * other`."),
     arithmetic("aten::sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", sub)
+        .tags(Tags::ROUNDS_NUMBERS)
         .tags(Tags::CORE)
         .vjp(gradients::binary::sub)
         .doc("`self - alpha * other`."),
     arithmetic("aten::sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", sub)
+        .tags(Tags::ROUNDS_NUMBERS)
         .tags(Tags::CORE)
         .vjp(gradients::binary::sub)
         .doc("`self - alpha * other`."),
     arithmetic("aten::rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", sub)
+        .tags(Tags::ROUNDS_NUMBERS)
         .decompose(pointwise::rsub)
         .vjp(gradients::binary::rsub)
         .doc("`other - alpha * self`."),
     arithmetic("aten::rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", sub)
+        .tags(Tags::ROUNDS_NUMBERS)
         .decompose(pointwise::rsub)
         .vjp(gradients::binary::rsub)
         .doc("`other - alpha * self`."),
     arithmetic("aten::mul.Tensor(Tensor self, Tensor other) -> Tensor", promoting::<2>)
+        .tags(Tags::KEEPS_NUMBERS)
         .tags(Tags::COMMUTATIVE.with(Tags::ASSOCIATIVE))
         .tags(Tags::CORE)
         .vjp(gradients::binary::mul)
         .doc("`self * other`."),
     binary("aten::mul.Scalar(Tensor self, Scalar other) -> Tensor")
+        .tags(Tags::KEEPS_NUMBERS)
         .tags(Tags::CORE)
         .vjp(gradients::binary::mul)
         .doc("`self * other`."),
     to_float("aten::div.Tensor(Tensor self, Tensor other) -> Tensor")
+        .tags(Tags::KEEPS_NUMBERS)
         .tags(Tags::CORE)
         .vjp(gradients::binary::div)
         .doc("`self / other`, never as integers."),
     to_float("aten::div.Scalar(Tensor self, Scalar other) -> Tensor")
+        .tags(Tags::KEEPS_NUMBERS)
         .tags(Tags::CORE)
         .vjp(gradients::binary::div)
         .doc("`self / other`, never as integers."),
     arithmetic("aten::div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor", div_mode)
+        .tags(Tags::KEEPS_NUMBERS)
         .tags(Tags::CORE)
         .vjp(gradients::binary::div_mode)
         .doc("`self / other`, exact, or rounded towards zero (`trunc`) or down (`floor`)."),
     arithmetic("aten::div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor", div_mode)
+        .tags(Tags::KEEPS_NUMBERS)
         .tags(Tags::CORE)
         .vjp(gradients::binary::div_mode)
         .doc("`self / other`, exact, or rounded towards zero (`trunc`) or down (`floor`)."),
     binary("aten::floor_divide(Tensor self, Tensor other) -> Tensor")
+        .tags(Tags::KEEPS_NUMBERS)
         .decompose(pointwise::floor_divide)
         .doc("`self / other`, rounded down."),
     binary("aten::floor_divide.Scalar(Tensor self, Scalar other) -> Tensor")
+        .tags(Tags::KEEPS_NUMBERS)
         .decompose(pointwise::floor_divide)
         .doc("`self / other`, rounded down."),
     binary("aten::remainder.Tensor(Tensor self, Tensor other) -> Tensor")
@@ -190,6 +204,8 @@ pub(crate) const OPS: &[OpDef] = &[
     OpDef::in_place("aten::mul_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.mul.Tensor")
         .doc("In place: `self * other`."),
     OpDef::in_place("aten::mul_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.mul.Scalar")
+        // PyTorch makes the number the first operand here.
+        .tags(Tags::ROUNDS_NUMBERS)
         .doc("In place: `self * other`."),
     OpDef::in_place("aten::div_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.div.Tensor")
         .doc("In place: `self / other`, never as integers."),
@@ -277,6 +293,8 @@ pub(crate) const OPS: &[OpDef] = &[
     })
     .doc("Another name of `mul`."),
     OpDef::in_place("aten::multiply_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.mul.Scalar")
+        // PyTorch makes the number the first operand here.
+        .tags(Tags::ROUNDS_NUMBERS)
         .doc("In place: another name of `mul`."),
     OpDef::composite("aten::divide.Tensor(Tensor self, Tensor other) -> Tensor", |cx, args| {
         forward(cx, args, "aten.div.Tensor")

@@ -1,6 +1,7 @@
 //! Products that are made of `mm`, `bmm` and their kin, as PyTorch makes them.
 
-use crate::{Args, Cx, OpDef, TensorRef, Traced, Value, broadcast, normalize_dim, promote_types};
+use crate::infer::sized_dim;
+use crate::{Args, Cx, OpDef, TensorRef, Traced, Value, broadcast, promote_types};
 use tracefx_core::{DType, Result, Scalar};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
@@ -245,6 +246,9 @@ fn addr(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
         false => Ok(it.into()),
     };
     let mut column = cx.call("aten.unsqueeze.default", [a.into(), Value::int(1)])?;
+    if a_meta.dtype != dtype {
+        column = cx.call_with("aten._to_copy.default", [column], &[("dtype", Value::DType(dtype))])?;
+    }
     if is(alpha, 0.0) && dtype == DType::Bool {
         column = cx.call("aten.zeros_like.default", [column])?;
     } else if !is(alpha, 1.0) {
@@ -253,11 +257,16 @@ fn addr(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     }
     let mut res = cx.call("aten.mul.Tensor", [column, b.into()])?;
     if !is(beta, 0.0) {
+        // One without dimensions gets them first, so that its dtype counts like the others'.
+        let addend = match addend_meta.sizes.is_empty() {
+            true => cx.call("aten.expand.default", [addend.into(), sizes(&expected)])?,
+            false => addend.into(),
+        };
         let scaled = match is(beta, 1.0) {
-            true => addend.into(),
+            true => addend,
             false => {
                 let factor = factor(cx, beta)?;
-                cx.call("aten.mul.Tensor", [addend.into(), factor])?
+                cx.call("aten.mul.Tensor", [addend, factor])?
             }
         };
         res = cx.call("aten.add.Tensor", [scaled, res])?;
@@ -294,7 +303,7 @@ fn contract(
     let one = SymInt::from(1);
     let (mut pairs_a, mut pairs_b) = (Vec::new(), Vec::new());
     for (&dim_a, &dim_b) in dims_a.iter().zip(dims_b) {
-        let (dim_a, dim_b) = (normalize_dim(args, dim_a, a_sizes.len())?, normalize_dim(args, dim_b, b_sizes.len())?);
+        let (dim_a, dim_b) = (sized_dim(args, dim_a, a_sizes.len())?, sized_dim(args, dim_b, b_sizes.len())?);
         if pairs_a.contains(&(dim_a as i64)) || pairs_b.contains(&(dim_b as i64)) {
             return Err(args.invalid("a dimension appears multiple times in the list of dims"));
         }

@@ -87,6 +87,7 @@ pub(crate) const OPS: &[OpDef] = &[
     float("aten::logit(Tensor self, float? eps=None) -> Tensor")
         .decompose(pointwise::logit)
         .vjp(gradients::unary::logit)
+        .tags(Tags::ROUNDS_NUMBERS)
         .doc("`log(x / (1 - x))`, with x kept `eps` away from 0 and 1."),
     float("aten::sinc(Tensor self) -> Tensor")
         .decompose(pointwise::sinc)
