@@ -5,7 +5,11 @@ import { defineConfig } from "vitest/config";
 const alias = [{ find: /^tracefx$/, replacement: fileURLToPath(new URL("ts/src/index.ts", import.meta.url)) }];
 
 /** Where the host evaluates no text, ESLint and webpack do not run: they generate code themselves. */
-const needsEval = ["ts/test/lint/rule.test.ts", "ts/test/plugin/bundlers.test.ts"];
+const needsEval = [
+  "ts/test/lint/rule.test.ts",
+  "ts/test/plugin/bundlers.test.ts",
+  "ts/test/plugin/bundledPrograms.test.ts",
+];
 const isEvalForbidden = process.env["NODE_OPTIONS"]?.includes("--disallow-code-generation-from-strings") === true;
 
 export default defineConfig({

@@ -138,7 +138,8 @@ export interface DimFactory {
  * ```
  */
 export const Dim: DimFactory = Object.freeze(
-  Object.assign(named, {
+  // A function of its own: names that a build puts on functions cannot be put on one that is frozen.
+  Object.assign((name: string, bounds?: DimBounds) => named(name, bounds), {
     AUTO: new DimHint("AUTO"),
     DYNAMIC: new DimHint("DYNAMIC"),
     STATIC: new DimHint("STATIC"),

@@ -22,7 +22,7 @@ import { Tensor } from "../tensor/tensor.ts";
 import type { Inputs } from "../trace/inputs.ts";
 import type { TracedValue } from "../trace/proxy.ts";
 import { moduleStackFrom, type Scope } from "../trace/scope.ts";
-import { type CapturedStack, enterDeep, leave, stackText } from "../trace/stack.ts";
+import { type CapturedStack, enterDeep, ERROR_FRAMES, leave, stackText } from "../trace/stack.ts";
 import type { Subgraph, SubgraphCall } from "../trace/subgraph.ts";
 import { type Traceable, Tracer } from "../trace/tracer.ts";
 import { valsOfControlFlow } from "./controlFlowVals.ts";
@@ -70,6 +70,11 @@ export class ExportTracer extends Tracer implements OperatorRecorder {
   /** Of dynamic sizes, JavaScript's comparisons know nothing, so nobody may decide on any. */
   protected override get knownParts(): ReadonlySet<string> {
     return knownPartsOf(this.#isDynamic);
+  }
+
+  /** Nodes have no stacks of the modules around. */
+  protected override get stackFrames(): number {
+    return ERROR_FRAMES;
   }
 
   protected override get seesAssignments(): boolean {

@@ -9,7 +9,7 @@
 import { fxError } from "../errors.ts";
 import type { NamedTarget } from "../graph/target.ts";
 import { type Recorder, recorderOf } from "../trace/record.ts";
-import { enter, leave } from "../trace/stack.ts";
+import { enter, entering, isEntryWanted, leave } from "../trace/stack.ts";
 import { isOfNumbers, symbolicAmong } from "./symbolic.ts";
 import { type CallArguments, joinArguments, pythonName, splitArguments } from "./naming.ts";
 
@@ -73,14 +73,16 @@ function enroll(
 ): Entry {
   const takesOptions = signature === undefined || !signature.endsWith("/)");
   const takesNumbers = isOfNumbers(target);
+  const unrecorded = (given: readonly unknown[]): unknown => {
+    const symbolic = takesNumbers ? symbolicAmong(given) : undefined;
+    return symbolic === undefined ? call(...given) : symbolic.compute(target, given);
+  };
   const recording = (...given: unknown[]): unknown => {
     const recorder = recorderOf(given);
-    if (recorder === undefined) {
-      const symbolic = takesNumbers ? symbolicAmong(given) : undefined;
-      return symbolic === undefined ? call(...given) : symbolic.compute(target, given);
-    }
+    if (recorder === undefined && !isEntryWanted()) return unrecorded(given);
     const outer = enter(recording);
     try {
+      if (recorder === undefined) return unrecorded(given);
       return record(recorder, takesOptions ? splitArguments(given, verbatim) : { args: given, kwargs: {} });
     } finally {
       leave(outer);
@@ -138,7 +140,7 @@ export function callFunction(target: string, call: CallArguments): unknown {
  */
 export function functionNamed(target: string): (...given: unknown[]) => unknown {
   let recording = table.get(target)?.recording;
-  return recording ?? ((...given) => (recording ??= entryOf(target).recording)(...given));
+  return recording ?? entering((...given: unknown[]) => (recording ??= entryOf(target).recording)(...given));
 }
 
 function entryOf(target: string): Entry {

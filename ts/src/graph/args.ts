@@ -7,6 +7,7 @@
  *
  * @module
  */
+import { pass } from "../trace/stack.ts";
 import { fxError } from "../errors.ts";
 import type { Node } from "./node.ts";
 import {
@@ -75,6 +76,7 @@ const MAX_INT = 2n ** 63n - 1n;
 export function tuple(...items: readonly ArgInput[]): Tuple;
 export function tuple<T extends readonly unknown[]>(...items: T): ValueTuple<T[number]>;
 export function tuple(...items: readonly unknown[]): Tuple | ValueTuple<unknown> {
+  pass(tuple);
   return items.some(isRuntimeValue)
     ? ValueTuple.frozen(items)
     : Tuple.frozen((items as ArgInput[]).map((it) => freezeArg(it)));
@@ -84,6 +86,7 @@ export function tuple(...items: readonly unknown[]): Tuple | ValueTuple<unknown>
 export function slice(stop: ArgInput): Slice;
 export function slice(start: ArgInput, stop: ArgInput, step?: ArgInput): Slice;
 export function slice(first: ArgInput, stop?: ArgInput, step: ArgInput = null): Slice {
+  pass(slice);
   const [start, end] = stop === undefined ? [null, first] : [first, stop];
   return new Slice(slicePart(start), slicePart(end), slicePart(step));
 }

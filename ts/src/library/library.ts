@@ -7,6 +7,7 @@ import { onStart } from "../engine/engine.ts";
 import { fxError } from "../errors.ts";
 import { overloadOf } from "../functions/operators.ts";
 import { GraphModule } from "../graph/module.ts";
+import { entering } from "../trace/stack.ts";
 import { symbolicTrace } from "../trace/tracer.ts";
 import { addDefinition, allDefinitions, definitionOf, removeDefinition } from "./definition.ts";
 import { installFakeMethods } from "./fake.ts";
@@ -150,7 +151,7 @@ export function customOp(qualname: string, kernel: OperatorFunction, options: Cu
   const definition = addDefinition(qualname, options.schema, true);
   definition.setKernel(kernel);
   const overload = overloadOf(definition.target);
-  const res = Object.assign(((...args: unknown[]) => overload(...args)) as CustomOp, {
+  const res = Object.assign(entering((...args: unknown[]) => overload(...args)) as CustomOp, {
     registerFake: (fake: OperatorFunction) => (definition.setShape(fake), res),
     registerAutograd: (backward: Backward, how: AutogradOptions = {}) => {
       checkOptions("registerAutograd", how, ["setupContext"]);

@@ -5,6 +5,7 @@
  */
 import { fxError } from "../errors.ts";
 import { Tensor } from "../tensor/tensor.ts";
+import { passing } from "../trace/stack.ts";
 import { entriesOf } from "./container.ts";
 import type { Attribute, Module } from "./module.ts";
 import { holderOf } from "./named.ts";
@@ -53,7 +54,7 @@ export function functionalCall(
       before.push([holder, name, attribute]);
       holder.attributes.set(name, { ...attribute, tensor } as Attribute);
     }
-    return module.call(...args);
+    return passing(functionalCall, () => module.call(...args));
   } finally {
     for (const [holder, name, attribute] of before) holder.attributes.set(name, attribute);
   }

@@ -11,7 +11,7 @@ import { fxError } from "../errors.ts";
 import { isOptions, splitArguments } from "../functions/naming.ts";
 import { bind as bindCall, parseSignature, type Signature } from "../functions/signature.ts";
 import { Tensor } from "../tensor/tensor.ts";
-import { enterHere, leave } from "../trace/stack.ts";
+import { beginUserCode, enterHere, leave } from "../trace/stack.ts";
 import { AttributeMap } from "./attributeMap.ts";
 import { builtinNameOf, forwardSignatureOf } from "./builtin.ts";
 import { convertModule } from "./convert.ts";
@@ -102,7 +102,9 @@ function callForward(module: Module, args: readonly unknown[]): unknown {
   const signature = isOptions(args.at(-1)) ? forwardSignatureOf(module) : undefined;
   const given =
     signature === undefined ? args : bindCall(parsed(signature), `${module.className}.forward`, splitArguments(args));
-  return Reflect.apply(unboundForwardOf(module), module, given);
+  const forward = unboundForwardOf(module);
+  beginUserCode();
+  return Reflect.apply(forward, module, given);
 }
 
 /** The function `forward` as the class has it, whose source a trace reads. */
@@ -230,7 +232,7 @@ export class Module {
     if (given.length > 0) checkNoArguments(builtinNameOf(new.target) ?? new.target.name, given);
     const self = new globalThis.Proxy<Module>(this, HANDLER);
     const dispatch: Forward = (...args) => {
-      const outer = enterHere();
+      const outer = enterHere(dispatch);
       try {
         return callModule(self, args);
       } finally {
@@ -249,7 +251,7 @@ export class Module {
 
   /** Calls the module with any arguments; `forward` is the same with the types of the subclass. */
   call(...args: readonly unknown[]): unknown {
-    const outer = enterHere();
+    const outer = enterHere(Module.prototype.call);
     try {
       return callModule(this, args);
     } finally {

@@ -6,6 +6,7 @@
 import { callOperator } from "../engine/dispatch.ts";
 import { tensor } from "../tensor/construct.ts";
 import { Tensor } from "../tensor/tensor.ts";
+import { pass } from "../trace/stack.ts";
 import { badInput } from "./state.ts";
 import { checkOptions } from "../given.ts";
 
@@ -62,6 +63,7 @@ export function packPaddedSequence(
 ): PackedSequence {
   checkOptions("packPaddedSequence", options, ["batchFirst", "enforceSorted"]);
   const { batchFirst = false, enforceSorted = true } = options;
+  pass(packPaddedSequence);
   const given = lengths instanceof Tensor ? lengths : tensor(lengths, { dtype: "int64" });
   if (enforceSorted) return packed(input, given, batchFirst, null);
   const [sorted, indices] = callOperator("aten.sort", [given, -1, true]) as [Tensor, Tensor];
@@ -76,6 +78,7 @@ export function packSequence(
 ): PackedSequence {
   checkOptions("packSequence", options, ["enforceSorted"]);
   const { enforceSorted = true } = options;
+  pass(packSequence);
   const lengths = sequences.map(({ shape }) => shape[0] ?? 0);
   return packPaddedSequence(padSequence(sequences), lengths, { enforceSorted });
 }
@@ -93,6 +96,7 @@ export function padSequence(
 ): Tensor {
   checkOptions("padSequence", options, ["batchFirst", "paddingValue", "paddingSide"]);
   const { batchFirst = false, paddingValue = 0, paddingSide = "right" } = options;
+  pass(padSequence);
   return callOperator("aten.pad_sequence", [sequences, batchFirst, paddingValue, paddingSide]) as Tensor;
 }
 
@@ -103,6 +107,7 @@ export function padPackedSequence(
 ): readonly [padded: Tensor, lengths: Tensor] {
   checkOptions("padPackedSequence", options, ["batchFirst", "paddingValue", "totalLength"]);
   const { batchFirst = false, paddingValue = 0, totalLength = null } = options;
+  pass(padPackedSequence);
   const longest = batchSizes.shape[0] as number;
   if (totalLength !== null && totalLength < longest) {
     const got = `total_length=${totalLength} and max sequence length being ${longest}`;
@@ -125,6 +130,7 @@ export function unpadSequence(
 ): Tensor[] {
   checkOptions("unpadSequence", options, ["batchFirst"]);
   const { batchFirst = false } = options;
+  pass(unpadSequence);
   const counts = lengths instanceof Tensor ? (lengths.toArray() as readonly number[]) : lengths;
   return counts.map((length, at) => {
     const whole = callOperator("aten.select", [padded, batchFirst ? 0 : 1, at]);
@@ -134,6 +140,7 @@ export function unpadSequence(
 
 /** The sequences of a packed one. */
 export function unpackSequence(sequence: PackedSequence): Tensor[] {
+  pass(unpackSequence);
   return unpadSequence(...padPackedSequence(sequence));
 }
 

@@ -18,7 +18,7 @@ import {
   ValueTuple,
 } from "../graph/values.ts";
 import { type Recorder, recorderOf } from "../trace/record.ts";
-import { enter, leave } from "../trace/stack.ts";
+import { enter, isEntryWanted, leave } from "../trace/stack.ts";
 import { getItem, type IndexedValue, type IndexPart, setItem } from "./indexing.ts";
 import { checkShape, Tensor } from "./tensor.ts";
 import { unknownOption } from "../given.ts";
@@ -133,7 +133,8 @@ export function defineMethod(spelling: string, name: string, run: Method): void 
     [spelling](this: Tensor, ...given: unknown[]): unknown {
       const recorder = recorderOf(given);
       const { args, kwargs } = splitArguments(given);
-      if (recorder === undefined) return run(this, args, kwargs);
+      if (recorder === undefined && !isEntryWanted()) return run(this, args, kwargs);
+      if (recorder === undefined) return entered(method[spelling] as AnyFunction, () => run(this, args, kwargs));
       return recorded(recorder, method[spelling] as AnyFunction, "call_method", name, [this, ...args], kwargs);
     },
   };
@@ -144,9 +145,13 @@ type AnyFunction = (...args: never[]) => unknown;
 
 /** Records a call; stacks begin below the function that the user called. */
 function recorded(recorder: Recorder, by: AnyFunction, ...call: Parameters<Recorder["createProxy"]>): unknown {
+  return entered(by, () => recorder.createProxy(...call));
+}
+
+function entered(by: AnyFunction, body: () => unknown): unknown {
   const outer = enter(by);
   try {
-    return recorder.createProxy(...call);
+    return body();
   } finally {
     leave(outer);
   }

@@ -25,6 +25,7 @@ import {
 import * as library from "../library/library.ts";
 import { tensor, type TensorInput, type TensorOptions } from "../tensor/construct.ts";
 import { Tensor } from "../tensor/tensor.ts";
+import { entering } from "../trace/stack.ts";
 import * as composed from "./composed.ts";
 import * as contexts from "./contexts.ts";
 import { finfo, iinfo } from "./info.ts";
@@ -175,16 +176,16 @@ export const torch: Torch = Object.freeze({
   _assert,
   _check,
   tensor,
-  asTensor: (data: TensorInput | Tensor, options: Pick<TensorOptions, "dtype"> = {}): Tensor => {
+  asTensor: entering((data: TensorInput | Tensor, options: Pick<TensorOptions, "dtype"> = {}): Tensor => {
     checkOptions("asTensor", options, ["dtype"]);
     if (!(data instanceof Tensor)) return tensor(data, options);
     return options.dtype === undefined ? data : data.to(options.dtype);
-  },
+  }),
   device,
-  isTensor: (value: unknown): value is Tensor => value instanceof Tensor,
-  isFloatingPoint: (input: Tensor): boolean => input.isFloatingPoint(),
-  isComplex: (input: Tensor): boolean => input.isComplex(),
-  numel: (input: Tensor): number => input.numel(),
+  isTensor: entering((value: unknown) => value instanceof Tensor) as Torch["isTensor"],
+  isFloatingPoint: entering((input: Tensor): boolean => input.isFloatingPoint()),
+  isComplex: entering((input: Tensor): boolean => input.isComplex()),
+  numel: entering((input: Tensor): number => input.numel()),
   special: OPERATORS.special,
   linalg: OPERATORS.linalg,
   fft: OPERATORS.fft,

@@ -20,7 +20,7 @@ export interface CallSite {
 /** What V8 adds to `Error`. */
 interface StackErrors {
   stackTraceLimit: number;
-  captureStackTrace(holder: object): void;
+  captureStackTrace(holder: object, below?: (...args: never[]) => unknown): void;
   prepareStackTrace?: ((error: Error, sites: readonly CallSite[]) => unknown) | undefined;
 }
 
@@ -70,14 +70,19 @@ function runToRecord(fn: Function, self: unknown, args: readonly unknown[]): voi
 
 /** The frames of the stack; none where the engine is not V8. */
 export function currentSites(): readonly CallSite[] {
+  return sitesBelow(currentSites);
+}
+
+/** The frames of the stack below a function that is running; none where the engine is not V8. */
+export function sitesBelow(below: (...args: never[]) => unknown): readonly CallSite[] {
   const errors = Error as unknown as Partial<StackErrors>;
   if (errors.captureStackTrace === undefined) return [];
   const { prepareStackTrace, stackTraceLimit } = errors;
   const holder: { stack?: unknown } = {};
   try {
-    errors.stackTraceLimit = 200;
+    errors.stackTraceLimit = Number.POSITIVE_INFINITY;
     errors.prepareStackTrace = (_, sites) => sites;
-    errors.captureStackTrace(holder);
+    errors.captureStackTrace(holder, below);
     return Array.isArray(holder.stack) ? (holder.stack as CallSite[]) : [];
   } finally {
     errors.prepareStackTrace = prepareStackTrace;

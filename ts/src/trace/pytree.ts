@@ -11,6 +11,7 @@ import { isOptions } from "../functions/naming.ts";
 import { Tuple, ValueTuple } from "../graph/values.ts";
 import { isTraced, recorderOf } from "./record.ts";
 import { checkOptions } from "../given.ts";
+import { pass, passing } from "./stack.ts";
 
 /** How the instances of a class are taken apart and made again. */
 export interface PytreeNodeType<T> {
@@ -152,6 +153,7 @@ export interface TreeOptions {
 export function treeFlatten(tree: unknown, options: TreeOptions = {}): [leaves: unknown[], spec: PytreeSpec] {
   checkOptions("treeFlatten", options, ["isLeaf"]);
   const { isLeaf } = options;
+  pass(treeFlatten);
   const leaves: unknown[] = [];
   const visit = (value: unknown, depth: number): PytreeSpec => {
     const type = isLeaf?.(value) === true ? undefined : typeOf(value);
@@ -173,6 +175,7 @@ export function treeFlatten(tree: unknown, options: TreeOptions = {}): [leaves: 
 
 /** The nested container that these leaves are. */
 export function treeUnflatten(leaves: readonly unknown[], spec: PytreeSpec): unknown {
+  pass(treeUnflatten);
   if (leaves.length !== spec.numLeaves) {
     throw fxError("InputStructure", `the structure has ${spec.numLeaves} leaves, and there are ${leaves.length}`);
   }
@@ -184,11 +187,13 @@ export function treeUnflatten(leaves: readonly unknown[], spec: PytreeSpec): unk
 
 /** The container with each leaf replaced. */
 export function treeMap(map: (leaf: unknown) => unknown, tree: unknown, options?: TreeOptions): unknown {
-  const [leaves, spec] = treeFlatten(tree, options);
-  return treeUnflatten(
-    leaves.map((it) => map(it)),
-    spec,
-  );
+  return passing(treeMap, () => {
+    const [leaves, spec] = treeFlatten(tree, options);
+    return treeUnflatten(
+      leaves.map((it) => map(it)),
+      spec,
+    );
+  });
 }
 
 /**

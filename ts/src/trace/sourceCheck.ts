@@ -35,6 +35,8 @@ export interface SourceContext {
   readonly knownParts?: ReadonlySet<string> | undefined;
   /** Whether a call of the module becomes one node. */
   readonly isLeaf: (module: Module) => boolean;
+  /** Whether the function runs before or after the one that is traced. */
+  readonly isHook: boolean;
   /** Where the function stands in its file. */
   readonly locate: () => FunctionPlace | undefined;
 }
@@ -59,7 +61,7 @@ export function checkSource(fn: Function, args: readonly unknown[], context: Sou
   WATCHED.set(fn, watched);
   const unwatched = result.unchecked.filter(({ at }) => !watched.has(at.callee));
   if (result.notes.length === 0 && unwatched.length === 0) return NOTHING;
-  const calls = unwatched.length === 0 ? undefined : new UnreadCalls(unwatched);
+  const calls = unwatched.length === 0 ? undefined : new UnreadCalls(unwatched, context.isHook ? undefined : fn);
   return {
     calls,
     warnings: () => {

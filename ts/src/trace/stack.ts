@@ -11,14 +11,17 @@ const IS_ITSELF = /\/trace\/stack\.[jt]s$/.test(import.meta.url);
 /** What frames of the package have in a bundle, once source maps have led them back. */
 const OWN_FOLDER = /[\\/]tracefx[\\/](?:dist|src)[\\/]/;
 
-/** The folder of this package, as stack traces spell it. */
-const OWN_URL = new URL("..", import.meta.url).href;
+/**
+ * The folder of this package, as stack traces spell it. Bundlers put something else in the place of `new URL("..",
+ * import.meta.url)`.
+ */
+const OWN_URL = import.meta.url.replace(/trace\/stack\.[jt]s$/, "");
 const OWN_PATH = OWN_URL.startsWith("file://") ? decodeURI(new URL(OWN_URL).pathname) : OWN_URL;
 
-/** How many frames are kept of a call that is recorded. Each costs time in every trace. */
+/** How many frames are kept of a call that is recorded, unless more are asked for. Each costs time in every trace. */
 const CALL_FRAMES = 2;
-/** How many frames an error looks through for the user's line. */
-const ERROR_FRAMES = 64;
+/** How many frames an error looks through for the user's line, and an export keeps. */
+export const ERROR_FRAMES = 64;
 
 /** What an engine that keeps V8's stack traces offers. */
 interface StackRecorder {
@@ -33,54 +36,129 @@ export interface CapturedStack {
   readonly stack?: string;
 }
 
-let isWanted = false;
-let current: CapturedStack | undefined;
+/** Who is told by which functions of the package the user's code comes in. */
+export interface EntryWatcher {
+  /** The next function that is called is the one that is watched. */
+  begins(): void;
+  /**
+   * The user's code called this function of the package. What is given back is called when it ends, where it calls
+   * functions of the user's itself.
+   */
+  enters(by: Entry): () => void;
+}
 
-/** Runs `body`, in which stacks of recorded calls are captured, or not. */
-export function withStacks<T>(wanted: boolean, body: () => T): T {
-  const [wasWanted, outer] = [isWanted, current];
+let isWanted = false;
+let frameLimit: number = CALL_FRAMES;
+/** The stack below the function of the package that the user's code called; none while that code itself runs. */
+let current: CapturedStack | undefined;
+let watcher: EntryWatcher | undefined;
+
+/** Stands for a stack that nobody wants. */
+const UNWANTED: CapturedStack = {};
+
+/** Runs `body`, in which stacks of recorded calls are captured with that many frames, or not. */
+export function withStacks<T>(wanted: boolean, body: () => T, depth: number = CALL_FRAMES): T {
+  const [wasWanted, outerLimit] = [isWanted, frameLimit];
   isWanted = wanted;
+  frameLimit = depth;
+  try {
+    return withUserCode(undefined, body);
+  } finally {
+    isWanted = wasWanted;
+    frameLimit = outerLimit;
+  }
+}
+
+/** Whether somebody wants to know by which functions of the package the user's code comes in. */
+export function isEntryWanted(): boolean {
+  return isWanted || watcher !== undefined;
+}
+
+/** Runs a function of the user's, and tells the watcher by which functions of the package it comes in. */
+export function withUserCode<T>(next: EntryWatcher | undefined, body: () => T): T {
+  const [outer, outerWatcher] = [current, watcher];
   current = undefined;
+  watcher = next;
   try {
     return body();
   } finally {
-    isWanted = wasWanted;
     current = outer;
+    watcher = outerWatcher;
   }
+}
+
+/** Says, right before it is called, that the next function is one of the user's that a trace runs. */
+export function beginUserCode(): void {
+  if (current === undefined) watcher?.begins();
 }
 
 /**
  * Notes that the user's code came in through this function, with the stack below it; {@link leave} undoes it. It is called
- * as near to that function as can be: V8 takes its time for every frame in between.
+ * as near to that function as can be: V8 takes its time for every frame in between. Where the package calls itself, the
+ * stack stays that of the user's call.
  */
 export function enter(by: Entry): CapturedStack | undefined {
   const outer = current;
-  if (isWanted) current = captureStack(CALL_FRAMES, by);
+  if (outer !== undefined) return outer;
+  watcher?.enters(by);
+  if (isWanted) current = captureStack(frameLimit, by);
+  else if (watcher !== undefined) current = UNWANTED;
   return outer;
 }
 
 /** {@link enter} from deep inside the package: the stack reaches down to the user's code, however far that is. */
 export function enterDeep(by: Entry): CapturedStack | undefined {
   const outer = current;
-  if (isWanted) current = captureStack(ERROR_FRAMES, by);
+  if (isWanted && outer === undefined) current = captureStack(ERROR_FRAMES, by);
   return outer;
 }
 
 /**
- * {@link enter} for the function that calls this and that the user's code called. V8 is faster at keeping two frames that
- * are dropped from the text than at walking over them, and calls of modules are most of a trace.
+ * {@link enter} for the function `by`, which calls this and which the user's code called. V8 is faster at keeping two frames
+ * that are dropped from the text than at walking over them, and calls of modules are most of a trace.
  */
-export function enterHere(): CapturedStack | undefined {
+export function enterHere(by: Entry): CapturedStack | undefined {
   const outer = current;
+  if (outer !== undefined) return outer;
+  watcher?.enters(by);
   if (isWanted) {
     const errors = Error as unknown as StackRecorder;
     const limit = errors.stackTraceLimit;
-    // Two of its own and the line of the caller; the modules around have stacks themselves.
-    errors.stackTraceLimit = 3;
+    // Two of its own and, of two, the line of the caller; the modules around have stacks themselves.
+    errors.stackTraceLimit = frameLimit + 1;
     current = new Error();
     if (limit !== undefined) errors.stackTraceLimit = limit;
-  }
+  } else if (watcher !== undefined) current = UNWANTED;
   return outer;
+}
+
+/** A function of the package that calls one that records itself: the stack is that of the user's call. */
+export function entering<A extends readonly unknown[], R>(call: (...args: A) => R): (...args: A) => R {
+  const entered = (...args: A): R => {
+    const outer = enter(entered as unknown as Entry);
+    try {
+      return call(...args);
+    } finally {
+      leave(outer);
+    }
+  };
+  return entered;
+}
+
+/** Notes that the user's code called a function of the package that records nothing. */
+export function pass(by: Entry): void {
+  if (watcher !== undefined && current === undefined) watcher.enters(by);
+}
+
+/** Runs a function of the package that the user's code called, and that calls functions of the user's. */
+export function passing<T>(by: Entry, body: () => T): T {
+  if (watcher === undefined || current !== undefined) return body();
+  const end = watcher.enters(by);
+  try {
+    return body();
+  } finally {
+    end();
+  }
 }
 
 /** Goes back to what {@link enter} gave. */

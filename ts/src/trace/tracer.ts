@@ -22,10 +22,18 @@ import { type FunctionPlace, Located, locate } from "./position.ts";
 import { checkSource, type SourceNotes } from "./sourceCheck.ts";
 import { treeFlatten } from "./pytree.ts";
 import { moduleStack, ROOT_SCOPE, Scope, stacksAround } from "./scope.ts";
-import { type CapturedStack, currentStack, stackText, traceError, withStacks } from "./stack.ts";
+import {
+  beginUserCode,
+  type CapturedStack,
+  currentStack,
+  stackText,
+  traceError,
+  withStacks,
+  withUserCode,
+} from "./stack.ts";
 import { checkedFunction, Level, type Subgraph, type SubgraphCall } from "./subgraph.ts";
 import { TracerBase } from "./tracerBase.ts";
-import { type UnreadCalls, watched } from "./unread.ts";
+import { watchers } from "./unread.ts";
 import { type VerifyInputs, verifyTrace } from "./verify.ts";
 import { checkOptions } from "../given.ts";
 
@@ -98,8 +106,6 @@ export class Tracer extends TracerBase implements ModuleObserver {
   /** What a trace added to the root: constants, and the graphs of control flow. */
   readonly added: Set<string> = new Set();
 
-  /** The calls of functions without source in the function that is running. */
-  #unread: UnreadCalls | undefined;
   /** Whether a function only runs to find out where it stands. */
   #isLocating = false;
   #level: Level;
@@ -146,8 +152,8 @@ export class Tracer extends TracerBase implements ModuleObserver {
       const stack = isLeaf || !this.recordStackTraces ? undefined : currentStack();
       this.#scope = new Scope(path, module, count, scope, stack);
       if (!isLeaf) {
-        if (hasHooks(module)) this.#checkHooks(module, given);
-        return this.#checked(unboundForwardOf(module), given, module, () => run(...given));
+        const hooks = hasHooks(module) ? this.#checkHooks(module, given) : [];
+        return this.#checked(unboundForwardOf(module), given, module, () => run(...given), hooks);
       }
       const { args, kwargs } = splitArguments(given, !isBuiltinModule(module));
       return this.createProxy("call_module", path, args, kwargs);
@@ -180,13 +186,18 @@ export class Tracer extends TracerBase implements ModuleObserver {
       const inputs = this.createInputs(root, options);
       const result = inputs.run((...args) => {
         const owner = root instanceof Module || options.root !== undefined ? this.root : undefined;
-        return this.#checked(fn, args, owner, () => fn.apply(root instanceof Module ? root : options.root, args));
+        const self = root instanceof Module ? root : options.root;
+        return this.#checked(fn, args, owner, () => {
+          beginUserCode();
+          return fn.apply(self, args);
+        });
       });
       this.createNode("output", "output", [this.createArg(result)], {}, undefined, options.annotations?.["return"]);
       inputs.finish(this.graph);
       return this.graph;
     };
-    return observeModules(this, () => withStacks(this.recordStackTraces, () => withActive(this, record)));
+    const run = (): Graph => withStacks(this.recordStackTraces, () => withActive(this, record), this.stackFrames);
+    return observeModules(this, run);
   }
 
   /** Makes the inputs of the graph. */
@@ -206,7 +217,10 @@ export class Tracer extends TracerBase implements ModuleObserver {
       const inputs = names.map((name) => this.createNode("placeholder", name, [], {}));
       for (const [at, input] of inputs.entries()) this.noteInput(input, call.values?.[at]);
       const args = call.arguments(inputs.map((it) => this.proxy(it)));
-      const result = this.#checked(fn, args, undefined, () => fn(...args));
+      const result = this.#checked(fn, args, undefined, () => {
+        beginUserCode();
+        return fn(...args);
+      });
       const [leaves, outSpec] = treeFlatten(result);
       const output = call.output === "value" ? result : call.output === "list" ? leaves : ValueTuple.frozen(leaves);
       this.createNode("output", "output", [this.createArg(output)], {});
@@ -231,7 +245,6 @@ export class Tracer extends TracerBase implements ModuleObserver {
     type?: string,
   ): Node {
     if (this.#isLocating) throw new Located();
-    this.#unread?.note();
     const node = super.createNode(op, target, args, kwargs, name, type);
     const stack = this.recordStackTraces && !isBoundary(op) ? currentStack() : undefined;
     const scope = this.#scope;
@@ -338,6 +351,11 @@ export class Tracer extends TracerBase implements ModuleObserver {
 
   noteFreeValue(_input: Node, _value: Node): void {}
 
+  /** How many frames of the user's stack are kept of a call; undefined for as few as will do. */
+  protected get stackFrames(): number | undefined {
+    return undefined;
+  }
+
   /** The members of traced values that are known while tracing; undefined where none are. */
   protected get knownParts(): ReadonlySet<string> | undefined {
     return undefined;
@@ -354,29 +372,35 @@ export class Tracer extends TracerBase implements ModuleObserver {
   }
 
   /** Runs a function of the user's, unless it decides something that the trace could not see. */
-  #checked<T>(fn: Function, args: readonly unknown[], module: Module | undefined, run: () => T): T {
-    const notes = this.#checkSource(fn, args, module);
-    if (notes === undefined) return run();
-    const outer = this.#unread;
-    this.#unread = notes.calls;
-    try {
-      const result = watched(run);
-      for (const warning of notes.warnings()) this.warn(warning);
-      return result;
-    } finally {
-      this.#unread = outer;
-    }
+  #checked<T>(
+    fn: Function,
+    args: readonly unknown[],
+    module: Module | undefined,
+    run: () => T,
+    hooks: readonly SourceNotes[] = [],
+  ): T {
+    // What is written here is not the user's.
+    const isOurs = module instanceof GraphModule || (module !== undefined && hasBuiltinForward(module));
+    if (isOurs && hooks.length === 0) return run();
+    const notes = [...hooks, this.#checkSource(fn, args, module)].filter((it) => it !== undefined);
+    const result = withUserCode(watchers(notes.flatMap(({ calls }) => calls ?? [])), run);
+    for (const warning of notes.flatMap((it) => it.warnings())) this.warn(warning);
+    return result;
   }
 
   /** Hooks get the module, its arguments, and what it gives, which is traced if an argument is. */
-  #checkHooks(module: Module, given: readonly unknown[]): void {
-    for (const hook of hooksOf(module)) {
-      const notes = this.#checkSource(hook, [module, given, given.find(isProxy)], undefined);
-      for (const warning of notes?.warnings() ?? []) this.warn(warning);
-    }
+  #checkHooks(module: Module, given: readonly unknown[]): SourceNotes[] {
+    return [...hooksOf(module)].flatMap(
+      (hook) => this.#checkSource(hook, [module, given, given.find(isProxy)], undefined, true) ?? [],
+    );
   }
 
-  #checkSource(ran: Function, args: readonly unknown[], module: Module | undefined): SourceNotes | undefined {
+  #checkSource(
+    ran: Function,
+    args: readonly unknown[],
+    module: Module | undefined,
+    isHook = false,
+  ): SourceNotes | undefined {
     const fn = checkedFunction(ran);
     if (!this.checkSources || module instanceof GraphModule) return undefined;
     if (module !== undefined && hasBuiltinForward(module)) return undefined;
@@ -384,6 +408,7 @@ export class Tracer extends TracerBase implements ModuleObserver {
       ...(module === undefined ? {} : { module }),
       isRecorded: (kind) => this.isRecorded(kind),
       isKnown: (part) => this.knownParts?.has(part) ?? (this.paramShapesConstant && isShapeMember(part)),
+      isHook,
       isTracedValue: (value): value is TracedValue => this.isTracedValue(value),
       knownParts: this.knownParts,
       seesAssignments: this.seesAssignments,

@@ -1,80 +1,164 @@
 /**
  * Functions whose source nobody could read, and what came of calling them with traced values.
  *
- * From outside, a function that records itself (one of this package, or one that `wrap` gave) looks like any other. What
- * it records tells: if the user's code that is innermost when a node is made is the very call, the function recorded itself;
- * if there is code of the user's further inside, the function ran, and may have decided something.
+ * From outside, a function of this package, or one that `wrap` gave, looks like any other, and bundlers leave neither its
+ * file nor its name. But each says that it was called, with itself as the end of the stack: if the code below is the very
+ * call, the call is one of the package. If that code was called by it, a function of the user's ran, and may have decided
+ * something.
  *
  * @module
  */
 import { hasFunctionNamed } from "../functions/table.ts";
 import type { Found } from "./analysis/check.ts";
 import type { CallPlace, UncheckedCall } from "./analysis/knowledge.ts";
-import { type CallSite, currentSites } from "./position.ts";
-import { isOwnFile } from "./stack.ts";
+import type { Readable } from "./analysis/parse.ts";
+import { type CallSite, sitesBelow } from "./position.ts";
+import { beginUserCode, type EntryWatcher, isOwnFile } from "./stack.ts";
 
 type Unread = Found<UncheckedCall>;
+type Entry = (...args: never[]) => unknown;
 
 /** The names of functions that record what they are given, and are in no table. */
 const CONTROL_FLOW: ReadonlySet<string> = new Set(["cond", "whileLoop", "map", "scan"]);
 
-/** Runs a function whose calls are watched. */
-export function watched<T>(run: () => T): T {
-  return run();
-}
-
 /** Calls that are watched while a function is traced. */
-export class UnreadCalls {
+export class UnreadCalls implements EntryWatcher {
   readonly #calls: readonly Unread[];
-  readonly #recorded = new Set<Unread>();
+  /** The function that is traced; undefined where it is called by one of which the stack says no more. */
+  readonly #root: Readable | undefined;
+  /** The functions of the package that were called at each place. */
+  readonly #own = new Map<CallPlace, Set<Entry>>();
   readonly #entered = new Set<Unread>();
+  /** The calls of the package that are running, and call functions of the user's themselves. */
+  #running: readonly Unread[] = [];
+  /** How many frames there are below the function that is traced. */
+  #below: number | undefined;
 
-  constructor(calls: readonly Unread[]) {
+  constructor(calls: readonly Unread[], root: Readable | undefined) {
     this.#calls = calls;
+    this.#root = root;
   }
 
-  /** Notes that a node is recorded, below the code that is running. */
-  note(): void {
-    const sites = currentSites();
-    // What is below the run of the function is somebody else's.
-    const end = sites.findIndex((site) => site.getFunctionName() === watched.name);
-    const users = sites.slice(0, end < 0 ? 0 : end).filter((site) => {
+  begins(): void {
+    if (this.#root !== undefined) this.#below ??= sitesBelow(beginUserCode).length;
+  }
+
+  enters(by: Entry): () => void {
+    const sites = sitesBelow(by);
+    // What is below the function is somebody else's.
+    const users = sites.slice(0, sites.length - (this.#below ?? 0)).filter((site) => {
       // Built-in functions have no file.
       const file = site.getFileName() ?? "";
       return file !== "" && !isOwnFile(file);
     });
-    users.forEach((site, depth) => {
-      const call = this.#calls.find((it) => isAt(it, site));
-      if (call !== undefined) (depth === 0 ? this.#recorded : this.#entered).add(call);
+    const called = this.#calls.filter((it) => {
+      const place = this.#placeOf(it, users, 0);
+      if (place !== undefined) this.#own.set(place, (this.#own.get(place) ?? new Set()).add(by));
+      return place !== undefined;
     });
+    for (let depth = 1; depth < users.length; depth++) {
+      for (const call of this.#calls)
+        if (this.#placeOf(call, users, depth) !== undefined && !this.#running.includes(call)) this.#entered.add(call);
+    }
+    const outer = this.#running;
+    this.#running = [...outer, ...called];
+    return () => {
+      this.#running = outer;
+    };
   }
 
   /** The calls that may have decided something; where the engine tells nothing of its stack, names decide. */
   suspects(): Unread[] {
     return this.#calls.filter((call) => {
       if (this.#entered.has(call)) return true;
-      return !this.#recorded.has(call) && !isKnownName(call.at.callee.slice(call.at.callee.lastIndexOf(".") + 1));
+      // Where several functions are called, all of them must be the package's.
+      if (call.at.places.some((it) => (this.#own.get(it)?.size ?? 0) >= it.callees)) return false;
+      return !isKnownName(call.at.callee.slice(call.at.callee.lastIndexOf(".") + 1));
     });
   }
+
+  /** The place of the call at which a frame of the stack is. */
+  #placeOf({ fn, at }: Unread, users: readonly CallSite[], depth: number): CallPlace | undefined {
+    const frame = frameOf(users[depth]);
+    if (frame === undefined) return undefined;
+    return at.places.find((place) => {
+      if (place.inside === undefined) return contains(place, frame.own) && this.#isFrameOf(fn, users, depth);
+      // A function that is written in the function: its frame says where that one begins, which is running, too.
+      const inner = { ...place, ...relative(place, place.inside), ...endOf(place, place.inside) };
+      if (!contains(inner, frame.own)) return false;
+      const { inside } = place;
+      return users.some((_, below) => {
+        const around = below > depth && this.#isFrameOf(fn, users, below) ? frameOf(users[below]) : undefined;
+        return (
+          around !== undefined && around.file === frame.file && isSame(relative(frame.start, around.start), inside)
+        );
+      });
+    });
+  }
+
+  #isFrameOf(fn: Readable, users: readonly CallSite[], depth: number): boolean {
+    if (fn === this.#root && this.#below !== undefined) return depth === users.length - 1;
+    return fn.name === "" || (users[depth]?.getFunctionName() ?? "").endsWith(fn.name);
+  }
+}
+
+/** All of these as one; undefined where there are none. */
+export function watchers(all: readonly UnreadCalls[]): EntryWatcher | undefined {
+  if (all.length <= 1) return all[0];
+  return {
+    begins: () => {
+      for (const it of all) it.begins();
+    },
+    enters: (by) => {
+      const ends = all.map((it) => it.enters(by));
+      return () => {
+        for (const end of ends) end();
+      };
+    },
+  };
 }
 
 function isKnownName(name: string): boolean {
   return hasFunctionNamed(name) || CONTROL_FLOW.has(name);
 }
 
-/** Whether a frame of the stack is at one of the calls. */
-function isAt({ fn, at }: Unread, site: CallSite): boolean {
-  const [startLine, startColumn] = [site.getEnclosingLineNumber?.(), site.getEnclosingColumnNumber?.()];
-  const [line, column] = [site.getLineNumber(), site.getColumnNumber()];
-  if (typeof startLine !== "number" || typeof startColumn !== "number" || line === null || column === null)
-    return false;
-  const name = site.getFunctionName() ?? "";
-  if (fn.name !== "" && !name.endsWith(fn.name)) return false;
-  const own = { line: line - startLine + 1, column: line === startLine ? column - startColumn + 1 : column };
-  return at.places.some((place) => contains(place, own));
+/** A line and a column, both from 1. */
+interface Position {
+  readonly line: number;
+  readonly column: number;
 }
 
-function contains(place: CallPlace, { line, column }: { readonly line: number; readonly column: number }): boolean {
+/** A frame of the stack: where its function begins, and where in that function it stands. */
+interface Frame {
+  readonly file: string;
+  readonly start: Position;
+  readonly own: Position;
+}
+
+function frameOf(site: CallSite | undefined): Frame | undefined {
+  const [startLine, startColumn] = [site?.getEnclosingLineNumber?.(), site?.getEnclosingColumnNumber?.()];
+  const [line, column] = [site?.getLineNumber() ?? undefined, site?.getColumnNumber() ?? undefined];
+  if (typeof startLine !== "number" || typeof startColumn !== "number") return undefined;
+  if (line === undefined || column === undefined) return undefined;
+  const start = { line: startLine, column: startColumn };
+  return { file: site?.getFileName() ?? "", start, own: relative({ line, column }, start) };
+}
+
+/** A position, counted from another one. */
+function relative({ line, column }: Position, from: Position): Position {
+  return { line: line - from.line + 1, column: line === from.line ? column - from.column + 1 : column };
+}
+
+function endOf({ endLine, endColumn }: CallPlace, from: Position): Pick<CallPlace, "endLine" | "endColumn"> {
+  const { line, column } = relative({ line: endLine, column: endColumn }, from);
+  return { endLine: line, endColumn: column };
+}
+
+function isSame(a: Position, b: Position): boolean {
+  return a.line === b.line && a.column === b.column;
+}
+
+function contains(place: CallPlace, { line, column }: Position): boolean {
   const isAfter = line > place.line || (line === place.line && column >= place.column);
   return isAfter && (line < place.endLine || (line === place.endLine && column < place.endColumn));
 }

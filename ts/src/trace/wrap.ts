@@ -68,20 +68,23 @@ export function proxyableClass<C extends abstract new (...args: never[]) => obje
   checkName(target);
   const construct = (args: readonly unknown[], newTarget: Function): object =>
     Reflect.construct(definition, args, newTarget) as object;
-  const proxyable: C & NamedTarget = new globalThis.Proxy(definition, {
-    construct: (_, args: unknown[], newTarget) => {
+  const handler = {
+    construct: (_: C, args: unknown[], newTarget: Function): object => {
       const recorder = newTarget === proxyable ? recorderOf(args) : undefined;
       if (recorder === undefined) return construct(args, newTarget);
       const split = splitArguments(args, true);
-      const outer = enter(proxyable as unknown as () => void);
+      // This is what stands on the stack, and not the class.
+      const outer = enter(handler.construct);
       try {
         return recorder.createProxy("call_function", target, split.args, split.kwargs) as object;
       } finally {
         leave(outer);
       }
     },
-    get: (_, key, receiver) => (key === "target" ? target : (Reflect.get(definition, key, receiver) as unknown)),
-  }) as C & NamedTarget;
+    get: (_: C, key: PropertyKey, receiver: unknown): unknown =>
+      key === "target" ? target : (Reflect.get(definition, key, receiver) as unknown),
+  };
+  const proxyable = new globalThis.Proxy(definition, handler) as C & NamedTarget;
   defineFunction(target, (...args: unknown[]) => construct(args, proxyable as unknown as Function), { verbatim: true });
   return remember(definition, proxyable);
 }

@@ -79,6 +79,7 @@ export function analyse(parsed: ParsedFunction, options: AnalysisOptions, file: 
       places: it.places.map((place) => ({
         ...shifted(place, shift),
         endColumn: place.endLine === 1 ? place.endColumn - shift : place.endColumn,
+        inside: place.inside && shifted(place.inside, shift),
       })),
     })),
     calls: [...walk.calls.values()],
@@ -97,6 +98,7 @@ function enter(
   { structured }: AnalysisOptions = {},
 ): FunctionShape {
   const shape = walk.functionOf(node, scope);
+  walk.root = node;
   node.params.forEach((param, index) => {
     // TypeScript's declaration of what `this` is.
     if (param.type === "Identifier" && param.name === "this") return;

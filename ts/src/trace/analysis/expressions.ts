@@ -137,6 +137,7 @@ export abstract class Expressions extends Invocations {
   protected property(made: ContainerShape, property: Property, scope: Scope): void {
     const name = keyName(property.key, property.computed);
     if (property.computed) this.report("key", property.key, "[ ]", this.value(property.key, scope).traced);
+    if (property.method || property.kind !== "init") this.heads.set(property.value, property);
     const value = this.value(property.value, scope);
     const cell = name === undefined ? made.elements : this.named(made, name);
     if (property.kind === "get") {

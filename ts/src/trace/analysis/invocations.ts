@@ -38,8 +38,9 @@ type CallSyntax = Syntax & { type: "CallExpression" | "NewExpression" };
 export abstract class Invocations extends Knowledge implements CallWalk {
   apply(fn: Value, args: readonly Value[], node: Syntax): Value {
     const results = [tracedBy(fn.traced), this.invoke(present({ ...fn, traced: 0n }), args)];
+    const callees = pathsIn(fn);
     for (const shape of fn.shapes) {
-      if (shape.kind === "path" && shape.root === "free") results.push(this.callFree(node, shape.path, args));
+      if (shape.kind === "path" && shape.root === "free") results.push(this.callFree(node, shape.path, args, callees));
       else if (shape.kind === "path" && shape.path.length > 0)
         results.push(this.callMember(shape.root === "super" ? "super" : "this", shape.path, args));
     }
@@ -75,7 +76,7 @@ export abstract class Invocations extends Knowledge implements CallWalk {
     const isKnownPart = name !== undefined && this.knownParts.has(name);
     const results = [tracedBy(isKnownPart ? 0n : receiver.traced), this.invoke(functionsOf(method), args)];
     for (const shape of receiver.shapes) {
-      if (shape.kind === "path") results.push(this.callPath(node, shape, name ?? "*", args));
+      if (shape.kind === "path") results.push(this.callPath(node, shape, name ?? "*", args, pathsIn(receiver)));
       else if (shape.kind !== "function") {
         const row = (shape.kind === "keyed" ? KEYED_METHODS : METHODS).get(name ?? "");
         results.push(row === undefined ? this.unknown(args) : row({ ...call, receiver: shaped(shape) }, name ?? ""));
@@ -91,7 +92,7 @@ export abstract class Invocations extends Knowledge implements CallWalk {
     return joinAll(results);
   }
 
-  protected callPath(node: CallSyntax, shape: PathShape, name: string, args: readonly Value[]): Value {
+  protected callPath(node: CallSyntax, shape: PathShape, name: string, args: readonly Value[], callees: number): Value {
     const call = { node, receiver: shaped(shape), args, walk: this };
     const path = [...shape.path, name];
     const callback = args[0] !== undefined && [...args[0].shapes].some((it) => it.kind === "function");
@@ -101,11 +102,11 @@ export abstract class Invocations extends Knowledge implements CallWalk {
     if (["includes", "indexOf", "lastIndexOf", "has"].includes(name))
       return METHODS.get("includes")?.(call, name) ?? PLAIN;
     if (name === "get" && args.length === 1) this.report("membership", node, name, args[0]?.traced ?? 0n);
-    return shape.root === "free" ? this.callFree(node, path, args) : this.callMember(shape.root, path, args);
+    return shape.root === "free" ? this.callFree(node, path, args, callees) : this.callMember(shape.root, path, args);
   }
 
   /** A call of something outside of the function. */
-  protected callFree(node: Syntax, path: readonly string[], args: readonly Value[]): Value {
+  protected callFree(node: Syntax, path: readonly string[], args: readonly Value[], callees: number): Value {
     const name = path.join(".");
     const call = { node, receiver: PLAIN, args, walk: this };
     // Bundlers call a namespace what they like, and leave the names of its members.
@@ -123,17 +124,24 @@ export abstract class Invocations extends Knowledge implements CallWalk {
     const row = GLOBALS.get(name) ?? GLOBALS.get(`${path[0]}.*`);
     if (row !== undefined) return row(call, name);
     const sources = joinSources(args, (it) => this.taint(it));
-    if (this.isReporting && sources !== 0n) this.addUnchecked(node, name, sources);
+    if (this.isReporting && sources !== 0n) this.addUnchecked(node, name, sources, callees);
     return this.unknown(args);
   }
 
-  protected addUnchecked(node: Syntax, callee: string, sources: Sources): void {
+  protected addUnchecked(node: Syntax, callee: string, sources: Sources, callees: number): void {
     const { start } = node.loc ?? NOWHERE;
     const { start: end } = ("arguments" in node ? node.arguments[0]?.loc : undefined) ?? node.loc ?? NOWHERE;
-    const place = { line: start.line, column: start.column + 1, endLine: end.line, endColumn: end.column + 1 };
+    const { walked } = this;
+    const { start: head } = (walked && (this.heads.get(walked) ?? walked).loc) ?? NOWHERE;
+    const inside = walked === this.root ? undefined : { line: head.line, column: head.column + 1 };
+    const [from, to] = [
+      { line: start.line, column: start.column + 1 },
+      { endLine: end.line, endColumn: end.column + 1 },
+    ];
+    const place = { ...from, ...to, inside, callees };
     const known = this.unchecked.get(callee);
     if (known !== undefined) known.places.push(place);
-    else this.unchecked.set(callee, { callee, line: place.line, column: place.column, sources, places: [place] });
+    else this.unchecked.set(callee, { callee, ...from, sources, places: [place] });
   }
 
   /** A call of a method of the module or of a part of it: whether its result is traced is known when tracing. */
@@ -170,6 +178,11 @@ export abstract class Invocations extends Knowledge implements CallWalk {
       ),
     );
   }
+}
+
+/** How many things from outside of the function a value may be. */
+function pathsIn({ shapes }: Value): number {
+  return [...shapes].filter(({ kind }) => kind === "path").length;
 }
 
 function functionsOf(value: Value): Value {

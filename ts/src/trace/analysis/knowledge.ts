@@ -51,6 +51,10 @@ export interface CallPlace {
   readonly column: number;
   readonly endLine: number;
   readonly endColumn: number;
+  /** How many functions may be called there. */
+  readonly callees: number;
+  /** Where the function begins that it stands in, if that is one that is written in the function. */
+  readonly inside: { readonly line: number; readonly column: number } | undefined;
 }
 
 /** How deep a path into the module is followed. */
@@ -65,6 +69,8 @@ export abstract class Knowledge implements Clock {
   readonly sources: Source[] = [];
   /** The members of the module that are read. */
   readonly reads = new Set<string>();
+  /** The function that is analysed. */
+  root: FunctionSyntax | undefined;
   readonly #bits = new Map<string, Sources>();
   protected readonly text: string;
   /** The members of traced values that are known: what they give is plain. */
@@ -74,6 +80,10 @@ export abstract class Knowledge implements Clock {
   protected readonly containers = new Map<string, ContainerShape>();
   protected readonly paths = new Map<string, PathShape>();
   protected readonly written = new Map<string, Cell>();
+  /** Where the text of a method begins: before its parameters, where its syntax does. */
+  protected readonly heads = new Map<Syntax, Syntax>();
+  /** The function that is walked. */
+  protected walked: FunctionSyntax | undefined;
   protected isReporting = false;
   /** All sources that were met since the innermost `try` began. */
   protected met: Sources = 0n;

@@ -160,6 +160,7 @@ export class Walk extends Expressions {
 
   protected walkFunction(shape: FunctionShape): void {
     const { node, outer, given } = shape;
+    this.walked = node;
     const known = this.scopes.get(node);
     const scope = known ?? this.functionScope(shape, outer);
     if (known === undefined) this.scopes.set(node, scope);
@@ -200,6 +201,7 @@ export class Walk extends Expressions {
         continue;
       }
       if (!member.value) continue;
+      if (member.type === "MethodDefinition") this.heads.set(member.value, member.static ? member.key : member);
       const value = this.value(member.value, inner);
       const name = keyName(member.key, member.computed);
       const cell = name === undefined ? made.elements : this.named(made, name);
