@@ -35,11 +35,12 @@ SOURCES = {
     "export": "tests/oracle/gen_export.py",
     "exported": "tests/oracle/gen_verifier.py",
     "unflattened": "tests/oracle/gen_unflattened.py",
+    "retraced": "tests/oracle/gen_retraced.py",
 }
 
 
 def torch_version(path):
-    if path.parent.name in ("opcases", "decompositions", "float8", "export", "files", "numbers"):
+    if path.parent.name in ("opcases", "decompositions", "float8", "export", "files", "numbers", "retraced"):
         return "2.13.0+cu130"
     if path.parent.name in (
         "overloads", "indexing", "opcalls", "out", "dtypes", "gradients", "modules", "models", "checkpoints",

@@ -9,9 +9,11 @@ import { installOperators } from "./functions/operators.ts";
 import { installFunctionalized } from "./interpret/functionalized.ts";
 import { installMembers } from "./tensor/members.ts";
 import { installComposed } from "./torch/composed.ts";
+import { installHigherOrder } from "./trace/higherOrderFunctions.ts";
 
 installMembers();
 installOperators();
 installFunctionalized();
 installComposed();
 installTreeFunctions();
+installHigherOrder();

@@ -8,6 +8,7 @@ import { type FxError, fxError } from "../errors.ts";
 import { isOptions } from "../functions/naming.ts";
 import { type Arg, isNode } from "../graph/args.ts";
 import type { Graph } from "../graph/graph.ts";
+import type { GraphModule } from "../graph/module.ts";
 import type { Val } from "../graph/val.ts";
 import { Module } from "../nn/module.ts";
 import type { Tensor } from "../tensor/tensor.ts";
@@ -26,11 +27,13 @@ import {
 } from "./finishing.ts";
 import { ModuleInputs, typeName } from "./moduleInputs.ts";
 import { renameSubgraphInputs } from "./placeholderNames.ts";
-import type { Constant, ExampleInput, StateEntry } from "./program.ts";
+import type { Constant, ExampleInput, ProgramParts, StateEntry } from "./program.ts";
+import { partsOfModule, ProgramModule } from "./programModule.ts";
 import { ShapeSession } from "./shapes.ts";
 import { GraphSignature, type OutputSpec } from "./signature.ts";
 import { StateGuard } from "./stateGuard.ts";
 import { Tracepoints } from "./tracepoints.ts";
+import { unlift } from "./unlift.ts";
 import { verifyProgram } from "./verifyProgram.ts";
 import { checkOptions } from "../given.ts";
 
@@ -58,7 +61,7 @@ export interface ExportOptions {
 const OPTIONS: readonly string[] = ["dynamicShapes", "preserveModuleCallSignature", "verify", "strict"];
 
 /**
- * Exports a module: `torch.export.export`. It is run once, on what is known of the example inputs without their elements,
+ * Exports a module, or a program that can be called: `torch.export.export`. It is run once, on what is known of the example inputs without their elements,
  * and every operator that it calls is recorded. The program's parameters and buffers are those of the module.
  *
  * Decisions on sizes are made here and now; decisions on elements are refused: {@link cond} and `torch.where` are in the graph.
@@ -74,12 +77,13 @@ const OPTIONS: readonly string[] = ["dynamicShapes", "preserveModuleCallSignatur
  * @param kwargs the keyword arguments: an object that `forward` gets behind the others
  */
 export function exportProgram(
-  module: Module,
+  exported: Module | ProgramModule,
   args: readonly unknown[],
   kwargs: Readonly<Record<string, unknown>> = {},
   options: ExportOptions = {},
 ): ExportedProgram {
   checkOptions("exportProgram", options, OPTIONS);
+  const module = exported instanceof ProgramModule ? unlifted(partsOfModule(exported)) : exported;
   checkArguments(module, args, kwargs, options);
   const inputs = new ModuleInputs(module, args, kwargs, options.dynamicShapes ?? null);
   using shapes = new ShapeSession(inputs.leaves);
@@ -130,6 +134,10 @@ export function exportProgram(
     verifyProgram(module, program, { given, outSpec, warn: tell });
   }
   return program;
+}
+
+function unlifted(parts: ProgramParts): GraphModule {
+  return unlift(parts, (it) => new ExportedProgram(it));
 }
 
 function tell({ message }: FxError): void {

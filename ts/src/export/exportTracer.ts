@@ -16,6 +16,7 @@ import type { Node } from "../graph/node.ts";
 import { isVal, SymExpr, type SymInt, TensorMeta, type Val, ValSequence } from "../graph/val.ts";
 import { DTypeArg, ValueTuple } from "../graph/values.ts";
 import { tensorVal } from "../interpret/tensorMetadata.ts";
+import { runningNode } from "../interpret/runningNode.ts";
 import type { Attribute, Module } from "../nn/module.ts";
 import { observeLiterals } from "../tensor/literal.ts";
 import { Tensor } from "../tensor/tensor.ts";
@@ -40,6 +41,12 @@ export interface ExportInputs {
   /** Makes the placeholders, and gives what runs the module. */
   create(tracer: ExportTracer): Inputs;
 }
+
+/** What is kept of the node of a graph that is exported again. */
+const PRESERVED = ["stack_trace", "nn_module_stack", "custom"];
+
+/** Operators that read sizes. */
+const SIZES = /^aten\.sym_(size|stride|numel|storage_offset)(?:\.(?:int|default))?$/;
 
 /** Records a module as a graph of operators. */
 export class ExportTracer extends Tracer implements OperatorRecorder {
@@ -175,7 +182,20 @@ export class ExportTracer extends Tracer implements OperatorRecorder {
     return () => void this.#boundary("torch.amp.autocast_mode._exit_autocast", [entered]);
   }
 
+  /** What a graph does that is exported again comes from where its nodes came from, as PyTorch has it. */
+  override createNode(...call: Parameters<Tracer["createNode"]>): Node {
+    const node = super.createNode(...call);
+    const from = call[0] === "placeholder" ? undefined : runningNode();
+    for (const key of from === undefined ? [] : PRESERVED) {
+      const note = from?.meta.get(key);
+      if (note !== undefined) node.meta.set(key, note);
+    }
+    return node;
+  }
+
   callOperator(name: string, args: readonly unknown[], kwargs: Readonly<Record<string, unknown>>): unknown {
+    const size = this.#sizeOf(name, args);
+    if (size !== undefined) return size;
     if (isIdle(name, args, kwargs)) return args[0];
     const outer = enterDeep(ExportTracer.prototype.callOperator);
     try {
@@ -297,6 +317,17 @@ export class ExportTracer extends Tracer implements OperatorRecorder {
     meta.set("nn_module_stack", moduleStackFrom(this.root, scope));
     const text = stackText([stack]);
     if (text !== "") meta.set("stack_trace", text);
+  }
+
+  /** What a graph reads of sizes is a number, as what code reads of them. */
+  #sizeOf(name: string, [tensor, dim]: readonly unknown[]): unknown {
+    const [, what] = SIZES.exec(name) ?? [];
+    if (what === undefined || !(tensor instanceof Tensor)) return undefined;
+    const traced = this.tracedOf(tensor);
+    if (what === "numel") return traced.numel();
+    if (what === "storage_offset") return traced.storageOffset();
+    if (typeof dim !== "number") return undefined;
+    return what === "size" ? traced.shape.at(dim) : traced.stride().at(dim);
   }
 
   #record(name: string, given: readonly unknown[], named: Readonly<Record<string, unknown>>): unknown {

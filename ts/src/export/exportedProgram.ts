@@ -11,6 +11,7 @@ import type { GraphModule } from "../graph/module.ts";
 import type { Pass } from "../passes/passBase.ts";
 import { PassManager } from "../passes/passManager.ts";
 import { mergeGetitems } from "../passes/enginePasses.ts";
+import { checkGraphModule } from "../rewrite/checks.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import { decodeProgram, encodeProgram } from "../wire/program.ts";
 import type {
@@ -25,7 +26,9 @@ import type {
 import { ProgramModule } from "./programModule.ts";
 import { followSignature } from "./followSignature.ts";
 import type { GraphSignature } from "./signature.ts";
+import { relift } from "./relift.ts";
 import { flattenCall, unflatten } from "./tree.ts";
+import { unlift } from "./unlift.ts";
 import { verifiersOf } from "./verifier.ts";
 import { checkOptions } from "../given.ts";
 
@@ -228,6 +231,58 @@ export class ExportedProgram implements Disposable {
     const { checkGuards = true } = options;
     const parts = checkGuards ? this.#parts : { ...this.#parts, guards: [] };
     return withEngine(parts, (program) => new ProgramModule({ ...parts }, program.runner()));
+  }
+
+  /**
+   * The program as a graph module that holds its state, which `ExportedProgram.module()` gives in PyTorch: parameters, buffers
+   * and constants are attributes that `get_attr` nodes read, and new values of buffers are copied into them. It is called with what the exported
+   * module's `forward` takes, edited, exported again, and made a program of by {@link relift}. Node by node it is slower than
+   * {@link module}. As in PyTorch it shares the tensors with the program, so that a call which writes to a buffer writes to the program's:
+   * `program.clone().unlift()` has its own.
+   *
+   * @example
+   * ```ts
+   * const gm = program.unlift();
+   * console.log(String(gm.graph)); // %fc_weight : [num_users=1] = get_attr[target=fc.weight] …
+   * fuseBatchNorm(gm);
+   * constantFold(gm);
+   * const faster = program.relift(gm);
+   * ```
+   */
+  unlift(): GraphModule {
+    return unlift(this.#parts, (parts) => new ExportedProgram(parts));
+  }
+
+  /**
+   * The program that a graph module is, which {@link unlift} made of this one and which was edited since: what it holds becomes inputs
+   * again. What it does not hold any more is gone from the program, and new tensors are parameters, buffers or constants as the
+   * module has them. Inputs and results keep their number and order. What new nodes give is noted, and the program is validated.
+   *
+   * @example
+   * ```ts
+   * const gm = program.unlift();
+   * gm.setSubmodule("scale", new GraphModule());
+   * const edited = program.relift(gm);
+   * ```
+   */
+  relift(graphModule: GraphModule): ExportedProgram {
+    checkGraphModule("relift", graphModule);
+    const { graphModule: lifted, graphSignature, ...held } = relift(this.#parts, graphModule);
+    return this.update(lifted, graphSignature, held);
+  }
+
+  /**
+   * The program that passes make of this one, which see its parameters, buffers and constants as attributes of the module, as passes
+   * do that fold or fuse weights: {@link unlift}, the passes, and {@link relift}. It is this program where they change nothing.
+   *
+   * @example
+   * ```ts
+   * const fused = program.withLiftedState(fuseBatchNorm, (graphModule) => ({ graphModule, modified: constantFold(graphModule) }));
+   * ```
+   */
+  withLiftedState(...passes: Pass[]): ExportedProgram {
+    const { graphModule, modified } = new PassManager({ passes }).run(this.unlift());
+    return modified ? this.relift(graphModule) : this;
   }
 
   /** Refused, as in PyTorch. */

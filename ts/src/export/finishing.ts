@@ -125,6 +125,8 @@ export function replaceModes(module: GraphModule): void {
 /** The conversions in front of which PyTorch asserts what is converted. */
 const CONVERSIONS = new Set(["device", "dtype", "dtype_layout"].map((it) => `torch.ops.aten.to.${it}`));
 
+const ASSERTION = "torch.ops.aten._assert_tensor_metadata.default";
+
 /** Asserts dtype, device and layout of what is converted: whether there is anything to do depends on them. */
 export function assertConvertedTensors(graph: Graph): void {
   for (const node of Array.from(graph.nodes)) {
@@ -132,9 +134,12 @@ export function assertConvertedTensors(graph: Graph): void {
     if (!CONVERSIONS.has(node.target) || !isNode(converted)) continue;
     const val = converted.meta.get("val");
     if (!(val instanceof TensorMeta)) continue;
+    // A graph that is exported again has the assertion already.
+    const before = graph.nodeBefore(node);
+    if (before?.target === ASSERTION && before.args[0] === converted) continue;
     const { dtype: name, device, layout } = val;
     const assertion = graph.insertingBefore(node, () =>
-      graph.callFunction("torch.ops.aten._assert_tensor_metadata.default", [converted], {
+      graph.callFunction(ASSERTION, [converted], {
         dtype: new DTypeArg(name),
         device,
         layout,

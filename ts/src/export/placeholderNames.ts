@@ -7,7 +7,7 @@
 import { type Arg, isNode } from "../graph/args.ts";
 import type { Graph } from "../graph/graph.ts";
 import { GraphModule } from "../graph/module.ts";
-import type { Node } from "../graph/node.ts";
+import { copyNotes, type Node } from "../graph/node.ts";
 import type { PytreeSpec } from "../trace/pytree.ts";
 
 /** What a name that was wanted becomes, as PyTorch counts: a number behind it where it is taken. */
@@ -87,6 +87,19 @@ function operandsOf({ target, args }: Node): readonly Arg[] | undefined {
     default:
       return undefined;
   }
+}
+
+/** An input of this very name, where it is free: programs have names that FX would change. */
+export function inputNamed(graph: Graph, name: string): Node {
+  if (graph.names.isUsed(name)) return graph.placeholder(name);
+  return graph.createNamedNode("placeholder", name, [], {}, name);
+}
+
+/** An input of another graph, with its name and its notes. */
+export function copyInput(graph: Graph, input: Node): Node {
+  const copy = inputNamed(graph, input.name);
+  copyNotes(input, copy);
+  return copy;
 }
 
 /** The name of a parameter, buffer or constant, behind what says which it is. */

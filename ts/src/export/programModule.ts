@@ -152,6 +152,25 @@ function freeAbandoned(inside: Inside): void {
   inside.abandoned = undefined;
 }
 
+/** The parts of the program that a module is of, with its tensors as they are now: calls may have changed them. */
+export function partsOfModule(module: ProgramModule): ProgramParts {
+  const { parts, runner } = live(module);
+  const isHeld = new Set(parts.graphSignature.inputSpecs.map(({ target }) => target));
+  const now = (fqn: string): Tensor => wrapWords(call(() => runner.state(fqn)));
+  return {
+    ...parts,
+    state: new Map(
+      Array.from(parts.state, ([fqn, entry]) => [fqn, isHeld.has(fqn) ? { ...entry, tensor: now(fqn) } : entry]),
+    ),
+    constants: new Map(
+      Array.from(parts.constants, ([fqn, it]) => [
+        fqn,
+        it.kind === "tensor" && isHeld.has(fqn) ? { kind: "tensor", tensor: now(fqn) } : it,
+      ]),
+    ),
+  };
+}
+
 /** Runs the words of a call. What `progress` throws, or the signal, arrives as it is. */
 function watched(runner: EngineRunner, words: Uint32Array, { signal, progress }: RunWatch): Uint32Array {
   signal?.throwIfAborted();

@@ -103,7 +103,7 @@ function flatten(value: unknown, spec: TreeSpec, types: TreeTypes, place: string
 }
 
 /** The keys of a container with names; undefined of one with positions. */
-function keysOf(spec: TreeSpec, types: TreeTypes): readonly unknown[] | undefined {
+export function keysOf(spec: TreeSpec, types: TreeTypes): readonly unknown[] | undefined {
   switch (spec.type) {
     case "builtins.tuple":
     case "builtins.list":

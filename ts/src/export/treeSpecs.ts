@@ -4,8 +4,9 @@
  * @module
  */
 import { fxError } from "../errors.ts";
-import type { PytreeSpec } from "../trace/pytree.ts";
+import { PytreeSpec } from "../trace/pytree.ts";
 import type { TreeSpec } from "./program.ts";
+import { keysOf, type TreeTypes } from "./tree.ts";
 
 /** The structure of the arguments of a call. */
 export function callSpec(args: PytreeSpec, kwargs: PytreeSpec): TreeSpec {
@@ -28,6 +29,15 @@ export function treeSpec(spec: PytreeSpec): TreeSpec {
         help: "take and give their parts in arrays, tuples or objects",
       });
   }
+}
+
+/** The structure of JavaScript's containers that a program's is: the inverse of {@link treeSpec}. */
+export function pytreeSpec(spec: TreeSpec, types: TreeTypes): PytreeSpec {
+  const children = spec.children.map((it) => pytreeSpec(it, types));
+  if (spec.type === undefined) return new PytreeSpec(undefined, undefined, []);
+  const keys = keysOf(spec, types);
+  if (keys === undefined) return new PytreeSpec(spec.type === "builtins.tuple" ? "tuple" : "list", undefined, children);
+  return new PytreeSpec(keys.every((it) => typeof it === "string") ? "dict" : "Map", keys, children);
 }
 
 function sequence(type: string, children: readonly TreeSpec[]): TreeSpec {

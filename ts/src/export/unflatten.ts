@@ -4,13 +4,11 @@
  * @module
  */
 import { FxError, fxError } from "../errors.ts";
-import { tuple } from "../graph/args.ts";
-import { Graph } from "../graph/graph.ts";
-import { GraphModule } from "../graph/module.ts";
+import type { Graph } from "../graph/graph.ts";
+import type { GraphModule } from "../graph/module.ts";
 import { ExportedProgram } from "./exportedProgram.ts";
+import { InputChecker } from "./inputChecker.ts";
 import type { CallSignature, ModuleCallEntry, ProgramParts, TreeSpec } from "./program.ts";
-import type { ProgramModule } from "./programModule.ts";
-import { GraphSignature } from "./signature.ts";
 import { countLeaves, flattenCall, unflatten as unflattenTree } from "./tree.ts";
 
 /** What a {@link FlatArgsAdapter} is asked. */
@@ -52,7 +50,7 @@ export class UnflattenedModule {
   /** Whether a call checks that the shapes of inputs are those that the program takes. */
   checkInputConstraints = true;
   readonly #parts: ProgramParts;
-  #checker: ProgramModule | undefined;
+  #checker: InputChecker | undefined;
   readonly #adapter: FlatArgsAdapter | undefined;
 
   constructor(program: ExportedProgram, flatArgsAdapter?: FlatArgsAdapter) {
@@ -72,8 +70,8 @@ export class UnflattenedModule {
     const { inSpec, outSpec } = this.#signature();
     const leaves = this.#flattened(args, inSpec);
     if (this.checkInputConstraints) {
-      this.#checker ??= new ExportedProgram(inputsOf(this.#parts)).module({ checkGuards: false });
-      this.#checker.runFlat(leaves);
+      this.#checker ??= new InputChecker(this.#parts, (parts) => new ExportedProgram(parts), { checkGuards: false });
+      this.#checker.check(leaves);
     }
     const results = this.graphModule.forward(...(leaves as never[]));
     return unflattenTree(results as readonly unknown[], outSpec, this.#parts);
@@ -108,15 +106,6 @@ export class UnflattenedModule {
       help: "call the graph module with the inputs as a flat list: graphModule.forward(...)",
     });
   }
-}
-
-/** A program that takes the same inputs, and does nothing with them: the engine checks them. */
-function inputsOf(parts: ProgramParts): ProgramParts {
-  const graph = new Graph();
-  for (const input of parts.graphModule.graph.findNodes({ op: "placeholder" })) graph.nodeCopy(input);
-  graph.output(tuple());
-  const graphSignature = new GraphSignature(parts.graphSignature.inputSpecs, []);
-  return { ...parts, graphModule: GraphModule.ofGraph(graph, "Inputs"), graphSignature };
 }
 
 /**

@@ -29,9 +29,12 @@ export abstract class SymbolicNumber {
 /** Functions of numbers, by their names. */
 const OF_NUMBERS = /^(?:operator|math|builtins)\.|^torch\._?sym_/;
 
+/** Those that look at containers, and at no number in them. */
+const OF_CONTAINERS = /^(?:operator\.(?:getitem|concat)|builtins\.(?:getattr|len|list|tuple))$/;
+
 /** Whether a function is one of numbers, which symbolic ones are computed by. */
 export function isOfNumbers(target: string): boolean {
-  return OF_NUMBERS.test(target);
+  return OF_NUMBERS.test(target) && !OF_CONTAINERS.test(target);
 }
 
 /** A symbolic number among arguments that are all numbers, or a list of them; undefined where they are not. */

@@ -129,6 +129,8 @@ export function callFunction(target: string, call: CallArguments): unknown {
   // A traced value among the arguments is recorded under this very name.
   const recorder = recorderOf(call.args) ?? recorderOf(Object.values(call.kwargs));
   if (recorder !== undefined) return recorder.createProxy("call_function", target, call.args, call.kwargs);
+  const symbolic = isOfNumbers(target) ? symbolicAmong(call.args) : undefined;
+  if (symbolic !== undefined) return symbolic.compute(target, call.args);
   if (entry.takesOptions) return entry.call(...joinArguments(call, entry.verbatim));
   if (Object.keys(call.kwargs).length === 0) return entry.call(...call.args);
   throw fxError("SchemaMismatch", `${target}() takes no keyword arguments`, { op: target });

@@ -18,6 +18,7 @@ import { Module } from "../nn/module.ts";
 import { findAttributeValue } from "./attribute.ts";
 import { Ownership } from "./ownership.ts";
 import { checkOptions } from "../given.ts";
+import { setRunning } from "./runningNode.ts";
 
 /** How a graph is run. */
 export interface InterpreterOptions {
@@ -321,11 +322,14 @@ export class Interpreter {
   }
 
   #runOrExplain(node: Node): unknown {
+    const outer = setRunning(node);
     try {
       return this.runNode(node);
     } catch (error) {
       if (error instanceof Error) addContext(error, node.name, placeOf(node));
       throw error;
+    } finally {
+      setRunning(outer);
     }
   }
 }

@@ -1,20 +1,17 @@
 /**
- * What the control flow operators of a graph do: the meaning that the engine gives them too.
+ * What control flow does with values: the meaning that the engine gives it too.
  *
  * @module
  */
 import { callOperator } from "../engine/dispatch.ts";
 import { fxError, type FxError } from "../errors.ts";
-import { defineFunction } from "../functions/table.ts";
-import { DTypeArg } from "../graph/values.ts";
-import { Module } from "../nn/module.ts";
 import { Tensor } from "../tensor/tensor.ts";
-import { autocast, setGradEnabled } from "../torch/contexts.ts";
 import { type PytreeSpec, treeFlatten, treeUnflatten } from "./pytree.ts";
-import { isTraced } from "./record.ts";
+import { isTraced, WITHOUT_ELEMENTS } from "./record.ts";
 import { traceError } from "./stack.ts";
 
-type Call = (...args: unknown[]) => unknown;
+/** A function of values. */
+export type Call = (...args: unknown[]) => unknown;
 
 /** How often the body of a loop runs at most: a graph must not be able to keep its reader for ever. */
 const MAX_LOOP_STEPS = 2 ** 20;
@@ -66,66 +63,8 @@ export function runScan(combine: Call, init: unknown, xs: unknown): [carry: unkn
   return [carry, stacked(rows, "scan")];
 }
 
-defineFunction(
-  "torch.ops.higher_order.cond",
-  (predicate: unknown, onTrue: unknown, onFalse: unknown, operands: readonly unknown[]) =>
-    runCond(predicate, graphCall(onTrue, "cond"), graphCall(onFalse, "cond"), operands),
-  { signature: "(pred, true_fn, false_fn, operands, /)" },
-);
-
-defineFunction(
-  "torch.ops.higher_order.while_loop",
-  (condition: unknown, body: unknown, carried: readonly unknown[], additional: readonly unknown[] = []) =>
-    runWhileLoop(graphCall(condition, "while_loop"), graphCall(body, "while_loop"), carried, additional),
-  { signature: "(cond_fn, body_fn, carried_inputs, additional_inputs=(), /)" },
-);
-
-defineFunction(
-  "torch.ops.higher_order.map_impl",
-  (body: unknown, xs: readonly unknown[], args: readonly unknown[] = []) => {
-    const call = graphCall(body, "map_impl");
-    return runMap((slices, ...others) => call(...(slices as unknown[]), ...others), xs, args);
-  },
-  { signature: "(f, xs, pos_args=[], /)" },
-);
-
-defineFunction(
-  "torch.ops.higher_order.scan",
-  (combine: unknown, init: readonly unknown[], xs: readonly unknown[], additional: readonly unknown[] = []) => {
-    const call = graphCall(combine, "scan");
-    const step: Call = (carry, x) => {
-      const results = call(...(carry as unknown[]), ...(x as unknown[]), ...additional) as readonly unknown[];
-      return [results.slice(0, init.length), results.slice(init.length)];
-    };
-    const [carry, outputs] = runScan(step, init, xs);
-    return [...(carry as unknown[]), ...(outputs as unknown[])];
-  },
-  { signature: "(combine_fn, init, xs, additional_inputs=(), /)" },
-);
-
-defineFunction(
-  "torch.ops.higher_order.wrap_with_set_grad_enabled",
-  (isEnabled: unknown, body: unknown, ...args: readonly unknown[]) =>
-    setGradEnabled(isEnabled === true, () => graphCall(body, "wrap_with_set_grad_enabled")(...args)),
-  { signature: "(enable_grad, wrapped_func, /)" },
-);
-
-defineFunction(
-  "torch.ops.higher_order.wrap_with_autocast",
-  (deviceType: string, dtype: DTypeArg | null, enabled: boolean, cache: boolean, body: unknown, ...args: unknown[]) => {
-    const options = { enabled, cacheEnabled: cache === true, ...(dtype instanceof DTypeArg && { dtype }) };
-    return autocast(deviceType, options, () => graphCall(body, "wrap_with_autocast")(...args));
-  },
-  { signature: "(device_type, dtype, enabled, cache_enabled, wrapped_func, /)" },
-);
-
-function graphCall(graph: unknown, name: string): Call {
-  if (graph instanceof Module) return (...args) => graph.call(...args);
-  throw refused(name, "one of the operands should be a graph", "a get_attr node of a GraphModule gives one");
-}
-
 function truth(value: unknown, name: string): boolean {
-  if (isTraced(value)) {
+  if (isTraced(value) || (value instanceof Tensor && WITHOUT_ELEMENTS in value)) {
     throw traceError("TraceControlFlow", `the condition of ${name} is traced, and none of the values around it is`, {
       help: "give the traced values as operands",
     });
@@ -167,6 +106,7 @@ function stacked(rows: readonly unknown[], name: string): unknown {
   );
 }
 
-function refused(name: string, reason: string, help?: string): FxError {
+/** The refusal of a call of control flow. */
+export function refused(name: string, reason: string, help?: string): FxError {
   return fxError("SchemaMismatch", reason, { op: `higher_order.${name}`, help });
 }

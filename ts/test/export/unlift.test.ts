@@ -1,0 +1,233 @@
+/** Programs as graph modules that hold their state, edited, run and made programs of again. */
+import { readdirSync } from "node:fs";
+import { beforeAll, describe, expect, test } from "vitest";
+import {
+  constantFold,
+  Dim,
+  exportProgram,
+  type ExportedProgram,
+  fuseBatchNorm,
+  init,
+  load,
+  nn,
+  save,
+  tensor,
+  Tensor,
+  torch,
+  type Tuple,
+  tuple,
+  unflatten,
+} from "../../src/index.ts";
+import { thrown } from "../thrown.ts";
+import { fixture, largestDifference, open } from "./fixtures.ts";
+
+beforeAll(async () => {
+  await init();
+  const { library } = torch;
+  library.customOp("fxtest::scale_add", (x: Tensor, y: Tensor, alpha: number) => x.mul(alpha).add(y), {
+    schema: "(Tensor x, Tensor y, float alpha) -> Tensor",
+  });
+  library.customOp("fxtest::accum_", (acc: Tensor, x: Tensor) => void acc.add_(x), {
+    schema: "(Tensor(a!) acc, Tensor x) -> ()",
+  });
+});
+
+/** The recorded programs. */
+const programNames = readdirSync(fixture("")).filter((it) => !/^_|^multi_model$/.test(it));
+
+/** A parameter, a buffer that changes, one that is not saved, and a constant; nested inputs and results. */
+class Net extends nn.Module {
+  l = new nn.Linear(4, 3);
+  k = tensor([1, 2, 3], { dtype: "float32" });
+  declare count: Tensor;
+  declare np: Tensor;
+
+  constructor() {
+    super();
+    this.registerBuffer("count", torch.zeros(1));
+    this.registerBuffer("np", torch.ones(3), { persistent: false });
+  }
+
+  override forward(x: Tensor, d: { readonly z: Tensor }): unknown {
+    this.count.add_(1);
+    const y = this.l.forward(x).mul(this.np).add(this.k);
+    return { a: y.relu(), b: [d.z.add(1)] };
+  }
+}
+
+const inputs = (rows = 2): [Tensor, { z: Tensor }] => [torch.randn([rows, 4]), { z: torch.ones(2) }];
+
+const netProgram = (): ExportedProgram =>
+  exportProgram(new Net(), inputs(), {}, { dynamicShapes: { x: { 0: Dim("b", { max: 64 }) }, d: { z: null } } });
+
+const leaves = (value: unknown): Tensor[] => {
+  const { a, b } = value as { a: Tensor; b: [Tensor] };
+  return [a, ...b];
+};
+
+const same = (a: readonly Tensor[], b: readonly Tensor[]): boolean =>
+  a.length === b.length && a.every((it, at) => torch.equal(it, b[at] as Tensor));
+
+const textOf = (value: unknown): string =>
+  JSON.stringify(value, (_, it: unknown) => (it instanceof Tensor ? [it.dtype, it.shape, String(it.detach())] : it));
+
+describe("unlift", () => {
+  test("gives PyTorch's module: get_attr nodes for what is lifted, and the tensors of the program", () => {
+    const program = netProgram();
+    const gm = program.unlift();
+    // As PyTorch 2.13 prints it, without the call of its guards.
+    expect(`${gm.graph}`).toBe(
+      [
+        "graph():",
+        "    %l_weight : [num_users=1] = get_attr[target=l.weight]",
+        "    %l_bias : [num_users=1] = get_attr[target=l.bias]",
+        "    %count : [num_users=1] = get_attr[target=count]",
+        "    %np : [num_users=1] = get_attr[target=np]",
+        "    %k : [num_users=1] = get_attr[target=k]",
+        "    %x : [num_users=1] = placeholder[target=x]",
+        "    %d_z : [num_users=1] = placeholder[target=d_z]",
+        "    %add_ : [num_users=0] = call_function[target=torch.ops.aten.add_.Tensor](args = (%count, 1), kwargs = {})",
+        "    %linear : [num_users=1] = call_function[target=torch.ops.aten.linear.default](args = (%x, %l_weight, %l_bias), kwargs = {})",
+        "    %mul : [num_users=1] = call_function[target=torch.ops.aten.mul.Tensor](args = (%linear, %np), kwargs = {})",
+        "    %add : [num_users=1] = call_function[target=torch.ops.aten.add.Tensor](args = (%mul, %k), kwargs = {})",
+        "    %relu : [num_users=1] = call_function[target=torch.ops.aten.relu.default](args = (%add,), kwargs = {})",
+        "    %add_1 : [num_users=1] = call_function[target=torch.ops.aten.add.Tensor](args = (%d_z, 1), kwargs = {})",
+        "    return (relu, add_1)",
+      ].join("\n"),
+    );
+    expect([...gm.namedParameters().keys()]).toEqual(["l.weight", "l.bias"]);
+    expect([...gm.stateDict().keys()]).toEqual(["count", "l.weight", "l.bias"]);
+    expect(gm.namedBuffers().get("count")).toBe(program.stateDict.get("count"));
+    expect([...gm.graph.nodes].every((it) => it.op === "output" || it.meta.has("val"))).toBe(true);
+    gm.graph.lint();
+    // The program is as it was.
+    expect(program.graph.findNodes({ op: "get_attr" })).toEqual([]);
+    program.validate();
+  });
+
+  test("runs as the program does, on the structure that was exported, and writes to the state of the program", () => {
+    const program = netProgram();
+    const gm = program.unlift();
+    for (const rows of [2, 5]) {
+      const given = inputs(rows);
+      using run = program.module();
+      expect(same(leaves(gm.forward(...given)), leaves(run(...given)))).toBe(true);
+    }
+    expect(program.stateDict.get("count")?.toArray()).toEqual([2]);
+    expect(
+      program
+        .clone()
+        .unlift()
+        .forward(...inputs()),
+    ).toBeDefined();
+    expect(program.stateDict.get("count")?.toArray()).toEqual([2]);
+  });
+
+  test("what the program does not take is refused", () => {
+    const gm = netProgram().unlift();
+    const [x, d] = inputs();
+    for (const wrong of [
+      [x],
+      [x, d, d],
+      [x, x],
+      [torch.randn([65, 4]), d],
+      [torch.randn([2, 5]), d],
+      [x.double(), d],
+    ]) {
+      expect(thrown(() => gm.forward(...wrong)).code).toMatch(/^FX09|^FX07|^FX06/);
+    }
+  });
+
+  /** What no module can hold, or has operators that are registered elsewhere. */
+  const REFUSED: Readonly<Record<string, string>> = {
+    subclass_weight: "`0.weight` is an object that only Python can make again",
+  };
+
+  test.each(programNames)(
+    "%s runs as the program does, before and after it is made a program of again",
+    async (name) => {
+      const program = await open(name);
+      if (name in REFUSED) return expect(thrown(() => program.unlift()).reason).toBe(REFUSED[name]);
+      const again = program.relift(program.unlift());
+      if (program.graphSignature.inputTokens.length > 0) {
+        // A module runs from top to bottom, as PyTorch's does, and needs no effect tokens.
+        expect([...again.graphSignature.inputTokens, ...again.graphSignature.outputTokens]).toEqual([]);
+        expect(`${again.graph}`).not.toContain("with_effects");
+      } else {
+        expect(String(again.graphSignature)).toBe(String(program.graphSignature));
+        expect(`${again.graph}`).toBe(`${program.graph}`);
+      }
+      expect([...again.stateDict.keys()].toSorted()).toEqual([...program.stateDict.keys()].toSorted());
+      // Each example is opened anew, since calls may write to their inputs.
+      const runs = async (run: (...args: unknown[]) => unknown): Promise<string[]> => {
+        const res: string[] = [];
+        for (const _ of [0, 1]) {
+          const { exampleInputs } = await open(name);
+          if (exampleInputs === null) return [];
+          const [args, kwargs] = exampleInputs;
+          const given = Object.keys(kwargs).length > 0 ? [...args, kwargs] : [...args];
+          torch.manualSeed(5);
+          res.push(textOf([run(...given), given]));
+        }
+        return res;
+      };
+      using module = program.module();
+      const expected = await runs((...args) => module(...args));
+      using other = again.module();
+      expect(await runs((...args) => other(...args))).toEqual(expected);
+      const gm = program.clone().unlift();
+      expect(await runs((...args) => gm.forward(...args))).toEqual(expected);
+    },
+  );
+});
+
+describe("relift", () => {
+  test.each(["digits_cnn", "digits_cnn__core"])(
+    "%s has its batch norms folded, and is saved, opened and run",
+    async (name) => {
+      const program = await open(name);
+      expect(fuseBatchNorm(program.graphModule).modified).toBe(false);
+      const fused = program.withLiftedState(fuseBatchNorm, (graphModule) => ({
+        graphModule,
+        modified: constantFold(graphModule),
+      }));
+      const text = `${fused.graph}`;
+      expect(text).not.toContain("batch_norm");
+      expect(text).toContain("conv");
+      expect(fused.graph.findNodes({ op: "get_attr" })).toEqual([]);
+      expect(fused.graph.nodes.toArray().every((it) => it.op === "output" || it.meta.has("val"))).toBe(true);
+      const again = await load(save(fused));
+      const [x] = (program.exampleInputs?.[0] ?? []) as [Tensor];
+      const expected = program.module()(x) as Tensor;
+      expect(largestDifference(again.module()(x) as Tensor, expected)).toBeLessThan(1e-4);
+      expect(largestDifference(fused.module()(x) as Tensor, expected)).toBeLessThan(1e-4);
+      expect(fused.withLiftedState(fuseBatchNorm)).toBe(fused);
+    },
+  );
+
+  test("a module with other inputs or results, or without a tensor that it reads, is refused", () => {
+    const program = netProgram();
+    const withInput = program.unlift();
+    withInput.graph.insertingBefore(withInput.graph.first, () => withInput.graph.placeholder("more"));
+    expect(thrown(() => program.relift(withInput)).reason).toBe(
+      "Number of inputs changed after transformation: there are 3, and there were 2",
+    );
+    const withResult = program.unlift();
+    const output = withResult.graph.outputNode();
+    if (output !== undefined) output.args = [tuple(...(output.args[0] as Tuple), null)];
+    expect(thrown(() => program.relift(withResult)).reason).toBe(
+      "Number of outputs changed after transformation: there are 3, and there were 2",
+    );
+    const without = program.unlift();
+    without.attributes.delete("np");
+    expect(thrown(() => program.relift(without)).reason).toBe("there is no tensor `np`");
+    expect(thrown(() => program.relift({} as never)).code).toBe("FX0304");
+  });
+});
+
+test("an unflattened module whose input has a name that FX would change checks its inputs", async () => {
+  const program = await open("digits_cnn");
+  const [x] = (program.exampleInputs?.[0] ?? []) as [Tensor];
+  const modules = unflatten(program);
+  expect(largestDifference(modules.forward(x) as Tensor, program.module()(x) as Tensor)).toBeLessThan(1e-5);
+});
