@@ -1,23 +1,18 @@
 /** The packed tarball, installed into an empty project: what users get, and not what lies around in the repository. */
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, expect, it } from "vitest";
-
-const PACKAGE = new URL("../../ts", import.meta.url).pathname;
+import { installedProject, type Project } from "./installed.ts";
 
 /** The largest download that is allowed, in bytes after gzip: a growth beyond it is a decision, not an accident. */
 const BUDGET = { tarball: 6_000_000, module: 3_700_000, glue: 20_000 };
 
+let home: Project;
 let project: string;
 let installed: string;
 let tarball: string;
-
-function npm(folder: string, ...args: string[]): string {
-  return execFileSync("npm", args, { cwd: folder, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
-}
 
 /** Runs a module in the project and returns what it prints. */
 function run(source: string): string {
@@ -30,14 +25,11 @@ function gzipped(name: string): number {
 }
 
 beforeAll(() => {
-  project = mkdtempSync(join(tmpdir(), "tracefx-"));
-  tarball = join(project, npm(PACKAGE, "pack", "--silent", "--pack-destination", project).trim());
-  writeFileSync(join(project, "package.json"), JSON.stringify({ name: "user", private: true }));
-  npm(project, "install", "--prefer-offline", "--no-audit", "--no-fund", tarball);
-  installed = join(project, "node_modules/tracefx");
+  home = installedProject();
+  ({ folder: project, installed, tarball } = home);
 }, 60_000);
 
-afterAll(() => rmSync(project, { recursive: true, force: true }));
+afterAll(() => home[Symbol.dispose]());
 
 it("brings the parser and what the build plugin is made of, and holds no sources", () => {
   const brought = readdirSync(join(project, "node_modules")).filter((name) => !name.startsWith("."));
@@ -45,7 +37,12 @@ it("brings the parser and what the build plugin is made of, and holds no sources
   expect(brought.toSorted()).toEqual(["acorn", ...plugin, "tracefx"].toSorted());
   const names = readdirSync(installed, { recursive: true, encoding: "utf8" });
   expect(names).toEqual(expect.arrayContaining(["LICENSE-APACHE", "LICENSE-MIT", "README.md", "wasm/engine.d.ts"]));
-  expect(names.filter((name) => /(?<!\.d)\.ts$|\.test\.|^src/.test(name))).toEqual([]);
+  expect(names.filter((name) => /(?<!\.d)\.ts$|\.test\.|^src|\.map$/.test(name))).toEqual([]);
+  // A map without its sources is of no use, and a comment that leads to none makes debuggers complain.
+  const scripts = names.filter((name) => /^dist\/.*\.js$/.test(name));
+  expect(
+    scripts.filter((name) => readFileSync(join(installed, name), "utf8").match(/^\/\/# sourceMappingURL=/m) !== null),
+  ).toEqual([]);
 });
 
 it("loads the engine in Node from where it is installed", () => {

@@ -7,6 +7,7 @@
 import "./install.ts";
 
 export { DTYPES, type DType } from "./bindings/dtypes.ts";
+export type { Bytes } from "./bytes.ts";
 export { differentiateOperator, inferOperator, operatorTolerance } from "./engine/dispatch.ts";
 export { engineVersion, type InitOptions, init, initSync, isLoaded, restart } from "./engine/engine.ts";
 export type { ModuleSource } from "./engine/module.ts";

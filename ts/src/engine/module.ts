@@ -3,6 +3,7 @@
  *
  * @module
  */
+import type { Bytes } from "../bytes.ts";
 import { fxError } from "../errors.ts";
 
 /** What the engine can be loaded from. Hosts that forbid compiling at run time pass a module. */
@@ -23,7 +24,7 @@ export async function compileModule(source: ModuleSource): Promise<WebAssembly.M
 }
 
 /** The bytes of a buffer or of a view of one. */
-export function bytesOf(source: BufferSource): Uint8Array<ArrayBuffer> {
+export function bytesOf(source: BufferSource): Bytes {
   if (source instanceof ArrayBuffer) return new Uint8Array(source);
   const { buffer, byteOffset, byteLength } = source;
   return new Uint8Array(buffer, byteOffset, byteLength);
@@ -55,13 +56,13 @@ async function compileResponse(response: Response): Promise<WebAssembly.Module> 
   return await compileBytes(new Uint8Array(await response.arrayBuffer()), response.url);
 }
 
-async function compileBytes(bytes: Uint8Array<ArrayBuffer>, from: string): Promise<WebAssembly.Module> {
+async function compileBytes(bytes: Bytes, from: string): Promise<WebAssembly.Module> {
   checkMagic(bytes, from);
   return await WebAssembly.compile(bytes);
 }
 
 /** Reads a file where there are files. `getBuiltinModule` keeps the import out of the sight of bundlers. */
-async function readFile(url: string): Promise<Uint8Array<ArrayBuffer>> {
+async function readFile(url: string): Promise<Bytes> {
   const fs = globalThis.process?.getBuiltinModule?.("node:fs/promises");
   if (fs === undefined) throw fxError("Io", `this host cannot read ${url}`, { help: HELP });
   try {

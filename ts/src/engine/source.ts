@@ -3,6 +3,7 @@
  *
  * @module
  */
+import type { Bytes } from "../bytes.ts";
 import { fxError } from "../errors.ts";
 import { checkOptions } from "../given.ts";
 
@@ -117,7 +118,7 @@ async function readLocation(source: string | URL, options: ReadOptions): Promise
   const bytes = await readResponse(await fetched(source, options), options);
   if (cache !== undefined) {
     if (options.sha256 !== undefined) await checkHash(bytes, options.sha256);
-    await cache.put(source, new Response(bytes as Uint8Array<ArrayBuffer>));
+    await cache.put(source, new Response(bytes as Bytes));
   }
   return bytes;
 }
@@ -259,6 +260,6 @@ async function hashOf(bytes: Uint8Array): Promise<string> {
       help: "browsers can on secure pages (https)",
     });
   }
-  const digest = new Uint8Array(await subtle.digest("SHA-256", bytes as Uint8Array<ArrayBuffer>));
+  const digest = new Uint8Array(await subtle.digest("SHA-256", bytes as Bytes));
   return Array.from(digest, (it) => it.toString(16).padStart(2, "0")).join("");
 }

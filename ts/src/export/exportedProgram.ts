@@ -3,6 +3,7 @@
  *
  * @module
  */
+import type { Bytes } from "../bytes.ts";
 import { call, type Engine } from "../engine/engine.ts";
 import { layoutOf, pushStorage, viewHandle } from "../engine/tensors.ts";
 import { FxError, fxError } from "../errors.ts";
@@ -427,8 +428,8 @@ export class ExportedProgram implements Disposable {
    * await writeFile("model.fxg", program.toFxg());
    * ```
    */
-  toFxg(): Uint8Array<ArrayBuffer> {
-    return withEngine(this.#parts, (program) => program.save() as Uint8Array<ArrayBuffer>);
+  toFxg(): Bytes {
+    return withEngine(this.#parts, (program) => program.save() as Bytes);
   }
 
   /**

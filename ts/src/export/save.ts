@@ -3,6 +3,7 @@
  *
  * @module
  */
+import type { Bytes } from "../bytes.ts";
 import { call, type Engine } from "../engine/engine.ts";
 import { type FileTarget, writeTarget } from "../engine/target.ts";
 import type { ExportedProgram } from "./exportedProgram.ts";
@@ -39,7 +40,7 @@ const OPTIONS: readonly string[] = ["extraFiles", "root", "signal", "progress"];
  * const labelled = save(program, { extraFiles: { "labels.txt": "cat\ndog" } });
  * ```
  */
-export function save(program: ExportedProgram, options: SaveProgramOptions = {}): Uint8Array<ArrayBuffer> {
+export function save(program: ExportedProgram, options: SaveProgramOptions = {}): Bytes {
   return withArchive(program, options, undefined, (archive) => {
     const bytes = new Uint8Array(archive.length());
     let written = 0;

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import type { Bytes } from "../bytes.ts";
 import type { Fired, ReplaceOptions, RulesRequest, RuleTrace } from "../bindings/passes.ts";
 import { fxError } from "../errors.ts";
 import { Graph } from "../graph/graph.ts";
@@ -48,7 +49,7 @@ export class Rule {
    * await writeFile("neg_of_neg.fxg", rule.save());
    * ```
    */
-  save(): Uint8Array<ArrayBuffer> {
+  save(): Bytes {
     const res = new GraphModule({}, new Graph(), CLASS);
     res.meta.set(NAME, this.name);
     res.meta.set(OPTIONS, JSON.stringify(engineOptions(this.options, true)));

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import type { Bytes } from "../bytes.ts";
 import type { GraphModule } from "../graph/module.ts";
 import { decodeModule, encodeModule } from "../wire/codec.ts";
 import type { Limits } from "../wire/options.ts";
@@ -34,7 +35,7 @@ export interface LoadModuleOptions extends SaveOptions {
  * const again = loadGraphModule(await readFile("model.fxg"));
  * ```
  */
-export function saveGraphModule(module: GraphModule, options: SaveOptions = {}): Uint8Array<ArrayBuffer> {
+export function saveGraphModule(module: GraphModule, options: SaveOptions = {}): Bytes {
   checkOptions("saveGraphModule", options, ["classes"]);
   const { classes = {} } = options;
   return encodeModule(recordOf(module, classes)).bytes;

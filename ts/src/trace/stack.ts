@@ -5,18 +5,21 @@
  */
 import { type ErrorDetails, type ErrorName, fxError, type FxError } from "../errors.ts";
 
+/**
+ * Where this file is. Some hosts and bundlers have no such place, and some take `new URL(…, import.meta.url)` for a file to
+ * be put into the bundle, so that it is read as a text.
+ */
+const HERE = String(import.meta.url);
+
 /** Whether this file is where the package has it, and not in a bundle with code of the user's. */
-const IS_ITSELF = /\/trace\/stack\.[jt]s$/.test(import.meta.url);
+const IS_ITSELF = /\/trace\/stack\.[jt]s$/.test(HERE);
 
 /** What frames of the package have in a bundle, once source maps have led them back. */
 const OWN_FOLDER = /[\\/]tracefx[\\/](?:dist|src)[\\/]/;
 
-/**
- * The folder of this package, as stack traces spell it. Bundlers put something else in the place of `new URL("..",
- * import.meta.url)`.
- */
-const OWN_URL = import.meta.url.replace(/trace\/stack\.[jt]s$/, "");
-const OWN_PATH = OWN_URL.startsWith("file://") ? decodeURI(new URL(OWN_URL).pathname) : OWN_URL;
+/** The folder of this package, as stack traces spell it. */
+const OWN_URL = HERE.replace(/trace\/stack\.[jt]s$/, "");
+const OWN_PATH = OWN_URL.startsWith("file://") ? decodeURI(OWN_URL.slice("file://".length)) : OWN_URL;
 
 /** How many frames are kept of a call that is recorded, unless more are asked for. Each costs time in every trace. */
 const CALL_FRAMES = 2;

@@ -6,6 +6,7 @@
  *
  * @module
  */
+import type { Bytes } from "../bytes.ts";
 import type { Graph } from "../graph/graph.ts";
 import type { GraphModule } from "../graph/module.ts";
 import type { Tensor } from "../tensor/tensor.ts";
@@ -15,7 +16,7 @@ import { hostLayout, type LayoutOf, type ViewTensor } from "./tensors.ts";
 
 /** A file, and the tensors whose storages it has or needs beside it: the first of each storage, in the order of the file. */
 export interface Encoded {
-  readonly bytes: Uint8Array<ArrayBuffer>;
+  readonly bytes: Bytes;
   readonly storages: readonly Tensor[];
 }
 
@@ -27,7 +28,7 @@ export interface Encoded {
  * const copy = decodeGraph(encodeGraph(graph));
  * ```
  */
-export function encodeGraph(graph: Graph, options: EncodeOptions = {}): Uint8Array<ArrayBuffer> {
+export function encodeGraph(graph: Graph, options: EncodeOptions = {}): Bytes {
   const writer = new SectionWriter(options);
   writer.graphs([graph]);
   return writer.finish();

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import type { Bytes } from "../bytes.ts";
 import {
   ALIGNMENT,
   CHECKSUM_AT,
@@ -34,7 +35,7 @@ export class FileWriter {
   }
 
   /** The file. */
-  finish(hasChecksum: boolean): Uint8Array<ArrayBuffer> {
+  finish(hasChecksum: boolean): Bytes {
     const sections = this.#sections.toSorted((a, b) => NAMES.indexOf(a.name) - NAMES.indexOf(b.name));
     let end = HEADER_LENGTH + ENTRY_LENGTH * sections.length;
     const placed = sections.map(({ name, parts }) => {

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import type { Bytes } from "../bytes.ts";
 import { ATTRIBUTE, MAX_DEPTH } from "../bindings/wire.ts";
 import { fxError } from "../errors.ts";
 import { Graph } from "../graph/graph.ts";
@@ -39,7 +40,7 @@ export class OutlineTable {
   readonly #ids = new Map<Tensor, number>();
 
   /** The outline of a module, whose parts get the next numbers. */
-  outline(root: Outlined, notes: Notes): Uint8Array<ArrayBuffer> {
+  outline(root: Outlined, notes: Notes): Bytes {
     const writer = new SectionWriter({ checksum: false, weights: false, names: true, notes });
     const modules: (Module | undefined)[] = [root instanceof GraphModule ? root : undefined];
     writer.section("MODS", (words) => this.#modules(words, writer, modules));

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import type { Bytes } from "../bytes.ts";
 import type { SectionName } from "../bindings/wire.ts";
 import { fxError } from "../errors.ts";
 import type { Graph } from "../graph/graph.ts";
@@ -68,7 +69,7 @@ export class SectionWriter {
     if (words.words > graphs.length) this.#file.section("META", words.finish());
   }
 
-  finish(): Uint8Array<ArrayBuffer> {
+  finish(): Bytes {
     const { checksum = true, weights = true } = this.#options;
     const index = this.tensors.index();
     if (index !== undefined) {
