@@ -31,6 +31,7 @@ export {
 export { exportProgram, type ExportOptions } from "./export/exportProgram.ts";
 export { type Condition, guard, type Size, TracedNumber } from "./export/traced.ts";
 export { programOf } from "./export/ofGraphModule.ts";
+export { type DataclassOptions, registerDataclass } from "./export/registerDataclass.ts";
 export type { ReadableFile } from "./engine/source.ts";
 export { type LoadOptions, load, type ProgramSource } from "./export/load.ts";
 export { type ProgramTarget, type SaveProgramOptions, save, saveTo } from "./export/save.ts";

@@ -8,7 +8,7 @@ import { type Arg, isNode } from "../graph/args.ts";
 import type { Graph } from "../graph/graph.ts";
 import { GraphModule } from "../graph/module.ts";
 import { copyNotes, type Node } from "../graph/node.ts";
-import type { PytreeSpec } from "../trace/pytree.ts";
+import { containerNamed, type PytreeSpec } from "../trace/pytree.ts";
 
 /** What a name that was wanted becomes, as PyTorch counts: a number behind it where it is taken. */
 class Names {
@@ -116,6 +116,7 @@ export function leafNames(name: string, spec: PytreeSpec): string[] {
 }
 
 function keyOf({ type, context }: PytreeSpec, at: number): string {
-  const isNamed = (type === "dict" || type === "Map") && Array.isArray(context);
-  return isNamed ? String(context[at]).replaceAll(/[^a-zA-Z0-9]/g, "_") : String(at);
+  const isDict = (type === "dict" || type === "Map") && Array.isArray(context);
+  const names = isDict ? (context as readonly unknown[]) : containerNamed(type)?.names?.(context);
+  return names === undefined ? String(at) : String(names[at]).replaceAll(/[^a-zA-Z0-9]/g, "_");
 }

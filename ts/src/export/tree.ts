@@ -2,12 +2,13 @@
  * Nested inputs and outputs as flat lists and back: PyTorch's pytrees, for the containers that JavaScript has.
  *
  * Lists and deques are arrays, and tuples are what `tuple(a, b)` makes; dicts are plain objects or Maps; named tuples and dataclasses are objects with
- * their fields. `None` is a leaf, and `null` or `undefined` in JavaScript.
+ * their fields, or instances of the class that is registered under the name of the type. `None` is a leaf, and `null` or `undefined` in JavaScript.
  *
  * @module
  */
 import { fxError } from "../errors.ts";
 import { Tuple, ValueTuple } from "../graph/values.ts";
+import { containerName, containerNamed } from "../trace/pytree.ts";
 import type { TreeSpec } from "./program.ts";
 
 /** What the containers of a program are made of. */
@@ -60,6 +61,8 @@ export function unflatten(leaves: readonly unknown[], spec: TreeSpec, types: Tre
   const build = (part: TreeSpec): unknown => {
     if (part.type === undefined) return leaves[at++];
     const items = part.children.map(build);
+    const own = containerNamed(part.type);
+    if (own !== undefined) return own.unflatten(items, contextOf(part));
     if (part.type === "builtins.tuple") return ValueTuple.frozen(items);
     const keys = keysOf(part, types);
     if (keys === undefined) return items;
@@ -76,6 +79,17 @@ export function unflatten(leaves: readonly unknown[], spec: TreeSpec, types: Tre
 function flatten(value: unknown, spec: TreeSpec, types: TreeTypes, place: string, leaves: unknown[]): void {
   if (spec.type === undefined) {
     leaves.push(value);
+    return;
+  }
+  const own = containerNamed(spec.type);
+  if (own !== undefined) {
+    if (containerName(value) !== spec.type) throw mismatch(place, `a ${spec.type}`, value);
+    const [parts, context] = own.flatten(value);
+    if (JSON.stringify(context) !== JSON.stringify(contextOf(spec)) || parts.length !== spec.children.length) {
+      throw mismatch(place, `a ${spec.type} of ${spec.context}`, `one of ${JSON.stringify(context ?? null)}`);
+    }
+    const names = own.names?.(context);
+    spec.children.forEach((child, at) => flatten(parts[at], child, types, `${place}.${names?.[at] ?? at}`, leaves));
     return;
   }
   const keys = keysOf(spec, types);
@@ -142,10 +156,15 @@ function contextText(spec: TreeSpec): string {
   return typeof context === "string" ? context : "";
 }
 
+/** The context of a registered container, as it was given; what is nothing was nothing. */
+export function contextOf(spec: TreeSpec): unknown {
+  return parseContext(spec) ?? undefined;
+}
+
 /** The context: JSON, or a string that is none, such as the name of a named tuple. */
 function parseContext(spec: TreeSpec): unknown {
   const text = spec.context ?? "null";
-  return parseJson(text) ?? text;
+  return text === "null" ? null : (parseJson(text) ?? text);
 }
 
 function parseJson(text: string): unknown {

@@ -3,10 +3,9 @@
  *
  * @module
  */
-import { fxError } from "../errors.ts";
-import { PytreeSpec } from "../trace/pytree.ts";
+import { containerNamed, PytreeSpec } from "../trace/pytree.ts";
 import type { TreeSpec } from "./program.ts";
-import { keysOf, type TreeTypes } from "./tree.ts";
+import { contextOf, keysOf, type TreeTypes } from "./tree.ts";
 
 /** The structure of the arguments of a call. */
 export function callSpec(args: PytreeSpec, kwargs: PytreeSpec): TreeSpec {
@@ -25,9 +24,8 @@ export function treeSpec(spec: PytreeSpec): TreeSpec {
     case "Map":
       return { type: "builtins.dict", context: JSON.stringify(spec.context), children };
     default:
-      throw fxError("NotImplemented", `containers of the class ${spec.type} are not exported`, {
-        help: "take and give their parts in arrays, tuples or objects",
-      });
+      // Whoever reads the program has to register the class under the same name.
+      return { type: spec.type, context: JSON.stringify(spec.context ?? null), children };
   }
 }
 
@@ -35,6 +33,7 @@ export function treeSpec(spec: PytreeSpec): TreeSpec {
 export function pytreeSpec(spec: TreeSpec, types: TreeTypes): PytreeSpec {
   const children = spec.children.map((it) => pytreeSpec(it, types));
   if (spec.type === undefined) return new PytreeSpec(undefined, undefined, []);
+  if (containerNamed(spec.type) !== undefined) return new PytreeSpec(spec.type, contextOf(spec), children);
   const keys = keysOf(spec, types);
   if (keys === undefined) return new PytreeSpec(spec.type === "builtins.tuple" ? "tuple" : "list", undefined, children);
   return new PytreeSpec(keys.every((it) => typeof it === "string") ? "dict" : "Map", keys, children);

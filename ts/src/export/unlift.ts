@@ -15,11 +15,13 @@ import type { Attribute, Module } from "../nn/module.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import { InputPacking, OutputPacking, type PackedParameter, type PackedPart } from "../trace/packing.ts";
 import type { PytreeSpec } from "../trace/pytree.ts";
+import { isTraced } from "../trace/record.ts";
 import { removeEffectTokens } from "./effectTokens.ts";
 import { InputChecker } from "./inputChecker.ts";
 import type { ExportedProgram } from "./exportedProgram.ts";
 import type { CallSignature, ProgramParts } from "./program.ts";
 import type { InputSpec, OutputSpec } from "./signature.ts";
+import { flattenCall, type TreeTypes } from "./tree.ts";
 import { pytreeSpec } from "./treeSpecs.ts";
 
 /** The graph of a program with `get_attr` nodes for what is lifted; the module shares the tensors with the program. */
@@ -188,19 +190,26 @@ export function resultsOf(output: Node): readonly Arg[] {
 
 /** The inputs of a program in the structure that it was exported with, which are checked. */
 class ProgramPacking extends InputPacking {
+  readonly #signature: CallSignature;
+  readonly #types: TreeTypes;
   readonly #checker: InputChecker;
 
-  constructor(parameters: readonly PackedParameter[], checker: InputChecker) {
+  constructor(
+    parameters: readonly PackedParameter[],
+    signature: CallSignature,
+    types: TreeTypes,
+    checker: InputChecker,
+  ) {
     super(parameters);
+    this.#signature = signature;
+    this.#types = types;
     this.#checker = checker;
   }
 
   override flatten(inputs: readonly unknown[]): readonly unknown[] {
-    if (inputs.length > this.parameters.length) {
-      const what = `the program takes ${this.parameters.length} arguments, and got ${inputs.length}`;
-      throw fxError("InputCount", what, { help: "pass them as the exported module's forward takes them" });
-    }
-    const leaves = super.flatten(inputs);
+    const leaves = inputs.some(isTraced)
+      ? super.flatten(inputs)
+      : flattenCall(inputs, this.#signature.inSpec, this.#types);
     this.#checker.check(leaves);
     return leaves;
   }
@@ -222,7 +231,7 @@ function codegenOf(signature: CallSignature, parts: ProgramParts, checker: Input
     const options = kwargs.children.map((spec, at) => part(keys[at] ?? String(at), spec));
     parameters.push({ kind: "options", name: "kwargs", parts: options });
   }
-  const packing = new ProgramPacking(parameters, checker);
+  const packing = new ProgramPacking(parameters, signature, parts, checker);
   return new PyTreeCodeGen({
     origArgs: packing.names,
     inSpec: packing,

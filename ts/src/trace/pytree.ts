@@ -19,6 +19,8 @@ export interface PytreeNodeType<T> {
   flatten(container: T): readonly [children: readonly unknown[], context: unknown];
   /** The container of these parts. */
   unflatten(children: readonly unknown[], context: unknown): T;
+  /** What the parts are called, which the inputs of an exported program are named after; their places without it. */
+  names?(context: unknown): readonly string[];
 }
 
 /** A kind of container. */
@@ -28,6 +30,22 @@ interface ContainerType extends PytreeNodeType<unknown> {
   keys?(context: unknown, count: number): readonly (string | number)[];
   /** The same parts in the order of this context, of a container that need not be written in the same order. */
   reorder?(container: unknown, context: unknown): readonly unknown[] | undefined;
+}
+
+/** The class that is registered under a name, for programs, which have the names of types. */
+export function containerNamed(name: string | undefined): PytreeNodeType<unknown> | undefined {
+  const found = name === undefined ? undefined : types.get(name);
+  return found !== undefined && isRegistered(found) ? found : undefined;
+}
+
+/** The name that the class of a container is registered under. */
+export function containerName(value: unknown): string | undefined {
+  const found = typeOf(value);
+  return found !== undefined && isRegistered(found) ? found.name : undefined;
+}
+
+function isRegistered(type: ContainerType): boolean {
+  return type !== LIST && type !== TUPLE && type !== DICT && type !== MAP;
 }
 
 /** The structure of a nested container: what its leaves were taken out of. */
