@@ -47,7 +47,7 @@ pub use lifted::with_lifted_state;
 pub use open::{Format, Limits, open};
 pub use opening::Opening;
 pub use passes::{HostPass, PassCall, PassReply, PassRequest, host_pass, pass_types};
-pub use runner::Runner;
+pub use runner::{RunLimits, Runner};
 pub use shapes::{finish_shapes, shape_session};
 pub use tensors::{Values, read_inputs, read_tensors, write_outputs, write_tensors};
 /// Bytes that an [`Opening`] wants.

@@ -1,9 +1,52 @@
 use crate::Library;
+use std::time::{Duration, Instant};
 use tracefx_core::{Code, Diagnostic, Result, Tensor};
-use tracefx_exec::{Interpreter, Watch};
+use tracefx_exec::{Interpreter, LOOP_STEPS, Watch};
 use tracefx_export::{ExportedProgram, InputChecker};
 use tracefx_ir::{Attribute, GraphModule, Str};
 use tracefx_ops::{Op, Value};
+
+/// What one run of a program may take. A program of unknown origin can loop as long as it likes.
+///
+/// ```
+/// use tracefx_engine::RunLimits;
+/// let limits = RunLimits { milliseconds: Some(500), ..RunLimits::default() };
+/// assert_eq!(limits.loop_steps, 1 << 20);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunLimits {
+    /// Steps of all `while_loop`, `map` and `scan` together, those within others included.
+    pub loop_steps: u64,
+    /// Time. It is looked at before each node and each step of a loop, so that a run may take one operator longer.
+    pub milliseconds: Option<u64>,
+}
+
+impl Default for RunLimits {
+    fn default() -> Self {
+        RunLimits { loop_steps: LOOP_STEPS, milliseconds: None }
+    }
+}
+
+impl RunLimits {
+    /// The names that [`RunLimits::set`] knows.
+    pub const NAMES: &[&str] = &["loop_steps", "milliseconds"];
+
+    /// Changes the limit of this name, as options outside Rust do.
+    ///
+    /// # Errors
+    /// `InvalidOption` where there is no limit of this name.
+    pub fn set(&mut self, name: &str, value: u64) -> Result<()> {
+        match name {
+            "loop_steps" => self.loop_steps = value,
+            "milliseconds" => self.milliseconds = Some(value),
+            _ => {
+                return Err(Diagnostic::new(Code::InvalidOption, format!("there is no limit `{name}` of a run"))
+                    .help(format!("the limits are the fields of `RunLimits`: {}", RunLimits::NAMES.join(", "))));
+            }
+        }
+        Ok(())
+    }
+}
 
 /// A program that is ready to be called: its state, and its graph over the user's inputs.
 ///
@@ -15,6 +58,7 @@ pub struct Runner {
     checker: InputChecker,
     module: GraphModule,
     library: Library,
+    limits: RunLimits,
 }
 
 impl Runner {
@@ -32,7 +76,15 @@ impl Runner {
             checker: InputChecker::new(program)?,
             module: program.module()?,
             library,
+            limits: RunLimits::default(),
         })
+    }
+
+    /// The same with other limits of a run.
+    #[must_use]
+    pub fn with_limits(mut self, limits: RunLimits) -> Self {
+        self.limits = limits;
+        self
     }
 
     /// Calls the program on the user's inputs, flattened, and gives back the user's outputs, flattened. An input that the
@@ -40,13 +92,13 @@ impl Runner {
     ///
     /// # Errors
     /// `InputCount`, `InputType`, `InputShape` or `InputValue` where the inputs break a constraint of the program; else
-    /// what an operator refuses. The runner can be called again.
+    /// what an operator refuses, and `LimitExceeded` where the run takes more than its limits. The runner can be called again.
     pub fn run(&self, inputs: &[Value<Tensor>]) -> Result<Vec<Value<Tensor>>> {
         self.run_watched(inputs, &mut |_, _| Ok(()))
     }
 
     /// Calls the program as [`Runner::run`] does, and tells before each node of its graph how many were run, and how many
-    /// there are. An error of `watch` stops the call; what the nodes before wrote to buffers and inputs stays.
+    /// there are; and the same again before each step of a loop. An error of `watch` stops the call; what the nodes before wrote to buffers and inputs stays.
     ///
     /// ```no_run
     /// # use tracefx_core::{Code, Diagnostic};
@@ -64,7 +116,21 @@ impl Runner {
     /// As there, and what `watch` gives.
     pub fn run_watched(&self, inputs: &[Value<Tensor>], watch: &mut Watch<'_>) -> Result<Vec<Value<Tensor>>> {
         self.checker.check(inputs)?;
-        match Interpreter::new(&self.module, self.library.executor()).run_watched(inputs, watch)? {
+        let interpreter = Interpreter::new(&self.module, self.library.executor());
+        let RunLimits { loop_steps, milliseconds } = self.limits;
+        let result = match milliseconds {
+            None => interpreter.run_watched(inputs, loop_steps, watch),
+            Some(limit) => {
+                let start = Instant::now();
+                interpreter.run_watched(inputs, loop_steps, &mut |done, all| {
+                    if start.elapsed() > Duration::from_millis(limit) {
+                        return Err(too_long(limit));
+                    }
+                    watch(done, all)
+                })
+            }
+        };
+        match result? {
             Value::List(outputs) => Ok(outputs),
             other => {
                 let what = format!("the program returns a {} instead of a tuple", other.kind_name());
@@ -95,4 +161,10 @@ impl Runner {
     pub fn program(&self) -> &ExportedProgram {
         &self.program
     }
+}
+
+fn too_long(limit: u64) -> Diagnostic {
+    let what = format!("the run took longer than {limit} milliseconds, the limit `milliseconds`");
+    Diagnostic::new(Code::LimitExceeded, what)
+        .help("if you trust the program, run it with a larger limit `milliseconds`")
 }

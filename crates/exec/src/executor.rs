@@ -1,3 +1,4 @@
+use crate::run::OfRun;
 use crate::{Kernel, Kernels, assign, host};
 use tracefx_core::{
     Code, DType, DTypeKind, Diagnostic, Dims, Element, Result, Storage, Tensor, bf16, f16, has_contiguous_strides,
@@ -14,13 +15,14 @@ use tracefx_sym::SymInt;
 #[derive(Clone, Copy, Debug)]
 pub struct Executor<'a> {
     pub(crate) registry: &'a Registry,
-    kernels: &'a Kernels,
+    pub(crate) kernels: &'a Kernels,
+    pub(crate) run: OfRun<'a>,
 }
 
 impl<'a> Executor<'a> {
     /// An executor of these operators with these kernels.
     pub fn new(registry: &'a Registry, kernels: &'a Kernels) -> Self {
-        Executor { registry, kernels }
+        Executor { registry, kernels, run: OfRun::default() }
     }
 
     /// Calls the operator of this name and gives back its results, one per result of the schema.

@@ -17,9 +17,6 @@ pub const HIGHER_ORDER: &[&str] = &[
     "auto_functionalized_v2",
 ];
 
-/// How often the body of a `while_loop` runs at most: a file must not be able to keep its reader for ever.
-const MAX_LOOP_STEPS: usize = 1 << 20;
-
 /// Gives what a graph gives on these inputs.
 pub(crate) type RunGraph<'a, T> = dyn FnMut(&GraphModule, &[Value<T>]) -> Result<Value<T>> + 'a;
 
@@ -75,12 +72,13 @@ impl Call<'_, '_> {
         let (condition, body) = (self.operands.module(0)?, self.operands.module(1)?);
         let mut carried = self.operands.list(2)?.to_vec();
         let additional = self.operands.list(3)?;
-        for _ in 0..MAX_LOOP_STEPS {
+        loop {
             let inputs = [&carried[..], additional].concat();
             let holds = (self.run)(condition, &inputs)?;
             if !self.truth(&holds)? {
                 return Ok(Value::List(carried));
             }
+            self.step()?;
             let results = items((self.run)(body, &inputs)?);
             if results.len() != carried.len() {
                 return Err(self.operands.refuse(format!(
@@ -91,8 +89,6 @@ impl Call<'_, '_> {
             }
             carried = results;
         }
-        let what = format!("the loop did not end after {MAX_LOOP_STEPS} steps, the limit `loop_steps`");
-        Err(Diagnostic::new(Code::LimitExceeded, what).op("higher_order.while_loop"))
     }
 
     /// `map_impl(graph, xs, additional)`: the graph on each slice of the xs, the results stacked.
@@ -101,6 +97,7 @@ impl Call<'_, '_> {
         let (xs, additional) = (self.operands.list(1)?, self.operands.list(2)?);
         let mut columns: Vec<Vec<Value<Tensor>>> = Vec::new();
         for step in 0..self.n_steps(xs)? {
+            self.step()?;
             let inputs = [&self.slices(xs, step)?[..], additional].concat();
             let results = items((self.run)(graph, &inputs)?);
             self.append(&mut columns, results)?;
@@ -115,6 +112,7 @@ impl Call<'_, '_> {
         let mut carry = self.operands.list(1)?.to_vec();
         let mut columns: Vec<Vec<Value<Tensor>>> = Vec::new();
         for step in 0..self.n_steps(xs)? {
+            self.step()?;
             let inputs = [&carry[..], &self.slices(xs, step)?, additional].concat();
             let mut results = items((self.run)(graph, &inputs)?);
             if results.len() < carry.len() {
@@ -130,6 +128,11 @@ impl Call<'_, '_> {
         }
         carry.extend(self.stacked(columns)?);
         Ok(Value::List(carry))
+    }
+
+    /// Takes a step of a loop, of those that the run has: a file must not be able to keep its reader for ever.
+    fn step(&self) -> Result<()> {
+        self.executor.run.step().map_err(|error| error.op(format!("higher_order.{}", self.operands.name)))
     }
 
     fn n_steps(&self, xs: &[Value<Tensor>]) -> Result<usize> {

@@ -3,6 +3,7 @@ use crate::autocast::wrap_with_autocast;
 use crate::functionalized;
 use crate::functions;
 use crate::higher_order::{self, Operand, Operands, RunGraph};
+use crate::run::{LOOP_STEPS, OfRun, Run, Watch};
 use tracefx_core::{Code, Diagnostic, Result, Tensor};
 use tracefx_ir::{Arg, Attribute, FakeTensor, Graph, GraphModule, NodeId, Opcode, Str, TensorMeta};
 use tracefx_ops::{Op, Registry, Symbols, Value};
@@ -96,9 +97,6 @@ impl Evaluate for Executor<'_> {
     }
 }
 
-/// What is told of a run: how many nodes were run, and how many there are. An error stops the run.
-pub type Watch<'a> = dyn FnMut(usize, usize) -> Result<()> + 'a;
-
 /// Runs a graph node by node: `torch.fx.Interpreter` with tensors for values.
 ///
 /// Each value is dropped after its last user ran. An error names the node where it happened.
@@ -119,16 +117,25 @@ impl<'a> Interpreter<'a> {
     /// # Errors
     /// `InputCount` where an input without a default is missing or one is too many; else what a node refuses.
     pub fn run(&self, inputs: &[Value<Tensor>]) -> Result<Value<Tensor>> {
-        self.run_watched(inputs, &mut |_, _| Ok(()))
+        self.run_watched(inputs, LOOP_STEPS, &mut |_, _| Ok(()))
     }
 
-    /// Runs the graph as [`Interpreter::run`] does, and tells before each node how many were run, and how many there are. An
-    /// error of `watch` stops the run. Nodes of sub-graphs are not told of.
+    /// Runs the graph as [`Interpreter::run`] does. Its loops take at most `loop_steps` steps together, those in sub-graphs
+    /// included. `watch` is told before each node of the graph how many were run, and how many there are; and the same again
+    /// before each step of a loop. An error of `watch` stops the run.
     ///
     /// # Errors
-    /// As there, and what `watch` gives.
-    pub fn run_watched(&self, inputs: &[Value<Tensor>], watch: &mut Watch<'_>) -> Result<Value<Tensor>> {
-        Walk { module: self.module, evaluate: self.executor }.run_watched(inputs, watch)
+    /// As there, `LimitExceeded` for loops that take too many steps, and what `watch` gives.
+    pub fn run_watched(
+        &self,
+        inputs: &[Value<Tensor>],
+        loop_steps: u64,
+        watch: &mut Watch<'_>,
+    ) -> Result<Value<Tensor>> {
+        let watch: &mut Watch<'_> = &mut |done, all| watch(done, all);
+        let run = Run::new(loop_steps, watch);
+        let executor = Executor { run: OfRun(Some(&run)), ..self.executor };
+        Walk { module: self.module, evaluate: executor }.run_watched(inputs, &mut |done, all| run.enter(done, all))
     }
 }
 

@@ -20,6 +20,7 @@ mod interpreter;
 mod kernels;
 mod lower;
 mod propagate;
+mod run;
 mod vmap;
 
 pub use assign::assign;
@@ -28,7 +29,8 @@ pub use eager::Called;
 pub use executor::Executor;
 pub use gradient::Pullback;
 pub use higher_order::HIGHER_ORDER;
-pub use interpreter::{Interpreter, Watch};
+pub use interpreter::Interpreter;
 pub use kernels::{HostKernel, Kernel, Kernels};
 pub use lower::{GraphTracer, Tracer, lower};
 pub use propagate::{infer, known_values, propagate};
+pub use run::{LOOP_STEPS, Watch};

@@ -6,7 +6,7 @@ use crate::storages::Storages;
 use crate::values::{Reader, described, encoded};
 use std::panic::AssertUnwindSafe;
 use tracefx_core::{Code, Device, Diagnostic};
-use tracefx_engine::{Limits, Runner};
+use tracefx_engine::{Limits, RunLimits, Runner};
 use tracefx_export::{DecompositionTable, ExportedProgram, Location};
 use wasm_bindgen::prelude::wasm_bindgen;
 
@@ -144,12 +144,18 @@ impl Program {
         Ok(Program(self.0.with_lifted_constants()?))
     }
 
-    /// Makes the program ready to be called.
+    /// Makes the program ready to be called. `limits` is JSON, with a number for each limit of a run that is to be changed;
+    /// time is looked at by who watches a run.
     ///
     /// # Errors
+    /// `InvalidOption` where there is no such limit;
     /// `AttributeMissing` or `GraphInvalid` where the signature does not fit, `NotImplemented` for custom objects.
-    pub fn runner(&self) -> Result<ProgramRunner, Refusal> {
-        Ok(ProgramRunner(AssertUnwindSafe(library().runner(&self.0)?)))
+    pub fn runner(&self, limits: Option<String>) -> Result<ProgramRunner, Refusal> {
+        let mut of_runs = RunLimits::default();
+        numbers_of(limits, &mut |name, value| of_runs.set(name, value))?;
+        // There is no clock here.
+        of_runs.milliseconds = None;
+        Ok(ProgramRunner(AssertUnwindSafe(library().runner(&self.0)?.with_limits(of_runs))))
     }
 }
 
@@ -168,7 +174,8 @@ impl ProgramRunner {
         encoded(&self.0.run(&Reader::new(inputs).rest()?)?)
     }
 
-    /// Calls the program as [`ProgramRunner::run`] does, and asks before each node whether to go on.
+    /// Calls the program as [`ProgramRunner::run`] does, and asks before each node, and before each step of a loop, whether to
+    /// go on.
     ///
     /// # Errors
     /// As there; `Stopped` where the answer is no.
@@ -247,14 +254,20 @@ fn missing(name: &str) -> Refusal {
 
 /// The limits of JSON with a number for each that is to be changed.
 pub(crate) fn limits_of(json: Option<String>) -> Result<Limits, Refusal> {
-    let Some(json) = json else { return Ok(Limits::default()) };
+    let mut limits = Limits::default();
+    numbers_of(json, &mut |name, value| limits.set(name, value))?;
+    Ok(limits)
+}
+
+/// Sets a number for each field of a JSON object.
+fn numbers_of(json: Option<String>, set: &mut dyn FnMut(&str, u64) -> tracefx_core::Result<()>) -> Result<(), Refusal> {
+    let Some(json) = json else { return Ok(()) };
     let invalid = |what: String| Refusal::from(Diagnostic::new(Code::InvalidOption, what));
     let fields: serde_json::Map<String, serde_json::Value> =
         serde_json::from_str(&json).map_err(|problem| invalid(format!("the limits are no JSON object: {problem}")))?;
-    let mut limits = Limits::default();
     for (name, value) in fields {
         let value = value.as_u64().ok_or_else(|| invalid(format!("the limit {name} should be a whole number")))?;
-        limits.set(&name, value)?;
+        set(&name, value)?;
     }
-    Ok(limits)
+    Ok(())
 }

@@ -66,6 +66,11 @@ export type ExampleInputs = readonly [args: readonly unknown[], kwargs: Readonly
 export interface ModuleOptions {
   /** Whether the guards of the program are checked; shapes and ranges always are. */
   readonly checkGuards?: boolean;
+  /**
+   * What one run may take: `loop_steps` of all its loops together, those within others included (1,048,576 by default), and
+   * `milliseconds`, which are looked at before each node and each step of a loop (no limit by default).
+   */
+  readonly limits?: Readonly<Record<string, number>>;
 }
 
 /** What {@link ExportedProgram.update} takes besides the graph and its signature. */
@@ -228,10 +233,11 @@ export class ExportedProgram implements Disposable {
    * the state, so that a call which changes buffers does not change the program.
    */
   module(options: ModuleOptions = {}): ProgramModule {
-    checkOptions("module", options, ["checkGuards"]);
-    const { checkGuards = true } = options;
+    checkOptions("module", options, ["checkGuards", "limits"]);
+    const { checkGuards = true, limits = {} } = options;
     const parts = checkGuards ? this.#parts : { ...this.#parts, guards: [] };
-    return withEngine(parts, (program) => new ProgramModule({ ...parts }, program.runner()));
+    const runner = (program: EngineProgram) => program.runner(JSON.stringify(limits));
+    return withEngine(parts, (program) => new ProgramModule({ ...parts }, runner(program), limits["milliseconds"]));
   }
 
   /**

@@ -28,6 +28,8 @@ interface Inside {
   running: number;
   /** What is freed when the last run has ended. */
   abandoned: EngineRunner | undefined;
+  /** How long a run may take. */
+  readonly milliseconds: number | undefined;
 }
 
 const WATCH: readonly string[] = ["signal", "progress"];
@@ -53,10 +55,10 @@ export interface ProgramModule {
 /** A program with its state, which can be called; what a call takes and gives is told above. */
 // oxlint-disable-next-line typescript/no-unsafe-declaration-merging -- as above
 export class ProgramModule implements Disposable {
-  constructor(parts: ProgramParts, runner: EngineRunner) {
+  constructor(parts: ProgramParts, runner: EngineRunner, milliseconds?: number) {
     const self = ((...args: unknown[]) => self.forward(...args)) as unknown as ProgramModule;
     Object.setPrototypeOf(self, new.target.prototype);
-    insides.set(self, { parts, runner, generation: generation(), running: 0, abandoned: undefined });
+    insides.set(self, { parts, runner, generation: generation(), milliseconds, running: 0, abandoned: undefined });
     // An instance is a function, so that it can be called.
     return self;
   }
@@ -90,14 +92,14 @@ export class ProgramModule implements Disposable {
   runFlat(leaves: readonly unknown[], watch: RunWatch = {}): EngineValue[] {
     checkOptions("runFlat", watch, WATCH);
     relieveMemory();
-    const { parts, runner } = live(this);
+    const { parts, runner, milliseconds } = live(this);
     const specs = parts.graphSignature.inputSpecs.filter((it) => it.kind === "USER_INPUT");
     if (call(() => runner.changes_inputs())) {
       for (const leaf of leaves) if (leaf instanceof Tensor) moveToEngine(leaf);
     }
     const kinds = specs.map((spec) => kindOf(spec.arg));
     const outputs = whileRunning(this, () =>
-      takeLeaves(withLeaves(leaves, kinds, (words) => watched(runner, words, watch))),
+      takeLeaves(withLeaves(leaves, kinds, (words) => watched(runner, words, watch, milliseconds))),
     );
     // What an operator gives to another one says that it is a float; a result is for JavaScript, which has one number.
     return outputs.map((it) => (it instanceof Float ? it.value : it));
@@ -172,15 +174,24 @@ export function partsOfModule(module: ProgramModule): ProgramParts {
 }
 
 /** Runs the words of a call. What `progress` throws, or the signal, arrives as it is. */
-function watched(runner: EngineRunner, words: Uint32Array, { signal, progress }: RunWatch): Uint32Array {
+export function watched(
+  runner: EngineRunner,
+  words: Uint32Array,
+  { signal, progress }: RunWatch,
+  milliseconds: number | undefined,
+): Uint32Array {
   signal?.throwIfAborted();
-  if (signal === undefined && progress === undefined) return call(() => runner.run(words));
+  if (signal === undefined && progress === undefined && milliseconds === undefined) {
+    return call(() => runner.run(words));
+  }
   let stopped: { readonly reason: unknown } | undefined;
+  const start = performance.now();
   const goes_on = (done: number, total: number): boolean => {
     enterCallback();
     try {
       progress?.(done, total);
       signal?.throwIfAborted();
+      if (milliseconds !== undefined && performance.now() - start > milliseconds) throw tookTooLong(milliseconds);
       return true;
     } catch (reason) {
       stopped = { reason };
@@ -196,7 +207,18 @@ function watched(runner: EngineRunner, words: Uint32Array, { signal, progress }:
   }
 }
 
-function live(module: ProgramModule): { parts: ProgramParts; runner: EngineRunner } {
+function tookTooLong(milliseconds: number): Error {
+  const what = `the run took longer than ${milliseconds} milliseconds, the limit \`milliseconds\``;
+  return fxError("LimitExceeded", what, {
+    help: "if you trust the program, run it with a larger limit `milliseconds`",
+  });
+}
+
+function live(module: ProgramModule): {
+  parts: ProgramParts;
+  runner: EngineRunner;
+  milliseconds: number | undefined;
+} {
   const inside = insides.get(module);
   if (inside?.runner === undefined) {
     throw fxError("Disposed", "the module was disposed", { help: "make another one: program.module()" });
@@ -206,7 +228,7 @@ function live(module: ProgramModule): { parts: ProgramParts; runner: EngineRunne
       help: "make another one after restart(): program.module()",
     });
   }
-  return { parts: inside.parts, runner: inside.runner };
+  return { parts: inside.parts, runner: inside.runner, milliseconds: inside.milliseconds };
 }
 
 function rootSignature(parts: ProgramParts): CallSignature {

@@ -13,8 +13,29 @@ import { traceError } from "./stack.ts";
 /** A function of values. */
 export type Call = (...args: unknown[]) => unknown;
 
-/** How often the body of a loop runs at most: a graph must not be able to keep its reader for ever. */
+/** How many steps nested loops take together at most: a graph must not be able to keep its reader for ever. */
 const MAX_LOOP_STEPS = 2 ** 20;
+/** How many loops are running, one in the other, and the steps that they took. */
+let loops = 0;
+let steps = 0;
+
+/** Runs a loop, which is told to count its steps. */
+function counting<T>(operator: string, loop: (step: () => void) => T): T {
+  if (loops === 0) steps = 0;
+  loops++;
+  try {
+    return loop(() => {
+      steps++;
+      if (steps <= MAX_LOOP_STEPS) return;
+      throw fxError("LimitExceeded", `the loops took ${MAX_LOOP_STEPS} steps and did not end`, {
+        op: `higher_order.${operator}`,
+        help: "look at the condition of the loop",
+      });
+    });
+  } finally {
+    loops--;
+  }
+}
 
 /** One of two functions. */
 export function runCond(predicate: unknown, onTrue: Call, onFalse: Call, operands: readonly unknown[]): unknown {
@@ -28,39 +49,48 @@ export function runWhileLoop(
   carried: readonly unknown[],
   additional: readonly unknown[],
 ): readonly unknown[] {
-  let values = carried;
-  for (let step = 0; step < MAX_LOOP_STEPS; step++) {
-    if (!truth(condition(...values, ...additional), "while_loop")) return values;
-    const next = body(...values, ...additional);
-    if (!Array.isArray(next) || next.length !== values.length) {
-      const found = Array.isArray(next) ? `${next.length}` : "something else";
-      throw refused("while_loop", `the body carries ${values.length} values and gives ${found}`);
+  return counting("while_loop", (step) => {
+    let values = carried;
+    while (truth(condition(...values, ...additional), "while_loop")) {
+      step();
+      const next = body(...values, ...additional);
+      if (!Array.isArray(next) || next.length !== values.length) {
+        const found = Array.isArray(next) ? `${next.length}` : "something else";
+        throw refused("while_loop", `the body carries ${values.length} values and gives ${found}`);
+      }
+      values = next as unknown[];
     }
-    values = next as unknown[];
-  }
-  const what = `the loop did not end after ${MAX_LOOP_STEPS} steps`;
-  throw fxError("LimitExceeded", what, { op: "higher_order.while_loop", help: "look at the condition of the loop" });
+    return values;
+  });
 }
 
 /** A function on each slice, the results stacked. */
 export function runMap(fn: Call, xs: unknown, args: readonly unknown[]): unknown {
-  const rows = slicesOf(xs, "map").map((x) => fn(x, ...args));
-  return stacked(rows, "map");
+  return counting("map_impl", (step) => {
+    const rows = slicesOf(xs, "map").map((x) => {
+      step();
+      return fn(x, ...args);
+    });
+    return stacked(rows, "map");
+  });
 }
 
 /** A function on each slice and a value that is carried on. */
 export function runScan(combine: Call, init: unknown, xs: unknown): [carry: unknown, outputs: unknown] {
-  let carry = init;
-  const rows = slicesOf(xs, "scan").map((x) => {
-    const result = combine(carry, x);
-    if (!Array.isArray(result) || result.length !== 2) {
-      throw refused("scan", "combine gives no pair of a carried value and an output", "return [carry, y]");
-    }
-    const [next, output] = result as [unknown, unknown];
-    carry = next;
-    return output;
+  return counting("scan", (step) => {
+    let carry = init;
+    const rows = slicesOf(xs, "scan").map((x) => {
+      step();
+      const result = combine(carry, x);
+      if (!Array.isArray(result) || result.length !== 2) {
+        throw refused("scan", "combine gives no pair of a carried value and an output", "return [carry, y]");
+      }
+      const [next, output] = result as [unknown, unknown];
+      carry = next;
+      return output;
+    });
+    return [carry, stacked(rows, "scan")];
   });
-  return [carry, stacked(rows, "scan")];
 }
 
 function truth(value: unknown, name: string): boolean {
