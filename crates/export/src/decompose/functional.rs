@@ -26,40 +26,52 @@ pub(super) struct Functional<'a> {
     /// Nodes whose value another one takes in a place where no gradient flows: what stands there keeps its gradient in
     /// PyTorch.
     pub(super) hidden_writes: Vec<NodeId>,
-    wrappers: Vec<Wrapper<'a>>,
-    aliases: Vec<Alias<'a>>,
+    wrappers: Vec<Wrapper>,
+    aliases: Vec<Alias>,
+    /// The calls that made views. A view of a view names the call before it, so that a chain of them is kept once.
+    views: Vec<View<'a>>,
 }
 
+/// The nodes that views may be taken again by. Reading every view of a chain after a write takes all of them again, each
+/// from the base, as in PyTorch.
+const MAX_NODES: usize = if cfg!(test) { 10_000 } else { 1_000_000 };
+
 /// A tensor of the old graph.
-#[derive(Clone)]
-struct Wrapper<'a> {
+#[derive(Clone, Copy)]
+struct Wrapper {
     value: Inner,
     alias: usize,
-    /// How the tensor looks at the base of its storage.
-    views: Vec<View<'a>>,
+    /// The last of the views by which the tensor looks at the base of its storage.
+    view: Option<ViewRef>,
     /// How many writes the value takes part of.
     generation: usize,
 }
 
 /// A storage of the old graph.
-struct Alias<'a> {
+struct Alias {
     base: Inner,
     /// Writes that are not in the base yet: new values, and where they are.
-    updates: Vec<(Inner, Vec<View<'a>>)>,
+    updates: Vec<(Inner, Option<ViewRef>)>,
     generation: usize,
 }
 
+#[derive(Clone, Copy)]
+struct ViewRef(usize);
+
 /// A call that made a view, and which of its results it is.
-#[derive(Clone)]
 struct View<'a> {
     op: &'a Op,
     args: Vec<Traced>,
     item: usize,
+    /// The view that this one is of.
+    before: Option<ViewRef>,
+    /// Whether no gradient flows through this view or one before.
+    is_detached: bool,
 }
 
 impl<'a> Functional<'a> {
     pub(super) fn new(table: &'a DecompositionTable, shapes: Propagation<'a>) -> Self {
-        let (wrappers, aliases) = (Vec::new(), Vec::new());
+        let (wrappers, aliases, views) = (Vec::new(), Vec::new(), Vec::new());
         Functional {
             recorder: Recorder::new(),
             table,
@@ -70,13 +82,14 @@ impl<'a> Functional<'a> {
             hidden_writes: Vec::new(),
             wrappers,
             aliases,
+            views,
         }
     }
 
     /// A tensor with a storage of its own.
     pub(super) fn fresh(&mut self, value: Inner) -> TensorRef {
         self.aliases.push(Alias { base: value, updates: Vec::new(), generation: 0 });
-        self.wrap(Wrapper { value, alias: self.aliases.len() - 1, views: Vec::new(), generation: 0 })
+        self.wrap(Wrapper { value, alias: self.aliases.len() - 1, view: None, generation: 0 })
     }
 
     /// Values of the new graph as values with storages of their own.
@@ -84,7 +97,7 @@ impl<'a> Functional<'a> {
         value.map(&mut |it| self.fresh(*it))
     }
 
-    fn wrap(&mut self, wrapper: Wrapper<'a>) -> TensorRef {
+    fn wrap(&mut self, wrapper: Wrapper) -> TensorRef {
         self.wrappers.push(wrapper);
         TensorRef(self.wrappers.len() - 1)
     }
@@ -105,17 +118,15 @@ impl<'a> Functional<'a> {
     }
 
     fn sync(&mut self, tensor: TensorRef) -> Result<Inner> {
-        let wrapper = &self.wrappers[tensor.0];
-        let alias = wrapper.alias;
-        if wrapper.generation == self.aliases[alias].generation {
-            return Ok(wrapper.value);
+        let Wrapper { value, alias, view, generation } = self.wrappers[tensor.0];
+        if generation == self.aliases[alias].generation {
+            return Ok(value);
         }
-        let views = wrapper.views.clone();
-        for (value, views) in std::mem::take(&mut self.aliases[alias].updates) {
-            self.aliases[alias].base = self.updated(self.aliases[alias].base, value, &views)?;
+        for (value, view) in std::mem::take(&mut self.aliases[alias].updates) {
+            self.aliases[alias].base = self.updated(self.aliases[alias].base, value, view)?;
         }
         let mut value = self.aliases[alias].base;
-        for view in &views {
+        for view in self.chain(view) {
             value = self.seen(value, view)?;
         }
         let generation = self.aliases[alias].generation;
@@ -124,33 +135,48 @@ impl<'a> Functional<'a> {
         Ok(value)
     }
 
-    /// The base with new values in the place where these views look.
-    fn updated(&mut self, base: Inner, value: Inner, views: &[View<'a>]) -> Result<Inner> {
+    /// The views from the base to this one.
+    fn chain(&self, last: Option<ViewRef>) -> Vec<ViewRef> {
+        let mut chain: Vec<ViewRef> = std::iter::successors(last, |it| self.views[it.0].before).collect();
+        chain.reverse();
+        chain
+    }
+
+    /// The base with new values in the place where this view looks.
+    fn updated(&mut self, base: Inner, value: Inner, view: Option<ViewRef>) -> Result<Inner> {
+        let chain = self.chain(view);
         let mut bases = vec![base];
-        for view in views.iter().rev().skip(1).rev() {
+        for &view in chain.iter().rev().skip(1).rev() {
             let next = self.seen(bases[bases.len() - 1], view)?;
             bases.push(next);
         }
         let mut value = value;
-        for (view, base) in views.iter().zip(bases).rev() {
-            let Some(write_back) = view.op.def.write_back else {
-                let what = format!("a write to what {} gives cannot be taken back to its argument", view.op.name);
-                return Err(Diagnostic::new(Code::NotImplemented, what).op(&*view.op.name));
+        for (&view, base) in chain.iter().zip(bases).rev() {
+            let View { op, item, .. } = self.views[view.0];
+            let Some(write_back) = op.def.write_back else {
+                let what = format!("a write to what {} gives cannot be taken back to its argument", op.name);
+                return Err(Diagnostic::new(Code::NotImplemented, what).op(&*op.name));
             };
             let (base, changed) = (self.fresh(base), self.fresh(value));
-            let args = self.args(view.op, view.args_on(base));
-            let whole = write_back(&mut Cx::new(self), &args, changed.into(), view.item)?;
+            let args = self.args(op, self.views[view.0].args_on(base));
+            let whole = write_back(&mut Cx::new(self), &args, changed.into(), item)?;
             value = self.inner(&whole)?;
         }
         Ok(value)
     }
 
     /// What a view sees of a base.
-    fn seen(&mut self, base: Inner, view: &View<'a>) -> Result<Inner> {
+    fn seen(&mut self, base: Inner, view: ViewRef) -> Result<Inner> {
+        if self.recorder.graph_mut().len() >= MAX_NODES {
+            let what = format!("views that are taken again after writes need more than {MAX_NODES} nodes");
+            let help = "write to the tensor before its views are taken, or clone them";
+            return Err(Diagnostic::new(Code::LimitExceeded, what).help(help));
+        }
         let base = self.fresh(base);
-        let mut results = self.call_bound(&self.args(view.op, view.args_on(base)))?;
+        let View { op, item, .. } = self.views[view.0];
+        let mut results = self.call_bound(&self.args(op, self.views[view.0].args_on(base)))?;
         match results.swap_remove(0) {
-            Value::List(mut items) => self.inner(&items.swap_remove(view.item)),
+            Value::List(mut items) => self.inner(&items.swap_remove(item)),
             single => self.inner(&single),
         }
     }
@@ -177,14 +203,14 @@ impl<'a> Functional<'a> {
             value = self.inner(&converted.swap_remove(0))?;
         }
         let wrapper = &mut self.wrappers[tensor.0];
-        let is_detached = |view: &View<'_>| matches!(view.op.def.vjp, Some(Vjp::None));
-        if !self.recorder.is_grad_enabled || wrapper.views.iter().any(is_detached) {
+        let is_detached = wrapper.view.is_some_and(|it| self.views[it.0].is_detached);
+        if !self.recorder.is_grad_enabled || is_detached {
             let hidden = [wrapper.value, self.aliases[wrapper.alias].base];
             self.hidden_writes.extend(hidden.map(|it| self.recorder.node(it)));
         }
         wrapper.value = value;
         let alias = &mut self.aliases[wrapper.alias];
-        alias.updates.push((value, wrapper.views.clone()));
+        alias.updates.push((value, wrapper.view));
         alias.generation += 1;
         Ok(())
     }
@@ -295,12 +321,14 @@ impl<'a> Functional<'a> {
 
     /// The results of a call that made views of its first argument.
     fn view_of(&mut self, args: &Args<'a, TensorRef>, result: &Value<Inner>) -> Result<Traced> {
-        let base = self.wrappers[args.tensor(0)?.0].clone();
+        let Wrapper { alias, view: before, .. } = self.wrappers[args.tensor(0)?.0];
+        let is_detached =
+            before.is_some_and(|it| self.views[it.0].is_detached) || matches!(args.op.def.vjp, Some(Vjp::None));
         let mut view = |item: usize, value: Inner| {
-            let view = View { op: args.op, args: args.values.clone(), item };
-            let views = base.views.iter().cloned().chain([view]).collect();
+            self.views.push(View { op: args.op, args: args.values.clone(), item, before, is_detached });
+            let view = Some(ViewRef(self.views.len() - 1));
             // As in PyTorch, a view of a storage that was written to before is taken again when it is read.
-            self.wrap(Wrapper { value, alias: base.alias, views, generation: 0 })
+            self.wrap(Wrapper { value, alias, view, generation: 0 })
         };
         Ok(match result {
             Value::Tensor(it) => view(0, *it).into(),
@@ -368,7 +396,7 @@ impl<'a> Functional<'a> {
         let view = view.ok_or_else(|| args.unsupported(format!("the operator {packet} has no such overload")))?;
         let mut results = self.call_bound(&self.args(view, args.values.clone()))?;
         if let Value::Tensor(it) = results.swap_remove(0) {
-            self.wrappers[target.0] = self.wrappers[it.0].clone();
+            self.wrappers[target.0] = self.wrappers[it.0];
         }
         Ok(vec![target.into()])
     }

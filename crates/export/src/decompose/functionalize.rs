@@ -152,6 +152,39 @@ mod tests {
     }
 
     #[test]
+    fn a_long_chain_of_views_is_kept_once() {
+        const N: usize = 20_000;
+        let mut graph = Graph::new();
+        let x = graph.placeholder("x");
+        let meta = TensorMeta::contiguous(DType::Float32, vec![2.into()]);
+        graph.meta_mut(x).val = Some(Val::Tensor(meta));
+        let mut last = x;
+        for _ in 0..N {
+            last = graph.call_function("torch.ops.aten.alias.default", vec![last.into()], vec![]);
+        }
+        graph.output(last.into());
+        let res = functionalize(&GraphModule::new(graph), registry(), Remove::Mutations).unwrap();
+        assert_eq!(res.graph.len(), N + 2);
+    }
+
+    #[test]
+    fn views_that_are_all_taken_again_end_at_a_limit() {
+        let mut graph = Graph::new();
+        let x = graph.placeholder("x");
+        let meta = TensorMeta::contiguous(DType::Float32, vec![2.into()]);
+        graph.meta_mut(x).val = Some(Val::Tensor(meta));
+        let mut views = vec![x];
+        for _ in 0..200 {
+            let last = views[views.len() - 1];
+            views.push(graph.call_function("torch.ops.aten.alias.default", vec![last.into()], vec![]));
+        }
+        graph.call_function("torch.ops.aten.add_.Scalar", vec![x.into(), Arg::Int(1)], vec![]);
+        graph.output(Arg::List(views.into_iter().map(Arg::Node).collect()));
+        let problem = functionalize(&GraphModule::new(graph), registry(), Remove::Mutations).unwrap_err();
+        assert_eq!(problem.code(), Code::LimitExceeded, "{problem}");
+    }
+
+    #[test]
     fn functions_that_may_give_views_are_refused() {
         let problem = written_through("torch.ravel", vec![], [3, 1]).unwrap_err();
         assert_eq!(problem.code(), Code::NotImplemented);
