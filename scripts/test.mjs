@@ -61,6 +61,8 @@ const STAGES = [
     env: { NODE_OPTIONS: "--disallow-code-generation-from-strings" },
     commands: [[`${BIN}/vitest`, "run", "--project", "node", "ts/test"]],
   },
+  // What cannot be asked here is told of, and is no answer.
+  { name: "advisories", count: "check", commands: [["node", "scripts/advisories.mjs"]] },
   { name: "docs", count: "check", commands: [["npm", "run", "-s", "docs"]] },
   { name: "browser", count: "vitest", commands: [[`${BIN}/vitest`, "run", "--project", "browser"]] },
 ];
@@ -86,6 +88,9 @@ async function run(/** @type {Stage} */ { name, commands, count, env = {} }) {
   else if (counts.passed + counts.failed === 0) counts.failed = 1;
   const sums = count === "check" ? "" : `${counts.passed} passed, ${counts.failed} failed, `;
   report(counts.failed === 0 ? "done" : "failed", name, `${sums}${elapsed(start)}`);
+  if (count === "check") {
+    for (const [line] of readFileSync(log, "utf8").matchAll(/^skipped: .*$/gm)) report("done", name, line);
+  }
   return { name, log, ...counts };
 }
 

@@ -3,6 +3,7 @@
 //! one likes.
 //!
 //! To add a target, add a file to `targets` and a row to [`TARGETS`].
+#![forbid(unsafe_code)]
 
 mod mutations;
 pub mod random;

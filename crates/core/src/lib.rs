@@ -11,6 +11,7 @@
 //! assert_eq!((xt.dtype(), xt.sizes(), xt.strides()), (DType::Float32, &[3, 2][..], &[1, 3][..]));
 //! assert_eq!(xt.to_vec::<f32>().unwrap(), [1.0, 4.0, 2.0, 5.0, 3.0, 6.0]);
 //! ```
+#![forbid(unsafe_code)]
 
 mod copy;
 mod device;

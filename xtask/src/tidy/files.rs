@@ -42,7 +42,7 @@ pub(super) fn check(root: &Path) -> Result<Vec<String>, String> {
 }
 
 /// The source files below a folder, sorted; none if the folder does not exist.
-fn sources(folder: &Path) -> Result<Vec<PathBuf>, String> {
+pub(super) fn sources(folder: &Path) -> Result<Vec<PathBuf>, String> {
     let mut found = Vec::new();
     if !folder.exists() {
         return Ok(found);

@@ -5,6 +5,7 @@
 mod files;
 mod lockfile;
 mod rows;
+mod unsafe_code;
 
 use crate::Outcome;
 use std::path::Path;
@@ -14,8 +15,9 @@ pub(crate) fn check(root: &Path) -> Outcome {
     let mut complaints = rows::check(root)?;
     complaints.extend(files::check(root)?);
     complaints.extend(lockfile::check(root)?);
+    complaints.extend(unsafe_code::check(root)?);
     if complaints.is_empty() {
-        println!("tidy: layering, files and lockfile are in order");
+        println!("tidy: layering, files, lockfile and unsafe code are in order");
         return Ok(());
     }
     Err(complaints.join("\n"))
