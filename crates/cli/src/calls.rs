@@ -1,13 +1,12 @@
 //! Calls of single operators, many in one request.
 
-use crate::files::{read, write};
-use crate::problem_json;
 use crate::session::{invalid, list, text};
 use crate::values::{parse_value, print_int, print_value};
+use crate::{problem_json, write};
 use serde_json::{Value as Json, json};
 use std::collections::HashMap;
 use tracefx_core::{Code, DType, Diagnostic, Result, Tensor, with_default_generator};
-use tracefx_engine::{Library, read_tensors, write_tensors};
+use tracefx_engine::{Library, Limits, read_file, read_tensors, write_tensors};
 use tracefx_ir::{Str, TensorMeta};
 use tracefx_ops::{Tol, Value};
 use tracefx_sym::{Expr, SymInt};
@@ -17,7 +16,7 @@ type Known = Value<TensorMeta>;
 
 /// Makes the calls of a request, each on data of its own.
 pub(crate) fn answer_calls(request: &Json, library: &Library) -> Result<Json> {
-    let file = read(text(request, "data")?.as_ref())?;
+    let file = read_file(text(request, "data")?.as_ref(), &Limits::default())?;
     let mut tensors = Vec::new();
     let mut answers = Vec::new();
     for (at, call) in list(request, "calls")?.iter().enumerate() {

@@ -1,148 +1,155 @@
 //! The native command `tracefx`.
 //!
-//! Exit codes: 0 done, 1 the program or its inputs were refused, 2 the command line was wrong.
+//! Exit codes: 0 done, 1 the program or its inputs were refused, 2 the command line was wrong. What it takes is the table of
+//! [`tracefx_engine::command`], which `npx tracefx` has, too.
 #![forbid(unsafe_code)]
 
 mod calls;
-mod files;
 mod session;
 mod values;
 
-use clap::{Parser, Subcommand};
-use files::{open_program, read, write, write_with};
 use serde_json::json;
+use std::ffi::OsString;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
-use tracefx_core::{Diagnostic, Result};
-use tracefx_engine::{ArchiveWriter, Format, Library, Runner, SaveOptions, inspect, read_inputs, write_outputs};
+use tracefx_core::{Code, Diagnostic};
+use tracefx_engine::command::{Asked, CommandLine, usage};
+use tracefx_engine::{
+    Format, Library, Limits, RunLimits, Runner, SaveOptions, inspect, open_file, read_file, read_inputs, save_to,
+    write_file, write_outputs,
+};
 use tracefx_export::{ExportedProgram, default_decompositions};
 
-/// Opens, inspects, runs and converts programs that PyTorch exported. Opening a file runs no code of it.
-#[derive(Parser)]
-#[command(name = "tracefx", version, about)]
-struct Cli {
-    /// Prints JSON for machines, errors included.
-    #[arg(long, global = true)]
-    json: bool,
-    #[command(subcommand)]
-    verb: Verb,
+/// Why nothing was done.
+enum Refusal {
+    /// The command line says something impossible.
+    CommandLine(String),
+    /// A file or a program is not what it should be.
+    Of(Diagnostic),
 }
 
-#[derive(Subcommand)]
-enum Verb {
-    /// Shows the graph, the signature, the constraints, the sizes, and which operators are supported.
-    Inspect {
-        /// A .pt2 archive or .fxg file.
-        file: PathBuf,
-        /// Shows the program in terms of core operators, without writes.
-        #[arg(long)]
-        decompose: bool,
-    },
-    /// Runs a program on the inputs of a .safetensors file.
-    Run {
-        /// A .pt2 archive or .fxg file.
-        file: PathBuf,
-        /// The inputs: `in0`, `in1`… by position, or the names that `inspect` shows.
-        #[arg(long)]
-        inputs: PathBuf,
-        /// Where the outputs go, as `out0`, `out1`….
-        #[arg(long)]
-        outputs: PathBuf,
-        /// Runs this often, and tells the fastest time and the median; the outputs are those of the first run.
-        #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
-        repeat: u32,
-    },
-    /// Writes a program as an archive of PyTorch (.pt2), or in the byte format of tracefx.
-    Convert {
-        /// A .pt2 archive or .fxg file.
-        input: PathBuf,
-        /// The file to write: a .pt2 archive where its name ends so, else an .fxg file.
-        output: PathBuf,
-        /// Writes the program in terms of core operators, without writes to tensors.
-        #[arg(long)]
-        decompose: bool,
-    },
-    /// Writes the joint program of a loss and its gradients, which a training step runs.
-    Joint {
-        /// A .pt2 archive or .fxg file.
-        input: PathBuf,
-        /// The .fxg file or .pt2 archive to write.
-        output: PathBuf,
-        /// Which of the results of the graph is the loss.
-        #[arg(long, default_value_t = 0)]
-        loss_index: usize,
-    },
-    /// Answers requests on standard input, one JSON object a line.
-    #[command(hide = true)]
-    Session,
+impl From<Diagnostic> for Refusal {
+    fn from(problem: Diagnostic) -> Self {
+        Refusal::Of(problem)
+    }
 }
+
+type Result<T> = std::result::Result<T, Refusal>;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    if let Verb::Session = cli.verb {
+    let args: Vec<OsString> = std::env::args_os().skip(1).collect();
+    // For programs that drive the engine; no verb of the table.
+    if args.len() == 1 && args[0] == "session" {
         let talk = session::converse(std::io::stdin().lock(), std::io::stdout().lock());
         return if talk.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
-    match execute(&cli) {
+    let is_json = args.iter().any(|it| it == "--json");
+    answered(is_json, || match CommandLine::read(args).map_err(Refusal::CommandLine)? {
+        Asked::Help => Ok(usage()),
+        Asked::Version => Ok(format!("tracefx {}", env!("CARGO_PKG_VERSION"))),
+        Asked::Do(line) => execute(&line),
+    })
+}
+
+/// Prints what `work` gives, or why it gives nothing. A bug of the engine is a refusal like others.
+fn answered(is_json: bool, work: impl FnOnce() -> Result<String>) -> ExitCode {
+    let answer = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
+        let panicked = Diagnostic::new(Code::Internal, "the engine panicked");
+        Err(panicked.help("this is a bug of tracefx, please report it").into())
+    });
+    // A reader that stops reading, such as `head`, is no failure of ours.
+    match answer {
         Ok(text) => {
-            // A reader that stops reading, such as `head`, is no failure of ours.
             let _ = writeln!(std::io::stdout(), "{text}");
             ExitCode::SUCCESS
         }
-        Err(problem) => {
-            let text = if cli.json {
+        Err(Refusal::CommandLine(what)) => {
+            let _ = writeln!(std::io::stderr(), "error: {what}\nhelp: tracefx --help shows what there is");
+            ExitCode::from(2)
+        }
+        Err(Refusal::Of(problem)) => {
+            let text = if is_json {
                 json!({ "error": problem_json(&problem) }).to_string()
             } else {
                 format!("error: {problem}")
             };
             let _ = writeln!(std::io::stderr(), "{text}");
-            ExitCode::FAILURE
+            ExitCode::from(1)
         }
     }
 }
 
-fn execute(cli: &Cli) -> Result<String> {
-    match &cli.verb {
-        Verb::Inspect { file, decompose } => {
-            let report = inspect(&opened(file, *decompose)?);
-            Ok(if cli.json { json!(report).to_string() } else { report.to_string() })
+/// The limits of a command line: those of files, and those of runs.
+fn limits_of(line: &CommandLine) -> Result<(Limits, RunLimits)> {
+    let (mut limits, mut of_runs) = (Limits::default(), RunLimits::default());
+    for (name, value) in line.limits().map_err(Refusal::CommandLine)? {
+        if of_runs.set(&name, value).is_err() {
+            limits.set(&name, value).map_err(|_| Refusal::CommandLine(format!("there is no limit {name}")))?;
         }
-        Verb::Run { file, inputs, outputs, repeat } => {
-            let runner = Runner::new(&open_program(file)?)?;
-            let inputs = read_inputs(runner.program(), &read(inputs)?)?;
-            let start = Instant::now();
-            let results = runner.run(&inputs)?;
-            let mut times = vec![start.elapsed().as_secs_f64() * 1e3];
-            // Written at once: later calls may change the state that the outputs look at.
-            write(outputs, &write_outputs(&results)?)?;
-            for _ in 1..*repeat {
-                let start = Instant::now();
-                runner.run(&inputs)?;
-                times.push(start.elapsed().as_secs_f64() * 1e3);
-            }
-            times.sort_by(f64::total_cmp);
-            let (n, milliseconds, median) = (results.len(), times[0], times[times.len() / 2]);
-            Ok(if cli.json {
-                json!({ "outputs": n, "milliseconds": milliseconds, "median": median }).to_string()
-            } else {
-                let median = if *repeat > 1 { format!(" (median {median:.3} ms)") } else { String::new() };
-                format!("{n} outputs in {milliseconds:.3} ms{median}, written to {}", outputs.display())
-            })
-        }
-        Verb::Convert { input, output, decompose } => converted(cli, &opened(input, *decompose)?, input, output),
-        Verb::Joint { input, output, loss_index } => {
-            let program = open_program(input)?;
-            converted(cli, &program.export_forward_backward(*loss_index, &default_decompositions())?, input, output)
-        }
-        Verb::Session => Ok(String::new()),
     }
+    Ok((limits, of_runs))
+}
+
+fn execute(line: &CommandLine) -> Result<String> {
+    let (limits, of_runs) = limits_of(line)?;
+    let file = Path::new(&line.files[0]);
+    match line.verb.name {
+        "inspect" => {
+            let report = inspect(&opened(line, file, &limits)?);
+            Ok(if line.has("json") { json!(report).to_string() } else { report.to_string() })
+        }
+        "run" => run(line, file, &limits, of_runs),
+        "convert" => {
+            let format = format_of(line)?;
+            converted(line, &opened(line, file, &limits)?, format)
+        }
+        "joint" => {
+            let format = format_of(line)?;
+            let index = line.number("loss-index", 0, 0).map_err(Refusal::CommandLine)?;
+            let program = open_file(file, &limits)?;
+            let index = usize::try_from(index).unwrap_or(usize::MAX);
+            converted(line, &program.export_forward_backward(index, &default_decompositions())?, format)
+        }
+        other => unreachable!("the table of verbs has {other}"),
+    }
+}
+
+fn run(line: &CommandLine, file: &Path, limits: &Limits, of_runs: RunLimits) -> Result<String> {
+    let repeat = line.number("repeat", 1, 1).map_err(Refusal::CommandLine)?;
+    let path = |name: &str| Path::new(line.value(name).expect("the table says that it is required"));
+    let (inputs, outputs) = (path("inputs"), path("outputs"));
+    let runner = Runner::new(&open_file(file, limits)?)?.with_limits(of_runs);
+    let inputs = read_inputs(runner.program(), &read_file(inputs, limits)?)?;
+    let start = Instant::now();
+    let results = runner.run(&inputs)?;
+    let mut times = vec![start.elapsed().as_secs_f64() * 1e3];
+    // Written at once: later calls may change the state that the outputs look at.
+    write(outputs, &write_outputs(&results)?)?;
+    for _ in 1..repeat {
+        let start = Instant::now();
+        runner.run(&inputs)?;
+        times.push(start.elapsed().as_secs_f64() * 1e3);
+    }
+    times.sort_by(f64::total_cmp);
+    let (n, milliseconds, median) = (results.len(), times[0], times[times.len() / 2]);
+    Ok(if line.has("json") {
+        json!({ "outputs": n, "milliseconds": milliseconds, "median": median }).to_string()
+    } else {
+        let median = if repeat > 1 { format!(" (median {median:.3} ms)") } else { String::new() };
+        format!("{n} outputs in {milliseconds:.3} ms{median}, written to {}", outputs.display())
+    })
+}
+
+fn format_of(line: &CommandLine) -> Result<Format> {
+    line.format(&line.files[1].to_string_lossy()).map_err(Refusal::CommandLine)
 }
 
 /// Writes a program that was made of a file, and tells so.
-fn converted(cli: &Cli, program: &ExportedProgram, input: &Path, output: &Path) -> Result<String> {
-    let format = if output.extension().is_some_and(|it| it == "pt2") { Format::Pt2 } else { Format::Fxg };
+fn converted(line: &CommandLine, program: &ExportedProgram, format: Format) -> Result<String> {
+    let (input, output) = (Path::new(&line.files[0]), Path::new(&line.files[1]));
     let n_bytes = match format {
         Format::Pt2 => save_archive(program, output, &Library::default())?,
         Format::Fxg => {
@@ -151,26 +158,30 @@ fn converted(cli: &Cli, program: &ExportedProgram, input: &Path, output: &Path) 
             converted.len() as u64
         }
     };
-    Ok(if cli.json {
+    Ok(if line.has("json") {
         json!({ "to": format.name(), "bytes": n_bytes }).to_string()
     } else {
         format!("{} → {} ({n_bytes} bytes)", input.display(), output.display())
     })
 }
 
-/// The program of these bytes, in terms of core operators if that is asked for.
-fn opened(file: &Path, decompose: bool) -> Result<ExportedProgram> {
-    let program = open_program(file)?;
-    if decompose { program.run_decompositions(&default_decompositions()) } else { Ok(program) }
+/// The program of a file, in terms of core operators if that is asked for.
+fn opened(line: &CommandLine, file: &Path, limits: &Limits) -> Result<ExportedProgram> {
+    let program = open_file(file, limits)?;
+    Ok(if line.has("decompose") { program.run_decompositions(&default_decompositions())? } else { program })
+}
+
+fn write(path: &Path, bytes: &[u8]) -> tracefx_core::Result<()> {
+    write_file(path, |file| {
+        file.write_all(bytes)
+            .map_err(|problem| Diagnostic::new(Code::Io, format!("could not write {}: {problem}", path.display())))
+    })
 }
 
 /// Writes an archive of PyTorch, its root folder called as the file; gives the number of bytes.
-fn save_archive(program: &ExportedProgram, path: &Path, library: &Library) -> Result<u64> {
+fn save_archive(program: &ExportedProgram, path: &Path, library: &Library) -> tracefx_core::Result<u64> {
     let root = path.file_stem().map_or("archive".into(), |it| it.to_string_lossy()).into_owned();
-    let options = SaveOptions { root, registry: library.registry(), ..SaveOptions::default() };
-    let mut archive = ArchiveWriter::new(program, &options)?;
-    write_with(path, |file| archive.write_to(file))?;
-    Ok(archive.len())
+    save_to(program, path, &SaveOptions { root, registry: library.registry(), ..SaveOptions::default() })
 }
 
 fn problem_json(problem: &Diagnostic) -> serde_json::Value {
@@ -183,4 +194,26 @@ fn problem_json(problem: &Diagnostic) -> serde_json::Value {
         "notes": problem.notes(),
         "help": problem.help_text(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_a_refusal() {
+        let code = answered(false, || panic!("a broken invariant"));
+        assert_eq!(format!("{code:?}"), format!("{:?}", ExitCode::from(1)));
+    }
+
+    #[test]
+    fn every_verb_of_the_table_is_known() {
+        for verb in tracefx_engine::command::VERBS {
+            let args = ["/no/such/file", "b.pt2"].into_iter().take(verb.files.len());
+            let options = verb.required.iter().flat_map(|it| [format!("--{it}"), "x".to_string()]);
+            let words = [verb.name.to_string()].into_iter().chain(args.map(String::from)).chain(options);
+            let Ok(Asked::Do(line)) = CommandLine::read(words.map(OsString::from)) else { panic!("{}", verb.name) };
+            assert!(matches!(execute(&line), Err(Refusal::Of(problem)) if problem.code() == Code::Io));
+        }
+    }
 }

@@ -22,16 +22,17 @@
 //! the same form without `tensor`, or `{"error": PROBLEM}`. Ints that are not known are strings.
 
 use crate::calls::answer_calls;
-use crate::files::{open_program, read, write};
 use crate::values::{parse_value, print_value};
-use crate::{problem_json, save_archive};
+use crate::{problem_json, save_archive, write};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeSet;
 use std::io::{BufRead, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 use tracefx_core::{Code, Diagnostic, Result};
-use tracefx_engine::{Library, Limits, Runner, SaveOptions, Values, open, read_tensors, save, write_tensors};
+use tracefx_engine::{
+    Library, Limits, Runner, SaveOptions, Values, open, open_file, read_file, read_tensors, save, write_tensors,
+};
 use tracefx_export::ExportedProgram;
 use tracefx_ir::{GraphModule, Opcode};
 
@@ -70,7 +71,7 @@ impl Session {
         match text(&request, "do")? {
             "open" => {
                 (self.program, self.runner) = (None, None);
-                let mut program = open_program(text(&request, "file")?.as_ref())?;
+                let mut program = open_file(text(&request, "file")?.as_ref(), &Limits::default())?;
                 if request["decompose"].as_bool() == Some(true) {
                     program = program.run_decompositions(&self.library.decompositions())?;
                 }
@@ -78,7 +79,7 @@ impl Session {
                     Json::Null | Json::Bool(false) => program,
                     Json::String(path) => {
                         save_archive(&program, path.as_ref(), &self.library)?;
-                        open_program(path.as_ref())?
+                        open_file(path.as_ref(), &Limits::default())?
                     }
                     _ => {
                         let options = SaveOptions { registry: self.library.registry(), ..SaveOptions::default() };
@@ -96,7 +97,7 @@ impl Session {
                 Ok(json!({ "graph": graph, "operators": operators, "outputs": outputs }))
             }
             "define" => {
-                let body = open_program(text(&request, "file")?.as_ref())?.module()?;
+                let body = open_file(text(&request, "file")?.as_ref(), &Limits::default())?.module()?;
                 self.library.define_composite(text(&request, "schema")?, body)?;
                 Ok(Json::Null)
             }
@@ -121,7 +122,8 @@ impl Session {
     }
 
     fn run(&self, request: &Json) -> Result<Json> {
-        let data = read_tensors(&read(text(request, "data")?.as_ref())?)?.into_iter().collect();
+        let data =
+            read_tensors(&read_file(text(request, "data")?.as_ref(), &Limits::default())?)?.into_iter().collect();
         let inputs: Values = list(request, "inputs")?.iter().map(|it| parse_value(it, &data)).collect::<Result<_>>()?;
         let start = Instant::now();
         let outputs = self.runner()?.run(&inputs)?;

@@ -107,6 +107,40 @@ fn refusals_say_what_to_do_and_leave_old_files_alone() {
     assert_eq!(tracefx(&["inspect"]).status.code(), Some(2));
 }
 
+#[cfg(unix)]
+#[test]
+fn endless_files_are_refused_within_their_limit() {
+    let converted = scratch("endless.fxg");
+    let output = tracefx(&["convert", "/dev/zero", text(&converted)]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("neither a .pt2 archive nor an .fxg file"));
+    let file = fixture("digits_cnn/model.pt2");
+    let outputs = scratch("endless.safetensors");
+    let mut args = vec!["run", text(&file), "--inputs", "/dev/zero", "--outputs", text(&outputs)];
+    args.extend(["--limit", "stream_bytes=1000000"]);
+    let output = tracefx(&args);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("the limit `stream_bytes` is 1000000"));
+    assert!(!converted.exists() && !outputs.exists());
+}
+
+#[cfg(unix)]
+#[test]
+fn devices_and_links_are_written_through() {
+    let file = fixture("cond_simple/model.pt2");
+    stdout(&["convert", text(&file), "/dev/null", "--to", "pt2"]);
+    assert!(std::os::unix::fs::FileTypeExt::is_char_device(&fs::metadata("/dev/null").unwrap().file_type()));
+    let (link, target) = (scratch("link.fxg"), scratch("target.fxg"));
+    fs::write(&target, b"old").unwrap();
+    fs::set_permissions(&target, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    std::os::unix::fs::symlink(&target, &link).unwrap();
+    stdout(&["convert", text(&file), text(&link)]);
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&target).unwrap().permissions());
+    assert_eq!((mode & 0o777, &fs::read(&target).unwrap()[..3] == b"old"), (0o600, false));
+    [link, target].iter().for_each(|it| fs::remove_file(it).unwrap());
+}
+
 #[test]
 fn a_session_answers_goes_on_after_a_refusal_and_keeps_state() {
     let results = scratch("4.safetensors");

@@ -21,8 +21,10 @@ struct Tutorial;
 
 mod call;
 mod checkpoint;
+pub mod command;
 mod coverage;
 mod export;
+mod files;
 mod fold;
 mod guards;
 mod inspect;
@@ -39,6 +41,7 @@ mod verify;
 pub use call::{call, infer, tolerance};
 pub use checkpoint::read_checkpoint;
 pub use coverage::{OpUse, Support, coverage, op_support};
+pub use files::{open_file, read_file, save_to, write_file};
 pub use fold::{ConstantFoldOptions, FoldConstraint, constant_fold, fuse};
 pub use guards::{ProgramGuard, ProgramGuards};
 pub use inspect::{Report, inspect};

@@ -12,6 +12,8 @@ use tracefx_core::{Code, Diagnostic, Result};
 pub struct Limits {
     /// Bytes of the whole archive.
     pub archive_bytes: u64,
+    /// Bytes of a file whose length nobody knows before it ends: a pipe, a device, or what a server sends.
+    pub stream_bytes: u64,
     /// Entries of one zip directory.
     pub entries: u64,
     /// Bytes of one zip directory.
@@ -51,6 +53,7 @@ impl Default for Limits {
         let wide = cfg!(target_pointer_width = "64");
         Limits {
             archive_bytes: if wide { 64 * GIB } else { 4 * GIB },
+            stream_bytes: GIB,
             entries: 65_536,
             directory_bytes: 32 * MIB,
             inflated_bytes: if wide { 4 * GIB } else { GIB },
@@ -71,6 +74,26 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// The names that [`Limits::set`] knows.
+    pub const NAMES: &[&str] = &[
+        "archive_bytes",
+        "stream_bytes",
+        "entries",
+        "directory_bytes",
+        "inflated_bytes",
+        "inflate_ratio",
+        "json_bytes",
+        "json_depth",
+        "nodes",
+        "node_args",
+        "name_bytes",
+        "rank",
+        "subgraph_depth",
+        "pickle_values",
+        "pickle_stack",
+        "pickle_memo",
+    ];
+
     /// Changes the limit of this name, as options outside Rust do.
     ///
     /// # Errors
@@ -78,6 +101,7 @@ impl Limits {
     pub fn set(&mut self, name: &str, value: u64) -> Result<()> {
         let field = match name {
             "archive_bytes" => &mut self.archive_bytes,
+            "stream_bytes" => &mut self.stream_bytes,
             "entries" => &mut self.entries,
             "directory_bytes" => &mut self.directory_bytes,
             "inflated_bytes" => &mut self.inflated_bytes,
@@ -94,7 +118,7 @@ impl Limits {
             "pickle_memo" => &mut self.pickle_memo,
             _ => {
                 return Err(Diagnostic::new(Code::InvalidOption, format!("there is no limit `{name}`"))
-                    .help("the limits are the fields of `Limits`: archive_bytes, entries, directory_bytes, inflated_bytes, inflate_ratio, json_bytes, json_depth, nodes, node_args, name_bytes, rank, subgraph_depth, pickle_values, pickle_stack, pickle_memo"));
+                    .help(format!("the limits are the fields of `Limits`: {}", Limits::NAMES.join(", "))));
             }
         };
         *field = value;
@@ -119,6 +143,17 @@ pub(crate) fn exceeded(name: &'static str, limit: u64, value: String) -> Diagnos
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_limit_is_set_by_its_name() {
+        for name in Limits::NAMES {
+            let mut limits = Limits::default();
+            limits.set(name, 3).unwrap();
+            assert!(format!("{limits:?}").contains(&format!("{name}: 3,")) || *name == "pickle_memo");
+            assert_ne!(limits, Limits::default());
+        }
+        assert!(Limits::default().set("nobody", 3).unwrap_err().to_string().contains("pickle_memo"));
+    }
 
     #[test]
     fn an_exceeded_limit_is_named_with_both_numbers() {

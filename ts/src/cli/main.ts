@@ -1,96 +1,94 @@
 /**
- * `npx tracefx`: the verbs of the native command, through WebAssembly.
+ * `npx tracefx`: the native command, through WebAssembly. What it takes is the same table, and so is what it prints.
  *
  * Exit codes: 0 done, 1 the program or its inputs were refused, 2 the command line was wrong.
  *
  * @module
  */
-import { readFile, rename, rm, writeFile } from "node:fs/promises";
-import { parseArgs } from "node:util";
+import { FILE_LIMITS, RUN_LIMITS, USAGE } from "../bindings/command.ts";
 import { call, type Engine, init } from "../engine/engine.ts";
+import { readPath } from "../engine/source.ts";
+import { writeTarget } from "../engine/target.ts";
 import { takeLeaves } from "../engine/tensors.ts";
-import { FxError, fxError } from "../errors.ts";
+import { FxError } from "../errors.ts";
+import { watched } from "../export/programModule.ts";
+import { archivePieces, rootOf } from "../export/save.ts";
 import { Tensor } from "../tensor/tensor.ts";
-
-const USAGE = `Opens, inspects, runs and converts programs that PyTorch exported. Opening a file runs no code of it.
-
-Usage:
-  tracefx inspect FILE                                    the graph, signature, constraints, sizes and operators
-  tracefx run FILE --inputs IN --outputs OUT [--repeat N] runs it on the tensors of a .safetensors file
-  tracefx convert INPUT OUTPUT                            writes the program as an .fxg file
-
-Options:
-  --inputs IN     the inputs: in0, in1… by position, or the names that inspect shows
-  --outputs OUT   where the outputs go, as out0, out1…
-  --repeat N      runs this often, and tells the fastest time; the outputs are those of the first run
-  --json          prints JSON for machines, errors included
-  --help          shows this
-  --version       shows the version`;
-
-/** A command line that says something impossible. */
-class CommandLineError extends Error {}
-
-interface CommandLine {
-  readonly words: readonly string[];
-  readonly inputs: string | undefined;
-  readonly outputs: string | undefined;
-  readonly repeat: string;
-  readonly json: boolean;
-}
+import { type CommandLine, CommandLineError, formatOf, limitsOf, numberOf, readCommandLine } from "./commandLine.ts";
 
 type EngineProgram = ReturnType<Engine["Program"]["open"]>;
 
+interface Limits {
+  readonly ofFiles: Record<string, number>;
+  readonly ofRuns: Record<string, number>;
+}
+
 async function execute(line: CommandLine): Promise<string> {
-  const [verb, ...files] = line.words;
-  switch (verb) {
+  const limits = limitsOfBoth(line);
+  const [input = "", output = ""] = line.files;
+  switch (line.verb.name) {
     case "inspect": {
-      const [file] = expect(files, ["FILE"]);
-      return await withProgram(file as string, (program) => program.inspect(line.json));
+      const program = decomposed(line, await open(input, limits));
+      return call(() => program.inspect(line.options.has("json")));
     }
-    case "run": {
-      const [file] = expect(files, ["FILE"]);
-      return await run(file as string, line);
-    }
+    case "run":
+      return await run(input, line, limits);
     case "convert": {
-      const [input, output] = expect(files, ["INPUT", "OUTPUT"]) as [string, string];
-      const converted = await withProgram(input, (program) => program.save());
-      await write(output, converted);
-      if (line.json) return JSON.stringify({ to: "fxg", bytes: converted.byteLength });
-      return `${input} → ${output} (${converted.byteLength} bytes)`;
+      const format = formatOf(line, output);
+      return await converted(line, decomposed(line, await open(input, limits)), format);
+    }
+    case "joint": {
+      const format = formatOf(line, output);
+      const index = numberOf(line, "loss-index", 0, 0);
+      const program = await open(input, limits);
+      return await converted(
+        line,
+        call(() => program.export_forward_backward(Math.min(index, 2 ** 32 - 1))),
+        format,
+      );
     }
     default:
-      throw new CommandLineError(verb === undefined ? "a verb is missing" : `there is no verb ${verb}`);
+      throw new Error(`the table of verbs has ${line.verb.name}`);
   }
 }
 
-async function run(file: string, { inputs, outputs, repeat, json }: CommandLine): Promise<string> {
-  if (inputs === undefined || outputs === undefined) throw new CommandLineError("run needs --inputs and --outputs");
-  const times = Number(repeat);
-  if (!Number.isSafeInteger(times) || times < 1) throw new CommandLineError("--repeat needs a number from 1 on");
-  const given = await read(inputs);
-  const { bytes, count, milliseconds } = await withProgram(file, (program, engine) => {
-    const runner = program.runner();
-    const values = runner.read_inputs(given);
-    const timed = () => {
-      const start = performance.now();
-      const results = runner.run(values);
-      return { results, milliseconds: performance.now() - start };
-    };
-    const first = timed();
-    // Written at once: later calls may change the state that the outputs look at.
-    const written = engine.write_outputs(first.results);
-    const outcome = { bytes: written, count: free(first.results) };
-    let fastest = first.milliseconds;
-    for (let i = 1; i < times; i++) {
-      const { results, milliseconds: last } = timed();
-      free(results);
-      fastest = Math.min(fastest, last);
-    }
-    return { ...outcome, milliseconds: fastest };
-  });
-  await write(outputs, bytes);
-  if (json) return JSON.stringify({ outputs: count, milliseconds });
-  return `${count} outputs in ${milliseconds.toFixed(3)} ms, written to ${outputs}`;
+function limitsOfBoth(line: CommandLine): Limits {
+  const limits: Limits = { ofFiles: {}, ofRuns: {} };
+  for (const [name, value] of Object.entries(limitsOf(line))) {
+    if (RUN_LIMITS.includes(name)) limits.ofRuns[name] = value;
+    else if (FILE_LIMITS.includes(name)) limits.ofFiles[name] = value;
+    else throw new CommandLineError(`there is no limit ${name}`);
+  }
+  return limits;
+}
+
+async function run(file: string, line: CommandLine, limits: Limits): Promise<string> {
+  const times = numberOf(line, "repeat", 1, 1);
+  const [inputs] = line.options.get("inputs") as [string];
+  const [outputs] = line.options.get("outputs") as [string];
+  const program = await open(file, limits);
+  const runner = call(() => program.runner(JSON.stringify(limits.ofRuns)));
+  const given = await readPath(inputs, { limits: limits.ofFiles });
+  const values = call(() => runner.read_inputs(given));
+  const measured: number[] = [];
+  const timed = (): Uint32Array => {
+    const start = performance.now();
+    const results = watched(runner, values, {}, limits.ofRuns["milliseconds"]);
+    measured.push(performance.now() - start);
+    return results;
+  };
+  const first = timed();
+  // Written at once: later calls may change the state that the outputs look at.
+  const written = call((engine) => engine.write_outputs(first));
+  const count = free(first);
+  await writeTarget(outputs, [written], undefined);
+  while (measured.length < times) free(timed());
+  measured.sort((a, b) => a - b);
+  const milliseconds = measured[0] as number;
+  const median = measured[Math.floor(measured.length / 2)] as number;
+  if (line.options.has("json")) return JSON.stringify({ outputs: count, milliseconds, median });
+  const also = times > 1 ? ` (median ${median.toFixed(3)} ms)` : "";
+  return `${count} outputs in ${milliseconds.toFixed(3)} ms${also}, written to ${outputs}`;
 }
 
 /** Frees the tensors of a call, and says how many results there were. */
@@ -100,38 +98,32 @@ function free(results: Uint32Array): number {
   return leaves.length;
 }
 
-/** Opens a program for as long as `body` runs; the process ends afterwards, so its handles need no care. */
-async function withProgram<T>(file: string, body: (program: EngineProgram, engine: Engine) => T): Promise<T> {
-  const [bytes] = await Promise.all([read(file), init()]);
-  return call((engine) => body(engine.Program.open(bytes), engine));
-}
-
-async function read(file: string): Promise<Uint8Array> {
-  try {
-    return await readFile(file);
-  } catch (cause) {
-    throw fxError("Io", `could not read ${file}: ${(cause as Error).message}`, { cause, help: "check the path" });
+/** Writes a program that was made of a file, and tells so. */
+async function converted(line: CommandLine, program: EngineProgram, format: "pt2" | "fxg"): Promise<string> {
+  const [input, output] = line.files as [string, string];
+  let n = 0;
+  if (format === "pt2") {
+    const archive = call((engine) => engine.Archive.of(program, rootOf(output) ?? "archive", "[]"));
+    n = call(() => archive.length());
+    await writeTarget(output, archivePieces(archive, {}), undefined);
+  } else {
+    const bytes = call(() => program.save());
+    n = bytes.byteLength;
+    await writeTarget(output, [bytes], undefined);
   }
+  if (line.options.has("json")) return JSON.stringify({ to: format, bytes: n });
+  return `${input} → ${output} (${n} bytes)`;
 }
 
-/** Writes a file whole or not at all: an old file of this name stays as it was when writing fails. */
-async function write(file: string, bytes: Uint8Array): Promise<void> {
-  const partial = `${file}.partial-${process.pid}`;
-  try {
-    await writeFile(partial, bytes, { flush: true });
-    await rename(partial, file);
-  } catch (cause) {
-    await rm(partial, { force: true });
-    throw fxError("Io", `could not write ${file}: ${(cause as Error).message}`, {
-      cause,
-      help: "check the disk and the path",
-    });
-  }
+/** Opens a program. The process ends afterwards, so its handle needs no care. */
+async function open(file: string, { ofFiles }: Limits): Promise<EngineProgram> {
+  const [bytes] = await Promise.all([readPath(file, { limits: ofFiles }), init()]);
+  return call((engine) => engine.Program.open(bytes, JSON.stringify(ofFiles)));
 }
 
-function expect(files: readonly string[], names: readonly string[]): readonly string[] {
-  if (files.length === names.length) return files;
-  throw new CommandLineError(`this takes ${names.join(" and ")}, and got ${files.length} arguments`);
+/** The program in terms of core operators if that is asked for. */
+function decomposed(line: CommandLine, program: EngineProgram): EngineProgram {
+  return line.options.has("decompose") ? call(() => program.run_decompositions()) : program;
 }
 
 function problemJson(error: FxError): string {
@@ -139,49 +131,29 @@ function problemJson(error: FxError): string {
   return JSON.stringify({ error: { code, name: kind, message: reason, node, op, notes, help } });
 }
 
-async function main(): Promise<number> {
-  let json = false;
+/** Does what the command line asks for, and gives the exit code. A bug of the engine is a refusal like others. */
+export async function main(args: readonly string[]): Promise<number> {
   try {
-    const { values, positionals } = parse();
-    json = values.json;
-    if (values.help) {
+    const line = readCommandLine(args);
+    if (line === "help") {
       console.log(USAGE);
-      return 0;
-    }
-    if (values.version) {
+    } else if (line === "version") {
       await init();
       console.log(`tracefx ${call((engine) => engine.engine_version())}`);
-      return 0;
+    } else {
+      console.log(await execute(line));
     }
-    console.log(await execute({ ...values, inputs: values.inputs, outputs: values.outputs, words: positionals }));
     return 0;
   } catch (error) {
     if (error instanceof CommandLineError) {
-      console.error(`error: ${error.message}\n\n${USAGE}`);
+      console.error(`error: ${error.message}\nhelp: tracefx --help shows what there is`);
       return 2;
     }
-    if (!(error instanceof FxError)) throw error;
-    console.error(json ? problemJson(error) : `error: ${error.message}`);
+    if (error instanceof FxError) {
+      console.error(args.includes("--json") ? problemJson(error) : `error: ${error.message}`);
+    } else {
+      console.error(error);
+    }
     return 1;
   }
 }
-
-function parse() {
-  try {
-    return parseArgs({
-      allowPositionals: true,
-      options: {
-        inputs: { type: "string" },
-        outputs: { type: "string" },
-        repeat: { type: "string", default: "1" },
-        json: { type: "boolean", default: false },
-        help: { type: "boolean", short: "h", default: false },
-        version: { type: "boolean", short: "V", default: false },
-      },
-    });
-  } catch (error) {
-    throw new CommandLineError((error as Error).message);
-  }
-}
-
-process.exitCode = await main();

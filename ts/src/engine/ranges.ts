@@ -3,10 +3,11 @@
  *
  * @module
  */
-import { fxError } from "../errors.ts";
+import { FxError, fxError } from "../errors.ts";
 import { HttpRanges, endOf, RANGES_OF_TAIL } from "./httpRanges.ts";
 import {
   bodyOf,
+  checkLength,
   type FileSource,
   fetched,
   isLocal,
@@ -16,6 +17,7 @@ import {
   type RangeSource,
   type ReadableFile,
   type ReadOptions,
+  readToEnd,
   unreadable,
 } from "./source.ts";
 
@@ -36,7 +38,13 @@ export async function openRanges(source: FileSource, options: ReadOptions, reade
   if (isLocal(source)) {
     const file = await openFile(source);
     try {
-      const { size } = await file.stat();
+      const found = await file.stat();
+      if (!found.isFile()) {
+        const bytes = await readToEnd(file, options);
+        await file.close();
+        return new MemoryRanges(bytes);
+      }
+      const { size } = found;
       return new FileRanges(file, size, counter(options, size), () => file.close());
     } catch (error) {
       await file.close();
@@ -90,6 +98,7 @@ async function openCached(cache: Cache, source: string | URL, options: ReadOptio
       await cache.put(source, answer);
     } catch (cause) {
       options.signal?.throwIfAborted();
+      if (cause instanceof FxError) throw cause;
       throw fxError("Io", `cannot keep ${String(source)} in the cache`, {
         cause,
         help: "try again, or without a cache",
@@ -108,9 +117,12 @@ async function openCached(cache: Cache, source: string | URL, options: ReadOptio
 function counted(response: Response, options: ReadOptions): ReadableStream<Uint8Array> {
   const { body, total } = bodyOf(response);
   const count = counter(options, total);
+  let read = 0;
   const watch = new TransformStream<Uint8Array, Uint8Array>({
     transform(piece, controller) {
       options.signal?.throwIfAborted();
+      read += piece.length;
+      checkLength(read, total, options.limits);
       count(piece.length);
       controller.enqueue(piece);
     },
@@ -159,7 +171,10 @@ class DownloadRanges implements RangeSource {
     const { body, total } = bodyOf(response);
     const count = counter(options, total);
     const pieces: Uint8Array[] = [];
+    let read = 0;
     for await (const piece of piecesOf(body, options.signal)) {
+      read += piece.length;
+      checkLength(read, total, options.limits);
       pieces.push(piece);
       count(piece.length);
     }

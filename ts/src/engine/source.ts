@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { STREAM_BYTES } from "../bindings/command.ts";
 import type { Bytes } from "../bytes.ts";
 import { fxError } from "../errors.ts";
 import { checkOptions } from "../given.ts";
@@ -98,14 +99,7 @@ export function isReadableFile(source: unknown): source is ReadableFile {
 }
 
 async function readLocation(source: string | URL, options: ReadOptions): Promise<Uint8Array> {
-  if (isLocal(source)) {
-    const file = await openFile(source);
-    try {
-      return await readFile(file, options);
-    } finally {
-      await file.close();
-    }
-  }
+  if (isLocal(source)) return await readPath(source, options);
   const { cache: name } = options;
   const cache = name === undefined ? undefined : await globalThis.caches?.open(name);
   const kept = await cache?.match(source);
@@ -154,8 +148,44 @@ function nodeFiles(): NodeFiles | undefined {
   return globalThis.process?.getBuiltinModule?.("node:fs/promises");
 }
 
+/** The bytes of a local file. */
+export async function readPath(path: string | URL, options: ReadOptions): Promise<Uint8Array> {
+  const file = await openFile(path);
+  try {
+    return (await file.stat()).isFile() ? await readFile(file, options) : await readToEnd(file, options);
+  } finally {
+    await file.close();
+  }
+}
+
+/** The bytes of a pipe or a device, which has no places to read at, and may have no end. */
+export async function readToEnd(file: LocalFile, options: ReadOptions): Promise<Uint8Array> {
+  async function* pieces(): AsyncGenerator<Uint8Array, void> {
+    for (;;) {
+      const piece = new Uint8Array(PIECE);
+      const { bytesRead } = await file.read(piece, 0, PIECE, null);
+      if (bytesRead === 0) return;
+      yield piece.subarray(0, bytesRead);
+    }
+  }
+  return await gathered(pieces(), undefined, options);
+}
+
+/** A file of the system that is open. */
+export interface LocalFile extends ReadableFile {
+  stat(): Promise<{ readonly size: number; isFile(): boolean }>;
+  /** Without a position it reads on. */
+  read(
+    buffer: Uint8Array,
+    offset: number,
+    length: number,
+    position: number | null,
+  ): Promise<{ readonly bytesRead: number }>;
+  close(): Promise<void>;
+}
+
 /** Opens a local file, which the caller closes. */
-export async function openFile(source: string | URL): Promise<ReadableFile & { close(): Promise<void> }> {
+export async function openFile(source: string | URL): Promise<LocalFile> {
   try {
     const file = await nodeFiles()?.open(isUrl(source) ? new URL(source) : source);
     if (file !== undefined) return file;
@@ -165,8 +195,9 @@ export async function openFile(source: string | URL): Promise<ReadableFile & { c
   throw fxError("Io", `cannot read ${String(source)}`, { help: "this host has no files" });
 }
 
-async function readFile(file: ReadableFile, { signal, progress }: ReadOptions): Promise<Uint8Array> {
+async function readFile(file: ReadableFile, { signal, progress, limits }: ReadOptions): Promise<Uint8Array> {
   const { size } = await file.stat();
+  checkLength(size, size, limits);
   const bytes = new Uint8Array(size);
   for (let read = 0; read < size; ) {
     signal?.throwIfAborted();
@@ -194,16 +225,27 @@ async function readResponse(response: Response, options: ReadOptions): Promise<U
   return await readStream(body, total, options);
 }
 
-/** The bytes of a stream, put where they stay as they come: nothing is held twice where the length is known and true. */
+/** The bytes of a stream. */
 async function readStream(
   stream: ReadableStream<Uint8Array>,
   total: number | undefined,
-  { signal, progress }: ReadOptions,
+  options: ReadOptions,
+): Promise<Uint8Array> {
+  return await gathered(piecesOf(stream, options.signal), total, options);
+}
+
+/** The bytes of pieces, put where they stay as they come: nothing is held twice where the length is known and true. */
+async function gathered(
+  pieces: AsyncIterable<Uint8Array>,
+  total: number | undefined,
+  { signal, progress, limits }: ReadOptions,
 ): Promise<Uint8Array> {
   // A server may say anything, so more than this comes before it is believed.
   let bytes = new Uint8Array(Math.min(total ?? 1 << 16, 2 ** 30));
   let read = 0;
-  for await (const value of piecesOf(stream, signal)) {
+  for await (const value of pieces) {
+    signal?.throwIfAborted();
+    checkLength(read + value.length, total, limits);
     if (read + value.length > bytes.length) {
       const longer = new Uint8Array(Math.max(2 * bytes.length, read + value.length));
       longer.set(bytes.subarray(0, read));
@@ -214,6 +256,19 @@ async function readStream(
     progress?.(read, total);
   }
   return read === bytes.length ? bytes : bytes.slice(0, read);
+}
+
+/**
+ * Refuses more bytes than the limits allow: `stream_bytes` where nobody says how many there will be, which may be endless,
+ * and else `archive_bytes`.
+ */
+export function checkLength(read: number, total: number | undefined, limits: ReadOptions["limits"]): void {
+  const name = total === undefined ? "stream_bytes" : "archive_bytes";
+  const limit = limits?.[name] ?? (total === undefined ? STREAM_BYTES : 2 ** 32);
+  if (read <= limit) return;
+  throw fxError("LimitExceeded", `the limit \`${name}\` is ${limit}, but the file has more bytes`, {
+    help: `if you trust the file, load it with a larger limit: { limits: { ${name}: … } }`,
+  });
 }
 
 /** The pieces of a stream, which is cancelled where not all of them are taken. */

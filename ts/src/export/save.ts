@@ -44,7 +44,7 @@ export function save(program: ExportedProgram, options: SaveProgramOptions = {})
   return withArchive(program, options, undefined, (archive) => {
     const bytes = new Uint8Array(archive.length());
     let written = 0;
-    for (const piece of pieces(archive, options)) {
+    for (const piece of archivePieces(archive, options)) {
       bytes.set(piece, written);
       written += piece.length;
     }
@@ -70,11 +70,15 @@ export async function saveTo(
   options: SaveProgramOptions = {},
 ): Promise<void> {
   await withArchive(program, options, rootOf(target), async (archive) => {
-    await writeTarget(target, pieces(archive, options), options.signal);
+    await writeTarget(target, archivePieces(archive, options), options.signal);
   });
 }
 
-function* pieces(archive: EngineArchive, { signal, progress }: SaveProgramOptions): IterableIterator<Uint8Array> {
+/** The bytes of an archive, piece by piece. */
+export function* archivePieces(
+  archive: EngineArchive,
+  { signal, progress }: SaveProgramOptions,
+): IterableIterator<Uint8Array> {
   const total = archive.length();
   let written = 0;
   for (;;) {
@@ -117,7 +121,7 @@ function finallyFree<T>(archive: EngineArchive, body: (archive: EngineArchive) =
 }
 
 /** The name of a file without what comes after the last dot, which PyTorch takes for the root folder. */
-function rootOf(target: ProgramTarget): string | undefined {
+export function rootOf(target: ProgramTarget): string | undefined {
   if (typeof target !== "string" && !(target instanceof URL)) return undefined;
   const name = (target instanceof URL ? decodeURIComponent(target.pathname) : target).split(/[\\/]/).at(-1) ?? "";
   return name.replace(/(.)\.[^.]*$/, "$1") || undefined;

@@ -146,3 +146,31 @@ test("an engine that is made anew at any moment of a load is told of", async () 
 async function later(turns: number): Promise<void> {
   for (let turn = 0; turn < turns; turn++) await undefined;
 }
+
+/** A server that goes on for ever. */
+function endless(headers: Record<string, string> = {}): Response {
+  const body = new ReadableStream<Uint8Array>({
+    pull(controller) {
+      controller.enqueue(new Uint8Array(1 << 16));
+    },
+  });
+  return new Response(body, { headers });
+}
+
+describe("what does not end", () => {
+  test("is read up to a limit with a name", async () => {
+    const limits = { stream_bytes: 1_000_000, archive_bytes: 2_000_000 };
+    await expect(load(endless(), { limits })).rejects.toThrow("the limit `stream_bytes` is 1000000");
+    await expect(load(endless({ "content-length": "5" }), { limits })).rejects.toThrow(
+      "the limit `archive_bytes` is 2000000",
+    );
+    stubCaches(new Map());
+    vi.stubGlobal("fetch", async () => endless());
+    const cached = load("https://a.test/endless.pt2", { limits, cache: "models" });
+    await expect(cached).rejects.toThrow("the limit `stream_bytes` is 1000000");
+  });
+
+  test.skipIf(process.platform === "win32")("is refused of a device, too", async () => {
+    await expect(load("/dev/zero", { limits: { stream_bytes: 1_000_000 } })).rejects.toThrow("`stream_bytes`");
+  });
+});

@@ -3,6 +3,7 @@
 //! A generated file is one function from nothing to text, listed in [`FILES`] with the Rust source that it mirrors. The
 //! files are committed; `--check` fails when one of them is not what this version would print.
 
+mod command;
 mod dtypes;
 mod effects;
 mod errors;
@@ -35,6 +36,7 @@ struct File {
 }
 
 const FILES: &[File] = &[
+    File { path: "ts/src/bindings/command.ts", source: "crates/engine/src/command.rs", body: command::body },
     File { path: "ts/src/bindings/dtypes.ts", source: "crates/core/src/dtype.rs", body: dtypes::body },
     File { path: "ts/src/bindings/effects.ts", source: "crates/rewrite/src/impure.rs", body: effects::body },
     File { path: "ts/src/bindings/errors.ts", source: "crates/core/src/diagnostic.rs", body: errors::body },

@@ -1,0 +1,292 @@
+//! The command line of `tracefx`, which the native command and `npx tracefx` share: their verbs, options and messages are
+//! this table, which is printed for TypeScript.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+
+/// What the command is for.
+pub const ABOUT: &str =
+    "Opens, inspects, runs and converts programs that PyTorch exported. Opening a file runs no code of it.";
+
+/// Something that the command does.
+#[derive(Clone, Copy, Debug)]
+pub struct Verb {
+    /// The word for it.
+    pub name: &'static str,
+    /// The files that it takes, in order.
+    pub files: &'static [&'static str],
+    /// The options that it takes, beside those of all verbs.
+    pub options: &'static [&'static str],
+    /// The options without which it does nothing.
+    pub required: &'static [&'static str],
+    /// What it does, in one sentence.
+    pub about: &'static str,
+}
+
+/// An option, without the two dashes.
+#[derive(Clone, Copy, Debug)]
+pub struct CommandOption {
+    /// Its name.
+    pub name: &'static str,
+    /// What its value is called, if it has one.
+    pub value: Option<&'static str>,
+    /// Whether it may be given several times.
+    pub is_repeated: bool,
+    /// What it does.
+    pub about: &'static str,
+}
+
+/// The verbs.
+pub const VERBS: &[Verb] = &[
+    Verb {
+        name: "inspect",
+        files: &["FILE"],
+        options: &["decompose"],
+        required: &[],
+        about: "shows the graph, the signature, the constraints, the sizes, and which operators are supported",
+    },
+    Verb {
+        name: "run",
+        files: &["FILE"],
+        options: &["inputs", "outputs", "repeat"],
+        required: &["inputs", "outputs"],
+        about: "runs the program on the tensors of a .safetensors file",
+    },
+    Verb {
+        name: "convert",
+        files: &["INPUT", "OUTPUT"],
+        options: &["decompose", "to"],
+        required: &[],
+        about: "writes the program as an archive of PyTorch (.pt2) or in the byte format of tracefx (.fxg)",
+    },
+    Verb {
+        name: "joint",
+        files: &["INPUT", "OUTPUT"],
+        options: &["loss-index", "to"],
+        required: &[],
+        about: "writes the joint program of a loss and its gradients, which a training step runs",
+    },
+];
+
+/// The options.
+pub const OPTIONS: &[CommandOption] = &[
+    CommandOption {
+        name: "decompose",
+        value: None,
+        is_repeated: false,
+        about: "puts the program in terms of core operators, without writes to tensors",
+    },
+    CommandOption {
+        name: "inputs",
+        value: Some("FILE"),
+        is_repeated: false,
+        about: "the inputs: in0, in1… by position, or the names that inspect shows",
+    },
+    CommandOption {
+        name: "outputs",
+        value: Some("FILE"),
+        is_repeated: false,
+        about: "where the outputs go, as out0, out1…",
+    },
+    CommandOption {
+        name: "repeat",
+        value: Some("N"),
+        is_repeated: false,
+        about: "runs this often, and tells the fastest time and the median; the outputs are those of the first run",
+    },
+    CommandOption {
+        name: "to",
+        value: Some("FORMAT"),
+        is_repeated: false,
+        about: "pt2 or fxg, where the ending of OUTPUT does not say it",
+    },
+    CommandOption {
+        name: "loss-index",
+        value: Some("N"),
+        is_repeated: false,
+        about: "which of the results of the graph is the loss: 0 is the first, and the default",
+    },
+    CommandOption {
+        name: "limit",
+        value: Some("NAME=N"),
+        is_repeated: true,
+        about: "what a file or a run may ask for, such as archive_bytes, loop_steps or milliseconds",
+    },
+    CommandOption { name: "json", value: None, is_repeated: false, about: "prints JSON for machines, errors included" },
+    CommandOption { name: "help", value: None, is_repeated: false, about: "shows this" },
+    CommandOption { name: "version", value: None, is_repeated: false, about: "shows the version" },
+];
+
+/// The options that all verbs take.
+pub const GENERAL: &[&str] = &["limit", "json", "help", "version"];
+
+/// What `--help` shows.
+pub fn usage() -> String {
+    let verbs = VERBS.iter().map(|it| (format!("{} {}", it.name, it.files.join(" ")), it.about.to_string()));
+    let options = OPTIONS.iter().map(|it| {
+        let name = it.value.map_or(format!("--{}", it.name), |value| format!("--{} {value}", it.name));
+        let verbs: Vec<&str> = VERBS.iter().filter(|verb| verb.options.contains(&it.name)).map(|it| it.name).collect();
+        let of = if verbs.is_empty() { String::new() } else { format!("{}: ", verbs.join(", ")) };
+        (name, format!("{of}{}", it.about))
+    });
+    let table = |rows: Vec<(String, String)>| {
+        let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+        rows.iter().map(|(name, about)| format!("  {name:width$}  {about}\n")).collect::<String>()
+    };
+    format!(
+        "{ABOUT}\n\nUsage: tracefx VERB FILE… [OPTIONS]\n\nVerbs:\n{}\nOptions:\n{}\nExit codes: 0 done, 1 the program or \
+         its inputs were refused, 2 the command line was wrong.",
+        table(verbs.collect()),
+        table(options.collect())
+    )
+}
+
+/// A command line that was read.
+#[derive(Debug)]
+pub struct CommandLine {
+    /// What is to be done.
+    pub verb: &'static Verb,
+    /// Its files, as many as it takes.
+    pub files: Vec<OsString>,
+    options: BTreeMap<&'static str, Vec<OsString>>,
+}
+
+/// What a command line asks for.
+#[derive(Debug)]
+pub enum Asked {
+    /// What can be asked.
+    Help,
+    /// The version.
+    Version,
+    /// Something to do.
+    Do(CommandLine),
+}
+
+impl CommandLine {
+    /// Reads the arguments after the name of the command.
+    ///
+    /// # Errors
+    /// What is wrong, in one line.
+    pub fn read(args: impl IntoIterator<Item = OsString>) -> Result<Asked, String> {
+        let mut words: Vec<OsString> = Vec::new();
+        let mut options: BTreeMap<&'static str, Vec<OsString>> = BTreeMap::new();
+        let mut args = args.into_iter();
+        let mut are_options_over = false;
+        while let Some(arg) = args.next() {
+            let text = arg.to_str().unwrap_or("");
+            if are_options_over || !text.starts_with('-') || text == "-" {
+                words.push(arg);
+                continue;
+            }
+            if text == "--" {
+                are_options_over = true;
+                continue;
+            }
+            let (given, value) = match text.split_once('=') {
+                Some((name, value)) => (name, Some(OsString::from(value))),
+                None => (text, None),
+            };
+            let name = match given {
+                "-h" => "help",
+                "-V" => "version",
+                _ => given.strip_prefix("--").unwrap_or(""),
+            };
+            let Some(option) = OPTIONS.iter().find(|it| it.name == name) else {
+                return Err(format!("there is no option {given}"));
+            };
+            let value = match (option.value, value) {
+                (None, None) => OsString::new(),
+                (None, Some(_)) => return Err(format!("--{name} takes no value")),
+                (Some(_), Some(value)) => value,
+                (Some(called), None) => args.next().ok_or_else(|| format!("--{name} needs a value, {called}"))?,
+            };
+            let given = options.entry(option.name).or_default();
+            if !given.is_empty() && !option.is_repeated {
+                return Err(format!("--{name} is given twice"));
+            }
+            given.push(value);
+        }
+        if options.contains_key("help") {
+            return Ok(Asked::Help);
+        }
+        if options.contains_key("version") {
+            return Ok(Asked::Version);
+        }
+        let mut words = words.into_iter();
+        let Some(word) = words.next() else { return Err("a verb is missing".to_string()) };
+        let word = word.to_string_lossy();
+        let Some(verb) = VERBS.iter().find(|it| it.name == word) else {
+            return Err(format!("there is no verb {word}"));
+        };
+        let files: Vec<OsString> = words.collect();
+        if files.len() != verb.files.len() {
+            let wanted = verb.files.join(" and ");
+            return Err(format!("{} takes {wanted}, and got {} arguments", verb.name, files.len()));
+        }
+        if let Some(stray) = options.keys().find(|it| !verb.options.contains(it) && !GENERAL.contains(it)) {
+            return Err(format!("{} has no option --{stray}", verb.name));
+        }
+        if let Some(missing) = verb.required.iter().find(|it| !options.contains_key(*it)) {
+            return Err(format!("{} needs --{missing}", verb.name));
+        }
+        Ok(Asked::Do(CommandLine { verb, files, options }))
+    }
+
+    /// Whether an option is given.
+    pub fn has(&self, name: &str) -> bool {
+        self.options.contains_key(name)
+    }
+
+    /// The value of an option that is given.
+    pub fn value(&self, name: &str) -> Option<&OsString> {
+        self.options.get(name)?.first()
+    }
+
+    /// The value of an option that is a number from `least` on, or `default` where it is not given.
+    ///
+    /// # Errors
+    /// What is wrong, in one line.
+    pub fn number(&self, name: &str, least: u64, default: u64) -> Result<u64, String> {
+        let Some(text) = self.value(name) else { return Ok(default) };
+        number(&text.to_string_lossy())
+            .filter(|it| *it >= least)
+            .ok_or_else(|| format!("--{name} needs a number from {least} on"))
+    }
+
+    /// The limits that are given, by name.
+    ///
+    /// # Errors
+    /// What is wrong, in one line.
+    pub fn limits(&self) -> Result<Vec<(String, u64)>, String> {
+        let given = self.options.get("limit").map_or(&[][..], Vec::as_slice);
+        let limit = |text: &OsString| {
+            let text = text.to_string_lossy();
+            let (name, value) = text.split_once('=')?;
+            Some((name.to_string(), number(value)?))
+        };
+        let limits = given.iter().map(|it| limit(it).ok_or_else(|| "--limit needs NAME=N".to_string()));
+        limits.collect()
+    }
+
+    /// The format of the file to write: `--to`, or else its ending.
+    ///
+    /// # Errors
+    /// What is wrong, in one line.
+    pub fn format(&self, output: &str) -> Result<crate::Format, String> {
+        let given = self.value("to").map(|it| it.to_string_lossy());
+        match given.as_deref() {
+            Some("pt2") => Ok(crate::Format::Pt2),
+            Some("fxg") => Ok(crate::Format::Fxg),
+            Some(other) => Err(format!("there is no format {other}: --to is pt2 or fxg")),
+            None if output.ends_with(".pt2") => Ok(crate::Format::Pt2),
+            None if output.ends_with(".fxg") => Ok(crate::Format::Fxg),
+            None => Err(format!("{output} ends neither in .pt2 nor in .fxg: say --to pt2 or --to fxg")),
+        }
+    }
+}
+
+/// A number as both commands read it: digits, of which JavaScript can hold the value.
+fn number(text: &str) -> Option<u64> {
+    let is_number = !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
+    text.parse().ok().filter(|it| is_number && *it < 1 << 53)
+}

@@ -1,0 +1,104 @@
+/**
+ * Reads the command line by the table that the native command has, too.
+ *
+ * @module
+ */
+import { GENERAL, OPTIONS, type Verb, VERBS } from "../bindings/command.ts";
+
+/** A command line that says something impossible. */
+export class CommandLineError extends Error {}
+
+/** A command line that was read. */
+export interface CommandLine {
+  readonly verb: Verb;
+  /** As many as the verb takes. */
+  readonly files: readonly string[];
+  readonly options: ReadonlyMap<string, readonly string[]>;
+}
+
+const SHORT: Readonly<Record<string, string>> = { "-h": "--help", "-V": "--version" };
+
+/** Reads the arguments after the name of the command. */
+export function readCommandLine(args: readonly string[]): CommandLine | "help" | "version" {
+  const words: string[] = [];
+  const options = new Map<string, string[]>();
+  for (let at = 0; at < args.length; at++) {
+    const arg = args[at] as string;
+    if (arg === "--") {
+      words.push(...args.slice(at + 1));
+      break;
+    }
+    if (!arg.startsWith("-") || arg === "-") {
+      words.push(arg);
+      continue;
+    }
+    const equals = arg.indexOf("=");
+    const given = equals < 0 ? arg : arg.slice(0, equals);
+    const long = SHORT[given] ?? given;
+    const option = OPTIONS.find((it) => `--${it.name}` === long);
+    if (option === undefined) throw new CommandLineError(`there is no option ${given}`);
+    const { name } = option;
+    let value = equals < 0 ? undefined : arg.slice(equals + 1);
+    if (option.value === undefined) {
+      if (value !== undefined) throw new CommandLineError(`--${name} takes no value`);
+      value = "";
+    } else {
+      value ??= args[++at];
+      if (value === undefined) throw new CommandLineError(`--${name} needs a value, ${option.value}`);
+    }
+    const values = options.get(name) ?? [];
+    if (values.length > 0 && !option.isRepeated) throw new CommandLineError(`--${name} is given twice`);
+    options.set(name, [...values, value]);
+  }
+  if (options.has("help")) return "help";
+  if (options.has("version")) return "version";
+  const [word, ...files] = words;
+  if (word === undefined) throw new CommandLineError("a verb is missing");
+  const verb = VERBS.find((it) => it.name === word);
+  if (verb === undefined) throw new CommandLineError(`there is no verb ${word}`);
+  if (files.length !== verb.files.length) {
+    throw new CommandLineError(`${word} takes ${verb.files.join(" and ")}, and got ${files.length} arguments`);
+  }
+  const stray = [...options.keys()].toSorted().find((it) => !verb.options.includes(it) && !GENERAL.includes(it));
+  if (stray !== undefined) throw new CommandLineError(`${word} has no option --${stray}`);
+  const missing = verb.required.find((it) => !options.has(it));
+  if (missing !== undefined) throw new CommandLineError(`${word} needs --${missing}`);
+  return { verb, files, options };
+}
+
+/** The value of an option that is a number from `least` on, or `otherwise` where it is not given. */
+export function numberOf({ options }: CommandLine, name: string, least: number, otherwise: number): number {
+  const [text] = options.get(name) ?? [];
+  if (text === undefined) return otherwise;
+  const value = number(text);
+  if (value === undefined || value < least) throw new CommandLineError(`--${name} needs a number from ${least} on`);
+  return value;
+}
+
+/** The limits that are given, by name. */
+export function limitsOf({ options }: CommandLine): Record<string, number> {
+  const limits: Record<string, number> = {};
+  for (const text of options.get("limit") ?? []) {
+    const equals = text.indexOf("=");
+    const value = equals < 0 ? undefined : number(text.slice(equals + 1));
+    if (value === undefined) throw new CommandLineError("--limit needs NAME=N");
+    limits[text.slice(0, equals)] = value;
+  }
+  return limits;
+}
+
+/** The format of the file to write: `--to`, or else its ending. */
+export function formatOf({ options }: CommandLine, output: string): "pt2" | "fxg" {
+  const [given] = options.get("to") ?? [];
+  if (given === "pt2" || given === "fxg") return given;
+  if (given !== undefined) throw new CommandLineError(`there is no format ${given}: --to is pt2 or fxg`);
+  if (output.endsWith(".pt2")) return "pt2";
+  if (output.endsWith(".fxg")) return "fxg";
+  throw new CommandLineError(`${output} ends neither in .pt2 nor in .fxg: say --to pt2 or --to fxg`);
+}
+
+/** A number as both commands read it: digits, of which JavaScript can hold the value. */
+function number(text: string): number | undefined {
+  const value = Number(text);
+  return /^[0-9]+$/.test(text) && Number.isSafeInteger(value) ? value : undefined;
+}
