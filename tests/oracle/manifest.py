@@ -14,6 +14,7 @@ SOURCES = {
     "indexing": "tests/oracle/gen_indexing.py",
     "opcalls": "tests/oracle/gen_opcalls.py",
     "numbers": "tests/oracle/gen_numbers.py",
+    "degenerate": "tests/oracle/gen_degenerate.py",
     "out": "tests/oracle/gen_out.py",
     "gradients": "tests/oracle/gen_gradients.py",
     "joint": "tests/oracle/gen_joint.py",
@@ -40,7 +41,7 @@ SOURCES = {
 
 
 def torch_version(path):
-    if path.parent.name in ("opcases", "decompositions", "float8", "export", "files", "numbers", "retraced"):
+    if path.parent.name in ("opcases", "decompositions", "float8", "export", "files", "numbers", "retraced", "degenerate"):
         return "2.13.0+cu130"
     if path.parent.name in (
         "overloads", "indexing", "opcalls", "out", "dtypes", "gradients", "modules", "models", "checkpoints",

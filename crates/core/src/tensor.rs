@@ -164,7 +164,8 @@ impl Tensor {
 
     /// The number of elements.
     pub fn numel(&self) -> usize {
-        self.sizes.iter().product()
+        // Of sizes that have an end, as every constructor saw; those of an empty tensor may be as large as they like.
+        numel(&self.sizes).unwrap_or(usize::MAX)
     }
 
     /// Whether the elements lie row-major without gaps.

@@ -310,6 +310,9 @@ fn half_step(a: f32, b: f32) -> HalfStep {
 fn divisors(args: &Args<'_, Tensor>, outs: &[Tensor], f: fn(i64, i64) -> i64) -> Result<()> {
     let dtype = outs[0].dtype();
     let (a, b) = (Source::of(args, 0, dtype)?, Source::of(args, 1, dtype)?);
+    if dtype.size() > size_of::<i64>() {
+        return Err(refuse(args, dtype));
+    }
     let least = i64::MIN >> (64 - 8 * dtype.size());
     let absolute = |it: i64| if it == least { it } else { it.abs() };
     with_int!(dtype, F => map2::<F, F>(&a, &b, &outs[0], |a, b| f(absolute(a), absolute(b))), else Err(refuse(args, dtype)))

@@ -89,10 +89,10 @@ fn any_length(data: &mut [Complex], sign: f64) {
 
 /// Transforms one dimension of row-major numbers.
 fn along(data: &mut [Complex], sizes: &[usize], dim: usize, sign: f64) {
-    let (n, stride) = (sizes[dim], sizes[dim + 1..].iter().product::<usize>());
-    if n * stride == 0 {
+    if data.is_empty() {
         return;
     }
+    let (n, stride) = (sizes[dim], sizes[dim + 1..].iter().product::<usize>());
     let mut line = vec![[0.0; 2]; n];
     for block in data.chunks_exact_mut(n * stride) {
         for start in 0..stride {
@@ -129,6 +129,9 @@ fn scaled(mut data: Vec<Complex>, factor: f64) -> Vec<Complex> {
 }
 
 fn c2c(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
+    if outs[0].numel() == 0 {
+        return Ok(());
+    }
     let (this, dims) = (args.tensor(0)?, dims(args)?);
     let mut data = numbers(this)?;
     let sign = if args.bool(3)? { -1.0 } else { 1.0 };
@@ -138,6 +141,9 @@ fn c2c(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
 }
 
 fn r2c(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
+    if outs[0].numel() == 0 {
+        return Ok(());
+    }
     let (this, dims) = (args.tensor(0)?, dims(args)?);
     let mut data = numbers(this)?;
     dims.iter().for_each(|&dim| along(&mut data, this.sizes(), dim, -1.0));
@@ -152,6 +158,9 @@ fn r2c(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
 }
 
 fn c2r(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
+    if outs[0].numel() == 0 {
+        return Ok(());
+    }
     let (this, mut dims) = (args.tensor(0)?, dims(args)?);
     let mut half = numbers(this)?;
     let Some(last) = dims.pop() else { unreachable!("the shape rule asks for a dimension") };

@@ -159,6 +159,11 @@ fn lu_unpack<T: Field>(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
         let pivots = pivots.read::<i32>();
         let n_pivots = all.first().map_or(1, |it| it.rows.min(it.cols)).max(1);
         let mut orders = Vec::new();
+        let (lead, last) = args.tensor(0)?.sizes().split_at(args.tensor(0)?.rank() - 2);
+        if last.contains(&0) {
+            // Without a column, no row changes places.
+            orders.extend((0..lead.iter().product()).map(|_| Matrix::eye(last[0], last[0])));
+        }
         for (matrix, pivots) in all.iter().zip(pivots.chunks(n_pivots)) {
             let mut order: Vec<usize> = (0..matrix.rows).collect();
             for (row, &pivot) in pivots.iter().enumerate() {

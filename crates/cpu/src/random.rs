@@ -259,6 +259,14 @@ fn random_between(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
         None => Ok(None),
     };
     let (from, to) = (bound(["from", "low"])?.unwrap_or(0), bound(["to", "high"])?);
+    if dtype.is_complex() {
+        return Err(refuse(args, dtype));
+    }
+    if let Some(to) = to.filter(|&to| from >= to) {
+        return Err(
+            args.invalid(format!("random_ expects 'from' to be less than 'to', but got from={from} >= to={to}"))
+        );
+    }
     let as_element = |it: i64| -> Result<i64> {
         with_element!(dtype, T => Ok(T::from_scalar(Scalar::Int(it)).to_scalar().to_i64()),
             else Err(refuse(args, dtype)))
@@ -279,10 +287,10 @@ fn random_between(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
         let step = |it: i64| 1i64 << (it.unsigned_abs().max(1).ilog2() + 1).saturating_sub(n_digits);
         let (first_rounded, last_rounded) = (as_element(from.wrapping_add(1))?, as_element(last)?);
         if first_rounded < from {
-            from = first_rounded + step(from + 1);
+            from = first_rounded.wrapping_add(step(from.wrapping_add(1)));
         }
         if to.is_some() && last_rounded > last {
-            last = last_rounded - step(last) - 1;
+            last = last_rounded.wrapping_sub(step(last)).wrapping_sub(1);
         }
     } else {
         for (name, it) in [("from", from), ("to - 1", last)] {
@@ -292,7 +300,8 @@ fn random_between(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
         }
     }
     if from > last {
-        let what = format!("random_ expects 'from' to be less than 'to', but got from={from} >= to={}", last + 1);
+        let to = last.wrapping_add(1);
+        let what = format!("random_ expects 'from' to be less than 'to', but got from={from} >= to={to}");
         return Err(args.invalid(what));
     }
     let range = (last as u64).wrapping_sub(from as u64).wrapping_add(1);
@@ -308,6 +317,9 @@ fn random_between(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
 /// Integers from zero to the largest one that the dtype holds, or that a float holds without rounding.
 fn random_of_dtype(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let dtype = outs[0].dtype();
+    if dtype.is_complex() {
+        return Err(refuse(args, dtype));
+    }
     let range = n_digits(dtype).map_or(largest(dtype) as u64 + 1, |it| (1 << it) + 1);
     let is_wide = matches!(dtype, DType::Float64 | DType::Int64);
     draw(args, &outs[0], &mut |generator| {

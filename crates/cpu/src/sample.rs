@@ -46,6 +46,9 @@ fn multinomial(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     if outs[0].numel() == 0 {
         return Ok(());
     }
+    if n_categories == 0 {
+        return Err(args.invalid("invalid multinomial distribution (sum of probabilities <= 0)"));
+    }
     if n_categories > 1 << 24 {
         return Err(args.invalid("number of categories cannot exceed 2^24"));
     }

@@ -10,6 +10,9 @@ pub(crate) const KERNELS: &[(&str, Kernel)] =
 
 fn flip(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
     let base = args.tensor(0)?;
+    if base.numel() == 0 {
+        return Ok(());
+    }
     let mut places = Places::of(base);
     for dim in args.ints(1)? {
         let dim = normalize_dim(args, dim, base.rank())?;

@@ -128,11 +128,18 @@ fn pad_sequence(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let Some(longest) = lengths.iter().max() else {
         return Err(args.invalid("received an empty list of sequences"));
     };
+    // All become what the first one is.
+    let dtype = cx.meta(*sequences[0]).dtype;
     let padded = sequences.iter().zip(&lengths).map(|(sequence, length)| {
-        let rank = cx.meta(**sequence).sizes.len();
+        let meta = cx.meta(**sequence);
+        let (rank, is_other) = (meta.sizes.len(), meta.dtype != dtype);
+        let mut sequence = Traced::from(**sequence);
+        if is_other {
+            sequence = cx.call_with("aten._to_copy.default", [sequence], &[("dtype", Value::DType(dtype))])?;
+        }
         let mut pads = vec![0; 2 * rank];
         pads[2 * rank - if is_left { 2 } else { 1 }] = longest - length;
-        cx.call("aten.constant_pad_nd.default", [(**sequence).into(), Value::ints(&pads), args.values[2].clone()])
+        cx.call("aten.constant_pad_nd.default", [sequence, Value::ints(&pads), args.values[2].clone()])
     });
     let padded = padded.collect::<Result<Vec<_>>>()?;
     Ok(vec![cx.call("aten.stack.default", [Value::List(padded), Value::int(i64::from(!is_batch_first))])?])

@@ -37,6 +37,9 @@ fn diff(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     }
     let dim = normalize_dim(args, args.int(2)?, rank)?;
     let mut res = Traced::from(this);
+    if n == 0 {
+        return Ok(vec![cx.call("aten.clone.default", [res])?]);
+    }
     if !args.is_none(3) || !args.is_none(4) {
         for index in [3, 4] {
             if let Some(it) = args.opt_tensor(index)?
@@ -47,9 +50,6 @@ fn diff(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
         }
         let parts = [&args.values[3], &res, &args.values[4]].into_iter().filter(|it| **it != Value::None).cloned();
         res = cx.call("aten.cat.default", [Value::List(parts.collect()), Value::int(dim as i64)])?;
-    }
-    if n == 0 {
-        return Ok(vec![cx.call("aten.clone.default", [res])?]);
     }
     for _ in 0..n {
         let meta = cx.meta(tensor_of(&res));

@@ -4,7 +4,8 @@
 use super::matmul_composite::tensor_of;
 use crate::elementwise::to_float;
 use crate::gradients;
-use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, complex_of, normalize_dim};
+use crate::infer::sized_dim;
+use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, complex_of};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::{SymBool, SymInt};
@@ -61,7 +62,7 @@ type Call<'a> = Args<'a, TensorRef>;
 /// The dimensions that are named.
 fn dims_of(args: &Meta<'_>) -> Result<Vec<usize>> {
     let rank = args.tensor(0)?.sizes.len();
-    args.ints(1)?.iter().map(|&it| normalize_dim(args, it, rank)).collect()
+    args.ints(1)?.iter().map(|&it| sized_dim(args, it, rank)).collect()
 }
 
 /// The last one of the dimensions that are named, and those before it.
@@ -170,14 +171,11 @@ fn points(cx: &Cx<'_>, args: &Call<'_>, kind: Kind) -> Result<(Vec<usize>, Vec<i
             }
             (rank - n..rank).collect()
         }
-        Value::Int(_) => vec![normalize_dim(args, args.int(2)?, rank)?],
-        _ => args.ints(2)?.iter().map(|&it| normalize_dim(args, it, rank)).collect::<Result<Vec<_>>>()?,
+        Value::Int(_) => vec![sized_dim(args, args.int(2)?, rank)?],
+        _ => args.ints(2)?.iter().map(|&it| sized_dim(args, it, rank)).collect::<Result<Vec<_>>>()?,
     };
     if (1..dims.len()).any(|i| dims[..i].contains(&dims[i])) {
         return Err(args.invalid("FFT dims must be unique"));
-    }
-    if rank == 0 && is_single {
-        return Err(args.bad_shape("Dimension specified as -1 but tensor has no dimensions"));
     }
     if given.as_ref().is_some_and(|it| it.len() != dims.len()) {
         return Err(args.invalid("When given, dim and shape arguments must have the same length"));
@@ -274,7 +272,7 @@ fn shifted(cx: &mut Cx<'_>, args: &Call<'_>, is_forward: bool) -> Result<Vec<Tra
     let sizes = cx.meta(this).sizes.clone();
     let dims: Vec<i64> = if args.is_none(1) { (0..sizes.len() as i64).collect() } else { args.ints(1)? };
     let shift = |&dim: &i64| -> Result<Traced> {
-        let size = &sizes[normalize_dim(args, dim, sizes.len())?];
+        let size = &sizes[sized_dim(args, dim, sizes.len())?];
         Ok(Value::Int(if is_forward { size.floor_div(&2.into()) } else { (size + 1).floor_div(&2.into()) }))
     };
     let shifts = Value::List(dims.iter().map(shift).collect::<Result<_>>()?);

@@ -3,7 +3,7 @@
 use super::lookup::wrong_dtype;
 use super::matmul_composite::tensor_of;
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, contiguous};
-use tracefx_core::{DType, Result};
+use tracefx_core::{DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
 
@@ -34,7 +34,11 @@ pub(crate) const OPS: &[OpDef] = &[
     }).doc("How many points lie in each of so many equal bins of each dimension, and their bounds."),
     composite("aten::histogramdd.int_bins(Tensor self, int bins, float[]? range=None, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor[] bin_edges)", |cx, args| {
         let n_dims = cx.meta(*args.tensor(0)?).sizes.last().and_then(SymInt::as_int).unwrap_or(0);
-        let edges = edges(cx, args, args.values[0].clone(), Value::List(vec![args.values[1].clone(); n_dims as usize]))?;
+        let n_dims = usize::try_from(n_dims).unwrap_or(0);
+        let mut bins = Vec::new();
+        bins.try_reserve_exact(n_dims).map_err(|_| Diagnostic::out_of_memory(n_dims))?;
+        bins.resize(n_dims, args.values[1].clone());
+        let edges = edges(cx, args, args.values[0].clone(), Value::List(bins))?;
         Ok(vec![counts(cx, args, args.values[0].clone(), edges.clone())?, edges])
     }).doc("How many points lie in each of so many equal bins of each dimension, and their bounds."),
     composite("aten::histogramdd.TensorList_bins(Tensor self, Tensor[] bins, float[]? range=None, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor[] bin_edges)", |cx, args| {
@@ -94,7 +98,7 @@ fn bin_edges(args: &Meta<'_>) -> Result<Vec<Output>> {
         return Err(args.invalid("torch.histogramdd(): bins must be > 0"));
     }
     let dtype = args.tensor(0)?.dtype;
-    Ok(vec![Output::List(bins.iter().flat_map(|it| contiguous(dtype, vec![(it + 1).into()])).collect())])
+    Ok(vec![Output::List(bins.iter().flat_map(|it| contiguous(dtype, vec![SymInt::from(*it) + 1])).collect())])
 }
 
 fn from_bin_tensors(args: &Meta<'_>) -> Result<Vec<Output>> {

@@ -122,7 +122,10 @@ impl Windows {
             if pad < 0 {
                 return Err(args.invalid(format!("pad must be non-negative, but got pad: {pad}")));
             }
-            if pad > ((kernel - 1) * dilation + 1) / 2 {
+            let Some(reach) = (kernel - 1).checked_mul(dilation).and_then(|it| it.checked_add(1)) else {
+                return Err(args.invalid(format!("a kernel of {kernel} with a dilation of {dilation} reaches too far")));
+            };
+            if pad > reach / 2 {
                 return Err(args.invalid(format!(
                     "pad should be at most half of effective kernel size, but got pad={pad}, kernel_size={kernel} and \
                      dilation={dilation}"

@@ -5,7 +5,7 @@
 
 use super::matmul_composite::tensor_of;
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value};
-use tracefx_core::Result;
+use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
 
@@ -124,8 +124,11 @@ fn multiply(cx: &mut Cx<'_>, a: Traced, b: Traced) -> Result<Traced> {
 fn parts(cx: &mut Cx<'_>, value: Traced, n: usize) -> Result<Vec<Traced>> {
     let results = cx.call_all("aten.chunk.default", [value, Value::int(n as i64), Value::int(-1)])?;
     match results.into_iter().next() {
-        Some(Value::List(parts)) => Ok(parts),
-        _ => unreachable!("chunk gives a list"),
+        Some(Value::List(parts)) if parts.len() == n => Ok(parts),
+        _ => {
+            let what = format!("the weights of a cell must be for {n} gates of the same size");
+            Err(Diagnostic::new(Code::ShapeMismatch, what))
+        }
     }
 }
 
@@ -226,7 +229,7 @@ pub(super) fn gather_params(args: &Call<'_>, at: usize, has_projection: bool, n:
     let has_biases = args.bool(at + 1)?;
     let tensors = args.tensors(at)?;
     let per_layer = 2 + if has_biases { 2 } else { 0 } + has_projection as usize;
-    if tensors.len() != n * per_layer {
+    if n.checked_mul(per_layer) != Some(tensors.len()) {
         return Err(args.invalid(format!("got {} parameters, expected {n} times {per_layer}", tensors.len())));
     }
     let params = tensors.chunks(per_layer).map(|it| {
@@ -250,7 +253,7 @@ fn over_any_number_of_steps(args: &Args<'_, TensorMeta>, n_gates: i64) -> Result
     let states = if let Value::List(_) = args.values[1] { args.tensors(1)? } else { vec![args.tensor(1)?] };
     let (has_biases, is_batch_first) = (args.bool(3)?, args.bool(8)?);
     let n_directions = if args.bool(7)? { 2 } else { 1 };
-    let n = args.int(4)? * n_directions;
+    let n = args.int(4)?.saturating_mul(n_directions);
     let widths: Vec<SymInt> = states.iter().filter_map(|it| it.sizes.last().cloned()).collect();
     let ([first, second, width], Some(hidden), Some(cell)) = (&input.sizes[..], widths.first(), widths.last()) else {
         return Err(args.bad_shape("recurrent layers take an input and states of 3 dimensions"));
@@ -268,8 +271,8 @@ fn over_any_number_of_steps(args: &Args<'_, TensorMeta>, n_gates: i64) -> Result
         results.push(Output::Tensor(TensorMeta::contiguous(state.dtype, sizes)));
     }
     let n_params = if has_biases { 4 } else { 2 };
-    let has_projection = params.len() as i64 == n * (n_params + 1);
-    if !(has_projection || params.len() as i64 == n * n_params && args.same(hidden, cell)) {
+    let has_projection = Some(params.len() as i64) == n.checked_mul(n_params + 1);
+    if !(has_projection || Some(params.len() as i64) == n.checked_mul(n_params) && args.same(hidden, cell)) {
         return Err(args.invalid(format!("got {} parameters, expected {n} times {n_params}", params.len())));
     }
     let gates = cell.clone() * n_gates;
@@ -313,7 +316,7 @@ fn layers(cx: &mut Cx<'_>, args: &Call<'_>, cell: Cell, hidden: Traced, cells: O
     };
     let dropout = if args.bool(6)? { args.float(5)? } else { 0.0 };
     let n_directions = if is_bidirectional { 2 } else { 1 };
-    let n = usize::try_from(n_layers).unwrap_or(0) * n_directions;
+    let n = usize::try_from(n_layers).unwrap_or(0).saturating_mul(n_directions);
     let size_of = |cx: &Cx<'_>, it: &Traced| cx.meta(tensor_of(it)).sizes.last().cloned();
     let has_projection = cells.as_ref().is_some_and(|it| size_of(cx, it) != size_of(cx, &hidden));
     let params = gather_params(args, 2, has_projection, n)?;

@@ -119,7 +119,7 @@ fn layers(cx: &mut Cx<'_>, args: &Call<'_>, cell: Cell, hidden: Traced, cells: O
     let (n_layers, is_bidirectional) = (args.int(5)?, args.bool(8)?);
     let dropout = if args.bool(7)? { args.float(6)? } else { 0.0 };
     let n_directions = if is_bidirectional { 2 } else { 1 };
-    let n = usize::try_from(n_layers).unwrap_or(0) * n_directions;
+    let n = usize::try_from(n_layers).unwrap_or(0).saturating_mul(n_directions);
     let size_of = |cx: &Cx<'_>, it: &Traced| cx.meta(tensor_of(it)).sizes.last().cloned();
     let has_projection = cells.as_ref().is_some_and(|it| size_of(cx, it) != size_of(cx, &hidden));
     let params = gather_params(args, 3, has_projection, n)?;

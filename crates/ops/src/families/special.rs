@@ -3,7 +3,7 @@
 use crate::decompositions::pointwise;
 use crate::elementwise::{laid_out, promoting_to_float, to_float};
 use crate::gradients;
-use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value};
+use crate::{Args, Cx, OpDef, Operand, Output, Tags, TensorRef, Tol, Traced, Value, promote};
 use tracefx_core::{Code, DType, DTypeKind, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
 
@@ -100,6 +100,14 @@ fn mvlgamma(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> 
 }
 
 fn ldexp(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
-    let power = cx.call("aten.pow.Scalar", [Value::Float(2.0), args.values[1].clone()])?;
+    let mut exponent = args.values[1].clone();
+    if let (Some(this), Some(other)) = (args.opt_tensor(0)?, args.opt_tensor(1)?) {
+        let (this, other) = (cx.meta(*this).clone(), cx.meta(*other).clone());
+        let dtype = to_float(promote(&[Operand::Tensor(&this), Operand::Tensor(&other)]));
+        if dtype.is_float() && dtype != other.dtype && !other.sizes.is_empty() {
+            exponent = cx.call_with("aten._to_copy.default", [exponent], &[("dtype", Value::DType(dtype))])?;
+        }
+    }
+    let power = cx.call("aten.pow.Scalar", [Value::Float(2.0), exponent])?;
     Ok(vec![cx.call("aten.mul.Tensor", [args.values[0].clone(), power])?])
 }

@@ -4,6 +4,7 @@
 
 use super::linalg::{TOLERANCE, columns, firsts, least, shape, tensor};
 use crate::gradients;
+use crate::infer::sized_dim;
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Traced, Value, normalize_dim, real_of};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
@@ -344,10 +345,13 @@ fn norm_except_dim(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     if dim == -1 {
         return Ok(vec![cx.call("aten.linalg_vector_norm.default", [this.into(), Value::Float(power)])?]);
     }
-    let dim = normalize_dim(args, dim, rank)?;
+    let dim = sized_dim(args, dim, rank)?;
     let others: Vec<i64> = (0..rank).filter(|it| *it != dim).map(|it| it as i64).collect();
     if others.is_empty() {
-        return Ok(vec![cx.call("aten.abs.default", [this.into()])?]);
+        // Of every number by itself.
+        let apart = cx.call("aten.unsqueeze.default", [this.into(), Value::int(-1)])?;
+        let call = [apart, Value::Float(power), Value::ints(&[-1])];
+        return Ok(vec![cx.call("aten.linalg_vector_norm.default", call)?]);
     }
     let call = [this.into(), Value::Float(power), Value::ints(&others), Value::Bool(true)];
     let res = cx.call("aten.linalg_vector_norm.default", call)?;

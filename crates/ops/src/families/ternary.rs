@@ -208,7 +208,10 @@ fn lerp(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
             return Err(Diagnostic::new(Code::DTypeMismatch, what));
         }
     }
-    elementwise(args, this, &operands(args, 0..3)?)
+    let operands = operands(args, 0..3)?;
+    // A weight without dimensions may be of another dtype, and counts as one does; a number does not count.
+    let dtype = if matches!(operands[2], Operand::Tensor(_)) { promote(&operands) } else { this };
+    elementwise(args, dtype, &operands)
 }
 
 fn addcmul(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
