@@ -5,7 +5,7 @@
  */
 import { fxError } from "../errors.ts";
 import { Tensor } from "../tensor/tensor.ts";
-import { passing } from "../trace/stack.ts";
+import { pass } from "../trace/stack.ts";
 import { entriesOf } from "./container.ts";
 import type { Attribute, Module } from "./module.ts";
 import { holderOf } from "./named.ts";
@@ -35,6 +35,7 @@ export function functionalCall(
 ): unknown {
   checkOptions("functionalCall", options, ["tieWeights", "strict"]);
   const { tieWeights = true, strict = false } = options;
+  pass(functionalCall);
   const given = new Map(entriesOf(tensors));
   const own = new Map([
     ...module.namedParameters({ removeDuplicate: false }),
@@ -54,7 +55,7 @@ export function functionalCall(
       before.push([holder, name, attribute]);
       holder.attributes.set(name, { ...attribute, tensor } as Attribute);
     }
-    return passing(functionalCall, () => module.call(...args));
+    return module.call(...args);
   } finally {
     for (const [holder, name, attribute] of before) holder.attributes.set(name, attribute);
   }

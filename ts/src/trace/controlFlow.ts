@@ -14,7 +14,7 @@ import { runCond, runMap, runScan, runWhileLoop } from "./higherOrder.ts";
 import { type PytreeSpec, treeFlatten, treeMap, treeUnflatten } from "./pytree.ts";
 import { isProxy } from "./proxy.ts";
 import { recorderOf } from "./record.ts";
-import { enter, leave, passing, traceError } from "./stack.ts";
+import { enter, leave, pass, traceError } from "./stack.ts";
 import { checkInsteadOf, shareFreeValues, type Subgraph, type SubgraphCall } from "./subgraph.ts";
 import { activeTracer, Tracer } from "./tracer.ts";
 import { ValueTuple } from "../graph/values.ts";
@@ -47,13 +47,12 @@ export function cond<A extends readonly unknown[], R>(
   falseFn: (...operands: A) => R,
   operands: A = [] as unknown as A,
 ): R {
+  pass(cond);
   checkFunction("cond", "trueFn", trueFn);
   checkFunction("cond", "falseFn", falseFn);
   checkList("cond", "operands", operands);
-  const tracer = typeof predicate === "boolean" ? undefined : tracerOf(cond, [predicate, operands]);
-  if (tracer === undefined) {
-    return passing(cond, () => runCond(predicate, untyped(trueFn), untyped(falseFn), operands)) as R;
-  }
+  const tracer = typeof predicate === "boolean" ? undefined : tracerOf([predicate, operands]);
+  if (tracer === undefined) return runCond(predicate, untyped(trueFn), untyped(falseFn), operands) as R;
   return recorded(cond, () => {
     const given = new Operands(tracer, operands);
     const branches = [trueFn, falseFn].map((fn) => tracer.traceSubgraph(untyped(fn), given.names, given.packing));
@@ -86,13 +85,12 @@ export function whileLoop<A extends readonly unknown[]>(
   body: (...carried: A) => readonly unknown[],
   carried: readonly [...A],
 ): A {
+  pass(whileLoop);
   checkFunction("whileLoop", "condition", condition);
   checkFunction("whileLoop", "body", body);
   checkList("whileLoop", "carried", carried);
-  const tracer = tracerOf(whileLoop, [carried]);
-  if (tracer === undefined) {
-    return passing(whileLoop, () => runWhileLoop(untyped(condition), untyped(body), carried, [])) as unknown as A;
-  }
+  const tracer = tracerOf([carried]);
+  if (tracer === undefined) return runWhileLoop(untyped(condition), untyped(body), carried, []) as unknown as A;
   return recorded(whileLoop, () => {
     const given = new Operands(tracer, carried, "all");
     const test = tracer.traceSubgraph(untyped(condition), given.names, { ...given.packing, output: "value" });
@@ -118,9 +116,10 @@ export function whileLoop<A extends readonly unknown[]>(
  * ```
  */
 export function map<X, A extends readonly unknown[], R>(f: (x: X, ...args: A) => R, xs: X, ...args: A): R {
+  pass(map);
   checkFunction("map", "f", f);
-  const tracer = tracerOf(map, [xs, args]);
-  if (tracer === undefined) return passing(map, () => runMap(untyped(f), xs, args)) as R;
+  const tracer = tracerOf([xs, args]);
+  if (tracer === undefined) return runMap(untyped(f), xs, args) as R;
   return recorded(map, () => {
     const slices = new Operands(tracer, [xs], "all");
     const others = new Operands(tracer, args);
@@ -158,22 +157,14 @@ export function scan<C, X, Y>(
   xs: X,
   options: ScanOptions = {},
 ): [C, Y] {
+  pass(scan);
   checkFunction("scan", "combine", combine);
   checkOptions("scan", options, ["dim", "reverse"]);
   const { dim: given = 0, reverse = false } = options;
+  const dim = scannedDim(given, xs);
   if (typeof reverse !== "boolean") {
     throw fxError("InvalidArgument", `Reverse must be a bool, but got ${typeof reverse}`);
   }
-  return passing(scan, () => scanAlong(combine, init, xs, scannedDim(given, xs), reverse));
-}
-
-function scanAlong<C, X, Y>(
-  combine: (carry: C, x: X) => readonly [C, Y],
-  init: C,
-  xs: X,
-  dim: number,
-  reverse: boolean,
-): [C, Y] {
   if (treeFlatten(xs)[0].length === 0) return [init, [] as Y];
   if (dim === 0 && !reverse) return scanFirst(combine, init, xs);
   const inFront = treeMap((it) => {
@@ -214,8 +205,8 @@ function rankOf(value: unknown): number | undefined {
 
 /** A scan along the first dimension, which is the one that graphs have. */
 function scanFirst<C, X, Y>(combine: (carry: C, x: X) => readonly [C, Y], init: C, xs: X): [C, Y] {
-  const tracer = tracerOf(scan, [init, xs]);
-  if (tracer === undefined) return passing(scan, () => runScan(untyped(combine), init, xs)) as [C, Y];
+  const tracer = tracerOf([init, xs]);
+  if (tracer === undefined) return runScan(untyped(combine), init, xs) as [C, Y];
   return recorded(scan, () => {
     const carried = new Operands(tracer, [init], "all");
     const slices = new Operands(tracer, [xs], "all");
@@ -260,12 +251,9 @@ export function associativeScan<X>(
   dim: number,
   options: AssociativeScanOptions = {},
 ): X {
+  pass(associativeScan);
   checkOptions("associativeScan", options, ["reverse"]);
   const { reverse = false } = options;
-  return passing(associativeScan, () => runAssociativeScan(combine, xs, dim, reverse));
-}
-
-function runAssociativeScan<X>(combine: (a: X, b: X) => X, xs: X, dim: number, reverse: boolean): X {
   const [leaves, spec] = treeFlatten(xs);
   const inOrder = (x: Tensor): Tensor => (reverse ? x.flip([0]) : x);
   const slices = leaves.map((it) => inOrder((it as Tensor).movedim(dim, 0)));
@@ -328,10 +316,9 @@ class Operands {
 }
 
 /** The tracer that records a call with these arguments; `undefined` where it just runs. */
-function tracerOf(by: AnyFunction, args: readonly unknown[]): Tracer | undefined {
+function tracerOf(args: readonly unknown[]): Tracer | undefined {
   // A tensor of the module may be another one when the graph runs.
-  const isForTracer = (): boolean => passing(by, () => holdsTensor(args));
-  const recorder = recorderOf(args) ?? (isForTracer() ? activeTracer() : undefined);
+  const recorder = recorderOf(args) ?? (holdsTensor(args) ? activeTracer() : undefined);
   if (recorder === undefined || recorder instanceof Tracer) return recorder;
   throw traceError("TraceUnsupported", "control flow is recorded by a Tracer only", {
     help: "trace the function with symbolicTrace, and use the graph that this gives",

@@ -2,7 +2,8 @@
  * Where in the user's files a function stands.
  *
  * JavaScript does not say where a function was written. V8 does for one that is running: a frame of the stack knows where
- * its function begins. So a function that is refused anyway is run up to the first thing that a trace would record.
+ * its function begins. So a function that is refused anyway is run up to the first thing that a trace would record, if it does
+ * nothing else until then.
  *
  * @module
  */
@@ -48,24 +49,24 @@ export class FunctionPlace {
   }
 }
 
-/** Runs a function until a trace would record something, and says where the function begins. */
+/**
+ * Runs a function until a trace would record something, and says where the function begins. Before that, the function must
+ * do nothing that anybody could notice.
+ */
 export function locate(fn: Function, self: unknown, args: readonly unknown[]): FunctionPlace | undefined {
+  const below = sitesBelow(locate).length;
   try {
-    runToRecord(fn, self, args);
+    Reflect.apply(fn, self, args);
   } catch (error) {
     // Whatever else it throws, it is refused for what was found before.
     if (!(error instanceof Located)) return undefined;
-    const at = error.sites.findIndex((site) => site.getFunctionName() === runToRecord.name);
-    const site = error.sites[at - 1];
+    // This function is between that one and what is below.
+    const site = error.sites[error.sites.length - below - 2];
     const [line, column] = [site?.getEnclosingLineNumber?.(), site?.getEnclosingColumnNumber?.()];
     if (site !== undefined && typeof line === "number" && typeof column === "number")
       return new FunctionPlace(site, line, column);
   }
   return undefined;
-}
-
-function runToRecord(fn: Function, self: unknown, args: readonly unknown[]): void {
-  Reflect.apply(fn, self, args);
 }
 
 /** The frames of the stack; none where the engine is not V8. */

@@ -11,7 +11,7 @@ import { isOptions } from "../functions/naming.ts";
 import { Tuple, ValueTuple } from "../graph/values.ts";
 import { isTraced, recorderOf } from "./record.ts";
 import { checkOptions } from "../given.ts";
-import { pass, passing } from "./stack.ts";
+import { pass } from "./stack.ts";
 
 /** How the instances of a class are taken apart and made again. */
 export interface PytreeNodeType<T> {
@@ -205,13 +205,12 @@ export function treeUnflatten(leaves: readonly unknown[], spec: PytreeSpec): unk
 
 /** The container with each leaf replaced. */
 export function treeMap(map: (leaf: unknown) => unknown, tree: unknown, options?: TreeOptions): unknown {
-  return passing(treeMap, () => {
-    const [leaves, spec] = treeFlatten(tree, options);
-    return treeUnflatten(
-      leaves.map((it) => map(it)),
-      spec,
-    );
-  });
+  pass(treeMap);
+  const [leaves, spec] = treeFlatten(tree, options);
+  return treeUnflatten(
+    leaves.map((it) => map(it)),
+    spec,
+  );
 }
 
 /**

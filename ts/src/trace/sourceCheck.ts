@@ -9,6 +9,7 @@
 import { type FxError, fxError } from "../errors.ts";
 import { type Attribute, Module } from "../nn/module.ts";
 import { analyseFunction } from "./analysis/analysis.ts";
+import { type BeginningContext, isBeginningIdle } from "./analysis/beginning.ts";
 import { type CheckOptions, type CheckResult, checkFunction, type Found } from "./analysis/check.ts";
 import { describeFinding, type Finding, FINDINGS } from "./analysis/findings.ts";
 import { functionSignature } from "./analysis/signature.ts";
@@ -37,7 +38,7 @@ export interface SourceContext {
   readonly isLeaf: (module: Module) => boolean;
   /** Whether the function runs before or after the one that is traced. */
   readonly isHook: boolean;
-  /** Where the function stands in its file. */
+  /** Where the function stands in its file, for which it is run. */
   readonly locate: () => FunctionPlace | undefined;
 }
 
@@ -56,7 +57,7 @@ export function checkSource(fn: Function, args: readonly unknown[], context: Sou
   if (isUnremarkable(fn) && !readsGetter(fn, context.module)) return NOTHING;
   const result = checkFunction(fn, checkOptions(fn, args, context));
   const findings = context.seesAssignments ? result.findings.filter(({ at }) => at.kind !== "state") : result.findings;
-  if (findings.length > 0) throw refusal(fn, findings, context);
+  if (findings.length > 0) throw refusal(fn, args, findings, context);
   const watched = WATCHED.get(fn) ?? new Set<string>();
   WATCHED.set(fn, watched);
   const unwatched = result.unchecked.filter(({ at }) => !watched.has(at.callee));
@@ -166,15 +167,45 @@ function getterOf(module: Module, name: string): Function | undefined {
 }
 
 /** One error for all that was found: the first place in its text, the others in its notes. */
-function refusal(fn: Function, findings: readonly Found<Finding>[], context: SourceContext): FxError {
-  // A loop that waits for a traced value to become false would never come to an end.
-  const place = findings.some(({ at }) => at.kind === "loop") ? undefined : context.locate();
+function refusal(
+  fn: Function,
+  args: readonly unknown[],
+  findings: readonly Found<Finding>[],
+  context: SourceContext,
+): FxError {
+  const place = isBeginningIdle(fn, beginningOf(fn, args, context)) ? context.locate() : undefined;
   const lines = findings.map((it) => {
     const file = it.fn === fn ? place?.at(it.at.line, it.at.column) : undefined;
     return `${describeFinding(it.at)} (${placeOf(it.fn, it.at, context)}${file === undefined ? "" : `, ${file}`})`;
   });
   const { error, help } = FINDINGS[findings[0]?.at.kind ?? "test"];
   return fxError(error, lines[0] ?? "", { notes: lines.slice(1), help });
+}
+
+function beginningOf(fn: Function, args: readonly unknown[], context: SourceContext): BeginningContext {
+  const signature = functionSignature(fn);
+  const params = typeof signature === "string" ? [] : signature.params;
+  const isTraced = (index: number): boolean => context.isTracedValue(args[index]);
+  return {
+    traced: new Set(params.flatMap(({ name }, index) => (isTraced(index) ? [name] : []))),
+    endsAtUse: context.knownParts === undefined,
+    member: (path) => memberKind(context.module, path),
+  };
+}
+
+/** What reading a member of the module gives, without reading it. */
+function memberKind(root: Module | undefined, path: readonly string[]): "module" | "tensor" | "plain" | "computed" {
+  let module = root;
+  for (const [index, name] of path.entries()) {
+    const attribute = module?.attributes.get(name);
+    if (attribute === undefined) {
+      const isLast = index === path.length - 1;
+      return isLast && module !== undefined && getterOf(module, name) === undefined ? "plain" : "computed";
+    }
+    if (attribute.kind !== "module") return "tensor";
+    module = attribute.module;
+  }
+  return module === undefined ? "computed" : "module";
 }
 
 function noted({ notes }: CheckResult, context: SourceContext): FxError[] {

@@ -43,11 +43,8 @@ export interface CapturedStack {
 export interface EntryWatcher {
   /** The next function that is called is the one that is watched. */
   begins(): void;
-  /**
-   * The user's code called this function of the package. What is given back is called when it ends, where it calls
-   * functions of the user's itself.
-   */
-  enters(by: Entry): () => void;
+  /** The user's code called this function of the package. */
+  enters(by: Entry): void;
 }
 
 let isWanted = false;
@@ -75,6 +72,11 @@ export function withStacks<T>(wanted: boolean, body: () => T, depth: number = CA
 /** Whether somebody wants to know by which functions of the package the user's code comes in. */
 export function isEntryWanted(): boolean {
   return isWanted || watcher !== undefined;
+}
+
+/** Who is told now. */
+export function currentWatcher(): EntryWatcher | undefined {
+  return watcher;
 }
 
 /** Runs a function of the user's, and tells the watcher by which functions of the package it comes in. */
@@ -148,20 +150,12 @@ export function entering<A extends readonly unknown[], R>(call: (...args: A) => 
   return entered;
 }
 
-/** Notes that the user's code called a function of the package that records nothing. */
+/**
+ * Notes that the user's code called this function of the package, which records nothing itself: it gives back what it was
+ * given, or calls functions of the user's.
+ */
 export function pass(by: Entry): void {
   if (watcher !== undefined && current === undefined) watcher.enters(by);
-}
-
-/** Runs a function of the package that the user's code called, and that calls functions of the user's. */
-export function passing<T>(by: Entry, body: () => T): T {
-  if (watcher === undefined || current !== undefined) return body();
-  const end = watcher.enters(by);
-  try {
-    return body();
-  } finally {
-    end();
-  }
 }
 
 /** Goes back to what {@link enter} gave. */

@@ -26,6 +26,7 @@ import {
   beginUserCode,
   type CapturedStack,
   currentStack,
+  currentWatcher,
   stackText,
   traceError,
   withStacks,
@@ -383,7 +384,10 @@ export class Tracer extends TracerBase implements ModuleObserver {
     const isOurs = module instanceof GraphModule || (module !== undefined && hasBuiltinForward(module));
     if (isOurs && hooks.length === 0) return run();
     const notes = [...hooks, this.#checkSource(fn, args, module)].filter((it) => it !== undefined);
-    const result = withUserCode(watchers(notes.flatMap(({ calls }) => calls ?? [])), run);
+    // A function that is written in another one is a part of that one too.
+    const around = module === undefined ? currentWatcher() : undefined;
+    const all = [around, ...notes.map(({ calls }) => calls)].filter((it) => it !== undefined);
+    const result = withUserCode(watchers(all), run);
     for (const warning of notes.flatMap((it) => it.warnings())) this.warn(warning);
     return result;
   }

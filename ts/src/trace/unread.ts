@@ -29,8 +29,6 @@ export class UnreadCalls implements EntryWatcher {
   /** The functions of the package that were called at each place. */
   readonly #own = new Map<CallPlace, Set<Entry>>();
   readonly #entered = new Set<Unread>();
-  /** The calls of the package that are running, and call functions of the user's themselves. */
-  #running: readonly Unread[] = [];
   /** How many frames there are below the function that is traced. */
   #below: number | undefined;
 
@@ -43,7 +41,8 @@ export class UnreadCalls implements EntryWatcher {
     if (this.#root !== undefined) this.#below ??= sitesBelow(beginUserCode).length;
   }
 
-  enters(by: Entry): () => void {
+  enters(by: Entry): void {
+    if (this.#calls.every((it) => this.#isOwn(it))) return;
     const sites = sitesBelow(by);
     // What is below the function is somebody else's.
     const users = sites.slice(0, sites.length - (this.#below ?? 0)).filter((site) => {
@@ -51,30 +50,29 @@ export class UnreadCalls implements EntryWatcher {
       const file = site.getFileName() ?? "";
       return file !== "" && !isOwnFile(file);
     });
-    const called = this.#calls.filter((it) => {
-      const place = this.#placeOf(it, users, 0);
-      if (place !== undefined) this.#own.set(place, (this.#own.get(place) ?? new Set()).add(by));
-      return place !== undefined;
-    });
-    for (let depth = 1; depth < users.length; depth++) {
-      for (const call of this.#calls)
-        if (this.#placeOf(call, users, depth) !== undefined && !this.#running.includes(call)) this.#entered.add(call);
+    for (const call of this.#calls) {
+      for (let depth = 0; depth < users.length; depth++) {
+        const place = this.#placeOf(call, users, depth);
+        if (place === undefined) continue;
+        const own = this.#own.get(place);
+        if (depth === 0) this.#own.set(place, (own ?? new Set()).add(by));
+        // What the package calls for the user is called from the same place.
+        else if (own === undefined || place.callees > 1) this.#entered.add(call);
+      }
     }
-    const outer = this.#running;
-    this.#running = [...outer, ...called];
-    return () => {
-      this.#running = outer;
-    };
   }
 
   /** The calls that may have decided something; where the engine tells nothing of its stack, names decide. */
   suspects(): Unread[] {
     return this.#calls.filter((call) => {
       if (this.#entered.has(call)) return true;
-      // Where several functions are called, all of them must be the package's.
-      if (call.at.places.some((it) => (this.#own.get(it)?.size ?? 0) >= it.callees)) return false;
-      return !isKnownName(call.at.callee.slice(call.at.callee.lastIndexOf(".") + 1));
+      return !this.#isOwn(call) && !isKnownName(call.at.callee.slice(call.at.callee.lastIndexOf(".") + 1));
     });
+  }
+
+  /** Whether it is known that the package was called; where several functions are, all of them must be its own. */
+  #isOwn({ at }: Unread): boolean {
+    return at.places.some((it) => (this.#own.get(it)?.size ?? 0) >= it.callees);
   }
 
   /** The place of the call at which a frame of the stack is. */
@@ -103,17 +101,14 @@ export class UnreadCalls implements EntryWatcher {
 }
 
 /** All of these as one; undefined where there are none. */
-export function watchers(all: readonly UnreadCalls[]): EntryWatcher | undefined {
+export function watchers(all: readonly EntryWatcher[]): EntryWatcher | undefined {
   if (all.length <= 1) return all[0];
   return {
     begins: () => {
       for (const it of all) it.begins();
     },
     enters: (by) => {
-      const ends = all.map((it) => it.enters(by));
-      return () => {
-        for (const end of ends) end();
-      };
+      for (const it of all) it.enters(by);
     },
   };
 }

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { describe, expect, test, vi } from "vitest";
 import { defineFunction } from "../../src/functions/table.ts";
 import { type FxError, FxError as Refusal } from "../../src/errors.ts";
+import { exportProgram, init } from "../../src/index.ts";
 import { markBuiltin } from "../../src/nn/builtin.ts";
 import { Module } from "../../src/nn/module.ts";
 import { Parameter } from "../../src/nn/parameter.ts";
@@ -142,7 +143,7 @@ describe("a trace refuses", () => {
   test("and names the line in the file, through source maps", () => {
     const error = refusal((x: Tensor) => {
       // A comment, which compiling takes away.
-      const y = relu(x);
+      const y = x.relu();
       return y === x;
     });
     const [, line] = /sourceCheck\.test\.ts:(\d+):\d+\)/.exec(error.reason) ?? [];
@@ -329,6 +330,8 @@ describe("a trace takes", () => {
   });
 });
 
+let calls = 0;
+
 /** A function of the user's with a name of torch. */
 const add = (x: Tensor): unknown => relu(x);
 const unseen = (x: unknown): unknown => x;
@@ -354,6 +357,40 @@ describe("a trace warns of", () => {
     expect(tracer.warnings).toEqual([]);
     graph((x: Tensor) => [dim(x), add(x)], tracer);
     expect(tracer.warnings.map(({ reason }) => reason)).toEqual([expect.stringContaining("`add` is given")]);
+  });
+
+  test("what a trace changes and what changes with time, in exports too", async () => {
+    await init();
+    class Net extends Module {
+      steps = 0;
+      override forward(x: Tensor): Tensor {
+        this.steps++;
+        return x.mul(this.steps).add(Date.now() % 2);
+      }
+    }
+    const expected = [
+      expect.stringMatching(/^`this\.steps\+\+` changes something outside.*\(line 2, column \d+ of forward of Net\)$/),
+      expect.stringMatching(/^`Date\.now\(\)` gives one time/),
+    ];
+    const tracer = new Loud();
+    tracer.trace(new Net());
+    expect(tracer.warnings.map(({ reason }) => reason)).toEqual(expected);
+    const warn = vi.spyOn(console, "warn").mockImplementation(() => undefined);
+    class Exported extends Module {
+      override forward(x: Tensor): Tensor {
+        calls += 1;
+        return x.mul(performance.now() * 0);
+      }
+    }
+    try {
+      exportProgram(new Exported(), [tensor([1, 2])]);
+      expect(warn.mock.calls.map(([text]) => text as string)).toEqual([
+        expect.stringContaining("`calls += 1` changes something outside"),
+        expect.stringContaining("`performance.now()` gives one time"),
+      ]);
+    } finally {
+      warn.mockRestore();
+    }
   });
 
   test("numbers that are drawn while tracing, on the console", () => {

@@ -30,6 +30,9 @@ import {
   type Value,
 } from "./value.ts";
 
+/** What JavaScript's own functions are members of. */
+const GLOBAL_OBJECTS: ReadonlySet<string> = new Set(["globalThis", "window", "self"]);
+
 const NOWHERE = { start: { line: 1, column: 0 } };
 
 type CallSyntax = Syntax & { type: "CallExpression" | "NewExpression" };
@@ -106,7 +109,8 @@ export abstract class Invocations extends Knowledge implements CallWalk {
   }
 
   /** A call of something outside of the function. */
-  protected callFree(node: Syntax, path: readonly string[], args: readonly Value[], callees: number): Value {
+  protected callFree(node: Syntax, given: readonly string[], args: readonly Value[], callees: number): Value {
+    const path = GLOBAL_OBJECTS.has(given[0] ?? "") && given.length > 1 ? given.slice(1) : given;
     const name = path.join(".");
     const call = { node, receiver: PLAIN, args, walk: this };
     // Bundlers call a namespace what they like, and leave the names of its members.
@@ -190,6 +194,6 @@ function functionsOf(value: Value): Value {
 }
 
 /** Whether the path goes through tracefx, under the names that bundlers give to imports too. */
-function isKnown(path: readonly string[]): boolean {
+export function isKnown(path: readonly string[]): boolean {
   return path.slice(0, -1).some((name) => KNOWN_ROOTS.has(name)) || /tracefx/i.test(path[0] ?? "");
 }
