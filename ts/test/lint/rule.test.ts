@@ -124,6 +124,28 @@ describe("what is reported", () => {
 
   it("is nothing of what other functions of the file do", () => {
     expect(lint("const f = () => Math.random(); class Net extends Module { forward(x) { return x; } }")).toEqual([]);
+    expect(lint("let n = 0; const f = () => { n++; }; class Net extends Module { forward(x) { return x; } }")).toEqual(
+      [],
+    );
+  });
+
+  it("is what a trace changes, and what changes with time", () => {
+    const code = `let n = 0;
+      class Net extends Module {
+        forward(x) {
+          n++;
+          this.steps += 1;
+          let own = 0;
+          own++;
+          return x.mul(Date.now() + new Date().getTime() + n + own);
+        }
+      }`;
+    expect(lint(code)).toEqual([
+      expect.stringContaining("`n++` changes something outside"),
+      expect.stringContaining("`this.steps += 1` changes something outside"),
+      expect.stringContaining("`Date.now()` gives one time"),
+      expect.stringContaining("`new Date()` gives one time"),
+    ]);
   });
 
   it("is no decision by guard", () => {

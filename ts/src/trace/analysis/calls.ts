@@ -102,6 +102,17 @@ function selects(result: Row): Row {
 
 const plain: Row = () => PLAIN;
 
+/** A row for calls of which is told that they give something else each time. */
+function notes(kind: FindingKind): Row {
+  return (call, name) => {
+    call.walk.report(kind, call.node, name, ALWAYS);
+    return PLAIN;
+  };
+}
+
+/** A call that makes something of its arguments, if they are no traced values. */
+const unasked = (call: Call): Value => tracedBy(joinAll(call.args).traced);
+
 /** A row for calls that put the elements in order by a function that compares two of them. */
 const orders: Row = (call, name) => {
   const element = call.walk.elements(call.receiver);
@@ -243,13 +254,28 @@ export const GLOBALS: ReadonlyMap<string, Row> = new Map<string, Row>([
   ...rows(["Set", "WeakSet"], (call, name) => keyed(call, name, false)),
   ...rows(["Promise.resolve"], (call) => arg(call, 0)),
   ...rows(["Promise.all", "Promise.allSettled", "Promise.race"], gathers),
-  ...rows(["console.*", "Symbol.for", "Date.now", "performance.now"], plain),
+  ...rows(["console.*", "Symbol.for"], plain),
   ...rows(["Error", "TypeError", "RangeError", "TraceError", "FxError"], plain),
+  ...rows(
+    [
+      "Math.random",
+      "crypto.getRandomValues",
+      "crypto.randomBytes",
+      "crypto.randomInt",
+      "crypto.randomUUID",
+      "randomBytes",
+      "randomInt",
+      "randomUUID",
+    ],
+    notes("random"),
+  ),
+  ...rows(["Date.now", "performance.now", "process.hrtime", "process.hrtime.bigint", "process.uptime"], notes("clock")),
   [
-    "Math.random",
+    "Date",
     (call, name) => {
-      call.walk.report("random", call.node, name, ALWAYS);
-      return PLAIN;
+      // A date of a given time is the same whenever it is made.
+      if (call.node.type === "CallExpression" || call.args.length === 0) return notes("clock")(call, name);
+      return unasked(call);
     },
   ],
 ]);

@@ -7,8 +7,9 @@ import type { FindingKind } from "./findings.ts";
 import { Invocations } from "./invocations.ts";
 import { joinSources } from "./knowledge.ts";
 import type { Scope } from "./scope.ts";
-import { bare, isNullish, keyName, type Syntax } from "./syntax.ts";
+import { bare, children, extent, isNullish, keyName, type Syntax } from "./syntax.ts";
 import {
+  ALWAYS,
   Cell,
   type ContainerShape,
   join,
@@ -61,6 +62,7 @@ export abstract class Expressions extends Invocations {
         return this.unary(node, scope);
       case "UpdateExpression":
         this.report("operator", node, node.operator, this.operand(node.argument, scope));
+        this.noteChange(node, node.argument, node.operator, scope);
         return PLAIN;
       case "BinaryExpression":
         return this.binary(node, scope);
@@ -210,6 +212,9 @@ export abstract class Expressions extends Invocations {
     if (operator === "=") {
       const value = this.value(node.right, scope);
       this.bind(node.left, value, scope);
+      // A member that is given another value may be anything; one that is computed from what it was, counts.
+      if (this.taint(value) === 0n && (node.left.type === "Identifier" || this.mentions(node.right, node.left)))
+        this.noteChange(node, node.left, operator, scope);
       return value;
     }
     if (operator === "&&=" || operator === "||=" || operator === "??=") {
@@ -221,7 +226,27 @@ export abstract class Expressions extends Invocations {
     }
     const sources = this.operand(node.left, scope) | this.operand(node.right, scope);
     this.report("operator", node, operator, sources);
+    this.noteChange(node, node.left, operator, scope);
     return PLAIN;
+  }
+
+  /** Notes that something outside of the function is changed. */
+  protected noteChange(node: Syntax, changed: Syntax, construct: string, scope: Scope): void {
+    const target = bare(changed);
+    const isOutside =
+      target.type === "Identifier"
+        ? scope.isOutside(target.name)
+        : target.type === "MemberExpression" &&
+          [...this.value(target.object, scope).shapes].some(({ kind }) => kind === "path");
+    if (isOutside) this.report("counter", node, construct, ALWAYS);
+  }
+
+  /** Whether an expression reads what another one stands for. */
+  protected mentions(node: Syntax, read: Syntax): boolean {
+    const textOf = (it: Syntax): string => this.text.slice(...extent(it));
+    if (node.type === read.type && textOf(node) === textOf(read)) return true;
+    for (const child of children(node)) if (this.mentions(child, read)) return true;
+    return false;
   }
 
   protected template(node: Syntax & { type: "TemplateLiteral" }, scope: Scope): Value {

@@ -221,7 +221,19 @@ export const FINDINGS = {
     error: "TraceUnsupported",
     level: "note",
     says: "gives one number when tracing, and the graph has that number for ever",
-    help: "use torch.rand(…), which is recorded",
+    help: "use torch.rand(…), which is recorded, or give the number as an argument",
+  },
+  clock: {
+    error: "TraceUnsupported",
+    level: "note",
+    says: "gives one time when tracing, and the graph has that time for ever",
+    help: "give the time as an argument, or read it outside of the traced function",
+  },
+  counter: {
+    error: "TraceUnsupported",
+    level: "note",
+    says: "changes something outside of the function when tracing; the graph has the value of that moment, and changes nothing",
+    help: "count in a registered buffer in place, this.count.add_(1), or outside of the traced function",
   },
   leak: {
     error: "TraceUnsupported",

@@ -42,6 +42,12 @@ export class Scope {
     return this.#cells.get(name) ?? this.outer?.find(name);
   }
 
+  /** Whether a name stands for a variable that is declared outside of all functions of what is analysed, or nowhere in it. */
+  isOutside(name: string): boolean {
+    if (this.#cells.has(name)) return this.owner === undefined;
+    return this.outer?.isOutside(name) ?? true;
+  }
+
   /** Declares the names that a pattern binds: a parameter, or what is caught. */
   declarePattern(pattern: Syntax): void {
     for (const name of boundNames(pattern)) this.declare(name);

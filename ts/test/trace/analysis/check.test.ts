@@ -118,6 +118,30 @@ const FOUND: [name: string, source: string, ...expected: string[]][] = [
   ["the result of an unknown callback", "(x) => [x].map(helper)[0] ? 1 : 2", "test ?:", "call helper"],
   ["an unknown tag", "(x) => helper`${x}`", "call helper"],
   ["random numbers", "(x) => x.mul(Math.random())", "random? Math.random"],
+  ["random numbers of the global object", "(x) => x.mul(globalThis.Math.random())", "random? Math.random"],
+  ["random bytes", "(x) => crypto.getRandomValues(new Uint8Array(4))", "random? crypto.getRandomValues"],
+  ["random names", "(x) => [x, crypto.randomUUID()]", "random? crypto.randomUUID"],
+  ["the time", "(x) => x.mul(Date.now())", "clock? Date.now"],
+  ["the time of a run", "(x) => x.mul(globalThis.performance.now())", "clock? performance.now"],
+  ["the date", "(x) => x.mul(new Date().getHours())", "clock? Date"],
+  ["the date as a text", "(x) => [x, Date()]", "clock? Date"],
+  ["a date that is given", "(x) => [x, new Date(2020, 1, 1)]"],
+  ["a counter", "(x) => { count++; return x.mul(count); }", "counter? ++"],
+  ["a counter that is read", "(x) => x.mul(--count)", "counter? --"],
+  ["a counter of the module", "function (x) { this.steps += 1; return x.mul(this.steps); }", "counter? +="],
+  ["a counter that is written out", "function (x) { this.steps = this.steps + 1; return x; }", "counter? ="],
+  ["a counter of an object", "(x) => { stats.calls[0]++; return x; }", "counter? ++"],
+  ["a counter in a callback", "(x) => [1, 2].map((it) => { total += it; return x.mul(total); })", "counter? +="],
+  ["a variable outside that is changed", "(x) => { last = 3; return x; }", "counter? ="],
+  [
+    "counters of its own",
+    "(x) => { let n = 0; for (let i = 0; i < 3; i++) n += i; [1].forEach((it) => { n += it; }); return x.mul(n); }",
+  ],
+  [
+    "counters of its own objects",
+    "(x) => { const o = { n: 0 }; o.n++; class A { n = 0; f() { return this.n++; } } return [x, new A().f()]; }",
+  ],
+  ["settings of the module", "function (x) { this.last = 3; this.cache ??= new Map(); return x; }"],
 ];
 
 const SEEN: [name: string, source: string, ...expected: string[]][] = [
