@@ -91,6 +91,28 @@ export function sitesBelow(below: (...args: never[]) => unknown): readonly CallS
   }
 }
 
+/** The frames of a stack that was captured and of which nobody has read the text; undefined where the engine is not V8. */
+export function sitesOf(holder: { readonly stack?: unknown }): readonly CallSite[] | undefined {
+  const errors = Error as unknown as Partial<StackErrors>;
+  if (errors.captureStackTrace === undefined) return undefined;
+  const { prepareStackTrace } = errors;
+  try {
+    errors.prepareStackTrace = (_, sites) => sites;
+    // It is made when it is first read, and stays.
+    return Array.isArray(holder.stack) ? (holder.stack as CallSite[]) : undefined;
+  } finally {
+    errors.prepareStackTrace = prepareStackTrace;
+  }
+}
+
+/** A frame as V8 writes it, at its place in the file that the user wrote. */
+export function frameText(site: CallSite): string {
+  const [file, line, column] = [site.getFileName(), site.getLineNumber(), site.getColumnNumber()];
+  const text = `at ${String(site)}`;
+  if (file === null || file === undefined || line === null || column === null) return text;
+  return text.replace(`${file}:${line}:${column}`, (raw) => mapped(site, line, column) ?? raw);
+}
+
 /** The place in the file that the user wrote. */
 function mapped(site: CallSite, line: number, column: number): string | undefined {
   const file = site.getFileName();

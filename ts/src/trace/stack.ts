@@ -4,6 +4,7 @@
  * @module
  */
 import { type ErrorDetails, type ErrorName, fxError, type FxError } from "../errors.ts";
+import { frameText, sitesOf } from "./position.ts";
 
 /**
  * Where this file is. Some hosts and bundlers have no such place, and some take `new URL(…, import.meta.url)` for a file to
@@ -182,7 +183,7 @@ function captureStack(frames: number, below: Entry): CapturedStack {
 /** The frames of the user's code in stacks, the innermost stack and frame first, a line each as the host writes them. */
 export function stackText(stacks: readonly CapturedStack[]): string {
   // An error begins with two frames of the package: what made it, and the caller of that.
-  const frames = stacks.flatMap((it) => userFrames(it.stack ?? "", it instanceof Error ? 2 : 0));
+  const frames = stacks.flatMap((it) => userFrames(it, it instanceof Error ? 2 : 0));
   // Where a stack reaches down to the next one, the frames that they share are told once.
   return frames.filter((frame, at) => frame !== frames[at - 1]).join("\n");
 }
@@ -191,17 +192,34 @@ export function stackText(stacks: readonly CapturedStack[]): string {
  * The frames of the user's code, up to the call that began the trace; all frames where everything is one file, as in a
  * bundle.
  */
-function userFrames(stack: string, own: number): string[] {
-  const frames = stack
-    .split("\n")
-    .filter((line) => /^\s*at |@/.test(line))
-    .slice(own);
-  const traced = frames.findLastIndex((frame) => isOwn(frame) && /\btrace\b/.test(frame));
+function userFrames(captured: CapturedStack, own: number): string[] {
+  const frames = framesOf(captured).slice(own);
+  const traced = frames.findLastIndex(({ isOurs, text }) => isOurs && /\btrace\b/.test(text));
   const inner = traced < 0 ? frames : frames.slice(0, traced);
-  const others = inner.filter((frame) => !isOwn(frame) && !/node:internal\/|<anonymous>\)?$/.test(frame));
-  const shown = others.length === 0 && !inner.some(isOwn) ? inner : others;
+  const others = inner.filter(({ isOurs, text }) => !isOurs && !/node:internal\/|<anonymous>\)?$/.test(text));
+  const shown = others.length === 0 && !inner.some(({ isOurs }) => isOurs) ? inner : others;
   // V8 names the receiver of a call, which a trace puts a proxy around.
-  return shown.map((frame) => frame.trim().replace(/^at (?:async )?Proxy\./, "at "));
+  return shown.map(({ text }) => text.replace(/^at (?:async )?Proxy\./, "at "));
+}
+
+/** A frame of a stack, as a line of text. */
+interface FrameLine {
+  readonly text: string;
+  /** Whether it is one of this package. */
+  readonly isOurs: boolean;
+}
+
+function framesOf(captured: CapturedStack): FrameLine[] {
+  const sites = sitesOf(captured);
+  if (sites !== undefined) {
+    return sites.map((site) => {
+      const text = frameText(site);
+      // By the file that runs: source maps lead to files of which nobody knows whose they are.
+      return { text, isOurs: IS_ITSELF ? isOwnFile(site.getFileName() ?? "") : isOwn(text) };
+    });
+  }
+  const lines = (captured.stack ?? "").split("\n").filter((line) => /^\s*at |@/.test(line));
+  return lines.map((line) => ({ text: line.trim(), isOurs: isOwn(line) }));
 }
 
 /** Whether a file is one of this package. */
@@ -217,7 +235,8 @@ function isOwn(frame: string): boolean {
 
 /** A refusal of a trace that names the user's line. */
 export function traceError(kind: ErrorName, reason: string, details: ErrorDetails = {}): FxError {
-  const [frame] = stackText([captureStack(ERROR_FRAMES, traceError)]).split("\n");
+  const called = current === UNWANTED ? undefined : current;
+  const [frame] = stackText([called ?? captureStack(ERROR_FRAMES, traceError)]).split("\n");
   const notes = [...(frame === undefined || frame === "" ? [] : [frame]), ...(details.notes ?? [])];
   return fxError(kind, reason, { ...details, notes });
 }

@@ -1,0 +1,106 @@
+/**
+ * Errors and nodes name the user's line where Node follows source maps, those of the package as well: its frames are then in
+ * files that are not its own.
+ */
+import { spawnSync } from "node:child_process";
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { transformSync } from "esbuild";
+import { afterAll, beforeAll, expect, test } from "vitest";
+
+const here = (name: string): string => fileURLToPath(new URL(name, import.meta.url));
+const folder = mkdtempSync(join(tmpdir(), "tracefx-maps-"));
+
+/** The marks stand at the lines that must be told. */
+const PROGRAM = `
+import { exportProgram, F, init, nn, symbolicTrace, type Tensor, torch } from "tracefx";
+
+interface Unneeded { readonly takes: "lines"; readonly when: "it is compiled" }
+
+await init();
+const told: Record<string, unknown> = {};
+function tell(name: string, run: () => unknown): void {
+  try {
+    told[name] = run();
+  } catch (error) {
+    told[name] = (error as Error).message;
+  }
+}
+class Net extends nn.Module {
+  override forward(x: Tensor): Tensor {
+    return x.add(x.length); // length of an export
+  }
+}
+tell("length", () => symbolicTrace((x: Tensor) => {
+  return x.length; // length
+}));
+tell("text", () => symbolicTrace((x: Tensor) => {
+  return \`\${x}\`; // text
+}));
+tell("condition", () => symbolicTrace((x: Tensor) => {
+  const y = x.relu();
+  return y ? 1 : 2; // condition
+}));
+tell("node", () => symbolicTrace((x: Tensor) => {
+  return F.relu(x); // node
+}).graph.nodes.toArray()[1]?.meta.get("stack_trace"));
+tell("items", () => symbolicTrace((x: Tensor) => {
+  const [first] = x; // items
+  return first;
+}).graph.nodes.toArray()[1]?.meta.get("stack_trace"));
+class Texts extends nn.Module {
+  override forward(x: Tensor): Tensor {
+    return x.add(String(x).length); // text of an export
+  }
+}
+tell("text of an export", () => exportProgram(new Texts(), [torch.ones(2)]));
+class Adds extends nn.Module {
+  override forward(x: Tensor): Tensor {
+    return torch.add(x, 1); // node of an export
+  }
+}
+tell("node of an export", () => exportProgram(new Adds(), [torch.ones(2)]).graph.nodes.toArray()[1]?.meta.get("stack_trace"));
+console.log(JSON.stringify(told));
+`;
+
+function compiled(code: string, file: string): string {
+  const { code: text } = transformSync(code, { loader: "ts", target: "es2022", sourcemap: "inline", sourcefile: file });
+  return text.replaceAll(/(from|import) "(\.[^"]*)\.ts"/g, '$1 "$2.js"');
+}
+
+beforeAll(() => {
+  const installed = join(folder, "node_modules/tracefx");
+  for (const name of readdirSync(here("../../src"), { recursive: true, encoding: "utf8" })) {
+    if (!name.endsWith(".ts")) continue;
+    const path = join(installed, "dist", name.replace(/\.ts$/, ".js"));
+    mkdirSync(dirname(path), { recursive: true });
+    const file = join(installed, "src", name);
+    writeFileSync(path, compiled(readFileSync(join(here("../../src"), name), "utf8"), file));
+  }
+  cpSync(here("../../package.json"), join(installed, "package.json"));
+  symlinkSync(here("../../wasm"), join(installed, "wasm"));
+  symlinkSync(here("../../../node_modules/acorn"), join(folder, "node_modules/acorn"));
+  writeFileSync(join(folder, "program.mjs"), compiled(PROGRAM, join(folder, "program.ts")));
+});
+
+afterAll(() => rmSync(folder, { recursive: true }));
+
+function lineOf(mark: string): number {
+  return PROGRAM.split("\n").findIndex((line) => line.endsWith(`// ${mark}`)) + 1;
+}
+
+test("the user's line is told through source maps", () => {
+  const flags = ["--enable-source-maps", join(folder, "program.mjs")];
+  const { stdout, stderr } = spawnSync(process.execPath, flags, { encoding: "utf8" });
+  expect(stderr).toBe("");
+  const told = JSON.parse(stdout) as Record<string, string>;
+  const places = Object.entries(told).map(([name, text]) => [
+    name,
+    /(\w+\.(?:ts|mjs|js)):(\d+)/.exec(text)?.[0] ?? text,
+  ]);
+  expect(Object.fromEntries(places)).toEqual(
+    Object.fromEntries(Object.keys(told).map((name) => [name, `program.ts:${lineOf(name)}`])),
+  );
+});
