@@ -221,7 +221,14 @@ export {
 export { type NodeEvent, Splitter, type SplitterSettings, type SplitterSubgraph } from "./passes/splitterBase.ts";
 export { splitByTags, splitModule, type SplitModuleOptions } from "./passes/splitModule.ts";
 export { findAccFusions, getAccOpsName, getNodeTarget, isNodeOutputTensor } from "./passes/toolsCommon.ts";
-export { PassBase, type Pass, type PassFunction, type PassResult, passResultWrapper } from "./passes/passBase.ts";
+export {
+  type LeftOut,
+  PassBase,
+  type Pass,
+  type PassFunction,
+  type PassResult,
+  passResultWrapper,
+} from "./passes/passBase.ts";
 export {
   type ModuleCheck,
   type PassConstraint,

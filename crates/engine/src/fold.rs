@@ -56,15 +56,15 @@ pub fn constant_fold(
     options: ConstantFoldOptions<'_>,
 ) -> Result<PassResult> {
     let mut changed = module.clone();
-    let Some(constants) = take(&mut changed, library, options)? else { return Ok(PassResult { modified: false }) };
+    let Some(constants) = take(&mut changed, library, options)? else { return Ok(PassResult::new(false)) };
     compute(&mut changed, library, &constants)?;
     *module = changed;
-    Ok(PassResult { modified: true })
+    Ok(PassResult::new(true))
 }
 
 /// Fuses a module for inference: batch normalizations are taken into the layers before them, linear layers give their result
-/// swapped where it is used so, and the new weights are computed. What is dead goes first, where anything is fused.
-/// `torch.fx.experimental.optimization.fuse`, on operators.
+/// swapped where it is used so, and the new weights are computed. What is dead goes first, where anything is fused. Of what
+/// stays, the result says why. `torch.fx.experimental.optimization.fuse`, on operators.
 ///
 /// # Errors
 /// As [`constant_fold`].
@@ -73,14 +73,15 @@ pub fn fuse(module: &mut GraphModule, library: &Library) -> Result<PassResult> {
     let registry = library.registry();
     let dead = DeadCodeOptions { strict: true, ..DeadCodeOptions::default() };
     eliminate_dead_code(&mut changed, registry, &dead)?;
-    let is_fused = fuse_batch_norm(&mut changed, registry)?.modified;
-    let is_swapped = linear_permute_fusion(&mut changed, registry)?.modified;
-    if !is_fused && !is_swapped {
-        return Ok(PassResult { modified: false });
+    let mut res = fuse_batch_norm(&mut changed, registry)?;
+    let swapped = linear_permute_fusion(&mut changed, registry)?;
+    res.modified |= swapped.modified;
+    res.left_out.extend(swapped.left_out);
+    if res.modified {
+        constant_fold(&mut changed, library, ConstantFoldOptions::default())?;
+        *module = changed;
     }
-    constant_fold(&mut changed, library, ConstantFoldOptions::default())?;
-    *module = changed;
-    Ok(PassResult { modified: true })
+    Ok(res)
 }
 
 /// Takes the constants out of a module, and leaves their values to be put there.

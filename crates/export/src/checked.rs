@@ -69,7 +69,7 @@ pub fn merge_getitems(module: &mut GraphModule) -> Result<PassResult> {
             rest.extend(child.attributes.values_mut());
         }
     }
-    Ok(PassResult { modified })
+    Ok(PassResult::new(modified))
 }
 
 /// The names that are gone, each with the one that stands for it.

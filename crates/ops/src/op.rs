@@ -93,6 +93,10 @@ impl Tags {
     pub const KEEPS_NUMBERS: Tags = Tags(1 << 15);
     /// The numbers beside the operands (`alpha`, `eps`, `lambd`) are rounded to half precision too, where it computes in that.
     pub const ROUNDS_NUMBERS: Tags = Tags(1 << 16);
+    /// The results are memory of their own, though the operator is made of others that may give a view.
+    pub const FRESH: Tags = Tags(1 << 17);
+    /// Of a view: where the order of memory allows none, the result is a copy.
+    pub const MAY_COPY: Tags = Tags(1 << 18);
 
     /// Both sets of properties.
     pub const fn with(self, other: Tags) -> Tags {

@@ -3,9 +3,10 @@
 use crate::Impurity;
 use crate::const_fold::module_of;
 use crate::dead_code::{DeadCodeOptions, eliminate_dead_code};
-use crate::effects::Writes;
+use crate::effects::memory;
 use crate::fuser::replace_uses;
 use crate::order::is_switch;
+use crate::write_order::WriteOrder;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tracefx_core::Result;
 use tracefx_ir::{Arg, Attribute, Graph, GraphModule, InsertPoint, Node, NodeId, Opcode, Str, TensorMeta, Val};
@@ -53,11 +54,12 @@ pub fn take_constants(module: &mut GraphModule, rules: &ConstantRules<'_>) -> Re
     let mut live = module.clone();
     let dead = DeadCodeOptions { strict: true, ..DeadCodeOptions::default() };
     eliminate_dead_code(&mut live, rules.registry, &dead)?;
-    let constants = constants_of(&live, rules.registry);
+    let order = WriteOrder::of(&live, rules.registry);
+    let constants = constants_of(&live, &order, rules.registry);
     let Some((mut part, copies)) = copy(&live, &constants)? else { return Ok(None) };
     (rules.propagate)(&mut part)?;
 
-    let folded = folded(&live, &constants, rules, &|it| copies.get(&it).map(|it| part.graph.node(*it)));
+    let folded = folded(&live, &constants, &order, rules, &|it| copies.get(&it).map(|it| part.graph.node(*it)));
     if folded.is_empty() {
         return Ok(None);
     }
@@ -79,17 +81,10 @@ pub fn take_constants(module: &mut GraphModule, rules: &ConstantRules<'_>) -> Re
     Ok(Some(Constants { module: part, names }))
 }
 
-/// The nodes that read constants, and those that compute something from these alone, in order.
-pub(crate) fn constants_of(module: &GraphModule, registry: &Registry) -> Vec<NodeId> {
+/// The nodes that read constants, and those that compute something from these alone, in order. What is computed may be
+/// written to afterwards, and is a constant until then.
+pub(crate) fn constants_of(module: &GraphModule, order: &WriteOrder, registry: &Registry) -> Vec<NodeId> {
     let graph = &module.graph;
-    let writes = Writes::of(module, registry);
-    let is_kept = |id: NodeId| writes.as_ref().is_none_or(|it| it.leave_alone(graph, id));
-    // A tensor that is written to through one name is not constant under another.
-    let changing: FxHashSet<Memory> = graph
-        .nodes()
-        .filter(|&it| graph.node(it).op() == Opcode::GetAttr && !is_kept(it))
-        .filter_map(|it| memory(module.attribute(graph.node(it).target()).ok()?))
-        .collect();
     let called: FxHashSet<&str> = graph
         .nodes()
         .map(|it| graph.node(it))
@@ -104,11 +99,11 @@ pub(crate) fn constants_of(module: &GraphModule, registry: &Registry) -> Vec<Nod
         let node = graph.node(id);
         is_switched |= is_switch(node);
         // What is folded is computed as it is before the first switch, without autocast.
-        is_constant[id.index()] = (is_kept(id) && !is_switched)
+        is_constant[id.index()] = !is_switched
             && match node.op() {
                 Opcode::GetAttr => {
-                    let tensor = module.attribute(node.target()).ok().and_then(memory);
-                    tensor.is_some_and(|it| !changing.contains(&it)) && !is_of_called(node.target())
+                    let is_tensor = module.attribute(node.target()).is_ok_and(|it| memory(it).is_some());
+                    is_tensor && !order.is_written(id) && !is_of_called(node.target())
                 }
                 Opcode::CallFunction | Opcode::CallMethod => {
                     let (mut n_inputs, mut are_constant) = (0, true);
@@ -116,7 +111,8 @@ pub(crate) fn constants_of(module: &GraphModule, registry: &Registry) -> Vec<Nod
                         n_inputs += 1;
                         are_constant &= is_constant[it.index()];
                     });
-                    n_inputs > 0 && are_constant && is_pure(node, module, registry)
+                    are_constant &= n_inputs > 0 && !order.is_written_before(graph, id);
+                    are_constant && is_pure(node, module, registry)
                 }
                 Opcode::Placeholder | Opcode::CallModule | Opcode::Output => false,
             };
@@ -125,21 +121,6 @@ pub(crate) fn constants_of(module: &GraphModule, registry: &Registry) -> Vec<Nod
         }
     }
     res
-}
-
-/// Which memory a tensor has.
-#[derive(PartialEq, Eq, Hash)]
-pub(crate) enum Memory {
-    Storage(usize),
-    Fake(u32),
-}
-
-pub(crate) fn memory(attribute: &Attribute) -> Option<Memory> {
-    match attribute {
-        Attribute::Tensor { tensor, .. } => Some(Memory::Storage(tensor.storage().id())),
-        Attribute::Fake { tensor, .. } => Some(Memory::Fake(tensor.id)),
-        Attribute::Module(_) => None,
-    }
 }
 
 /// Whether a call gives the same whenever it is made, and does nothing else.
@@ -183,6 +164,7 @@ fn copy(module: &GraphModule, nodes: &[NodeId]) -> Result<Option<(GraphModule, F
 fn folded<'a>(
     module: &GraphModule,
     constants: &[NodeId],
+    order: &WriteOrder,
     rules: &ConstantRules<'_>,
     copy_of: &dyn Fn(NodeId) -> Option<&'a Node>,
 ) -> Vec<NodeId> {
@@ -200,7 +182,8 @@ fn folded<'a>(
         }
         let val = copy_of(id).and_then(|it| it.meta.val.as_ref());
         let fits = matches!(val, Some(Val::Tensor(it)) if rules.max_bytes.is_none_or(|max| bytes(it).is_some_and(|it| it <= max)));
-        if fits && (rules.may_fold)(id, graph.node(id)) {
+        // A write would change what is kept.
+        if fits && !order.is_written(id) && (rules.may_fold)(id, graph.node(id)) {
             res.push(id);
         } else {
             graph.node(id).for_each_input(&mut |it| is_taken[it.index()] = true);

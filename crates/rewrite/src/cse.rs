@@ -1,7 +1,7 @@
 //! Common subexpressions: `torch.fx.passes.dialect.common.cse_pass`.
 
-use crate::effects::Writes;
 use crate::order::is_switch;
+use crate::write_order::WriteOrder;
 use crate::{Pass, PassResult};
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use serde::Deserialize;
@@ -46,7 +46,8 @@ pub const CSE_BANNED_OPS: &[&str] = &[
 ///
 /// Arguments are the same where they are written the same: `add(x, y)` is not `add(y, x)`, and an argument by position is
 /// not one by name. Unlike PyTorch's pass, this one tells `1`, `1.0` and `True` apart, and `0.0` from `-0.0`, and takes
-/// slices, and leaves alone what a call in place writes to. Takes time linear in the number of nodes; a second run changes nothing.
+/// slices, and merges no calls between which something writes to what they take, nor calls whose results something writes to
+/// later. Takes time linear in the number of nodes; a second run changes nothing.
 ///
 /// ```
 /// use tracefx_ir::{Arg, Graph, GraphModule};
@@ -85,23 +86,19 @@ impl Pass for CsePass {
             return Err(problem);
         }
         let banned = self.banned_ops.iter().map(|it| operator_of(it)).collect();
-        let writes = Writes::of(module, registry());
+        let order = WriteOrder::of(module, registry());
         let graph = &mut module.graph;
-        let Some(representatives) = representatives(graph, &banned, writes.as_ref()) else {
+        let Some(representatives) = representatives(graph, &banned, &order) else {
             return Ok(PassResult::default());
         };
         merge(graph, &representatives)?;
-        Ok(PassResult { modified: true })
+        Ok(PassResult::new(true))
     }
 }
 
 /// The first node that computes what each node computes; nothing where all are first.
 #[expect(clippy::mutable_key_type, reason = "what represents an argument is settled before a call becomes a key")]
-fn representatives(
-    graph: &Graph,
-    banned: &FxHashSet<&str>,
-    writes: Option<&Writes>,
-) -> Option<Vec<Cell<Option<NodeId>>>> {
+fn representatives(graph: &Graph, banned: &FxHashSet<&str>, order: &WriteOrder) -> Option<Vec<Cell<Option<NodeId>>>> {
     let first = vec![Cell::new(None); graph.id_bound()];
     let mut known = FxHashMap::<Call<'_>, NodeId>::with_capacity_and_hasher(graph.len(), FxBuildHasher);
     let mut is_changed = false;
@@ -123,8 +120,9 @@ fn representatives(
             }
         };
         let mut representative = id;
-        if may_merge && writes.is_none_or(|it| it.leave_alone(graph, id)) {
-            representative = *known.entry(Call { graph, first: &first, id }).or_insert(id);
+        if may_merge && !order.is_writer(id) && !order.is_written_after(id) {
+            let since = order.last_write(graph, id);
+            representative = *known.entry(Call { graph, first: &first, id, since }).or_insert(id);
             is_changed |= representative != id;
         }
         first[id.index()].set(Some(representative));
@@ -170,11 +168,13 @@ fn packet_of(operator: &str) -> &str {
     }
 }
 
-/// A call as a key: equal to another where target and arguments are, nodes being those that represent them.
+/// A call as a key: equal to another where target and arguments are, nodes being those that represent them, and the last
+/// write before it to what it takes.
 struct Call<'a> {
     graph: &'a Graph,
     first: &'a [Cell<Option<NodeId>>],
     id: NodeId,
+    since: Option<NodeId>,
 }
 
 impl Call<'_> {
@@ -232,6 +232,7 @@ impl Hash for Call<'_> {
         let node = self.graph.node(self.id);
         node.op().hash(state);
         node.target().hash(state);
+        self.since.hash(state);
         node.args().iter().for_each(|it| self.hash_arg(it, state));
         node.kwargs().iter().for_each(|(key, it)| {
             key.hash(state);
@@ -243,7 +244,7 @@ impl Hash for Call<'_> {
 impl PartialEq for Call<'_> {
     fn eq(&self, other: &Self) -> bool {
         let (a, b) = (self.graph.node(self.id), self.graph.node(other.id));
-        (a.op(), a.target(), a.args().len()) == (b.op(), b.target(), b.args().len())
+        (a.op(), a.target(), a.args().len(), self.since) == (b.op(), b.target(), b.args().len(), other.since)
             && a.args().iter().zip(b.args()).all(|(a, b)| self.is_same(a, b))
             && self.are_same_entries(a.kwargs(), b.kwargs())
     }

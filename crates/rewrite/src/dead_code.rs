@@ -46,7 +46,7 @@ pub fn eliminate_dead_code(
             modified |= eliminate_dead_code(child, registry, options)?.modified;
         }
     }
-    Ok(PassResult { modified })
+    Ok(PassResult::new(modified))
 }
 
 /// [`eliminate_dead_code`] as a pass.

@@ -47,7 +47,20 @@ impl Writes {
     pub(crate) fn of_any(module: &GraphModule, registry: &Registry) -> Writes {
         let mut res = Writes { parents: vec![], is_written: vec![], writers: vec![], reads: FxHashMap::default() };
         res.add(&module.graph, effects_of(module, registry).into_iter());
+        res.join_tied(module);
         res
+    }
+
+    /// Attributes of several names may be one memory.
+    fn join_tied(&mut self, module: &GraphModule) {
+        let mut first: FxHashMap<Memory, NodeId> = FxHashMap::default();
+        let reads: Vec<(Str, NodeId)> = self.reads.iter().map(|(name, it)| (name.clone(), *it)).collect();
+        for (name, read) in reads {
+            if let Some(memory) = module.attribute(&name).ok().and_then(memory) {
+                let other = *first.entry(memory).or_insert(read);
+                self.join(read, other);
+            }
+        }
     }
 
     /// Adds nodes of the graph, in order.
@@ -97,19 +110,15 @@ impl Writes {
         !is_written
     }
 
-    /// The nodes that writes do not leave alone ([`Writes::leave_alone`]), for a pass that changes the graph.
-    pub(crate) fn disturbed(&self, graph: &Graph) -> FxHashSet<NodeId> {
-        graph.nodes().filter(|&it| !self.leave_alone(graph, it)).collect()
-    }
-
-    /// The nodes whose values something is computed from that is written to, and these. Where such a value has another order
-    /// of memory, what was a copy may be a view, such as a `reshape`, and see the write.
-    pub(crate) fn sources(&self, graph: &Graph) -> FxHashSet<NodeId> {
+    /// The nodes from whose values something is computed that is a view or a copy as the order of memory wants it, such as a
+    /// `reshape`, where that or what it is made of is written to; and these. In another order of memory they see other writes.
+    pub(crate) fn sources(&self, graph: &Graph, registry: &Registry) -> FxHashSet<NodeId> {
+        let nodes: Vec<NodeId> = graph.nodes().rev().collect();
+        let is_loose = |it: &NodeId| self.is_written(*it) && may_copy(graph, *it, registry);
+        let loose: FxHashSet<usize> = nodes.iter().copied().filter(is_loose).map(|it| self.class(it)).collect();
         let mut res = FxHashSet::default();
-        let mut nodes: Vec<NodeId> = graph.nodes().collect();
-        nodes.reverse();
         for id in nodes {
-            if self.is_written(id) || graph.users(id).iter().any(|it| res.contains(&it)) {
+            if loose.contains(&self.class(id)) || graph.users(id).iter().any(|it| res.contains(&it)) {
                 res.insert(id);
             }
         }
@@ -162,6 +171,12 @@ impl Writes {
         res
     }
 
+    /// What stands for the memory of a value that is written to. A node that is put in later has none.
+    pub(crate) fn class_of(&self, node: NodeId) -> Option<usize> {
+        let is_known = node.index() < self.parents.len();
+        is_known.then(|| self.class(node)).filter(|it| self.is_written[*it])
+    }
+
     fn class(&self, node: NodeId) -> usize {
         let mut at = node.index();
         while self.parents[at] as usize != at {
@@ -182,6 +197,36 @@ impl Writes {
             }
             from = next;
         }
+    }
+}
+
+/// Whether a node gives a view or a copy, as the order of memory wants it.
+fn may_copy(graph: &Graph, id: NodeId, registry: &Registry) -> bool {
+    let node = graph.node(id);
+    match node.op() {
+        Opcode::Placeholder | Opcode::GetAttr | Opcode::Output => false,
+        Opcode::CallMethod | Opcode::CallModule => true,
+        Opcode::CallFunction if takes_item(graph, id) => false,
+        Opcode::CallFunction => registry.get(node.target()).is_none_or(|it| {
+            let is_view = it.def.tags.has(Tags::VIEW) && !it.def.tags.has(Tags::MAY_COPY) && !it.may_write();
+            let is_in_place = it.returns_self() && !it.reshapes_self();
+            op_shares(it) && !is_view && !is_in_place
+        }),
+    }
+}
+
+/// Which memory a tensor has.
+#[derive(PartialEq, Eq, Hash)]
+pub(crate) enum Memory {
+    Storage(usize),
+    Fake(u32),
+}
+
+pub(crate) fn memory(attribute: &Attribute) -> Option<Memory> {
+    match attribute {
+        Attribute::Tensor { tensor, .. } => Some(Memory::Storage(tensor.storage().id())),
+        Attribute::Fake { tensor, .. } => Some(Memory::Fake(tensor.id)),
+        Attribute::Module(_) => None,
     }
 }
 
@@ -276,11 +321,11 @@ fn function_writes(node: &Node, graph: &Graph, owner: &GraphModule, registry: &R
 fn shares(node: &Node, owner: &GraphModule, registry: &Registry) -> bool {
     let target = &**node.target();
     match node.op() {
-        Opcode::Placeholder | Opcode::GetAttr => false,
-        Opcode::Output | Opcode::CallModule => true,
+        Opcode::Placeholder | Opcode::GetAttr | Opcode::Output => false,
+        Opcode::CallModule => true,
         Opcode::CallMethod => is_in_place_name(target) || packet_shares(target, registry),
         Opcode::CallFunction => match target.strip_prefix("torch.ops.") {
-            Some(name) => registry.get(name).is_none_or(|it| op_shares(it) || (it.may_write() && evaluates(it, node))),
+            Some(name) => registry.get(name).is_none_or(op_shares),
             None if function_writes(node, &owner.graph, owner, registry) => true,
             None => match target.strip_prefix("torch.").or_else(|| target.strip_prefix("operator.")) {
                 Some("getitem") | None => true,
@@ -302,7 +347,7 @@ fn packet_shares(name: &str, registry: &Registry) -> bool {
 pub(crate) fn op_shares(op: &Op) -> bool {
     let tags = op.def.tags;
     // What only its decomposition says may give back what it was given.
-    let is_made_of_others = matches!(op.def.infer, tracefx_ops::Infer::Composite);
+    let is_made_of_others = matches!(op.def.infer, tracefx_ops::Infer::Composite) && !tags.has(Tags::FRESH);
     op.may_alias() || tags.has(Tags::VIEW) || tags.has(Tags::MAY_GIVE_ARGUMENT) || is_made_of_others
 }
 

@@ -1,10 +1,10 @@
 //! Batch normalizations taken into the layers before them: `torch.fx.experimental.optimization.fuse`, on operators.
 
-use crate::PassResult;
 use crate::constant_fold::constants_of;
-use crate::effects::Writes;
 use crate::fuser::replace_uses;
 use crate::tensor_meta::{rank_of, tensor_meta_of};
+use crate::write_order::WriteOrder;
+use crate::{LeftOut, PassResult};
 use rustc_hash::FxHashMap;
 use tracefx_core::{DType, Result};
 use tracefx_ir::{Arg, GraphModule, InsertPoint, Node, NodeId, Opcode};
@@ -42,31 +42,36 @@ const NORMS: &[(&str, Option<usize>, usize)] = &[
 
 /// Takes batch normalizations in evaluation into the convolutions, linear layers and `addmm`s before them, where nothing else
 /// uses these, and all parameters are constants. The new weights are computed in the graph, from the old ones, which others
-/// may use as before: fold constants afterwards to have them computed once.
+/// may use as before: fold constants afterwards to have them computed once. Of each normalization that stays, the result
+/// says why.
 ///
 /// With mean `m`, variance `v`, scale `w` and shift `b`, each channel is multiplied by `s = w / sqrt(v + eps)`, and the bias
 /// becomes `(bias - m) * s + b`. A linear layer is fused where its result is known to have two dimensions (`meta.val`), since
-/// otherwise its channels are not what is normalized. Transposed convolutions stay. A second run changes nothing.
+/// otherwise its channels are not what is normalized. Transposed convolutions stay. A layer moves to its normalization, and
+/// stays where something between them writes to what it takes. A second run changes nothing.
 ///
 /// # Errors
 /// None of a graph that is well formed.
 pub fn fuse_batch_norm(module: &mut GraphModule, registry: &Registry) -> Result<PassResult> {
+    let mut order = WriteOrder::of(module, registry);
     let mut is_constant = vec![false; module.graph.id_bound()];
-    constants_of(module, registry).into_iter().for_each(|it| is_constant[it.index()] = true);
-    let disturbed = Writes::of(module, registry).map(|it| it.disturbed(&module.graph)).unwrap_or_default();
+    constants_of(module, &order, registry).into_iter().for_each(|it| is_constant[it.index()] = true);
     let nodes: Vec<NodeId> = module.graph.nodes().collect();
     let mut fused = Fused::default();
+    let mut left_out = Vec::new();
     for id in nodes {
         // All that was made since is computed from constants.
         let is_constant = |it: NodeId| is_constant.get(it.index()).copied().unwrap_or(true);
-        let Some(pair) = pair_of(module, &fused, id, &is_constant) else { continue };
-        // The layer moves to the normalization, whose parameters may be read after it.
-        if disturbed.contains(&pair.layer) {
-            continue;
+        match pair_of(module, &fused, id, &is_constant, &order) {
+            Found::Nothing => {}
+            Found::LeftOut(reason) => left_out.push(LeftOut { node: module.graph.node(id).name().to_string(), reason }),
+            Found::Pair(pair) => {
+                order.moved(pair.layer, pair.norm);
+                fuse(module, &mut fused, &pair)?;
+            }
         }
-        fuse(module, &mut fused, &pair)?;
     }
-    Ok(PassResult { modified: fused.modified })
+    Ok(PassResult { modified: fused.modified, left_out })
 }
 
 /// What was fused, so that a normalization of it is taken in too.
@@ -106,51 +111,133 @@ struct Pair {
     eps: Arg,
 }
 
-fn pair_of(module: &GraphModule, fused: &Fused, norm: NodeId, is_constant: &dyn Fn(NodeId) -> bool) -> Option<Pair> {
+/// What a node is to the pass.
+enum Found {
+    /// No normalization.
+    Nothing,
+    /// A normalization that stays, and why.
+    LeftOut(String),
+    Pair(Box<Pair>),
+}
+
+fn pair_of(
+    module: &GraphModule,
+    fused: &Fused,
+    norm: NodeId,
+    is_constant: &dyn Fn(NodeId) -> bool,
+    order: &WriteOrder,
+) -> Found {
+    let Some(kind) = find(module.graph.node(norm), NORMS, |it| it.0) else { return Found::Nothing };
+    match checked_pair(module, fused, (norm, kind), is_constant, order) {
+        Ok(pair) => Found::Pair(Box::new(pair)),
+        Err(reason) => Found::LeftOut(reason),
+    }
+}
+
+fn checked_pair(
+    module: &GraphModule,
+    fused: &Fused,
+    (norm, (target, training, eps)): (NodeId, (&str, Option<usize>, usize)),
+    is_constant: &dyn Fn(NodeId) -> bool,
+    order: &WriteOrder,
+) -> std::result::Result<Pair, String> {
     let graph = &module.graph;
+    let name = |it: NodeId| graph.node(it).name();
     let node = graph.node(norm);
-    let (target, training, eps) = find(node, NORMS, |it| it.0)?;
-    let [Arg::Node(layer), scale, shift, mean, variance, ..] = node.args() else { return None };
-    if training.is_some_and(|it| node.args().get(it) != Some(&Arg::Bool(false))) {
-        return None;
+    let by_name = |id: NodeId| format!("`{}` has arguments by name: run NormalizeArgs first", name(id));
+    if !node.kwargs().is_empty() {
+        return Err(by_name(norm));
     }
-    let result = if target.ends_with(".batch_norm.default") { norm } else { only_item(module, norm)? };
-    let source = graph.node(*layer);
-    let (_, kind) = find(source, LAYERS, |it| it.0)?;
-    if graph.users(*layer).len() != 1 || !source.kwargs().is_empty() || !node.kwargs().is_empty() {
-        return None;
-    }
-    let is_transposed = source.target().contains(".convolution.") && source.args().get(6) != Some(&Arg::Bool(false));
-    let [weight, bias] = match kind {
-        Layer::Addmm => [source.args().get(2)?, source.args().first()?],
-        Layer::Convolution | Layer::Linear => [source.args().get(1)?, source.args().get(2).unwrap_or(&Arg::None)],
+    let ([Arg::Node(layer), scale, shift, mean, variance, ..], Some(eps)) = (node.args(), node.args().get(eps)) else {
+        return Err("it lacks arguments".to_owned());
     };
-    let constant = |arg: &Arg| arg.as_node().filter(|&it| is_constant(it));
-    let optional = |arg: &Arg| if *arg == Arg::None { Some(None) } else { constant(arg).map(Some) };
-    let weight = constant(weight)?;
-    let weight_rank = fused.rank_of(module, weight).unwrap_or(if kind == Layer::Convolution { 0 } else { 2 });
-    let rank = rank_of(module, *layer);
+    if training.is_some_and(|it| node.args().get(it) != Some(&Arg::Bool(false))) {
+        return Err("it is in training: put the model into evaluation (`eval()`) before it is traced".to_owned());
+    }
+    let result = match target.ends_with(".batch_norm.default") {
+        true => norm,
+        false => only_item(module, norm).ok_or("not its first result alone is used")?,
+    };
+    let (layer, source) = (*layer, graph.node(*layer));
+    let Some((_, kind)) = find(source, LAYERS, |it| it.0) else {
+        return Err(format!("`{}`, which it normalizes, is no convolution, linear layer or addmm", name(layer)));
+    };
+    if graph.users(layer).len() != 1 {
+        return Err(format!("something else uses `{}`, too", name(layer)));
+    }
+    if !source.kwargs().is_empty() {
+        return Err(by_name(layer));
+    }
+    if source.target().contains(".convolution.") && source.args().get(6) != Some(&Arg::Bool(false)) {
+        return Err(format!("`{}` is a transposed convolution", name(layer)));
+    }
+    let (weight, bias) = match kind {
+        Layer::Addmm => (source.args().get(2), source.args().first()),
+        Layer::Convolution | Layer::Linear => (source.args().get(1), source.args().get(2)),
+    };
+    let constant = |what: &str, arg: Option<&Arg>| {
+        let id = arg.and_then(Arg::as_node).ok_or_else(|| format!("there is no {what}"))?;
+        match is_constant(id) {
+            true => Ok(id),
+            false => Err(not_constant(module, order, what, id)),
+        }
+    };
+    let optional = |what: &str, arg: Option<&Arg>| match arg {
+        None | Some(Arg::None) => Ok(None),
+        Some(_) => constant(what, arg).map(Some),
+    };
+    let weight = constant("the weight", weight)?;
+    let weight_rank = fused.rank_of(module, weight).or_else(|| (kind != Layer::Convolution).then_some(2));
+    let Some(weight_rank) = weight_rank.filter(|it| *it > 0) else {
+        return Err(format!("the sizes of the weight `{}` are not known: propagate shapes first", name(weight)));
+    };
     // The channels are the second dimension of what the layer gives, and the first of its weight.
+    let rank = rank_of(module, layer);
     let fits = match kind {
         Layer::Convolution => rank.is_none_or(|it| it == weight_rank),
         Layer::Linear => rank == Some(2) && weight_rank == 2,
         Layer::Addmm => true,
     };
+    if !fits {
+        let what = match (kind, rank) {
+            (Layer::Linear, None) => "is not known to have two dimensions: propagate shapes first",
+            (Layer::Linear, Some(_)) => "has more than two dimensions",
+            (Layer::Convolution | Layer::Addmm, _) => "has not the dimensions of the weight",
+        };
+        return Err(format!("what `{}` gives {what}", name(layer)));
+    }
     let pair = Pair {
-        layer: *layer,
+        layer,
         kind,
         weight,
         weight_rank,
-        bias: optional(bias)?,
+        bias: optional("the bias", bias)?,
         norm,
         result,
-        scale: optional(scale)?,
-        shift: optional(shift)?,
-        mean: constant(mean)?,
-        variance: constant(variance)?,
-        eps: node.args().get(eps)?.clone(),
+        scale: optional("the scale", Some(scale))?,
+        shift: optional("the shift", Some(shift))?,
+        mean: constant("the mean", Some(mean))?,
+        variance: constant("the variance", Some(variance))?,
+        eps: eps.clone(),
     };
-    (fits && !is_transposed && weight_rank > 0).then_some(pair)
+    match order.between(graph, layer, norm) {
+        Some(it) if order.is_writer(it) => {
+            Err(format!("`{}` writes to what `{}` takes, between them", name(it), name(layer)))
+        }
+        Some(it) => Err(format!("`{}` switches how `{}` computes, between them", name(it), name(layer))),
+        None => Ok(pair),
+    }
+}
+
+/// Why a parameter is no constant.
+fn not_constant(module: &GraphModule, order: &WriteOrder, what: &str, id: NodeId) -> String {
+    let node = module.graph.node(id);
+    let why = match order.writers_of(id).next() {
+        Some(it) => format!("is written to by `{}`", module.graph.node(it).name()),
+        None if node.op() == Opcode::Placeholder => "is an input and no constant of the module".to_owned(),
+        None => "is not computed from constants alone".to_owned(),
+    };
+    format!("{what} `{}` {why}", node.name())
 }
 
 /// The row of a table that a call is of.

@@ -37,6 +37,7 @@ mod splitter;
 mod tensor_meta;
 mod tools_common;
 mod topological;
+mod write_order;
 
 pub use const_fold::{FoldRules, FoldedGraph, get_unique_attr_name_in_module, split_const_subgraphs};
 pub use constant_fold::{ConstantRules, Constants, take_constants};
@@ -64,7 +65,7 @@ pub use normalize::{
 };
 pub use order::SWITCHES;
 pub use partitioner::{CapabilityBasedPartitioner, Partition, PartitionerOptions};
-pub use pass::{Pass, PassResult};
+pub use pass::{LeftOut, Pass, PassResult};
 pub use pass_manager::{FnPass, ModuleCheck, PassConstraint, PassManager, this_before_that_pass_constraint};
 pub use reinplace::reinplace;
 pub use replace::{

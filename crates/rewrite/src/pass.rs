@@ -4,10 +4,29 @@ use tracefx_ir::GraphModule;
 use ts_rs::TS;
 
 /// What a pass says of its run: `torch.fx.passes.infra.pass_base.PassResult`, without the module, which it changed in place.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, TS)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, TS)]
+#[serde(rename_all = "camelCase")]
 pub struct PassResult {
     /// Whether anything changed.
     pub modified: bool,
+    /// What the pass looks for and left as it is, with the reason, from passes that say so.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// A node that a pass looks for and left as it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, TS)]
+pub struct LeftOut {
+    /// Its name.
+    pub node: String,
+    /// Why it was left.
+    pub reason: String,
+}
+
+impl PassResult {
+    /// The result of a pass that left nothing out.
+    pub fn new(modified: bool) -> Self {
+        PassResult { modified, left_out: Vec::new() }
+    }
 }
 
 /// A pass over a module: `torch.fx.passes.infra.pass_base.PassBase`.

@@ -174,7 +174,7 @@ impl<'p> PassManager<'p> {
         Ok(())
     }
 
-    /// Runs the passes.
+    /// Runs the passes. What the last round left out is in the result.
     ///
     /// # Errors
     /// As [`PassManager::solve_constraints`]; `PassFailed` where a pass or a check fails, naming the pass, those that ran
@@ -184,9 +184,10 @@ impl<'p> PassManager<'p> {
             self.solve_constraints()?;
         }
         self.check(module)?;
-        let mut is_ever_modified = false;
+        let mut res = PassResult::default();
         for _ in 0..self.steps.unwrap_or(1) {
             let mut modified = false;
+            res.left_out.clear();
             for (at, pass) in self.passes.iter().enumerate() {
                 let result = pass.run(module).and_then(|result| {
                     if self.run_checks_after_each_pass {
@@ -194,14 +195,16 @@ impl<'p> PassManager<'p> {
                     }
                     Ok(result)
                 });
-                modified |= result.map_err(|problem| self.failed(at, &problem))?.modified;
+                let result = result.map_err(|problem| self.failed(at, &problem))?;
+                modified |= result.modified;
+                res.left_out.extend(result.left_out);
             }
-            is_ever_modified |= modified;
+            res.modified |= modified;
             if !modified {
                 break;
             }
         }
-        Ok(PassResult { modified: is_ever_modified })
+        Ok(res)
     }
 
     fn may_precede(&self, a: &dyn Pass, b: &dyn Pass) -> bool {
@@ -234,7 +237,7 @@ mod tests {
         FnPass::new(name, move |_: &mut GraphModule| {
             let modified = left.get() > 0;
             left.set(left.get().saturating_sub(1));
-            Ok(PassResult { modified })
+            Ok(PassResult::new(modified))
         })
     }
 
@@ -284,7 +287,7 @@ mod tests {
         manager.add_pass(pass("good", 0));
         manager.add_pass(FnPass::new("adds", |module: &mut GraphModule| {
             module.graph.placeholder("x");
-            Ok(PassResult { modified: true })
+            Ok(PassResult::new(true))
         }));
         manager.add_checks(|module| match module.graph.len() {
             0 => Ok(()),

@@ -43,7 +43,7 @@ pub fn reinplace(module: &mut GraphModule, registry: &Registry) -> Result<PassRe
             _ => node.for_each_input(&mut |it| storages.join(it, id)),
         }
     }
-    Ok(PassResult { modified })
+    Ok(PassResult::new(modified))
 }
 
 /// The first argument and the operator in place, where types and sizes allow it.

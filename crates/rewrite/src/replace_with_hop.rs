@@ -74,7 +74,7 @@ fn replace(module: &mut GraphModule, region: Region, depth: usize) -> Result<Pas
             modified |= replace(inner, region, depth + 1)?.modified;
         }
     }
-    Ok(PassResult { modified })
+    Ok(PassResult::new(modified))
 }
 
 /// Splits the graph at the boundaries, and puts together what is no region.

@@ -296,7 +296,24 @@ export type PassResult = {
 /**
  * Whether anything changed.
  */
-modified: boolean, };
+modified: boolean, 
+/**
+ * What the pass looks for and left as it is, with the reason, from passes that say so.
+ */
+leftOut: Array<LeftOut>, };
+
+/**
+ * A node that a pass looks for and left as it is.
+ */
+export type LeftOut = { 
+/**
+ * Its name.
+ */
+node: string, 
+/**
+ * Why it was left.
+ */
+reason: string, };
 
 /**
  * How dead code is told.

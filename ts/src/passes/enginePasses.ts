@@ -4,7 +4,13 @@
  * @module
  */
 import { CSE_BANNED_OPS } from "../bindings/effects.ts";
-import type { AnnotateOptions, InsertedAsserts, NormalizeArgsOptions, RuntimeAssertCall } from "../bindings/passes.ts";
+import type {
+  AnnotateOptions,
+  InsertedAsserts,
+  LeftOut,
+  NormalizeArgsOptions,
+  RuntimeAssertCall,
+} from "../bindings/passes.ts";
 import { fxError } from "../errors.ts";
 import type { GraphModule } from "../graph/module.ts";
 import { type NamedTarget, targetOf } from "../graph/target.ts";
@@ -15,11 +21,13 @@ import { PassBase, type PassResult } from "./passBase.ts";
 /** What a pass of the engine says. */
 interface Answer {
   readonly modified: boolean;
+  readonly leftOut?: readonly LeftOut[];
 }
 
 function inPlace(graphModule: GraphModule, name: string, options: object = {}, notes = false): PassResult {
   const { answer } = runPass<Answer, GraphModule>(graphModule, name, { options, notes });
-  return { graphModule, modified: answer.modified };
+  const { modified, leftOut = [] } = answer;
+  return { graphModule, modified, ...(leftOut.length > 0 ? { leftOut } : {}) };
 }
 
 /** Which calls {@link CSEPass} leaves alone. */
@@ -215,10 +223,12 @@ export function insertDeferredRuntimeAsserts(
 /**
  * Takes batch normalizations in evaluation into the convolutions and linear layers before them, in place, in graphs of
  * operators: what `fuse` does of modules. The new weights are computed in the graph; `constantFold` computes them once.
+ * `leftOut` says of each normalization that stays why it does.
  *
  * @example
  * ```ts
- * fuseBatchNorm(gm);
+ * const { leftOut = [] } = fuseBatchNorm(gm);
+ * for (const { node, reason } of leftOut) console.warn(`${node}: ${reason}`);
  * constantFold(gm);
  * ```
  */
@@ -228,7 +238,8 @@ export function fuseBatchNorm(graphModule: GraphModule): PassResult {
 
 /**
  * Makes linear layers whose result is only used with its last two dimensions swapped give it that way, in place, in graphs
- * of operators: inductor's `linear_permute_fusion`. What nodes give must be known (`meta.val`).
+ * of operators: inductor's `linear_permute_fusion`. What nodes give must be known (`meta.val`). `leftOut` says of each swap
+ * of a linear layer that stays why it does.
  *
  * @example
  * ```ts

@@ -3,8 +3,11 @@
  *
  * @module
  */
+import type { LeftOut } from "../bindings/passes.ts";
 import { checkFunction } from "../given.ts";
 import { GraphModule } from "../graph/module.ts";
+
+export type { LeftOut };
 
 /** What a pass gave: `torch.fx.passes.infra.pass_base.PassResult`. */
 export interface PassResult {
@@ -12,6 +15,8 @@ export interface PassResult {
   readonly graphModule: GraphModule;
   /** Whether the pass changed anything. */
   readonly modified: boolean;
+  /** What the pass looks for and left as it is, with the reason, from passes that say so. */
+  readonly leftOut?: readonly LeftOut[];
 }
 
 /**

@@ -118,16 +118,19 @@ export class PassManager {
     this.#isOrdered = true;
   }
 
-  /** Runs the passes. An error of a pass is the cause of the error that names it and the passes before it. */
+  /**
+   * Runs the passes. What the last round left out is in the result. An error of a pass is the cause of the error that names
+   * it and the passes before it.
+   */
   run(graphModule: GraphModule): PassResult {
     checkGraphModule("PassManager", graphModule);
     if (!this.#isOrdered) this.solveConstraints();
     this.#check(graphModule);
     let result: PassResult = { graphModule, modified: false };
     for (let step = 0; step < this.steps; step++) {
-      const { graphModule: changed, modified } = this.#once(result.graphModule);
-      result = { graphModule: changed, modified: result.modified || modified };
-      if (!modified) break;
+      const round = this.#once(result.graphModule);
+      result = { ...round, modified: result.modified || round.modified };
+      if (!round.modified) break;
     }
     return result;
   }
@@ -136,8 +139,10 @@ export class PassManager {
     let result: PassResult = { graphModule, modified: false };
     for (const [at, pass] of this.#passes.entries()) {
       try {
-        const { graphModule: changed, modified } = checkedResult(pass, runPassOn(pass, result.graphModule));
-        result = { graphModule: changed, modified: result.modified || modified };
+        const { graphModule: changed, modified, leftOut } = checkedResult(pass, runPassOn(pass, result.graphModule));
+        const all = [...(result.leftOut ?? []), ...(leftOut ?? [])];
+        const left = all.length > 0 ? { leftOut: all } : {};
+        result = { graphModule: changed, modified: result.modified || modified, ...left };
         if (this.runChecksAfterEachPass) this.#check(changed);
       } catch (cause) {
         const before = this.#passes.slice(0, at).map(passName);

@@ -10,8 +10,10 @@ import {
   linearPermuteFusion,
   mergeMatmul,
   Module,
+  type Node,
   nn,
   Parameter,
+  PassManager,
   ShapeProp,
   SymExpr,
   symbolicTrace,
@@ -141,6 +143,62 @@ describe("layers of operators", () => {
     constantFold(gm);
     expect(targets(gm)).toEqual(["x", "_frozen_param0", "_frozen_param1", "conv2d.default", "output"]);
     expectClose(gm.forward(given), expected);
+  });
+
+  it("take batch normalizations in that activations in place follow, as in torchvision", () => {
+    const graph = new Graph();
+    const [x, weight, mean, variance] = [
+      graph.placeholder("x"),
+      ...["weight", "mean", "variance"].map((name) => graph.getAttr(name)),
+    ] as [Node, Node, Node, Node];
+    const normed = (value: Node): Node => {
+      const conv = graph.callFunction(aten("conv2d.default"), [value, weight, null, 1, 1]);
+      return graph.callFunction(aten("batch_norm.default"), [
+        conv,
+        null,
+        null,
+        mean,
+        variance,
+        false,
+        0.1,
+        1e-5,
+        false,
+      ]);
+    };
+    let last = x;
+    for (let block = 0; block < 2; block++) {
+      const first = graph.callFunction(aten("relu_.default"), [normed(last)]);
+      const sum = graph.callFunction(aten("add_.Tensor"), [normed(first), last]);
+      last = graph.callFunction(aten("relu_.default"), [sum]);
+    }
+    graph.output(last);
+    const gm = GraphModule.ofGraph(graph);
+    for (const [name, shape] of Object.entries({ weight: [3, 3, 3, 3], mean: [3], variance: [3] })) {
+      gm.attributes.set(name, { kind: "buffer", tensor: torch.add(torch.rand(shape), 0.5) });
+    }
+    const given = torch.randn([2, 3, 5, 5]);
+    const expected = gm.forward(given);
+    const result = fuseBatchNorm(gm);
+    expect([result.modified, result.leftOut]).toEqual([true, undefined]);
+    constantFold(gm);
+    expect(targets(gm).filter((target) => target.startsWith("batch_norm"))).toEqual([]);
+    expectClose(gm.forward(given), expected);
+  });
+
+  it("say why they stay", () => {
+    const graph = new Graph();
+    const [x, weight, mean] = ["x", "weight", "mean"].map((name) => graph.placeholder(name)) as [Node, Node, Node];
+    const conv = graph.callFunction(aten("conv2d.default"), [x, weight]);
+    graph.output(
+      graph.callFunction(aten("batch_norm.default"), [conv, null, null, mean, mean, false, 0.1, 1e-5, false]),
+    );
+    const gm = GraphModule.ofGraph(graph);
+    const leftOut = [
+      { node: "batch_norm_default", reason: "the weight `weight` is an input and no constant of the module" },
+    ];
+    expect(fuseBatchNorm(gm)).toEqual({ graphModule: gm, modified: false, leftOut });
+    const manager = new PassManager({ passes: [fuseBatchNorm, linearPermuteFusion], steps: 3 });
+    expect(manager.run(gm)).toEqual({ graphModule: gm, modified: false, leftOut });
   });
 
   it("give their results swapped", () => {

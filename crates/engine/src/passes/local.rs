@@ -8,7 +8,7 @@ use tracefx_exec::{known_values, propagate};
 use tracefx_export::{Remove, functionalize, merge_getitems};
 use tracefx_ops::{Propagation, Symbols};
 use tracefx_rewrite::{
-    AnnotateOptions, AnnotateTypesWithSchema, CsePass, DeadCodeElimination, DeadCodeOptions, NormalizeArgs,
+    AnnotateOptions, AnnotateTypesWithSchema, CsePass, DeadCodeElimination, DeadCodeOptions, LeftOut, NormalizeArgs,
     NormalizeArgsOptions, NormalizeOperators, Pass, PassResult, annotate_getitem_nodes, merge_matmul, reinplace,
     replace_autocast_with_hop, replace_set_grad_with_hop,
 };
@@ -80,6 +80,7 @@ pub(super) const PASSES: &[HostPass] = &[
 
 pub(super) const TYPES: &[Declare] = &[
     declared::<PassResult>,
+    declared::<LeftOut>,
     declared::<DeadCodeOptions>,
     declared::<CsePass>,
     declared::<NormalizeArgsOptions>,

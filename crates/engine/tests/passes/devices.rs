@@ -124,7 +124,7 @@ fn many_of_these_modules_have_several_parts() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(crate::config())]
 
     #[test]
     fn parts_for_devices((module, bytes) in cases(), mode in prop::sample::select(&MODES[..])) {

@@ -3,13 +3,18 @@
 
 use crate::layers::layered;
 use crate::random::Writes;
-use crate::{Bits, check_once, computed, known, lint, run};
+use crate::{Bits, check_once, computed, computed_of, config, known, lint, run};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use serde_json::json;
-use tracefx_engine::{Library, fuse};
-use tracefx_ir::GraphModule;
+use std::path::Path;
+use tracefx_core::Tensor;
+use tracefx_engine::{Library, Limits, fuse, open, with_lifted_state};
+use tracefx_export::ExportedProgram;
+use tracefx_ir::{GraphModule, Opcode};
+use tracefx_ops::Value;
+use tracefx_rewrite::fuse_batch_norm;
 
 /// Whether what two modules compute differs by no more than rounding.
 fn are_close(a: &[Bits], b: &[Bits]) -> bool {
@@ -68,8 +73,32 @@ fn every_pass_finds_something_in_many_of_these_modules() {
     assert!(n_modified.iter().all(|it| *it >= 30), "{n_modified:?} of 300");
 }
 
+/// What PyTorch exported of a residual network as torchvision writes it: activations and sums in place.
+#[test]
+fn a_residual_network_loses_all_its_batch_norms() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/programs/resnet_block_tiny");
+    let mut program = open(&std::fs::read(folder.join("model.pt2")).unwrap(), &Limits::default()).unwrap();
+    let library = Library::default();
+    let inputs: Vec<Value<Tensor>> = program.example_inputs.iter().flatten().cloned().collect();
+    let computed = |program: &ExportedProgram| computed_of(&program.module().unwrap(), inputs.clone()).unwrap();
+    let count = |module: &GraphModule, op: &str| {
+        module.graph.find_nodes(Opcode::CallFunction, &format!("torch.ops.aten.{op}")).count()
+    };
+    assert_eq!((count(&program.module, "batch_norm.default"), count(&program.module, "relu_.default")), (6, 5));
+    let before = computed(&program);
+    // The weights are inputs of the graph, and the pass says so.
+    let left_out = fuse_batch_norm(&mut program.module.clone(), library.registry()).unwrap().left_out;
+    assert_eq!(left_out.len(), 6);
+    assert_eq!(left_out[0].reason, "the weight `p_0_weight` is an input and no constant of the module");
+
+    let result = with_lifted_state(&mut program, &|module| fuse(module, &library)).unwrap();
+    assert_eq!((result.modified, result.left_out), (true, vec![]));
+    assert_eq!((count(&program.module, "batch_norm.default"), count(&program.module, "relu_.default")), (0, 5));
+    assert!(are_close(&computed(&program), &before), "{}", program.module.graph);
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(config())]
 
     #[test]
     fn fusing_batch_norms(module in layered(Writes::Allowed)) {
@@ -91,6 +120,13 @@ proptest! {
                 break;
             }
             prop_assert!(n_products(&changed) < n_products(&module), "{}\nof\n{}", changed.graph, module.graph);
+            if is_known {
+                // Programs are refused in which the values of new nodes are not known.
+                for id in changed.graph.nodes().filter(|it| changed.graph.node(*it).op() == Opcode::CallFunction) {
+                    let node = changed.graph.node(id);
+                    prop_assert!(node.meta.val.is_some(), "{} has no value in\n{}", node.name(), changed.graph);
+                }
+            }
             module = changed;
         }
     }

@@ -25,6 +25,12 @@ use tracefx_ir::{Arg, Attribute, Graph, GraphModule, Opcode, TensorKind, TensorM
 use tracefx_ops::Value;
 use tracefx_rewrite::{FoldRules, split_const_subgraphs};
 
+/// How many random modules each property is tried on: 200, or `TRACEFX_CASES`. They are others in every run.
+fn config() -> ProptestConfig {
+    let cases = std::env::var("TRACEFX_CASES").ok().and_then(|it| it.parse().ok()).unwrap_or(200);
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+}
+
 /// A tensor to the bit, or another value as it prints.
 #[derive(Debug, PartialEq, Eq)]
 struct Bits {
@@ -214,7 +220,7 @@ fn merged_products_compute_the_same() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(config())]
 
     #[test]
     fn dead_code_elimination(module in modules(Writes::ByOperators)) {

@@ -113,7 +113,7 @@ fn writing_rules() -> Vec<Rule> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(crate::config())]
 
     #[test]
     fn replacing_one_pattern(module in modules(Writes::Allowed), at in 0usize..9) {

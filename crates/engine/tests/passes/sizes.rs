@@ -217,7 +217,7 @@ fn shown(value: &Value<Tensor>) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(crate::config())]
 
     #[test]
     fn checks_refuse_what_does_not_hold_and_nothing_else((case, module) in cases()) {

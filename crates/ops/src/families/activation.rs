@@ -11,7 +11,7 @@ use tracefx_sym::SymInt;
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::relu(Tensor self) -> Tensor", relu).tags(Tags::POINTWISE).tags(Tags::CORE).vjp(gradients::activation::relu).doc("`max(x, 0)`."),
-    OpDef::composite("aten::relu6(Tensor self) -> Tensor", relu6).doc("`min(max(x, 0), 6)`."),
+    OpDef::composite("aten::relu6(Tensor self) -> Tensor", relu6).tags(Tags::FRESH).doc("`min(max(x, 0), 6)`."),
     OpDef::new("aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", hardtanh).tags(Tags::POINTWISE).tags(Tags::CORE).vjp(gradients::activation::hardtanh).doc("`x`, kept between `min_val` and `max_val`."),
     OpDef::new("aten::threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", threshold).decompose(pointwise::threshold).tags(Tags::POINTWISE).vjp(gradients::activation::threshold).doc("`x` above the threshold, else `value`."),
     float("aten::elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor").tags(Tags::CORE).vjp(gradients::activation::elu).doc("`x` above zero, else `alpha * (exp(x) - 1)`, with scales."),
@@ -29,7 +29,7 @@ pub(crate) const OPS: &[OpDef] = &[
     float("aten::log_sigmoid(Tensor self) -> Tensor").decompose(pointwise::log_sigmoid).vjp(gradients::activation::log_sigmoid).doc("`log(sigmoid(x))`."),
     OpDef::new("aten::log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)", log_sigmoid_forward).decompose(pointwise::log_sigmoid_forward).tags(Tags::POINTWISE).tolerance(Tol::Default).vjp_of_first(1, gradients::activation::log_sigmoid_forward).doc("`log(sigmoid(x))`, and `exp(-abs(x))` for its gradient."),
     OpDef::new("aten::_prelu_kernel(Tensor self, Tensor weight) -> Tensor", prelu_kernel).decompose(pointwise::prelu_kernel).tags(Tags::POINTWISE).tolerance(Tol::Default).vjp(gradients::activation::prelu_kernel).doc("`x` above zero, else `weight * x`."),
-    OpDef::composite("aten::prelu(Tensor self, Tensor weight) -> Tensor", prelu).doc("`x` above zero, else `x` times the weight of its channel."),
+    OpDef::composite("aten::prelu(Tensor self, Tensor weight) -> Tensor", prelu).tags(Tags::FRESH).doc("`x` above zero, else `x` times the weight of its channel."),
     OpDef::composite("aten::rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? generator=None) -> Tensor", rrelu).tags(Tags::RANDOM).doc("`x` above zero, else `x` times a slope, which is random in training."),
     OpDef::new("aten::rrelu_with_noise_functional(Tensor self, Tensor noise, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? generator=None) -> (Tensor, Tensor noise_out)", rrelu_with_noise).tags(Tags::RANDOM).tolerance(Tol::Default).vjp(gradients::activation::rrelu_with_noise).doc("`rrelu` that also gives back its slopes."),
     OpDef::composite("aten::rrelu_with_noise(Tensor self, Tensor(b!) noise, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? generator=None) -> Tensor", |cx, args| Ok(vec![rrelu_into_noise(cx, args)?])).tags(Tags::RANDOM).doc("`rrelu` that writes its slopes to `noise`."),
@@ -37,7 +37,7 @@ pub(crate) const OPS: &[OpDef] = &[
         let result = rrelu_into_noise(cx, args)?;
         Ok(vec![cx.call("aten.copy_.default", [args.values[0].clone(), result])?])
     }).tags(Tags::RANDOM).doc("In place: `rrelu` that writes its slopes to `noise`."),
-    OpDef::composite("aten::glu(Tensor self, int dim=-1) -> Tensor", glu).doc("The first half of a dimension, times the sigmoid of the second."),
+    OpDef::composite("aten::glu(Tensor self, int dim=-1) -> Tensor", glu).tags(Tags::FRESH).doc("The first half of a dimension, times the sigmoid of the second."),
     OpDef::in_place("aten::relu_(Tensor(a!) self) -> Tensor(a!)", "aten.relu.default").doc("In place: `max(x, 0)`."),
     OpDef::in_place("aten::relu6_(Tensor(a!) self) -> Tensor(a!)", "aten.relu6.default").doc("In place: `min(max(x, 0), 6)`."),
     OpDef::in_place("aten::hardtanh_(Tensor(a!) self, Scalar min_val=-1, Scalar max_val=1) -> Tensor(a!)", "aten.hardtanh.default").doc("In place: `x`, kept between `min_val` and `max_val`."),

@@ -13,11 +13,14 @@ use super::matmul_composite::{sizes as size_list, tensor_of};
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
     OpDef::composite("aten::adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor", adaptive_avg_pool1d)
+        .tags(Tags::FRESH)
         .tags(Tags::CORE.with(Tags::TAKEN_APART))
         .doc("The means of as many windows as the result has elements."),
     OpDef::composite("aten::adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor", adaptive_avg_pool)
+        .tags(Tags::FRESH)
         .doc("The means of as many windows as the result has elements."),
     OpDef::composite("aten::adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor", adaptive_avg_pool)
+        .tags(Tags::FRESH)
         .doc("The means of as many windows as the result has elements."),
     OpDef::new("aten::_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor", avg_pool2d)
         .vjp(gradients::pooling::adaptive_avg_pool2d)
@@ -33,6 +36,7 @@ pub(crate) const OPS: &[OpDef] = &[
         "aten::adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)",
         adaptive_max_pool1d,
     )
+    .tags(Tags::FRESH)
     .doc("The largest elements of as many windows as the result has elements, and where they stand.")
     .tolerance(Tol::Exact),
     OpDef::new("aten::adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor, Tensor)", max_pool2d)

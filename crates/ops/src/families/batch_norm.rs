@@ -14,7 +14,7 @@ pub(crate) const OPS: &[OpDef] = &[
         "aten::batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor",
         batch_norm,
     )
-    .doc("Normalises each channel over the batch; in training it updates the running statistics.")
+    .tags(Tags::FRESH).doc("Normalises each channel over the batch; in training it updates the running statistics.")
     .tags(Tags::WRITES_UNMARKED),
     OpDef::new(
         "aten::native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
@@ -66,7 +66,7 @@ pub(crate) const OPS: &[OpDef] = &[
         "aten::instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool use_input_stats, float momentum, float eps, bool cudnn_enabled) -> Tensor",
         instance_norm,
     )
-    .doc("Normalises each channel of each item by itself.")
+    .tags(Tags::FRESH).doc("Normalises each channel of each item by itself.")
     .tags(Tags::WRITES_UNMARKED)
     // The statistics of half types are rounded, and those of a few points lie on the edge more often.
     .tolerance(Tol::Scaled(8.0)),

@@ -32,61 +32,61 @@ pub(crate) const OPS: &[OpDef] = &[
         "aten::_convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, bool benchmark, bool deterministic, bool cudnn_enabled, bool allow_tf32) -> Tensor",
         underscore_convolution,
     )
-    .tags(Tags::WHOLE).doc("The same as `convolution`, with hints for GPUs.")
+    .tags(Tags::FRESH).tags(Tags::WHOLE).doc("The same as `convolution`, with hints for GPUs.")
     .tolerance(TOLERANCE),
     OpDef::composite(
         "aten::conv1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], SymInt[1] padding=[0], SymInt[1] dilation=[1], SymInt groups=1) -> Tensor",
         conv,
     )
-    .doc("A convolution along one dimension, of a batch or of a single item.")
+    .tags(Tags::FRESH).doc("A convolution along one dimension, of a batch or of a single item.")
     .tolerance(TOLERANCE),
     OpDef::composite(
         "aten::conv2d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], SymInt[2] padding=[0, 0], SymInt[2] dilation=[1, 1], SymInt groups=1) -> Tensor",
         conv,
     )
-    .doc("A convolution of images, of a batch or of a single one.")
+    .tags(Tags::FRESH).doc("A convolution of images, of a batch or of a single one.")
     .tolerance(TOLERANCE),
     OpDef::composite(
         "aten::conv3d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], SymInt[3] padding=[0, 0, 0], SymInt[3] dilation=[1, 1, 1], SymInt groups=1) -> Tensor",
         conv,
     )
-    .doc("A convolution of volumes, of a batch or of a single one.")
+    .tags(Tags::FRESH).doc("A convolution of volumes, of a batch or of a single one.")
     .tolerance(TOLERANCE),
     OpDef::composite(
         "aten::conv1d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], str padding=\"valid\", SymInt[1] dilation=[1], SymInt groups=1) -> Tensor",
         conv_padding,
     )
-    .doc("A convolution whose padding is `valid` (none) or `same` (the result has the size of the input).")
+    .tags(Tags::FRESH).doc("A convolution whose padding is `valid` (none) or `same` (the result has the size of the input).")
     .tolerance(TOLERANCE),
     OpDef::composite(
         "aten::conv2d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], str padding=\"valid\", SymInt[2] dilation=[1, 1], SymInt groups=1) -> Tensor",
         conv_padding,
     )
-    .doc("A convolution whose padding is `valid` (none) or `same` (the result has the size of the input).")
+    .tags(Tags::FRESH).doc("A convolution whose padding is `valid` (none) or `same` (the result has the size of the input).")
     .tolerance(TOLERANCE),
     OpDef::composite(
         "aten::conv3d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], str padding=\"valid\", SymInt[3] dilation=[1, 1, 1], SymInt groups=1) -> Tensor",
         conv_padding,
     )
-    .doc("A convolution whose padding is `valid` (none) or `same` (the result has the size of the input).")
+    .tags(Tags::FRESH).doc("A convolution whose padding is `valid` (none) or `same` (the result has the size of the input).")
     .tolerance(TOLERANCE),
     OpDef::composite(
         "aten::conv_transpose1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], SymInt[1] padding=[0], SymInt[1] output_padding=[0], SymInt groups=1, SymInt[1] dilation=[1]) -> Tensor",
         conv_transpose,
     )
-    .doc("The transpose of a convolution along one dimension.")
+    .tags(Tags::FRESH).doc("The transpose of a convolution along one dimension.")
     .tolerance(TOLERANCE),
     OpDef::composite(
         "aten::conv_transpose2d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], SymInt[2] padding=[0, 0], SymInt[2] output_padding=[0, 0], SymInt groups=1, SymInt[2] dilation=[1, 1]) -> Tensor",
         conv_transpose,
     )
-    .doc("The transpose of a convolution of images.")
+    .tags(Tags::FRESH).doc("The transpose of a convolution of images.")
     .tolerance(TOLERANCE),
     OpDef::composite(
         "aten::conv_transpose3d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], SymInt[3] padding=[0, 0, 0], SymInt[3] output_padding=[0, 0, 0], SymInt groups=1, SymInt[3] dilation=[1, 1, 1]) -> Tensor",
         conv_transpose,
     )
-    .doc("The transpose of a convolution of volumes.")
+    .tags(Tags::FRESH).doc("The transpose of a convolution of volumes.")
     .tolerance(TOLERANCE),
 ];
 

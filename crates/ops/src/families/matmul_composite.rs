@@ -1,7 +1,7 @@
 //! Products that are made of `mm`, `bmm` and their kin, as PyTorch makes them.
 
 use crate::infer::sized_dim;
-use crate::{Args, Cx, OpDef, TensorRef, Traced, Value, broadcast, promote_types};
+use crate::{Args, Cx, OpDef, Tags, TensorRef, Traced, Value, broadcast, promote_types};
 use tracefx_core::{DType, Result, Scalar};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
@@ -9,8 +9,11 @@ use tracefx_sym::SymInt;
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
     OpDef::composite("aten::matmul(Tensor self, Tensor other) -> Tensor", matmul)
+        .tags(Tags::FRESH)
         .doc("The product of tensors of any rank: vectors, matrices, or batches of matrices, which broadcast."),
-    OpDef::composite("aten::linalg_matmul(Tensor self, Tensor other) -> Tensor", matmul).doc("The same as `matmul`."),
+    OpDef::composite("aten::linalg_matmul(Tensor self, Tensor other) -> Tensor", matmul)
+        .tags(Tags::FRESH)
+        .doc("The same as `matmul`."),
     OpDef::composite("aten::inner(Tensor self, Tensor other) -> Tensor", inner)
         .doc("The inner products over the last dimensions."),
     OpDef::composite("aten::outer(Tensor self, Tensor vec2) -> Tensor", outer).doc("The outer product of two vectors."),

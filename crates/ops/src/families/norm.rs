@@ -13,7 +13,7 @@ pub(crate) const OPS: &[OpDef] = &[
         "aten::layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1.0000000000000001e-05, bool cudnn_enable=True) -> Tensor",
         layer_norm,
     )
-    .doc("Normalises over the last dimensions."),
+    .tags(Tags::FRESH).doc("Normalises over the last dimensions."),
     OpDef::new(
         "aten::native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)",
         native_layer_norm,
@@ -25,7 +25,7 @@ pub(crate) const OPS: &[OpDef] = &[
         "aten::group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1.0000000000000001e-05, bool cudnn_enabled=True) -> Tensor",
         group_norm,
     )
-    .doc("Normalises over groups of channels."),
+    .tags(Tags::FRESH).doc("Normalises over groups of channels."),
     OpDef::new(
         "aten::native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group, float eps) -> (Tensor, Tensor, Tensor)",
         native_group_norm,

@@ -27,31 +27,31 @@ pub(crate) const OPS: &[OpDef] = &[
         "aten::max_pool1d_with_indices(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], int[1] dilation=[1], bool ceil_mode=False) -> (Tensor, Tensor)",
         max_pool1d_with_indices,
     )
-    .doc("The largest element of each window, and where it stands.")
+    .tags(Tags::FRESH).doc("The largest element of each window, and where it stands.")
     .tolerance(Tol::Exact),
     OpDef::composite(
         "aten::max_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], int[1] dilation=[1], bool ceil_mode=False) -> Tensor",
         max_pool1d,
     )
-    .doc("The largest element of each window.")
+    .tags(Tags::FRESH).doc("The largest element of each window.")
     .tolerance(Tol::Exact),
     OpDef::composite(
         "aten::max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> Tensor",
         max_values,
     )
-    .doc("The largest element of each window.")
+    .tags(Tags::FRESH).doc("The largest element of each window.")
     .tolerance(Tol::Exact),
     OpDef::composite(
         "aten::max_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, bool ceil_mode=False) -> Tensor",
         max_values,
     )
-    .doc("The largest element of each window.")
+    .tags(Tags::FRESH).doc("The largest element of each window.")
     .tolerance(Tol::Exact),
     OpDef::composite(
         "aten::avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], bool ceil_mode=False, bool count_include_pad=True) -> Tensor",
         avg_pool1d,
     )
-    .tags(Tags::CORE.with(Tags::TAKEN_APART)).doc("The mean of each window."),
+    .tags(Tags::FRESH).tags(Tags::CORE.with(Tags::TAKEN_APART)).doc("The mean of each window."),
     OpDef::new(
         "aten::avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",
         avg_pool2d,

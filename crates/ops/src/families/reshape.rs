@@ -28,7 +28,7 @@ pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)", reshape)
         .vjp(gradients::views::reshaped)
         .doc("The same elements under other sizes: a view where the strides allow it, else a copy.")
-        .tags(Tags::VIEW)
+        .tags(Tags::VIEW.with(Tags::MAY_COPY))
         .decompose(reshape_as_view_or_copy),
     OpDef::composite("aten::view_as(Tensor(a) self, Tensor other) -> Tensor(a)", |cx, args| {
         like_other(cx, args, "aten.view.default")
@@ -44,7 +44,7 @@ pub(crate) const OPS: &[OpDef] = &[
         .doc("Dimensions that follow each other become one."),
     OpDef::composite("aten::ravel(Tensor(a) self) -> Tensor(a)", ravel)
         .doc("All elements in one dimension.")
-        .tags(Tags::VIEW),
+        .tags(Tags::VIEW.with(Tags::MAY_COPY)),
     OpDef::composite("aten::unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)", unflatten)
         .doc("One dimension becomes several.")
         .tags(Tags::VIEW),

@@ -23,17 +23,21 @@ pub(crate) const OPS: &[OpDef] = &[
         .decompose(decomposed_safe_softmax)
         .tolerance(Tol::Default),
     OpDef::composite("aten::softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", softmax_int)
+        .tags(Tags::FRESH)
         .tags(Tags::OWN_DTYPE)
         .doc("Exponentials along one dimension, divided by their sum."),
     OpDef::composite("aten::special_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", softmax_int)
+        .tags(Tags::FRESH)
         .doc("The same as `softmax`."),
     OpDef::composite("aten::log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", log_softmax_int)
+        .tags(Tags::FRESH)
         .tags(Tags::OWN_DTYPE)
         .doc("The logarithm of `softmax`."),
     OpDef::composite(
         "aten::special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
         log_softmax_int,
     )
+    .tags(Tags::FRESH)
     .doc("The logarithm of `softmax`."),
 ];
 

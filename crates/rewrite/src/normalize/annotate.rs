@@ -76,7 +76,7 @@ impl Pass for AnnotateTypesWithSchema {
                 modified = true;
             }
         }
-        Ok(PassResult { modified })
+        Ok(PassResult::new(modified))
     }
 }
 
@@ -99,7 +99,7 @@ pub fn annotate_getitem_nodes(graph: &mut Graph) -> Result<PassResult> {
             modified = true;
         }
     }
-    Ok(PassResult { modified })
+    Ok(PassResult::new(modified))
 }
 
 /// The type of an item of `tuple[int, torch.Tensor]`, `typing.List[int]`…

@@ -307,7 +307,7 @@ impl Pass for NormalizeArgs<'_> {
         if modified {
             module.graph.sort_users();
         }
-        Ok(PassResult { modified })
+        Ok(PassResult::new(modified))
     }
 }
 

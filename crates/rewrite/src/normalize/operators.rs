@@ -50,6 +50,6 @@ impl Pass for NormalizeOperators {
                 modified = true;
             }
         }
-        Ok(PassResult { modified })
+        Ok(PassResult::new(modified))
     }
 }

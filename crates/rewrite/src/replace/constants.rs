@@ -4,7 +4,7 @@
 //! that a trace finds in a function are chosen by nobody, and the first constant of any trace has the same one.
 
 use super::references;
-use crate::constant_fold::{Memory, memory};
+use crate::effects::{Memory, memory};
 use indexmap::IndexMap;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use tracefx_core::Result;

@@ -7,3 +7,4 @@ mod matching;
 mod regions;
 mod replacing;
 mod sources;
+mod writes;

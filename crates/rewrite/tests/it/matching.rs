@@ -30,6 +30,19 @@ fn a_chain_of_a_million_nodes_is_searched() {
     assert_eq!(found.len(), 500_000);
 }
 
+/// Each call of the chain may be each of the pattern's; a match counts as a hundred steps.
+#[test]
+fn a_pattern_that_is_like_its_own_parts_takes_linear_time() {
+    for n_calls in [1_000, 10_000, 100_000] {
+        for (remove_overlapping_matches, steps_of_a_call) in [(true, 40), (false, 140)] {
+            let max_steps = Some(n_calls as u64 * steps_of_a_call);
+            let options = MatcherOptions { remove_overlapping_matches, max_steps, ..MatcherOptions::default() };
+            let found = matches(&chain("torch.relu", 8), &chain("torch.relu", n_calls), options).unwrap();
+            assert_eq!(found.len(), if remove_overlapping_matches { n_calls / 8 } else { n_calls - 7 });
+        }
+    }
+}
+
 #[test]
 fn a_pattern_may_be_as_deep_as_a_graph() {
     let target = chain("torch.neg", 100_000);
