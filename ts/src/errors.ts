@@ -16,6 +16,7 @@
  * ```
  * @module
  */
+import { beginAtUser } from "./trace/frames.ts";
 import { ERRORS, type ErrorClass, type ErrorCode, type ErrorName } from "./bindings/errors.ts";
 
 export type { ErrorClass, ErrorCode, ErrorName } from "./bindings/errors.ts";
@@ -110,7 +111,9 @@ const CLASSES: Record<ErrorClass, typeof FxError> = {
  * ```
  */
 export function fxError(kind: ErrorName, reason: string, details?: ErrorDetails): FxError {
-  return new CLASSES[ERRORS[kind].class](kind, reason, details);
+  const error = new CLASSES[ERRORS[kind].class](kind, reason, details);
+  beginAtUser(error, fxError);
+  return error;
 }
 
 /**

@@ -4,42 +4,12 @@
  * @module
  */
 import { type ErrorDetails, type ErrorName, fxError, type FxError } from "../errors.ts";
-import { frameText, sitesOf } from "./position.ts";
+import { type CapturedStack, captureStack, type Entry, ERROR_FRAMES, framesOf, type StackRecorder } from "./frames.ts";
 
-/**
- * Where this file is. Some hosts and bundlers have no such place, and some take `new URL(…, import.meta.url)` for a file to
- * be put into the bundle, so that it is read as a text.
- */
-const HERE = String(import.meta.url);
-
-/** Whether this file is where the package has it, and not in a bundle with code of the user's. */
-const IS_ITSELF = /\/trace\/stack\.[jt]s$/.test(HERE);
-
-/** What frames of the package have in a bundle, once source maps have led them back. */
-const OWN_FOLDER = /[\\/]tracefx[\\/](?:dist|src)[\\/]/;
-
-/** The folder of this package, as stack traces spell it. */
-const OWN_URL = HERE.replace(/trace\/stack\.[jt]s$/, "");
-const OWN_PATH = OWN_URL.startsWith("file://") ? decodeURI(OWN_URL.slice("file://".length)) : OWN_URL;
+export { type CapturedStack, ERROR_FRAMES, isOwnFile } from "./frames.ts";
 
 /** How many frames are kept of a call that is recorded, unless more are asked for. Each costs time in every trace. */
 const CALL_FRAMES = 2;
-/** How many frames an error looks through for the user's line, and an export keeps. */
-export const ERROR_FRAMES = 64;
-
-/** What an engine that keeps V8's stack traces offers. */
-interface StackRecorder {
-  stackTraceLimit?: number;
-  captureStackTrace?: (holder: object, below?: (...args: never[]) => unknown) => void;
-}
-
-type Entry = (...args: never[]) => unknown;
-
-/** A stack that was captured. It is turned into text when somebody reads it, which is the dear part. */
-export interface CapturedStack {
-  readonly stack?: string;
-}
-
 /** Who is told by which functions of the package the user's code comes in. */
 export interface EntryWatcher {
   /** The next function that is called is the one that is watched. */
@@ -169,17 +139,6 @@ export function currentStack(): CapturedStack {
   return current ?? captureStack(ERROR_FRAMES, currentStack);
 }
 
-function captureStack(frames: number, below: Entry): CapturedStack {
-  const errors = Error as unknown as StackRecorder;
-  if (errors.captureStackTrace === undefined) return new Error("stack");
-  const limit = errors.stackTraceLimit;
-  errors.stackTraceLimit = frames;
-  const holder = {};
-  errors.captureStackTrace(holder, below);
-  if (limit !== undefined) errors.stackTraceLimit = limit;
-  return holder;
-}
-
 /** The frames of the user's code in stacks, the innermost stack and frame first, a line each as the host writes them. */
 export function stackText(stacks: readonly CapturedStack[]): string {
   // An error begins with two frames of the package: what made it, and the caller of that.
@@ -200,37 +159,6 @@ function userFrames(captured: CapturedStack, own: number): string[] {
   const shown = others.length === 0 && !inner.some(({ isOurs }) => isOurs) ? inner : others;
   // V8 names the receiver of a call, which a trace puts a proxy around.
   return shown.map(({ text }) => text.replace(/^at (?:async )?Proxy\./, "at "));
-}
-
-/** A frame of a stack, as a line of text. */
-interface FrameLine {
-  readonly text: string;
-  /** Whether it is one of this package. */
-  readonly isOurs: boolean;
-}
-
-function framesOf(captured: CapturedStack): FrameLine[] {
-  const sites = sitesOf(captured);
-  if (sites !== undefined) {
-    return sites.map((site) => {
-      const text = frameText(site);
-      // By the file that runs: source maps lead to files of which nobody knows whose they are.
-      return { text, isOurs: IS_ITSELF ? isOwnFile(site.getFileName() ?? "") : isOwn(text) };
-    });
-  }
-  const lines = (captured.stack ?? "").split("\n").filter((line) => /^\s*at |@/.test(line));
-  return lines.map((line) => ({ text: line.trim(), isOurs: isOwn(line) }));
-}
-
-/** Whether a file is one of this package. */
-export function isOwnFile(file: string): boolean {
-  return IS_ITSELF ? file.startsWith(OWN_URL) || file.startsWith(OWN_PATH) : OWN_FOLDER.test(file);
-}
-
-function isOwn(frame: string): boolean {
-  if (!IS_ITSELF) return OWN_FOLDER.test(frame);
-  // Tests of the package lie beside its source, not in it.
-  return frame.includes(OWN_URL) || frame.includes(`(${OWN_PATH}`) || frame.includes(` ${OWN_PATH}`);
 }
 
 /** A refusal of a trace that names the user's line. */

@@ -13,7 +13,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 const here = (name: string): string => fileURLToPath(new URL(name, import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "tracefx-maps-"));
 
-/** The marks stand at the lines that must be told. */
+/** The marks stand at the lines that must be told, in messages or where the stack of an error begins. */
 const PROGRAM = `
 import { exportProgram, F, init, nn, symbolicTrace, type Tensor, torch } from "tracefx";
 
@@ -25,7 +25,9 @@ function tell(name: string, run: () => unknown): void {
   try {
     told[name] = run();
   } catch (error) {
-    told[name] = (error as Error).message;
+    const { message, stack = "" } = error as Error;
+    if (/\\.ts:\\d/.test(message)) told[name] = message;
+    told[name + ", stack"] = stack.slice(stack.indexOf(message) + message.length).trim().split("\\n")[0];
   }
 }
 class Net extends nn.Module {
@@ -39,7 +41,7 @@ tell("length", () => symbolicTrace((x: Tensor) => {
 tell("text", () => symbolicTrace((x: Tensor) => {
   return \`\${x}\`; // text
 }));
-tell("condition", () => symbolicTrace((x: Tensor) => {
+tell("condition", () => symbolicTrace((x: Tensor) => { // condition, stack
   const y = x.relu();
   return y ? 1 : 2; // condition
 }));
@@ -62,6 +64,15 @@ class Adds extends nn.Module {
   }
 }
 tell("node of an export", () => exportProgram(new Adds(), [torch.ones(2)]).graph.nodes.toArray()[1]?.meta.get("stack_trace"));
+tell("function", () => {
+  return torch.add(torch.ones(2), torch.ones(3)); // function
+});
+tell("method", () => {
+  return torch.ones(2).matmul(torch.ones(3)); // method
+});
+tell("layer", () => {
+  return new nn.Linear(2, 3).forward(torch.ones(4)); // layer
+});
 console.log(JSON.stringify(told));
 `;
 
@@ -88,7 +99,9 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true }));
 
 function lineOf(mark: string): number {
-  return PROGRAM.split("\n").findIndex((line) => line.endsWith(`// ${mark}`)) + 1;
+  const lines = PROGRAM.split("\n");
+  const at = (text: string): number => lines.findIndex((line) => line.endsWith(`// ${text}`)) + 1;
+  return at(mark) || at(mark.replace(", stack", ""));
 }
 
 test("the user's line is told through source maps", () => {
