@@ -335,7 +335,8 @@ strict: boolean, };
  *
  * Arguments are the same where they are written the same: `add(x, y)` is not `add(y, x)`, and an argument by position is
  * not one by name. Unlike PyTorch's pass, this one tells `1`, `1.0` and `True` apart, and `0.0` from `-0.0`, and takes
- * slices, and leaves alone what a call in place writes to. Takes time linear in the number of nodes; a second run changes nothing.
+ * slices, and merges no calls between which something writes to what they take, nor calls whose results something writes to
+ * later. Takes time linear in the number of nodes; a second run changes nothing.
  *
  * ```
  * use tracefx_ir::{Arg, Graph, GraphModule};
