@@ -95,7 +95,7 @@ fn relu(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
 fn hardtanh(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let dtype = outs[0].dtype();
     let source = Source::of(args, 0, dtype)?;
-    let (min, max) = (args.scalar(1)?, args.scalar(2)?);
+    let (min, max) = (number(args, 1, dtype)?, number(args, 2, dtype)?);
     with_real!(dtype, F => {
         let (min, max) = (F::from_scalar(min), F::from_scalar(max));
         map1::<F, F>(&source, &outs[0], |x| x.larger(min).smaller(max))
@@ -105,7 +105,7 @@ fn hardtanh(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
 fn threshold(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let dtype = outs[0].dtype();
     let source = Source::of(args, 0, dtype)?;
-    let (threshold, value) = (args.scalar(1)?, args.scalar(2)?);
+    let (threshold, value) = (number(args, 1, dtype)?, number(args, 2, dtype)?);
     with_real!(dtype, F => {
         let (threshold, value) = (F::from_scalar(threshold), F::from_scalar(value));
         map1::<F, F>(&source, &outs[0], |x| if x <= threshold { value } else { x })

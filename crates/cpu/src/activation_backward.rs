@@ -117,7 +117,7 @@ fn times_conj(a: [f64; 2], b: [f64; 2]) -> [f64; 2] {
 fn threshold(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let dtype = outs[0].dtype();
     let (grad, x) = (Source::of(args, 0, dtype)?, Source::of(args, 1, dtype)?);
-    let threshold = args.scalar(2)?;
+    let threshold = number(args, 2, dtype)?;
     with_real!(dtype, F => {
         let (threshold, zero) = (F::from_scalar(threshold), F::from_scalar(Scalar::Int(0)));
         map2::<F, F>(&grad, &x, &outs[0], |grad, x| if x <= threshold { zero } else { grad })
@@ -129,7 +129,7 @@ fn elu(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let (grad, x) = (Source::of(args, 0, dtype)?, Source::of(args, 5, dtype)?);
     let is_result = args.bool(4)?;
     with_float!(dtype, F => {
-        let [alpha, scale, input_scale] = [args.scalar(1)?, args.scalar(2)?, args.scalar(3)?].map(F::from_scalar);
+        let [alpha, scale, input_scale] = [number(args, 1, dtype)?, number(args, 2, dtype)?, number(args, 3, dtype)?].map(F::from_scalar);
         map2::<F, F>(&grad, &x, &outs[0], |grad, x| match is_result {
             true if x <= 0.0 => grad * input_scale * (x + alpha * scale),
             false if x <= 0.0 => grad * input_scale * (alpha * scale) * (x * input_scale).exp(),

@@ -60,6 +60,12 @@ impl Source {
 /// A number that is no operand, such as `alpha`: rounded to the dtype in which the operator computes where it does so.
 pub(crate) fn number(args: &Args<'_, Tensor>, index: usize, dtype: DType) -> Result<Scalar> {
     let scalar = args.scalar(index)?;
+    if let Scalar::Complex(it) = scalar
+        && it.im != 0.0
+        && !dtype.is_complex()
+    {
+        return Err(args.invalid(format!("value cannot be converted to type {} without overflow", dtype.name())));
+    }
     if args.op.def.tags.has(Tags::ROUNDS_NUMBERS) { rounded(args, scalar, dtype) } else { Ok(scalar) }
 }
 

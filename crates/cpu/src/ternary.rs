@@ -2,7 +2,7 @@
 
 use crate::complex::complex3;
 use crate::field::{self, Complex};
-use crate::map::{Source, map1, map2, map3};
+use crate::map::{Source, map1, map2, map3, number};
 use crate::number::{Number, Real, with_float, with_number, with_real};
 use crate::unary::refuse;
 use tracefx_core::{Element, Result, Tensor};
@@ -96,7 +96,7 @@ fn lerp(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
 fn addcmul(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let dtype = outs[0].dtype();
     let (x, a, b) = (Source::of(args, 0, dtype)?, Source::of(args, 1, dtype)?, Source::of(args, 2, dtype)?);
-    let value = args.scalar(3)?;
+    let value = number(args, 3, dtype)?;
     with_number!(dtype, F => {
         let value = F::from_scalar(value);
         map3::<F, F>(&x, &a, &b, &outs[0], |x, a, b| x.add(value.mul(a).mul(b)))
@@ -106,7 +106,7 @@ fn addcmul(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
 fn addcdiv(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let dtype = outs[0].dtype();
     let (x, a, b) = (Source::of(args, 0, dtype)?, Source::of(args, 1, dtype)?, Source::of(args, 2, dtype)?);
-    let value = args.scalar(3)?;
+    let value = number(args, 3, dtype)?;
     if dtype.is_complex() {
         let value = Complex::new(value.to_complex().re, value.to_complex().im);
         return complex3([&x, &a, &b], &outs[0], |x, a, b| x + value * a / b);

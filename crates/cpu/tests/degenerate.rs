@@ -124,13 +124,14 @@ fn no_call_panics() {
 
 /// The dtypes, sizes and strides are those that PyTorch recorded, and what it refuses is refused (`tests/fixtures/degenerate`).
 /// `differences.txt` beside them counts, by operator, what still differs, and says why; a count may only fall.
-/// `TRACEFX_RECORD=1` writes those that fell.
+/// `TRACEFX_RECORD=1` writes those that fell, and `TRACEFX_TELL=1` tells every call that differs and its answer here.
 #[test]
 fn results_are_as_pytorch_recorded() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/degenerate");
     let executor = Executor::new(registry(), tracefx_cpu::kernels());
     let mut counts = BTreeMap::<(String, &str), (usize, String)>::new();
     let mut n_same = 0;
+    let tells = std::env::var_os("TRACEFX_TELL").is_some();
     for text in fs::read_to_string(folder.join("calls.jsonl")).unwrap().lines() {
         let call: Json = serde_json::from_str(text).unwrap();
         let op = call["op"].as_str().unwrap();
@@ -139,15 +140,21 @@ fn results_are_as_pytorch_recorded() {
         }
         tracefx_core::with_default_generator(|it| it.manual_seed(0));
         let (args, kwargs) = (read_all(&call["args"]), read_named(&call["kwargs"]));
-        let kind = match (executor.call(op, &args, &kwargs), call.get("result")) {
+        let answer = executor.call(op, &args, &kwargs);
+        let kind = match (&answer, call.get("result")) {
             (Err(_), None) => None,
             (Ok(_), None) => Some("accepts"),
             (Err(_), Some(_)) => Some("refuses"),
             (Ok(got), Some(want)) => match got.as_slice() {
                 [only] => difference(only, want),
-                _ => difference(&Value::List(got), want),
+                _ => difference(&Value::List(got.clone()), want),
             },
         };
+        if let Some(kind) = kind
+            && tells
+        {
+            eprintln!("{kind}: {text}\n  {}", answer.map_or_else(|it| it.to_string(), |it| format!("{it:?}")));
+        }
         match kind {
             None => n_same += 1,
             Some(kind) => counts.entry((op.to_string(), kind)).or_insert((0, text.to_string())).0 += 1,

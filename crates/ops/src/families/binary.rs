@@ -375,6 +375,10 @@ fn with_alpha(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
         let what = "For integral input tensors, argument alpha must not be a floating point number.";
         return Err(Diagnostic::new(Code::DTypeMismatch, what));
     }
+    if matches!(alpha, Scalar::Complex(_)) && !dtype.is_complex() {
+        let what = "For non-complex input tensors, argument alpha must not be a complex number.";
+        return Err(Diagnostic::new(Code::DTypeMismatch, what));
+    }
     elementwise(args, dtype, &operands)
 }
 

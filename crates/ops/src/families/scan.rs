@@ -56,7 +56,7 @@ fn logcumsumexp(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     if this.dtype.kind() <= DTypeKind::Int {
         return Err(args.no_kernel("logcumsumexp_out_cpu", this.dtype));
     }
-    Ok(vec![Output::Tensor(laid_out(this.dtype, this.sizes.clone(), &[this]))])
+    Ok(contiguous(this.dtype, this.sizes.clone()))
 }
 
 fn cumulative_extremum(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {

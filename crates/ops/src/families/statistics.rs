@@ -33,10 +33,7 @@ fn isin(args: &Meta<'_>) -> Result<Vec<Output>> {
         Operand::Scalar(it) => it.kind(),
     };
     let both = operands(args, 0..2)?;
-    if both
-        .iter()
-        .any(|it| kind(it) == DTypeKind::Complex || matches!(it, Operand::Tensor(it) if it.dtype == DType::Bool))
-    {
+    if both.iter().any(|it| matches!(kind(it), DTypeKind::Complex | DTypeKind::Bool)) {
         let what = "Unsupported input type encountered for isin(): only numbers that have an order";
         return Err(Diagnostic::new(Code::DTypeMismatch, what));
     }
