@@ -121,6 +121,7 @@ export function fxError(kind: ErrorName, reason: string, details?: ErrorDetails)
  * same object of the same class; the innermost node is its `node`, and every note is told once.
  */
 export function addContext(error: Error, node: string, note: string): void {
+  if (!(error instanceof Error)) return;
   const { message: before, stack } = error;
   if (error instanceof FxError) {
     if (error.notes.includes(note)) return;

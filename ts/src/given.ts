@@ -103,3 +103,15 @@ export function checkList(what: string, argument: string, value: unknown): void 
     help: `give it in brackets: [${argument}]`,
   });
 }
+
+/**
+ * Refuses an argument that is not what it should be.
+ *
+ * @example
+ * ```ts
+ * checkGiven("save", program instanceof ExportedProgram, "an ExportedProgram", "exportProgram(module, args) makes one");
+ * ```
+ */
+export function checkGiven(what: string, isRight: boolean, wanted: string, help?: string): void {
+  if (!isRight) throw fxError("InvalidArgument", `${what} takes ${wanted}`, { help });
+}

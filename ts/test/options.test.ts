@@ -104,6 +104,7 @@ const support = createOpSupport(() => true);
 
 const CALLS: Readonly<Record<string, Call>> = {
   init: (it) => init(it),
+  Dim: (it) => Dim("batch", it),
   DimFactory: (it) => Dim("batch", it),
   "DimHint.within": (it) => Dim.AUTO.within(it),
   "ExportedProgram.module": (it) => program().module(it),

@@ -56,6 +56,7 @@ export class DimVar {
 
   /** @internal */
   constructor(name: string, bounds: DimBounds, root?: DimVar, factor = 1, offset = 0) {
+    checkOptions("DimVar", bounds, BOUNDS);
     const { min = 0, max } = bounds;
     this.name = name;
     this.min = min;

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { checkList } from "../given.ts";
 import { fxError, type FxError } from "../errors.ts";
 import { isOptions } from "../functions/naming.ts";
 import type { Val } from "../graph/val.ts";
@@ -37,6 +38,8 @@ export function resolveDynamicShapes(
   inputs: readonly unknown[],
   dynamicShapes: DynamicShapes = null,
 ): SessionInput[] {
+  checkList("resolveDynamicShapes", "argNames", argNames);
+  checkList("resolveDynamicShapes", "inputs", inputs);
   const resolver = new Resolver();
   const given = isBuilder(dynamicShapes) ? dynamicShapes.dynamicShapes(argNames, inputs) : dynamicShapes;
   const specs = byArgument(argNames, inputs, given);

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { checkGraphModule } from "../rewrite/checks.ts";
 import { fxError, GraphError } from "../errors.ts";
 import { type Arg, isInt, isNode, tuple } from "../graph/args.ts";
 import { CodeGen } from "../graph/codegen/codegen.ts";
@@ -42,6 +43,7 @@ export function programOf(module: GraphModule): ExportedProgram {
 
 /** The parts of {@link programOf}. */
 export function partsOf(module: GraphModule): ProgramParts {
+  checkGraphModule("programOf", module);
   const { graph } = module;
   refuseOthers(graph);
   const lifted = new Lifted(module);

@@ -3,9 +3,10 @@
  *
  * @module
  */
+import { checkGiven } from "../given.ts";
 import { fxError } from "../errors.ts";
 import { DeviceArg } from "../graph/values.ts";
-import type { ExportedProgram } from "./exportedProgram.ts";
+import { ExportedProgram } from "./exportedProgram.ts";
 
 /** Where a program is moved to: one device, or from the names of devices to those of others. */
 export type DeviceLocation = string | DeviceArg | Readonly<Record<string, string>>;
@@ -30,8 +31,14 @@ const DEVICE_TYPES = [
  * ```
  */
 export function moveToDevicePass(program: ExportedProgram, location: DeviceLocation): ExportedProgram {
+  checkGiven("moveToDevicePass", program instanceof ExportedProgram, "an ExportedProgram");
+  const isPlace = typeof location === "string" || (typeof location === "object" && location !== null);
+  checkGiven("moveToDevicePass", isPlace, "a device, or an object of devices by device");
   const where = location instanceof DeviceArg ? location.toString() : location;
-  for (const name of typeof where === "string" ? [where] : Object.values(where)) checkDevice(name);
+  for (const name of typeof where === "string" ? [where] : Object.values(where)) {
+    checkGiven("moveToDevicePass", typeof name === "string", "a device, or an object of devices by device");
+    checkDevice(name);
+  }
   const moved = program.through((it) => it.moved_to_device(JSON.stringify(where)));
   moved.validate();
   return moved;
@@ -62,5 +69,6 @@ function checkDevice(name: string): void {
  * ```
  */
 export function liftConstantsPass(program: ExportedProgram): ExportedProgram {
+  checkGiven("liftConstantsPass", program instanceof ExportedProgram, "an ExportedProgram");
   return program.through((it) => it.with_lifted_constants());
 }

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { checkGiven } from "../given.ts";
 import { fxError } from "../errors.ts";
 import { isOptions } from "../functions/naming.ts";
 import { Dim, type DimBounds, DimVar } from "./dim.ts";
@@ -27,6 +28,8 @@ const FORMULA = /^(?:(\d+)\*)?([A-Za-z_]\w*)(?: ([+-]) (\d+))?$/;
  * ```
  */
 export function refineDynamicShapesFromSuggestedFixes<T>(message: string, dynamicShapes: T): T {
+  const isText = typeof message === "string";
+  checkGiven("refineDynamicShapesFromSuggestedFixes", isText, "the message of an error as text");
   const [, text] = message.split("Suggested fixes:");
   if (text === undefined) {
     throw fxError(

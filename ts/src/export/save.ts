@@ -6,8 +6,8 @@
 import type { Bytes } from "../bytes.ts";
 import { call, type Engine } from "../engine/engine.ts";
 import { type FileTarget, writeTarget } from "../engine/target.ts";
-import type { ExportedProgram } from "./exportedProgram.ts";
-import { checkOptions } from "../given.ts";
+import { ExportedProgram } from "./exportedProgram.ts";
+import { checkGiven, checkOptions } from "../given.ts";
 
 /** Where a program is to be written: a path or a `file:` URL where there are files, or a stream. */
 export type ProgramTarget = FileTarget;
@@ -97,6 +97,8 @@ function withArchive<T>(
   root: string | undefined,
   body: (archive: EngineArchive) => T,
 ): T {
+  const help = "exportProgram(module, args) and load(file) give one; saveGraphModule saves a GraphModule";
+  checkGiven("save", program instanceof ExportedProgram, "an ExportedProgram", help);
   checkOptions("save", options, OPTIONS);
   options.signal?.throwIfAborted();
   const files = JSON.stringify(Object.entries(options.extraFiles ?? {}));

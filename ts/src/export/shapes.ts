@@ -4,6 +4,7 @@
  *
  * @module
  */
+import { checkList } from "../given.ts";
 import type { RuntimeAssertCall } from "../bindings/passes.ts";
 import { EngineShapes } from "../engine/shapes.ts";
 import { fxError } from "../errors.ts";
@@ -61,6 +62,7 @@ export class ShapeSession implements Disposable {
 
   /** @throws {@link ExportError} where an example is not what is said of it. */
   constructor(inputs: readonly SessionInput[]) {
+    checkList("ShapeSession", "inputs", inputs);
     const known = inputs.map(({ value }) => (value instanceof Tensor ? tensorVal(value) : value));
     const said = inputs.map(({ source, dims = [] }) => ({ source, dims: dims.map(specJson) }));
     this.#engine = new EngineShapes(known, said);

@@ -3,11 +3,12 @@
  *
  * @module
  */
+import { checkGiven } from "../given.ts";
 import type { EngineValue } from "../engine/words.ts";
 import { fxError } from "../errors.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import { keep } from "../tensor/tidy.ts";
-import type { ExportedProgram } from "./exportedProgram.ts";
+import { ExportedProgram } from "./exportedProgram.ts";
 import type { ProgramModule } from "./programModule.ts";
 import { isGradient, isUserOutput, type OutputSpec } from "./signature.ts";
 
@@ -47,6 +48,7 @@ export class TrainingModule implements Disposable {
   readonly #buffers: readonly string[];
 
   constructor(joint: ExportedProgram) {
+    checkGiven("TrainingModule", joint instanceof ExportedProgram, "an ExportedProgram");
     const specs = joint.graphSignature.outputSpecs;
     if (!specs.some((it) => it.kind === "LOSS_OUTPUT")) {
       throw fxError("GraphInvalid", "the program has no loss among its results", {

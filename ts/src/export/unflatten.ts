@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { checkGiven } from "../given.ts";
 import { FxError, fxError } from "../errors.ts";
 import type { Graph } from "../graph/graph.ts";
 import type { GraphModule } from "../graph/module.ts";
@@ -54,6 +55,7 @@ export class UnflattenedModule {
   readonly #adapter: FlatArgsAdapter | undefined;
 
   constructor(program: ExportedProgram, flatArgsAdapter?: FlatArgsAdapter) {
+    checkGiven("unflatten", program instanceof ExportedProgram, "an ExportedProgram");
     this.#parts = program.unflattenedParts();
     this.#adapter = flatArgsAdapter;
     this.graphModule = this.#parts.graphModule;

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { checkGiven } from "../given.ts";
 import { FxError, fxError } from "../errors.ts";
 import { GraphModule } from "../graph/module.ts";
 import type { ExportedProgram } from "./exportedProgram.ts";
@@ -83,6 +84,7 @@ export abstract class Verifier {
  * ```
  */
 export function registerVerifier(verifier: Verifier): void {
+  checkGiven("registerVerifier", verifier instanceof Verifier, "a Verifier", "class Mine extends Verifier { … }");
   if (DIALECTS.includes(verifier.dialect) || verifier.dialect === "") {
     throw fxError("InvalidOption", `the dialect '${verifier.dialect}' has a verifier that cannot be replaced`);
   }

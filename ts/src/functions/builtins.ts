@@ -11,6 +11,7 @@
  * ```
  * @module
  */
+import { checkGiven } from "../given.ts";
 import { callOperator } from "../engine/dispatch.ts";
 import { fxError } from "../errors.ts";
 import { Complex, dtype, DTypeArg, ValueTuple } from "../graph/values.ts";
@@ -46,6 +47,7 @@ const TWO = { signature: "(x, y, /)" };
 export const getattr = defineFunction(
   "builtins.getattr",
   (self: unknown, name: string, ...absent: unknown[]) => {
+    checkGiven("getattr", typeof name === "string", "the name of an attribute as text");
     const found = attributeOf(self, name);
     if (found !== undefined) return found;
     if (absent.length > 0) return absent[0];
@@ -66,7 +68,10 @@ export const getattr = defineFunction(
  */
 export const hasattr = defineFunction(
   "builtins.hasattr",
-  (self: unknown, name: string): boolean => attributeOf(self, name) !== undefined,
+  (self: unknown, name: string): boolean => {
+    checkGiven("hasattr", typeof name === "string", "the name of an attribute as text");
+    return attributeOf(self, name) !== undefined;
+  },
   TWO,
 );
 

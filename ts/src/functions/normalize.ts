@@ -4,6 +4,7 @@
  * @module
  */
 import { fxError } from "../errors.ts";
+import { isNode } from "../graph/args.ts";
 import type { Node } from "../graph/node.ts";
 import { targetOf, type NamedTarget } from "../graph/target.ts";
 import { forwardSignatureOf } from "../nn/builtin.ts";
@@ -12,7 +13,7 @@ import type { CallArguments } from "./naming.ts";
 import { type ArgumentType, type OperatorSchema, schemasOf, typeMatches } from "./schemas.ts";
 import { bind, parseSignature, type Parameter, type Signature } from "./signature.ts";
 import { signatureOf } from "./table.ts";
-import { checkOptions } from "../given.ts";
+import { checkGiven, checkOptions } from "../given.ts";
 
 /** The arguments of a call, with every default there. */
 export interface NormalizedArguments {
@@ -81,6 +82,8 @@ export function normalizeModule(
   options: NormalizeOptions = {},
 ): NormalizedArguments | undefined {
   checkOptions("normalizeModule", options, OPTIONS);
+  const isModule = typeof root === "object" && root !== null && "findAttribute" in root;
+  checkGiven("normalizeModule", isModule && typeof path === "string", "a module and the path of one in it");
   const attribute = root.findAttribute(path);
   if (attribute?.kind !== "module") {
     throw fxError(
@@ -109,10 +112,12 @@ export function normalizeModule(
  * ```
  */
 export function normalizedArguments(
-  { op, target, args, kwargs }: Node,
+  node: Node,
   root: Module,
   options: NormalizeOptions = {},
 ): NormalizedArguments | undefined {
+  checkGiven("normalizedArguments", isNode(node), "a Node");
+  const { op, target, args, kwargs } = node;
   const call = { args: [...args], kwargs: { ...kwargs } };
   checkOptions("normalizedArguments", options, OPTIONS);
   if (op === "call_function") return normalizeFunction(target, call, options);

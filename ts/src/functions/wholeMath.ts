@@ -9,7 +9,7 @@ import { kindOf } from "./methods.ts";
 import { arithmetic, valueOf } from "./numbers.ts";
 import { type Real, type RealFunction, realOf, wholeOf } from "./realNumbers.ts";
 import { defineFunction } from "./table.ts";
-import { checkOptions } from "../given.ts";
+import { checkGiven, checkOptions } from "../given.ts";
 
 function intOf(value: unknown): bigint {
   const number = realOf(value);
@@ -111,6 +111,11 @@ export const isqrt = defineFunction(
  */
 export const prod = defineFunction("math.prod", (items: readonly Real[], options: { start?: Real } = {}) => {
   checkOptions("prod", options, ["start"]);
+  checkGiven(
+    "prod",
+    typeof (items as Partial<typeof items> | null)?.[Symbol.iterator] === "function",
+    "a list of numbers",
+  );
   const { start = 1 } = options;
   const all: (bigint | number)[] = [realOf(start), ...Array.from(items, realOf)];
   const res = all.reduce((a, b) => arithmetic("mul", a, b) as bigint | number);

@@ -8,6 +8,7 @@
  * @module
  */
 import { pass } from "../trace/stack.ts";
+import { checkFunction } from "../given.ts";
 import { fxError } from "../errors.ts";
 import type { Node } from "./node.ts";
 import {
@@ -202,6 +203,7 @@ export function mapArg(arg: ArgInput, map: (node: Node) => ArgInput): Arg {
 
 /** The tree with each leaf replaced: `torch.fx.node.map_aggregate`. */
 export function mapAggregate(arg: ArgInput, map: (leaf: Arg) => ArgInput): Arg {
+  checkFunction("mapAggregate", "map", map);
   const each = (it: ArgInput): Arg => mapAggregate(it, map);
   if (arg instanceof Tuple) return Tuple.frozen(Array.from(arg, each));
   if (arg instanceof List) return List.frozen(Array.from(arg, each));

@@ -3,8 +3,10 @@
  *
  * @module
  */
+import { checkGiven } from "../given.ts";
 import type { Graph } from "./graph.ts";
 import type { Node } from "./node.ts";
+import { isGraph } from "./nodeList.ts";
 import { stateOf } from "./nodeState.ts";
 
 /** The nodes whose value nothing needs once the key ran. */
@@ -24,6 +26,7 @@ const known = new WeakMap<Graph, { readonly version: number; readonly lastUses: 
  * ```
  */
 export function lastUses(graph: Graph): LastUses {
+  checkGiven("lastUses", isGraph(graph), "a Graph", "give the graph of the module: gm.graph");
   const found = known.get(graph);
   if (found?.version === graph.version) return found.lastUses;
   const seen = new Set<Node>();

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { checkGiven } from "../given.ts";
 import { fxError } from "../errors.ts";
 import { propertyHolder } from "../interpret/attribute.ts";
 import { Interpreter } from "../interpret/interpreter.ts";
@@ -56,6 +57,7 @@ export class GraphModule extends Module {
       if (root instanceof GraphModule) for (const [key, value] of root.meta) this.meta.set(key, value);
     }
     if (graph === undefined) return;
+    checkGiven("GraphModule", graph instanceof Graph, "a Graph");
     const paths = new Set<string>();
     for (const { op, target } of graph.nodes) if (op === "get_attr" || op === "call_module") paths.add(target);
     // Shallow paths first, so that a module is there before something is put into it.

@@ -65,3 +65,8 @@ class Walk implements IterableIterator<Node> {
     return this.#link === undefined ? { value: undefined, done: true } : { value: nodeOf(this.#link), done: false };
   }
 }
+
+/** Whether a value is a graph: what has nodes in their order. */
+export function isGraph(value: unknown): boolean {
+  return typeof value === "object" && value !== null && "nodes" in value && value.nodes instanceof NodeList;
+}

@@ -7,7 +7,7 @@ import { ANNOTATIONS, type AnnotationOptions } from "./codegen/annotations.ts";
 import { CodeNames } from "./codegen/globals.ts";
 import { commentText, isIdentifier, stringLiteral } from "./codegen/text.ts";
 import type { GraphModule } from "./module.ts";
-import { checkOptions } from "../given.ts";
+import { checkGiven, checkOptions } from "../given.ts";
 
 /**
  * The code of a module and of the graphs inside it, with what is known of each value: `f32[2, s77]`, and the line of the
@@ -19,6 +19,8 @@ import { checkOptions } from "../given.ts";
  * ```
  */
 export function formatReadable(module: GraphModule, options: AnnotationOptions = {}): string {
+  const isModule = typeof module === "object" && module !== null && "graphHooks" in module;
+  checkGiven("formatReadable", isModule, "a GraphModule", "symbolicTrace(module) makes one");
   checkOptions("formatReadable", options, ANNOTATIONS);
   const { className } = module;
   const legal = new CodeNames([]).create(className);

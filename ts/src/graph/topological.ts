@@ -6,9 +6,12 @@
  *
  * @module
  */
+import { checkGiven, checkList } from "../given.ts";
+import { isNode } from "./args.ts";
 import { fxError } from "../errors.ts";
 import type { Graph } from "./graph.ts";
 import type { Node } from "./node.ts";
+import { isGraph } from "./nodeList.ts";
 import { stateOf } from "./nodeState.ts";
 import { isSwitch, mayWrite } from "./writes.ts";
 
@@ -33,6 +36,7 @@ const PRIORITIZED: ReadonlySet<string> = new Set(
  * ```
  */
 export function legalizeGraph(graph: Graph): void {
+  checkGiven("legalizeGraph", isGraph(graph), "a Graph", "give the graph of the module: gm.graph");
   const fixed = new Set(graph.nodes.toArray().filter((it) => mayWrite(it) || isSwitch(it)));
   if (fixed.size > 0 && !isSorted(graph)) stableTopologicalSort(graph);
   const sorted: Node[] = [];
@@ -68,6 +72,7 @@ export function legalizeGraph(graph: Graph): void {
  * ```
  */
 export function stableTopologicalSort(graph: Graph): void {
+  checkGiven("stableTopologicalSort", isGraph(graph), "a Graph", "give the graph of the module: gm.graph");
   const waiting = new Waiting(graph.nodes.toArray());
   const sorted = byRank(waiting, (a, b) => a.compare(b));
   checkSorted(waiting, HAS_CYCLES);
@@ -84,6 +89,7 @@ export function stableTopologicalSort(graph: Graph): void {
  * ```
  */
 export function topoSort(nodes: readonly Node[]): Node[] {
+  checkNodes("topoSort", nodes);
   const ranks = new Map(nodes.map((node, at) => [node, at]));
   const waiting = new Waiting([...ranks.keys()], (it) => ranks.has(it));
   const sorted = byRank(waiting, (a, b) => (ranks.get(a) ?? 0) - (ranks.get(b) ?? 0));
@@ -101,6 +107,7 @@ export function topoSort(nodes: readonly Node[]): Node[] {
  * ```
  */
 export function validatePartition(nodes: readonly Node[]): boolean {
+  checkNodes("validatePartition", nodes);
   const inside = new Set(nodes);
   const seen = new Set<Node>();
   for (const node of inside) for (const user of node.users) if (!inside.has(user)) seen.add(user);
@@ -241,4 +248,10 @@ class NodeHeap {
     items[at] = last;
     return top;
   }
+}
+
+function checkNodes(what: string, nodes: readonly Node[]): void {
+  checkList(what, "nodes", nodes);
+  const areNodes = nodes.every((it) => isNode(it));
+  checkGiven(what, areNodes, "a list of nodes", 'graph.findNodes({ op: "call_function" }) gives some');
 }

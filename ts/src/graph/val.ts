@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { checkGiven, checkList } from "../given.ts";
 import type { DType } from "../bindings/dtypes.ts";
 import { formatExpression } from "./expression.ts";
 import { Float } from "./values.ts";
@@ -51,6 +52,8 @@ export class TensorMeta implements TensorMetaFields {
   readonly requiresGrad: boolean;
 
   constructor(fields: TensorMetaFields) {
+    const isRight = Array.isArray(fields?.sizes) && Array.isArray(fields.strides);
+    checkGiven("TensorMeta", isRight, "an object with a dtype, sizes, strides and so on");
     this.dtype = fields.dtype;
     this.sizes = Object.freeze([...fields.sizes]);
     this.strides = Object.freeze([...fields.strides]);
@@ -68,6 +71,7 @@ export class ValSequence {
   readonly items: readonly Val[];
 
   constructor(kind: "list" | "tuple", items: readonly Val[]) {
+    checkList("ValSequence", "items", items);
     this.kind = kind;
     this.items = Object.freeze([...items]);
     Object.freeze(this);

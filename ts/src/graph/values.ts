@@ -6,6 +6,7 @@
  *
  * @module
  */
+import { checkGiven } from "../given.ts";
 import { DTYPES, type DType } from "../bindings/dtypes.ts";
 import { LAYOUTS, MEMORY_FORMATS } from "../bindings/wire.ts";
 import { fxError, type FxError } from "../errors.ts";
@@ -259,6 +260,12 @@ export class ValueTuple<T> extends Array<T> {
 /** A frozen Python dict with string keys, in insertion order. */
 export class Dict extends Map<string, Arg> {
   #isFrozen = false;
+
+  constructor(entries?: Iterable<readonly [string, Arg]> | null) {
+    const areEntries = Array.isArray(entries) ? entries.every(Array.isArray) : entries instanceof Map;
+    checkGiven("Dict", entries === undefined || entries === null || areEntries, "a list of pairs, or a Map");
+    super(entries);
+  }
 
   /** A dict of values that are frozen already. */
   static frozen(entries: Iterable<readonly [string, Arg]>): Dict {

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { checkList } from "../given.ts";
 import { isSame, listText } from "../functions/sizes.ts";
 import { callOperator } from "../engine/dispatch.ts";
 import { float } from "../graph/values.ts";
@@ -65,6 +66,7 @@ export class AdaptiveLogSoftmaxWithLoss extends Module {
     const defaults = { divValue: float(4), headBias: false, ...FACTORY };
     const it = bind<AdaptiveLogSoftmaxOptions>("AdaptiveLogSoftmaxWithLoss", given, names, defaults);
     const { inFeatures, nClasses, cutoffs, dtype } = it;
+    checkList("AdaptiveLogSoftmaxWithLoss", "cutoffs", cutoffs);
     if (cutoffs.length === 0) throw badInput("cutoffs should be a sequence of length larger than 0");
     const isRising = cutoffs.every((cutoff, at) => Number.isInteger(cutoff) && cutoff > (cutoffs[at - 1] ?? 0));
     if (!isRising || (cutoffs.at(-1) as number) > nClasses - 1) {

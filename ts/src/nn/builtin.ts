@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { checkGiven } from "../given.ts";
 import type { Module } from "./module.ts";
 
 /** A class of modules. */
@@ -82,5 +83,6 @@ export function hasBuiltinForward(module: Module): boolean {
  * ```
  */
 export function isBuiltinModule(module: Module): boolean {
+  checkGiven("isBuiltinModule", typeof module === "object" && module !== null, "a module");
   return names.has(module.constructor) && !containers.has(module.constructor);
 }

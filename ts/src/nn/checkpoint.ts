@@ -12,7 +12,7 @@ import { tuple } from "../graph/args.ts";
 import type { DTypeArg } from "../graph/values.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { Parameter } from "./parameter.ts";
-import { checkOptions } from "../given.ts";
+import { checkGiven, checkOptions } from "../given.ts";
 
 /** A value of a checkpoint: a dict is a `Map`, a list an array, a tuple a tuple, and a set a `Set`. */
 export type CheckpointValue =
@@ -53,6 +53,7 @@ export async function loadCheckpoint(source: FileSource, options: ReadOptions = 
 
 /** Reads the bytes of a file that `torch.save` wrote, whatever value it holds; see {@link loadCheckpoint}. */
 export function readCheckpoint(bytes: Uint8Array, options: Pick<ReadOptions, "limits"> = {}): CheckpointValue {
+  checkGiven("readCheckpoint", bytes instanceof Uint8Array, "the bytes of a file");
   checkOptions("readCheckpoint", options, ["limits"]);
   const { limits = {} } = options;
   const reader = readerOf(call((engine) => engine.read_checkpoint(bytes, JSON.stringify(limits))));

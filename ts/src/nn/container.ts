@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { checkGiven } from "../given.ts";
 import { fxError } from "../errors.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import { attributesOfKind } from "./attributeMap.ts";
@@ -237,6 +238,7 @@ export class ModuleDict extends Module implements Iterable<[string, Module]> {
 
 /** Names and values of a `Map` or an object. */
 export function entriesOf<T>(items: ReadonlyMap<string, T> | Readonly<Record<string, T>>): [string, T][] {
+  checkGiven("a container", typeof items === "object" && items !== null, "a Map or an object");
   return items instanceof Map ? [...(items as ReadonlyMap<string, T>)] : Object.entries(items);
 }
 

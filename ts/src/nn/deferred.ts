@@ -7,6 +7,7 @@
  *
  * @module
  */
+import { checkFunction } from "../given.ts";
 import { isLoaded, whenLoaded } from "../engine/engine.ts";
 
 let isSkipping = false;
@@ -33,6 +34,7 @@ export function initialise(module: { resetParameters(): void }): void {
  * ```
  */
 export function skipInit<T>(make: () => T): T {
+  checkFunction("skipInit", "make", make);
   const previous = isSkipping;
   isSkipping = true;
   try {

@@ -7,9 +7,9 @@ import { fxError } from "../errors.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { pass } from "../trace/stack.ts";
 import { entriesOf } from "./container.ts";
-import type { Attribute, Module } from "./module.ts";
+import { type Attribute, Module } from "./module.ts";
 import { holderOf } from "./named.ts";
-import { checkOptions } from "../given.ts";
+import { checkGiven, checkList, checkOptions } from "../given.ts";
 
 /** How {@link functionalCall} takes the tensors. */
 export interface FunctionalCallOptions {
@@ -36,6 +36,13 @@ export function functionalCall(
   checkOptions("functionalCall", options, ["tieWeights", "strict"]);
   const { tieWeights = true, strict = false } = options;
   pass(functionalCall);
+  checkGiven("functionalCall", module instanceof Module, "a module");
+  checkGiven(
+    "functionalCall",
+    typeof tensors === "object" && tensors !== null,
+    "a Map or an object of tensors by path",
+  );
+  checkList("functionalCall", "args", args);
   const given = new Map(entriesOf(tensors));
   const own = new Map([
     ...module.namedParameters({ removeDuplicate: false }),

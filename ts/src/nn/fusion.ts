@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { checkGiven } from "../given.ts";
 import { fxError } from "../errors.ts";
 import { torch } from "../torch/index.ts";
 import type { BatchNorm1d, BatchNorm2d, BatchNorm3d } from "./batchNorm.ts";
@@ -40,6 +41,8 @@ export function fuseLinearBnEval(linear: Linear, bn: BatchNorm1d): Linear {
 }
 
 function fused<L extends Conv1d | Conv2d | Conv3d | Linear>(layer: L, bn: BatchNorm): L {
+  const areModules = [layer, bn].every((it) => typeof it === "object" && it !== null && "training" in it);
+  checkGiven("fusion", areModules, "a layer and a batch norm", "fuseConvBnEval(conv, bn)");
   if (layer.training || bn.training) {
     throw fxError("InvalidArgument", "Fusion only for eval!", { help: "call eval() on the model first" });
   }

@@ -11,9 +11,9 @@
  */
 import { callOperator } from "../engine/dispatch.ts";
 import { fxError } from "../errors.ts";
-import type { Tensor } from "../tensor/tensor.ts";
+import { Tensor } from "../tensor/tensor.ts";
 import { onEngine } from "./deferred.ts";
-import { checkOptions } from "../given.ts";
+import { checkGiven, checkOptions } from "../given.ts";
 
 /** Functions that {@link calculateGain} knows. */
 export type Nonlinearity =
@@ -70,6 +70,7 @@ export function calculateGain(nonlinearity: Nonlinearity, param?: number | null)
 
 /** The numbers of inputs and outputs of one unit of a layer with this weight. */
 export function calculateFanInAndFanOut(tensor: Tensor): readonly [fanIn: number, fanOut: number] {
+  checkTensor("calculateFanInAndFanOut", tensor);
   const [outputs, inputs, ...kernel] = tensor.shape;
   if (outputs === undefined || inputs === undefined) {
     throw refused("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions");
@@ -80,16 +81,19 @@ export function calculateFanInAndFanOut(tensor: Tensor): readonly [fanIn: number
 
 /** Draws from the uniform distribution between `a` and `b`. */
 export function uniform_<T extends Tensor>(tensor: T, a = 0, b = 1): T {
+  checkTensor("uniform_", tensor);
   return changed(tensor, () => callOperator("aten.uniform_", [tensor, a, b]));
 }
 
 /** Draws from a normal distribution. */
 export function normal_<T extends Tensor>(tensor: T, mean = 0, std = 1): T {
+  checkTensor("normal_", tensor);
   return changed(tensor, () => callOperator("aten.normal_", [tensor, mean, std]));
 }
 
 /** Draws from a normal distribution again until every value lies between `a` and `b`. */
 export function truncNormal_<T extends Tensor>(tensor: T, mean = 0, std = 1, a = -2, b = 2): T {
+  checkTensor("truncNormal_", tensor);
   return changed(tensor, () => {
     const inside = normalCdf((b - mean) / std) - normalCdf((a - mean) / std);
     if (inside > 0.3) redraw(tensor, mean, std, a, b);
@@ -99,21 +103,25 @@ export function truncNormal_<T extends Tensor>(tensor: T, mean = 0, std = 1, a =
 
 /** Fills with a number. */
 export function constant_<T extends Tensor>(tensor: T, value: number): T {
+  checkTensor("constant_", tensor);
   return changed(tensor, () => callOperator("aten.fill_", [tensor, value]));
 }
 
 /** Fills with ones. */
 export function ones_<T extends Tensor>(tensor: T): T {
+  checkTensor("ones_", tensor);
   return constant_(tensor, 1);
 }
 
 /** Fills with zeros. */
 export function zeros_<T extends Tensor>(tensor: T): T {
+  checkTensor("zeros_", tensor);
   return changed(tensor, () => callOperator("aten.zero_", [tensor]));
 }
 
 /** Makes a matrix the identity, as far as it goes. */
 export function eye_<T extends Tensor>(tensor: T): T {
+  checkTensor("eye_", tensor);
   const [rows, columns] = tensor.shape;
   if (tensor.shape.length !== 2) throw refused("Only tensors with 2 dimensions are supported");
   return changed(tensor, () => {
@@ -124,6 +132,7 @@ export function eye_<T extends Tensor>(tensor: T): T {
 
 /** Makes the weight of a convolution pass its input on, as far as there are channels; in each of `groups` groups. */
 export function dirac_<T extends Tensor>(tensor: T, groups = 1): T {
+  checkTensor("dirac_", tensor);
   const { shape } = tensor;
   const [outputs = 0, inputs = 0, ...kernel] = shape;
   if (shape.length < 3 || shape.length > 5) throw refused("Only tensors with 3, 4, or 5 dimensions are supported");
@@ -144,6 +153,7 @@ export function dirac_<T extends Tensor>(tensor: T, groups = 1): T {
 
 /** Glorot's uniform initialisation. */
 export function xavierUniform_<T extends Tensor>(tensor: T, gain = 1): T {
+  checkTensor("xavierUniform_", tensor);
   const [fanIn, fanOut] = calculateFanInAndFanOut(tensor);
   const bound = Math.sqrt(3) * (gain * Math.sqrt(2 / (fanIn + fanOut)));
   return uniform_(tensor, -bound, bound);
@@ -151,6 +161,7 @@ export function xavierUniform_<T extends Tensor>(tensor: T, gain = 1): T {
 
 /** Glorot's normal initialisation. */
 export function xavierNormal_<T extends Tensor>(tensor: T, gain = 1): T {
+  checkTensor("xavierNormal_", tensor);
   const [fanIn, fanOut] = calculateFanInAndFanOut(tensor);
   return normal_(tensor, 0, gain * Math.sqrt(2 / (fanIn + fanOut)));
 }
@@ -159,6 +170,7 @@ const KAIMING: readonly string[] = ["a", "mode", "nonlinearity"];
 
 /** He's uniform initialisation. */
 export function kaimingUniform_<T extends Tensor>(tensor: T, options: KaimingOptions = {}): T {
+  checkTensor("kaimingUniform_", tensor);
   checkOptions("kaimingUniform_", options, KAIMING);
   if (tensor.shape.includes(0)) return tensor;
   const bound = Math.sqrt(3) * kaimingStd(tensor, options);
@@ -167,12 +179,14 @@ export function kaimingUniform_<T extends Tensor>(tensor: T, options: KaimingOpt
 
 /** He's normal initialisation. */
 export function kaimingNormal_<T extends Tensor>(tensor: T, options: KaimingOptions = {}): T {
+  checkTensor("kaimingNormal_", tensor);
   checkOptions("kaimingNormal_", options, KAIMING);
   return tensor.shape.includes(0) ? tensor : normal_(tensor, 0, kaimingStd(tensor, options));
 }
 
 /** Makes the rows, or the columns where there are fewer, orthogonal to each other. */
 export function orthogonal_<T extends Tensor>(tensor: T, gain = 1): T {
+  checkTensor("orthogonal_", tensor);
   const [rows = 0] = tensor.shape;
   if (tensor.shape.length < 2) throw refused("Only tensors with 2 or more dimensions are supported");
   if (tensor.shape.includes(0)) return tensor;
@@ -193,6 +207,7 @@ export function orthogonal_<T extends Tensor>(tensor: T, gain = 1): T {
 
 /** Draws from a normal distribution, and makes this part of each column zeros. */
 export function sparse_<T extends Tensor>(tensor: T, sparsity: number, std = 0.01): T {
+  checkTensor("sparse_", tensor);
   const [rows = 0, columns = 0] = tensor.shape;
   if (tensor.shape.length !== 2) throw refused("Only tensors with 2 dimensions are supported");
   return changed(tensor, () => {
@@ -208,6 +223,10 @@ export function sparse_<T extends Tensor>(tensor: T, sparsity: number, std = 0.0
 function changed<T extends Tensor>(tensor: T, work: () => void): T {
   onEngine(work);
   return tensor;
+}
+
+function checkTensor(what: string, tensor: Tensor): void {
+  checkGiven(what, tensor instanceof Tensor, "a tensor", `${what}(module.weight)`);
 }
 
 function refused(reason: string) {

@@ -8,7 +8,7 @@ import { tensor } from "../tensor/construct.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { pass } from "../trace/stack.ts";
 import { badInput } from "./state.ts";
-import { checkOptions } from "../given.ts";
+import { checkGiven, checkList, checkOptions } from "../given.ts";
 
 /** The elements of all sequences, step by step: what {@link packPaddedSequence} makes and recurrent layers take. */
 export class PackedSequence {
@@ -61,6 +61,8 @@ export function packPaddedSequence(
   lengths: Tensor | readonly number[],
   options: PackOptions = {},
 ): PackedSequence {
+  checkGiven("packPaddedSequence", input instanceof Tensor, "a tensor of padded sequences");
+  checkLengths("packPaddedSequence", lengths);
   checkOptions("packPaddedSequence", options, ["batchFirst", "enforceSorted"]);
   const { batchFirst = false, enforceSorted = true } = options;
   pass(packPaddedSequence);
@@ -76,6 +78,7 @@ export function packSequence(
   sequences: readonly Tensor[],
   options: Pick<PackOptions, "enforceSorted"> = {},
 ): PackedSequence {
+  checkSequences("packSequence", sequences);
   checkOptions("packSequence", options, ["enforceSorted"]);
   const { enforceSorted = true } = options;
   pass(packSequence);
@@ -94,6 +97,7 @@ export function padSequence(
   sequences: readonly Tensor[],
   options: PadOptions & { readonly paddingSide?: "left" | "right" } = {},
 ): Tensor {
+  checkSequences("padSequence", sequences);
   checkOptions("padSequence", options, ["batchFirst", "paddingValue", "paddingSide"]);
   const { batchFirst = false, paddingValue = 0, paddingSide = "right" } = options;
   pass(padSequence);
@@ -102,9 +106,11 @@ export function padSequence(
 
 /** The padded sequences that {@link packPaddedSequence} packed, and their lengths. */
 export function padPackedSequence(
-  { data, batchSizes, unsortedIndices }: PackedSequence,
+  sequence: PackedSequence,
   options: PadOptions & { readonly totalLength?: number | null } = {},
 ): readonly [padded: Tensor, lengths: Tensor] {
+  checkGiven("padPackedSequence", sequence instanceof PackedSequence, "a PackedSequence");
+  const { data, batchSizes, unsortedIndices } = sequence;
   checkOptions("padPackedSequence", options, ["batchFirst", "paddingValue", "totalLength"]);
   const { batchFirst = false, paddingValue = 0, totalLength = null } = options;
   pass(padPackedSequence);
@@ -128,6 +134,8 @@ export function unpadSequence(
   lengths: Tensor | readonly number[],
   options: PaddedOptions = {},
 ): Tensor[] {
+  checkGiven("unpadSequence", padded instanceof Tensor, "a tensor of padded sequences");
+  checkLengths("unpadSequence", lengths);
   checkOptions("unpadSequence", options, ["batchFirst"]);
   const { batchFirst = false } = options;
   pass(unpadSequence);
@@ -142,6 +150,16 @@ export function unpadSequence(
 export function unpackSequence(sequence: PackedSequence): Tensor[] {
   pass(unpackSequence);
   return unpadSequence(...padPackedSequence(sequence));
+}
+
+function checkSequences(what: string, sequences: readonly Tensor[]): void {
+  checkList(what, "sequences", sequences);
+  const areTensors = sequences.every((it) => it instanceof Tensor);
+  checkGiven(what, areTensors, "a list of tensors");
+}
+
+function checkLengths(what: string, lengths: Tensor | readonly number[]): void {
+  checkGiven(what, lengths instanceof Tensor || Array.isArray(lengths), "the lengths as a tensor or a list");
 }
 
 function packed(input: Tensor, lengths: Tensor, batchFirst: boolean, indices: Tensor | null): PackedSequence {

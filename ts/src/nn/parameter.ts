@@ -4,7 +4,7 @@
  * @module
  */
 import { shareStorage, Tensor } from "../tensor/tensor.ts";
-import { checkOptions } from "../given.ts";
+import { checkGiven, checkOptions } from "../given.ts";
 
 /** How a parameter is made. */
 export interface ParameterOptions {
@@ -25,6 +25,7 @@ export interface ParameterOptions {
  */
 export class Parameter extends Tensor {
   constructor(data: Tensor, options: ParameterOptions = {}) {
+    checkGiven("Parameter", data instanceof Tensor, "a tensor", "new Parameter(tensor([1, 2]))");
     checkOptions("Parameter", options, ["requiresGrad"]);
     super(data.dtype, data.shape, shareStorage(data));
     this.requiresGrad = options.requiresGrad ?? true;

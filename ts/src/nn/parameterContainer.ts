@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { checkGiven } from "../given.ts";
 import type { DType } from "../bindings/dtypes.ts";
 import { fxError } from "../errors.ts";
 import { Tensor } from "../tensor/tensor.ts";
@@ -41,6 +42,8 @@ abstract class ParameterContainer extends Module {
 export class ParameterList extends ParameterContainer implements Iterable<Parameter> {
   constructor(values: Iterable<Tensor> = []) {
     super();
+    const areMany = typeof (values as Partial<Iterable<Tensor>> | null)?.[Symbol.iterator] === "function";
+    checkGiven("ParameterList", areMany, "a list of tensors");
     this.extend(values);
   }
 

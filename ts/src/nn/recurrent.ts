@@ -5,6 +5,7 @@
  *
  * @module
  */
+import { checkGiven } from "../given.ts";
 import { areSame, isSame, listText, textOf } from "../functions/sizes.ts";
 import { callOperator } from "../engine/dispatch.ts";
 import { fxError } from "../errors.ts";
@@ -86,6 +87,7 @@ export abstract class RNNBase extends Module {
 
   protected constructor(mode: RNNMode, it: Bound<LSTMOptions>) {
     super();
+    checkGiven("RNNBase", typeof it === "object" && it !== null, "the options of a subclass");
     check(it);
     this.mode = mode;
     this.inputSize = it.inputSize;

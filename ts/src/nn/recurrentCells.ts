@@ -5,6 +5,7 @@
  *
  * @module
  */
+import { checkGiven } from "../given.ts";
 import { callOperator } from "../engine/dispatch.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import { type Arguments, bind, type Bound, FACTORY, type FactoryOptions } from "./arguments.ts";
@@ -48,6 +49,7 @@ export abstract class RNNCellBase extends Module {
 
   protected constructor(gates: number, it: Bound<CellOptions>) {
     super();
+    checkGiven("RNNCellBase", typeof it === "object" && it !== null, "the options of a subclass");
     const { inputSize, hiddenSize, bias } = it;
     this.inputSize = inputSize;
     this.hiddenSize = hiddenSize;

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { checkGiven } from "../given.ts";
 import { fxError } from "../errors.ts";
 import { type ArgInput, freezeArg, isInt, tuple } from "../graph/args.ts";
 import { repr } from "../graph/print.ts";
@@ -33,6 +34,7 @@ export function perDimension(size: Size, n: number, what: string): readonly numb
 
 /** A tuple of numbers. */
 export function numbers(items: readonly number[]): readonly number[] {
+  checkGiven("a layer", Array.isArray(items), "its sizes as numbers in a list");
   return tuple(...items) as readonly unknown[] as readonly number[];
 }
 

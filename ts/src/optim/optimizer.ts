@@ -8,7 +8,7 @@ import { pythonFloat } from "../graph/python.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { keep, tidy } from "../tensor/tidy.ts";
 import { type OptimizerStateDict, type ParameterState, pythonName, readState } from "./stateDict.ts";
-import { checkOptions } from "../given.ts";
+import { checkFunction, checkGiven, checkOptions } from "../given.ts";
 
 /** Parameters with the options that hold for them. */
 export type ParameterGroup<Options> = Options & { readonly params: readonly Tensor[] };
@@ -31,6 +31,10 @@ export abstract class Optimizer<Options extends object, State> {
   readonly #optionNames: readonly string[];
 
   constructor(params: OptimizerParameters<Options>, defaults: Options, given: Partial<Options> = {}) {
+    checkGiven("an optimizer", typeof defaults === "object" && defaults !== null, "its defaults as an object");
+    const areMany = typeof (params as Partial<Iterable<unknown>> | null)?.[Symbol.iterator] === "function";
+    checkGiven("an optimizer", areMany, "a list of parameters", "model.parameters()");
+    checkFunction("an optimizer", "its method check", this.check);
     this.#optionNames = Object.keys(defaults);
     checkOptions(new.target.name, given, this.#optionNames);
     const items = [...(params as Iterable<unknown>)];

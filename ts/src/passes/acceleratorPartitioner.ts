@@ -18,7 +18,7 @@ import type { Node } from "../graph/node.ts";
 import { runPass } from "../rewrite/bridge.ts";
 import { checkGraphModule } from "../rewrite/checks.ts";
 import { tensorNotes } from "./graphManipulation.ts";
-import { checkOptions } from "../given.ts";
+import { checkGiven, checkList, checkOptions } from "../given.ts";
 
 /** A device. */
 export interface Device {
@@ -125,7 +125,7 @@ export class Partitioner {
 
   /** Takes a module apart, which stays as it is. The module with the parts shares its tensors. */
   partitionGraph(module: GraphModule, config: PartitionerConfig): PartitionResult {
-    checkOptions("partitionGraph", config, CONFIG);
+    checkOptions("partitionGraph", config ?? {}, CONFIG);
     checkGraphModule("Partitioner", module);
     if (!Array.isArray(config?.devices)) {
       throw fxError("InvalidOption", "a Partitioner needs a list of devices", {
@@ -150,6 +150,7 @@ export class Partitioner {
  * ```
  */
 export function getNodeToPartitionMapping(partitions: readonly DevicePartition[]): Map<Node, number> {
+  checkParts("getNodeToPartitionMapping", partitions);
   return new Map(partitions.flatMap(({ nodes, partitionId }) => Array.from(nodes, (it) => [it, partitionId] as const)));
 }
 
@@ -166,6 +167,7 @@ export function getPartitionToLatencyMapping(
   partitions: readonly DevicePartition[],
   nodeToLatencyMapping: ReadonlyMap<Node, NodeLatency>,
 ): Map<DevicePartition, PartitionLatency> {
+  checkLatencies("getPartitionToLatencyMapping", module, partitions, nodeToLatencyMapping);
   // The rate matters for what goes between parts only.
   const found = latencies(module, partitions, { nodeToLatencyMapping, transferRateBytesPerSec: 1 });
   return new Map(partitions.map((it, at) => [it, found.partitions[at] as PartitionLatency]));
@@ -186,6 +188,7 @@ export function getCommLatencyBetween(
   child: DevicePartition,
   transferRateBytesPerSec: number,
 ): number {
+  checkLatencies("getCommLatencyBetween", module, [parent, child], new Map());
   const none = { memLatencySec: 0, computerLatencySec: 0 };
   const nodeToLatencyMapping = new Map(Array.from(module.graph.nodes, (it) => [it, none]));
   const { links } = latencies(module, [parent, child], { nodeToLatencyMapping, transferRateBytesPerSec });
@@ -206,7 +209,26 @@ export function getLatencyOfPartitionedGraph(
   partitions: readonly DevicePartition[],
   rates: Required<Pick<PartitionerConfig, "nodeToLatencyMapping" | "transferRateBytesPerSec">>,
 ): number {
+  checkLatencies("getLatencyOfPartitionedGraph", module, partitions, rates?.nodeToLatencyMapping);
   return latencies(module, partitions, rates).latencySec;
+}
+
+function checkParts(what: string, parts: readonly DevicePartition[]): void {
+  checkList(what, "partitions", parts);
+  for (const it of parts) {
+    checkGiven(what, it?.nodes instanceof Set, "partitions", "new Partitioner().partitionGraph(gm, config) gives them");
+  }
+}
+
+function checkLatencies(
+  what: string,
+  module: GraphModule,
+  parts: readonly DevicePartition[],
+  latencyOf: ReadonlyMap<Node, NodeLatency>,
+): void {
+  checkGraphModule(what, module);
+  checkParts(what, parts);
+  checkGiven(what, latencyOf instanceof Map, "a Map of latencies by node");
 }
 
 function latencies(

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { checkNode } from "../rewrite/checks.ts";
 import { Graph } from "../graph/graph.ts";
 import { GraphModule } from "../graph/module.ts";
 import type { Arg } from "../graph/args.ts";
@@ -12,9 +13,9 @@ import { Conv1d, Conv2d, Conv3d } from "../nn/conv.ts";
 import { deepCopy } from "../nn/deepCopy.ts";
 import { Dropout } from "../nn/dropout.ts";
 import { Linear } from "../nn/linear.ts";
-import type { Module } from "../nn/module.ts";
+import { Module } from "../nn/module.ts";
 import { fuseConvBnEval, fuseLinearBnEval } from "../nn/fusion.ts";
-import { checkOptions } from "../given.ts";
+import { checkGiven, checkList, checkOptions } from "../given.ts";
 import { symbolicTrace } from "../trace/tracer.ts";
 
 /** How {@link fuse} goes about it. */
@@ -124,6 +125,11 @@ export function extractSubgraph(
   inputs: readonly Node[],
   outputs: readonly Node[],
 ): GraphModule {
+  checkGiven("extractSubgraph", original instanceof Module, "a module");
+  for (const [argument, list] of Object.entries({ nodes, inputs, outputs })) {
+    checkList("extractSubgraph", argument, list);
+    for (const it of list) checkNode("extractSubgraph", it);
+  }
   const graph = new Graph();
   const env = new Map(inputs.map((it) => [it, graph.placeholder(it.name)]));
   const mapped = (it: Node): Node => env.get(it) ?? it;

@@ -3,12 +3,13 @@
  *
  * @module
  */
+import { Module } from "../nn/module.ts";
 import type { Bytes } from "../bytes.ts";
 import type { GraphModule } from "../graph/module.ts";
 import { decodeModule, encodeModule } from "../wire/codec.ts";
 import type { Limits } from "../wire/options.ts";
 import { type ModuleClasses, recordOf, restore } from "./records.ts";
-import { checkOptions } from "../given.ts";
+import { checkGiven, checkOptions } from "../given.ts";
 
 export type { ModuleClass, ModuleClasses } from "./records.ts";
 
@@ -36,6 +37,7 @@ export interface LoadModuleOptions extends SaveOptions {
  * ```
  */
 export function saveGraphModule(module: GraphModule, options: SaveOptions = {}): Bytes {
+  checkGiven("saveGraphModule", module instanceof Module, "a GraphModule", "symbolicTrace(module) makes one");
   checkOptions("saveGraphModule", options, ["classes"]);
   const { classes = {} } = options;
   return encodeModule(recordOf(module, classes)).bytes;
@@ -43,6 +45,7 @@ export function saveGraphModule(module: GraphModule, options: SaveOptions = {}):
 
 /** Reads what {@link saveGraphModule} wrote. A file has no code in it: it can do what its graph says, and nothing else. */
 export function loadGraphModule(file: Uint8Array, options: LoadModuleOptions = {}): GraphModule {
+  checkGiven("loadGraphModule", file instanceof Uint8Array, "the bytes of a file");
   checkOptions("loadGraphModule", options, ["classes", "limits"]);
   const { classes = {}, limits = {} } = options;
   return restore(decodeModule(file, undefined, limits), classes);

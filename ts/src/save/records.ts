@@ -16,7 +16,7 @@ import { Parameter } from "../nn/parameter.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import { fieldsOf, type Json, setFields } from "./fields.ts";
 import { type PackingJson, packingOf, restorePacking } from "./packing.ts";
-import { checkOptions } from "../given.ts";
+import { checkGiven, checkOptions } from "../given.ts";
 
 /** A class of modules. */
 export type ModuleClass = abstract new (...args: never[]) => Module;
@@ -158,6 +158,8 @@ export interface ModuleParts {
 export function remakeModule(kind: ModuleClass | string, parts: ModuleParts = {}): Module {
   checkOptions("remakeModule", parts, ["fields", "training", "attributes"]);
   const { fields = {}, training = true, attributes = [] } = parts;
+  const isClass = typeof kind === "function" && kind.prototype instanceof Module;
+  checkGiven("remakeModule", isClass || typeof kind === "string", "a class of modules, or the name of one of torch.nn");
   const found = typeof kind === "string" ? builtinClassNamed(kind) : kind;
   if (found === undefined) throw unknownClass(kind as string);
   const res = Reflect.construct(Module, [], found) as Module;

@@ -12,7 +12,7 @@ import { encodeFloat, type SmallFloat } from "./floats.ts";
 import { literal } from "./literal.ts";
 import { HostStorage } from "./storage.ts";
 import { checkShape, Tensor } from "./tensor.ts";
-import { checkOptions } from "../given.ts";
+import { checkList, checkOptions } from "../given.ts";
 
 /** What {@link tensor} makes a tensor of. */
 export type TensorInput = Element | Float | readonly TensorInput[] | ElementArray | Uint8ClampedArray;
@@ -88,6 +88,7 @@ export function tensorFromBytes(
   shape: readonly number[],
 ): Tensor {
   dtypeOf({ dtype });
+  checkList("tensorFromBytes", "shape", shape);
   const view = ArrayBuffer.isView(bytes) ? bytesOf(bytes) : new Uint8Array(bytes);
   const wanted = checkShape(shape) * DTYPES[dtype].size;
   if (view.byteLength !== wanted) {

@@ -6,6 +6,7 @@
  *
  * @module
  */
+import { checkGiven } from "../given.ts";
 import { DTYPES, type DType } from "../bindings/dtypes.ts";
 import { fxError, type FxError } from "../errors.ts";
 import { tensorFromBytes } from "./construct.ts";
@@ -99,6 +100,8 @@ export function writeSafetensors(
   tensors: ReadonlyMap<string, Tensor> | Readonly<Record<string, Tensor>>,
   metadata: ReadonlyMap<string, string> | Readonly<Record<string, string>> = {},
 ): Uint8Array {
+  const isDict = typeof tensors === "object" && tensors !== null;
+  checkGiven("writeSafetensors", isDict, "a Map or an object of tensors by name");
   const sorted = entriesOf(tensors)
     .map(([name, tensor]) => ({ name, tensor, rank: rankOf(name, tensor.dtype) }))
     .toSorted((a, b) => b.rank - a.rank || (a.name < b.name ? -1 : 1));

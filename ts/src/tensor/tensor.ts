@@ -20,7 +20,7 @@ import type { ComposedMethods } from "../torch/composed.ts";
 import { contiguousStrides, isContiguous } from "./layout.ts";
 import { SharedStorage, type TensorStorage } from "./storage.ts";
 import { noteMade } from "./tidy.ts";
-import { checkOptions } from "../given.ts";
+import { checkGiven, checkOptions } from "../given.ts";
 
 /** Elements in nested arrays, as deep as the tensor has dimensions. */
 export type NestedElements = Element | NestedElements[];
@@ -90,6 +90,9 @@ export class Tensor implements Disposable {
 
   /** A tensor of bytes that it takes over; {@link tensor} and `tensorFromBytes` copy what they are given. */
   constructor(dtype: DType, shape: readonly number[], storage: TensorStorage | SharedStorage) {
+    const isRight =
+      Array.isArray(shape) && Object.hasOwn(DTYPES, dtype) && typeof storage === "object" && storage !== null;
+    checkGiven("Tensor", isRight, "a dtype, a shape and a storage", "tensor([[1, 2]]) makes a tensor of numbers");
     const shared = storage instanceof SharedStorage ? storage : new SharedStorage(storage);
     const wanted = checkShape(shape) * DTYPES[dtype].size;
     if (shared.storage.byteLength !== wanted) {

@@ -6,6 +6,7 @@
  *
  * @module
  */
+import { checkFunction } from "../given.ts";
 import { fxError } from "../errors.ts";
 
 /** What can be disposed of. */
@@ -37,6 +38,7 @@ export function noteMade(tensor: Disposed): void {
  * ```
  */
 export function tidy<T>(run: () => T): T {
+  checkFunction("tidy", "run", run);
   const own: Scope = { made: new Set(), outer: scope };
   scope = own;
   let result: T | undefined;

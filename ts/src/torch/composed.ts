@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { checkGiven } from "../given.ts";
 import { callOperator } from "../engine/dispatch.ts";
 import { fxError } from "../errors.ts";
 import { type BoundFunction, defineBound, recordByName } from "../functions/bound.ts";
@@ -198,6 +199,7 @@ export const tensordot = define<
   { dims?: number | readonly [ofA: readonly number[], ofB: readonly number[]]; out?: Tensor },
   Tensor
 >("tensordot", "(a, b, dims=2, out=None)", (a, b, dims, out) => {
+  checkGiven("tensordot", typeof dims === "number" || Array.isArray(dims), "a number or two lists as dims");
   const [ofA, ofB] = typeof dims === "number" ? contracted(dims) : dims;
   return callOperator("aten.tensordot", [a, b, ofA, ofB], out === null ? {} : { out }) as Tensor;
 });

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { isTraced } from "../trace/record.ts";
 import type {
   FftFunctions,
   LinalgFunctions,
@@ -32,7 +33,7 @@ import { finfo, iinfo } from "./info.ts";
 import { type Operators, ops } from "./ops.ts";
 import * as promotion from "./promotion.ts";
 import * as random from "./random.ts";
-import { checkOptions } from "../given.ts";
+import { checkGiven, checkOptions } from "../given.ts";
 
 /** The dtypes as constants. */
 const DTYPE_CONSTANTS = {
@@ -151,6 +152,12 @@ export interface Torch
 const { installComposed: _, ...composedFunctions } = composed;
 const { assert: _assert, check: _check, ...sizeFunctions } = checks;
 
+/** The argument, where it is a tensor or stands for one in a trace. */
+function tensorGiven(what: string, input: Tensor): Tensor {
+  checkGiven(what, input instanceof Tensor || isTraced(input), "a tensor");
+  return input;
+}
+
 /**
  * What PyTorch has under this name, with JavaScript's spelling: `torch.logSoftmax`, and options in one object at the end.
  * Functions run at once on tensors, and record themselves on traced values.
@@ -183,9 +190,9 @@ export const torch: Torch = Object.freeze({
   }),
   device,
   isTensor: entering((value: unknown) => value instanceof Tensor) as Torch["isTensor"],
-  isFloatingPoint: entering((input: Tensor): boolean => input.isFloatingPoint()),
-  isComplex: entering((input: Tensor): boolean => input.isComplex()),
-  numel: entering((input: Tensor): number => input.numel()),
+  isFloatingPoint: entering((input: Tensor): boolean => tensorGiven("isFloatingPoint", input).isFloatingPoint()),
+  isComplex: entering((input: Tensor): boolean => tensorGiven("isComplex", input).isComplex()),
+  numel: entering((input: Tensor): number => tensorGiven("numel", input).numel()),
   special: OPERATORS.special,
   linalg: OPERATORS.linalg,
   fft: OPERATORS.fft,

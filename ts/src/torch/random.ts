@@ -3,11 +3,12 @@
  *
  * @module
  */
+import { checkGiven } from "../given.ts";
 import { call } from "../engine/engine.ts";
 import { fxError } from "../errors.ts";
 import { defineFunction } from "../functions/table.ts";
 import { tensorFromBytes } from "../tensor/construct.ts";
-import { type Tensor, tensorBytes } from "../tensor/tensor.ts";
+import { Tensor, tensorBytes } from "../tensor/tensor.ts";
 
 /**
  * Starts the random numbers again: the same seed gives the same numbers, which are those that PyTorch draws on a CPU.
@@ -24,6 +25,7 @@ export const manualSeed = defineFunction("torch.random.manual_seed", (from: numb
       help: "give a bigint for a seed above 2^53",
     });
   }
+  checkGiven("manualSeed", typeof from === "number" || typeof from === "bigint", "a whole number");
   const exact = BigInt(from);
   if (exact < -(2n ** 63n) || exact >= 2n ** 64n) {
     throw fxError("InvalidArgument", `the seed ${exact} does not fit 64 bits`);
@@ -50,5 +52,6 @@ export function getRngState(): Tensor {
 
 /** Makes the random numbers go on from a state that `getRngState` gave. */
 export function setRngState(state: Tensor): void {
+  checkGiven("setRngState", state instanceof Tensor, "a tensor", "torch.getRngState() gives one");
   call((engine) => engine.set_rng_state(tensorBytes(state)));
 }

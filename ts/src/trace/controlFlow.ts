@@ -18,7 +18,7 @@ import { enter, leave, pass, traceError } from "./stack.ts";
 import { checkInsteadOf, shareFreeValues, type Subgraph, type SubgraphCall } from "./subgraph.ts";
 import { activeTracer, Tracer } from "./tracer.ts";
 import { ValueTuple } from "../graph/values.ts";
-import { checkFunction, checkList, checkOptions } from "../given.ts";
+import { checkFunction, checkGiven, checkList, checkOptions } from "../given.ts";
 
 const cat = functionNamed("torch.cat");
 const flip = functionNamed("torch.flip");
@@ -252,7 +252,10 @@ export function associativeScan<X>(
   options: AssociativeScanOptions = {},
 ): X {
   pass(associativeScan);
+  checkFunction("associativeScan", "combine", combine);
   checkOptions("associativeScan", options, ["reverse"]);
+  const areTensors = treeFlatten(xs)[0].every((it) => it instanceof Tensor || isProxy(it));
+  checkGiven("associativeScan", areTensors, "a tensor, or a container of tensors, as xs");
   const { reverse = false } = options;
   const [leaves, spec] = treeFlatten(xs);
   const inOrder = (x: Tensor): Tensor => (reverse ? x.flip([0]) : x);

@@ -10,7 +10,7 @@ import { fxError, type FxError } from "../errors.ts";
 import { isOptions } from "../functions/naming.ts";
 import { Tuple, ValueTuple } from "../graph/values.ts";
 import { isTraced, recorderOf } from "./record.ts";
-import { checkOptions } from "../given.ts";
+import { checkFunction, checkGiven, checkList, checkOptions } from "../given.ts";
 import { pass } from "./stack.ts";
 
 /** How the instances of a class are taken apart and made again. */
@@ -60,6 +60,7 @@ export class PytreeSpec {
   readonly numLeaves: number;
 
   constructor(type: string | undefined, context: unknown, children: readonly PytreeSpec[]) {
+    checkList("PytreeSpec", "children", children);
     this.type = type;
     this.context = context;
     this.children = children;
@@ -141,8 +142,10 @@ const types = new Map([LIST, TUPLE, DICT, MAP].map((it) => [it.name, it]));
 export function registerPytreeNode<T extends object>(
   container: abstract new (...args: never[]) => T,
   type: PytreeNodeType<T>,
-  name: string = container.name,
+  name: string = container?.name,
 ): void {
+  checkFunction("registerPytreeNode", "container", container);
+  checkGiven("registerPytreeNode", typeof type === "object" && type !== null, "an object with flatten and unflatten");
   if (registered.has(container.prototype as object) || types.has(name)) {
     throw fxError("InvalidOption", `there is a container called ${name} already`, {
       help: "register a class once, and give classes of the same name another name: registerPytreeNode(C, type, name)",
@@ -194,6 +197,8 @@ export function treeFlatten(tree: unknown, options: TreeOptions = {}): [leaves: 
 /** The nested container that these leaves are. */
 export function treeUnflatten(leaves: readonly unknown[], spec: PytreeSpec): unknown {
   pass(treeUnflatten);
+  checkList("treeUnflatten", "leaves", leaves);
+  checkGiven("treeUnflatten", spec instanceof PytreeSpec, "a PytreeSpec", "treeFlatten(tree) gives one");
   if (leaves.length !== spec.numLeaves) {
     throw fxError("InputStructure", `the structure has ${spec.numLeaves} leaves, and there are ${leaves.length}`);
   }
@@ -206,6 +211,7 @@ export function treeUnflatten(leaves: readonly unknown[], spec: PytreeSpec): unk
 /** The container with each leaf replaced. */
 export function treeMap(map: (leaf: unknown) => unknown, tree: unknown, options?: TreeOptions): unknown {
   pass(treeMap);
+  checkFunction("treeMap", "map", map);
   const [leaves, spec] = treeFlatten(tree, options);
   return treeUnflatten(
     leaves.map((it) => map(it)),

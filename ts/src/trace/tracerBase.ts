@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { checkGiven } from "../given.ts";
 import type { CallArguments } from "../functions/naming.ts";
 import { isOptions } from "../functions/naming.ts";
 import { type Arg, type ArgInput, freezeArg, isNode, type Kwargs, NO_KWARGS } from "../graph/args.ts";
@@ -250,8 +251,10 @@ export type Proxy = TracedValue;
  * ```
  */
 export const Proxy: ProxyConstructor = Object.defineProperty(
-  function construct(node: Node, tracer: TracerBase = new GraphAppendingTracer(node.graph)) {
-    return tracer.proxy(node);
+  function construct(node: Node, tracer?: TracerBase) {
+    checkGiven("Proxy", isNode(node), "a Node", "symbolicTrace makes traced values; take them as arguments");
+    checkGiven("Proxy", tracer === undefined || tracer instanceof TracerBase, "a tracer behind the node");
+    return (tracer ?? new GraphAppendingTracer(node.graph)).proxy(node);
   },
   Symbol.hasInstance,
   { value: isProxy },

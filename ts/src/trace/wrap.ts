@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { checkGiven } from "../given.ts";
 import { fxError, type FxError } from "../errors.ts";
 import { defineFunction, isDefined } from "../functions/table.ts";
 import type { NamedTarget } from "../graph/target.ts";
@@ -35,7 +36,7 @@ export function isWrapped(target: string): boolean {
  * symbolicTrace((x: Tensor) => x.narrow(0, 0, batchSize(x))); // call_function[target=batchSize]
  * ```
  */
-export function wrap<F extends (...args: never[]) => unknown>(fn: F, name: string = fn.name): F & NamedTarget {
+export function wrap<F extends (...args: never[]) => unknown>(fn: F, name: string = fn?.name): F & NamedTarget {
   if (typeof fn !== "function" || isClass(fn)) {
     throw fxError("InvalidOption", "wrap takes a function", { help: "proxyableClass records the making of an object" });
   }
@@ -114,6 +115,7 @@ function sameName(known: NamedTarget, name: string): NamedTarget {
 }
 
 function checkName(name: string): void {
+  checkGiven("wrap", typeof name === "string", "a function, and its name as text");
   if (name === "") {
     throw fxError("InvalidOption", "a function without a name cannot be wrapped", {
       help: 'graphs know it by its name: wrap(fn, "myModule.fn")',

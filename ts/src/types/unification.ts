@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { checkFunction, checkGiven, checkList } from "../given.ts";
 import { fxError } from "../errors.ts";
 
 /**
@@ -79,6 +80,8 @@ export function isvar(value: unknown): boolean {
 
 /** Runs a function in which these values are unknowns, too. */
 export function variables<T>(values: readonly unknown[], body: () => T): T {
+  checkList("variables", "values", values);
+  checkFunction("variables", "body", body);
   for (const it of values) declared.set(it, (declared.get(it) ?? 0) + 1);
   try {
     return body();
@@ -201,6 +204,7 @@ function isEqual(a: unknown, b: unknown): boolean {
 
 /** The substitution under which two values are the same and that agrees with a given one; `false` if there is none. */
 export function unify(a: unknown, b: unknown, substitution: Substitution = new Substitution()): Substitution | false {
+  checkGiven("unify", substitution instanceof Substitution, "a Substitution");
   const [x, y] = [substitution.walk(a), substitution.walk(b)];
   if (isEqual(x, y)) return substitution;
   if (isvar(x)) return substitution.with(x, y);

@@ -5,6 +5,7 @@
  *
  * @module
  */
+import { checkList } from "../../given.ts";
 import { scaled } from "../../functions/sizes.ts";
 import type { Real } from "../../functions/types.ts";
 import type { BoundFunction } from "../../functions/bound.ts";
@@ -208,6 +209,7 @@ function filled(size: AdaptiveSizes, { shape }: Tensor, dims: number): readonly 
   if (shape.length <= sizes.length) {
     throw refuse("ShapeMismatch", `Input dimension should be at least ${sizes.length + 1}`);
   }
+  checkList("adaptive pooling", "outputSize", sizes);
   return sizes.map((it, dim) => it ?? (shape[shape.length - sizes.length + dim] as number));
 }
 

@@ -6,7 +6,9 @@
  */
 import { type BoundFunction, defineBound, type RecordBound, recordByName } from "../../functions/bound.ts";
 import { addResolver, functionNamed } from "../../functions/table.ts";
-import type { Tensor } from "../../tensor/tensor.ts";
+import { fxError } from "../../errors.ts";
+import { kindOf } from "../../functions/methods.ts";
+import { Tensor } from "../../tensor/tensor.ts";
 import { tidy } from "../../tensor/tidy.ts";
 
 /** The options of a function whose parameters are all given by position. */
@@ -28,7 +30,7 @@ export function define<P extends readonly unknown[], O = NoOptions, R = Tensor, 
   run: (...args: [...Required<P>, ...K]) => R,
   record: RecordBound = recordNamed(() => name),
 ): BoundFunction<P, O, R> {
-  return defineBound<P, O, R, K>(functional(name), signature, tidied(run), { record });
+  return defineBound<P, O, R, K>(functional(name), signature, tidied(name, run), { record });
 }
 
 /**
@@ -57,12 +59,20 @@ export function defineBuiltin<
   run: (...args: [...Required<P>, ...K]) => R,
 ): BoundFunction<P, O, R> {
   targets.set(functional(name), target);
-  return defineBound<P, O, R, K>(target, signature, tidied(run));
+  return defineBound<P, O, R, K>(target, signature, tidied(name, run));
 }
 
-/** The function, which frees the tensors in between that its result is made of. */
-function tidied<A extends readonly unknown[], R>(run: (...args: A) => R): (...args: A) => R {
-  return (...args) => tidy(() => run(...args));
+/**
+ * The function, which frees the tensors in between that its result is made of. What comes first is a tensor in each of them, be
+ * it called `input`, `query` or `theta`.
+ */
+function tidied<A extends readonly unknown[], R>(name: string, run: (...args: A) => R): (...args: A) => R {
+  return (...args) => {
+    if (!(args[0] instanceof Tensor)) {
+      throw fxError("InputType", `${name}(): the first argument must be Tensor, not ${kindOf(args[0])}`);
+    }
+    return tidy(() => run(...args));
+  };
 }
 
 /** The functions that have another name of their own, by their name in this module. */

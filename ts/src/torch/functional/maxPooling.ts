@@ -5,6 +5,7 @@
  *
  * @module
  */
+import { checkList } from "../../given.ts";
 import { isLess, minus, plus, product, textOf } from "../../functions/sizes.ts";
 import type { BoundFunction } from "../../functions/bound.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
@@ -192,6 +193,7 @@ function unpooledSize(
   padding: readonly number[],
   given: readonly number[] | null,
 ): readonly number[] {
+  checkList("max unpooling", "kernelSize", kernel);
   const dims = kernel.length;
   const smallest = kernel.map((size, dim) => {
     const length = shape[shape.length - dims + dim] as number;
