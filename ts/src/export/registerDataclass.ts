@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { checkOptions } from "../given.ts";
+import { checkFunction, checkOptions } from "../given.ts";
 import { registerPytreeNode } from "../trace/pytree.ts";
 
 /** How {@link registerDataclass} registers a class. */
@@ -32,6 +32,7 @@ export function registerDataclass<T extends object>(
   container: abstract new (...args: never[]) => T,
   options: DataclassOptions = {},
 ): void {
+  checkFunction("registerDataclass", "container", container);
   checkOptions("registerDataclass", options, ["fieldNames", "serializedTypeName"]);
   const { fieldNames, serializedTypeName = container.name } = options;
   type Names = readonly [given: readonly string[], none: readonly string[]];

@@ -95,7 +95,8 @@ export class GraphModule extends Module {
   }
 
   /**
-   * A module of its own with copies of the graph and of all that it refers to; see {@link deepCopy}.
+   * A module of its own with copies of the graph, of all that it refers to and of what its `meta` holds; see
+   * {@link deepCopy}. The `meta` of the nodes hold the same values as before, as in `copy.deepcopy` of torch.fx.
    *
    * @example
    * ```ts
@@ -112,7 +113,6 @@ export class GraphModule extends Module {
     const graph = this.graph.clone();
     const res = Reflect.construct(GraphModule, [{}, new Graph(), this.#className], this.constructor) as GraphModule;
     res.graph = graph;
-    for (const [key, value] of this.meta) res.meta.set(key, value);
     res.graphHooks.addAll(this.graphHooks);
     return res;
   }

@@ -89,6 +89,10 @@ class Copier {
       // What a new module has anyway was dealt with by the class that makes it.
       if (!Object.hasOwn(copy, key)) define(copy, key, this.value(Reflect.get(module, key), depth + 1));
     }
+    const [notes, copied]: unknown[] = [Reflect.get(module, "meta"), Reflect.get(copy, "meta")];
+    if (notes instanceof Map && copied instanceof Map) {
+      for (const [key, it] of notes) copied.set(key, this.value(it, depth + 1));
+    }
     copyHooks(module, copy);
     return copy;
   }

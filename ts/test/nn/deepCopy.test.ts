@@ -1,8 +1,10 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { callOperator } from "../../src/engine/dispatch.ts";
 import { init } from "../../src/engine/engine.ts";
+import * as operator from "../../src/functions/operator.ts";
 import { ValueTuple } from "../../src/graph/values.ts";
 import { deepCopy } from "../../src/nn/deepCopy.ts";
+import { symbolicTrace } from "../../src/trace/tracer.ts";
 import { Module } from "../../src/nn/module.ts";
 import { Parameter } from "../../src/nn/parameter.ts";
 import { tensor } from "../../src/tensor/construct.ts";
@@ -115,4 +117,24 @@ describe("a deep copy", () => {
     callOperator("aten.fill_", [copy, 5]);
     expect([x.toArray(), copy.toArray()]).toEqual([[[1, 2]], [[5, 5]]]);
   });
+});
+
+test("the notes of a graph module are copied with it, and those of its nodes are the same values, as in torch.fx", () => {
+  const gm = symbolicTrace((x: Tensor) => operator.neg(x));
+  const shared = { parts: ["a"] };
+  gm.meta
+    .set("plain", shared)
+    .set("again", shared)
+    .set("names", new Set(["a"]))
+    .set("self", gm);
+  const note = ["a"];
+  gm.graph.nodes.toArray()[1]?.meta.set("note", note);
+  const copy = gm.clone();
+  (copy.meta.get("plain") as typeof shared).parts.push("b");
+  (copy.meta.get("names") as Set<string>).add("b");
+  expect(shared.parts).toEqual(["a"]);
+  expect(gm.meta.get("names")).toEqual(new Set(["a"]));
+  expect(copy.meta.get("again")).toBe(copy.meta.get("plain"));
+  expect(copy.meta.get("self")).toBe(copy);
+  expect(copy.graph.nodes.toArray()[1]?.meta.get("note")).toBe(note);
 });
