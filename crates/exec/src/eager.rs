@@ -4,6 +4,7 @@ use crate::Executor;
 use crate::autocast::autocast;
 use crate::executor::check_dtypes;
 use crate::interpreter::Evaluate;
+use crate::run::Running;
 use tracefx_core::{Code, DType, Diagnostic, Result, Tensor};
 use tracefx_ir::Str;
 use tracefx_ops::{Args, Op, Tags, Value};
@@ -67,7 +68,7 @@ impl Executor<'_> {
             return self.call_python(name, args, kwargs);
         };
         let (positional, named) = bound.parted();
-        let results = autocast(*self, low).call(&bound.op.name, positional, &named);
+        let results = autocast(Running { executor: *self, steps: &() }, low).call(&bound.op.name, positional, &named);
         let results = results.map_err(|problem| problem.op(&*bound.op.name))?;
         Ok(Called { is_self: is_self(&bound, &results), results })
     }

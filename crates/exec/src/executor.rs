@@ -1,4 +1,3 @@
-use crate::run::OfRun;
 use crate::{Kernel, Kernels, assign, host};
 use tracefx_core::{
     Code, DType, DTypeKind, Diagnostic, Dims, Element, Result, Storage, Tensor, bf16, f16, has_contiguous_strides,
@@ -16,13 +15,12 @@ use tracefx_sym::SymInt;
 pub struct Executor<'a> {
     pub(crate) registry: &'a Registry,
     pub(crate) kernels: &'a Kernels,
-    pub(crate) run: OfRun<'a>,
 }
 
 impl<'a> Executor<'a> {
     /// An executor of these operators with these kernels.
     pub fn new(registry: &'a Registry, kernels: &'a Kernels) -> Self {
-        Executor { registry, kernels, run: OfRun::default() }
+        Executor { registry, kernels }
     }
 
     /// Calls the operator of this name and gives back its results, one per result of the schema.

@@ -1,6 +1,6 @@
 //! Control flow: the operators that take graphs.
 
-use crate::Executor;
+use crate::run::Running;
 use tracefx_core::{Code, Diagnostic, Result, Scalar, Tensor};
 use tracefx_ir::GraphModule;
 use tracefx_ops::Value;
@@ -33,10 +33,10 @@ pub(crate) enum Operand<'a, T> {
 /// what a branch refuses.
 pub(crate) fn call(
     operands: &Operands<'_, Tensor>,
-    executor: Executor<'_>,
+    running: Running<'_>,
     run: &mut RunGraph<'_, Tensor>,
 ) -> Result<Value<Tensor>> {
-    let mut cx = Call { operands, executor, run };
+    let mut cx = Call { operands, running, run };
     match operands.name {
         "cond" => cx.cond(),
         "while_loop" => cx.while_loop(),
@@ -55,7 +55,7 @@ pub(crate) struct Operands<'a, T> {
 
 struct Call<'a, 'r> {
     operands: &'a Operands<'a, Tensor>,
-    executor: Executor<'a>,
+    running: Running<'a>,
     run: &'a mut RunGraph<'r, Tensor>,
 }
 
@@ -132,7 +132,7 @@ impl Call<'_, '_> {
 
     /// Takes a step of a loop, of those that the run has: a file must not be able to keep its reader for ever.
     fn step(&self) -> Result<()> {
-        self.executor.run.step().map_err(|error| error.op(format!("higher_order.{}", self.operands.name)))
+        self.running.steps.step().map_err(|error| error.op(format!("higher_order.{}", self.operands.name)))
     }
 
     fn n_steps(&self, xs: &[Value<Tensor>]) -> Result<usize> {
@@ -156,7 +156,7 @@ impl Call<'_, '_> {
     fn slices(&self, xs: &[Value<Tensor>], step: usize) -> Result<Vec<Value<Tensor>>> {
         let select = |it: &Value<Tensor>| {
             let args = [it.clone(), Value::int(0), Value::int(step as i64)];
-            Ok(self.executor.call("aten.select.int", &args, &[])?.swap_remove(0))
+            Ok(self.running.executor.call("aten.select.int", &args, &[])?.swap_remove(0))
         };
         xs.iter().map(select).collect()
     }
@@ -178,7 +178,11 @@ impl Call<'_, '_> {
 
     fn stacked(&self, columns: Vec<Vec<Value<Tensor>>>) -> Result<Vec<Value<Tensor>>> {
         let stack = |column| {
-            Ok(self.executor.call("aten.stack.default", &[Value::List(column), Value::int(0)], &[])?.swap_remove(0))
+            Ok(self
+                .running
+                .executor
+                .call("aten.stack.default", &[Value::List(column), Value::int(0)], &[])?
+                .swap_remove(0))
         };
         columns.into_iter().map(stack).collect()
     }

@@ -3,7 +3,7 @@ use crate::autocast::wrap_with_autocast;
 use crate::functionalized;
 use crate::functions;
 use crate::higher_order::{self, Operand, Operands, RunGraph};
-use crate::run::{LOOP_STEPS, OfRun, Run, Watch};
+use crate::run::{LOOP_STEPS, Run, Running, Watch};
 use tracefx_core::{Code, Diagnostic, Result, Tensor};
 use tracefx_ir::{Arg, Attribute, FakeTensor, Graph, GraphModule, NodeId, Opcode, Str, TensorMeta};
 use tracefx_ops::{Op, Registry, Symbols, Value};
@@ -69,19 +69,19 @@ pub(crate) trait Evaluate: Copy {
 pub(crate) type Kwargs<T> = [(Str, Value<T>)];
 pub(crate) type Results<T> = Result<Vec<Value<T>>>;
 
-impl Evaluate for Executor<'_> {
+impl Evaluate for Running<'_> {
     type Tensor = Tensor;
 
     fn registry(&self) -> &Registry {
-        self.registry
+        self.executor.registry
     }
 
     fn call(&self, name: &str, args: &[Value<Tensor>], kwargs: &Kwargs<Tensor>) -> Results<Tensor> {
-        functions::call(*self, name, args, kwargs)
+        functions::call(self.executor, name, args, kwargs)
     }
 
     fn call_method(&self, name: &str, args: &[Value<Tensor>], kwargs: &Kwargs<Tensor>) -> Results<Tensor> {
-        functions::call_method(*self, name, args, kwargs)
+        functions::call_method(self.executor, name, args, kwargs)
     }
 
     fn attribute(&self, tensor: &Tensor) -> Result<Tensor> {
@@ -134,8 +134,8 @@ impl<'a> Interpreter<'a> {
     ) -> Result<Value<Tensor>> {
         let watch: &mut Watch<'_> = &mut |done, all| watch(done, all);
         let run = Run::new(loop_steps, watch);
-        let executor = Executor { run: OfRun(Some(&run)), ..self.executor };
-        Walk { module: self.module, evaluate: executor }.run_watched(inputs, &mut |done, all| run.enter(done, all))
+        let evaluate = Running { executor: self.executor, steps: &run };
+        Walk { module: self.module, evaluate }.run_watched(inputs, &mut |done, all| run.enter(done, all))
     }
 }
 

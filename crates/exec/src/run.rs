@@ -1,7 +1,7 @@
 //! One run of a program, whatever graphs are in its graphs: what it may take, and who watches it.
 
+use crate::Executor;
 use std::cell::{Cell, RefCell};
-use std::fmt;
 use tracefx_core::{Code, Diagnostic, Result};
 
 /// What is told of a run: how many nodes of the outermost graph were run, and how many there are. It is asked before each of
@@ -56,18 +56,16 @@ impl Steps for Run<'_> {
     }
 }
 
-/// The run that an executor is of; none where an operator is called by itself, which has no graphs.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct OfRun<'a>(pub(crate) Option<&'a dyn Steps>);
-
-impl OfRun<'_> {
-    pub(crate) fn step(self) -> Result<()> {
-        self.0.map_or(Ok(()), Steps::step)
+/// An operator that is called by itself is of no run, and has no loops.
+impl Steps for () {
+    fn step(&self) -> Result<()> {
+        Ok(())
     }
 }
 
-impl fmt::Debug for OfRun<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "OfRun" } else { "OfNone" })
-    }
+/// An executor within a run.
+#[derive(Clone, Copy)]
+pub(crate) struct Running<'a> {
+    pub(crate) executor: Executor<'a>,
+    pub(crate) steps: &'a dyn Steps,
 }

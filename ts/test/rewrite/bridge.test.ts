@@ -19,7 +19,7 @@ describe("a pass of the engine", () => {
     graph.output(relu);
     const gm = GraphModule.ofGraph(graph);
     const { answer, module } = dce(gm);
-    expect(answer).toEqual({ modified: true });
+    expect(answer).toEqual({ modified: true, leftOut: [] });
     expect(module).toBe(gm);
     expect([...gm.graph.nodes]).toEqual([x, relu, graph.outputNode()]);
     expect(relu.meta.get("mine")).toEqual({ kept: true });
