@@ -16,6 +16,7 @@ import { argumentOf, constantOf } from "./arguments.ts";
 import type { DynamicShapes } from "./dynamicShapes.ts";
 import { ExportedProgram } from "./exportedProgram.ts";
 import { ExportTracer } from "./exportTracer.ts";
+import { withTensors } from "./givenArrays.ts";
 import type { LiftedConstant } from "./liftedConstants.ts";
 import {
   assertConvertedTensors,
@@ -73,7 +74,7 @@ const OPTIONS: readonly string[] = ["dynamicShapes", "preserveModuleCallSignatur
  * const logits = program.module()(image);
  * ```
  *
- * @param args the positional arguments of `forward`
+ * @param args the positional arguments of `forward`; a typed array among them is a tensor
  * @param kwargs the keyword arguments: an object that `forward` gets behind the others
  */
 export function exportProgram(
@@ -85,7 +86,8 @@ export function exportProgram(
   checkOptions("exportProgram", options, OPTIONS);
   const module = exported instanceof ProgramModule ? unlifted(partsOfModule(exported)) : exported;
   checkArguments(module, args, kwargs, options);
-  const inputs = new ModuleInputs(module, args, kwargs, options.dynamicShapes ?? null);
+  const [exampleArgs, exampleKwargs] = withTensors([args, kwargs] as const);
+  const inputs = new ModuleInputs(module, exampleArgs, exampleKwargs, options.dynamicShapes ?? null);
   using shapes = new ShapeSession(inputs.leaves);
   const tracer = new ExportTracer(shapes, inputs.placeholdersFor(shapes));
   const tracepoints = new Tracepoints(module, options.preserveModuleCallSignature ?? []);
@@ -129,7 +131,7 @@ export function exportProgram(
     extraFiles: new Map(),
   });
   if (options.verify !== false) {
-    const given = Object.keys(kwargs).length === 0 ? args : [...args, kwargs];
+    const given = Object.keys(exampleKwargs).length === 0 ? exampleArgs : [...exampleArgs, exampleKwargs];
     const { outSpec } = inputs;
     verifyProgram(module, program, { given, outSpec, warn: tell });
   }

@@ -12,7 +12,8 @@ import type { RunWatch } from "../interpret/interpreter.ts";
 import { relieveMemory } from "../tensor/storage.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import type { CallSignature, ProgramParts } from "./program.ts";
-import { type Argument, isGradient } from "./signature.ts";
+import { givenTensor, isGivenArray } from "./givenArrays.ts";
+import { type Argument, type InputSpec, isGradient } from "./signature.ts";
 import { flattenCall, unflatten } from "./tree.ts";
 import { checkOptions } from "../given.ts";
 
@@ -39,7 +40,8 @@ const insides = new WeakMap<ProgramModule, Inside>();
 /**
  * A program with its state, called with the inputs that the exported module's `forward` takes: positional arguments,
  * then one object with the keyword arguments where there are any. It gives what `forward` gives; of a joint program, the
- * loss, the other results and the gradients as one list.
+ * loss, the other results and the gradients as one list. Nested arrays and typed arrays are taken where a tensor stands:
+ * they have its dtype and its sizes.
  *
  * @example
  * ```ts
@@ -94,12 +96,12 @@ export class ProgramModule implements Disposable {
     relieveMemory();
     const { parts, runner, milliseconds } = live(this);
     const specs = parts.graphSignature.inputSpecs.filter((it) => it.kind === "USER_INPUT");
-    if (call(() => runner.changes_inputs())) {
-      for (const leaf of leaves) if (leaf instanceof Tensor) moveToEngine(leaf);
-    }
+    const writes = call(() => runner.changes_inputs());
+    const given = leaves.some(isGivenArray) ? tensorsOf(leaves, specs, parts, writes) : leaves;
+    if (writes) for (const leaf of given) if (leaf instanceof Tensor) moveToEngine(leaf);
     const kinds = specs.map((spec) => kindOf(spec.arg));
     const outputs = whileRunning(this, () =>
-      takeLeaves(withLeaves(leaves, kinds, (words) => watched(runner, words, watch, milliseconds))),
+      takeLeaves(withLeaves(given, kinds, (words) => watched(runner, words, watch, milliseconds))),
     );
     // What an operator gives to another one says that it is a float; a result is for JavaScript, which has one number.
     return outputs.map((it) => (it instanceof Float ? it.value : it));
@@ -205,6 +207,26 @@ export function watched(
   } catch (error) {
     throw stopped === undefined ? error : stopped.reason;
   }
+}
+
+/** The inputs with a tensor for each array that stands where the program takes one. */
+function tensorsOf(
+  leaves: readonly unknown[],
+  specs: readonly InputSpec[],
+  { graphModule }: ProgramParts,
+  writes: boolean,
+): unknown[] {
+  const known = new Map(graphModule.graph.findNodes({ op: "placeholder" }).map((it) => [it.name, it.meta.get("val")]));
+  return leaves.map((leaf, at) => {
+    const arg = specs[at]?.arg;
+    if (arg?.type !== "tensor" || !isGivenArray(leaf)) return leaf;
+    if (writes) {
+      throw fxError("InputType", `the program writes to its inputs, and ${arg.name} is an array`, {
+        help: "give a tensor, which has the changes afterwards: tensor(array)",
+      });
+    }
+    return givenTensor(leaf, known.get(arg.name), `the input ${arg.name}`);
+  });
 }
 
 function tookTooLong(milliseconds: number): Error {

@@ -139,8 +139,8 @@ function fromTypedArray(data: ArrayBufferView, { dtype, shape }: Plain): Tensor 
   return fromLeaves(leaves, shape ?? [length], wanted);
 }
 
-/** Whether the entries of an array of dtype `own` are the bits of `wanted`. */
-function holdsBits(own: DType, wanted: DType): boolean {
+/** Whether the entries of an array of dtype `own` are the bits of `wanted`, which JavaScript has no array for. */
+export function holdsBits(own: DType, wanted: DType): boolean {
   if (own === "uint16") return wanted === "float16" || wanted === "bfloat16";
   return own === "uint8" && wanted.startsWith("float8_");
 }
