@@ -26,6 +26,7 @@ SOURCES = {
     "small-models": "tests/oracle/gen_models.py",
     "decompositions": "tests/oracle/gen_decompositions.py",
     "files": "tests/oracle/gen_files.py",
+    "extensions": "tests/oracle/gen_extensions.py",
     "float8": "tests/oracle/gen_float8.py",
     "types": "tests/oracle/gen_types.py",
     "passes": "tests/oracle/gen_runtime_asserts.py",
@@ -41,7 +42,9 @@ SOURCES = {
 
 
 def torch_version(path):
-    if path.parent.name in ("opcases", "decompositions", "float8", "export", "files", "numbers", "retraced", "degenerate"):
+    if path.parent.name in (
+        "opcases", "decompositions", "float8", "export", "files", "extensions", "numbers", "retraced", "degenerate",
+    ):
         return "2.13.0+cu130"
     if path.parent.name in (
         "overloads", "indexing", "opcalls", "out", "dtypes", "gradients", "modules", "models", "checkpoints",

@@ -18,10 +18,10 @@ use std::time::Instant;
 use tracefx_core::{Code, Diagnostic};
 use tracefx_engine::command::{Asked, CommandLine, usage};
 use tracefx_engine::{
-    Format, Library, Limits, RunLimits, Runner, SaveOptions, inspect, open_file, read_file, read_inputs, save_to,
-    write_file, write_outputs,
+    Format, Library, Limits, RunLimits, SaveOptions, open_file, read_file, read_inputs, save_to, write_file,
+    write_outputs,
 };
-use tracefx_export::{ExportedProgram, default_decompositions};
+use tracefx_export::ExportedProgram;
 
 /// Why nothing was done.
 enum Refusal {
@@ -98,7 +98,7 @@ fn execute(line: &CommandLine) -> Result<String> {
     let file = Path::new(&line.files[0]);
     match line.verb.name {
         "inspect" => {
-            let report = inspect(&opened(line, file, &limits)?);
+            let report = Library::extended().inspect(&opened(line, file, &limits)?);
             Ok(if line.has("json") { json!(report).to_string() } else { report.to_string() })
         }
         "run" => run(line, file, &limits, of_runs),
@@ -111,7 +111,7 @@ fn execute(line: &CommandLine) -> Result<String> {
             let index = line.number("loss-index", 0, 0).map_err(Refusal::CommandLine)?;
             let program = open_file(file, &limits)?;
             let index = usize::try_from(index).unwrap_or(usize::MAX);
-            converted(line, &program.export_forward_backward(index, &default_decompositions())?, format)
+            converted(line, &program.export_forward_backward(index, &Library::extended().decompositions())?, format)
         }
         other => unreachable!("the table of verbs has {other}"),
     }
@@ -121,7 +121,7 @@ fn run(line: &CommandLine, file: &Path, limits: &Limits, of_runs: RunLimits) -> 
     let repeat = line.number("repeat", 1, 1).map_err(Refusal::CommandLine)?;
     let path = |name: &str| Path::new(line.value(name).expect("the table says that it is required"));
     let (inputs, outputs) = (path("inputs"), path("outputs"));
-    let runner = Runner::new(&open_file(file, limits)?)?.with_limits(of_runs);
+    let runner = Library::extended().runner(&open_file(file, limits)?)?.with_limits(of_runs);
     let inputs = read_inputs(runner.program(), &read_file(inputs, limits)?)?;
     let start = Instant::now();
     let results = runner.run(&inputs)?;
@@ -151,7 +151,7 @@ fn format_of(line: &CommandLine) -> Result<Format> {
 fn converted(line: &CommandLine, program: &ExportedProgram, format: Format) -> Result<String> {
     let (input, output) = (Path::new(&line.files[0]), Path::new(&line.files[1]));
     let n_bytes = match format {
-        Format::Pt2 => save_archive(program, output, &Library::default())?,
+        Format::Pt2 => save_archive(program, output, &Library::extended())?,
         Format::Fxg => {
             let converted = tracefx_wire::encode_program(program, &tracefx_wire::Options::FILE)?;
             write(output, &converted)?;
@@ -168,7 +168,7 @@ fn converted(line: &CommandLine, program: &ExportedProgram, format: Format) -> R
 /// The program of a file, in terms of core operators if that is asked for.
 fn opened(line: &CommandLine, file: &Path, limits: &Limits) -> Result<ExportedProgram> {
     let program = open_file(file, limits)?;
-    Ok(if line.has("decompose") { program.run_decompositions(&default_decompositions())? } else { program })
+    Ok(if line.has("decompose") { program.run_decompositions(&Library::extended().decompositions())? } else { program })
 }
 
 fn write(path: &Path, bytes: &[u8]) -> tracefx_core::Result<()> {

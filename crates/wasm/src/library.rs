@@ -30,7 +30,7 @@ extern "C" {
 const MAX_DEPTH: u32 = 32;
 
 thread_local! {
-    static LIBRARY: RefCell<Library> = RefCell::default();
+    static LIBRARY: RefCell<Library> = RefCell::new(Library::extended());
     static HOST: RefCell<Option<Host>> = const { RefCell::new(None) };
     static DEPTH: Cell<u32> = const { Cell::new(0) };
 }

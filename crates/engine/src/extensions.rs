@@ -1,0 +1,362 @@
+//! Operators that other libraries register beside PyTorch's own, each taught by a decomposition: a row of [`EXTENSIONS`].
+//!
+//! torchao keeps its quantisation whole in exported programs (`torchao::quantize_affine`), and transformers its mixture of
+//! experts (`transformers::grouped_mm_fallback`). A row is a schema, as the library registers it, and a function that makes
+//! the results of other operators; shapes, gradients and decomposed programs follow from that.
+
+use crate::Library;
+use tracefx_core::{DType, Diagnostic, Result};
+use tracefx_ops::{Args, CustomOp, Cx, TensorRef, Traced, Value};
+use tracefx_sym::SymInt;
+
+/// An operator of another library.
+pub struct Extension {
+    /// Its schema, as the library registers it.
+    pub schema: &'static str,
+    /// Makes its results of other operators.
+    pub decompose: fn(&mut Cx<'_>, &Args<'_, TensorRef>) -> Result<Vec<Traced>>,
+}
+
+/// The operators of other libraries that programs may call.
+pub const EXTENSIONS: &[Extension] = &[
+    Extension {
+        schema: "torchao::quantize_affine(Tensor input, SymInt[] block_size, Tensor scale, Tensor? zero_point, ScalarType output_dtype, Scalar? quant_min=None, Scalar? quant_max=None) -> Tensor",
+        decompose: quantize_affine,
+    },
+    Extension {
+        schema: "torchao::dequantize_affine(Tensor input, SymInt[] block_size, Tensor scale, Tensor? zero_point, ScalarType input_dtype, Scalar? quant_min=None, Scalar? quant_max=None, ScalarType output_dtype=6) -> Tensor",
+        decompose: dequantize_affine,
+    },
+    Extension {
+        schema: "torchao::choose_qparams_affine(Tensor? input, str mapping_type, SymInt[] block_size, ScalarType target_dtype, Scalar? quant_min=None, Scalar? quant_max=None, float? eps=None, ScalarType? scale_dtype=None, ScalarType? zero_point_dtype=None, bool keepdim=False) -> (Tensor, Tensor)",
+        decompose: choose_qparams_affine,
+    },
+    Extension {
+        schema: "torchao::choose_scale_float8(Tensor tensor, SymInt[] block_size, ScalarType float8_dtype=24, ScalarType scale_dtype=6, float? hp_value_lb=None, float? hp_value_ub=None) -> Tensor",
+        decompose: choose_scale_float8,
+    },
+    Extension {
+        schema: "transformers::grouped_mm_fallback(Tensor input, Tensor weight, Tensor offs) -> Tensor",
+        decompose: grouped_mm,
+    },
+];
+
+impl Library {
+    /// The operators of tracefx, and those of other libraries that it knows ([`EXTENSIONS`]). A program of torchao or
+    /// transformers runs in it.
+    ///
+    /// ```
+    /// use tracefx_engine::Library;
+    /// assert!(Library::extended().registry().get("torchao.quantize_affine.default").is_some());
+    /// ```
+    ///
+    /// # Panics
+    /// Never: the schemas of the table are read by a test.
+    pub fn extended() -> Self {
+        let mut library = Library::default();
+        for Extension { schema, decompose } in EXTENSIONS {
+            let op = CustomOp::new(schema).expect("the schemas of the table are schemas");
+            library.define(op.decompose(decompose)).expect("no operator of the table is one of PyTorch");
+        }
+        library
+    }
+}
+
+type Call<'a> = Args<'a, TensorRef>;
+
+fn at(args: &Call<'_>, name: &str) -> Traced {
+    args.position(name).map_or(Value::None, |it| args.values[it].clone())
+}
+
+fn dtype_at(args: &Call<'_>, name: &str) -> Option<DType> {
+    if let Value::DType(it) = at(args, name) { Some(it) } else { None }
+}
+
+fn tensor(args: &Call<'_>, it: &Traced) -> Result<TensorRef> {
+    match it {
+        Value::Tensor(it) => Ok(*it),
+        other => Err(args.invalid(format!("a {} in the place of a tensor", other.kind_name()))),
+    }
+}
+
+fn dims(sizes: &[SymInt]) -> Traced {
+    Value::List(sizes.iter().cloned().map(Value::Int).collect())
+}
+
+fn to(cx: &mut Cx<'_>, args: &Call<'_>, it: Traced, dtype: DType) -> Result<Traced> {
+    if cx.meta(tensor(args, &it)?).dtype == dtype {
+        return Ok(it);
+    }
+    cx.call_with("aten._to_copy.default", [it], &[("dtype", Value::DType(dtype))])
+}
+
+/// Blocks of elements that share a scale.
+struct Blocks {
+    /// The sizes of the tensor.
+    sizes: Vec<SymInt>,
+    /// The sizes in which each block has dimensions of its own.
+    parted: Vec<SymInt>,
+    /// Those dimensions.
+    within: Vec<usize>,
+    /// How many blocks there are along each dimension.
+    counts: Vec<SymInt>,
+}
+
+impl Blocks {
+    /// `_get_reduction_params` of torchao.
+    fn of(cx: &Cx<'_>, args: &Call<'_>, index: usize) -> Result<Self> {
+        let sizes = cx.meta(*args.tensor(0)?).sizes.clone();
+        let blocks = args.sym_ints(index)?;
+        if blocks.len() != sizes.len() {
+            return Err(args.bad_shape(format!("Got input dim:{}, block_size: {blocks:?}", sizes.len())));
+        }
+        let mut res = Blocks { sizes: sizes.to_vec(), parted: Vec::new(), within: Vec::new(), counts: Vec::new() };
+        for (size, block) in sizes.iter().zip(&blocks) {
+            if size == block {
+                if block.as_int() != Some(1) {
+                    res.within.push(res.parted.len());
+                }
+                res.parted.push(size.clone());
+                res.counts.push(SymInt::from(1));
+            } else if block.as_int() == Some(1) {
+                res.parted.push(size.clone());
+                res.counts.push(size.clone());
+            } else {
+                let (Some(size), Some(block)) = (size.as_int(), block.as_int()) else {
+                    return Err(args.unsupported(format!("blocks of {block} in a size that is not known, {size}")));
+                };
+                if block <= 0 || size % block != 0 {
+                    let what = format!("Expecting input size {size} to be divisible by block_size {block}");
+                    return Err(args.bad_shape(what));
+                }
+                res.within.push(res.parted.len() + 1);
+                res.parted.extend([SymInt::from(size / block), SymInt::from(block)]);
+                res.counts.push(SymInt::from(size / block));
+            }
+        }
+        Ok(res)
+    }
+
+    fn within(&self) -> Traced {
+        Value::List(self.within.iter().map(|it| Value::int(*it as i64)).collect())
+    }
+
+    /// A scale or zero, so that it broadcasts over the blocks.
+    fn broadcast(&self, cx: &mut Cx<'_>, it: Traced) -> Result<Traced> {
+        let is_within = |at: usize| self.within.contains(&at);
+        let shape = self.parted.iter().enumerate();
+        let shape: Vec<SymInt> =
+            shape.map(|(at, it)| if is_within(at) { SymInt::from(1) } else { it.clone() }).collect();
+        cx.call("aten.view.default", [it, dims(&shape)])
+    }
+}
+
+/// The smallest and the largest number of a dtype of quantised values, or those that are given within them.
+fn bounds(args: &Call<'_>, dtype: DType) -> Result<(f64, f64)> {
+    let (least, most) = match dtype {
+        DType::UInt8 => (0.0, 255.0),
+        DType::Int8 => (-128.0, 127.0),
+        DType::Int16 => (-32_768.0, 32_767.0),
+        DType::Int32 => (-2_147_483_648.0, 2_147_483_647.0),
+        other => {
+            float8_max(other).map(|it| (-it, it)).ok_or_else(|| args.invalid(format!("Unsupported dtype: {other}")))?
+        }
+    };
+    let given = |name: &str, otherwise: f64| at(args, name).as_scalar().map_or(otherwise, |it| it.to_f64());
+    let (min, max) = (given("quant_min", least), given("quant_max", most));
+    if min < least || max > most {
+        return Err(args.invalid(format!("quant_min {min} or quant_max {max} is out of bound for dtype {dtype}")));
+    }
+    Ok((min, max))
+}
+
+fn float8_max(dtype: DType) -> Option<f64> {
+    match dtype {
+        DType::Float8E4M3FN => Some(448.0),
+        DType::Float8E5M2 | DType::Float8E5M2FNUZ => Some(57_344.0),
+        DType::Float8E4M3FNUZ => Some(240.0),
+        _ => None,
+    }
+}
+
+/// A number as PyTorch has it: an int where the bounds are ints.
+fn bound(it: f64) -> Traced {
+    if it.fract() == 0.0 { Value::int(it as i64) } else { Value::Float(it) }
+}
+
+fn check_float(args: &Call<'_>, dtype: DType, what: &str) -> Result<()> {
+    match dtype {
+        DType::Float32 | DType::Float16 | DType::BFloat16 => Ok(()),
+        other => Err(args.invalid(format!("Unsupported {what} dtype: {other}"))),
+    }
+}
+
+fn quantize_affine(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
+    let dtype = dtype_at(args, "output_dtype").ok_or_else(|| args.invalid("output_dtype is no dtype"))?;
+    let (min, max) = bounds(args, dtype)?;
+    check_float(args, cx.meta(*args.tensor(0)?).dtype, "input")?;
+    let blocks = Blocks::of(cx, args, 1)?;
+    let Some(&zero) = args.opt_tensor(3)? else {
+        return Err(args.invalid("a zero_point is missing, which torchao adds in any case"));
+    };
+    let input = cx.call("aten.view.default", [args.values[0].clone(), dims(&blocks.parted)])?;
+    let scale = blocks.broadcast(cx, args.values[2].clone())?;
+    let zero = blocks.broadcast(cx, zero.into())?;
+    let inverse = cx.call("aten.reciprocal.default", [scale])?;
+    let scaled = cx.call("aten.mul.Tensor", [input, inverse])?;
+    let rounded = cx.call("aten.round.default", [scaled])?;
+    let shifted = cx.call("aten.add.Tensor", [rounded, zero])?;
+    let clamped = cx.call("aten.clamp.default", [shifted, bound(min), bound(max)])?;
+    let whole = cx.call("aten.view.default", [clamped, dims(&blocks.sizes)])?;
+    Ok(vec![to(cx, args, whole, dtype)?])
+}
+
+fn dequantize_affine(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
+    let own = cx.meta(*args.tensor(0)?).dtype;
+    let dtype = dtype_at(args, "input_dtype").ok_or_else(|| args.invalid("input_dtype is no dtype"))?;
+    if own != dtype {
+        return Err(args.invalid(format!("Expected: {dtype}, got: {own}")));
+    }
+    bounds(args, dtype)?;
+    let wanted = dtype_at(args, "output_dtype").unwrap_or(DType::Float32);
+    check_float(args, wanted, "output")?;
+    let blocks = Blocks::of(cx, args, 1)?;
+    let input = cx.call("aten.view.default", [args.values[0].clone(), dims(&blocks.parted)])?;
+    let scale = blocks.broadcast(cx, args.values[2].clone())?;
+    let mut res = to(cx, args, input, wanted)?;
+    if let Some(&zero) = args.opt_tensor(3)? {
+        let zero = blocks.broadcast(cx, zero.into())?;
+        let zero = to(cx, args, zero, wanted)?;
+        res = cx.call("aten.sub.Tensor", [res, zero])?;
+    }
+    let scaled = cx.call("aten.mul.Tensor", [res, scale])?;
+    let whole = cx.call("aten.view.default", [scaled, dims(&blocks.sizes)])?;
+    Ok(vec![to(cx, args, whole, wanted)?])
+}
+
+/// The smallest normal number of a dtype: `torch.finfo(dtype).smallest_normal`.
+fn smallest_normal(args: &Call<'_>, dtype: DType) -> Result<f64> {
+    match dtype {
+        DType::Float32 | DType::BFloat16 => Ok(f64::from(f32::MIN_POSITIVE)),
+        DType::Float16 => Ok(6.103_515_625e-5),
+        DType::Float64 => Ok(f64::MIN_POSITIVE),
+        other => Err(args.invalid(format!("{other} is no floating point dtype"))),
+    }
+}
+
+fn choose_qparams_affine(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
+    let dtype = dtype_at(args, "target_dtype").ok_or_else(|| args.invalid("target_dtype is no dtype"))?;
+    let (min, max) = bounds(args, dtype)?;
+    let own = cx.meta(*args.tensor(0)?).dtype;
+    let eps = match args.opt_float(args.position("eps").unwrap_or_default())? {
+        Some(eps) => eps,
+        None => smallest_normal(args, own)?,
+    };
+    let blocks = Blocks::of(cx, args, 2)?;
+    let keepdim = at(args, "keepdim");
+    let input = cx.call("aten.view.default", [args.values[0].clone(), dims(&blocks.parted)])?;
+    let low = cx.call("aten.amin.default", [input.clone(), blocks.within(), keepdim.clone()])?;
+    let high = cx.call("aten.amax.default", [input, blocks.within(), keepdim.clone()])?;
+    let zeros = cx.call("aten.zeros_like.default", [low.clone()])?;
+    let low = cx.call("aten.minimum.default", [low, zeros.clone()])?;
+    let high = cx.call("aten.maximum.default", [high, zeros])?;
+    let divided = |cx: &mut Cx<'_>, it: Traced, by: f64| cx.call("aten.div.Scalar", [it, Value::Float(by)]);
+    let (mut scale, mut zero, zero_dtype);
+    match args.str(1)? {
+        mapping @ ("SYMMETRIC" | "SYMMETRIC_NO_CLIPPING_ERR") => {
+            scale = if mapping == "SYMMETRIC" {
+                let low = cx.call("aten.neg.default", [low])?;
+                let most = cx.call("aten.maximum.default", [low, high])?;
+                divided(cx, most, (max - min) / 2.0)?
+            } else {
+                let (low, high) = (divided(cx, low, min)?, divided(cx, high, max)?);
+                let is_low = cx.call("aten.gt.Tensor", [low.clone(), high.clone()])?;
+                cx.call("aten.where.self", [is_low, low, high])?
+            };
+            let middle = ((max + min + 1.0) / 2.0).trunc();
+            zero = cx.call("aten.full_like.default", [scale.clone(), bound(middle)])?;
+            scale = cx.call("aten.clamp.default", [scale, Value::Float(eps)])?;
+            zero_dtype = dtype_at(args, "zero_point_dtype");
+        }
+        "ASYMMETRIC" => {
+            let range = cx.call("aten.sub.Tensor", [high, low.clone()])?;
+            scale = divided(cx, range, max - min)?;
+            scale = cx.call("aten.clamp.default", [scale, Value::Float(eps)])?;
+            let steps = cx.call("aten.div.Tensor", [low, scale.clone()])?;
+            let steps = cx.call("aten.round.default", [steps])?;
+            zero = cx.call("aten.rsub.Scalar", [steps, bound(min)])?;
+            zero = cx.call("aten.clamp.default", [zero, bound(min), bound(max)])?;
+            zero_dtype = Some(dtype_at(args, "zero_point_dtype").unwrap_or(DType::Int32));
+        }
+        other => return Err(args.invalid(format!("Unsupported mapping type: {other}"))),
+    }
+    if keepdim == Value::Bool(true) {
+        scale = cx.call("aten.reshape.default", [scale, dims(&blocks.counts)])?;
+        zero = cx.call("aten.reshape.default", [zero, dims(&blocks.counts)])?;
+    }
+    let scale = to(cx, args, scale, dtype_at(args, "scale_dtype").unwrap_or(own))?;
+    let zero = match zero_dtype {
+        Some(dtype) => to(cx, args, zero, dtype)?,
+        None => zero,
+    };
+    Ok(vec![scale, zero])
+}
+
+fn choose_scale_float8(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
+    let dtype = dtype_at(args, "float8_dtype").unwrap_or(DType::Float8E4M3FN);
+    let most = float8_max(dtype).ok_or_else(|| args.invalid(format!("Unsupported dtype: {dtype}")))?;
+    if dtype_at(args, "scale_dtype") != Some(DType::Float32) {
+        return Err(args.unsupported("a scale of another dtype than float32"));
+    }
+    let blocks = Blocks::of(cx, args, 1)?;
+    let input = cx.call("aten.view.default", [args.values[0].clone(), dims(&blocks.parted)])?;
+    let size = cx.call("aten.abs.default", [input])?;
+    let mut size = cx.call("aten.amax.default", [size, blocks.within(), Value::Bool(true)])?;
+    let (low, high) = (at(args, "hp_value_lb"), at(args, "hp_value_ub"));
+    if low != Value::None || high != Value::None {
+        size = cx.call("aten.clamp.default", [size, low, high])?;
+    }
+    let scale = cx.call("aten.div.Scalar", [size, Value::Float(most)])?;
+    let scale = cx.call("aten.reshape.default", [scale, dims(&blocks.counts)])?;
+    Ok(vec![to(cx, args, scale, DType::Float32)?])
+}
+
+/// Rows `offs[i - 1]..offs[i]` times `weight[i]`; rows of no group are zero. Each group multiplies all rows, and those that are its
+/// own are chosen: where they lie, only the data tells.
+fn grouped_mm(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
+    let [input, weight, offs] = [0, 1, 2].map(|it| args.values[it].clone());
+    let sizes = |cx: &Cx<'_>, index: usize| Ok::<_, Diagnostic>(cx.meta(*args.tensor(index)?).sizes.to_vec());
+    let (rows, weights, groups) = (sizes(cx, 0)?, sizes(cx, 1)?, sizes(cx, 2)?);
+    let ([n, k], [experts, inner, width], [n_groups]) = (&rows[..], &weights[..], &groups[..]) else {
+        let what =
+            "input must be 2D (S, input_dim), weight 3D (num_experts, input_dim, output_dim), offs 1D (num_experts,)";
+        return Err(args.bad_shape(what));
+    };
+    if args.differ(k, inner) || args.differ(experts, n_groups) {
+        let what = format!("input {rows:?}, weight {weights:?} and offs {groups:?} do not fit");
+        return Err(args.bad_shape(what));
+    }
+    let Some(experts) = experts.as_int() else {
+        return Err(args.unsupported("a number of experts that is not known"));
+    };
+    let dtype = Value::DType(cx.meta(*args.tensor(0)?).dtype);
+    let places =
+        cx.call_with("aten.arange.default", [Value::Int(n.clone())], &[("dtype", Value::DType(DType::Int64))])?;
+    let places = cx.call("aten.unsqueeze.default", [places, Value::int(1)])?;
+    let mut res = cx.call_with("aten.zeros.default", [dims(&[n.clone(), width.clone()])], &[("dtype", dtype)])?;
+    let mut is_behind: Option<Traced> = None;
+    for expert in 0..experts {
+        let select =
+            |cx: &mut Cx<'_>, it: &Traced| cx.call("aten.select.int", [it.clone(), Value::int(0), Value::int(expert)]);
+        let (weight, end) = (select(cx, &weight)?, select(cx, &offs)?);
+        let is_before = cx.call("aten.lt.Tensor", [places.clone(), end.clone()])?;
+        let is_own = match is_behind {
+            Some(is_behind) => cx.call("aten.logical_and.default", [is_behind, is_before])?,
+            None => is_before,
+        };
+        let product = cx.call("aten.mm.default", [input.clone(), weight])?;
+        res = cx.call("aten.where.self", [is_own, product, res])?;
+        is_behind = Some(cx.call("aten.ge.Tensor", [places.clone(), end])?);
+    }
+    Ok(vec![res])
+}

@@ -1,0 +1,92 @@
+//! Operators of torchao and transformers give what those libraries recorded (`tests/oracle/gen_extensions.py`).
+
+use serde_json::Value as Json;
+use tracefx_core::{DType, Tensor};
+use tracefx_engine::Library;
+use tracefx_ir::Str;
+use tracefx_ops::Value;
+
+fn decoded(library: &Library, json: &Json) -> Value<Tensor> {
+    match json {
+        Json::Null => Value::None,
+        Json::Bool(it) => Value::Bool(*it),
+        Json::String(it) => Value::Str(it.as_str().into()),
+        Json::Number(it) => it.as_i64().map_or_else(|| Value::Float(it.as_f64().unwrap()), Value::int),
+        Json::Array(items) => Value::List(items.iter().map(|it| decoded(library, it)).collect()),
+        Json::Object(it) => {
+            let dtype = DType::from_name(it["dtype"].as_str().unwrap()).unwrap();
+            let Some(data) = it.get("data") else { return Value::DType(dtype) };
+            let sizes: Vec<usize> =
+                it["size"].as_array().unwrap().iter().map(|it| it.as_u64().unwrap() as usize).collect();
+            let numbers: Vec<f64> = data.as_array().unwrap().iter().map(|it| it.as_f64().unwrap()).collect();
+            let wide = Value::Tensor(Tensor::from_slice(&numbers, &sizes).unwrap());
+            let kwargs = vec![("dtype".into(), Value::DType(dtype))];
+            library.call("aten._to_copy", &[wide], kwargs).unwrap().results.swap_remove(0)
+        }
+    }
+}
+
+/// The elements, of which a float64 holds each exactly, with dtype and sizes.
+fn told(library: &Library, value: &Value<Tensor>) -> (DType, Vec<usize>, Vec<f64>) {
+    let Value::Tensor(it) = value else { panic!("{value:?} is no tensor") };
+    let kwargs = vec![("dtype".into(), Value::DType(DType::Float64))];
+    let wide = library.call("aten._to_copy", std::slice::from_ref(value), kwargs).unwrap().results.swap_remove(0);
+    let Value::Tensor(wide) = wide else { panic!("a tensor is converted to one") };
+    (it.dtype(), it.sizes().to_vec(), wide.to_vec::<f64>().unwrap())
+}
+
+#[test]
+fn they_give_what_their_libraries_give() {
+    let library = Library::extended();
+    let path = format!("{}/../../tests/fixtures/extensions/calls.jsonl", env!("CARGO_MANIFEST_DIR"));
+    let mut n_results = 0;
+    for line in std::fs::read_to_string(path).unwrap().lines() {
+        let row: Json = serde_json::from_str(line).unwrap();
+        let args: Vec<_> = row["args"].as_array().unwrap().iter().map(|it| decoded(&library, it)).collect();
+        let kwargs: Vec<(Str, Value<Tensor>)> = row["kwargs"]
+            .as_object()
+            .unwrap()
+            .iter()
+            .map(|(k, it)| (k.as_str().into(), decoded(&library, it)))
+            .collect();
+        let called = library.call(row["op"].as_str().unwrap(), &args, kwargs);
+        let Some(result) = row.get("result") else {
+            assert!(called.is_err(), "{line}");
+            continue;
+        };
+        let results = called.unwrap_or_else(|error| panic!("{error}: {line}")).results;
+        let expected = match decoded(&library, result) {
+            Value::List(items) => items,
+            one => vec![one],
+        };
+        assert_eq!(results.len(), expected.len(), "{line}");
+        let is_product = row["op"].as_str().unwrap().contains("grouped_mm");
+        for (found, expected) in results.iter().zip(&expected) {
+            let ((dtype, sizes, found), (own, own_sizes, expected)) = (told(&library, found), told(&library, expected));
+            assert_eq!((dtype, &sizes), (own, &own_sizes), "{line}");
+            // Sums are taken in another order; all else is exact.
+            let (relative, absolute) = library.tolerance("aten.mm.default").unwrap().for_dtype(dtype);
+            let is_near = |(a, b): (&f64, &f64)| {
+                if is_product { (a - b).abs() <= absolute + relative * b.abs() } else { a == b }
+            };
+            assert!(found.iter().zip(&expected).all(is_near), "{found:?} {expected:?} {line}");
+            n_results += 1;
+        }
+    }
+    assert!(n_results > 400, "{n_results}");
+}
+
+#[test]
+fn shapes_are_known_and_programs_are_taken_apart() {
+    let library = Library::extended();
+    for op in ["torchao.quantize_affine.default", "transformers.grouped_mm_fallback.default"] {
+        assert!(library.decompositions().contains(op), "{op}");
+    }
+    let meta = |dtype, sizes: &[i64]| {
+        let sizes = sizes.iter().map(|it| (*it).into()).collect();
+        Value::Tensor(tracefx_ir::TensorMeta::contiguous(dtype, sizes))
+    };
+    let args = [meta(DType::BFloat16, &[6, 4]), meta(DType::BFloat16, &[3, 4, 5]), meta(DType::Int32, &[3])];
+    let results = library.infer("transformers.grouped_mm_fallback", &args, &[]).unwrap();
+    assert_eq!(results, [meta(DType::BFloat16, &[6, 5])]);
+}
