@@ -199,7 +199,8 @@ impl Library {
     }
 }
 
-fn known_symbols(graph: &Graph, inputs: &BTreeSet<Symbol>) -> BTreeSet<Symbol> {
+/// The symbols in what is known of nodes, and these.
+pub(crate) fn known_symbols(graph: &Graph, inputs: &BTreeSet<Symbol>) -> BTreeSet<Symbol> {
     let mut res = inputs.clone();
     let mut visit = |it: Expr| res.extend(it.symbols());
     for id in graph.nodes() {

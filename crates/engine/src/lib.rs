@@ -37,6 +37,7 @@ mod passes;
 mod runner;
 mod shapes;
 mod tensors;
+mod values;
 mod verify;
 
 pub use call::{call, infer, tolerance};

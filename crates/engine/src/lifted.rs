@@ -1,5 +1,6 @@
 //! Passes of modules on programs, whose parameters are inputs of the graph.
 
+use crate::Library;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::HashMap;
 use tracefx_core::{Result, Tensor};
@@ -8,8 +9,8 @@ use tracefx_ir::{Attribute, Graph, GraphModule, InsertPoint, NodeId, Opcode, Str
 use tracefx_rewrite::PassResult;
 
 /// Runs a pass on the graph of a program as if its parameters, buffers and constants were attributes: those that the program
-/// does not write to. What stays of them is inputs again, and new attributes become constants of the program. The program is as
-/// it was where the pass fails.
+/// does not write to. What stays of them is inputs again, and new attributes become constants of the program. What new nodes give is
+/// noted ([`Library::note_values`]). The program is as it was where the pass fails.
 ///
 /// # Errors
 /// What the pass refuses.
@@ -68,6 +69,8 @@ pub fn with_lifted_state(
     let named = added.into_iter().filter_map(|(spec, constant)| Some((spec.target?, constant)));
     program.constants.extend(named);
     program.module = module;
+    // What a node refuses is told where the program is validated or saved.
+    Library::default().note_values(program);
     Ok(result)
 }
 

@@ -65,6 +65,9 @@ fn layers_of_a_program_are_fused_and_its_parameters_stay() {
         assert!(!text.contains("batch_norm") && text.contains("conv"), "{text}");
         assert!(fused.module.graph.lint(Some(&fused.module)).is_empty());
         assert_eq!(fused.state_dict.len(), program.state_dict.len());
+        let nodes = fused.module.graph.nodes().map(|it| fused.module.graph.node(it));
+        let unknown: Vec<_> = nodes.filter(|it| it.op() != Opcode::Output && it.meta.val.is_none()).collect();
+        assert!(unknown.is_empty(), "{unknown:?}");
         let (after, before) = (outputs(&fused, &input), outputs(&program, &input));
         assert!(!before.is_empty() && after.len() == before.len(), "{} and {}", after.len(), before.len());
         for (a, b) in after.into_iter().zip(before) {
@@ -76,6 +79,27 @@ fn layers_of_a_program_are_fused_and_its_parameters_stay() {
         let fold = |module: &mut _| constant_fold(module, &library, ConstantFoldOptions::default());
         assert!(!with_lifted_state(&mut fused, &fold).unwrap().modified);
     }
+}
+
+#[test]
+fn values_of_new_nodes_are_noted_and_the_others_stay() {
+    let mut program = open(&bytes("unbacked_item"), &Limits::default()).unwrap();
+    let before = program.to_string();
+    let graph = &mut program.module.graph;
+    let ids: Vec<_> = graph.nodes().filter(|&it| graph.node(it).op() == Opcode::CallFunction).collect();
+    let forgotten: Vec<_> = ids.into_iter().filter(|&it| !graph.node(it).target().contains("item")).collect();
+    for &id in &forgotten {
+        graph.meta_mut(id).val = None;
+    }
+    assert_eq!(Library::default().note_values(&mut program), []);
+    assert_eq!(program.to_string(), before);
+    let graph = &mut program.module.graph;
+    let first = graph.nodes().next().unwrap();
+    let wrong = graph.call_function("torch.ops.aten.mm.default", vec![first.into(), first.into()], vec![]);
+    let user = graph.call_function("torch.ops.aten.relu.default", vec![wrong.into()], vec![]);
+    let problems = Library::default().note_values(&mut program);
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert!(program.module.graph.node(user).meta.val.is_none());
 }
 
 #[test]

@@ -394,6 +394,24 @@ export type FunctionalizeOptions = {
 remove: string, };
 
 /**
+ * The options of `note_values`.
+ */
+export type NoteValuesCall = { 
+/**
+ * The least and the greatest value of symbols, by their names; null is no bound.
+ */
+ranges: Record<string, readonly [min: number | null, max: number | null]>, };
+
+/**
+ * What `note_values` could not tell.
+ */
+export type UnknownValues = { 
+/**
+ * What nodes refused.
+ */
+problems: Array<string>, };
+
+/**
  * What a shape propagation noted about the value of a node.
  */
 export type TensorNote = { 

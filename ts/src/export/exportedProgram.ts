@@ -4,6 +4,7 @@
  * @module
  */
 import type { Bytes } from "../bytes.ts";
+import type { NoteValuesCall } from "../bindings/passes.ts";
 import { call, type Engine } from "../engine/engine.ts";
 import { layoutOf, pushStorage, viewHandle } from "../engine/tensors.ts";
 import { FxError, fxError } from "../errors.ts";
@@ -12,6 +13,7 @@ import type { GraphModule } from "../graph/module.ts";
 import type { Pass } from "../passes/passBase.ts";
 import { PassManager } from "../passes/passManager.ts";
 import { mergeGetitems } from "../passes/enginePasses.ts";
+import { noteValues } from "../passes/noteValues.ts";
 import { checkGraphModule } from "../rewrite/checks.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import { decodeProgram, encodeProgram } from "../wire/program.ts";
@@ -342,7 +344,7 @@ export class ExportedProgram implements Disposable {
 
   /**
    * The same program with another graph and its signature: `ExportedProgram._update`. Reads of the same item of a result
-   * become one, which the signature follows, and the program is validated.
+   * become one, which the signature follows, what new nodes give is noted, and the program is validated.
    *
    * @example
    * ```ts
@@ -350,6 +352,7 @@ export class ExportedProgram implements Disposable {
    * ```
    */
   update(graphModule: GraphModule, graphSignature: GraphSignature, options: ProgramUpdate = {}): ExportedProgram {
+    noteValues(graphModule, rangesOf(this.#parts));
     checkOptions("update", options, ["state", "constants", "verifiers"]);
     const { modified } = mergeGetitems(graphModule);
     const signature = modified ? followSignature(graphSignature, graphModule.graph) : graphSignature.clone();
@@ -501,6 +504,11 @@ export class ExportedProgram implements Disposable {
     this.dispose();
   }
 
+  /** @internal Notes what new nodes give, which files say of each, and gives what nodes refused. */
+  noteValues(): string[] {
+    return noteValues(this.graphModule, rangesOf(this.#parts));
+  }
+
   /** @internal What the engine makes of the program. */
   through(change: (program: EngineProgram) => EngineProgram): ExportedProgram {
     return withEngine(this.#parts, (program) => decoded(change(program)));
@@ -548,6 +556,19 @@ for (const name of [
 
 /** The tensors that are of a program alone, since the engine made them for it. */
 const brought = new WeakMap<ExportedProgram, readonly Tensor[]>();
+
+/** The ranges of the symbols; null is no bound. */
+function rangesOf({ rangeConstraints }: ProgramParts): NoteValuesCall["ranges"] {
+  const res: Record<string, readonly [min: number | null, max: number | null]> = {};
+  // A range of an expression is none of a symbol.
+  for (const [name, { min, max }] of rangeConstraints) if (/^\w+$/.test(name)) res[name] = [boundOf(min), boundOf(max)];
+  return res;
+}
+
+/** A bound that is too large for a number bounds nothing. */
+function boundOf(value: number | bigint | undefined): number | null {
+  return value === undefined || !Number.isSafeInteger(Number(value)) ? null : Number(value);
+}
 
 /** Does something with a program in the engine's memory, which is freed afterwards. */
 export function withEngine<T>(parts: ProgramParts, body: (program: EngineProgram) => T): T {

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { FxError, fxError } from "../errors.ts";
 import type { Bytes } from "../bytes.ts";
 import { call, type Engine } from "../engine/engine.ts";
 import { type FileTarget, writeTarget } from "../engine/target.ts";
@@ -102,10 +103,17 @@ function withArchive<T>(
   checkOptions("save", options, OPTIONS);
   options.signal?.throwIfAborted();
   const files = JSON.stringify(Object.entries(options.extraFiles ?? {}));
-  const archive = program.withEngine((it) =>
-    call((engine) => engine.Archive.of(it, options.root ?? root ?? "archive", files)),
-  );
-  return finallyFree(archive, body);
+  const problems = program.noteValues();
+  try {
+    const archive = program.withEngine((it) =>
+      call((engine) => engine.Archive.of(it, options.root ?? root ?? "archive", files)),
+    );
+    return finallyFree(archive, body);
+  } catch (error) {
+    if (!(error instanceof FxError) || problems.length === 0) throw error;
+    const { kind, reason, node, help, notes } = error;
+    throw fxError(kind, reason, { cause: error, node, help, notes: [...notes, ...problems] });
+  }
 }
 
 /** Frees the archive when it is written: at once, or when the promise is settled. */

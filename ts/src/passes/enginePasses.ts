@@ -16,6 +16,7 @@ import type { GraphModule } from "../graph/module.ts";
 import { type NamedTarget, targetOf } from "../graph/target.ts";
 import { runPass } from "../rewrite/bridge.ts";
 import { checkOptions } from "../given.ts";
+import { notingValues } from "./noteValues.ts";
 import { PassBase, type PassResult } from "./passBase.ts";
 
 /** What a pass of the engine says. */
@@ -25,7 +26,9 @@ interface Answer {
 }
 
 function inPlace(graphModule: GraphModule, name: string, options: object = {}, notes = false): PassResult {
-  const { answer } = runPass<Answer, GraphModule>(graphModule, name, { options, notes });
+  const { answer } = notingValues(graphModule, () =>
+    runPass<Answer, GraphModule>(graphModule, name, { options, notes }),
+  );
   const { modified, leftOut = [] } = answer;
   return { graphModule, modified, ...(leftOut.length > 0 ? { leftOut } : {}) };
 }

@@ -17,6 +17,7 @@ import type { Graph } from "../graph/graph.ts";
 import type { GraphModule } from "../graph/module.ts";
 import type { Node } from "../graph/node.ts";
 import { Module } from "../nn/module.ts";
+import { notingValues } from "../passes/noteValues.ts";
 import { checkGraphModule } from "./checks.ts";
 import type { Outlined } from "../wire/outline.ts";
 import { nodeAt, readArg } from "./answers.ts";
@@ -75,7 +76,8 @@ export interface ReplacePatternOptions extends Omit<MatcherOptions, "matchOutput
 
 /**
  * Replaces the pattern wherever it stands, of matches that share a node the first: `torch.fx.replace_pattern`. The module
- * is changed in place, or not at all where the replacement does not fit.
+ * is changed in place, or not at all where the replacement does not fit. In a graph whose nodes say what they give (`meta.val`), as in
+ * a program, the new ones do, too.
  *
  * @example
  * ```ts
@@ -132,11 +134,10 @@ export function replacePatternWithFilters(
     }
   }
   if (callback === undefined) others.push(withOwner(patternOf(replacement as PatternSource)));
-  const { answer, before } = runPass<ReplacedAnswer[], GraphModule>(gm, "replace_pattern", {
-    options: request,
-    others,
-    notes: needsNotes(rest) || isVerified(verify),
-  });
+  const call = { options: request, others, notes: needsNotes(rest) || isVerified(verify) };
+  const { answer, before } = notingValues(gm, () =>
+    runPass<ReplacedAnswer[], GraphModule>(gm, "replace_pattern", call),
+  );
   const patternNodes = [...graphOf(wanted).nodes];
   const after = [...gm.graph.nodes];
   return answer.map(({ anchor, nodesMap, replacements }) => ({

@@ -11,6 +11,7 @@ import { GraphModule } from "../graph/module.ts";
 import { checkOptions } from "../given.ts";
 import { loadGraphModule, saveGraphModule } from "../save/graphModule.ts";
 import type { Outlined } from "../wire/outline.ts";
+import { notingValues } from "../passes/noteValues.ts";
 import { runPass } from "./bridge.ts";
 import { MATCHING, type MatcherOptions, needsNotes, type PatternSource, patternOf, withOwner } from "./matcher.ts";
 import { engineOptions, isVerified, type ReplacePatternOptions } from "./replacePattern.ts";
@@ -133,8 +134,8 @@ export class RuleSet {
     const options = this.rules.map((it) => engineOptions(it.options, true));
     const others = this.rules.flatMap(({ pattern, replacement }) => [withOwner(pattern), withOwner(replacement)]);
     const notes = this.rules.some(({ options: it }) => needsNotes(it) || isVerified(it.verify));
-    return runPass<RuleTrace, GraphModule>(gm, "run_rules", { options: { ...how, names, options }, others, notes })
-      .answer;
+    const call = { options: { ...how, names, options }, others, notes };
+    return notingValues(gm, () => runPass<RuleTrace, GraphModule>(gm, "run_rules", call).answer);
   }
 }
 

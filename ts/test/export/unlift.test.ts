@@ -7,17 +7,22 @@ import {
   exportProgram,
   type ExportedProgram,
   fuseBatchNorm,
+  type GraphModule,
   init,
   load,
   nn,
+  type Node,
+  replacePattern,
   save,
   tensor,
   Tensor,
   torch,
+  type TensorMeta,
   type Tuple,
   tuple,
   unflatten,
 } from "../../src/index.ts";
+import { functionNamed } from "../../src/functions/table.ts";
 import { thrown } from "../thrown.ts";
 import { fixture, largestDifference, open } from "./fixtures.ts";
 
@@ -205,6 +210,52 @@ describe("relift", () => {
     },
   );
 
+  test("what the module does not hold any more is gone, and what it holds now is lifted by its kind", () => {
+    const program = netProgram();
+    const gm = program.unlift();
+    const [mul] = gm.graph.findNodes({ op: "call_function", target: "torch.ops.aten.mul.Tensor" });
+    const [linear] = gm.graph.findNodes({ op: "call_function", target: "torch.ops.aten.linear.default" });
+    gm.addSubmodule("extra", new nn.Module());
+    gm.getSubmodule("extra").registerParameter("scale", new nn.Parameter(tensor([2, 2, 2], { dtype: "float32" })));
+    gm.getSubmodule("extra").registerBuffer("shift", tensor([1, 1, 1], { dtype: "float32" }));
+    gm.attributes.set("fixed", { kind: "constant", tensor: tensor([5, 5, 5], { dtype: "float32" }) });
+    gm.graph.insertingBefore(mul, () => {
+      const [scale, shift, fixed] = ["extra.scale", "extra.shift", "fixed"].map((it) => gm.graph.getAttr(it));
+      let value = gm.graph.callFunction("torch.ops.aten.mul.Tensor", [linear as never, scale as never]);
+      value = gm.graph.callFunction("torch.ops.aten.add.Tensor", [value, shift as never]);
+      value = gm.graph.callFunction("torch.ops.aten.add.Tensor", [value, fixed as never]);
+      mul?.replaceAllUsesWith(value);
+    });
+    gm.graph.eliminateDeadCode();
+    gm.attributes.delete("np");
+    const edited = program.relift(gm);
+    expect(String(edited.graphSignature).trim().split("\n").slice(1, 10)).toEqual([
+      "p_l_weight: PARAMETER target='l.weight'",
+      "p_l_bias: PARAMETER target='l.bias'",
+      "p_extra_scale: PARAMETER target='extra.scale'",
+      "b_count: BUFFER target='count' persistent=True",
+      "b_extra_shift: BUFFER target='extra.shift' persistent=True",
+      "c_k: CONSTANT_TENSOR target='k'",
+      "c_fixed: CONSTANT_TENSOR target='fixed'",
+      "x: USER_INPUT",
+      "d_z: USER_INPUT",
+    ]);
+    expect([...edited.stateDict.keys()].toSorted()).toEqual([
+      "count",
+      "extra.scale",
+      "extra.shift",
+      "l.bias",
+      "l.weight",
+    ]);
+    expect([...edited.constants.keys()].toSorted()).toEqual(["fixed", "k"]);
+    const given = inputs(7);
+    using run = edited.module();
+    expect(same(leaves(run(...given)), leaves(gm.forward(...given)))).toBe(true);
+    // The program itself is as it was.
+    expect(program.constants.has("np")).toBe(true);
+    program.validate();
+  });
+
   test("a module with other inputs or results, or without a tensor that it reads, is refused", () => {
     const program = netProgram();
     const withInput = program.unlift();
@@ -230,4 +281,61 @@ test("an unflattened module whose input has a name that FX would change checks i
   const [x] = (program.exampleInputs?.[0] ?? []) as [Tensor];
   const modules = unflatten(program);
   expect(largestDifference(modules.forward(x) as Tensor, program.module()(x) as Tensor)).toBeLessThan(1e-5);
+});
+
+const op = (name: string) => functionNamed(`torch.ops.aten.${name}.default`) as (...args: unknown[]) => Tensor;
+
+describe("what new nodes give is noted", () => {
+  /** `linear` becomes `t` and `addmm`, and the relu behind it another node. */
+  const replaceLinear = (gm: GraphModule): number =>
+    replacePattern(
+      gm,
+      (x: Tensor, w: Tensor, b: Tensor) => op("linear")(x, w, b),
+      (x: Tensor, w: Tensor, b: Tensor) => op("addmm")(b, x, op("t")(w)),
+    ).length;
+
+  test("after replacePattern in a program with dynamic sizes, which is saved", async () => {
+    const program = netProgram();
+    expect(replaceLinear(program.graphModule)).toBe(1);
+    const [addmm] = program.graph.findNodes({ op: "call_function", target: "torch.ops.aten.addmm.default" });
+    const val = addmm?.meta.get("val") as TensorMeta;
+    const [x] = program.graph.findNodes({ op: "placeholder", target: "x" });
+    expect([val.dtype, String(val.sizes[0]), val.sizes[1]]).toEqual([
+      "float32",
+      String(((x as Node).meta.get("val") as TensorMeta).sizes[0]),
+      3,
+    ]);
+    program.validate();
+    const given = inputs(7);
+    const again = await load(save(program));
+    expect(same(leaves(again.module()(...given)), leaves(program.unlift().forward(...given)))).toBe(true);
+    expect(`${again.graph}`).toBe(`${program.graph}`);
+  });
+
+  test("where nodes are added by hand, when the program is saved", async () => {
+    const program = netProgram();
+    const { graph } = program;
+    const [relu] = graph.findNodes({ op: "call_function", target: "torch.ops.aten.relu.default" });
+    const nonzero = graph.insertingAfter(relu, () =>
+      graph.callFunction("torch.ops.aten.nonzero.default", [relu as never]),
+    );
+    const twice = graph.insertingAfter(relu, () => graph.callFunction("torch.ops.aten.mul.Tensor", [relu as never, 2]));
+    relu?.replaceAllUsesWith(twice, { filter: (user) => user !== twice && user !== nonzero });
+    program.graphSignature.replaceAllUses("relu", twice.name);
+    const saved = await load(save(program));
+    expect(`${saved.graph}`).toContain("nonzero");
+    expect(String((nonzero.meta.get("val") as TensorMeta).sizes[0])).toContain("u0");
+  });
+
+  test("and what a node refuses is told where the program is saved", () => {
+    const program = netProgram();
+    const { graph } = program;
+    const [linear] = graph.findNodes({ op: "call_function", target: "torch.ops.aten.linear.default" });
+    graph.insertingAfter(linear, () =>
+      graph.callFunction("torch.ops.aten.mm.default", [linear as never, linear as never]),
+    );
+    const problem = thrown(() => save(program));
+    expect(problem.code).toBe("FX0401");
+    expect(problem.notes.join()).toMatch(/mat1 and mat2|shapes|sizes/);
+  });
 });

@@ -1,8 +1,9 @@
 //! Passes that change a graph where it stands.
 
 use super::{Declare, HostPass, NoOptions, PassCall, answer, declared};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_exec::{known_values, propagate};
 use tracefx_export::{Remove, functionalize, merge_getitems};
@@ -12,6 +13,7 @@ use tracefx_rewrite::{
     NormalizeArgsOptions, NormalizeOperators, Pass, PassResult, annotate_getitem_nodes, merge_matmul, reinplace,
     replace_autocast_with_hop, replace_set_grad_with_hop,
 };
+use tracefx_sym::{Symbol, ValueRange};
 use ts_rs::TS;
 
 pub(super) const PASSES: &[HostPass] = &[
@@ -62,6 +64,7 @@ pub(super) const PASSES: &[HostPass] = &[
         },
     },
     HostPass { name: "FakeTensorProp", run: fake_tensor_prop },
+    HostPass { name: "note_values", run: note_values },
     HostPass {
         name: "replace_set_grad_with_hop",
         run: |call| {
@@ -86,6 +89,8 @@ pub(super) const TYPES: &[Declare] = &[
     declared::<NormalizeArgsOptions>,
     declared::<AnnotateOptions>,
     declared::<FunctionalizeOptions>,
+    declared::<NoteValuesCall>,
+    declared::<UnknownValues>,
 ];
 
 /// What is taken out of a graph.
@@ -119,6 +124,30 @@ fn functionalize_module(call: &mut PassCall<'_>) -> Result<Value> {
     let registry = call.library.registry();
     *call.module = functionalize(call.module, registry, remove)?;
     Ok(json!({ "modified": true }))
+}
+
+/// The options of `note_values`.
+#[derive(Default, Deserialize, TS)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+struct NoteValuesCall {
+    /// The least and the greatest value of symbols, by their names; null is no bound.
+    #[ts(type = "Record<string, readonly [min: number | null, max: number | null]>")]
+    ranges: BTreeMap<String, (Option<i64>, Option<i64>)>,
+}
+
+/// What `note_values` could not tell.
+#[derive(Serialize, TS)]
+struct UnknownValues {
+    /// What nodes refused.
+    problems: Vec<String>,
+}
+
+/// Notes what nodes give of which nothing is noted.
+fn note_values(call: &mut PassCall<'_>) -> Result<Value> {
+    let NoteValuesCall { ranges } = call.options()?;
+    let range = |(name, (min, max)): (String, _)| (Symbol::from_name(name), ValueRange { min, max });
+    let problems = call.library.note_values_of(call.module, ranges.into_iter().map(range));
+    answer(&UnknownValues { problems: problems.iter().map(|it| it.message().to_string()).collect() })
 }
 
 /// Notes about each node what it gives, from what the inputs say of themselves (`meta.val`).
