@@ -111,8 +111,8 @@ function withArchive<T>(
     return finallyFree(archive, body);
   } catch (error) {
     if (!(error instanceof FxError) || problems.length === 0) throw error;
-    const { kind, reason, node, help, notes } = error;
-    throw fxError(kind, reason, { cause: error, node, help, notes: [...notes, ...problems] });
+    const { kind, reason, node, notes } = error;
+    throw fxError(kind, reason, { cause: error, node, help: error.help, notes: [...notes, ...problems] });
   }
 }
 

@@ -285,15 +285,15 @@ test("an unflattened module whose input has a name that FX would change checks i
 
 const op = (name: string) => functionNamed(`torch.ops.aten.${name}.default`) as (...args: unknown[]) => Tensor;
 
-describe("what new nodes give is noted", () => {
-  /** `linear` becomes `t` and `addmm`, and the relu behind it another node. */
-  const replaceLinear = (gm: GraphModule): number =>
-    replacePattern(
-      gm,
-      (x: Tensor, w: Tensor, b: Tensor) => op("linear")(x, w, b),
-      (x: Tensor, w: Tensor, b: Tensor) => op("addmm")(b, x, op("t")(w)),
-    ).length;
+/** `linear` becomes `t` and `addmm`, and the relu behind it another node. */
+const replaceLinear = (gm: GraphModule): number =>
+  replacePattern(
+    gm,
+    (x: Tensor, w: Tensor, b: Tensor) => op("linear")(x, w, b),
+    (x: Tensor, w: Tensor, b: Tensor) => op("addmm")(b, x, op("t")(w)),
+  ).length;
 
+describe("what new nodes give is noted", () => {
   test("after replacePattern in a program with dynamic sizes, which is saved", async () => {
     const program = netProgram();
     expect(replaceLinear(program.graphModule)).toBe(1);
