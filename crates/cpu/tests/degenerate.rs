@@ -124,7 +124,8 @@ fn no_call_panics() {
 
 /// The dtypes, sizes and strides are those that PyTorch recorded, and what it refuses is refused (`tests/fixtures/degenerate`).
 /// `differences.txt` beside them counts, by operator, what still differs, and says why; a count may only fall.
-/// `TRACEFX_RECORD=1` writes those that fell, and `TRACEFX_TELL=1` tells every call that differs and its answer here.
+/// `TRACEFX_RECORD=1` writes those that fell, `TRACEFX_TELL=1` tells every call that differs and its answer here, and
+/// `TRACEFX_CALLS=FILE` takes the calls of another file.
 #[test]
 fn results_are_as_pytorch_recorded() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/degenerate");
@@ -132,7 +133,8 @@ fn results_are_as_pytorch_recorded() {
     let mut counts = BTreeMap::<(String, &str), (usize, String)>::new();
     let mut n_same = 0;
     let tells = std::env::var_os("TRACEFX_TELL").is_some();
-    for text in fs::read_to_string(folder.join("calls.jsonl")).unwrap().lines() {
+    let file = std::env::var_os("TRACEFX_CALLS").map_or(folder.join("calls.jsonl"), Into::into);
+    for text in fs::read_to_string(file).unwrap().lines() {
         let call: Json = serde_json::from_str(text).unwrap();
         let op = call["op"].as_str().unwrap();
         if registry().get(op).is_none() {

@@ -5,8 +5,8 @@ use tracefx_core::{
 };
 use tracefx_ir::{Str, TensorMeta};
 use tracefx_ops::{
-    ArgType, Args, Builder, Cx, Infer, Operand, Output, Registry, Tags, TensorRef, Traced, Value, bind, check_cast,
-    promote,
+    ArgSpec, ArgType, Args, Builder, Cx, Infer, Operand, Output, Registry, Tags, TensorRef, Traced, Value, bind,
+    check_cast, promote,
 };
 use tracefx_sym::SymInt;
 
@@ -243,8 +243,8 @@ impl Builder for Eager<'_> {
 }
 
 /// Refuses a call whose tensors are of a dtype that PyTorch has no kernel for. Where floats meet indices and masks, the
-/// floats count, and tensors of several dtypes are left to the shape rule and the kernel; a number in the place of a tensor
-/// takes part as in type promotion; nothing to compute needs no kernel.
+/// floats count, and tensors of several dtypes are left to the shape rule and the kernel where they do not meet element by
+/// element; a number in the place of a tensor takes part as in type promotion; nothing to compute often needs no kernel.
 ///
 /// # Errors
 /// `DTypeMismatch`, in PyTorch's words.
@@ -262,13 +262,20 @@ pub(crate) fn check_dtypes(args: &Args<'_, Tensor>) -> Result<()> {
         tensors.retain(|it| is_float(it));
     }
     let [first, rest @ ..] = tensors.as_slice() else { return Ok(()) };
-    if first.numel() == 0 || rest.iter().any(|it| it.dtype() != first.dtype()) {
+    let is_pointwise = op.def.tags.has(Tags::POINTWISE);
+    if !is_pointwise && rest.iter().any(|it| it.dtype() != first.dtype()) {
         return Ok(());
     }
-    let numbers = specs().filter(|(spec, _)| spec.ty == ArgType::Tensor).filter_map(|(_, it)| it.as_scalar());
+    let refused = if first.numel() == 0 { op.refused_empty } else { op.refused };
+    let is_operand = |spec: &ArgSpec| match spec.ty {
+        ArgType::Tensor => true,
+        ArgType::Scalar => is_pointwise && matches!(spec.name.as_str(), "self" | "other"),
+        _ => false,
+    };
+    let numbers = specs().filter(|(spec, _)| is_operand(spec)).filter_map(|(_, it)| it.as_scalar());
     let operands: Vec<_> = tensors.iter().map(|it| Operand::Tensor(*it)).chain(numbers.map(Operand::Scalar)).collect();
     let dtype = promote(&operands);
-    if op.refused.has(dtype) {
+    if refused.has(dtype) {
         let what = format!("\"{}\" not implemented for '{}'", op.schema.name, dtype.cpp_name());
         return Err(Diagnostic::new(Code::DTypeMismatch, what));
     }

@@ -285,9 +285,14 @@ impl<'a, T> Args<'a, T> {
     /// A float.
     ///
     /// # Errors
-    /// `SchemaMismatch` where the argument is not a number.
+    /// `SchemaMismatch` where the argument is not a number, `InvalidArgument` where it is not a real one.
     pub fn float(&self, index: usize) -> Result<f64> {
-        self.scalar(index).map(Scalar::to_f64)
+        match self.scalar(index)? {
+            Scalar::Complex(it) if it.im != 0.0 => {
+                Err(self.invalid("value cannot be converted to type double without overflow"))
+            }
+            it => Ok(it.to_f64()),
+        }
     }
 
     /// A float, or nothing.

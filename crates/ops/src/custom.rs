@@ -158,7 +158,15 @@ impl CustomOp {
             tolerance: self.tolerance,
         };
         let name = self.schema.qualified_name();
-        Op { def, schema: self.schema, name, family: "custom", refused: DTypes::NONE, custom: Some(self.functions) }
+        Op {
+            def,
+            schema: self.schema,
+            name,
+            family: "custom",
+            refused: DTypes::NONE,
+            refused_empty: DTypes::NONE,
+            custom: Some(self.functions),
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The shape rule of everything that computes each element from the elements at the same place: sizes broadcast, dtypes
 //! promote, and the result lies in memory as the inputs do.
 
-use crate::{Args, Operand, Output, Value, broadcast, promote};
+use crate::{ArgType, Args, Operand, Output, Value, broadcast, promote};
 use smallvec::SmallVec;
 use tracefx_core::{Code, DType, DTypeKind, Diagnostic, Result, Scalar};
 use tracefx_ir::TensorMeta;
@@ -84,7 +84,7 @@ pub(crate) fn check_fits(value: Scalar, dtype: DType) -> Result<()> {
         DType::UInt64 | DType::Int64 => (-9223372036854775808.0, 9223372036854775808.0),
         DType::Float16 => (-65504.0, 65504.0),
         DType::BFloat16 => (-3.3895313892515355e38, 3.3895313892515355e38),
-        DType::Float32 => (f64::from(f32::MIN), f64::from(f32::MAX)),
+        DType::Float32 | DType::Complex64 => (f64::from(f32::MIN), f64::from(f32::MAX)),
         DType::Bool
         | DType::Float64
         | DType::Float8E4M3FN
@@ -93,18 +93,31 @@ pub(crate) fn check_fits(value: Scalar, dtype: DType) -> Result<()> {
         | DType::Float8E5M2FNUZ
         | DType::Float8E8M0FNU
         | DType::Complex32
-        | DType::Complex64
         | DType::Complex128 => (f64::MIN, f64::MAX),
     };
     let is_unsigned = matches!(dtype, DType::UInt8 | DType::UInt16 | DType::UInt32 | DType::UInt64);
     let low = if is_unsigned && value.kind() > DTypeKind::Int { 0.0 } else { low };
     let is_special = !real.re.is_finite();
     let fits = if is_special { dtype.kind() != DTypeKind::Int } else { (low..=high).contains(&real.re) };
-    if fits && (real.im == 0.0 || dtype.is_complex()) {
+    let fits_rest = if dtype.is_complex() { !real.im.is_finite() || real.im.abs() <= high } else { real.im == 0.0 };
+    if fits && fits_rest {
         return Ok(());
     }
     let what = format!("value cannot be converted to type {} without overflow", dtype.name());
     Err(Diagnostic::new(Code::InvalidArgument, what))
+}
+
+/// Refuses numbers among the arguments that do not fit what the operator computes in: halves are computed in float32.
+pub(crate) fn check_numbers<T>(args: &Args<'_, T>, dtype: DType) -> Result<()> {
+    let computing = if matches!(dtype, DType::Float16 | DType::BFloat16) { DType::Float32 } else { dtype };
+    for (spec, value) in args.op.schema.args.iter().zip(&args.values) {
+        let is_number = matches!(&spec.ty, ArgType::Scalar)
+            || matches!(&spec.ty, ArgType::Optional(inner) if matches!(**inner, ArgType::Scalar));
+        if is_number && let Some(number) = value.as_scalar() {
+            check_fits(number, computing)?;
+        }
+    }
+    Ok(())
 }
 
 /// A tensor whose elements lie in the order of memory in which the operands lie, as PyTorch's `TensorIterator` decides.

@@ -302,6 +302,8 @@ pub struct Op {
     pub family: &'static str,
     /// The dtypes that PyTorch's CPU has no kernel for: a call whose tensors are of one of them is refused.
     pub refused: DTypes,
+    /// Those of them that it refuses where there is nothing to compute, too.
+    pub refused_empty: DTypes,
     /// What the row of a custom operator leads to.
     pub(crate) custom: Option<Functions>,
 }

@@ -4,7 +4,8 @@ use rustc_hash::FxHashMap;
 use std::sync::{Arc, OnceLock};
 use tracefx_core::{Code, DType, DTypes, Diagnostic, Result};
 
-/// The dtypes that PyTorch's CPU refuses, by operator, as `tests/oracle/gen_dtypes.py` recorded them.
+/// The dtypes that PyTorch's CPU refuses, by operator, as `tests/oracle/gen_dtypes.py` and `gen_refused.py` recorded them; after
+/// the `/` those that it refuses where there is nothing to compute, too.
 const REFUSED: &str = include_str!("refused.txt");
 
 /// The operators by name. A clone shares them with the original until one of both defines another.
@@ -31,14 +32,24 @@ impl Registry {
         for (family, def) in tables.iter().flat_map(|(family, table)| table.iter().map(move |def| (*family, def))) {
             let schema = Schema::parse(def.schema).unwrap_or_else(|problem| panic!("{problem}"));
             let name = schema.qualified_name();
-            let op = Op { def: *def, schema, name: name.clone(), family, refused: DTypes::NONE, custom: None };
+            let op = Op {
+                def: *def,
+                schema,
+                name: name.clone(),
+                family,
+                refused: DTypes::NONE,
+                refused_empty: DTypes::NONE,
+                custom: None,
+            };
             let is_new = ops.insert(name, op).is_none();
             assert!(is_new, "the schema `{}` stands twice in the registry", def.schema);
         }
         for line in REFUSED.lines() {
+            let (line, empty) = line.split_once(" / ").unwrap_or((line, ""));
             let mut words = line.split(' ');
             if let Some(op) = words.next().and_then(|it| ops.get_mut(it)) {
                 op.refused = words.flat_map(dtypes_of).collect();
+                op.refused_empty = empty.split_terminator(' ').flat_map(dtypes_of).collect();
             }
         }
         let packets = packets(&ops);

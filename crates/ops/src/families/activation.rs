@@ -1,7 +1,7 @@
 //! Activations of neural networks.
 
 use crate::decompositions::pointwise;
-use crate::elementwise::{check_fits, laid_out, promoting};
+use crate::elementwise::{check_fits, check_numbers, laid_out, promoting};
 use crate::gradients;
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, normalize_dim};
 use tracefx_core::{Code, DType, Diagnostic, Result};
@@ -15,7 +15,7 @@ pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", hardtanh).tags(Tags::POINTWISE).tags(Tags::CORE).vjp(gradients::activation::hardtanh).doc("`x`, kept between `min_val` and `max_val`."),
     OpDef::new("aten::threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", threshold).decompose(pointwise::threshold).tags(Tags::POINTWISE).vjp(gradients::activation::threshold).doc("`x` above the threshold, else `value`."),
     float("aten::elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor").tags(Tags::CORE).vjp(gradients::activation::elu).doc("`x` above zero, else `alpha * (exp(x) - 1)`, with scales."),
-    float("aten::celu(Tensor self, Scalar alpha=1.) -> Tensor").decompose(pointwise::celu).vjp(gradients::activation::celu).doc("`x` above zero, else `alpha * (exp(x / alpha) - 1)`."),
+    OpDef::new("aten::celu(Tensor self, Scalar alpha=1.) -> Tensor", celu).tags(Tags::POINTWISE).tolerance(Tol::Default).decompose(pointwise::celu).vjp(gradients::activation::celu).doc("`x` above zero, else `alpha * (exp(x / alpha) - 1)`."),
     float("aten::selu(Tensor self) -> Tensor").decompose(pointwise::selu).vjp(gradients::activation::selu).doc("`elu` with the scales at which activations normalise themselves."),
     OpDef::new("aten::gelu(Tensor self, *, str approximate=\"none\") -> Tensor", gelu).tags(Tags::POINTWISE).tolerance(Tol::Default).tags(Tags::CORE).vjp(gradients::activation::gelu).doc("`x * Phi(x)`, exact, or with the tanh approximation of Phi."),
     float("aten::silu(Tensor self) -> Tensor").decompose(pointwise::silu).vjp(gradients::activation::silu).doc("`x * sigmoid(x)`."),
@@ -72,7 +72,15 @@ fn float_only(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
         let what = format!("\"{}_cpu\" not implemented for '{}'", args.op.schema.name, dtype.name());
         return Err(Diagnostic::new(Code::DTypeMismatch, what));
     }
+    check_numbers(args, dtype)?;
     promoting::<1>(args)
+}
+
+fn celu(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    if args.float(1)? == 0.0 {
+        return Err(args.invalid("alpha cannot be 0 for CELU"));
+    }
+    float_only(args)
 }
 
 fn log_sigmoid_forward(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
@@ -94,6 +102,9 @@ fn hardtanh(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     }
     if args.float(1)? > args.float(2)? {
         return Err(args.invalid("min_val cannot be greater than max_val"));
+    }
+    if dtype.is_float() {
+        check_numbers(args, dtype)?;
     }
     promoting::<1>(args)
 }
@@ -157,7 +168,13 @@ fn prelu(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
 }
 
 fn rrelu(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
-    check_slopes(args, 1)?;
+    let (lower, upper) = (args.float(1)?, args.float(2)?);
+    for (name, bound) in [("lower", lower), ("upper", upper)] {
+        if !bound.is_finite() {
+            return Err(args.invalid(format!("rrelu: {name} bound must be finite, got {bound}")));
+        }
+    }
+    check_slopes(args, lower, upper)?;
     if !args.bool(3)? {
         // Outside training the slope is the mean of its bounds.
         let slope = Value::Float((args.float(1)? + args.float(2)?) / 2.0);
@@ -182,8 +199,20 @@ fn rrelu_into_noise(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Trace
 }
 
 fn rrelu_with_noise(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
-    check_slopes(args, 2)?;
-    let (mut results, noise) = (float_only(args)?, args.tensor(1)?);
+    let (this, noise) = (args.tensor(0)?, args.tensor(1)?);
+    if !args.agree(&this.sizes, &noise.sizes) {
+        let shape = |it: &[SymInt]| it.iter().map(SymInt::to_string).collect::<Vec<_>>().join(", ");
+        return Err(args.bad_shape(format!(
+            "noise tensor shape must match self tensor shape. Got self.shape = [{}] noise.shape = [{}]",
+            shape(&this.sizes),
+            shape(&noise.sizes)
+        )));
+    }
+    let (lower, upper) = (args.float(2)?, args.float(3)?);
+    let mut results = float_only(args)?;
+    if args.bool(4)? && !this.sizes.contains(&SymInt::from(0)) {
+        check_slopes(args, lower, upper)?;
+    }
     if args.bool(4)? && noise.dtype == DType::Float16 {
         let what = "\"rrelu_with_noise_out_cpu\" not implemented for 'Half'";
         return Err(Diagnostic::new(Code::DTypeMismatch, what));
@@ -192,9 +221,9 @@ fn rrelu_with_noise(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     Ok(results)
 }
 
-fn check_slopes<T>(args: &Args<'_, T>, lower: usize) -> Result<()> {
-    let (lower, upper) = (args.float(lower)?, args.float(lower + 1)?);
-    if lower > upper {
+fn check_slopes<T>(args: &Args<'_, T>, lower: f64, upper: f64) -> Result<()> {
+    // A NaN too is refused.
+    if lower.partial_cmp(&upper).is_none_or(|it| it.is_gt()) {
         let what = format!("Lower bound should be less than or equal to the upper bound, but got {lower} > {upper}");
         return Err(args.invalid(what));
     }

@@ -1,7 +1,7 @@
 //! The gradients of activations.
 
 use crate::decompositions::activation_backward;
-use crate::elementwise::{elementwise, laid_out, operands, to_float};
+use crate::elementwise::{check_numbers, elementwise, laid_out, operands, to_float};
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, check_cast, normalize_dim, promote};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
@@ -16,7 +16,7 @@ pub(crate) const OPS: &[OpDef] = &[
     pair("aten::elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool is_result, Tensor self_or_result) -> Tensor", elu).decompose(activation_backward::elu).doc("The gradient of `elu`, from its input or its result."),
     pair("aten::gelu_backward(Tensor grad_output, Tensor self, *, str approximate=\"none\") -> Tensor", gelu).decompose(activation_backward::gelu).doc("The gradient of `gelu`."),
     pair("aten::silu_backward(Tensor grad_output, Tensor self) -> Tensor", of_float).decompose(activation_backward::silu).doc("The gradient of `silu`."),
-    pair("aten::mish_backward(Tensor grad_output, Tensor self) -> Tensor", of_float).decompose(activation_backward::mish).doc("The gradient of `mish`."),
+    pair("aten::mish_backward(Tensor grad_output, Tensor self) -> Tensor", mish).decompose(activation_backward::mish).doc("The gradient of `mish`."),
     pair("aten::softplus_backward(Tensor grad_output, Tensor self, Scalar beta, Scalar threshold) -> Tensor", of_float).decompose(activation_backward::softplus).doc("The gradient of `softplus`."),
     pair("aten::softshrink_backward(Tensor grad_output, Tensor self, Scalar lambd) -> Tensor", of_float).tolerance(Tol::Exact).tags(Tags::ROUNDS_NUMBERS).doc("The gradient of `softshrink`."),
     pair("aten::hardshrink_backward(Tensor grad_out, Tensor self, Scalar lambd) -> Tensor", of_float).tolerance(Tol::Exact).tags(Tags::ROUNDS_NUMBERS).doc("The gradient of `hardshrink`."),
@@ -44,11 +44,19 @@ fn promoted(args: &Meta<'_>, at: usize, takes: fn(DType) -> bool) -> Result<Vec<
         let what = format!("\"{}_cpu\" not implemented for '{}'", args.op.schema.name, dtype.name());
         return Err(Diagnostic::new(Code::DTypeMismatch, what));
     }
+    check_numbers(args, dtype)?;
     elementwise(args, dtype, &operands)
 }
 
 fn of_float(args: &Meta<'_>) -> Result<Vec<Output>> {
     promoted(args, 1, DType::is_float)
+}
+
+/// PyTorch writes into a tensor of the input's dtype.
+fn mish(args: &Meta<'_>) -> Result<Vec<Output>> {
+    let this = args.tensor(1)?.dtype;
+    check_cast(promote(&operands(args, 0..2)?), this)?;
+    of_float(args)
 }
 
 fn of_float_or_complex(args: &Meta<'_>) -> Result<Vec<Output>> {
@@ -148,6 +156,16 @@ fn glu(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
         return Err(
             args.bad_shape(format!("Halving dimension must be even, but dimension {dim} is size {}", sizes[dim]))
         );
+    }
+    let mut of_half = sizes.clone();
+    of_half[dim] = half.clone();
+    let grad = cx.meta(*args.tensor(0)?);
+    if !args.agree(&grad.sizes, &of_half) {
+        return Err(args.bad_shape("the gradient is not of the sizes of the result"));
+    }
+    if grad.dtype != meta.dtype {
+        let what = format!("Found dtype {} but expected {}", grad.dtype.cpp_name(), meta.dtype.cpp_name());
+        return Err(Diagnostic::new(Code::DTypeMismatch, what));
     }
     let (grad, this, dim) = (args.values[0].clone(), args.values[1].clone(), Value::int(dim as i64));
     let mut part =

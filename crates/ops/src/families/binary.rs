@@ -2,7 +2,7 @@
 
 use crate::decompose::forward;
 use crate::decompositions::pointwise;
-use crate::elementwise::{elementwise, operands, promoting, promoting_to_float, to_float as float_of};
+use crate::elementwise::{check_fits, elementwise, operands, promoting, promoting_to_float, to_float as float_of};
 use crate::gradients;
 use crate::{Args, OpDef, Output, Tags, Tol, Value, promote};
 use tracefx_core::{Code, DType, DTypeKind, Diagnostic, Result, Scalar};
@@ -175,7 +175,7 @@ pub(crate) const OPS: &[OpDef] = &[
         .decompose(pointwise::logaddexp2)
         .vjp(gradients::binary::logaddexp2)
         .doc("`log2(2**self + 2**other)`."),
-    binary("aten::heaviside(Tensor self, Tensor values) -> Tensor")
+    arithmetic("aten::heaviside(Tensor self, Tensor values) -> Tensor", heaviside)
         .decompose(pointwise::heaviside)
         .no_gradient()
         .doc("0 below zero, 1 above, and `values` at zero."),
@@ -379,7 +379,20 @@ fn with_alpha(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
         let what = "For non-complex input tensors, argument alpha must not be a complex number.";
         return Err(Diagnostic::new(Code::DTypeMismatch, what));
     }
+    check_fits(alpha, dtype)?;
     elementwise(args, dtype, &operands)
+}
+
+fn heaviside(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    let (this, values) = (args.tensor(0)?.dtype, args.tensor(1)?.dtype);
+    let what = if this.is_complex() || values.is_complex() {
+        "heaviside is not yet implemented for complex tensors."
+    } else if this != values {
+        "heaviside is not yet implemented for tensors with different dtypes."
+    } else {
+        return promoting::<2>(args);
+    };
+    Err(Diagnostic::new(Code::DTypeMismatch, what))
 }
 
 fn sub(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
@@ -401,7 +414,13 @@ fn sub(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
 fn div_mode(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     match args.opt_str(2)? {
         None => promoting_to_float::<2>(args),
-        Some("trunc" | "floor") => promoting::<2>(args),
+        Some(mode @ ("trunc" | "floor")) => {
+            let dtype = promote(&operands(args, 0..2)?);
+            if dtype.is_complex() || dtype == DType::Bool {
+                return Err(args.no_kernel(&format!("div_{mode}_cpu"), dtype));
+            }
+            promoting::<2>(args)
+        }
         Some(other) => Err(args
             .invalid(format!("div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{other}'"))),
     }

@@ -122,8 +122,10 @@ fn isclose(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
             format!("{} did not match {}", a.dtype.name(), b.dtype.name()),
         ));
     }
-    if args.float(2)? < 0.0 || args.float(3)? < 0.0 {
-        return Err(args.invalid("rtol and atol must be greater than or equal to zero"));
+    for (name, value) in [("rtol", args.float(2)?), ("atol", args.float(3)?)] {
+        if value < 0.0 || value.is_nan() {
+            return Err(args.invalid(format!("{name} must be greater than or equal to zero, but got {value}")));
+        }
     }
     elementwise(args, DType::Bool, &operands(args, 0..2)?)
 }

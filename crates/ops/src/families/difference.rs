@@ -90,7 +90,12 @@ fn prepared(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<(usize, Option<Traced>)>
 
 /// How far the points are from each other: along the dimension, or everywhere the same.
 fn distances(cx: &mut Cx<'_>, args: &Call<'_>, dim: usize) -> Result<Traced> {
-    let Value::Tensor(x) = args.values[1] else { return Ok(args.values[1].clone()) };
+    let Value::Tensor(x) = args.values[1] else {
+        if !matches!(args.values[1], Value::Int(_) | Value::Float(_) | Value::SymFloat(_)) {
+            return Err(args.invalid("trapezoid: Currently, we only support dx as a real number."));
+        }
+        return Ok(args.values[1].clone());
+    };
     let (y_sizes, x_sizes) = (cx.meta(*args.tensor(0)?).sizes.clone(), cx.meta(x).sizes.clone());
     let mut x = Traced::from(x);
     if x_sizes.len() < y_sizes.len() {

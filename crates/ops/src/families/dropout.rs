@@ -1,8 +1,8 @@
 //! Dropout. Without training it changes nothing; in training the random numbers are those of PyTorch for the same seed.
 
-use crate::elementwise::laid_out;
+use crate::elementwise::{laid_out, to_float};
 use crate::gradients;
-use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value};
+use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, check_cast};
 use tracefx_core::{DType, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
@@ -66,7 +66,12 @@ fn dropout(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
 
 fn native_dropout(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     let input = args.tensor(0)?;
-    check_probability(args)?;
+    let p = args.float(1)?;
+    // As in PyTorch, where nothing is dropped nobody asks how probable it is.
+    if args.values[2] != Value::Bool(false) && !input.sizes.contains(&SymInt::from(0)) {
+        check_probability(args)?;
+        check_cast(if p == 1.0 { input.dtype } else { to_float(input.dtype) }, input.dtype)?;
+    }
     let mask = TensorMeta::contiguous(DType::Bool, input.sizes.clone());
     Ok(vec![Output::Tensor(laid_out(input.dtype, input.sizes.clone(), &[input])), Output::Tensor(mask)])
 }

@@ -3,7 +3,7 @@
 
 use crate::decompose::widened;
 use crate::{Args, Cx, OpDef, TensorRef, Tol, Traced, Value};
-use tracefx_core::Result;
+use tracefx_core::{Code, DTypeKind, Diagnostic, Result};
 
 use super::matmul_composite::tensor_of;
 
@@ -74,8 +74,17 @@ pub(crate) fn reduce(cx: &mut Cx<'_>, args: &Call<'_>, loss: Traced, reduction: 
         0 => loss,
         1 => cx.call("aten.mean.default", [loss])?,
         2 => cx.call("aten.sum.default", [loss])?,
-        other => return Err(args.invalid(format!("{other} is not a valid value for reduction"))),
+        // As in PyTorch, where any other number is that of no reduction.
+        _ => loss,
     }])
+}
+
+/// Refuses what is no reduction, as PyTorch does where the loss is an operator of its own.
+fn check_reduction(args: &Call<'_>, reduction: usize) -> Result<()> {
+    match args.int(reduction)? {
+        0..=2 => Ok(()),
+        other => Err(args.invalid(format!("{other} is not a valid value for reduction"))),
+    }
 }
 
 /// Computes a loss in float32 where the arguments are of half types, rounds it, and reduces it.
@@ -104,6 +113,7 @@ fn from_number(cx: &mut Cx<'_>, number: f64, value: Traced) -> Result<Traced> {
 }
 
 fn mse_loss(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
+    check_reduction(args, 2)?;
     reduced(cx, args, 2, |cx, values| {
         let difference = difference(cx, values)?;
         cx.call("aten.pow.Tensor_Scalar", [difference, Value::int(2)])
@@ -118,6 +128,7 @@ fn l1_loss(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
 }
 
 fn smooth_l1_loss(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
+    check_reduction(args, 2)?;
     let beta = args.float(3)?;
     if beta < 0.0 {
         return Err(args.invalid("smooth_l1_loss does not support negative values for beta."));
@@ -137,6 +148,7 @@ fn smooth_l1_loss(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
 }
 
 fn huber_loss(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
+    check_reduction(args, 2)?;
     let delta = args.float(3)?;
     if delta <= 0.0 {
         return Err(args.invalid("huber_loss does not support non-positive values for delta."));
@@ -155,6 +167,14 @@ fn huber_loss(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
 
 fn kl_div(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let [input, target] = [args.values[0].clone(), args.values[1].clone()];
+    for it in [&input, &target] {
+        let what = match cx.meta(tensor_of(it)).dtype.kind() {
+            DTypeKind::Bool | DTypeKind::Int => "kl_div: Integral inputs not supported.",
+            DTypeKind::Complex => "kl_div: Complex inputs not supported.",
+            DTypeKind::Float => continue,
+        };
+        return Err(Diagnostic::new(Code::DTypeMismatch, what));
+    }
     let loss = if args.bool(3)? {
         let probability = cx.call("aten.exp.default", [target.clone()])?;
         let difference = cx.call("aten.sub.Tensor", [target, input])?;
@@ -214,6 +234,10 @@ fn soft_margin_loss(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let product = cx.call("aten.mul.Tensor", [minus, args.values[1].clone()])?;
     let exponential = cx.call("aten.exp.default", [product])?;
     let loss = cx.call("aten.log1p.default", [exponential])?;
+    // As in PyTorch, where any other number is that of the sum.
+    if !(0..=1).contains(&args.int(2)?) {
+        return Ok(vec![cx.call("aten.sum.default", [loss])?]);
+    }
     reduce(cx, args, loss, 2)
 }
 

@@ -2,7 +2,7 @@
 
 use crate::infer::sized_dim;
 use crate::{Args, Cx, OpDef, Tags, TensorRef, Traced, Value, broadcast, promote_types};
-use tracefx_core::{DType, Result, Scalar};
+use tracefx_core::{Code, DType, DTypeKind, Diagnostic, Result, Scalar};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
 
@@ -279,6 +279,20 @@ fn addr(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
 
 fn vecdot(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let (x, y) = (*args.tensor(0)?, *args.tensor(1)?);
+    let (x_dtype, y_dtype) = (cx.meta(x).dtype, cx.meta(y).dtype);
+    if x_dtype.kind() <= DTypeKind::Int {
+        let what =
+            format!("linalg.vecdot: Expected a floating point or complex tensor as input. Got {}", x_dtype.cpp_name());
+        return Err(Diagnostic::new(Code::DTypeMismatch, what));
+    }
+    if x_dtype != y_dtype {
+        let what = format!(
+            "linalg.vecdot: Expected x and y to have the same dtype, but found x of type {} and y of type {} instead",
+            x_dtype.cpp_name(),
+            y_dtype.cpp_name()
+        );
+        return Err(Diagnostic::new(Code::DTypeMismatch, what));
+    }
     let x: Traced =
         if cx.meta(x).dtype.is_complex() { cx.call("aten.conj_physical.default", [x.into()])? } else { x.into() };
     let product = cx.call("aten.mul.Tensor", [x, y.into()])?;
@@ -301,6 +315,9 @@ fn contract(
         return Err(args.invalid("both dimension lists should have same length"));
     }
     let dtype = cx.meta(a).dtype;
+    if dtype != cx.meta(b).dtype {
+        return Err(Diagnostic::new(Code::DTypeMismatch, "both inputs should have same dtype"));
+    }
     let (mut a, mut b): (Traced, Traced) = (a.into(), b.into());
     let (mut a_sizes, mut b_sizes) = (sizes_of(cx, &a), sizes_of(cx, &b));
     let one = SymInt::from(1);

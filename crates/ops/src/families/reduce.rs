@@ -3,7 +3,7 @@
 use crate::decompositions::reduce;
 use crate::elementwise::to_float;
 use crate::gradients;
-use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, normalize_dim};
+use crate::{Args, Cx, OpDef, Operand, Output, Tags, TensorRef, Tol, Traced, Value, normalize_dim, promote};
 use tracefx_core::{Code, DType, DTypeKind, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
@@ -227,14 +227,26 @@ fn var_mean(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
 
 fn norm(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     let this = args.tensor(0)?;
-    let dtype = dtype(args)?.unwrap_or(this.dtype);
-    if dtype.kind() <= DTypeKind::Int {
-        let what = format!(
-            "{}: Expected a floating point or complex tensor as input. Got {}",
-            args.op.schema.name.replace('_', "."),
-            dtype.name()
-        );
-        return Err(Diagnostic::new(Code::DTypeMismatch, what));
+    let asked = dtype(args)?;
+    let dtype = asked.unwrap_or(this.dtype);
+    let wrong = |what: String| Err(Diagnostic::new(Code::DTypeMismatch, format!("linalg.vector_norm: {what}")));
+    if this.dtype.kind() <= DTypeKind::Int {
+        let what = "Expected a floating point or complex tensor as input. Got";
+        return wrong(format!("{what} {}", this.dtype.cpp_name()));
+    }
+    if dtype.is_complex() != this.dtype.is_complex() {
+        let kind = if this.dtype.is_complex() { "complex" } else { "real" };
+        return wrong(format!("dtype should be {kind} for {kind} inputs, but got {}", dtype.cpp_name()));
+    }
+    if promote(&[Operand::Tensor(this), Operand::Tensor(&TensorMeta { dtype, ..this.clone() })]) != dtype {
+        return wrong(format!(
+            "the dtype of the input ({}) should be convertible without narrowing to the specified dtype ({})",
+            this.dtype.cpp_name(),
+            dtype.cpp_name()
+        ));
+    }
+    if matches!(args.values[1], Value::Complex(_)) {
+        return wrong("Expected a non-complex scalar as the order of norm.".to_string());
     }
     let real = match dtype {
         DType::Complex64 => DType::Float32,

@@ -2,9 +2,10 @@
 //! for their results follow from the shapes and the arguments.
 
 use crate::decompositions::movement;
+use crate::elementwise::check_fits;
 use crate::{Args, OpDef, Output, Tags, Value, normalize_dim};
 use std::cmp::Ordering;
-use tracefx_core::{Code, Diagnostic, Result, Scalar};
+use tracefx_core::{Code, DType, Diagnostic, Result, Scalar};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::{Func, SymBool, SymInt, call};
 
@@ -384,6 +385,14 @@ fn constrain(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
         Value::Int(size) => size.clone(),
         _ => known(args, 0)?.to_i64().into(),
     };
+    // What is not a whole number is refused, and a size is not negative.
+    check_fits(known(args, 0).unwrap_or(Scalar::Int(0)), DType::Int64)?;
+    let is_size = args.op.schema.name.ends_with("for_size");
+    if is_size && max.is_some_and(|max| max <= 2) {
+        let what = format!("Max value to constrain_range_for_size must be greater than 2. got: {}", max.unwrap_or(0));
+        return Err(args.invalid(what));
+    }
+    let min = if is_size { Some(min.unwrap_or(0)) } else { min };
     let holds_min = min.is_none_or(|min| args.assume(&SymBool::ge(&size, &min.into())));
     if !(holds_min && max.is_none_or(|max| args.assume(&SymBool::le(&size, &max.into())))) {
         let bound = |it: Option<i64>| it.map_or("None".to_string(), |it| it.to_string());

@@ -2,7 +2,7 @@
 
 use crate::decompose::forward;
 use crate::decompositions::pointwise;
-use crate::elementwise::{check_fits, elementwise, operands, promoting};
+use crate::elementwise::{check_fits, check_numbers, elementwise, operands, promoting};
 use crate::gradients;
 use crate::{Args, OpDef, Operand, Output, Tags, Tol, promote};
 use tracefx_core::{Code, DType, Diagnostic, Result};
@@ -49,7 +49,7 @@ pub(crate) const OPS: &[OpDef] = &[
         .tags(Tags::CORE)
         .vjp(gradients::choice::clamp_tensor)
         .doc("`self`, kept between `min` and `max`; `max` where they contradict each other."),
-    OpDef::new("aten::clamp_min(Tensor self, Scalar min) -> Tensor", promoting::<2>)
+    OpDef::new("aten::clamp_min(Tensor self, Scalar min) -> Tensor", clamp_bound)
         .decompose(pointwise::clamp_min)
         .tags(Tags::POINTWISE)
         .vjp(gradients::choice::clamp_min)
@@ -59,7 +59,7 @@ pub(crate) const OPS: &[OpDef] = &[
         .tags(Tags::POINTWISE)
         .vjp(gradients::choice::clamp_min_tensor)
         .doc("`self`, but not below `min`."),
-    OpDef::new("aten::clamp_max(Tensor self, Scalar max) -> Tensor", promoting::<2>)
+    OpDef::new("aten::clamp_max(Tensor self, Scalar max) -> Tensor", clamp_bound)
         .decompose(pointwise::clamp_max)
         .tags(Tags::POINTWISE)
         .vjp(gradients::choice::clamp_max)
@@ -193,7 +193,14 @@ fn clamp(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     if dtype.is_complex() {
         return Err(Diagnostic::new(Code::DTypeMismatch, "clamp is not supported for complex types"));
     }
+    check_numbers(args, dtype)?;
     elementwise(args, dtype, &operands)
+}
+
+fn clamp_bound(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    let dtype = promote(&operands(args, 0..2)?);
+    check_numbers(args, dtype)?;
+    promoting::<2>(args)
 }
 
 fn lerp(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
@@ -211,6 +218,7 @@ fn lerp(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     let operands = operands(args, 0..3)?;
     // A weight without dimensions may be of another dtype, and counts as one does; a number does not count.
     let dtype = if matches!(operands[2], Operand::Tensor(_)) { promote(&operands) } else { this };
+    check_numbers(args, dtype)?;
     elementwise(args, dtype, &operands)
 }
 
