@@ -9,7 +9,7 @@
  */
 import initialise, * as glue from "../../wasm/engine.js";
 import { type ErrorDetails, type ErrorName, fxError } from "../errors.ts";
-import { bytesOf, checkMagic, compileModule, type ModuleSource } from "./module.ts";
+import { bytesOf, checkMagic, compileModule, compilePackaged, type ModuleSource } from "./module.ts";
 import { bestVariant, MODULES, type Variant } from "./variant.ts";
 import { checkOptions } from "../given.ts";
 
@@ -148,7 +148,7 @@ export function call<T>(body: (engine: Engine) => T): T {
 
 async function load(options: InitOptions): Promise<void> {
   const { variant, wasm } = options;
-  const module = await compileModule(wasm === undefined ? packaged(variant) : await wasm);
+  const module = await (wasm === undefined ? compilePackaged(packaged(variant)) : compileModule(await wasm));
   await initialise({ module_or_path: module });
   loaded = true;
 }

@@ -23,6 +23,37 @@ export async function compileModule(source: ModuleSource): Promise<WebAssembly.M
   return await compileBytes(bytesOf(source), "the source");
 }
 
+/**
+ * Compiles a module of the package. Bundlers of servers name places for it that only a browser can ask for, or leave the file
+ * behind; then it is looked for where the program's folder has the package installed.
+ */
+export async function compilePackaged(url: URL): Promise<WebAssembly.Module> {
+  try {
+    return await compileModule(url);
+  } catch (error) {
+    const installed = installedPlace(String(url));
+    if (installed === undefined) throw error;
+    return await compileModule(installed);
+  }
+}
+
+/** Where the installed package has the file; bundlers may have put a hash into its name. */
+function installedPlace(url: string): URL | undefined {
+  const [modules, urls] = [builtin("node:module"), builtin("node:url")];
+  const [, stem] = /(engine-[a-z]+)[^/]*\.wasm$/.exec(url) ?? [];
+  if (modules === undefined || urls === undefined || stem === undefined) return undefined;
+  try {
+    const { resolve } = modules.createRequire(`${globalThis.process.cwd()}/`);
+    return urls.pathToFileURL(resolve(`tracefx/wasm/${stem}.wasm`));
+  } catch {
+    return undefined;
+  }
+}
+
+/** A module of Node's, where there is one. `getBuiltinModule` keeps the import out of the sight of bundlers. */
+const builtin: typeof process.getBuiltinModule = ((name: string) =>
+  globalThis.process?.getBuiltinModule?.(name)) as typeof process.getBuiltinModule;
+
 /** The bytes of a buffer or of a view of one. */
 export function bytesOf(source: BufferSource): Bytes {
   if (source instanceof ArrayBuffer) return new Uint8Array(source);
@@ -61,9 +92,9 @@ async function compileBytes(bytes: Bytes, from: string): Promise<WebAssembly.Mod
   return await WebAssembly.compile(bytes);
 }
 
-/** Reads a file where there are files. `getBuiltinModule` keeps the import out of the sight of bundlers. */
+/** Reads a file where there are files. */
 async function readFile(url: string): Promise<Bytes> {
-  const fs = globalThis.process?.getBuiltinModule?.("node:fs/promises");
+  const fs = builtin("node:fs/promises");
   if (fs === undefined) throw fxError("Io", `this host cannot read ${url}`, { help: HELP });
   try {
     return new Uint8Array(await fs.readFile(new URL(url)));
