@@ -35,6 +35,10 @@ let restarts = 0;
  * Loads the engine. Only the first call does, later ones wait for it and ignore their options; after a failure the next
  * call tries again.
  *
+ * Hosts without files of their own are given the module: in Cloudflare's workerd `import wasm from "./engine-simd.wasm"` is
+ * one, and what `bun build --compile` makes reads it by
+ * `import file from "tracefx/wasm/engine-simd.wasm" with { type: "file" }` and `await Bun.file(file).arrayBuffer()`.
+ *
  * @example
  * ```ts
  * await init();
@@ -166,7 +170,14 @@ function packaged(variant: Variant | undefined): URL {
       help: `the variants are ${Object.keys(MODULES).join(" and ")}`,
     });
   }
-  return MODULES[chosen]();
+  try {
+    return MODULES[chosen]();
+  } catch (cause) {
+    throw fxError("Io", "this host does not say where the files of the package lie", {
+      cause,
+      help: "import the module, as `tracefx/wasm/engine-simd.wasm`, and give it: init({ wasm })",
+    });
+  }
 }
 
 function requireLoaded(): void {

@@ -1,5 +1,7 @@
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
+import { init } from "../../src/engine/engine.ts";
 import { compilePackaged } from "../../src/engine/module.ts";
+import { MODULES } from "../../src/engine/variant.ts";
 
 /** What a bundler of a server gives for a file: a place on the site, which is no whole URL. */
 function placeOnSite(path: string): URL {
@@ -19,4 +21,11 @@ test("what the package does not have is told as it was asked for", async () => {
     kind: "Io",
     reason: "cannot read file:///no/such/engine-none.wasm",
   });
+});
+
+test("a host that has no places, such as workerd, is told to give the module", async () => {
+  vi.spyOn(MODULES, "simd").mockImplementation(() => new URL("engine.wasm", undefined));
+  await expect(init()).rejects.toMatchObject({ kind: "Io", help: expect.stringContaining("init({ wasm })") });
+  vi.restoreAllMocks();
+  await init();
 });
