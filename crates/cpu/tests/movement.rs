@@ -1,6 +1,6 @@
 //! What the recorded cases of data movement leave out: ties, NaN, words of errors, and operators without a case.
 
-use tracefx_core::{Code, DType, Diagnostic, Tensor};
+use tracefx_core::{Code, DType, Diagnostic, Scalar, Tensor};
 use tracefx_exec::Executor;
 use tracefx_ops::{Value, registry};
 
@@ -241,4 +241,19 @@ fn what_is_written_in_place_is_seen_through_other_views() {
     let args = [Value::Tensor(row), Value::List(vec![longs(&[-1], &[1])]), floats(&[8.0], &[]), Value::Bool(true)];
     call("aten.index_put_.default", &args).unwrap();
     assert_eq!(base.to_vec::<f32>().unwrap(), [0.0, 1.0, 2.0, 11.0]);
+}
+
+/// Values that torch 2.13 gives.
+#[test]
+fn tensors_of_other_dtypes_are_equal_by_value() {
+    let executor = Executor::new(registry(), tracefx_cpu::kernels());
+    let full = |dtype, value| Value::Tensor(Tensor::full(dtype, &[2], value).unwrap());
+    let equal = |a: (DType, Scalar), b: (DType, Scalar)| {
+        let results = executor.call("aten.equal.default", &[full(a.0, a.1), full(b.0, b.1)], &[]).unwrap();
+        matches!(results[..], [Value::Bool(true)])
+    };
+    let (one, tenth) = (Scalar::Int(1), Scalar::Float(0.1));
+    assert!(equal((DType::Bool, one), (DType::Float32, one)));
+    assert!(!equal((DType::Float16, Scalar::Float(1.5)), (DType::Int64, one)));
+    assert!(!equal((DType::Float32, tenth), (DType::Float64, tenth)));
 }

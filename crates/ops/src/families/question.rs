@@ -4,7 +4,7 @@ use super::copy::is_laid_out;
 use super::matmul_composite::sizes as size_list;
 use crate::elementwise::operands;
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Traced, Value, promote, promote_types};
-use tracefx_core::{Code, DType, DTypeKind, Diagnostic, MemoryFormat, Result};
+use tracefx_core::{DType, DTypeKind, MemoryFormat, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
 
@@ -68,11 +68,6 @@ fn is_same_size(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
 fn equal(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
     let (a, b) = (*args.tensor(0)?, *args.tensor(1)?);
     let (a_meta, b_meta) = (cx.meta(a), cx.meta(b));
-    if a_meta.dtype != b_meta.dtype {
-        let what =
-            format!("Expected all tensors to be of dtype {} but got {}", a_meta.dtype.name(), b_meta.dtype.name());
-        return Err(Diagnostic::new(Code::DTypeMismatch, what));
-    }
     if !args.same_all(&a_meta.sizes, &b_meta.sizes) {
         return Ok(vec![Value::Bool(false)]);
     }
