@@ -15,6 +15,7 @@ import { fxError } from "../errors.ts";
 import type { GraphModule } from "../graph/module.ts";
 import { type NamedTarget, targetOf } from "../graph/target.ts";
 import { runPass } from "../rewrite/bridge.ts";
+import { checkGraphModule } from "../rewrite/checks.ts";
 import { checkOptions } from "../given.ts";
 import { notingValues } from "./noteValues.ts";
 import { PassBase, type PassResult } from "./passBase.ts";
@@ -26,6 +27,7 @@ interface Answer {
 }
 
 function inPlace(graphModule: GraphModule, name: string, options: object = {}, notes = false): PassResult {
+  checkGraphModule(name, graphModule);
   const { answer } = notingValues(graphModule, () =>
     runPass<Answer, GraphModule>(graphModule, name, { options, notes }),
   );
