@@ -144,3 +144,23 @@ fn a_missing_gradient_is_refused_by_name() {
     assert_eq!(problem.code(), Code::NotImplemented);
     assert!(problem.to_string().contains("the gradient of aten._unique.default is not implemented"), "{problem}");
 }
+
+#[test]
+fn the_gradient_of_glu_broadcasts() {
+    let executor = Executor::new(registry(), tracefx_cpu::kernels());
+    let gradient = |sizes: &[usize]| {
+        let grad = Tensor::from_slice(&vec![2.0f32; sizes.iter().product()], sizes).unwrap();
+        let this = Tensor::from_slice(&[0.0f32, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0], &[2, 4]).unwrap();
+        executor.call("aten.glu_backward.default", &[Value::Tensor(grad), Value::Tensor(this), Value::int(-1)], &[])
+    };
+    let told = |sizes: &[usize]| match gradient(sizes).unwrap().as_slice() {
+        [Value::Tensor(it)] => (it.sizes().to_vec(), scalars(it)),
+        _ => panic!("a tensor"),
+    };
+    for sizes in [&[][..], &[1], &[2], &[1, 2], &[2, 1]] {
+        assert_eq!(told(sizes), told(&[2, 2]), "{sizes:?}");
+    }
+    for sizes in [&[3, 2, 2][..], &[1, 2, 2], &[3]] {
+        assert_eq!(gradient(sizes).unwrap_err().code(), Code::ShapeMismatch, "{sizes:?}");
+    }
+}

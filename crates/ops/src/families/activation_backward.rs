@@ -2,7 +2,9 @@
 
 use crate::decompositions::activation_backward;
 use crate::elementwise::{check_numbers, elementwise, laid_out, operands, to_float};
-use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, check_cast, normalize_dim, promote};
+use crate::{
+    Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, broadcast, check_cast, normalize_dim, promote,
+};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
 
@@ -160,8 +162,8 @@ fn glu(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let mut of_half = sizes.clone();
     of_half[dim] = half.clone();
     let grad = cx.meta(*args.tensor(0)?);
-    if !args.agree(&grad.sizes, &of_half) {
-        return Err(args.bad_shape("the gradient is not of the sizes of the result"));
+    if !args.agree(&broadcast(args, &grad.sizes, &of_half)?, &of_half) {
+        return Err(args.bad_shape("the gradient does not broadcast to the sizes of the result"));
     }
     if grad.dtype != meta.dtype {
         let what = format!("Found dtype {} but expected {}", grad.dtype.cpp_name(), meta.dtype.cpp_name());
