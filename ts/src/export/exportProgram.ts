@@ -55,11 +55,16 @@ export interface ExportOptions {
    * module nor the inputs are changed by it; `false` saves the time of both runs.
    */
   readonly verify?: boolean;
+  /**
+   * What happens where a function may decide something about a traced value and nobody could read it: `true`, which is the default,
+   * tells, once for each function; `"strict"` refuses; `false` checks no source.
+   */
+  readonly checkSources?: boolean | "strict";
   /** PyTorch's other way to export, by reading bytecode, is not there: only `false` is taken. */
   readonly strict?: boolean;
 }
 
-const OPTIONS: readonly string[] = ["dynamicShapes", "preserveModuleCallSignature", "verify", "strict"];
+const OPTIONS: readonly string[] = ["dynamicShapes", "preserveModuleCallSignature", "verify", "checkSources", "strict"];
 
 /**
  * Exports a module, or a program that can be called: `torch.export.export`. It is run once, on what is known of the example inputs without their elements,
@@ -90,6 +95,7 @@ export function exportProgram(
   const inputs = new ModuleInputs(module, exampleArgs, exampleKwargs, options.dynamicShapes ?? null);
   using shapes = new ShapeSession(inputs.leaves);
   const tracer = new ExportTracer(shapes, inputs.placeholdersFor(shapes));
+  tracer.checkSources = options.checkSources ?? true;
   const tracepoints = new Tracepoints(module, options.preserveModuleCallSignature ?? []);
   const state = new StateGuard(module);
   let recorded: Graph;

@@ -11,7 +11,7 @@ import { fxError } from "../errors.ts";
 import { isOptions, splitArguments } from "../functions/naming.ts";
 import { bind as bindCall, parseSignature, type Signature } from "../functions/signature.ts";
 import { Tensor } from "../tensor/tensor.ts";
-import { beginUserCode, enterHere, leave } from "../trace/stack.ts";
+import { beginUserCode, endUserCode, enterHere, leave } from "../trace/stack.ts";
 import { AttributeMap } from "./attributeMap.ts";
 import { builtinNameOf, forwardSignatureOf } from "./builtin.ts";
 import { convertModule } from "./convert.ts";
@@ -104,7 +104,11 @@ function callForward(module: Module, args: readonly unknown[]): unknown {
     signature === undefined ? args : bindCall(parsed(signature), `${module.className}.forward`, splitArguments(args));
   const forward = unboundForwardOf(module);
   beginUserCode();
-  return Reflect.apply(forward, module, given);
+  try {
+    return Reflect.apply(forward, module, given) as unknown;
+  } finally {
+    endUserCode();
+  }
 }
 
 /** The function `forward` as the class has it, whose source a trace reads. */

@@ -15,7 +15,9 @@
  * @module
  */
 import nodeModule from "node:module";
+import { isAbsolute } from "node:path";
 import { __tracefx } from "../trace/checked.ts";
+import { setCheckedFiles } from "../trace/position.ts";
 import { CALLS, isOwn, leftAlone, type LoaderOptions, rewriteLoaded, urlOf } from "./loadedFile.ts";
 import { loadSync } from "./loader.ts";
 import type { ModuleFormat } from "./rewrite.ts";
@@ -31,6 +33,8 @@ const options: LoaderOptions = {
 };
 
 Reflect.set(globalThis, CALLS, { __tracefx });
+// What cannot be rewritten is warned of.
+setCheckedFiles((file) => (file.startsWith("file:") || isAbsolute(file)) && isOwn(urlOf(file), options));
 
 // Loaders with a thread of their own, such as tsx, give hooks of this thread what those do not take.
 if (typeof nodeModule.registerHooks === "function" && !hasOtherLoaders()) {

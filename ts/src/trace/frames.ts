@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { frameText, sitesOf } from "./position.ts";
+import { currentSites, frameText, sitesOf } from "./position.ts";
 
 /**
  * Where this file is. Some hosts and bundlers have no such place, and some take `new URL(…, import.meta.url)` for a file to
@@ -11,8 +11,17 @@ import { frameText, sitesOf } from "./position.ts";
  */
 const HERE = String(import.meta.url);
 
-/** Whether this file is where the package has it, and not in a bundle with code of the user's. */
-const IS_ITSELF = /\/trace\/frames\.[jt]s$/.test(HERE);
+/** Whether a file is this one, where the package has it. */
+const IS_THIS = /[\\/]trace[\\/]frames\.[jt]s$/;
+
+/**
+ * Whether this file is where the package has it, and not in a bundle with code of the user's. Some bundlers write into the
+ * bundle where it was, so that the stack is asked where it is.
+ */
+const IS_ITSELF = IS_THIS.test(HERE) && IS_THIS.test(currentSites()[0]?.getFileName() ?? HERE);
+
+/** Whether the package may be in one file with code of the user's. */
+export const isBundled: boolean = !IS_ITSELF;
 
 /** What frames of the package have in a bundle, once source maps have led them back. */
 const OWN_FOLDER = /[\\/]tracefx[\\/](?:dist|src)[\\/]/;

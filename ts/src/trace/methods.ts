@@ -38,10 +38,13 @@ export function methodsOf(
     let holders: unknown[] = [self];
     for (const part of path.slice(0, -1)) holders = holders.flatMap((it) => itemsOf(it, part));
     return holders.flatMap((holder): Reached<Readable>[] => {
-      if (typeof holder === "function") return INDIRECT.has(name) ? [{ fn: holder, isIndirect: true }] : [];
-      if (typeof holder !== "object" || holder === null) return [];
+      if (holder === UNREAD) return [UNREAD];
+      if (typeof holder === "function" && INDIRECT.has(name))
+        return functionOf(holder).map((fn) => (fn === UNREAD ? fn : { fn, isIndirect: true }));
+      if ((typeof holder !== "object" && typeof holder !== "function") || holder === null) return [];
       if (holder instanceof Module && (isDispatch(name) || (holder !== self && isLeaf(holder)))) return [];
       return functionsIn(holder, name).map((fn) => {
+        if (fn === UNREAD) return fn;
         if (!owners.has(fn) && holder !== root) owners.set(fn, holder);
         return { fn };
       });
@@ -49,46 +52,109 @@ export function methodsOf(
   };
 }
 
+/** Something that nobody can read without running code of the user's. */
+const UNREAD = "unread";
+
 /** The methods of functions that call them with other arguments than those that they are given. */
 const INDIRECT: ReadonlySet<string> = new Set(["call", "apply", "bind"]);
 
 /** What stands in a value under a name; `*` is any element. */
 function itemsOf(value: unknown, name: string): unknown[] {
-  if (typeof value !== "object" || value === null || value instanceof Tensor) return [];
+  if (value === UNREAD) return [UNREAD];
+  if ((typeof value !== "object" && typeof value !== "function") || value === null || value instanceof Tensor)
+    return [];
   if (value instanceof Module) {
     const attributes = name === "*" ? [...value.attributes.values()] : [value.attributes.get(name)];
     const modules = attributes.flatMap((it) => (it?.kind === "module" ? [it.module] : []));
     if (modules.length > 0 || name === "*") return modules;
   }
   if (name !== "*") {
-    const own: unknown = Object.getOwnPropertyDescriptor(value, name)?.value;
-    return own === undefined ? functionsIn(value, name) : [own];
+    const own = Object.getOwnPropertyDescriptor(value, name);
+    return own === undefined ? [propertyOf(value, name)] : [valueOf(own)];
   }
   if (value instanceof Map || value instanceof Set) return [...value.values()];
-  return Object.values(Object.getOwnPropertyDescriptors(value)).map((it): unknown => it.value);
+  return Object.values(Object.getOwnPropertyDescriptors(value)).map(valueOf);
 }
 
 /** The functions of the user's that an object has under a name: its own, or those of its class. */
-function functionsIn(object: object, name: string): Readable[] {
+function functionsIn(object: object, name: string): (Readable | typeof UNREAD)[] {
   if (object instanceof Tensor) return [];
-  if (name === "*") return itemsOf(object, name).filter(isUsers);
-  if (name.startsWith("#")) return classesOf(object).flatMap((it) => privateFunctions(it).get(name) ?? []);
+  if (name === "*") {
+    const own = itemsOf(object, name).flatMap(functionOf);
+    return isPlainContainer(object) ? own : [...own, UNREAD];
+  }
+  if (name.startsWith("#")) {
+    const found = classesOf(object).flatMap((it) => privateFunctions(it).get(name) ?? []);
+    return found.length === 0 ? [UNREAD] : found;
+  }
   const found = propertyOf(object, name);
-  return isUsers(found) && found !== Reflect.get(Module.prototype, name) ? [found] : [];
+  if (found === Reflect.get(Module.prototype, name) && object instanceof Module) return [];
+  return functionOf(found);
 }
 
-/** Whether this is a function that records nothing by itself. */
-function isUsers(value: unknown): value is Function {
-  return typeof value === "function" && !("target" in value && typeof value.target === "string");
+/** Whether an object has no methods but those that JavaScript gives it. */
+function isPlainContainer(object: object): boolean {
+  if (Array.isArray(object)) return true;
+  const prototype: unknown = Object.getPrototypeOf(object);
+  return [Object.prototype, Map.prototype, Set.prototype, null].some((it) => it === prototype);
 }
 
-/** The value of a property of an object or of its classes, unless it is computed. */
+/** A function of the user's, that records nothing by itself; whether it can be read. */
+function functionOf(value: unknown): (Function | typeof UNREAD)[] {
+  if (value === UNREAD) return [UNREAD];
+  if (typeof value !== "function" || ("target" in value && typeof value.target === "string")) return [];
+  if (!/\{\s*\[native code\]\s*\}\s*$/.test(Function.prototype.toString.call(value))) return [value];
+  return isOfJavaScript(value) ? [] : [UNREAD];
+}
+
+/** The functions of JavaScript's own. Others without source are bound ones, proxies around one, and those of the host. */
+function isOfJavaScript(fn: Function): boolean {
+  OF_JAVASCRIPT ??= new WeakSet(
+    [...globalObjects()].flatMap((it) =>
+      Object.values(Object.getOwnPropertyDescriptors(it)).flatMap(({ value, get, set }) =>
+        [value as unknown, get, set].filter((one) => typeof one === "function"),
+      ),
+    ),
+  );
+  return OF_JAVASCRIPT.has(fn);
+}
+
+let OF_JAVASCRIPT: WeakSet<Function> | undefined;
+
+/** Namespaces, classes and prototypes of the language. */
+function* globalObjects(): Generator<object> {
+  const TypedArray: unknown = Object.getPrototypeOf(Int8Array.prototype);
+  yield* [
+    Object,
+    Function,
+    Array,
+    Map,
+    Set,
+    WeakMap,
+    WeakSet,
+    String,
+    Number,
+    Boolean,
+    Symbol,
+    BigInt,
+    Promise,
+  ].flatMap((it) => [it, it.prototype as object]);
+  yield* [Math, JSON, Reflect, Date, Date.prototype, RegExp.prototype, Error.prototype, TypedArray as object];
+}
+
+/** The value of a property of an object or of its classes; that of one that is computed nobody knows. */
 function propertyOf(object: object, name: string): unknown {
-  for (let it: unknown = object; typeof it === "object" && it !== null; it = Object.getPrototypeOf(it)) {
+  let it: unknown = object;
+  while ((typeof it === "object" || typeof it === "function") && it !== null) {
     const descriptor = Object.getOwnPropertyDescriptor(it, name);
-    if (descriptor !== undefined) return descriptor.value;
+    if (descriptor !== undefined) return valueOf(descriptor);
+    it = Object.getPrototypeOf(it);
   }
   return undefined;
+}
+
+function valueOf(descriptor: PropertyDescriptor): unknown {
+  return "value" in descriptor ? (descriptor.value as unknown) : UNREAD;
 }
 
 /** The classes of an object, the innermost first. */

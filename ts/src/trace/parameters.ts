@@ -63,6 +63,11 @@ export function parametersOf(root: Traceable, method: string): Parameters {
     });
   }
   const { params } = signature;
+  if (params.length === 0 && signature.readsArguments) {
+    throw traceError("TraceUnsupported", `${what} reads \`arguments\` and has no parameters: nobody knows its inputs`, {
+      help: "name the parameters: (x, y) => …; a trace has an input for each",
+    });
+  }
   return { list: params.map((it, at) => ofParameter(it, at === params.length - 1)), what };
 }
 

@@ -16,6 +16,10 @@ export interface CallSite {
   getColumnNumber(): number | null;
   getEnclosingLineNumber?(): number | null;
   getEnclosingColumnNumber?(): number | null;
+  /** How many characters stand before it in the text that was compiled. */
+  getPosition?(): number;
+  /** The hash of the text that was compiled: SHA-256, in hexadecimal digits. */
+  getScriptHash?(): string;
 }
 
 /** What V8 adds to `Error`. */
@@ -120,6 +124,19 @@ function mapped(site: CallSite, line: number, column: number): string | undefine
   return byHost(site, line, column) ?? byNode(file, line, column) ?? `${file}:${line}:${column}`;
 }
 
+/** Where the text stands that the user wrote, by the host's source maps; undefined where it has none for the file. */
+export function writtenAt(
+  site: CallSite,
+  line: number,
+  column: number,
+): { readonly file: string; readonly line: number; readonly column: number } | undefined {
+  const file = site.getFileName() ?? "";
+  const text = byHost(site, line, column) ?? byNode(file, line, column);
+  const [, original, row, at] = /^(.*):(\d+):(\d+)$/s.exec(text ?? "") ?? [];
+  if (original === undefined) return undefined;
+  return { file: original, line: Number(row), column: Number(at) };
+}
+
 /** Development servers and test runners map stacks by a function of their own, which takes any frame. */
 function byHost(site: CallSite, line: number, column: number): string | undefined {
   const { prepareStackTrace } = Error as unknown as Partial<StackErrors>;
@@ -150,6 +167,19 @@ interface NodeModule {
 
 interface NodeSourceMap {
   findEntry(line: number, column: number): { originalSource?: string; originalLine?: number; originalColumn?: number };
+}
+
+/** Whether a loader has rewritten a file, so that every decision in it is checked when it is made. */
+let isChecked: (file: string) => boolean = () => false;
+
+/** A loader says which files it rewrites; what it makes of them is in no file, and hosts keep maps only where they are told to. */
+export function setCheckedFiles(test: (file: string) => boolean): void {
+  isChecked = test;
+}
+
+/** Whether a loader checks the decisions of a file, by its URL or path. */
+export function isCheckedFile(file: string): boolean {
+  return isChecked(file);
 }
 
 function byNode(file: string, line: number, column: number): string | undefined {

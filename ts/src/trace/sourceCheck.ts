@@ -17,8 +17,10 @@ import type { UncheckedCall } from "./analysis/knowledge.ts";
 import type { Readable } from "./analysis/parse.ts";
 import { methodsOf } from "./methods.ts";
 import type { FunctionPlace } from "./position.ts";
+import { Participants, unreadCall } from "./participants.ts";
 import { isProxy, standsForNull, type TracedValue } from "./proxy.ts";
-import { UnreadCalls } from "./unread.ts";
+import { isKnownName, UnreadCalls } from "./unread.ts";
+import { isMethodOfTensors } from "./writtenFunction.ts";
 
 /** What the tracer knows of a function that is about to run. */
 export interface SourceContext {
@@ -38,6 +40,8 @@ export interface SourceContext {
   readonly isLeaf: (module: Module) => boolean;
   /** Whether the function runs before or after the one that is traced. */
   readonly isHook: boolean;
+  /** Whether what is told otherwise is refused. */
+  readonly isStrict: boolean;
   /** Where the function stands in its file, for which it is run. */
   readonly locate: () => FunctionPlace | undefined;
 }
@@ -58,22 +62,41 @@ export function checkSource(fn: Function, args: readonly unknown[], context: Sou
   const result = checkFunction(fn, checkOptions(fn, args, context));
   const findings = context.seesAssignments ? result.findings.filter(({ at }) => at.kind !== "state") : result.findings;
   if (findings.length > 0) throw refusal(fn, args, findings, context);
-  const watched = WATCHED.get(fn) ?? new Set<string>();
-  WATCHED.set(fn, watched);
-  const unwatched = result.unchecked.filter(({ at }) => !watched.has(at.callee));
-  if (result.notes.length === 0 && unwatched.length === 0) return NOTHING;
-  const calls = unwatched.length === 0 ? undefined : new UnreadCalls(unwatched, context.isHook ? undefined : fn);
+  const known = WATCHED.get(fn);
+  const isWatched = (callee: string): boolean => known?.has(callee) === true && !context.isStrict;
+  // What has a name is the same function each time; a value may be another one.
+  const unwatched = result.unchecked.filter(({ at }) => !(at.isNamed && isWatched(at.callee)));
+  // What runs without being called, such as a getter, is met in the first run.
+  if (result.notes.length === 0 && unwatched.length === 0 && known !== undefined && !context.isStrict) return NOTHING;
+  const told: FxError[] = [];
+  const participants = new Participants(result, {
+    refuse: (error) => {
+      throw error;
+    },
+    tell: (error) => {
+      if (context.isStrict) throw error;
+      told.push(error);
+    },
+  });
+  const calls = new UnreadCalls(unwatched, context.isHook ? undefined : fn, participants);
   return {
     calls,
     warnings: () => {
-      for (const { at } of unwatched) watched.add(at.callee);
-      return [...noted(result, context), ...unread(calls?.suspects() ?? [], context)].filter((it) => isNew(fn, it));
+      WATCHED.set(fn, new Set([...(known ?? []), ...unwatched.map(({ at }) => at.callee)]));
+      const own = [...noted(result, context), ...unread(calls.suspects(), context)];
+      const all = [...own, ...told, ...participants.suspects()];
+      if (context.isStrict) {
+        const [first, ...others] = all;
+        if (first !== undefined)
+          throw fxError(first.kind, first.reason, { help: first.help, notes: others.map((it) => it.reason) });
+      }
+      return all.filter((it) => isNew(own.includes(it) ? fn : Participants, it));
     },
   };
 }
 
-/** The functions without source that each function calls and that were watched once: watching takes its time. */
-const WATCHED = new WeakMap<Function, Set<string>>();
+/** The functions without source that each function has called while it was watched, which takes its time. */
+const WATCHED = new WeakMap<Function, ReadonlySet<string>>();
 
 /** What was told of each function. */
 const TOLD = new WeakMap<Function, Set<string>>();
@@ -118,8 +141,9 @@ function checkOptions(fn: Function, args: readonly unknown[], context: SourceCon
     else if (!context.isTracedValue(value)) structured.add(name);
     if (!traced.some((it) => isProxy(it) && standsForNull(it))) given.add(name);
   });
+  if (tracedIn(args.slice(params.length), context.isTracedValue).length === 0) concrete.add("arguments");
   const { module, knownParts } = context;
-  const known = { concrete, given, structured, knownParts };
+  const known = { concrete, given, structured, knownParts, isRecorder };
   if (module === undefined) return known;
   return {
     ...known,
@@ -127,6 +151,11 @@ function checkOptions(fn: Function, args: readonly unknown[], context: SourceCon
     getter: ([name]) => (name === undefined ? undefined : getterOf(module, name)),
     methods: methodsOf(module, context),
   };
+}
+
+/** Whether a traced value records the call of a method, or of itself. */
+function isRecorder(method: string | undefined): boolean {
+  return method === undefined || isKnownName(method) || isMethodOfTensors(method);
 }
 
 /** Containers deeper than this are not looked into, as when they are recorded. */
@@ -216,18 +245,7 @@ function noted({ notes }: CheckResult, context: SourceContext): FxError[] {
 }
 
 function unread(calls: readonly Found<UncheckedCall>[], context: SourceContext): FxError[] {
-  return calls.map(({ fn, at }) => {
-    const where = placeOf(fn, at, context);
-    return fxError(
-      "TraceControlFlow",
-      `\`${at.callee}\` is given a traced value and its source cannot be seen (${where})`,
-      {
-        help:
-          "if it decides something about the value, the trace has one branch only: check it with the lint rule or the " +
-          "build plugin, or record it as one call with wrap()",
-      },
-    );
-  });
+  return calls.map(({ fn, at }) => unreadCall(at.callee, placeOf(fn, at, context)));
 }
 
 function placeOf(

@@ -10,10 +10,13 @@ export { type CapturedStack, ERROR_FRAMES, isOwnFile } from "./frames.ts";
 
 /** How many frames are kept of a call that is recorded, unless more are asked for. Each costs time in every trace. */
 const CALL_FRAMES = 2;
+
 /** Who is told by which functions of the package the user's code comes in. */
 export interface EntryWatcher {
-  /** The next function that is called is the one that is watched. */
+  /** The next function that is called is the one that is watched, or one that runs as a part of it. */
   begins(): void;
+  /** That function has given its result, or has thrown. */
+  ends(): void;
   /** The user's code called this function of the package. */
   enters(by: Entry): void;
 }
@@ -66,6 +69,11 @@ export function withUserCode<T>(next: EntryWatcher | undefined, body: () => T): 
 /** Says, right before it is called, that the next function is one of the user's that a trace runs. */
 export function beginUserCode(): void {
   if (current === undefined) watcher?.begins();
+}
+
+/** Says that the function has given its result, or has thrown. */
+export function endUserCode(): void {
+  if (current === undefined) watcher?.ends();
 }
 
 /**

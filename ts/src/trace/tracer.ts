@@ -24,6 +24,7 @@ import { treeFlatten } from "./pytree.ts";
 import { moduleStack, ROOT_SCOPE, Scope, stacksAround } from "./scope.ts";
 import {
   beginUserCode,
+  endUserCode,
   type CapturedStack,
   currentStack,
   currentWatcher,
@@ -93,8 +94,11 @@ export class Tracer extends TracerBase implements ModuleObserver {
   root: Module = new Module();
   /** Whether nodes note where in the user's source they were recorded. */
   recordStackTraces = true;
-  /** Whether the source of traced functions is checked for what a trace cannot see: `if (x)`, `x === y`. */
-  checkSources = true;
+  /**
+   * Whether the source of traced functions is checked for what a trace cannot see: `if (x)`, `x === y`. What can be read neither
+   * before nor while it runs is told; under `"strict"`, and whatever else would be told, it is refused.
+   */
+  checkSources: boolean | "strict" = true;
   /** Whether reading a buffer is recorded as reading a parameter is. */
   proxyBufferAttributes = false;
   /** The method of the module that is traced. */
@@ -190,7 +194,9 @@ export class Tracer extends TracerBase implements ModuleObserver {
         const self = root instanceof Module ? root : options.root;
         return this.#checked(fn, args, owner, () => {
           beginUserCode();
-          return fn.apply(self, args);
+          const given: unknown = fn.apply(self, args);
+          endUserCode();
+          return given;
         });
       });
       this.createNode("output", "output", [this.createArg(result)], {}, undefined, options.annotations?.["return"]);
@@ -220,7 +226,9 @@ export class Tracer extends TracerBase implements ModuleObserver {
       const args = call.arguments(inputs.map((it) => this.proxy(it)));
       const result = this.#checked(fn, args, undefined, () => {
         beginUserCode();
-        return fn(...args);
+        const given: unknown = fn(...args);
+        endUserCode();
+        return given;
       });
       const [leaves, outSpec] = treeFlatten(result);
       const output = call.output === "value" ? result : call.output === "list" ? leaves : ValueTuple.frozen(leaves);
@@ -406,7 +414,7 @@ export class Tracer extends TracerBase implements ModuleObserver {
     isHook = false,
   ): SourceNotes | undefined {
     const fn = checkedFunction(ran);
-    if (!this.checkSources || module instanceof GraphModule) return undefined;
+    if (this.checkSources === false || module instanceof GraphModule) return undefined;
     if (module !== undefined && hasBuiltinForward(module)) return undefined;
     return checkSource(fn, args, {
       ...(module === undefined ? {} : { module }),
@@ -417,6 +425,7 @@ export class Tracer extends TracerBase implements ModuleObserver {
       knownParts: this.knownParts,
       seesAssignments: this.seesAssignments,
       isLeaf: (inner) => this.isLeafModule(inner, this.#paths.get(inner) ?? ""),
+      isStrict: this.checkSources === "strict",
       locate: () => this.#locate(fn, args, module),
     });
   }
@@ -484,6 +493,11 @@ export interface SymbolicTraceOptions extends TraceOptions {
   /** The tracer to use. */
   readonly tracer?: Tracer;
   /**
+   * What happens where a function may decide something about a traced value and nobody could read it: `true` tells, once for each
+   * function; `"strict"` refuses; `false` checks no source. By default as the tracer has it, which tells.
+   */
+  readonly checkSources?: boolean | "strict";
+  /**
    * Inputs to run both on, the function and its graph; where they differ, the trace is refused. An array of arrays is
    * several sets of inputs. The module and the random numbers are left as they were.
    */
@@ -501,11 +515,13 @@ export interface SymbolicTraceOptions extends TraceOptions {
  * ```
  */
 export function symbolicTrace(root: Traceable, options: SymbolicTraceOptions = {}): GraphModule {
-  checkOptions("symbolicTrace", options, [...TRACE_OPTIONS, "tracer", "verify"]);
-  const { tracer = new Tracer(), verify, ...rest } = options;
+  checkOptions("symbolicTrace", options, [...TRACE_OPTIONS, "checkSources", "tracer", "verify"]);
+  const { tracer = new Tracer(), verify, checkSources, ...rest } = options;
   if (typeof root !== "function" && !(root instanceof Module)) {
     throw fxError("InvalidOption", "symbolicTrace takes a module or a function");
   }
+  const { checkSources: outer } = tracer;
+  tracer.checkSources = checkSources ?? outer;
   try {
     const graph = tracer.trace(root, rest);
     const name = root instanceof Module ? root.className : root.name || "GraphModule";
@@ -515,5 +531,6 @@ export function symbolicTrace(root: Traceable, options: SymbolicTraceOptions = {
   } finally {
     // What the trace added is now in the new module; the one that was traced is left as it was.
     for (const name of tracer.added) tracer.root.attributes.delete(name);
+    tracer.checkSources = outer;
   }
 }

@@ -9,13 +9,15 @@
  * @module
  */
 import { hasFunctionNamed } from "../functions/table.ts";
-import type { Found } from "./analysis/check.ts";
-import type { CallPlace, UncheckedCall } from "./analysis/knowledge.ts";
+import type { UnreadCall } from "./analysis/check.ts";
+import type { CallPlace } from "./analysis/knowledge.ts";
 import type { Readable } from "./analysis/parse.ts";
+import { givenBy, type Participants, type UserFrame } from "./participants.ts";
 import { type CallSite, sitesBelow } from "./position.ts";
-import { beginUserCode, type EntryWatcher, isOwnFile } from "./stack.ts";
+import { isBundled, isOwnFile } from "./frames.ts";
+import { beginUserCode, type EntryWatcher } from "./stack.ts";
 
-type Unread = Found<UncheckedCall>;
+type Unread = UnreadCall;
 type Entry = (...args: never[]) => unknown;
 
 /** The names of functions that record what they are given, and are in no table. */
@@ -28,45 +30,95 @@ export class UnreadCalls implements EntryWatcher {
   readonly #root: Readable | undefined;
   /** The functions of the package that were called at each place. */
   readonly #own = new Map<CallPlace, Set<Entry>>();
+  /** The calls below which a function ran that nobody could read, and those below which all of them were read. */
   readonly #entered = new Set<Unread>();
+  readonly #followed = new Set<Unread>();
+  readonly #participants: Participants;
+  /** The stacks that were looked at. */
+  readonly #seen = new Map<Entry, Set<string>>();
+  /** How many calls are running of the function that is traced, and of those that run as a part of it. */
+  #running = 0;
   /** How many frames there are below the function that is traced. */
   #below: number | undefined;
 
-  constructor(calls: readonly Unread[], root: Readable | undefined) {
+  constructor(calls: readonly Unread[], root: Readable | undefined, participants: Participants) {
     this.#calls = calls;
     this.#root = root;
+    this.#participants = participants;
   }
 
   begins(): void {
+    this.#running += 1;
     if (this.#root !== undefined) this.#below ??= sitesBelow(beginUserCode).length;
   }
 
+  ends(): void {
+    this.#running -= 1;
+  }
+
   enters(by: Entry): void {
-    if (this.#calls.every((it) => this.#isOwn(it))) return;
+    // Hooks of its module run before and after it.
+    if (this.#root !== undefined && this.#running === 0) return;
     const sites = sitesBelow(by);
     // What is below the function is somebody else's.
-    const users = sites.slice(0, sites.length - (this.#below ?? 0)).filter((site) => {
-      // Built-in functions have no file.
-      const file = site.getFileName() ?? "";
-      return file !== "" && !isOwnFile(file);
-    });
-    for (const call of this.#calls) {
-      for (let depth = 0; depth < users.length; depth++) {
+    this.#look(by, sites.slice(0, sites.length - (this.#below ?? 0)));
+  }
+
+  /** Looks at a stack, of the user's code that called a function of the package. */
+  #look(by: Entry, sites: readonly CallSite[]): void {
+    const seen = this.#seen.get(by) ?? new Set<string>();
+    this.#seen.set(by, seen);
+    const key = sites.map(positionOf).join();
+    if (seen.has(key)) return;
+    seen.add(key);
+    const frames = sites.flatMap((site, at): UserFrame[] =>
+      isUsers(site) ? [{ site, caller: callerOf(sites, at) }] : [],
+    );
+    const users = frames.map(({ site }) => site);
+    const places = users.map((_, depth) =>
+      this.#calls.flatMap((call) => {
         const place = this.#placeOf(call, users, depth);
-        if (place === undefined) continue;
+        return place === undefined ? [] : [{ call, place }];
+      }),
+    );
+    const read = this.#root === undefined ? [] : this.#participants.read(frames, (depth) => given(places[depth]?.[0]));
+    // Of what runs around a hook, the stack says no more.
+    const isRead = read.map((it, depth) => it || this.#isWithinRoot(users, depth));
+    places.forEach((at, depth) => {
+      const isFollowed = depth > 0 && isRead.length > 0 && isRead.slice(0, depth).every(Boolean);
+      for (const { call, place } of at) {
         const own = this.#own.get(place);
         if (depth === 0) this.#own.set(place, (own ?? new Set()).add(by));
-        // What the package calls for the user is called from the same place.
-        else if (own === undefined || place.callees > 1) this.#entered.add(call);
+        else if (isFollowed) this.#followed.add(call);
+        else if (!this.#isByPackage(frames[depth - 1], place)) this.#entered.add(call);
       }
-    }
+    });
+  }
+
+  /** Whether the function of a frame is written in the one that is traced, and was read with it. */
+  #isWithinRoot(users: readonly CallSite[], depth: number): boolean {
+    const [inner, outer] = [frameOf(users[depth]), frameOf(users.at(-1))];
+    if (this.#root === undefined || this.#below === undefined || inner === undefined || outer === undefined)
+      return false;
+    return (
+      inner.file === outer.file && this.#participants.hasReadWithin(this.#root, relative(inner.start, outer.start))
+    );
+  }
+
+  /** Whether it is a function of the package that the call at a place calls, and that has called the function of a frame. */
+  #isByPackage(frame: UserFrame | undefined, place: CallPlace): boolean {
+    // In a bundle, the frames of the package look like the user's.
+    if (isBundled) return this.#own.has(place) && place.callees <= 1;
+    return frame?.caller === "package";
   }
 
   /** The calls that may have decided something; where the engine tells nothing of its stack, names decide. */
   suspects(): Unread[] {
     return this.#calls.filter((call) => {
       if (this.#entered.has(call)) return true;
-      return !this.#isOwn(call) && !isKnownName(call.at.callee.slice(call.at.callee.lastIndexOf(".") + 1));
+      // What runs while the call is made need not be what it calls: an iterator of what it makes.
+      if (this.#isOwn(call) || this.#participants.reads(call) || this.#followed.has(call)) return false;
+      return !isKnownName(call.at.callee.slice(call.at.callee.lastIndexOf(".") + 1));
     });
   }
 
@@ -107,14 +159,49 @@ export function watchers(all: readonly EntryWatcher[]): EntryWatcher | undefined
     begins: () => {
       for (const it of all) it.begins();
     },
+    ends: () => {
+      for (const it of all) it.ends();
+    },
     enters: (by) => {
       for (const it of all) it.enters(by);
     },
   };
 }
 
-function isKnownName(name: string): boolean {
+/** Whether a function of this name records what it is given. */
+export function isKnownName(name: string): boolean {
   return hasFunctionNamed(name) || CONTROL_FLOW.has(name);
+}
+
+function given(at: { readonly call: Unread; readonly place: CallPlace } | undefined) {
+  return at && givenBy(at.call, at.place);
+}
+
+function isUsers(site: CallSite | undefined): boolean {
+  // Built-in functions have no file.
+  const file = site?.getFileName() ?? "";
+  return file !== "" && !isOwnFile(file);
+}
+
+/** Who called the function of a frame of the stack. */
+function callerOf(sites: readonly CallSite[], at: number): UserFrame["caller"] {
+  let below = at + 1;
+  while (below < sites.length && !isUsers(sites[below])) {
+    if (isOwnFile(sites[below]?.getFileName() ?? "")) return "package";
+    below += 1;
+  }
+  return below === at + 1 ? "user" : "host";
+}
+
+/** The numbers of files, which make short keys. */
+const FILES = new Map<string, number>();
+
+/** A place in a file; asking for a line takes V8 much longer. */
+function positionOf(site: CallSite): string {
+  const file = site.getFileName() ?? "";
+  let number = FILES.get(file);
+  if (number === undefined) FILES.set(file, (number = FILES.size));
+  return `${number}:${site.getPosition?.() ?? `${site.getLineNumber()}:${site.getColumnNumber()}`}`;
 }
 
 /** A line and a column, both from 1. */

@@ -9,10 +9,10 @@
 import type { Finding } from "./findings.ts";
 import { type ParsedFunction, parseFunction, type Readable, type Unparsed } from "./parse.ts";
 import { Scope } from "./scope.ts";
-import { type FunctionSignature, parameter, signatureOf } from "./signature.ts";
-import type { FunctionSyntax, Syntax } from "./syntax.ts";
-import { ALWAYS, type FunctionShape, shaped, type Source, type Sources, tracedBy, type Value } from "./value.ts";
-import type { MethodCall, UncheckedCall } from "./knowledge.ts";
+import { type FunctionSignature, parameter, readsArguments, signatureOf } from "./signature.ts";
+import type { ClassSyntax, FunctionSyntax, Syntax } from "./syntax.ts";
+import { ALWAYS, Cell, type FunctionShape, shaped, type Source, type Sources, tracedBy, type Value } from "./value.ts";
+import type { CallPlace, MethodCall, UncheckedCall } from "./knowledge.ts";
 import { Walk } from "./walk.ts";
 
 /** What was found in a function. */
@@ -28,6 +28,8 @@ export interface Analysis {
   readonly calls: readonly MethodCall[];
   /** The members of the module that are read. */
   readonly reads: ReadonlySet<string>;
+  /** The texts of the functions in it of which no call was met: what they are given, nobody knows. */
+  readonly uncalled: readonly string[];
   /** What the result comes from. */
   readonly returns: Sources;
   /** What the bits of {@link Sources} stand for. */
@@ -59,31 +61,36 @@ export function analyseFunction(fn: Readable, options: AnalysisOptions = {}): An
 
 const ANALYSES = new WeakMap<Readable, Map<string, Analysis | Unparsed>>();
 
-/** The analysis of a function that was parsed, and that can call the functions of its file where that is given. */
-export function analyse(parsed: ParsedFunction, options: AnalysisOptions, file: readonly Syntax[] = []): Analysis {
+/**
+ * The analysis of a function that was parsed, and that can call the functions of its file, and the methods of the class that it is in,
+ * where those are given.
+ */
+export function analyse(
+  parsed: ParsedFunction,
+  options: AnalysisOptions,
+  file: readonly Syntax[] = [],
+  owner?: ClassSyntax,
+): Analysis {
   const { source, shift, node } = parsed;
   const walk = new Walk(source, options.knownParts);
   const around = new Scope(walk);
   around.declareBlock(file);
   // The function first: where the file defines it, `this` is not known.
-  const scope = new Scope(walk, around, undefined, shaped(walk.path("this", [])));
+  const self = new Cell(walk);
+  self.add(shaped(walk.path("this", [])));
+  const scope = new Scope(walk, around, undefined, self);
   const shape = enter(walk, node, scope, source, options);
+  if (owner !== undefined) self.add(walk.classBody(owner, around));
   for (const statement of file) walk.statement(statement, around);
   walk.run();
   return {
     signature: signatureOf(parsed),
     optional: optionalParameters(node, source),
     findings: [...refused(node, source), ...walk.findings.values()].map((it) => shifted(it, shift)),
-    unchecked: [...walk.unchecked.values()].map((it) => ({
-      ...shifted(it, shift),
-      places: it.places.map((place) => ({
-        ...shifted(place, shift),
-        endColumn: place.endLine === 1 ? place.endColumn - shift : place.endColumn,
-        inside: place.inside && shifted(place.inside, shift),
-      })),
-    })),
-    calls: [...walk.calls.values()],
+    unchecked: [...walk.unchecked.values()].map((it) => ({ ...shifted(it, shift), places: placesOf(it, shift) })),
+    calls: [...walk.calls.values()].map((it) => ({ ...it, places: placesOf(it, shift) })),
     reads: walk.reads,
+    uncalled: walk.uncalled(shape),
     returns: walk.taint(shape.returns.value),
     sources: walk.sources,
   };
@@ -112,6 +119,8 @@ function enter(
     }
     shape.given[index]?.add(given);
   });
+  // What stands behind the parameters is read from `arguments`.
+  if (readsArguments(node)) shape.extra.add(tracedBy(walk.sourceOf({ kind: "parameter", name: "arguments" })));
   return shape;
 }
 
@@ -137,6 +146,14 @@ function optionalParameters(node: FunctionSyntax, text: string): ReadonlySet<str
     return given?.isConstant === true && (given.value === null || given.value === undefined);
   });
   return new Set(optional.map((param) => parameter(param, node.params.indexOf(param), text).name));
+}
+
+function placesOf({ places }: { readonly places: readonly CallPlace[] }, shift: number): CallPlace[] {
+  return places.map((place) => ({
+    ...shifted(place, shift),
+    endColumn: place.endLine === 1 ? place.endColumn - shift : place.endColumn,
+    inside: place.inside && shifted(place.inside, shift),
+  }));
 }
 
 /** Takes off what stands in front of the function's own text on its first line. */

@@ -16,6 +16,7 @@ import {
   joinAll,
   PLAIN,
   present,
+  isContainer,
   shaped,
   type Sources,
   tracedBy,
@@ -44,6 +45,8 @@ export interface CallWalk {
   apply(callee: Value, args: readonly Value[], node: Syntax): Value;
   /** Makes the functions that a value may be predicates, and says what they give. */
   predicate(callee: Value, args: readonly Value[], node: Syntax, construct: string): void;
+  /** A function that records what it is given, or looks at it. */
+  known(name: string): Value;
   /** The container that the node makes. */
   container(kind: ContainerShape["kind"], node: Syntax): ContainerShape;
 }
@@ -293,7 +296,8 @@ export const CHECKED: ReadonlyMap<string, Row> = new Map<string, Row>([
   ["$keys", (call) => arg(call, 0)],
   ...rows(["$compare", "$is"], plain),
   ["$predicate", plain],
-  ["$method", (call) => tracedBy(call.walk.taint(arg(call, 0)))],
+  // What it gives is called at once, with arguments that it looks at.
+  ["$method", (call) => join(tracedBy(call.walk.taint(arg(call, 0))), call.walk.known("$method"))],
   ...rows(["$operator", "$unary"], (call) => tracedBy(joinAll(call.args).traced)),
 ]);
 
@@ -353,5 +357,5 @@ function deep(shape: ContainerShape): Value {
 }
 
 function arraysOf(value: Value): ContainerShape[] {
-  return [...value.shapes].filter((shape) => shape.kind !== "path" && shape.kind !== "function");
+  return [...value.shapes].filter((shape) => isContainer(shape));
 }

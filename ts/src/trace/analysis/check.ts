@@ -11,7 +11,7 @@ import { type Analysis, type AnalysisOptions, analyseFunction } from "./analysis
 import type { Readable, Unparsed } from "./parse.ts";
 import { type Finding, FINDINGS } from "./findings.ts";
 import { ALWAYS, type Source, type Sources } from "./value.ts";
-import type { MethodCall, UncheckedCall } from "./knowledge.ts";
+import { joinSources, type MethodCall, type UncheckedCall } from "./knowledge.ts";
 
 /** How the parameters of a function are given. */
 export interface Given extends AnalysisOptions {
@@ -39,14 +39,18 @@ export interface CheckContext<F> {
   readonly getter?: (path: readonly string[]) => F | undefined;
   /** The functions that a call of a method in a function may reach, of those that the trace runs through. */
   readonly methods?: (call: MethodCall, from: F) => readonly Reached<F>[];
+  /** Whether a traced value records a call of a method of this name, or of itself; it does, where nobody says otherwise. */
+  readonly isRecorder?: (method: string | undefined) => boolean;
 }
 
-/** A function that a call reaches. */
-export interface Reached<F> {
-  readonly fn: F;
-  /** Whether its arguments are others than those of the call, so that anything may be given: `method.bind(this)`. */
-  readonly isIndirect?: boolean;
-}
+/** What a call reaches: a function, or something that nobody can read. */
+export type Reached<F> =
+  | {
+      readonly fn: F;
+      /** Whether its arguments are others than those of the call, so that anything may be given: `method.bind(this)`. */
+      readonly isIndirect?: boolean;
+    }
+  | "unread";
 
 /** What a trace knows of a function and of the module that it belongs to. */
 export interface CheckOptions extends Given, Omit<CheckContext<Readable>, "analyse" | "nameOf"> {}
@@ -55,6 +59,12 @@ export interface CheckOptions extends Given, Omit<CheckContext<Readable>, "analy
 export interface Found<T, F = Readable> {
   readonly fn: F;
   readonly at: T;
+}
+
+/** A call with traced arguments of a function that was not read. */
+export interface UnreadCall<F = Readable> extends Found<UncheckedCall, F> {
+  /** The sources that are traced. */
+  readonly active: Sources;
 }
 
 /** What counts for a trace. */
@@ -66,7 +76,11 @@ export interface CheckResult<F = Readable> {
   /** What is worth knowing. */
   readonly notes: readonly Found<Finding, F>[];
   /** Calls with traced arguments of functions that could not be read. */
-  readonly unchecked: readonly Found<UncheckedCall, F>[];
+  readonly unchecked: readonly UnreadCall<F>[];
+  /** The functions that were read. */
+  readonly read: readonly F[];
+  /** The texts of the functions in them of which no call was met. */
+  readonly uncalled: ReadonlySet<string>;
 }
 
 /** Checks a function, and the methods of the module that it calls, before it is traced. */
@@ -82,7 +96,8 @@ export function check<F extends object>(fn: F, given: Given, context: CheckConte
   visit.run(fn, given);
   const { unseen, seen, note } = visit.found;
   const unchecked = [...visit.unchecked.values()];
-  return { findings: [...unseen.values()], seen: [...seen.values()], notes: [...note.values()], unchecked };
+  const [findings, notes] = [[...unseen.values()], [...note.values()]];
+  return { findings, seen: [...seen.values()], notes, unchecked, read: [...visit.read], uncalled: visit.uncalled };
 }
 
 class Check<F extends object> {
@@ -91,7 +106,9 @@ class Check<F extends object> {
     seen: new Map<Finding, Found<Finding, F>>(),
     note: new Map<Finding, Found<Finding, F>>(),
   };
-  readonly unchecked = new Map<UncheckedCall, Found<UncheckedCall, F>>();
+  readonly unchecked = new Map<UncheckedCall | MethodCall, UnreadCall<F>>();
+  readonly read = new Set<F>();
+  readonly uncalled = new Set<string>();
   readonly #options: CheckContext<F>;
   readonly #visited = new Map<F, Map<string, boolean>>();
 
@@ -110,10 +127,13 @@ class Check<F extends object> {
     visits.set(key, true);
     const analysis = this.#options.analyse(fn, given);
     if (typeof analysis === "string") {
-      const at = { callee: this.#options.nameOf(fn), line: 1, column: 1, sources: ALWAYS, places: [] };
-      if (analysis !== "class") this.unchecked.set(at, { fn, at });
+      const place = { line: 1, column: 1, sources: ALWAYS, places: [], on: 0n, isNamed: true };
+      const at = { callee: this.#options.nameOf(fn), ...place };
+      if (analysis !== "class") this.unchecked.set(at, { fn, at, active: ALWAYS });
       return true;
     }
+    this.read.add(fn);
+    for (const text of analysis.uncalled) this.uncalled.add(text);
     for (const name of analysis.reads) {
       const getter = this.#options.getter?.([name]);
       if (getter !== undefined) this.run(getter, {});
@@ -125,7 +145,10 @@ class Check<F extends object> {
       const counts = (at.sources & active & (at.kind === "nullish" ? nullable : ALWAYS)) !== 0n;
       if (counts) this.found[level].set(at, { fn, at });
     }
-    for (const at of analysis.unchecked) if ((at.sources & active) !== 0n) this.unchecked.set(at, { fn, at });
+    for (const at of analysis.unchecked) {
+      if ((at.sources & active) === 0n || this.#isRecorded(at, active)) continue;
+      this.unchecked.set(at, { fn, at, active: active | (this.unchecked.get(at)?.active ?? 0n) });
+    }
     const gives = (analysis.returns & active) !== 0n;
     visits.set(key, gives);
     return gives;
@@ -161,8 +184,22 @@ class Check<F extends object> {
     return getter !== undefined && this.run(getter, {});
   }
 
+  /** Whether what is called, or what has the method, is traced. */
+  #isRecorded({ on, method }: UncheckedCall, active: Sources): boolean {
+    return (on & active) !== 0n && this.#options.isRecorder?.(method) !== false;
+  }
+
   #isTraced(path: readonly string[]): boolean {
     return this.#options.isTraced?.(path) === true;
+  }
+
+  /** Notes the call of a method that nobody could read. */
+  #noteUnread(fn: F, call: MethodCall, active: Sources): void {
+    const [{ line, column } = { line: 1, column: 1 }] = call.places;
+    const callee = [call.root, ...call.path].join(".").replaceAll(".*", "[…]");
+    const sources = joinSources(call.args, (it) => it);
+    const at = { callee, line, column, sources, places: call.places, on: 0n, isNamed: false };
+    this.unchecked.set(call, { fn, at, active });
   }
 
   /** Whether a call gives a traced value. */
@@ -173,7 +210,12 @@ class Check<F extends object> {
     if (reached.length === 0) return isGiven;
     // All are checked, so the results are taken before they are looked at.
     return reached
-      .map(({ fn, isIndirect = false }) => {
+      .map((it) => {
+        if (it === "unread") {
+          if (isGiven) this.#noteUnread(from, call, active);
+          return isGiven;
+        }
+        const { fn, isIndirect = false } = it;
         const analysis = this.#options.analyse(fn, {});
         if (typeof analysis === "string") return isGiven;
         return this.run(fn, isIndirect ? {} : givenBy(analysis, call, active, nullable));
@@ -185,6 +227,8 @@ class Check<F extends object> {
 /** What a call gives for the parameters of a method. */
 function givenBy({ signature }: Analysis, call: MethodCall, active: Sources, nullable: Sources): Given {
   const [concrete, given] = [new Set<string>(), new Set<string>()];
+  const isGivenMore = call.args.slice(signature.params.length).some((sources) => (sources & active) !== 0n);
+  if (!isGivenMore) concrete.add("arguments");
   signature.params.forEach(({ name, kind }, index) => {
     const end = kind === "rest" ? call.args.length : index + 1;
     if (call.args.slice(index, end).every((sources) => (sources & active) === 0n)) concrete.add(name);
@@ -211,5 +255,5 @@ function keyOf({ concrete, given, structured }: Given): string {
 function callOf(analysis: Analysis, source: Source & { readonly kind: "method" }): MethodCall {
   const name = source.path.join(".");
   const call = analysis.calls.find((it) => (it.root === "super" ? ["super", ...it.path] : it.path).join(".") === name);
-  return call ?? { root: "this", path: source.path, args: [], nullable: [] };
+  return call ?? { root: "this", path: source.path, args: [], nullable: [], places: [] };
 }

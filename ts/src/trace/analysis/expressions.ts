@@ -7,7 +7,7 @@ import type { FindingKind } from "./findings.ts";
 import { Invocations } from "./invocations.ts";
 import { joinSources } from "./knowledge.ts";
 import type { Scope } from "./scope.ts";
-import { bare, children, extent, isNullish, keyName, type Syntax } from "./syntax.ts";
+import { bare, children, type ClassSyntax, extent, isNullish, keyName, type Syntax } from "./syntax.ts";
 import {
   ALWAYS,
   Cell,
@@ -22,17 +22,14 @@ import {
   tracedBy,
   type Value,
 } from "./value.ts";
-import type { AnonymousClassDeclaration, ClassDeclaration, ClassExpression, Property, SpreadElement } from "acorn";
+import type { Property, SpreadElement } from "acorn";
 
 const RELATIONAL = new Set(["<", "<=", ">", ">=", "+", "-", "*", "/", "%", "**", "<<", ">>", ">>>", "&", "|", "^"]);
 
 /** The part of a walk that follows expressions. */
 export abstract class Expressions extends Invocations {
   /** Walks what a class holds, and gives the class. */
-  protected abstract classBody(
-    node: ClassDeclaration | ClassExpression | AnonymousClassDeclaration,
-    scope: Scope,
-  ): Value;
+  abstract classBody(node: ClassSyntax, scope: Scope): Value;
 
   /** What an expression gives. */
   value(node: Syntax, scope: Scope): Value {
@@ -141,6 +138,10 @@ export abstract class Expressions extends Invocations {
     if (property.computed) this.report("key", property.key, "[ ]", this.value(property.key, scope).traced);
     if (property.method || property.kind !== "init") this.heads.set(property.value, property);
     const value = this.value(property.value, scope);
+    if (property.kind === "set" && name !== undefined) {
+      this.addSetter(made, name, value);
+      return;
+    }
     const cell = name === undefined ? made.elements : this.named(made, name);
     if (property.kind === "get") {
       for (const shape of value.shapes) if (shape.kind === "function") shape.self.add(shaped(made));
@@ -363,7 +364,12 @@ export abstract class Expressions extends Invocations {
     this.report("write", target, "=", object.traced);
     for (const shape of object.shapes) {
       if (shape.kind === "function") continue;
-      if (shape.kind !== "path") (name === undefined ? shape.elements : this.named(shape, name)).add(value);
+      if (shape.kind === "unknown") {
+        shape.holds.add(value);
+        this.report("leak", target, "=", this.taint(value));
+      } else if (shape.kind !== "path" && shape.setters.has(name ?? "")) {
+        this.invoke(shape.setters.get(name ?? "")?.value ?? PLAIN, [value]);
+      } else if (shape.kind !== "path") (name === undefined ? shape.elements : this.named(shape, name)).add(value);
       else if (shape.root === "this") this.writeMember(target, this.path("this", [...shape.path, name ?? "*"]), value);
       else this.report("leak", target, "=", this.taint(value));
     }
@@ -393,6 +399,7 @@ export abstract class Expressions extends Invocations {
       return this.callMethod(node, receiver, name, method, args);
     }
     const fn = isOptional ? this.nullish(inner, scope, "?.") : this.value(inner, scope);
+    if (fn.shapes.size === 0) this.unresolved(node, args, { callee: PLAIN, on: fn });
     return join(this.apply(fn, args, node), node.type === "NewExpression" ? this.construct(fn, args) : PLAIN);
   }
 

@@ -3,9 +3,11 @@
  *
  * @module
  */
+import { isBundled } from "../frames.ts";
 import {
   ASSERTED_EQUAL,
   ASSERTIONS,
+  type Call,
   type CallWalk,
   CHECKED,
   DECIDING,
@@ -15,8 +17,9 @@ import {
   METHODS,
   WITH_CALLBACK,
 } from "./calls.ts";
-import { Knowledge, joinSources } from "./knowledge.ts";
-import type { Syntax } from "./syntax.ts";
+import type { SourceLocation } from "acorn";
+import { type CallPlace, Knowledge, joinSources } from "./knowledge.ts";
+import { bare, type FunctionSyntax, isNullish, snippet, type Syntax } from "./syntax.ts";
 import {
   ALWAYS,
   join,
@@ -27,13 +30,35 @@ import {
   shaped,
   type Sources,
   tracedBy,
+  type UnknownShape,
   type Value,
 } from "./value.ts";
 
 /** What JavaScript's own functions are members of. */
 const GLOBAL_OBJECTS: ReadonlySet<string> = new Set(["globalThis", "window", "self"]);
 
-const NOWHERE = { start: { line: 1, column: 0 } };
+const NOWHERE = { start: { line: 1, column: 0 }, end: { line: 1, column: 0 } };
+
+/** A call of something of which nobody knows what it is. */
+interface Called {
+  /** What is called, or holds the method that is. */
+  readonly callee: Value;
+  /** The value that records the call where it is traced. */
+  readonly on?: Value;
+  /** The method of it. */
+  readonly method?: string;
+}
+
+interface Unresolved extends Omit<Called, "callee" | "on"> {
+  readonly callee: string;
+  readonly args: readonly Value[];
+  readonly on: Value;
+  /** What the callee comes from. */
+  readonly sources: Sources;
+  readonly isNamed: boolean;
+  /** How many functions may be called. */
+  readonly callees: number;
+}
 
 type CallSyntax = Syntax & { type: "CallExpression" | "NewExpression" };
 
@@ -44,8 +69,9 @@ export abstract class Invocations extends Knowledge implements CallWalk {
     const callees = pathsIn(fn);
     for (const shape of fn.shapes) {
       if (shape.kind === "path" && shape.root === "free") results.push(this.callFree(node, shape.path, args, callees));
+      else if (shape.kind === "unknown") results.push(this.callUnknown(node, shape, args, { callee: fn }));
       else if (shape.kind === "path" && shape.path.length > 0)
-        results.push(this.callMember(shape.root === "super" ? "super" : "this", shape.path, args));
+        results.push(this.callMember(node, shape.root === "super" ? "super" : "this", shape.path, args));
     }
     return joinAll(results);
   }
@@ -78,11 +104,24 @@ export abstract class Invocations extends Knowledge implements CallWalk {
     for (const shape of method.shapes) if (shape.kind === "function") shape.self.add(receiver);
     const isKnownPart = name !== undefined && this.knownParts.has(name);
     const results = [tracedBy(isKnownPart ? 0n : receiver.traced), this.invoke(functionsOf(method), args)];
+    // What a traced value has, or gives in an export, may be an array.
+    if (receiver.traced !== 0n) results.push(this.overElements(call, tracedBy(receiver.traced), name));
     for (const shape of receiver.shapes) {
       if (shape.kind === "path") results.push(this.callPath(node, shape, name ?? "*", args, pathsIn(receiver)));
-      else if (shape.kind !== "function") {
+      else if (shape.kind === "unknown") {
+        results.push(this.overElements(call, shaped(shape), name));
+        results.push(this.callUnknown(node, shape, args, { callee: receiver, on: receiver, method: name ?? "*" }));
+      } else if (shape.kind !== "function") {
+        const held = { ...PLAIN, shapes: new Set([...method.shapes].filter(({ kind }) => kind !== "function")) };
         const row = (shape.kind === "keyed" ? KEYED_METHODS : METHODS).get(name ?? "");
-        results.push(row === undefined ? this.unknown(args) : row({ ...call, receiver: shaped(shape) }, name ?? ""));
+        if (held.shapes.size > 0) results.push(this.apply(held, args, node));
+        else if (row !== undefined) results.push(row({ ...call, receiver: shaped(shape) }, name ?? ""));
+        else {
+          // What an object inherits stands elsewhere.
+          const isOwn = functionsOf(method).shapes.size > 0 || shape.kind !== "object" || name === undefined;
+          if (!isOwn && !(name in Object.prototype)) this.unresolved(node, args, { callee: receiver });
+          results.push(this.unknown(args));
+        }
       } else if (name === "call" || name === "apply") {
         shape.self.add(args[0] ?? PLAIN);
         const given = name === "call" ? args.slice(1) : args.slice(1).map((it) => this.elements(it));
@@ -105,7 +144,16 @@ export abstract class Invocations extends Knowledge implements CallWalk {
     if (["includes", "indexOf", "lastIndexOf", "has"].includes(name))
       return METHODS.get("includes")?.(call, name) ?? PLAIN;
     if (name === "get" && args.length === 1) this.report("membership", node, name, args[0]?.traced ?? 0n);
-    return shape.root === "free" ? this.callFree(node, path, args, callees) : this.callMember(shape.root, path, args);
+    return shape.root === "free"
+      ? this.callFree(node, path, args, callees)
+      : this.callMember(node, shape.root, path, args);
+  }
+
+  /** Calls the functions that a method is given with the elements of what it is called on, if that is an array. */
+  protected overElements({ node, args }: Call, receiver: Value, name: string | undefined): Value {
+    const isCallback = args[0] !== undefined && [...args[0].shapes].some((it) => it.kind === "function");
+    const row = isCallback && WITH_CALLBACK.has(name ?? "") ? METHODS.get(name ?? "") : undefined;
+    return row?.({ node, receiver, args, walk: this }, name ?? "") ?? PLAIN;
   }
 
   /** A call of something outside of the function. */
@@ -116,7 +164,8 @@ export abstract class Invocations extends Knowledge implements CallWalk {
     // Bundlers call a namespace what they like, and leave the names of its members.
     if (DECIDING.has(path.at(-1) ?? "")) return PLAIN;
     if (isKnown(path)) return this.unknown(args);
-    if (ASSERTIONS.test(name)) {
+    // A minifier may give so short a name to anything; what is called by it is watched.
+    if (ASSERTIONS.test(name) && !(isBundled && name === "ok")) {
       this.report("assertion", node, name, args[0]?.traced ?? 0n);
       return PLAIN;
     }
@@ -127,39 +176,98 @@ export abstract class Invocations extends Knowledge implements CallWalk {
     if (name === "eval" || name === "Function") this.report("eval", node, name, ALWAYS);
     const row = GLOBALS.get(name) ?? GLOBALS.get(`${path[0]}.*`);
     if (row !== undefined) return row(call, name);
-    const sources = joinSources(args, (it) => this.taint(it));
-    if (this.isReporting && sources !== 0n) this.addUnchecked(node, name, sources, callees);
-    return this.unknown(args);
+    this.addUnchecked(node, { callee: name, args, on: PLAIN, sources: 0n, isNamed: true, callees });
+    return this.gives(node, args);
   }
 
-  protected addUnchecked(node: Syntax, callee: string, sources: Sources, callees: number): void {
-    const { start } = node.loc ?? NOWHERE;
-    const { start: end } = ("arguments" in node ? node.arguments[0]?.loc : undefined) ?? node.loc ?? NOWHERE;
+  /** What code gives that was not read: anything that it was given, and functions that call what it was given. */
+  protected gives(node: Syntax, args: readonly Value[]): Value {
+    const shape = this.unread(node);
+    for (const it of args) shape.holds.add(it);
+    return join(shaped(shape), this.unknown(args));
+  }
+
+  /** A call of what unread code gave, or of a method of it. */
+  protected callUnknown(
+    node: Syntax,
+    shape: UnknownShape,
+    args: readonly Value[],
+    { callee, on, method }: Called,
+  ): Value {
+    this.unresolved(node, args, { callee, ...(on && { on }), ...(method !== undefined && { method }) });
+    const given = tracedBy(joinSources(args, (it) => this.taint(it)) | callee.traced);
+    for (const held of shape.holds.value.shapes) {
+      if (held.kind === "function") this.invoke(shaped(held), parametersGiven(held.node, given));
+    }
+    return join(given, this.gives(node, args));
+  }
+
+  /** Notes a call of something of which nobody knows what it is. */
+  protected unresolved(node: Syntax, args: readonly Value[], { callee, on = PLAIN, method }: Called): void {
+    const what = calleeOf(node);
+    if (what.type === "Super" || what.type === "FunctionExpression") return;
+    this.addUnchecked(node, {
+      callee: snippet(this.text, what),
+      args,
+      on,
+      sources: callee.traced,
+      isNamed: false,
+      callees: 1,
+      ...(method !== undefined && { method }),
+    });
+  }
+
+  protected addUnchecked(node: Syntax, call: Unresolved): void {
+    const { callee, args, on, sources: from, isNamed, method, callees } = call;
+    const sources = from | joinSources(args, (it) => this.taint(it));
+    if (!this.isReporting || sources === 0n) return;
+    const { line, column } = node.loc?.start ?? NOWHERE.start;
+    const place = this.placeOf(node, args, callees);
+    const key = `${callee}:${method ?? ""}:${on.traced}`;
+    const known = this.unchecked.get(key);
+    if (known === undefined) {
+      const at = { callee, line, column: column + 1, sources, places: [place], on: on.traced, isNamed };
+      this.unchecked.set(key, method === undefined ? at : { ...at, method });
+      return;
+    }
+    this.unchecked.set(key, { ...known, sources: known.sources | sources, places: [...known.places, place] });
+  }
+
+  protected placeOf(node: Syntax, args: readonly Value[], callees = 1): CallPlace {
     const { walked } = this;
     const { start: head } = (walked && (this.heads.get(walked) ?? walked).loc) ?? NOWHERE;
-    const inside = walked === this.root ? undefined : { line: head.line, column: head.column + 1 };
-    const [from, to] = [
-      { line: start.line, column: start.column + 1 },
-      { endLine: end.line, endColumn: end.column + 1 },
-    ];
-    const place = { ...from, ...to, inside, callees };
-    const known = this.unchecked.get(callee);
-    if (known !== undefined) known.places.push(place);
-    else this.unchecked.set(callee, { callee, ...from, sources, places: [place] });
+    const given = "arguments" in node ? node.arguments : [];
+    const isWritten = "arguments" in node && given.every((it) => it.type !== "SpreadElement");
+    const { start, end } = namedBy(node);
+    return {
+      line: start.line,
+      column: start.column + 1,
+      endLine: end.line,
+      endColumn: end.column + 1,
+      callees,
+      inside: walked === this.root ? undefined : { line: head.line, column: head.column + 1 },
+      args: isWritten && given.length === args.length ? args.map((it) => this.taint(it)) : undefined,
+    };
+  }
+
+  known(name: string): Value {
+    return shaped(this.path("free", ["tracefx", name]));
   }
 
   /** A call of a method of the module or of a part of it: whether its result is traced is known when tracing. */
-  protected callMember(root: "this" | "super", path: readonly string[], args: readonly Value[]): Value {
+  protected callMember(node: Syntax, root: "this" | "super", path: readonly string[], args: readonly Value[]): Value {
     const key = `${root}.${path.join(".")}`;
-    const call = this.calls.get(key) ?? { root, path, args: [], nullable: [] };
+    const call = this.calls.get(key) ?? { root, path, args: [], nullable: [], places: [] };
     this.calls.set(key, call);
+    if (this.isReporting) call.places.push(this.placeOf(node, args));
     args.forEach((it, index) => {
       call.args[index] = (call.args[index] ?? 0n) | this.taint(it);
       call.nullable[index] = (call.nullable[index] ?? 0n) | it.nullable;
     });
     this.callbacks(args);
     const source = this.sourceOf({ kind: "method", path: root === "super" ? ["super", ...path] : path });
-    return tracedBy(source);
+    // A bound method is read where it is bound.
+    return path.at(-1) === "bind" ? tracedBy(source) : join(tracedBy(source), shaped(this.unread(node)));
   }
 
   /** A call of something of which nothing is known: it may give back what it is given, and call what it is given. */
@@ -172,12 +280,7 @@ export abstract class Invocations extends Knowledge implements CallWalk {
     return joinAll(
       args.flatMap((it) =>
         [...it.shapes].map((shape) =>
-          shape.kind === "function"
-            ? this.invoke(
-                shaped(shape),
-                shape.node.params.map(() => given),
-              )
-            : PLAIN,
+          shape.kind === "function" ? this.invoke(shaped(shape), parametersGiven(shape.node, given)) : PLAIN,
         ),
       ),
     );
@@ -187,6 +290,36 @@ export abstract class Invocations extends Knowledge implements CallWalk {
 /** How many things from outside of the function a value may be. */
 function pathsIn({ shapes }: Value): number {
   return [...shapes].filter(({ kind }) => kind === "path").length;
+}
+
+/** What is called. */
+function calleeOf(node: Syntax): Syntax {
+  if (node.type === "TaggedTemplateExpression") return bare(node.tag);
+  return "callee" in node ? bare(node.callee) : node;
+}
+
+/** From where a call names what it calls to where its arguments begin: there V8 says that a call is. */
+function namedBy(node: Syntax): SourceLocation {
+  const loc = node.loc ?? NOWHERE;
+  const first = "arguments" in node ? node.arguments[0]?.loc?.start : undefined;
+  const { quasi } = node.type === "TaggedTemplateExpression" ? node : {};
+  const tagged = quasi?.loc && { line: quasi.loc.start.line, column: quasi.loc.start.column + 1 };
+  const end = tagged ?? first ?? loc.end;
+  const callee = calleeOf(node);
+  let { start } = loc;
+  if (node.type === "NewExpression" || callee === node) start = loc.start;
+  else if (callee.type === "MemberExpression") {
+    start = (callee.computed ? callee.object.loc?.end : callee.property.loc?.start) ?? start;
+  } else if (callee.type === "CallExpression" || callee.type === "NewExpression") start = callee.loc?.end ?? start;
+  return { start, end };
+}
+
+/** What code that nobody has read gives to a function: anything, but where the function has a setting of its own. */
+function parametersGiven({ params }: FunctionSyntax, given: Value): Value[] {
+  return params.map((it) => {
+    const setting = it.type === "AssignmentPattern" ? bare(it.right) : undefined;
+    return setting?.type === "Literal" && !isNullish(setting) ? PLAIN : given;
+  });
 }
 
 function functionsOf(value: Value): Value {

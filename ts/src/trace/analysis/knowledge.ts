@@ -21,6 +21,7 @@ import {
   type Source,
   type Sources,
   tracedBy,
+  type UnknownShape,
   type Value,
 } from "./value.ts";
 /** A call of a method of the module, or of a part of it. */
@@ -32,6 +33,8 @@ export interface MethodCall {
   readonly args: Sources[];
   /** Which of them are given as they are, so that they are null where those are. */
   readonly nullable: Sources[];
+  /** All calls of it. */
+  readonly places: CallPlace[];
 }
 
 /** A call of a function whose source the analysis cannot see, with a traced argument. */
@@ -43,6 +46,12 @@ export interface UncheckedCall {
   readonly sources: Sources;
   /** All calls of it: from where they begin to where their arguments do. */
   readonly places: readonly CallPlace[];
+  /** What it is called on, or what is called: where that is traced, the call is recorded. */
+  readonly on: Sources;
+  /** The method of what it is called on. */
+  readonly method?: string;
+  /** Whether it is called by a name that is declared outside, so that it is the same function each time. */
+  readonly isNamed: boolean;
 }
 
 /** Where a call names what it calls. */
@@ -55,6 +64,8 @@ export interface CallPlace {
   readonly callees: number;
   /** Where the function begins that it stands in, if that is one that is written in the function. */
   readonly inside: { readonly line: number; readonly column: number } | undefined;
+  /** What its arguments come from, by position; undefined where not all of them are written out. */
+  readonly args: readonly Sources[] | undefined;
 }
 
 /** How deep a path into the module is followed. */
@@ -64,7 +75,7 @@ const DEPTH = 4;
 export abstract class Knowledge implements Clock {
   changes = 0;
   readonly findings = new Map<string, Finding>();
-  readonly unchecked = new Map<string, UncheckedCall & { readonly places: CallPlace[] }>();
+  readonly unchecked = new Map<string, UncheckedCall>();
   readonly calls = new Map<string, MethodCall>();
   readonly sources: Source[] = [];
   /** The members of the module that are read. */
@@ -79,6 +90,7 @@ export abstract class Knowledge implements Clock {
   protected readonly functions = new Map<Syntax, FunctionShape>();
   protected readonly containers = new Map<string, ContainerShape>();
   protected readonly paths = new Map<string, PathShape>();
+  protected readonly unknowns = new Map<string, UnknownShape>();
   protected readonly written = new Map<string, Cell>();
   /** Where the text of a method begins: before its parameters, where its syntax does. */
   protected readonly heads = new Map<Syntax, Syntax>();
@@ -117,7 +129,9 @@ export abstract class Knowledge implements Clock {
       returns: new Cell(this),
       self: new Cell(this),
       given,
+      extra: new Cell(this),
       isPredicate: false,
+      isCalled: false,
     };
     this.functions.set(node, shape);
     this.changes += 1;
@@ -162,7 +176,7 @@ export abstract class Knowledge implements Clock {
   taint(value: Value, seen: Set<Shape> = new Set()): Sources {
     let sources = value.traced;
     for (const shape of value.shapes) {
-      if (shape.kind === "function" || seen.has(shape)) continue;
+      if (shape.kind === "function" || shape.kind === "unknown" || seen.has(shape)) continue;
       seen.add(shape);
       if (shape.kind !== "path") sources |= this.taint(contents(shape), seen);
       else if (shape.root === "this" && shape.path.length > 0)
@@ -176,6 +190,7 @@ export abstract class Knowledge implements Clock {
       tracedBy(value.traced),
       ...[...value.shapes].map((shape) => {
         if (shape.kind === "path") return this.member(shape, "*");
+        if (shape.kind === "unknown") return shaped(shape);
         return shape.kind === "function" ? PLAIN : contents(shape);
       }),
     ]);
@@ -185,8 +200,18 @@ export abstract class Knowledge implements Clock {
     const key = `${kind}:${extent(node).join(":")}`;
     const known = this.containers.get(key);
     if (known !== undefined) return known;
-    const shape: ContainerShape = { kind, named: new Map(), elements: new Cell(this) };
+    const shape: ContainerShape = { kind, named: new Map(), elements: new Cell(this), setters: new Map() };
     this.containers.set(key, shape);
+    return shape;
+  }
+
+  /** What code that was not read gives at a node. */
+  protected unread(node: Syntax): UnknownShape {
+    const key = extent(node).join(":");
+    const known = this.unknowns.get(key);
+    if (known !== undefined) return known;
+    const shape: UnknownShape = { kind: "unknown", holds: new Cell(this) };
+    this.unknowns.set(key, shape);
     return shape;
   }
 
@@ -194,10 +219,17 @@ export abstract class Knowledge implements Clock {
     let result = PLAIN;
     for (const shape of callee.shapes) {
       if (shape.kind !== "function") continue;
+      shape.isCalled = true;
+      const rest = shape.node.params.at(-1);
+      const named = rest?.type === "RestElement" ? shape.given.length - 1 : shape.given.length;
       args.forEach((value, index) => {
-        const last = shape.given.at(-1);
-        const cell = shape.given[index] ?? (isRest(shape.node) ? last : undefined);
-        cell?.add(value);
+        if (index < named) shape.given[index]?.add(value);
+        else if (rest?.type !== "RestElement") shape.extra.add(value);
+        else {
+          const all = this.container("array", rest);
+          all.elements.add(value);
+          shape.given[named]?.add(shaped(all));
+        }
       });
       result = join(result, shape.returns.value);
     }
@@ -229,6 +261,7 @@ export abstract class Knowledge implements Clock {
     const isIndex = name === undefined || /^\d+$/.test(name);
     const parts = [...object.shapes].map((shape): Value => {
       if (shape.kind === "path") return this.member(shape, name ?? "*");
+      if (shape.kind === "unknown") return shaped(shape);
       if (shape.kind === "function") return PLAIN;
       if (name === undefined) return contents(shape);
       if (shape.kind === "arguments" && name === "length")
@@ -257,6 +290,14 @@ export abstract class Knowledge implements Clock {
     return cell;
   }
 
+  /** Puts a function where it takes what is assigned to a name. */
+  protected addSetter(shape: ContainerShape, name: string, fn: Value): void {
+    const cell = shape.setters.get(name) ?? new Cell(this);
+    shape.setters.set(name, cell);
+    cell.add(fn);
+    for (const it of fn.shapes) if (it.kind === "function") it.self.add(shaped(shape));
+  }
+
   protected scopeOf(node: Syntax, outer: Scope): Scope {
     const known = this.scopes.get(node);
     if (known !== undefined) return known;
@@ -271,8 +312,4 @@ export function joinSources<T>(items: readonly T[], sources: (item: T) => Source
   let joined = 0n;
   for (const item of items) joined |= sources(item);
   return joined;
-}
-
-function isRest(node: FunctionSyntax): boolean {
-  return node.params.at(-1)?.type === "RestElement";
 }

@@ -45,7 +45,7 @@ const OPTIONS: Options = {
   allowReturnOutsideFunction: true,
   allowSuperOutsideMethod: true,
   checkPrivateFields: false,
-  allowHashBang: false,
+  allowHashBang: true,
 };
 
 /**
@@ -105,13 +105,13 @@ function member(source: string, shift: number): ParsedFunction | undefined {
 
 /** The one expression that the source consists of. */
 function only(source: string): Syntax | undefined {
-  const statement = program(source)?.body;
+  const statement = parseProgram(source)?.body;
   const [first] = statement ?? [];
   return statement?.length === 1 && first?.type === "ExpressionStatement" ? bare(first.expression) : undefined;
 }
 
-/** Functions are strict code nearly always; those that are not (`with`, octal literals) are tried again as a script. */
-function program(source: string): Program | undefined {
+/** The statements of a text. Functions are strict code nearly always; those that are not (`with`, octal literals) are tried again as a script. */
+export function parseProgram(source: string): Program | undefined {
   for (const sourceType of ["module", "script"] as const) {
     try {
       return parse(source, { ...OPTIONS, sourceType });

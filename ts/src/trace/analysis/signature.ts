@@ -10,7 +10,7 @@ import type { ObjectPattern } from "acorn";
 import type { ArgInput } from "../../graph/args.ts";
 import { constantOf } from "./constants.ts";
 import { type ParsedFunction, parseFunction, type Unparsed } from "./parse.ts";
-import { bare, extent, keyName, type Syntax } from "./syntax.ts";
+import { bare, children, extent, type FunctionSyntax, isFunction, keyName, type Syntax } from "./syntax.ts";
 
 /** The default of a parameter. */
 export interface ParameterDefault {
@@ -49,6 +49,8 @@ export interface FunctionSignature {
   readonly isGenerator: boolean;
   /** Whether it was written as a member of a class or object. */
   readonly isMethod: boolean;
+  /** Whether it reads `arguments`. */
+  readonly readsArguments: boolean;
 }
 
 /**
@@ -74,7 +76,19 @@ const SIGNATURES = new WeakMap<Function, FunctionSignature | Unparsed>();
 /** The signature of a function that was parsed already. */
 export function signatureOf({ node, source, isMethod }: ParsedFunction): FunctionSignature {
   const params = node.params.map((param, index) => parameter(param, index, source));
-  return { params, isAsync: node.async, isGenerator: node.generator, isMethod };
+  return { params, isAsync: node.async, isGenerator: node.generator, isMethod, readsArguments: readsArguments(node) };
+}
+
+/** Whether a function reads `arguments`, which arrow functions have from around them. */
+export function readsArguments(node: FunctionSyntax): boolean {
+  if (node.type === "ArrowFunctionExpression") return false;
+  const reads = (it: Syntax): boolean => {
+    if (it.type === "Identifier") return it.name === "arguments";
+    if (isFunction(it) && it.type !== "ArrowFunctionExpression") return false;
+    if (it.type === "MemberExpression" && !it.computed) return reads(it.object);
+    return [...children(it)].some(reads);
+  };
+  return [...node.params, node.body].some(reads);
 }
 
 /** One parameter of a function. */

@@ -6,13 +6,24 @@
  *
  * @module
  */
-import type { AnyNode, ArrowFunctionExpression, FunctionDeclaration, FunctionExpression } from "acorn";
+import type {
+  AnonymousClassDeclaration,
+  AnyNode,
+  ArrowFunctionExpression,
+  ClassDeclaration,
+  ClassExpression,
+  FunctionDeclaration,
+  FunctionExpression,
+} from "acorn";
 
 /** A node of any kind. */
 export type Syntax = AnyNode;
 
 /** A node that is a function. */
 export type FunctionSyntax = FunctionExpression | ArrowFunctionExpression | FunctionDeclaration;
+
+/** A node that is a class. */
+export type ClassSyntax = ClassDeclaration | ClassExpression | AnonymousClassDeclaration;
 
 const WRAPPERS = new Set<string>([
   "ChainExpression",

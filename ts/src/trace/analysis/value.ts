@@ -40,7 +40,7 @@ export interface Value {
 }
 
 /** Something that a value may be. */
-export type Shape = PathShape | ContainerShape | FunctionShape;
+export type Shape = PathShape | ContainerShape | FunctionShape | UnknownShape;
 
 /** A part of the module (`this.layers`), or something outside of the function (`torch.relu`). */
 export interface PathShape {
@@ -56,6 +56,8 @@ export interface ContainerShape {
   readonly named: Map<string, Cell>;
   /** What stands anywhere else. */
   readonly elements: Cell;
+  /** The functions that take what is assigned to a name. */
+  readonly setters: Map<string, Cell>;
 }
 
 /** A function that is written in the function. */
@@ -69,8 +71,19 @@ export interface FunctionShape {
   readonly self: Cell;
   /** What is given for its parameters, by position. */
   readonly given: Cell[];
+  /** What is given behind its parameters, and read from `arguments`. */
+  readonly extra: Cell;
   /** Whether its result decides something: it is the predicate of `filter`, `some` and the like. */
   isPredicate: boolean;
+  /** Whether a call of it was met. */
+  isCalled: boolean;
+}
+
+/** What code gave that was not read: it may be an object or a function, which decide something themselves. */
+export interface UnknownShape {
+  readonly kind: "unknown";
+  /** What that code was given: the functions among it may be called with whatever the value is given. */
+  readonly holds: Cell;
 }
 
 /** A value of which nothing is traced. */
@@ -136,6 +149,11 @@ export function shaped(shape: Shape): Value {
 /** The value when it is known not to be null. */
 export function present(value: Value): Value {
   return (value.nullable | value.attributes) === 0n ? value : { ...value, nullable: 0n, attributes: 0n };
+}
+
+/** Whether something is known of what stands in it. */
+export function isContainer(shape: Shape): shape is ContainerShape {
+  return shape.kind === "array" || shape.kind === "arguments" || shape.kind === "object" || shape.kind === "keyed";
 }
 
 /** Everything that stands in a container. */

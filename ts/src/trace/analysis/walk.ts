@@ -9,9 +9,8 @@
  */
 import { Expressions } from "./expressions.ts";
 import { Scope } from "./scope.ts";
-import { isFunction, keyName, type Syntax } from "./syntax.ts";
+import { type ClassSyntax, extent, isFunction, keyName, type Syntax } from "./syntax.ts";
 import { ALWAYS, type ContainerShape, type FunctionShape, PLAIN, shaped, type Value } from "./value.ts";
-import type { AnonymousClassDeclaration, ClassDeclaration, ClassExpression } from "acorn";
 
 /** The rounds after which a walk gives up; each one adds something, and few functions need more than four. */
 const ROUNDS = 200;
@@ -27,6 +26,13 @@ export class Walk extends Expressions {
     }
     this.isReporting = true;
     this.walkFunctions();
+  }
+
+  /** The texts of the functions of which no call was met, but for the one that is analysed. */
+  uncalled(root: FunctionShape): string[] {
+    return [...this.functions.values()].flatMap((it) =>
+      it.isCalled || it === root ? [] : [this.text.slice(...extent(it.node))],
+    );
   }
 
   /** Walks the statements of a block, in a scope of their own. */
@@ -183,14 +189,11 @@ export class Walk extends Expressions {
 
   protected argumentsOf(shape: FunctionShape): ContainerShape {
     const made = this.container("arguments", shape.node);
-    for (const cell of shape.given) made.elements.add(cell.value);
+    for (const cell of [...shape.given, shape.extra]) made.elements.add(cell.value);
     return made;
   }
 
-  protected override classBody(
-    node: ClassDeclaration | ClassExpression | AnonymousClassDeclaration,
-    scope: Scope,
-  ): Value {
+  override classBody(node: ClassSyntax, scope: Scope): Value {
     if (node.superClass) this.value(node.superClass, scope);
     // One container stands for the class and for all its objects.
     const made = this.container("object", node);
@@ -204,6 +207,10 @@ export class Walk extends Expressions {
       if (member.type === "MethodDefinition") this.heads.set(member.value, member.static ? member.key : member);
       const value = this.value(member.value, inner);
       const name = keyName(member.key, member.computed);
+      if (member.type === "MethodDefinition" && member.kind === "set" && name !== undefined) {
+        this.addSetter(made, name, value);
+        continue;
+      }
       const cell = name === undefined ? made.elements : this.named(made, name);
       for (const shape of value.shapes) if (shape.kind === "function") shape.self.add(shaped(made));
       cell.add(member.type === "MethodDefinition" && member.kind === "get" ? this.invoke(value, []) : value);

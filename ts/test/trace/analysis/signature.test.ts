@@ -16,11 +16,16 @@ function params(fn: Function): string {
   return lines.join(", ");
 }
 
-function flags(fn: Function): Unparsed | Omit<FunctionSignature, "params"> {
+function flags(fn: Function): Unparsed | Omit<FunctionSignature, "params" | "readsArguments"> {
   const signature = functionSignature(fn);
   if (typeof signature === "string") return signature;
-  const { params: _, ...rest } = signature;
-  return rest;
+  const { isAsync, isGenerator, isMethod } = signature;
+  return { isAsync, isGenerator, isMethod };
+}
+
+function reads(source: string): unknown {
+  const signature = functionSignature(runInThisContext(`(${source})`) as Function);
+  return typeof signature === "string" ? signature : signature.readsArguments;
 }
 
 const key = Symbol("key");
@@ -162,6 +167,12 @@ describe("flags", () => {
     expect(flags(every.forward)).toEqual({ isAsync: false, isGenerator: false, isMethod: true });
     expect(flags(every.stream)).toEqual({ isAsync: true, isGenerator: true, isMethod: true });
     expect(flags(async () => 1)).toEqual({ isAsync: true, isGenerator: false, isMethod: false });
+  });
+
+  it("tell who reads `arguments`, which arrow functions have from around them", () => {
+    expect(reads("function () { return (() => arguments[0])(); }")).toBe(true);
+    expect(reads("(it) => it.arguments")).toBe(false);
+    expect(reads("function () { return function () { return arguments; }; }")).toBe(false);
   });
 
   it("are found once per function", () => {

@@ -1,6 +1,6 @@
 // What functions are, call and catch.
 const { Module, Parameter, TraceError, cond, map, scan, tensor, torch, whileLoop } = require("tracefx");
-const { helper, pure } = require("./helper");
+const { helper, kind, pure } = require("./helper");
 const { refused, recorded } = require("outcomes");
 
 const unsupported = refused("TraceUnsupported", "");
@@ -188,7 +188,8 @@ module.exports = {
   "a hook that decides something": [new Hooked(), refused("TraceControlFlow", "torch.where")],
   "a hook that decides by a setting": [new HookedPlainly(), recorded("neg = x.neg(); mul = neg.mul(3); return mul")],
   "forward as a field": [new Field(), refused("TraceControlFlow", "torch.where")],
-  "a function of another file, which is not seen": [(x) => helper(x), recorded("sum_1 = x.sum(); gt = sum_1.gt(0); item = gt.item(); neg = x.neg(); return neg", { warns: "helper", isBlind: true })],
-  "a function of another file, which decides nothing": [(x) => pure(x), recorded("neg = x.neg(); return neg", { warns: "pure" })],
+  "a function of another file": [(x) => helper(x), refused("TraceControlFlow", "torch.where")],
+  "a function of another file, which decides nothing": [(x) => pure(x), recorded("neg = x.neg(); return neg")],
+  "a function of another file, which records nothing": [(x) => x.add(kind(x)), recorded("add = x.add(2); return add", { warns: "kind", isBlind: true })],
   "the truth of what a function of another file gives": [(x) => (pure(x) ? 1 : 2), refused("TraceControlFlow", "torch.where")], // ✗
 };
