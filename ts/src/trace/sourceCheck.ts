@@ -69,19 +69,22 @@ export function checkSource(fn: Function, args: readonly unknown[], context: Sou
   // What runs without being called, such as a getter, is met in the first run.
   if (result.notes.length === 0 && unwatched.length === 0 && known !== undefined && !context.isStrict) return NOTHING;
   const told: FxError[] = [];
-  const participants = new Participants(result, {
-    refuse: (error) => {
-      throw error;
-    },
-    tell: (error) => {
-      if (context.isStrict) throw error;
-      told.push(error);
-    },
-  });
+  let refused: FxError | undefined;
+  const refuse = (error: FxError): never => {
+    refused ??= error;
+    throw error;
+  };
+  const tell = (error: FxError): void => {
+    if (context.isStrict) refuse(error);
+    told.push(error);
+  };
+  const participants = new Participants(result, { refuse, tell });
   const calls = new UnreadCalls(unwatched, context.isHook ? undefined : fn, participants);
   return {
     calls,
     warnings: () => {
+      // The user's code may have caught it, and gone on.
+      if (refused !== undefined) throw refused;
       WATCHED.set(fn, new Set([...(known ?? []), ...unwatched.map(({ at }) => at.callee)]));
       const own = [...noted(result, context), ...unread(calls.suspects(), context)];
       const all = [...own, ...told, ...participants.suspects()];

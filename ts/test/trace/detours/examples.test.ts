@@ -93,3 +93,9 @@ test("a function without parameters that reads `arguments` is refused", () => {
   expect(kind).toBe("refused");
   expect(text).toContain("has no parameters");
 });
+
+test("a refusal that the user's code catches is one all the same", () => {
+  const around = `const f = ${DECIDES}; const g = (v) => { try { return f(v); } catch { return v.relu(); } };`;
+  for (const checkSources of [true, "strict"] as const)
+    expect(traceOutcome(made([around, "", "g(x)"], "readable"), checkSources).kind).toBe("refused");
+});
