@@ -13,6 +13,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod allocate;
 mod copy;
 mod device;
 mod diagnostic;

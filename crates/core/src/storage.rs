@@ -1,4 +1,4 @@
-use crate::{Diagnostic, Element, Result, recycle};
+use crate::{Element, Result, allocate, recycle};
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -26,30 +26,89 @@ impl Block {
 ///
 /// Reads and writes go through guards, so that two tensors of one storage can be used from two threads. A thread that
 /// holds a guard must not ask for another one of the same storage unless both only read.
+///
+/// A [lazy clone](Storage::lazy_clone) is another storage with the same content, which takes memory of its own when one
+/// of both is written to.
 #[derive(Clone)]
 pub struct Storage(Arc<Shared>);
 
 struct Shared {
-    blocks: RwLock<Vec<Block>>,
+    blocks: RwLock<Blocks>,
     /// Changes under the lock of the blocks, and only upwards.
     len: AtomicUsize,
 }
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        recycle::give(std::mem::take(self.blocks.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner())));
+        let blocks = self.blocks.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
+        match std::mem::replace(blocks, Blocks::Own(Vec::new())) {
+            Blocks::Own(own) => recycle::give(own),
+            Blocks::Lent(lent) => recycle::give(Arc::into_inner(lent).unwrap_or_default()),
+        }
+    }
+}
+
+/// Where the bytes of a storage are.
+enum Blocks {
+    Own(Vec<Block>),
+    /// Lazy clones look at them as well, or did, so that nobody may write to them.
+    Lent(Arc<Vec<Block>>),
+}
+
+impl Blocks {
+    fn get(&self) -> &[Block] {
+        match self {
+            Blocks::Own(own) => own,
+            Blocks::Lent(lent) => lent,
+        }
+    }
+
+    /// The bytes for as long as nobody writes to them.
+    fn lend(&mut self) -> Arc<Vec<Block>> {
+        let lent = match std::mem::replace(self, Blocks::Own(Vec::new())) {
+            Blocks::Own(own) => Arc::new(own),
+            Blocks::Lent(lent) => lent,
+        };
+        *self = Blocks::Lent(Arc::clone(&lent));
+        lent
+    }
+
+    /// The bytes to be written to: a copy where lazy clones look at them, with room for `n_blocks`.
+    fn materialize(&mut self, n_blocks: usize) -> Result<&mut Vec<Block>> {
+        if let Blocks::Lent(lent) = self {
+            let own = match Arc::get_mut(lent) {
+                Some(only) => std::mem::take(only),
+                None => {
+                    let n_blocks = n_blocks.max(lent.len());
+                    let mut own = recycle::take(lent.len()).filter(|it| it.capacity() >= n_blocks).unwrap_or_default();
+                    own.clear();
+                    allocate::reserve(&mut own, n_blocks)?;
+                    own.extend_from_slice(lent);
+                    own
+                }
+            };
+            *self = Blocks::Own(own);
+        }
+        Ok(self.own())
+    }
+
+    fn own(&mut self) -> &mut Vec<Block> {
+        match self {
+            Blocks::Own(own) => own,
+            Blocks::Lent(_) => unreachable!("the bytes are materialized before they are written to"),
+        }
     }
 }
 
 /// Read access to the bytes of a [`Storage`].
 pub struct StorageRead<'a> {
-    guard: RwLockReadGuard<'a, Vec<Block>>,
+    guard: RwLockReadGuard<'a, Blocks>,
     len: usize,
 }
 
 /// Write access to the bytes of a [`Storage`].
 pub struct StorageWrite<'a> {
-    guard: RwLockWriteGuard<'a, Vec<Block>>,
+    guard: RwLockWriteGuard<'a, Blocks>,
     len: usize,
 }
 
@@ -59,11 +118,7 @@ impl Storage {
     /// # Errors
     /// `OutOfMemory` when the allocator refuses; nothing is lost then.
     pub fn zeroed(len: usize) -> Result<Self> {
-        let n_blocks = len.div_ceil(16);
-        let mut blocks: Vec<Block> = Vec::new();
-        blocks.try_reserve_exact(n_blocks).map_err(|_| Diagnostic::out_of_memory(len))?;
-        blocks.resize(n_blocks, bytemuck::Zeroable::zeroed());
-        Ok(Self::of(blocks, len))
+        Ok(Self::of(allocate::filled(bytemuck::Zeroable::zeroed(), len.div_ceil(16))?, len))
     }
 
     /// A storage of `len` bytes that hold anything, for who writes all of them: memory of a storage that is gone, which
@@ -83,7 +138,7 @@ impl Storage {
     }
 
     pub(crate) fn of(blocks: Vec<Block>, len: usize) -> Self {
-        Storage(Arc::new(Shared { blocks: RwLock::new(blocks), len: AtomicUsize::new(len) }))
+        Storage(Arc::new(Shared { blocks: RwLock::new(Blocks::Own(blocks)), len: AtomicUsize::new(len) }))
     }
 
     /// A storage that holds a copy of these bytes.
@@ -92,7 +147,7 @@ impl Storage {
     /// `OutOfMemory` when the allocator refuses.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let storage = Self::unfilled(bytes.len())?;
-        storage.write().bytes_mut().copy_from_slice(bytes);
+        storage.write()?.bytes_mut().copy_from_slice(bytes);
         Ok(storage)
     }
 
@@ -112,12 +167,21 @@ impl Storage {
     /// `OutOfMemory` when the allocator refuses; nothing is lost then.
     pub fn grow(&self, len: usize) -> Result<()> {
         let mut guard = self.0.blocks.write().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let more = len.div_ceil(16).saturating_sub(guard.len());
-        guard.try_reserve_exact(more).map_err(|_| Diagnostic::out_of_memory(len))?;
-        let n_blocks = guard.len() + more;
-        guard.resize(n_blocks, bytemuck::Zeroable::zeroed());
+        let n_blocks = len.div_ceil(16);
+        if n_blocks > guard.get().len() {
+            let blocks = guard.materialize(n_blocks)?;
+            allocate::resize(blocks, n_blocks, bytemuck::Zeroable::zeroed())?;
+        }
         self.0.len.fetch_max(len, Ordering::Release);
         Ok(())
+    }
+
+    /// Another storage with the same content, which costs nothing until one of both is written to, and then a copy:
+    /// PyTorch's `_lazy_clone`. Changes of one are not seen by the other.
+    pub fn lazy_clone(&self) -> Self {
+        let mut guard = self.0.blocks.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let blocks = RwLock::new(Blocks::Lent(guard.lend()));
+        Storage(Arc::new(Shared { blocks, len: AtomicUsize::new(self.len()) }))
     }
 
     /// Whether both handles are of the same bytes.
@@ -137,17 +201,22 @@ impl Storage {
         StorageRead { guard, len: self.len() }
     }
 
-    /// Write access; waits for readers and writers in other threads.
-    pub fn write(&self) -> StorageWrite<'_> {
-        let guard = self.0.blocks.write().unwrap_or_else(|poisoned| poisoned.into_inner());
-        StorageWrite { guard, len: self.len() }
+    /// Write access; waits for readers and writers in other threads. Where lazy clones look at the bytes, they are copied
+    /// first.
+    ///
+    /// # Errors
+    /// `OutOfMemory` when there is no room for that copy.
+    pub fn write(&self) -> Result<StorageWrite<'_>> {
+        let mut guard = self.0.blocks.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        guard.materialize(0)?;
+        Ok(StorageWrite { guard, len: self.len() })
     }
 }
 
 impl StorageRead<'_> {
     /// The bytes.
     pub fn bytes(&self) -> &[u8] {
-        &bytemuck::cast_slice(&self.guard)[..self.len]
+        &bytemuck::cast_slice(self.guard.get())[..self.len]
     }
 
     /// The bytes as elements; a last partial element is left out.
@@ -160,7 +229,7 @@ impl StorageRead<'_> {
 impl StorageWrite<'_> {
     /// The bytes.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut bytemuck::cast_slice_mut(&mut self.guard)[..self.len]
+        &mut bytemuck::cast_slice_mut(self.guard.own())[..self.len]
     }
 
     /// The bytes as elements; a last partial element is left out.
@@ -173,5 +242,42 @@ impl StorageWrite<'_> {
 impl fmt::Debug for Storage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Storage({} bytes)", self.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lazy_clone_takes_memory_when_one_of_both_is_written_to() {
+        let address = |it: &Storage| it.read().bytes().as_ptr();
+        let first = Storage::from_bytes(&[7; 40]).unwrap();
+        let start = address(&first);
+        let [second, third] = [first.lazy_clone(), first.lazy_clone()];
+        assert!([&second, &third].iter().all(|it| address(it) == start && it.len() == 40 && it.id() != first.id()));
+        second.write().unwrap().bytes_mut()[39] = 1;
+        assert_eq!(
+            (second.read().bytes()[39], first.read().bytes(), third.read().bytes()),
+            (1, &[7; 40][..], &[7; 40][..])
+        );
+        first.write().unwrap().bytes_mut()[0] = 2;
+        assert_eq!((first.read().bytes()[0], third.read().bytes()), (2, &[7; 40][..]));
+        // Nobody else is left, so that nothing is copied.
+        third.write().unwrap().bytes_mut()[0] = 3;
+        assert_eq!((address(&third), third.read().bytes()[0]), (start, 3));
+    }
+
+    #[test]
+    fn a_lazy_clone_grows_alone() {
+        let first = Storage::from_bytes(&[7; 5]).unwrap();
+        let second = first.lazy_clone();
+        second.grow(40).unwrap();
+        assert_eq!(second.read().bytes(), [&[7; 5][..], &[0; 35]].concat());
+        assert_eq!(first.read().bytes(), [7; 5]);
+        // There is room in the last block, which nobody writes to.
+        let third = first.lazy_clone();
+        third.grow(16).unwrap();
+        assert_eq!((first.len(), third.read().bytes()), (5, &[&[7; 5][..], &[0; 11]].concat()[..]));
     }
 }

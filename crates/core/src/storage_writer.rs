@@ -1,5 +1,5 @@
 use crate::storage::Block;
-use crate::{Diagnostic, Result, Storage};
+use crate::{Result, Storage, allocate, recycle};
 
 /// Fills a [`Storage`] with bytes that come piece by piece, so that they lie in memory once.
 ///
@@ -27,8 +27,14 @@ impl StorageWriter {
     /// # Errors
     /// `OutOfMemory` when the allocator refuses.
     pub fn new(len: usize) -> Result<Self> {
-        let mut blocks = Vec::new();
-        blocks.try_reserve_exact(len.div_ceil(16)).map_err(|_| Diagnostic::out_of_memory(len))?;
+        let n_blocks = len.div_ceil(16);
+        let blocks = match recycle::take(n_blocks) {
+            Some(mut blocks) => {
+                blocks.clear();
+                blocks
+            }
+            None => allocate::with_room(n_blocks)?,
+        };
         Ok(StorageWriter { blocks, written: 0, len })
     }
 

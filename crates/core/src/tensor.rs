@@ -1,6 +1,6 @@
 use crate::{
-    Code, DType, Diagnostic, Dims, Element, Region, Result, Scalar, Storage, contiguous_strides, copy_strided,
-    has_contiguous_strides, numel, storage_span,
+    Code, DType, Diagnostic, Dims, Element, Region, Result, Scalar, Storage, allocate, contiguous_strides,
+    copy_strided, has_contiguous_strides, numel, storage_span,
 };
 use std::fmt;
 
@@ -45,7 +45,7 @@ impl Tensor {
     pub fn full(dtype: DType, sizes: &[usize], value: Scalar) -> Result<Self> {
         let res = Self::zeros(dtype, sizes)?;
         crate::with_element!(dtype, T => {
-            res.storage.write().elements_mut::<T>().fill(T::from_scalar(value));
+            res.storage.write()?.elements_mut::<T>().fill(T::from_scalar(value));
             Ok(res)
         }, else Err(Diagnostic::unsupported_dtype(dtype, "full")))
     }
@@ -62,7 +62,7 @@ impl Tensor {
             ));
         }
         let res = Self::zeros(T::DTYPE, sizes)?;
-        res.storage.write().elements_mut::<T>().copy_from_slice(data);
+        res.storage.write()?.elements_mut::<T>().copy_from_slice(data);
         Ok(res)
     }
 
@@ -187,7 +187,7 @@ impl Tensor {
     /// `OutOfMemory` when the copy cannot be allocated.
     pub fn compact_copy(&self) -> Result<Self> {
         let res = Self::zeros(self.dtype, &self.sizes)?;
-        let (source, mut target) = (self.storage.read(), res.storage.write());
+        let (source, mut target) = (self.storage.read(), res.storage.write()?);
         let from = Region { bytes: source.bytes(), offset: self.offset, strides: &self.strides };
         let to = Region { bytes: target.bytes_mut(), offset: 0, strides: &res.strides };
         copy_strided(self.dtype.size(), &self.sizes, from, to);
@@ -217,7 +217,7 @@ impl Tensor {
     /// The elements in row-major order.
     ///
     /// # Errors
-    /// `DTypeMismatch` when `T` is not the element type of this tensor.
+    /// `DTypeMismatch` when `T` is not the element type of this tensor, `OutOfMemory` when they cannot be allocated.
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
         if T::DTYPE != self.dtype {
             return Err(Diagnostic::new(
@@ -228,7 +228,7 @@ impl Tensor {
         let compact = self.contiguous()?;
         let guard = compact.storage.read();
         let n = compact.numel();
-        Ok(if n == 0 { Vec::new() } else { guard.elements::<T>()[compact.offset..][..n].to_vec() })
+        Ok(if n == 0 { Vec::new() } else { allocate::copied(&guard.elements::<T>()[compact.offset..][..n])? })
     }
 
     /// The elements in row-major order, as little-endian bytes.
@@ -239,7 +239,7 @@ impl Tensor {
         let compact = self.contiguous()?;
         let guard = compact.storage.read();
         let (n, size) = (compact.numel(), self.dtype.size());
-        Ok(if n == 0 { Vec::new() } else { guard.bytes()[compact.offset * size..][..n * size].to_vec() })
+        Ok(if n == 0 { Vec::new() } else { allocate::copied(&guard.bytes()[compact.offset * size..][..n * size])? })
     }
 
     /// The only element, as a scalar.

@@ -72,7 +72,7 @@ fn encode_into(tensor: &Tensor, out: &Tensor) -> Result<()> {
     let numbers = Tensor::zeros(DType::Float32, out.sizes())?;
     convert_into(tensor, &numbers)?;
     let codes = numbers.to_vec::<f32>()?.into_iter().map(|it| float8_from_f32(out.dtype(), it));
-    out.storage().write().elements_mut::<u8>().iter_mut().zip(codes).for_each(|(it, code)| *it = code);
+    out.storage().write()?.elements_mut::<u8>().iter_mut().zip(codes).for_each(|(it, code)| *it = code);
     Ok(())
 }
 
@@ -80,11 +80,11 @@ fn encode_into(tensor: &Tensor, out: &Tensor) -> Result<()> {
 pub(crate) fn fill_with(out: &Tensor, value: Scalar) -> Result<()> {
     if out.dtype().is_float8() {
         let code = float8_from_f32(out.dtype(), value.to_f64() as f32);
-        out.storage().write().elements_mut::<u8>().fill(code);
+        out.storage().write()?.elements_mut::<u8>().fill(code);
         return Ok(());
     }
     with_element!(out.dtype(), T => {
-        out.storage().write().elements_mut::<T>().fill(tracefx_core::Element::from_scalar(value));
+        out.storage().write()?.elements_mut::<T>().fill(tracefx_core::Element::from_scalar(value));
         Ok(())
     }, else Err(Diagnostic::unsupported_dtype(out.dtype(), "filling")))
 }

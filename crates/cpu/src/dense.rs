@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 use std::ops::Deref;
-use tracefx_core::{Element, Result, StorageRead, Tensor};
+use tracefx_core::{Element, Result, StorageRead, StorageWrite, Tensor};
 
 /// The elements of a tensor in row-major order: the tensor itself where it is contiguous, else a copy.
 pub(crate) struct Dense(Tensor);
@@ -47,11 +47,16 @@ impl<T: Element> Deref for DenseRead<'_, T> {
 /// When `T` is not the element type of the tensor.
 pub(crate) fn fill<T: Element, R>(result: &Tensor, fill: impl FnOnce(&mut [T]) -> R) -> R {
     assert_eq!(T::DTYPE, result.dtype(), "a kernel fills a tensor as what it is");
-    fill(result.storage().write().elements_mut::<T>())
+    fill(written(result).elements_mut::<T>())
+}
+
+/// Write access to a new result, which shares its bytes with nobody.
+pub(crate) fn written(result: &Tensor) -> StorageWrite<'_> {
+    result.storage().write().expect("a new result has memory of its own")
 }
 
 /// Gives the elements of a new, row-major result to `fill`, as unsigned integers of their width.
 pub(crate) fn fill_bits<T: bytemuck::Pod, R>(result: &Tensor, fill: impl FnOnce(&mut [T]) -> R) -> R {
     assert_eq!(size_of::<T>(), result.dtype().size(), "elements are moved in their own width");
-    fill(bytemuck::cast_slice_mut(result.storage().write().bytes_mut()))
+    fill(bytemuck::cast_slice_mut(written(result).bytes_mut()))
 }

@@ -191,7 +191,7 @@ fn map<F: Element, R: Element, const N: usize>(
     let inputs: SmallVec<[Input<'_, F>; 3]> = inputs.collect::<Result<_>>()?;
     let store = storing::<R>(out.dtype())?;
     let (size, is_direct) = (out.dtype().size(), out.dtype() == R::DTYPE);
-    let mut guard = out.storage().write();
+    let mut guard = out.storage().write()?;
     let bytes = &mut guard.bytes_mut()[..out.numel() * size];
     parallel::parts_mut(bytes, parallel::GRAIN * size, |at, part| {
         let mut cursor = walk.cursor(at / size);
@@ -229,7 +229,10 @@ fn map<F: Element, R: Element, const N: usize>(
 /// # Errors
 /// `NotImplemented` for dtypes without arithmetic.
 pub(crate) fn store<R: Element>(elements: &[R], out: &Tensor) -> Result<()> {
-    storing::<R>(out.dtype())?(elements, &mut out.storage().write().bytes_mut()[..elements.len() * out.dtype().size()]);
+    storing::<R>(out.dtype())?(
+        elements,
+        &mut out.storage().write()?.bytes_mut()[..elements.len() * out.dtype().size()],
+    );
     Ok(())
 }
 

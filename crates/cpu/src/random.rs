@@ -3,6 +3,7 @@
 //!
 //! The formulas are those of ATen/core/DistributionsHelper.h and ATen/core/TransformationHelper.h.
 
+use crate::dense::written;
 use crate::elementary::fused;
 use crate::map::{cast_into, each, storing};
 use crate::real::rounding;
@@ -143,7 +144,7 @@ pub(crate) fn draw_in(
     next: &mut dyn FnMut(&mut Generator, usize) -> Scalar,
 ) -> Result<()> {
     with_element!(out.dtype(), T => with_default_generator(|generator| {
-        let mut guard = out.storage().write();
+        let mut guard = written(out);
         let to = guard.elements_mut::<T>();
         order.for_each(out.sizes(), &mut |at| to[at] = T::from_scalar(next(generator, at)));
     }), else return Err(refuse(args, out.dtype())));
@@ -165,7 +166,7 @@ fn draw_steps<R: Element, const N: usize>(out: &Tensor, f: impl Fn([u32; N]) -> 
     let (store, size) = (storing::<R>(out.dtype())?, out.dtype().size());
     let (mut steps, mut drawn) = ([[0; N]; BLOCK], [R::zeroed(); BLOCK]);
     with_default_generator(|generator| {
-        let mut guard = out.storage().write();
+        let mut guard = written(out);
         for to in guard.bytes_mut()[..out.numel() * size].chunks_mut(BLOCK * size) {
             let n = to.len() / size;
             generator.fill(steps[..n].as_flattened_mut());

@@ -1,6 +1,7 @@
 //! Floating-point kernels are written for float32 and float64; float16 and bfloat16 compute in float32 and are rounded
 //! once, when the result is written.
 
+use crate::dense::written;
 use crate::elementary::Elementary;
 use crate::map::{convert_all, gather};
 use std::ops::{Add, AddAssign, Deref, Div, Mul, MulAssign, Neg, Sub};
@@ -254,7 +255,7 @@ fn converted<A: Real>(tensor: &Tensor) -> Result<Vec<A>> {
 
 /// Gives the elements of a new, row-major result to `fill` as `A`, and rounds them to its dtype.
 pub(crate) fn fill_real<A: Real, R>(result: &Tensor, fill: impl FnOnce(&mut [A]) -> R) -> R {
-    let mut guard = result.storage().write();
+    let mut guard = written(result);
     if result.dtype() == A::DTYPE {
         return fill(&mut guard.elements_mut::<A>()[..result.numel()]);
     }

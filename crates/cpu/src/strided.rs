@@ -4,7 +4,7 @@
 //! dimension may also be listed one by one, which makes flips, rolls, padding and lookups by index copies like any
 //! other.
 
-use crate::dense::fill_bits;
+use crate::dense::{fill_bits, written};
 use crate::parallel;
 use tracefx_core::{Dims, Region, Tensor, contiguous_strides, copy_strided, has_contiguous_strides};
 
@@ -172,7 +172,7 @@ pub(crate) fn copy(sizes: &[usize], from: (&Tensor, &Places), to: (&Tensor, &Pla
     let guard = from.0.storage().read();
     if let (Some(strides), Some(to_strides)) = (from.1.strides(), to.1.strides()) {
         let size = to.0.dtype().size();
-        let mut target = to.0.storage().write();
+        let mut target = written(to.0);
         let region = Region { bytes: guard.bytes(), offset: from.1.start, strides: &strides };
         if has_contiguous_strides(sizes, &to_strides) {
             let n: usize = sizes.iter().product();

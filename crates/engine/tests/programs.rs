@@ -4,7 +4,7 @@ use std::path::Path;
 use tracefx_core::Code;
 use tracefx_core::Tensor;
 use tracefx_engine::{
-    ConstantFoldOptions, Library, Limits, Runner, constant_fold, fuse, inspect, open, with_lifted_state,
+    ConstantFoldOptions, Library, Limits, Runner, constant_fold, fuse, inspect, open, read_inputs, with_lifted_state,
 };
 use tracefx_ir::Opcode;
 use tracefx_ops::Value;
@@ -127,4 +127,26 @@ fn checks_of_a_program_that_has_them_stay_where_they_are() {
     assert!(before.contains("_assert_scalar"), "{before}");
     assert!(!insert_deferred_runtime_asserts(&mut program.module, &known).unwrap().modified);
     assert_eq!(program.module.graph.to_string(), before);
+}
+
+#[test]
+fn a_runner_shares_the_memory_of_its_program_until_it_writes_to_it() {
+    let program = open(&bytes("conv_bn_relu_train"), &Limits::default()).unwrap();
+    let inputs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/programs/conv_bn_relu_train");
+    let inputs = read_inputs(&program, &std::fs::read(inputs.join("inputs.safetensors")).unwrap()).unwrap();
+    let address = |it: &Tensor| it.storage().read().bytes().as_ptr();
+    let content = |it: &Tensor| it.to_bytes().unwrap();
+    let [first, second] = [0, 1].map(|_| Runner::new(&program).unwrap());
+    let before: Vec<Vec<u8>> = program.state_dict.values().map(|it| content(&it.tensor)).collect();
+    let own = |runner: &Runner| -> Vec<String> {
+        let is_own = |(name, it): &(&tracefx_ir::Str, &Tensor)| address(it) != address(program.tensor(name).unwrap());
+        runner.state().filter(is_own).map(|(name, _)| name.to_string()).collect()
+    };
+    assert!(own(&first).is_empty());
+    first.run(&inputs).unwrap();
+    assert_eq!(own(&first).len(), program.signature.buffers_to_mutate().len());
+    assert!(own(&first).iter().all(|it| program.signature.buffers().iter().any(|buffer| **buffer == **it)));
+    assert!(own(&second).is_empty());
+    let after: Vec<Vec<u8>> = program.state_dict.values().map(|it| content(&it.tensor)).collect();
+    assert_eq!(after, before);
 }

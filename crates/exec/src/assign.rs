@@ -17,7 +17,7 @@ pub fn assign(target: &Tensor, source: &Tensor) -> Result<()> {
         );
     }
     let source = expand(source, target.sizes())?;
-    let (bytes, mut target_bytes) = (source.storage().read(), target.storage().write());
+    let (bytes, mut target_bytes) = (source.storage().read(), target.storage().write()?);
     let from = Region { bytes: bytes.bytes(), offset: source.offset(), strides: source.strides() };
     let to = Region { bytes: target_bytes.bytes_mut(), offset: target.offset(), strides: target.strides() };
     copy_strided(target.dtype().size(), target.sizes(), from, to);

@@ -8,9 +8,9 @@ impl ExportedProgram {
     /// The program as a module that holds its state and takes the user's inputs alone: `ExportedProgram.module()`.
     ///
     /// Parameters, buffers and constants become attributes of the module, read by `get_attr` nodes. New values of
-    /// buffers, parameters and inputs, which the graph returns, are written back by `copy_` nodes instead. The tensors
-    /// are copied, so that running the module does not change the program; entries that share a storage still do. Effect
-    /// tokens are gone: the nodes of the module run in order without them.
+    /// buffers, parameters and inputs, which the graph returns, are written back by `copy_` nodes instead. Running the
+    /// module does not change the program: the tensors are lazy clones, whose memory is copied when it is written to;
+    /// entries that share a storage still do. Effect tokens are gone: the nodes of the module run in order without them.
     ///
     /// # Errors
     /// `AttributeMissing` where the signature names a tensor that the program does not hold, `GraphInvalid` where it does
@@ -26,8 +26,8 @@ impl ExportedProgram {
             return Err(Diagnostic::new(Code::GraphInvalid, what));
         }
         remove_effect_tokens(&mut module.graph)?;
-        let mut copies = StorageCopies::default();
-        copies.own(&mut module)?;
+        let mut clones = LazyClones::default();
+        clones.own(&mut module)?;
         let mut reads: HashMap<NodeId, NodeId> = HashMap::new();
         for (&placeholder, spec) in placeholders.iter().zip(&self.signature.input_specs) {
             if !matches!(spec.kind, InputKind::UserInput | InputKind::Token) {
@@ -35,7 +35,7 @@ impl ExportedProgram {
                     let what = format!("`{fqn}` is an attribute of the module and an input of the graph");
                     return Err(Diagnostic::new(Code::GraphInvalid, what));
                 }
-                reads.insert(placeholder, self.lower_input(&mut module, placeholder, spec, &mut copies)?);
+                reads.insert(placeholder, self.lower_input(&mut module, placeholder, spec, &mut clones)?);
             }
         }
         use_equal(&mut module.graph, &reads)?;
@@ -78,7 +78,7 @@ impl ExportedProgram {
         module: &mut GraphModule,
         placeholder: NodeId,
         spec: &InputSpec,
-        copies: &mut StorageCopies,
+        clones: &mut LazyClones,
     ) -> Result<NodeId> {
         let name = module.graph.node(placeholder).name().clone();
         let fqn = spec.target.clone().unwrap_or_else(|| name.clone());
@@ -96,7 +96,7 @@ impl ExportedProgram {
             (_, None, Some(Constant::CustomObj(_)) | None) => return Err(missing()),
         };
         if !module.attributes.contains_key(&fqn) {
-            let tensor = copies.copy(tensor)?;
+            let tensor = clones.of(tensor)?;
             module.attributes.insert(fqn.clone(), Attribute::Tensor { tensor, kind });
         }
         let graph = &mut module.graph;
@@ -195,16 +195,16 @@ pub fn use_equal(graph: &mut Graph, equals: &HashMap<NodeId, NodeId>) -> Result<
     Ok(())
 }
 
-/// Copies of storages, one per storage, so that views of one storage stay views of one.
+/// Lazy clones of storages, one per storage, so that views of one storage stay views of one.
 #[derive(Default)]
-pub(crate) struct StorageCopies(HashMap<usize, tracefx_core::Storage>);
+pub(crate) struct LazyClones(HashMap<usize, tracefx_core::Storage>);
 
-impl StorageCopies {
+impl LazyClones {
     /// Gives the tensors that a module and its sub-modules hold already storages of their own.
     fn own(&mut self, module: &mut GraphModule) -> Result<()> {
         for attribute in module.attributes.values_mut() {
             match attribute {
-                Attribute::Tensor { tensor, .. } => *tensor = self.copy(tensor)?,
+                Attribute::Tensor { tensor, .. } => *tensor = self.of(tensor)?,
                 Attribute::Fake { .. } => {}
                 Attribute::Module(child) => self.own(child)?,
             }
@@ -212,13 +212,8 @@ impl StorageCopies {
         Ok(())
     }
 
-    pub(crate) fn copy(&mut self, tensor: &tracefx_core::Tensor) -> Result<tracefx_core::Tensor> {
-        let storage = match self.0.entry(tensor.storage().id()) {
-            std::collections::hash_map::Entry::Occupied(it) => it.into_mut(),
-            std::collections::hash_map::Entry::Vacant(it) => {
-                it.insert(tracefx_core::Storage::from_bytes(tensor.storage().read().bytes())?)
-            }
-        };
+    pub(crate) fn of(&mut self, tensor: &tracefx_core::Tensor) -> Result<tracefx_core::Tensor> {
+        let storage = self.0.entry(tensor.storage().id()).or_insert_with(|| tensor.storage().lazy_clone());
         tracefx_core::Tensor::view_of(
             storage.clone(),
             tensor.dtype(),

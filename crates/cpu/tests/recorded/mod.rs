@@ -70,7 +70,7 @@ fn restrided(tensor: &Tensor) -> Option<Tensor> {
     let res = Tensor::view_of(storage, tensor.dtype(), tensor.sizes(), &strides, 3).ok()?;
     let size = tensor.dtype().size();
     let from = tensor.storage().read();
-    let mut to = res.storage().write();
+    let mut to = res.storage().write().unwrap();
     for (at, to_at) in tensor.offsets().zip(res.offsets()) {
         to.bytes_mut()[to_at * size..(to_at + 1) * size].copy_from_slice(&from.bytes()[at * size..(at + 1) * size]);
     }

@@ -1,7 +1,7 @@
 //! Puts parameters, buffers and constants back into the modules, and lets the graphs read them there.
 
 use super::tree::{ModuleId, Tree, too_deep};
-use crate::unlift::StorageCopies;
+use crate::unlift::LazyClones;
 use crate::{Constant, ExportedProgram, GraphSignature, InputKind, InputSpec};
 use std::collections::{HashMap, HashSet};
 use tracefx_core::{Code, Diagnostic, Result, Tensor};
@@ -14,9 +14,9 @@ fn id_of(tensor: &Tensor) -> TensorId {
     (tensor.storage().id(), tensor.sizes().to_vec(), tensor.strides().to_vec(), tensor.offset())
 }
 
-/// Puts copies of all tensors of the program into the modules that they belong to, those that the graph does not use, too.
+/// Puts lazy clones of all tensors of the program into the modules that they belong to, those that the graph does not use, too.
 pub(super) fn assign(program: &ExportedProgram, signature: &GraphSignature, tree: &mut Tree) -> Result<()> {
-    let mut copies = StorageCopies::default();
+    let mut clones = LazyClones::default();
     let transient: HashSet<Str> = signature.non_persistent_buffers().into_iter().collect();
     let used = signature.parameters().into_iter().chain(signature.buffers());
     let names = used.chain(program.state_dict.keys().cloned()).chain(program.constants.keys().cloned());
@@ -32,7 +32,7 @@ pub(super) fn assign(program: &ExportedProgram, signature: &GraphSignature, tree
             (_, Some(Constant::Tensor(tensor))) => (tensor, TensorKind::Constant),
             (None, Some(Constant::CustomObj(_)) | None) | (Some(_), Some(Constant::CustomObj(_))) => continue,
         };
-        let tensor = copies.copy(tensor)?;
+        let tensor = clones.of(tensor)?;
         for (module, field) in places(tree, &name)? {
             tree.modules[module].attributes.insert(field.into(), Attribute::Tensor { tensor: tensor.clone(), kind });
         }

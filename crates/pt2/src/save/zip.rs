@@ -304,7 +304,7 @@ mod tests {
             lens.extend(pieces.next(<[u8]>::len).unwrap());
         }
         assert_eq!(lens, [64, PIECE, PIECE]);
-        storage.write().bytes_mut()[9_000_000] = 1;
+        storage.write().unwrap().bytes_mut()[9_000_000] = 1;
         pieces.next(<[u8]>::len).unwrap();
         assert_eq!(pieces.next(<[u8]>::len).unwrap_err().code(), Code::Io);
     }
