@@ -2,10 +2,11 @@
 
 use crate::isa::{self, Isa, Work};
 use crate::product::{Extent, Matrix, MatrixMut, Product, Start, product};
-use crate::real::{Real, Strided, fill_real, with_real};
+use crate::real::{Real, Strided, fill_real, try_fill_real, with_real};
 use crate::softmax::{combine, larger};
 use crate::{parallel, scratch};
 use std::borrow::Cow;
+use tracefx_core::allocate::{collected, filled, with_room};
 use tracefx_core::{Bool8, DType, Diagnostic, Dims, Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;
@@ -98,9 +99,9 @@ fn compute<A: Real + Product>(args: &Args<'_, Tensor>, options: &Options<'_>, ou
     let groups = [1, groups(&key), groups(&value)];
     let scale = A::of(options.scale.unwrap_or(1.0 / (n_features as f64).sqrt()));
     let n_heads: usize = batch.iter().product();
-    let mut sums = vec![0.0; n_heads * n_rows];
-    fill_real::<A, _>(&out[0], |mut out| {
-        let mut heads = Vec::with_capacity(n_heads);
+    let mut sums = filled(0.0, n_heads * n_rows)?;
+    try_fill_real::<A, _>(&out[0], |mut out| {
+        let mut heads = with_room(n_heads)?;
         let mut sums = &mut sums[..];
         for head in 0..n_heads {
             let (own, rest) = out.split_at_mut(n_rows * n_values);
@@ -109,7 +110,7 @@ fn compute<A: Real + Product>(args: &Args<'_, Tensor>, options: &Options<'_>, ou
             (out, sums) = (rest, rest_sums);
         }
         let together = (TOGETHER / (n_rows * n_columns * n_features.max(n_values)).max(1)).max(1);
-        parallel::parts_mut(&mut heads, together, |_, heads| {
+        parallel::try_parts_mut(&mut heads, together, |_, heads| {
             for (head, out, sums) in heads {
                 let index = unravel(*head, batch);
                 let start = |strides: &[usize], groups: usize| -> usize {
@@ -129,19 +130,20 @@ fn compute<A: Real + Product>(args: &Args<'_, Tensor>, options: &Options<'_>, ou
                 });
                 scratch::with::<A, _>(n_rows * n_columns, |weights| {
                     let size = Extent { m: n_rows, n: n_columns, k: n_features };
-                    product(size, MatrixMut { data: weights, row: n_columns }, query, key, Start::Zero);
+                    product(size, MatrixMut { data: weights, row: n_columns }, query, key, Start::Zero)?;
                     if n_columns > 0 {
                         isa::run(Weights { weights, sums, mask, n_columns, scale, is_causal: options.is_causal });
                     }
                     let size = Extent { m: n_rows, n: n_values, k: n_columns };
                     let weights = Matrix { data: weights, row: n_columns, col: 1 };
-                    product(size, MatrixMut { data: out, row: n_values }, weights, value, Start::Zero);
-                });
+                    product(size, MatrixMut { data: out, row: n_values }, weights, value, Start::Zero)
+                })?;
             }
-        });
-    });
+            Ok(())
+        })
+    })?;
     if let Some(out) = out.get(1) {
-        fill_real::<f64, _>(out, |out| out.copy_from_slice(&sums));
+        fill_real::<f64, _>(out, |out| out.copy_from_slice(&sums))?;
     }
     Ok(())
 }
@@ -152,7 +154,7 @@ fn additive_mask(mask: &Tensor) -> Result<Cow<'_, Tensor>> {
         return Ok(Cow::Borrowed(mask));
     }
     let additive = |it: &Bool8| if it.get() { 0.0 } else { f32::NEG_INFINITY };
-    let values: Vec<f32> = mask.to_vec::<Bool8>()?.iter().map(additive).collect();
+    let values: Vec<f32> = collected(mask.to_vec::<Bool8>()?.iter().map(additive))?;
     Tensor::from_slice(&values, mask.sizes()).map(Cow::Owned)
 }
 

@@ -2,6 +2,7 @@
 
 use crate::dense::Dense;
 use crate::real::{Real, Strided, fill_real, with_real};
+use tracefx_core::allocate::{collected, copied, filled, push, with_room};
 use tracefx_core::{Code, DType, Diagnostic, Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;
@@ -21,11 +22,10 @@ fn nll_loss(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
 
 pub(crate) fn classes(target: &Tensor) -> Result<Vec<i64>> {
     if target.dtype() == DType::UInt8 {
-        return Ok(target.to_vec::<u8>()?.into_iter().map(i64::from).collect());
+        return collected(target.to_vec::<u8>()?.into_iter().map(i64::from));
     }
     let dense = Dense::new(target)?;
-    let res = dense.read::<i64>().to_vec();
-    Ok(res)
+    copied(&dense.read::<i64>())
 }
 
 fn likelihood<A: Real>(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
@@ -39,7 +39,7 @@ fn likelihood<A: Real>(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     let input = Strided::<A>::dense(input)?;
     let weight = args.opt_tensor(2)?.map(Strided::<A>::dense).transpose()?;
     let (mut sum, mut total) = (0.0, 0.0);
-    let mut losses = vec![A::ZERO; target.len()];
+    let mut losses = filled(A::ZERO, target.len())?;
     for (at, (&class, loss)) in target.iter().zip(&mut losses).enumerate() {
         if class == ignored {
             continue;
@@ -56,26 +56,25 @@ fn likelihood<A: Real>(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     }
     let result = match reduction {
         0 => {
-            fill_real::<A, _>(&out[0], |out| out.copy_from_slice(&losses));
+            fill_real::<A, _>(&out[0], |out| out.copy_from_slice(&losses))?;
             // Nothing is added up where nothing is reduced.
             return Ok(());
         }
         1 => sum / total,
         _ => sum,
     };
-    fill_real::<A, _>(&out[0], |out| out.fill(A::of(result)));
-    fill_real::<A, _>(&out[1], |out| out.fill(A::of(total)));
-    Ok(())
+    fill_real::<A, _>(&out[0], |out| out.fill(A::of(result)))?;
+    fill_real::<A, _>(&out[1], |out| out.fill(A::of(total)))
 }
 
 /// Each loss, their mean, or their sum.
-fn reduce<A: Real>(out: &Tensor, losses: &[f64], reduction: i64) {
+fn reduce<A: Real>(out: &Tensor, losses: &[f64], reduction: i64) -> Result<()> {
     let sum: f64 = losses.iter().sum();
     fill_real::<A, _>(out, |out| match reduction {
         0 => out.iter_mut().zip(losses).for_each(|(out, &it)| *out = A::of(it)),
         1 => out.fill(A::of(sum / losses.len() as f64)),
         _ => out.fill(A::of(sum)),
-    });
+    })
 }
 
 pub(crate) fn out_of_range(args: &Args<'_, Tensor>) -> Diagnostic {
@@ -93,7 +92,7 @@ fn margins<A: Real>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
     let n_classes = input.sizes().last().copied().unwrap_or(1);
     let input = Strided::<A>::dense(input)?;
     let weight = args.opt_tensor(4)?.map(Strided::<A>::dense).transpose()?;
-    let mut losses = Vec::new();
+    let mut losses = with_room(target.len())?;
     for (item, &class) in target.iter().enumerate() {
         let class = usize::try_from(class).ok().filter(|&it| it < n_classes).ok_or_else(|| out_of_range(args))?;
         let scores = &input.data()[item * n_classes..][..n_classes];
@@ -105,8 +104,7 @@ fn margins<A: Real>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
         let sum: f64 = scores.iter().enumerate().filter(|it| it.0 != class).map(near).sum();
         losses.push(sum / n_classes as f64);
     }
-    reduce::<A>(out, &losses, args.int(5)?);
-    Ok(())
+    reduce::<A>(out, &losses, args.int(5)?)
 }
 
 fn multilabel_margin_loss(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
@@ -119,25 +117,24 @@ fn label_margins<A: Real>(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()>
     let (input, target) = (args.tensor(0)?, classes(args.tensor(1)?)?);
     let n_classes = input.sizes().last().copied().unwrap_or(1);
     let input = Strided::<A>::dense(input)?;
-    let mut losses = Vec::new();
-    let mut is_target = vec![false; target.len()];
+    let (mut losses, mut labels) = (Vec::new(), Vec::new());
+    let mut is_target = filled(false, target.len())?;
     for (item, target) in target.chunks_exact(n_classes).enumerate() {
         let scores = &input.data()[item * n_classes..][..n_classes];
         let is_target = &mut is_target[item * n_classes..][..n_classes];
         // The targets end where the first negative class stands.
-        let mut labels = Vec::new();
+        labels.clear();
         for &class in target.iter().take_while(|&&it| it >= 0) {
             let class = usize::try_from(class).ok().filter(|&it| it < n_classes).ok_or_else(|| out_of_range(args))?;
             is_target[class] = true;
-            labels.push(scores[class].to_f64());
+            push(&mut labels, scores[class].to_f64())?;
         }
         let others = scores.iter().zip(&*is_target).filter(|it| !it.1).map(|it| it.0.to_f64());
         let excess = |other: f64| labels.iter().map(|label| (1.0 - label + other).max(0.0)).sum::<f64>();
-        losses.push(others.map(excess).sum::<f64>() / n_classes as f64);
+        push(&mut losses, others.map(excess).sum::<f64>() / n_classes as f64)?;
     }
-    reduce::<A>(&out[0], &losses, args.int(2)?);
+    reduce::<A>(&out[0], &losses, args.int(2)?)?;
     fill_real::<A, _>(&out[1], |out| {
         out.iter_mut().zip(&is_target).for_each(|(out, &it)| *out = if it { A::ONE } else { A::ZERO });
-    });
-    Ok(())
+    })
 }

@@ -1,7 +1,7 @@
 //! Kernels of the gradients of losses of classes.
 
 use crate::class_loss::{classes, out_of_range};
-use crate::real::{Real, Strided, fill_real, with_real};
+use crate::real::{Real, Strided, try_fill_real, with_real};
 use tracefx_core::{Code, Diagnostic, Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;
@@ -47,7 +47,7 @@ fn likelihood<A: Real>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
     let total = Strided::<A>::dense(args.tensor(6)?)?;
     let divisor = if args.int(4)? == 1 { total.data()[0] } else { A::ONE };
     let grad = Incoming::<A>::new(args, 4)?;
-    fill_real::<A, _>(out, |out| {
+    try_fill_real::<A, _>(out, |out| {
         for (at, &class) in target.iter().enumerate() {
             if class == ignored {
                 continue;
@@ -82,7 +82,7 @@ fn margins<A: Real>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
     let input = Strided::<A>::dense(input)?;
     let weight = args.opt_tensor(5)?.map(Strided::<A>::dense).transpose()?;
     let grad = Incoming::<A>::new(args, 6)?;
-    fill_real::<A, _>(out, |out| {
+    try_fill_real::<A, _>(out, |out| {
         for (item, &class) in target.iter().enumerate() {
             let class = usize::try_from(class).ok().filter(|&it| it < n_classes).ok_or_else(|| out_of_range(args))?;
             let places = item * n_classes..(item + 1) * n_classes;
@@ -120,7 +120,7 @@ fn label_margins<A: Real>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
         return Err(args.invalid("argument #5 'is_target' is out of range"));
     }
     let grad = Incoming::<A>::new(args, 3)?;
-    fill_real::<A, _>(out, |out| {
+    try_fill_real::<A, _>(out, |out| {
         for (item, target) in target.chunks_exact(n_classes.max(1)).enumerate() {
             let places = item * n_classes..(item + 1) * n_classes;
             let (scores, is_target) = (&input.data()[places.clone()], &is_target.data()[places.clone()]);

@@ -10,6 +10,7 @@ use crate::target::Target;
 use crate::tiles::{Columns, Job};
 use crate::{parallel, scratch};
 use std::ops::Range;
+use tracefx_core::allocate::resize;
 use tracefx_core::{Diagnostic, Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;
@@ -71,25 +72,24 @@ fn run<T: Product>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
             }
         }
         if n_written == 0 || is_empty {
-            return;
+            return Ok(());
         }
         let (input, weight) = (&input.data()[..n_read * shape.n_batch * groups], weight.data());
         if let Some(layout) = Layout::of(&shape).filter(|_| shape.n_in == 1 && !is_transposed) {
             return depthwise(Level::best(), &shape, layout, [input, weight, bias], out);
         }
-        parallel::parts_mut(out, n_written, |first, to| {
+        parallel::try_parts_mut(out, n_written, |first, to| {
             let at = first / n_written;
             let (from, group) = (&input[at * n_read..][..n_read], at % groups);
             let weight = &weight[group * n_weight..][..n_weight];
             if is_transposed {
-                backwards(&shape, from, weight, to);
+                backwards(&shape, from, weight, to)
             } else {
                 let start = bias.get(group * shape.n_out..(group + 1) * shape.n_out);
-                forwards(&shape, from, weight, start.map_or(Start::Zero, Start::Rows), to);
+                forwards(&shape, from, weight, start.map_or(Start::Zero, Start::Rows), to)
             }
-        });
-    });
-    Ok(())
+        })
+    })
 }
 
 impl Shape {
@@ -172,7 +172,16 @@ impl Shape {
 }
 
 /// One group of one item, from the image to the points.
-pub(crate) fn forwards<T: Product>(shape: &Shape, image: &[T], weight: &[T], start: Start<'_, T>, points: &mut [T]) {
+///
+/// # Errors
+/// `OutOfMemory` where what the product reads cannot be laid out.
+pub(crate) fn forwards<T: Product>(
+    shape: &Shape,
+    image: &[T],
+    weight: &[T],
+    start: Start<'_, T>,
+    points: &mut [T],
+) -> Result<()> {
     let (n_points, k) = (volume(shape.points), shape.n_in * volume(shape.kernel));
     let size = Extent { m: shape.n_out, n: n_points, k };
     let weight = Matrix { data: weight, row: k, col: 1 };
@@ -183,11 +192,11 @@ pub(crate) fn forwards<T: Product>(shape: &Shape, image: &[T], weight: &[T], sta
     let target = Target::new(points, [size.m, size.n], [n_points, 1]);
     match Layout::of(shape) {
         Some(layout) if layout.is_image(shape) => {
-            multiply(size, target, weight, &Patches::new(shape, layout, image), start);
+            multiply(size, target, weight, &Patches::new(shape, layout, image)?, start)
         }
         Some(layout) => scratch::with::<T, _>(layout.plane() * shape.n_in, |arranged| {
             layout.arrange_all(shape, image, arranged);
-            multiply(size, target, weight, &Patches::new(shape, layout, arranged), start);
+            multiply(size, target, weight, &Patches::new(shape, layout, arranged)?, start)
         }),
         None => multiply(size, target, weight, &Places { shape, image }, start),
     }
@@ -199,8 +208,8 @@ fn multiply<T: Product, C: Columns<T>>(
     lhs: Matrix<'_, T>,
     rhs: &C,
     start: Start<'_, T>,
-) {
-    Job { level: Level::best(), size, target, lhs, rhs, start }.run();
+) -> Result<()> {
+    Job { level: Level::best(), size, target, lhs, rhs, start }.run()
 }
 
 /// Reads what one tap sees of these rows of points; the padding stays zero.
@@ -229,7 +238,10 @@ pub(crate) fn gather<T: Product>(
 }
 
 /// One group of one item of a transposed convolution, from the points to the image.
-pub(crate) fn backwards<T: Product>(shape: &Shape, points: &[T], weight: &[T], image: &mut [T]) {
+///
+/// # Errors
+/// `OutOfMemory` where there is no room for a block of what is added to the image.
+pub(crate) fn backwards<T: Product>(shape: &Shape, points: &[T], weight: &[T], image: &mut [T]) -> Result<()> {
     let mut columns = Vec::new();
     let (n_points, n_taps) = (volume(shape.points), volume(shape.kernel));
     let n_columns = shape.n_out * n_taps;
@@ -237,15 +249,16 @@ pub(crate) fn backwards<T: Product>(shape: &Shape, points: &[T], weight: &[T], i
     for rows in shape.blocks(n_columns) {
         let (first, n_block) = (rows.start * shape.points[2], rows.len() * shape.points[2]);
         columns.clear();
-        columns.resize(n_columns * n_block, T::ZERO);
+        resize(&mut columns, n_columns * n_block, T::ZERO)?;
         let size = Extent { m: n_columns, n: n_block, k: shape.n_in };
         let block = Matrix { data: &points[first..], row: n_points, col: 1 };
-        product(size, MatrixMut { data: &mut columns, row: n_block }, weight_matrix, block, Start::Zero);
+        product(size, MatrixMut { data: &mut columns, row: n_block }, weight_matrix, block, Start::Zero)?;
         for (image, columns) in image.chunks_exact_mut(volume(shape.image)).zip(columns.chunks_exact(n_taps * n_block))
         {
             shape.taps(|tap, at| scatter(shape, image, at, rows.clone(), &columns[tap * n_block..][..n_block]));
         }
     }
+    Ok(())
 }
 
 /// Adds one tap of these rows of points to the image; what falls in the padding is dropped.
@@ -325,7 +338,7 @@ mod tests {
             let bias = numbers(shape.n_out, 3);
             let want = plain(&shape, &image, &weight, &bias);
             let mut got = vec![f32::NAN; want.len()];
-            forwards(&shape, &image, &weight, Start::Rows(&bias), &mut got);
+            forwards(&shape, &image, &weight, Start::Rows(&bias), &mut got).unwrap();
             for (got, want) in got.iter().zip(&want) {
                 prop_assert!((got - want).abs() < 1e-4, "{got} {want}");
             }
@@ -341,7 +354,7 @@ mod tests {
             let (weight, bias) = (numbers(shape.groups * n_weight, 2), numbers(shape.groups * shape.n_out, 3));
             for level in Level::all() {
                 let mut got = vec![f32::NAN; n_channels * shape.n_out * volume(shape.points)];
-                depthwise(level, &shape, layout, [&input, &weight, &bias], &mut got);
+                depthwise(level, &shape, layout, [&input, &weight, &bias], &mut got).unwrap();
                 for (at, got) in got.chunks_exact(shape.n_out * volume(shape.points)).enumerate() {
                     let (image, group) = (&input[at * volume(shape.image)..][..volume(shape.image)], at % shape.groups);
                     let bias = &bias[group * shape.n_out..][..shape.n_out];

@@ -3,6 +3,7 @@
 
 use crate::convolution::{BLOCK, Shape, backwards, forwards, gather, volume};
 use crate::product::{Extent, Matrix, MatrixMut, Product, Start, product, with_product};
+use tracefx_core::allocate::resize;
 use tracefx_core::{Diagnostic, Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::{Args, Value};
@@ -40,12 +41,13 @@ fn run<T: Product>(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
                 let (from, to) = (&grad[at * n_written..][..n_written], &mut out[at * n_read..][..n_read]);
                 let weight = &weight[at % groups * n_weight..][..n_weight];
                 if is_transposed {
-                    forwards(&mirrored, from, weight, Start::Zero, to);
+                    forwards(&mirrored, from, weight, Start::Zero, to)?;
                 } else {
-                    backwards(&mirrored, from, weight, to);
+                    backwards(&mirrored, from, weight, to)?;
                 }
             }
-        });
+            Ok(())
+        })?;
     }
     if let Some(out) = mask[1].then(|| out.next()).flatten() {
         T::write(out, |out| {
@@ -53,9 +55,10 @@ fn run<T: Product>(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
                 let (grad, input) = (&grad[at * n_written..][..n_written], &input[at * n_read..][..n_read]);
                 let to = &mut out[at % groups * n_weight..][..n_weight];
                 let (image, points) = if is_transposed { (grad, input) } else { (input, grad) };
-                weight_gradient(&shape, is_transposed, image, points, to, &mut columns);
+                weight_gradient(&shape, is_transposed, image, points, to, &mut columns)?;
             }
-        });
+            Ok(())
+        })?;
     }
     if let Some(out) = mask[2].then(|| out.next()).flatten() {
         let n_channels = groups * shape.n_out;
@@ -64,7 +67,8 @@ fn run<T: Product>(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
                 let sum = plane.iter().fold(T::ZERO, |sum, &it| sum.plus(it));
                 out[at % n_channels] = out[at % n_channels].plus(sum);
             }
-        });
+            Ok(())
+        })?;
     }
     Ok(())
 }
@@ -77,7 +81,7 @@ fn weight_gradient<T: Product>(
     points: &[T],
     to: &mut [T],
     columns: &mut Vec<T>,
-) {
+) -> Result<()> {
     let (n_points, n_taps) = (volume(shape.points), volume(shape.kernel));
     let (image_channels, point_channels) =
         if is_transposed { (shape.n_out, shape.n_in) } else { (shape.n_in, shape.n_out) };
@@ -88,7 +92,7 @@ fn weight_gradient<T: Product>(
         let rows = first_row..(first_row + step).min(n_rows);
         let (first, n_block) = (rows.start * shape.points[2], rows.len() * shape.points[2]);
         columns.clear();
-        columns.resize(n_columns * n_block, T::ZERO);
+        resize(columns, n_columns * n_block, T::ZERO)?;
         for (image, columns) in image.chunks_exact(volume(shape.image)).zip(columns.chunks_exact_mut(n_taps * n_block))
         {
             shape.taps(|tap, at| gather(shape, image, at, rows.clone(), &mut columns[tap * n_block..][..n_block]));
@@ -96,6 +100,7 @@ fn weight_gradient<T: Product>(
         let size = Extent { m: point_channels, n: n_columns, k: n_block };
         let lhs = Matrix { data: &points[first..], row: n_points, col: 1 };
         let rhs = Matrix { data: columns, row: 1, col: n_block };
-        product(size, MatrixMut { data: to, row: n_columns }, lhs, rhs, Start::Kept);
+        product(size, MatrixMut { data: to, row: n_columns }, lhs, rhs, Start::Kept)?;
     }
+    Ok(())
 }

@@ -2,6 +2,7 @@
 
 use crate::map::cast_into;
 use crate::strided::{Places, gather_places};
+use tracefx_core::allocate::collected;
 use tracefx_core::{DType, Diagnostic, Dims, Result, Scalar, Tensor, float8_from_f32, float8_to_f32, with_element};
 use tracefx_exec::Kernel;
 use tracefx_ops::Operand;
@@ -63,7 +64,7 @@ fn decoded(tensor: &Tensor) -> Result<Tensor> {
     let (dtype, dense) = (tensor.dtype(), tensor.compact_copy()?);
     let storage = dense.storage().read();
     let codes = &storage.elements::<u8>()[dense.offset()..dense.offset() + dense.numel()];
-    let numbers: Vec<f32> = codes.iter().map(|it| float8_to_f32(dtype, *it)).collect();
+    let numbers: Vec<f32> = collected(codes.iter().map(|it| float8_to_f32(dtype, *it)))?;
     Tensor::from_slice(&numbers, tensor.sizes())
 }
 

@@ -3,6 +3,7 @@
 use crate::dense::{Dense, fill};
 use crate::map::cast;
 use crate::real::{Real, Strided, with_real};
+use tracefx_core::allocate::{copied, filled, try_collected, with_room};
 use tracefx_core::{DType, Diagnostic, Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::{Args, Value};
@@ -29,8 +30,7 @@ struct Sequences {
 
 fn ints(tensor: &Tensor) -> Result<Vec<i64>> {
     let dense = Dense::new(&cast(tensor, DType::Int64)?)?;
-    let res = dense.read::<i64>().to_vec();
-    Ok(res)
+    copied(&dense.read::<i64>())
 }
 
 impl Sequences {
@@ -53,10 +53,11 @@ impl Sequences {
                     args.invalid(format!("{name} must be of size batch_size: {} instead of {n_batch}", given.len()))
                 );
             }
-            let checked = given.iter().map(|&it| usize::try_from(it).ok().filter(|it| *it <= most).ok_or(it));
-            checked.collect::<Result<_, _>>().map_err(|it| {
-                args.invalid(format!("Expected {name} to have values from 0 to {most}, but got value {it}"))
-            })
+            try_collected(given.iter().map(|&it| {
+                usize::try_from(it).ok().filter(|it| *it <= most).ok_or_else(|| {
+                    args.invalid(format!("Expected {name} to have values from 0 to {most}, but got value {it}"))
+                })
+            }))
         };
         let labels = ints(targets)?;
         let is_padded = targets.rank() == 2;
@@ -70,7 +71,7 @@ impl Sequences {
             return Err(args.bad_shape(format!("targets holds {} labels but target_lengths say {total}", labels.len())));
         }
         let mut start = 0;
-        let mut all = Vec::with_capacity(n_batch);
+        let mut all = with_room(n_batch)?;
         for (item, &length) in target_lengths.iter().enumerate() {
             let at = if is_padded { item * n_columns } else { start };
             start += length;
@@ -80,7 +81,7 @@ impl Sequences {
                     .filter(|it| *it < n_labels)
                     .ok_or_else(|| args.invalid(format!("label {it} is not below the number of labels, {n_labels}")))
             };
-            all.push(labels[at..at + length].iter().map(label).collect::<Result<_>>()?);
+            all.push(try_collected(labels[at..at + length].iter().map(label))?);
         }
         Ok(Sequences { input_lengths, targets: all, n_steps, n_labels, blank: blank as usize })
     }
@@ -96,11 +97,11 @@ impl Sequences {
     }
 
     /// The logarithms of the forward variables, and the negative log-likelihood of each item.
-    fn run<A: Real>(&self, log_probs: &[A]) -> (Vec<A>, Vec<A>) {
+    fn run<A: Real>(&self, log_probs: &[A]) -> Result<(Vec<A>, Vec<A>)> {
         let (n_batch, width) = (self.targets.len(), self.width());
         let minus_infinity = -A::INFINITY;
-        let mut alphas = vec![minus_infinity; n_batch * self.n_steps * width];
-        let mut losses = Vec::with_capacity(n_batch);
+        let mut alphas = filled(minus_infinity, n_batch * self.n_steps * width)?;
+        let mut losses = with_room(n_batch)?;
         for (item, (target, &n_steps)) in self.targets.iter().zip(&self.input_lengths).enumerate() {
             let n = 2 * target.len() + 1;
             let symbol = |s: usize| self.symbol(target, s);
@@ -133,7 +134,7 @@ impl Sequences {
                 (_, length) => -log_sum(&[last(2 * length), last(2 * length - 1)]),
             });
         }
-        (alphas, losses)
+        Ok((alphas, losses))
     }
 }
 
@@ -148,15 +149,15 @@ struct Forward<'a, A> {
 
 impl Sequences {
     /// The gradient of the logarithms of the probabilities of one item. Those behind its last step have none.
-    fn pull_back<A: Real>(&self, forward: &Forward<'_, A>, item: usize, grad: A, to: &mut [A]) {
+    fn pull_back<A: Real>(&self, forward: &Forward<'_, A>, item: usize, grad: A, to: &mut [A]) -> Result<()> {
         let (target, n_steps) = (&self.targets[item], self.input_lengths[item]);
         let (n, loss) = (2 * target.len() + 1, forward.losses[item]);
         let at = |t: usize, label: usize| (t * self.targets.len() + item) * self.n_labels + label;
-        let mut after = vec![-A::INFINITY; n];
+        let (mut after, mut beta) = (filled(-A::INFINITY, n)?, filled(-A::INFINITY, n)?);
+        // By label: the logarithm of the probability of all alignments in which it stands at this step.
+        let mut through = filled(-A::INFINITY, self.n_labels)?;
         for t in (0..n_steps).rev() {
-            let mut beta = vec![-A::INFINITY; n];
-            // By label: the logarithm of the probability of all alignments in which it stands at this step.
-            let mut through = vec![-A::INFINITY; self.n_labels];
+            through.fill(-A::INFINITY);
             for s in (0..n).rev() {
                 let label = self.symbol(target, s);
                 let log_prob = forward.log_probs[at(t, label)];
@@ -171,12 +172,13 @@ impl Sequences {
                 let alpha = forward.alphas[(item * self.n_steps + t) * forward.width + s];
                 through[label] = log_sum(&[through[label], alpha + beta[s]]);
             }
-            for (label, through) in through.into_iter().enumerate() {
+            for (label, &through) in through.iter().enumerate() {
                 let log_prob = forward.log_probs[at(t, label)];
                 to[at(t, label)] = (log_prob.exp() - (through + loss - log_prob).exp()) * grad;
             }
-            after = beta;
+            std::mem::swap(&mut after, &mut beta);
         }
+        Ok(())
     }
 }
 
@@ -193,7 +195,7 @@ fn forward(args: &Args<'_, Tensor>) -> Result<Vec<Value<Tensor>>> {
     let (log_probs, n_batch) = (args.tensor(0)?, sequences.targets.len());
     let dtype = log_probs.dtype();
     with_real!(dtype, A => {
-        let (alphas, losses) = sequences.run(Strided::<A>::dense(log_probs)?.data());
+        let (alphas, losses) = sequences.run(Strided::<A>::dense(log_probs)?.data())?;
         let sizes = [n_batch, sequences.n_steps, sequences.width()];
         Ok(vec![
             Value::Tensor(Tensor::from_slice(&losses, &[n_batch])?),
@@ -208,14 +210,14 @@ fn loss(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let (reduction, is_zeroed) = (args.int(5)?, args.bool(6)?);
     let dtype = log_probs.dtype();
     with_real!(dtype, A => {
-        let (_, mut losses) = sequences.run(Strided::<A>::dense(log_probs)?.data());
+        let (_, mut losses) = sequences.run(Strided::<A>::dense(log_probs)?.data())?;
         if is_zeroed {
             losses.iter_mut().filter(|it| **it == A::INFINITY).for_each(|it| *it = A::ZERO);
         }
         if reduction == 1 {
             let n = A::of(losses.len() as f64);
             let lengths = sequences.targets.iter().map(|it| A::of(it.len().max(1) as f64));
-            losses = losses.iter().zip(lengths).map(|(&it, length)| it / length).collect();
+            losses.iter_mut().zip(lengths).for_each(|(it, length)| *it /= length);
             losses = vec![losses.iter().fold(A::ZERO, |sum, &it| sum + it) / n];
         } else if reduction == 2 {
             losses = vec![losses.iter().fold(A::ZERO, |sum, &it| sum + it)];
@@ -242,10 +244,10 @@ fn backward(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
             to.fill(A::ZERO);
             for item in 0..n_batch {
                 if !(is_zeroed && forward.losses[item] == A::INFINITY) {
-                    sequences.pull_back(&forward, item, grads.data()[item], to);
+                    sequences.pull_back(&forward, item, grads.data()[item], to)?;
                 }
             }
-        });
-        Ok(())
+            Ok(())
+        })
     }, else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
 }

@@ -5,6 +5,8 @@ use crate::isa::{Isa, Level, Work};
 use crate::patches::Layout;
 use crate::product::Product;
 use crate::{parallel, scratch};
+use tracefx_core::Result;
+use tracefx_core::allocate::with_room;
 
 /// The points of a row that are summed up together: the most, and how many where fewer are left.
 const WIDE: usize = 32;
@@ -18,13 +20,13 @@ pub(crate) fn depthwise<T: Product>(
     layout: Layout,
     [input, weight, bias]: [&[T]; 3],
     out: &mut [T],
-) {
+) -> Result<()> {
     let (n_points, n_taps) = (volume(shape.points), volume(shape.kernel));
-    let mut taps = Vec::with_capacity(n_taps);
+    let mut taps = with_room(n_taps)?;
     shape.taps(|_, at| taps.push(layout.tap(shape, at)));
     let (taps, n_channel) = (&*taps, shape.n_out * n_points);
     let together = (parallel::GRAIN / (n_channel * n_taps)).max(1);
-    parallel::parts_mut(out, together * n_channel, |first, out| {
+    parallel::try_parts_mut(out, together * n_channel, |first, out| {
         let images = input.chunks_exact(volume(shape.image)).enumerate().skip(first / n_channel);
         // A strip at the end of the last row reads what follows it.
         scratch::with::<T, _>(layout.plane() + WIDE, |plane| {
@@ -37,8 +39,9 @@ pub(crate) fn depthwise<T: Product>(
                     level.run(Channel { shape, layout, plane, taps, weight, bias, out });
                 }
             }
-        });
-    });
+            Ok(())
+        })
+    })
 }
 
 /// One filter over one channel.

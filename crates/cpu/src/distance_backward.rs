@@ -83,8 +83,7 @@ fn between<A: Real>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
                 }
             }
         }
-    });
-    Ok(())
+    })
 }
 
 fn pdist(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
@@ -108,6 +107,5 @@ fn among<A: Real>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
                 out[second * width + axis] += -share;
             }
         }
-    });
-    Ok(())
+    })
 }

@@ -3,7 +3,8 @@
 use crate::dense::{Dense, fill};
 use crate::element::Arithmetic;
 use crate::lookup::indices;
-use crate::real::{Real, Strided, fill_real, with_real};
+use crate::real::{Real, Strided, try_fill_real, with_real};
+use tracefx_core::allocate::filled;
 use tracefx_core::{Code, Diagnostic, Result, Tensor, with_element};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;
@@ -17,21 +18,21 @@ pub(crate) const KERNELS: &[(&str, Kernel)] = &[
 ];
 
 /// How often each row is looked up.
-fn counts(rows: &[i64], n_rows: usize) -> Vec<u32> {
-    let mut res = vec![0; n_rows];
+fn counts(rows: &[i64], n_rows: usize) -> Result<Vec<u32>> {
+    let mut res = filled(0, n_rows)?;
     for &row in rows {
         if let Some(count) = usize::try_from(row).ok().and_then(|it| res.get_mut(it)) {
             *count += 1;
         }
     }
-    res
+    Ok(res)
 }
 
 fn embedding(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     let (grad, rows) = (args.tensor(0)?, indices(args.tensor(1)?)?);
     let [n_rows, width] = *out[0].sizes() else { return Err(args.bad_shape("a table is a matrix")) };
     let padding = args.int(3)?;
-    let counts = if args.bool(4)? { Some(counts(&rows, n_rows)) } else { None };
+    let counts = if args.bool(4)? { Some(counts(&rows, n_rows)?) } else { None };
     let dense = Dense::new(grad)?;
     with_element!(grad.dtype(), T => {
         let grad = dense.read::<T>();
@@ -52,7 +53,7 @@ fn embedding(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
 
 /// To which bag each of `n` indices belongs: as the forward call says or, where it did not need that, by the offsets.
 fn bag_of(args: &Args<'_, Tensor>, given: &Tensor, offsets: Option<&Tensor>, n: usize) -> Result<Vec<usize>> {
-    let mut res = vec![0; n];
+    let mut res = filled(0, n)?;
     match offsets {
         Some(offsets) if given.numel() == 0 => {
             for (bag, start) in indices(offsets)?.into_iter().enumerate() {
@@ -142,15 +143,15 @@ impl Bags<'_> {
             if maxima.len() != n_bags * width || sizes.len() != n_bags {
                 return Err(args.bad_shape("of maxima, each bag has a size, and each of its elements an index"));
             }
-            return fill_real::<A, _>(out, |out| {
+            return try_fill_real::<A, _>(out, |out| {
                 for (at, &maximum) in maxima.iter().enumerate().filter(|it| size_of(it.0 / width) != 0) {
                     out[row(maximum)? * width + at % width] += grad.data()[at];
                 }
                 Ok(())
             });
         }
-        let counts = if self.by_frequency { Some(counts(&self.rows, n_rows)) } else { None };
-        fill_real::<A, _>(out, |out| {
+        let counts = if self.by_frequency { Some(counts(&self.rows, n_rows)?) } else { None };
+        try_fill_real::<A, _>(out, |out| {
             for (at, (&index, &bag)) in self.rows.iter().zip(&self.bag_of).enumerate() {
                 if index == self.padding || bag >= n_bags {
                     continue;
@@ -184,7 +185,7 @@ fn products<A: Real>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
     let (bag_of, padding) = (bag_of(args, args.tensor(4)?, Some(args.tensor(3)?), rows.len())?, args.int(6)?);
     let n_bags = grad.sizes()[0];
     let (grad, weight) = (Strided::<A>::dense(grad)?, Strided::<A>::dense(weight)?);
-    fill_real::<A, _>(out, |out| {
+    try_fill_real::<A, _>(out, |out| {
         for (out, (&row, &bag)) in out.iter_mut().zip(rows.iter().zip(&bag_of)) {
             if row == padding || bag >= n_bags {
                 continue;

@@ -2,6 +2,7 @@
 
 use crate::dense::{Dense, fill};
 use crate::lookup::indices;
+use tracefx_core::allocate::{filled, try_collected};
 use tracefx_core::{Code, Diagnostic, Element, Result, Scalar, Tensor, with_element};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;
@@ -31,10 +32,10 @@ fn embedding_bag(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
             Err(Diagnostic::new(Code::IndexOutOfRange, what))
         }
     };
-    let rows = given.iter().map(row).collect::<Result<Vec<_>>>()?;
+    let rows = try_collected(given.iter().map(row))?;
     check_offsets(args, &offsets, rows.len() as i64)?;
     // Each bag ends where the next one starts, the last one with the indices.
-    let mut bag_of = vec![0; rows.len()];
+    let mut bag_of = filled(0, rows.len())?;
     for (bag, &start) in offsets[..n_bags].iter().enumerate() {
         bag_of[start as usize..].fill(bag);
     }
@@ -42,7 +43,7 @@ fn embedding_bag(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
     if n_bags > 0 {
         write_rows(args, &bags, mode, results)?;
     }
-    let counts = bags.counts(n_bags);
+    let counts = bags.counts(n_bags)?;
     let write = |result: &Tensor, values: &mut dyn Iterator<Item = usize>| {
         with_element!(result.dtype(), T => fill::<T, _>(result, |out| {
             out.iter_mut().zip(values).for_each(|(out, it)| *out = T::from_scalar(Scalar::Int(it as i64)));
@@ -83,12 +84,12 @@ impl Bags {
     }
 
     /// How many indices of each bag count.
-    fn counts(&self, n_bags: usize) -> Vec<usize> {
-        let mut res = vec![0; n_bags];
+    fn counts(&self, n_bags: usize) -> Result<Vec<usize>> {
+        let mut res = filled(0, n_bags)?;
         if n_bags > 0 {
             self.entries().for_each(|(_, _, bag)| res[bag] += 1);
         }
-        res
+        Ok(res)
     }
 }
 
@@ -97,15 +98,15 @@ fn write_rows(args: &Args<'_, Tensor>, bags: &Bags, mode: i64, results: &[Tensor
     let [n_bags, width] = *result.sizes() else { return Err(args.bad_shape("the bags are a matrix")) };
     let table = Dense::new(weight)?;
     let samples = args.opt_tensor(6)?.map(Dense::new).transpose()?;
-    let mut maxima = vec![0usize; if mode == 2 { n_bags * width } else { 0 }];
+    let mut maxima = filled(0usize, if mode == 2 { n_bags * width } else { 0 })?;
     with_element!(weight.dtype(), T => {
         let table = table.read::<T>();
         let samples = samples.as_ref().map(|it| it.read::<T>());
         let number = |it: T| it.to_scalar().to_f64();
         // Sums of float32 are kept in float32, as fbgemm keeps them; those of halves too, and are rounded at the end.
         let round = |it: f64| if weight.dtype() == tracefx_core::DType::Float64 { it } else { it as f32 as f64 };
-        let mut sums = vec![0.0f64; n_bags * width];
-        let mut is_empty = vec![true; n_bags];
+        let mut sums = filled(0.0f64, n_bags * width)?;
+        let mut is_empty = filled(true, n_bags)?;
         for (at, row, bag) in bags.entries() {
             let scale = samples.as_ref().map_or(1.0, |it| number(it[at]));
             let from = &table[row * width..(row + 1) * width];
@@ -120,7 +121,7 @@ fn write_rows(args: &Args<'_, Tensor>, bags: &Bags, mode: i64, results: &[Tensor
             is_empty[bag] = false;
         }
         if mode == 1 {
-            let counts = bags.counts(n_bags);
+            let counts = bags.counts(n_bags)?;
             sums.iter_mut().enumerate().for_each(|(at, it)| *it /= counts[at / width].max(1) as f64);
         }
         fill::<T, _>(result, |out| {

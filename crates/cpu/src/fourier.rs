@@ -4,6 +4,7 @@
 use crate::dense::Dense;
 use crate::map::{cast, store};
 use std::f64::consts::PI;
+use tracefx_core::allocate::{collected, copied, filled, with_room};
 use tracefx_core::{DType, Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::{Args, normalize_dim};
@@ -28,7 +29,7 @@ fn on_circle(part: f64) -> Complex {
 }
 
 /// Transforms a power of two of points in place; `sign` is that of the exponent.
-fn radix_two(data: &mut [Complex], sign: f64) {
+fn radix_two(data: &mut [Complex], sign: f64) -> Result<()> {
     let n = data.len();
     let mut reversed = 0;
     for i in 1..n {
@@ -42,9 +43,10 @@ fn radix_two(data: &mut [Complex], sign: f64) {
             data.swap(i, reversed);
         }
     }
-    let mut width = 2;
+    let (mut width, mut turns) = (2, with_room(n / 2)?);
     while width <= n {
-        let turns: Vec<Complex> = (0..width / 2).map(|k| on_circle(sign * k as f64 / width as f64)).collect();
+        turns.clear();
+        turns.extend((0..width / 2).map(|k| on_circle(sign * k as f64 / width as f64)));
         for block in data.chunks_exact_mut(width) {
             let (low, high) = block.split_at_mut(width / 2);
             for ((low, high), turn) in low.iter_mut().zip(high).zip(&turns) {
@@ -55,13 +57,14 @@ fn radix_two(data: &mut [Complex], sign: f64) {
         }
         width *= 2;
     }
+    Ok(())
 }
 
 /// Transforms any number of points in place.
-fn any_length(data: &mut [Complex], sign: f64) {
+fn any_length(data: &mut [Complex], sign: f64) -> Result<()> {
     let n = data.len();
     if n <= 1 {
-        return;
+        return Ok(());
     }
     if n.is_power_of_two() {
         return radix_two(data, sign);
@@ -69,7 +72,7 @@ fn any_length(data: &mut [Complex], sign: f64) {
     let length = (2 * n - 1).next_power_of_two();
     // Only the square modulo 2n counts, which stays exact.
     let chirp = |k: usize| on_circle(sign * ((k * k) % (2 * n)) as f64 / (2 * n) as f64);
-    let (mut a, mut b) = (vec![[0.0; 2]; length], vec![[0.0; 2]; length]);
+    let (mut a, mut b) = (filled([0.0; 2], length)?, filled([0.0; 2], length)?);
     for k in 0..n {
         let it = chirp(k);
         a[k] = times(data[k], it);
@@ -77,30 +80,32 @@ fn any_length(data: &mut [Complex], sign: f64) {
         b[k] = conjugate;
         b[(length - k) % length] = conjugate;
     }
-    radix_two(&mut a, -1.0);
-    radix_two(&mut b, -1.0);
+    radix_two(&mut a, -1.0)?;
+    radix_two(&mut b, -1.0)?;
     a.iter_mut().zip(&b).for_each(|(a, b)| *a = times(*a, *b));
-    radix_two(&mut a, 1.0);
+    radix_two(&mut a, 1.0)?;
     for (k, it) in data.iter_mut().enumerate() {
         let [re, im] = times(a[k], chirp(k));
         *it = [re / length as f64, im / length as f64];
     }
+    Ok(())
 }
 
 /// Transforms one dimension of row-major numbers.
-fn along(data: &mut [Complex], sizes: &[usize], dim: usize, sign: f64) {
+fn along(data: &mut [Complex], sizes: &[usize], dim: usize, sign: f64) -> Result<()> {
     if data.is_empty() {
-        return;
+        return Ok(());
     }
     let (n, stride) = (sizes[dim], sizes[dim + 1..].iter().product::<usize>());
-    let mut line = vec![[0.0; 2]; n];
+    let mut line = filled([0.0; 2], n)?;
     for block in data.chunks_exact_mut(n * stride) {
         for start in 0..stride {
             line.iter_mut().enumerate().for_each(|(i, it)| *it = block[start + i * stride]);
-            any_length(&mut line, sign);
+            any_length(&mut line, sign)?;
             line.iter().enumerate().for_each(|(i, it)| block[start + i * stride] = *it);
         }
     }
+    Ok(())
 }
 
 fn dims(args: &Args<'_, Tensor>) -> Result<Vec<usize>> {
@@ -110,8 +115,7 @@ fn dims(args: &Args<'_, Tensor>) -> Result<Vec<usize>> {
 
 fn numbers(tensor: &Tensor) -> Result<Vec<Complex>> {
     let wide = Dense::new(&cast(tensor, DType::Complex128)?)?;
-    let res = wide.read::<Complex>().to_vec();
-    Ok(res)
+    copied(&wide.read::<Complex>())
 }
 
 /// What the results are multiplied with: 1, one over the root of so many points, or one over their number.
@@ -135,7 +139,7 @@ fn c2c(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let (this, dims) = (args.tensor(0)?, dims(args)?);
     let mut data = numbers(this)?;
     let sign = if args.bool(3)? { -1.0 } else { 1.0 };
-    dims.iter().for_each(|&dim| along(&mut data, this.sizes(), dim, sign));
+    dims.iter().try_for_each(|&dim| along(&mut data, this.sizes(), dim, sign))?;
     let n = dims.iter().map(|&dim| this.sizes()[dim]).product();
     store(&scaled(data, scale(args, n)?), &outs[0])
 }
@@ -146,7 +150,7 @@ fn r2c(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     }
     let (this, dims) = (args.tensor(0)?, dims(args)?);
     let mut data = numbers(this)?;
-    dims.iter().for_each(|&dim| along(&mut data, this.sizes(), dim, -1.0));
+    dims.iter().try_for_each(|&dim| along(&mut data, this.sizes(), dim, -1.0))?;
     let n = dims.iter().map(|&dim| this.sizes()[dim]).product();
     let data = scaled(data, scale(args, n)?);
     let Some(&last) = dims.last() else { return store(&data, &outs[0]) };
@@ -154,7 +158,7 @@ fn r2c(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let (whole, part) = (this.sizes()[last], outs[0].sizes()[last]);
     let stride: usize = this.sizes()[last + 1..].iter().product();
     let blocks = data.chunks_exact((whole * stride).max(1));
-    store(&blocks.flat_map(|it| it[..part * stride].iter().copied()).collect::<Vec<Complex>>(), &outs[0])
+    store(&collected(blocks.flat_map(|it| it[..part * stride].iter().copied()))?, &outs[0])
 }
 
 fn c2r(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
@@ -164,10 +168,10 @@ fn c2r(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let (this, mut dims) = (args.tensor(0)?, dims(args)?);
     let mut half = numbers(this)?;
     let Some(last) = dims.pop() else { unreachable!("the shape rule asks for a dimension") };
-    dims.iter().for_each(|&dim| along(&mut half, this.sizes(), dim, 1.0));
+    dims.iter().try_for_each(|&dim| along(&mut half, this.sizes(), dim, 1.0))?;
     let (n_half, n) = (this.sizes()[last], outs[0].sizes()[last]);
     let stride: usize = this.sizes()[last + 1..].iter().product();
-    let mut data = Vec::with_capacity(outs[0].numel());
+    let mut data = with_room(outs[0].numel())?;
     for block in half.chunks_exact((n_half * stride).max(1)) {
         for at in 0..n {
             // Beyond the half, the conjugates in reverse; what is not there counts as zero.
@@ -179,8 +183,8 @@ fn c2r(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
             }));
         }
     }
-    along(&mut data, outs[0].sizes(), last, 1.0);
+    along(&mut data, outs[0].sizes(), last, 1.0)?;
     let n_points = dims.iter().map(|&dim| this.sizes()[dim]).product::<usize>() * n;
     let factor = scale(args, n_points)?;
-    store(&data.iter().map(|it| it[0] * factor).collect::<Vec<f64>>(), &outs[0])
+    store(&collected(data.iter().map(|it| it[0] * factor))?, &outs[0])
 }

@@ -154,8 +154,7 @@ fn sample<A: Real>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
                 out[(item * n_channels + channel) * n_places + place] = value;
             }
         }
-    });
-    Ok(())
+    })
 }
 
 /// The taps of all dimensions together, at their places in a plane.
@@ -208,6 +207,5 @@ fn affine<A: Real>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
                 *out = linear + row[n_dims];
             }
         }
-    });
-    Ok(())
+    })
 }

@@ -2,7 +2,7 @@
 //! grid, by the slopes of the weights. Follows aten/src/ATen/native/GridSampler.h.
 
 use crate::grid::{Axis, Mode, Padding, options};
-use crate::real::{Real, Strided, fill_real};
+use crate::real::{Real, Strided, fill_real, try_fill_real};
 use crate::resize::cubic_weights;
 use tracefx_core::{DType, Diagnostic, Result, Tensor, bf16, f16};
 use tracefx_exec::Kernel;
@@ -159,9 +159,11 @@ fn run<A: Real>(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
             of_place.zip(sums).for_each(|(out, sum)| *out = sum);
         }
     };
-    fill_real::<A, _>(of_grid, |of_grid| match of_input {
+    try_fill_real::<A, _>(of_grid, |of_grid| match of_input {
         Some(of_input) => fill_real::<A, _>(of_input, |of_input| fill(Some(of_input), of_grid)),
-        None => fill(None, of_grid),
-    });
-    Ok(())
+        None => {
+            fill(None, of_grid);
+            Ok(())
+        }
+    })
 }

@@ -4,6 +4,7 @@ use crate::dense::fill;
 use crate::element::Arithmetic;
 use crate::lookup::{Wrap, indices, position};
 use crate::strided::{Axis, Places, copy, gather_places, zip};
+use tracefx_core::allocate::filled;
 use tracefx_core::{DType, Diagnostic, Result, Tensor, with_element};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;
@@ -40,7 +41,7 @@ impl Selection {
             }
         }
         let is_empty = (0..base.rank()).any(|dim| base.sizes()[dim] == 0) || broadcast.contains(&0);
-        let mut at = vec![0usize; broadcast.iter().product()];
+        let mut at = filled(0usize, broadcast.iter().product())?;
         for (dim, index) in given.iter().enumerate() {
             let Some(index) = index.filter(|_| !is_empty) else { continue };
             let (size, stride) = (base.sizes()[dim], base.strides()[dim]);

@@ -3,6 +3,7 @@
 use crate::dense::fill;
 use crate::map::cast;
 use crate::strided::{Axis, Places, copy_to, gather_places};
+use tracefx_core::allocate::collected;
 use tracefx_core::{Code, Diagnostic, Element, Result, Tensor, with_element};
 use tracefx_exec::Kernel;
 use tracefx_ops::{Args, Value, normalize_dim};
@@ -67,7 +68,7 @@ fn repeat(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
 fn repeat_interleave(args: &Args<'_, Tensor>) -> Result<Vec<Value<Tensor>>> {
     let repeats = args.tensor(0)?;
     let counts: Vec<i64> = with_element!(repeats.dtype(), T => {
-        repeats.to_vec::<T>()?.into_iter().map(|it| it.to_scalar().to_i64()).collect()
+        collected(repeats.to_vec::<T>()?.into_iter().map(|it| it.to_scalar().to_i64()))?
     }, else return Err(Diagnostic::unsupported_dtype(repeats.dtype(), "repeat_interleave")));
     if counts.iter().any(|&it| it < 0) {
         return Err(args.invalid("repeats can not be negative"));

@@ -5,6 +5,7 @@ use crate::map::{cast, store};
 use crate::parallel;
 use crate::strided::{Axis, Places, bits, gather_places, with_bits};
 use crate::walk::{Strided, Walk};
+use tracefx_core::allocate::{collected, copied, try_collected};
 use tracefx_core::{Code, DType, Diagnostic, Element, Result, Tensor, contiguous_strides, with_element};
 use tracefx_exec::Kernel;
 use tracefx_ops::{Args, normalize_dim};
@@ -20,7 +21,7 @@ pub(crate) const KERNELS: &[(&str, Kernel)] = &[
 /// The numbers of an integer tensor, in row-major order.
 pub(crate) fn indices(tensor: &Tensor) -> Result<Vec<i64>> {
     with_element!(tensor.dtype(), T => {
-        Ok(tensor.to_vec::<T>()?.into_iter().map(|it| it.to_scalar().to_i64()).collect())
+        collected(tensor.to_vec::<T>()?.into_iter().map(|it| it.to_scalar().to_i64()))
     }, else Err(Diagnostic::unsupported_dtype(tensor.dtype(), "an index")))
 }
 
@@ -49,7 +50,7 @@ fn places(args: &Args<'_, Tensor>, index: &[i64], size: usize, stride: usize) ->
             Err(Diagnostic::new(Code::IndexOutOfRange, what).op(&*args.op.name))
         }
     };
-    index.iter().map(place).collect()
+    try_collected(index.iter().map(place))
 }
 
 fn index_select(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
@@ -81,7 +82,7 @@ fn embedding_renorm(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
     rows.sort_unstable();
     rows.dedup();
     let starts = places(args, &rows, table.sizes()[0], table.sizes()[1])?;
-    let mut numbers = Dense::new(&cast(table, DType::Float64)?)?.read::<f64>().to_vec();
+    let mut numbers = copied(&Dense::new(&cast(table, DType::Float64)?)?.read::<f64>())?;
     for start in starts {
         let row = &mut numbers[start..start + table.sizes()[1]];
         let sizes = row.iter().map(|it| it.abs());
@@ -142,7 +143,7 @@ fn pick(base: &Tensor, at: Vec<usize>, result: &Tensor) -> Result<()> {
 
 fn take(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
     let (base, n) = (args.tensor(0)?, args.tensor(0)?.numel());
-    let places: Vec<usize> = base.offsets().collect();
+    let places: Vec<usize> = collected(base.offsets())?;
     let place = |it: i64| {
         let at = if it < 0 { it + n as i64 } else { it };
         usize::try_from(at).ok().and_then(|at| places.get(at).copied()).ok_or_else(|| {
@@ -150,5 +151,5 @@ fn take(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
             Diagnostic::new(Code::IndexOutOfRange, what)
         })
     };
-    pick(base, indices(args.tensor(1)?)?.into_iter().map(place).collect::<Result<_>>()?, &results[0])
+    pick(base, try_collected(indices(args.tensor(1)?)?.into_iter().map(place))?, &results[0])
 }

@@ -4,6 +4,7 @@
 use crate::parallel;
 use crate::product::{Extent, Matrix, MatrixMut, Product, Start, product, with_product};
 use crate::real::Strided;
+use tracefx_core::allocate::collected;
 use tracefx_core::{Diagnostic, Dims, Result, Scalar, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;
@@ -75,13 +76,14 @@ impl<'a> Call<'a> {
                 out.fill(T::ZERO);
             } else {
                 let n_together = (TOGETHER / (m * n * k).max(1)).clamp(1, n_batch.max(1));
-                parallel::parts_mut(out, n_together * m * n, |first, out| {
+                parallel::try_parts_mut(out, n_together * m * n, |first, out| {
                     for (at, out) in out.chunks_exact_mut(m * n).enumerate() {
                         let batch = first / (m * n) + at;
                         let dst = MatrixMut { data: out, row: n };
-                        product(size, dst, matrix(&lhs, batch), matrix(&rhs, batch), start);
+                        product(size, dst, matrix(&lhs, batch), matrix(&rhs, batch), start)?;
                     }
-                });
+                    Ok(())
+                })?;
             }
             if alpha != one {
                 out.iter_mut().for_each(|it| *it = alpha.times(*it));
@@ -89,8 +91,8 @@ impl<'a> Call<'a> {
             if let Some(addend) = addend.as_ref().filter(|_| row.is_none()) {
                 add_scaled(out, Extent { m: out_rows, ..size }, addend, beta);
             }
-        });
-        Ok(())
+            Ok(())
+        })
     }
 }
 
@@ -160,7 +162,7 @@ fn vdot(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
         let conjugated: Vec<T> = {
             let lhs = T::read(lhs)?;
             let stride = lhs.strides[0];
-            (0..lhs.sizes[0]).map(|it| lhs.data()[it * stride].conj()).collect()
+            collected((0..lhs.sizes[0]).map(|it| lhs.data()[it * stride].conj()))?
         };
         let vector = Tensor::from_slice(&conjugated, lhs.sizes())?;
         unsqueezed(&vector, &[0, 0])?

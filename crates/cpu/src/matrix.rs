@@ -3,7 +3,8 @@
 use crate::dense::{Dense, fill};
 use crate::field::Field;
 use crate::map::{cast_into, store};
-use tracefx_core::{Element, Result, Tensor};
+use tracefx_core::allocate::{copied, with_room};
+use tracefx_core::{Diagnostic, Element, Result, Tensor};
 use tracefx_ops::Args;
 
 /// A matrix, row by row.
@@ -89,8 +90,22 @@ impl<T> std::ops::IndexMut<(usize, usize)> for Matrix<T> {
 pub(crate) fn numbers<T: Field>(tensor: &Tensor, sizes: &[usize]) -> Result<Vec<T>> {
     let wide = Tensor::zeros(T::Stored::DTYPE, sizes)?;
     cast_into(tensor, &wide)?;
+    afford::<T>(wide.numel(), sizes)?;
     let wide = Dense::new(&wide)?;
-    Ok(bytemuck::cast_slice(&wide.read::<T::Stored>()).to_vec())
+    copied(bytemuck::cast_slice(&wide.read::<T::Stored>()))
+}
+
+/// The matrices that a kernel of linear algebra holds beside each one that it reads, at most: factors, vectors, turns.
+const BESIDE: usize = 8;
+
+/// Makes sure that there is memory for the matrices that a kernel will hold beside those that it reads, so that it takes
+/// them without asking for each.
+fn afford<T>(n: usize, sizes: &[usize]) -> Result<()> {
+    let longest = sizes.iter().rev().take(2).max().copied().unwrap_or(1);
+    // One of a pair of vectors that are no square may become one.
+    let squares = longest.checked_mul(longest).and_then(|it| it.checked_mul(BESIDE));
+    let beside = n.checked_mul(BESIDE).zip(squares).and_then(|(all, squares)| all.checked_add(squares));
+    with_room::<T>(beside.ok_or_else(|| Diagnostic::out_of_memory(usize::MAX))?).map(drop)
 }
 
 /// The matrices of a tensor, broadcast to these sizes in front.

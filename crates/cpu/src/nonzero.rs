@@ -2,6 +2,7 @@
 
 use crate::dense::{Dense, fill, fill_bits};
 use crate::strided::{Places, bits, gather_places, with_bits};
+use tracefx_core::allocate::{collected, push};
 use tracefx_core::{DType, Diagnostic, Element, Result, Scalar, Tensor, with_element};
 use tracefx_exec::Kernel;
 use tracefx_ops::{Args, Value};
@@ -24,16 +25,16 @@ fn is_set(tensor: &Tensor) -> Result<Vec<bool>> {
     };
     let dense = Dense::new(tensor)?;
     with_element!(tensor.dtype(), T => {
-        Ok(dense.read::<T>().iter().map(|it| is_nonzero(it.to_scalar())).collect())
+        collected(dense.read::<T>().iter().map(|it| is_nonzero(it.to_scalar())))
     }, else Err(Diagnostic::unsupported_dtype(tensor.dtype(), "nonzero")))
 }
 
 /// Calls `visit` with the position of each element that is not zero.
-fn visit_nonzero(tensor: &Tensor, mut visit: impl FnMut(&[usize])) -> Result<()> {
+fn visit_nonzero(tensor: &Tensor, mut visit: impl FnMut(&[usize]) -> Result<()>) -> Result<()> {
     let mut position = vec![0usize; tensor.rank()];
     for it in is_set(tensor)? {
         if it {
-            visit(&position);
+            visit(&position)?;
         }
         for dim in (0..position.len()).rev() {
             position[dim] += 1;
@@ -51,8 +52,8 @@ fn nonzero(args: &Args<'_, Tensor>) -> Result<Vec<Value<Tensor>>> {
     let rank = base.rank();
     let (mut positions, mut n) = (Vec::new(), 0);
     visit_nonzero(base, |position| {
-        positions.extend_from_slice(position);
         n += 1;
+        position.iter().try_for_each(|&it| push(&mut positions, it))
     })?;
     // As in PyTorch, each column of the result lies together.
     let columns = Tensor::zeros(DType::Int64, &[rank, n])?;
@@ -67,7 +68,7 @@ fn nonzero(args: &Args<'_, Tensor>) -> Result<Vec<Value<Tensor>>> {
 fn nonzero_static(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
     let (base, filler) = (args.tensor(0)?, args.int(2)?);
     let mut positions = Vec::new();
-    visit_nonzero(base, |position| positions.extend_from_slice(position))?;
+    visit_nonzero(base, |position| position.iter().try_for_each(|&it| push(&mut positions, it)))?;
     fill::<i64, _>(&results[0], |out| {
         out.fill(filler);
         out.iter_mut().zip(&positions).for_each(|(out, &it)| *out = it as i64);
@@ -95,7 +96,7 @@ fn masked(args: &Args<'_, Tensor>) -> Result<(Tensor, Vec<usize>)> {
     let sizes: Vec<usize> =
         (0..rank).map(|dim| if size(base, dim) == 1 { size(mask, dim) } else { size(base, dim) }).collect();
     let (base, mask) = (stretched(base, &sizes)?.contiguous()?, is_set(&stretched(mask, &sizes)?)?);
-    Ok((base, (0..mask.len()).filter(|&at| mask[at]).collect()))
+    Ok((base, collected((0..mask.len()).filter(|&at| mask[at]))?))
 }
 
 /// Copies these elements to the first ones of a result.
@@ -130,7 +131,7 @@ fn masked_scatter(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
     let (base, source, result) = (args.tensor(0)?, args.tensor(2)?.contiguous()?, &results[0]);
     gather_places(base, &Places::of(&stretched(base, result.sizes())?), result);
     let mask = is_set(&stretched(args.tensor(1)?, result.sizes())?)?;
-    let picked: Vec<usize> = (0..mask.len()).filter(|&at| mask[at]).collect();
+    let picked = collected((0..mask.len()).filter(|&at| mask[at]))?;
     if picked.len() > source.numel() {
         return Err(args.bad_shape("Number of elements of source < number of ones in mask"));
     }

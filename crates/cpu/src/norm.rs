@@ -4,8 +4,9 @@
 use crate::isa::{self, Isa, Work};
 use crate::parallel::{self, GRAIN};
 use crate::product::Product;
-use crate::real::{Real, Strided, fill_real, rounding, with_real};
+use crate::real::{Real, Strided, fill_real, rounding, try_fill_real, with_real};
 use crate::reduce::sum_of;
+use tracefx_core::allocate::{collected, copied, filled, with_room};
 use tracefx_core::{Diagnostic, Result, Tensor};
 use tracefx_exec::{Kernel, assign};
 use tracefx_ops::Args;
@@ -34,7 +35,7 @@ fn moments<'a, A: Real>(slices: impl Iterator<Item = &'a [A]> + Clone) -> (f64, 
 
 /// An optional parameter as float64.
 pub(crate) fn parameter(tensor: Option<&Tensor>) -> Result<Option<Vec<f64>>> {
-    tensor.map(|it| Ok(Strided::<f64>::dense(it)?.data()[..it.numel()].to_vec())).transpose()
+    tensor.map(|it| copied(&Strided::<f64>::dense(it)?.data()[..it.numel()])).transpose()
 }
 
 /// Scales and shifts a row.
@@ -98,7 +99,11 @@ impl<'a> BatchNorm<'a> {
                     usize::MAX
                 })
             };
-            (means, vars) = (0..n_channels).map(|at| moments(channel(at))).unzip();
+            (means, vars) = (with_room(n_channels)?, with_room(n_channels)?);
+            for (mean, var) in (0..n_channels).map(|at| moments(channel(at))) {
+                means.push(mean);
+                vars.push(var);
+            }
         }
         let n = (data.len() / n_channels.max(1)) as f64;
         // PyTorch normalises by the statistics as it gives them back: rounded to their dtype.
@@ -110,13 +115,11 @@ impl<'a> BatchNorm<'a> {
                 (running_mean.as_ref().map_or(0.0, |it| it[at]), inverse(running_var.as_ref().map_or(1.0, |it| it[at])))
             }
         };
-        let factors: Vec<(A, A)> = (0..n_channels)
-            .map(|at| {
-                let (mean, inverse) = stat(at);
-                let scale = weight.as_ref().map_or(1.0, |it| it[at]) * inverse;
-                (A::of(scale), A::of(bias.as_ref().map_or(0.0, |it| it[at]) - mean * scale))
-            })
-            .collect();
+        let factors: Vec<(A, A)> = collected((0..n_channels).map(|at| {
+            let (mean, inverse) = stat(at);
+            let scale = weight.as_ref().map_or(1.0, |it| it[at]) * inverse;
+            (A::of(scale), A::of(bias.as_ref().map_or(0.0, |it| it[at]) - mean * scale))
+        }))?;
         fill_real::<A, _>(&out[0], |out| {
             if n_points == 0 {
                 return;
@@ -128,12 +131,12 @@ impl<'a> BatchNorm<'a> {
                     isa::run(Affine { out, data, scale, shift });
                 }
             });
-        });
+        })?;
         if !self.is_training {
             return Ok(None);
         }
-        fill_real::<f64, _>(&out[1], |out| out.copy_from_slice(&means));
-        fill_real::<f64, _>(&out[2], |out| (0..n_channels).for_each(|at| out[at] = inverse(vars[at] / n)));
+        fill_real::<f64, _>(&out[1], |out| out.copy_from_slice(&means))?;
+        fill_real::<f64, _>(&out[2], |out| (0..n_channels).for_each(|at| out[at] = inverse(vars[at] / n)))?;
         let Some([mean, var]) = self.running else { return Ok(None) };
         let updated = |old: &Tensor, values: Option<Vec<f64>>, new: &dyn Fn(usize) -> f64| {
             let res = Tensor::zeros(old.dtype(), old.sizes())?;
@@ -141,7 +144,7 @@ impl<'a> BatchNorm<'a> {
                 for (at, (out, old)) in out.iter_mut().zip(values.into_iter().flatten()).enumerate() {
                     *out = self.momentum * new(at) + (1.0 - self.momentum) * old;
                 }
-            });
+            })?;
             Ok::<_, Diagnostic>(res)
         };
         let mean = updated(mean, running_mean, &|at| means[at])?;
@@ -200,20 +203,19 @@ fn layer_norm<A: Real>(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     rows::<A>(out, input.data(), n, eps, &|_, (mean, inverse), out, data| {
         let (mean, inverse) = (A::of(mean), A::of(inverse));
         isa::run(Scaled { out, data, weight, bias, f: |it| (it - mean) * inverse });
-    });
-    Ok(())
+    })
 }
 
 /// Normalises rows of `n` elements: gives `body` the number of each one, its mean and the inverse of its deviation, and
 /// the row itself; and fills the second and third result with these statistics.
-fn rows<A: Real>(out: &[Tensor], data: &[A], n: usize, eps: f64, body: &NormaliseRow<'_, A>) {
+fn rows<A: Real>(out: &[Tensor], data: &[A], n: usize, eps: f64, body: &NormaliseRow<'_, A>) -> Result<()> {
     let n_rows = out[1].numel();
-    let mut statistics = vec![(0.0, 0.0); n_rows];
-    fill_real::<A, _>(&out[0], |out| {
+    let mut statistics = filled((0.0, 0.0), n_rows)?;
+    try_fill_real::<A, _>(&out[0], |out| {
         // A row without elements has statistics as well.
         let empty = std::iter::repeat_with(Default::default).take(if n == 0 { n_rows } else { 0 });
         let rows = out.chunks_exact_mut(n.max(1)).chain(empty).zip(&mut statistics);
-        let mut rows: Vec<_> = rows.enumerate().collect();
+        let mut rows = collected(rows.enumerate())?;
         parallel::parts_mut(&mut rows, GRAIN.div_ceil(n.max(1)), |_, part| {
             for (row, (out, statistics)) in part {
                 let data = &data[*row * n..][..n];
@@ -222,9 +224,10 @@ fn rows<A: Real>(out: &[Tensor], data: &[A], n: usize, eps: f64, body: &Normalis
                 body(*row, **statistics, out, data);
             }
         });
-    });
-    fill_real::<f64, _>(&out[1], |out| out.iter_mut().zip(&statistics).for_each(|(out, it)| *out = it.0));
-    fill_real::<f64, _>(&out[2], |out| out.iter_mut().zip(&statistics).for_each(|(out, it)| *out = it.1));
+        Ok(())
+    })?;
+    fill_real::<f64, _>(&out[1], |out| out.iter_mut().zip(&statistics).for_each(|(out, it)| *out = it.0))?;
+    fill_real::<f64, _>(&out[2], |out| out.iter_mut().zip(&statistics).for_each(|(out, it)| *out = it.1))
 }
 
 type NormaliseRow<'a, A> = dyn Fn(usize, (f64, f64), &mut [A], &[A]) + Sync + 'a;
@@ -282,8 +285,7 @@ fn group_norm<A: Real>(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
             let scale = A::of(scale);
             isa::run(Scaled { out, data, weight: None, bias: None, f: |it| it * scale + shift });
         }
-    });
-    Ok(())
+    })
 }
 
 fn rms_norm(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
@@ -309,6 +311,5 @@ fn rows_by_rms<A: Real>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
                 isa::run(Scaled { out, data, weight, bias: None, f: |it| it * factor });
             }
         });
-    });
-    Ok(())
+    })
 }

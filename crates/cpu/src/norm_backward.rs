@@ -3,7 +3,8 @@
 //! of the weight and the bias. Sums are in float64.
 
 use crate::norm::parameter;
-use crate::real::{Real, Strided, fill_real, with_real};
+use crate::real::{Real, Strided, fill_real, try_fill_real, with_real};
+use tracefx_core::allocate::{collected, filled, with_room};
 use tracefx_core::{Diagnostic, Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::{Args, Value};
@@ -59,17 +60,15 @@ fn by_place<'a>(
     Ok(res)
 }
 
-fn store(out: Option<&Tensor>, values: &[f64]) {
-    if let Some(out) = out {
-        fill_real::<f64, _>(out, |out| out.copy_from_slice(values));
-    }
+fn store(out: Option<&Tensor>, values: &[f64]) -> Result<()> {
+    out.map_or(Ok(()), |out| fill_real::<f64, _>(out, |out| out.copy_from_slice(values)))
 }
 
 /// Gives `fill` the elements of the gradient of the input, or of scratch space where nobody asks for it.
-fn fill_input<A: Real>(out: Option<&Tensor>, len: usize, fill: impl FnOnce(&mut [A])) {
+fn fill_input<A: Real>(out: Option<&Tensor>, len: usize, fill: impl FnOnce(&mut [A]) -> Result<()>) -> Result<()> {
     match out {
-        Some(out) => fill_real::<A, _>(out, fill),
-        None => fill(&mut vec![A::ZERO; len]),
+        Some(out) => try_fill_real::<A, _>(out, fill),
+        None => fill(&mut filled(A::ZERO, len)?),
     }
 }
 
@@ -77,7 +76,7 @@ fn fill_input<A: Real>(out: Option<&Tensor>, len: usize, fill: impl FnOnce(&mut 
 fn stats(args: &Args<'_, Tensor>, at: [usize; 2]) -> Result<Vec<Stat>> {
     let [means, inverses] = at.map(|index| parameter(args.opt_tensor(index)?));
     let pairs = means?.into_iter().flatten().zip(inverses?.into_iter().flatten());
-    Ok(pairs.map(|(mean, inverse)| Stat { mean, inverse }).collect())
+    collected(pairs.map(|(mean, inverse)| Stat { mean, inverse }))
 }
 
 fn native_layer_norm(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
@@ -91,12 +90,12 @@ fn layer_norm<A: Real>(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     let [of_input, of_weight, of_bias] = by_place(args, 7, [true, !args.is_none(5), !args.is_none(6)], out)?;
     let n: usize = args.ints(2)?.iter().product::<i64>() as usize;
     let weight = args.opt_tensor(5)?.map(Strided::<A>::dense).transpose()?;
-    let (mut weights, mut biases) = (vec![0.0; n], vec![0.0; n]);
-    let mut weighted = Vec::new();
+    let (mut weights, mut biases) = (filled(0.0, n)?, filled(0.0, n)?);
+    let mut weighted = with_room(if weight.is_some() { n } else { 0 })?;
     let stats = stats(args, [3, 4])?;
     fill_input::<A>(of_input, len, |out| {
         if n == 0 {
-            return;
+            return Ok(());
         }
         for (row, (out, &stat)) in out.chunks_exact_mut(n).zip(&stats).enumerate() {
             let (grad, input) = (&grad.data()[row * n..][..n], &input.data()[row * n..][..n]);
@@ -117,10 +116,10 @@ fn layer_norm<A: Real>(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
             let means = sums(grad, input, stat).map(|it| it / n as f64);
             spread(out, grad, input, stat, 1.0, means);
         }
-    });
-    store(of_weight, &weights);
-    store(of_bias, &biases);
-    Ok(())
+        Ok(())
+    })?;
+    store(of_weight, &weights)?;
+    store(of_bias, &biases)
 }
 
 fn native_group_norm(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
@@ -137,11 +136,11 @@ fn group_norm<A: Real>(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     let n = (per_group * n_points) as f64;
     let weight = parameter(args.opt_tensor(4)?)?;
     let weight = |channel: usize| weight.as_ref().map_or(1.0, |it| it[channel]);
-    let (mut weights, mut biases) = (vec![0.0; n_channels], vec![0.0; n_channels]);
+    let (mut weights, mut biases) = (filled(0.0, n_channels)?, filled(0.0, n_channels)?);
     let stats = stats(args, [2, 3])?;
     fill_input::<A>(of_input, len, |out| {
         if len == 0 {
-            return;
+            return Ok(());
         }
         for (row, &stat) in stats.iter().enumerate() {
             let first = row % n_groups * per_group;
@@ -159,10 +158,10 @@ fn group_norm<A: Real>(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
                 spread(&mut out[of_channel(at)], grad, input, stat, weight(first + at), means);
             }
         }
-    });
-    store(of_weight, &weights);
-    store(of_bias, &biases);
-    Ok(())
+        Ok(())
+    })?;
+    store(of_weight, &weights)?;
+    store(of_bias, &biases)
 }
 
 fn native_batch_norm(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
@@ -183,7 +182,7 @@ fn batch_norm<A: Real>(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     }
     let weight = parameter(args.opt_tensor(2)?)?;
     let n = (n_batch * n_points) as f64;
-    let (mut weights, mut biases) = (vec![0.0; n_channels], vec![0.0; n_channels]);
+    let (mut weights, mut biases) = (filled(0.0, n_channels)?, filled(0.0, n_channels)?);
     fill_input::<A>(of_input, n_batch * n_channels * n_points, |out| {
         for (channel, &stat) in stats.iter().enumerate() {
             let of_item = |item: usize| {
@@ -203,8 +202,8 @@ fn batch_norm<A: Real>(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
                 spread(&mut out[of_item(item)], grad, input, stat, weight, means);
             }
         }
-    });
-    store(of_weight, &weights);
-    store(of_bias, &biases);
-    Ok(())
+        Ok(())
+    })?;
+    store(of_weight, &weights)?;
+    store(of_bias, &biases)
 }

@@ -15,6 +15,7 @@ use crate::isa::{self, Isa, Work};
 use crate::map::{each, store};
 use crate::parallel::{self, GRAIN};
 use crate::random::{Order, draw, float_of_step};
+use tracefx_core::allocate::filled;
 use tracefx_core::{DType, Generator, Result, Scalar, Tensor, with_default_generator};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;
@@ -41,12 +42,12 @@ fn normal(args: &Args<'_, Tensor>, out: &Tensor, mean: f64, std: f64) -> Result<
     }
     if out.dtype() == DType::Float64 {
         let fill = |generator: &mut Generator, to: &mut [f64]| to.iter_mut().for_each(|it| *it = generator.uniform());
-        return store(&groups(out.numel(), out.numel(), fill, &|it| isa::run(Pairs(it, mean, std))), out);
+        return store(&groups(out.numel(), out.numel(), fill, &|it| isa::run(Pairs(it, mean, std)))?, out);
     }
     let (mean, std) = (mean as f32, std as f32);
     // Half types are turned in a buffer, and what does not fill it is not drawn in vain.
     let n_drawn = if out.dtype() == DType::Float32 { out.numel() } else { out.numel() / GROUP * GROUP };
-    store(&groups(out.numel(), n_drawn, uniform_f32, &|it| isa::run(Pairs(it, mean, std))), out)
+    store(&groups(out.numel(), n_drawn, uniform_f32, &|it| isa::run(Pairs(it, mean, std)))?, out)
 }
 
 fn uniform_f32(generator: &mut Generator, to: &mut [f32]) {
@@ -64,8 +65,8 @@ fn groups<F: Copy + Default + Send>(
     n_drawn: usize,
     fill: fn(&mut Generator, &mut [F]),
     turn: &(dyn Fn(&mut [[F; GROUP]]) + Sync),
-) -> Vec<F> {
-    let mut res = vec![F::default(); n];
+) -> Result<Vec<F>> {
+    let mut res = filled(F::default(), n)?;
     with_default_generator(|generator| {
         fill(generator, &mut res[..n_drawn]);
         parallel::parts_mut(res.as_chunks_mut::<GROUP>().0, GRAIN / GROUP, |_, part| turn(part));
@@ -76,7 +77,7 @@ fn groups<F: Copy + Default + Send>(
             turn(std::slice::from_mut(last));
         }
     });
-    res
+    Ok(res)
 }
 
 /// Box and Muller: groups of uniform numbers, the mean and the deviation. What is taken from one keeps the logarithm away

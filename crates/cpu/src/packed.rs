@@ -3,6 +3,7 @@
 use crate::copy::fill_with;
 use crate::dense::Dense;
 use crate::strided::{Axis, Places, copy};
+use tracefx_core::allocate::collected;
 use tracefx_core::{Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::{Args, Value};
@@ -14,12 +15,13 @@ pub(crate) const KERNELS: &[(&str, Kernel)] = &[
 ];
 
 /// The elements of the steps of padded sequences in the order in which they are packed: step by step.
-fn packed_places(padded: &Tensor, batch_sizes: &[usize], step_dim: usize) -> Places {
+fn packed_places(padded: &Tensor, batch_sizes: &[usize], step_dim: usize) -> Result<Places> {
     let (step_stride, sequence_stride) = (padded.strides()[step_dim], padded.strides()[1 - step_dim]);
     let rows = batch_sizes.iter().enumerate();
-    let at = rows.flat_map(|(step, &n)| (0..n).map(move |it| step * step_stride + it * sequence_stride)).collect();
+    let at = rows.flat_map(|(step, &n)| (0..n).map(move |it| step * step_stride + it * sequence_stride));
+    let at = collected(at)?;
     let rest = padded.strides()[2..].iter().map(|&it| Axis::Step(it));
-    Places { start: padded.offset(), axes: std::iter::once(Axis::At(at)).chain(rest).collect() }
+    Ok(Places { start: padded.offset(), axes: std::iter::once(Axis::At(at)).chain(rest).collect() })
 }
 
 fn pack(args: &Args<'_, Tensor>) -> Result<Vec<Value<Tensor>>> {
@@ -46,11 +48,12 @@ fn pack(args: &Args<'_, Tensor>) -> Result<Vec<Value<Tensor>>> {
     if longest > n_steps {
         return Err(args.invalid(format!("a sequence of {longest} steps is longer than the padded {n_steps}")));
     }
-    let batch_sizes: Vec<usize> = (0..longest).map(|step| lengths.partition_point(|it| *it > step as i64)).collect();
+    let n_longer = |step: usize| lengths.partition_point(|it| *it > step as i64);
+    let batch_sizes: Vec<usize> = collected((0..longest).map(n_longer))?;
     let sizes = [&[batch_sizes.iter().sum()], &padded.sizes()[2..]].concat();
     let data = Tensor::zeros(padded.dtype(), &sizes)?;
-    copy(&sizes, (padded, &packed_places(padded, &batch_sizes, step_dim)), (&data, &Places::of(&data)));
-    let batch_sizes: Vec<i64> = batch_sizes.iter().map(|&it| it as i64).collect();
+    copy(&sizes, (padded, &packed_places(padded, &batch_sizes, step_dim)?), (&data, &Places::of(&data)));
+    let batch_sizes: Vec<i64> = collected(batch_sizes.iter().map(|&it| it as i64))?;
     Ok(vec![Value::Tensor(data), Value::Tensor(Tensor::from_slice(&batch_sizes, &[batch_sizes.len()])?)])
 }
 
@@ -59,11 +62,11 @@ fn unpack(args: &Args<'_, Tensor>) -> Result<Vec<Value<Tensor>>> {
     let batch_sizes = batch_sizes.read::<i64>();
     let is_batch_first = args.bool(2)?;
     let n_sequences = batch_sizes.first().copied().unwrap_or(0);
-    let sizes: Option<Vec<usize>> = batch_sizes.iter().map(|it| usize::try_from(*it).ok()).collect();
-    let sizes = sizes.filter(|it| it.iter().rev().is_sorted() && it.iter().sum::<usize>() == data.sizes()[0]);
-    let Some(batch_sizes) = sizes else {
+    let total = batch_sizes.iter().try_fold(0usize, |sum, it| sum.checked_add(usize::try_from(*it).ok()?));
+    if !batch_sizes.iter().rev().is_sorted() || total != Some(data.sizes()[0]) {
         return Err(args.invalid("batch_sizes must fall step by step and add up to the packed steps"));
-    };
+    }
+    let batch_sizes: Vec<usize> = collected(batch_sizes.iter().map(|&it| it as usize))?;
     let n_steps = match args.int(4)? {
         total if total > 0 => {
             if (total as usize) < batch_sizes.len() {
@@ -77,12 +80,12 @@ fn unpack(args: &Args<'_, Tensor>) -> Result<Vec<Value<Tensor>>> {
     let n_sequences = n_sequences as usize;
     let mut padded = Tensor::zeros(data.dtype(), &[&[n_steps, n_sequences], &data.sizes()[1..]].concat())?;
     fill_with(&padded, args.scalar(3)?)?;
-    copy(data.sizes(), (data, &Places::of(data)), (&padded, &packed_places(&padded, &batch_sizes, 0)));
+    copy(data.sizes(), (data, &Places::of(data)), (&padded, &packed_places(&padded, &batch_sizes, 0)?));
     if is_batch_first {
         let order: Vec<usize> = [1, 0].into_iter().chain(2..padded.rank()).collect();
         padded = padded.permuted(&order);
     }
     let length = |at: usize| batch_sizes.partition_point(|it| *it > at) as i64;
-    let lengths: Vec<i64> = (0..n_sequences).map(length).collect();
+    let lengths: Vec<i64> = collected((0..n_sequences).map(length))?;
     Ok(vec![Value::Tensor(padded), Value::Tensor(Tensor::from_slice(&lengths, &[lengths.len()])?)])
 }

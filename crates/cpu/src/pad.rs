@@ -3,6 +3,7 @@
 use crate::dense::fill;
 use crate::element::Arithmetic;
 use crate::strided::{Axis, Places, copy, gather_places, zip};
+use tracefx_core::allocate::collected;
 use tracefx_core::{Diagnostic, Element, Result, Tensor, with_element};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;
@@ -77,28 +78,28 @@ fn bordered(args: &Args<'_, Tensor>, results: &[Tensor], inside: fn(i64, i64) ->
         return Ok(());
     }
     let before = widths_before(args, 1, base.rank())?;
-    gather_places(base, &places(base, result.sizes(), &before, inside), result);
+    gather_places(base, &places(base, result.sizes(), &before, inside)?, result);
     Ok(())
 }
 
 /// The places in a tensor that a bordered one of these sizes shows.
-fn places(base: &Tensor, sizes: &[usize], before: &[i64], inside: fn(i64, i64) -> i64) -> Places {
+fn places(base: &Tensor, sizes: &[usize], before: &[i64], inside: fn(i64, i64) -> i64) -> Result<Places> {
     let axis = |(dim, &before): (usize, &i64)| {
         let (size, n) = (base.sizes()[dim] as i64, sizes[dim] as i64);
         if before == 0 && size == n {
-            return Axis::Step(base.strides()[dim]);
+            return Ok(Axis::Step(base.strides()[dim]));
         }
         let place = |at: i64| inside(at - before, size) as usize * base.strides()[dim];
-        Axis::At((0..n).map(place).collect())
+        Ok(Axis::At(collected((0..n).map(place))?))
     };
-    Places { start: base.offset(), axes: before.iter().enumerate().map(axis).collect() }
+    Ok(Places { start: base.offset(), axes: before.iter().enumerate().map(axis).collect::<Result<_>>()? })
 }
 
 /// Adds the gradient of a bordered tensor up where its elements are from.
 fn folded(args: &Args<'_, Tensor>, results: &[Tensor], inside: fn(i64, i64) -> i64) -> Result<()> {
     let (grad, result) = (args.tensor(0)?, &results[0]);
     let before = widths_before(args, 2, grad.rank())?;
-    let to = places(result, grad.sizes(), &before, inside);
+    let to = places(result, grad.sizes(), &before, inside)?;
     with_element!(grad.dtype(), T => {
         let guard = grad.storage().read();
         let from = (guard.elements::<T>(), &Places::of(grad));

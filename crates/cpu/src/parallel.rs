@@ -7,15 +7,48 @@
 
 #[cfg(not(target_family = "wasm"))]
 use rayon::prelude::*;
+use std::sync::OnceLock;
+use tracefx_core::allocate::{collected, try_collected};
+use tracefx_core::{Diagnostic, Result};
 
 /// Elements that are worth a part of their own where each takes a few instructions.
 pub(crate) const GRAIN: usize = 1 << 15;
 
 /// What `body` gives for every number below `n`, in order: partial results, to be combined in this order.
-pub(crate) fn map<R: Send>(n: usize, body: impl Fn(usize) -> R + Sync + Send) -> Vec<R> {
-    let mut res: Vec<Option<R>> = std::iter::repeat_with(|| None).take(n).collect();
+///
+/// # Errors
+/// The first error of a body, or `OutOfMemory` where there is no room for the results.
+pub(crate) fn map<R: Send>(n: usize, body: impl Fn(usize) -> Result<R> + Sync + Send) -> Result<Vec<R>> {
+    let mut res: Vec<Option<Result<R>>> = collected(std::iter::repeat_with(|| None).take(n))?;
     parts_mut(&mut res, 1, |at, it| it[0] = Some(body(at)));
-    res.into_iter().map(|it| it.expect("every part gives something")).collect()
+    try_collected(res.into_iter().map(|it| it.expect("every part gives something")))
+}
+
+/// As [`for_each`], for bodies that may fail: the error of one of those that did.
+pub(crate) fn try_for_each(n: usize, body: impl Fn(usize) -> Result<()> + Sync + Send) -> Result<()> {
+    let problem = OnceLock::new();
+    for_each(n, |at| note(body(at), &problem));
+    problem.into_inner().map_or(Ok(()), Err)
+}
+
+/// As [`parts_mut`], for bodies that may fail: the error of one of those that did.
+///
+/// # Panics
+/// When `len` is zero.
+pub(crate) fn try_parts_mut<T: Send>(
+    items: &mut [T],
+    len: usize,
+    body: impl Fn(usize, &mut [T]) -> Result<()> + Sync + Send,
+) -> Result<()> {
+    let problem = OnceLock::new();
+    parts_mut(items, len, |at, part| note(body(at, part), &problem));
+    problem.into_inner().map_or(Ok(()), Err)
+}
+
+fn note(result: Result<()>, problem: &OnceLock<Diagnostic>) {
+    if let Err(error) = result {
+        let _ = problem.set(error);
+    }
 }
 
 /// Calls `body` for every number below `n`.

@@ -6,6 +6,8 @@ use crate::product::Product;
 use crate::tiles::Columns;
 use smallvec::SmallVec;
 use std::ops::Range;
+use tracefx_core::Result;
+use tracefx_core::allocate::with_room;
 
 /// How an image is laid out so that what a tap sees of neighbouring points lies side by side: with its padding, and with
 /// the columns that are a stride apart next to each other.
@@ -116,10 +118,10 @@ pub(crate) struct Patches<'a, T> {
 }
 
 impl<'a, T> Patches<'a, T> {
-    pub(crate) fn new(shape: &'a Shape, layout: Layout, image: &'a [T]) -> Self {
-        let mut taps = Vec::with_capacity(volume(shape.kernel));
+    pub(crate) fn new(shape: &'a Shape, layout: Layout, image: &'a [T]) -> Result<Self> {
+        let mut taps = with_room(volume(shape.kernel))?;
         shape.taps(|_, at| taps.push(layout.tap(shape, at)));
-        Patches { shape, layout, image, taps }
+        Ok(Patches { shape, layout, image, taps })
     }
 }
 

@@ -7,6 +7,7 @@ use crate::parallel;
 use crate::random::rounded;
 use crate::real::{Real, Strided, fill_real, with_real};
 use crate::{dense, dense::Dense};
+use tracefx_core::allocate::{collected, push, try_collected};
 use tracefx_core::{Code, DType, Diagnostic, Element, Result, Tensor, bf16, f16};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;
@@ -47,16 +48,21 @@ pub(crate) struct Windows {
 
 impl Windows {
     /// Windows as `of` gives them for a dimension, its input size and its number of windows.
-    fn new(input: &Tensor, out: &Tensor, n_dims: usize, of: impl Fn(usize, usize, usize) -> Vec<Window>) -> Self {
+    fn new(
+        input: &Tensor,
+        out: &Tensor,
+        n_dims: usize,
+        of: impl Fn(usize, usize, usize) -> Result<Vec<Window>>,
+    ) -> Result<Self> {
         let whole = || vec![Window { start: 0, end: 1, step: 1, n_padded: 1 }];
         let (mut dims, mut sizes) = ([whole(), whole(), whole()], [1; 3]);
         let n_lead = input.rank() - n_dims;
         for dim in 0..n_dims {
             let (size, n_windows) = (input.sizes()[n_lead + dim], out.sizes()[n_lead + dim]);
             sizes[3 - n_dims + dim] = size;
-            dims[3 - n_dims + dim] = of(dim, size, n_windows);
+            dims[3 - n_dims + dim] = of(dim, size, n_windows)?;
         }
-        Windows { planes: vec![dims], sizes, n_planes: input.sizes()[..n_lead].iter().product() }
+        Ok(Windows { planes: vec![dims], sizes, n_planes: input.sizes()[..n_lead].iter().product() })
     }
 
     /// Windows of the arguments from `at` on: kernel size, stride, padding, and perhaps dilation.
@@ -76,7 +82,7 @@ impl Windows {
         let stride = if args.list(at + 1)?.is_empty() { kernel.clone() } else { option(at + 1)? };
         let padding = option(at + 2)?;
         let dilation = if has_dilation { option(at + 3)? } else { vec![1; n_dims] };
-        Ok(Windows::new(input, out, n_dims, |dim, size, n_windows| {
+        Windows::new(input, out, n_dims, |dim, size, n_windows| {
             let (padding, step) = (padding[dim], dilation[dim]);
             let window = |at: usize| {
                 let first = at * stride[dim];
@@ -87,11 +93,11 @@ impl Windows {
                 let end = end.saturating_sub(padding).min(size);
                 Window { start: start - padding, end, step, n_padded }
             };
-            (0..n_windows).map(window).collect()
-        }))
+            collected((0..n_windows).map(window))
+        })
     }
 
-    pub(crate) fn adaptive(args: &Args<'_, Tensor>, input: &Tensor, out: &Tensor) -> Self {
+    pub(crate) fn adaptive(args: &Args<'_, Tensor>, input: &Tensor, out: &Tensor) -> Result<Self> {
         let n_dims = if args.op.schema.name.contains("3d") { 3 } else { 2 };
         Windows::new(input, out, n_dims, |_, size, n_windows| {
             let window = |at: usize| {
@@ -99,7 +105,7 @@ impl Windows {
                 let end = ((at + 1) * size).div_ceil(n_windows);
                 Window { start, end, step: 1, n_padded: end - start }
             };
-            (0..n_windows).map(window).collect()
+            collected((0..n_windows).map(window))
         })
     }
 
@@ -114,7 +120,7 @@ impl Windows {
         // The samples of a plane begin with the last dimension in a plane, and with the first one in a volume.
         let sample_at = |dim: usize| if n_dims == 2 { 1 - dim } else { dim };
         let (n_samples, n_channels) = (samples.sizes()[2], samples.sizes()[1]);
-        let mut res = Windows::new(input, out, n_dims, |_, _, _| Vec::new());
+        let mut res = Windows::new(input, out, n_dims, |_, _, _| Ok(Vec::new()))?;
         let own_channels = input.sizes()[input.rank() - n_dims - 1];
         res.planes.clear();
         for plane in 0..res.n_planes {
@@ -132,9 +138,9 @@ impl Windows {
                     let end = (start + length as usize).min(size);
                     Ok(Window { start, end, step: 1, n_padded: end - start })
                 };
-                dims[3 - n_dims + dim] = (0..n_windows).map(window).collect::<Result<_>>()?;
+                dims[3 - n_dims + dim] = try_collected((0..n_windows).map(window))?;
             }
-            res.planes.push(dims);
+            push(&mut res.planes, dims)?;
         }
         Ok(res)
     }
@@ -214,7 +220,7 @@ fn max_pool(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
 }
 
 fn adaptive_max_pool(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
-    largest_of(args, &Windows::adaptive(args, args.tensor(0)?, &out[0]), out)
+    largest_of(args, &Windows::adaptive(args, args.tensor(0)?, &out[0])?, out)
 }
 
 fn fractional_max_pool(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
@@ -233,21 +239,20 @@ fn largest_of(args: &Args<'_, Tensor>, windows: &Windows, out: &[Tensor]) -> Res
         DType::BFloat16 => find_largest::<bf16>(&input, windows, out),
         DType::Float32 => find_largest::<f32>(&input, windows, out),
         DType::Float64 => find_largest::<f64>(&input, windows, out),
-        other => return Err(Diagnostic::unsupported_dtype(other, &args.op.name)),
+        other => Err(Diagnostic::unsupported_dtype(other, &args.op.name)),
     }
-    Ok(())
 }
 
-fn find_largest<T: Largest>(input: &Dense, windows: &Windows, out: &[Tensor]) {
+fn find_largest<T: Largest>(input: &Dense, windows: &Windows, out: &[Tensor]) -> Result<()> {
     let input = input.read::<T>();
     let n_windows = windows.n_windows();
     if n_windows == 0 {
-        return;
+        return Ok(());
     }
     dense::fill::<T, _>(&out[0], |values| {
         dense::fill::<i64, _>(&out[1], |indices| {
             let planes = values.chunks_exact_mut(n_windows).zip(indices.chunks_exact_mut(n_windows));
-            let mut planes: Vec<_> = planes.enumerate().collect();
+            let mut planes = collected(planes.enumerate())?;
             parallel::parts_mut(&mut planes, windows.n_together(), |_, planes| {
                 for (plane, (values, indices)) in planes {
                     let input = &input[*plane * windows.n_inputs()..][..windows.n_inputs()];
@@ -255,8 +260,9 @@ fn find_largest<T: Largest>(input: &Dense, windows: &Windows, out: &[Tensor]) {
                     isa::run(LargestOf { input, dims, sizes: windows.sizes, values, indices });
                 }
             });
-        });
-    });
+            Ok(())
+        })
+    })
 }
 
 /// The largest elements of the windows of a plane, and their places.
@@ -370,7 +376,7 @@ pub(crate) fn divisor(counts_padding: bool, given: Option<i64>) -> impl Fn([Wind
 }
 
 fn adaptive_avg_pool(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
-    let windows = Windows::adaptive(args, args.tensor(0)?, &out[0]);
+    let windows = Windows::adaptive(args, args.tensor(0)?, &out[0])?;
     means(args, &windows, &out[0], divisor(true, None))
 }
 
@@ -397,8 +403,7 @@ fn means(
     }
     with_real!(input.dtype(), A => {
         let input = Strided::<A>::dense(input)?;
-        fill_real::<A, _>(out, |out| mean_of::<A>(&input, windows, out, divisor));
-        Ok(())
+        fill_real::<A, _>(out, |out| mean_of::<A>(&input, windows, out, divisor))
     }, else Err(Diagnostic::unsupported_dtype(input.dtype(), &args.op.name)))
 }
 

@@ -2,7 +2,7 @@
 
 use crate::dense::Dense;
 use crate::pooling::{Window, Windows, divisor};
-use crate::real::{Real, Strided, fill_real, with_real};
+use crate::real::{Real, Strided, fill_real, try_fill_real, with_real};
 use tracefx_core::{Code, Diagnostic, Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;
@@ -27,7 +27,7 @@ fn avg_pool(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
 }
 
 fn adaptive_avg_pool(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
-    let windows = Windows::adaptive(args, args.tensor(1)?, args.tensor(0)?);
+    let windows = Windows::adaptive(args, args.tensor(1)?, args.tensor(0)?)?;
     spread(args, &windows, &out[0], divisor(true, None))
 }
 
@@ -55,8 +55,7 @@ fn spread_as<A: Real>(
                 out[plane + start..plane + end].iter_mut().for_each(|it| *it += share);
             });
         });
-    });
-    Ok(())
+    })
 }
 
 /// Hands each gradient to the element that the indices at this position name.
@@ -73,7 +72,7 @@ fn scatter<A: Real>(args: &Args<'_, Tensor>, indices: usize, out: &Tensor) -> Re
     let (n_grad, n_out) = (volume(grad), volume(out));
     let grad = Strided::<A>::dense(grad)?;
     let indices = indices.read::<i64>();
-    fill_real::<A, _>(out, |out| {
+    try_fill_real::<A, _>(out, |out| {
         for (at, &index) in indices.iter().enumerate() {
             let index = usize::try_from(index).ok().filter(|&it| it < n_out).ok_or_else(|| {
                 let what = format!("found an invalid max index: {index} (the input has {n_out} elements)");

@@ -2,7 +2,7 @@
 
 use crate::dense;
 use crate::isa::{Isa, Level};
-use crate::real::{Strided, fill_real};
+use crate::real::{Strided, try_fill_real};
 use crate::scratch;
 use crate::target::Target;
 use crate::thin::{THIN, axpys, dots};
@@ -102,7 +102,10 @@ pub(crate) trait Product: Element {
     }
 
     /// Gives the elements of a new, row-major result to `fill`, and rounds them to its dtype.
-    fn write(result: &Tensor, fill: impl FnOnce(&mut [Self])) {
+    ///
+    /// # Errors
+    /// What `fill` gives, and `OutOfMemory` where there is no room for what is rounded.
+    fn write(result: &Tensor, fill: impl FnOnce(&mut [Self]) -> Result<()>) -> Result<()> {
         dense::fill(result, fill)
     }
 }
@@ -162,6 +165,9 @@ const FEW: usize = 48;
 
 /// Writes `start + lhs * rhs`.
 ///
+/// # Errors
+/// `OutOfMemory` where a side cannot be laid out.
+///
 /// # Panics
 /// When a matrix leaves its elements.
 pub(crate) fn product<T: Product>(
@@ -170,8 +176,8 @@ pub(crate) fn product<T: Product>(
     lhs: Matrix<'_, T>,
     rhs: Matrix<'_, T>,
     start: Start<'_, T>,
-) {
-    product_on(Level::best(), size, dst, lhs, rhs, start);
+) -> Result<()> {
+    product_on(Level::best(), size, dst, lhs, rhs, start)
 }
 
 fn product_on<T: Product>(
@@ -181,14 +187,15 @@ fn product_on<T: Product>(
     lhs: Matrix<'_, T>,
     rhs: Matrix<'_, T>,
     start: Start<'_, T>,
-) {
+) -> Result<()> {
     let Extent { m, n, k } = size;
     if m == 0 || n == 0 {
-        return;
+        return Ok(());
     }
     let target = Target::new(dst.data, [m, n], [dst.row, 1]);
     if m * n * k <= SMALL {
-        return plain(size, &target, lhs, rhs, start);
+        plain(size, &target, lhs, rhs, start);
+        return Ok(());
     }
     // The left side is read in contiguous rows. Where both could be it, it is the larger one if the other one is so small
     // that laying out the larger one would cost more than writing the columns of the result.
@@ -203,7 +210,7 @@ fn product_on<T: Product>(
             start.transposed(),
         );
     }
-    in_rows(level, size, target, lhs, rhs, start);
+    in_rows(level, size, target, lhs, rhs, start)
 }
 
 fn in_rows<T: Product>(
@@ -213,7 +220,7 @@ fn in_rows<T: Product>(
     lhs: Matrix<'_, T>,
     rhs: Matrix<'_, T>,
     start: Start<'_, T>,
-) {
+) -> Result<()> {
     if size.m <= THIN && rhs.col == 1 {
         return axpys(level, size, &target, lhs, rhs, start);
     }
@@ -223,13 +230,13 @@ fn in_rows<T: Product>(
                 let from = |i: usize| from[i * lhs.row];
                 (0..size.m).for_each(|i| rows[i * size.k + p] = from(i));
             }
-            in_rows(level, size, target, Matrix { data: rows, row: size.k, col: 1 }, rhs, start);
+            in_rows(level, size, target, Matrix { data: rows, row: size.k, col: 1 }, rhs, start)
         });
     }
     if size.n <= THIN {
         return dots(level, size, &target, lhs, rhs, start);
     }
-    Job { level, size, target, lhs, rhs: &rhs, start }.run();
+    Job { level, size, target, lhs, rhs: &rhs, start }.run()
 }
 
 /// The loop that says what a product is.
@@ -276,8 +283,8 @@ macro_rules! float_product {
                 Strided::new(tensor)
             }
 
-            fn write(result: &Tensor, fill: impl FnOnce(&mut [Self])) {
-                fill_real(result, fill)
+            fn write(result: &Tensor, fill: impl FnOnce(&mut [Self]) -> Result<()>) -> Result<()> {
+                try_fill_real(result, fill)
             }
         }
     )+};
@@ -402,7 +409,7 @@ mod tests {
             let (size, row) = (Extent { m, n, k }, n + 2);
             let before: Vec<T> = (0..m * row + 1).map(|it| of((it % 11) as f32)).collect();
             let (mut got, mut want) = (before.clone(), before);
-            product_on(level, size, MatrixMut { data: &mut got, row }, lhs, rhs, start);
+            product_on(level, size, MatrixMut { data: &mut got, row }, lhs, rhs, start).unwrap();
             if m * n > 0 {
                 plain(size, &Target::new(&mut want, [m, n], [row, 1]), lhs, rhs, start);
             }
@@ -450,7 +457,7 @@ mod tests {
             let mut out = vec![0.0; rows * cols];
             let (lhs, rhs) = (Matrix { data: &a, row: k, col: 1 }, Matrix { data: &b, row: n, col: 1 });
             let size = Extent { m: rows, n: cols, k };
-            product(size, MatrixMut { data: &mut out, row: cols }, lhs, rhs, Start::Zero);
+            product(size, MatrixMut { data: &mut out, row: cols }, lhs, rhs, Start::Zero).unwrap();
             out
         };
         let whole = of(m, n);
@@ -465,9 +472,9 @@ mod tests {
         let mut dst = [5.0f32; 4];
         let empty = Matrix { data: &[], row: 0, col: 1 };
         let size = Extent { m: 2, n: 2, k: 0 };
-        product(size, MatrixMut { data: &mut dst, row: 2 }, empty, empty, Start::Columns(&[1.0, 2.0]));
+        product(size, MatrixMut { data: &mut dst, row: 2 }, empty, empty, Start::Columns(&[1.0, 2.0])).unwrap();
         assert_eq!(dst, [1.0, 2.0, 1.0, 2.0]);
-        product(size, MatrixMut { data: &mut dst, row: 2 }, empty, empty, Start::Zero);
+        product(size, MatrixMut { data: &mut dst, row: 2 }, empty, empty, Start::Zero).unwrap();
         assert_eq!(dst, [0.0; 4]);
     }
 
@@ -476,7 +483,7 @@ mod tests {
         let mut dst = [0u8];
         let lhs = Matrix { data: &[200, 100], row: 2, col: 1 };
         let rhs = Matrix { data: lhs.data, row: 1, col: 2 };
-        product(Extent { m: 1, n: 1, k: 2 }, MatrixMut { data: &mut dst, row: 1 }, lhs, rhs, Start::Zero);
+        product(Extent { m: 1, n: 1, k: 2 }, MatrixMut { data: &mut dst, row: 1 }, lhs, rhs, Start::Zero).unwrap();
         assert_eq!(dst, [((200 * 200 + 100 * 100) % 256) as u8]);
     }
 }

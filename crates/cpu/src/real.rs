@@ -5,6 +5,7 @@ use crate::dense::written;
 use crate::elementary::Elementary;
 use crate::map::{convert_all, gather};
 use std::ops::{Add, AddAssign, Deref, Div, Mul, MulAssign, Neg, Sub};
+use tracefx_core::allocate::filled;
 use tracefx_core::{DType, Dims, Element, Result, StorageRead, Tensor, bf16, f16};
 
 /// The types that floating-point kernels compute in.
@@ -239,7 +240,7 @@ fn converted<A: Real>(tensor: &Tensor) -> Result<Vec<A>> {
     if tensor.dtype() == A::DTYPE {
         return tensor.to_vec::<A>();
     }
-    let mut res = vec![A::ZERO; tensor.numel()];
+    let mut res = filled(A::ZERO, tensor.numel())?;
     let tensor = tensor.contiguous()?;
     let guard = tensor.storage().read();
     // An empty tensor may have any offset.
@@ -254,13 +255,24 @@ fn converted<A: Real>(tensor: &Tensor) -> Result<Vec<A>> {
 }
 
 /// Gives the elements of a new, row-major result to `fill` as `A`, and rounds them to its dtype.
-pub(crate) fn fill_real<A: Real, R>(result: &Tensor, fill: impl FnOnce(&mut [A]) -> R) -> R {
+///
+/// # Errors
+/// `OutOfMemory` where there is no room for the elements in the dtype of the computation.
+pub(crate) fn fill_real<A: Real, R>(result: &Tensor, fill: impl FnOnce(&mut [A]) -> R) -> Result<R> {
+    try_fill_real(result, |out| Ok(fill(out)))
+}
+
+/// As [`fill_real`], where `fill` may fail.
+///
+/// # Errors
+/// As there, and what `fill` gives.
+pub(crate) fn try_fill_real<A: Real, R>(result: &Tensor, fill: impl FnOnce(&mut [A]) -> Result<R>) -> Result<R> {
     let mut guard = written(result);
     if result.dtype() == A::DTYPE {
         return fill(&mut guard.elements_mut::<A>()[..result.numel()]);
     }
-    let mut wide = vec![A::ZERO; result.numel()];
-    let res = fill(&mut wide);
+    let mut wide = filled(A::ZERO, result.numel())?;
+    let res = fill(&mut wide)?;
     match result.dtype() {
         DType::Float16 => convert_all(&wide, guard.elements_mut::<f16>()),
         DType::BFloat16 => convert_all(&wide, guard.elements_mut::<bf16>()),
@@ -268,7 +280,7 @@ pub(crate) fn fill_real<A: Real, R>(result: &Tensor, fill: impl FnOnce(&mut [A])
         DType::Float64 => convert_all(&wide, guard.elements_mut::<f64>()),
         other => unreachable!("a floating-point kernel has a result of {other}"),
     }
-    res
+    Ok(res)
 }
 
 /// What rounding to a floating-point dtype and back does to a number.

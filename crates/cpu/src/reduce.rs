@@ -15,6 +15,8 @@ use crate::number::{Number, Real, with_float, with_number, with_real};
 use crate::parallel::{self, GRAIN};
 use crate::unary::refuse;
 use crate::walk::{Strided, Walk};
+use std::ops::Range;
+use tracefx_core::allocate::{collected, filled, with_room};
 use tracefx_core::{
     Bool8, DType, Diagnostic, Dims, Element, Region, Result, StorageRead, Tensor, copy_strided, with_element,
 };
@@ -154,7 +156,7 @@ impl<'a, F: Element> Lanes<'a, F> {
             }
             return Ok(());
         }
-        let mut lanes = zeros::<F>(n * self.lane_len)?;
+        let mut lanes = filled(F::zeroed(), n * self.lane_len)?;
         let mut sizes = self.inner.0.clone();
         sizes[0] = n;
         let strides = tracefx_core::contiguous_strides(&sizes);
@@ -167,7 +169,7 @@ impl<'a, F: Element> Lanes<'a, F> {
             }
             Some(convert) => {
                 // Of the alignment of the largest element.
-                let mut stored = zeros::<[f64; 2]>((lanes.len() * size).div_ceil(16))?;
+                let mut stored = filled([0.0f64; 2], (lanes.len() * size).div_ceil(16))?;
                 let bytes: &mut [u8] = &mut bytemuck::cast_slice_mut(&mut stored)[..lanes.len() * size];
                 copy_strided(size, &sizes, from, Region { bytes: &mut *bytes, offset: 0, strides: &strides });
                 convert(bytes, &mut lanes);
@@ -176,13 +178,6 @@ impl<'a, F: Element> Lanes<'a, F> {
         (0..n).for_each(|i| body(number + i, &lanes[i * self.lane_len..][..self.lane_len]));
         Ok(())
     }
-}
-
-fn zeros<F: Element>(n: usize) -> Result<Vec<F>> {
-    let mut res = Vec::new();
-    res.try_reserve_exact(n).map_err(|_| Diagnostic::out_of_memory(n.saturating_mul(size_of::<F>())))?;
-    res.resize(n, F::zeroed());
-    Ok(res)
 }
 
 /// Fills a result with one value for each lane.
@@ -194,11 +189,10 @@ fn reduce<F: Element, R: Element>(
 ) -> Result<()> {
     let lanes = Lanes::<F>::new(tensor, is_reduced)?;
     let parts = parallel::map(if out.numel() == 0 { 0 } else { lanes.n_parts() }, |part| {
-        let mut values = Vec::new();
+        let mut values = with_room(lanes.n_part)?;
         lanes.part(part, &mut |_, lane| values.push(f(lane))).map(|()| values)
-    });
-    let parts = parts.into_iter().collect::<Result<Vec<_>>>()?;
-    store(&parts.concat(), out)
+    })?;
+    store(&collected(parts.into_iter().flatten())?, out)
 }
 
 /// The number of running results of a reduction: a few vectors of the widest registers.
@@ -206,18 +200,36 @@ const RUNNING: usize = 32;
 
 /// The sum of `f` of each element.
 pub(crate) fn sum_of<F: Copy + Sync>(lane: &[F], f: impl Fn(F) -> f64 + Copy + Sync + Send) -> f64 {
-    const BLOCK: usize = 4096;
     if lane.len() > GRAIN {
-        let sums = parallel::map(lane.len().div_ceil(GRAIN), |part| {
+        return sum_of_parts(0..lane.len().div_ceil(GRAIN), &|part| {
             sum_of(&lane[part * GRAIN..][..GRAIN.min(lane.len() - part * GRAIN)], f)
         });
-        return sum_of(&sums, std::convert::identity);
     }
-    if lane.len() > BLOCK {
-        let (left, right) = lane.split_at((lane.len() / 2).next_multiple_of(BLOCK).min(lane.len() - 1));
+    if lane.len() > SUMMED {
+        let (left, right) = lane.split_at(halved(lane.len()));
         return sum_of(left, f) + sum_of(right, f);
     }
     fold(lane, 0.0, |sum, it| sum + f(it), |a, b| a + b)
+}
+
+/// The numbers that are summed up one after the other.
+const SUMMED: usize = 4096;
+
+/// Where more than [`SUMMED`] numbers are parted.
+fn halved(n: usize) -> usize {
+    (n / 2).next_multiple_of(SUMMED).min(n - 1)
+}
+
+/// The sum of what these parts give, as of a lane of them. It takes no memory that could be missing.
+fn sum_of_parts(parts: Range<usize>, part: &(dyn Fn(usize) -> f64 + Sync + Send)) -> f64 {
+    if parts.len() > SUMMED {
+        let middle = parts.start + halved(parts.len());
+        return sum_of_parts(parts.start..middle, part) + sum_of_parts(middle..parts.end, part);
+    }
+    let mut sums = [0.0; SUMMED];
+    let sums = &mut sums[..parts.len()];
+    parallel::parts_mut(sums, 1, |at, sum| sum[0] = part(parts.start + at));
+    fold(sums, 0.0, |sum, it| sum + it, |a, b| a + b)
 }
 
 /// What is left of a lane when `step` takes each element in, in [`RUNNING`] running results that `join` puts together.

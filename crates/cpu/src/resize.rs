@@ -6,6 +6,7 @@
 
 use crate::real::{Real, Strided, fill_real, rounding, with_real};
 use crate::{dense, dense::Dense};
+use tracefx_core::allocate::{collected, try_collected, with_room};
 use tracefx_core::{Diagnostic, Element, Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;
@@ -37,12 +38,12 @@ pub(crate) struct Images<'a> {
 fn each_dim<T>(
     args: &Args<'_, Tensor>,
     images: Images<'_>,
-    mut of: impl FnMut(usize, usize, Option<f64>) -> T,
+    mut of: impl FnMut(usize, usize, Option<f64>) -> Result<T>,
 ) -> Result<Vec<T>> {
     let (from, to) = (&images.input.sizes()[2..], &images.output.sizes()[2..]);
     let first_factor = args.values.len() - to.len();
     let factor = |dim: usize| args.opt_float(first_factor + dim).map(|it| it.filter(|&it| it > 0.0));
-    (0..to.len()).map(|dim| Ok(of(from[dim], to[dim], factor(dim)?))).collect()
+    (0..to.len()).map(|dim| of(from[dim], to[dim], factor(dim)?)).collect()
 }
 
 /// Where in a plane of the input the elements of a plane of the output are from.
@@ -54,9 +55,9 @@ pub(crate) fn nearest_places(args: &Args<'_, Tensor>, images: Images<'_>) -> Res
             _ if n_out == 2 * n_in => at / 2,
             _ => ((at as f32 * step).floor() as usize).min(n_in - 1),
         };
-        (0..n_out).map(source).collect()
+        collected((0..n_out).map(source))
     })?;
-    Ok(places(images, &sources))
+    places(images, &sources)
 }
 
 /// As [`nearest_places`], by the centres of the elements.
@@ -64,17 +65,19 @@ pub(crate) fn nearest_exact_places(args: &Args<'_, Tensor>, images: Images<'_>) 
     let sources = each_dim(args, images, |n_in, n_out, factor| {
         let step = factor.map_or(n_in as f32 / n_out as f32, |it| (1.0 / it) as f32);
         let source = |at: usize| ((((at as f64 + 0.5) * step as f64) as f32).floor() as usize).min(n_in - 1);
-        (0..n_out).map(source).collect()
+        collected((0..n_out).map(source))
     })?;
-    Ok(places(images, &sources))
+    places(images, &sources)
 }
 
-fn places(images: Images<'_>, sources: &[Vec<usize>]) -> Vec<usize> {
+fn places(images: Images<'_>, sources: &[Vec<usize>]) -> Result<Vec<usize>> {
     let mut places = vec![0];
     for (source, &size) in sources.iter().zip(&images.input.sizes()[2..]) {
-        places = places.iter().flat_map(|place| source.iter().map(move |it| place * size + it)).collect();
+        let mut next = with_room(places.len() * source.len())?;
+        next.extend(places.iter().flat_map(|place| source.iter().map(move |it| place * size + it)));
+        places = next;
     }
-    places
+    Ok(places)
 }
 
 fn nearest(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
@@ -140,7 +143,7 @@ pub(crate) fn linear_taps<A: Real>(
     is_aligned: bool,
     factor: Option<f64>,
     round: fn(A) -> A,
-) -> Vec<Taps<A>> {
+) -> Result<Vec<Taps<A>>> {
     let step = step::<A>(n_in, n_out, is_aligned, factor);
     let taps = |at: usize| {
         if n_in == n_out {
@@ -154,7 +157,7 @@ pub(crate) fn linear_taps<A: Real>(
         let weight = round(if weight > A::ONE { A::ONE } else { weight });
         vec![(first, A::ONE - weight), (second, weight)]
     };
-    (0..n_out).map(taps).collect()
+    collected((0..n_out).map(taps))
 }
 
 fn cubic(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
@@ -172,7 +175,12 @@ pub(crate) fn cubic_weights<A: Real>(t: A) -> [A; 4] {
     [far(t + A::ONE), near(t), near(rest), far(rest + A::ONE)]
 }
 
-pub(crate) fn cubic_taps<A: Real>(n_in: usize, n_out: usize, is_aligned: bool, factor: Option<f64>) -> Vec<Taps<A>> {
+pub(crate) fn cubic_taps<A: Real>(
+    n_in: usize,
+    n_out: usize,
+    is_aligned: bool,
+    factor: Option<f64>,
+) -> Result<Vec<Taps<A>>> {
     let step = step::<A>(n_in, n_out, is_aligned, factor);
     let last = n_in as i64 - 1;
     let taps = |at: usize| {
@@ -183,7 +191,7 @@ pub(crate) fn cubic_taps<A: Real>(n_in: usize, n_out: usize, is_aligned: bool, f
         let index = |at: i64| (first + at - 1).clamp(0, last) as usize;
         (0..4).zip(cubic_weights(weight)).map(|(at, weight)| (index(at), weight)).collect()
     };
-    (0..n_out).map(taps).collect()
+    collected((0..n_out).map(taps))
 }
 
 fn linear_filter(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
@@ -197,7 +205,7 @@ pub(crate) fn linear_filter_taps<A: Real>(
     n_out: usize,
     is_aligned: bool,
     factor: Option<f64>,
-) -> Vec<Taps<A>> {
+) -> Result<Vec<Taps<A>>> {
     let triangle = |x: A| if x < A::ONE { A::ONE - x } else { A::ZERO };
     filter_taps(n_in, n_out, step(n_in, n_out, is_aligned, factor), 1.0, triangle)
 }
@@ -213,7 +221,7 @@ pub(crate) fn cubic_filter_taps<A: Real>(
     n_out: usize,
     is_aligned: bool,
     factor: Option<f64>,
-) -> Vec<Taps<A>> {
+) -> Result<Vec<Taps<A>>> {
     // Keys' kernel with a = -0.5, as in Pillow.
     let a = A::of(-0.5);
     let keys = |x: A| {
@@ -229,7 +237,13 @@ pub(crate) fn cubic_filter_taps<A: Real>(
 }
 
 /// The taps of a filter of this radius, which is widened to the step where that is larger than one.
-fn filter_taps<A: Real>(n_in: usize, n_out: usize, step: A, radius: f64, filter: impl Fn(A) -> A) -> Vec<Taps<A>> {
+fn filter_taps<A: Real>(
+    n_in: usize,
+    n_out: usize,
+    step: A,
+    radius: f64,
+    filter: impl Fn(A) -> A,
+) -> Result<Vec<Taps<A>>> {
     let half = A::of(0.5);
     let (support, shrink) =
         if step >= A::ONE { (A::of(radius) * step, A::ONE / step) } else { (A::of(radius), A::ONE) };
@@ -238,14 +252,14 @@ fn filter_taps<A: Real>(n_in: usize, n_out: usize, step: A, radius: f64, filter:
         let first = (center - support + half).to_f64().max(0.0) as usize;
         let end = ((center + support + half).to_f64() as usize).min(n_in);
         let weight = |at: usize| filter(((A::of(at as f64) - center + half) * shrink).abs());
-        let mut taps: Taps<A> = (first..end).map(|at| (at, weight(at))).collect();
+        let mut taps: Taps<A> = collected((first..end).map(|at| (at, weight(at))))?;
         let total = taps.iter().fold(A::ZERO, |sum, it| sum + it.1);
         if total != A::ZERO {
             taps.iter_mut().for_each(|it| it.1 = it.1 / total);
         }
-        taps
+        Ok(taps)
     };
-    (0..n_out).map(taps).collect()
+    try_collected((0..n_out).map(taps))
 }
 
 /// A resize of volumes. Signals and images are volumes of size one in front.
@@ -261,7 +275,7 @@ pub(crate) fn taps_of_volume<A: Real>(
     args: &Args<'_, Tensor>,
     aligned: usize,
     images: Images<'_>,
-    taps: impl Fn(usize, usize, bool, Option<f64>) -> Vec<Taps<A>>,
+    taps: impl Fn(usize, usize, bool, Option<f64>) -> Result<Vec<Taps<A>>>,
 ) -> Result<Volume<A>> {
     let is_aligned = args.bool(aligned)?;
     let mut dims = each_dim(args, images, |n_in, n_out, factor| taps(n_in, n_out, is_aligned, factor))?;
@@ -276,7 +290,7 @@ pub(crate) fn taps_of_volume<A: Real>(
 fn weigh<A: Real>(
     args: &Args<'_, Tensor>,
     out: &Tensor,
-    taps: impl Fn(usize, usize, bool, Option<f64>) -> Vec<Taps<A>>,
+    taps: impl Fn(usize, usize, bool, Option<f64>) -> Result<Vec<Taps<A>>>,
 ) -> Result<()> {
     let images = Images { input: args.tensor(0)?, output: out };
     let Volume { mut dims, sizes } = taps_of_volume(args, 2, images, taps)?;
@@ -302,8 +316,7 @@ fn weigh<A: Real>(
                 }
             }
         }
-    });
-    Ok(())
+    })
 }
 
 fn sum<A: Real>(taps: &Taps<A>, of: impl Fn(usize) -> A) -> A {

@@ -38,7 +38,12 @@ pub(crate) const KERNELS: &[(&str, Kernel)] = &[
 ];
 
 /// Unlike the resize itself, PyTorch's gradients do not round the weights to half types.
-fn unrounded_linear_taps<A: Real>(n_in: usize, n_out: usize, is_aligned: bool, factor: Option<f64>) -> Vec<Taps<A>> {
+fn unrounded_linear_taps<A: Real>(
+    n_in: usize,
+    n_out: usize,
+    is_aligned: bool,
+    factor: Option<f64>,
+) -> Result<Vec<Taps<A>>> {
     linear_taps(n_in, n_out, is_aligned, factor, |it| it)
 }
 
@@ -63,14 +68,13 @@ fn add<A: Real>(args: &Args<'_, Tensor>, out: &Tensor, places: Places) -> Result
         for (plane, grad) in out.chunks_exact_mut(n_in).zip(grad.data().chunks_exact(places.len())) {
             grad.iter().zip(&places).for_each(|(&grad, &place)| plane[place] += grad);
         }
-    });
-    Ok(())
+    })
 }
 
 fn spread<A: Real>(
     args: &Args<'_, Tensor>,
     out: &Tensor,
-    taps: impl Fn(usize, usize, bool, Option<f64>) -> Vec<Taps<A>>,
+    taps: impl Fn(usize, usize, bool, Option<f64>) -> Result<Vec<Taps<A>>>,
 ) -> Result<()> {
     let grad = args.tensor(0)?;
     let Volume { dims, sizes } = taps_of_volume(args, 3, Images { input: out, output: grad }, taps)?;
@@ -93,6 +97,5 @@ fn spread<A: Real>(
                 }
             }
         }
-    });
-    Ok(())
+    })
 }

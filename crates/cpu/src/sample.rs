@@ -4,6 +4,7 @@ use crate::dense::{Dense, fill};
 use crate::map::{cast, store};
 use crate::random::{Order, draw_in, rounded};
 use crate::special::Special;
+use tracefx_core::allocate::{collected, try_collected, with_room};
 use tracefx_core::{DType, Generator, Result, Scalar, Tensor, with_default_generator};
 use tracefx_exec::{Kernel, assign};
 use tracefx_ops::Args;
@@ -18,7 +19,7 @@ pub(crate) const KERNELS: &[(&str, Kernel)] = &[
 
 fn permutation(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let n = outs[0].numel();
-    let mut res: Vec<i64> = (0..n as i64).collect();
+    let mut res: Vec<i64> = collected(0..n as i64)?;
     let last = n.saturating_sub(1) as f64;
     if rounded(args, outs[0].dtype(), last)? != last {
         return Err(args.invalid(format!("n is too large for result tensor type: '{}'", outs[0].dtype().name())));
@@ -67,29 +68,29 @@ fn multinomial(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
         }
     }
     let with_replacement = args.bool(2)?;
-    let mut res: Vec<i64> = Vec::with_capacity(outs[0].numel());
+    let mut res: Vec<i64> = with_room(outs[0].numel())?;
     // Without replacement: the weights over numbers of an exponential distribution, and of those the greatest.
     let drawn: Vec<f64> = with_default_generator(|generator| {
         let n_drawn = if with_replacement { outs[0].numel() } else { weights.len() };
-        (0..n_drawn).map(|_| generator.uniform()).collect()
-    });
+        collected((0..n_drawn).map(|_| generator.uniform()))
+    })?;
     for (i, row) in rows().enumerate() {
         if with_replacement {
-            let mut sums = Vec::with_capacity(n_categories);
+            let mut sums = with_room(n_categories)?;
             for weight in row {
                 sums.push(rounded(args, sum_dtype, sums.last().unwrap_or(&0.0) + weight)?);
             }
             // The last sum counts as one, however the others have been rounded.
             let total = sums.pop().unwrap_or(1.0);
-            let bounds = sums.iter().map(|it| rounded(args, sum_dtype, it / total)).collect::<Result<Vec<f64>>>()?;
+            let bounds: Vec<f64> = try_collected(sums.iter().map(|it| rounded(args, sum_dtype, it / total)))?;
             let places = drawn[i * n..][..n].iter().map(|at| bounds.partition_point(|it| it < at) as i64);
             res.extend(places);
         } else {
             let key =
                 |(weight, drawn): (&f64, &f64)| rounded(args, dtype, weight / rounded(args, dtype, -(-drawn).ln_1p())?);
-            let keys = row.iter().zip(&drawn[i * n_categories..]).map(key).collect::<Result<Vec<f64>>>()?;
-            let mut order: Vec<usize> = (0..n_categories).collect();
-            order.sort_by(|a, b| keys[*b].total_cmp(&keys[*a]));
+            let keys: Vec<f64> = try_collected(row.iter().zip(&drawn[i * n_categories..]).map(key))?;
+            let mut order: Vec<usize> = collected(0..n_categories)?;
+            order.sort_unstable_by(|a, b| keys[*b].total_cmp(&keys[*a]).then(a.cmp(b)));
             res.extend(order[..n].iter().map(|&it| it as i64));
         }
     }
@@ -154,15 +155,15 @@ fn rrelu_with_noise(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
             DType::Float64 => (lower + upper) / 2.0,
             _ => f64::from(((lower + upper) / 2.0) as f32),
         };
-        let result: Vec<f64> = this.iter().map(|&it| if it > 0.0 { it } else { it * slope }).collect();
+        let result: Vec<f64> = collected(this.iter().map(|&it| if it > 0.0 { it } else { it * slope }))?;
         assign(&outs[1], args.tensor(1)?)?;
         return store(&result, &outs[0]);
     }
     let slopes: Vec<f64> = with_default_generator(|generator| {
         let slope = |it: &f64| if *it <= 0.0 { generator.uniform() * (upper - lower) + lower } else { 1.0 };
-        this.iter().map(slope).collect()
-    });
+        collected(this.iter().map(slope))
+    })?;
     let products = this.iter().zip(&slopes).map(|(it, slope)| Ok(it * rounded(args, dtype, *slope)?));
-    store(&products.collect::<Result<Vec<f64>>>()?, &outs[0])?;
+    store(&try_collected(products)?, &outs[0])?;
     store(&slopes, &outs[1])
 }

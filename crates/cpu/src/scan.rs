@@ -10,6 +10,7 @@ use crate::map::{cast, store};
 use crate::number::{Number, Real, with_float, with_number, with_real};
 use crate::parallel;
 use crate::unary::refuse;
+use tracefx_core::allocate::filled;
 use tracefx_core::{DType, Element, Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::{Args, normalize_dim};
@@ -40,8 +41,8 @@ fn scan<F: Element, S: Copy + Sync, R: Element>(
     let elements = Dense::new(&cast(tensor, F::DTYPE)?)?;
     let elements = elements.read::<F>();
     let elements: &[F] = &elements;
-    let mut values = vec![R::zeroed(); out.numel()];
-    parallel::parts_mut(&mut values, parallel::whole_rows(n * inner), |at, part| {
+    let mut values = filled(R::zeroed(), out.numel())?;
+    parallel::try_parts_mut(&mut values, parallel::whole_rows(n * inner), |at, part| {
         let lanes = part.chunks_exact_mut(n * inner).zip(elements[at..].chunks_exact(n * inner));
         for (values, elements) in lanes {
             if inner == 1 {
@@ -52,7 +53,7 @@ fn scan<F: Element, S: Copy + Sync, R: Element>(
                 continue;
             }
             // All lanes at once, for they lie side by side.
-            let mut carried = vec![start; inner];
+            let mut carried = filled(start, inner)?;
             let rows = values.chunks_exact_mut(inner).zip(elements.chunks_exact(inner));
             for (i, (values, elements)) in rows.enumerate() {
                 for ((carried, value), &it) in carried.iter_mut().zip(values).zip(elements) {
@@ -60,7 +61,8 @@ fn scan<F: Element, S: Copy + Sync, R: Element>(
                 }
             }
         }
-    });
+        Ok(())
+    })?;
     store(&values, out)
 }
 

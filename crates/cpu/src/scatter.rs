@@ -6,6 +6,7 @@ use crate::lookup::{Wrap, indices, position};
 use crate::map::cast;
 use crate::sort::{NAN, keys};
 use crate::strided::{Axis, Places, bits, copy, gather_places, with_bits, zip};
+use tracefx_core::allocate::{collected, filled, try_collected, with_room};
 use tracefx_core::{Code, DType, Diagnostic, Element, Result, Tensor, contiguous_strides, with_element};
 use tracefx_exec::Kernel;
 use tracefx_ops::{Args, normalize_dim};
@@ -58,7 +59,7 @@ fn targets(result: &Tensor, sizes: &[usize], dim: usize, index: &[i64]) -> Resul
     let lead = sizes.len().saturating_sub(1);
     let mut at = vec![0usize; lead];
     let mut start = 0;
-    let mut res = Vec::with_capacity(index.len());
+    let mut res = with_room(index.len())?;
     for row in index.chunks(row_len.max(1)) {
         for (column, &it) in row.iter().enumerate() {
             res.push(start + column * step + position(it, dim, size, Wrap::No)? * stride);
@@ -109,7 +110,7 @@ fn index_reduce(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
     }
     let index = indices(args.tensor(2)?)?;
     let step: usize = source.sizes().iter().skip(dim + 1).product();
-    let spread: Vec<i64> = (0..source.numel()).map(|at| index[at / step % index.len()]).collect();
+    let spread: Vec<i64> = collected((0..source.numel()).map(|at| index[at / step % index.len()]))?;
     let targets = targets(result, source.sizes(), dim, &spread)?;
     write(args, result, &targets, &source.contiguous()?, named(args.str(4)?), args.bool(5)?)
 }
@@ -139,6 +140,8 @@ fn write(
     }
     with_element!(result.dtype(), T => {
         let from = &guard.elements::<T>()[offset..];
+        let n_counted = if reduce == Reduce::Mean { result.numel() } else { 0 };
+        let mut counts = filled(includes_self as u32, n_counted)?;
         fill::<T, _>(result, |out| {
             if !includes_self {
                 let nothing = if reduce == Reduce::Product { T::ONE } else { T::ZERO };
@@ -148,7 +151,6 @@ fn write(
                 out[at] = if reduce == Reduce::Product { out[at].times(it) } else { out[at].plus(it) };
             }
             if reduce == Reduce::Mean {
-                let mut counts = vec![includes_self as u32; out.len()];
                 targets.iter().for_each(|&at| counts[at] += 1);
                 out.iter_mut().zip(counts).filter(|it| it.1 > 1).for_each(|(out, n)| *out = out.share(n));
             }
@@ -173,11 +175,12 @@ fn write_extremes(
         key if is_largest => key,
         key => !key,
     };
-    let mut best: Vec<Option<u64>> = keys(args, result)?.into_iter().map(|it| Some(rank(it))).collect();
+    let mut best: Vec<Option<u64>> = collected(keys(args, result)?.into_iter().map(|it| Some(rank(it))))?;
     if !includes_self {
         targets.iter().for_each(|&at| best[at] = None);
     }
-    let ranks: Vec<u64> = keys(args, source)?.into_iter().map(rank).collect();
+    let mut ranks = keys(args, source)?;
+    ranks.iter_mut().for_each(|it| *it = rank(*it));
     let (guard, offset) = (source.storage().read(), source.offset());
     with_bits!(result.dtype(), T => {
         let from = &bits::<T>(guard.bytes())[offset..];
@@ -198,7 +201,7 @@ fn slices(result: &Tensor, dim: usize, index: &Tensor, wrap: Wrap) -> Result<(Ve
     let mut sizes = result.sizes().to_vec();
     let index = indices(index)?;
     let (size, stride) = (sizes.get(dim).copied().unwrap_or(1), result.strides().get(dim).copied().unwrap_or(1));
-    let at = index.iter().map(|&it| Ok(position(it, dim, size, wrap)? * stride)).collect::<Result<Vec<_>>>()?;
+    let at = try_collected(index.iter().map(|&it| Ok(position(it, dim, size, wrap)? * stride)))?;
     if let (Some(axis), Some(size)) = (places.axes.get_mut(dim), sizes.get_mut(dim)) {
         *size = at.len();
         *axis = Axis::At(at);
@@ -258,7 +261,7 @@ fn put(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
             Diagnostic::new(Code::IndexOutOfRange, what)
         })
     };
-    let targets = indices(args.tensor(1)?)?.into_iter().map(target).collect::<Result<Vec<_>>>()?;
+    let targets = try_collected(indices(args.tensor(1)?)?.into_iter().map(target))?;
     let reduce = args.bool(3)?.then_some(Reduce::Sum);
     write(args, result, &targets, &source.contiguous()?, reduce, true)
 }

@@ -3,6 +3,8 @@
 
 use bytemuck::{Pod, Zeroable};
 use std::cell::RefCell;
+use tracefx_core::allocate::filled;
+use tracefx_core::{Diagnostic, Result};
 
 /// A cache line; no element is larger or more aligned.
 #[derive(Clone, Copy, Pod, Zeroable)]
@@ -17,13 +19,17 @@ thread_local! {
 }
 
 /// Gives `body` a buffer of `len` elements, which hold anything.
-pub(crate) fn with<T: Pod, R>(len: usize, body: impl FnOnce(&mut [T]) -> R) -> R {
-    let n_lines = (len * size_of::<T>()).div_ceil(size_of::<Line>());
+///
+/// # Errors
+/// `OutOfMemory` where there is none, and what `body` gives.
+pub(crate) fn with<T: Pod, R>(len: usize, body: impl FnOnce(&mut [T]) -> Result<R>) -> Result<R> {
+    let n_bytes = len.checked_mul(size_of::<T>()).ok_or_else(|| Diagnostic::out_of_memory(usize::MAX))?;
+    let n_lines = n_bytes.div_ceil(size_of::<Line>());
     let mut lines = BUFFERS.with_borrow_mut(Vec::pop).unwrap_or_default();
     if lines.len() < n_lines {
         // The old buffer goes first, so that the new one may take its place.
         drop(std::mem::take(&mut lines));
-        lines = vec![Line::zeroed(); n_lines];
+        lines = filled(Line::zeroed(), n_lines)?;
     }
     let res = body(&mut bytemuck::cast_slice_mut(&mut lines)[..len]);
     if lines.len() * size_of::<Line>() <= KEPT {
@@ -38,8 +44,13 @@ mod tests {
     fn buffers_of_one_thread_are_apart() {
         super::with::<f32, _>(100, |outer| {
             outer.fill(1.0);
-            super::with::<u8, _>(1000, |inner| inner.fill(7));
+            super::with::<u8, _>(1000, |inner| {
+                inner.fill(7);
+                Ok(())
+            })?;
             assert!(outer.iter().all(|&it| it == 1.0));
-        });
+            Ok(())
+        })
+        .unwrap();
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::dense::{Dense, fill};
 use crate::lookup::indices;
+use tracefx_core::allocate::collected;
 use tracefx_core::{Code, DType, Diagnostic, Element, Result, Scalar, Tensor, with_element};
 use tracefx_exec::Kernel;
 use tracefx_ops::{Args, Operand, promote};
@@ -49,7 +50,7 @@ impl Search<'_> {
             return Err(Diagnostic::unsupported_dtype(common, "searchsorted"));
         } else {
             self.find(&numbers(self.boundaries, Scalar::to_i64)?, &operand(values, Scalar::to_i64)?)
-        };
+        }?;
         with_element!(result.dtype(), T => fill::<T, _>(result, |out| {
             out.iter_mut().zip(&found).for_each(|(out, &it)| *out = T::from_scalar(Scalar::Int(it as i64)));
         }), else ());
@@ -57,7 +58,7 @@ impl Search<'_> {
     }
 
     /// The position of each value in the line of its row. The comparisons are PyTorch's, which matters for NaN.
-    fn find<T: PartialOrd + Copy>(&self, boundaries: &[T], values: &[T]) -> Vec<usize> {
+    fn find<T: PartialOrd + Copy>(&self, boundaries: &[T], values: &[T]) -> Result<Vec<usize>> {
         let line = self.boundaries.sizes().last().copied().unwrap_or(1);
         let n_lines = boundaries.len().checked_div(line).unwrap_or(1);
         let per_line = if self.boundaries.rank() <= 1 { values.len() } else { values.len() / n_lines.max(1) };
@@ -80,7 +81,7 @@ impl Search<'_> {
             }
             start
         };
-        values.iter().enumerate().map(find).collect()
+        collected(values.iter().enumerate().map(find))
     }
 }
 
@@ -90,7 +91,7 @@ fn rounded(value: f64, dtype: DType) -> f64 {
 
 fn numbers<T>(tensor: &Tensor, number: impl Fn(Scalar) -> T) -> Result<Vec<T>> {
     let dense = Dense::new(tensor)?;
-    with_element!(tensor.dtype(), E => Ok(dense.read::<E>().iter().map(|it| number(it.to_scalar())).collect()),
+    with_element!(tensor.dtype(), E => collected(dense.read::<E>().iter().map(|it| number(it.to_scalar()))),
         else Err(Diagnostic::unsupported_dtype(tensor.dtype(), "searchsorted")))
 }
 

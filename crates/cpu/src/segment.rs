@@ -1,8 +1,9 @@
 //! Kernels of reductions of segments, following aten/src/ATen/native/SegmentReduce.cpp.
 
 use crate::lookup::indices;
-use crate::real::{Real, Strided, fill_real, with_real};
+use crate::real::{Real, Strided, try_fill_real, with_real};
 use std::ops::Range;
+use tracefx_core::allocate::{collected, try_collected, with_room};
 use tracefx_core::{Diagnostic, Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::{Args, normalize_dim};
@@ -32,10 +33,11 @@ impl Segments {
         let numbers = indices(bounds)?;
         let n = bounds.sizes()[axis];
         let outside = || args.invalid(format!("segment_reduce(): a segment lies outside of the {size} elements"));
-        let mut rows = Vec::new();
-        for row in 0..data.sizes()[..axis].iter().product() {
+        let n_rows: usize = data.sizes()[..axis].iter().product();
+        let (mut rows, mut ranges) = (with_room(n_rows)?, with_room(n)?);
+        for row in 0..n_rows {
             let numbers = &numbers[row * n..][..n];
-            let mut ranges = Vec::new();
+            ranges.clear();
             if by_offsets.is_some() {
                 ranges.extend(numbers.windows(2).map(|it| (it[0], it[1])));
             } else {
@@ -59,22 +61,26 @@ impl Segments {
                 let range = usize::try_from(start).ok()?..usize::try_from(end).ok()?;
                 (range.start <= range.end && range.end <= size).then_some(range)
             };
-            rows.push(ranges.into_iter().map(|it| range(it).ok_or_else(outside)).collect::<Result<_>>()?);
+            rows.push(try_collected(ranges.iter().map(|&it| range(it).ok_or_else(outside)))?);
         }
         Ok(Segments { rows, size, inner: data.sizes()[axis + 1..].iter().product() })
     }
 
     /// Calls `visit` for each element of the result in order, with the places in the data that make it.
-    fn for_each(&self, mut visit: impl FnMut(usize, &mut dyn ExactSizeIterator<Item = usize>)) {
+    fn for_each(
+        &self,
+        mut visit: impl FnMut(usize, &mut dyn ExactSizeIterator<Item = usize>) -> Result<()>,
+    ) -> Result<()> {
         let mut at = 0;
         for (row, ranges) in self.rows.iter().enumerate() {
             for range in ranges {
                 for inner in 0..self.inner {
-                    visit(at, &mut range.clone().map(|it| (row * self.size + it) * self.inner + inner));
+                    visit(at, &mut range.clone().map(|it| (row * self.size + it) * self.inner + inner))?;
                     at += 1;
                 }
             }
         }
+        Ok(())
     }
 }
 
@@ -94,7 +100,7 @@ fn reduce<A: Real>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
         _ => (A::ZERO, |so_far, it| so_far + it),
     };
     let data = Strided::<A>::dense(data)?;
-    fill_real::<A, _>(out, |out| {
+    try_fill_real::<A, _>(out, |out| {
         segments.for_each(|at, places| {
             let n = places.len();
             let res = places.fold(given.map_or(default, A::of), |so_far, it| combine(so_far, data.data()[it]));
@@ -103,9 +109,9 @@ fn reduce<A: Real>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
                 ("mean", 1..) => res / A::of(n as f64),
                 _ => res,
             };
-        });
-    });
-    Ok(())
+            Ok(())
+        })
+    })
 }
 
 fn backward(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
@@ -119,10 +125,10 @@ fn spread<A: Real>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
     let initial = A::of(args.opt_float(7)?.unwrap_or(1.0));
     let data = Strided::<A>::dense(data)?;
     let (grad, result) = (Strided::<A>::dense(args.tensor(0)?)?, Strided::<A>::dense(args.tensor(1)?)?);
-    fill_real::<A, _>(out, |out| {
+    try_fill_real::<A, _>(out, |out| {
         segments.for_each(|at, places| {
             let (grad, result) = (grad.data()[at], result.data()[at]);
-            let places: Vec<usize> = places.collect();
+            let places: Vec<usize> = collected(places)?;
             let value = |place: usize| data.data()[place];
             match reduce {
                 "max" | "min" => {
@@ -145,7 +151,7 @@ fn spread<A: Real>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
                 }
                 _ => places.iter().for_each(|&it| out[it] = grad),
             }
-        });
-    });
-    Ok(())
+            Ok(())
+        })
+    })
 }

@@ -2,7 +2,8 @@
 
 use crate::isa::{self, Isa, Work};
 use crate::parallel;
-use crate::real::{Real, Strided, fill_real, rounding, with_real};
+use crate::real::{Real, Strided, rounding, try_fill_real, with_real};
+use tracefx_core::allocate::filled;
 use tracefx_core::{Diagnostic, Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;
@@ -50,23 +51,27 @@ fn compute<A: Real>(args: &Args<'_, Tensor>, out: &Tensor, variant: Variant) -> 
     let inner: usize = out.sizes().get(dim + 1..).unwrap_or(&[]).iter().product();
     // PyTorch's half-precision logarithms along the last dimension are rounded at each step.
     let round = (dim + 1 >= out.rank() && out.dtype() != A::DTYPE).then(|| rounding::<A>(out.dtype()));
-    fill_real::<A, _>(out, |out| {
+    try_fill_real::<A, _>(out, |out| {
         let input = &input.data()[..out.len()];
         if out.is_empty() {
-            return;
+            return Ok(());
         }
-        parallel::parts_mut(out, parallel::whole_rows(n * inner), |at, out| {
+        parallel::try_parts_mut(out, parallel::whole_rows(n * inner), |at, out| {
+            let mut columns = filled([-A::INFINITY, A::ZERO], if inner > 1 { inner } else { 0 })?;
             let parts = out.chunks_exact_mut(n * inner).zip(input[at..].chunks_exact(n * inner));
             for (out, input) in parts {
                 match round {
-                    _ if inner > 1 => isa::run(Columns { out, input, inner, variant }),
+                    _ if inner > 1 => {
+                        columns.fill([-A::INFINITY, A::ZERO]);
+                        isa::run(Columns { out, input, columns: &mut columns, variant });
+                    }
                     Some(round) => isa::run(Row { out, input, variant, round }),
                     None => isa::run(Row { out, input, variant, round: |it| it }),
                 }
             }
-        });
-    });
-    Ok(())
+            Ok(())
+        })
+    })
 }
 
 /// The larger one; NaN is larger than everything.
@@ -131,11 +136,12 @@ impl<A: Real, R: Fn(A) -> A> Work for Row<'_, A, R> {
     }
 }
 
-/// Softmax down the columns of a row-major matrix with `inner` columns, all columns at once.
+/// Softmax down the columns of a row-major matrix, all columns at once.
 struct Columns<'a, A> {
     out: &'a mut [A],
     input: &'a [A],
-    inner: usize,
+    /// The largest element of each column and its sum, which begin at minus infinity and zero.
+    columns: &'a mut [[A; 2]],
     variant: Variant,
 }
 
@@ -144,26 +150,26 @@ impl<A: Real> Work for Columns<'_, A> {
 
     #[inline(always)]
     fn run<I: Isa>(self) {
-        let Columns { out, input, inner, variant } = self;
-        let (mut max, mut sum) = (vec![-A::INFINITY; inner], vec![A::ZERO; inner]);
+        let Columns { out, input, columns, variant } = self;
+        let inner = columns.len();
         for row in input.chunks_exact(inner) {
-            max.iter_mut().zip(row).for_each(|(max, &it)| *max = larger(*max, it));
+            columns.iter_mut().zip(row).for_each(|([max, _], &it)| *max = larger(*max, it));
         }
         for (out, row) in out.chunks_exact_mut(inner).zip(input.chunks_exact(inner)) {
-            for (((out, sum), &it), &max) in out.iter_mut().zip(&mut sum).zip(row).zip(&max) {
-                *out = (it - max).exp();
+            for ((out, [max, sum]), &it) in out.iter_mut().zip(&mut *columns).zip(row) {
+                *out = (it - *max).exp();
                 *sum += *out;
             }
         }
         if variant == Variant::Log {
-            sum.iter_mut().for_each(|it| *it = it.ln());
+            columns.iter_mut().for_each(|[_, sum]| *sum = sum.ln());
         }
         for (out, row) in out.chunks_exact_mut(inner).zip(input.chunks_exact(inner)) {
-            let columns = out.iter_mut().zip(row).zip(max.iter().zip(&sum));
+            let columns = out.iter_mut().zip(row).zip(&*columns);
             match variant {
-                Variant::Log => columns.for_each(|((out, &it), (&max, &sum))| *out = it - max - sum),
-                Variant::Plain => columns.for_each(|((out, _), (_, &sum))| *out = *out / sum),
-                Variant::Safe => columns.for_each(|((out, _), (&max, &sum))| {
+                Variant::Log => columns.for_each(|((out, &it), &[max, sum])| *out = it - max - sum),
+                Variant::Plain => columns.for_each(|((out, _), &[_, sum])| *out = *out / sum),
+                Variant::Safe => columns.for_each(|((out, _), &[max, sum])| {
                     *out = if max == -A::INFINITY { A::ZERO } else { *out / sum };
                 }),
             }

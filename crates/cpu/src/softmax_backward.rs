@@ -1,6 +1,7 @@
 //! Kernels of the gradients of softmax and of its logarithm.
 
-use crate::real::{Real, Strided, fill_real, with_real};
+use crate::real::{Real, Strided, try_fill_real, with_real};
+use tracefx_core::allocate::filled;
 use tracefx_core::{Diagnostic, Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::{Args, normalize_dim};
@@ -36,10 +37,11 @@ fn compute<A: Real>(
     let dim = normalize_dim(args, args.int(2)?, out.rank())?;
     let n = out.sizes().get(dim).copied().unwrap_or(1);
     let inner: usize = out.sizes().get(dim + 1..).unwrap_or(&[]).iter().product();
-    fill_real::<A, _>(out, |out| {
+    try_fill_real::<A, _>(out, |out| {
         if out.is_empty() {
-            return;
+            return Ok(());
         }
+        let mut sums = filled(A::ZERO, if inner > 1 { inner } else { 0 })?;
         let len = n * inner;
         let slices = grad.data().chunks_exact(len).zip(result.data().chunks_exact(len));
         for (out, (grad, result)) in out.chunks_exact_mut(len).zip(slices) {
@@ -52,7 +54,7 @@ fn compute<A: Real>(
                 out.iter_mut().zip(pairs).for_each(|(out, (&grad, &y))| *out = make(grad, y, sum));
                 continue;
             }
-            let mut sums = vec![A::ZERO; inner];
+            sums.fill(A::ZERO);
             for (grad, result) in grad.chunks_exact(inner).zip(result.chunks_exact(inner)) {
                 let pairs = grad.iter().zip(result);
                 sums.iter_mut().zip(pairs).for_each(|(sum, (&grad, &y))| *sum += term(grad, y));
@@ -61,6 +63,6 @@ fn compute<A: Real>(
                 *out = make(grad[at], result[at], sums[at % inner]);
             }
         }
-    });
-    Ok(())
+        Ok(())
+    })
 }

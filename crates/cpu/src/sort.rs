@@ -6,6 +6,7 @@ use crate::dense::{Dense, fill, fill_bits};
 use crate::introsort::{nth_element, partial_sort, sort as unstable_sort};
 use crate::parallel::{self, GRAIN};
 use crate::strided::{bits, with_bits};
+use tracefx_core::allocate::{collected, filled, with_room};
 use tracefx_core::{DType, Diagnostic, Element, Result, Scalar, Tensor, with_element};
 use tracefx_exec::Kernel;
 use tracefx_ops::{Args, normalize_dim};
@@ -42,7 +43,7 @@ pub(crate) fn keys(args: &Args<'_, Tensor>, tensor: &Tensor) -> Result<Vec<u64>>
         return Err(Diagnostic::unsupported_dtype(tensor.dtype(), &args.op.name));
     }
     let dense = Dense::new(tensor)?;
-    with_element!(tensor.dtype(), T => Ok(dense.read::<T>().iter().map(|it| key(it.to_scalar())).collect()),
+    with_element!(tensor.dtype(), T => collected(dense.read::<T>().iter().map(|it| key(it.to_scalar()))),
         else Err(Diagnostic::unsupported_dtype(tensor.dtype(), &args.op.name)))
 }
 
@@ -65,22 +66,21 @@ impl Lines {
         }
     }
 
-    /// Where each line starts in this tensor and, in one whose lines are of `other_len`, its counterpart.
-    fn starts(&self, other_len: usize) -> impl Iterator<Item = (usize, usize)> + '_ {
-        (0..self.n_outer).flat_map(move |outer| {
-            let at = move |len: usize, inner: usize| outer * len * self.step + inner;
-            (0..self.step).map(move |inner| (at(self.len, inner), at(other_len, inner)))
-        })
+    /// Where the line of this number starts in this tensor and, in one whose lines are of `other_len`, its counterpart.
+    fn starts(&self, number: usize, other_len: usize) -> (usize, usize) {
+        let (outer, inner) = (number / self.step, number % self.step);
+        let at = |len: usize| outer * len * self.step + inner;
+        (at(self.len), at(other_len))
     }
 }
 
 /// Fills the values and indices of results whose lines along a dimension are picked from the lines of the input:
-/// `pick` is given the keys of a line and gives the positions, in order.
+/// `pick` is given the keys of a line and writes the positions, in order.
 fn fill_picked(
     args: &Args<'_, Tensor>,
     dim: usize,
     results: &[Tensor],
-    pick: impl Fn(&[u64]) -> Vec<usize> + Sync,
+    pick: impl Fn(&[u64], &mut [usize]) -> Result<()> + Sync,
 ) -> Result<()> {
     let base = args.tensor(0)?;
     // There may be more empty lines than anyone could go through.
@@ -94,26 +94,27 @@ fn fill_picked(
         return Ok(());
     }
     let len = results[1].numel() / n_lines;
-    let mut from = vec![0usize; results[1].numel()];
-    let starts: Vec<_> = lines.starts(len).collect();
+    if len == 0 {
+        return Ok(());
+    }
+    // Line by line, which is not yet the order of the results.
+    let mut picked = filled(0usize, results[1].numel())?;
     let n_part = GRAIN.div_ceil(lines.len.max(1));
-    let picked = parallel::map(n_lines.div_ceil(n_part), |part| {
-        let mut line = Vec::with_capacity(lines.len);
-        let of_line = |(start, _): &(usize, usize)| {
+    parallel::try_parts_mut(&mut picked, n_part * len, |first, picked| {
+        let mut line = with_room(lines.len)?;
+        for (number, picked) in (first / len..).zip(picked.chunks_exact_mut(len)) {
+            let (start, _) = lines.starts(number, len);
             line.clear();
             line.extend((0..lines.len).map(|at| keys[start + at * lines.step]));
-            pick(&line)
-        };
-        starts[part * n_part..].iter().take(n_part).flat_map(of_line).collect::<Vec<_>>()
-    });
-    let mut picked = picked.into_iter().flatten();
+            pick(&line, picked)?;
+        }
+        Ok(())
+    })?;
+    drop(keys);
     fill::<i64, _>(&results[1], |indices| {
-        for (start, result_start) in starts {
-            for (at, picked) in picked.by_ref().take(len).enumerate() {
-                let to = result_start + at * lines.step;
-                indices[to] = picked as i64;
-                from[to] = start + picked * lines.step;
-            }
+        for (number, picked) in picked.chunks_exact(len).enumerate() {
+            let (_, to) = lines.starts(number, len);
+            picked.iter().enumerate().for_each(|(at, &it)| indices[to + at * lines.step] = it as i64);
         }
     });
     let base = base.contiguous()?;
@@ -121,9 +122,20 @@ fn fill_picked(
     with_bits!(base.dtype(), T => {
         let guard = base.storage().read();
         let elements = &bits::<T>(guard.bytes())[offset..];
-        fill_bits::<T, _>(&results[0], |out| out.iter_mut().zip(&from).for_each(|(out, &at)| *out = elements[at]));
+        fill_bits::<T, _>(&results[0], |out| {
+            for (number, picked) in picked.chunks_exact(len).enumerate() {
+                let (start, to) = lines.starts(number, len);
+                let places = picked.iter().enumerate();
+                places.for_each(|(at, &it)| out[to + at * lines.step] = elements[start + it * lines.step]);
+            }
+        });
     });
     Ok(())
+}
+
+/// Keys with their places.
+fn placed(keys: &[u64]) -> Result<Vec<(u64, usize)>> {
+    collected(keys.iter().copied().zip(0..keys.len()))
 }
 
 fn sort(args: &Args<'_, Tensor>, results: &[Tensor], dim: usize) -> Result<()> {
@@ -131,23 +143,26 @@ fn sort(args: &Args<'_, Tensor>, results: &[Tensor], dim: usize) -> Result<()> {
     let base = args.tensor(0)?;
     let (is_float, is_narrow) = (base.dtype().is_float(), base.dtype().size() <= 4);
     let dim = normalize_dim(args, args.int(dim)?, base.rank())?;
-    fill_picked(args, dim, results, |keys| {
+    fill_picked(args, dim, results, |keys, picked| {
         // Upside down, the largest key comes first; elements with the same key stay in their order.
         let turned = |key: u64| if descends { !key } else { key };
         if is_narrow && keys.len() <= 1 << N_PLACE_BITS {
-            let packed = keys.iter().zip(0..).map(|(&key, at): (_, u64)| {
+            let packed = keys.iter().zip(0..keys.len() as u64).map(|(&key, at)| {
                 // The lower digits of a float32 are all the same, and so are the upper ones of an integer of 32 bits, which
                 // is moved so that it is not negative.
                 let key = if is_float { turned(key) >> N_PLACE_BITS } else { turned(key).wrapping_add(1 << 33) };
                 key << N_PLACE_BITS | at
             });
-            let mut packed: Vec<u64> = packed.collect();
+            let mut packed: Vec<u64> = collected(packed)?;
             packed.sort_unstable();
-            return packed.into_iter().map(|it| (it & ((1 << N_PLACE_BITS) - 1)) as usize).collect();
+            let places = packed.iter().map(|it| (it & ((1 << N_PLACE_BITS) - 1)) as usize);
+            picked.iter_mut().zip(places).for_each(|(to, place)| *to = place);
+            return Ok(());
         }
-        let mut order: Vec<(u64, usize)> = keys.iter().map(|&key| turned(key)).zip(0..).collect();
+        let mut order: Vec<(u64, usize)> = collected(keys.iter().map(|&key| turned(key)).zip(0..keys.len()))?;
         order.sort_unstable();
-        order.into_iter().map(|it| it.1).collect()
+        picked.iter_mut().zip(&order).for_each(|(to, it)| *to = it.1);
+        Ok(())
     })
 }
 
@@ -159,17 +174,15 @@ fn topk(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
     let k = args.int(1)? as usize;
     let dim = normalize_dim(args, args.int(2)?, base.rank())?;
     let (is_largest, is_sorted) = (args.bool(3)?, args.bool(4)?);
-    fill_picked(args, dim, results, |keys| {
-        let mut queue: Vec<(u64, usize)> = keys.iter().copied().zip(0..).collect();
-        if k == 0 {
-            return Vec::new();
-        }
+    fill_picked(args, dim, results, |keys, picked| {
+        let mut queue = placed(keys)?;
         if is_largest {
             pick_first(&mut queue, k, is_sorted, &|a, b| a.0 > b.0);
         } else {
             pick_first(&mut queue, k, is_sorted, &|a, b| a.0 < b.0);
         }
-        queue[..k].iter().map(|it| it.1).collect()
+        picked.iter_mut().zip(&queue).for_each(|(to, it)| *to = it.1);
+        Ok(())
     })
 }
 
@@ -197,10 +210,11 @@ fn kthvalue(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
     }
     let k = args.int(1)? as usize - 1;
     let dim = normalize_dim(args, args.int(2)?, base.rank())?;
-    fill_picked(args, dim, results, |keys| {
-        let mut items: Vec<(u64, usize)> = keys.iter().copied().zip(0..).collect();
+    fill_picked(args, dim, results, |keys, picked| {
+        let mut items = placed(keys)?;
         quick_select(&mut items, k);
-        vec![items[k].1]
+        picked[0] = items[k].1;
+        Ok(())
     })
 }
 
@@ -252,16 +266,16 @@ fn quick_select(items: &mut [(u64, usize)], k: usize) {
 }
 
 /// The position of the lower median: of the first NaN where there is one, unless NaNs are left out.
-fn median_of(keys: &[u64], is_float: bool, skips_nan: bool) -> usize {
+fn median_of(keys: &[u64], is_float: bool, skips_nan: bool) -> Result<usize> {
     let is_nan = |key: &u64| is_float && *key == NAN;
     let n_nan = keys.iter().filter(|it| is_nan(it)).count();
     if !skips_nan && n_nan > 0 {
-        return keys.iter().position(is_nan).unwrap_or(0);
+        return Ok(keys.iter().position(is_nan).unwrap_or(0));
     }
-    let mut order: Vec<usize> = (0..keys.len()).collect();
+    let mut order: Vec<usize> = collected(0..keys.len())?;
     let nth = (keys.len() - n_nan).saturating_sub(1) / 2;
     // Of equal elements, PyTorch counts the first ones first.
-    *order.select_nth_unstable_by_key(nth, |&at| (keys[at], at)).1
+    Ok(*order.select_nth_unstable_by_key(nth, |&at| (keys[at], at)).1)
 }
 
 fn refuse_bool(args: &Args<'_, Tensor>) -> Result<()> {
@@ -276,7 +290,10 @@ fn median(args: &Args<'_, Tensor>, results: &[Tensor], skips_nan: bool) -> Resul
     let base = args.tensor(0)?;
     let dim = normalize_dim(args, args.int(1)?, base.rank())?;
     let is_float = base.dtype().is_float();
-    fill_picked(args, dim, results, |keys| vec![median_of(keys, is_float, skips_nan)])
+    fill_picked(args, dim, results, |keys, picked| {
+        picked[0] = median_of(keys, is_float, skips_nan)?;
+        Ok(())
+    })
 }
 
 fn whole_median(args: &Args<'_, Tensor>, results: &[Tensor], skips_nan: bool) -> Result<()> {
@@ -295,7 +312,7 @@ fn whole_median(args: &Args<'_, Tensor>, results: &[Tensor], skips_nan: bool) ->
             Ok(())
         }, else Err(Diagnostic::unsupported_dtype(base.dtype(), "median")));
     }
-    let at = median_of(&keys, base.dtype().is_float(), skips_nan);
+    let at = median_of(&keys, base.dtype().is_float(), skips_nan)?;
     let base = base.contiguous()?;
     with_bits!(base.dtype(), T => {
         let guard = base.storage().read();
@@ -308,8 +325,8 @@ fn mode(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
     let base = args.tensor(0)?;
     let dim = normalize_dim(args, args.int(1)?, base.rank())?;
     let is_float = base.dtype().is_float();
-    fill_picked(args, dim, results, |keys| {
-        let mut items: Vec<(u64, usize)> = keys.iter().copied().zip(0..).collect();
+    fill_picked(args, dim, results, |keys, picked| {
+        let mut items = placed(keys)?;
         unstable_sort(&mut items, &|a, b| a.0 < b.0);
         let (mut best, mut best_count, mut count) = (0, 0, 0);
         for (at, item) in items.iter().enumerate() {
@@ -323,6 +340,7 @@ fn mode(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
                 count = 0;
             }
         }
-        vec![best]
+        picked[0] = best;
+        Ok(())
     })
 }

@@ -1,6 +1,7 @@
 //! Kernels of the splits whose positions are in a tensor. What they give are views.
 
 use crate::lookup::indices;
+use tracefx_core::allocate::{collected, with_room};
 use tracefx_core::{Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::{Args, Value, normalize_dim};
@@ -35,7 +36,7 @@ fn tensor_split(args: &Args<'_, Tensor>) -> Result<Vec<Value<Tensor>>> {
     let size = base.sizes()[dim] as i64;
     let given = indices(split)?;
     let ends: Vec<i64> = if split.rank() == 1 {
-        given.into_iter().chain([size]).collect()
+        collected(given.into_iter().chain([size]))?
     } else {
         let sections = given[0];
         if sections <= 0 {
@@ -45,11 +46,11 @@ fn tensor_split(args: &Args<'_, Tensor>) -> Result<Vec<Value<Tensor>>> {
         if sections > size.max(1 << 20) {
             return Err(args.unsupported(format!("{sections} sections of a dimension of size {size}")));
         }
-        (1..=sections).map(|at| at * (size / sections) + at.min(size % sections)).collect()
+        collected((1..=sections).map(|at| at * (size / sections) + at.min(size % sections)))?
     };
     let inside = |it: i64| (if it < 0 { it + size } else { it }).clamp(0, size) as usize;
     let mut start = 0;
-    let mut views = Vec::with_capacity(ends.len());
+    let mut views = with_room(ends.len())?;
     for end in ends {
         views.push(Value::Tensor(slice(base, dim, inside(start), inside(end))?));
         start = end;

@@ -5,6 +5,7 @@ use crate::lookup::indices;
 use crate::map::{cast, store};
 use crate::random::rounded;
 use crate::real::{Real, with_real};
+use tracefx_core::allocate::{collected, filled, with_room};
 use tracefx_core::{DType, DTypeKind, Diagnostic, Element, Result, Scalar, Tensor, with_element};
 use tracefx_exec::Kernel;
 use tracefx_ops::{Args, Operand, Value, normalize_dim, promote};
@@ -27,7 +28,7 @@ fn scalars(operand: Operand<'_, Tensor>, dtype: Option<DType>) -> Result<Vec<Sca
     let mut found = match operand {
         Operand::Scalar(it) => vec![it],
         Operand::Tensor(it) => with_element!(it.dtype(), T => {
-            it.to_vec::<T>()?.into_iter().map(Element::to_scalar).collect::<Vec<_>>()
+            collected(it.to_vec::<T>()?.into_iter().map(Element::to_scalar))?
         }, else return Err(Diagnostic::unsupported_dtype(it.dtype(), "isin"))),
     };
     if let Some(dtype) = dtype {
@@ -46,15 +47,15 @@ fn isin(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let is_inverted = args.bool(3)?;
     let are_ints = elements.iter().chain(&among).all(|it| it.kind() <= DTypeKind::Int);
     let found: Vec<i64> = if are_ints {
-        let mut sorted: Vec<i64> = among.iter().map(|it| it.to_i64()).collect();
+        let mut sorted: Vec<i64> = collected(among.iter().map(|it| it.to_i64()))?;
         sorted.sort_unstable();
-        elements.iter().map(|it| i64::from(sorted.binary_search(&it.to_i64()).is_ok() != is_inverted)).collect()
+        collected(elements.iter().map(|it| i64::from(sorted.binary_search(&it.to_i64()).is_ok() != is_inverted)))?
     } else {
         // Numbers are compared in float64, where zero has one sign and a NaN equals nothing.
-        let mut sorted: Vec<f64> = among.iter().map(|it| it.to_f64() + 0.0).filter(|it| !it.is_nan()).collect();
+        let mut sorted: Vec<f64> = collected(among.iter().map(|it| it.to_f64() + 0.0).filter(|it| !it.is_nan()))?;
         sorted.sort_unstable_by(f64::total_cmp);
         let is_in = |it: &Scalar| sorted.binary_search_by(|other| other.total_cmp(&(it.to_f64() + 0.0))).is_ok();
-        elements.iter().map(|it| i64::from(is_in(it) != is_inverted)).collect()
+        collected(elements.iter().map(|it| i64::from(is_in(it) != is_inverted)))?
     };
     store(&found, &outs[0])
 }
@@ -74,7 +75,7 @@ fn bincount(args: &Args<'_, Tensor>) -> Result<Vec<Value<Tensor>>> {
     match weights {
         Some(weights) if !values.is_empty() => {
             let weights = Dense::new(&cast(weights, DType::Float64)?)?;
-            let mut sums = vec![0.0; n];
+            let mut sums = filled(0.0, n)?;
             for (&at, weight) in values.iter().zip(weights.read::<f64>().iter()) {
                 sums[at as usize] += weight;
             }
@@ -113,7 +114,7 @@ fn histc(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     if low > high {
         return Err(args.invalid("torch.histc: max must be larger than min"));
     }
-    let mut counts = vec![0i64; n_bins];
+    let mut counts = filled(0i64, n_bins)?;
     let width = round(high - low)?;
     for &it in values.iter().filter(|it| (low..=high).contains(*it)) {
         let at = round(round(round(it - low)? * n_bins as f64)? / width)? as usize;
@@ -151,11 +152,16 @@ fn quantiles<A: Real>(args: &Args<'_, Tensor>, this: &Tensor, out: &Tensor) -> R
     let values = Dense::new(&moved)?;
     let values = values.read::<A>();
     let n_rows = values.len() / n;
-    let mut results = vec![A::ZERO; n_rows * parts.len()];
+    let mut results = filled(A::ZERO, n_rows * parts.len())?;
+    let mut sorted = with_room(n)?;
     for (row, values) in values.chunks_exact(n).enumerate() {
-        let mut sorted = values.to_vec();
-        sorted.sort_by(|a, b| a.partial_cmp(b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan())));
-        let n_numbers = sorted.iter().filter(|it| !it.is_nan()).count();
+        sorted.clear();
+        sorted.extend(values.iter().copied().zip(0..values.len()));
+        // Zeros of both signs stay in their order.
+        sorted.sort_unstable_by(|(a, at), (b, b_at)| {
+            a.partial_cmp(b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan())).then(at.cmp(b_at))
+        });
+        let n_numbers = sorted.iter().filter(|it| !it.0.is_nan()).count();
         for (i, &part) in parts.iter().enumerate() {
             let last = if skips_nan { n_numbers.saturating_sub(1) } else { n - 1 };
             // One NaN among the elements makes all quantiles NaN, unless NaNs are skipped.
@@ -167,7 +173,7 @@ fn quantiles<A: Real>(args: &Args<'_, Tensor>, this: &Tensor, out: &Tensor) -> R
                 _ => rank,
             };
             let below = rank.floor();
-            let (low, high) = (sorted[below.to_f64() as usize], sorted[(-(-rank).floor()).to_f64() as usize]);
+            let (low, high) = (sorted[below.to_f64() as usize].0, sorted[(-(-rank).floor()).to_f64() as usize].0);
             let weight = if interpolation == "midpoint" { A::of(0.5) } else { rank - below };
             results[i * n_rows + row] = match interpolation {
                 "lower" | "higher" | "nearest" => low,

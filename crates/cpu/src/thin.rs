@@ -5,6 +5,7 @@ use crate::product::{Extent, Matrix, Product, Start};
 use crate::target::Target;
 use crate::{parallel, scratch};
 use std::ops::Range;
+use tracefx_core::Result;
 
 /// The most rows or columns of a thin side.
 pub(crate) const THIN: usize = 3;
@@ -20,7 +21,7 @@ pub(crate) fn dots<T: Product>(
     lhs: Matrix<'_, T>,
     rhs: Matrix<'_, T>,
     start: Start<'_, T>,
-) {
+) -> Result<()> {
     scratch::with::<T, _>(n * k, |columns| {
         for (j, column) in columns.chunks_exact_mut(k).enumerate() {
             let from = rhs.data[j * rhs.col..].iter().step_by(rhs.row.max(1));
@@ -42,7 +43,8 @@ pub(crate) fn dots<T: Product>(
                 }
             }
         });
-    });
+        Ok(())
+    })
 }
 
 struct Dot<'a, T> {
@@ -78,10 +80,10 @@ pub(crate) fn axpys<T: Product>(
     lhs: Matrix<'_, T>,
     rhs: Matrix<'_, T>,
     start: Start<'_, T>,
-) {
+) -> Result<()> {
     // Rows are read in pieces as long as there is work for: short ones, far from each other, cost more than the sums.
     let width = if n * k <= SHARED { n } else { n.div_ceil(8).next_multiple_of(64).max(256) };
-    parallel::for_each(n.div_ceil(width), |part| {
+    parallel::try_for_each(n.div_ceil(width), |part| {
         let cols = part * width..((part + 1) * width).min(n);
         scratch::with::<T, _>(cols.len(), |sums| {
             for i in 0..m {
@@ -93,8 +95,9 @@ pub(crate) fn axpys<T: Product>(
                     *to = start.of(i, j, *to).plus(sum);
                 }
             }
-        });
-    });
+            Ok(())
+        })
+    })
 }
 
 struct Axpys<'a, T> {

@@ -10,6 +10,7 @@ use crate::target::Target;
 use crate::{parallel, scratch};
 use std::marker::PhantomData;
 use std::ops::Range;
+use tracefx_core::Result;
 
 /// The right side of a product: whatever can be laid out in panels.
 pub(crate) trait Columns<T>: Sync {
@@ -78,7 +79,10 @@ pub(crate) struct Job<'a, T, C> {
 
 impl<T: Product, C: Columns<T>> Job<'_, T, C> {
     /// Computes it, on as many threads as there are and the sizes are worth.
-    pub(crate) fn run(&self) {
+    ///
+    /// # Errors
+    /// `OutOfMemory` where the right side cannot be laid out.
+    pub(crate) fn run(&self) -> Result<()> {
         let Extent { m, n, k } = self.size;
         assert!(self.lhs.col == 1 && (m - 1) * self.lhs.row + k <= self.lhs.data.len(), "the left side lies in rows");
         let [height, width] = self.level.run(TileShape(PhantomData::<T>));
@@ -86,17 +90,17 @@ impl<T: Product, C: Columns<T>> Job<'_, T, C> {
         if m * n * k <= SHARED {
             (0..n)
                 .step_by(MOST_PANELS * width)
-                .for_each(|first| self.columns(first..n.min(first + MOST_PANELS * width)));
+                .try_for_each(|first| self.columns(first..n.min(first + MOST_PANELS * width)))
         } else if n_panels >= 8 || m < 8 * height {
             let n_cols = n_panels.div_ceil(8).clamp(4, MOST_PANELS) * width;
-            parallel::for_each(n.div_ceil(n_cols), |part| self.columns(part * n_cols..n.min((part + 1) * n_cols)));
+            parallel::try_for_each(n.div_ceil(n_cols), |part| self.columns(part * n_cols..n.min((part + 1) * n_cols)))
         } else {
-            self.in_rows(n_panels * width, m.div_ceil(8).next_multiple_of(height).max(4 * height));
+            self.in_rows(n_panels * width, m.div_ceil(8).next_multiple_of(height).max(4 * height))
         }
     }
 
     /// One part with its own columns.
-    fn columns(&self, cols: Range<usize>) {
+    fn columns(&self, cols: Range<usize>) -> Result<()> {
         let Extent { m, k, .. } = self.size;
         let [_, width] = self.level.run(TileShape(PhantomData::<T>));
         let (n_cols, depth) = (cols.len().next_multiple_of(width), depth::<T>());
@@ -107,11 +111,12 @@ impl<T: Product, C: Columns<T>> Job<'_, T, C> {
                 self.level.run(Pack { rhs: self.rhs, cols: cols.clone(), depth: depth.clone(), packed });
                 self.multiply(0..m, cols.clone(), depth, packed);
             }
-        });
+            Ok(())
+        })
     }
 
     /// Lays out all columns, `n_cols` with those that fill the last panel, and shares the rows.
-    fn in_rows(&self, n_cols: usize, n_rows: usize) {
+    fn in_rows(&self, n_cols: usize, n_rows: usize) -> Result<()> {
         let Extent { m, n, k } = self.size;
         let depth = depth::<T>();
         let block = |at: usize| at * depth..k.min((at + 1) * depth);
@@ -126,7 +131,8 @@ impl<T: Product, C: Columns<T>> Job<'_, T, C> {
                     self.multiply(rows.clone(), 0..n, block(at), packed);
                 }
             });
-        });
+            Ok(())
+        })
     }
 }
 

@@ -1,6 +1,7 @@
 //! Kernels that reorder elements along dimensions.
 
 use crate::strided::{Axis, Places, copy, gather_places};
+use tracefx_core::allocate::collected;
 use tracefx_core::{Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::{Args, normalize_dim};
@@ -17,7 +18,7 @@ fn flip(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
     for dim in args.ints(1)? {
         let dim = normalize_dim(args, dim, base.rank())?;
         if let Some(axis) = places.axes.get_mut(dim) {
-            *axis = Axis::At((0..base.sizes()[dim]).rev().map(|at| at * base.strides()[dim]).collect());
+            *axis = Axis::At(collected((0..base.sizes()[dim]).rev().map(|at| at * base.strides()[dim]))?);
         }
     }
     gather_places(base, &places, &results[0]);
@@ -48,7 +49,7 @@ fn roll(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
     for (dim, axis) in places.axes.iter_mut().enumerate().filter(|it| total[it.0] != 0) {
         let (size, stride) = (base.sizes()[dim], base.strides()[dim]);
         let shift = total[dim] as usize;
-        *axis = Axis::At((0..size).map(|at| (at + size - shift) % size * stride).collect());
+        *axis = Axis::At(collected((0..size).map(|at| (at + size - shift) % size * stride))?);
     }
     gather_places(base, &places, &results[0]);
     Ok(())

@@ -49,8 +49,8 @@ fn to_columns<T: Product>(args: &Args<'_, Tensor>, image: &Tensor, out: &Tensor)
                 gather(&shape, image, at, 0..shape.points[1], &mut columns[tap * n_points..][..n_points]);
             });
         }
-    });
-    Ok(())
+        Ok(())
+    })
 }
 
 fn col2im(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
@@ -71,6 +71,6 @@ fn to_image<T: Product>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
                 scatter(&shape, image, at, 0..shape.points[1], &columns[tap * n_points..][..n_points]);
             });
         }
-    });
-    Ok(())
+        Ok(())
+    })
 }

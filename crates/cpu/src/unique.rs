@@ -3,6 +3,7 @@
 use crate::dense::fill;
 use crate::sort::{NAN, keys};
 use crate::strided::{Axis, Places, gather_places};
+use tracefx_core::allocate::{collected, filled, push};
 use tracefx_core::{DType, Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::{Args, Value, normalize_dim};
@@ -39,18 +40,18 @@ struct Groups {
 }
 
 impl Groups {
-    fn new(order: &[usize], is_equal: impl Fn(usize, usize) -> bool) -> Self {
-        let mut res = Groups { firsts: Vec::new(), inverse: vec![0; order.len()], counts: Vec::new() };
+    fn new(order: &[usize], is_equal: impl Fn(usize, usize) -> bool) -> Result<Self> {
+        let mut res = Groups { firsts: Vec::new(), inverse: filled(0, order.len())?, counts: Vec::new() };
         for (at, &item) in order.iter().enumerate() {
             if at == 0 || !is_equal(order[at - 1], item) {
-                res.firsts.push(item);
-                res.counts.push(0);
+                push(&mut res.firsts, item)?;
+                push(&mut res.counts, 0)?;
             }
             let group = res.firsts.len() - 1;
             res.inverse[item] = group as i64;
             res.counts[group] += 1;
         }
-        res
+        Ok(res)
     }
 }
 
@@ -68,12 +69,13 @@ fn elements(
 ) -> Result<Vec<Value<Tensor>>> {
     let base = args.tensor(0)?;
     let (keys, is_float) = (keys(args, base)?, base.dtype().is_float());
-    let mut order: Vec<usize> = (0..keys.len()).collect();
+    let mut order: Vec<usize> = collected(0..keys.len())?;
     if is_sorted {
-        order.sort_by_key(|&at| keys[at]);
+        // A place tells equal keys apart, so that no memory is needed to keep their order.
+        order.sort_unstable_by_key(|&at| (keys[at], at));
     }
     // A NaN is not equal to another one.
-    let groups = Groups::new(&order, |a, b| keys[a] == keys[b] && !(is_float && keys[a] == NAN));
+    let groups = Groups::new(&order, |a, b| keys[a] == keys[b] && !(is_float && keys[a] == NAN))?;
     let line = base.contiguous()?;
     let values = Tensor::zeros(base.dtype(), &[groups.firsts.len()])?;
     gather_places(&line, &Places { start: line.offset(), axes: vec![Axis::At(groups.firsts)] }, &values);
@@ -93,17 +95,17 @@ fn slices(args: &Args<'_, Tensor>, dim: i64, is_sorted: bool) -> Result<Vec<Valu
     let (keys, is_float) = (keys(args, &base.permuted(&order))?, base.dtype().is_float());
     let width = keys.len() / n.max(1);
     let slice = |at: usize| &keys[at * width..(at + 1) * width];
-    let mut order: Vec<usize> = (0..n).collect();
+    let mut order: Vec<usize> = collected(0..n)?;
     if is_sorted {
-        order.sort_by(|&a, &b| slice(a).cmp(slice(b)));
+        order.sort_unstable_by(|&a, &b| slice(a).cmp(slice(b)).then(a.cmp(&b)));
     }
     let has_nan = |at: usize| is_float && slice(at).contains(&NAN);
-    let groups = Groups::new(&order, |a, b| slice(a) == slice(b) && !has_nan(a));
+    let groups = Groups::new(&order, |a, b| slice(a) == slice(b) && !has_nan(a))?;
     let mut sizes = base.sizes().to_vec();
     sizes[dim] = groups.firsts.len();
     let values = Tensor::zeros(base.dtype(), &sizes)?;
     let mut places = Places::of(&base);
-    places.axes[dim] = Axis::At(groups.firsts.iter().map(|it| it * base.strides()[dim]).collect());
+    places.axes[dim] = Axis::At(collected(groups.firsts.iter().map(|it| it * base.strides()[dim]))?);
     gather_places(&base, &places, &values);
     Ok(vec![Value::Tensor(values), integers(&groups.inverse, &[n])?, integers(&groups.counts, &[groups.counts.len()])?])
 }

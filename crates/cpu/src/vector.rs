@@ -53,8 +53,8 @@ fn cross_products<T: Product>(args: &Args<'_, Tensor>, out: &Tensor, round: fn(T
                 }
             }
         }
-    });
-    Ok(())
+        Ok(())
+    })
 }
 
 fn cdist(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
@@ -97,8 +97,7 @@ fn distances<A: Real>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
             let [row, other] = [(&a, row), (&b, other)].map(|(it, row)| &it.data()[row * n_columns..][..n_columns]);
             *out = distance(row, other, A::of(p));
         }
-    });
-    Ok(())
+    })
 }
 
 fn pdist(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
@@ -117,6 +116,5 @@ fn pairs<A: Real>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
         for (out, (first, second)) in out.iter_mut().zip(pairs) {
             *out = distance(row(first), row(second), A::of(p));
         }
-    });
-    Ok(())
+    })
 }

@@ -3,6 +3,7 @@
 use crate::bessel::i0;
 use crate::map::store;
 use std::f64::consts::PI;
+use tracefx_core::allocate::collected;
 use tracefx_core::{Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;
@@ -48,5 +49,5 @@ fn fill(args: &Args<'_, Tensor>, outs: &[Tensor], f: &dyn Fn(f64) -> f64) -> Res
     let last = if is_periodic { n } else { n.saturating_sub(1) };
     // A window of one number is that number.
     let at = |i: usize| if n == 1 { 1.0 } else { f(2.0 * i as f64 / last as f64) };
-    store(&(0..n).map(at).collect::<Vec<f64>>(), &outs[0])
+    store(&collected((0..n).map(at))?, &outs[0])
 }

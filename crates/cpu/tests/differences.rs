@@ -53,7 +53,7 @@ fn is_wide(tensor: &Tensor) -> bool {
 fn with_parts(value: &Value<Tensor>, from: &mut impl Iterator<Item = f64>) -> Value<Tensor> {
     let mut make = |it: &Tensor| {
         let mut next = || from.next().expect("there is a number for each part");
-        Ok::<_, std::convert::Infallible>(match it.dtype() {
+        match it.dtype() {
             DType::Float64 => {
                 let data: Vec<f64> = (0..it.numel()).map(|_| next()).collect();
                 Tensor::from_slice(&data, it.sizes()).unwrap()
@@ -63,9 +63,9 @@ fn with_parts(value: &Value<Tensor>, from: &mut impl Iterator<Item = f64>) -> Va
                 Tensor::from_slice(&data, it.sizes()).unwrap()
             }
             _ => it.clone(),
-        })
+        }
     };
-    value.try_map(&mut make).unwrap()
+    value.map(&mut make)
 }
 
 fn wide(value: Value<Tensor>) -> Value<Tensor> {

@@ -1,6 +1,5 @@
-use safetensors::tensor::{Dtype, SafeTensors, View, serialize};
-use std::borrow::Cow;
-use tracefx_core::{Code, DType, Diagnostic, Result, Storage, Tensor, contiguous_strides};
+use safetensors::tensor::{Dtype, Metadata, SafeTensors, TensorInfo};
+use tracefx_core::{Code, DType, Diagnostic, Result, Storage, Tensor, allocate, contiguous_strides};
 use tracefx_export::{Argument, ConstantValue, ExportedProgram};
 use tracefx_ops::Value;
 
@@ -84,14 +83,34 @@ pub fn read_tensors(bytes: &[u8]) -> Result<Vec<(String, Tensor)>> {
 /// The bytes of a `.safetensors` file with these tensors.
 ///
 /// # Errors
-/// `NotImplemented` for a dtype that such a file cannot hold.
+/// `NotImplemented` for a dtype that such a file cannot hold, `OutOfMemory` where the bytes do not fit.
 pub fn write_tensors(tensors: &[(String, Tensor)]) -> Result<Vec<u8>> {
-    let entry = |(name, tensor): &(String, Tensor)| {
-        let dtype = dtype_to_file(tensor.dtype())?;
-        Ok((name.clone(), Entry { dtype, shape: tensor.sizes().to_vec(), data: tensor.to_bytes()? }))
-    };
-    let entries = tensors.iter().map(entry).collect::<Result<Vec<_>>>()?;
-    serialize(entries, None).map_err(|problem| Diagnostic::new(Code::Internal, format!("writing tensors: {problem}")))
+    let failed = |problem: String| Diagnostic::new(Code::Internal, format!("writing tensors: {problem}"));
+    let dtyped = tensors.iter().map(|it| Ok((dtype_to_file(it.1.dtype())?, it)));
+    let mut sorted = dtyped.collect::<Result<Vec<_>>>()?;
+    // As the crate's own `serialize` sorts them, which would hold everything twice: the widest first, and then by name.
+    sorted.sort_by(|(dtype, (name, _)), (other_dtype, (other, _))| other_dtype.cmp(dtype).then(name.cmp(other)));
+    let (mut entries, mut end) = (Vec::new(), 0);
+    for (dtype, (name, tensor)) in &sorted {
+        let start = end;
+        end += tensor.numel() * tensor.dtype().size();
+        let shape = tensor.sizes().to_vec();
+        entries.push((name.clone(), TensorInfo { dtype: *dtype, shape, data_offsets: (start, end) }));
+    }
+    let metadata = Metadata::new(None, entries).map_err(|problem| failed(problem.to_string()))?;
+    let mut header = serde_json::to_vec(&metadata).map_err(|problem| failed(problem.to_string()))?;
+    header.resize(header.len().next_multiple_of(8), b' ');
+    let mut bytes = allocate::with_room(8 + header.len() + end)?;
+    bytes.extend_from_slice(&(header.len() as u64).to_le_bytes());
+    bytes.extend_from_slice(&header);
+    for (_, (_, tensor)) in sorted {
+        let (dense, size) = (tensor.contiguous()?, tensor.dtype().size());
+        let guard = dense.storage().read();
+        // An empty tensor may have any offset.
+        let start = if dense.numel() == 0 { 0 } else { dense.offset() * size };
+        bytes.extend_from_slice(&guard.bytes()[start..][..dense.numel() * size]);
+    }
+    Ok(bytes)
 }
 
 fn parse(bytes: &[u8]) -> Result<SafeTensors<'_>> {
@@ -146,27 +165,3 @@ const DTYPES: &[(DType, Dtype)] = &[
     (DType::Float64, Dtype::F64),
     (DType::Complex64, Dtype::C64),
 ];
-
-struct Entry {
-    dtype: Dtype,
-    shape: Vec<usize>,
-    data: Vec<u8>,
-}
-
-impl View for Entry {
-    fn dtype(&self) -> Dtype {
-        self.dtype
-    }
-
-    fn shape(&self) -> &[usize] {
-        &self.shape
-    }
-
-    fn data(&self) -> Cow<'_, [u8]> {
-        Cow::Borrowed(&self.data)
-    }
-
-    fn data_len(&self) -> usize {
-        self.data.len()
-    }
-}

@@ -2,6 +2,7 @@
 
 use crate::higher_order::{Operand, Operands, RunGraph};
 use crate::interpreter::{Evaluate, Kwargs, Results, Walk};
+use tracefx_core::allocate::push;
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::{GraphModule, NodeId, Str, TensorMeta};
 use tracefx_ops::{Args, Autocast, Builder, Cx, Registry, Symbols, TensorRef, Traced, Value, bind, is_autocast};
@@ -83,13 +84,13 @@ impl<E: Evaluate> Evaluate for Casting<E> {
         };
         let Some(decompose) = decompose else { return self.inner.call(name, args, kwargs) };
         let mut parts = Parts { evaluate: *self, tensors: Vec::new() };
-        let values = bind(op, args, kwargs)?.iter().map(|it| parts.import(it)).collect();
+        let values = bind(op, args, kwargs)?.iter().map(|it| parts.import(it)).collect::<Result<_>>()?;
         let args = match self.inner.symbols() {
             Some(symbols) => Args::within(op, values, symbols),
             None => Args::new(op, values),
         };
         let results = decompose(&mut Cx::new(&mut parts), &args)?;
-        Ok(results.iter().map(|it| parts.export(it)).collect())
+        results.iter().map(|it| parts.export(it)).collect()
     }
 
     fn attribute(&self, tensor: &tracefx_core::Tensor) -> Result<E::Tensor> {
@@ -153,24 +154,25 @@ struct Parts<E: Evaluate> {
 }
 
 impl<E: Evaluate> Parts<E> {
-    fn import(&mut self, value: &Value<E::Tensor>) -> Traced {
-        value.map(&mut |it| {
-            self.tensors.push((it.clone(), self.evaluate.meta(it)));
-            TensorRef(self.tensors.len() - 1)
+    fn import(&mut self, value: &Value<E::Tensor>) -> Result<Traced> {
+        value.try_map(&mut |it| {
+            push(&mut self.tensors, (it.clone(), self.evaluate.meta(it)))?;
+            Ok(TensorRef(self.tensors.len() - 1))
         })
     }
 
-    fn export(&self, value: &Traced) -> Value<E::Tensor> {
-        value.map(&mut |it| self.tensors[it.0].0.clone())
+    fn export(&self, value: &Traced) -> Result<Value<E::Tensor>> {
+        value.try_map(&mut |it| Ok(self.tensors[it.0].0.clone()))
     }
 }
 
 impl<E: Evaluate> Builder for Parts<E> {
     fn call(&mut self, op: &str, args: &[Traced], kwargs: &[(&str, Traced)]) -> Result<Vec<Traced>> {
-        let args: Vec<_> = args.iter().map(|it| self.export(it)).collect();
-        let kwargs: Vec<_> = kwargs.iter().map(|(key, it)| (Str::from(*key), self.export(it))).collect();
+        let args = args.iter().map(|it| self.export(it)).collect::<Result<Vec<_>>>()?;
+        let kwargs = kwargs.iter().map(|(key, it)| Ok((Str::from(*key), self.export(it)?)));
+        let kwargs = kwargs.collect::<Result<Vec<_>>>()?;
         let results = self.evaluate.call(op, &args, &kwargs)?;
-        Ok(results.iter().map(|it| self.import(it)).collect())
+        results.iter().map(|it| self.import(it)).collect()
     }
 
     fn meta(&self, tensor: TensorRef) -> &TensorMeta {

@@ -1,4 +1,5 @@
 use crate::{Kernel, Kernels, assign, host};
+use tracefx_core::allocate::{collected, push, try_collected};
 use tracefx_core::{
     Code, DType, DTypeKind, Diagnostic, Dims, Element, Result, Storage, Tensor, bf16, f16, has_contiguous_strides,
     storage_span,
@@ -72,7 +73,7 @@ impl<'a> Executor<'a> {
         }
         let refusal = match kernel {
             Some(Kernel::Fill(fill) | Kernel::Overwrite(fill)) => {
-                let dense: Vec<Tensor> = fresh.iter().map(|it| it.dense.clone()).collect();
+                let dense = collected(fresh.iter().map(|it| it.dense.clone()))?;
                 match fill(args, &dense) {
                     Ok(()) => {
                         fresh.iter().try_for_each(Fresh::settle)?;
@@ -106,7 +107,7 @@ impl<'a> Executor<'a> {
             Output::Tensor(meta) => {
                 let it = Fresh::new(meta, allocate)?;
                 let result = it.result.clone();
-                fresh.push(it);
+                push(fresh, it)?;
                 Value::Tensor(result)
             }
             Output::View { arg, item, meta } => {
@@ -126,9 +127,10 @@ impl<'a> Executor<'a> {
                 Value::Tensor(view)
             }
             Output::Same(arg) => args.values[*arg].clone(),
-            Output::List(items) => Value::List(
-                items.iter().map(|it| self.make(args, it, allocate, fresh, is_unknown)).collect::<Result<_>>()?,
-            ),
+            Output::List(items) => {
+                let items = items.iter().map(|it| self.make(args, it, allocate, fresh, is_unknown));
+                Value::List(try_collected(items)?)
+            }
             Output::Value(value) => {
                 value.try_map(&mut |_| Err(args.invalid("a shape rule promised a tensor as a plain value")))?
             }
@@ -181,9 +183,9 @@ impl<'a> Executor<'a> {
             return Err(args.unsupported(format!("the operator {} has no kernel", args.op.name)));
         };
         let mut builder = Eager::new(*self);
-        let values = args.values.iter().map(|it| builder.import(it)).collect();
+        let values = args.values.iter().map(|it| builder.import(it)).collect::<Result<_>>()?;
         let results = decompose(&mut Cx::new(&mut builder), &Args::new(args.op, values))?;
-        Ok(results.iter().map(|it| builder.export(it)).collect())
+        results.iter().map(|it| builder.export(it)).collect()
     }
 }
 
@@ -214,27 +216,28 @@ impl<'a> Eager<'a> {
         Eager { executor, tensors: Vec::new() }
     }
 
-    pub(crate) fn import(&mut self, value: &Value<Tensor>) -> Traced {
-        value.map(&mut |tensor| {
-            self.tensors.push((tensor.clone(), TensorMeta::of(tensor)));
-            TensorRef(self.tensors.len() - 1)
+    pub(crate) fn import(&mut self, value: &Value<Tensor>) -> Result<Traced> {
+        value.try_map(&mut |tensor| {
+            push(&mut self.tensors, (tensor.clone(), TensorMeta::of(tensor)))?;
+            Ok(TensorRef(self.tensors.len() - 1))
         })
     }
 
-    pub(crate) fn export(&self, value: &Traced) -> Value<Tensor> {
-        value.map(&mut |it| self.tensors[it.0].0.clone())
+    pub(crate) fn export(&self, value: &Traced) -> Result<Value<Tensor>> {
+        value.try_map(&mut |it| Ok(self.tensors[it.0].0.clone()))
     }
 }
 
 impl Builder for Eager<'_> {
     fn call(&mut self, op: &str, args: &[Traced], kwargs: &[(&str, Traced)]) -> Result<Vec<Traced>> {
-        let args: Vec<_> = args.iter().map(|it| self.export(it)).collect();
-        let kwargs: Vec<_> = kwargs.iter().map(|(key, it)| (Str::from(*key), self.export(it))).collect();
+        let args = args.iter().map(|it| self.export(it)).collect::<Result<Vec<_>>>()?;
+        let kwargs = kwargs.iter().map(|(key, it)| Ok((Str::from(*key), self.export(it)?)));
+        let kwargs = kwargs.collect::<Result<Vec<_>>>()?;
         let op = self.executor.registry.require(op)?;
         let args = Args::new(op, bind(op, &args, &kwargs)?);
         // Which dtypes are refused was asked of the operator that is decomposed.
         let results = self.executor.call_bound(&args).map_err(|problem| problem.op(&*op.name))?;
-        Ok(results.iter().map(|it| self.import(it)).collect())
+        results.iter().map(|it| self.import(it)).collect()
     }
 
     fn meta(&self, tensor: TensorRef) -> &TensorMeta {

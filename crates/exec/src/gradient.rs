@@ -2,6 +2,7 @@
 
 use crate::Executor;
 use crate::executor::Eager;
+use tracefx_core::allocate::try_collected;
 use tracefx_core::{Code, Diagnostic, Result, Tensor};
 use tracefx_ir::Str;
 use tracefx_ops::{Builder, Infer, Tape, TensorRef, Traced, Value, bind};
@@ -29,7 +30,7 @@ impl<'a> Executor<'a> {
         };
         bound.truncate(op.schema.args.len());
         let mut builder = Eager::new(*self);
-        let args: Vec<Traced> = bound.iter().map(|it| builder.import(it)).collect();
+        let args: Vec<Traced> = bound.iter().map(|it| builder.import(it)).collect::<Result<_>>()?;
         let mut tape = Tape::new(self.registry, builder);
         for arg in &args {
             arg.for_each_tensor(&mut |it| tape.watch(*it));
@@ -38,7 +39,7 @@ impl<'a> Executor<'a> {
         let named: Vec<(&str, Traced)> =
             op.schema.args.iter().zip(&args).skip(n_positional).map(|(spec, it)| (&*spec.name, it.clone())).collect();
         let refs = tape.call(&op.name, &args[..n_positional], &named).map_err(|problem| problem.op(&*op.name))?;
-        let results = refs.iter().map(|it| tape.builder().export(it)).collect();
+        let results = refs.iter().map(|it| tape.builder().export(it)).collect::<Result<_>>()?;
         Ok(Pullback { tape, args, refs, results })
     }
 }
@@ -82,14 +83,14 @@ impl Pullback<'_> {
         }
         let mut from = Vec::new();
         for (result, grad) in self.refs.iter().zip(grads) {
-            let grad = self.tape.builder().import(grad);
+            let grad = self.tape.builder().import(grad)?;
             pair(&self.tape, result, &grad, &mut from)?;
         }
         let gradients = self.tape.pull_back(&from)?;
         let find = |it: &TensorRef| Ok::<_, Diagnostic>(gradients.get(it).copied());
         let found: Vec<Value<Option<TensorRef>>> =
             self.args.iter().map(|it| it.try_map(&mut { find })).collect::<Result<_>>()?;
-        Ok(found.iter().map(|it| only_tensors(self.tape.builder(), it)).collect())
+        found.iter().map(|it| only_tensors(self.tape.builder(), it)).collect()
     }
 }
 
@@ -116,10 +117,10 @@ fn pair(tape: &impl Builder, result: &Traced, grad: &Traced, from: &mut Vec<(Ten
 }
 
 /// The gradients that were found, and `None` for all else.
-fn only_tensors(builder: &Eager<'_>, value: &Value<Option<TensorRef>>) -> Value<Tensor> {
+fn only_tensors(builder: &Eager<'_>, value: &Value<Option<TensorRef>>) -> Result<Value<Tensor>> {
     match value {
         Value::Tensor(Some(it)) => builder.export(&Value::Tensor(*it)),
-        Value::List(items) => Value::List(items.iter().map(|it| only_tensors(builder, it)).collect()),
-        _ => Value::None,
+        Value::List(items) => Ok(Value::List(try_collected(items.iter().map(|it| only_tensors(builder, it)))?)),
+        _ => Ok(Value::None),
     }
 }

@@ -1,7 +1,10 @@
 use std::convert::Infallible;
-use tracefx_core::{Complex64, DType, Device, Layout, MemoryFormat, Scalar};
+use tracefx_core::{Complex64, DType, Device, Diagnostic, Layout, MemoryFormat, Scalar, allocate};
 use tracefx_ir::{Arg, Str};
 use tracefx_sym::{Expr, SymBool, SymFloat, SymInt};
+
+/// Makes room for the items of a list.
+type Room<U, E> = fn(usize) -> Result<Vec<Value<U>>, E>;
 
 /// A value that operators take and give, generic in what a tensor is: its data when a program runs, its
 /// [`TensorMeta`](tracefx_ir::TensorMeta) when shapes are propagated, a reference when an operator is decomposed.
@@ -132,11 +135,21 @@ impl<T> Value<T> {
     /// The same value with each tensor replaced.
     ///
     /// # Errors
-    /// The first error of `map`.
-    pub fn try_map<U, E>(&self, map: &mut dyn FnMut(&T) -> Result<U, E>) -> Result<Value<U>, E> {
+    /// The first error of `map`, and `OutOfMemory` where there is no room for a list.
+    pub fn try_map<U, E: From<Diagnostic>>(&self, map: &mut dyn FnMut(&T) -> Result<U, E>) -> Result<Value<U>, E> {
+        self.map_with(map, |n| Ok(allocate::with_room(n)?))
+    }
+
+    fn map_with<U, E>(&self, map: &mut dyn FnMut(&T) -> Result<U, E>, room: Room<U, E>) -> Result<Value<U>, E> {
         Ok(match self {
             Value::Tensor(it) => Value::Tensor(map(it)?),
-            Value::List(items) => Value::List(items.iter().map(|it| it.try_map(map)).collect::<Result<_, E>>()?),
+            Value::List(items) => {
+                let mut mapped = room(items.len())?;
+                for it in items {
+                    mapped.push(it.map_with(map, room)?);
+                }
+                Value::List(mapped)
+            }
             Value::None => Value::None,
             Value::Bool(it) => Value::Bool(*it),
             Value::Int(it) => Value::Int(it.clone()),
@@ -154,7 +167,7 @@ impl<T> Value<T> {
 
     /// The same value with each tensor replaced, where nothing can fail.
     pub fn map<U>(&self, map: &mut dyn FnMut(&T) -> U) -> Value<U> {
-        match self.try_map(&mut |it| Ok::<_, Infallible>(map(it))) {
+        match self.map_with(&mut |it| Ok::<_, Infallible>(map(it)), |n| Ok(Vec::with_capacity(n))) {
             Ok(it) => it,
             Err(never) => match never {},
         }

@@ -2,6 +2,7 @@
 //!
 //! Every rule is a function from facts to complaints, one line each, so that all of them are reported at once.
 
+mod allocations;
 mod files;
 mod lockfile;
 mod rows;
@@ -14,6 +15,7 @@ use std::path::Path;
 pub(crate) fn check(root: &Path) -> Outcome {
     let mut complaints = rows::check(root)?;
     complaints.extend(files::check(root)?);
+    complaints.extend(allocations::check(root)?);
     complaints.extend(lockfile::check(root)?);
     complaints.extend(unsafe_code::check(root)?);
     if complaints.is_empty() {

@@ -6,6 +6,7 @@ use super::view::{listed, out_of_range};
 use crate::decompositions::movement;
 use crate::gradients;
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Traced, Value, normalize_dim, write_back};
+use tracefx_core::allocate::{collected, filled, try_collected};
 use tracefx_core::{DType, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
@@ -102,7 +103,7 @@ pub(crate) const OPS: &[OpDef] = &[
 ];
 
 /// The pieces of these sizes along one dimension, one after the other.
-fn pieces<T>(args: &Args<'_, T>, base: &TensorMeta, dim: usize, sizes: &[SymInt]) -> Vec<Output> {
+fn pieces<T>(args: &Args<'_, T>, base: &TensorMeta, dim: usize, sizes: &[SymInt]) -> Result<Vec<Output>> {
     let mut start = SymInt::ZERO;
     let piece = |size: &SymInt| {
         let end = &start + size;
@@ -110,7 +111,7 @@ fn pieces<T>(args: &Args<'_, T>, base: &TensorMeta, dim: usize, sizes: &[SymInt]
         start = end;
         Output::view(res)
     };
-    vec![Output::List(sizes.iter().map(piece).collect())]
+    Ok(vec![Output::List(collected(sizes.iter().map(piece))?)])
 }
 
 /// The dimension that `split` is along, and the sizes of its pieces.
@@ -123,7 +124,7 @@ fn split_sizes<T>(args: &Args<'_, T>, sizes: &[SymInt]) -> Result<(usize, Vec<Sy
     if size.is_symbolic() || split_size.is_symbolic() {
         // How many pieces there are has to be known, and how large they are has not.
         let n_pieces = check_pieces(args, known_size(args, &(size + split_size - 1).floor_div(split_size))?)?.max(1);
-        let mut res = vec![split_size.clone(); n_pieces as usize];
+        let mut res = filled(split_size.clone(), n_pieces as usize)?;
         res[n_pieces as usize - 1] = size - split_size * (n_pieces - 1);
         return Ok((dim, res));
     }
@@ -140,18 +141,18 @@ fn split_sizes<T>(args: &Args<'_, T>, sizes: &[SymInt]) -> Result<(usize, Vec<Sy
         return Ok((dim, vec![SymInt::ZERO]));
     }
     let n_pieces = check_pieces(args, (size - 1) / split_size + 1)?;
-    Ok((dim, (0..n_pieces).map(|at| split_size.min(size - at * split_size).into()).collect()))
+    Ok((dim, collected((0..n_pieces).map(|at| split_size.min(size - at * split_size).into()))?))
 }
 
 fn split(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     let base = args.tensor(0)?;
     let (dim, sizes) = split_sizes(args, &base.sizes)?;
-    Ok(pieces(args, base, dim, &sizes))
+    pieces(args, base, dim, &sizes)
 }
 
 fn split_by_sizes(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
     let (_, sizes) = split_sizes(args, &cx.meta(*args.tensor(0)?).sizes)?;
-    let sizes = Value::List(sizes.into_iter().map(Value::Int).collect());
+    let sizes = Value::List(collected(sizes.into_iter().map(Value::Int))?);
     cx.call_all("aten.split_with_sizes.default", [args.values[0].clone(), sizes, args.values[2].clone()])
 }
 
@@ -166,7 +167,7 @@ fn unbind_by_slices(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<T
             cx.call("aten.slice.Tensor", [base.clone(), Value::int(dim), Value::int(at), Value::int(at + 1)])?;
         cx.call("aten.squeeze.dims", [slice, Value::ints(&[dim])])
     };
-    Ok(vec![Value::List((0..n).map(piece).collect::<Result<_>>()?)])
+    Ok(vec![Value::List(try_collected((0..n).map(piece))?)])
 }
 
 /// The size of a dimension that decides how many results there are.
@@ -176,7 +177,7 @@ fn known_size<T>(args: &Args<'_, T>, size: &SymInt) -> Result<i64> {
 }
 
 /// The largest number of pieces that one call may give: a program is not believed that it needs more.
-const MAX_PIECES: i64 = 1 << 24;
+const MAX_PIECES: i64 = 1 << 20;
 
 fn check_pieces<T>(args: &Args<'_, T>, n_pieces: i64) -> Result<i64> {
     if n_pieces > MAX_PIECES {
@@ -206,7 +207,7 @@ fn split_with_sizes(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
             listed(&sizes)
         )));
     }
-    Ok(pieces(args, base, dim, &sizes))
+    pieces(args, base, dim, &sizes)
 }
 
 fn unbind(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
@@ -217,7 +218,7 @@ fn unbind(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     }
     let dim = normalize_dim(args, dim, base.sizes.len())?;
     let size = check_pieces(args, known_size(args, &base.sizes[dim])?)?;
-    Ok(vec![Output::List((0..size).map(|at| Output::view(select_of(base, dim, &at.into()))).collect())])
+    Ok(vec![Output::List(collected((0..size).map(|at| Output::view(select_of(base, dim, &at.into()))))?)])
 }
 
 fn sizes(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
@@ -237,7 +238,7 @@ fn chunk(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>, equal: &str, by_sizes: &st
     // An empty dimension still gives as many pieces as were asked for.
     if *size == 0 {
         check_pieces(args, chunks)?;
-        let zeros = Value::ints(&vec![0; chunks as usize]);
+        let zeros = Value::List(collected((0..chunks).map(|_| Value::int(0)))?);
         return cx.call_all(by_sizes, [args.values[0].clone(), zeros, args.values[2].clone()]);
     }
     let split_size = (size + (chunks - 1)).floor_div(&chunks.into());
@@ -268,7 +269,7 @@ fn slices(
         let slice = [args.values[0].clone(), Value::int(dim as i64), Value::Int(start), Value::Int(end)];
         cx.call("aten.slice.Tensor", slice)
     };
-    Ok(vec![Value::List(ends.into_iter().map(slice).collect::<Result<_>>()?)])
+    Ok(vec![Value::List(try_collected(ends.into_iter().map(slice))?)])
 }
 
 fn tensor_split_sections(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {

@@ -17,6 +17,7 @@ use indexmap::IndexMap;
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::io::Read;
+use tracefx_core::allocate::copied;
 use tracefx_core::{Code, Diagnostic, Result, Storage};
 
 pub(crate) use directory::End;
@@ -117,7 +118,7 @@ impl<'a> Zip<'a> {
             Content::Missing => return Err(malformed(format!("the bytes of entry {name:?} are not here"))),
             Content::Bytes(packed) if entry.deflated => Cow::Owned(self.inflate(name, entry, packed)?),
             Content::Bytes(bytes) => Cow::Borrowed(&**bytes),
-            Content::Storage(storage) => Cow::Owned(storage.read().bytes().to_vec()),
+            Content::Storage(storage) => Cow::Owned(copied(storage.read().bytes())?),
         };
         entry.check_crc(name, &bytes)?;
         Ok(bytes)
