@@ -1,47 +1,128 @@
 /**
- * Measures what loading a program with 400 MB of weights takes: the process, and the engine's memory.
+ * Measures what programs take in memory: loaded, made ready and run, in a process of their own, as a multiple of the
+ * file, which is the weights and a little. In WebAssembly it is the engine's memory and the process; natively, with a command that was built
+ * (`cargo build --release -p tracefx-cli`), the process.
  *
- *     node scripts/memory.mjs [path|bytes|http]
+ *     node scripts/memory.mjs [MEGABYTES | PROGRAM.pt2 …] [--from=path|bytes|http] [--native=target/release/tracefx]
  *
- * Writes a program to a temporary file, and loads it in a process of its own: from the path, from bytes that are read first,
- * or from a local server with ranges. `npm run build -w ts` makes the package that it measures.
+ * A number writes a chain of linear layers with that many megabytes of weights to a temporary file; without one it is 400.
+ * Runs take inputs of ones. `npm run build -w ts` makes the package that it measures.
  */
-import { spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { spawn, spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { exportProgram, init, load, nn, saveTo, torch } from "../ts/dist/index.js";
+import { exportProgram, init, load, nn, saveTo, torch, writeSafetensors } from "../ts/dist/index.js";
 import { serve } from "./serve.mjs";
 
 const SELF = fileURLToPath(import.meta.url);
-const [verb = "path", path] = process.argv.slice(2);
+/** The rows and columns of a layer of a chain, which has 100 MB then. */
+const WIDTH = 5000;
 
-if (path === undefined) {
+const args = process.argv.slice(2);
+const flag = (name) => args.find((it) => it.startsWith(`--${name}=`))?.slice(name.length + 3);
+const [verb, path, size] = args;
+
+if (verb === "write") await write(path, Number(size));
+else if (verb === "measure") await measure(path, size);
+else await report(args.filter((it) => !it.startsWith("--")));
+
+/** @param {string[]} programs */
+async function report(programs) {
   const folder = mkdtempSync(join(tmpdir(), "tracefx-memory-"));
   try {
-    for (const step of ["write", verb]) {
-      const args = ["--expose-gc", SELF, step, join(folder, "model.pt2")];
-      if (spawnSync(process.execPath, args, { stdio: "inherit" }).status !== 0) throw new Error(`${step} failed`);
+    for (const program of programs.length === 0 ? ["400"] : programs) {
+      const isNumber = /^\d+$/.test(program);
+      const file = isNumber ? join(folder, `chain-${program}MB.pt2`) : program;
+      if (isNumber) step(["write", file, program]);
+      step(["measure", file, flag("from") ?? "path"], { TRACEFX_INPUTS: join(folder, "inputs.safetensors") });
+      const native = flag("native");
+      if (native !== undefined) await measureNative(native, file, join(folder, "inputs.safetensors"));
+      if (isNumber) rmSync(file);
     }
   } finally {
     rmSync(folder, { recursive: true });
   }
-} else if (verb === "write") {
+}
+
+/** @param {string[]} words */
+function step(words, env = {}) {
+  const options = { stdio: "inherit", env: { ...process.env, ...env } };
+  if (spawnSync(process.execPath, ["--expose-gc", SELF, ...words], options).status !== 0) {
+    throw new Error(`${words[0]} failed`);
+  }
+}
+
+/** @param {string} file @param {number} mega */
+async function write(file, mega) {
   await init();
-  const net = new nn.Sequential(...[1, 2, 3, 4].map(() => new nn.Linear(5000, 5000)));
-  await saveTo(exportProgram(net, [torch.zeros(1, 5000)]), path);
-} else {
+  const layers = Math.round(mega / ((4 * WIDTH * WIDTH) / 1e6));
+  const net = new nn.Sequential(...Array.from({ length: layers }, () => new nn.Linear(WIDTH, WIDTH)));
+  await saveTo(exportProgram(net, [torch.zeros(1, WIDTH)], {}, { verify: false }), file);
+}
+
+/** @param {string} file @param {string} from */
+async function measure(file, from) {
   await init();
   globalThis.gc?.();
   const before = process.memoryUsage.rss();
-  const server = verb === "http" ? await serve({ root: dirname(path) }) : undefined;
-  const url = server === undefined ? path : `${server.url}model.pt2`;
-  const program = await load(verb === "bytes" ? readFileSync(path) : url);
-  const peak = process.resourceUsage().maxRSS * 1024;
-  console.log(`${megabytes(statSync(path).size)} of file, ${program.stateDict.size} weights, from ${verb}`);
-  console.log(`the process: ${megabytes(before)} before, ${megabytes(peak)} at most, ${megabytes(peak - before)} more`);
+  const server = from === "http" ? await serve({ root: dirname(file) }) : undefined;
+  const source = server === undefined ? file : `${server.url}${basename(file)}`;
+  const program = await load(from === "bytes" ? readFileSync(file) : source);
   await server?.close();
+  // A file is its weights, tied ones once, and a little.
+  const weights = statSync(file).size;
+  const loaded = peak() - before;
+  const inputs = inputsOf(program);
+  writeFileSync(process.env.TRACEFX_INPUTS ?? `${file}.inputs`, writeSafetensors(named(inputs)));
+  const model = program.module();
+  const ready = peak() - before;
+  model.runFlat(inputs);
+  const ran = peak() - before;
+  const of = (bytes) => `${megabytes(bytes)} (${(bytes / weights).toFixed(2)})`;
+  console.log(`${basename(file)}: ${megabytes(weights)}, from ${from}`);
+  console.log(`  WebAssembly: loaded ${of(loaded)}, ready ${of(ready)}, run ${of(ran)} more than before`);
+}
+
+/** @param {string} command @param {string} file @param {string} inputs */
+async function measureNative(command, file, inputs) {
+  const child = spawn(command, ["run", file, "--inputs", inputs, "--outputs", `${inputs}.outputs`], {
+    stdio: "inherit",
+  });
+  let most = 0;
+  const look = () => {
+    try {
+      const status = readFileSync(`/proc/${child.pid}/status`, "utf8");
+      most = Math.max(most, Number(/VmHWM:\s+(\d+) kB/.exec(status)?.[1] ?? 0) * 1024);
+    } catch {
+      // It has ended.
+    }
+  };
+  const timer = setInterval(look, 2);
+  const code = await new Promise((resolve) => child.on("exit", resolve));
+  clearInterval(timer);
+  if (code !== 0) throw new Error(`${command} failed`);
+  const weights = statSync(file).size;
+  console.log(`  native: ${megabytes(most)} at most (${(most / weights).toFixed(2)} of the file)`);
+}
+
+/** Inputs of ones of the sizes that the program was exported with. */
+function inputsOf(program) {
+  const placeholders = program.graphSignature.userInputs.map((name) => program.graph.find(name) ?? name);
+  return placeholders.map((node) => {
+    const val = node.meta.get("val");
+    const sizes = val.sizes.map(Number);
+    return val.dtype.startsWith("int") ? torch.ones(...sizes).to("int64") : torch.ones(...sizes);
+  });
+}
+
+function named(inputs) {
+  return Object.fromEntries(inputs.map((it, at) => [`in${at}`, it]));
+}
+
+function peak() {
+  return process.resourceUsage().maxRSS * 1024;
 }
 
 /** @param {number} bytes */
