@@ -13,6 +13,7 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
 import { exportProgram, init, load, nn, saveTo, torch, writeSafetensors } from "../ts/dist/index.js";
 import { serve } from "./serve.mjs";
 
@@ -20,25 +21,31 @@ const SELF = fileURLToPath(import.meta.url);
 /** The rows and columns of a layer of a chain, which has 100 MB then. */
 const WIDTH = 5000;
 
-const args = process.argv.slice(2);
-const flag = (name) => args.find((it) => it.startsWith(`--${name}=`))?.slice(name.length + 3);
-const [verb, path, size] = args;
+const { values: options, positionals } = parseArgs({
+  options: {
+    from: { type: "string", default: "path" },
+    native: { type: "string" },
+    inputs: { type: "string", default: "" },
+  },
+  allowPositionals: true,
+});
+const [verb, path = "", size = ""] = positionals;
 
 if (verb === "write") await write(path, Number(size));
-else if (verb === "measure") await measure(path, size);
-else await report(args.filter((it) => !it.startsWith("--")));
+else if (verb === "measure") await measure(path, options.from, options.inputs);
+else await report(positionals.length === 0 ? ["400"] : positionals);
 
 /** @param {string[]} programs */
 async function report(programs) {
   const folder = mkdtempSync(join(tmpdir(), "tracefx-memory-"));
   try {
-    for (const program of programs.length === 0 ? ["400"] : programs) {
+    for (const program of programs) {
       const isNumber = /^\d+$/.test(program);
       const file = isNumber ? join(folder, `chain-${program}MB.pt2`) : program;
       if (isNumber) step(["write", file, program]);
-      step(["measure", file, flag("from") ?? "path"], { TRACEFX_INPUTS: join(folder, "inputs.safetensors") });
-      const native = flag("native");
-      if (native !== undefined) await measureNative(native, file, join(folder, "inputs.safetensors"));
+      const inputs = join(folder, "inputs.safetensors");
+      step(["measure", file, `--from=${options.from}`, `--inputs=${inputs}`]);
+      if (options.native !== undefined) await measureNative(options.native, file, inputs);
       if (isNumber) rmSync(file);
     }
   } finally {
@@ -47,11 +54,9 @@ async function report(programs) {
 }
 
 /** @param {string[]} words */
-function step(words, env = {}) {
-  const options = { stdio: "inherit", env: { ...process.env, ...env } };
-  if (spawnSync(process.execPath, ["--expose-gc", SELF, ...words], options).status !== 0) {
-    throw new Error(`${words[0]} failed`);
-  }
+function step(words) {
+  const { status } = spawnSync(process.execPath, ["--expose-gc", SELF, ...words], { stdio: "inherit" });
+  if (status !== 0) throw new Error(`${words[0]} failed`);
 }
 
 /** @param {string} file @param {number} mega */
@@ -62,8 +67,8 @@ async function write(file, mega) {
   await saveTo(exportProgram(net, [torch.zeros(1, WIDTH)], {}, { verify: false }), file);
 }
 
-/** @param {string} file @param {string} from */
-async function measure(file, from) {
+/** @param {string} file @param {string} from @param {string} inputsFile */
+async function measure(file, from, inputsFile) {
   await init();
   globalThis.gc?.();
   const before = process.memoryUsage.rss();
@@ -75,12 +80,12 @@ async function measure(file, from) {
   const weights = statSync(file).size;
   const loaded = peak() - before;
   const inputs = inputsOf(program);
-  writeFileSync(process.env.TRACEFX_INPUTS ?? `${file}.inputs`, writeSafetensors(named(inputs)));
+  writeFileSync(inputsFile, writeSafetensors(Object.fromEntries(inputs.map((it, at) => [`in${at}`, it]))));
   const model = program.module();
   const ready = peak() - before;
   model.runFlat(inputs);
   const ran = peak() - before;
-  const of = (bytes) => `${megabytes(bytes)} (${(bytes / weights).toFixed(2)})`;
+  const of = (/** @type {number} */ bytes) => `${megabytes(bytes)} (${(bytes / weights).toFixed(2)})`;
   console.log(`${basename(file)}: ${megabytes(weights)}, from ${from}`);
   console.log(`  WebAssembly: loaded ${of(loaded)}, ready ${of(ready)}, run ${of(ran)} more than before`);
 }
@@ -107,18 +112,19 @@ async function measureNative(command, file, inputs) {
   console.log(`  native: ${megabytes(most)} at most (${(most / weights).toFixed(2)} of the file)`);
 }
 
-/** Inputs of ones of the sizes that the program was exported with. */
-function inputsOf(program) {
-  const placeholders = program.graphSignature.userInputs.map((name) => program.graph.find(name) ?? name);
-  return placeholders.map((node) => {
-    const val = node.meta.get("val");
-    const sizes = val.sizes.map(Number);
-    return val.dtype.startsWith("int") ? torch.ones(...sizes).to("int64") : torch.ones(...sizes);
+/**
+ * Inputs of ones of the sizes that the program was exported with.
+ *
+ * @param {import("../ts/dist/index.js").ExportedProgram} program
+ */
+function inputsOf({ graph, graphSignature }) {
+  return graphSignature.userInputs.map((input) => {
+    const val = /** @type {import("../ts/dist/index.js").TensorMeta | undefined} */ (
+      graph.find(`${input}`)?.meta.get("val")
+    );
+    if (val === undefined) throw new Error(`the input ${input} is no tensor`);
+    return torch.ones(val.sizes.map(Number), { dtype: val.dtype });
   });
-}
-
-function named(inputs) {
-  return Object.fromEntries(inputs.map((it, at) => [`in${at}`, it]));
 }
 
 function peak() {
