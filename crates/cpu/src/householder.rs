@@ -4,7 +4,7 @@
 //! of the triangle, without their first elements, which are one, and the factors `tau` beside.
 
 use crate::field::{Field, with_field};
-use crate::matrix::{Matrix, matrices, matrices_of, numbers, store_all, store_numbers};
+use crate::matrix::{Matrix, afford, matrices, matrices_of, numbers, store_all, store_numbers};
 use tracefx_core::{Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;
@@ -82,6 +82,7 @@ impl<T: Field> Reflected<T> {
 
 fn qr<T: Field>(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let mode = args.str(1)?;
+    outs.iter().try_for_each(|it| afford::<T>(it.numel()))?;
     let (mut all_q, mut all_r) = (Vec::new(), Vec::new());
     for matrix in matrices_of::<T>(args, 0)? {
         let (rows, cols) = (matrix.rows, matrix.cols);

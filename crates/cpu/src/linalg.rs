@@ -3,7 +3,7 @@
 use crate::dense::Dense;
 use crate::field::{Field, with_field};
 use crate::map::{cast_into, store};
-use crate::matrix::{Matrix, fill_ints, matrices, matrices_of, store_all, store_numbers};
+use crate::matrix::{Matrix, afford, fill_ints, matrices, matrices_of, store_all, store_numbers};
 use tracefx_core::{Code, DType, Diagnostic, Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;
@@ -153,6 +153,7 @@ fn lu_factor<T: Field>(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
 }
 
 fn lu_unpack<T: Field>(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
+    outs.iter().try_for_each(|it| afford::<T>(it.numel()))?;
     let all = matrices_of::<T>(args, 0)?;
     if args.bool(3)? {
         let pivots = Dense::new(args.tensor(1)?)?;

@@ -3,7 +3,7 @@
 use crate::dense::{Dense, fill};
 use crate::field::Field;
 use crate::map::{cast_into, store};
-use tracefx_core::allocate::{copied, with_room};
+use tracefx_core::allocate::{collected, copied, with_room};
 use tracefx_core::{Diagnostic, Element, Result, Tensor};
 use tracefx_ops::Args;
 
@@ -90,29 +90,28 @@ impl<T> std::ops::IndexMut<(usize, usize)> for Matrix<T> {
 pub(crate) fn numbers<T: Field>(tensor: &Tensor, sizes: &[usize]) -> Result<Vec<T>> {
     let wide = Tensor::zeros(T::Stored::DTYPE, sizes)?;
     cast_into(tensor, &wide)?;
-    afford::<T>(wide.numel(), sizes)?;
+    afford::<T>(wide.numel())?;
     let wide = Dense::new(&wide)?;
     copied(bytemuck::cast_slice(&wide.read::<T::Stored>()))
 }
 
-/// The matrices that a kernel of linear algebra holds beside each one that it reads, at most: factors, vectors, turns.
+/// The matrices that a kernel of linear algebra holds beside each one that it reads, at most: factors, vectors, turns. A
+/// square among them has as many rows as the shorter side.
 const BESIDE: usize = 8;
 
-/// Makes sure that there is memory for the matrices that a kernel will hold beside those that it reads, so that it takes
-/// them without asking for each.
-fn afford<T>(n: usize, sizes: &[usize]) -> Result<()> {
-    let longest = sizes.iter().rev().take(2).max().copied().unwrap_or(1);
-    // One of a pair of vectors that are no square may become one.
-    let squares = longest.checked_mul(longest).and_then(|it| it.checked_mul(BESIDE));
-    let beside = n.checked_mul(BESIDE).zip(squares).and_then(|(all, squares)| all.checked_add(squares));
-    with_room::<T>(beside.ok_or_else(|| Diagnostic::out_of_memory(usize::MAX))?).map(drop)
+/// Makes sure that there is memory for the matrices that a kernel will hold beside those of `n` numbers that it reads, so
+/// that it takes them without asking for each. A kernel whose results are larger than what it reads asks for those, too.
+pub(crate) fn afford<T>(n: usize) -> Result<()> {
+    let beside = n.checked_mul(BESIDE).ok_or_else(|| Diagnostic::out_of_memory(usize::MAX))?;
+    with_room::<T>(beside).map(drop)
 }
 
 /// The matrices of a tensor, broadcast to these sizes in front.
 pub(crate) fn matrices<T: Field>(tensor: &Tensor, lead: &[usize], rows: usize, cols: usize) -> Result<Vec<Matrix<T>>> {
     let numbers = numbers::<T>(tensor, &[lead, &[rows, cols]].concat())?;
     let n: usize = lead.iter().product();
-    Ok((0..n).map(|i| Matrix { rows, cols, data: numbers[i * rows * cols..(i + 1) * rows * cols].to_vec() }).collect())
+    let data = |i: usize| numbers[i * rows * cols..(i + 1) * rows * cols].to_vec();
+    collected((0..n).map(|i| Matrix { rows, cols, data: data(i) }))
 }
 
 /// The matrices of an argument.

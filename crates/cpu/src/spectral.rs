@@ -3,7 +3,7 @@
 
 use crate::field::{Field, with_field};
 use crate::map::store;
-use crate::matrix::{Matrix, matrices, matrices_of, store_all};
+use crate::matrix::{Matrix, afford, matrices, matrices_of, store_all};
 use tracefx_core::{DType, Result, Tensor};
 use tracefx_exec::{Kernel, assign};
 use tracefx_ops::{Args, Value};
@@ -193,6 +193,7 @@ fn svd<T: Field>(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
         return Ok(());
     }
     let (is_full, has_vectors) = (args.bool(1)?, args.bool(2)?);
+    outs.iter().try_for_each(|it| afford::<T>(it.numel()))?;
     let (mut lefts, mut all_values, mut rights) = (Vec::new(), Vec::new(), Vec::new());
     for matrix in matrices_of::<T>(args, 0)? {
         let is_wide = matrix.cols > matrix.rows;
@@ -233,6 +234,8 @@ fn least_squares<T: Field>(args: &Args<'_, Tensor>) -> Result<Vec<Value<Tensor>>
         _ => f64::from(f32::EPSILON),
     };
     let bound = args.opt_float(2)?.unwrap_or(epsilon * *rows.max(cols) as f64);
+    let dense = Tensor::zeros(matrix.dtype(), &[&all[..], &[*cols, n_right]].concat())?;
+    afford::<T>(dense.numel())?;
     let (mut solutions, mut residuals) = (Vec::new(), Vec::new());
     let own = matrices_of::<T>(args, 0)?;
     let (mut ranks, mut all_values) = (Vec::new(), Vec::new());
@@ -261,7 +264,6 @@ fn least_squares<T: Field>(args: &Args<'_, Tensor>) -> Result<Vec<Value<Tensor>>
     }
     let real =
         if matches!(matrix.dtype(), DType::Float64 | DType::Complex128) { DType::Float64 } else { DType::Float32 };
-    let dense = Tensor::zeros(matrix.dtype(), &[&all[..], &[*cols, n_right]].concat())?;
     store_all(&solutions, &dense)?;
     // The right sides become the solutions in place, column by column, and there is room for the longer of the two.
     let room = Tensor::zeros(matrix.dtype(), &[&all[..], &[n_right, *rows.max(cols)]].concat())?;

@@ -310,3 +310,35 @@ fn an_allocation_that_is_refused_is_an_error_and_not_the_end() {
         assert!(n_calls > 650, "{n_calls} operators");
     }
 }
+
+#[test]
+fn linear_algebra_asks_for_what_it_needs_and_no_more() {
+    let call = |op: &str, args: &[Value<Tensor>]| Executor::new(registry(), tracefx_cpu::kernels()).call(op, args, &[]);
+    let ones = |sizes: &[usize]| {
+        let n = sizes.iter().product();
+        Value::Tensor(Tensor::from_slice(&vec![1.0f32; n], sizes).unwrap())
+    };
+    // A square of the longer side would be 32 TB.
+    let tall = ones(&[2_000_000, 1]);
+    let first = |results: Vec<Value<Tensor>>, at: usize| match results.into_iter().nth(at) {
+        Some(Value::Tensor(it)) => it.to_vec::<f32>().unwrap()[0],
+        _ => panic!("it is a tensor"),
+    };
+    let norm = 2e6f32.sqrt();
+    let r = first(call("aten.linalg_qr.default", std::slice::from_ref(&tall)).unwrap(), 1);
+    assert!((r.abs() - norm).abs() < 1e-3 * norm, "{r}");
+    let values = call("aten._linalg_svd.default", &[tall.clone(), Value::Bool(false), Value::Bool(true)]);
+    assert!((first(values.unwrap(), 1) - norm).abs() < 1e-3 * norm);
+    let solution = call("aten.linalg_lstsq.default", &[tall.clone(), tall.clone()]).unwrap();
+    assert!((first(solution, 0) - 1.0).abs() < 1e-3);
+    // Results of that size cannot be had.
+    let code = |res: Result<Vec<Value<Tensor>>, Diagnostic>| res.expect_err("it cannot be had").code();
+    let complete = Value::Str("complete".into());
+    assert_eq!(code(call("aten.linalg_qr.default", &[tall.clone(), complete])), Code::OutOfMemory);
+    assert_eq!(
+        code(call("aten._linalg_svd.default", &[tall, Value::Bool(true), Value::Bool(true)])),
+        Code::OutOfMemory
+    );
+    let wide = ones(&[1, 2_000_000]);
+    assert_eq!(code(call("aten.linalg_lstsq.default", &[wide.clone(), wide])), Code::OutOfMemory);
+}
