@@ -96,6 +96,11 @@ declare const gpt2Block: () => nn.Module;
 declare const bytes: Uint8Array;`,
     notRun: FRAGMENT,
   },
+  "docs/export.md 7": {
+    before: `import { constantFold, type ExportedProgram, fuseBatchNorm } from "tracefx";
+declare const program: ExportedProgram;`,
+    notRun: FRAGMENT,
+  },
   "docs/passes.md 2": {
     before: `import { init, Rule, RuleSet, symbolicTrace, type Tensor, torch } from "tracefx";
 await init();

@@ -166,7 +166,7 @@ describe("what is rewritten", () => {
 
 /** What is printed, but for numbers of processes and warnings about files. */
 function told(text: string): string {
-  const same = text.replaceAll(/\(node:\d+\)|Use `node.*|ExperimentalWarning.*/g, "");
+  const same = text.replaceAll(/\(node:\d+\)|\(Use `node.*|ExperimentalWarning.*/g, "");
   return same.replace(/^.*tracefx leaves.*\n?/m, "").trim();
 }
 
