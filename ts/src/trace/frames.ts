@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { currentSites, frameText, sitesOf } from "./position.ts";
+import { type CallSite, currentSites, frameText, sitesOf } from "./position.ts";
 
 /**
  * Where this file is. Some hosts and bundlers have no such place, and some take `new URL(…, import.meta.url)` for a file to
@@ -60,23 +60,43 @@ export function captureStack(frames: number, below: Entry): CapturedStack {
 
 /** A frame of a stack, as a line of text. */
 export interface FrameLine {
+  /** As the engine writes it. */
+  readonly raw: string;
+  /** At its place in the file that the user wrote: source maps are looked at when somebody reads it. */
   readonly text: string;
   /** Whether it is one of this package. */
   readonly isOurs: boolean;
 }
 
+class SiteLine implements FrameLine {
+  readonly #site: CallSite;
+  #text: string | undefined;
+  #raw: string | undefined;
+
+  constructor(site: CallSite) {
+    this.#site = site;
+  }
+
+  get raw(): string {
+    return (this.#raw ??= `at ${String(this.#site)}`);
+  }
+
+  get text(): string {
+    return (this.#text ??= frameText(this.#site));
+  }
+
+  get isOurs(): boolean {
+    // By the file that runs: source maps lead to files of which nobody knows whose they are.
+    return IS_ITSELF ? isOwnFile(this.#site.getFileName() ?? "") : isOwn(this.text);
+  }
+}
+
 /** The frames of a stack, innermost first. */
 export function framesOf(captured: CapturedStack): FrameLine[] {
   const sites = sitesOf(captured);
-  if (sites !== undefined) {
-    return sites.map((site) => {
-      const text = frameText(site);
-      // By the file that runs: source maps lead to files of which nobody knows whose they are.
-      return { text, isOurs: IS_ITSELF ? isOwnFile(site.getFileName() ?? "") : isOwn(text) };
-    });
-  }
+  if (sites !== undefined) return sites.map((site) => new SiteLine(site));
   const lines = (captured.stack ?? "").split("\n").filter((line) => /^\s*at |@/.test(line));
-  return lines.map((line) => ({ text: line.trim(), isOurs: isOwn(line) }));
+  return lines.map((line) => ({ raw: line.trim(), text: line.trim(), isOurs: isOwn(line) }));
 }
 
 /** Whether a file is one of this package. */
@@ -108,7 +128,7 @@ export function beginAtUser(error: Error, below: Entry): void {
 
 function stackOf(error: Error, captured: CapturedStack, limit: number): string {
   const frames = framesOf(captured);
-  const users = frames.findIndex(({ isOurs, text }) => !isOurs && !text.endsWith("(<anonymous>)"));
+  const users = frames.findIndex(({ isOurs, raw }) => !isOurs && !raw.endsWith("(<anonymous>)"));
   const shown = frames.slice(Math.max(users, 0)).slice(0, limit);
   return [`${error.name}: ${error.message}`, ...shown.map(({ text }) => `    ${text}`)].join("\n");
 }

@@ -43,6 +43,7 @@ export function methodsOf(
         return functionOf(holder).map((fn) => (fn === UNREAD ? fn : { fn, isIndirect: true }));
       if ((typeof holder !== "object" && typeof holder !== "function") || holder === null) return [];
       if (holder instanceof Module && (isDispatch(name) || (holder !== self && isLeaf(holder)))) return [];
+      if (keeps(holder, name)) return [KEPT];
       return functionsIn(holder, name).map((fn) => {
         if (fn === UNREAD) return fn;
         if (!owners.has(fn) && holder !== root) owners.set(fn, holder);
@@ -54,6 +55,17 @@ export function methodsOf(
 
 /** Something that nobody can read without running code of the user's. */
 const UNREAD = "unread";
+
+/** Something that puts what it is given into what it is called on. */
+const KEPT = "kept";
+
+const KEEPING: ReadonlySet<string> = new Set(["push", "unshift", "splice", "fill", "set", "add"]);
+
+/** Whether a method of an array, map or set of the user's keeps what it is given. */
+function keeps(object: object, name: string): boolean {
+  const owner = [Array, Map, Set, WeakMap, WeakSet].find((it) => object instanceof it);
+  return owner !== undefined && KEEPING.has(name) && propertyOf(object, name) === Reflect.get(owner.prototype, name);
+}
 
 /** The methods of functions that call them with other arguments than those that they are given. */
 const INDIRECT: ReadonlySet<string> = new Set(["call", "apply", "bind"]);

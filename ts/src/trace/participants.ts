@@ -12,20 +12,24 @@ import { type FxError, fxError } from "../errors.ts";
 import type { CheckResult, UnreadCall } from "./analysis/check.ts";
 import { describeFinding, type Finding, FINDINGS } from "./analysis/findings.ts";
 import type { CallPlace } from "./analysis/knowledge.ts";
-import { type ParsedFunction, parseFunction, type Readable, type Unparsed } from "./analysis/parse.ts";
+import { parseFunction, type Readable } from "./analysis/parse.ts";
 import { parameter, readsArguments } from "./analysis/signature.ts";
-import { extent, type FunctionSyntax, isFunction } from "./analysis/syntax.ts";
+import { extent, type FunctionSyntax, isFunction, type Syntax } from "./analysis/syntax.ts";
 import { ALWAYS } from "./analysis/value.ts";
 import { type CallSite, isCheckedFile } from "./position.ts";
-import { placeOfSite, type ScriptPlace, type WrittenFunction } from "./scripts.ts";
+import { placeOfSite, type Script, type ScriptPlace, type WrittenFunction } from "./scripts.ts";
 import { isBundled } from "./frames.ts";
 import {
   className,
   declarationOf,
+  declares,
+  type GivenToFunction,
+  membersDeclared,
   functionDeclared,
   functionFrom,
   isImportedFromHere,
   isOfModule,
+  keyOfGiven,
   nameOf,
   readWritten,
 } from "./writtenFunction.ts";
@@ -36,12 +40,14 @@ export interface GivenByCall {
   readonly name: string | undefined;
   /** Whether each argument is traced; undefined where that is not written out. */
   readonly traced: readonly boolean[] | undefined;
+  /** Whether what it is called on is traced, or has traced values. */
+  readonly isOnTraced: boolean;
 }
 
 /** Who hears of what is found. */
 export interface Listener {
-  /** Something is decided about a traced value. */
-  refuse(error: FxError): void;
+  /** Something is decided about a traced value; in an asynchronous function, where nobody may hear of what is thrown. */
+  refuse(error: FxError, isAsync: boolean): void;
   /** Something is decided about what may be a traced value. */
   tell(error: FxError): void;
 }
@@ -71,6 +77,18 @@ interface Frame {
   readonly coveredBy: readonly FunctionSyntax[];
 }
 
+/** How a function is run. */
+interface Run {
+  /** Whether it is not known that it has run, or what with. */
+  readonly isUncertain?: boolean;
+  /** The functions that are running around it. */
+  readonly running?: readonly FunctionSyntax[];
+  /** Whether what is thrown ends in a promise. */
+  readonly isAsync?: boolean;
+}
+
+const UNCERTAIN: Run = { isUncertain: true };
+
 /** The functions that take part in the run of one function. */
 export class Participants {
   readonly #listener: Listener;
@@ -80,7 +98,7 @@ export class Participants {
   readonly #frames = new Map<string, Frame>();
   readonly #read = new Map<FunctionSyntax, Set<string>>();
   readonly #calls = new Map<FunctionSyntax, FileCall[]>();
-  readonly #parsed = new Map<Readable, ParsedFunction | Unparsed>();
+  readonly #told = new Set<string>();
 
   constructor({ read, uncalled }: Pick<CheckResult, "read" | "uncalled">, listener: Listener) {
     this.#listener = listener;
@@ -96,18 +114,20 @@ export class Participants {
    */
   read(users: readonly UserFrame[], given: (depth: number) => GivenByCall | undefined): boolean[] {
     const frames = users.map(({ site }) => this.#frameOf(site));
+    const isAsync = frames.some(({ written }) => written?.node.async === true);
     // From the outside: what a function is given, the one that calls it says.
     for (let depth = frames.length - 1; depth >= 0; depth--) {
       const { written, isCovered, coveredBy, place } = frames[depth] as Frame;
       if (written === undefined || isCovered) continue;
       // A function that another one runs was read with it; what it has given to somebody else is called with nobody knows what.
       const outer = frames.slice(depth + 1).flatMap((it) => it.written?.node ?? []);
-      const isCalled = !this.#uncalled.has(textOf(written));
+      const isCalled = !this.#uncalled.has(written.script.textOf(written.node));
       if (isCalled && outer.some((it) => coveredBy.includes(it))) continue;
       if (!isCalled || !outer.some((it) => written.around.includes(it) && this.#read.has(it))) {
         const call =
-          users[depth]?.caller === "user" ? (this.#callAt(frames[depth + 1]) ?? given(depth + 1)) : undefined;
-        this.#readFunction(written, call);
+          users[depth]?.caller === "package" ? undefined : (this.#callAt(frames[depth + 1]) ?? given(depth + 1));
+        const isKnown = isCallOf(written, call, users[depth]?.caller);
+        this.#readFunction(written, isKnown ? call : undefined, { running: outer, isAsync });
       }
       for (const it of this.#callsAt(written, place)) {
         if (depth === 0) it.isRecorded = true;
@@ -121,8 +141,7 @@ export class Participants {
 
   /** Whether a function was read with the one that it is written in; `at` is where it begins, counted from that one. */
   hasReadWithin(outer: Readable, at: { readonly line: number; readonly column: number }): boolean {
-    const parsed = this.#parsed.get(outer) ?? parseFunction(outer);
-    this.#parsed.set(outer, parsed);
+    const parsed = parseFunction(outer);
     if (typeof parsed === "string") return false;
     const { source, shift, node } = parsed;
     const fn = functionFrom(node, { ...at, column: at.column + (at.line === 1 ? shift : 0) });
@@ -132,18 +151,20 @@ export class Participants {
   /** Reads the function that a call names, if it is declared in the file of the function that has the call. */
   reads(call: UnreadCall): boolean {
     const [text] = textOfFunction(call.fn);
-    if (!call.at.isNamed || !/^[\w$]+$/.test(call.at.callee)) return false;
+    const { callee, isPrototype = false } = call.at;
+    if (!isPrototype && !(call.at.isNamed && /^[\w$]+$/.test(callee))) return false;
     for (const { written } of this.#frames.values()) {
       if (written === undefined) continue;
       const path = [...written.around, written.node];
-      const at = path.findIndex((it) => isFunction(it) && written.script.text.slice(...extent(it)) === text);
+      const at = path.findIndex((it) => isFunction(it) && written.script.textOf(it) === text);
       if (at < 0) continue;
-      const declared = declarationOf(call.at.callee, path.slice(0, at));
+      if (isPrototype) return this.#readMembers(callee, path.slice(0, at), written.script);
+      const declared = declarationOf(callee, path.slice(0, at));
       const fn = declared && functionDeclared(declared);
       if (fn === undefined) return false;
       const [place = { args: undefined }] = call.at.places;
       // Whether it has run, nobody knows.
-      if (fn !== "nothing") this.#readFunction({ script: written.script, ...fn }, givenBy(call, place), true);
+      if (fn !== "nothing") this.#readFunction({ script: written.script, ...fn }, givenBy(call, place), UNCERTAIN);
       return true;
     }
     return false;
@@ -157,6 +178,18 @@ export class Participants {
       if (!it.isEntered && (it.isRecorded || isKnown)) return [];
       return [unreadCall(callee, `${it.written.script.file}:${it.found.at.line}:${it.found.at.column}`)];
     });
+  }
+
+  /** Reads the functions of an object or a class that is declared in a file, of which an object with traced values has them. */
+  #readMembers(callee: string, around: readonly Syntax[], script: Script): boolean {
+    const members = membersDeclared(callee.replace(/\.prototype$/, ""), around);
+    for (const fn of members ?? []) {
+      const isConstructor =
+        fn.around.at(-1)?.type === "MethodDefinition" && nameOf(fn.node, fn.around.at(-1)) === "constructor";
+      if (!isConstructor)
+        this.#readFunction({ script, ...fn }, { name: undefined, traced: undefined, isOnTraced: true }, UNCERTAIN);
+    }
+    return members !== undefined;
   }
 
   #frameOf(site: CallSite): Frame {
@@ -178,7 +211,7 @@ export class Participants {
   }
 
   #hasRead({ script }: WrittenFunction, node: FunctionSyntax): boolean {
-    return this.#texts.has(script.text.slice(...extent(node)));
+    return this.#texts.has(script.textOf(node));
   }
 
   #callsAt({ node, around }: WrittenFunction, place: ScriptPlace | undefined): FileCall[] {
@@ -195,18 +228,26 @@ export class Participants {
     return call && at && givenBy(call.found, at);
   }
 
-  #readFunction(written: WrittenFunction, call: GivenByCall | undefined, isUncertain = false): void {
+  #readFunction(written: WrittenFunction, call: GivenByCall | undefined, run: Run): void {
     const traced = tracedParameters(written, call);
-    const key = traced === undefined ? "?" : traced.join();
+    this.#readGiven(written, { traced, isOnTraced: false }, run);
+    if (mayHaveTraced(written, call)) this.#readGiven(written, { traced, isOnTraced: true }, { ...run, ...UNCERTAIN });
+  }
+
+  #readGiven(written: WrittenFunction, given: GivenToFunction, run: Run): void {
+    const { traced } = given;
+    const key = keyOfGiven(given);
     const reads = this.#read.get(written.node) ?? new Set<string>();
     this.#read.set(written.node, reads);
     if (reads.has(key)) return;
     reads.add(key);
-    const { findings, notes, unchecked, uncalled } = readWritten(written, traced);
+    const { findings, notes, unchecked, uncalled } = readWritten(written, given);
     for (const text of uncalled) this.#uncalled.add(text);
     const calls = this.#calls.get(written.node) ?? [];
     this.#calls.set(written.node, calls);
     for (const found of unchecked) {
+      const { callee, isPrototype = false } = found.at;
+      if (isPrototype && this.#readMembers(callee, [...written.around, written.node], written.script)) continue;
       if (!calls.some((it) => it.found.at.callee === found.at.callee))
         calls.push({ written, found, isRecorded: false, isEntered: false });
     }
@@ -216,16 +257,18 @@ export class Participants {
       // Of whose members a function is that is no method of the module, nobody knows; what it gives is looked at where it is used.
       if (at.kind === "generator" || (at.kind === "state" && !isOfModule(written.around))) continue;
       if (traced === undefined && isAboutText(at)) continue;
-      const isTold = traced === undefined || isUncertain;
+      const isTold = traced === undefined || run.isUncertain === true;
+      // A variable of a function that is running is as new as the trace.
+      if (isNote && isVariableOf(run.running ?? [], at, written)) continue;
+      // One function may be run in several ways.
+      const place = `${written.script.file}:${at.line}:${at.column}:${at.kind}`;
+      if (isTold && this.#told.has(place)) continue;
+      this.#told.add(place);
       const error = toldOf(at, written, isTold && !isNote);
       if (isNote || isTold) this.#listener.tell(error);
-      else this.#listener.refuse(error);
+      else this.#listener.refuse(error, run.isAsync === true);
     }
   }
-}
-
-function textOf({ script, node }: WrittenFunction): string {
-  return script.text.slice(...extent(node));
 }
 
 /** The text of a function from its parameters on, as its file has it. */
@@ -246,7 +289,23 @@ function isNamed({ node, around }: WrittenFunction, site: CallSite): boolean {
 /** What a call gives, of a function of which it is known what is traced in it. */
 export function givenBy({ at, active }: UnreadCall<unknown>, { args }: Pick<CallPlace, "args">): GivenByCall {
   const name = /^[\w$.]+$/.test(at.callee) ? lastName(at.callee) : undefined;
-  return { name, traced: args?.map((it) => (it & active) !== 0n) };
+  return { name, traced: args?.map((it) => (it & active) !== 0n), isOnTraced: (at.on & active) !== 0n };
+}
+
+/** Whether a call that is known is the one that runs a function: JavaScript's own functions call what they like, and go on with generators. */
+function isCallOf({ node }: WrittenFunction, call: GivenByCall | undefined, caller: UserFrame["caller"] | undefined) {
+  return caller === "user" ? !node.generator : node.generator && call?.name === "next";
+}
+
+/** Whether the object that a function is a member of may have traced values: that of an accessor always may. */
+function mayHaveTraced({ node, around }: WrittenFunction, call: GivenByCall | undefined): boolean {
+  if (node.type === "ArrowFunctionExpression") return false;
+  const member = around.at(-1);
+  if (member?.type !== "MethodDefinition" && member?.type !== "Property") return call?.isOnTraced === true;
+  // What describes a property has its accessors under these names.
+  const kind = member.kind === "get" || member.kind === "set" ? member.kind : nameOf(node, member);
+  // Of modules, what is assigned to them is looked at.
+  return call?.isOnTraced ?? ((kind === "get" || kind === "set") && !isOfModule(around));
 }
 
 /** Which parameters are traced; undefined where it is not known. */
@@ -255,6 +314,8 @@ function tracedParameters(
   call: GivenByCall | undefined,
 ): boolean[] | undefined {
   const params = node.params.map((it, index) => parameter(it, index, script.text));
+  // What a generator is called with, it has been given before it goes on.
+  if (node.generator) return params.length === 0 && call?.traced !== undefined ? [...call.traced] : undefined;
   if (params.length === 0 && !readsArguments(node)) return [];
   if (call?.traced === undefined || params.some(({ kind }) => kind === "rest")) return undefined;
   const { name, traced } = call;
@@ -274,6 +335,14 @@ function isWithin(at: Finding, { loc }: FunctionSyntax): boolean {
     { line: loc.start.line, column: loc.start.column + 1, endLine: loc.end.line, endColumn: loc.end.column + 1 },
     at,
   );
+}
+
+/** Whether what is assigned is a variable of one of these functions. */
+function isVariableOf(functions: readonly FunctionSyntax[], at: Finding, { around }: WrittenFunction): boolean {
+  const [, name] = /^(?:\+\+|--)?([\w$]+)\b(?!\s*[.[])/.exec(at.snippet) ?? [];
+  if (name === undefined) return false;
+  const owner = around.findLast((it) => isFunction(it) && declares(it, name));
+  return owner !== undefined && functions.some((it) => it === owner);
 }
 
 /** Whether something is compared with a text, which no tensor is. */

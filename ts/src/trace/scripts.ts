@@ -41,6 +41,7 @@ export class Script {
   readonly isChecked: boolean;
   #program: Program | "unreadable" | undefined;
   #lines: number[] | undefined;
+  readonly #texts = new WeakMap<FunctionSyntax, string>();
 
   constructor(file: string, text: string) {
     this.file = file;
@@ -52,6 +53,13 @@ export class Script {
   get program(): Program | undefined {
     this.#program ??= (this.text.length > MAX_LENGTH ? undefined : parseProgram(this.text)) ?? "unreadable";
     return this.#program === "unreadable" ? undefined : this.#program;
+  }
+
+  /** The text of a function in it; the same string each time, which a set finds faster. */
+  textOf(fn: FunctionSyntax): string {
+    const known = this.#texts.get(fn) ?? this.text.slice(...extent(fn));
+    this.#texts.set(fn, known);
+    return known;
   }
 
   /** The innermost function around a place. */

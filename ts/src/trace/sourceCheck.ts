@@ -70,14 +70,11 @@ export function checkSource(fn: Function, args: readonly unknown[], context: Sou
   if (result.notes.length === 0 && unwatched.length === 0 && known !== undefined && !context.isStrict) return NOTHING;
   const told: FxError[] = [];
   let refused: FxError | undefined;
-  const refuse = (error: FxError): never => {
+  const refuse = (error: FxError, isAsync: boolean): void => {
     refused ??= error;
-    throw error;
+    if (!isAsync) throw error;
   };
-  const tell = (error: FxError): void => {
-    if (context.isStrict) refuse(error);
-    told.push(error);
-  };
+  const tell = (error: FxError): void => void told.push(error);
   const participants = new Participants(result, { refuse, tell });
   const calls = new UnreadCalls(unwatched, context.isHook ? undefined : fn, participants);
   return {

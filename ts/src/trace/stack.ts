@@ -4,7 +4,15 @@
  * @module
  */
 import { type ErrorDetails, type ErrorName, fxError, type FxError } from "../errors.ts";
-import { type CapturedStack, captureStack, type Entry, ERROR_FRAMES, framesOf, type StackRecorder } from "./frames.ts";
+import {
+  type CapturedStack,
+  captureStack,
+  type Entry,
+  ERROR_FRAMES,
+  type FrameLine,
+  framesOf,
+  type StackRecorder,
+} from "./frames.ts";
 
 export { type CapturedStack, ERROR_FRAMES, isOwnFile } from "./frames.ts";
 
@@ -150,7 +158,7 @@ export function currentStack(): CapturedStack {
 /** The frames of the user's code in stacks, the innermost stack and frame first, a line each as the host writes them. */
 export function stackText(stacks: readonly CapturedStack[]): string {
   // An error begins with two frames of the package: what made it, and the caller of that.
-  const frames = stacks.flatMap((it) => userFrames(it, it instanceof Error ? 2 : 0));
+  const frames = stacks.flatMap((it) => userFrames(it, it instanceof Error ? 2 : 0).map(textOf));
   // Where a stack reaches down to the next one, the frames that they share are told once.
   return frames.filter((frame, at) => frame !== frames[at - 1]).join("\n");
 }
@@ -159,20 +167,23 @@ export function stackText(stacks: readonly CapturedStack[]): string {
  * The frames of the user's code, up to the call that began the trace; all frames where everything is one file, as in a
  * bundle.
  */
-function userFrames(captured: CapturedStack, own: number): string[] {
+function userFrames(captured: CapturedStack, own: number): FrameLine[] {
   const frames = framesOf(captured).slice(own);
-  const traced = frames.findLastIndex(({ isOurs, text }) => isOurs && /\btrace\b/.test(text));
+  const traced = frames.findLastIndex(({ isOurs, raw }) => isOurs && /\btrace\b/.test(raw));
   const inner = traced < 0 ? frames : frames.slice(0, traced);
-  const others = inner.filter(({ isOurs, text }) => !isOurs && !/node:internal\/|<anonymous>\)?$/.test(text));
-  const shown = others.length === 0 && !inner.some(({ isOurs }) => isOurs) ? inner : others;
-  // V8 names the receiver of a call, which a trace puts a proxy around.
-  return shown.map(({ text }) => text.replace(/^at (?:async )?Proxy\./, "at "));
+  const others = inner.filter(({ isOurs, raw }) => !isOurs && !/node:internal\/|<anonymous>\)?$/.test(raw));
+  return others.length === 0 && !inner.some(({ isOurs }) => isOurs) ? inner : others;
+}
+
+/** A frame as text. V8 names the receiver of a call, which a trace puts a proxy around. */
+function textOf({ text }: FrameLine): string {
+  return text.replace(/^at (?:async )?Proxy\./, "at ");
 }
 
 /** A refusal of a trace that names the user's line. */
 export function traceError(kind: ErrorName, reason: string, details: ErrorDetails = {}): FxError {
   const called = current === UNWANTED ? undefined : current;
-  const [frame] = stackText([called ?? captureStack(ERROR_FRAMES, traceError)]).split("\n");
-  const notes = [...(frame === undefined || frame === "" ? [] : [frame]), ...(details.notes ?? [])];
+  const [frame] = userFrames(called ?? captureStack(ERROR_FRAMES, traceError), called instanceof Error ? 2 : 0);
+  const notes = [...(frame === undefined ? [] : [textOf(frame)]), ...(details.notes ?? [])];
   return fxError(kind, reason, { ...details, notes });
 }

@@ -118,7 +118,7 @@ export class UnreadCalls implements EntryWatcher {
       if (this.#entered.has(call)) return true;
       // What runs while the call is made need not be what it calls: an iterator of what it makes.
       if (this.#isOwn(call) || this.#participants.reads(call) || this.#followed.has(call)) return false;
-      return !isKnownName(call.at.callee.slice(call.at.callee.lastIndexOf(".") + 1));
+      return call.at.isPrototype === true || !isKnownName(call.at.callee.slice(call.at.callee.lastIndexOf(".") + 1));
     });
   }
 

@@ -73,13 +73,38 @@ function* withAll(node: Syntax): Generator<Syntax> {
   for (const child of children(node)) yield* withAll(child);
 }
 
-/** Checks a function in its file, with the functions of the file that it names. */
-export function readWritten(
+/** What a function is given. */
+export interface GivenToFunction {
+  /** Whether each parameter is traced, or what a generator without parameters is sent; undefined where it is not known. */
+  readonly traced: readonly boolean[] | undefined;
+  /** Whether what it is called on may have traced values. */
+  readonly isOnTraced: boolean;
+}
+
+/** Checks a function in its file, with the functions of the file that it names. A second time is free. */
+export function readWritten(written: WrittenFunction, given: GivenToFunction): CheckResult<FunctionSyntax> {
+  const results = RESULTS.get(written.node) ?? new Map<string, CheckResult<FunctionSyntax>>();
+  RESULTS.set(written.node, results);
+  const key = keyOfGiven(given);
+  const result = results.get(key) ?? checkWritten(written, given);
+  results.set(key, result);
+  return result;
+}
+
+const RESULTS = new WeakMap<FunctionSyntax, Map<string, CheckResult<FunctionSyntax>>>();
+
+/** The same text for the same. */
+export function keyOfGiven({ traced, isOnTraced }: GivenToFunction): string {
+  return `${traced === undefined ? "?" : traced.join()}${isOnTraced ? " on traced" : ""}`;
+}
+
+function checkWritten(
   { script, node, around }: WrittenFunction,
-  traced: boolean[] | undefined,
+  { traced, isOnTraced }: GivenToFunction,
 ): CheckResult<FunctionSyntax> {
   const names = node.params.map((it, index) => parameter(it, index, script.text).name);
   const concrete = new Set(traced === undefined ? [] : names.filter((_, index) => traced[index] !== true));
+  if (traced !== undefined && traced[0] !== true) concrete.add("yield");
   if (traced !== undefined && traced.slice(names.length).every((it) => !it)) concrete.add("arguments");
   const file = namedAround(node, around);
   const owner = around.findLast(isClass);
@@ -94,7 +119,7 @@ export function readWritten(
   return check<FunctionSyntax>(node, given, {
     analyse: analyseOnce,
     nameOf: (fn) => fn.id?.name ?? "the function",
-    isTraced: (path) => isPartOfTensor(path),
+    isTraced: (path) => isOnTraced || isPartOfTensor(path),
     methods: (call) => methodsAround(call, around),
     // A parameter that is called is a function.
     isRecorder: (method) => method !== undefined && isMethodOfTensors(method),
@@ -158,10 +183,14 @@ function* namesIn(node: Syntax): Generator<string> {
 }
 
 /**
- * The statement around a function that declares a name as a function or class, and as nothing else nearer to it, behind those that it
- * stands in.
+ * The statement around a function that declares a name as a function or class, or as an object where one is wanted, and as nothing
+ * else nearer to it, behind those that it stands in.
  */
-export function declarationOf(name: string, around: readonly Syntax[]): readonly Syntax[] | undefined {
+export function declarationOf(
+  name: string,
+  around: readonly Syntax[],
+  isObject = false,
+): readonly Syntax[] | undefined {
   for (let depth = around.length - 1; depth >= 0; depth--) {
     const outer = around[depth] as Syntax;
     const path = around.slice(0, depth + 1);
@@ -174,11 +203,25 @@ export function declarationOf(name: string, around: readonly Syntax[]): readonly
       const declarator = it.declarations.find(({ id }) => [...boundNames(id)].includes(name));
       if (declarator === undefined) continue;
       const isOne = it.kind === "const" && it.declarations.length === 1 && declarator.init;
-      return isOne && isFunction(bare(isOne)) ? [...path, it] : undefined;
+      const init = isOne ? bare(isOne) : undefined;
+      const isWanted = init && (isObject ? init.type === "ObjectExpression" : isFunction(init));
+      return isWanted ? [...path, it] : undefined;
     }
     if (isFunction(outer) && outer.params.some((it) => [...boundNames(it)].includes(name))) return undefined;
   }
   return undefined;
+}
+
+/** Whether a function has a variable of this name, and not one of those that are written in it. */
+export function declares(fn: FunctionSyntax, name: string): boolean {
+  return fn.params.some((it) => [...boundNames(it)].includes(name)) || declaresWithin(fn.body, name);
+}
+
+function declaresWithin(node: Syntax, name: string): boolean {
+  if (isFunction(node)) return false;
+  if (node.type === "VariableDeclarator" && [...boundNames(node.id)].includes(name)) return true;
+  for (const child of children(node)) if (declaresWithin(child, name)) return true;
+  return false;
 }
 
 /** The function that runs where what a statement declares is called: none for a class that says nothing of how it is made. */
@@ -195,6 +238,44 @@ export function functionDeclared(path: readonly Syntax[]): Omit<WrittenFunction,
   const method = declaration.body.body.find((it) => it.type === "MethodDefinition" && it.kind === "constructor");
   if (method?.type === "MethodDefinition") return { node: method.value, around: [...path, declaration.body, method] };
   return declaration.superClass ? undefined : "nothing";
+}
+
+/** The functions that an object or class has that is declared around; undefined where not all of them stand there. */
+export function membersDeclared(
+  name: string,
+  around: readonly Syntax[],
+): Omit<WrittenFunction, "script">[] | undefined {
+  const path = declarationOf(name, around, true);
+  const declaration = path?.at(-1);
+  if (path === undefined || declaration === undefined) return undefined;
+  if (declaration.type === "ClassDeclaration") {
+    const inherited =
+      declaration.superClass?.type === "Identifier" ? membersDeclared(declaration.superClass.name, around) : undefined;
+    const own = functionsAmong(declaration.body.body, [...path, declaration.body]);
+    return declaration.superClass ? own && inherited && [...own, ...inherited] : own;
+  }
+  const [declarator] = declaration.type === "VariableDeclaration" ? declaration.declarations : [];
+  const object = declarator?.init && bare(declarator.init);
+  if (declarator === undefined || object?.type !== "ObjectExpression") return undefined;
+  return functionsAmong(object.properties, [...path, declarator, object]);
+}
+
+/** The functions among members; undefined where one of them may be a function that stands elsewhere. */
+function functionsAmong(
+  members: readonly Syntax[],
+  around: readonly Syntax[],
+): Omit<WrittenFunction, "script">[] | undefined {
+  const found: Omit<WrittenFunction, "script">[] = [];
+  for (const member of members) {
+    if (member.type === "StaticBlock") continue;
+    if (member.type !== "MethodDefinition" && member.type !== "PropertyDefinition" && member.type !== "Property")
+      return undefined;
+    const value = member.value && bare(member.value);
+    if (!value || value.type === "Literal") continue;
+    if (!isFunction(value)) return undefined;
+    found.push({ node: value, around: [...around, member] });
+  }
+  return found;
 }
 
 export function isImportedFromHere({ program }: Script, callee: string): boolean {

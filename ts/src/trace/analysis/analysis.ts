@@ -80,7 +80,8 @@ export function analyse(
   self.add(shaped(walk.path("this", [])));
   const scope = new Scope(walk, around, undefined, self);
   const shape = enter(walk, node, scope, source, options);
-  if (owner !== undefined) self.add(walk.classBody(owner, around));
+  // What the class inherits, the functions say that are running.
+  if (owner !== undefined) self.add(walk.classMembers(owner, around));
   for (const statement of file) walk.statement(statement, around);
   walk.run();
   return {
@@ -119,6 +120,7 @@ function enter(
     }
     shape.given[index]?.add(given);
   });
+  if (node.generator) shape.sent.add(tracedBy(walk.sourceOf({ kind: "parameter", name: "yield" })));
   // What stands behind the parameters is read from `arguments`.
   if (readsArguments(node)) shape.extra.add(tracedBy(walk.sourceOf({ kind: "parameter", name: "arguments" })));
   return shape;

@@ -39,12 +39,18 @@ export interface CallWalk {
   report(kind: FindingKind, node: Syntax, construct: string, sources: Sources): void;
   /** The sources of a value and of all that it holds. */
   taint(value: Value): Sources;
+  /** The sources of a value whose identity is looked at. */
+  identity(value: Value): Sources;
+  /** The sources of a value whose truth is asked, as a part of a member. */
+  partsOf(value: Value): Sources;
   /** The elements of something that is walked over. */
   elements(value: Value): Value;
   /** Calls what a value may be, as the call at the node does. */
   apply(callee: Value, args: readonly Value[], node: Syntax): Value;
   /** Makes the functions that a value may be predicates, and says what they give. */
   predicate(callee: Value, args: readonly Value[], node: Syntax, construct: string): void;
+  /** Puts a value under a name into what a value may be, as the node does. */
+  writeInto(node: Syntax, object: Value, name: string | undefined, value: Value): void;
   /** A function that records what it is given, or looks at it. */
   known(name: string): Value;
   /** The container that the node makes. */
@@ -58,7 +64,10 @@ const arg = (call: Call, index: number): Value => call.args[index] ?? PLAIN;
 /** A row for calls that ask about the traced value itself, and give something plain. */
 function asks(kind: FindingKind): Row {
   return (call, name) => {
-    for (const it of call.args) call.walk.report(kind, call.node, name, it.traced);
+    for (const it of call.args) {
+      const sources = kind === "test" ? it.traced | call.walk.partsOf(it) : call.walk.identity(it);
+      call.walk.report(kind, call.node, name, sources);
+    }
     return PLAIN;
   };
 }
@@ -218,12 +227,29 @@ export const GLOBALS: ReadonlyMap<string, Row> = new Map<string, Row>([
   ),
   ...rows(["Object.values"], (call) => listed(call, gathers)),
   ...rows(["Object.entries"], (call) => listed(call, pairs)),
-  ...rows(["Object.fromEntries", "Object.assign"], (call, name) => {
-    for (const it of call.args) call.walk.report("keys", call.node, name, it.traced);
-    const made = call.walk.container("object", call.node);
-    for (const it of call.args) for (const shape of arraysOf(it)) made.elements.add(deep(shape));
-    return join(arg(call, 0), shaped(made));
-  }),
+  [
+    "Object.fromEntries",
+    (call, name) => {
+      for (const it of call.args) call.walk.report("keys", call.node, name, it.traced);
+      const made = call.walk.container("object", call.node);
+      for (const it of call.args) for (const shape of arraysOf(it)) made.elements.add(deep(shape));
+      return join(arg(call, 0), shaped(made));
+    },
+  ],
+  [
+    "Object.assign",
+    (call, name) => {
+      for (const it of call.args) call.walk.report("keys", call.node, name, it.traced);
+      const target = arg(call, 0);
+      for (const it of call.args.slice(1)) {
+        for (const shape of arraysOf(it)) {
+          call.walk.writeInto(call.node, target, undefined, shape.elements.value);
+          for (const [key, cell] of shape.named) call.walk.writeInto(call.node, target, key, cell.value);
+        }
+      }
+      return target;
+    },
+  ],
   ...rows(["Object.freeze", "Object.seal", "Object.preventExtensions"], (call) => arg(call, 0)),
   ...rows(["JSON.stringify", "structuredClone"], (call, name) => {
     call.walk.report("serialise", call.node, name, call.walk.taint(arg(call, 0)));

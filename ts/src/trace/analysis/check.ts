@@ -43,14 +43,15 @@ export interface CheckContext<F> {
   readonly isRecorder?: (method: string | undefined) => boolean;
 }
 
-/** What a call reaches: a function, or something that nobody can read. */
+/** What a call reaches: a function, something that nobody can read, or a container that keeps what it is given. */
 export type Reached<F> =
   | {
       readonly fn: F;
       /** Whether its arguments are others than those of the call, so that anything may be given: `method.bind(this)`. */
       readonly isIndirect?: boolean;
     }
-  | "unread";
+  | "unread"
+  | "kept";
 
 /** What a trace knows of a function and of the module that it belongs to. */
 export interface CheckOptions extends Given, Omit<CheckContext<Readable>, "analyse" | "nameOf"> {}
@@ -110,6 +111,7 @@ class Check<F extends object> {
   readonly read = new Set<F>();
   readonly uncalled = new Set<string>();
   readonly #options: CheckContext<F>;
+  readonly #kept = new Map<MethodCall, Finding>();
   readonly #visited = new Map<F, Map<string, boolean>>();
 
   constructor(options: CheckContext<F>) {
@@ -202,11 +204,23 @@ class Check<F extends object> {
     this.unchecked.set(call, { fn, at, active });
   }
 
+  /** Notes the call of a method that keeps what it is given. */
+  #noteKept(fn: F, call: MethodCall): void {
+    const [{ line, column, endLine, endColumn } = { line: 1, column: 1, endLine: 1, endColumn: 1 }] = call.places;
+    const snippet = [call.root, ...call.path].join(".");
+    const known = this.#kept.get(call);
+    const place = { line, column, endLine, endColumn };
+    const at: Finding = known ?? { kind: "leak", construct: "call", snippet, ...place, sources: ALWAYS };
+    this.#kept.set(call, at);
+    this.found.note.set(at, { fn, at });
+  }
+
   /** Whether a call gives a traced value. */
   #gives(from: F, call: MethodCall, active: Sources, nullable: Sources): boolean {
-    if (this.#isTraced(call.path)) return true;
+    const isTraced = this.#isTraced(call.path);
     const isGiven = call.args.some((sources) => (sources & active) !== 0n);
     const reached = this.#options.methods?.(call, from) ?? [];
+    if (isTraced && reached.every((it) => typeof it === "string")) return true;
     if (reached.length === 0) return isGiven;
     // All are checked, so the results are taken before they are looked at.
     return reached
@@ -215,12 +229,16 @@ class Check<F extends object> {
           if (isGiven) this.#noteUnread(from, call, active);
           return isGiven;
         }
+        if (it === "kept") {
+          if (isGiven) this.#noteKept(from, call);
+          return isGiven;
+        }
         const { fn, isIndirect = false } = it;
         const analysis = this.#options.analyse(fn, {});
         if (typeof analysis === "string") return isGiven;
         return this.run(fn, isIndirect ? {} : givenBy(analysis, call, active, nullable));
       })
-      .some((gives) => gives);
+      .some((gives) => gives || isTraced);
   }
 }
 

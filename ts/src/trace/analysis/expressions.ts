@@ -12,6 +12,7 @@ import {
   ALWAYS,
   Cell,
   type ContainerShape,
+  isContainer,
   join,
   joinAll,
   type PathShape,
@@ -23,6 +24,9 @@ import {
   type Value,
 } from "./value.ts";
 import type { Property, SpreadElement } from "acorn";
+
+/** How many prototypes are looked at behind each other. */
+const DEPTH = 8;
 
 const RELATIONAL = new Set(["<", "<=", ">", ">=", "+", "-", "*", "/", "%", "**", "<<", ">>", ">>>", "&", "|", "^"]);
 
@@ -91,14 +95,24 @@ export abstract class Expressions extends Invocations {
       case "AwaitExpression":
         return this.value(node.argument, scope);
       case "YieldExpression":
-        if (node.argument) {
-          const value = this.value(node.argument, scope);
-          scope.owner?.returns.add(node.delegate ? this.elements(value) : value);
-        }
-        return PLAIN;
+        return this.yielded(node, scope);
       default:
         return PLAIN;
     }
+  }
+
+  /** What `yield` gives: what was sent; and `yield*` what the generator behind it returns, which gets what is sent. */
+  protected yielded({ argument, delegate }: Syntax & { type: "YieldExpression" }, scope: Scope): Value {
+    const sent = scope.owner?.sent.value ?? PLAIN;
+    if (!argument) return sent;
+    const value = this.value(argument, scope);
+    scope.owner?.returns.add(delegate ? this.elements(value) : value);
+    if (!delegate) return sent;
+    for (const shape of value.shapes) {
+      if (shape.kind === "generator") shape.sent?.add(sent);
+      else if (shape.kind === "path" || shape.kind === "unknown") this.unresolved(argument, [sent], { callee: value });
+    }
+    return this.elements(value);
   }
 
   protected identifier(name: string, scope: Scope): Value {
@@ -136,6 +150,10 @@ export abstract class Expressions extends Invocations {
   protected property(made: ContainerShape, property: Property, scope: Scope): void {
     const name = keyName(property.key, property.computed);
     if (property.computed) this.report("key", property.key, "[ ]", this.value(property.key, scope).traced);
+    else if (name === "__proto__" && property.kind === "init" && !property.method && !property.shorthand) {
+      this.inherit(property.value, shaped(made), this.value(property.value, scope));
+      return;
+    }
     if (property.method || property.kind !== "init") this.heads.set(property.value, property);
     const value = this.value(property.value, scope);
     if (property.kind === "set" && name !== undefined) {
@@ -362,17 +380,34 @@ export abstract class Expressions extends Invocations {
     const name = keyName(target.property, target.computed);
     if (target.computed) this.report("key", target.property, "[ ]", this.index(object, target.property, scope));
     this.report("write", target, "=", object.traced);
+    if (name === "__proto__") this.inherit(target, object, value);
+    this.writeInto(target, object, name, value);
+  }
+
+  override writeInto(node: Syntax, object: Value, name: string | undefined, value: Value): void {
     for (const shape of object.shapes) {
       if (shape.kind === "function") continue;
       if (shape.kind === "unknown") {
         shape.holds.add(value);
-        this.report("leak", target, "=", this.taint(value));
-      } else if (shape.kind !== "path" && shape.setters.has(name ?? "")) {
-        this.invoke(shape.setters.get(name ?? "")?.value ?? PLAIN, [value]);
-      } else if (shape.kind !== "path") (name === undefined ? shape.elements : this.named(shape, name)).add(value);
-      else if (shape.root === "this") this.writeMember(target, this.path("this", [...shape.path, name ?? "*"]), value);
-      else this.report("leak", target, "=", this.taint(value));
+        this.report("leak", node, "=", this.taint(value));
+      } else if (shape.kind === "path") {
+        if (shape.root === "this") this.writeMember(node, this.path("this", [...shape.path, name ?? "*"]), value);
+        else this.report("leak", node, "=", this.taint(value));
+      } else {
+        const setters = this.settersOf(shape, name ?? "");
+        if (setters === PLAIN) (name === undefined ? shape.elements : this.named(shape, name)).add(value);
+        else this.invoke(setters, [value]);
+      }
     }
+  }
+
+  /** The functions that take what is assigned to a name of an object, its own and those that it inherits. */
+  protected settersOf({ setters, prototypes }: ContainerShape, name: string, depth = 0): Value {
+    const own = setters.get(name);
+    if (own !== undefined || depth > DEPTH) return own?.value ?? PLAIN;
+    return joinAll(
+      [...prototypes.value.shapes].map((it) => (isContainer(it) ? this.settersOf(it, name, depth + 1) : PLAIN)),
+    );
   }
 
   protected writeMember(target: Syntax, { path }: PathShape, value: Value): void {
@@ -398,6 +433,9 @@ export abstract class Expressions extends Invocations {
       if (isOptional) this.asksNull(inner, "?.", method);
       return this.callMethod(node, receiver, name, method, args);
     }
+    // What a class outside makes of its arguments, its objects may have.
+    if (inner.type === "Super")
+      for (const shape of scope.self.shapes) if (shape.kind === "object") for (const it of args) shape.elements.add(it);
     const fn = isOptional ? this.nullish(inner, scope, "?.") : this.value(inner, scope);
     if (fn.shapes.size === 0) this.unresolved(node, args, { callee: PLAIN, on: fn });
     return join(this.apply(fn, args, node), node.type === "NewExpression" ? this.construct(fn, args) : PLAIN);
@@ -408,7 +446,10 @@ export abstract class Expressions extends Invocations {
     const made: Value[] = [];
     for (const shape of fn.shapes) {
       if (shape.kind !== "object") continue;
-      this.invoke(shape.named.get("constructor")?.value ?? PLAIN, args);
+      const maker = shape.named.get("constructor")?.value;
+      if (maker !== undefined) this.invoke(maker, args);
+      else if (shape.isOpaque) for (const it of args) shape.elements.add(it);
+      else made.push(this.construct(shape.prototypes.value, args));
       made.push(shaped(shape));
     }
     return joinAll(made);

@@ -24,6 +24,8 @@ import {
   ALWAYS,
   join,
   joinAll,
+  type ContainerShape,
+  isContainer,
   type PathShape,
   PLAIN,
   present,
@@ -36,6 +38,12 @@ import {
 
 /** What JavaScript's own functions are members of. */
 const GLOBAL_OBJECTS: ReadonlySet<string> = new Set(["globalThis", "window", "self"]);
+
+/** Calls that say what an object inherits from. */
+const INHERITING: ReadonlySet<string> = new Set(["Object.create", "Object.setPrototypeOf", "Reflect.setPrototypeOf"]);
+
+/** The methods by which a generator goes on. */
+const RESUMING: ReadonlySet<string> = new Set(["next", "return", "throw"]);
 
 const NOWHERE = { start: { line: 1, column: 0 }, end: { line: 1, column: 0 } };
 
@@ -56,6 +64,7 @@ interface Unresolved extends Omit<Called, "callee" | "on"> {
   /** What the callee comes from. */
   readonly sources: Sources;
   readonly isNamed: boolean;
+  readonly isPrototype?: boolean;
   /** How many functions may be called. */
   readonly callees: number;
 }
@@ -64,6 +73,8 @@ type CallSyntax = Syntax & { type: "CallExpression" | "NewExpression" };
 
 /** The part of a walk that follows calls. */
 export abstract class Invocations extends Knowledge implements CallWalk {
+  abstract writeInto(node: Syntax, object: Value, name: string | undefined, value: Value): void;
+
   apply(fn: Value, args: readonly Value[], node: Syntax): Value {
     const results = [tracedBy(fn.traced), this.invoke(present({ ...fn, traced: 0n }), args)];
     const callees = pathsIn(fn);
@@ -111,6 +122,8 @@ export abstract class Invocations extends Knowledge implements CallWalk {
       else if (shape.kind === "unknown") {
         results.push(this.overElements(call, shaped(shape), name));
         results.push(this.callUnknown(node, shape, args, { callee: receiver, on: receiver, method: name ?? "*" }));
+      } else if (shape.kind === "generator" && (name === undefined || RESUMING.has(name))) {
+        results.push(this.resume(node, shape, name, args));
       } else if (shape.kind !== "function") {
         const held = { ...PLAIN, shapes: new Set([...method.shapes].filter(({ kind }) => kind !== "function")) };
         const row = (shape.kind === "keyed" ? KEYED_METHODS : METHODS).get(name ?? "");
@@ -119,8 +132,10 @@ export abstract class Invocations extends Knowledge implements CallWalk {
         else {
           // What an object inherits stands elsewhere.
           const isOwn = functionsOf(method).shapes.size > 0 || shape.kind !== "object" || name === undefined;
-          if (!isOwn && !(name in Object.prototype)) this.unresolved(node, args, { callee: receiver });
-          results.push(this.unknown(args));
+          const inherits = shape.isOpaque ? this.taint(shaped(shape)) : 0n;
+          if (!isOwn && !(name in Object.prototype))
+            this.unresolved(node, args, { callee: tracedBy(receiver.traced | inherits) });
+          results.push(this.unknown(args), tracedBy(inherits));
         }
       } else if (name === "call" || name === "apply") {
         shape.self.add(args[0] ?? PLAIN);
@@ -174,10 +189,78 @@ export abstract class Invocations extends Knowledge implements CallWalk {
       return PLAIN;
     }
     if (name === "eval" || name === "Function") this.report("eval", node, name, ALWAYS);
+    if (INHERITING.has(name)) return this.callInheriting(node, name, args);
     const row = GLOBALS.get(name) ?? GLOBALS.get(`${path[0]}.*`);
     if (row !== undefined) return row(call, name);
     this.addUnchecked(node, { callee: name, args, on: PLAIN, sources: 0n, isNamed: true, callees });
     return this.gives(node, args);
+  }
+
+  /** Goes on with a generator. */
+  protected resume(node: Syntax, shape: ContainerShape, name: string | undefined, args: readonly Value[]): Value {
+    // A generator is its own iterator, under a symbol.
+    if (name === undefined) return shaped(shape);
+    shape.sent?.add(args[0] ?? PLAIN);
+    const made = this.container("object", node);
+    this.named(made, "value").add(join(shape.elements.value, args[0] ?? PLAIN));
+    this.named(made, "done").add(PLAIN);
+    return shaped(made);
+  }
+
+  /** A call that says what an object inherits from. */
+  protected callInheriting(node: Syntax, name: string, args: readonly Value[]): Value {
+    const isNew = name === "Object.create";
+    const object = isNew ? shaped(this.container("object", node)) : (args[0] ?? PLAIN);
+    const written = "arguments" in node ? node.arguments[isNew ? 0 : 1] : undefined;
+    this.inherit(written ?? node, object, args[isNew ? 0 : 1] ?? PLAIN);
+    // The properties are described by objects.
+    if (isNew) for (const shape of object.shapes) if (isContainer(shape)) this.describe(shape, args[1] ?? PLAIN);
+    const isMade = [...object.shapes].every((it) => isContainer(it)) && object.traced === 0n;
+    if (!isMade) this.addUnchecked(node, { callee: name, args, on: PLAIN, sources: 0n, isNamed: true, callees: 1 });
+    return name.startsWith("Reflect") ? PLAIN : object;
+  }
+
+  /** Puts into an object what descriptions of its properties say. */
+  protected describe(made: ContainerShape, described: Value): void {
+    for (const each of this.elements(described).shapes) {
+      if (!isContainer(each)) continue;
+      made.elements.add(each.named.get("value")?.value ?? PLAIN);
+      const getter = each.named.get("get")?.value ?? PLAIN;
+      for (const fn of getter.shapes) if (fn.kind === "function") fn.self.add(shaped(made));
+      made.elements.add(this.invoke(getter, []));
+    }
+  }
+
+  /** Has the objects that a value may be inherit from what another value may be, as the node says. */
+  protected inherit(written: Syntax, object: Value, prototype: Value): void {
+    for (const made of object.shapes) {
+      if (!isContainer(made)) continue;
+      for (const shape of prototype.shapes) {
+        if (isContainer(shape)) {
+          made.prototypes.add(shaped(shape));
+          for (const cell of [...shape.named.values(), shape.elements, ...shape.setters.values()])
+            for (const fn of cell.value.shapes) if (fn.kind === "function") fn.self.add(shaped(made));
+          if (shape.isOpaque) this.setOpaque(made);
+        } else if (shape.kind !== "path" || !isPrototypeOfJavaScript(shape.path)) {
+          this.setOpaque(made);
+          this.addUnchecked(written, {
+            callee: snippet(this.text, bare(written)),
+            args: [],
+            on: PLAIN,
+            sources: this.taint(object),
+            isNamed: false,
+            isPrototype: true,
+            callees: 1,
+          });
+        }
+      }
+    }
+  }
+
+  protected setOpaque(made: ContainerShape): void {
+    if (made.isOpaque) return;
+    made.isOpaque = true;
+    this.changes += 1;
   }
 
   /** What code gives that was not read: anything that it was given, and functions that call what it was given. */
@@ -218,15 +301,15 @@ export abstract class Invocations extends Knowledge implements CallWalk {
   }
 
   protected addUnchecked(node: Syntax, call: Unresolved): void {
-    const { callee, args, on, sources: from, isNamed, method, callees } = call;
+    const { callee, args, on, sources: from, isNamed, isPrototype = false, method, callees } = call;
     const sources = from | joinSources(args, (it) => this.taint(it));
     if (!this.isReporting || sources === 0n) return;
     const { line, column } = node.loc?.start ?? NOWHERE.start;
     const place = this.placeOf(node, args, callees);
-    const key = `${callee}:${method ?? ""}:${on.traced}`;
+    const key = `${callee}:${method ?? ""}:${on.traced}${isPrototype ? ":prototype" : ""}`;
     const known = this.unchecked.get(key);
     if (known === undefined) {
-      const at = { callee, line, column: column + 1, sources, places: [place], on: on.traced, isNamed };
+      const at = { callee, line, column: column + 1, sources, places: [place], on: on.traced, isNamed, isPrototype };
       this.unchecked.set(key, method === undefined ? at : { ...at, method });
       return;
     }
@@ -286,6 +369,15 @@ export abstract class Invocations extends Knowledge implements CallWalk {
     );
   }
 }
+
+/** Whether this is a class of the language, or what its objects inherit from, which decides nothing. */
+function isPrototypeOfJavaScript(path: readonly string[]): boolean {
+  const [root = ""] = path;
+  const isPrototype = path.length === 1 || (path.length === 2 && path[1] === "prototype");
+  return isKnown(path) || (isPrototype && OF_JAVASCRIPT.has(root));
+}
+
+const OF_JAVASCRIPT: ReadonlySet<string> = new Set(["Object", "Array", "Map", "Set", "WeakMap", "WeakSet", "Error"]);
 
 /** How many things from outside of the function a value may be. */
 function pathsIn({ shapes }: Value): number {

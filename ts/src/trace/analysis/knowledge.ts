@@ -52,6 +52,8 @@ export interface UncheckedCall {
   readonly method?: string;
   /** Whether it is called by a name that is declared outside, so that it is the same function each time. */
   readonly isNamed: boolean;
+  /** Whether it is no call, and an object with traced values inherits from what is named. */
+  readonly isPrototype?: boolean;
 }
 
 /** Where a call names what it calls. */
@@ -83,6 +85,8 @@ export abstract class Knowledge implements Clock {
   /** The function that is analysed. */
   root: FunctionSyntax | undefined;
   readonly #bits = new Map<string, Sources>();
+  /** The objects whose prototypes are being looked at, which may be a ring. */
+  readonly #inheriting = new Set<Shape>();
   protected readonly text: string;
   /** The members of traced values that are known: what they give is plain. */
   protected readonly knownParts: ReadonlySet<string>;
@@ -127,6 +131,7 @@ export abstract class Knowledge implements Clock {
       node,
       outer,
       returns: new Cell(this),
+      sent: new Cell(this),
       self: new Cell(this),
       given,
       extra: new Cell(this),
@@ -200,7 +205,15 @@ export abstract class Knowledge implements Clock {
     const key = `${kind}:${extent(node).join(":")}`;
     const known = this.containers.get(key);
     if (known !== undefined) return known;
-    const shape: ContainerShape = { kind, named: new Map(), elements: new Cell(this), setters: new Map() };
+    const shape: ContainerShape = {
+      kind,
+      named: new Map(),
+      elements: new Cell(this),
+      setters: new Map(),
+      prototypes: new Cell(this),
+      isOpaque: false,
+      sent: undefined,
+    };
     this.containers.set(key, shape);
     return shape;
   }
@@ -231,13 +244,21 @@ export abstract class Knowledge implements Clock {
           shape.given[named]?.add(shaped(all));
         }
       });
-      result = join(result, shape.returns.value);
+      result = join(result, shape.node.generator ? shaped(this.generatorOf(shape)) : shape.returns.value);
     }
     return result;
   }
 
+  /** What a call of a generator gives: all calls of one give the same. */
+  protected generatorOf({ node, returns, sent }: FunctionShape): ContainerShape {
+    const made = this.container("generator", node);
+    made.elements.add(returns.value);
+    made.sent = sent;
+    return made;
+  }
+
   /** The sources of a value whose identity is looked at: itself, and if it is a member of the module. */
-  protected identity(value: Value): Sources {
+  identity(value: Value): Sources {
     let sources = value.traced;
     for (const shape of value.shapes) if (shape.kind === "path") sources |= this.taint(shaped(shape));
     return sources;
@@ -247,7 +268,7 @@ export abstract class Knowledge implements Clock {
    * The sources of a value whose truth is asked, as a part of a member: a parameter of the module is there or not,
    * which is known when tracing; what stands in it is traced.
    */
-  protected partsOf(value: Value): Sources {
+  partsOf(value: Value): Sources {
     let sources = 0n;
     for (const shape of value.shapes)
       if (shape.kind === "path" && shape.root === "this" && shape.path.length > 0)
@@ -263,16 +284,30 @@ export abstract class Knowledge implements Clock {
       if (shape.kind === "path") return this.member(shape, name ?? "*");
       if (shape.kind === "unknown") return shaped(shape);
       if (shape.kind === "function") return PLAIN;
-      if (name === undefined) return contents(shape);
+      if (name === undefined) return join(contents(shape), this.inherited(shape, name, node));
       if (shape.kind === "arguments" && name === "length")
         this.report("arguments", node, "arguments", contents(shape).traced);
-      if (shape.kind !== "object" && !isIndex) return PLAIN;
-      return join(shape.named.get(name)?.value ?? PLAIN, shape.elements.value);
+      const inherited = this.inherited(shape, name, node);
+      if (shape.kind !== "object" && !isIndex) return inherited;
+      return joinAll([shape.named.get(name)?.value ?? PLAIN, shape.elements.value, inherited]);
     });
     const isKnown = name === "length" || (name !== undefined && this.knownParts.has(name));
     const whole = tracedBy(isKnown ? 0n : object.traced);
     const traced = isIndex ? whole : { ...whole, attributes: whole.traced };
     return joinAll([traced, ...parts]);
+  }
+
+  /** What an object has under a name by what it inherits from. */
+  protected inherited(shape: ContainerShape, name: string | undefined, node: Syntax): Value {
+    if (name !== undefined && shape.named.has(name) && shape.kind === "object") return PLAIN;
+    let known = PLAIN;
+    if (shape.prototypes.value !== PLAIN && !this.#inheriting.has(shape)) {
+      this.#inheriting.add(shape);
+      known = this.part(shape.prototypes.value, name, node);
+      this.#inheriting.delete(shape);
+    }
+    if (!shape.isOpaque) return known;
+    return joinAll([known, tracedBy(this.taint(shaped(shape))), shaped(this.unread(node))]);
   }
 
   protected member(shape: PathShape, name: string): Value {

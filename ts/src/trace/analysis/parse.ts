@@ -55,15 +55,25 @@ const OPTIONS: Options = {
  * JavaScript; a class is no function to trace.
  */
 export function parseFunction(fn: Readable): ParsedFunction | Unparsed {
-  const text = typeof fn === "function" ? Function.prototype.toString.call(fn) : fn.text;
+  const known = PARSED.get(fn);
+  if (known !== undefined) return known;
+  const parsed = parseText(typeof fn === "function" ? Function.prototype.toString.call(fn) : fn.text);
+  PARSED.set(fn, parsed);
+  return parsed;
+}
+
+const PARSED = new WeakMap<Readable, ParsedFunction | Unparsed>();
+
+/** What begins as a method does, which is no expression: a name in front of parameters, a symbol, an accessor. */
+const METHOD = /^(?:async\b(?!\s*\()|(?:get|set|static)\b)?\s*\*?\s*(?!(?:async|function)\b)[\w$#[]+[^=]*?\(/;
+
+function parseText(text: string): ParsedFunction | Unparsed {
   if (/\{\s*\[native code\]\s*\}\s*$/.test(text)) return "native";
   if (/^class\b/.test(text)) return "class";
-  return (
-    expression(`(${text})`, 1) ??
-    member(`(class extends Object {${text}})`, "(class extends Object {".length) ??
-    member(`({${text}})`, "({".length) ??
-    "unreadable"
-  );
+  const asMember = () => member(`(class extends Object {${text}})`, "(class extends Object {".length);
+  const asExpression = () => expression(`(${text})`, 1);
+  const [first, second] = METHOD.test(text) ? [asMember, asExpression] : [asExpression, asMember];
+  return first() ?? second() ?? member(`({${text}})`, "({".length) ?? "unreadable";
 }
 
 /** The private methods of a class by name, and its private fields that are functions. */

@@ -71,9 +71,13 @@ export function keyName(key: Syntax, computed: boolean): string | undefined {
 
 /** The nodes directly under a node, in the order of the source. */
 export function* children(node: Syntax): Generator<Syntax> {
-  for (const [key, value] of Object.entries(node)) {
+  for (const key in node) {
     if (key === "parent" || key === "loc" || key === "range") continue;
-    for (const it of Array.isArray(value) ? value : [value]) if (isSyntax(it)) yield it;
+    const value: unknown = node[key as keyof Syntax];
+    if (typeof value !== "object" || value === null) continue;
+    if (Array.isArray(value)) {
+      for (const it of value) if (isSyntax(it)) yield it;
+    } else if (isSyntax(value)) yield value;
   }
 }
 

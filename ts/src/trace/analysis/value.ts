@@ -49,15 +49,21 @@ export interface PathShape {
   readonly path: readonly string[];
 }
 
-/** An array, object, map or set that the function makes. */
+/** An array, object, map, set or generator that the function makes. */
 export interface ContainerShape {
-  readonly kind: "array" | "arguments" | "object" | "keyed";
+  readonly kind: "array" | "arguments" | "object" | "keyed" | "generator";
   /** What stands under names that are written out. */
   readonly named: Map<string, Cell>;
   /** What stands anywhere else. */
   readonly elements: Cell;
   /** The functions that take what is assigned to a name. */
   readonly setters: Map<string, Cell>;
+  /** The objects that the function made and that it inherits from. */
+  readonly prototypes: Cell;
+  /** Whether it inherits from something that stands elsewhere, which may compute what is read. */
+  isOpaque: boolean;
+  /** What a generator is sent by `next(value)`. */
+  sent: Cell | undefined;
 }
 
 /** A function that is written in the function. */
@@ -67,6 +73,8 @@ export interface FunctionShape {
   /** The scope around it. */
   readonly outer: Scope;
   readonly returns: Cell;
+  /** What `yield` gives, in a generator. */
+  readonly sent: Cell;
   /** What `this` is, if it is no arrow function: what it is called on. */
   readonly self: Cell;
   /** What is given for its parameters, by position. */
@@ -153,7 +161,7 @@ export function present(value: Value): Value {
 
 /** Whether something is known of what stands in it. */
 export function isContainer(shape: Shape): shape is ContainerShape {
-  return shape.kind === "array" || shape.kind === "arguments" || shape.kind === "object" || shape.kind === "keyed";
+  return shape.kind !== "path" && shape.kind !== "function" && shape.kind !== "unknown";
 }
 
 /** Everything that stands in a container. */

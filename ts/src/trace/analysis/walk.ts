@@ -194,7 +194,13 @@ export class Walk extends Expressions {
   }
 
   override classBody(node: ClassSyntax, scope: Scope): Value {
-    if (node.superClass) this.value(node.superClass, scope);
+    const made = this.classMembers(node, scope);
+    if (node.superClass) this.inherit(node.superClass, made, this.value(node.superClass, scope));
+    return made;
+  }
+
+  /** What a class has itself. */
+  classMembers(node: ClassSyntax, scope: Scope): Value {
     // One container stands for the class and for all its objects.
     const made = this.container("object", node);
     const inner = new Scope(this, scope, scope.owner, shaped(made));

@@ -196,6 +196,166 @@ const through${n} = (v) => { const it = new Holder${n}(); it.in = v; return it.o
     (fn, n) => `const acts${n} = { go: ${fn} };`,
     (x, n) => `acts${n}.go?.(${x})`,
   ),
+  "a generator that yields it": around(
+    (fn, n) => `function* g${n}(v) { yield (${fn})(v); }`,
+    (x, n) => `g${n}(${x}).next().value`,
+  ),
+  "a generator that is sent it": around(
+    (fn, n) => `function* g${n}() { let v = yield; while (true) v = yield (${fn})(v); }
+const send${n} = (v) => { const it = g${n}(); it.next(); return it.next(v).value; };`,
+    (x, n) => `send${n}(${x})`,
+  ),
+  "a generator that forward sends it to": around(
+    (fn, n) => `function* g${n}() { let v = yield; while (true) v = yield (${fn})(v); }`,
+    (x, n) => `(() => { const it = g${n}(); it.next(); return it.next(${x}).value; })()`,
+  ),
+  "a generator in forward that is sent it": around(
+    (fn, n) => `const f${n} = ${fn};`,
+    (x, n) =>
+      `(() => { const it = (function* () { yield f${n}(yield); })(); it.next(); return it.next(${x}).value; })()`,
+  ),
+  "a generator behind yield*": around(
+    (fn, n) => `function* g${n}() { const v = yield; yield (${fn})(v); }
+function* all${n}() { yield* g${n}(); }`,
+    (x, n) => `(() => { const it = all${n}(); it.next(); return it.next(${x}).value; })()`,
+  ),
+  "a loop over a generator": around(
+    (fn, n) => `function* g${n}(v) { yield (${fn})(v); }
+const last${n} = (v) => { let out; for (const it of g${n}(v)) out = it; return out; };`,
+    (x, n) => `last${n}(${x})`,
+  ),
+  "an own iterator": around(
+    (fn, n) => `const items${n} = (v) => ({ [Symbol.iterator]: () => [(${fn})(v)].values() });`,
+    (x, n) => `(() => { const [out] = items${n}(${x}); return out; })()`,
+  ),
+  "Symbol.toPrimitive": around(
+    (fn, n) =>
+      `const box${n} = (v) => { let out; const o = { [Symbol.toPrimitive]() { out = (${fn})(v); return 1; } }; void +o; return out; };`,
+    (x, n) => `box${n}(${x})`,
+  ),
+  valueOf: around(
+    (fn, n) => `class V${n} { constructor(v) { this.v = v; } valueOf() { this.out = (${fn})(this.v); return 1; } }`,
+    (x, n) => `(() => { const o = new V${n}(${x}); o > 0; return o.out; })()`,
+  ),
+  "a static block that keeps it": around(
+    (fn, n) => `class S${n} { static table = new Map(); static { S${n}.table.set("a", ${fn}); } }`,
+    (x, n) => `S${n}.table.get("a")(${x})`,
+  ),
+  "a static block": around(
+    (fn, n) => `const s${n} = (v) => { class S { static out; static { S.out = (${fn})(v); } } return S.out; };`,
+    (x, n) => `s${n}(${x})`,
+  ),
+  "the initialiser of a field": around(
+    (fn, n) => `const s${n} = (v) => new (class { out = (${fn})(v); })().out;`,
+    (x, n) => `s${n}(${x})`,
+  ),
+  "call of call": around(
+    (fn, n) => `const f${n} = ${fn};`,
+    (x, n) => `Function.prototype.call.call(f${n}, null, ${x})`,
+  ),
+  "apply that is bound": around(
+    (fn, n) => `const f${n} = Function.prototype.apply.bind(${fn}, null);`,
+    (x, n) => `f${n}([${x}])`,
+  ),
+  "Reflect.construct": around(
+    (fn, n) => `class C${n} { constructor(v) { this.out = (${fn})(v); } }`,
+    (x, n) => `Reflect.construct(C${n}, [${x}]).out`,
+  ),
+  "a getter by destructuring": around(
+    (fn, n) => `class G${n} { constructor(v) { this.v = v; } get out() { return (${fn})(this.v); } }`,
+    (x, n) => `(({ out }) => out)(new G${n}(${x}))`,
+  ),
+  "a getter by Reflect.get": around(
+    (fn, n) => `const proto${n} = { get out() { return (${fn})(this.v); } };`,
+    (x, n) => `Reflect.get(proto${n}, "out", { v: ${x} })`,
+  ),
+  "a getter of a prototype": around(
+    (fn, n) => `const proto${n} = { get out() { return (${fn})(this.v); } };`,
+    (x, n) => `Object.assign(Object.create(proto${n}), { v: ${x} }).out`,
+  ),
+  "a getter of a prototype, elsewhere": around(
+    (fn, n) => `const proto${n} = { get out() { return (${fn})(this.v); } };
+const of${n} = (v) => Object.assign(Object.create(proto${n}), { v });`,
+    (x, n) => `of${n}(${x}).out`,
+  ),
+  "a getter of a prototype that is set": around(
+    (fn, n) => `class P${n} { get out() { return (${fn})(this.v); } }`,
+    (x, n) => `Object.setPrototypeOf({ v: ${x} }, P${n}.prototype).out`,
+  ),
+  "a getter of __proto__": around(
+    (fn, n) => `const proto${n} = { get out() { return (${fn})(this.v); } };`,
+    (x, n) => `({ __proto__: proto${n}, v: ${x} }).out`,
+  ),
+  "a getter of a base class": around(
+    (fn, n) => `class Base${n} { get out() { return (${fn})(this.v); } }`,
+    (x, n) => `new (class extends Base${n} { v = ${x}; })().out`,
+  ),
+  "a setter of a prototype": around(
+    (fn, n) => `const proto${n} = { set v(v) { this.out = (${fn})(v); } };`,
+    (x, n) => `Object.assign(Object.create(proto${n}), { v: ${x} }).out`,
+  ),
+  "a method of a prototype": around(
+    (fn, n) => `const base${n} = { go(v) { return (${fn})(v); } };`,
+    (x, n) => `({ __proto__: base${n} }).go(${x})`,
+  ),
+  "a method of a prototype that has the value": around(
+    (fn, n) => `const base${n} = { go() { return (${fn})(this.v); } };`,
+    (x, n) => `({ __proto__: base${n}, v: ${x} }).go()`,
+  ),
+  "Object.defineProperty": around(
+    (fn, n) => `const f${n} = ${fn};`,
+    (x, n) => `((v) => Object.defineProperty({}, "out", { get: () => f${n}(v) }).out)(${x})`,
+  ),
+  "Object.defineProperties": around(
+    (fn, n) => `const of${n} = (v) => Object.defineProperties({}, { out: { get: () => (${fn})(v) } });`,
+    (x, n) => `of${n}(${x}).out`,
+  ),
+  "the reviver of JSON.parse": around(
+    (fn, n) =>
+      `const f${n} = ${fn}; const r${n} = (v) => { let out; JSON.parse('{"a":1}', (k, it) => { if (k === "a") out = f${n}(v); return it; }); return out; };`,
+    (x, n) => `r${n}(${x})`,
+  ),
+  toJSON: around(
+    (fn, n) =>
+      `const r${n} = (v) => { let out; JSON.stringify({ toJSON() { out = (${fn})(v); return 1; } }); return out; };`,
+    (x, n) => `r${n}(${x})`,
+  ),
+  "a comparator": around(
+    (fn, n) => `const r${n} = (v) => { let out; [1, 2].sort(() => { out = (${fn})(v); return 0; }); return out; };`,
+    (x, n) => `r${n}(${x})`,
+  ),
+  "a replacer": around(
+    (fn, n) =>
+      `const r${n} = (v) => { let out; "a".replace("a", () => { out = (${fn})(v); return ""; }); return out; };`,
+    (x, n) => `r${n}(${x})`,
+  ),
+  "forEach of a Map": around(
+    (fn, n) =>
+      `const f${n} = ${fn}; const r${n} = (v) => { let out; new Map([["a", v]]).forEach((it) => { out = f${n}(it); }); return out; };`,
+    (x, n) => `r${n}(${x})`,
+  ),
+  "Array.from": around(
+    (fn, n) => `const f${n} = ${fn};`,
+    (x, n) => `Array.from({ length: 1 }, () => f${n}(${x}))[0]`,
+  ),
+  "a proxy that gives a function": around(
+    (fn, n) => `const f${n} = ${fn}; const p${n} = new Proxy({}, { get: () => f${n} });`,
+    (x, n) => `p${n}.anything(${x})`,
+  ),
+  "a proxy as a prototype": around(
+    (fn, n) => `const f${n} = ${fn}; const p${n} = new Proxy({}, { get: () => f${n} });`,
+    (x, n) => `Object.create(p${n}).anything(${x})`,
+  ),
+  "Symbol.hasInstance": around(
+    (fn, n) =>
+      `const f${n} = ${fn}; const h${n} = (v) => { let out; void ({} instanceof { [Symbol.hasInstance]() { out = f${n}(v); return true; } }); return out; };`,
+    (x, n) => `h${n}(${x})`,
+  ),
+  "a cache of functions": around(
+    (fn, n) =>
+      `const cache${n} = new Map(); const f${n} = ${fn}; const m${n} = (v) => { if (!cache${n}.has("k")) cache${n}.set("k", f${n}); return cache${n}.get("k")(v); };`,
+    (x, n) => `m${n}(${x})`,
+  ),
   "this[k]": members(
     (fn, n) => `k${n} = "go${n}"; go${n}(v) { return (${fn})(v); }`,
     (x, n) => `this[this.k${n}](${x})`,
