@@ -6,6 +6,8 @@
 
 mod archive;
 mod checkpoint;
+#[cfg(any(target_arch = "wasm32", test))]
+mod growth;
 mod handles;
 mod library;
 mod opening;
