@@ -12,6 +12,7 @@ SOURCES = {
     "opcases": "tests/oracle/gen_opcases.py",
     "overloads": "tests/oracle/gen_overloads.py",
     "indexing": "tests/oracle/gen_indexing.py",
+    "normalize": "tests/oracle/gen_normalization.py",
     "opcalls": "tests/oracle/gen_opcalls.py",
     "numbers": "tests/oracle/gen_numbers.py",
     "degenerate": "tests/oracle/gen_degenerate.py",
@@ -44,6 +45,7 @@ SOURCES = {
 def torch_version(path):
     if path.parent.name in (
         "opcases", "decompositions", "float8", "export", "files", "extensions", "numbers", "retraced", "degenerate",
+        "normalize",
     ):
         return "2.13.0+cu130"
     if path.parent.name in (

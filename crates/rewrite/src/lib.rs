@@ -60,8 +60,9 @@ pub use matcher::{
 pub use merge_matmul::merge_matmul;
 pub use net_min::{MinimizerOptions, TraverseMethod, minimize, minimize_submodule};
 pub use normalize::{
-    AnnotateOptions, AnnotateTypesWithSchema, ArgumentType, ArgumentTypes, CallArguments, NormalizeArgs,
-    NormalizeArgsOptions, NormalizeOperators, NormalizeOptions, Normalized, Normalizer, annotate_getitem_nodes,
+    AnnotateOptions, AnnotateTypesWithSchema, ArgumentType, ArgumentTypes, CallArguments, NORMALIZATION_SCHEMAS,
+    NormalizeArgs, NormalizeArgsOptions, NormalizeOperators, NormalizeOptions, Normalized, Normalizer,
+    annotate_getitem_nodes,
 };
 pub use order::SWITCHES;
 pub use partitioner::{CapabilityBasedPartitioner, Partition, PartitionerOptions};

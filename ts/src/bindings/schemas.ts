@@ -32,7 +32,7 @@ _assert_scalar(Scalar self, str assert_msg)
 _assert_tensor_metadata(Tensor a, SymInt[]? size=None, SymInt[]? stride=None, ScalarType? dtype=None, *, Device? device=None, Layout? layout=None)
 _batch_norm_no_update(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, float momentum, float eps)
 _batch_norm_with_update(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) running_var, float momentum, float eps)
-_cdist_backward(Tensor grad_output, Tensor x1, Tensor x2, float p, Tensor cdist)
+_cdist_backward(Tensor grad, Tensor x1, Tensor x2, float p, Tensor cdist)
 _cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode)
 _chunk_cat(Tensor[] tensors, int dim, int num_chunks)
 _conj(Tensor(a) self)
@@ -71,7 +71,7 @@ _native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias,
 _pack_padded_sequence(Tensor input, Tensor lengths, bool batch_first)
 _pad_circular(Tensor self, SymInt[] pad)
 _pad_packed_sequence(Tensor data, Tensor batch_sizes, bool batch_first, Scalar padding_value, int total_length)
-_pdist_backward(Tensor grad_output, Tensor self, float p, Tensor pdist)
+_pdist_backward(Tensor grad, Tensor self, float p, Tensor pdist)
 _pdist_forward(Tensor self, float p=2.)
 _prelu_kernel(Tensor self, Tensor weight)
 _prelu_kernel_backward(Tensor grad_output, Tensor self, Tensor weight)
@@ -1180,7 +1180,7 @@ transpose_(Tensor(a!) self, int dim0, int dim1)
 transpose_copy.int(Tensor self, int dim0, int dim1)
 trapezoid.x(Tensor y, Tensor x, *, int dim=-1)
 trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1)
-trapz.dx(Tensor y, *, float dx=1, int dim=-1)
+trapz.dx(Tensor y, *, float dx=1., int dim=-1)
 trapz.x(Tensor y, Tensor x, *, int dim=-1)
 triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False)
 tril(Tensor self, SymInt diagonal=0)
@@ -1264,6 +1264,187 @@ zero(Tensor self)
 zero_(Tensor(a!) self)
 zeros(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None)
 zeros_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None)
+`;
+
+/** What torch.fx binds calls against besides, an operator or several a line, as crates/rewrite/src/normalize/schemas.txt. */
+export const NORMALIZATION_SCHEMAS = `
+__and__: Scalar | Tensor | bool(bool a, bool b) | int(int a, int b)
+__lshift__ __rshift__: Tensor | Scalar | Scalar_out=Scalar+out | Tensor_out=Tensor+out | int(int a, int b)
+__or__ __xor__: Tensor | Scalar | bool(bool a, bool b) | int(int a, int b)
+_adaptive_avg_pool2d _adaptive_avg_pool2d_backward _adaptive_avg_pool3d _adaptive_avg_pool3d_backward _cdist_backward _cdist_forward _chunk_cat _embedding_bag_dense_backward _embedding_bag_per_sample_weights_backward _euclidean_dist _fft_c2c _fft_c2r _fft_r2c _histogramdd_from_bin_cts _histogramdd_from_bin_tensors _log_softmax _log_softmax_backward_data _pdist_backward _pdist_forward _segment_reduce_backward _softmax _to_copy _trilinear _unsafe_view abs absolute adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d addbmm addcdiv addcmul addmv addr affine_grid_generator alias_copy amax amin arccos arccosh arcsin arcsinh arctan arctan2 arctanh argmax argmin as_strided_copy as_strided_scatter avg_pool1d avg_pool2d avg_pool3d binary_cross_entropy binary_cross_entropy_with_logits bincount bitwise_not block_diag cat cauchy celu chain_matmul channel_shuffle cholesky cholesky_inverse cholesky_solve clone col2im column_stack complex concat concatenate conj_physical constant_pad_nd convolution cross cumprod cumsum deg2rad detach_copy diag diag_embed diagonal_backward diagonal_copy diagonal_scatter diff digamma dist dot dstack elu embedding embedding_dense_backward embedding_renorm empty_like empty_permuted empty_strided erfinv exp2 expand_copy exponential fft_fft fft_fft2 fft_fftfreq fft_fftn fft_hfft fft_hfft2 fft_hfftn fft_ifft fft_ifft2 fft_ifftn fft_ihfft fft_ihfft2 fft_ihfftn fft_irfft fft_irfft2 fft_irfftn fft_rfft fft_rfft2 fft_rfftfreq fft_rfftn fix flip fmax fmin frac full full_like gather gelu geometric ger glu grid_sampler_2d grid_sampler_3d hardshrink hardsigmoid hardswish hardswish_backward hardtanh heaviside histc hstack huber_loss hypot i0 igamma igammac im2col index_add index_copy index_reduce index_select inner inverse isneginf isposinf kron lcm leaky_relu lift lift_fresh_copy linalg_cholesky linalg_cross linalg_det linalg_eigvals linalg_eigvalsh linalg_householder_product linalg_inv linalg_lu_solve linalg_matmul linalg_matrix_exp linalg_matrix_power linalg_multi_dot linalg_solve linalg_solve_triangular linalg_svdvals linalg_tensorinv linalg_tensorsolve linalg_vecdot linalg_vector_norm linear log2 log_normal log_sigmoid logaddexp logaddexp2 logcumsumexp logical_and logical_not logical_or logical_xor logit logsumexp lu_solve masked_scatter masked_select matmul matrix_power max_unpool2d max_unpool3d maximum minimum mish mse_loss msort multi_margin_loss multilabel_margin_loss multinomial mv mvlgamma nan_to_num nanmean nansum narrow_copy negative new_empty new_empty_strided new_full new_ones new_zeros nextafter nll_loss nll_loss2d nonzero nonzero_static ones ones_like orgqr ormqr outer permute_copy pixel_shuffle pixel_unshuffle poisson polygamma put rad2deg reciprocal reflection_pad1d reflection_pad2d reflection_pad3d relu renorm repeat replication_pad1d replication_pad2d replication_pad3d roll rot90 row_stack rrelu_with_noise rrelu_with_noise_backward rsqrt scalar_tensor scatter_add segment_reduce select_backward select_scatter sgn sigmoid sign signbit silu sinc slice_backward slice_scatter smooth_l1_loss soft_margin_loss softplus softshrink special_airy_ai special_bessel_j0 special_bessel_j1 special_bessel_y0 special_bessel_y1 special_digamma special_entr special_erf special_erfc special_erfcx special_erfinv special_exp2 special_expit special_expm1 special_gammainc special_gammaincc special_gammaln special_i0 special_i0e special_i1 special_i1e special_log1p special_log_ndtr special_logit special_logsumexp special_modified_bessel_i0 special_modified_bessel_i1 special_modified_bessel_k0 special_modified_bessel_k1 special_multigammaln special_ndtr special_ndtri special_polygamma special_psi special_round special_scaled_modified_bessel_k0 special_scaled_modified_bessel_k1 special_sinc special_spherical_bessel_j0 square stack t_copy take take_along_dim tensordot threshold trace tril tril_indices triu triu_indices trunc unfold_backward unfold_copy uniform unsqueeze_copy vdot vstack zero zeros zeros_like: default | out=default+out
+_batch_norm_no_update _embedding_bag _embedding_bag_forward_only: default | out=default+out0,out1,out2,out3
+_batch_norm_with_update: out=default+out,save_mean,save_invstd,reserve | default
+_convolution: deprecated(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, int[] output_padding, SymInt groups, bool benchmark, bool deterministic, bool cudnn_enabled) | default | out=default+out
+_ctc_loss: default | Tensor | out=default+out0,out1 | Tensor_out=Tensor+out0,out1
+_ctc_loss_backward: default | Tensor | out=default+out
+_histogramdd_bin_edges split_with_sizes_copy unsafe_split_with_sizes: default | out=default+out[]
+_linalg_det: default | result=default+result,LU,pivots
+_linalg_eigh: default | eigenvalues=default+eigenvalues,eigenvectors
+_linalg_slogdet: default | sign=default+sign,logabsdet,LU,pivots
+_linalg_solve_ex: default | result=default+result,LU,pivots,info
+_linalg_svd linalg_svd: default | U=default+U,S,Vh
+_native_batch_norm_legit: default | no_stats | out=default+out,save_mean,save_invstd | no_stats_out=no_stats+out,save_mean,save_invstd
+_native_batch_norm_legit_no_training _unique2 convolution_backward native_batch_norm_backward native_group_norm native_group_norm_backward native_layer_norm native_layer_norm_backward unique_consecutive unique_dim unique_dim_consecutive: default | out=default+out0,out1,out2
+_pack_padded_sequence _unique grid_sampler_2d_backward grid_sampler_3d_backward native_dropout: default | out=default+out0,out1
+_softmax_backward_data: default | out=default+grad_input
+_unsafe_index: Tensor | Tensor_hacked_twin(Tensor self, Tensor[] indices)
+_unsafe_index_put index_put_: default | hacked_twin(Tensor self, Tensor[] indices, Tensor values, bool accumulate=False)
+_upsample_bicubic2d_aa _upsample_bilinear2d_aa upsample_bicubic2d upsample_linear1d upsample_nearest1d upsample_nearest3d upsample_trilinear3d: default | vec | out=default+out
+_upsample_bicubic2d_aa_backward _upsample_bilinear2d_aa_backward _upsample_nearest_exact1d_backward _upsample_nearest_exact2d_backward _upsample_nearest_exact3d_backward adaptive_max_pool2d_backward adaptive_max_pool3d_backward avg_pool2d_backward avg_pool3d_backward binary_cross_entropy_backward elu_backward fractional_max_pool2d_backward fractional_max_pool3d_backward gelu_backward glu_backward hardshrink_backward hardsigmoid_backward hardtanh_backward leaky_relu_backward log_sigmoid_backward logit_backward max_pool2d_with_indices_backward max_pool3d_with_indices_backward mse_loss_backward multi_margin_loss_backward multilabel_margin_loss_backward nll_loss2d_backward nll_loss_backward reflection_pad1d_backward reflection_pad2d_backward reflection_pad3d_backward replication_pad1d_backward replication_pad2d_backward replication_pad3d_backward sigmoid_backward silu_backward soft_margin_loss_backward softplus_backward softshrink_backward tanh_backward threshold_backward upsample_bicubic2d_backward upsample_bilinear2d_backward upsample_linear1d_backward upsample_nearest1d_backward upsample_nearest2d_backward upsample_nearest3d_backward upsample_trilinear3d_backward: default | grad_input=default+grad_input
+_upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact3d: default | out=default+out | vec
+acos acosh angle asin asinh atan atanh cos cosh exp log10 math.acos math.acosh math.asin math.asinh math.atan math.atanh math.cos math.cosh math.exp math.log10 math.sin math.sinh math.sqrt math.tan math.tanh neg sin sinh sqrt tan tanh: default | out=default+out | int(int a) | float(float a) | complex(complex a) | Scalar(Scalar a)
+adaptive_max_pool2d adaptive_max_pool3d max_pool2d_with_indices max_pool3d_with_indices: default | out=default+out,indices
+add: Tensor | Scalar(Tensor self, Scalar other, Scalar alpha=1) | out=Tensor+out | Scalar_out(Tensor self, Scalar other, Scalar alpha=1, *, Tensor out) | t(Any[] a, Any[] b) | str(str a, str b) | int(int a, int b) | complex(complex a, complex b) | float(float a, float b) | int_complex(int a, complex b) | complex_int(complex a, int b) | float_complex(float a, complex b) | complex_float(complex a, float b) | int_float(int a, float b) | float_int(float a, int b) | default(Scalar a, Scalar b)
+add_: Tensor | Scalar(Tensor self, Scalar other, Scalar alpha=1) | t(Any[] self, Any[] b)
+addmm: default | out=default+out | dtype_out(Tensor self, Tensor mat1, Tensor mat2, ScalarType out_dtype, *, Scalar beta=1, Scalar alpha=1, Tensor out) | dtype(Tensor self, Tensor mat1, Tensor mat2, ScalarType out_dtype, *, Scalar beta=1, Scalar alpha=1)
+all: default | dim | dims | out=dim+out | dims_out=dims+out | all_out=default+out | int(int[] self) | float(float[] self) | bool(bool[] self)
+aminmax: default | out=default+min,max
+any: default | dim | dims | out=dim+out | dims_out=dims+out | all_out=default+out | str(str[] self) | int(int[] self) | float(float[] self) | bool(bool[] self)
+arange: default | start | start_step | start_out=start_step+out | out=default+out
+argsort: default | stable | stable_out=stable+out
+atan2 math.atan2 polar: default | out=default+out | int(int a, int b) | float(float a, float b) | int_float(int a, float b) | float_int(float a, int b) | Scalar_Scalar(Scalar a, Scalar b)
+baddbmm: default | out=default+out | dtype_out(Tensor self, Tensor batch1, Tensor batch2, ScalarType out_dtype, *, Scalar beta=1, Scalar alpha=1, Tensor out) | dtype(Tensor self, Tensor batch1, Tensor batch2, ScalarType out_dtype, *, Scalar beta=1, Scalar alpha=1)
+bartlett_window blackman_window hann_window: default | periodic | out=default+out | periodic_out=periodic+out
+bernoulli: default | out=default+out | p | Tensor | Tensor_out=Tensor+out | float_out(Tensor self, float p=0.5, *, Generator? generator=None, Tensor out)
+bitwise_and bitwise_or bitwise_xor: Tensor | Scalar | Scalar_Tensor | Tensor_out=Tensor+out | Scalar_out=Scalar+out | Scalar_Tensor_out=Scalar_Tensor+out
+bitwise_left_shift bitwise_right_shift: Tensor | Tensor_Scalar | Scalar_Tensor | Tensor_out=Tensor+out | Tensor_Scalar_out=Tensor_Scalar+out | Scalar_Tensor_out=Scalar_Tensor+out
+bitwise_left_shift_ bitwise_right_shift_: Tensor_Scalar | Tensor
+bmm mm: default | out=default+out | dtype_out(Tensor self, Tensor mat2, ScalarType out_dtype, *, Tensor out) | dtype(Tensor self, Tensor mat2, ScalarType out_dtype)
+bucketize rsub: Tensor | Scalar | Tensor_out=Tensor+out | Scalar_out=Scalar+out
+ceil erf erfc expm1 floor lgamma log1p math.ceil math.erf math.erfc math.expm1 math.floor math.lgamma math.log1p: default | out=default+out | int(int a) | float(float a) | Scalar(Scalar a)
+clamp clamp_max clamp_min clip: default | Tensor | out=default+out | Tensor_out=Tensor+out
+clamp_ clamp_max_ clamp_min_ clip_ narrow: default | Tensor
+copy: default | out=default+out | t(Any[] self) | Dict_str(Any self) | Dict_int(Any self) | Dict_bool(Any self) | Dict_float(Any self) | Dict_complex(Any self) | Dict_Tensor(Any self)
+copy_: default | Tensor(Tensor self, Tensor other) | int(Tensor self, int other) | float(Tensor self, float other)
+copysign math.copysign: Tensor | Scalar | out=Tensor+out | Scalar_out=Scalar+out | int(int a, int b) | float(float a, float b) | int_float(int a, float b) | float_int(float a, int b) | default(Scalar a, Scalar b)
+count_nonzero: default | dim_IntList | dim_IntList_out=dim_IntList+out | out=default+out
+cummax cummin: default | out=default+values,indices
+div: Tensor | Scalar(Tensor self, Scalar other) | Tensor_mode | Scalar_mode | out=Tensor+out | out_mode=Tensor_mode+out | Scalar_out(Tensor self, Scalar other, *, Tensor out) | Scalar_mode_out=Scalar_mode+out | int(int a, int b) | complex(complex a, complex b) | float(float a, float b) | default(Scalar a, Scalar b)
+div_: Tensor | Tensor_mode | Scalar(Tensor self, Scalar other) | Scalar_mode
+divide: Tensor | Scalar(Tensor self, Scalar other) | Tensor_mode | Scalar_mode | out=Tensor+out | out_mode=Tensor_mode+out
+divide_: Tensor | Tensor_mode | Scalar_mode | Scalar(Tensor self, Scalar other)
+einsum: default | sublist(Tensor a)
+embedding_bag: default | padding_idx
+empty: memory_format | out=memory_format+out
+eq ne: Tensor | Scalar | Scalar_out=Scalar+out | Tensor_out=Tensor+out | int_list(int[] a, int[] b) | device(Device a, Device b) | bool(bool a, bool b) | enum(Any a, Any b) | int(int a, int b) | complex(complex a, complex b) | float(float a, float b) | int_float(int a, float b) | float_int(float a, int b) | float_complex(float a, complex b) | complex_float(complex a, float b) | default(Scalar a, Scalar b) | str(str a, str b) | float_list(float[] a, float[] b) | Tensor_list(Tensor[] a, Tensor[] b) | bool_list(bool[] a, bool[] b) | str_list(str[] a, str[] b)
+eq_ fill_ ge_ greater_ greater_equal_ gt_ le_ lerp_ less_ less_equal_ lt_ masked_fill_ ne_ not_equal_ pow_: Scalar | Tensor
+eye: default | m | out=default+out | m_out=m+out
+fill masked_fill: Scalar | Scalar_out=Scalar+out | Tensor | Tensor_out=Tensor+out
+float_power: Tensor_Tensor | Tensor_Scalar | Scalar | Tensor_Tensor_out=Tensor_Tensor+out | Scalar_out=Scalar+out | Tensor_Scalar_out=Tensor_Scalar+out
+floor_divide: default | Scalar(Tensor self, Scalar other) | out=default+out | Scalar_out(Tensor self, Scalar other, *, Tensor out)
+floor_divide_ multiply_ true_divide_: Tensor | Scalar(Tensor self, Scalar other)
+fmod math.fmod: Tensor | Scalar | Tensor_out=Tensor+out | Scalar_out=Scalar+out | int(int a, int b) | float(float a, float b) | int_float(int a, float b) | float_int(float a, int b) | default(Scalar a, Scalar b)
+fractional_max_pool2d fractional_max_pool3d: default | output=default+output,indices
+frexp math.frexp: Tensor | Tensor_out=Tensor+mantissa,exponent | default(float a)
+frobenius_norm: dim | out=dim+out
+gcd math.gcd: default | out=default+out | int(int a, int b)
+ge gt le lt: Tensor | Scalar | Scalar_out=Scalar+out | Tensor_out=Tensor+out | int(int a, int b) | float(float a, float b) | int_float(int a, float b) | float_int(float a, int b) | default(Scalar a, Scalar b) | str(str a, str b)
+geqrf: default | a=default+a,tau
+gradient: scalarint | scalararray | array | scalarrayint | scalarrayarray | tensorarrayint | tensorarray
+greater greater_equal less less_equal not_equal: Tensor | Scalar | Scalar_out=Scalar+out | Tensor_out=Tensor+out
+gru lstm rnn_relu rnn_tanh: input | data
+hamming_window: default | periodic | periodic_alpha | periodic_alpha_beta | out=default+out | periodic_out=periodic+out | periodic_alpha_out=periodic_alpha+out | periodic_alpha_beta_out=periodic_alpha_beta+out
+histogram: bins_tensor | bins_tensor_out=bins_tensor+hist,bin_edges | bin_ct | bin_ct_out=bin_ct+hist,bin_edges
+histogramdd: default | int_bins | TensorList_bins
+huber_loss_backward: out=default+grad_input | default
+index: Tensor | Tensor_out=Tensor+out | Tensor_hacked_twin(Tensor self, Tensor[] indices) | str(str self, str substr, int start=0, int end=-1) | list_int(int[] self, int el) | list_float(float[] self, float el) | list_bool(bool[] self, bool el) | list_Tensor(Tensor[] self, Tensor el) | list_str(str[] self, str el)
+index_fill: int_Tensor | int_Scalar | int_Scalar_out=int_Scalar+out | int_Tensor_out=int_Tensor+out
+index_put: default | out=default+out | hacked_twin(Tensor self, Tensor[] indices, Tensor values, bool accumulate=False)
+isfinite math.isfinite: default | float(float a) | complex(complex a)
+isin: Tensor_Tensor | Tensor_Tensor_out=Tensor_Tensor+out | Tensor_Scalar | Tensor_Scalar_out=Tensor_Scalar+out | Scalar_Tensor | Scalar_Tensor_out=Scalar_Tensor+out
+isinf isnan math.isinf math.isnan: default | out=default+out | float(float a) | complex(complex a)
+kaiser_window: default | periodic | beta | out=default+out | periodic_out=periodic+out | beta_out=beta+out
+kthvalue mode topk: default | values=default+values,indices
+ldexp math.ldexp: Tensor | out=Tensor+out | default(float x, int i)
+lerp: Scalar | Tensor | Scalar_out=Scalar+out | Tensor_out=Tensor+out
+linalg_cholesky_ex: default | L=default+L,info
+linalg_cond: default | p_str | out=default+out | p_str_out=p_str+out
+linalg_eig: default | out=default+eigenvalues,eigenvectors
+linalg_eigh: default | eigvals=default+eigvals,eigvecs
+linalg_inv_ex: default | inverse=default+inverse,info
+linalg_lstsq: default | out=default+solution,residuals,rank,singular_values
+linalg_lu lu_unpack: default | out=default+P,L,U
+linalg_lu_factor: default | out=default+LU,pivots
+linalg_lu_factor_ex: default | out=default+LU,pivots,info
+linalg_matrix_norm: default | str_ord | out=default+out | str_ord_out=str_ord+out
+linalg_matrix_rank: default | tol_tensor | atol_rtol_tensor | atol_rtol_float | atol_rtol_tensor_out=atol_rtol_tensor+out | atol_rtol_float_out=atol_rtol_float+out | out=default+out | out_tol_tensor=tol_tensor+out
+linalg_norm: default | ord_str | out=default+out | ord_str_out=ord_str+out
+linalg_pinv: default | atol_rtol_float | atol_rtol_tensor | atol_rtol_tensor_out=atol_rtol_tensor+out | atol_rtol_float_out=atol_rtol_float+out | out=default+out | rcond_tensor | out_rcond_tensor=rcond_tensor+out
+linalg_qr: default | out=default+Q,R
+linalg_slogdet slogdet: default | out=default+sign,logabsdet
+linalg_solve_ex: default | out=default+result,info
+linspace logspace: Tensor_Tensor | Tensor_Scalar | Scalar_Tensor | default | out=default+out | Tensor_Tensor_out=Tensor_Tensor+out | Tensor_Scalar_out=Tensor_Scalar+out | Scalar_Tensor_out=Scalar_Tensor+out
+log math.log: default | out=default+out | int(int a) | float(float a) | complex(complex a) | Scalar(Scalar a) | int_int(int a, int b) | float_float(float a, float b) | complex_complex(complex a, complex b) | int_float(int a, float b) | float_int(float a, int b) | int_complex(int a, complex b) | complex_int(complex a, int b) | float_complex(float a, complex b) | complex_float(complex a, float b) | Scalar_Scalar(Scalar a, Scalar b)
+log_sigmoid_forward: default | output=default+output,buffer
+log_softmax select_copy softmax transpose_copy: int | int_out=int+out
+mH mT matrix_H numpy_T: default | a(Tensor self)
+math.degrees math.fabs math.gamma math.radians: int(int a) | float(float a) | Scalar(Scalar a)
+math.factorial: int(int a)
+math.modf: default(float a)
+math.pow pow: Tensor_Tensor | Tensor_Scalar | Scalar | Tensor_Tensor_out=Tensor_Tensor+out | Scalar_out=Scalar+out | Tensor_Scalar_out=Tensor_Scalar+out | int(int a, int b) | complex(complex a, complex b) | float(float a, float b) | int_float(int a, float b) | float_int(float a, int b) | float_complex(float a, complex b) | complex_float(complex a, float b) | Scalar_Scalar(Scalar a, Scalar b) | int_to_int(int a, int b)
+math.remainder: int(int a, int b) | float(float a, float b) | int_float(int a, float b) | float_int(float a, int b) | default(Scalar a, Scalar b)
+max: other | default | dim | dim_max=dim+max,max_values | unary_out=default+out | out=other+out
+mean: default | dim | out=dim+out | dtype_out=default+out
+median nanmedian: default | dim | dim_values=dim+values,indices | out=default+out
+min: other | default | dim | dim_min=dim+min,min_indices | unary_out=default+out | out=other+out
+moveaxis: intlist | int
+mul: Tensor | Scalar(Tensor self, Scalar other) | out=Tensor+out | Scalar_out(Tensor self, Scalar other, *, Tensor out) | left_t(Any[] l, int n) | right_(int n, Any[] l) | int(int a, int b) | complex(complex a, complex b) | float(float a, float b) | int_complex(int a, complex b) | complex_int(complex a, int b) | float_complex(float a, complex b) | complex_float(complex a, float b) | int_float(int a, float b) | float_int(float a, int b) | default(Scalar a, Scalar b)
+mul_: Tensor | Scalar(Tensor self, Scalar other) | t(Any[] l, int n)
+multilabel_margin_loss_forward: default | output=default+output,is_target
+multiply true_divide: Tensor | Scalar(Tensor self, Scalar other) | out=Tensor+out
+nanquantile quantile: default | scalar | out=default+out | scalar_out=scalar+out
+native_batch_norm: default | out=default+out,save_mean,save_invstd
+nll_loss2d_forward nll_loss_forward: default | output=default+output,total_weight
+norm: Scalar | ScalarOpt_dim | ScalarOpt_dim_dtype | dtype_out=ScalarOpt_dim_dtype+out | out=ScalarOpt_dim+out | ScalarOpt_dtype | ScalarOpt_dtype_out=ScalarOpt_dtype+out | Scalar_out=Scalar+out
+normal: Tensor_float | Tensor_float_out=Tensor_float+out | float_Tensor_out=float_Tensor+out | float_Tensor | Tensor_Tensor | Tensor_Tensor_out=Tensor_Tensor+out | float_float | float_float_out=float_float+out | out(Tensor self, float mean=0., float std=1., *, Generator? generator=None, Tensor out)
+nuclear_norm: default | dim | out=default+out | dim_out=dim+out
+prod: default | dim_int | int_out=dim_int+out | out=default+out
+qr: default | Q=default+Q,R
+rand randn: default | generator(SymInt[] size, *, Generator? generator, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) | out=default+out | generator_out(SymInt[] size, *, Generator? generator, Tensor out)
+rand_like randn_like: default | generator(Tensor self, *, Generator? generator, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) | out=default+out | generator_out(Tensor self, *, Generator? generator, MemoryFormat? memory_format=None, Tensor out)
+randint: default | generator(SymInt high, SymInt[] size, *, Generator? generator, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None) | low | low_generator(SymInt low, SymInt high, SymInt[] size, *, Generator? generator, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None) | out=default+out | generator_out(SymInt high, SymInt[] size, *, Generator? generator, Tensor out) | low_out=low+out | low_generator_out(SymInt low, SymInt high, SymInt[] size, *, Generator? generator, Tensor out)
+randint_like: default | Tensor(Tensor self, Tensor high, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) | low_dtype | generator(Tensor self, SymInt high, *, Generator? generator, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) | Tensor_generator(Tensor self, Tensor high, *, Generator? generator, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) | low_generator_dtype(Tensor self, SymInt low, SymInt high, *, Generator? generator, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) | out=default+out | generator_out(Tensor self, SymInt high, *, Generator? generator, MemoryFormat? memory_format=None, Tensor out) | Tensor_out(Tensor self, Tensor high, *, MemoryFormat? memory_format=None, Tensor out) | Tensor_generator_out(Tensor self, Tensor high, *, Generator? generator, MemoryFormat? memory_format=None, Tensor out) | low_dtype_out=low_dtype+out | low_generator_dtype_out(Tensor self, SymInt low, SymInt high, *, Generator? generator, MemoryFormat? memory_format=None, Tensor out)
+random: from | from_out=from+out | to | to_out=to+out | default | out=default+out
+random_: from | to | default
+randperm: default | generator(SymInt n, *, Generator? generator, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None) | out=default+out | generator_out(SymInt n, *, Generator? generator, Tensor out)
+range: step | default | out=step+out | out_=default+out
+remainder: Tensor | Scalar | Scalar_Tensor | Tensor_out=Tensor+out | Scalar_out=Scalar+out | Scalar_Tensor_out=Scalar_Tensor+out | int(int a, int b) | float(float a, float b) | int_float(int a, float b) | float_int(float a, int b) | default(Scalar a, Scalar b)
+repeat_interleave: Tensor | self_Tensor | self_int | Tensor_out=Tensor+out
+result_type: Tensor | Scalar | Scalar_Tensor | Scalar_Scalar
+round: default | decimals | out=default+out | decimals_out=decimals+out | int(int a) | float(float a) | Scalar(Scalar a)
+scatter: value | src | reduce | value_reduce | src_out=src+out | value_out=value+out | reduce_out=reduce+out | value_reduce_out=value_reduce+out
+scatter_reduce: two | two_out=two+out
+searchsorted: Tensor | Tensor_out=Tensor+out | Scalar | Scalar_out=Scalar+out
+select: int | t(Any[] list, int idx)
+slice: Tensor | t(Any[] l, int? start=None, int? end=None, int step=1) | str(str string, int? start=None, int? end=None, int step=1)
+slice_copy: Tensor | Tensor_out=Tensor+out
+smooth_l1_loss_backward: grad_input=default+grad_input | default
+sort: default | stable | values_stable=stable+values,indices | values=default+values,indices | int(int[] self, bool reverse=False) | float(float[] self, bool reverse=False) | Tensor(Tensor[] self, bool reverse=False) | bool(bool[] self, bool reverse=False) | str(str[] self, bool reverse=False) | any(Any[] self, bool reverse=False)
+special_chebyshev_polynomial_t special_chebyshev_polynomial_u special_chebyshev_polynomial_v special_chebyshev_polynomial_w special_hermite_polynomial_h special_hermite_polynomial_he special_laguerre_polynomial_l special_legendre_polynomial_p special_shifted_chebyshev_polynomial_t special_shifted_chebyshev_polynomial_u special_shifted_chebyshev_polynomial_v special_shifted_chebyshev_polynomial_w: default | out=default+out | x_scalar | x_scalar_out=x_scalar+out | n_scalar | n_scalar_out=n_scalar+out
+special_xlog1py special_xlogy special_zeta: default | other_scalar | self_scalar | out=default+out | self_scalar_out=self_scalar+out | other_scalar_out=other_scalar+out
+split: Tensor | sizes | str(str self, str? separator=None, int max=-1) | default(Tensor self, int[] split_sizes, int dim=0)
+split_copy unsafe_split: Tensor | Tensor_out=Tensor+out[]
+squeeze_copy: default | dim | dims | out=default+out | dim_out=dim+out | dims_out=dims+out
+std var: default | dim | correction | correction_out=correction+out | out=dim+out
+std_mean var_mean: default | dim | correction | correction_out=correction+out0,out1
+stft: default | center
+sub: Tensor | Scalar(Tensor self, Scalar other, Scalar alpha=1) | out=Tensor+out | Scalar_out(Tensor self, Scalar other, Scalar alpha=1, *, Tensor out) | int(int a, int b) | complex(complex a, complex b) | float(float a, float b) | int_complex(int a, complex b) | complex_int(complex a, int b) | float_complex(float a, complex b) | complex_float(complex a, float b) | int_float(int a, float b) | float_int(float a, int b) | default(Scalar a, Scalar b)
+sub_ subtract_: Tensor | Scalar(Tensor self, Scalar other, Scalar alpha=1)
+subtract: Tensor | out=Tensor+out | Scalar(Tensor self, Scalar other, Scalar alpha=1)
+sum: dim_IntList | default | IntList_out=dim_IntList+out | out=default+out | int(int[] self) | float(float[] self) | complex(complex[] self) | bool(bool[] self)
+svd: default | U=default+U,S,V
+sym_size sym_stride: int | default(Tensor self)
+tensor_split: sections | indices | tensor_indices_or_sections
+to: device | dtype | other | dtype_layout | prim_Device(Tensor self, Device? device, int? dtype=None, bool non_blocking=False, bool copy=False) | prim_dtype(Tensor self, int? dtype=None, bool non_blocking=False, bool copy=False) | prim_other(Tensor self, bool non_blocking=False, bool copy=False)
+torch._segment_reduce: default(Tensor data, str reduce, *, Tensor? lengths=None, Tensor? indices=None, Tensor? offsets=None, int axis=0, bool unsafe=False, Scalar? initial=None) | out(Tensor data, str reduce, *, Tensor? lengths=None, Tensor? indices=None, Tensor? offsets=None, int axis=0, bool unsafe=False, Scalar? initial=None, Tensor out)
+torch.functional.unique torch.functional.unique_consecutive torch.nonzero:
+trapz: x | dx
+triangular_solve: default | X=default+X,M
+unbind_copy: int | int_out=int+out[]
+upsample_bilinear2d upsample_nearest2d: default | vec | out=default+out | vec_out=vec+out
+view_copy: default | dtype | out=default+out | dtype_out=dtype+out
+where: self | ScalarOther | ScalarSelf | Scalar | default(Tensor condition) | self_out=self+out
+xlogy: Tensor | Scalar_Other | Scalar_Self | OutTensor=Tensor+out | OutScalar_Self=Scalar_Self+out | OutScalar_Other=Scalar_Other+out
 `;
 
 /** The operators whose results have names, an operator a line. */

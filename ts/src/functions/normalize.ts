@@ -10,7 +10,7 @@ import { targetOf, type NamedTarget } from "../graph/target.ts";
 import { forwardSignatureOf } from "../nn/builtin.ts";
 import type { Module } from "../nn/module.ts";
 import type { CallArguments } from "./naming.ts";
-import { type ArgumentType, type OperatorSchema, schemasOf, typeMatches } from "./schemas.ts";
+import { type ArgumentType, normalizationSchemasOf, type OperatorSchema, schemasOf, typeMatches } from "./schemas.ts";
 import { bind, parseSignature, type Parameter, type Signature } from "./signature.ts";
 import { signatureOf } from "./table.ts";
 import { checkGiven, checkOptions } from "../given.ts";
@@ -51,8 +51,8 @@ export function normalizeFunction(
   checkOptions("normalizeFunction", options, OPTIONS);
   const name = targetOf(target);
   const schemas = schemasOfFunction(name);
-  const signature = signatureOf(name);
-  if (schemas.length === 0) {
+  if (schemas === undefined) {
+    const signature = signatureOf(name);
     return signature === undefined ? undefined : normalized(parseSignature(signature), name, call, options);
   }
   const matching = schemas.filter((it) => isBindable(it.parameters, name, call));
@@ -134,21 +134,26 @@ const PLACES: readonly (readonly [prefix: string, operators: string])[] = [
   ["torch.", ""],
 ];
 
-/** The overloads that a function stands for: all of an operator, or the one that is named. */
-function schemasOfFunction(target: string): readonly OperatorSchema[] {
+/** The overloads that a function stands for: all of an operator, or the one that is named; `undefined` for no operator. */
+function schemasOfFunction(target: string): readonly OperatorSchema[] | undefined {
   const [, own, ownOverload] = /^torch\.ops\.((?!aten\.)\w+\.\w+)(?:\.(\w+))?$/.exec(target) ?? [];
-  if (own !== undefined) return overloadsOf(own, ownOverload);
+  if (own !== undefined) return overloadsOf(schemasOf(own), ownOverload);
+  // Functions such as `math.ceil` stand for operators, too.
+  const listed = target.includes(".") ? normalizationSchemasOf(target) : undefined;
+  if (listed !== undefined) return listed;
   const place = PLACES.find(([prefix]) => target.startsWith(prefix));
-  if (place === undefined) return [];
+  if (place === undefined) return undefined;
   const [operator = "", overload] = target.slice(place[0].length).split(".");
   // Only operators have overloads by name; `torch.nn.relu` is none.
-  if (overload !== undefined && !target.startsWith("torch.ops.")) return [];
-  return overloadsOf(operator, overload);
+  if (overload !== undefined && !target.startsWith("torch.ops.")) return undefined;
+  return overloadsOf(normalizationSchemasOf(operator) ?? [], overload);
 }
 
-function overloadsOf(operator: string, overload: string | undefined): readonly OperatorSchema[] {
-  const schemas = schemasOf(operator);
-  if (overload === undefined) return schemas;
+function overloadsOf(
+  schemas: readonly OperatorSchema[],
+  overload: string | undefined,
+): readonly OperatorSchema[] | undefined {
+  if (overload === undefined) return schemas.length === 0 ? undefined : schemas;
   return schemas.filter((it) => it.overload === (overload === "default" ? "" : overload));
 }
 

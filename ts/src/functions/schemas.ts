@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { SCHEMAS } from "../bindings/schemas.ts";
+import { NORMALIZATION_SCHEMAS, SCHEMAS } from "../bindings/schemas.ts";
 import { fxError, type FxError } from "../errors.ts";
 import { type Arg, freezeArg } from "../graph/args.ts";
 import { float, List } from "../graph/values.ts";
@@ -60,6 +60,65 @@ export function defineSchema(operator: string, line: string): readonly SchemaPar
   const others = schemasOf(operator).filter((it) => it.overload !== schema.overload);
   parsed.set(operator, [...others, schema]);
   return schema.parameters;
+}
+
+let itemsOf: ReadonlyMap<string, readonly string[]> | undefined;
+const normalized = new Map<string, readonly OperatorSchema[]>();
+
+/**
+ * The overloads that torch.fx binds a call of a function against, in its order: those of an operator, such as `add`, and those
+ * that nothing is executed by: on Python's numbers and lists, and with `out`. A function whose name is not an operator's, such
+ * as `math.ceil`, has its own; `undefined` where nothing is listed of it.
+ */
+export function normalizationSchemasOf(name: string): readonly OperatorSchema[] | undefined {
+  itemsOf ??= itemsByName();
+  const listed = itemsOf.get(name);
+  const isPython = name.includes(".");
+  if (listed === undefined) return isPython ? undefined : schemasOf(name);
+  const operator = name.slice(name.lastIndexOf(".") + 1);
+  const registered = schemasOf(operator);
+  const known = normalized.get(name);
+  // What is defined by hand comes last, and may come at any time.
+  const own = isPython ? [] : registered.filter((it) => !listed.some((item) => isOf(item, it)));
+  if (known !== undefined) return own.length === 0 ? known : [...known, ...own];
+  const res = listed.flatMap((item) => {
+    const same = registered.find((it) => isOf(item, it));
+    if (same !== undefined) return [same];
+    if (item.includes("(")) return [parseSchema(`${operator}.${item}`.replace(".default(", "("))];
+    const [, overload = "", base, outputs = ""] = /^(\w+)=(\w+)\+(.+)$/.exec(item) ?? [];
+    const schema = registered.find((it) => (it.overload || "default") === base);
+    return schema === undefined ? [] : [writing(schema, operator, overload, outputs)];
+  });
+  normalized.set(name, res);
+  return own.length === 0 ? res : [...res, ...own];
+}
+
+/** Whether an item of the table stands for this overload. */
+function isOf(item: string, { overload }: OperatorSchema): boolean {
+  return /^\w*/.exec(item)?.[0] === (overload || "default");
+}
+
+function itemsByName(): ReadonlyMap<string, readonly string[]> {
+  const res = new Map<string, readonly string[]>();
+  for (const line of NORMALIZATION_SCHEMAS.trim().split("\n")) {
+    const [names = "", rest = ""] = line.split(":");
+    const list = rest.trim() === "" ? [] : rest.trim().split(" | ");
+    for (const name of names.split(" ")) res.set(name, list);
+  }
+  return res;
+}
+
+/** What a tensor that is written to has already, so that it is not told. */
+const OPTIONS: ReadonlySet<string> = new Set(["dtype", "layout", "device", "pin_memory"]);
+
+/** An overload that does what another one does and writes to tensors. */
+function writing(base: OperatorSchema, operator: string, overload: string, outputs: string): OperatorSchema {
+  const makesTensor = base.parameters.some((it) => it.key === "layout");
+  const { text } = base;
+  const parts = splitParameters(text.slice(text.indexOf("(") + 1, text.lastIndexOf(")")));
+  const kept = makesTensor ? parts.filter((it) => !OPTIONS.has(/(\w+)(?:=.*)?$/.exec(it)?.[1] ?? "")) : parts;
+  const out = outputs.split(",").map((it) => (it.endsWith("[]") ? `Tensor[] ${it.slice(0, -2)}` : `Tensor ${it}`));
+  return parseSchema(`${operator}.${overload}(${[...kept, ...(kept.includes("*") ? [] : ["*"]), ...out].join(", ")})`);
 }
 
 function linesByOperator(): ReadonlyMap<string, readonly string[]> {
@@ -155,21 +214,25 @@ export type ArgumentType =
   | "device"
   | "layout"
   | "memory_format"
-  | `${"Tensor" | "int" | "float" | "bool" | "complex"}[]`;
+  | `${"Tensor" | "int" | "float" | "bool" | "complex" | "str"}[]`;
 
-/** The types that a type of a schema takes besides its own. */
+/** For TorchScript dtypes, layouts and memory formats are ints; of the three, PyTorch takes a dtype for one. */
+const INTS: readonly ArgumentType[] = ["int", "bool", "dtype"];
+
+/** What the types of schemas take. There are others, such as `Generator`, that take nothing. */
 const TAKES: Readonly<Record<string, readonly ArgumentType[]>> = {
   Tensor: ["Tensor"],
   Scalar: ["int", "float", "bool", "complex"],
-  int: ["int", "bool"],
-  SymInt: ["int", "bool"],
+  int: INTS,
+  SymInt: INTS,
+  ScalarType: INTS,
+  Layout: INTS,
+  MemoryFormat: INTS,
   float: ["float"],
   bool: ["bool"],
+  complex: ["complex"],
   str: ["str"],
-  ScalarType: ["dtype", "int", "bool"],
   Device: ["device"],
-  Layout: ["layout"],
-  MemoryFormat: ["memory_format"],
 };
 
 /** Whether a parameter of this type takes an argument of that one: `torch.fx.operator_schemas.type_matches`. */
@@ -179,5 +242,6 @@ export function typeMatches(type: string, argument: ArgumentType): boolean {
   if (element === undefined) return (TAKES[type] ?? []).includes(argument);
   // An int is promoted to a list of one.
   if (argument === "int") return element === "int" || element === "SymInt";
-  return argument.endsWith("[]") && typeMatches(element, argument.slice(0, -2) as ArgumentType);
+  if (!argument.endsWith("[]") || element.endsWith("?")) return false;
+  return typeMatches(element, argument.slice(0, -2) as ArgumentType);
 }

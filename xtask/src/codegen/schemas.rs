@@ -1,9 +1,10 @@
-//! `schemas.ts`: the parameters of every operator, and the names of results.
+//! `schemas.ts`: the parameters of every operator, the overloads that only normalization knows, and the names of results.
 
 use super::signature::camel_case;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use tracefx_ops::registry;
+use tracefx_rewrite::NORMALIZATION_SCHEMAS;
 
 pub(super) fn body() -> String {
     let mut out = String::from(
@@ -24,6 +25,12 @@ pub(super) fn body() -> String {
         }
     }
     out.push_str("`;\n\n");
+    write!(
+        out,
+        "/** What torch.fx binds calls against besides, an operator or several a line, as crates/rewrite/src/normalize/schemas.txt. */\n\
+         export const NORMALIZATION_SCHEMAS = `\n{NORMALIZATION_SCHEMAS}`;\n\n"
+    )
+    .expect("writing to a string succeeds");
     out.push_str(&result_names());
     out
 }

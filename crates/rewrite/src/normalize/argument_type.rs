@@ -82,38 +82,27 @@ impl ArgumentType {
 
     /// Whether a parameter of this type takes an argument of that one: `torch.fx.operator_schemas.type_matches`.
     pub(super) fn fits(&self, ty: &ArgType) -> bool {
-        match (ty, self) {
-            (ArgType::Optional(inner), _) => *self == ArgumentType::None || self.fits(inner),
-            (ArgType::Any, _) => true,
-            // An int is promoted to a list of one.
-            (ArgType::List(inner, _), ArgumentType::Int) => **inner == ArgType::Int,
-            (ArgType::List(inner, _), ArgumentType::List(items)) => items.fits(inner),
-            (ArgType::Tensor, ArgumentType::Tensor)
-            | (ArgType::Float, ArgumentType::Float)
-            | (ArgType::Bool, ArgumentType::Bool)
-            | (ArgType::Complex, ArgumentType::Complex)
-            | (ArgType::Str, ArgumentType::Str)
-            | (ArgType::Layout, ArgumentType::Layout)
-            | (ArgType::Device, ArgumentType::Device)
-            | (ArgType::MemoryFormat, ArgumentType::MemoryFormat) => true,
-            (ArgType::Int, _) => matches!(self, ArgumentType::Int | ArgumentType::Bool),
-            (ArgType::DType, _) => matches!(self, ArgumentType::DType | ArgumentType::Int | ArgumentType::Bool),
-            (ArgType::Scalar, _) => {
-                matches!(self, ArgumentType::Int | ArgumentType::Float | ArgumentType::Bool | ArgumentType::Complex)
+        use ArgumentType::{Bool, Complex, DType, Device, Float, Int, List, None, Str, Tensor};
+        match ty {
+            ArgType::Optional(inner) => *self == None || self.fits(inner),
+            ArgType::List(inner, _) => match self {
+                // An int is promoted to a list of one.
+                Int => **inner == ArgType::Int,
+                List(items) => !matches!(**inner, ArgType::Optional(_)) && **items != DType && items.fits(inner),
+                _ => false,
+            },
+            ArgType::Tensor => *self == Tensor,
+            ArgType::Float => *self == Float,
+            ArgType::Bool => *self == Bool,
+            ArgType::Complex => *self == Complex,
+            ArgType::Str => *self == Str,
+            ArgType::Device => *self == Device,
+            // For TorchScript dtypes, layouts and memory formats are ints; of the three, PyTorch takes a dtype for one.
+            ArgType::Int | ArgType::DType | ArgType::Layout | ArgType::MemoryFormat => {
+                matches!(self, Int | Bool | DType)
             }
-            (
-                ArgType::List(..)
-                | ArgType::Tensor
-                | ArgType::Float
-                | ArgType::Bool
-                | ArgType::Complex
-                | ArgType::Str
-                | ArgType::Layout
-                | ArgType::Device
-                | ArgType::MemoryFormat
-                | ArgType::Generator,
-                _,
-            ) => false,
+            ArgType::Scalar => matches!(self, Int | Float | Bool | Complex),
+            ArgType::Any | ArgType::Generator => false,
         }
     }
 }
@@ -133,11 +122,16 @@ fn of_annotation(text: &str) -> ArgumentType {
     ArgumentType::from_name(text.strip_prefix("torch.").unwrap_or(text)).unwrap_or(ArgumentType::Unknown)
 }
 
+/// The type of a list of items of these types: of the widest of them, as a bool is an int as well.
+/// `torch.fx.operator_schemas.create_type_hint`.
 fn list(mut items: impl Iterator<Item = ArgumentType>) -> ArgumentType {
-    match items.next() {
-        Some(first) if items.all(|it| it == first) => ArgumentType::List(Box::new(first)),
-        Some(_) | None => ArgumentType::Unknown,
-    }
+    let Some(first) = items.next() else { return ArgumentType::Unknown };
+    let widest = items.try_fold(first, |widest, it| match (&widest, &it) {
+        (ArgumentType::Int, ArgumentType::Bool) => Some(widest),
+        (ArgumentType::Bool, ArgumentType::Int) => Some(it),
+        _ => (widest == it).then_some(widest),
+    });
+    widest.map_or(ArgumentType::Unknown, |it| ArgumentType::List(Box::new(it)))
 }
 
 impl<'de> Deserialize<'de> for ArgumentType {

@@ -3,16 +3,19 @@
 mod annotate;
 mod argument_type;
 mod operators;
+mod overloads;
 mod signature;
 
 pub use annotate::{AnnotateOptions, AnnotateTypesWithSchema, annotate_getitem_nodes};
 pub use argument_type::ArgumentType;
 pub use operators::NormalizeOperators;
+pub use overloads::NORMALIZATION_SCHEMAS;
 
 use crate::{Pass, PassResult};
+use overloads::{Overload, overloads};
 use rustc_hash::FxHashMap;
 use serde::Deserialize;
-use signature::{Place, Signature, signature_of, signature_of_op};
+use signature::{Place, Signature, signature_of};
 use std::rc::Rc;
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::{Arg, GraphModule, NodeId, Opcode, Str};
@@ -73,24 +76,22 @@ pub struct ArgumentTypes {
 #[derive(Debug)]
 pub struct Normalizer<'r> {
     registry: &'r Registry,
-    overloads: FxHashMap<Str, Rc<[Signature]>>,
-    /// Whether the first argument of operators is `self`, as their schemas call it.
-    is_self_kept: bool,
+    overloads: FxHashMap<Str, Rc<[Overload]>>,
+    /// Whether the calls that come out can be made.
+    is_callable: bool,
 }
-
-/// Where PyTorch keeps functions that are operators of `aten`.
-const PLACES: &[&str] = &["torch._C._nn.", "torch._C._linalg.", "torch._C._fft.", "torch._C._special.", "torch."];
 
 impl<'r> Normalizer<'r> {
     /// A normalizer that knows these operators.
     pub fn new(registry: &'r Registry) -> Self {
-        Normalizer { registry, overloads: FxHashMap::default(), is_self_kept: false }
+        Normalizer { registry, overloads: FxHashMap::default(), is_callable: false }
     }
 
-    /// A normalizer that calls the arguments of operators (`torch.ops`) as their schemas do, so that the calls can be made.
-    /// `torch.fx.operator_schemas` calls `self` `input` there as well, under which no operator takes it.
+    /// A normalizer after which the calls can be made: it calls the arguments of operators (`torch.ops`) as their schemas do,
+    /// where `torch.fx.operator_schemas` calls `self` `input` as well, under which no operator takes it; and it leaves calls
+    /// with Python's own values alone, which TorchScript has overloads for but functions of `torch` do not take by name.
     pub fn with_schema_names(registry: &'r Registry) -> Self {
-        Normalizer { is_self_kept: true, ..Normalizer::new(registry) }
+        Normalizer { is_callable: true, ..Normalizer::new(registry) }
     }
 
     /// The arguments of a call of a function, matched with its parameters, and its defaults:
@@ -111,19 +112,24 @@ impl<'r> Normalizer<'r> {
         }
         let overloads = self.overloads(target);
         let keys = || call.kwargs.iter().map(|(key, _)| &**key);
-        let takes = |it: &&Signature| it.places(target, call.args.len(), keys()).is_ok();
-        let mut matching = overloads.iter().filter(takes);
-        let Some(first) = matching.next() else { return Ok(None) };
-        if matching.next().is_none() {
-            return normalized(first, target, call, options.only_kwargs);
-        }
-        let Some(types) = &options.types else {
-            let what = format!("Tried to normalize arguments to {target} but the schema match was ambiguous!");
-            let refusal = Diagnostic::new(Code::SchemaMismatch, what).help("give the types of the arguments");
-            return Err(self.schemas(target).fold(refusal, |it, schema| it.note(schema)));
+        let takes = |it: &&Overload| it.signature.places(target, call.args.len(), keys()).is_ok();
+        let matching: Vec<&Overload> = overloads.iter().filter(takes).collect();
+        let chosen = match (matching.as_slice(), &options.types) {
+            ([], _) => None,
+            ([only], _) => Some(*only),
+            (_, Some(types)) => overloads.iter().find(|it| takes_types(&it.signature, target, types)),
+            (several, None) => {
+                let what = format!("Tried to normalize arguments to {target} but the schema match was ambiguous!");
+                let refusal = Diagnostic::new(Code::SchemaMismatch, what).help("give the types of the arguments");
+                return Err(several.iter().fold(refusal, |refusal, it| refusal.note(&*it.text)));
+            }
         };
-        let chosen = overloads.iter().find(|it| takes_types(it, target, types));
-        chosen.map_or(Ok(None), |it| normalized(it, target, call, options.only_kwargs))
+        match chosen {
+            Some(it) if it.is_callable_by_name() || !self.is_callable => {
+                normalized(&it.signature, target, call, options.only_kwargs)
+            }
+            Some(_) | None => Ok(None),
+        }
     }
 
     /// The arguments of a call of a module, matched with the parameters of its `forward`:
@@ -148,35 +154,14 @@ impl<'r> Normalizer<'r> {
         }
     }
 
-    /// The overloads that a function stands for: all of an operator, or the one that is named.
-    fn overloads(&mut self, target: &str) -> Rc<[Signature]> {
+    fn overloads(&mut self, target: &str) -> Rc<[Overload]> {
         if let Some(known) = self.overloads.get(target) {
             return Rc::clone(known);
         }
-        let found: Rc<[Signature]> = match self.operator(target) {
-            Some(name) => {
-                let is_self_kept = self.is_self_kept && target.starts_with("torch.ops.");
-                let overloads = self.registry.overloads(&name).unwrap_or_default().into_iter();
-                overloads.map(|it| signature_of_op(it, if is_self_kept { "self" } else { "input" })).collect()
-            }
-            None => Rc::new([]),
-        };
+        let this = if self.is_callable && target.starts_with("torch.ops.") { "self" } else { "input" };
+        let found: Rc<[Overload]> = overloads(self.registry, target, this).into();
         self.overloads.insert(target.into(), Rc::clone(&found));
         found
-    }
-
-    fn schemas(&self, target: &str) -> impl Iterator<Item = String> + '_ {
-        let name = self.operator(target).unwrap_or_default();
-        self.registry.overloads(&name).unwrap_or_default().into_iter().map(|it| it.schema.to_string())
-    }
-
-    fn operator(&self, target: &str) -> Option<String> {
-        if let Some(name) = target.strip_prefix("torch.ops.") {
-            return Some(name.to_owned());
-        }
-        let name = PLACES.iter().find_map(|it| target.strip_prefix(it))?;
-        // Only operators have overloads by name; `torch.nn.relu` is none.
-        (!name.contains('.')).then(|| format!("aten.{name}"))
     }
 }
 

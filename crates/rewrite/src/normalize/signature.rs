@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 use std::sync::OnceLock;
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::{Arg, Str};
-use tracefx_ops::{ArgSpec, ArgType, Default, Op};
+use tracefx_ops::{ArgSpec, ArgType, Default, Schema};
 
 /// How a parameter takes its argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,8 +119,8 @@ fn constant(text: &str) -> Option<Arg> {
 }
 
 /// The parameters of an operator; `self` has the name that is given.
-pub(crate) fn signature_of_op(op: &Op, this: &str) -> Signature {
-    let is_from = op.schema.args.iter().position(|it| it.name == "from");
+pub(crate) fn signature_of_schema(schema: &Schema, this: &str) -> Signature {
+    let is_from = schema.args.iter().position(|it| it.name == "from");
     let parameter = |(at, it): (usize, &ArgSpec)| Parameter {
         name: if it.name == "self" { this.into() } else { it.name.as_str().into() },
         kind: match is_from {
@@ -132,7 +132,7 @@ pub(crate) fn signature_of_op(op: &Op, this: &str) -> Signature {
         default: it.default.as_ref().map(|default| default_of(default, &it.ty)),
         ty: Some(it.ty.clone()),
     };
-    let parameters = op.schema.args.iter().enumerate().map(parameter).collect();
+    let parameters = schema.args.iter().enumerate().map(parameter).collect();
     Signature { parameters, result: None }
 }
 
@@ -160,8 +160,11 @@ impl Signature {
     /// one list with such parameters that PyTorch takes all the same is that of random numbers.
     pub(crate) fn is_named(&self) -> bool {
         let is_named = |it: &Parameter| matches!(it.kind, Kind::PositionalOrKeyword | Kind::Keyword);
-        let names = self.parameters.iter().map(|it| &*it.name);
-        self.parameters.iter().all(is_named) || names.eq(["input", "from", "to", "generator"])
+        let is_random = || {
+            let mut names = self.parameters.iter().map(|it| &*it.name);
+            matches!(names.next(), Some("input" | "self")) && names.eq(["from", "to", "generator"])
+        };
+        self.parameters.iter().all(is_named) || is_random()
     }
 
     /// For each parameter which item it takes, of `n_args` by position and of those with these names; nothing for its

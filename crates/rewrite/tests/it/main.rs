@@ -4,6 +4,7 @@ mod boundary;
 mod build;
 mod devices;
 mod matching;
+mod normalizing;
 mod regions;
 mod replacing;
 mod sources;
