@@ -837,7 +837,35 @@ def backward():
         case("embedding_dense_backward.default", torch.ones(3, 2, dtype=dtype), torch.tensor([0, 3, 0]), 4, -1, False)
 
 
-for record in (complex_numbers, random, ctc, packed, names, special, made, linalg, matrices, gradients, equations, stretches, quantized, dtypes, polynomials, spectral, fourier, backward):
+def mixed():
+    """Losses of tensors of two dtypes, draws of complex numbers, and norms of matrices of half types."""
+    dtypes = [*FLOATS, torch.int64, torch.bool]
+    for op in ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "soft_margin_loss", "hinge_embedding_loss",
+               "binary_cross_entropy", "binary_cross_entropy_with_logits", "kl_div"):
+        for own in dtypes:
+            for other in dtypes:
+                if own != other:
+                    case(f"{op}.default", torch.rand(3).round().to(own) if not own.is_floating_point else torch.rand(3).to(own), torch.rand(3).round().to(other))
+    for dtype in (torch.complex64, torch.complex128):
+        turned = empty(4, 5, dtype=dtype).t()
+        for n in (3, 8, 21):
+            case("randn.default", [n], dtype=dtype, seed=n)
+            case("rand.default", [n], dtype=dtype, seed=n)
+            case("normal_.default", empty(n, dtype=dtype), 3.0, 0.1, seed=n)
+            case("uniform_.default", empty(n, dtype=dtype), -0.7, 1.3, seed=n)
+            case("normal.float_float", 0.0, 2.0, [n], dtype=dtype, seed=n)
+            case("normal.Tensor_float", torch.full((n,), 1 - 2j, dtype=dtype), 2.0, seed=n)
+        for op in ("randn_like.default", "rand_like.default", "normal_.default", "uniform_.default"):
+            case(op, turned, seed=7)
+        case("silu.default", torch.randn(2, 9, dtype=dtype))
+    for dtype in INTS:
+        case("dropout.default", torch.ones(3, dtype=dtype), 1.0, True)
+    for dtype in FLOATS:
+        for order in ("fro", "nuc", 1, -1, 2, math.inf):
+            case("linalg_matrix_norm.str_ord" if isinstance(order, str) else "linalg_matrix_norm.default", torch.randn(2, 3).to(dtype), order)
+
+
+for record in (complex_numbers, random, ctc, packed, names, special, made, linalg, matrices, gradients, equations, stretches, quantized, dtypes, polynomials, spectral, fourier, backward, mixed):
     cases.clear()
     tensors.clear()
     torch.manual_seed(0)

@@ -14,7 +14,7 @@ use crate::elementary::{LN, fused};
 use crate::isa::{self, Isa, Work};
 use crate::map::{each, store};
 use crate::parallel::{self, GRAIN};
-use crate::random::{Order, draw, float_of_step};
+use crate::random::{draw_in, drawn, float_of_step};
 use tracefx_core::allocate::filled;
 use tracefx_core::{DType, Generator, Result, Scalar, Tensor, with_default_generator};
 use tracefx_exec::Kernel;
@@ -37,8 +37,14 @@ pub(crate) const KERNELS: &[(&str, Kernel)] = &[
 const GROUP: usize = 16;
 
 fn normal(args: &Args<'_, Tensor>, out: &Tensor, mean: f64, std: f64) -> Result<()> {
-    if out.numel() < GROUP || !Order::of(args, out)?.is_contiguous {
-        return draw(args, out, &mut |generator| Scalar::Float(generator.normal() * std + mean));
+    if out.numel() == 0 {
+        return Ok(());
+    }
+    // The parts of complex numbers share the variance.
+    let std = if out.dtype().is_complex() { std / std::f64::consts::SQRT_2 } else { std };
+    let (out, order) = &drawn(args, out)?;
+    if out.numel() < GROUP || !order.is_contiguous {
+        return draw_in(order, args, out, &mut |generator, _| Scalar::Float(generator.normal() * std + mean));
     }
     if out.dtype() == DType::Float64 {
         let fill = |generator: &mut Generator, to: &mut [f64]| to.iter_mut().for_each(|it| *it = generator.uniform());

@@ -9,11 +9,11 @@ use crate::map::{cast_into, each, storing};
 use crate::real::rounding;
 use crate::unary::refuse;
 use tracefx_core::{
-    Bool8, DType, DTypeKind, Element, Generator, MemoryFormat, Result, Scalar, Tensor, with_default_generator,
+    Bool8, DType, DTypeKind, Dims, Element, Generator, MemoryFormat, Result, Scalar, Tensor, with_default_generator,
     with_element,
 };
 use tracefx_exec::Kernel;
-use tracefx_ops::Args;
+use tracefx_ops::{Args, real_of};
 
 const UNIFORM: Kernel = Kernel::Fill(|args, outs| uniform(args, &outs[0], 0.0, 1.0));
 const BETWEEN: Kernel = Kernel::Fill(random_between);
@@ -107,6 +107,12 @@ impl Order {
         Ok(Order { dims, is_contiguous })
     }
 
+    /// The order of the parts of complex numbers: the imaginary one follows the real one.
+    pub(crate) fn of_parts(mut self, out: &Tensor) -> Self {
+        self.dims.push(out.rank());
+        self
+    }
+
     /// Whether the elements are drawn row by row.
     fn is_row_major(&self) -> bool {
         self.dims.is_sorted()
@@ -149,6 +155,18 @@ pub(crate) fn draw_in(
         order.for_each(out.sizes(), &mut |at| to[at] = T::from_scalar(next(generator, at)));
     }), else return Err(refuse(args, out.dtype())));
     Ok(())
+}
+
+/// A result in which numbers are drawn, and the order of that: of complex numbers their parts are drawn.
+pub(crate) fn drawn(args: &Args<'_, Tensor>, out: &Tensor) -> Result<(Tensor, Order)> {
+    let order = Order::of(args, out)?;
+    if !out.dtype().is_complex() {
+        return Ok((out.clone(), order));
+    }
+    let sizes: Dims = out.sizes().iter().copied().chain([2]).collect();
+    let strides = tracefx_core::contiguous_strides(&sizes);
+    let parts = Tensor::view_of(out.storage().clone(), real_of(out.dtype()), &sizes, &strides, 2 * out.offset())?;
+    Ok((parts, order.of_parts(out)))
 }
 
 /// Fills a row-major result with what `next` draws, in the order of this call.
@@ -203,7 +221,11 @@ pub(crate) fn rounded(args: &Args<'_, Tensor>, dtype: DType, value: f64) -> Resu
 }
 
 fn uniform(args: &Args<'_, Tensor>, out: &Tensor, from: f64, to: f64) -> Result<()> {
-    let (dtype, is_row_major) = (out.dtype(), Order::of(args, out)?.is_row_major());
+    if out.numel() == 0 {
+        return Ok(());
+    }
+    let (out, order) = &drawn(args, out)?;
+    let (dtype, is_row_major) = (out.dtype(), order.is_row_major());
     if dtype == DType::Float64 {
         let place = |it: f64| {
             let it = it.mul_add(to - from, from);
@@ -212,7 +234,7 @@ fn uniform(args: &Args<'_, Tensor>, out: &Tensor, from: f64, to: f64) -> Result<
         if is_row_major {
             return draw_steps(out, |steps| place(double_of_steps(steps)));
         }
-        return draw(args, out, &mut |generator| Scalar::Float(place(generator.uniform())));
+        return draw_in(order, args, out, &mut |generator, _| Scalar::Float(place(generator.uniform())));
     }
     // The end of the interval does not belong to it, even where the dtype rounds to it.
     let (first, end) = (rounded(args, dtype, from)? as f32, rounded(args, dtype, to)? as f32);
@@ -226,7 +248,7 @@ fn uniform(args: &Args<'_, Tensor>, out: &Tensor, from: f64, to: f64) -> Result<
     if is_row_major {
         return draw_steps(out, |[step]| place(float_of_step(step)));
     }
-    draw(args, out, &mut |generator| Scalar::Float(place(generator.uniform_f32()).into()))
+    draw_in(order, args, out, &mut |generator, _| Scalar::Float(place(generator.uniform_f32()).into()))
 }
 
 /// How many bits of an integer a float holds.
@@ -318,6 +340,9 @@ fn random_between(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
 /// Integers from zero to the largest one that the dtype holds, or that a float holds without rounding.
 fn random_of_dtype(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let dtype = outs[0].dtype();
+    if outs[0].numel() == 0 {
+        return Ok(());
+    }
     if dtype.is_complex() {
         return Err(refuse(args, dtype));
     }
@@ -331,6 +356,9 @@ fn random_of_dtype(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
 
 /// One with the probability that stands at the same place of an argument.
 fn bernoulli(args: &Args<'_, Tensor>, order: &Order, given: &Tensor, out: &Tensor) -> Result<()> {
+    if out.numel() == 0 {
+        return Ok(());
+    }
     let probabilities = Tensor::zeros(DType::Float64, out.sizes())?;
     cast_into(given, &probabilities)?;
     let guard = probabilities.storage().read();

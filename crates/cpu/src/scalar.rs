@@ -7,7 +7,7 @@ use tracefx_ops::{Args, Value};
 /// The kernels of this family.
 pub(crate) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.item.default", Kernel::Make(item)),
-    ("aten._local_scalar_dense.default", Kernel::Make(item)),
+    ("aten._local_scalar_dense.default", Kernel::Make(first_item)),
     (
         "aten._assert_async.default",
         Kernel::Fill(|args, _| assert(args, "Expected Tensor with single nonzero value, but got zero")),
@@ -18,6 +18,11 @@ pub(crate) const KERNELS: &[(&str, Kernel)] = &[
 
 fn item(args: &Args<'_, Tensor>) -> Result<Vec<Value<Tensor>>> {
     Ok(vec![args.tensor(0)?.item()?.into()])
+}
+
+fn first_item(args: &Args<'_, Tensor>) -> Result<Vec<Value<Tensor>>> {
+    let tensor = args.tensor(0)?;
+    Ok(vec![tensor.as_strided(&[], &[], tensor.offset())?.item()?.into()])
 }
 
 fn assert(args: &Args<'_, Tensor>, message: &str) -> Result<()> {

@@ -32,12 +32,12 @@ fn scan<F: Element, S: Copy + Sync, R: Element>(
     start: S,
     step: impl Fn(S, usize, F) -> (S, R) + Sync,
 ) -> Result<()> {
-    let dim = normalize_dim(args, args.int(1)?, tensor.rank())?;
-    let n = out.sizes().get(dim).copied().unwrap_or(1);
-    let inner: usize = out.sizes().iter().skip(dim + 1).product();
     if out.numel() == 0 {
         return Ok(());
     }
+    let dim = normalize_dim(args, args.int(1)?, tensor.rank())?;
+    let n = out.sizes().get(dim).copied().unwrap_or(1);
+    let inner: usize = out.sizes().iter().skip(dim + 1).product();
     let elements = Dense::new(&cast(tensor, F::DTYPE)?)?;
     let elements = elements.read::<F>();
     let elements: &[F] = &elements;

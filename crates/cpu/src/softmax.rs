@@ -36,6 +36,9 @@ fn safe_softmax(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
 }
 
 fn run(args: &Args<'_, Tensor>, out: &Tensor, variant: Variant) -> Result<()> {
+    if out.numel() == 0 {
+        return Ok(());
+    }
     let input = args.tensor(0)?;
     let dtype = if out.dtype().size() > input.dtype().size() { out.dtype() } else { input.dtype() };
     with_real!(dtype, A => compute::<A>(args, out, variant),

@@ -7,7 +7,7 @@ use crate::introsort::{nth_element, partial_sort, sort as unstable_sort};
 use crate::parallel::{self, GRAIN};
 use crate::strided::{bits, with_bits};
 use tracefx_core::allocate::{collected, filled, with_room};
-use tracefx_core::{DType, Diagnostic, Element, Result, Scalar, Tensor, with_element};
+use tracefx_core::{DType, DTypeKind, Diagnostic, Element, Result, Scalar, Tensor, with_element};
 use tracefx_exec::Kernel;
 use tracefx_ops::{Args, normalize_dim};
 
@@ -297,12 +297,14 @@ fn median(args: &Args<'_, Tensor>, results: &[Tensor], skips_nan: bool) -> Resul
 }
 
 fn whole_median(args: &Args<'_, Tensor>, results: &[Tensor], skips_nan: bool) -> Result<()> {
-    refuse_bool(args)?;
     let (base, result) = (args.tensor(0)?, &results[0]);
-    let keys = keys(args, base)?;
-    if keys.is_empty() {
+    if base.numel() == 0 {
         // PyTorch converts a NaN, which gives the smallest integers of 32 and 64 bits.
-        let nothing = if base.dtype().is_float() { Scalar::Float(f64::NAN) } else { Scalar::Int(i64::MIN) };
+        let nothing = match base.dtype().kind() {
+            DTypeKind::Float | DTypeKind::Complex => Scalar::Float(f64::NAN),
+            DTypeKind::Bool => Scalar::Bool(true),
+            DTypeKind::Int => Scalar::Int(i64::MIN),
+        };
         return with_element!(result.dtype(), T => {
             fill::<T, _>(result, |out| out.fill(if size_of::<T>() == 4 && !base.dtype().is_float() {
                 T::from_scalar(Scalar::Int(i32::MIN as i64))
@@ -312,6 +314,8 @@ fn whole_median(args: &Args<'_, Tensor>, results: &[Tensor], skips_nan: bool) ->
             Ok(())
         }, else Err(Diagnostic::unsupported_dtype(base.dtype(), "median")));
     }
+    refuse_bool(args)?;
+    let keys = keys(args, base)?;
     let at = median_of(&keys, base.dtype().is_float(), skips_nan)?;
     let base = base.contiguous()?;
     with_bits!(base.dtype(), T => {

@@ -102,6 +102,9 @@ fn distances<A: Real>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
 
 fn pdist(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     let dtype = out[0].dtype();
+    if out[0].numel() == 0 {
+        return Ok(());
+    }
     with_real!(dtype, A => pairs::<A>(args, &out[0]), else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
 }
 

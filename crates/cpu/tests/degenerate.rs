@@ -128,7 +128,18 @@ fn no_call_panics() {
 /// `TRACEFX_CALLS=FILE` takes the calls of another file.
 #[test]
 fn results_are_as_pytorch_recorded() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/degenerate");
+    compare("degenerate");
+}
+
+/// The results of tensors that are turned around in memory, expanded, with gaps and channels last lie as PyTorch's do
+/// (`tests/fixtures/strides`): whether a `view` of them is possible depends on it.
+#[test]
+fn results_lie_in_memory_as_pytorch_recorded() {
+    compare("strides");
+}
+
+fn compare(fixtures: &str) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures").join(fixtures);
     let executor = Executor::new(registry(), tracefx_cpu::kernels());
     let mut counts = BTreeMap::<(String, &str), (usize, String)>::new();
     let mut n_same = 0;
@@ -270,10 +281,13 @@ fn read_tensor(json: &Json) -> Tensor {
     let dtype = DType::from_name(json["tensor"].as_str().unwrap()).unwrap();
     let sizes = dims(&json["size"]);
     let fill = read(&json["fill"]).as_scalar().unwrap();
-    let tensor = Tensor::full(dtype, &sizes, fill).unwrap();
     match json.get("stride") {
-        Some(strides) => tensor.as_strided(&sizes, &dims(strides), 0).unwrap(),
-        None => tensor,
+        Some(strides) => {
+            let strides = dims(strides);
+            let span = tracefx_core::storage_span(&sizes, &strides, 0).unwrap() as usize;
+            Tensor::full(dtype, &[span], fill).unwrap().as_strided(&sizes, &strides, 0).unwrap()
+        }
+        None => Tensor::full(dtype, &sizes, fill).unwrap(),
     }
 }
 

@@ -154,6 +154,21 @@ impl<'a> Executor<'a> {
         let Some(Value::Tensor(result)) = result else {
             return Err(args.invalid(format!("{functional} does not give a tensor to write")));
         };
+        if result.is_same_view(target) {
+            return Ok(vec![Value::Tensor(target.clone())]);
+        }
+        if args.op.def.tags.has(Tags::WRITES_SHARED) {
+            // One of the elements that share a place stands for all of them.
+            let once = |it: &Tensor| {
+                let shared: Vec<usize> = (0..target.rank()).filter(|&dim| target.strides()[dim] == 0).collect();
+                let sizes =
+                    |dim: usize| if shared.contains(&dim) { target.sizes()[dim].min(1) } else { target.sizes()[dim] };
+                it.as_strided(&(0..target.rank()).map(sizes).collect::<Dims>(), it.strides(), it.offset())
+            };
+            let (written, result) = (once(target)?, once(&result)?);
+            self.write(&written, result)?;
+            return Ok(vec![Value::Tensor(target.clone())]);
+        }
         self.write(target, result)?;
         Ok(vec![Value::Tensor(target.clone())])
     }
@@ -261,6 +276,13 @@ pub(crate) fn check_dtypes(args: &Args<'_, Tensor>) -> Result<()> {
     let data = specs().filter(|(spec, _)| !matches!(spec.name.as_str(), "index" | "indices" | "target"));
     data.for_each(|(_, it)| it.for_each_tensor(&mut |it| tensors.push(it)));
     let is_float = |it: &Tensor| it.dtype().kind() >= DTypeKind::Float;
+    // A target of floats takes part where the input is of integers; one of classes does not.
+    if tensors.iter().all(|it| !is_float(it)) {
+        let targets = specs().filter(|(spec, _)| spec.name == "target");
+        targets.for_each(|(_, it)| {
+            it.for_each_tensor(&mut |it| tensors.extend(Some(it).filter(|it| it.dtype().is_float())))
+        });
+    }
     if tensors.iter().any(|it| is_float(it)) {
         tensors.retain(|it| is_float(it));
     }

@@ -1,4 +1,4 @@
-use crate::{Args, Value};
+use crate::{Args, Value, promote_types};
 use tracefx_core::{DType, Result};
 use tracefx_ir::TensorMeta;
 
@@ -115,7 +115,8 @@ pub(crate) fn widened(
         let Value::Tensor(tensor) = *value else { continue };
         let dtype = cx.meta(tensor).dtype;
         if dtype.is_float() && dtype.size() == 2 {
-            narrow = Some(dtype);
+            // Two kinds of half types meet in float32.
+            narrow = Some(narrow.map_or(dtype, |it| promote_types(it, dtype)));
             *value = to_dtype(cx, tensor, DType::Float32)?;
         } else if dtype.is_float() {
             // With a wider float beside it, the result is wide too.

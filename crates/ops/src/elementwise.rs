@@ -182,7 +182,7 @@ fn is_symbolically_dense(meta: &TensorMeta) -> bool {
 
 /// The dimensions from the innermost in memory to the outermost. A stable insertion sort, for two dimensions may be
 /// impossible to compare: `TensorIterator::reorder_dimensions`.
-fn memory_order(sizes: &[SymInt], operands: &[&TensorMeta]) -> Vec<usize> {
+pub(crate) fn memory_order(sizes: &[SymInt], operands: &[&TensorMeta]) -> Vec<usize> {
     let stride_of = |operand: &TensorMeta, dim: usize| -> Option<i64> {
         match (dim + operand.sizes.len()).checked_sub(sizes.len()) {
             Some(own) if operand.sizes[own] == sizes[dim] => operand.strides[own].as_int(),

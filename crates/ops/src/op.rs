@@ -97,6 +97,8 @@ impl Tags {
     pub const FRESH: Tags = Tags(1 << 17);
     /// Of a view: where the order of memory allows none, the result is a copy.
     pub const MAY_COPY: Tags = Tags(1 << 18);
+    /// In place: it may write to elements that share a place in memory, since all of them get the same.
+    pub const WRITES_SHARED: Tags = Tags(1 << 19);
 
     /// Both sets of properties.
     pub const fn with(self, other: Tags) -> Tags {

@@ -1,4 +1,4 @@
-use crate::{Args, Builder, Cx, Infer, Output, Registry, Symbols, TensorRef, Traced, Value, bind, check_cast};
+use crate::{Args, Builder, Cx, Infer, Output, Registry, Symbols, Tags, TensorRef, Traced, Value, bind, check_cast};
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::{Str, TensorMeta};
 use tracefx_sym::SymInt;
@@ -110,7 +110,16 @@ impl<'a> Propagation<'a> {
         let inner = Args::within(op, args.values[..n_args].to_vec(), self.symbols);
         let outputs = self.infer(&inner)?;
         match outputs.first().map(|it| it.value(&inner)) {
-            Some(Value::Tensor(result)) => check_write(target, &result, &|a, b| args.differ(a, b))?,
+            // What is the argument itself is not written.
+            Some(_) if matches!(outputs.first(), Some(Output::Same(0))) => {}
+            Some(Value::Tensor(result)) => {
+                let may_share = args.op.def.tags.has(Tags::WRITES_SHARED);
+                let mut target = target.clone();
+                if may_share {
+                    target.strides = TensorMeta::contiguous(target.dtype, target.sizes.clone()).strides;
+                }
+                check_write(&target, &result, &|a, b| args.differ(a, b))?;
+            }
             Some(_) | None => return Err(args.invalid(format!("{functional} does not give a tensor to write"))),
         }
         Ok(vec![Output::Same(0)])

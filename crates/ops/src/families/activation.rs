@@ -18,7 +18,7 @@ pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::celu(Tensor self, Scalar alpha=1.) -> Tensor", celu).tags(Tags::POINTWISE).tolerance(Tol::Default).decompose(pointwise::celu).vjp(gradients::activation::celu).doc("`x` above zero, else `alpha * (exp(x / alpha) - 1)`."),
     float("aten::selu(Tensor self) -> Tensor").decompose(pointwise::selu).vjp(gradients::activation::selu).doc("`elu` with the scales at which activations normalise themselves."),
     OpDef::new("aten::gelu(Tensor self, *, str approximate=\"none\") -> Tensor", gelu).tags(Tags::POINTWISE).tolerance(Tol::Default).tags(Tags::CORE).vjp(gradients::activation::gelu).doc("`x * Phi(x)`, exact, or with the tanh approximation of Phi."),
-    float("aten::silu(Tensor self) -> Tensor").decompose(pointwise::silu).vjp(gradients::activation::silu).doc("`x * sigmoid(x)`."),
+    OpDef::new("aten::silu(Tensor self) -> Tensor", silu).tags(Tags::POINTWISE).tolerance(Tol::Default).decompose(pointwise::silu).vjp(gradients::activation::silu).doc("`x * sigmoid(x)`."),
     float("aten::mish(Tensor self) -> Tensor").decompose(pointwise::mish).vjp(gradients::activation::mish).doc("`x * tanh(log(1 + exp(x)))`."),
     float("aten::softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor").decompose(pointwise::softplus).vjp(gradients::activation::softplus).doc("`log(1 + exp(beta * x)) / beta`; `x` itself where `beta * x` is above the threshold."),
     OpDef::new("aten::softshrink(Tensor self, Scalar lambd=0.5) -> Tensor", softshrink).decompose(pointwise::softshrink).tags(Tags::POINTWISE).tolerance(Tol::Default).vjp(gradients::activation::softshrink).doc("`x`, moved `lambd` towards zero, 0 within `lambd` of it."),
@@ -26,7 +26,7 @@ pub(crate) const OPS: &[OpDef] = &[
     float("aten::hardsigmoid(Tensor self) -> Tensor").decompose(pointwise::hardsigmoid).vjp(gradients::activation::hardsigmoid).doc("`min(max(x + 3, 0), 6) / 6`."),
     float("aten::hardswish(Tensor self) -> Tensor").decompose(pointwise::hardswish).vjp(gradients::activation::hardswish).doc("`x * min(max(x + 3, 0), 6) / 6`."),
     float("aten::leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor").tags(Tags::CORE).vjp(gradients::activation::leaky_relu).doc("`x` above zero, else `negative_slope * x`."),
-    float("aten::log_sigmoid(Tensor self) -> Tensor").decompose(pointwise::log_sigmoid).vjp(gradients::activation::log_sigmoid).doc("`log(sigmoid(x))`."),
+    OpDef::new("aten::log_sigmoid(Tensor self) -> Tensor", log_sigmoid).tags(Tags::POINTWISE).tolerance(Tol::Default).decompose(pointwise::log_sigmoid).vjp(gradients::activation::log_sigmoid).doc("`log(sigmoid(x))`."),
     OpDef::new("aten::log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)", log_sigmoid_forward).decompose(pointwise::log_sigmoid_forward).tags(Tags::POINTWISE).tolerance(Tol::Default).vjp_of_first(1, gradients::activation::log_sigmoid_forward).doc("`log(sigmoid(x))`, and `exp(-abs(x))` for its gradient."),
     OpDef::new("aten::_prelu_kernel(Tensor self, Tensor weight) -> Tensor", prelu_kernel).decompose(pointwise::prelu_kernel).tags(Tags::POINTWISE).tolerance(Tol::Default).vjp(gradients::activation::prelu_kernel).doc("`x` above zero, else `weight * x`."),
     OpDef::composite("aten::prelu(Tensor self, Tensor weight) -> Tensor", prelu).tags(Tags::FRESH).doc("`x` above zero, else `x` times the weight of its channel."),
@@ -41,7 +41,7 @@ pub(crate) const OPS: &[OpDef] = &[
     OpDef::in_place("aten::relu_(Tensor(a!) self) -> Tensor(a!)", "aten.relu.default").doc("In place: `max(x, 0)`."),
     OpDef::in_place("aten::relu6_(Tensor(a!) self) -> Tensor(a!)", "aten.relu6.default").doc("In place: `min(max(x, 0), 6)`."),
     OpDef::in_place("aten::hardtanh_(Tensor(a!) self, Scalar min_val=-1, Scalar max_val=1) -> Tensor(a!)", "aten.hardtanh.default").doc("In place: `x`, kept between `min_val` and `max_val`."),
-    OpDef::in_place("aten::threshold_(Tensor(a!) self, Scalar threshold, Scalar value) -> Tensor(a!)", "aten.threshold.default").doc("In place: `x` above the threshold, else `value`."),
+    OpDef::in_place("aten::threshold_(Tensor(a!) self, Scalar threshold, Scalar value) -> Tensor(a!)", "aten.threshold.default").tags(Tags::WRITES_SHARED).doc("In place: `x` above the threshold, else `value`."),
     OpDef::in_place("aten::elu_(Tensor(a!) self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor(a!)", "aten.elu.default").doc("In place: `x` above zero, else `alpha * (exp(x) - 1)`, with scales."),
     OpDef::in_place("aten::celu_(Tensor(a!) self, Scalar alpha=1.) -> Tensor(a!)", "aten.celu.default").doc("In place: `x` above zero, else `alpha * (exp(x / alpha) - 1)`."),
     OpDef::in_place("aten::selu_(Tensor(a!) self) -> Tensor(a!)", "aten.selu.default").doc("In place: `elu` with the scales at which activations normalise themselves."),
@@ -76,6 +76,11 @@ fn float_only(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     promoting::<1>(args)
 }
 
+/// As PyTorch's CPU, for complex numbers too.
+fn silu(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    if args.tensor(0)?.dtype.is_complex() { promoting::<1>(args) } else { float_only(args) }
+}
+
 fn celu(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     if args.float(1)? == 0.0 {
         return Err(args.invalid("alpha cannot be 0 for CELU"));
@@ -83,8 +88,19 @@ fn celu(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     float_only(args)
 }
 
+/// PyTorch's CPU writes these into row-major tensors, however the input lies.
+fn row_major(args: &Args<'_, TensorMeta>) -> Result<Output> {
+    float_only(args)?;
+    let this = args.tensor(0)?;
+    Ok(Output::Tensor(TensorMeta::contiguous(this.dtype, this.sizes.clone())))
+}
+
+fn log_sigmoid(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    Ok(vec![row_major(args)?])
+}
+
 fn log_sigmoid_forward(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
-    let output = float_only(args)?.swap_remove(0);
+    let output = row_major(args)?;
     Ok(vec![output.clone(), output])
 }
 
@@ -178,13 +194,15 @@ fn rrelu(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
     if !args.bool(3)? {
         // Outside training the slope is the mean of its bounds.
         let slope = Value::Float((args.float(1)? + args.float(2)?) / 2.0);
-        return Ok(vec![cx.call("aten.leaky_relu.default", [args.values[0].clone(), slope])?]);
+        let this = cx.call("aten.contiguous.default", [args.values[0].clone()])?;
+        return Ok(vec![cx.call("aten.leaky_relu.default", [this, slope])?]);
     }
     let noise = cx.call("aten.empty_like.default", [args.values[0].clone()])?;
     let mut call = args.values.clone();
     call.insert(1, noise);
     let results = cx.call_all("aten.rrelu_with_noise_functional.default", call.into_iter().take(5))?;
-    Ok(results.into_iter().take(1).collect())
+    let slopes_applied = results.into_iter().take(1).map(|it| cx.call("aten.contiguous.default", [it]));
+    slopes_applied.collect()
 }
 
 /// The result of `rrelu`, whose slopes are left in the argument `noise`. Outside training there are none.
@@ -195,7 +213,8 @@ fn rrelu_into_noise(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Trace
     {
         cx.call("aten.copy_.default", [args.values[1].clone(), noise])?;
     }
-    Ok(results.swap_remove(0))
+    // PyTorch writes it into a row-major tensor.
+    cx.call("aten.contiguous.default", [results.swap_remove(0)])
 }
 
 fn rrelu_with_noise(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {

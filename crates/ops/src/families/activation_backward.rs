@@ -13,7 +13,7 @@ use tracefx_ir::TensorMeta;
 pub(crate) const OPS: &[OpDef] = &[
     pair("aten::sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor", of_float_or_complex).decompose(activation_backward::sigmoid).doc("The gradient of `sigmoid`, from its result."),
     pair("aten::tanh_backward(Tensor grad_output, Tensor output) -> Tensor", of_float_or_complex).decompose(activation_backward::tanh).doc("The gradient of `tanh`, from its result."),
-    pair("aten::threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor", of_number).tolerance(Tol::Exact).decompose(activation_backward::threshold).doc("The gradient of `threshold`, and of `relu` with a threshold of 0."),
+    pair("aten::threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor", threshold).tolerance(Tol::Exact).decompose(activation_backward::threshold).doc("The gradient of `threshold`, and of `relu` with a threshold of 0."),
     pair("aten::hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val) -> Tensor", of_float).tolerance(Tol::Exact).decompose(activation_backward::hardtanh).doc("The gradient of `hardtanh`."),
     pair("aten::elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool is_result, Tensor self_or_result) -> Tensor", elu).decompose(activation_backward::elu).doc("The gradient of `elu`, from its input or its result."),
     pair("aten::gelu_backward(Tensor grad_output, Tensor self, *, str approximate=\"none\") -> Tensor", gelu).decompose(activation_backward::gelu).doc("The gradient of `gelu`."),
@@ -38,9 +38,10 @@ const fn pair(schema: &'static str, rule: crate::Rule) -> OpDef {
 
 type Meta<'a> = Args<'a, TensorMeta>;
 
-/// The rule of a gradient that is made of the incoming one and the input or the result, which stands at `at`.
-fn promoted(args: &Meta<'_>, at: usize, takes: fn(DType) -> bool) -> Result<Vec<Output>> {
-    let operands = operands(args, [0, at])?;
+/// The rule of a gradient that is made of the incoming one and the input or the result, in the order in which PyTorch asks
+/// them how the result should lie.
+fn promoted(args: &Meta<'_>, at: [usize; 2], takes: fn(DType) -> bool) -> Result<Vec<Output>> {
+    let operands = operands(args, at)?;
     let dtype = promote(&operands);
     if !takes(dtype) {
         let what = format!("\"{}_cpu\" not implemented for '{}'", args.op.schema.name, dtype.name());
@@ -51,7 +52,7 @@ fn promoted(args: &Meta<'_>, at: usize, takes: fn(DType) -> bool) -> Result<Vec<
 }
 
 fn of_float(args: &Meta<'_>) -> Result<Vec<Output>> {
-    promoted(args, 1, DType::is_float)
+    promoted(args, [0, 1], DType::is_float)
 }
 
 /// PyTorch writes into a tensor of the input's dtype.
@@ -62,11 +63,11 @@ fn mish(args: &Meta<'_>) -> Result<Vec<Output>> {
 }
 
 fn of_float_or_complex(args: &Meta<'_>) -> Result<Vec<Output>> {
-    promoted(args, 1, |it| it.is_float() || it.is_complex())
+    promoted(args, [0, 1], |it| it.is_float() || it.is_complex())
 }
 
-fn of_number(args: &Meta<'_>) -> Result<Vec<Output>> {
-    promoted(args, 1, |it| !it.is_complex() && it != DType::Bool)
+fn threshold(args: &Meta<'_>) -> Result<Vec<Output>> {
+    promoted(args, [1, 0], |it| !it.is_complex() && it != DType::Bool)
 }
 
 fn elu(args: &Meta<'_>) -> Result<Vec<Output>> {
@@ -77,7 +78,7 @@ fn elu(args: &Meta<'_>) -> Result<Vec<Output>> {
              instead.",
         ));
     }
-    promoted(args, 5, DType::is_float)
+    promoted(args, [0, 5], DType::is_float)
 }
 
 fn leaky_relu(args: &Meta<'_>) -> Result<Vec<Output>> {
@@ -89,7 +90,7 @@ fn leaky_relu(args: &Meta<'_>) -> Result<Vec<Output>> {
              leakRelu backward calculation with negative slope",
         ));
     }
-    of_float(args)
+    promoted(args, [1, 0], DType::is_float)
 }
 
 fn gelu(args: &Meta<'_>) -> Result<Vec<Output>> {

@@ -167,5 +167,6 @@ fn renorm(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let is_large = cx.call("aten.gt.Scalar", [norm, Value::Float(largest)])?;
     let ones = cx.call("aten.ones_like.default", [factor.clone()])?;
     let factor = cx.call("aten.where.self", [is_large, factor, ones])?;
-    Ok(vec![cx.call("aten.mul.Tensor", [this.into(), factor])?])
+    let res = cx.call("aten.mul.Tensor", [this.into(), factor])?;
+    Ok(vec![cx.call("aten.contiguous.default", [res])?])
 }

@@ -4,7 +4,7 @@ use crate::decompose::forward;
 use crate::decompositions::pointwise;
 use crate::elementwise::{check_fits, elementwise, operands, promoting, promoting_to_float, to_float as float_of};
 use crate::gradients;
-use crate::{Args, OpDef, Output, Tags, Tol, Value, promote};
+use crate::{Args, OpDef, Output, Tags, Tol, Value, contiguous, promote};
 use tracefx_core::{Code, DType, DTypeKind, Diagnostic, Result, Scalar};
 use tracefx_ir::TensorMeta;
 
@@ -107,7 +107,7 @@ pub(crate) const OPS: &[OpDef] = &[
         .tags(Tags::CORE)
         .vjp(gradients::binary::pow)
         .doc("`self` to the power of `exponent`."),
-    binary("aten::pow.Scalar(Scalar self, Tensor exponent) -> Tensor")
+    arithmetic("aten::pow.Scalar(Scalar self, Tensor exponent) -> Tensor", pow_of_scalar)
         .tags(Tags::CORE)
         .vjp(gradients::binary::pow)
         .doc("`self` to the power of `exponent`."),
@@ -119,7 +119,7 @@ pub(crate) const OPS: &[OpDef] = &[
         .decompose(pointwise::float_power)
         .vjp(gradients::binary::pow)
         .doc("`self` to the power of `exponent`, in float64."),
-    arithmetic("aten::float_power.Scalar(Scalar self, Tensor exponent) -> Tensor", float_power)
+    arithmetic("aten::float_power.Scalar(Scalar self, Tensor exponent) -> Tensor", float_power_of_scalar)
         .decompose(pointwise::float_power)
         .vjp(gradients::binary::pow)
         .doc("`self` to the power of `exponent`, in float64."),
@@ -155,15 +155,15 @@ pub(crate) const OPS: &[OpDef] = &[
     binary("aten::nextafter(Tensor self, Tensor other) -> Tensor")
         .vjp(gradients::binary::nextafter)
         .doc("The next float after `self` in the direction of `other`."),
-    to_float("aten::xlogy.Tensor(Tensor self, Tensor other) -> Tensor")
+    arithmetic("aten::xlogy.Tensor(Tensor self, Tensor other) -> Tensor", xlogy)
         .decompose(pointwise::xlogy)
         .vjp(gradients::binary::xlogy)
         .doc("`self * log(other)`, which is 0 where `self` is 0."),
-    to_float("aten::xlogy.Scalar_Other(Tensor self, Scalar other) -> Tensor")
+    arithmetic("aten::xlogy.Scalar_Other(Tensor self, Scalar other) -> Tensor", xlogy)
         .decompose(pointwise::xlogy)
         .vjp(gradients::binary::xlogy)
         .doc("`self * log(other)`, which is 0 where `self` is 0."),
-    to_float("aten::xlogy.Scalar_Self(Scalar self, Tensor other) -> Tensor")
+    arithmetic("aten::xlogy.Scalar_Self(Scalar self, Tensor other) -> Tensor", xlogy)
         .decompose(pointwise::xlogy)
         .vjp(gradients::binary::xlogy)
         .doc("`self * log(other)`, which is 0 where `self` is 0."),
@@ -234,11 +234,11 @@ pub(crate) const OPS: &[OpDef] = &[
         .doc("In place: what is left of `self / other` rounded towards zero; it has the sign of `self`."),
     OpDef::in_place("aten::fmod_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.fmod.Scalar")
         .doc("In place: what is left of `self / other` rounded towards zero; it has the sign of `self`."),
-    OpDef::in_place("aten::pow_.Scalar(Tensor(a!) self, Scalar exponent) -> Tensor(a!)", "aten.pow.Scalar")
+    OpDef::in_place("aten::pow_.Scalar(Tensor(a!) self, Scalar exponent) -> Tensor(a!)", "aten.pow.Tensor_Scalar")
         .doc("In place: `self` to the power of `exponent`."),
     OpDef::in_place(
         "aten::float_power_.Scalar(Tensor(a!) self, Scalar exponent) -> Tensor(a!)",
-        "aten.float_power.Scalar",
+        "aten.float_power.Tensor_Scalar",
     )
     .doc("In place: `self` to the power of `exponent`, in float64."),
     OpDef::in_place("aten::atan2_(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.atan2.default")
@@ -435,8 +435,28 @@ fn pow_scalar(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     elementwise(args, dtype, &operands)
 }
 
+fn xlogy(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    let dtype = promote(&operands(args, 0..2)?);
+    if dtype.is_complex() {
+        return Err(args.no_kernel("xlogy_cpu", dtype));
+    }
+    promoting_to_float::<2>(args)
+}
+
+/// The powers of a number are row-major, however the exponents lie.
+fn pow_of_scalar(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    Ok(contiguous(promote(&operands(args, 0..2)?), args.tensor(1)?.sizes.clone()))
+}
+
+fn float_power_of_scalar(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    Ok(contiguous(float_power_dtype(promote(&operands(args, 0..2)?)), args.tensor(1)?.sizes.clone()))
+}
+
+fn float_power_dtype(promoted: DType) -> DType {
+    if float_of(promoted).is_complex() { DType::Complex128 } else { DType::Float64 }
+}
+
 fn float_power(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     let operands = operands(args, 0..2)?;
-    let dtype = if float_of(promote(&operands)).is_complex() { DType::Complex128 } else { DType::Float64 };
-    elementwise(args, dtype, &operands)
+    elementwise(args, float_power_dtype(promote(&operands)), &operands)
 }

@@ -39,16 +39,16 @@ pub(crate) const OPS: &[OpDef] = &[
     bits("aten::bitwise_xor.Scalar_Tensor(Scalar self, Tensor other) -> Tensor").doc("The bits that exactly one has."),
     bits("aten::__xor__.Tensor(Tensor self, Tensor other) -> Tensor").decompose(pointwise::xor).doc("The bits that exactly one has."),
     bits("aten::__xor__.Scalar(Tensor self, Scalar other) -> Tensor").decompose(pointwise::xor).doc("The bits that exactly one has."),
-    bits("aten::bitwise_left_shift.Tensor(Tensor self, Tensor other) -> Tensor").doc("The bits moved up by so many places; 0 where these are more than there are."),
-    bits("aten::bitwise_left_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor").doc("The bits moved up by so many places; 0 where these are more than there are."),
-    bits("aten::bitwise_left_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor").doc("The bits moved up by so many places; 0 where these are more than there are."),
-    bits("aten::__lshift__.Tensor(Tensor self, Tensor other) -> Tensor").doc("The bits moved up by so many places; 0 where these are more than there are."),
-    bits("aten::__lshift__.Scalar(Tensor self, Scalar other) -> Tensor").doc("The bits moved up by so many places; 0 where these are more than there are."),
-    bits("aten::bitwise_right_shift.Tensor(Tensor self, Tensor other) -> Tensor").doc("The bits moved down by so many places, the sign filling up."),
-    bits("aten::bitwise_right_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor").doc("The bits moved down by so many places, the sign filling up."),
-    bits("aten::bitwise_right_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor").doc("The bits moved down by so many places, the sign filling up."),
-    bits("aten::__rshift__.Tensor(Tensor self, Tensor other) -> Tensor").doc("The bits moved down by so many places, the sign filling up."),
-    bits("aten::__rshift__.Scalar(Tensor self, Scalar other) -> Tensor").doc("The bits moved down by so many places, the sign filling up."),
+    shifts("aten::bitwise_left_shift.Tensor(Tensor self, Tensor other) -> Tensor").doc("The bits moved up by so many places; 0 where these are more than there are."),
+    shifts("aten::bitwise_left_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor").doc("The bits moved up by so many places; 0 where these are more than there are."),
+    shifts("aten::bitwise_left_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor").doc("The bits moved up by so many places; 0 where these are more than there are."),
+    shifts("aten::__lshift__.Tensor(Tensor self, Tensor other) -> Tensor").doc("The bits moved up by so many places; 0 where these are more than there are."),
+    shifts("aten::__lshift__.Scalar(Tensor self, Scalar other) -> Tensor").doc("The bits moved up by so many places; 0 where these are more than there are."),
+    shifts("aten::bitwise_right_shift.Tensor(Tensor self, Tensor other) -> Tensor").doc("The bits moved down by so many places, the sign filling up."),
+    shifts("aten::bitwise_right_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor").doc("The bits moved down by so many places, the sign filling up."),
+    shifts("aten::bitwise_right_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor").doc("The bits moved down by so many places, the sign filling up."),
+    shifts("aten::__rshift__.Tensor(Tensor self, Tensor other) -> Tensor").doc("The bits moved down by so many places, the sign filling up."),
+    shifts("aten::__rshift__.Scalar(Tensor self, Scalar other) -> Tensor").doc("The bits moved down by so many places, the sign filling up."),
     OpDef::new("aten::isclose(Tensor self, Tensor other, float rtol=1.0000000000000001e-05, float atol=1e-08, bool equal_nan=False) -> Tensor", isclose).decompose(pointwise::isclose).tags(Tags::POINTWISE).no_gradient().doc("Whether `|self - other| <= atol + rtol * |other|`."),
     OpDef::in_place("aten::eq_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.eq.Tensor").doc("In place: whether `self == other`."),
     OpDef::in_place("aten::eq_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.eq.Scalar").doc("In place: whether `self == other`."),
@@ -103,6 +103,19 @@ const fn question(schema: &'static str) -> OpDef {
 
 const fn bits(schema: &'static str) -> OpDef {
     OpDef::new(schema, bitwise).tags(Tags::POINTWISE)
+}
+
+const fn shifts(schema: &'static str) -> OpDef {
+    OpDef::new(schema, shifted).tags(Tags::POINTWISE)
+}
+
+/// Bits are not moved in a bool, which has but one.
+fn shifted(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    let dtype = promote(&operands(args, 0..2)?);
+    if dtype == DType::Bool {
+        return Err(args.no_kernel(&format!("{}_cpu", args.op.schema.name), dtype));
+    }
+    bitwise(args)
 }
 
 fn bitwise(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {

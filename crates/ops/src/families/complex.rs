@@ -1,8 +1,8 @@
 //! Complex numbers and their parts. All of it is made of floats: of real and imaginary parts, or of lengths and angles.
 
-use crate::elementwise::promoting;
+use crate::elementwise::{memory_order, promoting};
 use crate::gradients;
-use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Traced, Value};
+use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Traced, Value, broadcast};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 
 /// The rows of this family.
@@ -15,7 +15,7 @@ pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::conj_physical(Tensor self) -> Tensor", |args| {
         if args.tensor(0)?.dtype.is_complex() { promoting::<1>(args) } else { Ok(vec![Output::Same(0)]) }
     }).tags(Tags::MAY_GIVE_ARGUMENT).vjp(gradients::unary::conj).doc("The complex conjugate."),
-    OpDef::composite("aten::_conj(Tensor(a) self) -> Tensor(a)", conj).tags(Tags::WHOLE).vjp(gradients::unary::conj).doc("The complex conjugate."),
+    OpDef::composite("aten::_conj(Tensor(a) self) -> Tensor(a)", conj_of_complex).tags(Tags::WHOLE).vjp(gradients::unary::conj).doc("The complex conjugate."),
     OpDef::composite("aten::matrix_H(Tensor(a) self) -> Tensor(a)", |cx, args| {
         match cx.meta(*args.tensor(0)?).sizes.len() {
             2 => Ok(vec![cx.call("aten.mH.default", [args.values[0].clone()])?]),
@@ -50,15 +50,36 @@ fn check_parts(cx: &Cx<'_>, args: &Call<'_>) -> Result<()> {
     Ok(())
 }
 
-fn joined(cx: &mut Cx<'_>, real: Traced, imag: Traced) -> Result<Vec<Traced>> {
-    let both = cx.call("aten.broadcast_tensors.default", [Value::List(vec![real, imag])])?;
+/// The pairs stand beside each other in memory, and lie as the parts do.
+fn joined(cx: &mut Cx<'_>, args: &Call<'_>, real: Traced, imag: Traced) -> Result<Vec<Traced>> {
+    let metas = [cx.meta_of(&real).clone(), cx.meta_of(&imag).clone()];
+    let sizes = broadcast(args, &metas[0].sizes, &metas[1].sizes)?;
+    let outermost_first = memory_order(&sizes, &[&metas[0], &metas[1]]).into_iter().rev().collect::<Vec<_>>();
+    let is_turned = !outermost_first.is_sorted();
+    let both = Value::List(vec![real, imag]);
+    let mut both = cx.call("aten.broadcast_tensors.default", [both])?;
+    if is_turned && let Value::List(parts) = &mut both {
+        for part in parts {
+            *part = cx.call("aten.permute.default", [part.clone(), dims(&outermost_first)])?;
+        }
+    }
     let pairs = cx.call("aten.stack.default", [both, Value::int(-1)])?;
-    Ok(vec![cx.call("aten.view_as_complex.default", [pairs])?])
+    let mut res = cx.call("aten.view_as_complex.default", [pairs])?;
+    if is_turned {
+        let mut back = vec![0; outermost_first.len()];
+        outermost_first.iter().enumerate().for_each(|(at, &dim)| back[dim] = at);
+        res = cx.call("aten.permute.default", [res, dims(&back)])?;
+    }
+    Ok(vec![res])
+}
+
+fn dims(order: &[usize]) -> Traced {
+    Value::List(order.iter().map(|&it| Value::int(it as i64)).collect())
 }
 
 fn complex(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     check_parts(cx, args)?;
-    joined(cx, args.values[0].clone(), args.values[1].clone())
+    joined(cx, args, args.values[0].clone(), args.values[1].clone())
 }
 
 fn polar(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
@@ -68,7 +89,7 @@ fn polar(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
         cx.call("aten.mul.Tensor", [args.values[0].clone(), it])
     };
     let (real, imag) = (part("aten.cos.default")?, part("aten.sin.default")?);
-    joined(cx, real, imag)
+    joined(cx, args, real, imag)
 }
 
 fn angle(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
@@ -76,7 +97,8 @@ fn angle(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let dtype = cx.meta(this).dtype;
     if dtype.is_complex() {
         let (real, imag) = (cx.call("aten.real.default", [this.into()])?, cx.call("aten.imag.default", [this.into()])?);
-        return Ok(vec![cx.call("aten.atan2.default", [imag, real])?]);
+        let angles = cx.call("aten.atan2.default", [imag, real])?;
+        return Ok(vec![cx.call("aten.contiguous.default", [angles])?]);
     }
     let mut this = Traced::from(this);
     if !dtype.is_float() {
@@ -95,6 +117,18 @@ fn conj(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
         return Ok(vec![this.into()]);
     }
     Ok(vec![cx.call("aten.conj_physical.default", [this.into()])?])
+}
+
+/// The view that PyTorch's `conj` makes of complex numbers; of others it makes none.
+fn conj_of_complex(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
+    let dtype = cx.meta(*args.tensor(0)?).dtype;
+    if !dtype.is_complex() {
+        let what = format!("_conj takes complex numbers, but got {}", dtype.name());
+        return Err(
+            Diagnostic::new(Code::DTypeMismatch, what).help("call conj, which gives real numbers back as they are")
+        );
+    }
+    conj(cx, args)
 }
 
 fn sgn(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {

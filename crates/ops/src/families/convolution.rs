@@ -4,7 +4,7 @@
 use super::matmul_composite::{sizes as size_list, tensor_of};
 use crate::gradients;
 use crate::memory_format::{in_memory_format, memory_format_of};
-use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value};
+use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, real_of};
 use tracefx_core::{Code, DType, Diagnostic, MemoryFormat, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
@@ -171,10 +171,34 @@ fn convolution(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     if sizes[2..].iter().any(|it| args.less(it, &SymInt::ZERO)) {
         return Err(args.bad_shape(format!("the output would have the sizes {}", show(&sizes))));
     }
+    Ok(vec![Output::Tensor(lying_as(input, weight, input.dtype, sizes))])
+}
+
+/// A result or gradient of a convolution of this input and weight, in the memory format that PyTorch's CPU chooses: channels
+/// last where one of the two is. Of one dimension only the weight is asked, as an image of height one; of three, only dtypes
+/// for which PyTorch has a kernel of oneDNN lie so.
+fn lying_as(input: &TensorMeta, weight: &TensorMeta, dtype: DType, sizes: Vec<SymInt>) -> TensorMeta {
+    if let [n, channels, length] = &sizes[..] {
+        let format = memory_format_of(&as_image(weight));
+        let image = vec![n.clone(), channels.clone(), SymInt::ONE, length.clone()];
+        let mut strides = in_memory_format(dtype, image, format).strides;
+        strides.remove(2);
+        return TensorMeta { strides, ..TensorMeta::contiguous(dtype, sizes) };
+    }
     let format = match (memory_format_of(input), memory_format_of(weight)) {
         (MemoryFormat::Contiguous, format) | (format, _) => format,
     };
-    Ok(vec![Output::Tensor(in_memory_format(input.dtype, sizes, format))])
+    let has_kernel = real_of(input.dtype).is_float() && real_of(input.dtype) != DType::Float64;
+    let format = if format == MemoryFormat::ChannelsLast3d && !has_kernel { MemoryFormat::Contiguous } else { format };
+    in_memory_format(dtype, sizes, format)
+}
+
+/// A tensor of three dimensions with one of size one before the last.
+fn as_image(meta: &TensorMeta) -> TensorMeta {
+    let mut image = meta.clone();
+    image.sizes.insert(2, SymInt::ONE);
+    image.strides.insert(2, &meta.sizes[2] * &meta.strides[2]);
+    image
 }
 
 fn convolution_backward(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
@@ -199,15 +223,12 @@ fn convolution_backward(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     if args.differ(&grad.sizes[1], &channels) || args.differ(&grad.sizes[0], &input.sizes[0]) {
         return Err(args.bad_shape(format!("a gradient of {} does not fit the convolution", show(&grad.sizes))));
     }
-    let format = match (memory_format_of(input), memory_format_of(weight)) {
-        (MemoryFormat::Contiguous, format) | (format, _) => format,
-    };
     let mut outputs = Vec::new();
     for (index, like) in [Some(input), Some(weight), None].into_iter().enumerate() {
         let is_wanted = matches!(args.list(10)?.get(index), Some(Value::Bool(true)));
         outputs.push(match like {
             _ if !is_wanted => Output::Value(Value::None),
-            Some(like) => Output::Tensor(in_memory_format(like.dtype, like.sizes.clone(), format)),
+            Some(like) => Output::Tensor(lying_as(input, weight, like.dtype, like.sizes.clone())),
             None => Output::Tensor(TensorMeta::contiguous(input.dtype, vec![channels.clone()])),
         });
     }

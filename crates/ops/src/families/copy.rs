@@ -19,9 +19,9 @@ pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", clone).tags(Tags::CORE).vjp(gradients::unary::identity).doc("A copy."),
     OpDef::new("aten::contiguous(Tensor(a) self, *, MemoryFormat memory_format=0) -> Tensor(a)", contiguous_rule).decompose(movement::contiguous).vjp(gradients::unary::identity).doc("The tensor itself if it lies in memory in this order already, else a copy."),
     OpDef::new("aten::copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor", copy).tags(Tags::CORE).vjp(gradients::views::copy).doc("`src` with the dtype and sizes of `self`."),
-    OpDef::new("aten::lift_fresh_copy(Tensor self) -> Tensor", clone_dense).decompose(movement::copy).vjp(gradients::unary::identity).doc("A copy: a constant of the program, which the program may write to."),
-    OpDef::new("aten::alias_copy(Tensor self) -> Tensor", clone_dense).decompose(movement::copy).vjp(gradients::unary::identity).doc("A copy."),
-    OpDef::new("aten::detach_copy(Tensor self) -> Tensor", clone_dense).no_gradient().doc("A copy."),
+    OpDef::new("aten::lift_fresh_copy(Tensor self) -> Tensor", clone_row_major).decompose(movement::copy).vjp(gradients::unary::identity).doc("A copy: a constant of the program, which the program may write to."),
+    OpDef::new("aten::alias_copy(Tensor self) -> Tensor", clone_row_major).decompose(movement::copy).vjp(gradients::unary::identity).doc("A copy."),
+    OpDef::new("aten::detach_copy(Tensor self) -> Tensor", clone_row_major).no_gradient().doc("A copy."),
     OpDef::new("aten::lift(Tensor self) -> Tensor", same).tags(Tags::VIEW).vjp(gradients::unary::identity).doc("The tensor itself."),
     OpDef::new("aten::lift_fresh(Tensor(a) self) -> Tensor(a)", same).write_back(write_back::whole)
         .tags(Tags::VIEW).vjp(gradients::unary::identity).doc("The tensor itself."),
@@ -38,9 +38,9 @@ pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::zero(Tensor self) -> Tensor", fill).decompose(create::zeros_like).vjp(gradients::unary::zero).doc("A tensor as `self`, full of zeros."),
     OpDef::new("aten::_assert_tensor_metadata(Tensor a, SymInt[]? size=None, SymInt[]? stride=None, ScalarType? dtype=None, *, Device? device=None, Layout? layout=None) -> ()", assert_metadata).tags(Tags::SIDE_EFFECT).doc("Holds that a tensor has these sizes, strides, dtype, device and layout."),
     OpDef::in_place("aten::copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)", "aten.copy.default").doc("In place: `src` with the dtype and sizes of `self`."),
-    OpDef::in_place("aten::fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)", "aten.fill.Scalar").doc("In place: a tensor as `self`, full of one value."),
+    OpDef::in_place("aten::fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)", "aten.fill.Scalar").tags(Tags::WRITES_SHARED).doc("In place: a tensor as `self`, full of one value."),
     OpDef::in_place("aten::fill_.Tensor(Tensor(a!) self, Tensor value) -> Tensor(a!)", "aten.fill.Tensor").doc("In place: a tensor as `self`, full of one value."),
-    OpDef::in_place("aten::zero_(Tensor(a!) self) -> Tensor(a!)", "aten.zero.default").doc("In place: a tensor as `self`, full of zeros."),
+    OpDef::in_place("aten::zero_(Tensor(a!) self) -> Tensor(a!)", "aten.zero.default").tags(Tags::WRITES_SHARED).doc("In place: a tensor as `self`, full of zeros."),
 ];
 
 /// The memory format that was asked for.
@@ -149,8 +149,8 @@ fn clone(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     converted(args, args.tensor(0)?.dtype, memory_format(args)?)
 }
 
-fn clone_dense(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
-    converted(args, args.tensor(0)?.dtype, None)
+fn clone_row_major(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    converted(args, args.tensor(0)?.dtype, Some(MemoryFormat::Contiguous))
 }
 
 /// Whether a tensor lies in memory in this order.

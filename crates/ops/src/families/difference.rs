@@ -64,28 +64,30 @@ fn diff(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     Ok(vec![res])
 }
 
-/// The dimension, and zeros without it where there is no point.
-fn prepared(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<(usize, Option<Traced>)> {
-    let y = *args.tensor(0)?;
-    let at = args.values.len() - 1;
-    let meta = cx.meta(y).clone();
-    let dim = normalize_dim(args, args.int(at)?, meta.sizes.len())?;
-    let x = match &args.values[1] {
-        Value::Tensor(x) => Some(cx.meta(*x).dtype),
-        _ => None,
-    };
-    if meta.dtype == DType::Bool || x == Some(DType::Bool) {
+fn dim_of(cx: &Cx<'_>, args: &Call<'_>) -> Result<usize> {
+    let rank = cx.meta(*args.tensor(0)?).sizes.len();
+    normalize_dim(args, args.int(args.values.len() - 1)?, rank)
+}
+
+fn check_no_bools(cx: &Cx<'_>, args: &Call<'_>) -> Result<()> {
+    let is_bool = |it: &Traced| matches!(it, Value::Tensor(it) if cx.meta(*it).dtype == DType::Bool);
+    if args.values[..2].iter().any(is_bool) {
         let what = "trapezoid: received a bool input for `x` or `y`, but bool is not supported";
         return Err(Diagnostic::new(Code::DTypeMismatch, what));
     }
-    if meta.sizes.get(dim).is_some_and(|it| *it == 0) {
-        let mut sizes = meta.sizes;
-        sizes.remove(dim);
-        let sizes = Value::List(sizes.into_iter().map(Value::Int).collect());
-        let zeros = cx.call_with("aten.zeros.default", [sizes], &[("dtype", Value::DType(meta.dtype))])?;
-        return Ok((dim, Some(zeros)));
+    Ok(())
+}
+
+/// Zeros without this dimension, where there is no point along it.
+fn without_points(cx: &mut Cx<'_>, args: &Call<'_>, dim: usize) -> Result<Option<Traced>> {
+    let meta = cx.meta(*args.tensor(0)?).clone();
+    if meta.sizes.get(dim).is_none_or(|it| *it != 0) {
+        return Ok(None);
     }
-    Ok((dim, None))
+    let mut sizes = meta.sizes;
+    sizes.remove(dim);
+    let sizes = Value::List(sizes.into_iter().map(Value::Int).collect());
+    cx.call_with("aten.zeros.default", [sizes], &[("dtype", Value::DType(meta.dtype))]).map(Some)
 }
 
 /// How far the points are from each other: along the dimension, or everywhere the same.
@@ -116,10 +118,11 @@ fn distances(cx: &mut Cx<'_>, args: &Call<'_>, dim: usize) -> Result<Traced> {
 }
 
 fn trapezoid(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
-    let (dim, none) = prepared(cx, args)?;
-    if let Some(zeros) = none {
+    let dim = dim_of(cx, args)?;
+    if let Some(zeros) = without_points(cx, args, dim)? {
         return Ok(vec![zeros]);
     }
+    check_no_bools(cx, args)?;
     let (y, at) = (args.values[0].clone(), Value::int(dim as i64));
     let distance = distances(cx, args, dim)?;
     if !matches!(distance, Value::Tensor(_)) {
@@ -145,7 +148,8 @@ fn areas(cx: &mut Cx<'_>, y: &Traced, distance: Traced, dim: usize) -> Result<Tr
 }
 
 fn cumulative_trapezoid(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
-    let (dim, _) = prepared(cx, args)?;
+    let dim = dim_of(cx, args)?;
+    check_no_bools(cx, args)?;
     let distance = distances(cx, args, dim)?;
     let areas = areas(cx, &args.values[0], distance, dim)?;
     let sums = cx.call("aten.cumsum.default", [areas, Value::int(dim as i64)])?;

@@ -3,7 +3,7 @@
 use crate::elementwise::{laid_out, to_float};
 use crate::gradients;
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, check_cast};
-use tracefx_core::{DType, Result};
+use tracefx_core::{DType, DTypeKind, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
 
@@ -67,13 +67,16 @@ fn dropout(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
 fn native_dropout(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     let input = args.tensor(0)?;
     let p = args.float(1)?;
-    // As in PyTorch, where nothing is dropped nobody asks how probable it is.
-    if args.values[2] != Value::Bool(false) && !input.sizes.contains(&SymInt::from(0)) {
+    let of_dtype = |dtype| Output::Tensor(laid_out(dtype, input.sizes.clone(), &[input]));
+    // As in PyTorch, where nothing is dropped nobody asks how probable it is, and without elements the mask is no mask.
+    if input.sizes.contains(&SymInt::from(0)) {
+        return Ok(vec![of_dtype(input.dtype), of_dtype(input.dtype)]);
+    }
+    if args.values[2] != Value::Bool(false) {
         check_probability(args)?;
         check_cast(if p == 1.0 { input.dtype } else { to_float(input.dtype) }, input.dtype)?;
     }
-    let mask = TensorMeta::contiguous(DType::Bool, input.sizes.clone());
-    Ok(vec![Output::Tensor(laid_out(input.dtype, input.sizes.clone(), &[input])), Output::Tensor(mask)])
+    Ok(vec![of_dtype(input.dtype), of_dtype(DType::Bool)])
 }
 
 /// Follows `_dropout_impl` of aten/src/ATen/native/Dropout.cpp.
@@ -83,7 +86,13 @@ fn dropped(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>, kind: Noise) -> Result<V
         return Ok(vec![input.into()]);
     }
     if p == 1.0 {
-        return Ok(vec![cx.call("aten.mul.Scalar", [input.into(), Value::Float(0.0)])?]);
+        // A zero of the input's own kind, so that its dtype stays.
+        let zero = match cx.meta(input).dtype.kind() {
+            DTypeKind::Bool => Value::Bool(false),
+            DTypeKind::Int => Value::int(0),
+            DTypeKind::Float | DTypeKind::Complex => Value::Float(0.0),
+        };
+        return Ok(vec![cx.call("aten.mul.Scalar", [input.into(), zero])?]);
     }
     let empty = match kind.by_channel {
         false => cx.call("aten.empty_like.default", [input.into()])?,
@@ -116,15 +125,22 @@ fn dropped(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>, kind: Noise) -> Result<V
 
 /// Follows `native_dropout_cpu` of the same file.
 fn dropped_with_mask(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
-    let (input, p) = (*args.tensor(0)?, check_probability(args)?);
-    let sizes = Value::List(cx.meta(input).sizes.iter().cloned().map(Value::Int).collect());
+    let input = *args.tensor(0)?;
+    if cx.meta(input).sizes.contains(&SymInt::from(0)) {
+        return Ok(vec![input.into(), cx.call("aten.empty_like.default", [input.into()])?]);
+    }
     let bools = [("dtype", Value::DType(DType::Bool))];
     if matches!(args.values[2], Value::Bool(false)) {
-        let mask = cx.call_with("aten.ones.default", [sizes], &bools)?;
+        let mask = cx.call_with("aten.ones_like.default", [input.into()], &bools)?;
         return Ok(vec![cx.call("aten.clone.default", [input.into()])?, mask]);
     }
-    let empty = cx.call_with("aten.empty.memory_format", [sizes], &bools)?;
-    let mask = cx.call("aten.bernoulli.p", [empty, Value::Float(1.0 - p)])?;
+    let empty = cx.call_with("aten.empty_like.default", [input.into()], &bools)?;
+    let p = check_probability(args)?;
+    // It is drawn row by row, and lies as the input does.
+    let mut mask = cx.call("aten.bernoulli.p", [empty.clone(), Value::Float(1.0 - p)])?;
+    if cx.meta_of(&mask).strides != cx.meta_of(&empty).strides {
+        mask = cx.call("aten.copy.default", [empty, mask])?;
+    }
     let kept = cx.call("aten.mul.Tensor", [input.into(), mask.clone()])?;
     let scale = if p == 1.0 { 0.0 } else { 1.0 / (1.0 - p) };
     Ok(vec![cx.call("aten.mul.Scalar", [kept, Value::Float(scale)])?, mask])

@@ -92,7 +92,11 @@ fn tensor_inverse(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let Some(index) = usize::try_from(index).ok().filter(|it| *it > 0) else {
         return Err(args.invalid(format!("Expected a strictly positive integer for 'ind', but got {index}")));
     };
-    let (first, last) = sizes.split_at(index.min(sizes.len()));
+    if index > sizes.len() {
+        let what = format!("'ind' is {index}, but the tensor has {} dimensions", sizes.len());
+        return Err(args.invalid(what));
+    }
+    let (first, last) = sizes.split_at(index);
     let (n_first, n_last) = (product(first), product(last));
     if n_first != n_last {
         return Err(args.bad_shape(format!("Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got {n_last} != {n_first}")));

@@ -5,7 +5,7 @@ use super::view::{listed, out_of_range};
 use crate::elementwise::laid_out;
 use crate::gradients;
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Traced, Value};
-use tracefx_core::{DType, Diagnostic, Result};
+use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
 
@@ -16,7 +16,7 @@ pub(crate) const OPS: &[OpDef] = &[
         .doc("The elements at the positions that broadcast index tensors name; masks stand for their true positions.")
         .tags(Tags::CORE)
         .decompose(|cx, args| without_masks(cx, args, "aten.index.Tensor")),
-    OpDef::new("aten::_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", index)
+    OpDef::new("aten::_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", unsafe_index)
         .vjp(gradients::index::index)
         .doc("`index` with indices that are known to be inside.")
         .decompose(|cx, args| Ok(vec![cx.call("aten.index.Tensor", args.values.iter().cloned())?])),
@@ -140,6 +140,14 @@ fn positions(args: &Args<'_, TensorMeta>, indices: &[Option<&TensorMeta>]) -> Ve
         }
     }
     res
+}
+
+fn unsafe_index(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    if let Some(mask) = args.opt_tensors(1)?.into_iter().flatten().find(|it| is_mask(it)) {
+        let what = format!("_unsafe_index found unexpected index type {}", mask.dtype.cpp_name());
+        return Err(Diagnostic::new(Code::DTypeMismatch, what).op(&*args.op.name));
+    }
+    index(args)
 }
 
 fn index(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {

@@ -56,6 +56,11 @@ pub(crate) const OPS: &[OpDef] = &[
         Ok(vec![cx.call_with("aten.linalg_cholesky_ex.default", [args.values[0].clone()], &options)?])
     }).doc("The triangle whose product with its transpose the matrix is."),
     first("aten::cholesky(Tensor self, bool upper=False) -> Tensor", |cx, args| {
+        let this = *args.tensor(0)?;
+        if cx.meta(this).sizes.contains(&SymInt::ZERO) {
+            let row_major = [("memory_format", Value::MemoryFormat(MemoryFormat::Contiguous))];
+            return Ok(vec![cx.call_with("aten.empty_like.default", [this.into()], &row_major)?]);
+        }
         Ok(vec![cx.call_with("aten.linalg_cholesky.default", [args.values[0].clone()], &[("upper", args.values[1].clone())])?])
     }).tags(Tags::WHOLE).doc("The triangle whose product with its transpose the matrix is."),
     first("aten::cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor", |cx, args| {
@@ -156,10 +161,13 @@ pub(super) fn least(a: &SymInt, b: &SymInt) -> SymInt {
 
 fn lu_factor(args: &Meta<'_>) -> Result<Vec<Output>> {
     let meta = args.tensor(0)?;
-    if !args.bool(1)? {
+    // Without elements nothing is factored, so that neither the dtype nor the way counts.
+    let is_empty = meta.sizes.contains(&SymInt::ZERO);
+    if !is_empty && !args.bool(1)? {
         return Err(args.invalid("linalg.lu_factor: LU without pivoting is not implemented on the CPU"));
     }
-    let (lead, rows, cols) = shape(args, meta, false)?;
+    let dtype = if is_empty { DType::Float32 } else { meta.dtype };
+    let (lead, rows, cols) = shape(args, &TensorMeta { dtype, ..meta.clone() }, false)?;
     let n = least(&rows, &cols);
     Ok(vec![
         columns(meta.dtype, &lead, &[&rows, &cols]),
@@ -170,8 +178,9 @@ fn lu_factor(args: &Meta<'_>) -> Result<Vec<Output>> {
 
 fn lu_unpack(args: &Meta<'_>) -> Result<Vec<Output>> {
     let (meta, pivots) = (args.tensor(0)?, args.tensor(1)?);
-    let (lead, rows, cols) = shape(args, meta, false)?;
-    if pivots.dtype != DType::Int32 {
+    // Triangles are taken of matrices of any dtype.
+    let (lead, rows, cols) = shape(args, &TensorMeta { dtype: DType::Float32, ..meta.clone() }, false)?;
+    if args.bool(3)? && pivots.dtype != DType::Int32 {
         let what = "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.";
         return Err(Diagnostic::new(Code::DTypeMismatch, what));
     }

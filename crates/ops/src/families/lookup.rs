@@ -2,6 +2,7 @@
 
 use super::scatter::check_gather;
 use super::view::{listed, out_of_range};
+use crate::elementwise::laid_out;
 use crate::gradients;
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, broadcast, contiguous, normalize_dim};
 use tracefx_core::{Code, DType, Diagnostic, Result};
@@ -54,7 +55,7 @@ fn embedding_renorm(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     if !matches!(indices.dtype, DType::Int32 | DType::Int64) {
         return Err(wrong_dtype(args, "embedding_renorm_: expected indices of type int32 or int64"));
     }
-    Ok(contiguous(table.dtype, table.sizes.clone()))
+    Ok(vec![Output::Tensor(laid_out(table.dtype, table.sizes.clone(), &[table]))])
 }
 
 fn index_select(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {

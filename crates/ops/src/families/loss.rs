@@ -2,10 +2,12 @@
 //! types are widened for the element-by-element part and rounded before the reduction.
 
 use crate::decompose::widened;
-use crate::{Args, Cx, OpDef, TensorRef, Tol, Traced, Value};
-use tracefx_core::{Code, DTypeKind, Diagnostic, Result};
+use crate::decompositions::to_dtype;
+use crate::{Args, Cx, OpDef, Operand, TensorRef, Tol, Traced, Value, broadcast, check_cast, promote};
+use tracefx_core::{Code, DType, DTypeKind, Diagnostic, Result};
 
 use super::matmul_composite::tensor_of;
+use super::view::listed;
 
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
@@ -87,6 +89,24 @@ fn check_reduction(args: &Call<'_>, reduction: usize) -> Result<()> {
     }
 }
 
+/// Refuses what PyTorch does not write into a tensor of this one's sizes and dtype, as it computes these losses.
+fn check_writes_into(cx: &Cx<'_>, args: &Call<'_>, into: usize, other: usize) -> Result<()> {
+    let (into, other) = (cx.meta(*args.tensor(into)?), cx.meta(*args.tensor(other)?));
+    check_cast(promote(&[Operand::Tensor(into), Operand::Tensor(other)]), into.dtype)?;
+    let sizes = broadcast(args, &into.sizes, &other.sizes)?;
+    if !args.agree(&sizes, &into.sizes) {
+        let (own, both) = (listed(&into.sizes), listed(&sizes));
+        return Err(args.bad_shape(format!("output with shape {own} doesn't match the broadcast shape {both}")));
+    }
+    Ok(())
+}
+
+/// The loss in the dtype of the argument into whose like PyTorch writes it.
+fn as_argument(cx: &mut Cx<'_>, args: &Call<'_>, loss: Traced, index: usize) -> Result<Traced> {
+    let dtype = cx.meta(*args.tensor(index)?).dtype;
+    to_dtype(cx, loss, dtype)
+}
+
 /// Computes a loss in float32 where the arguments are of half types, rounds it, and reduces it.
 fn reduced(
     cx: &mut Cx<'_>,
@@ -103,6 +123,23 @@ fn difference(cx: &mut Cx<'_>, values: &[Traced]) -> Result<Traced> {
     cx.call("aten.sub.Tensor", [values[0].clone(), values[1].clone()])
 }
 
+/// The same, of which one may be of bools: it takes part as it does in type promotion.
+fn promoted_difference(cx: &mut Cx<'_>, values: &[Traced]) -> Result<Traced> {
+    let [own, target] = [0, 1].map(|index| cx.meta_of(&values[index]).dtype);
+    match (own, target) {
+        (DType::Bool, DType::Bool) => difference(cx, values),
+        (DType::Bool, other) => {
+            let own = to_dtype(cx, values[0].clone(), other)?;
+            difference(cx, &[own, values[1].clone()])
+        }
+        (other, DType::Bool) => {
+            let target = to_dtype(cx, values[1].clone(), other)?;
+            difference(cx, &[values[0].clone(), target])
+        }
+        _ => difference(cx, values),
+    }
+}
+
 fn times(cx: &mut Cx<'_>, value: Traced, factor: f64) -> Result<Traced> {
     cx.call("aten.mul.Scalar", [value, Value::Float(factor)])
 }
@@ -115,7 +152,7 @@ fn from_number(cx: &mut Cx<'_>, number: f64, value: Traced) -> Result<Traced> {
 fn mse_loss(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     check_reduction(args, 2)?;
     reduced(cx, args, 2, |cx, values| {
-        let difference = difference(cx, values)?;
+        let difference = promoted_difference(cx, values)?;
         cx.call("aten.pow.Tensor_Scalar", [difference, Value::int(2)])
     })
 }
@@ -134,7 +171,7 @@ fn smooth_l1_loss(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
         return Err(args.invalid("smooth_l1_loss does not support negative values for beta."));
     }
     reduced(cx, args, 2, |cx, values| {
-        let difference = difference(cx, values)?;
+        let difference = promoted_difference(cx, values)?;
         let distance = cx.call("aten.abs.default", [difference])?;
         if beta == 0.0 {
             return Ok(distance);
@@ -153,8 +190,10 @@ fn huber_loss(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     if delta <= 0.0 {
         return Err(args.invalid("huber_loss does not support non-positive values for delta."));
     }
-    reduced(cx, args, 2, |cx, values| {
-        let difference = difference(cx, values)?;
+    let dtype = |index: usize| args.tensor(index).map(|it| Operand::Tensor(cx.meta(*it)));
+    check_cast(promote(&[dtype(0)?, dtype(1)?]), cx.meta(*args.tensor(0)?).dtype)?;
+    let loss = widened(cx, args, |cx, values| {
+        let difference = promoted_difference(cx, values)?;
         let distance = cx.call("aten.abs.default", [difference])?;
         let is_near = cx.call("aten.le.Scalar", [distance.clone(), Value::Float(delta)])?;
         let square = cx.call("aten.mul.Tensor", [distance.clone(), distance.clone()])?;
@@ -162,7 +201,9 @@ fn huber_loss(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
         let beyond = cx.call("aten.sub.Scalar", [distance, Value::Float(0.5 * delta)])?;
         let far = times(cx, beyond, delta)?;
         cx.call("aten.where.self", [is_near, near, far])
-    })
+    })?;
+    let loss = as_argument(cx, args, loss, 0)?;
+    reduce(cx, args, loss, 2)
 }
 
 fn kl_div(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
@@ -192,6 +233,11 @@ fn binary_cross_entropy(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>>
     if !args.agree(&sizes(cx, 0)?, &sizes(cx, 1)?) {
         return Err(args.bad_shape("binary_cross_entropy: the target and the input must be of the same sizes"));
     }
+    let (input, target) = (cx.meta(*args.tensor(0)?).dtype, cx.meta(*args.tensor(1)?).dtype);
+    if input != target {
+        let what = format!("Found dtype {} but expected {}", target.cpp_name(), input.cpp_name());
+        return Err(Diagnostic::new(Code::DTypeMismatch, what));
+    }
     reduced(cx, args, 3, |cx, values| {
         let [input, target, weight] = [0, 1, 2].map(|index| values[index].clone());
         let bounded = |cx: &mut Cx<'_>, it: Traced| cx.call("aten.clamp_min.default", [it, Value::int(-100)]);
@@ -214,6 +260,7 @@ fn weighted(cx: &mut Cx<'_>, loss: Traced, weight: Traced) -> Result<Traced> {
 
 /// Follows `binary_cross_entropy_with_logits` of aten/src/ATen/native/Loss.cpp.
 fn binary_cross_entropy_with_logits(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
+    check_writes_into(cx, args, 1, 0)?;
     let [input, target, weight, pos_weight] = [0, 1, 2, 3].map(|index| args.values[index].clone());
     let mut log_sigmoid = cx.call("aten.log_sigmoid.default", [input.clone()])?;
     if !matches!(pos_weight, Value::None) {
@@ -226,14 +273,17 @@ fn binary_cross_entropy_with_logits(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<
     let of_rest = cx.call("aten.mul.Tensor", [rest, input])?;
     let loss = cx.call("aten.sub.Tensor", [of_rest, log_sigmoid])?;
     let loss = weighted(cx, loss, weight)?;
+    let loss = as_argument(cx, args, loss, 1)?;
     reduce(cx, args, loss, 4)
 }
 
 fn soft_margin_loss(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
+    check_writes_into(cx, args, 0, 1)?;
     let minus = cx.call("aten.neg.default", [args.values[0].clone()])?;
     let product = cx.call("aten.mul.Tensor", [minus, args.values[1].clone()])?;
     let exponential = cx.call("aten.exp.default", [product])?;
     let loss = cx.call("aten.log1p.default", [exponential])?;
+    let loss = as_argument(cx, args, loss, 0)?;
     // As in PyTorch, where any other number is that of the sum.
     if !(0..=1).contains(&args.int(2)?) {
         return Ok(vec![cx.call("aten.sum.default", [loss])?]);

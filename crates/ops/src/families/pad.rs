@@ -220,10 +220,13 @@ fn mirrored(args: &Args<'_, TensorMeta>, n: usize) -> Result<Vec<Output>> {
 }
 
 fn circular(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
-    let (base, pad) = (args.tensor(0)?, args.sym_ints(1)?);
+    let (base, mut pad) = (args.tensor(0)?, args.sym_ints(1)?);
     let rank = base.sizes.len();
-    if !pad.len().is_multiple_of(2) || pad.len() > 2 * rank {
-        return Err(args.bad_shape(format!("Invalid padding size {} for an input of {rank} dimensions", pad.len())));
+    // As in PyTorch, where a last number without its counterpart is not looked at.
+    pad.truncate(pad.len() / 2 * 2);
+    if !matches!(rank.checked_sub(pad.len() / 2), Some(1 | 2)) {
+        let what = "Invalid padding size, expected 1 or 2 non-padded dimensions";
+        return Err(args.bad_shape(format!("{what}, but the input has {rank} and {} are padded", pad.len() / 2)));
     }
     let sizes = with_border(&base.sizes, &pad);
     for (dim, (before, after)) in widths(&pad, rank).iter().enumerate() {

@@ -4,7 +4,7 @@
 use crate::decompositions::gather;
 use crate::gradients;
 use crate::memory_format::in_format_of;
-use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value};
+use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, contiguous};
 use tracefx_core::{DType, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
@@ -225,7 +225,7 @@ pub(crate) fn make_contiguous(output: &mut Output) {
     }
 }
 
-fn max_unpool(args: &Meta<'_>, n_dims: usize) -> Result<Vec<Output>> {
+fn max_unpool(args: &Meta<'_>, n_dims: usize) -> Result<(DType, Vec<SymInt>)> {
     let (input, indices, size) = (args.tensor(0)?, args.tensor(1)?, args.sym_ints(2)?);
     if indices.dtype != DType::Int64 {
         let what = format!("elements in indices should be type int64 but got: {}", indices.dtype.name());
@@ -244,19 +244,20 @@ fn max_unpool(args: &Meta<'_>, n_dims: usize) -> Result<Vec<Output>> {
         )));
     }
     let n_lead = lead(args, input, n_dims)?;
-    let sizes = [&input.sizes[..n_lead], &size].concat();
-    Ok(vec![Output::Tensor(in_format_of(input, input.dtype, sizes))])
+    Ok((input.dtype, [&input.sizes[..n_lead], &size].concat()))
 }
 
 fn max_unpool2d(args: &Meta<'_>) -> Result<Vec<Output>> {
-    max_unpool(args, 2)
+    let (dtype, sizes) = max_unpool(args, 2)?;
+    Ok(vec![Output::Tensor(in_format_of(args.tensor(0)?, dtype, sizes))])
 }
 
 fn max_unpool3d(args: &Meta<'_>) -> Result<Vec<Output>> {
     if args.ints(3)?.iter().any(|&it| it <= 0) {
         return Err(args.invalid("strides should be greater than zero"));
     }
-    max_unpool(args, 3)
+    let (dtype, sizes) = max_unpool(args, 3)?;
+    Ok(contiguous(dtype, sizes))
 }
 
 type Call<'a> = Args<'a, TensorRef>;
@@ -299,7 +300,10 @@ fn max_pool1d_with_indices(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Trace
 }
 
 fn max_pool1d(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
-    let mut results = max_pool1d_with_indices(cx, args)?;
+    // Without gradients PyTorch's CPU writes a row-major result, however the input lies.
+    let mut args = Call::new(args.op, args.values.clone());
+    args.values[0] = cx.call("aten.contiguous.default", [args.values[0].clone()])?;
+    let mut results = max_pool1d_with_indices(cx, &args)?;
     results.truncate(1);
     Ok(results)
 }

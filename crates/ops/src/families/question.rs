@@ -1,7 +1,6 @@
 //! Questions about tensors whose answer is a bool of Python.
 
 use super::copy::is_laid_out;
-use super::matmul_composite::sizes as size_list;
 use crate::elementwise::operands;
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Traced, Value, promote, promote_types};
 use tracefx_core::{DType, DTypeKind, MemoryFormat, Result};
@@ -107,6 +106,5 @@ fn isreal(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
         let imag = cx.call("aten.imag.default", [this.into()])?;
         return Ok(vec![cx.call("aten.eq.Scalar", [imag, Value::int(0)])?]);
     }
-    let sizes = size_list(&meta.sizes);
-    Ok(vec![cx.call_with("aten.ones.default", [sizes], &[("dtype", Value::DType(DType::Bool))])?])
+    Ok(vec![cx.call_with("aten.ones_like.default", [this.into()], &[("dtype", Value::DType(DType::Bool))])?])
 }

@@ -4,10 +4,10 @@
 //! write in place are rows over functional ones, which draw in the order in which the elements lie in memory.
 
 use super::create::{dtype, fresh, like};
-use super::matmul_composite::tensor_of;
+use crate::decompositions::to_dtype;
 use crate::elementwise::laid_out;
 use crate::gradients;
-use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, broadcast, contiguous};
+use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, broadcast, contiguous, real_of};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
@@ -15,13 +15,13 @@ use tracefx_sym::SymInt;
 /// The rows of this family.
 #[rustfmt::skip]
 pub(crate) const OPS: &[OpDef] = &[
-    random("aten::rand(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", float_sized).tags(Tags::CORE).doc("Random numbers of the interval from 0 to 1, which is without 1."),
+    random("aten::rand(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", uniform_sized).tags(Tags::CORE).doc("Random numbers of the interval from 0 to 1, which is without 1."),
     random("aten::randn(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", float_sized).tags(Tags::CORE).doc("Random numbers of the normal distribution with mean 0 and deviation 1."),
     random("aten::normal.float_float(float mean, float std, SymInt[] size, *, Generator? generator=None, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", float_sized).doc("Random numbers of a normal distribution."),
     random("aten::randint(SymInt high, SymInt[] size, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", int_sized).doc("Random integers from 0 on, below `high`."),
     random("aten::randint.low(SymInt low, SymInt high, SymInt[] size, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", int_sized).doc("Random integers from `low` on, below `high`."),
     random("aten::randperm(SymInt n, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", permutation).tags(Tags::CORE).doc("The integers below `n` in random order."),
-    random("aten::rand_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor", float_like).no_gradient().doc("Random numbers between 0 and 1, in the sizes of a tensor."),
+    random("aten::rand_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor", uniform_like).no_gradient().doc("Random numbers between 0 and 1, in the sizes of a tensor."),
     random("aten::randn_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor", float_like).no_gradient().doc("Normally distributed random numbers, in the sizes of a tensor."),
     random("aten::randint_like(Tensor self, SymInt high, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor", int_like).doc("Random integers below `high`, in the sizes of a tensor."),
     random("aten::randint_like.low_dtype(Tensor self, SymInt low, SymInt high, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor", int_like).doc("Random integers from `low` on, below `high`, in the sizes of a tensor."),
@@ -65,22 +65,46 @@ const fn in_place(schema: &'static str, functional: &'static str) -> OpDef {
 
 type Metas<'a> = Args<'a, TensorMeta>;
 
-fn check_float(args: &Metas<'_>, dtype: DType) -> Result<()> {
-    if dtype.is_float() {
+fn check_float(args: &Metas<'_>, dtype: DType, sizes: &[SymInt]) -> Result<()> {
+    check_drawn(args, dtype.is_float(), dtype, sizes)
+}
+
+/// Complex numbers are two floats that are drawn one after the other.
+fn check_number(args: &Metas<'_>, dtype: DType, sizes: &[SymInt]) -> Result<()> {
+    check_drawn(args, dtype.is_float() || real_of(dtype).is_float(), dtype, sizes)
+}
+
+/// Where nothing is drawn, nobody asks of what dtype it would be.
+fn check_drawn(args: &Metas<'_>, is_drawn: bool, dtype: DType, sizes: &[SymInt]) -> Result<()> {
+    if is_drawn || sizes.contains(&SymInt::ZERO) {
         return Ok(());
     }
     let what = format!("\"{}\" not implemented for '{}'", args.op.schema.name, dtype.name());
     Err(Diagnostic::new(Code::DTypeMismatch, what))
 }
 
+fn sizes(args: &Metas<'_>) -> Result<Vec<SymInt>> {
+    args.sym_ints(args.position("size").ok_or_else(|| args.invalid("there is no argument `size`"))?)
+}
+
 fn sized(args: &Metas<'_>, dtype: DType) -> Result<Vec<Output>> {
-    let size = args.position("size").ok_or_else(|| args.invalid("there is no argument `size`"))?;
-    fresh(args, TensorMeta::contiguous(dtype, args.sym_ints(size)?))
+    fresh(args, TensorMeta::contiguous(dtype, sizes(args)?))
+}
+
+/// The bounds of an interval are of the dtype, whatever is drawn of it.
+fn uniform_sized(args: &Metas<'_>) -> Result<Vec<Output>> {
+    check_number(args, dtype(args)?.unwrap_or(DType::Float32), &[])?;
+    float_sized(args)
+}
+
+fn uniform_like(args: &Metas<'_>) -> Result<Vec<Output>> {
+    check_number(args, dtype(args)?.unwrap_or(args.tensor(0)?.dtype), &[])?;
+    float_like(args)
 }
 
 fn float_sized(args: &Metas<'_>) -> Result<Vec<Output>> {
     let dtype = dtype(args)?.unwrap_or(DType::Float32);
-    check_float(args, dtype)?;
+    check_number(args, dtype, &sizes(args)?)?;
     if let Some(std) = args.position("std") {
         check_deviation(args, std)?;
     }
@@ -93,7 +117,8 @@ fn int_sized(args: &Metas<'_>) -> Result<Vec<Output>> {
 }
 
 fn float_like(args: &Metas<'_>) -> Result<Vec<Output>> {
-    check_float(args, dtype(args)?.unwrap_or(args.tensor(0)?.dtype))?;
+    let this = args.tensor(0)?;
+    check_number(args, dtype(args)?.unwrap_or(this.dtype), &this.sizes)?;
     like(args)
 }
 
@@ -117,13 +142,18 @@ fn as_self(args: &Metas<'_>) -> Result<Vec<Output>> {
 }
 
 fn same_float(args: &Metas<'_>) -> Result<Vec<Output>> {
-    check_float(args, args.tensor(0)?.dtype)?;
+    check_float(args, args.tensor(0)?.dtype, &args.tensor(0)?.sizes)?;
+    as_self(args)
+}
+
+fn same_number(args: &Metas<'_>) -> Result<Vec<Output>> {
+    check_number(args, args.tensor(0)?.dtype, &args.tensor(0)?.sizes)?;
     as_self(args)
 }
 
 fn row_major_float(args: &Metas<'_>) -> Result<Vec<Output>> {
     let this = args.tensor(0)?;
-    check_float(args, this.dtype)?;
+    check_float(args, this.dtype, &this.sizes)?;
     Ok(contiguous(this.dtype, this.sizes.clone()))
 }
 
@@ -134,7 +164,8 @@ fn uniform(args: &Metas<'_>) -> Result<Vec<Output>> {
         let what = format!("uniform_ expects to return a [from, to) range, but found from={from} > to={to}");
         return Err(args.invalid(what));
     }
-    same_float(args)
+    check_number(args, args.tensor(0)?.dtype, &[])?;
+    as_self(args)
 }
 
 fn check_deviation(args: &Metas<'_>, index: usize) -> Result<()> {
@@ -146,7 +177,7 @@ fn check_deviation(args: &Metas<'_>, index: usize) -> Result<()> {
 
 fn normal(args: &Metas<'_>) -> Result<Vec<Output>> {
     check_deviation(args, 2)?;
-    same_float(args)
+    same_number(args)
 }
 
 /// Refuses a parameter that is not greater than zero.
@@ -164,7 +195,8 @@ fn exponential(args: &Metas<'_>) -> Result<Vec<Output>> {
 
 fn cauchy(args: &Metas<'_>) -> Result<Vec<Output>> {
     check_positive(args, 2, "sigma")?;
-    same_float(args)
+    check_float(args, args.tensor(0)?.dtype, &[])?;
+    as_self(args)
 }
 
 fn log_normal(args: &Metas<'_>) -> Result<Vec<Output>> {
@@ -220,7 +252,10 @@ fn bernoulli_in_place(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec
 
 fn bernoulli_tensor(args: &Metas<'_>) -> Result<Vec<Output>> {
     let (this, p) = (args.tensor(0)?, args.tensor(1)?);
-    check_float(args, p.dtype)?;
+    check_float(args, p.dtype, &this.sizes)?;
+    if this.sizes.contains(&SymInt::ZERO) {
+        return as_self(args);
+    }
     if !args.agree(&broadcast(args, &this.sizes, &p.sizes)?, &this.sizes) {
         return Err(args.bad_shape("the probabilities do not broadcast to the sizes of the tensor"));
     }
@@ -262,20 +297,29 @@ fn normal_of_means(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Tr
 fn normal_of_deviations(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
     let std = *args.tensor(1)?;
     let (dtype, sizes) = (cx.meta(std).dtype, cx.meta(std).sizes.clone());
+    check_real(dtype)?;
     let drawn = draw_normal(cx, dtype, &sizes, 1.0)?;
     let scaled = cx.call("aten.mul.Tensor", [drawn, std.into()])?;
-    Ok(vec![cx.call("aten.add.Scalar", [scaled, args.values[0].clone()])?])
+    let res = cx.call("aten.add.Scalar", [scaled, args.values[0].clone()])?;
+    Ok(vec![to_dtype(cx, res, dtype)?])
+}
+
+/// Refuses complex deviations.
+fn check_real(dtype: DType) -> Result<()> {
+    if dtype.is_complex() {
+        let what = "normal expects standard deviation to be non-complex";
+        return Err(Diagnostic::new(Code::DTypeMismatch, what));
+    }
+    Ok(())
 }
 
 fn normal_of_both(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
     let (mean, std) = (*args.tensor(0)?, *args.tensor(1)?);
     let dtype = cx.meta(mean).dtype;
+    check_real(cx.meta(std).dtype)?;
     let sizes = broadcast(args, &cx.meta(mean).sizes, &cx.meta(std).sizes)?;
     let drawn = draw_normal(cx, dtype, &sizes, 1.0)?;
     let scaled = cx.call("aten.mul.Tensor", [drawn, std.into()])?;
-    let scaled = match cx.meta(tensor_of(&scaled)).dtype == dtype {
-        true => scaled,
-        false => cx.call_with("aten._to_copy.default", [scaled], &[("dtype", Value::DType(dtype))])?,
-    };
+    let scaled = to_dtype(cx, scaled, dtype)?;
     Ok(vec![cx.call("aten.add.Tensor", [scaled, mean.into()])?])
 }

@@ -129,7 +129,9 @@ pub(crate) const OPS: &[OpDef] = &[
     })
     .doc("PyTorch's `torch.sym_ite(b, t, f)`: `t` where `b` holds, else `f`."),
     OpDef::new("aten::item(Tensor self) -> Scalar", item).decompose(movement::item).doc("The only element."),
-    OpDef::new("aten::_local_scalar_dense(Tensor self) -> Scalar", item).tags(Tags::CORE).doc("The only element."),
+    OpDef::new("aten::_local_scalar_dense(Tensor self) -> Scalar", first_item)
+        .tags(Tags::CORE)
+        .doc("The only element, or else the first one."),
     OpDef::new("aten::_assert_scalar(Scalar self, str assert_msg) -> ()", assert_scalar)
         .doc("Refuses to go on unless the number is true.")
         .tags(Tags::SIDE_EFFECT),
@@ -357,6 +359,14 @@ fn item(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     Ok(vec![Output::Unknown(args.new_item(args.tensor(0)?.dtype))])
 }
 
+/// What `item` calls once it has counted the elements: nobody counts them here.
+fn first_item(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    if args.tensor(0)?.sizes.contains(&SymInt::ZERO) {
+        return Err(args.bad_shape("_local_scalar_dense: Empty tensor not supported"));
+    }
+    Ok(vec![Output::Unknown(args.new_item(args.tensor(0)?.dtype))])
+}
+
 /// Whether a number is not known before the program runs, so that nothing can be said about it.
 fn is_symbolic(value: &Number) -> bool {
     value.as_scalar().is_none() && value.as_expr().is_some()
@@ -371,6 +381,7 @@ fn assert_scalar(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     let holds = match &args.values[0] {
         Value::SymBool(condition) => args.assume(condition),
         number if is_symbolic(number) => true,
+        Value::Complex(it) => it.re != 0.0 || it.im != 0.0,
         _ => known(args, 0)?.to_f64() != 0.0,
     };
     if !holds {

@@ -1,10 +1,10 @@
 //! Scans: each element of the result depends on those before it along a dimension.
 
-use crate::elementwise::laid_out;
 use crate::gradients;
 use crate::{Args, OpDef, Output, Tags, Tol, contiguous, normalize_dim};
 use tracefx_core::{DType, DTypeKind, Result};
 use tracefx_ir::TensorMeta;
+use tracefx_sym::SymInt;
 
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
@@ -47,7 +47,7 @@ fn cumulative(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     if dtype == DType::Bool {
         return Err(args.no_kernel(&format!("{}_out_cpu", args.op.schema.name), dtype));
     }
-    Ok(vec![Output::Tensor(laid_out(dtype, this.sizes.clone(), &[this]))])
+    Ok(contiguous(dtype, this.sizes.clone()))
 }
 
 fn logcumsumexp(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
@@ -61,7 +61,10 @@ fn logcumsumexp(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
 
 fn cumulative_extremum(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     let this = args.tensor(0)?;
-    normalize_dim(args, args.int(1)?, this.sizes.len())?;
+    // As in PyTorch, where there is nothing to compute nobody asks along which dimension.
+    if !this.sizes.contains(&SymInt::ZERO) {
+        normalize_dim(args, args.int(1)?, this.sizes.len())?;
+    }
     let mut results = contiguous(this.dtype, this.sizes.clone());
     results.extend(contiguous(DType::Int64, this.sizes.clone()));
     Ok(results)

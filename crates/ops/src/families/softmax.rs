@@ -4,6 +4,7 @@ use crate::gradients;
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, contiguous, normalize_dim};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
+use tracefx_sym::SymInt;
 
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
@@ -43,7 +44,8 @@ pub(crate) const OPS: &[OpDef] = &[
 
 fn check(args: &Args<'_, TensorMeta>, dtype: DType) -> Result<()> {
     normalize_dim(args, args.int(1)?, args.tensor(0)?.sizes.len())?;
-    if dtype.is_float() || dtype.is_complex() {
+    let is_empty = args.tensor(0)?.sizes.contains(&SymInt::ZERO);
+    if dtype.is_float() || dtype.is_complex() || is_empty {
         return Ok(());
     }
     let what = format!("\"{}\" not implemented for {}", args.op.schema.name, dtype.name());

@@ -71,9 +71,17 @@ pub(crate) const OPS: &[OpDef] = &[
     }).doc("The root of the sum of squares."),
     composite("aten::norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor", norm_except_dim).doc("The norm over all dimensions but one."),
     composite("aten::_weight_norm(Tensor v, Tensor g, int dim=0) -> Tensor", |cx, args| {
-        let norm = cx.call("aten.norm_except_dim.default", [args.values[0].clone(), Value::int(2), args.values[2].clone()])?;
-        let factor = cx.call("aten.div.Tensor", [args.values[1].clone(), norm])?;
-        Ok(vec![cx.call("aten.mul.Tensor", [args.values[0].clone(), factor])?])
+        let [own, other] = [cx.meta(*args.tensor(0)?), cx.meta(*args.tensor(1)?)];
+        if own.dtype != other.dtype {
+            let what = format!("expected scalar type {} but found {}", own.dtype.cpp_name(), other.dtype.cpp_name());
+            return Err(Diagnostic::new(Code::DTypeMismatch, what));
+        }
+        sized_dim(args, args.int(2)?, own.sizes.len())?;
+        let [direction, length] = [0, 1].map(|index| cx.call("aten.contiguous.default", [args.values[index].clone()]));
+        let (direction, length) = (direction?, length?);
+        let norm = cx.call("aten.norm_except_dim.default", [direction.clone(), Value::int(2), args.values[2].clone()])?;
+        let factor = cx.call("aten.div.Tensor", [length, norm])?;
+        Ok(vec![cx.call("aten.mul.Tensor", [direction, factor])?])
     }).doc("A direction with the length that is given for each slice."),
 ];
 
@@ -194,8 +202,13 @@ fn bounded(cx: &mut Cx<'_>, args: &Call<'_>, values: &Traced, bounds: &Bounds) -
 fn pseudo_inverse(cx: &mut Cx<'_>, args: &Call<'_>, bounds: Bounds, is_hermitian: bool) -> Result<Vec<Traced>> {
     let this = *args.tensor(0)?;
     let meta = cx.meta(this).clone();
-    shape(args, &meta, is_hermitian)?;
-    if meta.sizes.contains(&SymInt::ZERO) {
+    let is_empty = meta.sizes.contains(&SymInt::ZERO);
+    shape(args, &meta, is_hermitian && !is_empty)?;
+    let is_complex = |it: &Traced| matches!(it, Value::Tensor(it) if cx.meta(*it).dtype.is_complex());
+    if let Some(name) = [(&bounds.absolute, "atol"), (&bounds.relative, "rcond")].iter().find(|it| is_complex(it.0)) {
+        return Err(args.invalid(format!("torch.linalg.pinv: {} tensor of complex type is not supported.", name.1)));
+    }
+    if is_empty {
         let turned = cx.call("aten.mT.default", [this.into()])?;
         return Ok(vec![cx.call("aten.zeros_like.default", [turned])?]);
     }
@@ -214,11 +227,15 @@ fn pseudo_inverse(cx: &mut Cx<'_>, args: &Call<'_>, bounds: Bounds, is_hermitian
 
 fn rank(cx: &mut Cx<'_>, args: &Call<'_>, bounds: Bounds, is_hermitian: bool) -> Result<Vec<Traced>> {
     let this = *args.tensor(0)?;
-    let (lead, rows, cols) = shape(args, &cx.meta(this).clone(), is_hermitian)?;
-    if rows == 0 || cols == 0 {
-        let sizes = Value::List(lead.into_iter().map(Value::Int).collect());
+    let meta = cx.meta(this).clone();
+    // Without elements the rank is zero, of matrices of any dtype and form.
+    if let [lead @ .., _, _] = &meta.sizes[..]
+        && meta.sizes.contains(&SymInt::ZERO)
+    {
+        let sizes = Value::List(lead.iter().cloned().map(Value::Int).collect());
         return Ok(vec![cx.call_with("aten.zeros.default", [sizes], &[("dtype", Value::DType(DType::Int64))])?]);
     }
+    shape(args, &meta, is_hermitian)?;
     let values = singular_values(cx, this.into())?;
     let counts = bounded(cx, args, &values, &bounds)?;
     Ok(vec![cx.call("aten.sum.dim_IntList", [counts, Value::ints(&[-1])])?])

@@ -2,7 +2,7 @@
 
 use super::matmul_composite::tensor_of;
 use crate::decompositions::order;
-use crate::elementwise::{elementwise, operands};
+use crate::elementwise::operands;
 use crate::{Args, Cx, OpDef, Operand, Output, Tags, TensorRef, Tol, Traced, Value, contiguous, normalize_dim};
 use tracefx_core::{Code, DType, DTypeKind, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
@@ -37,7 +37,11 @@ fn isin(args: &Meta<'_>) -> Result<Vec<Output>> {
         let what = "Unsupported input type encountered for isin(): only numbers that have an order";
         return Err(Diagnostic::new(Code::DTypeMismatch, what));
     }
-    elementwise(args, DType::Bool, &both[..1])
+    let sizes = match both[0] {
+        Operand::Tensor(elements) => elements.sizes.clone(),
+        Operand::Scalar(_) => Vec::new(),
+    };
+    Ok(contiguous(DType::Bool, sizes))
 }
 
 fn bincount(args: &Meta<'_>) -> Result<Vec<Output>> {

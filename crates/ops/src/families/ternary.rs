@@ -4,7 +4,7 @@ use crate::decompose::forward;
 use crate::decompositions::pointwise;
 use crate::elementwise::{check_fits, check_numbers, elementwise, operands, promoting};
 use crate::gradients;
-use crate::{Args, OpDef, Operand, Output, Tags, Tol, promote};
+use crate::{Args, OpDef, Operand, Output, Tags, Tol, broadcast, contiguous, promote};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
 
@@ -181,7 +181,7 @@ fn masked_fill(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     if let Operand::Scalar(value) = value {
         check_fits(value, this.dtype)?;
     }
-    elementwise(args, this.dtype, &operands(args, 0..2)?)
+    Ok(contiguous(this.dtype, broadcast(args, &this.sizes, &mask.sizes)?))
 }
 
 fn clamp(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {

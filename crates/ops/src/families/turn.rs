@@ -57,9 +57,11 @@ fn roll(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     if let (Some(dim), true) = (dims.first(), base.sizes.is_empty()) {
         return Err(out_of_range(args, format!("Dimension specified as {dim} but tensor has no dimensions")));
     }
-    normalize_dims(args, &dims, base.sizes.len())?;
-    // A roll along dimensions is two parts put together the other way round, and lies in memory as `cat` does.
-    if dims.is_empty() {
+    // A roll along dimensions is two parts put together the other way round, and lies in memory as `cat` does: row-major where
+    // one of them is empty.
+    let at = normalize_dims(args, &dims, base.sizes.len())?;
+    let stays = |(&dim, shift): (&usize, &SymInt)| base.sizes[dim] != 0 && shift.modulo(&base.sizes[dim]) == 0;
+    if dims.is_empty() || at.iter().zip(&shifts).any(stays) {
         return Ok(contiguous(base.dtype, base.sizes.clone()));
     }
     Ok(vec![Output::Tensor(in_memory_format(base.dtype, base.sizes.clone(), memory_format_of(base)))])

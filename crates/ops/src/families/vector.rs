@@ -112,6 +112,9 @@ fn cdist_forward(args: &Meta<'_>) -> Result<Vec<Output>> {
     if p.is_nan() || p < 0.0 {
         return Err(args.invalid("cdist only supports non-negative p values"));
     }
+    if let Some(mode) = args.opt_int(3)?.filter(|it| !(0..=2).contains(it)) {
+        return Err(args.invalid(format!("possible modes: 0, 1, 2, but was: {mode}")));
+    }
     let (a_batch, a_matrix) = a.sizes.split_at(a.sizes.len() - 2);
     let (b_batch, b_matrix) = b.sizes.split_at(b.sizes.len() - 2);
     if a_matrix[1] != b_matrix[1] {
@@ -131,6 +134,10 @@ fn cdist(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
 
 fn pdist_forward(args: &Meta<'_>) -> Result<Vec<Output>> {
     let (input, p) = (args.tensor(0)?, args.float(1)?);
+    // No pair has a distance, whatever the rows are.
+    if input.sizes.first().and_then(SymInt::as_int).is_some_and(|it| it < 2) {
+        return Ok(contiguous(input.dtype, vec![SymInt::ZERO]));
+    }
     let [n_rows, _] = &input.sizes[..] else {
         return Err(args.bad_shape(format!("pdist only supports 2D tensors, got: {}D", input.sizes.len())));
     };
@@ -146,6 +153,10 @@ fn pdist_forward(args: &Meta<'_>) -> Result<Vec<Output>> {
 }
 
 fn pdist(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
+    let rank = cx.meta(*args.tensor(0)?).sizes.len();
+    if rank != 2 {
+        return Err(args.bad_shape(format!("pdist only supports 2D tensors, got: {rank}D")));
+    }
     let rows = cx.call("aten.contiguous.default", [args.values[0].clone()])?;
     Ok(vec![cx.call("aten._pdist_forward.default", [rows, args.values[1].clone()])?])
 }
