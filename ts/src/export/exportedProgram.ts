@@ -15,7 +15,7 @@ import { PassManager } from "../passes/passManager.ts";
 import { mergeGetitems } from "../passes/enginePasses.ts";
 import { noteValues } from "../passes/noteValues.ts";
 import { checkGraphModule } from "../rewrite/checks.ts";
-import type { Tensor } from "../tensor/tensor.ts";
+import { Tensor } from "../tensor/tensor.ts";
 import { decodeProgram, encodeProgram } from "../wire/program.ts";
 import type {
   Constant,
@@ -484,7 +484,8 @@ export class ExportedProgram implements Disposable {
   }
 
   /**
-   * Gives the memory of the state and the constants back that the program brought with it, as a program from a file does.
+   * Gives the memory of the state, the constants and the example inputs back that the program brought with it, as a program
+   * from a file does.
    * The tensors of the module that it was exported from stay, and so do those that it was given later; modules that
    * {@link ExportedProgram.module} made have a state of their own. A program that was disposed of refuses to be used.
    *
@@ -605,8 +606,14 @@ export function decoded(program: EngineProgram): ExportedProgram {
   const parts = decodedParts(program);
   const res = new ExportedProgram(parts);
   const constants = [...parts.constants.values()].flatMap((it) => (it.kind === "tensor" ? [it.tensor] : []));
-  brought.set(res, [...Array.from(parts.state.values(), (it) => it.tensor), ...constants]);
+  const examples = (parts.exampleInputs ?? []).flatMap(tensorsIn);
+  brought.set(res, [...Array.from(parts.state.values(), (it) => it.tensor), ...constants, ...examples]);
   return res;
+}
+
+function tensorsIn(example: ExampleInput): readonly Tensor[] {
+  if (Array.isArray(example)) return example.flatMap(tensorsIn);
+  return example instanceof Tensor ? [example] : [];
 }
 
 function decodedParts(program: EngineProgram): ProgramParts {

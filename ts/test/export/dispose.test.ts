@@ -49,6 +49,17 @@ test("`using` disposes of a program; its modules and programs made of it go on",
   expect(model(image)).toEqual(core.module()(image));
 });
 
+test("the example inputs that a program brought with it are given back, and those that it was given stay", async () => {
+  const program = await open();
+  const brought = program.exampleInputs?.[0][0] as Tensor;
+  const given = torch.zeros([1, 1, 8, 8]);
+  program.exampleInputs = [[given], {}];
+  program.dispose();
+  expect(thrown(() => brought.toArray()).kind).toBe("Disposed");
+  expect(given.shape).toEqual([1, 1, 8, 8]);
+  expect(given.toArray()).toHaveLength(1);
+});
+
 test("the tensors of the module that was exported stay", () => {
   const net = new Net();
   const program = exportProgram(net, [x()]);
