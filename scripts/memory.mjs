@@ -1,7 +1,8 @@
 /**
- * Measures what programs take in memory: loaded, made ready and run, in a process of their own, as a multiple of the
- * file, which is the weights and a little. In WebAssembly it is the engine's memory and the process; natively, with a command that was built
- * (`cargo build --release -p tracefx-cli`), the process.
+ * Measures what programs take in memory: loaded, made ready and run, in a process of their own. In WebAssembly it is the
+ * engine's memory and the process; natively, with a command that was built (`cargo build --release -p tracefx-cli`), the
+ * process. A program of a few numbers in another process tells what the engine takes for itself, and a multiple of the file,
+ * which is the weights and a little, is what is more than that: (peak - engine) / file.
  *
  *     node scripts/memory.mjs [MEGABYTES | PROGRAM.pt2 …] [--from=path|bytes|http] [--native=target/release/tracefx]
  *
@@ -35,17 +36,30 @@ if (verb === "write") await write(path, Number(size));
 else if (verb === "measure") await measure(path, options.from, options.inputs);
 else await report(positionals.length === 0 ? ["400"] : positionals);
 
+/**
+ * The peaks of a process, in bytes; natively there is one.
+ *
+ * @typedef {{ readonly loaded: number; readonly ready: number; readonly run: number }} Peaks
+ * @typedef {{ readonly wasm: Peaks; readonly native: number | undefined }} Measured
+ */
+
 /** @param {string[]} programs */
 async function report(programs) {
   const folder = mkdtempSync(join(tmpdir(), "tracefx-memory-"));
   try {
+    const small = join(folder, "small.pt2");
+    step(["write", small, "0"]);
+    const engine = await measured(small, folder);
+    const { loaded, ready, run } = engine.wasm;
+    const native = engine.native === undefined ? "" : `; natively ${megabytes(engine.native)}`;
+    console.log(
+      `the engine with a program of a few numbers: ${[loaded, ready, run].map(megabytes).join(", ")}${native}`,
+    );
     for (const program of programs) {
       const isNumber = /^\d+$/.test(program);
       const file = isNumber ? join(folder, `chain-${program}MB.pt2`) : program;
       if (isNumber) step(["write", file, program]);
-      const inputs = join(folder, "inputs.safetensors");
-      step(["measure", file, `--from=${options.from}`, `--inputs=${inputs}`]);
-      if (options.native !== undefined) await measureNative(options.native, file, inputs);
+      print(file, await measured(file, folder), engine);
       if (isNumber) rmSync(file);
     }
   } finally {
@@ -53,18 +67,47 @@ async function report(programs) {
   }
 }
 
+/** @param {string} file @param {Measured} peaks @param {Measured} engine */
+function print(file, peaks, engine) {
+  // A file is its weights, tied ones once, and a little.
+  const weights = statSync(file).size;
+  const of = (/** @type {number} */ bytes, /** @type {number} */ without) =>
+    `${megabytes(bytes)} (${((bytes - without) / weights).toFixed(2)})`;
+  console.log(`${basename(file)}: ${megabytes(weights)}, from ${options.from}`);
+  const { loaded, ready, run } = peaks.wasm;
+  const [first, second, third] = [
+    of(loaded, engine.wasm.loaded),
+    of(ready, engine.wasm.ready),
+    of(run, engine.wasm.run),
+  ];
+  console.log(`  WebAssembly: loaded ${first}, ready ${second}, run ${third} more than before`);
+  if (peaks.native !== undefined) console.log(`  native: ${of(peaks.native, engine.native ?? 0)} at most`);
+}
+
+/** @param {string} file @param {string} folder @returns {Promise<Measured>} */
+async function measured(file, folder) {
+  const inputs = join(folder, "inputs.safetensors");
+  const wasm = JSON.parse(step(["measure", file, `--from=${options.from}`, `--inputs=${inputs}`]));
+  return { wasm, native: options.native === undefined ? undefined : await peakNatively(options.native, file, inputs) };
+}
+
 /** @param {string[]} words */
 function step(words) {
-  const { status } = spawnSync(process.execPath, ["--expose-gc", SELF, ...words], { stdio: "inherit" });
+  const { status, stdout } = spawnSync(process.execPath, ["--expose-gc", SELF, ...words], {
+    stdio: ["ignore", "pipe", "inherit"],
+    encoding: "utf8",
+  });
   if (status !== 0) throw new Error(`${words[0]} failed`);
+  return stdout;
 }
 
 /** @param {string} file @param {number} mega */
 async function write(file, mega) {
   await init();
   const layers = Math.round(mega / ((4 * WIDTH * WIDTH) / 1e6));
-  const net = new nn.Sequential(...Array.from({ length: layers }, () => new nn.Linear(WIDTH, WIDTH)));
-  await saveTo(exportProgram(net, [torch.zeros(1, WIDTH)], {}, { verify: false }), file);
+  const width = layers === 0 ? 4 : WIDTH;
+  const net = new nn.Sequential(...Array.from({ length: Math.max(layers, 1) }, () => new nn.Linear(width, width)));
+  await saveTo(exportProgram(net, [torch.zeros(1, width)], {}, { verify: false }), file);
 }
 
 /** @param {string} file @param {string} from @param {string} inputsFile */
@@ -76,24 +119,19 @@ async function measure(file, from, inputsFile) {
   const source = server === undefined ? file : `${server.url}${basename(file)}`;
   const program = await load(from === "bytes" ? readFileSync(file) : source);
   await server?.close();
-  // A file is its weights, tied ones once, and a little.
-  const weights = statSync(file).size;
   const loaded = peak() - before;
   const inputs = inputsOf(program);
   writeFileSync(inputsFile, writeSafetensors(Object.fromEntries(inputs.map((it, at) => [`in${at}`, it]))));
   const model = program.module();
   const ready = peak() - before;
   model.runFlat(inputs);
-  const ran = peak() - before;
-  const of = (/** @type {number} */ bytes) => `${megabytes(bytes)} (${(bytes / weights).toFixed(2)})`;
-  console.log(`${basename(file)}: ${megabytes(weights)}, from ${from}`);
-  console.log(`  WebAssembly: loaded ${of(loaded)}, ready ${of(ready)}, run ${of(ran)} more than before`);
+  console.log(JSON.stringify({ loaded, ready, run: peak() - before }));
 }
 
 /** @param {string} command @param {string} file @param {string} inputs */
-async function measureNative(command, file, inputs) {
+async function peakNatively(command, file, inputs) {
   const child = spawn(command, ["run", file, "--inputs", inputs, "--outputs", `${inputs}.outputs`], {
-    stdio: "inherit",
+    stdio: ["ignore", "ignore", "inherit"],
   });
   let most = 0;
   const look = () => {
@@ -108,8 +146,7 @@ async function measureNative(command, file, inputs) {
   const code = await new Promise((resolve) => child.on("exit", resolve));
   clearInterval(timer);
   if (code !== 0) throw new Error(`${command} failed`);
-  const weights = statSync(file).size;
-  console.log(`  native: ${megabytes(most)} at most (${(most / weights).toFixed(2)} of the file)`);
+  return most;
 }
 
 /**
