@@ -14,6 +14,7 @@ import { Float } from "../graph/values.ts";
 import type { Module } from "../nn/module.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { treeFlatten, treeUnflatten } from "../trace/pytree.ts";
+import { ofPackage } from "../trace/subgraph.ts";
 import { constantOf } from "./arguments.ts";
 import { graphsOf } from "./finishing.ts";
 import type { CallSignature, TreeSpec } from "./program.ts";
@@ -109,7 +110,7 @@ export class Tracepoints {
       this.#note(path, { inSpec, outSpec: treeSpec(spec) });
       return treeUnflatten(pass(leaves, "module_call_outputs"), spec);
     };
-    return [module.registerForwardPreHook(before), module.registerForwardHook(behind)];
+    return [module.registerForwardPreHook(ofPackage(before)), module.registerForwardHook(ofPackage(behind))];
   }
 
   #note(path: string, specs: CallSpecs): void {

@@ -5,6 +5,7 @@
  */
 import { fxError } from "../errors.ts";
 import { recorderOf } from "../trace/record.ts";
+import { pass } from "../trace/stack.ts";
 
 /**
  * In a pattern: stands for any of these values, of which the first that matches is taken. A replacement gets what the
@@ -17,6 +18,7 @@ import { recorderOf } from "../trace/record.ts";
  * ```
  */
 export function anyOf<T>(...alternatives: readonly [T, ...T[]]): T {
+  pass(anyOf);
   return inPattern("anyOf", "tracefx.any_of", alternatives);
 }
 
@@ -30,6 +32,7 @@ export function anyOf<T>(...alternatives: readonly [T, ...T[]]): T {
  * ```
  */
 export function optional<T>(call: T): T {
+  pass(optional);
   return inPattern("optional", "tracefx.optional", [call]);
 }
 

@@ -43,7 +43,7 @@ export type Entry = (...args: never[]) => unknown;
 
 /** A stack that was captured. It is turned into text when somebody reads it, which is the dear part. */
 export interface CapturedStack {
-  readonly stack?: string;
+  readonly stack?: string | readonly CallSite[];
 }
 
 /** The stack below a function that is running. */
@@ -95,7 +95,9 @@ class SiteLine implements FrameLine {
 export function framesOf(captured: CapturedStack): FrameLine[] {
   const sites = sitesOf(captured);
   if (sites !== undefined) return sites.map((site) => new SiteLine(site));
-  const lines = (captured.stack ?? "").split("\n").filter((line) => /^\s*at |@/.test(line));
+  const lines = String(captured.stack ?? "")
+    .split("\n")
+    .filter((line) => /^\s*at |@/.test(line));
   return lines.map((line) => ({ raw: line.trim(), text: line.trim(), isOurs: isOwn(line) }));
 }
 

@@ -10,6 +10,7 @@ import type { Tensor } from "../tensor/tensor.ts";
 import { autocast, setGradEnabled } from "../torch/contexts.ts";
 import { cond, map, scan, whileLoop } from "./controlFlow.ts";
 import { type Call, refused } from "./higherOrder.ts";
+import { ofPackage } from "./subgraph.ts";
 
 /** Puts them into the table of functions. */
 export function installHigherOrder(): void {
@@ -26,8 +27,8 @@ export function installHigherOrder(): void {
       const [test, step] = [graphCall(condition, "while_loop"), graphCall(body, "while_loop")];
       // What stays the same in each step is recorded as what the functions use from around them.
       return whileLoop(
-        (...values) => test(...values, ...additional) as Tensor,
-        (...values) => step(...values, ...additional) as readonly unknown[],
+        ofPackage((...values) => test(...values, ...additional) as Tensor),
+        ofPackage((...values) => step(...values, ...additional) as readonly unknown[]),
         [...carried],
       );
     },
@@ -38,7 +39,11 @@ export function installHigherOrder(): void {
     "torch.ops.higher_order.map_impl",
     (body: unknown, xs: readonly unknown[], args: readonly unknown[] = []) => {
       const call = graphCall(body, "map_impl");
-      return map((slices, ...others) => call(...(slices as unknown[]), ...others), xs, ...args);
+      return map(
+        ofPackage((slices: unknown, ...others: unknown[]) => call(...(slices as unknown[]), ...others)),
+        xs,
+        ...args,
+      );
     },
     { signature: "(f, xs, pos_args=[], /)" },
   );
@@ -47,10 +52,10 @@ export function installHigherOrder(): void {
     "torch.ops.higher_order.scan",
     (combine: unknown, init: readonly unknown[], xs: readonly unknown[], additional: readonly unknown[] = []) => {
       const call = graphCall(combine, "scan");
-      const step: Call = (carry, x) => {
+      const step: Call = ofPackage((carry, x) => {
         const results = call(...(carry as unknown[]), ...(x as unknown[]), ...additional) as readonly unknown[];
         return [results.slice(0, init.length), results.slice(init.length)];
-      };
+      });
       const [carry, outputs] = scan(step as (carry: unknown, x: unknown) => readonly [unknown, unknown], init, xs);
       return [...(carry as unknown[]), ...(outputs as unknown[])];
     },
@@ -82,6 +87,6 @@ export function installHigherOrder(): void {
 }
 
 function graphCall(graph: unknown, name: string): Call {
-  if (graph instanceof Module) return (...args) => graph.call(...args);
+  if (graph instanceof Module) return ofPackage((...args) => graph.call(...args));
   throw refused(name, "one of the operands should be a graph", "a get_attr node of a GraphModule gives one");
 }

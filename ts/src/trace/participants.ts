@@ -176,7 +176,7 @@ export class Participants {
       const { callee } = it.found.at;
       const isKnown = hasFunctionNamed(lastName(callee)) || isImportedFromHere(it.written.script, callee);
       if (!it.isEntered && (it.isRecorded || isKnown)) return [];
-      return [unreadCall(callee, `${it.written.script.file}:${it.found.at.line}:${it.found.at.column}`)];
+      return [unreadCall(callee, it.written.script.at(it.found.at))];
     });
   }
 
@@ -261,7 +261,7 @@ export class Participants {
       // A variable of a function that is running is as new as the trace.
       if (isNote && isVariableOf(run.running ?? [], at, written)) continue;
       // One function may be run in several ways.
-      const place = `${written.script.file}:${at.line}:${at.column}:${at.kind}`;
+      const place = `${written.script.at(at)}:${at.kind}`;
       if (isTold && this.#told.has(place)) continue;
       this.#told.add(place);
       const error = toldOf(at, written, isTold && !isNote);
@@ -354,7 +354,7 @@ function toldOf(at: Finding, { script, node, around }: WrittenFunction, isUncert
   const { error, help } = FINDINGS[at.kind];
   const name = nameOf(node, around.at(-1)) ?? "a function";
   const condition = isUncertain ? ", if it is given a traced value" : "";
-  return fxError(error, `${describeFinding(at)}${condition} (in ${name}, ${script.file}:${at.line}:${at.column})`, {
+  return fxError(error, `${describeFinding(at)}${condition} (in ${name}, ${script.at(at)})`, {
     help,
   });
 }

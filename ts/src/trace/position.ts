@@ -78,14 +78,17 @@ export function currentSites(): readonly CallSite[] {
   return sitesBelow(currentSites);
 }
 
-/** The frames of the stack below a function that is running; none where the engine is not V8. */
-export function sitesBelow(below: (...args: never[]) => unknown): readonly CallSite[] {
+/** The frames of the stack below a function that is running, or the first of them; none where the engine is not V8. */
+export function sitesBelow(
+  below: (...args: never[]) => unknown,
+  limit: number = Number.POSITIVE_INFINITY,
+): readonly CallSite[] {
   const errors = Error as unknown as Partial<StackErrors>;
   if (errors.captureStackTrace === undefined) return [];
   const { prepareStackTrace, stackTraceLimit } = errors;
   const holder: { stack?: unknown } = {};
   try {
-    errors.stackTraceLimit = Number.POSITIVE_INFINITY;
+    errors.stackTraceLimit = limit;
     errors.prepareStackTrace = (_, sites) => sites;
     errors.captureStackTrace(holder, below);
     return Array.isArray(holder.stack) ? (holder.stack as CallSite[]) : [];
@@ -118,7 +121,7 @@ export function frameText(site: CallSite): string {
 }
 
 /** The place in the file that the user wrote. */
-function mapped(site: CallSite, line: number, column: number): string | undefined {
+export function mapped(site: CallSite, line: number, column: number): string | undefined {
   const file = site.getFileName();
   if (file === null || file === undefined) return undefined;
   return byHost(site, line, column) ?? byNode(file, line, column) ?? `${file}:${line}:${column}`;

@@ -3,14 +3,15 @@
  *
  * A frame of the stack says in which file it is, and at which line and column. Where the host has files, the text is read;
  * V8 keeps a hash of what it compiled, which tells whether it is the same. Where it is not, because a loader or a test runner has
- * changed it, the host's source maps lead to the text that the user wrote.
+ * changed it, the host's source maps lead to the text that the user wrote; where that is no JavaScript, or in no file, Node's inspector
+ * gives what was compiled.
  *
  * @module
  */
 import type { Program } from "acorn";
 import { parseProgram } from "./analysis/parse.ts";
 import { children, extent, type FunctionSyntax, isFunction, type Syntax } from "./analysis/syntax.ts";
-import { type CallSite, writtenAt } from "./position.ts";
+import { type CallSite, mapped, writtenAt } from "./position.ts";
 
 /** A function in its file. */
 export interface WrittenFunction {
@@ -27,8 +28,8 @@ export interface ScriptPlace {
   readonly column: number;
 }
 
-/** Longer files are bundles, of which a tree would take more memory than it is worth. */
-const MAX_LENGTH = 4_000_000;
+/** Longer files are bundles, of which a tree would take more time and memory than a trace should: half a second a megabyte, and 90 MB. */
+const MAX_LENGTH = 500_000;
 
 /** What the build plugin and the loader write into a file whose decisions they check. */
 const CHECKED_CODE = /["']tracefx\/checked["']|\bSymbol\.for\("tracefx\.checked"\)|\btrace\/checked\.js["']/;
@@ -55,6 +56,11 @@ export class Script {
     return this.#program === "unreadable" ? undefined : this.#program;
   }
 
+  /** A place in it, as the user finds it. */
+  at({ line, column }: { readonly line: number; readonly column: number }): string {
+    return `${this.file}:${line}:${column}`;
+  }
+
   /** The text of a function in it; the same string each time, which a set finds faster. */
   textOf(fn: FunctionSyntax): string {
     const known = this.#texts.get(fn) ?? this.text.slice(...extent(fn));
@@ -76,10 +82,46 @@ export class Script {
     return undefined;
   }
 
-  #offsetOf(line: number, column: number): number | undefined {
+  /** The place of a character. */
+  placeOf(offset: number): ScriptPlace {
+    const lines = this.#lineStarts();
+    let [first, last] = [0, lines.length - 1];
+    while (first < last) {
+      const middle = Math.ceil((first + last) / 2);
+      if ((lines[middle] as number) <= offset) first = middle;
+      else last = middle - 1;
+    }
+    return { script: this, line: first + 1, column: offset - (lines[first] as number) + 1 };
+  }
+
+  #lineStarts(): readonly number[] {
     this.#lines ??= [0, ...Array.from(this.text.matchAll(/\r\n|[\n\r\u2028\u2029]/g), (it) => it.index + it[0].length)];
-    const start = this.#lines[line - 1];
+    return this.#lines;
+  }
+
+  #offsetOf(line: number, column: number): number | undefined {
+    const start = this.#lineStarts()[line - 1];
     return start === undefined ? undefined : start + column - 1;
+  }
+}
+
+/** What the host compiled, whose places the user finds elsewhere. */
+class CompiledScript extends Script {
+  readonly #site: CallSite;
+  readonly #line: number;
+  readonly #column: number;
+
+  /** The text of a site's script, which begins at a line and column, from 0, of what the host takes for its file. */
+  constructor(site: CallSite, text: string, line: number, column: number) {
+    super(site.getFileName() ?? "", text);
+    this.#site = site;
+    this.#line = line;
+    this.#column = column;
+  }
+
+  override at({ line, column }: { readonly line: number; readonly column: number }): string {
+    const [row, at] = [line + this.#line, line === 1 ? column + this.#column : column];
+    return mapped(this.#site, row, at) ?? super.at({ line: row, column: at });
   }
 }
 
@@ -94,16 +136,62 @@ function within(nodes: Iterable<Syntax>, offset: number): Syntax | undefined {
 /** The place of a frame in a text that was read; undefined where the host cannot read it. */
 export function placeOfSite(site: CallSite): ScriptPlace | undefined {
   const [file, line, column] = [site.getFileName() ?? "", site.getLineNumber(), site.getColumnNumber()];
-  const path = pathOf(file);
-  if (path === undefined || line === null || column === null) return undefined;
+  if (line === null || column === null) return undefined;
   const hash = site.getScriptHash?.() ?? "";
-  const compiled = readOnce(path, hash, compiledTexts);
+  const path = pathOf(file);
+  const compiled = path === undefined ? undefined : readOnce(path, hash, compiledTexts);
   if (compiled !== undefined) return { script: compiled, line, column };
-  const written = writtenAt(site, line, column);
+  const written = path === undefined ? undefined : writtenAt(site, line, column);
   const original = written && pathOf(written.file);
-  if (written === undefined || original === undefined) return undefined;
-  const script = readOnce(original, `for ${hash}`, writtenTexts);
-  return script && { script, line: written.line, column: written.column };
+  const script = original === undefined ? undefined : readOnce(original, `for ${hash}`, writtenTexts);
+  if (written !== undefined && script?.program !== undefined)
+    return { script, line: written.line, column: written.column };
+  const position = site.getPosition?.();
+  return hash === "" || position === undefined ? undefined : inspectOnce(hash, site)?.placeOf(position);
+}
+
+/** What the inspector gave for each name and hash. */
+const INSPECTED = new Map<string, Script | undefined>();
+
+function inspectOnce(hash: string, site: CallSite): Script | undefined {
+  const url = site.getFileName() ?? "";
+  const key = `${hash} ${url}`;
+  if (INSPECTED.has(key)) return INSPECTED.get(key);
+  const found = inspected(hash, url);
+  if (found === undefined) return undefined;
+  const script =
+    found === "missing" ? undefined : new CompiledScript(site, found.text, found.startLine, found.startColumn);
+  if (INSPECTED.size >= MAX_FILES) INSPECTED.clear();
+  INSPECTED.set(key, script);
+  return script;
+}
+
+/** What Node compiled, by its hash and name; undefined where it does not say. Nothing but this runs while the inspector listens, so that nothing stops at it. */
+function inspected(hash: string, url: string): (ParsedScript & { readonly text: string }) | "missing" | undefined {
+  const { Session } = builtin("node:inspector") ?? {};
+  if (Session === undefined) return undefined;
+  try {
+    const session = new Session();
+    session.connect();
+    try {
+      let found: ParsedScript | undefined;
+      let text: string | undefined;
+      session.on("Debugger.scriptParsed", ({ params }) => {
+        if (params.hash === hash && (found === undefined || params.url === url)) found = params;
+      });
+      session.post("Debugger.enable");
+      if (found === undefined) return "missing";
+      session.post("Debugger.getScriptSource", { scriptId: found.scriptId }, (_, result) => {
+        text = result?.scriptSource;
+      });
+      return text === undefined ? "missing" : { ...found, text };
+    } finally {
+      session.disconnect();
+    }
+  } catch {
+    // A host may have no inspector, or forbid it.
+    return undefined;
+  }
 }
 
 /** What was read of each file, by the hash of what was compiled; a file may change between two traces. */
@@ -183,8 +271,30 @@ function pathOf(file: string): string | undefined {
   return /^(?:\/|[A-Za-z]:[\\/])/.test(file) ? file.replace(/\?.*$/, "") : undefined;
 }
 
+/** A script as the inspector tells of it; lines and columns count from 0. */
+interface ParsedScript {
+  readonly scriptId: string;
+  readonly hash: string;
+  readonly url: string;
+  readonly startLine: number;
+  readonly startColumn: number;
+}
+
+interface InspectorSession {
+  connect(): void;
+  disconnect(): void;
+  on(event: "Debugger.scriptParsed", listener: (event: { readonly params: ParsedScript }) => void): void;
+  post(method: "Debugger.enable"): void;
+  post(
+    method: "Debugger.getScriptSource",
+    params: { readonly scriptId: string },
+    told: (error: unknown, result: { readonly scriptSource: string } | undefined) => void,
+  ): void;
+}
+
 /** The parts of Node that are used here. */
 interface Builtins {
+  "node:inspector": { readonly Session?: new () => InspectorSession };
   "node:fs": { readFileSync(path: string, encoding: "utf8"): string };
   "node:url": { fileURLToPath(url: string): string };
   "node:module": { stripTypeScriptTypes?: (text: string) => string };

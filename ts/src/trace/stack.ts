@@ -13,6 +13,7 @@ import {
   framesOf,
   type StackRecorder,
 } from "./frames.ts";
+import type { CallSite } from "./position.ts";
 
 export { type CapturedStack, ERROR_FRAMES, isOwnFile } from "./frames.ts";
 
@@ -25,8 +26,8 @@ export interface EntryWatcher {
   begins(): void;
   /** That function has given its result, or has thrown. */
   ends(): void;
-  /** The user's code called this function of the package. */
-  enters(by: Entry): void;
+  /** The user's code called this function of the package. Gives the frames of that code, the innermost first, if it has looked at them. */
+  enters(by: Entry): readonly CallSite[] | undefined;
 }
 
 let isWanted = false;
@@ -92,10 +93,15 @@ export function endUserCode(): void {
 export function enter(by: Entry): CapturedStack | undefined {
   const outer = current;
   if (outer !== undefined) return outer;
-  watcher?.enters(by);
-  if (isWanted) current = captureStack(frameLimit, by);
+  const sites = watcher?.enters(by);
+  if (isWanted) current = sites === undefined ? captureStack(frameLimit, by) : keep(sites);
   else if (watcher !== undefined) current = UNWANTED;
   return outer;
+}
+
+/** The frames of a stack that somebody has taken already, as many as are kept of a call. */
+function keep(sites: readonly CallSite[]): CapturedStack {
+  return { stack: sites.slice(0, frameLimit) };
 }
 
 /** {@link enter} from deep inside the package: the stack reaches down to the user's code, however far that is. */
@@ -112,8 +118,9 @@ export function enterDeep(by: Entry): CapturedStack | undefined {
 export function enterHere(by: Entry): CapturedStack | undefined {
   const outer = current;
   if (outer !== undefined) return outer;
-  watcher?.enters(by);
-  if (isWanted) {
+  const sites = watcher?.enters(by);
+  if (isWanted && sites !== undefined) current = keep(sites);
+  else if (isWanted) {
     const errors = Error as unknown as StackRecorder;
     const limit = errors.stackTraceLimit;
     // Two of its own and, of two, the line of the caller; the modules around have stacks themselves.

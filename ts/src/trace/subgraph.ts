@@ -29,17 +29,23 @@ export interface SubgraphCall {
   readonly output?: "value" | "list";
 }
 
-/** The functions of the user's that functions of the package call for them. */
-const CHECKED = new WeakMap<Function, Function>();
+/** The functions of the user's that functions of the package call for them; undefined for those that call none. */
+const CHECKED = new WeakMap<Function, Function | undefined>();
 
 /** Has the source of `theirs` checked where a trace runs `own`, which gives it its arguments. */
 export function checkInsteadOf(own: Function, theirs: Function): void {
   CHECKED.set(own, theirs);
 }
 
-/** The function whose source is checked where a trace runs this one. */
-export function checkedFunction(fn: Function): Function {
-  return CHECKED.get(fn) ?? fn;
+/** Says that a function is one of the package that a trace runs as it does the user's: its source decides nothing. */
+export function ofPackage<F extends Function>(own: F): F {
+  CHECKED.set(own, undefined);
+  return own;
+}
+
+/** The function whose source is checked where a trace runs this one; undefined for one of the package. */
+export function checkedFunction(fn: Function): Function | undefined {
+  return CHECKED.has(fn) ? CHECKED.get(fn) : fn;
 }
 
 /** One graph of those that are being recorded, innermost first. */

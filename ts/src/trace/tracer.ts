@@ -414,7 +414,7 @@ export class Tracer extends TracerBase implements ModuleObserver {
     isHook = false,
   ): SourceNotes | undefined {
     const fn = checkedFunction(ran);
-    if (this.checkSources === false || module instanceof GraphModule) return undefined;
+    if (fn === undefined || this.checkSources === false || module instanceof GraphModule) return undefined;
     if (module !== undefined && hasBuiltinForward(module)) return undefined;
     return checkSource(fn, args, {
       ...(module === undefined ? {} : { module }),

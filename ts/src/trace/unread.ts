@@ -23,6 +23,12 @@ type Entry = (...args: never[]) => unknown;
 /** The names of functions that record what they are given, and are in no table. */
 const CONTROL_FLOW: ReadonlySet<string> = new Set(["cond", "whileLoop", "map", "scan"]);
 
+/** Where each function that was traced was seen to stand when it called something. */
+const POSITIONS = new WeakMap<Readable, Set<string>>();
+
+/** How many frames most calls have between the package and the function that is traced. */
+const NEAR_FRAMES = 8;
+
 /** Calls that are watched while a function is traced. */
 export class UnreadCalls implements EntryWatcher {
   readonly #calls: readonly Unread[];
@@ -38,6 +44,8 @@ export class UnreadCalls implements EntryWatcher {
   readonly #seen = new Map<Entry, Set<string>>();
   /** How many calls are running of the function that is traced, and of those that run as a part of it. */
   #running = 0;
+  /** Where the function that is traced was seen to stand, in this trace or in another one. */
+  readonly #positions: Set<string>;
   /** How many frames there are below the function that is traced. */
   #below: number | undefined;
 
@@ -45,6 +53,8 @@ export class UnreadCalls implements EntryWatcher {
     this.#calls = calls;
     this.#root = root;
     this.#participants = participants;
+    this.#positions = (root && POSITIONS.get(root)) ?? new Set();
+    if (root !== undefined) POSITIONS.set(root, this.#positions);
   }
 
   begins(): void {
@@ -56,12 +66,35 @@ export class UnreadCalls implements EntryWatcher {
     this.#running -= 1;
   }
 
-  enters(by: Entry): void {
+  enters(by: Entry): readonly CallSite[] | undefined {
     // Hooks of its module run before and after it.
-    if (this.#root !== undefined && this.#running === 0) return;
+    if (this.#root !== undefined && this.#running === 0) return undefined;
+    const sites = this.#nearest(by) ?? this.#above(by);
+    this.#look(by, sites);
+    return this.#root === undefined || sites.length === 0 ? undefined : sites;
+  }
+
+  /** The frames down to the function that is traced; what is below it is somebody else's. */
+  #above(by: Entry): readonly CallSite[] {
     const sites = sitesBelow(by);
-    // What is below the function is somebody else's.
-    this.#look(by, sites.slice(0, sites.length - (this.#below ?? 0)));
+    const above = sites.slice(0, sites.length - (this.#below ?? 0));
+    const last = above.at(-1);
+    if (this.#root !== undefined && last !== undefined) this.#positions.add(positionOf(last));
+    return above;
+  }
+
+  /**
+   * The same, by a look at no more frames than are there for most calls: V8 takes its time for each. Undefined where the function
+   * is further below, or stands at a place where nobody has seen it yet.
+   */
+  #nearest(by: Entry): readonly CallSite[] | undefined {
+    if (this.#root === undefined || isBundled) return undefined;
+    const sites = sitesBelow(by, NEAR_FRAMES);
+    // Where it calls itself, the package has called the outermost one.
+    const at = sites.findIndex(
+      (it, index) => isOwnFile(sites[index + 1]?.getFileName() ?? "") && this.#positions.has(positionOf(it)),
+    );
+    return at < 0 ? undefined : sites.slice(0, at + 1);
   }
 
   /** Looks at a stack, of the user's code that called a function of the package. */
@@ -163,7 +196,8 @@ export function watchers(all: readonly EntryWatcher[]): EntryWatcher | undefined
       for (const it of all) it.ends();
     },
     enters: (by) => {
-      for (const it of all) it.enters(by);
+      const taken = all.map((it) => it.enters(by)).filter((it) => it !== undefined);
+      return taken.toSorted((a, b) => b.length - a.length)[0];
     },
   };
 }

@@ -6,6 +6,7 @@
 import { type FxError, fxError } from "../errors.ts";
 import type { Node } from "../graph/node.ts";
 import { isProxy, nodeOf } from "../trace/proxy.ts";
+import { pass } from "../trace/stack.ts";
 
 class DynType {
   toString(): string {
@@ -102,6 +103,7 @@ export function isMorePrecise(a: Comparable, b: Comparable): boolean {
  * @throws {@link RewriteError} where the value has a type already.
  */
 export function annotate<T>(value: T, type: GradualType): T {
+  pass(annotate);
   const node = isProxy(value) ? nodeOf(value) : undefined;
   if (node !== undefined) annotateNode(node, type);
   return value;

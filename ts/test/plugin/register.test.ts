@@ -1,6 +1,6 @@
 /** `node --import tracefx/register`, on the package as it is built and installed. */
 import { execFileSync, spawnSync } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -9,6 +9,16 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { DECISIONS, isTold, PLACES } from "./decisions.ts";
 
 const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
+
+/** Where the examples find their data. */
+const FIXTURES = new URL("../../../tests/fixtures/", import.meta.url).href;
+
+/** An example as JavaScript, which finds its data where it is. */
+const javaScriptOf = (url: URL): string =>
+  transformSync(readFileSync(url, "utf8"), { loader: "ts", target: "es2022" })
+    .code.replaceAll(/(from|import) "(\.[^"]*)\.ts"/g, '$1 "$2.js"')
+    .replace('new URL("../../tests/fixtures/", import.meta.url)', `new URL(${JSON.stringify(FIXTURES)})`)
+    .replace('includes("debugging.ts")', 'includes("debugging.js")');
 
 /** The folder of a program with the package installed. */
 const folder = mkdtempSync(join(tmpdir(), "tracefx-register-"));
@@ -237,4 +247,24 @@ console.log(JSON.stringify(Object.fromEntries(found)));
     );
     expect(JSON.parse(said)).toEqual(Object.fromEntries(wanted));
   }, 60_000);
+});
+
+describe("the examples", () => {
+  const EXAMPLES = new URL("../../examples/", import.meta.url);
+  const names = readdirSync(EXAMPLES).filter((name) => name.endsWith(".ts"));
+  it.each(names)(
+    "%s prints what it prints without the loader, and warns of nothing",
+    (name) => {
+      const models = readdirSync(new URL("models/", EXAMPLES)).filter((file) => file.endsWith(".ts"));
+      const files = [name, ...models.map((file) => `models/${file}`)].map((file) => [
+        `examples/${file.replace(/\.ts$/, ".js")}`,
+        javaScriptOf(new URL(file, EXAMPLES)),
+      ]);
+      const program = { ...Object.fromEntries(files), "examples/package.json": '{ "type": "module" }' };
+      const expected = run(program, { isPlain: true });
+      expect(expected).not.toBe("");
+      expect(run(program)).toBe(expected);
+    },
+    60_000,
+  );
 });

@@ -40,7 +40,6 @@ export type Readable = Function | PrivateFunction;
 const OPTIONS: Options = {
   ecmaVersion: "latest",
   locations: true,
-  ranges: true,
   allowAwaitOutsideFunction: true,
   allowReturnOutsideFunction: true,
   allowSuperOutsideMethod: true,

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { beforeAll, describe, expect, test } from "vitest";
+import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { encode } from "../../../../tests/conformance/graphs/corpus.mjs";
 import { type GraphModule, init, type Module, PH, symbolicTrace, tuple } from "../../../src/index.ts";
 import type { SymbolicTraceOptions, Traceable } from "../../../src/trace/tracer.ts";
@@ -84,6 +84,10 @@ function traced(name: string): GraphModule {
     ...(TracerClass === undefined ? {} : { tracer: new TracerClass() }),
   });
 }
+
+/** A warning that is always there is read by nobody: none of these functions does what a trace would have to tell of. */
+const warn = vi.spyOn(console, "warn");
+afterEach(() => expect(warn.mock.calls).toEqual([]));
 
 describe("PyTorch's recorded traces", () => {
   test("are 83, and each has a counterpart or a reason", () => {

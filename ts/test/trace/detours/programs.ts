@@ -24,8 +24,16 @@ process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
 
 let files = 0;
 
+/** Whether the host is one that gives the text of no script, as browsers are. */
+let isHidden = false;
+const { getBuiltinModule } = process;
+vi.spyOn(process, "getBuiltinModule").mockImplementation((name: string) =>
+  isHidden && name === "node:inspector" ? undefined : (getBuiltinModule.call(process, name) as never),
+);
+
 /** The classes of the modules of a file. */
 export function load(sources: readonly string[], loading: Loading): Make[] {
+  isHidden = loading === "unreadable";
   const code = `"use strict"; module.exports = [\n${sources.join(",\n")}\n];`;
   const checked = loading === "instrumented" ? (rewrite(code, { format: "commonjs" })?.code ?? code) : code;
   const written = `(function (module, require, nn, torch, Tensor) {${checked}\n})`;
