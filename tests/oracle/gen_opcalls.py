@@ -863,6 +863,11 @@ def mixed():
     for dtype in FLOATS:
         for order in ("fro", "nuc", 1, -1, 2, math.inf):
             case("linalg_matrix_norm.str_ord" if isinstance(order, str) else "linalg_matrix_norm.default", torch.randn(2, 3).to(dtype), order)
+    for dtype in (None, torch.complex64, torch.complex128, torch.float32):
+        for n in (0, 1, 2, 5, 8):
+            case("linspace.Tensor_Tensor", torch.tensor(0.0), torch.tensor(1 + 2j), n, dtype=dtype)
+            case("linspace.Tensor_Scalar", torch.tensor(-1.5j), 2, n, dtype=dtype)
+        case("linspace.Tensor_Scalar", torch.tensor(1 + 1j), 4.0, 5, dtype=dtype)
 
 
 for record in (complex_numbers, random, ctc, packed, names, special, made, linalg, matrices, gradients, equations, stretches, quantized, dtypes, polynomials, spectral, fourier, backward, mixed):

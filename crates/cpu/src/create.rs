@@ -4,12 +4,15 @@ use crate::copy::{ZEROS, fill_with};
 use crate::dense::{Dense, fill, fill_bits};
 use crate::strided::{Places, gather_places, with_bits};
 use crate::unary::refuse;
-use tracefx_core::{DType, DTypeKind, Element, Result, Scalar, Tensor, with_element};
+use tracefx_core::{Complex64, DType, DTypeKind, Element, Result, Scalar, Tensor, with_element};
 use tracefx_exec::Kernel;
 use tracefx_ops::{Args, Operand, Value};
 
 const ONES: Kernel = Kernel::Fill(|_, outs| fill_with(&outs[0], Scalar::Int(1)));
-const LINSPACE: Kernel = Kernel::Fill(|args, outs| linspace(args, outs, &|it| it));
+const LINSPACE: Kernel = Kernel::Fill(|args, outs| match outs[0].dtype().is_complex() {
+    true => complex_linspace(args, outs),
+    false => linspace(args, outs, &|it| it),
+});
 const LOGSPACE: Kernel = Kernel::Fill(|args, outs| {
     let base = args.float(3)?;
     linspace(args, outs, &|it| base.powf(it))
@@ -93,12 +96,35 @@ fn arange(out: &Tensor, start: Scalar, end: Scalar, step: Scalar) -> Result<()> 
 }
 
 /// A function of each of so many numbers that are evenly spaced.
-fn linspace(args: &Args<'_, Tensor>, outs: &[Tensor], f: &dyn Fn(f64) -> f64) -> Result<()> {
-    let bound = |index: usize| match args.operand(index)? {
+/// A bound of steps: a number, or a tensor of one.
+fn bound(args: &Args<'_, Tensor>, index: usize) -> Result<Scalar> {
+    match args.operand(index)? {
         Operand::Scalar(it) => Ok(it),
         Operand::Tensor(it) => it.item(),
-    };
-    let (start, end) = (bound(0)?, bound(1)?);
+    }
+}
+
+/// The `i`-th of `n` steps, from the nearer end, so that both ends are exact.
+fn step_between(start: f64, end: f64, i: usize, n: usize) -> f64 {
+    let step = if n > 1 { (end - start) / (n - 1) as f64 } else { 0.0 };
+    if i < n / 2 || n == 1 { start + step * i as f64 } else { end - step * (n - 1 - i) as f64 }
+}
+
+fn complex_linspace(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
+    let (start, end) = (bound(args, 0)?.to_complex(), bound(args, 1)?.to_complex());
+    let dtype = outs[0].dtype();
+    with_element!(dtype, T => fill::<T, _>(&outs[0], |to| {
+        let n = to.len();
+        for (i, to) in to.iter_mut().enumerate() {
+            let part = |start, end| step_between(start, end, i, n);
+            *to = T::from_scalar(Scalar::Complex(Complex64 { re: part(start.re, end.re), im: part(start.im, end.im) }));
+        }
+    }), else return Err(refuse(args, dtype)));
+    Ok(())
+}
+
+fn linspace(args: &Args<'_, Tensor>, outs: &[Tensor], f: &dyn Fn(f64) -> f64) -> Result<()> {
+    let (start, end) = (bound(args, 0)?, bound(args, 1)?);
     let dtype = outs[0].dtype();
     if dtype.is_complex() {
         return Err(refuse(args, dtype));
@@ -108,11 +134,8 @@ fn linspace(args: &Args<'_, Tensor>, outs: &[Tensor], f: &dyn Fn(f64) -> f64) ->
         let whole = |it: Scalar| if dtype.is_float() { it.to_f64() } else { it.to_i64() as f64 };
         let (start, end) = (whole(start), whole(end));
         let n = to.len();
-        let step = if n > 1 { (end - start) / (n - 1) as f64 } else { 0.0 };
         for (i, to) in to.iter_mut().enumerate() {
-            // From the nearer end, so that both ends are exact.
-            let value = if i < n / 2 || n == 1 { start + step * i as f64 } else { end - step * (n - 1 - i) as f64 };
-            *to = T::from_scalar(Scalar::Float(f(value)));
+            *to = T::from_scalar(Scalar::Float(f(step_between(start, end, i, n))));
         }
     }), else return Err(refuse(args, dtype)));
     Ok(())

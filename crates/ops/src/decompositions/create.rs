@@ -190,7 +190,11 @@ pub(crate) fn hann_window(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
 /// Steps from both ends, so that both are met.
 fn steps_between(cx: &mut Cx<'_>, args: &Call<'_>, dtype: DType) -> Result<Traced> {
     let n = args.int(2)?;
-    if n < 2 || dtype.is_complex() {
+    let is_complex = |it: &Traced| match it {
+        Value::Tensor(it) => cx.meta(*it).dtype.is_complex(),
+        number => matches!(number, Value::Complex(_)),
+    };
+    if n < 2 || dtype.is_complex() || args.values[..2].iter().any(is_complex) {
         return Err(args.unsupported("the decomposition takes at least two steps of real numbers"));
     }
     let mut ends = Vec::new();

@@ -223,6 +223,12 @@ fn linspace(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
         return Err(args.invalid("number of steps must be non-negative"));
     }
     let dtype = dtype(args)?.unwrap_or(if is_complex { DType::Complex64 } else { DType::Float32 });
+    if is_complex && !dtype.is_complex() {
+        let name = &args.op.schema.name;
+        let what =
+            format!("torch.{name}(): inferred dtype complex64 can't be safely cast to passed dtype {}", dtype.name());
+        return Err(Diagnostic::new(Code::DTypeMismatch, what));
+    }
     if dtype == DType::Bool {
         return Err(args.no_kernel(&format!("{}_cpu", args.op.schema.name), dtype));
     }
@@ -285,6 +291,9 @@ fn triangle_indices(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
         return Err(args.invalid(format!("{name} must be non-negative, got {value}")));
     }
     let dtype = dtype(args)?.unwrap_or(DType::Int64);
+    if !matches!(dtype, DType::Int32 | DType::Int64) {
+        return Err(args.no_kernel(&args.op.schema.name, dtype));
+    }
     let below = n_below(rows.into(), cols.into(), offset.into());
     let n = match args.op.schema.name.as_str() {
         "tril_indices" => below,
