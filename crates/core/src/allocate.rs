@@ -2,9 +2,11 @@
 //! process.
 //!
 //! Rust's own `vec!`, `Vec::with_capacity` and `collect` abort where there is no memory. They are for what a rank, a name or
-//! a constant bounds; these are for the rest.
+//! a constant bounds, and for lists with an entry for each node, text or tensor of a graph or a file: these are as long as
+//! something that is there already. The functions here are for the rest: the elements of tensors, and the bytes of files.
 
-use crate::{Diagnostic, Result, recycle};
+use crate::{Code, Diagnostic, Result, recycle};
+use std::io;
 
 /// Makes room for this many more items, and for no others.
 ///
@@ -68,6 +70,51 @@ pub fn push<T>(items: &mut Vec<T>, item: T) -> Result<()> {
     }
     items.push(item);
     Ok(())
+}
+
+/// Appends a slice: `Vec::extend_from_slice`, for vectors that grow with an input.
+///
+/// # Errors
+/// `OutOfMemory` when the allocator refuses.
+pub fn extend<T: Copy>(items: &mut Vec<T>, slice: &[T]) -> Result<()> {
+    if slice.len() > items.capacity() - items.len() {
+        reserve(items, slice.len().max(items.len())).or_else(|_| reserve(items, slice.len()))?;
+    }
+    items.extend_from_slice(slice);
+    Ok(())
+}
+
+/// Bytes that something writes, as `Vec<u8>` is for [`io::Write`]; where the allocator refuses, writing fails.
+///
+/// ```
+/// use std::io::Write;
+/// use tracefx_core::allocate::Written;
+/// let mut written = Written::default();
+/// write!(written, "{}", 7)?;
+/// assert_eq!(written.0, b"7");
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct Written(pub Vec<u8>);
+
+impl io::Write for Written {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        extend(&mut self.0, bytes).map_err(|problem| io::Error::new(io::ErrorKind::OutOfMemory, problem))?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The problem of a reader or writer: `OutOfMemory` where it had no memory, and otherwise what `or_else` makes of it.
+pub fn io_problem(problem: io::Error, or_else: impl FnOnce(io::Error) -> Diagnostic) -> Diagnostic {
+    if problem.kind() != io::ErrorKind::OutOfMemory {
+        return or_else(problem);
+    }
+    let told = problem.into_inner().and_then(|it| it.downcast::<Diagnostic>().ok());
+    told.map_or_else(|| Diagnostic::new(Code::OutOfMemory, "could not allocate memory"), |it| *it)
 }
 
 /// The items of an iterator: `collect`.
@@ -137,5 +184,17 @@ mod tests {
         assert_eq!(try_collected((0..100).filter(|it| it % 3 == 0).map(Ok)).unwrap(), expected);
         assert_eq!(copied(&expected).unwrap(), expected);
         assert_eq!(filled(7, 3).unwrap(), [7; 3]);
+        let mut items = vec![1];
+        (0..10).for_each(|_| extend(&mut items, &[2, 3]).unwrap());
+        assert_eq!((items.len(), &items[19..]), (21, &[2, 3][..]));
+    }
+
+    #[test]
+    fn a_writer_that_has_no_memory_tells_so() {
+        let told = |problem| io_problem(problem, |it| Diagnostic::new(Code::Io, it.to_string())).code();
+        let refused = Diagnostic::out_of_memory(7);
+        assert_eq!(told(io::Error::new(io::ErrorKind::OutOfMemory, refused)), Code::OutOfMemory);
+        assert_eq!(told(io::ErrorKind::OutOfMemory.into()), Code::OutOfMemory);
+        assert_eq!(told(io::ErrorKind::BrokenPipe.into()), Code::Io);
     }
 }

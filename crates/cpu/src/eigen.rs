@@ -2,6 +2,7 @@
 
 use crate::field::{Complex, Field, with_field};
 use crate::matrix::{Matrix, matrices_of, store_all, store_numbers};
+use tracefx_core::allocate::{collected, extend, filled, push, try_collected, with_room};
 use tracefx_core::{Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;
@@ -27,13 +28,13 @@ fn eig<T: Field>(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
         if !matrix.data.iter().all(|it| it.abs().is_finite()) {
             return Err(args.invalid("torch.linalg.eig: input tensor should not contain infs or NaNs."));
         }
-        let Some((values, vectors)) = eigen(&matrix) else {
+        let Some((values, vectors)) = eigen(&matrix)? else {
             return Err(args.invalid(
                 "linalg.eig: The algorithm failed to converge because the input matrix is ill-conditioned or has too many repeated eigenvalues.",
             ));
         };
-        all_values.extend(values);
-        all_vectors.push(vectors);
+        extend(&mut all_values, &values)?;
+        push(&mut all_vectors, vectors)?;
     }
     store_numbers(&all_values, &outs[0])?;
     outs.get(1).map_or(Ok(()), |out| store_all(&all_vectors, out))
@@ -41,43 +42,44 @@ fn eig<T: Field>(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
 
 /// The eigenvalues, and their vectors as columns of length one, whose largest number is real. `None` where the steps do
 /// not converge.
-fn eigen<T: Field>(matrix: &Matrix<T>) -> Option<(Vec<Complex>, Matrix<Complex>)> {
+fn eigen<T: Field>(matrix: &Matrix<T>) -> Result<Option<(Vec<Complex>, Matrix<Complex>)>> {
     let n = matrix.rows;
     let norm = matrix.data.iter().map(|it| it.abs()).fold(0.0, f64::max);
-    let (triangle, turns) = schur(matrix)?;
-    let mut pairs: Vec<(Complex, Vec<Complex>)> =
-        (0..n).map(|k| (triangle[(k, k)], normalized(vector(&triangle, &turns, k, norm)))).collect();
+    let Some((triangle, turns)) = schur(matrix)? else { return Ok(None) };
+    let pair = |k: usize| Ok((triangle[(k, k)], normalized(vector(&triangle, &turns, k, norm)?)));
+    let mut pairs: Vec<(Complex, Vec<Complex>)> = try_collected((0..n).map(pair))?;
     if matrix.data.iter().all(|it| it.conj() == *it) {
-        pairs = conjugated(pairs, norm);
+        pairs = conjugated(pairs, norm)?;
     }
-    let mut vectors = Matrix::zeros(n, n);
+    let mut vectors = Matrix::zeros(n, n)?;
     for (col, (_, it)) in pairs.iter().enumerate() {
         it.iter().enumerate().for_each(|(row, it)| vectors[(row, col)] = *it);
     }
-    Some((pairs.into_iter().map(|(value, _)| value).collect(), vectors))
+    Ok(Some((collected(pairs.into_iter().map(|(value, _)| value))?, vectors)))
 }
 
 /// Of a real matrix, eigenvalues are real, or they come in pairs of a number and its conjugate: the one above the real axis
 /// first, as LAPACK has them. Rounding has them almost so.
-fn conjugated(pairs: Vec<(Complex, Vec<Complex>)>, norm: f64) -> Vec<(Complex, Vec<Complex>)> {
+fn conjugated(pairs: Vec<(Complex, Vec<Complex>)>, norm: f64) -> Result<Vec<(Complex, Vec<Complex>)>> {
     // Two equal eigenvalues are known to half the digits only, and rounding may part them along either axis.
     let is_real = |it: &Complex| it.im.abs() <= 1e-13 * norm.max(it.abs());
     let n_above = pairs.iter().filter(|(it, _)| !is_real(it) && it.im > 0.0).count();
     let n_below = pairs.iter().filter(|(it, _)| !is_real(it) && it.im < 0.0).count();
     if n_above != n_below {
-        return pairs;
+        return Ok(pairs);
     }
-    let mut res = Vec::new();
+    let mut res = with_room(pairs.len())?;
     for (value, vector) in pairs {
         if is_real(&value) {
-            let real = vector.iter().map(|it| Complex::of(it.re)).collect();
-            res.push((Complex::of(value.re), normalized(real)));
+            let real = collected(vector.iter().map(|it| Complex::of(it.re)))?;
+            push(&mut res, (Complex::of(value.re), normalized(real)))?;
         } else if value.im > 0.0 {
-            let other = vector.iter().map(|it| it.conj()).collect();
-            res.extend([(value, vector), (value.conj(), other)]);
+            let other = collected(vector.iter().map(|it| it.conj()))?;
+            push(&mut res, (value, vector))?;
+            push(&mut res, (value.conj(), other))?;
         }
     }
-    res
+    Ok(res)
 }
 
 /// A vector of length one whose largest number is real.
@@ -94,9 +96,9 @@ fn normalized(mut vector: Vec<Complex>) -> Vec<Complex> {
 }
 
 /// The vector of the `k`-th eigenvalue: back through the triangle, and through the turns that made it.
-fn vector(triangle: &Matrix<Complex>, turns: &Matrix<Complex>, k: usize, norm: f64) -> Vec<Complex> {
+fn vector(triangle: &Matrix<Complex>, turns: &Matrix<Complex>, k: usize, norm: f64) -> Result<Vec<Complex>> {
     let n = triangle.rows;
-    let mut own = vec![Complex::ZERO; n];
+    let mut own = filled(Complex::ZERO, n)?;
     own[k] = Complex::ONE;
     for row in (0..k).rev() {
         let sum: Complex = (row + 1..=k).map(|col| triangle[(row, col)] * own[col]).sum();
@@ -107,15 +109,15 @@ fn vector(triangle: &Matrix<Complex>, turns: &Matrix<Complex>, k: usize, norm: f
         }
         own[row] = -(sum / below);
     }
-    (0..n).map(|row| (0..=k).map(|col| turns[(row, col)] * own[col]).sum()).collect()
+    collected((0..n).map(|row| (0..=k).map(|col| turns[(row, col)] * own[col]).sum()))
 }
 
 /// The Schur form: a triangle, and the unitary matrix that turns it into the matrix.
-fn schur<T: Field>(matrix: &Matrix<T>) -> Option<(Matrix<Complex>, Matrix<Complex>)> {
+fn schur<T: Field>(matrix: &Matrix<T>) -> Result<Option<(Matrix<Complex>, Matrix<Complex>)>> {
     let n = matrix.rows;
-    let data = matrix.data.iter().map(|it| it.to_complex()).collect();
+    let data = collected(matrix.data.iter().map(|it| it.to_complex()))?;
     let mut form = Matrix { rows: n, cols: n, data };
-    let mut turns = Matrix::eye(n, n);
+    let mut turns = Matrix::eye(n, n)?;
     // First nothing is left below the subdiagonal.
     for col in 0..n.saturating_sub(2) {
         for row in (col + 2..n).rev() {
@@ -142,15 +144,15 @@ fn schur<T: Field>(matrix: &Matrix<T>) -> Option<(Matrix<Complex>, Matrix<Comple
         }
         steps += 1;
         if steps > MOST_STEPS {
-            return None;
+            return Ok(None);
         }
         let shift = if steps % 10 == 0 { exceptional(&form, last) } else { nearest(&form, last) };
-        step(&mut form, &mut turns, first, last, shift);
+        step(&mut form, &mut turns, first, last, shift)?;
     }
     for row in 0..n {
         (0..row).for_each(|col| form[(row, col)] = Complex::ZERO);
     }
-    Some((form, turns))
+    Ok(Some((form, turns)))
 }
 
 /// The eigenvalue of the last two rows and columns that is nearer to the last number.
@@ -169,11 +171,17 @@ fn exceptional(form: &Matrix<Complex>, last: usize) -> Complex {
 }
 
 /// One step of the method QR on the rows and columns from `first` to `last`.
-fn step(form: &mut Matrix<Complex>, turns: &mut Matrix<Complex>, first: usize, last: usize, shift: Complex) {
+fn step(
+    form: &mut Matrix<Complex>,
+    turns: &mut Matrix<Complex>,
+    first: usize,
+    last: usize,
+    shift: Complex,
+) -> Result<()> {
     for k in first..=last {
         form[(k, k)] -= shift;
     }
-    let mut made = Vec::new();
+    let mut made = with_room(last - first)?;
     for k in first..last {
         let it = Turn::new(form[(k, k)], form[(k + 1, k)]);
         it.rows(form, k, k);
@@ -187,6 +195,7 @@ fn step(form: &mut Matrix<Complex>, turns: &mut Matrix<Complex>, first: usize, l
     for k in first..=last {
         form[(k, k)] += shift;
     }
+    Ok(())
 }
 
 /// Turns a row and the next one so that the number of the next one in this column is zero, and the columns likewise.
@@ -241,13 +250,13 @@ mod tests {
 
     #[track_caller]
     fn check<T: Field>(matrix: &Matrix<T>) {
-        let (values, vectors) = eigen(matrix).unwrap();
+        let (values, vectors) = eigen(matrix).unwrap().unwrap();
         let wide = Matrix {
             rows: matrix.rows,
             cols: matrix.cols,
             data: matrix.data.iter().map(|it| it.to_complex()).collect(),
         };
-        let stretched = wide.times(&vectors);
+        let stretched = wide.times(&vectors).unwrap();
         for (col, value) in values.iter().enumerate() {
             let length: f64 = (0..matrix.rows).map(|row| vectors[(row, col)].square()).sum();
             assert!((length - 1.0).abs() < 1e-12);
@@ -267,7 +276,7 @@ mod tests {
         for n in 0..9 {
             let real = Matrix { rows: n, cols: n, data: numbers(n, 0) };
             check(&real);
-            check(&real.times(&real.transposed()));
+            check(&real.times(&real.transposed().unwrap()).unwrap());
             let data = numbers(n, 0).into_iter().zip(numbers(n, 4)).map(|(re, im)| Complex { re, im }).collect();
             check(&Matrix { rows: n, cols: n, data });
         }
@@ -276,7 +285,7 @@ mod tests {
     #[test]
     fn a_quarter_turn_and_a_cycle_have_pairs_of_eigenvalues() {
         let turn = Matrix { rows: 2, cols: 2, data: vec![0.0, -1.0, 1.0, 0.0] };
-        let (values, _) = eigen(&turn).unwrap();
+        let (values, _) = eigen(&turn).unwrap().unwrap();
         assert!((values[0] - Complex { re: 0.0, im: 1.0 }).abs() < 1e-15);
         assert_eq!(values[1], values[0].conj());
         let cycle =

@@ -4,7 +4,8 @@
 //! of the triangle, without their first elements, which are one, and the factors `tau` beside.
 
 use crate::field::{Field, with_field};
-use crate::matrix::{Matrix, afford, matrices, matrices_of, numbers, store_all, store_numbers};
+use crate::matrix::{Matrix, matrices, matrices_of, numbers, store_all, store_numbers};
+use tracefx_core::allocate::{copied, extend, push, try_collected, with_room};
 use tracefx_core::{Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;
@@ -28,9 +29,9 @@ struct Reflected<T> {
 
 impl<T: Field> Reflected<T> {
     /// Reflects column after column onto the diagonal, with the signs of LAPACK's `larfg`.
-    fn new(mut both: Matrix<T>) -> Self {
+    fn new(mut both: Matrix<T>) -> Result<Self> {
         let (rows, n) = (both.rows, both.rows.min(both.cols));
-        let mut factors = Vec::with_capacity(n);
+        let mut factors = with_room(n)?;
         for k in 0..n {
             let first = both[(k, k)];
             let below: f64 = (k + 1..rows).map(|row| both[(row, k)].square()).sum();
@@ -56,7 +57,7 @@ impl<T: Field> Reflected<T> {
             }
             both[(k, k)] = target;
         }
-        Reflected { both, factors }
+        Ok(Reflected { both, factors })
     }
 
     /// One reflection of all columns of a matrix.
@@ -82,30 +83,33 @@ impl<T: Field> Reflected<T> {
 
 fn qr<T: Field>(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let mode = args.str(1)?;
-    outs.iter().try_for_each(|it| afford::<T>(it.numel()))?;
     let (mut all_q, mut all_r) = (Vec::new(), Vec::new());
     for matrix in matrices_of::<T>(args, 0)? {
         let (rows, cols) = (matrix.rows, matrix.cols);
         let width = if mode == "complete" { rows } else { rows.min(cols) };
-        let it = Reflected::new(matrix);
+        let it = Reflected::new(matrix)?;
         if mode != "r" {
-            all_q.push(it.times(Matrix::eye(rows, width), false));
+            push(&mut all_q, it.times(Matrix::eye(rows, width)?, false))?;
         }
-        let mut r = Matrix::zeros(width, cols);
+        let mut r = Matrix::zeros(width, cols)?;
         for row in 0..width {
             (row..cols).for_each(|col| r[(row, col)] = it.both[(row, col)]);
         }
-        all_r.push(r);
+        push(&mut all_r, r)?;
     }
     store_all(&all_q, &outs[0])?;
     store_all(&all_r, &outs[1])
 }
 
 fn geqrf<T: Field>(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
-    let all: Vec<_> = matrices_of::<T>(args, 0)?.into_iter().map(Reflected::new).collect();
-    let factors: Vec<T> = all.iter().flat_map(|it| it.factors.iter().copied()).collect();
+    let (mut all, mut factors) = (Vec::new(), Vec::new());
+    for matrix in matrices_of::<T>(args, 0)? {
+        let it = Reflected::new(matrix)?;
+        extend(&mut factors, &it.factors)?;
+        push(&mut all, it.both)?;
+    }
     store_numbers(&factors, &outs[1])?;
-    store_all(&all.into_iter().map(|it| it.both).collect::<Vec<_>>(), &outs[0])
+    store_all(&all, &outs[0])
 }
 
 /// The reflections of the first two arguments.
@@ -114,15 +118,15 @@ fn reflections<T: Field>(args: &Args<'_, Tensor>) -> Result<Vec<Reflected<T>>> {
     let n = factors.sizes().last().copied().unwrap_or(0);
     let factors = numbers::<T>(factors, factors.sizes())?;
     let all = matrices_of::<T>(args, 0)?.into_iter().enumerate();
-    Ok(all.map(|(at, both)| Reflected { both, factors: factors[at * n..(at + 1) * n].to_vec() }).collect())
+    try_collected(all.map(|(at, both)| Ok(Reflected { both, factors: copied(&factors[at * n..(at + 1) * n])? })))
 }
 
 fn product<T: Field>(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let columns = reflections::<T>(args)?.into_iter().map(|it| {
-        let eye = Matrix::eye(it.both.rows, it.both.cols);
-        it.times(eye, false)
+        let eye = Matrix::eye(it.both.rows, it.both.cols)?;
+        Ok(it.times(eye, false))
     });
-    store_all(&columns.collect::<Vec<_>>(), &outs[0])
+    store_all(&try_collected(columns)?, &outs[0])
 }
 
 fn ormqr<T: Field>(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
@@ -131,9 +135,9 @@ fn ormqr<T: Field>(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let (lead, last) = other.sizes().split_at(other.rank() - 2);
     let others = matrices::<T>(other, lead, last[0], last[1])?;
     let results = reflections::<T>(args)?.into_iter().zip(others).map(|(it, other)| match is_left {
-        true => it.times(other, is_adjoint),
+        true => Ok(it.times(other, is_adjoint)),
         // `C * Q` is the conjugate transpose of `Q^H * C^H`.
-        false => it.times(other.adjoint(), !is_adjoint).adjoint(),
+        false => it.times(other.adjoint()?, !is_adjoint).adjoint(),
     });
-    store_all(&results.collect::<Vec<_>>(), &outs[0])
+    store_all(&try_collected(results)?, &outs[0])
 }

@@ -3,7 +3,8 @@
 use crate::dense::Dense;
 use crate::field::{Field, with_field};
 use crate::map::{cast_into, store};
-use crate::matrix::{Matrix, afford, fill_ints, matrices, matrices_of, store_all, store_numbers};
+use crate::matrix::{Matrix, fill_ints, matrices, matrices_of, store_all, store_numbers};
+use tracefx_core::allocate::{collected, push, try_collected, with_room};
 use tracefx_core::{Code, DType, Diagnostic, Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;
@@ -38,9 +39,9 @@ struct Lu<T> {
     info: i32,
 }
 
-fn lu<T: Field>(mut both: Matrix<T>) -> Lu<T> {
+fn lu<T: Field>(mut both: Matrix<T>) -> Result<Lu<T>> {
     let n = both.rows.min(both.cols);
-    let (mut pivots, mut info) = (Vec::with_capacity(n), 0);
+    let (mut pivots, mut info) = (with_room(n)?, 0);
     for k in 0..n {
         let mut pivot = k;
         for row in k + 1..both.rows {
@@ -65,7 +66,7 @@ fn lu<T: Field>(mut both: Matrix<T>) -> Lu<T> {
             }
         }
     }
-    Lu { both, pivots, info }
+    Ok(Lu { both, pivots, info })
 }
 
 impl<T: Field> Lu<T> {
@@ -86,14 +87,14 @@ impl<T: Field> Lu<T> {
     }
 
     /// Solves the equations of the conjugate transpose.
-    fn solve_adjoint(&self, mut right: Matrix<T>) -> Matrix<T> {
-        let turned = self.both.adjoint();
+    fn solve_adjoint(&self, mut right: Matrix<T>) -> Result<Matrix<T>> {
+        let turned = self.both.adjoint()?;
         substitute(&turned, &mut right, Triangle { is_upper: false, is_unit: false });
         substitute(&turned, &mut right, Triangle { is_upper: true, is_unit: true });
         for (row, &pivot) in self.pivots.iter().enumerate().rev() {
             right.swap_rows(row, pivot);
         }
-        right
+        Ok(right)
     }
 
     fn one_based(&self) -> impl Iterator<Item = i32> {
@@ -140,8 +141,8 @@ fn check(args: &Args<'_, Tensor>, infos: &[i32], what: impl Fn(i32) -> String) -
 }
 
 fn lu_factor<T: Field>(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
-    let all: Vec<Lu<T>> = matrices_of(args, 0)?.into_iter().map(lu).collect();
-    let infos: Vec<i32> = all.iter().map(|it| it.info).collect();
+    let all: Vec<Lu<T>> = try_collected(matrices_of(args, 0)?.into_iter().map(lu))?;
+    let infos = collected(all.iter().map(|it| it.info))?;
     check(args, &infos, |info| {
         format!(
             "linalg.lu_factor: U[{info},{info}] is zero and using it on lu_solve would result in a division by zero."
@@ -149,11 +150,10 @@ fn lu_factor<T: Field>(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     })?;
     fill_ints(&outs[1], all.iter().flat_map(Lu::one_based));
     fill_ints(&outs[2], infos.into_iter());
-    store_all(&all.into_iter().map(|it| it.both).collect::<Vec<_>>(), &outs[0])
+    store_all(&collected(all.into_iter().map(|it| it.both))?, &outs[0])
 }
 
 fn lu_unpack<T: Field>(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
-    outs.iter().try_for_each(|it| afford::<T>(it.numel()))?;
     let all = matrices_of::<T>(args, 0)?;
     if args.bool(3)? {
         let pivots = Dense::new(args.tensor(1)?)?;
@@ -163,10 +163,10 @@ fn lu_unpack<T: Field>(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
         let (lead, last) = args.tensor(0)?.sizes().split_at(args.tensor(0)?.rank() - 2);
         if last.contains(&0) {
             // Without a column, no row changes places.
-            orders.extend((0..lead.iter().product()).map(|_| Matrix::eye(last[0], last[0])));
+            orders = try_collected((0..lead.iter().product()).map(|_| Matrix::eye(last[0], last[0])))?;
         }
         for (matrix, pivots) in all.iter().zip(pivots.chunks(n_pivots)) {
-            let mut order: Vec<usize> = (0..matrix.rows).collect();
+            let mut order = collected(0..matrix.rows)?;
             for (row, &pivot) in pivots.iter().enumerate() {
                 let Some(pivot) =
                     usize::try_from(pivot).ok().and_then(|it| it.checked_sub(1)).filter(|it| *it < matrix.rows)
@@ -175,29 +175,29 @@ fn lu_unpack<T: Field>(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
                 };
                 order.swap(row, pivot);
             }
-            let mut permutation = Matrix::zeros(matrix.rows, matrix.rows);
+            let mut permutation = Matrix::zeros(matrix.rows, matrix.rows)?;
             order.iter().enumerate().for_each(|(at, &row)| permutation[(row, at)] = T::ONE);
-            orders.push(permutation);
+            push(&mut orders, permutation)?;
         }
         store_all(&orders, &outs[0])?;
     }
     if args.bool(2)? {
-        let part = |keeps: fn(usize, usize) -> bool, is_lower: bool| -> Vec<Matrix<T>> {
+        let part = |keeps: fn(usize, usize) -> bool, is_lower: bool| -> Result<Vec<Matrix<T>>> {
             let one = |it: &Matrix<T>| {
                 let n = it.rows.min(it.cols);
                 let (rows, cols) = if is_lower { (it.rows, n) } else { (n, it.cols) };
-                let mut res = if is_lower { Matrix::eye(rows, cols) } else { Matrix::zeros(rows, cols) };
+                let mut res = if is_lower { Matrix::eye(rows, cols)? } else { Matrix::zeros(rows, cols)? };
                 for row in 0..rows {
                     for col in (0..cols).filter(|col| keeps(row, *col)) {
                         res[(row, col)] = it[(row, col)];
                     }
                 }
-                res
+                Ok(res)
             };
-            all.iter().map(one).collect()
+            try_collected(all.iter().map(one))
         };
-        store_all(&part(|row, col| col < row, true), &outs[1])?;
-        store_all(&part(|row, col| col >= row, false), &outs[2])?;
+        store_all(&part(|row, col| col < row, true)?, &outs[1])?;
+        store_all(&part(|row, col| col >= row, false)?, &outs[2])?;
     }
     Ok(())
 }
@@ -216,11 +216,11 @@ fn lu_solve<T: Field>(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     }
     let mut solutions = Vec::new();
     for ((both, right), pivots) in factors.into_iter().zip(rights).zip(pivots.chunks(n.max(1))) {
-        let factors = Lu { both, pivots: pivots.iter().map(|it| *it as usize - 1).collect(), info: 0 };
+        let factors = Lu { both, pivots: collected(pivots.iter().map(|it| *it as usize - 1))?, info: 0 };
         // The equations from the right are those of the conjugate transposes from the left.
-        let side = if is_left { right } else { right.adjoint() };
-        let solution = if is_adjoint == is_left { factors.solve_adjoint(side) } else { factors.solve(side) };
-        solutions.push(if is_left { solution } else { solution.adjoint() });
+        let side = if is_left { right } else { right.adjoint()? };
+        let solution = if is_adjoint == is_left { factors.solve_adjoint(side)? } else { factors.solve(side) };
+        push(&mut solutions, if is_left { solution } else { solution.adjoint()? })?;
     }
     store_all(&solutions, &outs[0])
 }
@@ -228,45 +228,46 @@ fn lu_solve<T: Field>(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
 /// The factorisations that a determinant is read off. PyTorch takes those of the transposes of row-major matrices.
 fn for_determinant<T: Field>(args: &Args<'_, Tensor>) -> Result<Vec<Lu<T>>> {
     let is_row_major = args.tensor(0)?.is_contiguous();
-    let factors = matrices_of(args, 0)?.into_iter().map(|it| lu(if is_row_major { it.transposed() } else { it }));
-    Ok(factors.collect())
+    try_collected(matrices_of(args, 0)?.into_iter().map(|it| lu(if is_row_major { it.transposed()? } else { it })))
 }
 
 fn det<T: Field>(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let all = for_determinant::<T>(args)?;
-    store_numbers(&all.iter().map(|it| it.diagonal().product()).collect::<Vec<T>>(), &outs[0])?;
+    store_numbers(&collected(all.iter().map(|it| it.diagonal().product::<T>()))?, &outs[0])?;
     fill_ints(&outs[2], all.iter().flat_map(Lu::one_based));
-    store_all(&all.into_iter().map(|it| it.both).collect::<Vec<_>>(), &outs[1])
+    store_all(&collected(all.into_iter().map(|it| it.both))?, &outs[1])
 }
 
 fn slogdet<T: Field>(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let all = for_determinant::<T>(args)?;
-    let signs = all.iter().map(|it| it.diagonal().map(Field::direction).product());
-    store_numbers(&signs.collect::<Vec<T>>(), &outs[0])?;
-    store(&all.iter().map(|it| it.diagonal().map(|it| it.abs().ln()).sum()).collect::<Vec<f64>>(), &outs[1])?;
+    let signs = all.iter().map(|it| it.diagonal().map(Field::direction).product::<T>());
+    store_numbers(&collected(signs)?, &outs[0])?;
+    let logarithms = all.iter().map(|it| it.diagonal().map(|it| it.abs().ln()).sum::<f64>());
+    store(&collected(logarithms)?, &outs[1])?;
     fill_ints(&outs[3], all.iter().flat_map(Lu::one_based));
-    store_all(&all.into_iter().map(|it| it.both).collect::<Vec<_>>(), &outs[2])
+    store_all(&collected(all.into_iter().map(|it| it.both))?, &outs[2])
 }
 
 fn inv<T: Field>(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
-    let all: Vec<Lu<T>> = matrices_of(args, 0)?.into_iter().map(lu).collect();
-    let infos: Vec<i32> = all.iter().map(|it| it.info).collect();
+    let all: Vec<Lu<T>> = try_collected(matrices_of(args, 0)?.into_iter().map(lu))?;
+    let infos = collected(all.iter().map(|it| it.info))?;
     check(args, &infos, |info| {
         format!(
             "linalg.inv: The diagonal element {info} is zero, the inversion could not be completed because the input matrix is singular."
         )
     })?;
     fill_ints(&outs[1], infos.into_iter());
-    let inverses: Vec<Matrix<T>> = all.iter().map(|it| it.solve(Matrix::eye(it.both.rows, it.both.rows))).collect();
-    store_all(&inverses, &outs[0])
+    let inverses = all.iter().map(|it| Ok(it.solve(Matrix::eye(it.both.rows, it.both.rows)?)));
+    store_all(&try_collected(inverses)?, &outs[0])
 }
 
 fn solve<T: Field>(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let (matrix, right, is_left) = (args.tensor(0)?, args.tensor(1)?, args.bool(2)?);
     let all = matrices_of::<T>(args, 0)?;
     // The equations from the right are those of the transposes from the left.
-    let factors: Vec<Lu<T>> = all.iter().map(|it| lu(if is_left { it.clone() } else { it.transposed() })).collect();
-    let infos: Vec<i32> = factors.iter().map(|it| it.info).collect();
+    let sides = all.into_iter().map(|it| lu(if is_left { it } else { it.transposed()? }));
+    let factors: Vec<Lu<T>> = try_collected(sides)?;
+    let infos = collected(factors.iter().map(|it| it.info))?;
     check(args, &infos, |_| "linalg.solve: The solver failed because the input matrix is singular.".to_string())?;
     let n = matrix.sizes()[matrix.rank() - 1];
     // A vector has as many dimensions as its solution less one than a matrix would have.
@@ -284,22 +285,18 @@ fn solve<T: Field>(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     };
     let rights = matrices::<T>(&column, lead, shape[0], shape[1])?;
     // Which factorisation each right side belongs to.
-    let numbers: Vec<i64> = (0..factors.len() as i64).collect();
+    let numbers = collected(0..factors.len() as i64)?;
     let numbers = Tensor::from_slice(&numbers, &matrix.sizes()[..matrix.rank() - 2])?;
     let of = Tensor::zeros(DType::Int64, lead)?;
     cast_into(&numbers, &of)?;
-    let solutions: Vec<Matrix<T>> = of
-        .to_vec::<i64>()?
-        .into_iter()
-        .zip(rights)
-        .map(|(at, right)| match is_left {
-            true => factors[at as usize].solve(right),
-            false => factors[at as usize].solve(right.transposed()).transposed(),
-        })
-        .collect();
+    let solutions = of.to_vec::<i64>()?.into_iter().zip(rights).map(|(at, right)| match is_left {
+        true => Ok(factors[at as usize].solve(right)),
+        false => factors[at as usize].solve(right.transposed()?).transposed(),
+    });
+    let solutions = try_collected(solutions)?;
     fill_ints(&outs[2], factors.iter().flat_map(Lu::one_based));
     fill_ints(&outs[3], infos.into_iter());
-    store_all(&factors.into_iter().map(|it| it.both).collect::<Vec<_>>(), &outs[1])?;
+    store_all(&collected(factors.into_iter().map(|it| it.both))?, &outs[1])?;
     store_all(&solutions, &outs[0])
 }
 
@@ -308,9 +305,9 @@ fn cholesky<T: Field>(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let (mut results, mut infos) = (Vec::new(), Vec::new());
     for matrix in matrices_of::<T>(args, 0)? {
         // Only the triangle that is asked for is looked at.
-        let matrix = if is_upper { matrix.adjoint() } else { matrix };
+        let matrix = if is_upper { matrix.adjoint()? } else { matrix };
         let n = matrix.rows;
-        let (mut lower, mut info) = (Matrix::<T>::zeros(n, n), 0);
+        let (mut lower, mut info) = (Matrix::<T>::zeros(n, n)?, 0);
         'columns: for col in 0..n {
             for row in col..n {
                 let sum: T = (0..col).map(|k| lower[(row, k)] * lower[(col, k)].conj()).sum();
@@ -325,8 +322,8 @@ fn cholesky<T: Field>(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
                 }
             }
         }
-        infos.push(info);
-        results.push(if is_upper { lower.adjoint() } else { lower });
+        push(&mut infos, info)?;
+        push(&mut results, if is_upper { lower.adjoint()? } else { lower })?;
     }
     check(args, &infos, |info| {
         format!(
@@ -347,15 +344,15 @@ fn solve_triangular<T: Field>(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Resul
     let solved = triangles.into_iter().zip(rights).map(|(triangle, mut right)| match is_left {
         true => {
             substitute(&triangle, &mut right, kind);
-            right
+            Ok(right)
         }
         false => {
-            let mut right = right.transposed();
-            substitute(&triangle.transposed(), &mut right, kind);
+            let mut right = right.transposed()?;
+            substitute(&triangle.transposed()?, &mut right, kind);
             right.transposed()
         }
     });
-    store_all(&solved.collect::<Vec<_>>(), &outs[0])
+    store_all(&try_collected(solved)?, &outs[0])
 }
 
 /// Scaled down until its series is short, and squared as often again.
@@ -365,14 +362,14 @@ fn matrix_exp<T: Field>(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> 
         let norm = largest.fold(0.0, f64::max);
         let n_halvings = if norm > 0.5 && norm.is_finite() { (norm.log2() + 1.0).ceil() as i32 } else { 0 };
         matrix.data.iter_mut().for_each(|it| *it *= T::of(0.5f64.powi(n_halvings)));
-        let mut sum = Matrix::eye(matrix.rows, matrix.cols);
-        let mut term = sum.clone();
+        let mut sum = Matrix::eye(matrix.rows, matrix.cols)?;
+        let mut term = sum.copied()?;
         for k in 1..20 {
-            term = term.times(&matrix);
+            term = term.times(&matrix)?;
             term.data.iter_mut().for_each(|it| *it /= T::of(f64::from(k)));
             sum.data.iter_mut().zip(&term.data).for_each(|(sum, it)| *sum += *it);
         }
-        (0..n_halvings).fold(sum, |it, _| it.times(&it))
+        (0..n_halvings).try_fold(sum, |it, _| it.times(&it))
     };
-    store_all(&matrices_of(args, 0)?.into_iter().map(exp).collect::<Vec<_>>(), &outs[0])
+    store_all(&try_collected(matrices_of(args, 0)?.into_iter().map(exp))?, &outs[0])
 }

@@ -3,12 +3,13 @@
 use crate::dense::{Dense, fill};
 use crate::field::Field;
 use crate::map::{cast_into, store};
-use tracefx_core::allocate::{collected, copied, with_room};
+use tracefx_core::allocate::{copied, filled, try_collected, with_room};
 use tracefx_core::{Diagnostic, Element, Result, Tensor};
 use tracefx_ops::Args;
 
 /// A matrix, row by row.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
 pub(crate) struct Matrix<T = f64> {
     pub(crate) rows: usize,
     pub(crate) cols: usize,
@@ -16,35 +17,41 @@ pub(crate) struct Matrix<T = f64> {
 }
 
 impl<T: Field> Matrix<T> {
-    pub(crate) fn zeros(rows: usize, cols: usize) -> Self {
-        Matrix { rows, cols, data: vec![T::ZERO; rows * cols] }
+    pub(crate) fn zeros(rows: usize, cols: usize) -> Result<Self> {
+        let n = rows.checked_mul(cols).ok_or_else(|| Diagnostic::out_of_memory(usize::MAX))?;
+        Ok(Matrix { rows, cols, data: filled(T::ZERO, n)? })
     }
 
-    pub(crate) fn eye(rows: usize, cols: usize) -> Self {
-        let mut res = Self::zeros(rows, cols);
+    pub(crate) fn eye(rows: usize, cols: usize) -> Result<Self> {
+        let mut res = Self::zeros(rows, cols)?;
         (0..rows.min(cols)).for_each(|i| res[(i, i)] = T::ONE);
-        res
+        Ok(res)
     }
 
-    pub(crate) fn transposed(&self) -> Self {
-        let mut res = Self::zeros(self.cols, self.rows);
+    /// The same numbers once more.
+    pub(crate) fn copied(&self) -> Result<Self> {
+        Ok(Matrix { rows: self.rows, cols: self.cols, data: copied(&self.data)? })
+    }
+
+    pub(crate) fn transposed(&self) -> Result<Self> {
+        let mut res = Self::zeros(self.cols, self.rows)?;
         for row in 0..self.rows {
             for col in 0..self.cols {
                 res[(col, row)] = self[(row, col)];
             }
         }
-        res
+        Ok(res)
     }
 
     /// The transpose with its numbers conjugated.
-    pub(crate) fn adjoint(&self) -> Self {
-        let mut res = self.transposed();
+    pub(crate) fn adjoint(&self) -> Result<Self> {
+        let mut res = self.transposed()?;
         res.data.iter_mut().for_each(|it| *it = it.conj());
-        res
+        Ok(res)
     }
 
-    pub(crate) fn times(&self, other: &Matrix<T>) -> Self {
-        let mut res = Self::zeros(self.rows, other.cols);
+    pub(crate) fn times(&self, other: &Matrix<T>) -> Result<Self> {
+        let mut res = Self::zeros(self.rows, other.cols)?;
         for row in 0..self.rows {
             for k in 0..self.cols {
                 let factor = self[(row, k)];
@@ -54,7 +61,7 @@ impl<T: Field> Matrix<T> {
                 }
             }
         }
-        res
+        Ok(res)
     }
 
     /// Takes `factor` times one row from another.
@@ -90,28 +97,16 @@ impl<T> std::ops::IndexMut<(usize, usize)> for Matrix<T> {
 pub(crate) fn numbers<T: Field>(tensor: &Tensor, sizes: &[usize]) -> Result<Vec<T>> {
     let wide = Tensor::zeros(T::Stored::DTYPE, sizes)?;
     cast_into(tensor, &wide)?;
-    afford::<T>(wide.numel())?;
     let wide = Dense::new(&wide)?;
     copied(bytemuck::cast_slice(&wide.read::<T::Stored>()))
-}
-
-/// The matrices that a kernel of linear algebra holds beside each one that it reads, at most: factors, vectors, turns. A
-/// square among them has as many rows as the shorter side.
-const BESIDE: usize = 8;
-
-/// Makes sure that there is memory for the matrices that a kernel will hold beside those of `n` numbers that it reads, so
-/// that it takes them without asking for each. A kernel whose results are larger than what it reads asks for those, too.
-pub(crate) fn afford<T>(n: usize) -> Result<()> {
-    let beside = n.checked_mul(BESIDE).ok_or_else(|| Diagnostic::out_of_memory(usize::MAX))?;
-    with_room::<T>(beside).map(drop)
 }
 
 /// The matrices of a tensor, broadcast to these sizes in front.
 pub(crate) fn matrices<T: Field>(tensor: &Tensor, lead: &[usize], rows: usize, cols: usize) -> Result<Vec<Matrix<T>>> {
     let numbers = numbers::<T>(tensor, &[lead, &[rows, cols]].concat())?;
     let n: usize = lead.iter().product();
-    let data = |i: usize| numbers[i * rows * cols..(i + 1) * rows * cols].to_vec();
-    collected((0..n).map(|i| Matrix { rows, cols, data: data(i) }))
+    let data = |i: usize| copied(&numbers[i * rows * cols..(i + 1) * rows * cols]);
+    try_collected((0..n).map(|i| Ok(Matrix { rows, cols, data: data(i)? })))
 }
 
 /// The matrices of an argument.
@@ -128,7 +123,8 @@ pub(crate) fn store_numbers<T: Field>(numbers: &[T], out: &Tensor) -> Result<()>
 
 /// Fills a result with matrices one behind the other.
 pub(crate) fn store_all<T: Field>(matrices: &[Matrix<T>], out: &Tensor) -> Result<()> {
-    let numbers: Vec<T> = matrices.iter().flat_map(|it| it.data.iter().copied()).collect();
+    let mut numbers: Vec<T> = with_room(matrices.iter().map(|it| it.data.len()).sum())?;
+    matrices.iter().for_each(|it| numbers.extend_from_slice(&it.data));
     store_numbers(&numbers, out)
 }
 

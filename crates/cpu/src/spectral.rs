@@ -3,7 +3,8 @@
 
 use crate::field::{Field, with_field};
 use crate::map::store;
-use crate::matrix::{Matrix, afford, matrices, matrices_of, store_all};
+use crate::matrix::{Matrix, matrices, matrices_of, store_all};
+use tracefx_core::allocate::{collected, extend, filled, push};
 use tracefx_core::{DType, Result, Tensor};
 use tracefx_exec::{Kernel, assign};
 use tracefx_ops::{Args, Value};
@@ -55,20 +56,20 @@ fn rotate<T: Field>(matrix: &mut Matrix<T>, p: usize, q: usize, (cosine, sine): 
 }
 
 /// The columns in this order.
-fn reordered<T: Field>(matrix: &Matrix<T>, order: &[usize]) -> Matrix<T> {
-    let mut res = Matrix::zeros(matrix.rows, order.len());
+fn reordered<T: Field>(matrix: &Matrix<T>, order: &[usize]) -> Result<Matrix<T>> {
+    let mut res = Matrix::zeros(matrix.rows, order.len())?;
     for row in 0..matrix.rows {
         for (col, &from) in order.iter().enumerate() {
             res[(row, col)] = matrix[(row, from)];
         }
     }
-    res
+    Ok(res)
 }
 
 /// Eigenvalues in rising order, and their vectors as columns.
-fn eigen<T: Field>(mut matrix: Matrix<T>) -> (Vec<f64>, Matrix<T>) {
+fn eigen<T: Field>(mut matrix: Matrix<T>) -> Result<(Vec<f64>, Matrix<T>)> {
     let n = matrix.rows;
-    let mut vectors = Matrix::eye(n, n);
+    let mut vectors = Matrix::eye(n, n)?;
     for _ in 0..MOST_SWEEPS {
         let mut is_done = true;
         for p in 0..n {
@@ -81,7 +82,7 @@ fn eigen<T: Field>(mut matrix: Matrix<T>) -> (Vec<f64>, Matrix<T>) {
                 is_done = false;
                 let (angle, phase) = aligned(first, second, product);
                 rotate(&mut matrix, p, q, angle, phase);
-                matrix = matrix.adjoint();
+                matrix = matrix.adjoint()?;
                 rotate(&mut matrix, p, q, angle, phase);
                 rotate(&mut vectors, p, q, angle, phase);
                 (matrix[(p, q)], matrix[(q, p)]) = (T::ZERO, T::ZERO);
@@ -91,9 +92,10 @@ fn eigen<T: Field>(mut matrix: Matrix<T>) -> (Vec<f64>, Matrix<T>) {
             break;
         }
     }
-    let mut order: Vec<usize> = (0..n).collect();
-    order.sort_by(|a, b| matrix[(*a, *a)].re().total_cmp(&matrix[(*b, *b)].re()));
-    (order.iter().map(|&it| matrix[(it, it)].re()).collect(), reordered(&vectors, &order))
+    let mut order = collected(0..n)?;
+    // A stable sort takes memory of its own.
+    order.sort_unstable_by(|a, b| matrix[(*a, *a)].re().total_cmp(&matrix[(*b, *b)].re()).then(a.cmp(b)));
+    Ok((collected(order.iter().map(|&it| matrix[(it, it)].re()))?, reordered(&vectors, &order)?))
 }
 
 fn eigh<T: Field>(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
@@ -108,9 +110,9 @@ fn eigh<T: Field>(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
             }
             matrix[(row, row)] = T::of(matrix[(row, row)].re());
         }
-        let (values, vectors) = eigen(matrix);
-        all_values.extend(values);
-        all_vectors.push(vectors);
+        let (values, vectors) = eigen(matrix)?;
+        extend(&mut all_values, &values)?;
+        push(&mut all_vectors, vectors)?;
     }
     store(&all_values, &outs[0])?;
     if args.bool(2)? { store_all(&all_vectors, &outs[1]) } else { Ok(()) }
@@ -118,9 +120,9 @@ fn eigh<T: Field>(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
 
 /// Of a matrix with at least as many rows as columns: columns that are orthogonal and of length one, the singular values,
 /// and the matrix that turned them.
-fn singular<T: Field>(mut left: Matrix<T>) -> (Matrix<T>, Vec<f64>, Matrix<T>) {
+fn singular<T: Field>(mut left: Matrix<T>) -> Result<(Matrix<T>, Vec<f64>, Matrix<T>)> {
     let n = left.cols;
-    let mut right = Matrix::eye(n, n);
+    let mut right = Matrix::eye(n, n)?;
     let dot =
         |it: &Matrix<T>, p: usize, q: usize| (0..it.rows).map(|row| it[(row, p)].conj() * it[(row, q)]).sum::<T>();
     for _ in 0..MOST_SWEEPS {
@@ -142,11 +144,11 @@ fn singular<T: Field>(mut left: Matrix<T>) -> (Matrix<T>, Vec<f64>, Matrix<T>) {
             break;
         }
     }
-    let values: Vec<f64> = (0..n).map(|col| dot(&left, col, col).re().sqrt()).collect();
-    let mut order: Vec<usize> = (0..n).collect();
-    order.sort_by(|a, b| values[*b].total_cmp(&values[*a]));
-    let (mut left, right) = (reordered(&left, &order), reordered(&right, &order));
-    let values: Vec<f64> = order.iter().map(|&it| values[it]).collect();
+    let values = collected((0..n).map(|col| dot(&left, col, col).re().sqrt()))?;
+    let mut order = collected(0..n)?;
+    order.sort_unstable_by(|a, b| values[*b].total_cmp(&values[*a]).then(a.cmp(b)));
+    let (mut left, right) = (reordered(&left, &order)?, reordered(&right, &order)?);
+    let values = collected(order.iter().map(|&it| values[it]))?;
     let largest = values.first().copied().unwrap_or(0.0);
     for (col, &value) in values.iter().enumerate() {
         if value > largest * 1e-300 && value > 0.0 {
@@ -155,37 +157,39 @@ fn singular<T: Field>(mut left: Matrix<T>) -> (Matrix<T>, Vec<f64>, Matrix<T>) {
             (0..left.rows).for_each(|row| left[(row, col)] = T::ZERO);
         }
     }
-    (left, values, right)
+    Ok((left, values, right))
 }
 
 /// The columns, with those that are zero and those that are missing made orthogonal to the others.
-fn completed<T: Field>(columns: &Matrix<T>, width: usize) -> Matrix<T> {
-    let mut res = Matrix::zeros(columns.rows, width);
-    let mut candidates = 0..columns.rows;
+fn completed<T: Field>(columns: &Matrix<T>, width: usize) -> Result<Matrix<T>> {
+    let rows = columns.rows;
+    let mut res = Matrix::zeros(rows, width)?;
+    let mut axes = 0..rows;
+    let mut axis = filled(T::ZERO, rows)?;
     for col in 0..width {
-        let own = (col < columns.cols).then(|| (0..columns.rows).map(|row| columns[(row, col)]).collect::<Vec<T>>());
-        let own = own.filter(|it| it.iter().any(|it| *it != T::ZERO));
-        let column = own.or_else(|| {
-            // An axis, less what lies along the columns that are there, twice for the sake of rounding.
-            candidates.find_map(|axis| {
-                let mut it = vec![T::ZERO; columns.rows];
-                it[axis] = T::ONE;
-                for _ in 0..2 {
-                    let others = (0..col).map(|other| (&res, other)).chain((col..columns.cols).map(|it| (columns, it)));
-                    for (matrix, other) in others {
-                        let along: T = it.iter().enumerate().map(|(row, it)| matrix[(row, other)].conj() * *it).sum();
-                        it.iter_mut().enumerate().for_each(|(row, it)| *it -= along * matrix[(row, other)]);
-                    }
+        if col < columns.cols && (0..rows).any(|row| columns[(row, col)] != T::ZERO) {
+            (0..rows).for_each(|row| res[(row, col)] = columns[(row, col)]);
+            continue;
+        }
+        // An axis, less what lies along the columns that are there, twice for the sake of rounding.
+        for at in axes.by_ref() {
+            axis.fill(T::ZERO);
+            axis[at] = T::ONE;
+            for _ in 0..2 {
+                let others = (0..col).map(|other| (&res, other)).chain((col..columns.cols).map(|it| (columns, it)));
+                for (matrix, other) in others {
+                    let along: T = axis.iter().enumerate().map(|(row, it)| matrix[(row, other)].conj() * *it).sum();
+                    axis.iter_mut().enumerate().for_each(|(row, it)| *it -= along * matrix[(row, other)]);
                 }
-                let length = it.iter().map(|it| it.square()).sum::<f64>().sqrt();
-                (length > 1e-8).then(|| it.iter().map(|it| *it / T::of(length)).collect::<Vec<T>>())
-            })
-        });
-        for (row, it) in column.into_iter().flatten().enumerate() {
-            res[(row, col)] = it;
+            }
+            let length = axis.iter().map(|it| it.square()).sum::<f64>().sqrt();
+            if length > 1e-8 {
+                (0..rows).for_each(|row| res[(row, col)] = axis[row] / T::of(length));
+                break;
+            }
         }
     }
-    res
+    Ok(res)
 }
 
 fn svd<T: Field>(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
@@ -193,19 +197,18 @@ fn svd<T: Field>(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
         return Ok(());
     }
     let (is_full, has_vectors) = (args.bool(1)?, args.bool(2)?);
-    outs.iter().try_for_each(|it| afford::<T>(it.numel()))?;
     let (mut lefts, mut all_values, mut rights) = (Vec::new(), Vec::new(), Vec::new());
     for matrix in matrices_of::<T>(args, 0)? {
         let is_wide = matrix.cols > matrix.rows;
         let (rows, cols) = (matrix.rows, matrix.cols);
-        let (tall, values, square) = singular(if is_wide { matrix.adjoint() } else { matrix });
-        all_values.extend(values);
+        let (tall, values, square) = singular(if is_wide { matrix.adjoint()? } else { matrix })?;
+        extend(&mut all_values, &values)?;
         if has_vectors {
             let n = rows.min(cols);
-            let tall = completed(&tall, if is_full { rows.max(cols) } else { n });
+            let tall = completed(&tall, if is_full { rows.max(cols) } else { n })?;
             let (left, right) = if is_wide { (square, tall) } else { (tall, square) };
-            lefts.push(left);
-            rights.push(right.adjoint());
+            push(&mut lefts, left)?;
+            push(&mut rights, right.adjoint()?)?;
         }
     }
     store(&all_values, &outs[1])?;
@@ -235,32 +238,32 @@ fn least_squares<T: Field>(args: &Args<'_, Tensor>) -> Result<Vec<Value<Tensor>>
     };
     let bound = args.opt_float(2)?.unwrap_or(epsilon * *rows.max(cols) as f64);
     let dense = Tensor::zeros(matrix.dtype(), &[&all[..], &[*cols, n_right]].concat())?;
-    afford::<T>(dense.numel())?;
     let (mut solutions, mut residuals) = (Vec::new(), Vec::new());
     let own = matrices_of::<T>(args, 0)?;
     let (mut ranks, mut all_values) = (Vec::new(), Vec::new());
     for it in own {
-        let (values, _) = parts(it);
-        all_values.extend(values.iter().copied());
+        let values = parts(it)?.values;
+        extend(&mut all_values, &values)?;
         let largest = values.first().copied().unwrap_or(0.0);
-        ranks.push(values.iter().filter(|it| **it > bound * largest).count() as i64);
+        push(&mut ranks, values.iter().filter(|it| **it > bound * largest).count() as i64)?;
     }
     for (it, right) in
         matrices::<T>(matrix, &all, *rows, *cols)?.into_iter().zip(matrices::<T>(&column, &all, *rows, n_right)?)
     {
-        let (values, (left, turned)) = parts(it.clone());
+        let Parts { values, left, right: turned } = parts(it.copied()?)?;
         let largest = values.first().copied().unwrap_or(0.0);
-        let mut along = left.adjoint().times(&right);
+        let mut along = left.adjoint()?.times(&right)?;
         for (row, &value) in values.iter().enumerate() {
             let factor = if driver == "gels" || value > bound * largest { 1.0 / value } else { 0.0 };
             (0..n_right).for_each(|col| along[(row, col)] *= T::of(factor));
         }
-        let solution = turned.times(&along);
-        let product = it.times(&solution);
+        let solution = turned.times(&along)?;
+        let product = it.times(&solution)?;
         for col in 0..n_right {
-            residuals.push((0..*rows).map(|row| (product[(row, col)] - right[(row, col)]).square()).sum::<f64>());
+            let residual = (0..*rows).map(|row| (product[(row, col)] - right[(row, col)]).square()).sum::<f64>();
+            push(&mut residuals, residual)?;
         }
-        solutions.push(solution);
+        push(&mut solutions, solution)?;
     }
     let real =
         if matches!(matrix.dtype(), DType::Float64 | DType::Complex128) { DType::Float64 } else { DType::Float32 };
@@ -296,10 +299,17 @@ fn least_squares<T: Field>(args: &Args<'_, Tensor>) -> Result<Vec<Value<Tensor>>
 }
 
 /// The singular values of a matrix, and the columns on its left and right side.
-fn parts<T: Field>(matrix: Matrix<T>) -> (Vec<f64>, (Matrix<T>, Matrix<T>)) {
+struct Parts<T> {
+    values: Vec<f64>,
+    left: Matrix<T>,
+    right: Matrix<T>,
+}
+
+fn parts<T: Field>(matrix: Matrix<T>) -> Result<Parts<T>> {
     let is_wide = matrix.cols > matrix.rows;
-    let (tall, values, square) = singular(if is_wide { matrix.adjoint() } else { matrix });
-    (values, if is_wide { (square, tall) } else { (tall, square) })
+    let (tall, values, square) = singular(if is_wide { matrix.adjoint()? } else { matrix })?;
+    let (left, right) = if is_wide { (square, tall) } else { (tall, square) };
+    Ok(Parts { values, left, right })
 }
 
 /// The sizes that two lists of sizes, which are known to fit, broadcast to.
@@ -319,6 +329,10 @@ mod tests {
         a.data.iter().zip(&b.data).for_each(|(a, b)| assert!((*a - *b).abs() < 1e-12, "{a:?} {b:?}"));
     }
 
+    fn product<T: Field>(a: &Matrix<T>, b: &Matrix<T>) -> Matrix<T> {
+        a.times(b).unwrap()
+    }
+
     fn scaled<T: Field>(columns: &Matrix<T>, factors: &[f64]) -> Matrix<T> {
         let mut res = columns.clone();
         for row in 0..res.rows {
@@ -329,7 +343,7 @@ mod tests {
 
     /// Numbers that repeat in no pattern, with two equal columns where it is asked for.
     fn matrix(rows: usize, cols: usize, repeats: bool) -> Matrix {
-        let mut res = Matrix::zeros(rows, cols);
+        let mut res = Matrix::zeros(rows, cols).unwrap();
         (0..rows * cols).for_each(|i| res.data[i] = ((i * i * 7 + i * 3) % 11) as f64 - 5.0);
         if repeats {
             (0..rows).for_each(|row| res[(row, cols - 1)] = res[(row, 0)]);
@@ -343,12 +357,12 @@ mod tests {
     }
 
     fn check_singular<T: Field + std::fmt::Debug>(given: &Matrix<T>) {
-        let (left, values, right) = singular(given.clone());
+        let (left, values, right) = singular(given.clone()).unwrap();
         assert!(values.iter().rev().is_sorted());
-        near(&scaled(&left, &values).times(&right.adjoint()), given);
-        let full = completed(&left, given.rows);
-        near(&full.adjoint().times(&full), &Matrix::eye(given.rows, given.rows));
-        near(&right.adjoint().times(&right), &Matrix::eye(given.cols, given.cols));
+        near(&product(&scaled(&left, &values), &right.adjoint().unwrap()), given);
+        let full = completed(&left, given.rows).unwrap();
+        near(&product(&full.adjoint().unwrap(), &full), &Matrix::eye(given.rows, given.rows).unwrap());
+        near(&product(&right.adjoint().unwrap(), &right), &Matrix::eye(given.cols, given.cols).unwrap());
     }
 
     #[test]
@@ -360,11 +374,11 @@ mod tests {
     }
 
     fn check_eigen<T: Field + std::fmt::Debug>(given: &Matrix<T>) {
-        let symmetric = given.times(&given.adjoint());
-        let (values, vectors) = eigen(symmetric.clone());
+        let symmetric = product(given, &given.adjoint().unwrap());
+        let (values, vectors) = eigen(symmetric.clone()).unwrap();
         assert!(values.is_sorted());
-        near(&vectors.adjoint().times(&vectors), &Matrix::eye(given.rows, given.rows));
-        near(&scaled(&vectors, &values).times(&vectors.adjoint()), &symmetric);
+        near(&product(&vectors.adjoint().unwrap(), &vectors), &Matrix::eye(given.rows, given.rows).unwrap());
+        near(&product(&scaled(&vectors, &values), &vectors.adjoint().unwrap()), &symmetric);
     }
 
     #[test]

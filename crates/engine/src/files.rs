@@ -6,7 +6,7 @@ use std::fs::{self, File, Metadata, OpenOptions};
 use std::hash::{BuildHasher, Hasher};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use tracefx_core::{Code, Diagnostic, Result};
+use tracefx_core::{Code, Diagnostic, Result, allocate};
 use tracefx_export::ExportedProgram;
 
 /// How much of a file is read at once.
@@ -52,9 +52,9 @@ fn read_within(file: &mut File, path: &Path, mut bytes: Vec<u8>, is_regular: boo
     if is_regular {
         let len = file.metadata().map_err(failed)?.len();
         Limits::check(name, limit, len)?;
-        reserve(&mut bytes, usize::try_from(len).unwrap_or(usize::MAX))?;
+        allocate::reserve(&mut bytes, usize::try_from(len).unwrap_or(usize::MAX))?;
     }
-    let mut buffer = vec![0; PIECE];
+    let mut buffer = allocate::filled(0, PIECE)?;
     loop {
         // One more, which tells of a file that is longer.
         let room = (limit - bytes.len() as u64).saturating_add(1).min(PIECE as u64) as usize;
@@ -65,13 +65,8 @@ fn read_within(file: &mut File, path: &Path, mut bytes: Vec<u8>, is_regular: boo
             Err(problem) => return Err(failed(problem)),
         };
         Limits::check(name, limit, (bytes.len() + n) as u64)?;
-        reserve(&mut bytes, n)?;
-        bytes.extend_from_slice(&buffer[..n]);
+        allocate::extend(&mut bytes, &buffer[..n])?;
     }
-}
-
-fn reserve(bytes: &mut Vec<u8>, more: usize) -> Result<()> {
-    bytes.try_reserve(more).map_err(|_| Diagnostic::out_of_memory(bytes.len().saturating_add(more)))
 }
 
 /// Writes a file with what `content` writes, whole or not at all: until all of it is on the disk, an old file of this name

@@ -1,6 +1,7 @@
 use crate::{Limits, open};
 use sha2::{Digest, Sha256};
 use std::io::{Read, Seek, SeekFrom};
+use tracefx_core::allocate::{copied, extend, filled, reserve};
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_export::ExportedProgram;
 use tracefx_pt2::{ArchiveStream, LoadOptions, Order, Request, load_archive};
@@ -66,12 +67,13 @@ impl Opening {
         let failed = |problem: std::io::Error| Diagnostic::new(Code::Io, format!("could not read the file: {problem}"));
         let len = file.seek(SeekFrom::End(0)).map_err(failed)?;
         let mut opening = Opening::new(len, limits, None);
-        let mut buffer = vec![0; PIECE];
+        let mut buffer = filled(0, PIECE.min(usize::try_from(len).unwrap_or(usize::MAX)))?;
         while let Some(Request { id, range }) = opening.next_request() {
             file.seek(SeekFrom::Start(range.start)).map_err(failed)?;
             let mut missing = range.end - range.start;
             while missing > 0 {
-                let piece = &mut buffer[..missing.min(PIECE as u64) as usize];
+                let n = missing.min(buffer.len() as u64) as usize;
+                let piece = &mut buffer[..n];
                 file.read_exact(piece).map_err(failed)?;
                 opening.feed(id, piece)?;
                 missing -= piece.len() as u64;
@@ -117,7 +119,7 @@ impl Opening {
                 if id != TAIL || !*is_asked || bytes.len() as u64 > missing {
                     return Err(unasked());
                 }
-                tail.extend(bytes);
+                extend(tail, bytes)?;
             }
             Phase::Whole { bytes: whole, is_asked, .. } => {
                 if id != WHOLE || !*is_asked || bytes.len() as u64 > start - whole.len() as u64 {
@@ -126,14 +128,14 @@ impl Opening {
                 if whole.is_empty() {
                     // Room in the address space, so that it need not move; memory is taken as bytes come.
                     let len = usize::try_from(self.len).unwrap_or(usize::MAX);
-                    whole.try_reserve_exact(len).map_err(|_| Diagnostic::out_of_memory(len))?;
+                    reserve(whole, len)?;
                 }
-                whole.extend(bytes);
+                extend(whole, bytes)?;
             }
             Phase::Archive(stream) => stream.feed(id.checked_sub(1).ok_or_else(unasked)?, bytes)?,
         }
         if let Some(check) = &mut self.check {
-            check.take(bytes);
+            check.take(bytes)?;
         }
         self.look_at_tail()
     }
@@ -150,7 +152,7 @@ impl Opening {
         match self.phase {
             Phase::Archive(stream) => load_archive(stream.finish()?, &self.options),
             Phase::Whole { mut bytes, tail, .. } if bytes.len() as u64 == start => {
-                bytes.extend(tail);
+                extend(&mut bytes, &tail)?;
                 open(&bytes, &self.options.limits)
             }
             Phase::Tail { .. } if self.len == 0 => open(&[], &self.options.limits),
@@ -200,14 +202,15 @@ impl Check {
         Check { expected, hash: Sha256::new(), len: 0, next: 0, ahead: Vec::new() }
     }
 
-    fn take(&mut self, bytes: &[u8]) {
+    fn take(&mut self, bytes: &[u8]) -> Result<()> {
         if self.next == self.len {
             self.hash.update(bytes);
             self.len += bytes.len() as u64;
         } else {
-            self.ahead.push((self.next, bytes.to_vec()));
+            self.ahead.push((self.next, copied(bytes)?));
         }
         self.next += bytes.len() as u64;
+        Ok(())
     }
 
     fn finish(mut self) -> Result<()> {

@@ -30,14 +30,14 @@ pub fn read_inputs(program: &ExportedProgram, bytes: &[u8]) -> Result<Values> {
             }
             (None, Argument::Constant { value, .. }) => constant(value),
             (None, _) => {
-                let names = file.names().iter().map(|it| it.to_string()).collect::<Vec<_>>().join(", ");
+                let names = names(&file).join(", ");
                 return Err(Diagnostic::new(Code::InputCount, format!("input {position} (`{name}`) is missing"))
                     .note(format!("the file holds {names}"))
                     .help(format!("call it `{by_position}` or `{name}` in the file")));
             }
         });
     }
-    match file.names().into_iter().find(|it| !taken.iter().any(|name| name == it)) {
+    match names(&file).into_iter().find(|it| !taken.iter().any(|name| name == it)) {
         Some(extra) => Err(Diagnostic::new(Code::InputCount, format!("the program has no input `{extra}`"))
             .help("tracefx inspect shows its inputs")),
         None => Ok(inputs),
@@ -71,13 +71,13 @@ pub fn write_outputs(outputs: &[Value<Tensor>]) -> Result<Vec<u8>> {
     write_tensors(&entries)
 }
 
-/// The tensors of a `.safetensors` file by name.
+/// The tensors of a `.safetensors` file by name, in the order of their bytes.
 ///
 /// # Errors
 /// `ArchiveMalformed` where the bytes are not such a file.
 pub fn read_tensors(bytes: &[u8]) -> Result<Vec<(String, Tensor)>> {
     let file = parse(bytes)?;
-    file.names().into_iter().map(|name| Ok((name.to_string(), tensor_of(&file, name)?))).collect()
+    names(&file).into_iter().map(|name| Ok((name.to_string(), tensor_of(&file, name)?))).collect()
 }
 
 /// The bytes of a `.safetensors` file with these tensors.
@@ -98,8 +98,12 @@ pub fn write_tensors(tensors: &[(String, Tensor)]) -> Result<Vec<u8>> {
         entries.push((name.clone(), TensorInfo { dtype: *dtype, shape, data_offsets: (start, end) }));
     }
     let metadata = Metadata::new(None, entries).map_err(|problem| failed(problem.to_string()))?;
-    let mut header = serde_json::to_vec(&metadata).map_err(|problem| failed(problem.to_string()))?;
-    header.resize(header.len().next_multiple_of(8), b' ');
+    let mut written = allocate::Written::default();
+    serde_json::to_writer(&mut written, &metadata)
+        .map_err(|problem| allocate::io_problem(problem.into(), |problem| failed(problem.to_string())))?;
+    let mut header = written.0;
+    let len = header.len().next_multiple_of(8);
+    allocate::resize(&mut header, len, b' ')?;
     let mut bytes = allocate::with_room(8 + header.len() + end)?;
     bytes.extend_from_slice(&(header.len() as u64).to_le_bytes());
     bytes.extend_from_slice(&header);
@@ -117,6 +121,13 @@ fn parse(bytes: &[u8]) -> Result<SafeTensors<'_>> {
     SafeTensors::deserialize(bytes).map_err(|problem| {
         Diagnostic::new(Code::ArchiveMalformed, format!("this is not a .safetensors file: {problem}"))
     })
+}
+
+/// The names in a file, in the order of the bytes; the file itself has them in no order.
+fn names<'a>(file: &'a SafeTensors<'_>) -> Vec<&'a str> {
+    let mut tensors: Vec<_> = file.iter().map(|(name, it)| (it.data().as_ptr(), name)).collect();
+    tensors.sort_unstable();
+    tensors.into_iter().map(|it| it.1).collect()
 }
 
 fn constant(value: &ConstantValue) -> Value<Tensor> {

@@ -25,7 +25,7 @@ pub enum Constant {
     /// A lifted tensor or a buffer that is not saved with the module.
     Tensor(Tensor),
     /// A custom object, kept as the bytes of its pickle, which nothing here ever runs.
-    CustomObj(Arc<[u8]>),
+    CustomObj(Arc<Vec<u8>>),
 }
 
 /// The signature of a module whose calls are to be kept.
@@ -78,7 +78,7 @@ pub struct ExportedProgram {
     /// Parameters and persistent buffers by qualified name, those that the graph does not use included.
     pub state_dict: IndexMap<Str, StateEntry>,
     /// Entries of the state that only Python can make again (tensor subclasses), as the bytes of their pickles.
-    pub opaque_state: IndexMap<Str, Arc<[u8]>>,
+    pub opaque_state: IndexMap<Str, Arc<Vec<u8>>>,
     /// Lifted constants, buffers that are not saved, and custom objects, by qualified name.
     pub constants: IndexMap<Str, Constant>,
     /// The values that the symbols of the sizes may have.

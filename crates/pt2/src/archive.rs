@@ -159,11 +159,14 @@ impl<'a> Archive<'a> {
     }
 
     /// A JSON document or another text, relative to the root folder.
-    pub(crate) fn text_in_root(&self, name: &str) -> Result<String> {
+    pub(crate) fn text_in_root(&self, name: &str) -> Result<Cow<'_, str>> {
         let size = self.zip.size(&self.full_name(name)).unwrap_or(0);
         Limits::check("json_bytes", self.limits.json_bytes, size)?;
-        let bytes = self.read_in_root(name)?;
-        String::from_utf8(bytes.into_owned()).map_err(|_| {
+        let text = match self.read_in_root(name)? {
+            Cow::Borrowed(bytes) => std::str::from_utf8(bytes).ok().map(Cow::Borrowed),
+            Cow::Owned(bytes) => String::from_utf8(bytes).ok().map(Cow::Owned),
+        };
+        text.ok_or_else(|| {
             Diagnostic::new(Code::ArchiveMalformed, format!("entry {:?} is not UTF-8", self.full_name(name)))
         })
     }

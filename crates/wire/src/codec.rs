@@ -75,7 +75,7 @@ pub fn encode_edits(module: &GraphModule) -> Result<(Vec<u8>, Vec<Storage>)> {
     let mut words = Words::default();
     let Writer { strings, exprs, tensors, .. } = &mut writer;
     EditWriter { words: &mut words, strings, exprs, tensors, vals: FxHashMap::default() }.write(module)?;
-    writer.file.section(Tag::Edit, words.into_bytes());
+    writer.file.section(Tag::Edit, words.into_bytes()?);
     let storages = writer.tensors.storages();
     Ok((writer.finish(&Options::CALL)?, storages))
 }
@@ -158,7 +158,7 @@ impl Writer {
         }
         let mut words = Words::default();
         write_modules(&mut words, &mut self.strings, &mut self.exprs, &mut self.tensors, &modules)?;
-        self.file.section(Tag::Mods, words.into_bytes());
+        self.file.section(Tag::Mods, words.into_bytes()?);
         let graphs: Vec<&Graph> = modules.iter().map(|it| &it.graph).collect();
         self.graphs(&graphs, options)
     }
@@ -167,12 +167,12 @@ impl Writer {
         for graph in graphs {
             let mut words = Words::default();
             write_graph(&mut words, &mut self.strings, graph)?;
-            self.file.section(Tag::Grph, words.into_bytes());
+            self.file.section(Tag::Grph, words.into_bytes()?);
         }
         if options.names {
             let mut words = Words::default();
             graphs.iter().try_for_each(|it| write_names(&mut words, &mut self.strings, it))?;
-            self.file.section(Tag::Nams, words.into_bytes());
+            self.file.section(Tag::Nams, words.into_bytes()?);
         }
         let mut words = Words::default();
         for graph in graphs {
@@ -180,7 +180,7 @@ impl Writer {
         }
         // Graphs without notes take a zero each; where no graph has any, the section is left out.
         if words.len() > graphs.len() {
-            self.file.section(Tag::Meta, words.into_bytes());
+            self.file.section(Tag::Meta, words.into_bytes()?);
         }
         Ok(())
     }
@@ -189,7 +189,7 @@ impl Writer {
         let mut words = Words::default();
         let Writer { strings, tensors, .. } = self;
         SignWriter { words: &mut words, strings, tensors }.write(program)?;
-        self.file.section(Tag::Sign, words.into_bytes());
+        self.file.section(Tag::Sign, words.into_bytes()?);
         Ok(())
     }
 

@@ -10,7 +10,9 @@ use crate::tensors::{TensorWriter, Tensors};
 use crate::words::Words;
 use indexmap::IndexMap;
 use std::hash::Hash;
+use std::sync::Arc;
 use tracefx_core::Result;
+use tracefx_core::allocate::copied;
 use tracefx_export::{
     Constant, ExportedProgram, GraphSignature, InputKind, InputSpec, ModuleCallEntry, OutputKind, OutputSpec,
     StateEntry,
@@ -133,7 +135,7 @@ impl SignReader<'_, '_> {
             output_specs: self.list(3, "outputs", Self::output_spec)?,
         };
         let state_dict = self.map(3, "tensors", Self::state_entry)?;
-        let opaque_state = self.map(2, "objects", |it| Ok(it.cursor.blob()?.into()))?;
+        let opaque_state = self.map(2, "objects", |it| Ok(Arc::new(copied(it.cursor.blob()?)?)))?;
         let constants = self.map(2, "constants", Self::constant)?;
         let range_constraints = self.ranges()?;
         let module_call_graph = self.list(2, "modules", Self::call_entry)?;
@@ -235,7 +237,7 @@ impl SignReader<'_, '_> {
         let word = self.cursor.word()?;
         match word & 0xff {
             constant::TENSOR => Ok(Constant::Tensor(self.tensors.take(&self.cursor, word >> 8)?)),
-            constant::CUSTOM_OBJ if word >> 8 == 0 => Ok(Constant::CustomObj(self.cursor.blob()?.into())),
+            constant::CUSTOM_OBJ if word >> 8 == 0 => Ok(Constant::CustomObj(Arc::new(copied(self.cursor.blob()?)?))),
             _ => Err(self.cursor.fail(format!("{word:#x} begins no constant"))),
         }
     }

@@ -5,6 +5,7 @@ use crate::format::Tag;
 use crate::words::Words;
 use indexmap::IndexSet;
 use rustc_hash::{FxBuildHasher, FxHashSet};
+use tracefx_core::allocate::reserve;
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::Str;
 
@@ -57,8 +58,8 @@ impl StringWriter {
             end += text.len();
             words.count(end)?;
         }
-        let mut bytes = words.into_bytes();
-        bytes.reserve(end + 3);
+        let mut bytes = words.into_bytes()?;
+        reserve(&mut bytes, end + 3)?;
         self.0.iter().for_each(|text| bytes.extend_from_slice(text.as_bytes()));
         bytes.resize(bytes.len().next_multiple_of(4), 0);
         Ok(bytes)

@@ -44,7 +44,7 @@ impl TensorWriter {
             tensor.sizes().iter().chain(tensor.strides()).try_for_each(|&it| words.size(it))?;
             words.size(tensor.offset())?;
         }
-        Ok(Some(words.into_bytes()))
+        words.into_bytes().map(Some)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Writing one section.
 
 use crate::format::{EXACT, MAX_PAYLOAD};
+use tracefx_core::allocate::filled;
 use tracefx_core::{Code, Diagnostic, Result};
 
 /// The words of a section that is being written.
@@ -73,12 +74,12 @@ impl Words {
         self.0.truncate(at);
     }
 
-    pub(crate) fn into_bytes(self) -> Vec<u8> {
-        let mut bytes = vec![0; 4 * self.0.len()];
+    pub(crate) fn into_bytes(self) -> Result<Vec<u8>> {
+        let mut bytes = filled(0, 4 * self.0.len())?;
         for (place, word) in bytes.chunks_exact_mut(4).zip(&self.0) {
             place.copy_from_slice(&word.to_le_bytes());
         }
-        bytes
+        Ok(bytes)
     }
 }
 

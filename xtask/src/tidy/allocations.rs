@@ -1,11 +1,12 @@
-//! Kernels ask for memory whose size an input decides: `tracefx_core::allocate` gives it or an error, where `vec!` and
-//! `Vec::with_capacity` end the process.
+//! Kernels, readers and writers ask for memory whose size an input decides: `tracefx_core::allocate` gives it or an error,
+//! where `vec!` and `Vec::with_capacity` end the process.
 
+use super::files::sources;
 use std::fs;
 use std::path::Path;
 
-/// Where kernels are.
-const FOLDER: &str = "crates/cpu/src";
+/// Where kernels are, and what reads and writes files.
+const FOLDERS: &[&str] = &["crates/cpu/src", "crates/engine/src", "crates/pt2/src", "crates/wire/src"];
 
 /// What ends the process where there is no memory. That a `collect` does is not seen by its text; the tests that refuse
 /// each allocation find those.
@@ -13,11 +14,6 @@ const ABORTING: &[&str] = &["Vec::with_capacity(", "vec!["];
 
 /// Lines that may stay, by file and a part of the line, with the reason.
 const ALLOWED: &[(&str, &str, &str)] = &[
-    ("eigen.rs", "vec![Complex::ZERO; n]", LINEAR_ALGEBRA),
-    ("householder.rs", "Vec::with_capacity(n)", LINEAR_ALGEBRA),
-    ("linalg.rs", "Vec::with_capacity(n)", LINEAR_ALGEBRA),
-    ("matrix.rs", "vec![T::ZERO; rows * cols]", LINEAR_ALGEBRA),
-    ("spectral.rs", "vec![T::ZERO; columns.rows]", LINEAR_ALGEBRA),
     ("attention.rs", "smallvec![0; sizes.len()]", RANK),
     ("index.rs", "vec![0; broadcast.len()]", RANK),
     ("nonzero.rs", "vec![0usize; tensor.rank()]", RANK),
@@ -28,29 +24,57 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("scatter.rs", "vec![0; sizes.len()]", RANK),
     ("turn.rs", "vec![0i64; base.rank()]", RANK),
     ("walk.rs", "smallvec![0; outer]", RANK),
+    ("machine.rs", "vec![NONE; len]", "a tuple of three at most"),
     ("map.rs", "vec![R::zeroed(); if is_direct { 0 } else { BLOCK }]", "a block has a fixed length"),
+    ("passes/constants.rs", "vec![usize::MAX; call.module.graph.id_bound()]", NODES),
+    ("passes/devices.rs", "vec![0; result.partitions.len()]", NODES),
+    ("passes/manipulation.rs", "vec![None; call.module.graph.id_bound()]", NODES),
+    ("passes/matching.rs", "vec![0; chosen.len()]", NODES),
+    ("passes/matching.rs", "vec![None; graph.id_bound()]", NODES),
+    ("passes/partition.rs", "vec![0; call.module.graph.id_bound()]", NODES),
+    ("passes/types.rs", "Vec::with_capacity(source.len())", NODES),
+    ("verify/difference.rs", "vec![0; sizes.len()]", RANK),
+    ("pt2/src/program/graph.rs", "Vec::with_capacity(parts.len())", NODES),
+    ("pt2/src/program/graph.rs", "Vec::with_capacity(node.inputs.len())", NODES),
+    ("save/argument.rs", "Vec::with_capacity(node.args().len()", NODES),
+    ("save/argument.rs", "vec![String::new(); node.args().len()]", NODES),
+    ("save/result.rs", "Vec::with_capacity(items.len())", NODES),
+    ("save/zip.rs", "vec![b'0'; 40]", "an id has a fixed length"),
+    ("wire/src/codec.rs", "Vec::with_capacity(count)", NODES),
+    ("wire/src/edit.rs", "vec![None; graph.id_bound()]", NODES),
+    ("wire/src/file.rs", "Vec::with_capacity(n_sections)", NODES),
+    ("wire/src/graph.rs", "vec![None; graph.id_bound()]", NODES),
+    ("wire/src/graph.rs", "Vec::with_capacity(count)", NODES),
+    ("wire/src/module.rs", "Vec::with_capacity(count)", NODES),
+    ("wire/src/strings.rs", "Vec::with_capacity(count)", NODES),
+    ("wire/src/symbols.rs", "vec![None; texts.len()]", NODES),
+    ("wire/src/tensors.rs", "Vec::with_capacity(n_storages)", NODES),
+    ("wire/src/tensors.rs", "Vec::with_capacity(n_tensors)", NODES),
+    ("wire/src/tensors.rs", "Vec::with_capacity(lens.len())", NODES),
 ];
 
-const LINEAR_ALGEBRA: &str = "the kernels of linear algebra ask for all of their memory when they read their matrices";
+const NODES: &str = "a list with an entry for each node, text or tensor of a graph or file that is there";
+
 const RANK: &str = "a tensor has 64 dimensions at most";
 
 pub(super) fn check(root: &Path) -> Result<Vec<String>, String> {
     let mut complaints = Vec::new();
     let mut used = vec![false; ALLOWED.len()];
-    let folder = root.join(FOLDER);
-    let mut paths: Vec<_> = fs::read_dir(&folder)
-        .map_err(|e| format!("cannot read {}: {e}", folder.display()))?
-        .map(|it| it.map(|it| it.path()).map_err(|e| e.to_string()))
-        .collect::<Result<_, _>>()?;
+    let mut paths = Vec::new();
+    for folder in FOLDERS {
+        paths.extend(sources(&root.join(folder))?);
+    }
     paths.sort();
     for path in paths.iter().filter(|it| it.file_name().is_some_and(|it| it != "agreement.rs")) {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().to_string();
+        let name = path.strip_prefix(root).expect("a file lies below the root").to_string_lossy().replace('\\', "/");
         let text = fs::read_to_string(path).map_err(|e| format!("cannot read {name}: {e}"))?;
         for (at, line) in aborting_lines(&text) {
-            match ALLOWED.iter().position(|(file, part, _)| *file == name && line.contains(part)) {
+            let is_known =
+                |(file, part, _): &(&str, &str, &str)| name.ends_with(&format!("/{file}")) && line.contains(part);
+            match ALLOWED.iter().position(is_known) {
                 Some(known) => used[known] = true,
                 None => complaints.push(format!(
-                    "{FOLDER}/{name}:{at}: `{}` ends the process where there is no memory: take it from \
+                    "{name}:{at}: `{}` ends the process where there is no memory: take it from \
                      tracefx_core::allocate, or list it in xtask/src/tidy/allocations.rs",
                     line.trim()
                 )),
@@ -59,7 +83,7 @@ pub(super) fn check(root: &Path) -> Result<Vec<String>, String> {
     }
     let stale = ALLOWED.iter().zip(used).filter(|(_, is_used)| !is_used);
     complaints.extend(stale.map(|((file, part, _), _)| {
-        format!("{FOLDER}/{file} has no `{part}` any more: take it off the list in xtask/src/tidy/allocations.rs")
+        format!("{file} has no `{part}` any more: take it off the list in xtask/src/tidy/allocations.rs")
     }));
     Ok(complaints)
 }

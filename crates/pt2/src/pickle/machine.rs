@@ -2,6 +2,7 @@ use super::opcode::{Opcode, Refused};
 use super::value::{Global, Object, ObjectKind, Pickle, Value, ValueId};
 use crate::Limits;
 use std::collections::HashMap;
+use tracefx_core::allocate::copied;
 use tracefx_core::{Code, Diagnostic, Result};
 
 /// The stack machine. Every instruction costs at least one byte, so it ends after as many steps as there are bytes.
@@ -114,7 +115,7 @@ impl<'a> Machine<'a> {
             }
             Opcode::ShortBytes | Opcode::BinBytes | Opcode::BinBytes8 | Opcode::ByteArray8 => {
                 let bytes = self.take_counted(opcode)?;
-                self.push(Value::Bytes(bytes.into()))?;
+                self.push(Value::Bytes(copied(bytes)?.into()))?;
             }
             Opcode::EmptyTuple => self.stack.push(EMPTY_TUPLE),
             Opcode::Tuple => {
@@ -236,7 +237,7 @@ impl<'a> Machine<'a> {
         let n = bytes.len().min(8);
         low[..n].copy_from_slice(&bytes[..n]);
         let fits = bytes[n..].iter().all(|&it| it == sign) && (low[7] >= 0x80) == (sign == 0xff);
-        self.push(if fits { Value::Int(i64::from_le_bytes(low)) } else { Value::BigInt(bytes.into()) })
+        self.push(if fits { Value::Int(i64::from_le_bytes(low)) } else { Value::BigInt(copied(bytes)?.into()) })
     }
 
     fn push_object(&mut self, kind: ObjectKind, has_kwargs: bool) -> Result<()> {

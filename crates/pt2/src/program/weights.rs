@@ -6,8 +6,10 @@ use crate::limits::Limits;
 use crate::schema::{PayloadConfig, PayloadMeta, SymInt, TensorMeta};
 use crate::torch_save::{SavedTensor, TorchSave};
 use crate::{LoadOptions, pickle::ValueId};
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
+use tracefx_core::allocate::copied;
 use tracefx_core::{Code, Diagnostic, Dims, Layout, Result, Storage, Tensor};
 
 /// A weight or constant. A clone shares its bytes: a file may name one payload a thousand times.
@@ -16,7 +18,7 @@ pub(super) enum Weight {
     /// A tensor.
     Tensor(SavedTensor),
     /// Something that only Python could make again: its pickle.
-    Opaque(Arc<[u8]>),
+    Opaque(Arc<Vec<u8>>),
 }
 
 /// Whether the state is read, or the constants.
@@ -59,12 +61,13 @@ fn pickled(bytes: &[u8], options: &LoadOptions) -> Result<Vec<(String, Weight)>>
     }
     let saved = TorchSave::read(bytes, options)?;
     // One value cannot be cut out of a pickle, so an object that is not rebuilt keeps all of it.
-    let mut whole: Option<Arc<[u8]>> = None;
+    let mut whole: Option<Arc<Vec<u8>>> = None;
     let weight = |(name, id): (&str, ValueId)| {
         let weight = if saved.is_tensor(id) {
             Weight::Tensor(saved.tensor(id)?.clone())
         } else {
-            Weight::Opaque(Arc::clone(whole.get_or_insert_with(|| bytes.into())))
+            let known = whole.take().map_or_else(|| copied(bytes).map(Arc::new), Ok)?;
+            Weight::Opaque(Arc::clone(whole.insert(known)))
         };
         Ok((name.to_string(), weight))
     };
@@ -143,7 +146,11 @@ impl Raw<'_, '_> {
                 return Ok(Weight::Tensor(tensor.clone()));
             }
         }
-        Ok(Weight::Opaque(bytes.into()))
+        let bytes = match bytes {
+            Cow::Borrowed(it) => copied(it)?,
+            Cow::Owned(it) => it,
+        };
+        Ok(Weight::Opaque(Arc::new(bytes)))
     }
 }
 

@@ -5,6 +5,7 @@ use super::zip::Zip;
 use crate::pickle::PickleWriter;
 use crate::program::EXAMPLE_CLASSES;
 use std::collections::HashMap;
+use tracefx_core::allocate::with_room;
 use tracefx_core::{DType, Result, Storage, Tensor};
 use tracefx_export::{ExportedProgram, Key, TreeSpec};
 use tracefx_ops::Value;
@@ -36,8 +37,9 @@ pub(super) fn write(program: &ExportedProgram) -> Result<Vec<u8>> {
     for (key, storage) in storages.into_iter().enumerate() {
         zip.entry(&format!("data/{key}"), Payload::Storage(storage, DType::UInt8))?;
     }
-    let (mut pieces, mut bytes) = (zip.pieces()?, Vec::new());
-    while pieces.next(|it| bytes.extend(it))?.is_some() {}
+    let mut pieces = zip.pieces()?;
+    let mut bytes = with_room(usize::try_from(pieces.len()).unwrap_or(usize::MAX))?;
+    while pieces.next(|it| bytes.extend_from_slice(it))?.is_some() {}
     Ok(bytes)
 }
 

@@ -3,6 +3,7 @@
 use serde::Serialize;
 use serde_json::ser::{Formatter, Serializer};
 use std::io::{self, Write};
+use tracefx_core::allocate::{Written, io_problem};
 use tracefx_core::{Code, Diagnostic, Result};
 
 struct Python;
@@ -40,11 +41,13 @@ impl Formatter for Python {
 
 /// The text of a document.
 pub(super) fn to_vec(document: &impl Serialize) -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    document.serialize(&mut Serializer::with_formatter(&mut bytes, Python)).map_err(|error| {
-        Diagnostic::new(Code::NotImplemented, format!("PyTorch's schema has no place for this: {error}"))
+    let mut written = Written::default();
+    document.serialize(&mut Serializer::with_formatter(&mut written, Python)).map_err(|error| {
+        io_problem(error.into(), |error| {
+            Diagnostic::new(Code::NotImplemented, format!("PyTorch's schema has no place for this: {error}"))
+        })
     })?;
-    Ok(bytes)
+    Ok(written.0)
 }
 
 /// A text as JSON text has it.

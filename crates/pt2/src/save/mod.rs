@@ -21,6 +21,7 @@ use indexmap::IndexMap;
 use payload::{Folder, Payload, Payloads};
 use std::fmt;
 use std::io::Write;
+use tracefx_core::allocate::{copied, io_problem};
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_export::ExportedProgram;
 use tracefx_ir::Str;
@@ -89,7 +90,7 @@ impl ArchiveWriter {
         let mut extra_files = program.extra_files.clone();
         extra_files.extend(options.extra_files.iter().map(|(name, text)| (Str::clone(name), Str::clone(text))));
         for (name, text) in &extra_files {
-            zip.entry(&format!("extra/{name}"), Payload::Bytes(text.as_bytes().to_vec().into()))?;
+            zip.entry(&format!("extra/{name}"), Payload::Bytes(copied(text.as_bytes())?.into()))?;
         }
         for (name, text) in
             [("archive_format", "pt2"), ("archive_version", "0"), (".data/version", "6\n"), ("byteorder", "little")]
@@ -104,8 +105,9 @@ impl ArchiveWriter {
     /// # Errors
     /// `Io` where the writer fails.
     pub fn write_to(&mut self, writer: &mut dyn Write) -> Result<()> {
-        let failed =
-            |error: std::io::Error| Diagnostic::new(Code::Io, format!("the archive could not be written: {error}"));
+        let failed = |error| {
+            io_problem(error, |error| Diagnostic::new(Code::Io, format!("the archive could not be written: {error}")))
+        };
         while let Some(written) = self.next_piece(|bytes| writer.write_all(bytes))? {
             written.map_err(failed)?;
         }

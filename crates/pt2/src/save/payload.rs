@@ -41,7 +41,7 @@ pub(crate) enum Payload<'a> {
     /// A storage, as much of it as makes whole elements.
     Storage(Storage, DType),
     /// The bytes of a pickle, which the program has.
-    Pickle(Arc<[u8]>),
+    Pickle(Arc<Vec<u8>>),
     /// Bytes that were made for the entry.
     Bytes(Cow<'a, [u8]>),
 }
@@ -158,7 +158,7 @@ impl Writer {
     fn pickle(
         &mut self,
         name: &str,
-        bytes: &Arc<[u8]>,
+        bytes: &Arc<Vec<u8>>,
         prefix: &'static str,
         is_param: bool,
         place: Option<&Place<'_>>,

@@ -1,13 +1,14 @@
 use crate::Limits;
 use std::borrow::Cow;
 use tracefx_core::Result;
+use tracefx_core::allocate::extend;
 
 /// Checks how deep JSON nests, and puts quotes around the bare `Infinity` and `NaN` that Python's writer makes.
 ///
 /// One pass over the bytes that knows strings and nothing else; what is wrong otherwise is left to the parser.
 pub(super) fn prepare<'a>(text: &'a str, limits: &Limits) -> Result<Cow<'a, str>> {
     let bytes = text.as_bytes();
-    let mut res = String::new();
+    let mut res = Vec::new();
     let (mut at, mut copied, mut depth) = (0, 0, 0u64);
     while at < bytes.len() {
         match bytes[at] {
@@ -24,8 +25,7 @@ pub(super) fn prepare<'a>(text: &'a str, limits: &Limits) -> Result<Cow<'a, str>
             b'-' | b'I' | b'N' => {
                 let token = ["-Infinity", "Infinity", "NaN"].into_iter().find(|it| text[at..].starts_with(it));
                 if let Some(token) = token {
-                    res.push_str(&text[copied..at]);
-                    res.extend(["\"", token, "\""]);
+                    [&text[copied..at], "\"", token, "\""].iter().try_for_each(|it| extend(&mut res, it.as_bytes()))?;
                     copied = at + token.len();
                 }
                 at += token.map_or(1, str::len);
@@ -36,8 +36,8 @@ pub(super) fn prepare<'a>(text: &'a str, limits: &Limits) -> Result<Cow<'a, str>
     if copied == 0 {
         return Ok(Cow::Borrowed(text));
     }
-    res.push_str(&text[copied..]);
-    Ok(Cow::Owned(res))
+    extend(&mut res, &bytes[copied..])?;
+    Ok(Cow::Owned(String::from_utf8(res).expect("it is made of texts")))
 }
 
 /// The field at a place of a text, as a path: `graph_module.graph.nodes[2].target`.

@@ -2,7 +2,7 @@
 
 use crate::zip::{Content, LOCAL_HEADER, Span};
 use std::borrow::Cow;
-use tracefx_core::{Diagnostic, Result, StorageWriter};
+use tracefx_core::{Result, StorageWriter, allocate};
 
 /// The longest descriptor: a signature, a checksum and two sizes.
 const LONGEST_GAP: u64 = 24;
@@ -119,8 +119,7 @@ pub(super) fn is_weight(span: &Span) -> bool {
 /// Moves bytes to `to` until it has this many.
 fn extend(to: &mut Vec<u8>, from: &mut &[u8], len: usize) -> Result<()> {
     let (mine, rest) = from.split_at(from.len().min(len.saturating_sub(to.len())));
-    to.try_reserve(mine.len()).map_err(|_| Diagnostic::out_of_memory(to.len() + mine.len()))?;
-    to.extend(mine);
+    allocate::extend(to, mine)?;
     *from = rest;
     Ok(())
 }

@@ -7,6 +7,7 @@ use crate::zip::{End, malformed};
 use crate::{Archive, Limits, LoadOptions};
 use entries::Entries;
 use std::ops::Range;
+use tracefx_core::allocate::extend;
 use tracefx_core::{Code, Diagnostic, Result};
 
 /// In which order the bytes of an archive are asked for.
@@ -127,7 +128,7 @@ impl ArchiveStream {
                 if !it.is_asked || bytes.len() as u64 > missing {
                     return Err(unasked());
                 }
-                it.bytes.extend(bytes);
+                extend(&mut it.bytes, bytes)?;
                 self.read_directory()
             }
             Phase::Entries(entries) => {
@@ -157,7 +158,7 @@ impl ArchiveStream {
         }
         let mut tail = std::mem::take(&mut it.bytes);
         let tail_start = it.tail_start - tail.len() as u64;
-        tail.append(&mut it.tail);
+        extend(&mut tail, &std::mem::take(&mut it.tail))?;
         let spans = it.end.spans(&tail[(start - tail_start) as usize..(end - tail_start) as usize], &self.options)?;
         tail.truncate((start - tail_start) as usize);
         let mut entries = Entries::new(spans, tail, tail_start, self.order, &self.options)?;

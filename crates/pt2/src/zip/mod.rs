@@ -17,7 +17,7 @@ use indexmap::IndexMap;
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::io::Read;
-use tracefx_core::allocate::copied;
+use tracefx_core::allocate::{copied, io_problem};
 use tracefx_core::{Code, Diagnostic, Result, Storage};
 
 pub(crate) use directory::End;
@@ -146,7 +146,9 @@ impl<'a> Zip<'a> {
         let mut bytes = Vec::new();
         // One byte more than stated is enough to see that the statement is false.
         let mut reader = flate2::bufread::DeflateDecoder::new(packed).take(entry.size.saturating_add(1));
-        reader.read_to_end(&mut bytes).map_err(|error| malformed(format!("entry {name:?}: {error}")))?;
+        reader
+            .read_to_end(&mut bytes)
+            .map_err(|error| io_problem(error, |error| malformed(format!("entry {name:?}: {error}"))))?;
         let rest = reader.into_inner().into_inner();
         if bytes.len() as u64 != entry.size || !rest.is_empty() {
             return Err(malformed(format!("entry {name:?} does not inflate to the {} bytes it states", entry.size)));

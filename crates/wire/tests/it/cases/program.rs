@@ -26,11 +26,11 @@ pub(crate) fn small() -> ExportedProgram {
         ]
         .into_iter()
         .collect(),
-        opaque_state: IndexMap::from([("subclass".into(), Arc::from(*b"\x80\x02}q\x00."))]),
+        opaque_state: IndexMap::from([("subclass".into(), Arc::new(b"\x80\x02}q\x00.".to_vec()))]),
         constants: IndexMap::from([
             ("lifted".into(), Constant::Tensor(Tensor::from_slice(&[0.5f64], &[1]).unwrap())),
-            ("object".into(), Constant::CustomObj(Arc::from(*b"\x80\x02."))),
-            ("nothing".into(), Constant::CustomObj(Arc::from(*b""))),
+            ("object".into(), Constant::CustomObj(Arc::new(b"\x80\x02.".to_vec()))),
+            ("nothing".into(), Constant::CustomObj(Arc::new(b"".to_vec()))),
         ]),
         range_constraints: IndexMap::from([
             (s0, ValueRange { min: Some(2), max: Some(i64::MAX) }),
