@@ -81,7 +81,12 @@ export function analyse(
   const scope = new Scope(walk, around, undefined, self);
   const shape = enter(walk, node, scope, source, options);
   // What the class inherits, the functions say that are running.
-  if (owner !== undefined) self.add(walk.classMembers(owner, around));
+  if (owner !== undefined) {
+    const made = walk.classMembers(owner, around);
+    self.add(made);
+    // Its methods make objects of it.
+    if (owner.id) around.declare(owner.id.name).add(made);
+  }
   for (const statement of file) walk.statement(statement, around);
   walk.run();
   return {

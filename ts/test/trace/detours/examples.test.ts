@@ -206,6 +206,18 @@ describe("objects whose prototypes decide nothing are recorded without a word", 
       "",
       "Object.assign(Object.create(proto), { v: x }).out",
     ],
+    "a class whose methods make objects of it": [
+      `class Point { constructor(x, y) { this.x = x; this.y = y; }
+plus(o) { return new Point(this.x.add(o.x), this.y.add(o.y)); } get norm() { return this.x.mul(this.y); } }`,
+      "",
+      "new Point(x, x).plus(new Point(x, x)).norm",
+    ],
+    "a class and the one that it extends": [
+      `class Base { constructor(v) { this.v = v; } get out() { return this.v.relu(); } }
+class Act extends Base { constructor(v) { super(v); this.w = v; } get out() { return super.out.add(this.w); } }`,
+      "",
+      "new Act(x).out",
+    ],
     "a class of the language": ["", "", "new (class extends Map { v = x; })().v.relu()"],
     "a getter that looks at a setting of the module": [
       "",
