@@ -13,6 +13,7 @@ SOURCES = {
     "overloads": "tests/oracle/gen_overloads.py",
     "indexing": "tests/oracle/gen_indexing.py",
     "normalize": "tests/oracle/gen_normalization.py",
+    "copied": "tests/oracle/gen_copied.py",
     "opcalls": "tests/oracle/gen_opcalls.py",
     "numbers": "tests/oracle/gen_numbers.py",
     "degenerate": "tests/oracle/gen_degenerate.py",
@@ -49,7 +50,7 @@ def torch_version(path):
         return "2.13.0+cu130"
     if path.parent.name in (
         "opcases", "decompositions", "float8", "export", "files", "extensions", "numbers", "retraced", "degenerate",
-        "normalize", "strides",
+        "normalize", "strides", "copied",
     ):
         return "2.13.0+cu130"
     if path.parent.name in (

@@ -17,6 +17,7 @@ import type { GeneratedCode } from "./codegen/generate.ts";
 import { Graph } from "./graph.ts";
 import { GraphHooks } from "./hooks.ts";
 import { placeKeywords } from "./keywords.ts";
+import { Namespace } from "./namespace.ts";
 import { formatReadable } from "./readable.ts";
 
 /** What the nodes of a graph refer to: a module to take it from, or modules and tensors by dotted path. */
@@ -96,7 +97,8 @@ export class GraphModule extends Module {
 
   /**
    * A module of its own with copies of the graph, of all that it refers to and of what its `meta` holds; see
-   * {@link deepCopy}. The `meta` of the nodes hold the same values as before, as in `copy.deepcopy` of torch.fx.
+   * {@link deepCopy}. As after `copy.deepcopy` of torch.fx, the `meta` of the nodes hold the same values as before, and the
+   * names of nodes that are gone are free again.
    *
    * @example
    * ```ts
@@ -111,6 +113,7 @@ export class GraphModule extends Module {
   /** For {@link deepCopy}. */
   [BEGIN_COPY](): GraphModule {
     const graph = this.graph.clone();
+    graph.setNames(Namespace.of(Array.from(graph.nodes, (it) => it.name)));
     const res = Reflect.construct(GraphModule, [{}, new Graph(), this.#className], this.constructor) as GraphModule;
     res.graph = graph;
     res.graphHooks.addAll(this.graphHooks);

@@ -89,6 +89,13 @@ export class Namespace {
     return this.#used.has(name);
   }
 
+  /** A namespace that has given these names, one after the other, and nothing else. */
+  static of(names: Iterable<string>): Namespace {
+    const res = new Namespace();
+    for (const name of names) if (res.createName(name) !== name) res.reserve(name);
+    return res;
+  }
+
   /** A namespace with the same names given. */
   clone(): Namespace {
     const res = new Namespace();
