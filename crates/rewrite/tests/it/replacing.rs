@@ -376,6 +376,26 @@ fn late_users_of_written_memory_take_no_long_search() {
     assert!((2..n_late).contains(&at), "it is at {at}");
 }
 
+/// The search counts its steps; a match counts as a hundred.
+#[test]
+fn a_pattern_that_overlaps_itself_is_replaced_in_linear_time() {
+    let chain = |target: &str, n_calls: usize| {
+        module(|graph| {
+            let x = graph.placeholder("x");
+            (0..n_calls).fold(x, |it, _| call(graph, target, &[it])).into()
+        })
+    };
+    for n_calls in [4_000, 8_000, 16_000, 32_000] {
+        let mut target = chain("torch.relu", n_calls);
+        let matching = MatcherOptions { max_steps: Some(n_calls as u64 * 100), ..MatcherOptions::default() };
+        let options = ReplaceOptions { matching, ..ReplaceOptions::default() };
+        let (pattern, by) = (chain("torch.relu", 2), unary("torch.relu"));
+        let by = Replacement::Module(&by);
+        let replaced = replace_pattern_with_filters(&mut target, &pattern, by, &[], registry(), &options).unwrap();
+        assert_eq!((replaced.len(), target.graph.len()), (n_calls / 2, n_calls / 2 + 2));
+    }
+}
+
 #[test]
 fn a_match_that_nothing_keeps_apart_any_more_is_replaced_at_last() {
     // `relu_` goes away by the second rule, which matches after the first was looked for.
