@@ -16,6 +16,7 @@ SOURCES = {
     "copied": "tests/oracle/gen_copied.py",
     "opcalls": "tests/oracle/gen_opcalls.py",
     "numbers": "tests/oracle/gen_numbers.py",
+    "number-limits": "tests/oracle/gen_number_limits.py",
     "degenerate": "tests/oracle/gen_degenerate.py",
     "strides": "tests/oracle/gen_strides.py",
     "out": "tests/oracle/gen_out.py",
@@ -50,7 +51,7 @@ def torch_version(path):
         return "2.13.0+cu130"
     if path.parent.name in (
         "opcases", "decompositions", "float8", "export", "files", "extensions", "numbers", "retraced", "degenerate",
-        "normalize", "strides", "copied",
+        "normalize", "number-limits", "strides", "copied",
     ):
         return "2.13.0+cu130"
     if path.parent.name in (

@@ -60,8 +60,7 @@ fn clamp(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let dtype = outs[0].dtype();
     let bound = |index: usize| match args.is_none(index) {
         true => Ok(None),
-        // A number beyond the dtype bounds nothing, and does not wrap.
-        false => Source::unrounded(args, index, dtype).map(Some),
+        false => Source::of(args, index, dtype).map(Some),
     };
     let (x, min, max) = (Source::of(args, 0, dtype)?, bound(1)?, bound(2)?);
     with_real!(dtype, F => match (&min, &max) {

@@ -10,10 +10,10 @@ use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use tracefx_core::Scalar;
+use tracefx_core::{DType, Scalar, Tensor};
 use tracefx_exec::Executor;
 use tracefx_ir::Str;
-use tracefx_ops::{Value, registry};
+use tracefx_ops::{ArgType, Op, Value, registry};
 
 /// Operators that differ all the same, with the argument that is a number, and the reason. Each of them does differ.
 const DIFFERENT: &[(&str, &str, &str)] = &[
@@ -102,4 +102,94 @@ fn numbers_are_rounded_where_pytorch_rounds_them() {
 fn is_same(a: Scalar, b: Scalar) -> bool {
     let bits = |it: Scalar| if it.to_f64().is_nan() { u64::MAX } else { it.to_f64().to_bits() };
     bits(a) == bits(b)
+}
+
+#[test]
+fn numbers_that_do_not_fit_are_refused_where_pytorch_refuses_them() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/number-limits/limits.jsonl");
+    let executor = Executor::new(registry(), tracefx_cpu::kernels());
+    let mut failures = BTreeMap::<String, Vec<String>>::new();
+    let mut n_same = 0;
+    for text in fs::read_to_string(&file).unwrap().lines() {
+        let case: Json = serde_json::from_str(text).unwrap();
+        let (op, number) = (case["op"].as_str().unwrap(), case["number"].as_str().unwrap());
+        let Some(op) = registry().get(op) else { continue };
+        let dtype = DType::from_name(case["dtype"].as_str().unwrap()).unwrap();
+        let values = LIMITS.iter().filter(|it| is_refused(&executor, op, number, dtype, read_number(**it, dtype)));
+        let refused: Vec<f64> = values.copied().collect();
+        let expected: Vec<f64> = case["refused"].as_array().unwrap().iter().map(|it| it.as_f64().unwrap()).collect();
+        if refused == expected {
+            n_same += 1;
+            continue;
+        }
+        let key = format!("{} {number}", op.name);
+        let problem = format!("of {} it refuses {refused:?} instead of {expected:?}", dtype.name());
+        failures.entry(key).or_default().push(problem);
+    }
+    let told: Vec<_> = failures.iter().map(|(op, it)| format!("{op}: {}", it.join("; "))).collect();
+    assert!(told.is_empty(), "{n_same} agree, these differ:\n{}", told.join("\n"));
+    assert!(n_same > 800, "{n_same}");
+}
+
+#[test]
+fn negative_numbers_wrap_in_unsigned_dtypes() {
+    let executor = Executor::new(registry(), tracefx_cpu::kernels());
+    let ones = Value::Tensor(Tensor::from_slice(&[1u8, 1], &[2]).unwrap());
+    for (op, args, expected) in [
+        ("aten.clamp.default", vec![ones.clone(), Value::int(-3)], 253),
+        ("aten.clamp_min.default", vec![ones.clone(), Value::int(-3)], 253),
+        ("aten.clamp_max.default", vec![ones.clone(), Value::int(-3)], 1),
+        ("aten.threshold.default", vec![ones, Value::int(-3), Value::int(-2)], 254),
+    ] {
+        let Value::Tensor(result) = executor.call(op, &args, &[]).unwrap().swap_remove(0) else { panic!("{op}") };
+        assert_eq!(result.to_vec::<u8>().unwrap(), [expected; 2], "{op}");
+    }
+}
+
+/// The numbers that are tried, as in `tests/oracle/gen_number_limits.py`.
+const LIMITS: [f64; 11] =
+    [1.0, 300.0, -3.0, -130.0, -300.0, 70000.0, -70000.0, 1_500_000_000.0, 1_099_511_627_776.0, 1e39, -1e39];
+
+/// The ranks of the tensors of operators that take no others than these.
+const RANKS: &[(&str, [usize; 3])] = &[
+    ("aten.addbmm.default", [2, 3, 3]),
+    ("aten.addmm.default", [2, 2, 2]),
+    ("aten.addmv.default", [1, 2, 1]),
+    ("aten.baddbmm.default", [3, 3, 3]),
+];
+
+fn read_number(it: f64, dtype: DType) -> Scalar {
+    if dtype.is_float() || it.abs() > 1e18 { Scalar::Float(it) } else { Scalar::Int(it as i64) }
+}
+
+/// Whether an operator refuses a number beside tensors of ones, and for the rest what stands in the schema or is plain.
+fn is_refused(executor: &Executor, op: &Op, number: &str, dtype: DType, value: Scalar) -> bool {
+    let ranks = RANKS.iter().find(|(it, _)| op.name == *it).map_or(&[][..], |(_, ranks)| &ranks[..]);
+    let ones = |at: usize, dtype: DType| {
+        let kwargs = [("dtype".into(), Value::DType(dtype))];
+        let sizes = vec![Value::int(2); ranks.get(at).copied().unwrap_or(1)];
+        executor.call("aten.ones.default", &[Value::List(sizes)], &kwargs).unwrap().swap_remove(0)
+    };
+    let (mut args, mut kwargs) = (Vec::new(), Vec::new());
+    for (at, arg) in op.schema.args.iter().enumerate() {
+        let given = match (arg.name.as_str(), &arg.ty) {
+            (name, _) if name == number => value.into(),
+            ("mask" | "condition", ArgType::Tensor) => ones(at, DType::Bool),
+            ("index", ArgType::Tensor) => ones(at, DType::Int64),
+            (_, ArgType::Tensor) => ones(at, dtype),
+            _ if arg.default.is_some() => continue,
+            (_, ArgType::Scalar) => Value::int(1),
+            (_, ArgType::Float) => Value::Float(1.0),
+            (_, ArgType::Int) => Value::int(0),
+            (_, ArgType::Bool) => Value::Bool(false),
+            (_, ArgType::List(..)) => Value::List(vec![Value::int(2)]),
+            _ => Value::None,
+        };
+        if arg.is_kwarg_only || args.len() < at {
+            kwargs.push((arg.name.as_str().into(), given));
+        } else {
+            args.push(given);
+        }
+    }
+    executor.call(&op.name, &args, &kwargs).is_err()
 }

@@ -1,7 +1,7 @@
 //! The shape rule of everything that computes each element from the elements at the same place: sizes broadcast, dtypes
 //! promote, and the result lies in memory as the inputs do.
 
-use crate::{ArgType, Args, Operand, Output, Value, broadcast, promote};
+use crate::{ArgType, Args, Operand, Output, Tags, Value, broadcast, promote};
 use smallvec::SmallVec;
 use tracefx_core::{Code, DType, DTypeKind, Diagnostic, Result, Scalar};
 use tracefx_ir::TensorMeta;
@@ -107,14 +107,20 @@ pub(crate) fn check_fits(value: Scalar, dtype: DType) -> Result<()> {
     Err(Diagnostic::new(Code::InvalidArgument, what))
 }
 
-/// Refuses numbers among the arguments that do not fit what the operator computes in: halves are computed in float32.
+/// Refuses numbers among the arguments that do not fit what the operator computes in: halves are computed in float32, but by
+/// operators that round their numbers first.
 pub(crate) fn check_numbers<T>(args: &Args<'_, T>, dtype: DType) -> Result<()> {
-    let computing = if matches!(dtype, DType::Float16 | DType::BFloat16) { DType::Float32 } else { dtype };
+    let is_wide = matches!(dtype, DType::Float16 | DType::BFloat16) && !args.op.def.tags.has(Tags::ROUNDS_NUMBERS);
+    check_all_fit(args, if is_wide { DType::Float32 } else { dtype })
+}
+
+/// Refuses numbers among the arguments that elements of this dtype do not hold.
+pub(crate) fn check_all_fit<T>(args: &Args<'_, T>, dtype: DType) -> Result<()> {
     for (spec, value) in args.op.schema.args.iter().zip(&args.values) {
         let is_number = matches!(&spec.ty, ArgType::Scalar)
             || matches!(&spec.ty, ArgType::Optional(inner) if matches!(**inner, ArgType::Scalar));
         if is_number && let Some(number) = value.as_scalar() {
-            check_fits(number, computing)?;
+            check_fits(number, dtype)?;
         }
     }
     Ok(())

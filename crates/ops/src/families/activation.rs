@@ -1,10 +1,10 @@
 //! Activations of neural networks.
 
 use crate::decompositions::pointwise;
-use crate::elementwise::{check_fits, check_numbers, laid_out, promoting};
+use crate::elementwise::{check_all_fit, check_fits, check_numbers, laid_out, promoting};
 use crate::gradients;
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, normalize_dim};
-use tracefx_core::{Code, DType, Diagnostic, Result};
+use tracefx_core::{Code, DType, Diagnostic, Result, Scalar};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
 
@@ -61,7 +61,7 @@ const fn float(schema: &'static str) -> OpDef {
 /// Activations that PyTorch has for floats alone.
 fn threshold(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     let dtype = args.tensor(0)?.dtype;
-    check_fits(args.scalar(1)?, dtype)?;
+    check_numbers(args, dtype)?;
     check_fits(args.scalar(2)?, dtype)?;
     promoting::<1>(args)
 }
@@ -116,12 +116,10 @@ fn hardtanh(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     if dtype == DType::Bool {
         return Err(Diagnostic::new(Code::DTypeMismatch, "Bool inputs not supported for hardtanh"));
     }
-    if args.float(1)? > args.float(2)? {
-        return Err(args.invalid("min_val cannot be greater than max_val"));
+    if dtype == DType::UInt8 && (args.float(1)? < 0.0 || args.float(2)? < 0.0) {
+        return Err(args.invalid("cannot do hardtanh on an unsigned type with negative limits"));
     }
-    if dtype.is_float() {
-        check_numbers(args, dtype)?;
-    }
+    check_all_fit(args, dtype)?;
     promoting::<1>(args)
 }
 
@@ -133,10 +131,20 @@ fn gelu(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
 }
 
 fn softshrink(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
-    let lambd = args.float(1)?;
+    let (lambd, dtype) = (args.float(1)?, args.tensor(0)?.dtype);
     // A NaN too is refused.
-    if lambd.is_nan() || lambd < 0.0 {
-        return Err(args.invalid(format!("lambda must be greater or equal to 0, but found to be {lambd}.")));
+    let fits = (0.0..f64::INFINITY).contains(&lambd) && check_fits(Scalar::Float(lambd), dtype).is_ok();
+    if dtype.is_float() && !fits {
+        let most = match dtype {
+            DType::Float16 => "65504",
+            DType::BFloat16 => "3.38953e+38",
+            DType::Float32 => "3.40282e+38",
+            _ => "1.79769e+308",
+        };
+        let name = dtype.cpp_name();
+        return Err(
+            args.invalid(format!("lambda must be in range [0, {most}] for input dtype {name}, but found {lambd}"))
+        );
     }
     float_only(args)
 }

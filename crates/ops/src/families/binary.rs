@@ -432,6 +432,9 @@ fn pow_scalar(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     if dtype.is_int() && matches!(args.values[1], Value::Int(_)) && args.int(1)? < 0 {
         return Err(args.invalid("Integers to negative integer powers are not allowed."));
     }
+    if dtype.is_int() || matches!(dtype, DType::Float16 | DType::BFloat16) {
+        check_fits(args.scalar(1)?, dtype)?;
+    }
     elementwise(args, dtype, &operands)
 }
 

@@ -1,6 +1,7 @@
 //! Products of matrices and vectors.
 
 use crate::decompositions::reduce;
+use crate::elementwise::{check_all_fit, check_numbers};
 use crate::gradients;
 use crate::{Args, OpDef, Output, Tags, Tol, broadcast, contiguous};
 use tracefx_core::Result;
@@ -134,6 +135,7 @@ fn batch_product_sizes(args: &Meta<'_>, at: usize) -> Result<Vec<SymInt>> {
 fn scaled(args: &Meta<'_>, sizes: Vec<SymInt>) -> Result<Vec<Output>> {
     let addend = args.tensor(0)?;
     same_dtype(args, addend, args.tensor(1)?)?;
+    check_numbers(args, addend.dtype)?;
     if addend.sizes.len() > sizes.len() || broadcast(args, &addend.sizes, &sizes)? != sizes {
         let (addend, sizes) = (list(&addend.sizes), list(&sizes));
         return Err(args.bad_shape(format!("an addend of sizes {addend} does not expand to {sizes}")));
@@ -165,6 +167,7 @@ fn mv(args: &Meta<'_>) -> Result<Vec<Output>> {
 }
 
 fn addmv(args: &Meta<'_>) -> Result<Vec<Output>> {
+    check_all_fit(args, args.tensor(0)?.dtype)?;
     scaled(args, matrix_vector(args, 1)?)
 }
 

@@ -1,5 +1,6 @@
 //! Products that are made of `mm`, `bmm` and their kin, as PyTorch makes them.
 
+use crate::elementwise::check_all_fit;
 use crate::infer::sized_dim;
 use crate::{Args, Cx, OpDef, Tags, TensorRef, Traced, Value, broadcast, promote_types};
 use tracefx_core::{Code, DType, DTypeKind, Diagnostic, Result, Scalar};
@@ -239,6 +240,7 @@ fn addr(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     }
     let dtypes = [&addend_meta, &a_meta, &b_meta].map(|it| it.dtype);
     let dtype = dtypes.into_iter().reduce(promote_types).unwrap_or(DType::Float32);
+    check_all_fit(args, dtype)?;
     // The factors are of the dtype of the elements: any number but zero is true, and half types round it.
     let is = |it: Scalar, value: f64| match dtype {
         DType::Bool => (it.to_complex() != Scalar::Int(0).to_complex()) == (value != 0.0),

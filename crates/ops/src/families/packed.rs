@@ -1,5 +1,6 @@
 //! Packed sequences: the steps of sequences of different lengths one behind the other, without padding.
 
+use crate::elementwise::check_fits;
 use crate::{Args, OpDef, Output, Tags, Value, gradients};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
@@ -53,6 +54,7 @@ fn unpack(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     };
     let n_sequences = args.new_size();
     let sizes = [n_steps, n_sequences.clone()].into_iter().chain(rest.iter().cloned()).collect();
+    check_fits(args.scalar(3)?, data.dtype)?;
     let mut padded = TensorMeta::contiguous(data.dtype, sizes);
     // The steps lie one behind the other in any case.
     if args.bool(2)? {

@@ -281,6 +281,7 @@ fn check_slices(args: &Args<'_, TensorMeta>, name: &str) -> Result<usize> {
 fn index_add(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     check_slices(args, "index_add_")?;
     let base = args.tensor(0)?;
+    check_fits(args.scalar(4)?, base.dtype)?;
     Ok(contiguous(base.dtype, base.sizes.clone()))
 }
 

@@ -2,7 +2,7 @@
 
 use crate::decompose::forward;
 use crate::decompositions::pointwise;
-use crate::elementwise::{check_fits, check_numbers, elementwise, operands, promoting};
+use crate::elementwise::{check_all_fit, check_fits, check_numbers, elementwise, operands, promoting};
 use crate::gradients;
 use crate::{Args, OpDef, Operand, Output, Tags, Tol, broadcast, contiguous, promote};
 use tracefx_core::{Code, DType, Diagnostic, Result};
@@ -161,7 +161,12 @@ fn where_rule(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
         let what = format!("where expected condition to be a boolean tensor, but got a tensor with dtype {condition}");
         return Err(Diagnostic::new(Code::DTypeMismatch, what));
     }
-    elementwise(args, promote(&operands(args, 1..3)?), &operands(args, 0..3)?)
+    let dtype = promote(&operands(args, 1..3)?);
+    // Beside a tensor of half precision, a number that it does not hold is infinite.
+    if !matches!(dtype, DType::Float16 | DType::BFloat16) {
+        check_all_fit(args, dtype)?;
+    }
+    elementwise(args, dtype, &operands(args, 0..3)?)
 }
 
 fn masked_fill(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
@@ -193,13 +198,13 @@ fn clamp(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     if dtype.is_complex() {
         return Err(Diagnostic::new(Code::DTypeMismatch, "clamp is not supported for complex types"));
     }
-    check_numbers(args, dtype)?;
+    check_all_fit(args, dtype)?;
     elementwise(args, dtype, &operands)
 }
 
 fn clamp_bound(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     let dtype = promote(&operands(args, 0..2)?);
-    check_numbers(args, dtype)?;
+    check_all_fit(args, dtype)?;
     promoting::<2>(args)
 }
 
@@ -223,6 +228,7 @@ fn lerp(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
 }
 
 fn addcmul(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    check_numbers(args, promote(&operands(args, 0..3)?))?;
     promoting::<3>(args)
 }
 
@@ -232,5 +238,5 @@ fn addcdiv(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
                     perform a true division of tensor1 and tensor2.";
         return Err(Diagnostic::new(Code::DTypeMismatch, what));
     }
-    promoting::<3>(args)
+    addcmul(args)
 }
