@@ -80,7 +80,7 @@ impl Blocks {
                 Some(only) => std::mem::take(only),
                 None => {
                     let n_blocks = n_blocks.max(lent.len());
-                    let mut own = recycle::take(lent.len()).filter(|it| it.capacity() >= n_blocks).unwrap_or_default();
+                    let mut own = recycle::take(n_blocks).unwrap_or_default();
                     own.clear();
                     allocate::reserve(&mut own, n_blocks)?;
                     own.extend_from_slice(lent);

@@ -16,7 +16,7 @@ use crate::parallel::{self, GRAIN};
 use crate::unary::refuse;
 use crate::walk::{Strided, Walk};
 use std::ops::Range;
-use tracefx_core::allocate::{collected, filled, with_room};
+use tracefx_core::allocate::{filled, with_room};
 use tracefx_core::{
     Bool8, DType, Diagnostic, Dims, Element, Region, Result, StorageRead, Tensor, copy_strided, with_element,
 };
@@ -192,7 +192,9 @@ fn reduce<F: Element, R: Element>(
         let mut values = with_room(lanes.n_part)?;
         lanes.part(part, &mut |_, lane| values.push(f(lane))).map(|()| values)
     })?;
-    store(&collected(parts.into_iter().flatten())?, out)
+    let mut values = with_room(out.numel())?;
+    parts.iter().for_each(|part| values.extend_from_slice(part));
+    store(&values, out)
 }
 
 /// The number of running results of a reduction: a few vectors of the widest registers.

@@ -60,13 +60,16 @@ fn compute<A: Real>(args: &Args<'_, Tensor>, out: &Tensor, variant: Variant) -> 
             return Ok(());
         }
         parallel::try_parts_mut(out, parallel::whole_rows(n * inner), |at, out| {
-            let mut columns = filled([-A::INFINITY, A::ZERO], if inner > 1 { inner } else { 0 })?;
+            let n_columns = if inner > 1 { inner } else { 0 };
+            let mut columns = filled(A::ZERO, 2 * n_columns)?;
+            let (maxima, sums) = columns.split_at_mut(n_columns);
             let parts = out.chunks_exact_mut(n * inner).zip(input[at..].chunks_exact(n * inner));
             for (out, input) in parts {
                 match round {
                     _ if inner > 1 => {
-                        columns.fill([-A::INFINITY, A::ZERO]);
-                        isa::run(Columns { out, input, columns: &mut columns, variant });
+                        maxima.fill(-A::INFINITY);
+                        sums.fill(A::ZERO);
+                        isa::run(Columns { out, input, maxima, sums, variant });
                     }
                     Some(round) => isa::run(Row { out, input, variant, round }),
                     None => isa::run(Row { out, input, variant, round: |it| it }),
@@ -143,8 +146,10 @@ impl<A: Real, R: Fn(A) -> A> Work for Row<'_, A, R> {
 struct Columns<'a, A> {
     out: &'a mut [A],
     input: &'a [A],
-    /// The largest element of each column and its sum, which begin at minus infinity and zero.
-    columns: &'a mut [[A; 2]],
+    /// The largest element of each column, which begins at minus infinity.
+    maxima: &'a mut [A],
+    /// The sum of each column, which begins at zero.
+    sums: &'a mut [A],
     variant: Variant,
 }
 
@@ -153,26 +158,26 @@ impl<A: Real> Work for Columns<'_, A> {
 
     #[inline(always)]
     fn run<I: Isa>(self) {
-        let Columns { out, input, columns, variant } = self;
-        let inner = columns.len();
+        let Columns { out, input, maxima, sums, variant } = self;
+        let inner = maxima.len();
         for row in input.chunks_exact(inner) {
-            columns.iter_mut().zip(row).for_each(|([max, _], &it)| *max = larger(*max, it));
+            maxima.iter_mut().zip(row).for_each(|(max, &it)| *max = larger(*max, it));
         }
         for (out, row) in out.chunks_exact_mut(inner).zip(input.chunks_exact(inner)) {
-            for ((out, [max, sum]), &it) in out.iter_mut().zip(&mut *columns).zip(row) {
+            for (((out, max), sum), &it) in out.iter_mut().zip(&*maxima).zip(&mut *sums).zip(row) {
                 *out = (it - *max).exp();
                 *sum += *out;
             }
         }
         if variant == Variant::Log {
-            columns.iter_mut().for_each(|[_, sum]| *sum = sum.ln());
+            sums.iter_mut().for_each(|sum| *sum = sum.ln());
         }
         for (out, row) in out.chunks_exact_mut(inner).zip(input.chunks_exact(inner)) {
-            let columns = out.iter_mut().zip(row).zip(&*columns);
+            let columns = out.iter_mut().zip(row).zip(maxima.iter().zip(&*sums));
             match variant {
-                Variant::Log => columns.for_each(|((out, &it), &[max, sum])| *out = it - max - sum),
-                Variant::Plain => columns.for_each(|((out, _), &[_, sum])| *out = *out / sum),
-                Variant::Safe => columns.for_each(|((out, _), &[max, sum])| {
+                Variant::Log => columns.for_each(|((out, &it), (&max, &sum))| *out = it - max - sum),
+                Variant::Plain => columns.for_each(|((out, _), (_, &sum))| *out = *out / sum),
+                Variant::Safe => columns.for_each(|((out, _), (&max, &sum))| {
                     *out = if max == -A::INFINITY { A::ZERO } else { *out / sum };
                 }),
             }
