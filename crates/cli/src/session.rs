@@ -38,12 +38,12 @@ use tracefx_ir::{GraphModule, Opcode};
 
 /// Answers until the requests end.
 pub(crate) fn converse(requests: impl BufRead, mut replies: impl Write) -> std::io::Result<()> {
-    let mut session = Session::default();
+    let mut session = Session::new(Library::extended());
     for line in requests.lines() {
         let line = line?;
         // A bug of the engine is one bad reply, as it is one exception in JavaScript.
         let answer = catch_unwind(AssertUnwindSafe(|| session.answer(&line))).unwrap_or_else(|_| {
-            session = Session { library: session.library.clone(), ..Session::default() };
+            session = Session::new(session.library.clone());
             Err(Diagnostic::new(Code::Internal, "the engine panicked; open the program again")
                 .help("this is a bug of tracefx, please report it"))
         });
@@ -57,15 +57,18 @@ pub(crate) fn converse(requests: impl BufRead, mut replies: impl Write) -> std::
     Ok(())
 }
 
-#[derive(Default)]
 struct Session {
     program: Option<ExportedProgram>,
     runner: Option<Runner>,
-    /// Operators that were defined, beside those of tracefx.
+    /// Operators that were defined, beside those that tracefx knows.
     library: Library,
 }
 
 impl Session {
+    fn new(library: Library) -> Self {
+        Session { program: None, runner: None, library }
+    }
+
     fn answer(&mut self, line: &str) -> Result<Json> {
         let request: Json = serde_json::from_str(line).map_err(|problem| invalid(format!("no JSON: {problem}")))?;
         match text(&request, "do")? {

@@ -1,6 +1,7 @@
 //! [`ProgramGuards`]: what a program checks of its sizes, and what it says of them, for the validator of guards.
 
 use crate::Library;
+use crate::values::alone;
 use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet};
 use tracefx_core::{Code, Diagnostic, Result};
@@ -123,19 +124,21 @@ impl Library {
             }
         }
         checker.symbolic_guards().into_iter().for_each(|it| res.check(it, None));
-        let known = known_symbols(&program.module.graph, &inputs);
+        let mut known = inputs.clone();
+        collect_symbols(&program.module.graph, &mut known);
         for symbol in known.iter().filter(|it| matches!(it.kind(), SymbolKind::Unbacked | SymbolKind::UnbackedFloat)) {
             // New symbols are numbered behind these. A range without bounds contradicts nothing.
             drop(env.constrain(symbol, ValueRange::UNBOUNDED));
         }
         let symbols = Symbols::new(env);
-        let graph = &program.module.graph;
+        let module = &program.module;
+        let graph = &module.graph;
         for id in graph.nodes().filter(|id| graph.node(*id).op() == Opcode::CallFunction) {
             let node = graph.node(id);
             let name = Some(node.name());
             match &**node.target() {
                 "torch.ops.aten._assert_scalar.default" | "torch._assert" => {
-                    let condition = node.args().first().and_then(|it| self.condition(graph, it, &symbols));
+                    let condition = node.args().first().and_then(|it| self.condition(module, it, &symbols));
                     condition.into_iter().for_each(|it| res.check(it, name));
                 }
                 "torch.ops.aten.sym_constrain_range.default"
@@ -144,7 +147,7 @@ impl Library {
                 }
                 _ => {
                     let Some(noted) = &node.meta.val else { continue };
-                    let Some(given) = self.given(graph, id, &symbols) else { continue };
+                    let Some(given) = self.given(module, id, &symbols) else { continue };
                     let mut equalities = Vec::new();
                     equal(&given, noted, &mut equalities);
                     for it in equalities {
@@ -170,9 +173,9 @@ impl Library {
     }
 
     /// What an assertion is of, in terms of the sizes that went into it: a note of it may say that it always holds.
-    fn condition(&self, graph: &Graph, arg: &Arg, symbols: &Symbols) -> Option<SymBool> {
+    fn condition(&self, module: &GraphModule, arg: &Arg, symbols: &Symbols) -> Option<SymBool> {
         match arg {
-            Arg::Node(id) => match self.given(graph, *id, symbols)? {
+            Arg::Node(id) => match self.given(module, *id, symbols)? {
                 Value::SymBool(it) => Some(it),
                 Value::Bool(it) => Some(it.into()),
                 _ => None,
@@ -183,26 +186,16 @@ impl Library {
     }
 
     /// What a node gives by itself, when its arguments are what they are noted to be; nothing where that is not known.
-    fn given(&self, graph: &Graph, id: NodeId, symbols: &Symbols) -> Option<Value<TensorMeta>> {
-        let mut alone = Graph::new();
-        let mut copies: BTreeMap<NodeId, NodeId> = BTreeMap::new();
-        for input in graph.node(id).all_input_nodes() {
-            let val = graph.node(input).meta.val.clone()?;
-            let copy = alone.placeholder(graph.node(input).name());
-            alone.meta_mut(copy).val = Some(val);
-            copies.insert(input, copy);
-        }
-        let node = alone.node_copy(graph.node(id), &mut |it| copies[&it].into()).ok()?;
-        alone.output(node.into());
-        let inputs = known_values(&alone);
-        propagate(&mut GraphModule::new(alone), &inputs, Propagation::new(self.registry(), symbols)).ok()
+    fn given(&self, module: &GraphModule, id: NodeId, symbols: &Symbols) -> Option<Value<TensorMeta>> {
+        let mut alone = alone(module, id)?;
+        let inputs = known_values(&alone.graph);
+        propagate(&mut alone, &inputs, Propagation::new(self.registry(), symbols)).ok()
     }
 }
 
-/// The symbols in what is known of nodes, and these.
-pub(crate) fn known_symbols(graph: &Graph, inputs: &BTreeSet<Symbol>) -> BTreeSet<Symbol> {
-    let mut res = inputs.clone();
-    let mut visit = |it: Expr| res.extend(it.symbols());
+/// Puts in the symbols in what is known of nodes.
+pub(crate) fn collect_symbols(graph: &Graph, known: &mut BTreeSet<Symbol>) {
+    let mut visit = |it: Expr| known.extend(it.symbols());
     for id in graph.nodes() {
         let mut open: Vec<&Val> = graph.node(id).meta.val.iter().collect();
         while let Some(val) = open.pop() {
@@ -216,7 +209,6 @@ pub(crate) fn known_symbols(graph: &Graph, inputs: &BTreeSet<Symbol>) -> BTreeSe
             }
         }
     }
-    res
 }
 
 fn bounds(expr: &SymInt, range: ValueRange) -> Vec<SymBool> {

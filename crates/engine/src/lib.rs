@@ -49,7 +49,6 @@ pub use fold::{ConstantFoldOptions, FoldConstraint, constant_fold, fuse};
 pub use guards::{ProgramGuard, ProgramGuards};
 pub use inspect::{Report, inspect};
 pub use library::Library;
-pub use lifted::with_lifted_state;
 pub use open::{Format, Limits, open};
 pub use opening::Opening;
 pub use passes::{HostPass, PassCall, PassReply, PassRequest, host_pass, pass_types};

@@ -8,70 +8,75 @@ use tracefx_export::{Argument, Constant, ExportedProgram, InputKind, InputSpec, 
 use tracefx_ir::{Attribute, Graph, GraphModule, InsertPoint, NodeId, Opcode, Str, TensorKind};
 use tracefx_rewrite::PassResult;
 
-/// Runs a pass on the graph of a program as if its parameters, buffers and constants were attributes: those that the program
-/// does not write to. What stays of them is inputs again, and new attributes become constants of the program. What new nodes give is
-/// noted ([`Library::note_values`]). The program is as it was where the pass fails.
-///
-/// # Errors
-/// What the pass refuses.
-///
-/// # Example
-/// ```no_run
-/// use tracefx_engine::{Library, Limits, fuse, open, with_lifted_state};
-///
-/// let mut program = open(&std::fs::read("model.pt2").unwrap(), &Limits::default())?;
-/// let library = Library::default();
-/// with_lifted_state(&mut program, &|module| fuse(module, &library))?;
-/// # Ok::<(), tracefx_core::Diagnostic>(())
-/// ```
-pub fn with_lifted_state(
-    program: &mut ExportedProgram,
-    pass: &dyn Fn(&mut GraphModule) -> Result<PassResult>,
-) -> Result<PassResult> {
-    let mut module = program.module.clone();
-    let inputs: Vec<NodeId> =
-        module.graph.nodes().filter(|&it| module.graph.node(it).op() == Opcode::Placeholder).collect();
-    let first_input = inputs.iter().zip(&program.signature.input_specs).find(|(_, it)| it.kind == InputKind::UserInput);
-    let first_input = first_input.map(|(it, _)| *it);
-    let lifted = read_attributes(program, &mut module, &inputs)?;
-    let result = pass(&mut module)?;
-    if !result.modified {
-        return Ok(result);
-    }
+impl Library {
+    /// Runs a pass on the graph of a program as if its parameters, buffers and constants were attributes: those that the program
+    /// does not write to. What stays of them is inputs again, and new attributes become constants of the program. What new nodes give is
+    /// noted ([`Library::note_values`]). The program is as it was where the pass fails.
+    ///
+    /// # Errors
+    /// What the pass refuses.
+    ///
+    /// # Example
+    /// ```no_run
+    /// use tracefx_engine::{Library, Limits, fuse, open};
+    ///
+    /// let mut program = open(&std::fs::read("model.pt2").unwrap(), &Limits::default())?;
+    /// let library = Library::default();
+    /// library.with_lifted_state(&mut program, &|module| fuse(module, &library))?;
+    /// # Ok::<(), tracefx_core::Diagnostic>(())
+    /// ```
+    pub fn with_lifted_state(
+        &self,
+        program: &mut ExportedProgram,
+        pass: &dyn Fn(&mut GraphModule) -> Result<PassResult>,
+    ) -> Result<PassResult> {
+        let mut module = program.module.clone();
+        let inputs: Vec<NodeId> =
+            module.graph.nodes().filter(|&it| module.graph.node(it).op() == Opcode::Placeholder).collect();
+        let first_input =
+            inputs.iter().zip(&program.signature.input_specs).find(|(_, it)| it.kind == InputKind::UserInput);
+        let first_input = first_input.map(|(it, _)| *it);
+        let lifted = read_attributes(program, &mut module, &inputs)?;
+        let result = pass(&mut module)?;
+        if !result.modified {
+            return Ok(result);
+        }
 
-    let reads: Vec<NodeId> = module.graph.nodes().filter(|&it| module.graph.node(it).op() == Opcode::GetAttr).collect();
-    let mut added: Vec<(InputSpec, Constant)> = Vec::new();
-    let mut taken: FxHashSet<Str> = program.constants.keys().chain(program.state_dict.keys()).cloned().collect();
-    let mut inputs: HashMap<NodeId, NodeId> = HashMap::new();
-    for read in reads {
-        let target = module.graph.node(read).target().clone();
-        let input = match lifted.get(&target) {
-            Some(input) => *input,
-            None if program.module.attributes.contains_key(&target) => continue,
-            None => {
-                let Ok(Attribute::Tensor { tensor, .. }) = module.attribute(&target) else { continue };
-                let fqn = free_name(&taken, &target);
-                let constant = Constant::Tensor(tensor.clone());
-                let (input, spec) = add_input(&mut module.graph, read, &fqn, first_input)?;
-                added.push((spec, constant));
-                taken.insert(fqn);
-                input
-            }
-        };
-        inputs.insert(read, input);
+        let reads: Vec<NodeId> =
+            module.graph.nodes().filter(|&it| module.graph.node(it).op() == Opcode::GetAttr).collect();
+        let mut added: Vec<(InputSpec, Constant)> = Vec::new();
+        let mut taken: FxHashSet<Str> = program.constants.keys().chain(program.state_dict.keys()).cloned().collect();
+        let mut inputs: HashMap<NodeId, NodeId> = HashMap::new();
+        for read in reads {
+            let target = module.graph.node(read).target().clone();
+            let input = match lifted.get(&target) {
+                Some(input) => *input,
+                None if program.module.attributes.contains_key(&target) => continue,
+                None => {
+                    let Ok(Attribute::Tensor { tensor, .. }) = module.attribute(&target) else { continue };
+                    let fqn = free_name(&taken, &target);
+                    let constant = Constant::Tensor(tensor.clone());
+                    let (input, spec) = add_input(&mut module.graph, read, &fqn, first_input)?;
+                    added.push((spec, constant));
+                    taken.insert(fqn);
+                    input
+                }
+            };
+            inputs.insert(read, input);
+        }
+        use_equal(&mut module.graph, &inputs)?;
+        inputs.keys().try_for_each(|&it| module.graph.erase_node(it))?;
+        module.attributes.retain(|name, _| program.module.attributes.contains_key(name));
+        let specs = &mut program.signature.input_specs;
+        let at = specs.iter().position(|it| it.kind == InputKind::UserInput).unwrap_or(specs.len());
+        specs.splice(at..at, added.iter().map(|(spec, _)| spec.clone()));
+        let named = added.into_iter().filter_map(|(spec, constant)| Some((spec.target?, constant)));
+        program.constants.extend(named);
+        program.module = module;
+        // What a node refuses is told where the program is validated or saved.
+        self.note_values(program);
+        Ok(result)
     }
-    use_equal(&mut module.graph, &inputs)?;
-    inputs.keys().try_for_each(|&it| module.graph.erase_node(it))?;
-    module.attributes.retain(|name, _| program.module.attributes.contains_key(name));
-    let specs = &mut program.signature.input_specs;
-    let at = specs.iter().position(|it| it.kind == InputKind::UserInput).unwrap_or(specs.len());
-    specs.splice(at..at, added.iter().map(|(spec, _)| spec.clone()));
-    let named = added.into_iter().filter_map(|(spec, constant)| Some((spec.target?, constant)));
-    program.constants.extend(named);
-    program.module = module;
-    // What a node refuses is told where the program is validated or saved.
-    Library::default().note_values(program);
-    Ok(result)
 }
 
 /// Makes attributes of what the program holds, and reads of them for the users of the inputs. Gives their names and inputs.

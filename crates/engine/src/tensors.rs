@@ -1,3 +1,4 @@
+use safetensors::SafeTensorError;
 use safetensors::tensor::{Dtype, Metadata, SafeTensors, TensorInfo};
 use tracefx_core::{Code, DType, Diagnostic, Result, Storage, Tensor, allocate, contiguous_strides};
 use tracefx_export::{Argument, ConstantValue, ExportedProgram};
@@ -88,7 +89,7 @@ pub fn write_tensors(tensors: &[(String, Tensor)]) -> Result<Vec<u8>> {
     let failed = |problem: String| Diagnostic::new(Code::Internal, format!("writing tensors: {problem}"));
     let dtyped = tensors.iter().map(|it| Ok((dtype_to_file(it.1.dtype())?, it)));
     let mut sorted = dtyped.collect::<Result<Vec<_>>>()?;
-    // As the crate's own `serialize` sorts them, which would hold everything twice: the widest first, and then by name.
+    // As the crate's own `serialize` sorts them, whose buffer cannot be refused: the widest first, and then by name.
     sorted.sort_by(|(dtype, (name, _)), (other_dtype, (other, _))| other_dtype.cmp(dtype).then(name.cmp(other)));
     let (mut entries, mut end) = (Vec::new(), 0);
     for (dtype, (name, tensor)) in &sorted {
@@ -104,6 +105,9 @@ pub fn write_tensors(tensors: &[(String, Tensor)]) -> Result<Vec<u8>> {
     let mut header = written.0;
     let len = header.len().next_multiple_of(8);
     allocate::resize(&mut header, len, b' ')?;
+    if len > MAX_HEADER {
+        return Err(failed(SafeTensorError::HeaderTooLarge.to_string()));
+    }
     let mut bytes = allocate::with_room(8 + header.len() + end)?;
     bytes.extend_from_slice(&(header.len() as u64).to_le_bytes());
     bytes.extend_from_slice(&header);
@@ -116,6 +120,9 @@ pub fn write_tensors(tensors: &[(String, Tensor)]) -> Result<Vec<u8>> {
     }
     Ok(bytes)
 }
+
+/// The length of a header that the crate reads.
+const MAX_HEADER: usize = 100_000_000;
 
 fn parse(bytes: &[u8]) -> Result<SafeTensors<'_>> {
     SafeTensors::deserialize(bytes).map_err(|problem| {

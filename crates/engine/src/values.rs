@@ -1,7 +1,7 @@
 //! What new nodes of a program give: programs say it of each node, and no file is written without it.
 
 use crate::Library;
-use crate::guards::known_symbols;
+use crate::guards::collect_symbols;
 use std::collections::{BTreeMap, BTreeSet};
 use tracefx_core::Diagnostic;
 use tracefx_exec::{known_values, propagate};
@@ -49,7 +49,9 @@ impl Library {
             // A range that contradicts itself says nothing that could be used.
             drop(env.constrain(&symbol, range));
         }
-        for symbol in known_symbols(&module.graph, &BTreeSet::new()) {
+        let mut known = BTreeSet::new();
+        for_each_graph(module, &mut |graph| collect_symbols(graph, &mut known));
+        for symbol in known {
             // New symbols are numbered behind these. A range without bounds contradicts nothing.
             drop(env.constrain(&symbol, ValueRange::UNBOUNDED));
         }
@@ -84,6 +86,16 @@ fn is_name(text: &str) -> bool {
     text.chars().all(|it| it.is_alphanumeric() || it == '_')
 }
 
+/// The graph of a module, and those that it calls.
+fn for_each_graph(module: &GraphModule, f: &mut dyn FnMut(&Graph)) {
+    f(&module.graph);
+    for attribute in module.attributes.values() {
+        if let Attribute::Module(inner) = attribute {
+            for_each_graph(inner, f);
+        }
+    }
+}
+
 fn has_unknown(module: &GraphModule) -> bool {
     module.graph.nodes().any(|it| is_unknown(&module.graph, it))
         || module.attributes.values().any(|it| if let Attribute::Module(it) = it { has_unknown(it) } else { false })
@@ -99,7 +111,7 @@ fn is_unknown(graph: &Graph, id: NodeId) -> bool {
 }
 
 /// A module of this node alone, whose inputs are what it takes; nothing where that is not known, or where the node is a graph.
-fn alone(module: &GraphModule, id: NodeId) -> Option<GraphModule> {
+pub(crate) fn alone(module: &GraphModule, id: NodeId) -> Option<GraphModule> {
     let graph = &module.graph;
     let mut res = GraphModule::new(Graph::new());
     let mut copies: BTreeMap<NodeId, NodeId> = BTreeMap::new();

@@ -19,7 +19,7 @@ use tracefx_core::allocate::Written;
 use tracefx_core::{Diagnostic, Tensor};
 use tracefx_engine::{
     ConstantFoldOptions, Library, Limits, Opening, PassCall, Runner, SaveOptions, constant_fold, fuse, host_pass, open,
-    read_tensors, save, with_lifted_state, write_tensors,
+    read_tensors, save, write_tensors,
 };
 use tracefx_export::{ExportedProgram, default_decompositions};
 use tracefx_ir::{Arg, Attribute, Graph, GraphModule, TensorKind};
@@ -109,7 +109,7 @@ fn works_of(name: &str, archive: Vec<u8>) -> Vec<Work<'static>> {
     for (what, pass) in lifted {
         let it = Rc::clone(&program);
         let run = move |mut it: ExportedProgram| {
-            with_lifted_state(&mut it, &pass)?;
+            Library::default().with_lifted_state(&mut it, &pass)?;
             Ok(it)
         };
         push(what, Box::new(move || refuse_each(&|| (*it).clone(), &run, &text)));

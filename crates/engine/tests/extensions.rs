@@ -3,8 +3,10 @@
 use serde_json::Value as Json;
 use tracefx_core::{DType, Tensor};
 use tracefx_engine::Library;
-use tracefx_ir::Str;
+use tracefx_export::{Argument, ExportedProgram, GraphSignature, InputKind, InputSpec, OutputKind, OutputSpec};
+use tracefx_ir::{Arg, Graph, GraphModule, NodeId, Str, TensorMeta, Val};
 use tracefx_ops::Value;
+use tracefx_sym::SymInt;
 
 fn decoded(library: &Library, json: &Json) -> Value<Tensor> {
     match json {
@@ -77,16 +79,39 @@ fn they_give_what_their_libraries_give() {
 }
 
 #[test]
-fn shapes_are_known_and_programs_are_taken_apart() {
+fn shapes_are_known() {
     let library = Library::extended();
-    for op in ["torchao.quantize_affine.default", "transformers.grouped_mm_fallback.default"] {
-        assert!(library.decompositions().contains(op), "{op}");
-    }
     let meta = |dtype, sizes: &[i64]| {
         let sizes = sizes.iter().map(|it| (*it).into()).collect();
-        Value::Tensor(tracefx_ir::TensorMeta::contiguous(dtype, sizes))
+        Value::Tensor(TensorMeta::contiguous(dtype, sizes))
     };
     let args = [meta(DType::BFloat16, &[6, 4]), meta(DType::BFloat16, &[3, 4, 5]), meta(DType::Int32, &[3])];
     let results = library.infer("transformers.grouped_mm_fallback", &args, &[]).unwrap();
     assert_eq!(results, [meta(DType::BFloat16, &[6, 5])]);
+}
+
+#[test]
+fn programs_are_taken_apart() {
+    let library = Library::extended();
+    let mut graph = Graph::new();
+    let inputs = [(DType::BFloat16, vec![6, 4]), (DType::BFloat16, vec![3, 4, 5]), (DType::Int32, vec![3])];
+    let args = inputs.map(|(dtype, sizes)| {
+        let input = graph.placeholder("x");
+        let sizes = sizes.into_iter().map(SymInt::from).collect();
+        graph.meta_mut(input).val = Some(Val::Tensor(TensorMeta::contiguous(dtype, sizes)));
+        input
+    });
+    let target = "torch.ops.transformers.grouped_mm_fallback.default";
+    let product = graph.call_function(target, args.map(Arg::Node).into(), vec![]);
+    graph.output(Arg::Tuple(vec![Arg::Node(product)]));
+    let arg_of = |it: NodeId| Argument::Tensor(graph.node(it).name().clone());
+    let input = |it: NodeId| InputSpec { kind: InputKind::UserInput, arg: arg_of(it), target: None, persistent: None };
+    let output = OutputSpec { kind: OutputKind::UserOutput, arg: arg_of(product), target: None };
+    let signature = GraphSignature { input_specs: args.map(input).into(), output_specs: vec![output] };
+    let mut program = ExportedProgram::new(GraphModule::new(graph), signature);
+    assert!(library.note_values(&mut program).is_empty());
+    let core = program.run_decompositions(&library.decompositions()).unwrap();
+    let targets: Vec<_> = core.module.graph.nodes().map(|it| core.module.graph.node(it).target().to_string()).collect();
+    assert!(targets.iter().any(|it| it == "torch.ops.aten.mm.default"), "{targets:?}");
+    assert!(targets.iter().all(|it| !it.contains("transformers")), "{targets:?}");
 }

@@ -3,9 +3,7 @@
 use std::path::Path;
 use tracefx_core::Code;
 use tracefx_core::Tensor;
-use tracefx_engine::{
-    ConstantFoldOptions, Library, Limits, Runner, constant_fold, fuse, inspect, open, read_inputs, with_lifted_state,
-};
+use tracefx_engine::{ConstantFoldOptions, Library, Limits, Runner, constant_fold, fuse, inspect, open, read_inputs};
 use tracefx_ir::Opcode;
 use tracefx_ops::Value;
 use tracefx_ops::registry;
@@ -60,7 +58,7 @@ fn layers_of_a_program_are_fused_and_its_parameters_stay() {
         let program = open(&bytes(name), &Limits::default()).unwrap();
         let input = program.example_inputs.as_ref().unwrap()[0].clone();
         let mut fused = program.clone();
-        assert!(with_lifted_state(&mut fused, &|module| fuse(module, &library)).unwrap().modified);
+        assert!(library.with_lifted_state(&mut fused, &|module| fuse(module, &library)).unwrap().modified);
         let text = fused.module.graph.to_string();
         assert!(!text.contains("batch_norm") && text.contains("conv"), "{text}");
         assert!(fused.module.graph.lint(Some(&fused.module)).is_empty());
@@ -77,7 +75,7 @@ fn layers_of_a_program_are_fused_and_its_parameters_stay() {
         let again = open(&file, &Limits::default()).unwrap();
         assert_eq!(outputs(&again, &input), outputs(&fused, &input));
         let fold = |module: &mut _| constant_fold(module, &library, ConstantFoldOptions::default());
-        assert!(!with_lifted_state(&mut fused, &fold).unwrap().modified);
+        assert!(!library.with_lifted_state(&mut fused, &fold).unwrap().modified);
     }
 }
 

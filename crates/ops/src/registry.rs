@@ -90,7 +90,10 @@ impl Registry {
 
     /// Brings the overloads of a name up to date.
     fn sort_packet(&mut self, packet: String) {
-        let is_of = |it: &&Op| packet_of(it) == packet && (it.is_custom() || !it.writes_out());
+        let Some((namespace, name)) = packet.split_once('.') else { return };
+        let is_of = |it: &&Op| {
+            it.schema.name == name && it.schema.namespace == namespace && (it.is_custom() || !it.writes_out())
+        };
         let mut overloads: Vec<&Op> = self.ops.values().map(|it| &**it).filter(is_of).collect();
         sort_overloads(&mut overloads);
         let names: Vec<String> = overloads.iter().map(|it| it.name.clone()).collect();

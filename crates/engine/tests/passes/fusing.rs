@@ -10,7 +10,7 @@ use proptest::test_runner::TestRunner;
 use serde_json::json;
 use std::path::Path;
 use tracefx_core::Tensor;
-use tracefx_engine::{Library, Limits, fuse, open, with_lifted_state};
+use tracefx_engine::{Library, Limits, fuse, open};
 use tracefx_export::ExportedProgram;
 use tracefx_ir::{GraphModule, Opcode};
 use tracefx_ops::Value;
@@ -91,7 +91,7 @@ fn a_residual_network_loses_all_its_batch_norms() {
     assert_eq!(left_out.len(), 6);
     assert_eq!(left_out[0].reason, "the weight `p_0_weight` is an input and no constant of the module");
 
-    let result = with_lifted_state(&mut program, &|module| fuse(module, &library)).unwrap();
+    let result = library.with_lifted_state(&mut program, &|module| fuse(module, &library)).unwrap();
     assert_eq!((result.modified, result.left_out), (true, vec![]));
     assert_eq!((count(&program.module, "batch_norm.default"), count(&program.module, "relu_.default")), (0, 5));
     assert!(are_close(&computed(&program), &before), "{}", program.module.graph);
