@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { builtinModule } from "./builtinModule.ts";
 import type { Bytes } from "../bytes.ts";
 import { fxError } from "../errors.ts";
 
@@ -39,7 +40,7 @@ export async function compilePackaged(url: URL): Promise<WebAssembly.Module> {
 
 /** Where the installed package has the file; bundlers may have put a hash into its name. */
 function installedPlace(url: string): URL | undefined {
-  const [modules, urls] = [builtin("node:module"), builtin("node:url")];
+  const [modules, urls] = [builtinModule("node:module"), builtinModule("node:url")];
   const [, stem] = /(engine-[a-z]+)[^/]*\.wasm$/.exec(url) ?? [];
   if (modules === undefined || urls === undefined || stem === undefined) return undefined;
   try {
@@ -49,10 +50,6 @@ function installedPlace(url: string): URL | undefined {
     return undefined;
   }
 }
-
-/** A module of Node's, where there is one. `getBuiltinModule` keeps the import out of the sight of bundlers. */
-const builtin: typeof process.getBuiltinModule = ((name: string) =>
-  globalThis.process?.getBuiltinModule?.(name)) as typeof process.getBuiltinModule;
 
 /** The bytes of a buffer or of a view of one. */
 export function bytesOf(source: BufferSource): Bytes {
@@ -94,7 +91,7 @@ async function compileBytes(bytes: Bytes, from: string): Promise<WebAssembly.Mod
 
 /** Reads a file where there are files. */
 async function readFile(url: string): Promise<Bytes> {
-  const fs = builtin("node:fs/promises");
+  const fs = builtinModule("node:fs/promises");
   if (fs === undefined) throw fxError("Io", `this host cannot read ${url}`, { help: HELP });
   try {
     return new Uint8Array(await fs.readFile(new URL(url)));

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { builtinModule } from "./builtinModule.ts";
 import { STREAM_BYTES } from "../bindings/command.ts";
 import type { Bytes } from "../bytes.ts";
 import { fxError } from "../errors.ts";
@@ -134,18 +135,12 @@ export async function fetched(
 
 /** Whether a location is a path or a `file:` URL, on a host that has files. */
 export function isLocal(source: string | URL): boolean {
-  return (!isUrl(source) || String(source).startsWith("file:")) && nodeFiles() !== undefined;
+  return (!isUrl(source) || String(source).startsWith("file:")) && builtinModule("node:fs/promises") !== undefined;
 }
 
 function isUrl(source: string | URL): boolean {
   const text = String(source);
   return /^[a-z][a-z0-9+.-]+:/i.test(text) && !/^[a-z]:[\\/]/i.test(text);
-}
-
-type NodeFiles = ReturnType<typeof process.getBuiltinModule<"node:fs/promises">>;
-
-function nodeFiles(): NodeFiles | undefined {
-  return globalThis.process?.getBuiltinModule?.("node:fs/promises");
 }
 
 /** The bytes of a local file. */
@@ -187,7 +182,7 @@ export interface LocalFile extends ReadableFile {
 /** Opens a local file, which the caller closes. */
 export async function openFile(source: string | URL): Promise<LocalFile> {
   try {
-    const file = await nodeFiles()?.open(isUrl(source) ? new URL(source) : source);
+    const file = await builtinModule("node:fs/promises")?.open(isUrl(source) ? new URL(source) : source);
     if (file !== undefined) return file;
   } catch (cause) {
     throw fxError("Io", `cannot read ${String(source)}`, { cause, help: "check the path" });

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { builtinModule } from "./builtinModule.ts";
 import { fxError } from "../errors.ts";
 
 /** Where a file is to be written: a path or a `file:` URL where there are files, or a stream. */
@@ -17,15 +18,15 @@ export async function writeTarget(
   signal: AbortSignal | undefined,
 ): Promise<void> {
   if (target instanceof WritableStream) return await writeStream(target, pieces);
-  const fs = globalThis.process?.getBuiltinModule?.("node:fs/promises");
+  const fs = builtinModule("node:fs/promises");
   if (fs === undefined || (typeof target !== "string" && !(target instanceof URL))) {
     throw fxError("InvalidOption", "a program cannot be saved there", {
       help: "pass a WritableStream or, where there are files, a path",
     });
   }
-  const path = target instanceof URL ? globalThis.process.getBuiltinModule("node:url").fileURLToPath(target) : target;
+  const path = target instanceof URL ? builtinModule("node:url").fileURLToPath(target) : target;
   try {
-    await writePath(path, pieces, fs, globalThis.process.getBuiltinModule("node:path"));
+    await writePath(path, pieces, fs, builtinModule("node:path"));
   } catch (cause) {
     signal?.throwIfAborted();
     if (!isOfFiles(cause)) throw cause;

@@ -28,12 +28,12 @@ import type {
 } from "./program.ts";
 import { ProgramModule } from "./programModule.ts";
 import { followSignature } from "./followSignature.ts";
-import type { GraphSignature } from "./signature.ts";
+import { GraphSignature } from "./signature.ts";
 import { relift } from "./relift.ts";
 import { flattenCall, unflatten } from "./tree.ts";
 import { unlift } from "./unlift.ts";
 import { verifiersOf } from "./verifier.ts";
-import { checkOptions } from "../given.ts";
+import { checkGiven, checkOptions } from "../given.ts";
 
 export type EngineProgram = ReturnType<Engine["Program"]["open"]>;
 
@@ -352,8 +352,11 @@ export class ExportedProgram implements Disposable {
    * ```
    */
   update(graphModule: GraphModule, graphSignature: GraphSignature, options: ProgramUpdate = {}): ExportedProgram {
-    noteValues(graphModule, rangesOf(this.#parts));
+    checkGraphModule("update", graphModule);
+    const isSignature = (graphSignature as unknown) instanceof GraphSignature;
+    checkGiven("update", isSignature, "a GraphSignature", "program.graphSignature is that of the program");
     checkOptions("update", options, ["state", "constants", "verifiers"]);
+    noteValues(graphModule, rangesOf(this.#parts));
     const { modified } = mergeGetitems(graphModule);
     const signature = modified ? followSignature(graphSignature, graphModule.graph) : graphSignature.clone();
     const { state = this.#parts.state, constants = this.#parts.constants, verifiers = this.#parts.verifiers } = options;

@@ -103,12 +103,13 @@ function withArchive<T>(
   checkOptions("save", options, OPTIONS);
   options.signal?.throwIfAborted();
   const files = JSON.stringify(Object.entries(options.extraFiles ?? {}));
+  return finallyFree(archiveOf(program, options.root ?? root ?? "archive", files), body);
+}
+
+function archiveOf(program: ExportedProgram, root: string, files: string): EngineArchive {
   const problems = program.noteValues();
   try {
-    const archive = program.withEngine((it) =>
-      call((engine) => engine.Archive.of(it, options.root ?? root ?? "archive", files)),
-    );
-    return finallyFree(archive, body);
+    return program.withEngine((it) => call((engine) => engine.Archive.of(it, root, files)));
   } catch (error) {
     if (!(error instanceof FxError) || problems.length === 0) throw error;
     const { kind, reason, node, notes } = error;

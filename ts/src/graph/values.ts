@@ -262,9 +262,13 @@ export class Dict extends Map<string, Arg> {
   #isFrozen = false;
 
   constructor(entries?: Iterable<readonly [string, Arg]> | null) {
-    const areEntries = Array.isArray(entries) ? entries.every(Array.isArray) : entries instanceof Map;
-    checkGiven("Dict", entries === undefined || entries === null || areEntries, "a list of pairs, or a Map");
-    super(entries);
+    const isNone = entries === undefined || entries === null;
+    const isIterable = typeof entries === "object" && entries !== null && Symbol.iterator in entries;
+    checkGiven("Dict", isNone || isIterable, "pairs, or a Map");
+    const pairs = [...(entries ?? [])];
+    checkGiven("Dict", pairs.every(Array.isArray), "pairs, or a Map");
+    super();
+    for (const [key, value] of pairs) this.set(key, value);
   }
 
   /** A dict of values that are frozen already. */

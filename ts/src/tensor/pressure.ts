@@ -15,6 +15,7 @@
  *
  * @module
  */
+import { builtinModule } from "../engine/builtinModule.ts";
 import type { SharedStorage, TensorStorage } from "./storage.ts";
 
 /** The bytes that are taken before a collection is worth its time. */
@@ -97,15 +98,13 @@ function weigh(owner: SharedStorage, byteLength: number): void {
 
 /** Whether the host may have what {@link collectorOfHost} needs. */
 function hasModules(): boolean {
-  return globalThis.process?.getBuiltinModule?.("node:vm") !== undefined;
+  return builtinModule("node:vm") !== undefined;
 }
 
 /** What collects at once, if this host has it: null where it has not. */
 function collectorOfHost(): (() => void) | null {
   try {
-    const { process } = globalThis;
-    const vm = process?.getBuiltinModule?.("node:vm");
-    const v8 = process?.getBuiltinModule?.("node:v8");
+    const [vm, v8] = [builtinModule("node:vm"), builtinModule("node:v8")];
     if (vm === undefined || v8 === undefined) return null;
     const job = vm.createContext({}, { microtaskMode: "afterEvaluate" });
     v8.setFlagsFromString("--expose-gc");

@@ -194,9 +194,11 @@ export class Tracer extends TracerBase implements ModuleObserver {
         const self = root instanceof Module ? root : options.root;
         return this.#checked(fn, args, owner, () => {
           beginUserCode();
-          const given: unknown = fn.apply(self, args);
-          endUserCode();
-          return given;
+          try {
+            return fn.apply(self, args);
+          } finally {
+            endUserCode();
+          }
         });
       });
       this.createNode("output", "output", [this.createArg(result)], {}, undefined, options.annotations?.["return"]);
@@ -226,9 +228,11 @@ export class Tracer extends TracerBase implements ModuleObserver {
       const args = call.arguments(inputs.map((it) => this.proxy(it)));
       const result = this.#checked(fn, args, undefined, () => {
         beginUserCode();
-        const given: unknown = fn(...args);
-        endUserCode();
-        return given;
+        try {
+          return fn(...args);
+        } finally {
+          endUserCode();
+        }
       });
       const [leaves, outSpec] = treeFlatten(result);
       const output = call.output === "value" ? result : call.output === "list" ? leaves : ValueTuple.frozen(leaves);

@@ -77,6 +77,14 @@ const textOf = (value: unknown): string =>
   JSON.stringify(value, (_, it: unknown) => (it instanceof Tensor ? [it.dtype, it.shape, String(it.detach())] : it));
 
 describe("unlift", () => {
+  test("what update is given is a graph module and a signature", () => {
+    const program = netProgram();
+    expect(thrown(() => program.update(program.graph as never, program.graphSignature)).reason).toBe(
+      "update takes a GraphModule",
+    );
+    expect(thrown(() => program.update(program.graphModule, {} as never)).reason).toContain("GraphSignature");
+  });
+
   test("gives PyTorch's module: get_attr nodes for what is lifted, and the tensors of the program", () => {
     const program = netProgram();
     const gm = program.unlift();
