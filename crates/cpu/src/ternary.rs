@@ -60,7 +60,8 @@ fn clamp(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let dtype = outs[0].dtype();
     let bound = |index: usize| match args.is_none(index) {
         true => Ok(None),
-        false => Source::of(args, index, dtype).map(Some),
+        // A negative bound of unsigned elements does not wrap, as since PyTorch 2.15.
+        false => Source::unrounded(args, index, dtype).map(Some),
     };
     let (x, min, max) = (Source::of(args, 0, dtype)?, bound(1)?, bound(2)?);
     with_real!(dtype, F => match (&min, &max) {

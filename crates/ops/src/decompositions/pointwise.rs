@@ -88,12 +88,7 @@ pub(crate) fn silu(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
 
 pub(crate) fn threshold(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
     promoted(cx, args, 1, Ints::Stay, |cx, values| {
-        let bound = match args.int(1) {
-            // An unsigned dtype holds a negative number as what it wraps to.
-            Ok(bound @ ..0) if args.tensor(0).is_ok_and(|it| cx.meta(*it).dtype == DType::UInt8) => int(bound + 256),
-            _ => values[1].clone(),
-        };
-        let is_low = cx.aten("le.Scalar", [&values[0], &bound])?;
+        let is_low = cx.aten("le.Scalar", [&values[0], &values[1]])?;
         fill(cx, &values[0], &is_low, &values[2])
     })
 }

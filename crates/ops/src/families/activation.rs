@@ -116,9 +116,6 @@ fn hardtanh(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     if dtype == DType::Bool {
         return Err(Diagnostic::new(Code::DTypeMismatch, "Bool inputs not supported for hardtanh"));
     }
-    if dtype == DType::UInt8 && (args.float(1)? < 0.0 || args.float(2)? < 0.0) {
-        return Err(args.invalid("cannot do hardtanh on an unsigned type with negative limits"));
-    }
     check_all_fit(args, dtype)?;
     promoting::<1>(args)
 }
