@@ -115,3 +115,56 @@ export function checkList(what: string, argument: string, value: unknown): void 
 export function checkGiven(what: string, isRight: boolean, wanted: string, help?: string): void {
   if (!isRight) throw fxError("InvalidArgument", `${what} takes ${wanted}`, { help });
 }
+
+/**
+ * Refuses an argument that is no text, such as the thing itself in the place of its name.
+ *
+ * @example
+ * ```ts
+ * checkText("getSubmodule", "the path", path, 'names with dots between them, as in "encoder.0"');
+ * ```
+ */
+export function checkText(what: string, argument: string, value: unknown, help?: string): void {
+  if (typeof value === "string") return;
+  throw fxError("InvalidArgument", `${what} takes a string as ${argument}`, { help });
+}
+
+/**
+ * Refuses an argument that is no dotted path.
+ *
+ * @example
+ * ```ts
+ * checkPath("getSubmodule", path);
+ * ```
+ */
+export function checkPath(what: string, path: unknown): void {
+  checkText(what, "the path", path, 'names with dots between them, as in "encoder.0.weight"');
+}
+
+/**
+ * Refuses an argument whose items cannot be gone through.
+ *
+ * @example
+ * ```ts
+ * checkIterable("ModuleList.extend", "modules", modules);
+ * ```
+ */
+export function checkIterable(what: string, argument: string, value: unknown): void {
+  if (value !== null && value !== undefined && Symbol.iterator in Object(value)) return;
+  throw fxError("InvalidArgument", `${what} takes an iterable as ${argument}`, {
+    help: `give it in brackets: [${argument}]`,
+  });
+}
+
+/**
+ * Refuses what are no arguments of a call.
+ *
+ * @example
+ * ```ts
+ * checkArguments("createProxy", args, kwargs);
+ * ```
+ */
+export function checkArguments(what: string, args: unknown, kwargs: unknown): void {
+  checkList(what, "args", args);
+  checkGiven(what, typeof kwargs === "object" && kwargs !== null, "an object as kwargs", "{} where there are none");
+}

@@ -1,7 +1,7 @@
-/** Every export, called with what it does not take: whatever is thrown is a refusal of ours, or says what it found. */
+/** Every export, and every method of its classes, called with what it does not take: whatever is thrown is a refusal of ours, or says what it found. */
 import { beforeAll, expect, test, vi } from "vitest";
 import * as tracefx from "tracefx";
-import { FxError, Graph, GraphModule, init, nn, tensor } from "tracefx";
+import { exportProgram, FxError, Graph, GraphModule, init, nn, symbolicTrace, tensor, torch } from "tracefx";
 
 beforeAll(() => init());
 
@@ -25,6 +25,67 @@ const OTHERS: Readonly<Record<string, string>> = {
   FxError: "an error itself, which takes what it is given",
 };
 
+const traced = (): GraphModule => symbolicTrace(new nn.Sequential(new nn.Linear(2, 2), new nn.ReLU()));
+const program = (): tracefx.ExportedProgram => exportProgram(new nn.Linear(2, 2), [torch.ones(2, 2)]);
+const parameter = (): nn.Parameter => new nn.Parameter(torch.ones(2));
+
+/** What has methods. A method that several inherit is called on the first of them. */
+const INSTANCES: readonly (() => object)[] = [
+  () => traced().graph,
+  () => [...traced().graph.nodes][1] as object,
+  () => new nn.Linear(2, 2),
+  traced,
+  () => torch.ones(2, 2),
+  parameter,
+  () => new tracefx.Tracer(),
+  () => new tracefx.Interpreter(traced()),
+  () => new tracefx.Transformer(traced()),
+  () => new tracefx.PassManager(),
+  program,
+  () => program().graphSignature,
+  () => program().module(),
+  () => new nn.Sequential(new nn.ReLU()),
+  () => new nn.ModuleList([new nn.ReLU()]),
+  () => new nn.ModuleDict({ a: new nn.ReLU() }),
+  () => new nn.ParameterList([parameter()]),
+  () => new nn.ParameterDict({ a: parameter() }),
+  () => new tracefx.optim.SGD([parameter()], { lr: 0.1 }),
+  () => new tracefx.optim.Adam([parameter()]),
+];
+
+const PROTECTED = "protected: its class calls it, and subclasses hand on what they were given";
+const RECORDS = "the package calls it while it records branches and loops";
+const INTERNAL = "marked as internal, or of a class that is not exported: the package calls it";
+
+/** The methods that are not called, and why. */
+const LEFT_OUT: Readonly<Record<string, string>> = {
+  "Tracer.createInputs": PROTECTED,
+  "Tracer.noteOrigin": PROTECTED,
+  "Tracer.adopt": PROTECTED,
+  "Tracer.inOutermost": PROTECTED,
+  "Tracer.warn": PROTECTED,
+  "TracerBase.createArguments": PROTECTED,
+  "TracerBase.createTensorArg": PROTECTED,
+  "TracerBase.createModuleArg": PROTECTED,
+  "ParameterList.describe": PROTECTED,
+  "ParameterDict.describe": PROTECTED,
+  "SGD.check": PROTECTED,
+  "SGD.loadState": PROTECTED,
+  "SGD.update": PROTECTED,
+  "Adam.check": PROTECTED,
+  "Adam.decayed": PROTECTED,
+  "Adam.saveState": PROTECTED,
+  "Adam.loadState": PROTECTED,
+  "Adam.tensorsOf": PROTECTED,
+  "Adam.update": PROTECTED,
+  "Tracer.traceSubgraph": RECORDS,
+  "Tracer.reaches": RECORDS,
+  "Tracer.orderFreeValues": RECORDS,
+  "NodeState.forEachUser": INTERNAL,
+  "ExportedProgram.through": INTERNAL,
+  "ExportedProgram.withEngine": INTERNAL,
+};
+
 const failures: string[] = [];
 const pending: Promise<unknown>[] = [];
 
@@ -44,7 +105,7 @@ function note(name: string, error: unknown): void {
 
 test("wrong arguments are refused by name, and nothing breaks on them", { timeout: 120_000 }, async () => {
   vi.spyOn(console, "log").mockImplementation(() => {});
-  const { nn: layers, optim, F, math, operator, builtins, torch, unification } = tracefx;
+  const { nn: layers, optim, F, math, operator, builtins, unification } = tracefx;
   const spaces = {
     nn: layers,
     "nn.init": layers.init,
@@ -71,7 +132,91 @@ test("wrong arguments are refused by name, and nothing breaks on them", { timeou
       }
     }
   }
-  await Promise.all(pending);
-  vi.restoreAllMocks();
-  expect(failures).toEqual([]);
+  await settle();
 });
+
+test("so are those of methods", { timeout: 180_000 }, async () => {
+  for (const level of ["log", "warn"] as const) vi.spyOn(console, level).mockImplementation(() => {});
+  const seen = new Set<object>();
+  const left = new Set(Object.keys(LEFT_OUT));
+  for (const make of INSTANCES) {
+    for (const prototype of prototypesOf(make())) {
+      if (seen.has(prototype)) continue;
+      seen.add(prototype);
+      for (const [method, { value }] of Object.entries(Object.getOwnPropertyDescriptors(prototype))) {
+        const name = `${prototype.constructor.name}.${method}`;
+        if (typeof value !== "function" || method === "constructor" || left.delete(name)) continue;
+        callWrongly(name, make, value as (...args: unknown[]) => unknown);
+      }
+    }
+  }
+  await settle();
+  expect([...left]).toEqual([]);
+});
+
+/** What was taken in silence, and broke what came later. */
+const TAKEN: Readonly<Record<string, (five: never) => unknown>> = {
+  "addModule takes a Module": (five) => new nn.Module().addModule("a", five),
+  "setSubmodule takes a Module": (five) => new nn.Sequential(new nn.ReLU()).setSubmodule("0", five),
+  "addSubmodule takes a Module": (five) => traced().addSubmodule("a", five),
+  "the buffer `a` is not a Tensor": (five) => new nn.Module().registerBuffer("a", five),
+  "train takes true or false": (five) => new nn.Module().train(five),
+  "setName takes a string as the name": (five) => Object.assign([...traced().graph.nodes][1] as object, { name: five }),
+  "a node takes a string as its name": (five) => new Graph().createNode("call_function", "torch.add", [], {}, five),
+  "setCodegen takes a CodeGen": (five) => new Graph().setCodegen(five),
+  "onGenerateCode takes a function as what `make` gives": (five) => new Graph().onGenerateCode(() => five),
+  "findNodes has no option `opcode`": (five) =>
+    traced().graph.findNodes({ op: "output", opcode: five } as tracefx.NodeQuery),
+  "eraseNode takes a Node": () => {
+    const gm = traced();
+    gm.graph.eraseNode(gm as never);
+  },
+  "runWith takes a Map from nodes to values as initialEnv": (five) =>
+    new tracefx.Interpreter(traced()).runWith([], { initialEnv: five }),
+  "replaceAllUsesWith takes a function as filter": (five) => {
+    const [x, y] = traced().graph.nodes;
+    return x?.replaceAllUsesWith(y as tracefx.Node, { filter: five });
+  },
+  "ModuleList.extend takes an iterable as modules": (five) => new nn.ModuleList().extend(five),
+  "runDecompositions takes a Set of the names of operators as table": (five) =>
+    program().runDecompositions([five] as never),
+  "loadStateDict takes a tensor for `weight`": (five) => program().loadStateDict(new Map([["weight", five]])),
+};
+
+test.each(Object.entries(TAKEN))("%s", (message, call) => {
+  expect(() => call(5 as never)).toThrow(message);
+  expect(() => call(5 as never)).toThrow(FxError);
+});
+
+test("a signature equals no other thing, as Python's == says", () => {
+  expect(program().graphSignature.equals(5 as never)).toBe(false);
+  expect(traced().graph.contains(5 as never)).toBe(false);
+});
+
+/** Calls a method with each of what it does not take. An instance serves until a call goes through, which may change it. */
+function callWrongly(name: string, make: () => object, method: (...args: unknown[]) => unknown): void {
+  let self = make();
+  for (const [given, arg] of Object.entries(WRONG)) {
+    for (const count of [1, 3]) {
+      attempt(`${name}(${given} × ${count})`, () => {
+        const result = method.apply(self, Array.from({ length: count }, arg));
+        self = make();
+        return result;
+      });
+    }
+  }
+}
+
+function prototypesOf(instance: object): object[] {
+  const res: object[] = [];
+  for (let it: unknown = Object.getPrototypeOf(instance); it !== null; it = Object.getPrototypeOf(it))
+    res.push(it as object);
+  return res.filter((it) => it !== Object.prototype && it !== Function.prototype);
+}
+
+/** Waits for what was promised, and looks at all that was noted. */
+async function settle(): Promise<void> {
+  await Promise.all(pending.splice(0));
+  vi.restoreAllMocks();
+  expect(failures.splice(0)).toEqual([]);
+}

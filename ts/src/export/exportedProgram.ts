@@ -215,6 +215,7 @@ export class ExportedProgram implements Disposable {
    * refused; tensors that are not named stay.
    */
   loadStateDict(state: ReadonlyMap<string, Tensor>): void {
+    checkGiven("loadStateDict", state instanceof Map, "a Map from names to tensors", "program.stateDict is one");
     const replaced = new Map<string, StateEntry>();
     for (const [name, tensor] of state) {
       const entry = this.#parts.state.get(name);
@@ -223,6 +224,7 @@ export class ExportedProgram implements Disposable {
           notes: [`it has ${[...this.#parts.state.keys()].join(", ")}`],
         });
       }
+      checkGiven("loadStateDict", (tensor as unknown) instanceof Tensor, `a tensor for \`${name}\``);
       const [wanted, given] = [describe(entry.tensor), describe(tensor)];
       if (wanted !== given) throw fxError("InputShape", `\`${name}\` is ${wanted}, and the new tensor is ${given}`);
       replaced.set(name, { ...entry, tensor });
@@ -398,7 +400,7 @@ export class ExportedProgram implements Disposable {
    * ```
    */
   runDecompositions(table?: ReadonlySet<string>): ExportedProgram {
-    const operators = table === undefined ? undefined : JSON.stringify([...table]);
+    const operators = namesOf("runDecompositions", table);
     return this.through((program) => program.run_decompositions(operators));
   }
 
@@ -428,7 +430,7 @@ export class ExportedProgram implements Disposable {
     if (!Number.isInteger(index) || index < 0 || index > 0xffffffff) {
       throw fxError("IndexOutOfRange", `${index} is not the place of a result`);
     }
-    const operators = options.table === undefined ? undefined : JSON.stringify([...options.table]);
+    const operators = namesOf("exportForwardBackward", options.table);
     return this.through((program) => program.export_forward_backward(index, operators));
   }
 
@@ -556,6 +558,15 @@ for (const name of [
       });
     },
   });
+}
+
+/** The names of the operators that are taken apart, for the engine. */
+function namesOf(what: string, table: ReadonlySet<string> | undefined): string | undefined {
+  if (table === undefined) return undefined;
+  const names: readonly unknown[] | undefined = table instanceof Set || Array.isArray(table) ? [...table] : undefined;
+  const isTable = names?.every((it) => typeof it === "string") === true;
+  checkGiven(what, isTable, "a Set of the names of operators as table", "defaultDecompositions() makes one");
+  return JSON.stringify(names);
 }
 
 /** The tensors that are of a program alone, since the engine made them for it. */

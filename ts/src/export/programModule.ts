@@ -15,7 +15,7 @@ import type { CallSignature, ProgramParts } from "./program.ts";
 import { givenTensor, isGivenArray } from "./givenArrays.ts";
 import { type Argument, type InputSpec, isGradient } from "./signature.ts";
 import { flattenCall, unflatten } from "./tree.ts";
-import { checkOptions } from "../given.ts";
+import { checkList, checkOptions, checkText } from "../given.ts";
 
 type EngineRunner = ReturnType<ReturnType<Engine["Program"]["open"]>["runner"]>;
 
@@ -82,6 +82,7 @@ export class ProgramModule implements Disposable {
   runWith(args: readonly unknown[], watch: RunWatch = {}): unknown {
     const { parts } = live(this);
     checkOptions("runWith", watch, WATCH);
+    checkList("runWith", "args", args);
     const signature = rootSignature(parts);
     const leaves = flattenCall(args, signature.inSpec, parts);
     const results = this.runFlat(leaves, watch);
@@ -93,6 +94,7 @@ export class ProgramModule implements Disposable {
   /** Calls the program with the inputs as a flat list, and gives the outputs as one. */
   runFlat(leaves: readonly unknown[], watch: RunWatch = {}): EngineValue[] {
     checkOptions("runFlat", watch, WATCH);
+    checkList("runFlat", "leaves", leaves);
     relieveMemory();
     const { parts, runner, milliseconds } = live(this);
     const specs = parts.graphSignature.inputSpecs.filter((it) => it.kind === "USER_INPUT");
@@ -120,6 +122,7 @@ export class ProgramModule implements Disposable {
   /** A parameter, buffer or constant as it is now, after the calls that changed it. */
   getTensor(name: string): Tensor {
     const { runner } = live(this);
+    checkText("getTensor", "the name", name);
     return wrapWords(call(() => runner.state(name)));
   }
 

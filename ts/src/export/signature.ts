@@ -234,7 +234,7 @@ export class GraphSignature {
   equals(other: GraphSignature): boolean {
     const text = ({ inputSpecs, outputSpecs }: GraphSignature): string =>
       JSON.stringify([inputSpecs.map(specKey), outputSpecs.map(specKey)]);
-    return text(this) === text(other);
+    return other instanceof GraphSignature && text(this) === text(other);
   }
 
   /** A signature of its own with the same specs. */

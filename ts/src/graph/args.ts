@@ -113,6 +113,20 @@ export function isNode(arg: unknown): arg is Node {
   return arg instanceof NodeBase;
 }
 
+/**
+ * Refuses what is no node, such as the name of one.
+ *
+ * @example
+ * ```ts
+ * checkNode("getTensorMeta", node);
+ * ```
+ */
+export function checkNode(what: string, node: Node): void {
+  if (isNode(node)) return;
+  const help = 'find one in the graph: graph.findNodes({ op: "call_function" })';
+  throw fxError("InvalidArgument", `${what} takes a Node`, { help });
+}
+
 /** A frozen copy of what was given, in the one form that a node holds. */
 export function freezeArg(input: ArgInput, depth = 0): Arg {
   switch (typeof input) {

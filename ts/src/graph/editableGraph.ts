@@ -4,7 +4,8 @@
  * @module
  */
 import { fxError } from "../errors.ts";
-import { freezeArgs, freezeKwargs, inputNodes, mapArgs, mapKwargs, NO_KWARGS } from "./args.ts";
+import { checkFunction, checkGiven, checkList, checkOptions, checkText } from "../given.ts";
+import { checkNode, freezeArgs, freezeKwargs, inputNodes, isNode, mapArgs, mapKwargs, NO_KWARGS } from "./args.ts";
 import type { ArgInput, Kwargs, KwargsInput } from "./args.ts";
 import { GraphHooks } from "./hooks.ts";
 import { END, settled, type InsertPoint, type InsertScope } from "./insertPoint.ts";
@@ -67,6 +68,7 @@ export abstract class EditableGraph {
 
   /** Replaces the record of the names that were given, to go on naming nodes as another graph would. */
   setNames(names: Namespace): void {
+    checkGiven("setNames", names instanceof Namespace, "a Namespace", "graph.names.clone() is that of another graph");
     for (const { name } of this.nodes) {
       if (!names.isUsed(name)) throw fxError("GraphInvalid", `the name \`${name}\` was never given`, { node: name });
     }
@@ -101,6 +103,7 @@ export abstract class EditableGraph {
 
   /** Whether the node is in this graph and was not erased. */
   contains(node: Node): boolean {
+    if (!isNode(node)) return false;
     const own: EditableGraph = node.graph;
     return own === this && !node.isErased;
   }
@@ -120,7 +123,9 @@ export abstract class EditableGraph {
    * for (const node of graph.findNodes({ op: "call_function", target: torch.relu })) node.target = "torch.tanh";
    * ```
    */
-  findNodes({ op, target, sort = true }: NodeQuery): Node[] {
+  findNodes(query: NodeQuery): Node[] {
+    checkOptions("findNodes", query, ["op", "target", "sort"]);
+    const { op, target, sort = true } = query;
     checkOpcode(op);
     if (op === "call_function" && target === undefined) {
       throw fxError("GraphArgument", "findNodes needs a target for call_function");
@@ -167,6 +172,8 @@ export abstract class EditableGraph {
    * where it is free, type and meta.
    */
   nodeCopy(node: Node, argTransform: (node: Node) => ArgInput = (it) => it): Node {
+    checkNode("nodeCopy", node);
+    checkFunction("nodeCopy", "argTransform", argTransform);
     const args = mapArgs(node.args, argTransform);
     const kwargs = mapKwargs(node.kwargs, argTransform);
     const inputs = this.#checked(node.op, args, kwargs);
@@ -189,14 +196,14 @@ export abstract class EditableGraph {
   insertingBefore<T>(node: Node | undefined, body: () => T): T;
   insertingBefore<T>(node?: Node, body?: () => T): T | InsertScope {
     const anchor = node ?? this.first;
-    return this.#inserting(anchor === undefined ? END : { at: "before", node: anchor }, body);
+    return this.#inserting("insertingBefore", anchor === undefined ? END : { at: "before", node: anchor }, body);
   }
 
   /** Sets where new nodes go: after `node`, or at the end. See {@link Graph.insertingBefore}. */
   insertingAfter(node?: Node): InsertScope;
   insertingAfter<T>(node: Node | undefined, body: () => T): T;
   insertingAfter<T>(node?: Node, body?: () => T): T | InsertScope {
-    return this.#inserting(node === undefined ? END : { at: "after", node }, body);
+    return this.#inserting("insertingAfter", node === undefined ? END : { at: "after", node }, body);
   }
 
   /** Removes a node that nothing uses; its arguments are gone. */
@@ -217,6 +224,7 @@ export abstract class EditableGraph {
 
   /** Erases nodes that nothing else uses, given in order, users before what they use. */
   eraseNodes(nodes: readonly Node[]): void {
+    checkList("eraseNodes", "nodes", nodes);
     let doomed: ReadonlySet<Node> | undefined;
     const check = (node: Node): void => {
       if (!stateOf(node).isUsed()) return;
@@ -224,7 +232,7 @@ export abstract class EditableGraph {
       for (const user of node.users) if (!doomed.has(user)) this.#checkErasable(node);
     };
     for (const node of nodes) {
-      checkMember(this, node);
+      checkMember(this, node, "eraseNodes");
       check(node);
     }
     let left = nodes;
@@ -253,19 +261,20 @@ export abstract class EditableGraph {
 
   /** Moves a node to stand just before another one. */
   moveBefore(node: Node, anchor: Node): void {
-    this.#move(node, anchor, () => stateOf(anchor));
+    this.#move("moveBefore", node, anchor, () => stateOf(anchor));
   }
 
   /** Moves a node to stand just after another one. */
   moveAfter(node: Node, anchor: Node): void {
-    this.#move(node, anchor, () => this.#order.next(stateOf(anchor)));
+    this.#move("moveAfter", node, anchor, () => this.#order.next(stateOf(anchor)));
   }
 
   /** Puts the nodes of this graph, all of them, into this order. */
   reorder(nodes: readonly Node[]): void {
+    checkList("reorder", "nodes", nodes);
     for (let at = 0; at < nodes.length; at++) {
       const node = nodes[at] as Node;
-      checkMember(this, node);
+      checkMember(this, node, "reorder");
       stateOf(node).place = at;
     }
     // Of a node that is there twice, the place is the later one.
@@ -278,29 +287,34 @@ export abstract class EditableGraph {
 
   /** The node after this one; see {@link Node.next}. */
   nodeAfter(node: Node): Node | undefined {
+    checkNode("nodeAfter", node);
     return nodeOf(this.#order.next(stateOf(node)));
   }
 
   /** The node before this one; see {@link Node.prev}. */
   nodeBefore(node: Node): Node | undefined {
+    checkNode("nodeBefore", node);
     return nodeOf(this.#order.prev(stateOf(node)));
   }
 
   /** Gives the node a free name close to the candidate, and returns it. */
   rename(node: Node, candidate: string): string {
-    checkMember(this, node);
+    checkMember(this, node, "rename");
+    checkText("rename", "the name", candidate);
     if (node.name !== candidate) this.#setName(node, this.#names.createName(candidate));
     return node.name;
   }
 
   /** Gives the node exactly this name. */
   setName(node: Node, name: string): void {
-    checkMember(this, node);
+    checkMember(this, node, "setName");
+    checkText("setName", "the name", name);
     if (node.name !== name) this.#setName(node, this.#reserved(name));
   }
 
   /** Gives every node the name that `names` has for it, all at once; the others keep theirs. */
   renameAll(names: ReadonlyMap<Node, string>): void {
+    checkGiven("renameAll", names instanceof Map, "a Map from nodes to names");
     const taken = new Namespace();
     for (const node of this.nodes) {
       const name = names.get(node) ?? node.name;
@@ -312,7 +326,7 @@ export abstract class EditableGraph {
 
   /** Makes a node do something else; see {@link Node.op} and {@link Node.target}. */
   setCall(node: Node, op: Opcode, target: string): void {
-    checkMember(this, node);
+    checkMember(this, node, "setCall");
     this.noteEdit();
     this.#index?.remove(node);
     const state = stateOf(node);
@@ -353,7 +367,7 @@ export abstract class EditableGraph {
   }
 
   #checkErasable(node: Node): void {
-    checkMember(this, node);
+    checkMember(this, node, "eraseNode");
     if (!stateOf(node).isUsed()) return;
     const names = Array.from(node.users, (it) => it.name).join(", ");
     const reason = `Tried to erase Node ${node.name} but it still had ${node.users.size} users in the graph: {${names}}!`;
@@ -390,8 +404,9 @@ export abstract class EditableGraph {
     }
   }
 
-  #inserting<T>(point: InsertPoint, body: (() => T) | undefined): T | InsertScope {
-    if (point.at !== "end") checkMember(this, point.node);
+  #inserting<T>(what: string, point: InsertPoint, body: (() => T) | undefined): T | InsertScope {
+    if (point.at !== "end") checkMember(this, point.node, what);
+    if (body !== undefined) checkFunction(what, "its body", body);
     const previous = this.#point;
     this.#point = point;
     const dispose = (): void => {
@@ -405,9 +420,9 @@ export abstract class EditableGraph {
     }
   }
 
-  #move(node: Node, anchor: Node, before: () => NodeState | undefined): void {
-    checkMember(this, node);
-    checkMember(this, anchor);
+  #move(what: string, node: Node, anchor: Node, before: () => NodeState | undefined): void {
+    checkMember(this, node, what);
+    checkMember(this, anchor, what);
     if (node === anchor) return;
     this.noteEdit();
     this.#order.remove(stateOf(node));

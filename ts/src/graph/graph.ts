@@ -3,10 +3,10 @@
  *
  * @module
  */
-import { GraphError, type FxError } from "../errors.ts";
+import { GraphError, fxError, type FxError } from "../errors.ts";
 import { hasAttributeValue } from "../interpret/attribute.ts";
 import type { Module } from "../nn/module.ts";
-import { type Arg, type ArgInput, type KwargsInput, NO_KWARGS } from "./args.ts";
+import { type Arg, type ArgInput, checkNode, type KwargsInput, NO_KWARGS } from "./args.ts";
 import { CodeGen, type BodyTransformer } from "./codegen/codegen.ts";
 import { generateCode, type CodeOptions, type GeneratedCode } from "./codegen/generate.ts";
 import { cloneInto, copyInto, inlineInto, type CopiedOutput } from "./copy.ts";
@@ -18,7 +18,7 @@ import { formatGraph, formatTabular, tabularRows } from "./print.ts";
 import { createSizeNode, createStorageOffsetNode, createStrideNode, materializeSymints } from "./symints.ts";
 import type { NamedTarget } from "./target.ts";
 import type { SymInt } from "./val.ts";
-import { checkOptions } from "../given.ts";
+import { checkFunction, checkGiven, checkList, checkOptions, checkPath } from "../given.ts";
 
 /** How {@link Graph.graphCopy} copies. */
 export interface CopyOptions {
@@ -57,6 +57,7 @@ export class Graph extends EditableGraph {
 
   /** Makes a node that reads an attribute of the module; warns where the owning module has no such attribute. */
   getAttr(path: string, type?: string): Node {
+    checkPath("getAttr", path);
     if (this.owningModule !== undefined && !hasAttributeValue(this.owningModule, path)) {
       // oxlint-disable-next-line no-console -- FX warns too: the attribute may well be added later
       console.warn(`get_attr: the module that owns the graph has no attribute ${path}; add it before the graph runs`);
@@ -103,6 +104,8 @@ export class Graph extends EditableGraph {
   graphCopy(graph: Graph, valMap: Map<Node, Arg> = new Map(), options: CopyOptions = {}): Arg | CopiedOutput {
     checkOptions("graphCopy", options, ["returnOutputNode"]);
     const { returnOutputNode = false } = options;
+    checkGraph("graphCopy", graph);
+    checkGiven("graphCopy", valMap instanceof Map, "a Map from nodes to values as valMap");
     const copied = copyInto(this, graph, valMap);
     return returnOutputNode ? copied : copied?.[0];
   }
@@ -117,6 +120,8 @@ export class Graph extends EditableGraph {
    * ```
    */
   inlineGraph(graph: Graph, inputs: readonly ArgInput[]): Arg | undefined {
+    checkGraph("inlineGraph", graph);
+    checkList("inlineGraph", "inputs", inputs);
     return inlineInto(this, graph, inputs);
   }
 
@@ -127,16 +132,19 @@ export class Graph extends EditableGraph {
 
   /** Makes a node for `tensor.size(dim)`, with what is known of it. */
   createSizeNode(tensor: Node, dim: number): Node {
+    checkNode("createSizeNode", tensor);
     return createSizeNode(this, tensor, dim);
   }
 
   /** Makes a node for `tensor.stride(dim)`, with what is known of it. */
   createStrideNode(tensor: Node, dim: number): Node {
+    checkNode("createStrideNode", tensor);
     return createStrideNode(this, tensor, dim);
   }
 
   /** Makes a node for `tensor.storage_offset()`, with what is known of it. */
   createStorageOffsetNode(tensor: Node): Node {
+    checkNode("createStorageOffsetNode", tensor);
     return createStorageOffsetNode(this, tensor);
   }
 
@@ -151,6 +159,7 @@ export class Graph extends EditableGraph {
    * ```
    */
   materializeSymints(values: readonly SymInt[]): (Node | number | bigint)[] {
+    checkList("materializeSymints", "values", values);
     return materializeSymints(this, values);
   }
 
@@ -166,6 +175,7 @@ export class Graph extends EditableGraph {
    * ```
    */
   eliminateDeadCode(isImpure: (node: Node) => boolean = (node) => node.isImpure()): boolean {
+    checkFunction("eliminateDeadCode", "isImpure", isImpure);
     return eliminateDeadCode(this, isImpure);
   }
 
@@ -174,7 +184,7 @@ export class Graph extends EditableGraph {
    * the attributes and modules that nodes refer to must be there; unless another is given, that is the owning module.
    */
   lint(owner: Module | undefined = this.owningModule): void {
-    const [first, ...others] = this.problems(owner);
+    const [first, ...others] = findProblems(this, owner, "lint");
     if (first === undefined) return;
     const notes = others.map((it) => `%${it.node}: ${it.reason}`);
     throw new GraphError(first.kind, first.reason, {
@@ -185,7 +195,7 @@ export class Graph extends EditableGraph {
 
   /** Everything that {@link Graph.lint} would complain of. */
   problems(owner: Module | undefined = this.owningModule): FxError[] {
-    return findProblems(this, owner);
+    return findProblems(this, owner, "problems");
   }
 
   /** How the function around generated code looks. */
@@ -195,6 +205,12 @@ export class Graph extends EditableGraph {
 
   /** Generates code as this says from now on, with an unchanged body, and takes inputs and gives outputs as it says. */
   setCodegen(codegen: CodeGen): void {
+    checkGiven(
+      "setCodegen",
+      codegen instanceof CodeGen,
+      "a CodeGen",
+      "new CodeGen() is the one that graphs begin with",
+    );
     this.#codegen = codegen;
     this.#bodyTransformer = undefined;
   }
@@ -214,8 +230,11 @@ export class Graph extends EditableGraph {
    * ```
    */
   onGenerateCode(make: (current: BodyTransformer | undefined) => BodyTransformer): Disposable {
+    checkFunction("onGenerateCode", "make", make);
     const previous = this.#bodyTransformer;
-    this.#bodyTransformer = make(previous);
+    const transformer = make(previous);
+    if (transformer !== undefined) checkFunction("onGenerateCode", "what `make` gives", transformer);
+    this.#bodyTransformer = transformer;
     return { [Symbol.dispose]: () => void (this.#bodyTransformer = previous) };
   }
 
@@ -253,4 +272,21 @@ export class Graph extends EditableGraph {
   protected override newNode(op: Opcode, target: string, name: string): Node {
     return new Node(this, op, target, name);
   }
+}
+
+/**
+ * Refuses what is no graph, such as the module that has one.
+ *
+ * @example
+ * ```ts
+ * checkGraph("getSourcePartitions", graph);
+ * ```
+ */
+export function checkGraph(what: string, graph: Graph): void {
+  if (graph instanceof Graph) return;
+  const help =
+    typeof graph === "object" && graph !== null && "graphHooks" in graph
+      ? "give the graph of the module: gm.graph"
+      : undefined;
+  throw fxError("InvalidArgument", `${what} takes a Graph`, { help });
 }

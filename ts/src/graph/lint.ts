@@ -4,6 +4,7 @@
  * @module
  */
 import { fxError, type ErrorName, type FxError } from "../errors.ts";
+import { checkGiven } from "../given.ts";
 import { hasAttributeValue } from "../interpret/attribute.ts";
 import type { Graph } from "./graph.ts";
 import type { Module } from "../nn/module.ts";
@@ -14,7 +15,10 @@ import { stateOf } from "./nodeState.ts";
  * Everything that is wrong with the graph, in order: uses before the definition, and with a module, attributes that are
  * not there. No name is there twice, which the graph sees to. As in FX, several outputs, no output, and inputs after calls are well formed.
  */
-export function findProblems(graph: Graph, owner?: Module): FxError[] {
+export function findProblems(graph: Graph, owner: Module | undefined, what: string): FxError[] {
+  // Told without its class, which needs graphs itself.
+  const isModule = owner === undefined || (owner as Module | null)?.attributes instanceof Map;
+  checkGiven(what, isModule, "a Module", "leave it out for the module that owns the graph");
   const problems: FxError[] = [];
   const problem = (node: Node, kind: ErrorName, reason: string): void => {
     problems.push(fxError(kind, reason, { node: node.name }));

@@ -3,12 +3,12 @@
  *
  * @module
  */
-import { checkGiven } from "../given.ts";
+import { checkGiven, checkPath } from "../given.ts";
 import { fxError } from "../errors.ts";
 import { propertyHolder } from "../interpret/attribute.ts";
 import { Interpreter } from "../interpret/interpreter.ts";
 import { BEGIN_COPY, deepCopy } from "../nn/deepCopy.ts";
-import { type Attribute, Module } from "../nn/module.ts";
+import { type Attribute, checkModule, Module } from "../nn/module.ts";
 import { holderOf } from "../nn/named.ts";
 import { Parameter } from "../nn/parameter.ts";
 import { Tensor } from "../tensor/tensor.ts";
@@ -165,6 +165,8 @@ export class GraphModule extends Module {
    * something on the way is a tensor.
    */
   addSubmodule(path: string, module: Module): boolean {
+    checkPath("addSubmodule", path);
+    checkModule("addSubmodule", module);
     const names = path.split(".");
     const last = names.pop() as string;
     let { attributes } = this;
@@ -180,6 +182,7 @@ export class GraphModule extends Module {
 
   /** Removes the module at a dotted path; `false` where there is none. Nodes that refer to it are the caller's to mend. */
   deleteSubmodule(path: string): boolean {
+    checkPath("deleteSubmodule", path);
     const [holder, name] = holderOf(this, path) ?? [];
     if (holder === undefined || name === undefined || holder.attributes.get(name)?.kind !== "module") return false;
     return holder.attributes.delete(name);

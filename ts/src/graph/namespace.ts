@@ -4,6 +4,7 @@
  * @module
  */
 import { ILLEGAL_NAMES } from "../bindings/names.ts";
+import { checkText } from "../given.ts";
 
 /**
  * Gives each node a name of its own. A name once given is never given again, not even after its node was erased.
@@ -128,6 +129,7 @@ export const snakeCase = remembering((text) => text.replace(/(?<=[a-z])(?=[A-Z])
 
 /** The candidate with each run of characters that no identifier has replaced by one underscore. */
 const legalIdentifier = remembering((candidate) => {
+  checkText("a node", "its name", candidate);
   const legal = candidate.replace(/[^0-9A-Za-z_]+/g, "_");
   if (legal === "") return "_unnamed";
   return /^\d/.test(legal) ? `_${legal}` : legal;

@@ -6,6 +6,7 @@
 import { OPCODES } from "../bindings/wire.ts";
 import { fxError, type FxError } from "../errors.ts";
 import {
+  checkNode,
   forEachNode,
   freezeArg,
   freezeArgs,
@@ -27,7 +28,7 @@ import { isPlaced } from "./order.ts";
 import { formatNode, type FormatOptions } from "./print.ts";
 import { targetOf, type NamedTarget } from "./target.ts";
 import { Tuple } from "./values.ts";
-import { checkOptions } from "../given.ts";
+import { checkFunction, checkOptions } from "../given.ts";
 
 export { OPCODES };
 
@@ -170,17 +171,19 @@ export class Node extends HiddenState {
   /** Negative where this node stands before `other` in the graph, positive where after, 0 where it is the same. */
   compare(other: Node): number {
     checkMember(this.graph, this);
-    checkMember(this.graph, other);
+    checkMember(this.graph, other, "compare");
     return stateOf(this).label - stateOf(other).label;
   }
 
   /** Moves `node` to stand just before this one. */
   prepend(node: Node): void {
+    checkNode("prepend", node);
     this.graph.moveBefore(node, this);
   }
 
   /** Moves `node` to stand just after this one. */
   append(node: Node): void {
+    checkNode("append", node);
     this.graph.moveAfter(node, this);
   }
 
@@ -219,7 +222,8 @@ export class Node extends HiddenState {
 
   /** Replaces `oldInput` by `newInput` in the arguments of this node. */
   replaceInputWith(oldInput: Node, newInput: Node): void {
-    checkMember(this.graph, newInput);
+    checkNode("replaceInputWith", oldInput);
+    checkMember(this.graph, newInput, "replaceInputWith");
     this.graph.replacing(oldInput, newInput.name, this);
     const swap = (it: Node): Node => (it === oldInput ? newInput : it);
     setArguments(this, mapArgs(this.args, swap), mapKwargs(this.kwargs, swap));
@@ -238,7 +242,8 @@ export class Node extends HiddenState {
     checkOptions("replaceAllUsesWith", options, ["filter", "propagateMeta"]);
     const { filter = () => true, propagateMeta = false } = options;
     checkMember(this.graph, this);
-    checkMember(this.graph, replacement);
+    checkMember(this.graph, replacement, "replaceAllUsesWith");
+    checkFunction("replaceAllUsesWith", "filter", filter);
     if (propagateMeta) {
       if (replacement.meta.size > 0) {
         throw fxError("GraphArgument", "propagateMeta needs a replacement without meta", { node: replacement.name });
@@ -273,10 +278,12 @@ export class Node extends HiddenState {
   }
 }
 
-/** Throws where the node is of another graph, or was erased. */
-export function checkMember(graph: EditableGraph, node: Node): void {
-  const own: EditableGraph = node.graph;
-  if (own === graph && !node.isErased) return;
+/** Throws where what `what` is given is no node, or is of another graph, or was erased. */
+export function checkMember(graph: EditableGraph, node: Node, what = "the graph"): void {
+  const own: EditableGraph | undefined = (node as Node | undefined)?.graph;
+  // A module has a graph too, and is not erased.
+  if (own === graph && node.isErased === false) return;
+  checkNode(what, node);
   throw foreign(node, own === graph ? "was erased from the graph" : "belongs to another graph");
 }
 

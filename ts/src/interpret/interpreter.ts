@@ -7,7 +7,7 @@ import { addContext, fxError } from "../errors.ts";
 import { callMethod } from "../functions/methods.ts";
 import { type CallArguments, joinArguments } from "../functions/naming.ts";
 import { callFunction } from "../functions/table.ts";
-import { type Arg, argValue, isNode } from "../graph/args.ts";
+import { type Arg, argValue, checkNode, isNode } from "../graph/args.ts";
 import type { Graph } from "../graph/graph.ts";
 import { lastUses } from "../graph/lastUse.ts";
 import type { GraphModule } from "../graph/module.ts";
@@ -17,7 +17,7 @@ import { isBuiltinModule } from "../nn/builtin.ts";
 import { Module } from "../nn/module.ts";
 import { findAttributeValue } from "./attribute.ts";
 import { Ownership } from "./ownership.ts";
-import { checkOptions } from "../given.ts";
+import { checkArguments, checkGiven, checkList, checkOptions, checkPath, checkText } from "../given.ts";
 import { setRunning } from "./runningNode.ts";
 
 /** How a graph is run. */
@@ -149,6 +149,12 @@ export class Interpreter {
   runWith(args: readonly unknown[], options: RunOptions = {}): unknown {
     checkOptions("runWith", options, RUN_OPTIONS);
     const { initialEnv, enableIoProcessing = true } = options;
+    checkList("runWith", "args", args);
+    checkGiven(
+      "runWith",
+      initialEnv === undefined || initialEnv instanceof Map,
+      "a Map from nodes to values as initialEnv",
+    );
     const inputs = enableIoProcessing ? this.graph.processInputs(...args) : args;
     const output = this.#runFrame({ env: new Map(initialEnv), inputs, next: 0, watch: options });
     return enableIoProcessing ? this.graph.processOutputs(output) : output;
@@ -159,6 +165,7 @@ export class Interpreter {
    * must be one for each placeholder; otherwise the array stays as it is.
    */
   boxedRun(args: unknown[]): unknown {
+    checkList("boxedRun", "args", args);
     const placeholders = this.graph.findNodes({ op: "placeholder" });
     if (args.length !== placeholders.length) {
       const detail = args.length > placeholders.length ? "extra arguments" : "missing arguments";
@@ -174,6 +181,7 @@ export class Interpreter {
 
   /** Runs one node. */
   runNode(node: Node): unknown {
+    checkNode("runNode", node);
     const { args, kwargs } = this.fetchArgsKwargsFromEnv(node);
     switch (node.op) {
       case "placeholder":
@@ -193,6 +201,8 @@ export class Interpreter {
 
   /** Takes the next input; for `*args` all that are left. An input that was not given has its default. */
   placeholder(target: string, args: readonly unknown[], _kwargs: CallArguments["kwargs"]): unknown {
+    checkText("placeholder", "the input", target, "its name: node.target");
+    checkList("placeholder", "args", args);
     const frame = this.#frame;
     if (target.startsWith("*") && !target.startsWith("**")) {
       const rest = frame.inputs.slice(frame.next);
@@ -215,16 +225,21 @@ export class Interpreter {
 
   /** Calls a function by its qualified name. */
   callFunction(target: string, args: readonly unknown[], kwargs: CallArguments["kwargs"]): unknown {
+    checkArguments("callFunction", args, kwargs);
     return callFunction(target, { args, kwargs });
   }
 
   /** Calls a method of the first argument, by PyTorch's name. */
   callMethod(target: string, args: readonly unknown[], kwargs: CallArguments["kwargs"]): unknown {
+    checkText("callMethod", "the method", target, "its name: node.target");
+    checkArguments("callMethod", args, kwargs);
     return callMethod(target, args[0], { args: args.slice(1), kwargs });
   }
 
   /** Calls a sub-module. */
   callModule(target: string, args: readonly unknown[], kwargs: CallArguments["kwargs"]): unknown {
+    checkPath("callModule", target);
+    checkArguments("callModule", args, kwargs);
     const module = this.fetchAttr(target);
     if (!(module instanceof Module)) {
       throw fxError("AttributeMissing", `\`${target}\` is no module`, {
@@ -237,16 +252,19 @@ export class Interpreter {
 
   /** Gives the result. */
   output(_target: string, args: readonly unknown[], _kwargs: CallArguments["kwargs"]): unknown {
+    checkList("output", "args", args);
     return args[0];
   }
 
   /** The attribute of the module at a dotted path: a tensor, a module, or anything else that it has. */
   fetchAttr(target: string): unknown {
+    checkPath("fetchAttr", target);
     return findAttributeValue(this.module, target);
   }
 
   /** The arguments of a node, as values. */
   fetchArgsKwargsFromEnv(node: Node): CallArguments {
+    checkNode("fetchArgsKwargsFromEnv", node);
     const names = Object.keys(node.kwargs);
     const args: unknown[] = [];
     for (const it of node.args) args.push(this.mapNodesToValues(it, node));

@@ -5,6 +5,7 @@
  * @module
  */
 import { fxError } from "../errors.ts";
+import { checkArguments, checkList, checkPath, checkText } from "../given.ts";
 import type { CallArguments } from "../functions/naming.ts";
 import type { Arg, ArgInput } from "../graph/args.ts";
 import { Graph } from "../graph/graph.ts";
@@ -164,23 +165,31 @@ export class Transformer extends Interpreter {
   }
 
   /** Records an input. */
-  override placeholder(target: string, [initial]: readonly unknown[], _kwargs: CallArguments["kwargs"]): unknown {
+  override placeholder(target: string, args: readonly unknown[], _kwargs: CallArguments["kwargs"]): unknown {
+    checkText("placeholder", "the input", target, "its name: node.target");
+    checkList("placeholder", "args", args);
+    const [initial] = args;
     const value = initial === undefined ? undefined : this.#tracer.createArg(initial);
     return this.tracer.proxy(this.newGraph.placeholder(target, undefined, value));
   }
 
   /** Records the reading of an attribute. */
   override getAttr(target: string, args: readonly unknown[], kwargs: CallArguments["kwargs"]): unknown {
+    checkPath("getAttr", target);
+    checkArguments("getAttr", args, kwargs);
     return this.tracer.createProxy("get_attr", target, args, kwargs);
   }
 
   /** Records a call of a function, also where none of its arguments is traced. */
   override callFunction(target: string, args: readonly unknown[], kwargs: CallArguments["kwargs"]): unknown {
+    checkArguments("callFunction", args, kwargs);
     return this.tracer.createProxy("call_function", target, args, kwargs);
   }
 
   /** Records a call of a module; to look into it, run it on the arguments instead. */
   override callModule(target: string, args: readonly unknown[], kwargs: CallArguments["kwargs"]): unknown {
+    checkPath("callModule", target);
+    checkArguments("callModule", args, kwargs);
     this.fetchAttr(target);
     return this.tracer.createProxy("call_module", target, args, kwargs);
   }

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { checkGiven } from "../given.ts";
+import { checkGiven, checkIterable } from "../given.ts";
 import { fxError } from "../errors.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import { attributesOfKind } from "./attributeMap.ts";
@@ -41,6 +41,7 @@ abstract class Indexed extends Module implements Iterable<Module> {
 
   /** Puts modules behind all others. */
   extend(modules: Iterable<Module>): this {
+    checkIterable(`${this.className}.extend`, "modules", modules);
     // They may come from this list, which grows.
     for (const module of Array.from(modules)) this.append(module);
     return this;

@@ -26,7 +26,7 @@ import {
 import { currentObserver } from "./observe.ts";
 import { Parameter } from "./parameter.ts";
 import { type LoadResult, loadState, type LoadStateOptions, stateOf, type StateSource } from "./stateDict.ts";
-import { checkOptions } from "../given.ts";
+import { checkFunction, checkGiven, checkOptions, checkPath } from "../given.ts";
 
 /** Something that a module holds under a name. */
 export type Attribute =
@@ -292,12 +292,16 @@ export class Module {
     checkOptions("registerBuffer", options, ["persistent"]);
     const { persistent = true } = options;
     checkFree(this, name, "buffer");
+    if (buffer !== null && !(buffer instanceof Tensor)) {
+      throw fxError("GraphArgument", `the buffer \`${name}\` is not a Tensor`, { help: "give a tensor, or null" });
+    }
     if (buffer === null) Object.assign(this, { [name]: null });
     else put(rawOf(this), name, { kind: "buffer", tensor: buffer, ...(persistent ? {} : { persistent }) });
   }
 
   /** Registers a sub-module: `torch.nn.Module.add_module`. */
   addModule(name: string, module: Module): void {
+    checkModule("addModule", module);
     checkFree(this, name, "module");
     put(rawOf(this), name, { kind: "module", module });
   }
@@ -311,6 +315,8 @@ export class Module {
   setSubmodule(path: string, module: Module, options: { readonly strict?: boolean } = {}): void {
     checkOptions("setSubmodule", options, ["strict"]);
     const { strict = false } = options;
+    checkPath("setSubmodule", path);
+    checkModule("setSubmodule", module);
     if (path === "") throw fxError("GraphArgument", "Cannot set the submodule without a target name!");
     const dot = path.lastIndexOf(".");
     const [parent, name] = [this.getSubmodule(path.slice(0, Math.max(dot, 0))), path.slice(dot + 1)];
@@ -327,12 +333,14 @@ export class Module {
 
   /** The attribute at a dotted path, if there is one. A name that itself has dots is found whole first. */
   findAttribute(path: string): Attribute | undefined {
+    checkPath("findAttribute", path);
     const [holder, name] = holderOf(this, path) ?? [];
     return name === undefined ? undefined : holder?.attributes.get(name);
   }
 
   /** The attribute at a dotted path. */
   getAttribute(path: string): Attribute {
+    checkPath("getAttribute", path);
     const found = this.findAttribute(path);
     if (found !== undefined) return found;
     throw fxError("AttributeMissing", `the module has no attribute \`${path}\``, {
@@ -342,6 +350,7 @@ export class Module {
 
   /** The sub-module at a dotted path; the empty path is this module. */
   getSubmodule(path: string): Module {
+    checkPath("getSubmodule", path);
     if (path === "") return this;
     const found = this.getAttribute(path);
     if (found.kind === "module") return found.module;
@@ -350,6 +359,7 @@ export class Module {
 
   /** The parameter at a dotted path. */
   getParameter(path: string): Tensor {
+    checkPath("getParameter", path);
     const found = this.getAttribute(path);
     if (found.kind === "parameter") return found.tensor;
     throw fxError("AttributeMissing", `\`${path}\` is a ${found.kind}, not a parameter`);
@@ -357,6 +367,7 @@ export class Module {
 
   /** The buffer at a dotted path. */
   getBuffer(path: string): Tensor {
+    checkPath("getBuffer", path);
     const found = this.getAttribute(path);
     if (found.kind === "buffer") return found.tensor;
     throw fxError("AttributeMissing", `\`${path}\` is a ${found.kind}, not a buffer`);
@@ -364,6 +375,7 @@ export class Module {
 
   /** The parameter, buffer or constant at a dotted path. */
   getTensor(path: string): Tensor {
+    checkPath("getTensor", path);
     const found = this.getAttribute(path);
     if (found.kind !== "module") return found.tensor;
     throw fxError("AttributeMissing", `\`${path}\` is a module, not a tensor`);
@@ -418,6 +430,7 @@ export class Module {
 
   /** Calls `visit` with every sub-module and then with this module, as initialisation does. */
   apply(visit: (module: Module) => void): this {
+    checkFunction("apply", "visit", visit);
     for (const child of this.children()) child.apply(visit);
     visit(this);
     return this;
@@ -425,6 +438,7 @@ export class Module {
 
   /** Sets training mode here and in all sub-modules: dropout drops, batch norms use and update statistics. */
   train(mode = true): this {
+    checkGiven("train", typeof mode === "boolean", "true or false", "train(false) is eval()");
     this.training = mode;
     for (const child of this.children()) child.train(mode);
     return this;
@@ -553,6 +567,11 @@ function handleOf<T>(hooks: Set<T>, hook: T): Handle {
   hooks.add(hook);
   const remove = (): void => void hooks.delete(hook);
   return { remove, [Symbol.dispose]: remove };
+}
+
+/** Refuses what is no module. */
+export function checkModule(what: string, module: unknown): void {
+  checkGiven(what, module instanceof Module, "a Module", "an instance of a class that extends nn.Module");
 }
 
 function checkFree(module: Module, name: string, what: string): void {

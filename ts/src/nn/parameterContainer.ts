@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { checkGiven } from "../given.ts";
+import { checkGiven, checkIterable } from "../given.ts";
 import type { DType } from "../bindings/dtypes.ts";
 import { fxError } from "../errors.ts";
 import { Tensor } from "../tensor/tensor.ts";
@@ -70,6 +70,7 @@ export class ParameterList extends ParameterContainer implements Iterable<Parame
 
   /** Puts parameters behind all others. */
   extend(values: Iterable<Tensor>): this {
+    checkIterable(`${this.className}.extend`, "values", values);
     for (const value of Array.from(values)) this.append(value);
     return this;
   }

@@ -231,7 +231,10 @@ export function installMembers(): void {
   defineMethod("to", "to", to);
   defineMethod("cpu", "cpu", (self) => to(self, ["cpu"], {}));
   defineMethod("resize_", "resize_", resize);
-  defineMethod("resizeAs_", "resize_as_", (self, [other]) => resize(self, [(other as Tensor).shape]));
+  defineMethod("resizeAs_", "resize_as_", (self, [other]) => {
+    if (!(other instanceof Tensor)) throw fxError("InvalidArgument", "resizeAs_ takes a tensor");
+    return resize(self, [other.shape]);
+  });
   defineMember("get", { value: get, writable: true });
   defineMember("set", { value: set, writable: true });
   defineMember(Symbol.iterator, { value: iterate, writable: true });

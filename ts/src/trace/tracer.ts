@@ -10,7 +10,7 @@ import { Graph } from "../graph/graph.ts";
 import { GraphModule } from "../graph/module.ts";
 import { type Node, noteLater, type Opcode } from "../graph/node.ts";
 import { hasBuiltinForward, isBuiltinModule } from "../nn/builtin.ts";
-import { type Attribute, hasHooks, hooksOf, Module, unboundForwardOf } from "../nn/module.ts";
+import { type Attribute, checkModule, hasHooks, hooksOf, Module, unboundForwardOf } from "../nn/module.ts";
 import { type ModuleCall, type ModuleObserver, observeModules } from "../nn/observe.ts";
 import { ValueTuple } from "../graph/values.ts";
 import { Tensor } from "../tensor/tensor.ts";
@@ -37,7 +37,7 @@ import { checkedFunction, Level, type Subgraph, type SubgraphCall } from "./subg
 import { TracerBase } from "./tracerBase.ts";
 import { watchers } from "./unread.ts";
 import { type VerifyInputs, verifyTrace } from "./verify.ts";
-import { checkOptions } from "../given.ts";
+import { checkGiven, checkOptions } from "../given.ts";
 
 /** What can be traced: a module, or a function. */
 export type Traceable = Module | ((...args: never[]) => unknown);
@@ -137,6 +137,7 @@ export class Tracer extends TracerBase implements ModuleObserver {
   pathOfModule(module: Module): string {
     const path = this.#paths.get(module);
     if (path !== undefined) return path;
+    checkModule("pathOfModule", module);
     throw traceError(
       "TraceUnsupported",
       `a module of class ${module.className} is called and is not a sub-module of the root`,
@@ -147,7 +148,9 @@ export class Tracer extends TracerBase implements ModuleObserver {
   }
 
   /** Records the call of a module: as one node where it is a leaf, else by running its `forward`. */
-  callModule({ module, run, args: given }: ModuleCall): unknown {
+  callModule(called: ModuleCall): unknown {
+    checkGiven("callModule", typeof called === "object" && called !== null, "an object with module, run and args");
+    const { module, run, args: given } = called;
     const path = this.pathOfModule(module);
     const scope = this.#scope;
     const count = this.#calls.get(path) ?? 0;
@@ -168,7 +171,10 @@ export class Tracer extends TracerBase implements ModuleObserver {
   }
 
   /** What reading an attribute of a module gives while it is traced: a recorded parameter, and buffers as they are. */
-  getattr(_module: Module, _name: string, { kind, tensor }: Attribute & { readonly tensor: Tensor }): unknown {
+  getattr(_module: Module, _name: string, attribute: Attribute & { readonly tensor: Tensor }): unknown {
+    const isGiven = typeof attribute === "object" && attribute !== null;
+    checkGiven("getattr", isGiven, "an attribute behind the name", "module.getAttribute(name) gives it");
+    const { kind, tensor } = attribute;
     const path = this.isRecorded(kind) ? this.#tensors.get(tensor) : undefined;
     if (path === undefined) return tensor;
     let proxy = this.#parameters.get(path);
@@ -183,6 +189,9 @@ export class Tracer extends TracerBase implements ModuleObserver {
   /** Traces a module or a function into a graph. */
   trace(root: Traceable, options: TraceOptions = {}): Graph {
     checkOptions("trace", options, TRACE_OPTIONS);
+    if (typeof root !== "function" && !(root instanceof Module)) {
+      throw fxError("InvalidOption", "trace takes a module or a function");
+    }
     this.root = root instanceof Module ? root : (options.root ?? new Module());
     this.#enter(new Level(new Graph(), undefined));
     this.#index();

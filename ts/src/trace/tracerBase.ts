@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { checkGiven } from "../given.ts";
+import { checkArguments, checkGiven } from "../given.ts";
 import type { CallArguments } from "../functions/naming.ts";
 import { isOptions } from "../functions/naming.ts";
 import { type Arg, type ArgInput, freezeArg, isNode, type Kwargs, NO_KWARGS } from "../graph/args.ts";
@@ -68,6 +68,7 @@ export abstract class TracerBase implements Recorder {
     name?: string,
     type?: string,
   ): TracedValue {
+    checkArguments("createProxy", args, kwargs);
     const { args: positional, kwargs: named } = this.createArguments({ args, kwargs });
     const node = this.createNode(op, target, positional, named, name, type);
     this.noteCall(node, args);
