@@ -4,11 +4,12 @@
  * @module
  */
 import { fxError } from "../errors.ts";
+import { checkArguments, checkGiven, checkList } from "../given.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { treeFlatten, treeMap, treeUnflatten } from "../trace/pytree.ts";
 import { Dim } from "./dim.ts";
 import type { DynamicShapesBuilder } from "./dynamicShapes.ts";
-import type { ExportedProgram } from "./exportedProgram.ts";
+import { ExportedProgram } from "./exportedProgram.ts";
 import { pythonText } from "./pythonText.ts";
 
 /**
@@ -26,6 +27,7 @@ export class ShapesCollection implements DynamicShapesBuilder {
 
   /** Says something of a tensor: a list with something for each dimension, or an object by their numbers. */
   set(tensor: Tensor, shape: unknown): this {
+    checkGiven("ShapesCollection.set", tensor instanceof Tensor, "a tensor", "give the one that is among the inputs");
     const known = this.#shapes.get(tensor);
     if (known !== undefined && pythonText(known) !== pythonText(shape)) {
       throw fxError(
@@ -49,6 +51,7 @@ export class ShapesCollection implements DynamicShapesBuilder {
 
   /** What was said, in the structure of the inputs. */
   dynamicShapes(argNames: readonly string[], inputs: readonly unknown[]): Readonly<Record<string, unknown>> {
+    checkInputs("ShapesCollection.dynamicShapes", argNames, inputs);
     const found = new Set<Tensor>();
     const shapes = inputs.map((input) =>
       treeMap((leaf) => {
@@ -90,12 +93,14 @@ export class AdditionalInputs implements DynamicShapesBuilder {
 
   /** Adds the inputs of a call. */
   add(args: readonly unknown[], kwargs: Readonly<Record<string, unknown>> = {}): this {
+    checkArguments("AdditionalInputs.add", args, kwargs);
     this.#examples.push({ args, kwargs });
     return this;
   }
 
   /** What is dynamic, in the structure of the inputs. */
   dynamicShapes(argNames: readonly string[], inputs: readonly unknown[]): Readonly<Record<string, unknown>> {
+    checkInputs("AdditionalInputs.dynamicShapes", argNames, inputs);
     const others = this.#examples.map(({ args, kwargs }) =>
       argNames.map((name, at) => (at < args.length ? args[at] : kwargs[name])),
     );
@@ -119,9 +124,16 @@ export class AdditionalInputs implements DynamicShapesBuilder {
 
   /** Calls the program with each of these inputs, so that what it does not take is refused. */
   verify(program: ExportedProgram): void {
+    const isProgram = (program as unknown) instanceof ExportedProgram;
+    checkGiven("AdditionalInputs.verify", isProgram, "an ExportedProgram", "exportProgram(module, args) makes one");
     using module = program.module();
     for (const { args, kwargs } of this.#examples) module(...args, ...(Object.keys(kwargs).length > 0 ? [kwargs] : []));
   }
+}
+
+function checkInputs(what: string, argNames: readonly string[], inputs: readonly unknown[]): void {
+  checkList(what, "argNames", argNames);
+  checkList(what, "inputs", inputs);
 }
 
 function merge(value: unknown, others: readonly unknown[]): unknown {

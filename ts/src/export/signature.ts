@@ -5,7 +5,7 @@
  */
 import { fxError } from "../errors.ts";
 import type { ReplaceHook } from "../graph/hooks.ts";
-import { checkOptions } from "../given.ts";
+import { checkOptions, checkText } from "../given.ts";
 
 /** A Python value that an input or output is fixed to; an int is a `bigint` where it is not safe as a number. */
 export type ConstantValue =
@@ -196,6 +196,8 @@ export class GraphSignature {
    * ```
    */
   replaceAllUses(old: string, replacement: string): void {
+    checkText("replaceAllUses", "the old name", old, "that of a node: node.name");
+    checkText("replaceAllUses", "the new name", replacement, "that of a node: node.name");
     const renamed = <T extends InputSpec | OutputSpec>(spec: T): T =>
       spec.arg.type !== "constant" && spec.arg.name === old
         ? { ...spec, arg: { ...spec.arg, name: replacement } }

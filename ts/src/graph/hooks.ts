@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { checkFunction, checkGiven } from "../given.ts";
 import type { Node } from "./node.ts";
 
 /** Is told of a node that was made, or that is about to be erased. */
@@ -35,16 +36,19 @@ export class GraphHooks {
 
   /** Calls `run` for each node that is made, once it stands in its graph; until what is returned is disposed. */
   onCreate(run: NodeHook): Disposable {
+    checkFunction("onCreate", "the hook", run);
     return this.#added(this.#hooks.create, { run });
   }
 
   /** Calls `run` for each node that is erased, while it still stands in its graph; until what is returned is disposed. */
   onErase(run: NodeHook): Disposable {
+    checkFunction("onErase", "the hook", run);
     return this.#added(this.#hooks.erase, { run });
   }
 
   /** Calls `run` before a user gets another input, or an input another name; until what is returned is disposed. */
   onReplace(run: ReplaceHook): Disposable {
+    checkFunction("onReplace", "the hook", run);
     return this.#added(this.#hooks.replace, { run });
   }
 
@@ -73,6 +77,7 @@ export class GraphHooks {
 
   /** Runs what the other hooks run, too. */
   addAll(other: GraphHooks): void {
+    checkGiven("addAll", other instanceof GraphHooks, "the hooks of a graph", "graph.hooks are those of another one");
     for (const it of other.#hooks.create) this.#hooks.create.add(it);
     for (const it of other.#hooks.erase) this.#hooks.erase.add(it);
     for (const it of other.#hooks.replace) this.#hooks.replace.add(it);

@@ -6,7 +6,7 @@
  *
  * @module
  */
-import { checkGiven } from "../given.ts";
+import { checkGiven, checkText } from "../given.ts";
 import { DTYPES, type DType } from "../bindings/dtypes.ts";
 import { LAYOUTS, MEMORY_FORMATS } from "../bindings/wire.ts";
 import { fxError, type FxError } from "../errors.ts";
@@ -281,6 +281,7 @@ export class Dict extends Map<string, Arg> {
 
   override set(key: string, value: Arg): this {
     if (this.#isFrozen) throw immutable("dict");
+    checkText("Dict", "a key", key);
     return super.set(key, value);
   }
   override delete(): never {

@@ -515,6 +515,7 @@ export class Module {
 
   /** Calls `hook` before each `forward`. */
   registerForwardPreHook(hook: ForwardPreHook): Handle {
+    checkFunction("registerForwardPreHook", "the hook", hook);
     const inside = insideOf(this);
     inside.preHooks ??= new Set();
     return handleOf(inside.preHooks, hook);
@@ -522,6 +523,7 @@ export class Module {
 
   /** Calls `hook` after each `forward`. */
   registerForwardHook(hook: ForwardHook): Handle {
+    checkFunction("registerForwardHook", "the hook", hook);
     const inside = insideOf(this);
     inside.hooks ??= new Set();
     return handleOf(inside.hooks, hook);

@@ -8,11 +8,12 @@ import type { Fired, ReplaceOptions, RulesRequest, RuleTrace } from "../bindings
 import { fxError } from "../errors.ts";
 import { Graph } from "../graph/graph.ts";
 import { GraphModule } from "../graph/module.ts";
-import { checkOptions } from "../given.ts";
+import { checkGiven, checkList, checkOptions } from "../given.ts";
 import { loadGraphModule, saveGraphModule } from "../save/graphModule.ts";
 import type { Outlined } from "../wire/outline.ts";
 import { notingValues } from "../passes/noteValues.ts";
 import { runPass } from "./bridge.ts";
+import { checkGraphModule } from "./checks.ts";
 import { MATCHING, type MatcherOptions, needsNotes, type PatternSource, patternOf, withOwner } from "./matcher.ts";
 import { engineOptions, isVerified, type ReplacePatternOptions } from "./replacePattern.ts";
 
@@ -111,11 +112,15 @@ export class RuleSet {
   readonly rules: readonly Rule[];
 
   constructor(rules: readonly Rule[]) {
+    checkList("RuleSet", "rules", rules);
+    for (const it of rules)
+      checkGiven("RuleSet", (it as unknown) instanceof Rule, "rules in its list", "new Rule(…) makes one");
     this.rules = rules;
   }
 
   /** Applies each rule once, in order, wherever it matches, and says what was applied where. */
   runOnce(gm: GraphModule): RuleTrace {
+    checkGraphModule("runOnce", gm);
     return this.#run(gm, {});
   }
 
@@ -125,6 +130,7 @@ export class RuleSet {
    */
   runToFixpoint(gm: GraphModule, options: { readonly maxFired?: number } = {}): RuleTrace {
     checkOptions("runToFixpoint", options, ["maxFired"]);
+    checkGraphModule("runToFixpoint", gm);
     const { maxFired } = options;
     return this.#run(gm, { toFixpoint: true, ...(maxFired === undefined ? {} : { maxFired }) });
   }

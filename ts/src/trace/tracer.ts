@@ -6,7 +6,7 @@
 import { type FxError, fxError } from "../errors.ts";
 import { splitArguments } from "../functions/naming.ts";
 import type { Arg, ArgInput } from "../graph/args.ts";
-import { Graph } from "../graph/graph.ts";
+import { checkGraph, Graph } from "../graph/graph.ts";
 import { GraphModule } from "../graph/module.ts";
 import { type Node, noteLater, type Opcode } from "../graph/node.ts";
 import { hasBuiltinForward, isBuiltinModule } from "../nn/builtin.ts";
@@ -37,7 +37,7 @@ import { checkedFunction, Level, type Subgraph, type SubgraphCall } from "./subg
 import { TracerBase } from "./tracerBase.ts";
 import { watchers } from "./unread.ts";
 import { type VerifyInputs, verifyTrace } from "./verify.ts";
-import { checkGiven, checkOptions } from "../given.ts";
+import { checkGiven, checkOptions, checkText } from "../given.ts";
 
 /** What can be traced: a module, or a function. */
 export type Traceable = Module | ((...args: never[]) => unknown);
@@ -254,6 +254,8 @@ export class Tracer extends TracerBase implements ModuleObserver {
 
   /** Adds a graph to the root, under a name with the next free number, and gives a node that refers to it. */
   addSubgraph(name: string, graph: Graph): Node {
+    checkText("addSubgraph", "the name", name);
+    checkGraph("addSubgraph", graph);
     const path = this.#add(name, { kind: "module", module: new GraphModule(this.root, graph, name) });
     return this.createNode("get_attr", path, [], {});
   }

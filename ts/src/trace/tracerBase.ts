@@ -6,7 +6,7 @@
 import { checkArguments, checkGiven } from "../given.ts";
 import type { CallArguments } from "../functions/naming.ts";
 import { isOptions } from "../functions/naming.ts";
-import { type Arg, type ArgInput, freezeArg, isNode, type Kwargs, NO_KWARGS } from "../graph/args.ts";
+import { type Arg, type ArgInput, checkNode, freezeArg, isNode, type Kwargs, NO_KWARGS } from "../graph/args.ts";
 import type { Graph } from "../graph/graph.ts";
 import type { Node, Opcode } from "../graph/node.ts";
 import { Dict, List, OpArg, Slice, Tuple, ValueTuple } from "../graph/values.ts";
@@ -56,6 +56,7 @@ export abstract class TracerBase implements Recorder {
 
   /** Puts a traced value around a node. */
   proxy(node: Node): TracedValue {
+    checkNode("proxy", node);
     return proxyOf(node, this);
   }
 

@@ -121,6 +121,9 @@ export class Dispatcher<R> {
 
   /** Adds an implementation; one for the same classes takes the place of the earlier one. */
   add(classes: readonly DispatchClass[], run: Implementation<R>): this {
+    checkList("Dispatcher.add", "classes", classes);
+    for (const it of classes) checkFunction("Dispatcher.add", "a class", it);
+    checkFunction("Dispatcher.add", "run", run);
     const isSame = (it: readonly DispatchClass[]) =>
       it.length === classes.length && it.every((c, at) => c === classes[at]);
     const at = this.#rules.findIndex((it) => isSame(it.classes));

@@ -6,6 +6,8 @@
 import type { BisectAnswer, GuardAnswer } from "../bindings/passes.ts";
 import { fxError } from "../errors.ts";
 import { ExportedProgram } from "../export/exportedProgram.ts";
+import { checkGiven, checkList, checkText } from "../given.ts";
+import { isNode } from "../graph/args.ts";
 import { Graph } from "../graph/graph.ts";
 import type { Node } from "../graph/node.ts";
 import { runPass } from "../rewrite/bridge.ts";
@@ -66,6 +68,7 @@ export class TranslationValidator {
 
   /** Adds a symbol with its range. */
   addVar(symbol: string, range: SymbolRange = [null, null]): void {
+    checkList("addVar", "range", range);
     const [least, most] = range;
     if (typeof symbol !== "string" || (least !== null && most !== null && least > most)) {
       throw fxError("InvalidArgument", `addVar takes a symbol and a range, not ${symbol} and [${least}, ${most}]`, {
@@ -77,17 +80,26 @@ export class TranslationValidator {
 
   /** Adds what is asked for, and the node for which it is. */
   addSourceExpr(expr: string, node?: Node | string): void {
+    checkText("addSourceExpr", "the expression", expr);
+    const name = isNode(node) ? node.name : node;
+    checkGiven(
+      "addSourceExpr",
+      name === undefined || typeof name === "string",
+      "a Node, or its name, behind the expression",
+    );
     this.#source.push(expr);
-    this.#origins.push({ node: typeof node === "object" ? node.name : node, known: this.#target.length });
+    this.#origins.push({ node: name, known: this.#target.length });
   }
 
   /** Adds what is checked when the program runs. */
   addTargetExpr(expr: string): void {
+    checkText("addTargetExpr", "the expression", expr);
     this.#target.push(expr);
   }
 
   /** Adds what holds anyway. */
   addAssertion(expr: string): void {
+    checkText("addAssertion", "the expression", expr);
     this.#assertions.push(expr);
   }
 
