@@ -7,6 +7,7 @@
  *
  * @module
  */
+import { builtinModule } from "../engine/builtinModule.ts";
 
 /** The part of V8's `CallSite` that is used here. */
 export interface CallSite {
@@ -163,15 +164,6 @@ function byHost(site: CallSite, line: number, column: number): string | undefine
   }
 }
 
-/** The part of `node:module` that knows source maps, under `--enable-source-maps`. */
-interface NodeModule {
-  findSourceMap?(file: string): NodeSourceMap | undefined;
-}
-
-interface NodeSourceMap {
-  findEntry(line: number, column: number): { originalSource?: string; originalLine?: number; originalColumn?: number };
-}
-
 /** Whether a loader has rewritten a file, so that every decision in it is checked when it is made. */
 let isChecked: (file: string) => boolean = () => false;
 
@@ -186,9 +178,9 @@ export function isCheckedFile(file: string): boolean {
 }
 
 function byNode(file: string, line: number, column: number): string | undefined {
-  const { process } = globalThis as { process?: { getBuiltinModule?: (name: string) => NodeModule | undefined } };
-  const map = process?.getBuiltinModule?.("node:module")?.findSourceMap?.(file);
-  const { originalSource, originalLine, originalColumn } = map?.findEntry(line - 1, column - 1) ?? {};
-  if (originalSource === undefined || originalLine === undefined || originalColumn === undefined) return undefined;
+  const map = builtinModule("node:module")?.findSourceMap?.(file);
+  const entry = map?.findEntry(line - 1, column - 1);
+  if (entry === undefined || !("originalSource" in entry)) return undefined;
+  const { originalSource, originalLine, originalColumn } = entry;
   return `${originalSource}:${originalLine + 1}:${originalColumn + 1}`;
 }

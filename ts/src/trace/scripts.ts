@@ -8,7 +8,9 @@
  *
  * @module
  */
+import type { Debugger } from "node:inspector";
 import type { Program } from "acorn";
+import { builtinModule } from "../engine/builtinModule.ts";
 import { parseProgram } from "./analysis/parse.ts";
 import { children, extent, type FunctionSyntax, isFunction, type Syntax } from "./analysis/syntax.ts";
 import { type CallSite, mapped, writtenAt } from "./position.ts";
@@ -167,14 +169,17 @@ function inspectOnce(hash: string, site: CallSite): Script | undefined {
 }
 
 /** What Node compiled, by its hash and name; undefined where it does not say. Nothing but this runs while the inspector listens, so that nothing stops at it. */
-function inspected(hash: string, url: string): (ParsedScript & { readonly text: string }) | "missing" | undefined {
-  const { Session } = builtin("node:inspector") ?? {};
+function inspected(
+  hash: string,
+  url: string,
+): (Debugger.ScriptParsedEventDataType & { readonly text: string }) | "missing" | undefined {
+  const { Session } = builtinModule("node:inspector") ?? {};
   if (Session === undefined) return undefined;
   try {
     const session = new Session();
     session.connect();
     try {
-      let found: ParsedScript | undefined;
+      let found: Debugger.ScriptParsedEventDataType | undefined;
       let text: string | undefined;
       session.on("Debugger.scriptParsed", ({ params }) => {
         if (params.hash === hash && (found === undefined || params.url === url)) found = params;
@@ -229,7 +234,7 @@ function writtenTexts(path: string): string | undefined {
 
 function textOf(path: string): string | undefined {
   try {
-    return builtin("node:fs")?.readFileSync(path, "utf8");
+    return builtinModule("node:fs")?.readFileSync(path, "utf8");
   } catch {
     // A name that a host gave to code that is in no file, or a file that nobody may read.
     return undefined;
@@ -237,13 +242,13 @@ function textOf(path: string): string | undefined {
 }
 
 function hashOf(text: string): string | undefined {
-  return builtin("node:crypto")?.createHash("sha256").update(text, "utf8").digest("hex");
+  return builtinModule("node:crypto")?.createHash("sha256").update(text, "utf8").digest("hex");
 }
 
 /** Node's own: types become spaces, so that nothing moves. */
 function withoutTypes(path: string, text: string): string | undefined {
   if (!/\.[cm]?ts$/.test(path)) return undefined;
-  const { stripTypeScriptTypes } = builtin("node:module") ?? {};
+  const { stripTypeScriptTypes } = builtinModule("node:module") ?? {};
   if (stripTypeScriptTypes === undefined) return undefined;
   try {
     return quietly(() => stripTypeScriptTypes(text));
@@ -255,7 +260,7 @@ function withoutTypes(path: string, text: string): string | undefined {
 
 /** Runs something that warns that it is an experiment of the host's: a trace is no place to hear of it. */
 function quietly<T>(run: () => T): T {
-  const { process } = globalThis as Host;
+  const { process } = globalThis;
   if (process?.emitWarning === undefined) return run();
   const { emitWarning } = process;
   process.emitWarning = () => undefined;
@@ -267,49 +272,6 @@ function quietly<T>(run: () => T): T {
 }
 
 function pathOf(file: string): string | undefined {
-  if (file.startsWith("file://")) return builtin("node:url")?.fileURLToPath(file);
+  if (file.startsWith("file://")) return builtinModule("node:url")?.fileURLToPath(file);
   return /^(?:\/|[A-Za-z]:[\\/])/.test(file) ? file.replace(/\?.*$/, "") : undefined;
-}
-
-/** A script as the inspector tells of it; lines and columns count from 0. */
-interface ParsedScript {
-  readonly scriptId: string;
-  readonly hash: string;
-  readonly url: string;
-  readonly startLine: number;
-  readonly startColumn: number;
-}
-
-interface InspectorSession {
-  connect(): void;
-  disconnect(): void;
-  on(event: "Debugger.scriptParsed", listener: (event: { readonly params: ParsedScript }) => void): void;
-  post(method: "Debugger.enable"): void;
-  post(
-    method: "Debugger.getScriptSource",
-    params: { readonly scriptId: string },
-    told: (error: unknown, result: { readonly scriptSource: string } | undefined) => void,
-  ): void;
-}
-
-/** The parts of Node that are used here. */
-interface Builtins {
-  "node:inspector": { readonly Session?: new () => InspectorSession };
-  "node:fs": { readFileSync(path: string, encoding: "utf8"): string };
-  "node:url": { fileURLToPath(url: string): string };
-  "node:module": { stripTypeScriptTypes?: (text: string) => string };
-  "node:crypto": {
-    createHash(name: "sha256"): { update(text: string, encoding: "utf8"): { digest(as: "hex"): string } };
-  };
-}
-
-interface Host {
-  readonly process?: {
-    getBuiltinModule?: <Name extends keyof Builtins>(name: Name) => Builtins[Name] | undefined;
-    emitWarning?: (...args: unknown[]) => void;
-  };
-}
-
-function builtin<Name extends keyof Builtins>(name: Name): Builtins[Name] | undefined {
-  return (globalThis as Host).process?.getBuiltinModule?.(name);
 }
