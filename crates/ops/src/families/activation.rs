@@ -1,7 +1,7 @@
 //! Activations of neural networks.
 
 use crate::decompositions::pointwise;
-use crate::elementwise::{check_all_fit, check_fits, check_numbers, laid_out, promoting};
+use crate::elementwise::{check_fits, check_numbers, laid_out, promoting};
 use crate::gradients;
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, normalize_dim};
 use tracefx_core::{Code, DType, Diagnostic, Result, Scalar};
@@ -116,7 +116,13 @@ fn hardtanh(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     if dtype == DType::Bool {
         return Err(Diagnostic::new(Code::DTypeMismatch, "Bool inputs not supported for hardtanh"));
     }
-    check_all_fit(args, dtype)?;
+    for index in [1, 2] {
+        let limit = args.scalar(index)?;
+        // Since PyTorch 2.15, limits of unsigned elements may be negative.
+        if dtype != DType::UInt8 || limit.to_complex().re >= 0.0 {
+            check_fits(limit, dtype)?;
+        }
+    }
     promoting::<1>(args)
 }
 
