@@ -108,10 +108,13 @@ test("a drawing leaves out what is ignored", () => {
 test("a drawing shows arguments by name, in boxes of another shape", () => {
   const graph = new Graph();
   const x = graph.placeholder("x");
-  graph.output([graph.callFunction("torch.add", [x, 1]), graph.callFunction("my.unknown", [x, 1])]);
+  const targets = ["torch.flatten", "torch.add", "my.unknown"];
+  graph.output(targets.map((target) => graph.callFunction(target, [x, 1])));
   const options = { normalizeArgs: true, dotGraphShape: "box" };
   const text = String(new FxGraphDrawer(new GraphModule({}, graph), "g", options).getDotGraph());
-  expect(text).toContain("kwargs=\\{\\lother: 1,\\nalpha: 1,\\n\\}\\l");
+  expect(text).toContain("kwargs=\\{\\lstart_dim: 1,\\nend_dim: -1,\\n\\}\\l");
+  // Two overloads take these arguments, so that PyTorch leaves them.
+  expect(text).toContain("target=torch.add\\n|args=(1,)|num_users=1");
   expect(text).toContain("target=my.unknown\\n|args=(1,)|num_users=1");
   expect(text).not.toContain('shape="record"');
 });
