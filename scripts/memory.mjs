@@ -2,9 +2,12 @@
  * Measures what programs take in memory: loaded, made ready and run, in a process of their own. In WebAssembly it is the
  * engine's memory and the process; natively, with a command that was built (`cargo build --release -p tracefx-cli`), the
  * process. A program of a few numbers in another process tells what the engine takes for itself, and a multiple of the file,
- * which is the weights and a little, is what is more than that: (peak - engine) / file.
+ * which is the weights and a little, is what is more than that: (peak - engine) / file. `--beside` names another program for
+ * that, such as one of the same graph with few weights: the graph, and the code that its operators are compiled to, count then as
+ * the engine's.
  *
- *     node scripts/memory.mjs [MEGABYTES | PROGRAM.pt2 …] [--from=path|bytes|http] [--native=target/release/tracefx]
+ *     node scripts/memory.mjs [MEGABYTES | PROGRAM.pt2 …] [--from=path|bytes|http] [--beside=PROGRAM.pt2]
+ *         [--native=target/release/tracefx]
  *
  * A number writes a chain of linear layers with that many megabytes of weights to a temporary file; without one it is 400.
  * Runs take inputs of ones. `npm run build -w ts` makes the package that it measures.
@@ -26,6 +29,7 @@ const { values: options, positionals } = parseArgs({
   options: {
     from: { type: "string", default: "path" },
     native: { type: "string" },
+    beside: { type: "string" },
     inputs: { type: "string", default: "" },
   },
   allowPositionals: true,
@@ -47,13 +51,13 @@ else await report(positionals.length === 0 ? ["400"] : positionals);
 async function report(programs) {
   const folder = mkdtempSync(join(tmpdir(), "tracefx-memory-"));
   try {
-    const small = join(folder, "small.pt2");
-    step(["write", small, "0"]);
+    const small = options.beside ?? join(folder, "small.pt2");
+    if (options.beside === undefined) step(["write", small, "0"]);
     const engine = await measured(small, folder);
     const { loaded, ready, run } = engine.wasm;
     const native = engine.native === undefined ? "" : `; natively ${megabytes(engine.native)}`;
     console.log(
-      `the engine with a program of a few numbers: ${[loaded, ready, run].map(megabytes).join(", ")}${native}`,
+      `the engine with ${options.beside ?? "a program of a few numbers"}: ${[loaded, ready, run].map(megabytes).join(", ")}${native}`,
     );
     for (const program of programs) {
       const isNumber = /^\d+$/.test(program);
