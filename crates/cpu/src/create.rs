@@ -95,7 +95,6 @@ fn arange(out: &Tensor, start: Scalar, end: Scalar, step: Scalar) -> Result<()> 
     Ok(())
 }
 
-/// A function of each of so many numbers that are evenly spaced.
 /// A bound of steps: a number, or a tensor of one.
 fn bound(args: &Args<'_, Tensor>, index: usize) -> Result<Scalar> {
     match args.operand(index)? {
@@ -123,6 +122,7 @@ fn complex_linspace(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     Ok(())
 }
 
+/// A function of each of so many numbers that are evenly spaced.
 fn linspace(args: &Args<'_, Tensor>, outs: &[Tensor], f: &dyn Fn(f64) -> f64) -> Result<()> {
     let (start, end) = (bound(args, 0)?, bound(args, 1)?);
     let dtype = outs[0].dtype();

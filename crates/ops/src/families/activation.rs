@@ -119,7 +119,7 @@ fn hardtanh(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     for index in [1, 2] {
         let limit = args.scalar(index)?;
         // Since PyTorch 2.15, limits of unsigned elements may be negative.
-        if dtype != DType::UInt8 || limit.to_complex().re >= 0.0 {
+        if dtype != DType::UInt8 || !(-1e18..0.0).contains(&limit.to_complex().re) {
             check_fits(limit, dtype)?;
         }
     }
