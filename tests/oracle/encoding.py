@@ -64,3 +64,22 @@ def overload_of(name):
 def name_of(it):
     """A dtype, layout or memory format without `torch.`."""
     return str(it).removeprefix("torch.")
+
+
+def scalar_of(value):
+    """A number, dtype, layout or memory format of a call that is written without data."""
+    (kind, it), = value.items()
+    if kind == "float":
+        return float(it)
+    if kind == "complex":
+        return complex(*map(float, it))
+    return getattr(torch, it)
+
+
+def tell(result):
+    """What a result is, without its elements: dtype, sizes and strides of tensors, in lists as they come."""
+    if isinstance(result, torch.Tensor):
+        return [name_of(result.dtype), list(result.shape), list(result.stride())]
+    if isinstance(result, (list, tuple)):
+        return {"list": [tell(it) for it in result]}
+    return type(result).__name__ if not isinstance(result, torch.dtype) else "dtype"

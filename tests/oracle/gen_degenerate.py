@@ -17,7 +17,7 @@ import warnings
 
 import torch
 
-from encoding import name_of, overload_of
+from encoding import overload_of, scalar_of, tell
 
 warnings.filterwarnings("ignore")
 torch.set_num_threads(1)
@@ -35,20 +35,7 @@ def read(value):
     if "tensor" in value:
         tensor = torch.full(value["size"], read(value["fill"]), dtype=getattr(torch, value["tensor"]))
         return tensor.as_strided(value["size"], value["stride"]) if "stride" in value else tensor
-    (kind, it), = value.items()
-    if kind == "float":
-        return float(it)
-    if kind == "complex":
-        return complex(float(it[0]), float(it[1]))
-    return getattr(torch, it)
-
-
-def tell(result):
-    if isinstance(result, torch.Tensor):
-        return [name_of(result.dtype), list(result.shape), list(result.stride())]
-    if isinstance(result, (list, tuple)):
-        return {"list": [tell(it) for it in result]}
-    return type(result).__name__ if not isinstance(result, torch.dtype) else "dtype"
+    return scalar_of(value)
 
 
 def answer(call):

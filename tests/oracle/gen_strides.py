@@ -17,7 +17,7 @@ from pathlib import Path
 
 import torch
 
-from encoding import name_of, overload_of
+from encoding import overload_of, scalar_of, tell
 
 warnings.filterwarnings("ignore")
 torch.set_num_threads(1)
@@ -148,20 +148,7 @@ def read(value):
             return torch.full(size, value["fill"], dtype=dtype)
         span = 1 + sum((n - 1) * step for n, step in zip(size, value["stride"]))
         return torch.full([span], value["fill"], dtype=dtype).as_strided(size, value["stride"])
-    (kind, it), = value.items()
-    if kind == "float":
-        return float(it)
-    if kind == "complex":
-        return complex(*map(float, it))
-    return getattr(torch, it)
-
-
-def tell(result):
-    if isinstance(result, torch.Tensor):
-        return [name_of(result.dtype), list(result.shape), list(result.stride())]
-    if isinstance(result, (list, tuple)):
-        return {"list": [tell(it) for it in result]}
-    return type(result).__name__ if not isinstance(result, torch.dtype) else "dtype"
+    return scalar_of(value)
 
 
 def answer(call):

@@ -7,11 +7,11 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a process tells where it is")]
 
 mod corpus;
+mod each_pass;
 #[path = "../../cpu/tests/refusing/mod.rs"]
 mod refusing;
 
 use refusing::{Work, check_all, refuse_each};
-use serde_json::{Value as Json, json};
 use sha2::{Digest, Sha256};
 use std::io::Cursor;
 use std::rc::Rc;
@@ -116,7 +116,7 @@ fn works_of(name: &str, archive: Vec<u8>) -> Vec<Work<'static>> {
     }
     let Ok(module) = program.module() else { return res };
     let module = Rc::new(module);
-    for (pass, options) in passes(&module) {
+    for (pass, options) in each_pass::with_options(module.graph.len()) {
         let it = Rc::clone(&module);
         let run = move |mut module: GraphModule| {
             let call = &mut PassCall {
@@ -132,34 +132,6 @@ fn works_of(name: &str, archive: Vec<u8>) -> Vec<Work<'static>> {
         push(pass, Box::new(move || refuse_each(&|| (*it).clone(), &run, &told)));
     }
     res
-}
-
-/// Each pass with its options.
-fn passes(module: &GraphModule) -> Vec<(&'static str, Json)> {
-    let n_nodes = module.graph.len();
-    let parts = |n_parts: usize| json!((0..n_nodes).map(|it| it * n_parts / n_nodes).collect::<Vec<_>>());
-    vec![
-        ("eliminate_dead_code", json!({})),
-        ("CSEPass", json!({})),
-        ("merge_getitems", json!({})),
-        ("constant_fold", json!({})),
-        ("legalize_graph", json!({})),
-        ("stable_topological_sort", json!({})),
-        ("NormalizeArgs", json!({})),
-        ("NormalizeOperators", json!({})),
-        ("AnnotateTypesWithSchema", json!({})),
-        ("annotate_getitem_nodes", json!({})),
-        ("merge_matmul", json!({})),
-        ("linear_permute_fusion", json!({})),
-        ("FakeTensorProp", json!({})),
-        ("reinplace", json!({})),
-        ("functionalize", json!({})),
-        ("functionalize", json!({ "remove": "mutations_and_views" })),
-        ("replace_set_grad_with_hop", json!({})),
-        ("replace_autocast_with_hop", json!({})),
-        ("split_module", json!({ "partitionOf": parts(5) })),
-        ("split_by_tags", json!({ "tags": ["part_0", "part_1", "part_2"], "tagOf": parts(3) })),
-    ]
 }
 
 /// A program whose weights and values are longer than those that are recorded: a convolution with its normalization, and

@@ -5,6 +5,8 @@ mod constants;
 #[path = "../corpus/mod.rs"]
 mod corpus;
 mod devices;
+#[path = "../each_pass/mod.rs"]
+mod each_pass;
 mod fusing;
 mod large;
 mod layers;

@@ -1,6 +1,7 @@
 //! What every pass promises, on programs that PyTorch exported, as modules.
 
 use crate::corpus::folders;
+use crate::each_pass;
 use crate::{Bits, computed_of, lint, own, run};
 use serde_json::{Value as Json, json};
 use tracefx_core::{Code, Storage, Tensor};
@@ -20,8 +21,6 @@ fn inputs(program: &ExportedProgram) -> Vec<Value<Tensor>> {
 
 /// Each pass with its options; those that a program has no part for change nothing.
 fn passes(module: &GraphModule) -> Vec<(&'static str, Json)> {
-    let n_nodes = module.graph.len();
-    let parts = |n_parts: usize| json!((0..n_nodes).map(|it| it * n_parts / n_nodes).collect::<Vec<_>>());
     let groups = |n_supported: usize| {
         let is_call = |it| module.graph.node(it).op() == Opcode::CallFunction;
         let is_supported = |(at, it)| at % (n_supported + 2) < n_supported && is_call(it);
@@ -30,32 +29,9 @@ fn passes(module: &GraphModule) -> Vec<(&'static str, Json)> {
         let partitions: Vec<&Json> = answer.as_array().unwrap().iter().map(|it| &it["nodes"]).collect();
         json!({ "partitions": partitions, "prefix": "fused_" })
     };
-    vec![
-        ("eliminate_dead_code", json!({})),
-        ("eliminate_dead_code", json!({ "strict": true })),
-        ("CSEPass", json!({})),
-        ("merge_getitems", json!({})),
-        ("constant_fold", json!({})),
-        ("legalize_graph", json!({})),
-        ("stable_topological_sort", json!({})),
-        ("NormalizeArgs", json!({})),
-        ("NormalizeOperators", json!({})),
-        ("AnnotateTypesWithSchema", json!({})),
-        ("annotate_getitem_nodes", json!({})),
-        ("merge_matmul", json!({})),
-        ("linear_permute_fusion", json!({})),
-        ("FakeTensorProp", json!({})),
-        ("reinplace", json!({})),
-        ("functionalize", json!({})),
-        ("functionalize", json!({ "remove": "mutations_and_views" })),
-        ("replace_set_grad_with_hop", json!({})),
-        ("replace_autocast_with_hop", json!({})),
-        ("split_module", json!({ "partitionOf": parts(2) })),
-        ("split_module", json!({ "partitionOf": parts(5) })),
-        ("split_by_tags", json!({ "tags": ["part_0", "part_1", "part_2"], "tagOf": parts(3) })),
-        ("fuse_by_partitions", groups(2)),
-        ("fuse_by_partitions", groups(3)),
-    ]
+    let mut res = each_pass::with_options(module.graph.len());
+    res.extend([("fuse_by_partitions", groups(2)), ("fuse_by_partitions", groups(3))]);
+    res
 }
 
 /// Runs of parts of what is under vmap, which only a whole graph knows.
