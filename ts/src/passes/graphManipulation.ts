@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { checkNode } from "../graph/args.ts";
 import type { SizeAnswer, TensorNote } from "../bindings/passes.ts";
 import { fxError } from "../errors.ts";
 import type { GraphModule } from "../graph/module.ts";
@@ -12,7 +13,7 @@ import { TensorMeta } from "../graph/val.ts";
 import { ShapeProp } from "../interpret/shapeProp.ts";
 import type { TensorMetadata } from "../interpret/tensorMetadata.ts";
 import { runPass } from "../rewrite/bridge.ts";
-import { checkGraphModule, checkNode } from "../rewrite/checks.ts";
+import { checkGraphModule } from "../rewrite/checks.ts";
 import { checkList } from "../given.ts";
 
 /** How many bytes a node needs: FX's `size_bytes`. */

@@ -5,11 +5,11 @@
  */
 import type { DType } from "../bindings/dtypes.ts";
 import type { GraphModule } from "../graph/module.ts";
-import { isNode } from "../graph/args.ts";
+import { isNode, checkNode } from "../graph/args.ts";
 import type { Node } from "../graph/node.ts";
 import type { Module } from "../nn/module.ts";
 import { type FxError, fxError } from "../errors.ts";
-import { checkGraphModule, checkNode } from "../rewrite/checks.ts";
+import { checkGraphModule } from "../rewrite/checks.ts";
 import { checkFunction } from "../given.ts";
 import { dtypeOf, getNodeTarget, isCallable } from "./toolsCommon.ts";
 

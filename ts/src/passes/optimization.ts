@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { checkNode } from "../rewrite/checks.ts";
+import { checkNode } from "../graph/args.ts";
 import { Graph } from "../graph/graph.ts";
 import { GraphModule } from "../graph/module.ts";
 import type { Arg } from "../graph/args.ts";

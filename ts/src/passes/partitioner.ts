@@ -4,12 +4,13 @@
  *
  * @module
  */
+import { checkNode } from "../graph/args.ts";
 import type { PartitionAnswer, PartitionerOptions } from "../bindings/passes.ts";
 import { fxError } from "../errors.ts";
 import type { GraphModule } from "../graph/module.ts";
 import type { Node } from "../graph/node.ts";
 import { runPass } from "../rewrite/bridge.ts";
-import { checkGraphModule, checkNode } from "../rewrite/checks.ts";
+import { checkGraphModule } from "../rewrite/checks.ts";
 import { checkList, checkOptions } from "../given.ts";
 import { checkSupport, type OperatorSupportBase, supportedNodes } from "./operatorSupport.ts";
 

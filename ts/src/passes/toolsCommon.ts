@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { checkNode } from "../graph/args.ts";
 import type { DType } from "../bindings/dtypes.ts";
 import { fxError } from "../errors.ts";
 import type { GraphModule } from "../graph/module.ts";
@@ -12,7 +13,7 @@ import { TensorMeta } from "../graph/val.ts";
 import type { TensorMetadata } from "../interpret/tensorMetadata.ts";
 import type { Module } from "../nn/module.ts";
 import { runPass } from "../rewrite/bridge.ts";
-import { checkGraphModule, checkNode } from "../rewrite/checks.ts";
+import { checkGraphModule } from "../rewrite/checks.ts";
 
 /** Whether a node calls something. */
 export function isCallable(node: Node): boolean {

@@ -1,13 +1,10 @@
 /**
- * What passes are given: what is no traced module, graph or node is refused by what to do.
+ * What passes are given: what is no traced module is refused by what to do.
  *
  * @module
  */
 import { fxError } from "../errors.ts";
 import { GraphModule } from "../graph/module.ts";
-
-export { checkNode } from "../graph/args.ts";
-export { checkGraph } from "../graph/graph.ts";
 
 /**
  * Refuses what has no graph, such as a module that was not traced.

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { checkGraph } from "../graph/graph.ts";
 import type { SourceAnswer, SourcesRequest } from "../bindings/passes.ts";
 import type { Graph } from "../graph/graph.ts";
 import type { Node } from "../graph/node.ts";
@@ -12,7 +13,6 @@ import { Module } from "../nn/module.ts";
 import { nodeAt } from "./answers.ts";
 import { noteText } from "../wire/notes.ts";
 import { runPass } from "./bridge.ts";
-import { checkGraph } from "./checks.ts";
 import { checkFunction, checkList } from "../given.ts";
 import { fxError } from "../errors.ts";
 

@@ -189,9 +189,7 @@ export class Tracer extends TracerBase implements ModuleObserver {
   /** Traces a module or a function into a graph. */
   trace(root: Traceable, options: TraceOptions = {}): Graph {
     checkOptions("trace", options, TRACE_OPTIONS);
-    if (typeof root !== "function" && !(root instanceof Module)) {
-      throw fxError("InvalidOption", "trace takes a module or a function");
-    }
+    checkTraceable("trace", root);
     this.root = root instanceof Module ? root : (options.root ?? new Module());
     this.#enter(new Level(new Graph(), undefined));
     this.#index();
@@ -519,6 +517,11 @@ export interface SymbolicTraceOptions extends TraceOptions {
   readonly verify?: VerifyInputs;
 }
 
+function checkTraceable(what: string, root: unknown): void {
+  if (typeof root === "function" || root instanceof Module) return;
+  throw fxError("InvalidOption", `${what} takes a module or a function`);
+}
+
 /**
  * Traces a module or a function and gives a module that runs the graph: `torch.fx.symbolic_trace`.
  *
@@ -532,9 +535,7 @@ export interface SymbolicTraceOptions extends TraceOptions {
 export function symbolicTrace(root: Traceable, options: SymbolicTraceOptions = {}): GraphModule {
   checkOptions("symbolicTrace", options, [...TRACE_OPTIONS, "checkSources", "tracer", "verify"]);
   const { tracer = new Tracer(), verify, checkSources, ...rest } = options;
-  if (typeof root !== "function" && !(root instanceof Module)) {
-    throw fxError("InvalidOption", "symbolicTrace takes a module or a function");
-  }
+  checkTraceable("symbolicTrace", root);
   const { checkSources: outer } = tracer;
   tracer.checkSources = checkSources ?? outer;
   try {
