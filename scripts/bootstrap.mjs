@@ -57,8 +57,8 @@ const engine = (/** @type {string} */ rustVersion, /** @type {string} */ wasmVer
 const SCRIPTS = {
   name: "package tracefx",
   print: () => {
-    const config = ["tsconfig.base.json", "ts/tsconfig.build.json", "package-lock.json"];
-    return fingerprint(["ts/src", "ts/wasm/engine.d.ts", ...config]);
+    const config = ["tsconfig.base.json", "ts/tsconfig.build.json", "scripts/package.mjs", "package-lock.json"];
+    return fingerprint(["ts/src", "bindings", "ts/wasm/engine.d.ts", ...config]);
   },
   outputs: ["ts/dist/index.js", "ts/dist/index.d.ts"],
   commands: [["npm", "run", "--silent", "build", "--workspace", "ts"]],

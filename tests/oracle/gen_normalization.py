@@ -6,7 +6,7 @@
 
 torch.fx binds a call against every overload that TorchScript knows, in its order: also those on Python's numbers and
 lists, and those that write to `out=`, of which no operator of the registry is made. Which operators the registry has is
-read from `ts/src/bindings/schemas.ts`. A line of `schemas.txt` is `NAMES: OVERLOAD | OVERLOAD …`; the names are those of
+read from `bindings/schemas.ts`. A line of `schemas.txt` is `NAMES: OVERLOAD | OVERLOAD …`; the names are those of
 operators, or of Python functions (`math.ceil`, `torch.nonzero`) for which there is no operator of that name. An overload
 is one of those below; a function without any is left alone.
 
@@ -56,7 +56,7 @@ OPTIONS = ("dtype", "layout", "device", "pin_memory")
 
 def registry():
     """The overloads of the registry by operator, in its order."""
-    text = re.search(r"SCHEMAS = `\n(.*?)\n`", open("ts/src/bindings/schemas.ts").read(), re.S)[1]
+    text = re.search(r"SCHEMAS = `\n(.*?)\n`", open("bindings/schemas.ts").read(), re.S)[1]
     known = {}
     for line in text.split("\n"):
         name, overload = re.match(r"(\w+)(?:\.(\w+))?\(", line).groups()

@@ -17,9 +17,9 @@
  * @module
  */
 import { beginAtUser } from "./trace/frames.ts";
-import { ERRORS, type ErrorClass, type ErrorCode, type ErrorName } from "./bindings/errors.ts";
+import { ERRORS, type ErrorClass, type ErrorCode, type ErrorName } from "../../bindings/errors.ts";
 
-export type { ErrorClass, ErrorCode, ErrorName } from "./bindings/errors.ts";
+export type { ErrorClass, ErrorCode, ErrorName } from "../../bindings/errors.ts";
 
 /** Where an error happened and what to do about it. */
 export interface ErrorDetails {

@@ -6,7 +6,7 @@
 // oxlint-disable-next-line import/no-unassigned-import -- puts members on tensors and functions into the table
 import "./install.ts";
 
-export { DTYPES, type DType } from "./bindings/dtypes.ts";
+export { DTYPES, type DType } from "../../bindings/dtypes.ts";
 export type { Bytes } from "./bytes.ts";
 export { differentiateOperator, inferOperator, operatorTolerance } from "./engine/dispatch.ts";
 export { engineVersion, type InitOptions, init, initSync, isLoaded, restart } from "./engine/engine.ts";
@@ -210,7 +210,7 @@ export type {
   PartitionMode,
   RuntimeAssertCall,
   TraverseMethod,
-} from "./bindings/passes.ts";
+} from "../../bindings/passes.ts";
 export {
   type MinimizerBackends,
   type MinimizerReport,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ERRORS } from "../src/bindings/errors.ts";
+import { ERRORS } from "../../bindings/errors.ts";
 import { EngineError, FxError, fxError, OperatorError, type ErrorName } from "../src/errors.ts";
 
 describe("fxError", () => {

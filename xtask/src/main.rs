@@ -3,7 +3,7 @@
 //! It is run through the alias in `.cargo/config.toml`:
 //!
 //! ```text
-//! cargo xtask codegen [--check]     print ts/src/bindings and docs/ops.md from the Rust values they mirror
+//! cargo xtask codegen [--check]     print bindings and docs/ops.md from the Rust values they mirror
 //! cargo xtask tidy                  check the layering of the crates and the shape of their files
 //! cargo xtask wasm [VARIANT]        build the engine into ts/wasm
 //! cargo xtask sizes [--record]      print the sizes of the built package, and write benches/sizes.md

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { GENERAL, OPTIONS, type Verb, VERBS } from "../bindings/command.ts";
+import { GENERAL, OPTIONS, type Verb, VERBS } from "../../../bindings/command.ts";
 
 /** A command line that says something impossible. */
 export class CommandLineError extends Error {}

@@ -5,7 +5,7 @@
  *
  * @module
  */
-import { FILE_LIMITS, RUN_LIMITS, USAGE } from "../bindings/command.ts";
+import { FILE_LIMITS, RUN_LIMITS, USAGE } from "../../../bindings/command.ts";
 import { call, type Engine, init } from "../engine/engine.ts";
 import { readPath } from "../engine/source.ts";
 import { writeTarget } from "../engine/target.ts";

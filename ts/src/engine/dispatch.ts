@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { DTYPES, type DType } from "../bindings/dtypes.ts";
+import { DTYPES, type DType } from "../../../bindings/dtypes.ts";
 import { fxError } from "../errors.ts";
 import { isOptions } from "../functions/naming.ts";
 import { nameResults } from "../functions/results.ts";

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { DTYPES } from "../bindings/dtypes.ts";
+import { DTYPES } from "../../../bindings/dtypes.ts";
 import { type AutocastMode, currentRecorder } from "./recorder.ts";
 
 let gradients = true;

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { DType } from "../bindings/dtypes.ts";
+import type { DType } from "../../../bindings/dtypes.ts";
 
 /** An autocast as PyTorch's `_enter_autocast` takes it. */
 export interface AutocastMode {

@@ -4,7 +4,7 @@
  * @module
  */
 import { builtinModule } from "./builtinModule.ts";
-import { STREAM_BYTES } from "../bindings/command.ts";
+import { STREAM_BYTES } from "../../../bindings/command.ts";
 import type { Bytes } from "../bytes.ts";
 import { fxError } from "../errors.ts";
 import { checkOptions } from "../given.ts";

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { DTYPES, type DType } from "../bindings/dtypes.ts";
+import { DTYPES, type DType } from "../../../bindings/dtypes.ts";
 import { fxError } from "../errors.ts";
 import type { TensorStorage } from "../tensor/storage.ts";
 import { moveTensor, retarget, Tensor, tensorStorage } from "../tensor/tensor.ts";

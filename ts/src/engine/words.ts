@@ -4,8 +4,8 @@
  *
  * @module
  */
-import { DTYPES, type DType } from "../bindings/dtypes.ts";
-import { ARG, LAYOUTS, MEMORY_FORMATS } from "../bindings/wire.ts";
+import { DTYPES, type DType } from "../../../bindings/dtypes.ts";
+import { ARG, LAYOUTS, MEMORY_FORMATS } from "../../../bindings/wire.ts";
 import { fxError } from "../errors.ts";
 import { isInt } from "../graph/args.ts";
 import { SymExpr, type SymInt, TensorMeta } from "../graph/val.ts";

@@ -4,7 +4,7 @@
  * @module
  */
 import type { Bytes } from "../bytes.ts";
-import type { NoteValuesCall } from "../bindings/passes.ts";
+import type { NoteValuesCall } from "../../../bindings/passes.ts";
 import { call, type Engine } from "../engine/engine.ts";
 import { layoutOf, pushStorage, viewHandle } from "../engine/tensors.ts";
 import { FxError, fxError } from "../errors.ts";

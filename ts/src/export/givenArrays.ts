@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { DTYPES, type DType } from "../bindings/dtypes.ts";
+import { DTYPES, type DType } from "../../../bindings/dtypes.ts";
 import { fxError } from "../errors.ts";
 import { SymExpr, TensorMeta } from "../graph/val.ts";
 import { holdsBits, type TensorInput, tensorOf } from "../tensor/construct.ts";

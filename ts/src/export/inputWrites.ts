@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { WRITING_OPERATORS } from "../bindings/effects.ts";
+import { WRITING_OPERATORS } from "../../../bindings/effects.ts";
 import { schemasOf } from "../functions/schemas.ts";
 import { type Arg, forEachNode } from "../graph/args.ts";
 import type { Graph } from "../graph/graph.ts";

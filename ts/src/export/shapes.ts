@@ -5,7 +5,7 @@
  * @module
  */
 import { checkList } from "../given.ts";
-import type { RuntimeAssertCall } from "../bindings/passes.ts";
+import type { RuntimeAssertCall } from "../../../bindings/passes.ts";
 import { EngineShapes } from "../engine/shapes.ts";
 import { fxError } from "../errors.ts";
 import { SymExpr, type SymInt, TensorMeta, type Val } from "../graph/val.ts";

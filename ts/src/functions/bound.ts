@@ -6,7 +6,7 @@
  *
  * @module
  */
-import type { DType } from "../bindings/dtypes.ts";
+import type { DType } from "../../../bindings/dtypes.ts";
 import type { NamedTarget } from "../graph/target.ts";
 import { dtype } from "../graph/values.ts";
 import type { Recorder } from "../trace/record.ts";

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { DTYPES } from "../bindings/dtypes.ts";
+import { DTYPES } from "../../../bindings/dtypes.ts";
 import { fxError, type FxError } from "../errors.ts";
 import { isInt } from "../graph/args.ts";
 import { Complex, Float } from "../graph/values.ts";

@@ -3,8 +3,8 @@
  *
  * @module
  */
-import { FUNCTIONS } from "../bindings/functions.ts";
-import { METHODS, SELF_POSITIONS } from "../bindings/methods.ts";
+import { FUNCTIONS } from "../../../bindings/functions.ts";
+import { METHODS, SELF_POSITIONS } from "../../../bindings/methods.ts";
 import { callOperator } from "../engine/dispatch.ts";
 import { defineMember, defineMethod } from "../tensor/members.ts";
 import { Tensor } from "../tensor/tensor.ts";

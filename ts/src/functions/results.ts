@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { RESULT_NAMES } from "../bindings/schemas.ts";
+import { RESULT_NAMES } from "../../../bindings/schemas.ts";
 
 /**
  * Several results of an operator: an array, which can be taken apart, whose items have names too.

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { NORMALIZATION_SCHEMAS, SCHEMAS } from "../bindings/schemas.ts";
+import { NORMALIZATION_SCHEMAS, SCHEMAS } from "../../../bindings/schemas.ts";
 import { fxError, type FxError } from "../errors.ts";
 import { type Arg, freezeArg } from "../graph/args.ts";
 import { float, List } from "../graph/values.ts";

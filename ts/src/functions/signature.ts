@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { DTYPES, type DType } from "../bindings/dtypes.ts";
+import { DTYPES, type DType } from "../../../bindings/dtypes.ts";
 import { fxError, type FxError } from "../errors.ts";
 import { type Arg, freezeArg, tuple } from "../graph/args.ts";
 import { dtype, float } from "../graph/values.ts";

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { DType } from "../bindings/dtypes.ts";
+import type { DType } from "../../../bindings/dtypes.ts";
 import type {
   Complex,
   DeviceArg,

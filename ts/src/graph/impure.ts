@@ -11,7 +11,7 @@ import {
   RANDOM_OPERATORS,
   SIDE_EFFECT_FUNCTIONS,
   SIDE_EFFECT_OPERATORS,
-} from "../bindings/effects.ts";
+} from "../../../bindings/effects.ts";
 import type { Module } from "../nn/module.ts";
 import type { Node } from "./node.ts";
 import { targetOf, type NamedTarget } from "./target.ts";

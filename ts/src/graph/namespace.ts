@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { ILLEGAL_NAMES } from "../bindings/names.ts";
+import { ILLEGAL_NAMES } from "../../../bindings/names.ts";
 import { checkText } from "../given.ts";
 
 /**

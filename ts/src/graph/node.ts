@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { OPCODES } from "../bindings/wire.ts";
+import { OPCODES } from "../../../bindings/wire.ts";
 import { fxError, type FxError } from "../errors.ts";
 import {
   checkNode,

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { DTYPES } from "../bindings/dtypes.ts";
+import { DTYPES } from "../../../bindings/dtypes.ts";
 import { formatExpression } from "./expression.ts";
 import { SymExpr, type SymInt, type TensorMeta } from "./val.ts";
 

@@ -4,7 +4,7 @@
  * @module
  */
 import { checkGiven, checkList } from "../given.ts";
-import type { DType } from "../bindings/dtypes.ts";
+import type { DType } from "../../../bindings/dtypes.ts";
 import { formatExpression } from "./expression.ts";
 import { Float } from "./values.ts";
 import type { DeviceArg, LayoutArg } from "./values.ts";

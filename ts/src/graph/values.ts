@@ -7,8 +7,8 @@
  * @module
  */
 import { checkGiven, checkText } from "../given.ts";
-import { DTYPES, type DType } from "../bindings/dtypes.ts";
-import { LAYOUTS, MEMORY_FORMATS } from "../bindings/wire.ts";
+import { DTYPES, type DType } from "../../../bindings/dtypes.ts";
+import { LAYOUTS, MEMORY_FORMATS } from "../../../bindings/wire.ts";
 import { fxError, type FxError } from "../errors.ts";
 import type { Arg } from "./args.ts";
 

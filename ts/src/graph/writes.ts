@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { SWITCHES, WRITING_OPERATORS } from "../bindings/effects.ts";
+import { SWITCHES, WRITING_OPERATORS } from "../../../bindings/effects.ts";
 import type { Module } from "../nn/module.ts";
 import { hasGraph } from "./deadCode.ts";
 import type { Node } from "./node.ts";

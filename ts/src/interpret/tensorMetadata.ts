@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { DType } from "../bindings/dtypes.ts";
+import type { DType } from "../../../bindings/dtypes.ts";
 import { layoutOf } from "../engine/tensors.ts";
 import { SymExpr, TensorMeta } from "../graph/val.ts";
 import { device, layout, type MemoryFormatName } from "../graph/values.ts";

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { METHODS, SELF_POSITIONS } from "../bindings/methods.ts";
+import { METHODS, SELF_POSITIONS } from "../../../bindings/methods.ts";
 import { callOperator, inferring } from "../engine/dispatch.ts";
 import { camelCase, splitArguments } from "../functions/naming.ts";
 import { type SymInt, TensorMeta } from "../graph/val.ts";

@@ -6,7 +6,7 @@
  *
  * @module
  */
-import type { DType } from "../bindings/dtypes.ts";
+import type { DType } from "../../../bindings/dtypes.ts";
 import { fxError } from "../errors.ts";
 import { isOptions, splitArguments } from "../functions/naming.ts";
 import { bind as bindCall, parseSignature, type Signature } from "../functions/signature.ts";

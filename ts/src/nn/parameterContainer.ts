@@ -4,7 +4,7 @@
  * @module
  */
 import { checkGiven, checkIterable } from "../given.ts";
-import type { DType } from "../bindings/dtypes.ts";
+import type { DType } from "../../../bindings/dtypes.ts";
 import { fxError } from "../errors.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { attributesOfKind } from "./attributeMap.ts";

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { DTYPES, type DType } from "../bindings/dtypes.ts";
+import { DTYPES, type DType } from "../../../bindings/dtypes.ts";
 import { callOperator } from "../engine/dispatch.ts";
 import { isLoaded } from "../engine/engine.ts";
 import { fxError } from "../errors.ts";

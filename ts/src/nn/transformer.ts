@@ -4,7 +4,7 @@
  * @module
  */
 import { isSame } from "../functions/sizes.ts";
-import type { DType } from "../bindings/dtypes.ts";
+import type { DType } from "../../../bindings/dtypes.ts";
 import { callOperator } from "../engine/dispatch.ts";
 import { dtype as dtypeArg } from "../graph/values.ts";
 import type { Tensor } from "../tensor/tensor.ts";

@@ -11,7 +11,7 @@ import type {
   PartitionerConfigOptions,
   PartitionLatency,
   PartitionMode,
-} from "../bindings/passes.ts";
+} from "../../../bindings/passes.ts";
 import { fxError } from "../errors.ts";
 import type { GraphModule } from "../graph/module.ts";
 import type { Node } from "../graph/node.ts";

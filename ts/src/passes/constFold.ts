@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { FoldAnswer } from "../bindings/passes.ts";
+import type { FoldAnswer } from "../../../bindings/passes.ts";
 import { GraphModule, type Root } from "../graph/module.ts";
 import type { Graph } from "../graph/graph.ts";
 import type { Node } from "../graph/node.ts";

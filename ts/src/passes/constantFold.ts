@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { ConstantsAnswer } from "../bindings/passes.ts";
+import type { ConstantsAnswer } from "../../../bindings/passes.ts";
 import { fxError } from "../errors.ts";
 import type { GraphModule } from "../graph/module.ts";
 import type { Node } from "../graph/node.ts";

@@ -3,14 +3,14 @@
  *
  * @module
  */
-import { CSE_BANNED_OPS } from "../bindings/effects.ts";
+import { CSE_BANNED_OPS } from "../../../bindings/effects.ts";
 import type {
   AnnotateOptions,
   InsertedAsserts,
   LeftOut,
   NormalizeArgsOptions,
   RuntimeAssertCall,
-} from "../bindings/passes.ts";
+} from "../../../bindings/passes.ts";
 import { fxError } from "../errors.ts";
 import type { GraphModule } from "../graph/module.ts";
 import { type NamedTarget, targetOf } from "../graph/target.ts";

@@ -4,7 +4,7 @@
  * @module
  */
 import { checkNode } from "../graph/args.ts";
-import type { SizeAnswer, TensorNote } from "../bindings/passes.ts";
+import type { SizeAnswer, TensorNote } from "../../../bindings/passes.ts";
 import { fxError } from "../errors.ts";
 import type { GraphModule } from "../graph/module.ts";
 import type { Node, Opcode } from "../graph/node.ts";

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { MinimizeAnswer, MinimizerOptions } from "../bindings/passes.ts";
+import type { MinimizeAnswer, MinimizerOptions } from "../../../bindings/passes.ts";
 import { fxError } from "../errors.ts";
 import type { GraphModule } from "../graph/module.ts";
 import { Node } from "../graph/node.ts";

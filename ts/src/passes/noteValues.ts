@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { NoteValuesCall, UnknownValues } from "../bindings/passes.ts";
+import type { NoteValuesCall, UnknownValues } from "../../../bindings/passes.ts";
 import type { GraphModule } from "../graph/module.ts";
 import type { Node } from "../graph/node.ts";
 import { runPass } from "../rewrite/bridge.ts";

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { DType } from "../bindings/dtypes.ts";
+import type { DType } from "../../../bindings/dtypes.ts";
 import type { GraphModule } from "../graph/module.ts";
 import { isNode, checkNode } from "../graph/args.ts";
 import type { Node } from "../graph/node.ts";

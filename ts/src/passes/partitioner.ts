@@ -5,7 +5,7 @@
  * @module
  */
 import { checkNode } from "../graph/args.ts";
-import type { PartitionAnswer, PartitionerOptions } from "../bindings/passes.ts";
+import type { PartitionAnswer, PartitionerOptions } from "../../../bindings/passes.ts";
 import { fxError } from "../errors.ts";
 import type { GraphModule } from "../graph/module.ts";
 import type { Node } from "../graph/node.ts";

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { LeftOut } from "../bindings/passes.ts";
+import type { LeftOut } from "../../../bindings/passes.ts";
 import { checkFunction } from "../given.ts";
 import { GraphModule } from "../graph/module.ts";
 

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { SplitAnswer, SplitOptions } from "../bindings/passes.ts";
+import type { SplitAnswer, SplitOptions } from "../../../bindings/passes.ts";
 import { fxError } from "../errors.ts";
 import type { GraphModule } from "../graph/module.ts";
 import type { Node } from "../graph/node.ts";

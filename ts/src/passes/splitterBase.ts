@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { SplitterOptions, SubgraphsAnswer } from "../bindings/passes.ts";
+import type { SplitterOptions, SubgraphsAnswer } from "../../../bindings/passes.ts";
 import { fxError } from "../errors.ts";
 import type { GraphModule } from "../graph/module.ts";
 import type { Node } from "../graph/node.ts";

@@ -4,7 +4,7 @@
  * @module
  */
 import { checkNode } from "../graph/args.ts";
-import type { DType } from "../bindings/dtypes.ts";
+import type { DType } from "../../../bindings/dtypes.ts";
 import { fxError } from "../errors.ts";
 import type { GraphModule } from "../graph/module.ts";
 import type { Node } from "../graph/node.ts";

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { MatchAnswer, MatcherOptions as EngineOptions, MissAnswer } from "../bindings/passes.ts";
+import type { MatchAnswer, MatcherOptions as EngineOptions, MissAnswer } from "../../../bindings/passes.ts";
 import type { Arg } from "../graph/args.ts";
 import { Graph } from "../graph/graph.ts";
 import { GraphModule } from "../graph/module.ts";

@@ -10,7 +10,7 @@ import type {
   ReplaceOptions,
   ReplaceRequest,
   VerifyOptions as EngineVerifyOptions,
-} from "../bindings/passes.ts";
+} from "../../../bindings/passes.ts";
 import { fxError } from "../errors.ts";
 import type { Arg } from "../graph/args.ts";
 import type { Graph } from "../graph/graph.ts";

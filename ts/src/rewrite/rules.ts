@@ -4,7 +4,7 @@
  * @module
  */
 import type { Bytes } from "../bytes.ts";
-import type { Fired, ReplaceOptions, RulesRequest, RuleTrace } from "../bindings/passes.ts";
+import type { Fired, ReplaceOptions, RulesRequest, RuleTrace } from "../../../bindings/passes.ts";
 import { fxError } from "../errors.ts";
 import { Graph } from "../graph/graph.ts";
 import { GraphModule } from "../graph/module.ts";

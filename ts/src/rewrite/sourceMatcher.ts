@@ -4,7 +4,7 @@
  * @module
  */
 import { checkGraph } from "../graph/graph.ts";
-import type { SourceAnswer, SourcesRequest } from "../bindings/passes.ts";
+import type { SourceAnswer, SourcesRequest } from "../../../bindings/passes.ts";
 import type { Graph } from "../graph/graph.ts";
 import type { Node } from "../graph/node.ts";
 import { type NamedTarget, targetOf } from "../graph/target.ts";

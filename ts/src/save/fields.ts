@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { DType } from "../bindings/dtypes.ts";
+import type { DType } from "../../../bindings/dtypes.ts";
 import { fxError } from "../errors.ts";
 import { isMember } from "../functions/methods.ts";
 import { isOptions } from "../functions/naming.ts";

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { DTYPES, type DType } from "../bindings/dtypes.ts";
+import { DTYPES, type DType } from "../../../bindings/dtypes.ts";
 import { fxError } from "../errors.ts";
 import { isInt } from "../graph/args.ts";
 import { Complex, DTypeArg, Float } from "../graph/values.ts";

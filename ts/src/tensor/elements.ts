@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { DTYPES, type DType } from "../bindings/dtypes.ts";
+import { DTYPES, type DType } from "../../../bindings/dtypes.ts";
 import { Complex } from "../graph/values.ts";
 import { decodeFloat, type SmallFloat } from "./floats.ts";
 

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { DTYPES, type DType } from "../bindings/dtypes.ts";
+import { DTYPES, type DType } from "../../../bindings/dtypes.ts";
 import { elementAt, realAt, type ElementArray } from "./elements.ts";
 
 /** PyTorch's print options, as they are unless somebody changes them. */

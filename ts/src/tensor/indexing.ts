@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { DTYPES } from "../bindings/dtypes.ts";
+import { DTYPES } from "../../../bindings/dtypes.ts";
 import { callOperator } from "../engine/dispatch.ts";
 import { fxError, type FxError } from "../errors.ts";
 import { SymbolicNumber } from "../functions/symbolic.ts";

@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { DTYPES, type DType } from "../bindings/dtypes.ts";
+import { DTYPES, type DType } from "../../../bindings/dtypes.ts";
 import { callOperator } from "../engine/dispatch.ts";
 import { resizeTensor } from "../engine/tensors.ts";
 import { fxError } from "../errors.ts";

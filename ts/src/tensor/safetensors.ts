@@ -7,7 +7,7 @@
  * @module
  */
 import { checkGiven } from "../given.ts";
-import { DTYPES, type DType } from "../bindings/dtypes.ts";
+import { DTYPES, type DType } from "../../../bindings/dtypes.ts";
 import { fxError, type FxError } from "../errors.ts";
 import { tensorFromBytes } from "./construct.ts";
 import { type Tensor, tensorBytes } from "./tensor.ts";

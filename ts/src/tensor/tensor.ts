@@ -8,8 +8,8 @@
  *
  * @module
  */
-import { DTYPES, type DType } from "../bindings/dtypes.ts";
-import type { TensorMethods } from "../bindings/methods.ts";
+import { DTYPES, type DType } from "../../../bindings/dtypes.ts";
+import type { TensorMethods } from "../../../bindings/methods.ts";
 import { fxError, type FxError } from "../errors.ts";
 import { DeviceArg, LayoutArg, type MemoryFormatArg, type MemoryFormatName } from "../graph/values.ts";
 import { elementAt, entriesPerElement, realAt, viewElements } from "./elements.ts";

@@ -6,7 +6,7 @@
  *
  * @module
  */
-import type { DType } from "../bindings/dtypes.ts";
+import type { DType } from "../../../bindings/dtypes.ts";
 import { areGradientsEnabled, autocastOf, enterAutocast, setGradients } from "../engine/modes.ts";
 import type { AutocastMode } from "../engine/recorder.ts";
 import { fxError } from "../errors.ts";

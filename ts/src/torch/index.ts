@@ -10,7 +10,7 @@ import type {
   NnFunctions,
   SpecialFunctions,
   TorchFunctions,
-} from "../bindings/functions.ts";
+} from "../../../bindings/functions.ts";
 import * as checks from "../functions/checks.ts";
 import { OPERATORS } from "../functions/operators.ts";
 import type { NamedTarget } from "../graph/target.ts";

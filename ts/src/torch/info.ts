@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { DTYPES, type DType } from "../bindings/dtypes.ts";
+import { DTYPES, type DType } from "../../../bindings/dtypes.ts";
 import { fxError } from "../errors.ts";
 import type { DTypeLike } from "../functions/types.ts";
 import { DTypeArg } from "../graph/values.ts";

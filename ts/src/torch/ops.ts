@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { AtenOverloads } from "../bindings/operators.ts";
+import type { AtenOverloads } from "../../../bindings/operators.ts";
 import { type AnyFunction, overloadOf } from "../functions/operators.ts";
 import type { NamedTarget } from "../graph/target.ts";
 

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { DType } from "../bindings/dtypes.ts";
+import type { DType } from "../../../bindings/dtypes.ts";
 import { callOperator } from "../engine/dispatch.ts";
 import { defineFunction } from "../functions/table.ts";
 import type { DTypeLike, Scalar } from "../functions/types.ts";

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { DType } from "../bindings/dtypes.ts";
+import type { DType } from "../../../bindings/dtypes.ts";
 import { callOperator } from "../engine/dispatch.ts";
 import { Complex, Float } from "../graph/values.ts";
 import type { Element } from "../tensor/elements.ts";

@@ -6,7 +6,7 @@
  * @module
  */
 import { checkNode } from "../graph/args.ts";
-import type { ConditionAnswer, ConstraintAnswer, SolverAnswer } from "../bindings/passes.ts";
+import type { ConditionAnswer, ConstraintAnswer, SolverAnswer } from "../../../bindings/passes.ts";
 import { fxError } from "../errors.ts";
 import type { GraphModule } from "../graph/module.ts";
 import type { Node } from "../graph/node.ts";
@@ -16,7 +16,7 @@ import { checkOptions } from "../given.ts";
 import { moduleSpecs } from "./modules.ts";
 import { checkType, type TensorType } from "./tensorType.ts";
 
-export type { ConditionAnswer, ConstraintAnswer, SolverAnswer } from "../bindings/passes.ts";
+export type { ConditionAnswer, ConstraintAnswer, SolverAnswer } from "../../../bindings/passes.ts";
 
 /** What constraints are solved with. */
 export interface ConstraintsOptions {

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { ModuleSpec } from "../bindings/passes.ts";
+import type { ModuleSpec } from "../../../bindings/passes.ts";
 import type { GraphModule } from "../graph/module.ts";
 import * as nn from "../nn/index.ts";
 import type { Module } from "../nn/module.ts";

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { BisectAnswer, GuardAnswer } from "../bindings/passes.ts";
+import type { BisectAnswer, GuardAnswer } from "../../../bindings/passes.ts";
 import { fxError } from "../errors.ts";
 import { ExportedProgram } from "../export/exportedProgram.ts";
 import { checkGiven, checkList, checkText } from "../given.ts";
@@ -13,7 +13,7 @@ import type { Node } from "../graph/node.ts";
 import { runPass } from "../rewrite/bridge.ts";
 import { checkSolver, type SmtSolver } from "./constraints.ts";
 
-export type { GuardAnswer } from "../bindings/passes.ts";
+export type { GuardAnswer } from "../../../bindings/passes.ts";
 
 /** The sizes that a symbol may have; `null` is no bound. */
 export type SymbolRange = readonly [min: number | null, max: number | null];

@@ -3,8 +3,8 @@
  *
  * @module
  */
-import { DTYPES, type DType } from "../bindings/dtypes.ts";
-import { ARG, LAYOUTS, MAX_DEPTH, MEMORY_FORMATS } from "../bindings/wire.ts";
+import { DTYPES, type DType } from "../../../bindings/dtypes.ts";
+import { ARG, LAYOUTS, MAX_DEPTH, MEMORY_FORMATS } from "../../../bindings/wire.ts";
 import { fxError } from "../errors.ts";
 import { type Arg, isInt, isNode } from "../graph/args.ts";
 import type { Node } from "../graph/node.ts";

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { SectionName } from "../bindings/wire.ts";
+import type { SectionName } from "../../../bindings/wire.ts";
 import { fxError, type FxError } from "../errors.ts";
 
 /** A position in the words of a section. */

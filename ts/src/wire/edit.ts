@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { ATTRIBUTE, EDIT, EDITED, OPCODES } from "../bindings/wire.ts";
+import { ATTRIBUTE, EDIT, EDITED, OPCODES } from "../../../bindings/wire.ts";
 import { fxError } from "../errors.ts";
 import { type Arg, freezeKwargs, type Kwargs, mapArgs, mapKwargs, NO_KWARGS } from "../graph/args.ts";
 import { Graph } from "../graph/graph.ts";

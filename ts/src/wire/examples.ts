@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { ARG, MAX_DEPTH } from "../bindings/wire.ts";
+import { ARG, MAX_DEPTH } from "../../../bindings/wire.ts";
 import type { ExampleInput } from "../export/program.ts";
 import { freezeArg } from "../graph/args.ts";
 import { Complex, DeviceArg, DTypeArg, Float, LayoutArg, MemoryFormatArg } from "../graph/values.ts";

@@ -18,7 +18,7 @@ import {
   SECTIONS,
   WIDE,
   WIDE_ALIGNMENT,
-} from "../bindings/wire.ts";
+} from "../../../bindings/wire.ts";
 import { fxError, type FxError } from "../errors.ts";
 import { crc32 } from "./crc32.ts";
 import { Cursor } from "./cursor.ts";

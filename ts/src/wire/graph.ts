@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { ARG, OPCODES } from "../bindings/wire.ts";
+import { ARG, OPCODES } from "../../../bindings/wire.ts";
 import { fxError, FxError } from "../errors.ts";
 import { type Arg, isNode, NO_KWARGS } from "../graph/args.ts";
 import { Graph } from "../graph/graph.ts";

@@ -6,8 +6,8 @@
  *
  * @module
  */
-import { DTYPES } from "../bindings/dtypes.ts";
-import { LAYOUTS, MAX_DEPTH, VAL } from "../bindings/wire.ts";
+import { DTYPES } from "../../../bindings/dtypes.ts";
+import { LAYOUTS, MAX_DEPTH, VAL } from "../../../bindings/wire.ts";
 import { FxError } from "../errors.ts";
 import type { Graph } from "../graph/graph.ts";
 import { type Node, notesOf } from "../graph/node.ts";

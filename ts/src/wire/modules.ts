@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { ATTRIBUTE, MAX_DEPTH } from "../bindings/wire.ts";
+import { ATTRIBUTE, MAX_DEPTH } from "../../../bindings/wire.ts";
 import { fxError } from "../errors.ts";
 import { GraphModule } from "../graph/module.ts";
 import type { Attribute } from "../nn/module.ts";

@@ -4,7 +4,7 @@
  * @module
  */
 import type { Bytes } from "../bytes.ts";
-import { ATTRIBUTE, MAX_DEPTH } from "../bindings/wire.ts";
+import { ATTRIBUTE, MAX_DEPTH } from "../../../bindings/wire.ts";
 import { fxError } from "../errors.ts";
 import { Graph } from "../graph/graph.ts";
 import { GraphModule } from "../graph/module.ts";

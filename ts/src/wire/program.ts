@@ -5,7 +5,7 @@
  *
  * @module
  */
-import { CONSTANT, INPUT_KINDS, OUTPUT_KINDS } from "../bindings/wire.ts";
+import { CONSTANT, INPUT_KINDS, OUTPUT_KINDS } from "../../../bindings/wire.ts";
 import { fxError } from "../errors.ts";
 import type { Constant, ModuleCallEntry, ProgramParts, RangeConstraint, StateEntry } from "../export/program.ts";
 import { GraphSignature, type InputSpec, type OutputSpec } from "../export/signature.ts";

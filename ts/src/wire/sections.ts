@@ -4,7 +4,7 @@
  * @module
  */
 import type { Bytes } from "../bytes.ts";
-import type { SectionName } from "../bindings/wire.ts";
+import type { SectionName } from "../../../bindings/wire.ts";
 import { fxError } from "../errors.ts";
 import type { Graph } from "../graph/graph.ts";
 import type { GraphModule } from "../graph/module.ts";

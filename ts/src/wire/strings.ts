@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { SectionName } from "../bindings/wire.ts";
+import type { SectionName } from "../../../bindings/wire.ts";
 import { fxError } from "../errors.ts";
 import type { Namespace } from "../graph/namespace.ts";
 import type { Cursor } from "./cursor.ts";

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { ARGUMENT, MAX_DEPTH } from "../bindings/wire.ts";
+import { ARGUMENT, MAX_DEPTH } from "../../../bindings/wire.ts";
 import type { CallSignature, TreeSpec } from "../export/program.ts";
 import type { Argument, ConstantValue } from "../export/signature.ts";
 import { fxError } from "../errors.ts";

@@ -5,7 +5,7 @@
  *
  * @module
  */
-import { SYM } from "../bindings/wire.ts";
+import { SYM } from "../../../bindings/wire.ts";
 import { fxError } from "../errors.ts";
 import { isInt } from "../graph/args.ts";
 import { SymExpr, type SymInt } from "../graph/val.ts";

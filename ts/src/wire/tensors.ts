@@ -6,8 +6,8 @@
  *
  * @module
  */
-import { DTYPES, type DType } from "../bindings/dtypes.ts";
-import { WIDE_ALIGNMENT } from "../bindings/wire.ts";
+import { DTYPES, type DType } from "../../../bindings/dtypes.ts";
+import { WIDE_ALIGNMENT } from "../../../bindings/wire.ts";
 import { fxError } from "../errors.ts";
 import { contiguousStrides, isContiguous } from "../tensor/layout.ts";
 import { HostStorage } from "../tensor/storage.ts";

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { MAX_PAYLOAD } from "../bindings/wire.ts";
+import { MAX_PAYLOAD } from "../../../bindings/wire.ts";
 import { fxError } from "../errors.ts";
 
 const MAX_INT = 2n ** 63n;

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import type { DType } from "../../src/bindings/dtypes.ts";
+import type { DType } from "../../../bindings/dtypes.ts";
 import { camelCase } from "../../src/functions/naming.ts";
 import { dtype, float, ValueTuple } from "../../src/graph/values.ts";
 import { tensorFromBytes } from "../../src/tensor/construct.ts";

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { normalizedArguments, normalizeFunction, normalizeModule } from "../../src/functions/normalize.ts";
 import { schemasOf, typeMatches } from "../../src/functions/schemas.ts";
 import { defineFunction } from "../../src/functions/table.ts";
-import { SCHEMAS } from "../../src/bindings/schemas.ts";
+import { SCHEMAS } from "../../../bindings/schemas.ts";
 import { Graph } from "../../src/graph/graph.ts";
 import { repr } from "../../src/graph/print.ts";
 import { markBuiltin } from "../../src/nn/builtin.ts";

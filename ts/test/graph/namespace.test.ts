@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { ILLEGAL_NAMES } from "../../src/bindings/names.ts";
+import { ILLEGAL_NAMES } from "../../../bindings/names.ts";
 import { Namespace } from "../../src/graph/namespace.ts";
 
 describe("Namespace", () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { DType } from "../../src/bindings/dtypes.ts";
+import type { DType } from "../../../bindings/dtypes.ts";
 import { tensorFromBytes } from "../../src/tensor/construct.ts";
 import { cases } from "./corpus.ts";
 

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { beforeAll, describe, expect, test } from "vitest";
 import { callOperator } from "../../src/engine/dispatch.ts";
-import type { DType } from "../../src/bindings/dtypes.ts";
+import type { DType } from "../../../bindings/dtypes.ts";
 import {
   Ellipsis,
   FxError,

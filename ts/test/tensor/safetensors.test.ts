@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
-import { DTYPES, type DType } from "../../src/bindings/dtypes.ts";
+import { DTYPES, type DType } from "../../../bindings/dtypes.ts";
 import { tensor, tensorFromBytes } from "../../src/tensor/construct.ts";
 import { readSafetensors, writeSafetensors } from "../../src/tensor/safetensors.ts";
 import type { Tensor } from "../../src/tensor/tensor.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { DType } from "../../src/bindings/dtypes.ts";
+import type { DType } from "../../../bindings/dtypes.ts";
 import { type Complex, complex, float } from "../../src/graph/values.ts";
 import { tensor, tensorFromBytes, type TensorInput } from "../../src/tensor/construct.ts";
 import type { TensorStorage } from "../../src/tensor/storage.ts";

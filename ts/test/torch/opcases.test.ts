@@ -5,9 +5,9 @@
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { beforeAll, describe, expect, test } from "vitest";
-import { FUNCTIONS } from "../../src/bindings/functions.ts";
-import { METHODS, SELF_POSITIONS } from "../../src/bindings/methods.ts";
-import type { DType } from "../../src/bindings/dtypes.ts";
+import { FUNCTIONS } from "../../../bindings/functions.ts";
+import { METHODS, SELF_POSITIONS } from "../../../bindings/methods.ts";
+import type { DType } from "../../../bindings/dtypes.ts";
 import { callOperator } from "../../src/engine/dispatch.ts";
 import { camelCase } from "../../src/functions/naming.ts";
 import {

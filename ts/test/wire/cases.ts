@@ -1,5 +1,5 @@
-import { DTYPES, type DType } from "../../src/bindings/dtypes.ts";
-import { LAYOUTS, MAX_DEPTH, MEMORY_FORMATS } from "../../src/bindings/wire.ts";
+import { DTYPES, type DType } from "../../../bindings/dtypes.ts";
+import { LAYOUTS, MAX_DEPTH, MEMORY_FORMATS } from "../../../bindings/wire.ts";
 import { type ArgInput, slice, tuple } from "../../src/graph/args.ts";
 import type { CallSignature, ProgramParts, TreeSpec } from "../../src/export/program.ts";
 import { type Argument, type ConstantValue, GraphSignature, type InputSpec } from "../../src/export/signature.ts";

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { DTYPES } from "../../src/bindings/dtypes.ts";
+import { DTYPES } from "../../../bindings/dtypes.ts";
 import { Graph } from "../../src/graph/graph.ts";
 import { GraphModule } from "../../src/graph/module.ts";
 import { Tensor, tensorBytes } from "../../src/tensor/tensor.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { DTYPES, type DType } from "../../src/bindings/dtypes.ts";
-import { LAYOUTS, MAX_DEPTH, MEMORY_FORMATS, OPCODES } from "../../src/bindings/wire.ts";
+import { DTYPES, type DType } from "../../../bindings/dtypes.ts";
+import { LAYOUTS, MAX_DEPTH, MEMORY_FORMATS, OPCODES } from "../../../bindings/wire.ts";
 import { type ArgInput, slice, tuple } from "../../src/graph/args.ts";
 import { Graph } from "../../src/graph/graph.ts";
 import { GraphModule } from "../../src/graph/module.ts";

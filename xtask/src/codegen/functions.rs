@@ -15,9 +15,9 @@ const NAMESPACES: &[(&str, &str, &str, &str)] = &[
 
 pub(super) fn body() -> String {
     let mut out = String::from(
-        "import type { NamedResults } from \"../functions/results.ts\";\n\
-         import type { DeviceLike, DTypeLike, Int, LayoutLike, MemoryFormatLike, Real, Scalar } from \"../functions/types.ts\";\n\
-         import type { Tensor } from \"../tensor/tensor.ts\";\n",
+        "import type { NamedResults } from \"../ts/src/functions/results.ts\";\n\
+         import type { DeviceLike, DTypeLike, Int, LayoutLike, MemoryFormatLike, Real, Scalar } from \"../ts/src/functions/types.ts\";\n\
+         import type { Tensor } from \"../ts/src/tensor/tensor.ts\";\n",
     );
     for (place, prefix, interface, doc) in NAMESPACES {
         let body = members(&packets(place), prefix, Kind::Function);

@@ -6,9 +6,9 @@ use super::surface::{Packet, packets};
 pub(super) fn body() -> String {
     let packets = packets("method");
     format!(
-        "import type {{ NamedResults }} from \"../functions/results.ts\";\n\
-         import type {{ DeviceLike, DTypeLike, Int, LayoutLike, MemoryFormatLike, Real, Scalar }} from \"../functions/types.ts\";\n\
-         import type {{ Tensor }} from \"../tensor/tensor.ts\";\n\n\
+        "import type {{ NamedResults }} from \"../ts/src/functions/results.ts\";\n\
+         import type {{ DeviceLike, DTypeLike, Int, LayoutLike, MemoryFormatLike, Real, Scalar }} from \"../ts/src/functions/types.ts\";\n\
+         import type {{ Tensor }} from \"../ts/src/tensor/tensor.ts\";\n\n\
          /** The operators that are methods of tensors. */\n\
          export interface TensorMethods {{\n{}}}\n\n\
          /** PyTorch's names of the methods. */\n\

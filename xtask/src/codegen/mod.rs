@@ -23,7 +23,7 @@ use std::fs;
 use std::path::Path;
 
 /// Where the generated TypeScript lives, from the root of the repository; nothing else is there.
-const FOLDER: &str = "ts/src/bindings";
+const FOLDER: &str = "bindings";
 
 /// One generated file.
 struct File {
@@ -36,18 +36,18 @@ struct File {
 }
 
 const FILES: &[File] = &[
-    File { path: "ts/src/bindings/command.ts", source: "crates/engine/src/command.rs", body: command::body },
-    File { path: "ts/src/bindings/dtypes.ts", source: "crates/core/src/dtype.rs", body: dtypes::body },
-    File { path: "ts/src/bindings/effects.ts", source: "crates/rewrite/src/impure.rs", body: effects::body },
-    File { path: "ts/src/bindings/errors.ts", source: "crates/core/src/diagnostic.rs", body: errors::body },
-    File { path: "ts/src/bindings/functions.ts", source: "crates/ops/src/families", body: functions::body },
-    File { path: "ts/src/bindings/methods.ts", source: "crates/ops/src/families", body: methods::body },
-    File { path: "ts/src/bindings/names.ts", source: "crates/ir/src/illegal_names.rs", body: names::body },
-    File { path: "ts/src/bindings/operators.ts", source: "crates/ops/src/families", body: operators::body },
-    File { path: "ts/src/bindings/passes.ts", source: "the options and answers of passes", body: passes::body },
-    File { path: "ts/src/bindings/schemas.ts", source: "crates/ops/src/families", body: schemas::body },
+    File { path: "bindings/command.ts", source: "crates/engine/src/command.rs", body: command::body },
+    File { path: "bindings/dtypes.ts", source: "crates/core/src/dtype.rs", body: dtypes::body },
+    File { path: "bindings/effects.ts", source: "crates/rewrite/src/impure.rs", body: effects::body },
+    File { path: "bindings/errors.ts", source: "crates/core/src/diagnostic.rs", body: errors::body },
+    File { path: "bindings/functions.ts", source: "crates/ops/src/families", body: functions::body },
+    File { path: "bindings/methods.ts", source: "crates/ops/src/families", body: methods::body },
+    File { path: "bindings/names.ts", source: "crates/ir/src/illegal_names.rs", body: names::body },
+    File { path: "bindings/operators.ts", source: "crates/ops/src/families", body: operators::body },
+    File { path: "bindings/passes.ts", source: "the options and answers of passes", body: passes::body },
+    File { path: "bindings/schemas.ts", source: "crates/ops/src/families", body: schemas::body },
     File { path: "docs/ops.md", source: "the registry and tests/fixtures/dtypes", body: operator_table::body },
-    File { path: "ts/src/bindings/wire.ts", source: "crates/wire/src/format.rs", body: wire::body },
+    File { path: "bindings/wire.ts", source: "crates/wire/src/format.rs", body: wire::body },
 ];
 
 impl File {

@@ -190,7 +190,7 @@ fn result_type(ty: &ArgType) -> String {
         ArgType::Tensor => "Tensor".to_string(),
         ArgType::Int | ArgType::Float => "number".to_string(),
         ArgType::Bool => "boolean".to_string(),
-        ArgType::Scalar | ArgType::Complex => "import(\"../tensor/elements.ts\").Element".to_string(),
+        ArgType::Scalar | ArgType::Complex => "import(\"../ts/src/tensor/elements.ts\").Element".to_string(),
         ArgType::Str => "string".to_string(),
         ArgType::List(inner, _) => format!("{}[]", result_type(inner)),
         ArgType::Optional(inner) => format!("{} | null", result_type(inner)),

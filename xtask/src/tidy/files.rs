@@ -6,9 +6,6 @@ use std::path::{Path, PathBuf};
 /// Folders whose source files are checked, from the root of the repository.
 const FOLDERS: &[&str] = &["crates", "fuzz", "xtask/src", "scripts", "ts/src", "ts/test"];
 
-/// Folders that hold nothing written by hand.
-const GENERATED: &[&str] = &["ts/src/bindings"];
-
 const EXTENSIONS: &[&str] = &["rs", "ts", "mjs"];
 
 /// A file longer than this holds more than one idea, unless it is listed in [`LONG_FILES`].
@@ -27,9 +24,6 @@ pub(super) fn check(root: &Path) -> Result<Vec<String>, String> {
         for path in sources(&root.join(folder))? {
             let name =
                 path.strip_prefix(root).expect("a file lies below the root").to_string_lossy().replace('\\', "/");
-            if GENERATED.iter().any(|it| name.starts_with(it)) {
-                continue;
-            }
             complaints.extend(naming(&name));
             let text = fs::read_to_string(&path).map_err(|e| format!("cannot read {name}: {e}"))?;
             if text.lines().count() > MOST_LINES {

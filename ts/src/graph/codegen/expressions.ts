@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { DTYPES } from "../../bindings/dtypes.ts";
+import { DTYPES } from "../../../../bindings/dtypes.ts";
 import { isMember } from "../../functions/methods.ts";
 import { camelCase } from "../../functions/naming.ts";
 import { isVerbatim } from "../../functions/table.ts";

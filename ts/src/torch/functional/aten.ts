@@ -5,7 +5,7 @@
  */
 import { areSame, listText, textOf } from "../../functions/sizes.ts";
 import type { Real } from "../../functions/types.ts";
-import { DTYPES } from "../../bindings/dtypes.ts";
+import { DTYPES } from "../../../../bindings/dtypes.ts";
 import { callOperator } from "../../engine/dispatch.ts";
 import { type ErrorName, fxError, type FxError } from "../../errors.ts";
 import { isInt } from "../../graph/args.ts";

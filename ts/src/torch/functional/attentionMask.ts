@@ -4,7 +4,7 @@
  * @module
  */
 import { isSame, textOf } from "../../functions/sizes.ts";
-import type { DType } from "../../bindings/dtypes.ts";
+import type { DType } from "../../../../bindings/dtypes.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
 import { aten, atenWith, isFloat, refuse, shapeIs, tupleText } from "./aten.ts";
 

@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { DTYPES, type DType } from "../../bindings/dtypes.ts";
+import { DTYPES, type DType } from "../../../../bindings/dtypes.ts";
 import { type ArgInput, freezeArg, tuple } from "../../graph/args.ts";
 import { dtype, float } from "../../graph/values.ts";
 import { bare, isNullish, keyName, type Syntax } from "./syntax.ts";

@@ -5,7 +5,7 @@
  *
  * @module
  */
-import type { ErrorName } from "../../bindings/errors.ts";
+import type { ErrorName } from "../../../../bindings/errors.ts";
 import type { Sources } from "./value.ts";
 
 /** A row of the table: what is wrong with a construct. */
