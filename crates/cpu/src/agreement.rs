@@ -2,8 +2,8 @@
 //! special numbers: to the last bit where no step is fused, and within a rounding of each term where products are summed
 //! up. What the numbers have to be is for the tests of each family and the recorded cases.
 
-use crate::isa::Level;
-use crate::map::cast;
+use crate::numeric::isa::Level;
+use crate::numeric::map::cast;
 use proptest::prelude::*;
 use tracefx_core::{DType, Tensor};
 use tracefx_exec::Executor;

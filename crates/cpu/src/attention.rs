@@ -1,10 +1,10 @@
 //! The kernel of attention: one head at a time, with its weights in a buffer that the next head reuses.
 
-use crate::isa::{self, Isa, Work};
-use crate::product::{Extent, Matrix, MatrixMut, Product, Start, product};
-use crate::real::{Real, Strided, fill_real, try_fill_real, with_real};
-use crate::softmax::{combine, larger};
-use crate::{parallel, scratch};
+use crate::gemm::{Extent, Matrix, MatrixMut, Product, Start, product};
+use crate::numeric::isa::{self, Isa, Work};
+use crate::numeric::real::{Real, Strided, fill_real, try_fill_real, with_real};
+use crate::numeric::{parallel, scratch};
+use crate::reduce::softmax::{combine, larger};
 use std::borrow::Cow;
 use tracefx_core::allocate::{collected, filled, with_room};
 use tracefx_core::{Bool8, DType, Diagnostic, Dims, Result, Tensor};

@@ -1,0 +1,10 @@
+//! New tensors of no other tensor's elements, and single numbers out of tensors.
+
+pub(crate) mod factories;
+pub(crate) mod scalar;
+pub(crate) mod window;
+
+use tracefx_exec::Kernel;
+
+/// The kernels of this domain.
+pub(crate) const KERNELS: &[&[(&str, Kernel)]] = &[factories::KERNELS, scalar::KERNELS, window::KERNELS];

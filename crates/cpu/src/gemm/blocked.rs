@@ -1,0 +1,371 @@
+//! Blocked products. The left side is read where it lies, in rows; the right side is laid out in panels, which are as wide
+//! as a tile of the result that fits the registers, a block of rows at a time, so that a panel stays in the cache.
+//!
+//! Each element of a result is a sum in one order, given by the number of its terms alone: neither the threads nor the
+//! sizes of the matrices around it change its bits.
+
+use crate::gemm::output_view::Target;
+use crate::gemm::{Extent, Matrix, Product, Start};
+use crate::numeric::isa::{Isa, Level, Work};
+use crate::numeric::{parallel, scratch};
+use std::marker::PhantomData;
+use std::ops::Range;
+use tracefx_core::Result;
+
+/// The right side of a product: whatever can be laid out in panels.
+pub(crate) trait Columns<T>: Sync {
+    /// Writes `panel[p][j]`: the element in row `rows.start + p` and column `first + j`, for `n` columns. The other columns
+    /// of the panel may hold anything.
+    fn pack<const N: usize>(&self, rows: Range<usize>, first: usize, n: usize, panel: &mut [[T; N]]);
+}
+
+impl<T: Product> Columns<T> for Matrix<'_, T> {
+    #[inline(always)]
+    fn pack<const N: usize>(&self, rows: Range<usize>, first: usize, n: usize, panel: &mut [[T; N]]) {
+        if self.col == 1 {
+            for (p, to) in rows.zip(panel) {
+                let from = &self.data[p * self.row + first..][..n];
+                match from.first_chunk::<N>() {
+                    Some(from) => *to = *from,
+                    None => to[..n].copy_from_slice(from),
+                }
+            }
+        } else if self.row == 1 {
+            // Some rows at a time, so that neither what is read nor what is written leaves the cache on the way.
+            for (at, panel) in panel.chunks_mut(TURNED).enumerate() {
+                for j in 0..n {
+                    let from = &self.data[(first + j) * self.col + rows.start + at * TURNED..][..panel.len()];
+                    match (from.as_array::<TURNED>(), panel.as_mut_array::<TURNED>()) {
+                        // A fixed number of stores; a loop becomes scattering instructions, which are slower.
+                        (Some(from), Some(to)) => (0..TURNED).for_each(|p| to[p][j] = from[p]),
+                        _ => panel.iter_mut().zip(from).for_each(|(to, &from)| to[j] = from),
+                    }
+                }
+            }
+        } else {
+            for (p, to) in rows.zip(panel) {
+                let from = |j: usize| self.data[p * self.row + (first + j) * self.col];
+                to[..n].iter_mut().enumerate().for_each(|(j, to)| *to = from(j));
+            }
+        }
+    }
+}
+
+/// The rows of a panel that are written at a time where the right side lies in columns.
+const TURNED: usize = 16;
+
+/// The bytes of the right side's rows in a block: a panel of them fills half of the smallest first-level cache.
+const DEPTH: usize = 1024;
+
+/// The rows of the left side that are multiplied with a panel before the next one: a block of them, and of the right side,
+/// fill half of a small second-level cache.
+const ROWS: usize = 144;
+
+/// The columns of the right side in a block, in panels.
+const MOST_PANELS: usize = 16;
+
+/// Multiplications that are worth a thread.
+const SHARED: usize = 1 << 17;
+
+/// What is computed: `target = start + lhs * rhs`. The rows of the left side are contiguous.
+pub(crate) struct Job<'a, T, C> {
+    pub(crate) level: Level,
+    pub(crate) size: Extent,
+    pub(crate) target: Target<'a, T>,
+    pub(crate) lhs: Matrix<'a, T>,
+    pub(crate) rhs: &'a C,
+    pub(crate) start: Start<'a, T>,
+}
+
+impl<T: Product, C: Columns<T>> Job<'_, T, C> {
+    /// Computes it, on as many threads as there are and the sizes are worth.
+    ///
+    /// # Errors
+    /// `OutOfMemory` where the right side cannot be laid out.
+    pub(crate) fn run(&self) -> Result<()> {
+        let Extent { m, n, k } = self.size;
+        assert!(self.lhs.col == 1 && (m - 1) * self.lhs.row + k <= self.lhs.data.len(), "the left side lies in rows");
+        let [height, width] = self.level.run(TileShape(PhantomData::<T>));
+        let n_panels = n.div_ceil(width);
+        if m * n * k <= SHARED {
+            (0..n)
+                .step_by(MOST_PANELS * width)
+                .try_for_each(|first| self.columns(first..n.min(first + MOST_PANELS * width)))
+        } else if n_panels >= 8 || m < 8 * height {
+            let n_cols = n_panels.div_ceil(8).clamp(4, MOST_PANELS) * width;
+            parallel::try_for_each(n.div_ceil(n_cols), |part| self.columns(part * n_cols..n.min((part + 1) * n_cols)))
+        } else {
+            self.in_rows(n_panels * width, m.div_ceil(8).next_multiple_of(height).max(4 * height))
+        }
+    }
+
+    /// One part with its own columns.
+    fn columns(&self, cols: Range<usize>) -> Result<()> {
+        let Extent { m, k, .. } = self.size;
+        let [_, width] = self.level.run(TileShape(PhantomData::<T>));
+        let (n_cols, depth) = (cols.len().next_multiple_of(width), depth::<T>());
+        scratch::with::<T, _>(n_cols * depth.min(k), |packed| {
+            for first in (0..k).step_by(depth) {
+                let depth = first..k.min(first + depth);
+                let packed = &mut packed[..n_cols * depth.len()];
+                self.level.run(Pack { rhs: self.rhs, cols: cols.clone(), depth: depth.clone(), packed });
+                self.multiply(0..m, cols.clone(), depth, packed);
+            }
+            Ok(())
+        })
+    }
+
+    /// Lays out all columns, `n_cols` with those that fill the last panel, and shares the rows.
+    fn in_rows(&self, n_cols: usize, n_rows: usize) -> Result<()> {
+        let Extent { m, n, k } = self.size;
+        let depth = depth::<T>();
+        let block = |at: usize| at * depth..k.min((at + 1) * depth);
+        scratch::with::<T, _>(n_cols * k, |packed| {
+            parallel::parts_mut(packed, n_cols * depth, |at, packed| {
+                self.level.run(Pack { rhs: self.rhs, cols: 0..n, depth: block(at / (n_cols * depth)), packed });
+            });
+            let packed = &*packed;
+            parallel::for_each(m.div_ceil(n_rows), |part| {
+                let rows = part * n_rows..m.min((part + 1) * n_rows);
+                for (at, packed) in packed.chunks(n_cols * depth).enumerate() {
+                    self.multiply(rows.clone(), 0..n, block(at), packed);
+                }
+            });
+            Ok(())
+        })
+    }
+}
+
+impl<T: Product, C> Job<'_, T, C> {
+    fn multiply(&self, rows: Range<usize>, cols: Range<usize>, depth: Range<usize>, packed: &[T]) {
+        let (target, lhs, start) = (&self.target, self.lhs, self.start.at(depth.start));
+        self.level.run(Multiply { target, lhs, start, rows, cols, depth, packed });
+    }
+}
+
+/// The rows of a block of the right side.
+fn depth<T>() -> usize {
+    (DEPTH / size_of::<T>()).min(256)
+}
+
+/// Runs a block with `$M` and `$N` bound to the rows and columns of a tile that the registers of `$I` hold beside a row of
+/// the right side and one element of the left side, and `$H` to half of the columns.
+macro_rules! with_tile {
+    ($I:ident, $T:ident, |$M:ident, $N:ident, $H:ident| $body:expr) => {{
+        macro_rules! tile {
+            ($m:literal, $n:literal) => {{
+                const $M: usize = $m;
+                const $N: usize = $n;
+                const $H: usize = $n / 2;
+                $body
+            }};
+        }
+        match ($I::WIDTH, $I::REGISTERS, size_of::<$T>()) {
+            _ if $T::IS_COMPLEX => tile!(2, 4),
+            _ if !$T::IS_FLOAT => tile!(4, 8),
+            (64, _, 8) => tile!(12, 16),
+            (64, ..) => tile!(12, 32),
+            (32, _, 8) => tile!(6, 8),
+            (32, ..) => tile!(6, 16),
+            (_, 32, 8) => tile!(8, 4),
+            (_, 32, _) => tile!(8, 8),
+            // The compilers of JavaScript engines keep eight sums in registers, and no more.
+            (_, _, 8) => tile!(4, 4),
+            _ => tile!(4, 8),
+        }
+    }};
+}
+
+/// The rows of a tile at the lower edge, where there are too few for a whole one.
+const EDGE: usize = 4;
+
+/// The rows and columns of a tile.
+struct TileShape<T>(PhantomData<T>);
+
+impl<T: Product> Work for TileShape<T> {
+    type Output = [usize; 2];
+
+    #[inline(always)]
+    fn run<I: Isa>(self) -> [usize; 2] {
+        with_tile!(I, T, |M, N, _H| [M, N])
+    }
+}
+
+/// Lays out some columns of the right side: `depth` rows of a panel, then those of the next panel.
+struct Pack<'a, T, C> {
+    rhs: &'a C,
+    cols: Range<usize>,
+    depth: Range<usize>,
+    packed: &'a mut [T],
+}
+
+impl<T: Product, C: Columns<T>> Work for Pack<'_, T, C> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self) {
+        with_tile!(I, T, |_M, N, _H| {
+            let panels = self.packed.as_chunks_mut::<N>().0.chunks_exact_mut(self.depth.len());
+            for (at, panel) in panels.enumerate() {
+                let first = self.cols.start + at * N;
+                self.rhs.pack::<N>(self.depth.clone(), first, (self.cols.end - first).min(N), panel);
+            }
+        });
+    }
+}
+
+/// Multiplies some rows of the left side with panels.
+struct Multiply<'a, T> {
+    target: &'a Target<'a, T>,
+    lhs: Matrix<'a, T>,
+    start: Start<'a, T>,
+    rows: Range<usize>,
+    cols: Range<usize>,
+    depth: Range<usize>,
+    packed: &'a [T],
+}
+
+impl<T: Product> Work for Multiply<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self) {
+        with_tile!(I, T, |M, N, H| self.tiles::<I, M, N, H>());
+    }
+}
+
+impl<T: Product> Multiply<'_, T> {
+    #[inline(always)]
+    fn tiles<I: Isa, const M: usize, const N: usize, const H: usize>(&self) {
+        for first in self.rows.clone().step_by(ROWS) {
+            let rows = first..(first + ROWS).min(self.rows.end);
+            for (at, panel) in self.packed.as_chunks::<N>().0.chunks_exact(self.depth.len()).enumerate() {
+                let first = self.cols.start + at * N;
+                let cols = first..self.cols.end.min(first + N);
+                // Narrow tiles for floats alone: each kind of tile takes its time to compile.
+                if T::IS_FLOAT && cols.len() <= H {
+                    self.panel::<I, M, N, H>(rows.clone(), cols, panel);
+                } else {
+                    self.panel::<I, M, N, N>(rows.clone(), cols, panel);
+                }
+            }
+        }
+    }
+
+    /// Multiplies some rows with the first `W` columns of a panel.
+    #[inline(always)]
+    fn panel<I: Isa, const M: usize, const N: usize, const W: usize>(
+        &self,
+        rows: Range<usize>,
+        cols: Range<usize>,
+        panel: &[[T; N]],
+    ) {
+        let mut i = rows.start;
+        while i < rows.end {
+            if T::IS_FLOAT && (rows.end - i).next_multiple_of(EDGE) < M {
+                self.tile::<I, EDGE, N, W>(i..rows.end.min(i + EDGE), cols.clone(), panel);
+                i += EDGE;
+            } else {
+                self.tile::<I, M, N, W>(i..rows.end.min(i + M), cols.clone(), panel);
+                i += M;
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn tile<I: Isa, const M: usize, const N: usize, const W: usize>(
+        &self,
+        rows: Range<usize>,
+        cols: Range<usize>,
+        panel: &[[T; N]],
+    ) {
+        let lhs = self.lhs;
+        // A tile at the lower edge repeats the last row, and writes none of the repetitions.
+        let factors: [&[T]; M] = std::array::from_fn(|row| {
+            &lhs.data[(rows.start + row).min(rows.end - 1) * lhs.row + self.depth.start..][..self.depth.len()]
+        });
+        let mut sums = [[T::ZERO; W]; M];
+        multiply::<T, I, M, N, W>(factors, panel, &mut sums);
+        if self.target.has_dense_rows() {
+            self.store(rows, cols, &sums);
+        } else {
+            self.store_columns(rows, cols, &sums);
+        }
+    }
+
+    /// Writes a tile to a target whose rows are dense.
+    #[inline(always)]
+    fn store<const M: usize, const N: usize>(&self, rows: Range<usize>, cols: Range<usize>, sums: &[[T; N]; M]) {
+        let (target, start) = (self.target, self.start);
+        for (at, sums) in sums.iter().enumerate() {
+            let i = rows.start + at;
+            if i >= rows.end {
+                break;
+            }
+            // SAFETY: the parts of a job have other rows or other columns, and a part goes through its tiles in turn.
+            let to = unsafe { target.row(i, cols.clone()) };
+            match to.first_chunk_mut::<N>() {
+                Some(to) => add(to, sums, start, i, cols.start),
+                None => {
+                    for ((j, to), &sum) in cols.clone().zip(to).zip(sums) {
+                        *to = start.of(i, j, *to).plus(sum);
+                    }
+                }
+            }
+        }
+    }
+
+    /// As [`Self::store`], for a target whose columns are dense and whose rows are not.
+    #[inline(always)]
+    fn store_columns<const M: usize, const N: usize>(
+        &self,
+        rows: Range<usize>,
+        cols: Range<usize>,
+        sums: &[[T; N]; M],
+    ) {
+        for (at, j) in cols.enumerate() {
+            // SAFETY: as in `store`.
+            let to = unsafe { self.target.column(rows.clone(), j) };
+            for ((i, to), sums) in rows.clone().zip(to).zip(sums) {
+                *to = self.start.of(i, j, *to).plus(sums[at]);
+            }
+        }
+    }
+}
+
+/// Writes sums that start from what `start` says of this row and of the columns from `j` on.
+#[inline(always)]
+fn add<T: Product, const N: usize>(to: &mut [T; N], sums: &[T; N], start: Start<'_, T>, i: usize, j: usize) {
+    // Arrays of their own become vectors; elements that are changed where they lie do not.
+    let from = match start {
+        Start::Zero => return *to = *sums,
+        Start::Kept => *to,
+        Start::Rows(rows) => [rows[i]; N],
+        Start::Columns(cols) => *cols[j..].first_chunk::<N>().expect("each column has a number"),
+    };
+    *to = std::array::from_fn(|at| from[at].plus(sums[at]));
+}
+
+/// Writes the products of some rows with the first columns of a panel.
+#[inline(always)]
+fn multiply<T: Product, I: Isa, const M: usize, const N: usize, const W: usize>(
+    rows: [&[T]; M],
+    panel: &[[T; N]],
+    res: &mut [[T; W]; M],
+) {
+    let depth = panel.len();
+    let rows = rows.map(|row| &row[..depth]);
+    // These stay in registers, which takes that no place among them is computed.
+    let mut sums = [[T::ZERO; W]; M];
+    for p in 0..depth {
+        let panel = panel[p];
+        for i in 0..M {
+            // SAFETY: each row has just been cut to `depth` elements.
+            let factor = unsafe { *rows[i].get_unchecked(p) };
+            for j in 0..W {
+                sums[i][j] = factor.mul_add::<I>(panel[j], sums[i][j]);
+            }
+        }
+    }
+    *res = sums;
+}

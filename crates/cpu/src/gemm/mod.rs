@@ -1,0 +1,495 @@
+//! Products of matrices: what every kernel that multiplies is made of.
+
+pub(crate) mod blocked;
+pub(crate) mod gemv;
+pub(crate) mod output_view;
+
+use crate::gemm::blocked::Job;
+use crate::gemm::gemv::{THIN, axpys, dots};
+use crate::gemm::output_view::Target;
+use crate::numeric::dense;
+use crate::numeric::isa::{Isa, Level};
+use crate::numeric::real::{Strided, try_fill_real};
+use crate::numeric::scratch;
+use tracefx_core::{Element, Result, Tensor};
+
+/// A matrix in memory: the element in row `i` and column `j` is at `i * row + j * col`.
+#[derive(Clone, Copy)]
+pub(crate) struct Matrix<'a, T> {
+    pub(crate) data: &'a [T],
+    pub(crate) row: usize,
+    pub(crate) col: usize,
+}
+
+impl<T> Matrix<'_, T> {
+    fn transposed(self) -> Self {
+        Matrix { row: self.col, col: self.row, ..self }
+    }
+}
+
+/// A matrix to write, whose rows are contiguous and `row` elements apart.
+pub(crate) struct MatrixMut<'a, T> {
+    pub(crate) data: &'a mut [T],
+    pub(crate) row: usize,
+}
+
+/// Sizes of a product: `m` by `k` times `k` by `n`.
+#[derive(Clone, Copy)]
+pub(crate) struct Extent {
+    pub(crate) m: usize,
+    pub(crate) n: usize,
+    pub(crate) k: usize,
+}
+
+/// What the sums of a product start from.
+#[derive(Clone, Copy)]
+pub(crate) enum Start<'a, T> {
+    Zero,
+    /// What the result holds.
+    Kept,
+    /// A number for each row.
+    Rows(&'a [T]),
+    /// A number for each column.
+    Columns(&'a [T]),
+}
+
+impl<T: Product> Start<'_, T> {
+    /// What the element in row `i` and column `j` starts from, which holds `kept`.
+    #[inline(always)]
+    pub(crate) fn of(self, i: usize, j: usize, kept: T) -> T {
+        match self {
+            Start::Zero => T::ZERO,
+            Start::Kept => kept,
+            Start::Rows(rows) => rows[i],
+            Start::Columns(columns) => columns[j],
+        }
+    }
+
+    /// What the terms from `depth` on are added to.
+    #[inline(always)]
+    pub(crate) fn at(self, depth: usize) -> Self {
+        if depth == 0 { self } else { Start::Kept }
+    }
+
+    fn transposed(self) -> Self {
+        match self {
+            Start::Rows(rows) => Start::Columns(rows),
+            Start::Columns(columns) => Start::Rows(columns),
+            Start::Zero | Start::Kept => self,
+        }
+    }
+}
+
+/// What matrices are made of.
+pub(crate) trait Product: Element {
+    const ZERO: Self;
+    const IS_FLOAT: bool = false;
+    const IS_COMPLEX: bool = false;
+
+    /// `self * other + sum`, with the fewest roundings that the instructions have.
+    fn mul_add<I: Isa>(self, other: Self, sum: Self) -> Self;
+
+    /// The sum; integers wrap.
+    fn plus(self, other: Self) -> Self;
+
+    /// The product; integers wrap.
+    fn times(self, other: Self) -> Self;
+
+    /// The complex conjugate.
+    fn conj(self) -> Self {
+        self
+    }
+
+    /// The elements of a tensor of a dtype whose products are computed in this type.
+    fn read(tensor: &Tensor) -> Result<Strided<'_, Self>> {
+        Ok(Strided::exact(tensor))
+    }
+
+    /// Gives the elements of a new, row-major result to `fill`, and rounds them to its dtype.
+    ///
+    /// # Errors
+    /// What `fill` gives, and `OutOfMemory` where there is no room for what is rounded.
+    fn write(result: &Tensor, fill: impl FnOnce(&mut [Self]) -> Result<()>) -> Result<()> {
+        dense::fill(result, fill)
+    }
+}
+
+/// Runs a block with `T` bound to the type in which products of this dtype are computed (float16 and bfloat16 in
+/// float32); the `else` block runs for dtypes without products.
+macro_rules! with_product {
+    ($dtype:expr, $T:ident => $body:expr, else $other:expr) => {
+        match $dtype {
+            ::tracefx_core::DType::Float16 | ::tracefx_core::DType::BFloat16 | ::tracefx_core::DType::Float32 => {
+                type $T = f32;
+                $body
+            }
+            ::tracefx_core::DType::Float64 => {
+                type $T = f64;
+                $body
+            }
+            ::tracefx_core::DType::UInt8 => {
+                type $T = u8;
+                $body
+            }
+            ::tracefx_core::DType::Int8 => {
+                type $T = i8;
+                $body
+            }
+            ::tracefx_core::DType::Int16 => {
+                type $T = i16;
+                $body
+            }
+            ::tracefx_core::DType::Int32 => {
+                type $T = i32;
+                $body
+            }
+            ::tracefx_core::DType::Int64 => {
+                type $T = i64;
+                $body
+            }
+            ::tracefx_core::DType::Complex64 => {
+                type $T = [f32; 2];
+                $body
+            }
+            ::tracefx_core::DType::Complex128 => {
+                type $T = [f64; 2];
+                $body
+            }
+            _ => $other,
+        }
+    };
+}
+pub(crate) use with_product;
+
+/// Below this many multiplications a plain loop beats the set-up of a blocked product.
+const SMALL: usize = 512;
+
+/// Fewer rows than these are not worth laying out the other side.
+const FEW: usize = 48;
+
+/// Writes `start + lhs * rhs`.
+///
+/// # Errors
+/// `OutOfMemory` where a side cannot be laid out.
+///
+/// # Panics
+/// When a matrix leaves its elements.
+pub(crate) fn product<T: Product>(
+    size: Extent,
+    dst: MatrixMut<'_, T>,
+    lhs: Matrix<'_, T>,
+    rhs: Matrix<'_, T>,
+    start: Start<'_, T>,
+) -> Result<()> {
+    product_on(Level::best(), size, dst, lhs, rhs, start)
+}
+
+fn product_on<T: Product>(
+    level: Level,
+    size: Extent,
+    dst: MatrixMut<'_, T>,
+    lhs: Matrix<'_, T>,
+    rhs: Matrix<'_, T>,
+    start: Start<'_, T>,
+) -> Result<()> {
+    let Extent { m, n, k } = size;
+    if m == 0 || n == 0 {
+        return Ok(());
+    }
+    let target = Target::new(dst.data, [m, n], [dst.row, 1]);
+    if m * n * k <= SMALL {
+        plain(size, &target, lhs, rhs, start);
+        return Ok(());
+    }
+    // The left side is read in contiguous rows. Where both could be it, it is the larger one if the other one is so small
+    // that laying out the larger one would cost more than writing the columns of the result.
+    if rhs.row == 1 && (lhs.col != 1 || m < FEW && n > m) {
+        let target = target.transposed();
+        return in_rows(
+            level,
+            Extent { m: n, n: m, k },
+            target,
+            rhs.transposed(),
+            lhs.transposed(),
+            start.transposed(),
+        );
+    }
+    in_rows(level, size, target, lhs, rhs, start)
+}
+
+fn in_rows<T: Product>(
+    level: Level,
+    size: Extent,
+    target: Target<'_, T>,
+    lhs: Matrix<'_, T>,
+    rhs: Matrix<'_, T>,
+    start: Start<'_, T>,
+) -> Result<()> {
+    if size.m <= THIN && rhs.col == 1 {
+        return axpys(level, size, &target, lhs, rhs, start);
+    }
+    if lhs.col != 1 {
+        return scratch::with::<T, _>(size.m * size.k, |rows| {
+            for (p, from) in (0..size.k).map(|p| (p, &lhs.data[p * lhs.col..])) {
+                let from = |i: usize| from[i * lhs.row];
+                (0..size.m).for_each(|i| rows[i * size.k + p] = from(i));
+            }
+            in_rows(level, size, target, Matrix { data: rows, row: size.k, col: 1 }, rhs, start)
+        });
+    }
+    if size.n <= THIN {
+        return dots(level, size, &target, lhs, rhs, start);
+    }
+    Job { level, size, target, lhs, rhs: &rhs, start }.run()
+}
+
+/// The loop that says what a product is.
+fn plain<T: Product>(
+    size: Extent,
+    target: &Target<'_, T>,
+    lhs: Matrix<'_, T>,
+    rhs: Matrix<'_, T>,
+    start: Start<'_, T>,
+) {
+    for i in 0..size.m {
+        for j in 0..size.n {
+            let term = |p: usize| lhs.data[i * lhs.row + p * lhs.col].times(rhs.data[p * rhs.row + j * rhs.col]);
+            let sum = (0..size.k).fold(T::ZERO, |sum, p| sum.plus(term(p)));
+            // SAFETY: nothing else uses the target.
+            let to = unsafe { target.element(i, j) };
+            *to = start.of(i, j, *to).plus(sum);
+        }
+    }
+}
+
+macro_rules! float_product {
+    ($($ty:ident),+) => {$(
+        impl Product for $ty {
+            const ZERO: Self = 0.0;
+            const IS_FLOAT: bool = true;
+
+            #[inline(always)]
+            fn mul_add<I: Isa>(self, other: Self, sum: Self) -> Self {
+                if I::FUSES { $ty::mul_add(self, other, sum) } else { self * other + sum }
+            }
+
+            #[inline(always)]
+            fn plus(self, other: Self) -> Self {
+                self + other
+            }
+
+            #[inline(always)]
+            fn times(self, other: Self) -> Self {
+                self * other
+            }
+
+            fn read(tensor: &Tensor) -> Result<Strided<'_, Self>> {
+                Strided::new(tensor)
+            }
+
+            fn write(result: &Tensor, fill: impl FnOnce(&mut [Self]) -> Result<()>) -> Result<()> {
+                try_fill_real(result, fill)
+            }
+        }
+    )+};
+}
+float_product!(f32, f64);
+
+macro_rules! complex_product {
+    ($($part:ident),+) => {$(
+        impl Product for [$part; 2] {
+            const ZERO: Self = [0.0; 2];
+            const IS_COMPLEX: bool = true;
+
+            #[inline(always)]
+            fn mul_add<I: Isa>(self, other: Self, sum: Self) -> Self {
+                let part = |a: $part, b: $part, sum: $part| <$part as Product>::mul_add::<I>(a, b, sum);
+                [
+                    part(-self[1], other[1], part(self[0], other[0], sum[0])),
+                    part(self[1], other[0], part(self[0], other[1], sum[1])),
+                ]
+            }
+
+            #[inline(always)]
+            fn plus(self, other: Self) -> Self {
+                [self[0] + other[0], self[1] + other[1]]
+            }
+
+            #[inline(always)]
+            fn times(self, other: Self) -> Self {
+                [self[0] * other[0] - self[1] * other[1], self[0] * other[1] + self[1] * other[0]]
+            }
+
+            fn conj(self) -> Self {
+                [self[0], -self[1]]
+            }
+        }
+    )+};
+}
+complex_product!(f32, f64);
+
+macro_rules! int_product {
+    ($($ty:ident),+) => {$(
+        impl Product for $ty {
+            const ZERO: Self = 0;
+
+            #[inline(always)]
+            fn mul_add<I: Isa>(self, other: Self, sum: Self) -> Self {
+                self.wrapping_mul(other).wrapping_add(sum)
+            }
+
+            #[inline(always)]
+            fn plus(self, other: Self) -> Self {
+                self.wrapping_add(other)
+            }
+
+            #[inline(always)]
+            fn times(self, other: Self) -> Self {
+                self.wrapping_mul(other)
+            }
+        }
+    )+};
+}
+int_product!(u8, i8, i16, i32, i64);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Numbers that go wrong more often than others.
+    fn number() -> impl Strategy<Value = f32> {
+        prop_oneof![
+            200 => -2.0f32..2.0,
+            4 => Just(-0.0f32),
+            4 => Just(f32::MIN_POSITIVE / 8.0),
+            1 => prop_oneof![Just(f32::NAN), Just(f32::INFINITY), Just(f32::NEG_INFINITY)],
+        ]
+    }
+
+    /// A matrix of these sizes: its strides, and how many elements it needs.
+    fn strides(n_rows: usize, n_cols: usize) -> impl Strategy<Value = ((usize, usize), usize)> {
+        let layouts =
+            vec![(n_cols, 1), (n_cols + 3, 1), (1, n_rows), (1, n_rows + 5), (2 * n_cols, 2), (0, 1), (1, 0), (0, 0)];
+        let span = move |(row, col): (usize, usize)| n_rows.max(1) * row + n_cols.max(1) * col + 1;
+        prop::sample::select(layouts).prop_map(move |it| (it, span(it)))
+    }
+
+    #[derive(Clone, Debug)]
+    struct Case {
+        sizes: [usize; 3],
+        lhs: (usize, usize),
+        rhs: (usize, usize),
+        data: [Vec<f32>; 2],
+        start: usize,
+    }
+
+    fn case() -> impl Strategy<Value = Case> {
+        let small = prop_oneof![0usize..5, 0usize..40, 100usize..180];
+        let depth = prop_oneof![0usize..5, 0usize..40, 250usize..300, 500usize..530];
+        (small.clone(), small, depth).prop_flat_map(|(m, n, k)| {
+            (strides(m, k), strides(k, n), 0usize..4).prop_flat_map(move |((lhs, n_lhs), (rhs, n_rhs), start)| {
+                let numbers = |n: usize| prop::collection::vec(number(), n);
+                (numbers(n_lhs), numbers(n_rhs)).prop_map(move |(a, b)| Case {
+                    sizes: [m, n, k],
+                    lhs,
+                    rhs,
+                    data: [a, b],
+                    start,
+                })
+            })
+        })
+    }
+
+    impl Case {
+        /// The product and what [`plain`] says of it, of numbers of another type, with some room between the rows.
+        fn run<T: Product>(&self, level: Level, of: impl Fn(f32) -> T) -> (Vec<T>, Vec<T>) {
+            let [m, n, k] = self.sizes;
+            let [a, b] = [0, 1].map(|at| self.data[at].iter().map(|&it| of(it)).collect::<Vec<_>>());
+            let lhs = Matrix { data: &a, row: self.lhs.0, col: self.lhs.1 };
+            let rhs = Matrix { data: &b, row: self.rhs.0, col: self.rhs.1 };
+            let edge: Vec<T> = (0..m.max(n)).map(|it| of(it as f32 - 7.5)).collect();
+            let start = [Start::Zero, Start::Kept, Start::Rows(&edge), Start::Columns(&edge)][self.start];
+            let (size, row) = (Extent { m, n, k }, n + 2);
+            let before: Vec<T> = (0..m * row + 1).map(|it| of((it % 11) as f32)).collect();
+            let (mut got, mut want) = (before.clone(), before);
+            product_on(level, size, MatrixMut { data: &mut got, row }, lhs, rhs, start).unwrap();
+            if m * n > 0 {
+                plain(size, &Target::new(&mut want, [m, n], [row, 1]), lhs, rhs, start);
+            }
+            (got, want)
+        }
+
+        /// The first element of which two orders of its terms cannot give both numbers, in a type of this machine
+        /// epsilon: with n terms they differ by at most n ε times the sum of the terms' magnitudes (Higham, Accuracy
+        /// and Stability of Numerical Algorithms, 2002, §4.2), and by what terms below the normal numbers lose.
+        fn first_apart<T: Copy + Into<f64>>(&self, got: &[T], want: &[T], epsilon: f64) -> Option<(usize, f64, f64)> {
+            let (_, magnitudes) = self.run(Level::best(), |it| f64::from(it).abs());
+            let n_terms = self.sizes[2] as f64 + 1.0;
+            (0..want.len()).map(|at| (at, got[at].into(), want[at].into())).find(|&(at, got, want)| {
+                let bound = n_terms * (epsilon * magnitudes[at] + f64::from(f32::MIN_POSITIVE));
+                let is_close = want.is_finite() && (got - want).abs() <= bound;
+                !(is_close || got == want || got.is_nan() && want.is_nan())
+            })
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(24) })]
+
+        #[test]
+        fn products_are_what_the_plain_loop_says(case in case()) {
+            for level in Level::all() {
+                let (got, want) = case.run(level, |it| it);
+                prop_assert_eq!(case.first_apart(&got, &want, f64::from(f32::EPSILON)), None, "{:?}", level);
+                let (got, want) = case.run(level, f64::from);
+                prop_assert_eq!(case.first_apart(&got, &want, f64::EPSILON), None, "{:?}", level);
+                let (got, want) = case.run(level, |it| (it * 1e9) as i32);
+                prop_assert_eq!(got, want);
+                let (got, want) = case.run(level, |it| it.to_bits() as u8);
+                prop_assert_eq!(got, want);
+                let (got, want) = case.run(level, |it| [(it.clamp(-2.0, 2.0) * 30.0) as i8 as f32, it.to_bits() as i8 as f32]);
+                prop_assert_eq!(got, want);
+            }
+        }
+    }
+
+    #[test]
+    fn an_element_does_not_depend_on_the_matrices_around_it() {
+        let (m, n, k) = (101, 203, 300);
+        let a: Vec<f32> = (0..m * k).map(|it| (it as f32).sin()).collect();
+        let b: Vec<f32> = (0..k * n).map(|it| (it as f32).cos()).collect();
+        let of = |rows: usize, cols: usize| {
+            let mut out = vec![0.0; rows * cols];
+            let (lhs, rhs) = (Matrix { data: &a, row: k, col: 1 }, Matrix { data: &b, row: n, col: 1 });
+            let size = Extent { m: rows, n: cols, k };
+            product(size, MatrixMut { data: &mut out, row: cols }, lhs, rhs, Start::Zero).unwrap();
+            out
+        };
+        let whole = of(m, n);
+        for (rows, cols) in [(4, 4), (5, 17), (101, 40), (40, 203)] {
+            let part = of(rows, cols);
+            assert!((0..rows * cols).all(|at| part[at] == whole[at / cols * n + at % cols]), "{rows} {cols}");
+        }
+    }
+
+    #[test]
+    fn an_empty_sum_is_what_it_starts_from() {
+        let mut dst = [5.0f32; 4];
+        let empty = Matrix { data: &[], row: 0, col: 1 };
+        let size = Extent { m: 2, n: 2, k: 0 };
+        product(size, MatrixMut { data: &mut dst, row: 2 }, empty, empty, Start::Columns(&[1.0, 2.0])).unwrap();
+        assert_eq!(dst, [1.0, 2.0, 1.0, 2.0]);
+        product(size, MatrixMut { data: &mut dst, row: 2 }, empty, empty, Start::Zero).unwrap();
+        assert_eq!(dst, [0.0; 4]);
+    }
+
+    #[test]
+    fn integer_products_wrap() {
+        let mut dst = [0u8];
+        let lhs = Matrix { data: &[200, 100], row: 2, col: 1 };
+        let rhs = Matrix { data: lhs.data, row: 1, col: 2 };
+        product(Extent { m: 1, n: 1, k: 2 }, MatrixMut { data: &mut dst, row: 1 }, lhs, rhs, Start::Zero).unwrap();
+        assert_eq!(dst, [((200 * 200 + 100 * 100) % 256) as u8]);
+    }
+}

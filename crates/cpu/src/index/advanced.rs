@@ -1,0 +1,106 @@
+//! Kernels that index with tensors.
+
+use crate::index::gather::{Wrap, indices, position};
+use crate::numeric::dense::fill;
+use crate::numeric::element::Arithmetic;
+use crate::numeric::strided::{Axis, Places, copy, gather_places, zip};
+use tracefx_core::allocate::filled;
+use tracefx_core::{DType, Diagnostic, Result, Tensor, with_element};
+use tracefx_exec::Kernel;
+use tracefx_ops::Args;
+
+pub(crate) const KERNELS: &[(&str, Kernel)] =
+    &[("aten.index.Tensor", Kernel::Fill(index)), ("aten.index_put.default", Kernel::Fill(index_put))];
+
+/// What indices select of a tensor: its sizes and places with all indexed dimensions as one, in whose order the result
+/// has them.
+struct Selection {
+    sizes: Vec<usize>,
+    places: Places,
+    /// The sizes that the indices broadcast to, which the one dimension stands for.
+    broadcast: Vec<usize>,
+    /// The position of that dimension.
+    lead: usize,
+}
+
+impl Selection {
+    /// # Errors
+    /// `IndexOutOfRange` where an index is; `NotImplemented` for masks, which are decomposed.
+    fn new(args: &Args<'_, Tensor>, base: &Tensor) -> Result<Self> {
+        let given = args.opt_tensors(1)?;
+        if given.iter().flatten().any(|it| matches!(it.dtype(), DType::Bool | DType::UInt8)) {
+            return Err(args.unsupported("an index by mask is made of positions first"));
+        }
+        let mut broadcast: Vec<usize> = Vec::new();
+        for index in given.iter().flatten() {
+            let lead = index.rank().saturating_sub(broadcast.len());
+            broadcast.splice(0..0, std::iter::repeat_n(1, lead));
+            let skipped = broadcast.len() - index.rank();
+            for (size, own) in broadcast[skipped..].iter_mut().zip(index.sizes()) {
+                *size = if *size == 1 { *own } else { *size };
+            }
+        }
+        let is_empty = (0..base.rank()).any(|dim| base.sizes()[dim] == 0) || broadcast.contains(&0);
+        let mut at = filled(0usize, broadcast.iter().product())?;
+        for (dim, index) in given.iter().enumerate() {
+            let Some(index) = index.filter(|_| !is_empty) else { continue };
+            let (size, stride) = (base.sizes()[dim], base.strides()[dim]);
+            let mut strides = vec![0; broadcast.len()];
+            let skipped = broadcast.len() - index.rank();
+            for (own, (&size, &stride)) in index.sizes().iter().zip(index.strides()).enumerate() {
+                strides[skipped + own] = if size == 1 { 0 } else { stride };
+            }
+            let spread = index.as_strided(&broadcast, &strides, index.offset())?;
+            for (at, it) in at.iter_mut().zip(indices(&spread)?) {
+                *at += position(it, dim, size, Wrap::Yes)? * stride;
+            }
+        }
+        let is_indexed = |dim: usize| given.get(dim).is_some_and(Option::is_some);
+        let first = (0..base.rank()).find(|&dim| is_indexed(dim)).unwrap_or(0);
+        let is_adjacent = (first..first + given.iter().flatten().count()).all(is_indexed);
+        let lead = if is_adjacent { first } else { 0 };
+        let rest = || (0..base.rank()).filter(|&dim| !is_indexed(dim));
+        let mut sizes: Vec<usize> = rest().map(|dim| base.sizes()[dim]).collect();
+        let mut axes: Vec<Axis> = rest().map(|dim| Axis::Step(base.strides()[dim])).collect();
+        sizes.insert(lead, at.len());
+        axes.insert(lead, Axis::At(at));
+        Ok(Selection { sizes, places: Places { start: base.offset(), axes }, broadcast, lead })
+    }
+}
+
+fn index(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
+    let base = args.tensor(0)?;
+    let selection = Selection::new(args, base)?;
+    let strides = tracefx_core::contiguous_strides(&selection.sizes);
+    gather_places(base, &selection.places, &results[0].as_strided(&selection.sizes, &strides, 0)?);
+    Ok(())
+}
+
+fn index_put(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
+    let (base, values, result) = (args.tensor(0)?, args.tensor(2)?, &results[0]);
+    let selection = Selection::new(args, result)?;
+    gather_places(base, &Places::of(base), result);
+    // The values stretched to all selected places, with the dimensions of the indices apart.
+    let mut sizes = selection.sizes.clone();
+    sizes.splice(selection.lead..=selection.lead, selection.broadcast.iter().copied());
+    let skipped = sizes.len() - values.rank();
+    let stride = |dim: usize| match dim.checked_sub(skipped) {
+        Some(own) if values.sizes()[own] != 1 => values.strides()[own],
+        Some(_) | None => 0,
+    };
+    let strides: Vec<usize> = (0..sizes.len()).map(stride).collect();
+    let spread = values.as_strided(&sizes, &strides, values.offset())?.contiguous()?;
+    let from = Places::new(spread.offset(), &tracefx_core::contiguous_strides(&selection.sizes));
+    if !args.bool(3)? {
+        copy(&selection.sizes, (&spread, &from), (result, &selection.places));
+        return Ok(());
+    }
+    with_element!(result.dtype(), T => {
+        let guard = spread.storage().read();
+        fill::<T, _>(result, |out| {
+            let add = |to: &mut T, from: T| *to = to.plus(from);
+            zip(&selection.sizes, (guard.elements::<T>(), &from), (out, &selection.places), add);
+        });
+        Ok(())
+    }, else Err(Diagnostic::unsupported_dtype(result.dtype(), "index_put")))
+}

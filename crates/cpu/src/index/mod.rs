@@ -1,0 +1,20 @@
+//! Elements at places that a tensor of indices or a mask gives, read, written or accumulated.
+
+pub(crate) mod advanced;
+pub(crate) mod embedding_backward;
+pub(crate) mod embedding_bag;
+pub(crate) mod gather;
+pub(crate) mod nonzero;
+pub(crate) mod scatter;
+
+use tracefx_exec::Kernel;
+
+/// The kernels of this domain.
+pub(crate) const KERNELS: &[&[(&str, Kernel)]] = &[
+    advanced::KERNELS,
+    embedding_backward::KERNELS,
+    embedding_bag::KERNELS,
+    gather::KERNELS,
+    nonzero::KERNELS,
+    scatter::KERNELS,
+];

@@ -1,0 +1,9 @@
+//! Normalisation, with its gradients.
+
+pub(crate) mod backward;
+pub(crate) mod forward;
+
+use tracefx_exec::Kernel;
+
+/// The kernels of this domain.
+pub(crate) const KERNELS: &[&[(&str, Kernel)]] = &[backward::KERNELS, forward::KERNELS];

@@ -1,0 +1,16 @@
+//! What kernels are written with: the numbers that they compute in, access to elements, loops over tensors, instruction
+//! sets and threads. No operator is joined here.
+
+pub(crate) mod complex;
+pub(crate) mod dense;
+pub(crate) mod element;
+pub(crate) mod elementary;
+pub(crate) mod field;
+pub(crate) mod isa;
+pub(crate) mod map;
+pub(crate) mod number;
+pub(crate) mod parallel;
+pub(crate) mod real;
+pub(crate) mod scratch;
+pub(crate) mod strided;
+pub(crate) mod strided_iter;

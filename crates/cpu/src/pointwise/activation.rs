@@ -1,0 +1,132 @@
+//! Activations of neural networks.
+
+use crate::numeric::elementary::Elementary;
+use crate::numeric::map::{Source, map1, map2, number};
+use crate::numeric::number::{Real, with_float, with_real};
+use crate::pointwise::unary::refuse;
+use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
+use tracefx_core::{Element, Result, Scalar, Tensor};
+use tracefx_exec::Kernel;
+use tracefx_ops::Args;
+
+/// An activation of floats, with the numbers at these positions of the schema.
+macro_rules! float {
+    (|$x:ident $(, $number:ident = $index:literal)*| $body:expr) => {
+        Kernel::Overwrite(|args, outs| {
+            let dtype = outs[0].dtype();
+            let source = Source::of(args, 0, dtype)?;
+            with_float!(dtype, F => {
+                $(let $number = F::from_scalar(number(args, $index, dtype)?);)*
+                map1::<F, F>(&source, &outs[0], |$x| $body)
+            }, else Err(refuse(args, dtype)))
+        })
+    };
+}
+
+/// The scales at which SELU networks normalise themselves, as in aten/src/ATen/native/Activation.cpp.
+const SELU_ALPHA: f64 = 1.6732632423543772848170429916717;
+const SELU_SCALE: f64 = 1.0507009873554804934193349852946;
+
+/// The kernels of this family.
+pub(crate) const KERNELS: &[(&str, Kernel)] = &[
+    ("aten.relu.default", Kernel::Overwrite(relu)),
+    ("aten.hardtanh.default", Kernel::Overwrite(hardtanh)),
+    ("aten.threshold.default", Kernel::Overwrite(threshold)),
+    (
+        "aten.elu.default",
+        float!(|x, alpha = 1, scale = 2, input_scale = 3| if x < 0.0 {
+            Elementary::exp_m1(x * input_scale) * alpha * scale
+        } else {
+            x * scale
+        }),
+    ),
+    ("aten.celu.default", float!(|x, alpha = 1| if x < 0.0 { Elementary::exp_m1(x / alpha) * alpha } else { x })),
+    (
+        "aten.selu.default",
+        float!(|x| if x < 0.0 { Elementary::exp_m1(x) * (SELU_ALPHA * SELU_SCALE) as F } else { x * SELU_SCALE as F }),
+    ),
+    ("aten.gelu.default", Kernel::Overwrite(gelu)),
+    ("aten.silu.default", float!(|x| x / (1.0 + Elementary::exp(-x)))),
+    ("aten.mish.default", float!(|x| x * Elementary::tanh(x.softplus()))),
+    (
+        "aten.softplus.default",
+        float!(|x, beta = 1, threshold = 2| if x * beta > threshold {
+            x
+        } else {
+            Elementary::ln_1p(Elementary::exp(x * beta)) / beta
+        }),
+    ),
+    (
+        "aten.softshrink.default",
+        float!(|x, lambd = 1| if x > lambd {
+            x - lambd
+        } else if x < -lambd {
+            x + lambd
+        } else {
+            // A NaN stays one.
+            x * 0.0
+        }),
+    ),
+    ("aten.hardshrink.default", float!(|x, lambd = 1| if x >= -lambd && x <= lambd { 0.0 } else { x })),
+    ("aten.hardsigmoid.default", float!(|x| (x + 3.0).larger(0.0).smaller(6.0) / 6.0)),
+    ("aten.hardswish.default", float!(|x| x * (x + 3.0).larger(0.0).smaller(6.0) / 6.0)),
+    ("aten.leaky_relu.default", float!(|x, slope = 1| if x > 0.0 { x } else { x * slope })),
+    ("aten.log_sigmoid.default", float!(|x| -(-x).softplus())),
+    ("aten.log_sigmoid_forward.default", Kernel::Overwrite(log_sigmoid_forward)),
+    ("aten._prelu_kernel.default", Kernel::Overwrite(prelu)),
+];
+
+fn log_sigmoid_forward(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
+    let dtype = outs[0].dtype();
+    let source = Source::of(args, 0, dtype)?;
+    with_float!(dtype, F => {
+        map1::<F, F>(&source, &outs[0], |x| -(-x).softplus())?;
+        map1::<F, F>(&source, &outs[1], |x| (-x.abs()).exp())
+    }, else Err(refuse(args, dtype)))
+}
+
+fn relu(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
+    let dtype = outs[0].dtype();
+    let source = Source::of(args, 0, dtype)?;
+    with_real!(dtype, F => map1::<F, F>(&source, &outs[0], |x| x.larger(F::from_scalar(Scalar::Int(0)))),
+        else Err(refuse(args, dtype)))
+}
+
+fn hardtanh(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
+    let dtype = outs[0].dtype();
+    let source = Source::of(args, 0, dtype)?;
+    let (min, max) = (number(args, 1, dtype)?, number(args, 2, dtype)?);
+    with_real!(dtype, F => {
+        let (min, max) = (F::from_scalar(min), F::from_scalar(max));
+        map1::<F, F>(&source, &outs[0], |x| x.larger(min).smaller(max))
+    }, else Err(refuse(args, dtype)))
+}
+
+fn threshold(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
+    let dtype = outs[0].dtype();
+    let source = Source::of(args, 0, dtype)?;
+    let (threshold, value) = (number(args, 1, dtype)?, number(args, 2, dtype)?);
+    with_real!(dtype, F => {
+        let (threshold, value) = (F::from_scalar(threshold), F::from_scalar(value));
+        map1::<F, F>(&source, &outs[0], |x| if x <= threshold { value } else { x })
+    }, else Err(refuse(args, dtype)))
+}
+
+fn gelu(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
+    let dtype = outs[0].dtype();
+    let source = Source::of(args, 0, dtype)?;
+    with_float!(dtype, F => match args.str(1)? {
+        "tanh" => map1::<F, F>(&source, &outs[0], |x| {
+            let beta = (FRAC_2_SQRT_PI * FRAC_1_SQRT_2) as F;
+            0.5 * x * (1.0 + Elementary::tanh(beta * (x + 0.044715 * x * x * x)))
+        }),
+        _ => map1::<F, F>(&source, &outs[0], |x| 0.5 * x * (1.0 + Elementary::erf(x * FRAC_1_SQRT_2 as F))),
+    }, else Err(refuse(args, dtype)))
+}
+
+fn prelu(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
+    let dtype = outs[0].dtype();
+    let (x, weight) = (Source::of(args, 0, dtype)?, Source::of(args, 1, dtype)?);
+    with_float!(dtype, F => map2::<F, F>(&x, &weight, &outs[0], |x, weight| if x > 0.0 { x } else { x * weight }),
+        else Err(refuse(args, dtype)))
+}

@@ -1,0 +1,118 @@
+//! Choices between two numbers, and arithmetic of three.
+
+use crate::numeric::complex::complex3;
+use crate::numeric::field::{self, Complex};
+use crate::numeric::map::{Source, map1, map2, map3, number};
+use crate::numeric::number::{Number, Real, with_float, with_number, with_real};
+use crate::pointwise::unary::refuse;
+use tracefx_core::{Element, Result, Tensor};
+use tracefx_exec::Kernel;
+use tracefx_ops::Args;
+
+/// A bound on one side.
+macro_rules! bound {
+    ($f:expr) => {
+        Kernel::Overwrite(|args, outs| {
+            let dtype = outs[0].dtype();
+            let (a, b) = (Source::of(args, 0, dtype)?, Source::of(args, 1, dtype)?);
+            with_real!(dtype, F => map2::<F, F>(&a, &b, &outs[0], $f), else Err(refuse(args, dtype)))
+        })
+    };
+}
+
+/// The kernels of this family.
+pub(crate) const KERNELS: &[(&str, Kernel)] = &[
+    ("aten.where.self", Kernel::Overwrite(choose)),
+    ("aten.where.ScalarSelf", Kernel::Overwrite(choose)),
+    ("aten.where.ScalarOther", Kernel::Overwrite(choose)),
+    ("aten.where.Scalar", Kernel::Overwrite(choose)),
+    ("aten.masked_fill.Scalar", Kernel::Overwrite(masked_fill)),
+    ("aten.masked_fill.Tensor", Kernel::Overwrite(masked_fill)),
+    ("aten.clamp.default", Kernel::Overwrite(clamp)),
+    ("aten.clamp.Tensor", Kernel::Overwrite(clamp)),
+    ("aten.clamp_min.default", bound!(Real::larger)),
+    ("aten.clamp_min.Tensor", bound!(Real::larger)),
+    ("aten.clamp_max.default", bound!(Real::smaller)),
+    ("aten.clamp_max.Tensor", bound!(Real::smaller)),
+    ("aten.lerp.Scalar", Kernel::Overwrite(lerp)),
+    ("aten.lerp.Tensor", Kernel::Overwrite(lerp)),
+    ("aten.addcmul.default", Kernel::Overwrite(addcmul)),
+    ("aten.addcdiv.default", Kernel::Overwrite(addcdiv)),
+];
+
+fn choose(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
+    let dtype = outs[0].dtype();
+    let condition = Source::Tensor(args.tensor(0)?.clone());
+    let (a, b) = (Source::of(args, 1, dtype)?, Source::of(args, 2, dtype)?);
+    with_number!(dtype, F => map3::<F, F>(&condition, &a, &b, &outs[0], |c, a, b| if c != F::ZERO { a } else { b }),
+        else Err(refuse(args, dtype)))
+}
+
+fn masked_fill(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
+    let dtype = outs[0].dtype();
+    let mask = Source::Tensor(args.tensor(1)?.clone());
+    let (a, value) = (Source::of(args, 0, dtype)?, Source::of(args, 2, dtype)?);
+    with_number!(dtype, F => map3::<F, F>(&mask, &a, &value, &outs[0], |m, a, value| if m != F::ZERO { value } else { a }),
+        else Err(refuse(args, dtype)))
+}
+
+fn clamp(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
+    let dtype = outs[0].dtype();
+    let bound = |index: usize| match args.is_none(index) {
+        true => Ok(None),
+        // A negative bound of unsigned elements does not wrap, as since PyTorch 2.15.
+        false => Source::unrounded(args, index, dtype).map(Some),
+    };
+    let (x, min, max) = (Source::of(args, 0, dtype)?, bound(1)?, bound(2)?);
+    with_real!(dtype, F => match (&min, &max) {
+        (Some(min), Some(max)) => {
+            // A NaN among the bounds wins over both, and the upper bound over the lower one.
+            map3::<F, F>(&x, min, max, &outs[0], |x, min, max| if Real::is_nan(min) { min } else { x.larger(min).smaller(max) })
+        }
+        (Some(min), None) => map2::<F, F>(&x, min, &outs[0], Real::larger),
+        (None, Some(max)) => map2::<F, F>(&x, max, &outs[0], Real::smaller),
+        (None, None) => map1::<F, F>(&x, &outs[0], |x| x),
+    }, else Err(refuse(args, dtype)))
+}
+
+fn lerp(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
+    let dtype = outs[0].dtype();
+    let (a, b, weight) = (Source::of(args, 0, dtype)?, Source::of(args, 1, dtype)?, Source::unrounded(args, 2, dtype)?);
+    if dtype.is_complex() {
+        return complex3([&a, &b, &weight], &outs[0], |a, b, weight| {
+            if field::Field::abs(weight) < 0.5 {
+                a + weight * (b - a)
+            } else {
+                b - (b - a) * (Complex::new(1.0, 0.0) - weight)
+            }
+        });
+    }
+    // From the nearer end, so that a weight of 1 gives the end exactly.
+    with_float!(dtype, F => map3::<F, F>(&a, &b, &weight, &outs[0], |a, b, weight| {
+        if weight.abs() < 0.5 { a + weight * (b - a) } else { b - (b - a) * (1.0 - weight) }
+    }), else Err(refuse(args, dtype)))
+}
+
+fn addcmul(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
+    let dtype = outs[0].dtype();
+    let (x, a, b) = (Source::of(args, 0, dtype)?, Source::of(args, 1, dtype)?, Source::of(args, 2, dtype)?);
+    let value = number(args, 3, dtype)?;
+    with_number!(dtype, F => {
+        let value = F::from_scalar(value);
+        map3::<F, F>(&x, &a, &b, &outs[0], |x, a, b| x.add(value.mul(a).mul(b)))
+    }, else Err(refuse(args, dtype)))
+}
+
+fn addcdiv(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
+    let dtype = outs[0].dtype();
+    let (x, a, b) = (Source::of(args, 0, dtype)?, Source::of(args, 1, dtype)?, Source::of(args, 2, dtype)?);
+    let value = number(args, 3, dtype)?;
+    if dtype.is_complex() {
+        let value = Complex::new(value.to_complex().re, value.to_complex().im);
+        return complex3([&x, &a, &b], &outs[0], |x, a, b| x + value * a / b);
+    }
+    with_float!(dtype, F => {
+        let value = F::from_scalar(value);
+        map3::<F, F>(&x, &a, &b, &outs[0], |x, a, b| x + value * a / b)
+    }, else Err(refuse(args, dtype)))
+}
