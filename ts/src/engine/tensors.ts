@@ -7,7 +7,7 @@ import { DTYPES, type DType } from "../../../bindings/dtypes.ts";
 import { fxError } from "../errors.ts";
 import type { TensorStorage } from "../tensor/storage.ts";
 import { moveTensor, retarget, Tensor, tensorStorage } from "../tensor/tensor.ts";
-import { hostLayout, type TensorLayout } from "../wire/tensors.ts";
+import { hostLayout, type TensorLayout } from "../tensor/storageLayout.ts";
 import { call, type Engine, generation } from "./engine.ts";
 import { type EngineValue, type HandleView, WordReader, WordWriter } from "./words.ts";
 

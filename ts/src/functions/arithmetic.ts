@@ -7,7 +7,7 @@ import { callOperator } from "../engine/dispatch.ts";
 import { fxError } from "../errors.ts";
 import type { NamedTarget } from "../graph/target.ts";
 import { Tensor } from "../tensor/tensor.ts";
-import { kindOf } from "./methods.ts";
+import { kindOf } from "./members.ts";
 import { absolute, type BinaryName, negative, numberOf, type PythonNumber, valueOf } from "./numbers.ts";
 import { combine, unsupported } from "./operands.ts";
 import { defineFunction } from "./table.ts";

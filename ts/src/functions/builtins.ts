@@ -19,7 +19,7 @@ import { Tensor } from "../tensor/tensor.ts";
 import { abs as absoluteOf, pow as powerOf } from "./arithmetic.ts";
 import { truthOf } from "./compare.ts";
 import { itemsOf, noNumber } from "./iterate.ts";
-import { kindOf, memberOf } from "./methods.ts";
+import { kindOf, memberOf } from "./members.ts";
 import { isOptions } from "./naming.ts";
 import { numberOf, valueOf } from "./numbers.ts";
 import { combine, ordered } from "./operands.ts";

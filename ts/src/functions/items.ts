@@ -9,7 +9,7 @@ import type { NamedTarget } from "../graph/target.ts";
 import { getItem, type IndexedValue, setItem } from "../tensor/indexing.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { equal, truthOf } from "./compare.ts";
-import { kindOf } from "./methods.ts";
+import { kindOf } from "./members.ts";
 import { scalarOf, valueOf } from "./numbers.ts";
 import { concatenated, equated } from "./operands.ts";
 import { deleteItemOf, entriesOf, isDict, isTuple, itemOf, setItemOf } from "./sequences.ts";

@@ -8,7 +8,7 @@ import { fxError, type FxError } from "../errors.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { tidy } from "../tensor/tidy.ts";
 import { compare, equal } from "./compare.ts";
-import { kindOf } from "./methods.ts";
+import { kindOf } from "./members.ts";
 import { arithmetic, type BinaryName, numberOf, valueOf } from "./numbers.ts";
 import { indexOf, isDict, isTuple, sequenceLike, setItemOf, entriesOf } from "./sequences.ts";
 import { SymbolicNumber } from "./symbolic.ts";

@@ -3,7 +3,14 @@
  *
  * @module
  */
-import { FUNCTIONS } from "../../../bindings/functions.ts";
+import {
+  type FftFunctions,
+  FUNCTIONS,
+  type LinalgFunctions,
+  type NnFunctions,
+  type SpecialFunctions,
+  type TorchFunctions,
+} from "../../../bindings/functions.ts";
 import { METHODS, SELF_POSITIONS } from "../../../bindings/methods.ts";
 import { callOperator } from "../engine/dispatch.ts";
 import { defineMember, defineMethod } from "../tensor/members.ts";
@@ -50,7 +57,7 @@ function defineOperator(target: string, operator: string): AnyFunction {
   });
 }
 
-function namespaceOf(name: keyof typeof FUNCTIONS): Readonly<Record<string, AnyFunction>> {
+function namespaceOf<T>(name: keyof typeof FUNCTIONS): T {
   const [target, prefix] = PLACES[name];
   const names = FUNCTIONS[name].split(" ").filter((it) => it !== "");
   const define = (it: string): AnyFunction => {
@@ -58,17 +65,17 @@ function namespaceOf(name: keyof typeof FUNCTIONS): Readonly<Record<string, AnyF
     return functionOf(`${target}${it}`) ?? defineOperator(`${target}${it}`, `aten.${prefix}${it}`);
   };
   const members = names.map((it) => [camelCase(it), define(it)] as const);
-  return Object.freeze(Object.fromEntries(members));
+  return Object.freeze(Object.fromEntries(members)) as T;
 }
 
 /** The functions that are operators, by namespace and JavaScript's spelling of their names. */
-export const OPERATORS: Readonly<Record<keyof typeof FUNCTIONS, Readonly<Record<string, AnyFunction>>>> = {
-  torch: namespaceOf("torch"),
-  special: namespaceOf("special"),
-  linalg: namespaceOf("linalg"),
-  fft: namespaceOf("fft"),
-  nn: namespaceOf("nn"),
-};
+export const OPERATORS = {
+  torch: namespaceOf<TorchFunctions>("torch"),
+  special: namespaceOf<SpecialFunctions>("special"),
+  linalg: namespaceOf<LinalgFunctions>("linalg"),
+  fft: namespaceOf<FftFunctions>("fft"),
+  nn: namespaceOf<NnFunctions>("nn"),
+} as const;
 
 /** The qualified name of an operator, with or without its overload. Those that take graphs are functions of their own. */
 const OPERATOR = /^torch\.ops\.(?!higher_order\.)\w+\.\w+(?:\.\w+)?$/;

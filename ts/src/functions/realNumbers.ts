@@ -7,7 +7,7 @@ import { fxError } from "../errors.ts";
 import type { NamedTarget } from "../graph/target.ts";
 import { Complex, type Float } from "../graph/values.ts";
 import type { Tensor } from "../tensor/tensor.ts";
-import { kindOf } from "./methods.ts";
+import { kindOf } from "./members.ts";
 import { scalarOf, valueOf } from "./numbers.ts";
 
 /** What a function of numbers takes. */

@@ -6,7 +6,7 @@
  */
 import { fxError, type FxError } from "../errors.ts";
 import { List, Slice, ValueTuple } from "../graph/values.ts";
-import { kindOf } from "./methods.ts";
+import { kindOf } from "./members.ts";
 import { isOptions } from "./naming.ts";
 import { numberOf } from "./numbers.ts";
 

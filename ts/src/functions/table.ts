@@ -7,6 +7,7 @@
  * @module
  */
 import { fxError } from "../errors.ts";
+import { keepSpelling } from "../graph/spelling.ts";
 import type { NamedTarget } from "../graph/target.ts";
 import { type Recorder, recorderOf } from "../trace/record.ts";
 import { enter, entering, isEntryWanted, leave } from "../trace/stack.ts";
@@ -90,6 +91,7 @@ function enroll(
   };
   const entry = { call, recording, signature, verbatim, takesOptions };
   table.set(target, entry);
+  if (verbatim) keepSpelling(target);
   names.add(target.slice(target.lastIndexOf(".") + 1));
   return entry;
 }
@@ -106,11 +108,6 @@ export function isDefined(target: string): boolean {
 /** The function of this name as it was given back when it was put into the table. */
 export function functionOf(target: string): ((...args: unknown[]) => unknown) | undefined {
   return table.get(target)?.recording;
-}
-
-/** Whether the options of a function keep the spelling of their keys. */
-export function isVerbatim(target: string): boolean {
-  return table.get(target)?.verbatim ?? false;
 }
 
 /** Whether some function has this name, in either spelling, whatever it is qualified with. */

@@ -9,7 +9,7 @@ import { repr } from "../graph/print.ts";
 import { pythonFloat } from "../graph/python.ts";
 import { OpArg } from "../graph/values.ts";
 import { Tensor } from "../tensor/tensor.ts";
-import { kindOf } from "./methods.ts";
+import { kindOf } from "./members.ts";
 import { numberOf, scalarOf, toFloat } from "./numbers.ts";
 import { roundFloat } from "./rounding.ts";
 import { entriesOf, isDict, isTuple } from "./sequences.ts";

@@ -5,7 +5,7 @@
  */
 import { fxError } from "../errors.ts";
 import type { Float } from "../graph/values.ts";
-import { kindOf } from "./methods.ts";
+import { kindOf } from "./members.ts";
 import { arithmetic, valueOf } from "./numbers.ts";
 import { type Real, type RealFunction, realOf, wholeOf } from "./realNumbers.ts";
 import { defineFunction } from "./table.ts";

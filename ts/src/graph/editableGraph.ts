@@ -12,7 +12,8 @@ import { END, settled, type InsertPoint, type InsertScope } from "./insertPoint.
 import type { GraphModule } from "./module.ts";
 import { Namespace, snakeCase } from "./namespace.ts";
 import { checkMember, checkOpcode, clearArguments, copyNotes, firstArguments } from "./node.ts";
-import type { Node, Opcode } from "./node.ts";
+import type { Node } from "./node.ts";
+import type { Opcode } from "./opcode.ts";
 import { nodeOf, type NodeState, stateOf } from "./nodeState.ts";
 import { NodeIndex } from "./nodeIndex.ts";
 import { NodeList } from "./nodeList.ts";

@@ -5,11 +5,10 @@
  */
 import { checkGiven, checkPath } from "../given.ts";
 import { fxError } from "../errors.ts";
-import { propertyHolder } from "../interpret/attribute.ts";
+import { holderOf, propertyHolder } from "../interpret/attribute.ts";
 import { Interpreter } from "../interpret/interpreter.ts";
 import { BEGIN_COPY, deepCopy } from "../nn/deepCopy.ts";
 import { type Attribute, checkModule, Module } from "../nn/module.ts";
-import { holderOf } from "../nn/named.ts";
 import { Parameter } from "../nn/parameter.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import type { AnnotationOptions } from "./codegen/annotations.ts";

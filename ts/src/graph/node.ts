@@ -25,15 +25,11 @@ import { isImpureNode } from "./impure.ts";
 import type { Module } from "../nn/module.ts";
 import { HiddenState, NO_ARGS, NO_INPUTS, stateOf } from "./nodeState.ts";
 import { isPlaced } from "./order.ts";
+import type { Opcode } from "./opcode.ts";
 import { formatNode, type FormatOptions } from "./print.ts";
 import { targetOf, type NamedTarget } from "./target.ts";
 import { Tuple } from "./values.ts";
 import { checkFunction, checkOptions } from "../given.ts";
-
-export { OPCODES };
-
-/** What a node does, as PyTorch spells it. */
-export type Opcode = (typeof OPCODES)[number];
 
 /** How {@link Node.isImpure} decides. */
 export interface ImpurityOptions {

@@ -3,7 +3,8 @@
  *
  * @module
  */
-import type { Node, Opcode } from "./node.ts";
+import type { Node } from "./node.ts";
+import type { Opcode } from "./opcode.ts";
 
 /** Nodes by opcode, and by opcode and target. */
 export class NodeIndex {

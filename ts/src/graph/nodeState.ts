@@ -4,7 +4,8 @@
  * @module
  */
 import { type Kwargs, NO_KWARGS, NodeBase } from "./args.ts";
-import type { Node, Opcode } from "./node.ts";
+import type { Node } from "./node.ts";
+import type { Opcode } from "./opcode.ts";
 import { type Link, NOWHERE } from "./order.ts";
 import { Tuple } from "./values.ts";
 

@@ -4,9 +4,20 @@
  * @module
  */
 import { fxError } from "../errors.ts";
-import { isMember } from "../functions/methods.ts";
+import { isMember } from "../functions/members.ts";
 import type { Module } from "../nn/module.ts";
-import { holderOf } from "../nn/named.ts";
+
+/** The module that holds what is at a dotted path, and its name there. */
+export function holderOf(module: Module, path: string): [holder: Module, name: string] | undefined {
+  if (module.attributes.has(path)) return [module, path];
+  for (let at = path.indexOf("."); at >= 0; at = path.indexOf(".", at + 1)) {
+    const child = module.attributes.get(path.slice(0, at));
+    if (child?.kind !== "module") continue;
+    const found = holderOf(child.module, path.slice(at + 1));
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
 
 /**
  * What a module has at a dotted path: a tensor, a module, or a plain property. It is read as code would read it, so that

@@ -10,7 +10,7 @@
 import { callOperator } from "../engine/dispatch.ts";
 import { fxError, type FxError } from "../errors.ts";
 import { splitArguments } from "../functions/naming.ts";
-import { kindOf } from "../functions/methods.ts";
+import { kindOf } from "../functions/members.ts";
 import { type SchemaParameter, schemasOf } from "../functions/schemas.ts";
 import { defineFunction } from "../functions/table.ts";
 import { OpArg } from "../graph/values.ts";

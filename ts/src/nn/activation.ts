@@ -6,7 +6,7 @@
 import { float } from "../graph/values.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import * as F from "../torch/functional/index.ts";
-import { torch } from "../torch/index.ts";
+import { OPERATORS } from "../functions/operators.ts";
 import { type Arguments, bind } from "./arguments.ts";
 import { markBuiltin } from "./builtin.ts";
 import { Module } from "./module.ts";
@@ -70,14 +70,14 @@ export class Hardswish extends InplaceActivation {
 /** `1 / (1 + exp(-x))`. */
 export class Sigmoid extends Module {
   override forward(input: Tensor): Tensor {
-    return torch.sigmoid(input);
+    return OPERATORS.torch.sigmoid(input);
   }
 }
 
 /** The hyperbolic tangent. */
 export class Tanh extends Module {
   override forward(input: Tensor): Tensor {
-    return torch.tanh(input);
+    return OPERATORS.torch.tanh(input);
   }
 }
 

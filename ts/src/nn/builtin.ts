@@ -4,6 +4,7 @@
  * @module
  */
 import { checkGiven } from "../given.ts";
+import { respellModules } from "../graph/spelling.ts";
 import type { Module } from "./module.ts";
 
 /** A class of modules. */
@@ -22,16 +23,21 @@ const bases = new WeakSet<object>();
  * have given the classes shorter ones.
  */
 export function markBuiltin(classes: Readonly<Record<string, ModuleClass>>): void {
-  for (const [name, it] of Object.entries(classes)) {
-    names.set(it, name);
-    if (!byName.has(name)) byName.set(name, it);
-  }
+  remember(classes);
+  for (const it of Object.values(classes)) respellModules(it);
 }
 
 /** Notes the same of classes into whose modules tracing looks. */
 export function markContainer(classes: Readonly<Record<string, ModuleClass>>): void {
-  markBuiltin(classes);
+  remember(classes);
   for (const it of Object.values(classes)) containers.add(it);
+}
+
+function remember(classes: Readonly<Record<string, ModuleClass>>): void {
+  for (const [name, it] of Object.entries(classes)) {
+    names.set(it, name);
+    if (!byName.has(name)) byName.set(name, it);
+  }
 }
 
 /** Notes a class that classes of `torch.nn` have their `forward` from, and that has no modules of its own. */

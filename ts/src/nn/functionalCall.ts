@@ -8,7 +8,7 @@ import { Tensor } from "../tensor/tensor.ts";
 import { pass } from "../trace/stack.ts";
 import { entriesOf } from "./container.ts";
 import { type Attribute, Module } from "./module.ts";
-import { holderOf } from "./named.ts";
+import { holderOf } from "../interpret/attribute.ts";
 import { checkGiven, checkList, checkOptions } from "../given.ts";
 
 /** How {@link functionalCall} takes the tensors. */

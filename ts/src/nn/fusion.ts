@@ -5,7 +5,7 @@
  */
 import { checkGiven } from "../given.ts";
 import { fxError } from "../errors.ts";
-import { torch } from "../torch/index.ts";
+import { OPERATORS } from "../functions/operators.ts";
 import type { BatchNorm1d, BatchNorm2d, BatchNorm3d } from "./batchNorm.ts";
 import type { Conv1d, Conv2d, Conv3d } from "./conv.ts";
 import { deepCopy } from "./deepCopy.ts";
@@ -52,12 +52,12 @@ function fused<L extends Conv1d | Conv2d | Conv3d | Linear>(layer: L, bn: BatchN
   }
   const res = deepCopy(layer);
   const { weight } = res;
-  const scale = torch.rsqrt(torch.add(variance, eps));
-  const factor = bn.weight === null ? scale : torch.mul(bn.weight, scale);
+  const scale = OPERATORS.torch.rsqrt(OPERATORS.torch.add(variance, eps));
+  const factor = bn.weight === null ? scale : OPERATORS.torch.mul(bn.weight, scale);
   const shape = [-1, ...Array.from(weight.shape.slice(1), () => 1)];
-  const centred = res.bias === null ? torch.neg(mean) : torch.sub(res.bias, mean);
-  const shifted = torch.mul(centred, factor);
-  res.weight = new Parameter(torch.mul(weight, torch.reshape(factor, shape)));
-  res.bias = new Parameter(bn.bias === null ? shifted : torch.add(shifted, bn.bias));
+  const centred = res.bias === null ? OPERATORS.torch.neg(mean) : OPERATORS.torch.sub(res.bias, mean);
+  const shifted = OPERATORS.torch.mul(centred, factor);
+  res.weight = new Parameter(OPERATORS.torch.mul(weight, OPERATORS.torch.reshape(factor, shape)));
+  res.bias = new Parameter(bn.bias === null ? shifted : OPERATORS.torch.add(shifted, bn.bias));
   return res;
 }

@@ -15,14 +15,8 @@ import { beginUserCode, endUserCode, enterHere, leave } from "../trace/stack.ts"
 import { AttributeMap } from "./attributeMap.ts";
 import { builtinNameOf, forwardSignatureOf } from "./builtin.ts";
 import { convertModule } from "./convert.ts";
-import {
-  formatModule,
-  holderOf,
-  namedModules,
-  type NamedOptions,
-  namedTensors,
-  type NamedTensorOptions,
-} from "./named.ts";
+import { formatModule, namedModules, type NamedOptions, namedTensors, type NamedTensorOptions } from "./named.ts";
+import { holderOf } from "../interpret/attribute.ts";
 import { currentObserver } from "./observe.ts";
 import { Parameter } from "./parameter.ts";
 import { type LoadResult, loadState, type LoadStateOptions, stateOf, type StateSource } from "./stateDict.ts";

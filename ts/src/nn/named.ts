@@ -70,18 +70,6 @@ export function namedTensors(
   return res;
 }
 
-/** The module that holds what is at a dotted path, and its name there. */
-export function holderOf(module: Module, path: string): [holder: Module, name: string] | undefined {
-  if (module.attributes.has(path)) return [module, path];
-  for (let at = path.indexOf("."); at >= 0; at = path.indexOf(".", at + 1)) {
-    const child = module.attributes.get(path.slice(0, at));
-    if (child?.kind !== "module") continue;
-    const found = holderOf(child.module, path.slice(at + 1));
-    if (found !== undefined) return found;
-  }
-  return undefined;
-}
-
 /** PyTorch's `repr(module)`: the tree of modules. */
 export function formatModule(module: Module): string {
   const extra = module.extraRepr();

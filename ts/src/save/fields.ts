@@ -5,7 +5,7 @@
  */
 import type { DType } from "../../../bindings/dtypes.ts";
 import { fxError } from "../errors.ts";
-import { isMember } from "../functions/methods.ts";
+import { isMember } from "../functions/members.ts";
 import { isOptions } from "../functions/naming.ts";
 import { functionNamed, isDefined } from "../functions/table.ts";
 import { type ArgInput, tuple } from "../graph/args.ts";

@@ -4,7 +4,7 @@
  * @module
  */
 import { fxError } from "../errors.ts";
-import type { Opcode } from "../graph/node.ts";
+import type { Opcode } from "../graph/opcode.ts";
 import { Slice } from "../graph/values.ts";
 import { isOptions } from "../functions/naming.ts";
 

@@ -12,7 +12,8 @@ import type { GraphModule } from "../graph/module.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import type { EncodeOptions, Limits } from "./options.ts";
 import { SectionReader, SectionWriter } from "./sections.ts";
-import { hostLayout, type LayoutOf, type ViewTensor } from "./tensors.ts";
+import { hostLayout, type LayoutOf } from "../tensor/storageLayout.ts";
+import type { ViewTensor } from "./tensors.ts";
 
 /** A file, and the tensors whose storages it has or needs beside it: the first of each storage, in the order of the file. */
 export interface Encoded {

@@ -17,7 +17,8 @@ import { CALL_OPTIONS, type EncodeOptions, type Limits } from "./options.ts";
 import { SectionReader, SectionWriter } from "./sections.ts";
 import type { Strings, StringWriter } from "./strings.ts";
 import { readArgument, readCallSignature, writeArgument, writeCallSignature } from "./structure.ts";
-import { hostLayout, type LayoutOf, type Tensors, type TensorWriter, type ViewTensor } from "./tensors.ts";
+import { hostLayout, type LayoutOf } from "../tensor/storageLayout.ts";
+import type { Tensors, TensorWriter, ViewTensor } from "./tensors.ts";
 import type { WordWriter } from "./writer.ts";
 
 /** Writes a program, as for a call of the engine unless the options say otherwise. */

@@ -17,7 +17,8 @@ import { modulesOf, readModules, writeModules } from "./modules.ts";
 import { DEFAULT_LIMITS, type EncodeOptions, type Limits } from "./options.ts";
 import { Strings, StringWriter } from "./strings.ts";
 import { Exprs, ExprWriter } from "./symbols.ts";
-import { hostLayout, type LayoutOf, Tensors, TensorWriter, type ViewTensor } from "./tensors.ts";
+import { hostLayout, type LayoutOf } from "../tensor/storageLayout.ts";
+import { Tensors, TensorWriter, type ViewTensor } from "./tensors.ts";
 import { WordWriter } from "./writer.ts";
 
 /** A file that is being written: the sections that are done, and the tables that all of them refer to. */

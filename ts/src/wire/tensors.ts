@@ -9,31 +9,15 @@
 import { DTYPES, type DType } from "../../../bindings/dtypes.ts";
 import { WIDE_ALIGNMENT } from "../../../bindings/wire.ts";
 import { fxError } from "../errors.ts";
-import { contiguousStrides, isContiguous } from "../tensor/layout.ts";
+import { isContiguous } from "../tensor/layout.ts";
 import { HostStorage } from "../tensor/storage.ts";
-import { Tensor, tensorBytes } from "../tensor/tensor.ts";
+import type { LayoutOf, TensorLayout } from "../tensor/storageLayout.ts";
+import { Tensor } from "../tensor/tensor.ts";
 import { readDType } from "./arg.ts";
 import type { Cursor } from "./cursor.ts";
 import { alignUp } from "./file.ts";
 import { DEFAULT_LIMITS } from "./options.ts";
 import { WordWriter } from "./writer.ts";
-
-/** How a tensor lies in its storage. */
-export interface TensorLayout {
-  /** The identity of the storage: tensors whose values are equal share it. */
-  readonly storage: unknown;
-  /** The length of the storage. */
-  readonly byteLength: number;
-  /** In elements. */
-  readonly strides: readonly number[];
-  /** The position of the first element in the storage, in elements. */
-  readonly offset: number;
-  /** The bytes of the storage, where they can be had: they are asked for when they are to be in the file. */
-  readonly bytes?: () => Uint8Array;
-}
-
-/** Says how a tensor lies in its storage. */
-export type LayoutOf = (tensor: Tensor) => TensorLayout;
 
 /** Makes a tensor that looks at a storage which is not in the file; strides and offset are in elements. */
 export type ViewTensor = (
@@ -43,18 +27,6 @@ export type ViewTensor = (
   strides: readonly number[],
   offset: number,
 ) => Tensor;
-
-/** The layout of a tensor in JavaScript's memory: row-major, in a storage of its own. */
-export function hostLayout(tensor: Tensor): TensorLayout {
-  const bytes = tensorBytes(tensor);
-  return {
-    storage: tensor,
-    byteLength: bytes.length,
-    strides: contiguousStrides(tensor.shape),
-    offset: 0,
-    bytes: () => bytes,
-  };
-}
 
 /** Makes tensors of storages that are bytes in JavaScript's memory. */
 export function hostViews(storages: readonly Uint8Array[], maxCopies: number = DEFAULT_LIMITS.copies): ViewTensor {

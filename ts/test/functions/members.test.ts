@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { callMethod, isMember, memberOf } from "../../src/functions/methods.ts";
+import { isMember, memberOf } from "../../src/functions/members.ts";
+import { callMethod } from "../../src/functions/methods.ts";
 
 test("a graph reaches members by PyTorch's name or JavaScript's", () => {
   const value = { keepDim: 1, keep_all: 2, plus: (it: number) => it + 1 };

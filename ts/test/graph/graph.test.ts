@@ -5,7 +5,8 @@ import { type KwargsInput, tuple } from "../../src/graph/args.ts";
 import { Graph } from "../../src/graph/graph.ts";
 import { lastUses } from "../../src/graph/lastUse.ts";
 import { GraphModule } from "../../src/graph/module.ts";
-import { type Node, noteLater, type Opcode } from "../../src/graph/node.ts";
+import { type Node, noteLater } from "../../src/graph/node.ts";
+import type { Opcode } from "../../src/graph/opcode.ts";
 import type { List } from "../../src/graph/values.ts";
 import { tensor } from "../../src/tensor/construct.ts";
 

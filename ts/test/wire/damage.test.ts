@@ -9,7 +9,8 @@ import { readOutline } from "../../src/wire/file.ts";
 import type { EncodeOptions } from "../../src/wire/options.ts";
 import { decodeProgram, encodeProgram } from "../../src/wire/program.ts";
 import { SectionWriter } from "../../src/wire/sections.ts";
-import { hostLayout, hostViews, type ViewTensor } from "../../src/wire/tensors.ts";
+import { hostLayout } from "../../src/tensor/storageLayout.ts";
+import { hostViews, type ViewTensor } from "../../src/wire/tensors.ts";
 import { type Case, cases } from "./cases.ts";
 
 /** A golden file without its checksum, so that changes of it are looked at. */

@@ -8,7 +8,8 @@ import { decodeGraph, decodeModule, encodeGraph, encodeModule } from "../../src/
 import { readOutline } from "../../src/wire/file.ts";
 import { CALL_OPTIONS } from "../../src/wire/options.ts";
 import { decodeProgram, encodeProgram } from "../../src/wire/program.ts";
-import { hostLayout, hostViews } from "../../src/wire/tensors.ts";
+import { hostLayout } from "../../src/tensor/storageLayout.ts";
+import { hostViews } from "../../src/wire/tensors.ts";
 import { type Case, cases } from "./cases.ts";
 
 const FOLDER = new URL("../../../tests/golden/wire/", import.meta.url);

@@ -4,13 +4,12 @@
  * @module
  */
 import { DTYPES } from "../../../../bindings/dtypes.ts";
-import { isMember } from "../../functions/methods.ts";
+import { isMember } from "../../functions/members.ts";
 import { camelCase } from "../../functions/naming.ts";
-import { isVerbatim } from "../../functions/table.ts";
-import { isBuiltinModule } from "../../nn/builtin.ts";
 import type { Module } from "../../nn/module.ts";
 import { isInt, isNode, type Arg, type Kwargs } from "../args.ts";
 import type { Node } from "../node.ts";
+import { isVerbatim, isVerbatimModule } from "../spelling.ts";
 import {
   Complex,
   DeviceArg,
@@ -107,7 +106,7 @@ export function writeMethodCall({ target, args, kwargs }: Node, scope: Scope): s
 export function writeModuleCall({ target, args, kwargs }: Node, scope: Scope): string {
   const attribute = scope.owner?.findAttribute(target);
   // A module of the user's is called with the names that it was traced with, as the interpreter does.
-  const isVerbatimCall = attribute?.kind === "module" && !isBuiltinModule(attribute.module);
+  const isVerbatimCall = attribute?.kind === "module" && isVerbatimModule(attribute.module);
   return `${writePath(target, "getSubmodule", scope)}.forward(${writeArguments(args, kwargs, scope, isVerbatimCall)})`;
 }
 

@@ -4,7 +4,7 @@
  * @module
  */
 import { fxError } from "../../errors.ts";
-import { isMember } from "../../functions/methods.ts";
+import { isMember } from "../../functions/members.ts";
 import { camelCase } from "../../functions/naming.ts";
 import { Namespace } from "../namespace.ts";
 import { isIdentifier } from "./text.ts";

@@ -7,7 +7,7 @@
 import { type BoundFunction, defineBound, type RecordBound, recordByName } from "../../functions/bound.ts";
 import { addResolver, functionNamed } from "../../functions/table.ts";
 import { fxError } from "../../errors.ts";
-import { kindOf } from "../../functions/methods.ts";
+import { kindOf } from "../../functions/members.ts";
 import { Tensor } from "../../tensor/tensor.ts";
 import { tidy } from "../../tensor/tidy.ts";
 
