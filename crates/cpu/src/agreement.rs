@@ -5,7 +5,7 @@
 use crate::numeric::isa::Level;
 use crate::numeric::map::cast;
 use proptest::prelude::*;
-use tracefx_core::{DType, Tensor};
+use tracefx_core::{Code, DType, Result, Tensor};
 use tracefx_exec::Executor;
 use tracefx_ir::Str;
 use tracefx_ops::{Value, registry};
@@ -15,31 +15,68 @@ type Arg = Value<Tensor>;
 /// A call of an operator.
 struct Call(&'static str, Vec<Arg>);
 
-/// What each call gives on each level: the numbers of all its tensors, or `None` where it is refused.
-fn results(calls: &[Call]) -> Vec<(Level, Vec<Option<Vec<f64>>>)> {
+impl Call {
+    /// How it is refused, for a call of integers that is to be refused.
+    fn refusal(&self) -> Option<(Code, String)> {
+        let Call(op, args) = self;
+        let Value::Tensor(first) = args.first()? else { return None };
+        let dtype = first.dtype();
+        if dtype.is_float() {
+            return None;
+        }
+        if let Some((_, code, words)) = REFUSED_IN_OTHER_WORDS.iter().find(|(it, ..)| it == op) {
+            return Some((*code, format!("{words}{}", dtype.name())));
+        }
+        let name = op.split('.').nth(1)?;
+        REFUSED
+            .contains(op)
+            .then(|| (Code::DTypeMismatch, format!("\"{name}\" not implemented for '{}'", dtype.cpp_name())))
+    }
+}
+
+/// What each call gives on each level: the numbers of all its tensors, or its refusal.
+fn results(calls: &[Call]) -> Vec<(Level, Vec<Result<Vec<f64>>>)> {
     let executor = Executor::new(registry(), crate::kernels());
     let numbers = |it: &Arg| match it {
         Value::Tensor(it) => cast(it, DType::Float64).unwrap().to_vec::<f64>().unwrap(),
-        _ => Vec::new(),
+        other => panic!("a {} is not compared", other.kind_name()),
     };
     let run = |Call(op, args): &Call| {
         let (args, kwargs): (&[Arg], &[(Str, Arg)]) = match (*op, args.split_last()) {
             ("aten._to_copy.default", Some((dtype, args))) => (args, &[("dtype".into(), dtype.clone())]),
             _ => (args, &[]),
         };
-        Some(executor.call(op, args, kwargs).ok()?.iter().flat_map(numbers).collect())
+        Ok(executor.call(op, args, kwargs)?.iter().flat_map(numbers).collect())
     };
     Level::on_each(|| calls.iter().map(run).collect())
 }
 
-/// Compares with what the portable code gives; `allowed` is the error relative to a number, or to one if that is larger.
+/// Compares with what the portable code gives; `allowed` is the error relative to a number, or to one if that is larger. A
+/// call is refused on every level, and as [`Call::refusal`] says, or on none.
 fn agree(calls: &[Call], allowed: f64) -> Result<(), TestCaseError> {
     let results = results(calls);
-    let ((_, portable), others) = results.split_first().unwrap();
-    for (level, results) in others {
-        for ((Call(op, args), got), want) in calls.iter().zip(results).zip(portable) {
-            prop_assert_eq!(got.is_some(), want.is_some());
-            for (got, want) in got.iter().flatten().zip(want.iter().flatten()) {
+    let (_, portable) = &results[0];
+    for (level, results) in &results {
+        for ((call, got), want) in calls.iter().zip(results).zip(portable) {
+            let Call(op, args) = call;
+            let (got, want) = match (got, want, call.refusal()) {
+                (Ok(got), Ok(want), None) => (got, want),
+                (Err(problem), _, Some((code, words))) => {
+                    let is_told = problem.code() == code && problem.message().contains(&words);
+                    prop_assert!(is_told, "{op} on {level:?}: {problem:?} is not {code:?} with {words:?}");
+                    continue;
+                }
+                (Err(problem), ..) => {
+                    prop_assert!(false, "{op} on {level:?} is refused: {problem:?}, of {args:?}");
+                    continue;
+                }
+                (Ok(_), ..) => {
+                    prop_assert!(false, "{op} on {level:?} is taken where it is to be refused, of {args:?}");
+                    continue;
+                }
+            };
+            prop_assert_eq!(got.len(), want.len(), "{} on {:?}, of {:?}", op, level, args);
+            for (got, want) in got.iter().zip(want) {
                 let is_same = got.to_bits() == want.to_bits() || got.is_nan() && want.is_nan();
                 let is_close = allowed > 0.0 && (got - want).abs() <= allowed * want.abs().max(1.0);
                 prop_assert!(is_same || is_close, "{op} on {level:?}: {got:e} is not {want:e}, of {args:?}");
@@ -48,6 +85,39 @@ fn agree(calls: &[Call], allowed: f64) -> Result<(), TestCaseError> {
     }
     Ok(())
 }
+
+/// Operators that take no integers, as PyTorch's do not.
+const REFUSED: &[&str] = &[
+    "aten.gelu.default",
+    "aten.silu.default",
+    "aten.mish.default",
+    "aten.elu.default",
+    "aten.softplus.default",
+    "aten.hardswish.default",
+    "aten.var.correction",
+    "aten.linalg_vector_norm.default",
+    "aten._softmax.default",
+    "aten._log_softmax.default",
+    "aten._safe_softmax.default",
+    "aten.native_layer_norm.default",
+    "aten.rms_norm.default",
+    "aten.native_group_norm.default",
+    "aten._native_batch_norm_legit_no_training.default",
+];
+
+/// Others of them, with the code and the words up to the dtype.
+const REFUSED_IN_OTHER_WORDS: &[(&str, Code, &str)] = &[
+    (
+        "aten.mean.dim",
+        Code::DTypeMismatch,
+        "could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got input: ",
+    ),
+    (
+        "aten.scaled_dot_product_attention.default",
+        Code::NotImplemented,
+        "aten.scaled_dot_product_attention.default is not implemented for ",
+    ),
+];
 
 const SPECIAL: [f32; 14] = [
     0.0,
@@ -274,7 +344,14 @@ proptest! {
         seed: u32,
     ) {
         let tensor = |sizes: &[usize]| Value::Tensor(strided(|n| numbers(n, seed, usize::MAX), dtype, sizes, keys, 1));
-        let [height, width, kh, kw] = [image.0, image.1, kernel.0, kernel.1].map(|it| it as usize);
+        // As small as they may be for a result of at least one element.
+        let least = |kernel: i64, stride: i64, padding: i64, dilation: i64| {
+            let reach = dilation * (kernel - 1) + 1;
+            if is_transposed { 1 + ((2 * padding - reach + 1).max(0) + stride - 1) / stride } else { reach - 2 * padding }
+        };
+        let height = image.0.max(least(kernel.0, stride.0, padding.0, dilation.0)) as usize;
+        let width = image.1.max(least(kernel.1, stride.1, padding.1, dilation.1)) as usize;
+        let (kh, kw) = (kernel.0 as usize, kernel.1 as usize);
         let (first, second) = if is_transposed { (n_in * groups, n_out) } else { (n_out * groups, n_in) };
         let args = vec![
             tensor(&[2, n_in * groups, height, width]),
