@@ -330,29 +330,9 @@ dropRandom: boolean,
 strict: boolean, };
 
 /**
- * Merges calls that compute the same from the same, in place: the first of them stays, under its name. Inputs, the
- * output and attributes are never merged.
- *
- * Arguments are the same where they are written the same: `add(x, y)` is not `add(y, x)`, and an argument by position is
- * not one by name. Unlike PyTorch's pass, this one tells `1`, `1.0` and `True` apart, and `0.0` from `-0.0`, and takes
- * slices, and merges no calls between which something writes to what they take, nor calls whose results something writes to
- * later. Takes time linear in the number of nodes; a second run changes nothing.
- *
- * ```
- * use tracefx_ir::{Arg, Graph, GraphModule};
- * use tracefx_rewrite::{CsePass, Pass};
- *
- * let mut graph = Graph::new();
- * let x = graph.placeholder("x");
- * let a = graph.call_function("torch.relu", vec![Arg::Node(x)], vec![]);
- * let b = graph.call_function("torch.relu", vec![Arg::Node(x)], vec![]);
- * graph.output(Arg::Tuple(vec![Arg::Node(a), Arg::Node(b)]));
- * let mut module = GraphModule::new(graph);
- * assert!(CsePass::default().call(&mut module).unwrap().modified);
- * assert!(module.graph.to_string().ends_with("return (relu, relu)"));
- * ```
+ * What [`CsePass`] merges.
  */
-export type CsePass = { 
+export type CseOptions = { 
 /**
  * Functions that are not merged, such as `torch.ops.aten.rand_like`, of which all overloads are meant, or one overload.
  */

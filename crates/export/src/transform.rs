@@ -19,7 +19,7 @@ impl ExportedProgram {
     /// graph.output(Arg::Tuple(vec![]));
     /// let program = ExportedProgram::new(GraphModule::new(graph), GraphSignature::default());
     /// let mut passes = PassManager::new();
-    /// passes.add_pass(CsePass::default());
+    /// passes.add_pass(CsePass::new(tracefx_ops::registry()));
     /// assert_eq!(program.transform(&mut passes)?.to_string(), program.to_string());
     /// # Ok::<(), tracefx_core::Diagnostic>(())
     /// ```

@@ -85,7 +85,8 @@ pub fn split_const_subgraphs(module: &mut GraphModule, rules: &FoldRules<'_>) ->
     if !constants.iter().any(|&it| module.graph.node(it).op() != Opcode::GetAttr) {
         return Ok(None);
     }
-    let split = split_module(module, &mut |it| i64::from(!constants.contains(&it)), &SplitOptions::default())?;
+    let split =
+        split_module(module, rules.registry, &mut |it| i64::from(!constants.contains(&it)), &SplitOptions::default())?;
     let mut res = split.module;
     let mut parts =
         [res.attributes.shift_remove("submod_0"), res.attributes.shift_remove("submod_1")].map(|it| match it {

@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::hash::{Hash, Hasher};
 use tracefx_core::Result;
 use tracefx_ir::{Arg, Graph, GraphModule, NodeId, Opcode};
-use tracefx_ops::registry;
+use tracefx_ops::Registry;
 use ts_rs::TS;
 
 /// The operators that must not be merged because two calls of them give different values or change something:
@@ -51,6 +51,7 @@ pub const CSE_BANNED_OPS: &[&str] = &[
 ///
 /// ```
 /// use tracefx_ir::{Arg, Graph, GraphModule};
+/// use tracefx_ops::registry;
 /// use tracefx_rewrite::{CsePass, Pass};
 ///
 /// let mut graph = Graph::new();
@@ -59,24 +60,40 @@ pub const CSE_BANNED_OPS: &[&str] = &[
 /// let b = graph.call_function("torch.relu", vec![Arg::Node(x)], vec![]);
 /// graph.output(Arg::Tuple(vec![Arg::Node(a), Arg::Node(b)]));
 /// let mut module = GraphModule::new(graph);
-/// assert!(CsePass::default().call(&mut module).unwrap().modified);
+/// assert!(CsePass::new(registry()).call(&mut module).unwrap().modified);
 /// assert!(module.graph.to_string().ends_with("return (relu, relu)"));
 /// ```
+#[derive(Clone, Debug)]
+pub struct CsePass<'a> {
+    /// The operators, of which some write.
+    pub registry: &'a Registry,
+    /// What is merged.
+    pub options: CseOptions,
+}
+
+/// What [`CsePass`] merges.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, TS)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
-pub struct CsePass {
+pub struct CseOptions {
     /// Functions that are not merged, such as `torch.ops.aten.rand_like`, of which all overloads are meant, or one overload.
     pub banned_ops: Vec<String>,
 }
 
-impl CsePass {
-    /// The pass for functional graphs, with [`CSE_BANNED_OPS`].
+impl CseOptions {
+    /// Those for functional graphs, with [`CSE_BANNED_OPS`].
     pub fn functional() -> Self {
-        CsePass { banned_ops: CSE_BANNED_OPS.iter().map(|it| (*it).to_owned()).collect() }
+        CseOptions { banned_ops: CSE_BANNED_OPS.iter().map(|it| (*it).to_owned()).collect() }
     }
 }
 
-impl Pass for CsePass {
+impl<'a> CsePass<'a> {
+    /// The pass, which merges all that it can.
+    pub fn new(registry: &'a Registry) -> Self {
+        CsePass { registry, options: CseOptions::default() }
+    }
+}
+
+impl Pass for CsePass<'_> {
     fn name(&self) -> &str {
         "CSEPass"
     }
@@ -85,8 +102,8 @@ impl Pass for CsePass {
         if let Some(problem) = module.graph.lint(None).into_iter().next() {
             return Err(problem);
         }
-        let banned = self.banned_ops.iter().map(|it| operator_of(it)).collect();
-        let order = WriteOrder::of(module, registry());
+        let banned = self.options.banned_ops.iter().map(|it| operator_of(it)).collect();
+        let order = WriteOrder::of(module, self.registry);
         let graph = &mut module.graph;
         let Some(representatives) = representatives(graph, &banned, &order) else {
             return Ok(PassResult::default());
@@ -257,6 +274,7 @@ mod tests {
     use super::*;
     use tracefx_core::DType;
     use tracefx_ir::{TensorMeta, Val};
+    use tracefx_ops::registry;
 
     /// How many of two calls with these second arguments are left.
     fn merged(a: Arg, b: Arg) -> usize {
@@ -265,7 +283,7 @@ mod tests {
         let calls = [a, b].map(|it| graph.call_function("torch.add", vec![Arg::Node(x), it], vec![]));
         graph.output(Arg::Tuple(calls.map(Arg::Node).to_vec()));
         let mut module = GraphModule::new(graph);
-        CsePass::default().call(&mut module).unwrap();
+        CsePass::new(registry()).call(&mut module).unwrap();
         assert!(module.graph.lint(None).is_empty());
         module.graph.len() - 2
     }
@@ -290,7 +308,7 @@ mod tests {
         }
         graph.output(Arg::Tuple(sums.into_iter().map(Arg::Node).collect()));
         let mut module = GraphModule::new(graph);
-        CsePass::default().call(&mut module).unwrap();
+        CsePass::new(registry()).call(&mut module).unwrap();
         let count = |target| module.graph.find_nodes(Opcode::CallFunction, target).count();
         assert_eq!((count("torch._C._set_grad_enabled"), count("torch.add")), (3, 3));
     }
@@ -317,10 +335,10 @@ mod tests {
         graph.meta_mut(both).val = Some(val.clone());
         graph.output(Arg::Node(both));
         let mut module = GraphModule::new(graph);
-        assert!(CsePass::default().call(&mut module).unwrap().modified);
+        assert!(CsePass::new(registry()).call(&mut module).unwrap().modified);
         assert_eq!(module.graph.len(), 5);
         assert_eq!(module.graph.node(both).meta.val, Some(val));
-        assert!(!CsePass::default().call(&mut module).unwrap().modified);
+        assert!(!CsePass::new(registry()).call(&mut module).unwrap().modified);
     }
 
     #[test]
@@ -332,7 +350,9 @@ mod tests {
         let (a, b) = (draw(&mut graph), draw(&mut graph));
         graph.output(Arg::Tuple(vec![Arg::Node(a), Arg::Node(b)]));
         let mut module = GraphModule::new(graph);
-        assert!(!CsePass::functional().call(&mut module).unwrap().modified);
-        assert!(CsePass::default().call(&mut module).unwrap().modified);
+        assert!(
+            !CsePass { registry: registry(), options: CseOptions::functional() }.call(&mut module).unwrap().modified
+        );
+        assert!(CsePass::new(registry()).call(&mut module).unwrap().modified);
     }
 }

@@ -6,7 +6,7 @@
 use crate::impure::{evaluates, is_in_place_name, is_in_place_operator};
 use rustc_hash::{FxHashMap, FxHashSet};
 use tracefx_ir::{Arg, Attribute, Graph, GraphModule, Node, NodeId, Opcode, Str, Val};
-use tracefx_ops::{ArgType, Op, Registry, Tags, registry};
+use tracefx_ops::{ArgType, Op, Registry, Tags};
 
 /// The classes of a graph's values in which something is written. What is put into the graph later has to be told
 /// ([`Writes::add`]); what is taken out of it stays in its class.
@@ -148,13 +148,13 @@ impl Writes {
 
     /// Pairs of nodes of which the first must stay before the second, because one of them writes to what the other uses.
     /// Together with what nodes use they keep each write between the same reads.
-    pub(crate) fn orders(&self, graph: &Graph) -> Vec<(NodeId, NodeId)> {
+    pub(crate) fn orders(&self, graph: &Graph, registry: &Registry) -> Vec<(NodeId, NodeId)> {
         let mut res = Vec::new();
         // For each written class its last writer, and who has read it since.
         let mut last: Vec<(Option<NodeId>, Vec<NodeId>)> = vec![(None, Vec::new()); self.parents.len()];
         for id in graph.nodes() {
             let reads_nothing = matches!(graph.node(id).op(), Opcode::Placeholder | Opcode::GetAttr | Opcode::Output);
-            if reads_nothing || takes_item(graph, id) {
+            if reads_nothing || takes_item(graph, id, registry) {
                 continue;
             }
             for class in self.used(graph, id) {
@@ -206,7 +206,7 @@ fn may_copy(graph: &Graph, id: NodeId, registry: &Registry) -> bool {
     match node.op() {
         Opcode::Placeholder | Opcode::GetAttr | Opcode::Output => false,
         Opcode::CallMethod | Opcode::CallModule => true,
-        Opcode::CallFunction if takes_item(graph, id) => false,
+        Opcode::CallFunction if takes_item(graph, id, registry) => false,
         Opcode::CallFunction => registry.get(node.target()).is_none_or(|it| {
             let is_view = it.def.tags.has(Tags::VIEW) && !it.def.tags.has(Tags::MAY_COPY) && !it.may_write();
             let is_in_place = it.returns_self() && !it.reshapes_self();
@@ -231,13 +231,13 @@ pub(crate) fn memory(attribute: &Attribute) -> Option<Memory> {
 }
 
 /// Whether a node takes one of several results, which reads no memory.
-fn takes_item(graph: &Graph, node: NodeId) -> bool {
+fn takes_item(graph: &Graph, node: NodeId, registry: &Registry) -> bool {
     let node = graph.node(node);
     let [Arg::Node(source), Arg::Int(_)] = node.args() else { return false };
     let source = graph.node(*source);
     let gives_several = || match source.target().strip_prefix("torch.ops.") {
         Some(name) if name.starts_with("higher_order.") => true,
-        Some(name) => registry().get(name).is_some_and(|it| match it.schema.returns.as_slice() {
+        Some(name) => registry.get(name).is_some_and(|it| match it.schema.returns.as_slice() {
             [single] => matches!(single.ty, ArgType::List(..)),
             _ => true,
         }),
@@ -426,7 +426,7 @@ mod tests {
             ("torch.ops.aten.relu_.default", &[0]),
             ("torch.ops.aten.cos.default", &[0]),
         ]);
-        let orders = Writes::of(&module, registry()).unwrap().orders(&module.graph);
+        let orders = Writes::of(&module, registry()).unwrap().orders(&module.graph, registry());
         assert_eq!(orders, [(nodes[1], nodes[2]), (nodes[2], nodes[3])]);
     }
 }

@@ -8,6 +8,7 @@ use std::cmp::Ordering;
 use std::collections::hash_map::Entry;
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::{Arg, Attribute, Graph, GraphModule, InsertPoint, Node, NodeId, Opcode, Str, Val};
+use tracefx_ops::Registry;
 
 /// A module made of some nodes of another: `fuse_as_graphmodule`.
 #[derive(Clone, Debug)]
@@ -93,11 +94,12 @@ pub fn erase_nodes(graph: &mut Graph, nodes: &[NodeId]) -> Result<()> {
 /// [`fuse_as_graphmodule`].
 pub fn fuse_by_partitions(
     module: &mut GraphModule,
+    registry: &Registry,
     partitions: &[Vec<NodeId>],
     prefix: &str,
     gives_tuple: bool,
 ) -> Result<Vec<String>> {
-    let order = Order::of(module);
+    let order = Order::of(module, registry);
     check_partitions(&module.graph, &order, partitions)?;
     let mut names = Vec::with_capacity(partitions.len());
     // What is used of fused nodes is replaced at the end, in one pass: a node that uses values of many groups would be
@@ -310,6 +312,7 @@ fn cyclic(graph: &Graph, nodes: &[NodeId]) -> Diagnostic {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tracefx_ops::registry;
 
     /// `a`, `b` of `a`, `c` of `a` and `b`, all functions.
     fn triangle() -> (GraphModule, [NodeId; 3]) {
@@ -329,7 +332,8 @@ mod tests {
         assert!(!validate_partition(&module.graph, &[c, a]));
         assert_eq!(fuse_as_graphmodule(&module, &[a, c], "fused", false).unwrap_err().code(), Code::PartitionCycle);
         let before = module.graph.to_string();
-        let refused = |module: &mut GraphModule, parts: &[Vec<NodeId>]| fuse_by_partitions(module, parts, "p", false);
+        let refused =
+            |module: &mut GraphModule, parts: &[Vec<NodeId>]| fuse_by_partitions(module, registry(), parts, "p", false);
         assert_eq!(refused(&mut module, &[vec![a, c]]).unwrap_err().code(), Code::PartitionCycle);
         assert_eq!(refused(&mut module, &[vec![a], vec![b, a]]).unwrap_err().code(), Code::PassFailed);
         assert_eq!(module.graph.to_string(), before);
@@ -339,8 +343,8 @@ mod tests {
     #[test]
     fn groups_of_a_second_call_get_names_of_their_own() {
         let (mut module, [a, b, _]) = triangle();
-        assert_eq!(fuse_by_partitions(&mut module, &[vec![a]], "p", false).unwrap(), ["p0"]);
-        assert_eq!(fuse_by_partitions(&mut module, &[vec![b]], "p", false).unwrap(), ["p1"]);
+        assert_eq!(fuse_by_partitions(&mut module, registry(), &[vec![a]], "p", false).unwrap(), ["p0"]);
+        assert_eq!(fuse_by_partitions(&mut module, registry(), &[vec![b]], "p", false).unwrap(), ["p1"]);
         let calls: Vec<&str> = ["p0", "p1"]
             .map(|it| {
                 let graph = &module.submodule(it).unwrap().graph;
@@ -370,7 +374,10 @@ mod tests {
         let mut module = GraphModule::new(graph);
         let groups = [vec![a, d], vec![b, c]];
         assert!(groups.iter().all(|it| validate_partition(&module.graph, it)));
-        assert_eq!(fuse_by_partitions(&mut module, &groups, "p", false).unwrap_err().code(), Code::PartitionCycle);
+        assert_eq!(
+            fuse_by_partitions(&mut module, registry(), &groups, "p", false).unwrap_err().code(),
+            Code::PartitionCycle
+        );
     }
 
     #[test]
@@ -378,7 +385,7 @@ mod tests {
         let (mut module, [a, b, c]) = triangle();
         module.graph.meta_mut(b).origin = Some(3);
         module.graph.meta_mut(c).val = Some(Val::None);
-        assert_eq!(fuse_by_partitions(&mut module, &[vec![b, a]], "fused_", false).unwrap(), ["fused_0"]);
+        assert_eq!(fuse_by_partitions(&mut module, registry(), &[vec![b, a]], "fused_", false).unwrap(), ["fused_0"]);
         assert_eq!(
             module.graph.to_string(),
             "graph():

@@ -41,7 +41,7 @@ mod write_order;
 
 pub use const_fold::{FoldRules, FoldedGraph, get_unique_attr_name_in_module, split_const_subgraphs};
 pub use constant_fold::{ConstantRules, Constants, take_constants};
-pub use cse::{CSE_BANNED_OPS, CsePass};
+pub use cse::{CSE_BANNED_OPS, CseOptions, CsePass};
 pub use dead_code::{DeadCodeElimination, DeadCodeOptions, eliminate_dead_code};
 pub use fuse_batch_norm::fuse_batch_norm;
 pub use fuse_permute_linear::linear_permute_fusion;

@@ -4,6 +4,7 @@ use crate::split_by_tags;
 use serde::Deserialize;
 use tracefx_core::Result;
 use tracefx_ir::{Arg, Graph, GraphModule, NodeId, Opcode};
+use tracefx_ops::Registry;
 
 /// How [`minimize`] searches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ts_rs::TS)]
@@ -152,9 +153,9 @@ pub fn minimize<E>(
 ///
 /// # Errors
 /// `PartitionCycle` where a path leads out of the nodes and back in; those of [`split_by_tags`].
-pub fn minimize_submodule(module: &GraphModule, nodes: &[NodeId]) -> Result<GraphModule> {
+pub fn minimize_submodule(module: &GraphModule, registry: &Registry, nodes: &[NodeId]) -> Result<GraphModule> {
     if let Some(shown) = with_idle_results(module, nodes)? {
-        let mut split = split_in_three(&shown, nodes)?;
+        let mut split = split_in_three(&shown, registry, nodes)?;
         if let Some(output) = split.graph.output_node()
             && let Some(Arg::Tuple(results)) = split.graph.node(output).args().first()
         {
@@ -163,7 +164,7 @@ pub fn minimize_submodule(module: &GraphModule, nodes: &[NodeId]) -> Result<Grap
         }
         return Ok(split);
     }
-    split_in_three(module, nodes)
+    split_in_three(module, registry, nodes)
 }
 
 /// The module, giving a tuple of what it gives and of those of these nodes that nothing uses, if there are any.
@@ -176,7 +177,7 @@ fn with_idle_results(module: &GraphModule, nodes: &[NodeId]) -> Result<Option<Gr
     Ok(Some(shown))
 }
 
-fn split_in_three(module: &GraphModule, nodes: &[NodeId]) -> Result<GraphModule> {
+fn split_in_three(module: &GraphModule, registry: &Registry, nodes: &[NodeId]) -> Result<GraphModule> {
     let graph = &module.graph;
     let mut tags = vec![0; graph.id_bound()];
     let mut is_selected = vec![false; graph.id_bound()];
@@ -187,7 +188,7 @@ fn split_in_three(module: &GraphModule, nodes: &[NodeId]) -> Result<GraphModule>
         tags[node.index()] = if is_selected[node.index()] { 1 } else { 2 * usize::from(is_after) };
     }
     let names = ["main_0", "minimize", "main_1"].map(String::from);
-    split_by_tags(module, &names, &|it| Some(tags[it.index()]), false)
+    split_by_tags(module, registry, &names, &|it| Some(tags[it.index()]), false)
 }
 
 /// The calls from one named node to another.
@@ -289,10 +290,10 @@ mod tests {
         let c = graph.call_function("c", vec![b.into()], vec![]);
         graph.output(c.into());
         let module = GraphModule::new(graph);
-        let split = minimize_submodule(&module, &[b]).unwrap();
+        let split = minimize_submodule(&module, tracefx_ops::registry(), &[b]).unwrap();
         assert!(split.submodule("minimize").unwrap().graph.find("b").is_some());
         assert!(split.submodule("main_1").unwrap().graph.find("c").is_some());
-        assert!(minimize_submodule(&module, &[a, c]).is_err());
+        assert!(minimize_submodule(&module, tracefx_ops::registry(), &[a, c]).is_err());
     }
 
     #[test]
@@ -303,12 +304,14 @@ mod tests {
         let b = graph.call_function("b", vec![a.into()], vec![]);
         graph.output(a.into());
         let module = GraphModule::new(graph);
-        let split = minimize_submodule(&module, &[b]).unwrap();
+        let split = minimize_submodule(&module, tracefx_ops::registry(), &[b]).unwrap();
         let result = |module: &GraphModule| module.graph.to_string().lines().last().unwrap().trim().to_owned();
         assert_eq!(result(split.submodule("minimize").unwrap()), "return b");
         assert_eq!(result(&split), "return main_0");
         assert_eq!(
-            result(minimize_submodule(&module, &[a, b]).unwrap().submodule("minimize").unwrap()),
+            result(
+                minimize_submodule(&module, tracefx_ops::registry(), &[a, b]).unwrap().submodule("minimize").unwrap()
+            ),
             "return (a, b)"
         );
         assert!(split.graph.lint(Some(&split)).is_empty());

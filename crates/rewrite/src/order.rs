@@ -5,7 +5,7 @@ use crate::effects::Writes;
 use crate::split_module::{ENTER_AUTOCAST, EXIT_AUTOCAST, SET_GRAD_ENABLED};
 use rustc_hash::{FxHashMap, FxHashSet};
 use tracefx_ir::{Graph, GraphModule, Node, NodeId, Opcode};
-use tracefx_ops::registry;
+use tracefx_ops::Registry;
 
 /// The order that the calls of a graph must keep beside that of their values. PyTorch's passes do not keep it.
 #[derive(Debug, Default)]
@@ -17,9 +17,9 @@ pub(crate) struct Order {
 impl Order {
     /// That of a module's graph, which is empty where nothing writes and nothing is switched. A graph that is not sorted does
     /// not say what comes before a write.
-    pub(crate) fn of(module: &GraphModule) -> Self {
+    pub(crate) fn of(module: &GraphModule, registry: &Registry) -> Self {
         let graph = &module.graph;
-        let mut pairs = Writes::of(module, registry()).map(|it| it.orders(graph)).unwrap_or_default();
+        let mut pairs = Writes::of(module, registry).map(|it| it.orders(graph, registry)).unwrap_or_default();
         pairs.extend(around_switches(graph));
         if pairs.is_empty() || !is_sorted(graph) {
             return Order::default();

@@ -62,7 +62,7 @@ impl<F: Fn(&mut GraphModule) -> Result<PassResult>> Pass for FnPass<F> {
 ///
 /// let mut manager = PassManager::new();
 /// manager.add_pass(DeadCodeElimination { registry: registry(), options: DeadCodeOptions::default() });
-/// manager.add_pass(CsePass::default());
+/// manager.add_pass(CsePass::new(registry()));
 /// manager.add_constraint(this_before_that_pass_constraint("CSEPass", "eliminate_dead_code"));
 /// assert!(manager.run(&mut module).unwrap().modified);
 /// assert_eq!(module.graph.len(), 3);

@@ -12,6 +12,7 @@ use indexmap::IndexMap;
 use std::collections::HashMap;
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::{Arg, Attribute, Graph, GraphModule, InsertPoint, NodeId, Opcode, Str, Val};
+use tracefx_ops::Registry;
 
 /// How deep graphs may call each other. What walks them recurs.
 const MAX_DEPTH: usize = 200;
@@ -37,7 +38,7 @@ enum Region {
 /// let neg = graph.call_function("torch.ops.aten.neg.default", vec![sin.into()], vec![]);
 /// graph.output(Arg::Tuple(vec![neg.into()]));
 /// let mut module = GraphModule::new(graph);
-/// tracefx_rewrite::replace_set_grad_with_hop(&mut module)?;
+/// tracefx_rewrite::replace_set_grad_with_hop(&mut module, tracefx_ops::registry())?;
 /// let wrap = module.graph.nodes().find(|it| module.graph.node(*it).target().ends_with("wrap_with_set_grad_enabled"));
 /// assert_eq!(module.graph.node(wrap.unwrap()).args()[0], Arg::Bool(false));
 /// # Ok::<(), tracefx_core::Diagnostic>(())
@@ -45,8 +46,8 @@ enum Region {
 ///
 /// # Errors
 /// As [`split_module`]; `LimitExceeded` where graphs call each other too deep.
-pub fn replace_set_grad_with_hop(module: &mut GraphModule) -> Result<PassResult> {
-    replace(module, Region::SetGrad, 0)
+pub fn replace_set_grad_with_hop(module: &mut GraphModule, registry: &Registry) -> Result<PassResult> {
+    replace(module, registry, Region::SetGrad, 0)
 }
 
 /// Makes graphs of what is between `_enter_autocast` and `_exit_autocast`, the outermost ones, and calls them by
@@ -54,35 +55,35 @@ pub fn replace_set_grad_with_hop(module: &mut GraphModule) -> Result<PassResult>
 ///
 /// # Errors
 /// As [`replace_set_grad_with_hop`].
-pub fn replace_autocast_with_hop(module: &mut GraphModule) -> Result<PassResult> {
-    replace(module, Region::Autocast, 0)
+pub fn replace_autocast_with_hop(module: &mut GraphModule, registry: &Registry) -> Result<PassResult> {
+    replace(module, registry, Region::Autocast, 0)
 }
 
-fn replace(module: &mut GraphModule, region: Region, depth: usize) -> Result<PassResult> {
+fn replace(module: &mut GraphModule, registry: &Registry, region: Region, depth: usize) -> Result<PassResult> {
     if depth > MAX_DEPTH {
         return Err(Diagnostic::new(Code::LimitExceeded, "the graphs of the module call each other too deep"));
     }
     let mut modified = false;
     if module.graph.nodes().any(|it| region.is_boundary(&module.graph, it)) {
-        split_regions(module, region)?;
+        split_regions(module, registry, region)?;
         modified = true;
     }
     let reads = module.graph.nodes().filter(|it| module.graph.node(*it).op() == Opcode::GetAttr);
     let called: Vec<Str> = reads.map(|it| module.graph.node(it).target().clone()).collect();
     for name in called {
         if let Some(Attribute::Module(inner)) = module.attributes.get_mut(&name) {
-            modified |= replace(inner, region, depth + 1)?.modified;
+            modified |= replace(inner, registry, region, depth + 1)?.modified;
         }
     }
     Ok(PassResult::new(modified))
 }
 
 /// Splits the graph at the boundaries, and puts together what is no region.
-fn split_regions(module: &mut GraphModule, region: Region) -> Result<()> {
+fn split_regions(module: &mut GraphModule, registry: &Registry, region: Region) -> Result<()> {
     let parts = region.parts(&module.graph)?;
     let options = SplitOptions { keep_original_order: true, keep_original_node_name: true, ..SplitOptions::default() };
     let SplitModule { module: mut split, qualname_map: paths, .. } =
-        split_module(module, &mut |it| parts.get(&it).copied().unwrap_or(0), &options)?;
+        split_module(module, registry, &mut |it| parts.get(&it).copied().unwrap_or(0), &options)?;
     let mut called = Called { paths, placed: HashMap::new() };
     let calls: Vec<NodeId> =
         split.graph.nodes().filter(|it| split.graph.node(*it).op() == Opcode::CallModule).collect();

@@ -5,6 +5,7 @@ use indexmap::{IndexMap, IndexSet};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::{Arg, Attribute, Graph, GraphModule, NodeId, Opcode};
+use tracefx_ops::Registry;
 
 /// A part: `torch.fx.passes.split_utils.Component`.
 #[derive(Default)]
@@ -28,6 +29,7 @@ struct Component {
 /// output; `AttributeMissing` where the module lacks what a node reads or calls.
 pub fn split_by_tags(
     module: &GraphModule,
+    registry: &Registry,
     tags: &[String],
     tag_of: &dyn Fn(NodeId) -> Option<usize>,
     return_tuple: bool,
@@ -92,7 +94,7 @@ pub fn split_by_tags(
         copies.insert(id, copy);
         part_of.insert(id, part);
     }
-    for (first, second) in Order::of(module).pairs() {
+    for (first, second) in Order::of(module, registry).pairs() {
         if part_of[&first] > part_of[&second] {
             let (first, second, tag) = (graph.node(first).name(), graph.node(second).name(), &tags[part_of[&first]]);
             let what = format!("{second} must come after {first}, which is of the later part {tag}");
@@ -158,6 +160,7 @@ impl Component {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tracefx_ops::registry;
 
     #[test]
     fn a_part_takes_no_place_of_an_attribute() {
@@ -168,7 +171,7 @@ mod tests {
         graph.output(Arg::Tuple(vec![neg.into(), w.into()]));
         let mut module = GraphModule::new(graph);
         module.set_attribute("w", Attribute::Module(Box::new(GraphModule::new(Graph::new()))));
-        let split = |tag: &str| split_by_tags(&module, &[tag.into()], &|_| Some(0), false);
+        let split = |tag: &str| split_by_tags(&module, registry(), &[tag.into()], &|_| Some(0), false);
         assert_eq!(split("w").unwrap_err().code(), Code::PassFailed);
         assert!(split("part").is_ok());
     }
@@ -185,7 +188,7 @@ mod tests {
         let mut module = GraphModule::new(graph);
         module.set_attribute("inner.w", Attribute::Module(Box::new(GraphModule::new(Graph::new()))));
         let tags = ["red".to_owned(), "blue".to_owned()];
-        let split = split_by_tags(&module, &tags, &|it| Some(usize::from(it == c)), false).unwrap();
+        let split = split_by_tags(&module, registry(), &tags, &|it| Some(usize::from(it == c)), false).unwrap();
         assert_eq!(
             split.graph.to_string(),
             "graph():
@@ -198,9 +201,9 @@ mod tests {
         );
         let red = split.submodule("red").unwrap();
         assert!(red.graph.lint(Some(red)).is_empty() && red.attribute("inner.w").is_ok());
-        let late = split_by_tags(&module, &tags, &|it| Some(usize::from(it == a)), false);
+        let late = split_by_tags(&module, registry(), &tags, &|it| Some(usize::from(it == a)), false);
         assert_eq!(late.unwrap_err().code(), Code::PartitionCycle);
-        let untagged = split_by_tags(&module, &tags, &|it| (it != b).then_some(0), false);
+        let untagged = split_by_tags(&module, registry(), &tags, &|it| (it != b).then_some(0), false);
         assert_eq!(untagged.unwrap_err().node_name(), Some("neg"));
     }
 }

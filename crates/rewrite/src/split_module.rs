@@ -5,7 +5,7 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 use serde::Deserialize;
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::{Arg, Attribute, Graph, GraphModule, Node, NodeId, Opcode, Str};
-use tracefx_ops::registry;
+use tracefx_ops::Registry;
 
 pub(crate) const ENTER_AUTOCAST: &str = "torch.amp.autocast_mode._enter_autocast";
 pub(crate) const EXIT_AUTOCAST: &str = "torch.amp.autocast_mode._exit_autocast";
@@ -60,6 +60,7 @@ pub struct SplitModule {
 ///
 /// ```
 /// use tracefx_ir::{Graph, GraphModule};
+/// use tracefx_ops::registry;
 /// use tracefx_rewrite::{SplitOptions, split_module};
 ///
 /// let mut graph = Graph::new();
@@ -67,7 +68,7 @@ pub struct SplitModule {
 /// let relu = graph.call_function("torch.relu", vec![x.into()], vec![]);
 /// let neg = graph.call_function("torch.neg", vec![relu.into()], vec![]);
 /// graph.output(neg.into());
-/// let split = split_module(&GraphModule::new(graph), &mut |it| i64::from(it == neg), &SplitOptions::default()).unwrap();
+/// let split = split_module(&GraphModule::new(graph), registry(), &mut |it| i64::from(it == neg), &SplitOptions::default()).unwrap();
 /// assert_eq!(
 ///     split.module.graph.to_string(),
 ///     "graph():
@@ -84,13 +85,14 @@ pub struct SplitModule {
 /// reads; `AttributeMissing` and `GraphInvalid` where the module is not well formed.
 pub fn split_module(
     module: &GraphModule,
+    registry: &Registry,
     partition_of: &mut dyn FnMut(NodeId) -> i64,
     options: &SplitOptions,
 ) -> Result<SplitModule> {
     let mut splitter = Splitter::new(module, options, partition_of);
     let regions = splitter.regions()?;
     splitter.record_uses();
-    splitter.record_writes();
+    splitter.record_writes(registry);
     let order = splitter.sorted_partitions()?;
     splitter.enter_regions(&regions)?;
     for &partition in &order {
@@ -273,9 +275,9 @@ impl<'a> Splitter<'a> {
 
     /// Keeps the parts that write, and those that use what is written, in the order in which they do. PyTorch does not, and
     /// gives other numbers then.
-    fn record_writes(&mut self) {
-        let Some(writes) = Writes::of(self.module, registry()) else { return };
-        for (first, second) in writes.orders(self.graph) {
+    fn record_writes(&mut self, registry: &Registry) {
+        let Some(writes) = Writes::of(self.module, registry) else { return };
+        for (first, second) in writes.orders(self.graph, registry) {
             if let (Some(first), Some(second)) = (self.part[first.index()], self.part[second.index()])
                 && first != second
             {
@@ -579,6 +581,7 @@ fn late(value: &Node, partition: &str) -> Diagnostic {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tracefx_ops::registry;
 
     fn call(graph: &mut Graph, target: &str, inputs: &[NodeId]) -> NodeId {
         graph.call_function(target, inputs.iter().map(|&it| it.into()).collect(), vec![])
@@ -587,7 +590,7 @@ mod tests {
     /// Splits where the targets of functions are `(target, partition)`, and gives the graphs as texts.
     fn split(module: &GraphModule, parts: &[(&str, i64)], options: &SplitOptions) -> Result<Vec<String>> {
         let part = |it: NodeId| parts.iter().find(|(target, _)| *target == &**module.graph.node(it).target());
-        let res = split_module(module, &mut |it| part(it).expect("a part").1, options)?;
+        let res = split_module(module, registry(), &mut |it| part(it).expect("a part").1, options)?;
         assert!(res.module.graph.lint(Some(&res.module)).is_empty());
         let graphs = res.partition_names.iter().map(|it| res.module.submodule(it).unwrap().graph.to_string());
         Ok(std::iter::once(res.module.graph.to_string()).chain(graphs).collect())
@@ -675,7 +678,7 @@ mod tests {
         }
         graph.output(last.into());
         module.graph = graph;
-        let split = split_module(&module, &mut |_| 0, &SplitOptions::default()).unwrap();
+        let split = split_module(&module, registry(), &mut |_| 0, &SplitOptions::default()).unwrap();
         let paths: Vec<(&str, &str)> =
             split.qualname_map.iter().map(|(now, before)| (now.as_str(), &**before)).collect();
         assert_eq!(paths, [("submod_0.a_b", "a.b"), ("submod_0.a_b_", "a_b")]);
@@ -690,7 +693,7 @@ mod tests {
         graph.set_type(sin, Some("Tensor".into())).unwrap();
         graph.meta_mut(sin).origin = Some(7);
         graph.output(sin.into());
-        let split = split_module(&GraphModule::new(graph), &mut |_| 0, &SplitOptions::default()).unwrap();
+        let split = split_module(&GraphModule::new(graph), registry(), &mut |_| 0, &SplitOptions::default()).unwrap();
         let part = &split.module.submodule("submod_0").unwrap().graph;
         let sin = part.node(part.find("sin").unwrap());
         assert_eq!((sin.ty().map(|it| &**it), sin.meta.origin), (Some("Tensor"), Some(7)));

@@ -10,7 +10,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::{Graph, GraphModule, NodeId, Opcode};
-use tracefx_ops::registry;
+use tracefx_ops::Registry;
 
 /// What runs as soon as it can, so that assertions about sizes come before the operators that need them. Sorted.
 const PRIORITIZED: &[&str] = &[
@@ -40,8 +40,8 @@ const PRIORITIZED: &[&str] = &[
 ///
 /// # Errors
 /// `GraphInvalid` where nodes use each other in a circle.
-pub fn legalize_graph(module: &mut GraphModule) -> Result<()> {
-    let writes = Writes::of(module, registry());
+pub fn legalize_graph(module: &mut GraphModule, registry: &Registry) -> Result<()> {
+    let writes = Writes::of(module, registry);
     let stays = |graph: &Graph, it: NodeId| {
         writes.as_ref().is_some_and(|writes| writes.is_writer(it)) || is_switch(graph.node(it))
     };
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn legalizing_puts_arithmetic_of_sizes_ahead() {
         let mut module = fan();
-        legalize_graph(&mut module).unwrap();
+        legalize_graph(&mut module, tracefx_ops::registry()).unwrap();
         assert_eq!(names(&module), ["x", "add", "neg", "relu", "output"]);
     }
 
@@ -204,7 +204,7 @@ mod tests {
             let cos = graph.call_function("torch.cos", vec![x.into()], vec![]);
             graph.output(cos.into());
             let mut module = GraphModule::new(graph);
-            legalize_graph(&mut module).unwrap();
+            legalize_graph(&mut module, tracefx_ops::registry()).unwrap();
             names(&module).join(" ")
         };
         assert_eq!(sorted(false), "x neg cos sin output");
@@ -224,7 +224,8 @@ mod tests {
         let mut module = fan();
         let [_, _, add, relu, _] = <[NodeId; 5]>::try_from(module.graph.nodes().collect::<Vec<_>>()).unwrap();
         module.graph.set_args(add, vec![relu.into()]).unwrap();
-        for sorted in [legalize_graph(&mut module), stable_topological_sort(&mut module.graph)] {
+        for sorted in [legalize_graph(&mut module, tracefx_ops::registry()), stable_topological_sort(&mut module.graph)]
+        {
             let problem = sorted.unwrap_err();
             assert_eq!(problem.message(), "Input graph has cycles, unable to add [add, relu, output]");
         }

@@ -98,8 +98,8 @@ struct DagNodeAnswer {
 fn partition(call: &mut PassCall<'_>) -> Result<Value> {
     let DevicesCall { config, tensors } = call.options()?;
     let sizes = sizes_with(call, tensors)?;
-    let result = partition_graph(call.module, &sizes, &config)?;
-    let graph = SizedGraph::new(call.module, &sizes)?;
+    let result = partition_graph(call.module, call.library.registry(), &sizes, &config)?;
+    let graph = SizedGraph::new(call.module, call.library.registry(), &sizes)?;
     let links = Links::of(&graph, &result.partitions.iter().collect::<Vec<_>>());
     let levels = links.bfs_levels().unwrap_or_else(|| vec![0; result.partitions.len()]);
     let parts = result.partitions.into_iter().zip(links.parents).zip(links.children).zip(levels);
@@ -178,7 +178,7 @@ struct LinkLatency {
 fn latency(call: &mut PassCall<'_>) -> Result<Value> {
     let LatencyCall { partitions, config, tensors } = call.options()?;
     let sizes = sizes_with(call, tensors)?;
-    let graph = SizedGraph::new(call.module, &sizes)?;
+    let graph = SizedGraph::new(call.module, call.library.registry(), &sizes)?;
     let partition = |it: PlacedNodes| {
         let mut res = Partition { logical_device_ids: it.logical_device_ids, ..Partition::default() };
         for node in it.nodes {

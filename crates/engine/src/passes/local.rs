@@ -9,9 +9,9 @@ use tracefx_exec::{known_values, propagate};
 use tracefx_export::{Remove, functionalize, merge_getitems};
 use tracefx_ops::{Propagation, Symbols};
 use tracefx_rewrite::{
-    AnnotateOptions, AnnotateTypesWithSchema, CsePass, DeadCodeElimination, DeadCodeOptions, LeftOut, NormalizeArgs,
-    NormalizeArgsOptions, NormalizeOperators, Pass, PassResult, annotate_getitem_nodes, merge_matmul, reinplace,
-    replace_autocast_with_hop, replace_set_grad_with_hop,
+    AnnotateOptions, AnnotateTypesWithSchema, CseOptions, CsePass, DeadCodeElimination, DeadCodeOptions, LeftOut,
+    NormalizeArgs, NormalizeArgsOptions, NormalizeOperators, Pass, PassResult, annotate_getitem_nodes, merge_matmul,
+    reinplace, replace_autocast_with_hop, replace_set_grad_with_hop,
 };
 use tracefx_sym::{Symbol, ValueRange};
 use ts_rs::TS;
@@ -24,7 +24,13 @@ pub(super) const PASSES: &[HostPass] = &[
             run(&DeadCodeElimination { registry: call.library.registry(), options }, call)
         },
     },
-    HostPass { name: "CSEPass", run: |call| run(&call.options::<CsePass>()?, call) },
+    HostPass {
+        name: "CSEPass",
+        run: |call| {
+            let options = call.options()?;
+            run(&CsePass { registry: call.library.registry(), options }, call)
+        },
+    },
     HostPass {
         name: "NormalizeArgs",
         run: |call| {
@@ -69,14 +75,14 @@ pub(super) const PASSES: &[HostPass] = &[
         name: "replace_set_grad_with_hop",
         run: |call| {
             let NoOptions {} = call.options()?;
-            answer(&replace_set_grad_with_hop(call.module)?)
+            answer(&replace_set_grad_with_hop(call.module, call.library.registry())?)
         },
     },
     HostPass {
         name: "replace_autocast_with_hop",
         run: |call| {
             let NoOptions {} = call.options()?;
-            answer(&replace_autocast_with_hop(call.module)?)
+            answer(&replace_autocast_with_hop(call.module, call.library.registry())?)
         },
     },
 ];
@@ -85,7 +91,7 @@ pub(super) const TYPES: &[Declare] = &[
     declared::<PassResult>,
     declared::<LeftOut>,
     declared::<DeadCodeOptions>,
-    declared::<CsePass>,
+    declared::<CseOptions>,
     declared::<NormalizeArgsOptions>,
     declared::<AnnotateOptions>,
     declared::<FunctionalizeOptions>,

@@ -23,7 +23,10 @@ pub(super) const PASSES: &[HostPass] = &[
     HostPass { name: "find_acc_fusions", run: find_acc_fusions },
     HostPass { name: "minimize", run: minimize },
     HostPass { name: "minimize_submodule", run: minimize_submodule },
-    HostPass { name: "legalize_graph", run: |call| answer(&tracefx_rewrite::legalize_graph(call.module)?) },
+    HostPass {
+        name: "legalize_graph",
+        run: |call| answer(&tracefx_rewrite::legalize_graph(call.module, call.library.registry())?),
+    },
     HostPass {
         name: "stable_topological_sort",
         run: |call| answer(&tracefx_rewrite::stable_topological_sort(&mut call.module.graph)?),
@@ -114,7 +117,7 @@ fn split_module(call: &mut PassCall<'_>) -> Result<Value> {
     let SplitCall { partition_of, options } = call.options()?;
     let partition_of = ByNode::new(call, partition_of)?;
     let mut part = |it| partition_of.get(it).unwrap_or_default();
-    let split = tracefx_rewrite::split_module(call.module, &mut part, &options)?;
+    let split = tracefx_rewrite::split_module(call.module, call.library.registry(), &mut part, &options)?;
     *call.module = split.module;
     let qualname_map = split.qualname_map.into_iter().map(|(now, before)| (now, before.to_string())).collect();
     answer(&SplitAnswer { partition_names: split.partition_names, qualname_map })
@@ -144,7 +147,7 @@ struct PartitionAnswer {
 fn propose_partitions(call: &mut PassCall<'_>) -> Result<Value> {
     let ProposeCall { is_supported, options } = call.options()?;
     let is_supported = ByNode::new(call, is_supported)?;
-    let partitions = CapabilityBasedPartitioner::new(options)
+    let partitions = CapabilityBasedPartitioner::new(call.library.registry(), options)
         .propose_partitions(call.module, &mut |it| is_supported.get(it).unwrap_or_default());
     let places = |it: Partition| PartitionAnswer {
         id: it.id,
@@ -169,7 +172,8 @@ fn remove_bookend_non_compute_ops(call: &mut PassCall<'_>) -> Result<Value> {
     let nodes = nodes_at(call, &places)?;
     let mut partitions: Vec<Partition> =
         nodes.iter().cloned().enumerate().map(|(id, nodes)| Partition { id, nodes }).collect();
-    CapabilityBasedPartitioner::new(options).remove_bookend_non_compute_ops(call.module, &mut partitions);
+    CapabilityBasedPartitioner::new(call.library.registry(), options)
+        .remove_bookend_non_compute_ops(call.module, &mut partitions);
     let kept = partitions.iter().zip(&nodes).zip(&places).map(|((kept, nodes), places)| {
         // Nodes keep their order, so what stays is found in one walk.
         let mut kept = kept.nodes.iter().peekable();
@@ -195,7 +199,13 @@ struct FuseCall {
 fn fuse_by_partitions(call: &mut PassCall<'_>) -> Result<Value> {
     let FuseCall { partitions, prefix, always_return_tuple } = call.options()?;
     let partitions = nodes_at(call, &partitions)?;
-    answer(&tracefx_rewrite::fuse_by_partitions(call.module, &partitions, &prefix, always_return_tuple)?)
+    answer(&tracefx_rewrite::fuse_by_partitions(
+        call.module,
+        call.library.registry(),
+        &partitions,
+        &prefix,
+        always_return_tuple,
+    )?)
 }
 
 /// The options of `split_const_subgraphs`.
@@ -254,7 +264,13 @@ struct TagsCall {
 fn split_by_tags(call: &mut PassCall<'_>) -> Result<Value> {
     let TagsCall { tags, tag_of, return_tuple } = call.options()?;
     let tag_of = ByNode::new(call, tag_of)?;
-    *call.module = tracefx_rewrite::split_by_tags(call.module, &tags, &|it| tag_of.get(it), return_tuple)?;
+    *call.module = tracefx_rewrite::split_by_tags(
+        call.module,
+        call.library.registry(),
+        &tags,
+        &|it| tag_of.get(it),
+        return_tuple,
+    )?;
     Ok(Value::Null)
 }
 
@@ -309,10 +325,12 @@ fn find_subgraphs(call: &mut PassCall<'_>) -> Result<Value> {
     let SubgraphsCall { is_supported, is_tensor, options } = call.options()?;
     let is_supported = ByNode::new(call, is_supported)?;
     let is_tensor = ByNode::new(call, is_tensor)?;
-    let plan =
-        Splitter::new(options).split(call.module, &mut |it| is_supported.get(it).unwrap_or_default(), &|it| {
-            is_tensor.get(it).unwrap_or_default()
-        })?;
+    let plan = Splitter::new(options).split(
+        call.module,
+        call.library.registry(),
+        &mut |it| is_supported.get(it).unwrap_or_default(),
+        &|it| is_tensor.get(it).unwrap_or_default(),
+    )?;
     let place = |it: NodeId| is_tensor.places[it.index()];
     let subgraphs = plan.subgraphs.into_iter().zip(plan.tags).map(|(it, tag)| SubgraphAnswer {
         tag,
@@ -343,8 +361,9 @@ fn find_acc_fusions(call: &mut PassCall<'_>) -> Result<Value> {
     let is_tensor = ByNode::new(call, is_tensor)?;
     let graph = &call.module.graph;
     let mut nodes = graph.nodes().filter(|&it| is_acc.get(it).unwrap_or_default()).collect();
-    let fusions =
-        tracefx_rewrite::find_acc_fusions(call.module, &mut nodes, &|it| is_tensor.get(it).unwrap_or_default());
+    let fusions = tracefx_rewrite::find_acc_fusions(call.module, call.library.registry(), &mut nodes, &|it| {
+        is_tensor.get(it).unwrap_or_default()
+    });
     let places = |it: Vec<NodeId>| it.into_iter().map(|it| is_acc.places[it.index()]).collect::<Vec<usize>>();
     answer(&fusions.into_iter().map(places).collect::<Vec<_>>())
 }
@@ -400,6 +419,6 @@ struct MinimizeSubmoduleCall {
 fn minimize_submodule(call: &mut PassCall<'_>) -> Result<Value> {
     let MinimizeSubmoduleCall { nodes } = call.options()?;
     let nodes = nodes_at(call, &[nodes])?;
-    *call.module = tracefx_rewrite::minimize_submodule(call.module, &nodes[0])?;
+    *call.module = tracefx_rewrite::minimize_submodule(call.module, call.library.registry(), &nodes[0])?;
     Ok(Value::Null)
 }

@@ -37,6 +37,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::GraphModule;
+use tracefx_ops::Registry;
 
 /// A device.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, ts_rs::TS)]
@@ -128,6 +129,7 @@ pub struct PartitionResult {
 /// ```
 /// use tracefx_core::DType;
 /// use tracefx_ir::{Graph, GraphModule, TensorMeta, Val};
+/// use tracefx_ops::registry;
 /// use tracefx_rewrite::devices::{Device, PartitionerConfig, partition_graph};
 /// use tracefx_rewrite::get_size_of_all_nodes;
 ///
@@ -143,7 +145,7 @@ pub struct PartitionResult {
 /// let module = GraphModule::new(graph);
 /// let device = |logical_id| Device { name: format!("dev_{logical_id}"), available_mem_bytes: 32, logical_id };
 /// let config = PartitionerConfig { devices: vec![device(0), device(1)], ..PartitionerConfig::default() };
-/// let result = partition_graph(&module, &get_size_of_all_nodes(&module).unwrap(), &config).unwrap();
+/// let result = partition_graph(&module, registry(), &get_size_of_all_nodes(&module).unwrap(), &config).unwrap();
 /// let devices: Vec<_> = result.partitions.iter().map(|it| &it.logical_device_ids[..]).collect();
 /// assert_eq!(devices, [[0], [1]]);
 /// assert!(result.module_with_submodules.submodule("submod_1").is_ok());
@@ -155,6 +157,7 @@ pub struct PartitionResult {
 /// [`split_module`](crate::split_module).
 pub fn partition_graph(
     module: &GraphModule,
+    registry: &Registry,
     sizes: &[Option<SizeBytes>],
     config: &PartitionerConfig,
 ) -> Result<PartitionResult> {
@@ -162,7 +165,7 @@ pub fn partition_graph(
         return Err(failed("No devices").help("give the devices that the parts are for"));
     }
     check_devices(&config.devices)?;
-    let graph = SizedGraph::new(module, sizes)?;
+    let graph = SizedGraph::new(module, registry, sizes)?;
     if graph.calls().next().is_none() {
         return Err(failed("No Partition since no operations in the module"));
     }
@@ -175,7 +178,7 @@ pub fn partition_graph(
     for partition in &partitions {
         partition.nodes.iter().for_each(|&it| part_of[graph.node(it).index()] = partition.id);
     }
-    let split = split_module(module, &mut |it| part_of[it.index()], &SplitOptions::default())?;
+    let split = split_module(module, registry, &mut |it| part_of[it.index()], &SplitOptions::default())?;
     let dag = dag::dump_dag(&split.module, &partitions);
     Ok(PartitionResult { partitions, dag, module_with_submodules: split.module })
 }

@@ -3,6 +3,7 @@ use crate::SizeBytes;
 use crate::order::Order;
 use tracefx_core::Result;
 use tracefx_ir::{GraphModule, NodeId, Opcode};
+use tracefx_ops::Registry;
 
 /// The nodes of a graph but for the output by their places, with their sizes.
 #[derive(Debug)]
@@ -22,7 +23,7 @@ impl<'a> SizedGraph<'a> {
     ///
     /// # Errors
     /// `PassFailed` where a node has no size, or the sum of the sizes is too large for a number.
-    pub fn new(module: &'a GraphModule, sizes: &[Option<SizeBytes>]) -> Result<Self> {
+    pub fn new(module: &'a GraphModule, registry: &Registry, sizes: &[Option<SizeBytes>]) -> Result<Self> {
         let graph = &module.graph;
         let nodes: Vec<NodeId> = graph.nodes().filter(|&it| graph.node(it).op() != Opcode::Output).collect();
         let mut places = vec![0; graph.id_bound()];
@@ -44,7 +45,7 @@ impl<'a> SizedGraph<'a> {
             inputs.iter().for_each(|&it| users[it].push(user));
         }
         let mut followers = vec![Vec::new(); nodes.len()];
-        for (first, second) in Order::of(module).pairs() {
+        for (first, second) in Order::of(module, registry).pairs() {
             followers[places[first.index()]].push(places[second.index()]);
         }
         let n_edges = inputs.iter().chain(&followers).map(Vec::len).sum();

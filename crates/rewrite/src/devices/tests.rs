@@ -39,14 +39,14 @@ fn config(length: usize, mode: PartitionMode, bytes: &[u64]) -> PartitionerConfi
 }
 
 fn run(module: &GraphModule, config: &PartitionerConfig) -> Result<PartitionResult> {
-    partition_graph(module, &crate::get_size_of_all_nodes(module)?, config)
+    partition_graph(module, tracefx_ops::registry(), &crate::get_size_of_all_nodes(module)?, config)
 }
 
 #[test]
 fn bytes_are_right_after_any_additions_and_removals() {
     let module = chain(6);
     let sizes = crate::get_size_of_all_nodes(&module).unwrap();
-    let graph = SizedGraph::new(&module, &sizes).unwrap();
+    let graph = SizedGraph::new(&module, tracefx_ops::registry(), &sizes).unwrap();
     let mut partition = Partition::default();
     for (node, is_added) in [(1, true), (3, true), (2, true), (7, true), (1, false), (3, false), (7, false)] {
         match is_added {
@@ -113,7 +113,7 @@ fn a_long_chain_is_no_matter() {
         let result = run(&module, &config(length, mode, &[total * 2 / 3, total * 2 / 3])).unwrap();
         assert_eq!(result.partitions.len(), 2);
         let sizes = crate::get_size_of_all_nodes(&module).unwrap();
-        let graph = SizedGraph::new(&module, &sizes).unwrap();
+        let graph = SizedGraph::new(&module, tracefx_ops::registry(), &sizes).unwrap();
         let config = config(length, mode, &[]);
         let latency = get_latency_of_partitioned_graph(&graph, &result.partitions, &config).unwrap();
         // The cut passes a value of the chain and the input.
@@ -125,7 +125,7 @@ fn a_long_chain_is_no_matter() {
 fn a_swap_makes_it_no_slower() {
     let module = chain(7);
     let sizes = crate::get_size_of_all_nodes(&module).unwrap();
-    let graph = SizedGraph::new(&module, &sizes).unwrap();
+    let graph = SizedGraph::new(&module, tracefx_ops::registry(), &sizes).unwrap();
     let cost = |mode| {
         let config = config(7, mode, &[96, 96, 64]);
         let result = run(&module, &config).unwrap();

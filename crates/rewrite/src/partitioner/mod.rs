@@ -9,6 +9,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Deserialize;
 use tracefx_core::Result;
 use tracefx_ir::{Graph, GraphModule, Node, NodeId, Opcode};
+use tracefx_ops::Registry;
 
 /// How [`CapabilityBasedPartitioner`] makes partitions.
 #[derive(Clone, Debug, Default, Deserialize, ts_rs::TS)]
@@ -39,6 +40,7 @@ pub struct Partition {
 ///
 /// ```
 /// use tracefx_ir::{Graph, GraphModule};
+/// use tracefx_ops::registry;
 /// use tracefx_rewrite::{CapabilityBasedPartitioner, PartitionerOptions};
 ///
 /// let mut graph = Graph::new();
@@ -47,12 +49,13 @@ pub struct Partition {
 /// let cos = graph.call_function("torch.cos", vec![sin.into()], vec![]);
 /// let neg = graph.call_function("torch.neg", vec![cos.into()], vec![]);
 /// graph.output(neg.into());
-/// let partitioner = CapabilityBasedPartitioner::new(PartitionerOptions::default());
+/// let partitioner = CapabilityBasedPartitioner::new(registry(), PartitionerOptions::default());
 /// let partitions = partitioner.propose_partitions(&GraphModule::new(graph), &mut |it| it == sin || it == cos);
 /// assert_eq!(partitions[0].nodes, [sin, cos]);
 /// ```
 #[derive(Clone, Debug)]
-pub struct CapabilityBasedPartitioner {
+pub struct CapabilityBasedPartitioner<'a> {
+    registry: &'a Registry,
     options: PartitionerOptions,
 }
 
@@ -62,10 +65,10 @@ struct Group {
     nodes: Vec<NodeId>,
 }
 
-impl CapabilityBasedPartitioner {
-    /// A partitioner.
-    pub fn new(options: PartitionerOptions) -> Self {
-        CapabilityBasedPartitioner { options }
+impl<'r> CapabilityBasedPartitioner<'r> {
+    /// A partitioner of calls of these operators.
+    pub fn new(registry: &'r Registry, options: PartitionerOptions) -> Self {
+        CapabilityBasedPartitioner { registry, options }
     }
 
     /// The partitions. Inputs and the output of the graph are in none, whatever the backend says of them.
@@ -74,7 +77,7 @@ impl CapabilityBasedPartitioner {
         module: &GraphModule,
         is_supported: &mut dyn FnMut(NodeId) -> bool,
     ) -> Vec<Partition> {
-        let (graph, order) = (&module.graph, Order::of(module));
+        let (graph, order) = (&module.graph, Order::of(module, self.registry));
         let mut is_supported =
             |it| !matches!(graph.node(it).op(), Opcode::Placeholder | Opcode::Output) && is_supported(it);
         let mut groups = match self.options.skip_horizontal_fusion {
@@ -107,7 +110,7 @@ impl CapabilityBasedPartitioner {
         prefix: &str,
     ) -> Result<Vec<String>> {
         let nodes: Vec<Vec<NodeId>> = partitions.iter().map(|it| it.nodes.clone()).collect();
-        fuse_by_partitions(module, &nodes, prefix, false)
+        fuse_by_partitions(module, self.registry, &nodes, prefix, false)
     }
 
     /// Finds the partitions and makes a call of a module of each.
@@ -127,7 +130,7 @@ impl CapabilityBasedPartitioner {
     /// Takes nodes that compute nothing out of the ends of partitions: those of [`PartitionerOptions::non_compute_ops`] whose
     /// inputs, or whose users, are all such nodes or outside.
     pub fn remove_bookend_non_compute_ops(&self, module: &GraphModule, partitions: &mut [Partition]) {
-        let (graph, order) = (&module.graph, Order::of(module));
+        let (graph, order) = (&module.graph, Order::of(module, self.registry));
         let non_compute = self.non_compute_ops(&[]);
         for partition in partitions {
             // True of the nodes that are at the end so far.
@@ -216,6 +219,7 @@ fn reassign_items(graph: &Graph, partitions: &mut [Partition]) {
 mod tests {
     use super::*;
     use tracefx_ir::Arg;
+    use tracefx_ops::registry;
 
     /// Functions whose names say what they use: `("b", "xa")` uses the nodes `x` and `a`. Those in capitals are supported.
     #[track_caller]
@@ -228,7 +232,7 @@ mod tests {
             nodes.push((name, graph.call_function(&format!("torch.{name}"), args, vec![])));
         }
         let name = |it: &NodeId| nodes.iter().find(|(_, id)| id == it).expect("a node").0;
-        let partitioner = CapabilityBasedPartitioner::new(options);
+        let partitioner = CapabilityBasedPartitioner::new(registry(), options);
         let module = GraphModule::new(graph);
         let partitions = partitioner.propose_partitions(&module, &mut |it| name(&it).starts_with(char::is_uppercase));
         let got: Vec<String> = partitions.iter().map(|it| it.nodes.iter().map(name).collect()).collect();
@@ -284,7 +288,7 @@ mod tests {
         let f = call("view", e);
         let options = PartitionerOptions { non_compute_ops: vec!["view".into()], ..PartitionerOptions::default() };
         let mut partitions = [Partition { id: 0, nodes: vec![a, b, c, d, e, f] }];
-        CapabilityBasedPartitioner::new(options)
+        CapabilityBasedPartitioner::new(registry(), options)
             .remove_bookend_non_compute_ops(&GraphModule::new(graph), &mut partitions);
         assert_eq!(partitions[0].nodes, [c, d, e]);
     }
@@ -300,7 +304,7 @@ mod tests {
         let module = GraphModule::new(graph);
         for skip_horizontal_fusion in [false, true] {
             let partitioner =
-                CapabilityBasedPartitioner::new(PartitionerOptions { skip_horizontal_fusion, ..single() });
+                CapabilityBasedPartitioner::new(registry(), PartitionerOptions { skip_horizontal_fusion, ..single() });
             let n = partitioner.propose_partitions(&module, &mut |it| it.index() % 5 != 0).len();
             assert_eq!(n, 20_000);
         }

@@ -2,6 +2,7 @@ use super::Subgraph;
 use crate::order::Order;
 use std::collections::VecDeque;
 use tracefx_ir::{Graph, GraphModule, NodeId};
+use tracefx_ops::Registry;
 
 /// To which other parts a node leads on paths inside its own.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -30,10 +31,11 @@ impl Reach {
 /// looked at, so that each part takes time linear in its nodes and uses.
 pub fn move_non_tensor_nodes_on_boundary(
     module: &GraphModule,
+    registry: &Registry,
     subgraphs: &mut [Subgraph],
     is_tensor: &dyn Fn(NodeId) -> bool,
 ) {
-    move_nodes(&module.graph, &Order::of(module), subgraphs, is_tensor);
+    move_nodes(&module.graph, &Order::of(module, registry), subgraphs, is_tensor);
 }
 
 /// As [`move_non_tensor_nodes_on_boundary`], where the order is known.

@@ -2,6 +2,7 @@ use super::{calls, is_call};
 use crate::order::Order;
 use rustc_hash::FxHashSet;
 use tracefx_ir::{Graph, GraphModule, NodeId};
+use tracefx_ops::Registry;
 
 /// The groups of nodes for the accelerator that must stay together, since they pass each other values that are no tensors:
 /// `torch.fx.passes.tools_common.FxNetAccFusionsFinder`. A group that has a node for the CPU goes there as a whole.
@@ -11,10 +12,11 @@ use tracefx_ir::{Graph, GraphModule, NodeId};
 /// searches for the paths again for each node that a group gets.
 pub fn find_acc_fusions(
     module: &GraphModule,
+    registry: &Registry,
     acc_nodes: &mut FxHashSet<NodeId>,
     is_tensor: &dyn Fn(NodeId) -> bool,
 ) -> Vec<Vec<NodeId>> {
-    find(&module.graph, &Order::of(module), acc_nodes, is_tensor)
+    find(&module.graph, &Order::of(module, registry), acc_nodes, is_tensor)
 }
 
 /// As [`find_acc_fusions`], where the order is known.

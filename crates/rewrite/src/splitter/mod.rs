@@ -15,6 +15,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::{Graph, GraphModule, Node, NodeId, Opcode};
+use tracefx_ops::Registry;
 
 /// How [`Splitter`] takes graphs apart.
 #[derive(Clone, Debug, Deserialize, ts_rs::TS)]
@@ -84,10 +85,11 @@ impl Splitter {
     pub fn split(
         &self,
         module: &GraphModule,
+        registry: &Registry,
         is_supported: &mut dyn FnMut(NodeId) -> bool,
         is_tensor: &dyn Fn(NodeId) -> bool,
     ) -> Result<SplitPlan> {
-        let (graph, order) = (&module.graph, Order::of(module));
+        let (graph, order) = (&module.graph, Order::of(module, registry));
         let AccNodes { mut nodes, events } =
             find_acc_nodes(graph, is_supported, is_tensor, self.options.allow_non_tensor);
         let all_supported = calls(graph).all(|it| nodes.contains(&it));
@@ -236,9 +238,12 @@ mod tests {
         graph.output(nodes.last().unwrap().1.into());
         let name = |it: &NodeId| nodes.iter().find(|(_, id)| id == it).expect("a node").0;
         let plan = Splitter::new(options)
-            .split(&GraphModule::new(graph), &mut |it| name(&it).starts_with(char::is_uppercase), &|it| {
-                !name(&it).contains(['n', 'N'])
-            })
+            .split(
+                &GraphModule::new(graph),
+                tracefx_ops::registry(),
+                &mut |it| name(&it).starts_with(char::is_uppercase),
+                &|it| !name(&it).contains(['n', 'N']),
+            )
             .unwrap();
         let got = plan.subgraphs.iter().zip(&plan.tags);
         let got: Vec<String> =

@@ -41,7 +41,9 @@ fn non_tensors_move_as_in_pytorch() {
         let at = |it: NodeId| values.iter().position(|&value| value == it).expect("a node");
         let part = |it: &Part| Subgraph { is_acc: it.is_acc, nodes: it.nodes.iter().map(|&at| values[at]).collect() };
         let mut parts: Vec<Subgraph> = case.parts.iter().map(part).collect();
-        move_non_tensor_nodes_on_boundary(&module, &mut parts, &|it| case.nodes[at(it) - 1].tensor);
+        move_non_tensor_nodes_on_boundary(&module, tracefx_ops::registry(), &mut parts, &|it| {
+            case.nodes[at(it) - 1].tensor
+        });
         let moved = parts.iter().map(|part| {
             let mut nodes: Vec<usize> = part.nodes.iter().map(|&it| at(it)).collect();
             nodes.sort_unstable();

@@ -98,7 +98,7 @@ fn sizes_of_nodes_are_pytorchs() {
 fn partitions_are_pytorchs() {
     for case in cases() {
         let sizes = get_size_of_all_nodes(&case.module).unwrap();
-        let result = partition_graph(&case.module, &sizes, &case.config);
+        let result = partition_graph(&case.module, tracefx_ops::registry(), &sizes, &case.config);
         if let Value::String(error) = &case.text["error"] {
             assert_eq!(result.unwrap_err().message(), error, "{}", case.name());
             continue;
@@ -132,8 +132,9 @@ fn partitions_are_pytorchs() {
 fn latencies_are_pytorchs() {
     for case in cases().into_iter().filter(|it| it.text["error"].is_null()) {
         let sizes = get_size_of_all_nodes(&case.module).unwrap();
-        let partitions = partition_graph(&case.module, &sizes, &case.config).unwrap().partitions;
-        let graph = SizedGraph::new(&case.module, &sizes).unwrap();
+        let partitions =
+            partition_graph(&case.module, tracefx_ops::registry(), &sizes, &case.config).unwrap().partitions;
+        let graph = SizedGraph::new(&case.module, tracefx_ops::registry(), &sizes).unwrap();
         let got = get_latency_of_partitioned_graph(&graph, &partitions, &case.config).unwrap();
         let expected = &case.text["latency"];
         let parts = got.partitions.iter();

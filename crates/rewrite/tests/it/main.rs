@@ -2,6 +2,7 @@
 
 mod boundary;
 mod build;
+mod custom;
 mod devices;
 mod matching;
 mod normalizing;

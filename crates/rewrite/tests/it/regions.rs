@@ -40,7 +40,7 @@ fn grad_nested() -> GraphModule {
 #[test]
 fn regions_without_gradients_become_the_graphs_of_pytorch() -> Result<()> {
     let mut module = grad_nested();
-    assert!(replace_set_grad_with_hop(&mut module)?.modified);
+    assert!(replace_set_grad_with_hop(&mut module, tracefx_ops::registry())?.modified);
     assert_eq!(module.graph.lint(Some(&module)), []);
     assert_eq!(
         module.graph.to_string(),
@@ -64,7 +64,7 @@ fn regions_without_gradients_become_the_graphs_of_pytorch() -> Result<()> {
     let names: Vec<&str> = module.attributes.keys().map(|it| &**it).collect();
     assert_eq!(names, ["submod_1", "submod_3", "submod_5", "submod_10"]);
     assert_eq!(module.submodule("submod_1")?.graph.to_string(), "graph():\n    return ()");
-    assert!(!replace_set_grad_with_hop(&mut module)?.modified);
+    assert!(!replace_set_grad_with_hop(&mut module, tracefx_ops::registry())?.modified);
     Ok(())
 }
 
@@ -82,7 +82,7 @@ fn autocast_within_autocast_is_a_graph_of_the_graph() -> Result<()> {
     let neg = call(&mut graph, "neg.default", &[sum.into()]);
     graph.output(Arg::Tuple(vec![neg.into()]));
     let mut module = GraphModule::new(graph);
-    assert!(replace_autocast_with_hop(&mut module)?.modified);
+    assert!(replace_autocast_with_hop(&mut module, tracefx_ops::registry())?.modified);
     assert_eq!(module.graph.lint(Some(&module)), []);
     let Some(Attribute::Module(region)) = module.attributes.get("submod_1") else { panic!("{:?}", module.attributes) };
     assert!(matches!(region.attributes.get("submod_1"), Some(Attribute::Module(_))));
@@ -112,7 +112,7 @@ fn control_flow_belongs_to_its_region() -> Result<()> {
         graph.output(Arg::Tuple(vec![sin.into()]));
         module.attributes.insert(name.into(), Attribute::Module(Box::new(GraphModule::new(graph))));
     }
-    assert!(replace_set_grad_with_hop(&mut module)?.modified);
+    assert!(replace_set_grad_with_hop(&mut module, tracefx_ops::registry())?.modified);
     assert_eq!(module.graph.lint(Some(&module)), []);
     assert!(module.graph.to_string().contains("wrap_with_set_grad_enabled"), "{}", module.graph);
     let Some(Attribute::Module(region)) = module.attributes.get("submod_1") else { panic!("{:?}", module.attributes) };

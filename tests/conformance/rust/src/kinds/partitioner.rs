@@ -7,11 +7,14 @@ use tracefx_rewrite::{CapabilityBasedPartitioner, PartitionerOptions};
 pub(crate) fn check(case: &Case) -> Check {
     let mut module = case.module();
     let flag = |name: &str| case.option(name) == true;
-    let partitioner = CapabilityBasedPartitioner::new(PartitionerOptions {
-        allows_single_node_partition: flag("allows_single_node_partition"),
-        skip_horizontal_fusion: flag("skip_horizontal_fusion"),
-        ..PartitionerOptions::default()
-    });
+    let partitioner = CapabilityBasedPartitioner::new(
+        tracefx_ops::registry(),
+        PartitionerOptions {
+            allows_single_node_partition: flag("allows_single_node_partition"),
+            skip_horizontal_fusion: flag("skip_horizontal_fusion"),
+            ..PartitionerOptions::default()
+        },
+    );
     let graph = &module.graph;
     let supported = case.option("supported").as_array().expect("names");
     let mut is_supported = |it| supported.iter().any(|name| name == &**graph.node(it).name());

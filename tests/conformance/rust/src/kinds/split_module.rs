@@ -18,7 +18,7 @@ pub(crate) fn check(case: &Case) -> Check {
     let partitions = case.option("partition_of");
     let mut partition_of =
         |it| partitions[&**module.graph.node(it).name()].as_i64().expect("each call has a partition");
-    let split = match split_module(&module, &mut partition_of, &options) {
+    let split = match split_module(&module, tracefx_ops::registry(), &mut partition_of, &options) {
         Ok(split) => split,
         Err(problem) => return same_error(case, &problem, Code::PartitionCycle),
     };

@@ -8,7 +8,7 @@ use tracefx_rewrite::{legalize_graph, stable_topological_sort};
 pub(crate) fn check(case: &Case) -> Check {
     let mut module = GraphModule::new(build(case.get("before")));
     let sorted = match case.get("pass").as_str() {
-        Some("legalize_graph") => legalize_graph(&mut module),
+        Some("legalize_graph") => legalize_graph(&mut module, tracefx_ops::registry()),
         _ => stable_topological_sort(&mut module.graph),
     };
     if let Err(problem) = sorted {
