@@ -42,13 +42,41 @@ export const OPTIONS: readonly CommandOption[] = [
 export const GENERAL: readonly string[] = ["limit", "json", "help", "version"];
 
 /** What `--help` shows. */
-export const USAGE = "Opens, inspects, runs and converts programs that PyTorch exported. Opening a file runs no code of it.\n\nUsage: tracefx VERB FILE… [OPTIONS]\n\nVerbs:\n  inspect FILE          shows the graph, the signature, the constraints, the sizes, and which operators are supported\n  run FILE              runs the program on the tensors of a .safetensors file\n  convert INPUT OUTPUT  writes the program as an archive of PyTorch (.pt2) or in the byte format of tracefx (.fxg)\n  joint INPUT OUTPUT    writes the joint program of a loss and its gradients, which a training step runs\n\nOptions:\n  --decompose     inspect, convert: puts the program in terms of core operators, without writes to tensors\n  --inputs FILE   run: the inputs: in0, in1… by position, or the names that inspect shows\n  --outputs FILE  run: where the outputs go, as out0, out1…\n  --repeat N      run: runs this often, and tells the fastest time and the median; the outputs are those of the first run\n  --to FORMAT     convert, joint: pt2 or fxg, where the ending of OUTPUT does not say it\n  --loss-index N  joint: which of the results of the graph is the loss: 0 is the first, and the default\n  --limit NAME=N  what a file or a run may ask for, such as archive_bytes, loop_steps or milliseconds\n  --json          prints JSON for machines, errors included\n  --help          shows this\n  --version       shows the version\n\nExit codes: 0 done, 1 the program or its inputs were refused, 2 the command line was wrong.";
+export const USAGE = `Opens, inspects, runs and converts programs that PyTorch exported. Opening a file runs no code of it.
+
+Usage: tracefx VERB FILE… [OPTIONS]
+
+Verbs:
+  inspect FILE          shows the graph, the signature, the constraints, the sizes, and which operators are supported
+  run FILE              runs the program on the tensors of a .safetensors file
+  convert INPUT OUTPUT  writes the program as an archive of PyTorch (.pt2) or in the byte format of tracefx (.fxg)
+  joint INPUT OUTPUT    writes the joint program of a loss and its gradients, which a training step runs
+
+Options:
+  --decompose     inspect, convert: puts the program in terms of core operators, without writes to tensors
+  --inputs FILE   run: the inputs: in0, in1… by position, or the names that inspect shows
+  --outputs FILE  run: where the outputs go, as out0, out1…
+  --repeat N      run: runs this often, and tells the fastest time and the median; the outputs are those of the first run
+  --to FORMAT     convert, joint: pt2 or fxg, where the ending of OUTPUT does not say it
+  --loss-index N  joint: which of the results of the graph is the loss: 0 is the first, and the default
+  --limit NAME=N  what a file or a run may ask for, such as archive_bytes, loop_steps or milliseconds
+  --json          prints JSON for machines, errors included
+  --help          shows this
+  --version       shows the version
+
+Exit codes: 0 done, 1 the program or its inputs were refused, 2 the command line was wrong.`;
 
 /** The limits of files that `--limit` changes. */
-export const FILE_LIMITS: readonly string[] = ["archive_bytes", "stream_bytes", "entries", "directory_bytes", "inflated_bytes", "inflate_ratio", "json_bytes", "json_depth", "nodes", "node_args", "name_bytes", "rank", "subgraph_depth", "pickle_values", "pickle_stack", "pickle_memo"];
+export const FILE_LIMITS: readonly string[] = [
+  "archive_bytes", "stream_bytes", "entries", "directory_bytes", "inflated_bytes", "inflate_ratio", "json_bytes",
+  "json_depth", "nodes", "node_args", "name_bytes", "rank", "subgraph_depth", "pickle_values", "pickle_stack",
+  "pickle_memo",
+];
 
 /** The limits of runs that it changes. */
-export const RUN_LIMITS: readonly string[] = ["loop_steps", "milliseconds"];
+export const RUN_LIMITS: readonly string[] = [
+  "loop_steps", "milliseconds",
+];
 
 /** How many bytes are read of what does not say before how long it is, unless `limits` has another `stream_bytes`. */
 export const STREAM_BYTES = 1073741824;

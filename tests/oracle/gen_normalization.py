@@ -58,7 +58,7 @@ def registry():
     """The overloads of the registry by operator, in its order."""
     text = re.search(r"SCHEMAS = `\n(.*?)\n`", open("bindings/schemas.ts").read(), re.S)[1]
     known = {}
-    for line in text.split("\n"):
+    for line in re.split(r"\n(?! )", text):
         name, overload = re.match(r"(\w+)(?:\.(\w+))?\(", line).groups()
         known.setdefault(name, []).append(overload or "default")
     return known

@@ -59,12 +59,11 @@ function defineOperator(target: string, operator: string): AnyFunction {
 
 function namespaceOf<T>(name: keyof typeof FUNCTIONS): T {
   const [target, prefix] = PLACES[name];
-  const names = FUNCTIONS[name].split(" ").filter((it) => it !== "");
   const define = (it: string): AnyFunction => {
     // Some are functions of `torch.nn.functional` too, which has them with its own parameter lists.
     return functionOf(`${target}${it}`) ?? defineOperator(`${target}${it}`, `aten.${prefix}${it}`);
   };
-  const members = names.map((it) => [camelCase(it), define(it)] as const);
+  const members = FUNCTIONS[name].map((it) => [camelCase(it), define(it)] as const);
   return Object.freeze(Object.fromEntries(members)) as T;
 }
 
@@ -93,7 +92,7 @@ export function overloadOf(target: string): AnyFunction {
 
 /** Puts the operators on tensors that are methods or attributes, and lets graphs find all others by name. */
 export function installOperators(): void {
-  for (const name of METHODS.split(" ")) {
+  for (const name of METHODS) {
     const at = SELF_POSITIONS[name] ?? 0;
     defineMethod(camelCase(name), name, (self, args, kwargs) => {
       // With fewer arguments by position, those before the tensor have been given by name, and so it is too.

@@ -4,6 +4,7 @@
  * @module
  */
 import { RESULT_NAMES } from "../../../bindings/schemas.ts";
+import { recordsOf } from "./records.ts";
 
 /**
  * Several results of an operator: an array, which can be taken apart, whose items have names too.
@@ -17,12 +18,10 @@ import { RESULT_NAMES } from "../../../bindings/schemas.ts";
 export type NamedResults<Items extends readonly unknown[], Names> = Items & Readonly<Names>;
 
 const namesOf: ReadonlyMap<string, readonly string[]> = new Map(
-  RESULT_NAMES.trim()
-    .split("\n")
-    .map((line) => {
-      const [operator = "", ...names] = line.split(" ");
-      return [operator, names];
-    }),
+  recordsOf(RESULT_NAMES).map((record) => {
+    const [operator = "", ...names] = record.split(" ");
+    return [operator, names];
+  }),
 );
 
 /**

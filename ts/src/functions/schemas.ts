@@ -7,6 +7,7 @@ import { NORMALIZATION_SCHEMAS, SCHEMAS } from "../../../bindings/schemas.ts";
 import { fxError, type FxError } from "../errors.ts";
 import { type Arg, freezeArg } from "../graph/args.ts";
 import { float, List } from "../graph/values.ts";
+import { recordsOf } from "./records.ts";
 import type { Parameter } from "./signature.ts";
 
 /** A parameter of an operator. */
@@ -100,7 +101,7 @@ function isOf(item: string, { overload }: OperatorSchema): boolean {
 
 function itemsByName(): ReadonlyMap<string, readonly string[]> {
   const res = new Map<string, readonly string[]>();
-  for (const line of NORMALIZATION_SCHEMAS.trim().split("\n")) {
+  for (const line of recordsOf(NORMALIZATION_SCHEMAS)) {
     const [names = "", rest = ""] = line.split(":");
     const list = rest.trim() === "" ? [] : rest.trim().split(" | ");
     for (const name of names.split(" ")) res.set(name, list);
@@ -123,7 +124,7 @@ function writing(base: OperatorSchema, operator: string, overload: string, outpu
 
 function linesByOperator(): ReadonlyMap<string, readonly string[]> {
   const res = new Map<string, string[]>();
-  for (const line of SCHEMAS.trim().split("\n")) {
+  for (const line of recordsOf(SCHEMAS)) {
     const name = line.slice(0, line.search(/[.(]/));
     const group = res.get(name);
     if (group === undefined) res.set(name, [line]);

@@ -47,7 +47,7 @@ export class FakeTensor extends TensorMeta {
 
 /** Puts the operators that are methods of tensors on those without data. */
 export function installFakeMethods(): void {
-  for (const name of METHODS.split(" ")) {
+  for (const name of METHODS) {
     const spelling = camelCase(name);
     if (Object.hasOwn(FakeTensor.prototype, spelling)) continue;
     const at = SELF_POSITIONS[name] ?? 0;

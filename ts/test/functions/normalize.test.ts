@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { normalizedArguments, normalizeFunction, normalizeModule } from "../../src/functions/normalize.ts";
+import { recordsOf } from "../../src/functions/records.ts";
 import { schemasOf, typeMatches } from "../../src/functions/schemas.ts";
 import { defineFunction } from "../../src/functions/table.ts";
 import { SCHEMAS } from "../../../bindings/schemas.ts";
@@ -10,7 +11,7 @@ import { Module } from "../../src/nn/module.ts";
 
 describe("schemas", () => {
   test("are all understood", () => {
-    const lines = SCHEMAS.trim().split("\n");
+    const lines = recordsOf(SCHEMAS);
     for (const line of lines) {
       const name = line.slice(0, line.search(/[.(]/));
       const schema = schemasOf(name).find((it) => it.text === line);

@@ -64,11 +64,11 @@ function routes(
   ] as const) {
     if (!packet.startsWith(prefix)) continue;
     const name = packet.slice(prefix.length);
-    if (!FUNCTIONS[space].split(" ").includes(name)) continue;
+    if (!FUNCTIONS[space].includes(name)) continue;
     const call = (spaces[space] as unknown as Record<string, AnyFunction>)[camelCase(name)];
     res.push([`${space}.${name}`, (args) => (call as AnyFunction)(...args)]);
   }
-  if (isMethod && METHODS.split(" ").includes(packet)) {
+  if (isMethod && METHODS.includes(packet)) {
     res.push([
       `Tensor.${packet}`,
       (args) => {

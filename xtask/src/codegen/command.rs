@@ -1,6 +1,6 @@
 //! `command.ts`: the command line of `tracefx`, and the limits of what it reads.
 
-use super::quoted;
+use super::{array, quoted};
 use tracefx_engine::command::{CommandOption, GENERAL, OPTIONS, VERBS, Verb, usage};
 use tracefx_engine::{Limits, RunLimits};
 
@@ -48,7 +48,7 @@ export const OPTIONS: readonly CommandOption[] = [
 export const GENERAL: readonly string[] = {};
 
 /** What `--help` shows. */
-export const USAGE = {};
+export const USAGE = `{}`;
 
 /** The limits of files that `--limit` changes. */
 export const FILE_LIMITS: readonly string[] = {};
@@ -62,9 +62,9 @@ export const STREAM_BYTES = {};
         VERBS.iter().map(verb).collect::<String>(),
         OPTIONS.iter().map(option).collect::<String>(),
         words(GENERAL),
-        quoted(&usage()),
-        words(Limits::NAMES),
-        words(RunLimits::NAMES),
+        usage().replace('\\', "\\\\").replace('`', "\\`").replace("${", "\\${"),
+        array(Limits::NAMES, ""),
+        array(RunLimits::NAMES, ""),
         Limits::default().stream_bytes,
     )
 }

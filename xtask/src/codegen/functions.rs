@@ -1,7 +1,8 @@
 //! `functions.ts`: the operators that PyTorch offers as functions.
 
-use super::signature::{Kind, members, names};
-use super::surface::packets;
+use super::signature::{Kind, Members, members};
+use super::surface::{packets, unprefixed};
+use super::{array, quoted};
 use std::fmt::Write;
 
 /// A namespace of functions: its place in PyTorch, the prefix of its operators, the interface and what it is.
@@ -16,18 +17,35 @@ const NAMESPACES: &[(&str, &str, &str, &str)] = &[
 pub(super) fn body() -> String {
     let mut out = String::from(
         "import type { NamedResults } from \"../ts/src/functions/results.ts\";\n\
-         import type { DeviceLike, DTypeLike, Int, LayoutLike, MemoryFormatLike, Real, Scalar } from \"../ts/src/functions/types.ts\";\n\
+         import type {\n\
+         \x20 DeviceLike,\n\
+         \x20 DTypeLike,\n\
+         \x20 Int,\n\
+         \x20 LayoutLike,\n\
+         \x20 MemoryFormatLike,\n\
+         \x20 Real,\n\
+         \x20 Scalar,\n\
+         } from \"../ts/src/functions/types.ts\";\n\
          import type { Tensor } from \"../ts/src/tensor/tensor.ts\";\n",
     );
     for (place, prefix, interface, doc) in NAMESPACES {
-        let body = members(&packets(place), prefix, Kind::Function);
-        write!(out, "\n/** {doc} */\nexport interface {interface} {{\n{body}}}\n")
+        let Members { options, body } = members(&packets(place), prefix, Kind::Function);
+        write!(out, "{options}\n/** {doc} */\nexport interface {interface} {{\n{body}}}\n")
             .expect("writing to a string succeeds");
     }
-    out.push_str("\n/** PyTorch's names of the functions, by namespace. */\nexport const FUNCTIONS = {\n");
+    let places: Vec<String> = NAMESPACES.iter().map(|(place, ..)| quoted(place)).collect();
+    write!(
+        out,
+        "\n/** PyTorch's names of the functions, by namespace. */\n\
+         export const FUNCTIONS: Readonly<Record<{}, readonly string[]>> = {{\n",
+        places.join(" | ")
+    )
+    .expect("writing to a string succeeds");
     for (place, prefix, ..) in NAMESPACES {
-        writeln!(out, "  {place}: \"{}\",", names(&packets(place), prefix)).expect("writing to a string succeeds");
+        let packets = packets(place);
+        let names: Vec<&str> = packets.iter().map(|it| unprefixed(it, prefix)).collect();
+        writeln!(out, "  {place}: {},", array(&names, "  ")).expect("writing to a string succeeds");
     }
-    out.push_str("} as const;\n");
+    out.push_str("};\n");
     out
 }

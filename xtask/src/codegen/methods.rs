@@ -1,22 +1,33 @@
 //! `methods.ts`: the operators that PyTorch offers as methods of tensors.
 
-use super::signature::{Kind, members, names, self_position};
+use super::array;
+use super::signature::{Kind, Members, members, self_position};
 use super::surface::{Packet, packets};
 
 pub(super) fn body() -> String {
     let packets = packets("method");
+    let Members { options, body } = members(&packets, "", Kind::Method);
+    let names: Vec<&str> = packets.iter().map(|it| it.name.as_str()).collect();
     format!(
         "import type {{ NamedResults }} from \"../ts/src/functions/results.ts\";\n\
-         import type {{ DeviceLike, DTypeLike, Int, LayoutLike, MemoryFormatLike, Real, Scalar }} from \"../ts/src/functions/types.ts\";\n\
-         import type {{ Tensor }} from \"../ts/src/tensor/tensor.ts\";\n\n\
+         import type {{\n\
+         \x20 DeviceLike,\n\
+         \x20 DTypeLike,\n\
+         \x20 Int,\n\
+         \x20 LayoutLike,\n\
+         \x20 MemoryFormatLike,\n\
+         \x20 Real,\n\
+         \x20 Scalar,\n\
+         }} from \"../ts/src/functions/types.ts\";\n\
+         import type {{ Tensor }} from \"../ts/src/tensor/tensor.ts\";\n\
+         {options}\n\
          /** The operators that are methods of tensors. */\n\
-         export interface TensorMethods {{\n{}}}\n\n\
+         export interface TensorMethods {{\n{body}}}\n\n\
          /** PyTorch's names of the methods. */\n\
-         export const METHODS = \"{}\";\n\n\
+         export const METHODS: readonly string[] = {};\n\n\
          /** Which argument of the operator the tensor is, where it is not the first. */\n\
          export const SELF_POSITIONS: Readonly<Record<string, number>> = {{{}}};\n",
-        members(&packets, "", Kind::Method),
-        names(&packets, ""),
+        array(&names, ""),
         positions(&packets),
     )
 }

@@ -110,7 +110,54 @@ fn strays(folder: &Path) -> Result<Vec<String>, String> {
     Ok(names)
 }
 
+/// The most columns of a generated line, as of those that are written by hand.
+const COLUMNS: usize = 120;
+
+/// Words in lines of at most [`COLUMNS`], each of them indented.
+fn filled<'a>(words: impl IntoIterator<Item = &'a str>, indent: &str) -> String {
+    let (mut out, mut line) = (String::new(), indent.to_string());
+    for word in words {
+        if line.len() > indent.len() && line.chars().count() + 1 + word.chars().count() > COLUMNS {
+            out += &line;
+            out.push('\n');
+            line = indent.to_string();
+        }
+        if line.len() > indent.len() {
+            line.push(' ');
+        }
+        line += word;
+    }
+    out + &line + "\n"
+}
+
+/// An array of string literals in the lines below its name, which stands at this indentation.
+fn array(texts: &[&str], indent: &str) -> String {
+    let items: Vec<String> = texts.iter().map(|it| format!("{},", quoted(it))).collect();
+    format!("[\n{}{indent}]", filled(items.iter().map(String::as_str), &format!("{indent}  ")))
+}
+
 /// A TypeScript string literal.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_filled_up_to_the_last_column() {
+        assert_eq!(filled(["a", "b"], "  "), "  a b\n");
+        let (half, rest) = ("x".repeat(COLUMNS / 2), "y".repeat(COLUMNS / 2 - 1));
+        assert_eq!(filled([half.as_str(), rest.as_str()], ""), format!("{half} {rest}\n"));
+        assert_eq!(filled([half.as_str(), half.as_str()], ""), format!("{half}\n{half}\n"));
+    }
+
+    #[test]
+    fn no_line_is_longer_than_can_be_read() {
+        for file in FILES.iter().filter(|it| it.path.starts_with(FOLDER)) {
+            let long = file.text().lines().find(|line| line.chars().count() > 200).map(str::to_owned);
+            assert_eq!(long, None, "{}", file.path);
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! `schemas.ts`: the parameters of every operator, the overloads that only normalization knows, and the names of results.
 
+use super::filled;
 use super::signature::camel_case;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -8,7 +9,10 @@ use tracefx_rewrite::NORMALIZATION_SCHEMAS;
 
 pub(super) fn body() -> String {
     let mut out = String::from(
-        "/** The parameters of the operators of `aten`: an overload a line, those of one operator in the order they are tried. */\n\
+        "/**\n\
+         \x20* The parameters of the operators of `aten`: an overload a record, those of one operator in the order they are tried.\n\
+         \x20* A record goes on in the lines that are indented.\n\
+         \x20*/\n\
          export const SCHEMAS = `\n",
     );
     let packets: BTreeSet<String> = registry()
@@ -21,18 +25,23 @@ pub(super) fn body() -> String {
         for op in registry().overloads(&format!("aten.{packet}")).unwrap_or_default() {
             let schema = op.def.schema.trim_start_matches("aten::");
             let parameters = schema.rsplit_once(" -> ").map_or(schema, |(parameters, _)| parameters);
-            writeln!(out, "{parameters}").expect("writing to a string succeeds");
+            out += &record(parameters);
         }
     }
     out.push_str("`;\n\n");
-    write!(
-        out,
-        "/** What torch.fx binds calls against besides, an operator or several a line, as crates/rewrite/src/normalize/schemas.txt. */\n\
-         export const NORMALIZATION_SCHEMAS = `\n{NORMALIZATION_SCHEMAS}`;\n\n"
-    )
-    .expect("writing to a string succeeds");
+    out.push_str(
+        "/** What torch.fx binds calls against besides: records as those of `crates/rewrite/src/normalize/schemas.txt`. */\n\
+         export const NORMALIZATION_SCHEMAS = `\n",
+    );
+    out.extend(NORMALIZATION_SCHEMAS.lines().map(record));
+    out.push_str("`;\n\n");
     out.push_str(&result_names());
     out
+}
+
+/// A record: a line, and what does not fit in it in lines that are indented.
+fn record(text: &str) -> String {
+    filled(text.split(' '), "  ").trim_start().to_string()
 }
 
 /// The operators with several results that have names. Overloads of an operator agree on them.

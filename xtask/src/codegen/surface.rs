@@ -40,3 +40,8 @@ pub(super) fn packets(place: &str) -> Vec<Packet> {
     };
     res.into_values().map(sorted).collect()
 }
+
+/// The name of a packet without the prefix of its namespace.
+pub(super) fn unprefixed<'a>(packet: &'a Packet, prefix: &str) -> &'a str {
+    packet.name.strip_prefix(prefix).unwrap_or(&packet.name)
+}
