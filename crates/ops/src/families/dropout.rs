@@ -2,7 +2,7 @@
 
 use crate::elementwise::{laid_out, to_float};
 use crate::gradients;
-use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, check_cast};
+use crate::{Args, Cx, Infer, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, check_cast};
 use tracefx_core::{DType, DTypeKind, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
@@ -12,11 +12,11 @@ use tracefx_sym::SymInt;
 pub(crate) const OPS: &[OpDef] = &[
     random("aten::dropout(Tensor input, float p, bool train) -> Tensor", |cx, args| dropped(cx, args, Noise { by_channel: false, keeps_moments: false }))
         .doc("In training, zeros some elements and scales the others; else the input itself."),
-    random("aten::feature_dropout(Tensor input, float p, bool train) -> Tensor", |cx, args| dropped(cx, args, Noise { by_channel: true, keeps_moments: false }))
+    of_channels("aten::feature_dropout(Tensor input, float p, bool train) -> Tensor", |cx, args| dropped(cx, args, Noise { by_channel: true, keeps_moments: false }))
         .doc("Dropout of whole channels."),
     random("aten::alpha_dropout(Tensor input, float p, bool train) -> Tensor", |cx, args| dropped(cx, args, Noise { by_channel: false, keeps_moments: true }))
         .doc("Dropout that keeps mean and variance."),
-    random("aten::feature_alpha_dropout(Tensor input, float p, bool train) -> Tensor", |cx, args| dropped(cx, args, Noise { by_channel: true, keeps_moments: true }))
+    of_channels("aten::feature_alpha_dropout(Tensor input, float p, bool train) -> Tensor", |cx, args| dropped(cx, args, Noise { by_channel: true, keeps_moments: true }))
         .doc("Dropout of whole channels that keeps mean and variance."),
     in_place("aten::dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)", "aten.dropout.default").doc("In place: `dropout`."),
     in_place("aten::feature_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)", "aten.feature_dropout.default").doc("In place: `feature_dropout`."),
@@ -34,6 +34,10 @@ const fn random(schema: &'static str, decompose: crate::Decompose) -> OpDef {
         .decompose(decompose)
         .tags(Tags::RANDOM.with(Tags::MAY_GIVE_ARGUMENT))
         .tolerance(Tol::Default)
+}
+
+const fn of_channels(schema: &'static str, decompose: crate::Decompose) -> OpDef {
+    OpDef { infer: Infer::Rule(feature_dropout), ..random(schema, decompose) }
 }
 
 const fn in_place(schema: &'static str, functional: &'static str) -> OpDef {
@@ -62,6 +66,22 @@ fn dropout(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
         return Ok(vec![Output::Same(0)]);
     }
     Ok(vec![Output::Tensor(laid_out(input.dtype, input.sizes.clone(), &[input]))])
+}
+
+/// Where all is dropped, or nothing, no noise is drawn by channel and nobody asks for channels.
+fn feature_dropout(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+    let res = dropout(args)?;
+    if !matches!(res[..], [Output::Same(_)]) && args.float(1)? != 1.0 {
+        check_channels(args, args.tensor(0)?.sizes.len())?;
+    }
+    Ok(res)
+}
+
+fn check_channels<T>(args: &Args<'_, T>, rank: usize) -> Result<()> {
+    match rank {
+        0 | 1 => Err(args.bad_shape("Feature dropout requires at least 2 dimensions in the input")),
+        _ => Ok(()),
+    }
 }
 
 fn native_dropout(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
@@ -99,9 +119,7 @@ fn dropped(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>, kind: Noise) -> Result<V
         true => {
             let meta = cx.meta(input);
             let (dtype, rank) = (meta.dtype, meta.sizes.len());
-            if rank < 2 {
-                return Err(args.bad_shape("Feature dropout requires at least 2 dimensions in the input"));
-            }
+            check_channels(args, rank)?;
             let sizes = meta.sizes.iter().enumerate().map(|(dim, it)| if dim < 2 { it.clone() } else { SymInt::ONE });
             let sizes = Value::List(sizes.map(Value::Int).collect());
             cx.call_with("aten.empty.memory_format", [sizes], &[("dtype", Value::DType(dtype))])?
