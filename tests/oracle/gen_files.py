@@ -8,7 +8,7 @@ Writes tests/fixtures/files:
 - `arguments.jsonl`: edits of the arguments of one call, and the call as PyTorch loads it, or its error.
 - `entries.jsonl`: edits of the entries of the zip file, and the verdict.
 
-crates/pt2/tests/hostile/files.rs makes the same edits.
+crates/pt2/tests/it/hostile/files.rs makes the same edits.
 """
 import copy, io, json, pathlib, typing, warnings, zipfile
 

@@ -3,7 +3,7 @@
 usage: python tests/oracle/gen_verifier.py
 
 Writes tests/fixtures/exported/verifier.json: a program of tests/fixtures/programs, the edits, and the message. The edits are the ones
-of `EDITS`, which crates/pt2/tests/verifier.rs makes, too.
+of `EDITS`, which crates/pt2/tests/it/verifier.rs makes, too.
 """
 import copy, json, operator, pathlib, re
 

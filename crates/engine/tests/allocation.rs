@@ -6,7 +6,9 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a process tells where it is")]
 
+#[path = "it/corpus/mod.rs"]
 mod corpus;
+#[path = "it/each_pass/mod.rs"]
 mod each_pass;
 #[path = "../../cpu/tests/refusing/mod.rs"]
 mod refusing;

@@ -1,4 +1,4 @@
-/** `npx tracefx` does what the native command does: `crates/cli/tests/both.rs` holds that to the same golden file. */
+/** `npx tracefx` does what the native command does: `crates/cli/tests/it/both.rs` holds that to the same golden file. */
 import { createHash } from "node:crypto";
 import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

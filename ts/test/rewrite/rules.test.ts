@@ -1,4 +1,4 @@
-/** Rules: what fires, and files that Rust and TypeScript share (`crates/engine/tests/rules.rs` has the other half). */
+/** Rules: what fires, and files that Rust and TypeScript share (`crates/engine/tests/it/rules.rs` has the other half). */
 import { readFileSync } from "node:fs";
 import { beforeAll, describe, expect, it } from "vitest";
 import { GraphError, Graph, GraphModule, init, Rule, RuleSet, type Tensor, torch } from "../../src/index.ts";

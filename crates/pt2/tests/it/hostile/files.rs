@@ -3,8 +3,8 @@
 //! What PyTorch refuses is refused here. The other direction is not asked for: PyTorch's loader looks at few of the types,
 //! and takes what its schema forbids.
 
-use crate::mutations::fixture;
-use crate::zip_writer::{Entry, entry, zip};
+use super::mutations::fixture;
+use super::zip_writer::{Entry, entry, zip};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use tracefx_core::{Code, Diagnostic};

@@ -1,6 +1,6 @@
 //! Graphs that are long, wide or deep: an answer, or a typed error, and never the end of the stack.
 
-use crate::run;
+use super::run;
 use serde_json::{Value as Json, json};
 use tracefx_core::Code;
 use tracefx_ir::{Arg, Graph, GraphModule};

@@ -3,12 +3,12 @@
 
 use tracefx_sym::{Guard, Limits, Parser};
 
-const EXPRESSIONS: &str = include_str!("fixtures/expressions.tsv");
+const EXPRESSIONS: &str = include_str!("../fixtures/expressions.tsv");
 /// The guards of the same archives and a few more, beside what `ast.unparse` makes of them when `L['x']` is `x`.
-const GUARDS: &str = include_str!("fixtures/guards.tsv");
+const GUARDS: &str = include_str!("../fixtures/guards.tsv");
 
 /// Random expressions, beside what sympy makes of them with PyTorch's functions.
-const SYMPY: &str = include_str!("fixtures/sympy.tsv");
+const SYMPY: &str = include_str!("../fixtures/sympy.tsv");
 
 fn rows(table: &str) -> impl Iterator<Item = (&str, &str)> {
     table.lines().map(|line| line.split_once('\t').expect("two columns"))

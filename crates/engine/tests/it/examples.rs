@@ -1,7 +1,7 @@
 //! The examples do what they say.
 
 #[expect(dead_code, reason = "its main function writes a file")]
-#[path = "../examples/export.rs"]
+#[path = "../../examples/export.rs"]
 mod export;
 
 #[test]

@@ -1,7 +1,7 @@
 //! Replacing patterns by what computes the same bits.
 
-use crate::random::{Writes, modules};
-use crate::{computed, known, lint};
+use super::random::{Writes, modules};
+use super::{computed, known, lint};
 use proptest::prelude::*;
 use tracefx_core::Code;
 use tracefx_engine::Library;
@@ -113,7 +113,7 @@ fn writing_rules() -> Vec<Rule> {
 }
 
 proptest! {
-    #![proptest_config(crate::config())]
+    #![proptest_config(super::config())]
 
     #[test]
     fn replacing_one_pattern(module in modules(Writes::Allowed), at in 0usize..9) {

@@ -1,6 +1,6 @@
 //! Folding constants, and layers fused, by their numbers.
 
-use crate::{computed, lint};
+use super::{computed, lint};
 use tracefx_core::{DType, Tensor};
 use tracefx_engine::{ConstantFoldOptions, Library, constant_fold, fuse};
 use tracefx_exec::Interpreter;

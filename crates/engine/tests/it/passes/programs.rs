@@ -1,8 +1,8 @@
 //! What every pass promises, on programs that PyTorch exported, as modules.
 
+use super::{Bits, computed_of, lint, own, run};
 use crate::corpus::folders;
 use crate::each_pass;
-use crate::{Bits, computed_of, lint, own, run};
 use serde_json::{Value as Json, json};
 use tracefx_core::{Code, Storage, Tensor};
 use tracefx_engine::{Limits, open};

@@ -2,11 +2,7 @@
 //! and writes the same to them, and a second run changes nothing where the pass says so.
 
 mod constants;
-#[path = "../corpus/mod.rs"]
-mod corpus;
 mod devices;
-#[path = "../each_pass/mod.rs"]
-mod each_pass;
 mod fusing;
 mod large;
 mod layers;

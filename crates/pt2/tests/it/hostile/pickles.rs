@@ -1,4 +1,4 @@
-use crate::zip_writer::{entry, zip};
+use super::zip_writer::{entry, zip};
 use tracefx_core::{Code, DType};
 use tracefx_pt2::pickle::{Pickle, Value};
 use tracefx_pt2::torch_save::TorchSave;

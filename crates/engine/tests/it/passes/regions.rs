@@ -1,9 +1,9 @@
 //! Regions without gradients and under autocast, at random places of random modules: their graphs compute the same, and each
 //! call of an operator is where the same holds for it as before.
 
-use crate::layers::layered;
-use crate::random::{Writes, modules};
-use crate::{computed, lint, run};
+use super::layers::layered;
+use super::random::{Writes, modules};
+use super::{computed, lint, run};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use serde_json::json;

@@ -1,8 +1,6 @@
 //! Programs that PyTorch exported, as modules, exported again: the graphs are PyTorch's, of dynamic sizes and control flow too.
 
-mod corpus;
-
-use corpus::folders;
+use crate::corpus::folders;
 use std::collections::HashMap;
 use tracefx_core::Result;
 use tracefx_engine::{Library, Limits, open};

@@ -1,5 +1,5 @@
 //! What the command prints, in a golden file that `ts/test/cli/both.test.ts` holds `npx tracefx` to as well.
-//! `TRACEFX_UPDATE=1 cargo test -p tracefx-cli --test both` writes it again.
+//! `TRACEFX_UPDATE=1 cargo test -p tracefx-cli --test it both` writes it again.
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};

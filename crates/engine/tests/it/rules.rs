@@ -1,5 +1,5 @@
 //! Rules as files that TypeScript and Rust share: `ts/test/rewrite/rules.test.ts` has the other half. After a change on
-//! purpose, `TRACEFX_UPDATE=1 cargo test -p tracefx-engine --test rules` writes Rust's file again.
+//! purpose, `TRACEFX_UPDATE=1 cargo test -p tracefx-engine --test it rules` writes Rust's file again.
 
 use std::path::PathBuf;
 use tracefx_ir::{Graph, GraphModule};

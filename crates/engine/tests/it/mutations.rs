@@ -1,7 +1,7 @@
 //! Real archives with one field changed: each loads and means something (it is printed, run, saved and loaded to the same
 //! again), or is refused with a typed error. None panics, and none takes long.
 //!
-//! Some hundreds of mutations run with the tests; `TRACEFX_MUTATIONS=50000 cargo test -p tracefx-engine --test mutations`
+//! Some hundreds of mutations run with the tests; `TRACEFX_MUTATIONS=50000 cargo test -p tracefx-engine --test it mutations`
 //! runs more, and `TRACEFX_SEED` others.
 
 use serde_json::{Value as Json, json};

@@ -2,9 +2,7 @@
 //!
 //! `TRACEFX_PROGRAMS` names further directories, separated by `:`, that are searched for folders with a `model.pt2`.
 
-mod recorded;
-
-use recorded::{fixtures, folders};
+use crate::recorded::{fixtures, folders};
 use serde_json::Value as Json;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

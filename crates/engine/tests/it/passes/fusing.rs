@@ -1,9 +1,9 @@
 //! Layers fused, merged and turned, on random modules of layers. Sums come in another order there, so that numbers are close
 //! and not the same bits.
 
-use crate::layers::layered;
-use crate::random::Writes;
-use crate::{Bits, check_once, computed, computed_of, config, known, lint, run};
+use super::layers::layered;
+use super::random::Writes;
+use super::{Bits, check_once, computed, computed_of, config, known, lint, run};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;

@@ -1,6 +1,6 @@
 //! Real archives with parts changed at random: each is read as before, or refused with a typed error.
 
-use crate::streamed::streamed;
+use super::streamed::streamed;
 use proptest::prelude::*;
 use std::path::Path;
 use tracefx_pt2::pickle::Pickle;

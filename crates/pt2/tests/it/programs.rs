@@ -4,9 +4,7 @@
 //! searched for folders with a `model.pt2`. The graph is compared with `loaded.txt` beside it, or with a `graph.txt` that
 //! begins with `graph():`, and the program with `program.txt`.
 
-mod recorded;
-
-use recorded::{fixtures, folders};
+use crate::recorded::{fixtures, folders};
 use std::path::Path;
 use tracefx_pt2::{LoadOptions, load};
 

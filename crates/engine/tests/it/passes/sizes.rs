@@ -1,7 +1,7 @@
 //! Checks of sizes, on random modules that compute with sizes and with numbers that the data decides: a run goes through
 //! where all that was to be checked holds, with the same results as before, and is refused where something does not.
 
-use crate::{lint, run};
+use super::{lint, run};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use serde_json::json;
@@ -217,7 +217,7 @@ fn shown(value: &Value<Tensor>) -> String {
 }
 
 proptest! {
-    #![proptest_config(crate::config())]
+    #![proptest_config(super::config())]
 
     #[test]
     fn checks_refuse_what_does_not_hold_and_nothing_else((case, module) in cases()) {

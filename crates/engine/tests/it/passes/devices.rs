@@ -1,9 +1,9 @@
 //! Random modules taken apart for random devices: the parts compute the same, each call is in one of them, and no device
 //! holds more than it can.
 
-use crate::layers::layered;
-use crate::random::{Writes, modules};
-use crate::{check, computed, known, lint, run};
+use super::layers::layered;
+use super::random::{Writes, modules};
+use super::{check, computed, known, lint, run};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
@@ -124,7 +124,7 @@ fn many_of_these_modules_have_several_parts() {
 }
 
 proptest! {
-    #![proptest_config(crate::config())]
+    #![proptest_config(super::config())]
 
     #[test]
     fn parts_for_devices((module, bytes) in cases(), mode in prop::sample::select(&MODES[..])) {

@@ -1,7 +1,7 @@
 //! Random modules of layers: linear layers, products of matrices and convolutions, batch normalizations of their results and
 //! of others, swapped dimensions, weights that are shared, computed or written to, and a layer in a module of its own.
 
-use crate::random::Writes;
+use super::random::Writes;
 use proptest::prelude::*;
 use tracefx_core::Tensor;
 use tracefx_ir::{Arg, Attribute, Graph, GraphModule, NodeId, Opcode, TensorKind};
@@ -9,7 +9,7 @@ use tracefx_ir::{Arg, Attribute, Graph, GraphModule, NodeId, Opcode, TensorKind}
 /// What one step of a module is made of: which kind of call, on which value, in which form.
 type Step = (u8, u8, u8);
 
-/// Modules of up to 12 steps, of the same inputs as [`crate::random::modules`].
+/// Modules of up to 12 steps, of the same inputs as [`super::random::modules`].
 pub(crate) fn layered(writes: Writes) -> impl Strategy<Value = GraphModule> {
     prop::collection::vec(any::<Step>(), 1..12).prop_map(move |steps| {
         let maker = Maker { graph: Graph::new(), values: Vec::new(), attributes: Vec::new(), writes };

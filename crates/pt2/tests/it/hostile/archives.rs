@@ -1,5 +1,5 @@
-use crate::streamed::streamed;
-use crate::zip_writer::{End, Entry, deflated, entry, zip, zip_with};
+use super::streamed::streamed;
+use super::zip_writer::{End, Entry, deflated, entry, zip, zip_with};
 use tracefx_core::Code;
 use tracefx_pt2::{Archive, Container, Limits, LoadOptions, Order};
 

@@ -1,7 +1,7 @@
 //! Whole archives that are well formed, around a program that is not.
 
-use crate::mutations::fixture;
-use crate::zip_writer::{Entry, entry, zip};
+use super::mutations::fixture;
+use super::zip_writer::{Entry, entry, zip};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tracefx_core::Code;

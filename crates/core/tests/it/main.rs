@@ -1,0 +1,3 @@
+//! Elements beside what PyTorch recorded, in one program.
+
+mod float8;

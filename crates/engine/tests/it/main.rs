@@ -1,0 +1,25 @@
+//! What both surfaces share, in one program: opening, running, exporting, passes and files.
+
+mod autocast;
+mod checkpoints;
+mod corpus;
+mod custom;
+mod decompositions;
+mod each_pass;
+mod examples;
+mod export;
+mod export_dynamic;
+mod extensions;
+mod files;
+mod guards;
+mod joint;
+mod loops;
+mod mutations;
+mod opening;
+mod passes;
+mod programs;
+mod reexport;
+mod rules;
+mod types;
+mod unflatten;
+mod verify;
