@@ -3,6 +3,7 @@
 //! Every rule is a function from facts to complaints, one line each, so that all of them are reported at once.
 
 mod allocations;
+mod features;
 mod files;
 mod lockfile;
 mod rows;
@@ -18,6 +19,7 @@ pub(crate) fn check(root: &Path) -> Outcome {
     complaints.extend(allocations::check(root)?);
     complaints.extend(lockfile::check(root)?);
     complaints.extend(unsafe_code::check(root)?);
+    complaints.extend(features::check(root)?);
     if complaints.is_empty() {
         println!("tidy: layering, files, lockfile and unsafe code are in order");
         return Ok(());

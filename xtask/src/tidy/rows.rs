@@ -58,7 +58,8 @@ fn complaint((from, to): &Edge) -> Option<String> {
     Some(format!("{from} (row {from_row}) may not use {to} (row {to_row}): a crate may use only lower rows"))
 }
 
-fn metadata(root: &Path) -> Result<Value, String> {
+/// What cargo says of the packages of the workspace.
+pub(super) fn metadata(root: &Path) -> Result<Value, String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
         .args(["metadata", "--no-deps", "--format-version", "1"])
