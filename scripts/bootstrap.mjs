@@ -18,6 +18,7 @@ import { chromium, installChromium, installWasmToolchain, rust, wasmToolchain } 
 /** The oldest Node that is supported. */
 const NODE = { major: 20, minor: 19 };
 const EXE = process.platform === "win32" ? ".exe" : "";
+const XTASK = `target/debug/xtask${EXE}`;
 const WORKSPACE = ["Cargo.toml", "Cargo.lock"];
 const CRATES = readdirSync(join(ROOT, "crates"))
   .filter((name) => name !== "cli" && name !== "wasm")
@@ -50,7 +51,8 @@ const engine = (/** @type {string} */ rustVersion, /** @type {string} */ wasmVer
     return fingerprint([...WORKSPACE, ...CRATES, "crates/wasm", ...tools], [rustVersion, wasmVersion]);
   },
   outputs: ["engine.js", "engine.d.ts", "engine-simd.wasm"].map((it) => `ts/wasm/${it}`),
-  commands: [["cargo", "xtask", "wasm"]],
+  // Not by way of cargo, which would wait for whoever builds at the same time.
+  commands: [[XTASK, "wasm"]],
 });
 
 /** The TypeScript of the package, which needs the types of the engine. */
@@ -65,28 +67,41 @@ const SCRIPTS = {
   clean: ["ts/dist"],
 };
 
+/** The chores of the repository, which build the engine: built before anything else holds cargo's lock. */
+const chores = (/** @type {string} */ rustVersion) => ({
+  name: "chores (xtask)",
+  print: () => fingerprint([...WORKSPACE, "xtask/Cargo.toml", "xtask/src"], [rustVersion]),
+  outputs: [XTASK],
+  commands: [["cargo", "build", "--locked", "--package", "xtask"]],
+});
+
 /**
- * Sets everything up; throws a {@link Problem} that says what to do where it cannot.
+ * Installs packages and tools, and returns what can be built with them; each is built once, when it is first asked for.
+ * Throws a {@link Problem} that says what to do where something is missing.
  *
- * @param {{ tests?: boolean }} [options]
+ * @param {{ engine?: boolean, browser?: boolean }} [options] whether what the engine is built with is needed, and a browser
  */
-export async function bootstrap({ tests = false } = {}) {
-  const since = performance.now();
+export async function begin({ engine: isEngineNeeded = true, browser = false } = {}) {
   let worked = false;
   checkNode();
-
   await step(PACKAGES);
   const rustVersion = rust();
-  if (wasmToolchain() === undefined) await install("WebAssembly compiler", installWasmToolchain);
-  if (tests && chromium() === undefined) await install("Chromium", installChromium);
+  await step(chores(rustVersion));
+  if (isEngineNeeded && wasmToolchain() === undefined) await install("WebAssembly compiler", installWasmToolchain);
+  if (browser && chromium() === undefined) await install("Chromium", installChromium);
 
-  // Each of these two keeps one processor busy for most of its time. Both are waited for, so that none goes on in the
-  // background after the other has failed.
-  const builds = [native(rustVersion), engine(rustVersion, wasmToolchain() ?? "")];
-  const ends = await Promise.allSettled(builds.map(step));
-  for (const end of ends) if (end.status === "rejected") throw end.reason;
-  await step(SCRIPTS);
-  report("done", "set-up", worked ? elapsed(since) : `up to date (${elapsed(since)})`);
+  const buildEngine = once(() => step(engine(rustVersion, wasmToolchain() ?? "")));
+  return {
+    rustVersion,
+    /** Whether anything had to be done. */
+    hasWorked: () => worked,
+    command: once(() => step(native(rustVersion))),
+    engine: buildEngine,
+    package: once(async () => {
+      await buildEngine();
+      await step(SCRIPTS);
+    }),
+  };
 
   /** Runs a step unless it is fresh. */
   async function step(/** @type {Build} */ build) {
@@ -117,6 +132,28 @@ export async function bootstrap({ tests = false } = {}) {
     await body();
     report("done", name, elapsed(start));
   }
+}
+
+/** The same promise for every call. */
+function once(/** @type {() => Promise<void>} */ body) {
+  /** @type {Promise<void> | undefined} */
+  let res;
+  return () => (res ??= body());
+}
+
+/**
+ * Sets everything up; throws a {@link Problem} that says what to do where it cannot.
+ *
+ * @param {{ tests?: boolean }} [options]
+ */
+export async function bootstrap({ tests = false } = {}) {
+  const since = performance.now();
+  const made = await begin({ browser: tests });
+  // Each of these two keeps one processor busy for most of its time. Both are waited for, so that none goes on in the
+  // background after the other has failed.
+  const ends = await Promise.allSettled([made.command(), made.package()]);
+  for (const end of ends) if (end.status === "rejected") throw end.reason;
+  report("done", "set-up", made.hasWorked() ? elapsed(since) : `up to date (${elapsed(since)})`);
 }
 
 function checkNode() {

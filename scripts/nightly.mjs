@@ -1,0 +1,77 @@
+/**
+ * What takes longer than CI may: the same properties on many more cases, others in every run, libFuzzer on every target, and the
+ * command as it is released. CI runs a slice of each: fewer cases, and the first mutations of the fuzz targets.
+ *
+ *     npm run nightly [-- SECONDS]      of libFuzzer for each target, 60 without it
+ *
+ * @module
+ */
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import { begin } from "./bootstrap.mjs";
+import { elapsed, Problem, report, ROOT, tail } from "./progress.mjs";
+import { run } from "./stages.mjs";
+
+/** @typedef {Parameters<typeof run>[0]} Stage */
+
+const PROGRAMS = "tests/fixtures/programs";
+const test = (/** @type {string} */ name) => [
+  "cargo",
+  "test",
+  "--locked",
+  "--package",
+  "tracefx-engine",
+  "--test",
+  "it",
+  name,
+];
+
+/** @returns {Stage[]} */
+function stages(/** @type {string} */ seconds) {
+  const targets = readdirSync(join(ROOT, "fuzz/src/targets")).map((it) => it.replace(/\.rs$/, ""));
+  // Days since 1970: other mutations in every night, and the same again for who looks into a finding.
+  const seed = String(Math.floor(Date.now() / 86_400_000));
+  return [
+    { name: "properties of passes", count: "cargo", commands: [test("passes::")], env: { TRACEFX_CASES: "4000" } },
+    {
+      name: `archives, seed ${seed}`,
+      count: "cargo",
+      commands: [test("mutations::")],
+      env: { TRACEFX_MUTATIONS: "50000", TRACEFX_SEED: seed },
+    },
+    {
+      name: "the released command",
+      count: "check",
+      commands: [["npm", "run", "-s", "conformance", "--", "programs", PROGRAMS, "--engine", "native"]],
+    },
+    ...targets
+      .filter((it) => it !== "mod")
+      .map((it) => ({
+        name: `libFuzzer ${it}`,
+        count: /** @type {const} */ ("check"),
+        commands: [["node", "scripts/fuzz.mjs", it, seconds]],
+      })),
+  ];
+}
+
+async function main() {
+  const [seconds = "60", ...stray] = process.argv.slice(2);
+  if (!/^[0-9]+$/.test(seconds) || stray.length > 0) throw new Problem("usage: npm run nightly [-- SECONDS]");
+  const start = performance.now();
+  const made = await begin({ engine: false });
+  await made.command();
+  const results = [];
+  for (const stage of stages(seconds)) results.push(await run(stage));
+  const failed = results.filter((it) => it.failed > 0);
+  for (const result of failed) console.log(`\n${result.name}:\n${tail(result.log)}`);
+  console.log(`\n${results.length - failed.length} passed, ${failed.length} failed, in ${elapsed(start)}`);
+  return failed.length === 0 ? 0 : 1;
+}
+
+try {
+  process.exitCode = await main();
+} catch (error) {
+  if (!(error instanceof Problem)) throw error;
+  report("failed", "nightly", error.message);
+  process.exitCode = 1;
+}

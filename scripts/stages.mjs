@@ -1,0 +1,221 @@
+/**
+ * The stages of the checks: what each runs, what it reads, and what has to be there before.
+ *
+ * `test.mjs` runs them all and `check.mjs` those that a change concerns. What a stage is for is told in ARCHITECTURE.md.
+ *
+ * @module
+ */
+import { existsSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { CACHE, elapsed, logged, report } from "./progress.mjs";
+
+/** @typedef {{ passed: number, failed: number }} Counts */
+/** @typedef {"packages" | "engine" | "package"} Need what set-up makes, see bootstrap.mjs */
+/**
+ * @typedef {object} Stage
+ * @property {string} name
+ * @property {readonly string[][]} commands
+ * @property {"check" | "cargo" | "vitest"} count
+ * @property {Record<string, string>} [env]
+ * @property {"cargo" | "node"} lane stages of one lane run one after another: cargo locks its folder, vitest takes all processors
+ * @property {Need} [needs]
+ * @property {(path: string) => boolean} [reads] whether a file of the repository can change the result; without it, the
+ * world can, too
+ */
+
+const BIN = "node_modules/.bin";
+
+const isRust = (/** @type {string} */ path) => /\.rs$|(^|\/)(Cargo|rustfmt|clippy)\.(toml|lock)$|^\.cargo\//.test(path);
+const isScript = (/** @type {string} */ path) =>
+  /\.(ts|mts|cts|mjs|cjs|js|json)$/.test(path) && !/^tests\/(fixtures|golden)\//.test(path);
+const isDocument = (/** @type {string} */ path) => /\.md$|\.png$/.test(path);
+/** What Rust's tests do not read: the package, its tools and the documents, but for the one that is an example in Rust. */
+const isReadByRust = (/** @type {string} */ path) =>
+  path === "docs/passes.md" ||
+  !(/^(ts|scripts|web|examples|docs|tests\/(browser|packaging))\//.test(path) || isDocument(path));
+/** The package is tested on the engine that is built, so that its tests read no source of Rust. */
+const isReadByScripts = (/** @type {string} */ path) => !/^(crates|fuzz|xtask)\//.test(path);
+
+/** The arguments of vitest that every run of the suite in Node shares. */
+export const VITEST = [`${BIN}/vitest`, "run", "--project", "node"];
+
+/** @type {readonly Stage[]} */
+export const STAGES = [
+  {
+    name: "rustfmt",
+    count: "check",
+    lane: "node",
+    commands: [
+      ["cargo", "fmt", "--all", "--check"],
+      ["cargo", "fmt", "--manifest-path", "xtask/bindgen/Cargo.toml", "--check"],
+    ],
+    reads: isRust,
+  },
+  {
+    name: "biome",
+    count: "check",
+    lane: "node",
+    needs: "packages",
+    commands: [[`${BIN}/biome`, "format", "."]],
+    reads: (path) => isScript(path) || /\.(html|css)$/.test(path),
+  },
+  {
+    name: "oxlint",
+    count: "check",
+    lane: "node",
+    needs: "packages",
+    commands: [[`${BIN}/oxlint`, "--deny-warnings"]],
+    reads: isScript,
+  },
+  { name: "tidy", count: "check", lane: "cargo", commands: [["cargo", "xtask", "tidy"]], reads: () => true },
+  {
+    name: "clippy",
+    count: "check",
+    lane: "cargo",
+    commands: [["cargo", "clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"]],
+    reads: (path) => isRust(path) || path === "docs/passes.md",
+  },
+  {
+    name: "codegen",
+    count: "check",
+    lane: "cargo",
+    commands: [["cargo", "xtask", "codegen", "--check"]],
+    reads: (path) =>
+      /^(crates\/[^/]+\/src|xtask|ts\/src\/bindings|bindings|docs|tests\/fixtures\/dtypes)\//.test(path) ||
+      isRust(path),
+  },
+  {
+    name: "cargo test",
+    count: "cargo",
+    lane: "cargo",
+    commands: [["cargo", "test", "--locked", "--workspace", "--no-fail-fast"]],
+    reads: isReadByRust,
+  },
+  {
+    // A fixed number of mutations of each fuzz target, which counts as one test; built as the tests were.
+    name: "fuzz",
+    count: "cargo",
+    lane: "cargo",
+    commands: [["cargo", "test", "--locked", "--workspace", "--test", "fuzz"]],
+    reads: isReadByRust,
+  },
+  {
+    name: "tsc",
+    count: "check",
+    lane: "node",
+    needs: "engine",
+    commands: [
+      [`${BIN}/tsc`, "-p", "ts"],
+      [`${BIN}/tsc`, "-p", "."],
+    ],
+    reads: (path) => isScript(path),
+  },
+  { name: "vitest", count: "vitest", lane: "node", needs: "package", commands: [VITEST], reads: isReadByScripts },
+  {
+    // What makes code of text, or starts a process that may, once more where the host evaluates none: a page with a strict
+    // CSP, a worker at the edge. ts/test/withoutEval.ts lists the files; each is watched, so that the list is whole.
+    name: "vitest without eval",
+    count: "vitest",
+    lane: "node",
+    needs: "package",
+    env: { NODE_OPTIONS: "--disallow-code-generation-from-strings" },
+    commands: [VITEST],
+    reads: isReadByScripts,
+  },
+  {
+    name: "docs",
+    count: "check",
+    lane: "node",
+    needs: "package",
+    commands: [["npm", "run", "-s", "docs"]],
+    reads: isReadByScripts,
+  },
+  {
+    name: "browser",
+    count: "vitest",
+    lane: "node",
+    needs: "package",
+    commands: [[`${BIN}/vitest`, "run", "--project", "browser"]],
+    reads: isReadByScripts,
+  },
+  {
+    // What cannot be asked here is told of, and is no answer. What is known of a package changes without a change here.
+    name: "advisories",
+    count: "check",
+    lane: "node",
+    needs: "packages",
+    commands: [["node", "scripts/advisories.mjs"]],
+  },
+];
+
+/**
+ * Runs jobs side by side, those of one lane one after another. All end before this does, even where one throws.
+ *
+ * @template T
+ * @param {readonly { readonly lane: Stage["lane"], readonly run: () => Promise<T> }[]} jobs
+ * @returns {Promise<T[]>}
+ */
+export async function inLanes(jobs) {
+  /** @type {T[]} */
+  const results = [];
+  const lanes = new Set(jobs.map((it) => it.lane));
+  const ends = await Promise.allSettled(
+    [...lanes].map(async (lane) => {
+      for (const job of jobs) if (job.lane === lane) results.push(await job.run());
+    }),
+  );
+  for (const end of ends) if (end.status === "rejected") throw end.reason;
+  return results;
+}
+
+/**
+ * Runs a stage and counts its tests: a check counts as one, a suite as its tests.
+ *
+ * @param {Pick<Stage, "name" | "commands" | "count" | "env">} stage
+ * @returns {Promise<Counts & { name: string, log: string }>}
+ */
+export async function run({ name, commands, count, env = {} }) {
+  const start = performance.now();
+  report("running", name);
+  const json = join(CACHE, `${name.replaceAll(/[^a-zA-Z0-9]+/g, "-")}.json`);
+  rmSync(json, { force: true });
+  let code = 0;
+  let log = "";
+  for (const [index, command] of commands.entries()) {
+    const extra = count === "vitest" ? ["--reporter=default", "--reporter=json", `--outputFile.json=${json}`] : [];
+    const result = await logged(`test ${name}`, [...command, ...extra], { append: index > 0, env });
+    code ||= result.code;
+    log = result.log;
+  }
+  const counts = countsOf(count, log, json);
+  // A suite that ends badly has failed, even where no single test did.
+  if (code !== 0 && counts.failed === 0) counts.failed = 1;
+  else if (count === "check" && code === 0) counts.passed = 1;
+  else if (counts.passed + counts.failed === 0) counts.failed = 1;
+  report(counts.failed === 0 ? "done" : "failed", name, `${sums(count, counts)}${elapsed(start)}`);
+  if (count === "check") {
+    for (const [line] of readFileSync(log, "utf8").matchAll(/^skipped: .*$/gm)) report("done", name, line);
+  }
+  return { name, log, ...counts };
+}
+
+/** The numbers of a suite, for its line; a check has none. */
+export function sums(/** @type {Stage["count"]} */ count, /** @type {Counts} */ { passed, failed }) {
+  return count === "check" ? "" : `${passed} passed, ${failed} failed, `;
+}
+
+/** @returns {Counts} */
+function countsOf(/** @type {Stage["count"]} */ count, /** @type {string} */ log, /** @type {string} */ json) {
+  if (count === "cargo") {
+    const lines = readFileSync(log, "utf8").matchAll(/^test result: \w+\. (\d+) passed; (\d+) failed/gm);
+    return [...lines].reduce(
+      (sum, [, passed, failed]) => ({ passed: sum.passed + Number(passed), failed: sum.failed + Number(failed) }),
+      { passed: 0, failed: 0 },
+    );
+  }
+  if (count === "vitest" && existsSync(json)) {
+    const { numPassedTests, numFailedTests } = JSON.parse(readFileSync(json, "utf8"));
+    return { passed: numPassedTests, failed: numFailedTests };
+  }
+  return { passed: 0, failed: 0 };
+}
