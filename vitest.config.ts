@@ -1,19 +1,17 @@
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
+import { CAN_DIFFER, NEEDS_EVAL } from "./ts/test/withoutEval.ts";
 
 /** The checks of recorded data are written against the package; the suite runs them against its source. */
 const alias = [{ find: /^tracefx$/, replacement: fileURLToPath(new URL("ts/src/index.ts", import.meta.url)) }];
 
-/** Where the host evaluates no text, ESLint and webpack do not run: they generate code themselves. */
-const needsEval = [
-  "ts/test/lint/rule.test.ts",
-  "ts/test/plugin/bundlers.test.ts",
-  "ts/test/plugin/bundledPrograms.test.ts",
-];
+/** Whether this run is the second one, of what can differ where the host evaluates no text: ts/test/withoutEval.ts says why. */
 const isEvalForbidden = process.env["NODE_OPTIONS"]?.includes("--disallow-code-generation-from-strings") === true;
 
 export default defineConfig({
   test: {
+    // By default one processor is left to others, which is half of two.
+    maxWorkers: "100%",
     projects: [
       {
         resolve: { alias },
@@ -22,8 +20,10 @@ export default defineConfig({
           // A hang is found all the same; a busy machine is no failure.
           testTimeout: 30_000,
           setupFiles: ["ts/test/setup.ts"],
-          include: ["ts/test/**/*.test.ts", "tests/**/*.test.ts"],
-          exclude: ["tests/browser/**", ...(isEvalForbidden ? needsEval : [])],
+          include: isEvalForbidden
+            ? CAN_DIFFER.filter((it) => !NEEDS_EVAL.includes(it))
+            : ["ts/test/**/*.test.ts", "tests/**/*.test.ts"],
+          exclude: ["tests/browser/**"],
         },
       },
       {

@@ -1,9 +1,12 @@
-/** What every test of the suite compares in its own way: objects whose contents are private, of which any two would be equal. */
-import { expect } from "vitest";
+/** What every file of tests compares in its own way, and what it has to tell of itself. */
+import { afterAll, expect } from "vitest";
 import { NodeBase } from "../src/graph/args.ts";
 import { Module } from "../src/nn/module.ts";
 import { Tensor } from "../src/tensor/tensor.ts";
+import { watchHostCode } from "./hostCode.ts";
+import { CAN_DIFFER } from "./withoutEval.ts";
 
+// Objects whose contents are private, of which any two would be equal.
 expect.addEqualityTesters([
   // Nodes and modules are the same only as themselves.
   (a: unknown, b: unknown): boolean | undefined =>
@@ -18,3 +21,14 @@ expect.addEqualityTesters([
     return this.equals(a.toArray(), b.toArray(), testers);
   },
 ]);
+
+const called = new Set<string>();
+watchHostCode((name) => called.add(name));
+afterAll(() => {
+  const path = expect.getState().testPath?.replaceAll("\\", "/") ?? "";
+  const [, file = ""] = /\/(ts\/test\/.*)$/.exec(path) ?? [];
+  if (called.size === 0 || file === "" || CAN_DIFFER.includes(file)) return;
+  throw new Error(
+    `${file} calls ${[...called].join(", ")}, so that it can differ where no text is evaluated: list it in ts/test/withoutEval.ts`,
+  );
+});
