@@ -7,12 +7,12 @@
 import "./install.ts";
 
 export { DTYPES, type DType } from "../../bindings/dtypes.ts";
-export type { Bytes } from "./bytes.ts";
+export type { Bytes } from "./base/bytes.ts";
 export { differentiateOperator, inferOperator, operatorTolerance } from "./engine/dispatch.ts";
 export { engineVersion, type InitOptions, init, initSync, isLoaded, restart } from "./engine/engine.ts";
 export type { ModuleSource } from "./engine/module.ts";
 export type { Variant } from "./engine/variant.ts";
-export * from "./errors.ts";
+export * from "./base/errors.ts";
 export { Dim, type DimBounds, type DimFactory, DimHint, type DimSpec, DimVar, dims } from "./export/dim.ts";
 export { type DynamicShapes, type DynamicShapesBuilder, resolveDynamicShapes } from "./export/dynamicShapes.ts";
 export { refineDynamicShapesFromSuggestedFixes } from "./export/refineShapes.ts";
@@ -67,7 +67,7 @@ export {
   normalizeFunction,
   normalizeModule,
   type NormalizeOptions,
-} from "./functions/normalize.ts";
+} from "./fx/normalize.ts";
 export type { ArgumentType } from "./functions/schemas.ts";
 export {
   type Arg,
@@ -93,10 +93,10 @@ export { GraphHooks, type NodeHook, type ReplaceHook } from "./graph/hooks.ts";
 export { hasSideEffect } from "./graph/impure.ts";
 export type { InsertScope } from "./graph/insertPoint.ts";
 export { type LastUses, lastUses } from "./graph/lastUse.ts";
-export { GraphModule, type Root } from "./graph/module.ts";
+export { GraphModule, type Root } from "./fx/graphModule.ts";
 export type { FormatOptions } from "./graph/print.ts";
 export { type ImpurityOptions, Node, type ReplaceOptions } from "./graph/node.ts";
-export type { Opcode } from "./graph/opcode.ts";
+export type { Opcode } from "./base/opcode.ts";
 export type { NodeList } from "./graph/nodeList.ts";
 export type { NamedTarget } from "./graph/target.ts";
 export { formatReadable } from "./graph/readable.ts";
@@ -125,17 +125,17 @@ export {
   OpArg,
   Slice,
   Tuple,
-} from "./graph/values.ts";
-export { type InterpreterOptions, Interpreter, type RunOptions, type RunWatch } from "./interpret/interpreter.ts";
+} from "./base/values.ts";
+export { type InterpreterOptions, Interpreter, type RunOptions, type RunWatch } from "./fx/interpreter.ts";
 export {
   type NodeTiming,
   type ProfileOptions,
   type ProfilerOptions,
   ProfilingInterpreter,
-} from "./interpret/profiler.ts";
-export { ShapeProp, type ShapePropOptions } from "./interpret/shapeProp.ts";
-export type { TensorMetadata } from "./interpret/tensorMetadata.ts";
-export { Transformer } from "./interpret/transformer.ts";
+} from "./fx/profiler.ts";
+export { ShapeProp, type ShapePropOptions } from "./passes/shapeProp.ts";
+export type { TensorMetadata } from "./engine/tensorMetadata.ts";
+export { Transformer } from "./trace/transformer.ts";
 export {
   type DAG,
   type DAGNode,
@@ -165,7 +165,7 @@ export {
   NormalizeArgs,
   NormalizeOperators,
   reinplace,
-} from "./passes/enginePasses.ts";
+} from "./rewrite/enginePasses.ts";
 export { constantFold, type ConstantFoldOptions } from "./passes/constantFold.ts";
 export { FakeTensorProp } from "./passes/fakeTensorProp.ts";
 export {
@@ -229,14 +229,14 @@ export {
   type PassFunction,
   type PassResult,
   passResultWrapper,
-} from "./passes/passBase.ts";
+} from "./rewrite/passBase.ts";
 export {
   type ModuleCheck,
   type PassConstraint,
   PassManager,
   type PassManagerOptions,
   thisBeforeThatPassConstraint,
-} from "./passes/passManager.ts";
+} from "./rewrite/passManager.ts";
 export {
   type Attribute,
   type BufferOptions,
@@ -311,16 +311,16 @@ export { GraphAppendingTracer, Proxy, TracerBase } from "./trace/tracerBase.ts";
 export type { VerifyInputs } from "./trace/verify.ts";
 export type { TracedValue } from "./trace/proxy.ts";
 export type { Subgraph, SubgraphCall } from "./trace/subgraph.ts";
-export { proxyableClass, wrap } from "./trace/wrap.ts";
+export { proxyableClass, wrap } from "./functions/wrap.ts";
 export { tensor, tensorFromBytes, type TensorInput, type TensorOptions } from "./tensor/construct.ts";
 export type { Element, ElementArray } from "./tensor/elements.ts";
-export type { IndexedValue, IndexPart } from "./tensor/indexing.ts";
-export type { TensorMembers, ToOptions } from "./tensor/members.ts";
+export type { IndexedValue, IndexPart } from "./functions/indexing.ts";
+export type { TensorMembers, ToOptions } from "./functions/tensorMembers.ts";
 export { readSafetensors, type SafetensorsFile, writeSafetensors } from "./tensor/safetensors.ts";
 export { type NestedElements, Tensor } from "./tensor/tensor.ts";
 export { keep, tidy } from "./tensor/tidy.ts";
 export * as F from "./torch/functional/index.ts";
-export { type Torch, torch } from "./torch/index.ts";
+export { type Torch, torch } from "./torch.ts";
 export type { FloatInfo, IntInfo } from "./torch/info.ts";
 export type { OperatorNamespace, OperatorOverload, OperatorPacket, Operators, OwnOperators } from "./torch/ops.ts";
 export type { AutogradOptions, CustomOp, CustomOpOptions, DispatchKey } from "./library/library.ts";
@@ -333,8 +333,8 @@ export type {
   MemoryFormatLike,
   Real,
   Scalar,
-} from "./functions/types.ts";
-export type { NamedResults } from "./functions/results.ts";
+} from "./base/types.ts";
+export type { NamedResults } from "./base/results.ts";
 export * as builtins from "./functions/builtins.ts";
 export * as math from "./functions/math.ts";
 export * as operator from "./functions/operator.ts";

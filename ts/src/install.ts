@@ -5,9 +5,9 @@
  * @module
  */
 import { installTreeFunctions } from "./export/treeFunctions.ts";
-import { installOperators } from "./functions/operators.ts";
-import { installFunctionalized } from "./interpret/functionalized.ts";
-import { installMembers } from "./tensor/members.ts";
+import { installOperators } from "./torch/operators.ts";
+import { installFunctionalized } from "./fx/functionalized.ts";
+import { installMembers } from "./functions/tensorMembers.ts";
 import { installComposed } from "./torch/composed.ts";
 import { installHigherOrder } from "./trace/higherOrderFunctions.ts";
 

@@ -78,8 +78,8 @@ import { rewrite } from "../src/plugin/plugin.ts";
 import { tracefx as rollupPlugin } from "../src/plugin/rollup.ts";
 import { tracefx as vitePlugin } from "../src/plugin/vite.ts";
 import { tracefx as webpackPlugin } from "../src/plugin/webpack.ts";
-import { nearestName } from "../src/given.ts";
-import { pythonName } from "../src/functions/naming.ts";
+import { nearestName } from "../src/base/given.ts";
+import { pythonName } from "../src/base/naming.ts";
 import { optionSites } from "./surface.ts";
 import { Z3 } from "../src/types/z3.ts";
 

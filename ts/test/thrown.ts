@@ -1,5 +1,5 @@
 /** What tests of refusals share. */
-import { FxError } from "../src/errors.ts";
+import { FxError } from "../src/base/errors.ts";
 
 /** The refusal that a call ends in; anything else that is thrown goes on, and a call that returns is an error. */
 export function thrown(body: () => unknown): FxError {

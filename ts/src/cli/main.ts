@@ -10,7 +10,7 @@ import { call, type Engine, init } from "../engine/engine.ts";
 import { readPath } from "../engine/source.ts";
 import { writeTarget } from "../engine/target.ts";
 import { takeLeaves } from "../engine/tensors.ts";
-import { FxError } from "../errors.ts";
+import { FxError } from "../base/errors.ts";
 import { watched } from "../export/programModule.ts";
 import { archivePieces, rootOf } from "../export/save.ts";
 import { Tensor } from "../tensor/tensor.ts";

@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { addContext, fxError } from "../errors.ts";
+import { addContext, fxError } from "../base/errors.ts";
 import { functionNamed } from "../functions/table.ts";
 import { type CodeGlobal, functionPath } from "../graph/codegen/globals.ts";
 import { isIdentifier } from "../graph/codegen/text.ts";
@@ -12,11 +12,11 @@ import { type BodyTransformer, CodeGen } from "../graph/codegen/codegen.ts";
 import type { GeneratedCode } from "../graph/codegen/generate.ts";
 import type { Graph } from "../graph/graph.ts";
 import { placeKeywords } from "../graph/keywords.ts";
-import type { GraphModule } from "../graph/module.ts";
+import type { GraphModule } from "../fx/graphModule.ts";
 import type { Node } from "../graph/node.ts";
 import * as exported from "../index.ts";
-import { hasAttributeValue } from "../interpret/attribute.ts";
-import { missingInput, placeOf } from "../interpret/interpreter.ts";
+import { hasAttributeValue } from "../graph/attribute.ts";
+import { missingInput, placeOf } from "../fx/interpreter.ts";
 
 /** A graph as a JavaScript function. */
 export type CompiledFunction = (...args: readonly unknown[]) => unknown;

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { fxError } from "../errors.ts";
+import { fxError } from "../base/errors.ts";
 
 /** How a node or an edge looks, by Graphviz's names. */
 export type DotAttributes = Readonly<Record<string, string>>;

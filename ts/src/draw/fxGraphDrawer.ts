@@ -3,17 +3,17 @@
  *
  * @module
  */
-import { fxError } from "../errors.ts";
+import { fxError } from "../base/errors.ts";
 import { checkGraphModule } from "../rewrite/checks.ts";
-import { checkOptions } from "../given.ts";
-import { isOptions } from "../functions/naming.ts";
-import { GraphModule } from "../graph/module.ts";
+import { checkOptions } from "../base/given.ts";
+import { isOptions } from "../base/naming.ts";
+import { GraphModule } from "../fx/graphModule.ts";
 import type { Node } from "../graph/node.ts";
 import { formatArg } from "../graph/print.ts";
-import { List, Tuple } from "../graph/values.ts";
+import { List, Tuple } from "../base/values.ts";
 import { type Arg, freezeArgs, freezeKwargs, type Kwargs } from "../graph/args.ts";
-import { normalizeFunction } from "../functions/normalize.ts";
-import type { TensorMetadata } from "../interpret/tensorMetadata.ts";
+import { normalizeFunction } from "../fx/normalize.ts";
+import type { TensorMetadata } from "../engine/tensorMetadata.ts";
 import type { Module } from "../nn/module.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import { type DotAttributes, DotGraph, recordText } from "./dot.ts";

@@ -4,9 +4,9 @@
  * @module
  */
 import type { Graph } from "../graph/graph.ts";
-import type { GraphModule } from "../graph/module.ts";
+import type { GraphModule } from "../fx/graphModule.ts";
 import { checkGraphModule } from "../rewrite/checks.ts";
-import { checkOptions } from "../given.ts";
+import { checkOptions } from "../base/given.ts";
 import type { DotGraph } from "./dot.ts";
 import { FxGraphDrawer } from "./fxGraphDrawer.ts";
 

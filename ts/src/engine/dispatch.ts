@@ -4,12 +4,12 @@
  * @module
  */
 import { DTYPES, type DType } from "../../../bindings/dtypes.ts";
-import { fxError } from "../errors.ts";
-import { isOptions } from "../functions/naming.ts";
-import { nameResults } from "../functions/results.ts";
-import { checkList } from "../given.ts";
+import { fxError } from "../base/errors.ts";
+import { isOptions } from "../base/naming.ts";
+import { nameResults } from "../base/results.ts";
+import { checkList } from "../base/given.ts";
 import { TensorMeta } from "../graph/val.ts";
-import { tensorVal } from "../interpret/tensorMetadata.ts";
+import { tensorVal } from "./tensorMetadata.ts";
 import { relieveMemory } from "../tensor/storage.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { call } from "./engine.ts";

@@ -8,10 +8,10 @@
  * @module
  */
 import initialise, * as glue from "../../wasm/engine.js";
-import { type ErrorDetails, type ErrorName, fxError } from "../errors.ts";
+import { type ErrorDetails, type ErrorName, fxError } from "../base/errors.ts";
 import { bytesOf, checkMagic, compileModule, compilePackaged, type ModuleSource } from "./module.ts";
 import { bestVariant, MODULES, type Variant } from "./variant.ts";
-import { checkOptions } from "../given.ts";
+import { checkOptions } from "../base/given.ts";
 
 /** The functions that the engine offers. */
 export type Engine = Omit<typeof glue, "default" | "initSync" | "start" | "__wbg_reset_state">;

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { fxError } from "../errors.ts";
+import { fxError } from "../base/errors.ts";
 import { piecesOf, type RangeSource } from "./source.ts";
 
 /** How much of the end of a file comes with the answer that tells how long it is. The engine asks for as much first. */

@@ -3,9 +3,9 @@
  *
  * @module
  */
-import { builtinModule } from "./builtinModule.ts";
-import type { Bytes } from "../bytes.ts";
-import { fxError } from "../errors.ts";
+import { builtinModule } from "../base/builtinModule.ts";
+import type { Bytes } from "../base/bytes.ts";
+import { fxError } from "../base/errors.ts";
 
 /** What the engine can be loaded from. Hosts that forbid compiling at run time pass a module. */
 export type ModuleSource = string | URL | Response | BufferSource | WebAssembly.Module;

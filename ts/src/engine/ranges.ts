@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { FxError, fxError } from "../errors.ts";
+import { FxError, fxError } from "../base/errors.ts";
 import { HttpRanges, endOf, RANGES_OF_TAIL } from "./httpRanges.ts";
 import {
   bodyOf,

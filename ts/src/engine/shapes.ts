@@ -3,8 +3,8 @@
  *
  * @module
  */
-import { fxError } from "../errors.ts";
-import { tensorVal } from "../interpret/tensorMetadata.ts";
+import { fxError } from "../base/errors.ts";
+import { tensorVal } from "./tensorMetadata.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { call, type Engine, generation } from "./engine.ts";
 import { autocastDtype } from "./modes.ts";

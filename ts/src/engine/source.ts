@@ -3,11 +3,11 @@
  *
  * @module
  */
-import { builtinModule } from "./builtinModule.ts";
+import { builtinModule } from "../base/builtinModule.ts";
 import { STREAM_BYTES } from "../../../bindings/command.ts";
-import type { Bytes } from "../bytes.ts";
-import { fxError } from "../errors.ts";
-import { checkOptions } from "../given.ts";
+import type { Bytes } from "../base/bytes.ts";
+import { fxError } from "../base/errors.ts";
+import { checkOptions } from "../base/given.ts";
 
 /** A file that is open, such as a `FileHandle` of Node. It is not closed. */
 export interface ReadableFile {

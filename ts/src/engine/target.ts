@@ -3,8 +3,8 @@
  *
  * @module
  */
-import { builtinModule } from "./builtinModule.ts";
-import { fxError } from "../errors.ts";
+import { builtinModule } from "../base/builtinModule.ts";
+import { fxError } from "../base/errors.ts";
 
 /** Where a file is to be written: a path or a `file:` URL where there are files, or a stream. */
 export type FileTarget = string | URL | WritableStream<Uint8Array>;

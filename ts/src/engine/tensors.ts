@@ -4,7 +4,7 @@
  * @module
  */
 import { DTYPES, type DType } from "../../../bindings/dtypes.ts";
-import { fxError } from "../errors.ts";
+import { fxError } from "../base/errors.ts";
 import type { TensorStorage } from "../tensor/storage.ts";
 import { moveTensor, retarget, Tensor, tensorStorage } from "../tensor/tensor.ts";
 import { hostLayout, type TensorLayout } from "../tensor/storageLayout.ts";

@@ -6,10 +6,10 @@
  */
 import { DTYPES, type DType } from "../../../bindings/dtypes.ts";
 import { ARG, LAYOUTS, MEMORY_FORMATS } from "../../../bindings/wire.ts";
-import { fxError } from "../errors.ts";
+import { fxError } from "../base/errors.ts";
 import { isInt } from "../graph/args.ts";
 import { SymExpr, type SymInt, TensorMeta } from "../graph/val.ts";
-import { Complex, device, DeviceArg, DTypeArg, Float, layout, LayoutArg, MemoryFormatArg } from "../graph/values.ts";
+import { Complex, device, DeviceArg, DTypeArg, Float, layout, LayoutArg, MemoryFormatArg } from "../base/values.ts";
 import { Tensor } from "../tensor/tensor.ts";
 
 /** A value that crosses. */

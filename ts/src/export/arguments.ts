@@ -5,7 +5,7 @@
  */
 import { type Arg, isInt } from "../graph/args.ts";
 import { SymExpr, TensorMeta, type Val } from "../graph/val.ts";
-import { Float } from "../graph/values.ts";
+import { Float } from "../base/values.ts";
 import type { Argument, ConstantValue } from "./signature.ts";
 
 /** A value of which this is known. */

@@ -3,12 +3,12 @@
  *
  * @module
  */
-import { fxError } from "../errors.ts";
+import { fxError } from "../base/errors.ts";
 import { type Arg, isNode } from "../graph/args.ts";
 import { formatExpression } from "../graph/expression.ts";
 import type { Graph } from "../graph/graph.ts";
 import { SymExpr, type SymInt, TensorMeta, type Val } from "../graph/val.ts";
-import { traceError } from "../trace/stack.ts";
+import { traceError } from "../record/stack.ts";
 
 /** A call of graphs. */
 export interface ControlFlowCall {

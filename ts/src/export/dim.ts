@@ -3,8 +3,8 @@
  *
  * @module
  */
-import { fxError } from "../errors.ts";
-import { checkOptions } from "../given.ts";
+import { fxError } from "../base/errors.ts";
+import { checkOptions } from "../base/given.ts";
 
 /** How the engine is to find out whether a size is dynamic: `Dim.AUTO`, `Dim.DYNAMIC` or `Dim.STATIC`. */
 export class DimHint {

@@ -3,11 +3,11 @@
  *
  * @module
  */
-import { checkList } from "../given.ts";
-import { fxError, type FxError } from "../errors.ts";
-import { isOptions } from "../functions/naming.ts";
+import { checkList } from "../base/given.ts";
+import { fxError, type FxError } from "../base/errors.ts";
+import { isOptions } from "../base/naming.ts";
 import type { Val } from "../graph/val.ts";
-import { Tuple, ValueTuple } from "../graph/values.ts";
+import { Tuple, ValueTuple } from "../base/values.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { treeFlatten } from "../trace/pytree.ts";
 import { DimHint, type DimSpec, DimVar } from "./dim.ts";

@@ -6,12 +6,12 @@
  *
  * @module
  */
-import { fxError, type FxError } from "../errors.ts";
+import { fxError, type FxError } from "../base/errors.ts";
 import { isNode } from "../graph/args.ts";
 import type { Graph } from "../graph/graph.ts";
 import type { Node } from "../graph/node.ts";
 import { ValSequence } from "../graph/val.ts";
-import { OpArg } from "../graph/values.ts";
+import { OpArg } from "../base/values.ts";
 
 /** Calls what `with_effects` calls directly, so that nothing uses the tokens but what returns them. */
 export function removeEffectTokens(graph: Graph): void {

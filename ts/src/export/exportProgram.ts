@@ -4,11 +4,11 @@
  * @module
  */
 import { withoutModes } from "../engine/modes.ts";
-import { type FxError, fxError } from "../errors.ts";
-import { isOptions } from "../functions/naming.ts";
+import { type FxError, fxError } from "../base/errors.ts";
+import { isOptions } from "../base/naming.ts";
 import { type Arg, isNode } from "../graph/args.ts";
 import type { Graph } from "../graph/graph.ts";
-import type { GraphModule } from "../graph/module.ts";
+import type { GraphModule } from "../fx/graphModule.ts";
 import type { Val } from "../graph/val.ts";
 import { Module } from "../nn/module.ts";
 import type { Tensor } from "../tensor/tensor.ts";
@@ -36,7 +36,7 @@ import { StateGuard } from "./stateGuard.ts";
 import { Tracepoints } from "./tracepoints.ts";
 import { unlift } from "./unlift.ts";
 import { verifyProgram } from "./verifyProgram.ts";
-import { checkOptions } from "../given.ts";
+import { checkOptions } from "../base/given.ts";
 
 /** How {@link exportProgram} exports. */
 export interface ExportOptions {

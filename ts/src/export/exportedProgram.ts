@@ -3,20 +3,20 @@
  *
  * @module
  */
-import type { Bytes } from "../bytes.ts";
+import type { Bytes } from "../base/bytes.ts";
 import type { NoteValuesCall } from "../../../bindings/passes.ts";
 import { call, type Engine } from "../engine/engine.ts";
 import { layoutOf, pushStorage, viewHandle } from "../engine/tensors.ts";
-import { FxError, fxError } from "../errors.ts";
+import { FxError, fxError } from "../base/errors.ts";
 import type { Graph } from "../graph/graph.ts";
-import type { GraphModule } from "../graph/module.ts";
-import type { Pass } from "../passes/passBase.ts";
-import { PassManager } from "../passes/passManager.ts";
-import { mergeGetitems } from "../passes/enginePasses.ts";
-import { noteValues } from "../passes/noteValues.ts";
+import type { GraphModule } from "../fx/graphModule.ts";
+import type { Pass } from "../rewrite/passBase.ts";
+import { PassManager } from "../rewrite/passManager.ts";
+import { mergeGetitems } from "../rewrite/enginePasses.ts";
+import { noteValues } from "../rewrite/noteValues.ts";
 import { checkGraphModule } from "../rewrite/checks.ts";
 import { Tensor } from "../tensor/tensor.ts";
-import { decodeProgram, encodeProgram } from "../wire/program.ts";
+import { decodeProgram, encodeProgram } from "./encoding/program.ts";
 import type {
   Constant,
   ExampleInput,
@@ -33,7 +33,7 @@ import { relift } from "./relift.ts";
 import { flattenCall, unflatten } from "./tree.ts";
 import { unlift } from "./unlift.ts";
 import { verifiersOf } from "./verifier.ts";
-import { checkGiven, checkOptions } from "../given.ts";
+import { checkGiven, checkOptions } from "../base/given.ts";
 
 export type EngineProgram = ReturnType<Engine["Program"]["open"]>;
 

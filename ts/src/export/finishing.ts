@@ -7,11 +7,11 @@
 import { isNode } from "../graph/args.ts";
 import { formatExpression } from "../graph/expression.ts";
 import type { Graph } from "../graph/graph.ts";
-import { GraphModule } from "../graph/module.ts";
+import { GraphModule } from "../fx/graphModule.ts";
 import type { Node } from "../graph/node.ts";
 import { isVal, SymExpr, TensorMeta, type Val, ValSequence } from "../graph/val.ts";
-import { DTypeArg } from "../graph/values.ts";
-import { insertDeferredRuntimeAsserts } from "../passes/enginePasses.ts";
+import { DTypeArg } from "../base/values.ts";
+import { insertDeferredRuntimeAsserts } from "../rewrite/enginePasses.ts";
 import { runPass } from "../rewrite/bridge.ts";
 import type { SessionResult } from "./shapes.ts";
 

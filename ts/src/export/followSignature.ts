@@ -3,10 +3,10 @@
  *
  * @module
  */
-import { fxError } from "../errors.ts";
+import { fxError } from "../base/errors.ts";
 import { isNode } from "../graph/args.ts";
 import type { Graph } from "../graph/graph.ts";
-import { List, Tuple } from "../graph/values.ts";
+import { List, Tuple } from "../base/values.ts";
 import { type Argument, GraphSignature } from "./signature.ts";
 
 /** The signature with the names that inputs and results have in a graph that passes changed. */

@@ -4,7 +4,7 @@
  * @module
  */
 import { DTYPES, type DType } from "../../../bindings/dtypes.ts";
-import { fxError } from "../errors.ts";
+import { fxError } from "../base/errors.ts";
 import { SymExpr, TensorMeta } from "../graph/val.ts";
 import { holdsBits, type TensorInput, tensorOf } from "../tensor/construct.ts";
 import type { Tensor } from "../tensor/tensor.ts";

@@ -5,10 +5,10 @@
  */
 import { tuple } from "../graph/args.ts";
 import { Graph } from "../graph/graph.ts";
-import { GraphModule } from "../graph/module.ts";
-import { SymbolicNumber } from "../functions/symbolic.ts";
+import { GraphModule } from "../fx/graphModule.ts";
+import { SymbolicNumber } from "../base/symbolic.ts";
 import { Tensor } from "../tensor/tensor.ts";
-import { isTraced, WITHOUT_ELEMENTS } from "../trace/record.ts";
+import { isTraced, WITHOUT_ELEMENTS } from "../record/record.ts";
 import type { ExportedProgram } from "./exportedProgram.ts";
 import { copyInput } from "./placeholderNames.ts";
 import type { ProgramParts } from "./program.ts";

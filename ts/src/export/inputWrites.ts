@@ -9,7 +9,7 @@ import { schemasOf } from "../functions/schemas.ts";
 import { type Arg, forEachNode } from "../graph/args.ts";
 import type { Graph } from "../graph/graph.ts";
 import type { Node } from "../graph/node.ts";
-import { traceError } from "../trace/stack.ts";
+import { traceError } from "../record/stack.ts";
 
 /**
  * Refuses a graph of control flow that writes to one of its inputs, or to a view of one; what it writes to values of its own is

@@ -6,7 +6,7 @@
 import { call, type Engine, generation, init } from "../engine/engine.ts";
 import { openRanges } from "../engine/ranges.ts";
 import { checkReadOptions, type FileSource, type RangeSource, type ReadOptions } from "../engine/source.ts";
-import { ArchiveError, fxError } from "../errors.ts";
+import { ArchiveError, fxError } from "../base/errors.ts";
 import { decoded, type ExportedProgram } from "./exportedProgram.ts";
 
 /** Where a program is. */

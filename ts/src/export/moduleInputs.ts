@@ -3,12 +3,12 @@
  *
  * @module
  */
-import { fxError } from "../errors.ts";
+import { fxError } from "../base/errors.ts";
 import type { Graph } from "../graph/graph.ts";
 import type { Node } from "../graph/node.ts";
 import { SymExpr, type Val } from "../graph/val.ts";
-import { Complex, DeviceArg, DTypeArg, Float, LayoutArg, MemoryFormatArg, ValueTuple } from "../graph/values.ts";
-import { tensorVal } from "../interpret/tensorMetadata.ts";
+import { Complex, DeviceArg, DTypeArg, Float, LayoutArg, MemoryFormatArg, ValueTuple } from "../base/values.ts";
+import { tensorVal } from "../engine/tensorMetadata.ts";
 import { hasHooks, type Module } from "../nn/module.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import type { Inputs } from "../trace/inputs.ts";

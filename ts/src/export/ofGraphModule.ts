@@ -4,13 +4,13 @@
  * @module
  */
 import { checkGraphModule } from "../rewrite/checks.ts";
-import { fxError, GraphError } from "../errors.ts";
+import { fxError, GraphError } from "../base/errors.ts";
 import { type Arg, isInt, isNode, tuple } from "../graph/args.ts";
 import { CodeGen } from "../graph/codegen/codegen.ts";
 import { Graph } from "../graph/graph.ts";
-import { GraphModule } from "../graph/module.ts";
+import { GraphModule } from "../fx/graphModule.ts";
 import type { Node } from "../graph/node.ts";
-import { Dict, Float, List, Tuple } from "../graph/values.ts";
+import { Dict, Float, List, Tuple } from "../base/values.ts";
 import type { Attribute } from "../nn/module.ts";
 import { ExportedProgram } from "./exportedProgram.ts";
 import type { Constant, ProgramParts, StateEntry, TreeSpec } from "./program.ts";

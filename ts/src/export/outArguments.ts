@@ -4,11 +4,11 @@
  * @module
  */
 import { type OperatorRecorder, recordingOperators } from "../engine/recorder.ts";
-import { nameResults } from "../functions/results.ts";
-import { areSame } from "../functions/sizes.ts";
+import { nameResults } from "../base/results.ts";
+import { areSame } from "../base/sizes.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import { canCast } from "../torch/promotion.ts";
-import { traceError } from "../trace/stack.ts";
+import { traceError } from "../record/stack.ts";
 
 /**
  * Records a call without `out`, and a copy into each tensor of it, where PyTorch records an overload that writes. Tensors of

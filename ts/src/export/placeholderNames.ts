@@ -6,7 +6,7 @@
  */
 import { type Arg, isNode } from "../graph/args.ts";
 import type { Graph } from "../graph/graph.ts";
-import { GraphModule } from "../graph/module.ts";
+import { GraphModule } from "../fx/graphModule.ts";
 import { copyNotes, type Node } from "../graph/node.ts";
 import { containerNamed, type PytreeSpec } from "../trace/pytree.ts";
 

@@ -3,8 +3,8 @@
  *
  * @module
  */
-import type { GraphModule } from "../graph/module.ts";
-import type { Complex, DeviceArg, DTypeArg, Float, LayoutArg, MemoryFormatArg } from "../graph/values.ts";
+import type { GraphModule } from "../fx/graphModule.ts";
+import type { Complex, DeviceArg, DTypeArg, Float, LayoutArg, MemoryFormatArg } from "../base/values.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import type { Argument, GraphSignature } from "./signature.ts";
 

@@ -6,16 +6,16 @@
 import { call, type Engine, enterCallback, generation, leaveCallback } from "../engine/engine.ts";
 import { type LeafKind, moveToEngine, takeLeaves, withLeaves, wrapWords } from "../engine/tensors.ts";
 import type { EngineValue } from "../engine/words.ts";
-import { fxError } from "../errors.ts";
-import { Float } from "../graph/values.ts";
-import type { RunWatch } from "../interpret/interpreter.ts";
+import { fxError } from "../base/errors.ts";
+import { Float } from "../base/values.ts";
+import type { RunWatch } from "../fx/interpreter.ts";
 import { relieveMemory } from "../tensor/storage.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import type { CallSignature, ProgramParts } from "./program.ts";
 import { givenTensor, isGivenArray } from "./givenArrays.ts";
 import { type Argument, type InputSpec, isGradient } from "./signature.ts";
 import { flattenCall, unflatten } from "./tree.ts";
-import { checkList, checkOptions, checkText } from "../given.ts";
+import { checkList, checkOptions, checkText } from "../base/given.ts";
 
 type EngineRunner = ReturnType<ReturnType<Engine["Program"]["open"]>["runner"]>;
 

@@ -3,9 +3,9 @@
  *
  * @module
  */
-import { checkGiven } from "../given.ts";
-import { fxError } from "../errors.ts";
-import { DeviceArg } from "../graph/values.ts";
+import { checkGiven } from "../base/given.ts";
+import { fxError } from "../base/errors.ts";
+import { DeviceArg } from "../base/values.ts";
 import { ExportedProgram } from "./exportedProgram.ts";
 
 /** Where a program is moved to: one device, or from the names of devices to those of others. */

@@ -3,8 +3,8 @@
  *
  * @module
  */
-import { isOptions } from "../functions/naming.ts";
-import { Tuple, ValueTuple } from "../graph/values.ts";
+import { isOptions } from "../base/naming.ts";
+import { Tuple, ValueTuple } from "../base/values.ts";
 
 /** What Python's `repr` would show. */
 export function pythonText(value: unknown): string {

@@ -5,9 +5,9 @@
  */
 import { schemasOf } from "../functions/schemas.ts";
 import { type Val, ValSequence } from "../graph/val.ts";
-import { device, type MemoryFormatArg } from "../graph/values.ts";
+import { device, type MemoryFormatArg } from "../base/values.ts";
 import { Tensor } from "../tensor/tensor.ts";
-import { currentStack, stackText } from "../trace/stack.ts";
+import { currentStack, stackText } from "../record/stack.ts";
 import { TracedNumber } from "./traced.ts";
 
 /** The user's line, for what errors say of guards. */

@@ -3,9 +3,9 @@
  *
  * @module
  */
-import { checkGiven } from "../given.ts";
-import { fxError } from "../errors.ts";
-import { isOptions } from "../functions/naming.ts";
+import { checkGiven } from "../base/given.ts";
+import { fxError } from "../base/errors.ts";
+import { isOptions } from "../base/naming.ts";
 import { Dim, type DimBounds, DimVar } from "./dim.ts";
 
 /** A suggested fix: a number, a dimension with a range, or a dimension that is derived of one. */

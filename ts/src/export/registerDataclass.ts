@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { checkFunction, checkOptions } from "../given.ts";
+import { checkFunction, checkOptions } from "../base/given.ts";
 import { registerPytreeNode } from "../trace/pytree.ts";
 
 /** How {@link registerDataclass} registers a class. */

@@ -3,13 +3,13 @@
  *
  * @module
  */
-import { fxError, type FxError } from "../errors.ts";
+import { fxError, type FxError } from "../base/errors.ts";
 import { type Arg, isNode, tuple } from "../graph/args.ts";
 import { Graph } from "../graph/graph.ts";
-import { GraphModule } from "../graph/module.ts";
+import { GraphModule } from "../fx/graphModule.ts";
 import type { Node } from "../graph/node.ts";
 import { isVal } from "../graph/val.ts";
-import { tensorVal } from "../interpret/tensorMetadata.ts";
+import { tensorVal } from "../engine/tensorMetadata.ts";
 import type { Attribute } from "../nn/module.ts";
 import { argumentOf, constantOf } from "./arguments.ts";
 import { copyInput, inputNamed, liftedName } from "./placeholderNames.ts";

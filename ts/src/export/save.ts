@@ -3,12 +3,12 @@
  *
  * @module
  */
-import { FxError, fxError } from "../errors.ts";
-import type { Bytes } from "../bytes.ts";
+import { FxError, fxError } from "../base/errors.ts";
+import type { Bytes } from "../base/bytes.ts";
 import { call, type Engine } from "../engine/engine.ts";
 import { type FileTarget, writeTarget } from "../engine/target.ts";
 import { ExportedProgram } from "./exportedProgram.ts";
-import { checkGiven, checkOptions } from "../given.ts";
+import { checkGiven, checkOptions } from "../base/given.ts";
 
 /** Where a program is to be written: a path or a `file:` URL where there are files, or a stream. */
 export type ProgramTarget = FileTarget;

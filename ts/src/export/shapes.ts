@@ -4,12 +4,12 @@
  *
  * @module
  */
-import { checkList } from "../given.ts";
+import { checkList } from "../base/given.ts";
 import type { RuntimeAssertCall } from "../../../bindings/passes.ts";
 import { EngineShapes } from "../engine/shapes.ts";
-import { fxError } from "../errors.ts";
+import { fxError } from "../base/errors.ts";
 import { SymExpr, type SymInt, TensorMeta, type Val } from "../graph/val.ts";
-import { tensorVal } from "../interpret/tensorMetadata.ts";
+import { tensorVal } from "../engine/tensorMetadata.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { DimHint, type DimSpec, DimVar } from "./dim.ts";
 import type { RangeConstraint, SymbolAssumptions } from "./program.ts";

@@ -3,8 +3,8 @@
  *
  * @module
  */
-import { fxError } from "../errors.ts";
-import { checkArguments, checkGiven, checkList } from "../given.ts";
+import { fxError } from "../base/errors.ts";
+import { checkArguments, checkGiven, checkList } from "../base/given.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { treeFlatten, treeMap, treeUnflatten } from "../trace/pytree.ts";
 import { Dim } from "./dim.ts";

@@ -3,9 +3,9 @@
  *
  * @module
  */
-import { fxError } from "../errors.ts";
+import { fxError } from "../base/errors.ts";
 import type { ReplaceHook } from "../graph/hooks.ts";
-import { checkOptions, checkText } from "../given.ts";
+import { checkOptions, checkText } from "../base/given.ts";
 
 /** A Python value that an input or output is fixed to; an int is a `bigint` where it is not safe as a number. */
 export type ConstantValue =

@@ -6,16 +6,16 @@
  *
  * @module
  */
-import { fxError, type FxError } from "../errors.ts";
-import { type NumberKind, SymbolicNumber } from "../functions/symbolic.ts";
+import { fxError, type FxError } from "../base/errors.ts";
+import { type NumberKind, SymbolicNumber } from "../base/symbolic.ts";
 import { formatExpression, kindOfExpression } from "../graph/expression.ts";
 import type { Node } from "../graph/node.ts";
 import { SymExpr, type SymInt, type TensorMeta } from "../graph/val.ts";
 import type { ElementArray } from "../tensor/elements.ts";
 import type { TensorStorage } from "../tensor/storage.ts";
 import { type NestedElements, Tensor } from "../tensor/tensor.ts";
-import { WITHOUT_ELEMENTS } from "../trace/record.ts";
-import { traceError } from "../trace/stack.ts";
+import { WITHOUT_ELEMENTS } from "../record/record.ts";
+import { traceError } from "../record/stack.ts";
 
 /** What gives a number: a function of others. */
 export interface NumberOrigin {

@@ -4,7 +4,7 @@
  * @module
  */
 import { recordingOperators } from "../engine/recorder.ts";
-import { fxError } from "../errors.ts";
+import { fxError } from "../base/errors.ts";
 import type { Arg } from "../graph/args.ts";
 import { nameOfTarget } from "../graph/editableGraph.ts";
 import { Node } from "../graph/node.ts";

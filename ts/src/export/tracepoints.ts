@@ -4,13 +4,13 @@
  *
  * @module
  */
-import { type FxError, fxError } from "../errors.ts";
-import { splitArguments } from "../functions/naming.ts";
+import { type FxError, fxError } from "../base/errors.ts";
+import { splitArguments } from "../base/naming.ts";
 import { type Arg, isNode } from "../graph/args.ts";
-import type { GraphModule } from "../graph/module.ts";
+import type { GraphModule } from "../fx/graphModule.ts";
 import type { Node } from "../graph/node.ts";
 import { TensorMeta } from "../graph/val.ts";
-import { Float } from "../graph/values.ts";
+import { Float } from "../base/values.ts";
 import type { Module } from "../nn/module.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { treeFlatten, treeUnflatten } from "../trace/pytree.ts";

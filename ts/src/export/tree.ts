@@ -6,8 +6,8 @@
  *
  * @module
  */
-import { fxError } from "../errors.ts";
-import { Tuple, ValueTuple } from "../graph/values.ts";
+import { fxError } from "../base/errors.ts";
+import { Tuple, ValueTuple } from "../base/values.ts";
 import { containerName, containerNamed } from "../trace/pytree.ts";
 import type { TreeSpec } from "./program.ts";
 

@@ -4,9 +4,9 @@
  *
  * @module
  */
-import { fxError } from "../errors.ts";
+import { fxError } from "../base/errors.ts";
 import { defineFunction } from "../functions/table.ts";
-import { GraphModule } from "../graph/module.ts";
+import { GraphModule } from "../fx/graphModule.ts";
 import type { TreeSpec } from "./program.ts";
 import { flattenTree, unflatten } from "./tree.ts";
 

@@ -3,10 +3,10 @@
  *
  * @module
  */
-import { checkGiven } from "../given.ts";
-import { FxError, fxError } from "../errors.ts";
+import { checkGiven } from "../base/given.ts";
+import { FxError, fxError } from "../base/errors.ts";
 import type { Graph } from "../graph/graph.ts";
-import type { GraphModule } from "../graph/module.ts";
+import type { GraphModule } from "../fx/graphModule.ts";
 import { ExportedProgram } from "./exportedProgram.ts";
 import { InputChecker } from "./inputChecker.ts";
 import type { CallSignature, ModuleCallEntry, ProgramParts, TreeSpec } from "./program.ts";

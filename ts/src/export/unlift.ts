@@ -3,19 +3,19 @@
  *
  * @module
  */
-import { fxError } from "../errors.ts";
+import { fxError } from "../base/errors.ts";
 import { type Arg, isNode, tuple } from "../graph/args.ts";
 import { PyTreeCodeGen } from "../graph/codegen/pytree.ts";
 import type { Graph } from "../graph/graph.ts";
-import { GraphModule } from "../graph/module.ts";
+import { GraphModule } from "../fx/graphModule.ts";
 import type { Node } from "../graph/node.ts";
-import { List, Tuple } from "../graph/values.ts";
+import { List, Tuple } from "../base/values.ts";
 import { Parameter } from "../nn/parameter.ts";
 import type { Attribute, Module } from "../nn/module.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import { InputPacking, OutputPacking, type PackedParameter, type PackedPart } from "../trace/packing.ts";
 import type { PytreeSpec } from "../trace/pytree.ts";
-import { isTraced } from "../trace/record.ts";
+import { isTraced } from "../record/record.ts";
 import { removeEffectTokens } from "./effectTokens.ts";
 import { InputChecker } from "./inputChecker.ts";
 import type { ExportedProgram } from "./exportedProgram.ts";

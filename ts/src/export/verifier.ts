@@ -3,9 +3,9 @@
  *
  * @module
  */
-import { checkGiven } from "../given.ts";
-import { FxError, fxError } from "../errors.ts";
-import { GraphModule } from "../graph/module.ts";
+import { checkGiven } from "../base/given.ts";
+import { FxError, fxError } from "../base/errors.ts";
+import { GraphModule } from "../fx/graphModule.ts";
 import type { ExportedProgram } from "./exportedProgram.ts";
 
 /** The dialects that the engine knows. */

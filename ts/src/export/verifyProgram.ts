@@ -10,7 +10,7 @@ import { callOperator } from "../engine/dispatch.ts";
 import { withoutModes } from "../engine/modes.ts";
 import { type OperatorRecorder, recordingOperators } from "../engine/recorder.ts";
 import { layoutOf } from "../engine/tensors.ts";
-import { FxError, fxError } from "../errors.ts";
+import { FxError, fxError } from "../base/errors.ts";
 import type { Module } from "../nn/module.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { getRngState, setRngState } from "../torch/random.ts";

@@ -4,14 +4,14 @@
  * @module
  */
 import { callOperator } from "../engine/dispatch.ts";
-import { fxError } from "../errors.ts";
+import { fxError } from "../base/errors.ts";
 import type { NamedTarget } from "../graph/target.ts";
 import { Tensor } from "../tensor/tensor.ts";
-import { kindOf } from "./members.ts";
+import { kindOf } from "../base/members.ts";
 import { absolute, type BinaryName, negative, numberOf, type PythonNumber, valueOf } from "./numbers.ts";
 import { combine, unsupported } from "./operands.ts";
 import { defineFunction } from "./table.ts";
-import type { Scalar } from "./types.ts";
+import type { Scalar } from "../base/types.ts";
 
 /** An operator of two operands. */
 export interface BinaryOperator extends NamedTarget {

@@ -8,9 +8,9 @@
  */
 import type { DType } from "../../../bindings/dtypes.ts";
 import type { NamedTarget } from "../graph/target.ts";
-import { dtype } from "../graph/values.ts";
-import type { Recorder } from "../trace/record.ts";
-import { type CallArguments, splitArguments } from "./naming.ts";
+import { dtype } from "../base/values.ts";
+import type { Recorder } from "../record/record.ts";
+import { type CallArguments, splitArguments } from "../base/naming.ts";
 import { bind, parseSignature, type Signature } from "./signature.ts";
 import { defineFunction } from "./table.ts";
 

@@ -11,16 +11,16 @@
  * ```
  * @module
  */
-import { checkGiven } from "../given.ts";
+import { checkGiven } from "../base/given.ts";
 import { callOperator } from "../engine/dispatch.ts";
-import { fxError } from "../errors.ts";
-import { Complex, dtype, DTypeArg, ValueTuple } from "../graph/values.ts";
+import { fxError } from "../base/errors.ts";
+import { Complex, dtype, DTypeArg, ValueTuple } from "../base/values.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { abs as absoluteOf, pow as powerOf } from "./arithmetic.ts";
 import { truthOf } from "./compare.ts";
 import { itemsOf, noNumber } from "./iterate.ts";
-import { kindOf, memberOf } from "./members.ts";
-import { isOptions } from "./naming.ts";
+import { kindOf, memberOf } from "../base/members.ts";
+import { isOptions } from "../base/naming.ts";
 import { numberOf, valueOf } from "./numbers.ts";
 import { combine, ordered } from "./operands.ts";
 import { wholeOf } from "./realNumbers.ts";

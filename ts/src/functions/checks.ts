@@ -3,11 +3,11 @@
  *
  * @module
  */
-import { fxError } from "../errors.ts";
+import { fxError } from "../base/errors.ts";
 import { truthOf } from "./compare.ts";
 import { float, int, max, min, sum } from "./builtins.ts";
 import { sqrt } from "./math.ts";
-import { SymbolicNumber } from "./symbolic.ts";
+import { SymbolicNumber } from "../base/symbolic.ts";
 import { defineFunction } from "./table.ts";
 
 /**

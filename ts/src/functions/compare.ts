@@ -3,8 +3,8 @@
  *
  * @module
  */
-import { fxError } from "../errors.ts";
-import { Complex, DeviceArg, DTypeArg, LayoutArg, MemoryFormatArg, Slice } from "../graph/values.ts";
+import { fxError } from "../base/errors.ts";
+import { Complex, DeviceArg, DTypeArg, LayoutArg, MemoryFormatArg, Slice } from "../base/values.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { compareNumbers, equalNumbers, numberOf } from "./numbers.ts";
 import { entriesOf, isDict, isTuple } from "./sequences.ts";

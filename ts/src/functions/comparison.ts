@@ -8,7 +8,7 @@ import type { Tensor } from "../tensor/tensor.ts";
 import { equal, truthOf } from "./compare.ts";
 import { type COMPARISONS, equated, ordered } from "./operands.ts";
 import { defineFunction } from "./table.ts";
-import type { Scalar } from "./types.ts";
+import type { Scalar } from "../base/types.ts";
 
 /** A comparison. */
 export interface Comparison extends NamedTarget {

@@ -3,9 +3,9 @@
  *
  * @module
  */
-import { fxError } from "../errors.ts";
+import { fxError } from "../base/errors.ts";
 import { type ArgInput, slice as makeSlice } from "../graph/args.ts";
-import { Complex, type Float, ValueTuple } from "../graph/values.ts";
+import { Complex, type Float, ValueTuple } from "../base/values.ts";
 import { truthOf } from "./compare.ts";
 import { itemsOf, noNumber } from "./iterate.ts";
 import { type PythonNumber, scalarOf, toFloat, valueOf } from "./numbers.ts";

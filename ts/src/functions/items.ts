@@ -4,12 +4,12 @@
  * @module
  */
 import { callOperator } from "../engine/dispatch.ts";
-import { fxError } from "../errors.ts";
+import { fxError } from "../base/errors.ts";
 import type { NamedTarget } from "../graph/target.ts";
-import { getItem, type IndexedValue, setItem } from "../tensor/indexing.ts";
+import { getItem, type IndexedValue, setItem } from "./indexing.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { equal, truthOf } from "./compare.ts";
-import { kindOf } from "./members.ts";
+import { kindOf } from "../base/members.ts";
 import { scalarOf, valueOf } from "./numbers.ts";
 import { concatenated, equated } from "./operands.ts";
 import { deleteItemOf, entriesOf, isDict, isTuple, itemOf, setItemOf } from "./sequences.ts";

@@ -4,9 +4,9 @@
  * @module
  */
 import { callOperator } from "../engine/dispatch.ts";
-import { fxError, type FxError } from "../errors.ts";
+import { fxError, type FxError } from "../base/errors.ts";
 import { Tensor } from "../tensor/tensor.ts";
-import { kindOf } from "./members.ts";
+import { kindOf } from "../base/members.ts";
 import { entriesOf, isDict } from "./sequences.ts";
 
 /** The items of a sequence, the keys of a dict, or the parts of a tensor along its first dimension. */

@@ -13,8 +13,8 @@
  * @module
  */
 import { callOperator } from "../engine/dispatch.ts";
-import { fxError } from "../errors.ts";
-import type { Float } from "../graph/values.ts";
+import { fxError } from "../base/errors.ts";
+import type { Float } from "../base/values.ts";
 import { tensor } from "../tensor/construct.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import { toFloat, valueOf } from "./numbers.ts";

@@ -3,10 +3,10 @@
  *
  * @module
  */
-import { fxError } from "../errors.ts";
-import { recorderOf } from "../trace/record.ts";
-import { kindOf, memberOf } from "./members.ts";
-import { type CallArguments, joinArguments } from "./naming.ts";
+import { fxError } from "../base/errors.ts";
+import { recorderOf } from "../record/record.ts";
+import { kindOf, memberOf } from "../base/members.ts";
+import { type CallArguments, joinArguments } from "../base/naming.ts";
 
 /** Calls a method of a value: of a tensor by PyTorch's name, of anything else by its own. */
 export function callMethod(name: string, self: unknown, { args, kwargs }: CallArguments): unknown {

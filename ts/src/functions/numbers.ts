@@ -4,9 +4,9 @@
  * @module
  */
 import { DTYPES } from "../../../bindings/dtypes.ts";
-import { fxError, type FxError } from "../errors.ts";
+import { fxError, type FxError } from "../base/errors.ts";
 import { isInt } from "../graph/args.ts";
-import { Complex, Float } from "../graph/values.ts";
+import { Complex, Float } from "../base/values.ts";
 import { Tensor } from "../tensor/tensor.ts";
 
 /** A number as Python sees it. Booleans are ints. */

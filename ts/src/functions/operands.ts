@@ -4,14 +4,14 @@
  * @module
  */
 import { callOperator } from "../engine/dispatch.ts";
-import { fxError, type FxError } from "../errors.ts";
+import { fxError, type FxError } from "../base/errors.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { tidy } from "../tensor/tidy.ts";
 import { compare, equal } from "./compare.ts";
-import { kindOf } from "./members.ts";
+import { kindOf } from "../base/members.ts";
 import { arithmetic, type BinaryName, numberOf, valueOf } from "./numbers.ts";
 import { indexOf, isDict, isTuple, sequenceLike, setItemOf, entriesOf } from "./sequences.ts";
-import { SymbolicNumber } from "./symbolic.ts";
+import { SymbolicNumber } from "../base/symbolic.ts";
 import { formatted } from "./text.ts";
 
 /** How an operator is written and what it calls for tensors. */

@@ -3,11 +3,11 @@
  *
  * @module
  */
-import { fxError } from "../errors.ts";
+import { fxError } from "../base/errors.ts";
 import type { NamedTarget } from "../graph/target.ts";
-import { Complex, type Float } from "../graph/values.ts";
+import { Complex, type Float } from "../base/values.ts";
 import type { Tensor } from "../tensor/tensor.ts";
-import { kindOf } from "./members.ts";
+import { kindOf } from "../base/members.ts";
 import { scalarOf, valueOf } from "./numbers.ts";
 
 /** What a function of numbers takes. */

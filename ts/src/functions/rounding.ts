@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { fxError } from "../errors.ts";
+import { fxError } from "../base/errors.ts";
 
 /** Python reads ints of this many digits at most, since it takes the square of that in time. */
 const MAX_DIGITS = 4300;

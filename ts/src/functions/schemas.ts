@@ -4,10 +4,10 @@
  * @module
  */
 import { NORMALIZATION_SCHEMAS, SCHEMAS } from "../../../bindings/schemas.ts";
-import { fxError, type FxError } from "../errors.ts";
+import { fxError, type FxError } from "../base/errors.ts";
 import { type Arg, freezeArg } from "../graph/args.ts";
-import { float, List } from "../graph/values.ts";
-import { recordsOf } from "./records.ts";
+import { float, List } from "../base/values.ts";
+import { recordsOf } from "../base/records.ts";
 import type { Parameter } from "./signature.ts";
 
 /** A parameter of an operator. */

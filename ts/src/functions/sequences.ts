@@ -4,10 +4,10 @@
  *
  * @module
  */
-import { fxError, type FxError } from "../errors.ts";
-import { List, Slice, ValueTuple } from "../graph/values.ts";
-import { kindOf } from "./members.ts";
-import { isOptions } from "./naming.ts";
+import { fxError, type FxError } from "../base/errors.ts";
+import { List, Slice, ValueTuple } from "../base/values.ts";
+import { kindOf } from "../base/members.ts";
+import { isOptions } from "../base/naming.ts";
 import { numberOf } from "./numbers.ts";
 
 /** Whether this is a tuple and no list: what nobody can change, such as the shape of a tensor. */

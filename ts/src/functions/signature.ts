@@ -4,11 +4,11 @@
  * @module
  */
 import { DTYPES, type DType } from "../../../bindings/dtypes.ts";
-import { fxError, type FxError } from "../errors.ts";
+import { fxError, type FxError } from "../base/errors.ts";
 import { type Arg, freezeArg, tuple } from "../graph/args.ts";
-import { dtype, float } from "../graph/values.ts";
-import type { CallArguments } from "./naming.ts";
-import { suggestion } from "../given.ts";
+import { dtype, float } from "../base/values.ts";
+import type { CallArguments } from "../base/naming.ts";
+import { suggestion } from "../base/given.ts";
 
 /** How a parameter takes its argument; `rest` is Python's `*args` and `options` its `**kwargs`. */
 export type ParameterKind = "positional" | "positional-or-keyword" | "keyword" | "rest" | "options";

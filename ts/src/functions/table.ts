@@ -6,13 +6,13 @@
  *
  * @module
  */
-import { fxError } from "../errors.ts";
+import { fxError } from "../base/errors.ts";
 import { keepSpelling } from "../graph/spelling.ts";
 import type { NamedTarget } from "../graph/target.ts";
-import { type Recorder, recorderOf } from "../trace/record.ts";
-import { enter, entering, isEntryWanted, leave } from "../trace/stack.ts";
-import { isOfNumbers, symbolicAmong } from "./symbolic.ts";
-import { type CallArguments, joinArguments, pythonName, splitArguments } from "./naming.ts";
+import { type Recorder, recorderOf } from "../record/record.ts";
+import { enter, entering, isEntryWanted, leave } from "../record/stack.ts";
+import { isOfNumbers, symbolicAmong } from "../base/symbolic.ts";
+import { type CallArguments, joinArguments, pythonName, splitArguments } from "../base/naming.ts";
 
 /** How a function is described to the table. */
 export interface FunctionOptions {

@@ -3,13 +3,13 @@
  *
  * @module
  */
-import { fxError } from "../errors.ts";
+import { fxError } from "../base/errors.ts";
 import { type ArgInput, freezeArg, isInt } from "../graph/args.ts";
 import { repr } from "../graph/print.ts";
 import { pythonFloat } from "../graph/python.ts";
-import { OpArg } from "../graph/values.ts";
+import { OpArg } from "../base/values.ts";
 import { Tensor } from "../tensor/tensor.ts";
-import { kindOf } from "./members.ts";
+import { kindOf } from "../base/members.ts";
 import { numberOf, scalarOf, toFloat } from "./numbers.ts";
 import { roundFloat } from "./rounding.ts";
 import { entriesOf, isDict, isTuple } from "./sequences.ts";

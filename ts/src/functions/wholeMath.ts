@@ -3,13 +3,13 @@
  *
  * @module
  */
-import { fxError } from "../errors.ts";
-import type { Float } from "../graph/values.ts";
-import { kindOf } from "./members.ts";
+import { fxError } from "../base/errors.ts";
+import type { Float } from "../base/values.ts";
+import { kindOf } from "../base/members.ts";
 import { arithmetic, valueOf } from "./numbers.ts";
 import { type Real, type RealFunction, realOf, wholeOf } from "./realNumbers.ts";
 import { defineFunction } from "./table.ts";
-import { checkGiven, checkOptions } from "../given.ts";
+import { checkGiven, checkOptions } from "../base/given.ts";
 
 function intOf(value: unknown): bigint {
   const number = realOf(value);

@@ -7,9 +7,9 @@
  *
  * @module
  */
-import { pass } from "../trace/stack.ts";
-import { checkFunction } from "../given.ts";
-import { fxError } from "../errors.ts";
+import { pass } from "../record/stack.ts";
+import { checkFunction } from "../base/given.ts";
+import { fxError } from "../base/errors.ts";
 import type { Node } from "./node.ts";
 import {
   Complex,
@@ -25,7 +25,7 @@ import {
   Slice,
   Tuple,
   ValueTuple,
-} from "./values.ts";
+} from "../base/values.ts";
 
 /**
  * An argument as a node holds it. An int that a `number` cannot hold exactly is a `bigint`, and a float is a `Float` only

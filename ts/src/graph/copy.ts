@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { fxError } from "../errors.ts";
+import { fxError } from "../base/errors.ts";
 import { freezeArg, mapArg, mapArgs, mapKwargs, type Arg, type ArgInput } from "./args.ts";
 import type { Graph } from "./graph.ts";
 import { copyNotes, orderUsers, setArguments, type Node } from "./node.ts";

@@ -5,7 +5,7 @@
  */
 import type { Module } from "../nn/module.ts";
 import type { Graph } from "./graph.ts";
-import type { GraphModule } from "./module.ts";
+import type { GraphModule } from "../fx/graphModule.ts";
 import type { Node } from "./node.ts";
 import { stateOf } from "./nodeState.ts";
 

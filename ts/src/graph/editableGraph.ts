@@ -3,23 +3,23 @@
  *
  * @module
  */
-import { fxError } from "../errors.ts";
-import { checkFunction, checkGiven, checkList, checkOptions, checkText } from "../given.ts";
+import { fxError } from "../base/errors.ts";
+import { checkFunction, checkGiven, checkList, checkOptions, checkText } from "../base/given.ts";
 import { checkNode, freezeArgs, freezeKwargs, inputNodes, isNode, mapArgs, mapKwargs, NO_KWARGS } from "./args.ts";
 import type { ArgInput, Kwargs, KwargsInput } from "./args.ts";
 import { GraphHooks } from "./hooks.ts";
 import { END, settled, type InsertPoint, type InsertScope } from "./insertPoint.ts";
-import type { GraphModule } from "./module.ts";
+import type { GraphModule } from "../fx/graphModule.ts";
 import { Namespace, snakeCase } from "./namespace.ts";
 import { checkMember, checkOpcode, clearArguments, copyNotes, firstArguments } from "./node.ts";
 import type { Node } from "./node.ts";
-import type { Opcode } from "./opcode.ts";
+import type { Opcode } from "../base/opcode.ts";
 import { nodeOf, type NodeState, stateOf } from "./nodeState.ts";
 import { NodeIndex } from "./nodeIndex.ts";
 import { NodeList } from "./nodeList.ts";
 import { Order } from "./order.ts";
 import { targetOf, type NamedTarget } from "./target.ts";
-import type { Tuple } from "./values.ts";
+import type { Tuple } from "../base/values.ts";
 
 /** Which nodes {@link Graph.findNodes} looks for. */
 export interface NodeQuery {

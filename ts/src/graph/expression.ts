@@ -6,7 +6,7 @@
  *
  * @module
  */
-import { fxError, type FxError } from "../errors.ts";
+import { fxError, type FxError } from "../base/errors.ts";
 import type { SymExpr } from "./val.ts";
 
 /** An expression: a function of others, a symbol, or a number. */

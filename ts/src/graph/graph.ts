@@ -3,8 +3,8 @@
  *
  * @module
  */
-import { GraphError, fxError, type FxError } from "../errors.ts";
-import { hasAttributeValue } from "../interpret/attribute.ts";
+import { GraphError, fxError, type FxError } from "../base/errors.ts";
+import { hasAttributeValue } from "./attribute.ts";
 import type { Module } from "../nn/module.ts";
 import { type Arg, type ArgInput, checkNode, type KwargsInput, NO_KWARGS } from "./args.ts";
 import { CodeGen, type BodyTransformer } from "./codegen/codegen.ts";
@@ -14,12 +14,12 @@ import { eliminateDeadCode } from "./deadCode.ts";
 import { EditableGraph } from "./editableGraph.ts";
 import { findProblems } from "./lint.ts";
 import { Node } from "./node.ts";
-import type { Opcode } from "./opcode.ts";
+import type { Opcode } from "../base/opcode.ts";
 import { formatGraph, formatTabular, tabularRows } from "./print.ts";
 import { createSizeNode, createStorageOffsetNode, createStrideNode, materializeSymints } from "./symints.ts";
 import type { NamedTarget } from "./target.ts";
 import type { SymInt } from "./val.ts";
-import { checkFunction, checkGiven, checkList, checkOptions, checkPath } from "../given.ts";
+import { checkFunction, checkGiven, checkList, checkOptions, checkPath } from "../base/given.ts";
 
 /** How {@link Graph.graphCopy} copies. */
 export interface CopyOptions {

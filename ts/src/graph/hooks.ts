@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { checkFunction, checkGiven } from "../given.ts";
+import { checkFunction, checkGiven } from "../base/given.ts";
 import type { Node } from "./node.ts";
 
 /** Is told of a node that was made, or that is about to be erased. */

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { camelCase, isOptions } from "../functions/naming.ts";
+import { camelCase, isOptions } from "../base/naming.ts";
 import { CodeGen } from "./codegen/codegen.ts";
 import type { Graph } from "./graph.ts";
 

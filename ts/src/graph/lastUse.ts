@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { checkGiven } from "../given.ts";
+import { checkGiven } from "../base/given.ts";
 import type { Graph } from "./graph.ts";
 import type { Node } from "./node.ts";
 import { isGraph } from "./nodeList.ts";

@@ -3,9 +3,9 @@
  *
  * @module
  */
-import { fxError, type ErrorName, type FxError } from "../errors.ts";
-import { checkGiven } from "../given.ts";
-import { hasAttributeValue } from "../interpret/attribute.ts";
+import { fxError, type ErrorName, type FxError } from "../base/errors.ts";
+import { checkGiven } from "../base/given.ts";
+import { hasAttributeValue } from "./attribute.ts";
 import type { Graph } from "./graph.ts";
 import type { Module } from "../nn/module.ts";
 import type { Node } from "./node.ts";

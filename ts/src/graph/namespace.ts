@@ -4,7 +4,7 @@
  * @module
  */
 import { ILLEGAL_NAMES } from "../../../bindings/names.ts";
-import { checkText } from "../given.ts";
+import { checkText } from "../base/given.ts";
 
 /**
  * Gives each node a name of its own. A name once given is never given again, not even after its node was erased.

@@ -4,7 +4,7 @@
  * @module
  */
 import { OPCODES } from "../../../bindings/wire.ts";
-import { fxError, type FxError } from "../errors.ts";
+import { fxError, type FxError } from "../base/errors.ts";
 import {
   checkNode,
   forEachNode,
@@ -25,11 +25,11 @@ import { isImpureNode } from "./impure.ts";
 import type { Module } from "../nn/module.ts";
 import { HiddenState, NO_ARGS, NO_INPUTS, stateOf } from "./nodeState.ts";
 import { isPlaced } from "./order.ts";
-import type { Opcode } from "./opcode.ts";
+import type { Opcode } from "../base/opcode.ts";
 import { formatNode, type FormatOptions } from "./print.ts";
 import { targetOf, type NamedTarget } from "./target.ts";
-import { Tuple } from "./values.ts";
-import { checkFunction, checkOptions } from "../given.ts";
+import { Tuple } from "../base/values.ts";
+import { checkFunction, checkOptions } from "../base/given.ts";
 
 /** How {@link Node.isImpure} decides. */
 export interface ImpurityOptions {

@@ -4,7 +4,7 @@
  * @module
  */
 import type { Node } from "./node.ts";
-import type { Opcode } from "./opcode.ts";
+import type { Opcode } from "../base/opcode.ts";
 
 /** Nodes by opcode, and by opcode and target. */
 export class NodeIndex {

@@ -5,9 +5,9 @@
  */
 import { type Kwargs, NO_KWARGS, NodeBase } from "./args.ts";
 import type { Node } from "./node.ts";
-import type { Opcode } from "./opcode.ts";
+import type { Opcode } from "../base/opcode.ts";
 import { type Link, NOWHERE } from "./order.ts";
-import { Tuple } from "./values.ts";
+import { Tuple } from "../base/values.ts";
 
 export const NO_ARGS = Tuple.frozen([]);
 export const NO_INPUTS: readonly Node[] = [];

@@ -23,8 +23,8 @@ import {
   OpArg,
   Slice,
   Tuple,
-} from "./values.ts";
-import { checkOptions } from "../given.ts";
+} from "../base/values.ts";
+import { checkOptions } from "../base/given.ts";
 
 type Write = (arg: Arg) => string;
 

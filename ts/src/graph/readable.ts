@@ -6,8 +6,8 @@
 import { ANNOTATIONS, type AnnotationOptions } from "./codegen/annotations.ts";
 import { CodeNames } from "./codegen/globals.ts";
 import { commentText, isIdentifier, stringLiteral } from "./codegen/text.ts";
-import type { GraphModule } from "./module.ts";
-import { checkGiven, checkOptions } from "../given.ts";
+import type { GraphModule } from "../fx/graphModule.ts";
+import { checkGiven, checkOptions } from "../base/given.ts";
 
 /**
  * The code of a module and of the graphs inside it, with what is known of each value: `f32[2, s77]`, and the line of the

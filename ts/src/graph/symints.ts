@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { fxError } from "../errors.ts";
+import { fxError } from "../base/errors.ts";
 import { type Expression, parseExpression } from "./expression.ts";
 import type { Graph } from "./graph.ts";
 import type { Node } from "./node.ts";

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { fxError } from "../errors.ts";
+import { fxError } from "../base/errors.ts";
 
 /** A function that graphs know by a name, such as `torch.relu`. */
 export interface NamedTarget {

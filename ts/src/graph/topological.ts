@@ -6,9 +6,9 @@
  *
  * @module
  */
-import { checkGiven, checkList } from "../given.ts";
+import { checkGiven, checkList } from "../base/given.ts";
 import { isNode } from "./args.ts";
-import { fxError } from "../errors.ts";
+import { fxError } from "../base/errors.ts";
 import type { Graph } from "./graph.ts";
 import type { Node } from "./node.ts";
 import { isGraph } from "./nodeList.ts";

@@ -3,11 +3,11 @@
  *
  * @module
  */
-import { checkGiven, checkList } from "../given.ts";
+import { checkGiven, checkList } from "../base/given.ts";
 import type { DType } from "../../../bindings/dtypes.ts";
 import { formatExpression } from "./expression.ts";
-import { Float } from "./values.ts";
-import type { DeviceArg, LayoutArg } from "./values.ts";
+import { Float } from "../base/values.ts";
+import type { DeviceArg, LayoutArg } from "../base/values.ts";
 
 /** A number or truth value that depends on symbols, as the expression that PyTorch saves: sympy's `srepr`. */
 export class SymExpr {

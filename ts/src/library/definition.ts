@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { fxError } from "../errors.ts";
+import { fxError } from "../base/errors.ts";
 import { defineSchema, type SchemaParameter, schemasOf } from "../functions/schemas.ts";
 import { hasSideEffect } from "../graph/impure.ts";
 import { Definition } from "./operator.ts";

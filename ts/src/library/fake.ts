@@ -5,9 +5,9 @@
  */
 import { METHODS, SELF_POSITIONS } from "../../../bindings/methods.ts";
 import { callOperator, inferring } from "../engine/dispatch.ts";
-import { camelCase, splitArguments } from "../functions/naming.ts";
+import { camelCase, splitArguments } from "../base/naming.ts";
 import { type SymInt, TensorMeta } from "../graph/val.ts";
-import { tensorVal } from "../interpret/tensorMetadata.ts";
+import { tensorVal } from "../engine/tensorMetadata.ts";
 import { Tensor } from "../tensor/tensor.ts";
 
 /**

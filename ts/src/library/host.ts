@@ -6,7 +6,7 @@
 import { call, enterCallback, leaveCallback, noteFailure } from "../engine/engine.ts";
 import { moveToEngine, takeLeaves } from "../engine/tensors.ts";
 import { type EngineValue, WordWriter } from "../engine/words.ts";
-import { FxError } from "../errors.ts";
+import { FxError } from "../base/errors.ts";
 
 interface Callback {
   /** What it is, for errors. */

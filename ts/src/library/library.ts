@@ -4,17 +4,17 @@
  * @module
  */
 import { onStart } from "../engine/engine.ts";
-import { fxError } from "../errors.ts";
-import { overloadOf } from "../functions/operators.ts";
-import { GraphModule } from "../graph/module.ts";
-import { entering } from "../trace/stack.ts";
+import { fxError } from "../base/errors.ts";
+import { overloadOf } from "../torch/operators.ts";
+import { GraphModule } from "../fx/graphModule.ts";
+import { entering } from "../record/stack.ts";
 import { symbolicTrace } from "../trace/tracer.ts";
 import { addDefinition, allDefinitions, definitionOf, removeDefinition } from "./definition.ts";
 import { installFakeMethods } from "./fake.ts";
 import { installHost } from "./host.ts";
 import type { Backward, Definition, OperatorFunction, SetupContext } from "./operator.ts";
 import type { NamedTarget } from "../graph/target.ts";
-import { checkOptions } from "../given.ts";
+import { checkOptions } from "../base/given.ts";
 
 /** What a function of `torch.library.impl` is: it computes the operator, or says what the operator is made of. */
 export type DispatchKey = "cpu" | "CPU" | "default" | "CompositeExplicitAutograd" | "CompositeImplicitAutograd";

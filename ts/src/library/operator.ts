@@ -7,13 +7,13 @@ import { callOperator } from "../engine/dispatch.ts";
 import { call, isLoaded } from "../engine/engine.ts";
 import { layoutOf } from "../engine/tensors.ts";
 import type { EngineValue } from "../engine/words.ts";
-import { fxError } from "../errors.ts";
+import { fxError } from "../base/errors.ts";
 import { partsOf } from "../export/ofGraphModule.ts";
-import { joinArguments } from "../functions/naming.ts";
+import { joinArguments } from "../base/naming.ts";
 import type { SchemaParameter } from "../functions/schemas.ts";
-import type { GraphModule } from "../graph/module.ts";
+import type { GraphModule } from "../fx/graphModule.ts";
 import { Tensor } from "../tensor/tensor.ts";
-import { encodeProgram } from "../wire/program.ts";
+import { encodeProgram } from "../export/encoding/program.ts";
 import { asFake, underFakes, withoutData } from "./fake.ts";
 import { numberOf } from "./host.ts";
 

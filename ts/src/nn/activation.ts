@@ -3,10 +3,10 @@
  *
  * @module
  */
-import { float } from "../graph/values.ts";
+import { float } from "../base/values.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import * as F from "../torch/functional/index.ts";
-import { OPERATORS } from "../functions/operators.ts";
+import { OPERATORS } from "../torch/operators.ts";
 import { type Arguments, bind } from "./arguments.ts";
 import { markBuiltin } from "./builtin.ts";
 import { Module } from "./module.ts";

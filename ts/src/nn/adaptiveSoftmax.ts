@@ -3,10 +3,10 @@
  *
  * @module
  */
-import { checkList } from "../given.ts";
-import { isSame, listText } from "../functions/sizes.ts";
+import { checkList } from "../base/given.ts";
+import { isSame, listText } from "../base/sizes.ts";
 import { callOperator } from "../engine/dispatch.ts";
-import { float } from "../graph/values.ts";
+import { float } from "../base/values.ts";
 import { tensor } from "../tensor/construct.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import { type Arguments, bind, FACTORY, type FactoryOptions } from "./arguments.ts";

@@ -4,9 +4,9 @@
  * @module
  */
 import type { DType } from "../../../bindings/dtypes.ts";
-import { fxError } from "../errors.ts";
-import { isOptions } from "../functions/naming.ts";
-import { unknownOption } from "../given.ts";
+import { fxError } from "../base/errors.ts";
+import { isOptions } from "../base/naming.ts";
+import { unknownOption } from "../base/given.ts";
 
 /** A tuple type cut off after any number of its entries. */
 type Started<P extends readonly unknown[]> = P extends readonly [...infer Init, unknown] ? P | Started<Init> : P;

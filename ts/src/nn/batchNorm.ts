@@ -3,9 +3,9 @@
  *
  * @module
  */
-import { isSame, textOf } from "../functions/sizes.ts";
-import { fxError } from "../errors.ts";
-import { float } from "../graph/values.ts";
+import { isSame, textOf } from "../base/sizes.ts";
+import { fxError } from "../base/errors.ts";
+import { float } from "../base/values.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import * as F from "../torch/functional/index.ts";
 import { type Arguments, bind, type Bound, FACTORY, type FactoryOptions } from "./arguments.ts";
@@ -16,7 +16,7 @@ import { Module } from "./module.ts";
 import type { Parameter } from "./parameter.ts";
 import { fields, type Scalar } from "./sizes.ts";
 import { badInput, newBuffer, newParameter, rankOf, zeros } from "./state.ts";
-import { isAssumed } from "../trace/record.ts";
+import { isAssumed } from "../record/record.ts";
 
 /** How a batch or instance normalization is made. */
 export interface NormOptions extends FactoryOptions {

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { checkGiven } from "../given.ts";
+import { checkGiven } from "../base/given.ts";
 import { respellModules } from "../graph/spelling.ts";
 import type { Module } from "./module.ts";
 

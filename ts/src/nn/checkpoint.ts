@@ -7,12 +7,12 @@ import { call, init } from "../engine/engine.ts";
 import { type FileSource, type ReadOptions, readSource } from "../engine/source.ts";
 import { readerOf } from "../engine/tensors.ts";
 import type { EngineValue } from "../engine/words.ts";
-import { fxError } from "../errors.ts";
+import { fxError } from "../base/errors.ts";
 import { tuple } from "../graph/args.ts";
-import type { DTypeArg } from "../graph/values.ts";
+import type { DTypeArg } from "../base/values.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { Parameter } from "./parameter.ts";
-import { checkGiven, checkOptions } from "../given.ts";
+import { checkGiven, checkOptions } from "../base/given.ts";
 
 /** A value of a checkpoint: a dict is a `Map`, a list an array, a tuple a tuple, and a set a `Set`. */
 export type CheckpointValue =

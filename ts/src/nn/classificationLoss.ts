@@ -3,8 +3,8 @@
  *
  * @module
  */
-import { fxError } from "../errors.ts";
-import { float } from "../graph/values.ts";
+import { fxError } from "../base/errors.ts";
+import { float } from "../base/values.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import * as F from "../torch/functional/index.ts";
 import { type Arguments, bind, FACTORY, type FactoryOptions } from "./arguments.ts";

@@ -3,8 +3,8 @@
  *
  * @module
  */
-import { checkGiven, checkIterable } from "../given.ts";
-import { fxError } from "../errors.ts";
+import { checkGiven, checkIterable } from "../base/given.ts";
+import { fxError } from "../base/errors.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import { attributesOfKind } from "./attributeMap.ts";
 import { markBuiltin, markContainer } from "./builtin.ts";

@@ -5,8 +5,8 @@
  */
 import { DTYPES, type DType } from "../../../bindings/dtypes.ts";
 import { callOperator } from "../engine/dispatch.ts";
-import { fxError } from "../errors.ts";
-import { dtype as dtypeArg } from "../graph/values.ts";
+import { fxError } from "../base/errors.ts";
+import { dtype as dtypeArg } from "../base/values.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import type { Module } from "./module.ts";
 import { Parameter } from "./parameter.ts";

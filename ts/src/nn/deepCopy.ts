@@ -4,9 +4,9 @@
  * @module
  */
 import { callOperator } from "../engine/dispatch.ts";
-import { fxError } from "../errors.ts";
-import { isOptions } from "../functions/naming.ts";
-import { ValueTuple } from "../graph/values.ts";
+import { fxError } from "../base/errors.ts";
+import { isOptions } from "../base/naming.ts";
+import { ValueTuple } from "../base/values.ts";
 import { HostStorage } from "../tensor/storage.ts";
 import { Tensor, tensorBytes, tensorStorage } from "../tensor/tensor.ts";
 import { type Attribute, copyHooks, Module } from "./module.ts";

@@ -7,7 +7,7 @@
  *
  * @module
  */
-import { checkFunction } from "../given.ts";
+import { checkFunction } from "../base/given.ts";
 import { isLoaded, whenLoaded } from "../engine/engine.ts";
 
 let isSkipping = false;

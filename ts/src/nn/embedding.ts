@@ -4,7 +4,7 @@
  * @module
  */
 import { callOperator } from "../engine/dispatch.ts";
-import { float } from "../graph/values.ts";
+import { float } from "../base/values.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import * as F from "../torch/functional/index.ts";
 import { type Arguments, bind, type Bound, FACTORY, type FactoryOptions } from "./arguments.ts";
@@ -15,7 +15,7 @@ import { Module } from "./module.ts";
 import { Parameter } from "./parameter.ts";
 import { fields, numberOf, type Scalar } from "./sizes.ts";
 import { badInput, newParameter } from "./state.ts";
-import { checkOptions } from "../given.ts";
+import { checkOptions } from "../base/given.ts";
 
 /** What both layers have. */
 interface TableOptions extends FactoryOptions {

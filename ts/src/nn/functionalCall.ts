@@ -3,13 +3,13 @@
  *
  * @module
  */
-import { fxError } from "../errors.ts";
+import { fxError } from "../base/errors.ts";
 import { Tensor } from "../tensor/tensor.ts";
-import { pass } from "../trace/stack.ts";
+import { pass } from "../record/stack.ts";
 import { entriesOf } from "./container.ts";
 import { type Attribute, Module } from "./module.ts";
-import { holderOf } from "../interpret/attribute.ts";
-import { checkGiven, checkList, checkOptions } from "../given.ts";
+import { holderOf } from "../graph/attribute.ts";
+import { checkGiven, checkList, checkOptions } from "../base/given.ts";
 
 /** How {@link functionalCall} takes the tensors. */
 export interface FunctionalCallOptions {

@@ -3,9 +3,9 @@
  *
  * @module
  */
-import { checkGiven } from "../given.ts";
-import { fxError } from "../errors.ts";
-import { OPERATORS } from "../functions/operators.ts";
+import { checkGiven } from "../base/given.ts";
+import { fxError } from "../base/errors.ts";
+import { OPERATORS } from "../torch/operators.ts";
 import type { BatchNorm1d, BatchNorm2d, BatchNorm3d } from "./batchNorm.ts";
 import type { Conv1d, Conv2d, Conv3d } from "./conv.ts";
 import { deepCopy } from "./deepCopy.ts";

@@ -10,10 +10,10 @@
  * @module
  */
 import { callOperator } from "../engine/dispatch.ts";
-import { fxError } from "../errors.ts";
+import { fxError } from "../base/errors.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { onEngine } from "./deferred.ts";
-import { checkGiven, checkOptions } from "../given.ts";
+import { checkGiven, checkOptions } from "../base/given.ts";
 
 /** Functions that {@link calculateGain} knows. */
 export type Nonlinearity =

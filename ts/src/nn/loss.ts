@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { float } from "../graph/values.ts";
+import { float } from "../base/values.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import * as F from "../torch/functional/index.ts";
 import { type Arguments, bind } from "./arguments.ts";

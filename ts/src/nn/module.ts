@@ -7,20 +7,20 @@
  * @module
  */
 import type { DType } from "../../../bindings/dtypes.ts";
-import { fxError } from "../errors.ts";
-import { isOptions, splitArguments } from "../functions/naming.ts";
+import { fxError } from "../base/errors.ts";
+import { isOptions, splitArguments } from "../base/naming.ts";
 import { bind as bindCall, parseSignature, type Signature } from "../functions/signature.ts";
 import { Tensor } from "../tensor/tensor.ts";
-import { beginUserCode, endUserCode, enterHere, leave } from "../trace/stack.ts";
+import { beginUserCode, endUserCode, enterHere, leave } from "../record/stack.ts";
 import { AttributeMap } from "./attributeMap.ts";
 import { builtinNameOf, forwardSignatureOf } from "./builtin.ts";
 import { convertModule } from "./convert.ts";
 import { formatModule, namedModules, type NamedOptions, namedTensors, type NamedTensorOptions } from "./named.ts";
-import { holderOf } from "../interpret/attribute.ts";
+import { holderOf } from "../graph/attribute.ts";
 import { currentObserver } from "./observe.ts";
 import { Parameter } from "./parameter.ts";
 import { type LoadResult, loadState, type LoadStateOptions, stateOf, type StateSource } from "./stateDict.ts";
-import { checkFunction, checkGiven, checkOptions, checkPath } from "../given.ts";
+import { checkFunction, checkGiven, checkOptions, checkPath } from "../base/given.ts";
 
 /** Something that a module holds under a name. */
 export type Attribute =

@@ -3,10 +3,10 @@
  *
  * @module
  */
-import { fxError } from "../errors.ts";
+import { fxError } from "../base/errors.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import type { Attribute, Module } from "./module.ts";
-import { checkOptions } from "../given.ts";
+import { checkOptions } from "../base/given.ts";
 
 /** How names are collected. */
 export interface NamedOptions {

@@ -6,9 +6,9 @@
 import { callOperator } from "../engine/dispatch.ts";
 import { tensor } from "../tensor/construct.ts";
 import { Tensor } from "../tensor/tensor.ts";
-import { pass } from "../trace/stack.ts";
+import { pass } from "../record/stack.ts";
 import { badInput } from "./state.ts";
-import { checkGiven, checkList, checkOptions } from "../given.ts";
+import { checkGiven, checkList, checkOptions } from "../base/given.ts";
 
 /** The elements of all sequences, step by step: what {@link packPaddedSequence} makes and recurrent layers take. */
 export class PackedSequence {

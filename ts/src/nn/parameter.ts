@@ -4,7 +4,7 @@
  * @module
  */
 import { shareStorage, Tensor } from "../tensor/tensor.ts";
-import { checkGiven, checkOptions } from "../given.ts";
+import { checkGiven, checkOptions } from "../base/given.ts";
 
 /** How a parameter is made. */
 export interface ParameterOptions {

@@ -3,9 +3,9 @@
  *
  * @module
  */
-import { checkGiven, checkIterable } from "../given.ts";
+import { checkGiven, checkIterable } from "../base/given.ts";
 import type { DType } from "../../../bindings/dtypes.ts";
-import { fxError } from "../errors.ts";
+import { fxError } from "../base/errors.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { attributesOfKind } from "./attributeMap.ts";
 import { markBuiltin, markShared } from "./builtin.ts";

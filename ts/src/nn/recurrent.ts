@@ -5,11 +5,11 @@
  *
  * @module
  */
-import { checkGiven } from "../given.ts";
-import { areSame, isSame, listText, textOf } from "../functions/sizes.ts";
+import { checkGiven } from "../base/given.ts";
+import { areSame, isSame, listText, textOf } from "../base/sizes.ts";
 import { callOperator } from "../engine/dispatch.ts";
-import { fxError } from "../errors.ts";
-import { float } from "../graph/values.ts";
+import { fxError } from "../base/errors.ts";
+import { float } from "../base/values.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import { type Arguments, bind, type Bound, FACTORY, type FactoryOptions } from "./arguments.ts";
 import { markBuiltin, markShared } from "./builtin.ts";

@@ -5,7 +5,7 @@
  *
  * @module
  */
-import { checkGiven } from "../given.ts";
+import { checkGiven } from "../base/given.ts";
 import { callOperator } from "../engine/dispatch.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import { type Arguments, bind, type Bound, FACTORY, type FactoryOptions } from "./arguments.ts";

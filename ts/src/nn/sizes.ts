@@ -3,11 +3,11 @@
  *
  * @module
  */
-import { checkGiven } from "../given.ts";
-import { fxError } from "../errors.ts";
+import { checkGiven } from "../base/given.ts";
+import { fxError } from "../base/errors.ts";
 import { type ArgInput, freezeArg, isInt, tuple } from "../graph/args.ts";
 import { repr } from "../graph/print.ts";
-import { Float } from "../graph/values.ts";
+import { Float } from "../base/values.ts";
 
 /** One size for all dimensions, or one for each. */
 export type Size = number | readonly number[];

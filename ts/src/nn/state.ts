@@ -6,10 +6,10 @@
 import { DTYPES, type DType } from "../../../bindings/dtypes.ts";
 import { callOperator } from "../engine/dispatch.ts";
 import { isLoaded } from "../engine/engine.ts";
-import { fxError } from "../errors.ts";
+import { fxError } from "../base/errors.ts";
 import { HostStorage, type TensorStorage } from "../tensor/storage.ts";
 import { checkShape, moveTensor, Tensor, tensorStorage } from "../tensor/tensor.ts";
-import { isTraced } from "../trace/record.ts";
+import { isTraced } from "../record/record.ts";
 import type { FactoryOptions } from "./arguments.ts";
 import { onEngine } from "./deferred.ts";
 import type { Module } from "./module.ts";

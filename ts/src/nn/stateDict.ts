@@ -4,12 +4,12 @@
  * @module
  */
 import { callOperator } from "../engine/dispatch.ts";
-import { fxError } from "../errors.ts";
+import { fxError } from "../base/errors.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { onEngine } from "./deferred.ts";
 import type { Attribute, Module } from "./module.ts";
 import { Parameter } from "./parameter.ts";
-import { checkOptions } from "../given.ts";
+import { checkOptions } from "../base/given.ts";
 
 /** Tensors by dotted path. */
 export type StateSource = ReadonlyMap<unknown, unknown> | Readonly<Record<string, unknown>>;

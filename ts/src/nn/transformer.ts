@@ -3,13 +3,13 @@
  *
  * @module
  */
-import { isSame } from "../functions/sizes.ts";
+import { isSame } from "../base/sizes.ts";
 import type { DType } from "../../../bindings/dtypes.ts";
 import { callOperator } from "../engine/dispatch.ts";
-import { dtype as dtypeArg } from "../graph/values.ts";
+import { dtype as dtypeArg } from "../base/values.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import * as F from "../torch/functional/index.ts";
-import { isTraced } from "../trace/record.ts";
+import { isTraced } from "../record/record.ts";
 import { GELU } from "./activation.ts";
 import { type Arguments, bind, FACTORY } from "./arguments.ts";
 import { markBuiltin } from "./builtin.ts";
@@ -30,7 +30,7 @@ import {
   TransformerEncoderLayer,
   type TransformerLayerOptions,
 } from "./transformerLayers.ts";
-import { checkOptions } from "../given.ts";
+import { checkOptions } from "../base/given.ts";
 
 /** How a {@link TransformerEncoder} is made. */
 export interface TransformerEncoderOptions {

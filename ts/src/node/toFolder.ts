@@ -5,11 +5,11 @@
  */
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { fxError } from "../errors.ts";
-import type { GraphModule } from "../graph/module.ts";
+import { fxError } from "../base/errors.ts";
+import type { GraphModule } from "../fx/graphModule.ts";
 import { sourceOf } from "../save/source.ts";
 import { writeSafetensors } from "../tensor/safetensors.ts";
-import { checkOptions } from "../given.ts";
+import { checkOptions } from "../base/given.ts";
 
 /** How a folder is written. */
 export interface FolderOptions {

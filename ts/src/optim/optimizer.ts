@@ -3,12 +3,12 @@
  *
  * @module
  */
-import { fxError } from "../errors.ts";
+import { fxError } from "../base/errors.ts";
 import { pythonFloat } from "../graph/python.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { keep, tidy } from "../tensor/tidy.ts";
 import { type OptimizerStateDict, type ParameterState, pythonName, readState } from "./stateDict.ts";
-import { checkFunction, checkGiven, checkOptions } from "../given.ts";
+import { checkFunction, checkGiven, checkOptions } from "../base/given.ts";
 
 /** Parameters with the options that hold for them. */
 export type ParameterGroup<Options> = Options & { readonly params: readonly Tensor[] };

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { fxError } from "../errors.ts";
+import { fxError } from "../base/errors.ts";
 import { Tensor } from "../tensor/tensor.ts";
 
 /** What an optimizer remembers of one parameter, by PyTorch's names: `momentum_buffer`, or `step`, `exp_avg` and so on. */

@@ -12,13 +12,13 @@ import type {
   PartitionLatency,
   PartitionMode,
 } from "../../../bindings/passes.ts";
-import { fxError } from "../errors.ts";
-import type { GraphModule } from "../graph/module.ts";
+import { fxError } from "../base/errors.ts";
+import type { GraphModule } from "../fx/graphModule.ts";
 import type { Node } from "../graph/node.ts";
 import { runPass } from "../rewrite/bridge.ts";
 import { checkGraphModule } from "../rewrite/checks.ts";
 import { tensorNotes } from "./graphManipulation.ts";
-import { checkGiven, checkList, checkOptions } from "../given.ts";
+import { checkGiven, checkList, checkOptions } from "../base/given.ts";
 
 /** A device. */
 export interface Device {

@@ -4,7 +4,7 @@
  * @module
  */
 import type { FoldAnswer } from "../../../bindings/passes.ts";
-import { GraphModule, type Root } from "../graph/module.ts";
+import { GraphModule, type Root } from "../fx/graphModule.ts";
 import type { Graph } from "../graph/graph.ts";
 import type { Node } from "../graph/node.ts";
 import { ParameterList } from "../nn/parameterContainer.ts";
@@ -13,7 +13,7 @@ import { runPass } from "../rewrite/bridge.ts";
 import { symbolicTrace, type Traceable } from "../trace/tracer.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { tensor } from "../tensor/construct.ts";
-import { checkOptions } from "../given.ts";
+import { checkOptions } from "../base/given.ts";
 
 /** What is folded. */
 export interface FoldOptions {

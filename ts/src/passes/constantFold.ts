@@ -4,12 +4,12 @@
  * @module
  */
 import type { ConstantsAnswer } from "../../../bindings/passes.ts";
-import { fxError } from "../errors.ts";
-import type { GraphModule } from "../graph/module.ts";
+import { fxError } from "../base/errors.ts";
+import type { GraphModule } from "../fx/graphModule.ts";
 import type { Node } from "../graph/node.ts";
 import { runPass } from "../rewrite/bridge.ts";
 import { checkGraphModule } from "../rewrite/checks.ts";
-import { checkOptions } from "../given.ts";
+import { checkOptions } from "../base/given.ts";
 import { Tensor } from "../tensor/tensor.ts";
 
 /** What {@link constantFold} folds. */

@@ -3,13 +3,13 @@
  *
  * @module
  */
-import type { GraphModule } from "../graph/module.ts";
+import type { GraphModule } from "../fx/graphModule.ts";
 import { isVal, type Val } from "../graph/val.ts";
-import { tensorVal } from "../interpret/tensorMetadata.ts";
+import { tensorVal } from "../engine/tensorMetadata.ts";
 import { runPass } from "../rewrite/bridge.ts";
 import { checkGraphModule } from "../rewrite/checks.ts";
 import { Tensor } from "../tensor/tensor.ts";
-import { fxError } from "../errors.ts";
+import { fxError } from "../base/errors.ts";
 import { propagateThroughLeaves } from "./leafGraphs.ts";
 
 /**

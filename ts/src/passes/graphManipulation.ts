@@ -5,17 +5,17 @@
  */
 import { checkNode } from "../graph/args.ts";
 import type { SizeAnswer, TensorNote } from "../../../bindings/passes.ts";
-import { fxError } from "../errors.ts";
-import type { GraphModule } from "../graph/module.ts";
+import { fxError } from "../base/errors.ts";
+import type { GraphModule } from "../fx/graphModule.ts";
 import type { Node } from "../graph/node.ts";
-import type { Opcode } from "../graph/opcode.ts";
+import type { Opcode } from "../base/opcode.ts";
 import { type NamedTarget, targetOf } from "../graph/target.ts";
 import { TensorMeta } from "../graph/val.ts";
-import { ShapeProp } from "../interpret/shapeProp.ts";
-import type { TensorMetadata } from "../interpret/tensorMetadata.ts";
+import { ShapeProp } from "./shapeProp.ts";
+import type { TensorMetadata } from "../engine/tensorMetadata.ts";
 import { runPass } from "../rewrite/bridge.ts";
 import { checkGraphModule } from "../rewrite/checks.ts";
-import { checkList } from "../given.ts";
+import { checkList } from "../base/given.ts";
 
 /** How many bytes a node needs: FX's `size_bytes`. */
 export interface SizeBytes {

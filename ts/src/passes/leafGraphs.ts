@@ -3,10 +3,10 @@
  *
  * @module
  */
-import { FxError, fxError } from "../errors.ts";
+import { FxError, fxError } from "../base/errors.ts";
 import { tuple } from "../graph/args.ts";
 import { Graph } from "../graph/graph.ts";
-import { GraphModule } from "../graph/module.ts";
+import { GraphModule } from "../fx/graphModule.ts";
 import type { Node } from "../graph/node.ts";
 import { isVal, type Val } from "../graph/val.ts";
 import type { Module } from "../nn/module.ts";

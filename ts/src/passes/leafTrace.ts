@@ -4,16 +4,16 @@
  * @module
  */
 import { withoutModes } from "../engine/modes.ts";
-import { fxError } from "../errors.ts";
+import { fxError } from "../base/errors.ts";
 import { DimHint } from "../export/dim.ts";
 import { ExportTracer } from "../export/exportTracer.ts";
 import { type SessionInput, ShapeSession } from "../export/shapes.ts";
 import { StateGuard } from "../export/stateGuard.ts";
-import { joinArguments } from "../functions/naming.ts";
+import { joinArguments } from "../base/naming.ts";
 import { argValue } from "../graph/args.ts";
 import { formatExpression } from "../graph/expression.ts";
 import type { Graph } from "../graph/graph.ts";
-import type { GraphModule } from "../graph/module.ts";
+import type { GraphModule } from "../fx/graphModule.ts";
 import type { Node } from "../graph/node.ts";
 import { SymExpr, type SymInt, TensorMeta, type Val, ValSequence } from "../graph/val.ts";
 import { isBuiltinModule } from "../nn/builtin.ts";

@@ -4,15 +4,15 @@
  * @module
  */
 import type { MinimizeAnswer, MinimizerOptions } from "../../../bindings/passes.ts";
-import { fxError } from "../errors.ts";
-import type { GraphModule } from "../graph/module.ts";
+import { fxError } from "../base/errors.ts";
+import type { GraphModule } from "../fx/graphModule.ts";
 import { Node } from "../graph/node.ts";
-import { Tuple } from "../graph/values.ts";
-import { Interpreter } from "../interpret/interpreter.ts";
+import { Tuple } from "../base/values.ts";
+import { Interpreter } from "../fx/interpreter.ts";
 import { deepCopy } from "../nn/deepCopy.ts";
 import { runPass } from "../rewrite/bridge.ts";
 import { checkGraphModule } from "../rewrite/checks.ts";
-import { checkFunction, checkList, checkOptions } from "../given.ts";
+import { checkFunction, checkList, checkOptions } from "../base/given.ts";
 import { isCallable } from "./toolsCommon.ts";
 
 const BACKENDS = ["runA", "runB", "compareFn"] as const;

@@ -4,13 +4,13 @@
  * @module
  */
 import type { DType } from "../../../bindings/dtypes.ts";
-import type { GraphModule } from "../graph/module.ts";
+import type { GraphModule } from "../fx/graphModule.ts";
 import { isNode, checkNode } from "../graph/args.ts";
 import type { Node } from "../graph/node.ts";
 import type { Module } from "../nn/module.ts";
-import { type FxError, fxError } from "../errors.ts";
+import { type FxError, fxError } from "../base/errors.ts";
 import { checkGraphModule } from "../rewrite/checks.ts";
-import { checkFunction } from "../given.ts";
+import { checkFunction } from "../base/given.ts";
 import { dtypeOf, getNodeTarget, isCallable } from "./toolsCommon.ts";
 
 /** The modules of a module, by their dotted paths. */

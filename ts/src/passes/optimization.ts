@@ -5,7 +5,7 @@
  */
 import { checkNode } from "../graph/args.ts";
 import { Graph } from "../graph/graph.ts";
-import { GraphModule } from "../graph/module.ts";
+import { GraphModule } from "../fx/graphModule.ts";
 import type { Arg } from "../graph/args.ts";
 import type { Node } from "../graph/node.ts";
 import { BatchNorm1d, BatchNorm2d, BatchNorm3d } from "../nn/batchNorm.ts";
@@ -15,7 +15,7 @@ import { Dropout } from "../nn/dropout.ts";
 import { Linear } from "../nn/linear.ts";
 import { Module } from "../nn/module.ts";
 import { fuseConvBnEval, fuseLinearBnEval } from "../nn/fusion.ts";
-import { checkGiven, checkList, checkOptions } from "../given.ts";
+import { checkGiven, checkList, checkOptions } from "../base/given.ts";
 import { symbolicTrace } from "../trace/tracer.ts";
 
 /** How {@link fuse} goes about it. */

@@ -3,8 +3,8 @@
  *
  * @module
  */
-import { fxError } from "../errors.ts";
-import { GraphModule } from "../graph/module.ts";
+import { fxError } from "../base/errors.ts";
+import { GraphModule } from "../fx/graphModule.ts";
 import { builtinNameOf } from "../nn/builtin.ts";
 import { Module } from "../nn/module.ts";
 import { checkGraphModule } from "../rewrite/checks.ts";

@@ -6,12 +6,12 @@
  */
 import { checkNode } from "../graph/args.ts";
 import type { PartitionAnswer, PartitionerOptions } from "../../../bindings/passes.ts";
-import { fxError } from "../errors.ts";
-import type { GraphModule } from "../graph/module.ts";
+import { fxError } from "../base/errors.ts";
+import type { GraphModule } from "../fx/graphModule.ts";
 import type { Node } from "../graph/node.ts";
 import { runPass } from "../rewrite/bridge.ts";
 import { checkGraphModule } from "../rewrite/checks.ts";
-import { checkList, checkOptions } from "../given.ts";
+import { checkList, checkOptions } from "../base/given.ts";
 import { checkSupport, type OperatorSupportBase, supportedNodes } from "./operatorSupport.ts";
 
 /** Nodes that are to be one call. */

@@ -4,12 +4,12 @@
  * @module
  */
 import type { SplitAnswer, SplitOptions } from "../../../bindings/passes.ts";
-import { fxError } from "../errors.ts";
-import type { GraphModule } from "../graph/module.ts";
+import { fxError } from "../base/errors.ts";
+import type { GraphModule } from "../fx/graphModule.ts";
 import type { Node } from "../graph/node.ts";
 import { runPass } from "../rewrite/bridge.ts";
 import { checkGraphModule } from "../rewrite/checks.ts";
-import { checkFunction, checkList, checkOptions } from "../given.ts";
+import { checkFunction, checkList, checkOptions } from "../base/given.ts";
 import { isCallable } from "./toolsCommon.ts";
 
 /** How {@link splitModule} makes the parts. */

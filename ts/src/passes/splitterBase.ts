@@ -4,16 +4,16 @@
  * @module
  */
 import type { SplitterOptions, SubgraphsAnswer } from "../../../bindings/passes.ts";
-import { fxError } from "../errors.ts";
-import type { GraphModule } from "../graph/module.ts";
+import { fxError } from "../base/errors.ts";
+import type { GraphModule } from "../fx/graphModule.ts";
 import type { Node } from "../graph/node.ts";
-import { ShapeProp } from "../interpret/shapeProp.ts";
+import { ShapeProp } from "./shapeProp.ts";
 import { runPass } from "../rewrite/bridge.ts";
 import { checkGraphModule } from "../rewrite/checks.ts";
 import { checkSupport, type OperatorSupportBase, supportedNodes } from "./operatorSupport.ts";
 import { splitByTags } from "./splitModule.ts";
 import { isNodeOutputTensor } from "./toolsCommon.ts";
-import { checkList, checkOptions } from "../given.ts";
+import { checkList, checkOptions } from "../base/given.ts";
 
 /** How a {@link Splitter} takes graphs apart. */
 export interface SplitterSettings extends Partial<SplitterOptions> {

@@ -5,12 +5,12 @@
  */
 import { checkNode } from "../graph/args.ts";
 import type { DType } from "../../../bindings/dtypes.ts";
-import { fxError } from "../errors.ts";
-import type { GraphModule } from "../graph/module.ts";
+import { fxError } from "../base/errors.ts";
+import type { GraphModule } from "../fx/graphModule.ts";
 import type { Node } from "../graph/node.ts";
 import { type NamedTarget, targetOf } from "../graph/target.ts";
 import { TensorMeta } from "../graph/val.ts";
-import type { TensorMetadata } from "../interpret/tensorMetadata.ts";
+import type { TensorMetadata } from "../engine/tensorMetadata.ts";
 import type { Module } from "../nn/module.ts";
 import { runPass } from "../rewrite/bridge.ts";
 import { checkGraphModule } from "../rewrite/checks.ts";

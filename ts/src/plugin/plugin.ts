@@ -14,7 +14,7 @@ import remapping from "@jridgewell/remapping";
 import type { BuildOptions, PluginBuild, TransformOptions } from "esbuild";
 import { createUnplugin, type UnpluginInstance } from "unplugin";
 import { rewrite } from "./rewrite.ts";
-import { checkOptions } from "../given.ts";
+import { checkOptions } from "../base/given.ts";
 
 export { type ModuleFormat, type RewriteOptions, type Rewritten, rewrite, type Runtime } from "./rewrite.ts";
 

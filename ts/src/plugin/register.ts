@@ -17,7 +17,7 @@
 import nodeModule from "node:module";
 import { isAbsolute } from "node:path";
 import { __tracefx } from "../trace/checked.ts";
-import { setCheckedFiles } from "../trace/position.ts";
+import { setCheckedFiles } from "../base/position.ts";
 import { CALLS, isOwn, leftAlone, type LoaderOptions, rewriteLoaded, urlOf } from "./loadedFile.ts";
 import { loadSync } from "./loader.ts";
 import type { ModuleFormat } from "./rewrite.ts";

@@ -13,7 +13,7 @@ import { type AnyNode, type Options, parse, type Program, type Token } from "aco
 import MagicString, { type SourceMap } from "magic-string";
 import { boundNames } from "../trace/analysis/scope.ts";
 import { bare, children, isFunction, isNullish, keyName } from "../trace/analysis/syntax.ts";
-import { checkOptions } from "../given.ts";
+import { checkOptions } from "../base/given.ts";
 
 /** How a file is rewritten. */
 export interface RewriteOptions {

@@ -3,9 +3,9 @@
  *
  * @module
  */
-import { fxError } from "../errors.ts";
-import { recorderOf } from "../trace/record.ts";
-import { pass } from "../trace/stack.ts";
+import { fxError } from "../base/errors.ts";
+import { recorderOf } from "../record/record.ts";
+import { pass } from "../record/stack.ts";
 
 /**
  * In a pattern: stands for any of these values, of which the first that matches is taken. A replacement gets what the

@@ -3,10 +3,10 @@
  *
  * @module
  */
-import { fxError } from "../errors.ts";
+import { fxError } from "../base/errors.ts";
 import { type Arg, freezeArg, slice, tuple } from "../graph/args.ts";
 import type { Node } from "../graph/node.ts";
-import { complex, device, dtype, Ellipsis, float, layout, memoryFormat, op } from "../graph/values.ts";
+import { complex, device, dtype, Ellipsis, float, layout, memoryFormat, op } from "../base/values.ts";
 
 /** Finds the nodes that an answer names: by their places before the pass, and after it. */
 export interface AnswerNodes {

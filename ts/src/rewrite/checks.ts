@@ -3,8 +3,8 @@
  *
  * @module
  */
-import { fxError } from "../errors.ts";
-import { GraphModule } from "../graph/module.ts";
+import { fxError } from "../base/errors.ts";
+import { GraphModule } from "../fx/graphModule.ts";
 
 /**
  * Refuses what has no graph, such as a module that was not traced.

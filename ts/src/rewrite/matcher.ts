@@ -6,13 +6,13 @@
 import type { MatchAnswer, MatcherOptions as EngineOptions, MissAnswer } from "../../../bindings/passes.ts";
 import type { Arg } from "../graph/args.ts";
 import { Graph } from "../graph/graph.ts";
-import { GraphModule } from "../graph/module.ts";
+import { GraphModule } from "../fx/graphModule.ts";
 import type { Node } from "../graph/node.ts";
 import { type Traceable, symbolicTrace } from "../trace/tracer.ts";
 import type { Outlined } from "../wire/outline.ts";
 import { nodeAt, readArg } from "./answers.ts";
 import { runPass } from "./bridge.ts";
-import { checkOptions } from "../given.ts";
+import { checkOptions } from "../base/given.ts";
 
 /** How a {@link SubgraphMatcher} matches. All is off that is not given, but `removeOverlappingMatches`. */
 export type MatcherOptions = Partial<EngineOptions>;

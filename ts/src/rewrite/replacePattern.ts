@@ -11,13 +11,13 @@ import type {
   ReplaceRequest,
   VerifyOptions as EngineVerifyOptions,
 } from "../../../bindings/passes.ts";
-import { fxError } from "../errors.ts";
+import { fxError } from "../base/errors.ts";
 import type { Arg } from "../graph/args.ts";
 import type { Graph } from "../graph/graph.ts";
-import type { GraphModule } from "../graph/module.ts";
+import type { GraphModule } from "../fx/graphModule.ts";
 import type { Node } from "../graph/node.ts";
 import { Module } from "../nn/module.ts";
-import { notingValues } from "../passes/noteValues.ts";
+import { notingValues } from "./noteValues.ts";
 import { checkGraphModule } from "./checks.ts";
 import type { Outlined } from "../wire/outline.ts";
 import { nodeAt, readArg } from "./answers.ts";
@@ -33,7 +33,7 @@ import {
   readMatches,
   withOwner,
 } from "./matcher.ts";
-import { checkOptions } from "../given.ts";
+import { checkOptions } from "../base/given.ts";
 
 /** A match that was replaced: `torch.fx.Match`. */
 export interface Match {

@@ -3,15 +3,15 @@
  *
  * @module
  */
-import type { Bytes } from "../bytes.ts";
+import type { Bytes } from "../base/bytes.ts";
 import type { Fired, ReplaceOptions, RulesRequest, RuleTrace } from "../../../bindings/passes.ts";
-import { fxError } from "../errors.ts";
+import { fxError } from "../base/errors.ts";
 import { Graph } from "../graph/graph.ts";
-import { GraphModule } from "../graph/module.ts";
-import { checkGiven, checkList, checkOptions } from "../given.ts";
+import { GraphModule } from "../fx/graphModule.ts";
+import { checkGiven, checkList, checkOptions } from "../base/given.ts";
 import { loadGraphModule, saveGraphModule } from "../save/graphModule.ts";
 import type { Outlined } from "../wire/outline.ts";
-import { notingValues } from "../passes/noteValues.ts";
+import { notingValues } from "./noteValues.ts";
 import { runPass } from "./bridge.ts";
 import { checkGraphModule } from "./checks.ts";
 import { MATCHING, type MatcherOptions, needsNotes, type PatternSource, patternOf, withOwner } from "./matcher.ts";

@@ -13,8 +13,8 @@ import { Module } from "../nn/module.ts";
 import { nodeAt } from "./answers.ts";
 import { noteText } from "../wire/notes.ts";
 import { runPass } from "./bridge.ts";
-import { checkFunction, checkList } from "../given.ts";
-import { fxError } from "../errors.ts";
+import { checkFunction, checkList } from "../base/given.ts";
+import { fxError } from "../base/errors.ts";
 
 /**
  * A function or class that nodes come from: itself, or its name, such as `torch.nn.modules.linear.Linear`, `Linear`,

@@ -4,12 +4,12 @@
  * @module
  */
 import { Module } from "../nn/module.ts";
-import type { Bytes } from "../bytes.ts";
-import type { GraphModule } from "../graph/module.ts";
+import type { Bytes } from "../base/bytes.ts";
+import type { GraphModule } from "../fx/graphModule.ts";
 import { decodeModule, encodeModule } from "../wire/codec.ts";
 import type { Limits } from "../wire/options.ts";
 import { type ModuleClasses, recordOf, restore } from "./records.ts";
-import { checkGiven, checkOptions } from "../given.ts";
+import { checkGiven, checkOptions } from "../base/given.ts";
 
 export type { ModuleClass, ModuleClasses } from "./records.ts";
 

@@ -3,13 +3,13 @@
  *
  * @module
  */
-import { fxError } from "../errors.ts";
+import { fxError } from "../base/errors.ts";
 import { CodeGen } from "../graph/codegen/codegen.ts";
 import { PyTreeCodeGen } from "../graph/codegen/pytree.ts";
 import type { Graph } from "../graph/graph.ts";
 import { InputPacking, OutputPacking, type PackedParameter, type PackedPart } from "../trace/packing.ts";
 import { PytreeSpec } from "../trace/pytree.ts";
-import type { Json } from "./fields.ts";
+import type { Json } from "../fx/fields.ts";
 
 /** A structure: a leaf, or a kind of container, what it needs besides its parts, and their structures. */
 type SpecJson = "*" | readonly [type: string, context: Json, ...children: SpecJson[]];

@@ -6,17 +6,17 @@
  *
  * @module
  */
-import { fxError } from "../errors.ts";
+import { fxError } from "../base/errors.ts";
 import { CodeGen } from "../graph/codegen/codegen.ts";
 import { Graph } from "../graph/graph.ts";
-import { GraphModule } from "../graph/module.ts";
+import { GraphModule } from "../fx/graphModule.ts";
 import { builtinClassNamed, builtinNameOf } from "../nn/builtin.ts";
 import { type Attribute, hasHooks, Module } from "../nn/module.ts";
 import { Parameter } from "../nn/parameter.ts";
 import type { Tensor } from "../tensor/tensor.ts";
-import { fieldsOf, type Json, setFields } from "./fields.ts";
+import { fieldsOf, type Json, setFields } from "../fx/fields.ts";
 import { type PackingJson, packingOf, restorePacking } from "./packing.ts";
-import { checkGiven, checkOptions } from "../given.ts";
+import { checkGiven, checkOptions } from "../base/given.ts";
 
 /** A class of modules. */
 export type ModuleClass = abstract new (...args: never[]) => Module;

@@ -5,11 +5,11 @@
  */
 import { CodeNames } from "../graph/codegen/globals.ts";
 import { stringLiteral } from "../graph/codegen/text.ts";
-import { GraphModule } from "../graph/module.ts";
+import { GraphModule } from "../fx/graphModule.ts";
 import { builtinNameOf } from "../nn/builtin.ts";
 import { hasHooks, type Module } from "../nn/module.ts";
 import type { Tensor } from "../tensor/tensor.ts";
-import { fieldsOf } from "./fields.ts";
+import { fieldsOf } from "../fx/fields.ts";
 import { packingOf } from "./packing.ts";
 import { refused } from "./records.ts";
 

@@ -4,15 +4,15 @@
  * @module
  */
 import { DTYPES, type DType } from "../../../bindings/dtypes.ts";
-import { fxError } from "../errors.ts";
+import { fxError } from "../base/errors.ts";
 import { isInt } from "../graph/args.ts";
-import { Complex, DTypeArg, Float } from "../graph/values.ts";
+import { Complex, DTypeArg, Float } from "../base/values.ts";
 import { bytesOf, entriesPerElement, viewElements, type Element, type ElementArray } from "./elements.ts";
 import { encodeFloat, type SmallFloat } from "./floats.ts";
 import { literal } from "./literal.ts";
 import { HostStorage } from "./storage.ts";
 import { checkShape, Tensor } from "./tensor.ts";
-import { checkList, checkOptions } from "../given.ts";
+import { checkList, checkOptions } from "../base/given.ts";
 
 /** What {@link tensor} makes a tensor of. */
 export type TensorInput = Element | Float | readonly TensorInput[] | ElementArray | Uint8ClampedArray;

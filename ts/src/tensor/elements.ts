@@ -4,7 +4,7 @@
  * @module
  */
 import { DTYPES, type DType } from "../../../bindings/dtypes.ts";
-import { Complex } from "../graph/values.ts";
+import { Complex } from "../base/values.ts";
 import { decodeFloat, type SmallFloat } from "./floats.ts";
 
 const ARRAYS = {

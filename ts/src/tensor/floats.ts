@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { fxError } from "../errors.ts";
+import { fxError } from "../base/errors.ts";
 
 /** The dtypes whose elements JavaScript has no array for. */
 export type SmallFloat =

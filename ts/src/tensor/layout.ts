@@ -3,8 +3,8 @@
  *
  * @module
  */
-import { isSame, product } from "../functions/sizes.ts";
-import type { MemoryFormatName } from "../graph/values.ts";
+import { isSame, product } from "../base/sizes.ts";
+import type { MemoryFormatName } from "../base/values.ts";
 
 /** The row-major strides of these sizes, as PyTorch computes them: a size of zero counts as one. */
 export function contiguousStrides(sizes: readonly number[]): number[] {

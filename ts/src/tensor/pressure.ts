@@ -15,7 +15,7 @@
  *
  * @module
  */
-import { builtinModule } from "../engine/builtinModule.ts";
+import { builtinModule } from "../base/builtinModule.ts";
 import type { SharedStorage, TensorStorage } from "./storage.ts";
 
 /** The bytes that are taken before a collection is worth its time. */

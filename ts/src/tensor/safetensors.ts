@@ -6,9 +6,9 @@
  *
  * @module
  */
-import { checkGiven } from "../given.ts";
+import { checkGiven } from "../base/given.ts";
 import { DTYPES, type DType } from "../../../bindings/dtypes.ts";
-import { fxError, type FxError } from "../errors.ts";
+import { fxError, type FxError } from "../base/errors.ts";
 import { tensorFromBytes } from "./construct.ts";
 import { type Tensor, tensorBytes } from "./tensor.ts";
 

@@ -10,17 +10,17 @@
  */
 import { DTYPES, type DType } from "../../../bindings/dtypes.ts";
 import type { TensorMethods } from "../../../bindings/methods.ts";
-import { fxError, type FxError } from "../errors.ts";
-import { DeviceArg, LayoutArg, type MemoryFormatArg, type MemoryFormatName } from "../graph/values.ts";
+import { fxError, type FxError } from "../base/errors.ts";
+import { DeviceArg, LayoutArg, type MemoryFormatArg, type MemoryFormatName } from "../base/values.ts";
 import { elementAt, entriesPerElement, realAt, viewElements } from "./elements.ts";
 import type { Element, ElementArray } from "./elements.ts";
 import { formatTensor } from "./format.ts";
-import type { TensorMembers } from "./members.ts";
+import type { TensorMembers } from "../functions/tensorMembers.ts";
 import type { ComposedMethods } from "../torch/composed.ts";
 import { contiguousStrides, isContiguous } from "./layout.ts";
 import { SharedStorage, type TensorStorage } from "./storage.ts";
 import { noteMade } from "./tidy.ts";
-import { checkGiven, checkOptions } from "../given.ts";
+import { checkGiven, checkOptions } from "../base/given.ts";
 
 /** Elements in nested arrays, as deep as the tensor has dimensions. */
 export type NestedElements = Element | NestedElements[];

@@ -6,8 +6,8 @@
  *
  * @module
  */
-import { checkFunction } from "../given.ts";
-import { fxError } from "../errors.ts";
+import { checkFunction } from "../base/given.ts";
+import { fxError } from "../base/errors.ts";
 
 /** What can be disposed of. */
 interface Disposed {

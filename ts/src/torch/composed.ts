@@ -3,15 +3,15 @@
  *
  * @module
  */
-import { checkGiven } from "../given.ts";
+import { checkGiven } from "../base/given.ts";
 import { callOperator } from "../engine/dispatch.ts";
-import { fxError } from "../errors.ts";
+import { fxError } from "../base/errors.ts";
 import { type BoundFunction, defineBound, recordByName } from "../functions/bound.ts";
-import { splitArguments } from "../functions/naming.ts";
+import { splitArguments } from "../base/naming.ts";
 import { bind, parseSignature } from "../functions/signature.ts";
 import { defineFunction } from "../functions/table.ts";
-import type { DTypeLike, Int, Real } from "../functions/types.ts";
-import { defineMethod } from "../tensor/members.ts";
+import type { DTypeLike, Int, Real } from "../base/types.ts";
+import { defineMethod } from "../functions/tensorMembers.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 
 function one(name: string, ...args: readonly unknown[]): Tensor {

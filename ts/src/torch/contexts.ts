@@ -9,9 +9,9 @@
 import type { DType } from "../../../bindings/dtypes.ts";
 import { areGradientsEnabled, autocastOf, enterAutocast, setGradients } from "../engine/modes.ts";
 import type { AutocastMode } from "../engine/recorder.ts";
-import { fxError } from "../errors.ts";
-import { DTypeArg } from "../graph/values.ts";
-import { checkOptions } from "../given.ts";
+import { fxError } from "../base/errors.ts";
+import { DTypeArg } from "../base/values.ts";
+import { checkOptions } from "../base/given.ts";
 
 /** A context that was entered. Disposing of it leaves it. */
 export interface Context {

@@ -4,9 +4,9 @@
  * @module
  */
 import { DTYPES, type DType } from "../../../bindings/dtypes.ts";
-import { fxError } from "../errors.ts";
-import type { DTypeLike } from "../functions/types.ts";
-import { DTypeArg } from "../graph/values.ts";
+import { fxError } from "../base/errors.ts";
+import type { DTypeLike } from "../base/types.ts";
+import { DTypeArg } from "../base/values.ts";
 
 /** The limits of a dtype of floats. */
 export interface FloatInfo {

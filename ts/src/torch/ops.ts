@@ -4,7 +4,7 @@
  * @module
  */
 import type { AtenOverloads } from "../../../bindings/operators.ts";
-import { type AnyFunction, overloadOf } from "../functions/operators.ts";
+import { type AnyFunction, overloadOf } from "./operators.ts";
 import type { NamedTarget } from "../graph/target.ts";
 
 /** An overload of an operator: `torch.ops.aten.add.Tensor`. */

@@ -6,8 +6,8 @@
 import type { DType } from "../../../bindings/dtypes.ts";
 import { callOperator } from "../engine/dispatch.ts";
 import { defineFunction } from "../functions/table.ts";
-import type { DTypeLike, Scalar } from "../functions/types.ts";
-import type { DTypeArg } from "../graph/values.ts";
+import type { DTypeLike, Scalar } from "../base/types.ts";
+import type { DTypeArg } from "../base/values.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 
 /**

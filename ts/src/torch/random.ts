@@ -3,9 +3,9 @@
  *
  * @module
  */
-import { checkGiven } from "../given.ts";
+import { checkGiven } from "../base/given.ts";
 import { call } from "../engine/engine.ts";
-import { fxError } from "../errors.ts";
+import { fxError } from "../base/errors.ts";
 import { defineFunction } from "../functions/table.ts";
 import { tensorFromBytes } from "../tensor/construct.ts";
 import { Tensor, tensorBytes } from "../tensor/tensor.ts";

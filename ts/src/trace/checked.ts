@@ -11,7 +11,7 @@
  * @module
  */
 import { callFunction } from "../functions/table.ts";
-import { symbolicAmong } from "../functions/symbolic.ts";
+import { symbolicAmong } from "../base/symbolic.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import {
   caseOf,
@@ -26,8 +26,8 @@ import {
   truthOf,
 } from "./checkedNumbers.ts";
 import { isProxy, standsForNull, type TracedValue } from "./proxy.ts";
-import { isTraced, recorderOf, WITHOUT_ELEMENTS } from "./record.ts";
-import { enter, leave, traceError } from "./stack.ts";
+import { isTraced, recorderOf, WITHOUT_ELEMENTS } from "../record/record.ts";
+import { enter, leave, traceError } from "../record/stack.ts";
 
 /** JavaScript's operators, by what Python's `operator` calls them. */
 const BINARY = {

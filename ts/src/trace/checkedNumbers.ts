@@ -7,8 +7,8 @@
  *
  * @module
  */
-import { SymbolicNumber, symbolicAmong } from "../functions/symbolic.ts";
-import { traceError } from "./stack.ts";
+import { SymbolicNumber, symbolicAmong } from "../base/symbolic.ts";
+import { traceError } from "../record/stack.ts";
 
 /** JavaScript's comparisons that ask whether two values are the same. */
 export type Equality = "===" | "!==" | "==" | "!=";

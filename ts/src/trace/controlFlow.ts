@@ -6,19 +6,19 @@
  *
  * @module
  */
-import { type FxError, fxError } from "../errors.ts";
+import { type FxError, fxError } from "../base/errors.ts";
 import { functionNamed } from "../functions/table.ts";
 import { slice } from "../graph/args.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { runCond, runMap, runScan, runWhileLoop } from "./higherOrder.ts";
 import { type PytreeSpec, treeFlatten, treeMap, treeUnflatten } from "./pytree.ts";
 import { isProxy } from "./proxy.ts";
-import { recorderOf } from "./record.ts";
-import { enter, leave, pass, traceError } from "./stack.ts";
+import { recorderOf } from "../record/record.ts";
+import { enter, leave, pass, traceError } from "../record/stack.ts";
 import { checkInsteadOf, shareFreeValues, type Subgraph, type SubgraphCall } from "./subgraph.ts";
 import { activeTracer, Tracer } from "./tracer.ts";
-import { ValueTuple } from "../graph/values.ts";
-import { checkFunction, checkGiven, checkList, checkOptions } from "../given.ts";
+import { ValueTuple } from "../base/values.ts";
+import { checkFunction, checkGiven, checkList, checkOptions } from "../base/given.ts";
 
 const cat = functionNamed("torch.cat");
 const flip = functionNamed("torch.flip");

@@ -5,7 +5,7 @@
  */
 import type { DType } from "../../../bindings/dtypes.ts";
 import { callOperator } from "../engine/dispatch.ts";
-import { Complex, Float } from "../graph/values.ts";
+import { Complex, Float } from "../base/values.ts";
 import type { Element } from "../tensor/elements.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { treeFlatten } from "./pytree.ts";

@@ -4,11 +4,11 @@
  * @module
  */
 import { callOperator } from "../engine/dispatch.ts";
-import { fxError, type FxError } from "../errors.ts";
+import { fxError, type FxError } from "../base/errors.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { type PytreeSpec, treeFlatten, treeUnflatten } from "./pytree.ts";
-import { isTraced, WITHOUT_ELEMENTS } from "./record.ts";
-import { traceError } from "./stack.ts";
+import { isTraced, WITHOUT_ELEMENTS } from "../record/record.ts";
+import { traceError } from "../record/stack.ts";
 
 /** A function of values. */
 export type Call = (...args: unknown[]) => unknown;

@@ -4,7 +4,7 @@
  * @module
  */
 import { defineFunction } from "../functions/table.ts";
-import { DTypeArg } from "../graph/values.ts";
+import { DTypeArg } from "../base/values.ts";
 import { Module } from "../nn/module.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import { autocast, setGradEnabled } from "../torch/contexts.ts";

@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { fxError } from "../errors.ts";
+import { fxError } from "../base/errors.ts";
 import { assert } from "../functions/checks.ts";
 import { eq } from "../functions/operator.ts";
 import { defineFunction } from "../functions/table.ts";
@@ -18,7 +18,7 @@ import { type InputParameter, type Parameters, parametersOf } from "./parameters
 import { concreteValues, PH, PHBase } from "./placeholder.ts";
 import { nodeOf, type TracedValue } from "./proxy.ts";
 import { treeFlatten, treeMap, type PytreeSpec } from "./pytree.ts";
-import { traceError } from "./stack.ts";
+import { traceError } from "../record/stack.ts";
 import type { Traceable, TraceOptions } from "./tracer.ts";
 import type { TracerBase } from "./tracerBase.ts";
 

@@ -5,7 +5,7 @@
  */
 import type { ArgInput } from "../graph/args.ts";
 import { isInPlaceName, showsItWrites } from "../graph/writes.ts";
-import { traceError } from "./stack.ts";
+import { traceError } from "../record/stack.ts";
 
 /** Refuses a call of a function of PyTorch's that changes an argument: one in place, or one that is given `out`. */
 export function checkFunctional(target: string, kwargs: Readonly<Record<string, ArgInput>>): void {

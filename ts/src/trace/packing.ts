@@ -4,11 +4,11 @@
  *
  * @module
  */
-import { fxError, type FxError } from "../errors.ts";
-import { isOptions } from "../functions/naming.ts";
+import { fxError, type FxError } from "../base/errors.ts";
+import { isOptions } from "../base/naming.ts";
 import type { InputTree, OutputTree } from "../graph/codegen/pytree.ts";
 import { treeFlattenSpec, type PytreeSpec, treeUnflatten } from "./pytree.ts";
-import { isTraced } from "./record.ts";
+import { isTraced } from "../record/record.ts";
 
 /** One value of a call: an argument, or an option. */
 export interface PackedPart {

@@ -5,12 +5,12 @@
  */
 import type { ArgInput } from "../graph/args.ts";
 import { PyTreeCodeGen } from "../graph/codegen/pytree.ts";
-import { GraphModule } from "../graph/module.ts";
-import { Interpreter } from "../interpret/interpreter.ts";
+import { GraphModule } from "../fx/graphModule.ts";
+import { Interpreter } from "../fx/interpreter.ts";
 import { Module, unboundForwardOf } from "../nn/module.ts";
 import { functionSignature, type Parameter, type ParameterDefault } from "./analysis/signature.ts";
 import { InputPacking, type PackedPart } from "./packing.ts";
-import { traceError } from "./stack.ts";
+import { traceError } from "../record/stack.ts";
 import type { Traceable } from "./tracer.ts";
 
 /** A parameter, or a property of an options parameter. */

@@ -8,7 +8,7 @@
  * @module
  */
 import { hasFunctionNamed } from "../functions/table.ts";
-import { type FxError, fxError } from "../errors.ts";
+import { type FxError, fxError } from "../base/errors.ts";
 import type { CheckResult, UnreadCall } from "./analysis/check.ts";
 import { describeFinding, type Finding, FINDINGS } from "./analysis/findings.ts";
 import type { CallPlace } from "./analysis/knowledge.ts";
@@ -16,9 +16,9 @@ import { parseFunction, type Readable } from "./analysis/parse.ts";
 import { parameter, readsArguments } from "./analysis/signature.ts";
 import { extent, type FunctionSyntax, isFunction, type Syntax } from "./analysis/syntax.ts";
 import { ALWAYS } from "./analysis/value.ts";
-import { type CallSite, isCheckedFile } from "./position.ts";
+import { type CallSite, isCheckedFile } from "../base/position.ts";
 import { placeOfSite, type Script, type ScriptPlace, type WrittenFunction } from "./scripts.ts";
-import { isBundled } from "./frames.ts";
+import { isBundled } from "../base/frames.ts";
 import {
   className,
   declarationOf,

@@ -3,10 +3,10 @@
  *
  * @module
  */
-import { fxError } from "../errors.ts";
+import { fxError } from "../base/errors.ts";
 import type { Node } from "../graph/node.ts";
 import type { Parameters } from "./parameters.ts";
-import { traceError } from "./stack.ts";
+import { traceError } from "../record/stack.ts";
 
 /**
  * Values that are fixed while tracing, by the name of the parameter or in order. Where {@link PH} stands in one of them,

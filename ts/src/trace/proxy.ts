@@ -7,11 +7,11 @@
  *
  * @module
  */
-import { pythonName, splitArguments } from "../functions/naming.ts";
+import { pythonName, splitArguments } from "../base/naming.ts";
 import type { Node } from "../graph/node.ts";
 import { Tensor } from "../tensor/tensor.ts";
-import { isTraced, RECORDER } from "./record.ts";
-import { enter, leave, traceError } from "./stack.ts";
+import { isTraced, RECORDER } from "../record/record.ts";
+import { enter, leave, traceError } from "../record/stack.ts";
 import type { TracerBase } from "./tracerBase.ts";
 
 /** A traced value. It has every attribute and every method: using one records it. */

@@ -6,12 +6,12 @@
  *
  * @module
  */
-import { fxError, type FxError } from "../errors.ts";
-import { isOptions } from "../functions/naming.ts";
-import { Tuple, ValueTuple } from "../graph/values.ts";
-import { isTraced, recorderOf } from "./record.ts";
-import { checkFunction, checkGiven, checkList, checkOptions } from "../given.ts";
-import { pass } from "./stack.ts";
+import { fxError, type FxError } from "../base/errors.ts";
+import { isOptions } from "../base/naming.ts";
+import { Tuple, ValueTuple } from "../base/values.ts";
+import { isTraced, recorderOf } from "../record/record.ts";
+import { checkFunction, checkGiven, checkList, checkOptions } from "../base/given.ts";
+import { pass } from "../record/stack.ts";
 
 /** How the instances of a class are taken apart and made again. */
 export interface PytreeNodeType<T> {

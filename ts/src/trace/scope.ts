@@ -5,7 +5,7 @@
  */
 import type { Module } from "../nn/module.ts";
 import { qualifiedNameOf } from "../nn/qualifiedNames.ts";
-import type { CapturedStack } from "./stack.ts";
+import type { CapturedStack } from "../record/stack.ts";
 
 /** The module that is being called, and those around it. */
 export class Scope {

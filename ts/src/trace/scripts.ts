@@ -10,10 +10,10 @@
  */
 import type { Debugger } from "node:inspector";
 import type { Program } from "acorn";
-import { builtinModule } from "../engine/builtinModule.ts";
+import { builtinModule } from "../base/builtinModule.ts";
 import { parseProgram } from "./analysis/parse.ts";
 import { children, extent, type FunctionSyntax, isFunction, type Syntax } from "./analysis/syntax.ts";
-import { type CallSite, mapped, writtenAt } from "./position.ts";
+import { type CallSite, mapped, writtenAt } from "../base/position.ts";
 
 /** A function in its file. */
 export interface WrittenFunction {

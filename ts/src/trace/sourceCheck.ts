@@ -6,7 +6,7 @@
  *
  * @module
  */
-import { type FxError, fxError } from "../errors.ts";
+import { type FxError, fxError } from "../base/errors.ts";
 import { type Attribute, Module } from "../nn/module.ts";
 import { analyseFunction } from "./analysis/analysis.ts";
 import { type BeginningContext, isBeginningIdle } from "./analysis/beginning.ts";
@@ -16,7 +16,7 @@ import { functionSignature } from "./analysis/signature.ts";
 import type { UncheckedCall } from "./analysis/knowledge.ts";
 import type { Readable } from "./analysis/parse.ts";
 import { methodsOf } from "./methods.ts";
-import type { FunctionPlace } from "./position.ts";
+import type { FunctionPlace } from "../base/position.ts";
 import { Participants, unreadCall } from "./participants.ts";
 import { isProxy, standsForNull, type TracedValue } from "./proxy.ts";
 import { isKnownName, UnreadCalls } from "./unread.ts";

@@ -3,23 +3,23 @@
  *
  * @module
  */
-import { type FxError, fxError } from "../errors.ts";
-import { splitArguments } from "../functions/naming.ts";
+import { type FxError, fxError } from "../base/errors.ts";
+import { splitArguments } from "../base/naming.ts";
 import type { Arg, ArgInput } from "../graph/args.ts";
 import { checkGraph, Graph } from "../graph/graph.ts";
-import { GraphModule } from "../graph/module.ts";
+import { GraphModule } from "../fx/graphModule.ts";
 import { type Node, noteLater } from "../graph/node.ts";
-import type { Opcode } from "../graph/opcode.ts";
+import type { Opcode } from "../base/opcode.ts";
 import { hasBuiltinForward, isBuiltinModule } from "../nn/builtin.ts";
 import { type Attribute, checkModule, hasHooks, hooksOf, Module, unboundForwardOf } from "../nn/module.ts";
 import { type ModuleCall, type ModuleObserver, observeModules } from "../nn/observe.ts";
-import { ValueTuple } from "../graph/values.ts";
+import { ValueTuple } from "../base/values.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { isProxy, isShapeMember, nodeOf, proxyOf, type TracedValue } from "./proxy.ts";
 import { createInputs, type Inputs } from "./inputs.ts";
 import { tracedFunction } from "./parameters.ts";
 import type { ConcreteArgs } from "./placeholder.ts";
-import { type FunctionPlace, Located, locate } from "./position.ts";
+import { type FunctionPlace, Located, locate } from "../base/position.ts";
 import { checkSource, type SourceNotes } from "./sourceCheck.ts";
 import { treeFlatten } from "./pytree.ts";
 import { moduleStack, ROOT_SCOPE, Scope, stacksAround } from "./scope.ts";
@@ -33,12 +33,12 @@ import {
   traceError,
   withStacks,
   withUserCode,
-} from "./stack.ts";
+} from "../record/stack.ts";
 import { checkedFunction, Level, type Subgraph, type SubgraphCall } from "./subgraph.ts";
 import { TracerBase } from "./tracerBase.ts";
 import { watchers } from "./unread.ts";
 import { type VerifyInputs, verifyTrace } from "./verify.ts";
-import { checkGiven, checkOptions, checkText } from "../given.ts";
+import { checkGiven, checkOptions, checkText } from "../base/given.ts";
 
 /** What can be traced: a module, or a function. */
 export type Traceable = Module | ((...args: never[]) => unknown);

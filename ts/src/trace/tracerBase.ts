@@ -3,21 +3,21 @@
  *
  * @module
  */
-import { checkArguments, checkGiven } from "../given.ts";
-import type { CallArguments } from "../functions/naming.ts";
-import { isOptions } from "../functions/naming.ts";
+import { checkArguments, checkGiven } from "../base/given.ts";
+import type { CallArguments } from "../base/naming.ts";
+import { isOptions } from "../base/naming.ts";
 import { type Arg, type ArgInput, checkNode, freezeArg, isNode, type Kwargs, NO_KWARGS } from "../graph/args.ts";
 import type { Graph } from "../graph/graph.ts";
 import type { Node } from "../graph/node.ts";
-import type { Opcode } from "../graph/opcode.ts";
-import { Dict, List, OpArg, Slice, Tuple, ValueTuple } from "../graph/values.ts";
+import type { Opcode } from "../base/opcode.ts";
+import { Dict, List, OpArg, Slice, Tuple, ValueTuple } from "../base/values.ts";
 import { Module } from "../nn/module.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { isProxy, nodeOf, proxyOf, type TracedValue } from "./proxy.ts";
-import type { Recorder } from "./record.ts";
+import type { Recorder } from "../record/record.ts";
 import { checkFunctional } from "./mutable.ts";
-import { traceError } from "./stack.ts";
-import { isWrapped } from "./wrap.ts";
+import { traceError } from "../record/stack.ts";
+import { isWrapped } from "../functions/wrap.ts";
 
 /** An argument that says itself what it is in a graph. */
 interface CreatesArgument {

@@ -13,9 +13,9 @@ import type { UnreadCall } from "./analysis/check.ts";
 import type { CallPlace } from "./analysis/knowledge.ts";
 import type { Readable } from "./analysis/parse.ts";
 import { givenBy, type Participants, type UserFrame } from "./participants.ts";
-import { type CallSite, sitesBelow } from "./position.ts";
-import { isBundled, isOwnFile } from "./frames.ts";
-import { beginUserCode, type EntryWatcher } from "./stack.ts";
+import { type CallSite, sitesBelow } from "../base/position.ts";
+import { isBundled, isOwnFile } from "../base/frames.ts";
+import { beginUserCode, type EntryWatcher } from "../record/stack.ts";
 
 type Unread = UnreadCall;
 type Entry = (...args: never[]) => unknown;

@@ -7,11 +7,11 @@
  * @module
  */
 import { callOperator } from "../engine/dispatch.ts";
-import { type FxError, fxError } from "../errors.ts";
+import { type FxError, fxError } from "../base/errors.ts";
 import { isNode, type Arg } from "../graph/args.ts";
-import type { GraphModule } from "../graph/module.ts";
+import type { GraphModule } from "../fx/graphModule.ts";
 import type { Node } from "../graph/node.ts";
-import { Interpreter } from "../interpret/interpreter.ts";
+import { Interpreter } from "../fx/interpreter.ts";
 import { isBuiltinModule } from "../nn/builtin.ts";
 import { Module } from "../nn/module.ts";
 import { observeModules } from "../nn/observe.ts";

@@ -7,12 +7,12 @@
  */
 import { checkNode } from "../graph/args.ts";
 import type { ConditionAnswer, ConstraintAnswer, SolverAnswer } from "../../../bindings/passes.ts";
-import { fxError } from "../errors.ts";
-import type { GraphModule } from "../graph/module.ts";
+import { fxError } from "../base/errors.ts";
+import type { GraphModule } from "../fx/graphModule.ts";
 import type { Node } from "../graph/node.ts";
 import { runPass } from "../rewrite/bridge.ts";
 import { checkGraphModule } from "../rewrite/checks.ts";
-import { checkOptions } from "../given.ts";
+import { checkOptions } from "../base/given.ts";
 import { moduleSpecs } from "./modules.ts";
 import { checkType, type TensorType } from "./tensorType.ts";
 

@@ -4,7 +4,7 @@
  * @module
  */
 import type { ModuleSpec } from "../../../bindings/passes.ts";
-import type { GraphModule } from "../graph/module.ts";
+import type { GraphModule } from "../fx/graphModule.ts";
 import * as nn from "../nn/index.ts";
 import type { Module } from "../nn/module.ts";
 

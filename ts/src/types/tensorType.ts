@@ -3,10 +3,10 @@
  *
  * @module
  */
-import { type FxError, fxError } from "../errors.ts";
+import { type FxError, fxError } from "../base/errors.ts";
 import type { Node } from "../graph/node.ts";
 import { isProxy, nodeOf } from "../trace/proxy.ts";
-import { pass } from "../trace/stack.ts";
+import { pass } from "../record/stack.ts";
 
 class DynType {
   toString(): string {

@@ -3,9 +3,9 @@
  *
  * @module
  */
-import type { GraphModule } from "../graph/module.ts";
+import type { GraphModule } from "../fx/graphModule.ts";
 import { checkGraphModule } from "../rewrite/checks.ts";
-import { checkOptions } from "../given.ts";
+import { checkOptions } from "../base/given.ts";
 import { runPass } from "../rewrite/bridge.ts";
 import { moduleSpecs } from "./modules.ts";
 

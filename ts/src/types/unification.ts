@@ -3,8 +3,8 @@
  *
  * @module
  */
-import { checkFunction, checkGiven, checkList } from "../given.ts";
-import { fxError } from "../errors.ts";
+import { checkFunction, checkGiven, checkList } from "../base/given.ts";
+import { fxError } from "../base/errors.ts";
 
 /**
  * An unknown. Two of the same token are the same unknown.

@@ -4,9 +4,9 @@
  * @module
  */
 import type { BisectAnswer, GuardAnswer } from "../../../bindings/passes.ts";
-import { fxError } from "../errors.ts";
+import { fxError } from "../base/errors.ts";
 import { ExportedProgram } from "../export/exportedProgram.ts";
-import { checkGiven, checkList, checkText } from "../given.ts";
+import { checkGiven, checkList, checkText } from "../base/given.ts";
 import { isNode } from "../graph/args.ts";
 import { Graph } from "../graph/graph.ts";
 import type { Node } from "../graph/node.ts";

@@ -4,9 +4,9 @@
  *
  * @module
  */
-import { fxError } from "../errors.ts";
+import { fxError } from "../base/errors.ts";
 import type { SmtSolver } from "./constraints.ts";
-import { checkOptions } from "../given.ts";
+import { checkOptions } from "../base/given.ts";
 
 /** How {@link Z3} is asked. */
 export interface Z3Options {

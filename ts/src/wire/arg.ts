@@ -5,7 +5,7 @@
  */
 import { DTYPES, type DType } from "../../../bindings/dtypes.ts";
 import { ARG, LAYOUTS, MAX_DEPTH, MEMORY_FORMATS } from "../../../bindings/wire.ts";
-import { fxError } from "../errors.ts";
+import { fxError } from "../base/errors.ts";
 import { type Arg, isInt, isNode } from "../graph/args.ts";
 import type { Node } from "../graph/node.ts";
 import {
@@ -22,7 +22,7 @@ import {
   OpArg,
   Slice,
   Tuple,
-} from "../graph/values.ts";
+} from "../base/values.ts";
 import type { Cursor } from "./cursor.ts";
 import type { Strings, StringWriter } from "./strings.ts";
 import type { WordWriter } from "./writer.ts";

@@ -6,9 +6,9 @@
  *
  * @module
  */
-import type { Bytes } from "../bytes.ts";
+import type { Bytes } from "../base/bytes.ts";
 import type { Graph } from "../graph/graph.ts";
-import type { GraphModule } from "../graph/module.ts";
+import type { GraphModule } from "../fx/graphModule.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import type { EncodeOptions, Limits } from "./options.ts";
 import { SectionReader, SectionWriter } from "./sections.ts";

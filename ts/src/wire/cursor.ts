@@ -4,7 +4,7 @@
  * @module
  */
 import type { SectionName } from "../../../bindings/wire.ts";
-import { fxError, type FxError } from "../errors.ts";
+import { fxError, type FxError } from "../base/errors.ts";
 
 /** A position in the words of a section. */
 export class Cursor {

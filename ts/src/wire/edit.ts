@@ -5,14 +5,14 @@
  * @module
  */
 import { ATTRIBUTE, EDIT, EDITED, OPCODES } from "../../../bindings/wire.ts";
-import { fxError } from "../errors.ts";
+import { fxError } from "../base/errors.ts";
 import { type Arg, freezeKwargs, type Kwargs, mapArgs, mapKwargs, NO_KWARGS } from "../graph/args.ts";
 import { Graph } from "../graph/graph.ts";
-import { GraphModule } from "../graph/module.ts";
+import { GraphModule } from "../fx/graphModule.ts";
 import { copyNotes, type Node, noteVal, notesOf, orderUsers, setArguments } from "../graph/node.ts";
-import type { Opcode } from "../graph/opcode.ts";
+import type { Opcode } from "../base/opcode.ts";
 import type { Val } from "../graph/val.ts";
-import { Tuple } from "../graph/values.ts";
+import { Tuple } from "../base/values.ts";
 import { deepCopy } from "../nn/deepCopy.ts";
 import type { Attribute, Module } from "../nn/module.ts";
 import { Parameter } from "../nn/parameter.ts";

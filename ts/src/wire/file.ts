@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { Bytes } from "../bytes.ts";
+import type { Bytes } from "../base/bytes.ts";
 import {
   ALIGNMENT,
   CHECKSUM_AT,
@@ -19,7 +19,7 @@ import {
   WIDE,
   WIDE_ALIGNMENT,
 } from "../../../bindings/wire.ts";
-import { fxError, type FxError } from "../errors.ts";
+import { fxError, type FxError } from "../base/errors.ts";
 import { crc32 } from "./crc32.ts";
 import { Cursor } from "./cursor.ts";
 

@@ -4,7 +4,7 @@
  * @module
  */
 import { ARG, OPCODES } from "../../../bindings/wire.ts";
-import { fxError, FxError } from "../errors.ts";
+import { fxError, FxError } from "../base/errors.ts";
 import { type Arg, isNode, NO_KWARGS } from "../graph/args.ts";
 import { Graph } from "../graph/graph.ts";
 import type { Node } from "../graph/node.ts";

@@ -8,11 +8,11 @@
  */
 import { DTYPES } from "../../../bindings/dtypes.ts";
 import { LAYOUTS, MAX_DEPTH, VAL } from "../../../bindings/wire.ts";
-import { FxError } from "../errors.ts";
+import { FxError } from "../base/errors.ts";
 import type { Graph } from "../graph/graph.ts";
 import { type Node, notesOf } from "../graph/node.ts";
 import { isVal, TensorMeta, type Val, ValSequence } from "../graph/val.ts";
-import { LayoutArg } from "../graph/values.ts";
+import { LayoutArg } from "../base/values.ts";
 import { checkDepth, numbered, readBool, readDevice, readDType, writeDevice } from "./arg.ts";
 import type { Cursor } from "./cursor.ts";
 import { atNode } from "./graph.ts";

@@ -4,8 +4,8 @@
  * @module
  */
 import { ATTRIBUTE, MAX_DEPTH } from "../../../bindings/wire.ts";
-import { fxError } from "../errors.ts";
-import { GraphModule } from "../graph/module.ts";
+import { fxError } from "../base/errors.ts";
+import { GraphModule } from "../fx/graphModule.ts";
 import type { Attribute } from "../nn/module.ts";
 import type { Cursor } from "./cursor.ts";
 import { DEFAULT_LIMITS, type EncodeOptions } from "./options.ts";

@@ -3,15 +3,15 @@
  *
  * @module
  */
-import type { Bytes } from "../bytes.ts";
+import type { Bytes } from "../base/bytes.ts";
 import { ATTRIBUTE, MAX_DEPTH } from "../../../bindings/wire.ts";
-import { fxError } from "../errors.ts";
+import { fxError } from "../base/errors.ts";
 import { Graph } from "../graph/graph.ts";
-import { GraphModule } from "../graph/module.ts";
+import { GraphModule } from "../fx/graphModule.ts";
 import type { Node } from "../graph/node.ts";
-import { tensorVal } from "../interpret/tensorMetadata.ts";
+import { tensorVal } from "../engine/tensorMetadata.ts";
 import type { Attribute, Module } from "../nn/module.ts";
-import { plainFieldsOf } from "../save/fields.ts";
+import { plainFieldsOf } from "../fx/fields.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import { writeTensor } from "./meta.ts";
 import { numberOf } from "./modules.ts";

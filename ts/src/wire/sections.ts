@@ -3,11 +3,11 @@
  *
  * @module
  */
-import type { Bytes } from "../bytes.ts";
+import type { Bytes } from "../base/bytes.ts";
 import type { SectionName } from "../../../bindings/wire.ts";
-import { fxError } from "../errors.ts";
+import { fxError } from "../base/errors.ts";
 import type { Graph } from "../graph/graph.ts";
-import type { GraphModule } from "../graph/module.ts";
+import type { GraphModule } from "../fx/graphModule.ts";
 import type { Node } from "../graph/node.ts";
 import type { Cursor } from "./cursor.ts";
 import { cursorsOf, FileWriter, hasUnknown, type Outline, readOutline } from "./file.ts";

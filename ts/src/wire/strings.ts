@@ -4,7 +4,7 @@
  * @module
  */
 import type { SectionName } from "../../../bindings/wire.ts";
-import { fxError } from "../errors.ts";
+import { fxError } from "../base/errors.ts";
 import type { Namespace } from "../graph/namespace.ts";
 import type { Cursor } from "./cursor.ts";
 import { WordWriter } from "./writer.ts";

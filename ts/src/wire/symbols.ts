@@ -6,10 +6,10 @@
  * @module
  */
 import { SYM } from "../../../bindings/wire.ts";
-import { fxError } from "../errors.ts";
+import { fxError } from "../base/errors.ts";
 import { isInt } from "../graph/args.ts";
 import { SymExpr, type SymInt } from "../graph/val.ts";
-import { Float } from "../graph/values.ts";
+import { Float } from "../base/values.ts";
 import { readBool, readFloat } from "./arg.ts";
 import type { Cursor } from "./cursor.ts";
 import { StringWriter, Strings } from "./strings.ts";

@@ -8,7 +8,7 @@
  */
 import { DTYPES, type DType } from "../../../bindings/dtypes.ts";
 import { WIDE_ALIGNMENT } from "../../../bindings/wire.ts";
-import { fxError } from "../errors.ts";
+import { fxError } from "../base/errors.ts";
 import { isContiguous } from "../tensor/layout.ts";
 import { HostStorage } from "../tensor/storage.ts";
 import type { LayoutOf, TensorLayout } from "../tensor/storageLayout.ts";

@@ -4,7 +4,7 @@
  * @module
  */
 import { MAX_PAYLOAD } from "../../../bindings/wire.ts";
-import { fxError } from "../errors.ts";
+import { fxError } from "../base/errors.ts";
 
 const MAX_INT = 2n ** 63n;
 

@@ -5,8 +5,8 @@ import { defineFunction } from "../../src/functions/table.ts";
 import { tuple } from "../../src/graph/args.ts";
 import { CodeGen } from "../../src/graph/codegen/codegen.ts";
 import { Graph } from "../../src/graph/graph.ts";
-import { GraphModule } from "../../src/graph/module.ts";
-import { float } from "../../src/graph/values.ts";
+import { GraphModule } from "../../src/fx/graphModule.ts";
+import { float } from "../../src/base/values.ts";
 import { Module } from "../../src/nn/module.ts";
 import { Parameter } from "../../src/nn/parameter.ts";
 import { tensor } from "../../src/tensor/construct.ts";
@@ -15,7 +15,7 @@ import { PH } from "../../src/trace/placeholder.ts";
 import { symbolicTrace } from "../../src/trace/tracer.ts";
 import { calls, fails, sum } from "../interpret/functions.ts";
 import { isForbidden } from "./forbidden.ts";
-import { torch } from "../../src/torch/index.ts";
+import { torch } from "../../src/torch.ts";
 
 beforeAll(() => init());
 

@@ -5,7 +5,7 @@ import { build } from "../../../tests/conformance/graphs/corpus.mjs";
 import type { EncodedGraph } from "../../../tests/conformance/graphs/corpus.mjs";
 import { compile } from "../../src/compile/compile.ts";
 import { init } from "../../src/engine/engine.ts";
-import { GraphModule } from "../../src/graph/module.ts";
+import { GraphModule } from "../../src/fx/graphModule.ts";
 import { loadGraphModule, saveGraphModule } from "../../src/save/graphModule.ts";
 import { tensorFromBytes } from "../../src/tensor/construct.ts";
 import { Tensor } from "../../src/tensor/tensor.ts";

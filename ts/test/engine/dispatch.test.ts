@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { callOperator } from "../../src/engine/dispatch.ts";
 import { init, restart } from "../../src/engine/engine.ts";
 import { tuple } from "../../src/graph/args.ts";
-import { complex, device, dtype, Ellipsis, float, layout, memoryFormat } from "../../src/graph/values.ts";
+import { complex, device, dtype, Ellipsis, float, layout, memoryFormat } from "../../src/base/values.ts";
 import { tensor } from "../../src/tensor/construct.ts";
 import { Tensor } from "../../src/tensor/tensor.ts";
 import { thrown } from "../thrown.ts";

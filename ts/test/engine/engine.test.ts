@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { call, engineVersion, init, initSync, restart } from "../../src/engine/engine.ts";
 import { MODULES } from "../../src/engine/variant.ts";
-import { EngineError, OperatorError, UsageError } from "../../src/errors.ts";
+import { EngineError, OperatorError, UsageError } from "../../src/base/errors.ts";
 import { thrown } from "../thrown.ts";
 
 describe("before it is loaded", () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { NotImplementedError } from "../../src/errors.ts";
+import { NotImplementedError } from "../../src/base/errors.ts";
 import { defaultDecompositions } from "../../src/export/exportedProgram.ts";
 import { load } from "../../src/export/load.ts";
 import { tensor } from "../../src/tensor/construct.ts";

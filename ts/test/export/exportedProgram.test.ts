@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { FxError, GraphError, NotImplementedError } from "../../src/errors.ts";
-import type { GraphModule } from "../../src/graph/module.ts";
-import { CSEPass, mergeGetitems } from "../../src/passes/enginePasses.ts";
+import { FxError, GraphError, NotImplementedError } from "../../src/base/errors.ts";
+import type { GraphModule } from "../../src/fx/graphModule.ts";
+import { CSEPass, mergeGetitems } from "../../src/rewrite/enginePasses.ts";
 import { GraphSignature } from "../../src/export/signature.ts";
 import { tensor } from "../../src/tensor/construct.ts";
 import { fixture, open, refusal } from "./fixtures.ts";

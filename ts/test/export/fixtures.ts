@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { load } from "../../src/export/load.ts";
 import type { ExportedProgram } from "../../src/export/exportedProgram.ts";
-import { FxError } from "../../src/errors.ts";
+import { FxError } from "../../src/base/errors.ts";
 import { readSafetensors } from "../../src/tensor/safetensors.ts";
 import type { Tensor } from "../../src/tensor/tensor.ts";
 

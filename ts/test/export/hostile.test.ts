@@ -1,7 +1,7 @@
 /** Files that lie: each is a typed error, and the engine goes on. */
 import { crc32, deflateRawSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
-import { ArchiveError, FxError, WireError } from "../../src/errors.ts";
+import { ArchiveError, FxError, WireError } from "../../src/base/errors.ts";
 import { load } from "../../src/export/load.ts";
 import { tensor } from "../../src/tensor/construct.ts";
 import { bytesOf, open, refusal } from "./fixtures.ts";

@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { restart } from "../../src/engine/engine.ts";
-import { InputError, NotImplementedError, UsageError } from "../../src/errors.ts";
+import { InputError, NotImplementedError, UsageError } from "../../src/base/errors.ts";
 import { load } from "../../src/export/load.ts";
 import { programOf } from "../../src/export/ofGraphModule.ts";
 import { tuple } from "../../src/graph/args.ts";
 import { Graph } from "../../src/graph/graph.ts";
-import { GraphModule } from "../../src/graph/module.ts";
+import { GraphModule } from "../../src/fx/graphModule.ts";
 import { tensor } from "../../src/tensor/construct.ts";
 import { Tensor } from "../../src/tensor/tensor.ts";
 import { bytesOf, fixture, largestDifference, open, refusal, tensorsOf } from "./fixtures.ts";

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { load, torch } from "../../src/index.ts";
 import { unflatten } from "../../src/export/unflatten.ts";
-import type { GraphModule } from "../../src/graph/module.ts";
+import type { GraphModule } from "../../src/fx/graphModule.ts";
 import { Tensor } from "../../src/tensor/tensor.ts";
 import { largestDifference, refusal } from "./fixtures.ts";
 

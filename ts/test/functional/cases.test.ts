@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { init } from "../../src/engine/engine.ts";
-import { FxError } from "../../src/errors.ts";
+import { FxError } from "../../src/base/errors.ts";
 import { Graph } from "../../src/graph/graph.ts";
 import { manualSeed } from "../../src/torch/random.ts";
 import { GraphAppendingTracer } from "../../src/trace/tracerBase.ts";

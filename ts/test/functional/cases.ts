@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import type { DType } from "../../../bindings/dtypes.ts";
-import { camelCase } from "../../src/functions/naming.ts";
-import { dtype, float, ValueTuple } from "../../src/graph/values.ts";
+import { camelCase } from "../../src/base/naming.ts";
+import { dtype, float, ValueTuple } from "../../src/base/values.ts";
 import { tensorFromBytes } from "../../src/tensor/construct.ts";
 import { Tensor } from "../../src/tensor/tensor.ts";
 import * as F from "../../src/torch/functional/index.ts";

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { camelCase } from "../../src/functions/naming.ts";
+import { camelCase } from "../../src/base/naming.ts";
 import { signatureOf } from "../../src/functions/table.ts";
 import * as F from "../../src/torch/functional/index.ts";
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { callFunction, defineFunction } from "../../src/functions/table.ts";
 import { defineBound } from "../../src/functions/bound.ts";
-import { RECORDER, type Recorder } from "../../src/trace/record.ts";
+import { RECORDER, type Recorder } from "../../src/record/record.ts";
 
 /** A traced value whose recorder gives back what it was told. */
 function traced(): { value: never } {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { isMember, memberOf } from "../../src/functions/members.ts";
+import { isMember, memberOf } from "../../src/base/members.ts";
 import { callMethod } from "../../src/functions/methods.ts";
 
 test("a graph reaches members by PyTorch's name or JavaScript's", () => {

@@ -1,13 +1,13 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { FxError } from "../../src/errors.ts";
-import type { NormalizeOptions } from "../../src/functions/normalize.ts";
+import { FxError } from "../../src/base/errors.ts";
+import type { NormalizeOptions } from "../../src/fx/normalize.ts";
 import { type ArgumentType, typeMatches } from "../../src/functions/schemas.ts";
 import { isDefined } from "../../src/functions/table.ts";
 import { Graph } from "../../src/graph/graph.ts";
 import { Node } from "../../src/graph/node.ts";
 import { normalizeFunction } from "../../src/index.ts";
-import { complex, device, DTypeArg, Float, float, Tuple } from "../../src/graph/values.ts";
+import { complex, device, DTypeArg, Float, float, Tuple } from "../../src/base/values.ts";
 
 /** What `tests/oracle/gen_normalization.py` recorded; it says how. */
 const FIXTURES = new URL("../../../tests/fixtures/normalize/", import.meta.url);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { normalizedArguments, normalizeFunction, normalizeModule } from "../../src/functions/normalize.ts";
-import { recordsOf } from "../../src/functions/records.ts";
+import { normalizedArguments, normalizeFunction, normalizeModule } from "../../src/fx/normalize.ts";
+import { recordsOf } from "../../src/base/records.ts";
 import { schemasOf, typeMatches } from "../../src/functions/schemas.ts";
 import { defineFunction } from "../../src/functions/table.ts";
 import { SCHEMAS } from "../../../bindings/schemas.ts";

@@ -2,13 +2,13 @@ import { readFileSync } from "node:fs";
 import { beforeAll, describe, expect, test } from "vitest";
 import { builtins, math, operator } from "../../src/index.ts";
 import { init } from "../../src/engine/engine.ts";
-import { FxError } from "../../src/errors.ts";
+import { FxError } from "../../src/base/errors.ts";
 import { slice } from "../../src/graph/args.ts";
-import { camelCase } from "../../src/functions/naming.ts";
+import { camelCase } from "../../src/base/naming.ts";
 import { equal } from "../../src/functions/compare.ts";
 import { pythonRepr } from "../../src/functions/text.ts";
 import { callFunction } from "../../src/functions/table.ts";
-import { Complex, Ellipsis, Float, type Slice, ValueTuple } from "../../src/graph/values.ts";
+import { Complex, Ellipsis, Float, type Slice, ValueTuple } from "../../src/base/values.ts";
 import { Tensor } from "../../src/tensor/tensor.ts";
 import { decode as decodeTensor, difference, type Encoded } from "../functional/cases.ts";
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { freezeArg, tuple } from "../../src/graph/args.ts";
-import { dtype, float } from "../../src/graph/values.ts";
+import { dtype, float } from "../../src/base/values.ts";
 import { bind, parseSignature } from "../../src/functions/signature.ts";
 
 describe("reading a parameter list", () => {

@@ -12,7 +12,7 @@ import {
   memoryFormat,
   Slice,
   Tuple,
-} from "../../src/graph/values.ts";
+} from "../../src/base/values.ts";
 import { tensor } from "../../src/tensor/construct.ts";
 
 const refusal = expect.objectContaining({ code: "FX0205", name: "GraphError" });

@@ -7,9 +7,9 @@
 import { describe, expect, test } from "vitest";
 import { slice, tuple, type ArgInput } from "../../src/graph/args.ts";
 import { Graph } from "../../src/graph/graph.ts";
-import { GraphModule } from "../../src/graph/module.ts";
+import { GraphModule } from "../../src/fx/graphModule.ts";
 import type { Node } from "../../src/graph/node.ts";
-import type { Opcode } from "../../src/graph/opcode.ts";
+import type { Opcode } from "../../src/base/opcode.ts";
 
 function names(nodes: Iterable<Node>): string[] {
   return Array.from(nodes, (it) => it.name);

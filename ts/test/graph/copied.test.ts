@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { GraphModule } from "../../src/graph/module.ts";
+import { GraphModule } from "../../src/fx/graphModule.ts";
 import { Graph } from "../../src/graph/graph.ts";
 import { Linear } from "../../src/nn/linear.ts";
 import { Module } from "../../src/nn/module.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { Graph } from "../../src/graph/graph.ts";
 import { hasSideEffect } from "../../src/graph/impure.ts";
-import { GraphModule } from "../../src/graph/module.ts";
+import { GraphModule } from "../../src/fx/graphModule.ts";
 import { Module } from "../../src/nn/module.ts";
 
 function names(graph: Graph): string[] {

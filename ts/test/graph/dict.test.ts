@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { Dict } from "../../src/graph/values.ts";
+import { Dict } from "../../src/base/values.ts";
 import { thrown } from "../thrown.ts";
 
 describe("Dict", () => {

@@ -4,10 +4,10 @@ import { describe, expect, test, vi } from "vitest";
 import { type KwargsInput, tuple } from "../../src/graph/args.ts";
 import { Graph } from "../../src/graph/graph.ts";
 import { lastUses } from "../../src/graph/lastUse.ts";
-import { GraphModule } from "../../src/graph/module.ts";
+import { GraphModule } from "../../src/fx/graphModule.ts";
 import { type Node, noteLater } from "../../src/graph/node.ts";
-import type { Opcode } from "../../src/graph/opcode.ts";
-import type { List } from "../../src/graph/values.ts";
+import type { Opcode } from "../../src/base/opcode.ts";
+import type { List } from "../../src/base/values.ts";
 import { tensor } from "../../src/tensor/construct.ts";
 
 function names(nodes: Iterable<Node>): string[] {

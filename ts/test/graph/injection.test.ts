@@ -4,10 +4,10 @@ import { describe, expect, test } from "vitest";
 import { formatReadable } from "../../src/graph/readable.ts";
 import { Graph } from "../../src/graph/graph.ts";
 import type { Node } from "../../src/graph/node.ts";
-import type { Opcode } from "../../src/graph/opcode.ts";
-import { GraphModule } from "../../src/graph/module.ts";
+import type { Opcode } from "../../src/base/opcode.ts";
+import { GraphModule } from "../../src/fx/graphModule.ts";
 import { SymExpr, TensorMeta } from "../../src/graph/val.ts";
-import { DeviceArg, LayoutArg, op } from "../../src/graph/values.ts";
+import { DeviceArg, LayoutArg, op } from "../../src/base/values.ts";
 import { Random } from "./random.ts";
 
 /** What ends strings, comments, scripts and lines, what JavaScript does by itself, and what it keeps for itself. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { Graph } from "../../src/graph/graph.ts";
-import { GraphModule } from "../../src/graph/module.ts";
+import { GraphModule } from "../../src/fx/graphModule.ts";
 
 const graph = new Graph();
 const inputs = ["x", "keep_dim", "scale"].map((it, at) => graph.placeholder(it, undefined, at === 0 ? undefined : at));

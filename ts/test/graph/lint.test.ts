@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { mul } from "../../src/functions/operator.ts";
 import { Graph } from "../../src/graph/graph.ts";
-import { GraphModule } from "../../src/graph/module.ts";
+import { GraphModule } from "../../src/fx/graphModule.ts";
 import { Module } from "../../src/nn/module.ts";
 
 describe("lint", () => {

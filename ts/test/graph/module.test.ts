@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { Graph } from "../../src/graph/graph.ts";
-import { GraphModule } from "../../src/graph/module.ts";
+import { GraphModule } from "../../src/fx/graphModule.ts";
 import { Module } from "../../src/nn/module.ts";
 import { Parameter } from "../../src/nn/parameter.ts";
 import { tensor } from "../../src/tensor/construct.ts";

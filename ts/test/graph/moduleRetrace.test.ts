@@ -2,7 +2,7 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { init, nn, type Tensor, tensor, torch, Tracer, symbolicTrace } from "../../src/index.ts";
 import { Graph } from "../../src/graph/graph.ts";
-import { GraphModule } from "../../src/graph/module.ts";
+import { GraphModule } from "../../src/fx/graphModule.ts";
 import { Module } from "../../src/nn/module.ts";
 import { Parameter } from "../../src/nn/parameter.ts";
 

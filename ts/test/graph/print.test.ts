@@ -15,7 +15,7 @@ import {
   memoryFormat,
   op,
   type Tuple,
-} from "../../src/graph/values.ts";
+} from "../../src/base/values.ts";
 
 test("values print as Python's repr", () => {
   const graph = new Graph();

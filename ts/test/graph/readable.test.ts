@@ -1,9 +1,9 @@
 import { describe, expect, test, vi } from "vitest";
 import { Graph } from "../../src/graph/graph.ts";
-import { GraphModule } from "../../src/graph/module.ts";
+import { GraphModule } from "../../src/fx/graphModule.ts";
 import { formatReadable } from "../../src/graph/readable.ts";
 import { SymExpr, TensorMeta } from "../../src/graph/val.ts";
-import { device, LayoutArg } from "../../src/graph/values.ts";
+import { device, LayoutArg } from "../../src/base/values.ts";
 
 function meta(...sizes: (number | SymExpr)[]): TensorMeta {
   return new TensorMeta({

@@ -4,7 +4,7 @@ import { Graph } from "../../src/graph/graph.ts";
 import { isNode } from "../../src/graph/args.ts";
 import type { Node } from "../../src/graph/node.ts";
 import { SymExpr, type SymInt, TensorMeta, ValSequence } from "../../src/graph/val.ts";
-import { device, LayoutArg } from "../../src/graph/values.ts";
+import { device, LayoutArg } from "../../src/base/values.ts";
 
 const symbol = (name: string): string => `Symbol('${name}', positive=True, integer=True)`;
 const [a, b, c] = ["a", "b", "c"].map(symbol) as [string, string, string];

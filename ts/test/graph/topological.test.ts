@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { build } from "../../../tests/conformance/graphs/corpus.mjs";
 import { Graph } from "../../src/graph/graph.ts";
-import { GraphModule } from "../../src/graph/module.ts";
+import { GraphModule } from "../../src/fx/graphModule.ts";
 import type { Node } from "../../src/graph/node.ts";
 import { Sequential } from "../../src/nn/container.ts";
 import { ReLU } from "../../src/nn/rectifier.ts";

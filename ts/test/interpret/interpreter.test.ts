@@ -1,13 +1,13 @@
 import { describe, expect, test } from "vitest";
-import { type FxError, fxError, GraphError } from "../../src/errors.ts";
+import { type FxError, fxError, GraphError } from "../../src/base/errors.ts";
 import { slice, tuple } from "../../src/graph/args.ts";
 import { CodeGen } from "../../src/graph/codegen/codegen.ts";
 import { Graph } from "../../src/graph/graph.ts";
-import { GraphModule } from "../../src/graph/module.ts";
+import { GraphModule } from "../../src/fx/graphModule.ts";
 import type { Node } from "../../src/graph/node.ts";
-import { Slice, ValueTuple } from "../../src/graph/values.ts";
-import { Interpreter } from "../../src/interpret/interpreter.ts";
-import { Transformer } from "../../src/interpret/transformer.ts";
+import { Slice, ValueTuple } from "../../src/base/values.ts";
+import { Interpreter } from "../../src/fx/interpreter.ts";
+import { Transformer } from "../../src/trace/transformer.ts";
 import { Module } from "../../src/nn/module.ts";
 import { tensor } from "../../src/tensor/construct.ts";
 import type { Tensor } from "../../src/tensor/tensor.ts";

@@ -5,15 +5,15 @@ import { nn, symbolicTrace, torch } from "../../src/index.ts";
 import { resnet18 } from "../../examples/models/resnet.ts";
 import { defineFunction } from "../../src/functions/table.ts";
 import { Graph } from "../../src/graph/graph.ts";
-import { GraphModule } from "../../src/graph/module.ts";
+import { GraphModule } from "../../src/fx/graphModule.ts";
 import type { Node } from "../../src/graph/node.ts";
-import { Interpreter } from "../../src/interpret/interpreter.ts";
+import { Interpreter } from "../../src/fx/interpreter.ts";
 import { markBuiltin } from "../../src/nn/builtin.ts";
 import { Module } from "../../src/nn/module.ts";
 import { Parameter } from "../../src/nn/parameter.ts";
 import { tensor } from "../../src/tensor/construct.ts";
 import { type Tensor, tensorStorage } from "../../src/tensor/tensor.ts";
-import { wrap } from "../../src/trace/wrap.ts";
+import { wrap } from "../../src/functions/wrap.ts";
 import { keep, made, plusOne, same, seen, split, sum } from "./functions.ts";
 
 beforeEach(() => {

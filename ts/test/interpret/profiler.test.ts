@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { Graph } from "../../src/graph/graph.ts";
-import { GraphModule } from "../../src/graph/module.ts";
-import { ProfilingInterpreter } from "../../src/interpret/profiler.ts";
+import { GraphModule } from "../../src/fx/graphModule.ts";
+import { ProfilingInterpreter } from "../../src/fx/profiler.ts";
 import { calls } from "./functions.ts";
 
 /** A clock that goes on only when a node says so. */

@@ -3,7 +3,7 @@ import { init } from "../../src/engine/engine.ts";
 import { Tensor, tensor } from "../../src/index.ts";
 import { Graph } from "../../src/graph/graph.ts";
 import type { Node } from "../../src/graph/node.ts";
-import { Interpreter } from "../../src/interpret/interpreter.ts";
+import { Interpreter } from "../../src/fx/interpreter.ts";
 import { Module } from "../../src/nn/module.ts";
 
 beforeAll(() => init());

@@ -4,11 +4,11 @@ import { callOperator } from "../../src/engine/dispatch.ts";
 import { defineFunction } from "../../src/functions/table.ts";
 import { tuple } from "../../src/graph/args.ts";
 import { Graph } from "../../src/graph/graph.ts";
-import { GraphModule } from "../../src/graph/module.ts";
+import { GraphModule } from "../../src/fx/graphModule.ts";
 import { TensorMeta, ValSequence } from "../../src/graph/val.ts";
-import { device, layout, ValueTuple } from "../../src/graph/values.ts";
-import { ShapeProp } from "../../src/interpret/shapeProp.ts";
-import { memoryFormatOf } from "../../src/interpret/tensorMetadata.ts";
+import { device, layout, ValueTuple } from "../../src/base/values.ts";
+import { ShapeProp } from "../../src/passes/shapeProp.ts";
+import { memoryFormatOf } from "../../src/engine/tensorMetadata.ts";
 import { Parameter } from "../../src/nn/parameter.ts";
 import { tensor } from "../../src/tensor/construct.ts";
 

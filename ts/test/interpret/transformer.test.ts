@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { Graph } from "../../src/graph/graph.ts";
-import { GraphModule } from "../../src/graph/module.ts";
+import { GraphModule } from "../../src/fx/graphModule.ts";
 import { init, symbolicTrace, torch } from "../../src/index.ts";
-import { Interpreter } from "../../src/interpret/interpreter.ts";
-import { Transformer } from "../../src/interpret/transformer.ts";
+import { Interpreter } from "../../src/fx/interpreter.ts";
+import { Transformer } from "../../src/trace/transformer.ts";
 import { Module } from "../../src/nn/module.ts";
 import { Parameter } from "../../src/nn/parameter.ts";
 import { tensor } from "../../src/tensor/construct.ts";

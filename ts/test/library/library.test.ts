@@ -1,14 +1,14 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { differentiateOperator, inferOperator } from "../../src/engine/dispatch.ts";
 import { init, restart } from "../../src/engine/engine.ts";
-import { NotImplementedError, OperatorError } from "../../src/errors.ts";
+import { NotImplementedError, OperatorError } from "../../src/base/errors.ts";
 import { openProgram } from "../../src/export/exportedProgram.ts";
 import { programOf } from "../../src/export/ofGraphModule.ts";
-import { normalizeFunction } from "../../src/functions/normalize.ts";
+import { normalizeFunction } from "../../src/fx/normalize.ts";
 import type { OperatorFunction } from "../../src/library/operator.ts";
 import { tensor } from "../../src/tensor/construct.ts";
 import type { Tensor } from "../../src/tensor/tensor.ts";
-import { torch } from "../../src/torch/index.ts";
+import { torch } from "../../src/torch.ts";
 import { symbolicTrace } from "../../src/trace/tracer.ts";
 import { largestDifference, open, tensorsOf } from "../export/fixtures.ts";
 import { thrown } from "../thrown.ts";

@@ -5,7 +5,7 @@ import type { ResNet } from "../../examples/models/resnet.ts";
 import { resnet18 } from "../../examples/models/resnet.ts";
 import { init } from "../../src/engine/engine.ts";
 import type { Tensor } from "../../src/tensor/tensor.ts";
-import { torch } from "../../src/torch/index.ts";
+import { torch } from "../../src/torch.ts";
 import { symbolicTrace } from "../../src/trace/tracer.ts";
 
 interface Recorded {

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { callOperator } from "../../src/engine/dispatch.ts";
 import { init } from "../../src/engine/engine.ts";
 import * as operator from "../../src/functions/operator.ts";
-import { ValueTuple } from "../../src/graph/values.ts";
+import { ValueTuple } from "../../src/base/values.ts";
 import { deepCopy } from "../../src/nn/deepCopy.ts";
 import { symbolicTrace } from "../../src/trace/tracer.ts";
 import { Module } from "../../src/nn/module.ts";

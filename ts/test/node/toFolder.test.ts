@@ -5,7 +5,7 @@ import { parse } from "acorn";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { defineFunction } from "../../src/functions/table.ts";
 import { Graph } from "../../src/graph/graph.ts";
-import { GraphModule } from "../../src/graph/module.ts";
+import { GraphModule } from "../../src/fx/graphModule.ts";
 import { markBuiltin } from "../../src/nn/builtin.ts";
 import { Module } from "../../src/nn/module.ts";
 import { Parameter } from "../../src/nn/parameter.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { DType } from "../../../bindings/dtypes.ts";
-import { type Complex, complex, float } from "../../src/graph/values.ts";
+import { type Complex, complex, float } from "../../src/base/values.ts";
 import { tensor, tensorFromBytes, type TensorInput } from "../../src/tensor/construct.ts";
 import type { TensorStorage } from "../../src/tensor/storage.ts";
 import { Tensor, tensorBytes } from "../../src/tensor/tensor.ts";

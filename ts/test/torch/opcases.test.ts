@@ -9,7 +9,7 @@ import { FUNCTIONS } from "../../../bindings/functions.ts";
 import { METHODS, SELF_POSITIONS } from "../../../bindings/methods.ts";
 import type { DType } from "../../../bindings/dtypes.ts";
 import { callOperator } from "../../src/engine/dispatch.ts";
-import { camelCase } from "../../src/functions/naming.ts";
+import { camelCase } from "../../src/base/naming.ts";
 import {
   device,
   dtype,

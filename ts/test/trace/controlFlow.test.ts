@@ -2,10 +2,10 @@ import { beforeAll, describe, expect, test } from "vitest";
 // oxlint-disable-next-line import/no-unassigned-import -- puts the functions of torch into the table
 import "../../src/install.ts";
 import { init } from "../../src/engine/engine.ts";
-import type { FxError } from "../../src/errors.ts";
+import type { FxError } from "../../src/base/errors.ts";
 import * as operator from "../../src/functions/operator.ts";
-import type { GraphModule } from "../../src/graph/module.ts";
-import { Transformer } from "../../src/interpret/transformer.ts";
+import type { GraphModule } from "../../src/fx/graphModule.ts";
+import { Transformer } from "../../src/trace/transformer.ts";
 import { Module } from "../../src/nn/module.ts";
 import { Parameter } from "../../src/nn/parameter.ts";
 import { tensor } from "../../src/tensor/construct.ts";

@@ -1,11 +1,11 @@
 import { describe, expect, test, vi } from "vitest";
 import { defineFunction } from "../../src/functions/table.ts";
 import { CodeGen } from "../../src/graph/codegen/codegen.ts";
-import { GraphModule } from "../../src/graph/module.ts";
-import { float } from "../../src/graph/values.ts";
+import { GraphModule } from "../../src/fx/graphModule.ts";
+import { float } from "../../src/base/values.ts";
 import { tuple } from "../../src/graph/args.ts";
-import { Interpreter } from "../../src/interpret/interpreter.ts";
-import { Transformer } from "../../src/interpret/transformer.ts";
+import { Interpreter } from "../../src/fx/interpreter.ts";
+import { Transformer } from "../../src/trace/transformer.ts";
 import { PH, PHBase } from "../../src/trace/placeholder.ts";
 import { registerPytreeNode, treeFlatten, treeMap, treeUnflatten } from "../../src/trace/pytree.ts";
 import { symbolicTrace, type Traceable } from "../../src/trace/tracer.ts";

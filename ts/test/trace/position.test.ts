@@ -1,7 +1,7 @@
 /** Finding out where a refused function stands does nothing that the function does. */
 import { expect, test } from "vitest";
 import { exportProgram, nn, symbolicTrace, type Tensor, torch, init } from "../../src/index.ts";
-import { FxError } from "../../src/errors.ts";
+import { FxError } from "../../src/base/errors.ts";
 
 await init();
 

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it, vi } from "vitest";
-import { FxError } from "../../src/errors.ts";
+import { FxError } from "../../src/base/errors.ts";
 import { init, tensor } from "../../src/index.ts";
 import { Module, unboundForwardOf } from "../../src/nn/module.ts";
 import { functionSignature } from "../../src/trace/analysis/signature.ts";

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test, vi } from "vitest";
 import { defineFunction } from "../../src/functions/table.ts";
-import { type FxError, FxError as Refusal } from "../../src/errors.ts";
+import { type FxError, FxError as Refusal } from "../../src/base/errors.ts";
 import { exportProgram, init } from "../../src/index.ts";
 import { markBuiltin } from "../../src/nn/builtin.ts";
 import { Module } from "../../src/nn/module.ts";

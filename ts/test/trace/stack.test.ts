@@ -5,14 +5,14 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 import { describe, expect, test } from "vitest";
-import { stackText } from "../../src/trace/stack.ts";
+import { stackText } from "../../src/record/stack.ts";
 
 const own = (name: string): string => new URL(`../../src/${name}`, import.meta.url).href;
 
 /** A traced program; the line with `test.double` is the one that its node must name. */
 const PROGRAM = `
 import { symbolicTrace } from "./tracefx/src/trace/tracer.ts";
-import { wrap } from "./tracefx/src/trace/wrap.ts";
+import { wrap } from "./tracefx/src/functions/wrap.ts";
 
 interface Doubles { readonly by: number }
 
@@ -85,7 +85,7 @@ describe("stacks", () => {
       "Chrome",
       [
         "Error",
-        `    at Proxy.enter (${own("tensor/members.ts")}:50:3)`,
+        `    at Proxy.enter (${own("functions/tensorMembers.ts")}:50:3)`,
         "    at Net.forward (http://localhost/net.ts:12:7)",
       ],
       "at Net.forward (http://localhost/net.ts:12:7)",
@@ -102,7 +102,7 @@ describe("stacks", () => {
     [
       "Firefox",
       [
-        `enter@${own("tensor/members.ts")}:50:3`,
+        `enter@${own("functions/tensorMembers.ts")}:50:3`,
         "forward@http://localhost/net.ts:12:7",
         "@http://localhost/main.ts:3:1",
       ],
@@ -111,7 +111,7 @@ describe("stacks", () => {
     [
       "Safari",
       [
-        `enter@${own("tensor/members.ts")}:50:3`,
+        `enter@${own("functions/tensorMembers.ts")}:50:3`,
         "forward@http://localhost/net.ts:12:7",
         "module code@http://localhost/main.ts:3:1",
       ],

@@ -5,11 +5,11 @@ import { markBuiltin } from "../../src/nn/builtin.ts";
 import { Module } from "../../src/nn/module.ts";
 import { tensor } from "../../src/tensor/construct.ts";
 import type { Tensor } from "../../src/tensor/tensor.ts";
-import { torch } from "../../src/torch/index.ts";
+import { torch } from "../../src/torch.ts";
 import { differenceOf } from "../../src/trace/difference.ts";
 import { PH } from "../../src/trace/placeholder.ts";
 import { symbolicTrace } from "../../src/trace/tracer.ts";
-import { wrap } from "../../src/trace/wrap.ts";
+import { wrap } from "../../src/functions/wrap.ts";
 import { thrown } from "../thrown.ts";
 
 beforeAll(() => init());

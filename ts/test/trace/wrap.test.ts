@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { defineFunction } from "../../src/functions/table.ts";
 import type { Node } from "../../src/graph/node.ts";
-import { Transformer } from "../../src/interpret/transformer.ts";
+import { Transformer } from "../../src/trace/transformer.ts";
 import { Module } from "../../src/nn/module.ts";
 import { symbolicTrace } from "../../src/trace/tracer.ts";
-import { proxyableClass, wrap } from "../../src/trace/wrap.ts";
+import { proxyableClass, wrap } from "../../src/functions/wrap.ts";
 import { thrown } from "../thrown.ts";
 
 const calls: unknown[][] = [];

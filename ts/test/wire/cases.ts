@@ -4,7 +4,7 @@ import { type ArgInput, slice, tuple } from "../../src/graph/args.ts";
 import type { CallSignature, ProgramParts, TreeSpec } from "../../src/export/program.ts";
 import { type Argument, type ConstantValue, GraphSignature, type InputSpec } from "../../src/export/signature.ts";
 import { Graph } from "../../src/graph/graph.ts";
-import { GraphModule } from "../../src/graph/module.ts";
+import { GraphModule } from "../../src/fx/graphModule.ts";
 import { SymExpr, TensorMeta, ValSequence } from "../../src/graph/val.ts";
 import {
   Complex,
@@ -17,7 +17,7 @@ import {
   layout,
   memoryFormat,
   op,
-} from "../../src/graph/values.ts";
+} from "../../src/base/values.ts";
 import { tensor, tensorFromBytes } from "../../src/tensor/construct.ts";
 import { CALL_OPTIONS, type EncodeOptions } from "../../src/wire/options.ts";
 

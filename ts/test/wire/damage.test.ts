@@ -1,13 +1,13 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { FxError } from "../../src/errors.ts";
+import { FxError } from "../../src/base/errors.ts";
 import { Graph } from "../../src/graph/graph.ts";
-import { GraphModule } from "../../src/graph/module.ts";
+import { GraphModule } from "../../src/fx/graphModule.ts";
 import { tensorBytes } from "../../src/tensor/tensor.ts";
 import { decodeGraph, decodeModule, encodeGraph, encodeModule } from "../../src/wire/codec.ts";
 import { readOutline } from "../../src/wire/file.ts";
 import type { EncodeOptions } from "../../src/wire/options.ts";
-import { decodeProgram, encodeProgram } from "../../src/wire/program.ts";
+import { decodeProgram, encodeProgram } from "../../src/export/encoding/program.ts";
 import { SectionWriter } from "../../src/wire/sections.ts";
 import { hostLayout } from "../../src/tensor/storageLayout.ts";
 import { hostViews, type ViewTensor } from "../../src/wire/tensors.ts";

@@ -3,7 +3,7 @@ import { DTYPES, type DType } from "../../../bindings/dtypes.ts";
 import { LAYOUTS, MAX_DEPTH, MEMORY_FORMATS, OPCODES } from "../../../bindings/wire.ts";
 import { type ArgInput, slice, tuple } from "../../src/graph/args.ts";
 import { Graph } from "../../src/graph/graph.ts";
-import { GraphModule } from "../../src/graph/module.ts";
+import { GraphModule } from "../../src/fx/graphModule.ts";
 import { Module } from "../../src/nn/module.ts";
 import type { Node } from "../../src/graph/node.ts";
 import {
@@ -16,7 +16,7 @@ import {
   LayoutArg,
   MemoryFormatArg,
   OpArg,
-} from "../../src/graph/values.ts";
+} from "../../src/base/values.ts";
 import { decodeGraph, decodeModule, encodeGraph, encodeModule } from "../../src/wire/codec.ts";
 import { CALL_OPTIONS } from "../../src/wire/options.ts";
 import { Random } from "../graph/random.ts";

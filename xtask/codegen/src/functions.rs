@@ -16,7 +16,7 @@ const NAMESPACES: &[(&str, &str, &str, &str)] = &[
 
 pub(super) fn body() -> String {
     let mut out = String::from(
-        "import type { NamedResults } from \"../ts/src/functions/results.ts\";\n\
+        "import type { NamedResults } from \"../ts/src/base/results.ts\";\n\
          import type {\n\
          \x20 DeviceLike,\n\
          \x20 DTypeLike,\n\
@@ -25,7 +25,7 @@ pub(super) fn body() -> String {
          \x20 MemoryFormatLike,\n\
          \x20 Real,\n\
          \x20 Scalar,\n\
-         } from \"../ts/src/functions/types.ts\";\n\
+         } from \"../ts/src/base/types.ts\";\n\
          import type { Tensor } from \"../ts/src/tensor/tensor.ts\";\n",
     );
     for (place, prefix, interface, doc) in NAMESPACES {

@@ -9,7 +9,7 @@ pub(super) fn body() -> String {
     let Members { options, body } = members(&packets, "", Kind::Method);
     let names: Vec<&str> = packets.iter().map(|it| it.name.as_str()).collect();
     format!(
-        "import type {{ NamedResults }} from \"../ts/src/functions/results.ts\";\n\
+        "import type {{ NamedResults }} from \"../ts/src/base/results.ts\";\n\
          import type {{\n\
          \x20 DeviceLike,\n\
          \x20 DTypeLike,\n\
@@ -18,7 +18,7 @@ pub(super) fn body() -> String {
          \x20 MemoryFormatLike,\n\
          \x20 Real,\n\
          \x20 Scalar,\n\
-         }} from \"../ts/src/functions/types.ts\";\n\
+         }} from \"../ts/src/base/types.ts\";\n\
          import type {{ Tensor }} from \"../ts/src/tensor/tensor.ts\";\n\
          {options}\n\
          /** The operators that are methods of tensors. */\n\

@@ -70,7 +70,7 @@ impl Overload<'_> {
     }
 }
 
-/// JavaScript's spelling of a name of PyTorch, as `functions/naming.ts` has it.
+/// JavaScript's spelling of a name of PyTorch, as `base/naming.ts` has it.
 pub(super) fn camel_case(name: &str) -> String {
     let mut out = String::new();
     let mut chars = name.chars().peekable();

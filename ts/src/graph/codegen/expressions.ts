@@ -4,8 +4,8 @@
  * @module
  */
 import { DTYPES } from "../../../../bindings/dtypes.ts";
-import { isMember } from "../../functions/members.ts";
-import { camelCase } from "../../functions/naming.ts";
+import { isMember } from "../../base/members.ts";
+import { camelCase } from "../../base/naming.ts";
 import type { Module } from "../../nn/module.ts";
 import { isInt, isNode, type Arg, type Kwargs } from "../args.ts";
 import type { Node } from "../node.ts";
@@ -23,7 +23,7 @@ import {
   OpArg,
   Slice,
   type Tuple,
-} from "../values.ts";
+} from "../../base/values.ts";
 import { type CodeNames, functionPath } from "./globals.ts";
 import { isIdentifier, memberAccess, propertyKey, stringLiteral } from "./text.ts";
 

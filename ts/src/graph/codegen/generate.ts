@@ -8,7 +8,7 @@
  *
  * @module
  */
-import { fxError } from "../../errors.ts";
+import { fxError } from "../../base/errors.ts";
 import type { Arg } from "../args.ts";
 import type { Graph } from "../graph.ts";
 import { lastUses } from "../lastUse.ts";
@@ -25,7 +25,7 @@ import {
 } from "./expressions.ts";
 import { CodeNames, type CodeGlobal } from "./globals.ts";
 import { commentText, isIdentifier } from "./text.ts";
-import { checkOptions } from "../../given.ts";
+import { checkOptions } from "../../base/given.ts";
 
 /** How code is generated. */
 export interface CodeOptions {

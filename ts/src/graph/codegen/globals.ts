@@ -3,9 +3,9 @@
  *
  * @module
  */
-import { fxError } from "../../errors.ts";
-import { isMember } from "../../functions/members.ts";
-import { camelCase } from "../../functions/naming.ts";
+import { fxError } from "../../base/errors.ts";
+import { isMember } from "../../base/members.ts";
+import { camelCase } from "../../base/naming.ts";
 import { Namespace } from "../namespace.ts";
 import { isIdentifier } from "./text.ts";
 

@@ -4,7 +4,7 @@
  * @module
  */
 import type { Arg } from "../args.ts";
-import { List, Tuple } from "../values.ts";
+import { List, Tuple } from "../../base/values.ts";
 import { CodeGen, type FunctionHead, type Parameter } from "./codegen.ts";
 
 /** How nested inputs become a flat list. */

@@ -5,9 +5,9 @@
  *
  * @module
  */
-import { checkList } from "../../given.ts";
-import { scaled } from "../../functions/sizes.ts";
-import type { Real } from "../../functions/types.ts";
+import { checkList } from "../../base/given.ts";
+import { scaled } from "../../base/sizes.ts";
+import type { Real } from "../../base/types.ts";
 import type { BoundFunction } from "../../functions/bound.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
 import { aten, atenResults, each, refuse, type Sizes, valueOf } from "./aten.ts";

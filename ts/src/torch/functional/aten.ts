@@ -3,14 +3,14 @@
  *
  * @module
  */
-import { areSame, listText, textOf } from "../../functions/sizes.ts";
-import type { Real } from "../../functions/types.ts";
+import { areSame, listText, textOf } from "../../base/sizes.ts";
+import type { Real } from "../../base/types.ts";
 import { DTYPES } from "../../../../bindings/dtypes.ts";
 import { callOperator } from "../../engine/dispatch.ts";
-import { type ErrorName, fxError, type FxError } from "../../errors.ts";
+import { type ErrorName, fxError, type FxError } from "../../base/errors.ts";
 import { isInt } from "../../graph/args.ts";
 import { pythonFloat } from "../../graph/python.ts";
-import { Float } from "../../graph/values.ts";
+import { Float } from "../../base/values.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
 
 /** Sizes of a window: one for all dimensions, or one for each. */

@@ -3,8 +3,8 @@
  *
  * @module
  */
-import { areSame, isSame, product, textOf } from "../../functions/sizes.ts";
-import type { Real } from "../../functions/types.ts";
+import { areSame, isSame, product, textOf } from "../../base/sizes.ts";
+import type { Real } from "../../base/types.ts";
 import { tuple } from "../../graph/args.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
 import { aten, atenResults, atenWith, refuse, sameShape, shapeIs, tupleText, valueOf } from "./aten.ts";

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { isSame, textOf } from "../../functions/sizes.ts";
+import { isSame, textOf } from "../../base/sizes.ts";
 import type { DType } from "../../../../bindings/dtypes.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
 import { aten, atenWith, isFloat, refuse, shapeIs, tupleText } from "./aten.ts";

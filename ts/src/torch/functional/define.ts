@@ -6,8 +6,8 @@
  */
 import { type BoundFunction, defineBound, type RecordBound, recordByName } from "../../functions/bound.ts";
 import { addResolver, functionNamed } from "../../functions/table.ts";
-import { fxError } from "../../errors.ts";
-import { kindOf } from "../../functions/members.ts";
+import { fxError } from "../../base/errors.ts";
+import { kindOf } from "../../base/members.ts";
 import { Tensor } from "../../tensor/tensor.ts";
 import { tidy } from "../../tensor/tidy.ts";
 

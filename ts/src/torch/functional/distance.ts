@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { Real } from "../../functions/types.ts";
+import type { Real } from "../../base/types.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
 import { aten } from "./aten.ts";
 import { defineBuiltin } from "./define.ts";

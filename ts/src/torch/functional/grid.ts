@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { isLess, isSame, listText } from "../../functions/sizes.ts";
+import { isLess, isSame, listText } from "../../base/sizes.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
 import { aten, isFloat, refuse, sizeText } from "./aten.ts";
 import { define } from "./define.ts";

@@ -3,8 +3,8 @@
  *
  * @module
  */
-import { isSame, textOf } from "../../functions/sizes.ts";
-import type { Real } from "../../functions/types.ts";
+import { isSame, textOf } from "../../base/sizes.ts";
+import type { Real } from "../../base/types.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
 import { aten, refuse, shapeIs, tupleText } from "./aten.ts";
 import { crossEntropy } from "./classLoss.ts";

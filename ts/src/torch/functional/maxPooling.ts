@@ -5,8 +5,8 @@
  *
  * @module
  */
-import { checkList } from "../../given.ts";
-import { isLess, minus, plus, product, textOf } from "../../functions/sizes.ts";
+import { checkList } from "../../base/given.ts";
+import { isLess, minus, plus, product, textOf } from "../../base/sizes.ts";
 import type { BoundFunction } from "../../functions/bound.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
 import { aten, atenResults, each, refuse, type Sizes, tupleText } from "./aten.ts";

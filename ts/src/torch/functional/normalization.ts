@@ -6,8 +6,8 @@
  *
  * @module
  */
-import { floorDivided, isSame, product } from "../../functions/sizes.ts";
-import type { Real } from "../../functions/types.ts";
+import { floorDivided, isSame, product } from "../../base/sizes.ts";
+import type { Real } from "../../base/types.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
 import { aten, atenWith, numberText, refuse, sizeText, valueOf } from "./aten.ts";
 import { define } from "./define.ts";

@@ -5,7 +5,7 @@
  *
  * @module
  */
-import type { Real } from "../../functions/types.ts";
+import type { Real } from "../../base/types.ts";
 import type { BoundFunction } from "../../functions/bound.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
 import { aten, each, numberText, refuse, type Sizes, valueOf } from "./aten.ts";

@@ -5,7 +5,7 @@
  *
  * @module
  */
-import type { Real } from "../../functions/types.ts";
+import type { Real } from "../../base/types.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
 import { aten, refuse, valueOf, variant } from "./aten.ts";
 import { define, defineBuiltin, type InplaceOptions } from "./define.ts";

@@ -3,8 +3,8 @@
  *
  * @module
  */
-import { isSame, plus } from "../../functions/sizes.ts";
-import type { Real } from "../../functions/types.ts";
+import { isSame, plus } from "../../base/sizes.ts";
+import type { Real } from "../../base/types.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
 import { aten, atenResults, atenWith, refuse, sameShape, shapeIs, valueOf } from "./aten.ts";
 import { define, recordNamed } from "./define.ts";

@@ -3,8 +3,8 @@
  *
  * @module
  */
-import { isSize, listText, scaled } from "../../functions/sizes.ts";
-import type { Real } from "../../functions/types.ts";
+import { isSize, listText, scaled } from "../../base/sizes.ts";
+import type { Real } from "../../base/types.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
 import { aten, each, refuse, type Sizes, valueOf } from "./aten.ts";
 import { define } from "./define.ts";

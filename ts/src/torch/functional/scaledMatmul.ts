@@ -5,9 +5,9 @@
  *
  * @module
  */
-import type { DTypeLike, Real } from "../../functions/types.ts";
+import type { DTypeLike, Real } from "../../base/types.ts";
 import type { BoundFunction, RecordBound } from "../../functions/bound.ts";
-import type { CallArguments } from "../../functions/naming.ts";
+import type { CallArguments } from "../../base/naming.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
 import { atenWith } from "./aten.ts";
 import { define } from "./define.ts";

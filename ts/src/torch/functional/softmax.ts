@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { DTypeLike, Real } from "../../functions/types.ts";
+import type { DTypeLike, Real } from "../../base/types.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
 import { aten, atenResults } from "./aten.ts";
 import { define } from "./define.ts";

@@ -6,7 +6,7 @@
  */
 import { DTYPES, type DType } from "../../../../bindings/dtypes.ts";
 import { type ArgInput, freezeArg, tuple } from "../../graph/args.ts";
-import { dtype, float } from "../../graph/values.ts";
+import { dtype, float } from "../../base/values.ts";
 import { bare, isNullish, keyName, type Syntax } from "./syntax.ts";
 
 /** A value that was found. */

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { isBundled } from "../frames.ts";
+import { isBundled } from "../../base/frames.ts";
 import {
   ASSERTED_EQUAL,
   ASSERTIONS,

@@ -11,7 +11,7 @@ import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
 import { runInThisContext } from "node:vm";
 import { rewrite } from "../../../src/plugin/rewrite.ts";
-import { TraceError } from "../../../src/errors.ts";
+import { TraceError } from "../../../src/base/errors.ts";
 import type { Graph } from "../../../src/graph/graph.ts";
 import type { Node } from "../../../src/graph/node.ts";
 import { formatArg } from "../../../src/graph/print.ts";
