@@ -83,13 +83,18 @@ function compiled(code: string, file: string): string {
 
 beforeAll(() => {
   const installed = join(folder, "node_modules/tracefx");
-  for (const name of readdirSync(here("../../src"), { recursive: true, encoding: "utf8" })) {
-    if (!name.endsWith(".ts")) continue;
-    const path = join(installed, "dist", name.replace(/\.ts$/, ".js"));
-    mkdirSync(dirname(path), { recursive: true });
-    const file = join(installed, "src", name);
-    writeFileSync(path, compiled(readFileSync(join(here("../../src"), name), "utf8"), file));
-  }
+  const compileAll = (sources: string, into: string, shown: string): void => {
+    for (const name of readdirSync(sources, { recursive: true, encoding: "utf8" })) {
+      if (!name.endsWith(".ts")) continue;
+      const path = join(into, name.replace(/\.ts$/, ".js"));
+      mkdirSync(dirname(path), { recursive: true });
+      writeFileSync(path, compiled(readFileSync(join(sources, name), "utf8"), join(shown, name)));
+    }
+  };
+  compileAll(here("../../src"), join(installed, "dist"), join(installed, "src"));
+  // Where the sources look for them.
+  const bindings = join(installed, "../bindings");
+  compileAll(here("../../../bindings"), bindings, bindings);
   cpSync(here("../../package.json"), join(installed, "package.json"));
   symlinkSync(here("../../wasm"), join(installed, "wasm"));
   symlinkSync(here("../../../node_modules/acorn"), join(folder, "node_modules/acorn"));

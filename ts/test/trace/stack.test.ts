@@ -43,6 +43,7 @@ async function runBundled(...flags: readonly string[]): Promise<string> {
     for (const [name, target] of [
       ["tracefx/src", "src"],
       ["tracefx/wasm", "wasm"],
+      ["bindings", "../bindings"],
       ["node_modules", "../node_modules"],
     ] as const) {
       symlinkSync(fileURLToPath(new URL(`../../${target}`, import.meta.url)), join(folder, name));
