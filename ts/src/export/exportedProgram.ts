@@ -1,6 +1,9 @@
 /**
  * Programs that PyTorch exported: `torch.export.ExportedProgram`.
  *
+ * This folder makes them, checks them, runs them and has their bytes (`encoding`). Decompositions and archives are the
+ * engine's.
+ *
  * @module
  */
 import type { Bytes } from "../base/bytes.ts";

@@ -1,6 +1,8 @@
 /**
  * A graph and what its nodes refer to: `torch.fx.GraphModule`.
  *
+ * This folder runs graph modules, node by node. How one comes to be is decided above: by a trace, a file or a pass.
+ *
  * @module
  */
 import { checkGiven, checkPath } from "../base/given.ts";

@@ -1,6 +1,9 @@
 /**
  * The graph: an ordered list of nodes, `torch.fx.Graph`.
  *
+ * This folder builds, walks, edits, checks and prints graphs, and needs no WebAssembly. What a node means and who runs it is
+ * not known here: a target is a qualified name.
+ *
  * @module
  */
 import { GraphError, fxError, type FxError } from "../base/errors.ts";

@@ -1,5 +1,5 @@
 /**
- * `torch.library`: operators of one's own.
+ * `torch.library`: operators of one's own, and what the engine calls of them.
  *
  * @module
  */

@@ -4,6 +4,8 @@
  * Every instance is behind a JavaScript Proxy. It registers parameters, buffers and sub-modules where they are assigned,
  * as Python's `__setattr__` does, and it is how a trace notices that a module is called or a parameter is read.
  *
+ * This folder has what modules hold and compute. How one is traced, run as a graph or saved is decided above.
+ *
  * @module
  */
 import type { DType } from "../../../bindings/dtypes.ts";

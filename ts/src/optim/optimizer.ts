@@ -1,5 +1,5 @@
 /**
- * What all optimizers have in common.
+ * What all optimizers have in common. The others of this folder decide how a step changes parameters; gradients are given.
  *
  * @module
  */

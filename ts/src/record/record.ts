@@ -1,6 +1,8 @@
 /**
  * How a function finds out that it is being traced: by a traced value among its arguments.
  *
+ * This folder decides whether a call is recorded and where the user's code made it. What is recorded is the recorder's to say.
+ *
  * @module
  */
 import { fxError } from "../base/errors.ts";

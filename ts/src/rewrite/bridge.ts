@@ -2,6 +2,8 @@
  * Passes of the engine on graphs of TypeScript: a module goes over as an outline, and what became of it comes back as an
  * edit script, which is applied to the module itself.
  *
+ * This folder says what is rewritten, by patterns, rules and passes, and in which order; the rewriting is the engine's.
+ *
  * @module
  */
 import { call } from "../engine/engine.ts";

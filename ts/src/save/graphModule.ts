@@ -1,5 +1,5 @@
 /**
- * Graph modules as bytes.
+ * Graph modules as bytes: this folder decides what a file says beside the graph, whose bytes are `wire`'s.
  *
  * @module
  */

@@ -3,8 +3,8 @@
 /**
  * Tensors: a dtype, a shape and elements.
  *
- * What needs the engine (operators, views, indexing) is put on the prototype by `members.ts`; everything here works
- * without it.
+ * What needs the engine (operators, views, indexing) is put on the prototype by `functions/tensorMembers.ts`; everything in
+ * this folder works without it.
  *
  * @module
  */

@@ -1,6 +1,9 @@
 /**
  * The functions and methods that are operators, as the registry has them.
  *
+ * This folder has what PyTorch writes in Python on top of them, too (`functional`, `composed.ts`). The object `torch`, which
+ * leads to everything, is `torch.ts` above it.
+ *
  * @module
  */
 import {

@@ -1,6 +1,9 @@
 /**
  * Symbolic tracing: `torch.fx.Tracer` and `symbolic_trace`.
  *
+ * This folder decides how the user's code becomes a graph, and refuses what a trace cannot see (`analysis` reads sources).
+ * Dynamic sizes are the exporter's.
+ *
  * @module
  */
 import { type FxError, fxError } from "../base/errors.ts";

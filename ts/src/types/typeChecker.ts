@@ -1,5 +1,6 @@
 /**
- * The gradual type checker, and the inference of symbolic types.
+ * The gradual type checker, and the inference of symbolic types. This folder has types and constraints; who solves them is
+ * the engine or a solver that is given.
  *
  * @module
  */

@@ -4,6 +4,8 @@
  * The engine writes the same bytes for the same graph, and whatever is read is written as it was. Malformed bytes are a
  * `WireError` that names the section and the byte.
  *
+ * This folder knows graphs and modules. Programs are `export/encoding`, and what is in a file besides is `save`'s.
+ *
  * @module
  */
 import type { Bytes } from "../base/bytes.ts";

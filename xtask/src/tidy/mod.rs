@@ -5,6 +5,7 @@
 mod allocations;
 mod features;
 mod files;
+mod floors;
 mod lockfile;
 mod rows;
 mod unsafe_code;
@@ -15,13 +16,14 @@ use std::path::Path;
 /// Checks every rule and reports everything that breaks one.
 pub(crate) fn check(root: &Path) -> Outcome {
     let mut complaints = rows::check(root)?;
+    complaints.extend(floors::check(root)?);
     complaints.extend(files::check(root)?);
     complaints.extend(allocations::check(root)?);
     complaints.extend(lockfile::check(root)?);
     complaints.extend(unsafe_code::check(root)?);
     complaints.extend(features::check(root)?);
     if complaints.is_empty() {
-        println!("tidy: layering, files, lockfile and unsafe code are in order");
+        println!("tidy: layering, floors, files, lockfile and unsafe code are in order");
         return Ok(());
     }
     Err(complaints.join("\n"))
