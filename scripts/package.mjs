@@ -5,17 +5,21 @@
  * `ts/src` at the top and `bindings` in it, so the relative specifiers between the two are rewritten here, once, and a
  * program needs neither a bundler nor an import map.
  *
+ *     node scripts/package.mjs [FOLDER]
+ *
+ * Tests build it into another folder than `ts`, which has `wasm` already.
+ *
  * @module
  */
 import { spawnSync } from "node:child_process";
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { dirname, join, relative, sep } from "node:path";
+import { dirname, join, relative, resolve, sep } from "node:path";
 import { ROOT } from "./progress.mjs";
 
-const EMITTED = join(ROOT, ".cache/package");
-const PACKAGE = join(ROOT, "ts");
+const PACKAGE = resolve(process.argv[2] ?? join(ROOT, "ts"));
 const DIST = join(PACKAGE, "dist");
+const EMITTED = process.argv[2] === undefined ? join(ROOT, ".cache/package") : join(PACKAGE, ".emitted");
 
 /** A relative specifier of an import or an export; the files are tsc's, which writes all of them alike. */
 const SPECIFIER = /(?<=\bfrom |\bimport |\bimport\()"(\.[^"]*)"/g;
@@ -81,8 +85,9 @@ function vendorAcorn() {
 function compile() {
   rmSync(EMITTED, { recursive: true, force: true });
   const typescript = createRequire(import.meta.url).resolve("typescript/package.json");
-  const { status } = spawnSync(process.execPath, [join(dirname(typescript), "bin/tsc"), "-p", "tsconfig.build.json"], {
-    cwd: PACKAGE,
+  const tsc = join(dirname(typescript), "bin/tsc");
+  const { status } = spawnSync(process.execPath, [tsc, "-p", "tsconfig.build.json", "--outDir", EMITTED], {
+    cwd: join(ROOT, "ts"),
     stdio: "inherit",
   });
   if (status !== 0) process.exit(status ?? 1);

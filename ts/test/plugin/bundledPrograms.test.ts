@@ -2,7 +2,7 @@
  * The examples and the README, each bundled with the package into one file, do what they do unbundled, and give no warning:
  * a bundle has no file names to tell the package from the user's code by, and a minified one no names either.
  */
-import { spawnSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
@@ -99,14 +99,10 @@ function withoutNames(code: string): string {
 
 beforeAll(() => {
   const installed = join(folder, "node_modules/tracefx");
-  for (const name of readdirSync(here("../../src"), { recursive: true, encoding: "utf8" })) {
-    if (!name.endsWith(".ts")) continue;
-    const path = join(installed, "dist", name.replace(/\.ts$/, ".js"));
-    mkdirSync(dirname(path), { recursive: true });
-    writeFileSync(path, javaScriptOf(readFileSync(join(here("../../src"), name), "utf8")));
-  }
+  mkdirSync(installed, { recursive: true });
   cpSync(here("../../package.json"), join(installed, "package.json"));
   symlinkSync(here("../../wasm"), join(installed, "wasm"));
+  execFileSync(process.execPath, [here("../../../scripts/package.mjs"), installed]);
   symlinkSync(here("../../wasm"), join(folder, "wasm"));
   symlinkSync(here("../../../node_modules/acorn"), join(folder, "node_modules/acorn"));
   let previous = "";
@@ -137,7 +133,7 @@ beforeAll(() => {
   add("calls", CALLS, "17\n4\n19\n12\n1\n1\n0\n");
   writeFileSync(main, `import "./${previous}.js";`);
   writeFileSync(renamed, `import "./${previous}.renamed.js";`);
-});
+}, 60_000);
 
 afterAll(() => rmSync(folder, { recursive: true }));
 

@@ -25,19 +25,10 @@ const folder = mkdtempSync(join(tmpdir(), "tracefx-register-"));
 
 beforeAll(() => {
   const installed = join(folder, "node_modules/tracefx");
-  const tsc = here("../../../node_modules/.bin/tsc");
-  execFileSync(tsc, [
-    "-p",
-    here("../../tsconfig.build.json"),
-    "--outDir",
-    join(installed, "dist"),
-    "--sourceMap",
-    "false",
-    "--inlineSources",
-    "false",
-  ]);
+  mkdirSync(installed, { recursive: true });
   cpSync(here("../../package.json"), join(installed, "package.json"));
   symlinkSync(here("../../wasm"), join(installed, "wasm"));
+  execFileSync(process.execPath, [here("../../../scripts/package.mjs"), installed]);
   for (const name of ["acorn", "magic-string", "@jridgewell"]) {
     symlinkSync(here(`../../../node_modules/${name}`), join(folder, "node_modules", name));
   }
