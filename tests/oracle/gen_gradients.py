@@ -7,6 +7,8 @@ the schema in its order (null where none flows). differentiable.json says of eac
 a result with a gradient.
 
 usage: gen_gradients.py OUT_DIR N_CASES OPCASES_DIR...   (at most N_CASES per operator, small ones first)
+
+Where OUT_DIR has cases, they stay: those of the operators that they lack are written beside them, to more.jsonl.
 """
 import glob
 import json
@@ -24,6 +26,8 @@ from encoding import decode, overload_of
 
 torch.set_num_threads(1)
 cases, tensors, differentiable = [], {}, {}
+# Operators that have cases.
+known = set()
 
 
 def encode(value):
@@ -128,16 +132,16 @@ def keyed(it):
 
 
 def add(found):
-    if found is not None:
+    if found is not None and found[1]["op"] not in known:
         cases.append(keyed(found[1]))
 
 
-def of_file(path):
+def of_lines(path, first, last):
     data_path = path.replace(".jsonl", ".safetensors")
     data = load_file(data_path) if os.path.exists(data_path) else {}
     widened = lambda key: data[key].double() if data[key].is_floating_point() else data[key]
     res = []
-    for line in open(path):
+    for line in open(path).readlines()[first:last]:
         it = json.loads(line)
         if it.get("error") or it.get("seed"):
             continue
@@ -152,14 +156,14 @@ def of_file(path):
     return res
 
 
-def in_child(path):
+def in_child(path, first, last):
     """What a child process finds: a few recorded views look past their data, and PyTorch falls over them."""
     with tempfile.NamedTemporaryFile() as file:
         child = os.fork()
         if child == 0:
             status = 1
             try:
-                torch.save((of_file(path), differentiable), file)
+                torch.save((of_lines(path, first, last), differentiable), file)
                 file.flush()
                 status = 0
             except Exception as problem:
@@ -168,8 +172,11 @@ def in_child(path):
                 sys.stdout.flush()
                 os._exit(status)
         if os.waitpid(child, 0)[1] != 0:
-            print("PyTorch fell over", path)
-            return []
+            if last - first == 1:
+                print("PyTorch fell over line", last, "of", path)
+                return []
+            middle = (first + last) // 2
+            return in_child(path, first, middle) + in_child(path, middle, last)
         found, more = torch.load(file.name, weights_only=False)
         differentiable.update({op: is_any or differentiable.get(op, False) for op, is_any in more.items()})
         return found
@@ -178,7 +185,7 @@ def in_child(path):
 def recorded(directory, n_cases):
     by_op = {}
     for path in sorted(glob.glob(os.path.join(directory, "*.jsonl"))):
-        for found in in_child(path):
+        for found in in_child(path, 0, len(open(path).readlines())):
             by_op.setdefault(found[1]["op"], []).append(found)
     for op in sorted(by_op):
         # The smallest first, but for those of no elements, of which one is enough.
@@ -305,18 +312,125 @@ def reductions():
         add(case("_pdist_forward.default", with_zero, p))
 
 
-OWN = (points, pairs, reductions)
+def without_tests():
+    """Operators that PyTorch's tests reach by other names, or not at all."""
+    x, y = f64(1.5, -2.0, 3.0, 0.25, 4.0, -0.5).reshape(2, 3), f64(0.5, 1.0, 2.0, -1.0, 3.0, 0.75).reshape(2, 3)
+    z = torch.complex(x, y)
+    for name in """contiguous clone lift_fresh_copy view_as_real _conj adjoint matrix_H conj""".split():
+        add(case(name + ".default", z))
+    add(case("contiguous.default", x.t()))
+    add(case("view_as_complex.default", x.reshape(3, 2)))
+    add(case("copy.default", x, y))
+    add(case("copy.default", x, f64(2.0)))
+    add(case("fill.Tensor", x, f64(2.0)[0]))
+    add(case("zero.default", x))
+    add(case("to.other", x.float(), y))
+    add(case("type_as.default", x.float(), y))
+    add(case("where.ScalarSelf", x > 0, 2.0, y))
+    add(case("where.Scalar", x > 0, 2.0, 3.0))
+    for name in "xlogy.Scalar_Other special_xlog1py.other_scalar float_power.Tensor_Scalar".split():
+        add(case(name, x, 1.5))
+    for name in "xlogy.Scalar_Self special_xlog1py.self_scalar float_power.Scalar remainder.Scalar_Tensor".split():
+        add(case(name, 1.5, x.abs() + 0.5))
+    add(case("remainder.Scalar", x, 1.5))
+    add(case("norm.ScalarOpt_dtype", x, 2, dtype=torch.float64))
+    add(case("norm.ScalarOpt_dim_dtype", x, 2, [1], True, dtype=torch.float64))
+    add(case("unsafe_split_with_sizes.default", x, [1, 2], 1))
+    add(case("_unsafe_index.Tensor", x, [None, torch.tensor([0, 2, 2])]))
+    add(case("_unsafe_index_put.default", x, [torch.tensor([0, 1])], y, True))
+    add(case("_fft_r2c.default", x, [1], 0, True))
+    add(case("_fft_c2r.default", z, [1], 2, 4))
+    add(case("_fft_c2c.default", z, [0, 1], 1, False))
+    square = f64(4.0, 1.0, 0.5, 1.0, 3.0, -1.0, 0.5, -1.0, 5.0).reshape(3, 3)
+    add(case("_linalg_eigh.default", square))
+    add(case("linalg_eigh.default", square))
+    add(case("_linalg_eigvals.default", square))
+    add(case("linalg_cholesky_ex.default", square))
+    add(case("_linalg_solve_ex.default", square, x.t()))
+    add(case("linalg_pinv.default", x, 1e-12))
+    add(case("linalg_pinv.rcond_tensor", x, torch.tensor(1e-12)))
+    add(case("linalg_pinv.atol_rtol_tensor", x, atol=torch.tensor(1e-12), rtol=torch.tensor(1e-12)))
+    add(case("linalg_matrix_power.default", square, 3))
+    add(case("matrix_power.default", square, -2))
+    add(case("linalg_multi_dot.default", [x, square, y.t()]))
+    add(case("chain_matmul.default", [x, square, y.t()]))
+    add(case("linalg_matmul.default", x, square))
+    add(case("linalg_vecdot.default", x, y))
+    add(case("linalg_diagonal.default", square))
+    for name in "outer.default ger.default".split():
+        add(case(name, x[0], y[1]))
+    add(case("kron.default", x, y))
+    image = torch.arange(2 * 3 * 4 * 5, dtype=torch.float64).reshape(2, 3, 4, 5).sin()
+    weight, bias = f64(1.5, 0.5, -1.0), f64(0.5, 0.0, 2.0)
+    add(case("_native_batch_norm_legit.no_stats", image, weight, bias, True, 0.1, 1e-5))
+    for name in "bilinear2d bicubic2d".split():
+        add(case(f"_upsample_{name}_aa.default", image, [3, 3], False))
+        add(case(f"_upsample_{name}_aa.default", image, [6, 7], True))
+        add(case(f"_upsample_{name}_aa.vec", image, [3, 3], False, None))
+    add(case("affine_grid_generator.default", torch.stack([x, y]), [2, 1, 3, 4], False))
+    add(case("native_channel_shuffle.default", image.reshape(1, 6, 4, 5), 3))
+    add(case("_pad_circular.default", image, [1, 2, 0, 1]))
+    for name in "moveaxis.int movedim.int swapaxes.default swapdims.default".split():
+        add(case(name, image, 1, 3))
+    add(case("moveaxis.intlist", image, [0, 1], [2, 0]))
+    add(case("select_copy.int", x, 1, 2))
+    add(case("slice_copy.Tensor", x, 1, 0, 3, 2))
+    add(case("split_copy.Tensor", x, 2, 1))
+    add(case("split.sizes", x, [1, 2], 1))
+    add(case("squeeze_copy.dims", x.reshape(2, 1, 3), [1]))
+    add(case("special_softmax.default", x, 1))
+    add(case("special_log_softmax.default", x, 1))
+    for name in "multiply.Tensor divide.Tensor subtract.Tensor true_divide.Tensor".split():
+        add(case(name, x, y))
+    for name in "multiply.Scalar divide.Scalar subtract.Scalar true_divide.Scalar".split():
+        add(case(name, x, 1.5))
+    add(case("divide.Tensor_mode", x, y, rounding_mode="floor"))
+    add(case("divide.Scalar_mode", x, 1.5, rounding_mode="trunc"))
+    add(case("clip.default", x, -1.0, 2.0))
+    add(case("clip.Tensor", x, f64(-1.0)[0], f64(2.0)[0]))
+    for name in "concat.default concatenate.default".split():
+        add(case(name, [x, y], 1))
+    add(case("row_stack.default", [x, y]))
+    add(case("meshgrid.default", [x[0], y[1]]))
+    add(case("kthvalue.values", x, 2, 1))
+    add(case("nanquantile.default", x, f64(0.25)[0], 1))
+    add(case("quantile.default", x, 0.25, 1))
+    add(case("poisson_nll_loss.default", x, y, True, False, 1e-8, 1))
+    target = torch.tensor([2, 0])
+    add(case("nll_loss.default", x, target, None, 1, -100))
+    add(case("nll_loss2d.default", image, torch.zeros(2, 4, 5, dtype=torch.int64) + 1, None, 1, -100))
+    add(case("log_sigmoid_backward.default", x, y, torch.zeros(0, dtype=torch.float64)))
+    add(case("soft_margin_loss_backward.default", f64(1.0)[0], x, y.sign(), 1))
+    add(case("_convolution.default", image, torch.ones(2, 3, 2, 2, dtype=torch.float64), None, [1, 1], [0, 0], [1, 1],
+             False, [0, 0], 1, False, False, True, True))
+    heads = image.reshape(2, 3, 4, 5)
+    add(case("_scaled_dot_product_attention_math.default", heads, heads.cos(), heads.exp()))
+    state, cell = f64(0.1, 0.2, -0.3, 0.4).reshape(2, 2), f64(1.0, -0.5, 0.25, 0.75).reshape(2, 2)
+    for name, gates in (("gru_cell", 3), ("rnn_tanh_cell", 1), ("rnn_relu_cell", 1), ("lstm_cell", 4)):
+        parts = [torch.linspace(-1, 1, n, dtype=torch.float64).cos() for n in (6 * gates, 4 * gates, 2 * gates, 2 * gates)]
+        weights = [parts[0].reshape(2 * gates, 3), parts[1].reshape(2 * gates, 2), parts[2], parts[3]]
+        add(case(f"{name}.default", x, [state, cell] if name == "lstm_cell" else state, *weights))
+        layer = name.removesuffix("_cell")
+        hidden = [state[None], cell[None]] if layer == "lstm" else state[None]
+        add(case(f"{layer}.input", torch.stack([x, y]), hidden, weights, True, 1, 0.0, False, False, False))
+
+
+OWN = (points, pairs, reductions, without_tests)
 
 if __name__ == "__main__":
     out_dir, n_cases, directories = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
+    first = os.path.join(out_dir, "cases.jsonl")
+    if os.path.exists(first):
+        known.update(json.loads(line)["op"] for line in open(first))
+    name = "more" if known else "cases"
     for function in OWN:
         function()
     for directory in directories:
         recorded(directory, n_cases)
     os.makedirs(out_dir, exist_ok=True)
-    with open(os.path.join(out_dir, "cases.jsonl"), "w") as file:
+    with open(os.path.join(out_dir, f"{name}.jsonl"), "w") as file:
         file.writelines(json.dumps(it) + "\n" for it in cases)
-    save_file(tensors, os.path.join(out_dir, "cases.safetensors"))
+    save_file(tensors, os.path.join(out_dir, f"{name}.safetensors"))
     with open(os.path.join(out_dir, "differentiable.json"), "w") as file:
         json.dump(dict(sorted(differentiable.items())), file, indent=1)
         file.write("\n")
