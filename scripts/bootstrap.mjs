@@ -18,7 +18,7 @@ import { chromium, installChromium, installWasmToolchain, rust, wasmToolchain } 
 /** The oldest Node that is supported. */
 const NODE = { major: 20, minor: 19 };
 const EXE = process.platform === "win32" ? ".exe" : "";
-const XTASK = `target/debug/xtask${EXE}`;
+const XTASK = join("target", "debug", `xtask${EXE}`);
 const WORKSPACE = ["Cargo.toml", "Cargo.lock"];
 const CRATES = readdirSync(join(ROOT, "crates"))
   .filter((name) => name !== "cli" && name !== "wasm")

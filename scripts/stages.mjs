@@ -23,7 +23,8 @@ import { CACHE, elapsed, logged, report } from "./progress.mjs";
  * world can, too
  */
 
-const BIN = "node_modules/.bin";
+/** A program of a package, as the shell of every system finds it. */
+const bin = (/** @type {string} */ name) => join("node_modules", ".bin", name);
 
 const isRust = (/** @type {string} */ path) => /\.rs$|(^|\/)(Cargo|rustfmt|clippy)\.(toml|lock)$|^\.cargo\//.test(path);
 const isScript = (/** @type {string} */ path) =>
@@ -37,7 +38,7 @@ const isReadByRust = (/** @type {string} */ path) =>
 const isReadByScripts = (/** @type {string} */ path) => !/^(crates|fuzz|xtask)\//.test(path);
 
 /** The arguments of vitest that every run of the suite in Node shares. */
-export const VITEST = [`${BIN}/vitest`, "run", "--project", "node"];
+export const VITEST = [bin("vitest"), "run", "--project", "node"];
 
 /** @type {readonly Stage[]} */
 export const STAGES = [
@@ -56,7 +57,7 @@ export const STAGES = [
     count: "check",
     lane: "node",
     needs: "packages",
-    commands: [[`${BIN}/biome`, "format", "."]],
+    commands: [[bin("biome"), "format", "."]],
     reads: (path) => isScript(path) || /\.(html|css)$/.test(path),
   },
   {
@@ -64,7 +65,7 @@ export const STAGES = [
     count: "check",
     lane: "node",
     needs: "packages",
-    commands: [[`${BIN}/oxlint`, "--deny-warnings"]],
+    commands: [[bin("oxlint"), "--deny-warnings"]],
     reads: isScript,
   },
   { name: "tidy", count: "check", lane: "cargo", commands: [["cargo", "xtask", "tidy"]], reads: () => true },
@@ -105,8 +106,8 @@ export const STAGES = [
     lane: "node",
     needs: "engine",
     commands: [
-      [`${BIN}/tsc`, "-p", "ts"],
-      [`${BIN}/tsc`, "-p", "."],
+      [bin("tsc"), "-p", "ts"],
+      [bin("tsc"), "-p", "."],
     ],
     reads: (path) => isScript(path),
   },
@@ -135,7 +136,7 @@ export const STAGES = [
     count: "vitest",
     lane: "node",
     needs: "package",
-    commands: [[`${BIN}/vitest`, "run", "--project", "browser"]],
+    commands: [[bin("vitest"), "run", "--project", "browser"]],
     reads: isReadByScripts,
   },
   {
