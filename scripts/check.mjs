@@ -52,14 +52,20 @@ async function main() {
 
   /** @type {Job[]} */
   const jobs = [];
+  /** @type {string[]} */
+  const left = [];
   for (const stage of STAGES) {
-    if (!CHECKS.includes(stage.name) || stage.reads === undefined) continue;
-    const name = `stage ${stage.name}`;
-    const print = digest(files, stage.reads, facts);
-    const { run: stale } = decide([{ name, prints: { own: print, all: print } }], lastSuccess);
-    if (stale.length === 0) report("done", stage.name, "fresh");
-    else
-      jobs.push({ lane: stage.lane, run: () => remembered(stage, { [name]: { own: print, all: print, passed: 1 } }) });
+    const { reads, own = reads } = stage;
+    if (!CHECKS.includes(stage.name) || reads === undefined || own === undefined) continue;
+    const unit = {
+      name: `stage ${stage.name}`,
+      prints: { own: digest(files, own, facts), all: digest(files, reads, facts) },
+    };
+    const state = decide([unit], lastSuccess, options);
+    if (state.fresh.length > 0) report("done", stage.name, "fresh");
+    if (state.left.length > 0) left.push(stage.name);
+    const success = { [unit.name]: { ...unit.prints, passed: 1 } };
+    if (state.run.length > 0) jobs.push({ lane: stage.lane, run: () => remembered(stage, success) });
   }
   const crates = decide(crateUnits(files, textOf, packagesOfWorkspace(), facts), lastSuccess, options);
   for (const { name, prints, separate } of crates.run) {
@@ -80,11 +86,10 @@ async function main() {
   for (const result of results) {
     if (result.failed > 0) console.log(`\n${result.name}:\n${tail(result.log)}`);
   }
-  const left = [
-    ...(crates.left.length > 0 ? [crates.left.map((it) => it.name.replace("tracefx-", "")).join(", ")] : []),
-    ...(tests.left.length > 0 ? [`${sum(tests.left.length, "file")} of vitest`] : []),
-  ];
-  if (left.length > 0) console.log(`\nleft to npm test, or to --dependants: the tests of ${left.join(", and ")}`);
+  const names = crates.left.map((it) => it.name.replace("tracefx-", ""));
+  if (names.length > 0) left.push(`the tests of ${names.join(", ")}`);
+  if (tests.left.length > 0) left.push(`${sum(tests.left.length, "file")} of vitest`);
+  if (left.length > 0) console.log(`\nleft to npm test, or to --dependants: ${left.join("; ")}`);
   const failed = results.filter((it) => it.failed > 0).map((it) => it.name);
   const outcome = failed.length === 0 ? "checked" : `failed: ${failed.join(", ")}`;
   console.log(`\n${outcome}, in ${elapsed(start)}`);

@@ -21,6 +21,7 @@ import { CACHE, elapsed, logged, report } from "./progress.mjs";
  * @property {Need} [needs]
  * @property {(path: string) => boolean} [reads] whether a file of the repository can change the result; without it, the
  * world can, too
+ * @property {(path: string) => boolean} [own] of that, what `npm run check` runs the stage for; without it, all
  */
 
 /** A program of a package, as the shell of every system finds it. */
@@ -36,6 +37,11 @@ const isReadByRust = (/** @type {string} */ path) =>
   !(/^(ts|scripts|web|examples|docs|tests\/(browser|packaging))\//.test(path) || isDocument(path));
 /** The package is tested on the engine that is built, so that its tests read no source of Rust. */
 const isReadByScripts = (/** @type {string} */ path) => !/^(crates|fuzz|xtask)\//.test(path);
+
+/** What code generation writes, and what it is known to print that from. */
+const isPrinted = (/** @type {string} */ path) => /^(bindings\/|docs\/ops\.md$|tests\/fixtures\/dtypes\/)/.test(path);
+const PRINTED_FROM =
+  /^(xtask\/codegen\/|crates\/(ops\/src\/|engine\/src\/(command\.rs|passes\/)|core\/src\/d(type|iagnostic)\.rs|wire\/src\/format\.rs))/;
 
 /** The arguments of vitest that every run of the suite in Node shares. */
 export const VITEST = [bin("vitest"), "run", "--project", "node"];
@@ -81,9 +87,9 @@ export const STAGES = [
     count: "check",
     lane: "cargo",
     commands: [["cargo", "xtask", "codegen", "--check"]],
-    reads: (path) =>
-      /^(crates\/[^/]+\/src|xtask|ts\/src\/bindings|bindings|docs|tests\/fixtures\/dtypes)\//.test(path) ||
-      isRust(path),
+    reads: (path) => isRust(path) || isPrinted(path) || path.endsWith("/surface.txt"),
+    // Any crate could change what is printed, but hardly does; to know means to build the engine.
+    own: (path) => isPrinted(path) || PRINTED_FROM.test(path),
   },
   {
     name: "cargo test",

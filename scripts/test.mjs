@@ -38,7 +38,7 @@ function chosen(/** @type {string | undefined} */ only) {
  * @param {boolean} again whether it runs even then
  */
 async function runStage(stage, facts, again) {
-  const { name, count, reads } = stage;
+  const { name, count, reads, own = reads } = stage;
   // What is read is told before the run: a file that changes meanwhile makes the stage stale.
   const files = reads && filesOfRepository();
   const print = files && digest(files, reads, facts);
@@ -50,9 +50,12 @@ async function runStage(stage, facts, again) {
   }
   const units = files === undefined ? [] : unitsOf(name, files, facts);
   const result = await run(stage);
-  if (result.failed === 0 && print !== undefined) {
+  if (result.failed === 0 && files !== undefined && own !== undefined && print !== undefined) {
     const prints = units.map((it) => /** @type {const} */ ([it.name, it.prints]));
-    succeeded({ ...Object.fromEntries(prints), [`stage ${name}`]: { own: print, all: print, passed: result.passed } });
+    succeeded({
+      ...Object.fromEntries(prints),
+      [`stage ${name}`]: { own: digest(files, own, facts), all: print, passed: result.passed },
+    });
   }
   return result;
 }
