@@ -1,6 +1,7 @@
 /**
  * What takes longer than CI may: the same properties on many more cases, others in every run, libFuzzer on every target, and the
- * command as it is released. CI runs a slice of each: fewer cases, and the first mutations of the fuzz targets.
+ * command as it is released. CI runs a slice of each: the 256 cases that are proptest's default (some properties take a multiple or a part of them, by
+ * what a case costs), graphs of 100,000 nodes instead of a million, and the first mutations of the fuzz targets.
  *
  *     npm run nightly [-- SECONDS]      of libFuzzer for each target, 60 without it
  *
@@ -15,15 +16,11 @@ import { run } from "./stages.mjs";
 /** @typedef {Parameters<typeof run>[0]} Stage */
 
 const PROGRAMS = "tests/fixtures/programs";
-const test = (/** @type {string} */ name) => [
-  "cargo",
-  "test",
-  "--locked",
-  "--package",
-  "tracefx-engine",
-  "--test",
-  "it",
-  name,
+const PROPERTIES = ["ir", "sym", "wire", "pt2", "engine"];
+const TEST = ["cargo", "test", "--locked", "--no-fail-fast", "--test", "it"];
+const test = (/** @type {string[]} */ ...crates) => [
+  ...TEST,
+  ...crates.flatMap((it) => ["--package", `tracefx-${it}`]),
 ];
 
 /** @returns {Stage[]} */
@@ -32,11 +29,16 @@ function stages(/** @type {string} */ seconds) {
   // Days since 1970: other mutations in every night, and the same again for who looks into a finding.
   const seed = String(Math.floor(Date.now() / 86_400_000));
   return [
-    { name: "properties of passes", count: "cargo", commands: [test("passes::")], env: { TRACEFX_CASES: "4000" } },
+    {
+      name: "properties",
+      count: "cargo",
+      commands: [test(...PROPERTIES)],
+      env: { PROPTEST_CASES: "5120", TRACEFX_NODES: "1000000" },
+    },
     {
       name: `archives, seed ${seed}`,
       count: "cargo",
-      commands: [test("mutations::")],
+      commands: [[...test("engine"), "mutations::"]],
       env: { TRACEFX_MUTATIONS: "50000", TRACEFX_SEED: seed },
     },
     {

@@ -75,7 +75,11 @@ fn edited(edits: &[Edit], mut check: impl FnMut(&Graph)) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) })]
+    #![proptest_config(ProptestConfig {
+        cases: ProptestConfig::default().cases / 4,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn users_are_the_nodes_whose_arguments_name_the_node(edits in edits()) {

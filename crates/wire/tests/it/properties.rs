@@ -109,8 +109,6 @@ fn build(steps: Vec<Step>) -> Graph {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
-
     #[test]
     fn a_graph_is_read_as_it_was(steps in vec(any_step(), 0..12)) {
         let graph = build(steps);

@@ -23,10 +23,9 @@ use tracefx_ir::{Arg, Attribute, Graph, GraphModule, Opcode, TensorKind, TensorM
 use tracefx_ops::Value;
 use tracefx_rewrite::{FoldRules, split_const_subgraphs};
 
-/// How many random modules each property is tried on: 200, or `TRACEFX_CASES`. They are others in every run.
+/// Each property is tried on 256 random modules, or on as many as `PROPTEST_CASES` says. They are others in every run.
 fn config() -> ProptestConfig {
-    let cases = std::env::var("TRACEFX_CASES").ok().and_then(|it| it.parse().ok()).unwrap_or(200);
-    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+    ProptestConfig { failure_persistence: None, ..ProptestConfig::default() }
 }
 
 /// A tensor to the bit, or another value as it prints.

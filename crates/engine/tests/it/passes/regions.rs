@@ -146,7 +146,7 @@ fn check((plain, switched): &(GraphModule, GraphModule), passes: &[&str]) -> Res
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: super::config().cases * 5 / 4, ..super::config() })]
 
     #[test]
     fn regions_without_gradients(modules in switched(grad())) {

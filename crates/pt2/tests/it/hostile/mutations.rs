@@ -61,7 +61,11 @@ fn flipped_bits_are_found_or_harmless() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: ProptestConfig::default().cases * 2,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn spliced_archives_never_panic(which in 0..3usize, at in any::<prop::sample::Index>(),
