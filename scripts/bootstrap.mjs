@@ -90,9 +90,12 @@ export async function begin({ engine: isEngineNeeded = true, browser = false } =
   if (isEngineNeeded && wasmToolchain() === undefined) await install("WebAssembly compiler", installWasmToolchain);
   if (browser && chromium() === undefined) await install("Chromium", installChromium);
 
-  const buildEngine = once(() => step(engine(rustVersion, wasmToolchain() ?? "")));
+  const engineOfNow = () => engine(rustVersion, wasmToolchain() ?? "");
+  const buildEngine = once(() => step(engineOfNow()));
   return {
     rustVersion,
+    /** Whether the engine that is built is of the sources of now. */
+    isEngineFresh: () => isBuilt(engineOfNow()),
     /** Whether anything had to be done. */
     hasWorked: () => worked,
     command: once(() => step(native(rustVersion))),
@@ -105,10 +108,10 @@ export async function begin({ engine: isEngineNeeded = true, browser = false } =
 
   /** Runs a step unless it is fresh. */
   async function step(/** @type {Build} */ build) {
+    if (isBuilt(build)) return;
     const { name } = build;
-    const key = name.replaceAll(/[^a-zA-Z]+/g, "-");
+    const key = keyOf(build);
     const print = build.print();
-    if (isFresh(key, print, build.outputs)) return;
     worked = true;
     const start = performance.now();
     report("running", name);
@@ -132,6 +135,15 @@ export async function begin({ engine: isEngineNeeded = true, browser = false } =
     await body();
     report("done", name, elapsed(start));
   }
+}
+
+/** The name under which a build is remembered. */
+function keyOf(/** @type {Build} */ { name }) {
+  return name.replaceAll(/[^a-zA-Z]+/g, "-");
+}
+
+function isBuilt(/** @type {Build} */ build) {
+  return isFresh(keyOf(build), build.print(), build.outputs);
 }
 
 /** The same promise for every call. */

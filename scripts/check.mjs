@@ -90,6 +90,9 @@ async function main() {
   if (names.length > 0) left.push(`the tests of ${names.join(", ")}`);
   if (tests.left.length > 0) left.push(`${sum(tests.left.length, "file")} of vitest`);
   if (left.length > 0) console.log(`\nleft to npm test, or to --dependants: ${left.join("; ")}`);
+  if (!made.isEngineFresh()) {
+    console.log("\nthe engine that is built is of other sources than those of now; npm test and npm start build it");
+  }
   const failed = results.filter((it) => it.failed > 0).map((it) => it.name);
   const outcome = failed.length === 0 ? "checked" : `failed: ${failed.join(", ")}`;
   console.log(`\n${outcome}, in ${elapsed(start)}`);
