@@ -32,16 +32,13 @@ const DIFFERENT: &[(&str, Differs, &str)] = &[
     ),
     ("aten.cholesky_inverse.default", |got, _| got == 0.0, UNREAD),
     ("aten.cholesky_solve.default", |got, _| got == 0.0, UNREAD),
-    ("aten.elu_backward.default", |got, want| got.is_nan() || want == 0.0, AT_ENDS),
     (
         "aten.embedding_dense_backward.default",
         |got, want| got * want > 0.0 && got.abs() < want.abs(),
         "PyTorch differentiates as if rows had not been divided by how often they are read",
     ),
-    ("aten.hardswish_backward.default", |got, want| got.is_nan() && want.is_finite(), OF_INFINITY),
     ("aten.linalg_eigh.default", |_, _| true, SIGNS),
     ("aten.smooth_l1_loss_backward.default", |got, want| got.is_nan() && want.is_finite(), OF_INFINITY),
-    ("aten.softplus_backward.default", |got, want| got.is_nan() && want.is_finite(), OF_INFINITY),
 ];
 
 const SIGNS: &str =
@@ -90,13 +87,6 @@ const REFUSED: &[(&str, &str)] = &[
     ("aten.upsample_nearest2d_backward.default", "aten.upsample_nearest2d_backward.default"),
     ("aten.upsample_nearest3d_backward.default", "aten.upsample_nearest3d_backward.default"),
     ("aten.upsample_trilinear3d_backward.default", "aten.upsample_trilinear3d_backward.default"),
-];
-
-/// Operators whose gradient refuses some calls of which PyTorch has one, with words of the refusal and how many.
-const PARTLY_REFUSED: &[(&str, &str, usize)] = &[
-    ("aten._softmax_backward_data.default", "a gradient must have the sizes and the dtype of its result", 1),
-    ("aten.linalg_cond.default", "expected m1 and m2 to have the same dtype", 1),
-    ("aten.linalg_cond.p_str", "expected m1 and m2 to have the same dtype", 1),
 ];
 
 /// Operators with a gradient of their own that has no recorded case, and why.
@@ -163,7 +153,6 @@ fn each_case(mut body: impl FnMut(&str, &Json, &SafeTensors<'_>)) {
 fn gradients_are_those_of_pytorch() {
     let (mut n_agree, mut failures) = (0, Vec::new());
     let (mut different, mut refused) = (BTreeMap::<&str, usize>::new(), BTreeMap::<&str, usize>::new());
-    let mut partly = BTreeMap::<&str, usize>::new();
     each_case(|name, case, tensors| {
         let op = case["op"].as_str().unwrap();
         let is_different = DIFFERENT.iter().find(|it| it.0 == op);
@@ -175,16 +164,7 @@ fn gradients_are_those_of_pytorch() {
                 let is_told = problem.code() == Code::NotImplemented && problem.message().contains(&words);
                 (!is_told).then(|| format!("{problem} instead of a refusal: {words}"))
             }
-            (Err(problem), None) => {
-                let words = problem.message();
-                match PARTLY_REFUSED.iter().find(|(it, part, _)| *it == op && words.contains(part)) {
-                    Some((op, ..)) => {
-                        *partly.entry(op).or_default() += 1;
-                        None
-                    }
-                    None => Some(problem.to_string()),
-                }
-            }
+            (Err(problem), None) => Some(problem.to_string()),
             (Ok(_), Some((op, _))) => {
                 *refused.entry(op).or_default() += 1;
                 Some("it has a gradient, and is listed as one that has none".to_string())
@@ -211,14 +191,12 @@ fn gradients_are_those_of_pytorch() {
         let stale: Vec<&str> =
             stale.chain(REFUSED.iter().map(|it| it.0).filter(|it| !refused.contains_key(it))).collect();
         assert!(stale.is_empty(), "listed, and not met: {stale:?}");
-        let listed = PARTLY_REFUSED.iter().map(|(op, _words, n)| (*op, *n)).collect();
-        assert_eq!(partly, listed, "calls that are refused are others than those that are listed");
         assert!(n_agree >= N_AGREE, "{n_agree} agree where {N_AGREE} did before");
     }
 }
 
 /// How many of the committed cases agree, which may only rise.
-const N_AGREE: usize = 1_978;
+const N_AGREE: usize = 1_985;
 
 /// The gradients of a call.
 struct Gradients {

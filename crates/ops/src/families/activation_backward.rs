@@ -2,6 +2,7 @@
 
 use crate::decompositions::activation_backward;
 use crate::elementwise::{check_numbers, elementwise, laid_out, operands, to_float};
+use crate::gradients;
 use crate::{
     Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, broadcast, check_cast, normalize_dim, promote,
 };
@@ -15,15 +16,15 @@ pub(crate) const OPS: &[OpDef] = &[
     pair("aten::tanh_backward(Tensor grad_output, Tensor output) -> Tensor", of_float_or_complex).decompose(activation_backward::tanh).doc("The gradient of `tanh`, from its result."),
     pair("aten::threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor", threshold).tolerance(Tol::Exact).decompose(activation_backward::threshold).doc("The gradient of `threshold`, and of `relu` with a threshold of 0."),
     pair("aten::hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val) -> Tensor", of_float).tolerance(Tol::Exact).decompose(activation_backward::hardtanh).doc("The gradient of `hardtanh`."),
-    pair("aten::elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool is_result, Tensor self_or_result) -> Tensor", elu).decompose(activation_backward::elu).doc("The gradient of `elu`, from its input or its result."),
+    pair("aten::elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool is_result, Tensor self_or_result) -> Tensor", elu).decompose(activation_backward::elu).vjp(gradients::activation::elu_backward).doc("The gradient of `elu`, from its input or its result."),
     pair("aten::gelu_backward(Tensor grad_output, Tensor self, *, str approximate=\"none\") -> Tensor", gelu).decompose(activation_backward::gelu).doc("The gradient of `gelu`."),
     pair("aten::silu_backward(Tensor grad_output, Tensor self) -> Tensor", of_float).decompose(activation_backward::silu).doc("The gradient of `silu`."),
     pair("aten::mish_backward(Tensor grad_output, Tensor self) -> Tensor", mish).decompose(activation_backward::mish).doc("The gradient of `mish`."),
-    pair("aten::softplus_backward(Tensor grad_output, Tensor self, Scalar beta, Scalar threshold) -> Tensor", of_float).decompose(activation_backward::softplus).doc("The gradient of `softplus`."),
+    pair("aten::softplus_backward(Tensor grad_output, Tensor self, Scalar beta, Scalar threshold) -> Tensor", of_float).decompose(activation_backward::softplus).vjp(gradients::activation::softplus_backward).doc("The gradient of `softplus`."),
     pair("aten::softshrink_backward(Tensor grad_output, Tensor self, Scalar lambd) -> Tensor", of_float).tolerance(Tol::Exact).tags(Tags::ROUNDS_NUMBERS).doc("The gradient of `softshrink`."),
     pair("aten::hardshrink_backward(Tensor grad_out, Tensor self, Scalar lambd) -> Tensor", of_float).tolerance(Tol::Exact).tags(Tags::ROUNDS_NUMBERS).doc("The gradient of `hardshrink`."),
     pair("aten::hardsigmoid_backward(Tensor grad_output, Tensor self) -> Tensor", of_float).decompose(activation_backward::hardsigmoid).doc("The gradient of `hardsigmoid`."),
-    pair("aten::hardswish_backward(Tensor grad_output, Tensor self) -> Tensor", of_float).decompose(activation_backward::hardswish).doc("The gradient of `hardswish`."),
+    pair("aten::hardswish_backward(Tensor grad_output, Tensor self) -> Tensor", of_float).decompose(activation_backward::hardswish).vjp(gradients::activation::hardswish_backward).doc("The gradient of `hardswish`."),
     pair("aten::leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result) -> Tensor", leaky_relu).decompose(activation_backward::leaky_relu).doc("The gradient of `leaky_relu`, from its input or its result."),
     pair("aten::logit_backward(Tensor grad_output, Tensor self, float? eps=None) -> Tensor", of_float).decompose(activation_backward::logit).tags(Tags::ROUNDS_NUMBERS).doc("The gradient of `logit`."),
     OpDef::new("aten::log_sigmoid_backward(Tensor grad_output, Tensor self, Tensor buffer) -> Tensor", log_sigmoid).tags(Tags::POINTWISE).tolerance(Tol::Default).decompose(activation_backward::log_sigmoid).doc("The gradient of `log_sigmoid`."),

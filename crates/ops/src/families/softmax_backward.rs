@@ -43,8 +43,10 @@ fn sum(cx: &mut Cx<'_>, args: &Call<'_>, value: Traced) -> Result<Traced> {
 
 /// The result in the dtype of the input, where the softmax widened it.
 fn narrowed(cx: &mut Cx<'_>, args: &Call<'_>, value: Traced) -> Result<Vec<Traced>> {
+    // Of wider floats, the dtype of the input is no matter.
+    let may_narrow = matches!(cx.meta(*args.tensor(0)?).dtype, DType::Float32 | DType::Float16);
     Ok(vec![match (value, args.opt_dtype(3)?) {
-        (Value::Tensor(it), Some(DType::Float16)) => to_dtype(cx, it, DType::Float16)?,
+        (Value::Tensor(it), Some(DType::Float16)) if may_narrow => to_dtype(cx, it, DType::Float16)?,
         (value, _) => value,
     }])
 }

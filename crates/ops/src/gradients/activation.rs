@@ -56,6 +56,38 @@ pub(crate) fn selu(it: &Backward<'_>) -> Formulas {
     elu_of(it, [SELU_ALPHA.into(), SELU_SCALE.into(), 1.into()])
 }
 
+/// Through the decomposition, an infinity of the formula that is not taken would give NaN.
+pub(crate) fn elu_backward(it: &Backward<'_>) -> Formulas {
+    let (scale, input_scale) = (it.args.float(2)?, it.args.float(3)?);
+    let (grad, x) = (it.arg(0), it.arg(5));
+    let of_grad = [it.grad(), it.arg(1), it.arg(2), it.arg(3), it.arg(4), it.arg(5)];
+    let mut slope = it.grad() * grad * input_scale;
+    if !it.args.bool(4)? {
+        slope = slope * (it.args.float(1)? * scale * input_scale) * (&x * input_scale).exp();
+    }
+    let none = Expr::none;
+    let of_x = slope.where_else_zero(&x.lt(0));
+    Ok(vec![Expr::call("aten.elu_backward.default", of_grad), none(), none(), none(), none(), of_x])
+}
+
+/// As that of [`elu_backward`].
+pub(crate) fn softplus_backward(it: &Backward<'_>) -> Formulas {
+    let (grad, beta) = (it.arg(0), it.args.float(2)?);
+    let of_grad = Expr::call("aten.softplus_backward.default", [it.grad(), it.arg(1), it.arg(2), it.arg(3)]);
+    let x = it.arg(1) * beta;
+    let sigmoid = x.sigmoid();
+    let slope = it.grad() * grad * &sigmoid * (1.0 - sigmoid) * beta;
+    Ok(vec![of_grad, slope.masked_fill(&x.ge(it.arg(3)), 0.0)])
+}
+
+/// As that of [`elu_backward`].
+pub(crate) fn hardswish_backward(it: &Backward<'_>) -> Formulas {
+    let (grad, x) = (it.arg(0), it.arg(1));
+    let of_grad = Expr::call("aten.hardswish_backward.default", [it.grad(), x.clone()]);
+    let is_between = Expr::call("aten.logical_and.default", [x.gt(-3.0), x.lt(3.0)]);
+    Ok(vec![of_grad, (it.grad() * grad / 3.0).where_else_zero(&is_between)])
+}
+
 pub(crate) fn gelu(it: &Backward<'_>) -> Formulas {
     let approximate = [("approximate", it.args.values[1].clone())];
     Ok(vec![Expr::call_with("aten.gelu_backward.default", [it.grad(), it.arg(0)], &approximate)])

@@ -41,6 +41,15 @@ fn diagonal_of(it: &Expr) -> Expr {
     it.unary("aten.diag_embed.default")
 }
 
+/// The diagonal of gradients of real values, in the dtype of the matrix that they are of: no product takes two dtypes.
+fn diagonal_of_values(it: &Backward<'_>, grad: &Expr) -> Result<Expr> {
+    let (dtype, diagonal) = (it.meta(0)?.dtype, diagonal_of(grad));
+    if !dtype.is_complex() {
+        return Ok(diagonal);
+    }
+    Ok(Expr::call_with("aten._to_copy.default", [diagonal], &[("dtype", Value::DType(dtype))]))
+}
+
 /// Where a square matrix of `n` rows has its diagonal.
 fn is_diagonal(n: &SymInt) -> Expr {
     Expr::call_with("aten.eye.default", [Expr::from(n)], &[("dtype", Value::DType(DType::Bool))])
@@ -237,7 +246,7 @@ pub(crate) fn eigh(it: &Backward<'_>) -> Formulas {
         values = Expr::call("aten._linalg_eigh.default", [it.arg(0), it.arg(1), true.into()]);
         vectors = values.result(1);
     }
-    let of_values = it.opt_grad(0).map(|grad| diagonal_of(&grad));
+    let of_values = it.opt_grad(0).map(|grad| diagonal_of_values(it, &grad)).transpose()?;
     let of_vectors = it.opt_grad(1).map(|grad| {
         let is_diagonal = is_diagonal(n);
         let gaps = (values.unsqueeze(-2) - values.unsqueeze(-1)).masked_fill(&is_diagonal, 1.0);
@@ -272,7 +281,7 @@ pub(crate) fn svd(it: &Backward<'_>) -> Formulas {
     let parts = [
         of_u.as_ref().map(|grad| skew(u.adjoint().matmul(grad)) / &gaps * s.unsqueeze(-2)),
         of_v.as_ref().map(|grad| s.unsqueeze(-1) * (skew(v.matmul(&grad.adjoint())) / &gaps)),
-        of_s.map(|grad| diagonal_of(&grad)),
+        of_s.map(|grad| diagonal_of_values(it, &grad)).transpose()?,
     ];
     let Some(inner) = parts.into_iter().flatten().reduce(|a, b| a + b) else { return Ok(vec![Expr::none()]) };
 
