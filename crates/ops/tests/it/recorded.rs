@@ -133,7 +133,7 @@ fn rows(list: &[(&str, &str, usize)]) -> Vec<(String, usize)> {
 
 /// The recorded cases that differ from PyTorch's on purpose, which the runner of whole folders leaves out too.
 fn exceptions() -> Json {
-    serde_json::from_str(include_str!("../../../tests/conformance/ops.json")).expect("the exceptions are JSON")
+    serde_json::from_str(include_str!("../../../../tests/conformance/ops.json")).expect("the exceptions are JSON")
 }
 
 fn is_different(exceptions: &Json, case: &Case) -> bool {
