@@ -1,4 +1,4 @@
-"""PyTorch's own gradients: torch.autograd.grad of single operators, for crates/cpu/tests/gradients.rs.
+"""PyTorch's own gradients: torch.autograd.grad of single operators, for crates/cpu/tests/it/gradients.rs.
 
 The calls are those of gen_opcases.py (directories of them are the arguments), with floats widened to float64, and those
 of the functions below: points where there is no derivative, mixed dtypes, broadcasting. Each line is a call with `grads`,

@@ -7,9 +7,7 @@
 
 #![allow(clippy::print_stderr, reason = "a test tells how much of the data it could run")]
 
-mod recorded;
-
-use recorded::{is_close, parse_value, scalars};
+use crate::recorded::{is_close, parse_value, scalars};
 use safetensors::SafeTensors;
 use serde_json::Value as Json;
 use std::collections::BTreeSet;

@@ -7,12 +7,9 @@
 
 mod counts;
 mod exceptions;
-#[path = "../recorded/mod.rs"]
-mod recorded;
-
+use crate::recorded::{is_close, parse_tensor, parse_value, scalars};
 use counts::may_only_rise;
 use exceptions::{differing_dtypes, has_free_signs, has_free_strides, is_by_strides, is_made_otherwise, listed_as};
-use recorded::{is_close, parse_tensor, parse_value, scalars};
 use safetensors::SafeTensors;
 use serde_json::Value as Json;
 use std::borrow::Cow;

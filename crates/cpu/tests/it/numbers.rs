@@ -1,10 +1,7 @@
 //! Numbers beside tensors of half precision: each operator rounds them to the dtype of the tensors where PyTorch does
 //! (`tests/fixtures/numbers`). Bits are compared, since the tolerances of half precision hide the difference.
 
-#[allow(dead_code, reason = "the reader of recorded calls is shared with other tests")]
-mod recorded;
-
-use recorded::{parse_value, scalars};
+use crate::recorded::{parse_value, scalars};
 use safetensors::SafeTensors;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;

@@ -1,10 +1,7 @@
 //! Calls with `out=` of every dtype that PyTorch recorded (`tests/fixtures/out`): the dtype in which the numbers are computed,
 //! and what is refused.
 
-#[path = "recorded/mod.rs"]
-mod recorded;
-
-use recorded::{is_close, parse_tensor, parse_value, scalars};
+use crate::recorded::{is_close, parse_tensor, parse_value, scalars};
 use safetensors::SafeTensors;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;

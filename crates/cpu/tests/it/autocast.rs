@@ -1,11 +1,7 @@
 //! The operator cases that PyTorch recorded, called again under autocast: the dtypes that PyTorch gives
 //! (`tests/fixtures/autocast/results.json`) are those that a run gives, and those that are told without data.
 
-#[path = "recorded/mod.rs"]
-#[allow(dead_code, reason = "other tests compare numbers, too")]
-mod recorded;
-
-use recorded::parse_value;
+use crate::recorded::parse_value;
 use safetensors::SafeTensors;
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, BTreeSet};

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 /// What the conformance runner leaves out too: one list for both.
 static LISTS: LazyLock<Json> =
-    LazyLock::new(|| serde_json::from_str(include_str!("../../../../tests/conformance/ops.json")).unwrap());
+    LazyLock::new(|| serde_json::from_str(include_str!("../../../../../tests/conformance/ops.json")).unwrap());
 
 /// The row in which the case of this operator with this first tensor is, or those of this file, that differ on purpose.
 pub(crate) fn listed_as(op: &str, first: Option<&str>, file: &str) -> Option<String> {
