@@ -8,7 +8,7 @@ export const CAN_DIFFER: readonly string[] = [
   "ts/test/compile/compile.test.ts",
   "ts/test/compile/corpus.test.ts",
   "ts/test/engine/target.test.ts",
-  "ts/test/interpret/programs.test.ts",
+  "ts/test/fx/programs.test.ts",
   "ts/test/lint/rule.test.ts",
   "ts/test/plugin/bundledPrograms.test.ts",
   "ts/test/plugin/bundlers.test.ts",

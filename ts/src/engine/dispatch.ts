@@ -16,7 +16,7 @@ import { call } from "./engine.ts";
 import { autocastDtype } from "./modes.ts";
 import { currentRecorder } from "./recorder.ts";
 import { moveToEngine, readerOf, updateTensor } from "./tensors.ts";
-import { WordWriter } from "./words.ts";
+import { WordWriter } from "./values.ts";
 
 /** The words of the call that is being written; a call is read before the next one begins. */
 const writer = new WordWriter(moveToEngine);

@@ -9,7 +9,7 @@ import { Tensor } from "../tensor/tensor.ts";
 import { call, type Engine, generation } from "./engine.ts";
 import { autocastDtype } from "./modes.ts";
 import { moveToEngine, readerOf } from "./tensors.ts";
-import { type EngineValue, WordWriter } from "./words.ts";
+import { type EngineValue, WordWriter } from "./values.ts";
 
 /** What the engine found when an export came to its end. */
 export interface EngineShapeResult {

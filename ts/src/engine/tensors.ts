@@ -9,7 +9,7 @@ import type { TensorStorage } from "../tensor/storage.ts";
 import { moveTensor, retarget, Tensor, tensorStorage } from "../tensor/tensor.ts";
 import { hostLayout, type TensorLayout } from "../tensor/storageLayout.ts";
 import { call, type Engine, generation } from "./engine.ts";
-import { type EngineValue, type HandleView, WordReader, WordWriter } from "./words.ts";
+import { type EngineValue, type HandleView, WordReader, WordWriter } from "./values.ts";
 
 type Storages = InstanceType<Engine["Storages"]>;
 

@@ -25,7 +25,7 @@ import {
   removeUnusedDetach,
   replaceModes,
   replaceSizes,
-} from "./finishing.ts";
+} from "./exportPasses.ts";
 import { ModuleInputs, typeName } from "./moduleInputs.ts";
 import { renameSubgraphInputs } from "./placeholderNames.ts";
 import type { Constant, ExampleInput, ProgramParts, StateEntry } from "./program.ts";

@@ -5,7 +5,7 @@
  */
 import { call, type Engine, enterCallback, generation, leaveCallback } from "../engine/engine.ts";
 import { type LeafKind, moveToEngine, takeLeaves, withLeaves, wrapWords } from "../engine/tensors.ts";
-import type { EngineValue } from "../engine/words.ts";
+import type { EngineValue } from "../engine/values.ts";
 import { fxError } from "../base/errors.ts";
 import { Float } from "../base/values.ts";
 import type { RunWatch } from "../fx/interpreter.ts";

@@ -16,7 +16,7 @@ import { Tensor } from "../tensor/tensor.ts";
 import { treeFlatten, treeUnflatten } from "../trace/pytree.ts";
 import { ofPackage } from "../trace/subgraph.ts";
 import { constantOf } from "./arguments.ts";
-import { graphsOf } from "./finishing.ts";
+import { graphsOf } from "./exportPasses.ts";
 import type { CallSignature, TreeSpec } from "./program.ts";
 import type { Argument } from "./signature.ts";
 import { TracedNumber } from "./traced.ts";

@@ -4,7 +4,7 @@
  * @module
  */
 import { checkGiven } from "../base/given.ts";
-import type { EngineValue } from "../engine/words.ts";
+import type { EngineValue } from "../engine/values.ts";
 import { fxError } from "../base/errors.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import { keep } from "../tensor/tidy.ts";

@@ -9,7 +9,7 @@ import type { NamedTarget } from "../graph/target.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { kindOf } from "../base/members.ts";
 import { absolute, type BinaryName, negative, numberOf, type PythonNumber, valueOf } from "./numbers.ts";
-import { combine, unsupported } from "./operands.ts";
+import { combine, unsupported } from "./binaryOps.ts";
 import { defineFunction } from "./table.ts";
 import type { Scalar } from "../base/types.ts";
 

@@ -4,7 +4,7 @@
  * @module
  */
 import { fxError } from "../base/errors.ts";
-import { truthOf } from "./compare.ts";
+import { truthOf } from "./richCompare.ts";
 import { float, int, max, min, sum } from "./builtins.ts";
 import { sqrt } from "./math.ts";
 import { SymbolicNumber } from "../base/symbolic.ts";

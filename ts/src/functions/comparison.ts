@@ -5,8 +5,8 @@
  */
 import type { NamedTarget } from "../graph/target.ts";
 import type { Tensor } from "../tensor/tensor.ts";
-import { equal, truthOf } from "./compare.ts";
-import { type COMPARISONS, equated, ordered } from "./operands.ts";
+import { equal, truthOf } from "./richCompare.ts";
+import { type COMPARISONS, equated, ordered } from "./binaryOps.ts";
 import { defineFunction } from "./table.ts";
 import type { Scalar } from "../base/types.ts";
 

@@ -6,10 +6,10 @@
 import { fxError } from "../base/errors.ts";
 import { type ArgInput, slice as makeSlice } from "../graph/args.ts";
 import { Complex, type Float, ValueTuple } from "../base/values.ts";
-import { truthOf } from "./compare.ts";
+import { truthOf } from "./richCompare.ts";
 import { itemsOf, noNumber } from "./iterate.ts";
 import { type PythonNumber, scalarOf, toFloat, valueOf } from "./numbers.ts";
-import { combine } from "./operands.ts";
+import { combine } from "./binaryOps.ts";
 import { wholeOf } from "./realNumbers.ts";
 import { readFloat, readInt } from "./rounding.ts";
 import { entriesOf, indexOf, isDict } from "./sequences.ts";

@@ -5,7 +5,7 @@
  */
 import type { BinaryOperator } from "./arithmetic.ts";
 import type { BinaryName } from "./numbers.ts";
-import { combineInPlace } from "./operands.ts";
+import { combineInPlace } from "./binaryOps.ts";
 import { defineFunction } from "./table.ts";
 
 function inPlace(name: BinaryName): BinaryOperator {

@@ -8,10 +8,10 @@ import { fxError } from "../base/errors.ts";
 import type { NamedTarget } from "../graph/target.ts";
 import { getItem, type IndexedValue, setItem } from "./indexing.ts";
 import { Tensor } from "../tensor/tensor.ts";
-import { equal, truthOf } from "./compare.ts";
+import { equal, truthOf } from "./richCompare.ts";
 import { kindOf } from "../base/members.ts";
 import { scalarOf, valueOf } from "./numbers.ts";
-import { concatenated, equated } from "./operands.ts";
+import { concatenated, equated } from "./binaryOps.ts";
 import { deleteItemOf, entriesOf, isDict, isTuple, itemOf, setItemOf } from "./sequences.ts";
 import { defineFunction } from "./table.ts";
 

@@ -5,7 +5,7 @@
  */
 import { call, enterCallback, leaveCallback, noteFailure } from "../engine/engine.ts";
 import { moveToEngine, takeLeaves } from "../engine/tensors.ts";
-import { type EngineValue, WordWriter } from "../engine/words.ts";
+import { type EngineValue, WordWriter } from "../engine/values.ts";
 import { FxError } from "../base/errors.ts";
 
 interface Callback {

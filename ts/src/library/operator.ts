@@ -6,7 +6,7 @@
 import { callOperator } from "../engine/dispatch.ts";
 import { call, isLoaded } from "../engine/engine.ts";
 import { layoutOf } from "../engine/tensors.ts";
-import type { EngineValue } from "../engine/words.ts";
+import type { EngineValue } from "../engine/values.ts";
 import { fxError } from "../base/errors.ts";
 import { partsOf } from "../export/ofGraphModule.ts";
 import { joinArguments } from "../base/naming.ts";

@@ -6,7 +6,7 @@
 import { call, init } from "../engine/engine.ts";
 import { type FileSource, type ReadOptions, readSource } from "../engine/source.ts";
 import { readerOf } from "../engine/tensors.ts";
-import type { EngineValue } from "../engine/words.ts";
+import type { EngineValue } from "../engine/values.ts";
 import { fxError } from "../base/errors.ts";
 import { tuple } from "../graph/args.ts";
 import type { DTypeArg } from "../base/values.ts";

@@ -19,7 +19,7 @@ import { methodsOf } from "./methods.ts";
 import type { FunctionPlace } from "../base/position.ts";
 import { Participants, unreadCall } from "./participants.ts";
 import { isProxy, standsForNull, type TracedValue } from "./proxy.ts";
-import { isKnownName, UnreadCalls } from "./unread.ts";
+import { isKnownName, UnreadCalls } from "./opaqueCalls.ts";
 import { isMethodOfTensors } from "./writtenFunction.ts";
 
 /** What the tracer knows of a function that is about to run. */

@@ -39,7 +39,7 @@ import {
 } from "../record/stack.ts";
 import { checkedFunction, Level, type Subgraph, type SubgraphCall } from "./subgraph.ts";
 import { TracerBase } from "./tracerBase.ts";
-import { watchers } from "./unread.ts";
+import { watchers } from "./opaqueCalls.ts";
 import { type VerifyInputs, verifyTrace } from "./verify.ts";
 import { checkGiven, checkOptions, checkText } from "../base/given.ts";
 

@@ -13,7 +13,7 @@ import { tensor } from "../../src/tensor/construct.ts";
 import type { Tensor } from "../../src/tensor/tensor.ts";
 import { PH } from "../../src/trace/placeholder.ts";
 import { symbolicTrace } from "../../src/trace/tracer.ts";
-import { calls, fails, sum } from "../interpret/functions.ts";
+import { calls, fails, sum } from "../fx/functions.ts";
 import { isForbidden } from "./forbidden.ts";
 import { torch } from "../../src/torch.ts";
 

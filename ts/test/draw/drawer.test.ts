@@ -11,7 +11,7 @@ import { Module } from "../../src/nn/module.ts";
 import { Parameter } from "../../src/nn/parameter.ts";
 import { tensor } from "../../src/tensor/construct.ts";
 import type { Tensor } from "../../src/tensor/tensor.ts";
-import { plusOne } from "../interpret/functions.ts";
+import { plusOne } from "../fx/functions.ts";
 
 class Shift extends Module {
   weight = new Parameter(tensor([1.5]));

@@ -5,7 +5,7 @@ import { init } from "../../src/engine/engine.ts";
 import { FxError } from "../../src/base/errors.ts";
 import { slice } from "../../src/graph/args.ts";
 import { camelCase } from "../../src/base/naming.ts";
-import { equal } from "../../src/functions/compare.ts";
+import { equal } from "../../src/functions/richCompare.ts";
 import { pythonRepr } from "../../src/functions/text.ts";
 import { callFunction } from "../../src/functions/table.ts";
 import { Complex, Ellipsis, Float, type Slice, ValueTuple } from "../../src/base/values.ts";

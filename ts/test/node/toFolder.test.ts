@@ -15,7 +15,7 @@ import { tensor } from "../../src/tensor/construct.ts";
 import type { Tensor } from "../../src/tensor/tensor.ts";
 import { PH } from "../../src/trace/placeholder.ts";
 import { symbolicTrace } from "../../src/trace/tracer.ts";
-import { plusOne, sum } from "../interpret/functions.ts";
+import { plusOne, sum } from "../fx/functions.ts";
 
 const add = defineFunction("my.folder-add", (a: Tensor, b: Tensor) => sum(a, b));
 

@@ -16,7 +16,7 @@ import { Tensor } from "../../src/tensor/tensor.ts";
 import { PH } from "../../src/trace/placeholder.ts";
 import { symbolicTrace } from "../../src/trace/tracer.ts";
 import { encodeModule } from "../../src/wire/codec.ts";
-import { plusOne, sum } from "../interpret/functions.ts";
+import { plusOne, sum } from "../fx/functions.ts";
 
 beforeAll(() => init());
 

@@ -9,7 +9,7 @@ import { Parameter } from "../../src/nn/parameter.ts";
 import { tensor } from "../../src/tensor/construct.ts";
 import type { Tensor } from "../../src/tensor/tensor.ts";
 import { Proxy } from "../../src/trace/tracerBase.ts";
-import { plusOne, sum } from "./functions.ts";
+import { plusOne, sum } from "../fx/functions.ts";
 
 class Scale extends Module {
   weight = new Parameter(tensor([2, 3], { dtype: "float32" }));

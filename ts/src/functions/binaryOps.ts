@@ -7,7 +7,7 @@ import { callOperator } from "../engine/dispatch.ts";
 import { fxError, type FxError } from "../base/errors.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { tidy } from "../tensor/tidy.ts";
-import { compare, equal } from "./compare.ts";
+import { compare, equal } from "./richCompare.ts";
 import { kindOf } from "../base/members.ts";
 import { arithmetic, type BinaryName, numberOf, valueOf } from "./numbers.ts";
 import { indexOf, isDict, isTuple, sequenceLike, setItemOf, entriesOf } from "./sequences.ts";
