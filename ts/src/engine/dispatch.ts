@@ -16,10 +16,10 @@ import { call } from "./engine.ts";
 import { autocastDtype } from "./modes.ts";
 import { currentRecorder } from "./recorder.ts";
 import { moveToEngine, readerOf, updateTensor } from "./tensors.ts";
-import { WordWriter } from "./values.ts";
+import { ValueWriter } from "./values.ts";
 
 /** The words of the call that is being written; a call is read before the next one begins. */
-const writer = new WordWriter(moveToEngine);
+const writer = new ValueWriter(moveToEngine);
 
 /**
  * Calls an operator at once: `aten.add`, whose overload is found by the arguments as PyTorch's functions find it, or
@@ -121,7 +121,7 @@ export function resolveOperator(
   knownOf: (tensor: Tensor) => TensorMeta,
 ): ResolvedCall {
   const tensors: Tensor[] = [];
-  const places = new WordWriter((tensor) => tensors.push(tensor) - 1);
+  const places = new ValueWriter((tensor) => tensors.push(tensor) - 1);
   writeCall(name, args, kwargs, places);
   for (const tensor of tensors) places.value(knownOf(tensor), () => name);
   const words = call((engine) => engine.resolve_operator(name, places.finish()));
@@ -196,7 +196,7 @@ function writeCall(
   name: string,
   args: readonly unknown[],
   kwargs: Readonly<Record<string, unknown>>,
-  words: WordWriter = writer,
+  words: ValueWriter = writer,
 ): void {
   words.clear();
   words.values(args, (at) => `argument ${at} of ${name}`);

@@ -9,7 +9,7 @@ import { Tensor } from "../tensor/tensor.ts";
 import { call, type Engine, generation } from "./engine.ts";
 import { autocastDtype } from "./modes.ts";
 import { moveToEngine, readerOf } from "./tensors.ts";
-import { type EngineValue, WordWriter } from "./values.ts";
+import { type EngineValue, ValueWriter } from "./values.ts";
 
 /** What the engine found when an export came to its end. */
 export interface EngineShapeResult {
@@ -19,7 +19,7 @@ export interface EngineShapeResult {
 }
 
 /** The words of the question that is being asked; it is answered before the next one begins. */
-const writer = new WordWriter(moveToEngine);
+const writer = new ValueWriter(moveToEngine);
 
 /** The engine's session of shapes. Tensors among values stand for what is known of them. */
 export class EngineShapes implements Disposable {

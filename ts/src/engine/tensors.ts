@@ -9,7 +9,7 @@ import type { TensorStorage } from "../tensor/storage.ts";
 import { moveTensor, retarget, Tensor, tensorStorage } from "../tensor/tensor.ts";
 import { hostLayout, type TensorLayout } from "../tensor/storageLayout.ts";
 import { call, type Engine, generation } from "./engine.ts";
-import { type EngineValue, type HandleView, WordReader, WordWriter } from "./values.ts";
+import { type EngineValue, type HandleView, ValueReader, ValueWriter } from "./values.ts";
 
 type Storages = InstanceType<Engine["Storages"]>;
 
@@ -60,8 +60,8 @@ export function wrapWords(words: Uint32Array): Tensor {
 }
 
 /** Reads words that the engine gave; `placed` gives the tensors that the caller sent as numbers. */
-export function readerOf(words: Uint32Array, placed?: (place: number) => Tensor): WordReader {
-  return new WordReader(words, wrapHandle, placed);
+export function readerOf(words: Uint32Array, placed?: (place: number) => Tensor): ValueReader {
+  return new ValueReader(words, wrapHandle, placed);
 }
 
 /** A tensor that looks at one of these storages. */
@@ -137,7 +137,7 @@ export function withLeaves<T>(
     return handle;
   };
   try {
-    const writer = new WordWriter(handleOf);
+    const writer = new ValueWriter(handleOf);
     leaves.forEach((leaf, at) => {
       if (typeof leaf === "number" && kinds[at] === "float") writer.float(leaf);
       else writer.value(leaf, () => `input ${at}`);

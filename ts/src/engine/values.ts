@@ -58,7 +58,7 @@ const decoder = new TextDecoder();
 const bits = new DataView(new ArrayBuffer(8));
 
 /** Words of a call that is being written. */
-export class WordWriter {
+export class ValueWriter {
   #words = new Uint32Array(64);
   #length = 0;
   readonly #handleOf: (tensor: Tensor) => number;
@@ -216,7 +216,7 @@ export class WordWriter {
 }
 
 /** Words that the engine gave, to be taken in order. */
-export class WordReader {
+export class ValueReader {
   readonly #words: Uint32Array;
   #at = 0;
   readonly #wrap: (view: HandleView) => Tensor;

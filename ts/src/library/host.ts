@@ -5,7 +5,7 @@
  */
 import { call, enterCallback, leaveCallback, noteFailure } from "../engine/engine.ts";
 import { moveToEngine, takeLeaves } from "../engine/tensors.ts";
-import { type EngineValue, WordWriter } from "../engine/values.ts";
+import { type EngineValue, ValueWriter } from "../engine/values.ts";
 import { FxError } from "../base/errors.ts";
 
 interface Callback {
@@ -31,7 +31,7 @@ const HOST = {
   call(number: number, words: Uint32Array): Uint32Array {
     const { what, run } = callbacks[number] as Callback;
     // A function may call the engine again, so each call has words of its own.
-    const writer = new WordWriter(moveToEngine);
+    const writer = new ValueWriter(moveToEngine);
     enterCallback();
     try {
       const results = run(takeLeaves(words));

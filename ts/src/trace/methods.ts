@@ -38,14 +38,14 @@ export function methodsOf(
     let holders: unknown[] = [self];
     for (const part of path.slice(0, -1)) holders = holders.flatMap((it) => itemsOf(it, part));
     return holders.flatMap((holder): Reached<Readable>[] => {
-      if (holder === UNREAD) return [UNREAD];
+      if (holder === OPAQUE) return [OPAQUE];
       if (typeof holder === "function" && INDIRECT.has(name))
-        return functionOf(holder).map((fn) => (fn === UNREAD ? fn : { fn, isIndirect: true }));
+        return functionOf(holder).map((fn) => (fn === OPAQUE ? fn : { fn, isIndirect: true }));
       if ((typeof holder !== "object" && typeof holder !== "function") || holder === null) return [];
       if (holder instanceof Module && (isDispatch(name) || (holder !== self && isLeaf(holder)))) return [];
       if (keeps(holder, name)) return [KEPT];
       return functionsIn(holder, name).map((fn) => {
-        if (fn === UNREAD) return fn;
+        if (fn === OPAQUE) return fn;
         if (!owners.has(fn) && holder !== root) owners.set(fn, holder);
         return { fn };
       });
@@ -54,7 +54,7 @@ export function methodsOf(
 }
 
 /** Something that nobody can read without running code of the user's. */
-const UNREAD = "unread";
+const OPAQUE = "opaque";
 
 /** Something that puts what it is given into what it is called on. */
 const KEPT = "kept";
@@ -72,7 +72,7 @@ const INDIRECT: ReadonlySet<string> = new Set(["call", "apply", "bind"]);
 
 /** What stands in a value under a name; `*` is any element. */
 function itemsOf(value: unknown, name: string): unknown[] {
-  if (value === UNREAD) return [UNREAD];
+  if (value === OPAQUE) return [OPAQUE];
   if ((typeof value !== "object" && typeof value !== "function") || value === null || value instanceof Tensor)
     return [];
   if (value instanceof Module) {
@@ -89,15 +89,15 @@ function itemsOf(value: unknown, name: string): unknown[] {
 }
 
 /** The functions of the user's that an object has under a name: its own, or those of its class. */
-function functionsIn(object: object, name: string): (Readable | typeof UNREAD)[] {
+function functionsIn(object: object, name: string): (Readable | typeof OPAQUE)[] {
   if (object instanceof Tensor) return [];
   if (name === "*") {
     const own = itemsOf(object, name).flatMap(functionOf);
-    return isPlainContainer(object) ? own : [...own, UNREAD];
+    return isPlainContainer(object) ? own : [...own, OPAQUE];
   }
   if (name.startsWith("#")) {
     const found = classesOf(object).flatMap((it) => privateFunctions(it).get(name) ?? []);
-    return found.length === 0 ? [UNREAD] : found;
+    return found.length === 0 ? [OPAQUE] : found;
   }
   const found = propertyOf(object, name);
   if (found === Reflect.get(Module.prototype, name) && object instanceof Module) return [];
@@ -112,11 +112,11 @@ function isPlainContainer(object: object): boolean {
 }
 
 /** A function of the user's, that records nothing by itself; whether it can be read. */
-function functionOf(value: unknown): (Function | typeof UNREAD)[] {
-  if (value === UNREAD) return [UNREAD];
+function functionOf(value: unknown): (Function | typeof OPAQUE)[] {
+  if (value === OPAQUE) return [OPAQUE];
   if (typeof value !== "function" || ("target" in value && typeof value.target === "string")) return [];
   if (!/\{\s*\[native code\]\s*\}\s*$/.test(Function.prototype.toString.call(value))) return [value];
-  return isOfJavaScript(value) ? [] : [UNREAD];
+  return isOfJavaScript(value) ? [] : [OPAQUE];
 }
 
 /** The functions of JavaScript's own. Others without source are bound ones, proxies around one, and those of the host. */
@@ -166,7 +166,7 @@ function propertyOf(object: object, name: string): unknown {
 }
 
 function valueOf(descriptor: PropertyDescriptor): unknown {
-  return "value" in descriptor ? (descriptor.value as unknown) : UNREAD;
+  return "value" in descriptor ? (descriptor.value as unknown) : OPAQUE;
 }
 
 /** The classes of an object, the innermost first. */

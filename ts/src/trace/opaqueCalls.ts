@@ -9,7 +9,7 @@
  * @module
  */
 import { hasFunctionNamed } from "../functions/table.ts";
-import type { UnreadCall } from "./analysis/check.ts";
+import type { OpaqueCall } from "./analysis/check.ts";
 import type { CallPlace } from "./analysis/knowledge.ts";
 import type { Readable } from "./analysis/parse.ts";
 import { givenBy, type Participants, type UserFrame } from "./participants.ts";
@@ -17,7 +17,7 @@ import { type CallSite, sitesBelow } from "../base/position.ts";
 import { isBundled, isOwnFile } from "../base/frames.ts";
 import { beginUserCode, type EntryWatcher } from "../record/stack.ts";
 
-type Unread = UnreadCall;
+type Opaque = OpaqueCall;
 type Entry = (...args: never[]) => unknown;
 
 /** The names of functions that record what they are given, and are in no table. */
@@ -30,15 +30,15 @@ const POSITIONS = new WeakMap<Readable, Set<string>>();
 const NEAR_FRAMES = 8;
 
 /** Calls that are watched while a function is traced. */
-export class UnreadCalls implements EntryWatcher {
-  readonly #calls: readonly Unread[];
+export class OpaqueCalls implements EntryWatcher {
+  readonly #calls: readonly Opaque[];
   /** The function that is traced; undefined where it is called by one of which the stack says no more. */
   readonly #root: Readable | undefined;
   /** The functions of the package that were called at each place. */
   readonly #own = new Map<CallPlace, Set<Entry>>();
   /** The calls below which a function ran that nobody could read, and those below which all of them were read. */
-  readonly #entered = new Set<Unread>();
-  readonly #followed = new Set<Unread>();
+  readonly #entered = new Set<Opaque>();
+  readonly #followed = new Set<Opaque>();
   readonly #participants: Participants;
   /** The stacks that were looked at. */
   readonly #seen = new Map<Entry, Set<string>>();
@@ -49,7 +49,7 @@ export class UnreadCalls implements EntryWatcher {
   /** How many frames there are below the function that is traced. */
   #below: number | undefined;
 
-  constructor(calls: readonly Unread[], root: Readable | undefined, participants: Participants) {
+  constructor(calls: readonly Opaque[], root: Readable | undefined, participants: Participants) {
     this.#calls = calls;
     this.#root = root;
     this.#participants = participants;
@@ -146,7 +146,7 @@ export class UnreadCalls implements EntryWatcher {
   }
 
   /** The calls that may have decided something; where the engine tells nothing of its stack, names decide. */
-  suspects(): Unread[] {
+  suspects(): Opaque[] {
     return this.#calls.filter((call) => {
       if (this.#entered.has(call)) return true;
       // What runs while the call is made need not be what it calls: an iterator of what it makes.
@@ -156,12 +156,12 @@ export class UnreadCalls implements EntryWatcher {
   }
 
   /** Whether it is known that the package was called; where several functions are, all of them must be its own. */
-  #isOwn({ at }: Unread): boolean {
+  #isOwn({ at }: Opaque): boolean {
     return at.places.some((it) => (this.#own.get(it)?.size ?? 0) >= it.callees);
   }
 
   /** The place of the call at which a frame of the stack is. */
-  #placeOf({ fn, at }: Unread, users: readonly CallSite[], depth: number): CallPlace | undefined {
+  #placeOf({ fn, at }: Opaque, users: readonly CallSite[], depth: number): CallPlace | undefined {
     const frame = frameOf(users[depth]);
     if (frame === undefined) return undefined;
     return at.places.find((place) => {
@@ -207,7 +207,7 @@ export function isKnownName(name: string): boolean {
   return hasFunctionNamed(name) || CONTROL_FLOW.has(name);
 }
 
-function given(at: { readonly call: Unread; readonly place: CallPlace } | undefined) {
+function given(at: { readonly call: Opaque; readonly place: CallPlace } | undefined) {
   return at && givenBy(at.call, at.place);
 }
 

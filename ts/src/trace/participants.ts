@@ -9,7 +9,7 @@
  */
 import { hasFunctionNamed } from "../functions/table.ts";
 import { type FxError, fxError } from "../base/errors.ts";
-import type { CheckResult, UnreadCall } from "./analysis/check.ts";
+import type { CheckResult, OpaqueCall } from "./analysis/check.ts";
 import { describeFinding, type Finding, FINDINGS } from "./analysis/findings.ts";
 import type { CallPlace } from "./analysis/knowledge.ts";
 import { parseFunction, type Readable } from "./analysis/parse.ts";
@@ -55,7 +55,7 @@ export interface Listener {
 /** A call in a function that was read in its file. */
 interface FileCall {
   readonly written: WrittenFunction;
-  readonly found: UnreadCall<FunctionSyntax>;
+  readonly found: OpaqueCall<FunctionSyntax>;
   isRecorded: boolean;
   isEntered: boolean;
 }
@@ -149,7 +149,7 @@ export class Participants {
   }
 
   /** Reads the function that a call names, if it is declared in the file of the function that has the call. */
-  reads(call: UnreadCall): boolean {
+  reads(call: OpaqueCall): boolean {
     const [text] = textOfFunction(call.fn);
     const { callee, isPrototype = false } = call.at;
     if (!isPrototype && !(call.at.isNamed && /^[\w$]+$/.test(callee))) return false;
@@ -176,7 +176,7 @@ export class Participants {
       const { callee } = it.found.at;
       const isKnown = hasFunctionNamed(lastName(callee)) || isImportedFromHere(it.written.script, callee);
       if (!it.isEntered && (it.isRecorded || isKnown)) return [];
-      return [unreadCall(callee, it.written.script.at(it.found.at))];
+      return [opaqueCall(callee, it.written.script.at(it.found.at))];
     });
   }
 
@@ -287,7 +287,7 @@ function isNamed({ node, around }: WrittenFunction, site: CallSite): boolean {
 }
 
 /** What a call gives, of a function of which it is known what is traced in it. */
-export function givenBy({ at, active }: UnreadCall<unknown>, { args }: Pick<CallPlace, "args">): GivenByCall {
+export function givenBy({ at, active }: OpaqueCall<unknown>, { args }: Pick<CallPlace, "args">): GivenByCall {
   const name = /^[\w$.]+$/.test(at.callee) ? lastName(at.callee) : undefined;
   return { name, traced: args?.map((it) => (it & active) !== 0n), isOnTraced: (at.on & active) !== 0n };
 }
@@ -360,7 +360,7 @@ function toldOf(at: Finding, { script, node, around }: WrittenFunction, isUncert
 }
 
 /** The warning of a call of which nobody knows what it does. */
-export function unreadCall(callee: string, where: string): FxError {
+export function opaqueCall(callee: string, where: string): FxError {
   return fxError("TraceControlFlow", `\`${callee}\` is given a traced value and its source cannot be seen (${where})`, {
     help:
       "if it decides something about the value, the trace has one branch only: check it with the lint rule or the " +

@@ -17,9 +17,9 @@ import type { UncheckedCall } from "./analysis/knowledge.ts";
 import type { Readable } from "./analysis/parse.ts";
 import { methodsOf } from "./methods.ts";
 import type { FunctionPlace } from "../base/position.ts";
-import { Participants, unreadCall } from "./participants.ts";
+import { Participants, opaqueCall } from "./participants.ts";
 import { isProxy, standsForNull, type TracedValue } from "./proxy.ts";
-import { isKnownName, UnreadCalls } from "./opaqueCalls.ts";
+import { isKnownName, OpaqueCalls } from "./opaqueCalls.ts";
 import { isMethodOfTensors } from "./writtenFunction.ts";
 
 /** What the tracer knows of a function that is about to run. */
@@ -49,7 +49,7 @@ export interface SourceContext {
 /** What is to be told of a function once it has been traced. */
 export interface SourceNotes {
   /** The calls to watch, if there are any. */
-  readonly calls: UnreadCalls | undefined;
+  readonly calls: OpaqueCalls | undefined;
   /** The warnings, which are given once for each function. */
   warnings(): FxError[];
 }
@@ -76,14 +76,14 @@ export function checkSource(fn: Function, args: readonly unknown[], context: Sou
   };
   const tell = (error: FxError): void => void told.push(error);
   const participants = new Participants(result, { refuse, tell });
-  const calls = new UnreadCalls(unwatched, context.isHook ? undefined : fn, participants);
+  const calls = new OpaqueCalls(unwatched, context.isHook ? undefined : fn, participants);
   return {
     calls,
     warnings: () => {
       // The user's code may have caught it, and gone on.
       if (refused !== undefined) throw refused;
       WATCHED.set(fn, new Set([...(known ?? []), ...unwatched.map(({ at }) => at.callee)]));
-      const own = [...noted(result, context), ...unread(calls.suspects(), context)];
+      const own = [...noted(result, context), ...opaque(calls.suspects(), context)];
       const all = [...own, ...told, ...participants.suspects()];
       if (context.isStrict) {
         const [first, ...others] = all;
@@ -244,8 +244,8 @@ function noted({ notes }: CheckResult, context: SourceContext): FxError[] {
   });
 }
 
-function unread(calls: readonly Found<UncheckedCall>[], context: SourceContext): FxError[] {
-  return calls.map(({ fn, at }) => unreadCall(at.callee, placeOf(fn, at, context)));
+function opaque(calls: readonly Found<UncheckedCall>[], context: SourceContext): FxError[] {
+  return calls.map(({ fn, at }) => opaqueCall(at.callee, placeOf(fn, at, context)));
 }
 
 function placeOf(

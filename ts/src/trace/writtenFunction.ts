@@ -145,7 +145,7 @@ function methodsAround({ root, path }: MethodCall, around: readonly Syntax[]): R
   const name = path.at(-1) ?? "";
   // What calls a module, the tracer sees; containers decide nothing but what is found without reading them.
   if (name === "forward" || name === "call" || METHODS.has(name) || KEYED_METHODS.has(name)) return [];
-  if (root === "super" || path.length !== 1) return ["unread"];
+  if (root === "super" || path.length !== 1) return ["opaque"];
   const owner = around.findLast((it) => it.type === "ClassBody" || it.type === "ObjectExpression");
   const members: readonly Syntax[] =
     owner?.type === "ClassBody" ? owner.body : owner?.type === "ObjectExpression" ? owner.properties : [];
@@ -156,7 +156,7 @@ function methodsAround({ root, path }: MethodCall, around: readonly Syntax[]): R
     const isAccessor = it.type !== "PropertyDefinition" && (it.kind === "get" || it.kind === "set");
     return isFunction(value) && !isAccessor ? [{ fn: value }] : [];
   });
-  return methods.length === 0 ? ["unread"] : methods;
+  return methods.length === 0 ? ["opaque"] : methods;
 }
 
 /** The functions around a function that it names, and those that they name. */

@@ -50,7 +50,7 @@ export type Reached<F> =
       /** Whether its arguments are others than those of the call, so that anything may be given: `method.bind(this)`. */
       readonly isIndirect?: boolean;
     }
-  | "unread"
+  | "opaque"
   | "kept";
 
 /** What a trace knows of a function and of the module that it belongs to. */
@@ -63,7 +63,7 @@ export interface Found<T, F = Readable> {
 }
 
 /** A call with traced arguments of a function that was not read. */
-export interface UnreadCall<F = Readable> extends Found<UncheckedCall, F> {
+export interface OpaqueCall<F = Readable> extends Found<UncheckedCall, F> {
   /** The sources that are traced. */
   readonly active: Sources;
 }
@@ -77,7 +77,7 @@ export interface CheckResult<F = Readable> {
   /** What is worth knowing. */
   readonly notes: readonly Found<Finding, F>[];
   /** Calls with traced arguments of functions that could not be read. */
-  readonly unchecked: readonly UnreadCall<F>[];
+  readonly unchecked: readonly OpaqueCall<F>[];
   /** The functions that were read. */
   readonly read: readonly F[];
   /** The texts of the functions in them of which no call was met. */
@@ -107,7 +107,7 @@ class Check<F extends object> {
     seen: new Map<Finding, Found<Finding, F>>(),
     note: new Map<Finding, Found<Finding, F>>(),
   };
-  readonly unchecked = new Map<UncheckedCall | MethodCall, UnreadCall<F>>();
+  readonly unchecked = new Map<UncheckedCall | MethodCall, OpaqueCall<F>>();
   readonly read = new Set<F>();
   readonly uncalled = new Set<string>();
   readonly #options: CheckContext<F>;
@@ -196,7 +196,7 @@ class Check<F extends object> {
   }
 
   /** Notes the call of a method that nobody could read. */
-  #noteUnread(fn: F, call: MethodCall, active: Sources): void {
+  #noteOpaque(fn: F, call: MethodCall, active: Sources): void {
     const [{ line, column } = { line: 1, column: 1 }] = call.places;
     const callee = [call.root, ...call.path].join(".").replaceAll(".*", "[…]");
     const sources = joinSources(call.args, (it) => it);
@@ -225,8 +225,8 @@ class Check<F extends object> {
     // All are checked, so the results are taken before they are looked at.
     return reached
       .map((it) => {
-        if (it === "unread") {
-          if (isGiven) this.#noteUnread(from, call, active);
+        if (it === "opaque") {
+          if (isGiven) this.#noteOpaque(from, call, active);
           return isGiven;
         }
         if (it === "kept") {

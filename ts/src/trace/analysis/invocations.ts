@@ -265,12 +265,12 @@ export abstract class Invocations extends Knowledge implements CallWalk {
 
   /** What code gives that was not read: anything that it was given, and functions that call what it was given. */
   protected gives(node: Syntax, args: readonly Value[]): Value {
-    const shape = this.unread(node);
+    const shape = this.opaque(node);
     for (const it of args) shape.holds.add(it);
     return join(shaped(shape), this.unknown(args));
   }
 
-  /** A call of what unread code gave, or of a method of it. */
+  /** A call of what opaque code gave, or of a method of it. */
   protected callUnknown(
     node: Syntax,
     shape: UnknownShape,
@@ -350,7 +350,7 @@ export abstract class Invocations extends Knowledge implements CallWalk {
     this.callbacks(args);
     const source = this.sourceOf({ kind: "method", path: root === "super" ? ["super", ...path] : path });
     // A bound method is read where it is bound.
-    return path.at(-1) === "bind" ? tracedBy(source) : join(tracedBy(source), shaped(this.unread(node)));
+    return path.at(-1) === "bind" ? tracedBy(source) : join(tracedBy(source), shaped(this.opaque(node)));
   }
 
   /** A call of something of which nothing is known: it may give back what it is given, and call what it is given. */

@@ -219,7 +219,7 @@ export abstract class Knowledge implements Clock {
   }
 
   /** What code that was not read gives at a node. */
-  protected unread(node: Syntax): UnknownShape {
+  protected opaque(node: Syntax): UnknownShape {
     const key = extent(node).join(":");
     const known = this.unknowns.get(key);
     if (known !== undefined) return known;
@@ -307,7 +307,7 @@ export abstract class Knowledge implements Clock {
       this.#inheriting.delete(shape);
     }
     if (!shape.isOpaque) return known;
-    return joinAll([known, tracedBy(this.taint(shaped(shape))), shaped(this.unread(node))]);
+    return joinAll([known, tracedBy(this.taint(shaped(shape))), shaped(this.opaque(node))]);
   }
 
   protected member(shape: PathShape, name: string): Value {
