@@ -142,6 +142,52 @@ export const SWITCHES: readonly string[] = [
   "torch.amp.autocast_mode._exit_autocast",
 ];
 
+/** Functions of Python's `operator` that change their left operand. */
+export const IN_PLACE_OPERATORS: readonly string[] = [
+  "operator.iadd",
+  "operator.iand",
+  "operator.iconcat",
+  "operator.ifloordiv",
+  "operator.ilshift",
+  "operator.imatmul",
+  "operator.imod",
+  "operator.imul",
+  "operator.ior",
+  "operator.ipow",
+  "operator.irshift",
+  "operator.isub",
+  "operator.itruediv",
+  "operator.ixor",
+];
+
+/** What `legalize_graph` puts as far ahead as it can, so that assertions about sizes come before what needs them. */
+export const PRIORITIZED: readonly string[] = [
+  "operator.add",
+  "operator.eq",
+  "operator.floordiv",
+  "operator.ge",
+  "operator.gt",
+  "operator.le",
+  "operator.lt",
+  "operator.mod",
+  "operator.mul",
+  "operator.ne",
+  "operator.sub",
+  "operator.truediv",
+  "torch.ops.aten._assert_async.msg",
+  "torch.ops.aten._assert_scalar.default",
+  "torch.ops.aten.scalar_tensor.default",
+  "torch.ops.aten.sym_constrain_range.default",
+  "torch.ops.aten.sym_constrain_range_for_size.default",
+];
+
+/** Conversions in front of which an export asserts what is converted. */
+export const ASSERTED_CONVERSIONS: readonly string[] = [
+  "torch.ops.aten.to.device",
+  "torch.ops.aten.to.dtype",
+  "torch.ops.aten.to.dtype_layout",
+];
+
 /** Operators that may write although their name does not show it, with the place of the argument that says so, or -1. */
 export const WRITING_OPERATORS: Readonly<Record<string, number>> = {
   "aten.__iand__.Scalar": -1,

@@ -11806,8 +11806,20 @@ export interface NnFunctions {
   ): Tensor;
 }
 
+/** A namespace of functions that are operators. */
+export type FunctionNamespace = "torch" | "special" | "linalg" | "fft" | "nn";
+
+/** How the qualified names of the functions begin, and the names of their operators, by namespace. */
+export const PLACES: Readonly<Record<FunctionNamespace, readonly [target: string, prefix: string]>> = {
+  torch: ["torch.", ""],
+  special: ["torch._C._special.special_", "special_"],
+  linalg: ["torch._C._linalg.linalg_", "linalg_"],
+  fft: ["torch._C._fft.fft_", "fft_"],
+  nn: ["torch._C._nn.", ""],
+};
+
 /** PyTorch's names of the functions, by namespace. */
-export const FUNCTIONS: Readonly<Record<"torch" | "special" | "linalg" | "fft" | "nn", readonly string[]>> = {
+export const FUNCTIONS: Readonly<Record<FunctionNamespace, readonly string[]>> = {
   torch: [
     "abs", "abs_", "absolute", "acos", "acos_", "acosh", "acosh_", "adaptive_avg_pool1d", "adaptive_max_pool1d", "add",
     "addbmm", "addcdiv", "addcmul", "addmm", "addmv", "addmv_", "addr", "adjoint", "affine_grid_generator",

@@ -1769,6 +1769,11 @@ xlogy: Tensor | Scalar_Other | Scalar_Self | OutTensor=Tensor+out | OutScalar_Se
   OutScalar_Other=Scalar_Other+out
 `;
 
+/** How the qualified names of functions begin that are operators of `aten`. */
+export const OPERATOR_PLACES: readonly string[] = [
+  "torch._C._nn.", "torch._C._linalg.", "torch._C._fft.", "torch._C._special.", "torch.",
+];
+
 /** The operators whose results have names, an operator a line. */
 export const RESULT_NAMES = `
 aten._linalg_det result LU pivots

@@ -2,9 +2,9 @@
 
 use crate::Executor;
 use crate::interpreter::{Kwargs, Results};
-use tracefx_core::{Code, DType, Diagnostic, Result, Tensor};
+use tracefx_core::{Code, Diagnostic, Result, Tensor};
 use tracefx_ir::{Str, TensorMeta};
-use tracefx_ops::{ArgType, Args, Op, Propagation, Registry, Value};
+use tracefx_ops::{ATTRIBUTES, ArgType, Args, CONVERSIONS, Op, Propagation, Registry, Value};
 
 /// What calls the operators that functions of Python are: on tensors, or on what is known of them.
 pub(crate) trait Operators: Copy {
@@ -128,17 +128,6 @@ const NAMED: &[(&str, &[&str])] =
 /// Parameters of `torch.nn.functional` that change nothing: the norm of embeddings counts with `max_norm` only.
 const IGNORED: &[&str] = &["_stacklevel", "norm_type"];
 
-/// Methods that convert.
-const CONVERSIONS: &[(&str, DType)] = &[
-    ("float", DType::Float32),
-    ("double", DType::Float64),
-    ("half", DType::Float16),
-    ("bfloat16", DType::BFloat16),
-    ("int", DType::Int32),
-    ("long", DType::Int64),
-    ("bool", DType::Bool),
-];
-
 /// What a call of a function gives: of an operator, or of a function of Python that is one.
 ///
 /// # Errors
@@ -203,11 +192,10 @@ pub(crate) fn call_method<O: Operators>(
             Ok(vec![Value::Int(size.clone())])
         }
         ("dim" | "ndimension", None) => Ok(vec![Value::int(this.sizes.len() as i64)]),
-        (_, None) if CONVERSIONS.iter().any(|(it, _)| *it == name) => {
-            let dtype = CONVERSIONS.iter().find(|(it, _)| *it == name).map_or(this.dtype, |(_, it)| *it);
-            ops.call("aten.to.dtype", &[args[0].clone(), Value::DType(dtype)], &[])
-        }
-        _ => resolve(ops, name, args, kwargs),
+        (_, second) => match CONVERSIONS.iter().find(|(it, _)| *it == name && second.is_none()) {
+            Some((_, dtype)) => ops.call("aten.to.dtype", &[args[0].clone(), Value::DType(*dtype)], &[]),
+            None => resolve(ops, name, args, kwargs),
+        },
     }
 }
 
@@ -247,12 +235,15 @@ fn attribute<O: Operators>(ops: O, args: &[Value<O::Tensor>]) -> Result<Value<O:
             "ndim" => Ok(Value::int(ops.meta(this).sizes.len() as i64)),
             "dtype" => Ok(Value::DType(ops.meta(this).dtype)),
             "device" => Ok(Value::Device(ops.meta(this).device)),
-            "T" => ops.call("aten.numpy_T.default", &args[..1], &[]).map(|mut it| it.swap_remove(0)),
-            "mT" => ops.call("aten.mT.default", &args[..1], &[]).map(|mut it| it.swap_remove(0)),
-            other => Err(Diagnostic::new(
-                Code::NotImplemented,
-                format!("the attribute {other} of a tensor is not implemented"),
-            )),
+            other => match ATTRIBUTES.iter().find(|(it, _)| *it == other) {
+                Some((_, operator)) => {
+                    ops.call(&format!("{operator}.default"), &args[..1], &[]).map(|mut it| it.swap_remove(0))
+                }
+                None => Err(Diagnostic::new(
+                    Code::NotImplemented,
+                    format!("the attribute {other} of a tensor is not implemented"),
+                )),
+            },
         },
         _ => Err(Diagnostic::new(Code::NotImplemented, "getattr is implemented for attributes of tensors")),
     }
@@ -306,6 +297,7 @@ fn has_parameter(op: &Op, key: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::{ATTRIBUTES, CONVERSIONS};
     use crate::propagate;
     use tracefx_core::{Code, DType};
     use tracefx_ir::{Arg, Attribute, Graph, GraphModule, NodeId, Opcode, TensorMeta, Val};
@@ -356,7 +348,24 @@ mod tests {
         assert_eq!(method("t", vec![]), Ok("[3, s0]".to_owned()));
         assert_eq!(method("unsqueeze", vec![Arg::Int(0)]), Ok("[1, s0, 3]".to_owned()));
         assert_eq!(method("size", vec![Arg::Int(0)]), Ok("s0".to_owned()));
-        assert_eq!(method("double", vec![]), s0_3);
+        for (name, _) in CONVERSIONS {
+            assert_eq!(method(name, vec![]), s0_3, "{name}");
+        }
+    }
+
+    #[test]
+    fn attributes_of_tensors_are_operators() {
+        let attribute = |name: &'static str| {
+            sizes_of(|graph, x| {
+                // Only complex numbers have imaginary parts.
+                let complex = graph.call_function("torch.complex", vec![x.clone(), x], vec![]);
+                graph.call_function("builtins.getattr", vec![Arg::Node(complex), Arg::Str(name.into())], vec![])
+            })
+        };
+        for (name, _) in ATTRIBUTES {
+            let sizes = if matches!(*name, "real" | "imag") { "[s0, 3]" } else { "[3, s0]" };
+            assert_eq!(attribute(name).as_deref(), Ok(sizes), "{name}");
+        }
     }
 
     #[test]

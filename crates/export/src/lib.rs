@@ -28,7 +28,7 @@ mod views;
 
 pub use checked::merge_getitems;
 pub use decompose::{DecompositionTable, Remove, default_decompositions, functionalize};
-pub use exporter::{Exporter, Lifted, UserInput};
+pub use exporter::{ASSERTED_CONVERSIONS, Exporter, Lifted, UserInput};
 pub use inputs::InputChecker;
 pub use move_to_device::Location;
 pub use print::readable;

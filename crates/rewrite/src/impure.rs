@@ -133,24 +133,25 @@ pub(crate) fn is_in_place_name(name: &str) -> bool {
     name.ends_with('_') && !name.ends_with("__")
 }
 
-/// `operator.iadd` and its like; `inv`, `invert`, `is_`, `is_not`, `itemgetter`, `index` and `indexOf` change nothing.
+/// The functions of Python's `operator` that change their left operand; `inv`, `invert`, `is_`, `is_not`, `itemgetter`,
+/// `index` and `indexOf` change nothing. Sorted.
+pub const IN_PLACE_OPERATORS: [&str; 14] = [
+    "operator.iadd",
+    "operator.iand",
+    "operator.iconcat",
+    "operator.ifloordiv",
+    "operator.ilshift",
+    "operator.imatmul",
+    "operator.imod",
+    "operator.imul",
+    "operator.ior",
+    "operator.ipow",
+    "operator.irshift",
+    "operator.isub",
+    "operator.itruediv",
+    "operator.ixor",
+];
+
 pub(crate) fn is_in_place_operator(target: &str) -> bool {
-    let Some(name) = target.strip_prefix("operator.") else { return false };
-    const IN_PLACE: [&str; 14] = [
-        "iadd",
-        "iand",
-        "iconcat",
-        "ifloordiv",
-        "ilshift",
-        "imatmul",
-        "imod",
-        "imul",
-        "ior",
-        "ipow",
-        "irshift",
-        "isub",
-        "itruediv",
-        "ixor",
-    ];
-    IN_PLACE.contains(&name)
+    IN_PLACE_OPERATORS.binary_search(&target).is_ok()
 }

@@ -52,7 +52,7 @@ pub use graph_manipulation::{
     replace_target_nodes_with,
 };
 pub use graph_transform_observer::GraphTransformObserver;
-pub use impure::{Impurity, RANDOM_FUNCTIONS, SIDE_EFFECT_FUNCTIONS};
+pub use impure::{IN_PLACE_OPERATORS, Impurity, RANDOM_FUNCTIONS, SIDE_EFFECT_FUNCTIONS};
 pub use matcher::{
     ANY_OF, ConstantValue, Constraint, InternalMatch, MatcherOptions, Miss, OPTIONAL, SubgraphMatcher,
     SubgraphMatcherWithNameNodeMap,
@@ -61,7 +61,7 @@ pub use merge_matmul::merge_matmul;
 pub use net_min::{MinimizerOptions, TraverseMethod, minimize, minimize_submodule};
 pub use normalize::{
     AnnotateOptions, AnnotateTypesWithSchema, ArgumentType, ArgumentTypes, CallArguments, NORMALIZATION_SCHEMAS,
-    NormalizeArgs, NormalizeArgsOptions, NormalizeOperators, NormalizeOptions, Normalized, Normalizer,
+    NormalizeArgs, NormalizeArgsOptions, NormalizeOperators, NormalizeOptions, Normalized, Normalizer, OPERATOR_PLACES,
     annotate_getitem_nodes,
 };
 pub use order::SWITCHES;
@@ -84,4 +84,4 @@ pub use splitter::{
     move_non_tensor_nodes_on_boundary,
 };
 pub use tools_common::{get_acc_ops_name, get_node_target};
-pub use topological::{legalize_graph, stable_topological_sort, topo_sort};
+pub use topological::{PRIORITIZED, legalize_graph, stable_topological_sort, topo_sort};

@@ -13,7 +13,7 @@ use tracefx_ir::{Graph, GraphModule, NodeId, Opcode};
 use tracefx_ops::Registry;
 
 /// What runs as soon as it can, so that assertions about sizes come before the operators that need them. Sorted.
-const PRIORITIZED: &[&str] = &[
+pub const PRIORITIZED: &[&str] = &[
     "operator.add",
     "operator.eq",
     "operator.floordiv",

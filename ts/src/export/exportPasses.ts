@@ -4,6 +4,7 @@
  *
  * @module
  */
+import { ASSERTED_CONVERSIONS } from "../../../bindings/effects.ts";
 import { isNode } from "../graph/args.ts";
 import { formatExpression } from "../graph/expression.ts";
 import type { Graph } from "../graph/graph.ts";
@@ -123,7 +124,7 @@ export function replaceModes(module: GraphModule): void {
 }
 
 /** The conversions in front of which PyTorch asserts what is converted. */
-const CONVERSIONS = new Set(["device", "dtype", "dtype_layout"].map((it) => `torch.ops.aten.to.${it}`));
+const CONVERSIONS: ReadonlySet<string> = new Set(ASSERTED_CONVERSIONS);
 
 const ASSERTION = "torch.ops.aten._assert_tensor_metadata.default";
 

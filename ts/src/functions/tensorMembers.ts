@@ -5,6 +5,7 @@
  * @module
  */
 import { DTYPES, type DType } from "../../../bindings/dtypes.ts";
+import { CONVERSIONS } from "../../../bindings/members.ts";
 import { callOperator } from "../engine/dispatch.ts";
 import { resizeTensor } from "../engine/tensors.ts";
 import { fxError } from "../base/errors.ts";
@@ -111,21 +112,6 @@ export interface TensorMembers extends Iterable<Tensor> {
 }
 
 type Method = (self: Tensor, args: readonly unknown[], kwargs: Readonly<Record<string, unknown>>) => unknown;
-
-const CONVERSIONS: Readonly<Record<string, DType>> = {
-  float: "float32",
-  double: "float64",
-  half: "float16",
-  bfloat16: "bfloat16",
-  long: "int64",
-  int: "int32",
-  short: "int16",
-  char: "int8",
-  byte: "uint8",
-  bool: "bool",
-  cfloat: "complex64",
-  cdouble: "complex128",
-};
 
 /** Puts a method on tensors by PyTorch's name. A call with a traced value among its arguments is recorded. */
 export function defineMethod(spelling: string, name: string, run: Method): void {

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { OPERATOR_PLACES } from "../../../bindings/schemas.ts";
 import { fxError } from "../base/errors.ts";
 import { isNode } from "../graph/args.ts";
 import type { Node } from "../graph/node.ts";
@@ -130,15 +131,8 @@ export function normalizedArguments(
   return op === "call_module" ? normalizeModule(root, target, call, options) : undefined;
 }
 
-/** Where PyTorch keeps functions that are operators, and how the names of those begin. */
-const PLACES: readonly (readonly [prefix: string, operators: string])[] = [
-  ["torch.ops.aten.", ""],
-  ["torch._C._nn.", ""],
-  ["torch._C._linalg.", ""],
-  ["torch._C._fft.", ""],
-  ["torch._C._special.", ""],
-  ["torch.", ""],
-];
+/** How the names of functions begin that are operators. */
+const PLACES: readonly string[] = ["torch.ops.aten.", ...OPERATOR_PLACES];
 
 /** The overloads that a function stands for: all of an operator, or the one that is named; `undefined` for no operator. */
 function schemasOfFunction(target: string): readonly OperatorSchema[] | undefined {
@@ -147,9 +141,9 @@ function schemasOfFunction(target: string): readonly OperatorSchema[] | undefine
   // Functions such as `math.ceil` stand for operators, too.
   const listed = target.includes(".") ? normalizationSchemasOf(target) : undefined;
   if (listed !== undefined) return listed;
-  const place = PLACES.find(([prefix]) => target.startsWith(prefix));
+  const place = PLACES.find((prefix) => target.startsWith(prefix));
   if (place === undefined) return undefined;
-  const [operator = "", overload] = target.slice(place[0].length).split(".");
+  const [operator = "", overload] = target.slice(place.length).split(".");
   // Only operators have overloads by name; `torch.nn.relu` is none.
   if (overload !== undefined && !target.startsWith("torch.ops.")) return undefined;
   return overloadsOf(normalizationSchemasOf(operator) ?? [], overload);

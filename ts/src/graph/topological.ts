@@ -6,6 +6,7 @@
  *
  * @module
  */
+import { PRIORITIZED } from "../../../bindings/effects.ts";
 import { checkGiven, checkList } from "../base/given.ts";
 import { isNode } from "./args.ts";
 import { fxError } from "../base/errors.ts";
@@ -16,13 +17,7 @@ import { stateOf } from "./nodeState.ts";
 import { isSwitch, mayWrite } from "./writes.ts";
 
 /** What runs as soon as it can, so that assertions about sizes come before the operators that need them. */
-const PRIORITIZED: ReadonlySet<string> = new Set(
-  ["add", "mul", "sub", "floordiv", "truediv", "mod", "le", "lt", "ge", "gt", "eq", "ne"]
-    .map((name) => `operator.${name}`)
-    .concat("torch.ops.aten.sym_constrain_range.default", "torch.ops.aten.sym_constrain_range_for_size.default")
-    .concat("torch.ops.aten._assert_async.msg", "torch.ops.aten.scalar_tensor.default")
-    .concat("torch.ops.aten._assert_scalar.default"),
-);
+const AHEAD: ReadonlySet<string> = new Set(PRIORITIZED);
 
 /**
  * Sorts the graph as `torch.fx.passes.tools_common.legalize_graph` does: breadth first from the nodes that use nothing, with
@@ -167,7 +162,7 @@ function breadthFirst(waiting: Waiting, sorted: Node[]): void {
   const ahead: Node[] = [];
   const release = (user: Node): void => {
     if (!waiting.release(user)) return;
-    if (user.op === "call_function" && PRIORITIZED.has(user.target)) ahead.push(user);
+    if (user.op === "call_function" && AHEAD.has(user.target)) ahead.push(user);
     else queue.push(user);
   };
   for (let at = 0; ahead.length > 0 || at < queue.length; ) {

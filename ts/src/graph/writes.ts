@@ -4,18 +4,14 @@
  *
  * @module
  */
-import { SWITCHES, WRITING_OPERATORS } from "../../../bindings/effects.ts";
+import { IN_PLACE_OPERATORS, SWITCHES, WRITING_OPERATORS } from "../../../bindings/effects.ts";
 import type { Module } from "../nn/module.ts";
 import { hasGraph } from "./deadCode.ts";
 import type { Node } from "./node.ts";
 
 const SWITCHING: ReadonlySet<string> = new Set(SWITCHES);
 
-const IN_PLACE_OPERATORS: ReadonlySet<string> = new Set(
-  ["add", "and", "concat", "floordiv", "lshift", "matmul", "mod", "mul", "or", "pow", "rshift", "sub", "truediv", "xor"]
-    .map((name) => `operator.i${name}`)
-    .concat("operator.setitem"),
-);
+const CHANGING: ReadonlySet<string> = new Set([...IN_PLACE_OPERATORS, "operator.setitem"]);
 
 /** Overloads that write to an argument without being called `out`. */
 const OUT_OVERLOAD = /^out$|_out$|^out_/;
@@ -57,7 +53,7 @@ function functionWrites(node: Node): boolean {
   const { target } = node;
   if (target.startsWith("torch.ops.")) return operatorWrites(node, target.slice("torch.ops.".length));
   // `operator.and_` is named so since Python has a word `and`.
-  if (target.startsWith("operator.")) return IN_PLACE_OPERATORS.has(target);
+  if (target.startsWith("operator.")) return CHANGING.has(target);
   if (isInPlaceName(target)) return true;
   // The last argument of many functions of torch.nn.functional says whether they write to the first.
   if (target.startsWith("torch.nn.functional.") && node.args.includes(true)) return true;

@@ -9,11 +9,14 @@
 import {
   type FftFunctions,
   FUNCTIONS,
+  type FunctionNamespace,
   type LinalgFunctions,
   type NnFunctions,
+  PLACES,
   type SpecialFunctions,
   type TorchFunctions,
 } from "../../../bindings/functions.ts";
+import { ATTRIBUTES } from "../../../bindings/members.ts";
 import { METHODS, SELF_POSITIONS } from "../../../bindings/methods.ts";
 import { callOperator } from "../engine/dispatch.ts";
 import { defineMember, defineMethod } from "../functions/tensorMembers.ts";
@@ -25,25 +28,6 @@ import { addResolver, defineFunction, functionOf } from "../functions/table.ts";
 
 /** A function of the table, whatever its arguments are. */
 export type AnyFunction = (...args: unknown[]) => unknown;
-
-/** Where PyTorch keeps the functions of a namespace, and how their operators begin. */
-const PLACES: Readonly<Record<keyof typeof FUNCTIONS, readonly [target: string, prefix: string]>> = {
-  torch: ["torch.", ""],
-  special: ["torch._C._special.special_", "special_"],
-  linalg: ["torch._C._linalg.linalg_", "linalg_"],
-  fft: ["torch._C._fft.fft_", "fft_"],
-  nn: ["torch._C._nn.", ""],
-};
-
-/** The attributes of tensors that are operators. */
-const ATTRIBUTES: Readonly<Record<string, string>> = {
-  T: "aten.numpy_T",
-  mT: "aten.mT",
-  mH: "aten.mH",
-  H: "aten.mH",
-  real: "aten.real",
-  imag: "aten.imag",
-};
 
 /** Calls an operator with Python's arguments. Functions that make tensors may be asked for gradients. */
 function run(operator: string, args: readonly unknown[], kwargs: Readonly<Record<string, unknown>>): unknown {
@@ -60,7 +44,7 @@ function defineOperator(target: string, operator: string): AnyFunction {
   });
 }
 
-function namespaceOf<T>(name: keyof typeof FUNCTIONS): T {
+function namespaceOf<T>(name: FunctionNamespace): T {
   const [target, prefix] = PLACES[name];
   const define = (it: string): AnyFunction => {
     // Some are functions of `torch.nn.functional` too, which has them with its own parameter lists.

@@ -2,8 +2,11 @@
 
 use super::quoted;
 use std::fmt::Write;
+use tracefx_export::ASSERTED_CONVERSIONS;
 use tracefx_ops::{Op, Tags, registry};
-use tracefx_rewrite::{CSE_BANNED_OPS, RANDOM_FUNCTIONS, SIDE_EFFECT_FUNCTIONS, SWITCHES};
+use tracefx_rewrite::{
+    CSE_BANNED_OPS, IN_PLACE_OPERATORS, PRIORITIZED, RANDOM_FUNCTIONS, SIDE_EFFECT_FUNCTIONS, SWITCHES,
+};
 
 pub(super) fn body() -> String {
     let named = |has: &dyn Fn(&Op) -> bool| {
@@ -27,6 +30,24 @@ pub(super) fn body() -> String {
         "SWITCHES",
         "Functions that switch autocast, gradients or vmap for all that comes after them.",
         SWITCHES,
+    );
+    list(
+        &mut out,
+        "IN_PLACE_OPERATORS",
+        "Functions of Python's `operator` that change their left operand.",
+        &IN_PLACE_OPERATORS,
+    );
+    list(
+        &mut out,
+        "PRIORITIZED",
+        "What `legalize_graph` puts as far ahead as it can, so that assertions about sizes come before what needs them.",
+        PRIORITIZED,
+    );
+    list(
+        &mut out,
+        "ASSERTED_CONVERSIONS",
+        "Conversions in front of which an export asserts what is converted.",
+        ASSERTED_CONVERSIONS,
     );
     writing_operators(&mut out);
     list(&mut out, "CSE_BANNED_OPS", "Operators two calls of which are not to be merged.", CSE_BANNED_OPS);

@@ -5,13 +5,54 @@ use super::surface::{packets, unprefixed};
 use super::{array, quoted};
 use std::fmt::Write;
 
-/// A namespace of functions: its place in PyTorch, the prefix of its operators, the interface and what it is.
-const NAMESPACES: &[(&str, &str, &str, &str)] = &[
-    ("torch", "", "TorchFunctions", "The operators that are functions of `torch`."),
-    ("special", "special_", "SpecialFunctions", "The operators that are functions of `torch.special`."),
-    ("linalg", "linalg_", "LinalgFunctions", "The operators that are functions of `torch.linalg`."),
-    ("fft", "fft_", "FftFunctions", "The operators that are functions of `torch.fft`."),
-    ("nn", "", "NnFunctions", "The operators that PyTorch keeps in `torch._C._nn`."),
+/// A namespace of functions.
+struct Namespace {
+    /// Its name.
+    name: &'static str,
+    /// How the qualified names of its functions begin.
+    target: &'static str,
+    /// How the names of its operators begin.
+    prefix: &'static str,
+    interface: &'static str,
+    doc: &'static str,
+}
+
+const NAMESPACES: &[Namespace] = &[
+    Namespace {
+        name: "torch",
+        target: "torch.",
+        prefix: "",
+        interface: "TorchFunctions",
+        doc: "The operators that are functions of `torch`.",
+    },
+    Namespace {
+        name: "special",
+        target: "torch._C._special.special_",
+        prefix: "special_",
+        interface: "SpecialFunctions",
+        doc: "The operators that are functions of `torch.special`.",
+    },
+    Namespace {
+        name: "linalg",
+        target: "torch._C._linalg.linalg_",
+        prefix: "linalg_",
+        interface: "LinalgFunctions",
+        doc: "The operators that are functions of `torch.linalg`.",
+    },
+    Namespace {
+        name: "fft",
+        target: "torch._C._fft.fft_",
+        prefix: "fft_",
+        interface: "FftFunctions",
+        doc: "The operators that are functions of `torch.fft`.",
+    },
+    Namespace {
+        name: "nn",
+        target: "torch._C._nn.",
+        prefix: "",
+        interface: "NnFunctions",
+        doc: "The operators that PyTorch keeps in `torch._C._nn`.",
+    },
 ];
 
 pub(super) fn body() -> String {
@@ -28,23 +69,33 @@ pub(super) fn body() -> String {
          } from \"../ts/src/base/types.ts\";\n\
          import type { Tensor } from \"../ts/src/tensor/tensor.ts\";\n",
     );
-    for (place, prefix, interface, doc) in NAMESPACES {
-        let Members { options, body } = members(&packets(place), prefix, Kind::Function);
+    for Namespace { name, prefix, interface, doc, .. } in NAMESPACES {
+        let Members { options, body } = members(&packets(name), prefix, Kind::Function);
         write!(out, "{options}\n/** {doc} */\nexport interface {interface} {{\n{body}}}\n")
             .expect("writing to a string succeeds");
     }
-    let places: Vec<String> = NAMESPACES.iter().map(|(place, ..)| quoted(place)).collect();
+    let names: Vec<String> = NAMESPACES.iter().map(|it| quoted(it.name)).collect();
     write!(
         out,
-        "\n/** PyTorch's names of the functions, by namespace. */\n\
-         export const FUNCTIONS: Readonly<Record<{}, readonly string[]>> = {{\n",
-        places.join(" | ")
+        "\n/** A namespace of functions that are operators. */\n\
+         export type FunctionNamespace = {};\n\n\
+         /** How the qualified names of the functions begin, and the names of their operators, by namespace. */\n\
+         export const PLACES: Readonly<Record<FunctionNamespace, readonly [target: string, prefix: string]>> = {{\n",
+        names.join(" | ")
     )
     .expect("writing to a string succeeds");
-    for (place, prefix, ..) in NAMESPACES {
-        let packets = packets(place);
+    for Namespace { name, target, prefix, .. } in NAMESPACES {
+        writeln!(out, "  {name}: [{}, {}],", quoted(target), quoted(prefix)).expect("writing to a string succeeds");
+    }
+    out.push_str(
+        "};\n\n\
+         /** PyTorch's names of the functions, by namespace. */\n\
+         export const FUNCTIONS: Readonly<Record<FunctionNamespace, readonly string[]>> = {\n",
+    );
+    for Namespace { name, prefix, .. } in NAMESPACES {
+        let packets = packets(name);
         let names: Vec<&str> = packets.iter().map(|it| unprefixed(it, prefix)).collect();
-        writeln!(out, "  {place}: {},", array(&names, "  ")).expect("writing to a string succeeds");
+        writeln!(out, "  {name}: {},", array(&names, "  ")).expect("writing to a string succeeds");
     }
     out.push_str("};\n");
     out

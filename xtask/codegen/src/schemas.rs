@@ -1,11 +1,11 @@
 //! `schemas.ts`: the parameters of every operator, the overloads that only normalization knows, and the names of results.
 
-use super::filled;
 use super::signature::camel_case;
+use super::{array, filled};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use tracefx_ops::registry;
-use tracefx_rewrite::NORMALIZATION_SCHEMAS;
+use tracefx_rewrite::{NORMALIZATION_SCHEMAS, OPERATOR_PLACES};
 
 pub(super) fn body() -> String {
     let mut out = String::from(
@@ -35,6 +35,13 @@ pub(super) fn body() -> String {
     );
     out.extend(NORMALIZATION_SCHEMAS.lines().map(record));
     out.push_str("`;\n\n");
+    write!(
+        out,
+        "/** How the qualified names of functions begin that are operators of `aten`. */\n\
+         export const OPERATOR_PLACES: readonly string[] = {};\n\n",
+        array(OPERATOR_PLACES, "")
+    )
+    .expect("writing to a string succeeds");
     out.push_str(&result_names());
     out
 }

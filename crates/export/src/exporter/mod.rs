@@ -10,6 +10,7 @@ use crate::{
 };
 use graphs::{Ended, Frame, Held};
 use indexmap::{IndexMap, IndexSet};
+pub use sizes::ASSERTED_CONVERSIONS;
 use tracefx_core::{Code, Diagnostic, Result, Tensor};
 use tracefx_ir::{Arg, GraphModule, Meta, Str, TensorMeta, Val};
 use tracefx_ops::{Args, Builder, Output, Propagation, TensorRef, Traced, Value, Vjp, bind};

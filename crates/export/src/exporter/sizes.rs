@@ -121,7 +121,8 @@ fn renew(graph: &mut Graph, id: NodeId, name: &str) -> (Str, Str) {
 }
 
 /// The conversions in front of which PyTorch asserts what is converted.
-const CONVERSIONS: &[&str] = &["torch.ops.aten.to.device", "torch.ops.aten.to.dtype", "torch.ops.aten.to.dtype_layout"];
+pub const ASSERTED_CONVERSIONS: &[&str] =
+    &["torch.ops.aten.to.device", "torch.ops.aten.to.dtype", "torch.ops.aten.to.dtype_layout"];
 const ASSERT: &str = "torch.ops.aten._assert_tensor_metadata.default";
 
 /// Asserts dtype, device and layout of what is converted: whether there is anything to do depends on them.
@@ -129,7 +130,7 @@ pub(super) fn assert_converted(graph: &mut Graph) -> Result<()> {
     for id in graph.nodes().collect::<Vec<NodeId>>() {
         let node = graph.node(id);
         let Some(converted) = node.args().first().and_then(Arg::as_node) else { continue };
-        if !CONVERSIONS.contains(&&**node.target()) {
+        if !ASSERTED_CONVERSIONS.contains(&&**node.target()) {
             continue;
         }
         let is_asserted = graph.prev(id).is_some_and(|it| {

@@ -13,7 +13,8 @@ use tracefx_ops::{ArgType, Op, Registry, Schema};
 pub const NORMALIZATION_SCHEMAS: &str = include_str!("schemas.txt");
 
 /// Where PyTorch keeps functions that are operators of `aten`.
-const PLACES: &[&str] = &["torch._C._nn.", "torch._C._linalg.", "torch._C._fft.", "torch._C._special.", "torch."];
+pub const OPERATOR_PLACES: &[&str] =
+    &["torch._C._nn.", "torch._C._linalg.", "torch._C._fft.", "torch._C._special.", "torch."];
 
 /// What a tensor that is written to has already, so that it is not told.
 const OPTIONS: &[&str] = &["dtype", "layout", "device", "pin_memory"];
@@ -108,7 +109,7 @@ impl<'t> Callee<'t> {
         let (line, name, is_python) = match line_of(target) {
             Some(line) => (line, target.rsplit('.').next()?, true),
             None => {
-                let name = PLACES.iter().find_map(|it| target.strip_prefix(it))?;
+                let name = OPERATOR_PLACES.iter().find_map(|it| target.strip_prefix(it))?;
                 (line_of(name).unwrap_or_default(), name, false)
             }
         };
