@@ -1,7 +1,7 @@
 //! Calls every operator of the registry with arguments that nobody would give it: empty tensors, some without dimensions and
 //! some with sixty-four, dimensions out of range, dtypes that do not fit, numbers at the ends of their ranges, and sizes for
 //! which no memory is enough. A call may be refused; it must not panic, must come back, and must not ask for more memory
-//! than it was given work for.
+//! than it was given work for. A program of its own, because its allocator refuses what is too much.
 //!
 //! The calls are the same in every run. `TRACEFX_DEGENERATE=N` makes `N` calls of each operator instead of a slice, and
 //! `TRACEFX_ONLY=aten.add` calls only the operators with these letters in their names.
