@@ -45,69 +45,59 @@ function paddingOf(name: string, given: PadArguments): Size {
   return bind<PadOptions>(name, given, ["padding"], {}).padding;
 }
 
-/** Adds the mirror image of a sequence. */
-export class ReflectionPad1d extends PadNd {
-  constructor(...given: PadArguments) {
-    super(1, paddingOf("ReflectionPad1d", given));
-  }
-
+/** What paddings with a mirror image are. */
+abstract class ReflectionPadNd extends PadNd {
   override forward(input: Tensor): Tensor {
     return F.pad(input, this.padding, "reflect");
+  }
+}
+
+/** Adds the mirror image of a sequence. */
+export class ReflectionPad1d extends ReflectionPadNd {
+  constructor(...given: PadArguments) {
+    super(1, paddingOf("ReflectionPad1d", given));
   }
 }
 
 /** Adds the mirror image of an image. */
-export class ReflectionPad2d extends PadNd {
+export class ReflectionPad2d extends ReflectionPadNd {
   constructor(...given: PadArguments) {
     super(2, paddingOf("ReflectionPad2d", given));
-  }
-
-  override forward(input: Tensor): Tensor {
-    return F.pad(input, this.padding, "reflect");
   }
 }
 
 /** Adds the mirror image of a volume. */
-export class ReflectionPad3d extends PadNd {
+export class ReflectionPad3d extends ReflectionPadNd {
   constructor(...given: PadArguments) {
     super(3, paddingOf("ReflectionPad3d", given));
   }
+}
 
+/** What paddings that repeat the edges are. */
+abstract class ReplicationPadNd extends PadNd {
   override forward(input: Tensor): Tensor {
-    return F.pad(input, this.padding, "reflect");
+    return F.pad(input, this.padding, "replicate");
   }
 }
 
 /** Repeats the edges of a sequence. */
-export class ReplicationPad1d extends PadNd {
+export class ReplicationPad1d extends ReplicationPadNd {
   constructor(...given: PadArguments) {
     super(1, paddingOf("ReplicationPad1d", given));
-  }
-
-  override forward(input: Tensor): Tensor {
-    return F.pad(input, this.padding, "replicate");
   }
 }
 
 /** Repeats the edges of an image. */
-export class ReplicationPad2d extends PadNd {
+export class ReplicationPad2d extends ReplicationPadNd {
   constructor(...given: PadArguments) {
     super(2, paddingOf("ReplicationPad2d", given));
-  }
-
-  override forward(input: Tensor): Tensor {
-    return F.pad(input, this.padding, "replicate");
   }
 }
 
 /** Repeats the edges of a volume. */
-export class ReplicationPad3d extends PadNd {
+export class ReplicationPad3d extends ReplicationPadNd {
   constructor(...given: PadArguments) {
     super(3, paddingOf("ReplicationPad3d", given));
-  }
-
-  override forward(input: Tensor): Tensor {
-    return F.pad(input, this.padding, "replicate");
   }
 }
 
@@ -238,5 +228,5 @@ markBuiltin({
   ReplicationPad3d,
 });
 markBuiltin({ CircularPad1d, CircularPad2d, CircularPad3d, ConstantPad1d, ConstantPad2d, ConstantPad3d });
-markShared(ConstantPadNd);
+for (const it of [ReflectionPadNd, ReplicationPadNd, ConstantPadNd]) markShared(it);
 markBuiltin({ ZeroPad1d, ZeroPad2d, ZeroPad3d });
