@@ -18,8 +18,7 @@ use std::time::Instant;
 use tracefx_core::{Code, Diagnostic};
 use tracefx_engine::command::{Asked, CommandLine, usage};
 use tracefx_engine::{
-    Format, Library, Limits, RunLimits, SaveOptions, open_file, read_file, read_inputs, save_to, write_file,
-    write_outputs,
+    Format, Library, Limits, RunLimits, SaveOptions, read_file, read_inputs, save_to, write_file, write_outputs,
 };
 use tracefx_export::ExportedProgram;
 
@@ -109,7 +108,7 @@ fn execute(line: &CommandLine) -> Result<String> {
         "joint" => {
             let format = format_of(line)?;
             let index = line.number("loss-index", 0, 0).map_err(Refusal::CommandLine)?;
-            let program = open_file(file, &limits)?;
+            let program = Library::extended().open_file(file, &limits)?;
             let index = usize::try_from(index).unwrap_or(usize::MAX);
             converted(line, &program.export_forward_backward(index, &Library::extended().decompositions())?, format)
         }
@@ -121,7 +120,8 @@ fn run(line: &CommandLine, file: &Path, limits: &Limits, of_runs: RunLimits) -> 
     let repeat = line.number("repeat", 1, 1).map_err(Refusal::CommandLine)?;
     let path = |name: &str| Path::new(line.value(name).expect("the table says that it is required"));
     let (inputs, outputs) = (path("inputs"), path("outputs"));
-    let runner = Library::extended().runner(&open_file(file, limits)?)?.with_limits(of_runs);
+    let library = Library::extended();
+    let runner = library.runner(&library.open_file(file, limits)?)?.with_limits(of_runs);
     let inputs = read_inputs(runner.program(), &read_file(inputs, limits)?)?;
     let start = Instant::now();
     let results = runner.run(&inputs)?;
@@ -167,7 +167,7 @@ fn converted(line: &CommandLine, program: &ExportedProgram, format: Format) -> R
 
 /// The program of a file, in terms of core operators if that is asked for.
 fn opened(line: &CommandLine, file: &Path, limits: &Limits) -> Result<ExportedProgram> {
-    let program = open_file(file, limits)?;
+    let program = Library::extended().open_file(file, limits)?;
     Ok(if line.has("decompose") { program.run_decompositions(&Library::extended().decompositions())? } else { program })
 }
 

@@ -30,9 +30,7 @@ use std::io::{BufRead, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 use tracefx_core::{Code, Diagnostic, Result};
-use tracefx_engine::{
-    Library, Limits, Runner, SaveOptions, Values, open, open_file, read_file, read_tensors, save, write_tensors,
-};
+use tracefx_engine::{Library, Limits, Runner, SaveOptions, Values, read_file, read_tensors, save, write_tensors};
 use tracefx_export::ExportedProgram;
 use tracefx_ir::{GraphModule, Opcode};
 
@@ -74,7 +72,7 @@ impl Session {
         match text(&request, "do")? {
             "open" => {
                 (self.program, self.runner) = (None, None);
-                let mut program = open_file(text(&request, "file")?.as_ref(), &Limits::default())?;
+                let mut program = self.library.open_file(text(&request, "file")?.as_ref(), &Limits::default())?;
                 if request["decompose"].as_bool() == Some(true) {
                     program = program.run_decompositions(&self.library.decompositions())?;
                 }
@@ -82,13 +80,13 @@ impl Session {
                     Json::Null | Json::Bool(false) => program,
                     Json::String(path) => {
                         save_archive(&program, path.as_ref(), &self.library)?;
-                        open_file(path.as_ref(), &Limits::default())?
+                        self.library.open_file(path.as_ref(), &Limits::default())?
                     }
                     _ => {
                         let options = SaveOptions { registry: self.library.registry(), ..SaveOptions::default() };
                         let mut saved = Vec::new();
                         save(&program, &options, &mut saved)?;
-                        open(&saved, &Limits::default())?
+                        self.library.open(&saved, &Limits::default())?
                     }
                 };
                 let graph = program.module.graph.to_string();
@@ -100,7 +98,8 @@ impl Session {
                 Ok(json!({ "graph": graph, "operators": operators, "outputs": outputs }))
             }
             "define" => {
-                let body = open_file(text(&request, "file")?.as_ref(), &Limits::default())?.module()?;
+                let body = self.library.open_file(text(&request, "file")?.as_ref(), &Limits::default())?;
+                let body = body.module_in(self.library.registry())?;
                 self.library.define_composite(text(&request, "schema")?, body)?;
                 Ok(Json::Null)
             }

@@ -1,6 +1,7 @@
 //! Files: read within a limit, and written whole or not at all.
 
-use crate::{ArchiveWriter, Format, Limits, Opening, SaveOptions, open};
+use crate::open::open_with;
+use crate::{ArchiveWriter, Format, Limits, Opening, SaveOptions};
 use std::collections::hash_map::RandomState;
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::hash::{BuildHasher, Hasher};
@@ -8,6 +9,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use tracefx_core::{Code, Diagnostic, Result, allocate};
 use tracefx_export::ExportedProgram;
+use tracefx_pt2::LoadOptions;
 
 /// How much of a file is read at once.
 const PIECE: usize = 1 << 20;
@@ -29,18 +31,23 @@ pub fn read_file(path: &Path, limits: &Limits) -> Result<Vec<u8>> {
 /// Opens the program of a file, which is not read as a whole where it need not be.
 ///
 /// # Errors
-/// As [`read_file`] and [`open`]. What is no program is refused by its first bytes.
+/// As [`read_file`] and [`open`](crate::open()). What is no program is refused by its first bytes.
 pub fn open_file(path: &Path, limits: &Limits) -> Result<ExportedProgram> {
+    open_file_with(path, LoadOptions { limits: limits.clone(), ..LoadOptions::default() })
+}
+
+/// As [`open_file`], with the operators of the options.
+pub(crate) fn open_file_with(path: &Path, options: LoadOptions) -> Result<ExportedProgram> {
     let failed = |problem: io::Error| refused("read", path, &problem);
     let mut file = File::open(path).map_err(failed)?;
     // A pipe has no places to read at.
     if file.metadata().map_err(failed)?.is_file() {
-        return Opening::read(&mut file, limits);
+        return Opening::read_with(&mut file, options);
     }
     let mut start = Vec::new();
     (&mut file).take(16).read_to_end(&mut start).map_err(failed)?;
     Format::of(&start)?;
-    open(&read_within(&mut file, path, start, false, limits)?, limits)
+    open_with(&read_within(&mut file, path, start, false, &options.limits)?, &options)
 }
 
 fn read_within(file: &mut File, path: &Path, mut bytes: Vec<u8>, is_regular: bool, limits: &Limits) -> Result<Vec<u8>> {

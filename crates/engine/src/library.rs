@@ -1,11 +1,15 @@
 use crate::coverage::coverage_of;
+use crate::files::open_file_with;
 use crate::inspect::report;
-use crate::{OpUse, Report, Runner};
+use crate::open::open_with;
+use crate::{Limits, OpUse, Report, Runner};
+use std::path::Path;
 use tracefx_core::{Code, DType, Diagnostic, Result, Tensor};
 use tracefx_exec::{Called, Executor, Kernels, Pullback};
 use tracefx_export::{DecompositionTable, ExportedProgram};
 use tracefx_ir::{GraphModule, Str, TensorMeta};
 use tracefx_ops::{Args, CustomOp, Op, Output, Propagation, Registry, Symbols, Tol, Value, registry};
+use tracefx_pt2::LoadOptions;
 
 /// The operators that programs may call, and what computes them: those of tracefx, and operators of one's own. PyTorch's
 /// `torch.library`, as a value: what is defined in one library is not there for others.
@@ -63,7 +67,8 @@ impl Library {
     /// As [`Library::define`], and of [`CustomOp::new`].
     pub fn define_composite(&mut self, schema: &str, body: GraphModule) -> Result<()> {
         let op = CustomOp::new(schema)?;
-        self.define(op.decompose(move |cx, args| tracefx_exec::compose(&body, cx, &args.values)))
+        let registry = self.registry.clone();
+        self.define(op.decompose(move |cx, args| tracefx_exec::compose(&body, &registry, cx, &args.values)))
     }
 
     /// Gives an operator of one's own a kernel, in the place of one that it may have had. The kernel gives the results, one
@@ -205,6 +210,26 @@ impl Library {
     /// `NotImplemented` where there is no such operator.
     pub fn tolerance(&self, name: &str) -> Result<Tol> {
         Ok(self.registry.require(name)?.def.tolerance)
+    }
+
+    /// Reads a program: [`open`](crate::open()), by the schemas of these operators.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn open(&self, bytes: &[u8], limits: &Limits) -> Result<ExportedProgram> {
+        open_with(bytes, &self.load_options(limits))
+    }
+
+    /// Opens the program of a file: [`open_file`](crate::open_file), by the schemas of these operators.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn open_file(&self, path: &Path, limits: &Limits) -> Result<ExportedProgram> {
+        open_file_with(path, self.load_options(limits))
+    }
+
+    fn load_options(&self, limits: &Limits) -> LoadOptions {
+        LoadOptions { limits: limits.clone(), registry: self.registry.clone(), ..LoadOptions::default() }
     }
 
     /// Makes a program ready to be called with these operators.

@@ -1,5 +1,6 @@
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_export::ExportedProgram;
+use tracefx_pt2::LoadOptions;
 
 pub use tracefx_pt2::Limits;
 
@@ -48,10 +49,14 @@ impl Format {
 /// # Errors
 /// A code of the archive or wire group: the bytes are damaged, hostile, or of a version that is not read here.
 pub fn open(bytes: &[u8], limits: &Limits) -> Result<ExportedProgram> {
+    open_with(bytes, &LoadOptions { limits: limits.clone(), ..LoadOptions::default() })
+}
+
+/// As [`open`], with the operators of the options.
+pub(crate) fn open_with(bytes: &[u8], options: &LoadOptions) -> Result<ExportedProgram> {
+    let limits = &options.limits;
     match Format::of(bytes)? {
-        Format::Pt2 => {
-            tracefx_pt2::load(bytes, &tracefx_pt2::LoadOptions { limits: limits.clone(), ..Default::default() })
-        }
+        Format::Pt2 => tracefx_pt2::load(bytes, options),
         Format::Fxg => {
             let bounds = tracefx_wire::Limits {
                 bytes: limits.archive_bytes,

@@ -1,9 +1,11 @@
-use crate::{Limits, open};
+use crate::Limits;
+use crate::open::open_with;
 use sha2::{Digest, Sha256};
 use std::io::{Read, Seek, SeekFrom};
 use tracefx_core::allocate::{copied, extend, filled, reserve};
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_export::ExportedProgram;
+use tracefx_ops::Registry;
 use tracefx_pt2::{ArchiveStream, LoadOptions, Order, Request, load_archive};
 
 /// How much of a file is read at once.
@@ -59,14 +61,26 @@ impl Opening {
         }
     }
 
+    /// The same with these operators, by whose schemas arguments are put in order.
+    #[must_use]
+    pub fn with_operators(mut self, registry: &Registry) -> Self {
+        self.options.registry = registry.clone();
+        self
+    }
+
     /// Opens a program from a file, which is not held as a whole where it need not be.
     ///
     /// # Errors
-    /// As [`open`]; `Io` where the file cannot be read.
+    /// As [`open`](crate::open()); `Io` where the file cannot be read.
     pub fn read(file: &mut (impl Read + Seek), limits: &Limits) -> Result<ExportedProgram> {
+        Opening::read_with(file, LoadOptions { limits: limits.clone(), ..LoadOptions::default() })
+    }
+
+    /// As [`Opening::read`], with the operators of the options.
+    pub(crate) fn read_with(file: &mut (impl Read + Seek), options: LoadOptions) -> Result<ExportedProgram> {
         let failed = |problem: std::io::Error| Diagnostic::new(Code::Io, format!("could not read the file: {problem}"));
         let len = file.seek(SeekFrom::End(0)).map_err(failed)?;
-        let mut opening = Opening::new(len, limits, None);
+        let mut opening = Opening { options, ..Opening::new(len, &Limits::default(), None) };
         let mut buffer = filled(0, PIECE.min(usize::try_from(len).unwrap_or(usize::MAX)))?;
         while let Some(Request { id, range }) = opening.next_request() {
             file.seek(SeekFrom::Start(range.start)).map_err(failed)?;
@@ -143,7 +157,7 @@ impl Opening {
     /// The program, when all of it came.
     ///
     /// # Errors
-    /// As [`open`]; `ArchiveChecksum` where the file has another SHA-256, `ArchiveMalformed` where bytes are missing.
+    /// As [`open`](crate::open()); `ArchiveChecksum` where the file has another SHA-256, `ArchiveMalformed` where bytes are missing.
     pub fn finish(self) -> Result<ExportedProgram> {
         let start = self.tail_start();
         if let Some(check) = self.check {
@@ -153,9 +167,9 @@ impl Opening {
             Phase::Archive(stream) => load_archive(stream.finish()?, &self.options),
             Phase::Whole { mut bytes, tail, .. } if bytes.len() as u64 == start => {
                 extend(&mut bytes, &tail)?;
-                open(&bytes, &self.options.limits)
+                open_with(&bytes, &self.options)
             }
-            Phase::Tail { .. } if self.len == 0 => open(&[], &self.options.limits),
+            Phase::Tail { .. } if self.len == 0 => open_with(&[], &self.options),
             Phase::Whole { .. } | Phase::Tail { .. } => {
                 Err(Diagnostic::new(Code::ArchiveMalformed, "the file was cut off").help("read it again"))
             }

@@ -74,7 +74,7 @@ impl Runner {
         Ok(Runner {
             program: program.clone(),
             checker: InputChecker::new(program)?,
-            module: program.module()?,
+            module: program.module_in(library.registry())?,
             library,
             limits: RunLimits::default(),
         })

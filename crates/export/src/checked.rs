@@ -32,8 +32,8 @@ impl ExportedProgram {
     ///
     /// # Errors
     /// As [`ExportedProgram::validate`].
-    pub fn update(&self, module: GraphModule, signature: GraphSignature) -> Result<Self> {
-        ExportedProgram { module, signature, ..self.clone() }.checked()
+    pub fn update(&self, module: GraphModule, signature: GraphSignature, registry: &Registry) -> Result<Self> {
+        ExportedProgram { module, signature, ..self.clone() }.checked_in(registry)
     }
 
     /// Makes one node of all that read the same item of the same result, as exporting a call twice leaves them. The

@@ -3,6 +3,7 @@
 use crate::{Argument, ExportedProgram, GraphSignature};
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::{Arg, GraphModule, NodeId, Opcode, Str};
+use tracefx_ops::Registry;
 use tracefx_rewrite::PassManager;
 
 impl ExportedProgram {
@@ -20,14 +21,14 @@ impl ExportedProgram {
     /// let program = ExportedProgram::new(GraphModule::new(graph), GraphSignature::default());
     /// let mut passes = PassManager::new();
     /// passes.add_pass(CsePass::new(tracefx_ops::registry()));
-    /// assert_eq!(program.transform(&mut passes)?.to_string(), program.to_string());
+    /// assert_eq!(program.transform(&mut passes, tracefx_ops::registry())?.to_string(), program.to_string());
     /// # Ok::<(), tracefx_core::Diagnostic>(())
     /// ```
     ///
     /// # Errors
     /// What a pass refuses; `PassFailed` where a pass changes the number of inputs or results; else as
     /// [`ExportedProgram::validate`].
-    pub fn transform(&self, passes: &mut PassManager<'_>) -> Result<Self> {
+    pub fn transform(&self, passes: &mut PassManager<'_>, registry: &Registry) -> Result<Self> {
         let mut module = self.module.clone();
         if !passes.run(&mut module)?.modified {
             return Ok(self.clone());
@@ -35,7 +36,7 @@ impl ExportedProgram {
         let signature = followed(&self.signature, &module)?;
         let mut res = ExportedProgram { module, signature, ..self.clone() };
         res.module.meta.extend(self.module.meta.iter().map(|(key, it)| (key.clone(), it.clone())));
-        res.checked()
+        res.checked_in(registry)
     }
 }
 

@@ -3,6 +3,7 @@ use crate::{Argument, Constant, ExportedProgram, InputKind, InputSpec, OutputKin
 use std::collections::HashMap;
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::{Arg, Attribute, Graph, GraphModule, InsertPoint, NodeId, Opcode, TensorKind};
+use tracefx_ops::{Registry, registry};
 
 impl ExportedProgram {
     /// The program as a module that holds its state and takes the user's inputs alone: `ExportedProgram.module()`.
@@ -16,6 +17,14 @@ impl ExportedProgram {
     /// `AttributeMissing` where the signature names a tensor that the program does not hold, `GraphInvalid` where it does
     /// not fit the graph, `NotImplemented` for custom objects.
     pub fn module(&self) -> Result<GraphModule> {
+        self.module_in(registry())
+    }
+
+    /// As [`ExportedProgram::module`], with operators of one's own.
+    ///
+    /// # Errors
+    /// As there; `NotImplemented` where a call with a token is of an operator that the registry does not have.
+    pub fn module_in(&self, registry: &Registry) -> Result<GraphModule> {
         let mut module = self.module.clone();
         let graph = &module.graph;
         let placeholders: Vec<NodeId> =
@@ -25,7 +34,7 @@ impl ExportedProgram {
             let what = format!("the graph has {} inputs and its signature {n_specs}", placeholders.len());
             return Err(Diagnostic::new(Code::GraphInvalid, what));
         }
-        remove_effect_tokens(&mut module.graph)?;
+        remove_effect_tokens(&mut module.graph, registry)?;
         let mut clones = LazyClones::default();
         clones.own(&mut module)?;
         let mut reads: HashMap<NodeId, NodeId> = HashMap::new();

@@ -93,7 +93,8 @@ pub fn define_composite_operator(schema: &str, bytes: &[u8], storages: &Storages
     let program = tracefx_wire::decode_program(bytes, &storages.0, &tracefx_wire::Limits::default())?;
     let mut library = library();
     library.remove(&CustomOp::new(schema)?.name());
-    library.define_composite(schema, program.module()?)?;
+    let body = program.module_in(library.registry())?;
+    library.define_composite(schema, body)?;
     LIBRARY.set(library);
     Ok(())
 }

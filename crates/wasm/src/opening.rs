@@ -1,6 +1,7 @@
 //! Programs that are opened from bytes that come by ranges.
 
 use crate::Refusal;
+use crate::library::library;
 use crate::program::{Program, limits_of};
 use std::panic::AssertUnwindSafe;
 use tracefx_core::{Code, Diagnostic};
@@ -19,7 +20,8 @@ impl Opening {
     #[wasm_bindgen(constructor)]
     pub fn new(len: f64, limits: Option<String>, sha256: Option<String>) -> Result<Opening, Refusal> {
         let sha256 = sha256.map(|it| digest(&it)).transpose()?;
-        Ok(Opening(AssertUnwindSafe(tracefx_engine::Opening::new(len as u64, &limits_of(limits)?, sha256))))
+        let opening = tracefx_engine::Opening::new(len as u64, &limits_of(limits)?, sha256);
+        Ok(Opening(AssertUnwindSafe(opening.with_operators(library().registry()))))
     }
 
     /// The next bytes that are wanted: the number to feed them with, where they begin and where they end. Nothing where all

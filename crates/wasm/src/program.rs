@@ -41,7 +41,7 @@ impl Program {
     /// # Errors
     /// A code of the archive or wire group where the bytes are damaged, hostile or too new.
     pub fn open(bytes: &[u8], limits: Option<String>) -> Result<Program, Refusal> {
-        Ok(Program(tracefx_engine::open(bytes, &limits_of(limits)?)?))
+        Ok(Program(library().open(bytes, &limits_of(limits)?)?))
     }
 
     /// Puts a program together from the bytes that [`Program::outline`] gives, edited, and the storages beside them.
@@ -108,7 +108,7 @@ impl Program {
     /// # Errors
     /// `GraphInvalid` where nodes do not say where they are from, `NotImplemented` for training graphs and custom objects.
     pub fn unflatten(&self) -> Result<Program, Refusal> {
-        Ok(Program(self.0.unflattened_as_preserved()?))
+        Ok(Program(self.0.unflattened_as_preserved(library().registry())?))
     }
 
     /// The same program with operators taken apart: those of a JSON list, or those that PyTorch takes apart by default.

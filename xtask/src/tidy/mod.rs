@@ -7,6 +7,7 @@ mod features;
 mod files;
 mod floors;
 mod lockfile;
+mod registry;
 mod rows;
 mod unsafe_code;
 
@@ -20,6 +21,7 @@ pub(crate) fn check(root: &Path) -> Outcome {
     complaints.extend(files::check(root)?);
     complaints.extend(allocations::check(root)?);
     complaints.extend(lockfile::check(root)?);
+    complaints.extend(registry::check(root)?);
     complaints.extend(unsafe_code::check(root)?);
     complaints.extend(features::check(root)?);
     if complaints.is_empty() {

@@ -13,8 +13,10 @@ fn modules_give_what_the_program_gives() {
             let program = open(&bytes, &Limits::default()).unwrap();
             let inputs = || program.clone().example_inputs.expect("recorded programs have inputs");
             let library = Library::default();
-            let (flat, modules) =
-                (library.runner(&program).unwrap(), library.runner(&program.unflattened().unwrap()).unwrap());
+            let (flat, modules) = (
+                library.runner(&program).unwrap(),
+                library.runner(&program.unflattened(library.registry()).unwrap()).unwrap(),
+            );
             // Twice, since some change their buffers.
             for _ in 0..2 {
                 let (wanted, given) = (flat.run(&inputs()).unwrap(), modules.run(&inputs()).unwrap());

@@ -6,7 +6,7 @@
 use super::run::{Run, Slot, value};
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::{Arg, Graph, GraphModule, Node, NodeId, Opcode, Val};
-use tracefx_ops::{Builder, Tags, Traced, Value, registry};
+use tracefx_ops::{Builder, Registry, Tags, Traced, Value};
 
 /// Over how many examples a stretch is written at most.
 const MAX_EXAMPLES: i64 = 1 << 10;
@@ -33,7 +33,7 @@ pub(super) fn stretch(graph: &Graph, nodes: &[NodeId]) -> usize {
 }
 
 /// Whether each node works element by element on tensors of one rank, all of them with the examples in front.
-fn is_elementwise(graph: &Graph, nodes: &[NodeId]) -> bool {
+fn is_elementwise(graph: &Graph, nodes: &[NodeId], registry: &Registry) -> bool {
     let mut rank = None;
     nodes.iter().all(|&id| {
         let node = graph.node(id);
@@ -44,7 +44,7 @@ fn is_elementwise(graph: &Graph, nodes: &[NodeId]) -> bool {
             (None, _) => {
                 let mut is_inside = true;
                 node.for_each_input(&mut |it| is_inside &= nodes.contains(&it));
-                let op = registry().get(node.target());
+                let op = registry.get(node.target());
                 is_inside && op.is_some_and(|it| it.def.tags.has(Tags::POINTWISE) && !it.may_write())
             }
         };
@@ -77,7 +77,7 @@ impl Run<'_, '_> {
             },
             _ => return Err(refuse("taking a vmap with random numbers apart is not implemented")),
         };
-        if is_elementwise(graph, inner) {
+        if is_elementwise(graph, inner, self.functional.shapes.registry()) {
             for &id in inner {
                 let node = graph.node(id);
                 let slot = match (predispatched(node), node.args()) {
@@ -128,5 +128,42 @@ impl Run<'_, '_> {
             env[id.index()] = Some(Slot::Value(stacked));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Remove, functionalize};
+    use tracefx_core::DType;
+    use tracefx_ir::{Arg, Graph, GraphModule, Opcode, TensorMeta, Val};
+    use tracefx_ops::{CustomOp, Output, Tags, registry};
+
+    #[test]
+    fn an_operator_of_ones_own_that_works_element_by_element_takes_all_examples_at_once() {
+        let mut graph = Graph::new();
+        let meta = |sizes: &[i64]| {
+            let sizes = sizes.iter().map(|it| (*it).into()).collect();
+            Some(Val::Tensor(TensorMeta::contiguous(DType::Float32, sizes)))
+        };
+        let call = |graph: &mut Graph, name: &str, args: Vec<Arg>, val| {
+            let node = graph.call_function(&format!("torch._functorch.predispatch.{name}"), args, vec![]);
+            graph.meta_mut(node).val = val;
+            node
+        };
+        let x = graph.placeholder("x");
+        graph.meta_mut(x).val = meta(&[3, 2]);
+        call(&mut graph, "_vmap_increment_nesting", vec![Arg::Int(3), Arg::str("error")], None);
+        let one = call(&mut graph, "_add_batch_dim", vec![x.into(), Arg::Int(0), Arg::Int(1)], meta(&[2]));
+        let mine = graph.call_function("torch.ops.mine.bump.default", vec![one.into()], vec![]);
+        graph.meta_mut(mine).val = meta(&[2]);
+        let args = vec![mine.into(), Arg::Int(1), Arg::Int(3), Arg::Int(0)];
+        let all = call(&mut graph, "_remove_batch_dim", args, meta(&[3, 2]));
+        call(&mut graph, "_vmap_decrement_nesting", vec![], None);
+        graph.output(all.into());
+        let mut operators = registry().clone();
+        let bump = CustomOp::new("mine::bump(Tensor x) -> Tensor").unwrap().tags(Tags::POINTWISE);
+        operators.define(bump.shape(|args| Ok(vec![Output::Tensor(args.tensor(0)?.clone())]))).unwrap();
+        let res = functionalize(&GraphModule::new(graph), &operators, Remove::Mutations).unwrap();
+        assert_eq!(res.graph.find_nodes(Opcode::CallFunction, "torch.ops.mine.bump.default").count(), 1);
     }
 }

@@ -19,7 +19,7 @@ use crate::{ExportedProgram, GraphSignature, InputKind, OutputKind};
 use std::collections::HashMap;
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::{Arg, Attribute, Graph, GraphModule, InsertPoint, NodeId, Opcode, Str};
-use tracefx_ops::registry;
+use tracefx_ops::{Registry, registry};
 use tracefx_rewrite::{DeadCodeOptions, eliminate_dead_code};
 
 impl ExportedProgram {
@@ -58,14 +58,22 @@ impl ExportedProgram {
     /// `GraphInvalid` where nodes do not say which modules they come from, or the signature does not fit; `NotImplemented` for
     /// training graphs and custom objects; `LimitExceeded` where modules are nested very deep.
     pub fn unflatten(&self) -> Result<GraphModule> {
+        self.unflatten_in(registry())
+    }
+
+    /// As [`ExportedProgram::unflatten`], with operators of one's own.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn unflatten_in(&self, registry: &Registry) -> Result<GraphModule> {
         if self.signature.backward_signature()?.is_some() {
             return Err(Diagnostic::new(Code::NotImplemented, "Unflattening on JointExportModule NYI"));
         }
-        let (module, signature) = self.without_tokens()?;
+        let (module, signature) = self.without_tokens(registry)?;
         let (flat, names) = written_in_place(&module.graph, &signature)?;
         let stacks = stack::stacks_of(&flat)?;
         let signatures = preserved::Signatures::new(&self.module_call_graph, names);
-        let mut outlined = outline::outline(&flat, &stacks, &signatures)?;
+        let mut outlined = outline::outline(&flat, &stacks, &signatures, registry)?;
         outlined.write_read_values()?;
         move_graphs(&module, &mut outlined)?;
         state::assign(self, &signature, &mut outlined.tree)?;
@@ -84,21 +92,21 @@ impl ExportedProgram {
     ///
     /// # Errors
     /// As there.
-    pub fn unflattened(&self) -> Result<ExportedProgram> {
+    pub fn unflattened(&self, registry: &Registry) -> Result<ExportedProgram> {
         let mut plain = self.clone();
         plain.module_call_graph.iter_mut().filter(|it| !it.fqn.is_empty()).for_each(|it| it.signature = None);
-        plain.unflattened_as_preserved()
+        plain.unflattened_as_preserved(registry)
     }
 
     /// As [`ExportedProgram::unflattened`], with the calls that were to be preserved: for a host that runs them.
     ///
     /// # Errors
     /// As there.
-    pub fn unflattened_as_preserved(&self) -> Result<ExportedProgram> {
+    pub fn unflattened_as_preserved(&self, registry: &Registry) -> Result<ExportedProgram> {
         let mut signature = self.signature.clone();
         signature.input_specs.retain(|it| it.kind == InputKind::UserInput);
         signature.output_specs.retain(|it| it.kind == OutputKind::UserOutput);
-        let mut res = ExportedProgram { module: self.unflatten()?, signature, ..self.clone() };
+        let mut res = ExportedProgram { module: self.unflatten_in(registry)?, signature, ..self.clone() };
         let graph = &res.module.graph;
         let inputs = graph.nodes().filter(|it| graph.node(*it).op() == Opcode::Placeholder);
         for (spec, input) in res.signature.input_specs.iter_mut().zip(inputs) {
@@ -117,15 +125,15 @@ impl ExportedProgram {
     }
 
     /// The module without effect tokens, and without what nothing uses, as PyTorch has it.
-    fn without_tokens(&self) -> Result<(GraphModule, GraphSignature)> {
+    fn without_tokens(&self, registry: &Registry) -> Result<(GraphModule, GraphSignature)> {
         let (mut module, mut signature) = (self.module.clone(), self.signature.clone());
         let graph = &mut module.graph;
-        remove_effect_tokens(graph)?;
+        remove_effect_tokens(graph, registry)?;
         let (output, results) = results_of(graph, &signature)?;
         let kept = results.into_iter().zip(&signature.output_specs);
         let kept = kept.filter(|(_, spec)| spec.kind != OutputKind::Token).map(|(it, _)| it).collect();
         graph.set_args(output, vec![Arg::Tuple(kept)])?;
-        eliminate_dead_code(&mut module, registry(), &DeadCodeOptions::default())?;
+        eliminate_dead_code(&mut module, registry, &DeadCodeOptions::default())?;
         let graph = &mut module.graph;
         for spec in signature.input_specs.iter().filter(|it| it.kind == InputKind::Token) {
             graph.erase_node(graph.find(spec.arg.name()).ok_or_else(|| invalid("a token is no input"))?)?;
@@ -221,4 +229,30 @@ fn write_back(graph: &mut Graph, input: NodeId, value: NodeId) -> Result<()> {
 
 fn invalid(what: &str) -> Diagnostic {
     Diagnostic::new(Code::GraphInvalid, what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Argument, InputSpec, OutputSpec};
+    use tracefx_ops::CustomOp;
+
+    /// That nothing uses what a call gives does not make it dead where it writes.
+    #[test]
+    fn calls_of_ones_own_that_write_stay() {
+        let mut graph = Graph::new();
+        let x = graph.placeholder("x");
+        let call = graph.call_function("torch.ops.mine.count.default", vec![x.into()], vec![]);
+        graph.meta_mut(call).entries.insert("nn_module_stack".into(), "L__self__,,Model".into());
+        graph.output(Arg::Tuple(vec![x.into()]));
+        let arg = || Argument::Tensor("x".into());
+        let input = InputSpec { kind: InputKind::UserInput, arg: arg(), target: None, persistent: None };
+        let output = OutputSpec { kind: OutputKind::UserOutput, arg: arg(), target: None };
+        let signature = GraphSignature { input_specs: vec![input], output_specs: vec![output] };
+        let program = ExportedProgram::new(GraphModule::new(graph), signature);
+        let mut operators = registry().clone();
+        operators.define(CustomOp::new("mine::count(Tensor(a!) x) -> ()").unwrap()).unwrap();
+        let module = program.unflatten_in(&operators).unwrap();
+        assert_eq!(module.graph.find_nodes(Opcode::CallFunction, "torch.ops.mine.count.default").count(), 1);
+    }
 }

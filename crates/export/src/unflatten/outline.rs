@@ -7,6 +7,7 @@ use indexmap::{IndexMap, IndexSet};
 use std::collections::{HashMap, HashSet};
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::{Arg, Graph, NodeId, Opcode, Str, Val};
+use tracefx_ops::Registry;
 
 /// One call of a module.
 #[derive(Debug)]
@@ -69,6 +70,7 @@ impl Frame {
 
 pub(super) struct Outliner<'a> {
     pub(super) flat: &'a Graph,
+    pub(super) registry: &'a Registry,
     stacks: &'a [Stack],
     pub(super) signatures: &'a Signatures<'a>,
     pub(super) res: Outlined,
@@ -80,14 +82,20 @@ pub(super) struct Outliner<'a> {
 
 /// # Errors
 /// `GraphInvalid` where a node does not say where it is from, or a module calls one that is not below it.
-pub(super) fn outline(flat: &Graph, stacks: &[Stack], signatures: &Signatures<'_>) -> Result<Outlined> {
+pub(super) fn outline(
+    flat: &Graph,
+    stacks: &[Stack],
+    signatures: &Signatures<'_>,
+    registry: &Registry,
+) -> Result<Outlined> {
     let mut tree = Tree::default();
     let module = tree.add("UnflattenedModule", None);
     let levels = vec![Level { fqn: "".into(), ty: None, n_calls: 0 }];
     let root = Frame { module, levels, copies: IndexMap::new(), inputs: HashMap::new(), call: None };
     let res = Outlined { tree, calls: IndexMap::new(), graphs: IndexMap::new(), read_writes: HashMap::new() };
     let is_copied = vec![false; flat.id_bound()];
-    let mut outliner = Outliner { flat, stacks, signatures, res, frames: vec![root], is_copied, made: HashMap::new() };
+    let mut outliner =
+        Outliner { flat, registry, stacks, signatures, res, frames: vec![root], is_copied, made: HashMap::new() };
     for node in flat.nodes() {
         outliner.step(node).map_err(|problem| problem.node(&**flat.node(node).name()))?;
     }

@@ -10,7 +10,6 @@ use crate::{Argument, CallSignature, ConstantValue, Key, ModuleCallEntry, TreeSp
 use std::collections::HashMap;
 use tracefx_core::Result;
 use tracefx_ir::{Arg, Attribute, Graph, GraphModule, InsertPoint, NodeId, Opcode, Str};
-use tracefx_ops::registry;
 
 /// Under which key a module of the class `TreeSpec` notes the structure that it stands for.
 const SPEC_NOTE: &str = "tree_spec";
@@ -76,7 +75,7 @@ impl Outliner<'_> {
             return self.copy_number(node, frame, depth);
         }
         // What is left are values that were written to something, which is read where it is.
-        let is_mutable = registry().get(target).is_some_and(|it| it.schema.args.iter().any(|arg| arg.is_mutated));
+        let is_mutable = self.registry.get(target).is_some_and(|it| it.schema.args.iter().any(|arg| arg.is_mutated));
         if !is_mutable {
             let holder = self.holder_of(node);
             self.res.read_writes.entry(holder).or_default().insert(source.name().clone());

@@ -4,7 +4,7 @@ use super::{Dialect, graph, signature};
 use crate::ExportedProgram;
 use tracefx_core::Result;
 use tracefx_ir::{GraphModule, Opcode};
-use tracefx_ops::registry;
+use tracefx_ops::Registry;
 
 /// Rules of a dialect of one's own, on top of those of one that is known.
 pub trait Verifier {
@@ -60,14 +60,14 @@ impl ExportedProgram {
     /// graph.output(Arg::Tuple(vec![]));
     /// let program = ExportedProgram::new(GraphModule::new(graph), GraphSignature::default());
     /// program.validate()?;
-    /// assert!(program.check_by(&Edge).unwrap_err().message().contains("is not an edge operator"));
+    /// assert!(program.check_by(&Edge, tracefx_ops::registry()).unwrap_err().message().contains("is not an edge operator"));
     /// # Ok::<(), Diagnostic>(())
     /// ```
     ///
     /// # Errors
     /// As [`ExportedProgram::validate`] for the rules of the base, then what the verifier refuses, with the node.
-    pub fn check_by(&self, verifier: &dyn Verifier) -> Result<()> {
-        let base = graph::check(self, verifier.base(), registry()).into_iter().chain(signature::check(self));
+    pub fn check_by(&self, verifier: &dyn Verifier, registry: &Registry) -> Result<()> {
+        let base = graph::check(self, verifier.base(), registry).into_iter().chain(signature::check(self));
         if let Some(problem) = base.into_iter().next() {
             return Err(problem);
         }
@@ -81,5 +81,35 @@ impl ExportedProgram {
             verifier.check_additional(module)?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::GraphSignature;
+    use tracefx_core::Code;
+    use tracefx_ir::{Arg, Graph, Val};
+    use tracefx_ops::{CustomOp, registry};
+
+    struct Mine;
+
+    impl Verifier for Mine {
+        fn dialect(&self) -> &str {
+            "MINE"
+        }
+    }
+
+    #[test]
+    fn what_an_operator_of_ones_own_writes_to_is_seen() {
+        let mut graph = Graph::new();
+        let call = graph.call_function("torch.ops.mine.write_.default", vec![Arg::None], vec![]);
+        graph.meta_mut(call).val = Some(Val::None);
+        graph.output(Arg::Tuple(vec![]));
+        let program = ExportedProgram::new(GraphModule::new(graph), GraphSignature::default());
+        program.check_by(&Mine, registry()).unwrap();
+        let mut operators = registry().clone();
+        operators.define(CustomOp::new("mine::write_(Tensor(a!)? x) -> ()").unwrap()).unwrap();
+        assert_eq!(program.check_by(&Mine, &operators).unwrap_err().code(), Code::SpecViolation);
     }
 }

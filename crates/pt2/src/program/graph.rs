@@ -11,12 +11,13 @@ use indexmap::IndexMap;
 use std::collections::{HashMap, HashSet};
 use tracefx_core::{Code, Complex64, Diagnostic, Result};
 use tracefx_ir::{Arg, Attribute, Graph, GraphModule, NodeId, Opcode, Str, Val, name_of_target};
-use tracefx_ops::Schema;
+use tracefx_ops::{Registry, Schema};
 use tracefx_sym::{SymInt, Symbol};
 
 /// What the graphs of one program share.
 pub(super) struct Builder<'a> {
     limits: &'a Limits,
+    registry: &'a Registry,
     values: Values<'a>,
     nodes_left: u64,
     depth: u64,
@@ -69,8 +70,8 @@ type Entries = IndexMap<Str, Str>;
 type Kwargs = Vec<(Str, Arg)>;
 
 impl<'a> Builder<'a> {
-    pub(super) fn new(limits: &'a Limits) -> Self {
-        Builder { limits, values: Values::new(limits), nodes_left: limits.nodes, depth: 0 }
+    pub(super) fn new(limits: &'a Limits, registry: &'a Registry) -> Self {
+        Builder { limits, registry, values: Values::new(limits), nodes_left: limits.nodes, depth: 0 }
     }
 
     /// The symbol of this name, as the program's expressions declare it.
@@ -154,7 +155,7 @@ impl<'a> Builder<'a> {
             node.metadata.iter().map(|(key, text)| ((&**key).into(), (&**text).into())).collect();
         let shared = shared_entries(&entries);
         let (args, kwargs) = self.arguments(scope, node, kind, &shared)?;
-        if kind == TargetKind::Operator && tracefx_ops::registry().get(&node.target).is_none() && !args.is_empty() {
+        if kind == TargetKind::Operator && self.registry.get(&node.target).is_none() && !args.is_empty() {
             let names = node.inputs.iter().map(|it| &*it.name).take(args.len()).collect::<Vec<_>>();
             entries.insert(ARG_NAMES.into(), serde_json::json!(names).to_string().into());
         }
@@ -290,8 +291,7 @@ impl<'a> Builder<'a> {
             self.check_name(name)?;
             values.push(self.argument(scope, arg, entries)?);
         }
-        let registry = tracefx_ops::registry();
-        match (kind, registry.get(node.target.strip_prefix('_').unwrap_or(&node.target))) {
+        match (kind, self.registry.get(node.target.strip_prefix('_').unwrap_or(&node.target))) {
             (TargetKind::Operator, Some(op)) => by_name(&op.schema, &node.inputs, values),
             (TargetKind::SymOp, Some(op)) => {
                 let n_required = op.schema.args.iter().filter(|it| it.default.is_none()).count();

@@ -64,7 +64,7 @@ impl Loader<'_, '_> {
         let signature = signature::graph_signature(&source.signature)?;
         let constant_names: HashMap<usize, &str> =
             signature.input_specs.iter().enumerate().filter_map(constant_name).collect();
-        let mut builder = graph::Builder::new(&self.options.limits);
+        let mut builder = graph::Builder::new(&self.options.limits, &self.options.registry);
         let mut module = builder.module(&source.graph, &constant_names)?;
         module.meta = texts(&source.metadata);
         signature::check(&module, &signature)?;
@@ -117,7 +117,7 @@ impl Loader<'_, '_> {
             }
         }
         program.warnings = self.warnings;
-        program.checked()
+        program.checked_in(&self.options.registry)
     }
 
     fn extra_files(&mut self) -> Result<IndexMap<Str, Str>> {

@@ -4,7 +4,7 @@ use std::path::Path;
 use tracefx_core::{Code, DType};
 use tracefx_export::{Argument, Constant, ConstantValue, ExportedProgram, InputKind, OutputKind};
 use tracefx_ir::Val;
-use tracefx_ops::Value;
+use tracefx_ops::{CustomOp, Value, registry};
 use tracefx_pt2::{Archive, Container, LoadOptions, load};
 use tracefx_sym::ValueRange;
 
@@ -179,4 +179,27 @@ fn versions_are_kept() {
     assert_eq!((program.schema_version, &program.opset_version["aten"]), ((8, 2), &10));
     assert!(program.torch_version.starts_with("2.6.0"));
     assert!(self::program("programs/digits_cnn").torch_version.starts_with("2.13.0"));
+}
+
+/// What takes arguments by name is known once the operator is.
+#[test]
+fn arguments_of_ones_own_operators_are_in_the_order_of_their_schemas() {
+    let open = |schema: Option<&str>| {
+        let mut operators = registry().clone();
+        if let Some(schema) = schema {
+            operators.define(CustomOp::new(schema).unwrap()).unwrap();
+        }
+        load(&bytes("programs/custom_op"), &LoadOptions { registry: operators, ..LoadOptions::default() })
+    };
+    let note = |program: &ExportedProgram| {
+        let graph = &program.module.graph;
+        let call = graph.nodes().map(|it| graph.node(it)).find(|it| it.target().contains("scale_add")).unwrap();
+        call.meta.get("arg_names").map(str::to_owned)
+    };
+    assert!(note(&open(None).unwrap()).is_some());
+    let known = "fxtest::scale_add(Tensor x, Tensor y, float alpha=2., str names=\"n\") -> Tensor";
+    assert_eq!(note(&open(Some(known)).unwrap()), None);
+    let problem = open(Some("fxtest::scale_add(Tensor x, Tensor other) -> Tensor")).unwrap_err();
+    assert_eq!(problem.code(), Code::GraphInvalid);
+    assert!(problem.notes()[0].contains("Tensor other"), "{problem}");
 }
