@@ -86,7 +86,8 @@ mod tests {
         operators.define(twice.decompose(move |cx, args| compose(&body, &inner, cx, &args.values))).unwrap();
         let x = Value::Tensor(TensorMeta::contiguous(DType::Float32, vec![2.into()]));
         let symbols = Symbols::default();
-        let results = Propagation::new(&operators, &symbols).call("mine.frobbed.default", std::slice::from_ref(&x), &[]);
+        let results =
+            Propagation::new(&operators, &symbols).call("mine.frobbed.default", std::slice::from_ref(&x), &[]);
         assert_eq!(results.unwrap(), [x]);
     }
 }

@@ -1,9 +1,8 @@
 //! Calls as Python makes them: the overload is found, and `out=` is written to.
 
 use crate::Executor;
-use crate::autocast::autocast;
+use crate::autocast;
 use crate::executor::check_dtypes;
-use crate::interpreter::Evaluate;
 use crate::run::Running;
 use tracefx_core::{Code, DType, Diagnostic, Result, Tensor};
 use tracefx_ir::Str;
@@ -68,7 +67,8 @@ impl Executor<'_> {
             return self.call_python(name, args, kwargs);
         };
         let (positional, named) = bound.parted();
-        let results = autocast(Running { executor: *self, steps: &() }, low).call(&bound.op.name, positional, &named);
+        let running = Running { executor: *self, steps: &() };
+        let results = autocast::call(running, low, &bound.op.name, positional, &named);
         let results = results.map_err(|problem| problem.op(&*bound.op.name))?;
         Ok(Called { is_self: is_self(&bound, &results), results })
     }

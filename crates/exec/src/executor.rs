@@ -1,3 +1,4 @@
+use crate::without_data::without_data;
 use crate::{Kernel, Kernels, assign, host};
 use tracefx_core::allocate::{collected, push, try_collected};
 use tracefx_core::{
@@ -212,12 +213,6 @@ fn round_number(value: &mut Value<Tensor>, dtype: DType) {
         DType::BFloat16 => bf16::from_scalar(number).to_scalar().into(),
         _ => return,
     };
-}
-
-/// What is known of the arguments of a call without their data.
-pub(crate) fn without_data<'a>(args: &Args<'a, Tensor>) -> Result<Args<'a, TensorMeta>> {
-    let metas = args.values.iter().map(|it| it.try_map(&mut |it| Ok::<_, Diagnostic>(TensorMeta::of(it))));
-    Ok(Args::new(args.op, metas.collect::<Result<_>>()?))
 }
 
 /// A builder that runs each call of a decomposition at once.

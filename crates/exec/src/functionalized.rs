@@ -4,30 +4,34 @@
 //! results. The second version names, for each argument that is written to, a tensor of the list `_all_bases` and how to
 //! look at it: the whole, a slice, or sizes with strides.
 
-use crate::interpreter::{Evaluate, Kwargs, Results};
+use crate::evaluate::{Kwargs, Results};
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::{Arg, Str};
-use tracefx_ops::{ArgType, Op, Value};
+use tracefx_ops::{ArgType, Op, Registry, Value};
 
 /// Their names after `torch.ops.higher_order.`.
 pub(crate) const NAMES: &[&str] = &["auto_functionalized", "auto_functionalized_v2"];
 
-/// Calls one of them.
+/// Calls an operator.
+type CallOperator<'a, T> = dyn Fn(&str, &[Value<T>], &Kwargs<T>) -> Results<T> + 'a;
+
+/// Calls one of them, by `call_operator`.
 ///
 /// # Errors
 /// `NotImplemented` where the operator is not known; `SchemaMismatch` where the arguments are not what it takes; else what
 /// the operator refuses.
-pub(crate) fn call<E: Evaluate>(
-    evaluate: E,
+pub(crate) fn call<T: Clone>(
+    registry: &Registry,
+    call_operator: &CallOperator<'_, T>,
     name: &str,
     args: &[Arg],
-    kwargs: &Kwargs<E::Tensor>,
-) -> Result<Value<E::Tensor>> {
+    kwargs: &Kwargs<T>,
+) -> Result<Value<T>> {
     let (Some(Arg::Op(target) | Arg::Str(target)), 1) = (args.first(), args.len()) else {
         return Err(refuse(name, "the only positional argument should be an operator".to_string()));
     };
-    let op = evaluate.registry().require(target)?;
-    let call = Call { evaluate, name, kwargs };
+    let op = registry.require(target)?;
+    let call = Call { call_operator, name, kwargs };
     let copies = if name == "auto_functionalized" { call.copies_of(op)? } else { call.copies()? };
     let mut named = Vec::new();
     for (position, spec) in op.schema.args.iter().filter(|it| it.is_mutated).enumerate() {
@@ -42,7 +46,7 @@ pub(crate) fn call<E: Evaluate>(
             named.push((spec.name.as_str().into(), value.clone()));
         }
     }
-    let mut results = evaluate.call(&op.name, &[], &named)?;
+    let mut results = call_operator(&op.name, &[], &named)?;
     if results.is_empty() {
         results.push(Value::None);
     }
@@ -50,36 +54,36 @@ pub(crate) fn call<E: Evaluate>(
     Ok(Value::List(results))
 }
 
-struct Call<'a, E: Evaluate> {
-    evaluate: E,
+struct Call<'a, T> {
+    call_operator: &'a CallOperator<'a, T>,
     name: &'a str,
-    kwargs: &'a Kwargs<E::Tensor>,
+    kwargs: &'a Kwargs<T>,
 }
 
-impl<E: Evaluate> Call<'_, E> {
-    fn get(&self, key: &str) -> Option<&Value<E::Tensor>> {
+impl<T: Clone> Call<'_, T> {
+    fn get(&self, key: &str) -> Option<&Value<T>> {
         self.kwargs.iter().find(|(it, _)| **it == *key).map(|(_, value)| value)
     }
 
-    fn require(&self, key: &str) -> Result<&Value<E::Tensor>> {
+    fn require(&self, key: &str) -> Result<&Value<T>> {
         self.get(key).ok_or_else(|| refuse(self.name, format!("the argument `{key}` is missing")))
     }
 
     /// Copies of the arguments that the operator writes to.
-    fn copies_of(&self, op: &Op) -> Results<E::Tensor> {
+    fn copies_of(&self, op: &Op) -> Results<T> {
         let written = op.schema.args.iter().filter(|it| it.is_mutated);
         written.map(|it| self.copy(self.require(&it.name)?)).collect()
     }
 
     /// Copies of all bases.
-    fn copies(&self) -> Results<E::Tensor> {
+    fn copies(&self) -> Results<T> {
         match self.require("_all_bases")? {
             Value::List(bases) => bases.iter().map(|it| self.copy(it)).collect(),
             other => Err(refuse(self.name, format!("`_all_bases` should be a list and is a {}", other.kind_name()))),
         }
     }
 
-    fn copy(&self, value: &Value<E::Tensor>) -> Result<Value<E::Tensor>> {
+    fn copy(&self, value: &Value<T>) -> Result<Value<T>> {
         match value {
             Value::Tensor(_) => self.one("aten.clone.default", std::slice::from_ref(value)),
             Value::List(items) => Ok(Value::List(items.iter().map(|it| self.copy(it)).collect::<Result<_>>()?)),
@@ -89,7 +93,7 @@ impl<E: Evaluate> Call<'_, E> {
     }
 
     /// The argument of this name, as it looks at the copies of the bases.
-    fn view_of(&self, name: &str, is_list: bool, copies: &[Value<E::Tensor>]) -> Result<Value<E::Tensor>> {
+    fn view_of(&self, name: &str, is_list: bool, copies: &[Value<T>]) -> Result<Value<T>> {
         if !is_list {
             return self.view(&format!("_{name}"), copies);
         }
@@ -106,7 +110,7 @@ impl<E: Evaluate> Call<'_, E> {
         }
     }
 
-    fn view(&self, prefix: &str, copies: &[Value<E::Tensor>]) -> Result<Value<E::Tensor>> {
+    fn view(&self, prefix: &str, copies: &[Value<T>]) -> Result<Value<T>> {
         let part = |it: &str| self.get(&format!("{prefix}_{it}")).cloned();
         let base = match self.require(&format!("{prefix}_base_index"))? {
             Value::None => return Ok(Value::None),
@@ -127,13 +131,13 @@ impl<E: Evaluate> Call<'_, E> {
         }
     }
 
-    fn int(&self, value: &Value<E::Tensor>) -> Result<i64> {
+    fn int(&self, value: &Value<T>) -> Result<i64> {
         let known = if let Value::Int(it) = value { it.as_int() } else { None };
         known.ok_or_else(|| refuse(self.name, format!("an int should be known and is a {}", value.kind_name())))
     }
 
-    fn one(&self, op: &str, args: &[Value<E::Tensor>]) -> Result<Value<E::Tensor>> {
-        let mut results = self.evaluate.call(op, args, &[] as &[(Str, _)])?;
+    fn one(&self, op: &str, args: &[Value<T>]) -> Result<Value<T>> {
+        let mut results = (self.call_operator)(op, args, &[] as &[(Str, _)])?;
         Ok(results.swap_remove(0))
     }
 }

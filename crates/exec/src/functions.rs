@@ -1,89 +1,9 @@
 //! Functions and methods of Python as the operators that they are: what graphs that `torch.fx` traced call.
 
-use crate::Executor;
-use crate::interpreter::{Kwargs, Results};
-use tracefx_core::{Code, Diagnostic, Result, Tensor};
+use crate::evaluate::{Evaluate, Kwargs, Results};
+use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::{Str, TensorMeta};
-use tracefx_ops::{ATTRIBUTES, ArgType, Args, CONVERSIONS, Op, Propagation, Registry, Value};
-
-/// What calls the operators that functions of Python are: on tensors, or on what is known of them.
-pub(crate) trait Operators: Copy {
-    /// What a tensor is.
-    type Tensor: Clone;
-
-    /// The operators.
-    fn registry(&self) -> &Registry;
-
-    /// Calls the operator of this name, overload and all.
-    fn call(&self, name: &str, args: &[Value<Self::Tensor>], kwargs: &Kwargs<Self::Tensor>) -> Results<Self::Tensor>;
-
-    /// Calls the overload that takes these arguments.
-    fn resolve(&self, name: &str, args: &[Value<Self::Tensor>], kwargs: &Kwargs<Self::Tensor>)
-    -> Results<Self::Tensor>;
-
-    /// What is known of a tensor without its data.
-    fn meta(&self, tensor: &Self::Tensor) -> TensorMeta;
-
-    /// A number on the left of a tensor, as an operator takes it there.
-    fn on_the_left(&self, number: &Value<Self::Tensor>, tensor: &Self::Tensor) -> Result<[Value<Self::Tensor>; 2]>;
-}
-
-impl Operators for Propagation<'_> {
-    type Tensor = TensorMeta;
-
-    fn registry(&self) -> &Registry {
-        Propagation::registry(self)
-    }
-
-    fn call(&self, name: &str, args: &[Value<TensorMeta>], kwargs: &Kwargs<TensorMeta>) -> Results<TensorMeta> {
-        Propagation::call(self, name, args, kwargs)
-    }
-
-    fn resolve(&self, name: &str, args: &[Value<TensorMeta>], kwargs: &Kwargs<TensorMeta>) -> Results<TensorMeta> {
-        let bound = self.registry().resolve(name, args, kwargs, &|_| None)?;
-        let bound = Args::within(bound.op, bound.values, self.symbols());
-        Ok(self.infer(&bound)?.iter().map(|it| it.value(&bound)).collect())
-    }
-
-    fn meta(&self, tensor: &TensorMeta) -> TensorMeta {
-        tensor.clone()
-    }
-
-    /// Which side the tensor stands on makes no difference to the shape and the dtype.
-    fn on_the_left(&self, number: &Value<TensorMeta>, tensor: &TensorMeta) -> Result<[Value<TensorMeta>; 2]> {
-        Ok([Value::Tensor(tensor.clone()), number.clone()])
-    }
-}
-
-impl Operators for Executor<'_> {
-    type Tensor = Tensor;
-
-    fn registry(&self) -> &Registry {
-        self.registry
-    }
-
-    fn call(&self, name: &str, args: &[Value<Tensor>], kwargs: &Kwargs<Tensor>) -> Results<Tensor> {
-        Executor::call(self, name, args, kwargs)
-    }
-
-    fn resolve(&self, name: &str, args: &[Value<Tensor>], kwargs: &Kwargs<Tensor>) -> Results<Tensor> {
-        Ok(self.call_python(name, args, kwargs.to_vec())?.results)
-    }
-
-    fn meta(&self, tensor: &Tensor) -> TensorMeta {
-        TensorMeta::of(tensor)
-    }
-
-    /// A tensor without dimensions, of a dtype that leaves the result the one that it has with a number.
-    fn on_the_left(&self, number: &Value<Tensor>, tensor: &Tensor) -> Result<[Value<Tensor>; 2]> {
-        let left = match number.as_scalar() {
-            Some(it) if it.kind() <= tensor.dtype().kind() => Value::Tensor(Tensor::full(tensor.dtype(), &[], it)?),
-            Some(it) => Value::Tensor(Tensor::full(it.default_dtype(), &[], it)?),
-            None => number.clone(),
-        };
-        Ok([left, Value::Tensor(tensor.clone())])
-    }
-}
+use tracefx_ops::{ATTRIBUTES, ArgType, CONVERSIONS, Op, Value};
 
 /// Where PyTorch keeps functions that are operators of `aten`.
 const PLACES: &[&str] = &[
@@ -132,34 +52,34 @@ const IGNORED: &[&str] = &["_stacklevel", "norm_type"];
 ///
 /// # Errors
 /// `NotImplemented` where the function is no operator; else what the operator refuses.
-pub(crate) fn call<O: Operators>(
-    ops: O,
+pub(crate) fn call<E: Evaluate>(
+    evaluate: E,
     name: &str,
-    args: &[Value<O::Tensor>],
-    kwargs: &Kwargs<O::Tensor>,
-) -> Results<O::Tensor> {
+    args: &[Value<E::Tensor>],
+    kwargs: &Kwargs<E::Tensor>,
+) -> Results<E::Tensor> {
     if name.starts_with("torch.ops.") {
-        return ops.call(name, args, kwargs);
+        return evaluate.call_operator(name, args, kwargs);
     }
     let has_tensor = args.iter().any(|it| matches!(it, Value::Tensor(_)));
     if let Some(operator) = name.strip_prefix("operator.").filter(|_| has_tensor) {
         let found = OPERATORS.iter().find(|(it, _)| *it == operator).map_or(operator, |(_, it)| it);
         return match args {
             [number, Value::Tensor(tensor)] if !matches!(number, Value::Tensor(_)) => {
-                reflected(ops, found, number, tensor, kwargs)
+                reflected(evaluate, found, number, tensor, kwargs)
             }
-            args => resolve(ops, found, args, kwargs),
+            args => resolve(evaluate, found, args, kwargs),
         };
     }
-    if ops.registry().get(name).is_some() {
-        return ops.call(name, args, kwargs);
+    if evaluate.registry().get(name).is_some() {
+        return evaluate.call_operator(name, args, kwargs);
     }
     if name == "builtins.getattr" {
-        return attribute(ops, args).map(|it| vec![it]);
+        return attribute(evaluate, args).map(|it| vec![it]);
     }
     match PLACES.iter().find_map(|it| name.strip_prefix(it)) {
-        Some(function) if !function.contains('.') => resolve(ops, function, args, kwargs),
-        Some(_) | None => ops.call(name, args, kwargs),
+        Some(function) if !function.contains('.') => resolve(evaluate, function, args, kwargs),
+        Some(_) | None => evaluate.call_operator(name, args, kwargs),
     }
 }
 
@@ -167,17 +87,17 @@ pub(crate) fn call<O: Operators>(
 ///
 /// # Errors
 /// As [`call`].
-pub(crate) fn call_method<O: Operators>(
-    ops: O,
+pub(crate) fn call_method<E: Evaluate>(
+    evaluate: E,
     name: &str,
-    args: &[Value<O::Tensor>],
-    kwargs: &Kwargs<O::Tensor>,
-) -> Results<O::Tensor> {
+    args: &[Value<E::Tensor>],
+    kwargs: &Kwargs<E::Tensor>,
+) -> Results<E::Tensor> {
     let Some(Value::Tensor(this)) = args.first() else {
         let what = format!("the method {name} of a value that is no tensor is not implemented");
         return Err(Diagnostic::new(Code::NotImplemented, what));
     };
-    let this = &ops.meta(this);
+    let this = &evaluate.meta(this);
     match (name, args.get(1)) {
         ("size", None) => Ok(vec![sizes(this)]),
         ("size", Some(Value::Int(dim))) => {
@@ -193,20 +113,20 @@ pub(crate) fn call_method<O: Operators>(
         }
         ("dim" | "ndimension", None) => Ok(vec![Value::int(this.sizes.len() as i64)]),
         (_, second) => match CONVERSIONS.iter().find(|(it, _)| *it == name && second.is_none()) {
-            Some((_, dtype)) => ops.call("aten.to.dtype", &[args[0].clone(), Value::DType(*dtype)], &[]),
-            None => resolve(ops, name, args, kwargs),
+            Some((_, dtype)) => evaluate.call_operator("aten.to.dtype", &[args[0].clone(), Value::DType(*dtype)], &[]),
+            None => resolve(evaluate, name, args, kwargs),
         },
     }
 }
 
 /// What a tensor makes of a number on its left: `Tensor.__rsub__` and its like.
-fn reflected<O: Operators>(
-    ops: O,
+fn reflected<E: Evaluate>(
+    evaluate: E,
     operator: &str,
-    number: &Value<O::Tensor>,
-    tensor: &O::Tensor,
-    kwargs: &Kwargs<O::Tensor>,
-) -> Results<O::Tensor> {
+    number: &Value<E::Tensor>,
+    tensor: &E::Tensor,
+    kwargs: &Kwargs<E::Tensor>,
+) -> Results<E::Tensor> {
     let tensor_first = [Value::Tensor(tensor.clone()), number.clone()];
     let mirrored = match operator {
         "add" | "mul" | "__and__" | "__or__" | "__xor__" | "eq" | "ne" => Some(operator),
@@ -218,27 +138,29 @@ fn reflected<O: Operators>(
         _ => None,
     };
     match (mirrored, operator) {
-        (Some(mirrored), _) => resolve(ops, mirrored, &tensor_first, kwargs),
+        (Some(mirrored), _) => resolve(evaluate, mirrored, &tensor_first, kwargs),
         (None, "div") => {
-            let reciprocal = resolve(ops, "reciprocal", &tensor_first[..1], &[])?.swap_remove(0);
-            resolve(ops, "mul", &[reciprocal, number.clone()], kwargs)
+            let reciprocal = resolve(evaluate, "reciprocal", &tensor_first[..1], &[])?.swap_remove(0);
+            resolve(evaluate, "mul", &[reciprocal, number.clone()], kwargs)
         }
-        (None, "pow" | "remainder") => resolve(ops, operator, &[number.clone(), Value::Tensor(tensor.clone())], kwargs),
-        (None, _) => resolve(ops, operator, &ops.on_the_left(number, tensor)?, kwargs),
+        (None, "pow" | "remainder") => {
+            resolve(evaluate, operator, &[number.clone(), Value::Tensor(tensor.clone())], kwargs)
+        }
+        (None, _) => resolve(evaluate, operator, &evaluate.on_the_left(number, tensor)?, kwargs),
     }
 }
 
-fn attribute<O: Operators>(ops: O, args: &[Value<O::Tensor>]) -> Result<Value<O::Tensor>> {
+fn attribute<E: Evaluate>(evaluate: E, args: &[Value<E::Tensor>]) -> Result<Value<E::Tensor>> {
     match args {
         [Value::Tensor(this), Value::Str(name)] => match &**name {
-            "shape" => Ok(sizes(&ops.meta(this))),
-            "ndim" => Ok(Value::int(ops.meta(this).sizes.len() as i64)),
-            "dtype" => Ok(Value::DType(ops.meta(this).dtype)),
-            "device" => Ok(Value::Device(ops.meta(this).device)),
+            "shape" => Ok(sizes(&evaluate.meta(this))),
+            "ndim" => Ok(Value::int(evaluate.meta(this).sizes.len() as i64)),
+            "dtype" => Ok(Value::DType(evaluate.meta(this).dtype)),
+            "device" => Ok(Value::Device(evaluate.meta(this).device)),
             other => match ATTRIBUTES.iter().find(|(it, _)| *it == other) {
-                Some((_, operator)) => {
-                    ops.call(&format!("{operator}.default"), &args[..1], &[]).map(|mut it| it.swap_remove(0))
-                }
+                Some((_, operator)) => evaluate
+                    .call_operator(&format!("{operator}.default"), &args[..1], &[])
+                    .map(|mut it| it.swap_remove(0)),
                 None => Err(Diagnostic::new(
                     Code::NotImplemented,
                     format!("the attribute {other} of a tensor is not implemented"),
@@ -254,19 +176,19 @@ fn sizes<T>(this: &TensorMeta) -> Value<T> {
 }
 
 /// Calls the overload of an operator of `aten` that takes these arguments.
-fn resolve<O: Operators>(
-    ops: O,
+fn resolve<E: Evaluate>(
+    evaluate: E,
     name: &str,
-    args: &[Value<O::Tensor>],
-    kwargs: &Kwargs<O::Tensor>,
-) -> Results<O::Tensor> {
+    args: &[Value<E::Tensor>],
+    kwargs: &Kwargs<E::Tensor>,
+) -> Results<E::Tensor> {
     let (mut args, mut kwargs) = (args.to_vec(), kwargs.to_vec());
     let in_place = kwargs.iter().position(|(key, _)| &**key == "inplace").map(|at| kwargs.remove(at).1);
     let packet = match in_place {
         Some(Value::Bool(true)) => format!("aten.{name}_"),
         Some(_) | None => format!("aten.{name}"),
     };
-    let overloads = ops.registry().overloads(&packet).map_err(|_| {
+    let overloads = evaluate.registry().overloads(&packet).map_err(|_| {
         Diagnostic::new(Code::NotImplemented, format!("the function {name} is no operator that is known"))
     })?;
     if let Some((_, names)) = NAMED.iter().find(|(it, _)| *it == name) {
@@ -288,7 +210,7 @@ fn resolve<O: Operators>(
     if takes("cudnn_enabled") && name == "batch_norm" {
         kwargs.push(("cudnn_enabled".into(), Value::Bool(false)));
     }
-    ops.resolve(&packet, &args, &kwargs)
+    evaluate.call_overload(&packet, &args, &kwargs)
 }
 
 fn has_parameter(op: &Op, key: &str) -> bool {

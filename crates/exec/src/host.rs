@@ -2,7 +2,7 @@
 //! anything goes on with it.
 
 use crate::HostKernel;
-use crate::executor::without_data;
+use crate::without_data::without_data;
 use tracefx_core::{Code, Diagnostic, Result, Tensor};
 use tracefx_ir::TensorMeta;
 use tracefx_ops::{Args, Infer, Value};

@@ -1,9 +1,10 @@
 //! A graph of Python's functions and methods as the operators that they are.
 
 use crate::control_flow::results_of_graphs;
-use crate::functions::{self, Operators};
+use crate::evaluate::{Evaluate, Kwargs, Results};
+use crate::functions;
 use crate::higher_order::{Operand, Operands, RunGraph};
-use crate::interpreter::{Evaluate, Kwargs, Results, Walk};
+use crate::walk::Walk;
 use std::cell::RefCell;
 use tracefx_core::{Code, Device, Diagnostic, Result, Tensor};
 use tracefx_ir::{GraphModule, NodeId, Str, TensorMeta};
@@ -71,7 +72,7 @@ pub fn lower<T: Tracer>(
     tracer: &mut T,
     args: &[Traced],
 ) -> Result<Traced> {
-    Walk { module, evaluate: Lowering { shapes, tracer: &RefCell::new(tracer) } }.run(args)
+    Walk::new(module, Lowering { shapes, tracer: &RefCell::new(tracer) }).run(args)
 }
 
 struct Lowering<'a, 'b, T> {
@@ -150,7 +151,7 @@ impl<T: Tracer> Evaluate for Lowering<'_, '_, T> {
         self.tracer.borrow_mut().enter(module, node);
     }
 
-    fn call(&self, name: &str, args: &[Traced], kwargs: &Kwargs<TensorRef>) -> Results<TensorRef> {
+    fn call_function(&self, name: &str, args: &[Traced], kwargs: &Kwargs<TensorRef>) -> Results<TensorRef> {
         self.check(name, args).unwrap_or_else(|| functions::call(*self, name, args, kwargs))
     }
 
@@ -163,6 +164,34 @@ impl<T: Tracer> Evaluate for Lowering<'_, '_, T> {
             }
         }
         functions::call_method(*self, name, args, kwargs)
+    }
+
+    fn call_operator(&self, name: &str, args: &[Traced], kwargs: &Kwargs<TensorRef>) -> Results<TensorRef> {
+        self.record(name, args, kwargs)
+    }
+
+    fn call_overload(&self, packet: &str, args: &[Traced], kwargs: &Kwargs<TensorRef>) -> Results<TensorRef> {
+        let mut bound = self.shapes.registry().resolve(packet, args, kwargs, &|_| None)?;
+        name_place_of_factory(&mut bound);
+        let (positional, named) = bound.parted();
+        self.record(&bound.op.name, positional, &named)
+    }
+
+    /// PyTorch makes a tensor of the number that gives way to the dtype of the other; a node has no such tensors.
+    fn on_the_left(&self, number: &Traced, tensor: &TensorRef) -> Result<[Traced; 2]> {
+        let own = self.meta_of(*tensor).dtype;
+        let dtype = match number.as_scalar() {
+            Some(it) if it.kind() <= own.kind() => own,
+            Some(it) => it.default_dtype(),
+            None => own,
+        };
+        let left = self.record(
+            "aten.scalar_tensor.default",
+            std::slice::from_ref(number),
+            &[("dtype".into(), Value::DType(dtype))],
+        )?;
+        let left = left.into_iter().next().unwrap_or(Value::None);
+        Ok([left, Value::Tensor(*tensor)])
     }
 
     fn attribute(&self, tensor: &Tensor) -> Result<TensorRef> {
@@ -198,46 +227,6 @@ impl<T: Tracer> Evaluate for Lowering<'_, '_, T> {
             })
             .collect();
         self.with_graphs(operands, |it| it.call(name, &given, &results))
-    }
-}
-
-impl<T: Tracer> Operators for Lowering<'_, '_, T> {
-    type Tensor = TensorRef;
-
-    fn registry(&self) -> &Registry {
-        self.shapes.registry()
-    }
-
-    fn call(&self, name: &str, args: &[Traced], kwargs: &Kwargs<TensorRef>) -> Results<TensorRef> {
-        self.record(name, args, kwargs)
-    }
-
-    fn resolve(&self, name: &str, args: &[Traced], kwargs: &Kwargs<TensorRef>) -> Results<TensorRef> {
-        let mut bound = self.shapes.registry().resolve(name, args, kwargs, &|_| None)?;
-        name_place_of_factory(&mut bound);
-        let (positional, named) = bound.parted();
-        self.record(&bound.op.name, positional, &named)
-    }
-
-    fn meta(&self, tensor: &TensorRef) -> TensorMeta {
-        self.meta_of(*tensor)
-    }
-
-    /// PyTorch makes a tensor of the number that gives way to the dtype of the other; a node has no such tensors.
-    fn on_the_left(&self, number: &Traced, tensor: &TensorRef) -> Result<[Traced; 2]> {
-        let own = self.meta_of(*tensor).dtype;
-        let dtype = match number.as_scalar() {
-            Some(it) if it.kind() <= own.kind() => own,
-            Some(it) => it.default_dtype(),
-            None => own,
-        };
-        let left = self.record(
-            "aten.scalar_tensor.default",
-            std::slice::from_ref(number),
-            &[("dtype".into(), Value::DType(dtype))],
-        )?;
-        let left = left.into_iter().next().unwrap_or(Value::None);
-        Ok([left, Value::Tensor(*tensor)])
     }
 }
 

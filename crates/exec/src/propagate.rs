@@ -1,10 +1,11 @@
 //! A graph without data: what is known of the value of each node.
 
-use crate::autocast::autocast;
+use crate::autocast;
 use crate::control_flow::results_of_graphs;
+use crate::evaluate::{Evaluate, Kwargs, Results};
 use crate::functions;
 use crate::higher_order::{Operands, RunGraph};
-use crate::interpreter::{Evaluate, Kwargs, Results, Walk};
+use crate::walk::Walk;
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use tracefx_core::{DType, Result, Tensor};
@@ -22,7 +23,7 @@ type Known = Value<TensorMeta>;
 /// tell; then nothing is noted.
 pub fn propagate(module: &mut GraphModule, inputs: &[Known], shapes: Propagation<'_>) -> Result<Known> {
     let (notes, memory) = (RefCell::default(), RefCell::default());
-    let output = Walk { module, evaluate: Shapes { shapes, notes: &notes, memory: &memory } }.run(inputs)?;
+    let output = Walk::new(module, Shapes { shapes, notes: &notes, memory: &memory }).run(inputs)?;
     apply(module, &mut notes.into_inner());
     Ok(output)
 }
@@ -53,7 +54,7 @@ pub fn infer(args: &Args<'_, TensorMeta>, shapes: Propagation<'_>, low: Option<D
     let (notes, memory) = (RefCell::default(), RefCell::default());
     let (positional, named) = args.parted();
     let evaluate = Shapes { shapes, notes: &notes, memory: &memory };
-    autocast(evaluate, low).call(&args.op.name, positional, &named).map_err(|problem| problem.op(&*args.op.name))
+    autocast::call(evaluate, low, &args.op.name, positional, &named).map_err(|problem| problem.op(&*args.op.name))
 }
 
 /// What the nodes of the inputs know already, to be given to [`propagate`]. An input of which nothing is known is a string,
@@ -169,12 +170,27 @@ impl Evaluate for Shapes<'_> {
         Some(self.shapes.symbols())
     }
 
-    fn call(&self, name: &str, args: &[Known], kwargs: &Kwargs<TensorMeta>) -> Results<TensorMeta> {
-        self.remembering(name, args, kwargs, || functions::call(self.shapes, name, args, kwargs))
+    fn call_function(&self, name: &str, args: &[Known], kwargs: &Kwargs<TensorMeta>) -> Results<TensorMeta> {
+        self.remembering(name, args, kwargs, || functions::call(*self, name, args, kwargs))
     }
 
     fn call_method(&self, name: &str, args: &[Known], kwargs: &Kwargs<TensorMeta>) -> Results<TensorMeta> {
-        functions::call_method(self.shapes, name, args, kwargs)
+        functions::call_method(*self, name, args, kwargs)
+    }
+
+    fn call_operator(&self, name: &str, args: &[Known], kwargs: &Kwargs<TensorMeta>) -> Results<TensorMeta> {
+        self.shapes.call(name, args, kwargs)
+    }
+
+    fn call_overload(&self, packet: &str, args: &[Known], kwargs: &Kwargs<TensorMeta>) -> Results<TensorMeta> {
+        let bound = self.registry().resolve(packet, args, kwargs, &|_| None)?;
+        let bound = Args::within(bound.op, bound.values, self.shapes.symbols());
+        Ok(self.shapes.infer(&bound)?.iter().map(|it| it.value(&bound)).collect())
+    }
+
+    /// Which side the tensor stands on makes no difference to the shape and the dtype.
+    fn on_the_left(&self, number: &Known, tensor: &TensorMeta) -> Result<[Known; 2]> {
+        Ok([Value::Tensor(tensor.clone()), number.clone()])
     }
 
     fn attribute(&self, tensor: &Tensor) -> Result<TensorMeta> {
