@@ -5,7 +5,7 @@ use crate::const_fold::module_of;
 use crate::dead_code::{DeadCodeOptions, eliminate_dead_code};
 use crate::effects::memory;
 use crate::fuser::replace_uses;
-use crate::order::is_switch;
+use crate::switches::is_switch;
 use crate::write_order::WriteOrder;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tracefx_core::Result;

@@ -1,6 +1,6 @@
 //! Common subexpressions: `torch.fx.passes.dialect.common.cse_pass`.
 
-use crate::order::is_switch;
+use crate::switches::is_switch;
 use crate::write_order::WriteOrder;
 use crate::{Pass, PassResult};
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};

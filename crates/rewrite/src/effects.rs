@@ -3,7 +3,7 @@
 //! Values that may share memory form a class: a view and what it looks at, a list and its items. What is not known to be
 //! fresh memory counts as shared, and what is not known not to write counts as writing.
 
-use crate::impure::{evaluates, is_in_place_name, is_in_place_operator};
+use crate::in_place::{evaluates, is_in_place_name, is_in_place_operator};
 use rustc_hash::{FxHashMap, FxHashSet};
 use tracefx_ir::{Arg, Attribute, Graph, GraphModule, Node, NodeId, Opcode, Str, Val};
 use tracefx_ops::{ArgType, Op, Registry, Tags};

@@ -1,8 +1,9 @@
 //! Which nodes do something besides giving a value: `torch.fx.Node.is_impure`.
 
 use crate::effects::is_known_writer;
+use crate::in_place::is_in_place_name;
 use tracefx_ir::{Arg, Attribute, Graph, GraphModule, Node, Opcode};
-use tracefx_ops::{Op, Registry, Tags};
+use tracefx_ops::{Registry, Tags};
 
 /// Functions that are no operators of the registry and have an effect, by qualified name: what PyTorch keeps in
 /// `torch.fx.node._side_effectful_functions`, and where stretches under vmap begin and end, which PyTorch drops.
@@ -109,15 +110,6 @@ impl Impurity {
     }
 }
 
-/// Whether a call says that it is not for training, and the schema does not say that it writes all the same: a batch
-/// normalization writes its statistics in training alone.
-pub(crate) fn evaluates(op: &Op, node: &Node) -> bool {
-    let args = &op.schema.args;
-    let training = args.iter().position(|it| it.name == "training");
-    let given = training.and_then(|it| node.args().get(it)).or(node.kwarg("training"));
-    given == Some(&Arg::Bool(false)) && !args.iter().any(|it| it.is_mutated)
-}
-
 fn has_effect(target: &str, registry: &Registry) -> bool {
     SIDE_EFFECT_FUNCTIONS.contains(&target) || registry.get(target).is_some_and(|it| it.def.tags.has(Tags::SIDE_EFFECT))
 }
@@ -127,31 +119,4 @@ fn is_known_to_write(operator: &str) -> bool {
     let mut parts = operator.splitn(3, '.').skip(1);
     let (Some(name), Some(overload)) = (parts.next(), parts.next()) else { return false };
     is_in_place_name(name) || overload == "out" || overload.starts_with("out_") || overload.ends_with("_out")
-}
-
-pub(crate) fn is_in_place_name(name: &str) -> bool {
-    name.ends_with('_') && !name.ends_with("__")
-}
-
-/// The functions of Python's `operator` that change their left operand; `inv`, `invert`, `is_`, `is_not`, `itemgetter`,
-/// `index` and `indexOf` change nothing. Sorted.
-pub const IN_PLACE_OPERATORS: [&str; 14] = [
-    "operator.iadd",
-    "operator.iand",
-    "operator.iconcat",
-    "operator.ifloordiv",
-    "operator.ilshift",
-    "operator.imatmul",
-    "operator.imod",
-    "operator.imul",
-    "operator.ior",
-    "operator.ipow",
-    "operator.irshift",
-    "operator.isub",
-    "operator.itruediv",
-    "operator.ixor",
-];
-
-pub(crate) fn is_in_place_operator(target: &str) -> bool {
-    IN_PLACE_OPERATORS.binary_search(&target).is_ok()
 }

@@ -17,6 +17,7 @@ mod graph_drawer;
 mod graph_manipulation;
 mod graph_transform_observer;
 mod impure;
+mod in_place;
 mod matcher;
 mod merge_matmul;
 mod net_min;
@@ -34,6 +35,7 @@ mod source_matcher;
 mod split_by_tags;
 mod split_module;
 mod splitter;
+mod switches;
 mod tensor_meta;
 mod tools_common;
 mod topological;
@@ -52,7 +54,8 @@ pub use graph_manipulation::{
     replace_target_nodes_with,
 };
 pub use graph_transform_observer::GraphTransformObserver;
-pub use impure::{IN_PLACE_OPERATORS, Impurity, RANDOM_FUNCTIONS, SIDE_EFFECT_FUNCTIONS};
+pub use impure::{Impurity, RANDOM_FUNCTIONS, SIDE_EFFECT_FUNCTIONS};
+pub use in_place::IN_PLACE_OPERATORS;
 pub use matcher::{
     ANY_OF, ConstantValue, Constraint, InternalMatch, MatcherOptions, Miss, OPTIONAL, SubgraphMatcher,
     SubgraphMatcherWithNameNodeMap,
@@ -64,7 +67,6 @@ pub use normalize::{
     NormalizeArgs, NormalizeArgsOptions, NormalizeOperators, NormalizeOptions, Normalized, Normalizer, OPERATOR_PLACES,
     annotate_getitem_nodes,
 };
-pub use order::SWITCHES;
 pub use partitioner::{CapabilityBasedPartitioner, Partition, PartitionerOptions};
 pub use pass::{LeftOut, Pass, PassResult};
 pub use pass_manager::{FnPass, ModuleCheck, PassConstraint, PassManager, this_before_that_pass_constraint};
@@ -83,5 +85,6 @@ pub use splitter::{
     AccNodes, NodeEvent, SplitPlan, Splitter, SplitterOptions, Subgraph, find_acc_fusions, find_acc_nodes,
     move_non_tensor_nodes_on_boundary,
 };
+pub use switches::SWITCHES;
 pub use tools_common::{get_acc_ops_name, get_node_target};
 pub use topological::{PRIORITIZED, legalize_graph, stable_topological_sort, topo_sort};

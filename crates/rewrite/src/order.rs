@@ -2,9 +2,9 @@
 //! before or after it, as in the graph.
 
 use crate::effects::Writes;
-use crate::split_module::{ENTER_AUTOCAST, EXIT_AUTOCAST, SET_GRAD_ENABLED};
+use crate::switches::is_switch;
 use rustc_hash::{FxHashMap, FxHashSet};
-use tracefx_ir::{Graph, GraphModule, Node, NodeId, Opcode};
+use tracefx_ir::{Graph, GraphModule, NodeId, Opcode};
 use tracefx_ops::Registry;
 
 /// The order that the calls of a graph must keep beside that of their values. PyTorch's passes do not keep it.
@@ -72,20 +72,6 @@ pub(crate) fn is_sorted(graph: &Graph) -> bool {
         graph.node(it).for_each_input(&mut |input| is_after &= seen.contains(&input));
         is_after
     })
-}
-
-/// What switches autocast, gradients or vmap for all that comes after it, by qualified name.
-pub const SWITCHES: &[&str] = &[
-    SET_GRAD_ENABLED,
-    "torch._functorch.predispatch._vmap_decrement_nesting",
-    "torch._functorch.predispatch._vmap_increment_nesting",
-    ENTER_AUTOCAST,
-    EXIT_AUTOCAST,
-];
-
-/// Whether a node is a call of one of [`SWITCHES`].
-pub(crate) fn is_switch(node: &Node) -> bool {
-    node.op() == Opcode::CallFunction && SWITCHES.contains(&&**node.target())
 }
 
 /// A switch comes after all calls since the one before it, and before all calls until the next.

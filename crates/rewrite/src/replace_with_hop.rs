@@ -5,9 +5,8 @@
 //! higher-order operator, and the others are put back.
 
 use crate::PassResult;
-use crate::split_module::{
-    ENTER_AUTOCAST, EXIT_AUTOCAST, SET_GRAD_ENABLED, SplitModule, SplitOptions, keep_notes, split_module,
-};
+use crate::split_module::{SplitModule, SplitOptions, keep_notes, split_module};
+use crate::switches::{ENTER_AUTOCAST, EXIT_AUTOCAST, SET_GRAD_ENABLED};
 use indexmap::IndexMap;
 use std::collections::HashMap;
 use tracefx_core::{Code, Diagnostic, Result};

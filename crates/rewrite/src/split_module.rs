@@ -1,15 +1,12 @@
 use crate::effects::Writes;
 use crate::fuser::check_free;
+use crate::switches::{ENTER_AUTOCAST, EXIT_AUTOCAST, SET_GRAD_ENABLED};
 use indexmap::{IndexMap, IndexSet};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use serde::Deserialize;
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::{Arg, Attribute, Graph, GraphModule, Node, NodeId, Opcode, Str};
 use tracefx_ops::Registry;
-
-pub(crate) const ENTER_AUTOCAST: &str = "torch.amp.autocast_mode._enter_autocast";
-pub(crate) const EXIT_AUTOCAST: &str = "torch.amp.autocast_mode._exit_autocast";
-pub(crate) const SET_GRAD_ENABLED: &str = "torch._C._set_grad_enabled";
 
 /// How [`split_module`] makes the parts.
 #[derive(Clone, Debug, Deserialize, ts_rs::TS)]

@@ -4,7 +4,8 @@
 //! graph, as in the new graph that FX would make.
 
 use crate::effects::Writes;
-use crate::order::{Order, is_sorted, is_switch};
+use crate::order::{Order, is_sorted};
+use crate::switches::is_switch;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};

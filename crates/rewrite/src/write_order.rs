@@ -2,7 +2,7 @@
 //! before or after.
 
 use crate::effects::Writes;
-use crate::order::is_switch;
+use crate::switches::is_switch;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 use tracefx_ir::{Graph, GraphModule, NodeId};
