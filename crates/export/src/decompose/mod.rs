@@ -6,6 +6,7 @@
 mod auto_functionalized;
 mod functional;
 mod functionalize;
+mod higher_order_call;
 mod higher_order_gradients;
 mod joint;
 pub(crate) mod recorder;

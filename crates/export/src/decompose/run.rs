@@ -3,9 +3,9 @@
 use super::finished;
 use super::functional::Functional;
 use super::seen::Seen;
-use super::vmap::stretch;
 use std::collections::{HashMap, HashSet};
 use tracefx_core::{Code, DType, Diagnostic, Result};
+use tracefx_exec::vmap_region;
 use tracefx_ir::{Arg, Attribute, GraphModule, Meta, Node, NodeId, Opcode, Str, TensorMeta, Val};
 use tracefx_ops::{Infer, Traced, Value, bind};
 
@@ -92,10 +92,10 @@ impl<'f, 'a> Run<'f, 'a> {
         while at < nodes.len() {
             let id = nodes[at];
             let node = graph.node(id);
-            let n_batched = stretch(graph, &nodes[at..]);
+            let n_batched = vmap_region(graph, &nodes[at..]);
             if n_batched > 0 {
-                let stretch = &nodes[at..at + n_batched];
-                self.stretch(module, stretch, &mut env).map_err(|problem| problem.node(&**node.name()))?;
+                let region = &nodes[at..at + n_batched];
+                self.vmap_region(module, region, &mut env).map_err(|problem| problem.node(&**node.name()))?;
                 at += n_batched;
                 continue;
             }

@@ -1,7 +1,7 @@
 //! A graph that is run with a tape over the builder, so that gradients can go back through it.
 
 use super::functional::Functional;
-use super::higher_order_gradients::HigherOrderCall;
+use super::higher_order_call::HigherOrderCall;
 use super::run::{Run, Slot, value, without_graphs};
 use super::seen::Seen;
 use tracefx_core::{Code, Diagnostic, Result};

@@ -1,36 +1,16 @@
-//! A `torch.vmap` inside a program: a stretch of nodes that sees one example at a time.
+//! A `torch.vmap` inside a program: a region of nodes that sees one example at a time.
 //!
 //! Where all that it does is done element by element, the nodes work on all examples at once, as in PyTorch. Otherwise the
-//! stretch is written once for each example: what it takes from outside as a slice, what it gives stacked.
+//! region is written once for each example: what it takes from outside as a slice, what it gives stacked.
 
 use super::run::{Run, Slot, value};
 use tracefx_core::{Code, Diagnostic, Result};
-use tracefx_ir::{Arg, Graph, GraphModule, Node, NodeId, Opcode, Val};
+use tracefx_exec::predispatched;
+use tracefx_ir::{Arg, Graph, GraphModule, NodeId, Opcode, Val};
 use tracefx_ops::{Builder, Registry, Tags, Traced, Value};
 
-/// Over how many examples a stretch is written at most.
+/// Over how many examples a region is written at most.
 const MAX_EXAMPLES: i64 = 1 << 10;
-
-/// The function of `torch._functorch.predispatch` that a node calls.
-fn predispatched(node: &Node) -> Option<&str> {
-    node.target().strip_prefix("torch._functorch.predispatch.")
-}
-
-/// How many nodes belong to the stretch that begins with the first of these; none where none begins.
-pub(super) fn stretch(graph: &Graph, nodes: &[NodeId]) -> usize {
-    let mut depth = 0;
-    for (at, &id) in nodes.iter().enumerate() {
-        match predispatched(graph.node(id)) {
-            Some("_vmap_increment_nesting") => depth += 1,
-            Some("_vmap_decrement_nesting") => depth -= 1,
-            Some(_) | None => {}
-        }
-        if depth <= 0 {
-            return if at == 0 { 0 } else { at + 1 };
-        }
-    }
-    0
-}
 
 /// Whether each node works element by element on tensors of one rank, all of them with the examples in front.
 fn is_elementwise(graph: &Graph, nodes: &[NodeId], registry: &Registry) -> bool {
@@ -56,12 +36,12 @@ fn is_elementwise(graph: &Graph, nodes: &[NodeId], registry: &Registry) -> bool 
 }
 
 impl Run<'_, '_> {
-    /// Takes a stretch apart, and leaves what it gives in `env`.
+    /// Takes the region of a vmap apart, and leaves what it gives in `env`.
     ///
     /// # Errors
-    /// `NotImplemented` where the examples draw random numbers, or it is not known how many they are, or one stretch lies in
+    /// `NotImplemented` where the examples draw random numbers, or it is not known how many they are, or one region lies in
     /// another; `LimitExceeded` where they are too many; else what a node refuses.
-    pub(super) fn stretch<'g>(
+    pub(super) fn vmap_region<'g>(
         &mut self,
         module: &'g GraphModule,
         nodes: &[NodeId],

@@ -10,6 +10,7 @@
 mod outline;
 mod preserved;
 mod shared;
+mod signatures;
 mod stack;
 mod state;
 mod tree;
@@ -72,7 +73,7 @@ impl ExportedProgram {
         let (module, signature) = self.without_tokens(registry)?;
         let (flat, names) = written_in_place(&module.graph, &signature)?;
         let stacks = stack::stacks_of(&flat)?;
-        let signatures = preserved::Signatures::new(&self.module_call_graph, names);
+        let signatures = signatures::Signatures::new(&self.module_call_graph, names);
         let mut outlined = outline::outline(&flat, &stacks, &signatures, registry)?;
         outlined.write_read_values()?;
         move_graphs(&module, &mut outlined)?;

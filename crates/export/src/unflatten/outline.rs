@@ -1,6 +1,6 @@
 //! Cuts a flat graph into the modules that its nodes come from.
 
-use super::preserved::Signatures;
+use super::signatures::Signatures;
 use super::stack::{Level, Stack};
 use super::tree::{ModuleId, Tree};
 use indexmap::{IndexMap, IndexSet};

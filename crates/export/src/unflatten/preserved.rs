@@ -6,7 +6,7 @@
 
 use super::outline::{Outlined, Outliner, invalid, lift_notes};
 use super::tree::{MAX_DEPTH, ModuleId, Tree, too_deep};
-use crate::{Argument, CallSignature, ConstantValue, Key, ModuleCallEntry, TreeSpec};
+use crate::{Argument, CallSignature, ConstantValue, Key, TreeSpec};
 use std::collections::HashMap;
 use tracefx_core::Result;
 use tracefx_ir::{Arg, Attribute, Graph, GraphModule, InsertPoint, NodeId, Opcode, Str};
@@ -26,29 +26,6 @@ const COPIED: [&str; 6] = [
     "torch.ops.aten.view.default",
     "torch.ops.aten.diff.default",
 ];
-
-/// The signatures to be preserved, and the nodes of the flat graph by the names that they are called by there.
-pub(super) struct Signatures<'a> {
-    by_call: HashMap<&'a str, &'a CallSignature>,
-    names: HashMap<Str, NodeId>,
-}
-
-impl<'a> Signatures<'a> {
-    pub(super) fn new(calls: &'a [ModuleCallEntry], names: HashMap<Str, NodeId>) -> Self {
-        let calls = calls.iter().filter(|it| !it.fqn.is_empty());
-        let by_call = calls.filter_map(|it| Some((&*it.fqn, it.signature.as_ref()?))).collect();
-        Signatures { by_call, names }
-    }
-
-    /// The signature of a call: `fc@1`.
-    pub(super) fn of_call(&self, name: &str) -> Option<&'a CallSignature> {
-        self.by_call.get(name).copied()
-    }
-
-    fn node(&self, arg: &Argument) -> Option<NodeId> {
-        self.names.get(arg.name()).copied()
-    }
-}
 
 impl Outliner<'_> {
     /// The node of a module that is open which stands for one of the flat graph. A value from outside comes in as a new first
