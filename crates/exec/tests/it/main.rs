@@ -1,0 +1,3 @@
+//! Graphs that are run, and propagated through, from their beginning to their end.
+
+mod walk;
