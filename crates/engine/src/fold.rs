@@ -2,9 +2,9 @@
 
 use crate::Library;
 use tracefx_core::{Code, Diagnostic, Result};
-use tracefx_exec::{Interpreter, propagate};
+use tracefx_exec::Interpreter;
 use tracefx_ir::{Attribute, GraphModule, Node, NodeId, TensorKind};
-use tracefx_ops::{Propagation, Symbols, Value};
+use tracefx_ops::Value;
 use tracefx_rewrite::{
     ConstantRules, Constants, DeadCodeOptions, PassResult, eliminate_dead_code, fuse_batch_norm, linear_permute_fusion,
     take_constants,
@@ -90,13 +90,10 @@ pub(crate) fn take(
     library: &Library,
     options: ConstantFoldOptions<'_>,
 ) -> Result<Option<Constants>> {
-    let registry = library.registry();
-    let symbols = Symbols::default();
     let rules = ConstantRules {
-        registry,
+        registry: library.registry(),
         may_fold: options.constraint.unwrap_or(&|_, _| true),
         max_bytes: options.max_bytes,
-        propagate: &|part| propagate(part, &[], Propagation::new(registry, &symbols)).map(drop),
     };
     take_constants(module, &rules)
 }

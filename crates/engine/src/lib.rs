@@ -38,7 +38,6 @@ mod runner;
 mod shapes;
 mod tensors;
 mod values;
-mod verify;
 
 pub use call::{call, infer, tolerance};
 pub use checkpoint::read_checkpoint;

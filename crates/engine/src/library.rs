@@ -10,6 +10,7 @@ use tracefx_export::{DecompositionTable, ExportedProgram};
 use tracefx_ir::{GraphModule, Str, TensorMeta};
 use tracefx_ops::{Args, CustomOp, Op, Output, Propagation, Registry, Symbols, Tol, Value, registry};
 use tracefx_pt2::LoadOptions;
+use tracefx_rewrite::RewriteContext;
 
 /// The operators that programs may call, and what computes them: those of tracefx, and operators of one's own. PyTorch's
 /// `torch.library`, as a value: what is defined in one library is not there for others.
@@ -210,6 +211,37 @@ impl Library {
     /// `NotImplemented` where there is no such operator.
     pub fn tolerance(&self, name: &str) -> Result<Tol> {
         Ok(self.registry.require(name)?.def.tolerance)
+    }
+
+    /// What rewriting needs of this library, kernels included, so that replacements can be verified:
+    /// [`VerifyOptions`].
+    ///
+    /// ```
+    /// use tracefx_core::{Code, DType};
+    /// use tracefx_engine::Library;
+    /// use tracefx_ir::{Graph, GraphModule, TensorMeta, Val};
+    /// use tracefx_rewrite::{ReplaceOptions, Replacement, VerifyOptions, replace_pattern_with_filters};
+    ///
+    /// let calls = |target: &str| {
+    ///     let mut graph = Graph::new();
+    ///     let x = graph.placeholder("x");
+    ///     let meta = TensorMeta::contiguous(DType::Float32, vec![2.into(), 3.into()]);
+    ///     graph.meta_mut(x).val = Some(Val::Tensor(meta));
+    ///     let call = graph.call_function(target, vec![x.into()], vec![]);
+    ///     graph.output(call.into());
+    ///     GraphModule::new(graph)
+    /// };
+    /// let (library, mut module) = (Library::default(), calls("torch.relu"));
+    /// let options = ReplaceOptions { verify: Some(VerifyOptions::default()), ..ReplaceOptions::default() };
+    /// let replacement = calls("torch.abs");
+    /// let refusal = library.rewriting(|cx| {
+    ///     let by = Replacement::Module(&replacement);
+    ///     replace_pattern_with_filters(&mut module, &calls("torch.relu"), by, &[], cx, &options)
+    /// });
+    /// assert_eq!(refusal.unwrap_err().code(), Code::VerifyFailed);
+    /// ```
+    pub fn rewriting<R>(&self, run: impl FnOnce(RewriteContext<'_>) -> R) -> R {
+        run(self.executor().into())
     }
 
     /// Reads a program: [`open`](crate::open()), by the schemas of these operators.

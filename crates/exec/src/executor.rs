@@ -25,6 +25,11 @@ impl<'a> Executor<'a> {
         Executor { registry, kernels }
     }
 
+    /// The operators.
+    pub fn registry(&self) -> &'a Registry {
+        self.registry
+    }
+
     /// Calls the operator of this name and gives back its results, one per result of the schema.
     ///
     /// # Errors

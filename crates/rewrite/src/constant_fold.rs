@@ -9,8 +9,9 @@ use crate::switches::is_switch;
 use crate::write_order::WriteOrder;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tracefx_core::Result;
+use tracefx_exec::propagate;
 use tracefx_ir::{Arg, Attribute, Graph, GraphModule, InsertPoint, Node, NodeId, Opcode, Str, TensorMeta, Val};
-use tracefx_ops::{Registry, Tags};
+use tracefx_ops::{Propagation, Registry, Symbols, Tags};
 
 /// Methods that are no operators, and tell of tensors what never changes.
 const METHODS: &[&str] = &["dim", "ndimension", "size"];
@@ -26,8 +27,6 @@ pub struct ConstantRules<'a> {
     pub may_fold: &'a dyn Fn(NodeId, &Node) -> bool,
     /// The most bytes of one tensor that is made; of what would be larger, what it takes is folded.
     pub max_bytes: Option<u64>,
-    /// Notes about each node of a module without inputs what it gives, without computing numbers.
-    pub propagate: &'a dyn Fn(&mut GraphModule) -> Result<()>,
 }
 
 /// Constants to be computed.
@@ -48,7 +47,7 @@ pub struct Constants {
 /// anything to fold the module stays as it is. Takes linear time.
 ///
 /// # Errors
-/// `AttributeMissing` and `GraphInvalid` where the module is not well formed; what [`ConstantRules::propagate`] refuses.
+/// `AttributeMissing` and `GraphInvalid` where the module is not well formed; what [`propagate`] refuses.
 pub fn take_constants(module: &mut GraphModule, rules: &ConstantRules<'_>) -> Result<Option<Constants>> {
     // What is dead goes first: a dead write would keep from being folded what a second run folds.
     let mut live = module.clone();
@@ -57,7 +56,7 @@ pub fn take_constants(module: &mut GraphModule, rules: &ConstantRules<'_>) -> Re
     let order = WriteOrder::of(&live, rules.registry);
     let constants = constants_of(&live, &order, rules.registry);
     let Some((mut part, copies)) = copy(&live, &constants)? else { return Ok(None) };
-    (rules.propagate)(&mut part)?;
+    propagate(&mut part, &[], Propagation::new(rules.registry, &Symbols::default()))?;
 
     let folded = folded(&live, &constants, &order, rules, &|it| copies.get(&it).map(|it| part.graph.node(*it)));
     if folded.is_empty() {

@@ -1,7 +1,7 @@
 //! Matching, rewriting and passes: those of `torch.fx`, on graphs of any dialect.
 //!
-//! A pass is a function of a [`GraphModule`](tracefx_ir::GraphModule), which it changes in place. Nothing here runs a
-//! graph: passes that need numbers (folding constants, checking a rule) are put together one row above, in `engine`.
+//! A pass is a function of a [`GraphModule`](tracefx_ir::GraphModule), which it changes in place. Nothing here has kernels:
+//! what needs numbers takes an [`Executor`](tracefx_exec::Executor).
 #![forbid(unsafe_code)]
 
 mod const_fold;
@@ -39,6 +39,7 @@ mod switches;
 mod tensor_meta;
 mod tools_common;
 mod topological;
+mod verify;
 mod write_order;
 
 pub use const_fold::{FoldRules, FoldedGraph, get_unique_attr_name_in_module, split_const_subgraphs};
@@ -72,8 +73,8 @@ pub use pass::{LeftOut, Pass, PassResult};
 pub use pass_manager::{FnPass, ModuleCheck, PassConstraint, PassManager, this_before_that_pass_constraint};
 pub use reinplace::reinplace;
 pub use replace::{
-    Claim, MatchFilter, ReplaceOptions, ReplacedPatterns, Replacement, ReplacementCallback, RewriteContext, Verifier,
-    VerifyOptions, replace_matches, replace_pattern, replace_pattern_with_filters,
+    MatchFilter, ReplaceOptions, ReplacedPatterns, Replacement, ReplacementCallback, RewriteContext, replace_matches,
+    replace_pattern, replace_pattern_with_filters,
 };
 pub use replace_with_hop::{replace_autocast_with_hop, replace_set_grad_with_hop};
 pub use rules::{Fired, Rule, RuleSet, RuleTrace};
@@ -88,3 +89,4 @@ pub use splitter::{
 pub use switches::SWITCHES;
 pub use tools_common::{get_acc_ops_name, get_node_target};
 pub use topological::{PRIORITIZED, legalize_graph, stable_topological_sort, topo_sort};
+pub use verify::VerifyOptions;

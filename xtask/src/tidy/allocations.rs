@@ -33,7 +33,6 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("passes/matching.rs", "vec![None; graph.id_bound()]", NODES),
     ("passes/partition.rs", "vec![0; call.module.graph.id_bound()]", NODES),
     ("passes/types.rs", "Vec::with_capacity(source.len())", NODES),
-    ("verify/difference.rs", "vec![0; sizes.len()]", RANK),
     ("pt2/src/program/graph.rs", "Vec::with_capacity(parts.len())", NODES),
     ("pt2/src/program/graph.rs", "Vec::with_capacity(node.inputs.len())", NODES),
     ("save/argument.rs", "Vec::with_capacity(node.args().len()", NODES),

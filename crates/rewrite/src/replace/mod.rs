@@ -3,16 +3,17 @@
 //! Everything is checked before anything is changed: what is refused leaves the module as it was.
 
 mod attributes;
+mod claim;
 mod constants;
 mod place;
 mod splice;
-mod verify;
 
+pub use claim::RewriteContext;
 pub(crate) use place::{Blocked, Place};
-pub use verify::{Claim, RewriteContext, Verifier, VerifyOptions};
 
 use crate::effects::{Effect, Writes, known_writers};
 use crate::matcher::compute_nodes;
+use crate::verify::VerifyOptions;
 use crate::{InternalMatch, MatcherOptions, SubgraphMatcher};
 use indexmap::IndexMap;
 use indexmap::map::Entry;
@@ -206,7 +207,7 @@ pub(crate) fn replace_knowing(
     }
     if let Some(how) = &options.verify {
         for (found, replacement) in &matches {
-            verify::verify(module, &pattern.graph, found, replacement, cx, how)?;
+            claim::check(module, &pattern.graph, found, replacement, cx, how)?;
         }
     }
     let mut res = Replacing::default();

@@ -1,59 +1,37 @@
 //! What a replacement claims: that it computes what the nodes of a match compute.
 //!
-//! Nothing here runs numbers. A claim is two modules of the same inputs, and whoever has kernels checks it
-//! ([`RewriteContext::verifier`]).
+//! A claim is two modules of the same inputs, which an executor runs ([`verify`](crate::verify::verify)).
 
 use super::splice::results;
 use super::{placeholders, references};
 use crate::InternalMatch;
 use crate::matcher::compute_nodes;
 use crate::tensor_meta::tensor_meta_of;
+use crate::verify::{Claim, VerifyOptions, verify};
 use rustc_hash::{FxHashMap, FxHashSet};
-use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use tracefx_core::{Code, Diagnostic, Result};
+use tracefx_exec::Executor;
 use tracefx_ir::{Arg, Graph, GraphModule, NodeId, Opcode, Str, Val};
 use tracefx_ops::Registry;
-use ts_rs::TS;
 
-/// How replacements are checked on random inputs.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, TS)]
-#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
-#[ts(optional_fields)]
-pub struct VerifyOptions {
-    /// What the random inputs are made of: the same seed makes the same ones.
-    pub seed: u32,
-    /// The least and the greatest value of symbols in sizes, by name. Of other symbols it is known that they are positive.
-    pub ranges: BTreeMap<String, (i64, i64)>,
-}
-
-/// Two modules of the same inputs that are to compute the same: the nodes of a match, and what takes their place there.
-///
-/// The inputs have their abstract values (`meta.val`). Literals, attributes and the order of arguments are those of the match.
-/// Both modules have the attributes of both, but for those that come along with the replacement.
-#[derive(Debug)]
-pub struct Claim {
-    /// What is there.
-    pub before: GraphModule,
-    /// What would take its place.
-    pub after: GraphModule,
-}
-
-/// Checks a claim, and refuses it with `VerifyFailed`.
-pub type Verifier<'a> = &'a dyn Fn(&Claim, &VerifyOptions) -> Result<()>;
-
-/// What rewriting knows beside the graph: the operators, and who checks claims.
+/// What rewriting knows beside the graph: the operators, and what computes them.
 #[derive(Clone, Copy)]
 pub struct RewriteContext<'a> {
     /// The operators.
     pub registry: &'a Registry,
-    /// Who checks claims, if anybody; `Library::rewriting` of `tracefx-engine` has one that runs both sides.
-    pub verifier: Option<Verifier<'a>>,
+    /// What runs both sides of a claim, if anything; `Library::rewriting` of `tracefx-engine` has kernels.
+    pub executor: Option<Executor<'a>>,
 }
 
 impl<'a> From<&'a Registry> for RewriteContext<'a> {
     fn from(registry: &'a Registry) -> Self {
-        RewriteContext { registry, verifier: None }
+        RewriteContext { registry, executor: None }
+    }
+}
+
+impl<'a> From<Executor<'a>> for RewriteContext<'a> {
+    fn from(executor: Executor<'a>) -> Self {
+        RewriteContext { registry: executor.registry(), executor: Some(executor) }
     }
 }
 
@@ -61,7 +39,7 @@ impl<'a> From<&'a Registry> for RewriteContext<'a> {
 const MAX_NODES_BEFORE: usize = 64;
 
 /// Has the claim of one match checked.
-pub(super) fn verify(
+pub(super) fn check(
     module: &GraphModule,
     pattern: &Graph,
     found: &InternalMatch,
@@ -69,14 +47,14 @@ pub(super) fn verify(
     cx: RewriteContext<'_>,
     options: &VerifyOptions,
 ) -> Result<()> {
-    let Some(verifier) = cx.verifier else {
+    let Some(executor) = cx.executor else {
         let what = "replacements are to be verified, and nothing here runs numbers";
         return Err(Diagnostic::new(Code::InvalidOption, what).help("pass Library::rewriting of tracefx-engine"));
     };
     let place = found.returning_nodes.iter().find_map(Arg::as_node);
     let name = place.map_or("output", |it| module.graph.node(it).name()).to_owned();
     let claim = claim(module, pattern, found, replacement).map_err(|it| it.node(&*name))?;
-    verifier(&claim, options).map_err(|it| it.node(name))
+    verify(executor, &claim, options).map_err(|it| it.node(name))
 }
 
 /// What stands in a graph of the claim for nodes of the module.
@@ -120,6 +98,12 @@ fn claim(module: &GraphModule, pattern: &Graph, found: &InternalMatch, replaceme
             (Err(_), Err(_)) => {}
         }
     }
+    let sides = [&res.before, &res.after];
+    debug_assert!(sides.iter().all(|it| it.graph.lint(Some(it)).is_empty()), "both sides of a claim are well formed");
+    debug_assert!(
+        sides.map(|it| placeholders(&it.graph).len()).windows(2).all(|it| it[0] == it[1]),
+        "both sides of a claim have the same inputs"
+    );
     Ok(res)
 }
 

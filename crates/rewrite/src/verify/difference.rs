@@ -1,12 +1,11 @@
 //! Where two outcomes differ, in the words of `torch.testing.assert_close`.
 
 use super::draw::converted;
-use super::{Outcome, names};
-use crate::Library;
+use super::{Claim, Outcome, names};
 use tracefx_core::{Complex64, DType, DTypeKind, Result, Scalar, Tensor};
+use tracefx_exec::Executor;
 use tracefx_ir::{Attribute, GraphModule};
 use tracefx_ops::{Tol, Value};
-use tracefx_rewrite::Claim;
 
 /// The first difference of two outcomes, for people.
 pub(super) struct Difference {
@@ -22,7 +21,7 @@ impl Difference {
 
 /// Where the results differ, or what is left in the inputs and attributes.
 pub(super) fn difference(
-    library: &Library,
+    executor: Executor<'_>,
     claim: &Claim,
     before: &Outcome,
     after: &Outcome,
@@ -39,7 +38,7 @@ pub(super) fn difference(
         }
     }
     for (place, a, b) in all {
-        if let Some(it) = of_values(library, &place, &a, &b)? {
+        if let Some(it) = of_values(executor, &place, &a, &b)? {
             return Ok(Some(it));
         }
     }
@@ -63,12 +62,12 @@ fn tensors(module: &GraphModule) -> Vec<(String, &Tensor)> {
     res
 }
 
-fn of_values(library: &Library, place: &str, a: &Value<Tensor>, b: &Value<Tensor>) -> Result<Option<Difference>> {
+fn of_values(executor: Executor<'_>, place: &str, a: &Value<Tensor>, b: &Value<Tensor>) -> Result<Option<Difference>> {
     match (a, b) {
-        (Value::Tensor(a), Value::Tensor(b)) => return of_tensors(library, place, a, b),
+        (Value::Tensor(a), Value::Tensor(b)) => return of_tensors(executor, place, a, b),
         (Value::List(a), Value::List(b)) if a.len() == b.len() => {
             for (at, (a, b)) in a.iter().zip(b).enumerate() {
-                if let Some(it) = of_values(library, &format!("{place}[{at}]"), a, b)? {
+                if let Some(it) = of_values(executor, &format!("{place}[{at}]"), a, b)? {
                     return Ok(Some(it));
                 }
             }
@@ -90,7 +89,7 @@ fn of_values(library: &Library, place: &str, a: &Value<Tensor>, b: &Value<Tensor
     })
 }
 
-fn of_tensors(library: &Library, place: &str, before: &Tensor, after: &Tensor) -> Result<Option<Difference>> {
+fn of_tensors(executor: Executor<'_>, place: &str, before: &Tensor, after: &Tensor) -> Result<Option<Difference>> {
     if before.sizes() != after.sizes() {
         return Ok(Difference::of(format!(
             "{place} has the sizes {:?} instead of {:?}",
@@ -103,7 +102,7 @@ fn of_tensors(library: &Library, place: &str, before: &Tensor, after: &Tensor) -
         return Ok(Difference::of(format!("{place} is of {new} instead of {old}")));
     }
     let closeness = Closeness::of(before.dtype());
-    let (old, new) = (scalars(library, before)?, scalars(library, after)?);
+    let (old, new) = (scalars(executor, before)?, scalars(executor, after)?);
     let mut differing = 0;
     let (mut most, mut most_relative) = ((0.0, 0), (0.0, 0));
     for (at, (&x, &y)) in old.iter().zip(&new).enumerate() {
@@ -147,8 +146,8 @@ fn of_tensors(library: &Library, place: &str, before: &Tensor, after: &Tensor) -
 }
 
 /// The elements, in order. Ints stay ints, so that they are compared exactly.
-fn scalars(library: &Library, tensor: &Tensor) -> Result<Vec<Scalar>> {
-    let to = |dtype: DType| converted(library, tensor.clone(), dtype)?.contiguous();
+fn scalars(executor: Executor<'_>, tensor: &Tensor) -> Result<Vec<Scalar>> {
+    let to = |dtype: DType| converted(executor, tensor.clone(), dtype)?.contiguous();
     Ok(match tensor.dtype().kind() {
         DTypeKind::Bool | DTypeKind::Int => to(DType::Int64)?.to_vec::<i64>()?.into_iter().map(Scalar::Int).collect(),
         DTypeKind::Float => to(DType::Float64)?.to_vec::<f64>()?.into_iter().map(Scalar::Float).collect(),

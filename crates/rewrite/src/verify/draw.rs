@@ -1,12 +1,11 @@
 //! Random values of what is known of a value.
 
-use crate::Library;
+use super::VerifyOptions;
 use std::collections::HashMap;
 use tracefx_core::{Code, DType, DTypeKind, Diagnostic, Generator, Result, Storage, Tensor, storage_span};
-use tracefx_exec::assign;
+use tracefx_exec::{Executor, assign};
 use tracefx_ir::{Attribute, GraphModule, Opcode, TensorMeta, Val};
 use tracefx_ops::Value;
-use tracefx_rewrite::VerifyOptions;
 use tracefx_sym::{self as sym, SymInt, Symbol, ValueRange};
 
 /// From where to where random ints go, one after the other until a match takes them: those of `torch.testing.make_tensor`,
@@ -18,7 +17,7 @@ const SIZES: u32 = 5;
 
 /// Makes random values.
 pub(super) struct Draw<'a> {
-    library: &'a Library,
+    executor: Executor<'a>,
     options: &'a VerifyOptions,
     generator: Generator,
     ints: (i64, i64),
@@ -29,9 +28,9 @@ pub(super) struct Draw<'a> {
 }
 
 impl<'a> Draw<'a> {
-    pub(super) fn new(library: &'a Library, options: &'a VerifyOptions) -> Self {
+    pub(super) fn new(executor: Executor<'a>, options: &'a VerifyOptions) -> Self {
         Draw {
-            library,
+            executor,
             options,
             generator: Generator::new(u64::from(options.seed)),
             ints: INT_RANGES[0],
@@ -40,8 +39,8 @@ impl<'a> Draw<'a> {
         }
     }
 
-    pub(super) fn library(&self) -> &'a Library {
-        self.library
+    pub(super) fn executor(&self) -> Executor<'a> {
+        self.executor
     }
 
     pub(super) fn seed(&self) -> u32 {
@@ -133,7 +132,7 @@ impl<'a> Draw<'a> {
                 Tensor::from_slice(&data, sizes)?
             }
         };
-        converted(self.library, made, dtype)
+        converted(self.executor, made, dtype)
     }
 
     fn number(&mut self, dtype: DType) -> f64 {
@@ -195,9 +194,9 @@ pub(super) fn copy(tensor: &Tensor) -> Result<Tensor> {
 }
 
 /// The tensor in another dtype.
-pub(super) fn converted(library: &Library, tensor: Tensor, dtype: DType) -> Result<Tensor> {
+pub(super) fn converted(executor: Executor<'_>, tensor: Tensor, dtype: DType) -> Result<Tensor> {
     let kwargs = [("dtype".into(), Value::DType(dtype))];
-    let results = library.executor().call("aten._to_copy.default", &[Value::Tensor(tensor)], &kwargs)?;
+    let results = executor.call("aten._to_copy.default", &[Value::Tensor(tensor)], &kwargs)?;
     match results.into_iter().next() {
         Some(Value::Tensor(it)) => Ok(it),
         Some(_) | None => Err(Diagnostic::new(Code::Internal, "a conversion gives no tensor")),

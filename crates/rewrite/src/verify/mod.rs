@@ -4,14 +4,15 @@
 mod difference;
 mod draw;
 
-use crate::Library;
 use difference::{Difference, difference};
 use draw::{Draw, INT_RANGES};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use tracefx_core::{Code, Diagnostic, Result, Tensor, with_default_generator};
-use tracefx_exec::Interpreter;
+use tracefx_exec::{Executor, Interpreter};
 use tracefx_ir::{GraphModule, Opcode};
 use tracefx_ops::Value;
-use tracefx_rewrite::{Claim, RewriteContext, VerifyOptions};
+use ts_rs::TS;
 
 /// One run says little of inputs of few elements, so there are as many runs as it takes to see so many elements, up to…
 const MIN_ELEMENTS: usize = 64;
@@ -22,50 +23,39 @@ const MAX_RUNS: usize = 16;
 /// How many inputs are drawn before those that the match itself refuses count as all.
 const MAX_TRIES: usize = 3 * INT_RANGES.len();
 
-impl Library {
-    /// What rewriting needs of this library, kernels included, so that replacements can be verified:
-    /// [`VerifyOptions`].
-    ///
-    /// ```
-    /// use tracefx_core::{Code, DType};
-    /// use tracefx_engine::Library;
-    /// use tracefx_ir::{Graph, GraphModule, TensorMeta, Val};
-    /// use tracefx_rewrite::{ReplaceOptions, Replacement, VerifyOptions, replace_pattern_with_filters};
-    ///
-    /// let calls = |target: &str| {
-    ///     let mut graph = Graph::new();
-    ///     let x = graph.placeholder("x");
-    ///     let meta = TensorMeta::contiguous(DType::Float32, vec![2.into(), 3.into()]);
-    ///     graph.meta_mut(x).val = Some(Val::Tensor(meta));
-    ///     let call = graph.call_function(target, vec![x.into()], vec![]);
-    ///     graph.output(call.into());
-    ///     GraphModule::new(graph)
-    /// };
-    /// let (library, mut module) = (Library::default(), calls("torch.relu"));
-    /// let options = ReplaceOptions { verify: Some(VerifyOptions::default()), ..ReplaceOptions::default() };
-    /// let replacement = calls("torch.abs");
-    /// let refusal = library.rewriting(|cx| {
-    ///     let by = Replacement::Module(&replacement);
-    ///     replace_pattern_with_filters(&mut module, &calls("torch.relu"), by, &[], cx, &options)
-    /// });
-    /// assert_eq!(refusal.unwrap_err().code(), Code::VerifyFailed);
-    /// ```
-    pub fn rewriting<R>(&self, run: impl FnOnce(RewriteContext<'_>) -> R) -> R {
-        let verifier = |claim: &Claim, options: &VerifyOptions| verify(self, claim, options);
-        run(RewriteContext { registry: self.registry(), verifier: Some(&verifier) })
-    }
+/// How replacements are checked on random inputs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, TS)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+#[ts(optional_fields)]
+pub struct VerifyOptions {
+    /// What the random inputs are made of: the same seed makes the same ones.
+    pub seed: u32,
+    /// The least and the greatest value of symbols in sizes, by name. Of other symbols it is known that they are positive.
+    pub ranges: BTreeMap<String, (i64, i64)>,
+}
+
+/// Two modules of the same inputs that are to compute the same: the nodes of a match, and what takes their place there.
+///
+/// The inputs have their abstract values (`meta.val`). Literals, attributes and the order of arguments are those of the match.
+/// Both modules have the attributes of both, but for those that come along with the replacement.
+#[derive(Debug)]
+pub(crate) struct Claim {
+    /// What is there.
+    pub(crate) before: GraphModule,
+    /// What would take its place.
+    pub(crate) after: GraphModule,
 }
 
 /// Refuses a claim where both sides differ on some random input. The inputs follow from the seed alone, and the generator
 /// that random operators draw from is left as it was.
-fn verify(library: &Library, claim: &Claim, options: &VerifyOptions) -> Result<()> {
+pub(crate) fn verify(executor: Executor<'_>, claim: &Claim, options: &VerifyOptions) -> Result<()> {
     let state = with_default_generator(|it| it.state());
-    let res = runs(library, claim, options);
+    let res = runs(executor, claim, options);
     with_default_generator(|it| it.set_state(&state)).and(res)
 }
 
-fn runs(library: &Library, claim: &Claim, options: &VerifyOptions) -> Result<()> {
-    let mut draw = Draw::new(library, options);
+fn runs(executor: Executor<'_>, claim: &Claim, options: &VerifyOptions) -> Result<()> {
+    let mut draw = Draw::new(executor, options);
     let mut n_elements = 0;
     for run in 0..MAX_RUNS {
         let sample = accepted_sample(&mut draw, claim)?;
@@ -73,7 +63,7 @@ fn runs(library: &Library, claim: &Claim, options: &VerifyOptions) -> Result<()>
             let what = "the replacement refuses inputs that what it replaces takes";
             told(Diagnostic::new(Code::VerifyFailed, what), claim, &sample, options).note(problem.to_string())
         })?;
-        if let Some(it) = difference(library, claim, &sample.before, &after)? {
+        if let Some(it) = difference(executor, claim, &sample.before, &after)? {
             let Difference { what, notes } = it;
             let what = format!("the replacement computes something else: {what}");
             let refusal = told(Diagnostic::new(Code::VerifyFailed, what), claim, &sample, options);
@@ -147,7 +137,7 @@ impl Draw<'_> {
         let module = self.owned(module)?;
         let inputs = inputs.iter().map(|it| it.try_map(&mut draw::copy)).collect::<Result<Vec<_>>>()?;
         with_default_generator(|it| it.manual_seed(u64::from(self.seed())));
-        let result = Interpreter::new(&module, self.library().executor()).run(&inputs)?;
+        let result = Interpreter::new(&module, self.executor()).run(&inputs)?;
         Ok(Outcome { result, inputs, module })
     }
 }
