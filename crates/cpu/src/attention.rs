@@ -1,6 +1,6 @@
 //! The kernel of attention: one head at a time, with its weights in a buffer that the next head reuses.
 
-use crate::gemm::{Extent, Matrix, MatrixMut, Product, Start, product};
+use crate::gemm::{Extent, GemmElement, MatrixView, MatrixViewMut, Start, gemm};
 use crate::numeric::isa::{self, Isa, Work};
 use crate::numeric::real::{Real, Strided, fill_real, try_fill_real, with_real};
 use crate::numeric::{parallel, scratch};
@@ -69,7 +69,7 @@ fn batch_strides<A: Real>(operand: &Strided<'_, A>, batch: &[usize]) -> Dims {
     (0..batch.len()).map(stride).collect()
 }
 
-fn compute<A: Real + Product>(args: &Args<'_, Tensor>, options: &Options<'_>, out: &[Tensor]) -> Result<()> {
+fn compute<A: Real + GemmElement>(args: &Args<'_, Tensor>, options: &Options<'_>, out: &[Tensor]) -> Result<()> {
     let (query, key, value) = (args.tensor(0)?, args.tensor(1)?, args.tensor(2)?);
     let (query, key, value) = (Strided::<A>::new(query)?, Strided::<A>::new(key)?, Strided::<A>::new(value)?);
     let sizes = out[0].sizes();
@@ -121,22 +121,22 @@ fn compute<A: Real + Product>(args: &Args<'_, Tensor>, options: &Options<'_>, ou
                 let [query, key, value] = [(&query, 0), (&key, 1), (&value, 2)].map(|(side, at)| {
                     let data = side.data().get(start(&strides[at], groups[at])..).unwrap_or(&[]);
                     let rank = side.strides.len();
-                    Matrix { data, row: side.strides[rank - 2], col: side.strides[rank - 1] }
+                    MatrixView { data, row: side.strides[rank - 2], col: side.strides[rank - 1] }
                 });
-                let key = Matrix { row: key.col, col: key.row, ..key };
+                let key = MatrixView { row: key.col, col: key.row, ..key };
                 let mask = mask.as_ref().zip(mask_strides.as_ref()).map(|(mask, strides)| {
                     let data = mask.data().get(start(strides, 1)..).unwrap_or(&[]);
-                    Matrix { data, row: strides[batch.len()], col: strides[batch.len() + 1] }
+                    MatrixView { data, row: strides[batch.len()], col: strides[batch.len() + 1] }
                 });
                 scratch::with::<A, _>(n_rows * n_columns, |weights| {
                     let size = Extent { m: n_rows, n: n_columns, k: n_features };
-                    product(size, MatrixMut { data: weights, row: n_columns }, query, key, Start::Zero)?;
+                    gemm(size, MatrixViewMut { data: weights, row: n_columns }, query, key, Start::Zero)?;
                     if n_columns > 0 {
                         isa::run(Weights { weights, sums, mask, n_columns, scale, is_causal: options.is_causal });
                     }
                     let size = Extent { m: n_rows, n: n_values, k: n_columns };
-                    let weights = Matrix { data: weights, row: n_columns, col: 1 };
-                    product(size, MatrixMut { data: out, row: n_values }, weights, value, Start::Zero)
+                    let weights = MatrixView { data: weights, row: n_columns, col: 1 };
+                    gemm(size, MatrixViewMut { data: out, row: n_values }, weights, value, Start::Zero)
                 })?;
             }
             Ok(())
@@ -172,7 +172,7 @@ fn unravel(mut at: usize, sizes: &[usize]) -> Dims {
 struct Weights<'a, A> {
     weights: &'a mut [A],
     sums: &'a mut [f64],
-    mask: Option<Matrix<'a, A>>,
+    mask: Option<MatrixView<'a, A>>,
     n_columns: usize,
     scale: A,
     is_causal: bool,

@@ -1,7 +1,7 @@
 //! Kernels of packed sequences: which step of which sequence stands where, and copies from here to there.
 
 use crate::numeric::dense::Dense;
-use crate::numeric::strided::{Axis, Places, copy};
+use crate::numeric::strided::{Axis, Offsets, copy};
 use crate::view::copy::fill_with;
 use tracefx_core::allocate::collected;
 use tracefx_core::{Result, Tensor};
@@ -15,13 +15,13 @@ pub(crate) const KERNELS: &[(&str, Kernel)] = &[
 ];
 
 /// The elements of the steps of padded sequences in the order in which they are packed: step by step.
-fn packed_places(padded: &Tensor, batch_sizes: &[usize], step_dim: usize) -> Result<Places> {
+fn packed_places(padded: &Tensor, batch_sizes: &[usize], step_dim: usize) -> Result<Offsets> {
     let (step_stride, sequence_stride) = (padded.strides()[step_dim], padded.strides()[1 - step_dim]);
     let rows = batch_sizes.iter().enumerate();
     let at = rows.flat_map(|(step, &n)| (0..n).map(move |it| step * step_stride + it * sequence_stride));
     let at = collected(at)?;
     let rest = padded.strides()[2..].iter().map(|&it| Axis::Step(it));
-    Ok(Places { start: padded.offset(), axes: std::iter::once(Axis::At(at)).chain(rest).collect() })
+    Ok(Offsets { start: padded.offset(), axes: std::iter::once(Axis::At(at)).chain(rest).collect() })
 }
 
 fn pack(args: &Args<'_, Tensor>) -> Result<Vec<Value<Tensor>>> {
@@ -52,7 +52,7 @@ fn pack(args: &Args<'_, Tensor>) -> Result<Vec<Value<Tensor>>> {
     let batch_sizes: Vec<usize> = collected((0..longest).map(n_longer))?;
     let sizes = [&[batch_sizes.iter().sum()], &padded.sizes()[2..]].concat();
     let data = Tensor::zeros(padded.dtype(), &sizes)?;
-    copy(&sizes, (padded, &packed_places(padded, &batch_sizes, step_dim)?), (&data, &Places::of(&data)));
+    copy(&sizes, (padded, &packed_places(padded, &batch_sizes, step_dim)?), (&data, &Offsets::of(&data)));
     let batch_sizes: Vec<i64> = collected(batch_sizes.iter().map(|&it| it as i64))?;
     Ok(vec![Value::Tensor(data), Value::Tensor(Tensor::from_slice(&batch_sizes, &[batch_sizes.len()])?)])
 }
@@ -80,7 +80,7 @@ fn unpack(args: &Args<'_, Tensor>) -> Result<Vec<Value<Tensor>>> {
     let n_sequences = n_sequences as usize;
     let mut padded = Tensor::zeros(data.dtype(), &[&[n_steps, n_sequences], &data.sizes()[1..]].concat())?;
     fill_with(&padded, args.scalar(3)?)?;
-    copy(data.sizes(), (data, &Places::of(data)), (&padded, &packed_places(&padded, &batch_sizes, 0)?));
+    copy(data.sizes(), (data, &Offsets::of(data)), (&padded, &packed_places(&padded, &batch_sizes, 0)?));
     if is_batch_first {
         let order: Vec<usize> = [1, 0].into_iter().chain(2..padded.rank()).collect();
         padded = padded.permuted(&order);

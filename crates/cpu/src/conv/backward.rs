@@ -2,7 +2,7 @@
 //! the columns of the patches, and that of the bias a sum.
 
 use crate::conv::forward::{BLOCK, Shape, backwards, forwards, gather, volume};
-use crate::gemm::{Extent, Matrix, MatrixMut, Product, Start, product, with_product};
+use crate::gemm::{Extent, GemmElement, MatrixView, MatrixViewMut, Start, gemm, with_gemm_element};
 use tracefx_core::allocate::resize;
 use tracefx_core::{Diagnostic, Result, Tensor};
 use tracefx_exec::Kernel;
@@ -13,10 +13,10 @@ pub(crate) const KERNELS: &[(&str, Kernel)] = &[("aten.convolution_backward.defa
 
 fn gradients(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     let dtype = args.tensor(0)?.dtype();
-    with_product!(dtype, T => run::<T>(args, out), else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
+    with_gemm_element!(dtype, T => run::<T>(args, out), else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
 }
 
-fn run<T: Product>(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
+fn run<T: GemmElement>(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     let row_major = |index: usize| args.tensor(index)?.contiguous();
     let (grad, input, weight) = (row_major(0)?, row_major(1)?, row_major(2)?);
     let (is_transposed, groups) = (args.bool(7)?, args.int(9)? as usize);
@@ -74,7 +74,7 @@ fn run<T: Product>(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
 }
 
 /// Adds the products of the points' channels with the columns of the image's patches.
-fn weight_gradient<T: Product>(
+fn weight_gradient<T: GemmElement>(
     shape: &Shape,
     is_transposed: bool,
     image: &[T],
@@ -98,9 +98,9 @@ fn weight_gradient<T: Product>(
             shape.taps(|tap, at| gather(shape, image, at, rows.clone(), &mut columns[tap * n_block..][..n_block]));
         }
         let size = Extent { m: point_channels, n: n_columns, k: n_block };
-        let lhs = Matrix { data: &points[first..], row: n_points, col: 1 };
-        let rhs = Matrix { data: columns, row: 1, col: n_block };
-        product(size, MatrixMut { data: to, row: n_columns }, lhs, rhs, Start::Kept)?;
+        let lhs = MatrixView { data: &points[first..], row: n_points, col: 1 };
+        let rhs = MatrixView { data: columns, row: 1, col: n_block };
+        gemm(size, MatrixViewMut { data: to, row: n_columns }, lhs, rhs, Start::Kept)?;
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use crate::conv::forward::{Shape, volume};
 use crate::conv::im2col::Layout;
-use crate::gemm::Product;
+use crate::gemm::GemmElement;
 use crate::numeric::isa::{Isa, Level, Work};
 use crate::numeric::{parallel, scratch};
 use tracefx_core::Result;
@@ -14,7 +14,7 @@ const MIDDLE: usize = 16;
 const NARROW: usize = 8;
 
 /// Convolves all items and channels, which are `shape.n_in == 1` to a group.
-pub(crate) fn depthwise<T: Product>(
+pub(crate) fn depthwise<T: GemmElement>(
     level: Level,
     shape: &Shape,
     layout: Layout,
@@ -55,7 +55,7 @@ struct Channel<'a, T> {
     out: &'a mut [T],
 }
 
-impl<T: Product> Work for Channel<'_, T> {
+impl<T: GemmElement> Work for Channel<'_, T> {
     type Output = ();
 
     #[inline(always)]
@@ -78,7 +78,7 @@ impl<T: Product> Work for Channel<'_, T> {
     }
 }
 
-impl<T: Product> Channel<'_, T> {
+impl<T: GemmElement> Channel<'_, T> {
     #[inline(always)]
     fn strip<I: Isa, const N: usize>(&mut self, from: usize, to: usize, n: usize) {
         let mut sums = [self.bias; N];

@@ -2,10 +2,10 @@
 //! input itself for patches, and a convolution of each channel by itself needs no product.
 
 use crate::conv::depthwise::depthwise;
-use crate::conv::im2col::{Layout, Patches, Places};
-use crate::gemm::blocked::{Columns, Job};
-use crate::gemm::output_view::Target;
-use crate::gemm::{Extent, Matrix, MatrixMut, Product, Start, product, with_product};
+use crate::conv::im2col::{Im2col, Layout, PointwiseColumns};
+use crate::gemm::blocked::{BlockedGemm, RhsColumns};
+use crate::gemm::output_view::OutputView;
+use crate::gemm::{Extent, GemmElement, MatrixView, MatrixViewMut, Start, gemm, with_gemm_element};
 use crate::numeric::isa::Level;
 use crate::numeric::real::Strided;
 use crate::numeric::{parallel, scratch};
@@ -46,11 +46,11 @@ pub(crate) fn volume(sizes: [usize; 3]) -> usize {
 
 fn convolution(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     let dtype = out[0].dtype();
-    with_product!(dtype, T => run::<T>(args, &out[0]),
+    with_gemm_element!(dtype, T => run::<T>(args, &out[0]),
         else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
 }
 
-fn run<T: Product>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
+fn run<T: GemmElement>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
     let (input, weight) = (args.tensor(0)?.contiguous()?, args.tensor(1)?.contiguous()?);
     let bias = args.opt_tensor(2)?.map(Tensor::contiguous).transpose()?;
     let is_transposed = args.bool(6)?;
@@ -175,7 +175,7 @@ impl Shape {
 ///
 /// # Errors
 /// `OutOfMemory` where what the product reads cannot be laid out.
-pub(crate) fn forwards<T: Product>(
+pub(crate) fn forwards<T: GemmElement>(
     shape: &Shape,
     image: &[T],
     weight: &[T],
@@ -184,36 +184,36 @@ pub(crate) fn forwards<T: Product>(
 ) -> Result<()> {
     let (n_points, k) = (volume(shape.points), shape.n_in * volume(shape.kernel));
     let size = Extent { m: shape.n_out, n: n_points, k };
-    let weight = Matrix { data: weight, row: k, col: 1 };
+    let weight = MatrixView { data: weight, row: k, col: 1 };
     if shape.is_pointwise() {
-        let image = Matrix { data: image, row: n_points, col: 1 };
-        return product(size, MatrixMut { data: points, row: n_points }, weight, image, start);
+        let image = MatrixView { data: image, row: n_points, col: 1 };
+        return gemm(size, MatrixViewMut { data: points, row: n_points }, weight, image, start);
     }
-    let target = Target::new(points, [size.m, size.n], [n_points, 1]);
+    let target = OutputView::new(points, [size.m, size.n], [n_points, 1]);
     match Layout::of(shape) {
         Some(layout) if layout.is_image(shape) => {
-            multiply(size, target, weight, &Patches::new(shape, layout, image)?, start)
+            multiply(size, target, weight, &Im2col::new(shape, layout, image)?, start)
         }
         Some(layout) => scratch::with::<T, _>(layout.plane() * shape.n_in, |arranged| {
             layout.arrange_all(shape, image, arranged);
-            multiply(size, target, weight, &Patches::new(shape, layout, arranged)?, start)
+            multiply(size, target, weight, &Im2col::new(shape, layout, arranged)?, start)
         }),
-        None => multiply(size, target, weight, &Places { shape, image }, start),
+        None => multiply(size, target, weight, &PointwiseColumns { shape, image }, start),
     }
 }
 
-fn multiply<T: Product, C: Columns<T>>(
+fn multiply<T: GemmElement, C: RhsColumns<T>>(
     size: Extent,
-    target: Target<'_, T>,
-    lhs: Matrix<'_, T>,
+    target: OutputView<'_, T>,
+    lhs: MatrixView<'_, T>,
     rhs: &C,
     start: Start<'_, T>,
 ) -> Result<()> {
-    Job { level: Level::best(), size, target, lhs, rhs, start }.run()
+    BlockedGemm { level: Level::best(), size, target, lhs, rhs, start }.run()
 }
 
 /// Reads what one tap sees of these rows of points; the padding stays zero.
-pub(crate) fn gather<T: Product>(
+pub(crate) fn gather<T: GemmElement>(
     shape: &Shape,
     image: &[T],
     [kd, kh, kw]: [usize; 3],
@@ -241,18 +241,18 @@ pub(crate) fn gather<T: Product>(
 ///
 /// # Errors
 /// `OutOfMemory` where there is no room for a block of what is added to the image.
-pub(crate) fn backwards<T: Product>(shape: &Shape, points: &[T], weight: &[T], image: &mut [T]) -> Result<()> {
+pub(crate) fn backwards<T: GemmElement>(shape: &Shape, points: &[T], weight: &[T], image: &mut [T]) -> Result<()> {
     let mut columns = Vec::new();
     let (n_points, n_taps) = (volume(shape.points), volume(shape.kernel));
     let n_columns = shape.n_out * n_taps;
-    let weight_matrix = Matrix { data: weight, row: 1, col: n_columns };
+    let weight_matrix = MatrixView { data: weight, row: 1, col: n_columns };
     for rows in shape.blocks(n_columns) {
         let (first, n_block) = (rows.start * shape.points[2], rows.len() * shape.points[2]);
         columns.clear();
         resize(&mut columns, n_columns * n_block, T::ZERO)?;
         let size = Extent { m: n_columns, n: n_block, k: shape.n_in };
-        let block = Matrix { data: &points[first..], row: n_points, col: 1 };
-        product(size, MatrixMut { data: &mut columns, row: n_block }, weight_matrix, block, Start::Zero)?;
+        let block = MatrixView { data: &points[first..], row: n_points, col: 1 };
+        gemm(size, MatrixViewMut { data: &mut columns, row: n_block }, weight_matrix, block, Start::Zero)?;
         for (image, columns) in image.chunks_exact_mut(volume(shape.image)).zip(columns.chunks_exact(n_taps * n_block))
         {
             shape.taps(|tap, at| scatter(shape, image, at, rows.clone(), &columns[tap * n_block..][..n_block]));
@@ -262,7 +262,7 @@ pub(crate) fn backwards<T: Product>(shape: &Shape, points: &[T], weight: &[T], i
 }
 
 /// Adds one tap of these rows of points to the image; what falls in the padding is dropped.
-pub(crate) fn scatter<T: Product>(
+pub(crate) fn scatter<T: GemmElement>(
     shape: &Shape,
     image: &mut [T],
     [kd, kh, kw]: [usize; 3],

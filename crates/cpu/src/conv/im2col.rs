@@ -1,8 +1,8 @@
 //! The patches of an image as the columns of a matrix, which products read without it ever being in memory.
 
 use crate::conv::forward::{Shape, volume};
-use crate::gemm::Product;
-use crate::gemm::blocked::Columns;
+use crate::gemm::GemmElement;
+use crate::gemm::blocked::RhsColumns;
 use crate::numeric::parallel;
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -62,7 +62,7 @@ impl Layout {
     }
 
     /// Lays out a channel of an image.
-    pub(crate) fn arrange<T: Product>(&self, shape: &Shape, image: &[T], to: &mut [T]) {
+    pub(crate) fn arrange<T: GemmElement>(&self, shape: &Shape, image: &[T], to: &mut [T]) {
         for (at, to) in to.chunks_exact_mut(self.row()).enumerate() {
             let inside =
                 |dim: usize, place: usize| place.checked_sub(shape.padding[dim]).filter(|&it| it < shape.image[dim]);
@@ -99,7 +99,7 @@ impl Layout {
     }
 
     /// Lays out the channels of an image.
-    pub(crate) fn arrange_all<T: Product>(&self, shape: &Shape, image: &[T], to: &mut [T]) {
+    pub(crate) fn arrange_all<T: GemmElement>(&self, shape: &Shape, image: &[T], to: &mut [T]) {
         let together = (parallel::GRAIN / self.plane().max(1)).max(1);
         parallel::parts_mut(to, together * self.plane(), |first, to| {
             let images = image.chunks_exact(volume(shape.image)).skip(first / self.plane());
@@ -109,7 +109,7 @@ impl Layout {
 }
 
 /// The matrix of patches: a row for each channel and tap, a column for each point.
-pub(crate) struct Patches<'a, T> {
+pub(crate) struct Im2col<'a, T> {
     shape: &'a Shape,
     layout: Layout,
     /// The channels, laid out.
@@ -117,15 +117,15 @@ pub(crate) struct Patches<'a, T> {
     taps: Vec<usize>,
 }
 
-impl<'a, T> Patches<'a, T> {
+impl<'a, T> Im2col<'a, T> {
     pub(crate) fn new(shape: &'a Shape, layout: Layout, image: &'a [T]) -> Result<Self> {
         let mut taps = with_room(volume(shape.kernel))?;
         shape.taps(|_, at| taps.push(layout.tap(shape, at)));
-        Ok(Patches { shape, layout, image, taps })
+        Ok(Im2col { shape, layout, image, taps })
     }
 }
 
-impl<T: Product> Columns<T> for Patches<'_, T> {
+impl<T: GemmElement> RhsColumns<T> for Im2col<'_, T> {
     #[inline(always)]
     fn pack<const N: usize>(&self, rows: Range<usize>, first: usize, n: usize, panel: &mut [[T; N]]) {
         // The points of a panel lie in a few rows: where they begin in the panel and in the image, and how many they are.
@@ -160,12 +160,12 @@ impl<T: Product> Columns<T> for Patches<'_, T> {
 }
 
 /// The same matrix, read element by element from an image as it is.
-pub(crate) struct Places<'a, T> {
+pub(crate) struct PointwiseColumns<'a, T> {
     pub(crate) shape: &'a Shape,
     pub(crate) image: &'a [T],
 }
 
-impl<T: Product> Columns<T> for Places<'_, T> {
+impl<T: GemmElement> RhsColumns<T> for PointwiseColumns<'_, T> {
     #[inline(always)]
     fn pack<const N: usize>(&self, rows: Range<usize>, first: usize, n: usize, panel: &mut [[T; N]]) {
         let Shape { kernel, points, image, .. } = *self.shape;

@@ -1,7 +1,7 @@
 //! Kernels of patches as columns: the same walk that convolutions make.
 
 use crate::conv::forward::{Shape, gather, scatter, volume};
-use crate::gemm::{Product, with_product};
+use crate::gemm::{GemmElement, with_gemm_element};
 use crate::numeric::map::{cast, cast_into};
 use tracefx_core::{DType, Diagnostic, Result, Tensor};
 use tracefx_exec::Kernel;
@@ -33,11 +33,11 @@ fn im2col(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
         to_columns::<f32>(args, &cast(image, DType::Float32)?, &wide)?;
         return cast_into(&wide, &out[0]);
     }
-    with_product!(dtype, T => to_columns::<T>(args, image, &out[0]),
+    with_gemm_element!(dtype, T => to_columns::<T>(args, image, &out[0]),
         else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
 }
 
-fn to_columns<T: Product>(args: &Args<'_, Tensor>, image: &Tensor, out: &Tensor) -> Result<()> {
+fn to_columns<T: GemmElement>(args: &Args<'_, Tensor>, image: &Tensor, out: &Tensor) -> Result<()> {
     let image = image.contiguous()?;
     let shape = shape(args, &image, 1)?;
     let images = T::read(&image)?;
@@ -55,11 +55,11 @@ fn to_columns<T: Product>(args: &Args<'_, Tensor>, image: &Tensor, out: &Tensor)
 
 fn col2im(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     let dtype = out[0].dtype();
-    with_product!(dtype, T => to_image::<T>(args, &out[0]),
+    with_gemm_element!(dtype, T => to_image::<T>(args, &out[0]),
         else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
 }
 
-fn to_image<T: Product>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
+fn to_image<T: GemmElement>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
     let columns = args.tensor(0)?.contiguous()?;
     let shape = shape(args, out, 2)?;
     let columns = T::read(&columns)?;

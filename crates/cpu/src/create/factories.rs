@@ -1,7 +1,7 @@
 //! New tensors: constants, ranges, diagonals.
 
 use crate::numeric::dense::{Dense, fill, fill_bits};
-use crate::numeric::strided::{Places, gather_places, with_bits};
+use crate::numeric::strided::{Offsets, gather_places, with_bits};
 use crate::pointwise::unary::refuse;
 use crate::view::copy::{ZEROS, fill_with};
 use tracefx_core::{Complex64, DType, DTypeKind, Element, Result, Scalar, Tensor, with_element};
@@ -159,7 +159,7 @@ fn triangle(args: &Args<'_, Tensor>, outs: &[Tensor], keeps: impl Fn(i64, i64, i
     if this.numel() == 0 {
         return Ok(());
     }
-    gather_places(this, &Places::of(this), &outs[0]);
+    gather_places(this, &Offsets::of(this), &outs[0]);
     with_bits!(this.dtype(), T => fill_bits::<T, _>(&outs[0], |to| {
         for (i, row) in to.chunks_exact_mut(cols).enumerate() {
             let row_number = (i % rows) as i64;

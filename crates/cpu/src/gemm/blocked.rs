@@ -4,8 +4,8 @@
 //! Each element of a result is a sum in one order, given by the number of its terms alone: neither the threads nor the
 //! sizes of the matrices around it change its bits.
 
-use crate::gemm::output_view::Target;
-use crate::gemm::{Extent, Matrix, Product, Start};
+use crate::gemm::output_view::OutputView;
+use crate::gemm::{Extent, GemmElement, MatrixView, Start};
 use crate::numeric::isa::{Isa, Level, Work};
 use crate::numeric::{parallel, scratch};
 use std::marker::PhantomData;
@@ -13,13 +13,13 @@ use std::ops::Range;
 use tracefx_core::Result;
 
 /// The right side of a product: whatever can be laid out in panels.
-pub(crate) trait Columns<T>: Sync {
+pub(crate) trait RhsColumns<T>: Sync {
     /// Writes `panel[p][j]`: the element in row `rows.start + p` and column `first + j`, for `n` columns. The other columns
     /// of the panel may hold anything.
     fn pack<const N: usize>(&self, rows: Range<usize>, first: usize, n: usize, panel: &mut [[T; N]]);
 }
 
-impl<T: Product> Columns<T> for Matrix<'_, T> {
+impl<T: GemmElement> RhsColumns<T> for MatrixView<'_, T> {
     #[inline(always)]
     fn pack<const N: usize>(&self, rows: Range<usize>, first: usize, n: usize, panel: &mut [[T; N]]) {
         if self.col == 1 {
@@ -68,16 +68,16 @@ const MOST_PANELS: usize = 16;
 const SHARED: usize = 1 << 17;
 
 /// What is computed: `target = start + lhs * rhs`. The rows of the left side are contiguous.
-pub(crate) struct Job<'a, T, C> {
+pub(crate) struct BlockedGemm<'a, T, C> {
     pub(crate) level: Level,
     pub(crate) size: Extent,
-    pub(crate) target: Target<'a, T>,
-    pub(crate) lhs: Matrix<'a, T>,
+    pub(crate) target: OutputView<'a, T>,
+    pub(crate) lhs: MatrixView<'a, T>,
     pub(crate) rhs: &'a C,
     pub(crate) start: Start<'a, T>,
 }
 
-impl<T: Product, C: Columns<T>> Job<'_, T, C> {
+impl<T: GemmElement, C: RhsColumns<T>> BlockedGemm<'_, T, C> {
     /// Computes it, on as many threads as there are and the sizes are worth.
     ///
     /// # Errors
@@ -136,7 +136,7 @@ impl<T: Product, C: Columns<T>> Job<'_, T, C> {
     }
 }
 
-impl<T: Product, C> Job<'_, T, C> {
+impl<T: GemmElement, C> BlockedGemm<'_, T, C> {
     fn multiply(&self, rows: Range<usize>, cols: Range<usize>, depth: Range<usize>, packed: &[T]) {
         let (target, lhs, start) = (&self.target, self.lhs, self.start.at(depth.start));
         self.level.run(Multiply { target, lhs, start, rows, cols, depth, packed });
@@ -182,7 +182,7 @@ const EDGE: usize = 4;
 /// The rows and columns of a tile.
 struct TileShape<T>(PhantomData<T>);
 
-impl<T: Product> Work for TileShape<T> {
+impl<T: GemmElement> Work for TileShape<T> {
     type Output = [usize; 2];
 
     #[inline(always)]
@@ -199,7 +199,7 @@ struct Pack<'a, T, C> {
     packed: &'a mut [T],
 }
 
-impl<T: Product, C: Columns<T>> Work for Pack<'_, T, C> {
+impl<T: GemmElement, C: RhsColumns<T>> Work for Pack<'_, T, C> {
     type Output = ();
 
     #[inline(always)]
@@ -216,8 +216,8 @@ impl<T: Product, C: Columns<T>> Work for Pack<'_, T, C> {
 
 /// Multiplies some rows of the left side with panels.
 struct Multiply<'a, T> {
-    target: &'a Target<'a, T>,
-    lhs: Matrix<'a, T>,
+    target: &'a OutputView<'a, T>,
+    lhs: MatrixView<'a, T>,
     start: Start<'a, T>,
     rows: Range<usize>,
     cols: Range<usize>,
@@ -225,7 +225,7 @@ struct Multiply<'a, T> {
     packed: &'a [T],
 }
 
-impl<T: Product> Work for Multiply<'_, T> {
+impl<T: GemmElement> Work for Multiply<'_, T> {
     type Output = ();
 
     #[inline(always)]
@@ -234,7 +234,7 @@ impl<T: Product> Work for Multiply<'_, T> {
     }
 }
 
-impl<T: Product> Multiply<'_, T> {
+impl<T: GemmElement> Multiply<'_, T> {
     #[inline(always)]
     fn tiles<I: Isa, const M: usize, const N: usize, const H: usize>(&self) {
         for first in self.rows.clone().step_by(ROWS) {
@@ -335,7 +335,7 @@ impl<T: Product> Multiply<'_, T> {
 
 /// Writes sums that start from what `start` says of this row and of the columns from `j` on.
 #[inline(always)]
-fn add<T: Product, const N: usize>(to: &mut [T; N], sums: &[T; N], start: Start<'_, T>, i: usize, j: usize) {
+fn add<T: GemmElement, const N: usize>(to: &mut [T; N], sums: &[T; N], start: Start<'_, T>, i: usize, j: usize) {
     // Arrays of their own become vectors; elements that are changed where they lie do not.
     let from = match start {
         Start::Zero => return *to = *sums,
@@ -348,7 +348,7 @@ fn add<T: Product, const N: usize>(to: &mut [T; N], sums: &[T; N], start: Start<
 
 /// Writes the products of some rows with the first columns of a panel.
 #[inline(always)]
-fn multiply<T: Product, I: Isa, const M: usize, const N: usize, const W: usize>(
+fn multiply<T: GemmElement, I: Isa, const M: usize, const N: usize, const W: usize>(
     rows: [&[T]; M],
     panel: &[[T; N]],
     res: &mut [[T; W]; M],

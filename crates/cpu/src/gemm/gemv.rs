@@ -1,7 +1,7 @@
 //! Products with few rows or columns, which read the large side once and where it lies.
 
-use crate::gemm::output_view::Target;
-use crate::gemm::{Extent, Matrix, Product, Start};
+use crate::gemm::output_view::OutputView;
+use crate::gemm::{Extent, GemmElement, MatrixView, Start};
 use crate::numeric::isa::{Isa, Level, Work};
 use crate::numeric::{parallel, scratch};
 use std::ops::Range;
@@ -14,12 +14,12 @@ pub(crate) const THIN: usize = 3;
 const SHARED: usize = 1 << 16;
 
 /// The product of a left side with contiguous rows and a right side with at most [`THIN`] columns: scalar products.
-pub(crate) fn dots<T: Product>(
+pub(crate) fn dots<T: GemmElement>(
     level: Level,
     Extent { m, n, k }: Extent,
-    target: &Target<'_, T>,
-    lhs: Matrix<'_, T>,
-    rhs: Matrix<'_, T>,
+    target: &OutputView<'_, T>,
+    lhs: MatrixView<'_, T>,
+    rhs: MatrixView<'_, T>,
     start: Start<'_, T>,
 ) -> Result<()> {
     scratch::with::<T, _>(n * k, |columns| {
@@ -52,7 +52,7 @@ struct Dot<'a, T> {
     column: &'a [T],
 }
 
-impl<T: Product> Work for Dot<'_, T> {
+impl<T: GemmElement> Work for Dot<'_, T> {
     type Output = T;
 
     #[inline(always)]
@@ -73,12 +73,12 @@ impl<T: Product> Work for Dot<'_, T> {
 }
 
 /// The product of a left side with at most [`THIN`] rows and a right side with contiguous rows: sums of scaled rows.
-pub(crate) fn axpys<T: Product>(
+pub(crate) fn axpys<T: GemmElement>(
     level: Level,
     Extent { m, n, k }: Extent,
-    target: &Target<'_, T>,
-    lhs: Matrix<'_, T>,
-    rhs: Matrix<'_, T>,
+    target: &OutputView<'_, T>,
+    lhs: MatrixView<'_, T>,
+    rhs: MatrixView<'_, T>,
     start: Start<'_, T>,
 ) -> Result<()> {
     // Rows are read in pieces as long as there is work for: short ones, far from each other, cost more than the sums.
@@ -101,15 +101,15 @@ pub(crate) fn axpys<T: Product>(
 }
 
 struct Axpys<'a, T> {
-    lhs: &'a Matrix<'a, T>,
+    lhs: &'a MatrixView<'a, T>,
     i: usize,
-    rhs: &'a Matrix<'a, T>,
+    rhs: &'a MatrixView<'a, T>,
     k: usize,
     cols: Range<usize>,
     sums: &'a mut [T],
 }
 
-impl<T: Product> Work for Axpys<'_, T> {
+impl<T: GemmElement> Work for Axpys<'_, T> {
     type Output = ();
 
     #[inline(always)]

@@ -4,9 +4,9 @@ pub(crate) mod blocked;
 pub(crate) mod gemv;
 pub(crate) mod output_view;
 
-use crate::gemm::blocked::Job;
+use crate::gemm::blocked::BlockedGemm;
 use crate::gemm::gemv::{THIN, axpys, dots};
-use crate::gemm::output_view::Target;
+use crate::gemm::output_view::OutputView;
 use crate::numeric::dense;
 use crate::numeric::isa::{Isa, Level};
 use crate::numeric::real::{Strided, try_fill_real};
@@ -15,20 +15,20 @@ use tracefx_core::{Element, Result, Tensor};
 
 /// A matrix in memory: the element in row `i` and column `j` is at `i * row + j * col`.
 #[derive(Clone, Copy)]
-pub(crate) struct Matrix<'a, T> {
+pub(crate) struct MatrixView<'a, T> {
     pub(crate) data: &'a [T],
     pub(crate) row: usize,
     pub(crate) col: usize,
 }
 
-impl<T> Matrix<'_, T> {
+impl<T> MatrixView<'_, T> {
     fn transposed(self) -> Self {
-        Matrix { row: self.col, col: self.row, ..self }
+        MatrixView { row: self.col, col: self.row, ..self }
     }
 }
 
 /// A matrix to write, whose rows are contiguous and `row` elements apart.
-pub(crate) struct MatrixMut<'a, T> {
+pub(crate) struct MatrixViewMut<'a, T> {
     pub(crate) data: &'a mut [T],
     pub(crate) row: usize,
 }
@@ -53,7 +53,7 @@ pub(crate) enum Start<'a, T> {
     Columns(&'a [T]),
 }
 
-impl<T: Product> Start<'_, T> {
+impl<T: GemmElement> Start<'_, T> {
     /// What the element in row `i` and column `j` starts from, which holds `kept`.
     #[inline(always)]
     pub(crate) fn of(self, i: usize, j: usize, kept: T) -> T {
@@ -81,7 +81,7 @@ impl<T: Product> Start<'_, T> {
 }
 
 /// What matrices are made of.
-pub(crate) trait Product: Element {
+pub(crate) trait GemmElement: Element {
     const ZERO: Self;
     const IS_FLOAT: bool = false;
     const IS_COMPLEX: bool = false;
@@ -116,7 +116,7 @@ pub(crate) trait Product: Element {
 
 /// Runs a block with `T` bound to the type in which products of this dtype are computed (float16 and bfloat16 in
 /// float32); the `else` block runs for dtypes without products.
-macro_rules! with_product {
+macro_rules! with_gemm_element {
     ($dtype:expr, $T:ident => $body:expr, else $other:expr) => {
         match $dtype {
             ::tracefx_core::DType::Float16 | ::tracefx_core::DType::BFloat16 | ::tracefx_core::DType::Float32 => {
@@ -159,7 +159,7 @@ macro_rules! with_product {
         }
     };
 }
-pub(crate) use with_product;
+pub(crate) use with_gemm_element;
 
 /// Below this many multiplications a plain loop beats the set-up of a blocked product.
 const SMALL: usize = 512;
@@ -174,29 +174,29 @@ const FEW: usize = 48;
 ///
 /// # Panics
 /// When a matrix leaves its elements.
-pub(crate) fn product<T: Product>(
+pub(crate) fn gemm<T: GemmElement>(
     size: Extent,
-    dst: MatrixMut<'_, T>,
-    lhs: Matrix<'_, T>,
-    rhs: Matrix<'_, T>,
+    dst: MatrixViewMut<'_, T>,
+    lhs: MatrixView<'_, T>,
+    rhs: MatrixView<'_, T>,
     start: Start<'_, T>,
 ) -> Result<()> {
-    product_on(Level::best(), size, dst, lhs, rhs, start)
+    gemm_on(Level::best(), size, dst, lhs, rhs, start)
 }
 
-fn product_on<T: Product>(
+fn gemm_on<T: GemmElement>(
     level: Level,
     size: Extent,
-    dst: MatrixMut<'_, T>,
-    lhs: Matrix<'_, T>,
-    rhs: Matrix<'_, T>,
+    dst: MatrixViewMut<'_, T>,
+    lhs: MatrixView<'_, T>,
+    rhs: MatrixView<'_, T>,
     start: Start<'_, T>,
 ) -> Result<()> {
     let Extent { m, n, k } = size;
     if m == 0 || n == 0 {
         return Ok(());
     }
-    let target = Target::new(dst.data, [m, n], [dst.row, 1]);
+    let target = OutputView::new(dst.data, [m, n], [dst.row, 1]);
     if m * n * k <= SMALL {
         plain(size, &target, lhs, rhs, start);
         return Ok(());
@@ -217,12 +217,12 @@ fn product_on<T: Product>(
     in_rows(level, size, target, lhs, rhs, start)
 }
 
-fn in_rows<T: Product>(
+fn in_rows<T: GemmElement>(
     level: Level,
     size: Extent,
-    target: Target<'_, T>,
-    lhs: Matrix<'_, T>,
-    rhs: Matrix<'_, T>,
+    target: OutputView<'_, T>,
+    lhs: MatrixView<'_, T>,
+    rhs: MatrixView<'_, T>,
     start: Start<'_, T>,
 ) -> Result<()> {
     if size.m <= THIN && rhs.col == 1 {
@@ -234,21 +234,21 @@ fn in_rows<T: Product>(
                 let from = |i: usize| from[i * lhs.row];
                 (0..size.m).for_each(|i| rows[i * size.k + p] = from(i));
             }
-            in_rows(level, size, target, Matrix { data: rows, row: size.k, col: 1 }, rhs, start)
+            in_rows(level, size, target, MatrixView { data: rows, row: size.k, col: 1 }, rhs, start)
         });
     }
     if size.n <= THIN {
         return dots(level, size, &target, lhs, rhs, start);
     }
-    Job { level, size, target, lhs, rhs: &rhs, start }.run()
+    BlockedGemm { level, size, target, lhs, rhs: &rhs, start }.run()
 }
 
 /// The loop that says what a product is.
-fn plain<T: Product>(
+fn plain<T: GemmElement>(
     size: Extent,
-    target: &Target<'_, T>,
-    lhs: Matrix<'_, T>,
-    rhs: Matrix<'_, T>,
+    target: &OutputView<'_, T>,
+    lhs: MatrixView<'_, T>,
+    rhs: MatrixView<'_, T>,
     start: Start<'_, T>,
 ) {
     for i in 0..size.m {
@@ -264,7 +264,7 @@ fn plain<T: Product>(
 
 macro_rules! float_product {
     ($($ty:ident),+) => {$(
-        impl Product for $ty {
+        impl GemmElement for $ty {
             const ZERO: Self = 0.0;
             const IS_FLOAT: bool = true;
 
@@ -297,13 +297,13 @@ float_product!(f32, f64);
 
 macro_rules! complex_product {
     ($($part:ident),+) => {$(
-        impl Product for [$part; 2] {
+        impl GemmElement for [$part; 2] {
             const ZERO: Self = [0.0; 2];
             const IS_COMPLEX: bool = true;
 
             #[inline(always)]
             fn mul_add<I: Isa>(self, other: Self, sum: Self) -> Self {
-                let part = |a: $part, b: $part, sum: $part| <$part as Product>::mul_add::<I>(a, b, sum);
+                let part = |a: $part, b: $part, sum: $part| <$part as GemmElement>::mul_add::<I>(a, b, sum);
                 [
                     part(-self[1], other[1], part(self[0], other[0], sum[0])),
                     part(self[1], other[0], part(self[0], other[1], sum[1])),
@@ -330,7 +330,7 @@ complex_product!(f32, f64);
 
 macro_rules! int_product {
     ($($ty:ident),+) => {$(
-        impl Product for $ty {
+        impl GemmElement for $ty {
             const ZERO: Self = 0;
 
             #[inline(always)]
@@ -403,19 +403,19 @@ mod tests {
 
     impl Case {
         /// The product and what [`plain`] says of it, of numbers of another type, with some room between the rows.
-        fn run<T: Product>(&self, level: Level, of: impl Fn(f32) -> T) -> (Vec<T>, Vec<T>) {
+        fn run<T: GemmElement>(&self, level: Level, of: impl Fn(f32) -> T) -> (Vec<T>, Vec<T>) {
             let [m, n, k] = self.sizes;
             let [a, b] = [0, 1].map(|at| self.data[at].iter().map(|&it| of(it)).collect::<Vec<_>>());
-            let lhs = Matrix { data: &a, row: self.lhs.0, col: self.lhs.1 };
-            let rhs = Matrix { data: &b, row: self.rhs.0, col: self.rhs.1 };
+            let lhs = MatrixView { data: &a, row: self.lhs.0, col: self.lhs.1 };
+            let rhs = MatrixView { data: &b, row: self.rhs.0, col: self.rhs.1 };
             let edge: Vec<T> = (0..m.max(n)).map(|it| of(it as f32 - 7.5)).collect();
             let start = [Start::Zero, Start::Kept, Start::Rows(&edge), Start::Columns(&edge)][self.start];
             let (size, row) = (Extent { m, n, k }, n + 2);
             let before: Vec<T> = (0..m * row + 1).map(|it| of((it % 11) as f32)).collect();
             let (mut got, mut want) = (before.clone(), before);
-            product_on(level, size, MatrixMut { data: &mut got, row }, lhs, rhs, start).unwrap();
+            gemm_on(level, size, MatrixViewMut { data: &mut got, row }, lhs, rhs, start).unwrap();
             if m * n > 0 {
-                plain(size, &Target::new(&mut want, [m, n], [row, 1]), lhs, rhs, start);
+                plain(size, &OutputView::new(&mut want, [m, n], [row, 1]), lhs, rhs, start);
             }
             (got, want)
         }
@@ -461,9 +461,9 @@ mod tests {
         let b: Vec<f32> = (0..k * n).map(|it| (it as f32).cos()).collect();
         let of = |rows: usize, cols: usize| {
             let mut out = vec![0.0; rows * cols];
-            let (lhs, rhs) = (Matrix { data: &a, row: k, col: 1 }, Matrix { data: &b, row: n, col: 1 });
+            let (lhs, rhs) = (MatrixView { data: &a, row: k, col: 1 }, MatrixView { data: &b, row: n, col: 1 });
             let size = Extent { m: rows, n: cols, k };
-            product(size, MatrixMut { data: &mut out, row: cols }, lhs, rhs, Start::Zero).unwrap();
+            gemm(size, MatrixViewMut { data: &mut out, row: cols }, lhs, rhs, Start::Zero).unwrap();
             out
         };
         let whole = of(m, n);
@@ -476,20 +476,20 @@ mod tests {
     #[test]
     fn an_empty_sum_is_what_it_starts_from() {
         let mut dst = [5.0f32; 4];
-        let empty = Matrix { data: &[], row: 0, col: 1 };
+        let empty = MatrixView { data: &[], row: 0, col: 1 };
         let size = Extent { m: 2, n: 2, k: 0 };
-        product(size, MatrixMut { data: &mut dst, row: 2 }, empty, empty, Start::Columns(&[1.0, 2.0])).unwrap();
+        gemm(size, MatrixViewMut { data: &mut dst, row: 2 }, empty, empty, Start::Columns(&[1.0, 2.0])).unwrap();
         assert_eq!(dst, [1.0, 2.0, 1.0, 2.0]);
-        product(size, MatrixMut { data: &mut dst, row: 2 }, empty, empty, Start::Zero).unwrap();
+        gemm(size, MatrixViewMut { data: &mut dst, row: 2 }, empty, empty, Start::Zero).unwrap();
         assert_eq!(dst, [0.0; 4]);
     }
 
     #[test]
     fn integer_products_wrap() {
         let mut dst = [0u8];
-        let lhs = Matrix { data: &[200, 100], row: 2, col: 1 };
-        let rhs = Matrix { data: lhs.data, row: 1, col: 2 };
-        product(Extent { m: 1, n: 1, k: 2 }, MatrixMut { data: &mut dst, row: 1 }, lhs, rhs, Start::Zero).unwrap();
+        let lhs = MatrixView { data: &[200, 100], row: 2, col: 1 };
+        let rhs = MatrixView { data: lhs.data, row: 1, col: 2 };
+        gemm(Extent { m: 1, n: 1, k: 2 }, MatrixViewMut { data: &mut dst, row: 1 }, lhs, rhs, Start::Zero).unwrap();
         assert_eq!(dst, [((200 * 200 + 100 * 100) % 256) as u8]);
     }
 }

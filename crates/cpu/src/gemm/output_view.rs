@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::ops::Range;
 
 /// A matrix to write: the element in row `i` and column `j` is at `i * row + j * col`.
-pub(crate) struct Target<'a, T> {
+pub(crate) struct OutputView<'a, T> {
     data: *mut T,
     n_rows: usize,
     n_cols: usize,
@@ -15,9 +15,9 @@ pub(crate) struct Target<'a, T> {
 
 // SAFETY: a target is a mutable borrow of elements that may be sent; who shares it writes each element from one thread
 // only, as `row` and `element` ask for.
-unsafe impl<T: Send> Sync for Target<'_, T> {}
+unsafe impl<T: Send> Sync for OutputView<'_, T> {}
 
-impl<'a, T> Target<'a, T> {
+impl<'a, T> OutputView<'a, T> {
     /// A matrix in these elements, with the strides of its rows and columns.
     ///
     /// # Panics
@@ -33,12 +33,12 @@ impl<'a, T> Target<'a, T> {
                 || is_apart(col, n_rows, row),
             "no two elements of the target lie in one place"
         );
-        Target { data: data.as_mut_ptr(), n_rows, n_cols, row, col, borrow: PhantomData }
+        OutputView { data: data.as_mut_ptr(), n_rows, n_cols, row, col, borrow: PhantomData }
     }
 
     /// The same elements with rows for columns.
     pub(crate) fn transposed(self) -> Self {
-        Target { n_rows: self.n_cols, n_cols: self.n_rows, row: self.col, col: self.row, ..self }
+        OutputView { n_rows: self.n_cols, n_cols: self.n_rows, row: self.col, col: self.row, ..self }
     }
 
     /// Whether the elements of a row lie side by side.
@@ -100,13 +100,13 @@ mod tests {
     #[test]
     fn elements_are_where_the_strides_say() {
         let mut data = [0; 6];
-        let target = Target::new(&mut data, [2, 3], [1, 2]);
+        let target = OutputView::new(&mut data, [2, 3], [1, 2]);
         for (i, j) in [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)] {
             // SAFETY: nothing else uses the target.
             unsafe { *target.element(i, j) = 10 * i + j };
         }
         assert_eq!(data, [0, 10, 1, 11, 2, 12]);
-        let target = Target::new(&mut data, [2, 2], [3, 1]);
+        let target = OutputView::new(&mut data, [2, 2], [3, 1]);
         // SAFETY: nothing else uses the target.
         unsafe { target.row(1, 0..2) }.fill(7);
         assert_eq!(data, [0, 10, 1, 7, 7, 12]);
@@ -115,12 +115,12 @@ mod tests {
     #[test]
     #[should_panic(expected = "one place")]
     fn elements_may_not_overlap() {
-        Target::new(&mut [0; 9], [2, 3], [2, 1]);
+        OutputView::new(&mut [0; 9], [2, 3], [2, 1]);
     }
 
     #[test]
     #[should_panic(expected = "lies in its elements")]
     fn the_last_element_must_be_there() {
-        Target::new(&mut [0; 5], [2, 3], [3, 1]);
+        OutputView::new(&mut [0; 5], [2, 3], [3, 1]);
     }
 }

@@ -3,7 +3,7 @@
 use crate::index::gather::{Wrap, indices, position};
 use crate::numeric::dense::fill;
 use crate::numeric::element::Arithmetic;
-use crate::numeric::strided::{Axis, Places, copy, gather_places, zip};
+use crate::numeric::strided::{Axis, Offsets, copy, gather_places, zip};
 use tracefx_core::allocate::filled;
 use tracefx_core::{DType, Diagnostic, Result, Tensor, with_element};
 use tracefx_exec::Kernel;
@@ -16,7 +16,7 @@ pub(crate) const KERNELS: &[(&str, Kernel)] =
 /// has them.
 struct Selection {
     sizes: Vec<usize>,
-    places: Places,
+    places: Offsets,
     /// The sizes that the indices broadcast to, which the one dimension stands for.
     broadcast: Vec<usize>,
     /// The position of that dimension.
@@ -64,7 +64,7 @@ impl Selection {
         let mut axes: Vec<Axis> = rest().map(|dim| Axis::Step(base.strides()[dim])).collect();
         sizes.insert(lead, at.len());
         axes.insert(lead, Axis::At(at));
-        Ok(Selection { sizes, places: Places { start: base.offset(), axes }, broadcast, lead })
+        Ok(Selection { sizes, places: Offsets { start: base.offset(), axes }, broadcast, lead })
     }
 }
 
@@ -79,7 +79,7 @@ fn index(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
 fn index_put(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
     let (base, values, result) = (args.tensor(0)?, args.tensor(2)?, &results[0]);
     let selection = Selection::new(args, result)?;
-    gather_places(base, &Places::of(base), result);
+    gather_places(base, &Offsets::of(base), result);
     // The values stretched to all selected places, with the dimensions of the indices apart.
     let mut sizes = selection.sizes.clone();
     sizes.splice(selection.lead..=selection.lead, selection.broadcast.iter().copied());
@@ -90,7 +90,7 @@ fn index_put(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
     };
     let strides: Vec<usize> = (0..sizes.len()).map(stride).collect();
     let spread = values.as_strided(&sizes, &strides, values.offset())?.contiguous()?;
-    let from = Places::new(spread.offset(), &tracefx_core::contiguous_strides(&selection.sizes));
+    let from = Offsets::new(spread.offset(), &tracefx_core::contiguous_strides(&selection.sizes));
     if !args.bool(3)? {
         copy(&selection.sizes, (&spread, &from), (result, &selection.places));
         return Ok(());

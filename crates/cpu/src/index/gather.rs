@@ -3,8 +3,8 @@
 use crate::numeric::dense::{Dense, fill_bits};
 use crate::numeric::map::{cast, store};
 use crate::numeric::parallel;
-use crate::numeric::strided::{Axis, Places, bits, gather_places, with_bits};
-use crate::numeric::strided_iter::{Strided, Walk};
+use crate::numeric::strided::{Axis, Offsets, bits, gather_places, with_bits};
+use crate::numeric::strided_iter::{StridedIter, StridedLayout};
 use tracefx_core::allocate::{collected, copied, try_collected};
 use tracefx_core::{Code, DType, Diagnostic, Element, Result, Tensor, contiguous_strides, with_element};
 use tracefx_exec::Kernel;
@@ -56,7 +56,7 @@ fn places(args: &Args<'_, Tensor>, index: &[i64], size: usize, stride: usize) ->
 fn index_select(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
     let (base, index) = (args.tensor(0)?, indices(args.tensor(2)?)?);
     let dim = normalize_dim(args, args.int(1)?, base.rank())?;
-    let mut elements = Places::of(base);
+    let mut elements = Offsets::of(base);
     let (size, stride) = if base.rank() == 0 { (1, 0) } else { (base.sizes()[dim], base.strides()[dim]) };
     let places = places(args, &index, size, stride)?;
     if let Some(axis) = elements.axes.get_mut(dim) {
@@ -72,7 +72,7 @@ fn embedding(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
     let sizes = [places.len(), weight.sizes()[1]];
     let table = results[0].as_strided(&sizes, &contiguous_strides(&sizes), 0)?;
     let axes = vec![Axis::At(places), Axis::Step(weight.strides()[1])];
-    gather_places(weight, &Places { start: weight.offset(), axes }, &table);
+    gather_places(weight, &Offsets { start: weight.offset(), axes }, &table);
     Ok(())
 }
 
@@ -116,8 +116,10 @@ fn gather(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
     let guard = index.storage().read();
     let index = &guard.elements::<i64>()[index.offset()..][..index.numel()];
     index.iter().try_for_each(|&it| position(it, dim, size, Wrap::No).map(drop))?;
-    let starts =
-        Walk::new(result.sizes(), &[Strided { sizes: result.sizes(), strides: &strides, offset: base.offset() }]);
+    let starts = StridedIter::new(
+        result.sizes(),
+        &[StridedLayout { sizes: result.sizes(), strides: &strides, offset: base.offset() }],
+    );
     let (row_len, step) = (starts.row_len(), starts.row_stride(0));
     with_bits!(base.dtype(), T => {
         let guard = base.storage().read();
@@ -137,7 +139,7 @@ fn gather(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
 /// Fills a row-major result with the elements at these positions of a storage.
 fn pick(base: &Tensor, at: Vec<usize>, result: &Tensor) -> Result<()> {
     let line = result.as_strided(&[at.len()], &[1], 0)?;
-    gather_places(base, &Places { start: 0, axes: vec![Axis::At(at)] }, &line);
+    gather_places(base, &Offsets { start: 0, axes: vec![Axis::At(at)] }, &line);
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! Kernels of masks and of elements that are not zero.
 
 use crate::numeric::dense::{Dense, fill, fill_bits};
-use crate::numeric::strided::{Places, bits, gather_places, with_bits};
+use crate::numeric::strided::{Offsets, bits, gather_places, with_bits};
 use tracefx_core::allocate::{collected, push};
 use tracefx_core::{DType, Diagnostic, Element, Result, Scalar, Tensor, with_element};
 use tracefx_exec::Kernel;
@@ -129,7 +129,7 @@ fn masked_scatter_backward(args: &Args<'_, Tensor>, results: &[Tensor]) -> Resul
 
 fn masked_scatter(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
     let (base, source, result) = (args.tensor(0)?, args.tensor(2)?.contiguous()?, &results[0]);
-    gather_places(base, &Places::of(&stretched(base, result.sizes())?), result);
+    gather_places(base, &Offsets::of(&stretched(base, result.sizes())?), result);
     let mask = is_set(&stretched(args.tensor(1)?, result.sizes())?)?;
     let picked = collected((0..mask.len()).filter(|&at| mask[at]))?;
     if picked.len() > source.numel() {

@@ -4,7 +4,7 @@ use crate::index::gather::{Wrap, indices, position};
 use crate::numeric::dense::{fill, fill_bits};
 use crate::numeric::element::Arithmetic;
 use crate::numeric::map::cast;
-use crate::numeric::strided::{Axis, Places, bits, copy, gather_places, with_bits, zip};
+use crate::numeric::strided::{Axis, Offsets, bits, copy, gather_places, with_bits, zip};
 use crate::sort::sorting::{NAN, keys};
 use tracefx_core::allocate::{collected, filled, try_collected, with_room};
 use tracefx_core::{Code, DType, Diagnostic, Element, Result, Tensor, contiguous_strides, with_element};
@@ -81,7 +81,7 @@ fn targets(result: &Tensor, sizes: &[usize], dim: usize, index: &[i64]) -> Resul
 fn scatter(args: &Args<'_, Tensor>, results: &[Tensor], reduce: Option<Reduce>) -> Result<()> {
     let (base, index, result) = (args.tensor(0)?, args.tensor(2)?, &results[0]);
     let dim = normalize_dim(args, args.int(1)?, base.rank())?;
-    gather_places(base, &Places::of(base), result);
+    gather_places(base, &Offsets::of(base), result);
     if index.numel() == 0 {
         return Ok(());
     }
@@ -104,7 +104,7 @@ fn scatter(args: &Args<'_, Tensor>, results: &[Tensor], reduce: Option<Reduce>) 
 fn index_reduce(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
     let (base, source, result) = (args.tensor(0)?, args.tensor(3)?, &results[0]);
     let dim = normalize_dim(args, args.int(1)?, base.rank())?;
-    gather_places(base, &Places::of(base), result);
+    gather_places(base, &Offsets::of(base), result);
     if source.numel() == 0 {
         return Ok(());
     }
@@ -196,8 +196,8 @@ fn write_extremes(
 }
 
 /// The places of the slices of a row-major result that an index vector names.
-fn slices(result: &Tensor, dim: usize, index: &Tensor, wrap: Wrap) -> Result<(Vec<usize>, Places)> {
-    let mut places = Places::of(result);
+fn slices(result: &Tensor, dim: usize, index: &Tensor, wrap: Wrap) -> Result<(Vec<usize>, Offsets)> {
+    let mut places = Offsets::of(result);
     let mut sizes = result.sizes().to_vec();
     let index = indices(index)?;
     let (size, stride) = (sizes.get(dim).copied().unwrap_or(1), result.strides().get(dim).copied().unwrap_or(1));
@@ -215,13 +215,13 @@ fn slices(result: &Tensor, dim: usize, index: &Tensor, wrap: Wrap) -> Result<(Ve
 fn index_add(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
     let (base, source, result, alpha) = (args.tensor(0)?, args.tensor(3)?, &results[0], args.scalar(4)?);
     let dim = normalize_dim(args, args.int(1)?, base.rank())?;
-    gather_places(base, &Places::of(base), result);
+    gather_places(base, &Offsets::of(base), result);
     let (sizes, places) = slices(result, dim, args.tensor(2)?, Wrap::No)?;
     with_element!(result.dtype(), T => {
         let (guard, alpha) = (source.storage().read(), T::from_scalar(alpha));
         fill::<T, _>(result, |out| {
             let add = |to: &mut T, from: T| *to = to.plus(from.times(alpha));
-            zip(&sizes, (guard.elements::<T>(), &Places::of(source)), (out, &places), add);
+            zip(&sizes, (guard.elements::<T>(), &Offsets::of(source)), (out, &places), add);
         });
         Ok(())
     }, else Err(Diagnostic::unsupported_dtype(result.dtype(), "index_add")))
@@ -230,29 +230,29 @@ fn index_add(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
 fn index_copy(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
     let (base, source, result) = (args.tensor(0)?, args.tensor(3)?, &results[0]);
     let dim = normalize_dim(args, args.int(1)?, base.rank())?;
-    gather_places(base, &Places::of(base), result);
+    gather_places(base, &Offsets::of(base), result);
     let (sizes, places) = slices(result, dim, args.tensor(2)?, Wrap::No)?;
-    copy(&sizes, (source, &Places::of(source)), (result, &places));
+    copy(&sizes, (source, &Offsets::of(source)), (result, &places));
     Ok(())
 }
 
 fn index_fill(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
     let (base, result) = (args.tensor(0)?, &results[0]);
     let dim = normalize_dim(args, args.int(1)?, base.rank())?;
-    gather_places(base, &Places::of(base), result);
+    gather_places(base, &Offsets::of(base), result);
     let value = match args.scalar(3) {
         Ok(value) => Tensor::full(result.dtype(), &[], value)?,
         Err(_) => cast(args.tensor(3)?, result.dtype())?,
     };
     let (sizes, places) = slices(result, dim, args.tensor(2)?, Wrap::Yes)?;
-    let everywhere = Places::new(value.offset(), &vec![0; sizes.len()]);
+    let everywhere = Offsets::new(value.offset(), &vec![0; sizes.len()]);
     copy(&sizes, (&value, &everywhere), (result, &places));
     Ok(())
 }
 
 fn put(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
     let (base, source, result) = (args.tensor(0)?, args.tensor(2)?, &results[0]);
-    gather_places(base, &Places::of(base), result);
+    gather_places(base, &Offsets::of(base), result);
     let n = result.numel();
     let target = |it: i64| {
         let at = if it < 0 { it + n as i64 } else { it };

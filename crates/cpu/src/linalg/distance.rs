@@ -1,6 +1,6 @@
 //! Kernels of cross products and of distances between all pairs of rows.
 
-use crate::gemm::{Product, with_product};
+use crate::gemm::{GemmElement, with_gemm_element};
 use crate::numeric::real::{Real, Strided, fill_real, rounding, with_real};
 use tracefx_core::{DType, Diagnostic, Dims, Result, Scalar, Tensor};
 use tracefx_exec::Kernel;
@@ -30,11 +30,11 @@ fn cross(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
         // PyTorch rounds each of the products.
         return cross_products::<f32>(args, &out[0], rounding(dtype));
     }
-    with_product!(dtype, T => cross_products::<T>(args, &out[0], |it| it),
+    with_gemm_element!(dtype, T => cross_products::<T>(args, &out[0], |it| it),
         else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
 }
 
-fn cross_products<T: Product>(args: &Args<'_, Tensor>, out: &Tensor, round: fn(T) -> T) -> Result<()> {
+fn cross_products<T: GemmElement>(args: &Args<'_, Tensor>, out: &Tensor, round: fn(T) -> T) -> Result<()> {
     let dim = args.int(2)?;
     let dim = if dim < 0 { dim + out.rank() as i64 } else { dim } as usize;
     let row_major = |index: usize| expanded(args.tensor(index)?, out.sizes())?.contiguous();

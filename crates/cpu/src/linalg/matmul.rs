@@ -1,7 +1,7 @@
 //! Kernels of matrix products. Operands are used where they lie, whatever their strides; every product here is a batch
 //! of matrices, of which there may be one, with one row or one column.
 
-use crate::gemm::{Extent, Matrix, MatrixMut, Product, Start, product, with_product};
+use crate::gemm::{Extent, GemmElement, MatrixView, MatrixViewMut, Start, gemm, with_gemm_element};
 use crate::numeric::parallel;
 use crate::numeric::real::Strided;
 use tracefx_core::allocate::collected;
@@ -50,11 +50,11 @@ impl<'a> Call<'a> {
     }
 
     fn run(&self, args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
-        with_product!(out.dtype(), T => self.compute::<T>(out),
+        with_gemm_element!(out.dtype(), T => self.compute::<T>(out),
             else Err(Diagnostic::unsupported_dtype(out.dtype(), &args.op.name)))
     }
 
-    fn compute<T: Product>(&self, out: &Tensor) -> Result<()> {
+    fn compute<T: GemmElement>(&self, out: &Tensor) -> Result<()> {
         let (lhs, rhs) = (T::read(self.lhs)?, T::read(self.rhs)?);
         let &[n_batch, m, k] = &lhs.sizes[..] else { unreachable!("the left side is a batch of matrices") };
         let (n, out_rows) = (rhs.sizes[2], m);
@@ -79,8 +79,8 @@ impl<'a> Call<'a> {
                 parallel::try_parts_mut(out, n_together * m * n, |first, out| {
                     for (at, out) in out.chunks_exact_mut(m * n).enumerate() {
                         let batch = first / (m * n) + at;
-                        let dst = MatrixMut { data: out, row: n };
-                        product(size, dst, matrix(&lhs, batch), matrix(&rhs, batch), start)?;
+                        let dst = MatrixViewMut { data: out, row: n };
+                        gemm(size, dst, matrix(&lhs, batch), matrix(&rhs, batch), start)?;
                     }
                     Ok(())
                 })?;
@@ -96,14 +96,14 @@ impl<'a> Call<'a> {
     }
 }
 
-fn matrix<'a, T: Product>(operand: &'a Strided<'_, T>, batch: usize) -> Matrix<'a, T> {
+fn matrix<'a, T: GemmElement>(operand: &'a Strided<'_, T>, batch: usize) -> MatrixView<'a, T> {
     // A matrix without elements may lie anywhere.
     let data = operand.data().get(batch * operand.strides[0]..).unwrap_or(&[]);
-    Matrix { data, row: operand.strides[1], col: operand.strides[2] }
+    MatrixView { data, row: operand.strides[1], col: operand.strides[2] }
 }
 
 /// Adds `beta * addend`, broadcast to a batch of matrices of this size.
-fn add_scaled<T: Product>(out: &mut [T], Extent { m, n, .. }: Extent, addend: &Strided<'_, T>, beta: T) {
+fn add_scaled<T: GemmElement>(out: &mut [T], Extent { m, n, .. }: Extent, addend: &Strided<'_, T>, beta: T) {
     let mut strides = [0; 3];
     let lead = 3 - addend.sizes.len();
     for (dim, (&size, &stride)) in addend.sizes.iter().zip(&addend.strides).enumerate() {
@@ -158,7 +158,7 @@ fn dot(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
 
 fn vdot(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     let (lhs, rhs) = (args.tensor(0)?, unsqueezed(args.tensor(1)?, &[0, 2])?);
-    let lhs = with_product!(lhs.dtype(), T => {
+    let lhs = with_gemm_element!(lhs.dtype(), T => {
         let conjugated: Vec<T> = {
             let lhs = T::read(lhs)?;
             let stride = lhs.strides[0];

@@ -1,7 +1,7 @@
 //! Kernels of normalisation. Statistics are taken in two passes and in float64, so that a large mean does not cost
 //! precision.
 
-use crate::gemm::Product;
+use crate::gemm::GemmElement;
 use crate::numeric::isa::{self, Isa, Work};
 use crate::numeric::parallel::{self, GRAIN};
 use crate::numeric::real::{Real, Strided, fill_real, rounding, try_fill_real, with_real};
@@ -46,7 +46,7 @@ struct Affine<'a, A> {
     shift: A,
 }
 
-impl<A: Product> Work for Affine<'_, A> {
+impl<A: GemmElement> Work for Affine<'_, A> {
     type Output = ();
 
     #[inline(always)]
@@ -79,7 +79,7 @@ impl<'a> BatchNorm<'a> {
             else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
     }
 
-    fn compute<A: Real + Product>(&self, args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<Option<[Tensor; 2]>> {
+    fn compute<A: Real + GemmElement>(&self, args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<Option<[Tensor; 2]>> {
         let input = args.tensor(0)?;
         let n_channels = input.sizes()[1];
         let n_points: usize = input.sizes()[2..].iter().product();

@@ -9,7 +9,7 @@
 
 use crate::numeric::isa::{self, Isa, Work};
 use crate::numeric::parallel;
-use crate::numeric::strided_iter::{Cursor, Strided, Walk};
+use crate::numeric::strided_iter::{Cursor, StridedIter, StridedLayout};
 use smallvec::SmallVec;
 use tracefx_core::{DType, DTypeKind, Diagnostic, Element, Result, Scalar, StorageRead, Tensor, with_element};
 use tracefx_ops::{Args, Operand, Tags};
@@ -182,11 +182,11 @@ fn map<F: Element, R: Element, const N: usize>(
     let operands: SmallVec<[_; 3]> = inputs
         .iter()
         .map(|it| match it {
-            Source::Tensor(tensor) => Strided::new(tensor),
-            Source::Scalar(_) => Strided { sizes: &[], strides: &[], offset: 0 },
+            Source::Tensor(tensor) => StridedLayout::new(tensor),
+            Source::Scalar(_) => StridedLayout { sizes: &[], strides: &[], offset: 0 },
         })
         .collect();
-    let walk = Walk::new(out.sizes(), &operands);
+    let walk = StridedIter::new(out.sizes(), &operands);
     let inputs = inputs.iter().enumerate().map(|(k, it)| Input::new(it, walk.is_linear(k)));
     let inputs: SmallVec<[Input<'_, F>; 3]> = inputs.collect::<Result<_>>()?;
     let store = storing::<R>(out.dtype())?;
@@ -303,13 +303,13 @@ impl<'a, F: Element> Input<'a, F> {
     }
 
     /// Whether the `n` elements from here on can be borrowed.
-    fn is_borrowed(&self, (walk, k): (&Walk, usize), cursor: &Cursor, n: usize) -> bool {
+    fn is_borrowed(&self, (walk, k): (&StridedIter, usize), cursor: &Cursor, n: usize) -> bool {
         let is_row = walk.row_stride(k) == 1 && cursor.column + n <= walk.row_len();
         matches!(self.elements, Elements::Stored(_, _, true)) && (self.is_linear || is_row)
     }
 
     /// Makes sure that the buffer holds the `n` elements from here on, unless they can be borrowed.
-    fn prepare(&self, buffer: &mut Buffer<F>, (walk, k): (&Walk, usize), cursor: &Cursor, n: usize) {
+    fn prepare(&self, buffer: &mut Buffer<F>, (walk, k): (&StridedIter, usize), cursor: &Cursor, n: usize) {
         if self.is_borrowed((walk, k), cursor, n) {
             return;
         }
@@ -349,7 +349,13 @@ impl<'a, F: Element> Input<'a, F> {
     }
 
     /// The `n` elements from here on.
-    fn block<'b>(&'b self, buffer: &'b Buffer<F>, (walk, k): (&Walk, usize), cursor: &Cursor, n: usize) -> &'b [F] {
+    fn block<'b>(
+        &'b self,
+        buffer: &'b Buffer<F>,
+        (walk, k): (&StridedIter, usize),
+        cursor: &Cursor,
+        n: usize,
+    ) -> &'b [F] {
         match &self.elements {
             Elements::Stored(source, _, _) if self.is_borrowed((walk, k), cursor, n) => {
                 let at = cursor.at[k] + cursor.column * walk.row_stride(k);

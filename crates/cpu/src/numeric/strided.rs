@@ -54,15 +54,15 @@ pub(crate) enum Axis {
 
 /// Where the elements of one side of a copy are: the first one, and the other ones from there.
 #[derive(Clone, Debug)]
-pub(crate) struct Places {
+pub(crate) struct Offsets {
     pub(crate) start: usize,
     pub(crate) axes: Vec<Axis>,
 }
 
-impl Places {
+impl Offsets {
     /// Those of strides.
     pub(crate) fn new(start: usize, strides: &[usize]) -> Self {
-        Places { start, axes: strides.iter().map(|&it| Axis::Step(it)).collect() }
+        Offsets { start, axes: strides.iter().map(|&it| Axis::Step(it)).collect() }
     }
 
     /// The strides, unless the positions are listed.
@@ -87,8 +87,8 @@ impl Places {
 /// When a position lies outside its slice.
 pub(crate) fn zip<T: Copy>(
     sizes: &[usize],
-    from: (&[T], &Places),
-    to: (&mut [T], &Places),
+    from: (&[T], &Offsets),
+    to: (&mut [T], &Offsets),
     f: impl Fn(&mut T, T) + Copy,
 ) {
     if sizes.contains(&0) {
@@ -107,11 +107,11 @@ pub(crate) fn zip<T: Copy>(
         block *= sizes[rank - 1];
         rank -= 1;
     }
-    let walk = Walk { sizes: &sizes[..rank], from: &from.1.axes, to: &to.1.axes, block, f };
+    let walk = ZipLoop { sizes: &sizes[..rank], from: &from.1.axes, to: &to.1.axes, block, f };
     walk.run(0, from.0, from.1.start, to.0, to.1.start);
 }
 
-struct Walk<'a, F> {
+struct ZipLoop<'a, F> {
     sizes: &'a [usize],
     from: &'a [Axis],
     to: &'a [Axis],
@@ -119,7 +119,7 @@ struct Walk<'a, F> {
     f: F,
 }
 
-impl<F> Walk<'_, F> {
+impl<F> ZipLoop<'_, F> {
     fn run<T: Copy>(&self, dim: usize, from: &[T], at: usize, to: &mut [T], to_at: usize)
     where
         F: Fn(&mut T, T) + Copy,
@@ -158,17 +158,17 @@ impl<F> Walk<'_, F> {
 }
 
 /// Fills a new, row-major result with what is at these places of the storage of `tensor`.
-pub(crate) fn gather_places(tensor: &Tensor, places: &Places, result: &Tensor) {
-    copy(result.sizes(), (tensor, places), (result, &Places::of(result)));
+pub(crate) fn gather_places(tensor: &Tensor, places: &Offsets, result: &Tensor) {
+    copy(result.sizes(), (tensor, places), (result, &Offsets::of(result)));
 }
 
 /// Copies a tensor to these places of a new, row-major result.
-pub(crate) fn copy_to(tensor: &Tensor, result: &Tensor, places: &Places) {
-    copy(tensor.sizes(), (tensor, &Places::of(tensor)), (result, places));
+pub(crate) fn copy_to(tensor: &Tensor, result: &Tensor, places: &Offsets) {
+    copy(tensor.sizes(), (tensor, &Offsets::of(tensor)), (result, places));
 }
 
 /// Copies the elements of these sizes from places of a tensor to places of a new, row-major result.
-pub(crate) fn copy(sizes: &[usize], from: (&Tensor, &Places), to: (&Tensor, &Places)) {
+pub(crate) fn copy(sizes: &[usize], from: (&Tensor, &Offsets), to: (&Tensor, &Offsets)) {
     let guard = from.0.storage().read();
     if let (Some(strides), Some(to_strides)) = (from.1.strides(), to.1.strides()) {
         let size = to.0.dtype().size();

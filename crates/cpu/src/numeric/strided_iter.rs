@@ -3,33 +3,33 @@
 use smallvec::SmallVec;
 use tracefx_core::{Dims, Tensor};
 
-/// A strided tensor as a [`Walk`] sees it.
+/// A strided tensor as a [`StridedIter`] sees it.
 #[derive(Clone, Copy)]
-pub(crate) struct Strided<'a> {
+pub(crate) struct StridedLayout<'a> {
     pub(crate) sizes: &'a [usize],
     pub(crate) strides: &'a [usize],
     pub(crate) offset: usize,
 }
 
-impl<'a> Strided<'a> {
+impl<'a> StridedLayout<'a> {
     pub(crate) fn new(tensor: &'a Tensor) -> Self {
-        Strided { sizes: tensor.sizes(), strides: tensor.strides(), offset: tensor.offset() }
+        StridedLayout { sizes: tensor.sizes(), strides: tensor.strides(), offset: tensor.offset() }
     }
 }
 
 /// The way through several strided tensors at once, in the row-major order of the sizes that they broadcast to.
-pub(crate) struct Walk {
+pub(crate) struct StridedIter {
     /// The sizes, as few as the strides allow; the last is the length of a row. Never empty.
     sizes: Dims,
     /// For each tensor its position at the start, and one stride per size.
     tensors: SmallVec<[(usize, Dims); 3]>,
 }
 
-impl Walk {
+impl StridedIter {
     /// A walk over tensors that broadcast to these sizes.
-    pub(crate) fn new(sizes: &[usize], tensors: &[Strided<'_>]) -> Self {
+    pub(crate) fn new(sizes: &[usize], tensors: &[StridedLayout<'_>]) -> Self {
         let mut walk =
-            Walk { sizes: Dims::new(), tensors: tensors.iter().map(|it| (it.offset, Dims::new())).collect() };
+            StridedIter { sizes: Dims::new(), tensors: tensors.iter().map(|it| (it.offset, Dims::new())).collect() };
         for (dim, &size) in sizes.iter().enumerate() {
             if size == 1 {
                 continue;
@@ -138,7 +138,7 @@ impl Walk {
     }
 }
 
-/// A place on a [`Walk`].
+/// A place on a [`StridedIter`].
 #[derive(Clone)]
 pub(crate) struct Cursor {
     /// The index of the row in the outer dimensions.
@@ -153,35 +153,35 @@ pub(crate) struct Cursor {
 mod tests {
     use super::*;
 
-    fn rows(sizes: &[usize], tensors: &[Strided<'_>]) -> (usize, Vec<Vec<usize>>) {
-        let walk = Walk::new(sizes, tensors);
+    fn rows(sizes: &[usize], tensors: &[StridedLayout<'_>]) -> (usize, Vec<Vec<usize>>) {
+        let walk = StridedIter::new(sizes, tensors);
         let n_rows = if walk.row_len() == 0 { 0 } else { walk.n_rows() };
         (walk.row_len(), (0..n_rows).map(|row| walk.row_start(row).to_vec()).collect())
     }
 
     #[test]
     fn contiguous_tensors_are_one_row() {
-        let it = Strided { sizes: &[2, 3, 4], strides: &[12, 4, 1], offset: 5 };
+        let it = StridedLayout { sizes: &[2, 3, 4], strides: &[12, 4, 1], offset: 5 };
         assert_eq!(rows(&[2, 3, 4], &[it, it]), (24, vec![vec![5, 5]]));
     }
 
     #[test]
     fn a_broadcast_tensor_starts_again_at_each_row() {
-        let whole = Strided { sizes: &[2, 3], strides: &[3, 1], offset: 0 };
-        let row = Strided { sizes: &[3], strides: &[1], offset: 7 };
+        let whole = StridedLayout { sizes: &[2, 3], strides: &[3, 1], offset: 0 };
+        let row = StridedLayout { sizes: &[3], strides: &[1], offset: 7 };
         assert_eq!(rows(&[2, 3], &[whole, row]), (3, vec![vec![0, 7], vec![3, 7]]));
     }
 
     #[test]
     fn sizes_of_one_and_no_sizes_walk_once() {
-        let it = Strided { sizes: &[1, 1], strides: &[9, 9], offset: 2 };
+        let it = StridedLayout { sizes: &[1, 1], strides: &[9, 9], offset: 2 };
         assert_eq!(rows(&[1, 1], &[it]), (1, vec![vec![2]]));
-        assert_eq!(rows(&[], &[Strided { sizes: &[], strides: &[], offset: 4 }]), (1, vec![vec![4]]));
+        assert_eq!(rows(&[], &[StridedLayout { sizes: &[], strides: &[], offset: 4 }]), (1, vec![vec![4]]));
     }
 
     #[test]
     fn an_empty_size_walks_nowhere() {
-        let it = Strided { sizes: &[2, 0], strides: &[1, 1], offset: 99 };
+        let it = StridedLayout { sizes: &[2, 0], strides: &[1, 1], offset: 99 };
         assert_eq!(rows(&[2, 0], &[it]).1, Vec::<Vec<usize>>::new());
     }
 }

@@ -13,7 +13,7 @@ use crate::numeric::isa::{self, Isa, Work};
 use crate::numeric::map::{cast, convert_all, store};
 use crate::numeric::number::{Number, Real, with_float, with_number, with_real};
 use crate::numeric::parallel::{self, GRAIN};
-use crate::numeric::strided_iter::{Strided, Walk};
+use crate::numeric::strided_iter::{StridedIter, StridedLayout};
 use crate::pointwise::unary::refuse;
 use std::ops::Range;
 use tracefx_core::allocate::{filled, with_room};
@@ -92,7 +92,7 @@ type Load<F> = fn(&[u8], &mut [F]);
 /// The lanes of a tensor, in the row-major order of the dimensions that are not reduced, and in parts of several lanes.
 struct Lanes<'a, F> {
     guard: StorageRead<'a>,
-    outer: Walk,
+    outer: StridedIter,
     /// The sizes and strides of a part, whose lanes are one behind the other.
     inner: (Dims, Dims),
     lane_len: usize,
@@ -111,8 +111,8 @@ impl<'a, F: Element> Lanes<'a, F> {
         };
         let (outer_sizes, mut sizes) = (part(tensor.sizes(), false), part(tensor.sizes(), true));
         let (outer_strides, mut strides) = (part(tensor.strides(), false), part(tensor.strides(), true));
-        let outer = Strided { sizes: &outer_sizes, strides: &outer_strides, offset: tensor.offset() };
-        let outer = Walk::new(&outer_sizes, &[outer]);
+        let outer = StridedLayout { sizes: &outer_sizes, strides: &outer_strides, offset: tensor.offset() };
+        let outer = StridedIter::new(&outer_sizes, &[outer]);
         let lane_len: usize = sizes.iter().product();
         let convert: Load<F> = with_element!(tensor.dtype(), T => {
             |from, to| convert_all(bytemuck::cast_slice::<u8, T>(from), to)

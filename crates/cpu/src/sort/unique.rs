@@ -1,7 +1,7 @@
 //! Kernels of the different elements and slices.
 
 use crate::numeric::dense::fill;
-use crate::numeric::strided::{Axis, Places, gather_places};
+use crate::numeric::strided::{Axis, Offsets, gather_places};
 use crate::sort::sorting::{NAN, keys};
 use tracefx_core::allocate::{collected, filled, push};
 use tracefx_core::{DType, Result, Tensor};
@@ -78,7 +78,7 @@ fn elements(
     let groups = Groups::new(&order, |a, b| keys[a] == keys[b] && !(is_float && keys[a] == NAN))?;
     let line = base.contiguous()?;
     let values = Tensor::zeros(base.dtype(), &[groups.firsts.len()])?;
-    gather_places(&line, &Places { start: line.offset(), axes: vec![Axis::At(groups.firsts)] }, &values);
+    gather_places(&line, &Offsets { start: line.offset(), axes: vec![Axis::At(groups.firsts)] }, &values);
     let inverse = if wants_inverse { integers(&groups.inverse, base.sizes())? } else { integers(&[], &[0])? };
     let counts = if wants_counts { integers(&groups.counts, &[groups.counts.len()])? } else { integers(&[], &[0])? };
     Ok(vec![Value::Tensor(values), inverse, counts])
@@ -104,7 +104,7 @@ fn slices(args: &Args<'_, Tensor>, dim: i64, is_sorted: bool) -> Result<Vec<Valu
     let mut sizes = base.sizes().to_vec();
     sizes[dim] = groups.firsts.len();
     let values = Tensor::zeros(base.dtype(), &sizes)?;
-    let mut places = Places::of(&base);
+    let mut places = Offsets::of(&base);
     places.axes[dim] = Axis::At(collected(groups.firsts.iter().map(|it| it * base.strides()[dim]))?);
     gather_places(&base, &places, &values);
     Ok(vec![Value::Tensor(values), integers(&groups.inverse, &[n])?, integers(&groups.counts, &[groups.counts.len()])?])

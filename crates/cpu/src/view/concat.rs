@@ -2,7 +2,7 @@
 
 use crate::numeric::dense::fill;
 use crate::numeric::map::cast;
-use crate::numeric::strided::{Axis, Places, copy_to, gather_places};
+use crate::numeric::strided::{Axis, Offsets, copy_to, gather_places};
 use tracefx_core::allocate::collected;
 use tracefx_core::{Code, Diagnostic, Element, Result, Tensor, with_element};
 use tracefx_exec::Kernel;
@@ -22,7 +22,7 @@ fn cat(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
     // An empty tensor, of whatever rank, has nothing to add.
     for tensor in args.tensors(0)?.into_iter().filter(|it| it.numel() > 0) {
         let tensor = cast(tensor, result.dtype())?;
-        copy_to(&tensor, result, &Places::new(start * result.strides()[dim], result.strides()));
+        copy_to(&tensor, result, &Offsets::new(start * result.strides()[dim], result.strides()));
         start += tensor.sizes()[dim];
     }
     Ok(())
@@ -40,7 +40,7 @@ fn block_diag(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
             _ => (1, 1),
         };
         if tensor.numel() > 0 {
-            copy_to(&tensor, result, &Places::new(start, &result.strides()[2 - tensor.rank()..]));
+            copy_to(&tensor, result, &Offsets::new(start, &result.strides()[2 - tensor.rank()..]));
         }
         (row, column) = (row + height, column + width);
     }
@@ -61,7 +61,7 @@ fn repeat(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
         axes.extend([Axis::Step(0), Axis::Step(stride)]);
     }
     let apart = result.as_strided(&sizes, &tracefx_core::contiguous_strides(&sizes), 0)?;
-    gather_places(base, &Places { start: base.offset(), axes }, &apart);
+    gather_places(base, &Offsets { start: base.offset(), axes }, &apart);
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! Kernels that reorder elements along dimensions.
 
-use crate::numeric::strided::{Axis, Places, copy, gather_places};
+use crate::numeric::strided::{Axis, Offsets, copy, gather_places};
 use tracefx_core::allocate::collected;
 use tracefx_core::{Result, Tensor};
 use tracefx_exec::Kernel;
@@ -14,7 +14,7 @@ fn flip(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
     if base.numel() == 0 {
         return Ok(());
     }
-    let mut places = Places::of(base);
+    let mut places = Offsets::of(base);
     for dim in args.ints(1)? {
         let dim = normalize_dim(args, dim, base.rank())?;
         if let Some(axis) = places.axes.get_mut(dim) {
@@ -35,7 +35,7 @@ fn roll(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
         let (line, n) = (base.contiguous()?, base.numel());
         let split = shifts[0].rem_euclid(n as i64) as usize;
         for (from, to, n) in [(0, split, n - split), (n - split, 0, split)] {
-            copy(&[n], (&line, &Places::new(line.offset() + from, &[1])), (&results[0], &Places::new(to, &[1])));
+            copy(&[n], (&line, &Offsets::new(line.offset() + from, &[1])), (&results[0], &Offsets::new(to, &[1])));
         }
         return Ok(());
     }
@@ -45,7 +45,7 @@ fn roll(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
         let size = base.sizes()[dim] as i64;
         total[dim] = (total[dim] + shift.rem_euclid(size)) % size;
     }
-    let mut places = Places::of(base);
+    let mut places = Offsets::of(base);
     for (dim, axis) in places.axes.iter_mut().enumerate().filter(|it| total[it.0] != 0) {
         let (size, stride) = (base.sizes()[dim], base.strides()[dim]);
         let shift = total[dim] as usize;

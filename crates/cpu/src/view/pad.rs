@@ -2,7 +2,7 @@
 
 use crate::numeric::dense::fill;
 use crate::numeric::element::Arithmetic;
-use crate::numeric::strided::{Axis, Places, copy, gather_places, zip};
+use crate::numeric::strided::{Axis, Offsets, copy, gather_places, zip};
 use tracefx_core::allocate::collected;
 use tracefx_core::{Diagnostic, Element, Result, Tensor, with_element};
 use tracefx_exec::Kernel;
@@ -48,7 +48,7 @@ fn constant(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
         from += start as usize * base.strides()[dim];
         to += before.max(0) as usize * result.strides()[dim];
     }
-    let (from, to) = (Places::new(from, base.strides()), Places::new(to, result.strides()));
+    let (from, to) = (Offsets::new(from, base.strides()), Offsets::new(to, result.strides()));
     copy(&sizes, (base, &from), (result, &to));
     Ok(())
 }
@@ -83,7 +83,7 @@ fn bordered(args: &Args<'_, Tensor>, results: &[Tensor], inside: fn(i64, i64) ->
 }
 
 /// The places in a tensor that a bordered one of these sizes shows.
-fn places(base: &Tensor, sizes: &[usize], before: &[i64], inside: fn(i64, i64) -> i64) -> Result<Places> {
+fn places(base: &Tensor, sizes: &[usize], before: &[i64], inside: fn(i64, i64) -> i64) -> Result<Offsets> {
     let axis = |(dim, &before): (usize, &i64)| {
         let (size, n) = (base.sizes()[dim] as i64, sizes[dim] as i64);
         if before == 0 && size == n {
@@ -92,7 +92,7 @@ fn places(base: &Tensor, sizes: &[usize], before: &[i64], inside: fn(i64, i64) -
         let place = |at: i64| inside(at - before, size) as usize * base.strides()[dim];
         Ok(Axis::At(collected((0..n).map(place))?))
     };
-    Ok(Places { start: base.offset(), axes: before.iter().enumerate().map(axis).collect::<Result<_>>()? })
+    Ok(Offsets { start: base.offset(), axes: before.iter().enumerate().map(axis).collect::<Result<_>>()? })
 }
 
 /// Adds the gradient of a bordered tensor up where its elements are from.
@@ -102,7 +102,7 @@ fn folded(args: &Args<'_, Tensor>, results: &[Tensor], inside: fn(i64, i64) -> i
     let to = places(result, grad.sizes(), &before, inside)?;
     with_element!(grad.dtype(), T => {
         let guard = grad.storage().read();
-        let from = (guard.elements::<T>(), &Places::of(grad));
+        let from = (guard.elements::<T>(), &Offsets::of(grad));
         fill::<T, _>(result, |out| zip(grad.sizes(), from, (out, &to), |to, from| *to = to.plus(from)));
         Ok(())
     }, else Err(Diagnostic::unsupported_dtype(grad.dtype(), &args.op.name)))

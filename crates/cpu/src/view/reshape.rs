@@ -1,6 +1,6 @@
 //! Copies for what could not be a view.
 
-use crate::numeric::strided::{Places, gather_places};
+use crate::numeric::strided::{Offsets, gather_places};
 use tracefx_core::{Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;
@@ -10,6 +10,6 @@ pub(crate) const KERNELS: &[(&str, Kernel)] = &[("aten.reshape.default", Kernel:
 fn reshape(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
     let base = args.tensor(0)?;
     let flat = results[0].as_strided(base.sizes(), &tracefx_core::contiguous_strides(base.sizes()), 0)?;
-    gather_places(base, &Places::of(base), &flat);
+    gather_places(base, &Offsets::of(base), &flat);
     Ok(())
 }

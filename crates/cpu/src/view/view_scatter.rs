@@ -3,7 +3,7 @@
 use crate::numeric::dense::fill;
 use crate::numeric::element::Arithmetic;
 use crate::numeric::map::cast;
-use crate::numeric::strided::{Places, copy_to, gather_places, zip};
+use crate::numeric::strided::{Offsets, copy_to, gather_places, zip};
 use tracefx_core::{Code, Diagnostic, Result, Tensor, with_element};
 use tracefx_exec::Kernel;
 use tracefx_ir::TensorMeta;
@@ -39,16 +39,16 @@ fn view(args: &Args<'_, Tensor>, base: &Tensor, op: &str) -> Result<Tensor> {
 
 fn scatter(args: &Args<'_, Tensor>, results: &[Tensor], op: &str) -> Result<()> {
     let (base, result) = (args.tensor(0)?, &results[0]);
-    gather_places(base, &Places::of(base), result);
+    gather_places(base, &Offsets::of(base), result);
     let view = view(args, result, op)?;
-    copy_to(&cast(args.tensor(1)?, result.dtype())?, result, &Places::of(&view));
+    copy_to(&cast(args.tensor(1)?, result.dtype())?, result, &Offsets::of(&view));
     Ok(())
 }
 
 /// Writes the gradient of a view to the view of a result that is zero.
 fn fill_view(args: &Args<'_, Tensor>, results: &[Tensor], op: &str) -> Result<()> {
     let view = view(args, &results[0], op)?;
-    copy_to(args.tensor(0)?, &results[0], &Places::of(&view));
+    copy_to(args.tensor(0)?, &results[0], &Offsets::of(&view));
     Ok(())
 }
 
@@ -57,7 +57,7 @@ fn unfold_backward(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
     let view = view(args, result, "aten.unfold.default")?;
     with_element!(grad.dtype(), T => {
         let guard = grad.storage().read();
-        let (from, to) = (Places::of(grad), Places::of(&view));
+        let (from, to) = (Offsets::of(grad), Offsets::of(&view));
         fill::<T, _>(result, |out| {
             zip(grad.sizes(), (guard.elements::<T>(), &from), (out, &to), |to, from| *to = to.plus(from));
         });
@@ -76,7 +76,7 @@ fn as_strided_scatter(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()>
     // The view is of the storage and not of the tensor, so that the storage is what is copied and written to.
     let n = base.storage().len() / base.dtype().size();
     let whole = base.as_strided(&[n], &[1], 0)?.compact_copy()?;
-    copy_to(&cast(args.tensor(1)?, result.dtype())?, &whole, &Places::of(&view));
-    gather_places(&whole, &Places::of(base), result);
+    copy_to(&cast(args.tensor(1)?, result.dtype())?, &whole, &Offsets::of(&view));
+    gather_places(&whole, &Offsets::of(base), result);
     Ok(())
 }
