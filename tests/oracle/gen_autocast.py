@@ -1,4 +1,4 @@
-"""To which dtype PyTorch's autocast of the CPU casts the arguments of each operator: crates/ops/src/autocast.txt.
+"""To which dtype PyTorch's autocast of the CPU casts the arguments of each operator: crates/ops/src/core/autocast.txt.
 
 Which operators it knows is asked of the dispatcher; the two short lists are those of aten/src/ATen/autocast_mode.cpp.
 

@@ -6,7 +6,7 @@ keep their dtype. Operators that draw, and results that differ from run to run, 
 
 One file is written per dtype, in the format of gen_opcases.py, with the smallest case of each overload; and
 `refused.txt`, the dtypes that PyTorch has no kernel for, by overload: where up to N cases agree that it says so. It is
-crates/ops/src/refused.txt.
+crates/ops/src/core/refused.txt.
 
 With `--add`, OUT_DIR keeps what it has, and gets the operators that it lacks; then `refused.txt` holds these alone.
 

@@ -50,8 +50,8 @@ def is_refused(overload, dtype, name, number):
     return False
 
 
-families = pathlib.Path(__file__).resolve().parent.parent.parent / "crates/ops/src/families"
-schemas = re.findall(r'"aten::(\w+)(?:\.(\w+))?\(', "".join(it.read_text() for it in families.iterdir()))
+sources = pathlib.Path(__file__).resolve().parent.parent.parent / "crates/ops/src"
+schemas = re.findall(r'"aten::(\w+)(?:\.(\w+))?\(', "".join(it.read_text() for it in sources.rglob("*.rs")))
 lines = []
 for op in sorted({f"aten.{name}.{overload or 'default'}" for name, overload in schemas}):
     try:

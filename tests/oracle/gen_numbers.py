@@ -109,8 +109,8 @@ def record(op):
                         lines.append({"op": op, "number": name, "args": encoding.encode(args, keep), "kwargs": {k: encoding.encode(v, keep) for k, v in kwargs.items()}, "result": encoding.encode(got, keep)})
 
 
-families = pathlib.Path(__file__).resolve().parent.parent.parent / "crates/ops/src/families"
-schemas = re.findall(r'"aten::(\w+)(?:\.(\w+))?\(', "".join(it.read_text() for it in families.iterdir()))
+sources = pathlib.Path(__file__).resolve().parent.parent.parent / "crates/ops/src"
+schemas = re.findall(r'"aten::(\w+)(?:\.(\w+))?\(', "".join(it.read_text() for it in sources.rglob("*.rs")))
 for op in sorted({f"aten.{name}.{overload or 'default'}" for name, overload in schemas}):
     try:
         overload = overload_of(op)

@@ -3,7 +3,7 @@ where there is nothing to compute, too.
 
 CALLS is what gen_degenerate.py wrote of many calls of each operator. Those that PyTorch answered are made again with their
 tensors cast to each dtype, once as they are and once with no element. A dtype is refused where PyTorch says so of a call
-and answers none. TABLE is crates/ops/src/refused.txt: rows that it has keep their dtypes, and what is refused without
+and answers none. TABLE is crates/ops/src/core/refused.txt: rows that it has keep their dtypes, and what is refused without
 elements follows them after a `/`.
 
 usage: gen_refused.py CALLS TABLE

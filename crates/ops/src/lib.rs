@@ -1,8 +1,9 @@
 //! The operator registry: schema, tags, shape rule, decomposition, gradient and tolerance of every op.
 //!
 //! One entry of one table says everything about an operator; kernels join by its name in the backend crates, and this
-//! crate never imports one. Adding an operator is an entry in the file of its family (`families/`), plus a kernel
-//! unless its decomposition serves.
+//! crate never imports one. Adding an operator is an entry in the file of its family, in the folder of its domain, plus a
+//! kernel unless its decomposition serves. A `decompose` and a `gradient` file beside it hold the formulas that its rows
+//! name, and `core` holds what every domain is written with.
 //!
 //! ```
 //! use tracefx_ops::registry;
@@ -16,43 +17,60 @@
 //! operators of one's own ([`CustomOp`]).
 #![forbid(unsafe_code)]
 
-mod args;
-mod autocast;
-mod bind;
-mod custom;
-mod decompose;
-mod decompositions;
-mod elementwise;
-mod families;
-mod gradients;
-mod infer;
-mod members;
-mod memory_format;
-mod op;
-mod promotion;
-mod propagate;
-mod registry;
-mod resolve;
-mod schema;
-mod symbols;
-mod unify;
-mod value;
-mod write_back;
+mod attention;
+mod conv;
+mod core;
+mod create;
+mod fft;
+mod image;
+mod index;
+mod linalg;
+mod loss;
+mod norm;
+mod out;
+mod pointwise;
+mod quantized;
+mod random;
+mod recurrent;
+mod reduce;
+mod sort;
+mod view;
 
-pub use args::{Args, Operand};
-pub use autocast::{Autocast, autocast, is_autocast};
-pub use bind::bind;
-pub use custom::CustomOp;
-pub use decompose::{Builder, Cx, TensorRef, Traced};
-pub use families::reduced_dims;
-pub use gradients::{Backward, Expr, PullBack, Tape, Vjp, VjpFn};
-pub use infer::{Output, broadcast, contiguous, normalize_dim};
-pub use members::{ATTRIBUTES, CONVERSIONS};
-pub use op::{Decompose, Infer, Op, OpDef, Rule, Tags, Tol, WriteBack};
-pub use promotion::{TypeOf, check_cast, complex_of, promote, promote_types, real_of};
-pub use propagate::{Propagation, check_write};
-pub use registry::{Registry, registry};
-pub use resolve::Item;
-pub use schema::{ArgSpec, ArgType, Default, ReturnSpec, Schema};
-pub use symbols::{DeferredAssertion, ShapeGuard, Symbols};
-pub use value::Value;
+pub use core::args::{Args, Operand};
+pub use core::autocast::{Autocast, autocast, is_autocast};
+pub use core::bind::bind;
+pub use core::custom::CustomOp;
+pub use core::decompose::{Builder, Cx, TensorRef, Traced};
+pub use core::gradients::{Backward, Expr, PullBack, Tape, Vjp, VjpFn};
+pub use core::infer::{Output, broadcast, contiguous, normalize_dim};
+pub use core::members::{ATTRIBUTES, CONVERSIONS};
+pub use core::op::{Decompose, Infer, Op, OpDef, Rule, Tags, Tol, WriteBack};
+pub use core::promotion::{TypeOf, check_cast, complex_of, promote, promote_types, real_of};
+pub use core::propagate::{Propagation, check_write};
+pub use core::registry::{Registry, registry};
+pub use core::resolve::Item;
+pub use core::schema::{ArgSpec, ArgType, Default, ReturnSpec, Schema};
+pub use core::symbols::{DeferredAssertion, ShapeGuard, Symbols};
+pub use core::value::Value;
+pub use reduce::reduction::reduced_dims;
+
+/// The rows of all domains: a table for each of their files, by name.
+const DOMAINS: &[&[(&str, &[OpDef])]] = &[
+    &[("attention", attention::OPS)],
+    conv::OPS,
+    create::OPS,
+    fft::OPS,
+    image::OPS,
+    index::OPS,
+    linalg::OPS,
+    loss::OPS,
+    norm::OPS,
+    &[("out", out::OPS)],
+    pointwise::OPS,
+    &[("quantized", quantized::OPS)],
+    random::OPS,
+    recurrent::OPS,
+    reduce::OPS,
+    sort::OPS,
+    view::OPS,
+];

@@ -2,7 +2,7 @@
 //!
 //! Python's functions take `out` for every operator; these rows are for programs that name such an overload.
 
-use super::matmul_composite::{sizes as size_list, tensor_of};
+use crate::linalg::matmul_composite::{sizes as size_list, tensor_of};
 use crate::{Args, Cx, OpDef, Tags, TensorRef, Tol, Traced, Value, check_cast};
 use tracefx_core::Result;
 

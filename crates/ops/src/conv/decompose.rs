@@ -1,6 +1,7 @@
 //! Patches of images as columns, and back; grids and places of images.
 
-use super::{Call, dim, sizes, to_dtype};
+use crate::core::decompositions;
+use crate::core::decompositions::{Call, dim, sizes, to_dtype};
 use crate::{Cx, Traced, Value};
 use tracefx_core::{DType, Device, Layout, Result};
 use tracefx_sym::SymInt;
@@ -93,7 +94,7 @@ pub(crate) fn col2im(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
     let &[height, width] = &size[..] else { return Err(args.invalid("an image has two dimensions")) };
     let [rows, columns] = grids(args, 2)?;
     let is_batch = cx.meta(*args.tensor(0)?).sizes.len() == 3;
-    super::promoted(cx, args, 1, super::Ints::Stay, |cx, values| {
+    decompositions::promoted(cx, args, 1, crate::core::decompositions::Ints::Stay, |cx, values| {
         let mut input = values[0].clone();
         if !is_batch {
             input = cx.aten("unsqueeze", [&input, &Value::int(0)])?;
@@ -138,7 +139,7 @@ pub(crate) fn affine_grid(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
     let size: Vec<i64> = args.sym_ints(1)?.iter().map(|it| known(args, it)).collect::<Result<_>>()?;
     let align_corners = args.bool(2)?;
     let n_dims = size.len() - 2;
-    super::promoted(cx, args, 1, super::Ints::Stay, |cx, values| {
+    decompositions::promoted(cx, args, 1, crate::core::decompositions::Ints::Stay, |cx, values| {
         let theta = &values[0];
         let options = [("dtype", Value::DType(cx.meta_of(theta).dtype)), ("device", Value::Device(Device::cpu()))];
         let mut parts = Vec::new();
@@ -198,7 +199,7 @@ pub(crate) fn embedding(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
     let (n_rows, padding) = (args.sym_int(2)?.clone(), &args.values[3]);
     let rank = cx.meta_of(&indices).sizes.len();
     let by_frequency = args.bool(4)?;
-    super::promoted(cx, args, 1, super::Ints::Stay, |cx, values| {
+    decompositions::promoted(cx, args, 1, crate::core::decompositions::Ints::Stay, |cx, values| {
         let mut grad = values[0].clone();
         if by_frequency {
             let counts = cx.aten("new_zeros", [&indices, &sizes(std::slice::from_ref(&n_rows))])?;
@@ -215,7 +216,7 @@ pub(crate) fn embedding(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
         for _ in &width {
             mask = cx.aten("unsqueeze", [&mask, &Value::int(-1)])?;
         }
-        let grad = super::fill_places(cx, &grad, &mask, &Value::int(0))?;
+        let grad = decompositions::fill_places(cx, &grad, &mask, &Value::int(0))?;
         let table = [&[n_rows.clone()][..], &width].concat();
         let table = cx.aten("new_zeros", [&grad, &sizes(&table)])?;
         let index = Value::List(vec![indices.clone()]);

@@ -1,9 +1,9 @@
 //! Convolutions of one, two and three spatial dimensions. `convolution` is the one with a kernel; the others are made
 //! of it, as in PyTorch.
 
-use super::matmul_composite::{sizes as size_list, tensor_of};
-use crate::gradients;
-use crate::memory_format::{in_memory_format, memory_format_of};
+use crate::conv::gradient;
+use crate::core::memory_format::{in_memory_format, memory_format_of};
+use crate::linalg::matmul_composite::{sizes as size_list, tensor_of};
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, real_of};
 use tracefx_core::{Code, DType, Diagnostic, MemoryFormat, Result};
 use tracefx_ir::TensorMeta;
@@ -18,14 +18,14 @@ pub(crate) const OPS: &[OpDef] = &[
         "aten::convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor",
         convolution,
     )
-    .vjp(gradients::convolution::convolution).doc("The convolution of a batch with a weight, in groups of channels; or the transpose of that.")
+    .vjp(gradient::convolution).doc("The convolution of a batch with a weight, in groups of channels; or the transpose of that.")
     .tags(Tags::CORE)
     .tolerance(TOLERANCE),
     OpDef::new(
         "aten::convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
         convolution_backward,
     )
-    .vjp(gradients::convolution::convolution_backward).doc("The gradients of a convolution's input, weight and bias, as far as they are asked for.")
+    .vjp(gradient::convolution_backward).doc("The gradients of a convolution's input, weight and bias, as far as they are asked for.")
     .tags(Tags::CORE)
     .tolerance(TOLERANCE),
     OpDef::composite(

@@ -1,7 +1,7 @@
 //! Gradients of convolutions, and of their gradients. A convolution is linear in the input and in the weight, and so are
 //! its gradients.
 
-use super::{Backward, Expr};
+use crate::core::gradients::{Backward, Expr};
 use crate::{Traced, Value};
 use tracefx_core::Result;
 

@@ -1,7 +1,7 @@
 //! Patches of images as columns, and back.
 
-use crate::decompositions::patches;
-use crate::gradients;
+use crate::conv::decompose;
+use crate::view;
 use crate::{Args, OpDef, Output, Tags, Tol, contiguous};
 use tracefx_core::Result;
 use tracefx_ir::TensorMeta;
@@ -13,12 +13,12 @@ pub(crate) const OPS: &[OpDef] = &[
         "aten::im2col(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor",
         im2col,
     )
-    .decompose(patches::im2col).vjp(gradients::views::im2col).doc("The patches of an image, one column each."),
+    .decompose(decompose::im2col).vjp(view::gradient::im2col).doc("The patches of an image, one column each."),
     OpDef::new(
         "aten::col2im(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor",
         col2im,
     )
-    .decompose(patches::col2im).tags(Tags::TAKEN_APART).vjp(gradients::views::col2im).doc("The image whose patches are these columns; where patches overlap, they are added up.")
+    .decompose(decompose::col2im).tags(Tags::TAKEN_APART).vjp(view::gradient::col2im).doc("The image whose patches are these columns; where patches overlap, they are added up.")
     .tags(Tags::CORE)
     .tolerance(Tol::Default),
 ];

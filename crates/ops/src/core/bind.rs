@@ -1,4 +1,4 @@
-use crate::schema::Default;
+use crate::core::schema::Default;
 use crate::{ArgSpec, ArgType, Op, Value};
 use tracefx_core::{Code, DType, Diagnostic, Layout, MemoryFormat, Result};
 use tracefx_ir::Str;

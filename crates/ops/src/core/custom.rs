@@ -1,5 +1,5 @@
-use crate::bind::coerce;
-use crate::gradients::Vjp;
+use crate::core::bind::coerce;
+use crate::core::gradients::Vjp;
 use crate::{ArgType, Args, Backward, Cx, Expr, Infer, Op, OpDef, Output, Schema, Tags, TensorRef, Tol, Traced, Value};
 use std::fmt;
 use std::sync::Arc;

@@ -1,20 +1,8 @@
 //! How operators with a kernel are made of core operators: PyTorch's own decompositions, call by call, so that decomposed
 //! programs look like PyTorch's.
 
-pub(crate) mod activation_backward;
-pub(crate) mod create;
-pub(crate) mod gather;
-pub(crate) mod loss_backward;
-pub(crate) mod movement;
-pub(crate) mod norm_backward;
-pub(crate) mod order;
-pub(crate) mod patches;
-pub(crate) mod pointwise;
-pub(crate) mod reduce;
-pub(crate) mod resize;
-
-pub(crate) use crate::families::{sizes, tensor_of};
-use crate::gradients::Expr;
+use crate::core::gradients::Expr;
+pub(crate) use crate::linalg::matmul_composite::{sizes, tensor_of};
 use crate::{Args, Cx, Operand, TensorRef, Traced, Value, promote};
 use tracefx_core::{DType, DTypeKind, Device, Layout, Result, Scalar};
 use tracefx_ir::TensorMeta;
@@ -112,7 +100,7 @@ pub(crate) fn promoted(
 
 /// The arguments as parts of formulas, and the dtype of the tensors among them: they come in the dtype that PyTorch
 /// computes in.
-fn widened(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<(Vec<Expr>, DType)> {
+pub(crate) fn widened(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<(Vec<Expr>, DType)> {
     let tensors = args.values.iter().filter_map(|it| match it {
         Value::Tensor(tensor) => Some(Operand::Tensor(cx.meta(*tensor))),
         _ => None,
@@ -180,7 +168,7 @@ fn number(value: &Traced) -> Scalar {
     value.as_scalar().unwrap_or(Scalar::Int(0))
 }
 
-fn with_number(tensor: &TensorMeta, value: &Traced) -> DType {
+pub(crate) fn with_number(tensor: &TensorMeta, value: &Traced) -> DType {
     promote(&[Operand::Tensor(tensor), Operand::Scalar(number(value))])
 }
 

@@ -1,5 +1,5 @@
-use crate::custom::Functions;
-use crate::gradients::{Vjp, VjpFn};
+use crate::core::custom::Functions;
+use crate::core::gradients::{Vjp, VjpFn};
 use crate::{Args, Cx, Output, Schema, TensorRef, Traced};
 use tracefx_core::{DType, DTypes, Result};
 use tracefx_ir::TensorMeta;
@@ -300,7 +300,7 @@ pub struct Op {
     pub schema: Schema,
     /// The qualified name without `torch.ops.`, such as `aten.add.Tensor`.
     pub name: String,
-    /// The family that it is listed with: the name of the file of its row.
+    /// The file of its row, below the sources of this crate, which it is listed with: `conv/forward`.
     pub family: &'static str,
     /// The dtypes that PyTorch's CPU has no kernel for: a call whose tensors are of one of them is refused.
     pub refused: DTypes,

@@ -1,5 +1,5 @@
-use crate::resolve::sort_overloads;
-use crate::{CustomOp, Op, OpDef, Schema, families};
+use crate::core::resolve::sort_overloads;
+use crate::{CustomOp, Op, OpDef, Schema};
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, OnceLock};
 use tracefx_core::{Code, DType, DTypes, Diagnostic, Result};
@@ -19,7 +19,7 @@ pub struct Registry {
 /// The operators that tracefx knows.
 pub fn registry() -> &'static Registry {
     static REGISTRY: OnceLock<Registry> = OnceLock::new();
-    REGISTRY.get_or_init(|| Registry::new(families::ALL))
+    REGISTRY.get_or_init(|| Registry::new(&crate::DOMAINS.concat()))
 }
 
 impl Registry {

@@ -1,7 +1,7 @@
 //! Equalities that a shape rule needs and does not ask for: rules compare sizes as they are written, and of a program that is
 //! exported the examples say which sizes are equal.
 
-use crate::propagate::undecided;
+use crate::core::propagate::undecided;
 use crate::{Args, Output, Propagation, Symbols, Value};
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::TensorMeta;

@@ -1,6 +1,7 @@
 //! New tensors.
 
-use super::{Call, arange as arange_of, options};
+use crate::core::decompositions;
+use crate::core::decompositions::{Call, arange as arange_of, options};
 use crate::{Cx, Traced, Value};
 use tracefx_core::{DType, Device, MemoryFormat, Result};
 
@@ -106,7 +107,7 @@ pub(crate) fn eye(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
     let columns = arange_of(cx, &n_columns, Some(numbers))?;
     let rows = cx.aten("unsqueeze", [&rows, &Value::int(-1)])?;
     let same = cx.aten("eq.Tensor", [&rows, &columns])?;
-    Ok(vec![super::to_dtype(cx, same, dtype)?])
+    Ok(vec![decompositions::to_dtype(cx, same, dtype)?])
 }
 
 /// The smallest dtype that numbers this many places, as PyTorch chooses it.
@@ -134,7 +135,7 @@ fn triangle(cx: &mut Cx<'_>, args: &Call<'_>, op: &str) -> Results {
     if meta.dtype == DType::Bool {
         return Ok(vec![cx.aten("logical_and", [&is_inside, x])?]);
     }
-    let zero = super::scalar_tensor(cx, &Value::int(0), meta.dtype)?;
+    let zero = decompositions::scalar_tensor(cx, &Value::int(0), meta.dtype)?;
     let res = cx.aten("where.self", [&is_inside, x, &zero])?;
     Ok(vec![res])
 }
@@ -161,9 +162,9 @@ pub(crate) fn empty_like(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
             order.sort_by_key(|&it| std::cmp::Reverse(strides[it]));
         }
     }
-    let order = Value::List(order.into_iter().map(super::dim).collect());
+    let order = Value::List(order.into_iter().map(decompositions::dim).collect());
     let options = options(args, meta.dtype, &meta.device);
-    Ok(vec![cx.aten_with("empty_permuted", [&super::sizes(&meta.sizes), &order], &options)?])
+    Ok(vec![cx.aten_with("empty_permuted", [&decompositions::sizes(&meta.sizes), &order], &options)?])
 }
 
 /// Half a wave of a cosine; a periodic window is one longer, without its end.
@@ -200,7 +201,7 @@ fn steps_between(cx: &mut Cx<'_>, args: &Call<'_>, dtype: DType) -> Result<Trace
     let mut ends = Vec::new();
     for value in &args.values[..2] {
         ends.push(match value {
-            Value::Tensor(_) => super::to_dtype(cx, value.clone(), DType::Float64)?,
+            Value::Tensor(_) => decompositions::to_dtype(cx, value.clone(), DType::Float64)?,
             number => number.clone(),
         });
     }
@@ -214,7 +215,9 @@ fn steps_between(cx: &mut Cx<'_>, args: &Call<'_>, dtype: DType) -> Result<Trace
     };
     let numbers = arange_of(cx, &n.into(), None)?;
     let is_first_half = cx.aten("lt.Scalar", [&numbers, &Value::Float(n as f64 / 2.0)])?;
-    let as_float = |cx: &mut Cx<'_>, it: Traced| if dtype.is_float() { super::to_dtype(cx, it, dtype) } else { Ok(it) };
+    let as_float = |cx: &mut Cx<'_>, it: Traced| {
+        if dtype.is_float() { decompositions::to_dtype(cx, it, dtype) } else { Ok(it) }
+    };
     let up = as_float(cx, numbers.clone())?;
     let up = cx.aten("mul.Tensor", [&up, &step])?;
     let up = cx.aten("add.Tensor", [&up, start])?;
@@ -230,7 +233,7 @@ pub(crate) fn linspace(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
         return Err(args.invalid("the dtype of linspace is no dtype"));
     };
     let res = steps_between(cx, args, dtype)?;
-    Ok(vec![super::to_dtype(cx, res, dtype)?])
+    Ok(vec![decompositions::to_dtype(cx, res, dtype)?])
 }
 
 /// Powers of the steps, computed in float64.
@@ -243,5 +246,5 @@ pub(crate) fn logspace(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
     let whole = args.float(3)?;
     let base = if whole.fract() == 0.0 { Value::int(whole as i64) } else { base };
     let res = cx.aten("pow.Scalar", [&base, &exponents])?;
-    Ok(vec![super::to_dtype(cx, res, dtype)?])
+    Ok(vec![decompositions::to_dtype(cx, res, dtype)?])
 }

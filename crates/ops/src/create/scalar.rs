@@ -1,8 +1,8 @@
 //! Numbers: the sizes of tensors, and the Python functions that dynamic programs compute with them. They need no kernel,
 //! for their results follow from the shapes and the arguments.
 
-use crate::decompositions::movement;
-use crate::elementwise::check_fits;
+use crate::core::elementwise::check_fits;
+use crate::view;
 use crate::{Args, OpDef, Output, Tags, Value, normalize_dim};
 use std::cmp::Ordering;
 use tracefx_core::{Code, DType, Diagnostic, Result, Scalar};
@@ -128,7 +128,7 @@ pub(crate) const OPS: &[OpDef] = &[
         other => Err(args.invalid(format!("takes a bool, and got a {}", other.kind_name()))),
     })
     .doc("PyTorch's `torch.sym_ite(b, t, f)`: `t` where `b` holds, else `f`."),
-    OpDef::new("aten::item(Tensor self) -> Scalar", item).decompose(movement::item).doc("The only element."),
+    OpDef::new("aten::item(Tensor self) -> Scalar", item).decompose(view::decompose::item).doc("The only element."),
     OpDef::new("aten::_local_scalar_dense(Tensor self) -> Scalar", first_item)
         .tags(Tags::CORE)
         .doc("The only element, or else the first one."),

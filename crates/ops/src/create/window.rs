@@ -1,7 +1,7 @@
 //! Windows to weigh a signal with before its Fourier transform.
 
-use super::create::{dtype, fresh};
-use crate::decompositions::create;
+use crate::create::decompose;
+use crate::create::factories::{dtype, fresh};
 use crate::{Args, OpDef, Output, Rule, Tol};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
@@ -10,8 +10,8 @@ use tracefx_sym::SymInt;
 /// The rows of this family.
 #[rustfmt::skip]
 pub(crate) const OPS: &[OpDef] = &[
-    row("aten::hann_window(int window_length, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", window).decompose(create::hann_window).doc("A cosine bell that starts at zero."),
-    row("aten::hann_window.periodic(int window_length, bool periodic, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", window).decompose(create::hann_window).doc("A cosine bell that starts at zero."),
+    row("aten::hann_window(int window_length, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", window).decompose(decompose::hann_window).doc("A cosine bell that starts at zero."),
+    row("aten::hann_window.periodic(int window_length, bool periodic, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", window).decompose(decompose::hann_window).doc("A cosine bell that starts at zero."),
     row("aten::hamming_window(int window_length, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", window).doc("A cosine bell that starts above zero."),
     row("aten::hamming_window.periodic(int window_length, bool periodic, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", window).doc("A cosine bell that starts above zero."),
     row("aten::hamming_window.periodic_alpha(int window_length, bool periodic, float alpha, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", window).doc("A cosine bell that starts above zero."),

@@ -1,6 +1,6 @@
 //! Gradients of Fourier transforms: transforms the other way, by the same normalization.
 
-use super::{Backward, Expr};
+use crate::core::gradients::{Backward, Expr};
 use crate::normalize_dim;
 use tracefx_core::Result;
 use tracefx_sym::SymInt;

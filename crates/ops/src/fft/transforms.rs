@@ -1,10 +1,10 @@
 //! Fourier transforms. Three operators have kernels: of complex numbers, of real ones, and back to real ones; the
 //! functions of `torch.fft` cut or pad their input and call one of them.
 
-use super::matmul_composite::tensor_of;
-use crate::elementwise::to_float;
-use crate::gradients;
-use crate::infer::sized_dim;
+use crate::core::elementwise::to_float;
+use crate::core::infer::sized_dim;
+use crate::fft::gradient;
+use crate::linalg::matmul_composite::tensor_of;
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, complex_of};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
@@ -19,9 +19,9 @@ pub(crate) const OPS: &[OpDef] = &[
             return Err(Diagnostic::new(Code::DTypeMismatch, "_fft_c2c takes complex numbers"));
         }
         Ok(vec![Output::Tensor(among_themselves(args, &dims_of(args)?)?)])
-    }).vjp(gradients::fourier::c2c).doc("The Fourier transform of complex numbers, forward or back."),
-    kernel("aten::_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor", r2c).tags(Tags::CORE).vjp(gradients::fourier::r2c).doc("The Fourier transform of real numbers; half of it where the rest follows by symmetry."),
-    kernel("aten::_fft_c2r(Tensor self, int[] dim, int normalization, SymInt last_dim_size) -> Tensor", c2r).tags(Tags::CORE).vjp(gradients::fourier::c2r).doc("The inverse Fourier transform of the half of a symmetric signal."),
+    }).vjp(gradient::c2c).doc("The Fourier transform of complex numbers, forward or back."),
+    kernel("aten::_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor", r2c).tags(Tags::CORE).vjp(gradient::r2c).doc("The Fourier transform of real numbers; half of it where the rest follows by symmetry."),
+    kernel("aten::_fft_c2r(Tensor self, int[] dim, int normalization, SymInt last_dim_size) -> Tensor", c2r).tags(Tags::CORE).vjp(gradient::c2r).doc("The inverse Fourier transform of the half of a symmetric signal."),
     transform("aten::fft_fft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", |cx, args| transformed(cx, args, Kind::C2C, true)).doc("The Fourier transform, along one dimension."),
     transform("aten::fft_fft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor", |cx, args| transformed(cx, args, Kind::C2C, true)).doc("The Fourier transform, along two dimensions."),
     transform("aten::fft_fftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor", |cx, args| transformed(cx, args, Kind::C2C, true)).doc("The Fourier transform, along several dimensions."),

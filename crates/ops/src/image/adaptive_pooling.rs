@@ -1,14 +1,14 @@
 //! Pooling to a result of a given size: the windows follow from it.
 
-use super::pooling::{lead, make_contiguous};
-use crate::gradients;
-use crate::memory_format::{in_format_of, memory_format_of};
+use crate::core::memory_format::{in_format_of, memory_format_of};
+use crate::image::pooling::{lead, make_contiguous};
+use crate::image::pooling_gradient;
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value};
 use tracefx_core::{DType, MemoryFormat, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
 
-use super::matmul_composite::{sizes as size_list, tensor_of};
+use crate::linalg::matmul_composite::{sizes as size_list, tensor_of};
 
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
@@ -23,12 +23,12 @@ pub(crate) const OPS: &[OpDef] = &[
         .tags(Tags::FRESH)
         .doc("The means of as many windows as the result has elements."),
     OpDef::new("aten::_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor", avg_pool2d)
-        .vjp(gradients::pooling::adaptive_avg_pool2d)
+        .vjp(pooling_gradient::adaptive_avg_pool2d)
         .doc("The means of as many windows as the result has elements.")
         .tags(Tags::CORE)
         .tolerance(Tol::Default),
     OpDef::new("aten::_adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor", avg_pool3d)
-        .vjp(gradients::pooling::adaptive_avg_pool3d)
+        .vjp(pooling_gradient::adaptive_avg_pool3d)
         .doc("The means of as many windows as the result has elements.")
         .tags(Tags::CORE)
         .tolerance(Tol::Default),
@@ -40,10 +40,10 @@ pub(crate) const OPS: &[OpDef] = &[
     .doc("The largest elements of as many windows as the result has elements, and where they stand.")
     .tolerance(Tol::Exact),
     OpDef::new("aten::adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor, Tensor)", max_pool2d)
-        .vjp(gradients::pooling::adaptive_max_pool2d)
+        .vjp(pooling_gradient::adaptive_max_pool2d)
         .doc("The largest elements of as many windows as the result has elements, and where they stand."),
     OpDef::new("aten::adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor, Tensor)", max_pool3d)
-        .vjp(gradients::pooling::adaptive_max_pool3d)
+        .vjp(pooling_gradient::adaptive_max_pool3d)
         .doc("The largest elements of as many windows as the result has elements, and where they stand."),
 ];
 

@@ -1,8 +1,8 @@
 //! Resizing: the places that are read, then what is read there.
 
-use super::{Call, arange, promoted, to_dtype};
-use crate::decompositions::Ints;
-use crate::memory_format::memory_format_of;
+use crate::core::decompositions::Ints;
+use crate::core::decompositions::{Call, arange, promoted, to_dtype};
+use crate::core::memory_format::memory_format_of;
 use crate::{Cx, Traced, Value};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;

@@ -1,6 +1,6 @@
 //! Pooling with windows whose distances are a fraction: each plane has random ones of its own.
 
-use crate::gradients;
+use crate::image::pooling_gradient;
 use crate::{Args, OpDef, Output};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
@@ -10,9 +10,9 @@ use tracefx_sym::SymInt;
 #[rustfmt::skip]
 pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::fractional_max_pool2d(Tensor self, int[2] kernel_size, int[2] output_size, Tensor random_samples) -> (Tensor, Tensor)", |args| pool(args, 2))
-        .vjp(gradients::pooling::fractional_max_pool2d).doc("The largest element of each window, and where in its plane it stands."),
+        .vjp(pooling_gradient::fractional_max_pool2d).doc("The largest element of each window, and where in its plane it stands."),
     OpDef::new("aten::fractional_max_pool3d(Tensor self, int[3] kernel_size, int[3] output_size, Tensor random_samples) -> (Tensor, Tensor)", |args| pool(args, 3))
-        .vjp(gradients::pooling::fractional_max_pool3d).doc("The largest element of each window, and where in its volume it stands."),
+        .vjp(pooling_gradient::fractional_max_pool3d).doc("The largest element of each window, and where in its volume it stands."),
 ];
 
 fn pool(args: &Args<'_, TensorMeta>, n_dims: usize) -> Result<Vec<Output>> {

@@ -1,7 +1,7 @@
 //! Sampling of images at the places that a grid names.
 
-use crate::decompositions::patches;
-use crate::gradients;
+use crate::conv;
+use crate::image::gradient;
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, contiguous};
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
@@ -18,17 +18,17 @@ pub(crate) const OPS: &[OpDef] = &[
         "aten::grid_sampler_2d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor",
         grid_sampler_2d,
     )
-    .vjp(gradients::image::grid_sampler_2d).doc("Samples images at the places of a grid: 0 bilinear, 1 nearest, 2 bicubic; outside 0 zeros, 1 border, 2 reflection.")
+    .vjp(gradient::grid_sampler_2d).doc("Samples images at the places of a grid: 0 bilinear, 1 nearest, 2 bicubic; outside 0 zeros, 1 border, 2 reflection.")
     .tags(Tags::CORE)
     .tolerance(Tol::Default),
     OpDef::new(
         "aten::grid_sampler_3d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor",
         grid_sampler_3d,
     )
-    .vjp(gradients::image::grid_sampler_3d).doc("Samples volumes at the places of a grid: 0 trilinear, 1 nearest; outside 0 zeros, 1 border, 2 reflection.")
+    .vjp(gradient::grid_sampler_3d).doc("Samples volumes at the places of a grid: 0 trilinear, 1 nearest; outside 0 zeros, 1 border, 2 reflection.")
     .tolerance(Tol::Default),
     OpDef::new("aten::affine_grid_generator(Tensor theta, SymInt[] size, bool align_corners) -> Tensor", affine_grid)
-        .decompose(patches::affine_grid)
+        .decompose(conv::decompose::affine_grid)
         .doc("The grid of an affine map for each item.")
         .tolerance(Tol::Default),
     OpDef::new(

@@ -1,9 +1,9 @@
 //! Pooling with windows of a fixed size. `max_pool2d_with_indices`, `avg_pool2d` and their three-dimensional kin have
 //! kernels; the others are made of them.
 
-use crate::decompositions::gather;
-use crate::gradients;
-use crate::memory_format::in_format_of;
+use crate::core::memory_format::in_format_of;
+use crate::image::pooling_gradient;
+use crate::index;
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, contiguous};
 use tracefx_core::{DType, Result};
 use tracefx_ir::TensorMeta;
@@ -15,13 +15,13 @@ pub(crate) const OPS: &[OpDef] = &[
         "aten::max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)",
         max_pool2d,
     )
-    .vjp(gradients::pooling::max_pool2d).doc("The largest element of each window, and where in its plane it stands.")
+    .vjp(pooling_gradient::max_pool2d).doc("The largest element of each window, and where in its plane it stands.")
     .tags(Tags::CORE),
     OpDef::new(
         "aten::max_pool3d_with_indices(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)",
         max_pool3d,
     )
-    .vjp(gradients::pooling::max_pool3d).doc("The largest element of each window, and where in its volume it stands.")
+    .vjp(pooling_gradient::max_pool3d).doc("The largest element of each window, and where in its volume it stands.")
     .tags(Tags::CORE),
     OpDef::composite(
         "aten::max_pool1d_with_indices(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], int[1] dilation=[1], bool ceil_mode=False) -> (Tensor, Tensor)",
@@ -56,23 +56,23 @@ pub(crate) const OPS: &[OpDef] = &[
         "aten::avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",
         avg_pool2d,
     )
-    .vjp(gradients::pooling::avg_pool2d).doc("The mean of each window.")
+    .vjp(pooling_gradient::avg_pool2d).doc("The mean of each window.")
     .tags(Tags::CORE)
     .tolerance(Tol::Default),
     OpDef::new(
         "aten::avg_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",
         avg_pool3d,
     )
-    .vjp(gradients::pooling::avg_pool3d).doc("The mean of each window.")
+    .vjp(pooling_gradient::avg_pool3d).doc("The mean of each window.")
     .tags(Tags::CORE)
     .tolerance(Tol::Default),
     OpDef::new("aten::max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor", max_unpool2d)
-        .decompose(gather::max_unpool).vjp(gradients::pooling::max_unpool2d).doc("Puts each element where its index says, among zeros."),
+        .decompose(index::decompose::max_unpool).vjp(pooling_gradient::max_unpool2d).doc("Puts each element where its index says, among zeros."),
     OpDef::new(
         "aten::max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, int[3] stride, int[3] padding) -> Tensor",
         max_unpool3d,
     )
-    .decompose(gather::max_unpool).vjp(gradients::pooling::max_unpool3d).doc("Puts each element where its index says, among zeros."),
+    .decompose(index::decompose::max_unpool).vjp(pooling_gradient::max_unpool3d).doc("Puts each element where its index says, among zeros."),
 ];
 
 type Meta<'a> = Args<'a, TensorMeta>;

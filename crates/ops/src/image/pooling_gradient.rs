@@ -1,6 +1,6 @@
 //! Gradients of pooling, and of its gradients, which are linear in the incoming one.
 
-use super::{Backward, Expr};
+use crate::core::gradients::{Backward, Expr};
 use crate::{Traced, Value};
 use tracefx_core::Result;
 use tracefx_sym::SymInt;

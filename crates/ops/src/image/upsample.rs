@@ -1,10 +1,10 @@
 //! Resizing of signals, images and volumes. The operators named `.default` have kernels; those named `.vec` take the new
 //! sizes or the factors, and are made of them.
 
-use super::matmul_composite::sizes as size_list;
-use crate::decompositions::resize as resize_by;
-use crate::gradients;
-use crate::memory_format::in_format_of;
+use crate::core::memory_format::in_format_of;
+use crate::image::decompose;
+use crate::image::gradient;
+use crate::linalg::matmul_composite::sizes as size_list;
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value};
 use tracefx_core::Result;
 use tracefx_ir::TensorMeta;
@@ -20,75 +20,75 @@ const ANTIALIAS: &str =
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::upsample_nearest1d(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor", resize)
-        .decompose(resize_by::nearest)
-    .vjp(gradients::image::nearest1d).doc(NEAREST),
+        .decompose(decompose::nearest)
+    .vjp(gradient::nearest1d).doc(NEAREST),
     OpDef::new(
         "aten::upsample_nearest2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor",
         resize,
-    ).decompose(resize_by::nearest)
-    .vjp(gradients::image::nearest2d).doc(NEAREST),
+    ).decompose(decompose::nearest)
+    .vjp(gradient::nearest2d).doc(NEAREST),
     OpDef::new(
         "aten::upsample_nearest3d(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
         resize,
     )
-    .decompose(resize_by::nearest)
-    .vjp(gradients::image::nearest3d).doc(NEAREST),
+    .decompose(decompose::nearest)
+    .vjp(gradient::nearest3d).doc(NEAREST),
     OpDef::new(
         "aten::_upsample_nearest_exact1d(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor",
         resize,
     )
-    .decompose(resize_by::nearest_exact)
-    .vjp(gradients::image::nearest_exact1d).doc(NEAREST_EXACT),
+    .decompose(decompose::nearest_exact)
+    .vjp(gradient::nearest_exact1d).doc(NEAREST_EXACT),
     OpDef::new(
         "aten::_upsample_nearest_exact2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor",
         resize,
     )
-    .decompose(resize_by::nearest_exact)
-    .vjp(gradients::image::nearest_exact2d).doc(NEAREST_EXACT),
+    .decompose(decompose::nearest_exact)
+    .vjp(gradient::nearest_exact2d).doc(NEAREST_EXACT),
     OpDef::new(
         "aten::_upsample_nearest_exact3d(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
         resize,
     )
-    .decompose(resize_by::nearest_exact)
-    .vjp(gradients::image::nearest_exact3d).doc(NEAREST_EXACT),
+    .decompose(decompose::nearest_exact)
+    .vjp(gradient::nearest_exact3d).doc(NEAREST_EXACT),
     OpDef::new(
         "aten::upsample_linear1d(Tensor self, SymInt[1] output_size, bool align_corners, float? scales=None) -> Tensor",
         resize,
     )
-    .decompose(resize_by::linear)
-    .vjp(gradients::image::linear1d).doc(LINEAR)
+    .decompose(decompose::linear)
+    .vjp(gradient::linear1d).doc(LINEAR)
     .tolerance(Tol::Default),
     OpDef::new(
         "aten::upsample_bilinear2d(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
         resize,
     )
-    .vjp(gradients::image::bilinear2d).doc(LINEAR)
+    .vjp(gradient::bilinear2d).doc(LINEAR)
     .tolerance(Tol::Default),
     OpDef::new(
         "aten::upsample_trilinear3d(Tensor self, SymInt[3] output_size, bool align_corners, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
         resize,
     )
-    .decompose(resize_by::linear)
-    .vjp(gradients::image::trilinear3d).doc(LINEAR)
+    .decompose(decompose::linear)
+    .vjp(gradient::trilinear3d).doc(LINEAR)
     .tolerance(Tol::Default),
     OpDef::new(
         "aten::upsample_bicubic2d(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
         resize,
     )
-    .decompose(resize_by::bicubic)
-    .vjp(gradients::image::bicubic2d).doc(CUBIC)
+    .decompose(decompose::bicubic)
+    .vjp(gradient::bicubic2d).doc(CUBIC)
     .tolerance(Tol::Default),
     OpDef::new(
         "aten::_upsample_bilinear2d_aa(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
         resize,
     )
-    .vjp(gradients::image::bilinear2d_aa).doc(ANTIALIAS)
+    .vjp(gradient::bilinear2d_aa).doc(ANTIALIAS)
     .tolerance(Tol::Default),
     OpDef::new(
         "aten::_upsample_bicubic2d_aa(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
         resize,
     )
-    .vjp(gradients::image::bicubic2d_aa).doc(ANTIALIAS)
+    .vjp(gradient::bicubic2d_aa).doc(ANTIALIAS)
     .tolerance(Tol::Default),
     OpDef::composite(
         "aten::upsample_nearest1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",

@@ -1,6 +1,6 @@
 //! The gradients of resizing.
 
-use crate::memory_format::in_format_of;
+use crate::core::memory_format::in_format_of;
 use crate::{Args, OpDef, Output, Tol, contiguous};
 use tracefx_core::{DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;

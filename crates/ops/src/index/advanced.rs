@@ -1,9 +1,9 @@
 //! Indexing with tensors, as Python's `x[i, :, j]` reads and writes it.
 
-use super::lookup::wrong_dtype;
-use super::view::{listed, out_of_range};
-use crate::elementwise::laid_out;
-use crate::gradients;
+use crate::core::elementwise::laid_out;
+use crate::index::gather::wrong_dtype;
+use crate::index::gradient;
+use crate::view::strides::{listed, out_of_range};
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Traced, Value};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
@@ -12,19 +12,19 @@ use tracefx_sym::SymInt;
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", index)
-        .vjp(gradients::index::index)
+        .vjp(gradient::index)
         .doc("The elements at the positions that broadcast index tensors name; masks stand for their true positions.")
         .tags(Tags::CORE)
         .decompose(|cx, args| without_masks(cx, args, "aten.index.Tensor")),
     OpDef::new("aten::_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", unsafe_index)
-        .vjp(gradients::index::index)
+        .vjp(gradient::index)
         .doc("`index` with indices that are known to be inside.")
         .decompose(|cx, args| Ok(vec![cx.call("aten.index.Tensor", args.values.iter().cloned())?])),
     OpDef::new(
         "aten::index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
         index_put,
     )
-    .vjp(gradients::index::index_put)
+    .vjp(gradient::index_put)
     .doc("The tensor with values put at, or added to, the positions that index tensors name.")
     .tags(Tags::CORE)
     .decompose(|cx, args| without_masks(cx, args, "aten.index_put.default")),
@@ -32,7 +32,7 @@ pub(crate) const OPS: &[OpDef] = &[
         "aten::_unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
         index_put,
     )
-    .vjp(gradients::index::index_put)
+    .vjp(gradient::index_put)
     .doc("`index_put` with indices that are known to be inside.")
     .decompose(|cx, args| Ok(vec![cx.call("aten.index_put.default", args.values.iter().cloned())?])),
     OpDef::in_place(

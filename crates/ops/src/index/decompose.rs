@@ -1,6 +1,7 @@
 //! Operators that pick elements by their positions.
 
-use super::{Call, arange, choose, dim, fill_places, sizes, to_dtype};
+use crate::core::decompositions;
+use crate::core::decompositions::{Call, arange, choose, dim, fill_places, sizes, to_dtype};
 use crate::{Cx, Traced, Value, normalize_dim};
 use tracefx_core::{DType, Result, Scalar};
 use tracefx_sym::SymInt;
@@ -89,7 +90,7 @@ pub(crate) fn nll_loss_forward(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
     let is_used = cx.aten("ne.Scalar", [target, ignored])?;
     let losses = choose(cx, &is_used, &losses, &Value::int(0))?;
     if *reduction == Value::int(0) && rank > 1 {
-        let options = super::options(args, meta.dtype, &meta.device);
+        let options = decompositions::options(args, meta.dtype, &meta.device);
         let total = cx.aten_with("full", [&Value::List(Vec::new()), &Value::Float(0.0)], &options)?;
         return Ok(vec![losses, total]);
     }
@@ -142,7 +143,7 @@ pub(crate) fn block_diag(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
         let device = cx.meta_of(&block).device.clone();
         let zeros = |cx: &mut Cx<'_>, columns: &[SymInt]| {
             let n: SymInt = columns.iter().sum();
-            let options = super::options(args, dtype, &device);
+            let options = decompositions::options(args, dtype, &device);
             cx.aten_with("full", [&sizes(&[n_rows.clone(), n]), &Value::int(0)], &options)
         };
         let before = zeros(cx, &n_columns[..at])?;
@@ -170,7 +171,7 @@ pub(crate) fn max_unpool(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
     let places = cx.aten("add.Tensor", [indices, &starts])?;
     let places = cx.aten("reshape", [&places, &Value::ints(&[-1])])?;
     let whole = sizes(&[lead, &size].concat());
-    let options = super::options(args, meta.dtype, &meta.device);
+    let options = decompositions::options(args, meta.dtype, &meta.device);
     let zeros = cx.aten_with("full", [&whole, &Value::int(0)], &options)?;
     let flat = cx.aten("reshape", [&zeros, &Value::ints(&[-1])])?;
     let elements = cx.aten("reshape", [this, &Value::ints(&[-1])])?;

@@ -1,8 +1,8 @@
 //! Bags of rows of a table, each summed, averaged or reduced to its maxima.
 
-use super::lookup::wrong_dtype;
-use super::view::listed;
-use crate::gradients;
+use crate::index::embedding_gradient;
+use crate::index::gather::wrong_dtype;
+use crate::view::strides::listed;
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, promote_types};
 use tracefx_core::{DType, Result};
 use tracefx_ir::TensorMeta;
@@ -24,14 +24,14 @@ pub(crate) const OPS: &[OpDef] = &[
         "aten::_embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1) -> (Tensor, Tensor, Tensor, Tensor)",
         |args| bags(args, true),
     )
-    .vjp_of_first(1, gradients::lookup::embedding_bag).doc("Bags of rows of a table, each reduced to one row, with what its gradient needs.")
+    .vjp_of_first(1, embedding_gradient::embedding_bag).doc("Bags of rows of a table, each reduced to one row, with what its gradient needs.")
     .tags(Tags::CORE)
     .tolerance(Tol::Default),
     OpDef::new(
         "aten::_embedding_bag_forward_only(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1) -> (Tensor, Tensor, Tensor, Tensor)",
         |args| bags(args, false),
     )
-    .vjp_of_first(1, gradients::lookup::embedding_bag).doc("Bags of rows of a table, each reduced to one row.")
+    .vjp_of_first(1, embedding_gradient::embedding_bag).doc("Bags of rows of a table, each reduced to one row.")
     .tolerance(Tol::Default),
 ];
 

@@ -1,9 +1,10 @@
 //! Elements picked by position: one index for each result, along one dimension or of the flattened tensor.
 
-use super::scatter::check_gather;
-use super::view::{listed, out_of_range};
-use crate::elementwise::laid_out;
-use crate::gradients;
+use crate::core::elementwise::laid_out;
+use crate::index::embedding_gradient;
+use crate::index::gradient;
+use crate::index::scatter::check_gather;
+use crate::view::strides::{listed, out_of_range};
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, broadcast, contiguous, normalize_dim};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
@@ -12,13 +13,13 @@ use tracefx_sym::SymInt;
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::index_select(Tensor self, int dim, Tensor index) -> Tensor", index_select)
-        .vjp(gradients::index::index_select).doc("The positions of a dimension that an index vector names.")
+        .vjp(gradient::index_select).doc("The positions of a dimension that an index vector names.")
         .tags(Tags::CORE),
     OpDef::new(
         "aten::embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor",
         embedding,
     )
-    .vjp(gradients::lookup::embedding).doc("The rows of a table that indices name.")
+    .vjp(embedding_gradient::embedding).doc("The rows of a table that indices name.")
     .tags(Tags::CORE),
     OpDef::new("aten::embedding_renorm(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor", embedding_renorm)
         .doc("The table with the rows that indices name scaled down to a norm, where theirs is larger.")
@@ -29,7 +30,7 @@ pub(crate) const OPS: &[OpDef] = &[
     )
     .doc("In place: the rows that indices name scaled down to a norm, where theirs is larger."),
     OpDef::new("aten::gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", gather)
-        .vjp(gradients::index::gather).doc("One element for each index: the one at its own position but for one dimension, where the index says.")
+        .vjp(gradient::gather).doc("One element for each index: the one at its own position but for one dimension, where the index says.")
         .tags(Tags::CORE),
     OpDef::new("aten::take(Tensor self, Tensor index) -> Tensor", take)
         .doc("The elements at positions of the flattened tensor.")
@@ -43,7 +44,7 @@ pub(crate) const OPS: &[OpDef] = &[
 ];
 
 /// An error about a tensor of the wrong dtype.
-pub(super) fn wrong_dtype<T>(args: &Args<'_, T>, what: impl Into<String>) -> Diagnostic {
+pub(crate) fn wrong_dtype<T>(args: &Args<'_, T>, what: impl Into<String>) -> Diagnostic {
     Diagnostic::new(Code::DTypeMismatch, what).op(&*args.op.name)
 }
 

@@ -1,6 +1,6 @@
 //! Gradients of what reads and writes by indices.
 
-use super::{Backward, Expr};
+use crate::core::gradients::{Backward, Expr};
 use tracefx_core::Result;
 use tracefx_sym::SymInt;
 

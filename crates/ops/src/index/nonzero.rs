@@ -1,7 +1,7 @@
 //! What masks and zeros pick: positions, elements and replacements whose number only the data tells.
 
-use super::lookup::wrong_dtype;
-use crate::gradients;
+use crate::index::gather::wrong_dtype;
+use crate::pointwise::choice_gradient;
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, broadcast, contiguous};
 use tracefx_core::{DType, Result};
 use tracefx_ir::TensorMeta;
@@ -24,11 +24,11 @@ pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor", nonzero_static)
         .doc("The first positions of elements that are not zero, as many as were asked for, filled up with a number."),
     OpDef::new("aten::masked_select(Tensor self, Tensor mask) -> Tensor", masked_select)
-        .vjp(gradients::choice::masked_select)
+        .vjp(choice_gradient::masked_select)
         .doc("The elements where a mask is true, in a row.")
         .tags(Tags::DATA_DEPENDENT_SHAPE),
     OpDef::new("aten::masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor", masked_scatter)
-        .vjp(gradients::choice::masked_scatter)
+        .vjp(choice_gradient::masked_scatter)
         .doc("The tensor with elements of another one put, in their order, where a mask is true.")
         .tags(Tags::CORE),
     OpDef::new(

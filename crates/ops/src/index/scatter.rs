@@ -1,10 +1,10 @@
 //! Elements written, or added and otherwise combined, where indices say.
 
-use super::lookup::wrong_dtype;
-use super::view::{listed, out_of_range};
-use crate::decompositions::to_dtype;
-use crate::elementwise::{check_fits, laid_out};
-use crate::gradients;
+use crate::core::decompositions::to_dtype;
+use crate::core::elementwise::{check_fits, laid_out};
+use crate::index::gather::wrong_dtype;
+use crate::index::gradient;
+use crate::view::strides::{listed, out_of_range};
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, contiguous, normalize_dim};
 use tracefx_core::{DType, Result, Scalar};
 use tracefx_ir::TensorMeta;
@@ -15,10 +15,10 @@ pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", |args| {
         scatter(args, Some(3))
     })
-    .vjp(gradients::index::scatter).doc("The tensor with elements of another one put where indices along a dimension say.")
+    .vjp(gradient::scatter).doc("The tensor with elements of another one put where indices along a dimension say.")
     .tags(Tags::CORE),
     OpDef::new("aten::scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", scatter_value)
-        .vjp(gradients::index::scatter_value).doc("The tensor with a number put where indices along a dimension say.")
+        .vjp(gradient::scatter_value).doc("The tensor with a number put where indices along a dimension say.")
         .tags(Tags::CORE),
     OpDef::new(
         "aten::scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor",
@@ -41,7 +41,7 @@ pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", |args| {
         scatter(args, Some(3))
     })
-    .vjp(gradients::index::scatter_add).doc("The tensor with elements of another one added where indices along a dimension say.")
+    .vjp(gradient::scatter_add).doc("The tensor with elements of another one added where indices along a dimension say.")
     .tags(Tags::CORE)
     .tolerance(Tol::Default),
     OpDef::new(
@@ -55,7 +55,7 @@ pub(crate) const OPS: &[OpDef] = &[
             scatter(args, Some(3))
         },
     )
-    .vjp(gradients::index::scatter_reduce).doc("The tensor combined with elements of another one where indices along a dimension say.")
+    .vjp(gradient::scatter_reduce).doc("The tensor combined with elements of another one where indices along a dimension say.")
     .tags(Tags::CORE)
     .tolerance(Tol::Default),
     OpDef::in_place(
@@ -86,11 +86,11 @@ pub(crate) const OPS: &[OpDef] = &[
         "aten::index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
         index_add,
     )
-    .vjp(gradients::index::index_add).doc("The tensor with slices of another one added where an index vector says.")
+    .vjp(gradient::index_add).doc("The tensor with slices of another one added where an index vector says.")
     .decompose(index_add_by_put)
     .tolerance(Tol::Default),
     OpDef::new("aten::index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", index_copy)
-        .vjp(gradients::index::index_copy).doc("The tensor with slices of another one put where an index vector says.")
+        .vjp(gradient::index_copy).doc("The tensor with slices of another one put where an index vector says.")
         .decompose(|cx, args| put_slices(cx, args, args.values[3].clone(), false)),
     OpDef::new("aten::index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", |args| {
         let value = args.scalar(3)?;
@@ -101,7 +101,7 @@ pub(crate) const OPS: &[OpDef] = &[
         check_fits(value, args.tensor(0)?.dtype)?;
         index_fill(args)
     })
-    .vjp(gradients::index::index_fill).doc("The tensor with the slices that an index vector names filled with a number.")
+    .vjp(gradient::index_fill).doc("The tensor with the slices that an index vector names filled with a number.")
     .decompose(index_fill_by_put),
     OpDef::new("aten::index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor", |args| {
         let rank = args.tensor(3)?.sizes.len();
@@ -112,13 +112,13 @@ pub(crate) const OPS: &[OpDef] = &[
         }
         index_fill(args)
     })
-    .vjp(gradients::index::index_fill).doc("The tensor with the slices that an index vector names filled with the element of a 0-d tensor.")
+    .vjp(gradient::index_fill).doc("The tensor with the slices that an index vector names filled with the element of a 0-d tensor.")
     .decompose(index_fill_by_put),
     OpDef::new(
         "aten::index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor",
         index_reduce,
     )
-    .vjp(gradients::index::index_reduce).doc("The tensor combined with slices of another one where an index vector says.")
+    .vjp(gradient::index_reduce).doc("The tensor combined with slices of another one where an index vector says.")
     .tolerance(Tol::Default),
     OpDef::in_place(
         "aten::index_add_(Tensor(a!) self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor(a!)",
@@ -137,7 +137,7 @@ pub(crate) const OPS: &[OpDef] = &[
         "aten.index_fill.int_Tensor",
     ),
     OpDef::new("aten::put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor", put)
-        .vjp(gradients::index::put).doc("The tensor with elements put at, or added to, positions of its flattened form.")
+        .vjp(gradient::put).doc("The tensor with elements put at, or added to, positions of its flattened form.")
         .tolerance(Tol::Default),
     OpDef::in_place(
         "aten::put_(Tensor(a!) self, Tensor index, Tensor source, bool accumulate=False) -> Tensor(a!)",
@@ -162,7 +162,7 @@ fn at_least_1d(sizes: &[SymInt]) -> Vec<SymInt> {
 }
 
 /// Checks the index of `gather`, along this dimension of `self`.
-pub(super) fn check_gather(args: &Args<'_, TensorMeta>, dim: usize, index: &TensorMeta) -> Result<()> {
+pub(crate) fn check_gather(args: &Args<'_, TensorMeta>, dim: usize, index: &TensorMeta) -> Result<()> {
     let base = args.tensor(0)?;
     if index.sizes.iter().any(|it| *it == 0) {
         return Ok(());

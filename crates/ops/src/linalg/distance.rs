@@ -1,9 +1,10 @@
 //! Cross products, distances and similarities of vectors, and forms that are linear in two or three of them.
 
-use super::einsum::multiply_pair;
-use super::matmul_composite::{sizes as size_list, tensor_of};
-use crate::decompositions::gather;
-use crate::gradients;
+use crate::index;
+use crate::linalg::distance_gradient;
+use crate::linalg::einsum::multiply_pair;
+use crate::linalg::matmul_composite::{sizes as size_list, tensor_of};
+use crate::linalg::matmul_gradient;
 use crate::{Args, Cx, OpDef, Operand, Output, TensorRef, Tol, Traced, Value, broadcast, contiguous, normalize_dim};
 use crate::{Tags, promote};
 use tracefx_core::{Code, Diagnostic, Result};
@@ -13,18 +14,18 @@ use tracefx_sym::SymInt;
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor", linalg_cross)
-        .decompose(gather::cross).vjp(gradients::matmul::cross).doc("The cross products of vectors of three elements, along one dimension.")
+        .decompose(index::decompose::cross).vjp(matmul_gradient::cross).doc("The cross products of vectors of three elements, along one dimension.")
         .tolerance(Tol::Default),
     OpDef::composite("aten::cross(Tensor self, Tensor other, int? dim=None) -> Tensor", cross)
         .doc("The cross products of vectors, along the first dimension of size three unless another one is given."),
     OpDef::new("aten::_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor", cdist_forward)
-        .vjp(gradients::distance::cdist).doc("The p-norm distances between all pairs of rows.")
+        .vjp(distance_gradient::cdist).doc("The p-norm distances between all pairs of rows.")
         .tags(Tags::CORE)
         .tolerance(Tol::Default),
     OpDef::composite("aten::cdist(Tensor x1, Tensor x2, float p=2., int? compute_mode=None) -> Tensor", cdist)
         .doc("The p-norm distances between all pairs of rows."),
     OpDef::new("aten::_pdist_forward(Tensor self, float p=2.) -> Tensor", pdist_forward)
-        .vjp(gradients::distance::pdist).doc("The p-norm distances between each row and the rows after it.")
+        .vjp(distance_gradient::pdist).doc("The p-norm distances between each row and the rows after it.")
         .tags(Tags::CORE)
         .tolerance(Tol::Default),
     OpDef::composite("aten::pdist(Tensor self, float p=2.) -> Tensor", pdist)

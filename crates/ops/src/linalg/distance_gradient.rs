@@ -1,6 +1,6 @@
 //! Gradients of distances between points.
 
-use super::{Backward, Expr};
+use crate::core::gradients::{Backward, Expr};
 use tracefx_core::Result;
 
 type Formulas = Result<Vec<Expr>>;

@@ -2,7 +2,7 @@
 //!
 //! Their order, and the directions of the vectors in the complex plane, are free; they may be others than those of PyTorch.
 
-use super::linalg::{TOLERANCE, columns, shape, tensor};
+use crate::linalg::triangular::{TOLERANCE, columns, shape, tensor};
 use crate::{Args, OpDef, Output, complex_of};
 use tracefx_core::{DType, Result};
 use tracefx_ir::TensorMeta;

@@ -1,7 +1,7 @@
 //! Gradients of factorisations and of what is made of them.
 
-use super::{Backward, Expr};
 use crate::Value;
+use crate::core::gradients::{Backward, Expr};
 use tracefx_core::{Complex64, DType, Result, Scalar};
 use tracefx_sym::SymInt;
 

@@ -1,7 +1,7 @@
 //! Orthogonal factorisations of matrices, and the reflections that they are made of.
 
-use super::linalg::{TOLERANCE, columns, firsts, least, shape, tensor};
-use crate::gradients;
+use crate::linalg::factorisation_gradient;
+use crate::linalg::triangular::{TOLERANCE, columns, firsts, least, shape, tensor};
 use crate::{Args, OpDef, Output, Value};
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
@@ -10,7 +10,7 @@ use tracefx_sym::SymInt;
 /// The rows of this family.
 #[rustfmt::skip]
 pub(crate) const OPS: &[OpDef] = &[
-    OpDef::new("aten::linalg_qr(Tensor A, str mode=\"reduced\") -> (Tensor Q, Tensor R)", qr).tolerance(TOLERANCE).vjp(gradients::linalg::qr).doc("A matrix with orthogonal columns times an upper triangle."),
+    OpDef::new("aten::linalg_qr(Tensor A, str mode=\"reduced\") -> (Tensor Q, Tensor R)", qr).tolerance(TOLERANCE).vjp(factorisation_gradient::qr).doc("A matrix with orthogonal columns times an upper triangle."),
     OpDef::composite("aten::qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)", |cx, args| {
         let mode = if args.bool(1)? { "reduced" } else { "complete" };
         cx.call_all("aten.linalg_qr.default", [args.values[0].clone(), Value::Str(mode.into())])

@@ -1,8 +1,9 @@
 //! What is made of the solutions of linear equations: least squares, tensors as matrices, and conditions.
 
-use super::linalg::{TOLERANCE, shape, tensor};
-use super::matmul_composite::{sizes as size_list, tensor_of};
-use super::view::listed;
+use crate::linalg::matmul_composite::{sizes as size_list, tensor_of};
+use crate::linalg::triangular;
+use crate::linalg::triangular::{TOLERANCE, shape, tensor};
+use crate::view::strides::listed;
 use crate::{Args, Cx, OpDef, Output, TensorRef, Traced, Value, broadcast, normalize_dim, real_of};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
@@ -53,7 +54,7 @@ fn least_squares(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     let none = |dtype: DType| tensor(dtype, &[], &[&SymInt::ZERO]);
     let rank = if driver == "gels" { none(DType::Int64) } else { tensor(DType::Int64, &lead, &[]) };
     let singular = match driver {
-        "gelsd" | "gelss" => tensor(real_of(matrix.dtype), &lead, &[&super::linalg::least(&rows, &cols)]),
+        "gelsd" | "gelss" => tensor(real_of(matrix.dtype), &lead, &[&triangular::least(&rows, &cols)]),
         _ => none(real_of(matrix.dtype)),
     };
     let one = SymInt::ONE;

@@ -1,45 +1,45 @@
 //! Products of matrices and vectors.
 
-use crate::decompositions::reduce;
-use crate::elementwise::{check_all_fit, check_numbers};
-use crate::gradients;
+use crate::core::elementwise::{check_all_fit, check_numbers};
+use crate::linalg::matmul_gradient;
+use crate::reduce;
 use crate::{Args, OpDef, Output, Tags, Tol, broadcast, contiguous};
 use tracefx_core::Result;
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
 
-use super::matmul_composite::linear_as_matmul;
+use crate::linalg::matmul_composite::linear_as_matmul;
 
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::mm(Tensor self, Tensor mat2) -> Tensor", mm)
-        .vjp(gradients::matmul::mm)
+        .vjp(matmul_gradient::mm)
         .doc("The product of two matrices.")
         .tags(Tags::CORE)
         .tolerance(Tol::Default),
     OpDef::new("aten::bmm(Tensor self, Tensor mat2) -> Tensor", bmm)
-        .vjp(gradients::matmul::bmm)
+        .vjp(matmul_gradient::bmm)
         .doc("The products of two batches of matrices.")
         .tags(Tags::CORE)
         .tolerance(Tol::Default),
     OpDef::new("aten::mv(Tensor self, Tensor vec) -> Tensor", mv)
-        .decompose(reduce::mv)
-        .vjp(gradients::matmul::mv)
+        .decompose(reduce::decompose::mv)
+        .vjp(matmul_gradient::mv)
         .doc("The product of a matrix and a vector.")
         .tolerance(Tol::Default),
     OpDef::new("aten::dot(Tensor self, Tensor tensor) -> Tensor", dot)
-        .decompose(reduce::dot)
-        .vjp(gradients::matmul::dot)
+        .decompose(reduce::decompose::dot)
+        .vjp(matmul_gradient::dot)
         .doc("The inner product of two vectors.")
         .tags(Tags::COMMUTATIVE)
         .tolerance(Tol::Default),
     OpDef::new("aten::vdot(Tensor self, Tensor other) -> Tensor", dot)
-        .decompose(reduce::vdot)
-        .vjp(gradients::matmul::vdot)
+        .decompose(reduce::decompose::vdot)
+        .vjp(matmul_gradient::vdot)
         .doc("The inner product of two vectors, the first one conjugated.")
         .tolerance(Tol::Default),
     OpDef::new("aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", addmm)
-        .vjp(gradients::matmul::addmm)
+        .vjp(matmul_gradient::addmm)
         .doc("`beta * self + alpha * mat1 @ mat2`; where beta is zero, self does not count.")
         .tags(Tags::CORE)
         .tolerance(Tol::Default),
@@ -47,20 +47,20 @@ pub(crate) const OPS: &[OpDef] = &[
         "aten::baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
         baddbmm,
     )
-    .decompose(reduce::baddbmm)
-    .vjp(gradients::matmul::baddbmm)
+    .decompose(reduce::decompose::baddbmm)
+    .vjp(matmul_gradient::baddbmm)
     .doc("`beta * self + alpha * batch1 @ batch2` for batches of matrices.")
     .tolerance(Tol::Default),
     OpDef::new(
         "aten::addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
         addbmm,
     )
-    .vjp(gradients::matmul::addbmm)
+    .vjp(matmul_gradient::addbmm)
     .doc("`beta * self + alpha * sum(batch1 @ batch2)` over the batch.")
     // A sum of sums, in which large products cancel.
     .tolerance(Tol::Scaled(10.0)),
     OpDef::new("aten::addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor", addmv)
-        .vjp(gradients::matmul::addmv)
+        .vjp(matmul_gradient::addmv)
         .doc("`beta * self + alpha * mat @ vec`.")
         .tolerance(Tol::Default),
     OpDef::in_place(

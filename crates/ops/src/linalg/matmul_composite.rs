@@ -1,7 +1,7 @@
 //! Products that are made of `mm`, `bmm` and their kin, as PyTorch makes them.
 
-use crate::elementwise::check_all_fit;
-use crate::infer::sized_dim;
+use crate::core::elementwise::check_all_fit;
+use crate::core::infer::sized_dim;
 use crate::{Args, Cx, OpDef, Tags, TensorRef, Traced, Value, broadcast, promote_types};
 use tracefx_core::{Code, DType, DTypeKind, Diagnostic, Result, Scalar};
 use tracefx_ir::TensorMeta;

@@ -1,6 +1,6 @@
 //! Gradients of products of matrices and of vectors.
 
-use super::{Backward, Expr};
+use crate::core::gradients::{Backward, Expr};
 use tracefx_core::{Result, Scalar};
 
 type Formulas = Result<Vec<Expr>>;

@@ -2,9 +2,9 @@
 //!
 //! The signs of vectors are free; they may be others than those of PyTorch.
 
-use super::linalg::{TOLERANCE, columns, firsts, least, shape, tensor};
-use crate::gradients;
-use crate::infer::sized_dim;
+use crate::core::infer::sized_dim;
+use crate::linalg::factorisation_gradient;
+use crate::linalg::triangular::{TOLERANCE, columns, firsts, least, shape, tensor};
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Traced, Value, normalize_dim, real_of};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
@@ -13,30 +13,30 @@ use tracefx_sym::SymInt;
 /// The rows of this family.
 #[rustfmt::skip]
 pub(crate) const OPS: &[OpDef] = &[
-    OpDef::new("aten::_linalg_eigh(Tensor A, str UPLO=\"L\", bool compute_v=True) -> (Tensor eigenvalues, Tensor eigenvectors)", eigh).tolerance(TOLERANCE).vjp(gradients::linalg::eigh).doc("The eigenvalues of symmetric matrices in rising order, and their vectors as columns."),
+    OpDef::new("aten::_linalg_eigh(Tensor A, str UPLO=\"L\", bool compute_v=True) -> (Tensor eigenvalues, Tensor eigenvectors)", eigh).tolerance(TOLERANCE).vjp(factorisation_gradient::eigh).doc("The eigenvalues of symmetric matrices in rising order, and their vectors as columns."),
     composite("aten::linalg_eigh(Tensor self, str UPLO=\"L\") -> (Tensor eigenvalues, Tensor eigenvectors)", |cx, args| firsts(cx, args, "aten._linalg_eigh.default", 2)).doc("The eigenvalues of symmetric matrices in rising order, and their vectors as columns."),
     composite("aten::linalg_eigvalsh(Tensor self, str UPLO=\"L\") -> Tensor", |cx, args| {
         Ok(vec![cx.call("aten._linalg_eigh.default", [args.values[0].clone(), args.values[1].clone(), Value::Bool(false)])?])
     }).doc("The eigenvalues of symmetric matrices in rising order."),
-    OpDef::new("aten::_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)", svd).tolerance(TOLERANCE).vjp(gradients::linalg::svd).doc("Orthogonal matrices around the singular values, which fall."),
+    OpDef::new("aten::_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)", svd).tolerance(TOLERANCE).vjp(factorisation_gradient::svd).doc("Orthogonal matrices around the singular values, which fall."),
     composite("aten::linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)", |cx, args| decomposed(cx, args.values[0].clone(), args.bool(1)?)).doc("Orthogonal matrices around the singular values, which fall."),
     composite("aten::linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor", |cx, args| Ok(vec![singular_values(cx, args.values[0].clone())?])).doc("The singular values, which fall."),
     composite("aten::svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)", old_svd).doc("Orthogonal matrices around the singular values; the second one not transposed."),
     composite("aten::linalg_pinv.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor", |cx, args| {
         pseudo_inverse(cx, args, Bounds::given(args, 1, 2), args.bool(3)?)
-    }).vjp(gradients::linalg::pseudo_inverse).doc("The pseudo-inverse of Moore and Penrose."),
+    }).vjp(factorisation_gradient::pseudo_inverse).doc("The pseudo-inverse of Moore and Penrose."),
     composite("aten::linalg_pinv.atol_rtol_tensor(Tensor self, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) -> Tensor", |cx, args| {
         pseudo_inverse(cx, args, Bounds::given(args, 1, 2), args.bool(3)?)
-    }).tags(Tags::WHOLE).vjp(gradients::linalg::pseudo_inverse).doc("The pseudo-inverse of Moore and Penrose."),
+    }).tags(Tags::WHOLE).vjp(factorisation_gradient::pseudo_inverse).doc("The pseudo-inverse of Moore and Penrose."),
     composite("aten::linalg_pinv.rcond_tensor(Tensor self, Tensor rcond, bool hermitian=False) -> Tensor", |cx, args| {
         pseudo_inverse(cx, args, Bounds::relative(args), args.bool(2)?)
-    }).vjp(gradients::linalg::pseudo_inverse).doc("The pseudo-inverse of Moore and Penrose."),
+    }).vjp(factorisation_gradient::pseudo_inverse).doc("The pseudo-inverse of Moore and Penrose."),
     composite("aten::linalg_pinv(Tensor self, float rcond, bool hermitian=False) -> Tensor", |cx, args| {
         pseudo_inverse(cx, args, Bounds::relative(args), args.bool(2)?)
-    }).vjp(gradients::linalg::pseudo_inverse).doc("The pseudo-inverse of Moore and Penrose."),
+    }).vjp(factorisation_gradient::pseudo_inverse).doc("The pseudo-inverse of Moore and Penrose."),
     composite("aten::pinverse(Tensor self, float rcond=1.0000000000000001e-15) -> Tensor", |cx, args| {
         pseudo_inverse(cx, args, Bounds::relative(args), false)
-    }).vjp(gradients::linalg::pseudo_inverse).doc("The pseudo-inverse of Moore and Penrose."),
+    }).vjp(factorisation_gradient::pseudo_inverse).doc("The pseudo-inverse of Moore and Penrose."),
     composite("aten::linalg_matrix_rank.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor", |cx, args| {
         rank(cx, args, Bounds::given(args, 1, 2), args.bool(3)?)
     }).doc("How many singular values are not nearly zero."),

@@ -2,28 +2,28 @@
 //!
 //! They are for float32, float64 and the complex numbers of these.
 
-use super::matmul_composite::{sizes as size_list, tensor_of};
-use super::view::listed;
-use crate::gradients;
+use crate::linalg::factorisation_gradient;
+use crate::linalg::matmul_composite::{sizes as size_list, tensor_of};
+use crate::view::strides::listed;
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, broadcast, real_of};
 use tracefx_core::{Code, DType, Diagnostic, MemoryFormat, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
 
 /// Errors grow with the condition of the matrix.
-pub(super) const TOLERANCE: Tol = Tol::Scaled(20.0);
+pub(crate) const TOLERANCE: Tol = Tol::Scaled(20.0);
 
 /// The rows of this family.
 #[rustfmt::skip]
 pub(crate) const OPS: &[OpDef] = &[
-    factor("aten::linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) -> (Tensor LU, Tensor pivots, Tensor info)", lu_factor).vjp(gradients::linalg::lu_factor).doc("A lower times an upper triangle, which share a matrix, the rows that changed places, and the first zero on the diagonal."),
+    factor("aten::linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) -> (Tensor LU, Tensor pivots, Tensor info)", lu_factor).vjp(factorisation_gradient::lu_factor).doc("A lower times an upper triangle, which share a matrix, the rows that changed places, and the first zero on the diagonal."),
     first("aten::linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)", |cx, args| {
         let options = [("pivot", args.values[1].clone()), ("check_errors", Value::Bool(true))];
         let mut results = cx.call_all_with("aten.linalg_lu_factor_ex.default", [args.values[0].clone()], &options)?;
         results.truncate(2);
         Ok(results)
     }).doc("A lower times an upper triangle, which share a matrix, and the rows that changed places."),
-    factor("aten::lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) -> (Tensor P, Tensor L, Tensor U)", lu_unpack).vjp(gradients::linalg::lu_unpack).doc("The permutation and the two triangles of a factorisation."),
+    factor("aten::lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) -> (Tensor P, Tensor L, Tensor U)", lu_unpack).vjp(factorisation_gradient::lu_unpack).doc("The permutation and the two triangles of a factorisation."),
     first("aten::linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)", |cx, args| {
         let results = cx.call_all_with("aten.linalg_lu_factor_ex.default", [args.values[0].clone()], &[("pivot", args.values[1].clone())])?;
         cx.call_all("aten.lu_unpack.default", results.into_iter().take(2))
@@ -32,25 +32,25 @@ pub(crate) const OPS: &[OpDef] = &[
         let options = [("pivot", args.values[1].clone()), ("check_errors", args.values[2].clone())];
         cx.call_all_with("aten.linalg_lu_factor_ex.default", [args.values[0].clone()], &options)
     }).tolerance(TOLERANCE).doc("A lower times an upper triangle, which share a matrix, the rows that changed places, and the first zero on the diagonal."),
-    factor("aten::linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor", lu_solve).vjp(gradients::linalg::lu_solve).doc("The solution of linear equations whose matrix is factored."),
+    factor("aten::linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor", lu_solve).vjp(factorisation_gradient::lu_solve).doc("The solution of linear equations whose matrix is factored."),
     first("aten::lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor", |cx, args| {
         let [right, factors, pivots] = &args.values[..] else { return Err(args.invalid("lu_solve takes three tensors")) };
         Ok(vec![cx.call("aten.linalg_lu_solve.default", [factors.clone(), pivots.clone(), right.clone()])?])
     }).doc("The solution of linear equations whose matrix is factored."),
-    factor("aten::_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)", det).vjp_of_first(1, gradients::linalg::det).doc("The determinant, and the factorisation that gave it."),
+    factor("aten::_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)", det).vjp_of_first(1, factorisation_gradient::det).doc("The determinant, and the factorisation that gave it."),
     first("aten::linalg_det(Tensor A) -> Tensor", |cx, args| firsts(cx, args, "aten._linalg_det.default", 1)).doc("The determinant."),
     first("aten::det(Tensor self) -> Tensor", |cx, args| firsts(cx, args, "aten._linalg_det.default", 1)).doc("The determinant."),
-    factor("aten::_linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor pivots)", slogdet).vjp_of_first(2, gradients::linalg::slogdet).doc("The sign of the determinant, the logarithm of its magnitude, and the factorisation that gave them."),
+    factor("aten::_linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor pivots)", slogdet).vjp_of_first(2, factorisation_gradient::slogdet).doc("The sign of the determinant, the logarithm of its magnitude, and the factorisation that gave them."),
     first("aten::linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)", |cx, args| firsts(cx, args, "aten._linalg_slogdet.default", 2)).doc("The sign of the determinant and the logarithm of its magnitude."),
     first("aten::slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)", |cx, args| firsts(cx, args, "aten._linalg_slogdet.default", 2)).doc("The sign of the determinant and the logarithm of its magnitude."),
     first("aten::logdet(Tensor self) -> Tensor", logdet).doc("The logarithm of the determinant."),
-    factor("aten::linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)", inv).vjp(gradients::linalg::inverse).doc("The inverse, and the first zero on the diagonal of the factorisation."),
+    factor("aten::linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)", inv).vjp(factorisation_gradient::inverse).doc("The inverse, and the first zero on the diagonal of the factorisation."),
     first("aten::linalg_inv(Tensor A) -> Tensor", inverse).doc("The inverse."),
     first("aten::inverse(Tensor self) -> Tensor", inverse).doc("The inverse."),
-    factor("aten::_linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor LU, Tensor pivots, Tensor info)", solve).vjp_of_first(1, gradients::linalg::solve).doc("The solution of linear equations, and the factorisation that gave it."),
+    factor("aten::_linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor LU, Tensor pivots, Tensor info)", solve).vjp_of_first(1, factorisation_gradient::solve).doc("The solution of linear equations, and the factorisation that gave it."),
     first("aten::linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)", |cx, args| solved(cx, args, args.bool(3)?)).doc("The solution of linear equations, and the first zero on the diagonal of the factorisation."),
     first("aten::linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor", |cx, args| Ok(solved(cx, args, true)?.into_iter().take(1).collect())).doc("The solution of linear equations."),
-    factor("aten::linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)", cholesky).vjp(gradients::linalg::cholesky).doc("The triangle whose product with its transpose the matrix is, and where that fails."),
+    factor("aten::linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)", cholesky).vjp(factorisation_gradient::cholesky).doc("The triangle whose product with its transpose the matrix is, and where that fails."),
     first("aten::linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor", |cx, args| {
         let options = [("upper", args.values[1].clone()), ("check_errors", Value::Bool(true))];
         Ok(vec![cx.call_with("aten.linalg_cholesky_ex.default", [args.values[0].clone()], &options)?])
@@ -74,7 +74,7 @@ pub(crate) const OPS: &[OpDef] = &[
         let eye = cx.call("aten.expand.default", [eye, size_list(&meta.sizes)])?;
         cholesky_solved(cx, eye, this.into(), args.bool(1)?)
     }).tags(Tags::WHOLE).doc("The inverse of the product of a triangle with its transpose."),
-    factor("aten::linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor", solve_triangular).vjp(gradients::linalg::solve_triangular).doc("The solution of linear equations whose matrix is a triangle."),
+    factor("aten::linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor", solve_triangular).vjp(factorisation_gradient::solve_triangular).doc("The solution of linear equations whose matrix is a triangle."),
     first("aten::triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) -> (Tensor solution, Tensor cloned_coefficient)", |cx, args| {
         let mut matrix = args.values[1].clone();
         let mut upper = args.bool(2)?;
@@ -95,7 +95,7 @@ pub(crate) const OPS: &[OpDef] = &[
         let wide = if meta.dtype.is_float() { DType::Float32 } else { meta.dtype };
         shape(args, &TensorMeta { dtype: wide, ..meta.clone() }, true)?;
         Ok(vec![tensor(meta.dtype, &meta.sizes, &[])])
-    }).vjp(gradients::linalg::matrix_exp).doc("The exponential of a matrix."),
+    }).vjp(factorisation_gradient::matrix_exp).doc("The exponential of a matrix."),
     first("aten::matrix_exp(Tensor self) -> Tensor", |cx, args| firsts(cx, args, "aten.linalg_matrix_exp.default", 1)).doc("The exponential of a matrix."),
 ];
 
@@ -111,7 +111,7 @@ const fn first(schema: &'static str, decompose: crate::Decompose) -> OpDef {
 }
 
 /// The sizes in front of the matrices, their rows and their columns.
-pub(super) fn shape<T>(
+pub(crate) fn shape<T>(
     args: &Args<'_, T>,
     meta: &TensorMeta,
     is_square: bool,
@@ -135,13 +135,13 @@ pub(super) fn shape<T>(
 }
 
 /// A new tensor with these sizes behind those in front.
-pub(super) fn tensor(dtype: DType, lead: &[SymInt], sizes: &[&SymInt]) -> Output {
+pub(crate) fn tensor(dtype: DType, lead: &[SymInt], sizes: &[&SymInt]) -> Output {
     let sizes = lead.iter().chain(sizes.iter().copied()).cloned().collect();
     Output::Tensor(TensorMeta::contiguous(dtype, sizes))
 }
 
 /// The same column by column, as LAPACK leaves its results and PyTorch gives them.
-pub(super) fn columns(dtype: DType, lead: &[SymInt], sizes: &[&SymInt]) -> Output {
+pub(crate) fn columns(dtype: DType, lead: &[SymInt], sizes: &[&SymInt]) -> Output {
     let sizes = lead.iter().chain(sizes.iter().copied()).cloned().collect();
     let mut meta = TensorMeta::contiguous(dtype, sizes);
     if let ([.., rows, _], [.., down, right]) = (&meta.sizes[..], &mut meta.strides[..]) {
@@ -151,7 +151,7 @@ pub(super) fn columns(dtype: DType, lead: &[SymInt], sizes: &[&SymInt]) -> Outpu
     Output::Tensor(meta)
 }
 
-pub(super) fn least(a: &SymInt, b: &SymInt) -> SymInt {
+pub(crate) fn least(a: &SymInt, b: &SymInt) -> SymInt {
     match (a.as_int(), b.as_int()) {
         (Some(a), Some(b)) => SymInt::from(a.min(b)),
         _ if a == b => a.clone(),
@@ -315,7 +315,7 @@ fn solve_triangular(args: &Meta<'_>) -> Result<Vec<Output>> {
 }
 
 /// The first results of an operator with the same arguments.
-pub(super) fn firsts(cx: &mut Cx<'_>, args: &Call<'_>, op: &str, n: usize) -> Result<Vec<Traced>> {
+pub(crate) fn firsts(cx: &mut Cx<'_>, args: &Call<'_>, op: &str, n: usize) -> Result<Vec<Traced>> {
     let mut results = cx.call_all(op, args.values.iter().cloned())?;
     results.truncate(n);
     Ok(results)

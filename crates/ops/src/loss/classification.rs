@@ -1,9 +1,10 @@
 //! Losses of classes: the negative log-likelihood, the cross entropy, and margins between scores.
 
-use super::loss::reduce;
-use super::matmul_composite::{sizes as size_list, tensor_of};
-use crate::decompositions::{gather, order};
-use crate::gradients;
+use crate::index;
+use crate::linalg::matmul_composite::{sizes as size_list, tensor_of};
+use crate::loss::classification_gradient;
+use crate::loss::pointwise::reduce;
+use crate::sort;
 use crate::{Args, Cx, OpDef, Output, TensorRef, Tol, Traced, Value, contiguous};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
@@ -15,25 +16,25 @@ pub(crate) const OPS: &[OpDef] = &[
         "aten::nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)",
         nll_loss_forward,
     )
-    .decompose(gather::nll_loss_forward).vjp_of_first(1, gradients::class_loss::nll_loss).doc("The negative log-probability of each target class, and the sum of the weights that counted.")
+    .decompose(index::decompose::nll_loss_forward).vjp_of_first(1, classification_gradient::nll_loss).doc("The negative log-probability of each target class, and the sum of the weights that counted.")
     .tolerance(Tol::Default),
     OpDef::new(
         "aten::nll_loss2d_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)",
         nll_loss2d_forward,
     )
-    .decompose(gather::nll_loss_forward).vjp_of_first(1, gradients::class_loss::nll_loss2d).doc("The negative log-probability of the target class of each pixel, and the sum of the weights that counted.")
+    .decompose(index::decompose::nll_loss_forward).vjp_of_first(1, classification_gradient::nll_loss2d).doc("The negative log-probability of the target class of each pixel, and the sum of the weights that counted.")
     .tolerance(Tol::Default),
     OpDef::new(
         "aten::multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, int reduction=1) -> Tensor",
         multi_margin_loss,
     )
-    .decompose(gather::multi_margin_loss).vjp(gradients::class_loss::multi_margin_loss).doc("How far each class comes nearer to the target class than a margin, to the power of p, averaged over classes.")
+    .decompose(index::decompose::multi_margin_loss).vjp(classification_gradient::multi_margin_loss).doc("How far each class comes nearer to the target class than a margin, to the power of p, averaged over classes.")
     .tolerance(Tol::Default),
     OpDef::new(
         "aten::multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction) -> (Tensor output, Tensor is_target)",
         multilabel_margin_loss_forward,
     )
-    .decompose(order::multilabel_margin_loss).vjp_of_first(1, gradients::class_loss::multilabel_margin_loss).doc("How far each other class comes nearer to each target class than one, and which classes are targets.")
+    .decompose(sort::decompose::multilabel_margin_loss).vjp_of_first(1, classification_gradient::multilabel_margin_loss).doc("How far each other class comes nearer to each target class than one, and which classes are targets.")
     .tolerance(Tol::Default),
     OpDef::composite(
         "aten::multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",

@@ -1,6 +1,6 @@
 //! Gradients of losses of classes, and of reductions of segments.
 
-use super::{Backward, Expr};
+use crate::core::gradients::{Backward, Expr};
 use tracefx_core::Result;
 
 type Formulas = Result<Vec<Expr>>;

@@ -1,8 +1,10 @@
 //! Connectionist temporal classification: the likelihood of a sequence of labels under all its alignments with the steps
 //! of a longer sequence.
 
-use crate::decompositions::{choose, sizes};
-use crate::{Args, Cx, OpDef, Output, TensorRef, Tol, Traced, Value, contiguous, gradients};
+use crate::core::decompositions;
+use crate::core::decompositions::{choose, sizes};
+use crate::loss::classification_gradient;
+use crate::{Args, Cx, OpDef, Output, TensorRef, Tol, Traced, Value, contiguous};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
@@ -10,9 +12,9 @@ use tracefx_sym::SymInt;
 /// The rows of this family.
 #[rustfmt::skip]
 pub(crate) const OPS: &[OpDef] = &[
-    OpDef::new("aten::_ctc_loss(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, int blank=0, bool zero_infinity=False) -> (Tensor, Tensor)", forward).tolerance(Tol::Default).vjp(gradients::class_loss::ctc_loss)
+    OpDef::new("aten::_ctc_loss(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, int blank=0, bool zero_infinity=False) -> (Tensor, Tensor)", forward).tolerance(Tol::Default).vjp(classification_gradient::ctc_loss)
         .doc("The negative log-likelihood of each sequence of labels, and the logarithms of its forward variables."),
-    OpDef::new("aten::_ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank=0, bool zero_infinity=False) -> (Tensor, Tensor)", forward).tolerance(Tol::Default).vjp(gradients::class_loss::ctc_loss)
+    OpDef::new("aten::_ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank=0, bool zero_infinity=False) -> (Tensor, Tensor)", forward).tolerance(Tol::Default).vjp(classification_gradient::ctc_loss)
         .doc("The negative log-likelihood of each sequence of labels, and the logarithms of its forward variables."),
     OpDef::new("aten::_ctc_loss_backward(Tensor grad, Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, Tensor neg_log_likelihood, Tensor log_alpha, int blank, bool zero_infinity=False) -> Tensor", backward).tolerance(Tol::Default)
         .doc("The gradient of `_ctc_loss` in the logarithms of the probabilities, taken through their softmax."),
@@ -112,7 +114,7 @@ fn loss_of_sequences(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<
                     }
                     cx.aten("cat", [&Value::List(numbers)])?
                 }
-                tensor => crate::decompositions::to_dtype(cx, tensor.clone(), dtype)?,
+                tensor => decompositions::to_dtype(cx, tensor.clone(), dtype)?,
             };
             let lengths = cx.aten("clamp_min", [&lengths, &Value::int(1)])?;
             let per_label = cx.aten("div.Tensor", [&loss, &lengths])?;

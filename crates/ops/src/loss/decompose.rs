@@ -1,7 +1,7 @@
 //! The gradients of losses, as formulas.
 
-use super::{Call, choose, dim, formula, sizes};
-use crate::gradients::Expr;
+use crate::core::decompositions::{Call, choose, dim, formula, sizes};
+use crate::core::gradients::Expr;
 use crate::{Cx, Traced, Value};
 use tracefx_core::Result;
 use tracefx_sym::SymInt;

@@ -1,13 +1,13 @@
 //! Losses that compare two tensors element by element, made of other operators. As in PyTorch's decompositions, half
 //! types are widened for the element-by-element part and rounded before the reduction.
 
-use crate::decompose::widened;
-use crate::decompositions::to_dtype;
+use crate::core::decompose::widened;
+use crate::core::decompositions::to_dtype;
 use crate::{Args, Cx, OpDef, Operand, TensorRef, Tol, Traced, Value, broadcast, check_cast, promote};
 use tracefx_core::{Code, DType, DTypeKind, Diagnostic, Result};
 
-use super::matmul_composite::tensor_of;
-use super::view::listed;
+use crate::linalg::matmul_composite::tensor_of;
+use crate::view::strides::listed;
 
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[

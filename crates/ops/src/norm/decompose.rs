@@ -1,8 +1,8 @@
 //! The gradients of normalisation, as formulas.
 
-use super::{Call, computing, to_dtype, widened};
-use crate::gradients::Expr;
-use crate::memory_format::memory_format_of;
+use crate::core::decompositions::{Call, computing, to_dtype, widened};
+use crate::core::gradients::Expr;
+use crate::core::memory_format::memory_format_of;
 use crate::{Cx, Traced, Value};
 use tracefx_core::{DType, MemoryFormat, Result};
 use tracefx_sym::SymInt;

@@ -1,7 +1,7 @@
 //! Layer, group and root-mean-square normalisation.
 
-use crate::gradients;
-use crate::memory_format::in_format_of;
+use crate::core::memory_format::in_format_of;
+use crate::norm::gradient;
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
@@ -18,7 +18,7 @@ pub(crate) const OPS: &[OpDef] = &[
         "aten::native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)",
         native_layer_norm,
     )
-    .vjp_of_first(1, gradients::norm::layer_norm).doc("Layer normalisation, with the mean and the inverse deviation of each row as further results.")
+    .vjp_of_first(1, gradient::layer_norm).doc("Layer normalisation, with the mean and the inverse deviation of each row as further results.")
     .tags(Tags::CORE)
     .tolerance(Tol::Default),
     OpDef::composite(
@@ -30,7 +30,7 @@ pub(crate) const OPS: &[OpDef] = &[
         "aten::native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group, float eps) -> (Tensor, Tensor, Tensor)",
         native_group_norm,
     )
-    .vjp(gradients::norm::group_norm).doc("Group normalisation, with the mean and the inverse deviation of each group as further results.")
+    .vjp(gradient::group_norm).doc("Group normalisation, with the mean and the inverse deviation of each group as further results.")
     .tags(Tags::CORE)
     .tolerance(Tol::Default),
     OpDef::new(

@@ -1,8 +1,9 @@
 //! The gradients of activations, as formulas.
 
-use super::{Call, formula};
 use crate::Cx;
-use crate::gradients::Expr;
+use crate::core::decompositions;
+use crate::core::decompositions::{Call, formula};
+use crate::core::gradients::Expr;
 use crate::{Traced, Value};
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, SQRT_2};
 use tracefx_core::Result;
@@ -82,7 +83,7 @@ pub(crate) fn hardswish(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
 pub(crate) fn threshold(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
     let [grad, x, threshold] = &args.values[..] else { return Err(args.invalid("three arguments")) };
     let is_low = cx.aten("le.Scalar", [x, threshold])?;
-    Ok(vec![super::choose(cx, &is_low, &Value::int(0), grad)?])
+    Ok(vec![decompositions::choose(cx, &is_low, &Value::int(0), grad)?])
 }
 
 pub(crate) fn leaky_relu(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {

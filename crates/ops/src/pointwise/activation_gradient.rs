@@ -1,6 +1,6 @@
 //! Gradients of activations, of softmax and of dropout.
 
-use super::{Backward, Expr};
+use crate::core::gradients::{Backward, Expr};
 use crate::{Traced, Value};
 use tracefx_core::Result;
 

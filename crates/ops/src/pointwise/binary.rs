@@ -1,9 +1,11 @@
 //! Arithmetic of two numbers.
 
-use crate::decompose::forward;
-use crate::decompositions::pointwise;
-use crate::elementwise::{check_fits, elementwise, operands, promoting, promoting_to_float, to_float as float_of};
-use crate::gradients;
+use crate::core::decompose::forward;
+use crate::core::elementwise::{
+    check_fits, elementwise, operands, promoting, promoting_to_float, to_float as float_of,
+};
+use crate::pointwise::binary_gradient;
+use crate::pointwise::decompose;
 use crate::{Args, OpDef, Output, Tags, Tol, Value, contiguous, promote};
 use tracefx_core::{Code, DType, DTypeKind, Diagnostic, Result, Scalar};
 use tracefx_ir::TensorMeta;
@@ -14,169 +16,169 @@ pub(crate) const OPS: &[OpDef] = &[
         .tags(Tags::ROUNDS_NUMBERS)
         .tags(Tags::COMMUTATIVE.with(Tags::ASSOCIATIVE))
         .tags(Tags::CORE)
-        .vjp(gradients::binary::add)
+        .vjp(binary_gradient::add)
         .doc("`self + alpha * other`."),
     arithmetic("aten::add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", with_alpha)
         .tags(Tags::ROUNDS_NUMBERS)
         .tags(Tags::CORE)
-        .vjp(gradients::binary::add)
+        .vjp(binary_gradient::add)
         .doc("`self + alpha * other`."),
     arithmetic("aten::sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", sub)
         .tags(Tags::ROUNDS_NUMBERS)
         .tags(Tags::CORE)
-        .vjp(gradients::binary::sub)
+        .vjp(binary_gradient::sub)
         .doc("`self - alpha * other`."),
     arithmetic("aten::sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", sub)
         .tags(Tags::ROUNDS_NUMBERS)
         .tags(Tags::CORE)
-        .vjp(gradients::binary::sub)
+        .vjp(binary_gradient::sub)
         .doc("`self - alpha * other`."),
     arithmetic("aten::rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", sub)
         .tags(Tags::ROUNDS_NUMBERS)
-        .decompose(pointwise::rsub)
-        .vjp(gradients::binary::rsub)
+        .decompose(decompose::rsub)
+        .vjp(binary_gradient::rsub)
         .doc("`other - alpha * self`."),
     arithmetic("aten::rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", sub)
         .tags(Tags::ROUNDS_NUMBERS)
-        .decompose(pointwise::rsub)
-        .vjp(gradients::binary::rsub)
+        .decompose(decompose::rsub)
+        .vjp(binary_gradient::rsub)
         .doc("`other - alpha * self`."),
     arithmetic("aten::mul.Tensor(Tensor self, Tensor other) -> Tensor", promoting::<2>)
         .tags(Tags::KEEPS_NUMBERS)
         .tags(Tags::COMMUTATIVE.with(Tags::ASSOCIATIVE))
         .tags(Tags::CORE)
-        .vjp(gradients::binary::mul)
+        .vjp(binary_gradient::mul)
         .doc("`self * other`."),
     binary("aten::mul.Scalar(Tensor self, Scalar other) -> Tensor")
         .tags(Tags::KEEPS_NUMBERS)
         .tags(Tags::CORE)
-        .vjp(gradients::binary::mul)
+        .vjp(binary_gradient::mul)
         .doc("`self * other`."),
     to_float("aten::div.Tensor(Tensor self, Tensor other) -> Tensor")
         .tags(Tags::KEEPS_NUMBERS)
         .tags(Tags::CORE)
-        .vjp(gradients::binary::div)
+        .vjp(binary_gradient::div)
         .doc("`self / other`, never as integers."),
     to_float("aten::div.Scalar(Tensor self, Scalar other) -> Tensor")
         .tags(Tags::KEEPS_NUMBERS)
         .tags(Tags::CORE)
-        .vjp(gradients::binary::div)
+        .vjp(binary_gradient::div)
         .doc("`self / other`, never as integers."),
     arithmetic("aten::div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor", div_mode)
         .tags(Tags::KEEPS_NUMBERS)
         .tags(Tags::CORE)
-        .vjp(gradients::binary::div_mode)
+        .vjp(binary_gradient::div_mode)
         .doc("`self / other`, exact, or rounded towards zero (`trunc`) or down (`floor`)."),
     arithmetic("aten::div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor", div_mode)
         .tags(Tags::KEEPS_NUMBERS)
         .tags(Tags::CORE)
-        .vjp(gradients::binary::div_mode)
+        .vjp(binary_gradient::div_mode)
         .doc("`self / other`, exact, or rounded towards zero (`trunc`) or down (`floor`)."),
     binary("aten::floor_divide(Tensor self, Tensor other) -> Tensor")
         .tags(Tags::KEEPS_NUMBERS)
-        .decompose(pointwise::floor_divide)
+        .decompose(decompose::floor_divide)
         .doc("`self / other`, rounded down."),
     binary("aten::floor_divide.Scalar(Tensor self, Scalar other) -> Tensor")
         .tags(Tags::KEEPS_NUMBERS)
-        .decompose(pointwise::floor_divide)
+        .decompose(decompose::floor_divide)
         .doc("`self / other`, rounded down."),
     binary("aten::remainder.Tensor(Tensor self, Tensor other) -> Tensor")
         .tags(Tags::CORE)
-        .vjp(gradients::binary::remainder)
+        .vjp(binary_gradient::remainder)
         .doc("What is left of `self / other` rounded down; it has the sign of `other`."),
     binary("aten::remainder.Scalar(Tensor self, Scalar other) -> Tensor")
         .tags(Tags::CORE)
-        .vjp(gradients::binary::remainder)
+        .vjp(binary_gradient::remainder)
         .doc("What is left of `self / other` rounded down; it has the sign of `other`."),
     binary("aten::remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor")
-        .vjp(gradients::binary::remainder)
+        .vjp(binary_gradient::remainder)
         .doc("What is left of `self / other` rounded down; it has the sign of `other`."),
     binary("aten::fmod.Tensor(Tensor self, Tensor other) -> Tensor")
         .tags(Tags::CORE)
-        .vjp(gradients::binary::fmod)
+        .vjp(binary_gradient::fmod)
         .doc("What is left of `self / other` rounded towards zero; it has the sign of `self`."),
     binary("aten::fmod.Scalar(Tensor self, Scalar other) -> Tensor")
         .tags(Tags::CORE)
-        .vjp(gradients::binary::fmod)
+        .vjp(binary_gradient::fmod)
         .doc("What is left of `self / other` rounded towards zero; it has the sign of `self`."),
     binary("aten::pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor")
         .tags(Tags::CORE)
-        .vjp(gradients::binary::pow)
+        .vjp(binary_gradient::pow)
         .doc("`self` to the power of `exponent`."),
     arithmetic("aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", pow_scalar)
         .tags(Tags::CORE)
-        .vjp(gradients::binary::pow)
+        .vjp(binary_gradient::pow)
         .doc("`self` to the power of `exponent`."),
     arithmetic("aten::pow.Scalar(Scalar self, Tensor exponent) -> Tensor", pow_of_scalar)
         .tags(Tags::CORE)
-        .vjp(gradients::binary::pow)
+        .vjp(binary_gradient::pow)
         .doc("`self` to the power of `exponent`."),
     arithmetic("aten::float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", float_power)
-        .decompose(pointwise::float_power)
-        .vjp(gradients::binary::pow)
+        .decompose(decompose::float_power)
+        .vjp(binary_gradient::pow)
         .doc("`self` to the power of `exponent`, in float64."),
     arithmetic("aten::float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", float_power)
-        .decompose(pointwise::float_power)
-        .vjp(gradients::binary::pow)
+        .decompose(decompose::float_power)
+        .vjp(binary_gradient::pow)
         .doc("`self` to the power of `exponent`, in float64."),
     arithmetic("aten::float_power.Scalar(Scalar self, Tensor exponent) -> Tensor", float_power_of_scalar)
-        .decompose(pointwise::float_power)
-        .vjp(gradients::binary::pow)
+        .decompose(decompose::float_power)
+        .vjp(binary_gradient::pow)
         .doc("`self` to the power of `exponent`, in float64."),
     binary("aten::maximum(Tensor self, Tensor other) -> Tensor")
         .tags(Tags::COMMUTATIVE.with(Tags::ASSOCIATIVE))
         .tags(Tags::CORE)
-        .vjp(gradients::binary::maximum)
+        .vjp(binary_gradient::maximum)
         .doc("The larger one; NaN where one is NaN."),
     binary("aten::minimum(Tensor self, Tensor other) -> Tensor")
         .tags(Tags::COMMUTATIVE.with(Tags::ASSOCIATIVE))
         .tags(Tags::CORE)
-        .vjp(gradients::binary::minimum)
+        .vjp(binary_gradient::minimum)
         .doc("The smaller one; NaN where one is NaN."),
     binary("aten::fmax(Tensor self, Tensor other) -> Tensor")
-        .vjp(gradients::binary::fmax)
+        .vjp(binary_gradient::fmax)
         .doc("The larger one; the other one where one is NaN."),
     binary("aten::fmin(Tensor self, Tensor other) -> Tensor")
-        .vjp(gradients::binary::fmin)
+        .vjp(binary_gradient::fmin)
         .doc("The smaller one; the other one where one is NaN."),
     to_float("aten::atan2(Tensor self, Tensor other) -> Tensor")
         .tags(Tags::CORE)
-        .vjp(gradients::binary::atan2)
+        .vjp(binary_gradient::atan2)
         .doc("The angle of the point `(other, self)`."),
     binary("aten::hypot(Tensor self, Tensor other) -> Tensor")
-        .vjp(gradients::binary::hypot)
+        .vjp(binary_gradient::hypot)
         .doc("The length of the vector `(self, other)`."),
     to_float("aten::copysign.Tensor(Tensor self, Tensor other) -> Tensor")
-        .vjp(gradients::binary::copysign)
+        .vjp(binary_gradient::copysign)
         .doc("`self` with the sign of `other`."),
     to_float("aten::copysign.Scalar(Tensor self, Scalar other) -> Tensor")
-        .vjp(gradients::binary::copysign)
+        .vjp(binary_gradient::copysign)
         .doc("`self` with the sign of `other`."),
     binary("aten::nextafter(Tensor self, Tensor other) -> Tensor")
-        .vjp(gradients::binary::nextafter)
+        .vjp(binary_gradient::nextafter)
         .doc("The next float after `self` in the direction of `other`."),
     arithmetic("aten::xlogy.Tensor(Tensor self, Tensor other) -> Tensor", xlogy)
-        .decompose(pointwise::xlogy)
-        .vjp(gradients::binary::xlogy)
+        .decompose(decompose::xlogy)
+        .vjp(binary_gradient::xlogy)
         .doc("`self * log(other)`, which is 0 where `self` is 0."),
     arithmetic("aten::xlogy.Scalar_Other(Tensor self, Scalar other) -> Tensor", xlogy)
-        .decompose(pointwise::xlogy)
-        .vjp(gradients::binary::xlogy)
+        .decompose(decompose::xlogy)
+        .vjp(binary_gradient::xlogy)
         .doc("`self * log(other)`, which is 0 where `self` is 0."),
     arithmetic("aten::xlogy.Scalar_Self(Scalar self, Tensor other) -> Tensor", xlogy)
-        .decompose(pointwise::xlogy)
-        .vjp(gradients::binary::xlogy)
+        .decompose(decompose::xlogy)
+        .vjp(binary_gradient::xlogy)
         .doc("`self * log(other)`, which is 0 where `self` is 0."),
     to_float("aten::logaddexp(Tensor self, Tensor other) -> Tensor")
-        .decompose(pointwise::logaddexp)
-        .vjp(gradients::binary::logaddexp)
+        .decompose(decompose::logaddexp)
+        .vjp(binary_gradient::logaddexp)
         .doc("`log(exp(self) + exp(other))`."),
     to_float("aten::logaddexp2(Tensor self, Tensor other) -> Tensor")
-        .decompose(pointwise::logaddexp2)
-        .vjp(gradients::binary::logaddexp2)
+        .decompose(decompose::logaddexp2)
+        .vjp(binary_gradient::logaddexp2)
         .doc("`log2(2**self + 2**other)`."),
     arithmetic("aten::heaviside(Tensor self, Tensor values) -> Tensor", heaviside)
-        .decompose(pointwise::heaviside)
+        .decompose(decompose::heaviside)
         .no_gradient()
         .doc("0 below zero, 1 above, and `values` at zero."),
     binary("aten::gcd(Tensor self, Tensor other) -> Tensor").doc("The greatest common divisor."),

@@ -1,6 +1,6 @@
 //! Gradients of arithmetic of two and three numbers.
 
-use super::{Backward, Expr};
+use crate::core::gradients::{Backward, Expr};
 use tracefx_core::{Result, Scalar};
 
 type Formulas = Result<Vec<Expr>>;

@@ -1,7 +1,7 @@
 //! Gradients of what chooses between numbers: masks and bounds.
 
-use super::{Backward, Expr};
 use crate::broadcast;
+use crate::core::gradients::{Backward, Expr};
 use tracefx_core::Result;
 use tracefx_sym::SymInt;
 

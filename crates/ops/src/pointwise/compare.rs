@@ -1,8 +1,8 @@
 //! Comparisons, logic and bits.
 
-use crate::decompose::forward;
-use crate::decompositions::pointwise;
-use crate::elementwise::{elementwise, operands, promoting, to_bool};
+use crate::core::decompose::forward;
+use crate::core::elementwise::{elementwise, operands, promoting, to_bool};
+use crate::pointwise::decompose;
 use crate::{Args, OpDef, Output, Tags, promote};
 use tracefx_core::{Code, DType, DTypeKind, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
@@ -27,18 +27,18 @@ pub(crate) const OPS: &[OpDef] = &[
     bits("aten::bitwise_and.Tensor(Tensor self, Tensor other) -> Tensor").tags(Tags::COMMUTATIVE.with(Tags::ASSOCIATIVE)).tags(Tags::CORE).doc("The bits that both have."),
     bits("aten::bitwise_and.Scalar(Tensor self, Scalar other) -> Tensor").tags(Tags::CORE).doc("The bits that both have."),
     bits("aten::bitwise_and.Scalar_Tensor(Scalar self, Tensor other) -> Tensor").doc("The bits that both have."),
-    bits("aten::__and__.Tensor(Tensor self, Tensor other) -> Tensor").decompose(pointwise::and).doc("The bits that both have."),
-    bits("aten::__and__.Scalar(Tensor self, Scalar other) -> Tensor").decompose(pointwise::and).doc("The bits that both have."),
+    bits("aten::__and__.Tensor(Tensor self, Tensor other) -> Tensor").decompose(decompose::and).doc("The bits that both have."),
+    bits("aten::__and__.Scalar(Tensor self, Scalar other) -> Tensor").decompose(decompose::and).doc("The bits that both have."),
     bits("aten::bitwise_or.Tensor(Tensor self, Tensor other) -> Tensor").tags(Tags::COMMUTATIVE.with(Tags::ASSOCIATIVE)).tags(Tags::CORE).doc("The bits that one has."),
     bits("aten::bitwise_or.Scalar(Tensor self, Scalar other) -> Tensor").tags(Tags::CORE).doc("The bits that one has."),
     bits("aten::bitwise_or.Scalar_Tensor(Scalar self, Tensor other) -> Tensor").doc("The bits that one has."),
-    bits("aten::__or__.Tensor(Tensor self, Tensor other) -> Tensor").decompose(pointwise::or).doc("The bits that one has."),
-    bits("aten::__or__.Scalar(Tensor self, Scalar other) -> Tensor").decompose(pointwise::or).doc("The bits that one has."),
+    bits("aten::__or__.Tensor(Tensor self, Tensor other) -> Tensor").decompose(decompose::or).doc("The bits that one has."),
+    bits("aten::__or__.Scalar(Tensor self, Scalar other) -> Tensor").decompose(decompose::or).doc("The bits that one has."),
     bits("aten::bitwise_xor.Tensor(Tensor self, Tensor other) -> Tensor").tags(Tags::COMMUTATIVE.with(Tags::ASSOCIATIVE)).tags(Tags::CORE).doc("The bits that exactly one has."),
     bits("aten::bitwise_xor.Scalar(Tensor self, Scalar other) -> Tensor").tags(Tags::CORE).doc("The bits that exactly one has."),
     bits("aten::bitwise_xor.Scalar_Tensor(Scalar self, Tensor other) -> Tensor").doc("The bits that exactly one has."),
-    bits("aten::__xor__.Tensor(Tensor self, Tensor other) -> Tensor").decompose(pointwise::xor).doc("The bits that exactly one has."),
-    bits("aten::__xor__.Scalar(Tensor self, Scalar other) -> Tensor").decompose(pointwise::xor).doc("The bits that exactly one has."),
+    bits("aten::__xor__.Tensor(Tensor self, Tensor other) -> Tensor").decompose(decompose::xor).doc("The bits that exactly one has."),
+    bits("aten::__xor__.Scalar(Tensor self, Scalar other) -> Tensor").decompose(decompose::xor).doc("The bits that exactly one has."),
     shifts("aten::bitwise_left_shift.Tensor(Tensor self, Tensor other) -> Tensor").doc("The bits moved up by so many places; 0 where these are more than there are."),
     shifts("aten::bitwise_left_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor").doc("The bits moved up by so many places; 0 where these are more than there are."),
     shifts("aten::bitwise_left_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor").doc("The bits moved up by so many places; 0 where these are more than there are."),
@@ -49,7 +49,7 @@ pub(crate) const OPS: &[OpDef] = &[
     shifts("aten::bitwise_right_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor").doc("The bits moved down by so many places, the sign filling up."),
     shifts("aten::__rshift__.Tensor(Tensor self, Tensor other) -> Tensor").doc("The bits moved down by so many places, the sign filling up."),
     shifts("aten::__rshift__.Scalar(Tensor self, Scalar other) -> Tensor").doc("The bits moved down by so many places, the sign filling up."),
-    OpDef::new("aten::isclose(Tensor self, Tensor other, float rtol=1.0000000000000001e-05, float atol=1e-08, bool equal_nan=False) -> Tensor", isclose).decompose(pointwise::isclose).tags(Tags::POINTWISE).no_gradient().doc("Whether `|self - other| <= atol + rtol * |other|`."),
+    OpDef::new("aten::isclose(Tensor self, Tensor other, float rtol=1.0000000000000001e-05, float atol=1e-08, bool equal_nan=False) -> Tensor", isclose).decompose(decompose::isclose).tags(Tags::POINTWISE).no_gradient().doc("Whether `|self - other| <= atol + rtol * |other|`."),
     OpDef::in_place("aten::eq_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.eq.Tensor").doc("In place: whether `self == other`."),
     OpDef::in_place("aten::eq_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.eq.Scalar").doc("In place: whether `self == other`."),
     OpDef::in_place("aten::ne_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.ne.Tensor").doc("In place: whether `self != other`."),

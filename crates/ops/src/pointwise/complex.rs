@@ -1,7 +1,7 @@
 //! Complex numbers and their parts. All of it is made of floats: of real and imaginary parts, or of lengths and angles.
 
-use crate::elementwise::{memory_order, promoting};
-use crate::gradients;
+use crate::core::elementwise::{memory_order, promoting};
+use crate::pointwise::unary_gradient;
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Traced, Value, broadcast};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 
@@ -10,19 +10,19 @@ use tracefx_core::{Code, DType, Diagnostic, Result};
 pub(crate) const OPS: &[OpDef] = &[
     OpDef::composite("aten::complex(Tensor real, Tensor imag) -> Tensor", complex).tags(Tags::WHOLE).doc("Complex numbers of real and imaginary parts."),
     OpDef::composite("aten::polar(Tensor abs, Tensor angle) -> Tensor", polar).tags(Tags::WHOLE).doc("Complex numbers of lengths and angles."),
-    OpDef::composite("aten::angle(Tensor self) -> Tensor", angle).tags(Tags::WHOLE).vjp(gradients::unary::angle).doc("The angle of each number: zero or pi for real ones."),
+    OpDef::composite("aten::angle(Tensor self) -> Tensor", angle).tags(Tags::WHOLE).vjp(unary_gradient::angle).doc("The angle of each number: zero or pi for real ones."),
     OpDef::composite("aten::conj(Tensor(a) self) -> Tensor(a)", conj).doc("The complex conjugate."),
     OpDef::new("aten::conj_physical(Tensor self) -> Tensor", |args| {
         if args.tensor(0)?.dtype.is_complex() { promoting::<1>(args) } else { Ok(vec![Output::Same(0)]) }
-    }).tags(Tags::MAY_GIVE_ARGUMENT).vjp(gradients::unary::conj).doc("The complex conjugate."),
-    OpDef::composite("aten::_conj(Tensor(a) self) -> Tensor(a)", conj_of_complex).tags(Tags::WHOLE).vjp(gradients::unary::conj).doc("The complex conjugate."),
+    }).tags(Tags::MAY_GIVE_ARGUMENT).vjp(unary_gradient::conj).doc("The complex conjugate."),
+    OpDef::composite("aten::_conj(Tensor(a) self) -> Tensor(a)", conj_of_complex).tags(Tags::WHOLE).vjp(unary_gradient::conj).doc("The complex conjugate."),
     OpDef::composite("aten::matrix_H(Tensor(a) self) -> Tensor(a)", |cx, args| {
         match cx.meta(*args.tensor(0)?).sizes.len() {
             2 => Ok(vec![cx.call("aten.mH.default", [args.values[0].clone()])?]),
             rank => Err(args.bad_shape(format!("tensor.H is only supported on matrices (2-D tensors). Got {rank}-D tensor."))),
         }
     }).doc("The conjugate transpose of a matrix."),
-    OpDef::composite("aten::sgn(Tensor self) -> Tensor", sgn).vjp(gradients::unary::sgn).doc("Each number over its magnitude; zero stays zero."),
+    OpDef::composite("aten::sgn(Tensor self) -> Tensor", sgn).vjp(unary_gradient::sgn).doc("Each number over its magnitude; zero stays zero."),
     OpDef::in_place("aten::sgn_(Tensor(a!) self) -> Tensor(a!)", "aten.sgn.default").doc("In place: each number over its magnitude."),
 ];
 

@@ -1,6 +1,7 @@
 //! Operators that compute each element by itself.
 
-use super::{Call, Ints, choose, fill_places as fill, promoted, scalar_tensor};
+use crate::core::decompositions;
+use crate::core::decompositions::{Call, Ints, choose, fill_places as fill, promoted, scalar_tensor};
 use crate::{Cx, Traced, Value};
 use std::f64::consts;
 use tracefx_core::{DType, DTypeKind, Layout, Result, Scalar};
@@ -128,7 +129,7 @@ pub(crate) fn heaviside(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
     let is_low = cx.aten("logical_or", [&is_low, &is_nan])?;
     let step = choose(cx, &is_low, &int(0), &int(1))?;
     let res = cx.aten("where.self", [&is_zero, value, &step])?;
-    Ok(vec![super::to_dtype(cx, res, dtype)?])
+    Ok(vec![decompositions::to_dtype(cx, res, dtype)?])
 }
 
 /// The greater and the lesser of two tensors.
@@ -205,9 +206,9 @@ pub(crate) fn lerp(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
     promoted(cx, args, 2, Ints::Stay, |cx, values| {
         let dtype = cx.meta_of(&values[0]).dtype;
         let weight = match &values[2] {
-            Value::Tensor(_) => super::to_dtype(cx, values[2].clone(), dtype)?,
+            Value::Tensor(_) => decompositions::to_dtype(cx, values[2].clone(), dtype)?,
             number => {
-                let options = super::options(args, dtype, &tracefx_core::Device::cpu());
+                let options = decompositions::options(args, dtype, &tracefx_core::Device::cpu());
                 cx.aten_with("full", [&Value::List(Vec::new()), number], &options)?
             }
         };
@@ -297,7 +298,7 @@ pub(crate) fn masked_fill(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
     let dtype = cx.meta_of(x).dtype;
     Ok(vec![match value {
         Value::Tensor(_) => {
-            let value = super::to_dtype(cx, value.clone(), dtype)?;
+            let value = decompositions::to_dtype(cx, value.clone(), dtype)?;
             cx.aten("where.self", [mask, &value, x])?
         }
         number => fill(cx, x, mask, number)?,
@@ -344,7 +345,7 @@ pub(crate) fn nan_to_num(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
     let is_nan = cx.aten("isnan", [x])?;
     let mut res = fill(cx, x, &is_nan, &instead(1, 0.0)?)?;
     for (index, infinity) in [(3, f64::NEG_INFINITY), (2, f64::INFINITY)] {
-        let wide = super::to_dtype(cx, x.clone(), super::computing(dtype))?;
+        let wide = decompositions::to_dtype(cx, x.clone(), decompositions::computing(dtype))?;
         let is_infinite = cx.aten("eq.Scalar", [&wide, &float(infinity)])?;
         res = fill(cx, &res, &is_infinite, &instead(index, infinity.signum() * largest(dtype))?)?;
     }
@@ -436,7 +437,7 @@ pub(crate) fn isclose(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
     }
     let (mut x, mut y) = (x.clone(), y.clone());
     if is_exact {
-        (x, y) = (super::to_dtype(cx, x, DType::Float32)?, super::to_dtype(cx, y, DType::Float32)?);
+        (x, y) = (decompositions::to_dtype(cx, x, DType::Float32)?, decompositions::to_dtype(cx, y, DType::Float32)?);
     }
     let scaled = cx.aten("mul.Scalar", [&y, &float(rtol)])?;
     let scaled = cx.aten("abs", [&scaled])?;
@@ -474,9 +475,9 @@ fn log_sigmoid_of(cx: &mut Cx<'_>, x: &Traced) -> Result<(Traced, Traced)> {
 
 pub(crate) fn log_sigmoid_forward(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
     let dtype = cx.meta(*args.tensor(0)?).dtype;
-    let wide = super::to_dtype(cx, args.values[0].clone(), super::computing(dtype))?;
+    let wide = decompositions::to_dtype(cx, args.values[0].clone(), decompositions::computing(dtype))?;
     let (res, exp) = log_sigmoid_of(cx, &wide)?;
-    Ok(vec![super::to_dtype(cx, res, dtype)?, super::to_dtype(cx, exp, dtype)?])
+    Ok(vec![decompositions::to_dtype(cx, res, dtype)?, decompositions::to_dtype(cx, exp, dtype)?])
 }
 
 pub(crate) fn ndtr(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
@@ -551,7 +552,7 @@ pub(crate) fn float_power(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
     }
     let dtype = if is_complex { DType::Complex128 } else { DType::Float64 };
     let wide = |cx: &mut Cx<'_>, value: &Traced| match value {
-        Value::Tensor(_) => super::to_dtype(cx, value.clone(), dtype),
+        Value::Tensor(_) => decompositions::to_dtype(cx, value.clone(), dtype),
         number if is_complex => Ok(number.clone()),
         number => Ok(float(number.as_scalar().map_or(0.0, Scalar::to_f64))),
     };

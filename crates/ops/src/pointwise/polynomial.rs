@@ -1,6 +1,6 @@
 //! Orthogonal polynomials, each of its degree.
 
-use crate::elementwise::promoting_to_float;
+use crate::core::elementwise::promoting_to_float;
 use crate::{OpDef, Tags, Tol};
 
 /// The rows of this family.

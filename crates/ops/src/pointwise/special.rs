@@ -1,8 +1,9 @@
 //! Special functions: of Bessel, of gamma and zeta, and of the normal distribution.
 
-use crate::decompositions::pointwise;
-use crate::elementwise::{laid_out, promoting_to_float, to_float};
-use crate::gradients;
+use crate::core::elementwise::{laid_out, promoting_to_float, to_float};
+use crate::pointwise::binary_gradient;
+use crate::pointwise::decompose;
+use crate::pointwise::special_gradient;
 use crate::{Args, Cx, OpDef, Operand, Output, Tags, TensorRef, Tol, Traced, Value, promote};
 use tracefx_core::{Code, DType, DTypeKind, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
@@ -10,10 +11,10 @@ use tracefx_ir::TensorMeta;
 /// The rows of this family.
 #[rustfmt::skip]
 pub(crate) const OPS: &[OpDef] = &[
-    unary("aten::i0(Tensor self) -> Tensor").vjp(gradients::special::i0).doc("The modified Bessel function of the first kind, of order zero."),
-    unary("aten::special_i0e(Tensor self) -> Tensor").vjp(gradients::special::i0e).doc("`i0`, times `exp(-abs(x))`."),
-    unary("aten::special_i1(Tensor self) -> Tensor").vjp(gradients::special::i1).doc("The modified Bessel function of the first kind, of order one."),
-    unary("aten::special_i1e(Tensor self) -> Tensor").vjp(gradients::special::i1e).doc("`i1`, times `exp(-abs(x))`."),
+    unary("aten::i0(Tensor self) -> Tensor").vjp(special_gradient::i0).doc("The modified Bessel function of the first kind, of order zero."),
+    unary("aten::special_i0e(Tensor self) -> Tensor").vjp(special_gradient::i0e).doc("`i0`, times `exp(-abs(x))`."),
+    unary("aten::special_i1(Tensor self) -> Tensor").vjp(special_gradient::i1).doc("The modified Bessel function of the first kind, of order one."),
+    unary("aten::special_i1e(Tensor self) -> Tensor").vjp(special_gradient::i1e).doc("`i1`, times `exp(-abs(x))`."),
     unary("aten::special_modified_bessel_i0(Tensor self) -> Tensor").doc("The modified Bessel function of the first kind, of order zero."),
     unary("aten::special_modified_bessel_i1(Tensor self) -> Tensor").doc("The modified Bessel function of the first kind, of order one."),
     unary("aten::special_modified_bessel_k0(Tensor self) -> Tensor").doc("The modified Bessel function of the second kind, of order zero."),
@@ -25,23 +26,23 @@ pub(crate) const OPS: &[OpDef] = &[
     unary("aten::special_scaled_modified_bessel_k0(Tensor x) -> Tensor").doc("The modified Bessel function of the second kind, of order zero, times `exp(x)`."),
     unary("aten::special_scaled_modified_bessel_k1(Tensor x) -> Tensor").doc("The modified Bessel function of the second kind, of order one, times `exp(x)`."),
     unary("aten::special_airy_ai(Tensor x) -> Tensor").doc("The Airy function."),
-    unary("aten::special_ndtr(Tensor self) -> Tensor").decompose(pointwise::ndtr).vjp(gradients::special::ndtr).doc("The part of a normal distribution below each number."),
-    unary("aten::special_ndtri(Tensor self) -> Tensor").vjp(gradients::special::ndtri).doc("The number below which this part of a normal distribution lies."),
-    unary("aten::special_log_ndtr(Tensor self) -> Tensor").decompose(pointwise::log_ndtr).vjp(gradients::special::log_ndtr).doc("The logarithm of the part of a normal distribution below each number."),
-    unary("aten::special_erfcx(Tensor self) -> Tensor").vjp(gradients::special::erfcx).doc("`exp(x * x) * erfc(x)`."),
-    unary("aten::special_entr(Tensor self) -> Tensor").decompose(pointwise::entr).vjp(gradients::special::entr).doc("`-x * log(x)`: what each probability adds to an entropy."),
+    unary("aten::special_ndtr(Tensor self) -> Tensor").decompose(decompose::ndtr).vjp(special_gradient::ndtr).doc("The part of a normal distribution below each number."),
+    unary("aten::special_ndtri(Tensor self) -> Tensor").vjp(special_gradient::ndtri).doc("The number below which this part of a normal distribution lies."),
+    unary("aten::special_log_ndtr(Tensor self) -> Tensor").decompose(decompose::log_ndtr).vjp(special_gradient::log_ndtr).doc("The logarithm of the part of a normal distribution below each number."),
+    unary("aten::special_erfcx(Tensor self) -> Tensor").vjp(special_gradient::erfcx).doc("`exp(x * x) * erfc(x)`."),
+    unary("aten::special_entr(Tensor self) -> Tensor").decompose(decompose::entr).vjp(special_gradient::entr).doc("`-x * log(x)`: what each probability adds to an entropy."),
     unary("aten::special_spherical_bessel_j0(Tensor x) -> Tensor").doc("The spherical Bessel function of order zero, `sin(x) / x`."),
-    binary("aten::igamma(Tensor self, Tensor other) -> Tensor").vjp(gradients::special::igamma).doc("The lower incomplete gamma function, regularised."),
-    binary("aten::igammac(Tensor self, Tensor other) -> Tensor").vjp(gradients::special::igammac).doc("The upper incomplete gamma function, regularised."),
-    binary("aten::special_zeta(Tensor self, Tensor other) -> Tensor").vjp(gradients::special::zeta).doc("The Hurwitz zeta function."),
-    binary("aten::special_zeta.other_scalar(Tensor self, Scalar other) -> Tensor").vjp(gradients::special::zeta).doc("The Hurwitz zeta function."),
-    binary("aten::special_zeta.self_scalar(Scalar self, Tensor other) -> Tensor").vjp(gradients::special::zeta).doc("The Hurwitz zeta function."),
-    binary("aten::special_xlog1py(Tensor self, Tensor other) -> Tensor").decompose(pointwise::xlog1py).vjp(gradients::binary::xlog1py).doc("`x * log1p(y)`, zero where `x` is."),
-    binary("aten::special_xlog1py.other_scalar(Tensor self, Scalar other) -> Tensor").decompose(pointwise::xlog1py).vjp(gradients::binary::xlog1py).doc("`x * log1p(y)`, zero where `x` is."),
-    binary("aten::special_xlog1py.self_scalar(Scalar self, Tensor other) -> Tensor").decompose(pointwise::xlog1py).vjp(gradients::binary::xlog1py).doc("`x * log1p(y)`, zero where `x` is."),
-    OpDef::new("aten::polygamma(int n, Tensor self) -> Tensor", polygamma).tags(Tags::POINTWISE).tolerance(Tol::Default).vjp(gradients::special::polygamma).doc("The n-th derivative of the digamma function."),
+    binary("aten::igamma(Tensor self, Tensor other) -> Tensor").vjp(special_gradient::igamma).doc("The lower incomplete gamma function, regularised."),
+    binary("aten::igammac(Tensor self, Tensor other) -> Tensor").vjp(special_gradient::igammac).doc("The upper incomplete gamma function, regularised."),
+    binary("aten::special_zeta(Tensor self, Tensor other) -> Tensor").vjp(special_gradient::zeta).doc("The Hurwitz zeta function."),
+    binary("aten::special_zeta.other_scalar(Tensor self, Scalar other) -> Tensor").vjp(special_gradient::zeta).doc("The Hurwitz zeta function."),
+    binary("aten::special_zeta.self_scalar(Scalar self, Tensor other) -> Tensor").vjp(special_gradient::zeta).doc("The Hurwitz zeta function."),
+    binary("aten::special_xlog1py(Tensor self, Tensor other) -> Tensor").decompose(decompose::xlog1py).vjp(binary_gradient::xlog1py).doc("`x * log1p(y)`, zero where `x` is."),
+    binary("aten::special_xlog1py.other_scalar(Tensor self, Scalar other) -> Tensor").decompose(decompose::xlog1py).vjp(binary_gradient::xlog1py).doc("`x * log1p(y)`, zero where `x` is."),
+    binary("aten::special_xlog1py.self_scalar(Scalar self, Tensor other) -> Tensor").decompose(decompose::xlog1py).vjp(binary_gradient::xlog1py).doc("`x * log1p(y)`, zero where `x` is."),
+    OpDef::new("aten::polygamma(int n, Tensor self) -> Tensor", polygamma).tags(Tags::POINTWISE).tolerance(Tol::Default).vjp(special_gradient::polygamma).doc("The n-th derivative of the digamma function."),
     OpDef::composite("aten::mvlgamma(Tensor self, int p) -> Tensor", mvlgamma).doc("The logarithm of the multivariate gamma function."),
-    OpDef::new("aten::frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)", frexp).tags(Tags::POINTWISE).vjp(gradients::special::frexp).doc("A mantissa from one half to one, and the power of two to multiply it with."),
+    OpDef::new("aten::frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)", frexp).tags(Tags::POINTWISE).vjp(special_gradient::frexp).doc("A mantissa from one half to one, and the power of two to multiply it with."),
     OpDef::composite("aten::ldexp.Tensor(Tensor self, Tensor other) -> Tensor", ldexp).tags(Tags::WHOLE).doc("The product with a power of two."),
     OpDef::in_place("aten::i0_(Tensor(a!) self) -> Tensor(a!)", "aten.i0.default").doc("In place: the modified Bessel function of the first kind, of order zero."),
     OpDef::in_place("aten::igamma_(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.igamma.default").doc("In place: the lower incomplete gamma function."),

@@ -1,6 +1,6 @@
 //! Gradients of special functions.
 
-use super::{Backward, Expr};
+use crate::core::gradients::{Backward, Expr};
 use std::f64::consts::{FRAC_2_SQRT_PI, PI};
 use tracefx_core::Result;
 

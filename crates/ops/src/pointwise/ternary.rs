@@ -1,9 +1,10 @@
 //! Choices between two numbers, and arithmetic of three.
 
-use crate::decompose::forward;
-use crate::decompositions::pointwise;
-use crate::elementwise::{check_all_fit, check_fits, check_numbers, elementwise, operands, promoting};
-use crate::gradients;
+use crate::core::decompose::forward;
+use crate::core::elementwise::{check_all_fit, check_fits, check_numbers, elementwise, operands, promoting};
+use crate::pointwise::binary_gradient;
+use crate::pointwise::choice_gradient;
+use crate::pointwise::decompose;
 use crate::{Args, OpDef, Operand, Output, Tags, Tol, broadcast, contiguous, promote};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
@@ -13,85 +14,85 @@ pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::where.self(Tensor condition, Tensor self, Tensor other) -> Tensor", where_rule)
         .tags(Tags::POINTWISE)
         .tags(Tags::CORE)
-        .vjp(gradients::choice::where_self)
+        .vjp(choice_gradient::where_self)
         .doc("The element of `self` where the condition holds, else that of `other`."),
     OpDef::new("aten::where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor", where_rule)
-        .decompose(pointwise::where_number)
+        .decompose(decompose::where_number)
         .tags(Tags::POINTWISE)
-        .vjp(gradients::choice::where_self)
+        .vjp(choice_gradient::where_self)
         .doc("The number `self` where the condition holds, else the element of `other`."),
     OpDef::new("aten::where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor", where_rule)
-        .decompose(pointwise::where_number)
+        .decompose(decompose::where_number)
         .tags(Tags::POINTWISE)
-        .vjp(gradients::choice::where_self)
+        .vjp(choice_gradient::where_self)
         .doc("The element of `self` where the condition holds, else the number `other`."),
     OpDef::new("aten::where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor", where_rule)
-        .decompose(pointwise::where_number)
+        .decompose(decompose::where_number)
         .tags(Tags::POINTWISE)
         .doc("The number `self` where the condition holds, else the number `other`."),
     OpDef::new("aten::masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor", masked_fill)
-        .decompose(pointwise::masked_fill)
+        .decompose(decompose::masked_fill)
         .tags(Tags::POINTWISE)
-        .vjp(gradients::choice::masked_fill)
+        .vjp(choice_gradient::masked_fill)
         .doc("`self`, with `value` where the mask is set."),
     OpDef::new("aten::masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor", masked_fill)
-        .decompose(pointwise::masked_fill)
+        .decompose(decompose::masked_fill)
         .tags(Tags::POINTWISE)
-        .vjp(gradients::choice::masked_fill)
+        .vjp(choice_gradient::masked_fill)
         .doc("`self`, with `value` where the mask is set."),
     OpDef::new("aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", clamp)
         .tags(Tags::POINTWISE)
         .tags(Tags::CORE)
-        .vjp(gradients::choice::clamp)
+        .vjp(choice_gradient::clamp)
         .doc("`self`, kept between `min` and `max`; `max` where they contradict each other."),
     OpDef::new("aten::clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", clamp)
         .tags(Tags::POINTWISE)
         .tags(Tags::CORE)
-        .vjp(gradients::choice::clamp_tensor)
+        .vjp(choice_gradient::clamp_tensor)
         .doc("`self`, kept between `min` and `max`; `max` where they contradict each other."),
     OpDef::new("aten::clamp_min(Tensor self, Scalar min) -> Tensor", clamp_bound)
-        .decompose(pointwise::clamp_min)
+        .decompose(decompose::clamp_min)
         .tags(Tags::POINTWISE)
-        .vjp(gradients::choice::clamp_min)
+        .vjp(choice_gradient::clamp_min)
         .doc("`self`, but not below `min`."),
     OpDef::new("aten::clamp_min.Tensor(Tensor self, Tensor min) -> Tensor", promoting::<2>)
-        .decompose(pointwise::clamp_min)
+        .decompose(decompose::clamp_min)
         .tags(Tags::POINTWISE)
-        .vjp(gradients::choice::clamp_min_tensor)
+        .vjp(choice_gradient::clamp_min_tensor)
         .doc("`self`, but not below `min`."),
     OpDef::new("aten::clamp_max(Tensor self, Scalar max) -> Tensor", clamp_bound)
-        .decompose(pointwise::clamp_max)
+        .decompose(decompose::clamp_max)
         .tags(Tags::POINTWISE)
-        .vjp(gradients::choice::clamp_max)
+        .vjp(choice_gradient::clamp_max)
         .doc("`self`, but not above `max`."),
     OpDef::new("aten::clamp_max.Tensor(Tensor self, Tensor max) -> Tensor", promoting::<2>)
-        .decompose(pointwise::clamp_max)
+        .decompose(decompose::clamp_max)
         .tags(Tags::POINTWISE)
-        .vjp(gradients::choice::clamp_max_tensor)
+        .vjp(choice_gradient::clamp_max_tensor)
         .doc("`self`, but not above `max`."),
     OpDef::new("aten::lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor", lerp)
-        .decompose(pointwise::lerp)
+        .decompose(decompose::lerp)
         .tags(Tags::POINTWISE)
         .tolerance(Tol::Default)
-        .vjp(gradients::binary::lerp)
+        .vjp(binary_gradient::lerp)
         .doc("`self + weight * (end - self)`."),
     OpDef::new("aten::lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor", lerp)
-        .decompose(pointwise::lerp)
+        .decompose(decompose::lerp)
         .tags(Tags::POINTWISE)
         .tolerance(Tol::Default)
-        .vjp(gradients::binary::lerp)
+        .vjp(binary_gradient::lerp)
         .doc("`self + weight * (end - self)`."),
     OpDef::new("aten::addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", addcmul)
-        .decompose(pointwise::addcmul)
+        .decompose(decompose::addcmul)
         .tags(Tags::POINTWISE)
         .tolerance(Tol::Default)
-        .vjp(gradients::binary::addcmul)
+        .vjp(binary_gradient::addcmul)
         .doc("`self + value * tensor1 * tensor2`."),
     OpDef::new("aten::addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", addcdiv)
-        .decompose(pointwise::addcdiv)
+        .decompose(decompose::addcdiv)
         .tags(Tags::POINTWISE)
         .tolerance(Tol::Default)
-        .vjp(gradients::binary::addcdiv)
+        .vjp(binary_gradient::addcdiv)
         .doc("`self + value * tensor1 / tensor2`."),
     OpDef::in_place(
         "aten::masked_fill_.Scalar(Tensor(a!) self, Tensor mask, Scalar value) -> Tensor(a!)",

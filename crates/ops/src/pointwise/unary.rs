@@ -1,8 +1,9 @@
 //! Functions of one number: exponentials, roundings, questions.
 
-use crate::decompositions::{movement, pointwise};
-use crate::elementwise::{elementwise, operands, promoting, promoting_to_float, to_bool};
-use crate::gradients;
+use crate::core::elementwise::{elementwise, operands, promoting, promoting_to_float, to_bool};
+use crate::pointwise::decompose;
+use crate::pointwise::unary_gradient;
+use crate::view;
 use crate::{Args, OpDef, Output, Tags, Tol};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
@@ -11,144 +12,136 @@ use tracefx_ir::TensorMeta;
 pub(crate) const OPS: &[OpDef] = &[
     float("aten::exp(Tensor self) -> Tensor")
         .tags(Tags::CORE)
-        .vjp(gradients::unary::exp)
+        .vjp(unary_gradient::exp)
         .doc("e to the power of each element."),
-    float("aten::exp2(Tensor self) -> Tensor").vjp(gradients::unary::exp2).doc("2 to the power of each element."),
+    float("aten::exp2(Tensor self) -> Tensor").vjp(unary_gradient::exp2).doc("2 to the power of each element."),
     float("aten::expm1(Tensor self) -> Tensor")
         .tags(Tags::CORE)
-        .vjp(gradients::unary::expm1)
+        .vjp(unary_gradient::expm1)
         .doc("`exp(x) - 1`, exact near zero."),
-    float("aten::log(Tensor self) -> Tensor").tags(Tags::CORE).vjp(gradients::unary::log).doc("The natural logarithm."),
+    float("aten::log(Tensor self) -> Tensor").tags(Tags::CORE).vjp(unary_gradient::log).doc("The natural logarithm."),
     float("aten::log1p(Tensor self) -> Tensor")
         .tags(Tags::CORE)
-        .vjp(gradients::unary::log1p)
+        .vjp(unary_gradient::log1p)
         .doc("`log(1 + x)`, exact near zero."),
     float("aten::log2(Tensor self) -> Tensor")
         .tags(Tags::CORE)
-        .vjp(gradients::unary::log2)
+        .vjp(unary_gradient::log2)
         .doc("The logarithm to base 2."),
     float("aten::log10(Tensor self) -> Tensor")
         .tags(Tags::CORE)
-        .vjp(gradients::unary::log10)
+        .vjp(unary_gradient::log10)
         .doc("The logarithm to base 10."),
-    float("aten::sqrt(Tensor self) -> Tensor").tags(Tags::CORE).vjp(gradients::unary::sqrt).doc("The square root."),
+    float("aten::sqrt(Tensor self) -> Tensor").tags(Tags::CORE).vjp(unary_gradient::sqrt).doc("The square root."),
     float("aten::rsqrt(Tensor self) -> Tensor")
         .tags(Tags::CORE)
-        .vjp(gradients::unary::rsqrt)
+        .vjp(unary_gradient::rsqrt)
         .doc("One over the square root."),
     float("aten::reciprocal(Tensor self) -> Tensor")
         .tags(Tags::CORE)
-        .vjp(gradients::unary::reciprocal)
+        .vjp(unary_gradient::reciprocal)
         .doc("One over each element."),
-    float("aten::sin(Tensor self) -> Tensor").tags(Tags::CORE).vjp(gradients::unary::sin).doc("The sine."),
-    float("aten::cos(Tensor self) -> Tensor").tags(Tags::CORE).vjp(gradients::unary::cos).doc("The cosine."),
-    float("aten::tan(Tensor self) -> Tensor").tags(Tags::CORE).vjp(gradients::unary::tan).doc("The tangent."),
-    float("aten::asin(Tensor self) -> Tensor").tags(Tags::CORE).vjp(gradients::unary::asin).doc("The inverse sine."),
-    float("aten::acos(Tensor self) -> Tensor").tags(Tags::CORE).vjp(gradients::unary::acos).doc("The inverse cosine."),
-    float("aten::atan(Tensor self) -> Tensor").tags(Tags::CORE).vjp(gradients::unary::atan).doc("The inverse tangent."),
-    float("aten::sinh(Tensor self) -> Tensor").tags(Tags::CORE).vjp(gradients::unary::sinh).doc("The hyperbolic sine."),
-    float("aten::cosh(Tensor self) -> Tensor")
-        .tags(Tags::CORE)
-        .vjp(gradients::unary::cosh)
-        .doc("The hyperbolic cosine."),
+    float("aten::sin(Tensor self) -> Tensor").tags(Tags::CORE).vjp(unary_gradient::sin).doc("The sine."),
+    float("aten::cos(Tensor self) -> Tensor").tags(Tags::CORE).vjp(unary_gradient::cos).doc("The cosine."),
+    float("aten::tan(Tensor self) -> Tensor").tags(Tags::CORE).vjp(unary_gradient::tan).doc("The tangent."),
+    float("aten::asin(Tensor self) -> Tensor").tags(Tags::CORE).vjp(unary_gradient::asin).doc("The inverse sine."),
+    float("aten::acos(Tensor self) -> Tensor").tags(Tags::CORE).vjp(unary_gradient::acos).doc("The inverse cosine."),
+    float("aten::atan(Tensor self) -> Tensor").tags(Tags::CORE).vjp(unary_gradient::atan).doc("The inverse tangent."),
+    float("aten::sinh(Tensor self) -> Tensor").tags(Tags::CORE).vjp(unary_gradient::sinh).doc("The hyperbolic sine."),
+    float("aten::cosh(Tensor self) -> Tensor").tags(Tags::CORE).vjp(unary_gradient::cosh).doc("The hyperbolic cosine."),
     float("aten::tanh(Tensor self) -> Tensor")
         .tags(Tags::CORE)
-        .vjp(gradients::unary::tanh)
+        .vjp(unary_gradient::tanh)
         .doc("The hyperbolic tangent."),
     float("aten::asinh(Tensor self) -> Tensor")
         .tags(Tags::CORE)
-        .vjp(gradients::unary::asinh)
+        .vjp(unary_gradient::asinh)
         .doc("The inverse hyperbolic sine."),
     float("aten::acosh(Tensor self) -> Tensor")
         .tags(Tags::CORE)
-        .vjp(gradients::unary::acosh)
+        .vjp(unary_gradient::acosh)
         .doc("The inverse hyperbolic cosine."),
     float("aten::atanh(Tensor self) -> Tensor")
         .tags(Tags::CORE)
-        .vjp(gradients::unary::atanh)
+        .vjp(unary_gradient::atanh)
         .doc("The inverse hyperbolic tangent."),
-    float("aten::erf(Tensor self) -> Tensor").tags(Tags::CORE).vjp(gradients::unary::erf).doc("The error function."),
+    float("aten::erf(Tensor self) -> Tensor").tags(Tags::CORE).vjp(unary_gradient::erf).doc("The error function."),
     float("aten::erfc(Tensor self) -> Tensor")
-        .vjp(gradients::unary::erfc)
+        .vjp(unary_gradient::erfc)
         .doc("One minus the error function, exact where that is small."),
-    float("aten::erfinv(Tensor self) -> Tensor")
-        .vjp(gradients::unary::erfinv)
-        .doc("The inverse of the error function."),
+    float("aten::erfinv(Tensor self) -> Tensor").vjp(unary_gradient::erfinv).doc("The inverse of the error function."),
     float("aten::lgamma(Tensor self) -> Tensor")
-        .vjp(gradients::unary::lgamma)
+        .vjp(unary_gradient::lgamma)
         .doc("The logarithm of the absolute value of the gamma function."),
     float("aten::digamma(Tensor self) -> Tensor")
-        .vjp(gradients::unary::digamma)
+        .vjp(unary_gradient::digamma)
         .doc("The derivative of the logarithm of the gamma function."),
     float("aten::sigmoid(Tensor self) -> Tensor")
         .tags(Tags::CORE)
-        .vjp(gradients::unary::sigmoid)
+        .vjp(unary_gradient::sigmoid)
         .doc("The logistic function, `1 / (1 + exp(-x))`."),
     float("aten::logit(Tensor self, float? eps=None) -> Tensor")
-        .decompose(pointwise::logit)
-        .vjp(gradients::unary::logit)
+        .decompose(decompose::logit)
+        .vjp(unary_gradient::logit)
         .tags(Tags::ROUNDS_NUMBERS)
         .doc("`log(x / (1 - x))`, with x kept `eps` away from 0 and 1."),
     float("aten::sinc(Tensor self) -> Tensor")
-        .decompose(pointwise::sinc)
-        .vjp(gradients::unary::sinc)
+        .decompose(decompose::sinc)
+        .vjp(unary_gradient::sinc)
         .doc("`sin(pi x) / (pi x)`, which is 1 at zero."),
     float("aten::deg2rad(Tensor self) -> Tensor")
-        .decompose(pointwise::deg2rad)
-        .vjp(gradients::unary::deg2rad)
+        .decompose(decompose::deg2rad)
+        .vjp(unary_gradient::deg2rad)
         .doc("Degrees as radians."),
     float("aten::rad2deg(Tensor self) -> Tensor")
-        .decompose(pointwise::rad2deg)
-        .vjp(gradients::unary::rad2deg)
+        .decompose(decompose::rad2deg)
+        .vjp(unary_gradient::rad2deg)
         .doc("Radians as degrees."),
     OpDef::new("aten::abs(Tensor self) -> Tensor", abs)
         .tags(Tags::POINTWISE)
         .tolerance(Tol::Default)
         .tags(Tags::CORE)
-        .vjp(gradients::unary::abs)
+        .vjp(unary_gradient::abs)
         .doc("The absolute value; of a complex number, its length."),
     OpDef::new("aten::neg(Tensor self) -> Tensor", neg)
         .tags(Tags::POINTWISE)
         .tags(Tags::CORE)
-        .vjp(gradients::unary::neg)
+        .vjp(unary_gradient::neg)
         .doc("The negative."),
     same("aten::sign(Tensor self) -> Tensor")
         .tags(Tags::CORE)
-        .vjp(gradients::unary::zero)
+        .vjp(unary_gradient::zero)
         .doc("-1, 0 or 1 by the sign; 0 of a NaN."),
-    same("aten::floor(Tensor self) -> Tensor").tags(Tags::CORE).vjp(gradients::unary::zero).doc("Rounded down."),
-    same("aten::ceil(Tensor self) -> Tensor").tags(Tags::CORE).vjp(gradients::unary::zero).doc("Rounded up."),
-    same("aten::trunc(Tensor self) -> Tensor")
-        .tags(Tags::CORE)
-        .vjp(gradients::unary::zero)
-        .doc("Rounded towards zero."),
+    same("aten::floor(Tensor self) -> Tensor").tags(Tags::CORE).vjp(unary_gradient::zero).doc("Rounded down."),
+    same("aten::ceil(Tensor self) -> Tensor").tags(Tags::CORE).vjp(unary_gradient::zero).doc("Rounded up."),
+    same("aten::trunc(Tensor self) -> Tensor").tags(Tags::CORE).vjp(unary_gradient::zero).doc("Rounded towards zero."),
     same("aten::round(Tensor self) -> Tensor")
         .tags(Tags::CORE)
-        .vjp(gradients::unary::zero)
+        .vjp(unary_gradient::zero)
         .doc("Rounded to the nearest, halves to the even neighbour."),
     OpDef::new("aten::round.decimals(Tensor self, *, int decimals) -> Tensor", promoting::<1>)
         .tags(Tags::POINTWISE)
         .tolerance(Tol::Default)
-        .vjp(gradients::unary::zero)
+        .vjp(unary_gradient::zero)
         .doc("Rounded to so many decimal places."),
     same("aten::frac(Tensor self) -> Tensor")
-        .decompose(pointwise::frac)
-        .vjp(gradients::unary::identity)
+        .decompose(decompose::frac)
+        .vjp(unary_gradient::identity)
         .doc("What lies behind the decimal point."),
     OpDef::new("aten::positive(Tensor(a) self) -> Tensor(a)", positive)
-        .decompose(movement::itself)
+        .decompose(view::decompose::itself)
         .tags(Tags::VIEW)
-        .vjp(gradients::unary::identity)
+        .vjp(unary_gradient::identity)
         .doc("The tensor itself."),
     OpDef::new("aten::square(Tensor self) -> Tensor", square)
-        .decompose(pointwise::square)
+        .decompose(decompose::square)
         .tags(Tags::POINTWISE)
         .tolerance(Tol::Default)
-        .vjp(gradients::unary::square)
+        .vjp(unary_gradient::square)
         .doc("Each element times itself."),
     same("aten::nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor")
-        .decompose(pointwise::nan_to_num)
-        .vjp(gradients::unary::nan_to_num)
+        .decompose(decompose::nan_to_num)
+        .vjp(unary_gradient::nan_to_num)
         .doc("NaN and the infinities replaced by these numbers, or by 0, the largest and the smallest."),
     OpDef::new("aten::bitwise_not(Tensor self) -> Tensor", bitwise_not)
         .tags(Tags::POINTWISE)
@@ -158,13 +151,13 @@ pub(crate) const OPS: &[OpDef] = &[
     question("aten::isnan(Tensor self) -> Tensor").tags(Tags::CORE).doc("Whether the element is not a number."),
     question("aten::isinf(Tensor self) -> Tensor").tags(Tags::CORE).doc("Whether the element is an infinity."),
     question("aten::isposinf(Tensor self) -> Tensor")
-        .decompose(pointwise::isposinf)
+        .decompose(decompose::isposinf)
         .doc("Whether the element is the positive infinity."),
     question("aten::isneginf(Tensor self) -> Tensor")
-        .decompose(pointwise::isneginf)
+        .decompose(decompose::isneginf)
         .doc("Whether the element is the negative infinity."),
     question("aten::isfinite(Tensor self) -> Tensor")
-        .decompose(pointwise::isfinite)
+        .decompose(decompose::isfinite)
         .doc("Whether the element is neither an infinity nor a NaN."),
     question("aten::signbit(Tensor self) -> Tensor").doc("Whether the sign bit is set."),
     OpDef::in_place("aten::exp_(Tensor(a!) self) -> Tensor(a!)", "aten.exp.default")

@@ -1,6 +1,6 @@
 //! Gradients of the functions of one number.
 
-use super::{Backward, Expr};
+use crate::core::gradients::{Backward, Expr};
 use std::f64::consts::{FRAC_2_SQRT_PI, LN_2, LN_10, PI};
 use tracefx_core::{Complex64, Result, Scalar};
 

@@ -3,10 +3,10 @@
 //! They come from [`tracefx_core::with_default_generator`], so that a seed gives PyTorch's numbers. The operators that
 //! write in place are rows over functional ones, which draw in the order in which the elements lie in memory.
 
-use super::create::{dtype, fresh, like};
-use crate::decompositions::to_dtype;
-use crate::elementwise::laid_out;
-use crate::gradients;
+use crate::core::decompositions::to_dtype;
+use crate::core::elementwise::laid_out;
+use crate::create::factories::{dtype, fresh, like};
+use crate::pointwise::unary_gradient;
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, broadcast, contiguous, real_of};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
@@ -34,10 +34,10 @@ pub(crate) const OPS: &[OpDef] = &[
     random("aten::random(Tensor self, *, Generator? generator=None) -> Tensor", random_ints).doc("Random integers that the dtype holds, in place of the elements."),
     random("aten::random.to(Tensor self, int to, *, Generator? generator=None) -> Tensor", random_ints).doc("Random integers from 0 on, below `to`, in place of the elements."),
     random("aten::random.from(Tensor self, int from, int? to, *, Generator? generator=None) -> Tensor", random_ints).doc("Random integers from `from` on, below `to`, in place of the elements."),
-    random("aten::bernoulli(Tensor self, *, Generator? generator=None) -> Tensor", row_major_float).vjp(gradients::unary::zero).doc("One with the probability that each element says, else zero."),
-    random("aten::bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor", bernoulli_p).vjp(gradients::unary::zero).doc("One with probability `p`, else zero, in place of the elements."),
+    random("aten::bernoulli(Tensor self, *, Generator? generator=None) -> Tensor", row_major_float).vjp(unary_gradient::zero).doc("One with the probability that each element says, else zero."),
+    random("aten::bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor", bernoulli_p).vjp(unary_gradient::zero).doc("One with probability `p`, else zero, in place of the elements."),
     random("aten::bernoulli.Tensor(Tensor self, Tensor p, *, Generator? generator=None) -> Tensor", bernoulli_tensor).doc("One with the probability that `p` says, else zero, in place of the elements."),
-    random("aten::poisson(Tensor self, Generator? generator=None) -> Tensor", row_major_float).vjp(gradients::unary::zero).doc("Random counts of Poisson distributions whose means are the elements."),
+    random("aten::poisson(Tensor self, Generator? generator=None) -> Tensor", row_major_float).vjp(unary_gradient::zero).doc("Random counts of Poisson distributions whose means are the elements."),
     random("aten::multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor", multinomial).doc("Random positions, of which each comes with the probability that a row of weights gives it."),
     OpDef::composite("aten::normal.Tensor_float(Tensor mean, float std=1., *, Generator? generator=None) -> Tensor", normal_of_means).tags(Tags::WHOLE).tags(Tags::RANDOM).doc("Normally distributed random numbers, each with a mean of its own."),
     OpDef::composite("aten::normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor", normal_of_deviations).tags(Tags::WHOLE).tags(Tags::RANDOM).doc("Normally distributed random numbers, each with a deviation of its own."),

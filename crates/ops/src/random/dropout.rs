@@ -1,7 +1,7 @@
 //! Dropout. Without training it changes nothing; in training the random numbers are those of PyTorch for the same seed.
 
-use crate::elementwise::{laid_out, to_float};
-use crate::gradients;
+use crate::core::elementwise::{laid_out, to_float};
+use crate::pointwise::activation_gradient;
 use crate::{Args, Cx, Infer, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, check_cast};
 use tracefx_core::{DType, DTypeKind, Result};
 use tracefx_ir::TensorMeta;
@@ -24,7 +24,7 @@ pub(crate) const OPS: &[OpDef] = &[
     in_place("aten::feature_alpha_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)", "aten.feature_alpha_dropout.default").doc("In place: `feature_alpha_dropout`."),
     OpDef::new("aten::native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)", native_dropout)
         .decompose(dropped_with_mask)
-        .vjp(gradients::activation::native_dropout).doc("Dropout, with the mask of the elements that were kept as a second result.")
+        .vjp(activation_gradient::native_dropout).doc("Dropout, with the mask of the elements that were kept as a second result.")
         .tags(Tags::CORE.with(Tags::RANDOM))
         .tolerance(Tol::Default),
 ];

@@ -3,14 +3,14 @@
 //! Follows aten/src/ATen/native/RNN.cpp. Each step is a few operators, so that layers over a number of steps that is not known
 //! stay whole.
 
-use super::matmul_composite::tensor_of;
+use crate::linalg::matmul_composite::tensor_of;
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value};
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
 
 /// Errors of one step go into the next.
-pub(super) const TOLERANCE: Tol = Tol::Scaled(4.0);
+pub(crate) const TOLERANCE: Tol = Tol::Scaled(4.0);
 
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
@@ -68,11 +68,11 @@ pub(crate) const OPS: &[OpDef] = &[
     .doc("One step of a recurrent layer with ReLU."),
 ];
 
-pub(super) type Call<'a> = Args<'a, TensorRef>;
+pub(crate) type Call<'a> = Args<'a, TensorRef>;
 
 /// What one step does with the products of input and state.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Cell {
+pub(crate) enum Cell {
     Lstm,
     Gru,
     Tanh,
@@ -81,10 +81,10 @@ pub(super) enum Cell {
 
 /// Weights and biases of one direction of one layer.
 #[derive(Clone)]
-pub(super) struct Params {
-    pub(super) w_ih: Traced,
+pub(crate) struct Params {
+    pub(crate) w_ih: Traced,
     w_hh: Traced,
-    pub(super) b_ih: Traced,
+    pub(crate) b_ih: Traced,
     b_hh: Traced,
     /// The projection of the hidden state, of LSTMs that have one.
     w_hr: Option<Traced>,
@@ -99,9 +99,9 @@ impl Params {
 
 /// The hidden state, and the cell of an LSTM.
 #[derive(Clone)]
-pub(super) struct State {
-    pub(super) hidden: Traced,
-    pub(super) cell: Option<Traced>,
+pub(crate) struct State {
+    pub(crate) hidden: Traced,
+    pub(crate) cell: Option<Traced>,
 }
 
 fn sigmoid(cx: &mut Cx<'_>, value: &Traced) -> Result<Traced> {
@@ -133,7 +133,7 @@ fn parts(cx: &mut Cx<'_>, value: Traced, n: usize) -> Result<Vec<Traced>> {
 }
 
 /// One step, of which the input has been multiplied with its weight already.
-pub(super) fn step(cx: &mut Cx<'_>, cell: Cell, input: Traced, state: &State, params: &Params) -> Result<State> {
+pub(crate) fn step(cx: &mut Cx<'_>, cell: Cell, input: Traced, state: &State, params: &Params) -> Result<State> {
     let call = [state.hidden.clone(), params.w_hh.clone(), params.b_hh.clone()];
     let recurrent = cx.call("aten.linear.default", call)?;
     let hidden = match cell {
@@ -225,7 +225,7 @@ fn rnn_relu(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
 }
 
 /// The parameters of each direction of each layer, which stand at `at` in the schema.
-pub(super) fn gather_params(args: &Call<'_>, at: usize, has_projection: bool, n: usize) -> Result<Vec<Params>> {
+pub(crate) fn gather_params(args: &Call<'_>, at: usize, has_projection: bool, n: usize) -> Result<Vec<Params>> {
     let has_biases = args.bool(at + 1)?;
     let tensors = args.tensors(at)?;
     let per_layer = 2 + if has_biases { 2 } else { 0 } + has_projection as usize;

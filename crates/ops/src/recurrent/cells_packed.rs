@@ -1,7 +1,7 @@
 //! Recurrent layers over packed sequences: each step has as many sequences as still go on.
 
-use super::matmul_composite::tensor_of;
-use super::recurrent::{Call, Cell, Params, State, TOLERANCE, gather_params, step};
+use crate::linalg::matmul_composite::tensor_of;
+use crate::recurrent::cells::{Call, Cell, Params, State, TOLERANCE, gather_params, step};
 use crate::{Cx, OpDef, Tags, Traced, Value};
 use tracefx_core::Result;
 

@@ -1,7 +1,8 @@
 //! Packed sequences: the steps of sequences of different lengths one behind the other, without padding.
 
-use crate::elementwise::check_fits;
-use crate::{Args, OpDef, Output, Tags, Value, gradients};
+use crate::core::elementwise::check_fits;
+use crate::recurrent::pack_gradient;
+use crate::{Args, OpDef, Output, Tags, Value};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
 
@@ -10,11 +11,11 @@ use tracefx_ir::TensorMeta;
 pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::_pack_padded_sequence(Tensor input, Tensor lengths, bool batch_first) -> (Tensor, Tensor)", pack)
         .doc("The steps of padded sequences without their padding, and how many sequences each step has.")
-        .vjp(gradients::packed::pack)
+        .vjp(pack_gradient::pack)
         .tags(Tags::DATA_DEPENDENT_SHAPE),
     OpDef::new("aten::_pad_packed_sequence(Tensor data, Tensor batch_sizes, bool batch_first, Scalar padding_value, int total_length) -> (Tensor, Tensor)", unpack)
         .doc("Packed sequences with padding again, and their lengths.")
-        .vjp(gradients::packed::unpack)
+        .vjp(pack_gradient::unpack)
         .tags(Tags::DATA_DEPENDENT_SHAPE),
 ];
 

@@ -1,6 +1,6 @@
 //! Gradients of packed sequences: what packs and what pads take each other's gradients back.
 
-use super::{Backward, Expr};
+use crate::core::gradients::{Backward, Expr};
 use tracefx_core::Result;
 
 pub(crate) fn pack(it: &Backward<'_>) -> Result<Vec<Expr>> {

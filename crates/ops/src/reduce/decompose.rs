@@ -1,6 +1,6 @@
 //! Operators that reduce dimensions to one value.
 
-use super::{Call, computing, fill_places, to_dtype};
+use crate::core::decompositions::{Call, computing, fill_places, to_dtype};
 use crate::{Cx, Traced, Value};
 use tracefx_core::{DType, DTypeKind, Result};
 

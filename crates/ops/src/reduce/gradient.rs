@@ -1,6 +1,6 @@
 //! Gradients of reductions.
 
-use super::{Backward, Expr};
+use crate::core::gradients::{Backward, Expr};
 use crate::{Value, reduced_dims};
 use tracefx_core::Result;
 use tracefx_sym::SymInt;

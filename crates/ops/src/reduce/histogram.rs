@@ -1,7 +1,7 @@
 //! Histograms of points of several dimensions.
 
-use super::lookup::wrong_dtype;
-use super::matmul_composite::tensor_of;
+use crate::index::gather::wrong_dtype;
+use crate::linalg::matmul_composite::tensor_of;
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, contiguous};
 use tracefx_core::{DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;

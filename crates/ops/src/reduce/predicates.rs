@@ -1,7 +1,7 @@
 //! Questions about tensors whose answer is a bool of Python.
 
-use super::copy::is_laid_out;
-use crate::elementwise::operands;
+use crate::core::elementwise::operands;
+use crate::view::copy::is_laid_out;
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Traced, Value, promote, promote_types};
 use tracefx_core::{DType, DTypeKind, MemoryFormat, Result};
 use tracefx_ir::TensorMeta;

@@ -1,6 +1,6 @@
 //! Scans: each element of the result depends on those before it along a dimension.
 
-use crate::gradients;
+use crate::reduce::scan_gradient;
 use crate::{Args, OpDef, Output, Tags, Tol, contiguous, normalize_dim};
 use tracefx_core::{DType, DTypeKind, Result};
 use tracefx_ir::TensorMeta;
@@ -11,21 +11,21 @@ pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", cumulative)
         .tolerance(Tol::Default)
         .tags(Tags::CORE)
-        .vjp(gradients::scan::cumsum)
+        .vjp(scan_gradient::cumsum)
         .doc("The sums of the elements so far."),
     OpDef::new("aten::cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", cumulative)
         .tolerance(Tol::Default)
-        .vjp(gradients::scan::cumprod)
+        .vjp(scan_gradient::cumprod)
         .doc("The products of the elements so far."),
     OpDef::new("aten::logcumsumexp(Tensor self, int dim) -> Tensor", logcumsumexp)
         .tolerance(Tol::Default)
-        .vjp(gradients::scan::logcumsumexp)
+        .vjp(scan_gradient::logcumsumexp)
         .doc("The logarithms of the sums of the exponentials so far."),
     OpDef::new("aten::cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)", cumulative_extremum)
-        .vjp(gradients::scan::cumulative_extremum)
+        .vjp(scan_gradient::cumulative_extremum)
         .doc("The largest elements so far, and where they are."),
     OpDef::new("aten::cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)", cumulative_extremum)
-        .vjp(gradients::scan::cumulative_extremum)
+        .vjp(scan_gradient::cumulative_extremum)
         .doc("The smallest elements so far, and where they are."),
     OpDef::in_place(
         "aten::cumsum_(Tensor(a!) self, int dim, *, ScalarType? dtype=None) -> Tensor(a!)",

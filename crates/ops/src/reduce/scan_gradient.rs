@@ -1,7 +1,7 @@
 //! Gradients of running sums and products.
 
-use super::{Backward, Expr};
 use crate::Value;
+use crate::core::gradients::{Backward, Expr};
 use tracefx_core::{DType, Result};
 
 type Formulas = Result<Vec<Expr>>;

@@ -1,6 +1,6 @@
 //! Reductions of segments of one dimension, which are given by their lengths or by where they start.
 
-use crate::gradients;
+use crate::loss::classification_gradient;
 use crate::{Args, OpDef, Output, Tags, Tol, contiguous, normalize_dim};
 use tracefx_core::{DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
@@ -8,7 +8,7 @@ use tracefx_ir::TensorMeta;
 /// The rows of this family.
 #[rustfmt::skip]
 pub(crate) const OPS: &[OpDef] = &[
-    OpDef::new("aten::segment_reduce(Tensor data, str reduce, *, Tensor? lengths=None, Tensor? indices=None, Tensor? offsets=None, int axis=0, bool unsafe=False, Scalar? initial=None) -> Tensor", segment_reduce).tags(Tags::REDUCTION).tolerance(Tol::Default).vjp(gradients::class_loss::segment_reduce).doc("The sum, mean, maximum, minimum or product of each segment."),
+    OpDef::new("aten::segment_reduce(Tensor data, str reduce, *, Tensor? lengths=None, Tensor? indices=None, Tensor? offsets=None, int axis=0, bool unsafe=False, Scalar? initial=None) -> Tensor", segment_reduce).tags(Tags::REDUCTION).tolerance(Tol::Default).vjp(classification_gradient::segment_reduce).doc("The sum, mean, maximum, minimum or product of each segment."),
     OpDef::new("aten::_segment_reduce_backward(Tensor grad, Tensor output, Tensor data, str reduce, *, Tensor? lengths=None, Tensor? offsets=None, int axis=0, Scalar? initial=None) -> Tensor", backward).tolerance(Tol::Default).doc("The gradient of `segment_reduce`."),
 ];
 

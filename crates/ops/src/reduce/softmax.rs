@@ -1,6 +1,6 @@
 //! Softmax and its logarithm.
 
-use crate::gradients;
+use crate::pointwise::activation_gradient;
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, contiguous, normalize_dim};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
@@ -9,17 +9,17 @@ use tracefx_sym::SymInt;
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", softmax)
-        .vjp(gradients::activation::softmax)
+        .vjp(activation_gradient::softmax)
         .doc("Exponentials along one dimension, divided by their sum.")
         .tags(Tags::CORE)
         .tolerance(Tol::Default),
     OpDef::new("aten::_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", softmax)
-        .vjp(gradients::activation::log_softmax)
+        .vjp(activation_gradient::log_softmax)
         .doc("The logarithm of `_softmax`.")
         .tags(Tags::CORE)
         .tolerance(Tol::Default),
     OpDef::new("aten::_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", safe_softmax)
-        .vjp(gradients::activation::softmax)
+        .vjp(activation_gradient::softmax)
         .doc("Softmax where a row of nothing but minus infinity gives zeros.")
         .decompose(decomposed_safe_softmax)
         .tolerance(Tol::Default),

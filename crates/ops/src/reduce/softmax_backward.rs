@@ -1,6 +1,6 @@
 //! The gradients of softmax and of its logarithm, from their results.
 
-use crate::decompose::{to_dtype, widened};
+use crate::core::decompose::{to_dtype, widened};
 use crate::{Args, Cx, OpDef, Output, TensorRef, Tol, Traced, Value, contiguous, normalize_dim};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;

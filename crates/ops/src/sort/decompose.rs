@@ -1,6 +1,7 @@
 //! Operators that look at the order of elements, or for some among others.
 
-use super::{Call, choose, dim, sizes, to_dtype};
+use crate::core::decompositions;
+use crate::core::decompositions::{Call, choose, dim, sizes, to_dtype};
 use crate::{Cx, Traced, Value, normalize_dim};
 use tracefx_core::{DType, Device, Layout, Result};
 use tracefx_sym::SymInt;
@@ -56,8 +57,8 @@ pub(crate) fn isin_scalar(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
     if let Value::Tensor(_) = elements {
         return Ok(vec![cx.aten(if inverted { "ne.Scalar" } else { "eq.Scalar" }, [elements, test])?]);
     }
-    let dtype = super::with_number(cx.meta_of(test), elements);
-    let element = super::scalar_tensor(cx, elements, dtype)?;
+    let dtype = decompositions::with_number(cx.meta_of(test), elements);
+    let element = decompositions::scalar_tensor(cx, elements, dtype)?;
     let kwargs = [("assume_unique", args.values[2].clone()), ("invert", args.values[3].clone())];
     Ok(vec![cx.aten_with("isin.Tensor_Tensor", [&element, test], &kwargs)?])
 }
@@ -85,7 +86,7 @@ pub(crate) fn quantile(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
         this = cx.aten("flatten.using_ints", [&this])?;
     }
     let q = match &args.values[1] {
-        number @ Value::Float(_) => super::scalar_tensor(cx, number, meta.dtype)?,
+        number @ Value::Float(_) => decompositions::scalar_tensor(cx, number, meta.dtype)?,
         tensor => tensor.clone(),
     };
     if let Some(at) = at.filter(|at| at + 1 != rank) {
@@ -162,7 +163,7 @@ pub(crate) fn multilabel_margin_loss(cx: &mut Cx<'_>, args: &Call<'_>) -> Result
         return Err(args.unsupported("the decomposition of multilabel_margin_loss takes rows of known sizes"));
     };
     let (n, last) = (Value::int(n), Value::int(-1));
-    let numbers = super::arange(cx, &meta.sizes[1], None)?;
+    let numbers = decompositions::arange(cx, &meta.sizes[1], None)?;
     let is_end = cx.aten("eq.Scalar", [&target, &last])?;
     let ends = choose(cx, &is_end, &numbers, &n)?;
     let end = cx.aten("amin", [&ends, &Value::ints(&[-1]), &Value::Bool(true)])?;

@@ -1,7 +1,7 @@
 //! Where values belong among sorted ones.
 
-use super::lookup::wrong_dtype;
-use super::view::listed;
+use crate::index::gather::wrong_dtype;
+use crate::view::strides::listed;
 use crate::{Args, OpDef, Operand, Output, contiguous, promote};
 use tracefx_core::{DType, Result};
 use tracefx_ir::TensorMeta;

@@ -1,6 +1,6 @@
 //! The different elements or slices of a tensor, where each one went, and how often it came.
 
-use super::lookup::wrong_dtype;
+use crate::index::gather::wrong_dtype;
 use crate::{Args, OpDef, Output, Tags, normalize_dim};
 use tracefx_core::{DType, Result};
 use tracefx_ir::TensorMeta;

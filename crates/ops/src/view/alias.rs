@@ -1,7 +1,7 @@
 //! Other names of operators: those of NumPy, those of the namespace `special`, and forms in place.
 
 use crate::OpDef;
-use crate::decompose::forward;
+use crate::core::decompose::forward;
 
 /// A row of this family: another name of this operator.
 macro_rules! alias {

@@ -1,9 +1,9 @@
 //! Tensors put together: concatenation and what is made of it.
 
-use super::view::listed;
-use crate::decompositions::gather;
-use crate::gradients;
-use crate::memory_format::{in_memory_format, memory_format_of};
+use crate::core::memory_format::{in_memory_format, memory_format_of};
+use crate::index;
+use crate::view::gradient;
+use crate::view::strides::listed;
 use crate::{
     Args, Cx, OpDef, Operand, Output, Tags, TensorRef, Tol, Traced, Value, contiguous, normalize_dim, promote,
 };
@@ -14,7 +14,7 @@ use tracefx_sym::SymInt;
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::cat(Tensor[] tensors, int dim=0) -> Tensor", cat)
-        .vjp(gradients::views::cat)
+        .vjp(gradient::cat)
         .doc("The tensors one after the other along a dimension, in the dtype that they promote to.")
         .tags(Tags::CORE),
     OpDef::composite("aten::concat(Tensor[] tensors, int dim=0) -> Tensor", as_cat)
@@ -45,8 +45,8 @@ pub(crate) const OPS: &[OpDef] = &[
         .doc("The tensors side by side, one-dimensional ones as columns.")
         .tolerance(Tol::Exact),
     OpDef::new("aten::block_diag(Tensor[] tensors) -> Tensor", block_diag)
-        .decompose(gather::block_diag)
-        .vjp(gradients::views::block_diag)
+        .decompose(index::decompose::block_diag)
+        .vjp(gradient::block_diag)
         .doc("Matrices along the diagonal of a larger one that is zero elsewhere."),
     OpDef::composite("aten::meshgrid(Tensor[] tensors) -> Tensor[]", |cx, args| {
         Ok(vec![meshgrid(cx, args, args.tensors(0)?.into_iter().copied().collect(), "ij")?])

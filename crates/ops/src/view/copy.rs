@@ -1,41 +1,44 @@
 //! Copies and conversions of whole tensors, and tensors that are another one under a new name.
 
-use crate::decompositions::{create, movement};
-use crate::elementwise::{check_fits, is_dense, laid_out};
-use crate::gradients;
-use crate::{Args, OpDef, Operand, Output, Tags, Value, broadcast, write_back};
+use crate::core::elementwise::{check_fits, is_dense, laid_out};
+use crate::core::write_back;
+use crate::create;
+use crate::pointwise::unary_gradient;
+use crate::view::decompose;
+use crate::view::gradient;
+use crate::{Args, OpDef, Operand, Output, Tags, Value, broadcast};
 use tracefx_core::{Code, DType, Device, Diagnostic, Layout, MemoryFormat, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
 
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
-    OpDef::new("aten::_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor", to_copy).tags(Tags::CORE).vjp(gradients::unary::identity).doc("A copy, converted to a dtype."),
-    OpDef::new("aten::to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)", to_dtype).decompose(movement::to_dtype).vjp(gradients::unary::identity).doc("The tensor itself if it has the dtype already, else a converted copy."),
-    OpDef::new("aten::to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)", to_dtype).decompose(movement::to_dtype).vjp(gradients::unary::identity).doc("The tensor itself if it has the dtype and layout already, else a converted copy."),
-    OpDef::new("aten::to.device(Tensor(a) self, Device device, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)", to_device).decompose(movement::to_dtype).vjp(gradients::unary::identity).doc("The tensor itself if it has the device and dtype already, else a converted copy."),
-    OpDef::new("aten::to.other(Tensor(a) self, Tensor other, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)", to_other).decompose(movement::to_dtype).vjp(gradients::unary::identity).doc("The tensor with the dtype of another one."),
-    OpDef::new("aten::type_as(Tensor self, Tensor other) -> Tensor", type_as).tags(Tags::MAY_GIVE_ARGUMENT).decompose(movement::type_as).vjp(gradients::unary::identity).doc("The tensor with the dtype of another one."),
-    OpDef::new("aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", clone).tags(Tags::CORE).vjp(gradients::unary::identity).doc("A copy."),
-    OpDef::new("aten::contiguous(Tensor(a) self, *, MemoryFormat memory_format=0) -> Tensor(a)", contiguous_rule).decompose(movement::contiguous).vjp(gradients::unary::identity).doc("The tensor itself if it lies in memory in this order already, else a copy."),
-    OpDef::new("aten::copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor", copy).tags(Tags::CORE).vjp(gradients::views::copy).doc("`src` with the dtype and sizes of `self`."),
-    OpDef::new("aten::lift_fresh_copy(Tensor self) -> Tensor", clone_row_major).decompose(movement::copy).vjp(gradients::unary::identity).doc("A copy: a constant of the program, which the program may write to."),
-    OpDef::new("aten::alias_copy(Tensor self) -> Tensor", clone_row_major).decompose(movement::copy).vjp(gradients::unary::identity).doc("A copy."),
+    OpDef::new("aten::_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor", to_copy).tags(Tags::CORE).vjp(unary_gradient::identity).doc("A copy, converted to a dtype."),
+    OpDef::new("aten::to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)", to_dtype).decompose(decompose::to_dtype).vjp(unary_gradient::identity).doc("The tensor itself if it has the dtype already, else a converted copy."),
+    OpDef::new("aten::to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)", to_dtype).decompose(decompose::to_dtype).vjp(unary_gradient::identity).doc("The tensor itself if it has the dtype and layout already, else a converted copy."),
+    OpDef::new("aten::to.device(Tensor(a) self, Device device, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)", to_device).decompose(decompose::to_dtype).vjp(unary_gradient::identity).doc("The tensor itself if it has the device and dtype already, else a converted copy."),
+    OpDef::new("aten::to.other(Tensor(a) self, Tensor other, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)", to_other).decompose(decompose::to_dtype).vjp(unary_gradient::identity).doc("The tensor with the dtype of another one."),
+    OpDef::new("aten::type_as(Tensor self, Tensor other) -> Tensor", type_as).tags(Tags::MAY_GIVE_ARGUMENT).decompose(decompose::type_as).vjp(unary_gradient::identity).doc("The tensor with the dtype of another one."),
+    OpDef::new("aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", clone).tags(Tags::CORE).vjp(unary_gradient::identity).doc("A copy."),
+    OpDef::new("aten::contiguous(Tensor(a) self, *, MemoryFormat memory_format=0) -> Tensor(a)", contiguous_rule).decompose(decompose::contiguous).vjp(unary_gradient::identity).doc("The tensor itself if it lies in memory in this order already, else a copy."),
+    OpDef::new("aten::copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor", copy).tags(Tags::CORE).vjp(gradient::copy).doc("`src` with the dtype and sizes of `self`."),
+    OpDef::new("aten::lift_fresh_copy(Tensor self) -> Tensor", clone_row_major).decompose(decompose::copy).vjp(unary_gradient::identity).doc("A copy: a constant of the program, which the program may write to."),
+    OpDef::new("aten::alias_copy(Tensor self) -> Tensor", clone_row_major).decompose(decompose::copy).vjp(unary_gradient::identity).doc("A copy."),
     OpDef::new("aten::detach_copy(Tensor self) -> Tensor", clone_row_major).no_gradient().doc("A copy."),
-    OpDef::new("aten::lift(Tensor self) -> Tensor", same).tags(Tags::VIEW).vjp(gradients::unary::identity).doc("The tensor itself."),
+    OpDef::new("aten::lift(Tensor self) -> Tensor", same).tags(Tags::VIEW).vjp(unary_gradient::identity).doc("The tensor itself."),
     OpDef::new("aten::lift_fresh(Tensor(a) self) -> Tensor(a)", same).write_back(write_back::whole)
-        .tags(Tags::VIEW).vjp(gradients::unary::identity).doc("The tensor itself."),
+        .tags(Tags::VIEW).vjp(unary_gradient::identity).doc("The tensor itself."),
     OpDef::new("aten::detach_(Tensor(a!) self) -> Tensor(a!)", same).doc("The tensor itself, from here on without gradients."),
     OpDef::new("aten::detach(Tensor(a) self) -> Tensor(a)", view).write_back(write_back::whole)
-        .decompose(movement::alias).tags(Tags::VIEW).no_gradient().doc("A view of everything, without gradients."),
+        .decompose(decompose::alias).tags(Tags::VIEW).no_gradient().doc("A view of everything, without gradients."),
     OpDef::new("aten::alias(Tensor(a) self) -> Tensor(a)", view).write_back(write_back::whole)
-        .tags(Tags::VIEW).tags(Tags::CORE).vjp(gradients::unary::identity).doc("A view of everything."),
-    OpDef::new("aten::cpu(Tensor(a) self) -> Tensor(b|a)", same).tags(Tags::VIEW).vjp(gradients::unary::identity).doc("The tensor itself: all tensors live on the CPU."),
-    OpDef::new("aten::resolve_conj(Tensor(a) self) -> Tensor(a)", same).decompose(movement::itself).tags(Tags::VIEW).vjp(gradients::unary::identity).doc("The tensor itself: conjugation is never put off here."),
-    OpDef::new("aten::resolve_neg(Tensor(a) self) -> Tensor(a)", same).decompose(movement::itself).tags(Tags::VIEW).vjp(gradients::unary::identity).doc("The tensor itself: negation is never put off here."),
-    OpDef::new("aten::fill.Scalar(Tensor self, Scalar value) -> Tensor", fill).decompose(create::fill_scalar).tags(Tags::TAKEN_APART).tags(Tags::CORE).vjp(gradients::views::fill).doc("A tensor as `self`, full of one value."),
-    OpDef::new("aten::fill.Tensor(Tensor self, Tensor value) -> Tensor", fill).decompose(create::fill_tensor).vjp(gradients::views::fill).doc("A tensor as `self`, full of one value."),
-    OpDef::new("aten::zero(Tensor self) -> Tensor", fill).decompose(create::zeros_like).vjp(gradients::unary::zero).doc("A tensor as `self`, full of zeros."),
+        .tags(Tags::VIEW).tags(Tags::CORE).vjp(unary_gradient::identity).doc("A view of everything."),
+    OpDef::new("aten::cpu(Tensor(a) self) -> Tensor(b|a)", same).tags(Tags::VIEW).vjp(unary_gradient::identity).doc("The tensor itself: all tensors live on the CPU."),
+    OpDef::new("aten::resolve_conj(Tensor(a) self) -> Tensor(a)", same).decompose(decompose::itself).tags(Tags::VIEW).vjp(unary_gradient::identity).doc("The tensor itself: conjugation is never put off here."),
+    OpDef::new("aten::resolve_neg(Tensor(a) self) -> Tensor(a)", same).decompose(decompose::itself).tags(Tags::VIEW).vjp(unary_gradient::identity).doc("The tensor itself: negation is never put off here."),
+    OpDef::new("aten::fill.Scalar(Tensor self, Scalar value) -> Tensor", fill).decompose(create::decompose::fill_scalar).tags(Tags::TAKEN_APART).tags(Tags::CORE).vjp(gradient::fill).doc("A tensor as `self`, full of one value."),
+    OpDef::new("aten::fill.Tensor(Tensor self, Tensor value) -> Tensor", fill).decompose(create::decompose::fill_tensor).vjp(gradient::fill).doc("A tensor as `self`, full of one value."),
+    OpDef::new("aten::zero(Tensor self) -> Tensor", fill).decompose(create::decompose::zeros_like).vjp(unary_gradient::zero).doc("A tensor as `self`, full of zeros."),
     OpDef::new("aten::_assert_tensor_metadata(Tensor a, SymInt[]? size=None, SymInt[]? stride=None, ScalarType? dtype=None, *, Device? device=None, Layout? layout=None) -> ()", assert_metadata).tags(Tags::SIDE_EFFECT).doc("Holds that a tensor has these sizes, strides, dtype, device and layout."),
     OpDef::in_place("aten::copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)", "aten.copy.default").doc("In place: `src` with the dtype and sizes of `self`."),
     OpDef::in_place("aten::fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)", "aten.fill.Scalar").tags(Tags::WRITES_SHARED).doc("In place: a tensor as `self`, full of one value."),

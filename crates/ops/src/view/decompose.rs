@@ -1,7 +1,7 @@
 //! Operators that move elements, or only look at them in another way.
 
-use super::{Call, arange, dim, sizes};
-use crate::families::is_laid_out;
+use crate::core::decompositions::{Call, arange, dim, sizes};
+use crate::view::copy::is_laid_out;
 use crate::{Cx, Traced, Value, normalize_dim};
 use tracefx_core::{DType, Layout, MemoryFormat, Result};
 use tracefx_sym::SymInt;

@@ -1,9 +1,9 @@
 //! The same elements in another order along dimensions.
 
-use super::view::{normalize_dims, out_of_range, repeated};
-use crate::elementwise::laid_out;
-use crate::gradients;
-use crate::memory_format::{in_memory_format, memory_format_of};
+use crate::core::elementwise::laid_out;
+use crate::core::memory_format::{in_memory_format, memory_format_of};
+use crate::view::gradient;
+use crate::view::strides::{normalize_dims, out_of_range, repeated};
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, contiguous};
 use tracefx_core::{MemoryFormat, Result};
 use tracefx_ir::TensorMeta;
@@ -12,7 +12,7 @@ use tracefx_sym::SymInt;
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::flip(Tensor self, int[] dims) -> Tensor", flip)
-        .vjp(gradients::views::flip)
+        .vjp(gradient::flip)
         .doc("Dimensions the other way round.")
         .tags(Tags::CORE),
     OpDef::composite("aten::fliplr(Tensor self) -> Tensor", |cx, args| flip_one(cx, args, 1))

@@ -1,6 +1,6 @@
 //! Gradients of views and of what moves data by whole dimensions.
 
-use super::{Backward, Expr};
+use crate::core::gradients::{Backward, Expr};
 use crate::normalize_dim;
 use smallvec::SmallVec;
 use tracefx_core::Result;

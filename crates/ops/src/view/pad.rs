@@ -1,10 +1,11 @@
 //! Tensors with a border: of a constant, mirrored, of the outermost elements, or of the other end.
 
-use super::matmul_composite::sizes as size_list;
-use super::view::listed;
-use crate::elementwise::{check_fits, laid_out};
-use crate::gradients;
-use crate::memory_format::{in_memory_format, memory_format_of};
+use crate::core::elementwise::{check_fits, laid_out};
+use crate::core::memory_format::{in_memory_format, memory_format_of};
+use crate::image;
+use crate::linalg::matmul_composite::sizes as size_list;
+use crate::view::gradient;
+use crate::view::strides::listed;
 use crate::{Args, Cx, Decompose, OpDef, Output, Rule, Tags, TensorRef, Tol, Traced, Value};
 use tracefx_core::{Diagnostic, MemoryFormat, Result};
 use tracefx_ir::TensorMeta;
@@ -16,40 +17,40 @@ pub(crate) const OPS: &[OpDef] = &[
         .doc("A border around the last dimensions: constant, reflected, replicated or circular.")
         .tolerance(Tol::Exact),
     OpDef::new("aten::constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor", constant)
-        .vjp(gradients::views::constant_pad_nd)
+        .vjp(gradient::constant_pad_nd)
         .doc("A border of one value; a negative width crops.")
         .tags(Tags::CORE),
     OpDef::new("aten::reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor", |args| mirrored(args, 1))
         .tags(Tags::TAKEN_APART)
-        .vjp(gradients::image::reflection_pad1d)
+        .vjp(image::gradient::reflection_pad1d)
         .doc("A border that mirrors the last dimension without repeating its ends.")
         .decompose(|cx, args| by_index(cx, args, reflect))
         .tags(Tags::CORE),
     OpDef::new("aten::reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor", |args| mirrored(args, 2))
         .tags(Tags::TAKEN_APART)
-        .vjp(gradients::image::reflection_pad2d)
+        .vjp(image::gradient::reflection_pad2d)
         .doc("A border that mirrors the last two dimensions without repeating their ends.")
         .decompose(|cx, args| by_index(cx, args, reflect))
         .tags(Tags::CORE),
     OpDef::new("aten::reflection_pad3d(Tensor self, SymInt[6] padding) -> Tensor", |args| mirrored(args, 3))
         .tags(Tags::TAKEN_APART)
-        .vjp(gradients::image::reflection_pad3d)
+        .vjp(image::gradient::reflection_pad3d)
         .doc("A border that mirrors the last three dimensions without repeating their ends.")
         .decompose(|cx, args| by_index(cx, args, reflect))
         .tags(Tags::CORE),
     OpDef::new("aten::replication_pad1d(Tensor self, SymInt[2] padding) -> Tensor", |args| padded(args, 1))
-        .vjp(gradients::image::replication_pad1d)
+        .vjp(image::gradient::replication_pad1d)
         .doc("A border that repeats the ends of the last dimension.")
         .decompose(|cx, args| by_index(cx, args, replicate)),
     OpDef::new("aten::replication_pad2d(Tensor self, SymInt[4] padding) -> Tensor", |args| padded(args, 2))
         .tags(Tags::TAKEN_APART)
-        .vjp(gradients::image::replication_pad2d)
+        .vjp(image::gradient::replication_pad2d)
         .doc("A border that repeats the ends of the last two dimensions.")
         .decompose(|cx, args| by_index(cx, args, replicate))
         .tags(Tags::CORE),
     OpDef::new("aten::replication_pad3d(Tensor self, SymInt[6] padding) -> Tensor", |args| padded(args, 3))
         .tags(Tags::TAKEN_APART)
-        .vjp(gradients::image::replication_pad3d)
+        .vjp(image::gradient::replication_pad3d)
         .doc("A border that repeats the ends of the last three dimensions.")
         .decompose(|cx, args| by_index(cx, args, replicate))
         .tags(Tags::CORE),

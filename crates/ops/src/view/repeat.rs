@@ -1,7 +1,7 @@
 //! Tensors whose parts come several times.
 
-use super::view::listed;
-use crate::gradients;
+use crate::view::gradient;
+use crate::view::strides::listed;
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, contiguous, normalize_dim};
 use tracefx_core::{Code, DType, Diagnostic, MemoryFormat, Result};
 use tracefx_ir::TensorMeta;
@@ -10,7 +10,7 @@ use tracefx_sym::SymInt;
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::repeat(Tensor self, SymInt[] repeats) -> Tensor", repeat)
-        .vjp(gradients::views::repeat).doc("The whole tensor several times along each dimension.")
+        .vjp(gradient::repeat).doc("The whole tensor several times along each dimension.")
         .tags(Tags::CORE),
     OpDef::composite("aten::tile(Tensor self, SymInt[] dims) -> Tensor", tile)
         .doc("The whole tensor several times along the last dimensions.")

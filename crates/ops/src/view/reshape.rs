@@ -1,9 +1,10 @@
 //! The same elements under other sizes: views where the strides allow it, else copies.
 
-use super::view::{listed, view_of};
-use crate::decompositions::movement;
-use crate::gradients;
-use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Traced, Value, contiguous, normalize_dim, write_back};
+use crate::core::write_back;
+use crate::view::decompose;
+use crate::view::gradient;
+use crate::view::strides::{listed, view_of};
+use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Traced, Value, contiguous, normalize_dim};
 use tracefx_core::{MemoryFormat, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
@@ -11,13 +12,13 @@ use tracefx_sym::SymInt;
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::view(Tensor(a) self, SymInt[] size) -> Tensor(a)", view)
-        .vjp(gradients::views::reshaped)
+        .vjp(gradient::reshaped)
         .doc("The same elements under other sizes, without a copy.")
         .write_back(write_back::view)
         .tags(Tags::CORE.with(Tags::VIEW)),
     OpDef::new("aten::_unsafe_view(Tensor self, SymInt[] size) -> Tensor", view)
-        .decompose(movement::unsafe_view)
-        .vjp(gradients::views::reshaped)
+        .decompose(decompose::unsafe_view)
+        .vjp(gradient::reshaped)
         .doc("`view` of a tensor that nobody else looks at.")
         .tags(Tags::VIEW),
     OpDef::new("aten::view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)", view_dtype)
@@ -26,7 +27,7 @@ pub(crate) const OPS: &[OpDef] = &[
         .write_back(write_back::view_dtype)
         .tags(Tags::VIEW),
     OpDef::new("aten::reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)", reshape)
-        .vjp(gradients::views::reshaped)
+        .vjp(gradient::reshaped)
         .doc("The same elements under other sizes: a view where the strides allow it, else a copy.")
         .tags(Tags::VIEW.with(Tags::MAY_COPY))
         .decompose(reshape_as_view_or_copy),

@@ -1,7 +1,7 @@
 //! Blocks of channels and pixels that change places: a view, a permutation and a copy.
 
-use super::view::listed;
-use crate::memory_format::{in_memory_format, memory_format_of};
+use crate::core::memory_format::{in_memory_format, memory_format_of};
+use crate::view::strides::listed;
 use crate::{Args, Cx, OpDef, Output, TensorRef, Tol, Traced, Value};
 use tracefx_core::Result;
 use tracefx_ir::TensorMeta;

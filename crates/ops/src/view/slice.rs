@@ -1,8 +1,9 @@
 //! Views of a part of a tensor: slices, single positions, windows and diagonals, by offsets and strides.
 
-use super::view::{listed, normalize_dims, out_of_range, view_of};
-use crate::gradients;
-use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Traced, Value, normalize_dim, write_back};
+use crate::core::write_back;
+use crate::view::gradient;
+use crate::view::strides::{listed, normalize_dims, out_of_range, view_of};
+use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Traced, Value, normalize_dim};
 use tracefx_core::{Diagnostic, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::{SymBool, SymInt};
@@ -13,11 +14,11 @@ pub(crate) const OPS: &[OpDef] = &[
         "aten::slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)",
         slice,
     )
-    .vjp(gradients::views::slice).doc("The positions of one dimension from `start` to `end`, in steps.")
+    .vjp(gradient::slice).doc("The positions of one dimension from `start` to `end`, in steps.")
     .write_back(write_back::slice)
         .tags(Tags::CORE.with(Tags::VIEW)),
     OpDef::new("aten::select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)", select)
-        .vjp(gradients::views::select).doc("One position of a dimension, which disappears.")
+        .vjp(gradient::select).doc("One position of a dimension, which disappears.")
         .write_back(write_back::select)
         .tags(Tags::CORE.with(Tags::VIEW)),
     OpDef::composite("aten::narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)", narrow)
@@ -38,27 +39,27 @@ pub(crate) const OPS: &[OpDef] = &[
         }
         Ok(vec![Output::Unknown(Value::None)])
     })
-    .vjp(gradients::views::narrow).doc("The positions of one dimension from the one on that a 0-d tensor names.")
+    .vjp(gradient::narrow).doc("The positions of one dimension from the one on that a 0-d tensor names.")
     .tags(Tags::VIEW),
     OpDef::new("aten::unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)", unfold)
-        .vjp(gradients::views::unfold).doc("Windows that slide over one dimension, as a new last dimension.")
+        .vjp(gradient::unfold).doc("Windows that slide over one dimension, as a new last dimension.")
         .tags(Tags::VIEW),
     OpDef::new("aten::diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)", diagonal)
-        .vjp(gradients::views::diagonal).doc("The diagonal of two dimensions, as a new last dimension.")
+        .vjp(gradient::diagonal).doc("The diagonal of two dimensions, as a new last dimension.")
         .write_back(write_back::diagonal)
         .tags(Tags::CORE.with(Tags::VIEW)),
     OpDef::new(
         "aten::as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)",
         as_strided,
     )
-    .vjp(gradients::views::as_strided).doc("The storage seen with these sizes, strides and offset.")
+    .vjp(gradient::as_strided).doc("The storage seen with these sizes, strides and offset.")
     .write_back(write_back::as_strided)
         .tags(Tags::CORE.with(Tags::VIEW)),
 ];
 
 /// The meta of `base[start:end:step]` along one dimension. Positions count from the end where they are known to be
 /// negative, and are held inside the dimension.
-pub(super) fn slice_of<T>(
+pub(crate) fn slice_of<T>(
     args: &Args<'_, T>,
     base: &TensorMeta,
     dim: usize,
@@ -104,7 +105,7 @@ fn greatest<T>(args: &Args<'_, T>, a: &SymInt, b: &SymInt) -> SymInt {
 }
 
 /// The meta of `base[index]` along one dimension; the index has been checked.
-pub(super) fn select_of(base: &TensorMeta, dim: usize, index: &SymInt) -> TensorMeta {
+pub(crate) fn select_of(base: &TensorMeta, dim: usize, index: &SymInt) -> TensorMeta {
     let (mut sizes, mut strides) = (base.sizes.clone(), base.strides.clone());
     let size = sizes.remove(dim);
     let stride = strides.remove(dim);
@@ -113,7 +114,7 @@ pub(super) fn select_of(base: &TensorMeta, dim: usize, index: &SymInt) -> Tensor
 }
 
 /// The view of `base` that `slice.Tensor` and its kin are about, with their arguments from `at` on.
-pub(super) fn slice_of_args(args: &Args<'_, TensorMeta>, base: &TensorMeta, at: usize) -> Result<TensorMeta> {
+pub(crate) fn slice_of_args(args: &Args<'_, TensorMeta>, base: &TensorMeta, at: usize) -> Result<TensorMeta> {
     if base.sizes.is_empty() {
         return Err(out_of_range(args, "slice() cannot be applied to a 0-dim tensor."));
     }
@@ -130,7 +131,7 @@ fn slice(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
 }
 
 /// The view of `base` that `select.int` and its kin are about, with their arguments from `at` on.
-pub(super) fn select_of_args(args: &Args<'_, TensorMeta>, base: &TensorMeta, at: usize) -> Result<TensorMeta> {
+pub(crate) fn select_of_args(args: &Args<'_, TensorMeta>, base: &TensorMeta, at: usize) -> Result<TensorMeta> {
     if base.sizes.is_empty() {
         return Err(out_of_range(args, "select() cannot be applied to a 0-dim tensor."));
     }
@@ -187,7 +188,7 @@ fn unfold(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
 }
 
 /// The view of `base` that `unfold` and its kin are about, with their arguments from `at` on.
-pub(super) fn unfold_of_args(args: &Args<'_, TensorMeta>, base: &TensorMeta, at: usize) -> Result<TensorMeta> {
+pub(crate) fn unfold_of_args(args: &Args<'_, TensorMeta>, base: &TensorMeta, at: usize) -> Result<TensorMeta> {
     let dim = normalize_dim(args, args.int(at)?, base.sizes.len())?;
     let (window, step) = (args.int(at + 1)?, args.int(at + 2)?);
     let (mut sizes, mut strides) = (base.sizes.clone(), base.strides.clone());
@@ -214,7 +215,7 @@ pub(super) fn unfold_of_args(args: &Args<'_, TensorMeta>, base: &TensorMeta, at:
 }
 
 /// The view of `base` that `diagonal` and its kin are about, with their arguments from `at` on.
-pub(super) fn diagonal_of_args(args: &Args<'_, TensorMeta>, base: &TensorMeta, at: usize) -> Result<TensorMeta> {
+pub(crate) fn diagonal_of_args(args: &Args<'_, TensorMeta>, base: &TensorMeta, at: usize) -> Result<TensorMeta> {
     let (offset, given) = (args.int(at)?, [args.int(at + 1)?, args.int(at + 2)?]);
     let dims = normalize_dims(args, &given, base.sizes.len())?;
     if dims[0] == dims[1] {
@@ -243,7 +244,7 @@ fn diagonal(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
 
 /// The view that `as_strided` and `as_strided_scatter` are about, with their arguments from `at` on. Whether it stays
 /// inside the storage, whoever makes the view knows.
-pub(super) fn as_strided_of_args(args: &Args<'_, TensorMeta>, at: usize) -> Result<TensorMeta> {
+pub(crate) fn as_strided_of_args(args: &Args<'_, TensorMeta>, at: usize) -> Result<TensorMeta> {
     let base = args.tensor(0)?;
     let (sizes, strides) = (args.sym_ints(at)?, args.sym_ints(at + 1)?);
     let offset = args.opt_sym_int(at + 2)?.unwrap_or(&base.storage_offset);
@@ -269,6 +270,6 @@ pub(super) fn as_strided_of_args(args: &Args<'_, TensorMeta>, at: usize) -> Resu
     Ok(view_of(base, sizes, strides, offset.clone()))
 }
 
-pub(super) fn as_strided(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+pub(crate) fn as_strided(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     Ok(vec![Output::view(as_strided_of_args(args, 1)?)])
 }

@@ -1,11 +1,12 @@
 //! Views that cut a tensor into pieces along one dimension.
 
-use super::lookup::wrong_dtype;
-use super::slice::{select_of, slice_of};
-use super::view::{listed, out_of_range};
-use crate::decompositions::movement;
-use crate::gradients;
-use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Traced, Value, normalize_dim, write_back};
+use crate::core::write_back;
+use crate::index::gather::wrong_dtype;
+use crate::view::decompose;
+use crate::view::gradient;
+use crate::view::slice::{select_of, slice_of};
+use crate::view::strides::{listed, out_of_range};
+use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Traced, Value, normalize_dim};
 use tracefx_core::allocate::{collected, filled, try_collected};
 use tracefx_core::{DType, Result};
 use tracefx_ir::TensorMeta;
@@ -15,24 +16,24 @@ use tracefx_sym::SymInt;
 pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]", split)
         .write_back(write_back::equal_piece)
-        .vjp(gradients::views::split).doc("Pieces of equal size; the last one may be smaller.")
+        .vjp(gradient::split).doc("Pieces of equal size; the last one may be smaller.")
         .tags(Tags::VIEW)
         .decompose(split_by_sizes),
     OpDef::new("aten::unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]", split)
-        .decompose(movement::unsafe_split).vjp(gradients::views::split).doc("`split` of a tensor that nobody else looks at.")
+        .decompose(decompose::unsafe_split).vjp(gradient::split).doc("`split` of a tensor that nobody else looks at.")
         .tags(Tags::VIEW),
     OpDef::new(
         "aten::split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]",
         split_with_sizes,
     )
-    .vjp(gradients::views::split).doc("Pieces of these sizes.")
+    .vjp(gradient::split).doc("Pieces of these sizes.")
     .write_back(write_back::piece)
         .tags(Tags::CORE.with(Tags::VIEW)),
     OpDef::new(
         "aten::unsafe_split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]",
         split_with_sizes,
     )
-    .decompose(movement::unsafe_split_with_sizes).vjp(gradients::views::split).doc("`split_with_sizes` of a tensor that nobody else looks at.")
+    .decompose(decompose::unsafe_split_with_sizes).vjp(gradient::split).doc("`split_with_sizes` of a tensor that nobody else looks at.")
     .tags(Tags::VIEW),
     OpDef::composite("aten::split.sizes(Tensor(a -> *) self, SymInt[] split_size, int dim=0) -> Tensor(a)[]", sizes)
         .doc("Pieces of these sizes.")
@@ -63,7 +64,7 @@ pub(crate) const OPS: &[OpDef] = &[
         "aten::tensor_split.tensor_indices_or_sections(Tensor(a -> *) self, Tensor tensor_indices_or_sections, int dim=0) -> Tensor(a)[]",
         tensor_split_by_tensor,
     )
-    .vjp(gradients::views::split).doc("The pieces that a tensor says: their number if it is 0-d, else the positions between them.")
+    .vjp(gradient::split).doc("The pieces that a tensor says: their number if it is 0-d, else the positions between them.")
     .tags(Tags::VIEW.with(Tags::DATA_DEPENDENT_SHAPE)),
     OpDef::composite("aten::hsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]", |cx, args| {
         axis_split(cx, args, 1)

@@ -1,8 +1,10 @@
 //! Views that reorder, add, drop or stretch dimensions: their strides follow from the input's, and they need no kernel.
 
-use crate::decompositions::movement;
-use crate::gradients;
-use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Traced, Value, normalize_dim, write_back};
+use crate::core::write_back;
+use crate::pointwise::unary_gradient;
+use crate::view::decompose;
+use crate::view::gradient;
+use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Traced, Value, normalize_dim};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
@@ -10,7 +12,7 @@ use tracefx_sym::SymInt;
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::permute(Tensor(a) self, int[] dims) -> Tensor(a)", permute)
-        .vjp(gradients::views::permute)
+        .vjp(gradient::permute)
         .doc("The dimensions in another order.")
         .write_back(write_back::permute)
         .tags(Tags::CORE.with(Tags::VIEW)),
@@ -55,7 +57,7 @@ pub(crate) const OPS: &[OpDef] = &[
         .doc("Dimensions go to other positions; the others keep their order.")
         .tags(Tags::VIEW),
     OpDef::new("aten::expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)", expand)
-        .vjp(gradients::unary::identity)
+        .vjp(unary_gradient::identity)
         .doc("Dimensions of size one repeat without a copy.")
         .tags(Tags::CORE.with(Tags::VIEW)),
     OpDef::composite("aten::expand_as(Tensor(a) self, Tensor other) -> Tensor(a)", expand_as)
@@ -68,46 +70,46 @@ pub(crate) const OPS: &[OpDef] = &[
         .doc("Expands all tensors to the sizes that they broadcast to.")
         .tags(Tags::VIEW),
     OpDef::new("aten::squeeze(Tensor(a) self) -> Tensor(a)", |args| squeeze(args, None))
-        .decompose(movement::squeeze)
-        .vjp(gradients::views::reshaped)
+        .decompose(decompose::squeeze)
+        .vjp(gradient::reshaped)
         .doc("Drops the dimensions of size one.")
         .write_back(write_back::squeeze)
         .tags(Tags::VIEW),
     OpDef::new("aten::squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)", |args| {
         squeeze(args, Some(vec![args.int(1)?]))
     })
-    .decompose(movement::squeeze_dim)
+    .decompose(decompose::squeeze_dim)
     .tags(Tags::TAKEN_APART)
-    .vjp(gradients::views::reshaped)
+    .vjp(gradient::reshaped)
     .doc("Drops a dimension if its size is one.")
     .write_back(write_back::squeeze)
     .tags(Tags::CORE.with(Tags::VIEW)),
     OpDef::new("aten::squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)", |args| squeeze(args, Some(args.ints(1)?)))
-        .vjp(gradients::views::reshaped)
+        .vjp(gradient::reshaped)
         .doc("Drops those of the dimensions whose size is one.")
         .write_back(write_back::squeeze)
         .tags(Tags::CORE.with(Tags::VIEW)),
     OpDef::new("aten::unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", unsqueeze)
-        .vjp(gradients::views::reshaped)
+        .vjp(gradient::reshaped)
         .doc("Adds a dimension of size one.")
         .write_back(write_back::unsqueeze)
         .tags(Tags::CORE.with(Tags::VIEW)),
     OpDef::composite("aten::real(Tensor(a) self) -> Tensor(a)", real).doc("The real parts.").tags(Tags::VIEW),
     OpDef::composite("aten::imag(Tensor(a) self) -> Tensor(a)", imag).doc("The imaginary parts.").tags(Tags::VIEW),
     OpDef::new("aten::view_as_real(Tensor(a) self) -> Tensor(a)", view_as_real)
-        .vjp(gradients::views::view_as_real)
+        .vjp(gradient::view_as_real)
         .doc("Complex numbers as pairs of floats in a last dimension of size two.")
         .write_back(write_back::view_as_real)
         .tags(Tags::VIEW),
     OpDef::new("aten::view_as_complex(Tensor(a) self) -> Tensor(a)", view_as_complex)
-        .vjp(gradients::views::view_as_complex)
+        .vjp(gradient::view_as_complex)
         .doc("Pairs of floats in a last dimension of size two as complex numbers.")
         .write_back(write_back::view_as_complex)
         .tags(Tags::VIEW),
 ];
 
 /// A view of the first argument with these sizes, strides and offset.
-pub(super) fn view_of(
+pub(crate) fn view_of(
     base: &TensorMeta,
     sizes: Vec<SymInt>,
     strides: Vec<SymInt>,
@@ -117,18 +119,18 @@ pub(super) fn view_of(
 }
 
 /// Sizes as PyTorch writes them in messages: `[2, 3]`.
-pub(super) fn listed<T: std::fmt::Display>(items: &[T]) -> String {
+pub(crate) fn listed<T: std::fmt::Display>(items: &[T]) -> String {
     let items: Vec<_> = items.iter().map(|it| it.to_string()).collect();
     format!("[{}]", items.join(", "))
 }
 
 /// An error about an index or dimension.
-pub(super) fn out_of_range<T>(args: &Args<'_, T>, what: impl Into<String>) -> Diagnostic {
+pub(crate) fn out_of_range<T>(args: &Args<'_, T>, what: impl Into<String>) -> Diagnostic {
     Diagnostic::new(Code::IndexOutOfRange, what).op(&*args.op.name)
 }
 
 /// The dimensions as indices from the front.
-pub(super) fn normalize_dims<T>(args: &Args<'_, T>, dims: &[i64], rank: usize) -> Result<Vec<usize>> {
+pub(crate) fn normalize_dims<T>(args: &Args<'_, T>, dims: &[i64], rank: usize) -> Result<Vec<usize>> {
     dims.iter().map(|&dim| normalize_dim(args, dim, rank)).collect()
 }
 
@@ -156,7 +158,7 @@ fn permute(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     Ok(reordered(base, &order))
 }
 
-pub(super) fn transpose(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+pub(crate) fn transpose(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     let base = args.tensor(0)?;
     let rank = base.sizes.len();
     let (a, b) = (normalize_dim(args, args.int(1)?, rank)?, normalize_dim(args, args.int(2)?, rank)?);
@@ -167,7 +169,7 @@ pub(super) fn transpose(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     Ok(reordered(base, &order))
 }
 
-pub(super) fn t(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+pub(crate) fn t(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     let base = args.tensor(0)?;
     let rank = base.sizes.len();
     if rank > 2 {
@@ -340,7 +342,7 @@ fn broadcast_tensors(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<
 }
 
 /// Only a size that is known to be one is dropped: a symbolic one counts as greater, as in PyTorch.
-pub(super) fn squeeze(args: &Args<'_, TensorMeta>, dims: Option<Vec<i64>>) -> Result<Vec<Output>> {
+pub(crate) fn squeeze(args: &Args<'_, TensorMeta>, dims: Option<Vec<i64>>) -> Result<Vec<Output>> {
     let base = args.tensor(0)?;
     let rank = base.sizes.len();
     let dims = match dims {
@@ -355,12 +357,12 @@ pub(super) fn squeeze(args: &Args<'_, TensorMeta>, dims: Option<Vec<i64>>) -> Re
 }
 
 /// The first of the dimensions that stands twice.
-pub(super) fn repeated(dims: &[usize]) -> usize {
+pub(crate) fn repeated(dims: &[usize]) -> usize {
     let at = (1..dims.len()).find(|&at| dims[..at].contains(&dims[at]));
     at.map_or(0, |at| dims[at])
 }
 
-pub(super) fn unsqueeze(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
+pub(crate) fn unsqueeze(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     let base = args.tensor(0)?;
     let dim = normalize_dim(args, args.int(1)?, base.sizes.len() + 1)?;
     let (mut sizes, mut strides) = (base.sizes.clone(), base.strides.clone());

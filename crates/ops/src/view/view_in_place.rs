@@ -1,10 +1,10 @@
 //! Operators that change how a tensor looks at its storage. No element is written: the result is a view, which whoever
 //! holds the tensor takes in its place.
 
-use super::copy::{formatted, memory_format};
-use super::slice::as_strided;
-use super::view::{squeeze, t, transpose, unsqueeze};
-use crate::memory_format::memory_format_of;
+use crate::core::memory_format::memory_format_of;
+use crate::view::copy::{formatted, memory_format};
+use crate::view::slice::as_strided;
+use crate::view::strides::{squeeze, t, transpose, unsqueeze};
 use crate::{Args, OpDef, Output, Rule, Tags};
 use tracefx_core::{MemoryFormat, Result};
 use tracefx_ir::TensorMeta;

@@ -1,11 +1,12 @@
 //! A tensor with one of its views replaced: what writing through a view becomes in a functional program, and what the
 //! gradient of a view is, among zeros.
 
-use super::slice::{as_strided_of_args, diagonal_of_args, select_of_args, slice_of_args, unfold_of_args};
-use super::view::listed;
-use crate::decompositions::{movement, patches};
-use crate::elementwise::laid_out;
-use crate::gradients;
+use crate::conv;
+use crate::core::elementwise::laid_out;
+use crate::view::decompose;
+use crate::view::gradient;
+use crate::view::slice::{as_strided_of_args, diagonal_of_args, select_of_args, slice_of_args, unfold_of_args};
+use crate::view::strides::listed;
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, contiguous};
 use tracefx_core::Result;
 use tracefx_ir::TensorMeta;
@@ -16,23 +17,23 @@ pub(crate) const OPS: &[OpDef] = &[
         "aten::slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor",
         |args| written(args, slice_of_args(args, args.tensor(0)?, 2)?),
     )
-    .vjp(gradients::views::slice_scatter).doc("The tensor with a slice replaced.")
+    .vjp(gradient::slice_scatter).doc("The tensor with a slice replaced.")
     .tags(Tags::CORE),
     OpDef::new("aten::select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor", |args| {
         written(args, select_of_args(args, args.tensor(0)?, 2)?)
     })
-    .decompose(movement::select_scatter).tags(Tags::TAKEN_APART).vjp(gradients::views::select_scatter).doc("The tensor with one position of a dimension replaced.")
+    .decompose(decompose::select_scatter).tags(Tags::TAKEN_APART).vjp(gradient::select_scatter).doc("The tensor with one position of a dimension replaced.")
     .tags(Tags::CORE),
     OpDef::new(
         "aten::diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor",
         |args| written(args, diagonal_of_args(args, args.tensor(0)?, 2)?),
     )
-    .vjp(gradients::views::diagonal_scatter).doc("The tensor with a diagonal replaced."),
+    .vjp(gradient::diagonal_scatter).doc("The tensor with a diagonal replaced."),
     OpDef::new(
         "aten::as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor",
         |args| written(args, as_strided_of_args(args, 2)?),
     )
-    .vjp(gradients::views::as_strided_scatter).doc("The tensor with the elements at these strides replaced."),
+    .vjp(gradient::as_strided_scatter).doc("The tensor with the elements at these strides replaced."),
     OpDef::new(
         "aten::slice_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt start, SymInt end, SymInt step) -> Tensor",
         |args| among_zeros(args, slice_of_args),
@@ -55,7 +56,7 @@ pub(crate) const OPS: &[OpDef] = &[
         "aten::unfold_backward(Tensor grad_in, SymInt[] input_sizes, int dim, int size, int step) -> Tensor",
         |args| among_zeros(args, unfold_of_args),
     )
-    .decompose(patches::unfold_backward)
+    .decompose(conv::decompose::unfold_backward)
     .doc("The gradient of `unfold`: windows that slide over zeros, added up where they overlap.")
     .tolerance(Tol::Default),
 ];

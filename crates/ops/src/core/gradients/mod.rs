@@ -11,29 +11,9 @@
 //! An operator without a formula is differentiated through its decomposition: the [`Tape`] records the calls that this
 //! makes instead.
 
-pub(crate) mod activation;
 mod backward;
-pub(crate) mod binary;
-pub(crate) mod choice;
-pub(crate) mod class_loss;
-pub(crate) mod convolution;
-pub(crate) mod distance;
 mod expr;
-pub(crate) mod fourier;
-pub(crate) mod image;
-pub(crate) mod index;
-pub(crate) mod linalg;
-pub(crate) mod lookup;
-pub(crate) mod matmul;
-pub(crate) mod norm;
-pub(crate) mod packed;
-pub(crate) mod pooling;
-pub(crate) mod reduce;
-pub(crate) mod scan;
-pub(crate) mod special;
 mod tape;
-pub(crate) mod unary;
-pub(crate) mod views;
 
 pub use backward::Backward;
 pub use expr::Expr;
