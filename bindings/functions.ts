@@ -1579,7 +1579,11 @@ export interface TorchFunctions {
    * `aten::addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor`
    */
   addmv(input: Tensor, mat: Tensor, vec: Tensor, options?: { beta?: Scalar; alpha?: Scalar; out?: Tensor }): Tensor;
-  /** `aten::addmv_(Tensor(a!) self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor(a!)` */
+  /**
+   * In place: `beta * self + alpha * mat @ vec`.
+   *
+   * `aten::addmv_(Tensor(a!) self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor(a!)`
+   */
   addmv_(input: Tensor, mat: Tensor, vec: Tensor, options?: { beta?: Scalar; alpha?: Scalar }): Tensor;
   /**
    * `beta * self + alpha * outer(vec1, vec2)`; where beta is zero, self does not count.
@@ -1648,7 +1652,7 @@ export interface TorchFunctions {
   alphaDropout(input: Tensor, p: Real, options: { train: boolean }): Tensor;
   alphaDropout(input: Tensor, p: Real, train: boolean): Tensor;
   /**
-   * In place: `alpha_dropout`.
+   * In place: dropout that keeps mean and variance.
    *
    * `aten::alpha_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)`
    */
@@ -1747,7 +1751,7 @@ export interface TorchFunctions {
    */
   arccos(input: Tensor, options?: { out?: Tensor }): Tensor;
   /**
-   * In place: the arc cosine.
+   * In place: the inverse cosine.
    *
    * `aten::arccos_(Tensor(a!) self) -> Tensor(a!)`
    */
@@ -1759,7 +1763,7 @@ export interface TorchFunctions {
    */
   arccosh(input: Tensor, options?: { out?: Tensor }): Tensor;
   /**
-   * In place: the inverse of the hyperbolic cosine.
+   * In place: the inverse hyperbolic cosine.
    *
    * `aten::arccosh_(Tensor(a!) self) -> Tensor(a!)`
    */
@@ -1771,7 +1775,7 @@ export interface TorchFunctions {
    */
   arcsin(input: Tensor, options?: { out?: Tensor }): Tensor;
   /**
-   * In place: the arc sine.
+   * In place: the inverse sine.
    *
    * `aten::arcsin_(Tensor(a!) self) -> Tensor(a!)`
    */
@@ -1783,7 +1787,7 @@ export interface TorchFunctions {
    */
   arcsinh(input: Tensor, options?: { out?: Tensor }): Tensor;
   /**
-   * In place: the inverse of the hyperbolic sine.
+   * In place: the inverse hyperbolic sine.
    *
    * `aten::arcsinh_(Tensor(a!) self) -> Tensor(a!)`
    */
@@ -1801,7 +1805,7 @@ export interface TorchFunctions {
    */
   arctan2(input: Tensor, other: Tensor, options?: { out?: Tensor }): Tensor;
   /**
-   * In place: the arc tangent.
+   * In place: the inverse tangent.
    *
    * `aten::arctan_(Tensor(a!) self) -> Tensor(a!)`
    */
@@ -1813,7 +1817,7 @@ export interface TorchFunctions {
    */
   arctanh(input: Tensor, options?: { out?: Tensor }): Tensor;
   /**
-   * In place: the inverse of the hyperbolic tangent.
+   * In place: the inverse hyperbolic tangent.
    *
    * `aten::arctanh_(Tensor(a!) self) -> Tensor(a!)`
    */
@@ -2506,7 +2510,7 @@ export interface TorchFunctions {
   clip(input: Tensor, min: Scalar | null, options?: { max?: Scalar | null; out?: Tensor }): Tensor;
   clip(input: Tensor, min: Scalar | null, max: Scalar | null, options?: { out?: Tensor }): Tensor;
   /**
-   * In place: another name of `clamp`.
+   * In place: `self`, kept between `min` and `max`; `max` where they contradict each other.
    *
    * `aten::clip_.Tensor(Tensor(a!) self, Tensor? min=None, Tensor? max=None) -> Tensor(a!)`
    */
@@ -2514,7 +2518,7 @@ export interface TorchFunctions {
   clip_(input: Tensor, min: Tensor | null, options?: { max?: Tensor | null }): Tensor;
   clip_(input: Tensor, min: Tensor | null, max: Tensor | null): Tensor;
   /**
-   * In place: another name of `clamp`.
+   * In place: `self`, kept between `min` and `max`; `max` where they contradict each other.
    *
    * `aten::clip_(Tensor(a!) self, Scalar? min=None, Scalar? max=None) -> Tensor(a!)`
    */
@@ -3495,7 +3499,7 @@ export interface TorchFunctions {
   dropout(input: Tensor, p: Real, options: { train: boolean }): Tensor;
   dropout(input: Tensor, p: Real, train: boolean): Tensor;
   /**
-   * In place: `dropout`.
+   * In place: in training, zeros some elements and scales the others; else the input itself.
    *
    * `aten::dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)`
    */
@@ -3672,7 +3676,7 @@ export interface TorchFunctions {
     includeLastOffset: boolean,
   ): [result0: Tensor, result1: Tensor, result2: Tensor, result3: Tensor];
   /**
-   * In place: the rows that indices name scaled down to a norm, where theirs is larger.
+   * In place: the table with the rows that indices name scaled down to a norm, where theirs is larger.
    *
    * `aten::embedding_renorm_(Tensor(a!) self, Tensor indices, float max_norm, float norm_type) -> Tensor(a!)`
    */
@@ -3839,7 +3843,7 @@ export interface TorchFunctions {
   featureAlphaDropout(input: Tensor, p: Real, options: { train: boolean }): Tensor;
   featureAlphaDropout(input: Tensor, p: Real, train: boolean): Tensor;
   /**
-   * In place: `feature_alpha_dropout`.
+   * In place: dropout of whole channels that keeps mean and variance.
    *
    * `aten::feature_alpha_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)`
    */
@@ -3855,7 +3859,7 @@ export interface TorchFunctions {
   featureDropout(input: Tensor, p: Real, options: { train: boolean }): Tensor;
   featureDropout(input: Tensor, p: Real, train: boolean): Tensor;
   /**
-   * In place: `feature_dropout`.
+   * In place: dropout of whole channels.
    *
    * `aten::feature_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)`
    */
@@ -3895,7 +3899,7 @@ export interface TorchFunctions {
    */
   fix(input: Tensor, options?: { out?: Tensor }): Tensor;
   /**
-   * In place: what stands before the decimal point.
+   * In place: rounded towards zero.
    *
    * `aten::fix_(Tensor(a!) self) -> Tensor(a!)`
    */
@@ -4801,7 +4805,11 @@ export interface TorchFunctions {
     accumulate: boolean,
     options?: { out?: Tensor },
   ): Tensor;
-  /** `aten::index_put_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor(a!)` */
+  /**
+   * In place: the tensor with values put at, or added to, the positions that index tensors name.
+   *
+   * `aten::index_put_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor(a!)`
+   */
   indexPut_(input: Tensor, options: IndexPutInPlaceOptions): Tensor;
   indexPut_(
     input: Tensor,

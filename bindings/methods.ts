@@ -129,7 +129,7 @@ export interface TensorMethods {
    */
   absolute(): Tensor;
   /**
-   * In place: the magnitude.
+   * In place: the absolute value; of a complex number, its length.
    *
    * `aten::absolute_(Tensor(a!) self) -> Tensor(a!)`
    */
@@ -176,7 +176,11 @@ export interface TensorMethods {
    * `aten::addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor`
    */
   addbmm(batch1: Tensor, batch2: Tensor, options?: { beta?: Scalar; alpha?: Scalar }): Tensor;
-  /** `aten::addbmm_(Tensor(a!) self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor(a!)` */
+  /**
+   * In place: `beta * self + alpha * sum(batch1 @ batch2)` over the batch.
+   *
+   * `aten::addbmm_(Tensor(a!) self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor(a!)`
+   */
   addbmm_(batch1: Tensor, batch2: Tensor, options?: { beta?: Scalar; alpha?: Scalar }): this;
   /**
    * `self + value * tensor1 / tensor2`.
@@ -208,7 +212,11 @@ export interface TensorMethods {
    * `aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor`
    */
   addmm(mat1: Tensor, mat2: Tensor, options?: { beta?: Scalar; alpha?: Scalar }): Tensor;
-  /** `aten::addmm_(Tensor(a!) self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor(a!)` */
+  /**
+   * In place: `beta * self + alpha * mat1 @ mat2`; where beta is zero, self does not count.
+   *
+   * `aten::addmm_(Tensor(a!) self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor(a!)`
+   */
   addmm_(mat1: Tensor, mat2: Tensor, options?: { beta?: Scalar; alpha?: Scalar }): this;
   /**
    * `beta * self + alpha * mat @ vec`.
@@ -216,7 +224,11 @@ export interface TensorMethods {
    * `aten::addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor`
    */
   addmv(mat: Tensor, vec: Tensor, options?: { beta?: Scalar; alpha?: Scalar }): Tensor;
-  /** `aten::addmv_(Tensor(a!) self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor(a!)` */
+  /**
+   * In place: `beta * self + alpha * mat @ vec`.
+   *
+   * `aten::addmv_(Tensor(a!) self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor(a!)`
+   */
   addmv_(mat: Tensor, vec: Tensor, options?: { beta?: Scalar; alpha?: Scalar }): this;
   /**
    * `beta * self + alpha * outer(vec1, vec2)`; where beta is zero, self does not count.
@@ -225,7 +237,7 @@ export interface TensorMethods {
    */
   addr(vec1: Tensor, vec2: Tensor, options?: { beta?: Scalar; alpha?: Scalar }): Tensor;
   /**
-   * In place: a matrix plus an outer product.
+   * In place: `beta * self + alpha * outer(vec1, vec2)`; where beta is zero, self does not count.
    *
    * `aten::addr_(Tensor(a!) self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor(a!)`
    */
@@ -327,7 +339,7 @@ export interface TensorMethods {
    */
   arccos(): Tensor;
   /**
-   * In place: the arc cosine.
+   * In place: the inverse cosine.
    *
    * `aten::arccos_(Tensor(a!) self) -> Tensor(a!)`
    */
@@ -339,7 +351,7 @@ export interface TensorMethods {
    */
   arccosh(): Tensor;
   /**
-   * In place: the inverse of the hyperbolic cosine.
+   * In place: the inverse hyperbolic cosine.
    *
    * `aten::arccosh_(Tensor(a!) self) -> Tensor(a!)`
    */
@@ -351,7 +363,7 @@ export interface TensorMethods {
    */
   arcsin(): Tensor;
   /**
-   * In place: the arc sine.
+   * In place: the inverse sine.
    *
    * `aten::arcsin_(Tensor(a!) self) -> Tensor(a!)`
    */
@@ -363,7 +375,7 @@ export interface TensorMethods {
    */
   arcsinh(): Tensor;
   /**
-   * In place: the inverse of the hyperbolic sine.
+   * In place: the inverse hyperbolic sine.
    *
    * `aten::arcsinh_(Tensor(a!) self) -> Tensor(a!)`
    */
@@ -381,13 +393,13 @@ export interface TensorMethods {
    */
   arctan2(other: Tensor): Tensor;
   /**
-   * In place: the angle of a point of the plane.
+   * In place: the angle of the point `(other, self)`.
    *
    * `aten::arctan2_(Tensor(a!) self, Tensor other) -> Tensor(a!)`
    */
   arctan2_(other: Tensor): this;
   /**
-   * In place: the arc tangent.
+   * In place: the inverse tangent.
    *
    * `aten::arctan_(Tensor(a!) self) -> Tensor(a!)`
    */
@@ -399,7 +411,7 @@ export interface TensorMethods {
    */
   arctanh(): Tensor;
   /**
-   * In place: the inverse of the hyperbolic tangent.
+   * In place: the inverse hyperbolic tangent.
    *
    * `aten::arctanh_(Tensor(a!) self) -> Tensor(a!)`
    */
@@ -543,7 +555,11 @@ export interface TensorMethods {
    * `aten::baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor`
    */
   baddbmm(batch1: Tensor, batch2: Tensor, options?: { beta?: Scalar; alpha?: Scalar }): Tensor;
-  /** `aten::baddbmm_(Tensor(a!) self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor(a!)` */
+  /**
+   * In place: `beta * self + alpha * batch1 @ batch2` for batches of matrices.
+   *
+   * `aten::baddbmm_(Tensor(a!) self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor(a!)`
+   */
   baddbmm_(batch1: Tensor, batch2: Tensor, options?: { beta?: Scalar; alpha?: Scalar }): this;
   /**
    * One with the probability that each element says, else zero.
@@ -559,13 +575,13 @@ export interface TensorMethods {
   bernoulli(options: { p: Real }): Tensor;
   bernoulli(p: Real): Tensor;
   /**
-   * In place: one with the probability that `p` says, else zero.
+   * In place: one with the probability that `p` says, else zero, for each element.
    *
    * `aten::bernoulli_.Tensor(Tensor(a!) self, Tensor p, *, Generator? generator=None) -> Tensor(a!)`
    */
   bernoulli_(p: Tensor): this;
   /**
-   * In place: one with the probability that `p` says, else zero.
+   * In place: one with the probability that `p` says, else zero, for each element.
    *
    * `aten::bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? generator=None) -> Tensor(a!)`
    */
@@ -736,7 +752,7 @@ export interface TensorMethods {
   broadcastTo(size: readonly Int[]): Tensor;
   broadcastTo(...size: Int[]): Tensor;
   /**
-   * In place: random numbers of a Cauchy distribution.
+   * In place: random numbers of a Cauchy distribution, for each element.
    *
    * `aten::cauchy_(Tensor(a!) self, float median=0., float sigma=1., *, Generator? generator=None) -> Tensor(a!)`
    */
@@ -878,7 +894,7 @@ export interface TensorMethods {
   clip(min: Scalar | null, options?: { max?: Scalar | null }): Tensor;
   clip(min: Scalar | null, max: Scalar | null): Tensor;
   /**
-   * In place: another name of `clamp`.
+   * In place: `self`, kept between `min` and `max`; `max` where they contradict each other.
    *
    * `aten::clip_.Tensor(Tensor(a!) self, Tensor? min=None, Tensor? max=None) -> Tensor(a!)`
    */
@@ -886,7 +902,7 @@ export interface TensorMethods {
   clip_(min: Tensor | null, options?: { max?: Tensor | null }): this;
   clip_(min: Tensor | null, max: Tensor | null): this;
   /**
-   * In place: another name of `clamp`.
+   * In place: `self`, kept between `min` and `max`; `max` where they contradict each other.
    *
    * `aten::clip_(Tensor(a!) self, Scalar? min=None, Scalar? max=None) -> Tensor(a!)`
    */
@@ -1221,26 +1237,26 @@ export interface TensorMethods {
   divide(options: { other: Scalar; roundingMode: string | null }): Tensor;
   divide(other: Scalar, options: { roundingMode: string | null }): Tensor;
   /**
-   * In place: another name of `div`.
+   * In place: `self / other`, never as integers.
    *
    * `aten::divide_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)`
    */
   divide_(options: { other: Scalar }): this;
   divide_(other: Scalar): this;
   /**
-   * In place: another name of `div`.
+   * In place: `self / other`, never as integers.
    *
    * `aten::divide_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)`
    */
   divide_(other: Tensor | Scalar): this;
   /**
-   * In place: another name of `div`.
+   * In place: `self / other`, never as integers.
    *
    * `aten::divide_.Tensor_mode(Tensor(a!) self, Tensor other, *, str? rounding_mode) -> Tensor(a!)`
    */
   divide_(other: Tensor | Scalar, options: { roundingMode: string | null }): this;
   /**
-   * In place: another name of `div`.
+   * In place: `self / other`, never as integers.
    *
    * `aten::divide_.Scalar_mode(Tensor(a!) self, Scalar other, *, str? rounding_mode) -> Tensor(a!)`
    */
@@ -1386,7 +1402,7 @@ export interface TensorMethods {
    */
   expm1_(): this;
   /**
-   * In place: random numbers of an exponential distribution.
+   * In place: random numbers of an exponential distribution, for each element.
    *
    * `aten::exponential_(Tensor(a!) self, float lambd=1., *, Generator? generator=None) -> Tensor(a!)`
    */
@@ -1420,7 +1436,7 @@ export interface TensorMethods {
    */
   fix(): Tensor;
   /**
-   * In place: what stands before the decimal point.
+   * In place: rounded towards zero.
    *
    * `aten::fix_(Tensor(a!) self) -> Tensor(a!)`
    */
@@ -1467,13 +1483,13 @@ export interface TensorMethods {
   floatPower(options: { exponent: Scalar }): Tensor;
   floatPower(exponent: Scalar): Tensor;
   /**
-   * In place: the power, in float64.
+   * In place: `self` to the power of `exponent`, in float64.
    *
    * `aten::float_power_.Tensor(Tensor(a!) self, Tensor exponent) -> Tensor(a!)`
    */
   floatPower_(exponent: Tensor): this;
   /**
-   * In place: the power, in float64.
+   * In place: `self` to the power of `exponent`, in float64.
    *
    * `aten::float_power_.Scalar(Tensor(a!) self, Scalar exponent) -> Tensor(a!)`
    */
@@ -1620,7 +1636,7 @@ export interface TensorMethods {
   ge_(options: { other: Scalar }): this;
   ge_(other: Scalar): this;
   /**
-   * In place: how many tries of probability `p` it takes to succeed, at random.
+   * In place: how many tries of probability `p` it takes to succeed, at random, for each element.
    *
    * `aten::geometric_(Tensor(a!) self, float p, *, Generator? generator=None) -> Tensor(a!)`
    */
@@ -1652,13 +1668,13 @@ export interface TensorMethods {
   greater(options: { other: Scalar }): Tensor;
   greater(other: Scalar): Tensor;
   /**
-   * In place: whether an element is greater.
+   * In place: whether `self > other`.
    *
    * `aten::greater_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)`
    */
   greater_(other: Tensor): this;
   /**
-   * In place: whether an element is greater.
+   * In place: whether `self > other`.
    *
    * `aten::greater_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)`
    */
@@ -1678,13 +1694,13 @@ export interface TensorMethods {
   greaterEqual(options: { other: Scalar }): Tensor;
   greaterEqual(other: Scalar): Tensor;
   /**
-   * In place: whether an element is greater or equal.
+   * In place: whether `self >= other`.
    *
    * `aten::greater_equal_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)`
    */
   greaterEqual_(other: Tensor): this;
   /**
-   * In place: whether an element is greater or equal.
+   * In place: whether `self >= other`.
    *
    * `aten::greater_equal_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)`
    */
@@ -1813,7 +1829,7 @@ export interface TensorMethods {
    */
   igamma(other: Tensor): Tensor;
   /**
-   * In place: the lower incomplete gamma function.
+   * In place: the lower incomplete gamma function, regularised.
    *
    * `aten::igamma_(Tensor(a!) self, Tensor other) -> Tensor(a!)`
    */
@@ -1825,7 +1841,7 @@ export interface TensorMethods {
    */
   igammac(other: Tensor): Tensor;
   /**
-   * In place: the upper incomplete gamma function.
+   * In place: the upper incomplete gamma function, regularised.
    *
    * `aten::igammac_(Tensor(a!) self, Tensor other) -> Tensor(a!)`
    */
@@ -1839,7 +1855,11 @@ export interface TensorMethods {
   indexAdd(dim: Int, options: { index: Tensor; source: Tensor; alpha?: Scalar }): Tensor;
   indexAdd(dim: Int, index: Tensor, options: { source: Tensor; alpha?: Scalar }): Tensor;
   indexAdd(dim: Int, index: Tensor, source: Tensor, options?: { alpha?: Scalar }): Tensor;
-  /** `aten::index_add_(Tensor(a!) self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor(a!)` */
+  /**
+   * In place: the tensor with slices of another one added where an index vector says.
+   *
+   * `aten::index_add_(Tensor(a!) self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor(a!)`
+   */
   indexAdd_(options: { dim: Int; index: Tensor; source: Tensor; alpha?: Scalar }): this;
   indexAdd_(dim: Int, options: { index: Tensor; source: Tensor; alpha?: Scalar }): this;
   indexAdd_(dim: Int, index: Tensor, options: { source: Tensor; alpha?: Scalar }): this;
@@ -1853,7 +1873,11 @@ export interface TensorMethods {
   indexCopy(dim: Int, options: { index: Tensor; source: Tensor }): Tensor;
   indexCopy(dim: Int, index: Tensor, options: { source: Tensor }): Tensor;
   indexCopy(dim: Int, index: Tensor, source: Tensor): Tensor;
-  /** `aten::index_copy_(Tensor(a!) self, int dim, Tensor index, Tensor source) -> Tensor(a!)` */
+  /**
+   * In place: the tensor with slices of another one put where an index vector says.
+   *
+   * `aten::index_copy_(Tensor(a!) self, int dim, Tensor index, Tensor source) -> Tensor(a!)`
+   */
   indexCopy_(options: { dim: Int; index: Tensor; source: Tensor }): this;
   indexCopy_(dim: Int, options: { index: Tensor; source: Tensor }): this;
   indexCopy_(dim: Int, index: Tensor, options: { source: Tensor }): this;
@@ -1876,12 +1900,20 @@ export interface TensorMethods {
   indexFill(dim: Int, options: { index: Tensor; value: Scalar }): Tensor;
   indexFill(dim: Int, index: Tensor, options: { value: Scalar }): Tensor;
   indexFill(dim: Int, index: Tensor, value: Scalar): Tensor;
-  /** `aten::index_fill_.int_Tensor(Tensor(a!) self, int dim, Tensor index, Tensor value) -> Tensor(a!)` */
+  /**
+   * In place: the tensor with the slices that an index vector names filled with the element of a 0-d tensor.
+   *
+   * `aten::index_fill_.int_Tensor(Tensor(a!) self, int dim, Tensor index, Tensor value) -> Tensor(a!)`
+   */
   indexFill_(options: { dim: Int; index: Tensor; value: Tensor }): this;
   indexFill_(dim: Int, options: { index: Tensor; value: Tensor }): this;
   indexFill_(dim: Int, index: Tensor, options: { value: Tensor }): this;
   indexFill_(dim: Int, index: Tensor, value: Tensor): this;
-  /** `aten::index_fill_.int_Scalar(Tensor(a!) self, int dim, Tensor index, Scalar value) -> Tensor(a!)` */
+  /**
+   * In place: the tensor with the slices that an index vector names filled with the element of a 0-d tensor.
+   *
+   * `aten::index_fill_.int_Scalar(Tensor(a!) self, int dim, Tensor index, Scalar value) -> Tensor(a!)`
+   */
   indexFill_(options: { dim: Int; index: Tensor; value: Scalar }): this;
   indexFill_(dim: Int, options: { index: Tensor; value: Scalar }): this;
   indexFill_(dim: Int, index: Tensor, options: { value: Scalar }): this;
@@ -1895,7 +1927,11 @@ export interface TensorMethods {
   indexPut(indices: readonly (Tensor | null)[], options: { values: Tensor; accumulate?: boolean }): Tensor;
   indexPut(indices: readonly (Tensor | null)[], values: Tensor, options?: { accumulate?: boolean }): Tensor;
   indexPut(indices: readonly (Tensor | null)[], values: Tensor, accumulate: boolean): Tensor;
-  /** `aten::index_put_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor(a!)` */
+  /**
+   * In place: the tensor with values put at, or added to, the positions that index tensors name.
+   *
+   * `aten::index_put_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor(a!)`
+   */
   indexPut_(options: { indices: readonly (Tensor | null)[]; values: Tensor; accumulate?: boolean }): this;
   indexPut_(indices: readonly (Tensor | null)[], options: { values: Tensor; accumulate?: boolean }): this;
   indexPut_(indices: readonly (Tensor | null)[], values: Tensor, options?: { accumulate?: boolean }): this;
@@ -1912,7 +1948,7 @@ export interface TensorMethods {
   indexReduce(dim: Int, index: Tensor, source: Tensor, options: { reduce: string; includeSelf?: boolean }): Tensor;
   indexReduce(dim: Int, index: Tensor, source: Tensor, reduce: string, options?: { includeSelf?: boolean }): Tensor;
   /**
-   * In place: elements of `source` combined with those that an index names.
+   * In place: the tensor combined with slices of another one where an index vector says.
    *
    * `aten::index_reduce_(Tensor(a!) self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True)
    * -> Tensor(a!)`
@@ -2118,13 +2154,13 @@ export interface TensorMethods {
   less(options: { other: Scalar }): Tensor;
   less(other: Scalar): Tensor;
   /**
-   * In place: whether an element is less.
+   * In place: whether `self < other`.
    *
    * `aten::less_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)`
    */
   less_(other: Tensor): this;
   /**
-   * In place: whether an element is less.
+   * In place: whether `self < other`.
    *
    * `aten::less_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)`
    */
@@ -2144,13 +2180,13 @@ export interface TensorMethods {
   lessEqual(options: { other: Scalar }): Tensor;
   lessEqual(other: Scalar): Tensor;
   /**
-   * In place: whether an element is less or equal.
+   * In place: whether `self <= other`.
    *
    * `aten::less_equal_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)`
    */
   lessEqual_(other: Tensor): this;
   /**
-   * In place: whether an element is less or equal.
+   * In place: whether `self <= other`.
    *
    * `aten::less_equal_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)`
    */
@@ -2217,7 +2253,7 @@ export interface TensorMethods {
    */
   log_(): this;
   /**
-   * In place: random numbers whose logarithms are normally distributed.
+   * In place: random numbers whose logarithms are normally distributed, for each element.
    *
    * `aten::log_normal_(Tensor(a!) self, float mean=1., float std=2., *, Generator? generator=None) -> Tensor(a!)`
    */
@@ -2391,7 +2427,11 @@ export interface TensorMethods {
    * `aten::masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor`
    */
   maskedScatter(mask: Tensor, source: Tensor): Tensor;
-  /** `aten::masked_scatter_(Tensor(a!) self, Tensor mask, Tensor source) -> Tensor(a!)` */
+  /**
+   * In place: the tensor with elements of another one put, in their order, where a mask is true.
+   *
+   * `aten::masked_scatter_(Tensor(a!) self, Tensor mask, Tensor source) -> Tensor(a!)`
+   */
   maskedScatter_(mask: Tensor, source: Tensor): this;
   /**
    * The elements where a mask is true, in a row.
@@ -2611,14 +2651,14 @@ export interface TensorMethods {
    */
   multiply(other: Tensor | Scalar): Tensor;
   /**
-   * In place: another name of `mul`.
+   * In place: `self * other`.
    *
    * `aten::multiply_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)`
    */
   multiply_(options: { other: Scalar }): this;
   multiply_(other: Scalar): this;
   /**
-   * In place: another name of `mul`.
+   * In place: `self * other`.
    *
    * `aten::multiply_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)`
    */
@@ -2869,7 +2909,7 @@ export interface TensorMethods {
    */
   nonzeroStatic(options: { size: Int; fillValue?: Int }): Tensor;
   /**
-   * In place: random numbers of a normal distribution.
+   * In place: random numbers of a normal distribution, for each element.
    *
    * `aten::normal_(Tensor(a!) self, float mean=0., float std=1., *, Generator? generator=None) -> Tensor(a!)`
    */
@@ -2890,13 +2930,13 @@ export interface TensorMethods {
   notEqual(options: { other: Scalar }): Tensor;
   notEqual(other: Scalar): Tensor;
   /**
-   * In place: whether an element differs.
+   * In place: whether `self != other`.
    *
    * `aten::not_equal_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)`
    */
   notEqual_(other: Tensor): this;
   /**
-   * In place: whether an element differs.
+   * In place: whether `self != other`.
    *
    * `aten::not_equal_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)`
    */
@@ -2971,13 +3011,13 @@ export interface TensorMethods {
   pow(options: { exponent: Scalar }): Tensor;
   pow(exponent: Scalar): Tensor;
   /**
-   * In place: the power.
+   * In place: `self` to the power of `exponent`.
    *
    * `aten::pow_.Tensor(Tensor(a!) self, Tensor exponent) -> Tensor(a!)`
    */
   pow_(exponent: Tensor): this;
   /**
-   * In place: the power.
+   * In place: `self` to the power of `exponent`.
    *
    * `aten::pow_.Scalar(Tensor(a!) self, Scalar exponent) -> Tensor(a!)`
    */
@@ -3010,7 +3050,11 @@ export interface TensorMethods {
    */
   put(index: Tensor, source: Tensor, options?: { accumulate?: boolean }): Tensor;
   put(index: Tensor, source: Tensor, accumulate: boolean): Tensor;
-  /** `aten::put_(Tensor(a!) self, Tensor index, Tensor source, bool accumulate=False) -> Tensor(a!)` */
+  /**
+   * In place: the tensor with elements put at, or added to, positions of its flattened form.
+   *
+   * `aten::put_(Tensor(a!) self, Tensor index, Tensor source, bool accumulate=False) -> Tensor(a!)`
+   */
   put_(index: Tensor, source: Tensor, options?: { accumulate?: boolean }): this;
   put_(index: Tensor, source: Tensor, accumulate: boolean): this;
   /**
@@ -3044,13 +3088,13 @@ export interface TensorMethods {
    */
   rad2deg_(): this;
   /**
-   * In place: random integers that the dtype holds.
+   * In place: random integers that the dtype holds, for each element.
    *
    * `aten::random_(Tensor(a!) self, *, Generator? generator=None) -> Tensor(a!)`
    */
   random_(): this;
   /**
-   * In place: random integers that the dtype holds.
+   * In place: random integers that the dtype holds, for each element.
    *
    * `aten::random_.from(Tensor(a!) self, int from, int? to, *, Generator? generator=None) -> Tensor(a!)`
    */
@@ -3058,7 +3102,7 @@ export interface TensorMethods {
   random_(from: Int, options: { to: Int | null }): this;
   random_(from: Int, to: Int | null): this;
   /**
-   * In place: random integers that the dtype holds.
+   * In place: random integers that the dtype holds, for each element.
    *
    * `aten::random_.to(Tensor(a!) self, int to, *, Generator? generator=None) -> Tensor(a!)`
    */
@@ -3130,7 +3174,7 @@ export interface TensorMethods {
   renorm(p: Scalar, dim: Int, options: { maxnorm: Scalar }): Tensor;
   renorm(p: Scalar, dim: Int, maxnorm: Scalar): Tensor;
   /**
-   * In place: each part along a dimension scaled down to a norm.
+   * In place: each part along a dimension scaled down to a norm, where its own is larger.
    *
    * `aten::renorm_(Tensor(a!) self, Scalar p, int dim, Scalar maxnorm) -> Tensor(a!)`
    */
@@ -3277,22 +3321,36 @@ export interface TensorMethods {
   scatter(dim: Int, options: { index: Tensor; value: Scalar; reduce: string }): Tensor;
   scatter(dim: Int, index: Tensor, options: { value: Scalar; reduce: string }): Tensor;
   scatter(dim: Int, index: Tensor, value: Scalar, options: { reduce: string }): Tensor;
-  /** `aten::scatter_.src(Tensor(a!) self, int dim, Tensor index, Tensor src) -> Tensor(a!)` */
+  /**
+   * In place: the tensor with elements of another one put where indices along a dimension say.
+   *
+   * `aten::scatter_.src(Tensor(a!) self, int dim, Tensor index, Tensor src) -> Tensor(a!)`
+   */
   scatter_(options: { dim: Int; index: Tensor; src: Tensor }): this;
   scatter_(dim: Int, options: { index: Tensor; src: Tensor }): this;
   scatter_(dim: Int, index: Tensor, options: { src: Tensor }): this;
   scatter_(dim: Int, index: Tensor, src: Tensor): this;
-  /** `aten::scatter_.value(Tensor(a!) self, int dim, Tensor index, Scalar value) -> Tensor(a!)` */
+  /**
+   * In place: the tensor with elements of another one put where indices along a dimension say.
+   *
+   * `aten::scatter_.value(Tensor(a!) self, int dim, Tensor index, Scalar value) -> Tensor(a!)`
+   */
   scatter_(options: { dim: Int; index: Tensor; value: Scalar }): this;
   scatter_(dim: Int, options: { index: Tensor; value: Scalar }): this;
   scatter_(dim: Int, index: Tensor, options: { value: Scalar }): this;
   scatter_(dim: Int, index: Tensor, value: Scalar): this;
-  /** `aten::scatter_.reduce(Tensor(a!) self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor(a!)` */
+  /**
+   * In place: the tensor with elements of another one put where indices along a dimension say.
+   *
+   * `aten::scatter_.reduce(Tensor(a!) self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor(a!)`
+   */
   scatter_(options: { dim: Int; index: Tensor; src: Tensor; reduce: string }): this;
   scatter_(dim: Int, options: { index: Tensor; src: Tensor; reduce: string }): this;
   scatter_(dim: Int, index: Tensor, options: { src: Tensor; reduce: string }): this;
   scatter_(dim: Int, index: Tensor, src: Tensor, options: { reduce: string }): this;
   /**
+   * In place: the tensor with elements of another one put where indices along a dimension say.
+   *
    * `aten::scatter_.value_reduce(Tensor(a!) self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor(a!)`
    */
   scatter_(options: { dim: Int; index: Tensor; value: Scalar; reduce: string }): this;
@@ -3308,7 +3366,11 @@ export interface TensorMethods {
   scatterAdd(dim: Int, options: { index: Tensor; src: Tensor }): Tensor;
   scatterAdd(dim: Int, index: Tensor, options: { src: Tensor }): Tensor;
   scatterAdd(dim: Int, index: Tensor, src: Tensor): Tensor;
-  /** `aten::scatter_add_(Tensor(a!) self, int dim, Tensor index, Tensor src) -> Tensor(a!)` */
+  /**
+   * In place: the tensor with elements of another one added where indices along a dimension say.
+   *
+   * `aten::scatter_add_(Tensor(a!) self, int dim, Tensor index, Tensor src) -> Tensor(a!)`
+   */
   scatterAdd_(options: { dim: Int; index: Tensor; src: Tensor }): this;
   scatterAdd_(dim: Int, options: { index: Tensor; src: Tensor }): this;
   scatterAdd_(dim: Int, index: Tensor, options: { src: Tensor }): this;
@@ -3325,6 +3387,8 @@ export interface TensorMethods {
   scatterReduce(dim: Int, index: Tensor, src: Tensor, options: { reduce: string; includeSelf?: boolean }): Tensor;
   scatterReduce(dim: Int, index: Tensor, src: Tensor, reduce: string, options?: { includeSelf?: boolean }): Tensor;
   /**
+   * In place: the tensor combined with elements of another one where indices along a dimension say.
+   *
    * `aten::scatter_reduce_.two(Tensor(a!) self, int dim, Tensor index, Tensor src, str reduce, *, bool
    * include_self=True) -> Tensor(a!)`
    */
@@ -3356,7 +3420,7 @@ export interface TensorMethods {
    */
   sgn(): Tensor;
   /**
-   * In place: each number over its magnitude.
+   * In place: each number over its magnitude; zero stays zero.
    *
    * `aten::sgn_(Tensor(a!) self) -> Tensor(a!)`
    */
@@ -3601,7 +3665,7 @@ export interface TensorMethods {
    */
   subtract(other: Tensor | Scalar, options?: { alpha?: Scalar }): Tensor;
   /**
-   * In place: another name of `sub`.
+   * In place: `self - alpha * other`.
    *
    * `aten::subtract_.Scalar(Tensor(a!) self, Scalar other, Scalar alpha=1) -> Tensor(a!)`
    */
@@ -3609,7 +3673,7 @@ export interface TensorMethods {
   subtract_(other: Scalar, options?: { alpha?: Scalar }): this;
   subtract_(other: Scalar, alpha: Scalar): this;
   /**
-   * In place: another name of `sub`.
+   * In place: `self - alpha * other`.
    *
    * `aten::subtract_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)`
    */
@@ -3886,14 +3950,14 @@ export interface TensorMethods {
    */
   trueDivide(other: Tensor | Scalar): Tensor;
   /**
-   * In place: another name of `div`.
+   * In place: `self / other`, never as integers.
    *
    * `aten::true_divide_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)`
    */
   trueDivide_(options: { other: Scalar }): this;
   trueDivide_(other: Scalar): this;
   /**
-   * In place: another name of `div`.
+   * In place: `self / other`, never as integers.
    *
    * `aten::true_divide_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)`
    */
@@ -3933,7 +3997,7 @@ export interface TensorMethods {
   unfold(dimension: Int, size: Int, options: { step: Int }): Tensor;
   unfold(dimension: Int, size: Int, step: Int): Tensor;
   /**
-   * In place: random numbers of an interval.
+   * In place: random numbers of an interval, for each element.
    *
    * `aten::uniform_(Tensor(a!) self, float from=0., float to=1., *, Generator? generator=None) -> Tensor(a!)`
    */

@@ -156,6 +156,7 @@ impl CustomOp {
             vjp: self.vjp,
             write_back: None,
             tolerance: self.tolerance,
+            in_place: &[],
         };
         let name = self.schema.qualified_name();
         Op {

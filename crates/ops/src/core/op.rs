@@ -26,6 +26,8 @@ pub struct OpDef {
     pub write_back: Option<WriteBack>,
     /// How near its results are to the exact ones.
     pub tolerance: Tol,
+    /// The operators that write what it computes into its first argument: `add_.Tensor`. The registry makes their rows.
+    pub in_place: &'static [&'static str],
 }
 
 /// A shape rule: the results' dtypes, sizes, strides and aliasing, from the arguments without their data.
@@ -97,7 +99,7 @@ impl Tags {
     pub const FRESH: Tags = Tags(1 << 17);
     /// Of a view: where the order of memory allows none, the result is a copy.
     pub const MAY_COPY: Tags = Tags(1 << 18);
-    /// In place: it may write to elements that share a place in memory, since all of them get the same.
+    /// In place, it may write to elements that share a place in memory, since all of them get the same.
     pub const WRITES_SHARED: Tags = Tags(1 << 19);
 
     /// Both sets of properties.
@@ -203,6 +205,7 @@ impl OpDef {
             vjp: None,
             write_back: None,
             tolerance: Tol::Exact,
+            in_place: &[],
         }
     }
 
@@ -218,11 +221,13 @@ impl OpDef {
             vjp: None,
             write_back: None,
             tolerance: Tol::Default,
+            in_place: &[],
         }
     }
 
-    /// An operator that writes what another one computes into its first argument.
-    pub const fn in_place(schema: &'static str, functional: &'static str) -> Self {
+    /// An operator that writes what another one computes into its first argument, and whose row does not follow from that
+    /// one's ([`Self::in_place`]).
+    pub const fn in_place_of(schema: &'static str, functional: &'static str) -> Self {
         OpDef {
             schema,
             doc: "",
@@ -233,6 +238,7 @@ impl OpDef {
             vjp: None,
             write_back: None,
             tolerance: Tol::Default,
+            in_place: &[],
         }
     }
 
@@ -284,11 +290,47 @@ impl OpDef {
         self
     }
 
+    /// Names the operators that write what it computes into its first argument. Their schemas follow from its own: the
+    /// first argument is `Tensor(a!) self`, and the result is that.
+    pub const fn in_place(mut self, names: &'static [&'static str]) -> Self {
+        self.in_place = names;
+        self
+    }
+
+    /// The row of one of these operators, which computes what `functional`, this one, computes.
+    pub(crate) fn in_place_row(&self, functional: &str, name: &str) -> Self {
+        let (head, args) = self.schema.split_once("(Tensor ").expect("the first argument is a tensor");
+        let (namespace, _) = head.split_once("::").expect("a schema has a namespace");
+        let more = args.trim_start_matches(|it: char| it.is_alphanumeric() || it == '_');
+        let (more, _) = more.rsplit_once(" -> ").expect("a schema says what it gives");
+        let kept = |tag| if self.tags.has(tag) { tag } else { Tags::NONE };
+        let schema = leaked(format!("{namespace}::{name}(Tensor(a!) self{more} -> Tensor(a!)"));
+        OpDef::in_place_of(schema, leaked(functional.to_string()))
+            .doc(leaked(in_place_doc(self.doc)))
+            .tags(kept(Tags::RANDOM).with(kept(Tags::WRITES_SHARED)))
+            .tolerance(self.tolerance)
+    }
+
     /// Says how near its results are.
     pub const fn tolerance(mut self, tolerance: Tol) -> Self {
         self.tolerance = tolerance;
         self
     }
+}
+
+/// What a form in place computes, by what the operator does.
+fn in_place_doc(doc: &str) -> String {
+    let mut letters = doc.chars();
+    let is_word = |it: &str| it.starts_with(char::is_uppercase) && !it[1..].starts_with(char::is_uppercase);
+    match letters.next() {
+        Some(first) if is_word(doc) => format!("In place: {}{}", first.to_lowercase(), letters.as_str()),
+        _ => format!("In place: {doc}"),
+    }
+}
+
+/// A text of the table, which lives as long as the program does.
+fn leaked(text: String) -> &'static str {
+    Box::leak(text.into_boxed_str())
 }
 
 /// An operator of the registry: its row with the schema parsed.

@@ -29,20 +29,20 @@ impl Registry {
     /// When a schema does not parse, a name stands twice or a dtype is unknown: the tables are part of the program.
     fn new(tables: &[(&'static str, &'static [OpDef])]) -> Self {
         let mut ops = FxHashMap::default();
-        for (family, def) in tables.iter().flat_map(|(family, table)| table.iter().map(move |def| (*family, def))) {
+        let mut put = |family, def: OpDef| {
             let schema = Schema::parse(def.schema).unwrap_or_else(|problem| panic!("{problem}"));
             let name = schema.qualified_name();
-            let op = Op {
-                def: *def,
-                schema,
-                name: name.clone(),
-                family,
-                refused: DTypes::NONE,
-                refused_empty: DTypes::NONE,
-                custom: None,
-            };
-            let is_new = ops.insert(name, op).is_none();
+            let (refused, refused_empty) = (DTypes::NONE, DTypes::NONE);
+            let op = Op { def, schema, name: name.clone(), family, refused, refused_empty, custom: None };
+            let is_new = ops.insert(name.clone(), op).is_none();
             assert!(is_new, "the schema `{}` stands twice in the registry", def.schema);
+            name
+        };
+        for (family, def) in tables.iter().flat_map(|(family, table)| table.iter().map(move |def| (*family, def))) {
+            let functional = put(family, *def);
+            for name in def.in_place {
+                put(family, def.in_place_row(&functional, name));
+            }
         }
         for line in REFUSED.lines() {
             let (line, empty) = line.split_once(" / ").unwrap_or((line, ""));

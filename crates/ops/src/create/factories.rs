@@ -43,13 +43,11 @@ pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::range.step(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", range).tolerance(Tol::Default).doc("The numbers from `start` to `end` in steps."),
     OpDef::new("aten::eye(SymInt n, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", eye).decompose(decompose::eye).doc("Ones on the diagonal of a square of zeros."),
     OpDef::new("aten::eye.m(SymInt n, SymInt m, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", eye).decompose(decompose::eye).doc("Ones on the diagonal of a rectangle of zeros."),
-    OpDef::new("aten::tril(Tensor self, SymInt diagonal=0) -> Tensor", triangle).decompose(decompose::tril).vjp(view::gradient::tril).doc("Each matrix with zeros above a diagonal."),
-    OpDef::new("aten::triu(Tensor self, SymInt diagonal=0) -> Tensor", triangle).decompose(decompose::triu).vjp(view::gradient::triu).doc("Each matrix with zeros below a diagonal."),
+    OpDef::new("aten::tril(Tensor self, SymInt diagonal=0) -> Tensor", triangle).decompose(decompose::tril).vjp(view::gradient::tril).doc("Each matrix with zeros above a diagonal.").in_place(&["tril_"]),
+    OpDef::new("aten::triu(Tensor self, SymInt diagonal=0) -> Tensor", triangle).decompose(decompose::triu).vjp(view::gradient::triu).doc("Each matrix with zeros below a diagonal.").in_place(&["triu_"]),
     OpDef::new("aten::tril_indices(int row, int col, int offset=0, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", triangle_indices).doc("The rows and columns of the elements on and below a diagonal."),
     OpDef::new("aten::triu_indices(int row, int col, int offset=0, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", triangle_indices).doc("The rows and columns of the elements on and above a diagonal."),
     OpDef::new("aten::one_hot(Tensor self, int num_classes=-1) -> Tensor", one_hot).decompose(index::decompose::one_hot).doc("For each index a row of zeros with a one at it."),
-    OpDef::in_place("aten::tril_(Tensor(a!) self, SymInt diagonal=0) -> Tensor(a!)", "aten.tril.default").doc("In place: each matrix with zeros above a diagonal."),
-    OpDef::in_place("aten::triu_(Tensor(a!) self, SymInt diagonal=0) -> Tensor(a!)", "aten.triu.default").doc("In place: each matrix with zeros below a diagonal."),
 ];
 
 /// The dtype that was asked for.

@@ -27,7 +27,8 @@ pub(crate) const OPS: &[OpDef] = &[
     .vjp(gradient::index_put)
     .doc("The tensor with values put at, or added to, the positions that index tensors name.")
     .tags(Tags::CORE)
-    .decompose(|cx, args| without_masks(cx, args, "aten.index_put.default")),
+    .decompose(|cx, args| without_masks(cx, args, "aten.index_put.default"))
+    .in_place(&["index_put_"]),
     OpDef::new(
         "aten::_unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
         index_put,
@@ -35,10 +36,6 @@ pub(crate) const OPS: &[OpDef] = &[
     .vjp(gradient::index_put)
     .doc("`index_put` with indices that are known to be inside.")
     .decompose(|cx, args| Ok(vec![cx.call("aten.index_put.default", args.values.iter().cloned())?])),
-    OpDef::in_place(
-        "aten::index_put_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor(a!)",
-        "aten.index_put.default",
-    ),
 ];
 
 fn is_mask(meta: &TensorMeta) -> bool {

@@ -23,12 +23,7 @@ pub(crate) const OPS: &[OpDef] = &[
     .tags(Tags::CORE),
     OpDef::new("aten::embedding_renorm(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor", embedding_renorm)
         .doc("The table with the rows that indices name scaled down to a norm, where theirs is larger.")
-        .tolerance(Tol::Default),
-    OpDef::in_place(
-        "aten::embedding_renorm_(Tensor(a!) self, Tensor indices, float max_norm, float norm_type) -> Tensor(a!)",
-        "aten.embedding_renorm.default",
-    )
-    .doc("In place: the rows that indices name scaled down to a norm, where theirs is larger."),
+        .tolerance(Tol::Default).in_place(&["embedding_renorm_"]),
     OpDef::new("aten::gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", gather)
         .vjp(gradient::gather).doc("One element for each index: the one at its own position but for one dimension, where the index says.")
         .tags(Tags::CORE),

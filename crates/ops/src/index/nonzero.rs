@@ -30,16 +30,13 @@ pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor", masked_scatter)
         .vjp(choice_gradient::masked_scatter)
         .doc("The tensor with elements of another one put, in their order, where a mask is true.")
-        .tags(Tags::CORE),
+        .tags(Tags::CORE)
+        .in_place(&["masked_scatter_"]),
     OpDef::new(
         "aten::masked_scatter_backward(Tensor grad_output, Tensor mask, SymInt[] sizes) -> Tensor",
         masked_scatter_backward,
     )
     .doc("The gradient of the source of `masked_scatter`: the elements where the mask is true, in a row, then zeros."),
-    OpDef::in_place(
-        "aten::masked_scatter_(Tensor(a!) self, Tensor mask, Tensor source) -> Tensor(a!)",
-        "aten.masked_scatter.default",
-    ),
 ];
 
 /// PyTorch writes the positions dimension by dimension, so that those of one dimension lie next to each other.

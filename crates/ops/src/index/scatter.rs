@@ -16,10 +16,10 @@ pub(crate) const OPS: &[OpDef] = &[
         scatter(args, Some(3))
     })
     .vjp(gradient::scatter).doc("The tensor with elements of another one put where indices along a dimension say.")
-    .tags(Tags::CORE),
+    .tags(Tags::CORE).in_place(&["scatter_.src"]),
     OpDef::new("aten::scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", scatter_value)
         .vjp(gradient::scatter_value).doc("The tensor with a number put where indices along a dimension say.")
-        .tags(Tags::CORE),
+        .tags(Tags::CORE).in_place(&["scatter_.value"]),
     OpDef::new(
         "aten::scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor",
         |args| {
@@ -28,7 +28,7 @@ pub(crate) const OPS: &[OpDef] = &[
         },
     )
     .doc("The tensor with elements of another one added or multiplied where indices along a dimension say.")
-    .tolerance(Tol::Default),
+    .tolerance(Tol::Default).in_place(&["scatter_.reduce"]),
     OpDef::new(
         "aten::scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor",
         |args| {
@@ -37,13 +37,13 @@ pub(crate) const OPS: &[OpDef] = &[
         },
     )
     .doc("The tensor with a number added or multiplied where indices along a dimension say.")
-    .tolerance(Tol::Default),
+    .tolerance(Tol::Default).in_place(&["scatter_.value_reduce"]),
     OpDef::new("aten::scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", |args| {
         scatter(args, Some(3))
     })
     .vjp(gradient::scatter_add).doc("The tensor with elements of another one added where indices along a dimension say.")
     .tags(Tags::CORE)
-    .tolerance(Tol::Default),
+    .tolerance(Tol::Default).in_place(&["scatter_add_"]),
     OpDef::new(
         "aten::scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor",
         |args| {
@@ -57,41 +57,17 @@ pub(crate) const OPS: &[OpDef] = &[
     )
     .vjp(gradient::scatter_reduce).doc("The tensor combined with elements of another one where indices along a dimension say.")
     .tags(Tags::CORE)
-    .tolerance(Tol::Default),
-    OpDef::in_place(
-        "aten::scatter_.src(Tensor(a!) self, int dim, Tensor index, Tensor src) -> Tensor(a!)",
-        "aten.scatter.src",
-    ),
-    OpDef::in_place(
-        "aten::scatter_.value(Tensor(a!) self, int dim, Tensor index, Scalar value) -> Tensor(a!)",
-        "aten.scatter.value",
-    ),
-    OpDef::in_place(
-        "aten::scatter_.reduce(Tensor(a!) self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor(a!)",
-        "aten.scatter.reduce",
-    ),
-    OpDef::in_place(
-        "aten::scatter_.value_reduce(Tensor(a!) self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor(a!)",
-        "aten.scatter.value_reduce",
-    ),
-    OpDef::in_place(
-        "aten::scatter_add_(Tensor(a!) self, int dim, Tensor index, Tensor src) -> Tensor(a!)",
-        "aten.scatter_add.default",
-    ),
-    OpDef::in_place(
-        "aten::scatter_reduce_.two(Tensor(a!) self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor(a!)",
-        "aten.scatter_reduce.two",
-    ),
+    .tolerance(Tol::Default).in_place(&["scatter_reduce_.two"]),
     OpDef::new(
         "aten::index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
         index_add,
     )
     .vjp(gradient::index_add).doc("The tensor with slices of another one added where an index vector says.")
     .decompose(index_add_by_put)
-    .tolerance(Tol::Default),
+    .tolerance(Tol::Default).in_place(&["index_add_"]),
     OpDef::new("aten::index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", index_copy)
         .vjp(gradient::index_copy).doc("The tensor with slices of another one put where an index vector says.")
-        .decompose(|cx, args| put_slices(cx, args, args.values[3].clone(), false)),
+        .decompose(|cx, args| put_slices(cx, args, args.values[3].clone(), false)).in_place(&["index_copy_"]),
     OpDef::new("aten::index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", |args| {
         let value = args.scalar(3)?;
         if matches!(value, Scalar::Complex(_)) && !args.tensor(0)?.dtype.is_complex() {
@@ -102,7 +78,7 @@ pub(crate) const OPS: &[OpDef] = &[
         index_fill(args)
     })
     .vjp(gradient::index_fill).doc("The tensor with the slices that an index vector names filled with a number.")
-    .decompose(index_fill_by_put),
+    .decompose(index_fill_by_put).in_place(&["index_fill_.int_Scalar"]),
     OpDef::new("aten::index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor", |args| {
         let rank = args.tensor(3)?.sizes.len();
         if rank != 0 {
@@ -113,36 +89,16 @@ pub(crate) const OPS: &[OpDef] = &[
         index_fill(args)
     })
     .vjp(gradient::index_fill).doc("The tensor with the slices that an index vector names filled with the element of a 0-d tensor.")
-    .decompose(index_fill_by_put),
+    .decompose(index_fill_by_put).in_place(&["index_fill_.int_Tensor"]),
     OpDef::new(
         "aten::index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor",
         index_reduce,
     )
     .vjp(gradient::index_reduce).doc("The tensor combined with slices of another one where an index vector says.")
-    .tolerance(Tol::Default),
-    OpDef::in_place(
-        "aten::index_add_(Tensor(a!) self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor(a!)",
-        "aten.index_add.default",
-    ),
-    OpDef::in_place(
-        "aten::index_copy_(Tensor(a!) self, int dim, Tensor index, Tensor source) -> Tensor(a!)",
-        "aten.index_copy.default",
-    ),
-    OpDef::in_place(
-        "aten::index_fill_.int_Scalar(Tensor(a!) self, int dim, Tensor index, Scalar value) -> Tensor(a!)",
-        "aten.index_fill.int_Scalar",
-    ),
-    OpDef::in_place(
-        "aten::index_fill_.int_Tensor(Tensor(a!) self, int dim, Tensor index, Tensor value) -> Tensor(a!)",
-        "aten.index_fill.int_Tensor",
-    ),
+    .tolerance(Tol::Default).in_place(&["index_reduce_"]),
     OpDef::new("aten::put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor", put)
         .vjp(gradient::put).doc("The tensor with elements put at, or added to, positions of its flattened form.")
-        .tolerance(Tol::Default),
-    OpDef::in_place(
-        "aten::put_(Tensor(a!) self, Tensor index, Tensor source, bool accumulate=False) -> Tensor(a!)",
-        "aten.put.default",
-    ),
+        .tolerance(Tol::Default).in_place(&["put_"]),
 ];
 
 fn check_reduce(args: &Args<'_, TensorMeta>, reduce: &str) -> Result<()> {

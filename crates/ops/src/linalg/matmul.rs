@@ -42,7 +42,8 @@ pub(crate) const OPS: &[OpDef] = &[
         .vjp(matmul_gradient::addmm)
         .doc("`beta * self + alpha * mat1 @ mat2`; where beta is zero, self does not count.")
         .tags(Tags::CORE)
-        .tolerance(Tol::Default),
+        .tolerance(Tol::Default)
+        .in_place(&["addmm_"]),
     OpDef::new(
         "aten::baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
         baddbmm,
@@ -50,7 +51,8 @@ pub(crate) const OPS: &[OpDef] = &[
     .decompose(reduce::decompose::baddbmm)
     .vjp(matmul_gradient::baddbmm)
     .doc("`beta * self + alpha * batch1 @ batch2` for batches of matrices.")
-    .tolerance(Tol::Default),
+    .tolerance(Tol::Default)
+    .in_place(&["baddbmm_"]),
     OpDef::new(
         "aten::addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
         addbmm,
@@ -58,27 +60,13 @@ pub(crate) const OPS: &[OpDef] = &[
     .vjp(matmul_gradient::addbmm)
     .doc("`beta * self + alpha * sum(batch1 @ batch2)` over the batch.")
     // A sum of sums, in which large products cancel.
-    .tolerance(Tol::Scaled(10.0)),
+    .tolerance(Tol::Scaled(10.0))
+    .in_place(&["addbmm_"]),
     OpDef::new("aten::addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor", addmv)
         .vjp(matmul_gradient::addmv)
         .doc("`beta * self + alpha * mat @ vec`.")
-        .tolerance(Tol::Default),
-    OpDef::in_place(
-        "aten::addmm_(Tensor(a!) self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor(a!)",
-        "aten.addmm.default",
-    ),
-    OpDef::in_place(
-        "aten::baddbmm_(Tensor(a!) self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor(a!)",
-        "aten.baddbmm.default",
-    ),
-    OpDef::in_place(
-        "aten::addbmm_(Tensor(a!) self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor(a!)",
-        "aten.addbmm.default",
-    ),
-    OpDef::in_place(
-        "aten::addmv_(Tensor(a!) self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor(a!)",
-        "aten.addmv.default",
-    ),
+        .tolerance(Tol::Default)
+        .in_place(&["addmv_"]),
     OpDef::new("aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", linear)
         .doc("`input @ weight.T + bias`, where the weight is a matrix or a vector.")
         .decompose(linear_as_matmul)

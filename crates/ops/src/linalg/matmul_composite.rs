@@ -23,7 +23,8 @@ pub(crate) const OPS: &[OpDef] = &[
         "aten::addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
         addr,
     )
-    .doc("`beta * self + alpha * outer(vec1, vec2)`; where beta is zero, self does not count."),
+    .doc("`beta * self + alpha * outer(vec1, vec2)`; where beta is zero, self does not count.")
+    .in_place(&["addr_"]),
     OpDef::composite("aten::linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor", vecdot)
         .doc("The inner products along one dimension, x conjugated."),
     OpDef::composite(

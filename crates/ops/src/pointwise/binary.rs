@@ -17,22 +17,26 @@ pub(crate) const OPS: &[OpDef] = &[
         .tags(Tags::COMMUTATIVE.with(Tags::ASSOCIATIVE))
         .tags(Tags::CORE)
         .vjp(binary_gradient::add)
-        .doc("`self + alpha * other`."),
+        .doc("`self + alpha * other`.")
+        .in_place(&["add_.Tensor"]),
     arithmetic("aten::add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", with_alpha)
         .tags(Tags::ROUNDS_NUMBERS)
         .tags(Tags::CORE)
         .vjp(binary_gradient::add)
-        .doc("`self + alpha * other`."),
+        .doc("`self + alpha * other`.")
+        .in_place(&["add_.Scalar"]),
     arithmetic("aten::sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", sub)
         .tags(Tags::ROUNDS_NUMBERS)
         .tags(Tags::CORE)
         .vjp(binary_gradient::sub)
-        .doc("`self - alpha * other`."),
+        .doc("`self - alpha * other`.")
+        .in_place(&["sub_.Tensor", "subtract_.Tensor"]),
     arithmetic("aten::sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", sub)
         .tags(Tags::ROUNDS_NUMBERS)
         .tags(Tags::CORE)
         .vjp(binary_gradient::sub)
-        .doc("`self - alpha * other`."),
+        .doc("`self - alpha * other`.")
+        .in_place(&["sub_.Scalar", "subtract_.Scalar"]),
     arithmetic("aten::rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", sub)
         .tags(Tags::ROUNDS_NUMBERS)
         .decompose(decompose::rsub)
@@ -48,67 +52,82 @@ pub(crate) const OPS: &[OpDef] = &[
         .tags(Tags::COMMUTATIVE.with(Tags::ASSOCIATIVE))
         .tags(Tags::CORE)
         .vjp(binary_gradient::mul)
-        .doc("`self * other`."),
+        .doc("`self * other`.")
+        .in_place(&["mul_.Tensor", "multiply_.Tensor"]),
     binary("aten::mul.Scalar(Tensor self, Scalar other) -> Tensor")
         .tags(Tags::KEEPS_NUMBERS)
         .tags(Tags::CORE)
         .vjp(binary_gradient::mul)
         .doc("`self * other`."),
+    in_place_by_number("aten::mul_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)"),
+    in_place_by_number("aten::multiply_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)"),
     to_float("aten::div.Tensor(Tensor self, Tensor other) -> Tensor")
         .tags(Tags::KEEPS_NUMBERS)
         .tags(Tags::CORE)
         .vjp(binary_gradient::div)
-        .doc("`self / other`, never as integers."),
+        .doc("`self / other`, never as integers.")
+        .in_place(&["div_.Tensor", "divide_.Tensor", "true_divide_.Tensor"]),
     to_float("aten::div.Scalar(Tensor self, Scalar other) -> Tensor")
         .tags(Tags::KEEPS_NUMBERS)
         .tags(Tags::CORE)
         .vjp(binary_gradient::div)
-        .doc("`self / other`, never as integers."),
+        .doc("`self / other`, never as integers.")
+        .in_place(&["div_.Scalar", "divide_.Scalar", "true_divide_.Scalar"]),
     arithmetic("aten::div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor", div_mode)
         .tags(Tags::KEEPS_NUMBERS)
         .tags(Tags::CORE)
         .vjp(binary_gradient::div_mode)
-        .doc("`self / other`, exact, or rounded towards zero (`trunc`) or down (`floor`)."),
+        .doc("`self / other`, exact, or rounded towards zero (`trunc`) or down (`floor`).")
+        .in_place(&["div_.Tensor_mode", "divide_.Tensor_mode"]),
     arithmetic("aten::div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor", div_mode)
         .tags(Tags::KEEPS_NUMBERS)
         .tags(Tags::CORE)
         .vjp(binary_gradient::div_mode)
-        .doc("`self / other`, exact, or rounded towards zero (`trunc`) or down (`floor`)."),
+        .doc("`self / other`, exact, or rounded towards zero (`trunc`) or down (`floor`).")
+        .in_place(&["div_.Scalar_mode", "divide_.Scalar_mode"]),
     binary("aten::floor_divide(Tensor self, Tensor other) -> Tensor")
         .tags(Tags::KEEPS_NUMBERS)
         .decompose(decompose::floor_divide)
-        .doc("`self / other`, rounded down."),
+        .doc("`self / other`, rounded down.")
+        .in_place(&["floor_divide_.Tensor"]),
     binary("aten::floor_divide.Scalar(Tensor self, Scalar other) -> Tensor")
         .tags(Tags::KEEPS_NUMBERS)
         .decompose(decompose::floor_divide)
-        .doc("`self / other`, rounded down."),
+        .doc("`self / other`, rounded down.")
+        .in_place(&["floor_divide_.Scalar"]),
     binary("aten::remainder.Tensor(Tensor self, Tensor other) -> Tensor")
         .tags(Tags::CORE)
         .vjp(binary_gradient::remainder)
-        .doc("What is left of `self / other` rounded down; it has the sign of `other`."),
+        .doc("What is left of `self / other` rounded down; it has the sign of `other`.")
+        .in_place(&["remainder_.Tensor"]),
     binary("aten::remainder.Scalar(Tensor self, Scalar other) -> Tensor")
         .tags(Tags::CORE)
         .vjp(binary_gradient::remainder)
-        .doc("What is left of `self / other` rounded down; it has the sign of `other`."),
+        .doc("What is left of `self / other` rounded down; it has the sign of `other`.")
+        .in_place(&["remainder_.Scalar"]),
     binary("aten::remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor")
         .vjp(binary_gradient::remainder)
         .doc("What is left of `self / other` rounded down; it has the sign of `other`."),
     binary("aten::fmod.Tensor(Tensor self, Tensor other) -> Tensor")
         .tags(Tags::CORE)
         .vjp(binary_gradient::fmod)
-        .doc("What is left of `self / other` rounded towards zero; it has the sign of `self`."),
+        .doc("What is left of `self / other` rounded towards zero; it has the sign of `self`.")
+        .in_place(&["fmod_.Tensor"]),
     binary("aten::fmod.Scalar(Tensor self, Scalar other) -> Tensor")
         .tags(Tags::CORE)
         .vjp(binary_gradient::fmod)
-        .doc("What is left of `self / other` rounded towards zero; it has the sign of `self`."),
+        .doc("What is left of `self / other` rounded towards zero; it has the sign of `self`.")
+        .in_place(&["fmod_.Scalar"]),
     binary("aten::pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor")
         .tags(Tags::CORE)
         .vjp(binary_gradient::pow)
-        .doc("`self` to the power of `exponent`."),
+        .doc("`self` to the power of `exponent`.")
+        .in_place(&["pow_.Tensor"]),
     arithmetic("aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", pow_scalar)
         .tags(Tags::CORE)
         .vjp(binary_gradient::pow)
-        .doc("`self` to the power of `exponent`."),
+        .doc("`self` to the power of `exponent`.")
+        .in_place(&["pow_.Scalar"]),
     arithmetic("aten::pow.Scalar(Scalar self, Tensor exponent) -> Tensor", pow_of_scalar)
         .tags(Tags::CORE)
         .vjp(binary_gradient::pow)
@@ -116,11 +135,13 @@ pub(crate) const OPS: &[OpDef] = &[
     arithmetic("aten::float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", float_power)
         .decompose(decompose::float_power)
         .vjp(binary_gradient::pow)
-        .doc("`self` to the power of `exponent`, in float64."),
+        .doc("`self` to the power of `exponent`, in float64.")
+        .in_place(&["float_power_.Tensor"]),
     arithmetic("aten::float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", float_power)
         .decompose(decompose::float_power)
         .vjp(binary_gradient::pow)
-        .doc("`self` to the power of `exponent`, in float64."),
+        .doc("`self` to the power of `exponent`, in float64.")
+        .in_place(&["float_power_.Scalar"]),
     arithmetic("aten::float_power.Scalar(Scalar self, Tensor exponent) -> Tensor", float_power_of_scalar)
         .decompose(decompose::float_power)
         .vjp(binary_gradient::pow)
@@ -144,27 +165,34 @@ pub(crate) const OPS: &[OpDef] = &[
     to_float("aten::atan2(Tensor self, Tensor other) -> Tensor")
         .tags(Tags::CORE)
         .vjp(binary_gradient::atan2)
-        .doc("The angle of the point `(other, self)`."),
+        .doc("The angle of the point `(other, self)`.")
+        .in_place(&["atan2_", "arctan2_"]),
     binary("aten::hypot(Tensor self, Tensor other) -> Tensor")
         .vjp(binary_gradient::hypot)
-        .doc("The length of the vector `(self, other)`."),
+        .doc("The length of the vector `(self, other)`.")
+        .in_place(&["hypot_"]),
     to_float("aten::copysign.Tensor(Tensor self, Tensor other) -> Tensor")
         .vjp(binary_gradient::copysign)
-        .doc("`self` with the sign of `other`."),
+        .doc("`self` with the sign of `other`.")
+        .in_place(&["copysign_.Tensor"]),
     to_float("aten::copysign.Scalar(Tensor self, Scalar other) -> Tensor")
         .vjp(binary_gradient::copysign)
-        .doc("`self` with the sign of `other`."),
+        .doc("`self` with the sign of `other`.")
+        .in_place(&["copysign_.Scalar"]),
     binary("aten::nextafter(Tensor self, Tensor other) -> Tensor")
         .vjp(binary_gradient::nextafter)
-        .doc("The next float after `self` in the direction of `other`."),
+        .doc("The next float after `self` in the direction of `other`.")
+        .in_place(&["nextafter_"]),
     arithmetic("aten::xlogy.Tensor(Tensor self, Tensor other) -> Tensor", xlogy)
         .decompose(decompose::xlogy)
         .vjp(binary_gradient::xlogy)
-        .doc("`self * log(other)`, which is 0 where `self` is 0."),
+        .doc("`self * log(other)`, which is 0 where `self` is 0.")
+        .in_place(&["xlogy_.Tensor"]),
     arithmetic("aten::xlogy.Scalar_Other(Tensor self, Scalar other) -> Tensor", xlogy)
         .decompose(decompose::xlogy)
         .vjp(binary_gradient::xlogy)
-        .doc("`self * log(other)`, which is 0 where `self` is 0."),
+        .doc("`self * log(other)`, which is 0 where `self` is 0.")
+        .in_place(&["xlogy_.Scalar_Other"]),
     arithmetic("aten::xlogy.Scalar_Self(Scalar self, Tensor other) -> Tensor", xlogy)
         .decompose(decompose::xlogy)
         .vjp(binary_gradient::xlogy)
@@ -180,168 +208,52 @@ pub(crate) const OPS: &[OpDef] = &[
     arithmetic("aten::heaviside(Tensor self, Tensor values) -> Tensor", heaviside)
         .decompose(decompose::heaviside)
         .no_gradient()
-        .doc("0 below zero, 1 above, and `values` at zero."),
-    binary("aten::gcd(Tensor self, Tensor other) -> Tensor").doc("The greatest common divisor."),
-    binary("aten::lcm(Tensor self, Tensor other) -> Tensor").doc("The least common multiple."),
-    OpDef::in_place(
-        "aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)",
-        "aten.add.Tensor",
-    )
-    .doc("In place: `self + alpha * other`."),
-    OpDef::in_place(
-        "aten::add_.Scalar(Tensor(a!) self, Scalar other, Scalar alpha=1) -> Tensor(a!)",
-        "aten.add.Scalar",
-    )
-    .doc("In place: `self + alpha * other`."),
-    OpDef::in_place(
-        "aten::sub_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)",
-        "aten.sub.Tensor",
-    )
-    .doc("In place: `self - alpha * other`."),
-    OpDef::in_place(
-        "aten::sub_.Scalar(Tensor(a!) self, Scalar other, Scalar alpha=1) -> Tensor(a!)",
-        "aten.sub.Scalar",
-    )
-    .doc("In place: `self - alpha * other`."),
-    OpDef::in_place("aten::mul_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.mul.Tensor")
-        .doc("In place: `self * other`."),
-    OpDef::in_place("aten::mul_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.mul.Scalar")
-        // PyTorch makes the number the first operand here.
-        .tags(Tags::ROUNDS_NUMBERS)
-        .doc("In place: `self * other`."),
-    OpDef::in_place("aten::div_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.div.Tensor")
-        .doc("In place: `self / other`, never as integers."),
-    OpDef::in_place("aten::div_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.div.Scalar")
-        .doc("In place: `self / other`, never as integers."),
-    OpDef::in_place(
-        "aten::div_.Tensor_mode(Tensor(a!) self, Tensor other, *, str? rounding_mode) -> Tensor(a!)",
-        "aten.div.Tensor_mode",
-    )
-    .doc("In place: `self / other`, exact, or rounded towards zero (`trunc`) or down (`floor`)."),
-    OpDef::in_place(
-        "aten::div_.Scalar_mode(Tensor(a!) self, Scalar other, *, str? rounding_mode) -> Tensor(a!)",
-        "aten.div.Scalar_mode",
-    )
-    .doc("In place: `self / other`, exact, or rounded towards zero (`trunc`) or down (`floor`)."),
-    OpDef::in_place(
-        "aten::floor_divide_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)",
-        "aten.floor_divide.Scalar",
-    )
-    .doc("In place: `self / other`, rounded down."),
-    OpDef::in_place("aten::remainder_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.remainder.Tensor")
-        .doc("In place: what is left of `self / other` rounded down; it has the sign of `other`."),
-    OpDef::in_place("aten::remainder_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.remainder.Scalar")
-        .doc("In place: what is left of `self / other` rounded down; it has the sign of `other`."),
-    OpDef::in_place("aten::fmod_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.fmod.Tensor")
-        .doc("In place: what is left of `self / other` rounded towards zero; it has the sign of `self`."),
-    OpDef::in_place("aten::fmod_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.fmod.Scalar")
-        .doc("In place: what is left of `self / other` rounded towards zero; it has the sign of `self`."),
-    OpDef::in_place("aten::pow_.Scalar(Tensor(a!) self, Scalar exponent) -> Tensor(a!)", "aten.pow.Tensor_Scalar")
-        .doc("In place: `self` to the power of `exponent`."),
-    OpDef::in_place(
-        "aten::float_power_.Scalar(Tensor(a!) self, Scalar exponent) -> Tensor(a!)",
-        "aten.float_power.Tensor_Scalar",
-    )
-    .doc("In place: `self` to the power of `exponent`, in float64."),
-    OpDef::in_place("aten::atan2_(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.atan2.default")
-        .doc("In place: the angle of the point `(other, self)`."),
-    OpDef::in_place("aten::hypot_(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.hypot.default")
-        .doc("In place: the length of the vector `(self, other)`."),
-    OpDef::in_place("aten::copysign_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.copysign.Tensor")
-        .doc("In place: `self` with the sign of `other`."),
-    OpDef::in_place("aten::copysign_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.copysign.Scalar")
-        .doc("In place: `self` with the sign of `other`."),
-    OpDef::in_place("aten::nextafter_(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.nextafter.default")
-        .doc("In place: the next float after `self` in the direction of `other`."),
-    OpDef::in_place("aten::xlogy_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.xlogy.Tensor")
-        .doc("In place: `self * log(other)`, which is 0 where `self` is 0."),
-    OpDef::in_place(
-        "aten::xlogy_.Scalar_Other(Tensor(a!) self, Scalar other) -> Tensor(a!)",
-        "aten.xlogy.Scalar_Other",
-    )
-    .doc("In place: `self * log(other)`, which is 0 where `self` is 0."),
-    OpDef::in_place("aten::heaviside_(Tensor(a!) self, Tensor values) -> Tensor(a!)", "aten.heaviside.default")
-        .doc("In place: 0 below zero, 1 above, and `values` at zero."),
-    OpDef::in_place("aten::gcd_(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.gcd.default")
-        .doc("In place: the greatest common divisor."),
-    OpDef::in_place("aten::lcm_(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.lcm.default")
-        .doc("In place: the least common multiple."),
+        .doc("0 below zero, 1 above, and `values` at zero.")
+        .in_place(&["heaviside_"]),
+    binary("aten::gcd(Tensor self, Tensor other) -> Tensor").doc("The greatest common divisor.").in_place(&["gcd_"]),
+    binary("aten::lcm(Tensor self, Tensor other) -> Tensor").doc("The least common multiple.").in_place(&["lcm_"]),
     OpDef::composite("aten::subtract.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", |cx, args| {
         forward(cx, args, "aten.sub.Tensor")
     })
     .doc("Another name of `sub`."),
-    OpDef::in_place(
-        "aten::subtract_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)",
-        "aten.sub.Tensor",
-    )
-    .doc("In place: another name of `sub`."),
     OpDef::composite("aten::subtract.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", |cx, args| {
         forward(cx, args, "aten.sub.Scalar")
     })
     .doc("Another name of `sub`."),
-    OpDef::in_place(
-        "aten::subtract_.Scalar(Tensor(a!) self, Scalar other, Scalar alpha=1) -> Tensor(a!)",
-        "aten.sub.Scalar",
-    )
-    .doc("In place: another name of `sub`."),
     OpDef::composite("aten::multiply.Tensor(Tensor self, Tensor other) -> Tensor", |cx, args| {
         forward(cx, args, "aten.mul.Tensor")
     })
     .doc("Another name of `mul`."),
-    OpDef::in_place("aten::multiply_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.mul.Tensor")
-        .doc("In place: another name of `mul`."),
     OpDef::composite("aten::multiply.Scalar(Tensor self, Scalar other) -> Tensor", |cx, args| {
         forward(cx, args, "aten.mul.Scalar")
     })
     .doc("Another name of `mul`."),
-    OpDef::in_place("aten::multiply_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.mul.Scalar")
-        // PyTorch makes the number the first operand here.
-        .tags(Tags::ROUNDS_NUMBERS)
-        .doc("In place: another name of `mul`."),
     OpDef::composite("aten::divide.Tensor(Tensor self, Tensor other) -> Tensor", |cx, args| {
         forward(cx, args, "aten.div.Tensor")
     })
     .doc("Another name of `div`."),
-    OpDef::in_place("aten::divide_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.div.Tensor")
-        .doc("In place: another name of `div`."),
     OpDef::composite("aten::divide.Scalar(Tensor self, Scalar other) -> Tensor", |cx, args| {
         forward(cx, args, "aten.div.Scalar")
     })
     .doc("Another name of `div`."),
-    OpDef::in_place("aten::divide_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.div.Scalar")
-        .doc("In place: another name of `div`."),
     OpDef::composite(
         "aten::divide.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
         |cx, args| forward(cx, args, "aten.div.Tensor_mode"),
     )
     .doc("Another name of `div`."),
-    OpDef::in_place(
-        "aten::divide_.Tensor_mode(Tensor(a!) self, Tensor other, *, str? rounding_mode) -> Tensor(a!)",
-        "aten.div.Tensor_mode",
-    )
-    .doc("In place: another name of `div`."),
     OpDef::composite(
         "aten::divide.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor",
         |cx, args| forward(cx, args, "aten.div.Scalar_mode"),
     )
     .doc("Another name of `div`."),
-    OpDef::in_place(
-        "aten::divide_.Scalar_mode(Tensor(a!) self, Scalar other, *, str? rounding_mode) -> Tensor(a!)",
-        "aten.div.Scalar_mode",
-    )
-    .doc("In place: another name of `div`."),
     OpDef::composite("aten::true_divide.Tensor(Tensor self, Tensor other) -> Tensor", |cx, args| {
         forward(cx, args, "aten.div.Tensor")
     })
     .doc("Another name of `div`."),
-    OpDef::in_place("aten::true_divide_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.div.Tensor")
-        .doc("In place: another name of `div`."),
     OpDef::composite("aten::true_divide.Scalar(Tensor self, Scalar other) -> Tensor", |cx, args| {
         forward(cx, args, "aten.div.Scalar")
     })
     .doc("Another name of `div`."),
-    OpDef::in_place("aten::true_divide_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", "aten.div.Scalar")
-        .doc("In place: another name of `div`."),
     OpDef::composite("aten::max.other(Tensor self, Tensor other) -> Tensor", |cx, args| {
         forward(cx, args, "aten.maximum.default")
     })
@@ -351,6 +263,11 @@ pub(crate) const OPS: &[OpDef] = &[
     })
     .doc("Another name of `minimum`."),
 ];
+
+/// The product with a number in place. PyTorch makes the number the first operand here, so that it is rounded.
+const fn in_place_by_number(schema: &'static str) -> OpDef {
+    OpDef::in_place_of(schema, "aten.mul.Scalar").tags(Tags::ROUNDS_NUMBERS).doc("In place: `self * other`.")
+}
 
 const fn arithmetic(schema: &'static str, rule: crate::Rule) -> OpDef {
     OpDef::new(schema, rule).tags(Tags::POINTWISE).tolerance(Tol::Default)

@@ -14,7 +14,7 @@ pub(crate) const OPS: &[OpDef] = &[
     OpDef::composite("aten::conj(Tensor(a) self) -> Tensor(a)", conj).doc("The complex conjugate."),
     OpDef::new("aten::conj_physical(Tensor self) -> Tensor", |args| {
         if args.tensor(0)?.dtype.is_complex() { promoting::<1>(args) } else { Ok(vec![Output::Same(0)]) }
-    }).tags(Tags::MAY_GIVE_ARGUMENT).vjp(unary_gradient::conj).doc("The complex conjugate."),
+    }).tags(Tags::MAY_GIVE_ARGUMENT).vjp(unary_gradient::conj).doc("The complex conjugate.").in_place(&["conj_physical_"]),
     OpDef::composite("aten::_conj(Tensor(a) self) -> Tensor(a)", conj_of_complex).tags(Tags::WHOLE).vjp(unary_gradient::conj).doc("The complex conjugate."),
     OpDef::composite("aten::matrix_H(Tensor(a) self) -> Tensor(a)", |cx, args| {
         match cx.meta(*args.tensor(0)?).sizes.len() {
@@ -22,8 +22,7 @@ pub(crate) const OPS: &[OpDef] = &[
             rank => Err(args.bad_shape(format!("tensor.H is only supported on matrices (2-D tensors). Got {rank}-D tensor."))),
         }
     }).doc("The conjugate transpose of a matrix."),
-    OpDef::composite("aten::sgn(Tensor self) -> Tensor", sgn).vjp(unary_gradient::sgn).doc("Each number over its magnitude; zero stays zero."),
-    OpDef::in_place("aten::sgn_(Tensor(a!) self) -> Tensor(a!)", "aten.sgn.default").doc("In place: each number over its magnitude."),
+    OpDef::composite("aten::sgn(Tensor self) -> Tensor", sgn).vjp(unary_gradient::sgn).doc("Each number over its magnitude; zero stays zero.").in_place(&["sgn_"]),
 ];
 
 type Call<'a> = Args<'a, TensorRef>;

@@ -11,7 +11,7 @@ use tracefx_ir::TensorMeta;
 /// The rows of this family.
 #[rustfmt::skip]
 pub(crate) const OPS: &[OpDef] = &[
-    unary("aten::i0(Tensor self) -> Tensor").vjp(special_gradient::i0).doc("The modified Bessel function of the first kind, of order zero."),
+    unary("aten::i0(Tensor self) -> Tensor").vjp(special_gradient::i0).doc("The modified Bessel function of the first kind, of order zero.").in_place(&["i0_"]),
     unary("aten::special_i0e(Tensor self) -> Tensor").vjp(special_gradient::i0e).doc("`i0`, times `exp(-abs(x))`."),
     unary("aten::special_i1(Tensor self) -> Tensor").vjp(special_gradient::i1).doc("The modified Bessel function of the first kind, of order one."),
     unary("aten::special_i1e(Tensor self) -> Tensor").vjp(special_gradient::i1e).doc("`i1`, times `exp(-abs(x))`."),
@@ -32,8 +32,8 @@ pub(crate) const OPS: &[OpDef] = &[
     unary("aten::special_erfcx(Tensor self) -> Tensor").vjp(special_gradient::erfcx).doc("`exp(x * x) * erfc(x)`."),
     unary("aten::special_entr(Tensor self) -> Tensor").decompose(decompose::entr).vjp(special_gradient::entr).doc("`-x * log(x)`: what each probability adds to an entropy."),
     unary("aten::special_spherical_bessel_j0(Tensor x) -> Tensor").doc("The spherical Bessel function of order zero, `sin(x) / x`."),
-    binary("aten::igamma(Tensor self, Tensor other) -> Tensor").vjp(special_gradient::igamma).doc("The lower incomplete gamma function, regularised."),
-    binary("aten::igammac(Tensor self, Tensor other) -> Tensor").vjp(special_gradient::igammac).doc("The upper incomplete gamma function, regularised."),
+    binary("aten::igamma(Tensor self, Tensor other) -> Tensor").vjp(special_gradient::igamma).doc("The lower incomplete gamma function, regularised.").in_place(&["igamma_"]),
+    binary("aten::igammac(Tensor self, Tensor other) -> Tensor").vjp(special_gradient::igammac).doc("The upper incomplete gamma function, regularised.").in_place(&["igammac_"]),
     binary("aten::special_zeta(Tensor self, Tensor other) -> Tensor").vjp(special_gradient::zeta).doc("The Hurwitz zeta function."),
     binary("aten::special_zeta.other_scalar(Tensor self, Scalar other) -> Tensor").vjp(special_gradient::zeta).doc("The Hurwitz zeta function."),
     binary("aten::special_zeta.self_scalar(Scalar self, Tensor other) -> Tensor").vjp(special_gradient::zeta).doc("The Hurwitz zeta function."),
@@ -41,14 +41,9 @@ pub(crate) const OPS: &[OpDef] = &[
     binary("aten::special_xlog1py.other_scalar(Tensor self, Scalar other) -> Tensor").decompose(decompose::xlog1py).vjp(binary_gradient::xlog1py).doc("`x * log1p(y)`, zero where `x` is."),
     binary("aten::special_xlog1py.self_scalar(Scalar self, Tensor other) -> Tensor").decompose(decompose::xlog1py).vjp(binary_gradient::xlog1py).doc("`x * log1p(y)`, zero where `x` is."),
     OpDef::new("aten::polygamma(int n, Tensor self) -> Tensor", polygamma).tags(Tags::POINTWISE).tolerance(Tol::Default).vjp(special_gradient::polygamma).doc("The n-th derivative of the digamma function."),
-    OpDef::composite("aten::mvlgamma(Tensor self, int p) -> Tensor", mvlgamma).doc("The logarithm of the multivariate gamma function."),
+    OpDef::composite("aten::mvlgamma(Tensor self, int p) -> Tensor", mvlgamma).doc("The logarithm of the multivariate gamma function.").in_place(&["mvlgamma_"]),
     OpDef::new("aten::frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)", frexp).tags(Tags::POINTWISE).vjp(special_gradient::frexp).doc("A mantissa from one half to one, and the power of two to multiply it with."),
-    OpDef::composite("aten::ldexp.Tensor(Tensor self, Tensor other) -> Tensor", ldexp).tags(Tags::WHOLE).doc("The product with a power of two."),
-    OpDef::in_place("aten::i0_(Tensor(a!) self) -> Tensor(a!)", "aten.i0.default").doc("In place: the modified Bessel function of the first kind, of order zero."),
-    OpDef::in_place("aten::igamma_(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.igamma.default").doc("In place: the lower incomplete gamma function."),
-    OpDef::in_place("aten::igammac_(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.igammac.default").doc("In place: the upper incomplete gamma function."),
-    OpDef::in_place("aten::mvlgamma_(Tensor(a!) self, int p) -> Tensor(a!)", "aten.mvlgamma.default").doc("In place: the logarithm of the multivariate gamma function."),
-    OpDef::in_place("aten::ldexp_(Tensor(a!) self, Tensor other) -> Tensor(a!)", "aten.ldexp.Tensor").doc("In place: the product with a power of two."),
+    OpDef::composite("aten::ldexp.Tensor(Tensor self, Tensor other) -> Tensor", ldexp).tags(Tags::WHOLE).doc("The product with a power of two.").in_place(&["ldexp_"]),
     OpDef::composite("aten::polygamma_(Tensor(a!) self, int n) -> Tensor(a!)", |cx, args| {
         let it = cx.call("aten.polygamma.default", [args.values[1].clone(), args.values[0].clone()])?;
         Ok(vec![cx.call("aten.copy_.default", [args.values[0].clone(), it])?])

@@ -34,126 +34,86 @@ pub(crate) const OPS: &[OpDef] = &[
         .decompose(decompose::masked_fill)
         .tags(Tags::POINTWISE)
         .vjp(choice_gradient::masked_fill)
-        .doc("`self`, with `value` where the mask is set."),
+        .doc("`self`, with `value` where the mask is set.")
+        .in_place(&["masked_fill_.Scalar"]),
     OpDef::new("aten::masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor", masked_fill)
         .decompose(decompose::masked_fill)
         .tags(Tags::POINTWISE)
         .vjp(choice_gradient::masked_fill)
-        .doc("`self`, with `value` where the mask is set."),
+        .doc("`self`, with `value` where the mask is set.")
+        .in_place(&["masked_fill_.Tensor"]),
     OpDef::new("aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", clamp)
         .tags(Tags::POINTWISE)
         .tags(Tags::CORE)
         .vjp(choice_gradient::clamp)
-        .doc("`self`, kept between `min` and `max`; `max` where they contradict each other."),
+        .doc("`self`, kept between `min` and `max`; `max` where they contradict each other.")
+        .in_place(&["clamp_", "clip_"]),
     OpDef::new("aten::clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", clamp)
         .tags(Tags::POINTWISE)
         .tags(Tags::CORE)
         .vjp(choice_gradient::clamp_tensor)
-        .doc("`self`, kept between `min` and `max`; `max` where they contradict each other."),
+        .doc("`self`, kept between `min` and `max`; `max` where they contradict each other.")
+        .in_place(&["clamp_.Tensor", "clip_.Tensor"]),
     OpDef::new("aten::clamp_min(Tensor self, Scalar min) -> Tensor", clamp_bound)
         .decompose(decompose::clamp_min)
         .tags(Tags::POINTWISE)
         .vjp(choice_gradient::clamp_min)
-        .doc("`self`, but not below `min`."),
+        .doc("`self`, but not below `min`.")
+        .in_place(&["clamp_min_"]),
     OpDef::new("aten::clamp_min.Tensor(Tensor self, Tensor min) -> Tensor", promoting::<2>)
         .decompose(decompose::clamp_min)
         .tags(Tags::POINTWISE)
         .vjp(choice_gradient::clamp_min_tensor)
-        .doc("`self`, but not below `min`."),
+        .doc("`self`, but not below `min`.")
+        .in_place(&["clamp_min_.Tensor"]),
     OpDef::new("aten::clamp_max(Tensor self, Scalar max) -> Tensor", clamp_bound)
         .decompose(decompose::clamp_max)
         .tags(Tags::POINTWISE)
         .vjp(choice_gradient::clamp_max)
-        .doc("`self`, but not above `max`."),
+        .doc("`self`, but not above `max`.")
+        .in_place(&["clamp_max_"]),
     OpDef::new("aten::clamp_max.Tensor(Tensor self, Tensor max) -> Tensor", promoting::<2>)
         .decompose(decompose::clamp_max)
         .tags(Tags::POINTWISE)
         .vjp(choice_gradient::clamp_max_tensor)
-        .doc("`self`, but not above `max`."),
+        .doc("`self`, but not above `max`.")
+        .in_place(&["clamp_max_.Tensor"]),
     OpDef::new("aten::lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor", lerp)
         .decompose(decompose::lerp)
         .tags(Tags::POINTWISE)
         .tolerance(Tol::Default)
         .vjp(binary_gradient::lerp)
-        .doc("`self + weight * (end - self)`."),
+        .doc("`self + weight * (end - self)`.")
+        .in_place(&["lerp_.Scalar"]),
     OpDef::new("aten::lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor", lerp)
         .decompose(decompose::lerp)
         .tags(Tags::POINTWISE)
         .tolerance(Tol::Default)
         .vjp(binary_gradient::lerp)
-        .doc("`self + weight * (end - self)`."),
+        .doc("`self + weight * (end - self)`.")
+        .in_place(&["lerp_.Tensor"]),
     OpDef::new("aten::addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", addcmul)
         .decompose(decompose::addcmul)
         .tags(Tags::POINTWISE)
         .tolerance(Tol::Default)
         .vjp(binary_gradient::addcmul)
-        .doc("`self + value * tensor1 * tensor2`."),
+        .doc("`self + value * tensor1 * tensor2`.")
+        .in_place(&["addcmul_"]),
     OpDef::new("aten::addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", addcdiv)
         .decompose(decompose::addcdiv)
         .tags(Tags::POINTWISE)
         .tolerance(Tol::Default)
         .vjp(binary_gradient::addcdiv)
-        .doc("`self + value * tensor1 / tensor2`."),
-    OpDef::in_place(
-        "aten::masked_fill_.Scalar(Tensor(a!) self, Tensor mask, Scalar value) -> Tensor(a!)",
-        "aten.masked_fill.Scalar",
-    )
-    .doc("In place: `self`, with `value` where the mask is set."),
-    OpDef::in_place(
-        "aten::masked_fill_.Tensor(Tensor(a!) self, Tensor mask, Tensor value) -> Tensor(a!)",
-        "aten.masked_fill.Tensor",
-    )
-    .doc("In place: `self`, with `value` where the mask is set."),
-    OpDef::in_place(
-        "aten::clamp_(Tensor(a!) self, Scalar? min=None, Scalar? max=None) -> Tensor(a!)",
-        "aten.clamp.default",
-    )
-    .doc("In place: `self`, kept between `min` and `max`; `max` where they contradict each other."),
-    OpDef::in_place(
-        "aten::clamp_.Tensor(Tensor(a!) self, Tensor? min=None, Tensor? max=None) -> Tensor(a!)",
-        "aten.clamp.Tensor",
-    )
-    .doc("In place: `self`, kept between `min` and `max`; `max` where they contradict each other."),
-    OpDef::in_place("aten::clamp_min_(Tensor(a!) self, Scalar min) -> Tensor(a!)", "aten.clamp_min.default")
-        .doc("In place: `self`, but not below `min`."),
-    OpDef::in_place("aten::clamp_min_.Tensor(Tensor(a!) self, Tensor min) -> Tensor(a!)", "aten.clamp_min.Tensor")
-        .doc("In place: `self`, but not below `min`."),
-    OpDef::in_place("aten::clamp_max_(Tensor(a!) self, Scalar max) -> Tensor(a!)", "aten.clamp_max.default")
-        .doc("In place: `self`, but not above `max`."),
-    OpDef::in_place("aten::clamp_max_.Tensor(Tensor(a!) self, Tensor max) -> Tensor(a!)", "aten.clamp_max.Tensor")
-        .doc("In place: `self`, but not above `max`."),
-    OpDef::in_place("aten::lerp_.Scalar(Tensor(a!) self, Tensor end, Scalar weight) -> Tensor(a!)", "aten.lerp.Scalar")
-        .doc("In place: `self + weight * (end - self)`."),
-    OpDef::in_place("aten::lerp_.Tensor(Tensor(a!) self, Tensor end, Tensor weight) -> Tensor(a!)", "aten.lerp.Tensor")
-        .doc("In place: `self + weight * (end - self)`."),
-    OpDef::in_place(
-        "aten::addcmul_(Tensor(a!) self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor(a!)",
-        "aten.addcmul.default",
-    )
-    .doc("In place: `self + value * tensor1 * tensor2`."),
-    OpDef::in_place(
-        "aten::addcdiv_(Tensor(a!) self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor(a!)",
-        "aten.addcdiv.default",
-    )
-    .doc("In place: `self + value * tensor1 / tensor2`."),
+        .doc("`self + value * tensor1 / tensor2`.")
+        .in_place(&["addcdiv_"]),
     OpDef::composite("aten::clip(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", |cx, args| {
         forward(cx, args, "aten.clamp.default")
     })
     .doc("Another name of `clamp`."),
-    OpDef::in_place(
-        "aten::clip_(Tensor(a!) self, Scalar? min=None, Scalar? max=None) -> Tensor(a!)",
-        "aten.clamp.default",
-    )
-    .doc("In place: another name of `clamp`."),
     OpDef::composite("aten::clip.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", |cx, args| {
         forward(cx, args, "aten.clamp.Tensor")
     })
     .doc("Another name of `clamp`."),
-    OpDef::in_place(
-        "aten::clip_.Tensor(Tensor(a!) self, Tensor? min=None, Tensor? max=None) -> Tensor(a!)",
-        "aten.clamp.Tensor",
-    )
-    .doc("In place: another name of `clamp`."),
 ];
 
 fn where_rule(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {

@@ -7,7 +7,7 @@ use crate::core::decompositions::to_dtype;
 use crate::core::elementwise::laid_out;
 use crate::create::factories::{dtype, fresh, like};
 use crate::pointwise::unary_gradient;
-use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, broadcast, contiguous, real_of};
+use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Traced, Value, broadcast, contiguous, real_of};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
@@ -25,42 +25,28 @@ pub(crate) const OPS: &[OpDef] = &[
     random("aten::randn_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor", float_like).no_gradient().doc("Normally distributed random numbers, in the sizes of a tensor."),
     random("aten::randint_like(Tensor self, SymInt high, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor", int_like).doc("Random integers below `high`, in the sizes of a tensor."),
     random("aten::randint_like.low_dtype(Tensor self, SymInt low, SymInt high, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor", int_like).doc("Random integers from `low` on, below `high`, in the sizes of a tensor."),
-    random("aten::uniform(Tensor self, float from=0., float to=1., *, Generator? generator=None) -> Tensor", uniform).doc("Random numbers of an interval in place of the elements."),
-    random("aten::normal_functional(Tensor self, float mean=0., float std=1., *, Generator? generator=None) -> Tensor", normal).doc("Random numbers of a normal distribution in place of the elements."),
-    random("aten::exponential(Tensor self, float lambd=1., *, Generator? generator=None) -> Tensor", exponential).doc("Random numbers of an exponential distribution in place of the elements."),
-    random("aten::cauchy(Tensor self, float median=0., float sigma=1., *, Generator? generator=None) -> Tensor", cauchy).doc("Random numbers of a Cauchy distribution in place of the elements."),
-    random("aten::log_normal(Tensor self, float mean=1., float std=2., *, Generator? generator=None) -> Tensor", log_normal).doc("Random numbers whose logarithms are normally distributed, in place of the elements."),
-    random("aten::geometric(Tensor self, float p, *, Generator? generator=None) -> Tensor", geometric).doc("How many tries of probability `p` it takes to succeed, at random, in place of the elements."),
-    random("aten::random(Tensor self, *, Generator? generator=None) -> Tensor", random_ints).doc("Random integers that the dtype holds, in place of the elements."),
-    random("aten::random.to(Tensor self, int to, *, Generator? generator=None) -> Tensor", random_ints).doc("Random integers from 0 on, below `to`, in place of the elements."),
-    random("aten::random.from(Tensor self, int from, int? to, *, Generator? generator=None) -> Tensor", random_ints).doc("Random integers from `from` on, below `to`, in place of the elements."),
+    random("aten::uniform(Tensor self, float from=0., float to=1., *, Generator? generator=None) -> Tensor", uniform).doc("Random numbers of an interval, for each element.").in_place(&["uniform_"]),
+    random("aten::normal_functional(Tensor self, float mean=0., float std=1., *, Generator? generator=None) -> Tensor", normal).doc("Random numbers of a normal distribution, for each element.").in_place(&["normal_"]),
+    random("aten::exponential(Tensor self, float lambd=1., *, Generator? generator=None) -> Tensor", exponential).doc("Random numbers of an exponential distribution, for each element.").in_place(&["exponential_"]),
+    random("aten::cauchy(Tensor self, float median=0., float sigma=1., *, Generator? generator=None) -> Tensor", cauchy).doc("Random numbers of a Cauchy distribution, for each element.").in_place(&["cauchy_"]),
+    random("aten::log_normal(Tensor self, float mean=1., float std=2., *, Generator? generator=None) -> Tensor", log_normal).doc("Random numbers whose logarithms are normally distributed, for each element.").in_place(&["log_normal_"]),
+    random("aten::geometric(Tensor self, float p, *, Generator? generator=None) -> Tensor", geometric).doc("How many tries of probability `p` it takes to succeed, at random, for each element.").in_place(&["geometric_"]),
+    random("aten::random(Tensor self, *, Generator? generator=None) -> Tensor", random_ints).doc("Random integers that the dtype holds, for each element.").in_place(&["random_"]),
+    random("aten::random.to(Tensor self, int to, *, Generator? generator=None) -> Tensor", random_ints).doc("Random integers from 0 on, below `to`, for each element.").in_place(&["random_.to"]),
+    random("aten::random.from(Tensor self, int from, int? to, *, Generator? generator=None) -> Tensor", random_ints).doc("Random integers from `from` on, below `to`, for each element.").in_place(&["random_.from"]),
     random("aten::bernoulli(Tensor self, *, Generator? generator=None) -> Tensor", row_major_float).vjp(unary_gradient::zero).doc("One with the probability that each element says, else zero."),
-    random("aten::bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor", bernoulli_p).vjp(unary_gradient::zero).doc("One with probability `p`, else zero, in place of the elements."),
-    random("aten::bernoulli.Tensor(Tensor self, Tensor p, *, Generator? generator=None) -> Tensor", bernoulli_tensor).doc("One with the probability that `p` says, else zero, in place of the elements."),
+    random("aten::bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor", bernoulli_p).vjp(unary_gradient::zero).doc("One with probability `p`, else zero, for each element."),
+    random("aten::bernoulli.Tensor(Tensor self, Tensor p, *, Generator? generator=None) -> Tensor", bernoulli_tensor).doc("One with the probability that `p` says, else zero, for each element.").in_place(&["bernoulli_.Tensor"]),
     random("aten::poisson(Tensor self, Generator? generator=None) -> Tensor", row_major_float).vjp(unary_gradient::zero).doc("Random counts of Poisson distributions whose means are the elements."),
     random("aten::multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor", multinomial).doc("Random positions, of which each comes with the probability that a row of weights gives it."),
     OpDef::composite("aten::normal.Tensor_float(Tensor mean, float std=1., *, Generator? generator=None) -> Tensor", normal_of_means).tags(Tags::WHOLE).tags(Tags::RANDOM).doc("Normally distributed random numbers, each with a mean of its own."),
     OpDef::composite("aten::normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor", normal_of_deviations).tags(Tags::WHOLE).tags(Tags::RANDOM).doc("Normally distributed random numbers, each with a deviation of its own."),
     OpDef::composite("aten::normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor", normal_of_both).tags(Tags::WHOLE).tags(Tags::RANDOM).doc("Normally distributed random numbers, each with a mean and a deviation of its own."),
-    in_place("aten::uniform_(Tensor(a!) self, float from=0., float to=1., *, Generator? generator=None) -> Tensor(a!)", "aten.uniform.default").doc("In place: random numbers of an interval."),
-    in_place("aten::normal_(Tensor(a!) self, float mean=0., float std=1., *, Generator? generator=None) -> Tensor(a!)", "aten.normal_functional.default").doc("In place: random numbers of a normal distribution."),
-    in_place("aten::exponential_(Tensor(a!) self, float lambd=1., *, Generator? generator=None) -> Tensor(a!)", "aten.exponential.default").doc("In place: random numbers of an exponential distribution."),
-    in_place("aten::cauchy_(Tensor(a!) self, float median=0., float sigma=1., *, Generator? generator=None) -> Tensor(a!)", "aten.cauchy.default").doc("In place: random numbers of a Cauchy distribution."),
-    in_place("aten::log_normal_(Tensor(a!) self, float mean=1., float std=2., *, Generator? generator=None) -> Tensor(a!)", "aten.log_normal.default").doc("In place: random numbers whose logarithms are normally distributed."),
-    in_place("aten::geometric_(Tensor(a!) self, float p, *, Generator? generator=None) -> Tensor(a!)", "aten.geometric.default").doc("In place: how many tries of probability `p` it takes to succeed, at random."),
-    in_place("aten::random_(Tensor(a!) self, *, Generator? generator=None) -> Tensor(a!)", "aten.random.default").doc("In place: random integers that the dtype holds."),
-    in_place("aten::random_.to(Tensor(a!) self, int to, *, Generator? generator=None) -> Tensor(a!)", "aten.random.to").doc("In place: random integers from 0 on, below `to`."),
-    in_place("aten::random_.from(Tensor(a!) self, int from, int? to, *, Generator? generator=None) -> Tensor(a!)", "aten.random.from").doc("In place: random integers from `from` on, below `to`."),
     OpDef::composite("aten::bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? generator=None) -> Tensor(a!)", bernoulli_in_place).tags(Tags::RANDOM).doc("In place: one with probability `p`, else zero."),
-    in_place("aten::bernoulli_.Tensor(Tensor(a!) self, Tensor p, *, Generator? generator=None) -> Tensor(a!)", "aten.bernoulli.Tensor").doc("In place: one with the probability that `p` says, else zero."),
 ];
 
 const fn random(schema: &'static str, rule: crate::Rule) -> OpDef {
     OpDef::new(schema, rule).tags(Tags::RANDOM)
-}
-
-const fn in_place(schema: &'static str, functional: &'static str) -> OpDef {
-    OpDef::in_place(schema, functional).tags(Tags::RANDOM).tolerance(Tol::Exact)
 }
 
 type Metas<'a> = Args<'a, TensorMeta>;

@@ -11,17 +11,13 @@ use tracefx_sym::SymInt;
 #[rustfmt::skip]
 pub(crate) const OPS: &[OpDef] = &[
     random("aten::dropout(Tensor input, float p, bool train) -> Tensor", |cx, args| dropped(cx, args, Noise { by_channel: false, keeps_moments: false }))
-        .doc("In training, zeros some elements and scales the others; else the input itself."),
+        .doc("In training, zeros some elements and scales the others; else the input itself.").in_place(&["dropout_"]),
     of_channels("aten::feature_dropout(Tensor input, float p, bool train) -> Tensor", |cx, args| dropped(cx, args, Noise { by_channel: true, keeps_moments: false }))
-        .doc("Dropout of whole channels."),
+        .doc("Dropout of whole channels.").in_place(&["feature_dropout_"]),
     random("aten::alpha_dropout(Tensor input, float p, bool train) -> Tensor", |cx, args| dropped(cx, args, Noise { by_channel: false, keeps_moments: true }))
-        .doc("Dropout that keeps mean and variance."),
+        .doc("Dropout that keeps mean and variance.").in_place(&["alpha_dropout_"]),
     of_channels("aten::feature_alpha_dropout(Tensor input, float p, bool train) -> Tensor", |cx, args| dropped(cx, args, Noise { by_channel: true, keeps_moments: true }))
-        .doc("Dropout of whole channels that keeps mean and variance."),
-    in_place("aten::dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)", "aten.dropout.default").doc("In place: `dropout`."),
-    in_place("aten::feature_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)", "aten.feature_dropout.default").doc("In place: `feature_dropout`."),
-    in_place("aten::alpha_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)", "aten.alpha_dropout.default").doc("In place: `alpha_dropout`."),
-    in_place("aten::feature_alpha_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)", "aten.feature_alpha_dropout.default").doc("In place: `feature_alpha_dropout`."),
+        .doc("Dropout of whole channels that keeps mean and variance.").in_place(&["feature_alpha_dropout_"]),
     OpDef::new("aten::native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)", native_dropout)
         .decompose(dropped_with_mask)
         .vjp(activation_gradient::native_dropout).doc("Dropout, with the mask of the elements that were kept as a second result.")
@@ -38,10 +34,6 @@ const fn random(schema: &'static str, decompose: crate::Decompose) -> OpDef {
 
 const fn of_channels(schema: &'static str, decompose: crate::Decompose) -> OpDef {
     OpDef { infer: Infer::Rule(feature_dropout), ..random(schema, decompose) }
-}
-
-const fn in_place(schema: &'static str, functional: &'static str) -> OpDef {
-    OpDef::in_place(schema, functional).tags(Tags::RANDOM)
 }
 
 /// What the input is multiplied with.

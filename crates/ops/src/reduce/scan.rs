@@ -12,11 +12,13 @@ pub(crate) const OPS: &[OpDef] = &[
         .tolerance(Tol::Default)
         .tags(Tags::CORE)
         .vjp(scan_gradient::cumsum)
-        .doc("The sums of the elements so far."),
+        .doc("The sums of the elements so far.")
+        .in_place(&["cumsum_"]),
     OpDef::new("aten::cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", cumulative)
         .tolerance(Tol::Default)
         .vjp(scan_gradient::cumprod)
-        .doc("The products of the elements so far."),
+        .doc("The products of the elements so far.")
+        .in_place(&["cumprod_"]),
     OpDef::new("aten::logcumsumexp(Tensor self, int dim) -> Tensor", logcumsumexp)
         .tolerance(Tol::Default)
         .vjp(scan_gradient::logcumsumexp)
@@ -27,16 +29,6 @@ pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)", cumulative_extremum)
         .vjp(scan_gradient::cumulative_extremum)
         .doc("The smallest elements so far, and where they are."),
-    OpDef::in_place(
-        "aten::cumsum_(Tensor(a!) self, int dim, *, ScalarType? dtype=None) -> Tensor(a!)",
-        "aten.cumsum.default",
-    )
-    .doc("In place: the sums of the elements so far."),
-    OpDef::in_place(
-        "aten::cumprod_(Tensor(a!) self, int dim, *, ScalarType? dtype=None) -> Tensor(a!)",
-        "aten.cumprod.default",
-    )
-    .doc("In place: the products of the elements so far."),
 ];
 
 fn cumulative(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
