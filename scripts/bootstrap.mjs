@@ -91,7 +91,7 @@ export async function begin({ engine: isEngineNeeded = true, browser = false } =
   if (browser && chromium() === undefined) await install("Chromium", installChromium);
 
   const engineOfNow = () => engine(rustVersion, wasmToolchain() ?? "");
-  const buildEngine = once(() => step(engineOfNow()));
+  const buildScripts = once(() => step(SCRIPTS));
   return {
     rustVersion,
     /** Whether the engine that is built is of the sources of now. */
@@ -99,10 +99,11 @@ export async function begin({ engine: isEngineNeeded = true, browser = false } =
     /** Whether anything had to be done. */
     hasWorked: () => worked,
     command: once(() => step(native(rustVersion))),
-    engine: buildEngine,
+    /** The package, on the engine that is built, be it of older sources. */
+    scripts: buildScripts,
     package: once(async () => {
-      await buildEngine();
-      await step(SCRIPTS);
+      await step(engineOfNow());
+      await buildScripts();
     }),
   };
 

@@ -45,6 +45,7 @@ async function main() {
   if (!existsSync(join(ROOT, "ts/wasm/engine.d.ts"))) {
     throw new Problem("the engine was never built, and types and tests need it; run: npm start");
   }
+  await made.scripts();
   const files = filesOfRepository();
   if (files === undefined) throw new Problem("git tells what changed, and is not there; run: npm test");
   const facts = [process.version, made.rustVersion];

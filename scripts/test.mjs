@@ -77,10 +77,10 @@ async function main() {
   const { values } = parseArgs({ options: { only: { type: "string" }, all: { type: "boolean", default: false } } });
   const start = performance.now();
   const stages = chosen(values.only);
-  const isEngineNeeded = stages.some((it) => it.needs === "engine" || it.needs === "package");
+  const isEngineNeeded = stages.some((it) => it.needs === "package");
   const made = await begin({ engine: isEngineNeeded, browser: stages.some((stage) => stage.name === "browser") });
   const facts = [process.version, made.rustVersion];
-  const needs = { packages: async () => {}, engine: made.engine, package: made.package };
+  const needs = { packages: async () => {}, package: made.package };
   const again = values.all || (process.env["CI"] ?? "") !== "";
   const results = await inLanes(
     stages.map((stage) => ({
