@@ -6,7 +6,7 @@ use crate::{Limits, OpUse, Report, Runner};
 use std::path::Path;
 use tracefx_core::{Code, DType, Diagnostic, Result, Tensor};
 use tracefx_exec::{Called, Executor, Kernels, Pullback};
-use tracefx_export::{DecompositionTable, ExportedProgram};
+use tracefx_export::{DecompositionTable, DynamicShapes, ExportedProgram};
 use tracefx_ir::{GraphModule, Str, TensorMeta};
 use tracefx_ops::{Args, CustomOp, Op, Output, Propagation, Registry, Symbols, Tol, Value, registry};
 use tracefx_pt2::LoadOptions;
@@ -262,6 +262,47 @@ impl Library {
 
     fn load_options(&self, limits: &Limits) -> LoadOptions {
         LoadOptions { limits: limits.clone(), registry: self.registry.clone(), ..LoadOptions::default() }
+    }
+
+    /// The program that a module comes to on these example inputs, with their sizes: [`tracefx_export::export()`].
+    ///
+    /// ```
+    /// use tracefx_core::Tensor;
+    /// use tracefx_engine::Library;
+    /// use tracefx_ir::{Graph, GraphModule};
+    /// use tracefx_ops::Value;
+    ///
+    /// let mut graph = Graph::new();
+    /// let x = graph.placeholder("x");
+    /// let relu = graph.call_function("torch.relu", vec![x.into()], vec![]);
+    /// graph.output(relu.into());
+    /// let example = [Value::Tensor(Tensor::from_slice(&[-1.0f32, 3.0], &[2])?)];
+    ///
+    /// let library = Library::default();
+    /// let program = library.export(&GraphModule::new(graph), &example)?;
+    /// let results = library.runner(&program)?.run(&example)?;
+    /// let Value::Tensor(result) = &results[0] else { panic!("one tensor") };
+    /// assert_eq!(result.to_vec::<f32>()?, [0.0, 3.0]);
+    /// # Ok::<(), tracefx_core::Diagnostic>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As there.
+    pub fn export(&self, module: &GraphModule, inputs: &[Value<Tensor>]) -> Result<ExportedProgram> {
+        self.export_dynamic(module, inputs, &DynamicShapes::Static)
+    }
+
+    /// The same with sizes that differ from call to call.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn export_dynamic(
+        &self,
+        module: &GraphModule,
+        inputs: &[Value<Tensor>],
+        dynamic_shapes: &DynamicShapes,
+    ) -> Result<ExportedProgram> {
+        tracefx_export::export(module, inputs, dynamic_shapes, &self.registry)
     }
 
     /// Makes a program ready to be called with these operators.

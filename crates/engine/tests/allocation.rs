@@ -20,12 +20,12 @@ use std::rc::Rc;
 use tracefx_core::allocate::Written;
 use tracefx_core::{Diagnostic, Tensor};
 use tracefx_engine::{
-    ConstantFoldOptions, Library, Limits, Opening, PassCall, Runner, SaveOptions, constant_fold, fuse, host_pass, open,
-    read_tensors, save, write_tensors,
+    Library, Limits, Opening, PassCall, Runner, SaveOptions, host_pass, open, read_tensors, save, write_tensors,
 };
 use tracefx_export::{ExportedProgram, default_decompositions};
 use tracefx_ir::{Arg, Attribute, Graph, GraphModule, TensorKind};
-use tracefx_ops::Value;
+use tracefx_ops::{Value, registry};
+use tracefx_rewrite::{ConstantFoldOptions, PassResult, constant_fold, fuse};
 
 /// What lists may hold for each node, in bytes: a node has 300, a pass may make as many again and more, and a list that grew
 /// is twice as long as it need be.
@@ -103,15 +103,15 @@ fn works_of(name: &str, archive: Vec<u8>) -> Vec<Work<'static>> {
     let it = Rc::clone(&program);
     let decompose = move |(): ()| it.run_decompositions(&default_decompositions());
     push("run_decompositions", Box::new(move || refuse_each(&|| (), &decompose, &text)));
-    type Lifted = fn(&mut GraphModule) -> Result<tracefx_rewrite::PassResult, Diagnostic>;
+    type Lifted = fn(&mut GraphModule) -> Result<PassResult, Diagnostic>;
     let lifted: [(&str, Lifted); 2] = [
-        ("fuse", |module| fuse(module, &Library::default())),
-        ("fold", |module| constant_fold(module, &Library::default(), ConstantFoldOptions::default())),
+        ("fuse", |module| fuse(module, Library::default().executor())),
+        ("fold", |module| constant_fold(module, Library::default().executor(), ConstantFoldOptions::default())),
     ];
     for (what, pass) in lifted {
         let it = Rc::clone(&program);
         let run = move |mut it: ExportedProgram| {
-            Library::default().with_lifted_state(&mut it, &pass)?;
+            it.with_lifted_state(registry(), &pass)?;
             Ok(it)
         };
         push(what, Box::new(move || refuse_each(&|| (*it).clone(), &run, &text)));

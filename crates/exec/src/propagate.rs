@@ -9,8 +9,8 @@ use crate::walk::Walk;
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use tracefx_core::{DType, Result, Tensor};
-use tracefx_ir::{Attribute, FakeTensor, Graph, GraphModule, NodeId, Opcode, Str, TensorMeta, Val};
-use tracefx_ops::{Args, Propagation, Registry, Symbols, Value};
+use tracefx_ir::{Attribute, FakeTensor, Graph, GraphModule, Node, NodeId, Opcode, Str, TensorMeta, Val};
+use tracefx_ops::{Args, Op, Propagation, Registry, Symbols, Value};
 
 /// What is known of a value without data.
 type Known = Value<TensorMeta>;
@@ -210,12 +210,7 @@ impl Evaluate for Shapes<'_> {
     }
 
     fn note(&self, module: &GraphModule, node: NodeId, value: &Known) {
-        // Several results of one operator are a tuple in Python; a list that an operator gives stays a list.
-        let val = match (module.graph.node(node).op(), value) {
-            (Opcode::CallFunction, Value::List(items)) => vals_of(items, self.gives_tuple(module, node)),
-            (_, Value::List(items)) => vals_of(items, true),
-            (_, value) => val_of(value),
-        };
+        let val = val_of_node(module.graph.node(node), value, self.registry());
         let mut notes = self.notes.borrow_mut();
         let vals = notes.entry(address(module)).or_insert_with(|| vec![None; module.graph.id_bound()]);
         vals[node.index()] = Some(val);
@@ -245,11 +240,14 @@ impl Shapes<'_> {
         }
         Ok(results)
     }
+}
 
-    fn gives_tuple(&self, module: &GraphModule, node: NodeId) -> bool {
-        let op = self.shapes.registry().get(module.graph.node(node).target());
-        op.is_none_or(|it| it.schema.returns.len() != 1)
-    }
+/// What is noted of a node that gives this; nothing where `meta.val` cannot hold it.
+pub(crate) fn val_of_node(node: &Node, value: &Known, registry: &Registry) -> Option<Val> {
+    let Value::List(items) = value else { return val_of(value) };
+    // Several results of one operator are a tuple in Python; a list that an operator gives stays a list.
+    let is_list = |it: &Op| node.op() == Opcode::CallFunction && it.schema.returns.len() == 1;
+    vals_of(items, !registry.get(node.target()).is_some_and(is_list))
 }
 
 fn value_of(val: &Val) -> Known {

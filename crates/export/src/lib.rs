@@ -10,9 +10,12 @@
 
 mod checked;
 mod decompose;
+mod export;
 mod exporter;
+mod guards;
 mod inputs;
 mod lift_constants;
+mod lifted_state;
 mod move_to_device;
 mod print;
 mod program;
@@ -28,7 +31,9 @@ mod views;
 
 pub use checked::merge_getitems;
 pub use decompose::{DecompositionTable, Remove, default_decompositions, functionalize};
+pub use export::export;
 pub use exporter::{ASSERTED_CONVERSIONS, Exporter, Lifted, UserInput};
+pub use guards::{ProgramGuard, ProgramGuards};
 pub use inputs::InputChecker;
 pub use move_to_device::Location;
 pub use print::readable;

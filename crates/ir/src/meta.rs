@@ -1,7 +1,7 @@
 use crate::Str;
 use indexmap::IndexMap;
 use tracefx_core::{DType, Device, Layout, Tensor};
-use tracefx_sym::{SymBool, SymFloat, SymInt};
+use tracefx_sym::{Expr, SymBool, SymFloat, SymInt, Symbol};
 
 /// What is known of a tensor without its data. Sizes, strides and the offset are in elements and may be symbolic.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,6 +75,23 @@ pub enum Val {
         /// Whether they are a tuple.
         is_tuple: bool,
     },
+}
+
+impl Val {
+    /// Visits the symbols of sizes, strides, offsets and numbers, some of them more than once.
+    pub fn for_each_symbol(&self, visit: &mut dyn FnMut(&Symbol)) {
+        match self {
+            Val::Tensor(meta) => {
+                let dims = meta.sizes.iter().chain(&meta.strides).chain([&meta.storage_offset]);
+                dims.filter(|it| it.is_symbolic()).for_each(|it| it.symbols().iter().for_each(&mut *visit));
+            }
+            Val::Int(it) => it.symbols().iter().for_each(visit),
+            Val::Float(it) => Expr::Float(it.clone()).symbols().iter().for_each(visit),
+            Val::Bool(it) => Expr::Bool(it.clone()).symbols().iter().for_each(visit),
+            Val::Seq { items, .. } => items.iter().for_each(|it| it.for_each_symbol(visit)),
+            Val::None => {}
+        }
+    }
 }
 
 /// What passes and the exporter have noted about a node.

@@ -1,17 +1,19 @@
 //! What depends on constants alone, computed once and kept: inductor's `constant_fold`.
 
-use crate::Impurity;
 use crate::const_fold::module_of;
 use crate::dead_code::{DeadCodeOptions, eliminate_dead_code};
 use crate::effects::memory;
 use crate::fuser::replace_uses;
 use crate::switches::is_switch;
 use crate::write_order::WriteOrder;
+use crate::{Impurity, PassResult};
 use rustc_hash::{FxHashMap, FxHashSet};
-use tracefx_core::Result;
-use tracefx_exec::propagate;
-use tracefx_ir::{Arg, Attribute, Graph, GraphModule, InsertPoint, Node, NodeId, Opcode, Str, TensorMeta, Val};
-use tracefx_ops::{Propagation, Registry, Symbols, Tags};
+use tracefx_core::{Code, Diagnostic, Result};
+use tracefx_exec::{Executor, Interpreter, propagate};
+use tracefx_ir::{
+    Arg, Attribute, Graph, GraphModule, InsertPoint, Node, NodeId, Opcode, Str, TensorKind, TensorMeta, Val,
+};
+use tracefx_ops::{Propagation, Registry, Symbols, Tags, Value};
 
 /// Methods that are no operators, and tell of tensors what never changes.
 const METHODS: &[&str] = &["dim", "ndimension", "size"];
@@ -19,12 +21,14 @@ const METHODS: &[&str] = &["dim", "ndimension", "size"];
 /// Operators of quantization that stay, so that what is kept stays small and a backend can fuse them.
 const DEQUANTIZE: &str = "torch.ops.quantized_decomposed.dequantize_";
 
-/// What [`take_constants`] folds.
-pub struct ConstantRules<'a> {
-    /// The operators. What is not among them is not known to be pure, and stays.
-    pub registry: &'a Registry,
-    /// Whether a node may be folded: `constraint_fn`. Of one that may not, what it takes still may.
-    pub may_fold: &'a dyn Fn(NodeId, &Node) -> bool,
+/// Tells of a node whether it may be folded: inductor's `constraint_fn`.
+pub type FoldConstraint<'a> = &'a dyn Fn(NodeId, &Node) -> bool;
+
+/// What [`constant_fold`] folds.
+#[derive(Clone, Copy, Default)]
+pub struct ConstantFoldOptions<'a> {
+    /// Which nodes may be folded; all where nothing is said. Of one that may not, what it takes still may.
+    pub constraint: Option<FoldConstraint<'a>>,
     /// The most bytes of one tensor that is made; of what would be larger, what it takes is folded.
     pub max_bytes: Option<u64>,
 }
@@ -38,6 +42,70 @@ pub struct Constants {
     pub names: Vec<String>,
 }
 
+impl Constants {
+    /// Computes the constants, and keeps them in the module that they were taken from.
+    ///
+    /// # Errors
+    /// What a node refuses that is computed, with its name.
+    pub fn compute(&self, module: &mut GraphModule, executor: Executor<'_>) -> Result<()> {
+        let Value::List(results) = Interpreter::new(&self.module, executor).run(&[])? else {
+            return Err(Diagnostic::new(Code::PassFailed, "the constant part gave no tuple"));
+        };
+        for (name, result) in self.names.iter().zip(results) {
+            let Value::Tensor(tensor) = result else {
+                return Err(Diagnostic::new(Code::PassFailed, "a constant is no tensor").node(&**name));
+            };
+            module.set_attribute(name, Attribute::Tensor { tensor, kind: TensorKind::Buffer });
+        }
+        Ok(())
+    }
+}
+
+/// Computes what depends on the tensors of a module alone, and makes the graph read the results from new attributes:
+/// inductor's `constant_fold`. What is random, writes, or is written to stays, and so do the old attributes that something
+/// else reads. The module is as it was where this fails.
+///
+/// # Errors
+/// As [`take_constants`] and [`Constants::compute`].
+///
+/// # Example
+/// ```
+/// use tracefx_core::Tensor;
+/// use tracefx_exec::Executor;
+/// use tracefx_ir::{Attribute, Graph, GraphModule, TensorKind};
+/// use tracefx_ops::registry;
+/// use tracefx_rewrite::{ConstantFoldOptions, constant_fold};
+///
+/// let mut graph = Graph::new();
+/// let x = graph.placeholder("x");
+/// let weight = graph.get_attr("weight");
+/// let exp = graph.call_function("torch.ops.aten.exp.default", vec![weight.into()], vec![]);
+/// let add = graph.call_function("torch.ops.aten.add.Tensor", vec![x.into(), exp.into()], vec![]);
+/// graph.output(add.into());
+/// let mut module = GraphModule::new(graph);
+/// let tensor = Tensor::from_slice(&[0.0f32], &[1])?;
+/// module.set_attribute("weight", Attribute::Tensor { tensor, kind: TensorKind::Parameter });
+///
+/// let executor = Executor::new(registry(), tracefx_cpu::kernels());
+/// assert!(constant_fold(&mut module, executor, ConstantFoldOptions::default())?.modified);
+/// let Attribute::Tensor { tensor, .. } = module.attribute("_frozen_param0")? else { panic!("a tensor") };
+/// assert_eq!(tensor.to_vec::<f32>()?, [1.0]);
+/// # Ok::<(), tracefx_core::Diagnostic>(())
+/// ```
+pub fn constant_fold(
+    module: &mut GraphModule,
+    executor: Executor<'_>,
+    options: ConstantFoldOptions<'_>,
+) -> Result<PassResult> {
+    let mut changed = module.clone();
+    let constants = take_constants(&mut changed, executor.registry(), options)?;
+    if let Some(constants) = &constants {
+        constants.compute(&mut changed, executor)?;
+        *module = changed;
+    }
+    Ok(PassResult::new(constants.is_some()))
+}
+
 /// Makes a module read what it would compute from constants alone out of attributes, `_frozen_param0` and so on, and gives
 /// what computes these: the host puts the tensors there. Nothing else is left of the nodes, and attributes of the module that
 /// only these read are dropped, but for those of modules within it. What writes, what is random, calls of modules, and calls
@@ -48,17 +116,21 @@ pub struct Constants {
 ///
 /// # Errors
 /// `AttributeMissing` and `GraphInvalid` where the module is not well formed; what [`propagate`] refuses.
-pub fn take_constants(module: &mut GraphModule, rules: &ConstantRules<'_>) -> Result<Option<Constants>> {
+pub fn take_constants(
+    module: &mut GraphModule,
+    registry: &Registry,
+    options: ConstantFoldOptions<'_>,
+) -> Result<Option<Constants>> {
     // What is dead goes first: a dead write would keep from being folded what a second run folds.
     let mut live = module.clone();
     let dead = DeadCodeOptions { strict: true, ..DeadCodeOptions::default() };
-    eliminate_dead_code(&mut live, rules.registry, &dead)?;
-    let order = WriteOrder::of(&live, rules.registry);
-    let constants = constants_of(&live, &order, rules.registry);
+    eliminate_dead_code(&mut live, registry, &dead)?;
+    let order = WriteOrder::of(&live, registry);
+    let constants = constants_of(&live, &order, registry);
     let Some((mut part, copies)) = copy(&live, &constants)? else { return Ok(None) };
-    propagate(&mut part, &[], Propagation::new(rules.registry, &Symbols::default()))?;
+    propagate(&mut part, &[], Propagation::new(registry, &Symbols::default()))?;
 
-    let folded = folded(&live, &constants, &order, rules, &|it| copies.get(&it).map(|it| part.graph.node(*it)));
+    let folded = folded(&live, &constants, &order, options, &|it| copies.get(&it).map(|it| part.graph.node(*it)));
     if folded.is_empty() {
         return Ok(None);
     }
@@ -70,7 +142,7 @@ pub fn take_constants(module: &mut GraphModule, rules: &ConstantRules<'_>) -> Re
 
     let read_before = attributes_read(&module.graph);
     let names = read_instead(&mut live, &folded, vals)?;
-    eliminate_dead_code(&mut live, rules.registry, &dead)?;
+    eliminate_dead_code(&mut live, registry, &dead)?;
     *module = live;
     let read_now = attributes_read(&module.graph);
     let is_dropped = |name: &Str, it: &Attribute| {
@@ -164,7 +236,7 @@ fn folded<'a>(
     module: &GraphModule,
     constants: &[NodeId],
     order: &WriteOrder,
-    rules: &ConstantRules<'_>,
+    options: ConstantFoldOptions<'_>,
     copy_of: &dyn Fn(NodeId) -> Option<&'a Node>,
 ) -> Vec<NodeId> {
     let graph = &module.graph;
@@ -180,9 +252,9 @@ fn folded<'a>(
             continue;
         }
         let val = copy_of(id).and_then(|it| it.meta.val.as_ref());
-        let fits = matches!(val, Some(Val::Tensor(it)) if rules.max_bytes.is_none_or(|max| bytes(it).is_some_and(|it| it <= max)));
+        let fits = matches!(val, Some(Val::Tensor(it)) if options.max_bytes.is_none_or(|max| bytes(it).is_some_and(|it| it <= max)));
         // A write would change what is kept.
-        if fits && !order.is_written(id) && (rules.may_fold)(id, graph.node(id)) {
+        if fits && !order.is_written(id) && options.constraint.is_none_or(|it| it(id, graph.node(id))) {
             res.push(id);
         } else {
             graph.node(id).for_each_input(&mut |it| is_taken[it.index()] = true);

@@ -22,6 +22,7 @@ mod matcher;
 mod merge_matmul;
 mod net_min;
 mod normalize;
+mod optimization;
 mod order;
 mod partitioner;
 mod pass;
@@ -43,7 +44,7 @@ mod verify;
 mod write_order;
 
 pub use const_fold::{FoldRules, FoldedGraph, get_unique_attr_name_in_module, split_const_subgraphs};
-pub use constant_fold::{ConstantRules, Constants, take_constants};
+pub use constant_fold::{ConstantFoldOptions, Constants, FoldConstraint, constant_fold, take_constants};
 pub use cse::{CSE_BANNED_OPS, CseOptions, CsePass};
 pub use dead_code::{DeadCodeElimination, DeadCodeOptions, eliminate_dead_code};
 pub use fuse_batch_norm::fuse_batch_norm;
@@ -68,6 +69,7 @@ pub use normalize::{
     NormalizeArgs, NormalizeArgsOptions, NormalizeOperators, NormalizeOptions, Normalized, Normalizer, OPERATOR_PLACES,
     annotate_getitem_nodes,
 };
+pub use optimization::fuse;
 pub use partitioner::{CapabilityBasedPartitioner, Partition, PartitionerOptions};
 pub use pass::{LeftOut, Pass, PassResult};
 pub use pass_manager::{FnPass, ModuleCheck, PassConstraint, PassManager, this_before_that_pass_constraint};

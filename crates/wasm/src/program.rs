@@ -87,7 +87,7 @@ impl Program {
     /// # Errors
     /// `ExpressionMalformed` where a guard or range cannot be read, `GraphInvalid` where the signature does not fit.
     pub fn guards(&self) -> Result<String, Refusal> {
-        Ok(library().guards(&self.0)?.to_json().to_string())
+        Ok(self.0.guards(library().registry())?.to_json().to_string())
     }
 
     /// `str(exported_program)`.

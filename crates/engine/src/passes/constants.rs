@@ -1,15 +1,14 @@
 //! Folding constants, layers fused, and checks of sizes.
 
 use super::{Declare, HostPass, NoOptions, PassCall, answer, declared};
-use crate::fold::{ConstantFoldOptions, compute, take};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use tracefx_core::Result;
 use tracefx_ir::Attribute;
 use tracefx_rewrite::{
-    DeferredAsserts, InsertedAsserts, fuse_batch_norm, get_unique_attr_name_in_module, insert_deferred_runtime_asserts,
-    linear_permute_fusion,
+    ConstantFoldOptions, DeferredAsserts, InsertedAsserts, fuse_batch_norm, get_unique_attr_name_in_module,
+    insert_deferred_runtime_asserts, linear_permute_fusion, take_constants,
 };
 use tracefx_sym::{Parser, Symbol, ValueRange};
 use ts_rs::TS;
@@ -68,14 +67,16 @@ fn constant_fold(call: &mut PassCall<'_>) -> Result<Value> {
     let constraint =
         |id: tracefx_ir::NodeId, _: &tracefx_ir::Node| may_fold.get(places[id.index()]).copied().unwrap_or(true);
     let options = ConstantFoldOptions { constraint: Some(&constraint), max_bytes };
-    let Some(constants) = take(call.module, call.library, options)? else { return Ok(Value::Null) };
+    let Some(constants) = take_constants(call.module, call.library.registry(), options)? else {
+        return Ok(Value::Null);
+    };
     let is_here = !constants
         .module
         .modules()
         .iter()
         .any(|(_, it)| it.attributes.values().any(|it| matches!(it, Attribute::Fake { .. })));
     if is_here {
-        compute(call.module, call.library, &constants)?;
+        constants.compute(call.module, call.library.executor())?;
         return answer(&ConstantsAnswer { module: None, names: constants.names });
     }
     let name = get_unique_attr_name_in_module(call.module, "_constants");

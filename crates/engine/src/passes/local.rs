@@ -152,7 +152,7 @@ struct UnknownValues {
 fn note_values(call: &mut PassCall<'_>) -> Result<Value> {
     let NoteValuesCall { ranges } = call.options()?;
     let range = |(name, (min, max)): (String, _)| (Symbol::from_name(name), ValueRange { min, max });
-    let problems = call.library.note_values_of(call.module, ranges.into_iter().map(range));
+    let problems = tracefx_exec::note_values(call.module, call.library.registry(), ranges.into_iter().map(range));
     answer(&UnknownValues { problems: problems.iter().map(|it| it.message().to_string()).collect() })
 }
 

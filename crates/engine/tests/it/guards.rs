@@ -2,9 +2,10 @@
 
 use std::path::Path;
 use tracefx_core::{Code, DType};
-use tracefx_engine::{Library, Limits, ProgramGuards, open};
-use tracefx_export::ExportedProgram;
+use tracefx_engine::{Limits, open};
+use tracefx_export::{ExportedProgram, ProgramGuards};
 use tracefx_ir::{Arg, InsertPoint, TensorMeta, Val};
+use tracefx_ops::registry;
 use tracefx_sym::{SymInt, Symbol};
 use tracefx_types::Validation;
 
@@ -14,7 +15,7 @@ fn program(name: &str) -> ExportedProgram {
 }
 
 fn guards(program: &ExportedProgram) -> ProgramGuards {
-    Library::default().guards(program).unwrap()
+    program.guards(registry()).unwrap()
 }
 
 fn said(guards: &ProgramGuards) -> Vec<String> {

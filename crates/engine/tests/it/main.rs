@@ -7,8 +7,6 @@ mod custom;
 mod decompositions;
 mod each_pass;
 mod examples;
-mod export;
-mod export_dynamic;
 mod extensions;
 mod files;
 mod guards;

@@ -3,11 +3,11 @@
 use std::path::Path;
 use tracefx_core::Code;
 use tracefx_core::Tensor;
-use tracefx_engine::{ConstantFoldOptions, Library, Limits, Runner, constant_fold, fuse, inspect, open, read_inputs};
+use tracefx_engine::{Library, Limits, Runner, inspect, open, read_inputs};
 use tracefx_ir::Opcode;
 use tracefx_ops::Value;
 use tracefx_ops::registry;
-use tracefx_rewrite::{DeferredAsserts, insert_deferred_runtime_asserts};
+use tracefx_rewrite::{ConstantFoldOptions, DeferredAsserts, constant_fold, fuse, insert_deferred_runtime_asserts};
 
 fn bytes(name: &str) -> Vec<u8> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/programs").join(name).join("model.pt2");
@@ -58,7 +58,7 @@ fn layers_of_a_program_are_fused_and_its_parameters_stay() {
         let program = open(&bytes(name), &Limits::default()).unwrap();
         let input = program.example_inputs.as_ref().unwrap()[0].clone();
         let mut fused = program.clone();
-        assert!(library.with_lifted_state(&mut fused, &|module| fuse(module, &library)).unwrap().modified);
+        assert!(fused.with_lifted_state(registry(), &|module| fuse(module, library.executor())).unwrap().modified);
         let text = fused.module.graph.to_string();
         assert!(!text.contains("batch_norm") && text.contains("conv"), "{text}");
         assert!(fused.module.graph.lint(Some(&fused.module)).is_empty());
@@ -74,8 +74,8 @@ fn layers_of_a_program_are_fused_and_its_parameters_stay() {
         let file = tracefx_wire::encode_program(&fused, &tracefx_wire::Options::FILE).unwrap();
         let again = open(&file, &Limits::default()).unwrap();
         assert_eq!(outputs(&again, &input), outputs(&fused, &input));
-        let fold = |module: &mut _| constant_fold(module, &library, ConstantFoldOptions::default());
-        assert!(!library.with_lifted_state(&mut fused, &fold).unwrap().modified);
+        let fold = |module: &mut _| constant_fold(module, library.executor(), ConstantFoldOptions::default());
+        assert!(!fused.with_lifted_state(registry(), &fold).unwrap().modified);
     }
 }
 
@@ -89,13 +89,13 @@ fn values_of_new_nodes_are_noted_and_the_others_stay() {
     for &id in &forgotten {
         graph.meta_mut(id).val = None;
     }
-    assert_eq!(Library::default().note_values(&mut program), []);
+    assert_eq!(program.note_values(registry()), []);
     assert_eq!(program.to_string(), before);
     let graph = &mut program.module.graph;
     let first = graph.nodes().next().unwrap();
     let wrong = graph.call_function("torch.ops.aten.mm.default", vec![first.into(), first.into()], vec![]);
     let user = graph.call_function("torch.ops.aten.relu.default", vec![wrong.into()], vec![]);
-    let problems = Library::default().note_values(&mut program);
+    let problems = program.note_values(registry());
     assert_eq!(problems.len(), 1, "{problems:?}");
     assert!(program.module.graph.node(user).meta.val.is_none());
 }

@@ -173,7 +173,7 @@ impl Inserter<'_> {
         }
         let mut defined = Vec::new();
         if let Some(val) = &val {
-            visit_symbols(val, &mut |symbol| {
+            val.for_each_symbol(&mut |symbol| {
                 let is_new = is_unbacked(symbol) && self.lowering.get(&expr_of(symbol)).is_none();
                 if is_new && !defined.contains(symbol) {
                     defined.push(symbol.clone());
@@ -475,20 +475,6 @@ fn symbolic(val: &Val) -> Option<Expr> {
         Val::Int(it) => it.is_symbolic().then(|| Expr::Int(it.clone())),
         Val::Bool(it @ SymBool::Call(_)) => Some(Expr::Bool(it.clone())),
         Val::Float(_) | Val::Bool(_) | Val::None | Val::Tensor(_) | Val::Seq { .. } => None,
-    }
-}
-
-fn visit_symbols(val: &Val, visit: &mut dyn FnMut(&Symbol)) {
-    match val {
-        Val::Int(it) => it.symbols().iter().for_each(visit),
-        Val::Bool(it) => Expr::Bool(it.clone()).symbols().iter().for_each(visit),
-        Val::Float(it) => Expr::Float(it.clone()).symbols().iter().for_each(visit),
-        Val::Tensor(meta) => {
-            let dims = meta.sizes.iter().chain(&meta.strides).chain([&meta.storage_offset]);
-            dims.filter(|it| it.is_symbolic()).for_each(|it| it.symbols().iter().for_each(&mut *visit));
-        }
-        Val::Seq { items, .. } => items.iter().for_each(|it| visit_symbols(it, visit)),
-        Val::None => {}
     }
 }
 

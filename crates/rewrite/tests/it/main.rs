@@ -1,7 +1,8 @@
-//! Passes on graphs that are larger than an example, and on hostile ones.
+//! Passes on graphs that are larger than an example, on hostile ones, and by the numbers that graphs compute.
 
 mod boundary;
 mod build;
+mod constants;
 mod custom;
 mod devices;
 mod matching;

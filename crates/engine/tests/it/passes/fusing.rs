@@ -10,11 +10,11 @@ use proptest::test_runner::TestRunner;
 use serde_json::json;
 use std::path::Path;
 use tracefx_core::Tensor;
-use tracefx_engine::{Library, Limits, fuse, open};
+use tracefx_engine::{Library, Limits, open};
 use tracefx_export::ExportedProgram;
 use tracefx_ir::{GraphModule, Opcode};
 use tracefx_ops::Value;
-use tracefx_rewrite::fuse_batch_norm;
+use tracefx_rewrite::{fuse, fuse_batch_norm};
 
 /// Whether what two modules compute differs by no more than rounding.
 fn are_close(a: &[Bits], b: &[Bits]) -> bool {
@@ -55,7 +55,7 @@ fn by_name(name: &'static str) -> impl Fn(&mut GraphModule) -> bool {
 }
 
 fn fuse_all(module: &mut GraphModule) -> bool {
-    fuse(module, &Library::default()).unwrap().modified
+    fuse(module, Library::default().executor()).unwrap().modified
 }
 
 const PASSES: [&str; 3] = ["fuse_batch_norm", "linear_permute_fusion", "merge_matmul"];
@@ -91,7 +91,7 @@ fn a_residual_network_loses_all_its_batch_norms() {
     assert_eq!(left_out.len(), 6);
     assert_eq!(left_out[0].reason, "the weight `p_0_weight` is an input and no constant of the module");
 
-    let result = library.with_lifted_state(&mut program, &|module| fuse(module, &library)).unwrap();
+    let result = program.with_lifted_state(library.registry(), &|module| fuse(module, library.executor())).unwrap();
     assert_eq!((result.modified, result.left_out), (true, vec![]));
     assert_eq!((count(&program.module, "batch_norm.default"), count(&program.module, "relu_.default")), (0, 5));
     assert!(are_close(&computed(&program), &before), "{}", program.module.graph);

@@ -1,7 +1,6 @@
 //! What every pass promises, on random modules: the graph is well formed, it computes the same numbers from the same inputs
 //! and writes the same to them, and a second run changes nothing where the pass says so.
 
-mod constants;
 mod devices;
 mod fusing;
 mod large;

@@ -1,129 +1,90 @@
 //! Graph modules as programs of operators: `torch.export.export`.
 
-use crate::Library;
+use crate::{
+    CallSignature, ConstantValue, DynamicShapes, ExportedProgram, Exporter, InputKind, Lifted, ModuleCallEntry,
+    ShapeSession, TreeSpec, UserInput,
+};
 use indexmap::IndexMap;
 use rustc_hash::FxHashMap;
 use tracefx_core::{Code, Diagnostic, Result, Tensor};
 use tracefx_exec::{GraphTracer, Tracer, lower};
-use tracefx_export::{
-    CallSignature, ConstantValue, DynamicShapes, ExportedProgram, Exporter, InputKind, Lifted, ModuleCallEntry,
-    ShapeSession, TreeSpec, UserInput,
-};
 use tracefx_ir::{Arg, Attribute, GraphModule, NodeId, Opcode, Str, TensorKind, TensorMeta, Val};
-use tracefx_ops::{Builder, Propagation, TensorRef, Traced, Value};
+use tracefx_ops::{Builder, Propagation, Registry, TensorRef, Traced, Value};
 use tracefx_sym::SymBool;
 
-impl Library {
-    /// The program that a module comes to on these example inputs, one per input of its graph: `torch.export.export`.
-    ///
-    /// Functions and methods that `torch.fx` traced become the operators that they call in PyTorch, modules that are called
-    /// become part of the graph, and the tensors that they hold its inputs. Graphs of `cond`, `while_loop`, `map_impl` and
-    /// `scan` become graphs of operators, and what they use of the module operands. Writes stay as they are: the program is
-    /// in the training dialect, and [`ExportedProgram::run_decompositions`] makes the functional one of it. Sizes are those of
-    /// the example, but where [`Library::export_dynamic`] is told otherwise; an input that is a number, a text or `None` is
-    /// fixed to it, and a list of inputs stays one. Parameters and buffers are shared with the program.
-    ///
-    /// # Errors
-    /// `InputCount` where inputs are missing or too many; `NotImplemented`, naming the node, for functions that are no
-    /// operators, and for modules without a graph; `DataDependent` where an operator needs to know what only the data tells;
-    /// else what a shape rule refuses.
-    ///
-    /// # Example
-    /// ```
-    /// use tracefx_core::Tensor;
-    /// use tracefx_engine::Library;
-    /// use tracefx_ir::{Arg, Graph, GraphModule};
-    /// use tracefx_ops::Value;
-    ///
-    /// let mut graph = Graph::new();
-    /// let x = graph.placeholder("x");
-    /// let relu = graph.call_function("torch.relu", vec![x.into()], vec![]);
-    /// let double = graph.call_function("operator.mul", vec![relu.into(), Arg::Int(2)], vec![]);
-    /// graph.output(double.into());
-    /// let example = Tensor::from_slice(&[-1.0f32, 3.0], &[2])?;
-    ///
-    /// let library = Library::default();
-    /// let program = library.export(&GraphModule::new(graph), &[Value::Tensor(example.clone())])?;
-    /// assert!(program.module.graph.to_string().contains("torch.ops.aten.mul.Tensor](args = (%relu, 2)"));
-    /// let results = library.runner(&program)?.run(&[Value::Tensor(example)])?;
-    /// let Value::Tensor(result) = &results[0] else { panic!("one tensor") };
-    /// assert_eq!(result.to_vec::<f32>()?, [0.0, 6.0]);
-    /// # Ok::<(), tracefx_core::Diagnostic>(())
-    /// ```
-    pub fn export(&self, module: &GraphModule, inputs: &[Value<Tensor>]) -> Result<ExportedProgram> {
-        self.export_dynamic(module, inputs, &DynamicShapes::Static)
-    }
-
-    /// The same with sizes that differ from call to call: `torch.export.export(…, dynamic_shapes=…)`.
-    ///
-    /// A dynamic size is a symbol. What the module needs of it is looked up in the examples; what comes of that is compared
-    /// with what is said, and a call of the program is checked against both. What only a run can tell, such as how many
-    /// elements `nonzero` finds, is a symbol of its own, and what `torch._check` holds of it is asserted by the program.
-    ///
-    /// # Errors
-    /// As [`Library::export`]; `DynamicShapes` where the structure is not that of the inputs; `ConstraintViolation`, in
-    /// PyTorch's words and with the fixes that it suggests, where the module needs more of a size than what is said.
-    ///
-    /// # Example
-    /// ```
-    /// use tracefx_core::Tensor;
-    /// use tracefx_engine::Library;
-    /// use tracefx_export::{Dim, DynamicShapes, ShapeSpec};
-    /// use tracefx_ir::{Arg, Graph, GraphModule};
-    /// use tracefx_ops::Value;
-    /// use tracefx_sym::ValueRange;
-    ///
-    /// let mut graph = Graph::new();
-    /// let x = graph.placeholder("x");
-    /// let mean = graph.call_function("torch.mean", vec![x.into()], vec![("dim".into(), Arg::Int(0))]);
-    /// graph.output(mean.into());
-    /// let rows = |n: usize| Tensor::from_slice(&vec![1.5f32; n * 2], &[n, 2]).map(Value::Tensor);
-    ///
-    /// let batch = Dim::new("batch", ValueRange::between(1, 64));
-    /// let shapes = DynamicShapes::named([("x", ShapeSpec::at([(0, batch.into())]))]);
-    /// let library = Library::default();
-    /// let program = library.export_dynamic(&GraphModule::new(graph), &[rows(3)?], &shapes)?;
-    /// let runner = library.runner(&program)?;
-    /// assert!(runner.run(&[rows(5)?]).is_ok());
-    /// assert!(runner.run(&[rows(65)?]).is_err());
-    /// # Ok::<(), tracefx_core::Diagnostic>(())
-    /// ```
-    pub fn export_dynamic(
-        &self,
-        module: &GraphModule,
-        inputs: &[Value<Tensor>],
-        dynamic_shapes: &DynamicShapes,
-    ) -> Result<ExportedProgram> {
-        let names = input_names(module, inputs.len())?;
-        let known: Vec<Value<TensorMeta>> = inputs.iter().map(|it| it.map(&mut TensorMeta::of)).collect();
-        let mut session = ShapeSession::new(dynamic_shapes.session_inputs(&names, &known)?)?;
-        let leaves = Leaves::of(&names, inputs);
-        let values = leaves.names.iter().zip(session.values());
-        let user_inputs = values.map(|(name, it)| user_input(name, it)).collect::<Result<_>>()?;
-        let held = HeldTensors::of(module);
-        let shapes = Propagation::new(self.registry(), session.symbols());
-        let (exporter, values) = Exporter::new(shapes, held.tensors.clone(), user_inputs)?;
-        let (lifted, given) = values.split_at(held.tensors.len());
-        let given = nested(inputs, &mut given.iter());
-        let mut recording = Recording { exporter, held: &held, lifted, session: &session };
-        let result = lower(module, shapes, &mut recording, &given)?;
-        let mut results = Vec::new();
-        let out_spec = flatten(
-            module.graph.output_node().and_then(|it| module.graph.node(it).args().first()),
-            &result,
-            &mut results,
-        );
-        let arg_names: Vec<&str> = names.iter().map(|it| &**it).collect();
-        let mut call = CallSignature { out_spec, ..CallSignature::flat(&arg_names, 1) };
-        call.in_spec.children[0] = TreeSpec::tuple(inputs.iter().map(spec_of).collect());
-        let mut program = recording.exporter.finish(&results, call)?;
-        session.finish_program(&mut program)?;
-        let children = module.modules().into_iter().filter(|(path, _)| !path.is_empty());
-        let entry = |(path, _): (String, _)| ModuleCallEntry { fqn: path.into(), signature: None };
-        program.module_call_graph.extend(children.map(entry));
-        program.example_inputs = Some(leaves.values);
-        program.checked_in(self.registry())
-    }
+/// The program that a module comes to on these example inputs, one per input of its graph:
+/// `torch.export.export(…, dynamic_shapes=…)`.
+///
+/// Functions and methods that `torch.fx` traced become the operators that they call in PyTorch, modules that are called
+/// become part of the graph, and the tensors that they hold its inputs. Graphs of `cond`, `while_loop`, `map_impl` and
+/// `scan` become graphs of operators, and what they use of the module operands. Writes stay as they are: the program is
+/// in the training dialect, and [`ExportedProgram::run_decompositions`] makes the functional one of it. An input that is a
+/// number, a text or `None` is fixed to it, and a list of inputs stays one. Parameters and buffers are shared with the program.
+///
+/// Sizes are those of the examples, but where the dynamic shapes say otherwise: such a size is a symbol. What the module needs
+/// of it is looked up in the examples; what comes of that is compared with what is said, and a call of the program is checked
+/// against both. What only a run can tell, such as how many elements `nonzero` finds, is a symbol of its own, and what
+/// `torch._check` holds of it is asserted by the program.
+///
+/// # Errors
+/// `InputCount` where inputs are missing or too many; `NotImplemented`, naming the node, for functions that are no
+/// operators, and for modules without a graph; `DataDependent` where an operator needs to know what only the data tells;
+/// `DynamicShapes` where their structure is not that of the inputs; `ConstraintViolation`, in PyTorch's words and with the fixes
+/// that it suggests, where the module needs more of a size than what is said; else what a shape rule refuses.
+///
+/// # Example
+/// ```
+/// use tracefx_core::Tensor;
+/// use tracefx_export::{Dim, DynamicShapes, ShapeSpec, export};
+/// use tracefx_ir::{Arg, Graph, GraphModule};
+/// use tracefx_ops::{Value, registry};
+/// use tracefx_sym::ValueRange;
+///
+/// let mut graph = Graph::new();
+/// let x = graph.placeholder("x");
+/// let double = graph.call_function("operator.mul", vec![x.into(), Arg::Int(2)], vec![]);
+/// graph.output(double.into());
+/// let example = Value::Tensor(Tensor::from_slice(&[-1.0f32, 3.0, 0.5], &[3, 1])?);
+///
+/// let batch = Dim::new("batch", ValueRange::between(1, 64));
+/// let shapes = DynamicShapes::named([("x", ShapeSpec::at([(0, batch.into())]))]);
+/// let program = export(&GraphModule::new(graph), &[example], &shapes, registry())?;
+/// assert!(program.module.graph.to_string().contains("torch.ops.aten.mul.Tensor](args = (%x, 2)"));
+/// assert_eq!(program.range_constraints.values().collect::<Vec<_>>(), [&ValueRange::between(1, 64)]);
+/// # Ok::<(), tracefx_core::Diagnostic>(())
+/// ```
+pub fn export(
+    module: &GraphModule,
+    inputs: &[Value<Tensor>],
+    dynamic_shapes: &DynamicShapes,
+    registry: &Registry,
+) -> Result<ExportedProgram> {
+    let names = input_names(module, inputs.len())?;
+    let known: Vec<Value<TensorMeta>> = inputs.iter().map(|it| it.map(&mut TensorMeta::of)).collect();
+    let mut session = ShapeSession::new(dynamic_shapes.session_inputs(&names, &known)?)?;
+    let leaves = Leaves::of(&names, inputs);
+    let values = leaves.names.iter().zip(session.values());
+    let user_inputs = values.map(|(name, it)| user_input(name, it)).collect::<Result<_>>()?;
+    let held = HeldTensors::of(module);
+    let shapes = Propagation::new(registry, session.symbols());
+    let (exporter, values) = Exporter::new(shapes, held.tensors.clone(), user_inputs)?;
+    let (lifted, given) = values.split_at(held.tensors.len());
+    let given = nested(inputs, &mut given.iter());
+    let mut recording = Recording { exporter, held: &held, lifted, session: &session };
+    let result = lower(module, shapes, &mut recording, &given)?;
+    let mut results = Vec::new();
+    let out_spec =
+        flatten(module.graph.output_node().and_then(|it| module.graph.node(it).args().first()), &result, &mut results);
+    let arg_names: Vec<&str> = names.iter().map(|it| &**it).collect();
+    let mut call = CallSignature { out_spec, ..CallSignature::flat(&arg_names, 1) };
+    call.in_spec.children[0] = TreeSpec::tuple(inputs.iter().map(spec_of).collect());
+    let mut program = recording.exporter.finish(&results, call)?;
+    session.finish_program(&mut program)?;
+    let children = module.modules().into_iter().filter(|(path, _)| !path.is_empty());
+    let entry = |(path, _): (String, _)| ModuleCallEntry { fqn: path.into(), signature: None };
+    program.module_call_graph.extend(children.map(entry));
+    program.example_inputs = Some(leaves.values);
+    program.checked_in(registry)
 }
 
 /// The inputs one by one, those of lists after the list with their positions.

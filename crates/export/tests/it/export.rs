@@ -1,9 +1,11 @@
 //! Graph modules as programs: the graphs are those that `torch.export.export` made of the same code.
 
+use crate::{executor, run};
 use tracefx_core::{Code, DType, Tensor};
-use tracefx_engine::Library;
+use tracefx_exec::Interpreter;
+use tracefx_export::{DynamicShapes, default_decompositions, export};
 use tracefx_ir::{Arg, Attribute, Graph, GraphModule, NodeId, Opcode, TensorKind};
-use tracefx_ops::Value;
+use tracefx_ops::{Value, registry};
 
 fn tensor(sizes: &[usize]) -> Tensor {
     let n: usize = sizes.iter().product();
@@ -108,8 +110,7 @@ const GRAPH: &str = "graph():
 fn a_module_becomes_the_program_that_pytorch_makes_of_it() {
     let module = module();
     let inputs = [Value::Tensor(tensor(&[3, 4])), Value::int(5)];
-    let library = Library::default();
-    let program = library.export(&module, &inputs).unwrap();
+    let program = export(&module, &inputs, &DynamicShapes::Static, registry()).unwrap();
     assert_eq!(program.module.graph.to_string(), GRAPH);
     assert_eq!(program.verifiers, ["TRAINING".into()]);
     assert_eq!(program.out_spec().unwrap().children.len(), 3);
@@ -117,9 +118,9 @@ fn a_module_becomes_the_program_that_pytorch_makes_of_it() {
     assert_eq!(paths, ["", "lin"]);
 
     // Both programs give what the module gives, which changes its buffer.
-    let functional = program.run_decompositions(&tracefx_export::default_decompositions()).unwrap();
-    let runs = [&program, &functional].map(|it| library.runner(it).unwrap().run(&inputs).unwrap());
-    let direct = tracefx_exec::Interpreter::new(&module, library.executor()).run(&inputs).unwrap();
+    let functional = program.run_decompositions(&default_decompositions()).unwrap();
+    let runs = [&program, &functional].map(|it| run(it, &inputs).unwrap());
+    let direct = Interpreter::new(&module, executor()).run(&inputs).unwrap();
     let Value::List(direct) = direct else { panic!("a tuple") };
     let Value::List(nested) = &direct[1] else { panic!("a list") };
     let direct = [&direct[0], &nested[0], &nested[1], &direct[2]];
@@ -137,7 +138,7 @@ fn refusal(build: impl FnOnce(&mut Graph, NodeId) -> NodeId, inputs: &[Value<Ten
     let x = graph.placeholder("x");
     let result = build(&mut graph, x);
     graph.output(result.into());
-    let problem = Library::default().export(&GraphModule::new(graph), inputs).unwrap_err();
+    let problem = export(&GraphModule::new(graph), inputs, &DynamicShapes::Static, registry()).unwrap_err();
     (problem.code(), problem.to_string())
 }
 

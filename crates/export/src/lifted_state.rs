@@ -1,42 +1,44 @@
 //! Passes of modules on programs, whose parameters are inputs of the graph.
 
-use crate::Library;
+use crate::{Argument, Constant, ExportedProgram, InputKind, InputSpec, OutputKind, use_equal};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::HashMap;
-use tracefx_core::{Result, Tensor};
-use tracefx_export::{Argument, Constant, ExportedProgram, InputKind, InputSpec, OutputKind, use_equal};
+use tracefx_core::{Diagnostic, Result, Tensor};
+use tracefx_exec::note_values;
 use tracefx_ir::{Attribute, Graph, GraphModule, InsertPoint, NodeId, Opcode, Str, TensorKind};
+use tracefx_ops::Registry;
 use tracefx_rewrite::PassResult;
 
-impl Library {
-    /// Runs a pass on the graph of a program as if its parameters, buffers and constants were attributes: those that the program
+impl ExportedProgram {
+    /// Runs a pass on the graph as if the parameters, buffers and constants were attributes: those that the program
     /// does not write to. What stays of them is inputs again, and new attributes become constants of the program. What new nodes give is
-    /// noted ([`Library::note_values`]). The program is as it was where the pass fails.
+    /// noted ([`ExportedProgram::note_values`]). The program is as it was where the pass fails.
     ///
     /// # Errors
     /// What the pass refuses.
     ///
     /// # Example
-    /// ```no_run
-    /// use tracefx_engine::{Library, Limits, fuse, open};
+    /// ```
+    /// use tracefx_rewrite::{PassResult, fuse};
     ///
-    /// let mut program = open(&std::fs::read("model.pt2").unwrap(), &Limits::default())?;
-    /// let library = Library::default();
-    /// library.with_lifted_state(&mut program, &|module| fuse(module, &library))?;
-    /// # Ok::<(), tracefx_core::Diagnostic>(())
+    /// # fn run(mut program: tracefx_export::ExportedProgram, executor: tracefx_exec::Executor<'_>) -> tracefx_core::Result<()> {
+    /// let registry = executor.registry();
+    /// let PassResult { left_out, .. } = program.with_lifted_state(registry, &|module| fuse(module, executor))?;
+    /// # Ok(())
+    /// # }
     /// ```
     pub fn with_lifted_state(
-        &self,
-        program: &mut ExportedProgram,
+        &mut self,
+        registry: &Registry,
         pass: &dyn Fn(&mut GraphModule) -> Result<PassResult>,
     ) -> Result<PassResult> {
-        let mut module = program.module.clone();
+        let mut module = self.module.clone();
         let inputs: Vec<NodeId> =
             module.graph.nodes().filter(|&it| module.graph.node(it).op() == Opcode::Placeholder).collect();
         let first_input =
-            inputs.iter().zip(&program.signature.input_specs).find(|(_, it)| it.kind == InputKind::UserInput);
+            inputs.iter().zip(&self.signature.input_specs).find(|(_, it)| it.kind == InputKind::UserInput);
         let first_input = first_input.map(|(it, _)| *it);
-        let lifted = read_attributes(program, &mut module, &inputs)?;
+        let lifted = read_attributes(self, &mut module, &inputs)?;
         let result = pass(&mut module)?;
         if !result.modified {
             return Ok(result);
@@ -45,13 +47,13 @@ impl Library {
         let reads: Vec<NodeId> =
             module.graph.nodes().filter(|&it| module.graph.node(it).op() == Opcode::GetAttr).collect();
         let mut added: Vec<(InputSpec, Constant)> = Vec::new();
-        let mut taken: FxHashSet<Str> = program.constants.keys().chain(program.state_dict.keys()).cloned().collect();
+        let mut taken: FxHashSet<Str> = self.constants.keys().chain(self.state_dict.keys()).cloned().collect();
         let mut inputs: HashMap<NodeId, NodeId> = HashMap::new();
         for read in reads {
             let target = module.graph.node(read).target().clone();
             let input = match lifted.get(&target) {
                 Some(input) => *input,
-                None if program.module.attributes.contains_key(&target) => continue,
+                None if self.module.attributes.contains_key(&target) => continue,
                 None => {
                     let Ok(Attribute::Tensor { tensor, .. }) = module.attribute(&target) else { continue };
                     let fqn = free_name(&taken, &target);
@@ -66,16 +68,22 @@ impl Library {
         }
         use_equal(&mut module.graph, &inputs)?;
         inputs.keys().try_for_each(|&it| module.graph.erase_node(it))?;
-        module.attributes.retain(|name, _| program.module.attributes.contains_key(name));
-        let specs = &mut program.signature.input_specs;
+        module.attributes.retain(|name, _| self.module.attributes.contains_key(name));
+        let specs = &mut self.signature.input_specs;
         let at = specs.iter().position(|it| it.kind == InputKind::UserInput).unwrap_or(specs.len());
         specs.splice(at..at, added.iter().map(|(spec, _)| spec.clone()));
         let named = added.into_iter().filter_map(|(spec, constant)| Some((spec.target?, constant)));
-        program.constants.extend(named);
-        program.module = module;
+        self.constants.extend(named);
+        self.module = module;
         // What a node refuses is told where the program is validated or saved.
-        self.note_values(program);
+        self.note_values(registry);
         Ok(result)
+    }
+
+    /// Notes what nodes give of which nothing is noted, as passes leave those that they add or change; what is noted already
+    /// stays. Gives what nodes refused. No file is written without these notes.
+    pub fn note_values(&mut self, registry: &Registry) -> Vec<Diagnostic> {
+        note_values(&mut self.module, registry, self.range_constraints.clone())
     }
 }
 

@@ -1,10 +1,11 @@
 //! Graph modules exported with dynamic sizes and with control flow.
 
+use crate::{executor, run};
 use tracefx_core::{Code, Diagnostic, Tensor};
-use tracefx_engine::Library;
-use tracefx_export::{Dim, DimSpec, DynamicShapes, ExportedProgram, ShapeSpec, default_decompositions};
+use tracefx_exec::Interpreter;
+use tracefx_export::{Dim, DimSpec, DynamicShapes, ExportedProgram, ShapeSpec, default_decompositions, export};
 use tracefx_ir::{Arg, Attribute, Graph, GraphModule, NodeId, Opcode, TensorKind};
-use tracefx_ops::Value;
+use tracefx_ops::{Value, registry};
 use tracefx_sym::ValueRange;
 
 fn tensor(sizes: &[usize]) -> Value<Tensor> {
@@ -27,11 +28,10 @@ fn call(graph: &mut Graph, name: &str, args: Vec<Arg>) -> NodeId {
 
 /// What the program and its decomposed form give on these inputs, which is what the module gives.
 fn check_runs(module: &GraphModule, program: &ExportedProgram, inputs: &[Value<Tensor>]) {
-    let library = Library::default();
-    let direct = tracefx_exec::Interpreter::new(module, library.executor()).run(inputs).unwrap();
+    let direct = Interpreter::new(module, executor()).run(inputs).unwrap();
     let functional = program.run_decompositions(&default_decompositions()).unwrap();
     for program in [program, &functional] {
-        let given = Value::List(library.runner(program).unwrap().run(inputs).unwrap());
+        let given = Value::List(run(program, inputs).unwrap());
         let direct = if let Value::List(_) = direct { direct.clone() } else { Value::List(vec![direct.clone()]) };
         assert_eq!(format!("{given:?}"), format!("{direct:?}"));
     }
@@ -68,20 +68,19 @@ fn a_program_runs_for_other_sizes_than_those_of_its_example() {
         let of = || ShapeSpec::at([(0, dim.clone().into())]);
         DynamicShapes::named([("x", of()), ("ys", ShapeSpec::Items(vec![of(), of()]))])
     };
-    let library = Library::default();
-    let program = library.export_dynamic(&module, &inputs(3), &said(batch(2, 16))).unwrap();
+    let program = export(&module, &inputs(3), &said(batch(2, 16)), registry()).unwrap();
     let text = program.module.graph.to_string();
     assert!(text.contains("%ys_1") && text.contains("operator.mul](args = (%sym_size_int_"), "{text}");
     assert_eq!(program.range_constraints.values().collect::<Vec<_>>(), [&ValueRange::between(2, 16)]);
     for n in [2, 3, 7] {
         let flat = [tensor(&[n, 4]), tensor(&[n, 4]), tensor(&[n, 4])];
-        let nested = tracefx_exec::Interpreter::new(&module, library.executor()).run(&inputs(n)).unwrap();
-        let given = library.runner(&program).unwrap().run(&flat).unwrap();
+        let nested = Interpreter::new(&module, executor()).run(&inputs(n)).unwrap();
+        let given = run(&program, &flat).unwrap();
         assert_eq!(format!("{:?}", Value::List(given)), format!("{nested:?}"));
     }
-    let refused = library.runner(&program).unwrap().run(&[tensor(&[17, 4]), tensor(&[17, 4]), tensor(&[17, 4])]);
+    let refused = run(&program, &[tensor(&[17, 4]), tensor(&[17, 4]), tensor(&[17, 4])]);
     assert_eq!(refused.unwrap_err().code(), Code::InputShape);
-    let refused = library.runner(&program).unwrap().run(&[tensor(&[3, 4]), tensor(&[3, 4]), tensor(&[5, 4])]);
+    let refused = run(&program, &[tensor(&[3, 4]), tensor(&[3, 4]), tensor(&[5, 4])]);
     assert_eq!(refused.unwrap_err().code(), Code::InputShape);
 }
 
@@ -92,7 +91,7 @@ fn refusal(said: &DynamicShapes) -> Diagnostic {
     let sum = call(&mut graph, "operator.add", vec![x.into(), y.into()]);
     graph.output(sum.into());
     let inputs = [tensor(&[3, 2]), tensor(&[3, 2])];
-    Library::default().export_dynamic(&GraphModule::new(graph), &inputs, said).unwrap_err()
+    export(&GraphModule::new(graph), &inputs, said, registry()).unwrap_err()
 }
 
 #[test]
@@ -151,14 +150,12 @@ fn what_is_checked_of_data_is_asserted_by_the_program() {
     graph.output(zeros.into());
     let module = GraphModule::new(graph);
     let int = |it: i64| [Value::Tensor(Tensor::from_slice(&[it], &[]).unwrap())];
-    let library = Library::default();
-    let program = library.export(&module, &int(3)).unwrap();
+    let program = export(&module, &int(3), &DynamicShapes::Static, registry()).unwrap();
     let text = program.module.graph.to_string();
     assert!(text.contains("Runtime assertion failed for expression u0 <= 4 on node 'le_"), "{text}");
     assert!(text.contains("zeros.default](args = ([%item],), kwargs = {device: cpu, pin_memory: False})"), "{text}");
-    let runner = library.runner(&program).unwrap();
-    assert!(runner.run(&int(4)).is_ok());
-    let refused = runner.run(&int(5)).unwrap_err();
+    assert!(run(&program, &int(4)).is_ok());
+    let refused = run(&program, &int(5)).unwrap_err();
     assert!(refused.message().contains("Runtime assertion failed for expression u0 <= 4"), "{refused}");
 }
 
@@ -180,7 +177,6 @@ fn sizes_that_only_the_data_tells_are_asserted_to_be_equal_where_an_operator_nee
     ];
     let given = |bits: [[i64; 3]; 2]| bits.map(|it| Value::Tensor(Tensor::from_slice(&it, &[3]).unwrap()));
     let (same, other) = (given([[1, 0, 1], [0, 1, 1]]), given([[1, 0, 1], [0, 0, 1]]));
-    let library = Library::default();
     for (name, condition, add_call) in cases {
         let mut graph = Graph::new();
         let [x, y] = ["x", "y"].map(|it| graph.placeholder(it));
@@ -188,15 +184,14 @@ fn sizes_that_only_the_data_tells_are_asserted_to_be_equal_where_an_operator_nee
         let result = add_call(&mut graph, a, b);
         graph.output(result.into());
         let module = GraphModule::new(graph);
-        let program = library.export(&module, &same).unwrap();
+        let program = export(&module, &same, &DynamicShapes::Static, registry()).unwrap();
         let says = format!("Runtime assertion failed for expression {condition} on node");
         assert!(program.module.graph.to_string().contains(&says), "{name}: {}", program.module.graph);
-        let runner = library.runner(&program).unwrap();
-        let direct = tracefx_exec::Interpreter::new(&module, library.executor()).run(&same).unwrap();
-        let given = runner.run(&same).unwrap().swap_remove(0);
-        let is_equal = library.call("aten.equal", &[given, direct], vec![]).unwrap().results;
+        let direct = Interpreter::new(&module, executor()).run(&same).unwrap();
+        let given = run(&program, &same).unwrap().swap_remove(0);
+        let is_equal = executor().call("aten.equal.default", &[given, direct], &[]).unwrap();
         assert!(matches!(is_equal[..], [Value::Bool(true)]), "{name}: {is_equal:?}");
-        let refused = runner.run(&other).unwrap_err();
+        let refused = run(&program, &other).unwrap_err();
         assert!(refused.message().contains(&says), "{name}: {refused}");
     }
 }
@@ -239,7 +234,7 @@ fn conditional() -> GraphModule {
 fn graphs_of_cond_are_exported_and_what_they_hold_becomes_operands() {
     let module = conditional();
     let said = DynamicShapes::named([("x", ShapeSpec::at([(0, batch(1, 64).into())]))]);
-    let program = Library::default().export_dynamic(&module, &[tensor(&[2, 3])], &said).unwrap();
+    let program = export(&module, &[tensor(&[2, 3])], &said, registry()).unwrap();
     let text = program.module.graph.to_string();
     assert!(text.contains("cond](args = (%gt, %true_graph_0, %false_graph_0, (%x, %p_yes_weight))"), "{text}");
     let inner = |name: &str| program.module.submodule(name).unwrap().graph.to_string();
@@ -304,7 +299,7 @@ fn loops_are_exported_and_give_what_they_gave() {
     });
     module.set_attribute("step", step);
     let said = DynamicShapes::named([("x", ShapeSpec::Dims(vec![DimSpec::DYNAMIC, DimSpec::Static]))]);
-    let program = Library::default().export_dynamic(&module, &[tensor(&[4, 3])], &said).unwrap();
+    let program = export(&module, &[tensor(&[4, 3])], &said, registry()).unwrap();
     let text = program.module.graph.to_string();
     assert!(text.contains("map_impl](args = (%body_graph_0, [%x], [%p_body_weight])"), "{text}");
     assert!(text.contains("scan](args = (%scan_combine_graph_0, [%zeros], [%x], ())"), "{text}");
@@ -317,7 +312,7 @@ fn loops_are_exported_and_give_what_they_gave() {
 fn a_branch_that_writes_to_its_operand_is_refused() {
     let mut module = conditional();
     module.set_attribute("no", branch("torch.sin_", None));
-    let refused = Library::default().export(&module, &[tensor(&[2, 3])]).unwrap_err();
+    let refused = export(&module, &[tensor(&[2, 3])], &DynamicShapes::Static, registry()).unwrap_err();
     assert_eq!(refused.code(), Code::NotImplemented);
     assert!(refused.message().contains("aten.sin_.default writes to an input of a graph of cond"), "{refused}");
 }

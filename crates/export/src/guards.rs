@@ -1,14 +1,12 @@
 //! [`ProgramGuards`]: what a program checks of its sizes, and what it says of them, for the validator of guards.
 
-use crate::Library;
-use crate::values::alone;
+use crate::{ExportedProgram, InputChecker};
 use serde_json::{Value as Json, json};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use tracefx_core::{Code, Diagnostic, Result};
-use tracefx_exec::{known_values, propagate};
-use tracefx_export::{ExportedProgram, InputChecker};
-use tracefx_ir::{Arg, Graph, GraphModule, Node, NodeId, Opcode, Str, TensorMeta, Val};
-use tracefx_ops::{Propagation, Symbols, Value};
+use tracefx_exec::propagate_node;
+use tracefx_ir::{Arg, Graph, Node, NodeId, Opcode, Str, TensorMeta, Val};
+use tracefx_ops::{Propagation, Registry, Symbols, Value};
 use tracefx_sym::{Expr, Parser, ShapeEnv, SymBool, SymInt, Symbol, SymbolKind, ValueRange};
 use tracefx_types::{TranslationValidator, bisect};
 
@@ -18,13 +16,12 @@ use tracefx_types::{TranslationValidator, bisect};
 ///
 /// A program whose passes kept its notes and assertions validates: what is said follows from what is checked.
 ///
-/// ```no_run
-/// use tracefx_engine::{Library, Limits, open};
-/// use tracefx_types::Validation;
-/// let program = open(&std::fs::read("model.pt2").unwrap(), &Limits::default()).unwrap();
-/// let guards = Library::default().guards(&program).unwrap();
-/// assert_eq!(guards.validator()?.validate()?, Validation::Valid);
-/// # Ok::<(), tracefx_core::Diagnostic>(())
+/// ```
+/// # fn check(program: tracefx_export::ExportedProgram) -> tracefx_core::Result<()> {
+/// let guards = program.guards(tracefx_ops::registry())?;
+/// assert_eq!(guards.validator()?.validate()?, tracefx_types::Validation::Valid);
+/// # Ok(())
+/// # }
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct ProgramGuards {
@@ -99,13 +96,13 @@ fn add(guards: &mut Vec<ProgramGuard>, expr: SymBool, node: Option<&Str>) {
     }
 }
 
-impl Library {
-    /// The guards of a program. It takes time linear in the graph.
+impl ExportedProgram {
+    /// What is checked and said of sizes. It takes time linear in the graph.
     ///
     /// # Errors
     /// As [`InputChecker::new`].
-    pub fn guards(&self, program: &ExportedProgram) -> Result<ProgramGuards> {
-        let checker = InputChecker::new(program)?;
+    pub fn guards(&self, registry: &Registry) -> Result<ProgramGuards> {
+        let checker = InputChecker::new(self)?;
         let inputs = checker.symbols();
         let mut res = ProgramGuards::default();
         let mut env = ShapeEnv::new();
@@ -113,7 +110,7 @@ impl Library {
         for symbol in &inputs {
             res.ranges.insert(symbol.clone(), env.range(symbol));
         }
-        for (symbol, range) in &program.range_constraints {
+        for (symbol, range) in &self.range_constraints {
             let Some(expr) = parser.parse(symbol.name())?.as_int().cloned() else { continue };
             if expr.as_symbol().is_some() {
                 env.constrain(symbol, *range).map_err(|it| Diagnostic::new(Code::GraphInvalid, it.to_string()))?;
@@ -125,20 +122,24 @@ impl Library {
         }
         checker.symbolic_guards().into_iter().for_each(|it| res.check(it, None));
         let mut known = inputs.clone();
-        collect_symbols(&program.module.graph, &mut known);
+        let module = &self.module;
+        let graph = &module.graph;
+        for val in graph.nodes().filter_map(|id| graph.node(id).meta.val.as_ref()) {
+            val.for_each_symbol(&mut |it| known.extend([it.clone()]));
+        }
         for symbol in known.iter().filter(|it| matches!(it.kind(), SymbolKind::Unbacked | SymbolKind::UnbackedFloat)) {
             // New symbols are numbered behind these. A range without bounds contradicts nothing.
             drop(env.constrain(symbol, ValueRange::UNBOUNDED));
         }
         let symbols = Symbols::new(env);
-        let module = &program.module;
-        let graph = &module.graph;
+        let shapes = Propagation::new(registry, &symbols);
+        let given = |id: NodeId| propagate_node(module, id, shapes)?.ok();
         for id in graph.nodes().filter(|id| graph.node(*id).op() == Opcode::CallFunction) {
             let node = graph.node(id);
             let name = Some(node.name());
             match &**node.target() {
                 "torch.ops.aten._assert_scalar.default" | "torch._assert" => {
-                    let condition = node.args().first().and_then(|it| self.condition(module, it, &symbols));
+                    let condition = node.args().first().and_then(|it| condition(it, &given));
                     condition.into_iter().for_each(|it| res.check(it, name));
                 }
                 "torch.ops.aten.sym_constrain_range.default"
@@ -147,7 +148,7 @@ impl Library {
                 }
                 _ => {
                     let Some(noted) = &node.meta.val else { continue };
-                    let Some(given) = self.given(module, id, &symbols) else { continue };
+                    let Some(given) = given(id) else { continue };
                     let mut equalities = Vec::new();
                     equal(&given, noted, &mut equalities);
                     for it in equalities {
@@ -171,43 +172,18 @@ impl Library {
         }
         Ok(res)
     }
-
-    /// What an assertion is of, in terms of the sizes that went into it: a note of it may say that it always holds.
-    fn condition(&self, module: &GraphModule, arg: &Arg, symbols: &Symbols) -> Option<SymBool> {
-        match arg {
-            Arg::Node(id) => match self.given(module, *id, symbols)? {
-                Value::SymBool(it) => Some(it),
-                Value::Bool(it) => Some(it.into()),
-                _ => None,
-            },
-            Arg::Bool(it) => Some((*it).into()),
-            _ => None,
-        }
-    }
-
-    /// What a node gives by itself, when its arguments are what they are noted to be; nothing where that is not known.
-    fn given(&self, module: &GraphModule, id: NodeId, symbols: &Symbols) -> Option<Value<TensorMeta>> {
-        let mut alone = alone(module, id)?;
-        let inputs = known_values(&alone.graph);
-        propagate(&mut alone, &inputs, Propagation::new(self.registry(), symbols)).ok()
-    }
 }
 
-/// Puts in the symbols in what is known of nodes.
-pub(crate) fn collect_symbols(graph: &Graph, known: &mut BTreeSet<Symbol>) {
-    let mut visit = |it: Expr| known.extend(it.symbols());
-    for id in graph.nodes() {
-        let mut open: Vec<&Val> = graph.node(id).meta.val.iter().collect();
-        while let Some(val) = open.pop() {
-            match val {
-                Val::Tensor(meta) => meta.sizes.iter().chain(&meta.strides).for_each(|it| visit(it.clone().into())),
-                Val::Int(it) => visit(it.clone().into()),
-                Val::Bool(it) => visit(it.clone().into()),
-                Val::Float(it) => visit(it.clone().into()),
-                Val::Seq { items, .. } => open.extend(items),
-                Val::None => {}
-            }
-        }
+/// What an assertion is of, in terms of the sizes that went into it: a note of it may say that it always holds.
+fn condition(arg: &Arg, given: &dyn Fn(NodeId) -> Option<Value<TensorMeta>>) -> Option<SymBool> {
+    match arg {
+        Arg::Node(id) => match given(*id)? {
+            Value::SymBool(it) => Some(it),
+            Value::Bool(it) => Some(it.into()),
+            _ => None,
+        },
+        Arg::Bool(it) => Some((*it).into()),
+        _ => None,
     }
 }
 
