@@ -1,16 +1,15 @@
-//! What the nodes of a graph do, as [`Walk`](crate::walk::Walk) asks it: compute at once, say what is known of the results, or
-//! record operators.
+//! What the nodes of a graph that is evaluated do: compute at once, say what is known of the results, or record operators.
 //!
-//! The walk decides which nodes are run, in which order and with which values; which graphs are walked for autocast, for
-//! called modules and for each example of a vmap; and what `auto_functionalized` calls. An implementation decides what a
-//! tensor is, what an operator and a function of Python give, and what control flow gives.
+//! [`Evaluation`](crate::evaluation::Evaluation) decides which graphs are walked for autocast and for called modules, and what
+//! `auto_functionalized` calls. An implementation decides what a tensor is, what an operator and a function of Python give,
+//! and what control flow gives.
 
 use crate::higher_order::{Operands, RunGraph};
 use tracefx_core::{Code, Diagnostic, Result, Tensor};
 use tracefx_ir::{FakeTensor, GraphModule, NodeId, Str, TensorMeta};
 use tracefx_ops::{Registry, Symbols, Value};
 
-/// What a walk asks.
+/// What an evaluation asks.
 pub(crate) trait Evaluate: Copy {
     /// What a tensor is.
     type Tensor: Clone;

@@ -2,10 +2,11 @@
 
 use crate::Executor;
 use crate::evaluate::{Evaluate, Kwargs, Results};
+use crate::evaluation::Evaluation;
 use crate::functions;
 use crate::higher_order::{self, Operands, RunGraph};
 use crate::run::{LOOP_STEPS, Run, Running, Watch};
-use crate::walk::Walk;
+use crate::walk::walk_watched;
 use tracefx_core::{Result, Tensor};
 use tracefx_ir::{GraphModule, TensorMeta};
 use tracefx_ops::{Registry, Value};
@@ -48,7 +49,7 @@ impl<'a> Interpreter<'a> {
         let watch: &mut Watch<'_> = &mut |done, all| watch(done, all);
         let run = Run::new(loop_steps, watch);
         let evaluate = Running { executor: self.executor, steps: &run };
-        Walk::new(self.module, evaluate).run_watched(inputs, &mut |done, all| run.enter(done, all))
+        walk_watched(self.module, &mut Evaluation::new(evaluate), inputs, &mut |done, all| run.enter(done, all))
     }
 }
 

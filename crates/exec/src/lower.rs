@@ -2,9 +2,10 @@
 
 use crate::control_flow::results_of_graphs;
 use crate::evaluate::{Evaluate, Kwargs, Results};
+use crate::evaluation::Evaluation;
 use crate::functions;
 use crate::higher_order::{Operand, Operands, RunGraph};
-use crate::walk::Walk;
+use crate::walk::walk;
 use std::cell::RefCell;
 use tracefx_core::{Code, Device, Diagnostic, Result, Tensor};
 use tracefx_ir::{GraphModule, NodeId, Str, TensorMeta};
@@ -72,7 +73,7 @@ pub fn lower<T: Tracer>(
     tracer: &mut T,
     args: &[Traced],
 ) -> Result<Traced> {
-    Walk::new(module, Lowering { shapes, tracer: &RefCell::new(tracer) }).run(args)
+    walk(module, &mut Evaluation::new(Lowering { shapes, tracer: &RefCell::new(tracer) }), args)
 }
 
 struct Lowering<'a, 'b, T> {

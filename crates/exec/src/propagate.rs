@@ -3,9 +3,10 @@
 use crate::autocast;
 use crate::control_flow::results_of_graphs;
 use crate::evaluate::{Evaluate, Kwargs, Results};
+use crate::evaluation::Evaluation;
 use crate::functions;
 use crate::higher_order::{Operands, RunGraph};
-use crate::walk::Walk;
+use crate::walk::walk;
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use tracefx_core::{DType, Result, Tensor};
@@ -23,7 +24,7 @@ type Known = Value<TensorMeta>;
 /// tell; then nothing is noted.
 pub fn propagate(module: &mut GraphModule, inputs: &[Known], shapes: Propagation<'_>) -> Result<Known> {
     let (notes, memory) = (RefCell::default(), RefCell::default());
-    let output = Walk::new(module, Shapes { shapes, notes: &notes, memory: &memory }).run(inputs)?;
+    let output = walk(module, &mut Evaluation::new(Shapes { shapes, notes: &notes, memory: &memory }), inputs)?;
     apply(module, &mut notes.into_inner());
     Ok(output)
 }

@@ -6,18 +6,13 @@
 
 use tracefx_ir::{Graph, Node, NodeId};
 
-/// How deep regions lie in each other, and over how many examples one runs, at most: a file must not be able to keep its
-/// reader for ever.
-pub(crate) const MAX_DEPTH: usize = 8;
-pub(crate) const MAX_EXAMPLES: i64 = 1 << 20;
-
 /// The name of the function of `torch._functorch.predispatch` that a node calls.
 pub fn predispatched(node: &Node) -> Option<&str> {
     node.target().strip_prefix("torch._functorch.predispatch.")
 }
 
 /// How many nodes belong to the region that begins with the first of these; none where none begins.
-pub fn vmap_region(graph: &Graph, nodes: &[NodeId]) -> usize {
+pub(crate) fn vmap_region(graph: &Graph, nodes: &[NodeId]) -> usize {
     let mut depth = 0;
     for (at, &id) in nodes.iter().enumerate() {
         match predispatched(graph.node(id)) {

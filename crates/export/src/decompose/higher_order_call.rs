@@ -1,10 +1,10 @@
 //! Calls of operators that take graphs, as gradients go back through them.
 
-use super::run::{Slot, value};
 use super::seen::Seen;
 use tracefx_core::{Code, Diagnostic, Result};
+use tracefx_exec::Env;
 use tracefx_ir::{Arg, GraphModule, Node, Str};
-use tracefx_ops::{Traced, Value};
+use tracefx_ops::{TensorRef, Traced, Value};
 
 /// A call of an operator that takes graphs, of whose operands gradients are wanted.
 pub(super) struct HigherOrderCall<'f> {
@@ -37,23 +37,19 @@ impl<'f> HigherOrderCall<'f> {
     /// `NotImplemented`, naming the operator, where gradients do not flow through it.
     pub(super) fn read(
         node: &Node,
-        env: &[Option<Slot<'f>>],
+        env: &Env<'f, TensorRef>,
         result: &Traced,
         seen: &'f Seen,
         is_tracked: &dyn Fn(&Traced) -> bool,
     ) -> Result<Self> {
-        let graph = |at: usize, stem: &'static str| match node
-            .args()
-            .get(at)
-            .and_then(|it| env[it.as_node()?.index()].as_ref())
-        {
-            Some(Slot::Module(module, path)) => {
+        let graph = |at: usize, stem: &'static str| match node.args().get(at).and_then(|it| env.module(it)) {
+            Some((module, path)) => {
                 let missing = || Diagnostic::new(Code::Internal, format!("nothing was seen of the graph `{path}`"));
-                Ok((stem, *module, seen.graphs.get(path).ok_or_else(missing)?))
+                Ok((stem, module, seen.graphs.get(path).ok_or_else(missing)?))
             }
-            _ => Err(Diagnostic::new(Code::GraphInvalid, format!("argument {at} should be a graph"))),
+            None => Err(Diagnostic::new(Code::GraphInvalid, format!("argument {at} should be a graph"))),
         };
-        let values = |at: usize| match value(node.args().get(at).unwrap_or(&Arg::None), env)? {
+        let values = |at: usize| match env.value(node.args().get(at).unwrap_or(&Arg::None))? {
             Value::List(items) => Ok(items),
             other => {
                 let what = format!("argument {at} should be a list and is a {}", other.kind_name());
@@ -62,7 +58,7 @@ impl<'f> HigherOrderCall<'f> {
         };
         let (kind, graphs, operands) = match &**node.target() {
             "torch.ops.higher_order.cond" => {
-                let predicate = value(&node.args()[0], env)?;
+                let predicate = env.value(&node.args()[0])?;
                 let graphs = vec![graph(1, "true_graph_")?, graph(2, "false_graph_")?];
                 (Kind::Cond { predicate }, graphs, values(3)?)
             }

@@ -197,7 +197,7 @@ impl<'f> HigherOrderCall<'f> {
                 taped.tape.watch(*it);
             }
         }
-        let results = taped.run(inputs.clone())?;
+        let results = taped.run(&inputs)?;
         taped.tape.builder().recorder.follow(&tracefx_ir::Meta::default());
         let mut from = Vec::new();
         let tensors = results.iter().filter_map(tensor_of);

@@ -92,7 +92,8 @@ impl ExportedProgram {
             let target = written.target.as_deref().unwrap_or("");
             return Err(Diagnostic::new(Code::InvalidArgument, what).node(target));
         }
-        let results = joint.run(inputs.into_iter().map(|(_, it)| it).collect())?;
+        let inputs: Vec<Traced> = inputs.into_iter().map(|(_, it)| it).collect();
+        let results = joint.run(&inputs)?;
         let loss = loss_of(&joint.tape, &forward.specs, &results, joint_loss_index)?;
         let functional = joint.tape.builder();
         functional.recorder.follow(&Meta::default());

@@ -3,19 +3,12 @@
 use super::finished;
 use super::functional::Functional;
 use super::seen::Seen;
+use super::vmap::is_elementwise;
 use std::collections::{HashMap, HashSet};
 use tracefx_core::{Code, DType, Diagnostic, Result};
-use tracefx_exec::vmap_region;
+use tracefx_exec::{Env, NodeVisitor, Slot, predispatched, walk};
 use tracefx_ir::{Arg, Attribute, GraphModule, Meta, Node, NodeId, Opcode, Str, TensorMeta, Val};
-use tracefx_ops::{Infer, Traced, Value, bind};
-
-/// What a node has become.
-#[derive(Clone)]
-pub(super) enum Slot<'g> {
-    Value(Traced),
-    /// A sub-graph, and the name under which the module holds it.
-    Module(&'g GraphModule, Str),
-}
+use tracefx_ops::{Builder, Infer, TensorRef, Traced, Value, bind};
 
 /// The inputs of a graph by name.
 pub(super) type Inputs = Vec<(Str, Traced)>;
@@ -50,8 +43,8 @@ impl<'f, 'a> Run<'f, 'a> {
     /// Runs a graph; gives back the module without its graph, what the graph returns, and its inputs.
     pub(super) fn graph(&mut self, module: &GraphModule) -> Result<(GraphModule, Vec<Traced>, Inputs)> {
         let inputs = self.inputs(module)?;
-        let values = inputs.iter().map(|(_, it)| it.clone()).collect();
-        let results = match self.run(module, values)? {
+        let values: Vec<Traced> = inputs.iter().map(|(_, it)| it.clone()).collect();
+        let results = match walk(module, self, &values)? {
             Value::List(items) => items,
             single => vec![single],
         };
@@ -81,64 +74,12 @@ impl<'f, 'a> Run<'f, 'a> {
         Ok((node.name().clone(), self.functional.wrapped(&value)))
     }
 
-    fn run(&mut self, module: &GraphModule, inputs: Vec<Traced>) -> Result<Traced> {
-        let graph = &module.graph;
-        let mut env: Vec<Option<Slot<'_>>> = vec![None; graph.id_bound()];
-        let mut inputs = inputs.into_iter();
-        let nodes: Vec<NodeId> = graph.nodes().collect();
-        // The graphs that are inlined have names of their own.
+    /// Walks through a graph as part of this one. Its nodes have names of their own.
+    fn inlined(&mut self, module: &GraphModule, inputs: &[Traced]) -> Result<Traced> {
         let watched = std::mem::take(&mut self.watched);
-        let mut at = 0;
-        while at < nodes.len() {
-            let id = nodes[at];
-            let node = graph.node(id);
-            let n_batched = vmap_region(graph, &nodes[at..]);
-            if n_batched > 0 {
-                let region = &nodes[at..at + n_batched];
-                self.vmap_region(module, region, &mut env).map_err(|problem| problem.node(&**node.name()))?;
-                at += n_batched;
-                continue;
-            }
-            at += 1;
-            let fail = |problem: Diagnostic| problem.node(&**node.name());
-            let slot = match node.op() {
-                Opcode::Placeholder => {
-                    let missing = || Diagnostic::new(Code::InputCount, "the graph takes more inputs than are given");
-                    Slot::Value(inputs.next().ok_or_else(missing).map_err(fail)?)
-                }
-                Opcode::GetAttr => self.get_attr(module, node).map_err(fail)?,
-                Opcode::CallFunction => Slot::Value(self.call(node, &env).map_err(fail)?),
-                Opcode::CallModule | Opcode::CallMethod => {
-                    let what = format!("taking a {} node apart is not implemented", node.op());
-                    return Err(fail(Diagnostic::new(Code::NotImplemented, what)));
-                }
-                Opcode::Output => return value(node.args().first().unwrap_or(&Arg::None), &env).map_err(fail),
-            };
-            if let Slot::Value(value) = &slot
-                && watched.contains(node.name())
-            {
-                self.follow(node.name(), value).map_err(fail)?;
-            }
-            env[id.index()] = Some(slot);
-        }
-        Err(Diagnostic::new(Code::GraphInvalid, "the graph has no output"))
-    }
-
-    /// Notes what gives a value now. Later it may be written to.
-    fn follow(&mut self, name: &Str, value: &Traced) -> Result<()> {
-        if let Arg::Node(node) = self.arg(value)? {
-            self.followed.insert(name.clone(), node);
-        }
-        Ok(())
-    }
-
-    /// What a module holds: a graph, or a tensor.
-    pub(super) fn get_attr<'g>(&mut self, module: &'g GraphModule, node: &Node) -> Result<Slot<'g>> {
-        Ok(match module.attribute(node.target())? {
-            Attribute::Module(child) => Slot::Module(child, node.target().clone()),
-            Attribute::Tensor { tensor, .. } => Slot::Value(self.attribute(node, &TensorMeta::of(tensor))),
-            Attribute::Fake { tensor, .. } => Slot::Value(self.attribute(node, &tensor.meta)),
-        })
+        let results = walk(module, self, inputs);
+        self.watched = watched;
+        results
     }
 
     /// A tensor that the module itself holds; what the node says of it goes before what it is. Whoever reads it again reads
@@ -155,34 +96,6 @@ impl<'f, 'a> Run<'f, 'a> {
         let value = self.functional.wrapped(&value);
         self.functional.held.push((node.target().clone(), new, value.clone()));
         value
-    }
-
-    pub(super) fn call(&mut self, node: &Node, env: &[Option<Slot<'_>>]) -> Result<Traced> {
-        if &**node.target() == "operator.getitem" {
-            return get_item(node, env);
-        }
-        // It makes rules for batches known, of which none is needed here.
-        if &**node.target() == "torch._functorch.predispatch.lazy_load_decompositions" {
-            return Ok(Value::None);
-        }
-        self.functional.recorder.follow(&node.meta);
-        if let Some(name) = node.target().strip_prefix("torch.ops.higher_order.") {
-            return self.higher_order(name, node, env);
-        }
-        let args = node.args().iter().map(|it| value(it, env)).collect::<Result<Vec<_>>>()?;
-        let kwargs = node.kwargs().iter().map(|(key, it)| Ok((key.clone(), value(it, env)?)));
-        let kwargs: Vec<(Str, Traced)> = kwargs.collect::<Result<_>>()?;
-        let is_python = !node.target().starts_with("torch.ops.");
-        if is_python {
-            let takes_tensor = args.iter().chain(kwargs.iter().map(|(_, it)| it)).any(has_tensor);
-            // Such a function may give a view, or write, so that no value would be known from then on.
-            return if takes_tensor { Err(not_an_operator(node)) } else { self.copy(node, &args, &kwargs) };
-        }
-        let op = self.functional.shapes.registry().require(node.target())?;
-        let bound = self.functional.args(op, bind(op, &args, &kwargs)?);
-        let mut results = self.functional.call_bound(&bound).map_err(|problem| problem.op(&*op.name))?;
-        let is_single = op.schema.returns.len() == 1 || matches!(op.def.infer, Infer::InPlaceOf(_));
-        Ok(if is_single { results.swap_remove(0) } else { Value::List(results) })
     }
 
     /// The same call in the new graph.
@@ -203,19 +116,19 @@ impl<'f, 'a> Run<'f, 'a> {
         self.functional.recorder.arg(&current)
     }
 
-    fn higher_order(&mut self, name: &str, node: &Node, env: &[Option<Slot<'_>>]) -> Result<Traced> {
+    fn higher_order(&mut self, name: &str, node: &Node, env: &Env<'_, TensorRef>) -> Result<Traced> {
         if name == "wrap_with_set_grad_enabled" {
             let [is_enabled, body, operands @ ..] = node.args() else {
                 return Err(Diagnostic::new(Code::GraphInvalid, "a graph and its inputs are missing"));
             };
-            let Some(Slot::Module(body, _)) = body.as_node().and_then(|it| env[it.index()].as_ref()) else {
+            let Some((body, _)) = env.module(body) else {
                 return Err(Diagnostic::new(Code::GraphInvalid, "the second argument should be a graph"));
             };
-            let operands = operands.iter().map(|it| value(it, env)).collect::<Result<_>>()?;
+            let operands = env.values(operands)?;
             // The graph is as good as its nodes; whether gradients flow is remembered.
             let is_enabled = !matches!(is_enabled, Arg::Bool(false));
             let before = std::mem::replace(&mut self.functional.recorder.is_grad_enabled, is_enabled);
-            let results = self.run(body, operands);
+            let results = self.inlined(body, &operands);
             self.functional.recorder.is_grad_enabled = before;
             return results;
         }
@@ -235,11 +148,11 @@ impl<'f, 'a> Run<'f, 'a> {
 
     /// `wrap_with_autocast(device, dtype, enabled, cache_enabled, graph, *inputs)`: the nodes of the graph, with casts. That
     /// of another device changes nothing for tensors on the CPU.
-    fn autocast(&mut self, node: &Node, env: &[Option<Slot<'_>>]) -> Result<Traced> {
+    fn autocast(&mut self, node: &Node, env: &Env<'_, TensorRef>) -> Result<Traced> {
         let [device, dtype, enabled, _, body, operands @ ..] = node.args() else {
             return Err(Diagnostic::new(Code::GraphInvalid, "a graph and its inputs are missing"));
         };
-        let Some(Slot::Module(body, _)) = body.as_node().and_then(|it| env[it.index()].as_ref()) else {
+        let Some((body, _)) = env.module(body) else {
             return Err(Diagnostic::new(Code::GraphInvalid, "the fifth argument should be a graph"));
         };
         let dtype = match (device, enabled, dtype) {
@@ -249,21 +162,19 @@ impl<'f, 'a> Run<'f, 'a> {
             // PyTorch's default for the CPU.
             (_, _, _) => Some(DType::BFloat16),
         };
-        let operands = operands.iter().map(|it| value(it, env)).collect::<Result<_>>()?;
+        let operands = env.values(operands)?;
         let before = std::mem::replace(&mut self.functional.autocast, dtype);
-        let results = self.run(body, operands);
+        let results = self.inlined(body, &operands);
         self.functional.autocast = before;
         results
     }
 
     /// An argument of a higher-order operator: a graph is taken apart.
-    fn operand(&mut self, arg: &Arg, env: &[Option<Slot<'_>>]) -> Result<Arg> {
+    fn operand(&mut self, arg: &Arg, env: &Env<'_, TensorRef>) -> Result<Arg> {
         if let Arg::Op(_) = arg {
             return Ok(arg.clone());
         }
-        let Some(Slot::Module(module, path)) = arg.as_node().and_then(|it| env[it.index()].as_ref()) else {
-            return self.arg(&value(arg, env)?);
-        };
+        let Some((module, path)) = env.module(arg) else { return self.arg(&env.value(arg)?) };
         let key = (std::ptr::from_ref::<GraphModule>(module) as usize, self.functional.autocast);
         if !self.graphs.contains_key(&key) {
             let mut functional = Functional::new(self.functional.table, self.functional.shapes);
@@ -300,6 +211,71 @@ impl<'f, 'a> Run<'f, 'a> {
     }
 }
 
+impl<'g> NodeVisitor<'g> for Run<'_, '_> {
+    type Tensor = TensorRef;
+
+    /// A region is written once for each example.
+    const MAX_EXAMPLES: i64 = 1 << 10;
+
+    fn get_attr(&mut self, module: &'g GraphModule, node: NodeId) -> Result<Slot<'g, TensorRef>> {
+        let node = module.graph.node(node);
+        Ok(match module.attribute(node.target())? {
+            Attribute::Module(child) => Slot::Module(child),
+            Attribute::Tensor { tensor, .. } => Slot::Value(self.attribute(node, &TensorMeta::of(tensor))),
+            Attribute::Fake { tensor, .. } => Slot::Value(self.attribute(node, &tensor.meta)),
+        })
+    }
+
+    fn call(&mut self, module: &'g GraphModule, id: NodeId, env: &mut Env<'g, TensorRef>) -> Result<Traced> {
+        let node = module.graph.node(id);
+        if node.op() != Opcode::CallFunction {
+            let what = format!("decomposing a {} node is not implemented", node.op());
+            return Err(Diagnostic::new(Code::NotImplemented, what));
+        }
+        self.functional.recorder.follow(&node.meta);
+        if let Some(name) = node.target().strip_prefix("torch.ops.higher_order.") {
+            return self.higher_order(name, node, env);
+        }
+        let (args, kwargs) = (env.values(node.args())?, env.kwargs(id)?);
+        let is_python = !node.target().starts_with("torch.ops.");
+        if is_python {
+            let takes_tensor = args.iter().chain(kwargs.iter().map(|(_, it)| it)).any(has_tensor);
+            // Such a function may give a view, or write, so that no value would be known from then on.
+            return if takes_tensor { Err(not_an_operator(node)) } else { self.copy(node, &args, &kwargs) };
+        }
+        let op = self.functional.shapes.registry().require(node.target())?;
+        let bound = self.functional.args(op, bind(op, &args, &kwargs)?);
+        let mut results = self.functional.call_bound(&bound).map_err(|problem| problem.op(&*op.name))?;
+        let is_single = op.schema.returns.len() == 1 || matches!(op.def.infer, Infer::InPlaceOf(_));
+        Ok(if is_single { results.swap_remove(0) } else { Value::List(results) })
+    }
+
+    fn call_operator(&mut self, name: &str, args: &[Traced]) -> Result<Traced> {
+        Ok(self.functional.call(name, args, &[])?.swap_remove(0))
+    }
+
+    /// Where all that a vmap does is done element by element, its nodes work on all examples at once, as in PyTorch.
+    fn is_batched(&self, module: &GraphModule, nodes: &[NodeId]) -> Result<bool> {
+        let graph = &module.graph;
+        if nodes.iter().any(|it| predispatched(graph.node(*it)) == Some("_vmap_increment_nesting")) {
+            let what = "decomposing a vmap inside another one is not implemented";
+            return Err(Diagnostic::new(Code::NotImplemented, what));
+        }
+        Ok(is_elementwise(graph, nodes, self.functional.shapes.registry()))
+    }
+
+    /// Notes what gives a value now that is followed. Later it may be written to.
+    fn note(&mut self, module: &'g GraphModule, node: NodeId, value: &Traced) -> Result<()> {
+        let name = module.graph.node(node).name();
+        if self.watched.contains(name)
+            && let Arg::Node(new) = self.arg(value)?
+        {
+            self.followed.insert(name.clone(), new);
+        }
+        Ok(())
+    }
+}
+
 /// The higher-order operators that stay, with their graphs taken apart where they have any.
 const HIGHER_ORDER: &[&str] =
     &["cond", "while_loop", "map_impl", "scan", "auto_functionalized", "auto_functionalized_v2"];
@@ -316,19 +292,6 @@ pub(super) fn without_graphs(module: &GraphModule) -> GraphModule {
     res
 }
 
-/// An argument of the old graph as a value.
-pub(super) fn value(arg: &Arg, env: &[Option<Slot<'_>>]) -> Result<Traced> {
-    Value::of_arg(arg, &mut |arg| match arg.as_node().map(|node| &env[node.index()]) {
-        Some(Some(Slot::Value(it))) => Ok(it.clone()),
-        Some(Some(Slot::Module(_, path))) => {
-            let what = format!("the graph `{path}` is no value that an operator takes");
-            Err(Diagnostic::new(Code::NotImplemented, what))
-        }
-        Some(None) => Err(Diagnostic::new(Code::GraphInvalid, "a node is used before it is defined")),
-        None => Err(Diagnostic::new(Code::NotImplemented, format!("the argument {arg:?} is not implemented"))),
-    })
-}
-
 fn has_tensor(value: &Traced) -> bool {
     let mut res = false;
     value.for_each_tensor(&mut |_| res = true);
@@ -338,19 +301,4 @@ fn has_tensor(value: &Traced) -> bool {
 fn not_an_operator(node: &Node) -> Diagnostic {
     let what = format!("taking {} apart, which is no operator, is not implemented for tensors", node.target());
     Diagnostic::new(Code::NotImplemented, what).help("export the module, whose graph then has operators alone")
-}
-
-/// One of the results of a node.
-fn get_item(node: &Node, env: &[Option<Slot<'_>>]) -> Result<Traced> {
-    let [list, Arg::Int(index)] = node.args() else {
-        return Err(Diagnostic::new(Code::NotImplemented, "operator.getitem is implemented for a list and an int"));
-    };
-    let Value::List(items) = value(list, env)? else {
-        return Err(Diagnostic::new(Code::NotImplemented, "operator.getitem is implemented for a list and an int"));
-    };
-    let position = if *index < 0 { items.len() as i64 + index } else { *index };
-    usize::try_from(position).ok().and_then(|it| items.get(it)).cloned().ok_or_else(|| {
-        let what = format!("index {index} is out of range: there are {} items", items.len());
-        Diagnostic::new(Code::IndexOutOfRange, what)
-    })
 }

@@ -2,10 +2,11 @@
 
 use super::functional::Functional;
 use super::higher_order_call::HigherOrderCall;
-use super::run::{Run, Slot, value, without_graphs};
+use super::run::{Run, without_graphs};
 use super::seen::Seen;
 use tracefx_core::{Code, Diagnostic, Result};
-use tracefx_ir::{GraphModule, NodeId, Opcode};
+use tracefx_exec::{Env, NodeVisitor, Slot, walk};
+use tracefx_ir::{GraphModule, NodeId, Str};
 use tracefx_ops::{Builder, Tape, TensorRef, Traced, Value, Vjp};
 
 /// A graph whose operators are those that gradients are recorded of, as it is run.
@@ -17,6 +18,8 @@ pub(super) struct Taped<'f, 'a> {
     pub(super) module: GraphModule,
     /// The calls of operators that take graphs through which gradients flow, by their numbers on the tape.
     calls: Vec<HigherOrderCall<'f>>,
+    /// What was given by the nodes that others take the place of where no gradient flows.
+    hidden: Vec<(Str, Traced)>,
 }
 
 impl<'f, 'a> Taped<'f, 'a> {
@@ -29,34 +32,15 @@ impl<'f, 'a> Taped<'f, 'a> {
             tape: Tape::within(registry, functional, symbols),
             module: without_graphs(graph),
             calls: Vec::new(),
+            hidden: Vec::new(),
         }
     }
 
     /// Runs the graph; gives what it returns.
-    pub(super) fn run(&mut self, inputs: Vec<Traced>) -> Result<Vec<Traced>> {
-        let graph = &self.graph.graph;
-        let mut env: Vec<Option<Slot<'f>>> = vec![None; graph.id_bound()];
-        let mut inputs = inputs.into_iter();
-        for id in graph.nodes() {
-            let node = graph.node(id);
-            let fail = |problem: Diagnostic| problem.node(&**node.name());
-            let slot = match node.op() {
-                Opcode::Placeholder => Slot::Value(inputs.next().unwrap_or(Value::None)),
-                Opcode::GetAttr => Run::new(self.tape.builder()).get_attr(self.graph, node).map_err(fail)?,
-                Opcode::Output => {
-                    self.refuse_hidden_writes(&env)?;
-                    return match value(node.args().first().unwrap_or(&tracefx_ir::Arg::None), &env)? {
-                        Value::List(items) => Ok(items),
-                        single => Ok(vec![single]),
-                    };
-                }
-                Opcode::CallFunction | Opcode::CallMethod | Opcode::CallModule => {
-                    Slot::Value(self.call(id, &env).map_err(fail)?)
-                }
-            };
-            env[id.index()] = Some(slot);
-        }
-        Err(Diagnostic::new(Code::GraphInvalid, "the graph has no output"))
+    pub(super) fn run(&mut self, inputs: &[Traced]) -> Result<Vec<Traced>> {
+        let results = walk(self.graph, self, inputs)?;
+        self.refuse_hidden_writes()?;
+        Ok(if let Value::List(items) = results { items } else { vec![results] })
     }
 
     /// Goes back from these tensors with their gradients, and gives those of all tensors that they depend on.
@@ -66,50 +50,6 @@ impl<'f, 'a> Taped<'f, 'a> {
             calls[number].pull_back(functional, module, grads)
         })?;
         Ok(gradients.into_iter().collect())
-    }
-
-    fn call(&mut self, id: NodeId, env: &[Option<Slot<'f>>]) -> Result<Traced> {
-        let node = self.graph.graph.node(id);
-        let op = self.tape.builder().shapes.registry().get(node.target());
-        let Some(op) = op.filter(|_| node.target().starts_with("torch.ops.")) else {
-            return self.call_other(id, env);
-        };
-        self.tape.builder().recorder.follow(&node.meta);
-        let args = node.args().iter().map(|it| value(it, env)).collect::<Result<Vec<_>>>()?;
-        let kwargs = node.kwargs().iter().map(|(key, it)| Ok((&**key, value(it, env)?)));
-        let kwargs: Vec<(&str, Traced)> = kwargs.collect::<Result<_>>()?;
-        let is_constant = self.seen.frozen.contains(node.name()) || matches!(op.def.vjp, Some(Vjp::None));
-        let mut results = if is_constant {
-            let results = self.tape.builder().call(&op.name, &args, &kwargs)?;
-            // Taken apart, it may be an argument itself; the result is another tensor, which has no gradient.
-            results.iter().map(|it| self.detached(it)).collect::<Result<_>>()?
-        } else {
-            self.tape.call(&op.name, &args, &kwargs)?
-        };
-        Ok(if op.schema.returns.len() == 1 { results.swap_remove(0) } else { Value::List(results) })
-    }
-
-    /// A node that is no operator: an item of a result, a number, control flow.
-    fn call_other(&mut self, id: NodeId, env: &[Option<Slot<'f>>]) -> Result<Traced> {
-        let node = self.graph.graph.node(id);
-        let mut run = Run::new(self.tape.builder());
-        let result = run.call(node, env)?;
-        let attributes = run.attributes;
-        self.module.attributes.extend(attributes);
-        if &**node.target() == "operator.getitem" || self.seen.frozen.contains(node.name()) {
-            return Ok(result);
-        }
-        let mut is_tracked = false;
-        node.for_each_input(&mut |it| {
-            is_tracked |= matches!(&env[it.index()], Some(Slot::Value(it)) if self.tape.is_tracked(it));
-        });
-        if is_tracked {
-            let is_tracked = |it: &Traced| self.tape.is_tracked(it);
-            let call = HigherOrderCall::read(node, env, &result, self.seen, &is_tracked)?;
-            self.tape.record_other(call.operands.clone(), call.results.clone());
-            self.calls.push(call);
-        }
-        Ok(result)
     }
 
     fn detached(&mut self, result: &Traced) -> Result<Traced> {
@@ -122,15 +62,69 @@ impl<'f, 'a> Taped<'f, 'a> {
     }
 
     /// What is written under `torch.no_grad()` keeps the gradient that it had, which a graph of values cannot say.
-    fn refuse_hidden_writes(&self, env: &[Option<Slot<'f>>]) -> Result<()> {
-        let graph = &self.graph.graph;
-        let is_hidden = |it: &NodeId| self.seen.hidden_writes.contains(graph.node(*it).name());
-        let hidden = graph.nodes().filter(is_hidden).find(|it| {
-            let value = env[it.index()].as_ref();
-            matches!(value, Some(Slot::Value(it)) if self.tape.is_tracked(it))
-        });
-        let Some(hidden) = hidden else { return Ok(()) };
+    fn refuse_hidden_writes(&self) -> Result<()> {
+        let Some((hidden, _)) = self.hidden.iter().find(|(_, it)| self.tape.is_tracked(it)) else { return Ok(()) };
         let what = "a write under torch.no_grad() to a tensor that requires a gradient is not implemented";
-        Err(Diagnostic::new(Code::NotImplemented, what).node(&**graph.node(hidden).name()))
+        Err(Diagnostic::new(Code::NotImplemented, what).node(&**hidden))
+    }
+
+    /// A node that is no operator: a number, or control flow.
+    fn call_other(&mut self, id: NodeId, env: &mut Env<'f, TensorRef>) -> Result<Traced> {
+        let node = self.graph.graph.node(id);
+        let mut run = Run::new(self.tape.builder());
+        let result = run.call(self.graph, id, env)?;
+        self.module.attributes.extend(run.attributes);
+        if self.seen.frozen.contains(node.name()) {
+            return Ok(result);
+        }
+        let is_tracked = |it: &Traced| self.tape.is_tracked(it);
+        let mut is_any_tracked = false;
+        node.for_each_input(&mut |it| is_any_tracked |= env.value(&it.into()).is_ok_and(|it| is_tracked(&it)));
+        if is_any_tracked {
+            let call = HigherOrderCall::read(node, env, &result, self.seen, &is_tracked)?;
+            self.tape.record_other(call.operands.clone(), call.results.clone());
+            self.calls.push(call);
+        }
+        Ok(result)
+    }
+}
+
+impl<'f> NodeVisitor<'f> for Taped<'f, '_> {
+    type Tensor = TensorRef;
+
+    fn get_attr(&mut self, module: &'f GraphModule, node: NodeId) -> Result<Slot<'f, TensorRef>> {
+        Run::new(self.tape.builder()).get_attr(module, node)
+    }
+
+    fn call(&mut self, module: &'f GraphModule, id: NodeId, env: &mut Env<'f, TensorRef>) -> Result<Traced> {
+        let node = module.graph.node(id);
+        let op = self.tape.builder().shapes.registry().get(node.target());
+        let Some(op) = op.filter(|_| node.target().starts_with("torch.ops.")) else {
+            return self.call_other(id, env);
+        };
+        self.tape.builder().recorder.follow(&node.meta);
+        let (args, kwargs) = (env.values(node.args())?, env.kwargs(id)?);
+        let kwargs: Vec<(&str, Traced)> = kwargs.iter().map(|(key, it)| (&**key, it.clone())).collect();
+        let is_constant = self.seen.frozen.contains(node.name()) || matches!(op.def.vjp, Some(Vjp::None));
+        let mut results = if is_constant {
+            let results = self.tape.builder().call(&op.name, &args, &kwargs)?;
+            // Decomposed, it may be an argument itself; the result is another tensor, which has no gradient.
+            results.iter().map(|it| self.detached(it)).collect::<Result<_>>()?
+        } else {
+            self.tape.call(&op.name, &args, &kwargs)?
+        };
+        Ok(if op.schema.returns.len() == 1 { results.swap_remove(0) } else { Value::List(results) })
+    }
+
+    fn call_operator(&mut self, name: &str, args: &[Traced]) -> Result<Traced> {
+        Ok(self.tape.call(name, args, &[])?.swap_remove(0))
+    }
+
+    fn note(&mut self, module: &'f GraphModule, node: NodeId, value: &Traced) -> Result<()> {
+        let name = module.graph.node(node).name();
+        if self.seen.hidden_writes.contains(name) {
+            self.hidden.push((name.clone(), value.clone()));
+        }
+        Ok(())
     }
 }
