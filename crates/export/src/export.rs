@@ -23,7 +23,7 @@ use tracefx_sym::SymBool;
 ///
 /// Sizes are those of the examples, but where the dynamic shapes say otherwise: such a size is a symbol. What the module needs
 /// of it is looked up in the examples; what comes of that is compared with what is said, and a call of the program is checked
-/// against both. What only a run can tell, such as how many elements `nonzero` finds, is a symbol of its own, and what
+/// against both. What is unbacked, such as how many elements `nonzero` finds, is a symbol of its own, and what
 /// `torch._check` holds of it is asserted by the program.
 ///
 /// # Errors

@@ -111,15 +111,15 @@ impl Program {
         Ok(Program(self.0.unflattened_as_preserved(library().registry())?))
     }
 
-    /// The same program with operators taken apart: those of a JSON list, or those that PyTorch takes apart by default.
+    /// The same program with operators decomposed: those of a JSON list, or those that PyTorch decomposes by default.
     ///
     /// # Errors
-    /// `NotImplemented` where an operator is not known or cannot be taken apart, and for writes that cannot be made values.
+    /// `NotImplemented` where an operator is not known or cannot be decomposed, and for writes that cannot be made values.
     pub fn run_decompositions(&self, ops: Option<String>) -> Result<Program, Refusal> {
         Ok(Program(self.0.run_decompositions(&table_of(ops)?)?))
     }
 
-    /// The joint program of the loss at this place among the results, and its gradients; operators are taken apart as above.
+    /// The joint program of the loss at this place among the results, and its gradients; operators are decomposed as above.
     ///
     /// # Errors
     /// `IndexOutOfRange` where there is no such result, `InvalidArgument` in PyTorch's words where it is no loss,
@@ -219,7 +219,7 @@ pub fn write_outputs(outputs: &[u32]) -> Result<Vec<u8>, Refusal> {
     Ok(tracefx_engine::write_outputs(&Reader::new(outputs).rest()?)?)
 }
 
-/// The operators that PyTorch takes apart by default: a JSON list of qualified names.
+/// The operators that PyTorch decomposes by default: a JSON list of qualified names.
 #[wasm_bindgen]
 pub fn default_decompositions() -> String {
     let table = library().decompositions();

@@ -1,4 +1,4 @@
-//! Autocast around control flow, in a run, in what is known without data, and taken apart.
+//! Autocast around control flow, in a run, in what is known without data, and decomposed.
 
 use tracefx_core::{DType, Result, Tensor};
 use tracefx_engine::{Runner, call};

@@ -91,7 +91,7 @@ fn shapes_are_known() {
 }
 
 #[test]
-fn programs_are_taken_apart() {
+fn programs_are_decomposed() {
     let library = Library::extended();
     let mut graph = Graph::new();
     let inputs = [(DType::BFloat16, vec![6, 4]), (DType::BFloat16, vec![3, 4, 5]), (DType::Int32, vec![3])];

@@ -157,7 +157,7 @@ fn what_pytorch_refuses_is_refused_in_its_words() {
 }
 
 #[test]
-fn a_joint_program_is_taken_apart_like_any_other() {
+fn a_joint_program_is_decomposed_like_any_other() {
     for case in Case::all().into_iter().filter(|it| it.numbers().is_some()) {
         let joint = case.joint().unwrap();
         for id in joint.module.graph.nodes().filter(|&it| joint.module.graph.node(it).op() == Opcode::CallFunction) {

@@ -40,9 +40,9 @@ impl<'a> Functional<'a> {
         if (1..bases.len()).any(|at| bases[..at].iter().any(|it| self.share_storage(*it, bases[at]))) {
             return Err(args.unsupported(format!("{} writes to two arguments that share a storage", op.name)));
         }
-        let inner = args.values.iter().map(|it| self.current(it)).collect::<Result<_>>()?;
-        let inner = Args::within(op, inner, self.shapes.symbols());
-        let mut vals: Vec<Val> = outputs.iter().map(|it| self.recorder.val_of(&inner, it)).collect::<Result<_>>()?;
+        let proxies = args.values.iter().map(|it| self.current(it)).collect::<Result<_>>()?;
+        let proxies = Args::within(op, proxies, self.shapes.symbols());
+        let mut vals: Vec<Val> = outputs.iter().map(|it| self.recorder.val_of(&proxies, it)).collect::<Result<_>>()?;
         if vals.is_empty() {
             vals.push(Val::None);
         }

@@ -5,14 +5,14 @@
 //! into the base, in order, and then takes the wrapper's views again.
 
 use super::DecompositionTable;
-use super::recorder::{Inner, Recorder};
+use super::recorder::{Proxy, Recorder};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::{NodeId, Str, TensorMeta};
 use tracefx_ops::{
     Args, Autocast, Builder, Cx, Infer, Op, Output, Propagation, TensorRef, Traced, Value, Vjp, bind, is_autocast,
 };
 
-/// Takes operators apart and writes into the recorder what is left, without writes.
+/// Decomposes operators and writes into the recorder what is left, without writes.
 pub(super) struct Functional<'a> {
     pub(super) recorder: Recorder,
     pub(super) table: &'a DecompositionTable,
@@ -39,7 +39,7 @@ const MAX_NODES: usize = if cfg!(test) { 10_000 } else { 1_000_000 };
 /// A tensor of the old graph.
 #[derive(Clone, Copy)]
 struct Wrapper {
-    value: Inner,
+    value: Proxy,
     alias: usize,
     /// The last of the views by which the tensor looks at the base of its storage.
     view: Option<ViewRef>,
@@ -49,9 +49,9 @@ struct Wrapper {
 
 /// A storage of the old graph.
 struct Alias {
-    base: Inner,
+    base: Proxy,
     /// Writes that are not in the base yet: new values, and where they are.
-    updates: Vec<(Inner, Option<ViewRef>)>,
+    updates: Vec<(Proxy, Option<ViewRef>)>,
     generation: usize,
 }
 
@@ -87,13 +87,13 @@ impl<'a> Functional<'a> {
     }
 
     /// A tensor with a storage of its own.
-    pub(super) fn fresh(&mut self, value: Inner) -> TensorRef {
+    pub(super) fn fresh(&mut self, value: Proxy) -> TensorRef {
         self.aliases.push(Alias { base: value, updates: Vec::new(), generation: 0 });
         self.wrap(Wrapper { value, alias: self.aliases.len() - 1, view: None, generation: 0 })
     }
 
     /// Values of the new graph as values with storages of their own.
-    pub(super) fn wrapped(&mut self, value: &Value<Inner>) -> Traced {
+    pub(super) fn wrapped(&mut self, value: &Value<Proxy>) -> Traced {
         value.map(&mut |it| self.fresh(*it))
     }
 
@@ -113,11 +113,11 @@ impl<'a> Functional<'a> {
     }
 
     /// The value as it is now, in the new graph.
-    pub(super) fn current(&mut self, value: &Traced) -> Result<Value<Inner>> {
+    pub(super) fn current(&mut self, value: &Traced) -> Result<Value<Proxy>> {
         value.try_map(&mut |it| self.sync(*it))
     }
 
-    fn sync(&mut self, tensor: TensorRef) -> Result<Inner> {
+    fn sync(&mut self, tensor: TensorRef) -> Result<Proxy> {
         let Wrapper { value, alias, view, generation } = self.wrappers[tensor.0];
         if generation == self.aliases[alias].generation {
             return Ok(value);
@@ -127,7 +127,7 @@ impl<'a> Functional<'a> {
         }
         let mut value = self.aliases[alias].base;
         for view in self.chain(view) {
-            value = self.seen(value, view)?;
+            value = self.replay(value, view)?;
         }
         let generation = self.aliases[alias].generation;
         let wrapper = &mut self.wrappers[tensor.0];
@@ -143,11 +143,11 @@ impl<'a> Functional<'a> {
     }
 
     /// The base with new values in the place where this view looks.
-    fn updated(&mut self, base: Inner, value: Inner, view: Option<ViewRef>) -> Result<Inner> {
+    fn updated(&mut self, base: Proxy, value: Proxy, view: Option<ViewRef>) -> Result<Proxy> {
         let chain = self.chain(view);
         let mut bases = vec![base];
         for &view in chain.iter().rev().skip(1).rev() {
-            let next = self.seen(bases[bases.len() - 1], view)?;
+            let next = self.replay(bases[bases.len() - 1], view)?;
             bases.push(next);
         }
         let mut value = value;
@@ -160,13 +160,13 @@ impl<'a> Functional<'a> {
             let (base, changed) = (self.fresh(base), self.fresh(value));
             let args = self.args(op, self.views[view.0].args_on(base));
             let whole = write_back(&mut Cx::new(self), &args, changed.into(), item)?;
-            value = self.inner(&whole)?;
+            value = self.proxy(&whole)?;
         }
         Ok(value)
     }
 
     /// What a view sees of a base.
-    fn seen(&mut self, base: Inner, view: ViewRef) -> Result<Inner> {
+    fn replay(&mut self, base: Proxy, view: ViewRef) -> Result<Proxy> {
         if self.recorder.graph_mut().len() >= MAX_NODES {
             let what = format!("views that are taken again after writes need more than {MAX_NODES} nodes");
             let help = "write to the tensor before its views are taken, or clone them";
@@ -176,8 +176,8 @@ impl<'a> Functional<'a> {
         let View { op, item, .. } = self.views[view.0];
         let mut results = self.call_bound(&self.args(op, self.views[view.0].args_on(base)))?;
         match results.swap_remove(0) {
-            Value::List(mut items) => self.inner(&items.swap_remove(item)),
-            single => self.inner(&single),
+            Value::List(mut items) => self.proxy(&items.swap_remove(item)),
+            single => self.proxy(&single),
         }
     }
 
@@ -186,7 +186,7 @@ impl<'a> Functional<'a> {
         Args::within(op, values, self.shapes.symbols())
     }
 
-    fn inner(&mut self, value: &Traced) -> Result<Inner> {
+    fn proxy(&mut self, value: &Traced) -> Result<Proxy> {
         match value {
             Value::Tensor(it) => self.sync(*it),
             other => Err(Diagnostic::new(Code::Internal, format!("a {} instead of a tensor", other.kind_name()))),
@@ -194,13 +194,13 @@ impl<'a> Functional<'a> {
     }
 
     /// Gives a tensor another value: what an operator in place does.
-    pub(super) fn replace(&mut self, tensor: TensorRef, mut value: Inner) -> Result<()> {
+    pub(super) fn replace(&mut self, tensor: TensorRef, mut value: Proxy) -> Result<()> {
         let dtype = self.recorder.meta(self.wrappers[tensor.0].value).dtype;
         if self.recorder.meta(value).dtype != dtype {
             let fresh = self.fresh(value);
             let mut converted =
                 self.call("aten._to_copy.default", &[fresh.into()], &[("dtype", Value::DType(dtype))])?;
-            value = self.inner(&converted.swap_remove(0))?;
+            value = self.proxy(&converted.swap_remove(0))?;
         }
         let wrapper = &mut self.wrappers[tensor.0];
         let is_detached = wrapper.view.is_some_and(|it| self.views[it.0].is_detached);
@@ -255,7 +255,7 @@ impl<'a> Functional<'a> {
             return self.reshape_in_place(args);
         }
         if self.table.contains(&op.name)
-            && let Some(results) = self.taken_apart(args)?
+            && let Some(results) = self.decomposed(args)?
         {
             return Ok(results);
         }
@@ -276,9 +276,9 @@ impl<'a> Functional<'a> {
         if may_write {
             return self.write_all(args, &outputs);
         }
-        let inner = args.values.iter().map(|it| self.current(it)).collect::<Result<_>>()?;
+        let proxies = args.values.iter().map(|it| self.current(it)).collect::<Result<_>>()?;
         let written = self.copy_of(op).unwrap_or(op);
-        let results = self.recorder.record(&Args::within(written, inner, self.shapes.symbols()), &outputs)?;
+        let results = self.recorder.record(&Args::within(written, proxies, self.shapes.symbols()), &outputs)?;
         if !op.may_alias() {
             return Ok(results.iter().map(|it| self.wrapped(it)).collect());
         }
@@ -293,7 +293,7 @@ impl<'a> Functional<'a> {
     }
 
     /// What the decomposition gives; nothing where it is not for these arguments, so that the operator stays whole.
-    fn taken_apart(&mut self, args: &Args<'a, TensorRef>) -> Result<Option<Vec<Traced>>> {
+    fn decomposed(&mut self, args: &Args<'a, TensorRef>) -> Result<Option<Vec<Traced>>> {
         let Some(decompose) = args.op.def.decompose else { return Ok(None) };
         let is_composite = matches!(args.op.def.infer, Infer::Composite);
         // Whole, autocast would not see what it is made of.
@@ -303,7 +303,7 @@ impl<'a> Functional<'a> {
             Err(problem) if problem.code() == Code::NotImplemented && may_stay => return Ok(None),
             Err(problem) => return Err(problem),
         };
-        // What PyTorch takes apart while it dispatches may be a view of an argument.
+        // What PyTorch decomposes while it dispatches may be a view of an argument.
         if is_composite || args.op.may_alias() {
             return Ok(Some(results));
         }
@@ -320,11 +320,11 @@ impl<'a> Functional<'a> {
     }
 
     /// The results of a call that made views of its first argument.
-    fn view_of(&mut self, args: &Args<'a, TensorRef>, result: &Value<Inner>) -> Result<Traced> {
+    fn view_of(&mut self, args: &Args<'a, TensorRef>, result: &Value<Proxy>) -> Result<Traced> {
         let Wrapper { alias, view: before, .. } = self.wrappers[args.tensor(0)?.0];
         let is_detached =
             before.is_some_and(|it| self.views[it.0].is_detached) || matches!(args.op.def.vjp, Some(Vjp::None));
-        let mut view = |item: usize, value: Inner| {
+        let mut view = |item: usize, value: Proxy| {
             self.views.push(View { op: args.op, args: args.values.clone(), item, before, is_detached });
             let view = Some(ViewRef(self.views.len() - 1));
             // As in PyTorch, a view of a storage that was written to before is taken again when it is read.
@@ -355,7 +355,7 @@ impl<'a> Functional<'a> {
         let op = self.shapes.registry().require(functional)?;
         let n_args = op.schema.args.len().min(args.values.len());
         let mut results = self.call_bound(&self.args(op, args.values[..n_args].to_vec()))?;
-        let value = self.inner(&results.swap_remove(0))?;
+        let value = self.proxy(&results.swap_remove(0))?;
         self.replace(target, value)?;
         // As in PyTorch, which looks at the result.
         self.sync(target)?;
@@ -379,7 +379,7 @@ impl<'a> Functional<'a> {
         let targets = schema.args.iter().zip(&args.values).filter(|(spec, _)| spec.is_mutated);
         for ((_, target), value) in targets.zip(written) {
             if let Value::Tensor(target) = target {
-                let value = self.inner(&value)?;
+                let value = self.proxy(&value)?;
                 self.replace(*target, value)?;
             }
         }

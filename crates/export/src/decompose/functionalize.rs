@@ -1,7 +1,7 @@
 //! `torch.func.functionalize`: a graph without writes, in the operators that it has.
 
+use super::decomposer::Decomposer;
 use super::functional::Functional;
-use super::run::Run;
 use super::table::DecompositionTable;
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::{Arg, GraphModule, NodeId, Opcode};
@@ -44,7 +44,7 @@ pub fn functionalize(module: &GraphModule, registry: &Registry, remove: Remove) 
     let symbols = Symbols::default();
     let mut functional = Functional::new(&table, Propagation::new(registry, &symbols));
     functional.are_views_copied = remove == Remove::MutationsAndViews;
-    let (mut res, results, inputs) = Run::new(&mut functional).graph(module)?;
+    let (mut res, results, inputs) = Decomposer::new(&mut functional).graph(module)?;
     let output = module.graph.output_node().map(|it| module.graph.node(it));
     let shape = output.and_then(|it| it.args().first()).unwrap_or(&Arg::None);
     let mut results = results.into_iter();
@@ -188,7 +188,7 @@ mod tests {
     fn functions_that_may_give_views_are_refused() {
         let problem = written_through("torch.ravel", vec![], [3, 1]).unwrap_err();
         assert_eq!(problem.code(), Code::NotImplemented);
-        assert_eq!(problem.message(), "taking torch.ravel apart, which is no operator, is not implemented for tensors");
+        assert_eq!(problem.message(), "decomposing torch.ravel, which is no operator, is not implemented for tensors");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Calls of operators that take graphs, as gradients go back through them.
 
-use super::seen::Seen;
+use super::no_grad::NoGrad;
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_exec::Env;
 use tracefx_ir::{Arg, GraphModule, Node, Str};
@@ -13,7 +13,7 @@ pub(super) struct HigherOrderCall<'f> {
     pub(super) name: Str,
     pub(super) target: Str,
     /// The graphs, and the beginnings of their names.
-    pub(super) graphs: Vec<(&'static str, &'f GraphModule, &'f Seen)>,
+    pub(super) graphs: Vec<(&'static str, &'f GraphModule, &'f NoGrad)>,
     pub(super) operands: Vec<Traced>,
     pub(super) results: Vec<Traced>,
     /// Which operands require a gradient.
@@ -39,13 +39,13 @@ impl<'f> HigherOrderCall<'f> {
         node: &Node,
         env: &Env<'f, TensorRef>,
         result: &Traced,
-        seen: &'f Seen,
+        no_grad: &'f NoGrad,
         is_tracked: &dyn Fn(&Traced) -> bool,
     ) -> Result<Self> {
         let graph = |at: usize, stem: &'static str| match node.args().get(at).and_then(|it| env.module(it)) {
             Some((module, path)) => {
-                let missing = || Diagnostic::new(Code::Internal, format!("nothing was seen of the graph `{path}`"));
-                Ok((stem, module, seen.graphs.get(path).ok_or_else(missing)?))
+                let missing = || Diagnostic::new(Code::Internal, format!("the graph `{path}` was not decomposed"));
+                Ok((stem, module, no_grad.graphs.get(path).ok_or_else(missing)?))
             }
             None => Err(Diagnostic::new(Code::GraphInvalid, format!("argument {at} should be a graph"))),
         };

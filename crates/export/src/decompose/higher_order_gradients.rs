@@ -3,17 +3,28 @@
 //! The graphs run the first ones again, from the same operands, and take the gradients of the results besides. Where a graph
 //! does not use an operand, or its gradient is not asked for, they give zeros, so that all branches give the same.
 
+use super::decomposer::Decomposer;
 use super::functional::Functional;
 use super::higher_order_call::{HigherOrderCall, Kind};
-use super::run::Run;
-use super::seen::Seen;
+use super::no_grad::NoGrad;
 use super::taped::Taped;
-use super::{finished, result_arg};
+use super::{Gradients, finished, result_arg};
 use std::collections::HashMap;
 use tracefx_core::{Code, Device, Diagnostic, Layout, MemoryFormat, Result};
 use tracefx_ir::{Arg, Attribute, GraphModule, Node, Opcode, Str, TensorMeta, Val};
 use tracefx_ops::{Builder, TensorRef, Traced, Value};
 use tracefx_sym::SymInt;
+
+impl Taped<'_, '_> {
+    /// Goes back from these tensors with their gradients, and gives those of all tensors that they depend on.
+    pub(super) fn pull_back(&mut self, from: &[(TensorRef, TensorRef)]) -> Result<Gradients> {
+        let Taped { tape, module, calls, .. } = self;
+        let gradients = tape.pull_back_with(from, &mut |functional, number, grads| {
+            calls[number].pull_back(functional, module, grads)
+        })?;
+        Ok(gradients.into_iter().collect())
+    }
+}
 
 impl<'f> HigherOrderCall<'f> {
     /// The gradients of the operands, from those of the results; the graphs that compute them go into the module.
@@ -152,8 +163,8 @@ impl<'f> HigherOrderCall<'f> {
         tangents: &[TensorMeta],
         is_contiguous: bool,
     ) -> Result<Vec<GraphModule>> {
-        let body = |(_, graph, seen): &(&'static str, &'f GraphModule, &'f Seen)| {
-            self.body(functional, graph, seen, names.iter().zip(tangents), is_contiguous)
+        let body = |(_, graph, no_grad): &(&'static str, &'f GraphModule, &'f NoGrad)| {
+            self.body(functional, graph, no_grad, names.iter().zip(tangents), is_contiguous)
         };
         self.graphs.iter().map(body).collect()
     }
@@ -163,11 +174,11 @@ impl<'f> HigherOrderCall<'f> {
         &self,
         outer: &Functional<'_>,
         graph: &'f GraphModule,
-        seen: &'f Seen,
+        no_grad: &'f NoGrad,
         tangents: impl Iterator<Item = (&'t Str, &'t TensorMeta)>,
         is_contiguous: bool,
     ) -> Result<GraphModule> {
-        let mut taped = Taped::new(graph, seen, Functional::new(outer.table, outer.shapes));
+        let mut taped = Taped::new(graph, no_grad, Functional::new(outer.table, outer.shapes));
         let placeholders: Vec<&Node> =
             graph.graph.nodes().map(|it| graph.graph.node(it)).filter(|it| it.op() == Opcode::Placeholder).collect();
         let n_first = match self.kind {
@@ -177,7 +188,7 @@ impl<'f> HigherOrderCall<'f> {
         let functional = taped.tape.builder();
         let (first, others) = placeholders.split_at(n_first);
         let read = |functional: &mut Functional<'_>, nodes: &[&Node]| {
-            let inputs = nodes.iter().map(|it| Run::new(functional).input(it).map(|(_, it)| it));
+            let inputs = nodes.iter().map(|it| Decomposer::new(functional).input(it).map(|(_, it)| it));
             inputs.collect::<Result<Vec<Traced>>>()
         };
         let mut inputs = read(functional, first)?;

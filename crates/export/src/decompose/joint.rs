@@ -1,13 +1,13 @@
 //! Training graphs: the program, and behind it the gradients of its loss.
 //!
-//! It takes two runs. The first one takes apart what gradients do not see whole, and makes values of what is written, as
+//! It takes two runs. The first one decomposes what gradients do not see whole, and makes values of what is written, as
 //! [`ExportedProgram::run_decompositions`] does. The second one runs that graph with a [`Tape`] over the builder, goes back
-//! over the tape, and takes the operators of both ways apart. PyTorch has the same layers the other way round: it records
+//! over the tape, and decomposes the operators of both ways. PyTorch has the same layers the other way round: it records
 //! gradients above writes.
 
+use super::decomposer::Decomposer;
 use super::functional::Functional;
-use super::run::Run;
-use super::seen::Seen;
+use super::no_grad::NoGrad;
 use super::taped::Taped;
 use super::{DecompositionTable, finished, node_name, result_arg};
 use crate::{Argument, ExportedProgram, InputKind, OutputKind, OutputSpec};
@@ -24,7 +24,7 @@ const NOT_REACHED: &str = "Found a parameter that did not receive a gradient.";
 struct Forward {
     module: GraphModule,
     specs: Vec<OutputSpec>,
-    seen: Seen,
+    no_grad: NoGrad,
 }
 
 impl ExportedProgram {
@@ -32,7 +32,7 @@ impl ExportedProgram {
     ///
     /// `joint_loss_index` is the place of the loss among the results of the graph. What the program gives is followed by a
     /// gradient for each parameter and each of the user's inputs that requires one; the signature names them. What is written
-    /// to buffers comes first, as in any program of the ATEN dialect, and the operators of the table are taken apart.
+    /// to buffers comes first, as in any program of the ATEN dialect, and the operators of the table are decomposed.
     ///
     /// ```
     /// use tracefx_core::DType;
@@ -74,8 +74,8 @@ impl ExportedProgram {
         let forward = self.forward(joint_loss_index, table.registry())?;
         let symbols = self.symbols()?;
         let functional = Functional::new(table, Propagation::new(table.registry(), &symbols));
-        let mut joint = Taped::new(&forward.module, &forward.seen, functional);
-        let inputs = Run::new(joint.tape.builder()).inputs(&forward.module)?;
+        let mut joint = Taped::new(&forward.module, &forward.no_grad, functional);
+        let inputs = Decomposer::new(joint.tape.builder()).inputs(&forward.module)?;
         let mut wanted = Vec::new();
         for ((name, input), spec) in inputs.iter().zip(&self.signature.input_specs) {
             let Value::Tensor(tensor) = input else { continue };
@@ -151,15 +151,15 @@ impl ExportedProgram {
         let table = seen_by_gradients(registry)?;
         let symbols = self.symbols()?;
         let mut functional = Functional::new(&table, Propagation::new(registry, &symbols));
-        let mut run = Run::new(&mut functional);
-        let (mut module, results, inputs) = run.graph(&self.module)?;
-        let graphs = run.seen;
+        let mut decomposer = Decomposer::new(&mut functional);
+        let (mut module, results, inputs) = decomposer.graph(&self.module)?;
+        let graphs = decomposer.no_grad;
         let (returned, specs) = marked.returned(&mut functional, results, &inputs)?;
-        let seen = Seen::of(&mut functional, graphs);
+        let no_grad = NoGrad::of(&mut functional, graphs);
         // Nothing is dropped, so that the nodes keep their places.
         module.graph = functional.recorder.finish();
         module.graph.output(Arg::Tuple(returned));
-        Ok(Forward { module, specs, seen })
+        Ok(Forward { module, specs, no_grad })
     }
 
     fn requires_grad(&self, spec: &crate::InputSpec, is_noted: bool) -> bool {

@@ -1,17 +1,17 @@
 //! `run_decompositions`: the program in terms of fewer operators, without writes.
 //!
 //! The graph is run with a builder in the place of kernels. [`Functional`](functional::Functional) turns writes into new
-//! values and takes operators apart; the [`Recorder`](recorder::Recorder) writes the calls that are left.
+//! values and decomposes operators; the [`Recorder`](recorder::Recorder) writes the calls that are left.
 
 mod auto_functionalized;
+mod decomposer;
 mod functional;
 mod functionalize;
 mod higher_order_call;
 mod higher_order_gradients;
 mod joint;
+mod no_grad;
 pub(crate) mod recorder;
-mod run;
-mod seen;
 mod table;
 mod taped;
 mod vmap;
@@ -20,8 +20,8 @@ pub use functionalize::{Remove, functionalize};
 pub use table::{DecompositionTable, default_decompositions};
 
 use crate::{Argument, ExportedProgram, InputKind, OutputKind, OutputSpec};
+use decomposer::{Decomposer, Inputs};
 use functional::Functional;
-use run::{Inputs, Run};
 use std::collections::{HashMap, HashSet};
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::{Arg, GraphModule, NodeId, Str, Val};
@@ -29,11 +29,11 @@ use tracefx_ops::{Propagation, Symbols, TensorRef, Traced, Value};
 use tracefx_sym::ShapeEnv;
 
 impl ExportedProgram {
-    /// The same program with the operators of a table taken apart, until none of them is left:
+    /// The same program with the operators of a table decomposed, until none of them is left:
     /// `ExportedProgram.run_decompositions()`.
     ///
     /// With [`default_decompositions`] what remains are core ATen operators, those that PyTorch has no decomposition of,
-    /// and control flow, whose graphs are taken apart as well. Writes become new values: what the program writes to
+    /// and control flow, whose graphs are decomposed as well. Writes become new values: what the program writes to
     /// buffers, parameters and the user's inputs is returned, and the signature says so. Nodes keep the stack trace and the
     /// modules of the node that they come from. What the signatures of preserved calls name stays, under its new name, used or
     /// not. The parameters, buffers and constants are shared with this program.
@@ -44,10 +44,10 @@ impl ExportedProgram {
     pub fn run_decompositions(&self, table: &DecompositionTable) -> Result<ExportedProgram> {
         let symbols = self.symbols()?;
         let mut functional = Functional::new(table, Propagation::new(table.registry(), &symbols));
-        let mut run = Run::new(&mut functional);
-        run.watched = self.preserved_values().map(|it| it.name().clone()).collect();
-        let (module, results, inputs) = run.graph(&self.module)?;
-        let followed = run.followed;
+        let mut decomposer = Decomposer::new(&mut functional);
+        decomposer.watched = self.preserved_values().map(|it| it.name().clone()).collect();
+        let (module, results, inputs) = decomposer.graph(&self.module)?;
+        let followed = decomposer.followed;
         let (returned, output_specs) = self.returned(&mut functional, results, &inputs)?;
         let mut res = self.clone();
         res.rename_preserved(&followed, &functional);

@@ -7,9 +7,9 @@ use tracefx_ir::{Arg, Graph, InsertPoint, Meta, NodeId, Opcode, Str, TensorMeta,
 use tracefx_ops::{Args, Op, Output, Registry, Tags, Value};
 use tracefx_sym::{Compute, Expr, Func, SymInt, Symbol};
 
-/// A tensor of the new graph, or a number that only running it can tell.
+/// A tensor of the new graph, as in `torch.fx`: it stands for what a node gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Inner(usize);
+pub(crate) struct Proxy(usize);
 
 type Kwargs = Vec<(Str, Arg)>;
 
@@ -26,11 +26,11 @@ pub(crate) struct Recorder {
     /// The nodes that hold symbolic numbers.
     numbers: HashMap<Expr, NodeId>,
     last_placeholder: Option<NodeId>,
-    /// What was noted about the node that is being taken apart.
+    /// What was noted about the node that is being decomposed.
     pub(crate) notes: IndexMap<Str, Str>,
     /// Which of the nodes that a host gave it is.
     pub(crate) origin: Option<u32>,
-    /// The value of that node, for what only data can tell.
+    /// The value of that node, for what is unbacked.
     pub(crate) expected: Option<Val>,
     /// Whether gradients flow through the nodes that are written now, as outside of `torch.no_grad()`.
     pub(super) is_grad_enabled: bool,
@@ -67,7 +67,7 @@ impl Recorder {
         &mut self.graph
     }
 
-    pub(crate) fn node(&self, it: Inner) -> NodeId {
+    pub(crate) fn node(&self, it: Proxy) -> NodeId {
         self.values[it.0].node
     }
 
@@ -79,7 +79,7 @@ impl Recorder {
         self.graph.node(it).meta.val.clone()
     }
 
-    pub(crate) fn meta(&self, it: Inner) -> &TensorMeta {
+    pub(crate) fn meta(&self, it: Proxy) -> &TensorMeta {
         &self.values[it.0].meta
     }
 
@@ -102,7 +102,7 @@ impl Recorder {
     }
 
     /// Writes a call of a function of Python that gives a symbolic number, where no node gives it yet.
-    pub(crate) fn compute(&mut self, number: Expr, function: &str, args: Vec<Value<Inner>>) -> Result<()> {
+    pub(crate) fn compute(&mut self, number: Expr, function: &str, args: Vec<Value<Proxy>>) -> Result<()> {
         if self.numbers.contains_key(&number) {
             return Ok(());
         }
@@ -135,7 +135,7 @@ impl Recorder {
     }
 
     /// What the node of this value is, to go on with.
-    pub(crate) fn value_of(&mut self, node: NodeId, val: &Val) -> Value<Inner> {
+    pub(crate) fn value_of(&mut self, node: NodeId, val: &Val) -> Value<Proxy> {
         match val {
             Val::None => Value::None,
             Val::Tensor(meta) => self.tensor(node, meta.clone()),
@@ -148,13 +148,13 @@ impl Recorder {
         }
     }
 
-    fn tensor(&mut self, node: NodeId, meta: TensorMeta) -> Value<Inner> {
+    fn tensor(&mut self, node: NodeId, meta: TensorMeta) -> Value<Proxy> {
         self.values.push(Written { node, meta });
-        Value::Tensor(Inner(self.values.len() - 1))
+        Value::Tensor(Proxy(self.values.len() - 1))
     }
 
     /// A number, which is known as what this node gives where it is symbolic.
-    fn number(&mut self, node: NodeId, expr: Expr) -> Value<Inner> {
+    fn number(&mut self, node: NodeId, expr: Expr) -> Value<Proxy> {
         let value = Value::from(expr.clone());
         if value.as_scalar().is_none() {
             self.numbers.entry(expr).or_insert(node);
@@ -163,7 +163,7 @@ impl Recorder {
     }
 
     /// One of the results of a node.
-    fn item(&mut self, node: NodeId, at: usize, val: &Val) -> Value<Inner> {
+    fn item(&mut self, node: NodeId, at: usize, val: &Val) -> Value<Proxy> {
         if let Val::None = val {
             return Value::None;
         }
@@ -194,7 +194,7 @@ impl Recorder {
         args: Vec<Arg>,
         kwargs: Kwargs,
         val: Option<Val>,
-    ) -> Result<(NodeId, Value<Inner>)> {
+    ) -> Result<(NodeId, Value<Proxy>)> {
         let name = match target.strip_prefix("torch.ops.") {
             // What takes graphs has no overloads.
             Some(op) => op.strip_prefix("higher_order.").map_or_else(|| name_of_packet(op), Into::into),
@@ -215,7 +215,7 @@ impl Recorder {
     }
 
     /// Writes a call of an operator whose results the shape rule has told.
-    pub(crate) fn record(&mut self, args: &Args<'_, Inner>, outputs: &[Output]) -> Result<Vec<Value<Inner>>> {
+    pub(crate) fn record(&mut self, args: &Args<'_, Proxy>, outputs: &[Output]) -> Result<Vec<Value<Proxy>>> {
         let op = args.op;
         let (positional, kwargs) = self.written(args)?;
         let vals: Vec<Val> = outputs.iter().map(|it| self.val_of(args, it)).collect::<Result<_>>()?;
@@ -237,7 +237,7 @@ impl Recorder {
     }
 
     /// The arguments as PyTorch's dispatcher hands them on: without those at the end that are the defaults.
-    fn written(&mut self, args: &Args<'_, Inner>) -> Result<(Vec<Arg>, Kwargs)> {
+    fn written(&mut self, args: &Args<'_, Proxy>) -> Result<(Vec<Arg>, Kwargs)> {
         let (n_given, named) = args.written();
         let positional = args.values[..n_given].iter().map(|it| self.arg(it)).collect::<Result<_>>()?;
         let specs = &args.op.schema.args;
@@ -247,7 +247,7 @@ impl Recorder {
     }
 
     /// A value as an argument of a node.
-    pub(crate) fn arg(&mut self, value: &Value<Inner>) -> Result<Arg> {
+    pub(crate) fn arg(&mut self, value: &Value<Proxy>) -> Result<Arg> {
         Ok(match value {
             Value::None => Arg::None,
             Value::Bool(it) => Arg::Bool(*it),
@@ -269,7 +269,7 @@ impl Recorder {
         })
     }
 
-    pub(crate) fn val_of(&mut self, args: &Args<'_, Inner>, output: &Output) -> Result<Val> {
+    pub(crate) fn val_of(&mut self, args: &Args<'_, Proxy>, output: &Output) -> Result<Val> {
         Ok(match output {
             Output::Tensor(meta) | Output::View { meta, .. } => Val::Tensor(meta.clone()),
             Output::Same(arg) => self.val_of_value(args, &args.values[*arg])?,
@@ -293,7 +293,7 @@ impl Recorder {
         })
     }
 
-    fn val_of_value(&self, args: &Args<'_, Inner>, value: &Value<Inner>) -> Result<Val> {
+    fn val_of_value(&self, args: &Args<'_, Proxy>, value: &Value<Proxy>) -> Result<Val> {
         match (value, value.as_expr()) {
             (Value::Tensor(it), _) => Ok(Val::Tensor(self.meta(*it).clone())),
             (Value::None, _) => Ok(Val::None),

@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ops::{Registry, registry};
 
-/// The operators that [`ExportedProgram::run_decompositions`](crate::ExportedProgram::run_decompositions) takes apart.
+/// The operators that [`ExportedProgram::run_decompositions`](crate::ExportedProgram::run_decompositions) decomposes.
 ///
 /// [`default_decompositions`] is PyTorch's table. An operator that is taken out of it stays whole in the result.
 ///
@@ -20,13 +20,13 @@ pub struct DecompositionTable {
     registry: Registry,
 }
 
-/// The operators that PyTorch takes apart by default: `torch.export.default_decompositions()`.
+/// The operators that PyTorch decomposes by default: `torch.export.default_decompositions()`.
 pub fn default_decompositions() -> DecompositionTable {
     DecompositionTable::default_of(registry())
 }
 
 impl DecompositionTable {
-    /// The operators of a registry that PyTorch takes apart by default, and the custom ones that have a decomposition.
+    /// The operators of a registry that PyTorch decomposes by default, and the custom ones that have a decomposition.
     pub fn default_of(registry: &Registry) -> Self {
         let mut table = DecompositionTable::empty_of(registry);
         let ops = registry.ops().into_iter().filter(|it| it.is_decomposed());
@@ -34,7 +34,7 @@ impl DecompositionTable {
         table
     }
 
-    /// A table of a registry that takes none of its operators apart.
+    /// A table of a registry that decomposes none of its operators.
     pub fn empty_of(registry: &Registry) -> Self {
         DecompositionTable { ops: BTreeSet::new(), registry: registry.clone() }
     }
@@ -44,17 +44,17 @@ impl DecompositionTable {
         &self.registry
     }
 
-    /// Whether the operator of this name is taken apart.
+    /// Whether the operator of this name is decomposed.
     pub fn contains(&self, op: &str) -> bool {
         self.ops.contains(short(op))
     }
 
-    /// Keeps an operator whole; gives back whether it was taken apart before.
+    /// Keeps an operator whole; gives back whether it was decomposed before.
     pub fn remove(&mut self, op: &str) -> bool {
         self.ops.remove(short(op))
     }
 
-    /// Takes an operator apart that is made of others.
+    /// Decomposes an operator that is made of others.
     ///
     /// # Errors
     /// `NotImplemented` where there is no such operator, or no decomposition of it.

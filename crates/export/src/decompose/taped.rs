@@ -1,9 +1,9 @@
 //! A graph that is run with a tape over the builder, so that gradients can go back through it.
 
+use super::decomposer::{Decomposer, without_graphs};
 use super::functional::Functional;
 use super::higher_order_call::HigherOrderCall;
-use super::run::{Run, without_graphs};
-use super::seen::Seen;
+use super::no_grad::NoGrad;
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_exec::{Env, NodeVisitor, Slot, walk};
 use tracefx_ir::{GraphModule, NodeId, Str};
@@ -12,23 +12,23 @@ use tracefx_ops::{Builder, Tape, TensorRef, Traced, Value, Vjp};
 /// A graph whose operators are those that gradients are recorded of, as it is run.
 pub(super) struct Taped<'f, 'a> {
     pub(super) graph: &'f GraphModule,
-    pub(super) seen: &'f Seen,
+    pub(super) no_grad: &'f NoGrad,
     pub(super) tape: Tape<'a, Functional<'a>>,
     /// The new module, without its graph.
     pub(super) module: GraphModule,
     /// The calls of operators that take graphs through which gradients flow, by their numbers on the tape.
-    calls: Vec<HigherOrderCall<'f>>,
+    pub(super) calls: Vec<HigherOrderCall<'f>>,
     /// What was given by the nodes that others take the place of where no gradient flows.
     hidden: Vec<(Str, Traced)>,
 }
 
 impl<'f, 'a> Taped<'f, 'a> {
-    pub(super) fn new(graph: &'f GraphModule, seen: &'f Seen, functional: Functional<'a>) -> Self {
+    pub(super) fn new(graph: &'f GraphModule, no_grad: &'f NoGrad, functional: Functional<'a>) -> Self {
         let shapes = functional.shapes;
         let (registry, symbols) = (shapes.registry(), shapes.symbols());
         Taped {
             graph,
-            seen,
+            no_grad,
             tape: Tape::within(registry, functional, symbols),
             module: without_graphs(graph),
             calls: Vec::new(),
@@ -41,15 +41,6 @@ impl<'f, 'a> Taped<'f, 'a> {
         let results = walk(self.graph, self, inputs)?;
         self.refuse_hidden_writes()?;
         Ok(if let Value::List(items) = results { items } else { vec![results] })
-    }
-
-    /// Goes back from these tensors with their gradients, and gives those of all tensors that they depend on.
-    pub(super) fn pull_back(&mut self, from: &[(TensorRef, TensorRef)]) -> Result<super::Gradients> {
-        let Taped { tape, module, calls, .. } = self;
-        let gradients = tape.pull_back_with(from, &mut |functional, number, grads| {
-            calls[number].pull_back(functional, module, grads)
-        })?;
-        Ok(gradients.into_iter().collect())
     }
 
     fn detached(&mut self, result: &Traced) -> Result<Traced> {
@@ -71,17 +62,17 @@ impl<'f, 'a> Taped<'f, 'a> {
     /// A node that is no operator: a number, or control flow.
     fn call_other(&mut self, id: NodeId, env: &mut Env<'f, TensorRef>) -> Result<Traced> {
         let node = self.graph.graph.node(id);
-        let mut run = Run::new(self.tape.builder());
-        let result = run.call(self.graph, id, env)?;
-        self.module.attributes.extend(run.attributes);
-        if self.seen.frozen.contains(node.name()) {
+        let mut decomposer = Decomposer::new(self.tape.builder());
+        let result = decomposer.call(self.graph, id, env)?;
+        self.module.attributes.extend(decomposer.attributes);
+        if self.no_grad.frozen.contains(node.name()) {
             return Ok(result);
         }
         let is_tracked = |it: &Traced| self.tape.is_tracked(it);
         let mut is_any_tracked = false;
         node.for_each_input(&mut |it| is_any_tracked |= env.value(&it.into()).is_ok_and(|it| is_tracked(&it)));
         if is_any_tracked {
-            let call = HigherOrderCall::read(node, env, &result, self.seen, &is_tracked)?;
+            let call = HigherOrderCall::read(node, env, &result, self.no_grad, &is_tracked)?;
             self.tape.record_other(call.operands.clone(), call.results.clone());
             self.calls.push(call);
         }
@@ -93,7 +84,7 @@ impl<'f> NodeVisitor<'f> for Taped<'f, '_> {
     type Tensor = TensorRef;
 
     fn get_attr(&mut self, module: &'f GraphModule, node: NodeId) -> Result<Slot<'f, TensorRef>> {
-        Run::new(self.tape.builder()).get_attr(module, node)
+        Decomposer::new(self.tape.builder()).get_attr(module, node)
     }
 
     fn call(&mut self, module: &'f GraphModule, id: NodeId, env: &mut Env<'f, TensorRef>) -> Result<Traced> {
@@ -105,7 +96,7 @@ impl<'f> NodeVisitor<'f> for Taped<'f, '_> {
         self.tape.builder().recorder.follow(&node.meta);
         let (args, kwargs) = (env.values(node.args())?, env.kwargs(id)?);
         let kwargs: Vec<(&str, Traced)> = kwargs.iter().map(|(key, it)| (&**key, it.clone())).collect();
-        let is_constant = self.seen.frozen.contains(node.name()) || matches!(op.def.vjp, Some(Vjp::None));
+        let is_constant = self.no_grad.frozen.contains(node.name()) || matches!(op.def.vjp, Some(Vjp::None));
         let mut results = if is_constant {
             let results = self.tape.builder().call(&op.name, &args, &kwargs)?;
             // Decomposed, it may be an argument itself; the result is another tensor, which has no gradient.
@@ -122,7 +113,7 @@ impl<'f> NodeVisitor<'f> for Taped<'f, '_> {
 
     fn note(&mut self, module: &'f GraphModule, node: NodeId, value: &Traced) -> Result<()> {
         let name = module.graph.node(node).name();
-        if self.seen.hidden_writes.contains(name) {
+        if self.no_grad.hidden_writes.contains(name) {
             self.hidden.push((name.clone(), value.clone()));
         }
         Ok(())

@@ -1,7 +1,7 @@
 //! Graphs of control flow within a program that is written.
 
 use super::{Exporter, require_grad};
-use crate::decompose::recorder::{Inner, Recorder, is_impure};
+use crate::decompose::recorder::{Proxy, Recorder, is_impure};
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::{Arg, Attribute, Graph, GraphModule, NodeId, Str, TensorMeta, Val};
 use tracefx_ops::{Args, Builder, Output, Registry, TensorRef, Traced, Value};
@@ -11,7 +11,7 @@ use tracefx_sym::Expr;
 #[derive(Clone, Copy)]
 pub(super) struct Held {
     pub(super) depth: usize,
-    pub(super) inner: Inner,
+    pub(super) proxy: Proxy,
 }
 
 /// A graph that is being written.
@@ -30,7 +30,7 @@ struct Captured {
     /// What it is around the graph.
     outer: Traced,
     node: NodeId,
-    inner: Value<Inner>,
+    proxy: Value<Proxy>,
 }
 
 /// A graph that has ended.
@@ -46,11 +46,11 @@ impl Frame {
     }
 
     /// Adds an input for something from around the graph.
-    fn capture(&mut self, outer: Traced, name: &str, val: Val) -> Result<Value<Inner>> {
+    fn capture(&mut self, outer: Traced, name: &str, val: Val) -> Result<Value<Proxy>> {
         let node = self.recorder.input(name, val.clone())?;
-        let inner = self.recorder.value_of(node, &val);
-        self.captured.push(Captured { outer, node, inner: inner.clone() });
-        Ok(inner)
+        let proxy = self.recorder.value_of(node, &val);
+        self.captured.push(Captured { outer, node, proxy: proxy.clone() });
+        Ok(proxy)
     }
 }
 
@@ -236,27 +236,27 @@ impl Exporter<'_> {
     }
 
     /// A value of the graph that is written, its tensors new ones.
-    pub(super) fn adopted(&mut self, value: &Value<Inner>) -> Traced {
+    pub(super) fn adopted(&mut self, value: &Value<Proxy>) -> Traced {
         let depth = self.frames.len() - 1;
         value.map(&mut |it| {
-            self.tensors.push(Held { depth, inner: *it });
+            self.tensors.push(Held { depth, proxy: *it });
             TensorRef(self.tensors.len() - 1)
         })
     }
 
     /// A value in the graph that is written; what is around it becomes an input.
-    pub(super) fn inner(&mut self, value: &Traced) -> Result<Value<Inner>> {
+    pub(super) fn proxy(&mut self, value: &Traced) -> Result<Value<Proxy>> {
         self.inner_at(self.frames.len() - 1, value)
     }
 
     /// Gives a tensor another value.
-    pub(super) fn renew(&mut self, tensor: TensorRef, inner: Inner) {
+    pub(super) fn renew(&mut self, tensor: TensorRef, proxy: Proxy) {
         let depth = self.frames.len() - 1;
         let held = &mut self.tensors[tensor.0];
         if held.depth == depth {
-            held.inner = inner;
+            held.proxy = proxy;
         } else if let Some(it) = self.frame().captured.iter_mut().find(|it| it.outer == Value::Tensor(tensor)) {
-            it.inner = Value::Tensor(inner);
+            it.proxy = Value::Tensor(proxy);
         }
     }
 
@@ -267,15 +267,15 @@ impl Exporter<'_> {
         for (_, target) in targets {
             let Value::Tensor(tensor) = target else { continue };
             let (held, frame) = (self.tensors[tensor.0], &mut self.frames[depth]);
-            if held.depth < depth || frame.inputs.contains(&frame.recorder.node(held.inner)) {
+            if held.depth < depth || frame.inputs.contains(&frame.recorder.node(held.proxy)) {
                 frame.writer.get_or_insert_with(|| args.op.name.as_str().into());
             }
         }
     }
 
     fn arg(&mut self, value: &Traced) -> Result<Arg> {
-        let inner = self.inner(value)?;
-        self.recorder().arg(&inner)
+        let proxy = self.proxy(value)?;
+        self.recorder().arg(&proxy)
     }
 
     fn name_of(&mut self, value: &Traced) -> Result<Str> {
@@ -283,7 +283,7 @@ impl Exporter<'_> {
         Ok(arg.as_node().map_or_else(|| "arg".into(), |it| self.recorder().name(it)))
     }
 
-    fn inner_at(&mut self, depth: usize, value: &Traced) -> Result<Value<Inner>> {
+    fn inner_at(&mut self, depth: usize, value: &Traced) -> Result<Value<Proxy>> {
         if let Value::List(items) = value {
             return Ok(Value::List(items.iter().map(|it| self.inner_at(depth, it)).collect::<Result<_>>()?));
         }
@@ -291,7 +291,7 @@ impl Exporter<'_> {
             Value::Tensor(it) => {
                 let held = self.tensors[it.0];
                 if held.depth == depth {
-                    return Ok(Value::Tensor(held.inner));
+                    return Ok(Value::Tensor(held.proxy));
                 }
                 held.depth > depth
             }
@@ -304,7 +304,7 @@ impl Exporter<'_> {
             return value.try_map(&mut |_| Err(internal("a tensor is used outside of its graph")));
         }
         if let Some(it) = self.frames[depth].captured.iter().find(|it| it.outer == *value) {
-            return Ok(it.inner.clone());
+            return Ok(it.proxy.clone());
         }
         let outer = self.inner_at(depth - 1, value)?;
         let recorder = &mut self.frames[depth - 1].recorder;
@@ -317,8 +317,8 @@ impl Exporter<'_> {
     /// Notes how a number came about. As in PyTorch its node stands where it was computed, and goes where nothing uses it.
     pub(super) fn note_origin(&mut self, args: &Args<'_, TensorRef>, result: &Traced) -> Result<()> {
         let Some(expr) = result.as_expr().filter(|_| result.as_scalar().is_none()) else { return Ok(()) };
-        let inner = args.values.iter().map(|it| self.inner(it)).collect::<Result<_>>()?;
-        self.recorder().compute(expr, &args.op.name, inner)
+        let proxies = args.values.iter().map(|it| self.proxy(it)).collect::<Result<_>>()?;
+        self.recorder().compute(expr, &args.op.name, proxies)
     }
 }
 

@@ -129,8 +129,8 @@ impl<'a> Exporter<'a> {
     pub fn finish(mut self, results: &[Traced], call: CallSignature) -> Result<ExportedProgram> {
         let (mut returned, mut output_specs, mut vals) = (Vec::new(), Vec::new(), Vec::new());
         for result in results {
-            let inner = self.inner(result)?;
-            let arg = self.recorder().arg(&inner)?;
+            let proxy = self.proxy(result)?;
+            let arg = self.recorder().arg(&proxy)?;
             output_specs.push(OutputSpec {
                 kind: OutputKind::UserOutput,
                 arg: self.argument(&arg, result)?,
@@ -254,8 +254,8 @@ impl<'a> Exporter<'a> {
         let flows = wants_grad && !matches!(op.def.vjp, Some(Vjp::None));
         outputs.iter_mut().for_each(|it| require_grad(it, flows));
         self.note_write(args);
-        let inner = args.values.iter().map(|it| self.inner(it)).collect::<Result<_>>()?;
-        let results = self.recorder().record(&Args::within(op, inner, symbols), &outputs)?;
+        let proxies = args.values.iter().map(|it| self.proxy(it)).collect::<Result<_>>()?;
+        let results = self.recorder().record(&Args::within(op, proxies, symbols), &outputs)?;
         // What works in place gives its argument, which is the new node from here on.
         let results = outputs.iter().zip(&results).map(|(output, result)| match (output, result) {
             (Output::Same(arg), Value::Tensor(new)) if let Some(Value::Tensor(tensor)) = args.values.get(*arg) => {
@@ -284,8 +284,8 @@ impl Builder for Exporter<'_> {
     }
 
     fn meta(&self, tensor: TensorRef) -> &TensorMeta {
-        let Held { depth, inner } = self.tensors[tensor.0];
-        self.frames[depth].recorder.meta(inner)
+        let Held { depth, proxy } = self.tensors[tensor.0];
+        self.frames[depth].recorder.meta(proxy)
     }
 }
 

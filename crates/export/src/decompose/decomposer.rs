@@ -1,8 +1,10 @@
-//! The old graph, run node by node by a builder.
+//! The visitor of a graph that is decomposed: each call is written into a new graph, by the operators that it is made of.
+//!
+//! It decides what a node becomes; how an operator is decomposed and what becomes of writes is left to [`Functional`].
 
 use super::finished;
 use super::functional::Functional;
-use super::seen::Seen;
+use super::no_grad::NoGrad;
 use super::vmap::is_elementwise;
 use std::collections::{HashMap, HashSet};
 use tracefx_core::{Code, DType, Diagnostic, Result};
@@ -13,28 +15,29 @@ use tracefx_ops::{Builder, Infer, TensorRef, Traced, Value, bind};
 /// The inputs of a graph by name.
 pub(super) type Inputs = Vec<(Str, Traced)>;
 
-pub(super) struct Run<'f, 'a> {
+/// Decomposes a graph.
+pub(super) struct Decomposer<'f, 'a> {
     pub(super) functional: &'f mut Functional<'a>,
-    /// What the new module holds: sub-graphs, taken apart.
+    /// What the new module holds: sub-graphs, decomposed.
     pub(super) attributes: Vec<(Str, Attribute)>,
     /// Under which name it holds a sub-graph of the old one, by the address of that, which does not move, and by the dtype
     /// of the autocast under which it is called.
     graphs: HashMap<(usize, Option<DType>), Str>,
     /// Nodes of the old graph whose names are to be followed.
     pub(super) watched: HashSet<Str>,
-    /// What was seen of these sub-graphs.
-    pub(super) seen: HashMap<Str, Seen>,
+    /// What gradients have to know of these sub-graphs.
+    pub(super) no_grad: HashMap<Str, NoGrad>,
     /// What gives in the new graph what these gave, as far as they were found.
     pub(super) followed: HashMap<Str, NodeId>,
 }
 
-impl<'f, 'a> Run<'f, 'a> {
+impl<'f, 'a> Decomposer<'f, 'a> {
     pub(super) fn new(functional: &'f mut Functional<'a>) -> Self {
-        Run {
+        Decomposer {
             functional,
             attributes: Vec::new(),
             graphs: HashMap::new(),
-            seen: HashMap::new(),
+            no_grad: HashMap::new(),
             watched: HashSet::new(),
             followed: HashMap::new(),
         }
@@ -136,7 +139,7 @@ impl<'f, 'a> Run<'f, 'a> {
             return self.autocast(node, env);
         }
         if !HIGHER_ORDER.contains(&name) {
-            let what = format!("taking the operator higher_order.{name} apart is not implemented");
+            let what = format!("decomposing the operator higher_order.{name} is not implemented");
             return Err(Diagnostic::new(Code::NotImplemented, what).op(format!("higher_order.{name}")));
         }
         let args = node.args().iter().map(|it| self.operand(it, env)).collect::<Result<_>>()?;
@@ -169,7 +172,7 @@ impl<'f, 'a> Run<'f, 'a> {
         results
     }
 
-    /// An argument of a higher-order operator: a graph is taken apart.
+    /// An argument of a higher-order operator: a graph is decomposed.
     fn operand(&mut self, arg: &Arg, env: &Env<'_, TensorRef>) -> Result<Arg> {
         if let Arg::Op(_) = arg {
             return Ok(arg.clone());
@@ -179,20 +182,20 @@ impl<'f, 'a> Run<'f, 'a> {
         if !self.graphs.contains_key(&key) {
             let mut functional = Functional::new(self.functional.table, self.functional.shapes);
             functional.autocast = self.functional.autocast;
-            let mut run = Run::new(&mut functional);
-            let (new, results, inputs) = run.graph(module)?;
-            let graphs = run.seen;
+            let mut inner = Decomposer::new(&mut functional);
+            let (new, results, inputs) = inner.graph(module)?;
+            let graphs = inner.no_grad;
             let is_written = |it: &Traced| matches!(it, Value::Tensor(it) if functional.is_written(*it));
             if let Some((name, _)) = inputs.iter().find(|(_, it)| is_written(it)) {
                 let what = format!("the graph `{path}` writes to its input `{name}`");
                 return Err(Diagnostic::new(Code::NotImplemented, what));
             }
             let returned = results.iter().map(|it| super::result_arg(&mut functional, it)).collect::<Result<_>>()?;
-            let seen = Seen::of(&mut functional, graphs);
+            let no_grad = NoGrad::of(&mut functional, graphs);
             let new = finished(functional, new, returned, &HashMap::new())?;
             let name = self.free_name(path);
             self.attributes.push((name.clone(), Attribute::Module(Box::new(new))));
-            self.seen.insert(name.clone(), seen);
+            self.no_grad.insert(name.clone(), no_grad);
             self.graphs.insert(key, name);
         }
         let name = self.graphs[&key].clone();
@@ -211,7 +214,7 @@ impl<'f, 'a> Run<'f, 'a> {
     }
 }
 
-impl<'g> NodeVisitor<'g> for Run<'_, '_> {
+impl<'g> NodeVisitor<'g> for Decomposer<'_, '_> {
     type Tensor = TensorRef;
 
     /// A region is written once for each example.
@@ -276,7 +279,7 @@ impl<'g> NodeVisitor<'g> for Run<'_, '_> {
     }
 }
 
-/// The higher-order operators that stay, with their graphs taken apart where they have any.
+/// The higher-order operators that stay, with their graphs decomposed where they have any.
 const HIGHER_ORDER: &[&str] =
     &["cond", "while_loop", "map_impl", "scan", "auto_functionalized", "auto_functionalized_v2"];
 
@@ -299,6 +302,6 @@ fn has_tensor(value: &Traced) -> bool {
 }
 
 fn not_an_operator(node: &Node) -> Diagnostic {
-    let what = format!("taking {} apart, which is no operator, is not implemented for tensors", node.target());
+    let what = format!("decomposing {}, which is no operator, is not implemented for tensors", node.target());
     Diagnostic::new(Code::NotImplemented, what).help("export the module, whose graph then has operators alone")
 }
