@@ -105,7 +105,7 @@ computerLatencySec: number,
 overallLatencySec: number, };
 
 /**
- * How [`partition_graph`] takes a module apart.
+ * How [`partition_graph`] partitions a module.
  */
 export type PartitionerConfigOptions = { 
 /**
@@ -826,7 +826,7 @@ tagOf: Array<number | null>,
 returnTuple: boolean, };
 
 /**
- * How [`Splitter`] takes graphs apart.
+ * How [`Splitter`] splits graphs.
  */
 export type SplitterOptions = { 
 /**

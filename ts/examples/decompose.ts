@@ -8,7 +8,7 @@ const decompositions = new Map<string, (x: Tensor) => Tensor>([
   [F.relu.target, (x) => operator.mul(operator.gt(x, 0), x) as Tensor],
 ]);
 
-/** Copies the graph of the model, with the functions above taken apart. */
+/** Copies the graph of the model, with the functions above decomposed. */
 function decompose(model: nn.Module, tracer = new Tracer()): GraphModule {
   const graph = tracer.trace(model);
   const decomposed = new Graph();

@@ -29,7 +29,7 @@ pub fn call(name: &str, args: &[Value<Tensor>], kwargs: Vec<(Str, Value<Tensor>)
 /// without data, as on PyTorch's fake tensors. What only the data can tell is a new symbol: `u0`, `u1`…
 ///
 /// # Errors
-/// As [`call`], and `NotImplemented` where the operator needs to know what only a run can tell.
+/// As [`call`], and `NotImplemented` where the operator needs to know an unbacked size.
 ///
 /// ```
 /// use tracefx_core::DType;

@@ -266,7 +266,7 @@ fn inline(graph: &mut Graph, name: &str, inner: &Graph) -> Result<()> {
                     [_, Arg::Int(index)] => values.get(*index as usize).and_then(Arg::as_node),
                     _ => None,
                 };
-                replaced.insert(item, value.expect("results of parts are taken apart by their numbers"));
+                replaced.insert(item, value.expect("results of parts are taken by their numbers"));
             }
             graph.users(call).iter().collect()
         }

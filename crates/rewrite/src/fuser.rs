@@ -249,7 +249,7 @@ fn reads_module(node: &Node, owner: &GraphModule) -> bool {
 /// A call, and for each node that it stands for what gives its value now.
 type Call = (NodeId, Vec<(NodeId, NodeId)>);
 
-/// Puts a call of a fused module after a node, with what takes its results apart.
+/// Puts a call of a fused module after a node, with what takes its results.
 fn insert_call(module: &mut GraphModule, fused: FusedModule, after: NodeId) -> Result<Call> {
     let FusedModule { module: fused, inputs, outputs } = fused;
     let name = Str::clone(&fused.class_name);

@@ -7,7 +7,7 @@ use indexmap::{IndexMap, IndexSet};
 use rustc_hash::{FxBuildHasher, FxHashSet};
 use tracefx_ir::{Arg, Graph, Node, NodeId, Opcode};
 
-/// The nodes that one call was taken apart into.
+/// The nodes that one call was decomposed into.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SourcePartition {
     /// The nodes, in order.

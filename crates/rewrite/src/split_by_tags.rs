@@ -19,7 +19,7 @@ struct Component {
     reads: FxHashMap<NodeId, NodeId>,
 }
 
-/// Takes a module apart by the tags of its calls: `torch.fx.passes.split_utils.split_by_tags`. The parts are modules with the
+/// Splits a module by the tags of its calls: `torch.fx.passes.split_utils.split_by_tags`. The parts are modules with the
 /// names of the tags, called in the order of `tags`; `tag_of` gives a number in it for each call. Attributes are copied to
 /// the parts that read them, under their paths.
 ///
@@ -143,7 +143,7 @@ pub fn split_by_tags(
 }
 
 impl Component {
-    /// The module of a part, with what it reads and calls of the module that is taken apart.
+    /// The module of a part, with what it reads and calls of the module that is split.
     fn close(
         mut self,
         owner: &GraphModule,

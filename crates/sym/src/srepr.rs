@@ -102,7 +102,7 @@ fn write_term(f: &mut Formatter<'_>, term: &Term) -> fmt::Result {
         (coeff, factors) => {
             f.write_str("Mul(")?;
             if coeff < 0 {
-                // sympy takes the sign apart.
+                // sympy takes the sign out.
                 f.write_str("Integer(-1), ")?;
             }
             if coeff.unsigned_abs() != 1 {

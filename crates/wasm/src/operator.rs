@@ -37,7 +37,7 @@ pub fn call_operator(name: &str, call: &[u32], autocast: Option<u32>) -> Result<
 /// as there. New symbols are numbered behind those of the arguments.
 ///
 /// # Errors
-/// As [`call_operator`], and `NotImplemented` where the operator needs to know what only a run can tell.
+/// As [`call_operator`], and `NotImplemented` where the operator needs to know an unbacked size.
 #[wasm_bindgen]
 pub fn infer_operator(name: &str, call: &[u32], autocast: Option<u32>) -> Result<Vec<u32>, Refusal> {
     let mut reader = Reader::new(call);

@@ -8,7 +8,7 @@ import { Float } from "./values.ts";
 /** What a number is in a run: whole, with a fraction, or the answer to a question. */
 export type NumberKind = "int" | "float" | "bool";
 
-/** A number, or the answer to a question, that only a run can tell. */
+/** A number, or the answer to a question, that is known by its expression. */
 export abstract class SymbolicNumber {
   /** What it is in a run. */
   abstract get kind(): NumberKind;

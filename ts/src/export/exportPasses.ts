@@ -1,6 +1,6 @@
 /**
  * What is done with an exported graph once it is recorded, as PyTorch does it: sizes get their last form, and are asserted
- * where only a run can tell them.
+ * where they are unbacked.
  *
  * @module
  */
@@ -50,7 +50,7 @@ function withSizes(val: Val, replace: SessionResult["replace"]): Val {
   });
 }
 
-/** Asserts what the program has to assert of sizes that only a run can tell. */
+/** Asserts what the program has to assert of unbacked sizes. */
 export function assertSizes(module: GraphModule, { rangeConstraints, assertions }: SessionResult): void {
   const hasSizes = graphsOf(module).some(({ graph }) =>
     Array.from(graph.nodes).some((it) => isSymbolic(it.meta.get("val"))),

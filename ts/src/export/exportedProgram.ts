@@ -44,7 +44,7 @@ export type EngineProgram = ReturnType<Engine["Program"]["open"]>;
 export interface ForwardBackwardOptions {
   /** Which of the results of the graph is the loss; the first one, where nothing is said. */
   readonly jointLossIndex?: number;
-  /** The operators that are taken apart, where they are not those of {@link defaultDecompositions}. */
+  /** The operators that are decomposed, where they are not those of {@link defaultDecompositions}. */
   readonly table?: ReadonlySet<string>;
 }
 
@@ -390,7 +390,7 @@ export class ExportedProgram implements Disposable {
 
   /**
    * The same program in terms of fewer operators: `ExportedProgram.run_decompositions()`. The operators of the table, by
-   * default those of {@link defaultDecompositions}, are taken apart until none of them is left. Writes become new values:
+   * default those of {@link defaultDecompositions}, are decomposed until none of them is left. Writes become new values:
    * what the program writes to buffers, parameters and inputs is returned, and the signature says so.
    *
    * @example
@@ -419,7 +419,7 @@ export class ExportedProgram implements Disposable {
   /**
    * The joint program of a loss and its gradients: `torch.export.experimental._export_forward_backward(ep, index)`. What the
    * program gives is followed by a gradient for each parameter and each input that requires one, and the operators of the
-   * table are taken apart. {@link TrainingModule} runs it.
+   * table are decomposed. {@link TrainingModule} runs it.
    *
    * @example
    * ```ts
@@ -563,7 +563,7 @@ for (const name of [
   });
 }
 
-/** The names of the operators that are taken apart, for the engine. */
+/** The names of the operators that are decomposed, for the engine. */
 function namesOf(what: string, table: ReadonlySet<string> | undefined): string | undefined {
   if (table === undefined) return undefined;
   const names: readonly unknown[] | undefined = table instanceof Set || Array.isArray(table) ? [...table] : undefined;
@@ -611,7 +611,7 @@ export function openProgram(bytes: Uint8Array, limits: Readonly<Record<string, n
 }
 
 /**
- * The operators that PyTorch takes apart by default, by qualified name: `torch.export.default_decompositions()`. The set is
+ * The operators that PyTorch decomposes by default, by qualified name: `torch.export.default_decompositions()`. The set is
  * the caller's, to take names out of it or to put more in.
  */
 export function defaultDecompositions(): Set<string> {

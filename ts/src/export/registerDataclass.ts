@@ -8,7 +8,7 @@ import { registerPytreeNode } from "../trace/pytree.ts";
 
 /** How {@link registerDataclass} registers a class. */
 export interface DataclassOptions {
-  /** The fields; without it, those that an instance has when it is taken apart. */
+  /** The fields; without it, those that an instance has when it is flattened. */
   readonly fieldNames?: readonly string[];
   /** What programs call the type; whoever reads them registers a class of the same name. The name of the class without it. */
   readonly serializedTypeName?: string;

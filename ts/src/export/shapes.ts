@@ -24,7 +24,7 @@ export interface SessionInput {
   readonly dims?: readonly DimSpec[];
 }
 
-/** A condition on what only a run can tell, which the program has to assert. */
+/** A condition on unbacked symbols, which the program has to assert. */
 export interface DeferredAssertion {
   readonly condition: SymExpr;
   readonly message: string | undefined;
@@ -102,7 +102,7 @@ export class ShapeSession implements Disposable {
     return typeof condition === "boolean" ? condition : this.#engine.decide(condition, place);
   }
 
-  /** The value of an expression for the examples; undefined where only a run can tell it. */
+  /** The value of an expression for the examples; undefined where it is unbacked. */
   hint(expr: SymExpr): number | boolean | undefined {
     return (this.#engine.hint(expr) ?? undefined) as number | boolean | undefined;
   }

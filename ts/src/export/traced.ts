@@ -327,13 +327,9 @@ export function guard(condition: unknown): boolean {
 function coerced(expr: SymExpr, what: string): FxError {
   const text = formatExpression(expr);
   if (/\b(?:u|zuf)\d/.test(text)) {
-    return traceError(
-      "TraceCoercion",
-      `what only a run can tell (${text}) cannot become ${what} while it is exported`,
-      {
-        help: "write n.gt(3) for n > 3, cond(condition, whenTrue, whenFalse, [inputs]) for a decision, and torch._check(n.ge(0)) for what holds of all runs",
-      },
-    );
+    return traceError("TraceCoercion", `the unbacked number ${text} cannot become ${what} while it is exported`, {
+      help: "write n.gt(3) for n > 3, cond(condition, whenTrue, whenFalse, [inputs]) for a decision, and torch._check(n.ge(0)) for what holds of all runs",
+    });
   }
   return traceError("TraceCoercion", `a size that is dynamic cannot become ${what} while it is exported`, {
     help: "write x.size(0).add(1) for x.size(0) + 1, and guard(x.size(0).gt(3)) for a decision, which then holds for all inputs",

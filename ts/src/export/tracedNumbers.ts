@@ -1,5 +1,5 @@
 /**
- * The numbers of an export that only a run can tell, and where the graph gets them from.
+ * The unbacked numbers of an export, and where the graph gets them from.
  *
  * @module
  */

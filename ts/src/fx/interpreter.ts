@@ -131,7 +131,7 @@ export class Interpreter {
 
   /**
    * Runs the graph on these inputs and gives what the output node gives. Inputs that are too many are not looked at. Where
-   * the graph says so, the inputs are taken apart and the output is put together; see {@link Graph.setCodegen}.
+   * the graph says so, the inputs are flattened and the output is unflattened; see {@link Graph.setCodegen}.
    */
   run(...args: readonly unknown[]): unknown {
     return this.runWith(args);

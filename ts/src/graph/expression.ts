@@ -66,7 +66,7 @@ export function kindOfExpression(value: SymExpr): "bool" | "int" | "float" {
 function kindOf(expression: Expression): "bool" | "int" | "float" {
   switch (expression.kind) {
     case "symbol":
-      // PyTorch's names for floats: `zf0` of an input, `zuf0` of what only a run can tell.
+      // PyTorch's names for floats: `zf0` of an input, `zuf0` of an unbacked one.
       return /^zu?f\d/.test(expression.name) ? "float" : "int";
     case "number":
       if (expression.text === "True" || expression.text === "False") return "bool";

@@ -39,7 +39,7 @@ function entries(dict: unknown, what: string): [string, unknown][] {
   });
 }
 
-/** A state dict taken apart, and held to the groups of an optimizer. */
+/** A state dict that was read, and held to the groups of an optimizer. */
 export interface ReadState {
   /** The options of each group, by the names of TypeScript. */
   readonly groups: readonly Record<string, unknown>[];

@@ -1,5 +1,5 @@
 /**
- * Taking a module apart for several devices: `torch.fx.experimental.accelerator_partitioner` and `partitioner_utils`.
+ * Partitioning a module for several devices: `torch.fx.experimental.accelerator_partitioner` and `partitioner_utils`.
  *
  * @module
  */
@@ -30,7 +30,7 @@ export interface Device {
   readonly logicalId: number;
 }
 
-/** How {@link Partitioner} takes a module apart. */
+/** How {@link Partitioner} partitions a module. */
 export interface PartitionerConfig {
   /** The devices. */
   readonly devices: readonly Device[];
@@ -108,7 +108,7 @@ export interface PartitionResult {
 }
 
 /**
- * Takes modules apart for several devices. The sizes of tensors must be known: run `ShapeProp`, or {@link getSizeOfAllNodes}
+ * Partitions modules for several devices. The sizes of tensors must be known: run `ShapeProp`, or {@link getSizeOfAllNodes}
  * with inputs, before. A module that one device holds is one part.
  *
  * @example
@@ -120,10 +120,10 @@ export interface PartitionResult {
  * ```
  */
 export class Partitioner {
-  /** The parts of the module that was taken apart last. */
+  /** The parts of the module that was partitioned last. */
   partitions: readonly DevicePartition[] = [];
 
-  /** Takes a module apart, which stays as it is. The module with the parts shares its tensors. */
+  /** Partitions a module, which stays as it is. The module with the parts shares its tensors. */
   partitionGraph(module: GraphModule, config: PartitionerConfig): PartitionResult {
     checkOptions("partitionGraph", config ?? {}, CONFIG);
     checkGraphModule("Partitioner", module);

@@ -1,5 +1,5 @@
 /**
- * Taking a module apart: `torch.fx.passes.split_module` and `torch.fx.passes.split_utils`.
+ * Splitting a module: `torch.fx.passes.split_module` and `torch.fx.passes.split_utils`.
  *
  * @module
  */
@@ -30,7 +30,7 @@ const OPTIONS: readonly string[] = [
 ];
 
 /**
- * Takes a module apart: `torch.fx.passes.split_module.split_module`. The callback says for each node that calls something to
+ * Splits a module: `torch.fx.passes.split_module.split_module`. The callback says for each node that calls something to
  * which part it goes; it is asked once for each, in order. The module stays as it is; the new one calls the parts, which are
  * called `submod_0` and so on, and shares its tensors.
  *
@@ -66,7 +66,7 @@ export function splitModule(
 }
 
 /**
- * Takes a module apart by tags: `torch.fx.passes.split_utils.split_by_tags`. The parts have the names of the tags, and are
+ * Splits a module by tags: `torch.fx.passes.split_utils.split_by_tags`. The parts have the names of the tags, and are
  * called in their order. What a part reads of the module it holds itself. The module stays as it is.
  *
  * @example

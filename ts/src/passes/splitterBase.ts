@@ -1,5 +1,5 @@
 /**
- * Taking a graph apart into what an accelerator runs and what the CPU runs: `torch.fx.passes.splitter_base`.
+ * Splitting a graph into what an accelerator runs and what the CPU runs: `torch.fx.passes.splitter_base`.
  *
  * @module
  */
@@ -15,7 +15,7 @@ import { splitByTags } from "./splitModule.ts";
 import { isNodeOutputTensor } from "./toolsCommon.ts";
 import { checkList, checkOptions } from "../base/given.ts";
 
-/** How a {@link Splitter} takes graphs apart. */
+/** How a {@link Splitter} splits graphs. */
 export interface SplitterSettings extends Partial<SplitterOptions> {
   /** The largest number of parts; without it there may be any number. */
   readonly maxAccSplits?: number;
@@ -54,7 +54,7 @@ export interface NodeEvent {
 }
 
 /**
- * Takes a module apart into parts that an accelerator runs, `_run_on_acc_0` and so on, and parts that the CPU runs. Values that
+ * Splits a module into parts that an accelerator runs, `_run_on_acc_0` and so on, and parts that the CPU runs. Values that
  * are no tensors stay on one side. The sample inputs tell which values are tensors.
  *
  * @example

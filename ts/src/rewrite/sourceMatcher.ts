@@ -28,7 +28,7 @@ export interface SourceClass {
   readonly prototype: Module;
 }
 
-/** The nodes that one call was taken apart into. */
+/** The nodes that one call was decomposed into. */
 export interface SourcePartition<S extends WantedSource = WantedSource> {
   /** The nodes, in order. */
   readonly nodes: readonly Node[];

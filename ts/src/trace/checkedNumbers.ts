@@ -3,7 +3,7 @@
  *
  * A dynamic size, or what `item()` gives, is a number in a run and an object while a module is exported. What is asked of it
  * is answered for the number: by its kind where that is enough, else by the example, which makes a guard, as it does in PyTorch;
- * what only a run can tell refuses to be decided.
+ * an unbacked number refuses to be decided.
  *
  * @module
  */
@@ -117,7 +117,7 @@ function refused(construct: string) {
     "TraceControlFlow",
     `\`${construct}\` asks what a number is that is not known while it is exported`,
     {
-      help: "compare it with ===, or decide with guard(n.gt(3)); what only a run can tell is decided by cond(…) or torch.where(…)",
+      help: "compare it with ===, or decide with guard(n.gt(3)); an unbacked number is decided by cond(…) or torch.where(…)",
     },
   );
 }

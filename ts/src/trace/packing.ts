@@ -1,5 +1,5 @@
 /**
- * How a call of what was traced becomes the inputs of its graph: nested arguments are taken apart, options are read by
+ * How a call of what was traced becomes the inputs of its graph: nested arguments are flattened, options are read by
  * name.
  *
  * @module

@@ -13,7 +13,7 @@ import { isTraced, recorderOf } from "../record/record.ts";
 import { checkFunction, checkGiven, checkList, checkOptions } from "../base/given.ts";
 import { pass } from "../record/stack.ts";
 
-/** How the instances of a class are taken apart and made again. */
+/** How the instances of a class are flattened and made again. */
 export interface PytreeNodeType<T> {
   /** The parts, and what else it takes to make the container again: anything that `JSON.stringify` tells apart. */
   flatten(container: T): readonly [children: readonly unknown[], context: unknown];

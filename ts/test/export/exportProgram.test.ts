@@ -120,7 +120,7 @@ describe("DS: recurrent layers take sequences of any length", () => {
     }
   });
 
-  test("but for gradients, for which they are taken apart", () => {
+  test("but for gradients, for which they are decomposed", () => {
     const layer = new nn.LSTM(3, 4);
     const module = moduleOf((x: Tensor) => layer.forward(x)[0].sum());
     module.addModule("layer", layer);
@@ -259,7 +259,7 @@ describe("what depends on elements is refused", () => {
   test("a number of the data is not taken for a size, and says what to write", () => {
     const module = moduleOf(((x: Tensor) => ((x.sum().item() as number) > 3 ? x : x.neg())) as never);
     const { message } = refused(() => exportProgram(module, [torch.ones(2)]));
-    expect(message).toContain("what only a run can tell (zuf0) cannot become a number while it is exported");
+    expect(message).toContain("the unbacked number zuf0 cannot become a number while it is exported");
     expect(message).toContain(
       "help: write n.gt(3) for n > 3, cond(condition, whenTrue, whenFalse, [inputs]) for a decision",
     );

@@ -66,7 +66,7 @@ describe("a decision by guard", () => {
     expect([2, 3, 4].map((rows) => guard(operator.gt(rows, 3)))).toEqual([false, false, true]);
   });
 
-  test("refuses what only a run can tell, and what is no comparison", () => {
+  test("refuses unbacked numbers, and what is no comparison", () => {
     class Asks extends nn.Module {
       override forward(x: Tensor): Tensor {
         return guard(operator.gt(x.sum().item(), 3)) ? x.mul(3) : x.add(1);

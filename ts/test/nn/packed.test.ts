@@ -26,7 +26,7 @@ describe("packed sequences", () => {
     expect(() => packPaddedSequence(x, [1, 3, 2], { batchFirst: true })).toThrow(FxError);
   });
 
-  test("are made of sequences, and taken apart", () => {
+  test("are made of sequences, and padded again", () => {
     const [a, b] = [tensor([1, 2]), tensor([3])];
     expect(padSequence([a, b], { batchFirst: true, paddingValue: 7 }).toArray()).toEqual([
       [1, 2],

@@ -91,7 +91,7 @@ const ABOUT_SIZES: Readonly<Record<string, string>> = {
   "a dtype is known": 'x.dtype === "float32"',
 };
 
-/** What only a run can tell. */
+/** Unbacked numbers. */
 const ABOUT_ELEMENTS: Readonly<Record<string, string>> = {
   "item() ===": "x.sum().item() === 12",
   "item() !==": "x.sum().item() !== 12",

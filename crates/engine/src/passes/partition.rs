@@ -1,4 +1,4 @@
-//! Passes that take a graph apart.
+//! Passes that partition a graph.
 
 use super::{Declare, HostPass, PassCall, answer, declared};
 use serde::{Deserialize, Serialize};

@@ -14,7 +14,7 @@ use tracefx_fuzz::random::Random;
 use tracefx_fuzz::stored;
 use tracefx_pt2::{Archive, LoadOptions, SaveOptions, load, save};
 
-/// An archive, taken apart.
+/// The entries of an archive.
 struct Parts {
     folder: PathBuf,
     entries: Vec<(String, Vec<u8>)>,

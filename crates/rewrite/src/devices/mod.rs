@@ -1,4 +1,4 @@
-//! Taking a module apart for several devices: `torch.fx.experimental.accelerator_partitioner` and `partitioner_utils`.
+//! Partitioning a module for several devices: `torch.fx.experimental.accelerator_partitioner` and `partitioner_utils`.
 //!
 //! Nodes are known by their places in the graph here, so that sets of them are in its order: where PyTorch takes any of a set,
 //! the first in the graph is taken. Inputs and attributes belong to every part that uses them, and each call to one.
@@ -71,7 +71,7 @@ pub enum PartitionMode {
     AotBased,
 }
 
-/// How [`partition_graph`] takes a module apart.
+/// How [`partition_graph`] partitions a module.
 #[derive(Clone, Debug, Deserialize, ts_rs::TS)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 #[ts(rename = "PartitionerConfigOptions")]
@@ -115,7 +115,7 @@ impl Default for PartitionerConfig {
 /// What [`partition_graph`] makes.
 #[derive(Clone, Debug)]
 pub struct PartitionResult {
-    /// The parts. Their nodes are places in the graph that was taken apart.
+    /// The parts. Their nodes are places in the graph that was partitioned.
     pub partitions: Vec<Partition>,
     /// The calls of the parts, in the order in which the module makes them.
     pub dag: Vec<DagNode>,
@@ -123,7 +123,7 @@ pub struct PartitionResult {
     pub module_with_submodules: GraphModule,
 }
 
-/// Takes a module apart for several devices: `Partitioner.partition_graph`. A module that one device holds is one part, unless
+/// Partitions a module for several devices: `Partitioner.partition_graph`. A module that one device holds is one part, unless
 /// it is told ahead of time. `sizes` are those of [`get_size_of_all_nodes`](crate::get_size_of_all_nodes).
 ///
 /// ```

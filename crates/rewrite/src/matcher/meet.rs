@@ -7,7 +7,7 @@ use std::rc::Rc;
 use tracefx_core::Result;
 use tracefx_ir::{Arg, Graph, Node, NodeId, Opcode};
 
-/// What one way to take a chain of calls apart costs in steps.
+/// What one way to split a chain of calls costs in steps.
 const STEPS_OF_A_CHAIN: u64 = 100;
 
 impl<'a> Search<'a> {
@@ -173,7 +173,7 @@ impl<'a> Search<'a> {
         Ok(false)
     }
 
-    /// Makes a choice of how a chain of calls of an associative function is taken apart, so that it has as many operands
+    /// Makes a choice of how a chain of calls of an associative function is split, so that it has as many operands
     /// as the chain of the pattern; `false` where that is one call only.
     fn meet_chain(&mut self, node: NodeId, found: NodeId) -> Result<bool> {
         let pattern = self.pattern;
@@ -196,7 +196,7 @@ impl<'a> Search<'a> {
         while let Some((chain, from)) = open.pop() {
             self.spend(STEPS_OF_A_CHAIN)?;
             if chain.calls.len() < wanted.calls.len() {
-                // Each chain is made once: operands before the one that was taken apart last stay whole.
+                // Each chain is made once: operands before the one that was split last stay whole.
                 let next = (from..chain.operands.len()).rev();
                 open.extend(next.filter_map(|at| Some((chain.apart(graph, at)?, at))));
                 continue;
@@ -230,7 +230,7 @@ impl<'a> Chain<'a> {
         Chain { calls: vec![call], operands: graph.node(call).args().iter().collect() }
     }
 
-    /// The chain with one operand taken apart, where that is a call of the same function.
+    /// The chain with one operand split, where that is a call of the same function.
     fn apart(&self, graph: &'a Graph, at: usize) -> Option<Self> {
         let call = self.operands[at].as_node()?;
         let (first, node) = (graph.node(self.calls[0]), graph.node(call));

@@ -30,7 +30,7 @@ pub struct PartitionerOptions {
 pub struct Partition {
     /// The number.
     pub id: usize,
-    /// The nodes, in the order of the graph, but for results that were taken apart elsewhere and come last.
+    /// The nodes, in the order of the graph, but for items that were taken of results elsewhere and come last.
     pub nodes: Vec<NodeId>,
 }
 
@@ -187,7 +187,7 @@ fn is_getitem(node: &Node) -> bool {
     node.op() == Opcode::CallFunction && &**node.target() == "operator.getitem"
 }
 
-/// Moves the nodes that take a value apart to where the value is made, so that a tuple never leaves a partition.
+/// Moves the nodes that take items of a value to where the value is made, so that a tuple never leaves a partition.
 fn reassign_items(graph: &Graph, partitions: &mut [Partition]) {
     let mut part: Vec<Option<usize>> = vec![None; graph.id_bound()];
     for (index, partition) in partitions.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Taking a graph apart into what an accelerator runs and what the CPU runs: `torch.fx.passes.splitter_base`.
+//! Splitting a graph into what an accelerator runs and what the CPU runs: `torch.fx.passes.splitter_base`.
 
 mod acc_nodes;
 mod boundary;
@@ -17,7 +17,7 @@ use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::{Graph, GraphModule, Node, NodeId, Opcode};
 use tracefx_ops::Registry;
 
-/// How [`Splitter`] takes graphs apart.
+/// How [`Splitter`] splits graphs.
 #[derive(Clone, Debug, Deserialize, ts_rs::TS)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct SplitterOptions {

@@ -28,7 +28,7 @@ export interface PyTreeInfo {
 }
 
 /**
- * The function takes nested inputs apart and puts the output together: `torch.fx.graph._PyTreeCodeGen`.
+ * The function flattens nested inputs and unflattens the output: `torch.fx.graph._PyTreeCodeGen`.
  *
  * @example
  * ```ts

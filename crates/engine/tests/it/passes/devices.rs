@@ -1,4 +1,4 @@
-//! Random modules taken apart for random devices: the parts compute the same, each call is in one of them, and no device
+//! Random modules partitioned for random devices: the parts compute the same, each call is in one of them, and no device
 //! holds more than it can.
 
 use super::layers::layered;
