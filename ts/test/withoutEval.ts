@@ -13,8 +13,8 @@ export const CAN_DIFFER: readonly string[] = [
   "ts/test/plugin/bundledPrograms.test.ts",
   "ts/test/plugin/bundlers.test.ts",
   "ts/test/plugin/register.test.ts",
+  "ts/test/record/stack.test.ts",
   "ts/test/trace/sourceMaps.test.ts",
-  "ts/test/trace/stack.test.ts",
   "ts/test/types/z3.test.ts",
 ];
 

@@ -10,7 +10,7 @@ import { pythonRepr } from "../../src/functions/text.ts";
 import { callFunction } from "../../src/functions/table.ts";
 import { Complex, Ellipsis, Float, type Slice, ValueTuple } from "../../src/base/values.ts";
 import { Tensor } from "../../src/tensor/tensor.ts";
-import { decode as decodeTensor, difference, type Encoded } from "../functional/cases.ts";
+import { decode as decodeTensor, difference, type Encoded } from "../torch/functional/cases.ts";
 
 interface Call {
   readonly target: string;

@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, test } from "vitest";
-import { init } from "../../src/engine/engine.ts";
-import { FxError } from "../../src/base/errors.ts";
-import { Graph } from "../../src/graph/graph.ts";
-import { manualSeed } from "../../src/torch/random.ts";
-import { GraphAppendingTracer } from "../../src/trace/tracerBase.ts";
+import { init } from "../../../src/engine/engine.ts";
+import { FxError } from "../../../src/base/errors.ts";
+import { Graph } from "../../../src/graph/graph.ts";
+import { manualSeed } from "../../../src/torch/random.ts";
+import { GraphAppendingTracer } from "../../../src/trace/tracerBase.ts";
 import { callCase, type Case, CASES, decode, difference } from "./cases.ts";
 
 beforeAll(() => init());

@@ -1,11 +1,11 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { camelCase } from "../../src/base/naming.ts";
-import { signatureOf } from "../../src/functions/table.ts";
-import * as F from "../../src/torch/functional/index.ts";
+import { camelCase } from "../../../src/base/naming.ts";
+import { signatureOf } from "../../../src/functions/table.ts";
+import * as F from "../../../src/torch/functional/index.ts";
 
 const SIGNATURES = JSON.parse(
-  readFileSync(new URL("../../../tests/fixtures/functional/signatures.json", import.meta.url), "utf8"),
+  readFileSync(new URL("../../../../tests/fixtures/functional/signatures.json", import.meta.url), "utf8"),
 ) as Readonly<Record<string, string | null>>;
 
 test.each(Object.entries(SIGNATURES))("%s has PyTorch's parameters", (name, signature) => {

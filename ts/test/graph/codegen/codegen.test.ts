@@ -1,12 +1,12 @@
 import { describe, expect, test } from "vitest";
-import type { Arg } from "../../src/graph/args.ts";
-import { BoxedCodeGen, CodeGen } from "../../src/graph/codegen/codegen.ts";
-import { PyTreeCodeGen } from "../../src/graph/codegen/pytree.ts";
-import { Graph } from "../../src/graph/graph.ts";
-import { slice, tuple } from "../../src/graph/args.ts";
-import { GraphModule } from "../../src/fx/graphModule.ts";
-import { complex, device, dtype, Ellipsis, Float, float, layout, memoryFormat, op } from "../../src/base/values.ts";
-import { tensor } from "../../src/tensor/construct.ts";
+import type { Arg } from "../../../src/graph/args.ts";
+import { BoxedCodeGen, CodeGen } from "../../../src/graph/codegen/codegen.ts";
+import { PyTreeCodeGen } from "../../../src/graph/codegen/pytree.ts";
+import { Graph } from "../../../src/graph/graph.ts";
+import { slice, tuple } from "../../../src/graph/args.ts";
+import { GraphModule } from "../../../src/fx/graphModule.ts";
+import { complex, device, dtype, Ellipsis, Float, float, layout, memoryFormat, op } from "../../../src/base/values.ts";
+import { tensor } from "../../../src/tensor/construct.ts";
 
 function codeOf(fill: (graph: Graph) => void, owner?: (graph: Graph) => void): string {
   const graph = new Graph();

@@ -1,6 +1,6 @@
 import { afterEach, beforeAll, describe, expect, expectTypeOf, test, vi } from "vitest";
-import { callFunction } from "../../src/functions/table.ts";
-import { F, init, Tensor, tensor, torch } from "../../src/index.ts";
+import { callFunction } from "../../../src/functions/table.ts";
+import { F, init, Tensor, tensor, torch } from "../../../src/index.ts";
 
 beforeAll(() => init());
 afterEach(() => vi.restoreAllMocks());

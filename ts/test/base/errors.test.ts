@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { ERRORS } from "../../bindings/errors.ts";
-import { EngineError, FxError, fxError, OperatorError, type ErrorName } from "../src/base/errors.ts";
+import { ERRORS } from "../../../bindings/errors.ts";
+import { EngineError, FxError, fxError, OperatorError, type ErrorName } from "../../src/base/errors.ts";
 
 describe("fxError", () => {
   it("makes an error of the class that the code belongs to", () => {

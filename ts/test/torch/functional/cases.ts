@@ -1,10 +1,10 @@
 import { readFileSync } from "node:fs";
-import type { DType } from "../../../bindings/dtypes.ts";
-import { camelCase } from "../../src/base/naming.ts";
-import { dtype, float, ValueTuple } from "../../src/base/values.ts";
-import { tensorFromBytes } from "../../src/tensor/construct.ts";
-import { Tensor } from "../../src/tensor/tensor.ts";
-import * as F from "../../src/torch/functional/index.ts";
+import type { DType } from "../../../../bindings/dtypes.ts";
+import { camelCase } from "../../../src/base/naming.ts";
+import { dtype, float, ValueTuple } from "../../../src/base/values.ts";
+import { tensorFromBytes } from "../../../src/tensor/construct.ts";
+import { Tensor } from "../../../src/tensor/tensor.ts";
+import * as F from "../../../src/torch/functional/index.ts";
 
 /** A value of a case, as `tests/oracle/gen_functional.py` writes it. */
 export type Encoded =
@@ -38,7 +38,7 @@ export interface Case {
 
 /** All cases. */
 export const CASES: readonly Case[] = readFileSync(
-  new URL("../../../tests/fixtures/functional/cases.jsonl", import.meta.url),
+  new URL("../../../../tests/fixtures/functional/cases.jsonl", import.meta.url),
   "utf8",
 )
   .trimEnd()
