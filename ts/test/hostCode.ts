@@ -5,6 +5,7 @@
 import * as childProcess from "node:child_process";
 import { syncBuiltinESMExports } from "node:module";
 import * as workers from "node:worker_threads";
+import { CAN_DIFFER } from "./withoutEval.ts";
 
 type Callable = (...args: readonly unknown[]) => unknown;
 /** A module of Node as `require` gives it; what ES modules import of it follows. */
@@ -12,8 +13,25 @@ type Library = { readonly default: Record<string, object> };
 
 const STARTERS = ["exec", "execFile", "execFileSync", "execSync", "fork", "spawn", "spawnSync"];
 
+/**
+ * Watches a file of tests from now on, and gives what is to be called after them. That throws where the file is not listed and
+ * makes code of text, or starts a process or a worker. Those on the list are not watched: what `eval` makes under a watch cannot
+ * import, which webpack's loaders do.
+ */
+export function watchFile(file: string): () => void {
+  const called = new Set<string>();
+  if (!CAN_DIFFER.includes(file)) watchHostCode((name) => called.add(name));
+  return () => {
+    if (called.size === 0) return;
+    const names = [...called].join(", ");
+    throw new Error(
+      `${file} calls ${names}, so that it can differ where no text is evaluated: list it in ts/test/withoutEval.ts`,
+    );
+  };
+}
+
 /** From now on, tells the name of each function that makes code of text, or starts a process or a worker, when it is called. */
-export function watchHostCode(tell: (name: string) => void): void {
+function watchHostCode(tell: (name: string) => void): void {
   // Any function leads to the constructor of its kind, which is what evaluates.
   // oxlint-disable-next-line no-empty-function -- only their constructors are asked for
   for (const it of [() => {}, async () => {}, function* () {}, async function* () {}]) {

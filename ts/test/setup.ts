@@ -3,8 +3,7 @@ import { afterAll, expect } from "vitest";
 import { NodeBase } from "../src/graph/args.ts";
 import { Module } from "../src/nn/module.ts";
 import { Tensor } from "../src/tensor/tensor.ts";
-import { watchHostCode } from "./hostCode.ts";
-import { CAN_DIFFER } from "./withoutEval.ts";
+import { watchFile } from "./hostCode.ts";
 
 // Objects whose contents are private, of which any two would be equal.
 expect.addEqualityTesters([
@@ -22,16 +21,6 @@ expect.addEqualityTesters([
   },
 ]);
 
-// Those on the list are not watched: what `eval` makes under a watch cannot import, which webpack's loaders do.
 const path = expect.getState().testPath?.replaceAll("\\", "/") ?? "";
-const [, file = ""] = /\/(ts\/test\/.*)$/.exec(path) ?? [];
-if (file !== "" && !CAN_DIFFER.includes(file)) {
-  const called = new Set<string>();
-  watchHostCode((name) => called.add(name));
-  afterAll(() => {
-    if (called.size === 0) return;
-    throw new Error(
-      `${file} calls ${[...called].join(", ")}, so that it can differ where no text is evaluated: list it in ts/test/withoutEval.ts`,
-    );
-  });
-}
+const [, file] = /\/(ts\/test\/.*)$/.exec(path) ?? [];
+if (file !== undefined) afterAll(watchFile(file));

@@ -9,6 +9,7 @@ export const CAN_DIFFER: readonly string[] = [
   "ts/test/compile/corpus.test.ts",
   "ts/test/engine/target.test.ts",
   "ts/test/fx/programs.test.ts",
+  "ts/test/hostCode.test.ts",
   "ts/test/lint/rule.test.ts",
   "ts/test/plugin/bundledPrograms.test.ts",
   "ts/test/plugin/bundlers.test.ts",
