@@ -40,6 +40,11 @@ ranges: Record<string, readonly [min: number | null, max: number | null]>,
 asserts: Array<string>, };
 
 /**
+ * The names of the options of {@link RuntimeAssertCall}.
+ */
+export const RUNTIME_ASSERT_CALL = ["ranges", "asserts"] as const satisfies readonly (keyof RuntimeAssertCall)[];
+
+/**
  * What [`insert_deferred_runtime_asserts`] did.
  */
 export type InsertedAsserts = { 
@@ -55,7 +60,7 @@ skipped: Array<string>, };
 /**
  * A device.
  */
-export type DeviceOptions = { 
+export type Device = { 
 /**
  * Its name.
  */
@@ -111,7 +116,7 @@ export type PartitionerConfigOptions = {
 /**
  * The devices.
  */
-devices: Array<DeviceOptions>, 
+devices: Array<Device>, 
 /**
  * How parts are found.
  */
@@ -140,6 +145,11 @@ saturateHost: boolean,
  * How many nodes and arguments the modes that try changes look at, all tries together.
  */
 limit: number, };
+
+/**
+ * The names of the options of {@link PartitionerConfigOptions}.
+ */
+export const PARTITIONER_CONFIG_OPTIONS = ["devices", "mode", "transferRateBytesPerSec", "nodeToLatencyMapping", "nodeToPartitionMapping", "partitionToLogicalDeviceMapping", "saturateHost", "limit"] as const satisfies readonly (keyof PartitionerConfigOptions)[];
 
 /**
  * The options of `partition_graph`.
@@ -339,6 +349,11 @@ export type CseOptions = {
 bannedOps: Array<string>, };
 
 /**
+ * The names of the options of {@link CseOptions}.
+ */
+export const CSE_OPTIONS = ["bannedOps"] as const satisfies readonly (keyof CseOptions)[];
+
+/**
  * How [`NormalizeArgs`] writes arguments.
  */
 export type NormalizeArgsOptions = { 
@@ -346,6 +361,11 @@ export type NormalizeArgsOptions = {
  * Whether all arguments become keyword arguments; else those by position stay so.
  */
 normalizeToOnlyUseKwargs: boolean, };
+
+/**
+ * The names of the options of {@link NormalizeArgsOptions}.
+ */
+export const NORMALIZE_ARGS_OPTIONS = ["normalizeToOnlyUseKwargs"] as const satisfies readonly (keyof NormalizeArgsOptions)[];
 
 /**
  * What [`AnnotateTypesWithSchema`] annotates.
@@ -365,13 +385,23 @@ annotateModules: boolean,
 annotateGetAttrs: boolean, };
 
 /**
+ * The names of the options of {@link AnnotateOptions}.
+ */
+export const ANNOTATE_OPTIONS = ["annotateFunctionals", "annotateModules", "annotateGetAttrs"] as const satisfies readonly (keyof AnnotateOptions)[];
+
+/**
  * What is taken out of a graph.
  */
 export type FunctionalizeOptions = { 
 /**
- * `mutations`, or `mutations_and_views`: views become copies, such as `view_copy`.
+ * Writes alone, or views as well, which become copies such as `view_copy`.
  */
-remove: string, };
+remove: "mutations" | "mutations_and_views", };
+
+/**
+ * The names of the options of {@link FunctionalizeOptions}.
+ */
+export const FUNCTIONALIZE_OPTIONS = ["remove"] as const satisfies readonly (keyof FunctionalizeOptions)[];
 
 /**
  * The options of `note_values`.
@@ -414,7 +444,8 @@ export type SizeCall = {
 tensors: Array<TensorNote | null>, };
 
 /**
- * The bytes of a node. The answer of `get_size_of_all_nodes` has one for each node, null from the output on.
+ * How many bytes a node needs: FX's `size_bytes`. The answer of `get_size_of_all_nodes` has one for each node, null from the
+ * output on.
  */
 export type SizeAnswer = { 
 /**
@@ -422,7 +453,7 @@ export type SizeAnswer = {
  */
 outputSize: number, 
 /**
- * The bytes of the result and of the parameters.
+ * The bytes of the result and of the parameters of the module that is called, all in the dtype of the result.
  */
 totalSize: number, };
 
@@ -521,6 +552,11 @@ constraints: { [key in string]: Constraint },
  * graph.
  */
 maxSteps?: number, };
+
+/**
+ * The names of the options of {@link MatcherOptions}.
+ */
+export const MATCHER_OPTIONS = ["matchOutput", "matchPlaceholder", "removeOverlappingMatches", "ignoreLiterals", "nodeNameMatch", "commutative", "associative", "sharedWildcards", "constraints", "maxSteps"] as const satisfies readonly (keyof MatcherOptions)[];
 
 /**
  * How replacements are checked on random inputs.
@@ -680,6 +716,11 @@ partitionAffix: string | null,
 tupleReturn: boolean, };
 
 /**
+ * The names of the options of {@link SplitOptions}.
+ */
+export const SPLIT_OPTIONS = ["keepOriginalOrder", "keepOriginalNodeName", "keepOriginalInputName", "partitionAffix", "tupleReturn"] as const satisfies readonly (keyof SplitOptions)[];
+
+/**
  * The options of `split_module`.
  */
 export type SplitCall = { 
@@ -725,6 +766,11 @@ allowedSingleNodePartitionOps: Array<string>,
  * Whether only nodes of which one uses the other come together, and not independent ones.
  */
 skipHorizontalFusion: boolean, };
+
+/**
+ * The names of the options of {@link PartitionerOptions}.
+ */
+export const PARTITIONER_OPTIONS = ["allowsSingleNodePartition", "nonComputeOps", "allowedSingleNodePartitionOps", "skipHorizontalFusion"] as const satisfies readonly (keyof PartitionerOptions)[];
 
 /**
  * The options of `propose_partitions`.
@@ -851,6 +897,11 @@ moveNonTensorNodesOnBoundary: boolean,
 nonAccSubmoduleName: string, };
 
 /**
+ * The names of the options of {@link SplitterOptions}.
+ */
+export const SPLITTER_OPTIONS = ["minAccModuleSize", "skipFusion", "allowNonTensor", "moveNonTensorNodesOnBoundary", "nonAccSubmoduleName"] as const satisfies readonly (keyof SplitterOptions)[];
+
+/**
  * The options of `find_subgraphs`: what a splitter finds.
  */
 export type SubgraphsCall = { 
@@ -960,6 +1011,11 @@ skipNodes: Array<string>,
  * Whether [`TraverseMethod::Block`] looks for the last node only, or for the first only.
  */
 findLastNode: boolean | null, };
+
+/**
+ * The names of the options of {@link MinimizerOptions}.
+ */
+export const MINIMIZER_OPTIONS = ["traverseMethod", "findAll", "start", "end", "skipNodes", "findLastNode"] as const satisfies readonly (keyof MinimizerOptions)[];
 
 /**
  * The options of `minimize`, which is asked again with one answer more until it asks no further.

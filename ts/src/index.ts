@@ -139,7 +139,6 @@ export { Transformer } from "./trace/transformer.ts";
 export {
   type DAG,
   type DAGNode,
-  type Device,
   type DevicePartition,
   getCommLatencyBetween,
   getLatencyOfPartitionedGraph,
@@ -203,6 +202,7 @@ export {
   type Partition,
 } from "./passes/partitioner.ts";
 export type {
+  Device,
   InsertedAsserts,
   MinimizerOptions,
   NodeLatency,

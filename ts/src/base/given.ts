@@ -8,13 +8,23 @@ import { type FxError, fxError } from "./errors.ts";
 
 /**
  * Refuses options that `what` does not have, and what is no object of options. The nearest of the known names is suggested.
+ * The names are all those of the type, or it does not compile.
  *
  * @example
  * ```ts
  * checkOptions("constantFold", options, ["constraintFn", "maxBytes"]);
  * ```
  */
-export function checkOptions(what: string, options: object, names: readonly string[]): void {
+export function checkOptions<Options extends object, const Names extends readonly (keyof Options & string)[]>(
+  what: string,
+  options: Options,
+  names: Names & ([Exclude<keyof Options, Names[number]>] extends [never] ? unknown : never),
+): void {
+  checkNames(what, options, names);
+}
+
+/** The same for options whose names are found as the program runs. */
+export function checkNames(what: string, options: object, names: readonly string[]): void {
   if (typeof options !== "object" || options === null || Array.isArray(options)) {
     throw fxError("InvalidOption", `${what} takes its options as an object`, { help: knownOptions(names) });
   }

@@ -53,7 +53,7 @@ export interface ReadOptions {
   readonly cache?: string;
 }
 
-const OPTIONS: readonly string[] = ["limits", "signal", "progress", "sha256", "cache"];
+const OPTIONS = ["limits", "signal", "progress", "sha256", "cache"] as const;
 /** How much of a file is read at once. */
 const PIECE = 1 << 22;
 

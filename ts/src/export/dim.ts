@@ -41,7 +41,7 @@ export interface DimBounds {
   readonly max?: number;
 }
 
-const BOUNDS: readonly string[] = ["min", "max"];
+const BOUNDS = ["min", "max"] as const;
 
 /** A named size that is dynamic, or a sum `factor * root + offset` of one. */
 export class DimVar {

@@ -64,7 +64,7 @@ export interface ExportOptions {
   readonly strict?: boolean;
 }
 
-const OPTIONS: readonly string[] = ["dynamicShapes", "preserveModuleCallSignature", "verify", "checkSources", "strict"];
+const OPTIONS = ["dynamicShapes", "preserveModuleCallSignature", "verify", "checkSources", "strict"] as const;
 
 /**
  * Exports a module, or a program that can be called: `torch.export.export`. It is run once, on what is known of the example inputs without their elements,

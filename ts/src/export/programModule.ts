@@ -33,7 +33,7 @@ interface Inside {
   readonly milliseconds: number | undefined;
 }
 
-const WATCH: readonly string[] = ["signal", "progress"];
+const WATCH = ["signal", "progress"] as const;
 
 const insides = new WeakMap<ProgramModule, Inside>();
 

@@ -27,7 +27,7 @@ export interface SaveProgramOptions {
 
 type EngineArchive = ReturnType<Engine["Archive"]["of"]>;
 
-const OPTIONS: readonly string[] = ["extraFiles", "root", "signal", "progress"];
+const OPTIONS = ["extraFiles", "root", "signal", "progress"] as const;
 
 /**
  * The program as the archive that PyTorch writes: `torch.export.load` takes it. Edits of the graph and of the state are in

@@ -58,7 +58,7 @@ export interface RunOptions extends RunWatch {
   readonly enableIoProcessing?: boolean;
 }
 
-const RUN_OPTIONS: readonly string[] = ["signal", "progress", "initialEnv", "enableIoProcessing"];
+const RUN_OPTIONS = ["signal", "progress", "initialEnv", "enableIoProcessing"] as const;
 
 /** What belongs to one run. */
 interface Frame {

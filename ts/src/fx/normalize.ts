@@ -38,7 +38,7 @@ export interface NormalizeOptions {
   readonly kwargTypes?: Readonly<Record<string, ArgumentType>>;
 }
 
-const OPTIONS: readonly string[] = ["normalizeToOnlyUseKwargs", "argTypes", "kwargTypes"];
+const OPTIONS = ["normalizeToOnlyUseKwargs", "argTypes", "kwargTypes"] as const;
 
 /**
  * The arguments of a call of a function, matched with its parameters, and its defaults:

@@ -38,7 +38,7 @@ interface TableOptions extends FactoryOptions {
 }
 
 /** What both take of a table that is there already. */
-const TABLE_OPTIONS: readonly string[] = [
+const TABLE_OPTIONS = [
   "numEmbeddings",
   "embeddingDim",
   "paddingIdx",
@@ -48,7 +48,7 @@ const TABLE_OPTIONS: readonly string[] = [
   "sparse",
   "device",
   "dtype",
-];
+] as const;
 
 /** How an {@link Embedding} is made. */
 export interface EmbeddingOptions extends TableOptions {

@@ -166,7 +166,7 @@ export function xavierNormal_<T extends Tensor>(tensor: T, gain = 1): T {
   return normal_(tensor, 0, gain * Math.sqrt(2 / (fanIn + fanOut)));
 }
 
-const KAIMING: readonly string[] = ["a", "mode", "nonlinearity"];
+const KAIMING = ["a", "mode", "nonlinearity"] as const;
 
 /** He's uniform initialisation. */
 export function kaimingUniform_<T extends Tensor>(tensor: T, options: KaimingOptions = {}): T {

@@ -22,7 +22,7 @@ import { holderOf } from "../graph/attribute.ts";
 import { currentObserver } from "./observe.ts";
 import { Parameter } from "./parameter.ts";
 import { type LoadResult, loadState, type LoadStateOptions, stateOf, type StateSource } from "./stateDict.ts";
-import { checkFunction, checkGiven, checkOptions, checkPath } from "../base/given.ts";
+import { checkFunction, checkGiven, checkNames, checkOptions, checkPath } from "../base/given.ts";
 
 /** Something that a module holds under a name. */
 export type Attribute =
@@ -187,7 +187,7 @@ function put(raw: Module, name: string, attribute: Attribute): true {
 /** Refuses what a class without a constructor of its own is made with: nothing would look at it. */
 function checkNoArguments(what: string, given: readonly unknown[]): void {
   const [first] = given;
-  if (given.length === 1 && isOptions(first)) return checkOptions(what, first, []);
+  if (given.length === 1 && isOptions(first)) return checkNames(what, first, []);
   throw fxError("InvalidOption", `${what} takes no arguments, and is given ${given.length}`, {
     help: "write a constructor that takes them, and calls super()",
   });

@@ -8,7 +8,7 @@ import { pythonFloat } from "../graph/python.ts";
 import { Tensor } from "../tensor/tensor.ts";
 import { keep, tidy } from "../tensor/tidy.ts";
 import { type OptimizerStateDict, type ParameterState, pythonName, readState } from "./stateDict.ts";
-import { checkFunction, checkGiven, checkOptions } from "../base/given.ts";
+import { checkFunction, checkGiven, checkNames } from "../base/given.ts";
 
 /** Parameters with the options that hold for them. */
 export type ParameterGroup<Options> = Options & { readonly params: readonly Tensor[] };
@@ -36,7 +36,7 @@ export abstract class Optimizer<Options extends object, State> {
     checkGiven("an optimizer", areMany, "a list of parameters", "model.parameters()");
     checkFunction("an optimizer", "its method check", this.check);
     this.#optionNames = Object.keys(defaults);
-    checkOptions(new.target.name, given, this.#optionNames);
+    checkNames(new.target.name, given, this.#optionNames);
     const items = [...(params as Iterable<unknown>)];
     if (items.length === 0) throw fxError("InvalidArgument", "optimizer got an empty parameter list");
     const groups = items.filter((it): it is Partial<Options> & { params: Iterable<Tensor> } => isGroup(it));
@@ -54,7 +54,7 @@ export abstract class Optimizer<Options extends object, State> {
         }
         seen.add(tensor);
       }
-      checkOptions(new.target.name, group, ["params", ...this.#optionNames]);
+      checkNames(new.target.name, group, ["params", ...this.#optionNames]);
       const options = { ...defaults, ...given, ...group, params: tensors };
       this.check(options);
       this.paramGroups.push(options);

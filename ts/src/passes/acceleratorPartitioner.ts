@@ -3,14 +3,15 @@
  *
  * @module
  */
-import type {
-  DagNodeAnswer,
-  DevicesAnswer,
-  LatencyAnswer,
-  NodeLatency,
-  PartitionerConfigOptions,
-  PartitionLatency,
-  PartitionMode,
+import {
+  type DagNodeAnswer,
+  type Device,
+  type DevicesAnswer,
+  type LatencyAnswer,
+  type NodeLatency,
+  PARTITIONER_CONFIG_OPTIONS,
+  type PartitionerConfigOptions,
+  type PartitionLatency,
 } from "../../../bindings/passes.ts";
 import { fxError } from "../base/errors.ts";
 import type { GraphModule } from "../fx/graphModule.ts";
@@ -20,46 +21,20 @@ import { checkGraphModule } from "../rewrite/checks.ts";
 import { tensorNotes } from "./graphManipulation.ts";
 import { checkGiven, checkList, checkOptions } from "../base/given.ts";
 
-/** A device. */
-export interface Device {
-  /** Its name. */
-  readonly name: string;
-  /** How many bytes it can hold. */
-  readonly availableMemBytes: number;
-  /** Its number, which no other has. */
-  readonly logicalId: number;
-}
+/** Of the options, those that are no lists by the places of nodes or devices. */
+type PlainOptions = Pick<PartitionerConfigOptions, "mode" | "transferRateBytesPerSec" | "saturateHost" | "limit">;
 
-/** How {@link Partitioner} partitions a module. */
-export interface PartitionerConfig {
+/** How {@link Partitioner} partitions a module: by size unless it is said. */
+export interface PartitionerConfig extends Partial<PlainOptions> {
   /** The devices. */
   readonly devices: readonly Device[];
-  /** How parts are found; by size unless it is said. */
-  readonly mode?: PartitionMode;
-  /** How fast values go from device to device, for `cost_aware` and `kl_based`. */
-  readonly transferRateBytesPerSec?: number;
   /** How long each node that calls something takes, for `cost_aware` and `kl_based`. */
   readonly nodeToLatencyMapping?: ReadonlyMap<Node, NodeLatency>;
   /** The part of each node that calls something, for `aot_based`. */
   readonly nodeToPartitionMapping?: ReadonlyMap<Node, number>;
   /** The logical ids of the devices of each part, for `aot_based`. */
   readonly partitionToLogicalDeviceMapping?: ReadonlyMap<number, readonly number[]>;
-  /** Whether devices that are left run copies of the parts. */
-  readonly saturateHost?: boolean;
-  /** How many nodes and arguments `cost_aware` and `kl_based` look at, all tries together: 100 million unless it is said. */
-  readonly limit?: number;
 }
-
-const CONFIG: readonly string[] = [
-  "devices",
-  "mode",
-  "transferRateBytesPerSec",
-  "nodeToLatencyMapping",
-  "nodeToPartitionMapping",
-  "partitionToLogicalDeviceMapping",
-  "saturateHost",
-  "limit",
-];
 
 /** A part: FX's `Partition` of `partitioner_utils`. */
 export interface DevicePartition {
@@ -125,7 +100,7 @@ export class Partitioner {
 
   /** Partitions a module, which stays as it is. The module with the parts shares its tensors. */
   partitionGraph(module: GraphModule, config: PartitionerConfig): PartitionResult {
-    checkOptions("partitionGraph", config ?? {}, CONFIG);
+    checkOptions("partitionGraph", config ?? {}, PARTITIONER_CONFIG_OPTIONS);
     checkGraphModule("Partitioner", module);
     if (!Array.isArray(config?.devices)) {
       throw fxError("InvalidOption", "a Partitioner needs a list of devices", {

@@ -18,12 +18,7 @@ import { checkGraphModule } from "../rewrite/checks.ts";
 import { checkList } from "../base/given.ts";
 
 /** How many bytes a node needs: FX's `size_bytes`. */
-export interface SizeBytes {
-  /** The bytes of the result. */
-  readonly outputSize: number;
-  /** The bytes of the result and of the parameters of the module that is called, all in the dtype of the result. */
-  readonly totalSize: number;
-}
+export type SizeBytes = Readonly<SizeAnswer>;
 
 /**
  * The size of every node before the output: `get_size_of_all_nodes`. Where inputs are given, `ShapeProp` runs first. FX notes

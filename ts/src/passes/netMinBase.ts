@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { MinimizeAnswer, MinimizerOptions } from "../../../bindings/passes.ts";
+import { MINIMIZER_OPTIONS, type MinimizeAnswer, type MinimizerOptions } from "../../../bindings/passes.ts";
 import { fxError } from "../base/errors.ts";
 import type { GraphModule } from "../fx/graphModule.ts";
 import { Node } from "../graph/node.ts";
@@ -16,16 +16,6 @@ import { checkFunction, checkList, checkOptions } from "../base/given.ts";
 import { isCallable } from "./toolsCommon.ts";
 
 const BACKENDS = ["runA", "runB", "compareFn"] as const;
-
-const SETTINGS = [
-  "accumulateError",
-  "traverseMethod",
-  "findAll",
-  "start",
-  "end",
-  "skipNodes",
-  "findLastNode",
-] as const satisfies (keyof MinimizerSettings)[];
 
 /** Runs a module on a backend. */
 export type RunBackend = (module: GraphModule, inputs: readonly unknown[]) => unknown;
@@ -92,7 +82,7 @@ export class NetMinimizer {
 
   /** Finds the nodes. */
   minimize(settings: MinimizerSettings = {}): Set<Node> {
-    checkOptions("minimize", settings, SETTINGS);
+    checkOptions("minimize", settings, ["accumulateError", ...MINIMIZER_OPTIONS]);
     const { accumulateError = false, ...options } = settings;
     this.#checkNames(options);
     const answers: boolean[] = [];

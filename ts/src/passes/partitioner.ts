@@ -5,7 +5,12 @@
  * @module
  */
 import { checkNode } from "../graph/args.ts";
-import type { PartitionAnswer, PartitionerOptions } from "../../../bindings/passes.ts";
+import {
+  type FuseCall,
+  PARTITIONER_OPTIONS,
+  type PartitionAnswer,
+  type PartitionerOptions,
+} from "../../../bindings/passes.ts";
 import { fxError } from "../base/errors.ts";
 import type { GraphModule } from "../fx/graphModule.ts";
 import type { Node } from "../graph/node.ts";
@@ -21,13 +26,6 @@ export interface Partition {
   /** The nodes. */
   readonly nodes: ReadonlySet<Node>;
 }
-
-const OPTIONS: readonly string[] = [
-  "allowsSingleNodePartition",
-  "nonComputeOps",
-  "allowedSingleNodePartitionOps",
-  "skipHorizontalFusion",
-];
 
 /**
  * Groups the nodes that a backend supports: `torch.fx.passes.infra.partitioner.CapabilityBasedPartitioner`. The partitions are
@@ -52,7 +50,7 @@ export class CapabilityBasedPartitioner {
   ) {
     checkGraphModule("CapabilityBasedPartitioner", graphModule);
     checkSupport("CapabilityBasedPartitioner", operatorSupport);
-    checkOptions("CapabilityBasedPartitioner", options, OPTIONS);
+    checkOptions("CapabilityBasedPartitioner", options, PARTITIONER_OPTIONS);
     this.graphModule = graphModule;
     this.operatorSupport = operatorSupport;
     this.#options = options;
@@ -88,12 +86,7 @@ export class CapabilityBasedPartitioner {
 }
 
 /** How {@link fuseByPartitions} makes modules. */
-export interface FusePartitionsOptions {
-  /** What their names begin with. */
-  readonly prefix?: string;
-  /** Whether a module with one result gives a tuple of it. */
-  readonly alwaysReturnTuple?: boolean;
-}
+export type FusePartitionsOptions = Partial<Omit<FuseCall, "partitions">>;
 
 /**
  * Makes a call of a module of each of these groups of nodes, in place, and sorts the graph:

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { SplitAnswer, SplitOptions } from "../../../bindings/passes.ts";
+import { SPLIT_OPTIONS, type SplitAnswer, type SplitOptions, type TagsCall } from "../../../bindings/passes.ts";
 import { fxError } from "../base/errors.ts";
 import type { GraphModule } from "../fx/graphModule.ts";
 import type { Node } from "../graph/node.ts";
@@ -19,15 +19,6 @@ export interface SplitModuleOptions extends Partial<Omit<SplitOptions, "partitio
   /** Is given, for each module that a part calls, its path now and the path that it had. */
   readonly qualnameMap?: Map<string, string>;
 }
-
-const OPTIONS: readonly string[] = [
-  "keepOriginalOrder",
-  "keepOriginalNodeName",
-  "keepOriginalInputName",
-  "tupleReturn",
-  "partitionAffix",
-  "qualnameMap",
-];
 
 /**
  * Splits a module: `torch.fx.passes.split_module.split_module`. The callback says for each node that calls something to
@@ -49,7 +40,7 @@ export function splitModule(
 ): GraphModule {
   checkGraphModule("splitModule", module);
   checkFunction("splitModule", "splitCallback", splitCallback);
-  checkOptions("splitModule", settings, OPTIONS);
+  checkOptions("splitModule", settings, [...SPLIT_OPTIONS, "qualnameMap"]);
   const { qualnameMap, ...options } = settings;
   const partitionOf = module.graph.nodes.toArray().map((it) => (isCallable(it) ? splitCallback(it) : null));
   for (const it of partitionOf) {
@@ -79,7 +70,7 @@ export function splitByTags(
   module: GraphModule,
   tags: readonly string[],
   tagOf: ReadonlyMap<Node, string> | ((node: Node) => string | undefined),
-  how: { readonly returnTuple?: boolean } = {},
+  how: Partial<Pick<TagsCall, "returnTuple">> = {},
 ): GraphModule {
   checkGraphModule("splitByTags", module);
   checkOptions("splitByTags", how, ["returnTuple"]);

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { SplitterOptions, SubgraphsAnswer } from "../../../bindings/passes.ts";
+import { SPLITTER_OPTIONS, type SplitterOptions, type SubgraphsAnswer } from "../../../bindings/passes.ts";
 import { fxError } from "../base/errors.ts";
 import type { GraphModule } from "../fx/graphModule.ts";
 import type { Node } from "../graph/node.ts";
@@ -22,16 +22,6 @@ export interface SplitterSettings extends Partial<SplitterOptions> {
   /** Whether a part with one result gives a tuple of it. */
   readonly returnTuple?: boolean;
 }
-
-const SETTINGS: readonly string[] = [
-  "minAccModuleSize",
-  "skipFusion",
-  "allowNonTensor",
-  "moveNonTensorNodesOnBoundary",
-  "nonAccSubmoduleName",
-  "maxAccSplits",
-  "returnTuple",
-];
 
 /** A part. */
 export interface SplitterSubgraph {
@@ -81,7 +71,7 @@ export class Splitter {
     checkGraphModule("Splitter", module);
     checkList("Splitter", "sampleInput", sampleInput);
     checkSupport("Splitter", operatorSupport);
-    checkOptions("Splitter", settings, SETTINGS);
+    checkOptions("Splitter", settings, [...SPLITTER_OPTIONS, "maxAccSplits", "returnTuple"]);
     this.module = module;
     this.#settings = settings;
     new ShapeProp(module).propagate(...sampleInput);

@@ -4,12 +4,18 @@
  * @module
  */
 import { CSE_BANNED_OPS } from "../../../bindings/effects.ts";
-import type {
-  AnnotateOptions,
-  InsertedAsserts,
-  LeftOut,
-  NormalizeArgsOptions,
-  RuntimeAssertCall,
+import {
+  ANNOTATE_OPTIONS,
+  type AnnotateOptions,
+  CSE_OPTIONS,
+  FUNCTIONALIZE_OPTIONS,
+  type FunctionalizeOptions as EngineFunctionalizeOptions,
+  type InsertedAsserts,
+  type LeftOut,
+  NORMALIZE_ARGS_OPTIONS,
+  type NormalizeArgsOptions,
+  RUNTIME_ASSERT_CALL,
+  type RuntimeAssertCall,
 } from "../../../bindings/passes.ts";
 import { fxError } from "../base/errors.ts";
 import type { GraphModule } from "../fx/graphModule.ts";
@@ -68,7 +74,7 @@ export class CSEPass extends PassBase {
 
   constructor(options: CSEOptions = {}) {
     super();
-    checkOptions("CSEPass", options, ["bannedOps"]);
+    checkOptions("CSEPass", options, CSE_OPTIONS);
     const { bannedOps = [] } = options;
     if (typeof bannedOps === "string" || typeof bannedOps?.[Symbol.iterator] !== "function") {
       throw fxError("InvalidOption", "bannedOps is a list of functions", {
@@ -98,7 +104,7 @@ export class NormalizeArgs extends PassBase {
 
   constructor(options: Partial<NormalizeArgsOptions> = {}) {
     super();
-    checkOptions("NormalizeArgs", options, ["normalizeToOnlyUseKwargs"]);
+    checkOptions("NormalizeArgs", options, NORMALIZE_ARGS_OPTIONS);
     this.#options = options;
   }
 
@@ -121,7 +127,7 @@ export class AnnotateTypesWithSchema extends PassBase {
 
   constructor(options: Partial<AnnotateOptions> = {}) {
     super();
-    checkOptions("AnnotateTypesWithSchema", options, ["annotateFunctionals", "annotateModules", "annotateGetAttrs"]);
+    checkOptions("AnnotateTypesWithSchema", options, ANNOTATE_OPTIONS);
     this.#options = options;
   }
 
@@ -171,10 +177,7 @@ export function mergeGetitems(graphModule: GraphModule): PassResult {
 }
 
 /** What {@link functionalize} takes out. */
-export interface FunctionalizeOptions {
-  /** Writes alone, or views as well, which become copies such as `view_copy`. */
-  readonly remove?: "mutations" | "mutations_and_views";
-}
+export type FunctionalizeOptions = Partial<EngineFunctionalizeOptions>;
 
 /**
  * Takes writes out of a graph of operators, in place: `torch.func.functionalize`. Who looks at the same storage gets the new
@@ -186,7 +189,7 @@ export interface FunctionalizeOptions {
  * ```
  */
 export function functionalize(graphModule: GraphModule, options: FunctionalizeOptions = {}): GraphModule {
-  checkOptions("functionalize", options, ["remove"]);
+  checkOptions("functionalize", options, FUNCTIONALIZE_OPTIONS);
   inPlace(graphModule, "functionalize", options, true);
   return graphModule;
 }
@@ -220,7 +223,7 @@ export function insertDeferredRuntimeAsserts(
   graphModule: GraphModule,
   known: Partial<RuntimeAssertCall> = {},
 ): InsertedAsserts {
-  checkOptions("insertDeferredRuntimeAsserts", known, ["ranges", "asserts"]);
+  checkOptions("insertDeferredRuntimeAsserts", known, RUNTIME_ASSERT_CALL);
   const call = { options: known, notes: true };
   return runPass<InsertedAsserts, GraphModule>(graphModule, "insert_deferred_runtime_asserts", call).answer;
 }

@@ -3,7 +3,12 @@
  *
  * @module
  */
-import type { MatchAnswer, MatcherOptions as EngineOptions, MissAnswer } from "../../../bindings/passes.ts";
+import {
+  MATCHER_OPTIONS,
+  type MatchAnswer,
+  type MatcherOptions as EngineOptions,
+  type MissAnswer,
+} from "../../../bindings/passes.ts";
 import type { Arg } from "../graph/args.ts";
 import { Graph } from "../graph/graph.ts";
 import { GraphModule } from "../fx/graphModule.ts";
@@ -18,16 +23,7 @@ import { checkOptions } from "../base/given.ts";
 export type MatcherOptions = Partial<EngineOptions>;
 
 /** The options of a search that are those of a replacement too. */
-export const MATCHING: readonly string[] = [
-  "matchPlaceholder",
-  "ignoreLiterals",
-  "nodeNameMatch",
-  "commutative",
-  "associative",
-  "sharedWildcards",
-  "constraints",
-  "maxSteps",
-];
+export const MATCHING = MATCHER_OPTIONS.filter((it) => it !== "matchOutput" && it !== "removeOverlappingMatches");
 
 /** A pattern or replacement: a graph, a module, or a function that is traced. */
 export type PatternSource = Outlined | Traceable;
@@ -83,7 +79,7 @@ export class SubgraphMatcher {
 
   /** A matcher for this pattern; throws a `RewriteError` where the pattern can match nothing. */
   constructor(pattern: PatternSource, options: MatcherOptions = {}) {
-    checkOptions("SubgraphMatcher", options, [...MATCHING, "matchOutput", "removeOverlappingMatches"]);
+    checkOptions("SubgraphMatcher", options, MATCHER_OPTIONS);
     this.pattern = patternOf(pattern);
     this.#options = options;
     this.#pass = this.passName();

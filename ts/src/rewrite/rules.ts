@@ -128,7 +128,7 @@ export class RuleSet {
    * Applies rules until none matches any more. Rules that go on for ever are stopped after `maxFired` applications, by
    * default a thousand and ten for each node.
    */
-  runToFixpoint(gm: GraphModule, options: { readonly maxFired?: number } = {}): RuleTrace {
+  runToFixpoint(gm: GraphModule, options: Pick<RulesRequest, "maxFired"> = {}): RuleTrace {
     checkOptions("runToFixpoint", options, ["maxFired"]);
     checkGraphModule("runToFixpoint", gm);
     const { maxFired } = options;

@@ -59,7 +59,7 @@ export interface TraceOptions {
   readonly annotations?: Readonly<Record<string, string>>;
 }
 
-const TRACE_OPTIONS: readonly string[] = ["concreteArgs", "root", "annotations"];
+const TRACE_OPTIONS = ["concreteArgs", "root", "annotations"] as const;
 
 /** How a {@link Tracer} is made. */
 export interface TracerOptions {

@@ -1,6 +1,6 @@
 //! Folding constants, layers fused, and checks of sizes.
 
-use super::{Declare, HostPass, NoOptions, PassCall, answer, declared};
+use super::{Declare, HostPass, NoOptions, PassCall, answer, declared, declared_with_names};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -35,7 +35,7 @@ pub(super) const PASSES: &[HostPass] = &[
 pub(super) const TYPES: &[Declare] = &[
     declared::<ConstantFoldCall>,
     declared::<ConstantsAnswer>,
-    declared::<RuntimeAssertCall>,
+    declared_with_names::<RuntimeAssertCall>,
     declared::<InsertedAsserts>,
 ];
 

@@ -1,7 +1,7 @@
 //! Parts for several devices.
 
 use super::manipulation::{TensorNote, sizes_with};
-use super::{Declare, HostPass, PassCall, answer, declared};
+use super::{Declare, HostPass, PassCall, answer, declared, declared_with_names};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tracefx_core::{Code, Diagnostic, Result};
@@ -22,7 +22,7 @@ pub(super) const TYPES: &[Declare] = &[
     declared::<PartitionMode>,
     declared::<NodeLatency>,
     declared::<PartitionLatency>,
-    declared::<PartitionerConfig>,
+    declared_with_names::<PartitionerConfig>,
     declared::<DevicesCall>,
     declared::<DevicesAnswer>,
     declared::<DevicePartitionAnswer>,

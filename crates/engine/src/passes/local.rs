@@ -1,6 +1,6 @@
 //! Passes that change a graph where it stands.
 
-use super::{Declare, HostPass, NoOptions, PassCall, answer, declared};
+use super::{Declare, HostPass, NoOptions, PassCall, answer, declared, declared_with_names};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -91,10 +91,10 @@ pub(super) const TYPES: &[Declare] = &[
     declared::<PassResult>,
     declared::<LeftOut>,
     declared::<DeadCodeOptions>,
-    declared::<CseOptions>,
-    declared::<NormalizeArgsOptions>,
-    declared::<AnnotateOptions>,
-    declared::<FunctionalizeOptions>,
+    declared_with_names::<CseOptions>,
+    declared_with_names::<NormalizeArgsOptions>,
+    declared_with_names::<AnnotateOptions>,
+    declared_with_names::<FunctionalizeOptions>,
     declared::<NoteValuesCall>,
     declared::<UnknownValues>,
 ];
@@ -103,7 +103,8 @@ pub(super) const TYPES: &[Declare] = &[
 #[derive(Deserialize, TS)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 struct FunctionalizeOptions {
-    /// `mutations`, or `mutations_and_views`: views become copies, such as `view_copy`.
+    /// Writes alone, or views as well, which become copies such as `view_copy`.
+    #[ts(type = "\"mutations\" | \"mutations_and_views\"")]
     remove: String,
 }
 

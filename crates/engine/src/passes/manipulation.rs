@@ -35,14 +35,15 @@ struct SizeCall {
     tensors: Vec<Option<TensorNote>>,
 }
 
-/// The bytes of a node. The answer of `get_size_of_all_nodes` has one for each node, null from the output on.
+/// How many bytes a node needs: FX's `size_bytes`. The answer of `get_size_of_all_nodes` has one for each node, null from the
+/// output on.
 #[derive(Serialize, TS)]
 #[serde(rename_all = "camelCase")]
 struct SizeAnswer {
     /// The bytes of the result.
     #[ts(type = "number")]
     output_size: u64,
-    /// The bytes of the result and of the parameters.
+    /// The bytes of the result and of the parameters of the module that is called, all in the dtype of the result.
     #[ts(type = "number")]
     total_size: u64,
 }

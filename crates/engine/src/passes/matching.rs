@@ -6,7 +6,7 @@
 //! `{"$s": [start, stop, step]}`, ints as `{"$i": "1"}`, floats as `{"$f": "1.0"}`, and so on. Nodes of patterns are their
 //! places.
 
-use super::{Declare, HostPass, PassCall, answer, declared};
+use super::{Declare, HostPass, PassCall, answer, declared, declared_with_names};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -31,7 +31,7 @@ pub(super) const PASSES: &[HostPass] = &[
 pub(super) const TYPES: &[Declare] = &[
     declared::<ConstantValue>,
     declared::<Constraint>,
-    declared::<MatcherOptions>,
+    declared_with_names::<MatcherOptions>,
     declared::<VerifyOptions>,
     declared::<ReplaceOptions>,
     declared::<ReplaceRequest>,

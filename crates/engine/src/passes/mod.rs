@@ -6,12 +6,14 @@ mod devices;
 mod local;
 mod manipulation;
 mod matching;
+mod option_names;
 mod partition;
 mod types;
 
 pub use call::{PassReply, PassRequest};
 
 use crate::Library;
+use option_names::option_names;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tracefx_core::{Code, Diagnostic, Result};
@@ -79,6 +81,24 @@ pub fn pass_types() -> Vec<String> {
 
 fn declared<T: TS>(config: &Config) -> String {
     format!("{}export {}", T::docs().unwrap_or_default(), T::decl(config))
+}
+
+/// The TypeScript of options, and of the list of their names, against which hosts check what they are given.
+fn declared_with_names<T: TS + DeserializeOwned>(config: &Config) -> String {
+    let name = T::ident(config);
+    let mut constant = String::new();
+    for letter in name.chars() {
+        if letter.is_ascii_uppercase() && !constant.is_empty() {
+            constant.push('_');
+        }
+        constant.push(letter.to_ascii_uppercase());
+    }
+    let names = option_names::<T>();
+    format!(
+        "{}\n\n/**\n * The names of the options of {{@link {name}}}.\n */\nexport const {constant} = {names:?} as const \
+         satisfies readonly (keyof {name})[];",
+        declared::<T>(config)
+    )
 }
 
 /// An answer as JSON.

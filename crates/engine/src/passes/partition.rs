@@ -1,6 +1,6 @@
 //! Passes that partition a graph.
 
-use super::{Declare, HostPass, PassCall, answer, declared};
+use super::{Declare, HostPass, PassCall, answer, declared, declared_with_names};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -34,10 +34,10 @@ pub(super) const PASSES: &[HostPass] = &[
 ];
 
 pub(super) const TYPES: &[Declare] = &[
-    declared::<SplitOptions>,
+    declared_with_names::<SplitOptions>,
     declared::<SplitCall>,
     declared::<SplitAnswer>,
-    declared::<PartitionerOptions>,
+    declared_with_names::<PartitionerOptions>,
     declared::<ProposeCall>,
     declared::<PartitionAnswer>,
     declared::<BookendCall>,
@@ -45,14 +45,14 @@ pub(super) const TYPES: &[Declare] = &[
     declared::<FoldCall>,
     declared::<FoldAnswer>,
     declared::<TagsCall>,
-    declared::<SplitterOptions>,
+    declared_with_names::<SplitterOptions>,
     declared::<SubgraphsCall>,
     declared::<SubgraphsAnswer>,
     declared::<SubgraphAnswer>,
     declared::<NodeEventAnswer>,
     declared::<FusionsCall>,
     declared::<TraverseMethod>,
-    declared::<MinimizerOptions>,
+    declared_with_names::<MinimizerOptions>,
     declared::<MinimizeCall>,
     declared::<MinimizeAnswer>,
     declared::<MinimizeSubmoduleCall>,

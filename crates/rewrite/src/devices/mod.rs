@@ -42,7 +42,6 @@ use tracefx_ops::Registry;
 /// A device.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, ts_rs::TS)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-#[ts(rename = "DeviceOptions")]
 pub struct Device {
     /// Its name.
     pub name: String,

@@ -23,13 +23,7 @@ export interface AnnotationOptions {
 }
 
 /** The names of {@link AnnotationOptions}. */
-export const ANNOTATIONS: readonly string[] = [
-  "includeStride",
-  "includeDevice",
-  "colored",
-  "expandedDef",
-  "additionalMeta",
-];
+export const ANNOTATIONS = ["includeStride", "includeDevice", "colored", "expandedDef", "additionalMeta"] as const;
 
 type Paint = (text: string) => string;
 
