@@ -101,39 +101,34 @@ export class ReplicationPad3d extends ReplicationPadNd {
   }
 }
 
+/** What paddings with the other end are. */
+abstract class CircularPadNd extends PadNd {
+  override forward(input: Tensor): Tensor {
+    const least = this.padding.length / 2 + 1;
+    const rank = rankOf(this, input);
+    if (rank === least || rank === least + 1) return F.pad(input, this.padding, "circular");
+    throw badInput(`expected ${least}D or ${least + 1}D input (got ${rank}D input)`);
+  }
+}
+
 /** Adds what stands at the other end of a sequence. */
-export class CircularPad1d extends PadNd {
+export class CircularPad1d extends CircularPadNd {
   constructor(...given: PadArguments) {
     super(1, paddingOf("CircularPad1d", given));
-  }
-
-  override forward(input: Tensor): Tensor {
-    checkRank(this, input, 2);
-    return F.pad(input, this.padding, "circular");
   }
 }
 
 /** Adds what stands at the other end of an image. */
-export class CircularPad2d extends PadNd {
+export class CircularPad2d extends CircularPadNd {
   constructor(...given: PadArguments) {
     super(2, paddingOf("CircularPad2d", given));
-  }
-
-  override forward(input: Tensor): Tensor {
-    checkRank(this, input, 3);
-    return F.pad(input, this.padding, "circular");
   }
 }
 
 /** Adds what stands at the other end of a volume. */
-export class CircularPad3d extends PadNd {
+export class CircularPad3d extends CircularPadNd {
   constructor(...given: PadArguments) {
     super(3, paddingOf("CircularPad3d", given));
-  }
-
-  override forward(input: Tensor): Tensor {
-    checkRank(this, input, 4);
-    return F.pad(input, this.padding, "circular");
   }
 }
 
@@ -213,12 +208,6 @@ export class ZeroPad3d extends ConstantPad3d {
   }
 }
 
-function checkRank(module: Module, input: Tensor, least: number): void {
-  const rank = rankOf(module, input);
-  if (rank === least || rank === least + 1) return;
-  throw badInput(`expected ${least}D or ${least + 1}D input (got ${rank}D input)`);
-}
-
 markBuiltin({
   ReflectionPad1d,
   ReflectionPad2d,
@@ -228,5 +217,5 @@ markBuiltin({
   ReplicationPad3d,
 });
 markBuiltin({ CircularPad1d, CircularPad2d, CircularPad3d, ConstantPad1d, ConstantPad2d, ConstantPad3d });
-for (const it of [ReflectionPadNd, ReplicationPadNd, ConstantPadNd]) markShared(it);
+for (const it of [ReflectionPadNd, ReplicationPadNd, CircularPadNd, ConstantPadNd]) markShared(it);
 markBuiltin({ ZeroPad1d, ZeroPad2d, ZeroPad3d });
