@@ -3,18 +3,10 @@
 use crate::evaluate::{Evaluate, Kwargs, Results};
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::{Str, TensorMeta};
-use tracefx_ops::{ATTRIBUTES, ArgType, CONVERSIONS, Op, Value};
+use tracefx_ops::{ATTRIBUTES, ArgType, CONVERSIONS, OPERATOR_PLACES, Op, Value};
 
-/// Where PyTorch keeps functions that are operators of `aten`.
-const PLACES: &[&str] = &[
-    "torch.nn.functional.",
-    "torch._C._nn.",
-    "torch._C._linalg.",
-    "torch._C._fft.",
-    "torch._C._special.",
-    "torch.functional.",
-    "torch.",
-];
+/// The modules of functions of Python, most of which are operators of `aten` called by their names.
+const PYTHON_PLACES: &[&str] = &["torch.nn.functional.", "torch.functional."];
 
 /// Python's operators on tensors, by their names in `operator` where `aten` calls them something else.
 const OPERATORS: &[(&str, &str)] = &[
@@ -77,7 +69,7 @@ pub(crate) fn call<E: Evaluate>(
     if name == "builtins.getattr" {
         return attribute(evaluate, args).map(|it| vec![it]);
     }
-    match PLACES.iter().find_map(|it| name.strip_prefix(it)) {
+    match PYTHON_PLACES.iter().chain(OPERATOR_PLACES).find_map(|it| name.strip_prefix(it)) {
         Some(function) if !function.contains('.') => resolve(evaluate, function, args, kwargs),
         Some(_) | None => evaluate.call_operator(name, args, kwargs),
     }

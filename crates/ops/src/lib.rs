@@ -43,7 +43,7 @@ pub use core::custom::CustomOp;
 pub use core::decompose::{Builder, Cx, TensorRef, Traced};
 pub use core::gradients::{Backward, Expr, PullBack, Tape, Vjp, VjpFn};
 pub use core::infer::{Output, broadcast, contiguous, normalize_dim};
-pub use core::members::{ATTRIBUTES, CONVERSIONS};
+pub use core::members::{ATTRIBUTES, CONVERSIONS, OPERATOR_PLACES};
 pub use core::op::{Decompose, Infer, Op, OpDef, Rule, Tags, Tol, WriteBack};
 pub use core::promotion::{TypeOf, check_cast, complex_of, promote, promote_types, real_of};
 pub use core::propagate::{Propagation, check_write};

@@ -66,7 +66,7 @@ pub use merge_matmul::merge_matmul;
 pub use net_min::{MinimizerOptions, TraverseMethod, minimize, minimize_submodule};
 pub use normalize::{
     AnnotateOptions, AnnotateTypesWithSchema, ArgumentType, ArgumentTypes, CallArguments, NORMALIZATION_SCHEMAS,
-    NormalizeArgs, NormalizeArgsOptions, NormalizeOperators, NormalizeOptions, Normalized, Normalizer, OPERATOR_PLACES,
+    NormalizeArgs, NormalizeArgsOptions, NormalizeOperators, NormalizeOptions, Normalized, Normalizer,
     annotate_getitem_nodes,
 };
 pub use optimization::fuse;

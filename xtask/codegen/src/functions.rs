@@ -4,51 +4,54 @@ use super::signature::{Kind, Members, members};
 use super::surface::{packets, unprefixed};
 use super::{array, quoted};
 use std::fmt::Write;
+use tracefx_ops::OPERATOR_PLACES;
 
 /// A namespace of functions.
 struct Namespace {
     /// Its name.
     name: &'static str,
-    /// How the qualified names of its functions begin.
-    target: &'static str,
     /// How the names of its operators begin.
     prefix: &'static str,
     interface: &'static str,
     doc: &'static str,
 }
 
+impl Namespace {
+    /// How the qualified names of its functions begin.
+    fn target(&self) -> String {
+        let place = if self.name == "torch" { "torch.".to_owned() } else { format!("torch._C._{}.", self.name) };
+        assert!(OPERATOR_PLACES.contains(&&*place), "PyTorch has no module {place}");
+        place + self.prefix
+    }
+}
+
 const NAMESPACES: &[Namespace] = &[
     Namespace {
         name: "torch",
-        target: "torch.",
         prefix: "",
         interface: "TorchFunctions",
         doc: "The operators that are functions of `torch`.",
     },
     Namespace {
         name: "special",
-        target: "torch._C._special.special_",
         prefix: "special_",
         interface: "SpecialFunctions",
         doc: "The operators that are functions of `torch.special`.",
     },
     Namespace {
         name: "linalg",
-        target: "torch._C._linalg.linalg_",
         prefix: "linalg_",
         interface: "LinalgFunctions",
         doc: "The operators that are functions of `torch.linalg`.",
     },
     Namespace {
         name: "fft",
-        target: "torch._C._fft.fft_",
         prefix: "fft_",
         interface: "FftFunctions",
         doc: "The operators that are functions of `torch.fft`.",
     },
     Namespace {
         name: "nn",
-        target: "torch._C._nn.",
         prefix: "",
         interface: "NnFunctions",
         doc: "The operators that PyTorch keeps in `torch._C._nn`.",
@@ -84,8 +87,9 @@ pub(super) fn body() -> String {
         names.join(" | ")
     )
     .expect("writing to a string succeeds");
-    for Namespace { name, target, prefix, .. } in NAMESPACES {
-        writeln!(out, "  {name}: [{}, {}],", quoted(target), quoted(prefix)).expect("writing to a string succeeds");
+    for it in NAMESPACES {
+        writeln!(out, "  {}: [{}, {}],", it.name, quoted(&it.target()), quoted(it.prefix))
+            .expect("writing to a string succeeds");
     }
     out.push_str(
         "};\n\n\

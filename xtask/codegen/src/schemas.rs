@@ -4,8 +4,8 @@ use super::signature::camel_case;
 use super::{array, filled};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
-use tracefx_ops::registry;
-use tracefx_rewrite::{NORMALIZATION_SCHEMAS, OPERATOR_PLACES};
+use tracefx_ops::{OPERATOR_PLACES, registry};
+use tracefx_rewrite::NORMALIZATION_SCHEMAS;
 
 pub(super) fn body() -> String {
     let mut out = String::from(

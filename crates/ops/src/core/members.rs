@@ -1,6 +1,11 @@
-//! The members of Python's tensors that are operators by another name, of which TypeScript has a copy.
+//! The names by which Python calls operators: the modules of functions, and the members of tensors that have another name.
+//! TypeScript has a copy.
 
 use tracefx_core::DType;
+
+/// The modules in which PyTorch keeps functions that are operators of `aten`, as the beginnings of their names.
+pub const OPERATOR_PLACES: &[&str] =
+    &["torch._C._nn.", "torch._C._linalg.", "torch._C._fft.", "torch._C._special.", "torch."];
 
 /// The methods that convert to a dtype.
 pub const CONVERSIONS: &[(&str, DType)] = &[

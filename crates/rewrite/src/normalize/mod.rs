@@ -9,7 +9,7 @@ mod signature;
 pub use annotate::{AnnotateOptions, AnnotateTypesWithSchema, annotate_getitem_nodes};
 pub use argument_type::ArgumentType;
 pub use operators::NormalizeOperators;
-pub use overloads::{NORMALIZATION_SCHEMAS, OPERATOR_PLACES};
+pub use overloads::NORMALIZATION_SCHEMAS;
 
 use crate::{Pass, PassResult};
 use overloads::{Overload, overloads};

@@ -7,14 +7,10 @@
 use super::signature::{Parameter, Signature, signature_of_schema, split};
 use rustc_hash::FxHashMap;
 use std::sync::OnceLock;
-use tracefx_ops::{ArgType, Op, Registry, Schema};
+use tracefx_ops::{ArgType, OPERATOR_PLACES, Op, Registry, Schema};
 
 /// The overloads of operators as normalization has to know them, of which TypeScript has a copy.
 pub const NORMALIZATION_SCHEMAS: &str = include_str!("schemas.txt");
-
-/// Where PyTorch keeps functions that are operators of `aten`.
-pub const OPERATOR_PLACES: &[&str] =
-    &["torch._C._nn.", "torch._C._linalg.", "torch._C._fft.", "torch._C._special.", "torch."];
 
 /// What a tensor that is written to has already, so that it is not told.
 const OPTIONS: &[&str] = &["dtype", "layout", "device", "pin_memory"];
