@@ -6,19 +6,9 @@
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import {
-  float,
-  init,
-  Module,
-  nn,
-  NotImplementedError,
-  readSafetensors,
-  symbolicTrace,
-  Tensor,
-  TraceError,
-  tuple,
-} from "tracefx";
+import { init, Module, nn, NotImplementedError, readSafetensors, symbolicTrace, Tensor, TraceError } from "tracefx";
 import { difference, EXACT } from "./compare.mjs";
+import { decode } from "./values.mjs";
 
 /** @typedef {import("./engine.mjs").Result} Result */
 /** @typedef {import("./compare.mjs").Tolerance} Tolerance */
@@ -192,7 +182,7 @@ function made(it, tensors) {
   const classes = /** @type {Record<string, new (...args: unknown[]) => Module>} */ (/** @type {unknown} */ (nn));
   const Class = classes[it.module.replace(/^nn\./, "")];
   if (Class === undefined) throw new Error(`there is no ${it.module}`);
-  const args = it.args.map((arg) => decoded(arg, tensors));
+  const args = it.args.map((arg) => decode(arg, tensors));
   const module = new Class(...args, options(it.kwargs, tensors));
   // PyTorch's tests convert each module to the dtype that they test; the recorded state has that dtype.
   module.loadStateDict(
@@ -204,13 +194,13 @@ function made(it, tensors) {
 
 /** What a case is called with. @type {(it: Case, tensors: Tensors) => Call} */
 function callOf(it, tensors) {
-  const positional = it.inputs.map((input) => decoded(input, tensors));
+  const positional = it.inputs.map((input) => decode(input, tensors));
   return { positional, named: options(it.input_kwargs, tensors) };
 }
 
 /** @type {(values: Record<string, unknown>, tensors: Tensors, spelled?: (name: string) => string) => Record<string, unknown>} */
 function options(values, tensors, spelled = camelCase) {
-  return Object.fromEntries(Object.entries(values).map(([name, it]) => [spelled(name), decoded(it, tensors)]));
+  return Object.fromEntries(Object.entries(values).map(([name, it]) => [spelled(name), decode(it, tensors)]));
 }
 
 /** JavaScript's spelling of a name of PyTorch. */
@@ -218,28 +208,13 @@ function camelCase(/** @type {string} */ name) {
   return name.replace(/(?<=[A-Za-z0-9])_([a-z])/g, (_, letter) => letter.toUpperCase());
 }
 
-/** A value of a case; a tensor is a copy of its own, which a module may write to. @type {(value: any, tensors: Tensors) => unknown} */
-function decoded(value, tensors) {
-  if (typeof value !== "object" || value === null) return value;
-  if (Array.isArray(value)) return value.map((it) => decoded(it, tensors));
-  if ("tensor" in value) {
-    const found = tensors.get(value.tensor);
-    if (found === undefined) throw new Error(`there is no tensor ${value.tensor}`);
-    return found.clone();
-  }
-  if ("int" in value) return typeof value.int === "string" ? BigInt(value.int) : value.int;
-  if ("float" in value) return float(Number(String(value.float).replace("inf", "Infinity")));
-  if ("tuple" in value) return tuple(...value.tuple.map((/** @type {unknown} */ it) => decoded(it, tensors)));
-  throw new Error(`there is a value of an unknown kind: ${Object.keys(value).join(", ")}`);
-}
-
 /** How an output and the state afterwards differ from what was recorded. @type {(it: Case, tensors: Tensors, module: Module, output: unknown) => string | undefined} */
 function disagreement(it, tensors, module, output) {
-  const problem = differenceOf(output, decoded(it.output, tensors));
+  const problem = differenceOf(output, decode(it.output, tensors));
   if (problem !== undefined) return `the output: ${problem}`;
   const state = module.stateDict();
   for (const [name, value] of Object.entries(it.state_after ?? it.state)) {
-    const changed = differenceOf(state.get(name), decoded(value, tensors));
+    const changed = differenceOf(state.get(name), decode(value, tensors));
     // A traced module holds only what its graph refers to.
     if (changed !== undefined && state.has(name)) return `the state ${name}: ${changed}`;
   }

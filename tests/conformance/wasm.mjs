@@ -4,16 +4,12 @@
  * @module
  */
 import {
-  device,
-  dtype,
   Float,
   float,
   functionNamed,
   FxError,
   inferOperator,
-  layout,
   load,
-  memoryFormat,
   operatorTolerance,
   save,
   saveTo,
@@ -24,6 +20,7 @@ import {
 } from "tracefx";
 import { RESULTS } from "./engine.mjs";
 import { defineOperators } from "./library.mjs";
+import { decode } from "./values.mjs";
 
 /** @returns {Promise<import("./engine.mjs").Engine>} */
 export async function wasmEngine() {
@@ -82,8 +79,8 @@ export async function wasmEngine() {
 /** @type {(it: import("./engine.mjs").Call, tensors: Tensors) => import("./engine.mjs").Answer} */
 function answerOf({ op, args, kwargs, seed }, tensors) {
   const given = () => {
-    const named = Object.entries(kwargs).map(([key, value]) => [key, valueOf(value, tensors)]);
-    return { args: args.map((it) => valueOf(it, tensors)), kwargs: Object.fromEntries(named) };
+    const named = Object.entries(kwargs).map(([key, value]) => [key, decode(value, tensors)]);
+    return { args: args.map((it) => decode(it, tensors)), kwargs: Object.fromEntries(named) };
   };
   const promised = attempt(() => {
     const call = given();
@@ -109,25 +106,6 @@ function attempt(body) {
     if (error instanceof FxError) return error;
     throw error;
   }
-}
-
-/** A recorded value as JavaScript gives it. @type {(value: any, tensors: Tensors) => unknown} */
-function valueOf(value, tensors) {
-  if (Array.isArray(value)) return value.map((it) => valueOf(it, tensors));
-  if (value === null || typeof value !== "object") return value;
-  if ("tensor" in value) return tensorOf(value, tensors);
-  if ("int" in value) return typeof value.int === "string" ? BigInt(value.int) : value.int;
-  if ("float" in value) return float(Number(String(value.float).replace("inf", "Infinity")));
-  if ("dtype" in value) return dtype(value.dtype);
-  if ("layout" in value) return layout(value.layout);
-  if ("device" in value) return device(value.device);
-  return memoryFormat(value.memory_format);
-}
-
-/** A copy, for a call may write into it. @type {(value: any, tensors: Tensors) => unknown} */
-function tensorOf({ tensor: key, size, stride, offset = 0 }, tensors) {
-  const copy = torch.clone(tensors.get(key));
-  return stride === undefined ? copy : torch.asStrided(copy, size, stride, offset);
 }
 
 /** A result as the native engine describes it. @type {(op: string, value: unknown) => any} */

@@ -7,21 +7,9 @@ import { readdirSync, readFileSync } from "node:fs";
 import { beforeAll, describe, expect, test } from "vitest";
 import { FUNCTIONS } from "../../../bindings/functions.ts";
 import { METHODS, SELF_POSITIONS } from "../../../bindings/methods.ts";
-import type { DType } from "../../../bindings/dtypes.ts";
-import { callOperator } from "../../src/engine/dispatch.ts";
+import { decode } from "../../../tests/conformance/values.mjs";
 import { camelCase } from "../../src/base/naming.ts";
-import {
-  device,
-  dtype,
-  float,
-  FxError,
-  init,
-  layout,
-  memoryFormat,
-  readSafetensors,
-  Tensor,
-  torch,
-} from "../../src/index.ts";
+import { FxError, init, readSafetensors, Tensor, torch } from "../../src/index.ts";
 
 beforeAll(() => init());
 
@@ -81,34 +69,6 @@ function routes(
   return res;
 }
 
-function value(json: Json, tensors: ReadonlyMap<string, Tensor>): unknown {
-  if (json === null || typeof json !== "object") return json;
-  if (Array.isArray(json)) return json.map((it) => value(it, tensors));
-  if ("tensor" in json) {
-    const whole = tensors.get(json["tensor"] as string) as Tensor;
-    // Every call gets tensors of its own, for it may write to them.
-    const copy = callOperator("aten.clone", [whole]) as Tensor;
-    return json["stride"] === undefined ? copy : callOperator("aten.as_strided", [copy, json["size"], json["stride"]]);
-  }
-  const [[kind, it]] = Object.entries(json) as [[string, Json]];
-  switch (kind) {
-    case "int":
-      return typeof it === "string" ? BigInt(it) : it;
-    case "float":
-      return float(typeof it === "string" ? Number(it.replace("inf", "Infinity")) : (it as number));
-    case "dtype":
-      return dtype(it as DType);
-    case "layout":
-      return layout(it as "strided");
-    case "device":
-      return device(it as string);
-    case "memory_format":
-      return memoryFormat(it as "contiguous_format");
-    default:
-      throw new Error(`an odd argument: ${JSON.stringify(json)}`);
-  }
-}
-
 /** Whether two results are the same but for rounding. */
 function isClose(got: unknown, wanted: unknown): boolean {
   if (Array.isArray(wanted)) {
@@ -147,11 +107,11 @@ describe("recorded operator cases, called as users call them", () => {
       const recorded = JSON.parse(line) as Case;
       if (recorded.error !== undefined && recorded.error !== null) continue;
       if (BETTER_HERE.test(op) && line.includes('float16"')) continue;
-      const first = value(recorded.args[0] ?? null, tensors);
+      const first = decode(recorded.args[0] ?? null, tensors);
       for (const [route, call] of routes(op, first instanceof Tensor)) {
-        const args = recorded.args.map((it) => value(it, tensors));
+        const args = recorded.args.map((it) => decode(it, tensors));
         const options = Object.entries(recorded.kwargs).map(
-          ([key, it]) => [camelCase(key), value(it, tensors)] as const,
+          ([key, it]) => [camelCase(key), decode(it, tensors)] as const,
         );
         if (options.length > 0) args.push(Object.fromEntries(options));
         let got: unknown;
@@ -162,7 +122,7 @@ describe("recorded operator cases, called as users call them", () => {
           throw new Error(`${route} refuses ${line}\n${String(error)}`, { cause: error });
         }
         compared += 1;
-        const wanted = value(recorded.result, tensors);
+        const wanted = decode(recorded.result, tensors);
         expect(isClose(got, wanted), `${route} of ${line}\ngave ${show(got)}\nnot ${show(wanted)}`).toBe(true);
       }
     }
