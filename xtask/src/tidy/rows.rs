@@ -14,6 +14,7 @@ const ROWS: &[(&str, u8)] = &[
     ("sym", 0),
     ("ir", 1),
     ("ops", 2),
+    ("testing", 2),
     ("exec", 3),
     ("types", 3),
     ("rewrite", 4),

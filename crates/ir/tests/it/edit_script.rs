@@ -1,7 +1,8 @@
-use crate::corpus::{build, cases, decode, decode_kwargs, encode, list, names, text};
+use crate::corpus::{cases, encode, list, names, text};
 use serde_json::{Value, json};
 use tracefx_core::{Code, Result};
 use tracefx_ir::{Arg, Graph, InsertPoint, NodeId, Opcode};
+use tracefx_testing::{build, by_name, decode, decode_args, decode_kwargs};
 
 #[test]
 fn edits_do_what_pytorch_does() {
@@ -49,7 +50,7 @@ fn run(graph: &mut Graph, step: &Value) -> Result<Value> {
     };
     match step[0].as_str().expect("a verb") {
         "call_function" => {
-            let args: Vec<Arg> = step[2].as_array().expect("args").iter().map(|it| decode(graph, it)).collect();
+            let args = decode_args(&by_name(graph), &step[2]);
             let point = match step[3].as_str().expect("a place") {
                 "before" => InsertPoint::Before(node(graph, 4)),
                 "after" => InsertPoint::After(node(graph, 4)),
@@ -71,24 +72,26 @@ fn run(graph: &mut Graph, step: &Value) -> Result<Value> {
         "erase_node" => graph.erase_node(node(graph, 1)).map(|()| Value::Null),
         "set_args" => {
             let target = node(graph, 1);
-            let args = step[2].as_array().expect("args").iter().map(|it| decode(graph, it)).collect();
+            let args = decode_args(&by_name(graph), &step[2]);
             graph.set_args(target, args)?;
             Ok(json!(names(graph, graph.node(target).all_input_nodes())))
         }
         "set_kwargs" => {
             let target = node(graph, 1);
-            let kwargs = decode_kwargs(graph, &step[2]);
+            let kwargs = decode_kwargs(&by_name(graph), &step[2]);
             graph.set_kwargs(target, kwargs)?;
             Ok(json!(names(graph, graph.node(target).all_input_nodes())))
         }
         "update_arg" => {
             let target = node(graph, 1);
             let index = python_index(step[2].as_i64().expect("an index"), graph.node(target).args().len());
-            graph.update_arg(target, index, decode(graph, &step[3])).map(|()| Value::Null)
+            let arg = decode(&by_name(graph), &step[3]);
+            graph.update_arg(target, index, arg).map(|()| Value::Null)
         }
         "insert_arg" => {
             let index = usize::try_from(step[2].as_i64().expect("an index")).expect("not negative");
-            graph.insert_arg(node(graph, 1), index, decode(graph, &step[3])).map(|()| Value::Null)
+            let arg = decode(&by_name(graph), &step[3]);
+            graph.insert_arg(node(graph, 1), index, arg).map(|()| Value::Null)
         }
         "replace_input_with" => {
             let (user, old, new) = (node(graph, 1), node(graph, 2), node(graph, 3));

@@ -1,7 +1,8 @@
-use crate::corpus::{build, cases, text};
+use crate::corpus::{cases, text};
 use serde_json::Value;
 use tracefx_core::{Code, DType, Tensor};
 use tracefx_ir::{Arg, Attribute, Graph, GraphModule, Opcode, TensorKind};
+use tracefx_testing::build;
 
 /// Cases that lint cannot meet, because what they build cannot be built here; each with the reason.
 const NOT_APPLICABLE: &[(&str, &str)] = &[

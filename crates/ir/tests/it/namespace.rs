@@ -1,7 +1,8 @@
-use crate::corpus::{build, cases, fixture, list, names, text};
+use crate::corpus::{cases, fixture, list, names, text};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use tracefx_ir::{Arg, Graph, Namespace, Opcode};
+use tracefx_testing::build;
 
 /// Where PyTorch is wrong: it takes `None` for a free name, because the object that it keeps for the name `None` is what
 /// stands for "no object". Code generated from such a graph does not parse.

@@ -1,6 +1,7 @@
-use crate::corpus::{build, cases, text};
+use crate::corpus::{cases, text};
 use tracefx_core::{Complex64, DType, Device, Layout, MemoryFormat};
 use tracefx_ir::{Arg, Graph};
+use tracefx_testing::build;
 
 #[test]
 fn graphs_print_as_pytorch_prints_them() {

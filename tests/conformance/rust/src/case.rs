@@ -1,10 +1,10 @@
 //! One recorded case, and what is built of it.
 
 use crate::compare::same_graph;
-use crate::values::{decode, decode_kwargs};
 use serde_json::Value;
 use tracefx_core::{Code, DType, Diagnostic, Result, Tensor};
-use tracefx_ir::{Attribute, Graph, GraphModule, NodeId, Opcode, TensorKind};
+use tracefx_ir::{Attribute, Graph, GraphModule, TensorKind};
+use tracefx_testing::build;
 
 /// What a check finds: nothing, or what differs.
 pub(crate) type Check = std::result::Result<(), String>;
@@ -79,30 +79,6 @@ pub(crate) fn refused<T>(result: Result<T>, code: Code) -> Check {
         Err(problem) if problem.code() == code => Ok(()),
         Err(problem) => Err(format!("refused with {problem}")),
     }
-}
-
-/// A recorded graph. Nodes may use later ones, so that ill-formed graphs can be made too.
-pub(crate) fn build(encoded: &Value) -> Graph {
-    let mut graph = Graph::new();
-    let nodes = encoded["nodes"].as_array().expect("a graph has nodes");
-    let text = |node: &Value, field: &str| node[field].as_str().expect("a text").to_owned();
-    let ids: Vec<NodeId> = nodes
-        .iter()
-        .map(|it| {
-            let op = Opcode::from_name(&text(it, "op")).expect("an opcode");
-            graph.create_named_node(op, &text(it, "target"), vec![], vec![], &text(it, "name")).expect("a free name")
-        })
-        .collect();
-    let find = |graph: &Graph, name: &str| graph.find(name).expect("a node of the graph");
-    for (&id, node) in ids.iter().zip(nodes) {
-        let args = node["args"].as_array().expect("arguments").iter();
-        let args = args.map(|it| decode(it, &|name| find(&graph, name))).collect();
-        let kwargs = decode_kwargs(&node["kwargs"], &|name| find(&graph, name));
-        graph.set_args(id, args).expect("nodes of the graph");
-        graph.set_kwargs(id, kwargs).expect("nodes of the graph");
-        graph.set_type(id, node["type"].as_str().map(Into::into)).expect("a node of the graph");
-    }
-    graph
 }
 
 /// Whether a refusal is the one that was recorded: it has this code, and the first line of PyTorch's message.

@@ -1,8 +1,9 @@
 //! Comparing what a pass left with what was recorded.
 
-use crate::case::{Check, build};
+use crate::case::Check;
 use serde_json::Value;
 use tracefx_ir::{Arg, Graph, NodeId};
+use tracefx_testing::build;
 
 /// Whether a graph is the one that was recorded, node by node, with users where they were recorded.
 pub(crate) fn same_graph(got: &Graph, want: &Value, what: &str) -> Check {

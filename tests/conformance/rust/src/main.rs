@@ -10,7 +10,6 @@
 mod case;
 mod compare;
 mod kinds;
-mod values;
 
 use case::Case;
 use serde_json::{Map, Value, json};

@@ -1,6 +1,7 @@
-use crate::case::{Case, Check, build};
+use crate::case::{Case, Check};
 use tracefx_core::{Code, Result};
 use tracefx_ir::{Graph, NodeId, Opcode};
+use tracefx_testing::build;
 
 /// What is wrong with a graph.
 pub(crate) fn check(case: &Case) -> Check {

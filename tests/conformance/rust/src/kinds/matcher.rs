@@ -1,10 +1,10 @@
-use crate::case::{Case, Check, build};
-use crate::values::decode;
+use crate::case::{Case, Check};
 use indexmap::IndexMap;
 use serde_json::{Value, json};
 use tracefx_ir::{Arg, Graph, GraphModule, NodeId};
 use tracefx_ops::registry;
 use tracefx_rewrite::{InternalMatch, MatcherOptions, SubgraphMatcher};
+use tracefx_testing::{build, by_name, decode_args};
 
 /// Where a pattern stands.
 pub(crate) fn check(case: &Case) -> Check {
@@ -28,7 +28,7 @@ pub(crate) fn check(case: &Case) -> Check {
 }
 
 fn same_match(pattern: &Graph, graph: &Graph, got: &InternalMatch, wanted: &Value) -> Check {
-    let find = |name: &str| graph.find(name).unwrap_or_else(|| panic!("no node {name}"));
+    let find = by_name(graph);
     same_map(pattern, &got.nodes_map, &wanted["nodes_map"], &find)?;
     let anchors: Vec<&str> = got.anchors.iter().map(|it| &**pattern.node(*it).name()).collect();
     if json!(anchors) != wanted["anchors"] {
@@ -55,7 +55,7 @@ pub(crate) fn same_map<S>(
 }
 
 fn same_args<'a>(got: impl Iterator<Item = &'a Arg>, wanted: &Value, find: &dyn Fn(&str) -> NodeId) -> Check {
-    let wanted: Vec<Arg> = wanted.as_array().expect("values").iter().map(|it| decode(it, find)).collect();
+    let wanted = decode_args(find, wanted);
     let got: Vec<Arg> = got.cloned().collect();
     if got == wanted { Ok(()) } else { Err(format!("found {got:?} instead of {wanted:?}")) }
 }

@@ -1,11 +1,11 @@
 use crate::case::{Case, Check, refused};
 use crate::compare::in_places;
-use crate::values::{decode, decode_kwargs};
 use serde_json::Value;
 use tracefx_core::Code;
 use tracefx_ir::{Arg, Graph, NodeId};
 use tracefx_ops::registry;
 use tracefx_rewrite::{ArgumentType, ArgumentTypes, CallArguments, NormalizeOptions, Normalizer};
+use tracefx_testing::{by_name, decode_args, decode_kwargs};
 
 /// The functions whose cases were recorded with the types of their positional arguments.
 const TYPED: &[&str] = &["torch.add", "torch.sum", "torch.flatten", "torch.clamp", "torch.topk"];
@@ -16,11 +16,8 @@ pub(crate) fn check(case: &Case) -> Check {
     let mut graph = Graph::new();
     let (x, y) = (graph.placeholder("x"), graph.placeholder("y"));
     [x, y].into_iter().for_each(|it| graph.set_type(it, Some("torch.Tensor".into())).expect("it is there"));
-    let find = |name: &str| if name == "x" { x } else { y };
-    let arguments = |call: &Value| {
-        let args: Vec<Arg> = call["args"].as_array().expect("arguments").iter().map(|it| decode(it, &find)).collect();
-        (args, decode_kwargs(&call["kwargs"], &find))
-    };
+    let find = by_name(&graph);
+    let arguments = |call: &Value| (decode_args(&find, &call["args"]), decode_kwargs(&find, &call["kwargs"]));
     let (args, kwargs) = arguments(case.get("before"));
     let types = args.iter().map(|it| ArgumentType::of(it, &graph)).collect();
     let options = NormalizeOptions {

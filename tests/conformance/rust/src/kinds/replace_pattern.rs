@@ -1,5 +1,5 @@
 use super::matcher::same_map;
-use crate::case::{Case, Check, attribute, build};
+use crate::case::{Case, Check, attribute};
 use crate::compare::same_graph;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -7,6 +7,7 @@ use tracefx_core::{Code, Diagnostic};
 use tracefx_ir::{Attribute, Graph, GraphModule, NodeId, Opcode, Str};
 use tracefx_ops::registry;
 use tracefx_rewrite::{MatchFilter, MatcherOptions, ReplaceOptions, Replacement, replace_pattern_with_filters};
+use tracefx_testing::build;
 
 /// A pattern replaced wherever it stands.
 pub(crate) fn check(case: &Case) -> Check {

@@ -1,8 +1,9 @@
-use crate::case::{Case, Check, build, same_error};
+use crate::case::{Case, Check, same_error};
 use crate::compare::same_graph;
 use tracefx_core::Code;
 use tracefx_ir::GraphModule;
 use tracefx_rewrite::{legalize_graph, stable_topological_sort};
+use tracefx_testing::build;
 
 /// The order of a graph once it is sorted.
 pub(crate) fn check(case: &Case) -> Check {
