@@ -1,5 +1,5 @@
 /**
- * Activations that are smooth, or shrink their input.
+ * Activations that are smooth, or shrink their input. What they give has its shape.
  *
  * @module
  */

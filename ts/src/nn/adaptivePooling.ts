@@ -36,7 +36,7 @@ abstract class AdaptiveAvgPoolNd extends Module {
   }
 }
 
-/** Averages of a sequence, so many as the output has elements. */
+/** Averages of a sequence, so many as the output has elements: `(N, C, L)` to `(N, C, outputSize)`. */
 export class AdaptiveAvgPool1d extends AdaptiveAvgPoolNd {
   constructor(...given: AdaptiveAvgPoolArguments) {
     super("AdaptiveAvgPool1d", given);
@@ -48,7 +48,7 @@ export class AdaptiveAvgPool1d extends AdaptiveAvgPoolNd {
 }
 
 /**
- * Averages of an image, so many as the output has elements.
+ * Averages of an image, so many as the output has elements: `(N, C, H, W)` to `(N, C, ...outputSize)`.
  *
  * @example
  * ```ts
@@ -65,7 +65,7 @@ export class AdaptiveAvgPool2d extends AdaptiveAvgPoolNd {
   }
 }
 
-/** Averages of a volume, so many as the output has elements. */
+/** Averages of a volume, so many as the output has elements: `(N, C, D, H, W)` to `(N, C, ...outputSize)`. */
 export class AdaptiveAvgPool3d extends AdaptiveAvgPoolNd {
   constructor(...given: AdaptiveAvgPoolArguments) {
     super("AdaptiveAvgPool3d", given);
@@ -101,7 +101,7 @@ abstract class AdaptiveMaxPoolNd extends Module {
   }
 }
 
-/** Maxima of a sequence, so many as the output has elements. */
+/** Maxima of a sequence, so many as the output has elements: `(N, C, L)` to `(N, C, outputSize)`. */
 export class AdaptiveMaxPool1d extends AdaptiveMaxPoolNd {
   constructor(...given: AdaptiveMaxPoolArguments) {
     super("AdaptiveMaxPool1d", given);
@@ -112,7 +112,7 @@ export class AdaptiveMaxPool1d extends AdaptiveMaxPoolNd {
   }
 }
 
-/** Maxima of an image, so many as the output has elements. */
+/** Maxima of an image, so many as the output has elements: `(N, C, H, W)` to `(N, C, ...outputSize)`. */
 export class AdaptiveMaxPool2d extends AdaptiveMaxPoolNd {
   constructor(...given: AdaptiveMaxPoolArguments) {
     super("AdaptiveMaxPool2d", given);
@@ -123,7 +123,7 @@ export class AdaptiveMaxPool2d extends AdaptiveMaxPoolNd {
   }
 }
 
-/** Maxima of a volume, so many as the output has elements. */
+/** Maxima of a volume, so many as the output has elements: `(N, C, D, H, W)` to `(N, C, ...outputSize)`. */
 export class AdaptiveMaxPool3d extends AdaptiveMaxPoolNd {
   constructor(...given: AdaptiveMaxPoolArguments) {
     super("AdaptiveMaxPool3d", given);
@@ -197,7 +197,7 @@ abstract class FractionalMaxPoolNd extends Module {
   }
 }
 
-/** The maximum over windows of an image whose places are drawn. */
+/** The maximum over windows of an image, `(N, C, H, W)` or `(C, H, W)`, whose places are drawn. */
 export class FractionalMaxPool2d extends FractionalMaxPoolNd {
   constructor(...given: FractionalMaxPoolArguments) {
     super(2, given);
@@ -210,7 +210,7 @@ export class FractionalMaxPool2d extends FractionalMaxPoolNd {
   }
 }
 
-/** The maximum over windows of a volume whose places are drawn. */
+/** The maximum over windows of a volume, `(N, C, D, H, W)` or `(C, D, H, W)`, whose places are drawn. */
 export class FractionalMaxPool3d extends FractionalMaxPoolNd {
   constructor(...given: FractionalMaxPoolArguments) {
     super(3, given);

@@ -53,8 +53,8 @@ export interface AttentionCallOptions {
 }
 
 /**
- * Attention with several heads. What it does depends on the shape of its input, so a trace takes it for a leaf, as in
- * PyTorch.
+ * Attention with several heads: `(L, N, embedDim)`, or `(N, L, embedDim)` with `batchFirst`. What it does depends on the shape
+ * of its input, so a trace takes it for a leaf, as in PyTorch.
  *
  * @example
  * ```ts

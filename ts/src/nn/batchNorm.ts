@@ -140,7 +140,7 @@ function nextFactor({ training, trackRunningStats, momentum, num_batches_tracked
   return momentum ?? float(0);
 }
 
-/** Batch normalization of vectors or sequences. */
+/** Batch normalization of vectors or sequences, `(N, C)` or `(N, C, L)`. */
 export class BatchNorm1d extends BatchNorm {
   constructor(...given: NormArguments) {
     super("BatchNorm1d", given);
@@ -153,7 +153,7 @@ export class BatchNorm1d extends BatchNorm {
 }
 
 /**
- * Batch normalization of images.
+ * Batch normalization of images, `(N, C, H, W)`.
  *
  * @example
  * ```ts
@@ -171,7 +171,7 @@ export class BatchNorm2d extends BatchNorm {
   }
 }
 
-/** Batch normalization of volumes. */
+/** Batch normalization of volumes, `(N, C, D, H, W)`. */
 export class BatchNorm3d extends BatchNorm {
   constructor(...given: NormArguments) {
     super("BatchNorm3d", given);
@@ -222,7 +222,7 @@ abstract class InstanceNorm extends NormBase {
   }
 }
 
-/** Instance normalization of sequences. */
+/** Instance normalization of sequences, `(N, C, L)` or `(C, L)`. */
 export class InstanceNorm1d extends InstanceNorm {
   constructor(...given: NormArguments) {
     super("InstanceNorm1d", given);
@@ -233,7 +233,7 @@ export class InstanceNorm1d extends InstanceNorm {
   }
 }
 
-/** Instance normalization of images. */
+/** Instance normalization of images, `(N, C, H, W)` or `(C, H, W)`. */
 export class InstanceNorm2d extends InstanceNorm {
   constructor(...given: NormArguments) {
     super("InstanceNorm2d", given);
@@ -244,7 +244,7 @@ export class InstanceNorm2d extends InstanceNorm {
   }
 }
 
-/** Instance normalization of volumes. */
+/** Instance normalization of volumes, `(N, C, D, H, W)` or `(C, D, H, W)`. */
 export class InstanceNorm3d extends InstanceNorm {
   constructor(...given: NormArguments) {
     super("InstanceNorm3d", given);

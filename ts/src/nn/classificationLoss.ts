@@ -22,7 +22,10 @@ export interface NLLLossOptions extends WeightedLossOptions {
   readonly ignoreIndex?: number;
 }
 
-/** The negative log likelihood of an output that is the logarithm of probabilities. */
+/**
+ * The negative log likelihood of an output `(N, C, *)` that is the logarithm of probabilities, and a target `(N, *)` of class
+ * numbers.
+ */
 export class NLLLoss extends WeightedLoss {
   readonly ignoreIndex: number;
 
@@ -63,7 +66,7 @@ export interface CrossEntropyLossOptions extends NLLLossOptions {
 }
 
 /**
- * The cross entropy of an output of scores, and a target of class numbers or of probabilities.
+ * The cross entropy of an output of scores `(N, C, *)`, and a target of class numbers `(N, *)` or of probabilities `(N, C, *)`.
  *
  * @example
  * ```ts
@@ -262,7 +265,7 @@ export class BCEWithLogitsLoss extends WeightedLoss {
   }
 }
 
-/** The cross entropy of scores of several labels for each sample. */
+/** The cross entropy of scores of several labels for each sample, `(N, C)`. */
 export class MultiLabelSoftMarginLoss extends WeightedLoss {
   constructor(...given: WeightedLossArguments) {
     super(bind<WeightedLossOptions>("MultiLabelSoftMarginLoss", given, [], WEIGHTED));
@@ -281,7 +284,7 @@ export interface MultiMarginLossOptions extends WeightedLossOptions {
   readonly margin?: Scalar;
 }
 
-/** The hinge loss of one class of many. */
+/** The hinge loss of one class of many: scores `(N, C)` and class numbers `(N)`. */
 export class MultiMarginLoss extends WeightedLoss {
   readonly p: number;
   readonly margin: Scalar;

@@ -177,7 +177,7 @@ abstract class PlainConv extends ConvNd {
   }
 }
 
-/** A convolution over one dimension. */
+/** A convolution over one dimension: `(N, inChannels, L)` to `(N, outChannels, …)`, or without `N`. */
 export class Conv1d extends PlainConv {
   constructor(...given: ConvArguments) {
     super("Conv1d", 1, given);
@@ -189,7 +189,7 @@ export class Conv1d extends PlainConv {
 }
 
 /**
- * A convolution over two dimensions.
+ * A convolution over two dimensions: `(N, inChannels, H, W)` to `(N, outChannels, …)`, or without `N`.
  *
  * @example
  * ```ts
@@ -207,7 +207,7 @@ export class Conv2d extends PlainConv {
   }
 }
 
-/** A convolution over three dimensions. */
+/** A convolution over three dimensions: `(N, inChannels, D, H, W)` to `(N, outChannels, …)`, or without `N`. */
 export class Conv3d extends PlainConv {
   constructor(...given: ConvArguments) {
     super("Conv3d", 3, given);

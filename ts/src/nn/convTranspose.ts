@@ -83,7 +83,7 @@ abstract class ConvTransposeNd extends ConvNd {
   }
 }
 
-/** A transposed convolution over one dimension. */
+/** A transposed convolution over one dimension: `(N, inChannels, L)` to `(N, outChannels, …)`, or without `N`. */
 export class ConvTranspose1d extends ConvTransposeNd {
   constructor(...given: ConvTransposeArguments) {
     super("ConvTranspose1d", 1, given);
@@ -94,7 +94,7 @@ export class ConvTranspose1d extends ConvTransposeNd {
   }
 }
 
-/** A transposed convolution over two dimensions. */
+/** A transposed convolution over two dimensions: `(N, inChannels, H, W)` to `(N, outChannels, …)`, or without `N`. */
 export class ConvTranspose2d extends ConvTransposeNd {
   constructor(...given: ConvTransposeArguments) {
     super("ConvTranspose2d", 2, given);
@@ -105,7 +105,7 @@ export class ConvTranspose2d extends ConvTransposeNd {
   }
 }
 
-/** A transposed convolution over three dimensions. */
+/** A transposed convolution over three dimensions: `(N, inChannels, D, H, W)` to `(N, outChannels, …)`, or without `N`. */
 export class ConvTranspose3d extends ConvTransposeNd {
   constructor(...given: ConvTransposeArguments) {
     super("ConvTranspose3d", 3, given);

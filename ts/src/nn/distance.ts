@@ -21,7 +21,7 @@ export interface PairwiseDistanceOptions {
   readonly keepdim?: boolean;
 }
 
-/** The norm of the difference. */
+/** The norm of the difference of vectors, `(N, D)` to `(N)`. */
 export class PairwiseDistance extends Module {
   static override readonly forwardSignature: string = "(x1, x2)";
   readonly norm: Scalar;
@@ -50,7 +50,7 @@ export interface CosineSimilarityOptions {
   readonly eps?: Scalar;
 }
 
-/** The cosine of the angle between vectors. */
+/** The cosine of the angle between vectors, which lie along `dim`: `(N, D)` to `(N)`. */
 export class CosineSimilarity extends Module {
   static override readonly forwardSignature: string = "(x1, x2)";
   readonly dim: number;

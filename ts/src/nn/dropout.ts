@@ -53,7 +53,7 @@ export class Dropout extends DropoutNd {
   }
 }
 
-/** Drops channels of sequences. */
+/** Drops channels of sequences, `(N, C, L)` or `(C, L)`. */
 export class Dropout1d extends DropoutNd {
   constructor(...given: DropoutArguments) {
     super("Dropout1d", given);
@@ -64,7 +64,7 @@ export class Dropout1d extends DropoutNd {
   }
 }
 
-/** Drops channels of images. */
+/** Drops channels of images, `(N, C, H, W)` or `(C, H, W)`. */
 export class Dropout2d extends DropoutNd {
   constructor(...given: DropoutArguments) {
     super("Dropout2d", given);
@@ -75,7 +75,7 @@ export class Dropout2d extends DropoutNd {
   }
 }
 
-/** Drops channels of volumes. */
+/** Drops channels of volumes, `(N, C, D, H, W)` or `(C, D, H, W)`. */
 export class Dropout3d extends DropoutNd {
   constructor(...given: DropoutArguments) {
     super("Dropout3d", given);

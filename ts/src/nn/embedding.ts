@@ -122,7 +122,7 @@ abstract class Table extends Module {
 const TABLE = { maxNorm: null, normType: float(2), scaleGradByFreq: false };
 
 /**
- * A vector for each number.
+ * A vector for each number: `(*)` to `(*, embeddingDim)`.
  *
  * @example
  * ```ts
@@ -192,7 +192,10 @@ export interface EmbeddingBagCallOptions {
   readonly perSampleWeights?: Tensor | null;
 }
 
-/** The sum, mean or maximum of the vectors of each bag of numbers. */
+/**
+ * The sum, mean or maximum of the vectors of each bag of numbers: `(N, L)`, or `(L)` with `N` offsets, to
+ * `(N, embeddingDim)`.
+ */
 export class EmbeddingBag extends Table {
   static override readonly forwardSignature: string = "(input, offsets=None, per_sample_weights=None)";
   readonly mode: "sum" | "mean" | "max";

@@ -38,7 +38,7 @@ export interface LinearOptions extends FactoryOptions {
 type LinearArguments = Arguments<[inFeatures: number, outFeatures: number], [bias: boolean], LinearOptions>;
 
 /**
- * `x @ weight.T + bias`.
+ * `x @ weight.T + bias`: `(*, inFeatures)` to `(*, outFeatures)`.
  *
  * @example
  * ```ts
@@ -97,7 +97,7 @@ type BilinearArguments = Arguments<
   BilinearOptions
 >;
 
-/** `x1 @ weight @ x2 + bias`, for each output feature. */
+/** `x1 @ weight @ x2 + bias` for each output feature: `(*, in1Features)` and `(*, in2Features)` to `(*, outFeatures)`. */
 export class Bilinear extends Module {
   static override readonly forwardSignature: string = "(input1, input2)";
   readonly in1Features: number;

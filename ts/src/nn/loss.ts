@@ -1,5 +1,6 @@
 /**
- * Losses: how far an output is from a target.
+ * Losses: how far an output is from a target, of the same shape where nothing else is said. The result is a number, and with
+ * `reduction: "none"` one for each element or sample.
  *
  * @module
  */
@@ -108,7 +109,7 @@ export class SoftMarginLoss extends Loss {
   }
 }
 
-/** The hinge loss of several labels for each sample. */
+/** The hinge loss of several labels for each sample, `(N, C)`. */
 export class MultiLabelMarginLoss extends Loss {
   constructor(...given: LossArguments) {
     super(bindLoss("MultiLabelMarginLoss", given));
@@ -306,7 +307,7 @@ export class HingeEmbeddingLoss extends Loss {
   }
 }
 
-/** The loss of the angle between samples that are alike (1) or not (-1). */
+/** The loss of the angle between samples `(N, D)` that are alike (1) or not (-1), `(N)`. */
 export class CosineEmbeddingLoss extends Loss {
   static override readonly forwardSignature: string = "(input1, input2, target)";
   readonly margin: Scalar;
@@ -350,7 +351,7 @@ export interface TripletMarginLossOptions extends LossOptions {
   readonly swap?: boolean;
 }
 
-/** The loss of samples that are to be nearer to a positive than to a negative. */
+/** The loss of samples `(N, D)` that are to be nearer to a positive than to a negative. */
 export class TripletMarginLoss extends Loss {
   static override readonly forwardSignature: string = "(anchor, positive, negative)";
   readonly margin: Scalar;

@@ -33,7 +33,7 @@ type LayerNormArguments = Arguments<
   LayerNormOptions
 >;
 
-/** Layer normalization. */
+/** Layer normalization over the last dimensions, which are `normalizedShape`. */
 export class LayerNorm extends Module {
   readonly normalizedShape: readonly number[];
   readonly eps: Scalar;
@@ -85,7 +85,7 @@ type RMSNormArguments = Arguments<
   RMSNormOptions
 >;
 
-/** Normalization by the root of the mean square. */
+/** Normalization by the root of the mean square of the last dimensions, which are `normalizedShape`. */
 export class RMSNorm extends Module {
   static override readonly forwardSignature: string = "(x)";
   readonly normalizedShape: readonly number[];
@@ -139,7 +139,7 @@ type GroupNormArguments = Arguments<
   GroupNormOptions
 >;
 
-/** Group normalization. */
+/** Group normalization of `(N, numChannels, *)`. */
 export class GroupNorm extends Module {
   readonly numGroups: number;
   readonly numChannels: number;
@@ -197,7 +197,7 @@ type LocalResponseNormArguments = Arguments<
   LocalResponseNormOptions
 >;
 
-/** Normalization over neighbouring channels. */
+/** Normalization over neighbouring channels of `(N, C, *)`. */
 export class LocalResponseNorm extends Module {
   readonly size: number;
   readonly alpha: Scalar;

@@ -52,21 +52,21 @@ abstract class ReflectionPadNd extends PadNd {
   }
 }
 
-/** Adds the mirror image of a sequence. */
+/** Adds the mirror image of a sequence, `(N, C, L)` or `(C, L)`. */
 export class ReflectionPad1d extends ReflectionPadNd {
   constructor(...given: PadArguments) {
     super(1, paddingOf("ReflectionPad1d", given));
   }
 }
 
-/** Adds the mirror image of an image. */
+/** Adds the mirror image of an image, `(N, C, H, W)` or `(C, H, W)`. */
 export class ReflectionPad2d extends ReflectionPadNd {
   constructor(...given: PadArguments) {
     super(2, paddingOf("ReflectionPad2d", given));
   }
 }
 
-/** Adds the mirror image of a volume. */
+/** Adds the mirror image of a volume, `(N, C, D, H, W)` or `(C, D, H, W)`. */
 export class ReflectionPad3d extends ReflectionPadNd {
   constructor(...given: PadArguments) {
     super(3, paddingOf("ReflectionPad3d", given));
@@ -80,21 +80,21 @@ abstract class ReplicationPadNd extends PadNd {
   }
 }
 
-/** Repeats the edges of a sequence. */
+/** Repeats the edges of a sequence, `(N, C, L)` or `(C, L)`. */
 export class ReplicationPad1d extends ReplicationPadNd {
   constructor(...given: PadArguments) {
     super(1, paddingOf("ReplicationPad1d", given));
   }
 }
 
-/** Repeats the edges of an image. */
+/** Repeats the edges of an image, `(N, C, H, W)` or `(C, H, W)`. */
 export class ReplicationPad2d extends ReplicationPadNd {
   constructor(...given: PadArguments) {
     super(2, paddingOf("ReplicationPad2d", given));
   }
 }
 
-/** Repeats the edges of a volume. */
+/** Repeats the edges of a volume, `(N, C, D, H, W)` or `(C, D, H, W)`. */
 export class ReplicationPad3d extends ReplicationPadNd {
   constructor(...given: PadArguments) {
     super(3, paddingOf("ReplicationPad3d", given));
@@ -111,21 +111,21 @@ abstract class CircularPadNd extends PadNd {
   }
 }
 
-/** Adds what stands at the other end of a sequence. */
+/** Adds what stands at the other end of a sequence, `(N, C, L)` or `(C, L)`. */
 export class CircularPad1d extends CircularPadNd {
   constructor(...given: PadArguments) {
     super(1, paddingOf("CircularPad1d", given));
   }
 }
 
-/** Adds what stands at the other end of an image. */
+/** Adds what stands at the other end of an image, `(N, C, H, W)` or `(C, H, W)`. */
 export class CircularPad2d extends CircularPadNd {
   constructor(...given: PadArguments) {
     super(2, paddingOf("CircularPad2d", given));
   }
 }
 
-/** Adds what stands at the other end of a volume. */
+/** Adds what stands at the other end of a volume, `(N, C, D, H, W)` or `(C, D, H, W)`. */
 export class CircularPad3d extends CircularPadNd {
   constructor(...given: PadArguments) {
     super(3, paddingOf("CircularPad3d", given));
@@ -154,28 +154,28 @@ function constantOf(name: string, given: ConstantPadArguments) {
   return bind<ConstantPadOptions>(name, given, ["padding", "value"], {});
 }
 
-/** Adds a constant around a sequence. */
+/** Adds a constant around a sequence, `(N, C, L)` or `(C, L)`. */
 export class ConstantPad1d extends ConstantPadNd {
   constructor(...given: ConstantPadArguments) {
     super(1, constantOf("ConstantPad1d", given));
   }
 }
 
-/** Adds a constant around an image. */
+/** Adds a constant around an image, `(N, C, H, W)` or `(C, H, W)`. */
 export class ConstantPad2d extends ConstantPadNd {
   constructor(...given: ConstantPadArguments) {
     super(2, constantOf("ConstantPad2d", given));
   }
 }
 
-/** Adds a constant around a volume. */
+/** Adds a constant around a volume, `(N, C, D, H, W)` or `(C, D, H, W)`. */
 export class ConstantPad3d extends ConstantPadNd {
   constructor(...given: ConstantPadArguments) {
     super(3, constantOf("ConstantPad3d", given));
   }
 }
 
-/** Adds zeros around a sequence. */
+/** Adds zeros around a sequence, `(N, C, L)` or `(C, L)`. */
 export class ZeroPad1d extends ConstantPad1d {
   constructor(...given: PadArguments) {
     super(paddingOf("ZeroPad1d", given), float(0));
@@ -186,7 +186,7 @@ export class ZeroPad1d extends ConstantPad1d {
   }
 }
 
-/** Adds zeros around an image. */
+/** Adds zeros around an image, `(N, C, H, W)` or `(C, H, W)`. */
 export class ZeroPad2d extends ConstantPad2d {
   constructor(...given: PadArguments) {
     super(paddingOf("ZeroPad2d", given), float(0));
@@ -197,7 +197,7 @@ export class ZeroPad2d extends ConstantPad2d {
   }
 }
 
-/** Adds zeros around a volume. */
+/** Adds zeros around a volume, `(N, C, D, H, W)` or `(C, D, H, W)`. */
 export class ZeroPad3d extends ConstantPad3d {
   constructor(...given: PadArguments) {
     super(paddingOf("ZeroPad3d", given), float(0));

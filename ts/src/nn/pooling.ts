@@ -85,7 +85,7 @@ abstract class MaxPoolNd extends Module {
   }
 }
 
-/** The maximum over windows of a sequence. */
+/** The maximum over windows of a sequence, `(N, C, L)` or `(C, L)`. */
 export class MaxPool1d extends MaxPoolNd {
   constructor(...given: MaxPoolArguments) {
     super("MaxPool1d", given);
@@ -97,7 +97,7 @@ export class MaxPool1d extends MaxPoolNd {
 }
 
 /**
- * The maximum over windows of an image. With `returnIndices` it gives the maxima and their places.
+ * The maximum over windows of an image, `(N, C, H, W)` or `(C, H, W)`. With `returnIndices` it gives the maxima and their places.
  *
  * @example
  * ```ts
@@ -114,7 +114,7 @@ export class MaxPool2d extends MaxPoolNd {
   }
 }
 
-/** The maximum over windows of a volume. */
+/** The maximum over windows of a volume, `(N, C, D, H, W)` or `(C, D, H, W)`. */
 export class MaxPool3d extends MaxPoolNd {
   constructor(...given: MaxPoolArguments) {
     super("MaxPool3d", given);
@@ -166,7 +166,7 @@ abstract class MaxUnpoolNd extends Module {
   }
 }
 
-/** Puts maxima back to their places in a sequence. */
+/** Puts maxima back to their places in a sequence, `(N, C, L)` or `(C, L)`. */
 export class MaxUnpool1d extends MaxUnpoolNd {
   constructor(...given: MaxUnpoolArguments) {
     super("MaxUnpool1d", 1, given);
@@ -178,7 +178,7 @@ export class MaxUnpool1d extends MaxUnpoolNd {
   }
 }
 
-/** Puts maxima back to their places in an image. */
+/** Puts maxima back to their places in an image, `(N, C, H, W)` or `(C, H, W)`. */
 export class MaxUnpool2d extends MaxUnpoolNd {
   constructor(...given: MaxUnpoolArguments) {
     super("MaxUnpool2d", 2, given);
@@ -190,7 +190,7 @@ export class MaxUnpool2d extends MaxUnpoolNd {
   }
 }
 
-/** Puts maxima back to their places in a volume. */
+/** Puts maxima back to their places in a volume, `(N, C, D, H, W)` or `(C, D, H, W)`. */
 export class MaxUnpool3d extends MaxUnpoolNd {
   constructor(...given: MaxUnpoolArguments) {
     super("MaxUnpool3d", 3, given);
@@ -247,7 +247,7 @@ abstract class AvgPoolNd extends Module {
   }
 }
 
-/** The average over windows of a sequence. */
+/** The average over windows of a sequence, `(N, C, L)` or `(C, L)`. */
 export class AvgPool1d extends AvgPoolNd {
   readonly kernelSize: Size;
   readonly stride: Size;
@@ -292,7 +292,7 @@ abstract class WideAvgPool extends AvgPoolNd {
   }
 }
 
-/** The average over windows of an image. */
+/** The average over windows of an image, `(N, C, H, W)` or `(C, H, W)`. */
 export class AvgPool2d extends WideAvgPool {
   constructor(...given: AvgPoolArguments) {
     super("AvgPool2d", given);
@@ -304,7 +304,7 @@ export class AvgPool2d extends WideAvgPool {
   }
 }
 
-/** The average over windows of a volume. */
+/** The average over windows of a volume, `(N, C, D, H, W)` or `(C, D, H, W)`. */
 export class AvgPool3d extends WideAvgPool {
   constructor(...given: AvgPoolArguments) {
     super("AvgPool3d", given);
@@ -359,7 +359,7 @@ abstract class LPPoolNd extends Module {
   }
 }
 
-/** The power average over windows of a sequence. */
+/** The power average over windows of a sequence, `(N, C, L)` or `(C, L)`. */
 export class LPPool1d extends LPPoolNd {
   constructor(...given: LPPoolArguments) {
     super("LPPool1d", given);
@@ -370,7 +370,7 @@ export class LPPool1d extends LPPoolNd {
   }
 }
 
-/** The power average over windows of an image. */
+/** The power average over windows of an image, `(N, C, H, W)` or `(C, H, W)`. */
 export class LPPool2d extends LPPoolNd {
   constructor(...given: LPPoolArguments) {
     super("LPPool2d", given);
@@ -381,7 +381,7 @@ export class LPPool2d extends LPPoolNd {
   }
 }
 
-/** The power average over windows of a volume. */
+/** The power average over windows of a volume, `(N, C, D, H, W)` or `(C, D, H, W)`. */
 export class LPPool3d extends LPPoolNd {
   constructor(...given: LPPoolArguments) {
     super("LPPool3d", given);

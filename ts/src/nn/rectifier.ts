@@ -1,5 +1,6 @@
 /**
- * Rectifiers: activations that treat what is above a threshold and what is below it differently.
+ * Rectifiers: activations that treat what is above a threshold and what is below it differently. What they give has the shape
+ * of the input.
  *
  * @module
  */

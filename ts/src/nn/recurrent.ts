@@ -267,7 +267,10 @@ const GRU_DEFAULTS = {
   ...FACTORY,
 };
 
-/** The layer of Elman. */
+/**
+ * The layer of Elman: `(L, N, inputSize)`, or `(N, L, inputSize)` with `batchFirst`, to `hiddenSize` features and the last
+ * state.
+ */
 export class RNN extends SingleState {
   readonly nonlinearity: "tanh" | "relu";
 
@@ -295,7 +298,10 @@ export class RNN extends SingleState {
   }
 }
 
-/** Gated recurrent units. */
+/**
+ * Gated recurrent units: `(L, N, inputSize)`, or `(N, L, inputSize)` with `batchFirst`, to `hiddenSize` features and the last
+ * state.
+ */
 export class GRU extends SingleState {
   constructor(
     ...given: Arguments<
@@ -316,7 +322,8 @@ export interface LSTMCallOptions {
 }
 
 /**
- * Long short-term memory.
+ * Long short-term memory: `(L, N, inputSize)`, or `(N, L, inputSize)` with `batchFirst`, to `hiddenSize` features and the
+ * last state.
  *
  * @example
  * ```ts

@@ -100,7 +100,7 @@ export abstract class RNNCellBase extends Module {
   }
 }
 
-/** One step of an {@link RNN}. */
+/** One step of an {@link RNN}: `(N, inputSize)` to `(N, hiddenSize)`. */
 export class RNNCell extends RNNCellBase {
   readonly nonlinearity: "tanh" | "relu";
 
@@ -131,7 +131,7 @@ export class RNNCell extends RNNCellBase {
   }
 }
 
-/** One step of a {@link GRU}. */
+/** One step of a {@link GRU}: `(N, inputSize)` to `(N, hiddenSize)`. */
 export class GRUCell extends RNNCellBase {
   constructor(...given: CellArguments) {
     super(3, bind<CellOptions>("GRUCell", given, ["inputSize", "hiddenSize"], { bias: true, ...FACTORY }));
@@ -143,7 +143,7 @@ export class GRUCell extends RNNCellBase {
   }
 }
 
-/** One step of an {@link LSTM}. */
+/** One step of an {@link LSTM}: `(N, inputSize)` to a hidden and a cell state `(N, hiddenSize)`. */
 export class LSTMCell extends RNNCellBase {
   constructor(...given: CellArguments) {
     super(4, bind<CellOptions>("LSTMCell", given, ["inputSize", "hiddenSize"], { bias: true, ...FACTORY }));

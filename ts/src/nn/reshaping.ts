@@ -19,7 +19,7 @@ export interface FlattenOptions {
   readonly endDim?: number;
 }
 
-/** Makes one dimension of several. */
+/** Makes one dimension of several: `(N, C, H, W)` to `(N, C * H * W)` by default. */
 export class Flatten extends Module {
   readonly startDim: number;
   readonly endDim: number;
@@ -82,7 +82,7 @@ export interface PixelShuffleOptions {
   readonly upscaleFactor?: number;
 }
 
-/** Moves channels into space: an image of more pixels and fewer channels. */
+/** Moves channels into space: `(*, C * r * r, H, W)` to `(*, C, H * r, W * r)`. */
 export class PixelShuffle extends Module {
   readonly upscaleFactor: number;
 
@@ -106,7 +106,7 @@ export interface PixelUnshuffleOptions {
   readonly downscaleFactor?: number;
 }
 
-/** Moves space into channels: an image of fewer pixels and more channels. */
+/** Moves space into channels: `(*, C, H * r, W * r)` to `(*, C * r * r, H, W)`. */
 export class PixelUnshuffle extends Module {
   readonly downscaleFactor: number;
 
@@ -135,7 +135,7 @@ export interface ChannelShuffleOptions {
   readonly groups?: number;
 }
 
-/** Deals the channels of each group out over all groups. */
+/** Deals the channels of each group of `(N, C, *)` out over all groups. */
 export class ChannelShuffle extends Module {
   readonly groups: number;
 
@@ -173,7 +173,7 @@ export interface FoldOptions extends UnfoldOptions {
 
 const BLOCKS = { dilation: 1, padding: 0, stride: 1 };
 
-/** The blocks of an image, as columns. */
+/** The blocks of an image, as columns: `(N, C, H, W)` to `(N, C * kernelHeight * kernelWidth, L)`. */
 export class Unfold extends Module {
   readonly kernelSize: Size;
   readonly dilation: Size;
@@ -199,7 +199,7 @@ export class Unfold extends Module {
   }
 }
 
-/** An image that is the sum of blocks, given as columns. */
+/** An image that is the sum of blocks, given as columns: the reverse of {@link Unfold}. */
 export class Fold extends Module {
   readonly outputSize: Size;
   readonly kernelSize: Size;

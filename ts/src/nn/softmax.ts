@@ -71,7 +71,7 @@ export class LogSoftmax extends AlongDim {
   }
 }
 
-/** The softmax over the channels of an image. */
+/** The softmax over the channels of an image, `(N, C, H, W)` or `(C, H, W)`. */
 export class Softmax2d extends Module {
   override forward(input: Tensor): Tensor {
     const rank = rankOf(this, input);
@@ -86,7 +86,7 @@ export interface GLUOptions {
   readonly dim?: number;
 }
 
-/** One half of the input times the sigmoid of the other. */
+/** One half of the input times the sigmoid of the other, along `dim`. */
 export class GLU extends Module {
   readonly dim: number;
 

@@ -56,7 +56,7 @@ export interface EncoderCallOptions {
   readonly isCausal?: boolean | null;
 }
 
-/** A stack of encoder layers. */
+/** A stack of encoder layers, which keep the shape of their input. */
 export class TransformerEncoder extends Module {
   static override readonly forwardSignature: string = "(src, mask=None, src_key_padding_mask=None, is_causal=None)";
   readonly numLayers: number;
@@ -154,7 +154,7 @@ export interface DecoderCallOptions extends Omit<DecoderLayerCallOptions, "tgtIs
   readonly tgtIsCausal?: boolean | null;
 }
 
-/** A stack of decoder layers. */
+/** A stack of decoder layers, which keep the shape of the target. */
 export class TransformerDecoder extends Module {
   static override readonly forwardSignature: string =
     "(tgt, memory, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None, memory_key_padding_mask=None, tgt_is_causal=None, memory_is_causal=False)";
@@ -233,7 +233,8 @@ export interface TransformerCallOptions extends Omit<DecoderCallOptions, "memory
 }
 
 /**
- * An encoder and a decoder.
+ * An encoder and a decoder: a source `(S, N, dModel)` and a target `(T, N, dModel)`, with `batchFirst` `N` first, to the shape
+ * of the target.
  *
  * @example
  * ```ts

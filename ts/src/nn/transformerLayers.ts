@@ -127,7 +127,7 @@ export interface EncoderLayerCallOptions {
   readonly isCausal?: boolean;
 }
 
-/** Self-attention, and two linear layers. */
+/** Self-attention, and two linear layers: `(S, N, dModel)`, or `(N, S, dModel)` with `batchFirst`. */
 export class TransformerEncoderLayer extends TransformerLayer {
   static override readonly forwardSignature: string =
     "(src, src_mask=None, src_key_padding_mask=None, is_causal=False)";
@@ -183,7 +183,9 @@ export interface DecoderLayerCallOptions {
   readonly memoryIsCausal?: boolean;
 }
 
-/** Self-attention, attention to a memory, and two linear layers. */
+/**
+ * Self-attention, attention to a memory `(S, N, dModel)`, and two linear layers: `(T, N, dModel)`, with `batchFirst` `N` first.
+ */
 export class TransformerDecoderLayer extends TransformerLayer {
   static override readonly forwardSignature: string =
     "(tgt, memory, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None, memory_key_padding_mask=None, tgt_is_causal=False, memory_is_causal=False)";

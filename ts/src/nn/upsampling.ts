@@ -40,7 +40,7 @@ type UpsamplingArguments = Arguments<
 >;
 
 /**
- * Resizes sequences, images or volumes.
+ * Resizes sequences, images or volumes, `(N, C, *)`.
  *
  * @example
  * ```ts
@@ -96,14 +96,14 @@ export class Upsample extends Module {
   }
 }
 
-/** Resizes images to the nearest pixels. */
+/** Resizes images to the nearest pixels, `(N, C, H, W)`. */
 export class UpsamplingNearest2d extends Upsample {
   constructor(...given: UpsamplingArguments) {
     super({ ...bindUpsampling("UpsamplingNearest2d", given), mode: "nearest" });
   }
 }
 
-/** Resizes images by mixing the pixels around. */
+/** Resizes images by mixing the pixels around, `(N, C, H, W)`. */
 export class UpsamplingBilinear2d extends Upsample {
   constructor(...given: UpsamplingArguments) {
     super({ ...bindUpsampling("UpsamplingBilinear2d", given), mode: "bilinear", alignCorners: true });
