@@ -1,3 +1,5 @@
+//! Devices, layouts and memory formats by PyTorch's names. Only the CPU computes; other devices are kept as they are written.
+
 use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;

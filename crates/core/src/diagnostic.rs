@@ -1,3 +1,6 @@
+//! Refusals: the table of codes, from which TypeScript's errors are printed, and what a refusal says besides its code. Which
+//! input is refused is decided where it is read.
+
 use crate::DType;
 use std::fmt;
 

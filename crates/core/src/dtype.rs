@@ -1,3 +1,5 @@
+//! The dtypes: their names, sizes, kinds, and numbers in PyTorch's files. Which one an operator gives is the operator's matter.
+
 use std::fmt;
 
 /// The broad kind of a dtype; type promotion goes up this order.

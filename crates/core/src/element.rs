@@ -1,3 +1,5 @@
+//! The Rust type that stands for the elements of each dtype, and how a number of Python becomes one.
+
 use crate::half::{f16_to_f32, f32_to_bf16, f32_to_f16};
 use crate::{Complex64, DType, Scalar};
 use ::half::{bf16, f16};

@@ -1,3 +1,5 @@
+//! Random numbers: the Mersenne twister as PyTorch seeds, draws and saves it. Which operator draws how many is the kernels'.
+
 use crate::{Code, Diagnostic, Result};
 use std::cell::RefCell;
 use std::hash::{BuildHasher, RandomState};

@@ -1,3 +1,5 @@
+//! Numbers as Python has them, and how Python prints them.
+
 use crate::{DType, DTypeKind};
 use std::fmt;
 

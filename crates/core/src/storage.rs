@@ -1,3 +1,6 @@
+//! The bytes of tensors: who shares them, who may write, and when a lazy clone takes memory of its own. What the bytes mean is
+//! the tensor's.
+
 use crate::{Element, Result, allocate, recycle};
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};

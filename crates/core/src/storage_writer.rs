@@ -1,3 +1,5 @@
+//! Storages of bytes that arrive in pieces, as from a file.
+
 use crate::storage::Block;
 use crate::{Result, Storage, allocate, recycle};
 

@@ -1,3 +1,5 @@
+//! Arithmetic of sizes and strides: how many elements there are, whether they lie row-major, and how much storage they need.
+
 use smallvec::SmallVec;
 
 /// Sizes or strides of a tensor, in elements.

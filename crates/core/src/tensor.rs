@@ -1,3 +1,5 @@
+//! Tensors: strided views of storages. Views are made here; whatever computes elements is a kernel's.
+
 use crate::{
     Code, DType, Diagnostic, Dims, Element, Region, Result, Scalar, Storage, allocate, contiguous_strides,
     copy_strided, has_contiguous_strides, numel, storage_span,

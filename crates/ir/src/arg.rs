@@ -1,3 +1,5 @@
+//! Arguments of nodes, as a tree of Python's values. What an operator makes of them is its schema's.
+
 use crate::NodeId;
 use std::sync::Arc;
 use tracefx_core::{Complex64, DType, Device, Layout, MemoryFormat, Scalar};

@@ -1,3 +1,5 @@
+//! The table of names that no node may have; [`Namespace`](crate::Namespace) gives others.
+
 /// Names that a node may not have, because Python code printed from a graph could not use them: keywords, builtins and
 /// the globals of generated code. Recorded from PyTorch 2.13 (`_illegal_names` of torch/fx/graph.py); sorted.
 pub(crate) const ILLEGAL_NAMES: &[&str] = &[

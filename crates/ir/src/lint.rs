@@ -1,3 +1,5 @@
+//! Whether a graph is well formed, and with its module whether what it refers to is there. What it computes is not looked at.
+
 use crate::{Attribute, Graph, GraphModule, NodeId, Opcode};
 use rustc_hash::{FxBuildHasher, FxHashSet};
 use tracefx_core::{Code, Diagnostic};

@@ -1,3 +1,5 @@
+//! What is noted about nodes: abstract values, and the texts that PyTorch serialises. Who notes them is the passes' matter.
+
 use crate::Str;
 use indexmap::IndexMap;
 use tracefx_core::{DType, Device, Layout, Tensor};

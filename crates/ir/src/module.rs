@@ -1,3 +1,5 @@
+//! Graph modules: a graph with the tensors, modules and texts that its nodes refer to by dotted paths.
+
 use crate::{Graph, Str, TensorMeta};
 use indexmap::IndexMap;
 use tracefx_core::{Code, Diagnostic, Result, Tensor};

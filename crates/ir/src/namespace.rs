@@ -1,3 +1,5 @@
+//! Names of nodes, by FX's rules. A graph asks for each; nothing else makes names.
+
 use crate::Str;
 use crate::illegal_names::ILLEGAL_NAMES;
 use rustc_hash::{FxHashMap, FxHashSet};

@@ -1,3 +1,5 @@
+//! Nodes: what they do, and with what. They are changed through their graph.
+
 use crate::track::Changes;
 use crate::{Arg, Meta, Str};
 use rustc_hash::FxHashSet;

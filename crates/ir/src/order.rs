@@ -1,3 +1,5 @@
+//! Where nodes stand. Which order is right is the lint's and the passes' matter.
+
 use crate::NodeId;
 use std::cmp::Ordering;
 

@@ -1,3 +1,5 @@
+//! Graphs as `torch.fx.Graph.__str__` prints them, with Python's `repr` and `str` of arguments.
+
 use crate::{Arg, Graph, Node, NodeId, Opcode, Str};
 use std::fmt::{self, Write};
 use tracefx_core::{Scalar, python_float};

@@ -1,3 +1,5 @@
+//! The users of a node; the graph keeps them in agreement with the arguments.
+
 use crate::NodeId;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;

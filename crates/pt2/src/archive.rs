@@ -1,3 +1,5 @@
+//! The entries of a `.pt2` file in any of PyTorch's three layouts. What is in them is read by `program`, `schema` and `pickle`.
+
 use crate::limits::Limits;
 use crate::zip::{Content, Zip};
 use crate::{LoadOptions, schema};

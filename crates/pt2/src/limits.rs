@@ -1,3 +1,5 @@
+//! How much an archive may ask for.
+
 use tracefx_core::{Code, Diagnostic, Result};
 
 /// What an untrusted archive may ask for. Every bound is checked before memory is taken, and an error names the field

@@ -1,3 +1,5 @@
+//! How archives are opened.
+
 use crate::Limits;
 use tracefx_ops::{Registry, registry};
 

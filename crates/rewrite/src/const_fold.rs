@@ -1,3 +1,6 @@
+//! Splitting off what depends on constants alone, as a module that a host runs: `torch.fx.experimental.const_fold`. What is
+//! computed at once is `constant_fold`.
+
 use crate::effects::Writes;
 use crate::fuser::replace_uses;
 use crate::{Impurity, SplitOptions, split_module};

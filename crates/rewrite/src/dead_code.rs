@@ -1,3 +1,5 @@
+//! Dead code elimination; what has an effect is decided in `impure`.
+
 use crate::{Impurity, Pass, PassResult};
 use indexmap::IndexSet;
 use serde::Deserialize;

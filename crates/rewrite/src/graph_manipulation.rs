@@ -1,3 +1,5 @@
+//! The bytes of nodes, and other targets for them: `torch.fx.passes.graph_manipulation`.
+
 use rustc_hash::{FxHashMap, FxHashSet};
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::{Arg, Attribute, Graph, GraphModule, Node, NodeId, Opcode, TensorKind, TensorMeta, Val};

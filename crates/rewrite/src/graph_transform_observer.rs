@@ -1,3 +1,5 @@
+//! What a pass does to a graph, told and drawn.
+
 use crate::{DotGraph, DrawOptions, FxGraphDrawer};
 use rustc_hash::FxHashSet;
 use tracefx_core::Result;

@@ -1,3 +1,5 @@
+//! What a pass is: a change of a module in place, with what it requires and ensures. Hosts call passes by name through `engine`.
+
 use serde::Serialize;
 use tracefx_core::Result;
 use tracefx_ir::GraphModule;

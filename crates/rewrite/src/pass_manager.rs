@@ -1,3 +1,5 @@
+//! Running passes in order: constraints decide it, and checks run in between.
+
 use crate::{Pass, PassResult};
 use std::collections::VecDeque;
 use std::fmt;

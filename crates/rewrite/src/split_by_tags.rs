@@ -1,3 +1,5 @@
+//! Parts by tag: each call says its own, and each part is called once. Parts by number are `split_module`'s.
+
 use crate::fuser::check_free;
 use crate::order::Order;
 use crate::split_module::keep_notes;

@@ -1,3 +1,5 @@
+//! Parts by number, called in the order of their dependencies. Parts in a given order are `split_by_tags`'s.
+
 use crate::effects::Writes;
 use crate::fuser::check_free;
 use crate::switches::{ENTER_AUTOCAST, EXIT_AUTOCAST, SET_GRAD_ENABLED};
@@ -47,7 +49,7 @@ pub struct SplitModule {
     pub qualname_map: IndexMap<String, Str>,
 }
 
-/// Takes a module apart: `torch.fx.passes.split_module.split_module`. `partition_of` says for each call to which part it
+/// Splits a module: `torch.fx.passes.split_module.split_module`. `partition_of` says for each call to which part it
 /// goes; it is asked once for each, in order.
 ///
 /// A part takes what it uses of other parts, in the order of its first uses, and gives what others use: one value, a tuple

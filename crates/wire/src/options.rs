@@ -1,3 +1,5 @@
+//! What is written and what is accepted, where callers may choose.
+
 /// What to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {

@@ -1,3 +1,5 @@
+//! The stack machine of pickles, without calls.
+
 use super::opcode::{Opcode, Refused};
 use super::value::{Global, Object, ObjectKind, Pickle, Value, ValueId};
 use crate::Limits;

@@ -1,3 +1,5 @@
+//! The instructions of pickles: those that are run, and why others are not.
+
 /// What an instruction of the stack machine does, for the instructions that data needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Opcode {

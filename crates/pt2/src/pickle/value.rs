@@ -1,3 +1,5 @@
+//! What a pickle describes, as one list of values.
+
 use super::machine::Machine;
 use crate::Limits;
 use tracefx_core::Result;

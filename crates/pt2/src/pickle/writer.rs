@@ -1,3 +1,5 @@
+//! Pickles written; what goes into them is `save`'s.
+
 /// Writes a pickle of protocol 2, instruction by instruction.
 ///
 /// It names classes and functions, as pickles do; only what tensors and containers are made of is ever named by this crate.

@@ -1,3 +1,5 @@
+//! The example inputs of a program, by its tree spec.
+
 use crate::LoadOptions;
 use crate::pickle::{Value as Pickled, ValueId};
 use crate::torch_save::TorchSave;

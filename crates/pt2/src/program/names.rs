@@ -1,3 +1,5 @@
+//! The names of the nodes of a file, where it leaves them to FX.
+
 use std::collections::HashSet;
 use tracefx_ir::Namespace;
 

@@ -1,3 +1,5 @@
+//! Tree specs, as PyTorch's pytree dumps them.
+
 use serde::Deserialize;
 use serde_json::Value;
 use tracefx_core::{Code, Diagnostic, Result};

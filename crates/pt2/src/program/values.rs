@@ -1,3 +1,5 @@
+//! Abstract values of a program, with the expressions of their sizes.
+
 use crate::limits::Limits;
 use crate::schema;
 use std::collections::HashMap;

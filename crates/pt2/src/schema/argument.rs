@@ -1,3 +1,5 @@
+//! What nodes take and give.
+
 use super::{Device, Float, Graph, LayoutNumber, MemoryFormatNumber, ScalarType};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};

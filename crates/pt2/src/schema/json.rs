@@ -1,3 +1,5 @@
+//! JSON as Python writes it, made fit for a parser that is stricter, and places in it for errors.
+
 use crate::Limits;
 use std::borrow::Cow;
 use tracefx_core::Result;

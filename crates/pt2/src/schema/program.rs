@@ -1,3 +1,5 @@
+//! Programs, graphs and signatures.
+
 use super::{Argument, CustomObjArgument, Float, NamedArgument, SymBool, SymFloat, SymInt, TensorArgument, TensorMeta};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};

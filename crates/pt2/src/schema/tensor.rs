@@ -1,3 +1,5 @@
+//! Tensors and symbolic numbers.
+
 use indexmap::IndexMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use tracefx_core::{DType, Layout, MemoryFormat};

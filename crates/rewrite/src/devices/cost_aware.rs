@@ -1,3 +1,5 @@
+//! Parts that are joined as long as that makes the graph no slower.
+
 use super::latency::Costs;
 use super::placement::place;
 use super::size_based::no_mapping;

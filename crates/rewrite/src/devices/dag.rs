@@ -1,3 +1,5 @@
+//! The calls of parts as `partition_graph` tells them.
+
 use super::Partition;
 use rustc_hash::FxHashMap;
 use tracefx_ir::{GraphModule, NodeId, Opcode};

@@ -1,3 +1,6 @@
+//! Parts that swap calls as long as that makes the graph faster (Kernighan and Lin, "An efficient heuristic procedure for
+//! partitioning graphs", 1970).
+
 use super::latency::Costs;
 use super::placement::place;
 use super::{Device, Partition, number, size_based};

@@ -1,3 +1,5 @@
+//! How long nodes, parts and transfers between them take, and with them a whole graph.
+
 use super::placement::place;
 use super::{Device, Links, Partition, PartitionerConfig, SizedGraph};
 use rustc_hash::FxHashMap;

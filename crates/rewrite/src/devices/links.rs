@@ -1,3 +1,5 @@
+//! Which part uses what another one gives.
+
 use super::{Partition, SizedGraph};
 
 /// Which parts use what others give: `set_parents_and_children` and `get_bfs_level_partition`. Parts are known by their places.

@@ -1,3 +1,5 @@
+//! A part: its nodes, and the bytes that it needs as nodes come and go.
+
 use super::SizedGraph;
 use std::collections::BTreeSet;
 

@@ -1,3 +1,5 @@
+//! Which device runs which part.
+
 use super::{Device, Partition, SizedGraph, failed};
 use rustc_hash::{FxHashMap, FxHashSet};
 use tracefx_core::{Code, Diagnostic, Result};

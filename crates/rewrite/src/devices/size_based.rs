@@ -1,3 +1,5 @@
+//! Parts that fill one device after the other.
+
 use super::placement::place;
 use super::{Device, Partition, SizedGraph, failed, number};
 use tracefx_core::{Diagnostic, Result};

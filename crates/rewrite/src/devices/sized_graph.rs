@@ -1,3 +1,5 @@
+//! What all ways to find parts read: nodes by their places, their sizes, and the order that writes keep.
+
 use super::failed;
 use crate::SizeBytes;
 use crate::order::Order;

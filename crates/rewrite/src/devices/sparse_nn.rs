@@ -1,3 +1,5 @@
+//! Parts with embeddings alone or with none, for models whose embeddings are most of their bytes.
+
 use super::placement::place;
 use super::size_based::no_mapping;
 use super::{Device, Links, Partition, SizedGraph, failed, number};

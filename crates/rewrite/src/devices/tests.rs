@@ -1,3 +1,5 @@
+//! Properties of the partitioners that the recorded graphs do not reach.
+
 use super::*;
 use tracefx_core::DType;
 use tracefx_ir::{Graph, NodeId, TensorMeta, Val};

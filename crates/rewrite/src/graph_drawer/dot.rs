@@ -1,3 +1,5 @@
+//! The language of Graphviz; what is drawn is the drawer's.
+
 use std::fmt;
 
 /// A drawing in the language DOT of Graphviz: nodes in boxes, and arrows between them. [`Display`](fmt::Display) writes it.

@@ -1,3 +1,5 @@
+//! Patterns that name their nodes, on top of the matcher.
+
 use super::{InternalMatch, MatcherOptions, SubgraphMatcher};
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::{Arg, GraphModule, NodeId, Opcode, Str};

@@ -1,3 +1,5 @@
+//! Types of arguments, as far as overloads are told apart by them.
+
 use serde::{Deserialize, Deserializer, de};
 use tracefx_ir::{Arg, Graph, Val};
 use tracefx_ops::ArgType;

@@ -1,3 +1,5 @@
+//! Functions of `torch` in the spelling of Python's operators.
+
 use super::{AnnotateOptions, AnnotateTypesWithSchema};
 use crate::{Pass, PassResult};
 use tracefx_core::Result;

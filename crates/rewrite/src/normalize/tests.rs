@@ -1,3 +1,5 @@
+//! Normalization of single calls, beside the recorded ones.
+
 use super::*;
 use tracefx_ir::{Attribute, Graph};
 use tracefx_ops::registry;

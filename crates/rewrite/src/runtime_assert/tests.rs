@@ -1,3 +1,5 @@
+//! The checks that PyTorch inserts into the same graphs, and those of ours that it has not.
+
 use super::*;
 use serde_json::Value as Json;
 use tracefx_core::DType;

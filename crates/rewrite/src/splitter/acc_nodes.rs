@@ -1,3 +1,5 @@
+//! Which nodes an accelerator runs.
+
 use super::{calls, is_call};
 use rustc_hash::FxHashSet;
 use tracefx_ir::{Graph, NodeId};

@@ -1,3 +1,5 @@
+//! Which values that are no tensors are made in the part that uses them.
+
 use super::Subgraph;
 use crate::order::Order;
 use std::collections::VecDeque;

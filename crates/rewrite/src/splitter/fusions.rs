@@ -1,3 +1,5 @@
+//! Which nodes of an accelerator must stay together.
+
 use super::{calls, is_call};
 use crate::order::Order;
 use rustc_hash::FxHashSet;
