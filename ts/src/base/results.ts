@@ -7,7 +7,7 @@ import { RESULT_NAMES } from "../../../bindings/schemas.ts";
 import { recordsOf } from "./records.ts";
 
 /**
- * Several results of an operator: an array, which can be taken apart, whose items have names too.
+ * Several results of an operator: an array, which can be destructured, whose items have names too.
  *
  * @example
  * ```ts
