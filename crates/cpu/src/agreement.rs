@@ -10,6 +10,14 @@ use tracefx_exec::Executor;
 use tracefx_ir::Str;
 use tracefx_ops::{Value, registry};
 
+/// As many cases as this in an ordinary run of proptest, which has 256, and in proportion where `PROPTEST_CASES` says another
+/// number.
+pub(crate) fn config(n_cases: u64) -> ProptestConfig {
+    let config = ProptestConfig::default();
+    let cases = (u64::from(config.cases) * n_cases).div_ceil(256);
+    ProptestConfig { failure_persistence: None, cases: u32::try_from(cases).unwrap_or(u32::MAX), ..config }
+}
+
 type Arg = Value<Tensor>;
 
 /// A call of an operator.
@@ -219,7 +227,7 @@ const OF_DIMS: &[&str] = &[
 const DTYPES: [DType; 6] = [DType::Float32, DType::Float64, DType::Float16, DType::BFloat16, DType::Int8, DType::Int64];
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(48) })]
+    #![proptest_config(config(48))]
 
     #[test]
     fn maps_agree(

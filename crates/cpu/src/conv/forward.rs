@@ -329,7 +329,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) })]
+        #![proptest_config(crate::agreement::config(64))]
 
         #[test]
         fn convolutions_are_what_the_plain_loop_says(shape in shape()) {

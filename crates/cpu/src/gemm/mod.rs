@@ -435,7 +435,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(24) })]
+        #![proptest_config(crate::agreement::config(24))]
 
         #[test]
         fn products_are_what_the_plain_loop_says(case in case()) {

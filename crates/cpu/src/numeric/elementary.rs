@@ -272,7 +272,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(20_000))]
+        #![proptest_config(crate::agreement::config(20_000))]
 
         #[test]
         fn a_fused_product_and_sum_rounds_once(a: f32, b: f32, c: f32, tie in 0..1u32 << 24, near in -1e3f32..1e3) {
