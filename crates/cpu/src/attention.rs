@@ -2,7 +2,7 @@
 
 use crate::gemm::{Extent, GemmElement, MatrixView, MatrixViewMut, Start, gemm};
 use crate::numeric::isa::{self, Isa, Work};
-use crate::numeric::real::{Real, Strided, fill_real, try_fill_real, with_real};
+use crate::numeric::strided::{Real, Strided, fill_real, try_fill_real, with_real};
 use crate::numeric::{parallel, scratch};
 use crate::reduce::softmax::{combine, larger};
 use std::borrow::Cow;

@@ -1,7 +1,7 @@
 //! Kernels of packed sequences: which step of which sequence stands where, and copies from here to there.
 
 use crate::numeric::dense::Dense;
-use crate::numeric::strided::{Axis, Offsets, copy};
+use crate::numeric::strided_copy::{Axis, Offsets, copy};
 use crate::view::copy::fill_with;
 use tracefx_core::allocate::collected;
 use tracefx_core::{Result, Tensor};

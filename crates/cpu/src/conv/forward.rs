@@ -7,7 +7,7 @@ use crate::gemm::blocked::{BlockedGemm, RhsColumns};
 use crate::gemm::output_view::OutputView;
 use crate::gemm::{Extent, GemmElement, MatrixView, MatrixViewMut, Start, gemm, with_gemm_element};
 use crate::numeric::isa::Level;
-use crate::numeric::real::Strided;
+use crate::numeric::strided::Strided;
 use crate::numeric::{parallel, scratch};
 use std::ops::Range;
 use tracefx_core::allocate::resize;

@@ -1,7 +1,7 @@
 //! New tensors: constants, ranges, diagonals.
 
 use crate::numeric::dense::{Dense, fill, fill_bits};
-use crate::numeric::strided::{Offsets, gather_places, with_bits};
+use crate::numeric::strided_copy::{Offsets, gather_places, with_bits};
 use crate::pointwise::unary::refuse;
 use crate::view::copy::{ZEROS, fill_with};
 use tracefx_core::{Complex64, DType, DTypeKind, Element, Result, Scalar, Tensor, with_element};

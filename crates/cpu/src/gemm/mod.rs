@@ -9,8 +9,8 @@ use crate::gemm::gemv::{THIN, axpys, dots};
 use crate::gemm::output_view::OutputView;
 use crate::numeric::dense;
 use crate::numeric::isa::{Isa, Level};
-use crate::numeric::real::{Strided, try_fill_real};
 use crate::numeric::scratch;
+use crate::numeric::strided::{Strided, try_fill_real};
 use tracefx_core::{Element, Result, Tensor};
 
 /// A matrix in memory: the element in row `i` and column `j` is at `i * row + j * col`.

@@ -1,7 +1,7 @@
 //! Kernels of grid sampling, following aten/src/ATen/native/GridSampler.h.
 
 use crate::image::upsample::cubic_weights;
-use crate::numeric::real::{Real, Strided, fill_real, with_real};
+use crate::numeric::strided::{Real, Strided, fill_real, with_real};
 use tracefx_core::{DType, Diagnostic, Result, Tensor, bf16, f16};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;

@@ -3,7 +3,7 @@
 
 use crate::image::grid_sampler::{Axis, Mode, Padding, options};
 use crate::image::upsample::cubic_weights;
-use crate::numeric::real::{Real, Strided, fill_real, try_fill_real};
+use crate::numeric::strided::{Real, Strided, fill_real, try_fill_real};
 use tracefx_core::{DType, Diagnostic, Result, Tensor, bf16, f16};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;

@@ -5,7 +5,7 @@ use crate::numeric::dense::{self, Dense};
 use crate::numeric::isa::{self, Isa, Work};
 use crate::numeric::map::cast;
 use crate::numeric::parallel;
-use crate::numeric::real::{Real, Strided, fill_real, with_real};
+use crate::numeric::strided::{Real, Strided, fill_real, with_real};
 use crate::random::distributions::rounded;
 use tracefx_core::allocate::{collected, push, try_collected};
 use tracefx_core::{Code, DType, Diagnostic, Element, Result, Tensor, bf16, f16};

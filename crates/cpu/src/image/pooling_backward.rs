@@ -2,7 +2,7 @@
 
 use crate::image::pooling::{Window, Windows, divisor};
 use crate::numeric::dense::Dense;
-use crate::numeric::real::{Real, Strided, fill_real, try_fill_real, with_real};
+use crate::numeric::strided::{Real, Strided, fill_real, try_fill_real, with_real};
 use tracefx_core::{Code, Diagnostic, Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;

@@ -5,7 +5,7 @@
 //! The positions follow aten/src/ATen/native/UpSample.h, in the type that the elements compute in.
 
 use crate::numeric::dense::{self, Dense};
-use crate::numeric::real::{Real, Strided, fill_real, rounding, with_real};
+use crate::numeric::strided::{Real, Strided, fill_real, rounding, with_real};
 use tracefx_core::allocate::{collected, try_collected, with_room};
 use tracefx_core::{Diagnostic, Element, Result, Tensor};
 use tracefx_exec::Kernel;

@@ -5,7 +5,7 @@ use crate::image::upsample::{
     Images, Places, Taps, Volume, cubic_filter_taps, cubic_taps, linear_filter_taps, linear_taps, nearest_exact_places,
     nearest_places, taps_of_volume,
 };
-use crate::numeric::real::{Real, Strided, fill_real, with_real};
+use crate::numeric::strided::{Real, Strided, fill_real, with_real};
 use tracefx_core::{Diagnostic, Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;

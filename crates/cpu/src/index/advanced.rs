@@ -3,7 +3,7 @@
 use crate::index::gather::{Wrap, indices, position};
 use crate::numeric::dense::fill;
 use crate::numeric::element::Arithmetic;
-use crate::numeric::strided::{Axis, Offsets, copy, gather_places, zip};
+use crate::numeric::strided_copy::{Axis, Offsets, copy, gather_places, zip};
 use tracefx_core::allocate::filled;
 use tracefx_core::{DType, Diagnostic, Result, Tensor, with_element};
 use tracefx_exec::Kernel;

@@ -3,7 +3,7 @@
 use crate::index::gather::indices;
 use crate::numeric::dense::{Dense, fill};
 use crate::numeric::element::Arithmetic;
-use crate::numeric::real::{Real, Strided, try_fill_real, with_real};
+use crate::numeric::strided::{Real, Strided, try_fill_real, with_real};
 use tracefx_core::allocate::filled;
 use tracefx_core::{Code, Diagnostic, Result, Tensor, with_element};
 use tracefx_exec::Kernel;

@@ -3,7 +3,7 @@
 use crate::numeric::dense::{Dense, fill_bits};
 use crate::numeric::map::{cast, store};
 use crate::numeric::parallel;
-use crate::numeric::strided::{Axis, Offsets, bits, gather_places, with_bits};
+use crate::numeric::strided_copy::{Axis, Offsets, bits, gather_places, with_bits};
 use crate::numeric::strided_iter::{StridedIter, StridedLayout};
 use tracefx_core::allocate::{collected, copied, try_collected};
 use tracefx_core::{Code, DType, Diagnostic, Element, Result, Tensor, contiguous_strides, with_element};

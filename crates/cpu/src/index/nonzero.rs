@@ -1,7 +1,7 @@
 //! Kernels of masks and of elements that are not zero.
 
 use crate::numeric::dense::{Dense, fill, fill_bits};
-use crate::numeric::strided::{Offsets, bits, gather_places, with_bits};
+use crate::numeric::strided_copy::{Offsets, bits, gather_places, with_bits};
 use tracefx_core::allocate::{collected, push};
 use tracefx_core::{DType, Diagnostic, Element, Result, Scalar, Tensor, with_element};
 use tracefx_exec::Kernel;

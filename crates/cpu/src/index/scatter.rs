@@ -4,7 +4,7 @@ use crate::index::gather::{Wrap, indices, position};
 use crate::numeric::dense::{fill, fill_bits};
 use crate::numeric::element::Arithmetic;
 use crate::numeric::map::cast;
-use crate::numeric::strided::{Axis, Offsets, bits, copy, gather_places, with_bits, zip};
+use crate::numeric::strided_copy::{Axis, Offsets, bits, copy, gather_places, with_bits, zip};
 use crate::sort::sorting::{NAN, keys};
 use tracefx_core::allocate::{collected, filled, try_collected, with_room};
 use tracefx_core::{Code, DType, Diagnostic, Element, Result, Tensor, contiguous_strides, with_element};

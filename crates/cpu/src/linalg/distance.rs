@@ -1,7 +1,7 @@
 //! Kernels of cross products and of distances between all pairs of rows.
 
 use crate::gemm::{GemmElement, with_gemm_element};
-use crate::numeric::real::{Real, Strided, fill_real, rounding, with_real};
+use crate::numeric::strided::{Real, Strided, fill_real, rounding, with_real};
 use tracefx_core::{DType, Diagnostic, Dims, Result, Scalar, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;

@@ -1,7 +1,7 @@
 //! Kernels of the gradients of distances between rows, following aten/src/ATen/native/cpu/DistanceOpsKernel.cpp.
 
 use crate::linalg::distance::expanded;
-use crate::numeric::real::{Real, Strided, fill_real, with_real};
+use crate::numeric::strided::{Real, Strided, fill_real, with_real};
 use tracefx_core::{Diagnostic, Dims, Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;

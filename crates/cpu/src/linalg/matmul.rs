@@ -3,7 +3,7 @@
 
 use crate::gemm::{Extent, GemmElement, MatrixView, MatrixViewMut, Start, gemm, with_gemm_element};
 use crate::numeric::parallel;
-use crate::numeric::real::Strided;
+use crate::numeric::strided::Strided;
 use tracefx_core::allocate::collected;
 use tracefx_core::{Diagnostic, Dims, Result, Scalar, Tensor};
 use tracefx_exec::Kernel;

@@ -1,7 +1,7 @@
 //! Kernels of losses of classes.
 
 use crate::numeric::dense::Dense;
-use crate::numeric::real::{Real, Strided, fill_real, with_real};
+use crate::numeric::strided::{Real, Strided, fill_real, with_real};
 use tracefx_core::allocate::{collected, copied, filled, push, with_room};
 use tracefx_core::{Code, DType, Diagnostic, Result, Tensor};
 use tracefx_exec::Kernel;

@@ -1,7 +1,7 @@
 //! Kernels of the gradients of losses of classes.
 
 use crate::loss::classification::{classes, out_of_range};
-use crate::numeric::real::{Real, Strided, try_fill_real, with_real};
+use crate::numeric::strided::{Real, Strided, try_fill_real, with_real};
 use tracefx_core::{Code, Diagnostic, Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;

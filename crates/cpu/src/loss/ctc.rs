@@ -2,7 +2,7 @@
 
 use crate::numeric::dense::{Dense, fill};
 use crate::numeric::map::cast;
-use crate::numeric::real::{Real, Strided, with_real};
+use crate::numeric::strided::{Real, Strided, with_real};
 use tracefx_core::allocate::{copied, filled, try_collected, with_room};
 use tracefx_core::{DType, Diagnostic, Result, Tensor};
 use tracefx_exec::Kernel;

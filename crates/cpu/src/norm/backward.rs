@@ -3,7 +3,7 @@
 //! of the weight and the bias. Sums are in float64.
 
 use crate::norm::forward::parameter;
-use crate::numeric::real::{Real, Strided, fill_real, try_fill_real, with_real};
+use crate::numeric::strided::{Real, Strided, fill_real, try_fill_real, with_real};
 use tracefx_core::allocate::{collected, filled, with_room};
 use tracefx_core::{Diagnostic, Result, Tensor};
 use tracefx_exec::Kernel;

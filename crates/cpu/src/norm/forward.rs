@@ -4,7 +4,7 @@
 use crate::gemm::GemmElement;
 use crate::numeric::isa::{self, Isa, Work};
 use crate::numeric::parallel::{self, GRAIN};
-use crate::numeric::real::{Real, Strided, fill_real, rounding, try_fill_real, with_real};
+use crate::numeric::strided::{Real, Strided, fill_real, rounding, try_fill_real, with_real};
 use crate::reduce::reduction::sum_of;
 use tracefx_core::allocate::{collected, copied, filled, with_room};
 use tracefx_core::{Diagnostic, Result, Tensor};

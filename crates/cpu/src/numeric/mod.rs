@@ -10,7 +10,7 @@ pub(crate) mod isa;
 pub(crate) mod map;
 pub(crate) mod number;
 pub(crate) mod parallel;
-pub(crate) mod real;
 pub(crate) mod scratch;
 pub(crate) mod strided;
+pub(crate) mod strided_copy;
 pub(crate) mod strided_iter;

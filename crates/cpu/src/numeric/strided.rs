@@ -1,210 +1,294 @@
-//! Copies between strided regions, for elements of any dtype: what all data movement is made of.
-//!
-//! A copy is described by its sizes and, for both sides, by how far each step along a dimension goes. The steps of a
-//! dimension may also be listed one by one, which makes flips, rolls, padding and lookups by index copies like any
-//! other.
+//! Floating-point kernels are written for float32 and float64; float16 and bfloat16 compute in float32 and are rounded
+//! once, when the result is written.
 
-use crate::numeric::dense::{fill_bits, written};
-use crate::numeric::parallel;
-use tracefx_core::{Dims, Region, Tensor, contiguous_strides, copy_strided, has_contiguous_strides};
+use crate::numeric::dense::written;
+use crate::numeric::elementary::Elementary;
+use crate::numeric::map::{convert_all, gather};
+use std::ops::{Add, AddAssign, Deref, Div, Mul, MulAssign, Neg, Sub};
+use tracefx_core::allocate::filled;
+use tracefx_core::{DType, Dims, Element, Result, StorageRead, Tensor, bf16, f16};
 
-/// Runs a block with `$T` bound to an unsigned integer as wide as the elements of a dtype: enough to move them.
-macro_rules! with_bits {
-    ($dtype:expr, $T:ident => $body:expr) => {
-        match $dtype.size() {
-            1 => {
-                type $T = u8;
+/// The types that floating-point kernels compute in.
+pub(crate) trait Real:
+    Element
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Div<Output = Self>
+    + Neg<Output = Self>
+    + AddAssign
+    + MulAssign
+    + PartialOrd
+{
+    const ZERO: Self;
+    const ONE: Self;
+    const INFINITY: Self;
+    /// The distance from one to the next number.
+    const EPSILON: f64;
+    fn of(value: f64) -> Self;
+    fn to_f64(self) -> f64;
+    fn exp(self) -> Self;
+    fn ln(self) -> Self;
+    fn sqrt(self) -> Self;
+    fn powf(self, exponent: Self) -> Self;
+    fn abs(self) -> Self;
+    fn floor(self) -> Self;
+    fn round_ties_even(self) -> Self;
+    fn is_nan(self) -> bool;
+}
+
+macro_rules! real {
+    ($($ty:ident),+) => {$(
+        impl Real for $ty {
+            const ZERO: Self = 0.0;
+            const ONE: Self = 1.0;
+            const INFINITY: Self = $ty::INFINITY;
+            const EPSILON: f64 = $ty::EPSILON as f64;
+            #[inline(always)]
+            fn of(value: f64) -> Self {
+                value as $ty
+            }
+            #[inline(always)]
+            fn to_f64(self) -> f64 {
+                self as f64
+            }
+            #[inline(always)]
+            fn exp(self) -> Self {
+                Elementary::exp(self)
+            }
+            #[inline(always)]
+            fn ln(self) -> Self {
+                Elementary::ln(self)
+            }
+            #[inline(always)]
+            fn sqrt(self) -> Self {
+                $ty::sqrt(self)
+            }
+            #[inline(always)]
+            fn powf(self, exponent: Self) -> Self {
+                $ty::powf(self, exponent)
+            }
+            #[inline(always)]
+            fn abs(self) -> Self {
+                $ty::abs(self)
+            }
+            #[inline(always)]
+            fn floor(self) -> Self {
+                $ty::floor(self)
+            }
+            #[inline(always)]
+            fn round_ties_even(self) -> Self {
+                $ty::round_ties_even(self)
+            }
+            #[inline(always)]
+            fn is_nan(self) -> bool {
+                $ty::is_nan(self)
+            }
+        }
+    )+};
+}
+real!(f32, f64);
+
+/// Half types as numbers of their own: each operation is done in float32 and rounded, for the operators where PyTorch
+/// does so.
+macro_rules! half_real {
+    ($($ty:ident),+) => {$(
+        impl Real for $ty {
+            const ZERO: Self = $ty::ZERO;
+            const ONE: Self = $ty::ONE;
+            const INFINITY: Self = $ty::INFINITY;
+            const EPSILON: f64 = $ty::EPSILON.to_f64_const();
+            #[inline(always)]
+            fn of(value: f64) -> Self {
+                $ty::from_f32(value as f32)
+            }
+            #[inline(always)]
+            fn to_f64(self) -> f64 {
+                $ty::to_f64(self)
+            }
+            #[inline(always)]
+            fn exp(self) -> Self {
+                $ty::from_f32(self.to_f32().exp())
+            }
+            #[inline(always)]
+            fn ln(self) -> Self {
+                $ty::from_f32(self.to_f32().ln())
+            }
+            #[inline(always)]
+            fn sqrt(self) -> Self {
+                $ty::from_f32(self.to_f32().sqrt())
+            }
+            #[inline(always)]
+            fn powf(self, exponent: Self) -> Self {
+                $ty::from_f32(self.to_f32().powf(exponent.to_f32()))
+            }
+            #[inline(always)]
+            fn abs(self) -> Self {
+                $ty::from_f32(self.to_f32().abs())
+            }
+            #[inline(always)]
+            fn floor(self) -> Self {
+                $ty::from_f32(self.to_f32().floor())
+            }
+            #[inline(always)]
+            fn round_ties_even(self) -> Self {
+                $ty::from_f32(self.to_f32().round_ties_even())
+            }
+            #[inline(always)]
+            fn is_nan(self) -> bool {
+                $ty::is_nan(self)
+            }
+        }
+    )+};
+}
+half_real!(f16, bf16);
+
+/// Runs a block with `A` bound to the type in which a floating-point dtype computes; the `else` block runs for others.
+macro_rules! with_real {
+    ($dtype:expr, $A:ident => $body:expr, else $other:expr) => {
+        match $dtype {
+            ::tracefx_core::DType::Float16 | ::tracefx_core::DType::BFloat16 | ::tracefx_core::DType::Float32 => {
+                type $A = f32;
                 $body
             }
-            2 => {
-                type $T = u16;
+            ::tracefx_core::DType::Float64 => {
+                type $A = f64;
                 $body
             }
-            4 => {
-                type $T = u32;
-                $body
-            }
-            8 => {
-                type $T = u64;
-                $body
-            }
-            _ => {
-                type $T = u128;
-                $body
-            }
+            _ => $other,
         }
     };
 }
+pub(crate) use with_real;
 
-pub(crate) use with_bits;
-
-/// The elements of a storage as unsigned integers of their width.
-pub(crate) fn bits<T: bytemuck::Pod>(bytes: &[u8]) -> &[T] {
-    bytemuck::cast_slice(&bytes[..bytes.len() / size_of::<T>() * size_of::<T>()])
+/// The elements of a tensor as `A`, with their strides: as they lie where the dtype is `A`'s, else converted and
+/// row-major.
+pub(crate) struct Strided<'a, A> {
+    data: Data<'a, A>,
+    offset: usize,
+    pub(crate) sizes: Dims,
+    pub(crate) strides: Dims,
 }
 
-/// How far the positions along one dimension are from the first element, in elements.
-#[derive(Clone, Debug)]
-pub(crate) enum Axis {
-    /// Each position is this far from the one before.
-    Step(usize),
-    /// Position by position.
-    At(Vec<usize>),
+enum Data<'a, A> {
+    Read(StorageRead<'a>),
+    Owned(Vec<A>),
 }
 
-/// Where the elements of one side of a copy are: the first one, and the other ones from there.
-#[derive(Clone, Debug)]
-pub(crate) struct Offsets {
-    pub(crate) start: usize,
-    pub(crate) axes: Vec<Axis>,
-}
-
-impl Offsets {
-    /// Those of strides.
-    pub(crate) fn new(start: usize, strides: &[usize]) -> Self {
-        Offsets { start, axes: strides.iter().map(|&it| Axis::Step(it)).collect() }
+impl<'a, A: Element> Strided<'a, A> {
+    /// The elements where they lie.
+    ///
+    /// # Panics
+    /// When `A` is not the element type of the tensor.
+    pub(crate) fn exact(tensor: &'a Tensor) -> Self {
+        assert_eq!(A::DTYPE, tensor.dtype(), "a kernel reads a tensor as what it is");
+        Strided {
+            data: Data::Read(tensor.storage().read()),
+            // An empty tensor may have any offset.
+            offset: if tensor.numel() == 0 { 0 } else { tensor.offset() },
+            sizes: tensor.sizes().into(),
+            strides: tensor.strides().into(),
+        }
     }
 
-    /// The strides, unless the positions are listed.
-    fn strides(&self) -> Option<Dims> {
-        let step = |it: &Axis| match it {
-            Axis::Step(step) => Some(*step),
-            Axis::At(_) => None,
-        };
-        self.axes.iter().map(step).collect()
-    }
-
-    /// Those of all elements of a tensor.
-    pub(crate) fn of(tensor: &Tensor) -> Self {
-        Self::new(tensor.offset(), tensor.strides())
+    /// The elements; the one at index `i` is at the sum of `i[d] * strides[d]`.
+    pub(crate) fn data(&self) -> &[A] {
+        match &self.data {
+            Data::Read(guard) => &guard.elements::<A>()[self.offset..],
+            Data::Owned(data) => data,
+        }
     }
 }
 
-/// Calls `f` for the elements at each of the positions of these sizes, in row-major order: with the one of `to`, to be
-/// changed, and the one of `from`.
+impl<'a, A: Real> Strided<'a, A> {
+    /// The elements of a floating-point tensor.
+    pub(crate) fn new(tensor: &'a Tensor) -> Result<Self> {
+        if tensor.dtype() == A::DTYPE {
+            return Ok(Self::exact(tensor));
+        }
+        Ok(Strided {
+            data: Data::Owned(converted(tensor)?),
+            offset: 0,
+            sizes: tensor.sizes().into(),
+            strides: tracefx_core::contiguous_strides(tensor.sizes()),
+        })
+    }
+
+    /// The elements of a floating-point tensor in row-major order.
+    pub(crate) fn dense(tensor: &'a Tensor) -> Result<Self> {
+        if tensor.dtype() == A::DTYPE && tensor.is_contiguous() {
+            return Ok(Self::exact(tensor));
+        }
+        Ok(Strided {
+            data: Data::Owned(converted(tensor)?),
+            offset: 0,
+            sizes: tensor.sizes().into(),
+            strides: tracefx_core::contiguous_strides(tensor.sizes()),
+        })
+    }
+}
+
+impl<A: Real> Deref for Strided<'_, A> {
+    type Target = [A];
+
+    fn deref(&self) -> &[A] {
+        self.data()
+    }
+}
+
+fn converted<A: Real>(tensor: &Tensor) -> Result<Vec<A>> {
+    if tensor.dtype() == A::DTYPE {
+        return tensor.to_vec::<A>();
+    }
+    let mut res = filled(A::ZERO, tensor.numel())?;
+    let tensor = tensor.contiguous()?;
+    let guard = tensor.storage().read();
+    // An empty tensor may have any offset.
+    let at = if res.is_empty() { 0 } else { tensor.offset() };
+    match tensor.dtype() {
+        DType::Float16 => gather(guard.elements::<f16>(), at, 1, &mut res),
+        DType::BFloat16 => gather(guard.elements::<bf16>(), at, 1, &mut res),
+        DType::Float32 => gather(guard.elements::<f32>(), at, 1, &mut res),
+        other => return Err(tracefx_core::Diagnostic::unsupported_dtype(other, "a floating-point kernel")),
+    }
+    Ok(res)
+}
+
+/// Gives the elements of a new, row-major result to `fill` as `A`, and rounds them to its dtype.
 ///
-/// # Panics
-/// When a position lies outside its slice.
-pub(crate) fn zip<T: Copy>(
-    sizes: &[usize],
-    from: (&[T], &Offsets),
-    to: (&mut [T], &Offsets),
-    f: impl Fn(&mut T, T) + Copy,
-) {
-    if sizes.contains(&0) {
-        return;
+/// # Errors
+/// `OutOfMemory` where there is no room for the elements in the dtype of the computation.
+pub(crate) fn fill_real<A: Real, R>(result: &Tensor, fill: impl FnOnce(&mut [A]) -> R) -> Result<R> {
+    try_fill_real(result, |out| Ok(fill(out)))
+}
+
+/// As [`fill_real`], where `fill` may fail.
+///
+/// # Errors
+/// As there, and what `fill` gives.
+pub(crate) fn try_fill_real<A: Real, R>(result: &Tensor, fill: impl FnOnce(&mut [A]) -> Result<R>) -> Result<R> {
+    let mut guard = written(result);
+    if result.dtype() == A::DTYPE {
+        return fill(&mut guard.elements_mut::<A>()[..result.numel()]);
     }
-    // The last dimensions that lie without gaps on both sides are one block.
-    let (mut block, mut rank) = (1, sizes.len());
-    while rank > 0 {
-        let is_block = match (&from.1.axes[rank - 1], &to.1.axes[rank - 1]) {
-            (Axis::Step(from), Axis::Step(to)) => sizes[rank - 1] == 1 || (*from == block && *to == block),
-            (Axis::At(_), _) | (_, Axis::At(_)) => false,
-        };
-        if !is_block {
-            break;
-        }
-        block *= sizes[rank - 1];
-        rank -= 1;
+    let mut wide = filled(A::ZERO, result.numel())?;
+    let res = fill(&mut wide)?;
+    match result.dtype() {
+        DType::Float16 => convert_all(&wide, guard.elements_mut::<f16>()),
+        DType::BFloat16 => convert_all(&wide, guard.elements_mut::<bf16>()),
+        DType::Float32 => convert_all(&wide, guard.elements_mut::<f32>()),
+        DType::Float64 => convert_all(&wide, guard.elements_mut::<f64>()),
+        other => unreachable!("a floating-point kernel has a result of {other}"),
     }
-    let walk = ZipLoop { sizes: &sizes[..rank], from: &from.1.axes, to: &to.1.axes, block, f };
-    walk.run(0, from.0, from.1.start, to.0, to.1.start);
+    Ok(res)
 }
 
-struct ZipLoop<'a, F> {
-    sizes: &'a [usize],
-    from: &'a [Axis],
-    to: &'a [Axis],
-    block: usize,
-    f: F,
-}
-
-impl<F> ZipLoop<'_, F> {
-    fn run<T: Copy>(&self, dim: usize, from: &[T], at: usize, to: &mut [T], to_at: usize)
-    where
-        F: Fn(&mut T, T) + Copy,
-    {
-        let Some(&size) = self.sizes.get(dim) else {
-            let (from, to) = (&from[at..at + self.block], &mut to[to_at..to_at + self.block]);
-            to.iter_mut().zip(from).for_each(|(to, from)| (self.f)(to, *from));
-            return;
-        };
-        let is_last = dim + 1 == self.sizes.len() && self.block == 1;
-        match (&self.from[dim], &self.to[dim]) {
-            // The innermost loops that are common, without an index for each element.
-            (Axis::Step(0), Axis::Step(1)) if is_last => {
-                let value = from[at];
-                to[to_at..to_at + size].iter_mut().for_each(|to| (self.f)(to, value));
-            }
-            (Axis::Step(step @ 1..), Axis::Step(1)) if is_last => {
-                let from = from[at..].iter().step_by(*step);
-                to[to_at..to_at + size].iter_mut().zip(from).for_each(|(to, from)| (self.f)(to, *from));
-            }
-            (Axis::At(places), Axis::Step(1)) if is_last => {
-                let to = to[to_at..to_at + size].iter_mut();
-                to.zip(places).for_each(|(to, place)| (self.f)(to, from[at + place]));
-            }
-            (from_axis, to_axis) => {
-                let place = |axis: &Axis, i: usize| match axis {
-                    Axis::Step(step) => i * step,
-                    Axis::At(places) => places[i],
-                };
-                for i in 0..size {
-                    self.run(dim + 1, from, at + place(from_axis, i), to, to_at + place(to_axis, i));
-                }
-            }
-        }
+/// What rounding to a floating-point dtype and back does to a number.
+pub(crate) fn rounding<A: Real>(dtype: DType) -> fn(A) -> A {
+    match dtype {
+        DType::Float16 => |it| A::of(f16::from_f32(it.to_f64() as f32).to_f64()),
+        DType::BFloat16 => |it| A::of(bf16::from_f32(it.to_f64() as f32).to_f64()),
+        DType::Float32 => |it| A::of(it.to_f64() as f32 as f64),
+        _ => |it| it,
     }
-}
-
-/// Fills a new, row-major result with what is at these places of the storage of `tensor`.
-pub(crate) fn gather_places(tensor: &Tensor, places: &Offsets, result: &Tensor) {
-    copy(result.sizes(), (tensor, places), (result, &Offsets::of(result)));
-}
-
-/// Copies a tensor to these places of a new, row-major result.
-pub(crate) fn copy_to(tensor: &Tensor, result: &Tensor, places: &Offsets) {
-    copy(tensor.sizes(), (tensor, &Offsets::of(tensor)), (result, places));
-}
-
-/// Copies the elements of these sizes from places of a tensor to places of a new, row-major result.
-pub(crate) fn copy(sizes: &[usize], from: (&Tensor, &Offsets), to: (&Tensor, &Offsets)) {
-    let guard = from.0.storage().read();
-    if let (Some(strides), Some(to_strides)) = (from.1.strides(), to.1.strides()) {
-        let size = to.0.dtype().size();
-        let mut target = written(to.0);
-        let region = Region { bytes: guard.bytes(), offset: from.1.start, strides: &strides };
-        if has_contiguous_strides(sizes, &to_strides) {
-            let n: usize = sizes.iter().product();
-            // An empty copy may start anywhere.
-            let start = if n == 0 { 0 } else { to.1.start * size };
-            return copy_rows(size, sizes, region, &mut target.bytes_mut()[start..][..n * size]);
-        }
-        let to = Region { bytes: target.bytes_mut(), offset: to.1.start, strides: &to_strides };
-        return copy_strided(size, sizes, region, to);
-    }
-    with_bits!(to.0.dtype(), T => {
-        let elements: &[T] = bits(guard.bytes());
-        fill_bits::<T, _>(to.0, |out| zip(sizes, (elements, from.1), (out, to.1), |to, from| *to = from));
-    });
-}
-
-/// Copies to row-major elements, several parts of the outermost dimension at the same time.
-fn copy_rows(size: usize, sizes: &[usize], from: Region<'_, &[u8]>, out: &mut [u8]) {
-    let lead = sizes.iter().position(|&it| it != 1).unwrap_or(sizes.len());
-    let (mut sizes, strides) = (&sizes[lead..], &from.strides[lead..]);
-    let n: [usize; 1] = [sizes.iter().product()];
-    let mut step = strides.first().copied().unwrap_or(1);
-    if has_contiguous_strides(sizes, strides) {
-        (sizes, step) = (&n, 1);
-    }
-    let strides = if sizes.len() == strides.len() { strides } else { &[1] };
-    let row: usize = sizes[1..].iter().product();
-    parallel::parts_mut(out, parallel::whole_rows(row) * size, |at, part| {
-        let mut sizes: Dims = sizes.into();
-        sizes[0] = part.len() / (row * size);
-        let own = contiguous_strides(&sizes);
-        let from = Region { bytes: from.bytes, offset: from.offset + at / (row * size) * step, strides };
-        copy_strided(size, &sizes, from, Region { bytes: part, offset: 0, strides: &own });
-    });
 }

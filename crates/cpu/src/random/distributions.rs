@@ -6,7 +6,7 @@
 use crate::numeric::dense::written;
 use crate::numeric::elementary::fused;
 use crate::numeric::map::{cast_into, each, storing};
-use crate::numeric::real::rounding;
+use crate::numeric::strided::rounding;
 use crate::pointwise::unary::refuse;
 use tracefx_core::{
     Bool8, DType, DTypeKind, Dims, Element, Generator, MemoryFormat, Result, Scalar, Tensor, with_default_generator,

@@ -1,7 +1,7 @@
 //! Kernels of histograms of several dimensions: the bounds of bins, and the counts between bounds.
 
 use crate::numeric::dense::{Dense, fill};
-use crate::numeric::real::{Real, with_real};
+use crate::numeric::strided::{Real, with_real};
 use tracefx_core::{Diagnostic, Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;

@@ -1,7 +1,7 @@
 //! Kernels of reductions of segments, following aten/src/ATen/native/SegmentReduce.cpp.
 
 use crate::index::gather::indices;
-use crate::numeric::real::{Real, Strided, try_fill_real, with_real};
+use crate::numeric::strided::{Real, Strided, try_fill_real, with_real};
 use std::ops::Range;
 use tracefx_core::allocate::{collected, try_collected, with_room};
 use tracefx_core::{Diagnostic, Result, Tensor};

@@ -2,7 +2,7 @@
 
 use crate::numeric::isa::{self, Isa, Work};
 use crate::numeric::parallel;
-use crate::numeric::real::{Real, Strided, rounding, try_fill_real, with_real};
+use crate::numeric::strided::{Real, Strided, rounding, try_fill_real, with_real};
 use tracefx_core::allocate::filled;
 use tracefx_core::{Diagnostic, Result, Tensor};
 use tracefx_exec::Kernel;

@@ -1,6 +1,6 @@
 //! Kernels of the gradients of softmax and of its logarithm.
 
-use crate::numeric::real::{Real, Strided, try_fill_real, with_real};
+use crate::numeric::strided::{Real, Strided, try_fill_real, with_real};
 use tracefx_core::allocate::filled;
 use tracefx_core::{Diagnostic, Result, Tensor};
 use tracefx_exec::Kernel;

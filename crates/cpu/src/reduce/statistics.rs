@@ -3,7 +3,7 @@
 use crate::index::gather::indices;
 use crate::numeric::dense::{Dense, fill};
 use crate::numeric::map::{cast, store};
-use crate::numeric::real::{Real, with_real};
+use crate::numeric::strided::{Real, with_real};
 use crate::random::distributions::rounded;
 use tracefx_core::allocate::{collected, filled, with_room};
 use tracefx_core::{DType, DTypeKind, Diagnostic, Element, Result, Scalar, Tensor, with_element};

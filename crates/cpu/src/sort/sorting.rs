@@ -4,7 +4,7 @@
 
 use crate::numeric::dense::{Dense, fill, fill_bits};
 use crate::numeric::parallel::{self, GRAIN};
-use crate::numeric::strided::{bits, with_bits};
+use crate::numeric::strided_copy::{bits, with_bits};
 use crate::sort::introsort::{nth_element, partial_sort, sort as unstable_sort};
 use tracefx_core::allocate::{collected, filled, with_room};
 use tracefx_core::{DType, DTypeKind, Diagnostic, Element, Result, Scalar, Tensor, with_element};

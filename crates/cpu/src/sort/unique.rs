@@ -1,7 +1,7 @@
 //! Kernels of the different elements and slices.
 
 use crate::numeric::dense::fill;
-use crate::numeric::strided::{Axis, Offsets, gather_places};
+use crate::numeric::strided_copy::{Axis, Offsets, gather_places};
 use crate::sort::sorting::{NAN, keys};
 use tracefx_core::allocate::{collected, filled, push};
 use tracefx_core::{DType, Result, Tensor};

@@ -2,7 +2,7 @@
 
 use crate::numeric::dense::fill;
 use crate::numeric::map::cast;
-use crate::numeric::strided::{Axis, Offsets, copy_to, gather_places};
+use crate::numeric::strided_copy::{Axis, Offsets, copy_to, gather_places};
 use tracefx_core::allocate::collected;
 use tracefx_core::{Code, Diagnostic, Element, Result, Tensor, with_element};
 use tracefx_exec::Kernel;

@@ -1,7 +1,7 @@
 //! Copies and conversions of whole tensors.
 
 use crate::numeric::map::cast_into;
-use crate::numeric::strided::{Offsets, gather_places};
+use crate::numeric::strided_copy::{Offsets, gather_places};
 use tracefx_core::allocate::collected;
 use tracefx_core::{DType, Diagnostic, Dims, Result, Scalar, Tensor, float8_from_f32, float8_to_f32, with_element};
 use tracefx_exec::Kernel;

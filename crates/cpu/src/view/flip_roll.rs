@@ -1,6 +1,6 @@
 //! Kernels that reorder elements along dimensions.
 
-use crate::numeric::strided::{Axis, Offsets, copy, gather_places};
+use crate::numeric::strided_copy::{Axis, Offsets, copy, gather_places};
 use tracefx_core::allocate::collected;
 use tracefx_core::{Result, Tensor};
 use tracefx_exec::Kernel;

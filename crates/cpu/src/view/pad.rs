@@ -2,7 +2,7 @@
 
 use crate::numeric::dense::fill;
 use crate::numeric::element::Arithmetic;
-use crate::numeric::strided::{Axis, Offsets, copy, gather_places, zip};
+use crate::numeric::strided_copy::{Axis, Offsets, copy, gather_places, zip};
 use tracefx_core::allocate::collected;
 use tracefx_core::{Diagnostic, Element, Result, Tensor, with_element};
 use tracefx_exec::Kernel;

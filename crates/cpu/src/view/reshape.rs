@@ -1,6 +1,6 @@
 //! Copies for what could not be a view.
 
-use crate::numeric::strided::{Offsets, gather_places};
+use crate::numeric::strided_copy::{Offsets, gather_places};
 use tracefx_core::{Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;

@@ -3,7 +3,7 @@
 use crate::numeric::dense::fill;
 use crate::numeric::element::Arithmetic;
 use crate::numeric::map::cast;
-use crate::numeric::strided::{Offsets, copy_to, gather_places, zip};
+use crate::numeric::strided_copy::{Offsets, copy_to, gather_places, zip};
 use tracefx_core::{Code, Diagnostic, Result, Tensor, with_element};
 use tracefx_exec::Kernel;
 use tracefx_ir::TensorMeta;
