@@ -1,13 +1,15 @@
 //! The kernel of attention: one head at a time, with its weights in a buffer that the next head reuses.
 
 use crate::gemm::{Extent, GemmElement, MatrixView, MatrixViewMut, Start, gemm};
+use crate::numeric::dispatch::with_float;
+use crate::numeric::float::Float;
 use crate::numeric::isa::{self, Isa, Work};
-use crate::numeric::strided::{Real, Strided, fill_real, try_fill_real, with_real};
+use crate::numeric::strided::{Strided, fill_float, try_fill_float};
 use crate::numeric::{parallel, scratch};
-use crate::reduce::softmax::{combine, larger};
+use crate::reduce::softmax::combine;
 use std::borrow::Cow;
 use tracefx_core::allocate::{collected, filled, with_room};
-use tracefx_core::{Bool8, DType, Diagnostic, Dims, Result, Tensor};
+use tracefx_core::{Bool8, DType, Dims, Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;
 
@@ -54,12 +56,11 @@ fn refuse_dropout(args: &Args<'_, Tensor>, p: f64) -> Result<()> {
 
 fn run(args: &Args<'_, Tensor>, options: &Options<'_>, out: &[Tensor]) -> Result<()> {
     let dtype = out[0].dtype();
-    with_real!(dtype, A => compute::<A>(args, options, out),
-        else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
+    with_float!(dtype, &args.op.name, A => compute::<A>(args, options, out))
 }
 
 /// The strides of an operand along a batch that it broadcasts to.
-fn batch_strides<A: Real>(operand: &Strided<'_, A>, batch: &[usize]) -> Dims {
+fn batch_strides<A: Float>(operand: &Strided<'_, A>, batch: &[usize]) -> Dims {
     let lead = operand.sizes.len() - 2;
     let missing = batch.len() - lead;
     let stride = |dim: usize| match dim.checked_sub(missing) {
@@ -69,7 +70,7 @@ fn batch_strides<A: Real>(operand: &Strided<'_, A>, batch: &[usize]) -> Dims {
     (0..batch.len()).map(stride).collect()
 }
 
-fn compute<A: Real + GemmElement>(args: &Args<'_, Tensor>, options: &Options<'_>, out: &[Tensor]) -> Result<()> {
+fn compute<A: Float + GemmElement>(args: &Args<'_, Tensor>, options: &Options<'_>, out: &[Tensor]) -> Result<()> {
     let (query, key, value) = (args.tensor(0)?, args.tensor(1)?, args.tensor(2)?);
     let (query, key, value) = (Strided::<A>::new(query)?, Strided::<A>::new(key)?, Strided::<A>::new(value)?);
     let sizes = out[0].sizes();
@@ -100,7 +101,7 @@ fn compute<A: Real + GemmElement>(args: &Args<'_, Tensor>, options: &Options<'_>
     let scale = A::of(options.scale.unwrap_or(1.0 / (n_features as f64).sqrt()));
     let n_heads: usize = batch.iter().product();
     let mut sums = filled(0.0, n_heads * n_rows)?;
-    try_fill_real::<A, _>(&out[0], |mut out| {
+    try_fill_float::<A, _>(&out[0], |mut out| {
         let mut heads = with_room(n_heads)?;
         let mut sums = &mut sums[..];
         for head in 0..n_heads {
@@ -143,7 +144,7 @@ fn compute<A: Real + GemmElement>(args: &Args<'_, Tensor>, options: &Options<'_>
         })
     })?;
     if let Some(out) = out.get(1) {
-        fill_real::<f64, _>(out, |out| out.copy_from_slice(&sums))?;
+        fill_float::<f64, _>(out, |out| out.copy_from_slice(&sums))?;
     }
     Ok(())
 }
@@ -178,7 +179,7 @@ struct Weights<'a, A> {
     is_causal: bool,
 }
 
-impl<A: Real> Work for Weights<'_, A> {
+impl<A: Float> Work for Weights<'_, A> {
     type Output = ();
 
     #[inline(always)]
@@ -193,7 +194,7 @@ impl<A: Real> Work for Weights<'_, A> {
                 }
             }
             if self.is_causal {
-                weights[(row + 1).min(self.n_columns)..].fill(-A::INFINITY);
+                weights[(row + 1).min(self.n_columns)..].fill(A::LOWEST);
             }
             *sum = softmax(weights);
         }
@@ -203,9 +204,9 @@ impl<A: Real> Work for Weights<'_, A> {
 /// Replaces a row of scores by its softmax, or by zeros where it is masked altogether, and gives back the logarithm of
 /// the sum of exponentials.
 #[inline(always)]
-fn softmax<A: Real>(row: &mut [A]) -> f64 {
-    let max = combine(row, -A::INFINITY, larger);
-    if max == -A::INFINITY {
+fn softmax<A: Float>(row: &mut [A]) -> f64 {
+    let max = combine(row, A::LOWEST, A::larger);
+    if max == A::LOWEST {
         row.fill(A::ZERO);
         return 0.0;
     }

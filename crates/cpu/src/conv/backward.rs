@@ -2,9 +2,10 @@
 //! the columns of the patches, and that of the bias a sum.
 
 use crate::conv::forward::{BLOCK, Shape, backwards, forwards, gather, volume};
-use crate::gemm::{Extent, GemmElement, MatrixView, MatrixViewMut, Start, gemm, with_gemm_element};
+use crate::gemm::{Extent, GemmElement, MatrixView, MatrixViewMut, Start, gemm};
+use crate::numeric::dispatch::with_gemm_element;
 use tracefx_core::allocate::resize;
-use tracefx_core::{Diagnostic, Result, Tensor};
+use tracefx_core::{Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::{Args, Value};
 
@@ -13,7 +14,7 @@ pub(crate) const KERNELS: &[(&str, Kernel)] = &[("aten.convolution_backward.defa
 
 fn gradients(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     let dtype = args.tensor(0)?.dtype();
-    with_gemm_element!(dtype, T => run::<T>(args, out), else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
+    with_gemm_element!(dtype, &args.op.name, T => run::<T>(args, out))
 }
 
 fn run<T: GemmElement>(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
@@ -64,8 +65,8 @@ fn run<T: GemmElement>(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
         let n_channels = groups * shape.n_out;
         T::write(out, |out| {
             for (at, plane) in grad.chunks_exact(volume(written).max(1)).take(n_groups * shape.n_out).enumerate() {
-                let sum = plane.iter().fold(T::ZERO, |sum, &it| sum.plus(it));
-                out[at % n_channels] = out[at % n_channels].plus(sum);
+                let sum = plane.iter().fold(T::ZERO, |sum, &it| sum.add(it));
+                out[at % n_channels] = out[at % n_channels].add(sum);
             }
             Ok(())
         })?;

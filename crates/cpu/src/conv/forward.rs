@@ -5,13 +5,14 @@ use crate::conv::depthwise::depthwise;
 use crate::conv::im2col::{Im2col, Layout, PointwiseColumns};
 use crate::gemm::blocked::{BlockedGemm, RhsColumns};
 use crate::gemm::output_view::OutputView;
-use crate::gemm::{Extent, GemmElement, MatrixView, MatrixViewMut, Start, gemm, with_gemm_element};
+use crate::gemm::{Extent, GemmElement, MatrixView, MatrixViewMut, Start, gemm};
+use crate::numeric::dispatch::with_gemm_element;
 use crate::numeric::isa::Level;
 use crate::numeric::strided::Strided;
 use crate::numeric::{parallel, scratch};
 use std::ops::Range;
 use tracefx_core::allocate::resize;
-use tracefx_core::{Diagnostic, Result, Tensor};
+use tracefx_core::{Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;
 
@@ -46,8 +47,7 @@ pub(crate) fn volume(sizes: [usize; 3]) -> usize {
 
 fn convolution(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     let dtype = out[0].dtype();
-    with_gemm_element!(dtype, T => run::<T>(args, &out[0]),
-        else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
+    with_gemm_element!(dtype, &args.op.name, T => run::<T>(args, &out[0]))
 }
 
 fn run<T: GemmElement>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
@@ -277,7 +277,7 @@ pub(crate) fn scatter<T: GemmElement>(
     for (row, column) in rows.zip(column.chunks_exact(shape.points[2])) {
         let Some(start) = shape.image_row(row, kd, kh) else { continue };
         let to = image[start + shift..].iter_mut().step_by(stride);
-        to.zip(&column[inside.clone()]).for_each(|(to, &from)| *to = to.plus(from));
+        to.zip(&column[inside.clone()]).for_each(|(to, &from)| *to = to.add(from));
     }
 }
 

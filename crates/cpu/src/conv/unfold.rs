@@ -1,9 +1,10 @@
 //! Kernels of patches as columns: the same walk that convolutions make.
 
 use crate::conv::forward::{Shape, gather, scatter, volume};
-use crate::gemm::{GemmElement, with_gemm_element};
+use crate::gemm::GemmElement;
+use crate::numeric::dispatch::with_gemm_element;
 use crate::numeric::map::{cast, cast_into};
-use tracefx_core::{DType, Diagnostic, Result, Tensor};
+use tracefx_core::{DType, Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;
 
@@ -33,8 +34,7 @@ fn im2col(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
         to_columns::<f32>(args, &cast(image, DType::Float32)?, &wide)?;
         return cast_into(&wide, &out[0]);
     }
-    with_gemm_element!(dtype, T => to_columns::<T>(args, image, &out[0]),
-        else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
+    with_gemm_element!(dtype, &args.op.name, T => to_columns::<T>(args, image, &out[0]))
 }
 
 fn to_columns<T: GemmElement>(args: &Args<'_, Tensor>, image: &Tensor, out: &Tensor) -> Result<()> {
@@ -55,8 +55,7 @@ fn to_columns<T: GemmElement>(args: &Args<'_, Tensor>, image: &Tensor, out: &Ten
 
 fn col2im(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     let dtype = out[0].dtype();
-    with_gemm_element!(dtype, T => to_image::<T>(args, &out[0]),
-        else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
+    with_gemm_element!(dtype, &args.op.name, T => to_image::<T>(args, &out[0]))
 }
 
 fn to_image<T: GemmElement>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {

@@ -1,10 +1,10 @@
 //! New tensors: constants, ranges, diagonals.
 
 use crate::numeric::dense::{Dense, fill, fill_bits};
-use crate::numeric::strided_copy::{Offsets, gather_places, with_bits};
-use crate::pointwise::unary::refuse;
+use crate::numeric::dispatch::{with_bits, with_element};
+use crate::numeric::strided_copy::{Offsets, gather_places};
 use crate::view::copy::{ZEROS, fill_with};
-use tracefx_core::{Complex64, DType, DTypeKind, Element, Result, Scalar, Tensor, with_element};
+use tracefx_core::{Complex64, DType, DTypeKind, Diagnostic, Element, Result, Scalar, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::{Args, Operand, Value};
 
@@ -78,7 +78,7 @@ pub(crate) const KERNELS: &[(&str, Kernel)] = &[
 
 fn arange(out: &Tensor, start: Scalar, end: Scalar, step: Scalar) -> Result<()> {
     let are_ints = [start, end, step].iter().all(|it| it.kind() <= DTypeKind::Int);
-    with_element!(out.dtype(), T => fill::<T, _>(out, |to| {
+    with_element!(out.dtype(), "arange", T => fill::<T, _>(out, |to| {
         // Integers stay exact; floats are multiplied out, so that errors do not add up.
         if are_ints || out.dtype().kind() == DTypeKind::Int {
             let (start, step) = (start.to_i64(), step.to_i64());
@@ -91,7 +91,7 @@ fn arange(out: &Tensor, start: Scalar, end: Scalar, step: Scalar) -> Result<()> 
                 *to = T::from_scalar(Scalar::Float(start + step * i as f64));
             }
         }
-    }), else return Err(tracefx_core::Diagnostic::unsupported_dtype(out.dtype(), "arange")));
+    }));
     Ok(())
 }
 
@@ -112,13 +112,13 @@ fn step_between(start: f64, end: f64, i: usize, n: usize) -> f64 {
 fn complex_linspace(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let (start, end) = (bound(args, 0)?.to_complex(), bound(args, 1)?.to_complex());
     let dtype = outs[0].dtype();
-    with_element!(dtype, T => fill::<T, _>(&outs[0], |to| {
+    with_element!(dtype, &args.op.name, T => fill::<T, _>(&outs[0], |to| {
         let n = to.len();
         for (i, to) in to.iter_mut().enumerate() {
             let part = |start, end| step_between(start, end, i, n);
             *to = T::from_scalar(Scalar::Complex(Complex64 { re: part(start.re, end.re), im: part(start.im, end.im) }));
         }
-    }), else return Err(refuse(args, dtype)));
+    }));
     Ok(())
 }
 
@@ -127,9 +127,9 @@ fn linspace(args: &Args<'_, Tensor>, outs: &[Tensor], f: &dyn Fn(f64) -> f64) ->
     let (start, end) = (bound(args, 0)?, bound(args, 1)?);
     let dtype = outs[0].dtype();
     if dtype.is_complex() {
-        return Err(refuse(args, dtype));
+        return Err(Diagnostic::unsupported_dtype(dtype, &args.op.name));
     }
-    with_element!(dtype, T => fill::<T, _>(&outs[0], |to| {
+    with_element!(dtype, &args.op.name, T => fill::<T, _>(&outs[0], |to| {
         // An integer result has integer ends.
         let whole = |it: Scalar| if dtype.is_float() { it.to_f64() } else { it.to_i64() as f64 };
         let (start, end) = (whole(start), whole(end));
@@ -137,17 +137,17 @@ fn linspace(args: &Args<'_, Tensor>, outs: &[Tensor], f: &dyn Fn(f64) -> f64) ->
         for (i, to) in to.iter_mut().enumerate() {
             *to = T::from_scalar(Scalar::Float(f(step_between(start, end, i, n))));
         }
-    }), else return Err(refuse(args, dtype)));
+    }));
     Ok(())
 }
 
 fn eye(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let (dtype, sizes) = (outs[0].dtype(), outs[0].sizes());
-    with_element!(dtype, T => fill::<T, _>(&outs[0], |to| {
+    with_element!(dtype, &args.op.name, T => fill::<T, _>(&outs[0], |to| {
         for i in 0..sizes[0].min(sizes[1]) {
             to[i * sizes[1] + i] = T::from_scalar(Scalar::Int(1));
         }
-    }), else return Err(refuse(args, dtype)));
+    }));
     Ok(())
 }
 
@@ -180,7 +180,7 @@ fn triangle_indices(
 ) -> Result<()> {
     let (rows, cols, offset) = (args.int(0)?, args.int(1)?, args.int(2)?.clamp(-(1 << 62), 1 << 62));
     let (dtype, n) = (outs[0].dtype(), outs[0].sizes()[1]);
-    with_element!(dtype, T => fill::<T, _>(&outs[0], |to| {
+    with_element!(dtype, &args.op.name, T => fill::<T, _>(&outs[0], |to| {
         if n == 0 {
             return;
         }
@@ -193,7 +193,7 @@ fn triangle_indices(
             *to_row = T::from_scalar(Scalar::Int(row));
             *to_col = T::from_scalar(Scalar::Int(col));
         }
-    }), else return Err(refuse(args, dtype)));
+    }));
     Ok(())
 }
 

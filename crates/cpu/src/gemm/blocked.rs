@@ -308,7 +308,7 @@ impl<T: GemmElement> Multiply<'_, T> {
                 Some(to) => add(to, sums, start, i, cols.start),
                 None => {
                     for ((j, to), &sum) in cols.clone().zip(to).zip(sums) {
-                        *to = start.of(i, j, *to).plus(sum);
+                        *to = start.of(i, j, *to).add(sum);
                     }
                 }
             }
@@ -327,7 +327,7 @@ impl<T: GemmElement> Multiply<'_, T> {
             // SAFETY: as in `store`.
             let to = unsafe { self.target.column(rows.clone(), j) };
             for ((i, to), sums) in rows.clone().zip(to).zip(sums) {
-                *to = self.start.of(i, j, *to).plus(sums[at]);
+                *to = self.start.of(i, j, *to).add(sums[at]);
             }
         }
     }
@@ -343,7 +343,7 @@ fn add<T: GemmElement, const N: usize>(to: &mut [T; N], sums: &[T; N], start: St
         Start::Rows(rows) => [rows[i]; N],
         Start::Columns(cols) => *cols[j..].first_chunk::<N>().expect("each column has a number"),
     };
-    *to = std::array::from_fn(|at| from[at].plus(sums[at]));
+    *to = std::array::from_fn(|at| from[at].add(sums[at]));
 }
 
 /// Writes the products of some rows with the first columns of a panel.

@@ -39,7 +39,7 @@ pub(crate) fn dots<T: GemmElement>(
                     let sum = level.run(Dot { row, column });
                     // SAFETY: each row belongs to one part.
                     let to = unsafe { target.element(i, j) };
-                    *to = start.of(i, j, *to).plus(sum);
+                    *to = start.of(i, j, *to).add(sum);
                 }
             }
         });
@@ -68,7 +68,7 @@ impl<T: GemmElement> Work for Dot<'_, T> {
             }
         }
         let rest = row_rest.iter().zip(column_rest).fold(T::ZERO, |sum, (&a, &b)| a.mul_add::<I>(b, sum));
-        sums.iter().fold(rest, |sum, &lane| sum.plus(lane))
+        sums.iter().fold(rest, |sum, &lane| sum.add(lane))
     }
 }
 
@@ -92,7 +92,7 @@ pub(crate) fn axpys<T: GemmElement>(
                 for (j, &sum) in cols.clone().zip(&*sums) {
                     // SAFETY: each column belongs to one part.
                     let to = unsafe { target.element(i, j) };
-                    *to = start.of(i, j, *to).plus(sum);
+                    *to = start.of(i, j, *to).add(sum);
                 }
             }
             Ok(())

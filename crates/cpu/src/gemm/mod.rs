@@ -9,8 +9,9 @@ use crate::gemm::gemv::{THIN, axpys, dots};
 use crate::gemm::output_view::OutputView;
 use crate::numeric::dense;
 use crate::numeric::isa::{Isa, Level};
+use crate::numeric::number::Number;
 use crate::numeric::scratch;
-use crate::numeric::strided::{Strided, try_fill_real};
+use crate::numeric::strided::{Strided, try_fill_float};
 use tracefx_core::{Element, Result, Tensor};
 
 /// A matrix in memory: the element in row `i` and column `j` is at `i * row + j * col`.
@@ -81,19 +82,12 @@ impl<T: GemmElement> Start<'_, T> {
 }
 
 /// What matrices are made of.
-pub(crate) trait GemmElement: Element {
-    const ZERO: Self;
+pub(crate) trait GemmElement: Number + Element {
     const IS_FLOAT: bool = false;
     const IS_COMPLEX: bool = false;
 
     /// `self * other + sum`, with the fewest roundings that the instructions have.
     fn mul_add<I: Isa>(self, other: Self, sum: Self) -> Self;
-
-    /// The sum; integers wrap.
-    fn plus(self, other: Self) -> Self;
-
-    /// The product; integers wrap.
-    fn times(self, other: Self) -> Self;
 
     /// The complex conjugate.
     fn conj(self) -> Self {
@@ -113,53 +107,6 @@ pub(crate) trait GemmElement: Element {
         dense::fill(result, fill)
     }
 }
-
-/// Runs a block with `T` bound to the type in which products of this dtype are computed (float16 and bfloat16 in
-/// float32); the `else` block runs for dtypes without products.
-macro_rules! with_gemm_element {
-    ($dtype:expr, $T:ident => $body:expr, else $other:expr) => {
-        match $dtype {
-            ::tracefx_core::DType::Float16 | ::tracefx_core::DType::BFloat16 | ::tracefx_core::DType::Float32 => {
-                type $T = f32;
-                $body
-            }
-            ::tracefx_core::DType::Float64 => {
-                type $T = f64;
-                $body
-            }
-            ::tracefx_core::DType::UInt8 => {
-                type $T = u8;
-                $body
-            }
-            ::tracefx_core::DType::Int8 => {
-                type $T = i8;
-                $body
-            }
-            ::tracefx_core::DType::Int16 => {
-                type $T = i16;
-                $body
-            }
-            ::tracefx_core::DType::Int32 => {
-                type $T = i32;
-                $body
-            }
-            ::tracefx_core::DType::Int64 => {
-                type $T = i64;
-                $body
-            }
-            ::tracefx_core::DType::Complex64 => {
-                type $T = [f32; 2];
-                $body
-            }
-            ::tracefx_core::DType::Complex128 => {
-                type $T = [f64; 2];
-                $body
-            }
-            _ => $other,
-        }
-    };
-}
-pub(crate) use with_gemm_element;
 
 /// Below this many multiplications a plain loop beats the set-up of a blocked product.
 const SMALL: usize = 512;
@@ -253,11 +200,11 @@ fn plain<T: GemmElement>(
 ) {
     for i in 0..size.m {
         for j in 0..size.n {
-            let term = |p: usize| lhs.data[i * lhs.row + p * lhs.col].times(rhs.data[p * rhs.row + j * rhs.col]);
-            let sum = (0..size.k).fold(T::ZERO, |sum, p| sum.plus(term(p)));
+            let term = |p: usize| lhs.data[i * lhs.row + p * lhs.col].mul(rhs.data[p * rhs.row + j * rhs.col]);
+            let sum = (0..size.k).fold(T::ZERO, |sum, p| sum.add(term(p)));
             // SAFETY: nothing else uses the target.
             let to = unsafe { target.element(i, j) };
-            *to = start.of(i, j, *to).plus(sum);
+            *to = start.of(i, j, *to).add(sum);
         }
     }
 }
@@ -265,7 +212,6 @@ fn plain<T: GemmElement>(
 macro_rules! float_product {
     ($($ty:ident),+) => {$(
         impl GemmElement for $ty {
-            const ZERO: Self = 0.0;
             const IS_FLOAT: bool = true;
 
             #[inline(always)]
@@ -273,22 +219,12 @@ macro_rules! float_product {
                 if I::FUSES { $ty::mul_add(self, other, sum) } else { self * other + sum }
             }
 
-            #[inline(always)]
-            fn plus(self, other: Self) -> Self {
-                self + other
-            }
-
-            #[inline(always)]
-            fn times(self, other: Self) -> Self {
-                self * other
-            }
-
             fn read(tensor: &Tensor) -> Result<Strided<'_, Self>> {
                 Strided::new(tensor)
             }
 
             fn write(result: &Tensor, fill: impl FnOnce(&mut [Self]) -> Result<()>) -> Result<()> {
-                try_fill_real(result, fill)
+                try_fill_float(result, fill)
             }
         }
     )+};
@@ -298,7 +234,6 @@ float_product!(f32, f64);
 macro_rules! complex_product {
     ($($part:ident),+) => {$(
         impl GemmElement for [$part; 2] {
-            const ZERO: Self = [0.0; 2];
             const IS_COMPLEX: bool = true;
 
             #[inline(always)]
@@ -308,16 +243,6 @@ macro_rules! complex_product {
                     part(-self[1], other[1], part(self[0], other[0], sum[0])),
                     part(self[1], other[0], part(self[0], other[1], sum[1])),
                 ]
-            }
-
-            #[inline(always)]
-            fn plus(self, other: Self) -> Self {
-                [self[0] + other[0], self[1] + other[1]]
-            }
-
-            #[inline(always)]
-            fn times(self, other: Self) -> Self {
-                [self[0] * other[0] - self[1] * other[1], self[0] * other[1] + self[1] * other[0]]
             }
 
             fn conj(self) -> Self {
@@ -331,21 +256,9 @@ complex_product!(f32, f64);
 macro_rules! int_product {
     ($($ty:ident),+) => {$(
         impl GemmElement for $ty {
-            const ZERO: Self = 0;
-
             #[inline(always)]
             fn mul_add<I: Isa>(self, other: Self, sum: Self) -> Self {
                 self.wrapping_mul(other).wrapping_add(sum)
-            }
-
-            #[inline(always)]
-            fn plus(self, other: Self) -> Self {
-                self.wrapping_add(other)
-            }
-
-            #[inline(always)]
-            fn times(self, other: Self) -> Self {
-                self.wrapping_mul(other)
             }
         }
     )+};

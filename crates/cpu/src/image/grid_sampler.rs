@@ -1,7 +1,9 @@
 //! Kernels of grid sampling, following aten/src/ATen/native/GridSampler.h.
 
 use crate::image::upsample::cubic_weights;
-use crate::numeric::strided::{Real, Strided, fill_real, with_real};
+use crate::numeric::dispatch::with_float;
+use crate::numeric::float::Float;
+use crate::numeric::strided::{Strided, fill_float};
 use tracefx_core::{DType, Diagnostic, Result, Tensor, bf16, f16};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;
@@ -37,7 +39,7 @@ pub(crate) struct Axis {
 
 impl Axis {
     /// The place of a coordinate from -1 to 1, in elements.
-    pub(crate) fn place<A: Real>(&self, coordinate: A) -> A {
+    pub(crate) fn place<A: Float>(&self, coordinate: A) -> A {
         let (size, two) = (A::of(self.size as f64), A::of(2.0));
         if self.is_aligned {
             (coordinate + A::ONE) / two * (size - A::ONE)
@@ -47,7 +49,7 @@ impl Axis {
     }
 
     /// The place where the padding puts a place outside.
-    pub(crate) fn padded<A: Real>(&self, place: A) -> A {
+    pub(crate) fn padded<A: Float>(&self, place: A) -> A {
         match self.padding {
             Padding::Zeros => place,
             Padding::Border => self.clipped(place),
@@ -69,20 +71,20 @@ impl Axis {
         }
     }
 
-    fn clipped<A: Real>(&self, place: A) -> A {
+    fn clipped<A: Float>(&self, place: A) -> A {
         let last = A::of(self.size as f64 - 1.0);
         let place = if place > A::ZERO { place } else { A::ZERO };
         if place < last { place } else { last }
     }
 
     /// The element at a place that is whole, unless it is outside.
-    pub(crate) fn inside<A: Real>(&self, place: A) -> Option<usize> {
+    pub(crate) fn inside<A: Float>(&self, place: A) -> Option<usize> {
         let at = place.to_f64();
         (at >= 0.0 && at < self.size as f64).then_some(at as usize)
     }
 
     /// The elements that make the value at a coordinate, and the weight of each; those outside are left out.
-    fn taps<A: Real>(&self, coordinate: A, mode: Mode) -> Vec<(usize, A)> {
+    fn taps<A: Float>(&self, coordinate: A, mode: Mode) -> Vec<(usize, A)> {
         let place = self.place(coordinate);
         match mode {
             Mode::Nearest => {
@@ -126,14 +128,14 @@ pub(crate) fn options(args: &Args<'_, Tensor>, at: usize, input: &Tensor) -> Res
     Ok((mode, input.sizes()[2..].iter().map(|&size| Axis { size, padding, is_aligned }).collect()))
 }
 
-fn sample<A: Real>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
+fn sample<A: Float>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
     let (input, grid) = (args.tensor(0)?, args.tensor(1)?);
     let (mode, axes) = options(args, 2, input)?;
     let n_dims = axes.len();
     let (n_channels, n_in) = (input.sizes()[1], input.sizes()[2..].iter().product::<usize>());
     let n_places: usize = grid.sizes()[1..=n_dims].iter().product();
     let (input, grid) = (Strided::<A>::dense(input)?, Strided::<A>::dense(grid)?);
-    fill_real::<A, _>(out, |out| {
+    fill_float::<A, _>(out, |out| {
         let n_batch = out.len().checked_div(n_channels * n_places).unwrap_or(0);
         for at in 0..n_batch * n_places {
             let (item, place) = (at / n_places, at % n_places);
@@ -158,7 +160,7 @@ fn sample<A: Real>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
 }
 
 /// The taps of all dimensions together, at their places in a plane.
-fn join<A: Real>(axes: &[Axis], taps: &[Vec<(usize, A)>]) -> Vec<(usize, A)> {
+fn join<A: Float>(axes: &[Axis], taps: &[Vec<(usize, A)>]) -> Vec<(usize, A)> {
     let mut res = vec![(0, A::ONE)];
     for (axis, taps) in axes.iter().zip(taps) {
         let extend = |&(so_far, weight): &(usize, A)| {
@@ -169,16 +171,16 @@ fn join<A: Real>(axes: &[Axis], taps: &[Vec<(usize, A)>]) -> Vec<(usize, A)> {
     res
 }
 
-fn sum<A: Real>(taps: &[(usize, A)], of: impl Fn(usize) -> A) -> A {
+fn sum<A: Float>(taps: &[(usize, A)], of: impl Fn(usize) -> A) -> A {
     taps.iter().fold(A::ZERO, |sum, &(at, weight)| sum + of(at) * weight)
 }
 
 fn affine_grid(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     let dtype = out[0].dtype();
-    with_real!(dtype, A => affine::<A>(args, &out[0]), else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
+    with_float!(dtype, &args.op.name, A => affine::<A>(args, &out[0]))
 }
 
-fn affine<A: Real>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
+fn affine<A: Float>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
     let is_aligned = args.bool(2)?;
     let sizes = &out.sizes()[1..out.rank() - 1];
     let n_dims = sizes.len();
@@ -191,7 +193,7 @@ fn affine<A: Real>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
         A::of(if is_aligned { aligned } else { aligned * (size - 1.0) / size })
     };
     let theta = Strided::<A>::dense(args.tensor(0)?)?;
-    fill_real::<A, _>(out, |out| {
+    fill_float::<A, _>(out, |out| {
         let n_places: usize = sizes.iter().product();
         for (at, out) in out.chunks_exact_mut(n_dims).enumerate() {
             let (item, mut rest) = (at / n_places, at % n_places);

@@ -3,7 +3,8 @@
 
 use crate::image::grid_sampler::{Axis, Mode, Padding, options};
 use crate::image::upsample::cubic_weights;
-use crate::numeric::strided::{Real, Strided, fill_real, try_fill_real};
+use crate::numeric::float::Float;
+use crate::numeric::strided::{Strided, fill_float, try_fill_float};
 use tracefx_core::{DType, Diagnostic, Result, Tensor, bf16, f16};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;
@@ -24,12 +25,12 @@ struct Tap<A> {
 
 impl Axis {
     /// How fast the place moves with the coordinate.
-    fn scale<A: Real>(&self) -> A {
+    fn scale<A: Float>(&self) -> A {
         A::of(if self.is_aligned { (self.size as f64 - 1.0) / 2.0 } else { self.size as f64 / 2.0 })
     }
 
     /// How fast the place where the padding puts a place moves with it.
-    fn padded_slope<A: Real>(&self, place: A) -> A {
+    fn padded_slope<A: Float>(&self, place: A) -> A {
         let clipped = |place: A| {
             let last = A::of(self.size as f64 - 1.0);
             if place > A::ZERO && place < last { A::ONE } else { A::ZERO }
@@ -51,7 +52,7 @@ impl Axis {
     }
 
     /// The elements that make the value at a coordinate; those outside are left out.
-    fn sloped_taps<A: Real>(&self, coordinate: A, mode: Mode) -> Vec<Tap<A>> {
+    fn sloped_taps<A: Float>(&self, coordinate: A, mode: Mode) -> Vec<Tap<A>> {
         let place = self.place(coordinate);
         match mode {
             Mode::Nearest => {
@@ -79,7 +80,7 @@ impl Axis {
 }
 
 /// The slopes of [`cubic_weights`].
-fn cubic_slopes<A: Real>(t: A) -> [A; 4] {
+fn cubic_slopes<A: Float>(t: A) -> [A; 4] {
     let a = A::of(-0.75);
     let near = |x: A| (A::of(3.0) * (a + A::of(2.0)) * x - A::of(2.0) * (a + A::of(3.0))) * x;
     let far = |x: A| (A::of(3.0) * a * x - A::of(10.0) * a) * x + A::of(8.0) * a;
@@ -103,7 +104,7 @@ fn gradients(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
 type Joined<A> = (usize, A, [A; 3]);
 
 /// The taps of all dimensions together.
-fn join<A: Real>(axes: &[Axis], taps: &[Vec<Tap<A>>]) -> Vec<Joined<A>> {
+fn join<A: Float>(axes: &[Axis], taps: &[Vec<Tap<A>>]) -> Vec<Joined<A>> {
     let mut res = vec![(0, A::ONE, [A::ONE; 3])];
     for (dim, (axis, taps)) in axes.iter().zip(taps).enumerate() {
         let extend = |&(so_far, weight, slopes): &Joined<A>| {
@@ -120,7 +121,7 @@ fn join<A: Real>(axes: &[Axis], taps: &[Vec<Tap<A>>]) -> Vec<Joined<A>> {
     res
 }
 
-fn run<A: Real>(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
+fn run<A: Float>(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     let (input, grid) = (args.tensor(1)?, args.tensor(2)?);
     let (mode, axes) = options(args, 3, input)?;
     let n_dims = axes.len();
@@ -159,8 +160,8 @@ fn run<A: Real>(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
             of_place.zip(sums).for_each(|(out, sum)| *out = sum);
         }
     };
-    try_fill_real::<A, _>(of_grid, |of_grid| match of_input {
-        Some(of_input) => fill_real::<A, _>(of_input, |of_input| fill(Some(of_input), of_grid)),
+    try_fill_float::<A, _>(of_grid, |of_grid| match of_input {
+        Some(of_input) => fill_float::<A, _>(of_input, |of_input| fill(Some(of_input), of_grid)),
         None => {
             fill(None, of_grid);
             Ok(())

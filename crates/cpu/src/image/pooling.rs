@@ -2,13 +2,16 @@
 //! the windows of a dimension are a list of ranges: fixed ones with a step, or adaptive ones.
 
 use crate::numeric::dense::{self, Dense};
+use crate::numeric::dispatch::{with_element, with_float};
+use crate::numeric::float::Float;
 use crate::numeric::isa::{self, Isa, Work};
 use crate::numeric::map::cast;
+use crate::numeric::number::Real;
 use crate::numeric::parallel;
-use crate::numeric::strided::{Real, Strided, fill_real, with_real};
+use crate::numeric::strided::{Strided, fill_float};
 use crate::random::distributions::rounded;
 use tracefx_core::allocate::{collected, push, try_collected};
-use tracefx_core::{Code, DType, Diagnostic, Element, Result, Tensor, bf16, f16};
+use tracefx_core::{Code, DType, Diagnostic, Result, Tensor, bf16, f16};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;
 
@@ -193,28 +196,6 @@ impl Windows {
     }
 }
 
-/// Elements of which one is the largest; NaN is larger than everything.
-trait Largest: Element + PartialOrd {
-    const LEAST: Self;
-
-    #[expect(clippy::eq_op, reason = "NaN alone is not equal to itself")]
-    fn is_nan(self) -> bool {
-        self != self
-    }
-}
-
-macro_rules! largest {
-    ($($ty:ty => $least:expr),+ $(,)?) => {$(
-        impl Largest for $ty {
-            const LEAST: Self = $least;
-        }
-    )+};
-}
-largest! {
-    u8 => u8::MIN, i8 => i8::MIN, i16 => i16::MIN, i32 => i32::MIN, i64 => i64::MIN,
-    f16 => f16::NEG_INFINITY, bf16 => bf16::NEG_INFINITY, f32 => f32::NEG_INFINITY, f64 => f64::NEG_INFINITY,
-}
-
 fn max_pool(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     largest_of(args, &Windows::fixed(args, 1, true, args.tensor(0)?, &out[0])?, out)
 }
@@ -243,7 +224,7 @@ fn largest_of(args: &Args<'_, Tensor>, windows: &Windows, out: &[Tensor]) -> Res
     }
 }
 
-fn find_largest<T: Largest>(input: &Dense, windows: &Windows, out: &[Tensor]) -> Result<()> {
+fn find_largest<T: Real>(input: &Dense, windows: &Windows, out: &[Tensor]) -> Result<()> {
     let input = input.read::<T>();
     let n_windows = windows.n_windows();
     if n_windows == 0 {
@@ -277,7 +258,7 @@ struct LargestOf<'a, T> {
 /// The windows of a row that are looked through together.
 const STRIP: usize = 16;
 
-impl<T: Largest> Work for LargestOf<'_, T> {
+impl<T: Real> Work for LargestOf<'_, T> {
     type Output = ();
 
     #[inline(always)]
@@ -309,7 +290,7 @@ impl<T: Largest> Work for LargestOf<'_, T> {
     }
 }
 
-impl<T: Largest> LargestOf<'_, T> {
+impl<T: Real> LargestOf<'_, T> {
     /// Calls `visit` with the place of each row of a window.
     #[inline(always)]
     fn rows(&self, [depth, height, _]: [Window; 3], mut visit: impl FnMut(usize)) {
@@ -323,7 +304,7 @@ impl<T: Largest> LargestOf<'_, T> {
     /// One window.
     #[inline(always)]
     fn window(&mut self, window: [Window; 3], to: usize) {
-        let (mut max, mut index) = (T::LEAST, None);
+        let (mut max, mut index) = (T::LOWEST, None);
         self.rows(window, |row| {
             for place in (row + window[2].start..row + window[2].end.max(window[2].start)).step_by(window[2].step) {
                 let it = self.input[place];
@@ -340,7 +321,7 @@ impl<T: Largest> LargestOf<'_, T> {
     /// [`STRIP`] windows, of which this is the first one and each other one begins `N` elements after the one before.
     #[inline(always)]
     fn strip<const N: usize>(&mut self, window: [Window; 3], to: usize) {
-        let (mut max, mut index) = ([T::LEAST; STRIP], [0; STRIP]);
+        let (mut max, mut index) = ([T::LOWEST; STRIP], [0; STRIP]);
         let mut is_first = true;
         self.rows(window, |row| {
             for place in (row + window[2].start..row + window[2].end).step_by(window[2].step) {
@@ -401,13 +382,18 @@ fn means(
         });
         return Ok(());
     }
-    with_real!(input.dtype(), A => {
+    with_float!(input.dtype(), &args.op.name, A => {
         let input = Strided::<A>::dense(input)?;
-        fill_real::<A, _>(out, |out| mean_of::<A>(&input, windows, out, divisor))
-    }, else Err(Diagnostic::unsupported_dtype(input.dtype(), &args.op.name)))
+        fill_float::<A, _>(out, |out| mean_of::<A>(&input, windows, out, divisor))
+    })
 }
 
-fn mean_of<A: Real>(input: &[A], windows: &Windows, out: &mut [A], divisor: impl Fn([Window; 3]) -> i64 + Sync + Send) {
+fn mean_of<A: Float>(
+    input: &[A],
+    windows: &Windows,
+    out: &mut [A],
+    divisor: impl Fn([Window; 3]) -> i64 + Sync + Send,
+) {
     let n_windows = windows.n_windows().max(1);
     parallel::parts_mut(out, n_windows * windows.n_together(), |first, out| {
         for (plane, out) in out.chunks_exact_mut(n_windows).enumerate() {
@@ -435,7 +421,7 @@ fn max_unpool(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     let n_in = input.numel().checked_div(n_planes).unwrap_or(0);
     let input_values = Dense::new(input)?;
     let indices = indices.read::<i64>();
-    tracefx_core::with_element!(input.dtype(), T => {
+    with_element!(input.dtype(), &args.op.name, T => {
         let values = input_values.read::<T>();
         dense::fill::<T, _>(&out[0], |out| {
             for (at, (&value, &index)) in values.iter().zip(&*indices).enumerate() {
@@ -447,5 +433,5 @@ fn max_unpool(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
             }
             Ok(())
         })
-    }, else Err(Diagnostic::unsupported_dtype(input.dtype(), &args.op.name)))
+    })
 }

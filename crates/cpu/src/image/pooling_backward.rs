@@ -2,7 +2,9 @@
 
 use crate::image::pooling::{Window, Windows, divisor};
 use crate::numeric::dense::Dense;
-use crate::numeric::strided::{Real, Strided, fill_real, try_fill_real, with_real};
+use crate::numeric::dispatch::with_float;
+use crate::numeric::float::Float;
+use crate::numeric::strided::{Strided, fill_float, try_fill_float};
 use tracefx_core::{Code, Diagnostic, Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;
@@ -37,18 +39,17 @@ fn spread(
     out: &Tensor,
     divisor: impl Fn([Window; 3]) -> i64,
 ) -> Result<()> {
-    with_real!(out.dtype(), A => spread_as::<A>(args.tensor(0)?, windows, out, divisor),
-        else Err(Diagnostic::unsupported_dtype(out.dtype(), &args.op.name)))
+    with_float!(out.dtype(), &args.op.name, A => spread_as::<A>(args.tensor(0)?, windows, out, divisor))
 }
 
-fn spread_as<A: Real>(
+fn spread_as<A: Float>(
     grad: &Tensor,
     windows: &Windows,
     out: &Tensor,
     divisor: impl Fn([Window; 3]) -> i64,
 ) -> Result<()> {
     let grad = Strided::<A>::dense(grad)?;
-    fill_real::<A, _>(out, |out| {
+    fill_float::<A, _>(out, |out| {
         windows.for_each(|at, plane, window| {
             let share = grad.data()[at] / A::of(divisor(window) as f64);
             windows.rows(window, |start, end| {
@@ -61,18 +62,17 @@ fn spread_as<A: Real>(
 /// Hands each gradient to the element that the indices at this position name.
 fn max_pool(args: &Args<'_, Tensor>, indices: usize, out: &[Tensor]) -> Result<()> {
     let dtype = out[0].dtype();
-    with_real!(dtype, A => scatter::<A>(args, indices, &out[0]),
-        else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
+    with_float!(dtype, &args.op.name, A => scatter::<A>(args, indices, &out[0]))
 }
 
-fn scatter<A: Real>(args: &Args<'_, Tensor>, indices: usize, out: &Tensor) -> Result<()> {
+fn scatter<A: Float>(args: &Args<'_, Tensor>, indices: usize, out: &Tensor) -> Result<()> {
     let (grad, indices) = (args.tensor(0)?, Dense::new(args.tensor(indices)?)?);
     let n_dims = if args.op.schema.name.contains("3d") { 3 } else { 2 };
     let volume = |it: &Tensor| it.sizes()[it.rank() - n_dims..].iter().product::<usize>();
     let (n_grad, n_out) = (volume(grad), volume(out));
     let grad = Strided::<A>::dense(grad)?;
     let indices = indices.read::<i64>();
-    try_fill_real::<A, _>(out, |out| {
+    try_fill_float::<A, _>(out, |out| {
         for (at, &index) in indices.iter().enumerate() {
             let index = usize::try_from(index).ok().filter(|&it| it < n_out).ok_or_else(|| {
                 let what = format!("found an invalid max index: {index} (the input has {n_out} elements)");

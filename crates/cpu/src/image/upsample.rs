@@ -5,9 +5,11 @@
 //! The positions follow aten/src/ATen/native/UpSample.h, in the type that the elements compute in.
 
 use crate::numeric::dense::{self, Dense};
-use crate::numeric::strided::{Real, Strided, fill_real, rounding, with_real};
+use crate::numeric::dispatch::{with_element, with_float};
+use crate::numeric::float::{Float, rounding};
+use crate::numeric::strided::{Strided, fill_float};
 use tracefx_core::allocate::{collected, try_collected, with_room};
-use tracefx_core::{Diagnostic, Element, Result, Tensor};
+use tracefx_core::{Element, Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;
 
@@ -96,7 +98,7 @@ fn pick(args: &Args<'_, Tensor>, out: &Tensor, places: Places) -> Result<()> {
     let places = places(args, Images { input, output: out })?;
     let dense_input = Dense::new(input)?;
     let n_in = input.sizes()[2..].iter().product::<usize>();
-    tracefx_core::with_element!(input.dtype(), T => {
+    with_element!(input.dtype(), &args.op.name, T => {
         let data = dense_input.read::<T>();
         dense::fill::<T, _>(out, |out| {
             for (out, data) in out.chunks_exact_mut(places.len()).zip(data.chunks_exact(n_in)) {
@@ -104,14 +106,14 @@ fn pick(args: &Args<'_, Tensor>, out: &Tensor, places: Places) -> Result<()> {
             }
         });
         Ok(())
-    }, else Err(Diagnostic::unsupported_dtype(input.dtype(), &args.op.name)))
+    })
 }
 
 /// The inputs that make one output position of one dimension, and the weight of each.
 pub(crate) type Taps<A> = Vec<(usize, A)>;
 
 /// How far the places of two neighbours are apart in the input.
-fn step<A: Real>(n_in: usize, n_out: usize, is_aligned: bool, factor: Option<f64>) -> A {
+fn step<A: Float>(n_in: usize, n_out: usize, is_aligned: bool, factor: Option<f64>) -> A {
     match (is_aligned, factor) {
         (true, _) if n_out > 1 => A::of((n_in - 1) as f64) / A::of((n_out - 1) as f64),
         (true, _) => A::ZERO,
@@ -121,23 +123,23 @@ fn step<A: Real>(n_in: usize, n_out: usize, is_aligned: bool, factor: Option<f64
 }
 
 /// The place of an output position in the input, perhaps left of the first element.
-fn place<A: Real>(at: usize, step: A, is_aligned: bool) -> A {
+fn place<A: Float>(at: usize, step: A, is_aligned: bool) -> A {
     let half = A::of(0.5);
     if is_aligned { step * A::of(at as f64) } else { step * (A::of(at as f64) + half) - half }
 }
 
 fn linear(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     let dtype = out[0].dtype();
-    with_real!(dtype, A => {
+    with_float!(dtype, &args.op.name, A => {
         // Of signals and volumes, PyTorch rounds the second weight before it takes the first one from it; not of images.
         let round = rounding::<A>(if out[0].rank() == 4 { A::DTYPE } else { dtype });
         weigh::<A>(args, &out[0], |n_in, n_out, is_aligned, factor| {
             linear_taps(n_in, n_out, is_aligned, factor, round)
         })
-    }, else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
+    })
 }
 
-pub(crate) fn linear_taps<A: Real>(
+pub(crate) fn linear_taps<A: Float>(
     n_in: usize,
     n_out: usize,
     is_aligned: bool,
@@ -162,12 +164,11 @@ pub(crate) fn linear_taps<A: Real>(
 
 fn cubic(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     let dtype = out[0].dtype();
-    with_real!(dtype, A => weigh::<A>(args, &out[0], cubic_taps),
-        else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
+    with_float!(dtype, &args.op.name, A => weigh::<A>(args, &out[0], cubic_taps))
 }
 
 /// The weights of the four neighbours of a place that lies `t` behind the second one, by Keys' kernel with a = -0.75.
-pub(crate) fn cubic_weights<A: Real>(t: A) -> [A; 4] {
+pub(crate) fn cubic_weights<A: Float>(t: A) -> [A; 4] {
     let a = A::of(-0.75);
     let near = |x: A| ((a + A::of(2.0)) * x - (a + A::of(3.0))) * x * x + A::ONE;
     let far = |x: A| ((a * x - A::of(5.0) * a) * x + A::of(8.0) * a) * x - A::of(4.0) * a;
@@ -175,7 +176,7 @@ pub(crate) fn cubic_weights<A: Real>(t: A) -> [A; 4] {
     [far(t + A::ONE), near(t), near(rest), far(rest + A::ONE)]
 }
 
-pub(crate) fn cubic_taps<A: Real>(
+pub(crate) fn cubic_taps<A: Float>(
     n_in: usize,
     n_out: usize,
     is_aligned: bool,
@@ -196,11 +197,10 @@ pub(crate) fn cubic_taps<A: Real>(
 
 fn linear_filter(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     let dtype = out[0].dtype();
-    with_real!(dtype, A => weigh::<A>(args, &out[0], linear_filter_taps),
-        else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
+    with_float!(dtype, &args.op.name, A => weigh::<A>(args, &out[0], linear_filter_taps))
 }
 
-pub(crate) fn linear_filter_taps<A: Real>(
+pub(crate) fn linear_filter_taps<A: Float>(
     n_in: usize,
     n_out: usize,
     is_aligned: bool,
@@ -212,11 +212,10 @@ pub(crate) fn linear_filter_taps<A: Real>(
 
 fn cubic_filter(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     let dtype = out[0].dtype();
-    with_real!(dtype, A => weigh::<A>(args, &out[0], cubic_filter_taps),
-        else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
+    with_float!(dtype, &args.op.name, A => weigh::<A>(args, &out[0], cubic_filter_taps))
 }
 
-pub(crate) fn cubic_filter_taps<A: Real>(
+pub(crate) fn cubic_filter_taps<A: Float>(
     n_in: usize,
     n_out: usize,
     is_aligned: bool,
@@ -237,7 +236,7 @@ pub(crate) fn cubic_filter_taps<A: Real>(
 }
 
 /// The taps of a filter of this radius, which is widened to the step where that is larger than one.
-fn filter_taps<A: Real>(
+fn filter_taps<A: Float>(
     n_in: usize,
     n_out: usize,
     step: A,
@@ -271,7 +270,7 @@ pub(crate) struct Volume<A> {
 }
 
 /// The resize with these taps. Whether the corners are aligned is the argument at `aligned`.
-pub(crate) fn taps_of_volume<A: Real>(
+pub(crate) fn taps_of_volume<A: Float>(
     args: &Args<'_, Tensor>,
     aligned: usize,
     images: Images<'_>,
@@ -287,7 +286,7 @@ pub(crate) fn taps_of_volume<A: Real>(
     Ok(Volume { dims, sizes })
 }
 
-fn weigh<A: Real>(
+fn weigh<A: Float>(
     args: &Args<'_, Tensor>,
     out: &Tensor,
     taps: impl Fn(usize, usize, bool, Option<f64>) -> Result<Vec<Taps<A>>>,
@@ -299,7 +298,7 @@ fn weigh<A: Real>(
     dims.iter_mut().flatten().flatten().for_each(|it| it.1 = round(it.1));
     let input = Strided::<A>::dense(args.tensor(0)?)?;
     let n_in: usize = sizes.iter().product();
-    fill_real::<A, _>(out, |out| {
+    fill_float::<A, _>(out, |out| {
         let n_out = dims.iter().map(Vec::len).product::<usize>();
         for (out, plane) in out.chunks_exact_mut(n_out).zip(input.data().chunks_exact(n_in)) {
             let mut out = out.iter_mut();
@@ -319,6 +318,6 @@ fn weigh<A: Real>(
     })
 }
 
-fn sum<A: Real>(taps: &Taps<A>, of: impl Fn(usize) -> A) -> A {
+fn sum<A: Float>(taps: &Taps<A>, of: impl Fn(usize) -> A) -> A {
     taps.iter().fold(A::ZERO, |sum, &(at, weight)| sum + weight * of(at))
 }

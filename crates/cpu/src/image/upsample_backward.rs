@@ -5,8 +5,10 @@ use crate::image::upsample::{
     Images, Places, Taps, Volume, cubic_filter_taps, cubic_taps, linear_filter_taps, linear_taps, nearest_exact_places,
     nearest_places, taps_of_volume,
 };
-use crate::numeric::strided::{Real, Strided, fill_real, with_real};
-use tracefx_core::{Diagnostic, Result, Tensor};
+use crate::numeric::dispatch::with_float;
+use crate::numeric::float::Float;
+use crate::numeric::strided::{Strided, fill_float};
+use tracefx_core::{Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;
 
@@ -15,8 +17,7 @@ macro_rules! taps {
     ($taps:expr) => {
         Kernel::Fill(|args, out| {
             let dtype = out[0].dtype();
-            with_real!(dtype, A => spread::<A>(args, &out[0], $taps),
-                else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
+            with_float!(dtype, &args.op.name, A => spread::<A>(args, &out[0], $taps))
         })
     };
 }
@@ -38,7 +39,7 @@ pub(crate) const KERNELS: &[(&str, Kernel)] = &[
 ];
 
 /// Unlike the resize itself, PyTorch's gradients do not round the weights to half types.
-fn unrounded_linear_taps<A: Real>(
+fn unrounded_linear_taps<A: Float>(
     n_in: usize,
     n_out: usize,
     is_aligned: bool,
@@ -49,29 +50,27 @@ fn unrounded_linear_taps<A: Real>(
 
 fn nearest(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     let dtype = out[0].dtype();
-    with_real!(dtype, A => add::<A>(args, &out[0], nearest_places),
-        else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
+    with_float!(dtype, &args.op.name, A => add::<A>(args, &out[0], nearest_places))
 }
 
 fn nearest_exact(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     let dtype = out[0].dtype();
-    with_real!(dtype, A => add::<A>(args, &out[0], nearest_exact_places),
-        else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
+    with_float!(dtype, &args.op.name, A => add::<A>(args, &out[0], nearest_exact_places))
 }
 
-fn add<A: Real>(args: &Args<'_, Tensor>, out: &Tensor, places: Places) -> Result<()> {
+fn add<A: Float>(args: &Args<'_, Tensor>, out: &Tensor, places: Places) -> Result<()> {
     let grad = args.tensor(0)?;
     let places = places(args, Images { input: out, output: grad })?;
     let grad = Strided::<A>::dense(grad)?;
     let n_in = out.sizes()[2..].iter().product::<usize>();
-    fill_real::<A, _>(out, |out| {
+    fill_float::<A, _>(out, |out| {
         for (plane, grad) in out.chunks_exact_mut(n_in).zip(grad.data().chunks_exact(places.len())) {
             grad.iter().zip(&places).for_each(|(&grad, &place)| plane[place] += grad);
         }
     })
 }
 
-fn spread<A: Real>(
+fn spread<A: Float>(
     args: &Args<'_, Tensor>,
     out: &Tensor,
     taps: impl Fn(usize, usize, bool, Option<f64>) -> Result<Vec<Taps<A>>>,
@@ -80,7 +79,7 @@ fn spread<A: Real>(
     let Volume { dims, sizes } = taps_of_volume(args, 3, Images { input: out, output: grad }, taps)?;
     let grad = Strided::<A>::dense(grad)?;
     let (n_in, n_out) = (sizes.iter().product(), dims.iter().map(Vec::len).product());
-    fill_real::<A, _>(out, |out| {
+    fill_float::<A, _>(out, |out| {
         for (plane, grad) in out.chunks_exact_mut(n_in).zip(grad.data().chunks_exact(n_out)) {
             let mut grad = grad.iter();
             for depth in &dims[0] {

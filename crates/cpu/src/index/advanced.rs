@@ -2,10 +2,11 @@
 
 use crate::index::gather::{Wrap, indices, position};
 use crate::numeric::dense::fill;
-use crate::numeric::element::Arithmetic;
+use crate::numeric::dispatch::with_element;
+use crate::numeric::number::Number;
 use crate::numeric::strided_copy::{Axis, Offsets, copy, gather_places, zip};
 use tracefx_core::allocate::filled;
-use tracefx_core::{DType, Diagnostic, Result, Tensor, with_element};
+use tracefx_core::{DType, Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;
 
@@ -95,12 +96,12 @@ fn index_put(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
         copy(&selection.sizes, (&spread, &from), (result, &selection.places));
         return Ok(());
     }
-    with_element!(result.dtype(), T => {
+    with_element!(result.dtype(), "index_put", T => {
         let guard = spread.storage().read();
         fill::<T, _>(result, |out| {
-            let add = |to: &mut T, from: T| *to = to.plus(from);
+            let add = |to: &mut T, from: T| *to = to.add(from);
             zip(&selection.sizes, (guard.elements::<T>(), &from), (out, &selection.places), add);
         });
         Ok(())
-    }, else Err(Diagnostic::unsupported_dtype(result.dtype(), "index_put")))
+    })
 }

@@ -2,10 +2,12 @@
 
 use crate::index::gather::indices;
 use crate::numeric::dense::{Dense, fill};
-use crate::numeric::element::Arithmetic;
-use crate::numeric::strided::{Real, Strided, try_fill_real, with_real};
+use crate::numeric::dispatch::{with_element, with_float};
+use crate::numeric::float::Float;
+use crate::numeric::number::Number;
+use crate::numeric::strided::{Strided, try_fill_float};
 use tracefx_core::allocate::filled;
-use tracefx_core::{Code, Diagnostic, Result, Tensor, with_element};
+use tracefx_core::{Code, Diagnostic, Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;
 
@@ -34,7 +36,7 @@ fn embedding(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     let padding = args.int(3)?;
     let counts = if args.bool(4)? { Some(counts(&rows, n_rows)?) } else { None };
     let dense = Dense::new(grad)?;
-    with_element!(grad.dtype(), T => {
+    with_element!(grad.dtype(), &args.op.name, T => {
         let grad = dense.read::<T>();
         fill::<T, _>(&out[0], |out| {
             for (at, &row) in rows.iter().enumerate() {
@@ -42,13 +44,13 @@ fn embedding(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
                 let Some(row) = usize::try_from(row).ok().filter(|&it| it < n_rows && it as i64 != padding) else { continue };
                 let to = out[row * width..][..width].iter_mut().zip(&grad[at * width..][..width]);
                 match &counts {
-                    Some(counts) => to.for_each(|(to, it)| *to = to.plus(it.share(counts[row]))),
-                    None => to.for_each(|(to, &it)| *to = to.plus(it)),
+                    Some(counts) => to.for_each(|(to, it)| *to = to.add(it.div_count(counts[row]))),
+                    None => to.for_each(|(to, &it)| *to = to.add(it)),
                 }
             }
         });
         Ok(())
-    }, else Err(Diagnostic::unsupported_dtype(grad.dtype(), &args.op.name)))
+    })
 }
 
 /// To which bag each of `n` indices belongs: as the forward call says or, where it did not need that, by the offsets.
@@ -120,11 +122,10 @@ fn dense_bags(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
 impl Bags<'_> {
     fn run(&self, args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
         let dtype = out.dtype();
-        with_real!(dtype, A => self.compute::<A>(args, out),
-            else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
+        with_float!(dtype, &args.op.name, A => self.compute::<A>(args, out))
     }
 
-    fn compute<A: Real>(&self, args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
+    fn compute<A: Float>(&self, args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
         let grad = args.tensor(0)?;
         let [n_rows, width] = *out.sizes() else { return Err(args.bad_shape("a table is a matrix")) };
         let n_bags = grad.sizes()[0];
@@ -143,7 +144,7 @@ impl Bags<'_> {
             if maxima.len() != n_bags * width || sizes.len() != n_bags {
                 return Err(args.bad_shape("of maxima, each bag has a size, and each of its elements an index"));
             }
-            return try_fill_real::<A, _>(out, |out| {
+            return try_fill_float::<A, _>(out, |out| {
                 for (at, &maximum) in maxima.iter().enumerate().filter(|it| size_of(it.0 / width) != 0) {
                     out[row(maximum)? * width + at % width] += grad.data()[at];
                 }
@@ -151,7 +152,7 @@ impl Bags<'_> {
             });
         }
         let counts = if self.by_frequency { Some(counts(&self.rows, n_rows)?) } else { None };
-        try_fill_real::<A, _>(out, |out| {
+        try_fill_float::<A, _>(out, |out| {
             for (at, (&index, &bag)) in self.rows.iter().zip(&self.bag_of).enumerate() {
                 if index == self.padding || bag >= n_bags {
                     continue;
@@ -174,18 +175,17 @@ impl Bags<'_> {
 
 fn samples(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     let dtype = out[0].dtype();
-    with_real!(dtype, A => products::<A>(args, &out[0]),
-        else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
+    with_float!(dtype, &args.op.name, A => products::<A>(args, &out[0]))
 }
 
 /// The product of each looked-up row with the gradient of its bag.
-fn products<A: Real>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
+fn products<A: Float>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
     let (grad, weight, rows) = (args.tensor(0)?, args.tensor(1)?, indices(args.tensor(2)?)?);
     let [n_rows, width] = *weight.sizes() else { return Err(args.bad_shape("a table is a matrix")) };
     let (bag_of, padding) = (bag_of(args, args.tensor(4)?, Some(args.tensor(3)?), rows.len())?, args.int(6)?);
     let n_bags = grad.sizes()[0];
     let (grad, weight) = (Strided::<A>::dense(grad)?, Strided::<A>::dense(weight)?);
-    try_fill_real::<A, _>(out, |out| {
+    try_fill_float::<A, _>(out, |out| {
         for (out, (&row, &bag)) in out.iter_mut().zip(rows.iter().zip(&bag_of)) {
             if row == padding || bag >= n_bags {
                 continue;

@@ -2,8 +2,9 @@
 
 use crate::index::gather::indices;
 use crate::numeric::dense::{Dense, fill};
+use crate::numeric::dispatch::with_element;
 use tracefx_core::allocate::{filled, try_collected};
-use tracefx_core::{Code, Diagnostic, Element, Result, Scalar, Tensor, with_element};
+use tracefx_core::{Code, Diagnostic, Element, Result, Scalar, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;
 
@@ -99,7 +100,7 @@ fn write_rows(args: &Args<'_, Tensor>, bags: &Bags, mode: i64, results: &[Tensor
     let table = Dense::new(weight)?;
     let samples = args.opt_tensor(6)?.map(Dense::new).transpose()?;
     let mut maxima = filled(0usize, if mode == 2 { n_bags * width } else { 0 })?;
-    with_element!(weight.dtype(), T => {
+    with_element!(weight.dtype(), "embedding_bag", T => {
         let table = table.read::<T>();
         let samples = samples.as_ref().map(|it| it.read::<T>());
         let number = |it: T| it.to_scalar().to_f64();
@@ -127,7 +128,7 @@ fn write_rows(args: &Args<'_, Tensor>, bags: &Bags, mode: i64, results: &[Tensor
         fill::<T, _>(result, |out| {
             out.iter_mut().zip(&sums).for_each(|(out, &sum)| *out = T::from_scalar(Scalar::Float(sum)));
         });
-    }, else return Err(Diagnostic::unsupported_dtype(weight.dtype(), "embedding_bag")));
+    });
     if mode == 2 {
         with_element!(results[3].dtype(), T => fill::<T, _>(&results[3], |out| {
             out.iter_mut().zip(&maxima).for_each(|(out, &row)| *out = T::from_scalar(Scalar::Int(row as i64)));

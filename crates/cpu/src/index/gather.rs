@@ -1,12 +1,13 @@
 //! Kernels that pick elements by position.
 
 use crate::numeric::dense::{Dense, fill_bits};
+use crate::numeric::dispatch::{with_bits, with_element};
 use crate::numeric::map::{cast, store};
 use crate::numeric::parallel;
-use crate::numeric::strided_copy::{Axis, Offsets, bits, gather_places, with_bits};
+use crate::numeric::strided_copy::{Axis, Offsets, bits, gather_places};
 use crate::numeric::strided_iter::{StridedIter, StridedLayout};
 use tracefx_core::allocate::{collected, copied, try_collected};
-use tracefx_core::{Code, DType, Diagnostic, Element, Result, Tensor, contiguous_strides, with_element};
+use tracefx_core::{Code, DType, Diagnostic, Element, Result, Tensor, contiguous_strides};
 use tracefx_exec::Kernel;
 use tracefx_ops::{Args, normalize_dim};
 
@@ -20,9 +21,9 @@ pub(crate) const KERNELS: &[(&str, Kernel)] = &[
 
 /// The numbers of an integer tensor, in row-major order.
 pub(crate) fn indices(tensor: &Tensor) -> Result<Vec<i64>> {
-    with_element!(tensor.dtype(), T => {
+    with_element!(tensor.dtype(), "an index", T => {
         collected(tensor.to_vec::<T>()?.into_iter().map(|it| it.to_scalar().to_i64()))
-    }, else Err(Diagnostic::unsupported_dtype(tensor.dtype(), "an index")))
+    })
 }
 
 /// Whether an index may count from the end.

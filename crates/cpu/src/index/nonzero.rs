@@ -1,9 +1,10 @@
 //! Kernels of masks and of elements that are not zero.
 
 use crate::numeric::dense::{Dense, fill, fill_bits};
-use crate::numeric::strided_copy::{Offsets, bits, gather_places, with_bits};
+use crate::numeric::dispatch::{with_bits, with_element};
+use crate::numeric::strided_copy::{Offsets, bits, gather_places};
 use tracefx_core::allocate::{collected, push};
-use tracefx_core::{DType, Diagnostic, Element, Result, Scalar, Tensor, with_element};
+use tracefx_core::{DType, Element, Result, Scalar, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::{Args, Value};
 
@@ -24,9 +25,9 @@ fn is_set(tensor: &Tensor) -> Result<Vec<bool>> {
         Scalar::Complex(it) => it.re != 0.0 || it.im != 0.0,
     };
     let dense = Dense::new(tensor)?;
-    with_element!(tensor.dtype(), T => {
+    with_element!(tensor.dtype(), "nonzero", T => {
         collected(dense.read::<T>().iter().map(|it| is_nonzero(it.to_scalar())))
-    }, else Err(Diagnostic::unsupported_dtype(tensor.dtype(), "nonzero")))
+    })
 }
 
 /// Calls `visit` with the position of each element that is not zero.

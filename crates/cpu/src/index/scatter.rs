@@ -2,12 +2,13 @@
 
 use crate::index::gather::{Wrap, indices, position};
 use crate::numeric::dense::{fill, fill_bits};
-use crate::numeric::element::Arithmetic;
+use crate::numeric::dispatch::{with_bits, with_element};
 use crate::numeric::map::cast;
-use crate::numeric::strided_copy::{Axis, Offsets, bits, copy, gather_places, with_bits, zip};
+use crate::numeric::number::Number;
+use crate::numeric::strided_copy::{Axis, Offsets, bits, copy, gather_places, zip};
 use crate::sort::sorting::{NAN, keys};
 use tracefx_core::allocate::{collected, filled, try_collected, with_room};
-use tracefx_core::{Code, DType, Diagnostic, Element, Result, Tensor, contiguous_strides, with_element};
+use tracefx_core::{Code, DType, Diagnostic, Element, Result, Tensor, contiguous_strides};
 use tracefx_exec::Kernel;
 use tracefx_ops::{Args, normalize_dim};
 
@@ -138,7 +139,7 @@ fn write(
     if reduce == Reduce::Mean && result.dtype() == DType::Bool {
         return Err(Diagnostic::unsupported_dtype(DType::Bool, "a mean"));
     }
-    with_element!(result.dtype(), T => {
+    with_element!(result.dtype(), "scatter", T => {
         let from = &guard.elements::<T>()[offset..];
         let n_counted = if reduce == Reduce::Mean { result.numel() } else { 0 };
         let mut counts = filled(includes_self as u32, n_counted)?;
@@ -148,15 +149,15 @@ fn write(
                 targets.iter().for_each(|&at| out[at] = nothing);
             }
             for (&at, &it) in targets.iter().zip(from) {
-                out[at] = if reduce == Reduce::Product { out[at].times(it) } else { out[at].plus(it) };
+                out[at] = if reduce == Reduce::Product { out[at].mul(it) } else { out[at].add(it) };
             }
             if reduce == Reduce::Mean {
                 targets.iter().for_each(|&at| counts[at] += 1);
-                out.iter_mut().zip(counts).filter(|it| it.1 > 1).for_each(|(out, n)| *out = out.share(n));
+                out.iter_mut().zip(counts).filter(|it| it.1 > 1).for_each(|(out, n)| *out = out.div_count(n));
             }
         });
         Ok(())
-    }, else Err(Diagnostic::unsupported_dtype(result.dtype(), "scatter")))
+    })
 }
 
 /// The largest or smallest of what meets; a NaN is both.
@@ -217,14 +218,14 @@ fn index_add(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
     let dim = normalize_dim(args, args.int(1)?, base.rank())?;
     gather_places(base, &Offsets::of(base), result);
     let (sizes, places) = slices(result, dim, args.tensor(2)?, Wrap::No)?;
-    with_element!(result.dtype(), T => {
+    with_element!(result.dtype(), "index_add", T => {
         let (guard, alpha) = (source.storage().read(), T::from_scalar(alpha));
         fill::<T, _>(result, |out| {
-            let add = |to: &mut T, from: T| *to = to.plus(from.times(alpha));
+            let add = |to: &mut T, from: T| *to = to.add(from.mul(alpha));
             zip(&sizes, (guard.elements::<T>(), &Offsets::of(source)), (out, &places), add);
         });
         Ok(())
-    }, else Err(Diagnostic::unsupported_dtype(result.dtype(), "index_add")))
+    })
 }
 
 fn index_copy(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {

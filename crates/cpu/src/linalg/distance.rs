@@ -1,8 +1,10 @@
 //! Kernels of cross products and of distances between all pairs of rows.
 
-use crate::gemm::{GemmElement, with_gemm_element};
-use crate::numeric::strided::{Real, Strided, fill_real, rounding, with_real};
-use tracefx_core::{DType, Diagnostic, Dims, Result, Scalar, Tensor};
+use crate::gemm::GemmElement;
+use crate::numeric::dispatch::{with_float, with_gemm_element};
+use crate::numeric::float::{Float, rounding};
+use crate::numeric::strided::{Strided, fill_float};
+use tracefx_core::{DType, Dims, Result, Scalar, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;
 
@@ -30,8 +32,7 @@ fn cross(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
         // PyTorch rounds each of the products.
         return cross_products::<f32>(args, &out[0], rounding(dtype));
     }
-    with_gemm_element!(dtype, T => cross_products::<T>(args, &out[0], |it| it),
-        else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
+    with_gemm_element!(dtype, &args.op.name, T => cross_products::<T>(args, &out[0], |it| it))
 }
 
 fn cross_products<T: GemmElement>(args: &Args<'_, Tensor>, out: &Tensor, round: fn(T) -> T) -> Result<()> {
@@ -48,8 +49,8 @@ fn cross_products<T: GemmElement>(args: &Args<'_, Tensor>, out: &Tensor, round: 
                 let [a, b] = [&a, &b].map(|it| [0, 1, 2].map(|axis| it.data()[at + axis * inner]));
                 for axis in 0..3 {
                     let (next, last) = ((axis + 1) % 3, (axis + 2) % 3);
-                    let minus = minus_one.times(round(a[last].times(b[next])));
-                    out[at + axis * inner] = round(a[next].times(b[last])).plus(minus);
+                    let minus = minus_one.mul(round(a[last].mul(b[next])));
+                    out[at + axis * inner] = round(a[next].mul(b[last])).add(minus);
                 }
             }
         }
@@ -59,12 +60,11 @@ fn cross_products<T: GemmElement>(args: &Args<'_, Tensor>, out: &Tensor, round: 
 
 fn cdist(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     let dtype = out[0].dtype();
-    with_real!(dtype, A => distances::<A>(args, &out[0]),
-        else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
+    with_float!(dtype, &args.op.name, A => distances::<A>(args, &out[0]))
 }
 
 /// How the distances along the axes make one distance.
-fn norm<A: Real>(p: f64) -> fn(&[A], &[A], A) -> A {
+fn norm<A: Float>(p: f64) -> fn(&[A], &[A], A) -> A {
     match p {
         0.0 => |a, b, _| fold(a, b, |sum, it| if it == A::ZERO { sum } else { sum + A::ONE }),
         1.0 => |a, b, _| fold(a, b, |sum, it| sum + it),
@@ -74,11 +74,11 @@ fn norm<A: Real>(p: f64) -> fn(&[A], &[A], A) -> A {
     }
 }
 
-fn fold<A: Real>(a: &[A], b: &[A], mut of: impl FnMut(A, A) -> A) -> A {
+fn fold<A: Float>(a: &[A], b: &[A], mut of: impl FnMut(A, A) -> A) -> A {
     a.iter().zip(b).fold(A::ZERO, |sum, (&a, &b)| of(sum, (a - b).abs()))
 }
 
-fn distances<A: Real>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
+fn distances<A: Float>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
     let (p, rank) = (args.float(2)?, out.rank());
     let n_columns = args.tensor(0)?.sizes()[args.tensor(0)?.rank() - 1];
     let matrices = |index: usize, n_rows: usize| -> Result<Tensor> {
@@ -90,7 +90,7 @@ fn distances<A: Real>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
     let (a, b) = (matrices(0, n_a)?, matrices(1, n_b)?);
     let (a, b) = (Strided::<A>::dense(&a)?, Strided::<A>::dense(&b)?);
     let distance = norm::<A>(p);
-    fill_real::<A, _>(out, |out| {
+    fill_float::<A, _>(out, |out| {
         for (at, out) in out.iter_mut().enumerate() {
             let row = at / n_b;
             let other = row / n_a * n_b + at % n_b;
@@ -105,16 +105,16 @@ fn pdist(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     if out[0].numel() == 0 {
         return Ok(());
     }
-    with_real!(dtype, A => pairs::<A>(args, &out[0]), else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
+    with_float!(dtype, &args.op.name, A => pairs::<A>(args, &out[0]))
 }
 
-fn pairs<A: Real>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
+fn pairs<A: Float>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
     let (input, p) = (args.tensor(0)?, args.float(1)?);
     let (n_rows, n_columns) = (input.sizes()[0], input.sizes()[1]);
     let input = Strided::<A>::dense(input)?;
     let distance = norm::<A>(p);
     let row = |at: usize| &input.data()[at * n_columns..][..n_columns];
-    fill_real::<A, _>(out, |out| {
+    fill_float::<A, _>(out, |out| {
         let pairs = (0..n_rows).flat_map(|first| (first + 1..n_rows).map(move |second| (first, second)));
         for (out, (first, second)) in out.iter_mut().zip(pairs) {
             *out = distance(row(first), row(second), A::of(p));

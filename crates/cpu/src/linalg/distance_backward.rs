@@ -1,8 +1,10 @@
 //! Kernels of the gradients of distances between rows, following aten/src/ATen/native/cpu/DistanceOpsKernel.cpp.
 
 use crate::linalg::distance::expanded;
-use crate::numeric::strided::{Real, Strided, fill_real, with_real};
-use tracefx_core::{Diagnostic, Dims, Result, Tensor};
+use crate::numeric::dispatch::with_float;
+use crate::numeric::float::Float;
+use crate::numeric::strided::{Strided, fill_float};
+use tracefx_core::{Dims, Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;
 
@@ -14,7 +16,7 @@ pub(crate) const KERNELS: &[(&str, Kernel)] =
 /// the distance, and the norm.
 type Slope<A> = fn(A, A, A, f64) -> A;
 
-fn sign<A: Real>(it: A) -> A {
+fn sign<A: Float>(it: A) -> A {
     if it > A::ZERO {
         A::ONE
     } else if it < A::ZERO {
@@ -24,7 +26,7 @@ fn sign<A: Real>(it: A) -> A {
     }
 }
 
-fn slope<A: Real>(p: f64) -> Slope<A> {
+fn slope<A: Float>(p: f64) -> Slope<A> {
     match p {
         0.0 => |_, _, _, _| A::ZERO,
         1.0 => |difference, grad, _, _| grad * sign(difference),
@@ -54,11 +56,10 @@ fn slope<A: Real>(p: f64) -> Slope<A> {
 
 fn cdist(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     let dtype = out[0].dtype();
-    with_real!(dtype, A => between::<A>(args, &out[0]),
-        else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
+    with_float!(dtype, &args.op.name, A => between::<A>(args, &out[0]))
 }
 
-fn between<A: Real>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
+fn between<A: Float>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
     if out.numel() == 0 || args.tensor(0)?.numel() == 0 {
         return Ok(());
     }
@@ -72,7 +73,7 @@ fn between<A: Real>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
     let (first, second) = (Strided::<A>::dense(&first)?, Strided::<A>::dense(&second)?);
     let (grad, distances) = (Strided::<A>::dense(args.tensor(0)?)?, Strided::<A>::dense(args.tensor(4)?)?);
     let slope = slope::<A>(p);
-    fill_real::<A, _>(out, |out| {
+    fill_float::<A, _>(out, |out| {
         for (row, out) in out.chunks_exact_mut(width).enumerate() {
             let a = &first.data()[row * width..][..width];
             for other in 0..m {
@@ -88,17 +89,17 @@ fn between<A: Real>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
 
 fn pdist(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     let dtype = out[0].dtype();
-    with_real!(dtype, A => among::<A>(args, &out[0]), else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
+    with_float!(dtype, &args.op.name, A => among::<A>(args, &out[0]))
 }
 
-fn among<A: Real>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
+fn among<A: Float>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
     let p = args.float(2)?;
     let (n, width) = (out.sizes()[0], out.sizes()[1]);
     let input = Strided::<A>::dense(args.tensor(1)?)?;
     let (grad, distances) = (Strided::<A>::dense(args.tensor(0)?)?, Strided::<A>::dense(args.tensor(3)?)?);
     let slope = slope::<A>(p);
     let pairs = (0..n).flat_map(|first| (first + 1..n).map(move |second| (first, second)));
-    fill_real::<A, _>(out, |out| {
+    fill_float::<A, _>(out, |out| {
         for (at, (first, second)) in pairs.enumerate() {
             for axis in 0..width {
                 let difference = input.data()[first * width + axis] - input.data()[second * width + axis];

@@ -1,7 +1,9 @@
 //! Kernels of eigenvalues of any square matrix: it is turned into a triangle by unitary matrices, in complex numbers.
 
 use crate::linalg::matrix::{Matrix, matrices_of, store_all, store_numbers};
-use crate::numeric::field::{Complex, Field, with_field};
+use crate::numeric::dispatch::with_field;
+use crate::numeric::field::{Complex, Field};
+use crate::numeric::number::Number;
 use tracefx_core::allocate::{collected, extend, filled, push, try_collected, with_room};
 use tracefx_core::{Result, Tensor};
 use tracefx_exec::Kernel;

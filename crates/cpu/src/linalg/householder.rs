@@ -4,7 +4,8 @@
 //! of the triangle, without their first elements, which are one, and the factors `tau` beside.
 
 use crate::linalg::matrix::{Matrix, matrices, matrices_of, numbers, store_all, store_numbers};
-use crate::numeric::field::{Field, with_field};
+use crate::numeric::dispatch::with_field;
+use crate::numeric::field::Field;
 use tracefx_core::allocate::{copied, extend, push, try_collected, with_room};
 use tracefx_core::{Result, Tensor};
 use tracefx_exec::Kernel;

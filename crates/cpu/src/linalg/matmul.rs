@@ -1,11 +1,12 @@
 //! Kernels of matrix products. Operands are used where they lie, whatever their strides; every product here is a batch
 //! of matrices, of which there may be one, with one row or one column.
 
-use crate::gemm::{Extent, GemmElement, MatrixView, MatrixViewMut, Start, gemm, with_gemm_element};
+use crate::gemm::{Extent, GemmElement, MatrixView, MatrixViewMut, Start, gemm};
+use crate::numeric::dispatch::with_gemm_element;
 use crate::numeric::parallel;
 use crate::numeric::strided::Strided;
 use tracefx_core::allocate::collected;
-use tracefx_core::{Diagnostic, Dims, Result, Scalar, Tensor};
+use tracefx_core::{Dims, Result, Scalar, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;
 
@@ -50,8 +51,7 @@ impl<'a> Call<'a> {
     }
 
     fn run(&self, args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
-        with_gemm_element!(out.dtype(), T => self.compute::<T>(out),
-            else Err(Diagnostic::unsupported_dtype(out.dtype(), &args.op.name)))
+        with_gemm_element!(out.dtype(), &args.op.name, T => self.compute::<T>(out))
     }
 
     fn compute<T: GemmElement>(&self, out: &Tensor) -> Result<()> {
@@ -86,7 +86,7 @@ impl<'a> Call<'a> {
                 })?;
             }
             if alpha != one {
-                out.iter_mut().for_each(|it| *it = alpha.times(*it));
+                out.iter_mut().for_each(|it| *it = alpha.mul(*it));
             }
             if let Some(addend) = addend.as_ref().filter(|_| row.is_none()) {
                 add_scaled(out, Extent { m: out_rows, ..size }, addend, beta);
@@ -116,11 +116,11 @@ fn add_scaled<T: GemmElement>(out: &mut [T], Extent { m, n, .. }: Extent, addend
         let start = at / m * strides[0] + at % m * strides[1];
         if strides[2] == 1 {
             for (out, &it) in row.iter_mut().zip(&addend.data()[start..start + n]) {
-                *out = out.plus(beta.times(it));
+                *out = out.add(beta.mul(it));
             }
         } else {
             for (j, out) in row.iter_mut().enumerate() {
-                *out = out.plus(beta.times(addend.data()[start + j * strides[2]]));
+                *out = out.add(beta.mul(addend.data()[start + j * strides[2]]));
             }
         }
     }
@@ -158,7 +158,7 @@ fn dot(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
 
 fn vdot(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     let (lhs, rhs) = (args.tensor(0)?, unsqueezed(args.tensor(1)?, &[0, 2])?);
-    let lhs = with_gemm_element!(lhs.dtype(), T => {
+    let lhs = with_gemm_element!(lhs.dtype(), &args.op.name, T => {
         let conjugated: Vec<T> = {
             let lhs = T::read(lhs)?;
             let stride = lhs.strides[0];
@@ -166,7 +166,7 @@ fn vdot(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
         };
         let vector = Tensor::from_slice(&conjugated, lhs.sizes())?;
         unsqueezed(&vector, &[0, 0])?
-    }, else return Err(Diagnostic::unsupported_dtype(lhs.dtype(), &args.op.name)));
+    });
     Call::plain(&lhs, &rhs).run(args, &out[0])
 }
 

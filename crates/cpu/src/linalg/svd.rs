@@ -2,7 +2,8 @@
 //! orthogonal. Slower than others for large matrices, and exact also for the small values.
 
 use crate::linalg::matrix::{Matrix, matrices, matrices_of, store_all};
-use crate::numeric::field::{Field, with_field};
+use crate::numeric::dispatch::with_field;
+use crate::numeric::field::Field;
 use crate::numeric::map::store;
 use tracefx_core::allocate::{collected, extend, filled, push};
 use tracefx_core::{DType, Result, Tensor};

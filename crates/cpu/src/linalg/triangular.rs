@@ -2,7 +2,8 @@
 
 use crate::linalg::matrix::{Matrix, fill_ints, matrices, matrices_of, store_all, store_numbers};
 use crate::numeric::dense::Dense;
-use crate::numeric::field::{Field, with_field};
+use crate::numeric::dispatch::with_field;
+use crate::numeric::field::Field;
 use crate::numeric::map::{cast_into, store};
 use tracefx_core::allocate::{collected, push, try_collected, with_room};
 use tracefx_core::{Code, DType, Diagnostic, Result, Tensor};

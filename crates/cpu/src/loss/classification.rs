@@ -1,7 +1,9 @@
 //! Kernels of losses of classes.
 
 use crate::numeric::dense::Dense;
-use crate::numeric::strided::{Real, Strided, fill_real, with_real};
+use crate::numeric::dispatch::with_float;
+use crate::numeric::float::Float;
+use crate::numeric::strided::{Strided, fill_float};
 use tracefx_core::allocate::{collected, copied, filled, push, with_room};
 use tracefx_core::{Code, DType, Diagnostic, Result, Tensor};
 use tracefx_exec::Kernel;
@@ -17,7 +19,7 @@ pub(crate) const KERNELS: &[(&str, Kernel)] = &[
 
 fn nll_loss(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     let dtype = out[0].dtype();
-    with_real!(dtype, A => likelihood::<A>(args, out), else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
+    with_float!(dtype, &args.op.name, A => likelihood::<A>(args, out))
 }
 
 pub(crate) fn classes(target: &Tensor) -> Result<Vec<i64>> {
@@ -28,7 +30,7 @@ pub(crate) fn classes(target: &Tensor) -> Result<Vec<i64>> {
     copied(&dense.read::<i64>())
 }
 
-fn likelihood<A: Real>(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
+fn likelihood<A: Float>(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     let (input, target) = (args.tensor(0)?, classes(args.tensor(1)?)?);
     let (reduction, ignored) = (args.int(3)?, args.int(4)?);
     let (n_classes, n_inner) = match input.sizes() {
@@ -56,21 +58,21 @@ fn likelihood<A: Real>(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     }
     let result = match reduction {
         0 => {
-            fill_real::<A, _>(&out[0], |out| out.copy_from_slice(&losses))?;
+            fill_float::<A, _>(&out[0], |out| out.copy_from_slice(&losses))?;
             // Nothing is added up where nothing is reduced.
             return Ok(());
         }
         1 => sum / total,
         _ => sum,
     };
-    fill_real::<A, _>(&out[0], |out| out.fill(A::of(result)))?;
-    fill_real::<A, _>(&out[1], |out| out.fill(A::of(total)))
+    fill_float::<A, _>(&out[0], |out| out.fill(A::of(result)))?;
+    fill_float::<A, _>(&out[1], |out| out.fill(A::of(total)))
 }
 
 /// Each loss, their mean, or their sum.
-fn reduce<A: Real>(out: &Tensor, losses: &[f64], reduction: i64) -> Result<()> {
+fn reduce<A: Float>(out: &Tensor, losses: &[f64], reduction: i64) -> Result<()> {
     let sum: f64 = losses.iter().sum();
-    fill_real::<A, _>(out, |out| match reduction {
+    fill_float::<A, _>(out, |out| match reduction {
         0 => out.iter_mut().zip(losses).for_each(|(out, &it)| *out = A::of(it)),
         1 => out.fill(A::of(sum / losses.len() as f64)),
         _ => out.fill(A::of(sum)),
@@ -83,10 +85,10 @@ pub(crate) fn out_of_range(args: &Args<'_, Tensor>) -> Diagnostic {
 
 fn multi_margin_loss(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     let dtype = out[0].dtype();
-    with_real!(dtype, A => margins::<A>(args, &out[0]), else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
+    with_float!(dtype, &args.op.name, A => margins::<A>(args, &out[0]))
 }
 
-fn margins<A: Real>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
+fn margins<A: Float>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
     let (input, target) = (args.tensor(0)?, classes(args.tensor(1)?)?);
     let (p, margin) = (args.scalar(2)?.to_f64(), args.scalar(3)?.to_f64());
     let n_classes = input.sizes().last().copied().unwrap_or(1);
@@ -109,11 +111,10 @@ fn margins<A: Real>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
 
 fn multilabel_margin_loss(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     let dtype = out[0].dtype();
-    with_real!(dtype, A => label_margins::<A>(args, out),
-        else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
+    with_float!(dtype, &args.op.name, A => label_margins::<A>(args, out))
 }
 
-fn label_margins<A: Real>(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
+fn label_margins<A: Float>(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     let (input, target) = (args.tensor(0)?, classes(args.tensor(1)?)?);
     let n_classes = input.sizes().last().copied().unwrap_or(1);
     let input = Strided::<A>::dense(input)?;
@@ -134,7 +135,7 @@ fn label_margins<A: Real>(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()>
         push(&mut losses, others.map(excess).sum::<f64>() / n_classes as f64)?;
     }
     reduce::<A>(&out[0], &losses, args.int(2)?)?;
-    fill_real::<A, _>(&out[1], |out| {
+    fill_float::<A, _>(&out[1], |out| {
         out.iter_mut().zip(&is_target).for_each(|(out, &it)| *out = if it { A::ONE } else { A::ZERO });
     })
 }

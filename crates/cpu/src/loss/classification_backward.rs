@@ -1,7 +1,9 @@
 //! Kernels of the gradients of losses of classes.
 
 use crate::loss::classification::{classes, out_of_range};
-use crate::numeric::strided::{Real, Strided, try_fill_real, with_real};
+use crate::numeric::dispatch::with_float;
+use crate::numeric::float::Float;
+use crate::numeric::strided::{Strided, try_fill_float};
 use tracefx_core::{Code, Diagnostic, Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;
@@ -16,8 +18,7 @@ pub(crate) const KERNELS: &[(&str, Kernel)] = &[
 
 fn nll_loss(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     let dtype = out[0].dtype();
-    with_real!(dtype, A => likelihood::<A>(args, &out[0]),
-        else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
+    with_float!(dtype, &args.op.name, A => likelihood::<A>(args, &out[0]))
 }
 
 /// The incoming gradient of each item; all share one where the losses were reduced.
@@ -26,7 +27,7 @@ struct Incoming<'a, A> {
     is_shared: bool,
 }
 
-impl<'a, A: Real> Incoming<'a, A> {
+impl<'a, A: Float> Incoming<'a, A> {
     fn new(args: &'a Args<'_, Tensor>, reduction: usize) -> Result<Self> {
         Ok(Incoming { grad: Strided::dense(args.tensor(0)?)?, is_shared: args.int(reduction)? != 0 })
     }
@@ -36,7 +37,7 @@ impl<'a, A: Real> Incoming<'a, A> {
     }
 }
 
-fn likelihood<A: Real>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
+fn likelihood<A: Float>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
     let (target, ignored) = (classes(args.tensor(2)?)?, args.int(5)?);
     let (n_classes, n_inner) = match out.sizes() {
         [n_classes] => (*n_classes, 1),
@@ -47,7 +48,7 @@ fn likelihood<A: Real>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
     let total = Strided::<A>::dense(args.tensor(6)?)?;
     let divisor = if args.int(4)? == 1 { total.data()[0] } else { A::ONE };
     let grad = Incoming::<A>::new(args, 4)?;
-    try_fill_real::<A, _>(out, |out| {
+    try_fill_float::<A, _>(out, |out| {
         for (at, &class) in target.iter().enumerate() {
             if class == ignored {
                 continue;
@@ -66,7 +67,7 @@ fn likelihood<A: Real>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
 
 fn multi_margin_loss(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     let dtype = out[0].dtype();
-    with_real!(dtype, A => margins::<A>(args, &out[0]), else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
+    with_float!(dtype, &args.op.name, A => margins::<A>(args, &out[0]))
 }
 
 /// What the gradient of an item is shared among: its classes and, for a mean, all items.
@@ -74,7 +75,7 @@ fn shares(args: &Args<'_, Tensor>, reduction: usize, n_items: usize, n_classes: 
     Ok((if args.int(reduction)? == 1 { n_items * n_classes } else { n_classes }) as f64)
 }
 
-fn margins<A: Real>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
+fn margins<A: Float>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
     let (input, target) = (args.tensor(1)?, classes(args.tensor(2)?)?);
     let (p, margin) = (args.float(3)?, args.float(4)?);
     let n_classes = input.sizes().last().copied().unwrap_or(1);
@@ -82,7 +83,7 @@ fn margins<A: Real>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
     let input = Strided::<A>::dense(input)?;
     let weight = args.opt_tensor(5)?.map(Strided::<A>::dense).transpose()?;
     let grad = Incoming::<A>::new(args, 6)?;
-    try_fill_real::<A, _>(out, |out| {
+    try_fill_float::<A, _>(out, |out| {
         for (item, &class) in target.iter().enumerate() {
             let class = usize::try_from(class).ok().filter(|&it| it < n_classes).ok_or_else(|| out_of_range(args))?;
             let places = item * n_classes..(item + 1) * n_classes;
@@ -107,11 +108,10 @@ fn margins<A: Real>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
 
 fn multilabel_margin_loss(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     let dtype = out[0].dtype();
-    with_real!(dtype, A => label_margins::<A>(args, &out[0]),
-        else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
+    with_float!(dtype, &args.op.name, A => label_margins::<A>(args, &out[0]))
 }
 
-fn label_margins<A: Real>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
+fn label_margins<A: Float>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
     let (input, target) = (args.tensor(1)?, classes(args.tensor(2)?)?);
     let n_classes = input.sizes().last().copied().unwrap_or(1);
     let shares = shares(args, 3, target.len().checked_div(n_classes).unwrap_or(0), n_classes)?;
@@ -120,7 +120,7 @@ fn label_margins<A: Real>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
         return Err(args.invalid("argument #5 'is_target' is out of range"));
     }
     let grad = Incoming::<A>::new(args, 3)?;
-    try_fill_real::<A, _>(out, |out| {
+    try_fill_float::<A, _>(out, |out| {
         for (item, target) in target.chunks_exact(n_classes.max(1)).enumerate() {
             let places = item * n_classes..(item + 1) * n_classes;
             let (scores, is_target) = (&input.data()[places.clone()], &is_target.data()[places.clone()]);

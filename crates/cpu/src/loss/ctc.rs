@@ -1,10 +1,13 @@
 //! Kernels of connectionist temporal classification: the passes of aten/src/ATen/native/LossCTC.cpp.
 
 use crate::numeric::dense::{Dense, fill};
+use crate::numeric::dispatch::with_float;
+use crate::numeric::float::Float;
 use crate::numeric::map::cast;
-use crate::numeric::strided::{Real, Strided, with_real};
+use crate::numeric::number::{Number, Real};
+use crate::numeric::strided::Strided;
 use tracefx_core::allocate::{copied, filled, try_collected, with_room};
-use tracefx_core::{DType, Diagnostic, Result, Tensor};
+use tracefx_core::{DType, Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::{Args, Value};
 
@@ -97,9 +100,9 @@ impl Sequences {
     }
 
     /// The logarithms of the forward variables, and the negative log-likelihood of each item.
-    fn run<A: Real>(&self, log_probs: &[A]) -> Result<(Vec<A>, Vec<A>)> {
+    fn run<A: Float>(&self, log_probs: &[A]) -> Result<(Vec<A>, Vec<A>)> {
         let (n_batch, width) = (self.targets.len(), self.width());
-        let minus_infinity = -A::INFINITY;
+        let minus_infinity = A::LOWEST;
         let mut alphas = filled(minus_infinity, n_batch * self.n_steps * width)?;
         let mut losses = with_room(n_batch)?;
         for (item, (target, &n_steps)) in self.targets.iter().zip(&self.input_lengths).enumerate() {
@@ -129,7 +132,7 @@ impl Sequences {
             let last = |s: usize| alpha[(n_steps - 1) * width + s];
             losses.push(match (n_steps, target.len()) {
                 (0, 0) => A::ZERO,
-                (0, _) => A::INFINITY,
+                (0, _) => A::HIGHEST,
                 (_, 0) => -last(0),
                 (_, length) => -log_sum(&[last(2 * length), last(2 * length - 1)]),
             });
@@ -149,25 +152,25 @@ struct Forward<'a, A> {
 
 impl Sequences {
     /// The gradient of the logarithms of the probabilities of one item. Those behind its last step have none.
-    fn pull_back<A: Real>(&self, forward: &Forward<'_, A>, item: usize, grad: A, to: &mut [A]) -> Result<()> {
+    fn pull_back<A: Float>(&self, forward: &Forward<'_, A>, item: usize, grad: A, to: &mut [A]) -> Result<()> {
         let (target, n_steps) = (&self.targets[item], self.input_lengths[item]);
         let (n, loss) = (2 * target.len() + 1, forward.losses[item]);
         let at = |t: usize, label: usize| (t * self.targets.len() + item) * self.n_labels + label;
-        let (mut after, mut beta) = (filled(-A::INFINITY, n)?, filled(-A::INFINITY, n)?);
+        let (mut after, mut beta) = (filled(A::LOWEST, n)?, filled(A::LOWEST, n)?);
         // By label: the logarithm of the probability of all alignments in which it stands at this step.
-        let mut through = filled(-A::INFINITY, self.n_labels)?;
+        let mut through = filled(A::LOWEST, self.n_labels)?;
         for t in (0..n_steps).rev() {
-            through.fill(-A::INFINITY);
+            through.fill(A::LOWEST);
             for s in (0..n).rev() {
                 let label = self.symbol(target, s);
                 let log_prob = forward.log_probs[at(t, label)];
                 beta[s] = if t + 1 == n_steps {
                     // An alignment ends with the last label or with the blank behind it.
-                    if s + 2 >= n { log_prob } else { -A::INFINITY }
+                    if s + 2 >= n { log_prob } else { A::LOWEST }
                 } else {
-                    let next = |place: usize| after.get(place).copied().unwrap_or(-A::INFINITY);
+                    let next = |place: usize| after.get(place).copied().unwrap_or(A::LOWEST);
                     let skips = s + 2 < n && self.symbol(target, s + 2) != label;
-                    log_sum(&[next(s), next(s + 1), if skips { next(s + 2) } else { -A::INFINITY }]) + log_prob
+                    log_sum(&[next(s), next(s + 1), if skips { next(s + 2) } else { A::LOWEST }]) + log_prob
                 };
                 let alpha = forward.alphas[(item * self.n_steps + t) * forward.width + s];
                 through[label] = log_sum(&[through[label], alpha + beta[s]]);
@@ -183,10 +186,10 @@ impl Sequences {
 }
 
 /// The logarithm of the sum of what these are the logarithms of.
-fn log_sum<A: Real>(logs: &[A]) -> A {
-    let largest = logs.iter().fold(-A::INFINITY, |largest, &it| if it > largest { it } else { largest });
+fn log_sum<A: Float>(logs: &[A]) -> A {
+    let largest = logs.iter().fold(A::LOWEST, |largest, &it| if it > largest { it } else { largest });
     // Nothing is subtracted from minus infinity.
-    let largest = if largest == -A::INFINITY { A::ZERO } else { largest };
+    let largest = if largest == A::LOWEST { A::ZERO } else { largest };
     logs.iter().fold(A::ZERO, |sum, &it| sum + (it - largest).exp()).ln() + largest
 }
 
@@ -194,14 +197,14 @@ fn forward(args: &Args<'_, Tensor>) -> Result<Vec<Value<Tensor>>> {
     let sequences = Sequences::new(args, 0, args.int(4)?)?;
     let (log_probs, n_batch) = (args.tensor(0)?, sequences.targets.len());
     let dtype = log_probs.dtype();
-    with_real!(dtype, A => {
+    with_float!(dtype, &args.op.name, A => {
         let (alphas, losses) = sequences.run(Strided::<A>::dense(log_probs)?.data())?;
         let sizes = [n_batch, sequences.n_steps, sequences.width()];
         Ok(vec![
             Value::Tensor(Tensor::from_slice(&losses, &[n_batch])?),
             Value::Tensor(Tensor::from_slice(&alphas, &sizes)?),
         ])
-    }, else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
+    })
 }
 
 fn loss(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
@@ -209,10 +212,10 @@ fn loss(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let log_probs = args.tensor(0)?;
     let (reduction, is_zeroed) = (args.int(5)?, args.bool(6)?);
     let dtype = log_probs.dtype();
-    with_real!(dtype, A => {
+    with_float!(dtype, &args.op.name, A => {
         let (_, mut losses) = sequences.run(Strided::<A>::dense(log_probs)?.data())?;
         if is_zeroed {
-            losses.iter_mut().filter(|it| **it == A::INFINITY).for_each(|it| *it = A::ZERO);
+            losses.iter_mut().filter(|it| **it == A::HIGHEST).for_each(|it| *it = A::ZERO);
         }
         if reduction == 1 {
             let n = A::of(losses.len() as f64);
@@ -224,7 +227,7 @@ fn loss(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
         }
         fill::<A, _>(&outs[0], |to| to.copy_from_slice(&losses));
         Ok(())
-    }, else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
+    })
 }
 
 fn backward(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
@@ -235,7 +238,7 @@ fn backward(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
         [batch, steps, width] if (*batch, *steps) == (n_batch, n_steps) && *width >= sequences.width() => *width,
         sizes => return Err(args.bad_shape(format!("log_alpha of sizes {sizes:?} is of other sequences"))),
     };
-    with_real!(dtype, A => {
+    with_float!(dtype, &args.op.name, A => {
         let [grads, log_probs, losses, alphas] =
             [args.tensor(0)?, log_probs, args.tensor(5)?, alphas].map(Strided::<A>::dense);
         let (grads, log_probs, losses, alphas) = (grads?, log_probs?, losses?, alphas?);
@@ -243,11 +246,11 @@ fn backward(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
         fill::<A, _>(&outs[0], |to| {
             to.fill(A::ZERO);
             for item in 0..n_batch {
-                if !(is_zeroed && forward.losses[item] == A::INFINITY) {
+                if !(is_zeroed && forward.losses[item] == A::HIGHEST) {
                     sequences.pull_back(&forward, item, grads.data()[item], to)?;
                 }
             }
             Ok(())
         })
-    }, else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
+    })
 }

@@ -1,8 +1,7 @@
 //! Kernels of the gradients of losses that compare two tensors element by element.
 
+use crate::numeric::dispatch::with_float;
 use crate::numeric::map::{Source, map2, map3};
-use crate::numeric::number::with_float;
-use crate::pointwise::unary::refuse;
 use tracefx_core::{Element, Result, Scalar, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::{Args, promote};
@@ -14,11 +13,11 @@ macro_rules! loss {
             let dtype = promote(&[args.operand(0)?, args.operand(1)?, args.operand(2)?]);
             let [grad, input, target] = [0, 1, 2].map(|index| Source::of(args, index, dtype));
             let (grad, input, target, norm) = (grad?, input?, target?, norm(args, 3)?);
-            with_float!(dtype, F => {
+            with_float!(dtype, &args.op.name, F => {
                 let $norm = norm as F;
                 $(let $number = args.float($index)? as F;)*
                 map3::<F, F>(&grad, &input, &target, &outs[0], |$grad, $input, $target| $body)
-            }, else Err(refuse(args, dtype)))
+            })
         })
     };
 }
@@ -73,10 +72,10 @@ fn binary_cross_entropy(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> 
     let [grad, input, target] = [0, 1, 2].map(|index| Source::of(args, index, dtype));
     let (grad, input, target) = (grad?, input?, target?);
     let weight = if args.is_none(3) { Source::Scalar(Scalar::Int(1)) } else { Source::of(args, 3, dtype)? };
-    with_float!(dtype, F => {
+    with_float!(dtype, &args.op.name, F => {
         let slope = Tensor::zeros(F::DTYPE, outs[0].sizes())?;
         // The divisor is kept from zero, as the logarithms of the loss are from minus infinity.
         map3::<F, F>(&grad, &input, &target, &slope, |grad, x, y| grad * (x - y) / ((1.0 - x) * x).max(1e-12))?;
         map2::<F, F>(&Source::Tensor(slope), &weight, &outs[0], |slope, weight| slope * weight * norm as F)
-    }, else Err(refuse(args, dtype)))
+    })
 }

@@ -3,9 +3,11 @@
 //! of the weight and the bias. Sums are in float64.
 
 use crate::norm::forward::parameter;
-use crate::numeric::strided::{Real, Strided, fill_real, try_fill_real, with_real};
+use crate::numeric::dispatch::with_float;
+use crate::numeric::float::Float;
+use crate::numeric::strided::{Strided, fill_float, try_fill_float};
 use tracefx_core::allocate::{collected, filled, with_room};
-use tracefx_core::{Diagnostic, Result, Tensor};
+use tracefx_core::{Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::{Args, Value};
 
@@ -24,7 +26,7 @@ struct Stat {
 }
 
 /// `sum(g)` and `sum(g * y)`, each in eight partial sums.
-fn sums<A: Real>(grad: &[A], input: &[A], stat: Stat) -> [f64; 2] {
+fn sums<A: Float>(grad: &[A], input: &[A], stat: Stat) -> [f64; 2] {
     let mut lanes = [[0.0; 8]; 2];
     for (grad, input) in grad.chunks(8).zip(input.chunks(8)) {
         for (at, (grad, input)) in grad.iter().zip(input).enumerate() {
@@ -37,7 +39,7 @@ fn sums<A: Real>(grad: &[A], input: &[A], stat: Stat) -> [f64; 2] {
 }
 
 /// Fills in the gradient of the input: `means` are those of `g` and `g * y`, where `g` is `grad` times the weight.
-fn spread<A: Real>(out: &mut [A], grad: &[A], input: &[A], stat: Stat, weight: f64, means: [f64; 2]) {
+fn spread<A: Float>(out: &mut [A], grad: &[A], input: &[A], stat: Stat, weight: f64, means: [f64; 2]) {
     let (mean, scale) = (A::of(stat.mean), A::of(weight * stat.inverse));
     let (slope, shift) = (A::of(means[1] * stat.inverse * stat.inverse), A::of(means[0] * stat.inverse));
     for (out, (&grad, &input)) in out.iter_mut().zip(grad.iter().zip(input)) {
@@ -61,13 +63,13 @@ fn by_place<'a>(
 }
 
 fn store(out: Option<&Tensor>, values: &[f64]) -> Result<()> {
-    out.map_or(Ok(()), |out| fill_real::<f64, _>(out, |out| out.copy_from_slice(values)))
+    out.map_or(Ok(()), |out| fill_float::<f64, _>(out, |out| out.copy_from_slice(values)))
 }
 
 /// Gives `fill` the elements of the gradient of the input, or of scratch space where nobody asks for it.
-fn fill_input<A: Real>(out: Option<&Tensor>, len: usize, fill: impl FnOnce(&mut [A]) -> Result<()>) -> Result<()> {
+fn fill_input<A: Float>(out: Option<&Tensor>, len: usize, fill: impl FnOnce(&mut [A]) -> Result<()>) -> Result<()> {
     match out {
-        Some(out) => try_fill_real::<A, _>(out, fill),
+        Some(out) => try_fill_float::<A, _>(out, fill),
         None => fill(&mut filled(A::ZERO, len)?),
     }
 }
@@ -81,10 +83,10 @@ fn stats(args: &Args<'_, Tensor>, at: [usize; 2]) -> Result<Vec<Stat>> {
 
 fn native_layer_norm(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     let dtype = args.tensor(1)?.dtype();
-    with_real!(dtype, A => layer_norm::<A>(args, out), else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
+    with_float!(dtype, &args.op.name, A => layer_norm::<A>(args, out))
 }
 
-fn layer_norm<A: Real>(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
+fn layer_norm<A: Float>(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     let (grad, input) = (Strided::<A>::dense(args.tensor(0)?)?, Strided::<A>::dense(args.tensor(1)?)?);
     let len = args.tensor(1)?.numel();
     let [of_input, of_weight, of_bias] = by_place(args, 7, [true, !args.is_none(5), !args.is_none(6)], out)?;
@@ -124,10 +126,10 @@ fn layer_norm<A: Real>(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
 
 fn native_group_norm(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     let dtype = args.tensor(1)?.dtype();
-    with_real!(dtype, A => group_norm::<A>(args, out), else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
+    with_float!(dtype, &args.op.name, A => group_norm::<A>(args, out))
 }
 
-fn group_norm<A: Real>(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
+fn group_norm<A: Float>(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     let (grad, input) = (Strided::<A>::dense(args.tensor(0)?)?, Strided::<A>::dense(args.tensor(1)?)?);
     let len = args.tensor(1)?.numel();
     let [of_input, of_weight, of_bias] = by_place(args, 9, [true; 3], out)?;
@@ -166,10 +168,10 @@ fn group_norm<A: Real>(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
 
 fn native_batch_norm(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     let dtype = args.tensor(1)?.dtype();
-    with_real!(dtype, A => batch_norm::<A>(args, out), else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
+    with_float!(dtype, &args.op.name, A => batch_norm::<A>(args, out))
 }
 
-fn batch_norm<A: Real>(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
+fn batch_norm<A: Float>(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     let sizes = args.tensor(1)?.sizes();
     let (n_batch, n_channels, n_points) = (sizes[0], sizes[1], sizes[2..].iter().product::<usize>());
     let (grad, input) = (Strided::<A>::dense(args.tensor(0)?)?, Strided::<A>::dense(args.tensor(1)?)?);

@@ -2,9 +2,11 @@
 //! precision.
 
 use crate::gemm::GemmElement;
+use crate::numeric::dispatch::with_float;
+use crate::numeric::float::{Float, rounding};
 use crate::numeric::isa::{self, Isa, Work};
 use crate::numeric::parallel::{self, GRAIN};
-use crate::numeric::strided::{Real, Strided, fill_real, rounding, try_fill_real, with_real};
+use crate::numeric::strided::{Strided, fill_float, try_fill_float};
 use crate::reduce::reduction::sum_of;
 use tracefx_core::allocate::{collected, copied, filled, with_room};
 use tracefx_core::{Diagnostic, Result, Tensor};
@@ -26,7 +28,7 @@ pub(crate) const KERNELS: &[(&str, Kernel)] = &[
 ];
 
 /// The mean of some slices together and the sum of the squared distances from it.
-fn moments<'a, A: Real>(slices: impl Iterator<Item = &'a [A]> + Clone) -> (f64, f64) {
+fn moments<'a, A: Float>(slices: impl Iterator<Item = &'a [A]> + Clone) -> (f64, f64) {
     let n: usize = slices.clone().map(<[A]>::len).sum();
     let mean = slices.clone().map(|it| sum_of(it, A::to_f64)).sum::<f64>() / n as f64;
     let squared = |it: A| (it.to_f64() - mean) * (it.to_f64() - mean);
@@ -75,11 +77,10 @@ impl<'a> BatchNorm<'a> {
     /// Normalises and gives the updated running statistics back, in training.
     fn run(&self, args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<Option<[Tensor; 2]>> {
         let dtype = out[0].dtype();
-        with_real!(dtype, A => self.compute::<A>(args, out),
-            else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
+        with_float!(dtype, &args.op.name, A => self.compute::<A>(args, out))
     }
 
-    fn compute<A: Real + GemmElement>(&self, args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<Option<[Tensor; 2]>> {
+    fn compute<A: Float + GemmElement>(&self, args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<Option<[Tensor; 2]>> {
         let input = args.tensor(0)?;
         let n_channels = input.sizes()[1];
         let n_points: usize = input.sizes()[2..].iter().product();
@@ -120,7 +121,7 @@ impl<'a> BatchNorm<'a> {
             let scale = weight.as_ref().map_or(1.0, |it| it[at]) * inverse;
             (A::of(scale), A::of(bias.as_ref().map_or(0.0, |it| it[at]) - mean * scale))
         }))?;
-        fill_real::<A, _>(&out[0], |out| {
+        fill_float::<A, _>(&out[0], |out| {
             if n_points == 0 {
                 return;
             }
@@ -135,12 +136,12 @@ impl<'a> BatchNorm<'a> {
         if !self.is_training {
             return Ok(None);
         }
-        fill_real::<f64, _>(&out[1], |out| out.copy_from_slice(&means))?;
-        fill_real::<f64, _>(&out[2], |out| (0..n_channels).for_each(|at| out[at] = inverse(vars[at] / n)))?;
+        fill_float::<f64, _>(&out[1], |out| out.copy_from_slice(&means))?;
+        fill_float::<f64, _>(&out[2], |out| (0..n_channels).for_each(|at| out[at] = inverse(vars[at] / n)))?;
         let Some([mean, var]) = self.running else { return Ok(None) };
         let updated = |old: &Tensor, values: Option<Vec<f64>>, new: &dyn Fn(usize) -> f64| {
             let res = Tensor::zeros(old.dtype(), old.sizes())?;
-            fill_real::<f64, _>(&res, |out| {
+            fill_float::<f64, _>(&res, |out| {
                 for (at, (out, old)) in out.iter_mut().zip(values.into_iter().flatten()).enumerate() {
                     *out = self.momentum * new(at) + (1.0 - self.momentum) * old;
                 }
@@ -191,10 +192,10 @@ fn batch_norm_functional(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> 
 
 fn native_layer_norm(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     let dtype = out[0].dtype();
-    with_real!(dtype, A => layer_norm::<A>(args, out), else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
+    with_float!(dtype, &args.op.name, A => layer_norm::<A>(args, out))
 }
 
-fn layer_norm<A: Real>(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
+fn layer_norm<A: Float>(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     let (weight, bias, eps) = (args.opt_tensor(2)?, args.opt_tensor(3)?, args.float(4)?);
     let n: usize = args.ints(1)?.iter().product::<i64>() as usize;
     let input = Strided::<A>::dense(args.tensor(0)?)?;
@@ -208,10 +209,10 @@ fn layer_norm<A: Real>(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
 
 /// Normalises rows of `n` elements: gives `body` the number of each one, its mean and the inverse of its deviation, and
 /// the row itself; and fills the second and third result with these statistics.
-fn rows<A: Real>(out: &[Tensor], data: &[A], n: usize, eps: f64, body: &NormaliseRow<'_, A>) -> Result<()> {
+fn rows<A: Float>(out: &[Tensor], data: &[A], n: usize, eps: f64, body: &NormaliseRow<'_, A>) -> Result<()> {
     let n_rows = out[1].numel();
     let mut statistics = filled((0.0, 0.0), n_rows)?;
-    try_fill_real::<A, _>(&out[0], |out| {
+    try_fill_float::<A, _>(&out[0], |out| {
         // A row without elements has statistics as well.
         let empty = std::iter::repeat_with(Default::default).take(if n == 0 { n_rows } else { 0 });
         let rows = out.chunks_exact_mut(n.max(1)).chain(empty).zip(&mut statistics);
@@ -226,8 +227,8 @@ fn rows<A: Real>(out: &[Tensor], data: &[A], n: usize, eps: f64, body: &Normalis
         });
         Ok(())
     })?;
-    fill_real::<f64, _>(&out[1], |out| out.iter_mut().zip(&statistics).for_each(|(out, it)| *out = it.0))?;
-    fill_real::<f64, _>(&out[2], |out| out.iter_mut().zip(&statistics).for_each(|(out, it)| *out = it.1))
+    fill_float::<f64, _>(&out[1], |out| out.iter_mut().zip(&statistics).for_each(|(out, it)| *out = it.0))?;
+    fill_float::<f64, _>(&out[2], |out| out.iter_mut().zip(&statistics).for_each(|(out, it)| *out = it.1))
 }
 
 type NormaliseRow<'a, A> = dyn Fn(usize, (f64, f64), &mut [A], &[A]) + Sync + 'a;
@@ -241,7 +242,7 @@ struct Scaled<'a, A, F> {
     f: F,
 }
 
-impl<A: Real, F: Fn(A) -> A> Work for Scaled<'_, A, F> {
+impl<A: Float, F: Fn(A) -> A> Work for Scaled<'_, A, F> {
     type Output = ();
 
     #[inline(always)]
@@ -266,10 +267,10 @@ impl<A: Real, F: Fn(A) -> A> Work for Scaled<'_, A, F> {
 
 fn native_group_norm(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     let dtype = out[0].dtype();
-    with_real!(dtype, A => group_norm::<A>(args, out), else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
+    with_float!(dtype, &args.op.name, A => group_norm::<A>(args, out))
 }
 
-fn group_norm<A: Real>(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
+fn group_norm<A: Float>(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     let input = Strided::<A>::dense(args.tensor(0)?)?;
     let (weight, bias) = (parameter(args.opt_tensor(1)?)?, parameter(args.opt_tensor(2)?)?);
     let (n_channels, n_points) = (args.int(4)? as usize, args.int(5)? as usize);
@@ -290,16 +291,15 @@ fn group_norm<A: Real>(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
 
 fn rms_norm(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     let dtype = out[0].dtype();
-    with_real!(dtype, A => rows_by_rms::<A>(args, &out[0]),
-        else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
+    with_float!(dtype, &args.op.name, A => rows_by_rms::<A>(args, &out[0]))
 }
 
-fn rows_by_rms<A: Real>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
+fn rows_by_rms<A: Float>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
     let n: usize = args.ints(1)?.iter().product::<i64>() as usize;
     let eps = args.opt_float(3)?.unwrap_or(A::EPSILON);
     let input = Strided::<A>::dense(args.tensor(0)?)?;
     let weight = args.opt_tensor(2)?.map(Strided::<A>::dense).transpose()?;
-    fill_real::<A, _>(out, |out| {
+    fill_float::<A, _>(out, |out| {
         if n == 0 {
             return;
         }

@@ -6,6 +6,7 @@
 
 use crate::numeric::field::{Complex, Field};
 use crate::numeric::map::{Source, map1, map2, map3};
+use crate::numeric::number::Number;
 use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, LN_2, LN_10, PI};
 use tracefx_core::{Result, Tensor};
 
@@ -51,7 +52,7 @@ const FAR: f64 = 22.0;
 const HUGE: f64 = 1e150;
 
 impl Complex {
-    pub(crate) fn new(re: f64, im: f64) -> Self {
+    pub(crate) const fn new(re: f64, im: f64) -> Self {
         Complex { re, im }
     }
 

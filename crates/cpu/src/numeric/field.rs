@@ -1,13 +1,13 @@
 //! The numbers that matrices are made of: float64, and complex numbers of two of them.
 
+use crate::numeric::number::Number;
 use std::iter::{Product, Sum};
 use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Sub, SubAssign};
 use tracefx_core::Element;
 
 /// A number that can be added, multiplied and divided.
 pub(crate) trait Field:
-    bytemuck::Pod
-    + PartialEq
+    Number
     + Add<Output = Self>
     + Sub<Output = Self>
     + Mul<Output = Self>
@@ -22,8 +22,6 @@ pub(crate) trait Field:
 {
     /// What a tensor of such numbers holds.
     type Stored: Element;
-    const ZERO: Self;
-    const ONE: Self;
     fn of(value: f64) -> Self;
     fn re(self) -> f64;
     fn conj(self) -> Self;
@@ -47,8 +45,6 @@ pub(crate) trait Field:
 
 impl Field for f64 {
     type Stored = f64;
-    const ZERO: Self = 0.0;
-    const ONE: Self = 1.0;
 
     fn of(value: f64) -> Self {
         value
@@ -85,8 +81,6 @@ pub(crate) struct Complex {
 
 impl Field for Complex {
     type Stored = [f64; 2];
-    const ZERO: Self = Complex { re: 0.0, im: 0.0 };
-    const ONE: Self = Complex { re: 1.0, im: 0.0 };
 
     fn of(value: f64) -> Self {
         Complex { re: value, im: 0.0 }
@@ -200,20 +194,6 @@ impl Product for Complex {
         iter.fold(Self::ONE, Mul::mul)
     }
 }
-
-/// Runs a block with `$T` bound to the numbers in which matrices of a dtype are computed.
-macro_rules! with_field {
-    ($dtype:expr, $T:ident => $body:expr) => {
-        if $dtype.is_complex() {
-            type $T = $crate::numeric::field::Complex;
-            $body
-        } else {
-            type $T = f64;
-            $body
-        }
-    };
-}
-pub(crate) use with_field;
 
 #[cfg(test)]
 mod tests {

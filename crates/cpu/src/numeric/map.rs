@@ -7,11 +7,12 @@
 //! code for each instruction set. Half-precision floats compute in float32 and all integers in int64, which wraps to the
 //! same bits.
 
+use crate::numeric::dispatch::with_element;
 use crate::numeric::isa::{self, Isa, Work};
 use crate::numeric::parallel;
 use crate::numeric::strided_iter::{Cursor, StridedIter, StridedLayout};
 use smallvec::SmallVec;
-use tracefx_core::{DType, DTypeKind, Diagnostic, Element, Result, Scalar, StorageRead, Tensor, with_element};
+use tracefx_core::{DType, DTypeKind, Element, Result, Scalar, StorageRead, Tensor};
 use tracefx_ops::{Args, Operand, Tags};
 
 /// The number of elements that are converted at a time: a few buffers of these fit the first-level cache.
@@ -70,8 +71,7 @@ pub(crate) fn number(args: &Args<'_, Tensor>, index: usize, dtype: DType) -> Res
 }
 
 fn rounded(args: &Args<'_, Tensor>, scalar: Scalar, dtype: DType) -> Result<Scalar> {
-    with_element!(dtype, T => Ok(T::from_scalar(scalar).to_scalar()),
-        else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
+    with_element!(dtype, &args.op.name, T => Ok(T::from_scalar(scalar).to_scalar()))
 }
 
 /// The tensor with its elements converted; itself where they are of that dtype already.
@@ -243,8 +243,7 @@ type Store<R> = fn(&[R], &mut [u8]);
 /// # Errors
 /// `NotImplemented` for dtypes without arithmetic.
 pub(crate) fn storing<R: Element>(dtype: DType) -> Result<Store<R>> {
-    with_element!(dtype, T => Ok(|from, to| convert_all::<R, T>(from, bytemuck::cast_slice_mut(to))),
-        else Err(Diagnostic::unsupported_dtype(dtype, "converting")))
+    with_element!(dtype, "converting", T => Ok(|from, to| convert_all::<R, T>(from, bytemuck::cast_slice_mut(to))))
 }
 
 /// Converts elements that lie one behind the other.
@@ -292,9 +291,9 @@ impl<'a, F: Element> Input<'a, F> {
     fn new(source: &'a Source, is_linear: bool) -> Result<Self> {
         let elements = match source {
             Source::Tensor(tensor) => {
-                let load: Load<F> = with_element!(tensor.dtype(), T => {
+                let load: Load<F> = with_element!(tensor.dtype(), "arithmetic", T => {
                     |from, at, stride, to| gather(from.elements::<T>(), at, stride, to)
-                }, else return Err(Diagnostic::unsupported_dtype(tensor.dtype(), "arithmetic")));
+                });
                 Elements::Stored(tensor.storage().read(), load, tensor.dtype() == F::DTYPE)
             }
             Source::Scalar(scalar) => Elements::Number(F::from_scalar(*scalar)),
@@ -369,6 +368,7 @@ impl<'a, F: Element> Input<'a, F> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::numeric::division::Division;
     use crate::numeric::elementary::Elementary;
     use crate::numeric::number::{Number, Real};
     use proptest::prelude::*;

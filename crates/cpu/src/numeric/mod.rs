@@ -3,9 +3,11 @@
 
 pub(crate) mod complex;
 pub(crate) mod dense;
-pub(crate) mod element;
+pub(crate) mod dispatch;
+pub(crate) mod division;
 pub(crate) mod elementary;
 pub(crate) mod field;
+pub(crate) mod float;
 pub(crate) mod isa;
 pub(crate) mod map;
 pub(crate) mod number;

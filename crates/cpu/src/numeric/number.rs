@@ -1,233 +1,147 @@
-//! The types that kernels compute in: `f32`, `f64`, `i64` and `[f64; 2]`, and what is done with them under one name.
+//! Numbers: what elements of every dtype can do ([`Number`]), and those with an order ([`Real`]). How integers overflow,
+//! halves round and bools add is decided here, as PyTorch's CPU kernels accumulate.
+//!
+//! [`Float`](super::float::Float) and [`Division`](super::division::Division) are of real numbers, and
+//! [`Field`](super::field::Field) is of those that matrices are made of. Which dtype runs in which of the types is for
+//! [`dispatch`](super::dispatch) to say.
 
-use tracefx_core::Element;
+use crate::numeric::field::Complex;
+use tracefx_core::{Bool8, Element, bf16, f16};
 
-/// A number: integers wrap.
-pub(crate) trait Number: Element {
+/// A number. Integers wrap, halves round after each step, and bools are those of C.
+pub(crate) trait Number: bytemuck::Pod + PartialEq {
     const ZERO: Self;
     const ONE: Self;
     fn add(self, other: Self) -> Self;
     fn sub(self, other: Self) -> Self;
     fn mul(self, other: Self) -> Self;
+    /// The mean of a sum of `n`. Integers round down, and bools stay as they are.
+    fn div_count(self, n: u32) -> Self;
+
+    /// Whether this is no number at all.
+    #[inline(always)]
+    #[expect(clippy::eq_op, reason = "NaN alone is not equal to itself")]
+    fn is_nan(self) -> bool {
+        self != self
+    }
 }
 
 /// A number with an order.
-pub(crate) trait Real: Number + PartialOrd {
-    /// Whether this is no number at all.
-    fn is_nan(self) -> bool;
-    /// The largest float; the largest integer.
+pub(crate) trait Real: Number + Element + PartialOrd {
+    /// The least one: of floats minus infinity.
     const LOWEST: Self;
+    /// The largest one: of floats infinity.
     const HIGHEST: Self;
-    /// `-1`, `0` or `1`. Of a NaN, PyTorch says 0.
-    fn sign(self) -> Self;
-    /// The quotient rounded down. The divisor of integers is not zero.
-    fn floor_div(self, other: Self) -> Self;
-    /// The quotient rounded towards zero. The divisor of integers is not zero.
-    fn trunc_div(self, other: Self) -> Self;
-    /// What is left of a division that rounds down: Python's `%`. The divisor of integers is not zero.
-    fn remainder(self, other: Self) -> Self;
-    /// What is left of a division that rounds towards zero: C's `fmod`. The divisor of integers is not zero.
-    fn fmod(self, other: Self) -> Self;
 
     /// The larger one; a NaN is larger than all.
-    #[inline]
+    #[inline(always)]
     fn larger(self, other: Self) -> Self {
         if self > other || self.is_nan() { self } else { other }
     }
 
     /// The smaller one; a NaN is smaller than all.
-    #[inline]
+    #[inline(always)]
     fn smaller(self, other: Self) -> Self {
         if self < other || self.is_nan() { self } else { other }
     }
 }
 
-macro_rules! float {
-    ($($ty:ident),+) => {$(
+macro_rules! number {
+    ($($ty:ty, $zero:expr, $one:expr, |$a:ident, $b:ident| [$add:expr, $sub:expr, $mul:expr], |$n:ident| $div:expr;)+) => {$(
         impl Number for $ty {
-            const ZERO: Self = 0.0;
-            const ONE: Self = 1.0;
-            #[inline]
-            fn add(self, other: Self) -> Self {
-                self + other
-            }
-            #[inline]
-            fn sub(self, other: Self) -> Self {
-                self - other
-            }
-            #[inline]
-            fn mul(self, other: Self) -> Self {
-                self * other
-            }
-        }
+            const ZERO: Self = $zero;
+            const ONE: Self = $one;
 
-        impl Real for $ty {
-            const LOWEST: Self = $ty::NEG_INFINITY;
-            const HIGHEST: Self = $ty::INFINITY;
-            #[inline]
-            fn is_nan(self) -> bool {
-                self.is_nan()
+            #[inline(always)]
+            fn add(self, other: Self) -> Self {
+                let ($a, $b) = (self, other);
+                $add
             }
-            #[inline]
-            fn sign(self) -> Self {
-                ((self > 0.0) as u8 as $ty) - ((self < 0.0) as u8 as $ty)
+
+            #[inline(always)]
+            fn sub(self, other: Self) -> Self {
+                let ($a, $b) = (self, other);
+                $sub
             }
-            fn floor_div(self, other: Self) -> Self {
-                // As Python, and as c10::div_floor_floating: the quotient of the exact remainder, not of the rounded one.
-                if other == 0.0 {
-                    return self / other;
-                }
-                let left = self % other;
-                let mut quotient = (self - left) / other;
-                if left != 0.0 && (other < 0.0) != (left < 0.0) {
-                    quotient -= 1.0;
-                }
-                if quotient == 0.0 {
-                    return (0.0 as $ty).copysign(self / other);
-                }
-                let floor = quotient.floor();
-                if quotient - floor > 0.5 { floor + 1.0 } else { floor }
+
+            #[inline(always)]
+            fn mul(self, other: Self) -> Self {
+                let ($a, $b) = (self, other);
+                $mul
             }
-            #[inline]
-            fn trunc_div(self, other: Self) -> Self {
-                (self / other).trunc()
-            }
-            #[inline]
-            fn remainder(self, other: Self) -> Self {
-                let left = self % other;
-                if left != 0.0 && (other < 0.0) != (left < 0.0) { left + other } else { left }
-            }
-            #[inline]
-            fn fmod(self, other: Self) -> Self {
-                self % other
+
+            #[inline(always)]
+            fn div_count(self, $n: u32) -> Self {
+                let $a = self;
+                $div
             }
         }
     )+};
 }
-float!(f32, f64);
 
-impl Number for i64 {
-    const ZERO: Self = 0;
-    const ONE: Self = 1;
-    #[inline]
-    fn add(self, other: Self) -> Self {
-        self.wrapping_add(other)
-    }
-    #[inline]
-    fn sub(self, other: Self) -> Self {
-        self.wrapping_sub(other)
-    }
-    #[inline]
-    fn mul(self, other: Self) -> Self {
-        self.wrapping_mul(other)
-    }
-}
-
-impl Real for i64 {
-    const LOWEST: Self = i64::MIN;
-    const HIGHEST: Self = i64::MAX;
-    #[inline]
-    fn is_nan(self) -> bool {
-        false
-    }
-    #[inline]
-    fn sign(self) -> Self {
-        self.signum()
-    }
-    #[inline]
-    fn floor_div(self, other: Self) -> Self {
-        let quotient = self.wrapping_div(other);
-        if self.wrapping_rem(other) != 0 && (self < 0) != (other < 0) { quotient - 1 } else { quotient }
-    }
-    #[inline]
-    fn trunc_div(self, other: Self) -> Self {
-        self.wrapping_div(other)
-    }
-    #[inline]
-    fn remainder(self, other: Self) -> Self {
-        let left = self.wrapping_rem(other);
-        if left != 0 && (left < 0) != (other < 0) { left + other } else { left }
-    }
-    #[inline]
-    fn fmod(self, other: Self) -> Self {
-        self.wrapping_rem(other)
-    }
-}
-
-impl Number for [f64; 2] {
-    const ZERO: Self = [0.0, 0.0];
-    const ONE: Self = [1.0, 0.0];
-    #[inline]
-    fn add(self, other: Self) -> Self {
-        [self[0] + other[0], self[1] + other[1]]
-    }
-    #[inline]
-    fn sub(self, other: Self) -> Self {
-        [self[0] - other[0], self[1] - other[1]]
-    }
-    #[inline]
-    fn mul(self, other: Self) -> Self {
-        [self[0] * other[0] - self[1] * other[1], self[0] * other[1] + self[1] * other[0]]
-    }
-}
-
-/// Runs a block with `F` bound to the type in which kernels compute on a float dtype; the `else` block runs for others.
-macro_rules! with_float {
-    ($dtype:expr, $F:ident => $body:expr, else $other:expr) => {
-        match $dtype {
-            tracefx_core::DType::Float16 | tracefx_core::DType::BFloat16 | tracefx_core::DType::Float32 => {
-                type $F = f32;
-                $body
-            }
-            tracefx_core::DType::Float64 => {
-                type $F = f64;
-                $body
-            }
-            _ => $other,
+macro_rules! ints {
+    ($($ty:ty),+) => {$(
+        number! {
+            $ty, 0, 1, |a, b| [a.wrapping_add(b), a.wrapping_sub(b), a.wrapping_mul(b)],
+                |n| (a as i128).div_euclid(n as i128) as $ty;
         }
-    };
+    )+};
 }
-pub(crate) use with_float;
+ints!(u8, i8, u16, i16, u32, i32, u64, i64);
 
-/// As [`with_float`], with int64 for integers and bools. uint64 is left out, for int64 does not hold it.
-macro_rules! with_int {
-    ($dtype:expr, $F:ident => $body:expr, else $other:expr) => {
-        match $dtype {
-            tracefx_core::DType::Bool
-            | tracefx_core::DType::UInt8
-            | tracefx_core::DType::Int8
-            | tracefx_core::DType::UInt16
-            | tracefx_core::DType::Int16
-            | tracefx_core::DType::UInt32
-            | tracefx_core::DType::Int32
-            | tracefx_core::DType::Int64 => {
-                type $F = i64;
-                $body
-            }
-            _ => $other,
+macro_rules! halves {
+    ($($ty:ident),+) => {$(
+        number! {
+            $ty, $ty::ZERO, $ty::ONE, |a, b| [
+                $ty::from_f32(a.to_f32() + b.to_f32()),
+                $ty::from_f32(a.to_f32() - b.to_f32()),
+                $ty::from_f32(a.to_f32() * b.to_f32())
+            ], |n| $ty::from_f32(a.to_f32() / n as f32);
         }
-    };
+    )+};
 }
-pub(crate) use with_int;
+halves!(f16, bf16);
 
-/// [`with_float`] and [`with_int`].
-macro_rules! with_real {
-    ($dtype:expr, $F:ident => $body:expr, else $other:expr) => {
-        $crate::numeric::number::with_int!($dtype, $F => $body, else $crate::numeric::number::with_float!($dtype, $F => $body, else $other))
-    };
-}
-pub(crate) use with_real;
-
-/// As [`with_real`], with a pair of float64 for complex numbers.
-macro_rules! with_number {
-    ($dtype:expr, $F:ident => $body:expr, else $other:expr) => {
-        match $dtype {
-            tracefx_core::DType::Complex64 | tracefx_core::DType::Complex128 => {
-                type $F = [f64; 2];
-                $body
-            }
-            _ => $crate::numeric::number::with_real!($dtype, $F => $body, else $other),
+macro_rules! complex {
+    ($($part:ident),+) => {$(
+        number! {
+            [$part; 2], [0.0; 2], [1.0, 0.0], |a, b| [
+                [a[0] + b[0], a[1] + b[1]],
+                [a[0] - b[0], a[1] - b[1]],
+                [a[0] * b[0] - a[1] * b[1], a[0] * b[1] + a[1] * b[0]]
+            ], |n| [a[0] / n as $part, a[1] / n as $part];
         }
-    };
+    )+};
 }
-pub(crate) use with_number;
+complex!(f32, f64);
+
+number! {
+    Bool8, Bool8::FALSE, Bool8::TRUE, |a, b| [
+        Bool8::from(a.get() | b.get()),
+        Bool8::from(a.get() ^ b.get()),
+        Bool8::from(a.get() & b.get())
+    ], |_n| a;
+    f32, 0.0, 1.0, |a, b| [a + b, a - b, a * b], |n| a / n as f32;
+    f64, 0.0, 1.0, |a, b| [a + b, a - b, a * b], |n| a / n as f64;
+    Complex, Complex::new(0.0, 0.0), Complex::new(1.0, 0.0), |a, b| [a + b, a - b, a * b], |n| a / Complex::new(n as f64, 0.0);
+}
+
+macro_rules! real {
+    ($($ty:ident, $lowest:ident, $highest:ident;)+) => {$(
+        impl Real for $ty {
+            const LOWEST: Self = $ty::$lowest;
+            const HIGHEST: Self = $ty::$highest;
+        }
+    )+};
+}
+real! {
+    u8, MIN, MAX;
+    i8, MIN, MAX;
+    i16, MIN, MAX;
+    i32, MIN, MAX;
+    i64, MIN, MAX;
+    f16, NEG_INFINITY, INFINITY;
+    bf16, NEG_INFINITY, INFINITY;
+    f32, NEG_INFINITY, INFINITY;
+    f64, NEG_INFINITY, INFINITY;
+}

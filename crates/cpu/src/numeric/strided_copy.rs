@@ -5,38 +5,9 @@
 //! other.
 
 use crate::numeric::dense::{fill_bits, written};
+use crate::numeric::dispatch::with_bits;
 use crate::numeric::parallel;
 use tracefx_core::{Dims, Region, Tensor, contiguous_strides, copy_strided, has_contiguous_strides};
-
-/// Runs a block with `$T` bound to an unsigned integer as wide as the elements of a dtype: enough to move them.
-macro_rules! with_bits {
-    ($dtype:expr, $T:ident => $body:expr) => {
-        match $dtype.size() {
-            1 => {
-                type $T = u8;
-                $body
-            }
-            2 => {
-                type $T = u16;
-                $body
-            }
-            4 => {
-                type $T = u32;
-                $body
-            }
-            8 => {
-                type $T = u64;
-                $body
-            }
-            _ => {
-                type $T = u128;
-                $body
-            }
-        }
-    };
-}
-
-pub(crate) use with_bits;
 
 /// The elements of a storage as unsigned integers of their width.
 pub(crate) fn bits<T: bytemuck::Pod>(bytes: &[u8]) -> &[T] {

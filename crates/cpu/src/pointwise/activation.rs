@@ -1,9 +1,9 @@
 //! Activations of neural networks.
 
+use crate::numeric::dispatch::{with_float, with_real};
 use crate::numeric::elementary::Elementary;
 use crate::numeric::map::{Source, map1, map2, number};
-use crate::numeric::number::{Real, with_float, with_real};
-use crate::pointwise::unary::refuse;
+use crate::numeric::number::Real;
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
 use tracefx_core::{Element, Result, Scalar, Tensor};
 use tracefx_exec::Kernel;
@@ -15,10 +15,10 @@ macro_rules! float {
         Kernel::Overwrite(|args, outs| {
             let dtype = outs[0].dtype();
             let source = Source::of(args, 0, dtype)?;
-            with_float!(dtype, F => {
+            with_float!(dtype, &args.op.name, F => {
                 $(let $number = F::from_scalar(number(args, $index, dtype)?);)*
                 map1::<F, F>(&source, &outs[0], |$x| $body)
-            }, else Err(refuse(args, dtype)))
+            })
         })
     };
 }
@@ -79,54 +79,52 @@ pub(crate) const KERNELS: &[(&str, Kernel)] = &[
 fn log_sigmoid_forward(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let dtype = outs[0].dtype();
     let source = Source::of(args, 0, dtype)?;
-    with_float!(dtype, F => {
+    with_float!(dtype, &args.op.name, F => {
         map1::<F, F>(&source, &outs[0], |x| -(-x).softplus())?;
         map1::<F, F>(&source, &outs[1], |x| (-x.abs()).exp())
-    }, else Err(refuse(args, dtype)))
+    })
 }
 
 fn relu(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let dtype = outs[0].dtype();
     let source = Source::of(args, 0, dtype)?;
-    with_real!(dtype, F => map1::<F, F>(&source, &outs[0], |x| x.larger(F::from_scalar(Scalar::Int(0)))),
-        else Err(refuse(args, dtype)))
+    with_real!(dtype, &args.op.name, F => map1::<F, F>(&source, &outs[0], |x| x.larger(F::from_scalar(Scalar::Int(0)))))
 }
 
 fn hardtanh(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let dtype = outs[0].dtype();
     let source = Source::of(args, 0, dtype)?;
     let (min, max) = (number(args, 1, dtype)?, number(args, 2, dtype)?);
-    with_real!(dtype, F => {
+    with_real!(dtype, &args.op.name, F => {
         let (min, max) = (F::from_scalar(min), F::from_scalar(max));
         map1::<F, F>(&source, &outs[0], |x| x.larger(min).smaller(max))
-    }, else Err(refuse(args, dtype)))
+    })
 }
 
 fn threshold(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let dtype = outs[0].dtype();
     let source = Source::of(args, 0, dtype)?;
     let (threshold, value) = (number(args, 1, dtype)?, number(args, 2, dtype)?);
-    with_real!(dtype, F => {
+    with_real!(dtype, &args.op.name, F => {
         let (threshold, value) = (F::from_scalar(threshold), F::from_scalar(value));
         map1::<F, F>(&source, &outs[0], |x| if x <= threshold { value } else { x })
-    }, else Err(refuse(args, dtype)))
+    })
 }
 
 fn gelu(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let dtype = outs[0].dtype();
     let source = Source::of(args, 0, dtype)?;
-    with_float!(dtype, F => match args.str(1)? {
+    with_float!(dtype, &args.op.name, F => match args.str(1)? {
         "tanh" => map1::<F, F>(&source, &outs[0], |x| {
             let beta = (FRAC_2_SQRT_PI * FRAC_1_SQRT_2) as F;
             0.5 * x * (1.0 + Elementary::tanh(beta * (x + 0.044715 * x * x * x)))
         }),
         _ => map1::<F, F>(&source, &outs[0], |x| 0.5 * x * (1.0 + Elementary::erf(x * FRAC_1_SQRT_2 as F))),
-    }, else Err(refuse(args, dtype)))
+    })
 }
 
 fn prelu(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let dtype = outs[0].dtype();
     let (x, weight) = (Source::of(args, 0, dtype)?, Source::of(args, 1, dtype)?);
-    with_float!(dtype, F => map2::<F, F>(&x, &weight, &outs[0], |x, weight| if x > 0.0 { x } else { x * weight }),
-        else Err(refuse(args, dtype)))
+    with_float!(dtype, &args.op.name, F => map2::<F, F>(&x, &weight, &outs[0], |x, weight| if x > 0.0 { x } else { x * weight }))
 }

@@ -1,10 +1,9 @@
 //! Kernels of the gradients of activations, following aten/src/ATen/native/cpu/Activation.cpp. Where its vectorised loops
 //! and its scalar ones differ for a NaN, as in `hardtanh`, the latter are followed, as by PyTorch's decompositions.
 
+use crate::numeric::dispatch::{with_float, with_real};
 use crate::numeric::elementary::Elementary;
 use crate::numeric::map::{Source, map2, map3, number};
-use crate::numeric::number::{with_float, with_real};
-use crate::pointwise::unary::refuse;
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
 use tracefx_core::{Element, Result, Scalar, Tensor};
 use tracefx_exec::Kernel;
@@ -16,10 +15,10 @@ macro_rules! float {
         Kernel::Fill(|args, outs| {
             let dtype = outs[0].dtype();
             let (grad, x) = (Source::of(args, 0, dtype)?, Source::of(args, $at, dtype)?);
-            with_float!(dtype, F => {
+            with_float!(dtype, &args.op.name, F => {
                 $(let $number = F::from_scalar(number(args, $index, dtype)?);)*
                 map2::<F, F>(&grad, &x, &outs[0], |$grad, $x| $body)
-            }, else Err(refuse(args, dtype)))
+            })
         })
     };
 }
@@ -89,8 +88,7 @@ fn sigmoid(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     if dtype.is_complex() {
         return map2(&grad, &y, &outs[0], |grad, y| times_conj(grad, product([1.0 - y[0], -y[1]], y)));
     }
-    with_float!(dtype, F => map2::<F, F>(&grad, &y, &outs[0], |grad, y| grad * (1.0 - y) * y),
-        else Err(refuse(args, dtype)))
+    with_float!(dtype, &args.op.name, F => map2::<F, F>(&grad, &y, &outs[0], |grad, y| grad * (1.0 - y) * y))
 }
 
 fn tanh(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
@@ -102,8 +100,7 @@ fn tanh(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
             times_conj(grad, [1.0 - square[0], -square[1]])
         });
     }
-    with_float!(dtype, F => map2::<F, F>(&grad, &y, &outs[0], |grad, y| grad * (1.0 - y * y)),
-        else Err(refuse(args, dtype)))
+    with_float!(dtype, &args.op.name, F => map2::<F, F>(&grad, &y, &outs[0], |grad, y| grad * (1.0 - y * y)))
 }
 
 fn product(a: [f64; 2], b: [f64; 2]) -> [f64; 2] {
@@ -118,30 +115,30 @@ fn threshold(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let dtype = outs[0].dtype();
     let (grad, x) = (Source::of(args, 0, dtype)?, Source::of(args, 1, dtype)?);
     let threshold = number(args, 2, dtype)?;
-    with_real!(dtype, F => {
+    with_real!(dtype, &args.op.name, F => {
         let (threshold, zero) = (F::from_scalar(threshold), F::from_scalar(Scalar::Int(0)));
         map2::<F, F>(&grad, &x, &outs[0], |grad, x| if x <= threshold { zero } else { grad })
-    }, else Err(refuse(args, dtype)))
+    })
 }
 
 fn elu(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let dtype = outs[0].dtype();
     let (grad, x) = (Source::of(args, 0, dtype)?, Source::of(args, 5, dtype)?);
     let is_result = args.bool(4)?;
-    with_float!(dtype, F => {
+    with_float!(dtype, &args.op.name, F => {
         let [alpha, scale, input_scale] = [number(args, 1, dtype)?, number(args, 2, dtype)?, number(args, 3, dtype)?].map(F::from_scalar);
         map2::<F, F>(&grad, &x, &outs[0], |grad, x| match is_result {
             true if x <= 0.0 => grad * input_scale * (x + alpha * scale),
             false if x <= 0.0 => grad * input_scale * (alpha * scale) * (x * input_scale).exp(),
             true | false => grad * scale,
         })
-    }, else Err(refuse(args, dtype)))
+    })
 }
 
 fn gelu(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let dtype = outs[0].dtype();
     let (grad, x) = (Source::of(args, 0, dtype)?, Source::of(args, 1, dtype)?);
-    with_float!(dtype, F => match args.str(2)? {
+    with_float!(dtype, &args.op.name, F => match args.str(2)? {
         "tanh" => map2::<F, F>(&grad, &x, &outs[0], |grad, x| {
             let beta = (FRAC_2_SQRT_PI * FRAC_1_SQRT_2) as F;
             let tanh = (beta * (x + 0.044715 * x * x * x)).tanh();
@@ -153,39 +150,39 @@ fn gelu(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
             let density = (0.5 * FRAC_2_SQRT_PI * FRAC_1_SQRT_2) as F * (-0.5 * x * x).exp();
             grad * (distribution + x * density)
         }),
-    }, else Err(refuse(args, dtype)))
+    })
 }
 
 fn logit(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let dtype = outs[0].dtype();
     let (grad, x) = (Source::of(args, 0, dtype)?, Source::of(args, 1, dtype)?);
     let eps = if args.is_none(2) { None } else { Some(number(args, 2, dtype)?.to_f64()) };
-    with_float!(dtype, F => {
+    with_float!(dtype, &args.op.name, F => {
         // Outside its range, `logit` is no number, or the same one everywhere where the range is narrowed.
         let (low, high, outside) = match eps {
             Some(eps) => (eps as F, 1.0 - eps as F, 0.0),
             None => (0.0, 1.0, F::NAN),
         };
         map2::<F, F>(&grad, &x, &outs[0], |grad, x| if x >= low && x <= high { grad / (x * (1.0 - x)) } else { outside })
-    }, else Err(refuse(args, dtype)))
+    })
 }
 
 fn log_sigmoid(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let dtype = outs[0].dtype();
     let [grad, x, buffer] = [0, 1, 2].map(|index| Source::of(args, index, dtype));
     let (grad, x, buffer) = (grad?, x?, buffer?);
-    with_float!(dtype, F => map3::<F, F>(&grad, &x, &buffer, &outs[0], |grad, x, z| {
+    with_float!(dtype, &args.op.name, F => map3::<F, F>(&grad, &x, &buffer, &outs[0], |grad, x, z| {
         // The sigmoid of -x.
         grad * if x < 0.0 { 1.0 - z / (1.0 + z) } else { z / (1.0 + z) }
-    }), else Err(refuse(args, dtype)))
+    }))
 }
 
 fn prelu(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let dtype = outs[0].dtype();
     let [grad, x, weight] = [0, 1, 2].map(|index| Source::of(args, index, dtype));
     let (grad, x, weight) = (grad?, x?, weight?);
-    with_float!(dtype, F => {
+    with_float!(dtype, &args.op.name, F => {
         map3::<F, F>(&grad, &x, &weight, &outs[0], |grad, x, weight| if x > 0.0 { grad } else { grad * weight })?;
         map2::<F, F>(&grad, &x, &outs[1], |grad, x| if x > 0.0 { 0.0 } else { grad * x })
-    }, else Err(refuse(args, dtype)))
+    })
 }

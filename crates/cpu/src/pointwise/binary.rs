@@ -1,10 +1,11 @@
 //! Arithmetic of two numbers.
 
 use crate::numeric::complex::{complex1, complex2};
+use crate::numeric::dispatch::{with_float, with_int, with_number, with_real};
+use crate::numeric::division::Division;
 use crate::numeric::field::Complex;
 use crate::numeric::map::{Source, map2, number};
-use crate::numeric::number::{Number, Real, with_float, with_int, with_number, with_real};
-use crate::pointwise::unary::refuse;
+use crate::numeric::number::{Number, Real};
 use std::sync::atomic::{AtomicBool, Ordering};
 use tracefx_core::{Code, DType, Diagnostic, Element, Result, Tensor, bf16, f16};
 use tracefx_exec::Kernel;
@@ -16,7 +17,7 @@ macro_rules! real {
         Kernel::Overwrite(|args, outs| {
             let dtype = outs[0].dtype();
             let (a, b) = (Source::of(args, 0, dtype)?, Source::of(args, 1, dtype)?);
-            with_real!(dtype, F => map2::<F, F>(&a, &b, &outs[0], $f), else Err(refuse(args, dtype)))
+            with_real!(dtype, &args.op.name, F => map2::<F, F>(&a, &b, &outs[0], $f))
         })
     };
 }
@@ -27,7 +28,7 @@ macro_rules! float {
         Kernel::Overwrite(|args, outs| {
             let dtype = outs[0].dtype();
             let (a, b) = (Source::of(args, 0, dtype)?, Source::of(args, 1, dtype)?);
-            with_float!(dtype, F => map2::<F, F>(&a, &b, &outs[0], $f), else Err(refuse(args, dtype)))
+            with_float!(dtype, &args.op.name, F => map2::<F, F>(&a, &b, &outs[0], $f))
         })
     };
 }
@@ -38,7 +39,7 @@ macro_rules! divide {
         let (args, outs) = ($args, $outs);
         let dtype = outs[0].dtype();
         let (a, b) = (Source::of(args, 0, dtype)?, Source::of(args, 1, dtype)?);
-        with_float!(dtype, F => map2::<F, F>(&a, &b, &outs[0], $f), else with_int!(dtype, F => {
+        with_float!(dtype, F => map2::<F, F>(&a, &b, &outs[0], $f), else with_int!(dtype, &args.op.name, F => {
             let by_zero = AtomicBool::new(false);
             map2::<F, F>(&a, &b, &outs[0], |a, b| if b == 0 {
                 by_zero.store(true, Ordering::Relaxed);
@@ -47,7 +48,7 @@ macro_rules! divide {
                 $f(a, b)
             })?;
             if by_zero.into_inner() { Err(Diagnostic::new(Code::InvalidArgument, "ZeroDivisionError")) } else { Ok(()) }
-        }, else Err(refuse(args, dtype))))
+        }))
     }};
 }
 
@@ -80,8 +81,8 @@ pub(crate) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.float_power.Scalar", Kernel::Overwrite(pow)),
     ("aten.maximum.default", real!(Real::larger)),
     ("aten.minimum.default", real!(Real::smaller)),
-    ("aten.fmax.default", real!(|a, b| if b > a || Real::is_nan(a) { b } else { a })),
-    ("aten.fmin.default", real!(|a, b| if b < a || Real::is_nan(a) { b } else { a })),
+    ("aten.fmax.default", real!(|a, b| if b > a || Number::is_nan(a) { b } else { a })),
+    ("aten.fmin.default", real!(|a, b| if b < a || Number::is_nan(a) { b } else { a })),
     ("aten.atan2.default", float!(|y, x| y.atan2(x))),
     ("aten.hypot.default", float!(|a, b| a.hypot(b))),
     ("aten.copysign.Tensor", float!(|a, b| a.copysign(b))),
@@ -107,34 +108,34 @@ fn add(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let dtype = outs[0].dtype();
     let (a, b) = (Source::of(args, 0, dtype)?, Source::of(args, 1, dtype)?);
     let alpha = number(args, 2, dtype)?;
-    with_number!(dtype, F => {
+    with_number!(dtype, &args.op.name, F => {
         let alpha = F::from_scalar(alpha);
         if alpha == F::ONE {
             map2::<F, F>(&a, &b, &outs[0], Number::add)
         } else {
             map2::<F, F>(&a, &b, &outs[0], |a, b| a.add(alpha.mul(b)))
         }
-    }, else Err(refuse(args, dtype)))
+    })
 }
 
 fn sub(args: &Args<'_, Tensor>, outs: &[Tensor], [from, by]: [usize; 2]) -> Result<()> {
     let dtype = outs[0].dtype();
     let (a, b) = (Source::of(args, from, dtype)?, Source::of(args, by, dtype)?);
     let alpha = number(args, 2, dtype)?;
-    with_number!(dtype, F => {
+    with_number!(dtype, &args.op.name, F => {
         let alpha = F::from_scalar(alpha);
         if alpha == F::ONE {
             map2::<F, F>(&a, &b, &outs[0], Number::sub)
         } else {
             map2::<F, F>(&a, &b, &outs[0], |a, b| a.sub(alpha.mul(b)))
         }
-    }, else Err(refuse(args, dtype)))
+    })
 }
 
 fn mul(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let dtype = outs[0].dtype();
     let (a, b) = (Source::of(args, 0, dtype)?, Source::of(args, 1, dtype)?);
-    with_number!(dtype, F => map2::<F, F>(&a, &b, &outs[0], Number::mul), else Err(refuse(args, dtype)))
+    with_number!(dtype, &args.op.name, F => map2::<F, F>(&a, &b, &outs[0], Number::mul))
 }
 
 fn div(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
@@ -143,7 +144,7 @@ fn div(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     if dtype.is_complex() {
         return map2::<[f64; 2], [f64; 2]>(&a, &b, &outs[0], complex_div);
     }
-    with_float!(dtype, F => map2::<F, F>(&a, &b, &outs[0], |a, b| a / b), else Err(refuse(args, dtype)))
+    with_float!(dtype, &args.op.name, F => map2::<F, F>(&a, &b, &outs[0], |a, b| a / b))
 }
 
 /// Smith's method: scales by the larger part of the divisor, so that nothing overflows on the way.
@@ -165,21 +166,21 @@ fn complex_div([a, b]: [f64; 2], [c, d]: [f64; 2]) -> [f64; 2] {
 fn div_mode(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     match args.opt_str(2)? {
         Some("floor") => floor_div(args, outs),
-        Some(_) => divide!(args, outs, Real::trunc_div),
+        Some(_) => divide!(args, outs, Division::trunc_div),
         None => div(args, outs),
     }
 }
 
 fn floor_div(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
-    divide!(args, outs, Real::floor_div)
+    divide!(args, outs, Division::floor_div)
 }
 
 fn remainder(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
-    divide!(args, outs, Real::remainder)
+    divide!(args, outs, Division::remainder)
 }
 
 fn fmod(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
-    divide!(args, outs, Real::fmod)
+    divide!(args, outs, Division::fmod)
 }
 
 fn pow(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
@@ -198,7 +199,7 @@ fn pow(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     }, else if dtype.is_complex() {
         complex_pow(&a, &b, &outs[0])
     } else {
-        with_int!(dtype, F => map2::<F, F>(&a, &b, &outs[0], int_pow), else Err(refuse(args, dtype)))
+        with_int!(dtype, &args.op.name, F => map2::<F, F>(&a, &b, &outs[0], int_pow))
     })
 }
 
@@ -246,11 +247,11 @@ fn xlogy(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let dtype = outs[0].dtype();
     let (a, b) = (Source::of(args, 0, dtype)?, Source::of(args, 1, dtype)?);
     // In half precision, PyTorch rounds the logarithm too.
-    with_float!(dtype, F => match dtype {
+    with_float!(dtype, &args.op.name, F => match dtype {
         DType::Float16 => map2(&a, &b, &outs[0], |a, b| xlogy_by(a, b, |b: f32| f16::from_f32(b.ln()).to_f32())),
         DType::BFloat16 => map2(&a, &b, &outs[0], |a, b| xlogy_by(a, b, |b: f32| bf16::from_f32(b.ln()).to_f32())),
         _ => map2::<F, F>(&a, &b, &outs[0], |a, b| xlogy_by(a, b, F::ln)),
-    }, else Err(refuse(args, dtype)))
+    })
 }
 
 fn xlogy_by<F: Real>(a: F, b: F, ln: impl Fn(F) -> F) -> F {
@@ -280,7 +281,7 @@ fn nextafter(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
             HalfStep::Least => bf16::from_bits(1 | (b.to_bits() & 0x8000)),
             HalfStep::Bits(step) => bf16::from_bits(a.to_bits().wrapping_add_signed(step)),
         }),
-        _ => Err(refuse(args, dtype)),
+        _ => Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)),
     }
 }
 
@@ -311,11 +312,11 @@ fn divisors(args: &Args<'_, Tensor>, outs: &[Tensor], f: fn(i64, i64) -> i64) ->
     let dtype = outs[0].dtype();
     let (a, b) = (Source::of(args, 0, dtype)?, Source::of(args, 1, dtype)?);
     if dtype.size() > size_of::<i64>() {
-        return Err(refuse(args, dtype));
+        return Err(Diagnostic::unsupported_dtype(dtype, &args.op.name));
     }
     let least = i64::MIN >> (64 - 8 * dtype.size());
     let absolute = |it: i64| if it == least { it } else { it.abs() };
-    with_int!(dtype, F => map2::<F, F>(&a, &b, &outs[0], |a, b| f(absolute(a), absolute(b))), else Err(refuse(args, dtype)))
+    with_int!(dtype, &args.op.name, F => map2::<F, F>(&a, &b, &outs[0], |a, b| f(absolute(a), absolute(b))))
 }
 
 fn gcd(a: i64, b: i64) -> i64 {

@@ -1,9 +1,9 @@
 //! Comparisons, logic and bits.
 
+use crate::numeric::dispatch::{with_float, with_int, with_number, with_real};
 use crate::numeric::field::{self, Complex};
 use crate::numeric::map::{Source, map2};
-use crate::numeric::number::{Number, with_float, with_int, with_number, with_real};
-use crate::pointwise::unary::refuse;
+use crate::numeric::number::Number;
 use tracefx_core::{Bool8, Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::{Args, promote};
@@ -14,8 +14,7 @@ macro_rules! compare {
         Kernel::Overwrite(|args, outs| {
             let dtype = promote(&[args.operand(0)?, args.operand(1)?]);
             let (a, b) = (Source::of(args, 0, dtype)?, Source::of(args, 1, dtype)?);
-            $with!(dtype, F => map2::<F, Bool8>(&a, &b, &outs[0], |a, b| Bool8::from($f(&a, &b))),
-                else Err(refuse(args, dtype)))
+            $with!(dtype, &args.op.name, F => map2::<F, Bool8>(&a, &b, &outs[0], |a, b| Bool8::from($f(&a, &b))))
         })
     };
 }
@@ -26,9 +25,9 @@ macro_rules! logical {
         Kernel::Overwrite(|args, outs| {
             let dtype = promote(&[args.operand(0)?, args.operand(1)?]);
             let (a, b) = (Source::of(args, 0, dtype)?, Source::of(args, 1, dtype)?);
-            with_number!(dtype, F => {
+            with_number!(dtype, &args.op.name, F => {
                 map2::<F, Bool8>(&a, &b, &outs[0], |a, b| Bool8::from($f(a != F::ZERO, b != F::ZERO)))
-            }, else Err(refuse(args, dtype)))
+            })
         })
     };
 }
@@ -123,8 +122,8 @@ fn isclose(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     with_float!(dtype, F => map2::<F, Bool8>(&a, &b, &outs[0], |a, b| {
         let is_near = (a - b).abs() <= (atol as F + (rtol as F * b).abs()) && (a - b).is_finite();
         Bool8::from(a == b || is_near || (equal_nan && a.is_nan() && b.is_nan()))
-    }), else with_int!(dtype, F => map2::<F, Bool8>(&a, &b, &outs[0], |a, b| {
+    }), else with_int!(dtype, &args.op.name, F => map2::<F, Bool8>(&a, &b, &outs[0], |a, b| {
         let allowed = atol + (rtol * b as f64).abs();
         Bool8::from(a == b || a.wrapping_sub(b).wrapping_abs() as f64 <= allowed)
-    }), else Err(refuse(args, dtype))))
+    })))
 }

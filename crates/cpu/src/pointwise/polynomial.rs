@@ -2,9 +2,8 @@
 //! aten/src/ATen/native/Math.h.
 
 use crate::numeric::map::{Source, map2};
-use crate::pointwise::unary::refuse;
 use std::sync::atomic::{AtomicBool, Ordering};
-use tracefx_core::{DTypeKind, Result, Tensor};
+use tracefx_core::{DTypeKind, Diagnostic, Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;
 
@@ -62,7 +61,7 @@ const MAX_DEGREE: i64 = 1 << 20;
 fn polynomial(args: &Args<'_, Tensor>, outs: &[Tensor], f: fn(f64, i64) -> f64) -> Result<()> {
     let dtype = outs[0].dtype();
     if dtype.kind() != DTypeKind::Float {
-        return Err(refuse(args, dtype));
+        return Err(Diagnostic::unsupported_dtype(dtype, &args.op.name));
     }
     let is_too_high = AtomicBool::new(false);
     let f: &(dyn Fn(f64, f64) -> f64 + Sync) = &|x, n| match n as i64 {

@@ -3,8 +3,7 @@
 #![allow(clippy::excessive_precision, reason = "coefficients stand as their source gives them")]
 
 use crate::numeric::map::{Source, map1, map2};
-use crate::pointwise::unary::refuse;
-use tracefx_core::{DType, DTypeKind, Result, Tensor};
+use tracefx_core::{DType, DTypeKind, Diagnostic, Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;
 
@@ -20,7 +19,7 @@ pub(crate) fn in_float64(
 ) -> Result<()> {
     let dtype = outs[0].dtype();
     if dtype.kind() != DTypeKind::Float {
-        return Err(refuse(args, dtype));
+        return Err(Diagnostic::unsupported_dtype(dtype, &args.op.name));
     }
     // Called through a pointer, for the walk shall not be compiled again for each function.
     let f: &(dyn Fn(f64) -> f64 + Sync) = &f;
@@ -31,7 +30,7 @@ pub(crate) fn in_float64(
 pub(crate) fn in_float64_of_two(args: &Args<'_, Tensor>, outs: &[Tensor], f: fn(f64, f64) -> f64) -> Result<()> {
     let dtype = outs[0].dtype();
     if dtype.kind() != DTypeKind::Float {
-        return Err(refuse(args, dtype));
+        return Err(Diagnostic::unsupported_dtype(dtype, &args.op.name));
     }
     map2::<f64, f64>(&Source::of(args, 0, dtype)?, &Source::of(args, 1, dtype)?, &outs[0], f)
 }

@@ -1,10 +1,10 @@
 //! Choices between two numbers, and arithmetic of three.
 
 use crate::numeric::complex::complex3;
+use crate::numeric::dispatch::{with_float, with_number, with_real};
 use crate::numeric::field::{self, Complex};
 use crate::numeric::map::{Source, map1, map2, map3, number};
-use crate::numeric::number::{Number, Real, with_float, with_number, with_real};
-use crate::pointwise::unary::refuse;
+use crate::numeric::number::{Number, Real};
 use tracefx_core::{Element, Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;
@@ -15,7 +15,7 @@ macro_rules! bound {
         Kernel::Overwrite(|args, outs| {
             let dtype = outs[0].dtype();
             let (a, b) = (Source::of(args, 0, dtype)?, Source::of(args, 1, dtype)?);
-            with_real!(dtype, F => map2::<F, F>(&a, &b, &outs[0], $f), else Err(refuse(args, dtype)))
+            with_real!(dtype, &args.op.name, F => map2::<F, F>(&a, &b, &outs[0], $f))
         })
     };
 }
@@ -44,16 +44,14 @@ fn choose(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let dtype = outs[0].dtype();
     let condition = Source::Tensor(args.tensor(0)?.clone());
     let (a, b) = (Source::of(args, 1, dtype)?, Source::of(args, 2, dtype)?);
-    with_number!(dtype, F => map3::<F, F>(&condition, &a, &b, &outs[0], |c, a, b| if c != F::ZERO { a } else { b }),
-        else Err(refuse(args, dtype)))
+    with_number!(dtype, &args.op.name, F => map3::<F, F>(&condition, &a, &b, &outs[0], |c, a, b| if c != F::ZERO { a } else { b }))
 }
 
 fn masked_fill(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let dtype = outs[0].dtype();
     let mask = Source::Tensor(args.tensor(1)?.clone());
     let (a, value) = (Source::of(args, 0, dtype)?, Source::of(args, 2, dtype)?);
-    with_number!(dtype, F => map3::<F, F>(&mask, &a, &value, &outs[0], |m, a, value| if m != F::ZERO { value } else { a }),
-        else Err(refuse(args, dtype)))
+    with_number!(dtype, &args.op.name, F => map3::<F, F>(&mask, &a, &value, &outs[0], |m, a, value| if m != F::ZERO { value } else { a }))
 }
 
 fn clamp(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
@@ -64,15 +62,15 @@ fn clamp(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
         false => Source::unrounded(args, index, dtype).map(Some),
     };
     let (x, min, max) = (Source::of(args, 0, dtype)?, bound(1)?, bound(2)?);
-    with_real!(dtype, F => match (&min, &max) {
+    with_real!(dtype, &args.op.name, F => match (&min, &max) {
         (Some(min), Some(max)) => {
             // A NaN among the bounds wins over both, and the upper bound over the lower one.
-            map3::<F, F>(&x, min, max, &outs[0], |x, min, max| if Real::is_nan(min) { min } else { x.larger(min).smaller(max) })
+            map3::<F, F>(&x, min, max, &outs[0], |x, min, max| if Number::is_nan(min) { min } else { x.larger(min).smaller(max) })
         }
         (Some(min), None) => map2::<F, F>(&x, min, &outs[0], Real::larger),
         (None, Some(max)) => map2::<F, F>(&x, max, &outs[0], Real::smaller),
         (None, None) => map1::<F, F>(&x, &outs[0], |x| x),
-    }, else Err(refuse(args, dtype)))
+    })
 }
 
 fn lerp(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
@@ -88,19 +86,19 @@ fn lerp(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
         });
     }
     // From the nearer end, so that a weight of 1 gives the end exactly.
-    with_float!(dtype, F => map3::<F, F>(&a, &b, &weight, &outs[0], |a, b, weight| {
+    with_float!(dtype, &args.op.name, F => map3::<F, F>(&a, &b, &weight, &outs[0], |a, b, weight| {
         if weight.abs() < 0.5 { a + weight * (b - a) } else { b - (b - a) * (1.0 - weight) }
-    }), else Err(refuse(args, dtype)))
+    }))
 }
 
 fn addcmul(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let dtype = outs[0].dtype();
     let (x, a, b) = (Source::of(args, 0, dtype)?, Source::of(args, 1, dtype)?, Source::of(args, 2, dtype)?);
     let value = number(args, 3, dtype)?;
-    with_number!(dtype, F => {
+    with_number!(dtype, &args.op.name, F => {
         let value = F::from_scalar(value);
         map3::<F, F>(&x, &a, &b, &outs[0], |x, a, b| x.add(value.mul(a).mul(b)))
-    }, else Err(refuse(args, dtype)))
+    })
 }
 
 fn addcdiv(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
@@ -111,8 +109,8 @@ fn addcdiv(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
         let value = Complex::new(value.to_complex().re, value.to_complex().im);
         return complex3([&x, &a, &b], &outs[0], |x, a, b| x + value * a / b);
     }
-    with_float!(dtype, F => {
+    with_float!(dtype, &args.op.name, F => {
         let value = F::from_scalar(value);
         map3::<F, F>(&x, &a, &b, &outs[0], |x, a, b| x + value * a / b)
-    }, else Err(refuse(args, dtype)))
+    })
 }

@@ -7,10 +7,11 @@
 )]
 
 use crate::numeric::complex::complex1;
+use crate::numeric::dispatch::{with_float, with_int, with_number, with_real};
 use crate::numeric::elementary::Elementary;
 use crate::numeric::field::{self, Complex};
 use crate::numeric::map::{Source, map1, number};
-use crate::numeric::number::{Real, with_float, with_int, with_real};
+use crate::numeric::number::{Number, Real};
 use crate::pointwise::special::Special;
 use std::f64::consts::{LN_2, PI};
 use tracefx_core::{Bool8, DType, Diagnostic, Result, Tensor};
@@ -23,18 +24,17 @@ macro_rules! float {
         Kernel::Overwrite(|args, outs| {
             let dtype = outs[0].dtype();
             let source = Source::of(args, 0, dtype)?;
-            with_float!(dtype, F => map1::<F, F>(&source, &outs[0], $f), else Err(refuse(args, dtype)))
+            with_float!(dtype, &args.op.name, F => map1::<F, F>(&source, &outs[0], $f))
         })
     };
     ($f:expr, $of_complex:expr) => {
         Kernel::Overwrite(|args, outs| {
             let dtype = outs[0].dtype();
             let source = Source::of(args, 0, dtype)?;
-            with_float!(dtype, F => map1::<F, F>(&source, &outs[0], $f), else if dtype.is_complex() {
-                complex1(&source, &outs[0], $of_complex)
-            } else {
-                Err(refuse(args, dtype))
-            })
+            if dtype.is_complex() {
+                return complex1(&source, &outs[0], $of_complex);
+            }
+            with_float!(dtype, &args.op.name, F => map1::<F, F>(&source, &outs[0], $f))
         })
     };
 }
@@ -46,7 +46,7 @@ macro_rules! rounding {
             let dtype = outs[0].dtype();
             let source = Source::of(args, 0, dtype)?;
             with_float!(dtype, F => map1::<F, F>(&source, &outs[0], $f),
-                else with_int!(dtype, F => map1::<F, F>(&source, &outs[0], |x| x), else Err(refuse(args, dtype))))
+                else with_int!(dtype, &args.op.name, F => map1::<F, F>(&source, &outs[0], |x| x)))
         })
     };
 }
@@ -120,18 +120,13 @@ pub(crate) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.nan_to_num.default", Kernel::Overwrite(nan_to_num)),
     ("aten.bitwise_not.default", Kernel::Overwrite(bitwise_not)),
     ("aten.logical_not.default", Kernel::Overwrite(logical_not)),
-    ("aten.isnan.default", question!(|x| Real::is_nan(x), false, |re, im| re || im)),
+    ("aten.isnan.default", question!(|x| Number::is_nan(x), false, |re, im| re || im)),
     ("aten.isinf.default", question!(|x| x == Real::LOWEST || x == Real::HIGHEST, false, |re, im| re || im)),
     ("aten.isposinf.default", question!(|x| x == Real::HIGHEST, false)),
     ("aten.isneginf.default", question!(|x| x == Real::LOWEST, false)),
     ("aten.isfinite.default", question!(|x| x > Real::LOWEST && x < Real::HIGHEST, true, |re, im| re && im)),
     ("aten.signbit.default", Kernel::Overwrite(signbit)),
 ];
-
-/// The refusal of a dtype.
-pub(crate) fn refuse(args: &Args<'_, Tensor>, dtype: DType) -> Diagnostic {
-    Diagnostic::unsupported_dtype(dtype, &args.op.name)
-}
 
 /// For large numbers the logarithm of twice the number, whose square does not overflow.
 fn acosh(x: f64) -> f64 {
@@ -145,7 +140,7 @@ fn abs(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
         return map1::<[f64; 2], f64>(&source, &outs[0], |[re, im]| re.hypot(im));
     }
     with_float!(dtype, F => map1::<F, F>(&source, &outs[0], |x| x.abs()),
-        else with_int!(dtype, F => map1::<F, F>(&source, &outs[0], |x: F| x.wrapping_abs()), else Err(refuse(args, dtype))))
+        else with_int!(dtype, &args.op.name, F => map1::<F, F>(&source, &outs[0], |x: F| x.wrapping_abs())))
 }
 
 fn neg(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
@@ -155,7 +150,7 @@ fn neg(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
         return map1::<[f64; 2], [f64; 2]>(&source, &outs[0], |[re, im]| [-re, -im]);
     }
     with_float!(dtype, F => map1::<F, F>(&source, &outs[0], |x| -x),
-        else with_int!(dtype, F => map1::<F, F>(&source, &outs[0], |x: F| x.wrapping_neg()), else Err(refuse(args, dtype))))
+        else with_int!(dtype, &args.op.name, F => map1::<F, F>(&source, &outs[0], |x: F| x.wrapping_neg())))
 }
 
 /// Real numbers are their own conjugates, which the shape rule says.
@@ -166,7 +161,7 @@ fn conj(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
 fn sign(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let dtype = outs[0].dtype();
     let source = Source::of(args, 0, dtype)?;
-    with_real!(dtype, F => map1::<F, F>(&source, &outs[0], Real::sign), else Err(refuse(args, dtype)))
+    with_real!(dtype, &args.op.name, F => map1::<F, F>(&source, &outs[0], |x| ((x > F::ZERO) as u8 as F) - ((x < F::ZERO) as u8 as F)))
 }
 
 fn signbit(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
@@ -177,10 +172,9 @@ fn signbit(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
 }
 
 fn square(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
-    use crate::numeric::number::{Number, with_number};
     let dtype = outs[0].dtype();
     let source = Source::of(args, 0, dtype)?;
-    with_number!(dtype, F => map1::<F, F>(&source, &outs[0], |x| x.mul(x)), else Err(refuse(args, dtype)))
+    with_number!(dtype, &args.op.name, F => map1::<F, F>(&source, &outs[0], |x| x.mul(x)))
 }
 
 fn logit(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
@@ -232,9 +226,9 @@ fn round_decimals(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
             _ => map1::<F, F>(&source, &outs[0], |x| (x / power).round_ties_even() * power),
         }
     }, else if decimals >= 0 {
-        with_real!(dtype, F => map1::<F, F>(&source, &outs[0], |x| x), else Err(refuse(args, dtype)))
+        with_int!(dtype, &args.op.name, F => map1::<F, F>(&source, &outs[0], |x| x))
     } else {
-        Err(refuse(args, dtype))
+        Err(Diagnostic::unsupported_dtype(dtype, &args.op.name))
     })
 }
 
@@ -264,7 +258,7 @@ fn nan_to_num(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
         return complex1(&source, &outs[0], |x| Complex::new(finite(x.re), finite(x.im)));
     }
     with_float!(dtype, F => map1::<F, F>(&source, &outs[0], |x| finite(f64::from(x)) as F),
-        else with_int!(dtype, F => map1::<F, F>(&source, &outs[0], |x| x), else Err(refuse(args, dtype))))
+        else with_int!(dtype, &args.op.name, F => map1::<F, F>(&source, &outs[0], |x| x)))
 }
 
 fn bitwise_not(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
@@ -277,9 +271,7 @@ fn bitwise_not(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
 }
 
 fn logical_not(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
-    use crate::numeric::number::{Number, with_number};
     let dtype = args.tensor(0)?.dtype();
     let source = Source::of(args, 0, dtype)?;
-    with_number!(dtype, F => map1::<F, Bool8>(&source, &outs[0], |x| Bool8::from(x == F::ZERO)),
-        else Err(refuse(args, dtype)))
+    with_number!(dtype, &args.op.name, F => map1::<F, Bool8>(&source, &outs[0], |x| Bool8::from(x == F::ZERO)))
 }

@@ -4,13 +4,13 @@
 //! The formulas are those of ATen/core/DistributionsHelper.h and ATen/core/TransformationHelper.h.
 
 use crate::numeric::dense::written;
+use crate::numeric::dispatch::with_element;
 use crate::numeric::elementary::fused;
+use crate::numeric::float::rounding;
 use crate::numeric::map::{cast_into, each, storing};
-use crate::numeric::strided::rounding;
-use crate::pointwise::unary::refuse;
 use tracefx_core::{
-    Bool8, DType, DTypeKind, Dims, Element, Generator, MemoryFormat, Result, Scalar, Tensor, with_default_generator,
-    with_element,
+    Bool8, DType, DTypeKind, Diagnostic, Dims, Element, Generator, MemoryFormat, Result, Scalar, Tensor,
+    with_default_generator,
 };
 use tracefx_exec::Kernel;
 use tracefx_ops::{Args, real_of};
@@ -149,11 +149,11 @@ pub(crate) fn draw_in(
     out: &Tensor,
     next: &mut dyn FnMut(&mut Generator, usize) -> Scalar,
 ) -> Result<()> {
-    with_element!(out.dtype(), T => with_default_generator(|generator| {
+    with_element!(out.dtype(), &args.op.name, T => with_default_generator(|generator| {
         let mut guard = written(out);
         let to = guard.elements_mut::<T>();
         order.for_each(out.sizes(), &mut |at| to[at] = T::from_scalar(next(generator, at)));
-    }), else return Err(refuse(args, out.dtype())));
+    }));
     Ok(())
 }
 
@@ -216,8 +216,7 @@ fn draw_floats(args: &Args<'_, Tensor>, out: &Tensor, next: fn(&mut Generator, [
 
 /// The float as an element of this dtype.
 pub(crate) fn rounded(args: &Args<'_, Tensor>, dtype: DType, value: f64) -> Result<f64> {
-    with_element!(dtype, T => Ok(T::from_scalar(Scalar::Float(value)).to_scalar().to_f64()),
-        else Err(refuse(args, dtype)))
+    with_element!(dtype, &args.op.name, T => Ok(T::from_scalar(Scalar::Float(value)).to_scalar().to_f64()))
 }
 
 fn uniform(args: &Args<'_, Tensor>, out: &Tensor, from: f64, to: f64) -> Result<()> {
@@ -283,7 +282,7 @@ fn random_between(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     };
     let (from, to) = (bound(["from", "low"])?.unwrap_or(0), bound(["to", "high"])?);
     if dtype.is_complex() {
-        return Err(refuse(args, dtype));
+        return Err(Diagnostic::unsupported_dtype(dtype, &args.op.name));
     }
     if let Some(to) = to.filter(|&to| from >= to) {
         return Err(
@@ -291,8 +290,7 @@ fn random_between(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
         );
     }
     let as_element = |it: i64| -> Result<i64> {
-        with_element!(dtype, T => Ok(T::from_scalar(Scalar::Int(it)).to_scalar().to_i64()),
-            else Err(refuse(args, dtype)))
+        with_element!(dtype, &args.op.name, T => Ok(T::from_scalar(Scalar::Int(it)).to_scalar().to_i64()))
     };
     if to.is_none() && from == i64::MIN {
         return draw(args, &outs[0], &mut |generator| Scalar::Int(generator.random64() as i64));
@@ -344,7 +342,7 @@ fn random_of_dtype(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
         return Ok(());
     }
     if dtype.is_complex() {
-        return Err(refuse(args, dtype));
+        return Err(Diagnostic::unsupported_dtype(dtype, &args.op.name));
     }
     let range = n_digits(dtype).map_or(largest(dtype) as u64 + 1, |it| (1 << it) + 1);
     let is_wide = matches!(dtype, DType::Float64 | DType::Int64);

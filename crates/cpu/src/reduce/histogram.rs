@@ -1,8 +1,9 @@
 //! Kernels of histograms of several dimensions: the bounds of bins, and the counts between bounds.
 
 use crate::numeric::dense::{Dense, fill};
-use crate::numeric::strided::{Real, with_real};
-use tracefx_core::{Diagnostic, Result, Tensor};
+use crate::numeric::dispatch::with_float;
+use crate::numeric::float::Float;
+use tracefx_core::{Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;
 
@@ -14,10 +15,10 @@ pub(crate) const KERNELS: &[(&str, Kernel)] = &[
 
 fn bin_edges(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let dtype = args.tensor(0)?.dtype();
-    with_real!(dtype, A => edges::<A>(args, outs), else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
+    with_float!(dtype, &args.op.name, A => edges::<A>(args, outs))
 }
 
-fn edges<A: Real>(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
+fn edges<A: Float>(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let n_dims = outs.len();
     let dense = Dense::new(args.tensor(0)?)?;
     let points = dense.read::<A>();
@@ -58,10 +59,10 @@ fn edges<A: Real>(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
 
 fn from_bin_tensors(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let dtype = outs[0].dtype();
-    with_real!(dtype, A => counts::<A>(args, &outs[0]), else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
+    with_float!(dtype, &args.op.name, A => counts::<A>(args, &outs[0]))
 }
 
-fn counts<A: Real>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
+fn counts<A: Float>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
     let dense = Dense::new(args.tensor(0)?)?;
     let points = dense.read::<A>();
     let edges = args.tensors(1)?.into_iter().map(Tensor::to_vec::<A>).collect::<Result<Vec<_>>>()?;
@@ -95,7 +96,7 @@ fn counts<A: Real>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
 
 /// The bin that a point lies in, unless it lies outside. The last bin of a dimension has both its bounds, each other one the
 /// lower.
-fn bin_of<A: Real>(point: &[A], edges: &[Vec<A>]) -> Option<usize> {
+fn bin_of<A: Float>(point: &[A], edges: &[Vec<A>]) -> Option<usize> {
     let mut bin = 0;
     for (it, edges) in point.iter().zip(edges) {
         let (first, last) = (edges.first()?, edges.last()?);
@@ -111,7 +112,7 @@ fn bin_of<A: Real>(point: &[A], edges: &[Vec<A>]) -> Option<usize> {
 }
 
 /// The first bound above a number, by the steps of C++'s `upper_bound`: PyTorch takes bounds in any order.
-fn upper_bound<A: Real>(edges: &[A], number: &A) -> usize {
+fn upper_bound<A: Float>(edges: &[A], number: &A) -> usize {
     let (mut first, mut n) = (0, edges.len());
     while n > 0 {
         let half = n / 2;

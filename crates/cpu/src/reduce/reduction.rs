@@ -8,18 +8,16 @@
     reason = "the same code serves float32, whose conversion to float64 does something"
 )]
 
+use crate::numeric::dispatch::{with_element, with_float, with_number, with_real};
 use crate::numeric::elementary::Elementary;
 use crate::numeric::isa::{self, Isa, Work};
 use crate::numeric::map::{cast, convert_all, store};
-use crate::numeric::number::{Number, Real, with_float, with_number, with_real};
+use crate::numeric::number::{Number, Real};
 use crate::numeric::parallel::{self, GRAIN};
 use crate::numeric::strided_iter::{StridedIter, StridedLayout};
-use crate::pointwise::unary::refuse;
 use std::ops::Range;
 use tracefx_core::allocate::{filled, with_room};
-use tracefx_core::{
-    Bool8, DType, Diagnostic, Dims, Element, Region, Result, StorageRead, Tensor, copy_strided, with_element,
-};
+use tracefx_core::{Bool8, DType, Dims, Element, Region, Result, StorageRead, Tensor, copy_strided};
 use tracefx_exec::Kernel;
 use tracefx_ops::{Args, reduced_dims};
 
@@ -114,9 +112,9 @@ impl<'a, F: Element> Lanes<'a, F> {
         let outer = StridedLayout { sizes: &outer_sizes, strides: &outer_strides, offset: tensor.offset() };
         let outer = StridedIter::new(&outer_sizes, &[outer]);
         let lane_len: usize = sizes.iter().product();
-        let convert: Load<F> = with_element!(tensor.dtype(), T => {
+        let convert: Load<F> = with_element!(tensor.dtype(), "a reduction", T => {
             |from, to| convert_all(bytemuck::cast_slice::<u8, T>(from), to)
-        }, else return Err(Diagnostic::unsupported_dtype(tensor.dtype(), "a reduction")));
+        });
         let is_own = tensor.dtype() == F::DTYPE;
         let is_direct = is_own && lane_len > 0 && tracefx_core::has_contiguous_strides(&sizes, &strides);
         sizes.insert(0, 0);
@@ -291,8 +289,7 @@ fn sum(args: &Args<'_, Tensor>, outs: &[Tensor], f: impl Fn(f64) -> f64 + Copy +
             fold(lane, 0, i64::wrapping_add, i64::wrapping_add)
         });
     }
-    with_float!(dtype, F => reduce::<F, f64>(&this, &is_reduced, &outs[0], |lane| sum_of(lane, |it| f(it.into()))),
-        else Err(refuse(args, dtype)))
+    with_float!(dtype, &args.op.name, F => reduce::<F, f64>(&this, &is_reduced, &outs[0], |lane| sum_of(lane, |it| f(it.into()))))
 }
 
 fn prod(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
@@ -300,9 +297,9 @@ fn prod(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let (this, is_reduced) = input(args, dtype)?;
     with_float!(dtype, F => {
         reduce::<F, f64>(&this, &is_reduced, &outs[0], |lane| lane.iter().map(|&it| f64::from(it)).product())
-    }, else with_number!(dtype, F => {
+    }, else with_number!(dtype, &args.op.name, F => {
         reduce::<F, F>(&this, &is_reduced, &outs[0], |lane| lane.iter().fold(F::ONE, |product, &it| product.mul(it)))
-    }, else Err(refuse(args, dtype))))
+    }))
 }
 
 fn mean(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
@@ -314,7 +311,7 @@ fn mean(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
             [sum_of(lane, |it| it[0]) / n, sum_of(lane, |it| it[1]) / n]
         });
     }
-    with_float!(dtype, F => reduce::<F, f64>(&this, &is_reduced, &outs[0], mean_of), else Err(refuse(args, dtype)))
+    with_float!(dtype, &args.op.name, F => reduce::<F, f64>(&this, &is_reduced, &outs[0], mean_of))
 }
 
 fn mean_of<F: Copy + Sync + Into<f64>>(lane: &[F]) -> f64 {
@@ -324,11 +321,11 @@ fn mean_of<F: Copy + Sync + Into<f64>>(lane: &[F]) -> f64 {
 fn extremum(args: &Args<'_, Tensor>, out: &Tensor, largest: bool) -> Result<()> {
     let dtype = out.dtype();
     let (this, is_reduced) = input(args, dtype)?;
-    with_real!(dtype, F => if largest {
+    with_real!(dtype, &args.op.name, F => if largest {
         reduce::<F, F>(&this, &is_reduced, out, |lane| fold(lane, F::LOWEST, F::larger, F::larger))
     } else {
         reduce::<F, F>(&this, &is_reduced, out, |lane| fold(lane, F::HIGHEST, F::smaller, F::smaller))
-    }, else Err(refuse(args, dtype)))
+    })
 }
 
 /// The first of the largest or smallest elements; a NaN comes before all others.
@@ -348,30 +345,30 @@ fn position_of<F: Real>(lane: &[F], largest: bool) -> usize {
 fn with_index(args: &Args<'_, Tensor>, values: Option<&Tensor>, indices: &Tensor, largest: bool) -> Result<()> {
     let dtype = args.tensor(0)?.dtype();
     let (this, is_reduced) = input(args, dtype)?;
-    with_real!(dtype, F => {
+    with_real!(dtype, &args.op.name, F => {
         if let Some(values) = values {
             reduce::<F, F>(&this, &is_reduced, values, |lane| lane[position_of(lane, largest)])?;
         }
         reduce::<F, i64>(&this, &is_reduced, indices, |lane| position_of(lane, largest) as i64)
-    }, else Err(refuse(args, dtype)))
+    })
 }
 
 /// Whether one element is not zero, which `true` decides, or whether none is zero, which `false` decides.
 fn question(args: &Args<'_, Tensor>, outs: &[Tensor], decisive: bool) -> Result<()> {
     let dtype = args.tensor(0)?.dtype();
     let (this, is_reduced) = input(args, dtype)?;
-    with_number!(dtype, F => reduce::<F, Bool8>(&this, &is_reduced, &outs[0], |lane| {
+    with_number!(dtype, &args.op.name, F => reduce::<F, Bool8>(&this, &is_reduced, &outs[0], |lane| {
         let decides = |chunk: &[F]| fold(chunk, false, |found, it| found | ((it != F::ZERO) == decisive), |a, b| a | b);
         Bool8::from(lane.chunks(1024).any(decides) == decisive)
-    }), else Err(refuse(args, dtype)))
+    }))
 }
 
 fn count(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let dtype = args.tensor(0)?.dtype();
     let (this, is_reduced) = input(args, dtype)?;
-    with_number!(dtype, F => reduce::<F, i64>(&this, &is_reduced, &outs[0], |lane| {
+    with_number!(dtype, &args.op.name, F => reduce::<F, i64>(&this, &is_reduced, &outs[0], |lane| {
         fold(lane, 0, |count, it| count + i64::from(it != F::ZERO), |a, b| a + b)
-    }), else Err(refuse(args, dtype)))
+    }))
 }
 
 /// The variance, or a function of it, and the mean where there are two results.
@@ -395,7 +392,7 @@ fn var(args: &Args<'_, Tensor>, outs: &[Tensor], f: impl Fn(f64) -> f64 + Sync) 
             None => Ok(()),
         };
     }
-    with_float!(dtype, F => {
+    with_float!(dtype, &args.op.name, F => {
         reduce::<F, f64>(&this, &is_reduced, &outs[0], |lane| {
             let mean = mean_of(lane);
             let squares = sum_of(lane, |it| {
@@ -408,7 +405,7 @@ fn var(args: &Args<'_, Tensor>, outs: &[Tensor], f: impl Fn(f64) -> f64 + Sync) 
             Some(means) => reduce::<F, f64>(&this, &is_reduced, means, mean_of),
             None => Ok(()),
         }
-    }, else Err(refuse(args, dtype)))
+    })
 }
 
 fn norm(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
@@ -420,9 +417,9 @@ fn norm(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
         let size = |[re, im]: [f64; 2]| re.hypot(im);
         return reduce::<[f64; 2], f64>(&this, &is_reduced, &outs[0], |lane| norm_of(lane, ord, size));
     }
-    with_float!(dtype, F => reduce::<F, f64>(&this, &is_reduced, &outs[0], |lane| {
+    with_float!(dtype, &args.op.name, F => reduce::<F, f64>(&this, &is_reduced, &outs[0], |lane| {
         norm_of(lane, ord, |it: F| f64::from(it.abs()))
-    }), else Err(refuse(args, dtype)))
+    }))
 }
 
 /// The norm of a lane of numbers with these distances from zero.
@@ -446,13 +443,13 @@ fn norm_of<F: Copy + Sync>(lane: &[F], ord: f64, size: impl Fn(F) -> f64 + Copy 
 fn logsumexp(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let dtype = outs[0].dtype();
     let (this, is_reduced) = input(args, dtype)?;
-    with_float!(dtype, F => reduce::<F, f64>(&this, &is_reduced, &outs[0], |lane| {
+    with_float!(dtype, &args.op.name, F => reduce::<F, f64>(&this, &is_reduced, &outs[0], |lane| {
         let largest = fold(lane, F::LOWEST, F::larger, F::larger);
         if largest.is_infinite() {
             return largest.into();
         }
         sum_of(lane, |it| f64::from(Elementary::exp(it - largest))).ln() + f64::from(largest)
-    }), else Err(refuse(args, dtype)))
+    }))
 }
 
 #[cfg(test)]

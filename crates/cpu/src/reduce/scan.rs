@@ -6,10 +6,10 @@
 )]
 
 use crate::numeric::dense::Dense;
+use crate::numeric::dispatch::{with_float, with_number, with_real};
 use crate::numeric::map::{cast, store};
-use crate::numeric::number::{Number, Real, with_float, with_number, with_real};
+use crate::numeric::number::{Number, Real};
 use crate::numeric::parallel;
-use crate::pointwise::unary::refuse;
 use tracefx_core::allocate::filled;
 use tracefx_core::{DType, Element, Result, Tensor};
 use tracefx_exec::Kernel;
@@ -72,10 +72,10 @@ fn cumsum(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     with_float!(dtype, F => scan(args, &this, &outs[0], 0.0, |sum: f64, _, it: F| {
         let sum = sum + f64::from(it);
         (sum, sum)
-    }), else with_number!(dtype, F => scan(args, &this, &outs[0], F::ZERO, |sum, _, it: F| {
+    }), else with_number!(dtype, &args.op.name, F => scan(args, &this, &outs[0], F::ZERO, |sum, _, it: F| {
         let sum = sum.add(it);
         (sum, sum)
-    }), else Err(refuse(args, dtype))))
+    })))
 }
 
 fn cumprod(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
@@ -84,15 +84,15 @@ fn cumprod(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     with_float!(dtype, F => scan(args, &this, &outs[0], 1.0, |product: f64, _, it: F| {
         let product = product * f64::from(it);
         (product, product)
-    }), else with_number!(dtype, F => scan(args, &this, &outs[0], F::ONE, |product, _, it: F| {
+    }), else with_number!(dtype, &args.op.name, F => scan(args, &this, &outs[0], F::ONE, |product, _, it: F| {
         let product = product.mul(it);
         (product, product)
-    }), else Err(refuse(args, dtype))))
+    })))
 }
 
 fn logcumsumexp(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let dtype = outs[0].dtype();
-    with_float!(dtype, F => scan(args, args.tensor(0)?, &outs[0], f64::NEG_INFINITY, |so_far: f64, _, it: F| {
+    with_float!(dtype, &args.op.name, F => scan(args, args.tensor(0)?, &outs[0], f64::NEG_INFINITY, |so_far: f64, _, it: F| {
         let it = f64::from(it);
         let largest = so_far.larger(it);
         // Two equal infinities have no difference.
@@ -101,13 +101,13 @@ fn logcumsumexp(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
             false => largest + (so_far.smaller(it) - largest).exp().ln_1p(),
         };
         (sum, sum)
-    }), else Err(refuse(args, dtype)))
+    }))
 }
 
 fn cumulative_extremum(args: &Args<'_, Tensor>, outs: &[Tensor], largest: bool) -> Result<()> {
     let this = args.tensor(0)?;
     let dtype: DType = this.dtype();
-    with_real!(dtype, F => {
+    with_real!(dtype, &args.op.name, F => {
         // The last of equal elements, and the last NaN.
         let wins = |it: F, so_far: F| {
             it.is_nan() || (!so_far.is_nan() && if largest { it >= so_far } else { it <= so_far })
@@ -124,5 +124,5 @@ fn cumulative_extremum(args: &Args<'_, Tensor>, outs: &[Tensor], largest: bool) 
             let best = step(carried, i, it);
             (Some(best), best.1)
         })
-    }, else Err(refuse(args, dtype)))
+    })
 }

@@ -1,10 +1,12 @@
 //! Kernels of reductions of segments, following aten/src/ATen/native/SegmentReduce.cpp.
 
 use crate::index::gather::indices;
-use crate::numeric::strided::{Real, Strided, try_fill_real, with_real};
+use crate::numeric::dispatch::with_float;
+use crate::numeric::float::Float;
+use crate::numeric::strided::{Strided, try_fill_float};
 use std::ops::Range;
 use tracefx_core::allocate::{collected, try_collected, with_room};
-use tracefx_core::{Diagnostic, Result, Tensor};
+use tracefx_core::{Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::{Args, normalize_dim};
 
@@ -86,21 +88,21 @@ impl Segments {
 
 fn segment_reduce(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     let dtype = out[0].dtype();
-    with_real!(dtype, A => reduce::<A>(args, &out[0]), else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
+    with_float!(dtype, &args.op.name, A => reduce::<A>(args, &out[0]))
 }
 
-fn reduce<A: Real>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
+fn reduce<A: Float>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
     let (data, reduce) = (args.tensor(0)?, args.str(1)?);
     let segments = Segments::new(args, data, [2, 4, 5], !args.bool(6)?)?;
     let given = args.opt_float(7)?;
     let (default, combine): (A, fn(A, A) -> A) = match reduce {
-        "max" => (-A::INFINITY, |so_far, it| if it > so_far || it.is_nan() { it } else { so_far }),
-        "min" => (A::INFINITY, |so_far, it| if it < so_far || it.is_nan() { it } else { so_far }),
+        "max" => (A::LOWEST, |so_far, it| it.larger(so_far)),
+        "min" => (A::HIGHEST, |so_far, it| it.smaller(so_far)),
         "prod" => (A::ONE, |so_far, it| so_far * it),
         _ => (A::ZERO, |so_far, it| so_far + it),
     };
     let data = Strided::<A>::dense(data)?;
-    try_fill_real::<A, _>(out, |out| {
+    try_fill_float::<A, _>(out, |out| {
         segments.for_each(|at, places| {
             let n = places.len();
             let res = places.fold(given.map_or(default, A::of), |so_far, it| combine(so_far, data.data()[it]));
@@ -116,16 +118,16 @@ fn reduce<A: Real>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
 
 fn backward(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     let dtype = out[0].dtype();
-    with_real!(dtype, A => spread::<A>(args, &out[0]), else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
+    with_float!(dtype, &args.op.name, A => spread::<A>(args, &out[0]))
 }
 
-fn spread<A: Real>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
+fn spread<A: Float>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
     let (data, reduce) = (args.tensor(2)?, args.str(3)?);
     let segments = Segments::new(args, data, [4, 5, 6], false)?;
     let initial = A::of(args.opt_float(7)?.unwrap_or(1.0));
     let data = Strided::<A>::dense(data)?;
     let (grad, result) = (Strided::<A>::dense(args.tensor(0)?)?, Strided::<A>::dense(args.tensor(1)?)?);
-    try_fill_real::<A, _>(out, |out| {
+    try_fill_float::<A, _>(out, |out| {
         segments.for_each(|at, places| {
             let (grad, result) = (grad.data()[at], result.data()[at]);
             let places: Vec<usize> = collected(places)?;

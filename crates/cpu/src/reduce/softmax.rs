@@ -1,10 +1,12 @@
 //! Kernels of softmax. The largest element is subtracted first, so that no exponential overflows.
 
+use crate::numeric::dispatch::with_float;
+use crate::numeric::float::{Float, rounding};
 use crate::numeric::isa::{self, Isa, Work};
 use crate::numeric::parallel;
-use crate::numeric::strided::{Real, Strided, rounding, try_fill_real, with_real};
+use crate::numeric::strided::{Strided, try_fill_float};
 use tracefx_core::allocate::filled;
-use tracefx_core::{Diagnostic, Result, Tensor};
+use tracefx_core::{Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;
 
@@ -41,11 +43,10 @@ fn run(args: &Args<'_, Tensor>, out: &Tensor, variant: Variant) -> Result<()> {
     }
     let input = args.tensor(0)?;
     let dtype = if out.dtype().size() > input.dtype().size() { out.dtype() } else { input.dtype() };
-    with_real!(dtype, A => compute::<A>(args, out, variant),
-        else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
+    with_float!(dtype, &args.op.name, A => compute::<A>(args, out, variant))
 }
 
-fn compute<A: Real>(args: &Args<'_, Tensor>, out: &Tensor, variant: Variant) -> Result<()> {
+fn compute<A: Float>(args: &Args<'_, Tensor>, out: &Tensor, variant: Variant) -> Result<()> {
     let dim = args.int(1)?;
     let input = Strided::<A>::dense(args.tensor(0)?)?;
     let rank = out.rank() as i64;
@@ -54,7 +55,7 @@ fn compute<A: Real>(args: &Args<'_, Tensor>, out: &Tensor, variant: Variant) -> 
     let inner: usize = out.sizes().get(dim + 1..).unwrap_or(&[]).iter().product();
     // PyTorch's half-precision logarithms along the last dimension are rounded at each step.
     let round = (dim + 1 >= out.rank() && out.dtype() != A::DTYPE).then(|| rounding::<A>(out.dtype()));
-    try_fill_real::<A, _>(out, |out| {
+    try_fill_float::<A, _>(out, |out| {
         let input = &input.data()[..out.len()];
         if out.is_empty() {
             return Ok(());
@@ -67,7 +68,7 @@ fn compute<A: Real>(args: &Args<'_, Tensor>, out: &Tensor, variant: Variant) -> 
             for (out, input) in parts {
                 match round {
                     _ if inner > 1 => {
-                        maxima.fill(-A::INFINITY);
+                        maxima.fill(A::LOWEST);
                         sums.fill(A::ZERO);
                         isa::run(Columns { out, input, maxima, sums, variant });
                     }
@@ -80,18 +81,12 @@ fn compute<A: Real>(args: &Args<'_, Tensor>, out: &Tensor, variant: Variant) -> 
     })
 }
 
-/// The larger one; NaN is larger than everything.
-#[inline(always)]
-pub(crate) fn larger<A: Real>(max: A, it: A) -> A {
-    if max > it || max.is_nan() { max } else { it }
-}
-
 /// The number of running results, in as many vectors as hide the latency of an addition.
 const RUNNING: usize = 32;
 
 /// The elements as one, combined from [`RUNNING`] running results.
 #[inline(always)]
-pub(crate) fn combine<A: Real>(elements: &[A], start: A, f: impl Fn(A, A) -> A) -> A {
+pub(crate) fn combine<A: Float>(elements: &[A], start: A, f: impl Fn(A, A) -> A) -> A {
     let mut running = [start; RUNNING];
     let (chunks, rest) = elements.as_chunks::<RUNNING>();
     for chunk in chunks {
@@ -117,13 +112,13 @@ struct Row<'a, A, R> {
     round: R,
 }
 
-impl<A: Real, R: Fn(A) -> A> Work for Row<'_, A, R> {
+impl<A: Float, R: Fn(A) -> A> Work for Row<'_, A, R> {
     type Output = ();
 
     #[inline(always)]
     fn run<I: Isa>(self) {
         let Row { out, input, variant, round } = self;
-        let max = combine(input, -A::INFINITY, larger);
+        let max = combine(input, A::LOWEST, A::larger);
         for (out, &it) in out.iter_mut().zip(input) {
             *out = (it - max).exp();
         }
@@ -133,7 +128,7 @@ impl<A: Real, R: Fn(A) -> A> Work for Row<'_, A, R> {
                 let log = round(round(sum).ln());
                 out.iter_mut().zip(input).for_each(|(out, &it)| *out = round(it - max) - log);
             }
-            Variant::Safe if max == -A::INFINITY => out.fill(A::ZERO),
+            Variant::Safe if max == A::LOWEST => out.fill(A::ZERO),
             Variant::Plain | Variant::Safe => {
                 let factor = A::ONE / sum;
                 out.iter_mut().for_each(|it| *it *= factor);
@@ -153,7 +148,7 @@ struct Columns<'a, A> {
     variant: Variant,
 }
 
-impl<A: Real> Work for Columns<'_, A> {
+impl<A: Float> Work for Columns<'_, A> {
     type Output = ();
 
     #[inline(always)]
@@ -161,7 +156,7 @@ impl<A: Real> Work for Columns<'_, A> {
         let Columns { out, input, maxima, sums, variant } = self;
         let inner = maxima.len();
         for row in input.chunks_exact(inner) {
-            maxima.iter_mut().zip(row).for_each(|(max, &it)| *max = larger(*max, it));
+            maxima.iter_mut().zip(row).for_each(|(max, &it)| *max = max.larger(it));
         }
         for (out, row) in out.chunks_exact_mut(inner).zip(input.chunks_exact(inner)) {
             for (((out, max), sum), &it) in out.iter_mut().zip(&*maxima).zip(&mut *sums).zip(row) {
@@ -178,7 +173,7 @@ impl<A: Real> Work for Columns<'_, A> {
                 Variant::Log => columns.for_each(|((out, &it), (&max, &sum))| *out = it - max - sum),
                 Variant::Plain => columns.for_each(|((out, _), (_, &sum))| *out = *out / sum),
                 Variant::Safe => columns.for_each(|((out, _), (&max, &sum))| {
-                    *out = if max == -A::INFINITY { A::ZERO } else { *out / sum };
+                    *out = if max == A::LOWEST { A::ZERO } else { *out / sum };
                 }),
             }
         }

@@ -1,8 +1,10 @@
 //! Kernels of the gradients of softmax and of its logarithm.
 
-use crate::numeric::strided::{Real, Strided, try_fill_real, with_real};
+use crate::numeric::dispatch::with_float;
+use crate::numeric::float::Float;
+use crate::numeric::strided::{Strided, try_fill_float};
 use tracefx_core::allocate::filled;
-use tracefx_core::{Diagnostic, Result, Tensor};
+use tracefx_core::{Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::{Args, normalize_dim};
 
@@ -15,19 +17,17 @@ pub(crate) const KERNELS: &[(&str, Kernel)] = &[
 fn softmax(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     let dtype = args.tensor(0)?.dtype();
     // y * (grad - sum(grad * y))
-    with_real!(dtype, A => compute::<A>(args, &out[0], |grad, y| grad * y, |grad, y, sum| y * (grad - sum)),
-        else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
+    with_float!(dtype, &args.op.name, A => compute::<A>(args, &out[0], |grad, y| grad * y, |grad, y, sum| y * (grad - sum)))
 }
 
 fn log_softmax(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     let dtype = args.tensor(0)?.dtype();
     // grad - exp(y) * sum(grad)
-    with_real!(dtype, A => compute::<A>(args, &out[0], |grad, _| grad, |grad, y, sum| grad - y.exp() * sum),
-        else Err(Diagnostic::unsupported_dtype(dtype, &args.op.name)))
+    with_float!(dtype, &args.op.name, A => compute::<A>(args, &out[0], |grad, _| grad, |grad, y, sum| grad - y.exp() * sum))
 }
 
 /// Sums `term` along the dimension, and makes each element of the gradient and the result there, and the sum.
-fn compute<A: Real>(
+fn compute<A: Float>(
     args: &Args<'_, Tensor>,
     out: &Tensor,
     term: impl Fn(A, A) -> A,
@@ -37,7 +37,7 @@ fn compute<A: Real>(
     let dim = normalize_dim(args, args.int(2)?, out.rank())?;
     let n = out.sizes().get(dim).copied().unwrap_or(1);
     let inner: usize = out.sizes().get(dim + 1..).unwrap_or(&[]).iter().product();
-    try_fill_real::<A, _>(out, |out| {
+    try_fill_float::<A, _>(out, |out| {
         if out.is_empty() {
             return Ok(());
         }

@@ -2,11 +2,12 @@
 
 use crate::index::gather::indices;
 use crate::numeric::dense::{Dense, fill};
+use crate::numeric::dispatch::{with_element, with_float};
+use crate::numeric::float::Float;
 use crate::numeric::map::{cast, store};
-use crate::numeric::strided::{Real, with_real};
 use crate::random::distributions::rounded;
 use tracefx_core::allocate::{collected, filled, with_room};
-use tracefx_core::{DType, DTypeKind, Diagnostic, Element, Result, Scalar, Tensor, with_element};
+use tracefx_core::{DType, DTypeKind, Element, Result, Scalar, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::{Args, Operand, Value, normalize_dim, promote};
 
@@ -27,13 +28,12 @@ pub(crate) const KERNELS: &[(&str, Kernel)] = &[
 fn scalars(operand: Operand<'_, Tensor>, dtype: Option<DType>) -> Result<Vec<Scalar>> {
     let mut found = match operand {
         Operand::Scalar(it) => vec![it],
-        Operand::Tensor(it) => with_element!(it.dtype(), T => {
+        Operand::Tensor(it) => with_element!(it.dtype(), "isin", T => {
             collected(it.to_vec::<T>()?.into_iter().map(Element::to_scalar))?
-        }, else return Err(Diagnostic::unsupported_dtype(it.dtype(), "isin"))),
+        }),
     };
     if let Some(dtype) = dtype {
-        with_element!(dtype, T => found.iter_mut().for_each(|it| *it = T::from_scalar(*it).to_scalar()),
-            else return Err(Diagnostic::unsupported_dtype(dtype, "isin")));
+        with_element!(dtype, "isin", T => found.iter_mut().for_each(|it| *it = T::from_scalar(*it).to_scalar()));
     }
     Ok(found)
 }
@@ -126,11 +126,11 @@ fn histc(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
 fn quantile(args: &Args<'_, Tensor>, outs: &[Tensor]) -> Result<()> {
     let this = args.tensor(0)?;
     let dtype = this.dtype();
-    with_real!(dtype, A => quantiles::<A>(args, this, &outs[0]), else Err(Diagnostic::unsupported_dtype(dtype, "quantile")))
+    with_float!(dtype, "quantile", A => quantiles::<A>(args, this, &outs[0]))
 }
 
 /// Follows `quantile_compute` of aten/src/ATen/native/Sorting.cpp.
-fn quantiles<A: Real>(args: &Args<'_, Tensor>, this: &Tensor, out: &Tensor) -> Result<()> {
+fn quantiles<A: Float>(args: &Args<'_, Tensor>, this: &Tensor, out: &Tensor) -> Result<()> {
     let parts: Vec<A> = match args.operand(1)? {
         Operand::Scalar(it) => vec![A::of(it.to_f64())],
         Operand::Tensor(it) => it.to_vec::<A>()?,

@@ -2,8 +2,9 @@
 
 use crate::index::gather::indices;
 use crate::numeric::dense::{Dense, fill};
+use crate::numeric::dispatch::with_element;
 use tracefx_core::allocate::collected;
-use tracefx_core::{Code, DType, Diagnostic, Element, Result, Scalar, Tensor, with_element};
+use tracefx_core::{Code, DType, Diagnostic, Element, Result, Scalar, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::{Args, Operand, promote};
 
@@ -91,8 +92,7 @@ fn rounded(value: f64, dtype: DType) -> f64 {
 
 fn numbers<T>(tensor: &Tensor, number: impl Fn(Scalar) -> T) -> Result<Vec<T>> {
     let dense = Dense::new(tensor)?;
-    with_element!(tensor.dtype(), E => collected(dense.read::<E>().iter().map(|it| number(it.to_scalar()))),
-        else Err(Diagnostic::unsupported_dtype(tensor.dtype(), "searchsorted")))
+    with_element!(tensor.dtype(), "searchsorted", E => collected(dense.read::<E>().iter().map(|it| number(it.to_scalar()))))
 }
 
 fn operand<T>(values: Operand<'_, Tensor>, number: impl Fn(Scalar) -> T) -> Result<Vec<T>> {

@@ -3,11 +3,12 @@
 //! All of them work on keys: 64-bit integers in the order of the elements, whatever the dtype is.
 
 use crate::numeric::dense::{Dense, fill, fill_bits};
+use crate::numeric::dispatch::{with_bits, with_element};
 use crate::numeric::parallel::{self, GRAIN};
-use crate::numeric::strided_copy::{bits, with_bits};
+use crate::numeric::strided_copy::bits;
 use crate::sort::introsort::{nth_element, partial_sort, sort as unstable_sort};
 use tracefx_core::allocate::{collected, filled, with_room};
-use tracefx_core::{DType, DTypeKind, Diagnostic, Element, Result, Scalar, Tensor, with_element};
+use tracefx_core::{DType, DTypeKind, Diagnostic, Element, Result, Scalar, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::{Args, normalize_dim};
 
@@ -43,8 +44,7 @@ pub(crate) fn keys(args: &Args<'_, Tensor>, tensor: &Tensor) -> Result<Vec<u64>>
         return Err(Diagnostic::unsupported_dtype(tensor.dtype(), &args.op.name));
     }
     let dense = Dense::new(tensor)?;
-    with_element!(tensor.dtype(), T => collected(dense.read::<T>().iter().map(|it| key(it.to_scalar()))),
-        else Err(Diagnostic::unsupported_dtype(tensor.dtype(), &args.op.name)))
+    with_element!(tensor.dtype(), &args.op.name, T => collected(dense.read::<T>().iter().map(|it| key(it.to_scalar()))))
 }
 
 /// The bits beside the key of an element of up to 32 bits in which its place in the line stands while it is sorted.
@@ -305,14 +305,14 @@ fn whole_median(args: &Args<'_, Tensor>, results: &[Tensor], skips_nan: bool) ->
             DTypeKind::Bool => Scalar::Bool(true),
             DTypeKind::Int => Scalar::Int(i64::MIN),
         };
-        return with_element!(result.dtype(), T => {
+        return with_element!(result.dtype(), "median", T => {
             fill::<T, _>(result, |out| out.fill(if size_of::<T>() == 4 && !base.dtype().is_float() {
                 T::from_scalar(Scalar::Int(i32::MIN as i64))
             } else {
                 T::from_scalar(nothing)
             }));
             Ok(())
-        }, else Err(Diagnostic::unsupported_dtype(base.dtype(), "median")));
+        });
     }
     refuse_bool(args)?;
     let keys = keys(args, base)?;

@@ -1,10 +1,11 @@
 //! Kernels that put tensors together and repeat them.
 
 use crate::numeric::dense::fill;
+use crate::numeric::dispatch::with_element;
 use crate::numeric::map::cast;
 use crate::numeric::strided_copy::{Axis, Offsets, copy_to, gather_places};
 use tracefx_core::allocate::collected;
-use tracefx_core::{Code, Diagnostic, Element, Result, Tensor, with_element};
+use tracefx_core::{Code, Diagnostic, Element, Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::{Args, Value, normalize_dim};
 
@@ -67,9 +68,9 @@ fn repeat(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
 
 fn repeat_interleave(args: &Args<'_, Tensor>) -> Result<Vec<Value<Tensor>>> {
     let repeats = args.tensor(0)?;
-    let counts: Vec<i64> = with_element!(repeats.dtype(), T => {
+    let counts: Vec<i64> = with_element!(repeats.dtype(), "repeat_interleave", T => {
         collected(repeats.to_vec::<T>()?.into_iter().map(|it| it.to_scalar().to_i64()))?
-    }, else return Err(Diagnostic::unsupported_dtype(repeats.dtype(), "repeat_interleave")));
+    });
     if counts.iter().any(|&it| it < 0) {
         return Err(args.invalid("repeats can not be negative"));
     }
@@ -81,12 +82,12 @@ fn repeat_interleave(args: &Args<'_, Tensor>) -> Result<Vec<Value<Tensor>>> {
         return Err(Diagnostic::new(Code::InvalidArgument, "allocated size does not match required size"));
     }
     let res = Tensor::zeros(repeats.dtype(), &[total])?;
-    with_element!(repeats.dtype(), T => fill::<T, _>(&res, |to| {
+    with_element!(repeats.dtype(), "repeat_interleave", T => fill::<T, _>(&res, |to| {
         let mut at = 0;
         for (i, &count) in counts.iter().enumerate() {
             to[at..at + count as usize].fill(T::from_scalar(tracefx_core::Scalar::Int(i as i64)));
             at += count as usize;
         }
-    }), else return Err(Diagnostic::unsupported_dtype(repeats.dtype(), "repeat_interleave")));
+    }));
     Ok(vec![Value::Tensor(res)])
 }

@@ -1,9 +1,10 @@
 //! Copies and conversions of whole tensors.
 
+use crate::numeric::dispatch::with_element;
 use crate::numeric::map::cast_into;
 use crate::numeric::strided_copy::{Offsets, gather_places};
 use tracefx_core::allocate::collected;
-use tracefx_core::{DType, Diagnostic, Dims, Result, Scalar, Tensor, float8_from_f32, float8_to_f32, with_element};
+use tracefx_core::{DType, Dims, Result, Scalar, Tensor, float8_from_f32, float8_to_f32};
 use tracefx_exec::Kernel;
 use tracefx_ops::Operand;
 
@@ -84,8 +85,8 @@ pub(crate) fn fill_with(out: &Tensor, value: Scalar) -> Result<()> {
         out.storage().write()?.elements_mut::<u8>().fill(code);
         return Ok(());
     }
-    with_element!(out.dtype(), T => {
+    with_element!(out.dtype(), "filling", T => {
         out.storage().write()?.elements_mut::<T>().fill(tracefx_core::Element::from_scalar(value));
         Ok(())
-    }, else Err(Diagnostic::unsupported_dtype(out.dtype(), "filling")))
+    })
 }

@@ -1,10 +1,11 @@
 //! Kernels that put a border around a tensor, and their gradients. Each but the constant one looks its border up in the tensor.
 
 use crate::numeric::dense::fill;
-use crate::numeric::element::Arithmetic;
+use crate::numeric::dispatch::with_element;
+use crate::numeric::number::Number;
 use crate::numeric::strided_copy::{Axis, Offsets, copy, gather_places, zip};
 use tracefx_core::allocate::collected;
-use tracefx_core::{Diagnostic, Element, Result, Tensor, with_element};
+use tracefx_core::{Diagnostic, Element, Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;
 
@@ -100,10 +101,10 @@ fn folded(args: &Args<'_, Tensor>, results: &[Tensor], inside: fn(i64, i64) -> i
     let (grad, result) = (args.tensor(0)?, &results[0]);
     let before = widths_before(args, 2, grad.rank())?;
     let to = places(result, grad.sizes(), &before, inside)?;
-    with_element!(grad.dtype(), T => {
+    with_element!(grad.dtype(), &args.op.name, T => {
         let guard = grad.storage().read();
         let from = (guard.elements::<T>(), &Offsets::of(grad));
-        fill::<T, _>(result, |out| zip(grad.sizes(), from, (out, &to), |to, from| *to = to.plus(from)));
+        fill::<T, _>(result, |out| zip(grad.sizes(), from, (out, &to), |to, from| *to = to.add(from)));
         Ok(())
-    }, else Err(Diagnostic::unsupported_dtype(grad.dtype(), &args.op.name)))
+    })
 }

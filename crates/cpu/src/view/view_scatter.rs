@@ -1,10 +1,11 @@
 //! Kernels that replace a view of a tensor. Where the view is, the rule of the operator that makes it says.
 
 use crate::numeric::dense::fill;
-use crate::numeric::element::Arithmetic;
+use crate::numeric::dispatch::with_element;
 use crate::numeric::map::cast;
+use crate::numeric::number::Number;
 use crate::numeric::strided_copy::{Offsets, copy_to, gather_places, zip};
-use tracefx_core::{Code, Diagnostic, Result, Tensor, with_element};
+use tracefx_core::{Code, Diagnostic, Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ir::TensorMeta;
 use tracefx_ops::{Args, Infer, Output, Value, registry};
@@ -55,14 +56,14 @@ fn fill_view(args: &Args<'_, Tensor>, results: &[Tensor], op: &str) -> Result<()
 fn unfold_backward(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
     let (grad, result) = (args.tensor(0)?, &results[0]);
     let view = view(args, result, "aten.unfold.default")?;
-    with_element!(grad.dtype(), T => {
+    with_element!(grad.dtype(), &args.op.name, T => {
         let guard = grad.storage().read();
         let (from, to) = (Offsets::of(grad), Offsets::of(&view));
         fill::<T, _>(result, |out| {
-            zip(grad.sizes(), (guard.elements::<T>(), &from), (out, &to), |to, from| *to = to.plus(from));
+            zip(grad.sizes(), (guard.elements::<T>(), &from), (out, &to), |to, from| *to = to.add(from));
         });
         Ok(())
-    }, else Err(Diagnostic::unsupported_dtype(grad.dtype(), &args.op.name)))
+    })
 }
 
 fn as_strided_scatter(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
