@@ -1,7 +1,8 @@
 //! The gradients of a convolution. That of the input is the transposed convolution, that of the weight a product with
 //! the columns of the patches, and that of the bias a sum.
 
-use crate::conv::forward::{BLOCK, Shape, backwards, forwards, gather, volume};
+use crate::conv::forward::{backwards, forwards, gather};
+use crate::conv::shape::{BLOCK, Shape, volume};
 use crate::gemm::{Extent, GemmElement, MatrixView, MatrixViewMut, Start, gemm};
 use crate::numeric::dispatch::with_gemm_element;
 use tracefx_core::allocate::resize;

@@ -1,7 +1,7 @@
 //! Convolutions whose groups read one channel: each result is a short sum of shifted images, without a product.
 
-use crate::conv::forward::{Shape, volume};
 use crate::conv::im2col::Layout;
+use crate::conv::shape::{Shape, volume};
 use crate::gemm::GemmElement;
 use crate::numeric::isa::{Isa, Level, Work};
 use crate::numeric::{parallel, scratch};

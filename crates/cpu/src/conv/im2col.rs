@@ -1,6 +1,6 @@
 //! The patches of an image as the columns of a matrix, which products read without it ever being in memory.
 
-use crate::conv::forward::{Shape, volume};
+use crate::conv::shape::{Shape, volume};
 use crate::gemm::GemmElement;
 use crate::gemm::blocked::RhsColumns;
 use crate::numeric::parallel;

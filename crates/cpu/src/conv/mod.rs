@@ -4,6 +4,7 @@ pub(crate) mod backward;
 pub(crate) mod depthwise;
 pub(crate) mod forward;
 pub(crate) mod im2col;
+pub(crate) mod shape;
 pub(crate) mod unfold;
 
 use tracefx_exec::Kernel;

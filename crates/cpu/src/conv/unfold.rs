@@ -1,6 +1,7 @@
 //! Kernels of patches as columns: the same walk that convolutions make.
 
-use crate::conv::forward::{Shape, gather, scatter, volume};
+use crate::conv::forward::{gather, scatter};
+use crate::conv::shape::{Shape, volume};
 use crate::gemm::GemmElement;
 use crate::numeric::dispatch::with_gemm_element;
 use crate::numeric::map::{cast, cast_into};

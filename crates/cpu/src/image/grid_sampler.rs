@@ -31,13 +31,13 @@ pub(crate) enum Padding {
 
 /// What is the same along one dimension for all places.
 #[derive(Clone, Copy)]
-pub(crate) struct Axis {
+pub(crate) struct ComputeLocation {
     pub(crate) size: usize,
     pub(crate) padding: Padding,
     pub(crate) is_aligned: bool,
 }
 
-impl Axis {
+impl ComputeLocation {
     /// The place of a coordinate from -1 to 1, in elements.
     pub(crate) fn place<A: Float>(&self, coordinate: A) -> A {
         let (size, two) = (A::of(self.size as f64), A::of(2.0));
@@ -121,11 +121,11 @@ fn grid_sampler(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
 }
 
 /// The mode and the axes that three arguments from `at` on describe.
-pub(crate) fn options(args: &Args<'_, Tensor>, at: usize, input: &Tensor) -> Result<(Mode, Vec<Axis>)> {
+pub(crate) fn options(args: &Args<'_, Tensor>, at: usize, input: &Tensor) -> Result<(Mode, Vec<ComputeLocation>)> {
     let mode = [Mode::Linear, Mode::Nearest, Mode::Cubic][args.int(at)? as usize];
     let padding = [Padding::Zeros, Padding::Border, Padding::Reflection][args.int(at + 1)? as usize];
     let is_aligned = args.bool(at + 2)?;
-    Ok((mode, input.sizes()[2..].iter().map(|&size| Axis { size, padding, is_aligned }).collect()))
+    Ok((mode, input.sizes()[2..].iter().map(|&size| ComputeLocation { size, padding, is_aligned }).collect()))
 }
 
 fn sample<A: Float>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
@@ -141,7 +141,7 @@ fn sample<A: Float>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
             let (item, place) = (at / n_places, at % n_places);
             let coordinates = &grid.data()[at * n_dims..][..n_dims];
             // The last coordinate is of the first dimension.
-            let taps = |(axis, &coordinate): (&Axis, &A)| axis.taps(coordinate, mode);
+            let taps = |(axis, &coordinate): (&ComputeLocation, &A)| axis.taps(coordinate, mode);
             let taps: Vec<_> = axes.iter().zip(coordinates.iter().rev()).map(taps).collect();
             let joined = join(&axes, &taps);
             for channel in 0..n_channels {
@@ -160,7 +160,7 @@ fn sample<A: Float>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
 }
 
 /// The taps of all dimensions together, at their places in a plane.
-fn join<A: Float>(axes: &[Axis], taps: &[Vec<(usize, A)>]) -> Vec<(usize, A)> {
+fn join<A: Float>(axes: &[ComputeLocation], taps: &[Vec<(usize, A)>]) -> Vec<(usize, A)> {
     let mut res = vec![(0, A::ONE)];
     for (axis, taps) in axes.iter().zip(taps) {
         let extend = |&(so_far, weight): &(usize, A)| {

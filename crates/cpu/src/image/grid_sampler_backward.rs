@@ -1,7 +1,7 @@
 //! Kernels of the gradients of grid sampling: of the image, which is handed to the elements by their weights, and of the
 //! grid, by the slopes of the weights. Follows aten/src/ATen/native/GridSampler.h.
 
-use crate::image::grid_sampler::{Axis, Mode, Padding, options};
+use crate::image::grid_sampler::{ComputeLocation, Mode, Padding, options};
 use crate::image::upsample::cubic_weights;
 use crate::numeric::float::Float;
 use crate::numeric::strided::{Strided, fill_float, try_fill_float};
@@ -23,7 +23,7 @@ struct Tap<A> {
     slope: A,
 }
 
-impl Axis {
+impl ComputeLocation {
     /// How fast the place moves with the coordinate.
     fn scale<A: Float>(&self) -> A {
         A::of(if self.is_aligned { (self.size as f64 - 1.0) / 2.0 } else { self.size as f64 / 2.0 })
@@ -104,7 +104,7 @@ fn gradients(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
 type Joined<A> = (usize, A, [A; 3]);
 
 /// The taps of all dimensions together.
-fn join<A: Float>(axes: &[Axis], taps: &[Vec<Tap<A>>]) -> Vec<Joined<A>> {
+fn join<A: Float>(axes: &[ComputeLocation], taps: &[Vec<Tap<A>>]) -> Vec<Joined<A>> {
     let mut res = vec![(0, A::ONE, [A::ONE; 3])];
     for (dim, (axis, taps)) in axes.iter().zip(taps).enumerate() {
         let extend = |&(so_far, weight, slopes): &Joined<A>| {

@@ -49,7 +49,7 @@ fn each_dim<T>(
 }
 
 /// Where in a plane of the input the elements of a plane of the output are from.
-pub(crate) fn nearest_places(args: &Args<'_, Tensor>, images: Images<'_>) -> Result<Vec<usize>> {
+pub(crate) fn nearest_indices(args: &Args<'_, Tensor>, images: Images<'_>) -> Result<Vec<usize>> {
     let sources = each_dim(args, images, |n_in, n_out, factor| {
         let step = factor.map_or(n_in as f32 / n_out as f32, |it| (1.0 / it) as f32);
         let source = |at: usize| match n_out {
@@ -62,8 +62,8 @@ pub(crate) fn nearest_places(args: &Args<'_, Tensor>, images: Images<'_>) -> Res
     places(images, &sources)
 }
 
-/// As [`nearest_places`], by the centres of the elements.
-pub(crate) fn nearest_exact_places(args: &Args<'_, Tensor>, images: Images<'_>) -> Result<Vec<usize>> {
+/// As [`nearest_indices`], by the centres of the elements.
+pub(crate) fn nearest_exact_indices(args: &Args<'_, Tensor>, images: Images<'_>) -> Result<Vec<usize>> {
     let sources = each_dim(args, images, |n_in, n_out, factor| {
         let step = factor.map_or(n_in as f32 / n_out as f32, |it| (1.0 / it) as f32);
         let source = |at: usize| ((((at as f64 + 0.5) * step as f64) as f32).floor() as usize).min(n_in - 1);
@@ -83,17 +83,17 @@ fn places(images: Images<'_>, sources: &[Vec<usize>]) -> Result<Vec<usize>> {
 }
 
 fn nearest(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
-    pick(args, &out[0], nearest_places)
+    pick(args, &out[0], nearest_indices)
 }
 
 fn nearest_exact(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
-    pick(args, &out[0], nearest_exact_places)
+    pick(args, &out[0], nearest_exact_indices)
 }
 
 /// Where in a plane of the input the elements of a plane of the output are from.
-pub(crate) type Places = fn(&Args<'_, Tensor>, Images<'_>) -> Result<Vec<usize>>;
+pub(crate) type NearestIndices = fn(&Args<'_, Tensor>, Images<'_>) -> Result<Vec<usize>>;
 
-fn pick(args: &Args<'_, Tensor>, out: &Tensor, places: Places) -> Result<()> {
+fn pick(args: &Args<'_, Tensor>, out: &Tensor, places: NearestIndices) -> Result<()> {
     let input = args.tensor(0)?;
     let places = places(args, Images { input, output: out })?;
     let dense_input = Dense::new(input)?;

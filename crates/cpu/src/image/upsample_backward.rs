@@ -2,8 +2,8 @@
 //! taps.
 
 use crate::image::upsample::{
-    Images, Places, Taps, Volume, cubic_filter_taps, cubic_taps, linear_filter_taps, linear_taps, nearest_exact_places,
-    nearest_places, taps_of_volume,
+    Images, NearestIndices, Taps, Volume, cubic_filter_taps, cubic_taps, linear_filter_taps, linear_taps,
+    nearest_exact_indices, nearest_indices, taps_of_volume,
 };
 use crate::numeric::dispatch::with_float;
 use crate::numeric::float::Float;
@@ -50,15 +50,15 @@ fn unrounded_linear_taps<A: Float>(
 
 fn nearest(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     let dtype = out[0].dtype();
-    with_float!(dtype, &args.op.name, A => add::<A>(args, &out[0], nearest_places))
+    with_float!(dtype, &args.op.name, A => add::<A>(args, &out[0], nearest_indices))
 }
 
 fn nearest_exact(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     let dtype = out[0].dtype();
-    with_float!(dtype, &args.op.name, A => add::<A>(args, &out[0], nearest_exact_places))
+    with_float!(dtype, &args.op.name, A => add::<A>(args, &out[0], nearest_exact_indices))
 }
 
-fn add<A: Float>(args: &Args<'_, Tensor>, out: &Tensor, places: Places) -> Result<()> {
+fn add<A: Float>(args: &Args<'_, Tensor>, out: &Tensor, places: NearestIndices) -> Result<()> {
     let grad = args.tensor(0)?;
     let places = places(args, Images { input: out, output: grad })?;
     let grad = Strided::<A>::dense(grad)?;

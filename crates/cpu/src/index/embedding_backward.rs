@@ -78,7 +78,7 @@ fn bag_of(args: &Args<'_, Tensor>, given: &Tensor, offsets: Option<&Tensor>, n: 
 }
 
 /// What the gradient of a table is made of, with the positions of the arguments.
-struct Bags<'a> {
+struct BagsGradient<'a> {
     rows: Vec<i64>,
     bag_of: Vec<usize>,
     sizes: &'a Tensor,
@@ -91,7 +91,7 @@ struct Bags<'a> {
 
 fn bags(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     let rows = indices(args.tensor(1)?)?;
-    let bags = Bags {
+    let bags = BagsGradient {
         bag_of: bag_of(args, args.tensor(3)?, Some(args.tensor(2)?), rows.len())?,
         rows,
         sizes: args.tensor(4)?,
@@ -106,7 +106,7 @@ fn bags(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
 
 fn dense_bags(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     let rows = indices(args.tensor(1)?)?;
-    let bags = Bags {
+    let bags = BagsGradient {
         bag_of: bag_of(args, args.tensor(2)?, None, rows.len())?,
         rows,
         sizes: args.tensor(3)?,
@@ -119,7 +119,7 @@ fn dense_bags(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     bags.run(args, &out[0])
 }
 
-impl Bags<'_> {
+impl BagsGradient<'_> {
     fn run(&self, args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
         let dtype = out.dtype();
         with_float!(dtype, &args.op.name, A => self.compute::<A>(args, out))

@@ -5,7 +5,7 @@
 //! [`Diagnostic::unsupported_dtype`](tracefx_core::Diagnostic::unsupported_dtype) with the words that follow the dtype, or
 //! it is given to a block after `else`:
 //!
-//! ```ignore
+//! ```text
 //! with_float!(dtype, &args.op.name, F => map1::<F, F>(&source, out, |x| -x))
 //! with_float!(dtype, F => map1::<F, F>(&source, out, |x| -x), else Ok(()))
 //! ```

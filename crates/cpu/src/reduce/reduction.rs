@@ -85,7 +85,7 @@ pub(crate) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.logsumexp.default", Kernel::Overwrite(logsumexp)),
 ];
 
-type Load<F> = fn(&[u8], &mut [F]);
+type Convert<F> = fn(&[u8], &mut [F]);
 
 /// The lanes of a tensor, in the row-major order of the dimensions that are not reduced, and in parts of several lanes.
 struct Lanes<'a, F> {
@@ -97,7 +97,7 @@ struct Lanes<'a, F> {
     /// The number of lanes of a part.
     n_part: usize,
     /// The size of a stored element, and how stored ones are converted where they have to be.
-    load: (usize, Option<Load<F>>),
+    load: (usize, Option<Convert<F>>),
     /// Whether lanes can be borrowed from the storage.
     is_direct: bool,
 }
@@ -112,7 +112,7 @@ impl<'a, F: Element> Lanes<'a, F> {
         let outer = StridedLayout { sizes: &outer_sizes, strides: &outer_strides, offset: tensor.offset() };
         let outer = StridedIter::new(&outer_sizes, &[outer]);
         let lane_len: usize = sizes.iter().product();
-        let convert: Load<F> = with_element!(tensor.dtype(), "a reduction", T => {
+        let convert: Convert<F> = with_element!(tensor.dtype(), "a reduction", T => {
             |from, to| convert_all(bytemuck::cast_slice::<u8, T>(from), to)
         });
         let is_own = tensor.dtype() == F::DTYPE;
