@@ -11,7 +11,7 @@ use tracefx_exec::Kernel;
 use tracefx_ops::{Args, Value};
 
 /// The kernels of this family.
-pub(crate) const KERNELS: &[(&str, Kernel)] = &[("aten.convolution_backward.default", Kernel::Fill(gradients))];
+pub(super) const KERNELS: &[(&str, Kernel)] = &[("aten.convolution_backward.default", Kernel::Fill(gradients))];
 
 fn gradients(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     let dtype = args.tensor(0)?.dtype();

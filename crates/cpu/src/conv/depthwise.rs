@@ -14,7 +14,7 @@ const MIDDLE: usize = 16;
 const NARROW: usize = 8;
 
 /// Convolves all items and channels, which are `shape.n_in == 1` to a group.
-pub(crate) fn depthwise<T: GemmElement>(
+pub(super) fn depthwise<T: GemmElement>(
     level: Level,
     shape: &Shape,
     layout: Layout,

@@ -18,7 +18,7 @@ use tracefx_exec::Kernel;
 use tracefx_ops::Args;
 
 /// The kernels of this family.
-pub(crate) const KERNELS: &[(&str, Kernel)] = &[("aten.convolution.default", Kernel::Overwrite(convolution))];
+pub(super) const KERNELS: &[(&str, Kernel)] = &[("aten.convolution.default", Kernel::Overwrite(convolution))];
 
 fn convolution(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     let dtype = out[0].dtype();
@@ -71,7 +71,7 @@ fn run<T: GemmElement>(args: &Args<'_, Tensor>, out: &Tensor) -> Result<()> {
 ///
 /// # Errors
 /// `OutOfMemory` where what the product reads cannot be laid out.
-pub(crate) fn forwards<T: GemmElement>(
+pub(super) fn forwards<T: GemmElement>(
     shape: &Shape,
     image: &[T],
     weight: &[T],
@@ -137,7 +137,7 @@ pub(crate) fn gather<T: GemmElement>(
 ///
 /// # Errors
 /// `OutOfMemory` where there is no room for a block of what is added to the image.
-pub(crate) fn backwards<T: GemmElement>(shape: &Shape, points: &[T], weight: &[T], image: &mut [T]) -> Result<()> {
+pub(super) fn backwards<T: GemmElement>(shape: &Shape, points: &[T], weight: &[T], image: &mut [T]) -> Result<()> {
     let mut columns = Vec::new();
     let (n_points, n_taps) = (volume(shape.points), volume(shape.kernel));
     let n_columns = shape.n_out * n_taps;

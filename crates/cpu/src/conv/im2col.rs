@@ -12,7 +12,7 @@ use tracefx_core::allocate::with_room;
 /// How an image is laid out so that what a tap sees of neighbouring points lies side by side: with its padding, and with
 /// the columns that are a stride apart next to each other.
 #[derive(Clone, Copy)]
-pub(crate) struct Layout {
+pub(super) struct Layout {
     /// The sizes of the image with its padding, as far as taps see it; the width is one of a phase.
     sizes: [usize; 3],
     /// The phases of a row: column `x` is the `x / n_phases`-th one of phase `x % n_phases`.
@@ -43,7 +43,7 @@ impl Layout {
     }
 
     /// Whether the image lies so already.
-    pub(crate) fn is_image(&self, shape: &Shape) -> bool {
+    pub(super) fn is_image(&self, shape: &Shape) -> bool {
         self.n_phases == 1 && self.sizes == shape.image && shape.padding == [0; 3]
     }
 
@@ -56,13 +56,13 @@ impl Layout {
     }
 
     /// Where the first point of a row of points lies.
-    pub(crate) fn point_row(&self, shape: &Shape, row: usize) -> usize {
+    pub(super) fn point_row(&self, shape: &Shape, row: usize) -> usize {
         let (depth, height) = (row / shape.points[1], row % shape.points[1]);
         (depth * shape.stride[0] * self.sizes[1] + height * shape.stride[1]) * self.row()
     }
 
     /// Lays out a channel of an image.
-    pub(crate) fn arrange<T: GemmElement>(&self, shape: &Shape, image: &[T], to: &mut [T]) {
+    pub(super) fn arrange<T: GemmElement>(&self, shape: &Shape, image: &[T], to: &mut [T]) {
         for (at, to) in to.chunks_exact_mut(self.row()).enumerate() {
             let inside =
                 |dim: usize, place: usize| place.checked_sub(shape.padding[dim]).filter(|&it| it < shape.image[dim]);
@@ -99,7 +99,7 @@ impl Layout {
     }
 
     /// Lays out the channels of an image.
-    pub(crate) fn arrange_all<T: GemmElement>(&self, shape: &Shape, image: &[T], to: &mut [T]) {
+    pub(super) fn arrange_all<T: GemmElement>(&self, shape: &Shape, image: &[T], to: &mut [T]) {
         let together = (parallel::GRAIN / self.plane().max(1)).max(1);
         parallel::parts_mut(to, together * self.plane(), |first, to| {
             let images = image.chunks_exact(volume(shape.image)).skip(first / self.plane());
@@ -109,7 +109,7 @@ impl Layout {
 }
 
 /// The matrix of patches: a row for each channel and tap, a column for each point.
-pub(crate) struct Im2col<'a, T> {
+pub(super) struct Im2col<'a, T> {
     shape: &'a Shape,
     layout: Layout,
     /// The channels, laid out.
@@ -160,7 +160,7 @@ impl<T: GemmElement> RhsColumns<T> for Im2col<'_, T> {
 }
 
 /// The same matrix, read element by element from an image as it is.
-pub(crate) struct PointwiseColumns<'a, T> {
+pub(super) struct PointwiseColumns<'a, T> {
     pub(crate) shape: &'a Shape,
     pub(crate) image: &'a [T],
 }

@@ -1,11 +1,11 @@
 //! Convolutions and their gradients: products of [`gemm`](crate::gemm) over patches of images.
 
-pub(crate) mod backward;
-pub(crate) mod depthwise;
-pub(crate) mod forward;
-pub(crate) mod im2col;
-pub(crate) mod shape;
-pub(crate) mod unfold;
+mod backward;
+mod depthwise;
+mod forward;
+mod im2col;
+mod shape;
+mod unfold;
 
 use tracefx_exec::Kernel;
 

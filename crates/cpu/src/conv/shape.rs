@@ -9,7 +9,7 @@ pub(crate) const BLOCK: usize = 1 << 16;
 
 /// A convolution with three spatial dimensions; those that it lacks have size one.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Shape {
+pub(super) struct Shape {
     pub(crate) n_batch: usize,
     pub(crate) groups: usize,
     /// Channels per group of the side that is read.
@@ -67,7 +67,7 @@ impl Shape {
     }
 
     /// Whether each patch is the point itself.
-    pub(crate) fn is_pointwise(&self) -> bool {
+    pub(super) fn is_pointwise(&self) -> bool {
         self.kernel == [1; 3] && self.stride == [1; 3] && self.padding == [0; 3]
     }
 
@@ -87,7 +87,7 @@ impl Shape {
     }
 
     /// The start of the image row that tap (`kd`, `kh`) of a row of points sees, or `None` in the padding.
-    pub(crate) fn image_row(&self, row: usize, kd: usize, kh: usize) -> Option<usize> {
+    pub(super) fn image_row(&self, row: usize, kd: usize, kh: usize) -> Option<usize> {
         let depth = self.place(0, row / self.points[1], kd)?;
         let height = self.place(1, row % self.points[1], kh)?;
         Some((depth * self.image[1] + height) * self.image[2])

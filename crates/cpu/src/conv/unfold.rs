@@ -10,7 +10,7 @@ use tracefx_exec::Kernel;
 use tracefx_ops::Args;
 
 /// The kernels of this family.
-pub(crate) const KERNELS: &[(&str, Kernel)] =
+pub(super) const KERNELS: &[(&str, Kernel)] =
     &[("aten.im2col.default", Kernel::Fill(im2col)), ("aten.col2im.default", Kernel::Fill(col2im))];
 
 /// The patches of one channel of an image, by the four options that start at `at`.

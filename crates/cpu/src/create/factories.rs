@@ -19,7 +19,7 @@ const LOGSPACE: Kernel = Kernel::Fill(|args, outs| {
 });
 
 /// The kernels of this family.
-pub(crate) const KERNELS: &[(&str, Kernel)] = &[
+pub(super) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.empty.memory_format", ZEROS),
     ("aten.empty_strided.default", ZEROS),
     ("aten.empty_permuted.default", ZEROS),

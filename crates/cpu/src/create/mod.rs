@@ -1,8 +1,8 @@
 //! New tensors of no other tensor's elements, and single numbers out of tensors.
 
-pub(crate) mod factories;
-pub(crate) mod scalar;
-pub(crate) mod window;
+mod factories;
+mod scalar;
+mod window;
 
 use tracefx_exec::Kernel;
 

@@ -5,7 +5,7 @@ use tracefx_exec::Kernel;
 use tracefx_ops::{Args, Value};
 
 /// The kernels of this family.
-pub(crate) const KERNELS: &[(&str, Kernel)] = &[
+pub(super) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.item.default", Kernel::Make(item)),
     ("aten._local_scalar_dense.default", Kernel::Make(first_item)),
     (

@@ -22,7 +22,7 @@ const KAISER: Kernel = Kernel::Fill(|args, outs| {
 });
 
 /// The kernels of this family.
-pub(crate) const KERNELS: &[(&str, Kernel)] = &[
+pub(super) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.hann_window.default", HANN),
     ("aten.hann_window.periodic", HANN),
     ("aten.hamming_window.default", HAMMING),

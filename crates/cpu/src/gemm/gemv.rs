@@ -8,13 +8,13 @@ use std::ops::Range;
 use tracefx_core::Result;
 
 /// The most rows or columns of a thin side.
-pub(crate) const THIN: usize = 3;
+pub(super) const THIN: usize = 3;
 
 /// The elements of the large side that are worth a thread.
 const SHARED: usize = 1 << 16;
 
 /// The product of a left side with contiguous rows and a right side with at most [`THIN`] columns: scalar products.
-pub(crate) fn dots<T: GemmElement>(
+pub(super) fn dots<T: GemmElement>(
     level: Level,
     Extent { m, n, k }: Extent,
     target: &OutputView<'_, T>,
@@ -73,7 +73,7 @@ impl<T: GemmElement> Work for Dot<'_, T> {
 }
 
 /// The product of a left side with at most [`THIN`] rows and a right side with contiguous rows: sums of scaled rows.
-pub(crate) fn axpys<T: GemmElement>(
+pub(super) fn axpys<T: GemmElement>(
     level: Level,
     Extent { m, n, k }: Extent,
     target: &OutputView<'_, T>,

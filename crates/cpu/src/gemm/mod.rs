@@ -1,7 +1,7 @@
 //! Products of matrices: what every kernel that multiplies is made of.
 
 pub(crate) mod blocked;
-pub(crate) mod gemv;
+mod gemv;
 pub(crate) mod output_view;
 
 use crate::gemm::blocked::BlockedGemm;

@@ -42,7 +42,7 @@ impl<'a, T> OutputView<'a, T> {
     }
 
     /// Whether the elements of a row lie side by side.
-    pub(crate) fn has_dense_rows(&self) -> bool {
+    pub(super) fn has_dense_rows(&self) -> bool {
         self.col == 1 || self.n_cols == 1
     }
 

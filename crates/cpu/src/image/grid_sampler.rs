@@ -9,21 +9,21 @@ use tracefx_exec::Kernel;
 use tracefx_ops::Args;
 
 /// The kernels of this family.
-pub(crate) const KERNELS: &[(&str, Kernel)] = &[
+pub(super) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.grid_sampler_2d.default", Kernel::Fill(grid_sampler)),
     ("aten.grid_sampler_3d.default", Kernel::Fill(grid_sampler)),
     ("aten.affine_grid_generator.default", Kernel::Fill(affine_grid)),
 ];
 
 #[derive(Clone, Copy, PartialEq)]
-pub(crate) enum Mode {
+pub(super) enum Mode {
     Linear,
     Nearest,
     Cubic,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-pub(crate) enum Padding {
+pub(super) enum Padding {
     Zeros,
     Border,
     Reflection,
@@ -31,10 +31,10 @@ pub(crate) enum Padding {
 
 /// What is the same along one dimension for all places.
 #[derive(Clone, Copy)]
-pub(crate) struct ComputeLocation {
+pub(super) struct ComputeLocation {
     pub(crate) size: usize,
     pub(crate) padding: Padding,
-    pub(crate) is_aligned: bool,
+    pub(super) is_aligned: bool,
 }
 
 impl ComputeLocation {

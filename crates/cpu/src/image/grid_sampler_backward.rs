@@ -10,7 +10,7 @@ use tracefx_exec::Kernel;
 use tracefx_ops::Args;
 
 /// The kernels of this family.
-pub(crate) const KERNELS: &[(&str, Kernel)] = &[
+pub(super) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.grid_sampler_2d_backward.default", Kernel::Fill(gradients)),
     ("aten.grid_sampler_3d_backward.default", Kernel::Fill(gradients)),
 ];

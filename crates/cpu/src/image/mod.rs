@@ -1,11 +1,11 @@
 //! Windows and samples of images: pooling, upsampling, grid sampling, with their gradients.
 
-pub(crate) mod grid_sampler;
-pub(crate) mod grid_sampler_backward;
-pub(crate) mod pooling;
-pub(crate) mod pooling_backward;
-pub(crate) mod upsample;
-pub(crate) mod upsample_backward;
+mod grid_sampler;
+mod grid_sampler_backward;
+mod pooling;
+mod pooling_backward;
+mod upsample;
+mod upsample_backward;
 
 use tracefx_exec::Kernel;
 

@@ -16,7 +16,7 @@ use tracefx_exec::Kernel;
 use tracefx_ops::Args;
 
 /// The kernels of this family.
-pub(crate) const KERNELS: &[(&str, Kernel)] = &[
+pub(super) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.max_pool2d_with_indices.default", Kernel::Overwrite(max_pool)),
     ("aten.max_pool3d_with_indices.default", Kernel::Overwrite(max_pool)),
     ("aten.adaptive_max_pool2d.default", Kernel::Overwrite(adaptive_max_pool)),
@@ -33,7 +33,7 @@ pub(crate) const KERNELS: &[(&str, Kernel)] = &[
 
 /// One window along one dimension: the elements `start`, `start + step`… before `end`.
 #[derive(Clone, Copy)]
-pub(crate) struct Window {
+pub(super) struct Window {
     start: usize,
     end: usize,
     step: usize,
@@ -42,7 +42,7 @@ pub(crate) struct Window {
 }
 
 /// The windows of each of three dimensions, and the sizes of the input.
-pub(crate) struct Windows {
+pub(super) struct Windows {
     /// Those of each plane, or the same ones for all.
     planes: Vec<[Vec<Window>; 3]>,
     sizes: [usize; 3],
@@ -69,7 +69,7 @@ impl Windows {
     }
 
     /// Windows of the arguments from `at` on: kernel size, stride, padding, and perhaps dilation.
-    pub(crate) fn fixed(
+    pub(super) fn fixed(
         args: &Args<'_, Tensor>,
         at: usize,
         has_dilation: bool,
@@ -100,7 +100,7 @@ impl Windows {
         })
     }
 
-    pub(crate) fn adaptive(args: &Args<'_, Tensor>, input: &Tensor, out: &Tensor) -> Result<Self> {
+    pub(super) fn adaptive(args: &Args<'_, Tensor>, input: &Tensor, out: &Tensor) -> Result<Self> {
         let n_dims = if args.op.schema.name.contains("3d") { 3 } else { 2 };
         Windows::new(input, out, n_dims, |_, size, n_windows| {
             let window = |at: usize| {
@@ -153,7 +153,7 @@ impl Windows {
         self.planes.first().map_or(0, |dims| dims.iter().map(Vec::len).product())
     }
 
-    pub(crate) fn n_inputs(&self) -> usize {
+    fn n_inputs(&self) -> usize {
         self.sizes.iter().product()
     }
 

@@ -10,7 +10,7 @@ use tracefx_exec::Kernel;
 use tracefx_ops::Args;
 
 /// The kernels of this family.
-pub(crate) const KERNELS: &[(&str, Kernel)] = &[
+pub(super) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.avg_pool2d_backward.default", Kernel::Fill(avg_pool)),
     ("aten.avg_pool3d_backward.default", Kernel::Fill(avg_pool)),
     ("aten._adaptive_avg_pool2d_backward.default", Kernel::Fill(adaptive_avg_pool)),

@@ -14,7 +14,7 @@ use tracefx_exec::Kernel;
 use tracefx_ops::Args;
 
 /// The kernels of this family.
-pub(crate) const KERNELS: &[(&str, Kernel)] = &[
+pub(super) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.upsample_nearest1d.default", Kernel::Fill(nearest)),
     ("aten.upsample_nearest2d.default", Kernel::Fill(nearest)),
     ("aten.upsample_nearest3d.default", Kernel::Fill(nearest)),
@@ -31,7 +31,7 @@ pub(crate) const KERNELS: &[(&str, Kernel)] = &[
 
 /// The tensors before and after a resize.
 #[derive(Clone, Copy)]
-pub(crate) struct Images<'a> {
+pub(super) struct Images<'a> {
     pub(crate) input: &'a Tensor,
     pub(crate) output: &'a Tensor,
 }
@@ -49,7 +49,7 @@ fn each_dim<T>(
 }
 
 /// Where in a plane of the input the elements of a plane of the output are from.
-pub(crate) fn nearest_indices(args: &Args<'_, Tensor>, images: Images<'_>) -> Result<Vec<usize>> {
+pub(super) fn nearest_indices(args: &Args<'_, Tensor>, images: Images<'_>) -> Result<Vec<usize>> {
     let sources = each_dim(args, images, |n_in, n_out, factor| {
         let step = factor.map_or(n_in as f32 / n_out as f32, |it| (1.0 / it) as f32);
         let source = |at: usize| match n_out {
@@ -63,7 +63,7 @@ pub(crate) fn nearest_indices(args: &Args<'_, Tensor>, images: Images<'_>) -> Re
 }
 
 /// As [`nearest_indices`], by the centres of the elements.
-pub(crate) fn nearest_exact_indices(args: &Args<'_, Tensor>, images: Images<'_>) -> Result<Vec<usize>> {
+pub(super) fn nearest_exact_indices(args: &Args<'_, Tensor>, images: Images<'_>) -> Result<Vec<usize>> {
     let sources = each_dim(args, images, |n_in, n_out, factor| {
         let step = factor.map_or(n_in as f32 / n_out as f32, |it| (1.0 / it) as f32);
         let source = |at: usize| ((((at as f64 + 0.5) * step as f64) as f32).floor() as usize).min(n_in - 1);
@@ -91,7 +91,7 @@ fn nearest_exact(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
 }
 
 /// Where in a plane of the input the elements of a plane of the output are from.
-pub(crate) type NearestIndices = fn(&Args<'_, Tensor>, Images<'_>) -> Result<Vec<usize>>;
+pub(super) type NearestIndices = fn(&Args<'_, Tensor>, Images<'_>) -> Result<Vec<usize>>;
 
 fn pick(args: &Args<'_, Tensor>, out: &Tensor, places: NearestIndices) -> Result<()> {
     let input = args.tensor(0)?;
@@ -110,7 +110,7 @@ fn pick(args: &Args<'_, Tensor>, out: &Tensor, places: NearestIndices) -> Result
 }
 
 /// The inputs that make one output position of one dimension, and the weight of each.
-pub(crate) type Taps<A> = Vec<(usize, A)>;
+pub(super) type Taps<A> = Vec<(usize, A)>;
 
 /// How far the places of two neighbours are apart in the input.
 fn step<A: Float>(n_in: usize, n_out: usize, is_aligned: bool, factor: Option<f64>) -> A {
@@ -139,7 +139,7 @@ fn linear(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     })
 }
 
-pub(crate) fn linear_taps<A: Float>(
+pub(super) fn linear_taps<A: Float>(
     n_in: usize,
     n_out: usize,
     is_aligned: bool,
@@ -168,7 +168,7 @@ fn cubic(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
 }
 
 /// The weights of the four neighbours of a place that lies `t` behind the second one, by Keys' kernel with a = -0.75.
-pub(crate) fn cubic_weights<A: Float>(t: A) -> [A; 4] {
+pub(super) fn cubic_weights<A: Float>(t: A) -> [A; 4] {
     let a = A::of(-0.75);
     let near = |x: A| ((a + A::of(2.0)) * x - (a + A::of(3.0))) * x * x + A::ONE;
     let far = |x: A| ((a * x - A::of(5.0) * a) * x + A::of(8.0) * a) * x - A::of(4.0) * a;
@@ -176,7 +176,7 @@ pub(crate) fn cubic_weights<A: Float>(t: A) -> [A; 4] {
     [far(t + A::ONE), near(t), near(rest), far(rest + A::ONE)]
 }
 
-pub(crate) fn cubic_taps<A: Float>(
+pub(super) fn cubic_taps<A: Float>(
     n_in: usize,
     n_out: usize,
     is_aligned: bool,
@@ -200,7 +200,7 @@ fn linear_filter(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     with_float!(dtype, &args.op.name, A => weigh::<A>(args, &out[0], linear_filter_taps))
 }
 
-pub(crate) fn linear_filter_taps<A: Float>(
+pub(super) fn linear_filter_taps<A: Float>(
     n_in: usize,
     n_out: usize,
     is_aligned: bool,
@@ -215,7 +215,7 @@ fn cubic_filter(args: &Args<'_, Tensor>, out: &[Tensor]) -> Result<()> {
     with_float!(dtype, &args.op.name, A => weigh::<A>(args, &out[0], cubic_filter_taps))
 }
 
-pub(crate) fn cubic_filter_taps<A: Float>(
+pub(super) fn cubic_filter_taps<A: Float>(
     n_in: usize,
     n_out: usize,
     is_aligned: bool,
@@ -262,7 +262,7 @@ fn filter_taps<A: Float>(
 }
 
 /// A resize of volumes. Signals and images are volumes of size one in front.
-pub(crate) struct Volume<A> {
+pub(super) struct Volume<A> {
     /// The taps of each output position, for each of three dimensions.
     pub(crate) dims: Vec<Vec<Taps<A>>>,
     /// The sizes of the input.
@@ -270,7 +270,7 @@ pub(crate) struct Volume<A> {
 }
 
 /// The resize with these taps. Whether the corners are aligned is the argument at `aligned`.
-pub(crate) fn taps_of_volume<A: Float>(
+pub(super) fn taps_of_volume<A: Float>(
     args: &Args<'_, Tensor>,
     aligned: usize,
     images: Images<'_>,

@@ -23,7 +23,7 @@ macro_rules! taps {
 }
 
 /// The kernels of this family.
-pub(crate) const KERNELS: &[(&str, Kernel)] = &[
+pub(super) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.upsample_nearest1d_backward.default", Kernel::Fill(nearest)),
     ("aten.upsample_nearest2d_backward.default", Kernel::Fill(nearest)),
     ("aten.upsample_nearest3d_backward.default", Kernel::Fill(nearest)),

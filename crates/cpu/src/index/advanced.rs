@@ -10,7 +10,7 @@ use tracefx_core::{DType, Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;
 
-pub(crate) const KERNELS: &[(&str, Kernel)] =
+pub(super) const KERNELS: &[(&str, Kernel)] =
     &[("aten.index.Tensor", Kernel::Fill(index)), ("aten.index_put.default", Kernel::Fill(index_put))];
 
 /// What indices select of a tensor: its sizes and places with all indexed dimensions as one, in whose order the result

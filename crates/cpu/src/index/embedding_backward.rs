@@ -12,7 +12,7 @@ use tracefx_exec::Kernel;
 use tracefx_ops::Args;
 
 /// The kernels of this family.
-pub(crate) const KERNELS: &[(&str, Kernel)] = &[
+pub(super) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.embedding_dense_backward.default", Kernel::Fill(embedding)),
     ("aten._embedding_bag_backward.default", Kernel::Fill(bags)),
     ("aten._embedding_bag_dense_backward.default", Kernel::Fill(dense_bags)),

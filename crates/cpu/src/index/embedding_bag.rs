@@ -8,7 +8,7 @@ use tracefx_core::{Code, Diagnostic, Element, Result, Scalar, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;
 
-pub(crate) const KERNELS: &[(&str, Kernel)] = &[
+pub(super) const KERNELS: &[(&str, Kernel)] = &[
     ("aten._embedding_bag.default", Kernel::Fill(embedding_bag)),
     ("aten._embedding_bag_forward_only.default", Kernel::Fill(embedding_bag)),
 ];

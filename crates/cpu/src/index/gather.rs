@@ -11,7 +11,7 @@ use tracefx_core::{Code, DType, Diagnostic, Element, Result, Tensor, contiguous_
 use tracefx_exec::Kernel;
 use tracefx_ops::{Args, normalize_dim};
 
-pub(crate) const KERNELS: &[(&str, Kernel)] = &[
+pub(super) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.embedding.default", Kernel::Fill(embedding)),
     ("aten.embedding_renorm.default", Kernel::Fill(embedding_renorm)),
     ("aten.gather.default", Kernel::Fill(gather)),

@@ -1,11 +1,11 @@
 //! Elements at places that a tensor of indices or a mask gives, read, written or accumulated.
 
-pub(crate) mod advanced;
-pub(crate) mod embedding_backward;
-pub(crate) mod embedding_bag;
+mod advanced;
+mod embedding_backward;
+mod embedding_bag;
 pub(crate) mod gather;
-pub(crate) mod nonzero;
-pub(crate) mod scatter;
+mod nonzero;
+mod scatter;
 
 use tracefx_exec::Kernel;
 

@@ -8,7 +8,7 @@ use tracefx_core::{DType, Element, Result, Scalar, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::{Args, Value};
 
-pub(crate) const KERNELS: &[(&str, Kernel)] = &[
+pub(super) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.masked_scatter.default", Kernel::Fill(masked_scatter)),
     ("aten.masked_scatter_backward.default", Kernel::Fill(masked_scatter_backward)),
     ("aten.masked_select.default", Kernel::Make(masked_select)),

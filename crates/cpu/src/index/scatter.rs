@@ -12,7 +12,7 @@ use tracefx_core::{Code, DType, Diagnostic, Element, Result, Tensor, contiguous_
 use tracefx_exec::Kernel;
 use tracefx_ops::{Args, normalize_dim};
 
-pub(crate) const KERNELS: &[(&str, Kernel)] = &[
+pub(super) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.index_add.default", Kernel::Fill(index_add)),
     ("aten.index_copy.default", Kernel::Fill(index_copy)),
     ("aten.index_fill.int_Scalar", Kernel::Fill(index_fill)),

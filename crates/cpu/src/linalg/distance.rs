@@ -9,7 +9,7 @@ use tracefx_exec::Kernel;
 use tracefx_ops::Args;
 
 /// The kernels of this family.
-pub(crate) const KERNELS: &[(&str, Kernel)] = &[
+pub(super) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.linalg_cross.default", Kernel::Fill(cross)),
     ("aten._cdist_forward.default", Kernel::Fill(cdist)),
     ("aten._pdist_forward.default", Kernel::Fill(pdist)),

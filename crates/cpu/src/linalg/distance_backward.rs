@@ -9,7 +9,7 @@ use tracefx_exec::Kernel;
 use tracefx_ops::Args;
 
 /// The kernels of this family.
-pub(crate) const KERNELS: &[(&str, Kernel)] =
+pub(super) const KERNELS: &[(&str, Kernel)] =
     &[("aten._cdist_backward.default", Kernel::Fill(cdist)), ("aten._pdist_backward.default", Kernel::Fill(pdist))];
 
 /// What one axis adds to the gradient of the first row: by the difference along the axis, the gradient of the distance,

@@ -10,7 +10,7 @@ use tracefx_exec::Kernel;
 use tracefx_ops::Args;
 
 /// The kernels of this family.
-pub(crate) const KERNELS: &[(&str, Kernel)] = &[
+pub(super) const KERNELS: &[(&str, Kernel)] = &[
     (
         "aten.linalg_eig.default",
         Kernel::Fill(|args, outs| with_field!(args.tensor(0)?.dtype(), T => eig::<T>(args, outs))),

@@ -12,7 +12,7 @@ use tracefx_exec::Kernel;
 use tracefx_ops::Args;
 
 /// The kernels of this family.
-pub(crate) const KERNELS: &[(&str, Kernel)] = &[
+pub(super) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.linalg_qr.default", Kernel::Fill(|args, outs| with_field!(outs[1].dtype(), T => qr::<T>(args, outs)))),
     ("aten.geqrf.default", Kernel::Fill(|args, outs| with_field!(outs[0].dtype(), T => geqrf::<T>(args, outs)))),
     (

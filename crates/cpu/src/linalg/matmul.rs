@@ -11,7 +11,7 @@ use tracefx_exec::Kernel;
 use tracefx_ops::Args;
 
 /// The kernels of this family.
-pub(crate) const KERNELS: &[(&str, Kernel)] = &[
+pub(super) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.mm.default", Kernel::Overwrite(mm)),
     ("aten.bmm.default", Kernel::Overwrite(mm)),
     ("aten.mv.default", Kernel::Overwrite(mv)),

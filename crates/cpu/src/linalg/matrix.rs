@@ -10,7 +10,7 @@ use tracefx_ops::Args;
 /// A matrix, row by row.
 #[derive(Debug)]
 #[cfg_attr(test, derive(Clone))]
-pub(crate) struct Matrix<T = f64> {
+pub(super) struct Matrix<T = f64> {
     pub(crate) rows: usize,
     pub(crate) cols: usize,
     pub(crate) data: Vec<T>,
@@ -44,7 +44,7 @@ impl<T: Field> Matrix<T> {
     }
 
     /// The transpose with its numbers conjugated.
-    pub(crate) fn adjoint(&self) -> Result<Self> {
+    pub(super) fn adjoint(&self) -> Result<Self> {
         let mut res = self.transposed()?;
         res.data.iter_mut().for_each(|it| *it = it.conj());
         Ok(res)
@@ -72,7 +72,7 @@ impl<T: Field> Matrix<T> {
         }
     }
 
-    pub(crate) fn swap_rows(&mut self, a: usize, b: usize) {
+    pub(super) fn swap_rows(&mut self, a: usize, b: usize) {
         for col in 0..self.cols {
             self.data.swap(a * self.cols + col, b * self.cols + col);
         }
@@ -102,7 +102,7 @@ pub(crate) fn numbers<T: Field>(tensor: &Tensor, sizes: &[usize]) -> Result<Vec<
 }
 
 /// The matrices of a tensor, broadcast to these sizes in front.
-pub(crate) fn matrices<T: Field>(tensor: &Tensor, lead: &[usize], rows: usize, cols: usize) -> Result<Vec<Matrix<T>>> {
+pub(super) fn matrices<T: Field>(tensor: &Tensor, lead: &[usize], rows: usize, cols: usize) -> Result<Vec<Matrix<T>>> {
     let numbers = numbers::<T>(tensor, &[lead, &[rows, cols]].concat())?;
     let n: usize = lead.iter().product();
     let data = |i: usize| copied(&numbers[i * rows * cols..(i + 1) * rows * cols]);
@@ -110,25 +110,25 @@ pub(crate) fn matrices<T: Field>(tensor: &Tensor, lead: &[usize], rows: usize, c
 }
 
 /// The matrices of an argument.
-pub(crate) fn matrices_of<T: Field>(args: &Args<'_, Tensor>, index: usize) -> Result<Vec<Matrix<T>>> {
+pub(super) fn matrices_of<T: Field>(args: &Args<'_, Tensor>, index: usize) -> Result<Vec<Matrix<T>>> {
     let tensor = args.tensor(index)?;
     let (lead, last) = tensor.sizes().split_at(tensor.rank() - 2);
     matrices(tensor, lead, last[0], last[1])
 }
 
 /// Fills a result with these numbers.
-pub(crate) fn store_numbers<T: Field>(numbers: &[T], out: &Tensor) -> Result<()> {
+pub(super) fn store_numbers<T: Field>(numbers: &[T], out: &Tensor) -> Result<()> {
     store::<T::Stored>(bytemuck::cast_slice(numbers), out)
 }
 
 /// Fills a result with matrices one behind the other.
-pub(crate) fn store_all<T: Field>(matrices: &[Matrix<T>], out: &Tensor) -> Result<()> {
+pub(super) fn store_all<T: Field>(matrices: &[Matrix<T>], out: &Tensor) -> Result<()> {
     let mut numbers: Vec<T> = with_room(matrices.iter().map(|it| it.data.len()).sum())?;
     matrices.iter().for_each(|it| numbers.extend_from_slice(&it.data));
     store_numbers(&numbers, out)
 }
 
 /// Fills an int32 result.
-pub(crate) fn fill_ints(out: &Tensor, numbers: impl Iterator<Item = i32>) {
+pub(super) fn fill_ints(out: &Tensor, numbers: impl Iterator<Item = i32>) {
     fill::<i32, _>(out, |to| to.iter_mut().zip(numbers).for_each(|(to, it)| *to = it));
 }

@@ -1,13 +1,13 @@
 //! Linear algebra: products, factorisations, eigenvalues, singular values, distances.
 
-pub(crate) mod distance;
-pub(crate) mod distance_backward;
-pub(crate) mod eig;
-pub(crate) mod householder;
-pub(crate) mod matmul;
-pub(crate) mod matrix;
-pub(crate) mod svd;
-pub(crate) mod triangular;
+mod distance;
+mod distance_backward;
+mod eig;
+mod householder;
+mod matmul;
+mod matrix;
+mod svd;
+mod triangular;
 
 use tracefx_exec::Kernel;
 

@@ -11,7 +11,7 @@ use tracefx_exec::{Kernel, assign};
 use tracefx_ops::{Args, Value};
 
 /// The kernels of this family.
-pub(crate) const KERNELS: &[(&str, Kernel)] = &[
+pub(super) const KERNELS: &[(&str, Kernel)] = &[
     (
         "aten._linalg_eigh.default",
         Kernel::Fill(|args, outs| with_field!(args.tensor(0)?.dtype(), T => eigh::<T>(args, outs))),

@@ -18,7 +18,7 @@ macro_rules! kernel {
 }
 
 /// The kernels of this family.
-pub(crate) const KERNELS: &[(&str, Kernel)] = &[
+pub(super) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.linalg_lu_factor_ex.default", kernel!(lu_factor)),
     ("aten.lu_unpack.default", kernel!(lu_unpack)),
     ("aten.linalg_lu_solve.default", kernel!(lu_solve)),

@@ -10,7 +10,7 @@ use tracefx_exec::Kernel;
 use tracefx_ops::Args;
 
 /// The kernels of this family.
-pub(crate) const KERNELS: &[(&str, Kernel)] = &[
+pub(super) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.nll_loss_forward.default", Kernel::Fill(nll_loss)),
     ("aten.nll_loss2d_forward.default", Kernel::Fill(nll_loss)),
     ("aten.multi_margin_loss.default", Kernel::Fill(multi_margin_loss)),
@@ -79,7 +79,7 @@ fn reduce<A: Float>(out: &Tensor, losses: &[f64], reduction: i64) -> Result<()> 
     })
 }
 
-pub(crate) fn out_of_range(args: &Args<'_, Tensor>) -> Diagnostic {
+pub(super) fn out_of_range(args: &Args<'_, Tensor>) -> Diagnostic {
     Diagnostic::new(Code::IndexOutOfRange, "target out of range").op(&*args.op.name)
 }
 

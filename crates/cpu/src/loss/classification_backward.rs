@@ -9,7 +9,7 @@ use tracefx_exec::Kernel;
 use tracefx_ops::Args;
 
 /// The kernels of this family.
-pub(crate) const KERNELS: &[(&str, Kernel)] = &[
+pub(super) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.nll_loss_backward.default", Kernel::Fill(nll_loss)),
     ("aten.nll_loss2d_backward.default", Kernel::Fill(nll_loss)),
     ("aten.multi_margin_loss_backward.default", Kernel::Fill(multi_margin_loss)),

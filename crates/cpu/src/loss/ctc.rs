@@ -12,7 +12,7 @@ use tracefx_exec::Kernel;
 use tracefx_ops::{Args, Value};
 
 /// The kernels of this family.
-pub(crate) const KERNELS: &[(&str, Kernel)] = &[
+pub(super) const KERNELS: &[(&str, Kernel)] = &[
     ("aten._ctc_loss.default", Kernel::Make(forward)),
     ("aten._ctc_loss.Tensor", Kernel::Make(forward)),
     ("aten._ctc_loss_backward.default", Kernel::Fill(backward)),

@@ -1,9 +1,9 @@
 //! Losses that are more than arithmetic of operators, with their gradients.
 
-pub(crate) mod classification;
-pub(crate) mod classification_backward;
-pub(crate) mod ctc;
-pub(crate) mod pointwise_backward;
+mod classification;
+mod classification_backward;
+mod ctc;
+mod pointwise_backward;
 
 use tracefx_exec::Kernel;
 

@@ -23,7 +23,7 @@ macro_rules! loss {
 }
 
 /// The kernels of this family.
-pub(crate) const KERNELS: &[(&str, Kernel)] = &[
+pub(super) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.mse_loss_backward.default", loss!(|grad, input, target, norm| 2.0 * norm * (input - target) * grad)),
     (
         "aten.smooth_l1_loss_backward.default",

@@ -12,7 +12,7 @@ use tracefx_exec::Kernel;
 use tracefx_ops::{Args, Value};
 
 /// The kernels of this family.
-pub(crate) const KERNELS: &[(&str, Kernel)] = &[
+pub(super) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.native_layer_norm_backward.default", Kernel::Fill(native_layer_norm)),
     ("aten.native_group_norm_backward.default", Kernel::Fill(native_group_norm)),
     ("aten.native_batch_norm_backward.default", Kernel::Fill(native_batch_norm)),

@@ -14,7 +14,7 @@ use tracefx_exec::{Kernel, assign};
 use tracefx_ops::Args;
 
 /// The kernels of this family.
-pub(crate) const KERNELS: &[(&str, Kernel)] = &[
+pub(super) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.native_batch_norm.default", Kernel::Fill(batch_norm_in_place)),
     ("aten._native_batch_norm_legit.default", Kernel::Fill(batch_norm_in_place)),
     ("aten._native_batch_norm_legit.no_stats", Kernel::Fill(batch_norm_no_stats)),

@@ -1,7 +1,7 @@
 //! Normalisation, with its gradients.
 
-pub(crate) mod backward;
-pub(crate) mod forward;
+mod backward;
+mod forward;
 
 use tracefx_exec::Kernel;
 

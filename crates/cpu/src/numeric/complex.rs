@@ -56,7 +56,7 @@ impl Complex {
         Complex { re, im }
     }
 
-    pub(crate) fn is_zero(self) -> bool {
+    fn is_zero(self) -> bool {
         self.re == 0.0 && self.im == 0.0
     }
 

@@ -28,7 +28,7 @@ const SELU_ALPHA: f64 = 1.6732632423543772848170429916717;
 const SELU_SCALE: f64 = 1.0507009873554804934193349852946;
 
 /// The kernels of this family.
-pub(crate) const KERNELS: &[(&str, Kernel)] = &[
+pub(super) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.relu.default", Kernel::Overwrite(relu)),
     ("aten.hardtanh.default", Kernel::Overwrite(hardtanh)),
     ("aten.threshold.default", Kernel::Overwrite(threshold)),

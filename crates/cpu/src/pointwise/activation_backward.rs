@@ -24,7 +24,7 @@ macro_rules! float {
 }
 
 /// The kernels of this family.
-pub(crate) const KERNELS: &[(&str, Kernel)] = &[
+pub(super) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.sigmoid_backward.default", Kernel::Fill(sigmoid)),
     ("aten.tanh_backward.default", Kernel::Fill(tanh)),
     ("aten.threshold_backward.default", Kernel::Fill(threshold)),

@@ -4,7 +4,7 @@ use crate::pointwise::special::in_float64;
 use tracefx_exec::Kernel;
 
 /// The kernels of this family.
-pub(crate) const KERNELS: &[(&str, Kernel)] = &[
+pub(super) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.i0.default", Kernel::Fill(|args, outs| in_float64(args, 0, outs, i0))),
     ("aten.special_i0e.default", Kernel::Fill(|args, outs| in_float64(args, 0, outs, |x| scaled(0, x)))),
     ("aten.special_i1.default", Kernel::Fill(|args, outs| in_float64(args, 0, outs, |x| scaled(1, x) * x.abs().exp()))),

@@ -53,7 +53,7 @@ macro_rules! divide {
 }
 
 /// The kernels of this family.
-pub(crate) const KERNELS: &[(&str, Kernel)] = &[
+pub(super) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.add.Tensor", Kernel::Overwrite(add)),
     ("aten.add.Scalar", Kernel::Overwrite(add)),
     ("aten.sub.Tensor", Kernel::Overwrite(|args, outs| sub(args, outs, [0, 1]))),

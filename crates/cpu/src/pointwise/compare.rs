@@ -49,7 +49,7 @@ const LEFT_SHIFT: Kernel = Kernel::Overwrite(|args, outs| shift(args, outs, |a, 
 const RIGHT_SHIFT: Kernel = Kernel::Overwrite(|args, outs| shift(args, outs, |a, n| a >> n, |a| a >> 63));
 
 /// The kernels of this family.
-pub(crate) const KERNELS: &[(&str, Kernel)] = &[
+pub(super) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.eq.Tensor", compare!(with_number, PartialEq::eq)),
     ("aten.eq.Scalar", compare!(with_number, PartialEq::eq)),
     ("aten.ne.Tensor", compare!(with_number, PartialEq::ne)),

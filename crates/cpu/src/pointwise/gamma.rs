@@ -12,7 +12,7 @@ const ZETA: Kernel = Kernel::Fill(|args, outs| in_float64_of_two(args, outs, zet
 const XLOG1PY: Kernel = Kernel::Fill(|args, outs| in_float64_of_two(args, outs, xlog1py));
 
 /// The kernels of this family.
-pub(crate) const KERNELS: &[(&str, Kernel)] = &[
+pub(super) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.igamma.default", Kernel::Fill(|args, outs| in_float64_of_two(args, outs, |a, x| incomplete(a, x).0))),
     ("aten.igammac.default", Kernel::Fill(|args, outs| in_float64_of_two(args, outs, |a, x| incomplete(a, x).1))),
     ("aten.special_zeta.default", ZETA),

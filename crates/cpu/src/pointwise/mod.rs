@@ -1,17 +1,17 @@
 //! Functions of the elements at one place, with their gradients: one function of a number each, which
 //! [`numeric::map`](crate::numeric::map) loops over the tensors.
 
-pub(crate) mod activation;
-pub(crate) mod activation_backward;
+mod activation;
+mod activation_backward;
 pub(crate) mod bessel;
-pub(crate) mod binary;
-pub(crate) mod compare;
-pub(crate) mod gamma;
-pub(crate) mod ndtri;
-pub(crate) mod polynomial;
+mod binary;
+mod compare;
+mod gamma;
+mod ndtri;
+mod polynomial;
 pub(crate) mod special;
-pub(crate) mod ternary;
-pub(crate) mod unary;
+mod ternary;
+mod unary;
 
 use tracefx_exec::Kernel;
 

@@ -5,7 +5,7 @@ use std::f64::consts::{FRAC_1_SQRT_2, PI, SQRT_2};
 use tracefx_exec::Kernel;
 
 /// The kernels of this family.
-pub(crate) const KERNELS: &[(&str, Kernel)] = &[
+pub(super) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.special_ndtr.default", Kernel::Fill(|args, outs| in_float64(args, 0, outs, ndtr))),
     ("aten.special_ndtri.default", Kernel::Fill(|args, outs| in_float64(args, 0, outs, ndtri))),
     ("aten.special_log_ndtr.default", Kernel::Fill(|args, outs| in_float64(args, 0, outs, log_ndtr))),

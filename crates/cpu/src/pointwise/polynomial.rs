@@ -16,7 +16,7 @@ macro_rules! kernel {
 
 /// The kernels of this family.
 #[rustfmt::skip]
-pub(crate) const KERNELS: &[(&str, Kernel)] = &[
+pub(super) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.special_chebyshev_polynomial_t.default", kernel!(first_kind)),
     ("aten.special_chebyshev_polynomial_t.x_scalar", kernel!(first_kind)),
     ("aten.special_chebyshev_polynomial_t.n_scalar", kernel!(first_kind)),

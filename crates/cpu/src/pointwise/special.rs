@@ -8,10 +8,10 @@ use tracefx_exec::Kernel;
 use tracefx_ops::Args;
 
 /// The kernels of this family.
-pub(crate) const KERNELS: &[(&str, Kernel)] = &[("aten.frexp.Tensor", Kernel::Fill(frexp))];
+pub(super) const KERNELS: &[(&str, Kernel)] = &[("aten.frexp.Tensor", Kernel::Fill(frexp))];
 
 /// Fills a result with a function of one number that is computed in float64 whatever the dtype.
-pub(crate) fn in_float64(
+pub(super) fn in_float64(
     args: &Args<'_, Tensor>,
     index: usize,
     outs: &[Tensor],
@@ -27,7 +27,7 @@ pub(crate) fn in_float64(
 }
 
 /// As [`in_float64`], of the first two arguments.
-pub(crate) fn in_float64_of_two(args: &Args<'_, Tensor>, outs: &[Tensor], f: fn(f64, f64) -> f64) -> Result<()> {
+pub(super) fn in_float64_of_two(args: &Args<'_, Tensor>, outs: &[Tensor], f: fn(f64, f64) -> f64) -> Result<()> {
     let dtype = outs[0].dtype();
     if dtype.kind() != DTypeKind::Float {
         return Err(Diagnostic::unsupported_dtype(dtype, &args.op.name));

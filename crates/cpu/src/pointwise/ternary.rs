@@ -21,7 +21,7 @@ macro_rules! bound {
 }
 
 /// The kernels of this family.
-pub(crate) const KERNELS: &[(&str, Kernel)] = &[
+pub(super) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.where.self", Kernel::Overwrite(choose)),
     ("aten.where.ScalarSelf", Kernel::Overwrite(choose)),
     ("aten.where.ScalarOther", Kernel::Overwrite(choose)),

@@ -73,7 +73,7 @@ macro_rules! question {
 }
 
 /// The kernels of this family.
-pub(crate) const KERNELS: &[(&str, Kernel)] = &[
+pub(super) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.exp.default", float!(Elementary::exp, Complex::exp)),
     ("aten.exp2.default", float!(|x| x.exp2(), Complex::exp2)),
     ("aten.expm1.default", float!(Elementary::exp_m1, Complex::exp_m1)),

@@ -19,7 +19,7 @@ const UNIFORM: Kernel = Kernel::Fill(|args, outs| uniform(args, &outs[0], 0.0, 1
 const BETWEEN: Kernel = Kernel::Fill(random_between);
 
 /// The kernels of this family.
-pub(crate) const KERNELS: &[(&str, Kernel)] = &[
+pub(super) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.rand.default", UNIFORM),
     ("aten.rand_like.default", UNIFORM),
     ("aten.uniform.default", Kernel::Fill(|args, outs| uniform(args, &outs[0], args.float(1)?, args.float(2)?))),
@@ -74,7 +74,7 @@ pub(crate) const KERNELS: &[(&str, Kernel)] = &[
 ];
 
 /// The order in which the elements of a result are drawn.
-pub(crate) struct Order {
+pub(super) struct Order {
     /// The dimensions from the outermost in memory to the innermost.
     dims: Vec<usize>,
     /// Whether the elements lie row by row and without gaps, where PyTorch may draw many at once.
@@ -143,7 +143,7 @@ impl Order {
 }
 
 /// Fills a row-major result with what `next` draws for each position, in this order.
-pub(crate) fn draw_in(
+pub(super) fn draw_in(
     order: &Order,
     args: &Args<'_, Tensor>,
     out: &Tensor,
@@ -158,7 +158,7 @@ pub(crate) fn draw_in(
 }
 
 /// A result in which numbers are drawn, and the order of that: of complex numbers their parts are drawn.
-pub(crate) fn drawn(args: &Args<'_, Tensor>, out: &Tensor) -> Result<(Tensor, Order)> {
+pub(super) fn drawn(args: &Args<'_, Tensor>, out: &Tensor) -> Result<(Tensor, Order)> {
     let order = Order::of(args, out)?;
     if !out.dtype().is_complex() {
         return Ok((out.clone(), order));
@@ -170,11 +170,7 @@ pub(crate) fn drawn(args: &Args<'_, Tensor>, out: &Tensor) -> Result<(Tensor, Or
 }
 
 /// Fills a row-major result with what `next` draws, in the order of this call.
-pub(crate) fn draw(
-    args: &Args<'_, Tensor>,
-    out: &Tensor,
-    next: &mut dyn FnMut(&mut Generator) -> Scalar,
-) -> Result<()> {
+fn draw(args: &Args<'_, Tensor>, out: &Tensor, next: &mut dyn FnMut(&mut Generator) -> Scalar) -> Result<()> {
     draw_in(&Order::of(args, out)?, args, out, &mut |generator, _| next(generator))
 }
 
@@ -197,7 +193,7 @@ fn draw_steps<R: Element, const N: usize>(out: &Tensor, f: impl Fn([u32; N]) -> 
 
 /// As [`Generator::uniform_f32`] makes it of a step.
 #[inline(always)]
-pub(crate) fn float_of_step(step: u32) -> f32 {
+pub(super) fn float_of_step(step: u32) -> f32 {
     (step & ((1 << 24) - 1)) as f32 / (1u32 << 24) as f32
 }
 

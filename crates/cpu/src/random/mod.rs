@@ -1,8 +1,8 @@
 //! Random numbers, in the order and with the generator of PyTorch's CPU.
 
 pub(crate) mod distributions;
-pub(crate) mod normal;
-pub(crate) mod sample;
+mod normal;
+mod sample;
 
 use tracefx_exec::Kernel;
 

@@ -23,7 +23,7 @@ use tracefx_ops::Args;
 const STANDARD: Kernel = Kernel::Fill(|args, outs| normal(args, &outs[0], 0.0, 1.0));
 
 /// The kernels of this family.
-pub(crate) const KERNELS: &[(&str, Kernel)] = &[
+pub(super) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.randn.default", STANDARD),
     ("aten.randn_like.default", STANDARD),
     (

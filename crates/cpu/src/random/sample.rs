@@ -10,7 +10,7 @@ use tracefx_exec::{Kernel, assign};
 use tracefx_ops::Args;
 
 /// The kernels of this family.
-pub(crate) const KERNELS: &[(&str, Kernel)] = &[
+pub(super) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.randperm.default", Kernel::Fill(permutation)),
     ("aten.multinomial.default", Kernel::Fill(multinomial)),
     ("aten.poisson.default", Kernel::Fill(poisson)),

@@ -8,7 +8,7 @@ use tracefx_exec::Kernel;
 use tracefx_ops::Args;
 
 /// The kernels of this family.
-pub(crate) const KERNELS: &[(&str, Kernel)] = &[
+pub(super) const KERNELS: &[(&str, Kernel)] = &[
     ("aten._histogramdd_bin_edges.default", Kernel::Fill(bin_edges)),
     ("aten._histogramdd_from_bin_tensors.default", Kernel::Fill(from_bin_tensors)),
 ];

@@ -1,12 +1,12 @@
 //! Results that are made of many elements each: reductions, scans, softmax, counts, with their gradients.
 
-pub(crate) mod histogram;
+mod histogram;
 pub(crate) mod reduction;
-pub(crate) mod scan;
-pub(crate) mod segment;
+mod scan;
+mod segment;
 pub(crate) mod softmax;
-pub(crate) mod softmax_backward;
-pub(crate) mod statistics;
+mod softmax_backward;
+mod statistics;
 
 use tracefx_exec::Kernel;
 

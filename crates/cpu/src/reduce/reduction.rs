@@ -34,7 +34,7 @@ const STD: Kernel = Kernel::Overwrite(|args, outs| var(args, outs, f64::sqrt));
 const NORM: Kernel = Kernel::Overwrite(norm);
 
 /// The kernels of this family.
-pub(crate) const KERNELS: &[(&str, Kernel)] = &[
+pub(super) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.sum.default", SUM),
     ("aten.sum.dim_IntList", SUM),
     ("aten.nansum.default", Kernel::Overwrite(|args, outs| sum(args, outs, |it| if it.is_nan() { 0.0 } else { it }))),

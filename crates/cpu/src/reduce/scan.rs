@@ -16,7 +16,7 @@ use tracefx_exec::Kernel;
 use tracefx_ops::{Args, normalize_dim};
 
 /// The kernels of this family.
-pub(crate) const KERNELS: &[(&str, Kernel)] = &[
+pub(super) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.cumsum.default", Kernel::Fill(cumsum)),
     ("aten.cumprod.default", Kernel::Fill(cumprod)),
     ("aten.logcumsumexp.default", Kernel::Fill(logcumsumexp)),

@@ -11,7 +11,7 @@ use tracefx_exec::Kernel;
 use tracefx_ops::{Args, normalize_dim};
 
 /// The kernels of this family.
-pub(crate) const KERNELS: &[(&str, Kernel)] = &[
+pub(super) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.segment_reduce.default", Kernel::Fill(segment_reduce)),
     ("aten._segment_reduce_backward.default", Kernel::Fill(backward)),
 ];

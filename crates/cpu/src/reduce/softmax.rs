@@ -11,7 +11,7 @@ use tracefx_exec::Kernel;
 use tracefx_ops::Args;
 
 /// The kernels of this family.
-pub(crate) const KERNELS: &[(&str, Kernel)] = &[
+pub(super) const KERNELS: &[(&str, Kernel)] = &[
     ("aten._softmax.default", Kernel::Overwrite(softmax)),
     ("aten._log_softmax.default", Kernel::Overwrite(log_softmax)),
     ("aten._safe_softmax.default", Kernel::Overwrite(safe_softmax)),

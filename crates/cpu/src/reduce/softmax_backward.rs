@@ -9,7 +9,7 @@ use tracefx_exec::Kernel;
 use tracefx_ops::{Args, normalize_dim};
 
 /// The kernels of this family.
-pub(crate) const KERNELS: &[(&str, Kernel)] = &[
+pub(super) const KERNELS: &[(&str, Kernel)] = &[
     ("aten._softmax_backward_data.default", Kernel::Fill(softmax)),
     ("aten._log_softmax_backward_data.default", Kernel::Fill(log_softmax)),
 ];

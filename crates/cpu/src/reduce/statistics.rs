@@ -12,7 +12,7 @@ use tracefx_exec::Kernel;
 use tracefx_ops::{Args, Operand, Value, normalize_dim, promote};
 
 /// The kernels of this family.
-pub(crate) const KERNELS: &[(&str, Kernel)] = &[
+pub(super) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.isin.Tensor_Tensor", Kernel::Fill(isin)),
     ("aten.isin.Tensor_Scalar", Kernel::Fill(isin)),
     ("aten.isin.Scalar_Tensor", Kernel::Fill(isin)),

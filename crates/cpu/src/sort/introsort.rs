@@ -22,7 +22,7 @@ pub(crate) fn sort<T: Copy>(items: &mut [T], less: &impl Fn(&T, &T) -> bool) {
 }
 
 /// `std::nth_element`: puts the element in its place that would be there after sorting, smaller ones before it.
-pub(crate) fn nth_element<T: Copy>(items: &mut [T], nth: usize, less: &impl Fn(&T, &T) -> bool) {
+pub(super) fn nth_element<T: Copy>(items: &mut [T], nth: usize, less: &impl Fn(&T, &T) -> bool) {
     if nth >= items.len() {
         return;
     }
@@ -46,7 +46,7 @@ pub(crate) fn nth_element<T: Copy>(items: &mut [T], nth: usize, less: &impl Fn(&
 }
 
 /// `std::partial_sort`: puts the `n` smallest elements in order in front.
-pub(crate) fn partial_sort<T: Copy>(items: &mut [T], n: usize, less: &impl Fn(&T, &T) -> bool) {
+pub(super) fn partial_sort<T: Copy>(items: &mut [T], n: usize, less: &impl Fn(&T, &T) -> bool) {
     if n == 0 {
         return;
     }

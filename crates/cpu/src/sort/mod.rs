@@ -1,9 +1,9 @@
 //! The order of elements: sorting, selecting, searching, unique elements.
 
-pub(crate) mod introsort;
-pub(crate) mod search;
+mod introsort;
+mod search;
 pub(crate) mod sorting;
-pub(crate) mod unique;
+mod unique;
 
 use tracefx_exec::Kernel;
 

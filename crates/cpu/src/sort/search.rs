@@ -8,7 +8,7 @@ use tracefx_core::{Code, DType, Diagnostic, Element, Result, Scalar, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::{Args, Operand, promote};
 
-pub(crate) const KERNELS: &[(&str, Kernel)] = &[
+pub(super) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.bucketize.Scalar", Kernel::Fill(bucketize)),
     ("aten.bucketize.Tensor", Kernel::Fill(bucketize)),
     ("aten.searchsorted.Scalar", Kernel::Fill(searchsorted)),

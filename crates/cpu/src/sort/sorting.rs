@@ -12,7 +12,7 @@ use tracefx_core::{DType, DTypeKind, Diagnostic, Element, Result, Scalar, Tensor
 use tracefx_exec::Kernel;
 use tracefx_ops::{Args, normalize_dim};
 
-pub(crate) const KERNELS: &[(&str, Kernel)] = &[
+pub(super) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.kthvalue.default", Kernel::Fill(kthvalue)),
     ("aten.median.default", Kernel::Fill(|args, results| whole_median(args, results, false))),
     ("aten.median.dim", Kernel::Fill(|args, results| median(args, results, false))),

@@ -9,7 +9,7 @@ use tracefx_core::{Code, Diagnostic, Element, Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::{Args, Value, normalize_dim};
 
-pub(crate) const KERNELS: &[(&str, Kernel)] = &[
+pub(super) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.block_diag.default", Kernel::Fill(block_diag)),
     ("aten.cat.default", Kernel::Fill(cat)),
     ("aten.repeat.default", Kernel::Fill(repeat)),

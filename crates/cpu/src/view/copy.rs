@@ -21,7 +21,7 @@ const FILL: Kernel = Kernel::Overwrite(|args, outs| match args.operand(1)? {
 pub(crate) const ZEROS: Kernel = Kernel::Fill(|_, _| Ok(()));
 
 /// The kernels of this family.
-pub(crate) const KERNELS: &[(&str, Kernel)] = &[
+pub(super) const KERNELS: &[(&str, Kernel)] = &[
     ("aten._to_copy.default", COPY),
     ("aten.to.dtype", COPY),
     ("aten.to.dtype_layout", COPY),

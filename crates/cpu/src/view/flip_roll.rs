@@ -6,7 +6,7 @@ use tracefx_core::{Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::{Args, normalize_dim};
 
-pub(crate) const KERNELS: &[(&str, Kernel)] =
+pub(super) const KERNELS: &[(&str, Kernel)] =
     &[("aten.flip.default", Kernel::Fill(flip)), ("aten.roll.default", Kernel::Fill(roll))];
 
 fn flip(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {

@@ -1,13 +1,13 @@
 //! Copies of elements to other places: what views say where their result needs memory of its own. Views that need none have
 //! no kernel.
 
-pub(crate) mod concat;
+mod concat;
 pub(crate) mod copy;
-pub(crate) mod flip_roll;
-pub(crate) mod pad;
-pub(crate) mod reshape;
-pub(crate) mod split;
-pub(crate) mod view_scatter;
+mod flip_roll;
+mod pad;
+mod reshape;
+mod split;
+mod view_scatter;
 
 use tracefx_exec::Kernel;
 

@@ -9,7 +9,7 @@ use tracefx_core::{Diagnostic, Element, Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;
 
-pub(crate) const KERNELS: &[(&str, Kernel)] = &[
+pub(super) const KERNELS: &[(&str, Kernel)] = &[
     ("aten._pad_circular.default", Kernel::Fill(|args, results| bordered(args, results, circular))),
     ("aten.constant_pad_nd.default", Kernel::Fill(constant)),
     ("aten.reflection_pad1d.default", Kernel::Fill(|args, results| bordered(args, results, reflected))),

@@ -5,7 +5,7 @@ use tracefx_core::{Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::Args;
 
-pub(crate) const KERNELS: &[(&str, Kernel)] = &[("aten.reshape.default", Kernel::Fill(reshape))];
+pub(super) const KERNELS: &[(&str, Kernel)] = &[("aten.reshape.default", Kernel::Fill(reshape))];
 
 fn reshape(args: &Args<'_, Tensor>, results: &[Tensor]) -> Result<()> {
     let base = args.tensor(0)?;

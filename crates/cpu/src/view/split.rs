@@ -6,7 +6,7 @@ use tracefx_core::{Result, Tensor};
 use tracefx_exec::Kernel;
 use tracefx_ops::{Args, Value, normalize_dim};
 
-pub(crate) const KERNELS: &[(&str, Kernel)] = &[
+pub(super) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.narrow.Tensor", Kernel::Make(narrow)),
     ("aten.tensor_split.tensor_indices_or_sections", Kernel::Make(tensor_split)),
 ];

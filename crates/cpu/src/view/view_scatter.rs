@@ -10,7 +10,7 @@ use tracefx_exec::Kernel;
 use tracefx_ir::TensorMeta;
 use tracefx_ops::{Args, Infer, Output, Value, registry};
 
-pub(crate) const KERNELS: &[(&str, Kernel)] = &[
+pub(super) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.as_strided_scatter.default", Kernel::Fill(as_strided_scatter)),
     ("aten.diagonal_scatter.default", Kernel::Fill(|args, results| scatter(args, results, "aten.diagonal.default"))),
     ("aten.select_scatter.default", Kernel::Fill(|args, results| scatter(args, results, "aten.select.int"))),
