@@ -1,4 +1,5 @@
-//! The kernel of attention: one head at a time, with its weights in a buffer that the next head reuses.
+//! The kernel of attention: one head at a time, with its weights in a buffer that the next head reuses. Products are
+//! [`gemm`](crate::gemm)'s, and what needs all weights in memory, such as dropout, is left to the decomposition.
 
 use crate::gemm::{Extent, GemmElement, MatrixView, MatrixViewMut, Start, gemm};
 use crate::numeric::dispatch::with_float;

@@ -1,4 +1,5 @@
-//! Convolutions whose groups read one channel: each result is a short sum of shifted images, without a product.
+//! Convolutions whose groups read one channel: each result is a short sum of shifted images, without a product. Which
+//! convolutions these are is for [`forward`](super::forward) to say.
 
 use crate::conv::im2col::Layout;
 use crate::conv::shape::{Shape, volume};

@@ -1,4 +1,5 @@
-//! The patches of an image as the columns of a matrix, which products read without it ever being in memory.
+//! The patches of an image as the columns of a matrix, which products read without it ever being in memory. Which place a
+//! tap sees is for [`shape`](super::shape) to say.
 
 use crate::conv::shape::{Shape, volume};
 use crate::gemm::GemmElement;

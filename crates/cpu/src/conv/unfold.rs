@@ -1,4 +1,4 @@
-//! Kernels of patches as columns: the same walk that convolutions make.
+//! Kernels of patches as columns in memory, `im2col` and `col2im`: the same walk that convolutions make.
 
 use crate::conv::forward::{gather, scatter};
 use crate::conv::shape::{Shape, volume};

@@ -1,4 +1,5 @@
-//! New tensors: constants, ranges, diagonals.
+//! New tensors: constants, ranges, diagonals, triangles. What one value fills is [`view::copy`](crate::view::copy)'s, and
+//! what is drawn is [`random`](crate::random)'s.
 
 use crate::numeric::dense::{Dense, fill, fill_bits};
 use crate::numeric::dispatch::{with_bits, with_element};

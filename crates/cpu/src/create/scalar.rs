@@ -1,4 +1,4 @@
-//! Numbers out of tensors, and assertions about them.
+//! Numbers out of tensors, and assertions about them. What the numbers mean to a graph is for the executor to say.
 
 use tracefx_core::{Code, Diagnostic, Result, Scalar, Tensor};
 use tracefx_exec::Kernel;

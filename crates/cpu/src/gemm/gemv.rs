@@ -1,4 +1,5 @@
-//! Products with few rows or columns, which read the large side once and where it lies.
+//! Products with few rows or columns, which read the large side once and where it lies. How few they are is decided here
+//! ([`THIN`]).
 
 use crate::gemm::output_view::OutputView;
 use crate::gemm::{Extent, GemmElement, MatrixView, Start};

@@ -1,4 +1,7 @@
 //! Products of matrices: what every kernel that multiplies is made of.
+//!
+//! Which way a product is computed is decided here, by its sizes alone: by a plain loop where it is small, by [`gemv`] where
+//! a side is thin, else by [`blocked`]. What is multiplied, and in which dtype, is for the kernels to say.
 
 pub(crate) mod blocked;
 mod gemv;

@@ -1,4 +1,5 @@
-//! The matrix that a product writes, block by block, from several threads at a time.
+//! The matrix that a product writes, block by block, from several threads at a time. That no two of them write one element
+//! is for the products to hold.
 
 use std::marker::PhantomData;
 use std::ops::Range;

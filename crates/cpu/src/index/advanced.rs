@@ -1,4 +1,5 @@
-//! Kernels that index with tensors.
+//! Kernels that index with several tensors at once. Negative indices and bounds are [`gather`](super::gather)'s to check,
+//! and an index by mask is left to the decomposition, which makes positions of it.
 
 use crate::index::gather::{Wrap, indices, position};
 use crate::numeric::dense::fill;

@@ -1,4 +1,5 @@
-//! The kernel of bags of rows.
+//! The kernel of bags of rows: sums, means and maxima of the rows that are looked up. Its gradient is in
+//! [`embedding_backward`](super::embedding_backward).
 
 use crate::index::gather::indices;
 use crate::numeric::dense::{Dense, fill};

@@ -1,4 +1,5 @@
-//! Kernels that pick elements by position.
+//! Kernels that pick elements by position, and what an index is: which dtypes it has, whether it counts from the end, and
+//! how one out of range is refused.
 
 use crate::numeric::dense::{Dense, fill_bits};
 use crate::numeric::dispatch::{with_bits, with_element};

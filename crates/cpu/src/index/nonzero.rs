@@ -1,4 +1,4 @@
-//! Kernels of masks and of elements that are not zero.
+//! Kernels of masks and of elements that are not zero, in row-major order.
 
 use crate::numeric::dense::{Dense, fill, fill_bits};
 use crate::numeric::dispatch::{with_bits, with_element};

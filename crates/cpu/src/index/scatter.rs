@@ -1,4 +1,5 @@
-//! Kernels that write, add or otherwise combine elements where indices say.
+//! Kernels that write, add or otherwise combine elements where indices say, in the order of the indices. What one is and
+//! how it is checked is for [`gather`](super::gather) to say.
 
 use crate::index::gather::{Wrap, indices, position};
 use crate::numeric::dense::{fill, fill_bits};

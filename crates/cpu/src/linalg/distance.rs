@@ -1,4 +1,5 @@
-//! Kernels of cross products and of distances between all pairs of rows.
+//! Kernels of cross products and of distances between all pairs of rows. Their gradients are in
+//! [`distance_backward`](super::distance_backward).
 
 use crate::gemm::GemmElement;
 use crate::numeric::dispatch::{with_float, with_gemm_element};

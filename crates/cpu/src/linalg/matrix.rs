@@ -1,4 +1,5 @@
-//! Matrices as the kernels of linear algebra see them, row by row, in float64 or in complex numbers of it.
+//! Matrices as the kernels of linear algebra see them, row by row, in float64 or in complex numbers of it: how they are
+//! read, stored and multiplied. Products that have to be fast are [`gemm`](crate::gemm)'s.
 
 use crate::numeric::dense::{Dense, fill};
 use crate::numeric::field::Field;

@@ -1,4 +1,5 @@
-//! Kernels of triangular factorisations, and of what is computed with them.
+//! Kernels of triangular factorisations, LU and Cholesky, and of what is computed with them: solutions, inverses,
+//! determinants. Orthogonal factorisations are in [`householder`](super::householder).
 
 use crate::linalg::matrix::{Matrix, fill_ints, matrices, matrices_of, store_all, store_numbers};
 use crate::numeric::dense::Dense;

@@ -1,4 +1,5 @@
-//! Kernels of losses of classes.
+//! Kernels of losses of classes: the negative log-likelihood and margins. How a class out of range is refused is decided
+//! here, for the gradients too.
 
 use crate::numeric::dense::Dense;
 use crate::numeric::dispatch::with_float;

@@ -1,4 +1,5 @@
-//! Access to the elements of tensors as plain slices.
+//! Access to the elements of tensors as plain slices, in their own dtype and in row-major order. Operands by their strides
+//! and in another dtype are [`strided`](super::strided)'s.
 
 use std::marker::PhantomData;
 use std::ops::Deref;

@@ -1,4 +1,5 @@
-//! The numbers that matrices are made of: float64, and complex numbers of two of them.
+//! The numbers that matrices are made of: float64, and complex numbers of two of them, with their arithmetic. Elementary
+//! functions of complex numbers are in [`complex`](super::complex).
 
 use crate::numeric::number::Number;
 use std::iter::{Product, Sum};

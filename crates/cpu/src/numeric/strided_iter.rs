@@ -1,4 +1,5 @@
-//! The way through several strided tensors at once.
+//! The way through several strided tensors at once: how sizes broadcast, and which dimensions fold into one. What is done
+//! with the elements of a row is for [`map`](super::map) and the reductions to say.
 
 use smallvec::SmallVec;
 use tracefx_core::{Dims, Tensor};

@@ -1,4 +1,4 @@
-//! Activations of neural networks.
+//! Activations of neural networks. Their gradients are in [`activation_backward`](super::activation_backward).
 
 use crate::numeric::dispatch::{with_float, with_real};
 use crate::numeric::elementary::Elementary;

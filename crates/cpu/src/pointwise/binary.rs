@@ -1,4 +1,5 @@
-//! Arithmetic of two numbers.
+//! Arithmetic of two numbers. What quotients and remainders are is for [`division`](crate::numeric::division) to say; loops,
+//! broadcasting and conversions are [`map`](crate::numeric::map)'s.
 
 use crate::numeric::complex::{complex1, complex2};
 use crate::numeric::dispatch::{with_float, with_int, with_number, with_real};

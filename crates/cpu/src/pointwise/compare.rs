@@ -1,4 +1,4 @@
-//! Comparisons, logic and bits.
+//! Comparisons, logic and bits of two numbers. A comparison computes in the dtype that both sides promote to.
 
 use crate::numeric::dispatch::{with_float, with_int, with_number, with_real};
 use crate::numeric::field::{self, Complex};

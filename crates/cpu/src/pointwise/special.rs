@@ -1,4 +1,5 @@
-//! Special functions that Rust's floats do not have. float32 goes through float64, so that it rounds once.
+//! Special functions that Rust's floats do not have, and how they are mapped: float32 goes through float64, so that it rounds
+//! once. Most are joined to operators in [`unary`](super::unary).
 
 #![allow(clippy::excessive_precision, reason = "coefficients stand as their source gives them")]
 

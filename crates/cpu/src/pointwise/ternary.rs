@@ -1,4 +1,4 @@
-//! Choices between two numbers, and arithmetic of three.
+//! Choices between two numbers, bounds, and arithmetic of three.
 
 use crate::numeric::complex::complex3;
 use crate::numeric::dispatch::{with_float, with_number, with_real};

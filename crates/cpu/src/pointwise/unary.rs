@@ -1,4 +1,5 @@
-//! Functions of one number.
+//! Functions of one number. How they are computed is [`elementary`](crate::numeric::elementary)'s,
+//! [`complex`](crate::numeric::complex)'s and [`special`](super::special)'s; here they are joined to operators.
 
 #![allow(
     clippy::useless_conversion,

@@ -1,4 +1,5 @@
-//! Scans: each element of the result depends on those before it along a dimension.
+//! Scans: each element of the result depends on those before it along a dimension. Lanes that lie side by side are taken
+//! all at once.
 
 #![allow(
     clippy::useless_conversion,

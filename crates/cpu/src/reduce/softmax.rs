@@ -1,4 +1,5 @@
-//! Kernels of softmax. The largest element is subtracted first, so that no exponential overflows.
+//! Kernels of softmax. The largest element is subtracted first, so that no exponential overflows. Half types round where
+//! PyTorch rounds.
 
 use crate::numeric::dispatch::with_float;
 use crate::numeric::float::{Float, rounding};

@@ -1,4 +1,4 @@
-//! Kernels of counts and quantiles.
+//! Kernels of counts, membership and quantiles. Bins of several dimensions are in [`histogram`](super::histogram).
 
 use crate::index::gather::indices;
 use crate::numeric::dense::{Dense, fill};

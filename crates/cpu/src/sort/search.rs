@@ -1,4 +1,4 @@
-//! Kernels that find where values belong among sorted ones.
+//! Kernels that find where values belong among sorted ones, with PyTorch's comparisons of NaN.
 
 use crate::index::gather::indices;
 use crate::numeric::dense::{Dense, fill};

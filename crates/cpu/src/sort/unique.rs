@@ -1,4 +1,5 @@
-//! Kernels of the different elements and slices.
+//! Kernels of the different elements and slices, with their inverse and counts. The order of elements is
+//! [`sorting`](super::sorting)'s.
 
 use crate::numeric::dense::fill;
 use crate::numeric::strided_copy::{Axis, Offsets, gather_places};

@@ -1,4 +1,4 @@
-//! Copies and conversions of whole tensors.
+//! Copies and conversions of whole tensors, and filling with one value. How a number converts is for `tracefx-core` to say.
 
 use crate::numeric::dispatch::with_element;
 use crate::numeric::map::cast_into;

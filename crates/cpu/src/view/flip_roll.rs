@@ -1,4 +1,5 @@
-//! Kernels that reorder elements along dimensions.
+//! Kernels that reverse and rotate elements along dimensions: copies by listed positions of
+//! [`strided_copy`](crate::numeric::strided_copy).
 
 use crate::numeric::strided_copy::{Axis, Offsets, copy, gather_places};
 use tracefx_core::allocate::collected;

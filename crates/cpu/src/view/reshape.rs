@@ -1,4 +1,4 @@
-//! Copies for what could not be a view.
+//! Copies for what could not be a view. Whether it could is for the shape rule to say.
 
 use crate::numeric::strided_copy::{Offsets, gather_places};
 use tracefx_core::{Result, Tensor};
