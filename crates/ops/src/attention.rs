@@ -10,7 +10,8 @@ use tracefx_sym::SymInt;
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
     OpDef::new(
-        "aten::scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0., bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
+        "aten::scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, \
+             float dropout_p=0., bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
         attention,
     )
     .doc("`softmax(query @ key.T * scale + mask) @ value`, where a row that is masked altogether gives zeros.")
@@ -18,13 +19,17 @@ pub(crate) const OPS: &[OpDef] = &[
     .tags(Tags::RANDOM)
     .tolerance(Tol::Default),
     OpDef::composite(
-        "aten::_scaled_dot_product_attention_math(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0., bool is_causal=False, Tensor? dropout_mask=None, *, float? scale=None, bool enable_gqa=False) -> (Tensor, Tensor)",
+        "aten::_scaled_dot_product_attention_math(Tensor query, Tensor key, Tensor value, Tensor? \
+             attn_mask=None, float dropout_p=0., bool is_causal=False, Tensor? dropout_mask=None, *, float? \
+             scale=None, bool enable_gqa=False) -> (Tensor, Tensor)",
         math,
     )
     .doc("Attention, with the weights as a second result.")
     .tags(Tags::RANDOM),
     OpDef::new(
-        "aten::_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float dropout_p=0., bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)",
+        "aten::_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float \
+             dropout_p=0., bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, \
+             Tensor logsumexp)",
         flash,
     )
     .doc("Attention of a batch of heads, with the logarithm of each row's sum of exponentials as a second result.")

@@ -14,15 +14,33 @@ macro_rules! out {
 }
 
 /// The rows of this family.
-#[rustfmt::skip]
 pub(crate) const OPS: &[OpDef] = &[
-    out!("aten::atan2.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", "aten.atan2.default", "The angle of a point of the plane, written to `out`.").tags(Tags::CORE.with(Tags::TAKEN_APART)),
-    OpDef::composite("aten::arange.start_out(Scalar start, Scalar end, Scalar step=1, *, Tensor(a!) out) -> Tensor(a!)", |cx, args| {
-        let dtype = cx.meta(*args.tensor(3)?).dtype;
-        let range = cx.call_with("aten.arange.start_step", args.values[..3].iter().cloned(), &[("dtype", Value::DType(dtype))])?;
-        write(cx, args, 3, range).map(|it| vec![it])
-    }).doc("The numbers from `start` on in steps, before `end`, written to `out`."),
-    out!("aten::kthvalue.values(Tensor self, SymInt k, int dim=-1, bool keepdim=False, *, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)", "aten.kthvalue.default", "The element that would be the k-th in order, and where it is, written to `values` and `indices`.").tolerance(Tol::Exact),
+    out!(
+        "aten::atan2.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
+        "aten.atan2.default",
+        "The angle of a point of the plane, written to `out`."
+    )
+    .tags(Tags::CORE.with(Tags::TAKEN_APART)),
+    OpDef::composite(
+        "aten::arange.start_out(Scalar start, Scalar end, Scalar step=1, *, Tensor(a!) out) -> Tensor(a!)",
+        |cx, args| {
+            let dtype = cx.meta(*args.tensor(3)?).dtype;
+            let range = cx.call_with(
+                "aten.arange.start_step",
+                args.values[..3].iter().cloned(),
+                &[("dtype", Value::DType(dtype))],
+            )?;
+            write(cx, args, 3, range).map(|it| vec![it])
+        },
+    )
+    .doc("The numbers from `start` on in steps, before `end`, written to `out`."),
+    out!(
+        "aten::kthvalue.values(Tensor self, SymInt k, int dim=-1, bool keepdim=False, *, Tensor(a!) values, \
+         Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)",
+        "aten.kthvalue.default",
+        "The element that would be the k-th in order, and where it is, written to `values` and `indices`."
+    )
+    .tolerance(Tol::Exact),
 ];
 
 type Call<'a> = Args<'a, TensorRef>;

@@ -9,23 +9,99 @@ use tracefx_core::{DType, Result};
 use tracefx_sym::SymInt;
 
 /// The rows of this family.
-#[rustfmt::skip]
 pub(crate) const OPS: &[OpDef] = &[
-    OpDef::composite("quantized_decomposed::quantize_per_tensor(Tensor input, float scale, int zero_point, int quant_min, int quant_max, ScalarType dtype) -> Tensor", quantize).doc("The nearest integers with a scale."),
-    OpDef::composite("quantized_decomposed::quantize_per_tensor.tensor(Tensor input, Tensor scale, Tensor zero_point, int quant_min, int quant_max, ScalarType dtype) -> Tensor", quantize).doc("The nearest integers with a scale."),
-    OpDef::composite("quantized_decomposed::quantize_per_tensor.tensor2(Tensor input, Tensor scale, Tensor zero_point, Tensor quant_min, Tensor quant_max, ScalarType dtype) -> Tensor", quantize).doc("The nearest integers with a scale."),
-    OpDef::composite("quantized_decomposed::dequantize_per_tensor(Tensor input, float scale, int zero_point, int quant_min, int quant_max, ScalarType dtype, *, ScalarType? out_dtype=None) -> Tensor", dequantize).doc("The floats that integers with a scale stand for."),
-    OpDef::composite("quantized_decomposed::dequantize_per_tensor.tensor(Tensor input, Tensor scale, Tensor zero_point, int quant_min, int quant_max, ScalarType dtype, *, ScalarType? out_dtype=None) -> Tensor", dequantize).doc("The floats that integers with a scale stand for."),
-    OpDef::composite("quantized_decomposed::dequantize_per_tensor.tensor2(Tensor input, Tensor scale, Tensor zero_point, Tensor quant_min, Tensor quant_max, ScalarType dtype, *, ScalarType? out_dtype=None) -> Tensor", dequantize).doc("The floats that integers with a scale stand for."),
-    OpDef::composite("quantized_decomposed::quantize_per_channel(Tensor input, Tensor scales, Tensor zero_points, int axis, int quant_min, int quant_max, ScalarType dtype) -> Tensor", quantize_per_channel).doc("The nearest integers with a scale for each channel."),
-    OpDef::composite("quantized_decomposed::dequantize_per_channel(Tensor input, Tensor scales, Tensor? zero_points, int axis, int quant_min, int quant_max, ScalarType dtype, *, ScalarType? out_dtype=None) -> Tensor", dequantize_per_channel).doc("The floats that integers with a scale for each channel stand for."),
-    OpDef::composite("quantized_decomposed::quantize_per_token(Tensor input, Tensor scales, Tensor zero_points, int quant_min, int quant_max, ScalarType dtype) -> Tensor", quantize_rows).doc("The nearest integers with a scale for each row."),
-    OpDef::composite("quantized_decomposed::dequantize_per_token(Tensor input, Tensor scales, Tensor zero_points, int quant_min, int quant_max, ScalarType dtype, ScalarType output_dtype) -> Tensor", dequantize_per_token).doc("The floats that integers with a scale for each row stand for."),
-    OpDef::composite("quantized_decomposed::quantize_per_channel_group(Tensor input, Tensor scales, Tensor zero_points, int quant_min, int quant_max, ScalarType dtype, int group_size) -> Tensor", quantize_per_group).doc("The nearest integers with a scale for each group of elements of a row."),
-    OpDef::composite("quantized_decomposed::dequantize_per_channel_group(Tensor input, Tensor scales, Tensor? zero_points, int quant_min, int quant_max, ScalarType dtype, int group_size, ScalarType output_dtype) -> Tensor", dequantize_per_group).doc("The floats that integers with a scale for each group of elements of a row stand for."),
-    OpDef::composite("quantized_decomposed::choose_qparams_per_token(Tensor input, ScalarType dtype) -> (Tensor, Tensor)", choose_per_token).tolerance(Tol::Default).doc("The scale for each row at which its largest magnitude is the largest int8, and zeros."),
-    OpDef::composite("quantized_decomposed::_choose_qparams_per_token_asymmetric_impl(Tensor input, ScalarType dtype) -> (Tensor, Tensor)", choose_per_token_asymmetric).tolerance(Tol::Default).doc("The scale and zero for each row at which its elements fill the range of int8."),
-    OpDef::composite("quantized_decomposed::choose_qparams_per_token_asymmetric(Tensor input, ScalarType dtype) -> (Tensor, Tensor)", choose_per_token_asymmetric).tolerance(Tol::Default).doc("The scale and zero for each row at which its elements fill the range of int8."),
+    OpDef::composite(
+        "quantized_decomposed::quantize_per_tensor(Tensor input, float scale, int zero_point, int quant_min, \
+         int quant_max, ScalarType dtype) -> Tensor",
+        quantize,
+    )
+    .doc("The nearest integers with a scale."),
+    OpDef::composite(
+        "quantized_decomposed::quantize_per_tensor.tensor(Tensor input, Tensor scale, Tensor zero_point, int \
+         quant_min, int quant_max, ScalarType dtype) -> Tensor",
+        quantize,
+    )
+    .doc("The nearest integers with a scale."),
+    OpDef::composite(
+        "quantized_decomposed::quantize_per_tensor.tensor2(Tensor input, Tensor scale, Tensor zero_point, \
+         Tensor quant_min, Tensor quant_max, ScalarType dtype) -> Tensor",
+        quantize,
+    )
+    .doc("The nearest integers with a scale."),
+    OpDef::composite(
+        "quantized_decomposed::dequantize_per_tensor(Tensor input, float scale, int zero_point, int quant_min, \
+         int quant_max, ScalarType dtype, *, ScalarType? out_dtype=None) -> Tensor",
+        dequantize,
+    )
+    .doc("The floats that integers with a scale stand for."),
+    OpDef::composite(
+        "quantized_decomposed::dequantize_per_tensor.tensor(Tensor input, Tensor scale, Tensor zero_point, int \
+         quant_min, int quant_max, ScalarType dtype, *, ScalarType? out_dtype=None) -> Tensor",
+        dequantize,
+    )
+    .doc("The floats that integers with a scale stand for."),
+    OpDef::composite(
+        "quantized_decomposed::dequantize_per_tensor.tensor2(Tensor input, Tensor scale, Tensor zero_point, \
+         Tensor quant_min, Tensor quant_max, ScalarType dtype, *, ScalarType? out_dtype=None) -> Tensor",
+        dequantize,
+    )
+    .doc("The floats that integers with a scale stand for."),
+    OpDef::composite(
+        "quantized_decomposed::quantize_per_channel(Tensor input, Tensor scales, Tensor zero_points, int axis, \
+         int quant_min, int quant_max, ScalarType dtype) -> Tensor",
+        quantize_per_channel,
+    )
+    .doc("The nearest integers with a scale for each channel."),
+    OpDef::composite(
+        "quantized_decomposed::dequantize_per_channel(Tensor input, Tensor scales, Tensor? zero_points, int \
+         axis, int quant_min, int quant_max, ScalarType dtype, *, ScalarType? out_dtype=None) -> Tensor",
+        dequantize_per_channel,
+    )
+    .doc("The floats that integers with a scale for each channel stand for."),
+    OpDef::composite(
+        "quantized_decomposed::quantize_per_token(Tensor input, Tensor scales, Tensor zero_points, int \
+         quant_min, int quant_max, ScalarType dtype) -> Tensor",
+        quantize_rows,
+    )
+    .doc("The nearest integers with a scale for each row."),
+    OpDef::composite(
+        "quantized_decomposed::dequantize_per_token(Tensor input, Tensor scales, Tensor zero_points, int \
+         quant_min, int quant_max, ScalarType dtype, ScalarType output_dtype) -> Tensor",
+        dequantize_per_token,
+    )
+    .doc("The floats that integers with a scale for each row stand for."),
+    OpDef::composite(
+        "quantized_decomposed::quantize_per_channel_group(Tensor input, Tensor scales, Tensor zero_points, int \
+         quant_min, int quant_max, ScalarType dtype, int group_size) -> Tensor",
+        quantize_per_group,
+    )
+    .doc("The nearest integers with a scale for each group of elements of a row."),
+    OpDef::composite(
+        "quantized_decomposed::dequantize_per_channel_group(Tensor input, Tensor scales, Tensor? zero_points, \
+         int quant_min, int quant_max, ScalarType dtype, int group_size, ScalarType output_dtype) -> Tensor",
+        dequantize_per_group,
+    )
+    .doc("The floats that integers with a scale for each group of elements of a row stand for."),
+    OpDef::composite(
+        "quantized_decomposed::choose_qparams_per_token(Tensor input, ScalarType dtype) -> (Tensor, Tensor)",
+        choose_per_token,
+    )
+    .tolerance(Tol::Default)
+    .doc("The scale for each row at which its largest magnitude is the largest int8, and zeros."),
+    OpDef::composite(
+        "quantized_decomposed::_choose_qparams_per_token_asymmetric_impl(Tensor input, ScalarType dtype) -> \
+         (Tensor, Tensor)",
+        choose_per_token_asymmetric,
+    )
+    .tolerance(Tol::Default)
+    .doc("The scale and zero for each row at which its elements fill the range of int8."),
+    OpDef::composite(
+        "quantized_decomposed::choose_qparams_per_token_asymmetric(Tensor input, ScalarType dtype) -> (Tensor, \
+         Tensor)",
+        choose_per_token_asymmetric,
+    )
+    .tolerance(Tol::Default)
+    .doc("The scale and zero for each row at which its elements fill the range of int8."),
 ];
 
 type Call<'a> = Args<'a, TensorRef>;

@@ -15,78 +15,107 @@ const TOLERANCE: Tol = Tol::Scaled(8.0);
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
     OpDef::new(
-        "aten::convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor",
+        "aten::convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, \
+             SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor",
         convolution,
     )
-    .vjp(gradient::convolution).doc("The convolution of a batch with a weight, in groups of channels; or the transpose of that.")
+    .vjp(gradient::convolution)
+    .doc("The convolution of a batch with a weight, in groups of channels; or the transpose of that.")
     .tags(Tags::CORE)
     .tolerance(TOLERANCE),
     OpDef::new(
-        "aten::convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+        "aten::convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, \
+             SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt \
+             groups, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
         convolution_backward,
     )
-    .vjp(gradient::convolution_backward).doc("The gradients of a convolution's input, weight and bias, as far as they are asked for.")
+    .vjp(gradient::convolution_backward)
+    .doc("The gradients of a convolution's input, weight and bias, as far as they are asked for.")
     .tags(Tags::CORE)
     .tolerance(TOLERANCE),
     OpDef::composite(
-        "aten::_convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, bool benchmark, bool deterministic, bool cudnn_enabled, bool allow_tf32) -> Tensor",
+        "aten::_convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, \
+             SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, bool benchmark, bool \
+             deterministic, bool cudnn_enabled, bool allow_tf32) -> Tensor",
         underscore_convolution,
     )
-    .tags(Tags::FRESH).tags(Tags::WHOLE).doc("The same as `convolution`, with hints for GPUs.")
+    .tags(Tags::FRESH)
+    .tags(Tags::WHOLE)
+    .doc("The same as `convolution`, with hints for GPUs.")
     .tolerance(TOLERANCE),
     OpDef::composite(
-        "aten::conv1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], SymInt[1] padding=[0], SymInt[1] dilation=[1], SymInt groups=1) -> Tensor",
+        "aten::conv1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], SymInt[1] \
+             padding=[0], SymInt[1] dilation=[1], SymInt groups=1) -> Tensor",
         conv,
     )
-    .tags(Tags::FRESH).doc("A convolution along one dimension, of a batch or of a single item.")
+    .tags(Tags::FRESH)
+    .doc("A convolution along one dimension, of a batch or of a single item.")
     .tolerance(TOLERANCE),
     OpDef::composite(
-        "aten::conv2d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], SymInt[2] padding=[0, 0], SymInt[2] dilation=[1, 1], SymInt groups=1) -> Tensor",
+        "aten::conv2d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], SymInt[2] \
+             padding=[0, 0], SymInt[2] dilation=[1, 1], SymInt groups=1) -> Tensor",
         conv,
     )
-    .tags(Tags::FRESH).doc("A convolution of images, of a batch or of a single one.")
+    .tags(Tags::FRESH)
+    .doc("A convolution of images, of a batch or of a single one.")
     .tolerance(TOLERANCE),
     OpDef::composite(
-        "aten::conv3d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], SymInt[3] padding=[0, 0, 0], SymInt[3] dilation=[1, 1, 1], SymInt groups=1) -> Tensor",
+        "aten::conv3d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], SymInt[3] \
+             padding=[0, 0, 0], SymInt[3] dilation=[1, 1, 1], SymInt groups=1) -> Tensor",
         conv,
     )
-    .tags(Tags::FRESH).doc("A convolution of volumes, of a batch or of a single one.")
+    .tags(Tags::FRESH)
+    .doc("A convolution of volumes, of a batch or of a single one.")
     .tolerance(TOLERANCE),
     OpDef::composite(
-        "aten::conv1d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], str padding=\"valid\", SymInt[1] dilation=[1], SymInt groups=1) -> Tensor",
+        "aten::conv1d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], str \
+             padding=\"valid\", SymInt[1] dilation=[1], SymInt groups=1) -> Tensor",
         conv_padding,
     )
-    .tags(Tags::FRESH).doc("A convolution whose padding is `valid` (none) or `same` (the result has the size of the input).")
+    .tags(Tags::FRESH)
+    .doc("A convolution whose padding is `valid` (none) or `same` (the result has the size of the input).")
     .tolerance(TOLERANCE),
     OpDef::composite(
-        "aten::conv2d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], str padding=\"valid\", SymInt[2] dilation=[1, 1], SymInt groups=1) -> Tensor",
+        "aten::conv2d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], str \
+             padding=\"valid\", SymInt[2] dilation=[1, 1], SymInt groups=1) -> Tensor",
         conv_padding,
     )
-    .tags(Tags::FRESH).doc("A convolution whose padding is `valid` (none) or `same` (the result has the size of the input).")
+    .tags(Tags::FRESH)
+    .doc("A convolution whose padding is `valid` (none) or `same` (the result has the size of the input).")
     .tolerance(TOLERANCE),
     OpDef::composite(
-        "aten::conv3d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], str padding=\"valid\", SymInt[3] dilation=[1, 1, 1], SymInt groups=1) -> Tensor",
+        "aten::conv3d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], str \
+             padding=\"valid\", SymInt[3] dilation=[1, 1, 1], SymInt groups=1) -> Tensor",
         conv_padding,
     )
-    .tags(Tags::FRESH).doc("A convolution whose padding is `valid` (none) or `same` (the result has the size of the input).")
+    .tags(Tags::FRESH)
+    .doc("A convolution whose padding is `valid` (none) or `same` (the result has the size of the input).")
     .tolerance(TOLERANCE),
     OpDef::composite(
-        "aten::conv_transpose1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], SymInt[1] padding=[0], SymInt[1] output_padding=[0], SymInt groups=1, SymInt[1] dilation=[1]) -> Tensor",
+        "aten::conv_transpose1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], SymInt[1] \
+             padding=[0], SymInt[1] output_padding=[0], SymInt groups=1, SymInt[1] dilation=[1]) -> Tensor",
         conv_transpose,
     )
-    .tags(Tags::FRESH).doc("The transpose of a convolution along one dimension.")
+    .tags(Tags::FRESH)
+    .doc("The transpose of a convolution along one dimension.")
     .tolerance(TOLERANCE),
     OpDef::composite(
-        "aten::conv_transpose2d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], SymInt[2] padding=[0, 0], SymInt[2] output_padding=[0, 0], SymInt groups=1, SymInt[2] dilation=[1, 1]) -> Tensor",
+        "aten::conv_transpose2d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], \
+             SymInt[2] padding=[0, 0], SymInt[2] output_padding=[0, 0], SymInt groups=1, SymInt[2] dilation=[1, 1]) \
+             -> Tensor",
         conv_transpose,
     )
-    .tags(Tags::FRESH).doc("The transpose of a convolution of images.")
+    .tags(Tags::FRESH)
+    .doc("The transpose of a convolution of images.")
     .tolerance(TOLERANCE),
     OpDef::composite(
-        "aten::conv_transpose3d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], SymInt[3] padding=[0, 0, 0], SymInt[3] output_padding=[0, 0, 0], SymInt groups=1, SymInt[3] dilation=[1, 1, 1]) -> Tensor",
+        "aten::conv_transpose3d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, \
+             1], SymInt[3] padding=[0, 0, 0], SymInt[3] output_padding=[0, 0, 0], SymInt groups=1, SymInt[3] \
+             dilation=[1, 1, 1]) -> Tensor",
         conv_transpose,
     )
-    .tags(Tags::FRESH).doc("The transpose of a convolution of volumes.")
+    .tags(Tags::FRESH)
+    .doc("The transpose of a convolution of volumes.")
     .tolerance(TOLERANCE),
 ];
 
@@ -119,7 +148,8 @@ fn convolution(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     };
     if input.sizes.len() != weight.sizes.len() {
         return Err(args.bad_shape(format!(
-            "Expected {}-dimensional input for {}-dimensional weight {}, but got {}-dimensional input of size {} instead",
+            "Expected {}-dimensional input for {}-dimensional weight {}, but got {}-dimensional input of size {} \
+                 instead",
             weight.sizes.len(),
             weight.sizes.len(),
             show(&weight.sizes),
@@ -261,18 +291,21 @@ fn check_channels(
     let n = &weight.sizes[0];
     if args.less(n, &groups.into()) {
         return Err(args.bad_shape(format!(
-            "{given}expected weight to be at least {groups} at dimension 0, but got weight of size {weight_size} instead"
+            "{given}expected weight to be at least {groups} at dimension 0, but got weight of size {weight_size} \
+                 instead"
         )));
     }
     if args.differ(&n.modulo(&groups.into()), &SymInt::ZERO) {
         return Err(args.bad_shape(format!(
-            "{given}expected weight to be divisible by {groups} at dimension 0, but got weight of size {weight_size} instead"
+            "{given}expected weight to be divisible by {groups} at dimension 0, but got weight of size \
+                 {weight_size} instead"
         )));
     }
     let expected = if is_transposed { weight.sizes[0].clone() } else { &weight.sizes[1] * groups };
     if args.differ(&input.sizes[1], &expected) {
         return Err(args.bad_shape(format!(
-            "{given}weight of size {weight_size}, expected input{} to have {expected} channels, but got {} channels instead",
+            "{given}weight of size {weight_size}, expected input{} to have {expected} channels, but got {} channels \
+                 instead",
             show(&input.sizes),
             input.sizes[1]
         )));

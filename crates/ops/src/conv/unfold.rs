@@ -13,12 +13,18 @@ pub(crate) const OPS: &[OpDef] = &[
         "aten::im2col(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor",
         im2col,
     )
-    .decompose(decompose::im2col).vjp(view::gradient::im2col).doc("The patches of an image, one column each."),
+    .decompose(decompose::im2col)
+    .vjp(view::gradient::im2col)
+    .doc("The patches of an image, one column each."),
     OpDef::new(
-        "aten::col2im(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor",
+        "aten::col2im(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, int[2] padding, \
+             int[2] stride) -> Tensor",
         col2im,
     )
-    .decompose(decompose::col2im).tags(Tags::TAKEN_APART).vjp(view::gradient::col2im).doc("The image whose patches are these columns; where patches overlap, they are added up.")
+    .decompose(decompose::col2im)
+    .tags(Tags::TAKEN_APART)
+    .vjp(view::gradient::col2im)
+    .doc("The image whose patches are these columns; where patches overlap, they are added up.")
     .tags(Tags::CORE)
     .tolerance(Tol::Default),
 ];
@@ -89,14 +95,16 @@ fn col2im(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     let n_taps = options[0][0] * options[0][1];
     if args.differ(&columns[0].modulo(&n_taps.into()), &SymInt::ZERO) {
         return Err(args.bad_shape(format!(
-            "Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got {} and {n_taps}",
+            "Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got {} and \
+                 {n_taps}",
             columns[0]
         )));
     }
     let n_columns = n_patches(args, &size, options)?;
     if n_columns != columns[1] {
         return Err(args.bad_shape(format!(
-            "expected size of input's dimension 2 to match the calculated number of sliding blocks {n_columns}, but got {}",
+            "expected size of input's dimension 2 to match the calculated number of sliding blocks {n_columns}, but \
+                 got {}",
             columns[1]
         )));
     }

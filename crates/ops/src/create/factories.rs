@@ -12,42 +12,266 @@ use tracefx_sym::SymInt;
 
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
-    OpDef::new("aten::empty.memory_format(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor", sized).tags(Tags::CORE).doc("A tensor that holds anything; here, zeros."),
-    OpDef::new("aten::empty_strided(SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", strided).tags(Tags::CORE).doc("A tensor of these strides that holds anything; here, zeros."),
-    OpDef::new("aten::empty_permuted(SymInt[] size, int[] physical_layout, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", permuted).doc("A tensor that lies in memory in this order of dimensions and holds anything; here, zeros."),
-    OpDef::new("aten::zeros(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", sized).decompose(decompose::zeros).doc("Zeros."),
-    OpDef::new("aten::ones(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", sized).decompose(decompose::ones).doc("Ones."),
-    OpDef::new("aten::full(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", full).tags(Tags::CORE).doc("One value everywhere."),
-    OpDef::new("aten::scalar_tensor(Scalar s, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", scalar_tensor).tags(Tags::CORE).doc("One value, as a 0-d tensor."),
-    OpDef::new("aten::empty_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor", like).decompose(decompose::empty_like).no_gradient().doc("A tensor as `self` that holds anything; here, zeros."),
-    OpDef::new("aten::zeros_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor", like).decompose(decompose::zeros_like).no_gradient().doc("Zeros, as many as `self` has elements."),
-    OpDef::new("aten::ones_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor", like).decompose(decompose::ones_like).no_gradient().doc("Ones, as many as `self` has elements."),
-    OpDef::new("aten::full_like(Tensor self, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor", like).tags(Tags::CORE).no_gradient().doc("One value, as often as `self` has elements."),
-    OpDef::new("aten::new_empty(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", sized).decompose(decompose::new_empty).no_gradient().doc("A tensor of the dtype of `self` that holds anything; here, zeros."),
-    OpDef::new("aten::new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", strided).no_gradient().doc("A tensor of the dtype of `self` and these strides that holds anything; here, zeros."),
-    OpDef::new("aten::new_zeros(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", sized).decompose(decompose::new_zeros).no_gradient().doc("Zeros of the dtype of `self`."),
-    OpDef::new("aten::new_ones(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", sized).decompose(decompose::new_ones).no_gradient().doc("Ones of the dtype of `self`."),
-    OpDef::new("aten::new_full(Tensor self, SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", sized).decompose(decompose::new_full).no_gradient().doc("One value of the dtype of `self`."),
-    OpDef::new("aten::arange(Scalar end, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", arange).decompose(decompose::arange).tolerance(Tol::Default).doc("The numbers from 0 on, below `end`."),
-    OpDef::new("aten::arange.start(Scalar start, Scalar end, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", arange).decompose(decompose::arange).tolerance(Tol::Default).doc("The numbers from `start` on, below `end`."),
-    OpDef::new("aten::arange.start_step(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", arange).tolerance(Tol::Default).tags(Tags::CORE).doc("The numbers from `start` on in steps, before `end`."),
-    OpDef::new("aten::linspace(Scalar start, Scalar end, int steps, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", linspace).decompose(decompose::linspace).tolerance(Tol::Default).doc("So many numbers from `start` to `end`, evenly spaced."),
-    OpDef::new("aten::linspace.Tensor_Tensor(Tensor start, Tensor end, int steps, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", linspace).decompose(decompose::linspace).tolerance(Tol::Default).doc("So many numbers from `start` to `end`, evenly spaced."),
-    OpDef::new("aten::linspace.Tensor_Scalar(Tensor start, Scalar end, int steps, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", linspace).decompose(decompose::linspace).tolerance(Tol::Default).doc("So many numbers from `start` to `end`, evenly spaced."),
-    OpDef::new("aten::linspace.Scalar_Tensor(Scalar start, Tensor end, int steps, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", linspace).decompose(decompose::linspace).tolerance(Tol::Default).doc("So many numbers from `start` to `end`, evenly spaced."),
-    OpDef::new("aten::logspace(Scalar start, Scalar end, int steps, float base=10., *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", linspace).decompose(decompose::logspace).tolerance(Tol::Scaled(4.0)).doc("So many powers of `base`, from that of `start` to that of `end`."),
-    OpDef::new("aten::logspace.Tensor_Tensor(Tensor start, Tensor end, int steps, float base=10., *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", linspace).decompose(decompose::logspace).tolerance(Tol::Scaled(4.0)).doc("So many powers of `base`, from that of `start` to that of `end`."),
-    OpDef::new("aten::logspace.Tensor_Scalar(Tensor start, Scalar end, int steps, float base=10., *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", linspace).decompose(decompose::logspace).tolerance(Tol::Scaled(4.0)).doc("So many powers of `base`, from that of `start` to that of `end`."),
-    OpDef::new("aten::logspace.Scalar_Tensor(Scalar start, Tensor end, int steps, float base=10., *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", linspace).decompose(decompose::logspace).tolerance(Tol::Scaled(4.0)).doc("So many powers of `base`, from that of `start` to that of `end`."),
-    OpDef::new("aten::range(Scalar start, Scalar end, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", range).tolerance(Tol::Default).doc("The numbers from `start` to `end`, which is one of them."),
-    OpDef::new("aten::range.step(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", range).tolerance(Tol::Default).doc("The numbers from `start` to `end` in steps."),
-    OpDef::new("aten::eye(SymInt n, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", eye).decompose(decompose::eye).doc("Ones on the diagonal of a square of zeros."),
-    OpDef::new("aten::eye.m(SymInt n, SymInt m, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", eye).decompose(decompose::eye).doc("Ones on the diagonal of a rectangle of zeros."),
-    OpDef::new("aten::tril(Tensor self, SymInt diagonal=0) -> Tensor", triangle).decompose(decompose::tril).vjp(view::gradient::tril).doc("Each matrix with zeros above a diagonal.").in_place(&["tril_"]),
-    OpDef::new("aten::triu(Tensor self, SymInt diagonal=0) -> Tensor", triangle).decompose(decompose::triu).vjp(view::gradient::triu).doc("Each matrix with zeros below a diagonal.").in_place(&["triu_"]),
-    OpDef::new("aten::tril_indices(int row, int col, int offset=0, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", triangle_indices).doc("The rows and columns of the elements on and below a diagonal."),
-    OpDef::new("aten::triu_indices(int row, int col, int offset=0, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", triangle_indices).doc("The rows and columns of the elements on and above a diagonal."),
-    OpDef::new("aten::one_hot(Tensor self, int num_classes=-1) -> Tensor", one_hot).decompose(index::decompose::one_hot).doc("For each index a row of zeros with a one at it."),
+    OpDef::new(
+        "aten::empty.memory_format(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? \
+         device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+        sized,
+    )
+    .tags(Tags::CORE)
+    .doc("A tensor that holds anything; here, zeros."),
+    OpDef::new(
+        "aten::empty_strided(SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, Layout? layout=None, \
+         Device? device=None, bool? pin_memory=None) -> Tensor",
+        strided,
+    )
+    .tags(Tags::CORE)
+    .doc("A tensor of these strides that holds anything; here, zeros."),
+    OpDef::new(
+        "aten::empty_permuted(SymInt[] size, int[] physical_layout, *, ScalarType? dtype=None, Layout? \
+         layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+        permuted,
+    )
+    .doc("A tensor that lies in memory in this order of dimensions and holds anything; here, zeros."),
+    OpDef::new(
+        "aten::zeros(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? \
+         pin_memory=None) -> Tensor",
+        sized,
+    )
+    .decompose(decompose::zeros)
+    .doc("Zeros."),
+    OpDef::new(
+        "aten::ones(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? \
+         pin_memory=None) -> Tensor",
+        sized,
+    )
+    .decompose(decompose::ones)
+    .doc("Ones."),
+    OpDef::new(
+        "aten::full(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? \
+         device=None, bool? pin_memory=None) -> Tensor",
+        full,
+    )
+    .tags(Tags::CORE)
+    .doc("One value everywhere."),
+    OpDef::new(
+        "aten::scalar_tensor(Scalar s, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, \
+         bool? pin_memory=None) -> Tensor",
+        scalar_tensor,
+    )
+    .tags(Tags::CORE)
+    .doc("One value, as a 0-d tensor."),
+    OpDef::new(
+        "aten::empty_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, \
+         bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+        like,
+    )
+    .decompose(decompose::empty_like)
+    .no_gradient()
+    .doc("A tensor as `self` that holds anything; here, zeros."),
+    OpDef::new(
+        "aten::zeros_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, \
+         bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+        like,
+    )
+    .decompose(decompose::zeros_like)
+    .no_gradient()
+    .doc("Zeros, as many as `self` has elements."),
+    OpDef::new(
+        "aten::ones_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, \
+         bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+        like,
+    )
+    .decompose(decompose::ones_like)
+    .no_gradient()
+    .doc("Ones, as many as `self` has elements."),
+    OpDef::new(
+        "aten::full_like(Tensor self, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, \
+         Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+        like,
+    )
+    .tags(Tags::CORE)
+    .no_gradient()
+    .doc("One value, as often as `self` has elements."),
+    OpDef::new(
+        "aten::new_empty(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? \
+         device=None, bool? pin_memory=None) -> Tensor",
+        sized,
+    )
+    .decompose(decompose::new_empty)
+    .no_gradient()
+    .doc("A tensor of the dtype of `self` that holds anything; here, zeros."),
+    OpDef::new(
+        "aten::new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, \
+         Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+        strided,
+    )
+    .no_gradient()
+    .doc("A tensor of the dtype of `self` and these strides that holds anything; here, zeros."),
+    OpDef::new(
+        "aten::new_zeros(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? \
+         device=None, bool? pin_memory=None) -> Tensor",
+        sized,
+    )
+    .decompose(decompose::new_zeros)
+    .no_gradient()
+    .doc("Zeros of the dtype of `self`."),
+    OpDef::new(
+        "aten::new_ones(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? \
+         device=None, bool? pin_memory=None) -> Tensor",
+        sized,
+    )
+    .decompose(decompose::new_ones)
+    .no_gradient()
+    .doc("Ones of the dtype of `self`."),
+    OpDef::new(
+        "aten::new_full(Tensor self, SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? \
+         layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+        sized,
+    )
+    .decompose(decompose::new_full)
+    .no_gradient()
+    .doc("One value of the dtype of `self`."),
+    OpDef::new(
+        "aten::arange(Scalar end, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? \
+         pin_memory=None) -> Tensor",
+        arange,
+    )
+    .decompose(decompose::arange)
+    .tolerance(Tol::Default)
+    .doc("The numbers from 0 on, below `end`."),
+    OpDef::new(
+        "aten::arange.start(Scalar start, Scalar end, *, ScalarType? dtype=None, Layout? layout=None, Device? \
+         device=None, bool? pin_memory=None) -> Tensor",
+        arange,
+    )
+    .decompose(decompose::arange)
+    .tolerance(Tol::Default)
+    .doc("The numbers from `start` on, below `end`."),
+    OpDef::new(
+        "aten::arange.start_step(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=None, Layout? \
+         layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+        arange,
+    )
+    .tolerance(Tol::Default)
+    .tags(Tags::CORE)
+    .doc("The numbers from `start` on in steps, before `end`."),
+    OpDef::new(
+        "aten::linspace(Scalar start, Scalar end, int steps, *, ScalarType? dtype=None, Layout? layout=None, \
+         Device? device=None, bool? pin_memory=None) -> Tensor",
+        linspace,
+    )
+    .decompose(decompose::linspace)
+    .tolerance(Tol::Default)
+    .doc("So many numbers from `start` to `end`, evenly spaced."),
+    OpDef::new(
+        "aten::linspace.Tensor_Tensor(Tensor start, Tensor end, int steps, *, ScalarType? dtype=None, Layout? \
+         layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+        linspace,
+    )
+    .decompose(decompose::linspace)
+    .tolerance(Tol::Default)
+    .doc("So many numbers from `start` to `end`, evenly spaced."),
+    OpDef::new(
+        "aten::linspace.Tensor_Scalar(Tensor start, Scalar end, int steps, *, ScalarType? dtype=None, Layout? \
+         layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+        linspace,
+    )
+    .decompose(decompose::linspace)
+    .tolerance(Tol::Default)
+    .doc("So many numbers from `start` to `end`, evenly spaced."),
+    OpDef::new(
+        "aten::linspace.Scalar_Tensor(Scalar start, Tensor end, int steps, *, ScalarType? dtype=None, Layout? \
+         layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+        linspace,
+    )
+    .decompose(decompose::linspace)
+    .tolerance(Tol::Default)
+    .doc("So many numbers from `start` to `end`, evenly spaced."),
+    OpDef::new(
+        "aten::logspace(Scalar start, Scalar end, int steps, float base=10., *, ScalarType? dtype=None, Layout? \
+         layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+        linspace,
+    )
+    .decompose(decompose::logspace)
+    .tolerance(Tol::Scaled(4.0))
+    .doc("So many powers of `base`, from that of `start` to that of `end`."),
+    OpDef::new(
+        "aten::logspace.Tensor_Tensor(Tensor start, Tensor end, int steps, float base=10., *, ScalarType? \
+         dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+        linspace,
+    )
+    .decompose(decompose::logspace)
+    .tolerance(Tol::Scaled(4.0))
+    .doc("So many powers of `base`, from that of `start` to that of `end`."),
+    OpDef::new(
+        "aten::logspace.Tensor_Scalar(Tensor start, Scalar end, int steps, float base=10., *, ScalarType? \
+         dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+        linspace,
+    )
+    .decompose(decompose::logspace)
+    .tolerance(Tol::Scaled(4.0))
+    .doc("So many powers of `base`, from that of `start` to that of `end`."),
+    OpDef::new(
+        "aten::logspace.Scalar_Tensor(Scalar start, Tensor end, int steps, float base=10., *, ScalarType? \
+         dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+        linspace,
+    )
+    .decompose(decompose::logspace)
+    .tolerance(Tol::Scaled(4.0))
+    .doc("So many powers of `base`, from that of `start` to that of `end`."),
+    OpDef::new(
+        "aten::range(Scalar start, Scalar end, *, ScalarType? dtype=None, Layout? layout=None, Device? \
+         device=None, bool? pin_memory=None) -> Tensor",
+        range,
+    )
+    .tolerance(Tol::Default)
+    .doc("The numbers from `start` to `end`, which is one of them."),
+    OpDef::new(
+        "aten::range.step(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=None, Layout? \
+         layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+        range,
+    )
+    .tolerance(Tol::Default)
+    .doc("The numbers from `start` to `end` in steps."),
+    OpDef::new(
+        "aten::eye(SymInt n, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? \
+         pin_memory=None) -> Tensor",
+        eye,
+    )
+    .decompose(decompose::eye)
+    .doc("Ones on the diagonal of a square of zeros."),
+    OpDef::new(
+        "aten::eye.m(SymInt n, SymInt m, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, \
+         bool? pin_memory=None) -> Tensor",
+        eye,
+    )
+    .decompose(decompose::eye)
+    .doc("Ones on the diagonal of a rectangle of zeros."),
+    OpDef::new("aten::tril(Tensor self, SymInt diagonal=0) -> Tensor", triangle)
+        .decompose(decompose::tril)
+        .vjp(view::gradient::tril)
+        .doc("Each matrix with zeros above a diagonal.")
+        .in_place(&["tril_"]),
+    OpDef::new("aten::triu(Tensor self, SymInt diagonal=0) -> Tensor", triangle)
+        .decompose(decompose::triu)
+        .vjp(view::gradient::triu)
+        .doc("Each matrix with zeros below a diagonal.")
+        .in_place(&["triu_"]),
+    OpDef::new(
+        "aten::tril_indices(int row, int col, int offset=0, *, ScalarType? dtype=4, Layout? layout=None, \
+         Device? device=None, bool? pin_memory=None) -> Tensor",
+        triangle_indices,
+    )
+    .doc("The rows and columns of the elements on and below a diagonal."),
+    OpDef::new(
+        "aten::triu_indices(int row, int col, int offset=0, *, ScalarType? dtype=4, Layout? layout=None, \
+         Device? device=None, bool? pin_memory=None) -> Tensor",
+        triangle_indices,
+    )
+    .doc("The rows and columns of the elements on and above a diagonal."),
+    OpDef::new("aten::one_hot(Tensor self, int num_classes=-1) -> Tensor", one_hot)
+        .decompose(index::decompose::one_hot)
+        .doc("For each index a row of zeros with a one at it."),
 ];
 
 /// The dtype that was asked for.
@@ -208,7 +432,8 @@ fn linspace(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
         match args.operand(index)? {
             Operand::Tensor(it) if !it.sizes.is_empty() => {
                 return Err(args.bad_shape(format!(
-                    "linspace only supports 0-dimensional start and end tensors, but got {} tensor with {} dimension(s).",
+                    "linspace only supports 0-dimensional start and end tensors, but got {} tensor with {} \
+                         dimension(s).",
                     args.op.schema.args[index].name,
                     it.sizes.len()
                 )));

@@ -8,21 +8,87 @@ use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
 
 /// The rows of this family.
-#[rustfmt::skip]
 pub(crate) const OPS: &[OpDef] = &[
-    row("aten::hann_window(int window_length, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", window).decompose(decompose::hann_window).doc("A cosine bell that starts at zero."),
-    row("aten::hann_window.periodic(int window_length, bool periodic, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", window).decompose(decompose::hann_window).doc("A cosine bell that starts at zero."),
-    row("aten::hamming_window(int window_length, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", window).doc("A cosine bell that starts above zero."),
-    row("aten::hamming_window.periodic(int window_length, bool periodic, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", window).doc("A cosine bell that starts above zero."),
-    row("aten::hamming_window.periodic_alpha(int window_length, bool periodic, float alpha, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", window).doc("A cosine bell that starts above zero."),
-    row("aten::hamming_window.periodic_alpha_beta(int window_length, bool periodic, float alpha, float beta, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", window).doc("A cosine bell that starts above zero."),
-    row("aten::blackman_window(int window_length, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", window).doc("A bell of two cosines."),
-    row("aten::blackman_window.periodic(int window_length, bool periodic, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", window).doc("A bell of two cosines."),
-    row("aten::bartlett_window(int window_length, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", window).doc("A triangle."),
-    row("aten::bartlett_window.periodic(int window_length, bool periodic, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", window).doc("A triangle."),
-    row("aten::kaiser_window(int window_length, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", window).doc("A bell of Bessel functions."),
-    row("aten::kaiser_window.periodic(int window_length, bool periodic, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", window).doc("A bell of Bessel functions."),
-    row("aten::kaiser_window.beta(int window_length, bool periodic, float beta, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", window).doc("A bell of Bessel functions."),
+    row(
+        "aten::hann_window(int window_length, *, ScalarType? dtype=None, Layout? layout=None, Device? \
+         device=None, bool? pin_memory=None) -> Tensor",
+        window,
+    )
+    .decompose(decompose::hann_window)
+    .doc("A cosine bell that starts at zero."),
+    row(
+        "aten::hann_window.periodic(int window_length, bool periodic, *, ScalarType? dtype=None, Layout? \
+         layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+        window,
+    )
+    .decompose(decompose::hann_window)
+    .doc("A cosine bell that starts at zero."),
+    row(
+        "aten::hamming_window(int window_length, *, ScalarType? dtype=None, Layout? layout=None, Device? \
+         device=None, bool? pin_memory=None) -> Tensor",
+        window,
+    )
+    .doc("A cosine bell that starts above zero."),
+    row(
+        "aten::hamming_window.periodic(int window_length, bool periodic, *, ScalarType? dtype=None, Layout? \
+         layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+        window,
+    )
+    .doc("A cosine bell that starts above zero."),
+    row(
+        "aten::hamming_window.periodic_alpha(int window_length, bool periodic, float alpha, *, ScalarType? \
+         dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+        window,
+    )
+    .doc("A cosine bell that starts above zero."),
+    row(
+        "aten::hamming_window.periodic_alpha_beta(int window_length, bool periodic, float alpha, float beta, *, \
+         ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+        window,
+    )
+    .doc("A cosine bell that starts above zero."),
+    row(
+        "aten::blackman_window(int window_length, *, ScalarType? dtype=None, Layout? layout=None, Device? \
+         device=None, bool? pin_memory=None) -> Tensor",
+        window,
+    )
+    .doc("A bell of two cosines."),
+    row(
+        "aten::blackman_window.periodic(int window_length, bool periodic, *, ScalarType? dtype=None, Layout? \
+         layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+        window,
+    )
+    .doc("A bell of two cosines."),
+    row(
+        "aten::bartlett_window(int window_length, *, ScalarType? dtype=None, Layout? layout=None, Device? \
+         device=None, bool? pin_memory=None) -> Tensor",
+        window,
+    )
+    .doc("A triangle."),
+    row(
+        "aten::bartlett_window.periodic(int window_length, bool periodic, *, ScalarType? dtype=None, Layout? \
+         layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+        window,
+    )
+    .doc("A triangle."),
+    row(
+        "aten::kaiser_window(int window_length, *, ScalarType? dtype=None, Layout? layout=None, Device? \
+         device=None, bool? pin_memory=None) -> Tensor",
+        window,
+    )
+    .doc("A bell of Bessel functions."),
+    row(
+        "aten::kaiser_window.periodic(int window_length, bool periodic, *, ScalarType? dtype=None, Layout? \
+         layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+        window,
+    )
+    .doc("A bell of Bessel functions."),
+    row(
+        "aten::kaiser_window.beta(int window_length, bool periodic, float beta, *, ScalarType? dtype=None, \
+         Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+        window,
+    )
+    .doc("A bell of Bessel functions."),
 ];
 
 const fn row(schema: &'static str, rule: Rule) -> OpDef {

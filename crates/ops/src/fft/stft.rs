@@ -7,11 +7,28 @@ use tracefx_core::{DType, Result};
 use tracefx_sym::SymInt;
 
 /// The rows of this family.
-#[rustfmt::skip]
 pub(crate) const OPS: &[OpDef] = &[
-    transform("aten::stft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool normalized=False, bool? onesided=None, bool? return_complex=None, bool? align_to_window=None) -> Tensor", stft).doc("The Fourier transforms of stretches of a signal."),
-    transform("aten::stft.center(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool center=True, str pad_mode=\"reflect\", bool normalized=False, bool? onesided=None, bool? return_complex=None, bool? align_to_window=None) -> Tensor", stft).doc("The Fourier transforms of stretches of a signal, which is padded so that each one is around its place."),
-    transform("aten::istft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool center=True, bool normalized=False, bool? onesided=None, int? length=None, bool return_complex=False) -> Tensor", istft).doc("The signal whose stretches have these Fourier transforms."),
+    transform(
+        "aten::stft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, \
+         bool normalized=False, bool? onesided=None, bool? return_complex=None, bool? align_to_window=None) -> \
+         Tensor",
+        stft,
+    )
+    .doc("The Fourier transforms of stretches of a signal."),
+    transform(
+        "aten::stft.center(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? \
+         window=None, bool center=True, str pad_mode=\"reflect\", bool normalized=False, bool? onesided=None, \
+         bool? return_complex=None, bool? align_to_window=None) -> Tensor",
+        stft,
+    )
+    .doc("The Fourier transforms of stretches of a signal, which is padded so that each one is around its place."),
+    transform(
+        "aten::istft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, \
+         bool center=True, bool normalized=False, bool? onesided=None, int? length=None, bool \
+         return_complex=False) -> Tensor",
+        istft,
+    )
+    .doc("The signal whose stretches have these Fourier transforms."),
 ];
 
 type Call<'a> = Args<'a, TensorRef>;
@@ -100,7 +117,10 @@ fn stft(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
         Value::Bool(it) => it,
         _ if is_complex => true,
         _ => {
-            return Err(args.invalid("stft requires the return_complex parameter be given for real inputs, and will further require that return_complex=True in a future PyTorch release."));
+            return Err(args.invalid(
+                "stft requires the return_complex parameter be given for real inputs, and will further require that \
+                 return_complex=True in a future PyTorch release.",
+            ));
         }
     };
     if !meta.dtype.is_float() && !meta.dtype.is_complex() || !(1..=2).contains(&meta.sizes.len()) {
@@ -185,7 +205,10 @@ fn istft(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     };
     let expected = if is_onesided { n_fft / 2 + 1 } else { n_fft };
     if n_bins != expected {
-        return Err(args.bad_shape(format!("istft: expected the frequency dimension (3rd to the last) of the input tensor to match {expected}, but got {n_bins}")));
+        return Err(args.bad_shape(format!(
+            "istft: expected the frequency dimension (3rd to the last) of the input tensor to match {expected}, but \
+             got {n_bins}"
+        )));
     }
     let real = crate::real_of(meta.dtype);
     let mut spectra = Traced::from(this);

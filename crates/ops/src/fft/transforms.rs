@@ -11,7 +11,6 @@ use tracefx_ir::TensorMeta;
 use tracefx_sym::{SymBool, SymInt};
 
 /// The rows of this family.
-#[rustfmt::skip]
 pub(crate) const OPS: &[OpDef] = &[
     kernel("aten::_fft_c2c(Tensor self, SymInt[] dim, int normalization, bool forward) -> Tensor", |args| {
         let this = args.tensor(0)?;
@@ -19,31 +18,121 @@ pub(crate) const OPS: &[OpDef] = &[
             return Err(Diagnostic::new(Code::DTypeMismatch, "_fft_c2c takes complex numbers"));
         }
         Ok(vec![Output::Tensor(among_themselves(args, &dims_of(args)?)?)])
-    }).vjp(gradient::c2c).doc("The Fourier transform of complex numbers, forward or back."),
-    kernel("aten::_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor", r2c).tags(Tags::CORE).vjp(gradient::r2c).doc("The Fourier transform of real numbers; half of it where the rest follows by symmetry."),
-    kernel("aten::_fft_c2r(Tensor self, int[] dim, int normalization, SymInt last_dim_size) -> Tensor", c2r).tags(Tags::CORE).vjp(gradient::c2r).doc("The inverse Fourier transform of the half of a symmetric signal."),
-    transform("aten::fft_fft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", |cx, args| transformed(cx, args, Kind::C2C, true)).doc("The Fourier transform, along one dimension."),
-    transform("aten::fft_fft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor", |cx, args| transformed(cx, args, Kind::C2C, true)).doc("The Fourier transform, along two dimensions."),
-    transform("aten::fft_fftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor", |cx, args| transformed(cx, args, Kind::C2C, true)).doc("The Fourier transform, along several dimensions."),
-    transform("aten::fft_ifft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", |cx, args| transformed(cx, args, Kind::C2C, false)).doc("The inverse Fourier transform, along one dimension."),
-    transform("aten::fft_ifft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor", |cx, args| transformed(cx, args, Kind::C2C, false)).doc("The inverse Fourier transform, along two dimensions."),
-    transform("aten::fft_ifftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor", |cx, args| transformed(cx, args, Kind::C2C, false)).doc("The inverse Fourier transform, along several dimensions."),
-    transform("aten::fft_rfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", |cx, args| transformed(cx, args, Kind::R2C, true)).doc("The Fourier transform of real numbers, of which half is enough, along one dimension."),
-    transform("aten::fft_rfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor", |cx, args| transformed(cx, args, Kind::R2C, true)).doc("The Fourier transform of real numbers, of which half is enough, along two dimensions."),
-    transform("aten::fft_rfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor", |cx, args| transformed(cx, args, Kind::R2C, true)).doc("The Fourier transform of real numbers, of which half is enough, along several dimensions."),
-    transform("aten::fft_irfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", |cx, args| transformed(cx, args, Kind::C2R, false)).doc("The inverse Fourier transform with real results, along one dimension."),
-    transform("aten::fft_irfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor", |cx, args| transformed(cx, args, Kind::C2R, false)).doc("The inverse Fourier transform with real results, along two dimensions."),
-    transform("aten::fft_irfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor", |cx, args| transformed(cx, args, Kind::C2R, false)).doc("The inverse Fourier transform with real results, along several dimensions."),
-    transform("aten::fft_hfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", |cx, args| transformed(cx, args, Kind::C2R, true)).doc("The Fourier transform of half a symmetric signal, along one dimension."),
-    transform("aten::fft_hfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor", |cx, args| transformed(cx, args, Kind::C2R, true)).doc("The Fourier transform of half a symmetric signal, along two dimensions."),
-    transform("aten::fft_hfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor", |cx, args| transformed(cx, args, Kind::C2R, true)).doc("The Fourier transform of half a symmetric signal, along several dimensions."),
-    transform("aten::fft_ihfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", |cx, args| transformed(cx, args, Kind::R2C, false)).doc("The inverse Fourier transform of real numbers, of which half is enough, along one dimension."),
-    transform("aten::fft_ihfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor", |cx, args| transformed(cx, args, Kind::R2C, false)).doc("The inverse Fourier transform of real numbers, of which half is enough, along two dimensions."),
-    transform("aten::fft_ihfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor", |cx, args| transformed(cx, args, Kind::R2C, false)).doc("The inverse Fourier transform of real numbers, of which half is enough, along several dimensions."),
-    transform("aten::fft_fftshift(Tensor self, int[1]? dim=None) -> Tensor", |cx, args| shifted(cx, args, true)).tolerance(Tol::Exact).doc("Zero frequency in the middle."),
-    transform("aten::fft_ifftshift(Tensor self, int[1]? dim=None) -> Tensor", |cx, args| shifted(cx, args, false)).tolerance(Tol::Exact).doc("Zero frequency in front."),
-    transform("aten::fft_fftfreq(int n, float d=1., *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", frequencies).tags(Tags::WHOLE).doc("The frequencies of a transform."),
-    transform("aten::fft_rfftfreq(int n, float d=1., *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", frequencies).tags(Tags::WHOLE).doc("The frequencies of a transform."),
+    })
+    .vjp(gradient::c2c)
+    .doc("The Fourier transform of complex numbers, forward or back."),
+    kernel("aten::_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor", r2c)
+        .tags(Tags::CORE)
+        .vjp(gradient::r2c)
+        .doc("The Fourier transform of real numbers; half of it where the rest follows by symmetry."),
+    kernel("aten::_fft_c2r(Tensor self, int[] dim, int normalization, SymInt last_dim_size) -> Tensor", c2r)
+        .tags(Tags::CORE)
+        .vjp(gradient::c2r)
+        .doc("The inverse Fourier transform of the half of a symmetric signal."),
+    transform("aten::fft_fft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", |cx, args| {
+        transformed(cx, args, Kind::C2C, true)
+    })
+    .doc("The Fourier transform, along one dimension."),
+    transform(
+        "aten::fft_fft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor",
+        |cx, args| transformed(cx, args, Kind::C2C, true),
+    )
+    .doc("The Fourier transform, along two dimensions."),
+    transform(
+        "aten::fft_fftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor",
+        |cx, args| transformed(cx, args, Kind::C2C, true),
+    )
+    .doc("The Fourier transform, along several dimensions."),
+    transform("aten::fft_ifft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", |cx, args| {
+        transformed(cx, args, Kind::C2C, false)
+    })
+    .doc("The inverse Fourier transform, along one dimension."),
+    transform(
+        "aten::fft_ifft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor",
+        |cx, args| transformed(cx, args, Kind::C2C, false),
+    )
+    .doc("The inverse Fourier transform, along two dimensions."),
+    transform(
+        "aten::fft_ifftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor",
+        |cx, args| transformed(cx, args, Kind::C2C, false),
+    )
+    .doc("The inverse Fourier transform, along several dimensions."),
+    transform("aten::fft_rfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", |cx, args| {
+        transformed(cx, args, Kind::R2C, true)
+    })
+    .doc("The Fourier transform of real numbers, of which half is enough, along one dimension."),
+    transform(
+        "aten::fft_rfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor",
+        |cx, args| transformed(cx, args, Kind::R2C, true),
+    )
+    .doc("The Fourier transform of real numbers, of which half is enough, along two dimensions."),
+    transform(
+        "aten::fft_rfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor",
+        |cx, args| transformed(cx, args, Kind::R2C, true),
+    )
+    .doc("The Fourier transform of real numbers, of which half is enough, along several dimensions."),
+    transform("aten::fft_irfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", |cx, args| {
+        transformed(cx, args, Kind::C2R, false)
+    })
+    .doc("The inverse Fourier transform with real results, along one dimension."),
+    transform(
+        "aten::fft_irfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor",
+        |cx, args| transformed(cx, args, Kind::C2R, false),
+    )
+    .doc("The inverse Fourier transform with real results, along two dimensions."),
+    transform(
+        "aten::fft_irfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor",
+        |cx, args| transformed(cx, args, Kind::C2R, false),
+    )
+    .doc("The inverse Fourier transform with real results, along several dimensions."),
+    transform("aten::fft_hfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", |cx, args| {
+        transformed(cx, args, Kind::C2R, true)
+    })
+    .doc("The Fourier transform of half a symmetric signal, along one dimension."),
+    transform(
+        "aten::fft_hfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor",
+        |cx, args| transformed(cx, args, Kind::C2R, true),
+    )
+    .doc("The Fourier transform of half a symmetric signal, along two dimensions."),
+    transform(
+        "aten::fft_hfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor",
+        |cx, args| transformed(cx, args, Kind::C2R, true),
+    )
+    .doc("The Fourier transform of half a symmetric signal, along several dimensions."),
+    transform("aten::fft_ihfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", |cx, args| {
+        transformed(cx, args, Kind::R2C, false)
+    })
+    .doc("The inverse Fourier transform of real numbers, of which half is enough, along one dimension."),
+    transform(
+        "aten::fft_ihfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor",
+        |cx, args| transformed(cx, args, Kind::R2C, false),
+    )
+    .doc("The inverse Fourier transform of real numbers, of which half is enough, along two dimensions."),
+    transform(
+        "aten::fft_ihfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor",
+        |cx, args| transformed(cx, args, Kind::R2C, false),
+    )
+    .doc("The inverse Fourier transform of real numbers, of which half is enough, along several dimensions."),
+    transform("aten::fft_fftshift(Tensor self, int[1]? dim=None) -> Tensor", |cx, args| shifted(cx, args, true))
+        .tolerance(Tol::Exact)
+        .doc("Zero frequency in the middle."),
+    transform("aten::fft_ifftshift(Tensor self, int[1]? dim=None) -> Tensor", |cx, args| shifted(cx, args, false))
+        .tolerance(Tol::Exact)
+        .doc("Zero frequency in front."),
+    transform(
+        "aten::fft_fftfreq(int n, float d=1., *, ScalarType? dtype=None, Layout? layout=None, Device? \
+         device=None, bool? pin_memory=None) -> Tensor",
+        frequencies,
+    )
+    .tags(Tags::WHOLE)
+    .doc("The frequencies of a transform."),
+    transform(
+        "aten::fft_rfftfreq(int n, float d=1., *, ScalarType? dtype=None, Layout? layout=None, Device? \
+         device=None, bool? pin_memory=None) -> Tensor",
+        frequencies,
+    )
+    .tags(Tags::WHOLE)
+    .doc("The frequencies of a transform."),
 ];
 
 const fn kernel(schema: &'static str, rule: crate::Rule) -> OpDef {

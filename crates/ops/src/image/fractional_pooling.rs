@@ -7,12 +7,21 @@ use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
 
 /// The rows of this family.
-#[rustfmt::skip]
 pub(crate) const OPS: &[OpDef] = &[
-    OpDef::new("aten::fractional_max_pool2d(Tensor self, int[2] kernel_size, int[2] output_size, Tensor random_samples) -> (Tensor, Tensor)", |args| pool(args, 2))
-        .vjp(pooling_gradient::fractional_max_pool2d).doc("The largest element of each window, and where in its plane it stands."),
-    OpDef::new("aten::fractional_max_pool3d(Tensor self, int[3] kernel_size, int[3] output_size, Tensor random_samples) -> (Tensor, Tensor)", |args| pool(args, 3))
-        .vjp(pooling_gradient::fractional_max_pool3d).doc("The largest element of each window, and where in its volume it stands."),
+    OpDef::new(
+        "aten::fractional_max_pool2d(Tensor self, int[2] kernel_size, int[2] output_size, Tensor \
+         random_samples) -> (Tensor, Tensor)",
+        |args| pool(args, 2),
+    )
+    .vjp(pooling_gradient::fractional_max_pool2d)
+    .doc("The largest element of each window, and where in its plane it stands."),
+    OpDef::new(
+        "aten::fractional_max_pool3d(Tensor self, int[3] kernel_size, int[3] output_size, Tensor \
+         random_samples) -> (Tensor, Tensor)",
+        |args| pool(args, 3),
+    )
+    .vjp(pooling_gradient::fractional_max_pool3d)
+    .doc("The largest element of each window, and where in its volume it stands."),
 ];
 
 fn pool(args: &Args<'_, TensorMeta>, n_dims: usize) -> Result<Vec<Output>> {

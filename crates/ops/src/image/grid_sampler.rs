@@ -10,35 +10,48 @@ use tracefx_sym::SymInt;
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
     OpDef::composite(
-        "aten::grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor",
+        "aten::grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool \
+             align_corners) -> Tensor",
         grid_sampler,
     )
     .doc("Samples images or volumes at the places of a grid, in coordinates from -1 to 1."),
     OpDef::new(
-        "aten::grid_sampler_2d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor",
+        "aten::grid_sampler_2d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool \
+             align_corners) -> Tensor",
         grid_sampler_2d,
     )
-    .vjp(gradient::grid_sampler_2d).doc("Samples images at the places of a grid: 0 bilinear, 1 nearest, 2 bicubic; outside 0 zeros, 1 border, 2 reflection.")
+    .vjp(gradient::grid_sampler_2d)
+    .doc(
+        "Samples images at the places of a grid: 0 bilinear, 1 nearest, 2 bicubic; outside 0 zeros, 1 border, 2 \
+         reflection.",
+    )
     .tags(Tags::CORE)
     .tolerance(Tol::Default),
     OpDef::new(
-        "aten::grid_sampler_3d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor",
+        "aten::grid_sampler_3d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool \
+             align_corners) -> Tensor",
         grid_sampler_3d,
     )
-    .vjp(gradient::grid_sampler_3d).doc("Samples volumes at the places of a grid: 0 trilinear, 1 nearest; outside 0 zeros, 1 border, 2 reflection.")
+    .vjp(gradient::grid_sampler_3d)
+    .doc(
+        "Samples volumes at the places of a grid: 0 trilinear, 1 nearest; outside 0 zeros, 1 border, 2 \
+         reflection.",
+    )
     .tolerance(Tol::Default),
     OpDef::new("aten::affine_grid_generator(Tensor theta, SymInt[] size, bool align_corners) -> Tensor", affine_grid)
         .decompose(conv::decompose::affine_grid)
         .doc("The grid of an affine map for each item.")
         .tolerance(Tol::Default),
     OpDef::new(
-        "aten::grid_sampler_2d_backward(Tensor grad_output, Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners, bool[2] output_mask) -> (Tensor, Tensor)",
+        "aten::grid_sampler_2d_backward(Tensor grad_output, Tensor input, Tensor grid, int interpolation_mode, \
+             int padding_mode, bool align_corners, bool[2] output_mask) -> (Tensor, Tensor)",
         |args| sampler_backward(args, 2),
     )
     .doc("The gradients of the images, where the mask asks for them, and of the grid of `grid_sampler_2d`.")
     .tolerance(Tol::Default),
     OpDef::new(
-        "aten::grid_sampler_3d_backward(Tensor grad_output, Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners, bool[2] output_mask) -> (Tensor, Tensor)",
+        "aten::grid_sampler_3d_backward(Tensor grad_output, Tensor input, Tensor grid, int interpolation_mode, \
+             int padding_mode, bool align_corners, bool[2] output_mask) -> (Tensor, Tensor)",
         |args| sampler_backward(args, 3),
     )
     .doc("The gradients of the volumes, where the mask asks for them, and of the grid of `grid_sampler_3d`.")

@@ -12,67 +12,91 @@ use tracefx_sym::SymInt;
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
     OpDef::new(
-        "aten::max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)",
+        "aten::max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, \
+             int[2] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)",
         max_pool2d,
     )
-    .vjp(pooling_gradient::max_pool2d).doc("The largest element of each window, and where in its plane it stands.")
+    .vjp(pooling_gradient::max_pool2d)
+    .doc("The largest element of each window, and where in its plane it stands.")
     .tags(Tags::CORE),
     OpDef::new(
-        "aten::max_pool3d_with_indices(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)",
+        "aten::max_pool3d_with_indices(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, \
+             int[3] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)",
         max_pool3d,
     )
-    .vjp(pooling_gradient::max_pool3d).doc("The largest element of each window, and where in its volume it stands.")
+    .vjp(pooling_gradient::max_pool3d)
+    .doc("The largest element of each window, and where in its volume it stands.")
     .tags(Tags::CORE),
     OpDef::composite(
-        "aten::max_pool1d_with_indices(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], int[1] dilation=[1], bool ceil_mode=False) -> (Tensor, Tensor)",
+        "aten::max_pool1d_with_indices(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], \
+             int[1] dilation=[1], bool ceil_mode=False) -> (Tensor, Tensor)",
         max_pool1d_with_indices,
     )
-    .tags(Tags::FRESH).doc("The largest element of each window, and where it stands.")
+    .tags(Tags::FRESH)
+    .doc("The largest element of each window, and where it stands.")
     .tolerance(Tol::Exact),
     OpDef::composite(
-        "aten::max_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], int[1] dilation=[1], bool ceil_mode=False) -> Tensor",
+        "aten::max_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], int[1] \
+             dilation=[1], bool ceil_mode=False) -> Tensor",
         max_pool1d,
     )
-    .tags(Tags::FRESH).doc("The largest element of each window.")
+    .tags(Tags::FRESH)
+    .doc("The largest element of each window.")
     .tolerance(Tol::Exact),
     OpDef::composite(
-        "aten::max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> Tensor",
+        "aten::max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] \
+             dilation=1, bool ceil_mode=False) -> Tensor",
         max_values,
     )
-    .tags(Tags::FRESH).doc("The largest element of each window.")
+    .tags(Tags::FRESH)
+    .doc("The largest element of each window.")
     .tolerance(Tol::Exact),
     OpDef::composite(
-        "aten::max_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, bool ceil_mode=False) -> Tensor",
+        "aten::max_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] \
+             dilation=1, bool ceil_mode=False) -> Tensor",
         max_values,
     )
-    .tags(Tags::FRESH).doc("The largest element of each window.")
+    .tags(Tags::FRESH)
+    .doc("The largest element of each window.")
     .tolerance(Tol::Exact),
     OpDef::composite(
-        "aten::avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], bool ceil_mode=False, bool count_include_pad=True) -> Tensor",
+        "aten::avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], bool \
+             ceil_mode=False, bool count_include_pad=True) -> Tensor",
         avg_pool1d,
     )
-    .tags(Tags::FRESH).tags(Tags::CORE.with(Tags::TAKEN_APART)).doc("The mean of each window."),
+    .tags(Tags::FRESH)
+    .tags(Tags::CORE.with(Tags::TAKEN_APART))
+    .doc("The mean of each window."),
     OpDef::new(
-        "aten::avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",
+        "aten::avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool \
+             ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",
         avg_pool2d,
     )
-    .vjp(pooling_gradient::avg_pool2d).doc("The mean of each window.")
+    .vjp(pooling_gradient::avg_pool2d)
+    .doc("The mean of each window.")
     .tags(Tags::CORE)
     .tolerance(Tol::Default),
     OpDef::new(
-        "aten::avg_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",
+        "aten::avg_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, bool \
+             ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",
         avg_pool3d,
     )
-    .vjp(pooling_gradient::avg_pool3d).doc("The mean of each window.")
+    .vjp(pooling_gradient::avg_pool3d)
+    .doc("The mean of each window.")
     .tags(Tags::CORE)
     .tolerance(Tol::Default),
     OpDef::new("aten::max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor", max_unpool2d)
-        .decompose(index::decompose::max_unpool).vjp(pooling_gradient::max_unpool2d).doc("Puts each element where its index says, among zeros."),
+        .decompose(index::decompose::max_unpool)
+        .vjp(pooling_gradient::max_unpool2d)
+        .doc("Puts each element where its index says, among zeros."),
     OpDef::new(
-        "aten::max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, int[3] stride, int[3] padding) -> Tensor",
+        "aten::max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, int[3] stride, int[3] padding) \
+             -> Tensor",
         max_unpool3d,
     )
-    .decompose(index::decompose::max_unpool).vjp(pooling_gradient::max_unpool3d).doc("Puts each element where its index says, among zeros."),
+    .decompose(index::decompose::max_unpool)
+    .vjp(pooling_gradient::max_unpool3d)
+    .doc("Puts each element where its index says, among zeros."),
 ];
 
 type Meta<'a> = Args<'a, TensorMeta>;
@@ -238,7 +262,8 @@ fn max_unpool(args: &Meta<'_>, n_dims: usize) -> Result<(DType, Vec<SymInt>)> {
     }
     if !args.agree(&indices.sizes, &input.sizes) {
         return Err(args.bad_shape(format!(
-            "Expected shape of indices to be same as that of the input tensor ([{}]) but got indices tensor with shape: [{}]",
+            "Expected shape of indices to be same as that of the input tensor ([{}]) but got indices tensor with \
+                 shape: [{}]",
             show(&input.sizes, ", "),
             show(&indices.sizes, ", ")
         )));

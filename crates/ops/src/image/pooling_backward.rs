@@ -11,58 +11,72 @@ use tracefx_sym::SymInt;
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
     OpDef::new(
-        "aten::avg_pool2d_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, int[2] padding, bool ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor",
+        "aten::avg_pool2d_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, int[2] \
+             padding, bool ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor",
         avg_pool2d,
     )
-    .vjp(pooling_gradient::avg_pool2d_backward).doc("The gradient of the input of `avg_pool2d`.")
+    .vjp(pooling_gradient::avg_pool2d_backward)
+    .doc("The gradient of the input of `avg_pool2d`.")
     .tags(Tags::CORE)
     .tolerance(Tol::Default),
     OpDef::new(
-        "aten::avg_pool3d_backward(Tensor grad_output, Tensor self, int[3] kernel_size, int[3] stride, int[3] padding, bool ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor",
+        "aten::avg_pool3d_backward(Tensor grad_output, Tensor self, int[3] kernel_size, int[3] stride, int[3] \
+             padding, bool ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor",
         avg_pool3d,
     )
-    .vjp(pooling_gradient::avg_pool3d_backward).doc("The gradient of the input of `avg_pool3d`.")
+    .vjp(pooling_gradient::avg_pool3d_backward)
+    .doc("The gradient of the input of `avg_pool3d`.")
     .tolerance(Tol::Default),
     OpDef::new(
-        "aten::max_pool2d_with_indices_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, int[2] padding, int[2] dilation, bool ceil_mode, Tensor indices) -> Tensor",
+        "aten::max_pool2d_with_indices_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] \
+             stride, int[2] padding, int[2] dilation, bool ceil_mode, Tensor indices) -> Tensor",
         max_pool2d,
     )
-    .vjp(pooling_gradient::max_pool2d_backward).doc("The gradient of the input of `max_pool2d_with_indices`.")
+    .vjp(pooling_gradient::max_pool2d_backward)
+    .doc("The gradient of the input of `max_pool2d_with_indices`.")
     .tags(Tags::CORE)
     .tolerance(Tol::Default),
     OpDef::new(
-        "aten::max_pool3d_with_indices_backward(Tensor grad_output, Tensor self, int[3] kernel_size, int[3] stride, int[3] padding, int[3] dilation, bool ceil_mode, Tensor indices) -> Tensor",
+        "aten::max_pool3d_with_indices_backward(Tensor grad_output, Tensor self, int[3] kernel_size, int[3] \
+             stride, int[3] padding, int[3] dilation, bool ceil_mode, Tensor indices) -> Tensor",
         max_pool3d,
     )
-    .vjp(pooling_gradient::max_pool3d_backward).doc("The gradient of the input of `max_pool3d_with_indices`.")
+    .vjp(pooling_gradient::max_pool3d_backward)
+    .doc("The gradient of the input of `max_pool3d_with_indices`.")
     .tolerance(Tol::Default),
     OpDef::new("aten::_adaptive_avg_pool2d_backward(Tensor grad_output, Tensor self) -> Tensor", adaptive_avg_pool2d)
-        .vjp(pooling_gradient::adaptive_avg_pool2d_backward).doc("The gradient of the input of `_adaptive_avg_pool2d`.")
+        .vjp(pooling_gradient::adaptive_avg_pool2d_backward)
+        .doc("The gradient of the input of `_adaptive_avg_pool2d`.")
         .tags(Tags::CORE)
         .tolerance(Tol::Default),
     OpDef::new("aten::_adaptive_avg_pool3d_backward(Tensor grad_output, Tensor self) -> Tensor", adaptive_avg_pool3d)
-        .vjp(pooling_gradient::adaptive_avg_pool3d_backward).doc("The gradient of the input of `_adaptive_avg_pool3d`.")
+        .vjp(pooling_gradient::adaptive_avg_pool3d_backward)
+        .doc("The gradient of the input of `_adaptive_avg_pool3d`.")
         .tolerance(Tol::Default),
     OpDef::new(
         "aten::adaptive_max_pool2d_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor",
         adaptive_max_pool2d,
     )
-    .vjp(pooling_gradient::adaptive_max_pool2d_backward).doc("The gradient of the input of `adaptive_max_pool2d`.")
+    .vjp(pooling_gradient::adaptive_max_pool2d_backward)
+    .doc("The gradient of the input of `adaptive_max_pool2d`.")
     .tolerance(Tol::Default),
     OpDef::new(
         "aten::adaptive_max_pool3d_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor",
         adaptive_max_pool3d,
     )
-    .vjp(pooling_gradient::adaptive_max_pool3d_backward).doc("The gradient of the input of `adaptive_max_pool3d`.")
+    .vjp(pooling_gradient::adaptive_max_pool3d_backward)
+    .doc("The gradient of the input of `adaptive_max_pool3d`.")
     .tolerance(Tol::Default),
     OpDef::new(
-        "aten::fractional_max_pool2d_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] output_size, Tensor indices) -> Tensor",
+        "aten::fractional_max_pool2d_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] \
+             output_size, Tensor indices) -> Tensor",
         |args| fractional_max_pool(args, 2),
     )
     .doc("The gradient of the input of `fractional_max_pool2d`.")
     .tolerance(Tol::Default),
     OpDef::new(
-        "aten::fractional_max_pool3d_backward(Tensor grad_output, Tensor self, int[3] kernel_size, int[3] output_size, Tensor indices) -> Tensor",
+        "aten::fractional_max_pool3d_backward(Tensor grad_output, Tensor self, int[3] kernel_size, int[3] \
+             output_size, Tensor indices) -> Tensor",
         |args| fractional_max_pool(args, 3),
     )
     .doc("The gradient of the input of `fractional_max_pool3d`.")

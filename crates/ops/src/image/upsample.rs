@@ -21,74 +21,96 @@ const ANTIALIAS: &str =
 pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::upsample_nearest1d(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor", resize)
         .decompose(decompose::nearest)
-    .vjp(gradient::nearest1d).doc(NEAREST),
+        .vjp(gradient::nearest1d)
+        .doc(NEAREST),
     OpDef::new(
-        "aten::upsample_nearest2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor",
-        resize,
-    ).decompose(decompose::nearest)
-    .vjp(gradient::nearest2d).doc(NEAREST),
-    OpDef::new(
-        "aten::upsample_nearest3d(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
+        "aten::upsample_nearest2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? \
+             scales_w=None) -> Tensor",
         resize,
     )
     .decompose(decompose::nearest)
-    .vjp(gradient::nearest3d).doc(NEAREST),
+    .vjp(gradient::nearest2d)
+    .doc(NEAREST),
+    OpDef::new(
+        "aten::upsample_nearest3d(Tensor self, SymInt[3] output_size, float? scales_d=None, float? \
+             scales_h=None, float? scales_w=None) -> Tensor",
+        resize,
+    )
+    .decompose(decompose::nearest)
+    .vjp(gradient::nearest3d)
+    .doc(NEAREST),
     OpDef::new(
         "aten::_upsample_nearest_exact1d(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor",
         resize,
     )
     .decompose(decompose::nearest_exact)
-    .vjp(gradient::nearest_exact1d).doc(NEAREST_EXACT),
+    .vjp(gradient::nearest_exact1d)
+    .doc(NEAREST_EXACT),
     OpDef::new(
-        "aten::_upsample_nearest_exact2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor",
+        "aten::_upsample_nearest_exact2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? \
+             scales_w=None) -> Tensor",
         resize,
     )
     .decompose(decompose::nearest_exact)
-    .vjp(gradient::nearest_exact2d).doc(NEAREST_EXACT),
+    .vjp(gradient::nearest_exact2d)
+    .doc(NEAREST_EXACT),
     OpDef::new(
-        "aten::_upsample_nearest_exact3d(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
+        "aten::_upsample_nearest_exact3d(Tensor self, SymInt[3] output_size, float? scales_d=None, float? \
+             scales_h=None, float? scales_w=None) -> Tensor",
         resize,
     )
     .decompose(decompose::nearest_exact)
-    .vjp(gradient::nearest_exact3d).doc(NEAREST_EXACT),
+    .vjp(gradient::nearest_exact3d)
+    .doc(NEAREST_EXACT),
     OpDef::new(
         "aten::upsample_linear1d(Tensor self, SymInt[1] output_size, bool align_corners, float? scales=None) -> Tensor",
         resize,
     )
     .decompose(decompose::linear)
-    .vjp(gradient::linear1d).doc(LINEAR)
+    .vjp(gradient::linear1d)
+    .doc(LINEAR)
     .tolerance(Tol::Default),
     OpDef::new(
-        "aten::upsample_bilinear2d(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
+        "aten::upsample_bilinear2d(Tensor self, SymInt[2] output_size, bool align_corners, float? \
+             scales_h=None, float? scales_w=None) -> Tensor",
         resize,
     )
-    .vjp(gradient::bilinear2d).doc(LINEAR)
+    .vjp(gradient::bilinear2d)
+    .doc(LINEAR)
     .tolerance(Tol::Default),
     OpDef::new(
-        "aten::upsample_trilinear3d(Tensor self, SymInt[3] output_size, bool align_corners, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
+        "aten::upsample_trilinear3d(Tensor self, SymInt[3] output_size, bool align_corners, float? \
+             scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
         resize,
     )
     .decompose(decompose::linear)
-    .vjp(gradient::trilinear3d).doc(LINEAR)
+    .vjp(gradient::trilinear3d)
+    .doc(LINEAR)
     .tolerance(Tol::Default),
     OpDef::new(
-        "aten::upsample_bicubic2d(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
+        "aten::upsample_bicubic2d(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, \
+             float? scales_w=None) -> Tensor",
         resize,
     )
     .decompose(decompose::bicubic)
-    .vjp(gradient::bicubic2d).doc(CUBIC)
+    .vjp(gradient::bicubic2d)
+    .doc(CUBIC)
     .tolerance(Tol::Default),
     OpDef::new(
-        "aten::_upsample_bilinear2d_aa(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
+        "aten::_upsample_bilinear2d_aa(Tensor self, SymInt[2] output_size, bool align_corners, float? \
+             scales_h=None, float? scales_w=None) -> Tensor",
         resize,
     )
-    .vjp(gradient::bilinear2d_aa).doc(ANTIALIAS)
+    .vjp(gradient::bilinear2d_aa)
+    .doc(ANTIALIAS)
     .tolerance(Tol::Default),
     OpDef::new(
-        "aten::_upsample_bicubic2d_aa(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
+        "aten::_upsample_bicubic2d_aa(Tensor self, SymInt[2] output_size, bool align_corners, float? \
+             scales_h=None, float? scales_w=None) -> Tensor",
         resize,
     )
-    .vjp(gradient::bicubic2d_aa).doc(ANTIALIAS)
+    .vjp(gradient::bicubic2d_aa)
+    .doc(ANTIALIAS)
     .tolerance(Tol::Default),
     OpDef::composite(
         "aten::upsample_nearest1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
@@ -100,7 +122,8 @@ pub(crate) const OPS: &[OpDef] = &[
         "aten::upsample_nearest2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
         by_size_or_factors,
     )
-    .tags(Tags::CORE).doc(NEAREST)
+    .tags(Tags::CORE)
+    .doc(NEAREST)
     .tolerance(Tol::Exact),
     OpDef::composite(
         "aten::upsample_nearest3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
@@ -127,32 +150,39 @@ pub(crate) const OPS: &[OpDef] = &[
     .doc(NEAREST_EXACT)
     .tolerance(Tol::Exact),
     OpDef::composite(
-        "aten::upsample_linear1d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
+        "aten::upsample_linear1d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? \
+             scale_factors) -> Tensor",
         by_size_or_factors,
     )
     .doc(LINEAR),
     OpDef::composite(
-        "aten::upsample_bilinear2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
+        "aten::upsample_bilinear2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? \
+             scale_factors) -> Tensor",
         by_size_or_factors,
     )
-    .tags(Tags::CORE).doc(LINEAR),
+    .tags(Tags::CORE)
+    .doc(LINEAR),
     OpDef::composite(
-        "aten::upsample_trilinear3d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
+        "aten::upsample_trilinear3d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? \
+             scale_factors) -> Tensor",
         by_size_or_factors,
     )
     .doc(LINEAR),
     OpDef::composite(
-        "aten::upsample_bicubic2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
+        "aten::upsample_bicubic2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? \
+             scale_factors) -> Tensor",
         by_size_or_factors,
     )
     .doc(CUBIC),
     OpDef::composite(
-        "aten::_upsample_bilinear2d_aa.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
+        "aten::_upsample_bilinear2d_aa.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? \
+             scale_factors) -> Tensor",
         by_size_or_factors,
     )
     .doc(ANTIALIAS),
     OpDef::composite(
-        "aten::_upsample_bicubic2d_aa.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
+        "aten::_upsample_bicubic2d_aa.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? \
+             scale_factors) -> Tensor",
         by_size_or_factors,
     )
     .doc(ANTIALIAS),

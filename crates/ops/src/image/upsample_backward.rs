@@ -7,20 +7,91 @@ use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
 
 /// The rows of this family.
-#[rustfmt::skip]
 pub(crate) const OPS: &[OpDef] = &[
-    OpDef::new("aten::upsample_nearest1d_backward(Tensor grad_output, SymInt[1] output_size, SymInt[3] input_size, float? scales=None) -> Tensor", keeping_format).tolerance(Tol::Default).doc("The gradient of `upsample_nearest1d`."),
-    OpDef::new("aten::_upsample_nearest_exact1d_backward(Tensor grad_output, SymInt[1] output_size, SymInt[3] input_size, float? scales=None) -> Tensor", keeping_format).tolerance(Tol::Default).doc("The gradient of `_upsample_nearest_exact1d`."),
-    OpDef::new("aten::upsample_linear1d_backward(Tensor grad_output, SymInt[1] output_size, SymInt[3] input_size, bool align_corners, float? scales=None) -> Tensor", keeping_format).tolerance(Tol::Default).doc("The gradient of `upsample_linear1d`."),
-    OpDef::new("aten::upsample_nearest2d_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, float? scales_h=None, float? scales_w=None) -> Tensor", keeping_format).tolerance(Tol::Default).doc("The gradient of `upsample_nearest2d`."),
-    OpDef::new("aten::_upsample_nearest_exact2d_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, float? scales_h=None, float? scales_w=None) -> Tensor", keeping_format).tolerance(Tol::Default).doc("The gradient of `_upsample_nearest_exact2d`."),
-    OpDef::new("aten::upsample_bilinear2d_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor", keeping_format).tolerance(Tol::Default).doc("The gradient of `upsample_bilinear2d`."),
-    OpDef::new("aten::upsample_bicubic2d_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor", row_major).tolerance(Tol::Default).doc("The gradient of `upsample_bicubic2d`."),
-    OpDef::new("aten::_upsample_bilinear2d_aa_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor", antialiased).tolerance(Tol::Default).doc("The gradient of `_upsample_bilinear2d_aa`."),
-    OpDef::new("aten::_upsample_bicubic2d_aa_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor", antialiased_bicubic).tolerance(Tol::Default).doc("The gradient of `_upsample_bicubic2d_aa`."),
-    OpDef::new("aten::upsample_nearest3d_backward(Tensor grad_output, SymInt[3] output_size, SymInt[5] input_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor", row_major).tolerance(Tol::Default).doc("The gradient of `upsample_nearest3d`."),
-    OpDef::new("aten::_upsample_nearest_exact3d_backward(Tensor grad_output, SymInt[3] output_size, SymInt[5] input_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor", row_major).tolerance(Tol::Default).doc("The gradient of `_upsample_nearest_exact3d`."),
-    OpDef::new("aten::upsample_trilinear3d_backward(Tensor grad_output, SymInt[3] output_size, SymInt[5] input_size, bool align_corners, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor", keeping_format).tolerance(Tol::Default).doc("The gradient of `upsample_trilinear3d`."),
+    OpDef::new(
+        "aten::upsample_nearest1d_backward(Tensor grad_output, SymInt[1] output_size, SymInt[3] input_size, \
+         float? scales=None) -> Tensor",
+        keeping_format,
+    )
+    .tolerance(Tol::Default)
+    .doc("The gradient of `upsample_nearest1d`."),
+    OpDef::new(
+        "aten::_upsample_nearest_exact1d_backward(Tensor grad_output, SymInt[1] output_size, SymInt[3] \
+         input_size, float? scales=None) -> Tensor",
+        keeping_format,
+    )
+    .tolerance(Tol::Default)
+    .doc("The gradient of `_upsample_nearest_exact1d`."),
+    OpDef::new(
+        "aten::upsample_linear1d_backward(Tensor grad_output, SymInt[1] output_size, SymInt[3] input_size, bool \
+         align_corners, float? scales=None) -> Tensor",
+        keeping_format,
+    )
+    .tolerance(Tol::Default)
+    .doc("The gradient of `upsample_linear1d`."),
+    OpDef::new(
+        "aten::upsample_nearest2d_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, \
+         float? scales_h=None, float? scales_w=None) -> Tensor",
+        keeping_format,
+    )
+    .tolerance(Tol::Default)
+    .doc("The gradient of `upsample_nearest2d`."),
+    OpDef::new(
+        "aten::_upsample_nearest_exact2d_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] \
+         input_size, float? scales_h=None, float? scales_w=None) -> Tensor",
+        keeping_format,
+    )
+    .tolerance(Tol::Default)
+    .doc("The gradient of `_upsample_nearest_exact2d`."),
+    OpDef::new(
+        "aten::upsample_bilinear2d_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, \
+         bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
+        keeping_format,
+    )
+    .tolerance(Tol::Default)
+    .doc("The gradient of `upsample_bilinear2d`."),
+    OpDef::new(
+        "aten::upsample_bicubic2d_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, \
+         bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
+        row_major,
+    )
+    .tolerance(Tol::Default)
+    .doc("The gradient of `upsample_bicubic2d`."),
+    OpDef::new(
+        "aten::_upsample_bilinear2d_aa_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] \
+         input_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
+        antialiased,
+    )
+    .tolerance(Tol::Default)
+    .doc("The gradient of `_upsample_bilinear2d_aa`."),
+    OpDef::new(
+        "aten::_upsample_bicubic2d_aa_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, \
+         bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
+        antialiased_bicubic,
+    )
+    .tolerance(Tol::Default)
+    .doc("The gradient of `_upsample_bicubic2d_aa`."),
+    OpDef::new(
+        "aten::upsample_nearest3d_backward(Tensor grad_output, SymInt[3] output_size, SymInt[5] input_size, \
+         float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
+        row_major,
+    )
+    .tolerance(Tol::Default)
+    .doc("The gradient of `upsample_nearest3d`."),
+    OpDef::new(
+        "aten::_upsample_nearest_exact3d_backward(Tensor grad_output, SymInt[3] output_size, SymInt[5] \
+         input_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
+        row_major,
+    )
+    .tolerance(Tol::Default)
+    .doc("The gradient of `_upsample_nearest_exact3d`."),
+    OpDef::new(
+        "aten::upsample_trilinear3d_backward(Tensor grad_output, SymInt[3] output_size, SymInt[5] input_size, \
+         bool align_corners, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
+        keeping_format,
+    )
+    .tolerance(Tol::Default)
+    .doc("The gradient of `upsample_trilinear3d`."),
 ];
 
 fn keeping_format(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {

@@ -9,13 +9,45 @@ use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
 
 /// The rows of this family.
-#[rustfmt::skip]
 pub(crate) const OPS: &[OpDef] = &[
-    OpDef::new("aten::embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt padding_idx, bool scale_grad_by_freq) -> Tensor", embedding).decompose(conv::decompose::embedding).tags(Tags::CORE.with(Tags::TAKEN_APART)).tolerance(Tol::Default).doc("The gradient of the table of `embedding`."),
-    OpDef::composite("aten::embedding_backward(Tensor grad, Tensor indices, SymInt num_weights, SymInt padding_idx, bool scale_grad_by_freq, bool sparse) -> Tensor", dense).doc("The gradient of the table of `embedding`, which is dense here."),
-    OpDef::new("aten::_embedding_bag_backward(Tensor grad, Tensor indices, Tensor offsets, Tensor offset2bag, Tensor bag_size, Tensor maximum_indices, SymInt num_weights, bool scale_grad_by_freq, int mode, bool sparse, Tensor? per_sample_weights, int padding_idx=-1) -> Tensor", bags).tolerance(Tol::Default).doc("The gradient of the table of `_embedding_bag`."),
-    OpDef::new("aten::_embedding_bag_dense_backward(Tensor grad, Tensor indices, Tensor offset2bag, Tensor bag_size, Tensor maximum_indices, SymInt num_weights, bool scale_grad_by_freq, int mode, Tensor? per_sample_weights, int padding_idx=-1) -> Tensor", dense_bags).tolerance(Tol::Default).doc("The gradient of the table of `_embedding_bag`, when it is known to which bag each index belongs."),
-    OpDef::new("aten::_embedding_bag_per_sample_weights_backward(Tensor grad, Tensor weight, Tensor indices, Tensor offsets, Tensor offset2bag, int mode, int padding_idx=-1) -> Tensor", samples).tolerance(Tol::Default).doc("The gradient of the weights of the samples of `_embedding_bag`."),
+    OpDef::new(
+        "aten::embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt \
+         padding_idx, bool scale_grad_by_freq) -> Tensor",
+        embedding,
+    )
+    .decompose(conv::decompose::embedding)
+    .tags(Tags::CORE.with(Tags::TAKEN_APART))
+    .tolerance(Tol::Default)
+    .doc("The gradient of the table of `embedding`."),
+    OpDef::composite(
+        "aten::embedding_backward(Tensor grad, Tensor indices, SymInt num_weights, SymInt padding_idx, bool \
+         scale_grad_by_freq, bool sparse) -> Tensor",
+        dense,
+    )
+    .doc("The gradient of the table of `embedding`, which is dense here."),
+    OpDef::new(
+        "aten::_embedding_bag_backward(Tensor grad, Tensor indices, Tensor offsets, Tensor offset2bag, Tensor \
+         bag_size, Tensor maximum_indices, SymInt num_weights, bool scale_grad_by_freq, int mode, bool sparse, \
+         Tensor? per_sample_weights, int padding_idx=-1) -> Tensor",
+        bags,
+    )
+    .tolerance(Tol::Default)
+    .doc("The gradient of the table of `_embedding_bag`."),
+    OpDef::new(
+        "aten::_embedding_bag_dense_backward(Tensor grad, Tensor indices, Tensor offset2bag, Tensor bag_size, \
+         Tensor maximum_indices, SymInt num_weights, bool scale_grad_by_freq, int mode, Tensor? \
+         per_sample_weights, int padding_idx=-1) -> Tensor",
+        dense_bags,
+    )
+    .tolerance(Tol::Default)
+    .doc("The gradient of the table of `_embedding_bag`, when it is known to which bag each index belongs."),
+    OpDef::new(
+        "aten::_embedding_bag_per_sample_weights_backward(Tensor grad, Tensor weight, Tensor indices, Tensor \
+         offsets, Tensor offset2bag, int mode, int padding_idx=-1) -> Tensor",
+        samples,
+    )
+    .tolerance(Tol::Default)
+    .doc("The gradient of the weights of the samples of `_embedding_bag`."),
 ];
 
 type Meta<'a> = Args<'a, TensorMeta>;

@@ -11,27 +11,37 @@ use tracefx_sym::SymInt;
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
     OpDef::composite(
-        "aten::embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False) -> (Tensor, Tensor, Tensor, Tensor)",
+        "aten::embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int \
+             mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False) -> (Tensor, \
+             Tensor, Tensor, Tensor)",
         |cx, args| embedding_bag(cx, args, None),
     )
     .doc("Bags of rows of a table, each reduced to one row."),
     OpDef::composite(
-        "aten::embedding_bag.padding_idx(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq, int mode, bool sparse, Tensor? per_sample_weights, bool include_last_offset, int? padding_idx) -> (Tensor, Tensor, Tensor, Tensor)",
+        "aten::embedding_bag.padding_idx(Tensor weight, Tensor indices, Tensor offsets, bool \
+             scale_grad_by_freq, int mode, bool sparse, Tensor? per_sample_weights, bool include_last_offset, int? \
+             padding_idx) -> (Tensor, Tensor, Tensor, Tensor)",
         |cx, args| embedding_bag(cx, args, args.opt_int(8)?),
     )
     .doc("Bags of rows of a table, each reduced to one row; one row may count as nothing."),
     OpDef::new(
-        "aten::_embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1) -> (Tensor, Tensor, Tensor, Tensor)",
+        "aten::_embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int \
+             mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False, int \
+             padding_idx=-1) -> (Tensor, Tensor, Tensor, Tensor)",
         |args| bags(args, true),
     )
-    .vjp_of_first(1, embedding_gradient::embedding_bag).doc("Bags of rows of a table, each reduced to one row, with what its gradient needs.")
+    .vjp_of_first(1, embedding_gradient::embedding_bag)
+    .doc("Bags of rows of a table, each reduced to one row, with what its gradient needs.")
     .tags(Tags::CORE)
     .tolerance(Tol::Default),
     OpDef::new(
-        "aten::_embedding_bag_forward_only(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1) -> (Tensor, Tensor, Tensor, Tensor)",
+        "aten::_embedding_bag_forward_only(Tensor weight, Tensor indices, Tensor offsets, bool \
+             scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool \
+             include_last_offset=False, int padding_idx=-1) -> (Tensor, Tensor, Tensor, Tensor)",
         |args| bags(args, false),
     )
-    .vjp_of_first(1, embedding_gradient::embedding_bag).doc("Bags of rows of a table, each reduced to one row.")
+    .vjp_of_first(1, embedding_gradient::embedding_bag)
+    .doc("Bags of rows of a table, each reduced to one row.")
     .tolerance(Tol::Default),
 ];
 

@@ -13,19 +13,27 @@ use tracefx_sym::SymInt;
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::index_select(Tensor self, int dim, Tensor index) -> Tensor", index_select)
-        .vjp(gradient::index_select).doc("The positions of a dimension that an index vector names.")
+        .vjp(gradient::index_select)
+        .doc("The positions of a dimension that an index vector names.")
         .tags(Tags::CORE),
     OpDef::new(
-        "aten::embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor",
+        "aten::embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, \
+             bool sparse=False) -> Tensor",
         embedding,
     )
-    .vjp(embedding_gradient::embedding).doc("The rows of a table that indices name.")
+    .vjp(embedding_gradient::embedding)
+    .doc("The rows of a table that indices name.")
     .tags(Tags::CORE),
-    OpDef::new("aten::embedding_renorm(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor", embedding_renorm)
-        .doc("The table with the rows that indices name scaled down to a norm, where theirs is larger.")
-        .tolerance(Tol::Default).in_place(&["embedding_renorm_"]),
+    OpDef::new(
+        "aten::embedding_renorm(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor",
+        embedding_renorm,
+    )
+    .doc("The table with the rows that indices name scaled down to a norm, where theirs is larger.")
+    .tolerance(Tol::Default)
+    .in_place(&["embedding_renorm_"]),
     OpDef::new("aten::gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", gather)
-        .vjp(gradient::gather).doc("One element for each index: the one at its own position but for one dimension, where the index says.")
+        .vjp(gradient::gather)
+        .doc("One element for each index: the one at its own position but for one dimension, where the index says.")
         .tags(Tags::CORE),
     OpDef::new("aten::take(Tensor self, Tensor index) -> Tensor", take)
         .doc("The elements at positions of the flattened tensor.")

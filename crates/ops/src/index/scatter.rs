@@ -15,11 +15,15 @@ pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", |args| {
         scatter(args, Some(3))
     })
-    .vjp(gradient::scatter).doc("The tensor with elements of another one put where indices along a dimension say.")
-    .tags(Tags::CORE).in_place(&["scatter_.src"]),
+    .vjp(gradient::scatter)
+    .doc("The tensor with elements of another one put where indices along a dimension say.")
+    .tags(Tags::CORE)
+    .in_place(&["scatter_.src"]),
     OpDef::new("aten::scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", scatter_value)
-        .vjp(gradient::scatter_value).doc("The tensor with a number put where indices along a dimension say.")
-        .tags(Tags::CORE).in_place(&["scatter_.value"]),
+        .vjp(gradient::scatter_value)
+        .doc("The tensor with a number put where indices along a dimension say.")
+        .tags(Tags::CORE)
+        .in_place(&["scatter_.value"]),
     OpDef::new(
         "aten::scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor",
         |args| {
@@ -28,7 +32,8 @@ pub(crate) const OPS: &[OpDef] = &[
         },
     )
     .doc("The tensor with elements of another one added or multiplied where indices along a dimension say.")
-    .tolerance(Tol::Default).in_place(&["scatter_.reduce"]),
+    .tolerance(Tol::Default)
+    .in_place(&["scatter_.reduce"]),
     OpDef::new(
         "aten::scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor",
         |args| {
@@ -37,15 +42,19 @@ pub(crate) const OPS: &[OpDef] = &[
         },
     )
     .doc("The tensor with a number added or multiplied where indices along a dimension say.")
-    .tolerance(Tol::Default).in_place(&["scatter_.value_reduce"]),
+    .tolerance(Tol::Default)
+    .in_place(&["scatter_.value_reduce"]),
     OpDef::new("aten::scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", |args| {
         scatter(args, Some(3))
     })
-    .vjp(gradient::scatter_add).doc("The tensor with elements of another one added where indices along a dimension say.")
+    .vjp(gradient::scatter_add)
+    .doc("The tensor with elements of another one added where indices along a dimension say.")
     .tags(Tags::CORE)
-    .tolerance(Tol::Default).in_place(&["scatter_add_"]),
+    .tolerance(Tol::Default)
+    .in_place(&["scatter_add_"]),
     OpDef::new(
-        "aten::scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor",
+        "aten::scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool \
+             include_self=True) -> Tensor",
         |args| {
             let reduce = args.str(4)?;
             if !["sum", "prod", "mean", "amax", "amin"].contains(&reduce) {
@@ -55,19 +64,25 @@ pub(crate) const OPS: &[OpDef] = &[
             scatter(args, Some(3))
         },
     )
-    .vjp(gradient::scatter_reduce).doc("The tensor combined with elements of another one where indices along a dimension say.")
+    .vjp(gradient::scatter_reduce)
+    .doc("The tensor combined with elements of another one where indices along a dimension say.")
     .tags(Tags::CORE)
-    .tolerance(Tol::Default).in_place(&["scatter_reduce_.two"]),
+    .tolerance(Tol::Default)
+    .in_place(&["scatter_reduce_.two"]),
     OpDef::new(
         "aten::index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
         index_add,
     )
-    .vjp(gradient::index_add).doc("The tensor with slices of another one added where an index vector says.")
+    .vjp(gradient::index_add)
+    .doc("The tensor with slices of another one added where an index vector says.")
     .decompose(index_add_by_put)
-    .tolerance(Tol::Default).in_place(&["index_add_"]),
+    .tolerance(Tol::Default)
+    .in_place(&["index_add_"]),
     OpDef::new("aten::index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", index_copy)
-        .vjp(gradient::index_copy).doc("The tensor with slices of another one put where an index vector says.")
-        .decompose(|cx, args| put_slices(cx, args, args.values[3].clone(), false)).in_place(&["index_copy_"]),
+        .vjp(gradient::index_copy)
+        .doc("The tensor with slices of another one put where an index vector says.")
+        .decompose(|cx, args| put_slices(cx, args, args.values[3].clone(), false))
+        .in_place(&["index_copy_"]),
     OpDef::new("aten::index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", |args| {
         let value = args.scalar(3)?;
         if matches!(value, Scalar::Complex(_)) && !args.tensor(0)?.dtype.is_complex() {
@@ -77,8 +92,10 @@ pub(crate) const OPS: &[OpDef] = &[
         check_fits(value, args.tensor(0)?.dtype)?;
         index_fill(args)
     })
-    .vjp(gradient::index_fill).doc("The tensor with the slices that an index vector names filled with a number.")
-    .decompose(index_fill_by_put).in_place(&["index_fill_.int_Scalar"]),
+    .vjp(gradient::index_fill)
+    .doc("The tensor with the slices that an index vector names filled with a number.")
+    .decompose(index_fill_by_put)
+    .in_place(&["index_fill_.int_Scalar"]),
     OpDef::new("aten::index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor", |args| {
         let rank = args.tensor(3)?.sizes.len();
         if rank != 0 {
@@ -88,17 +105,24 @@ pub(crate) const OPS: &[OpDef] = &[
         }
         index_fill(args)
     })
-    .vjp(gradient::index_fill).doc("The tensor with the slices that an index vector names filled with the element of a 0-d tensor.")
-    .decompose(index_fill_by_put).in_place(&["index_fill_.int_Tensor"]),
+    .vjp(gradient::index_fill)
+    .doc("The tensor with the slices that an index vector names filled with the element of a 0-d tensor.")
+    .decompose(index_fill_by_put)
+    .in_place(&["index_fill_.int_Tensor"]),
     OpDef::new(
-        "aten::index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor",
+        "aten::index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool \
+             include_self=True) -> Tensor",
         index_reduce,
     )
-    .vjp(gradient::index_reduce).doc("The tensor combined with slices of another one where an index vector says.")
-    .tolerance(Tol::Default).in_place(&["index_reduce_"]),
+    .vjp(gradient::index_reduce)
+    .doc("The tensor combined with slices of another one where an index vector says.")
+    .tolerance(Tol::Default)
+    .in_place(&["index_reduce_"]),
     OpDef::new("aten::put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor", put)
-        .vjp(gradient::put).doc("The tensor with elements put at, or added to, positions of its flattened form.")
-        .tolerance(Tol::Default).in_place(&["put_"]),
+        .vjp(gradient::put)
+        .doc("The tensor with elements put at, or added to, positions of its flattened form.")
+        .tolerance(Tol::Default)
+        .in_place(&["put_"]),
 ];
 
 fn check_reduce(args: &Args<'_, TensorMeta>, reduce: &str) -> Result<()> {
@@ -286,7 +310,8 @@ fn put(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
         return Err(wrong_dtype(
             args,
             format!(
-                "put_(): self and source expected to have the same dtype, but got self.dtype = {} and source.dtype = {}",
+                "put_(): self and source expected to have the same dtype, but got self.dtype = {} and \
+                     source.dtype = {}",
                 base.dtype.cpp_name(),
                 source.dtype.cpp_name()
             ),

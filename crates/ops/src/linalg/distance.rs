@@ -14,30 +14,36 @@ use tracefx_sym::SymInt;
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor", linalg_cross)
-        .decompose(index::decompose::cross).vjp(matmul_gradient::cross).doc("The cross products of vectors of three elements, along one dimension.")
+        .decompose(index::decompose::cross)
+        .vjp(matmul_gradient::cross)
+        .doc("The cross products of vectors of three elements, along one dimension.")
         .tolerance(Tol::Default),
     OpDef::composite("aten::cross(Tensor self, Tensor other, int? dim=None) -> Tensor", cross)
         .doc("The cross products of vectors, along the first dimension of size three unless another one is given."),
     OpDef::new("aten::_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor", cdist_forward)
-        .vjp(distance_gradient::cdist).doc("The p-norm distances between all pairs of rows.")
+        .vjp(distance_gradient::cdist)
+        .doc("The p-norm distances between all pairs of rows.")
         .tags(Tags::CORE)
         .tolerance(Tol::Default),
     OpDef::composite("aten::cdist(Tensor x1, Tensor x2, float p=2., int? compute_mode=None) -> Tensor", cdist)
         .doc("The p-norm distances between all pairs of rows."),
     OpDef::new("aten::_pdist_forward(Tensor self, float p=2.) -> Tensor", pdist_forward)
-        .vjp(distance_gradient::pdist).doc("The p-norm distances between each row and the rows after it.")
+        .vjp(distance_gradient::pdist)
+        .doc("The p-norm distances between each row and the rows after it.")
         .tags(Tags::CORE)
         .tolerance(Tol::Default),
     OpDef::composite("aten::pdist(Tensor self, float p=2.) -> Tensor", pdist)
         .doc("The p-norm distances between each row and the rows after it."),
     OpDef::composite("aten::dist(Tensor self, Tensor other, Scalar p=2) -> Tensor", dist)
-        .tags(Tags::WHOLE).doc("The p-norm of the difference of two tensors."),
+        .tags(Tags::WHOLE)
+        .doc("The p-norm of the difference of two tensors."),
     OpDef::composite("aten::_euclidean_dist(Tensor x1, Tensor x2) -> Tensor", euclidean_dist)
         .doc("The Euclidean distances between all pairs of rows, by a product of matrices.")
         // Squares are subtracted, as in PyTorch.
         .tolerance(Tol::Scaled(10.0)),
     OpDef::composite(
-        "aten::pairwise_distance(Tensor x1, Tensor x2, float p=2., float eps=9.9999999999999995e-07, bool keepdim=False) -> Tensor",
+        "aten::pairwise_distance(Tensor x1, Tensor x2, float p=2., float eps=9.9999999999999995e-07, bool \
+             keepdim=False) -> Tensor",
         pairwise_distance,
     )
     .doc("The p-norm distance of each row to the row at the same place."),
@@ -47,10 +53,12 @@ pub(crate) const OPS: &[OpDef] = &[
     )
     .doc("The cosine of the angle between vectors along one dimension."),
     OpDef::composite(
-        "aten::_trilinear(Tensor i1, Tensor i2, Tensor i3, int[] expand1, int[] expand2, int[] expand3, int[] sumdim, int unroll_dim=1) -> Tensor",
+        "aten::_trilinear(Tensor i1, Tensor i2, Tensor i3, int[] expand1, int[] expand2, int[] expand3, int[] \
+             sumdim, int unroll_dim=1) -> Tensor",
         trilinear,
     )
-    .tags(Tags::WHOLE).doc("The product of three tensors, each with new dimensions, summed over some dimensions."),
+    .tags(Tags::WHOLE)
+    .doc("The product of three tensors, each with new dimensions, summed over some dimensions."),
     OpDef::composite(
         "aten::bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor",
         bilinear,

@@ -6,10 +6,13 @@ use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
 
 /// The rows of this family.
-#[rustfmt::skip]
 pub(crate) const OPS: &[OpDef] = &[
-    OpDef::new("aten::_cdist_backward(Tensor grad, Tensor x1, Tensor x2, float p, Tensor cdist) -> Tensor", cdist).tolerance(Tol::Default).doc("The gradient of the first rows of `_cdist_forward`."),
-    OpDef::new("aten::_pdist_backward(Tensor grad, Tensor self, float p, Tensor pdist) -> Tensor", pdist).tolerance(Tol::Default).doc("The gradient of `_pdist_forward`."),
+    OpDef::new("aten::_cdist_backward(Tensor grad, Tensor x1, Tensor x2, float p, Tensor cdist) -> Tensor", cdist)
+        .tolerance(Tol::Default)
+        .doc("The gradient of the first rows of `_cdist_forward`."),
+    OpDef::new("aten::_pdist_backward(Tensor grad, Tensor self, float p, Tensor pdist) -> Tensor", pdist)
+        .tolerance(Tol::Default)
+        .doc("The gradient of `_pdist_forward`."),
 ];
 
 fn check_dtypes(args: &Args<'_, TensorMeta>, at: &[usize]) -> Result<DType> {

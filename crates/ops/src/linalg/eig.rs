@@ -8,16 +8,21 @@ use tracefx_core::{DType, Result};
 use tracefx_ir::TensorMeta;
 
 /// The rows of this family.
-#[rustfmt::skip]
 pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)", |args| {
         let (values, dtype) = values(args)?;
         Ok(vec![values, columns(dtype, &args.tensor(0)?.sizes, &[])])
-    }).tolerance(TOLERANCE).doc("The eigenvalues of square matrices, and their vectors as columns."),
-    OpDef::new("aten::_linalg_eigvals(Tensor self) -> Tensor", |args| Ok(vec![values(args)?.0])).tolerance(TOLERANCE).doc("The eigenvalues of square matrices."),
+    })
+    .tolerance(TOLERANCE)
+    .doc("The eigenvalues of square matrices, and their vectors as columns."),
+    OpDef::new("aten::_linalg_eigvals(Tensor self) -> Tensor", |args| Ok(vec![values(args)?.0]))
+        .tolerance(TOLERANCE)
+        .doc("The eigenvalues of square matrices."),
     OpDef::composite("aten::linalg_eigvals(Tensor self) -> Tensor", |cx, args| {
         Ok(vec![cx.call("aten._linalg_eigvals.default", args.values.iter().cloned())?])
-    }).tolerance(TOLERANCE).doc("The eigenvalues of square matrices."),
+    })
+    .tolerance(TOLERANCE)
+    .doc("The eigenvalues of square matrices."),
 ];
 
 fn values(args: &Args<'_, TensorMeta>) -> Result<(Output, DType)> {

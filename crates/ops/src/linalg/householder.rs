@@ -8,17 +8,35 @@ use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
 
 /// The rows of this family.
-#[rustfmt::skip]
 pub(crate) const OPS: &[OpDef] = &[
-    OpDef::new("aten::linalg_qr(Tensor A, str mode=\"reduced\") -> (Tensor Q, Tensor R)", qr).tolerance(TOLERANCE).vjp(factorisation_gradient::qr).doc("A matrix with orthogonal columns times an upper triangle."),
+    OpDef::new("aten::linalg_qr(Tensor A, str mode=\"reduced\") -> (Tensor Q, Tensor R)", qr)
+        .tolerance(TOLERANCE)
+        .vjp(factorisation_gradient::qr)
+        .doc("A matrix with orthogonal columns times an upper triangle."),
     OpDef::composite("aten::qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)", |cx, args| {
         let mode = if args.bool(1)? { "reduced" } else { "complete" };
         cx.call_all("aten.linalg_qr.default", [args.values[0].clone(), Value::Str(mode.into())])
-    }).tolerance(TOLERANCE).doc("A matrix with orthogonal columns times an upper triangle."),
-    OpDef::new("aten::geqrf(Tensor self) -> (Tensor a, Tensor tau)", geqrf).tolerance(TOLERANCE).doc("The upper triangle of an orthogonal factorisation, with the reflections that make it below the diagonal and beside."),
-    OpDef::new("aten::linalg_householder_product(Tensor input, Tensor tau) -> Tensor", product).tolerance(TOLERANCE).doc("The first columns of a product of reflections."),
-    OpDef::composite("aten::orgqr(Tensor self, Tensor input2) -> Tensor", |cx, args| firsts(cx, args, "aten.linalg_householder_product.default", 1)).tolerance(TOLERANCE).doc("The first columns of a product of reflections."),
-    OpDef::new("aten::ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False) -> Tensor", ormqr).tolerance(TOLERANCE).doc("A matrix times a product of reflections, from the left or from the right."),
+    })
+    .tolerance(TOLERANCE)
+    .doc("A matrix with orthogonal columns times an upper triangle."),
+    OpDef::new("aten::geqrf(Tensor self) -> (Tensor a, Tensor tau)", geqrf).tolerance(TOLERANCE).doc(
+        "The upper triangle of an orthogonal factorisation, with the reflections that make it below the \
+         diagonal and beside.",
+    ),
+    OpDef::new("aten::linalg_householder_product(Tensor input, Tensor tau) -> Tensor", product)
+        .tolerance(TOLERANCE)
+        .doc("The first columns of a product of reflections."),
+    OpDef::composite("aten::orgqr(Tensor self, Tensor input2) -> Tensor", |cx, args| {
+        firsts(cx, args, "aten.linalg_householder_product.default", 1)
+    })
+    .tolerance(TOLERANCE)
+    .doc("The first columns of a product of reflections."),
+    OpDef::new(
+        "aten::ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False) -> Tensor",
+        ormqr,
+    )
+    .tolerance(TOLERANCE)
+    .doc("A matrix times a product of reflections, from the left or from the right."),
 ];
 
 type Meta<'a> = Args<'a, TensorMeta>;
@@ -78,7 +96,8 @@ fn check_dtype(args: &Meta<'_>, name: &str, what: &str, index: usize) -> Result<
         return Ok(());
     }
     let what = format!(
-        "{name}: Expected input and {what} to have the same dtype, but input has dtype {own} and {what} has dtype {other}"
+        "{name}: Expected input and {what} to have the same dtype, but input has dtype {own} and {what} has \
+             dtype {other}"
     );
     Err(Diagnostic::new(Code::DTypeMismatch, what))
 }

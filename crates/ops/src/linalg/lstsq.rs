@@ -10,13 +10,31 @@ use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
 
 /// The rows of this family.
-#[rustfmt::skip]
 pub(crate) const OPS: &[OpDef] = &[
-    OpDef::new("aten::linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) -> (Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)", least_squares).tolerance(TOLERANCE).doc("The shortest solution of linear equations whose error is least, the squares of the errors, the rank and the singular values."),
-    OpDef::composite("aten::linalg_tensorinv(Tensor self, int ind=2) -> Tensor", tensor_inverse).tolerance(TOLERANCE).doc("The inverse of a tensor whose first dimensions are the rows of a matrix."),
-    OpDef::composite("aten::linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tensor", tensor_solve).tolerance(TOLERANCE).doc("The solution of linear equations whose matrix is a tensor."),
-    OpDef::composite("aten::linalg_cond(Tensor self, Scalar? p=None) -> Tensor", condition).tolerance(TOLERANCE).doc("How much the solution of linear equations may exaggerate an error: a norm of the matrix times that of its inverse."),
-    OpDef::composite("aten::linalg_cond.p_str(Tensor self, str p) -> Tensor", condition).tolerance(TOLERANCE).doc("How much the solution of linear equations may exaggerate an error: a norm of the matrix times that of its inverse."),
+    OpDef::new(
+        "aten::linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) -> \
+             (Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)",
+        least_squares,
+    )
+    .tolerance(TOLERANCE)
+    .doc(
+        "The shortest solution of linear equations whose error is least, the squares of the \
+             errors, the rank and the singular values.",
+    ),
+    OpDef::composite("aten::linalg_tensorinv(Tensor self, int ind=2) -> Tensor", tensor_inverse)
+        .tolerance(TOLERANCE)
+        .doc("The inverse of a tensor whose first dimensions are the rows of a matrix."),
+    OpDef::composite("aten::linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tensor", tensor_solve)
+        .tolerance(TOLERANCE)
+        .doc("The solution of linear equations whose matrix is a tensor."),
+    OpDef::composite("aten::linalg_cond(Tensor self, Scalar? p=None) -> Tensor", condition).tolerance(TOLERANCE).doc(
+        "How much the solution of linear equations may exaggerate an error: a norm of the \
+             matrix times that of its inverse.",
+    ),
+    OpDef::composite("aten::linalg_cond.p_str(Tensor self, str p) -> Tensor", condition).tolerance(TOLERANCE).doc(
+        "How much the solution of linear equations may exaggerate an error: a norm of the \
+             matrix times that of its inverse.",
+    ),
 ];
 
 type Call<'a> = Args<'a, TensorRef>;
@@ -26,7 +44,8 @@ fn least_squares(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     let (lead, rows, cols) = shape(args, matrix, false)?;
     if right.dtype != matrix.dtype {
         let what = format!(
-            "torch.linalg.lstsq: Expected input and other to have the same dtype, but got input's dtype {} and other's dtype {}",
+            "torch.linalg.lstsq: Expected input and other to have the same dtype, but got input's \
+             dtype {} and other's dtype {}",
             matrix.dtype, right.dtype
         );
         return Err(Diagnostic::new(Code::DTypeMismatch, what));
@@ -46,7 +65,8 @@ fn least_squares(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {
     if args.differ(own_rows, &rows) {
         let (a, b) = (listed(&matrix.sizes), listed(&right.sizes));
         return Err(args.bad_shape(format!(
-            "torch.linalg.lstsq: input.size(-2) should match other.size(-2), but they are {a} and {b}"
+            "torch.linalg.lstsq: input.size(-2) should match other.size(-2), but they are {a} and \
+             {b}"
         )));
     }
     let all = broadcast(args, &lead, right_lead)?;
@@ -100,7 +120,10 @@ fn tensor_inverse(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let (first, last) = sizes.split_at(index);
     let (n_first, n_last) = (product(first), product(last));
     if n_first != n_last {
-        return Err(args.bad_shape(format!("Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got {n_last} != {n_first}")));
+        return Err(args.bad_shape(format!(
+            "Expected self to satisfy the requirement prod(self.shape[ind:]) == \
+             prod(self.shape[:ind]), but got {n_last} != {n_first}"
+        )));
     }
     let matrix = cx.call("aten.reshape.default", [args.values[0].clone(), size_list(&[n_last, n_first])])?;
     let inverse = cx.call("aten.linalg_inv.default", [matrix])?;
@@ -120,7 +143,10 @@ fn tensor_solve(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let result = &sizes[other.len().min(sizes.len())..];
     let (n, n_other) = (product(result), product(&other));
     if n != n_other {
-        return Err(args.bad_shape(format!("Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim]), but got {n} != {n_other}")));
+        return Err(args.bad_shape(format!(
+            "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == \
+             prod(self.shape[:other.ndim]), but got {n} != {n_other}"
+        )));
     }
     let matrix = cx.call("aten.reshape.default", [this, size_list(&[n.clone(), n.clone()])])?;
     let right = cx.call("aten.reshape.default", [args.values[1].clone(), size_list(&[n])])?;

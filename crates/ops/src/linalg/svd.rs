@@ -11,65 +11,148 @@ use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
 
 /// The rows of this family.
-#[rustfmt::skip]
 pub(crate) const OPS: &[OpDef] = &[
-    OpDef::new("aten::_linalg_eigh(Tensor A, str UPLO=\"L\", bool compute_v=True) -> (Tensor eigenvalues, Tensor eigenvectors)", eigh).tolerance(TOLERANCE).vjp(factorisation_gradient::eigh).doc("The eigenvalues of symmetric matrices in rising order, and their vectors as columns."),
-    composite("aten::linalg_eigh(Tensor self, str UPLO=\"L\") -> (Tensor eigenvalues, Tensor eigenvectors)", |cx, args| firsts(cx, args, "aten._linalg_eigh.default", 2)).doc("The eigenvalues of symmetric matrices in rising order, and their vectors as columns."),
+    OpDef::new(
+        "aten::_linalg_eigh(Tensor A, str UPLO=\"L\", bool compute_v=True) -> (Tensor eigenvalues, Tensor \
+         eigenvectors)",
+        eigh,
+    )
+    .tolerance(TOLERANCE)
+    .vjp(factorisation_gradient::eigh)
+    .doc("The eigenvalues of symmetric matrices in rising order, and their vectors as columns."),
+    composite(
+        "aten::linalg_eigh(Tensor self, str UPLO=\"L\") -> (Tensor eigenvalues, Tensor eigenvectors)",
+        |cx, args| firsts(cx, args, "aten._linalg_eigh.default", 2),
+    )
+    .doc("The eigenvalues of symmetric matrices in rising order, and their vectors as columns."),
     composite("aten::linalg_eigvalsh(Tensor self, str UPLO=\"L\") -> Tensor", |cx, args| {
-        Ok(vec![cx.call("aten._linalg_eigh.default", [args.values[0].clone(), args.values[1].clone(), Value::Bool(false)])?])
-    }).doc("The eigenvalues of symmetric matrices in rising order."),
-    OpDef::new("aten::_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)", svd).tolerance(TOLERANCE).vjp(factorisation_gradient::svd).doc("Orthogonal matrices around the singular values, which fall."),
-    composite("aten::linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)", |cx, args| decomposed(cx, args.values[0].clone(), args.bool(1)?)).doc("Orthogonal matrices around the singular values, which fall."),
-    composite("aten::linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor", |cx, args| Ok(vec![singular_values(cx, args.values[0].clone())?])).doc("The singular values, which fall."),
-    composite("aten::svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)", old_svd).doc("Orthogonal matrices around the singular values; the second one not transposed."),
-    composite("aten::linalg_pinv.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor", |cx, args| {
-        pseudo_inverse(cx, args, Bounds::given(args, 1, 2), args.bool(3)?)
-    }).vjp(factorisation_gradient::pseudo_inverse).doc("The pseudo-inverse of Moore and Penrose."),
-    composite("aten::linalg_pinv.atol_rtol_tensor(Tensor self, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) -> Tensor", |cx, args| {
-        pseudo_inverse(cx, args, Bounds::given(args, 1, 2), args.bool(3)?)
-    }).tags(Tags::WHOLE).vjp(factorisation_gradient::pseudo_inverse).doc("The pseudo-inverse of Moore and Penrose."),
-    composite("aten::linalg_pinv.rcond_tensor(Tensor self, Tensor rcond, bool hermitian=False) -> Tensor", |cx, args| {
-        pseudo_inverse(cx, args, Bounds::relative(args), args.bool(2)?)
-    }).vjp(factorisation_gradient::pseudo_inverse).doc("The pseudo-inverse of Moore and Penrose."),
+        Ok(vec![
+            cx.call("aten._linalg_eigh.default", [args.values[0].clone(), args.values[1].clone(), Value::Bool(false)])?,
+        ])
+    })
+    .doc("The eigenvalues of symmetric matrices in rising order."),
+    OpDef::new(
+        "aten::_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None) -> \
+         (Tensor U, Tensor S, Tensor Vh)",
+        svd,
+    )
+    .tolerance(TOLERANCE)
+    .vjp(factorisation_gradient::svd)
+    .doc("Orthogonal matrices around the singular values, which fall."),
+    composite(
+        "aten::linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, \
+         Tensor Vh)",
+        |cx, args| decomposed(cx, args.values[0].clone(), args.bool(1)?),
+    )
+    .doc("Orthogonal matrices around the singular values, which fall."),
+    composite("aten::linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor", |cx, args| {
+        Ok(vec![singular_values(cx, args.values[0].clone())?])
+    })
+    .doc("The singular values, which fall."),
+    composite(
+        "aten::svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)",
+        old_svd,
+    )
+    .doc("Orthogonal matrices around the singular values; the second one not transposed."),
+    composite(
+        "aten::linalg_pinv.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool \
+         hermitian=False) -> Tensor",
+        |cx, args| pseudo_inverse(cx, args, Bounds::given(args, 1, 2), args.bool(3)?),
+    )
+    .vjp(factorisation_gradient::pseudo_inverse)
+    .doc("The pseudo-inverse of Moore and Penrose."),
+    composite(
+        "aten::linalg_pinv.atol_rtol_tensor(Tensor self, *, Tensor? atol=None, Tensor? rtol=None, bool \
+         hermitian=False) -> Tensor",
+        |cx, args| pseudo_inverse(cx, args, Bounds::given(args, 1, 2), args.bool(3)?),
+    )
+    .tags(Tags::WHOLE)
+    .vjp(factorisation_gradient::pseudo_inverse)
+    .doc("The pseudo-inverse of Moore and Penrose."),
+    composite(
+        "aten::linalg_pinv.rcond_tensor(Tensor self, Tensor rcond, bool hermitian=False) -> Tensor",
+        |cx, args| pseudo_inverse(cx, args, Bounds::relative(args), args.bool(2)?),
+    )
+    .vjp(factorisation_gradient::pseudo_inverse)
+    .doc("The pseudo-inverse of Moore and Penrose."),
     composite("aten::linalg_pinv(Tensor self, float rcond, bool hermitian=False) -> Tensor", |cx, args| {
         pseudo_inverse(cx, args, Bounds::relative(args), args.bool(2)?)
-    }).vjp(factorisation_gradient::pseudo_inverse).doc("The pseudo-inverse of Moore and Penrose."),
+    })
+    .vjp(factorisation_gradient::pseudo_inverse)
+    .doc("The pseudo-inverse of Moore and Penrose."),
     composite("aten::pinverse(Tensor self, float rcond=1.0000000000000001e-15) -> Tensor", |cx, args| {
         pseudo_inverse(cx, args, Bounds::relative(args), false)
-    }).vjp(factorisation_gradient::pseudo_inverse).doc("The pseudo-inverse of Moore and Penrose."),
-    composite("aten::linalg_matrix_rank.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor", |cx, args| {
-        rank(cx, args, Bounds::given(args, 1, 2), args.bool(3)?)
-    }).doc("How many singular values are not nearly zero."),
-    composite("aten::linalg_matrix_rank.atol_rtol_tensor(Tensor input, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) -> Tensor", |cx, args| {
-        rank(cx, args, Bounds::given(args, 1, 2), args.bool(3)?)
-    }).doc("How many singular values are not nearly zero."),
-    composite("aten::linalg_matrix_rank.tol_tensor(Tensor input, Tensor tol, bool hermitian=False) -> Tensor", |cx, args| {
-        rank(cx, args, Bounds { absolute: args.values[1].clone(), relative: Value::Float(0.0) }, args.bool(2)?)
-    }).doc("How many singular values are greater than a bound."),
+    })
+    .vjp(factorisation_gradient::pseudo_inverse)
+    .doc("The pseudo-inverse of Moore and Penrose."),
+    composite(
+        "aten::linalg_matrix_rank.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool \
+         hermitian=False) -> Tensor",
+        |cx, args| rank(cx, args, Bounds::given(args, 1, 2), args.bool(3)?),
+    )
+    .doc("How many singular values are not nearly zero."),
+    composite(
+        "aten::linalg_matrix_rank.atol_rtol_tensor(Tensor input, *, Tensor? atol=None, Tensor? rtol=None, bool \
+         hermitian=False) -> Tensor",
+        |cx, args| rank(cx, args, Bounds::given(args, 1, 2), args.bool(3)?),
+    )
+    .doc("How many singular values are not nearly zero."),
+    composite(
+        "aten::linalg_matrix_rank.tol_tensor(Tensor input, Tensor tol, bool hermitian=False) -> Tensor",
+        |cx, args| {
+            rank(cx, args, Bounds { absolute: args.values[1].clone(), relative: Value::Float(0.0) }, args.bool(2)?)
+        },
+    )
+    .doc("How many singular values are greater than a bound."),
     composite("aten::linalg_matrix_rank(Tensor self, float tol, bool hermitian=False) -> Tensor", |cx, args| {
         rank(cx, args, Bounds { absolute: args.values[1].clone(), relative: Value::Float(0.0) }, args.bool(2)?)
-    }).doc("How many singular values are greater than a bound."),
-    composite("aten::linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", |cx, args| {
-        matrix_norm(cx, args, Norm::Number(args.float(1)?))
-    }).tags(Tags::OWN_DTYPE).doc("The norm of matrices."),
-    composite("aten::linalg_matrix_norm.str_ord(Tensor self, str ord=\"fro\", int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", |cx, args| {
-        matrix_norm(cx, args, Norm::named(args)?)
-    }).tags(Tags::OWN_DTYPE).doc("The norm of matrices."),
-    composite("aten::linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", norm).tags(Tags::OWN_DTYPE).doc("The norm of vectors or matrices."),
-    composite("aten::linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", norm).tags(Tags::OWN_DTYPE).doc("The norm of matrices."),
+    })
+    .doc("How many singular values are greater than a bound."),
+    composite(
+        "aten::linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2, -1], bool keepdim=False, *, \
+         ScalarType? dtype=None) -> Tensor",
+        |cx, args| matrix_norm(cx, args, Norm::Number(args.float(1)?)),
+    )
+    .tags(Tags::OWN_DTYPE)
+    .doc("The norm of matrices."),
+    composite(
+        "aten::linalg_matrix_norm.str_ord(Tensor self, str ord=\"fro\", int[] dim=[-2, -1], bool keepdim=False, \
+         *, ScalarType? dtype=None) -> Tensor",
+        |cx, args| matrix_norm(cx, args, Norm::named(args)?),
+    )
+    .tags(Tags::OWN_DTYPE)
+    .doc("The norm of matrices."),
+    composite(
+        "aten::linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, ScalarType? \
+         dtype=None) -> Tensor",
+        norm,
+    )
+    .tags(Tags::OWN_DTYPE)
+    .doc("The norm of vectors or matrices."),
+    composite(
+        "aten::linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, ScalarType? \
+         dtype=None) -> Tensor",
+        norm,
+    )
+    .tags(Tags::OWN_DTYPE)
+    .doc("The norm of matrices."),
     composite("aten::nuclear_norm(Tensor self, bool keepdim=False) -> Tensor", |cx, args| {
         let call = [args.values[0].clone(), Value::Str("nuc".into()), Value::ints(&[-2, -1]), args.values[1].clone()];
         Ok(vec![cx.call("aten.linalg_matrix_norm.str_ord", call)?])
-    }).doc("The sum of the singular values."),
+    })
+    .doc("The sum of the singular values."),
     composite("aten::nuclear_norm.dim(Tensor self, int[2] dim, bool keepdim=False) -> Tensor", |cx, args| {
         let call = [args.values[0].clone(), Value::Str("nuc".into()), args.values[1].clone(), args.values[2].clone()];
         Ok(vec![cx.call("aten.linalg_matrix_norm.str_ord", call)?])
-    }).doc("The sum of the singular values."),
+    })
+    .doc("The sum of the singular values."),
     composite("aten::frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", |cx, args| {
         let call = [args.values[0].clone(), Value::Float(2.0), args.values[1].clone(), args.values[2].clone()];
         Ok(vec![cx.call("aten.linalg_vector_norm.default", call)?])
-    }).doc("The root of the sum of squares."),
-    composite("aten::norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor", norm_except_dim).doc("The norm over all dimensions but one."),
+    })
+    .doc("The root of the sum of squares."),
+    composite("aten::norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor", norm_except_dim)
+        .doc("The norm over all dimensions but one."),
     composite("aten::_weight_norm(Tensor v, Tensor g, int dim=0) -> Tensor", |cx, args| {
         let [own, other] = [cx.meta(*args.tensor(0)?), cx.meta(*args.tensor(1)?)];
         if own.dtype != other.dtype {
@@ -79,10 +162,12 @@ pub(crate) const OPS: &[OpDef] = &[
         sized_dim(args, args.int(2)?, own.sizes.len())?;
         let [direction, length] = [0, 1].map(|index| cx.call("aten.contiguous.default", [args.values[index].clone()]));
         let (direction, length) = (direction?, length?);
-        let norm = cx.call("aten.norm_except_dim.default", [direction.clone(), Value::int(2), args.values[2].clone()])?;
+        let norm =
+            cx.call("aten.norm_except_dim.default", [direction.clone(), Value::int(2), args.values[2].clone()])?;
         let factor = cx.call("aten.div.Tensor", [length, norm])?;
         Ok(vec![cx.call("aten.mul.Tensor", [direction, factor])?])
-    }).doc("A direction with the length that is given for each slice."),
+    })
+    .doc("A direction with the length that is given for each slice."),
 ];
 
 type Meta<'a> = Args<'a, TensorMeta>;

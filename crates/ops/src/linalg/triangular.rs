@@ -14,58 +14,160 @@ use tracefx_sym::SymInt;
 pub(crate) const TOLERANCE: Tol = Tol::Scaled(20.0);
 
 /// The rows of this family.
-#[rustfmt::skip]
 pub(crate) const OPS: &[OpDef] = &[
-    factor("aten::linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) -> (Tensor LU, Tensor pivots, Tensor info)", lu_factor).vjp(factorisation_gradient::lu_factor).doc("A lower times an upper triangle, which share a matrix, the rows that changed places, and the first zero on the diagonal."),
+    factor(
+        "aten::linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) -> \
+             (Tensor LU, Tensor pivots, Tensor info)",
+        lu_factor,
+    )
+    .vjp(factorisation_gradient::lu_factor)
+    .doc(
+        "A lower times an upper triangle, which share a matrix, the rows that changed places, \
+             and the first zero on the diagonal.",
+    ),
     first("aten::linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)", |cx, args| {
         let options = [("pivot", args.values[1].clone()), ("check_errors", Value::Bool(true))];
         let mut results = cx.call_all_with("aten.linalg_lu_factor_ex.default", [args.values[0].clone()], &options)?;
         results.truncate(2);
         Ok(results)
-    }).doc("A lower times an upper triangle, which share a matrix, and the rows that changed places."),
-    factor("aten::lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) -> (Tensor P, Tensor L, Tensor U)", lu_unpack).vjp(factorisation_gradient::lu_unpack).doc("The permutation and the two triangles of a factorisation."),
+    })
+    .doc(
+        "A lower times an upper triangle, which share a matrix, and the rows that changed \
+             places.",
+    ),
+    factor(
+        "aten::lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool \
+             unpack_pivots=True) -> (Tensor P, Tensor L, Tensor U)",
+        lu_unpack,
+    )
+    .vjp(factorisation_gradient::lu_unpack)
+    .doc("The permutation and the two triangles of a factorisation."),
     first("aten::linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)", |cx, args| {
-        let results = cx.call_all_with("aten.linalg_lu_factor_ex.default", [args.values[0].clone()], &[("pivot", args.values[1].clone())])?;
+        let results = cx.call_all_with(
+            "aten.linalg_lu_factor_ex.default",
+            [args.values[0].clone()],
+            &[("pivot", args.values[1].clone())],
+        )?;
         cx.call_all("aten.lu_unpack.default", results.into_iter().take(2))
-    }).tags(Tags::WHOLE).doc("A permutation, a lower and an upper triangle whose product the matrix is."),
-    OpDef::composite("aten::_lu_with_info(Tensor self, bool pivot=True, bool check_errors=True) -> (Tensor LU, Tensor pivots, Tensor info)", |cx, args| {
-        let options = [("pivot", args.values[1].clone()), ("check_errors", args.values[2].clone())];
-        cx.call_all_with("aten.linalg_lu_factor_ex.default", [args.values[0].clone()], &options)
-    }).tolerance(TOLERANCE).doc("A lower times an upper triangle, which share a matrix, the rows that changed places, and the first zero on the diagonal."),
-    factor("aten::linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor", lu_solve).vjp(factorisation_gradient::lu_solve).doc("The solution of linear equations whose matrix is factored."),
+    })
+    .tags(Tags::WHOLE)
+    .doc("A permutation, a lower and an upper triangle whose product the matrix is."),
+    OpDef::composite(
+        "aten::_lu_with_info(Tensor self, bool pivot=True, bool check_errors=True) -> (Tensor \
+             LU, Tensor pivots, Tensor info)",
+        |cx, args| {
+            let options = [("pivot", args.values[1].clone()), ("check_errors", args.values[2].clone())];
+            cx.call_all_with("aten.linalg_lu_factor_ex.default", [args.values[0].clone()], &options)
+        },
+    )
+    .tolerance(TOLERANCE)
+    .doc(
+        "A lower times an upper triangle, which share a matrix, the rows that changed places, \
+             and the first zero on the diagonal.",
+    ),
+    factor(
+        "aten::linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool \
+             adjoint=False) -> Tensor",
+        lu_solve,
+    )
+    .vjp(factorisation_gradient::lu_solve)
+    .doc("The solution of linear equations whose matrix is factored."),
     first("aten::lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor", |cx, args| {
-        let [right, factors, pivots] = &args.values[..] else { return Err(args.invalid("lu_solve takes three tensors")) };
+        let [right, factors, pivots] = &args.values[..] else {
+            return Err(args.invalid("lu_solve takes three tensors"));
+        };
         Ok(vec![cx.call("aten.linalg_lu_solve.default", [factors.clone(), pivots.clone(), right.clone()])?])
-    }).doc("The solution of linear equations whose matrix is factored."),
-    factor("aten::_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)", det).vjp_of_first(1, factorisation_gradient::det).doc("The determinant, and the factorisation that gave it."),
-    first("aten::linalg_det(Tensor A) -> Tensor", |cx, args| firsts(cx, args, "aten._linalg_det.default", 1)).doc("The determinant."),
-    first("aten::det(Tensor self) -> Tensor", |cx, args| firsts(cx, args, "aten._linalg_det.default", 1)).doc("The determinant."),
-    factor("aten::_linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor pivots)", slogdet).vjp_of_first(2, factorisation_gradient::slogdet).doc("The sign of the determinant, the logarithm of its magnitude, and the factorisation that gave them."),
-    first("aten::linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)", |cx, args| firsts(cx, args, "aten._linalg_slogdet.default", 2)).doc("The sign of the determinant and the logarithm of its magnitude."),
-    first("aten::slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)", |cx, args| firsts(cx, args, "aten._linalg_slogdet.default", 2)).doc("The sign of the determinant and the logarithm of its magnitude."),
+    })
+    .doc("The solution of linear equations whose matrix is factored."),
+    factor("aten::_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)", det)
+        .vjp_of_first(1, factorisation_gradient::det)
+        .doc("The determinant, and the factorisation that gave it."),
+    first("aten::linalg_det(Tensor A) -> Tensor", |cx, args| firsts(cx, args, "aten._linalg_det.default", 1))
+        .doc("The determinant."),
+    first("aten::det(Tensor self) -> Tensor", |cx, args| firsts(cx, args, "aten._linalg_det.default", 1))
+        .doc("The determinant."),
+    factor(
+        "aten::_linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor \
+             pivots)",
+        slogdet,
+    )
+    .vjp_of_first(2, factorisation_gradient::slogdet)
+    .doc(
+        "The sign of the determinant, the logarithm of its magnitude, and the factorisation \
+             that gave them.",
+    ),
+    first("aten::linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)", |cx, args| {
+        firsts(cx, args, "aten._linalg_slogdet.default", 2)
+    })
+    .doc("The sign of the determinant and the logarithm of its magnitude."),
+    first("aten::slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)", |cx, args| {
+        firsts(cx, args, "aten._linalg_slogdet.default", 2)
+    })
+    .doc("The sign of the determinant and the logarithm of its magnitude."),
     first("aten::logdet(Tensor self) -> Tensor", logdet).doc("The logarithm of the determinant."),
-    factor("aten::linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)", inv).vjp(factorisation_gradient::inverse).doc("The inverse, and the first zero on the diagonal of the factorisation."),
+    factor(
+        "aten::linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor \
+             info)",
+        inv,
+    )
+    .vjp(factorisation_gradient::inverse)
+    .doc("The inverse, and the first zero on the diagonal of the factorisation."),
     first("aten::linalg_inv(Tensor A) -> Tensor", inverse).doc("The inverse."),
     first("aten::inverse(Tensor self) -> Tensor", inverse).doc("The inverse."),
-    factor("aten::_linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor LU, Tensor pivots, Tensor info)", solve).vjp_of_first(1, factorisation_gradient::solve).doc("The solution of linear equations, and the factorisation that gave it."),
-    first("aten::linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)", |cx, args| solved(cx, args, args.bool(3)?)).doc("The solution of linear equations, and the first zero on the diagonal of the factorisation."),
-    first("aten::linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor", |cx, args| Ok(solved(cx, args, true)?.into_iter().take(1).collect())).doc("The solution of linear equations."),
-    factor("aten::linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)", cholesky).vjp(factorisation_gradient::cholesky).doc("The triangle whose product with its transpose the matrix is, and where that fails."),
+    factor(
+        "aten::_linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) \
+             -> (Tensor result, Tensor LU, Tensor pivots, Tensor info)",
+        solve,
+    )
+    .vjp_of_first(1, factorisation_gradient::solve)
+    .doc("The solution of linear equations, and the factorisation that gave it."),
+    first(
+        "aten::linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) \
+             -> (Tensor result, Tensor info)",
+        |cx, args| solved(cx, args, args.bool(3)?),
+    )
+    .doc(
+        "The solution of linear equations, and the first zero on the diagonal of the \
+             factorisation.",
+    ),
+    first("aten::linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor", |cx, args| {
+        Ok(solved(cx, args, true)?.into_iter().take(1).collect())
+    })
+    .doc("The solution of linear equations."),
+    factor(
+        "aten::linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> \
+             (Tensor L, Tensor info)",
+        cholesky,
+    )
+    .vjp(factorisation_gradient::cholesky)
+    .doc("The triangle whose product with its transpose the matrix is, and where that fails."),
     first("aten::linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor", |cx, args| {
         let options = [("upper", args.values[1].clone()), ("check_errors", Value::Bool(true))];
         Ok(vec![cx.call_with("aten.linalg_cholesky_ex.default", [args.values[0].clone()], &options)?])
-    }).doc("The triangle whose product with its transpose the matrix is."),
+    })
+    .doc("The triangle whose product with its transpose the matrix is."),
     first("aten::cholesky(Tensor self, bool upper=False) -> Tensor", |cx, args| {
         let this = *args.tensor(0)?;
         if cx.meta(this).sizes.contains(&SymInt::ZERO) {
             let row_major = [("memory_format", Value::MemoryFormat(MemoryFormat::Contiguous))];
             return Ok(vec![cx.call_with("aten.empty_like.default", [this.into()], &row_major)?]);
         }
-        Ok(vec![cx.call_with("aten.linalg_cholesky.default", [args.values[0].clone()], &[("upper", args.values[1].clone())])?])
-    }).tags(Tags::WHOLE).doc("The triangle whose product with its transpose the matrix is."),
+        Ok(vec![cx.call_with(
+            "aten.linalg_cholesky.default",
+            [args.values[0].clone()],
+            &[("upper", args.values[1].clone())],
+        )?])
+    })
+    .tags(Tags::WHOLE)
+    .doc("The triangle whose product with its transpose the matrix is."),
     first("aten::cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor", |cx, args| {
         cholesky_solved(cx, args.values[0].clone(), args.values[1].clone(), args.bool(2)?)
-    }).tags(Tags::WHOLE).doc("The solution of linear equations whose matrix is the product of a triangle with its transpose."),
+    })
+    .tags(Tags::WHOLE)
+    .doc(
+        "The solution of linear equations whose matrix is the product of a triangle with its \
+             transpose.",
+    ),
     first("aten::cholesky_inverse(Tensor self, bool upper=False) -> Tensor", |cx, args| {
         let this = *args.tensor(0)?;
         let meta = cx.meta(this).clone();
@@ -73,30 +175,55 @@ pub(crate) const OPS: &[OpDef] = &[
         let eye = cx.call_with("aten.eye.default", [Value::Int(n)], &[("dtype", Value::DType(meta.dtype))])?;
         let eye = cx.call("aten.expand.default", [eye, size_list(&meta.sizes)])?;
         cholesky_solved(cx, eye, this.into(), args.bool(1)?)
-    }).tags(Tags::WHOLE).doc("The inverse of the product of a triangle with its transpose."),
-    factor("aten::linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor", solve_triangular).vjp(factorisation_gradient::solve_triangular).doc("The solution of linear equations whose matrix is a triangle."),
-    first("aten::triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) -> (Tensor solution, Tensor cloned_coefficient)", |cx, args| {
-        let mut matrix = args.values[1].clone();
-        let mut upper = args.bool(2)?;
-        if args.bool(3)? {
-            matrix = cx.call("aten.mT.default", [matrix])?;
-            upper = !upper;
-        }
-        let options = [("upper", Value::Bool(upper)), ("unitriangular", args.values[4].clone())];
-        let solution = cx.call_with("aten.linalg_solve_triangular.default", [matrix, args.values[0].clone()], &options)?;
-        // The copy lies column by column.
-        let turned = cx.call("aten.mT.default", [args.values[1].clone()])?;
-        let copy = cx.call_with("aten.clone.default", [turned], &[("memory_format", Value::MemoryFormat(MemoryFormat::Contiguous))])?;
-        Ok(vec![solution, cx.call("aten.mT.default", [copy])?])
-    }).tags(Tags::WHOLE).doc("The solution of linear equations whose matrix is a triangle, and a copy of the triangle."),
+    })
+    .tags(Tags::WHOLE)
+    .doc("The inverse of the product of a triangle with its transpose."),
+    factor(
+        "aten::linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, \
+             bool unitriangular=False) -> Tensor",
+        solve_triangular,
+    )
+    .vjp(factorisation_gradient::solve_triangular)
+    .doc("The solution of linear equations whose matrix is a triangle."),
+    first(
+        "aten::triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, \
+             bool unitriangular=False) -> (Tensor solution, Tensor cloned_coefficient)",
+        |cx, args| {
+            let mut matrix = args.values[1].clone();
+            let mut upper = args.bool(2)?;
+            if args.bool(3)? {
+                matrix = cx.call("aten.mT.default", [matrix])?;
+                upper = !upper;
+            }
+            let options = [("upper", Value::Bool(upper)), ("unitriangular", args.values[4].clone())];
+            let solution =
+                cx.call_with("aten.linalg_solve_triangular.default", [matrix, args.values[0].clone()], &options)?;
+            // The copy lies column by column.
+            let turned = cx.call("aten.mT.default", [args.values[1].clone()])?;
+            let copy = cx.call_with(
+                "aten.clone.default",
+                [turned],
+                &[("memory_format", Value::MemoryFormat(MemoryFormat::Contiguous))],
+            )?;
+            Ok(vec![solution, cx.call("aten.mT.default", [copy])?])
+        },
+    )
+    .tags(Tags::WHOLE)
+    .doc(
+        "The solution of linear equations whose matrix is a triangle, and a copy of the \
+             triangle.",
+    ),
     factor("aten::linalg_matrix_exp(Tensor self) -> Tensor", |args| {
         let meta = args.tensor(0)?;
         // Half types are welcome here.
         let wide = if meta.dtype.is_float() { DType::Float32 } else { meta.dtype };
         shape(args, &TensorMeta { dtype: wide, ..meta.clone() }, true)?;
         Ok(vec![tensor(meta.dtype, &meta.sizes, &[])])
-    }).vjp(factorisation_gradient::matrix_exp).doc("The exponential of a matrix."),
-    first("aten::matrix_exp(Tensor self) -> Tensor", |cx, args| firsts(cx, args, "aten.linalg_matrix_exp.default", 1)).doc("The exponential of a matrix."),
+    })
+    .vjp(factorisation_gradient::matrix_exp)
+    .doc("The exponential of a matrix."),
+    first("aten::matrix_exp(Tensor self) -> Tensor", |cx, args| firsts(cx, args, "aten.linalg_matrix_exp.default", 1))
+        .doc("The exponential of a matrix."),
 ];
 
 type Meta<'a> = Args<'a, TensorMeta>;
@@ -126,7 +253,8 @@ pub(crate) fn shape<T>(
     }
     if !matches!(meta.dtype, DType::Float32 | DType::Float64 | DType::Complex64 | DType::Complex128) {
         let what = format!(
-            "{name}: Expected a floating point or complex tensor of 32 bits and more as input. Got {}",
+            "{name}: Expected a floating point or complex tensor of 32 bits and more as input. Got \
+             {}",
             meta.dtype.name()
         );
         return Err(Diagnostic::new(Code::DTypeMismatch, what));
@@ -224,7 +352,8 @@ fn lu_solve(args: &Meta<'_>) -> Result<Vec<Output>> {
     let dtype = |what: String| Err(Diagnostic::new(Code::DTypeMismatch, what));
     if right.dtype != factors.dtype {
         return dtype(format!(
-            "linalg.lu_solve: Expected LU and B to have the same dtype, but found LU of type {} and B of type {} instead",
+            "linalg.lu_solve: Expected LU and B to have the same dtype, but found LU of type {} and \
+             B of type {} instead",
             factors.dtype, right.dtype
         ));
     }
@@ -232,9 +361,10 @@ fn lu_solve(args: &Meta<'_>) -> Result<Vec<Output>> {
         return dtype("linalg.lu_solve: pivots should be a Tensor of scalar type torch.int32".to_string());
     }
     if pivots.sizes != factors.sizes[..factors.sizes.len() - 1] {
-        return Err(
-            args.bad_shape("linalg.lu_solve: Number of pivots per batch should be same as the dimension of the matrix")
-        );
+        return Err(args.bad_shape(
+            "linalg.lu_solve: Number of pivots per batch should be same as the dimension of the \
+             matrix",
+        ));
     }
     let [right_lead @ .., rows, cols] = &right.sizes[..] else {
         return Err(args.bad_shape("linalg.lu_solve: The input tensor B must have at least 2 dimensions."));
@@ -259,7 +389,8 @@ fn solve(args: &Meta<'_>) -> Result<Vec<Output>> {
     let (lead, n, _) = shape(args, matrix, true)?;
     if right.dtype != matrix.dtype {
         let what = format!(
-            "linalg.solve: Expected A and B to have the same dtype, but found A of type {} and B of type {} instead",
+            "linalg.solve: Expected A and B to have the same dtype, but found A of type {} and B of \
+             type {} instead",
             matrix.dtype.name(),
             right.dtype.name()
         );
@@ -270,7 +401,10 @@ fn solve(args: &Meta<'_>) -> Result<Vec<Output>> {
     let (right_lead, own) = match (is_vector, &right.sizes[..]) {
         (true, [lead @ .., last]) if fits(Some(last)) && is_left => (lead, vec![last]),
         (true, _) if !is_left => {
-            return Err(args.invalid("linalg.solve: Vector broadcasting of the left hand side is not supported for left=False. In this case linalg.solve is equivalent to B / A.squeeze(-1)"));
+            return Err(args.invalid(
+                "linalg.solve: Vector broadcasting of the left hand side is not supported for \
+             left=False. In this case linalg.solve is equivalent to B / A.squeeze(-1)",
+            ));
         }
         (false, [lead @ .., rows, cols]) if fits(Some(if is_left { rows } else { cols })) => (lead, vec![rows, cols]),
         _ => {
@@ -307,7 +441,8 @@ fn solve_triangular(args: &Meta<'_>) -> Result<Vec<Output>> {
     if args.differ(if is_left { rows } else { cols }, &n) {
         let (a, b) = (listed(&matrix.sizes), listed(&right.sizes));
         return Err(args.bad_shape(format!(
-            "linalg.solve_triangular: Incompatible shapes of A and B for the equation AX = B ({a} and {b})"
+            "linalg.solve_triangular: Incompatible shapes of A and B for the equation AX = B ({a} \
+             and {b})"
         )));
     }
     let all = broadcast(args, &lead, right_lead)?;

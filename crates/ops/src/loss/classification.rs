@@ -13,51 +13,70 @@ use tracefx_sym::{Func, SymFloat, SymInt, call};
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
     OpDef::new(
-        "aten::nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)",
+        "aten::nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) \
+             -> (Tensor output, Tensor total_weight)",
         nll_loss_forward,
     )
-    .decompose(index::decompose::nll_loss_forward).vjp_of_first(1, classification_gradient::nll_loss).doc("The negative log-probability of each target class, and the sum of the weights that counted.")
+    .decompose(index::decompose::nll_loss_forward)
+    .vjp_of_first(1, classification_gradient::nll_loss)
+    .doc("The negative log-probability of each target class, and the sum of the weights that counted.")
     .tolerance(Tol::Default),
     OpDef::new(
-        "aten::nll_loss2d_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)",
+        "aten::nll_loss2d_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt \
+             ignore_index) -> (Tensor output, Tensor total_weight)",
         nll_loss2d_forward,
     )
-    .decompose(index::decompose::nll_loss_forward).vjp_of_first(1, classification_gradient::nll_loss2d).doc("The negative log-probability of the target class of each pixel, and the sum of the weights that counted.")
+    .decompose(index::decompose::nll_loss_forward)
+    .vjp_of_first(1, classification_gradient::nll_loss2d)
+    .doc(
+        "The negative log-probability of the target class of each pixel, and the sum of the weights that \
+         counted.",
+    )
     .tolerance(Tol::Default),
     OpDef::new(
-        "aten::multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, int reduction=1) -> Tensor",
+        "aten::multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, \
+             int reduction=1) -> Tensor",
         multi_margin_loss,
     )
-    .decompose(index::decompose::multi_margin_loss).vjp(classification_gradient::multi_margin_loss).doc("How far each class comes nearer to the target class than a margin, to the power of p, averaged over classes.")
+    .decompose(index::decompose::multi_margin_loss)
+    .vjp(classification_gradient::multi_margin_loss)
+    .doc(
+        "How far each class comes nearer to the target class than a margin, to the power of p, averaged over \
+         classes.",
+    )
     .tolerance(Tol::Default),
     OpDef::new(
-        "aten::multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction) -> (Tensor output, Tensor is_target)",
+        "aten::multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction) -> (Tensor output, \
+             Tensor is_target)",
         multilabel_margin_loss_forward,
     )
-    .decompose(sort::decompose::multilabel_margin_loss).vjp_of_first(1, classification_gradient::multilabel_margin_loss).doc("How far each other class comes nearer to each target class than one, and which classes are targets.")
+    .decompose(sort::decompose::multilabel_margin_loss)
+    .vjp_of_first(1, classification_gradient::multilabel_margin_loss)
+    .doc("How far each other class comes nearer to each target class than one, and which classes are targets.")
     .tolerance(Tol::Default),
+    OpDef::composite("aten::multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", forward)
+        .doc("How far each other class comes nearer to each target class than one, averaged over classes."),
     OpDef::composite(
-        "aten::multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
-        forward,
-    )
-    .doc("How far each other class comes nearer to each target class than one, averaged over classes."),
-    OpDef::composite(
-        "aten::nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor",
+        "aten::nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt \
+             ignore_index=-100) -> Tensor",
         forward,
     )
     .doc("The negative log-probability of each target class."),
     OpDef::composite(
-        "aten::nll_loss2d(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor",
+        "aten::nll_loss2d(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt \
+             ignore_index=-100) -> Tensor",
         forward,
     )
     .doc("The negative log-probability of the target class of each pixel."),
     OpDef::composite(
-        "aten::nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor",
+        "aten::nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt \
+             ignore_index=-100) -> Tensor",
         nll_loss_nd,
     )
     .doc("The negative log-probability of each target class, for any number of dimensions."),
     OpDef::composite(
-        "aten::cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100, float label_smoothing=0.) -> Tensor",
+        "aten::cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt \
+             ignore_index=-100, float label_smoothing=0.) -> Tensor",
         cross_entropy_loss,
     )
     .doc("The cross entropy of logits and target classes, or target probabilities."),

@@ -7,12 +7,37 @@ use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
 
 /// The rows of this family.
-#[rustfmt::skip]
 pub(crate) const OPS: &[OpDef] = &[
-    OpDef::new("aten::nll_loss_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index, Tensor total_weight) -> Tensor", nll_loss).decompose(decompose::nll_loss).tolerance(Tol::Default).doc("The gradient of `nll_loss_forward`."),
-    OpDef::new("aten::nll_loss2d_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index, Tensor total_weight) -> Tensor", nll_loss2d).decompose(decompose::nll_loss).tolerance(Tol::Default).doc("The gradient of `nll_loss2d_forward`."),
-    OpDef::new("aten::multi_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, Scalar p, Scalar margin, Tensor? weight=None, int reduction=1) -> Tensor", multi_margin_loss).tolerance(Tol::Default).doc("The gradient of `multi_margin_loss`."),
-    OpDef::new("aten::multilabel_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, Tensor is_target) -> Tensor", multilabel_margin_loss).tolerance(Tol::Default).doc("The gradient of `multilabel_margin_loss_forward`."),
+    OpDef::new(
+        "aten::nll_loss_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, \
+         SymInt ignore_index, Tensor total_weight) -> Tensor",
+        nll_loss,
+    )
+    .decompose(decompose::nll_loss)
+    .tolerance(Tol::Default)
+    .doc("The gradient of `nll_loss_forward`."),
+    OpDef::new(
+        "aten::nll_loss2d_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int \
+         reduction, SymInt ignore_index, Tensor total_weight) -> Tensor",
+        nll_loss2d,
+    )
+    .decompose(decompose::nll_loss)
+    .tolerance(Tol::Default)
+    .doc("The gradient of `nll_loss2d_forward`."),
+    OpDef::new(
+        "aten::multi_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, Scalar p, Scalar \
+         margin, Tensor? weight=None, int reduction=1) -> Tensor",
+        multi_margin_loss,
+    )
+    .tolerance(Tol::Default)
+    .doc("The gradient of `multi_margin_loss`."),
+    OpDef::new(
+        "aten::multilabel_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, \
+         Tensor is_target) -> Tensor",
+        multilabel_margin_loss,
+    )
+    .tolerance(Tol::Default)
+    .doc("The gradient of `multilabel_margin_loss_forward`."),
 ];
 
 type Meta<'a> = Args<'a, TensorMeta>;

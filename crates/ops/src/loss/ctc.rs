@@ -10,20 +10,55 @@ use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
 
 /// The rows of this family.
-#[rustfmt::skip]
 pub(crate) const OPS: &[OpDef] = &[
-    OpDef::new("aten::_ctc_loss(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, int blank=0, bool zero_infinity=False) -> (Tensor, Tensor)", forward).tolerance(Tol::Default).vjp(classification_gradient::ctc_loss)
-        .doc("The negative log-likelihood of each sequence of labels, and the logarithms of its forward variables."),
-    OpDef::new("aten::_ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank=0, bool zero_infinity=False) -> (Tensor, Tensor)", forward).tolerance(Tol::Default).vjp(classification_gradient::ctc_loss)
-        .doc("The negative log-likelihood of each sequence of labels, and the logarithms of its forward variables."),
-    OpDef::new("aten::_ctc_loss_backward(Tensor grad, Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, Tensor neg_log_likelihood, Tensor log_alpha, int blank, bool zero_infinity=False) -> Tensor", backward).tolerance(Tol::Default)
-        .doc("The gradient of `_ctc_loss` in the logarithms of the probabilities, taken through their softmax."),
-    OpDef::new("aten::_ctc_loss_backward.Tensor(Tensor grad, Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, Tensor neg_log_likelihood, Tensor log_alpha, int blank, bool zero_infinity=False) -> Tensor", backward).tolerance(Tol::Default)
-        .doc("The gradient of `_ctc_loss` in the logarithms of the probabilities, taken through their softmax."),
-    OpDef::new("aten::ctc_loss.IntList(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, int blank=0, int reduction=1, bool zero_infinity=False) -> Tensor", loss).decompose(loss_of_sequences).tolerance(Tol::Default)
-        .doc("The negative log-likelihood of sequences of labels."),
-    OpDef::new("aten::ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank=0, int reduction=1, bool zero_infinity=False) -> Tensor", loss).decompose(loss_of_sequences).tolerance(Tol::Default)
-        .doc("The negative log-likelihood of sequences of labels."),
+    OpDef::new(
+        "aten::_ctc_loss(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, int \
+         blank=0, bool zero_infinity=False) -> (Tensor, Tensor)",
+        forward,
+    )
+    .tolerance(Tol::Default)
+    .vjp(classification_gradient::ctc_loss)
+    .doc("The negative log-likelihood of each sequence of labels, and the logarithms of its forward variables."),
+    OpDef::new(
+        "aten::_ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, \
+         int blank=0, bool zero_infinity=False) -> (Tensor, Tensor)",
+        forward,
+    )
+    .tolerance(Tol::Default)
+    .vjp(classification_gradient::ctc_loss)
+    .doc("The negative log-likelihood of each sequence of labels, and the logarithms of its forward variables."),
+    OpDef::new(
+        "aten::_ctc_loss_backward(Tensor grad, Tensor log_probs, Tensor targets, int[] input_lengths, int[] \
+         target_lengths, Tensor neg_log_likelihood, Tensor log_alpha, int blank, bool zero_infinity=False) -> \
+         Tensor",
+        backward,
+    )
+    .tolerance(Tol::Default)
+    .doc("The gradient of `_ctc_loss` in the logarithms of the probabilities, taken through their softmax."),
+    OpDef::new(
+        "aten::_ctc_loss_backward.Tensor(Tensor grad, Tensor log_probs, Tensor targets, Tensor input_lengths, \
+         Tensor target_lengths, Tensor neg_log_likelihood, Tensor log_alpha, int blank, bool \
+         zero_infinity=False) -> Tensor",
+        backward,
+    )
+    .tolerance(Tol::Default)
+    .doc("The gradient of `_ctc_loss` in the logarithms of the probabilities, taken through their softmax."),
+    OpDef::new(
+        "aten::ctc_loss.IntList(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, \
+         int blank=0, int reduction=1, bool zero_infinity=False) -> Tensor",
+        loss,
+    )
+    .decompose(loss_of_sequences)
+    .tolerance(Tol::Default)
+    .doc("The negative log-likelihood of sequences of labels."),
+    OpDef::new(
+        "aten::ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, \
+         int blank=0, int reduction=1, bool zero_infinity=False) -> Tensor",
+        loss,
+    )
+    .decompose(loss_of_sequences)
+    .tolerance(Tol::Default)
+    .doc("The negative log-likelihood of sequences of labels."),
 ];
 
 /// Checks what does not depend on data, and gives the size of the batch; none where there is a single sequence. The

@@ -20,8 +20,11 @@ pub(crate) const OPS: &[OpDef] = &[
         smooth_l1_loss,
     )
     .doc("Squared differences up to beta, absolute ones beyond."),
-    OpDef::composite("aten::huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.) -> Tensor", huber_loss)
-        .doc("Squared differences up to delta, absolute ones times delta beyond."),
+    OpDef::composite(
+        "aten::huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.) -> Tensor",
+        huber_loss,
+    )
+    .doc("Squared differences up to delta, absolute ones times delta beyond."),
     OpDef::composite(
         "aten::kl_div(Tensor self, Tensor target, int reduction=1, *, bool log_target=False) -> Tensor",
         kl_div,
@@ -33,14 +36,16 @@ pub(crate) const OPS: &[OpDef] = &[
     )
     .doc("The cross entropy of probabilities; logarithms are at least -100."),
     OpDef::composite(
-        "aten::binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, int reduction=1) -> Tensor",
+        "aten::binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? \
+             pos_weight=None, int reduction=1) -> Tensor",
         binary_cross_entropy_with_logits,
     )
     .doc("The cross entropy of the sigmoids of logits."),
     OpDef::composite("aten::soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", soft_margin_loss)
         .doc("`log(1 + exp(-target * self))`."),
     OpDef::composite(
-        "aten::margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> Tensor",
+        "aten::margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int \
+             reduction=1) -> Tensor",
         margin_ranking_loss,
     )
     .doc("`max(0, -target * (input1 - input2) + margin)`."),
@@ -50,19 +55,22 @@ pub(crate) const OPS: &[OpDef] = &[
     )
     .doc("The distance itself where the target is 1, and `max(0, margin - self)` where it is -1."),
     OpDef::composite(
-        "aten::cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> Tensor",
+        "aten::cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int \
+             reduction=1) -> Tensor",
         cosine_embedding_loss,
     )
     .doc("One minus the cosine where the target is 1, and the cosine beyond the margin where it is -1.")
     // Squares are summed before the root is taken, as in PyTorch.
     .tolerance(Tol::Scaled(2.0)),
     OpDef::composite(
-        "aten::triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1., float p=2., float eps=9.9999999999999995e-07, bool swap=False, int reduction=1) -> Tensor",
+        "aten::triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1., float \
+             p=2., float eps=9.9999999999999995e-07, bool swap=False, int reduction=1) -> Tensor",
         triplet_margin_loss,
     )
     .doc("How much further the positive is from the anchor than the negative, plus a margin, and at least zero."),
     OpDef::composite(
-        "aten::poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> Tensor",
+        "aten::poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int \
+             reduction) -> Tensor",
         poisson_nll_loss,
     )
     .doc("The negative logarithm of the likelihood of a Poisson distribution."),

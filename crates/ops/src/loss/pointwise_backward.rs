@@ -8,13 +8,38 @@ use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
 
 /// The rows of this family.
-#[rustfmt::skip]
 pub(crate) const OPS: &[OpDef] = &[
-    loss("aten::mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor", row_major).decompose(decompose::mse).doc("The gradient of `mse_loss`."),
-    loss("aten::smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float beta) -> Tensor", row_major).decompose(decompose::smooth_l1).doc("The gradient of `smooth_l1_loss`."),
-    loss("aten::huber_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float delta) -> Tensor", huber).decompose(decompose::huber).doc("The gradient of `huber_loss`."),
-    loss("aten::binary_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor", binary_cross_entropy).decompose(decompose::binary_cross_entropy).doc("The gradient of `binary_cross_entropy`."),
-    loss("aten::soft_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor", soft_margin).decompose(decompose::soft_margin).doc("The gradient of `soft_margin_loss`."),
+    loss("aten::mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor", row_major)
+        .decompose(decompose::mse)
+        .doc("The gradient of `mse_loss`."),
+    loss(
+        "aten::smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float \
+         beta) -> Tensor",
+        row_major,
+    )
+    .decompose(decompose::smooth_l1)
+    .doc("The gradient of `smooth_l1_loss`."),
+    loss(
+        "aten::huber_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float delta) \
+         -> Tensor",
+        huber,
+    )
+    .decompose(decompose::huber)
+    .doc("The gradient of `huber_loss`."),
+    loss(
+        "aten::binary_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? \
+         weight=None, int reduction=1) -> Tensor",
+        binary_cross_entropy,
+    )
+    .decompose(decompose::binary_cross_entropy)
+    .doc("The gradient of `binary_cross_entropy`."),
+    loss(
+        "aten::soft_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> \
+         Tensor",
+        soft_margin,
+    )
+    .decompose(decompose::soft_margin)
+    .doc("The gradient of `soft_margin_loss`."),
 ];
 
 const fn loss(schema: &'static str, rule: crate::Rule) -> OpDef {

@@ -8,12 +8,42 @@ use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
 
 /// The rows of this family.
-#[rustfmt::skip]
 pub(crate) const OPS: &[OpDef] = &[
-    OpDef::new("aten::native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor mean, Tensor rstd, Tensor? weight, Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor)", layer_norm).decompose(decompose::layer_norm).tags(Tags::CORE.with(Tags::TAKEN_APART)).tolerance(Tol::Default).doc("The gradients of `native_layer_norm`."),
-    OpDef::new("aten::native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, SymInt N, SymInt C, SymInt HxW, int group, bool[3] output_mask) -> (Tensor, Tensor, Tensor)", group_norm).decompose(decompose::group_norm).tags(Tags::CORE.with(Tags::TAKEN_APART)).tolerance(Tol::Default).doc("The gradients of `native_group_norm`."),
-    OpDef::new("aten::native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, Tensor? running_var, Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask) -> (Tensor, Tensor, Tensor)", batch_norm).decompose(decompose::batch_norm).tolerance(Tol::Default).doc("The gradients of batch normalisation: in training by the statistics of the batch, else by the running ones."),
-    OpDef::composite("aten::batch_norm_backward(Tensor grad_out, Tensor input, Tensor weight, Tensor? running_mean, Tensor? running_var, Tensor? save_mean, Tensor? save_var, bool update, float eps, bool[3] output_mask, Tensor reserve) -> (Tensor, Tensor, Tensor)", without_reserve).tags(Tags::WHOLE).doc("The gradients of `_batch_norm_with_update` and `_batch_norm_no_update`."),
+    OpDef::new(
+        "aten::native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor \
+         mean, Tensor rstd, Tensor? weight, Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+        layer_norm,
+    )
+    .decompose(decompose::layer_norm)
+    .tags(Tags::CORE.with(Tags::TAKEN_APART))
+    .tolerance(Tol::Default)
+    .doc("The gradients of `native_layer_norm`."),
+    OpDef::new(
+        "aten::native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? \
+         weight, SymInt N, SymInt C, SymInt HxW, int group, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+        group_norm,
+    )
+    .decompose(decompose::group_norm)
+    .tags(Tags::CORE.with(Tags::TAKEN_APART))
+    .tolerance(Tol::Default)
+    .doc("The gradients of `native_group_norm`."),
+    OpDef::new(
+        "aten::native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, \
+         Tensor? running_var, Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] \
+         output_mask) -> (Tensor, Tensor, Tensor)",
+        batch_norm,
+    )
+    .decompose(decompose::batch_norm)
+    .tolerance(Tol::Default)
+    .doc("The gradients of batch normalisation: in training by the statistics of the batch, else by the running ones."),
+    OpDef::composite(
+        "aten::batch_norm_backward(Tensor grad_out, Tensor input, Tensor weight, Tensor? running_mean, Tensor? \
+         running_var, Tensor? save_mean, Tensor? save_var, bool update, float eps, bool[3] output_mask, Tensor \
+         reserve) -> (Tensor, Tensor, Tensor)",
+        without_reserve,
+    )
+    .tags(Tags::WHOLE)
+    .doc("The gradients of `_batch_norm_with_update` and `_batch_norm_no_update`."),
 ];
 
 type Meta<'a> = Args<'a, TensorMeta>;

@@ -11,62 +11,81 @@ use tracefx_sym::SymInt;
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
     OpDef::composite(
-        "aten::batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor",
+        "aten::batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? \
+             running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor",
         batch_norm,
     )
-    .tags(Tags::FRESH).doc("Normalises each channel over the batch; in training it updates the running statistics.")
+    .tags(Tags::FRESH)
+    .doc("Normalises each channel over the batch; in training it updates the running statistics.")
     .tags(Tags::WRITES_UNMARKED),
     OpDef::new(
-        "aten::native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+        "aten::native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? \
+             running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
         native,
     )
-    .vjp_of_first(1, gradient::batch_norm).doc("Batch normalisation, with the mean and the inverse deviation of each channel as further results.")
+    .vjp_of_first(1, gradient::batch_norm)
+    .doc("Batch normalisation, with the mean and the inverse deviation of each channel as further results.")
     .tags(Tags::WRITES_UNMARKED)
     .tolerance(Tol::Default),
     OpDef::new(
-        "aten::_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+        "aten::_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, \
+             Tensor(b!) running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
         native,
     )
-    .vjp_of_first(1, gradient::batch_norm).doc("Batch normalisation that updates the running statistics in training.")
+    .vjp_of_first(1, gradient::batch_norm)
+    .doc("Batch normalisation that updates the running statistics in training.")
     .tags(Tags::CORE)
     .tolerance(Tol::Default),
     OpDef::new(
-        "aten::_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+        "aten::_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, \
+             float momentum, float eps) -> (Tensor, Tensor, Tensor)",
         no_stats,
     )
-    .vjp_of_first(1, gradient::batch_norm_no_stats).doc("Batch normalisation without running statistics.")
+    .vjp_of_first(1, gradient::batch_norm_no_stats)
+    .doc("Batch normalisation without running statistics.")
     .tags(Tags::CORE)
     .tolerance(Tol::Default),
     OpDef::new(
-        "aten::_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+        "aten::_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor \
+             running_mean, Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
         no_training,
     )
-    .vjp_of_first(1, gradient::batch_norm_no_training).doc("Batch normalisation by the running statistics.")
+    .vjp_of_first(1, gradient::batch_norm_no_training)
+    .doc("Batch normalisation by the running statistics.")
     .tags(Tags::CORE)
     .tolerance(Tol::Default),
     OpDef::new(
-        "aten::_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor running_var_out)",
+        "aten::_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor \
+             running_mean, Tensor running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor, \
+             Tensor running_mean_out, Tensor running_var_out)",
         functional,
     )
-    .vjp_of_first(1, gradient::batch_norm).doc("Batch normalisation that gives the updated running statistics as results.")
+    .vjp_of_first(1, gradient::batch_norm)
+    .doc("Batch normalisation that gives the updated running statistics as results.")
     .tolerance(Tol::Default),
     OpDef::new(
-        "aten::_batch_norm_with_update(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor)",
+        "aten::_batch_norm_with_update(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, \
+             Tensor(b!) running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor)",
         with_update,
     )
-    .vjp_of_first(1, gradient::batch_norm_with_update).doc("Batch normalisation in training; the last result is scratch space of GPUs, empty here.")
+    .vjp_of_first(1, gradient::batch_norm_with_update)
+    .doc("Batch normalisation in training; the last result is scratch space of GPUs, empty here.")
     .tolerance(Tol::Default),
     OpDef::new(
-        "aten::_batch_norm_no_update(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor)",
+        "aten::_batch_norm_no_update(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? \
+             running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor)",
         no_update,
     )
-    .vjp_of_first(1, gradient::batch_norm_no_training).doc("Batch normalisation by the running statistics; the last result is scratch space of GPUs, empty here.")
+    .vjp_of_first(1, gradient::batch_norm_no_training)
+    .doc("Batch normalisation by the running statistics; the last result is scratch space of GPUs, empty here.")
     .tolerance(Tol::Default),
     OpDef::composite(
-        "aten::instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool use_input_stats, float momentum, float eps, bool cudnn_enabled) -> Tensor",
+        "aten::instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? \
+             running_var, bool use_input_stats, float momentum, float eps, bool cudnn_enabled) -> Tensor",
         instance_norm,
     )
-    .tags(Tags::FRESH).doc("Normalises each channel of each item by itself.")
+    .tags(Tags::FRESH)
+    .doc("Normalises each channel of each item by itself.")
     .tags(Tags::WRITES_UNMARKED)
     // The statistics of half types are rounded, and those of a few points lie on the edge more often.
     .tolerance(Tol::Scaled(8.0)),

@@ -10,27 +10,35 @@ use tracefx_sym::SymInt;
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
     OpDef::composite(
-        "aten::layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1.0000000000000001e-05, bool cudnn_enable=True) -> Tensor",
+        "aten::layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, \
+             float eps=1.0000000000000001e-05, bool cudnn_enable=True) -> Tensor",
         layer_norm,
     )
-    .tags(Tags::FRESH).doc("Normalises over the last dimensions."),
+    .tags(Tags::FRESH)
+    .doc("Normalises over the last dimensions."),
     OpDef::new(
-        "aten::native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)",
+        "aten::native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float \
+             eps) -> (Tensor, Tensor, Tensor)",
         native_layer_norm,
     )
-    .vjp_of_first(1, gradient::layer_norm).doc("Layer normalisation, with the mean and the inverse deviation of each row as further results.")
+    .vjp_of_first(1, gradient::layer_norm)
+    .doc("Layer normalisation, with the mean and the inverse deviation of each row as further results.")
     .tags(Tags::CORE)
     .tolerance(Tol::Default),
     OpDef::composite(
-        "aten::group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1.0000000000000001e-05, bool cudnn_enabled=True) -> Tensor",
+        "aten::group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float \
+             eps=1.0000000000000001e-05, bool cudnn_enabled=True) -> Tensor",
         group_norm,
     )
-    .tags(Tags::FRESH).doc("Normalises over groups of channels."),
+    .tags(Tags::FRESH)
+    .doc("Normalises over groups of channels."),
     OpDef::new(
-        "aten::native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group, float eps) -> (Tensor, Tensor, Tensor)",
+        "aten::native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, \
+             int group, float eps) -> (Tensor, Tensor, Tensor)",
         native_group_norm,
     )
-    .vjp(gradient::group_norm).doc("Group normalisation, with the mean and the inverse deviation of each group as further results.")
+    .vjp(gradient::group_norm)
+    .doc("Group normalisation, with the mean and the inverse deviation of each group as further results.")
     .tags(Tags::CORE)
     .tolerance(Tol::Default),
     OpDef::new(
@@ -53,7 +61,10 @@ fn show(sizes: &[SymInt]) -> String {
 /// How many dimensions are left in front of the normalised ones.
 fn n_lead(args: &Meta<'_>, input: &TensorMeta, shape: &[SymInt], params: &[usize]) -> Result<usize> {
     if shape.is_empty() {
-        return Err(args.bad_shape("Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got normalized_shape = []"));
+        return Err(args.bad_shape(
+            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got \
+             normalized_shape = []",
+        ));
     }
     for &index in params {
         if let Some(param) = args.opt_tensor(index)?.filter(|it| !args.agree(&it.sizes, shape)) {

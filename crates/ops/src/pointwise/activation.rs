@@ -10,34 +10,154 @@ use tracefx_sym::SymInt;
 
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
-    OpDef::new("aten::relu(Tensor self) -> Tensor", relu).tags(Tags::POINTWISE).tags(Tags::CORE).vjp(activation_gradient::relu).doc("`max(x, 0)`.").in_place(&["relu_"]),
-    OpDef::composite("aten::relu6(Tensor self) -> Tensor", relu6).tags(Tags::FRESH).doc("`min(max(x, 0), 6)`.").in_place(&["relu6_"]),
-    OpDef::new("aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", hardtanh).tags(Tags::POINTWISE).tags(Tags::CORE).vjp(activation_gradient::hardtanh).doc("`x`, kept between `min_val` and `max_val`.").in_place(&["hardtanh_"]),
-    OpDef::new("aten::threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", threshold).decompose(decompose::threshold).tags(Tags::POINTWISE).vjp(activation_gradient::threshold).doc("`x` above the threshold, else `value`.").tags(Tags::WRITES_SHARED).in_place(&["threshold_"]),
-    float("aten::elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor").tags(Tags::CORE).vjp(activation_gradient::elu).doc("`x` above zero, else `alpha * (exp(x) - 1)`, with scales.").in_place(&["elu_"]),
-    OpDef::new("aten::celu(Tensor self, Scalar alpha=1.) -> Tensor", celu).tags(Tags::POINTWISE).tolerance(Tol::Default).decompose(decompose::celu).vjp(activation_gradient::celu).doc("`x` above zero, else `alpha * (exp(x / alpha) - 1)`.").in_place(&["celu_"]),
-    float("aten::selu(Tensor self) -> Tensor").decompose(decompose::selu).vjp(activation_gradient::selu).doc("`elu` with the scales at which activations normalise themselves.").in_place(&["selu_"]),
-    OpDef::new("aten::gelu(Tensor self, *, str approximate=\"none\") -> Tensor", gelu).tags(Tags::POINTWISE).tolerance(Tol::Default).tags(Tags::CORE).vjp(activation_gradient::gelu).doc("`x * Phi(x)`, exact, or with the tanh approximation of Phi.").in_place(&["gelu_"]),
-    OpDef::new("aten::silu(Tensor self) -> Tensor", silu).tags(Tags::POINTWISE).tolerance(Tol::Default).decompose(decompose::silu).vjp(activation_gradient::silu).doc("`x * sigmoid(x)`.").in_place(&["silu_"]),
-    float("aten::mish(Tensor self) -> Tensor").decompose(decompose::mish).vjp(activation_gradient::mish).doc("`x * tanh(log(1 + exp(x)))`.").in_place(&["mish_"]),
-    float("aten::softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor").decompose(decompose::softplus).vjp(activation_gradient::softplus).doc("`log(1 + exp(beta * x)) / beta`; `x` itself where `beta * x` is above the threshold."),
-    OpDef::new("aten::softshrink(Tensor self, Scalar lambd=0.5) -> Tensor", softshrink).decompose(decompose::softshrink).tags(Tags::POINTWISE).tolerance(Tol::Default).vjp(activation_gradient::softshrink).doc("`x`, moved `lambd` towards zero, 0 within `lambd` of it."),
-    float("aten::hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor").decompose(decompose::hardshrink).vjp(activation_gradient::hardshrink).tags(Tags::ROUNDS_NUMBERS).doc("`x`, 0 within `lambd` of zero."),
-    float("aten::hardsigmoid(Tensor self) -> Tensor").decompose(decompose::hardsigmoid).vjp(activation_gradient::hardsigmoid).doc("`min(max(x + 3, 0), 6) / 6`.").in_place(&["hardsigmoid_"]),
-    float("aten::hardswish(Tensor self) -> Tensor").decompose(decompose::hardswish).vjp(activation_gradient::hardswish).doc("`x * min(max(x + 3, 0), 6) / 6`.").in_place(&["hardswish_"]),
-    float("aten::leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor").tags(Tags::CORE).vjp(activation_gradient::leaky_relu).doc("`x` above zero, else `negative_slope * x`.").in_place(&["leaky_relu_"]),
-    OpDef::new("aten::log_sigmoid(Tensor self) -> Tensor", log_sigmoid).tags(Tags::POINTWISE).tolerance(Tol::Default).decompose(decompose::log_sigmoid).vjp(activation_gradient::log_sigmoid).doc("`log(sigmoid(x))`."),
-    OpDef::new("aten::log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)", log_sigmoid_forward).decompose(decompose::log_sigmoid_forward).tags(Tags::POINTWISE).tolerance(Tol::Default).vjp_of_first(1, activation_gradient::log_sigmoid_forward).doc("`log(sigmoid(x))`, and `exp(-abs(x))` for its gradient."),
-    OpDef::new("aten::_prelu_kernel(Tensor self, Tensor weight) -> Tensor", prelu_kernel).decompose(decompose::prelu_kernel).tags(Tags::POINTWISE).tolerance(Tol::Default).vjp(activation_gradient::prelu_kernel).doc("`x` above zero, else `weight * x`."),
-    OpDef::composite("aten::prelu(Tensor self, Tensor weight) -> Tensor", prelu).tags(Tags::FRESH).doc("`x` above zero, else `x` times the weight of its channel."),
-    OpDef::composite("aten::rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? generator=None) -> Tensor", rrelu).tags(Tags::RANDOM).doc("`x` above zero, else `x` times a slope, which is random in training.").in_place(&["rrelu_"]),
-    OpDef::new("aten::rrelu_with_noise_functional(Tensor self, Tensor noise, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? generator=None) -> (Tensor, Tensor noise_out)", rrelu_with_noise).tags(Tags::RANDOM).tolerance(Tol::Default).vjp(activation_gradient::rrelu_with_noise).doc("`rrelu` that also gives back its slopes."),
-    OpDef::composite("aten::rrelu_with_noise(Tensor self, Tensor(b!) noise, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? generator=None) -> Tensor", |cx, args| Ok(vec![rrelu_into_noise(cx, args)?])).tags(Tags::RANDOM).doc("`rrelu` that writes its slopes to `noise`."),
-    OpDef::composite("aten::rrelu_with_noise_(Tensor(a!) self, Tensor(b!) noise, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? generator=None) -> Tensor(a!)", |cx, args| {
-        let result = rrelu_into_noise(cx, args)?;
-        Ok(vec![cx.call("aten.copy_.default", [args.values[0].clone(), result])?])
-    }).tags(Tags::RANDOM).doc("In place: `rrelu` that writes its slopes to `noise`."),
-    OpDef::composite("aten::glu(Tensor self, int dim=-1) -> Tensor", glu).tags(Tags::FRESH).doc("The first half of a dimension, times the sigmoid of the second."),
+    OpDef::new("aten::relu(Tensor self) -> Tensor", relu)
+        .tags(Tags::POINTWISE)
+        .tags(Tags::CORE)
+        .vjp(activation_gradient::relu)
+        .doc("`max(x, 0)`.")
+        .in_place(&["relu_"]),
+    OpDef::composite("aten::relu6(Tensor self) -> Tensor", relu6)
+        .tags(Tags::FRESH)
+        .doc("`min(max(x, 0), 6)`.")
+        .in_place(&["relu6_"]),
+    OpDef::new("aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", hardtanh)
+        .tags(Tags::POINTWISE)
+        .tags(Tags::CORE)
+        .vjp(activation_gradient::hardtanh)
+        .doc("`x`, kept between `min_val` and `max_val`.")
+        .in_place(&["hardtanh_"]),
+    OpDef::new("aten::threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", threshold)
+        .decompose(decompose::threshold)
+        .tags(Tags::POINTWISE)
+        .vjp(activation_gradient::threshold)
+        .doc("`x` above the threshold, else `value`.")
+        .tags(Tags::WRITES_SHARED)
+        .in_place(&["threshold_"]),
+    float("aten::elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor")
+        .tags(Tags::CORE)
+        .vjp(activation_gradient::elu)
+        .doc("`x` above zero, else `alpha * (exp(x) - 1)`, with scales.")
+        .in_place(&["elu_"]),
+    OpDef::new("aten::celu(Tensor self, Scalar alpha=1.) -> Tensor", celu)
+        .tags(Tags::POINTWISE)
+        .tolerance(Tol::Default)
+        .decompose(decompose::celu)
+        .vjp(activation_gradient::celu)
+        .doc("`x` above zero, else `alpha * (exp(x / alpha) - 1)`.")
+        .in_place(&["celu_"]),
+    float("aten::selu(Tensor self) -> Tensor")
+        .decompose(decompose::selu)
+        .vjp(activation_gradient::selu)
+        .doc("`elu` with the scales at which activations normalise themselves.")
+        .in_place(&["selu_"]),
+    OpDef::new("aten::gelu(Tensor self, *, str approximate=\"none\") -> Tensor", gelu)
+        .tags(Tags::POINTWISE)
+        .tolerance(Tol::Default)
+        .tags(Tags::CORE)
+        .vjp(activation_gradient::gelu)
+        .doc("`x * Phi(x)`, exact, or with the tanh approximation of Phi.")
+        .in_place(&["gelu_"]),
+    OpDef::new("aten::silu(Tensor self) -> Tensor", silu)
+        .tags(Tags::POINTWISE)
+        .tolerance(Tol::Default)
+        .decompose(decompose::silu)
+        .vjp(activation_gradient::silu)
+        .doc("`x * sigmoid(x)`.")
+        .in_place(&["silu_"]),
+    float("aten::mish(Tensor self) -> Tensor")
+        .decompose(decompose::mish)
+        .vjp(activation_gradient::mish)
+        .doc("`x * tanh(log(1 + exp(x)))`.")
+        .in_place(&["mish_"]),
+    float("aten::softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor")
+        .decompose(decompose::softplus)
+        .vjp(activation_gradient::softplus)
+        .doc("`log(1 + exp(beta * x)) / beta`; `x` itself where `beta * x` is above the threshold."),
+    OpDef::new("aten::softshrink(Tensor self, Scalar lambd=0.5) -> Tensor", softshrink)
+        .decompose(decompose::softshrink)
+        .tags(Tags::POINTWISE)
+        .tolerance(Tol::Default)
+        .vjp(activation_gradient::softshrink)
+        .doc("`x`, moved `lambd` towards zero, 0 within `lambd` of it."),
+    float("aten::hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor")
+        .decompose(decompose::hardshrink)
+        .vjp(activation_gradient::hardshrink)
+        .tags(Tags::ROUNDS_NUMBERS)
+        .doc("`x`, 0 within `lambd` of zero."),
+    float("aten::hardsigmoid(Tensor self) -> Tensor")
+        .decompose(decompose::hardsigmoid)
+        .vjp(activation_gradient::hardsigmoid)
+        .doc("`min(max(x + 3, 0), 6) / 6`.")
+        .in_place(&["hardsigmoid_"]),
+    float("aten::hardswish(Tensor self) -> Tensor")
+        .decompose(decompose::hardswish)
+        .vjp(activation_gradient::hardswish)
+        .doc("`x * min(max(x + 3, 0), 6) / 6`.")
+        .in_place(&["hardswish_"]),
+    float("aten::leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor")
+        .tags(Tags::CORE)
+        .vjp(activation_gradient::leaky_relu)
+        .doc("`x` above zero, else `negative_slope * x`.")
+        .in_place(&["leaky_relu_"]),
+    OpDef::new("aten::log_sigmoid(Tensor self) -> Tensor", log_sigmoid)
+        .tags(Tags::POINTWISE)
+        .tolerance(Tol::Default)
+        .decompose(decompose::log_sigmoid)
+        .vjp(activation_gradient::log_sigmoid)
+        .doc("`log(sigmoid(x))`."),
+    OpDef::new("aten::log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)", log_sigmoid_forward)
+        .decompose(decompose::log_sigmoid_forward)
+        .tags(Tags::POINTWISE)
+        .tolerance(Tol::Default)
+        .vjp_of_first(1, activation_gradient::log_sigmoid_forward)
+        .doc("`log(sigmoid(x))`, and `exp(-abs(x))` for its gradient."),
+    OpDef::new("aten::_prelu_kernel(Tensor self, Tensor weight) -> Tensor", prelu_kernel)
+        .decompose(decompose::prelu_kernel)
+        .tags(Tags::POINTWISE)
+        .tolerance(Tol::Default)
+        .vjp(activation_gradient::prelu_kernel)
+        .doc("`x` above zero, else `weight * x`."),
+    OpDef::composite("aten::prelu(Tensor self, Tensor weight) -> Tensor", prelu)
+        .tags(Tags::FRESH)
+        .doc("`x` above zero, else `x` times the weight of its channel."),
+    OpDef::composite(
+        "aten::rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, \
+         Generator? generator=None) -> Tensor",
+        rrelu,
+    )
+    .tags(Tags::RANDOM)
+    .doc("`x` above zero, else `x` times a slope, which is random in training.")
+    .in_place(&["rrelu_"]),
+    OpDef::new(
+        "aten::rrelu_with_noise_functional(Tensor self, Tensor noise, Scalar lower=0.125, Scalar \
+         upper=0.33333333333333331, bool training=False, Generator? generator=None) -> (Tensor, Tensor \
+         noise_out)",
+        rrelu_with_noise,
+    )
+    .tags(Tags::RANDOM)
+    .tolerance(Tol::Default)
+    .vjp(activation_gradient::rrelu_with_noise)
+    .doc("`rrelu` that also gives back its slopes."),
+    OpDef::composite(
+        "aten::rrelu_with_noise(Tensor self, Tensor(b!) noise, Scalar lower=0.125, Scalar \
+         upper=0.33333333333333331, bool training=False, Generator? generator=None) -> Tensor",
+        |cx, args| Ok(vec![rrelu_into_noise(cx, args)?]),
+    )
+    .tags(Tags::RANDOM)
+    .doc("`rrelu` that writes its slopes to `noise`."),
+    OpDef::composite(
+        "aten::rrelu_with_noise_(Tensor(a!) self, Tensor(b!) noise, Scalar lower=0.125, Scalar \
+         upper=0.33333333333333331, bool training=False, Generator? generator=None) -> Tensor(a!)",
+        |cx, args| {
+            let result = rrelu_into_noise(cx, args)?;
+            Ok(vec![cx.call("aten.copy_.default", [args.values[0].clone(), result])?])
+        },
+    )
+    .tags(Tags::RANDOM)
+    .doc("In place: `rrelu` that writes its slopes to `noise`."),
+    OpDef::composite("aten::glu(Tensor self, int dim=-1) -> Tensor", glu)
+        .tags(Tags::FRESH)
+        .doc("The first half of a dimension, times the sigmoid of the second."),
 ];
 
 const fn float(schema: &'static str) -> OpDef {

@@ -9,27 +9,93 @@ use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
 
 /// The rows of this family.
-#[rustfmt::skip]
 pub(crate) const OPS: &[OpDef] = &[
-    pair("aten::sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor", of_float_or_complex).decompose(activation_backward_decompose::sigmoid).doc("The gradient of `sigmoid`, from its result."),
-    pair("aten::tanh_backward(Tensor grad_output, Tensor output) -> Tensor", of_float_or_complex).decompose(activation_backward_decompose::tanh).doc("The gradient of `tanh`, from its result."),
-    pair("aten::threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor", threshold).tolerance(Tol::Exact).decompose(activation_backward_decompose::threshold).doc("The gradient of `threshold`, and of `relu` with a threshold of 0."),
-    pair("aten::hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val) -> Tensor", of_float).tolerance(Tol::Exact).decompose(activation_backward_decompose::hardtanh).doc("The gradient of `hardtanh`."),
-    pair("aten::elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool is_result, Tensor self_or_result) -> Tensor", elu).decompose(activation_backward_decompose::elu).vjp(activation_gradient::elu_backward).doc("The gradient of `elu`, from its input or its result."),
-    pair("aten::gelu_backward(Tensor grad_output, Tensor self, *, str approximate=\"none\") -> Tensor", gelu).decompose(activation_backward_decompose::gelu).doc("The gradient of `gelu`."),
-    pair("aten::silu_backward(Tensor grad_output, Tensor self) -> Tensor", of_float).decompose(activation_backward_decompose::silu).doc("The gradient of `silu`."),
-    pair("aten::mish_backward(Tensor grad_output, Tensor self) -> Tensor", mish).decompose(activation_backward_decompose::mish).doc("The gradient of `mish`."),
-    pair("aten::softplus_backward(Tensor grad_output, Tensor self, Scalar beta, Scalar threshold) -> Tensor", of_float).decompose(activation_backward_decompose::softplus).vjp(activation_gradient::softplus_backward).doc("The gradient of `softplus`."),
-    pair("aten::softshrink_backward(Tensor grad_output, Tensor self, Scalar lambd) -> Tensor", of_float).tolerance(Tol::Exact).tags(Tags::ROUNDS_NUMBERS).doc("The gradient of `softshrink`."),
-    pair("aten::hardshrink_backward(Tensor grad_out, Tensor self, Scalar lambd) -> Tensor", of_float).tolerance(Tol::Exact).tags(Tags::ROUNDS_NUMBERS).doc("The gradient of `hardshrink`."),
-    pair("aten::hardsigmoid_backward(Tensor grad_output, Tensor self) -> Tensor", of_float).decompose(activation_backward_decompose::hardsigmoid).doc("The gradient of `hardsigmoid`."),
-    pair("aten::hardswish_backward(Tensor grad_output, Tensor self) -> Tensor", of_float).decompose(activation_backward_decompose::hardswish).vjp(activation_gradient::hardswish_backward).doc("The gradient of `hardswish`."),
-    pair("aten::leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result) -> Tensor", leaky_relu).decompose(activation_backward_decompose::leaky_relu).doc("The gradient of `leaky_relu`, from its input or its result."),
-    pair("aten::logit_backward(Tensor grad_output, Tensor self, float? eps=None) -> Tensor", of_float).decompose(activation_backward_decompose::logit).tags(Tags::ROUNDS_NUMBERS).doc("The gradient of `logit`."),
-    OpDef::new("aten::log_sigmoid_backward(Tensor grad_output, Tensor self, Tensor buffer) -> Tensor", log_sigmoid).tags(Tags::POINTWISE).tolerance(Tol::Default).decompose(activation_backward_decompose::log_sigmoid).doc("The gradient of `log_sigmoid`."),
-    OpDef::new("aten::_prelu_kernel_backward(Tensor grad_output, Tensor self, Tensor weight) -> (Tensor, Tensor)", prelu).tags(Tags::POINTWISE).tolerance(Tol::Default).decompose(activation_backward_decompose::prelu_kernel).doc("The gradients of the input and of the weight of `_prelu_kernel`, each of the sizes of the result."),
-    OpDef::composite("aten::rrelu_with_noise_backward(Tensor grad_output, Tensor self, Tensor noise, Scalar lower, Scalar upper, bool training, bool self_is_result) -> Tensor", rrelu).tags(Tags::WHOLE).doc("The gradient of `rrelu_with_noise`."),
-    OpDef::composite("aten::glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor", glu).doc("The gradient of `glu`."),
+    pair("aten::sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor", of_float_or_complex)
+        .decompose(activation_backward_decompose::sigmoid)
+        .doc("The gradient of `sigmoid`, from its result."),
+    pair("aten::tanh_backward(Tensor grad_output, Tensor output) -> Tensor", of_float_or_complex)
+        .decompose(activation_backward_decompose::tanh)
+        .doc("The gradient of `tanh`, from its result."),
+    pair("aten::threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor", threshold)
+        .tolerance(Tol::Exact)
+        .decompose(activation_backward_decompose::threshold)
+        .doc("The gradient of `threshold`, and of `relu` with a threshold of 0."),
+    pair(
+        "aten::hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val) -> Tensor",
+        of_float,
+    )
+    .tolerance(Tol::Exact)
+    .decompose(activation_backward_decompose::hardtanh)
+    .doc("The gradient of `hardtanh`."),
+    pair(
+        "aten::elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool is_result, \
+         Tensor self_or_result) -> Tensor",
+        elu,
+    )
+    .decompose(activation_backward_decompose::elu)
+    .vjp(activation_gradient::elu_backward)
+    .doc("The gradient of `elu`, from its input or its result."),
+    pair("aten::gelu_backward(Tensor grad_output, Tensor self, *, str approximate=\"none\") -> Tensor", gelu)
+        .decompose(activation_backward_decompose::gelu)
+        .doc("The gradient of `gelu`."),
+    pair("aten::silu_backward(Tensor grad_output, Tensor self) -> Tensor", of_float)
+        .decompose(activation_backward_decompose::silu)
+        .doc("The gradient of `silu`."),
+    pair("aten::mish_backward(Tensor grad_output, Tensor self) -> Tensor", mish)
+        .decompose(activation_backward_decompose::mish)
+        .doc("The gradient of `mish`."),
+    pair("aten::softplus_backward(Tensor grad_output, Tensor self, Scalar beta, Scalar threshold) -> Tensor", of_float)
+        .decompose(activation_backward_decompose::softplus)
+        .vjp(activation_gradient::softplus_backward)
+        .doc("The gradient of `softplus`."),
+    pair("aten::softshrink_backward(Tensor grad_output, Tensor self, Scalar lambd) -> Tensor", of_float)
+        .tolerance(Tol::Exact)
+        .tags(Tags::ROUNDS_NUMBERS)
+        .doc("The gradient of `softshrink`."),
+    pair("aten::hardshrink_backward(Tensor grad_out, Tensor self, Scalar lambd) -> Tensor", of_float)
+        .tolerance(Tol::Exact)
+        .tags(Tags::ROUNDS_NUMBERS)
+        .doc("The gradient of `hardshrink`."),
+    pair("aten::hardsigmoid_backward(Tensor grad_output, Tensor self) -> Tensor", of_float)
+        .decompose(activation_backward_decompose::hardsigmoid)
+        .doc("The gradient of `hardsigmoid`."),
+    pair("aten::hardswish_backward(Tensor grad_output, Tensor self) -> Tensor", of_float)
+        .decompose(activation_backward_decompose::hardswish)
+        .vjp(activation_gradient::hardswish_backward)
+        .doc("The gradient of `hardswish`."),
+    pair(
+        "aten::leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result) \
+         -> Tensor",
+        leaky_relu,
+    )
+    .decompose(activation_backward_decompose::leaky_relu)
+    .doc("The gradient of `leaky_relu`, from its input or its result."),
+    pair("aten::logit_backward(Tensor grad_output, Tensor self, float? eps=None) -> Tensor", of_float)
+        .decompose(activation_backward_decompose::logit)
+        .tags(Tags::ROUNDS_NUMBERS)
+        .doc("The gradient of `logit`."),
+    OpDef::new("aten::log_sigmoid_backward(Tensor grad_output, Tensor self, Tensor buffer) -> Tensor", log_sigmoid)
+        .tags(Tags::POINTWISE)
+        .tolerance(Tol::Default)
+        .decompose(activation_backward_decompose::log_sigmoid)
+        .doc("The gradient of `log_sigmoid`."),
+    OpDef::new(
+        "aten::_prelu_kernel_backward(Tensor grad_output, Tensor self, Tensor weight) -> (Tensor, Tensor)",
+        prelu,
+    )
+    .tags(Tags::POINTWISE)
+    .tolerance(Tol::Default)
+    .decompose(activation_backward_decompose::prelu_kernel)
+    .doc("The gradients of the input and of the weight of `_prelu_kernel`, each of the sizes of the result."),
+    OpDef::composite(
+        "aten::rrelu_with_noise_backward(Tensor grad_output, Tensor self, Tensor noise, Scalar lower, Scalar \
+         upper, bool training, bool self_is_result) -> Tensor",
+        rrelu,
+    )
+    .tags(Tags::WHOLE)
+    .doc("The gradient of `rrelu_with_noise`."),
+    OpDef::composite("aten::glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor", glu)
+        .doc("The gradient of `glu`."),
 ];
 
 const fn pair(schema: &'static str, rule: crate::Rule) -> OpDef {

@@ -6,24 +6,43 @@ use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Traced, Value, broadcast};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 
 /// The rows of this family.
-#[rustfmt::skip]
-pub(crate) const OPS: &[OpDef] = &[
-    OpDef::composite("aten::complex(Tensor real, Tensor imag) -> Tensor", complex).tags(Tags::WHOLE).doc("Complex numbers of real and imaginary parts."),
-    OpDef::composite("aten::polar(Tensor abs, Tensor angle) -> Tensor", polar).tags(Tags::WHOLE).doc("Complex numbers of lengths and angles."),
-    OpDef::composite("aten::angle(Tensor self) -> Tensor", angle).tags(Tags::WHOLE).vjp(unary_gradient::angle).doc("The angle of each number: zero or pi for real ones."),
-    OpDef::composite("aten::conj(Tensor(a) self) -> Tensor(a)", conj).doc("The complex conjugate."),
-    OpDef::new("aten::conj_physical(Tensor self) -> Tensor", |args| {
-        if args.tensor(0)?.dtype.is_complex() { promoting::<1>(args) } else { Ok(vec![Output::Same(0)]) }
-    }).tags(Tags::MAY_GIVE_ARGUMENT).vjp(unary_gradient::conj).doc("The complex conjugate.").in_place(&["conj_physical_"]),
-    OpDef::composite("aten::_conj(Tensor(a) self) -> Tensor(a)", conj_of_complex).tags(Tags::WHOLE).vjp(unary_gradient::conj).doc("The complex conjugate."),
-    OpDef::composite("aten::matrix_H(Tensor(a) self) -> Tensor(a)", |cx, args| {
-        match cx.meta(*args.tensor(0)?).sizes.len() {
-            2 => Ok(vec![cx.call("aten.mH.default", [args.values[0].clone()])?]),
-            rank => Err(args.bad_shape(format!("tensor.H is only supported on matrices (2-D tensors). Got {rank}-D tensor."))),
-        }
-    }).doc("The conjugate transpose of a matrix."),
-    OpDef::composite("aten::sgn(Tensor self) -> Tensor", sgn).vjp(unary_gradient::sgn).doc("Each number over its magnitude; zero stays zero.").in_place(&["sgn_"]),
-];
+pub(crate) const OPS: &[OpDef] =
+    &[
+        OpDef::composite("aten::complex(Tensor real, Tensor imag) -> Tensor", complex)
+            .tags(Tags::WHOLE)
+            .doc("Complex numbers of real and imaginary parts."),
+        OpDef::composite("aten::polar(Tensor abs, Tensor angle) -> Tensor", polar)
+            .tags(Tags::WHOLE)
+            .doc("Complex numbers of lengths and angles."),
+        OpDef::composite("aten::angle(Tensor self) -> Tensor", angle)
+            .tags(Tags::WHOLE)
+            .vjp(unary_gradient::angle)
+            .doc("The angle of each number: zero or pi for real ones."),
+        OpDef::composite("aten::conj(Tensor(a) self) -> Tensor(a)", conj).doc("The complex conjugate."),
+        OpDef::new("aten::conj_physical(Tensor self) -> Tensor", |args| {
+            if args.tensor(0)?.dtype.is_complex() { promoting::<1>(args) } else { Ok(vec![Output::Same(0)]) }
+        })
+        .tags(Tags::MAY_GIVE_ARGUMENT)
+        .vjp(unary_gradient::conj)
+        .doc("The complex conjugate.")
+        .in_place(&["conj_physical_"]),
+        OpDef::composite("aten::_conj(Tensor(a) self) -> Tensor(a)", conj_of_complex)
+            .tags(Tags::WHOLE)
+            .vjp(unary_gradient::conj)
+            .doc("The complex conjugate."),
+        OpDef::composite("aten::matrix_H(Tensor(a) self) -> Tensor(a)", |cx, args| {
+            match cx.meta(*args.tensor(0)?).sizes.len() {
+                2 => Ok(vec![cx.call("aten.mH.default", [args.values[0].clone()])?]),
+                rank => Err(args
+                    .bad_shape(format!("tensor.H is only supported on matrices (2-D tensors). Got {rank}-D tensor."))),
+            }
+        })
+        .doc("The conjugate transpose of a matrix."),
+        OpDef::composite("aten::sgn(Tensor self) -> Tensor", sgn)
+            .vjp(unary_gradient::sgn)
+            .doc("Each number over its magnitude; zero stays zero.")
+            .in_place(&["sgn_"]),
+    ];
 
 type Call<'a> = Args<'a, TensorRef>;
 

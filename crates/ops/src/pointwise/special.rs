@@ -9,45 +9,104 @@ use tracefx_core::{Code, DType, DTypeKind, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
 
 /// The rows of this family.
-#[rustfmt::skip]
 pub(crate) const OPS: &[OpDef] = &[
-    unary("aten::i0(Tensor self) -> Tensor").vjp(special_gradient::i0).doc("The modified Bessel function of the first kind, of order zero.").in_place(&["i0_"]),
+    unary("aten::i0(Tensor self) -> Tensor")
+        .vjp(special_gradient::i0)
+        .doc("The modified Bessel function of the first kind, of order zero.")
+        .in_place(&["i0_"]),
     unary("aten::special_i0e(Tensor self) -> Tensor").vjp(special_gradient::i0e).doc("`i0`, times `exp(-abs(x))`."),
-    unary("aten::special_i1(Tensor self) -> Tensor").vjp(special_gradient::i1).doc("The modified Bessel function of the first kind, of order one."),
+    unary("aten::special_i1(Tensor self) -> Tensor")
+        .vjp(special_gradient::i1)
+        .doc("The modified Bessel function of the first kind, of order one."),
     unary("aten::special_i1e(Tensor self) -> Tensor").vjp(special_gradient::i1e).doc("`i1`, times `exp(-abs(x))`."),
-    unary("aten::special_modified_bessel_i0(Tensor self) -> Tensor").doc("The modified Bessel function of the first kind, of order zero."),
-    unary("aten::special_modified_bessel_i1(Tensor self) -> Tensor").doc("The modified Bessel function of the first kind, of order one."),
-    unary("aten::special_modified_bessel_k0(Tensor self) -> Tensor").doc("The modified Bessel function of the second kind, of order zero."),
-    unary("aten::special_modified_bessel_k1(Tensor self) -> Tensor").doc("The modified Bessel function of the second kind, of order one."),
-    unary("aten::special_bessel_j0(Tensor self) -> Tensor").doc("The Bessel function of the first kind, of order zero."),
+    unary("aten::special_modified_bessel_i0(Tensor self) -> Tensor")
+        .doc("The modified Bessel function of the first kind, of order zero."),
+    unary("aten::special_modified_bessel_i1(Tensor self) -> Tensor")
+        .doc("The modified Bessel function of the first kind, of order one."),
+    unary("aten::special_modified_bessel_k0(Tensor self) -> Tensor")
+        .doc("The modified Bessel function of the second kind, of order zero."),
+    unary("aten::special_modified_bessel_k1(Tensor self) -> Tensor")
+        .doc("The modified Bessel function of the second kind, of order one."),
+    unary("aten::special_bessel_j0(Tensor self) -> Tensor")
+        .doc("The Bessel function of the first kind, of order zero."),
     unary("aten::special_bessel_j1(Tensor self) -> Tensor").doc("The Bessel function of the first kind, of order one."),
-    unary("aten::special_bessel_y0(Tensor self) -> Tensor").doc("The Bessel function of the second kind, of order zero."),
-    unary("aten::special_bessel_y1(Tensor self) -> Tensor").doc("The Bessel function of the second kind, of order one."),
-    unary("aten::special_scaled_modified_bessel_k0(Tensor x) -> Tensor").doc("The modified Bessel function of the second kind, of order zero, times `exp(x)`."),
-    unary("aten::special_scaled_modified_bessel_k1(Tensor x) -> Tensor").doc("The modified Bessel function of the second kind, of order one, times `exp(x)`."),
+    unary("aten::special_bessel_y0(Tensor self) -> Tensor")
+        .doc("The Bessel function of the second kind, of order zero."),
+    unary("aten::special_bessel_y1(Tensor self) -> Tensor")
+        .doc("The Bessel function of the second kind, of order one."),
+    unary("aten::special_scaled_modified_bessel_k0(Tensor x) -> Tensor")
+        .doc("The modified Bessel function of the second kind, of order zero, times `exp(x)`."),
+    unary("aten::special_scaled_modified_bessel_k1(Tensor x) -> Tensor")
+        .doc("The modified Bessel function of the second kind, of order one, times `exp(x)`."),
     unary("aten::special_airy_ai(Tensor x) -> Tensor").doc("The Airy function."),
-    unary("aten::special_ndtr(Tensor self) -> Tensor").decompose(decompose::ndtr).vjp(special_gradient::ndtr).doc("The part of a normal distribution below each number."),
-    unary("aten::special_ndtri(Tensor self) -> Tensor").vjp(special_gradient::ndtri).doc("The number below which this part of a normal distribution lies."),
-    unary("aten::special_log_ndtr(Tensor self) -> Tensor").decompose(decompose::log_ndtr).vjp(special_gradient::log_ndtr).doc("The logarithm of the part of a normal distribution below each number."),
+    unary("aten::special_ndtr(Tensor self) -> Tensor")
+        .decompose(decompose::ndtr)
+        .vjp(special_gradient::ndtr)
+        .doc("The part of a normal distribution below each number."),
+    unary("aten::special_ndtri(Tensor self) -> Tensor")
+        .vjp(special_gradient::ndtri)
+        .doc("The number below which this part of a normal distribution lies."),
+    unary("aten::special_log_ndtr(Tensor self) -> Tensor")
+        .decompose(decompose::log_ndtr)
+        .vjp(special_gradient::log_ndtr)
+        .doc("The logarithm of the part of a normal distribution below each number."),
     unary("aten::special_erfcx(Tensor self) -> Tensor").vjp(special_gradient::erfcx).doc("`exp(x * x) * erfc(x)`."),
-    unary("aten::special_entr(Tensor self) -> Tensor").decompose(decompose::entr).vjp(special_gradient::entr).doc("`-x * log(x)`: what each probability adds to an entropy."),
-    unary("aten::special_spherical_bessel_j0(Tensor x) -> Tensor").doc("The spherical Bessel function of order zero, `sin(x) / x`."),
-    binary("aten::igamma(Tensor self, Tensor other) -> Tensor").vjp(special_gradient::igamma).doc("The lower incomplete gamma function, regularised.").in_place(&["igamma_"]),
-    binary("aten::igammac(Tensor self, Tensor other) -> Tensor").vjp(special_gradient::igammac).doc("The upper incomplete gamma function, regularised.").in_place(&["igammac_"]),
-    binary("aten::special_zeta(Tensor self, Tensor other) -> Tensor").vjp(special_gradient::zeta).doc("The Hurwitz zeta function."),
-    binary("aten::special_zeta.other_scalar(Tensor self, Scalar other) -> Tensor").vjp(special_gradient::zeta).doc("The Hurwitz zeta function."),
-    binary("aten::special_zeta.self_scalar(Scalar self, Tensor other) -> Tensor").vjp(special_gradient::zeta).doc("The Hurwitz zeta function."),
-    binary("aten::special_xlog1py(Tensor self, Tensor other) -> Tensor").decompose(decompose::xlog1py).vjp(binary_gradient::xlog1py).doc("`x * log1p(y)`, zero where `x` is."),
-    binary("aten::special_xlog1py.other_scalar(Tensor self, Scalar other) -> Tensor").decompose(decompose::xlog1py).vjp(binary_gradient::xlog1py).doc("`x * log1p(y)`, zero where `x` is."),
-    binary("aten::special_xlog1py.self_scalar(Scalar self, Tensor other) -> Tensor").decompose(decompose::xlog1py).vjp(binary_gradient::xlog1py).doc("`x * log1p(y)`, zero where `x` is."),
-    OpDef::new("aten::polygamma(int n, Tensor self) -> Tensor", polygamma).tags(Tags::POINTWISE).tolerance(Tol::Default).vjp(special_gradient::polygamma).doc("The n-th derivative of the digamma function."),
-    OpDef::composite("aten::mvlgamma(Tensor self, int p) -> Tensor", mvlgamma).doc("The logarithm of the multivariate gamma function.").in_place(&["mvlgamma_"]),
-    OpDef::new("aten::frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)", frexp).tags(Tags::POINTWISE).vjp(special_gradient::frexp).doc("A mantissa from one half to one, and the power of two to multiply it with."),
-    OpDef::composite("aten::ldexp.Tensor(Tensor self, Tensor other) -> Tensor", ldexp).tags(Tags::WHOLE).doc("The product with a power of two.").in_place(&["ldexp_"]),
+    unary("aten::special_entr(Tensor self) -> Tensor")
+        .decompose(decompose::entr)
+        .vjp(special_gradient::entr)
+        .doc("`-x * log(x)`: what each probability adds to an entropy."),
+    unary("aten::special_spherical_bessel_j0(Tensor x) -> Tensor")
+        .doc("The spherical Bessel function of order zero, `sin(x) / x`."),
+    binary("aten::igamma(Tensor self, Tensor other) -> Tensor")
+        .vjp(special_gradient::igamma)
+        .doc("The lower incomplete gamma function, regularised.")
+        .in_place(&["igamma_"]),
+    binary("aten::igammac(Tensor self, Tensor other) -> Tensor")
+        .vjp(special_gradient::igammac)
+        .doc("The upper incomplete gamma function, regularised.")
+        .in_place(&["igammac_"]),
+    binary("aten::special_zeta(Tensor self, Tensor other) -> Tensor")
+        .vjp(special_gradient::zeta)
+        .doc("The Hurwitz zeta function."),
+    binary("aten::special_zeta.other_scalar(Tensor self, Scalar other) -> Tensor")
+        .vjp(special_gradient::zeta)
+        .doc("The Hurwitz zeta function."),
+    binary("aten::special_zeta.self_scalar(Scalar self, Tensor other) -> Tensor")
+        .vjp(special_gradient::zeta)
+        .doc("The Hurwitz zeta function."),
+    binary("aten::special_xlog1py(Tensor self, Tensor other) -> Tensor")
+        .decompose(decompose::xlog1py)
+        .vjp(binary_gradient::xlog1py)
+        .doc("`x * log1p(y)`, zero where `x` is."),
+    binary("aten::special_xlog1py.other_scalar(Tensor self, Scalar other) -> Tensor")
+        .decompose(decompose::xlog1py)
+        .vjp(binary_gradient::xlog1py)
+        .doc("`x * log1p(y)`, zero where `x` is."),
+    binary("aten::special_xlog1py.self_scalar(Scalar self, Tensor other) -> Tensor")
+        .decompose(decompose::xlog1py)
+        .vjp(binary_gradient::xlog1py)
+        .doc("`x * log1p(y)`, zero where `x` is."),
+    OpDef::new("aten::polygamma(int n, Tensor self) -> Tensor", polygamma)
+        .tags(Tags::POINTWISE)
+        .tolerance(Tol::Default)
+        .vjp(special_gradient::polygamma)
+        .doc("The n-th derivative of the digamma function."),
+    OpDef::composite("aten::mvlgamma(Tensor self, int p) -> Tensor", mvlgamma)
+        .doc("The logarithm of the multivariate gamma function.")
+        .in_place(&["mvlgamma_"]),
+    OpDef::new("aten::frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)", frexp)
+        .tags(Tags::POINTWISE)
+        .vjp(special_gradient::frexp)
+        .doc("A mantissa from one half to one, and the power of two to multiply it with."),
+    OpDef::composite("aten::ldexp.Tensor(Tensor self, Tensor other) -> Tensor", ldexp)
+        .tags(Tags::WHOLE)
+        .doc("The product with a power of two.")
+        .in_place(&["ldexp_"]),
     OpDef::composite("aten::polygamma_(Tensor(a!) self, int n) -> Tensor(a!)", |cx, args| {
         let it = cx.call("aten.polygamma.default", [args.values[1].clone(), args.values[0].clone()])?;
         Ok(vec![cx.call("aten.copy_.default", [args.values[0].clone(), it])?])
-    }).doc("In place: the n-th derivative of the digamma function."),
+    })
+    .doc("In place: the n-th derivative of the digamma function."),
 ];
 
 const fn unary(schema: &'static str) -> OpDef {

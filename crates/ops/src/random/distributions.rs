@@ -13,36 +13,154 @@ use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
 
 /// The rows of this family.
-#[rustfmt::skip]
 pub(crate) const OPS: &[OpDef] = &[
-    random("aten::rand(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", uniform_sized).tags(Tags::CORE).doc("Random numbers of the interval from 0 to 1, which is without 1."),
-    random("aten::randn(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", float_sized).tags(Tags::CORE).doc("Random numbers of the normal distribution with mean 0 and deviation 1."),
-    random("aten::normal.float_float(float mean, float std, SymInt[] size, *, Generator? generator=None, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", float_sized).doc("Random numbers of a normal distribution."),
-    random("aten::randint(SymInt high, SymInt[] size, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", int_sized).doc("Random integers from 0 on, below `high`."),
-    random("aten::randint.low(SymInt low, SymInt high, SymInt[] size, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", int_sized).doc("Random integers from `low` on, below `high`."),
-    random("aten::randperm(SymInt n, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", permutation).tags(Tags::CORE).doc("The integers below `n` in random order."),
-    random("aten::rand_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor", uniform_like).no_gradient().doc("Random numbers between 0 and 1, in the sizes of a tensor."),
-    random("aten::randn_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor", float_like).no_gradient().doc("Normally distributed random numbers, in the sizes of a tensor."),
-    random("aten::randint_like(Tensor self, SymInt high, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor", int_like).doc("Random integers below `high`, in the sizes of a tensor."),
-    random("aten::randint_like.low_dtype(Tensor self, SymInt low, SymInt high, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor", int_like).doc("Random integers from `low` on, below `high`, in the sizes of a tensor."),
-    random("aten::uniform(Tensor self, float from=0., float to=1., *, Generator? generator=None) -> Tensor", uniform).doc("Random numbers of an interval, for each element.").in_place(&["uniform_"]),
-    random("aten::normal_functional(Tensor self, float mean=0., float std=1., *, Generator? generator=None) -> Tensor", normal).doc("Random numbers of a normal distribution, for each element.").in_place(&["normal_"]),
-    random("aten::exponential(Tensor self, float lambd=1., *, Generator? generator=None) -> Tensor", exponential).doc("Random numbers of an exponential distribution, for each element.").in_place(&["exponential_"]),
-    random("aten::cauchy(Tensor self, float median=0., float sigma=1., *, Generator? generator=None) -> Tensor", cauchy).doc("Random numbers of a Cauchy distribution, for each element.").in_place(&["cauchy_"]),
-    random("aten::log_normal(Tensor self, float mean=1., float std=2., *, Generator? generator=None) -> Tensor", log_normal).doc("Random numbers whose logarithms are normally distributed, for each element.").in_place(&["log_normal_"]),
-    random("aten::geometric(Tensor self, float p, *, Generator? generator=None) -> Tensor", geometric).doc("How many tries of probability `p` it takes to succeed, at random, for each element.").in_place(&["geometric_"]),
-    random("aten::random(Tensor self, *, Generator? generator=None) -> Tensor", random_ints).doc("Random integers that the dtype holds, for each element.").in_place(&["random_"]),
-    random("aten::random.to(Tensor self, int to, *, Generator? generator=None) -> Tensor", random_ints).doc("Random integers from 0 on, below `to`, for each element.").in_place(&["random_.to"]),
-    random("aten::random.from(Tensor self, int from, int? to, *, Generator? generator=None) -> Tensor", random_ints).doc("Random integers from `from` on, below `to`, for each element.").in_place(&["random_.from"]),
-    random("aten::bernoulli(Tensor self, *, Generator? generator=None) -> Tensor", row_major_float).vjp(unary_gradient::zero).doc("One with the probability that each element says, else zero."),
-    random("aten::bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor", bernoulli_p).vjp(unary_gradient::zero).doc("One with probability `p`, else zero, for each element."),
-    random("aten::bernoulli.Tensor(Tensor self, Tensor p, *, Generator? generator=None) -> Tensor", bernoulli_tensor).doc("One with the probability that `p` says, else zero, for each element.").in_place(&["bernoulli_.Tensor"]),
-    random("aten::poisson(Tensor self, Generator? generator=None) -> Tensor", row_major_float).vjp(unary_gradient::zero).doc("Random counts of Poisson distributions whose means are the elements."),
-    random("aten::multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor", multinomial).doc("Random positions, of which each comes with the probability that a row of weights gives it."),
-    OpDef::composite("aten::normal.Tensor_float(Tensor mean, float std=1., *, Generator? generator=None) -> Tensor", normal_of_means).tags(Tags::WHOLE).tags(Tags::RANDOM).doc("Normally distributed random numbers, each with a mean of its own."),
-    OpDef::composite("aten::normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor", normal_of_deviations).tags(Tags::WHOLE).tags(Tags::RANDOM).doc("Normally distributed random numbers, each with a deviation of its own."),
-    OpDef::composite("aten::normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor", normal_of_both).tags(Tags::WHOLE).tags(Tags::RANDOM).doc("Normally distributed random numbers, each with a mean and a deviation of its own."),
-    OpDef::composite("aten::bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? generator=None) -> Tensor(a!)", bernoulli_in_place).tags(Tags::RANDOM).doc("In place: one with probability `p`, else zero."),
+    random(
+        "aten::rand(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? \
+         pin_memory=None) -> Tensor",
+        uniform_sized,
+    )
+    .tags(Tags::CORE)
+    .doc("Random numbers of the interval from 0 to 1, which is without 1."),
+    random(
+        "aten::randn(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? \
+         pin_memory=None) -> Tensor",
+        float_sized,
+    )
+    .tags(Tags::CORE)
+    .doc("Random numbers of the normal distribution with mean 0 and deviation 1."),
+    random(
+        "aten::normal.float_float(float mean, float std, SymInt[] size, *, Generator? generator=None, \
+         ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+        float_sized,
+    )
+    .doc("Random numbers of a normal distribution."),
+    random(
+        "aten::randint(SymInt high, SymInt[] size, *, ScalarType? dtype=4, Layout? layout=None, Device? \
+         device=None, bool? pin_memory=None) -> Tensor",
+        int_sized,
+    )
+    .doc("Random integers from 0 on, below `high`."),
+    random(
+        "aten::randint.low(SymInt low, SymInt high, SymInt[] size, *, ScalarType? dtype=4, Layout? layout=None, \
+         Device? device=None, bool? pin_memory=None) -> Tensor",
+        int_sized,
+    )
+    .doc("Random integers from `low` on, below `high`."),
+    random(
+        "aten::randperm(SymInt n, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? \
+         pin_memory=None) -> Tensor",
+        permutation,
+    )
+    .tags(Tags::CORE)
+    .doc("The integers below `n` in random order."),
+    random(
+        "aten::rand_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, \
+         bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+        uniform_like,
+    )
+    .no_gradient()
+    .doc("Random numbers between 0 and 1, in the sizes of a tensor."),
+    random(
+        "aten::randn_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, \
+         bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+        float_like,
+    )
+    .no_gradient()
+    .doc("Normally distributed random numbers, in the sizes of a tensor."),
+    random(
+        "aten::randint_like(Tensor self, SymInt high, *, ScalarType? dtype=None, Layout? layout=None, Device? \
+         device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+        int_like,
+    )
+    .doc("Random integers below `high`, in the sizes of a tensor."),
+    random(
+        "aten::randint_like.low_dtype(Tensor self, SymInt low, SymInt high, *, ScalarType? dtype=None, Layout? \
+         layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+        int_like,
+    )
+    .doc("Random integers from `low` on, below `high`, in the sizes of a tensor."),
+    random("aten::uniform(Tensor self, float from=0., float to=1., *, Generator? generator=None) -> Tensor", uniform)
+        .doc("Random numbers of an interval, for each element.")
+        .in_place(&["uniform_"]),
+    random(
+        "aten::normal_functional(Tensor self, float mean=0., float std=1., *, Generator? generator=None) -> \
+         Tensor",
+        normal,
+    )
+    .doc("Random numbers of a normal distribution, for each element.")
+    .in_place(&["normal_"]),
+    random("aten::exponential(Tensor self, float lambd=1., *, Generator? generator=None) -> Tensor", exponential)
+        .doc("Random numbers of an exponential distribution, for each element.")
+        .in_place(&["exponential_"]),
+    random(
+        "aten::cauchy(Tensor self, float median=0., float sigma=1., *, Generator? generator=None) -> Tensor",
+        cauchy,
+    )
+    .doc("Random numbers of a Cauchy distribution, for each element.")
+    .in_place(&["cauchy_"]),
+    random(
+        "aten::log_normal(Tensor self, float mean=1., float std=2., *, Generator? generator=None) -> Tensor",
+        log_normal,
+    )
+    .doc("Random numbers whose logarithms are normally distributed, for each element.")
+    .in_place(&["log_normal_"]),
+    random("aten::geometric(Tensor self, float p, *, Generator? generator=None) -> Tensor", geometric)
+        .doc("How many tries of probability `p` it takes to succeed, at random, for each element.")
+        .in_place(&["geometric_"]),
+    random("aten::random(Tensor self, *, Generator? generator=None) -> Tensor", random_ints)
+        .doc("Random integers that the dtype holds, for each element.")
+        .in_place(&["random_"]),
+    random("aten::random.to(Tensor self, int to, *, Generator? generator=None) -> Tensor", random_ints)
+        .doc("Random integers from 0 on, below `to`, for each element.")
+        .in_place(&["random_.to"]),
+    random("aten::random.from(Tensor self, int from, int? to, *, Generator? generator=None) -> Tensor", random_ints)
+        .doc("Random integers from `from` on, below `to`, for each element.")
+        .in_place(&["random_.from"]),
+    random("aten::bernoulli(Tensor self, *, Generator? generator=None) -> Tensor", row_major_float)
+        .vjp(unary_gradient::zero)
+        .doc("One with the probability that each element says, else zero."),
+    random("aten::bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor", bernoulli_p)
+        .vjp(unary_gradient::zero)
+        .doc("One with probability `p`, else zero, for each element."),
+    random("aten::bernoulli.Tensor(Tensor self, Tensor p, *, Generator? generator=None) -> Tensor", bernoulli_tensor)
+        .doc("One with the probability that `p` says, else zero, for each element.")
+        .in_place(&["bernoulli_.Tensor"]),
+    random("aten::poisson(Tensor self, Generator? generator=None) -> Tensor", row_major_float)
+        .vjp(unary_gradient::zero)
+        .doc("Random counts of Poisson distributions whose means are the elements."),
+    random(
+        "aten::multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? \
+         generator=None) -> Tensor",
+        multinomial,
+    )
+    .doc("Random positions, of which each comes with the probability that a row of weights gives it."),
+    OpDef::composite(
+        "aten::normal.Tensor_float(Tensor mean, float std=1., *, Generator? generator=None) -> Tensor",
+        normal_of_means,
+    )
+    .tags(Tags::WHOLE)
+    .tags(Tags::RANDOM)
+    .doc("Normally distributed random numbers, each with a mean of its own."),
+    OpDef::composite(
+        "aten::normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor",
+        normal_of_deviations,
+    )
+    .tags(Tags::WHOLE)
+    .tags(Tags::RANDOM)
+    .doc("Normally distributed random numbers, each with a deviation of its own."),
+    OpDef::composite(
+        "aten::normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor",
+        normal_of_both,
+    )
+    .tags(Tags::WHOLE)
+    .tags(Tags::RANDOM)
+    .doc("Normally distributed random numbers, each with a mean and a deviation of its own."),
+    OpDef::composite(
+        "aten::bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? generator=None) -> Tensor(a!)",
+        bernoulli_in_place,
+    )
+    .tags(Tags::RANDOM)
+    .doc("In place: one with probability `p`, else zero."),
 ];
 
 const fn random(schema: &'static str, rule: crate::Rule) -> OpDef {

@@ -8,19 +8,31 @@ use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
 
 /// The rows of this family.
-#[rustfmt::skip]
 pub(crate) const OPS: &[OpDef] = &[
-    random("aten::dropout(Tensor input, float p, bool train) -> Tensor", |cx, args| dropped(cx, args, Noise { by_channel: false, keeps_moments: false }))
-        .doc("In training, zeros some elements and scales the others; else the input itself.").in_place(&["dropout_"]),
-    of_channels("aten::feature_dropout(Tensor input, float p, bool train) -> Tensor", |cx, args| dropped(cx, args, Noise { by_channel: true, keeps_moments: false }))
-        .doc("Dropout of whole channels.").in_place(&["feature_dropout_"]),
-    random("aten::alpha_dropout(Tensor input, float p, bool train) -> Tensor", |cx, args| dropped(cx, args, Noise { by_channel: false, keeps_moments: true }))
-        .doc("Dropout that keeps mean and variance.").in_place(&["alpha_dropout_"]),
-    of_channels("aten::feature_alpha_dropout(Tensor input, float p, bool train) -> Tensor", |cx, args| dropped(cx, args, Noise { by_channel: true, keeps_moments: true }))
-        .doc("Dropout of whole channels that keeps mean and variance.").in_place(&["feature_alpha_dropout_"]),
+    random("aten::dropout(Tensor input, float p, bool train) -> Tensor", |cx, args| {
+        dropped(cx, args, Noise { by_channel: false, keeps_moments: false })
+    })
+    .doc("In training, zeros some elements and scales the others; else the input itself.")
+    .in_place(&["dropout_"]),
+    of_channels("aten::feature_dropout(Tensor input, float p, bool train) -> Tensor", |cx, args| {
+        dropped(cx, args, Noise { by_channel: true, keeps_moments: false })
+    })
+    .doc("Dropout of whole channels.")
+    .in_place(&["feature_dropout_"]),
+    random("aten::alpha_dropout(Tensor input, float p, bool train) -> Tensor", |cx, args| {
+        dropped(cx, args, Noise { by_channel: false, keeps_moments: true })
+    })
+    .doc("Dropout that keeps mean and variance.")
+    .in_place(&["alpha_dropout_"]),
+    of_channels("aten::feature_alpha_dropout(Tensor input, float p, bool train) -> Tensor", |cx, args| {
+        dropped(cx, args, Noise { by_channel: true, keeps_moments: true })
+    })
+    .doc("Dropout of whole channels that keeps mean and variance.")
+    .in_place(&["feature_alpha_dropout_"]),
     OpDef::new("aten::native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)", native_dropout)
         .decompose(dropped_with_mask)
-        .vjp(activation_gradient::native_dropout).doc("Dropout, with the mask of the elements that were kept as a second result.")
+        .vjp(activation_gradient::native_dropout)
+        .doc("Dropout, with the mask of the elements that were kept as a second result.")
         .tags(Tags::CORE.with(Tags::RANDOM))
         .tolerance(Tol::Default),
 ];

@@ -15,7 +15,8 @@ pub(crate) const TOLERANCE: Tol = Tol::Scaled(4.0);
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
     OpDef::composite(
-        "aten::lstm.input(Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor, Tensor)",
+        "aten::lstm.input(Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float \
+             dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor, Tensor)",
         lstm,
     )
     .uncomposed(lstm_over_steps)
@@ -23,7 +24,8 @@ pub(crate) const OPS: &[OpDef] = &[
     .tags(Tags::RANDOM)
     .tolerance(TOLERANCE),
     OpDef::composite(
-        "aten::gru.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)",
+        "aten::gru.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float \
+             dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)",
         gru,
     )
     .uncomposed(gru_over_steps)
@@ -31,7 +33,8 @@ pub(crate) const OPS: &[OpDef] = &[
     .tags(Tags::RANDOM)
     .tolerance(TOLERANCE),
     OpDef::composite(
-        "aten::rnn_tanh.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)",
+        "aten::rnn_tanh.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float \
+             dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)",
         rnn_tanh,
     )
     .uncomposed(rnn_over_steps)
@@ -39,7 +42,8 @@ pub(crate) const OPS: &[OpDef] = &[
     .tags(Tags::RANDOM)
     .tolerance(TOLERANCE),
     OpDef::composite(
-        "aten::rnn_relu.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)",
+        "aten::rnn_relu.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float \
+             dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)",
         rnn_relu,
     )
     .uncomposed(rnn_over_steps)
@@ -47,22 +51,26 @@ pub(crate) const OPS: &[OpDef] = &[
     .tags(Tags::RANDOM)
     .tolerance(TOLERANCE),
     OpDef::composite(
-        "aten::lstm_cell(Tensor input, Tensor[] hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> (Tensor, Tensor)",
+        "aten::lstm_cell(Tensor input, Tensor[] hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? \
+             b_hh=None) -> (Tensor, Tensor)",
         lstm_cell,
     )
     .doc("One step of long short-term memory: the hidden state and the cell."),
     OpDef::composite(
-        "aten::gru_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor",
+        "aten::gru_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? \
+             b_hh=None) -> Tensor",
         gru_cell,
     )
     .doc("One step of a gated recurrent unit."),
     OpDef::composite(
-        "aten::rnn_tanh_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor",
+        "aten::rnn_tanh_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? \
+             b_hh=None) -> Tensor",
         rnn_tanh_cell,
     )
     .doc("One step of a recurrent layer with tanh."),
     OpDef::composite(
-        "aten::rnn_relu_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor",
+        "aten::rnn_relu_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? \
+             b_hh=None) -> Tensor",
         rnn_relu_cell,
     )
     .doc("One step of a recurrent layer with ReLU."),

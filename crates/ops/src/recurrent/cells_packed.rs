@@ -6,16 +6,42 @@ use crate::{Cx, OpDef, Tags, Traced, Value};
 use tracefx_core::Result;
 
 /// The rows of this family.
-#[rustfmt::skip]
 pub(crate) const OPS: &[OpDef] = &[
-    OpDef::composite("aten::lstm.data(Tensor data, Tensor batch_sizes, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional) -> (Tensor, Tensor, Tensor)", lstm)
-        .doc("Layers of long short-term memory over packed sequences: the outputs, the last hidden states and the last cells.").tags(Tags::RANDOM).tolerance(TOLERANCE),
-    OpDef::composite("aten::gru.data(Tensor data, Tensor batch_sizes, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional) -> (Tensor, Tensor)", |cx, args| layers(cx, args, Cell::Gru, args.values[2].clone(), None))
-        .doc("Layers of gated recurrent units over packed sequences: the outputs and the last hidden states.").tags(Tags::RANDOM).tolerance(TOLERANCE),
-    OpDef::composite("aten::rnn_tanh.data(Tensor data, Tensor batch_sizes, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional) -> (Tensor, Tensor)", |cx, args| layers(cx, args, Cell::Tanh, args.values[2].clone(), None))
-        .doc("Recurrent layers with tanh over packed sequences: the outputs and the last hidden states.").tags(Tags::RANDOM).tolerance(TOLERANCE),
-    OpDef::composite("aten::rnn_relu.data(Tensor data, Tensor batch_sizes, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional) -> (Tensor, Tensor)", |cx, args| layers(cx, args, Cell::Relu, args.values[2].clone(), None))
-        .doc("Recurrent layers with ReLU over packed sequences: the outputs and the last hidden states.").tags(Tags::RANDOM).tolerance(TOLERANCE),
+    OpDef::composite(
+        "aten::lstm.data(Tensor data, Tensor batch_sizes, Tensor[] hx, Tensor[] params, bool has_biases, int \
+         num_layers, float dropout, bool train, bool bidirectional) -> (Tensor, Tensor, Tensor)",
+        lstm,
+    )
+    .doc(
+        "Layers of long short-term memory over packed sequences: the outputs, the last hidden states and the \
+             last cells.",
+    )
+    .tags(Tags::RANDOM)
+    .tolerance(TOLERANCE),
+    OpDef::composite(
+        "aten::gru.data(Tensor data, Tensor batch_sizes, Tensor hx, Tensor[] params, bool has_biases, int \
+         num_layers, float dropout, bool train, bool bidirectional) -> (Tensor, Tensor)",
+        |cx, args| layers(cx, args, Cell::Gru, args.values[2].clone(), None),
+    )
+    .doc("Layers of gated recurrent units over packed sequences: the outputs and the last hidden states.")
+    .tags(Tags::RANDOM)
+    .tolerance(TOLERANCE),
+    OpDef::composite(
+        "aten::rnn_tanh.data(Tensor data, Tensor batch_sizes, Tensor hx, Tensor[] params, bool has_biases, int \
+         num_layers, float dropout, bool train, bool bidirectional) -> (Tensor, Tensor)",
+        |cx, args| layers(cx, args, Cell::Tanh, args.values[2].clone(), None),
+    )
+    .doc("Recurrent layers with tanh over packed sequences: the outputs and the last hidden states.")
+    .tags(Tags::RANDOM)
+    .tolerance(TOLERANCE),
+    OpDef::composite(
+        "aten::rnn_relu.data(Tensor data, Tensor batch_sizes, Tensor hx, Tensor[] params, bool has_biases, int \
+         num_layers, float dropout, bool train, bool bidirectional) -> (Tensor, Tensor)",
+        |cx, args| layers(cx, args, Cell::Relu, args.values[2].clone(), None),
+    )
+    .doc("Recurrent layers with ReLU over packed sequences: the outputs and the last hidden states.")
+    .tags(Tags::RANDOM)
+    .tolerance(TOLERANCE),
 ];
 
 fn lstm(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {

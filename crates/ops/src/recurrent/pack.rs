@@ -7,16 +7,19 @@ use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
 
 /// The rows of this family.
-#[rustfmt::skip]
 pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::_pack_padded_sequence(Tensor input, Tensor lengths, bool batch_first) -> (Tensor, Tensor)", pack)
         .doc("The steps of padded sequences without their padding, and how many sequences each step has.")
         .vjp(pack_gradient::pack)
         .tags(Tags::DATA_DEPENDENT_SHAPE),
-    OpDef::new("aten::_pad_packed_sequence(Tensor data, Tensor batch_sizes, bool batch_first, Scalar padding_value, int total_length) -> (Tensor, Tensor)", unpack)
-        .doc("Packed sequences with padding again, and their lengths.")
-        .vjp(pack_gradient::unpack)
-        .tags(Tags::DATA_DEPENDENT_SHAPE),
+    OpDef::new(
+        "aten::_pad_packed_sequence(Tensor data, Tensor batch_sizes, bool batch_first, Scalar padding_value, \
+         int total_length) -> (Tensor, Tensor)",
+        unpack,
+    )
+    .doc("Packed sequences with padding again, and their lengths.")
+    .vjp(pack_gradient::unpack)
+    .tags(Tags::DATA_DEPENDENT_SHAPE),
 ];
 
 fn check_lengths(args: &Args<'_, TensorMeta>) -> Result<()> {

@@ -72,7 +72,8 @@ fn check_vectors(cx: &Cx<'_>, args: &Call<'_>) -> Result<()> {
     if a.sizes != b.sizes {
         let (a, b) = (&a.sizes[0], &b.sizes[0]);
         let what = format!(
-            "inconsistent tensor size, expected tensor [{a}] and src [{b}] to have the same number of elements, but got {a} and {b} elements respectively"
+            "inconsistent tensor size, expected tensor [{a}] and src [{b}] to have the same number of elements, but \
+                 got {a} and {b} elements respectively"
         );
         return Err(args.bad_shape(what));
     }

@@ -6,15 +6,27 @@ use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_sym::SymInt;
 
 /// The rows of this family.
-#[rustfmt::skip]
 pub(crate) const OPS: &[OpDef] = &[
-    OpDef::composite("aten::diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor", diff).doc("Each element minus the one before, `n` times."),
-    OpDef::composite("aten::trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", trapezoid).doc("The area under a line through points."),
-    OpDef::composite("aten::trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor", trapezoid).doc("The area under a line through points at equal distances."),
-    OpDef::composite("aten::trapz.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", trapezoid).doc("The area under a line through points."),
-    OpDef::composite("aten::trapz.dx(Tensor y, *, float dx=1., int dim=-1) -> Tensor", trapezoid).doc("The area under a line through points at equal distances."),
-    OpDef::composite("aten::cumulative_trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", cumulative_trapezoid).doc("The area under a line through points, up to each of them."),
-    OpDef::composite("aten::cumulative_trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor", cumulative_trapezoid).doc("The area under a line through points at equal distances, up to each of them."),
+    OpDef::composite(
+        "aten::diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",
+        diff,
+    )
+    .doc("Each element minus the one before, `n` times."),
+    OpDef::composite("aten::trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", trapezoid)
+        .doc("The area under a line through points."),
+    OpDef::composite("aten::trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor", trapezoid)
+        .doc("The area under a line through points at equal distances."),
+    OpDef::composite("aten::trapz.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", trapezoid)
+        .doc("The area under a line through points."),
+    OpDef::composite("aten::trapz.dx(Tensor y, *, float dx=1., int dim=-1) -> Tensor", trapezoid)
+        .doc("The area under a line through points at equal distances."),
+    OpDef::composite("aten::cumulative_trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", cumulative_trapezoid)
+        .doc("The area under a line through points, up to each of them."),
+    OpDef::composite(
+        "aten::cumulative_trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor",
+        cumulative_trapezoid,
+    )
+    .doc("The area under a line through points at equal distances, up to each of them."),
 ];
 
 type Call<'a> = Args<'a, TensorRef>;

@@ -8,43 +8,90 @@ use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
 
 /// The rows of this family.
-#[rustfmt::skip]
 pub(crate) const OPS: &[OpDef] = &[
-    OpDef::new("aten::_histogramdd_bin_edges(Tensor self, int[] bins, *, float[]? range=None, Tensor? weight=None, bool density=False) -> Tensor[]", bin_edges).tolerance(Tol::Default).doc("The bounds of so many equal bins for each dimension, over a range or over all points."),
-    OpDef::new("aten::_histogramdd_from_bin_tensors(Tensor self, Tensor[] bins, *, Tensor? weight=None, bool density=False) -> Tensor", from_bin_tensors).tolerance(Tol::Default).doc("How many points, or what weight of them, lies between these bounds of bins; as a density where that is asked for."),
-    composite("aten::_histogramdd_from_bin_cts(Tensor self, int[] bins, *, float[]? range=None, Tensor? weight=None, bool density=False) -> Tensor", |cx, args| {
-        let edges = edges(cx, args, args.values[0].clone(), args.values[1].clone())?;
-        Ok(vec![counts(cx, args, args.values[0].clone(), edges)?])
-    }).tags(Tags::WHOLE).doc("How many points lie in each of so many equal bins."),
-    composite("aten::histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor bin_edges)", |cx, args| {
-        let points = column(cx, args)?;
-        let edges = edges(cx, args, points.clone(), Value::ints(&[args.int(1)?]))?;
-        let hist = counts(cx, args, points, edges.clone())?;
-        let Value::List(mut edges) = edges else { unreachable!("there is a list of bounds") };
-        Ok(vec![hist, edges.swap_remove(0)])
-    }).tags(Tags::WHOLE).doc("How many elements lie in each of so many equal bins, and their bounds."),
-    composite("aten::histogram.bins_tensor(Tensor self, Tensor bins, *, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor bin_edges)", |cx, args| {
-        let (points, edges) = (column(cx, args)?, args.values[1].clone());
-        let hist = counts(cx, args, points, Value::List(vec![edges.clone()]))?;
-        Ok(vec![hist, cx.call("aten.clone.default", [edges])?])
-    }).tags(Tags::WHOLE).doc("How many elements lie between these bounds, and the bounds."),
-    composite("aten::histogramdd(Tensor self, int[] bins, float[]? range=None, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor[] bin_edges)", |cx, args| {
-        let edges = edges(cx, args, args.values[0].clone(), args.values[1].clone())?;
-        Ok(vec![counts(cx, args, args.values[0].clone(), edges.clone())?, edges])
-    }).doc("How many points lie in each of so many equal bins of each dimension, and their bounds."),
-    composite("aten::histogramdd.int_bins(Tensor self, int bins, float[]? range=None, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor[] bin_edges)", |cx, args| {
-        let n_dims = cx.meta(*args.tensor(0)?).sizes.last().and_then(SymInt::as_int).unwrap_or(0);
-        let n_dims = usize::try_from(n_dims).unwrap_or(0);
-        let mut bins = Vec::new();
-        bins.try_reserve_exact(n_dims).map_err(|_| Diagnostic::out_of_memory(n_dims))?;
-        bins.resize(n_dims, args.values[1].clone());
-        let edges = edges(cx, args, args.values[0].clone(), Value::List(bins))?;
-        Ok(vec![counts(cx, args, args.values[0].clone(), edges.clone())?, edges])
-    }).doc("How many points lie in each of so many equal bins of each dimension, and their bounds."),
-    composite("aten::histogramdd.TensorList_bins(Tensor self, Tensor[] bins, float[]? range=None, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor[] bin_edges)", |cx, args| {
-        let edges = args.values[1].clone();
-        Ok(vec![counts(cx, args, args.values[0].clone(), edges.clone())?, edges])
-    }).doc("How many points lie between these bounds of each dimension, and the bounds."),
+    OpDef::new(
+        "aten::_histogramdd_bin_edges(Tensor self, int[] bins, *, float[]? range=None, Tensor? \
+             weight=None, bool density=False) -> Tensor[]",
+        bin_edges,
+    )
+    .tolerance(Tol::Default)
+    .doc("The bounds of so many equal bins for each dimension, over a range or over all points."),
+    OpDef::new(
+        "aten::_histogramdd_from_bin_tensors(Tensor self, Tensor[] bins, *, Tensor? \
+             weight=None, bool density=False) -> Tensor",
+        from_bin_tensors,
+    )
+    .tolerance(Tol::Default)
+    .doc(
+        "How many points, or what weight of them, lies between these bounds of bins; as a \
+             density where that is asked for.",
+    ),
+    composite(
+        "aten::_histogramdd_from_bin_cts(Tensor self, int[] bins, *, float[]? range=None, \
+             Tensor? weight=None, bool density=False) -> Tensor",
+        |cx, args| {
+            let edges = edges(cx, args, args.values[0].clone(), args.values[1].clone())?;
+            Ok(vec![counts(cx, args, args.values[0].clone(), edges)?])
+        },
+    )
+    .tags(Tags::WHOLE)
+    .doc("How many points lie in each of so many equal bins."),
+    composite(
+        "aten::histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, Tensor? \
+             weight=None, bool density=False) -> (Tensor hist, Tensor bin_edges)",
+        |cx, args| {
+            let points = column(cx, args)?;
+            let edges = edges(cx, args, points.clone(), Value::ints(&[args.int(1)?]))?;
+            let hist = counts(cx, args, points, edges.clone())?;
+            let Value::List(mut edges) = edges else { unreachable!("there is a list of bounds") };
+            Ok(vec![hist, edges.swap_remove(0)])
+        },
+    )
+    .tags(Tags::WHOLE)
+    .doc("How many elements lie in each of so many equal bins, and their bounds."),
+    composite(
+        "aten::histogram.bins_tensor(Tensor self, Tensor bins, *, Tensor? weight=None, bool \
+             density=False) -> (Tensor hist, Tensor bin_edges)",
+        |cx, args| {
+            let (points, edges) = (column(cx, args)?, args.values[1].clone());
+            let hist = counts(cx, args, points, Value::List(vec![edges.clone()]))?;
+            Ok(vec![hist, cx.call("aten.clone.default", [edges])?])
+        },
+    )
+    .tags(Tags::WHOLE)
+    .doc("How many elements lie between these bounds, and the bounds."),
+    composite(
+        "aten::histogramdd(Tensor self, int[] bins, float[]? range=None, Tensor? weight=None, \
+             bool density=False) -> (Tensor hist, Tensor[] bin_edges)",
+        |cx, args| {
+            let edges = edges(cx, args, args.values[0].clone(), args.values[1].clone())?;
+            Ok(vec![counts(cx, args, args.values[0].clone(), edges.clone())?, edges])
+        },
+    )
+    .doc("How many points lie in each of so many equal bins of each dimension, and their bounds."),
+    composite(
+        "aten::histogramdd.int_bins(Tensor self, int bins, float[]? range=None, Tensor? \
+             weight=None, bool density=False) -> (Tensor hist, Tensor[] bin_edges)",
+        |cx, args| {
+            let n_dims = cx.meta(*args.tensor(0)?).sizes.last().and_then(SymInt::as_int).unwrap_or(0);
+            let n_dims = usize::try_from(n_dims).unwrap_or(0);
+            let mut bins = Vec::new();
+            bins.try_reserve_exact(n_dims).map_err(|_| Diagnostic::out_of_memory(n_dims))?;
+            bins.resize(n_dims, args.values[1].clone());
+            let edges = edges(cx, args, args.values[0].clone(), Value::List(bins))?;
+            Ok(vec![counts(cx, args, args.values[0].clone(), edges.clone())?, edges])
+        },
+    )
+    .doc("How many points lie in each of so many equal bins of each dimension, and their bounds."),
+    composite(
+        "aten::histogramdd.TensorList_bins(Tensor self, Tensor[] bins, float[]? range=None, \
+             Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor[] bin_edges)",
+        |cx, args| {
+            let edges = args.values[1].clone();
+            Ok(vec![counts(cx, args, args.values[0].clone(), edges.clone())?, edges])
+        },
+    )
+    .doc("How many points lie between these bounds of each dimension, and the bounds."),
 ];
 
 type Meta<'a> = Args<'a, TensorMeta>;
@@ -65,11 +112,15 @@ fn n_dims(args: &Meta<'_>) -> Result<usize> {
     };
     if let Some(weight) = args.position("weight").map_or(Ok(None), |it| args.opt_tensor(it))? {
         if weight.dtype != this.dtype {
-            let what = "torch.histogramdd: if weight tensor is provided, input tensor and weight tensor should have the same dtype";
+            let what = "torch.histogramdd: if weight tensor is provided, input tensor and weight tensor should \
+             have the same dtype";
             return Err(wrong_dtype(args, what));
         }
         if !args.agree(&weight.sizes, lead) {
-            return Err(args.bad_shape("torch.histogramdd: if weight tensor is provided it should have the same shape as the input tensor excluding its innermost dimension"));
+            return Err(args.bad_shape(
+                "torch.histogramdd: if weight tensor is provided it should have the same shape as the \
+             input tensor excluding its innermost dimension",
+            ));
         }
     }
     last.as_int()
@@ -88,7 +139,8 @@ fn bin_edges(args: &Meta<'_>) -> Result<Vec<Output>> {
         && range.len() != 2 * n
     {
         let what = format!(
-            "torch.histogramdd: for a {n}-dimensional histogram range should have {} elements, but got {}",
+            "torch.histogramdd: for a {n}-dimensional histogram range should have {} elements, but \
+             got {}",
             2 * n,
             range.len()
         );
@@ -116,14 +168,16 @@ fn from_bin_tensors(args: &Meta<'_>) -> Result<Vec<Output>> {
         }
         let [n_edges] = &bins.sizes[..] else {
             let what = format!(
-                "torch.histogramdd: bins tensor should have one dimension, but got {} dimensions in the bins tensor for dimension {at}",
+                "torch.histogramdd: bins tensor should have one dimension, but got {} dimensions in the \
+             bins tensor for dimension {at}",
                 bins.sizes.len()
             );
             return Err(args.bad_shape(what));
         };
         if *n_edges == 0 {
             let what = format!(
-                "torch.histogramdd: bins tensor should have at least 1 element, but got 0 elements in the bins tensor for dimension {at}"
+                "torch.histogramdd: bins tensor should have at least 1 element, but got 0 elements in \
+             the bins tensor for dimension {at}"
             );
             return Err(args.bad_shape(what));
         }

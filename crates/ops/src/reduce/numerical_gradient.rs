@@ -4,15 +4,39 @@ use crate::{Args, Cx, OpDef, TensorRef, Tol, Traced, Value, normalize_dim};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 
 /// The rows of this family.
-#[rustfmt::skip]
 pub(crate) const OPS: &[OpDef] = &[
-    gradient("aten::gradient.scalarint(Tensor self, *, Scalar? spacing=None, int? dim=None, int edge_order=1) -> Tensor[]").doc("The slopes along each dimension, of points at equal distances."),
-    gradient("aten::gradient.scalararray(Tensor self, *, Scalar spacing, int[] dim, int edge_order=1) -> Tensor[]").doc("The slopes along some dimensions, of points at equal distances."),
-    gradient("aten::gradient.array(Tensor self, *, int[] dim, int edge_order=1) -> Tensor[]").doc("The slopes along some dimensions, of points at distance one."),
-    gradient("aten::gradient.scalarrayint(Tensor self, *, Scalar[] spacing, int? dim=None, int edge_order=1) -> Tensor[]").doc("The slopes along each dimension, with a distance between points for each."),
-    gradient("aten::gradient.scalarrayarray(Tensor self, *, Scalar[] spacing, int[] dim, int edge_order=1) -> Tensor[]").doc("The slopes along some dimensions, with a distance between points for each."),
-    gradient("aten::gradient.tensorarrayint(Tensor self, *, Tensor[] spacing, int? dim=None, int edge_order=1) -> Tensor[]").doc("The slopes along each dimension, with the coordinates of the points for each."),
-    gradient("aten::gradient.tensorarray(Tensor self, *, Tensor[] spacing, int[] dim, int edge_order=1) -> Tensor[]").doc("The slopes along some dimensions, with the coordinates of the points for each."),
+    gradient(
+        "aten::gradient.scalarint(Tensor self, *, Scalar? spacing=None, int? dim=None, int \
+             edge_order=1) -> Tensor[]",
+    )
+    .doc("The slopes along each dimension, of points at equal distances."),
+    gradient(
+        "aten::gradient.scalararray(Tensor self, *, Scalar spacing, int[] dim, int \
+             edge_order=1) -> Tensor[]",
+    )
+    .doc("The slopes along some dimensions, of points at equal distances."),
+    gradient("aten::gradient.array(Tensor self, *, int[] dim, int edge_order=1) -> Tensor[]")
+        .doc("The slopes along some dimensions, of points at distance one."),
+    gradient(
+        "aten::gradient.scalarrayint(Tensor self, *, Scalar[] spacing, int? dim=None, int \
+             edge_order=1) -> Tensor[]",
+    )
+    .doc("The slopes along each dimension, with a distance between points for each."),
+    gradient(
+        "aten::gradient.scalarrayarray(Tensor self, *, Scalar[] spacing, int[] dim, int \
+             edge_order=1) -> Tensor[]",
+    )
+    .doc("The slopes along some dimensions, with a distance between points for each."),
+    gradient(
+        "aten::gradient.tensorarrayint(Tensor self, *, Tensor[] spacing, int? dim=None, int \
+             edge_order=1) -> Tensor[]",
+    )
+    .doc("The slopes along each dimension, with the coordinates of the points for each."),
+    gradient(
+        "aten::gradient.tensorarray(Tensor self, *, Tensor[] spacing, int[] dim, int \
+             edge_order=1) -> Tensor[]",
+    )
+    .doc("The slopes along some dimensions, with the coordinates of the points for each."),
 ];
 
 type Call<'a> = Args<'a, TensorRef>;
@@ -46,8 +70,17 @@ fn slopes(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     if spacings.len() != dims.len() {
         let n = spacings.len();
         return Err(args.invalid(match is_all {
-            true => format!("torch.gradient expected spacing to be unspecified, a scalar, or a list of length equal to 'self.dim() = {}', since dim argument was not given, but got a list of length {n}", meta.sizes.len()),
-            false => format!("torch.gradient expected spacing to be unspecified, a scalar or it's spacing and dim arguments to have the same length, but got a spacing argument of length {n} and a dim argument of length {}.", dims.len()),
+            true => format!(
+                "torch.gradient expected spacing to be unspecified, a scalar, or a list of length equal \
+             to 'self.dim() = {}', since dim argument was not given, but got a list of length {n}",
+                meta.sizes.len()
+            ),
+            false => format!(
+                "torch.gradient expected spacing to be unspecified, a scalar or it's spacing and dim \
+             arguments to have the same length, but got a spacing argument of length {n} and a dim \
+             argument of length {}.",
+                dims.len()
+            ),
         }));
     }
     if !matches!(edge_order, 1 | 2) {
@@ -69,7 +102,10 @@ fn slopes(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
             Value::Tensor(points) => {
                 let n_dims = cx.meta(points).sizes.len();
                 if n_dims != 1 {
-                    return Err(args.bad_shape(format!("torch.gradient expected each element of spacing to have one dimension, but got an element with {n_dims} dimensions!")));
+                    return Err(args.bad_shape(format!(
+                        "torch.gradient expected each element of spacing to have one dimension, but got an \
+             element with {n_dims} dimensions!"
+                    )));
                 }
                 line.at_points(cx, points.into(), edge_order)?
             }

@@ -8,21 +8,39 @@ use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
 
 /// The rows of this family.
-#[rustfmt::skip]
 pub(crate) const OPS: &[OpDef] = &[
-    OpDef::composite("aten::equal(Tensor self, Tensor other) -> bool", equal).tags(Tags::WHOLE).doc("Whether sizes and elements are the same."),
-    OpDef::composite("aten::allclose(Tensor self, Tensor other, float rtol=1.0000000000000001e-05, float atol=1e-08, bool equal_nan=False) -> bool", allclose).tags(Tags::WHOLE).doc("Whether all elements are nearly the same."),
+    OpDef::composite("aten::equal(Tensor self, Tensor other) -> bool", equal)
+        .tags(Tags::WHOLE)
+        .doc("Whether sizes and elements are the same."),
+    OpDef::composite(
+        "aten::allclose(Tensor self, Tensor other, float rtol=1.0000000000000001e-05, float atol=1e-08, bool \
+         equal_nan=False) -> bool",
+        allclose,
+    )
+    .tags(Tags::WHOLE)
+    .doc("Whether all elements are nearly the same."),
     OpDef::composite("aten::is_nonzero(Tensor self) -> bool", is_nonzero).doc("Whether the only element is not zero."),
-    OpDef::new("aten::is_same_size(Tensor self, Tensor other) -> bool", is_same_size).doc("Whether the sizes are the same."),
-    OpDef::new("aten::is_complex(Tensor self) -> bool", |args| is_kind(args, DTypeKind::Complex)).doc("Whether the elements are complex."),
-    OpDef::new("aten::is_floating_point(Tensor self) -> bool", |args| is_kind(args, DTypeKind::Float)).doc("Whether the elements are floats."),
-    OpDef::new("aten::sym_is_contiguous(Tensor self, MemoryFormat memory_format=0) -> SymBool", is_contiguous).tags(Tags::CORE).doc("Whether the elements lie in memory in this order."),
-    OpDef::new("aten::result_type.Tensor(Tensor tensor, Tensor other) -> ScalarType", result_type).doc("The dtype that two tensors promote to."),
-    OpDef::new("aten::result_type.Scalar(Tensor tensor, Scalar other) -> ScalarType", result_type).doc("The dtype that a tensor and a number promote to."),
-    OpDef::new("aten::result_type.Scalar_Tensor(Scalar scalar, Tensor tensor) -> ScalarType", result_type).doc("The dtype that a number and a tensor promote to."),
-    OpDef::new("aten::result_type.Scalar_Scalar(Scalar scalar1, Scalar scalar2) -> ScalarType", result_type).doc("The dtype that two numbers promote to."),
-    OpDef::new("aten::promote_types(ScalarType type1, ScalarType type2) -> ScalarType", promoted).doc("The smallest dtype that holds the numbers of both."),
-    OpDef::new("aten::can_cast(ScalarType from_, ScalarType to) -> bool", can_cast).doc("Whether a result of one dtype may be written to a tensor of another."),
+    OpDef::new("aten::is_same_size(Tensor self, Tensor other) -> bool", is_same_size)
+        .doc("Whether the sizes are the same."),
+    OpDef::new("aten::is_complex(Tensor self) -> bool", |args| is_kind(args, DTypeKind::Complex))
+        .doc("Whether the elements are complex."),
+    OpDef::new("aten::is_floating_point(Tensor self) -> bool", |args| is_kind(args, DTypeKind::Float))
+        .doc("Whether the elements are floats."),
+    OpDef::new("aten::sym_is_contiguous(Tensor self, MemoryFormat memory_format=0) -> SymBool", is_contiguous)
+        .tags(Tags::CORE)
+        .doc("Whether the elements lie in memory in this order."),
+    OpDef::new("aten::result_type.Tensor(Tensor tensor, Tensor other) -> ScalarType", result_type)
+        .doc("The dtype that two tensors promote to."),
+    OpDef::new("aten::result_type.Scalar(Tensor tensor, Scalar other) -> ScalarType", result_type)
+        .doc("The dtype that a tensor and a number promote to."),
+    OpDef::new("aten::result_type.Scalar_Tensor(Scalar scalar, Tensor tensor) -> ScalarType", result_type)
+        .doc("The dtype that a number and a tensor promote to."),
+    OpDef::new("aten::result_type.Scalar_Scalar(Scalar scalar1, Scalar scalar2) -> ScalarType", result_type)
+        .doc("The dtype that two numbers promote to."),
+    OpDef::new("aten::promote_types(ScalarType type1, ScalarType type2) -> ScalarType", promoted)
+        .doc("The smallest dtype that holds the numbers of both."),
+    OpDef::new("aten::can_cast(ScalarType from_, ScalarType to) -> bool", can_cast)
+        .doc("Whether a result of one dtype may be written to a tensor of another."),
     OpDef::composite("aten::isreal(Tensor self) -> Tensor", isreal).doc("Which elements have no imaginary part."),
 ];
 

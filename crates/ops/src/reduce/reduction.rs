@@ -10,50 +10,287 @@ use tracefx_sym::SymInt;
 
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
-    OpDef::new("aten::sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", sum).decompose(decompose::sum).tags(Tags::REDUCTION).tolerance(Tol::Default).vjp(gradient::sum).doc("The sum."),
-    OpDef::new("aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", sum).tags(Tags::REDUCTION).tolerance(Tol::Default).tags(Tags::CORE).vjp(gradient::sum).doc("The sum along dimensions."),
-    OpDef::new("aten::nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", sum).decompose(decompose::nansum).tags(Tags::REDUCTION).tolerance(Tol::Default).vjp(gradient::nansum).doc("The sum, with NaN as zero."),
-    OpDef::new("aten::prod(Tensor self, *, ScalarType? dtype=None) -> Tensor", sum).tags(Tags::REDUCTION).tolerance(Tol::Default).tags(Tags::CORE).vjp(gradient::prod).doc("The product."),
-    OpDef::new("aten::prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", sum).tags(Tags::REDUCTION).tolerance(Tol::Default).tags(Tags::CORE).vjp(gradient::prod).doc("The product along a dimension."),
-    OpDef::new("aten::mean(Tensor self, *, ScalarType? dtype=None) -> Tensor", mean).tags(Tags::REDUCTION).tolerance(Tol::Default).tags(Tags::CORE).vjp(gradient::mean).doc("The mean."),
-    OpDef::new("aten::mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", mean).tags(Tags::REDUCTION).tolerance(Tol::Default).tags(Tags::CORE).vjp(gradient::mean).doc("The mean along dimensions."),
-    OpDef::composite("aten::nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", nanmean).doc("The mean of what is not NaN."),
-    OpDef::new("aten::amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", extremum).tags(Tags::REDUCTION).tags(Tags::CORE).vjp(gradient::extremum).doc("The largest element along dimensions."),
-    OpDef::new("aten::amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", extremum).tags(Tags::REDUCTION).tags(Tags::CORE).vjp(gradient::extremum).doc("The smallest element along dimensions."),
-    OpDef::new("aten::max(Tensor self) -> Tensor", extremum).tags(Tags::REDUCTION).vjp(gradient::chosen).doc("The largest element."),
-    OpDef::new("aten::min(Tensor self) -> Tensor", extremum).tags(Tags::REDUCTION).vjp(gradient::chosen).doc("The smallest element."),
-    OpDef::new("aten::aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)", aminmax).decompose(decompose::aminmax).tags(Tags::REDUCTION).vjp(gradient::aminmax).doc("The smallest and the largest element."),
-    OpDef::new("aten::max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", with_index).tags(Tags::REDUCTION).tags(Tags::CORE).vjp(gradient::selected).doc("The largest element along a dimension, and where it is."),
-    OpDef::new("aten::min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", with_index).tags(Tags::REDUCTION).tags(Tags::CORE).vjp(gradient::selected).doc("The smallest element along a dimension, and where it is."),
-    OpDef::new("aten::argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", arg).tags(Tags::REDUCTION).tags(Tags::CORE).doc("Where the largest element is."),
-    OpDef::new("aten::argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", arg).tags(Tags::REDUCTION).tags(Tags::CORE).doc("Where the smallest element is."),
-    OpDef::new("aten::any(Tensor self) -> Tensor", any).tags(Tags::REDUCTION).tags(Tags::CORE).doc("Whether an element is not zero."),
-    OpDef::new("aten::any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", any).tags(Tags::REDUCTION).tags(Tags::CORE).doc("Whether an element along a dimension is not zero."),
-    OpDef::new("aten::any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", any).tags(Tags::REDUCTION).tags(Tags::CORE).doc("Whether an element along dimensions is not zero."),
-    OpDef::new("aten::all(Tensor self) -> Tensor", any).decompose(decompose::all).tags(Tags::REDUCTION).doc("Whether no element is zero."),
-    OpDef::new("aten::all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", any).decompose(decompose::all).tags(Tags::REDUCTION).doc("Whether no element along a dimension is zero."),
-    OpDef::new("aten::all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", any).decompose(decompose::all).tags(Tags::REDUCTION).doc("Whether no element along dimensions is zero."),
-    OpDef::new("aten::count_nonzero(Tensor self, int? dim=None) -> Tensor", count).decompose(decompose::count_nonzero).tags(Tags::REDUCTION).doc("How many elements are not zero."),
-    OpDef::new("aten::count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor", count).decompose(decompose::count_nonzero).tags(Tags::REDUCTION).doc("How many elements along dimensions are not zero."),
-    OpDef::new("aten::var(Tensor self, bool unbiased=True) -> Tensor", var).decompose(decompose::var).tags(Tags::REDUCTION).tolerance(Tol::Default).vjp(gradient::var).doc("The variance."),
-    OpDef::new("aten::var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor", var).decompose(decompose::var).tags(Tags::TAKEN_APART).tags(Tags::REDUCTION).tolerance(Tol::Default).tags(Tags::CORE).vjp(gradient::var).doc("The variance along dimensions."),
-    OpDef::new("aten::var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor", var).tags(Tags::REDUCTION).tolerance(Tol::Default).tags(Tags::CORE).vjp(gradient::var).doc("The variance along dimensions, of which `correction` degrees of freedom are used up."),
-    OpDef::new("aten::std(Tensor self, bool unbiased=True) -> Tensor", var).decompose(decompose::std).tags(Tags::REDUCTION).tolerance(Tol::Default).vjp(gradient::std).doc("The standard deviation."),
-    OpDef::new("aten::std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor", var).decompose(decompose::std).tags(Tags::REDUCTION).tolerance(Tol::Default).vjp(gradient::std).doc("The standard deviation along dimensions."),
-    OpDef::new("aten::std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor", var).decompose(decompose::std_correction).tags(Tags::REDUCTION).tolerance(Tol::Default).vjp(gradient::std).doc("The standard deviation along dimensions, of which `correction` degrees of freedom are used up."),
-    OpDef::new("aten::var_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)", var_mean).decompose(decompose::var_mean).tags(Tags::REDUCTION).tolerance(Tol::Default).vjp(gradient::var_mean).doc("The variance and the mean."),
-    OpDef::new("aten::var_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)", var_mean).decompose(decompose::var_mean).tags(Tags::REDUCTION).tolerance(Tol::Default).vjp(gradient::var_mean).doc("The variance and the mean along dimensions."),
-    OpDef::new("aten::var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)", var_mean).tags(Tags::REDUCTION).tolerance(Tol::Default).vjp(gradient::var_mean).doc("The variance and the mean along dimensions, of which `correction` degrees of freedom are used up."),
-    OpDef::new("aten::std_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)", var_mean).decompose(decompose::std_mean).tags(Tags::REDUCTION).tolerance(Tol::Default).vjp(gradient::std_mean).doc("The standard deviation and the mean."),
-    OpDef::new("aten::std_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)", var_mean).decompose(decompose::std_mean).tags(Tags::REDUCTION).tolerance(Tol::Default).vjp(gradient::std_mean).doc("The standard deviation and the mean along dimensions."),
-    OpDef::new("aten::std_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)", var_mean).decompose(decompose::std_mean_correction).tags(Tags::REDUCTION).tolerance(Tol::Default).vjp(gradient::std_mean).doc("The standard deviation and the mean along dimensions, of which `correction` degrees of freedom are used up."),
-    OpDef::new("aten::linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", norm).tags(Tags::REDUCTION.with(Tags::OWN_DTYPE)).tolerance(Tol::Default).vjp(gradient::norm).doc("The norm of vectors: `sum(abs(x)**ord)**(1/ord)`."),
-    OpDef::new("aten::norm.Scalar(Tensor self, Scalar p=2) -> Tensor", norm).decompose(decompose::norm).tags(Tags::REDUCTION).tolerance(Tol::Default).vjp(gradient::norm).doc("The norm of all elements as one vector."),
-    OpDef::new("aten::norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor", norm).decompose(decompose::norm).tags(Tags::REDUCTION).tolerance(Tol::Default).vjp(gradient::norm).doc("The norm of vectors along dimensions."),
-    OpDef::new("aten::norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType dtype) -> Tensor", norm).decompose(decompose::norm).tags(Tags::REDUCTION).tolerance(Tol::Default).vjp(gradient::norm).doc("The norm of vectors along dimensions, computed in a dtype."),
-    OpDef::new("aten::norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor", norm).decompose(decompose::norm).tags(Tags::REDUCTION).tolerance(Tol::Default).vjp(gradient::norm).doc("The norm of all elements as one vector, computed in a dtype."),
-    OpDef::composite("aten::sum_to_size(Tensor self, SymInt[] size) -> Tensor", sum_to_size).doc("The sum along the dimensions in which the size broadcasts to the tensor's: the reverse of `expand`."),
-    OpDef::new("aten::logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", logsumexp).decompose(decompose::logsumexp).tags(Tags::REDUCTION).tolerance(Tol::Default).vjp(gradient::logsumexp).doc("`log(sum(exp(x)))`, computed without overflow."),
+    OpDef::new("aten::sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", sum)
+        .decompose(decompose::sum)
+        .tags(Tags::REDUCTION)
+        .tolerance(Tol::Default)
+        .vjp(gradient::sum)
+        .doc("The sum."),
+    OpDef::new(
+        "aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> \
+         Tensor",
+        sum,
+    )
+    .tags(Tags::REDUCTION)
+    .tolerance(Tol::Default)
+    .tags(Tags::CORE)
+    .vjp(gradient::sum)
+    .doc("The sum along dimensions."),
+    OpDef::new(
+        "aten::nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+        sum,
+    )
+    .decompose(decompose::nansum)
+    .tags(Tags::REDUCTION)
+    .tolerance(Tol::Default)
+    .vjp(gradient::nansum)
+    .doc("The sum, with NaN as zero."),
+    OpDef::new("aten::prod(Tensor self, *, ScalarType? dtype=None) -> Tensor", sum)
+        .tags(Tags::REDUCTION)
+        .tolerance(Tol::Default)
+        .tags(Tags::CORE)
+        .vjp(gradient::prod)
+        .doc("The product."),
+    OpDef::new(
+        "aten::prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+        sum,
+    )
+    .tags(Tags::REDUCTION)
+    .tolerance(Tol::Default)
+    .tags(Tags::CORE)
+    .vjp(gradient::prod)
+    .doc("The product along a dimension."),
+    OpDef::new("aten::mean(Tensor self, *, ScalarType? dtype=None) -> Tensor", mean)
+        .tags(Tags::REDUCTION)
+        .tolerance(Tol::Default)
+        .tags(Tags::CORE)
+        .vjp(gradient::mean)
+        .doc("The mean."),
+    OpDef::new(
+        "aten::mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+        mean,
+    )
+    .tags(Tags::REDUCTION)
+    .tolerance(Tol::Default)
+    .tags(Tags::CORE)
+    .vjp(gradient::mean)
+    .doc("The mean along dimensions."),
+    OpDef::composite(
+        "aten::nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+        nanmean,
+    )
+    .doc("The mean of what is not NaN."),
+    OpDef::new("aten::amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", extremum)
+        .tags(Tags::REDUCTION)
+        .tags(Tags::CORE)
+        .vjp(gradient::extremum)
+        .doc("The largest element along dimensions."),
+    OpDef::new("aten::amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", extremum)
+        .tags(Tags::REDUCTION)
+        .tags(Tags::CORE)
+        .vjp(gradient::extremum)
+        .doc("The smallest element along dimensions."),
+    OpDef::new("aten::max(Tensor self) -> Tensor", extremum)
+        .tags(Tags::REDUCTION)
+        .vjp(gradient::chosen)
+        .doc("The largest element."),
+    OpDef::new("aten::min(Tensor self) -> Tensor", extremum)
+        .tags(Tags::REDUCTION)
+        .vjp(gradient::chosen)
+        .doc("The smallest element."),
+    OpDef::new("aten::aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)", aminmax)
+        .decompose(decompose::aminmax)
+        .tags(Tags::REDUCTION)
+        .vjp(gradient::aminmax)
+        .doc("The smallest and the largest element."),
+    OpDef::new(
+        "aten::max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+        with_index,
+    )
+    .tags(Tags::REDUCTION)
+    .tags(Tags::CORE)
+    .vjp(gradient::selected)
+    .doc("The largest element along a dimension, and where it is."),
+    OpDef::new(
+        "aten::min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+        with_index,
+    )
+    .tags(Tags::REDUCTION)
+    .tags(Tags::CORE)
+    .vjp(gradient::selected)
+    .doc("The smallest element along a dimension, and where it is."),
+    OpDef::new("aten::argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", arg)
+        .tags(Tags::REDUCTION)
+        .tags(Tags::CORE)
+        .doc("Where the largest element is."),
+    OpDef::new("aten::argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", arg)
+        .tags(Tags::REDUCTION)
+        .tags(Tags::CORE)
+        .doc("Where the smallest element is."),
+    OpDef::new("aten::any(Tensor self) -> Tensor", any)
+        .tags(Tags::REDUCTION)
+        .tags(Tags::CORE)
+        .doc("Whether an element is not zero."),
+    OpDef::new("aten::any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", any)
+        .tags(Tags::REDUCTION)
+        .tags(Tags::CORE)
+        .doc("Whether an element along a dimension is not zero."),
+    OpDef::new("aten::any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", any)
+        .tags(Tags::REDUCTION)
+        .tags(Tags::CORE)
+        .doc("Whether an element along dimensions is not zero."),
+    OpDef::new("aten::all(Tensor self) -> Tensor", any)
+        .decompose(decompose::all)
+        .tags(Tags::REDUCTION)
+        .doc("Whether no element is zero."),
+    OpDef::new("aten::all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", any)
+        .decompose(decompose::all)
+        .tags(Tags::REDUCTION)
+        .doc("Whether no element along a dimension is zero."),
+    OpDef::new("aten::all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", any)
+        .decompose(decompose::all)
+        .tags(Tags::REDUCTION)
+        .doc("Whether no element along dimensions is zero."),
+    OpDef::new("aten::count_nonzero(Tensor self, int? dim=None) -> Tensor", count)
+        .decompose(decompose::count_nonzero)
+        .tags(Tags::REDUCTION)
+        .doc("How many elements are not zero."),
+    OpDef::new("aten::count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor", count)
+        .decompose(decompose::count_nonzero)
+        .tags(Tags::REDUCTION)
+        .doc("How many elements along dimensions are not zero."),
+    OpDef::new("aten::var(Tensor self, bool unbiased=True) -> Tensor", var)
+        .decompose(decompose::var)
+        .tags(Tags::REDUCTION)
+        .tolerance(Tol::Default)
+        .vjp(gradient::var)
+        .doc("The variance."),
+    OpDef::new("aten::var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor", var)
+        .decompose(decompose::var)
+        .tags(Tags::TAKEN_APART)
+        .tags(Tags::REDUCTION)
+        .tolerance(Tol::Default)
+        .tags(Tags::CORE)
+        .vjp(gradient::var)
+        .doc("The variance along dimensions."),
+    OpDef::new(
+        "aten::var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> \
+         Tensor",
+        var,
+    )
+    .tags(Tags::REDUCTION)
+    .tolerance(Tol::Default)
+    .tags(Tags::CORE)
+    .vjp(gradient::var)
+    .doc("The variance along dimensions, of which `correction` degrees of freedom are used up."),
+    OpDef::new("aten::std(Tensor self, bool unbiased=True) -> Tensor", var)
+        .decompose(decompose::std)
+        .tags(Tags::REDUCTION)
+        .tolerance(Tol::Default)
+        .vjp(gradient::std)
+        .doc("The standard deviation."),
+    OpDef::new("aten::std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor", var)
+        .decompose(decompose::std)
+        .tags(Tags::REDUCTION)
+        .tolerance(Tol::Default)
+        .vjp(gradient::std)
+        .doc("The standard deviation along dimensions."),
+    OpDef::new(
+        "aten::std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> \
+         Tensor",
+        var,
+    )
+    .decompose(decompose::std_correction)
+    .tags(Tags::REDUCTION)
+    .tolerance(Tol::Default)
+    .vjp(gradient::std)
+    .doc("The standard deviation along dimensions, of which `correction` degrees of freedom are used up."),
+    OpDef::new("aten::var_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)", var_mean)
+        .decompose(decompose::var_mean)
+        .tags(Tags::REDUCTION)
+        .tolerance(Tol::Default)
+        .vjp(gradient::var_mean)
+        .doc("The variance and the mean."),
+    OpDef::new(
+        "aten::var_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, \
+         Tensor)",
+        var_mean,
+    )
+    .decompose(decompose::var_mean)
+    .tags(Tags::REDUCTION)
+    .tolerance(Tol::Default)
+    .vjp(gradient::var_mean)
+    .doc("The variance and the mean along dimensions."),
+    OpDef::new(
+        "aten::var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool \
+         keepdim=False) -> (Tensor, Tensor)",
+        var_mean,
+    )
+    .tags(Tags::REDUCTION)
+    .tolerance(Tol::Default)
+    .vjp(gradient::var_mean)
+    .doc("The variance and the mean along dimensions, of which `correction` degrees of freedom are used up."),
+    OpDef::new("aten::std_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)", var_mean)
+        .decompose(decompose::std_mean)
+        .tags(Tags::REDUCTION)
+        .tolerance(Tol::Default)
+        .vjp(gradient::std_mean)
+        .doc("The standard deviation and the mean."),
+    OpDef::new(
+        "aten::std_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, \
+         Tensor)",
+        var_mean,
+    )
+    .decompose(decompose::std_mean)
+    .tags(Tags::REDUCTION)
+    .tolerance(Tol::Default)
+    .vjp(gradient::std_mean)
+    .doc("The standard deviation and the mean along dimensions."),
+    OpDef::new(
+        "aten::std_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool \
+         keepdim=False) -> (Tensor, Tensor)",
+        var_mean,
+    )
+    .decompose(decompose::std_mean_correction)
+    .tags(Tags::REDUCTION)
+    .tolerance(Tol::Default)
+    .vjp(gradient::std_mean)
+    .doc("The standard deviation and the mean along dimensions, of which `correction` degrees of freedom are used up."),
+    OpDef::new(
+        "aten::linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, \
+         ScalarType? dtype=None) -> Tensor",
+        norm,
+    )
+    .tags(Tags::REDUCTION.with(Tags::OWN_DTYPE))
+    .tolerance(Tol::Default)
+    .vjp(gradient::norm)
+    .doc("The norm of vectors: `sum(abs(x)**ord)**(1/ord)`."),
+    OpDef::new("aten::norm.Scalar(Tensor self, Scalar p=2) -> Tensor", norm)
+        .decompose(decompose::norm)
+        .tags(Tags::REDUCTION)
+        .tolerance(Tol::Default)
+        .vjp(gradient::norm)
+        .doc("The norm of all elements as one vector."),
+    OpDef::new("aten::norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor", norm)
+        .decompose(decompose::norm)
+        .tags(Tags::REDUCTION)
+        .tolerance(Tol::Default)
+        .vjp(gradient::norm)
+        .doc("The norm of vectors along dimensions."),
+    OpDef::new(
+        "aten::norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType dtype) \
+         -> Tensor",
+        norm,
+    )
+    .decompose(decompose::norm)
+    .tags(Tags::REDUCTION)
+    .tolerance(Tol::Default)
+    .vjp(gradient::norm)
+    .doc("The norm of vectors along dimensions, computed in a dtype."),
+    OpDef::new("aten::norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor", norm)
+        .decompose(decompose::norm)
+        .tags(Tags::REDUCTION)
+        .tolerance(Tol::Default)
+        .vjp(gradient::norm)
+        .doc("The norm of all elements as one vector, computed in a dtype."),
+    OpDef::composite("aten::sum_to_size(Tensor self, SymInt[] size) -> Tensor", sum_to_size)
+        .doc("The sum along the dimensions in which the size broadcasts to the tensor's: the reverse of `expand`."),
+    OpDef::new("aten::logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", logsumexp)
+        .decompose(decompose::logsumexp)
+        .tags(Tags::REDUCTION)
+        .tolerance(Tol::Default)
+        .vjp(gradient::logsumexp)
+        .doc("`log(sum(exp(x)))`, computed without overflow."),
 ];
 
 /// For each dimension of the first argument whether the call reduces it: the argument `dim` is an int, a list, or

@@ -6,10 +6,23 @@ use tracefx_core::{DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
 
 /// The rows of this family.
-#[rustfmt::skip]
 pub(crate) const OPS: &[OpDef] = &[
-    OpDef::new("aten::segment_reduce(Tensor data, str reduce, *, Tensor? lengths=None, Tensor? indices=None, Tensor? offsets=None, int axis=0, bool unsafe=False, Scalar? initial=None) -> Tensor", segment_reduce).tags(Tags::REDUCTION).tolerance(Tol::Default).vjp(classification_gradient::segment_reduce).doc("The sum, mean, maximum, minimum or product of each segment."),
-    OpDef::new("aten::_segment_reduce_backward(Tensor grad, Tensor output, Tensor data, str reduce, *, Tensor? lengths=None, Tensor? offsets=None, int axis=0, Scalar? initial=None) -> Tensor", backward).tolerance(Tol::Default).doc("The gradient of `segment_reduce`."),
+    OpDef::new(
+        "aten::segment_reduce(Tensor data, str reduce, *, Tensor? lengths=None, Tensor? indices=None, Tensor? \
+         offsets=None, int axis=0, bool unsafe=False, Scalar? initial=None) -> Tensor",
+        segment_reduce,
+    )
+    .tags(Tags::REDUCTION)
+    .tolerance(Tol::Default)
+    .vjp(classification_gradient::segment_reduce)
+    .doc("The sum, mean, maximum, minimum or product of each segment."),
+    OpDef::new(
+        "aten::_segment_reduce_backward(Tensor grad, Tensor output, Tensor data, str reduce, *, Tensor? \
+         lengths=None, Tensor? offsets=None, int axis=0, Scalar? initial=None) -> Tensor",
+        backward,
+    )
+    .tolerance(Tol::Default)
+    .doc("The gradient of `segment_reduce`."),
 ];
 
 fn segment_reduce(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {

@@ -6,10 +6,23 @@ use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
 
 /// The rows of this family.
-#[rustfmt::skip]
 pub(crate) const OPS: &[OpDef] = &[
-    OpDef::new("aten::_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor", from_result).tolerance(Tol::Default).decompose(softmax).doc("The gradient of `_softmax`."),
-    OpDef::new("aten::_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor", from_result).tolerance(Tol::Default).decompose(log_softmax).doc("The gradient of `_log_softmax`."),
+    OpDef::new(
+        "aten::_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> \
+         Tensor",
+        from_result,
+    )
+    .tolerance(Tol::Default)
+    .decompose(softmax)
+    .doc("The gradient of `_softmax`."),
+    OpDef::new(
+        "aten::_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) \
+         -> Tensor",
+        from_result,
+    )
+    .tolerance(Tol::Default)
+    .decompose(log_softmax)
+    .doc("The gradient of `_log_softmax`."),
 ];
 
 fn from_result(args: &Args<'_, TensorMeta>) -> Result<Vec<Output>> {

@@ -9,18 +9,72 @@ use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
 
 /// The rows of this family.
-#[rustfmt::skip]
 pub(crate) const OPS: &[OpDef] = &[
-    OpDef::new("aten::isin.Tensor_Tensor(Tensor elements, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor", isin).decompose(sort::decompose::isin).doc("Which elements are among others."),
-    OpDef::new("aten::isin.Tensor_Scalar(Tensor elements, Scalar test_element, *, bool assume_unique=False, bool invert=False) -> Tensor", isin).decompose(sort::decompose::isin_scalar).doc("Which elements equal a number."),
-    OpDef::new("aten::isin.Scalar_Tensor(Scalar element, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor", isin).decompose(sort::decompose::isin_scalar).doc("Whether a number is among elements."),
-    OpDef::new("aten::bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor", bincount).tolerance(Tol::Default).tags(Tags::DATA_DEPENDENT_SHAPE).doc("How often each number from zero on occurs, or the sum of its weights."),
-    OpDef::new("aten::histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", histc).no_gradient().doc("How many elements fall into each of so many equal parts of an interval."),
-    OpDef::new("aten::quantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation=\"linear\") -> Tensor", quantile).decompose(sort::decompose::quantile).tolerance(Tol::Default).doc("The elements below which these parts of all elements lie."),
-    OpDef::new("aten::quantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str interpolation=\"linear\") -> Tensor", quantile).decompose(sort::decompose::quantile).tolerance(Tol::Default).doc("The element below which this part of all elements lies."),
-    OpDef::new("aten::nanquantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation=\"linear\") -> Tensor", quantile).decompose(sort::decompose::quantile).tolerance(Tol::Default).doc("Quantiles of what is not NaN."),
-    OpDef::new("aten::nanquantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str interpolation=\"linear\") -> Tensor", quantile).decompose(sort::decompose::quantile).tolerance(Tol::Default).doc("A quantile of what is not NaN."),
-    OpDef::composite("aten::cov(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> Tensor", cov).doc("The covariance of each two rows."),
+    OpDef::new(
+        "aten::isin.Tensor_Tensor(Tensor elements, Tensor test_elements, *, bool assume_unique=False, bool \
+         invert=False) -> Tensor",
+        isin,
+    )
+    .decompose(sort::decompose::isin)
+    .doc("Which elements are among others."),
+    OpDef::new(
+        "aten::isin.Tensor_Scalar(Tensor elements, Scalar test_element, *, bool assume_unique=False, bool \
+         invert=False) -> Tensor",
+        isin,
+    )
+    .decompose(sort::decompose::isin_scalar)
+    .doc("Which elements equal a number."),
+    OpDef::new(
+        "aten::isin.Scalar_Tensor(Scalar element, Tensor test_elements, *, bool assume_unique=False, bool \
+         invert=False) -> Tensor",
+        isin,
+    )
+    .decompose(sort::decompose::isin_scalar)
+    .doc("Whether a number is among elements."),
+    OpDef::new("aten::bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor", bincount)
+        .tolerance(Tol::Default)
+        .tags(Tags::DATA_DEPENDENT_SHAPE)
+        .doc("How often each number from zero on occurs, or the sum of its weights."),
+    OpDef::new("aten::histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", histc)
+        .no_gradient()
+        .doc("How many elements fall into each of so many equal parts of an interval."),
+    OpDef::new(
+        "aten::quantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str \
+         interpolation=\"linear\") -> Tensor",
+        quantile,
+    )
+    .decompose(sort::decompose::quantile)
+    .tolerance(Tol::Default)
+    .doc("The elements below which these parts of all elements lie."),
+    OpDef::new(
+        "aten::quantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str \
+         interpolation=\"linear\") -> Tensor",
+        quantile,
+    )
+    .decompose(sort::decompose::quantile)
+    .tolerance(Tol::Default)
+    .doc("The element below which this part of all elements lies."),
+    OpDef::new(
+        "aten::nanquantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str \
+         interpolation=\"linear\") -> Tensor",
+        quantile,
+    )
+    .decompose(sort::decompose::quantile)
+    .tolerance(Tol::Default)
+    .doc("Quantiles of what is not NaN."),
+    OpDef::new(
+        "aten::nanquantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str \
+         interpolation=\"linear\") -> Tensor",
+        quantile,
+    )
+    .decompose(sort::decompose::quantile)
+    .tolerance(Tol::Default)
+    .doc("A quantile of what is not NaN."),
+    OpDef::composite(
+        "aten::cov(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> Tensor",
+        cov,
+    )
+    .doc("The covariance of each two rows."),
     OpDef::composite("aten::corrcoef(Tensor self) -> Tensor", corrcoef).doc("The correlation of each two rows."),
 ];
 
@@ -220,7 +274,10 @@ fn check_weights(args: &Call<'_>, weights: &TensorMeta, name: &str, n: &SymInt) 
     }
     let n_weights: SymInt = weights.sizes.iter().product();
     if n_weights != *n {
-        return Err(args.bad_shape(format!("cov(): expected {name} to have the same numel as there are observations in the input but got {n_weights} != {n}")));
+        return Err(args.bad_shape(format!(
+            "cov(): expected {name} to have the same numel as there are observations in the input but got \
+             {n_weights} != {n}"
+        )));
     }
     Ok(())
 }

@@ -20,12 +20,14 @@ pub(crate) const OPS: &[OpDef] = &[
     )
     .doc("Between which boundaries a number lies."),
     OpDef::new(
-        "aten::searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None) -> Tensor",
+        "aten::searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool \
+             right=False, str? side=None, Tensor? sorter=None) -> Tensor",
         searchsorted,
     )
     .doc("Where each element belongs in the sorted line of its row."),
     OpDef::new(
-        "aten::searchsorted.Scalar(Tensor sorted_sequence, Scalar self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None) -> Tensor",
+        "aten::searchsorted.Scalar(Tensor sorted_sequence, Scalar self, *, bool out_int32=False, bool \
+             right=False, str? side=None, Tensor? sorter=None) -> Tensor",
         searchsorted,
     )
     .doc("Where a number belongs in a sorted line."),

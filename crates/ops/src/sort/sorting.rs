@@ -10,16 +10,20 @@ use tracefx_ir::TensorMeta;
 
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
-    OpDef::new("aten::sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)", |args| {
-        sort(args, 1)
-    })
-    .vjp(reduce::gradient::reordered).doc("The elements of each line of a dimension in order, and where they were; NaN is the greatest.")
+    OpDef::new(
+        "aten::sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
+        |args| sort(args, 1),
+    )
+    .vjp(reduce::gradient::reordered)
+    .doc("The elements of each line of a dimension in order, and where they were; NaN is the greatest.")
     .tags(Tags::CORE),
     OpDef::new(
-        "aten::sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
+        "aten::sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, \
+             Tensor indices)",
         |args| sort(args, 2),
     )
-    .vjp(reduce::gradient::reordered).doc("The elements of each line of a dimension in order, equal ones in the order in which they were."),
+    .vjp(reduce::gradient::reordered)
+    .doc("The elements of each line of a dimension in order, equal ones in the order in which they were."),
     OpDef::composite("aten::argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor", |cx, args| {
         Ok(cx.call_all("aten.sort.default", args.values.iter().cloned())?.into_iter().skip(1).collect())
     })
@@ -38,38 +42,46 @@ pub(crate) const OPS: &[OpDef] = &[
     .doc("The elements in order along the first dimension.")
     .tolerance(Tol::Exact),
     OpDef::new(
-        "aten::topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)",
+        "aten::topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, \
+             Tensor indices)",
         topk,
     )
-    .vjp(reduce::gradient::reordered).doc("The largest or smallest elements of each line of a dimension, and where they are.")
+    .vjp(reduce::gradient::reordered)
+    .doc("The largest or smallest elements of each line of a dimension, and where they are.")
     .tags(Tags::CORE),
     OpDef::new(
         "aten::kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
         kthvalue,
     )
-    .vjp(reduce::gradient::selected).doc("The element of each line of a dimension that would be the k-th in order, and where it is."),
+    .vjp(reduce::gradient::selected)
+    .doc("The element of each line of a dimension that would be the k-th in order, and where it is."),
     OpDef::new("aten::median(Tensor self) -> Tensor", whole)
-        .vjp(reduce::gradient::chosen).doc("The lower median of all elements; NaN if one is.")
+        .vjp(reduce::gradient::chosen)
+        .doc("The lower median of all elements; NaN if one is.")
         .tags(Tags::REDUCTION),
     OpDef::new("aten::nanmedian(Tensor self) -> Tensor", whole)
-        .vjp(reduce::gradient::chosen).doc("The lower median of all elements that are numbers.")
+        .vjp(reduce::gradient::chosen)
+        .doc("The lower median of all elements that are numbers.")
         .tags(Tags::REDUCTION),
     OpDef::new(
         "aten::median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
         |args| picked(args, 1, 2),
     )
-    .vjp(reduce::gradient::selected).doc("The lower median of each line of a dimension, and where it is; NaN if one is.")
+    .vjp(reduce::gradient::selected)
+    .doc("The lower median of each line of a dimension, and where it is; NaN if one is.")
     .tags(Tags::REDUCTION),
     OpDef::new(
         "aten::nanmedian.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
         |args| picked(args, 1, 2),
     )
-    .vjp(reduce::gradient::selected).doc("The lower median of the numbers of each line of a dimension, and where it is.")
+    .vjp(reduce::gradient::selected)
+    .doc("The lower median of the numbers of each line of a dimension, and where it is.")
     .tags(Tags::REDUCTION),
     OpDef::new("aten::mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)", |args| {
         picked(args, 1, 2)
     })
-    .vjp(reduce::gradient::selected).doc("The commonest element of each line of a dimension, the smallest of several, and where its last one is.")
+    .vjp(reduce::gradient::selected)
+    .doc("The commonest element of each line of a dimension, the smallest of several, and where its last one is.")
     .tags(Tags::REDUCTION),
 ];
 

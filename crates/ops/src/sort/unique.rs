@@ -14,13 +14,15 @@ pub(crate) const OPS: &[OpDef] = &[
     .doc("The different elements, in order.")
     .tags(Tags::DATA_DEPENDENT_SHAPE),
     OpDef::new(
-        "aten::_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
+        "aten::_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> \
+             (Tensor, Tensor, Tensor)",
         |args| elements(args, [args.bool(2)?, args.bool(3)?], 3),
     )
     .doc("The different elements, in order.")
     .tags(Tags::DATA_DEPENDENT_SHAPE),
     OpDef::new(
-        "aten::unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> (Tensor, Tensor, Tensor)",
+        "aten::unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? \
+             dim=None) -> (Tensor, Tensor, Tensor)",
         |args| match args.opt_int(3)? {
             Some(dim) if (args.tensor(0)?.sizes.len(), dim) != (1, 0) => slices(args, dim),
             Some(_) | None => elements(args, [args.bool(1)?, args.bool(2)?], 3),
@@ -29,13 +31,15 @@ pub(crate) const OPS: &[OpDef] = &[
     .doc("The elements without repetitions in a row.")
     .tags(Tags::DATA_DEPENDENT_SHAPE),
     OpDef::new(
-        "aten::unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
+        "aten::unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool \
+             return_counts=False) -> (Tensor, Tensor, Tensor)",
         |args| slices(args, args.int(1)?),
     )
     .doc("The different slices along a dimension, in order.")
     .tags(Tags::DATA_DEPENDENT_SHAPE),
     OpDef::new(
-        "aten::unique_dim_consecutive(Tensor self, int dim, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
+        "aten::unique_dim_consecutive(Tensor self, int dim, bool return_inverse=False, bool \
+             return_counts=False) -> (Tensor, Tensor, Tensor)",
         |args| slices(args, args.int(1)?),
     )
     .doc("The slices along a dimension without repetitions in a row.")

@@ -4,7 +4,6 @@ use crate::{Args, Cx, OpDef, TensorRef, Tol, Traced, Value};
 use tracefx_core::Result;
 
 /// The rows of this family.
-#[rustfmt::skip]
 pub(crate) const OPS: &[OpDef] = &[
     row("aten::atleast_1d(Tensor self) -> Tensor", |cx, args| each(cx, args, 1)),
     row("aten::atleast_1d.Sequence(Tensor[] tensors) -> Tensor[]", |cx, args| each(cx, args, 1)),

@@ -6,13 +6,24 @@ use tracefx_core::{DType, DTypeKind, Result};
 use tracefx_sym::SymInt;
 
 /// The rows of this family.
-#[rustfmt::skip]
 pub(crate) const OPS: &[OpDef] = &[
-    OpDef::composite("aten::combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor", combinations).tolerance(Tol::Exact).doc("All choices of `r` elements, in order."),
-    OpDef::composite("aten::linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor", linalg_vander).doc("The powers of each element from zero on."),
-    OpDef::composite("aten::vander(Tensor x, int? N=None, bool increasing=False) -> Tensor", vander).doc("The powers of each element, the highest first."),
-    OpDef::composite("aten::pad_sequence(Tensor[] sequences, bool batch_first=False, float padding_value=0., str padding_side=\"right\") -> Tensor", pad_sequence).tolerance(Tol::Exact).doc("Sequences side by side, padded to the length of the longest."),
-    OpDef::composite("aten::renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor", renorm).doc("Each part along a dimension scaled down to a norm, where its own is larger.").in_place(&["renorm_"]),
+    OpDef::composite("aten::combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor", combinations)
+        .tolerance(Tol::Exact)
+        .doc("All choices of `r` elements, in order."),
+    OpDef::composite("aten::linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor", linalg_vander)
+        .doc("The powers of each element from zero on."),
+    OpDef::composite("aten::vander(Tensor x, int? N=None, bool increasing=False) -> Tensor", vander)
+        .doc("The powers of each element, the highest first."),
+    OpDef::composite(
+        "aten::pad_sequence(Tensor[] sequences, bool batch_first=False, float padding_value=0., str \
+         padding_side=\"right\") -> Tensor",
+        pad_sequence,
+    )
+    .tolerance(Tol::Exact)
+    .doc("Sequences side by side, padded to the length of the longest."),
+    OpDef::composite("aten::renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor", renorm)
+        .doc("Each part along a dimension scaled down to a norm, where its own is larger.")
+        .in_place(&["renorm_"]),
 ];
 
 type Call<'a> = Args<'a, TensorRef>;

@@ -13,33 +13,137 @@ use tracefx_sym::SymInt;
 
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
-    OpDef::new("aten::_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor", to_copy).tags(Tags::CORE).vjp(unary_gradient::identity).doc("A copy, converted to a dtype."),
-    OpDef::new("aten::to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)", to_dtype).decompose(decompose::to_dtype).vjp(unary_gradient::identity).doc("The tensor itself if it has the dtype already, else a converted copy."),
-    OpDef::new("aten::to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)", to_dtype).decompose(decompose::to_dtype).vjp(unary_gradient::identity).doc("The tensor itself if it has the dtype and layout already, else a converted copy."),
-    OpDef::new("aten::to.device(Tensor(a) self, Device device, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)", to_device).decompose(decompose::to_dtype).vjp(unary_gradient::identity).doc("The tensor itself if it has the device and dtype already, else a converted copy."),
-    OpDef::new("aten::to.other(Tensor(a) self, Tensor other, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)", to_other).decompose(decompose::to_dtype).vjp(unary_gradient::identity).doc("The tensor with the dtype of another one."),
-    OpDef::new("aten::type_as(Tensor self, Tensor other) -> Tensor", type_as).tags(Tags::MAY_GIVE_ARGUMENT).decompose(decompose::type_as).vjp(unary_gradient::identity).doc("The tensor with the dtype of another one."),
-    OpDef::new("aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", clone).tags(Tags::CORE).vjp(unary_gradient::identity).doc("A copy."),
-    OpDef::new("aten::contiguous(Tensor(a) self, *, MemoryFormat memory_format=0) -> Tensor(a)", contiguous_rule).decompose(decompose::contiguous).vjp(unary_gradient::identity).doc("The tensor itself if it lies in memory in this order already, else a copy."),
-    OpDef::new("aten::copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor", copy).tags(Tags::CORE).vjp(gradient::copy).doc("`src` with the dtype and sizes of `self`.").in_place(&["copy_"]),
-    OpDef::new("aten::lift_fresh_copy(Tensor self) -> Tensor", clone_row_major).decompose(decompose::copy).vjp(unary_gradient::identity).doc("A copy: a constant of the program, which the program may write to."),
-    OpDef::new("aten::alias_copy(Tensor self) -> Tensor", clone_row_major).decompose(decompose::copy).vjp(unary_gradient::identity).doc("A copy."),
+    OpDef::new(
+        "aten::_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? \
+         pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
+        to_copy,
+    )
+    .tags(Tags::CORE)
+    .vjp(unary_gradient::identity)
+    .doc("A copy, converted to a dtype."),
+    OpDef::new(
+        "aten::to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, \
+         MemoryFormat? memory_format=None) -> Tensor(a)",
+        to_dtype,
+    )
+    .decompose(decompose::to_dtype)
+    .vjp(unary_gradient::identity)
+    .doc("The tensor itself if it has the dtype already, else a converted copy."),
+    OpDef::new(
+        "aten::to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, Device? \
+         device=None, bool? pin_memory=None, bool non_blocking=False, bool copy=False, MemoryFormat? \
+         memory_format=None) -> Tensor(a)",
+        to_dtype,
+    )
+    .decompose(decompose::to_dtype)
+    .vjp(unary_gradient::identity)
+    .doc("The tensor itself if it has the dtype and layout already, else a converted copy."),
+    OpDef::new(
+        "aten::to.device(Tensor(a) self, Device device, ScalarType dtype, bool non_blocking=False, bool \
+         copy=False, MemoryFormat? memory_format=None) -> Tensor(a)",
+        to_device,
+    )
+    .decompose(decompose::to_dtype)
+    .vjp(unary_gradient::identity)
+    .doc("The tensor itself if it has the device and dtype already, else a converted copy."),
+    OpDef::new(
+        "aten::to.other(Tensor(a) self, Tensor other, bool non_blocking=False, bool copy=False, MemoryFormat? \
+         memory_format=None) -> Tensor(a)",
+        to_other,
+    )
+    .decompose(decompose::to_dtype)
+    .vjp(unary_gradient::identity)
+    .doc("The tensor with the dtype of another one."),
+    OpDef::new("aten::type_as(Tensor self, Tensor other) -> Tensor", type_as)
+        .tags(Tags::MAY_GIVE_ARGUMENT)
+        .decompose(decompose::type_as)
+        .vjp(unary_gradient::identity)
+        .doc("The tensor with the dtype of another one."),
+    OpDef::new("aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", clone)
+        .tags(Tags::CORE)
+        .vjp(unary_gradient::identity)
+        .doc("A copy."),
+    OpDef::new("aten::contiguous(Tensor(a) self, *, MemoryFormat memory_format=0) -> Tensor(a)", contiguous_rule)
+        .decompose(decompose::contiguous)
+        .vjp(unary_gradient::identity)
+        .doc("The tensor itself if it lies in memory in this order already, else a copy."),
+    OpDef::new("aten::copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor", copy)
+        .tags(Tags::CORE)
+        .vjp(gradient::copy)
+        .doc("`src` with the dtype and sizes of `self`.")
+        .in_place(&["copy_"]),
+    OpDef::new("aten::lift_fresh_copy(Tensor self) -> Tensor", clone_row_major)
+        .decompose(decompose::copy)
+        .vjp(unary_gradient::identity)
+        .doc("A copy: a constant of the program, which the program may write to."),
+    OpDef::new("aten::alias_copy(Tensor self) -> Tensor", clone_row_major)
+        .decompose(decompose::copy)
+        .vjp(unary_gradient::identity)
+        .doc("A copy."),
     OpDef::new("aten::detach_copy(Tensor self) -> Tensor", clone_row_major).no_gradient().doc("A copy."),
-    OpDef::new("aten::lift(Tensor self) -> Tensor", same).tags(Tags::VIEW).vjp(unary_gradient::identity).doc("The tensor itself."),
-    OpDef::new("aten::lift_fresh(Tensor(a) self) -> Tensor(a)", same).write_back(write_back::whole)
-        .tags(Tags::VIEW).vjp(unary_gradient::identity).doc("The tensor itself."),
-    OpDef::new("aten::detach_(Tensor(a!) self) -> Tensor(a!)", same).doc("The tensor itself, from here on without gradients."),
-    OpDef::new("aten::detach(Tensor(a) self) -> Tensor(a)", view).write_back(write_back::whole)
-        .decompose(decompose::alias).tags(Tags::VIEW).no_gradient().doc("A view of everything, without gradients."),
-    OpDef::new("aten::alias(Tensor(a) self) -> Tensor(a)", view).write_back(write_back::whole)
-        .tags(Tags::VIEW).tags(Tags::CORE).vjp(unary_gradient::identity).doc("A view of everything."),
-    OpDef::new("aten::cpu(Tensor(a) self) -> Tensor(b|a)", same).tags(Tags::VIEW).vjp(unary_gradient::identity).doc("The tensor itself: all tensors live on the CPU."),
-    OpDef::new("aten::resolve_conj(Tensor(a) self) -> Tensor(a)", same).decompose(decompose::itself).tags(Tags::VIEW).vjp(unary_gradient::identity).doc("The tensor itself: conjugation is never put off here."),
-    OpDef::new("aten::resolve_neg(Tensor(a) self) -> Tensor(a)", same).decompose(decompose::itself).tags(Tags::VIEW).vjp(unary_gradient::identity).doc("The tensor itself: negation is never put off here."),
-    OpDef::new("aten::fill.Scalar(Tensor self, Scalar value) -> Tensor", fill).decompose(create::decompose::fill_scalar).tags(Tags::TAKEN_APART).tags(Tags::CORE).vjp(gradient::fill).doc("A tensor as `self`, full of one value.").tags(Tags::WRITES_SHARED).in_place(&["fill_.Scalar"]),
-    OpDef::new("aten::fill.Tensor(Tensor self, Tensor value) -> Tensor", fill).decompose(create::decompose::fill_tensor).vjp(gradient::fill).doc("A tensor as `self`, full of one value.").in_place(&["fill_.Tensor"]),
-    OpDef::new("aten::zero(Tensor self) -> Tensor", fill).decompose(create::decompose::zeros_like).vjp(unary_gradient::zero).doc("A tensor as `self`, full of zeros.").tags(Tags::WRITES_SHARED).in_place(&["zero_"]),
-    OpDef::new("aten::_assert_tensor_metadata(Tensor a, SymInt[]? size=None, SymInt[]? stride=None, ScalarType? dtype=None, *, Device? device=None, Layout? layout=None) -> ()", assert_metadata).tags(Tags::SIDE_EFFECT).doc("Holds that a tensor has these sizes, strides, dtype, device and layout."),
+    OpDef::new("aten::lift(Tensor self) -> Tensor", same)
+        .tags(Tags::VIEW)
+        .vjp(unary_gradient::identity)
+        .doc("The tensor itself."),
+    OpDef::new("aten::lift_fresh(Tensor(a) self) -> Tensor(a)", same)
+        .write_back(write_back::whole)
+        .tags(Tags::VIEW)
+        .vjp(unary_gradient::identity)
+        .doc("The tensor itself."),
+    OpDef::new("aten::detach_(Tensor(a!) self) -> Tensor(a!)", same)
+        .doc("The tensor itself, from here on without gradients."),
+    OpDef::new("aten::detach(Tensor(a) self) -> Tensor(a)", view)
+        .write_back(write_back::whole)
+        .decompose(decompose::alias)
+        .tags(Tags::VIEW)
+        .no_gradient()
+        .doc("A view of everything, without gradients."),
+    OpDef::new("aten::alias(Tensor(a) self) -> Tensor(a)", view)
+        .write_back(write_back::whole)
+        .tags(Tags::VIEW)
+        .tags(Tags::CORE)
+        .vjp(unary_gradient::identity)
+        .doc("A view of everything."),
+    OpDef::new("aten::cpu(Tensor(a) self) -> Tensor(b|a)", same)
+        .tags(Tags::VIEW)
+        .vjp(unary_gradient::identity)
+        .doc("The tensor itself: all tensors live on the CPU."),
+    OpDef::new("aten::resolve_conj(Tensor(a) self) -> Tensor(a)", same)
+        .decompose(decompose::itself)
+        .tags(Tags::VIEW)
+        .vjp(unary_gradient::identity)
+        .doc("The tensor itself: conjugation is never put off here."),
+    OpDef::new("aten::resolve_neg(Tensor(a) self) -> Tensor(a)", same)
+        .decompose(decompose::itself)
+        .tags(Tags::VIEW)
+        .vjp(unary_gradient::identity)
+        .doc("The tensor itself: negation is never put off here."),
+    OpDef::new("aten::fill.Scalar(Tensor self, Scalar value) -> Tensor", fill)
+        .decompose(create::decompose::fill_scalar)
+        .tags(Tags::TAKEN_APART)
+        .tags(Tags::CORE)
+        .vjp(gradient::fill)
+        .doc("A tensor as `self`, full of one value.")
+        .tags(Tags::WRITES_SHARED)
+        .in_place(&["fill_.Scalar"]),
+    OpDef::new("aten::fill.Tensor(Tensor self, Tensor value) -> Tensor", fill)
+        .decompose(create::decompose::fill_tensor)
+        .vjp(gradient::fill)
+        .doc("A tensor as `self`, full of one value.")
+        .in_place(&["fill_.Tensor"]),
+    OpDef::new("aten::zero(Tensor self) -> Tensor", fill)
+        .decompose(create::decompose::zeros_like)
+        .vjp(unary_gradient::zero)
+        .doc("A tensor as `self`, full of zeros.")
+        .tags(Tags::WRITES_SHARED)
+        .in_place(&["zero_"]),
+    OpDef::new(
+        "aten::_assert_tensor_metadata(Tensor a, SymInt[]? size=None, SymInt[]? stride=None, ScalarType? \
+         dtype=None, *, Device? device=None, Layout? layout=None) -> ()",
+        assert_metadata,
+    )
+    .tags(Tags::SIDE_EFFECT)
+    .doc("Holds that a tensor has these sizes, strides, dtype, device and layout."),
 ];
 
 /// The memory format that was asked for.

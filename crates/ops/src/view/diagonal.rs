@@ -6,16 +6,29 @@ use tracefx_core::Result;
 use tracefx_sym::SymInt;
 
 /// The rows of this family.
-#[rustfmt::skip]
 pub(crate) const OPS: &[OpDef] = &[
     OpDef::composite("aten::trace(Tensor self) -> Tensor", trace).doc("The sum of the diagonal of a matrix."),
-    OpDef::composite("aten::diag(Tensor self, int diagonal=0) -> Tensor", diag).tolerance(Tol::Exact).doc("The diagonal of a matrix, or a matrix with this diagonal."),
-    OpDef::composite("aten::diagflat(Tensor self, int offset=0) -> Tensor", diagflat).tolerance(Tol::Exact).doc("A matrix with all elements on its diagonal."),
-    OpDef::composite("aten::diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor", diag_embed).tolerance(Tol::Exact).doc("Matrices whose diagonals are the last dimension."),
-    OpDef::composite("aten::linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a)", |cx, args| {
-        Ok(vec![cx.call("aten.diagonal.default", args.values.iter().cloned())?])
-    }).tolerance(Tol::Exact).doc("The diagonals of matrices."),
-    OpDef::composite("aten::fill_diagonal_(Tensor(a!) self, Scalar fill_value, bool wrap=False) -> Tensor(a!)", fill_diagonal).tolerance(Tol::Exact).doc("In place: one number on the diagonal."),
+    OpDef::composite("aten::diag(Tensor self, int diagonal=0) -> Tensor", diag)
+        .tolerance(Tol::Exact)
+        .doc("The diagonal of a matrix, or a matrix with this diagonal."),
+    OpDef::composite("aten::diagflat(Tensor self, int offset=0) -> Tensor", diagflat)
+        .tolerance(Tol::Exact)
+        .doc("A matrix with all elements on its diagonal."),
+    OpDef::composite("aten::diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor", diag_embed)
+        .tolerance(Tol::Exact)
+        .doc("Matrices whose diagonals are the last dimension."),
+    OpDef::composite(
+        "aten::linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a)",
+        |cx, args| Ok(vec![cx.call("aten.diagonal.default", args.values.iter().cloned())?]),
+    )
+    .tolerance(Tol::Exact)
+    .doc("The diagonals of matrices."),
+    OpDef::composite(
+        "aten::fill_diagonal_(Tensor(a!) self, Scalar fill_value, bool wrap=False) -> Tensor(a!)",
+        fill_diagonal,
+    )
+    .tolerance(Tol::Exact)
+    .doc("In place: one number on the diagonal."),
 ];
 
 type Call<'a> = Args<'a, TensorRef>;

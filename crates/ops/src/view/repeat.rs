@@ -10,13 +10,15 @@ use tracefx_sym::SymInt;
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::repeat(Tensor self, SymInt[] repeats) -> Tensor", repeat)
-        .vjp(gradient::repeat).doc("The whole tensor several times along each dimension.")
+        .vjp(gradient::repeat)
+        .doc("The whole tensor several times along each dimension.")
         .tags(Tags::CORE),
     OpDef::composite("aten::tile(Tensor self, SymInt[] dims) -> Tensor", tile)
         .doc("The whole tensor several times along the last dimensions.")
         .tolerance(Tol::Exact),
     OpDef::composite(
-        "aten::repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor",
+        "aten::repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? \
+             output_size=None) -> Tensor",
         interleave_equally,
     )
     .doc("Each position of a dimension several times in a row.")
@@ -25,7 +27,8 @@ pub(crate) const OPS: &[OpDef] = &[
         .doc("Each position as often as its number says.")
         .tags(Tags::DATA_DEPENDENT_SHAPE),
     OpDef::composite(
-        "aten::repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor",
+        "aten::repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? \
+             output_size=None) -> Tensor",
         interleave_by,
     )
     .doc("Each position of a dimension as often in a row as its number says.")
@@ -116,7 +119,8 @@ fn interleave_by(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Trac
     } else if repeats.sizes.len() == 1 {
         if args.differ(&n, &size) {
             let what = format!(
-                "repeats must have the same size as input along dim, but got repeats.size(0) = {n} and input.size({dim}) = {size}"
+                "repeats must have the same size as input along dim, but got repeats.size(0) = {n} and \
+                     input.size({dim}) = {size}"
             );
             return Err(args.bad_shape(what));
         }

@@ -11,14 +11,17 @@ use tracefx_sym::{SymBool, SymInt};
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
     OpDef::new(
-        "aten::slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)",
+        "aten::slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> \
+             Tensor(a)",
         slice,
     )
-    .vjp(gradient::slice).doc("The positions of one dimension from `start` to `end`, in steps.")
+    .vjp(gradient::slice)
+    .doc("The positions of one dimension from `start` to `end`, in steps.")
     .write_back(write_back::slice)
-        .tags(Tags::CORE.with(Tags::VIEW)),
+    .tags(Tags::CORE.with(Tags::VIEW)),
     OpDef::new("aten::select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)", select)
-        .vjp(gradient::select).doc("One position of a dimension, which disappears.")
+        .vjp(gradient::select)
+        .doc("One position of a dimension, which disappears.")
         .write_back(write_back::select)
         .tags(Tags::CORE.with(Tags::VIEW)),
     OpDef::composite("aten::narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)", narrow)
@@ -39,22 +42,26 @@ pub(crate) const OPS: &[OpDef] = &[
         }
         Ok(vec![Output::Unknown(Value::None)])
     })
-    .vjp(gradient::narrow).doc("The positions of one dimension from the one on that a 0-d tensor names.")
+    .vjp(gradient::narrow)
+    .doc("The positions of one dimension from the one on that a 0-d tensor names.")
     .tags(Tags::VIEW),
     OpDef::new("aten::unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)", unfold)
-        .vjp(gradient::unfold).doc("Windows that slide over one dimension, as a new last dimension.")
+        .vjp(gradient::unfold)
+        .doc("Windows that slide over one dimension, as a new last dimension.")
         .tags(Tags::VIEW),
     OpDef::new("aten::diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)", diagonal)
-        .vjp(gradient::diagonal).doc("The diagonal of two dimensions, as a new last dimension.")
+        .vjp(gradient::diagonal)
+        .doc("The diagonal of two dimensions, as a new last dimension.")
         .write_back(write_back::diagonal)
         .tags(Tags::CORE.with(Tags::VIEW)),
     OpDef::new(
         "aten::as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)",
         as_strided,
     )
-    .vjp(gradient::as_strided).doc("The storage seen with these sizes, strides and offset.")
+    .vjp(gradient::as_strided)
+    .doc("The storage seen with these sizes, strides and offset.")
     .write_back(write_back::as_strided)
-        .tags(Tags::CORE.with(Tags::VIEW)),
+    .tags(Tags::CORE.with(Tags::VIEW)),
 ];
 
 /// The meta of `base[start:end:step]` along one dimension. Positions count from the end where they are known to be

@@ -16,24 +16,30 @@ use tracefx_sym::SymInt;
 pub(crate) const OPS: &[OpDef] = &[
     OpDef::new("aten::split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]", split)
         .write_back(write_back::equal_piece)
-        .vjp(gradient::split).doc("Pieces of equal size; the last one may be smaller.")
+        .vjp(gradient::split)
+        .doc("Pieces of equal size; the last one may be smaller.")
         .tags(Tags::VIEW)
         .decompose(split_by_sizes),
     OpDef::new("aten::unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]", split)
-        .decompose(decompose::unsafe_split).vjp(gradient::split).doc("`split` of a tensor that nobody else looks at.")
+        .decompose(decompose::unsafe_split)
+        .vjp(gradient::split)
+        .doc("`split` of a tensor that nobody else looks at.")
         .tags(Tags::VIEW),
     OpDef::new(
         "aten::split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]",
         split_with_sizes,
     )
-    .vjp(gradient::split).doc("Pieces of these sizes.")
+    .vjp(gradient::split)
+    .doc("Pieces of these sizes.")
     .write_back(write_back::piece)
-        .tags(Tags::CORE.with(Tags::VIEW)),
+    .tags(Tags::CORE.with(Tags::VIEW)),
     OpDef::new(
         "aten::unsafe_split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]",
         split_with_sizes,
     )
-    .decompose(decompose::unsafe_split_with_sizes).vjp(gradient::split).doc("`split_with_sizes` of a tensor that nobody else looks at.")
+    .decompose(decompose::unsafe_split_with_sizes)
+    .vjp(gradient::split)
+    .doc("`split_with_sizes` of a tensor that nobody else looks at.")
     .tags(Tags::VIEW),
     OpDef::composite("aten::split.sizes(Tensor(a -> *) self, SymInt[] split_size, int dim=0) -> Tensor(a)[]", sizes)
         .doc("Pieces of these sizes.")
@@ -61,10 +67,12 @@ pub(crate) const OPS: &[OpDef] = &[
     .doc("The pieces between these positions.")
     .tags(Tags::VIEW),
     OpDef::new(
-        "aten::tensor_split.tensor_indices_or_sections(Tensor(a -> *) self, Tensor tensor_indices_or_sections, int dim=0) -> Tensor(a)[]",
+        "aten::tensor_split.tensor_indices_or_sections(Tensor(a -> *) self, Tensor tensor_indices_or_sections, \
+             int dim=0) -> Tensor(a)[]",
         tensor_split_by_tensor,
     )
-    .vjp(gradient::split).doc("The pieces that a tensor says: their number if it is 0-d, else the positions between them.")
+    .vjp(gradient::split)
+    .doc("The pieces that a tensor says: their number if it is 0-d, else the positions between them.")
     .tags(Tags::VIEW.with(Tags::DATA_DEPENDENT_SHAPE)),
     OpDef::composite("aten::hsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]", |cx, args| {
         axis_split(cx, args, 1)

@@ -14,28 +14,37 @@ use tracefx_ir::TensorMeta;
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
     OpDef::new(
-        "aten::slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor",
+        "aten::slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt \
+             step=1) -> Tensor",
         |args| written(args, slice_of_args(args, args.tensor(0)?, 2)?),
     )
-    .vjp(gradient::slice_scatter).doc("The tensor with a slice replaced.")
+    .vjp(gradient::slice_scatter)
+    .doc("The tensor with a slice replaced.")
     .tags(Tags::CORE),
     OpDef::new("aten::select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor", |args| {
         written(args, select_of_args(args, args.tensor(0)?, 2)?)
     })
-    .decompose(decompose::select_scatter).tags(Tags::TAKEN_APART).vjp(gradient::select_scatter).doc("The tensor with one position of a dimension replaced.")
+    .decompose(decompose::select_scatter)
+    .tags(Tags::TAKEN_APART)
+    .vjp(gradient::select_scatter)
+    .doc("The tensor with one position of a dimension replaced.")
     .tags(Tags::CORE),
     OpDef::new(
         "aten::diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor",
         |args| written(args, diagonal_of_args(args, args.tensor(0)?, 2)?),
     )
-    .vjp(gradient::diagonal_scatter).doc("The tensor with a diagonal replaced."),
+    .vjp(gradient::diagonal_scatter)
+    .doc("The tensor with a diagonal replaced."),
     OpDef::new(
-        "aten::as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor",
+        "aten::as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? \
+             storage_offset=None) -> Tensor",
         |args| written(args, as_strided_of_args(args, 2)?),
     )
-    .vjp(gradient::as_strided_scatter).doc("The tensor with the elements at these strides replaced."),
+    .vjp(gradient::as_strided_scatter)
+    .doc("The tensor with the elements at these strides replaced."),
     OpDef::new(
-        "aten::slice_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt start, SymInt end, SymInt step) -> Tensor",
+        "aten::slice_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt start, SymInt end, \
+             SymInt step) -> Tensor",
         |args| among_zeros(args, slice_of_args),
     )
     .doc("The gradient of `slice`: zeros but for the slice.")
