@@ -10,7 +10,7 @@ import { begin } from "./bootstrap.mjs";
 import { crateUnits, decide, digest, testUnits } from "./decide.mjs";
 import { elapsed, Problem, report, ROOT, tail } from "./progress.mjs";
 import { filesOfRepository, packagesOfWorkspace, textOf } from "./repository.mjs";
-import { inLanes, run, STAGES, VITEST } from "./stages.mjs";
+import { factsOf, factsOfMachine, inLanes, isAsBefore, run, STAGES, VITEST } from "./stages.mjs";
 import { lastSuccess, succeeded } from "./successes.mjs";
 
 const HELP = `npm run check [-- --dependants]
@@ -48,7 +48,8 @@ async function main() {
   await made.scripts();
   const files = filesOfRepository();
   if (files === undefined) throw new Problem("git tells what changed, and is not there; run: npm test");
-  const facts = [process.version, made.rustVersion];
+  const machine = factsOfMachine(made.rustVersion);
+  const print = digest(files, () => true);
   const options = { dependants: values.dependants === true };
 
   /** @type {Job[]} */
@@ -58,6 +59,7 @@ async function main() {
   for (const stage of STAGES) {
     const { reads, own = reads } = stage;
     if (!CHECKS.includes(stage.name) || reads === undefined || own === undefined) continue;
+    const facts = factsOf(stage, machine);
     const unit = {
       name: `stage ${stage.name}`,
       prints: { own: digest(files, own, facts), all: digest(files, reads, facts) },
@@ -66,19 +68,19 @@ async function main() {
     if (state.fresh.length > 0) report("done", stage.name, "fresh");
     if (state.left.length > 0) left.push(stage.name);
     const success = { [unit.name]: { ...unit.prints, passed: 1 } };
-    if (state.run.length > 0) jobs.push({ lane: stage.lane, run: () => remembered(stage, success) });
+    if (state.run.length > 0) jobs.push({ lane: stage.lane, run: () => remembered(stage, success, print) });
   }
-  const crates = decide(crateUnits(files, textOf, packagesOfWorkspace(), facts), lastSuccess, options);
+  const crates = decide(crateUnits(files, textOf, packagesOfWorkspace(), machine), lastSuccess, options);
   for (const { name, prints, separate } of crates.run) {
     const test = ["cargo", "test", "--locked", "--package", name];
     const commands = [[...test, "--no-fail-fast"], ...separate.map((it) => [...test, "--test", it])];
-    jobs.push({ lane: "cargo", run: () => remembered({ name, commands, count: "cargo" }, { [name]: prints }) });
+    jobs.push({ lane: "cargo", run: () => remembered({ name, commands, count: "cargo" }, { [name]: prints }, print) });
   }
-  const tests = decide(testUnits(files, textOf, facts), lastSuccess, options);
+  const tests = decide(testUnits(files, textOf, machine), lastSuccess, options);
   if (tests.run.length > 0) {
     const commands = [[...VITEST, ...tests.run.map((it) => it.name)]];
     const prints = Object.fromEntries(tests.run.map((it) => [it.name, it.prints]));
-    jobs.push({ lane: "node", run: () => remembered({ name: "vitest", commands, count: "vitest" }, prints) });
+    jobs.push({ lane: "node", run: () => remembered({ name: "vitest", commands, count: "vitest" }, prints, print) });
   }
   if (crates.fresh.length > 0) report("done", "cargo test", `${sum(crates.fresh.length, "crate")} fresh`);
   if (tests.fresh.length > 0) report("done", "vitest", `${sum(tests.fresh.length, "file")} fresh`);
@@ -105,10 +107,11 @@ async function main() {
  *
  * @param {Parameters<typeof run>[0]} stage
  * @param {Parameters<typeof succeeded>[0]} successes
+ * @param {string} print of all files before
  */
-async function remembered(stage, successes) {
+async function remembered(stage, successes, print) {
   const result = await run(stage);
-  if (result.failed === 0) succeeded(successes);
+  if (result.failed === 0 && isAsBefore(() => true, [], print)) succeeded(successes);
   return result;
 }
 

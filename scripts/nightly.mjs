@@ -1,7 +1,8 @@
 /**
  * What takes longer than CI may: the same properties on many more cases, others in every run, libFuzzer on every target, and the
- * command as it is released. CI runs a slice of each: the 256 cases that are proptest's default (some properties take a multiple or a part of them, by
- * what a case costs), graphs of 100,000 nodes instead of a million, and the first mutations of the fuzz targets.
+ * command as it is released. CI runs a slice of each: the 256 cases that are proptest's default (some properties take a
+ * multiple or a part of them, by what a case costs), graphs of 100,000 nodes instead of a million, and the first mutations of
+ * the fuzz targets.
  *
  *     npm run nightly [-- SECONDS]      of libFuzzer for each target, 60 without it
  *
@@ -32,7 +33,7 @@ function stages(/** @type {string} */ seconds) {
     {
       name: "properties",
       count: "cargo",
-      commands: [test(...PROPERTIES)],
+      commands: [test(...PROPERTIES), ["cargo", "test", "--locked", "--lib", "--package", "tracefx-cpu"]],
       env: { PROPTEST_CASES: "5120", TRACEFX_NODES: "1000000" },
     },
     {

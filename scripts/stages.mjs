@@ -7,7 +7,9 @@
  */
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { digest } from "./decide.mjs";
 import { CACHE, elapsed, logged, report } from "./progress.mjs";
+import { filesOfRepository } from "./repository.mjs";
 
 /** @typedef {{ passed: number, failed: number }} Counts */
 /** @typedef {"packages" | "package"} Need what set-up makes, see bootstrap.mjs */
@@ -41,7 +43,7 @@ const isReadByScripts = (/** @type {string} */ path) => !/^(crates|fuzz|xtask)\/
 /** What code generation writes, and what it is known to print that from. */
 const isPrinted = (/** @type {string} */ path) => /^(bindings\/|docs\/ops\.md$|tests\/fixtures\/dtypes\/)/.test(path);
 const PRINTED_FROM =
-  /^(xtask\/codegen\/|crates\/(ops\/src\/|engine\/src\/(command\.rs|passes\/)|core\/src\/d(type|iagnostic)\.rs|wire\/src\/format\.rs))/;
+  /^(xtask\/codegen\/|crates\/(ops\/src\/|engine\/src\/(command\.rs|passes\/)|exec\/src\/functions\.rs|rewrite\/src\/|core\/src\/d(type|iagnostic)\.rs|wire\/src\/format\.rs))/;
 
 /** The arguments of vitest that every run of the suite in Node shares. */
 export const VITEST = [bin("vitest"), "run", "--project", "node"];
@@ -155,6 +157,42 @@ export const STAGES = [
     commands: [["node", "scripts/advisories.mjs"]],
   },
 ];
+
+/** The variables of the environment that change what is compiled or which cases are tested. */
+const SETTINGS = /^(CARGO_|RUST|PROPTEST_|TRACEFX_|NODE_OPTIONS$)/;
+
+/**
+ * What a result depends on beside the files: the versions of the tools, the system, and the settings of the environment.
+ *
+ * @param {string} rustVersion
+ */
+export function factsOfMachine(rustVersion) {
+  const settings = Object.entries(process.env).filter(([name]) => SETTINGS.test(name));
+  return [
+    process.version,
+    process.platform,
+    process.arch,
+    rustVersion,
+    ...settings.map((it) => it.join("=")).toSorted(),
+  ];
+}
+
+/** Of these facts and what a stage itself runs, those on which its result depends. */
+export function factsOf(/** @type {Stage} */ stage, /** @type {readonly string[]} */ machine) {
+  return [...machine, JSON.stringify([stage.commands, stage.env ?? {}])];
+}
+
+/**
+ * Whether the files of these prints are what they were: who edits while a test runs has not tested what is there then.
+ *
+ * @param {(path: string) => boolean} reads
+ * @param {readonly string[]} facts
+ * @param {string} print
+ */
+export function isAsBefore(reads, facts, print) {
+  const files = filesOfRepository();
+  return files !== undefined && digest(files, reads, facts) === print;
+}
 
 /**
  * Runs jobs side by side, those of one lane one after another. All end before this does, even where one throws.

@@ -15,7 +15,7 @@ import { begin } from "./bootstrap.mjs";
 import { crateUnits, digest, testUnits } from "./decide.mjs";
 import { elapsed, Problem, report, tail } from "./progress.mjs";
 import { filesOfRepository, packagesOfWorkspace, textOf } from "./repository.mjs";
-import { inLanes, run, STAGES, sums } from "./stages.mjs";
+import { factsOf, factsOfMachine, inLanes, isAsBefore, run, STAGES, sums } from "./stages.mjs";
 import { lastSuccess, succeeded } from "./successes.mjs";
 
 /** @typedef {import("./stages.mjs").Stage} Stage */
@@ -34,11 +34,12 @@ function chosen(/** @type {string | undefined} */ only) {
  * Runs a stage, unless it is fresh.
  *
  * @param {Stage} stage
- * @param {readonly string[]} facts
+ * @param {readonly string[]} machine
  * @param {boolean} again whether it runs even then
  */
-async function runStage(stage, facts, again) {
+async function runStage(stage, machine, again) {
   const { name, count, reads, own = reads } = stage;
+  const facts = factsOf(stage, machine);
   // What is read is told before the run: a file that changes meanwhile makes the stage stale.
   const files = reads && filesOfRepository();
   const print = files && digest(files, reads, facts);
@@ -48,9 +49,10 @@ async function runStage(stage, facts, again) {
     report("done", name, `${sums(count, counts)}unchanged since its last success`);
     return { name, log: "", ...counts };
   }
-  const units = files === undefined ? [] : unitsOf(name, files, facts);
+  const units = files === undefined ? [] : unitsOf(name, files, machine);
   const result = await run(stage);
-  if (result.failed === 0 && files !== undefined && own !== undefined && print !== undefined) {
+  if (result.failed > 0 || files === undefined || reads === undefined || own === undefined) return result;
+  if (print !== undefined && isAsBefore(reads, facts, print)) {
     const prints = units.map((it) => /** @type {const} */ ([it.name, it.prints]));
     succeeded({
       ...Object.fromEntries(prints),
@@ -64,13 +66,27 @@ async function runStage(stage, facts, again) {
 function unitsOf(
   /** @type {string} */ stage,
   /** @type {import("./repository.mjs").Files} */ files,
-  /** @type {readonly string[]} */ facts,
+  /** @type {readonly string[]} */ machine,
 ) {
-  if (stage === "vitest") return testUnits(files, textOf, facts);
-  // The crate of the fuzz targets has a test that is not run with the others.
+  if (stage === "vitest") return testUnits(files, textOf, machine);
+  // The crate of the fuzz targets has a test that is not run with the others: it has succeeded where both have.
   const isSeparate = stage === "fuzz";
   if (!isSeparate && stage !== "cargo test") return [];
-  return crateUnits(files, textOf, packagesOfWorkspace(), facts).filter((it) => it.separate.length > 0 === isSeparate);
+  if (isSeparate && !hasSucceeded("cargo test", files, machine)) return [];
+  return crateUnits(files, textOf, packagesOfWorkspace(), machine).filter(
+    (it) => it.separate.length > 0 === isSeparate,
+  );
+}
+
+/** Whether a stage has succeeded on these files. */
+function hasSucceeded(
+  /** @type {string} */ name,
+  /** @type {import("./repository.mjs").Files} */ files,
+  /** @type {readonly string[]} */ machine,
+) {
+  const stage = STAGES.find((it) => it.name === name);
+  if (stage?.reads === undefined) return false;
+  return lastSuccess(`stage ${name}`)?.all === digest(files, stage.reads, factsOf(stage, machine));
 }
 
 async function main() {
@@ -79,7 +95,7 @@ async function main() {
   const stages = chosen(values.only);
   const isEngineNeeded = stages.some((it) => it.needs === "package");
   const made = await begin({ engine: isEngineNeeded, browser: stages.some((stage) => stage.name === "browser") });
-  const facts = [process.version, made.rustVersion];
+  const machine = factsOfMachine(made.rustVersion);
   const needs = { packages: async () => {}, package: made.package };
   const again = values.all || (process.env["CI"] ?? "") !== "";
   const results = await inLanes(
@@ -87,7 +103,7 @@ async function main() {
       lane: stage.lane,
       run: async () => {
         if (stage.needs !== undefined) await needs[stage.needs]();
-        return await runStage(stage, facts, again);
+        return await runStage(stage, machine, again);
       },
     })),
   );
