@@ -25,7 +25,7 @@ pub(crate) fn check(root: &Path) -> Outcome {
     complaints.extend(unsafe_code::check(root)?);
     complaints.extend(features::check(root)?);
     if complaints.is_empty() {
-        println!("tidy: layering, floors, files, lockfile and unsafe code are in order");
+        println!("tidy: rows, floors, files, allocations, lockfile, registries, unsafe code and features are in order");
         return Ok(());
     }
     Err(complaints.join("\n"))

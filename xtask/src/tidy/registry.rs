@@ -58,11 +58,24 @@ pub(super) fn check(root: &Path) -> Result<Vec<String>, String> {
     Ok(complaints)
 }
 
-/// The lines, outside of tests and comments, that ask for the operators of tracefx, with their numbers.
+/// The lines, outside of tests and comments, that ask for the operators of tracefx, with their numbers. An item of tests
+/// ends, as rustfmt sets it, with the line that closes it at its own depth, or at once with a semicolon.
 fn global_uses(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line));
-    let code = lines.take_while(|(_, line)| !line.starts_with("#[cfg(test)]"));
-    code.filter(|(_, line)| !line.trim_start().starts_with("//") && names_global(line))
+    let depth = |line: &str| line.len() - line.trim_start().len();
+    let mut in_tests: Option<usize> = None;
+    text.lines().enumerate().map(|(at, line)| (at + 1, line)).filter(move |(_, line)| {
+        let word = line.trim_start();
+        if let Some(outer) = in_tests {
+            let ends = depth(line) == outer && (word.starts_with('}') || word.ends_with(';'));
+            in_tests = in_tests.filter(|_| !ends);
+            return false;
+        }
+        if word.starts_with("#[cfg(test)]") {
+            in_tests = Some(depth(line));
+            return false;
+        }
+        !word.starts_with("//") && names_global(word)
+    })
 }
 
 /// Whether a line calls the function `registry`, which is neither a method nor a function of another name.
@@ -79,7 +92,7 @@ mod tests {
 
     #[test]
     fn calls_of_the_function_are_told_from_methods_tests_and_comments() {
-        let text = "use tracefx_ops::registry;\n/// registry()\nfn f() {\n    g(registry());\n    tracefx_ops::registry().get(it);\n    self.registry().get(it);\n}\n#[cfg(test)]\nmod tests {\n    f(registry());\n}\n";
-        assert_eq!(global_uses(text).map(|(at, _)| at).collect::<Vec<_>>(), [4, 5]);
+        let text = "use tracefx_ops::registry;\n/// registry()\nfn f() {\n    g(registry());\n    tracefx_ops::registry().get(it);\n    self.registry().get(it);\n}\n#[cfg(test)]\nmod tests {\n    f(registry());\n}\n#[cfg(test)]\nuse tests::registry();\nfn g() {\n    registry();\n}\n";
+        assert_eq!(global_uses(text).map(|(at, _)| at).collect::<Vec<_>>(), [4, 5, 15]);
     }
 }
