@@ -1618,7 +1618,7 @@ export interface TorchFunctions {
    */
   all(input: Tensor, options?: { out?: Tensor }): Tensor;
   /**
-   * Whether no element is zero.
+   * Whether no element along dimensions is zero.
    *
    * `aten::all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor`
    */
@@ -1626,7 +1626,7 @@ export interface TorchFunctions {
   all(input: Tensor, dim: readonly Int[] | null, options?: { keepdim?: boolean; out?: Tensor }): Tensor;
   all(input: Tensor, dim: readonly Int[] | null, keepdim: boolean, options?: { out?: Tensor }): Tensor;
   /**
-   * Whether no element is zero.
+   * Whether no element along a dimension is zero.
    *
    * `aten::all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor`
    */
@@ -1697,7 +1697,7 @@ export interface TorchFunctions {
    */
   any(input: Tensor, options?: { out?: Tensor }): Tensor;
   /**
-   * Whether an element is not zero.
+   * Whether an element along dimensions is not zero.
    *
    * `aten::any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor`
    */
@@ -1705,7 +1705,7 @@ export interface TorchFunctions {
   any(input: Tensor, dim: readonly Int[] | null, options?: { keepdim?: boolean; out?: Tensor }): Tensor;
   any(input: Tensor, dim: readonly Int[] | null, keepdim: boolean, options?: { out?: Tensor }): Tensor;
   /**
-   * Whether an element is not zero.
+   * Whether an element along a dimension is not zero.
    *
    * `aten::any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor`
    */
@@ -1721,7 +1721,7 @@ export interface TorchFunctions {
   arange(options: ArangeOptions): Tensor;
   arange(end: Scalar, options?: Omit<ArangeOptions, "end">): Tensor;
   /**
-   * The numbers from 0 on, below `end`.
+   * The numbers from `start` on, below `end`.
    *
    * `aten::arange.start(Scalar start, Scalar end, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None,
    * bool? pin_memory=None) -> Tensor`
@@ -1730,7 +1730,7 @@ export interface TorchFunctions {
   arange(start: Scalar, options: Omit<ArangeStartOptions, "start">): Tensor;
   arange(start: Scalar, end: Scalar, options?: Omit<ArangeStartOptions, "start" | "end">): Tensor;
   /**
-   * The numbers from 0 on, below `end`.
+   * The numbers from `start` on in steps, before `end`.
    *
    * `aten::arange.start_step(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=None, Layout? layout=None,
    * Device? device=None, bool? pin_memory=None) -> Tensor`
@@ -1845,7 +1845,7 @@ export interface TorchFunctions {
    */
   argsort(input: Tensor, options: { stable: boolean; dim?: Int; descending?: boolean; out?: Tensor }): Tensor;
   /**
-   * Where the elements of each line of a dimension are, in order, equal ones in the order in which they were.
+   * Where the elements of each line of a dimension are, in order.
    *
    * `aten::argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor`
    */
@@ -2138,7 +2138,7 @@ export interface TorchFunctions {
    */
   bernoulli(input: Tensor, options?: { out?: Tensor }): Tensor;
   /**
-   * One with the probability that each element says, else zero.
+   * One with probability `p`, else zero, for each element.
    *
    * `aten::bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor`
    */
@@ -2339,7 +2339,7 @@ export interface TorchFunctions {
    */
   bucketize(input: Tensor, boundaries: Tensor, options?: { outInt32?: boolean; right?: boolean; out?: Tensor }): Tensor;
   /**
-   * Between which boundaries each element lies.
+   * Between which boundaries a number lies.
    *
    * `aten::bucketize.Scalar(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor`
    */
@@ -2636,7 +2636,7 @@ export interface TorchFunctions {
     groups: Int,
   ): Tensor;
   /**
-   * A convolution along one dimension, of a batch or of a single item.
+   * A convolution whose padding is `valid` (none) or `same` (the result has the size of the input).
    *
    * `aten::conv1d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], str padding="valid",
    * SymInt[1] dilation=[1], SymInt groups=1) -> Tensor`
@@ -2718,7 +2718,7 @@ export interface TorchFunctions {
     groups: Int,
   ): Tensor;
   /**
-   * A convolution of images, of a batch or of a single one.
+   * A convolution whose padding is `valid` (none) or `same` (the result has the size of the input).
    *
    * `aten::conv2d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], str padding="valid",
    * SymInt[2] dilation=[1, 1], SymInt groups=1) -> Tensor`
@@ -2800,7 +2800,7 @@ export interface TorchFunctions {
     groups: Int,
   ): Tensor;
   /**
-   * A convolution of volumes, of a batch or of a single one.
+   * A convolution whose padding is `valid` (none) or `same` (the result has the size of the input).
    *
    * `aten::conv3d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], str
    * padding="valid", SymInt[3] dilation=[1, 1, 1], SymInt groups=1) -> Tensor`
@@ -3155,7 +3155,7 @@ export interface TorchFunctions {
   countNonzero(input: Tensor, options?: { dim?: Int | null; out?: Tensor }): Tensor;
   countNonzero(input: Tensor, dim: Int | null, options?: { out?: Tensor }): Tensor;
   /**
-   * How many elements are not zero.
+   * How many elements along dimensions are not zero.
    *
    * `aten::count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor`
    */
@@ -3308,7 +3308,7 @@ export interface TorchFunctions {
    */
   cumulativeTrapezoid(y: Tensor, x: Tensor, options?: { dim?: Int }): Tensor;
   /**
-   * The area under a line through points, up to each of them.
+   * The area under a line through points at equal distances, up to each of them.
    *
    * `aten::cumulative_trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor`
    */
@@ -3442,13 +3442,13 @@ export interface TorchFunctions {
    */
   div(input: Tensor | Scalar, other: Tensor | Scalar, options?: { out?: Tensor }): Tensor;
   /**
-   * `self / other`, never as integers.
+   * `self / other`, exact, or rounded towards zero (`trunc`) or down (`floor`).
    *
    * `aten::div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor`
    */
   div(input: Tensor | Scalar, other: Tensor | Scalar, options: { roundingMode: string | null; out?: Tensor }): Tensor;
   /**
-   * `self / other`, never as integers.
+   * `self / other`, exact, or rounded towards zero (`trunc`) or down (`floor`).
    *
    * `aten::div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor`
    */
@@ -3514,7 +3514,7 @@ export interface TorchFunctions {
   dsplit(input: Tensor, options: { sections: Int }): Tensor[];
   dsplit(input: Tensor, sections: Int): Tensor[];
   /**
-   * Equal pieces along the third dimension.
+   * The pieces between these positions of the third dimension.
    *
    * `aten::dsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]`
    */
@@ -3620,7 +3620,7 @@ export interface TorchFunctions {
     paddingIdx: Int | null,
   ): [result0: Tensor, result1: Tensor, result2: Tensor, result3: Tensor];
   /**
-   * Bags of rows of a table, each reduced to one row; one row may count as nothing.
+   * Bags of rows of a table, each reduced to one row.
    *
    * `aten::embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool
    * sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False) -> (Tensor, Tensor, Tensor, Tensor)`
@@ -3826,7 +3826,7 @@ export interface TorchFunctions {
   eye(options: EyeOptions): Tensor;
   eye(n: Int, options?: Omit<EyeOptions, "n">): Tensor;
   /**
-   * Ones on the diagonal of a square of zeros.
+   * Ones on the diagonal of a rectangle of zeros.
    *
    * `aten::eye.m(SymInt n, SymInt m, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool?
    * pin_memory=None) -> Tensor`
@@ -4103,37 +4103,37 @@ export interface TorchFunctions {
    */
   gradient(input: Tensor, options: { spacing: readonly Scalar[]; dim?: Int | null; edgeOrder?: Int }): Tensor[];
   /**
-   * The slopes along each dimension, with a distance between points for each.
+   * The slopes along some dimensions, with a distance between points for each.
    *
    * `aten::gradient.scalarrayarray(Tensor self, *, Scalar[] spacing, int[] dim, int edge_order=1) -> Tensor[]`
    */
   gradient(input: Tensor, options: { spacing: readonly Scalar[]; dim: readonly Int[]; edgeOrder?: Int }): Tensor[];
   /**
-   * The slopes along each dimension, with a distance between points for each.
+   * The slopes along some dimensions, of points at distance one.
    *
    * `aten::gradient.array(Tensor self, *, int[] dim, int edge_order=1) -> Tensor[]`
    */
   gradient(input: Tensor, options: { dim: readonly Int[]; edgeOrder?: Int }): Tensor[];
   /**
-   * The slopes along each dimension, with a distance between points for each.
+   * The slopes along some dimensions, of points at equal distances.
    *
    * `aten::gradient.scalararray(Tensor self, *, Scalar spacing, int[] dim, int edge_order=1) -> Tensor[]`
    */
   gradient(input: Tensor, options: { spacing: Scalar; dim: readonly Int[]; edgeOrder?: Int }): Tensor[];
   /**
-   * The slopes along each dimension, with a distance between points for each.
+   * The slopes along each dimension, of points at equal distances.
    *
    * `aten::gradient.scalarint(Tensor self, *, Scalar? spacing=None, int? dim=None, int edge_order=1) -> Tensor[]`
    */
   gradient(input: Tensor, options?: { spacing?: Scalar | null; dim?: Int | null; edgeOrder?: Int }): Tensor[];
   /**
-   * The slopes along each dimension, with a distance between points for each.
+   * The slopes along each dimension, with the coordinates of the points for each.
    *
    * `aten::gradient.tensorarrayint(Tensor self, *, Tensor[] spacing, int? dim=None, int edge_order=1) -> Tensor[]`
    */
   gradient(input: Tensor, options: { spacing: readonly Tensor[]; dim?: Int | null; edgeOrder?: Int }): Tensor[];
   /**
-   * The slopes along each dimension, with a distance between points for each.
+   * The slopes along some dimensions, with the coordinates of the points for each.
    *
    * `aten::gradient.tensorarray(Tensor self, *, Tensor[] spacing, int[] dim, int edge_order=1) -> Tensor[]`
    */
@@ -4342,7 +4342,7 @@ export interface TorchFunctions {
     bidirectional: boolean,
   ): [result0: Tensor, result1: Tensor];
   /**
-   * Layers of gated recurrent units over packed sequences: the outputs and the last hidden states.
+   * Layers of gated recurrent units over a sequence: the outputs and the last hidden states.
    *
    * `aten::gru.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool
    * train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)`
@@ -4573,7 +4573,7 @@ export interface TorchFunctions {
     options?: HistogramBinsTensorOptions,
   ): NamedResults<[hist: Tensor, binEdges: Tensor], { hist: Tensor; binEdges: Tensor }>;
   /**
-   * How many elements lie between these bounds, and the bounds.
+   * How many elements lie in each of so many equal bins, and their bounds.
    *
    * `aten::histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, Tensor? weight=None, bool density=False)
    * -> (Tensor hist, Tensor bin_edges)`
@@ -4658,7 +4658,7 @@ export interface TorchFunctions {
     density: boolean,
   ): NamedResults<[hist: Tensor, binEdges: Tensor[]], { hist: Tensor; binEdges: Tensor[] }>;
   /**
-   * How many points lie in each of so many equal bins of each dimension, and their bounds.
+   * How many points lie between these bounds of each dimension, and the bounds.
    *
    * `aten::histogramdd.TensorList_bins(Tensor self, Tensor[] bins, float[]? range=None, Tensor? weight=None, bool
    * density=False) -> (Tensor hist, Tensor[] bin_edges)`
@@ -4700,7 +4700,7 @@ export interface TorchFunctions {
   hsplit(input: Tensor, options: { sections: Int }): Tensor[];
   hsplit(input: Tensor, sections: Int): Tensor[];
   /**
-   * Equal pieces along columns.
+   * The pieces between these columns.
    *
    * `aten::hsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]`
    */
@@ -4777,7 +4777,7 @@ export interface TorchFunctions {
   indexFill(input: Tensor, dim: Int, index: Tensor, options: { value: Tensor; out?: Tensor }): Tensor;
   indexFill(input: Tensor, dim: Int, index: Tensor, value: Tensor, options?: { out?: Tensor }): Tensor;
   /**
-   * The tensor with the slices that an index vector names filled with the element of a 0-d tensor.
+   * The tensor with the slices that an index vector names filled with a number.
    *
    * `aten::index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor`
    */
@@ -4973,7 +4973,7 @@ export interface TorchFunctions {
    */
   isin(elements: Tensor, testElements: Tensor, options?: IsinTensorTensorOptions): Tensor;
   /**
-   * Which elements are among others.
+   * Whether a number is among elements.
    *
    * `aten::isin.Scalar_Tensor(Scalar element, Tensor test_elements, *, bool assume_unique=False, bool invert=False) ->
    * Tensor`
@@ -4986,7 +4986,7 @@ export interface TorchFunctions {
     options?: Omit<IsinScalarTensorOptions, "element" | "testElements">,
   ): Tensor;
   /**
-   * Which elements are among others.
+   * Which elements equal a number.
    *
    * `aten::isin.Tensor_Scalar(Tensor elements, Scalar test_element, *, bool assume_unique=False, bool invert=False) ->
    * Tensor`
@@ -5623,7 +5623,7 @@ export interface TorchFunctions {
     bidirectional: boolean,
   ): [result0: Tensor, result1: Tensor, result2: Tensor];
   /**
-   * Layers of long short-term memory over packed sequences: the outputs, the last hidden states and the last cells.
+   * Layers of long short-term memory over a sequence: the outputs, the last hidden states and the last cells.
    *
    * `aten::lstm.input(Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool
    * train, bool bidirectional, bool batch_first) -> (Tensor, Tensor, Tensor)`
@@ -5851,13 +5851,13 @@ export interface TorchFunctions {
    */
   max(input: Tensor, options?: { out?: Tensor }): Tensor;
   /**
-   * The largest element.
+   * Another name of `maximum`.
    *
    * `aten::max.other(Tensor self, Tensor other) -> Tensor`
    */
   max(input: Tensor, other: Tensor, options?: { out?: Tensor }): Tensor;
   /**
-   * The largest element.
+   * The largest element along a dimension, and where it is.
    *
    * `aten::max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)`
    */
@@ -6041,7 +6041,7 @@ export interface TorchFunctions {
    */
   mean(input: Tensor, options?: { dtype?: DTypeLike | null; out?: Tensor }): Tensor;
   /**
-   * The mean.
+   * The mean along dimensions.
    *
    * `aten::mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor`
    */
@@ -6060,7 +6060,7 @@ export interface TorchFunctions {
    */
   median(input: Tensor, options?: { out?: Tensor }): Tensor;
   /**
-   * The lower median of all elements; NaN if one is.
+   * The lower median of each line of a dimension, and where it is; NaN if one is.
    *
    * `aten::median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)`
    */
@@ -6086,13 +6086,13 @@ export interface TorchFunctions {
    */
   min(input: Tensor, options?: { out?: Tensor }): Tensor;
   /**
-   * The smallest element.
+   * Another name of `minimum`.
    *
    * `aten::min.other(Tensor self, Tensor other) -> Tensor`
    */
   min(input: Tensor, other: Tensor, options?: { out?: Tensor }): Tensor;
   /**
-   * The smallest element.
+   * The smallest element along a dimension, and where it is.
    *
    * `aten::min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)`
    */
@@ -6152,7 +6152,7 @@ export interface TorchFunctions {
   moveaxis(input: Tensor, source: Int, options: { destination: Int }): Tensor;
   moveaxis(input: Tensor, source: Int, destination: Int): Tensor;
   /**
-   * A dimension goes to another position; the others keep their order.
+   * Dimensions go to other positions; the others keep their order.
    *
    * `aten::moveaxis.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)`
    */
@@ -6168,7 +6168,7 @@ export interface TorchFunctions {
   movedim(input: Tensor, source: Int, options: { destination: Int }): Tensor;
   movedim(input: Tensor, source: Int, destination: Int): Tensor;
   /**
-   * A dimension goes to another position; the others keep their order.
+   * Dimensions go to other positions; the others keep their order.
    *
    * `aten::movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)`
    */
@@ -6271,7 +6271,7 @@ export interface TorchFunctions {
    */
   nanmedian(input: Tensor, options?: { out?: Tensor }): Tensor;
   /**
-   * The lower median of all elements that are numbers.
+   * The lower median of the numbers of each line of a dimension, and where it is.
    *
    * `aten::nanmedian.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)`
    */
@@ -6306,7 +6306,7 @@ export interface TorchFunctions {
     options?: { interpolation?: string; out?: Tensor },
   ): Tensor;
   /**
-   * Quantiles of what is not NaN.
+   * A quantile of what is not NaN.
    *
    * `aten::nanquantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str interpolation="linear")
    * -> Tensor`
@@ -6344,7 +6344,7 @@ export interface TorchFunctions {
   narrow(input: Tensor, dim: Int, start: Tensor, options: { length: Int }): Tensor;
   narrow(input: Tensor, dim: Int, start: Tensor, length: Int): Tensor;
   /**
-   * The positions of one dimension from the one on that a 0-d tensor names.
+   * The positions of one dimension from `start` on.
    *
    * `aten::narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)`
    */
@@ -6614,14 +6614,14 @@ export interface TorchFunctions {
    */
   normal(mean: Tensor, std: Tensor, options?: { out?: Tensor }): Tensor;
   /**
-   * Normally distributed random numbers, each with a mean and a deviation of its own.
+   * Normally distributed random numbers, each with a mean of its own.
    *
    * `aten::normal.Tensor_float(Tensor mean, float std=1., *, Generator? generator=None) -> Tensor`
    */
   normal(mean: Tensor, options?: { std?: Real; out?: Tensor }): Tensor;
   normal(mean: Tensor, std: Real, options?: { out?: Tensor }): Tensor;
   /**
-   * Normally distributed random numbers, each with a mean and a deviation of its own.
+   * Normally distributed random numbers, each with a deviation of its own.
    *
    * `aten::normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor`
    */
@@ -6629,7 +6629,7 @@ export interface TorchFunctions {
   normal(mean: Real, options: { std: Tensor; out?: Tensor }): Tensor;
   normal(mean: Real, std: Tensor, options?: { out?: Tensor }): Tensor;
   /**
-   * Normally distributed random numbers, each with a mean and a deviation of its own.
+   * Random numbers of a normal distribution.
    *
    * `aten::normal.float_float(float mean, float std, SymInt[] size, *, Generator? generator=None, ScalarType?
    * dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor`
@@ -6856,7 +6856,7 @@ export interface TorchFunctions {
    */
   prod(input: Tensor, options?: { dtype?: DTypeLike | null; out?: Tensor }): Tensor;
   /**
-   * The product.
+   * The product along a dimension.
    *
    * `aten::prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor`
    */
@@ -6885,7 +6885,7 @@ export interface TorchFunctions {
     options?: { interpolation?: string; out?: Tensor },
   ): Tensor;
   /**
-   * The elements below which these parts of all elements lie.
+   * The element below which this part of all elements lies.
    *
    * `aten::quantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str interpolation="linear") ->
    * Tensor`
@@ -6938,7 +6938,7 @@ export interface TorchFunctions {
   randint(high: Int, options: Omit<RandintOptions, "high">): Tensor;
   randint(high: Int, size: readonly Int[], options?: Omit<RandintOptions, "high" | "size">): Tensor;
   /**
-   * Random integers from 0 on, below `high`.
+   * Random integers from `low` on, below `high`.
    *
    * `aten::randint.low(SymInt low, SymInt high, SymInt[] size, *, ScalarType? dtype=4, Layout? layout=None, Device?
    * device=None, bool? pin_memory=None) -> Tensor`
@@ -6961,7 +6961,7 @@ export interface TorchFunctions {
   randintLike(input: Tensor, options: RandintLikeOptions): Tensor;
   randintLike(input: Tensor, high: Int, options?: Omit<RandintLikeOptions, "high">): Tensor;
   /**
-   * Random integers below `high`, in the sizes of a tensor.
+   * Random integers from `low` on, below `high`, in the sizes of a tensor.
    *
    * `aten::randint_like.low_dtype(Tensor self, SymInt low, SymInt high, *, ScalarType? dtype=None, Layout? layout=None,
    * Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor`
@@ -7073,7 +7073,7 @@ export interface TorchFunctions {
     options?: { outputSize?: Int | null; out?: Tensor },
   ): Tensor;
   /**
-   * Each position of a dimension as often in a row as its number says.
+   * Each position of a dimension several times in a row.
    *
    * `aten::repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) ->
    * Tensor`
@@ -7087,7 +7087,7 @@ export interface TorchFunctions {
     options?: { outputSize?: Int | null; out?: Tensor },
   ): Tensor;
   /**
-   * Each position of a dimension as often in a row as its number says.
+   * Each position as often as its number says.
    *
    * `aten::repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor`
    */
@@ -7198,7 +7198,7 @@ export interface TorchFunctions {
     bidirectional: boolean,
   ): [result0: Tensor, result1: Tensor];
   /**
-   * Recurrent layers with ReLU over packed sequences: the outputs and the last hidden states.
+   * Recurrent layers with ReLU over a sequence: the outputs and the last hidden states.
    *
    * `aten::rnn_relu.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout,
    * bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)`
@@ -7357,7 +7357,7 @@ export interface TorchFunctions {
     bidirectional: boolean,
   ): [result0: Tensor, result1: Tensor];
   /**
-   * Recurrent layers with tanh over packed sequences: the outputs and the last hidden states.
+   * Recurrent layers with tanh over a sequence: the outputs and the last hidden states.
    *
    * `aten::rnn_tanh.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout,
    * bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)`
@@ -7470,7 +7470,7 @@ export interface TorchFunctions {
    */
   round(input: Tensor, options?: { out?: Tensor }): Tensor;
   /**
-   * Rounded to the nearest, halves to the even neighbour.
+   * Rounded to so many decimal places.
    *
    * `aten::round.decimals(Tensor self, *, int decimals) -> Tensor`
    */
@@ -7482,7 +7482,7 @@ export interface TorchFunctions {
    */
   round_(input: Tensor): Tensor;
   /**
-   * In place: rounded to the nearest, halves to the even neighbour.
+   * In place: rounded to so many decimal places.
    *
    * `aten::round_.decimals(Tensor(a!) self, *, int decimals) -> Tensor(a!)`
    */
@@ -7558,7 +7558,7 @@ export interface TorchFunctions {
   scatter(input: Tensor, dim: Int, index: Tensor, options: { src: Tensor; out?: Tensor }): Tensor;
   scatter(input: Tensor, dim: Int, index: Tensor, src: Tensor, options?: { out?: Tensor }): Tensor;
   /**
-   * The tensor with elements of another one put where indices along a dimension say.
+   * The tensor with a number put where indices along a dimension say.
    *
    * `aten::scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor`
    */
@@ -7567,7 +7567,7 @@ export interface TorchFunctions {
   scatter(input: Tensor, dim: Int, index: Tensor, options: { value: Scalar; out?: Tensor }): Tensor;
   scatter(input: Tensor, dim: Int, index: Tensor, value: Scalar, options?: { out?: Tensor }): Tensor;
   /**
-   * The tensor with elements of another one put where indices along a dimension say.
+   * The tensor with elements of another one added or multiplied where indices along a dimension say.
    *
    * `aten::scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor`
    */
@@ -7576,7 +7576,7 @@ export interface TorchFunctions {
   scatter(input: Tensor, dim: Int, index: Tensor, options: { src: Tensor; reduce: string; out?: Tensor }): Tensor;
   scatter(input: Tensor, dim: Int, index: Tensor, src: Tensor, options: { reduce: string; out?: Tensor }): Tensor;
   /**
-   * The tensor with elements of another one put where indices along a dimension say.
+   * The tensor with a number added or multiplied where indices along a dimension say.
    *
    * `aten::scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor`
    */
@@ -7625,7 +7625,7 @@ export interface TorchFunctions {
    */
   searchsorted(sortedSequence: Tensor, input: Tensor, options?: SearchsortedTensorOptions): Tensor;
   /**
-   * Where each element belongs in the sorted line of its row.
+   * Where a number belongs in a sorted line.
    *
    * `aten::searchsorted.Scalar(Tensor sorted_sequence, Scalar self, *, bool out_int32=False, bool right=False, str?
    * side=None, Tensor? sorter=None) -> Tensor`
@@ -7818,7 +7818,7 @@ export interface TorchFunctions {
     options: SortStableOptions,
   ): NamedResults<[values: Tensor, indices: Tensor], { values: Tensor; indices: Tensor }>;
   /**
-   * The elements of each line of a dimension in order, equal ones in the order in which they were.
+   * The elements of each line of a dimension in order, and where they were; NaN is the greatest.
    *
    * `aten::sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)`
    */
@@ -7892,14 +7892,14 @@ export interface TorchFunctions {
    */
   squeeze(input: Tensor): Tensor;
   /**
-   * Drops the dimensions of size one.
+   * Drops a dimension if its size is one.
    *
    * `aten::squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)`
    */
   squeeze(input: Tensor, options: { dim: Int }): Tensor;
   squeeze(input: Tensor, dim: Int): Tensor;
   /**
-   * Drops the dimensions of size one.
+   * Drops those of the dimensions whose size is one.
    *
    * `aten::squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)`
    */
@@ -7954,14 +7954,14 @@ export interface TorchFunctions {
     options?: { out?: Tensor },
   ): Tensor;
   /**
-   * The standard deviation along dimensions.
+   * The standard deviation along dimensions, of which `correction` degrees of freedom are used up.
    *
    * `aten::std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor`
    */
   std(input: Tensor, options?: StdCorrectionOptions): Tensor;
   std(input: Tensor, dim: Int | readonly Int[] | null, options?: Omit<StdCorrectionOptions, "dim">): Tensor;
   /**
-   * The standard deviation along dimensions.
+   * The standard deviation.
    *
    * `aten::std(Tensor self, bool unbiased=True) -> Tensor`
    */
@@ -7992,7 +7992,7 @@ export interface TorchFunctions {
     options?: { out?: [Tensor, Tensor] },
   ): [result0: Tensor, result1: Tensor];
   /**
-   * The standard deviation and the mean along dimensions.
+   * The standard deviation and the mean along dimensions, of which `correction` degrees of freedom are used up.
    *
    * `aten::std_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) ->
    * (Tensor, Tensor)`
@@ -8004,7 +8004,7 @@ export interface TorchFunctions {
     options?: Omit<StdMeanCorrectionOptions, "dim">,
   ): [result0: Tensor, result1: Tensor];
   /**
-   * The standard deviation and the mean along dimensions.
+   * The standard deviation and the mean.
    *
    * `aten::std_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)`
    */
@@ -8037,7 +8037,7 @@ export interface TorchFunctions {
    */
   sum(input: Tensor, options?: { dtype?: DTypeLike | null; out?: Tensor }): Tensor;
   /**
-   * The sum.
+   * The sum along dimensions.
    *
    * `aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor`
    */
@@ -8157,7 +8157,7 @@ export interface TorchFunctions {
   tensorSplit(input: Tensor, tensorIndicesOrSections: Tensor, options?: { dim?: Int }): Tensor[];
   tensorSplit(input: Tensor, tensorIndicesOrSections: Tensor, dim: Int): Tensor[];
   /**
-   * The pieces that a tensor says: their number if it is 0-d, else the positions between them.
+   * Exactly this many pieces; the first ones are larger by one where it does not divide.
    *
    * `aten::tensor_split.sections(Tensor(a -> *) self, SymInt sections, int dim=0) -> Tensor(a)[]`
    */
@@ -8165,7 +8165,7 @@ export interface TorchFunctions {
   tensorSplit(input: Tensor, sections: Int, options?: { dim?: Int }): Tensor[];
   tensorSplit(input: Tensor, sections: Int, dim: Int): Tensor[];
   /**
-   * The pieces that a tensor says: their number if it is 0-d, else the positions between them.
+   * The pieces between these positions.
    *
    * `aten::tensor_split.indices(Tensor(a -> *) self, SymInt[] indices, int dim=0) -> Tensor(a)[]`
    */
@@ -8260,7 +8260,7 @@ export interface TorchFunctions {
    */
   trapezoid(y: Tensor, x: Tensor, options?: { dim?: Int }): Tensor;
   /**
-   * The area under a line through points.
+   * The area under a line through points at equal distances.
    *
    * `aten::trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor`
    */
@@ -8272,7 +8272,7 @@ export interface TorchFunctions {
    */
   trapz(y: Tensor, options?: { dx?: Real; dim?: Int }): Tensor;
   /**
-   * The area under a line through points at equal distances.
+   * The area under a line through points.
    *
    * `aten::trapz.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor`
    */
@@ -8517,14 +8517,14 @@ export interface TorchFunctions {
     options?: { out?: Tensor },
   ): Tensor;
   /**
-   * The variance along dimensions.
+   * The variance along dimensions, of which `correction` degrees of freedom are used up.
    *
    * `aten::var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor`
    */
   var(input: Tensor, options?: VarCorrectionOptions): Tensor;
   var(input: Tensor, dim: Int | readonly Int[] | null, options?: Omit<VarCorrectionOptions, "dim">): Tensor;
   /**
-   * The variance along dimensions.
+   * The variance.
    *
    * `aten::var(Tensor self, bool unbiased=True) -> Tensor`
    */
@@ -8555,7 +8555,7 @@ export interface TorchFunctions {
     options?: { out?: [Tensor, Tensor] },
   ): [result0: Tensor, result1: Tensor];
   /**
-   * The variance and the mean along dimensions.
+   * The variance and the mean along dimensions, of which `correction` degrees of freedom are used up.
    *
    * `aten::var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) ->
    * (Tensor, Tensor)`
@@ -8567,7 +8567,7 @@ export interface TorchFunctions {
     options?: Omit<VarMeanCorrectionOptions, "dim">,
   ): [result0: Tensor, result1: Tensor];
   /**
-   * The variance and the mean along dimensions.
+   * The variance and the mean.
    *
    * `aten::var_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)`
    */
@@ -8613,7 +8613,7 @@ export interface TorchFunctions {
   vsplit(input: Tensor, options: { sections: Int }): Tensor[];
   vsplit(input: Tensor, sections: Int): Tensor[];
   /**
-   * Equal pieces along rows.
+   * The pieces between these rows.
    *
    * `aten::vsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]`
    */
@@ -8633,7 +8633,7 @@ export interface TorchFunctions {
    */
   where(condition: Tensor, input: Tensor, other: Tensor, options?: { out?: Tensor }): Tensor;
   /**
-   * The element of `self` where the condition holds, else that of `other`.
+   * The number `self` where the condition holds, else the element of `other`.
    *
    * `aten::where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor`
    */
@@ -8641,14 +8641,14 @@ export interface TorchFunctions {
   where(condition: Tensor, input: Scalar, options: { other: Tensor; out?: Tensor }): Tensor;
   where(condition: Tensor, input: Scalar, other: Tensor, options?: { out?: Tensor }): Tensor;
   /**
-   * The element of `self` where the condition holds, else that of `other`.
+   * The element of `self` where the condition holds, else the number `other`.
    *
    * `aten::where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor`
    */
   where(condition: Tensor, input: Tensor, options: { other: Scalar; out?: Tensor }): Tensor;
   where(condition: Tensor, input: Tensor, other: Scalar, options?: { out?: Tensor }): Tensor;
   /**
-   * The element of `self` where the condition holds, else that of `other`.
+   * The number `self` where the condition holds, else the number `other`.
    *
    * `aten::where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor`
    */
@@ -9640,14 +9640,14 @@ export interface LinalgFunctions {
    */
   matrixRank(input: Tensor, options?: LinalgMatrixRankAtolRtolFloatOptions): Tensor;
   /**
-   * How many singular values are not nearly zero.
+   * How many singular values are greater than a bound.
    *
    * `aten::linalg_matrix_rank.tol_tensor(Tensor input, Tensor tol, bool hermitian=False) -> Tensor`
    */
   matrixRank(input: Tensor, tol: Tensor, options?: { hermitian?: boolean; out?: Tensor }): Tensor;
   matrixRank(input: Tensor, tol: Tensor, hermitian: boolean, options?: { out?: Tensor }): Tensor;
   /**
-   * How many singular values are not nearly zero.
+   * How many singular values are greater than a bound.
    *
    * `aten::linalg_matrix_rank(Tensor self, float tol, bool hermitian=False) -> Tensor`
    */
@@ -9683,7 +9683,7 @@ export interface LinalgFunctions {
     options?: { dtype?: DTypeLike | null; out?: Tensor },
   ): Tensor;
   /**
-   * The norm of vectors or matrices.
+   * The norm of matrices.
    *
    * `aten::linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None)
    * -> Tensor`

@@ -255,7 +255,7 @@ export interface TensorMethods {
    */
   all(): Tensor;
   /**
-   * Whether no element is zero.
+   * Whether no element along dimensions is zero.
    *
    * `aten::all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor`
    */
@@ -263,7 +263,7 @@ export interface TensorMethods {
   all(dim: readonly Int[] | null, options?: { keepdim?: boolean }): Tensor;
   all(dim: readonly Int[] | null, keepdim: boolean): Tensor;
   /**
-   * Whether no element is zero.
+   * Whether no element along a dimension is zero.
    *
    * `aten::all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor`
    */
@@ -317,7 +317,7 @@ export interface TensorMethods {
    */
   any(): Tensor;
   /**
-   * Whether an element is not zero.
+   * Whether an element along dimensions is not zero.
    *
    * `aten::any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor`
    */
@@ -325,7 +325,7 @@ export interface TensorMethods {
   any(dim: readonly Int[] | null, options?: { keepdim?: boolean }): Tensor;
   any(dim: readonly Int[] | null, keepdim: boolean): Tensor;
   /**
-   * Whether an element is not zero.
+   * Whether an element along a dimension is not zero.
    *
    * `aten::any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor`
    */
@@ -439,7 +439,7 @@ export interface TensorMethods {
    */
   argsort(options: { stable: boolean; dim?: Int; descending?: boolean }): Tensor;
   /**
-   * Where the elements of each line of a dimension are, in order, equal ones in the order in which they were.
+   * Where the elements of each line of a dimension are, in order.
    *
    * `aten::argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor`
    */
@@ -568,7 +568,7 @@ export interface TensorMethods {
    */
   bernoulli(): Tensor;
   /**
-   * One with the probability that each element says, else zero.
+   * One with probability `p`, else zero, for each element.
    *
    * `aten::bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor`
    */
@@ -581,7 +581,7 @@ export interface TensorMethods {
    */
   bernoulli_(p: Tensor): this;
   /**
-   * In place: one with the probability that `p` says, else zero, for each element.
+   * In place: one with probability `p`, else zero.
    *
    * `aten::bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? generator=None) -> Tensor(a!)`
    */
@@ -1010,7 +1010,7 @@ export interface TensorMethods {
   countNonzero(options?: { dim?: Int | null }): Tensor;
   countNonzero(dim: Int | null): Tensor;
   /**
-   * How many elements are not zero.
+   * How many elements along dimensions are not zero.
    *
    * `aten::count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor`
    */
@@ -1179,13 +1179,13 @@ export interface TensorMethods {
    */
   div(other: Tensor | Scalar): Tensor;
   /**
-   * `self / other`, never as integers.
+   * `self / other`, exact, or rounded towards zero (`trunc`) or down (`floor`).
    *
    * `aten::div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor`
    */
   div(other: Tensor | Scalar, options: { roundingMode: string | null }): Tensor;
   /**
-   * `self / other`, never as integers.
+   * `self / other`, exact, or rounded towards zero (`trunc`) or down (`floor`).
    *
    * `aten::div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor`
    */
@@ -1198,13 +1198,13 @@ export interface TensorMethods {
    */
   div_(other: Tensor | Scalar): this;
   /**
-   * In place: `self / other`, never as integers.
+   * In place: `self / other`, exact, or rounded towards zero (`trunc`) or down (`floor`).
    *
    * `aten::div_.Tensor_mode(Tensor(a!) self, Tensor other, *, str? rounding_mode) -> Tensor(a!)`
    */
   div_(other: Tensor | Scalar, options: { roundingMode: string | null }): this;
   /**
-   * In place: `self / other`, never as integers.
+   * In place: `self / other`, exact, or rounded towards zero (`trunc`) or down (`floor`).
    *
    * `aten::div_.Scalar_mode(Tensor(a!) self, Scalar other, *, str? rounding_mode) -> Tensor(a!)`
    */
@@ -1250,13 +1250,13 @@ export interface TensorMethods {
    */
   divide_(other: Tensor | Scalar): this;
   /**
-   * In place: `self / other`, never as integers.
+   * In place: `self / other`, exact, or rounded towards zero (`trunc`) or down (`floor`).
    *
    * `aten::divide_.Tensor_mode(Tensor(a!) self, Tensor other, *, str? rounding_mode) -> Tensor(a!)`
    */
   divide_(other: Tensor | Scalar, options: { roundingMode: string | null }): this;
   /**
-   * In place: `self / other`, never as integers.
+   * In place: `self / other`, exact, or rounded towards zero (`trunc`) or down (`floor`).
    *
    * `aten::divide_.Scalar_mode(Tensor(a!) self, Scalar other, *, str? rounding_mode) -> Tensor(a!)`
    */
@@ -1276,7 +1276,7 @@ export interface TensorMethods {
   dsplit(options: { sections: Int }): Tensor[];
   dsplit(sections: Int): Tensor[];
   /**
-   * Equal pieces along the third dimension.
+   * The pieces between these positions of the third dimension.
    *
    * `aten::dsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]`
    */
@@ -1771,7 +1771,7 @@ export interface TensorMethods {
     options?: { weight?: Tensor | null; density?: boolean },
   ): NamedResults<[hist: Tensor, binEdges: Tensor], { hist: Tensor; binEdges: Tensor }>;
   /**
-   * How many elements lie between these bounds, and the bounds.
+   * How many elements lie in each of so many equal bins, and their bounds.
    *
    * `aten::histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, Tensor? weight=None, bool density=False)
    * -> (Tensor hist, Tensor bin_edges)`
@@ -1791,7 +1791,7 @@ export interface TensorMethods {
   hsplit(options: { sections: Int }): Tensor[];
   hsplit(sections: Int): Tensor[];
   /**
-   * Equal pieces along columns.
+   * The pieces between these columns.
    *
    * `aten::hsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]`
    */
@@ -1892,7 +1892,7 @@ export interface TensorMethods {
   indexFill(dim: Int, index: Tensor, options: { value: Tensor }): Tensor;
   indexFill(dim: Int, index: Tensor, value: Tensor): Tensor;
   /**
-   * The tensor with the slices that an index vector names filled with the element of a 0-d tensor.
+   * The tensor with the slices that an index vector names filled with a number.
    *
    * `aten::index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor`
    */
@@ -1910,7 +1910,7 @@ export interface TensorMethods {
   indexFill_(dim: Int, index: Tensor, options: { value: Tensor }): this;
   indexFill_(dim: Int, index: Tensor, value: Tensor): this;
   /**
-   * In place: the tensor with the slices that an index vector names filled with the element of a 0-d tensor.
+   * In place: the tensor with the slices that an index vector names filled with a number.
    *
    * `aten::index_fill_.int_Scalar(Tensor(a!) self, int dim, Tensor index, Scalar value) -> Tensor(a!)`
    */
@@ -2465,13 +2465,13 @@ export interface TensorMethods {
    */
   max(): Tensor;
   /**
-   * The largest element.
+   * Another name of `maximum`.
    *
    * `aten::max.other(Tensor self, Tensor other) -> Tensor`
    */
   max(other: Tensor): Tensor;
   /**
-   * The largest element.
+   * The largest element along a dimension, and where it is.
    *
    * `aten::max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)`
    */
@@ -2496,7 +2496,7 @@ export interface TensorMethods {
    */
   mean(options?: { dtype?: DTypeLike | null }): Tensor;
   /**
-   * The mean.
+   * The mean along dimensions.
    *
    * `aten::mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor`
    */
@@ -2510,7 +2510,7 @@ export interface TensorMethods {
    */
   median(): Tensor;
   /**
-   * The lower median of all elements; NaN if one is.
+   * The lower median of each line of a dimension, and where it is; NaN if one is.
    *
    * `aten::median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)`
    */
@@ -2532,13 +2532,13 @@ export interface TensorMethods {
    */
   min(): Tensor;
   /**
-   * The smallest element.
+   * Another name of `minimum`.
    *
    * `aten::min.other(Tensor self, Tensor other) -> Tensor`
    */
   min(other: Tensor): Tensor;
   /**
-   * The smallest element.
+   * The smallest element along a dimension, and where it is.
    *
    * `aten::min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)`
    */
@@ -2587,7 +2587,7 @@ export interface TensorMethods {
   moveaxis(source: Int, options: { destination: Int }): Tensor;
   moveaxis(source: Int, destination: Int): Tensor;
   /**
-   * A dimension goes to another position; the others keep their order.
+   * Dimensions go to other positions; the others keep their order.
    *
    * `aten::moveaxis.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)`
    */
@@ -2603,7 +2603,7 @@ export interface TensorMethods {
   movedim(source: Int, options: { destination: Int }): Tensor;
   movedim(source: Int, destination: Int): Tensor;
   /**
-   * A dimension goes to another position; the others keep their order.
+   * Dimensions go to other positions; the others keep their order.
    *
    * `aten::movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)`
    */
@@ -2716,7 +2716,7 @@ export interface TensorMethods {
    */
   nanmedian(): Tensor;
   /**
-   * The lower median of all elements that are numbers.
+   * The lower median of the numbers of each line of a dimension, and where it is.
    *
    * `aten::nanmedian.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)`
    */
@@ -2741,7 +2741,7 @@ export interface TensorMethods {
   nanquantile(q: Tensor, dim: Int | null, options?: { keepdim?: boolean; interpolation?: string }): Tensor;
   nanquantile(q: Tensor, dim: Int | null, keepdim: boolean, options?: { interpolation?: string }): Tensor;
   /**
-   * Quantiles of what is not NaN.
+   * A quantile of what is not NaN.
    *
    * `aten::nanquantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str interpolation="linear")
    * -> Tensor`
@@ -2768,7 +2768,7 @@ export interface TensorMethods {
   narrow(dim: Int, start: Tensor, options: { length: Int }): Tensor;
   narrow(dim: Int, start: Tensor, length: Int): Tensor;
   /**
-   * The positions of one dimension from the one on that a 0-d tensor names.
+   * The positions of one dimension from `start` on.
    *
    * `aten::narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)`
    */
@@ -3036,7 +3036,7 @@ export interface TensorMethods {
    */
   prod(options?: { dtype?: DTypeLike | null }): Tensor;
   /**
-   * The product.
+   * The product along a dimension.
    *
    * `aten::prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor`
    */
@@ -3066,7 +3066,7 @@ export interface TensorMethods {
   quantile(q: Tensor, dim: Int | null, options?: { keepdim?: boolean; interpolation?: string }): Tensor;
   quantile(q: Tensor, dim: Int | null, keepdim: boolean, options?: { interpolation?: string }): Tensor;
   /**
-   * The elements below which these parts of all elements lie.
+   * The element below which this part of all elements lies.
    *
    * `aten::quantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str interpolation="linear") ->
    * Tensor`
@@ -3094,7 +3094,7 @@ export interface TensorMethods {
    */
   random_(): this;
   /**
-   * In place: random integers that the dtype holds, for each element.
+   * In place: random integers from `from` on, below `to`, for each element.
    *
    * `aten::random_.from(Tensor(a!) self, int from, int? to, *, Generator? generator=None) -> Tensor(a!)`
    */
@@ -3102,7 +3102,7 @@ export interface TensorMethods {
   random_(from: Int, options: { to: Int | null }): this;
   random_(from: Int, to: Int | null): this;
   /**
-   * In place: random integers that the dtype holds, for each element.
+   * In place: random integers from 0 on, below `to`, for each element.
    *
    * `aten::random_.to(Tensor(a!) self, int to, *, Generator? generator=None) -> Tensor(a!)`
    */
@@ -3199,7 +3199,7 @@ export interface TensorMethods {
   repeatInterleave(repeats: Tensor, options?: { dim?: Int | null; outputSize?: Int | null }): Tensor;
   repeatInterleave(repeats: Tensor, dim: Int | null, options?: { outputSize?: Int | null }): Tensor;
   /**
-   * Each position of a dimension as often in a row as its number says.
+   * Each position of a dimension several times in a row.
    *
    * `aten::repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) ->
    * Tensor`
@@ -3256,7 +3256,7 @@ export interface TensorMethods {
    */
   round(): Tensor;
   /**
-   * Rounded to the nearest, halves to the even neighbour.
+   * Rounded to so many decimal places.
    *
    * `aten::round.decimals(Tensor self, *, int decimals) -> Tensor`
    */
@@ -3268,7 +3268,7 @@ export interface TensorMethods {
    */
   round_(): this;
   /**
-   * In place: rounded to the nearest, halves to the even neighbour.
+   * In place: rounded to so many decimal places.
    *
    * `aten::round_.decimals(Tensor(a!) self, *, int decimals) -> Tensor(a!)`
    */
@@ -3295,7 +3295,7 @@ export interface TensorMethods {
   scatter(dim: Int, index: Tensor, options: { src: Tensor }): Tensor;
   scatter(dim: Int, index: Tensor, src: Tensor): Tensor;
   /**
-   * The tensor with elements of another one put where indices along a dimension say.
+   * The tensor with a number put where indices along a dimension say.
    *
    * `aten::scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor`
    */
@@ -3304,7 +3304,7 @@ export interface TensorMethods {
   scatter(dim: Int, index: Tensor, options: { value: Scalar }): Tensor;
   scatter(dim: Int, index: Tensor, value: Scalar): Tensor;
   /**
-   * The tensor with elements of another one put where indices along a dimension say.
+   * The tensor with elements of another one added or multiplied where indices along a dimension say.
    *
    * `aten::scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor`
    */
@@ -3313,7 +3313,7 @@ export interface TensorMethods {
   scatter(dim: Int, index: Tensor, options: { src: Tensor; reduce: string }): Tensor;
   scatter(dim: Int, index: Tensor, src: Tensor, options: { reduce: string }): Tensor;
   /**
-   * The tensor with elements of another one put where indices along a dimension say.
+   * The tensor with a number added or multiplied where indices along a dimension say.
    *
    * `aten::scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor`
    */
@@ -3331,7 +3331,7 @@ export interface TensorMethods {
   scatter_(dim: Int, index: Tensor, options: { src: Tensor }): this;
   scatter_(dim: Int, index: Tensor, src: Tensor): this;
   /**
-   * In place: the tensor with elements of another one put where indices along a dimension say.
+   * In place: the tensor with a number put where indices along a dimension say.
    *
    * `aten::scatter_.value(Tensor(a!) self, int dim, Tensor index, Scalar value) -> Tensor(a!)`
    */
@@ -3340,7 +3340,7 @@ export interface TensorMethods {
   scatter_(dim: Int, index: Tensor, options: { value: Scalar }): this;
   scatter_(dim: Int, index: Tensor, value: Scalar): this;
   /**
-   * In place: the tensor with elements of another one put where indices along a dimension say.
+   * In place: the tensor with elements of another one added or multiplied where indices along a dimension say.
    *
    * `aten::scatter_.reduce(Tensor(a!) self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor(a!)`
    */
@@ -3349,7 +3349,7 @@ export interface TensorMethods {
   scatter_(dim: Int, index: Tensor, options: { src: Tensor; reduce: string }): this;
   scatter_(dim: Int, index: Tensor, src: Tensor, options: { reduce: string }): this;
   /**
-   * In place: the tensor with elements of another one put where indices along a dimension say.
+   * In place: the tensor with a number added or multiplied where indices along a dimension say.
    *
    * `aten::scatter_.value_reduce(Tensor(a!) self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor(a!)`
    */
@@ -3526,7 +3526,7 @@ export interface TensorMethods {
     options: SortMethodOptions,
   ): NamedResults<[values: Tensor, indices: Tensor], { values: Tensor; indices: Tensor }>;
   /**
-   * The elements of each line of a dimension in order, equal ones in the order in which they were.
+   * The elements of each line of a dimension in order, and where they were; NaN is the greatest.
    *
    * `aten::sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)`
    */
@@ -3580,14 +3580,14 @@ export interface TensorMethods {
    */
   squeeze(): Tensor;
   /**
-   * Drops the dimensions of size one.
+   * Drops a dimension if its size is one.
    *
    * `aten::squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)`
    */
   squeeze(options: { dim: Int }): Tensor;
   squeeze(dim: Int): Tensor;
   /**
-   * Drops the dimensions of size one.
+   * Drops those of the dimensions whose size is one.
    *
    * `aten::squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)`
    */
@@ -3601,14 +3601,14 @@ export interface TensorMethods {
    */
   squeeze_(): this;
   /**
-   * In place: drops the dimensions of size one.
+   * In place: drops a dimension if its size is one.
    *
    * `aten::squeeze_.dim(Tensor(a!) self, int dim) -> Tensor(a!)`
    */
   squeeze_(options: { dim: Int }): this;
   squeeze_(dim: Int): this;
   /**
-   * In place: drops the dimensions of size one.
+   * In place: drops those of the dimensions whose size is one.
    *
    * `aten::squeeze_.dims(Tensor(a!) self, int[] dim) -> Tensor(a!)`
    */
@@ -3625,14 +3625,14 @@ export interface TensorMethods {
   std(dim: Int | readonly Int[] | null, unbiased: boolean, options?: { keepdim?: boolean }): Tensor;
   std(dim: Int | readonly Int[] | null, unbiased: boolean, keepdim: boolean): Tensor;
   /**
-   * The standard deviation along dimensions.
+   * The standard deviation along dimensions, of which `correction` degrees of freedom are used up.
    *
    * `aten::std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor`
    */
   std(options?: { dim?: Int | readonly Int[] | null; correction?: Scalar | null; keepdim?: boolean }): Tensor;
   std(dim: Int | readonly Int[] | null, options?: { correction?: Scalar | null; keepdim?: boolean }): Tensor;
   /**
-   * The standard deviation along dimensions.
+   * The standard deviation.
    *
    * `aten::std(Tensor self, bool unbiased=True) -> Tensor`
    */
@@ -3685,7 +3685,7 @@ export interface TensorMethods {
    */
   sum(options?: { dtype?: DTypeLike | null }): Tensor;
   /**
-   * The sum.
+   * The sum along dimensions.
    *
    * `aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor`
    */
@@ -3806,7 +3806,7 @@ export interface TensorMethods {
   tensorSplit(tensorIndicesOrSections: Tensor, options?: { dim?: Int }): Tensor[];
   tensorSplit(tensorIndicesOrSections: Tensor, dim: Int): Tensor[];
   /**
-   * The pieces that a tensor says: their number if it is 0-d, else the positions between them.
+   * Exactly this many pieces; the first ones are larger by one where it does not divide.
    *
    * `aten::tensor_split.sections(Tensor(a -> *) self, SymInt sections, int dim=0) -> Tensor(a)[]`
    */
@@ -3814,7 +3814,7 @@ export interface TensorMethods {
   tensorSplit(sections: Int, options?: { dim?: Int }): Tensor[];
   tensorSplit(sections: Int, dim: Int): Tensor[];
   /**
-   * The pieces that a tensor says: their number if it is 0-d, else the positions between them.
+   * The pieces between these positions.
    *
    * `aten::tensor_split.indices(Tensor(a -> *) self, SymInt[] indices, int dim=0) -> Tensor(a)[]`
    */
@@ -4052,14 +4052,14 @@ export interface TensorMethods {
   var(dim: Int | readonly Int[] | null, unbiased: boolean, options?: { keepdim?: boolean }): Tensor;
   var(dim: Int | readonly Int[] | null, unbiased: boolean, keepdim: boolean): Tensor;
   /**
-   * The variance along dimensions.
+   * The variance along dimensions, of which `correction` degrees of freedom are used up.
    *
    * `aten::var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor`
    */
   var(options?: { dim?: Int | readonly Int[] | null; correction?: Scalar | null; keepdim?: boolean }): Tensor;
   var(dim: Int | readonly Int[] | null, options?: { correction?: Scalar | null; keepdim?: boolean }): Tensor;
   /**
-   * The variance along dimensions.
+   * The variance.
    *
    * `aten::var(Tensor self, bool unbiased=True) -> Tensor`
    */
@@ -4080,7 +4080,7 @@ export interface TensorMethods {
   view(size: readonly Int[]): Tensor;
   view(...size: Int[]): Tensor;
   /**
-   * The same elements under other sizes, without a copy.
+   * The same bytes as elements of another dtype.
    *
    * `aten::view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)`
    */
@@ -4100,7 +4100,7 @@ export interface TensorMethods {
   vsplit(options: { sections: Int }): Tensor[];
   vsplit(sections: Int): Tensor[];
   /**
-   * Equal pieces along rows.
+   * The pieces between these rows.
    *
    * `aten::vsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]`
    */
@@ -4114,7 +4114,7 @@ export interface TensorMethods {
    */
   where(condition: Tensor, other: Tensor): Tensor;
   /**
-   * The element of `self` where the condition holds, else that of `other`.
+   * The element of `self` where the condition holds, else the number `other`.
    *
    * `aten::where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor`
    */

@@ -642,6 +642,7 @@ export interface AtenOverloads {
   native_batch_norm_backward: "default";
   native_channel_shuffle: "default";
   native_dropout: "default";
+  native_dropout_backward: "default";
   native_group_norm: "default";
   native_group_norm_backward: "default";
   native_layer_norm: "default";

@@ -914,6 +914,7 @@ native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor
   Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask)
 native_channel_shuffle(Tensor self, SymInt groups)
 native_dropout(Tensor input, float p, bool? train)
+native_dropout_backward(Tensor grad_output, Tensor mask, float scale)
 native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group, float eps)
 native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, SymInt N, SymInt
   C, SymInt HxW, int group, bool[3] output_mask)

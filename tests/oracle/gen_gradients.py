@@ -400,6 +400,7 @@ def without_tests():
     add(case("nll_loss.default", x, target, None, 1, -100))
     add(case("nll_loss2d.default", image, torch.zeros(2, 4, 5, dtype=torch.int64) + 1, None, 1, -100))
     add(case("log_sigmoid_backward.default", x, y, torch.zeros(0, dtype=torch.float64)))
+    add(case("native_dropout_backward.default", x, x > 0, 1.25))
     add(case("soft_margin_loss_backward.default", f64(1.0)[0], x, y.sign(), 1))
     add(case("_convolution.default", image, torch.ones(2, 3, 2, 2, dtype=torch.float64), None, [1, 1], [0, 0], [1, 1],
              False, [0, 0], 1, False, False, True, True))

@@ -580,6 +580,26 @@ def dtypes():
         case("can_cast.default", b, a)
 
 
+def dropout():
+    """The gradient of dropout from its mask: of all dtypes, broadcast, laid out in other ways, and empty."""
+    mask = torch.tensor([[True, False, True], [False, True, True]])
+    for dtype in (*FLOATS, torch.complex64, torch.int64, torch.bool):
+        case("native_dropout_backward.default", torch.randn(2, 3).mul(5).to(dtype), mask, 1.25)
+    grad = torch.randn(2, 3)
+    # Where the mask is wider than the gradient, PyTorch's decomposition does not promote as its kernel does.
+    for dtype in (torch.float32, torch.uint8):
+        case("native_dropout_backward.default", grad, mask.to(dtype), 2.0)
+    case("native_dropout_backward.default", grad, mask[:, :1], 2.0)
+    case("native_dropout_backward.default", grad[0], mask, 2.0)
+    case("native_dropout_backward.default", grad, torch.ones(4, dtype=torch.bool), 2.0)
+    case("native_dropout_backward.default", torch.tensor([1.0, -2.0, math.nan, math.inf]), torch.tensor([True, False, True, False]), 0.0)
+    case("native_dropout_backward.default", torch.tensor(3.0), torch.tensor(True), 0.5)
+    case("native_dropout_backward.default", empty(0, 3), torch.zeros(0, 3, dtype=torch.bool), 2.0)
+    image = torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last)
+    case("native_dropout_backward.default", image, image > 0, 2.0)
+    case("native_dropout_backward.default", image, (image > 0).contiguous(), 2.0)
+
+
 def polynomials():
     """Orthogonal polynomials, and functions of Bessel and Airy."""
     for dtype in (torch.float32, torch.float64):
@@ -870,7 +890,7 @@ def mixed():
         case("linspace.Tensor_Scalar", torch.tensor(1 + 1j), 4.0, 5, dtype=dtype)
 
 
-for record in (complex_numbers, random, ctc, packed, names, special, made, linalg, matrices, gradients, equations, stretches, quantized, dtypes, polynomials, spectral, fourier, backward, mixed):
+for record in (complex_numbers, random, ctc, packed, names, special, made, linalg, matrices, gradients, equations, stretches, quantized, dtypes, dropout, polynomials, spectral, fourier, backward, mixed):
     cases.clear()
     tensors.clear()
     torch.manual_seed(0)

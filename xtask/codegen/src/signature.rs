@@ -31,6 +31,7 @@ pub(super) fn members(packets: &[Packet], prefix: &str, kind: Kind) -> Members {
         let name = camel_case(unprefixed(packet, prefix));
         let mut known: Vec<String> = Vec::new();
         let mut overloads: Vec<Overload> = Vec::new();
+        // What an overload without a description of its own does: PyTorch describes a function once.
         let doc = packet.overloads.iter().map(|op| op.def.doc).find(|it| !it.is_empty()).unwrap_or_default();
         for op in &packet.overloads {
             let all = signatures_of(op, packet.has_out && kind == Kind::Function, kind);
@@ -49,7 +50,8 @@ pub(super) fn members(packets: &[Packet], prefix: &str, kind: Kind) -> Members {
             if let Some(interface) = &interface {
                 options += &declared(interface, overload.op, every);
             }
-            body += &documentation(doc, overload.op);
+            let own = overload.op.def.doc;
+            body += &documentation(if own.is_empty() { doc } else { own }, overload.op);
             body.extend(overload.added().map(|it| it.printed(&name, interface.as_deref(), every)));
         }
     }

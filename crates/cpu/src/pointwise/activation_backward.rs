@@ -27,6 +27,7 @@ macro_rules! float {
 pub(super) const KERNELS: &[(&str, Kernel)] = &[
     ("aten.sigmoid_backward.default", Kernel::Fill(sigmoid)),
     ("aten.tanh_backward.default", Kernel::Fill(tanh)),
+    ("aten.native_dropout_backward.default", float!(|grad, mask = 1, scale = 2| grad * mask * scale)),
     ("aten.threshold_backward.default", Kernel::Fill(threshold)),
     (
         "aten.hardtanh_backward.default",

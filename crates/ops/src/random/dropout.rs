@@ -1,6 +1,9 @@
 //! Dropout. Without training it changes nothing; in training the random numbers are those of PyTorch for the same seed.
 
-use crate::core::elementwise::{laid_out, to_float};
+use crate::core::decompositions::to_dtype;
+use crate::core::elementwise::{laid_out, promoting_to_float, to_float};
+use crate::core::gradients::{Backward, Expr};
+use crate::core::memory_format::memory_format_of;
 use crate::pointwise::activation_gradient;
 use crate::{Args, Cx, Infer, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, check_cast};
 use tracefx_core::{DType, DTypeKind, Result};
@@ -35,6 +38,15 @@ pub(crate) const OPS: &[OpDef] = &[
         .doc("Dropout, with the mask of the elements that were kept as a second result.")
         .tags(Tags::CORE.with(Tags::RANDOM))
         .tolerance(Tol::Default),
+    OpDef::new(
+        "aten::native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor",
+        promoting_to_float::<2>,
+    )
+    .decompose(backward_as_product)
+    .vjp(gradient_of_backward)
+    .doc("The gradient of `native_dropout`, from its mask: `grad_output * mask * scale`.")
+    .tags(Tags::POINTWISE)
+    .tolerance(Tol::Default),
 ];
 
 const fn random(schema: &'static str, decompose: crate::Decompose) -> OpDef {
@@ -166,4 +178,19 @@ fn dropped_with_mask(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<
     let kept = cx.call("aten.mul.Tensor", [input.into(), mask.clone()])?;
     let scale = if p == 1.0 { 0.0 } else { 1.0 / (1.0 - p) };
     Ok(vec![cx.call("aten.mul.Scalar", [kept, Value::Float(scale)])?, mask])
+}
+
+/// Follows `native_dropout_backward` of torch/_decomp/decompositions.py.
+fn backward_as_product(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<Traced>> {
+    let [grad, mask, scale] = &args.values[..] else { return Err(args.invalid("three arguments")) };
+    let mask = to_dtype(cx, mask.clone(), cx.meta_of(grad).dtype)?;
+    let scaled = cx.aten("mul.Tensor", [&mask, scale])?;
+    let res = cx.aten("mul.Tensor", [grad, &scaled])?;
+    let format = Value::MemoryFormat(memory_format_of(cx.meta_of(grad)));
+    Ok(vec![cx.aten_with("clone", [&res], &[("memory_format", format)])?])
+}
+
+/// It is linear in the incoming gradient; the mask has none.
+fn gradient_of_backward(it: &Backward<'_>) -> Result<Vec<Expr>> {
+    Ok(vec![it.grad() * it.arg(1) * it.arg(2)])
 }
