@@ -126,7 +126,7 @@ impl<'a> Executor<'a> {
                 };
                 let offset = known(&meta.storage_offset)?;
                 let (sizes, strides) = (known_dims(&meta.sizes)?, known_dims(&meta.strides)?);
-                if args.op.def.tags.has(Tags::GROWS) {
+                if args.op.def.tags.has(Tags::RESIZES) {
                     base.storage().grow(byte_span(&sizes, &strides, offset, meta)?)?;
                 }
                 let view = Tensor::view_of(base.storage().clone(), meta.dtype, &sizes, &strides, offset)?;

@@ -1,7 +1,7 @@
 //! Scaled dot-product attention.
 
+use crate::core::decompositions::tensor_of;
 use crate::core::elementwise::laid_out;
-use crate::linalg::matmul_composite::tensor_of;
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, broadcast, contiguous};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;

@@ -2,7 +2,7 @@
 //!
 //! Python's functions take `out` for every operator; these rows are for programs that name such an overload.
 
-use crate::linalg::matmul_composite::{sizes as size_list, tensor_of};
+use crate::core::decompositions::{size_list, tensor_of};
 use crate::{Args, Cx, OpDef, Tags, TensorRef, Tol, Traced, Value, check_cast};
 use tracefx_core::Result;
 
@@ -20,7 +20,7 @@ pub(crate) const OPS: &[OpDef] = &[
         "aten.atan2.default",
         "The angle of a point of the plane, written to `out`."
     )
-    .tags(Tags::CORE.with(Tags::TAKEN_APART)),
+    .tags(Tags::CORE.with(Tags::DECOMPOSED)),
     OpDef::composite(
         "aten::arange.start_out(Scalar start, Scalar end, Scalar step=1, *, Tensor(a!) out) -> Tensor(a!)",
         |cx, args| {

@@ -2,8 +2,8 @@
 //!
 //! The scale is one for all elements, one for each channel, or one for each token, which is a row of the last dimension.
 
+use crate::core::decompositions::{size_list, tensor_of};
 use crate::index::gather::wrong_dtype;
-use crate::linalg::matmul_composite::{sizes as size_list, tensor_of};
 use crate::{Args, Cx, OpDef, TensorRef, Tol, Traced, Value};
 use tracefx_core::{DType, Result};
 use tracefx_sym::SymInt;

@@ -1,7 +1,7 @@
 //! Patches of images as columns, and back; grids and places of images.
 
 use crate::core::decompositions;
-use crate::core::decompositions::{Call, dim, sizes, to_dtype};
+use crate::core::decompositions::{Call, dim, size_list, to_dtype};
 use crate::{Cx, Traced, Value};
 use tracefx_core::{DType, Device, Layout, Result};
 use tracefx_sym::SymInt;
@@ -84,7 +84,7 @@ pub(crate) fn im2col(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
     let patches = cx.aten("index.Tensor", [&padded, &index])?;
     let patches = cx.aten("permute", [&patches, &Value::ints(&[0, 1, 2, 4, 3, 5])])?;
     let per_patch = &shape[1] * (rows.kernel * columns.kernel);
-    let res = cx.aten("reshape", [&patches, &sizes(&[shape[0].clone(), per_patch, n_patches])])?;
+    let res = cx.aten("reshape", [&patches, &size_list(&[shape[0].clone(), per_patch, n_patches])])?;
     Ok(vec![if is_batch { res } else { cx.aten("squeeze.dim", [&res, &dim(0)])? }])
 }
 
@@ -107,7 +107,7 @@ pub(crate) fn col2im(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
         let kernel = [rows.kernel.into(), columns.kernel.into()];
         let counts = [count(height, &rows), count(width, &columns)];
         let lead = [meta.sizes[0].clone(), channels];
-        let input = cx.aten("reshape", [&input, &sizes(&[&lead[..], &kernel, &counts].concat())])?;
+        let input = cx.aten("reshape", [&input, &size_list(&[&lead[..], &kernel, &counts].concat())])?;
         let input = cx.aten("permute", [&input, &Value::ints(&[0, 1, 2, 4, 3, 5])])?;
         let (of_rows, of_columns) = (places(cx, height, &rows)?, places(cx, width, &columns)?);
         let index = index(cx, of_rows, of_columns)?;
@@ -118,7 +118,7 @@ pub(crate) fn col2im(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
             ("device", Value::Device(meta.device.clone())),
             ("pin_memory", Value::Bool(false)),
         ];
-        let zeros = cx.aten_with("full", [&sizes(&[&lead[..], &padded].concat()), &Value::int(0)], &options)?;
+        let zeros = cx.aten_with("full", [&size_list(&[&lead[..], &padded].concat()), &Value::int(0)], &options)?;
         let image = cx.aten("index_put", [&zeros, &index, &input, &Value::Bool(true)])?;
         let res = pad(cx, &image, [-rows.padding, -columns.padding])?;
         if is_batch { Ok(res) } else { cx.aten("squeeze.dim", [&res, &dim(0)]) }
@@ -179,7 +179,7 @@ pub(crate) fn unfold_backward(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
     }
     let at = crate::normalize_dim(args, args.int(2)?, whole.len())?;
     let n = known(args, &whole[at])?;
-    let zeros = cx.aten("new_zeros", [grad, &sizes(&whole)])?;
+    let zeros = cx.aten("new_zeros", [grad, &size_list(&whole)])?;
     let options = [("dtype", Value::DType(DType::Int32)), ("device", Value::Device(Device::cpu()))];
     let numbers = cx.aten_with("arange", [&Value::int(n)], &options)?;
     let windows = cx.aten("unfold", [&numbers, &dim(0), &Value::int(size), &Value::int(step)])?;
@@ -202,7 +202,7 @@ pub(crate) fn embedding(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
     decompositions::promoted(cx, args, 1, crate::core::decompositions::Ints::Stay, |cx, values| {
         let mut grad = values[0].clone();
         if by_frequency {
-            let counts = cx.aten("new_zeros", [&indices, &sizes(std::slice::from_ref(&n_rows))])?;
+            let counts = cx.aten("new_zeros", [&indices, &size_list(std::slice::from_ref(&n_rows))])?;
             let ones = cx.aten("ones_like", [&indices])?;
             let index = Value::List(vec![indices.clone()]);
             let counts = cx.aten("index_put", [&counts, &index, &ones, &Value::Bool(true)])?;
@@ -218,7 +218,7 @@ pub(crate) fn embedding(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
         }
         let grad = decompositions::fill_places(cx, &grad, &mask, &Value::int(0))?;
         let table = [&[n_rows.clone()][..], &width].concat();
-        let table = cx.aten("new_zeros", [&grad, &sizes(&table)])?;
+        let table = cx.aten("new_zeros", [&grad, &size_list(&table)])?;
         let index = Value::List(vec![indices.clone()]);
         cx.aten("index_put", [&table, &index, &grad, &Value::Bool(true)])
     })

@@ -2,8 +2,8 @@
 //! of it, as in PyTorch.
 
 use crate::conv::gradient;
+use crate::core::decompositions::{size_list, tensor_of};
 use crate::core::memory_format::{in_memory_format, memory_format_of};
-use crate::linalg::matmul_composite::{sizes as size_list, tensor_of};
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, real_of};
 use tracefx_core::{Code, DType, Diagnostic, MemoryFormat, Result};
 use tracefx_ir::TensorMeta;
@@ -40,7 +40,7 @@ pub(crate) const OPS: &[OpDef] = &[
         underscore_convolution,
     )
     .tags(Tags::FRESH)
-    .tags(Tags::WHOLE)
+    .tags(Tags::NOT_DECOMPOSED)
     .doc("The same as `convolution`, with hints for GPUs.")
     .tolerance(TOLERANCE),
     OpDef::composite(

@@ -22,7 +22,7 @@ pub(crate) const OPS: &[OpDef] = &[
         col2im,
     )
     .decompose(decompose::col2im)
-    .tags(Tags::TAKEN_APART)
+    .tags(Tags::DECOMPOSED)
     .vjp(view::gradient::col2im)
     .doc("The image whose patches are these columns; where patches overlap, they are added up.")
     .tags(Tags::CORE)

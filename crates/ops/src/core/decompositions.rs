@@ -2,7 +2,6 @@
 //! programs look like PyTorch's.
 
 use crate::core::gradients::Expr;
-pub(crate) use crate::linalg::matmul_composite::{sizes, tensor_of};
 use crate::{Args, Cx, Operand, TensorRef, Traced, Value, promote};
 use tracefx_core::{DType, DTypeKind, Device, Layout, Result, Scalar};
 use tracefx_ir::TensorMeta;
@@ -30,6 +29,19 @@ impl Cx<'_> {
     /// What is known of a value that is a tensor.
     pub(crate) fn meta_of(&self, value: &Traced) -> &TensorMeta {
         self.meta(tensor_of(value))
+    }
+}
+
+/// Sizes as an argument.
+pub(crate) fn size_list(sizes: &[SymInt]) -> Traced {
+    Value::List(sizes.iter().cloned().map(Value::Int).collect())
+}
+
+/// The tensor that a call of an operator gave.
+pub(crate) fn tensor_of(value: &Traced) -> TensorRef {
+    match value {
+        Value::Tensor(it) => *it,
+        other => unreachable!("an operator of the registry gave a {} instead of a tensor", other.kind_name()),
     }
 }
 

@@ -76,14 +76,14 @@ impl Tags {
     pub const DATA_DEPENDENT_SHAPE: Tags = Tags(1 << 7);
 
     /// The storage of the first argument may have to grow for the view that it becomes.
-    pub const GROWS: Tags = Tags(1 << 9);
+    pub const RESIZES: Tags = Tags(1 << 9);
 
     /// It may write to an argument though its schema does not say so: batch norms in training.
     pub const WRITES_UNMARKED: Tags = Tags(1 << 8);
-    /// Not a core operator, and yet none that PyTorch's table takes apart: decomposed programs keep it.
-    pub const WHOLE: Tags = Tags(1 << 10);
-    /// A core operator that PyTorch's table takes apart all the same.
-    pub const TAKEN_APART: Tags = Tags(1 << 11);
+    /// Not a core operator, and yet not in `default_decompositions()`: decomposed programs keep it.
+    pub const NOT_DECOMPOSED: Tags = Tags(1 << 10);
+    /// A core operator, and yet in `default_decompositions()`.
+    pub const DECOMPOSED: Tags = Tags(1 << 11);
     /// Chains of it may be joined in any way, up to the rounding of floats.
     pub const ASSOCIATIVE: Tags = Tags(1 << 12);
     /// Of an operator with a `dtype`: without one, `out=` must have the dtype of the result, and does not say which it is.
@@ -179,10 +179,10 @@ impl Op {
         self.schema.returns.iter().any(|it| it.is_alias)
     }
 
-    /// Whether PyTorch's `default_decompositions()` take it apart.
+    /// Whether PyTorch's `default_decompositions()` have it.
     pub fn is_decomposed(&self) -> bool {
         let tags = self.def.tags;
-        let keeps = if tags.has(Tags::CORE) { !tags.has(Tags::TAKEN_APART) } else { tags.has(Tags::WHOLE) };
+        let keeps = if tags.has(Tags::CORE) { !tags.has(Tags::DECOMPOSED) } else { tags.has(Tags::NOT_DECOMPOSED) };
         self.def.decompose.is_some() && !keeps
     }
 

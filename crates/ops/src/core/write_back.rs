@@ -1,6 +1,7 @@
 //! What becomes of a tensor when a view of it gets new values. Functionalisation asks: a graph without writes has to make
 //! the whole tensor anew. Follows aten/src/ATen/FunctionalInverses.cpp.
 
+use crate::core::decompositions::size_list;
 use crate::{Args, Cx, TensorRef, Traced, Value, normalize_dim};
 use tracefx_core::Result;
 use tracefx_ir::TensorMeta;
@@ -10,10 +11,6 @@ type Call<'a> = Args<'a, TensorRef>;
 
 fn base<'a>(cx: &'a Cx<'_>, args: &Call<'_>) -> Result<&'a TensorMeta> {
     Ok(cx.meta(*args.tensor(0)?))
-}
-
-fn sizes(sizes: &[SymInt]) -> Traced {
-    Value::List(sizes.iter().cloned().map(Value::Int).collect())
 }
 
 /// The view shows everything: its values are those of the tensor.
@@ -79,7 +76,7 @@ pub(crate) fn transpose(cx: &mut Cx<'_>, args: &Call<'_>, changed: Traced, _: us
 }
 
 pub(crate) fn view(cx: &mut Cx<'_>, args: &Call<'_>, changed: Traced, _: usize) -> Result<Traced> {
-    let sizes = sizes(&base(cx, args)?.sizes);
+    let sizes = size_list(&base(cx, args)?.sizes);
     cx.call("aten.view.default", [changed, sizes])
 }
 

@@ -164,7 +164,7 @@ pub(crate) fn empty_like(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
     }
     let order = Value::List(order.into_iter().map(decompositions::dim).collect());
     let options = options(args, meta.dtype, &meta.device);
-    Ok(vec![cx.aten_with("empty_permuted", [&decompositions::sizes(&meta.sizes), &order], &options)?])
+    Ok(vec![cx.aten_with("empty_permuted", [&decompositions::size_list(&meta.sizes), &order], &options)?])
 }
 
 /// Half a wave of a cosine; a periodic window is one longer, without its end.

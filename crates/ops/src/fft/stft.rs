@@ -1,7 +1,7 @@
 //! Fourier transforms of short stretches of a signal, and back.
 
+use crate::core::decompositions::tensor_of;
 use crate::index::gather::wrong_dtype;
-use crate::linalg::matmul_composite::tensor_of;
 use crate::{Args, Cx, OpDef, TensorRef, Tol, Traced, Value};
 use tracefx_core::{DType, Result};
 use tracefx_sym::SymInt;

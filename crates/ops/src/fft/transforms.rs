@@ -1,10 +1,10 @@
 //! Fourier transforms. Three operators have kernels: of complex numbers, of real ones, and back to real ones; the
 //! functions of `torch.fft` cut or pad their input and call one of them.
 
+use crate::core::decompositions::tensor_of;
 use crate::core::elementwise::to_float;
 use crate::core::infer::sized_dim;
 use crate::fft::gradient;
-use crate::linalg::matmul_composite::tensor_of;
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, complex_of};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
@@ -124,14 +124,14 @@ pub(crate) const OPS: &[OpDef] = &[
          device=None, bool? pin_memory=None) -> Tensor",
         frequencies,
     )
-    .tags(Tags::WHOLE)
+    .tags(Tags::NOT_DECOMPOSED)
     .doc("The frequencies of a transform."),
     transform(
         "aten::fft_rfftfreq(int n, float d=1., *, ScalarType? dtype=None, Layout? layout=None, Device? \
          device=None, bool? pin_memory=None) -> Tensor",
         frequencies,
     )
-    .tags(Tags::WHOLE)
+    .tags(Tags::NOT_DECOMPOSED)
     .doc("The frequencies of a transform."),
 ];
 

@@ -8,13 +8,13 @@ use tracefx_core::{DType, MemoryFormat, Result};
 use tracefx_ir::TensorMeta;
 use tracefx_sym::SymInt;
 
-use crate::linalg::matmul_composite::{sizes as size_list, tensor_of};
+use crate::core::decompositions::{size_list, tensor_of};
 
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
     OpDef::composite("aten::adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor", adaptive_avg_pool1d)
         .tags(Tags::FRESH)
-        .tags(Tags::CORE.with(Tags::TAKEN_APART))
+        .tags(Tags::CORE.with(Tags::DECOMPOSED))
         .doc("The means of as many windows as the result has elements."),
     OpDef::composite("aten::adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor", adaptive_avg_pool)
         .tags(Tags::FRESH)

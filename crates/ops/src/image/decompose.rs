@@ -1,7 +1,6 @@
 //! Resizing: the places that are read, then what is read there.
 
-use crate::core::decompositions::Ints;
-use crate::core::decompositions::{Call, arange, promoted, to_dtype};
+use crate::core::decompositions::{Call, Ints, arange, promoted, to_dtype};
 use crate::core::memory_format::memory_format_of;
 use crate::{Cx, Traced, Value};
 use tracefx_core::{Code, DType, Diagnostic, Result};

@@ -65,7 +65,7 @@ pub(crate) const OPS: &[OpDef] = &[
         avg_pool1d,
     )
     .tags(Tags::FRESH)
-    .tags(Tags::CORE.with(Tags::TAKEN_APART))
+    .tags(Tags::CORE.with(Tags::DECOMPOSED))
     .doc("The mean of each window."),
     OpDef::new(
         "aten::avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool \

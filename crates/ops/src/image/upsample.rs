@@ -1,10 +1,10 @@
 //! Resizing of signals, images and volumes. The operators named `.default` have kernels; those named `.vec` take the new
 //! sizes or the factors, and are made of them.
 
+use crate::core::decompositions::size_list;
 use crate::core::memory_format::in_format_of;
 use crate::image::decompose;
 use crate::image::gradient;
-use crate::linalg::matmul_composite::sizes as size_list;
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value};
 use tracefx_core::Result;
 use tracefx_ir::TensorMeta;

@@ -1,7 +1,7 @@
 //! Operators that pick elements by their positions.
 
 use crate::core::decompositions;
-use crate::core::decompositions::{Call, arange, choose, dim, fill_places, sizes, to_dtype};
+use crate::core::decompositions::{Call, arange, choose, dim, fill_places, size_list, to_dtype};
 use crate::{Cx, Traced, Value, normalize_dim};
 use tracefx_core::{DType, Result, Scalar};
 use tracefx_sym::SymInt;
@@ -43,8 +43,8 @@ pub(crate) fn cross(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
         return Err(args.bad_shape(what));
     }
     let whole = crate::broadcast(args, &a_sizes, &b_sizes)?;
-    let a = if a_sizes == whole { a.clone() } else { cx.aten("expand", [a, &sizes(&whole)])? };
-    let b = if b_sizes == whole { b.clone() } else { cx.aten("expand", [b, &sizes(&whole)])? };
+    let a = if a_sizes == whole { a.clone() } else { cx.aten("expand", [a, &size_list(&whole)])? };
+    let b = if b_sizes == whole { b.clone() } else { cx.aten("expand", [b, &size_list(&whole)])? };
     let numbers = arange(cx, &SymInt::from(3), None)?;
     let turned = |cx: &mut Cx<'_>, it: &Traced, by: i64| {
         let moved = cx.aten("add.Tensor", [&numbers, &Value::int(by)])?;
@@ -75,7 +75,7 @@ pub(crate) fn nll_loss_forward(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
     let at = dim(classes);
     let mut weights = vec![SymInt::ONE; rank];
     weights[classes] = meta.sizes[classes].clone();
-    let weights = sizes(&weights);
+    let weights = size_list(&weights);
     let mut scores = this.clone();
     if *weight != Value::None {
         let weight = if rank > 1 { cx.aten("view", [weight, &weights])? } else { weight.clone() };
@@ -100,7 +100,7 @@ pub(crate) fn nll_loss_forward(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
         to_dtype(cx, n_used, meta.dtype)?
     } else {
         let weight = if rank > 1 { cx.aten("view", [weight, &weights])? } else { weight.clone() };
-        let weight = cx.aten("expand", [&weight, &sizes(&meta.sizes)])?;
+        let weight = cx.aten("expand", [&weight, &size_list(&meta.sizes)])?;
         let weight = cx.aten("gather", [&weight, &at, &index])?;
         let weight = cx.aten("squeeze.dim", [&weight, &at])?;
         let weight = fill_unused(cx, &weight, &is_used)?;
@@ -144,7 +144,7 @@ pub(crate) fn block_diag(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
         let zeros = |cx: &mut Cx<'_>, columns: &[SymInt]| {
             let n: SymInt = columns.iter().sum();
             let options = decompositions::options(args, dtype, &device);
-            cx.aten_with("full", [&sizes(&[n_rows.clone(), n]), &Value::int(0)], &options)
+            cx.aten_with("full", [&size_list(&[n_rows.clone(), n]), &Value::int(0)], &options)
         };
         let before = zeros(cx, &n_columns[..at])?;
         let after = zeros(cx, &n_columns[at + 1..])?;
@@ -166,11 +166,11 @@ pub(crate) fn max_unpool(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
     let n_images: SymInt = lead.iter().product();
     let numbers = arange(cx, &n_images, None)?;
     let shape = [lead, &vec![SymInt::ONE; size.len()]].concat();
-    let numbers = cx.aten("view", [&numbers, &sizes(&shape)])?;
+    let numbers = cx.aten("view", [&numbers, &size_list(&shape)])?;
     let starts = cx.aten("mul.Tensor", [&numbers, &Value::Int(area)])?;
     let places = cx.aten("add.Tensor", [indices, &starts])?;
     let places = cx.aten("reshape", [&places, &Value::ints(&[-1])])?;
-    let whole = sizes(&[lead, &size].concat());
+    let whole = size_list(&[lead, &size].concat());
     let options = decompositions::options(args, meta.dtype, &meta.device);
     let zeros = cx.aten_with("full", [&whole, &Value::int(0)], &options)?;
     let flat = cx.aten("reshape", [&zeros, &Value::ints(&[-1])])?;

@@ -16,7 +16,7 @@ pub(crate) const OPS: &[OpDef] = &[
         embedding,
     )
     .decompose(conv::decompose::embedding)
-    .tags(Tags::CORE.with(Tags::TAKEN_APART))
+    .tags(Tags::CORE.with(Tags::DECOMPOSED))
     .tolerance(Tol::Default)
     .doc("The gradient of the table of `embedding`."),
     OpDef::composite(

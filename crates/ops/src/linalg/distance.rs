@@ -1,9 +1,9 @@
 //! Cross products, distances and similarities of vectors, and forms that are linear in two or three of them.
 
+use crate::core::decompositions::{size_list, tensor_of};
 use crate::index;
 use crate::linalg::distance_gradient;
 use crate::linalg::einsum::multiply_pair;
-use crate::linalg::matmul_composite::{sizes as size_list, tensor_of};
 use crate::linalg::matmul_gradient;
 use crate::{Args, Cx, OpDef, Operand, Output, TensorRef, Tol, Traced, Value, broadcast, contiguous, normalize_dim};
 use crate::{Tags, promote};
@@ -35,7 +35,7 @@ pub(crate) const OPS: &[OpDef] = &[
     OpDef::composite("aten::pdist(Tensor self, float p=2.) -> Tensor", pdist)
         .doc("The p-norm distances between each row and the rows after it."),
     OpDef::composite("aten::dist(Tensor self, Tensor other, Scalar p=2) -> Tensor", dist)
-        .tags(Tags::WHOLE)
+        .tags(Tags::NOT_DECOMPOSED)
         .doc("The p-norm of the difference of two tensors."),
     OpDef::composite("aten::_euclidean_dist(Tensor x1, Tensor x2) -> Tensor", euclidean_dist)
         .doc("The Euclidean distances between all pairs of rows, by a product of matrices.")
@@ -57,7 +57,7 @@ pub(crate) const OPS: &[OpDef] = &[
              sumdim, int unroll_dim=1) -> Tensor",
         trilinear,
     )
-    .tags(Tags::WHOLE)
+    .tags(Tags::NOT_DECOMPOSED)
     .doc("The product of three tensors, each with new dimensions, summed over some dimensions."),
     OpDef::composite(
         "aten::bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor",

@@ -1,6 +1,6 @@
 //! Einstein summation, as a sequence of products of pairs.
 
-use crate::linalg::matmul_composite::{sizes as size_list, tensor_of};
+use crate::core::decompositions::{size_list, tensor_of};
 use crate::{Args, Cx, OpDef, TensorRef, Traced, Value};
 use tracefx_core::Result;
 use tracefx_sym::SymInt;

@@ -1,6 +1,6 @@
 //! What is made of the solutions of linear equations: least squares, tensors as matrices, and conditions.
 
-use crate::linalg::matmul_composite::{sizes as size_list, tensor_of};
+use crate::core::decompositions::{size_list, tensor_of};
 use crate::linalg::triangular;
 use crate::linalg::triangular::{TOLERANCE, shape, tensor};
 use crate::view::strides::listed;

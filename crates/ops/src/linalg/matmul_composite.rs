@@ -1,5 +1,6 @@
 //! Products that are made of `mm`, `bmm` and their kin, as PyTorch makes them.
 
+use crate::core::decompositions::{size_list, tensor_of};
 use crate::core::elementwise::check_all_fit;
 use crate::core::infer::sized_dim;
 use crate::{Args, Cx, OpDef, Tags, TensorRef, Traced, Value, broadcast, promote_types};
@@ -45,21 +46,8 @@ pub(crate) const OPS: &[OpDef] = &[
 
 type Call<'a> = Args<'a, TensorRef>;
 
-/// Sizes as an argument.
-pub(crate) fn sizes(sizes: &[SymInt]) -> Traced {
-    Value::List(sizes.iter().cloned().map(Value::Int).collect())
-}
-
 fn product(sizes: &[SymInt]) -> SymInt {
     sizes.iter().product()
-}
-
-/// The tensor that a call of an operator gave.
-pub(crate) fn tensor_of(value: &Traced) -> TensorRef {
-    match value {
-        Value::Tensor(it) => *it,
-        other => unreachable!("an operator of the registry gave a {} instead of a tensor", other.kind_name()),
-    }
 }
 
 fn sizes_of(cx: &Cx<'_>, value: &Traced) -> Vec<SymInt> {
@@ -119,12 +107,12 @@ fn fold(cx: &mut Cx<'_>, batch: Traced, other: Traced) -> Result<Traced> {
     let batch_sizes = sizes_of(cx, &batch);
     let other_sizes = sizes_of(cx, &other);
     let (lead, last) = batch_sizes.split_at(batch_sizes.len() - 1);
-    let rows = cx.call("aten.view.default", [batch, sizes(&[product(lead), last[0].clone()])])?;
+    let rows = cx.call("aten.view.default", [batch, size_list(&[product(lead), last[0].clone()])])?;
     let op = if other_sizes.len() == 2 { "aten.mm.default" } else { "aten.mv.default" };
     let res = cx.call(op, [rows, other])?;
     let mut res_sizes = lead.to_vec();
     res_sizes.extend_from_slice(&other_sizes[1..]);
-    cx.call("aten.view.default", [res, sizes(&res_sizes)])
+    cx.call("aten.view.default", [res, size_list(&res_sizes)])
 }
 
 fn batch_multiply(
@@ -156,8 +144,8 @@ fn batch_multiply(
     let batch = broadcast(args, batch_a, batch_b)?;
     let n_batch = product(&batch);
     let as_batch = |cx: &mut Cx<'_>, it: Traced, matrix: &[SymInt]| {
-        let it = cx.call("aten.expand.default", [it, sizes(&[&batch, matrix].concat())])?;
-        cx.call("aten.reshape.default", [it, sizes(&[n_batch.clone(), matrix[0].clone(), matrix[1].clone()])])
+        let it = cx.call("aten.expand.default", [it, size_list(&[&batch, matrix].concat())])?;
+        cx.call("aten.reshape.default", [it, size_list(&[n_batch.clone(), matrix[0].clone(), matrix[1].clone()])])
     };
     let (a, b) = (as_batch(cx, a, matrix_a)?, as_batch(cx, b, matrix_b)?);
     let mut res = cx.call("aten.bmm.default", [a, b])?;
@@ -171,7 +159,7 @@ fn batch_multiply(
     if !is_column {
         res_sizes.push(matrix_b[1].clone());
     }
-    cx.call("aten.view.default", [res, sizes(&res_sizes)])
+    cx.call("aten.view.default", [res, size_list(&res_sizes)])
 }
 
 /// `linear` as PyTorch decomposes it: one `addmm` where there is a bias.
@@ -196,10 +184,10 @@ pub(crate) fn linear_as_matmul(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<T
     }
     if input_sizes.len() > 2 && n_bias_dims == Some(1) && folds(cx.meta(input)) {
         let (lead, last) = input_sizes.split_at(input_sizes.len() - 1);
-        let rows = cx.call("aten.view.default", [input.into(), sizes(&[product(lead), last[0].clone()])])?;
+        let rows = cx.call("aten.view.default", [input.into(), size_list(&[product(lead), last[0].clone()])])?;
         let n_out = sizes_of(cx, &transposed)[1].clone();
         let res = cx.call("aten.addmm.default", [bias.into(), rows, transposed])?;
-        return Ok(vec![cx.call("aten.view.default", [res, sizes(&[lead, &[n_out]].concat())])?]);
+        return Ok(vec![cx.call("aten.view.default", [res, size_list(&[lead, &[n_out]].concat())])?]);
     }
     let product = multiply(cx, args, input, tensor_of(&transposed))?;
     Ok(vec![cx.call("aten.add.Tensor", [product, bias.into()])?])
@@ -265,7 +253,7 @@ fn addr(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     if !is(beta, 0.0) {
         // One without dimensions gets them first, so that its dtype counts like the others'.
         let addend = match addend_meta.sizes.is_empty() {
-            true => cx.call("aten.expand.default", [addend.into(), sizes(&expected)])?,
+            true => cx.call("aten.expand.default", [addend.into(), size_list(&expected)])?,
             false => addend.into(),
         };
         let scaled = match is(beta, 1.0) {
@@ -361,20 +349,20 @@ fn contract(
     if outer_a.iter().chain(&outer_b).all(|it| *it == one) {
         let mut flat = |it: Traced, order: Vec<i64>| {
             let it = cx.call("aten.permute.default", [it, Value::ints(&order)])?;
-            cx.call("aten.reshape.default", [it, sizes(std::slice::from_ref(&inner_size))])
+            cx.call("aten.reshape.default", [it, size_list(std::slice::from_ref(&inner_size))])
         };
         let a = flat(a, [&free_a[..], &pairs_a].concat())?;
         let b = flat(b, [&free_b[..], &pairs_b].concat())?;
         let products = cx.call("aten.mul.Tensor", [a, b])?;
         let res = cx.call_with("aten.sum.default", [products], &[("dtype", Value::DType(dtype))])?;
-        return cx.call("aten.reshape.default", [res, sizes(&[outer_a, outer_b].concat())]);
+        return cx.call("aten.reshape.default", [res, size_list(&[outer_a, outer_b].concat())]);
     }
     let a = cx.call("aten.permute.default", [a, Value::ints(&[&free_a[..], &pairs_a].concat())])?;
-    let a = cx.call("aten.reshape.default", [a, sizes(&[product(&outer_a), inner_size.clone()])])?;
+    let a = cx.call("aten.reshape.default", [a, size_list(&[product(&outer_a), inner_size.clone()])])?;
     let b = cx.call("aten.permute.default", [b, Value::ints(&[&pairs_b[..], &free_b].concat())])?;
-    let b = cx.call("aten.reshape.default", [b, sizes(&[inner_size, product(&outer_b)])])?;
+    let b = cx.call("aten.reshape.default", [b, size_list(&[inner_size, product(&outer_b)])])?;
     let res = cx.call("aten.mm.default", [a, b])?;
-    cx.call("aten.reshape.default", [res, sizes(&[outer_a, outer_b].concat())])
+    cx.call("aten.reshape.default", [res, size_list(&[outer_a, outer_b].concat())])
 }
 
 fn kron(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
@@ -386,11 +374,11 @@ fn kron(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     let (a_sizes, b_sizes) = (padded(&a_sizes), padded(&b_sizes));
     let a_wide: Vec<SymInt> = a_sizes.iter().flat_map(|it| [it.clone(), one.clone()]).collect();
     let b_wide: Vec<SymInt> = b_sizes.iter().flat_map(|it| [one.clone(), it.clone()]).collect();
-    let a = cx.call("aten.reshape.default", [a.into(), sizes(&a_wide)])?;
-    let b = cx.call("aten.reshape.default", [b.into(), sizes(&b_wide)])?;
+    let a = cx.call("aten.reshape.default", [a.into(), size_list(&a_wide)])?;
+    let b = cx.call("aten.reshape.default", [b.into(), size_list(&b_wide)])?;
     let res = cx.call("aten.mul.Tensor", [a, b])?;
     let res_sizes: Vec<SymInt> = a_sizes.iter().zip(&b_sizes).map(|(a, b)| a * b).collect();
-    Ok(vec![cx.call("aten.reshape.default", [res, sizes(&res_sizes)])?])
+    Ok(vec![cx.call("aten.reshape.default", [res, size_list(&res_sizes)])?])
 }
 
 fn matrix_power(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
@@ -403,7 +391,7 @@ fn matrix_power(cx: &mut Cx<'_>, args: &Call<'_>) -> Result<Vec<Traced>> {
     if exponent == 0 {
         let n = Value::Int(meta.sizes[rank - 1].clone());
         let eye = cx.call_with("aten.eye.default", [n], &[("dtype", Value::DType(meta.dtype))])?;
-        let eye = cx.call("aten.expand.default", [eye, sizes(&meta.sizes)])?;
+        let eye = cx.call("aten.expand.default", [eye, size_list(&meta.sizes)])?;
         return Ok(vec![cx.call("aten.clone.default", [eye])?]);
     }
     let mut square: Traced =

@@ -66,7 +66,7 @@ pub(crate) const OPS: &[OpDef] = &[
          hermitian=False) -> Tensor",
         |cx, args| pseudo_inverse(cx, args, Bounds::given(args, 1, 2), args.bool(3)?),
     )
-    .tags(Tags::WHOLE)
+    .tags(Tags::NOT_DECOMPOSED)
     .vjp(factorisation_gradient::pseudo_inverse)
     .doc("The pseudo-inverse of Moore and Penrose."),
     composite(

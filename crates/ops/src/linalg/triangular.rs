@@ -2,8 +2,8 @@
 //!
 //! They are for float32, float64 and the complex numbers of these.
 
+use crate::core::decompositions::{size_list, tensor_of};
 use crate::linalg::factorisation_gradient;
-use crate::linalg::matmul_composite::{sizes as size_list, tensor_of};
 use crate::view::strides::listed;
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, broadcast, real_of};
 use tracefx_core::{Code, DType, Diagnostic, MemoryFormat, Result};
@@ -50,7 +50,7 @@ pub(crate) const OPS: &[OpDef] = &[
         )?;
         cx.call_all("aten.lu_unpack.default", results.into_iter().take(2))
     })
-    .tags(Tags::WHOLE)
+    .tags(Tags::NOT_DECOMPOSED)
     .doc("A permutation, a lower and an upper triangle whose product the matrix is."),
     OpDef::composite(
         "aten::_lu_with_info(Tensor self, bool pivot=True, bool check_errors=True) -> (Tensor \
@@ -158,12 +158,12 @@ pub(crate) const OPS: &[OpDef] = &[
             &[("upper", args.values[1].clone())],
         )?])
     })
-    .tags(Tags::WHOLE)
+    .tags(Tags::NOT_DECOMPOSED)
     .doc("The triangle whose product with its transpose the matrix is."),
     first("aten::cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor", |cx, args| {
         cholesky_solved(cx, args.values[0].clone(), args.values[1].clone(), args.bool(2)?)
     })
-    .tags(Tags::WHOLE)
+    .tags(Tags::NOT_DECOMPOSED)
     .doc(
         "The solution of linear equations whose matrix is the product of a triangle with its \
              transpose.",
@@ -176,7 +176,7 @@ pub(crate) const OPS: &[OpDef] = &[
         let eye = cx.call("aten.expand.default", [eye, size_list(&meta.sizes)])?;
         cholesky_solved(cx, eye, this.into(), args.bool(1)?)
     })
-    .tags(Tags::WHOLE)
+    .tags(Tags::NOT_DECOMPOSED)
     .doc("The inverse of the product of a triangle with its transpose."),
     factor(
         "aten::linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, \
@@ -208,7 +208,7 @@ pub(crate) const OPS: &[OpDef] = &[
             Ok(vec![solution, cx.call("aten.mT.default", [copy])?])
         },
     )
-    .tags(Tags::WHOLE)
+    .tags(Tags::NOT_DECOMPOSED)
     .doc(
         "The solution of linear equations whose matrix is a triangle, and a copy of the \
              triangle.",

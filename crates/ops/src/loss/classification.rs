@@ -1,7 +1,7 @@
 //! Losses of classes: the negative log-likelihood, the cross entropy, and margins between scores.
 
+use crate::core::decompositions::{size_list, tensor_of};
 use crate::index;
-use crate::linalg::matmul_composite::{sizes as size_list, tensor_of};
 use crate::loss::classification_gradient;
 use crate::loss::pointwise::reduce;
 use crate::sort;

@@ -2,7 +2,7 @@
 //! of a longer sequence.
 
 use crate::core::decompositions;
-use crate::core::decompositions::{choose, sizes};
+use crate::core::decompositions::{choose, size_list};
 use crate::loss::classification_gradient;
 use crate::{Args, Cx, OpDef, Output, TensorRef, Tol, Traced, Value, contiguous};
 use tracefx_core::{Code, DType, Diagnostic, Result};
@@ -143,7 +143,7 @@ fn loss_of_sequences(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>) -> Result<Vec<
                     for it in items {
                         numbers.push(cx.aten_with(
                             "full",
-                            [&sizes(&[SymInt::ONE]), it],
+                            [&size_list(&[SymInt::ONE]), it],
                             &[("dtype", Value::DType(dtype))],
                         )?);
                     }

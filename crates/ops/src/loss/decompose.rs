@@ -1,6 +1,6 @@
 //! The gradients of losses, as formulas.
 
-use crate::core::decompositions::{Call, choose, dim, formula, sizes};
+use crate::core::decompositions::{Call, choose, dim, formula, size_list};
 use crate::core::gradients::Expr;
 use crate::{Cx, Traced, Value};
 use tracefx_core::Result;
@@ -97,7 +97,7 @@ pub(crate) fn nll_loss(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
     if *weight != Value::None {
         let mut shape = vec![SymInt::ONE; rank];
         shape[usize::from(rank > 1)] = cx.meta_of(weight).sizes[0].clone();
-        let weight = cx.aten("reshape", [weight, &sizes(&shape)])?;
+        let weight = cx.aten("reshape", [weight, &size_list(&shape)])?;
         grad = cx.aten("mul.Tensor", [&grad, &weight])?;
     }
     let is_used = cx.aten("ne.Scalar", [&target, ignored])?;

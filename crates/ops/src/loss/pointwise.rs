@@ -2,11 +2,10 @@
 //! types are widened for the element-by-element part and rounded before the reduction.
 
 use crate::core::decompose::widened;
-use crate::core::decompositions::to_dtype;
 use crate::{Args, Cx, OpDef, Operand, TensorRef, Tol, Traced, Value, broadcast, check_cast, promote};
 use tracefx_core::{Code, DType, DTypeKind, Diagnostic, Result};
 
-use crate::linalg::matmul_composite::tensor_of;
+use crate::core::decompositions::{tensor_of, to_dtype};
 use crate::view::strides::listed;
 
 /// The rows of this family.

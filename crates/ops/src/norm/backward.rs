@@ -15,7 +15,7 @@ pub(crate) const OPS: &[OpDef] = &[
         layer_norm,
     )
     .decompose(decompose::layer_norm)
-    .tags(Tags::CORE.with(Tags::TAKEN_APART))
+    .tags(Tags::CORE.with(Tags::DECOMPOSED))
     .tolerance(Tol::Default)
     .doc("The gradients of `native_layer_norm`."),
     OpDef::new(
@@ -24,7 +24,7 @@ pub(crate) const OPS: &[OpDef] = &[
         group_norm,
     )
     .decompose(decompose::group_norm)
-    .tags(Tags::CORE.with(Tags::TAKEN_APART))
+    .tags(Tags::CORE.with(Tags::DECOMPOSED))
     .tolerance(Tol::Default)
     .doc("The gradients of `native_group_norm`."),
     OpDef::new(
@@ -42,7 +42,7 @@ pub(crate) const OPS: &[OpDef] = &[
          reserve) -> (Tensor, Tensor, Tensor)",
         without_reserve,
     )
-    .tags(Tags::WHOLE)
+    .tags(Tags::NOT_DECOMPOSED)
     .doc("The gradients of `_batch_norm_with_update` and `_batch_norm_no_update`."),
 ];
 

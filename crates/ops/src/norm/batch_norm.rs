@@ -1,7 +1,7 @@
 //! Batch normalisation, in the variants that PyTorch's programs hold, and instance normalisation, which is made of it.
 
+use crate::core::decompositions::size_list;
 use crate::core::memory_format::in_format_of;
-use crate::linalg::matmul_composite::sizes as size_list;
 use crate::norm::gradient;
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value};
 use tracefx_core::{Code, DType, Diagnostic, Result};

@@ -92,7 +92,7 @@ pub(crate) const OPS: &[OpDef] = &[
          upper, bool training, bool self_is_result) -> Tensor",
         rrelu,
     )
-    .tags(Tags::WHOLE)
+    .tags(Tags::NOT_DECOMPOSED)
     .doc("The gradient of `rrelu_with_noise`."),
     OpDef::composite("aten::glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor", glu)
         .doc("The gradient of `glu`."),

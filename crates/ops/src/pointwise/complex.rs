@@ -9,13 +9,13 @@ use tracefx_core::{Code, DType, Diagnostic, Result};
 pub(crate) const OPS: &[OpDef] =
     &[
         OpDef::composite("aten::complex(Tensor real, Tensor imag) -> Tensor", complex)
-            .tags(Tags::WHOLE)
+            .tags(Tags::NOT_DECOMPOSED)
             .doc("Complex numbers of real and imaginary parts."),
         OpDef::composite("aten::polar(Tensor abs, Tensor angle) -> Tensor", polar)
-            .tags(Tags::WHOLE)
+            .tags(Tags::NOT_DECOMPOSED)
             .doc("Complex numbers of lengths and angles."),
         OpDef::composite("aten::angle(Tensor self) -> Tensor", angle)
-            .tags(Tags::WHOLE)
+            .tags(Tags::NOT_DECOMPOSED)
             .vjp(unary_gradient::angle)
             .doc("The angle of each number: zero or pi for real ones."),
         OpDef::composite("aten::conj(Tensor(a) self) -> Tensor(a)", conj).doc("The complex conjugate."),
@@ -27,7 +27,7 @@ pub(crate) const OPS: &[OpDef] =
         .doc("The complex conjugate.")
         .in_place(&["conj_physical_"]),
         OpDef::composite("aten::_conj(Tensor(a) self) -> Tensor(a)", conj_of_complex)
-            .tags(Tags::WHOLE)
+            .tags(Tags::NOT_DECOMPOSED)
             .vjp(unary_gradient::conj)
             .doc("The complex conjugate."),
         OpDef::composite("aten::matrix_H(Tensor(a) self) -> Tensor(a)", |cx, args| {

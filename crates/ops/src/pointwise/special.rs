@@ -99,7 +99,7 @@ pub(crate) const OPS: &[OpDef] = &[
         .vjp(special_gradient::frexp)
         .doc("A mantissa from one half to one, and the power of two to multiply it with."),
     OpDef::composite("aten::ldexp.Tensor(Tensor self, Tensor other) -> Tensor", ldexp)
-        .tags(Tags::WHOLE)
+        .tags(Tags::NOT_DECOMPOSED)
         .doc("The product with a power of two.")
         .in_place(&["ldexp_"]),
     OpDef::composite("aten::polygamma_(Tensor(a!) self, int n) -> Tensor(a!)", |cx, args| {

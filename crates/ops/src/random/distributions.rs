@@ -138,21 +138,21 @@ pub(crate) const OPS: &[OpDef] = &[
         "aten::normal.Tensor_float(Tensor mean, float std=1., *, Generator? generator=None) -> Tensor",
         normal_of_means,
     )
-    .tags(Tags::WHOLE)
+    .tags(Tags::NOT_DECOMPOSED)
     .tags(Tags::RANDOM)
     .doc("Normally distributed random numbers, each with a mean of its own."),
     OpDef::composite(
         "aten::normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor",
         normal_of_deviations,
     )
-    .tags(Tags::WHOLE)
+    .tags(Tags::NOT_DECOMPOSED)
     .tags(Tags::RANDOM)
     .doc("Normally distributed random numbers, each with a deviation of its own."),
     OpDef::composite(
         "aten::normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor",
         normal_of_both,
     )
-    .tags(Tags::WHOLE)
+    .tags(Tags::NOT_DECOMPOSED)
     .tags(Tags::RANDOM)
     .doc("Normally distributed random numbers, each with a mean and a deviation of its own."),
     OpDef::composite(

@@ -3,7 +3,7 @@
 //! Follows aten/src/ATen/native/RNN.cpp. Each step is a few operators, so that layers over a number of steps that is not known
 //! stay whole.
 
-use crate::linalg::matmul_composite::tensor_of;
+use crate::core::decompositions::tensor_of;
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value};
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::TensorMeta;

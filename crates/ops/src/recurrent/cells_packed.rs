@@ -1,6 +1,6 @@
 //! Recurrent layers over packed sequences: each step has as many sequences as still go on.
 
-use crate::linalg::matmul_composite::tensor_of;
+use crate::core::decompositions::tensor_of;
 use crate::recurrent::cells::{Call, Cell, Params, State, TOLERANCE, gather_params, step};
 use crate::{Cx, OpDef, Tags, Traced, Value};
 use tracefx_core::Result;

@@ -1,6 +1,6 @@
 //! Differences of neighbours, and areas under lines through points.
 
-use crate::linalg::matmul_composite::tensor_of;
+use crate::core::decompositions::tensor_of;
 use crate::{Args, Cx, OpDef, TensorRef, Traced, Value, normalize_dim};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_sym::SymInt;

@@ -1,7 +1,7 @@
 //! Histograms of points of several dimensions.
 
+use crate::core::decompositions::tensor_of;
 use crate::index::gather::wrong_dtype;
-use crate::linalg::matmul_composite::tensor_of;
 use crate::{Args, Cx, OpDef, Output, Tags, TensorRef, Tol, Traced, Value, contiguous};
 use tracefx_core::{DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;
@@ -34,7 +34,7 @@ pub(crate) const OPS: &[OpDef] = &[
             Ok(vec![counts(cx, args, args.values[0].clone(), edges)?])
         },
     )
-    .tags(Tags::WHOLE)
+    .tags(Tags::NOT_DECOMPOSED)
     .doc("How many points lie in each of so many equal bins."),
     composite(
         "aten::histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, Tensor? \
@@ -47,7 +47,7 @@ pub(crate) const OPS: &[OpDef] = &[
             Ok(vec![hist, edges.swap_remove(0)])
         },
     )
-    .tags(Tags::WHOLE)
+    .tags(Tags::NOT_DECOMPOSED)
     .doc("How many elements lie in each of so many equal bins, and their bounds."),
     composite(
         "aten::histogram.bins_tensor(Tensor self, Tensor bins, *, Tensor? weight=None, bool \
@@ -58,7 +58,7 @@ pub(crate) const OPS: &[OpDef] = &[
             Ok(vec![hist, cx.call("aten.clone.default", [edges])?])
         },
     )
-    .tags(Tags::WHOLE)
+    .tags(Tags::NOT_DECOMPOSED)
     .doc("How many elements lie between these bounds, and the bounds."),
     composite(
         "aten::histogramdd(Tensor self, int[] bins, float[]? range=None, Tensor? weight=None, \

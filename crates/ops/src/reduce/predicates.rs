@@ -10,14 +10,14 @@ use tracefx_sym::SymInt;
 /// The rows of this family.
 pub(crate) const OPS: &[OpDef] = &[
     OpDef::composite("aten::equal(Tensor self, Tensor other) -> bool", equal)
-        .tags(Tags::WHOLE)
+        .tags(Tags::NOT_DECOMPOSED)
         .doc("Whether sizes and elements are the same."),
     OpDef::composite(
         "aten::allclose(Tensor self, Tensor other, float rtol=1.0000000000000001e-05, float atol=1e-08, bool \
          equal_nan=False) -> bool",
         allclose,
     )
-    .tags(Tags::WHOLE)
+    .tags(Tags::NOT_DECOMPOSED)
     .doc("Whether all elements are nearly the same."),
     OpDef::composite("aten::is_nonzero(Tensor self) -> bool", is_nonzero).doc("Whether the only element is not zero."),
     OpDef::new("aten::is_same_size(Tensor self, Tensor other) -> bool", is_same_size)

@@ -157,7 +157,7 @@ pub(crate) const OPS: &[OpDef] = &[
         .doc("The variance."),
     OpDef::new("aten::var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor", var)
         .decompose(decompose::var)
-        .tags(Tags::TAKEN_APART)
+        .tags(Tags::DECOMPOSED)
         .tags(Tags::REDUCTION)
         .tolerance(Tol::Default)
         .tags(Tags::CORE)

@@ -1,7 +1,7 @@
 //! Counts, quantiles and covariances.
 
+use crate::core::decompositions::tensor_of;
 use crate::core::elementwise::operands;
-use crate::linalg::matmul_composite::tensor_of;
 use crate::sort;
 use crate::{Args, Cx, OpDef, Operand, Output, Tags, TensorRef, Tol, Traced, Value, contiguous, normalize_dim};
 use tracefx_core::{Code, DType, DTypeKind, Diagnostic, Result};

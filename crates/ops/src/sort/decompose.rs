@@ -1,7 +1,7 @@
 //! Operators that look at the order of elements, or for some among others.
 
 use crate::core::decompositions;
-use crate::core::decompositions::{Call, choose, dim, sizes, to_dtype};
+use crate::core::decompositions::{Call, choose, dim, size_list, to_dtype};
 use crate::{Cx, Traced, Value, normalize_dim};
 use tracefx_core::{DType, Device, Layout, Result};
 use tracefx_sym::SymInt;
@@ -24,7 +24,7 @@ pub(crate) fn isin(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
         return isin_sorted(cx, args, inverted);
     }
     let shape = [sizes_of, vec![SymInt::ONE; tests_of.len()]].concat();
-    let column = if tests_of.is_empty() { elements.clone() } else { cx.aten("view", [elements, &sizes(&shape)])? };
+    let column = if tests_of.is_empty() { elements.clone() } else { cx.aten("view", [elements, &size_list(&shape)])? };
     let mut res = cx.aten("eq.Tensor", [&column, tests])?;
     if !tests_of.is_empty() {
         let dims: Vec<i64> = (1..=tests_of.len() as i64).map(|it| -it).rev().collect();
@@ -35,7 +35,7 @@ pub(crate) fn isin(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
 
 /// Where each element would stand among the sorted others, and whether it stands there already.
 fn isin_sorted(cx: &mut Cx<'_>, args: &Call<'_>, inverted: bool) -> Results {
-    let shape = sizes(&cx.meta(*args.tensor(0)?).sizes.clone());
+    let shape = size_list(&cx.meta(*args.tensor(0)?).sizes.clone());
     let elements = cx.aten("flatten.using_ints", [&args.values[0]])?;
     let tests = cx.aten("flatten.using_ints", [&args.values[1]])?;
     let sorted = cx.aten("sort", [&tests])?;
@@ -98,7 +98,7 @@ pub(crate) fn quantile(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
     // The sizes of the result without those of the quantiles, and what is sorted last.
     let n = cx.meta_of(&sorted).sizes[cx.meta_of(&sorted).sizes.len() - 1].clone();
     shape.push(n.clone());
-    let sorted = cx.aten("view", [&sorted, &sizes(&shape)])?;
+    let sorted = cx.aten("view", [&sorted, &size_list(&shape)])?;
     let last = Value::int(-1);
     let is_nan = cx.aten("isnan", [&sorted])?;
     let mut ranks = if ignores_nan {
@@ -155,7 +155,7 @@ fn to_index(cx: &mut Cx<'_>, value: &Traced) -> Result<Traced> {
 
 /// How far other classes come near the right ones of each row, of which minus one ends the list.
 pub(crate) fn multilabel_margin_loss(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
-    let shape = sizes(&cx.meta(*args.tensor(1)?).sizes.clone());
+    let shape = size_list(&cx.meta(*args.tensor(1)?).sizes.clone());
     let input = cx.aten("atleast_2d", [&args.values[0]])?;
     let target = cx.aten("atleast_2d", [&args.values[1]])?;
     let meta = cx.meta_of(&input).clone();

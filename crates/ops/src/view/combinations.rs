@@ -1,6 +1,6 @@
 //! Elements and sequences put together: combinations, powers side by side, and sequences padded to one length.
 
-use crate::linalg::matmul_composite::sizes as size_list;
+use crate::core::decompositions::size_list;
 use crate::{Args, Cx, OpDef, TensorRef, Tol, Traced, Value, normalize_dim};
 use tracefx_core::{DType, DTypeKind, Result};
 use tracefx_sym::SymInt;

@@ -120,7 +120,7 @@ pub(crate) const OPS: &[OpDef] = &[
         .doc("The tensor itself: negation is never put off here."),
     OpDef::new("aten::fill.Scalar(Tensor self, Scalar value) -> Tensor", fill)
         .decompose(create::decompose::fill_scalar)
-        .tags(Tags::TAKEN_APART)
+        .tags(Tags::DECOMPOSED)
         .tags(Tags::CORE)
         .vjp(gradient::fill)
         .doc("A tensor as `self`, full of one value.")

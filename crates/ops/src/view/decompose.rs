@@ -1,6 +1,6 @@
 //! Operators that move elements, or only look at them in another way.
 
-use crate::core::decompositions::{Call, arange, dim, sizes};
+use crate::core::decompositions::{Call, arange, dim, size_list};
 use crate::view::copy::is_laid_out;
 use crate::{Cx, Traced, Value, normalize_dim};
 use tracefx_core::{DType, Layout, MemoryFormat, Result};
@@ -120,9 +120,9 @@ pub(crate) fn select_scatter(cx: &mut Cx<'_>, args: &Call<'_>) -> Results {
     let numbers = arange(cx, &meta.sizes[at], None)?;
     let mut shape = vec![SymInt::ONE; meta.sizes.len()];
     shape[at] = SymInt::from(-1);
-    let numbers = cx.aten("view", [&numbers, &sizes(&shape)])?;
+    let numbers = cx.aten("view", [&numbers, &size_list(&shape)])?;
     let mask = cx.aten("eq.Scalar", [&numbers, &Value::Int(index)])?;
     let source = cx.aten("unsqueeze", [&args.values[1], &dim(at)])?;
-    let source = cx.aten("expand", [&source, &sizes(&meta.sizes)])?;
+    let source = cx.aten("expand", [&source, &size_list(&meta.sizes)])?;
     Ok(vec![cx.aten("where.self", [&mask, &source, &args.values[0]])?])
 }

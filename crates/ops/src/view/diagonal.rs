@@ -1,6 +1,6 @@
 //! Diagonals: matrices made of them, and matrices that are written on them.
 
-use crate::linalg::matmul_composite::sizes as size_list;
+use crate::core::decompositions::size_list;
 use crate::{Args, Cx, OpDef, TensorRef, Tol, Traced, Value, normalize_dim};
 use tracefx_core::Result;
 use tracefx_sym::SymInt;

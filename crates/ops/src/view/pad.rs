@@ -1,9 +1,9 @@
 //! Tensors with a border: of a constant, mirrored, of the outermost elements, or of the other end.
 
+use crate::core::decompositions::size_list;
 use crate::core::elementwise::{check_fits, laid_out};
 use crate::core::memory_format::{in_memory_format, memory_format_of};
 use crate::image;
-use crate::linalg::matmul_composite::sizes as size_list;
 use crate::view::gradient;
 use crate::view::strides::listed;
 use crate::{Args, Cx, Decompose, OpDef, Output, Rule, Tags, TensorRef, Tol, Traced, Value};
@@ -21,19 +21,19 @@ pub(crate) const OPS: &[OpDef] = &[
         .doc("A border of one value; a negative width crops.")
         .tags(Tags::CORE),
     OpDef::new("aten::reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor", |args| mirrored(args, 1))
-        .tags(Tags::TAKEN_APART)
+        .tags(Tags::DECOMPOSED)
         .vjp(image::gradient::reflection_pad1d)
         .doc("A border that mirrors the last dimension without repeating its ends.")
         .decompose(|cx, args| by_index(cx, args, reflect))
         .tags(Tags::CORE),
     OpDef::new("aten::reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor", |args| mirrored(args, 2))
-        .tags(Tags::TAKEN_APART)
+        .tags(Tags::DECOMPOSED)
         .vjp(image::gradient::reflection_pad2d)
         .doc("A border that mirrors the last two dimensions without repeating their ends.")
         .decompose(|cx, args| by_index(cx, args, reflect))
         .tags(Tags::CORE),
     OpDef::new("aten::reflection_pad3d(Tensor self, SymInt[6] padding) -> Tensor", |args| mirrored(args, 3))
-        .tags(Tags::TAKEN_APART)
+        .tags(Tags::DECOMPOSED)
         .vjp(image::gradient::reflection_pad3d)
         .doc("A border that mirrors the last three dimensions without repeating their ends.")
         .decompose(|cx, args| by_index(cx, args, reflect))
@@ -43,13 +43,13 @@ pub(crate) const OPS: &[OpDef] = &[
         .doc("A border that repeats the ends of the last dimension.")
         .decompose(|cx, args| by_index(cx, args, replicate)),
     OpDef::new("aten::replication_pad2d(Tensor self, SymInt[4] padding) -> Tensor", |args| padded(args, 2))
-        .tags(Tags::TAKEN_APART)
+        .tags(Tags::DECOMPOSED)
         .vjp(image::gradient::replication_pad2d)
         .doc("A border that repeats the ends of the last two dimensions.")
         .decompose(|cx, args| by_index(cx, args, replicate))
         .tags(Tags::CORE),
     OpDef::new("aten::replication_pad3d(Tensor self, SymInt[6] padding) -> Tensor", |args| padded(args, 3))
-        .tags(Tags::TAKEN_APART)
+        .tags(Tags::DECOMPOSED)
         .vjp(image::gradient::replication_pad3d)
         .doc("A border that repeats the ends of the last three dimensions.")
         .decompose(|cx, args| by_index(cx, args, replicate))
@@ -80,21 +80,21 @@ pub(crate) const OPS: &[OpDef] = &[
         |args| folded(args, 1),
         |cx, args| add_by_index(cx, args, replicate),
     )
-    .tags(Tags::WHOLE)
+    .tags(Tags::NOT_DECOMPOSED)
     .doc("The gradient of `replication_pad1d`."),
     of_border(
         "aten::replication_pad2d_backward(Tensor grad_output, Tensor self, SymInt[4] padding) -> Tensor",
         |args| folded(args, 2),
         |cx, args| add_by_index(cx, args, replicate),
     )
-    .tags(Tags::WHOLE)
+    .tags(Tags::NOT_DECOMPOSED)
     .doc("The gradient of `replication_pad2d`."),
     of_border(
         "aten::replication_pad3d_backward(Tensor grad_output, Tensor self, SymInt[6] padding) -> Tensor",
         |args| folded(args, 3),
         |cx, args| add_by_index(cx, args, replicate),
     )
-    .tags(Tags::WHOLE)
+    .tags(Tags::NOT_DECOMPOSED)
     .doc("The gradient of `replication_pad3d`."),
 ];
 

@@ -79,7 +79,7 @@ pub(crate) const OPS: &[OpDef] = &[
         squeeze(args, Some(vec![args.int(1)?]))
     })
     .decompose(decompose::squeeze_dim)
-    .tags(Tags::TAKEN_APART)
+    .tags(Tags::DECOMPOSED)
     .vjp(gradient::reshaped)
     .doc("Drops a dimension if its size is one.")
     .write_back(write_back::squeeze)

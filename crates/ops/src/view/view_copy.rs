@@ -16,25 +16,26 @@ pub(crate) const OPS: &[OpDef] = &[
         "aten::as_strided_copy(Tensor self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor",
         "aten.as_strided.default"
     )
-    .tags(Tags::WHOLE),
+    .tags(Tags::NOT_DECOMPOSED),
     copy_of!(
         "aten::diagonal_copy(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor",
         "aten.diagonal.default"
     ),
     copy_of!("aten::expand_copy(Tensor self, SymInt[] size, *, bool implicit=False) -> Tensor", "aten.expand.default"),
     copy_of!("aten::narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor", "aten.narrow.default")
-        .tags(Tags::WHOLE),
-    copy_of!("aten::permute_copy(Tensor self, int[] dims) -> Tensor", "aten.permute.default").tags(Tags::WHOLE),
+        .tags(Tags::NOT_DECOMPOSED),
+    copy_of!("aten::permute_copy(Tensor self, int[] dims) -> Tensor", "aten.permute.default")
+        .tags(Tags::NOT_DECOMPOSED),
     copy_of!("aten::select_copy.int(Tensor self, int dim, SymInt index) -> Tensor", "aten.select.int")
-        .tags(Tags::WHOLE),
+        .tags(Tags::NOT_DECOMPOSED),
     copy_of!(
         "aten::slice_copy.Tensor(Tensor self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) \
              -> Tensor",
         "aten.slice.Tensor"
     )
-    .tags(Tags::WHOLE),
+    .tags(Tags::NOT_DECOMPOSED),
     copy_of!("aten::split_copy.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]", "aten.split.Tensor")
-        .tags(Tags::WHOLE),
+        .tags(Tags::NOT_DECOMPOSED),
     copy_of!(
         "aten::split_with_sizes_copy(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]",
         "aten.split_with_sizes.default"
@@ -44,12 +45,14 @@ pub(crate) const OPS: &[OpDef] = &[
     copy_of!("aten::squeeze_copy.dims(Tensor self, int[] dim) -> Tensor", "aten.squeeze.dims"),
     copy_of!("aten::t_copy(Tensor self) -> Tensor", "aten.t.default"),
     copy_of!("aten::transpose_copy.int(Tensor self, int dim0, int dim1) -> Tensor", "aten.transpose.int"),
-    copy_of!("aten::unbind_copy.int(Tensor self, int dim=0) -> Tensor[]", "aten.unbind.int").tags(Tags::WHOLE),
+    copy_of!("aten::unbind_copy.int(Tensor self, int dim=0) -> Tensor[]", "aten.unbind.int").tags(Tags::NOT_DECOMPOSED),
     copy_of!("aten::unfold_copy(Tensor self, int dimension, int size, int step) -> Tensor", "aten.unfold.default"),
     copy_of!("aten::unsqueeze_copy(Tensor self, int dim) -> Tensor", "aten.unsqueeze.default"),
     // Of a copy, nobody sees whether it could have been a view.
-    copy_of!("aten::view_copy(Tensor self, SymInt[] size) -> Tensor", "aten.reshape.default").tags(Tags::WHOLE),
-    copy_of!("aten::view_copy.dtype(Tensor self, ScalarType dtype) -> Tensor", "aten.view.dtype").tags(Tags::WHOLE),
+    copy_of!("aten::view_copy(Tensor self, SymInt[] size) -> Tensor", "aten.reshape.default")
+        .tags(Tags::NOT_DECOMPOSED),
+    copy_of!("aten::view_copy.dtype(Tensor self, ScalarType dtype) -> Tensor", "aten.view.dtype")
+        .tags(Tags::NOT_DECOMPOSED),
 ];
 
 fn copy(cx: &mut Cx<'_>, args: &Args<'_, TensorRef>, view: &str) -> Result<Vec<Traced>> {

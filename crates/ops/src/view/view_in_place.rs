@@ -37,7 +37,7 @@ pub(crate) const OPS: &[OpDef] = &[
         resize(args, args.sym_ints(1)?, memory_format(args)?)
     })
     .tags(Tags::CORE)
-    .tags(Tags::GROWS)
+    .tags(Tags::RESIZES)
     .doc("In place: these sizes of the same memory, which grows where it is too short; new elements are zero."),
     view(
         "aten::resize_as_(Tensor(a!) self, Tensor the_template, *, MemoryFormat? memory_format=None) -> \
@@ -49,7 +49,7 @@ pub(crate) const OPS: &[OpDef] = &[
             resize(args, template.sizes.clone(), format)
         },
     )
-    .tags(Tags::GROWS)
+    .tags(Tags::RESIZES)
     .doc("In place: the sizes of another tensor, of the same memory, which grows where it is too short."),
 ];
 

@@ -25,7 +25,7 @@ pub(crate) const OPS: &[OpDef] = &[
         written(args, select_of_args(args, args.tensor(0)?, 2)?)
     })
     .decompose(decompose::select_scatter)
-    .tags(Tags::TAKEN_APART)
+    .tags(Tags::DECOMPOSED)
     .vjp(gradient::select_scatter)
     .doc("The tensor with one position of a dimension replaced.")
     .tags(Tags::CORE),

@@ -1,10 +1,10 @@
-//! The operators that are taken apart by default, beside PyTorch's own table (torch 2.13).
+//! The operators that are decomposed by default, beside PyTorch's own table (torch 2.13).
 
 use std::collections::BTreeSet;
 use std::path::Path;
 use tracefx_ops::registry;
 
-/// Operators that are taken apart here or there alone, each with its reason.
+/// Operators that are decomposed here or in PyTorch alone, each with its reason.
 const DIFFERENT: &[(&str, &str)] = &[
     ("aten._pad_packed_sequence.default", BY_DATA),
     ("aten.narrow.Tensor", BY_DATA),
@@ -21,8 +21,8 @@ const DIFFERENT: &[(&str, &str)] = &[
     ("aten.upsample_trilinear3d.default", THROUGH_DEFAULT),
 ];
 
-const BY_DATA: &str = "PyTorch looks at data to take it apart, which an exported program does not have";
-const THROUGH_DEFAULT: &str = "`.vec`, which PyTorch takes apart to the end, is made of this one";
+const BY_DATA: &str = "PyTorch's decomposition looks at data, which an exported program does not have";
+const THROUGH_DEFAULT: &str = "`.vec`, which PyTorch decomposes to the end, is made of this one";
 
 #[test]
 fn what_is_taken_apart_is_what_pytorch_takes_apart() {
