@@ -42,7 +42,10 @@ asserts: Array<string>, };
 /**
  * The names of the options of {@link RuntimeAssertCall}.
  */
-export const RUNTIME_ASSERT_CALL = ["ranges", "asserts"] as const satisfies readonly (keyof RuntimeAssertCall)[];
+export const RUNTIME_ASSERT_CALL = [
+  "ranges",
+  "asserts",
+] as const satisfies readonly (keyof RuntimeAssertCall)[];
 
 /**
  * What [`insert_deferred_runtime_asserts`] did.
@@ -149,7 +152,16 @@ limit: number, };
 /**
  * The names of the options of {@link PartitionerConfigOptions}.
  */
-export const PARTITIONER_CONFIG_OPTIONS = ["devices", "mode", "transferRateBytesPerSec", "nodeToLatencyMapping", "nodeToPartitionMapping", "partitionToLogicalDeviceMapping", "saturateHost", "limit"] as const satisfies readonly (keyof PartitionerConfigOptions)[];
+export const PARTITIONER_CONFIG_OPTIONS = [
+  "devices",
+  "mode",
+  "transferRateBytesPerSec",
+  "nodeToLatencyMapping",
+  "nodeToPartitionMapping",
+  "partitionToLogicalDeviceMapping",
+  "saturateHost",
+  "limit",
+] as const satisfies readonly (keyof PartitionerConfigOptions)[];
 
 /**
  * The options of `partition_graph`.
@@ -351,7 +363,9 @@ bannedOps: Array<string>, };
 /**
  * The names of the options of {@link CseOptions}.
  */
-export const CSE_OPTIONS = ["bannedOps"] as const satisfies readonly (keyof CseOptions)[];
+export const CSE_OPTIONS = [
+  "bannedOps",
+] as const satisfies readonly (keyof CseOptions)[];
 
 /**
  * How [`NormalizeArgs`] writes arguments.
@@ -365,7 +379,9 @@ normalizeToOnlyUseKwargs: boolean, };
 /**
  * The names of the options of {@link NormalizeArgsOptions}.
  */
-export const NORMALIZE_ARGS_OPTIONS = ["normalizeToOnlyUseKwargs"] as const satisfies readonly (keyof NormalizeArgsOptions)[];
+export const NORMALIZE_ARGS_OPTIONS = [
+  "normalizeToOnlyUseKwargs",
+] as const satisfies readonly (keyof NormalizeArgsOptions)[];
 
 /**
  * What [`AnnotateTypesWithSchema`] annotates.
@@ -387,7 +403,11 @@ annotateGetAttrs: boolean, };
 /**
  * The names of the options of {@link AnnotateOptions}.
  */
-export const ANNOTATE_OPTIONS = ["annotateFunctionals", "annotateModules", "annotateGetAttrs"] as const satisfies readonly (keyof AnnotateOptions)[];
+export const ANNOTATE_OPTIONS = [
+  "annotateFunctionals",
+  "annotateModules",
+  "annotateGetAttrs",
+] as const satisfies readonly (keyof AnnotateOptions)[];
 
 /**
  * What is taken out of a graph.
@@ -401,7 +421,9 @@ remove: "mutations" | "mutations_and_views", };
 /**
  * The names of the options of {@link FunctionalizeOptions}.
  */
-export const FUNCTIONALIZE_OPTIONS = ["remove"] as const satisfies readonly (keyof FunctionalizeOptions)[];
+export const FUNCTIONALIZE_OPTIONS = [
+  "remove",
+] as const satisfies readonly (keyof FunctionalizeOptions)[];
 
 /**
  * The options of `note_values`.
@@ -556,7 +578,18 @@ maxSteps?: number, };
 /**
  * The names of the options of {@link MatcherOptions}.
  */
-export const MATCHER_OPTIONS = ["matchOutput", "matchPlaceholder", "removeOverlappingMatches", "ignoreLiterals", "nodeNameMatch", "commutative", "associative", "sharedWildcards", "constraints", "maxSteps"] as const satisfies readonly (keyof MatcherOptions)[];
+export const MATCHER_OPTIONS = [
+  "matchOutput",
+  "matchPlaceholder",
+  "removeOverlappingMatches",
+  "ignoreLiterals",
+  "nodeNameMatch",
+  "commutative",
+  "associative",
+  "sharedWildcards",
+  "constraints",
+  "maxSteps",
+] as const satisfies readonly (keyof MatcherOptions)[];
 
 /**
  * How replacements are checked on random inputs.
@@ -718,7 +751,13 @@ tupleReturn: boolean, };
 /**
  * The names of the options of {@link SplitOptions}.
  */
-export const SPLIT_OPTIONS = ["keepOriginalOrder", "keepOriginalNodeName", "keepOriginalInputName", "partitionAffix", "tupleReturn"] as const satisfies readonly (keyof SplitOptions)[];
+export const SPLIT_OPTIONS = [
+  "keepOriginalOrder",
+  "keepOriginalNodeName",
+  "keepOriginalInputName",
+  "partitionAffix",
+  "tupleReturn",
+] as const satisfies readonly (keyof SplitOptions)[];
 
 /**
  * The options of `split_module`.
@@ -770,7 +809,12 @@ skipHorizontalFusion: boolean, };
 /**
  * The names of the options of {@link PartitionerOptions}.
  */
-export const PARTITIONER_OPTIONS = ["allowsSingleNodePartition", "nonComputeOps", "allowedSingleNodePartitionOps", "skipHorizontalFusion"] as const satisfies readonly (keyof PartitionerOptions)[];
+export const PARTITIONER_OPTIONS = [
+  "allowsSingleNodePartition",
+  "nonComputeOps",
+  "allowedSingleNodePartitionOps",
+  "skipHorizontalFusion",
+] as const satisfies readonly (keyof PartitionerOptions)[];
 
 /**
  * The options of `propose_partitions`.
@@ -899,7 +943,13 @@ nonAccSubmoduleName: string, };
 /**
  * The names of the options of {@link SplitterOptions}.
  */
-export const SPLITTER_OPTIONS = ["minAccModuleSize", "skipFusion", "allowNonTensor", "moveNonTensorNodesOnBoundary", "nonAccSubmoduleName"] as const satisfies readonly (keyof SplitterOptions)[];
+export const SPLITTER_OPTIONS = [
+  "minAccModuleSize",
+  "skipFusion",
+  "allowNonTensor",
+  "moveNonTensorNodesOnBoundary",
+  "nonAccSubmoduleName",
+] as const satisfies readonly (keyof SplitterOptions)[];
 
 /**
  * The options of `find_subgraphs`: what a splitter finds.
@@ -1015,7 +1065,14 @@ findLastNode: boolean | null, };
 /**
  * The names of the options of {@link MinimizerOptions}.
  */
-export const MINIMIZER_OPTIONS = ["traverseMethod", "findAll", "start", "end", "skipNodes", "findLastNode"] as const satisfies readonly (keyof MinimizerOptions)[];
+export const MINIMIZER_OPTIONS = [
+  "traverseMethod",
+  "findAll",
+  "start",
+  "end",
+  "skipNodes",
+  "findLastNode",
+] as const satisfies readonly (keyof MinimizerOptions)[];
 
 /**
  * The options of `minimize`, which is asked again with one answer more until it asks no further.

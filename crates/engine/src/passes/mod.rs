@@ -93,9 +93,9 @@ fn declared_with_names<T: TS + DeserializeOwned>(config: &Config) -> String {
         }
         constant.push(letter.to_ascii_uppercase());
     }
-    let names = option_names::<T>();
+    let names: String = option_names::<T>().iter().map(|it| format!("  {it:?},\n")).collect();
     format!(
-        "{}\n\n/**\n * The names of the options of {{@link {name}}}.\n */\nexport const {constant} = {names:?} as const \
+        "{}\n\n/**\n * The names of the options of {{@link {name}}}.\n */\nexport const {constant} = [\n{names}] as const \
          satisfies readonly (keyof {name})[];",
         declared::<T>(config)
     )
