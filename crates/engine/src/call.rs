@@ -1,3 +1,6 @@
+//! A call of one operator by its name, on tensors that are there. Which overload is meant is decided by `ops`, and how it
+//! is computed by `exec`.
+
 use crate::Library;
 use tracefx_core::{Result, Tensor};
 use tracefx_exec::Called;

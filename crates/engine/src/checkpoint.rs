@@ -1,3 +1,6 @@
+//! Reads files of `torch.save`: which classes become plain values, and which are refused. The pickle is run by `pt2`, as
+//! data.
+
 use tracefx_core::{Code, DType, Diagnostic, Result, Tensor};
 use tracefx_ops::Value;
 use tracefx_pt2::pickle::{Value as Pickled, ValueId};

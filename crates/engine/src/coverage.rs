@@ -1,3 +1,5 @@
+//! Which operators a program uses, and by what each would run, without running it.
+
 use indexmap::IndexMap;
 use serde::Serialize;
 use tracefx_exec::Kernels;

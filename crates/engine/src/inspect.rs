@@ -1,3 +1,5 @@
+//! What a program shows of itself: nodes, signature, sizes of its state. How it is printed is left to the surfaces.
+
 use crate::{Library, OpUse, Support};
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 use serde::Serialize;

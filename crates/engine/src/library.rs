@@ -1,3 +1,6 @@
+//! The registry and the kernels of a host in one value, and what they are given to: running, exporting, passes, shapes.
+//! Operators are defined in `ops` and called by `exec`.
+
 use crate::coverage::coverage_of;
 use crate::files::open_file_with;
 use crate::inspect::report;

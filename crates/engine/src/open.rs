@@ -1,3 +1,5 @@
+//! Which of the two formats bytes are of, and reading them whole. `opening` reads them by ranges.
+
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_export::ExportedProgram;
 use tracefx_pt2::LoadOptions;

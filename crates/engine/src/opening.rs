@@ -1,3 +1,6 @@
+//! Which bytes of a file are wanted next while a program is opened by ranges. Whoever opens it reads them; `pt2` and `wire`
+//! decode them.
+
 use crate::Limits;
 use crate::open::open_with;
 use sha2::{Digest, Sha256};

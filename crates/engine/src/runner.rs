@@ -1,3 +1,5 @@
+//! A program made ready to run: its limits, its inputs checked and its runs. The graph is interpreted by `exec`.
+
 use crate::Library;
 use std::time::{Duration, Instant};
 use tracefx_core::{Code, Diagnostic, Result, Tensor};

@@ -1,3 +1,5 @@
+//! Inputs from `.safetensors` files, and outputs to them, by the names of a program's signature.
+
 use safetensors::SafeTensorError;
 use safetensors::tensor::{Dtype, Metadata, SafeTensors, TensorInfo};
 use tracefx_core::{Code, DType, Diagnostic, Result, Storage, Tensor, allocate, contiguous_strides};

@@ -1,3 +1,5 @@
+//! The write of an in-place operator: which places get which elements. What is written is computed elsewhere.
+
 use tracefx_core::{Code, Diagnostic, Region, Result, Tensor, copy_strided};
 
 /// Writes the elements of `source` into the storage that `target` looks at: the last step of an in-place operator.

@@ -1,3 +1,6 @@
+//! One call of an operator on data: arguments are bound, the shape rule is asked, and a kernel, a view or the decomposition
+//! gives the results. It knows no graph; shapes are the registry's, and kernels are given to it.
+
 use crate::without_data::without_data;
 use crate::{Kernel, Kernels, assign, host};
 use tracefx_core::allocate::{collected, push, try_collected};

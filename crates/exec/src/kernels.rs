@@ -1,3 +1,5 @@
+//! What a kernel is, and the table that finds it by the operator's name. The kernels are in the crate of their backend.
+
 use rustc_hash::FxHashMap;
 use std::fmt;
 use std::sync::Arc;

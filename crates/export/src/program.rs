@@ -1,3 +1,6 @@
+//! What an exported program consists of: the graph module, signature, state, constants and ranges. What it can do is in the
+//! files named after the method.
+
 use crate::{Argument, GraphSignature, TreeSpec};
 use indexmap::IndexMap;
 use std::sync::Arc;

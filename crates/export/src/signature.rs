@@ -1,3 +1,5 @@
+//! What each input and output of a program's graph is for: a parameter, a buffer, the user's, the new value of something.
+
 use std::fmt;
 use tracefx_core::python_float;
 use tracefx_ir::{Str, python_string};

@@ -1,3 +1,5 @@
+//! PyTorch's pytrees: how nested inputs and outputs are flattened and put together again. Values are not looked at.
+
 use serde_json::{Value as Json, json};
 use tracefx_ir::Str;
 

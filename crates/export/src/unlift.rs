@@ -1,3 +1,6 @@
+//! From a program to a module that holds its state: lifted inputs become attributes, and results that are new values are
+//! written back. Lifting is in `lifted_state` and `lift_constants`.
+
 use crate::tokens::remove_effect_tokens;
 use crate::{Argument, Constant, ExportedProgram, InputKind, InputSpec, OutputKind};
 use std::collections::HashMap;

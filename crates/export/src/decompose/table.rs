@@ -1,3 +1,6 @@
+//! Which operators are decomposed: PyTorch's default table, and changes to it. How each is decomposed is its row's in
+//! `ops`.
+
 use std::collections::BTreeSet;
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ops::{Registry, registry};

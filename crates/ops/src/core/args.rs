@@ -1,3 +1,6 @@
+//! The arguments of one call as shape rules, decompositions and kernels read them, with errors that name the argument. They
+//! were checked against the schema by `bind`.
+
 use crate::{Op, Symbols, Tags, Value};
 use tracefx_core::{Code, DType, Diagnostic, MemoryFormat, Result, Scalar};
 use tracefx_ir::{Str, TensorMeta};

@@ -1,3 +1,6 @@
+//! Sorts the arguments of a call by one schema, as PyTorch's argument parser does. Which overload is meant is decided by
+//! `resolve`.
+
 use crate::core::schema::Default;
 use crate::{ArgSpec, ArgType, Op, Value};
 use tracefx_core::{Code, DType, Diagnostic, Layout, MemoryFormat, Result};

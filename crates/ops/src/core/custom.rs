@@ -1,3 +1,5 @@
+//! Operators of one's own: rows with closures. They are checked here, and kept by the registry.
+
 use crate::core::bind::coerce;
 use crate::core::gradients::Vjp;
 use crate::{ArgType, Args, Backward, Cx, Expr, Infer, Op, OpDef, Output, Schema, Tags, TensorRef, Tol, Traced, Value};

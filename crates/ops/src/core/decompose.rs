@@ -1,3 +1,6 @@
+//! What a decomposition is written with: calls of other operators through a [`Builder`], which computes them, records them
+//! or keeps them for gradients.
+
 use crate::{Args, Value, promote_types};
 use tracefx_core::{DType, Result};
 use tracefx_ir::TensorMeta;

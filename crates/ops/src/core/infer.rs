@@ -1,3 +1,5 @@
+//! What a shape rule gives: new tensors, views, arguments themselves, numbers; and the kinds of rules.
+
 use crate::{Args, Value};
 use tracefx_core::{Code, DType, Diagnostic, Result};
 use tracefx_ir::TensorMeta;

@@ -1,3 +1,6 @@
+//! A row of the registry: the schema and everything that is said of an operator beside it. Kernels join it by its name, in
+//! the crates of the backends.
+
 use crate::core::custom::Functions;
 use crate::core::gradients::{Vjp, VjpFn};
 use crate::{Args, Cx, Output, Schema, TensorRef, Traced};

@@ -1,3 +1,5 @@
+//! PyTorch's type promotion: the dtype that operands of different dtypes are computed in, and which casts are refused.
+
 use crate::Operand;
 use tracefx_core::{Code, DType, DTypeKind, Diagnostic, Result};
 use tracefx_ir::TensorMeta;

@@ -1,3 +1,6 @@
+//! Calls of operators on what is known of tensors without their data, as PyTorch's fake tensors do. Graphs are walked by
+//! `exec`.
+
 use crate::{Args, Builder, Cx, Infer, Output, Registry, Symbols, Tags, TensorRef, Traced, Value, bind, check_cast};
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::{Str, TensorMeta};

@@ -1,3 +1,5 @@
+//! The operators by name: those of the tables, and those that are defined in a copy.
+
 use crate::core::resolve::sort_overloads;
 use crate::{CustomOp, Op, OpDef, Schema};
 use rustc_hash::FxHashMap;

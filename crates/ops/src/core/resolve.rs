@@ -1,3 +1,5 @@
+//! Which overload of a name a call is for, as PyTorch's Python functions decide it, and which arguments go by position.
+
 use crate::{ArgSpec, ArgType, Args, Op, Registry, Value, bind};
 use std::borrow::Cow;
 use tracefx_core::{Code, DType, Device, Diagnostic, Layout, MemoryFormat, Result, Scalar};

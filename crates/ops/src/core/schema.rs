@@ -1,3 +1,5 @@
+//! Schemas: PyTorch's text of them, parsed into names, types, defaults and what is written to.
+
 use std::fmt;
 use tracefx_core::{Code, Diagnostic, Result};
 

@@ -1,3 +1,5 @@
+//! The values that operators take and give, whatever a tensor is to whoever calls.
+
 use std::convert::Infallible;
 use tracefx_core::{Complex64, DType, Device, Diagnostic, Layout, MemoryFormat, Scalar, allocate};
 use tracefx_ir::{Arg, Str};

@@ -1,3 +1,5 @@
+//! What the gradient of an operator is written with: the call, its results and the incoming gradients, as formulas.
+
 use super::Expr;
 use crate::{Args, Builder, Op, TensorRef, Traced, Value, normalize_dim};
 use tracefx_core::{Code, Diagnostic, Result};

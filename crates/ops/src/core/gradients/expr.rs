@@ -1,3 +1,5 @@
+//! Formulas that are calls of operators when they are asked for, so that gradients which nobody wants are not computed.
+
 use crate::{Cx, TensorRef, Traced, Value};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;

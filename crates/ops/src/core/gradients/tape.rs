@@ -1,3 +1,6 @@
+//! Reverse-mode differentiation: which calls are kept, in which order their gradients are taken, and how several are added.
+//! The formula of each operator is its row's.
+
 use super::expr::Memo;
 use super::{Backward, Expr, Vjp};
 use crate::{Args, Builder, Cx, Op, Registry, Symbols, TensorRef, Traced, Value, bind};
