@@ -195,6 +195,8 @@ impl Diagnostic {
     }
 
     /// `NotImplemented` for a dtype in an operation.
+    #[cold]
+    #[inline(never)]
     pub fn unsupported_dtype(dtype: DType, what: &str) -> Self {
         Self::new(Code::NotImplemented, format!("{what} is not implemented for {}", dtype.name()))
     }
