@@ -53,12 +53,7 @@ impl<'a, A: Float> Strided<'a, A> {
         if tensor.dtype() == A::DTYPE {
             return Ok(Self::exact(tensor));
         }
-        Ok(Strided {
-            data: Data::Owned(converted(tensor)?),
-            offset: 0,
-            sizes: tensor.sizes().into(),
-            strides: tracefx_core::contiguous_strides(tensor.sizes()),
-        })
+        Self::row_major(tensor)
     }
 
     /// The elements of a floating-point tensor in row-major order.
@@ -66,6 +61,11 @@ impl<'a, A: Float> Strided<'a, A> {
         if tensor.dtype() == A::DTYPE && tensor.is_contiguous() {
             return Ok(Self::exact(tensor));
         }
+        Self::row_major(tensor)
+    }
+
+    /// A copy of the elements.
+    fn row_major(tensor: &Tensor) -> Result<Self> {
         Ok(Strided {
             data: Data::Owned(converted(tensor)?),
             offset: 0,
