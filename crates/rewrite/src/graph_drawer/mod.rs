@@ -1,13 +1,12 @@
 //! Drawings of graphs: `torch.fx.passes.graph_drawer`.
 
 mod dot;
-mod md5;
 
 pub use dot::DotGraph;
 
 use dot::record_text;
 use indexmap::IndexMap;
-use md5::md5;
+use md5::{Digest, Md5};
 use rustc_hash::FxHashSet;
 use tracefx_core::{Code, Diagnostic, Result};
 use tracefx_ir::{Arg, Attribute, Graph, GraphModule, Node, NodeId, Opcode, TensorKind, TensorMeta, Val};
@@ -156,7 +155,9 @@ fn color_of(node: &Node) -> &'static str {
         Opcode::GetAttr => "LightGrey",
         Opcode::Output => "PowderBlue",
         // PyTorch takes the first 32 bits of the digest, of which 16 colours need the last digit.
-        Opcode::CallFunction | Opcode::CallMethod => TARGET_COLORS[usize::from(md5(node.target())[3] % 16)],
+        Opcode::CallFunction | Opcode::CallMethod => {
+            TARGET_COLORS[usize::from(Md5::digest(node.target().as_bytes())[3] % 16)]
+        }
     }
 }
 
